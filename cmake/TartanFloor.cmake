@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+# A floor of the house: one folder, one library. The link lines are the order of the floors.
+#
+#   tartan_floor(ptx SOURCES lexer.cc parser.cc DEPENDS isa)   ->  target tartan_ptx
+
+add_library(tartan_options INTERFACE)
+target_compile_options(tartan_options INTERFACE -Wall -Wextra -Wpedantic -Wno-missing-field-initializers
+                                                -fno-semantic-interposition -ffunction-sections -fdata-sections)
+if(TARTAN_WARNINGS_AS_ERRORS)
+  target_compile_options(tartan_options INTERFACE -Werror)
+endif()
+if(TARTAN_SANITIZE)
+  target_compile_options(tartan_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(tartan_options INTERFACE -fsanitize=address,undefined)
+endif()
+
+function(tartan_floor name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
+  add_library(tartan_${name} STATIC ${ARG_SOURCES})
+  target_include_directories(tartan_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+  foreach(floor ${ARG_DEPENDS})
+    target_link_libraries(tartan_${name} PUBLIC tartan_${floor})
+  endforeach()
+  target_link_libraries(tartan_${name} PRIVATE $<BUILD_INTERFACE:tartan_options> ${ARG_PRIVATE})
+endfunction()

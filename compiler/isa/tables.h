@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/isa/tables.h - the instruction tables: every warp-level matrix instruction and wgmma, one row per PTX signature.
+//
+// Every other part of Tartan reads these rows and keeps no list of its own: the parser and printer take the spelling, the verifier types,
+// targets and versions, code generation the operands, the emulator and the pictures the lane maps. A new instruction is a new row.
+//
+// A column that takes several values (types of A, x1/x2/x4, layouts) makes one row stand for several forms; `forms()` in
+// compiler/isa/instruction.h writes them out. What arithmetic gives is in no column: registers per operand follow from shape and type
+// (m * k * bits / 32 lanes), the legal selectors from the metadata bits, the sparse K from the dense one.
+#pragma once
+
+#include "compiler/isa/form.h"
+#include "compiler/isa/target.h"
+
+namespace tartan::isa {
+
+// ---- ldmatrix, stmatrix, movmatrix (PTX ISA 9.7.14.5.15 to 17): one matrix of rows of 16 bytes per 32-bit register (or two).
+
+enum class Trans : std::uint8_t { Never, Optional, Always };
+
+struct MatrixMove {
+  Opcode opcode;
+  Shape shape;    // rows and columns of one matrix
+  Type format;    // type in registers: b16, b8, b8x16
+  TypeSet from;   // ldmatrix with formats: type in memory
+  int counts;     // the sum of the .x numbers it takes; 0: none is written
+  Trans trans;
+  int registers;  // 32-bit registers per matrix
+  Since since;
+};
+
+// clang-format off
+inline constexpr MatrixMove matrix_moves[] = {
+    {Opcode::ldmatrix,  {8, 8},   b16,         Type::none, 1 + 2 + 4, Trans::Optional, 1, {{6, 5}, 75}},
+    {Opcode::ldmatrix,  {16, 16}, Type::b8,    Type::none, 1 + 2,     Trans::Always,   2, {{8, 6}, 100, Reach::Family}},
+    {Opcode::ldmatrix,  {16, 16}, Type::b8x16, {Type::b6x16_p32, Type::b4x16_p64}, 1 + 2, Trans::Always, 2, {{8, 6}, 100, Reach::Family}},
+    {Opcode::ldmatrix,  {8, 16},  Type::b8x16, {Type::b6x16_p32, Type::b4x16_p64}, 1 + 2 + 4, Trans::Never, 1, {{8, 6}, 100, Reach::Family}},
+    {Opcode::stmatrix,  {8, 8},   b16,         Type::none, 1 + 2 + 4, Trans::Optional, 1, {{7, 8}, 90}},
+    {Opcode::stmatrix,  {16, 8},  Type::b8,    Type::none, 1 + 2 + 4, Trans::Always,   1, {{8, 6}, 100, Reach::Family}},
+    {Opcode::movmatrix, {8, 8},   b16,         Type::none, 0,         Trans::Always,   1, {{7, 8}, 75}},
+};
+// clang-format on
+
+// ---- wmma.load, wmma.store, wmma.mma (9.7.14.4): a row is a product; its loads and stores follow from it.
+
+struct Wmma {
+  Shape shape;
+  TypeSet ab;        // types of A and B (always the same for both)
+  TypeSet cd;        // types of C and D, each of them any
+  bool any_major;    // all four of row/col; otherwise A is .row and B is .col
+  bool satfinite;
+  bool roundings;
+  BitOp bit_op;
+  Since since;
+};
+
+// clang-format off
+inline constexpr Wmma wmmas[] = {
+    {{16, 16, 16}, f16,  {f16, f32}, true, false, false, BitOp::none, {{6, 3}, 70}},
+    {{32, 8, 16},  f16,  {f16, f32}, true, false, false, BitOp::none, {{6, 3}, 70}},
+    {{8, 32, 16},  f16,  {f16, f32}, true, false, false, BitOp::none, {{6, 3}, 70}},
+    {{16, 16, 16}, {s8, u8}, s32,    true, true,  false, BitOp::none, {{6, 3}, 72}},
+    {{32, 8, 16},  {s8, u8}, s32,    true, true,  false, BitOp::none, {{6, 3}, 72}},
+    {{8, 32, 16},  {s8, u8}, s32,    true, true,  false, BitOp::none, {{6, 3}, 72}},
+    {{8, 8, 32},   {Type::s4, Type::u4}, s32, false, true,  false, BitOp::none, {{6, 3}, 75}},
+    {{8, 8, 128},  Type::b1, s32,    false, false, false, BitOp::xor_popc, {{6, 3}, 75}},
+    {{8, 8, 128},  Type::b1, s32,    false, false, false, BitOp::and_popc, {{7, 1}, 80}},
+    {{16, 16, 16}, bf16, f32,        true, false, false, BitOp::none, {{7, 0}, 80}},
+    {{32, 8, 16},  bf16, f32,        true, false, false, BitOp::none, {{7, 0}, 80}},
+    {{8, 32, 16},  bf16, f32,        true, false, false, BitOp::none, {{7, 0}, 80}},
+    {{16, 16, 8},  tf32, f32,        true, false, false, BitOp::none, {{7, 0}, 80}},
+    {{8, 8, 4},    f64,  f64,        true, false, true,  BitOp::none, {{7, 0}, 80}},
+};
+// clang-format on
+
+// ---- mma (9.7.14.5): dense, sparse and block-scaled.
+
+/// What a row allows beside its types.
+enum MmaOption : std::uint8_t {
+  plain = 0,
+  any_major = 1,   // all four of row/col; otherwise .row.col
+  satfinite = 2,   // .satfinite may be written
+  roundings = 4,   // .rn .rz .rm .rp may be written
+  needs_vec = 8,   // .scale_vec must be written (otherwise it may be left out)
+};
+
+struct Mma {
+  Shape shape;      // for sparse rows, k counts the dense columns
+  Type d;
+  TypeSet a, b;
+  Type c;
+  int options;      // MmaOption bits
+  Kind kind = Kind::none;
+  BitOp bit_op = BitOp::none;
+  int scale_vec = 0;              // block-scaled rows: scales per row of A (and column of B)
+  Type scale_type = Type::none;   // their type
+  Since since;      // sparse rows: of .sp::ordered_metadata
+  bool sparse = false;
+  Version plain_sp = {};          // sparse rows: the version from which .sp alone is accepted; 0.0: never
+};
+
+inline constexpr TypeSet int8{Type::s8, Type::u8};
+inline constexpr TypeSet int4{Type::s4, Type::u4};
+inline constexpr TypeSet fp8{Type::e4m3, Type::e5m2};
+inline constexpr TypeSet fp64{Type::e3m2, Type::e2m3, Type::e2m1};  // six and four bits
+inline constexpr TypeSet fp864{Type::e4m3, Type::e5m2, Type::e3m2, Type::e2m3, Type::e2m1};
+
+// clang-format off
+inline constexpr Mma mmas[] = {
+    // f16
+    {.shape = {8, 8, 4},   .d = f16, .a = f16, .b = f16, .c = f16, .options = any_major, .since = {{6, 4}, 70}},
+    {.shape = {8, 8, 4},   .d = f32, .a = f16, .b = f16, .c = f16, .options = any_major, .since = {{6, 4}, 70}},
+    {.shape = {8, 8, 4},   .d = f32, .a = f16, .b = f16, .c = f32, .options = any_major, .since = {{6, 4}, 70}},
+    {.shape = {16, 8, 8},  .d = f16, .a = f16, .b = f16, .c = f16, .options = plain, .since = {{6, 5}, 75}},
+    {.shape = {16, 8, 8},  .d = f32, .a = f16, .b = f16, .c = f32, .options = plain, .since = {{6, 5}, 75}},
+    {.shape = {16, 8, 16}, .d = f16, .a = f16, .b = f16, .c = f16, .options = plain, .since = {{7, 0}, 80}},
+    {.shape = {16, 8, 16}, .d = f32, .a = f16, .b = f16, .c = f32, .options = plain, .since = {{7, 0}, 80}},
+    // bf16, tf32
+    {.shape = {16, 8, 8},  .d = f32, .a = bf16, .b = bf16, .c = f32, .options = plain, .since = {{7, 0}, 80}},
+    {.shape = {16, 8, 16}, .d = f32, .a = bf16, .b = bf16, .c = f32, .options = plain, .since = {{7, 0}, 80}},
+    {.shape = {16, 8, 4},  .d = f32, .a = tf32, .b = tf32, .c = f32, .options = plain, .since = {{7, 0}, 80}},
+    {.shape = {16, 8, 8},  .d = f32, .a = tf32, .b = tf32, .c = f32, .options = plain, .since = {{7, 0}, 80}},
+    // f64
+    {.shape = {8, 8, 4},   .d = f64, .a = f64, .b = f64, .c = f64, .options = roundings, .since = {{7, 0}, 80}},
+    {.shape = {16, 8, 4},  .d = f64, .a = f64, .b = f64, .c = f64, .options = roundings, .since = {{7, 8}, 90}},
+    {.shape = {16, 8, 8},  .d = f64, .a = f64, .b = f64, .c = f64, .options = roundings, .since = {{7, 8}, 90}},
+    {.shape = {16, 8, 16}, .d = f64, .a = f64, .b = f64, .c = f64, .options = roundings, .since = {{7, 8}, 90}},
+    // integers
+    {.shape = {8, 8, 16},  .d = s32, .a = int8, .b = int8, .c = s32, .options = satfinite, .since = {{6, 5}, 75}},
+    {.shape = {16, 8, 16}, .d = s32, .a = int8, .b = int8, .c = s32, .options = satfinite, .since = {{7, 0}, 80}},
+    {.shape = {16, 8, 32}, .d = s32, .a = int8, .b = int8, .c = s32, .options = satfinite, .since = {{7, 0}, 80}},
+    {.shape = {8, 8, 32},  .d = s32, .a = int4, .b = int4, .c = s32, .options = satfinite, .since = {{6, 5}, 75}},
+    {.shape = {16, 8, 32}, .d = s32, .a = int4, .b = int4, .c = s32, .options = satfinite, .since = {{7, 0}, 80}},
+    {.shape = {16, 8, 64}, .d = s32, .a = int4, .b = int4, .c = s32, .options = satfinite, .since = {{7, 0}, 80}},
+    {.shape = {8, 8, 128},  .d = s32, .a = Type::b1, .b = Type::b1, .c = s32, .options = plain, .bit_op = BitOp::xor_popc, .since = {{7, 0}, 75}},
+    {.shape = {16, 8, 128}, .d = s32, .a = Type::b1, .b = Type::b1, .c = s32, .options = plain, .bit_op = BitOp::xor_popc, .since = {{7, 0}, 80}},
+    {.shape = {16, 8, 256}, .d = s32, .a = Type::b1, .b = Type::b1, .c = s32, .options = plain, .bit_op = BitOp::xor_popc, .since = {{7, 0}, 80}},
+    {.shape = {8, 8, 128},  .d = s32, .a = Type::b1, .b = Type::b1, .c = s32, .options = plain, .bit_op = BitOp::and_popc, .since = {{7, 1}, 80}},
+    {.shape = {16, 8, 128}, .d = s32, .a = Type::b1, .b = Type::b1, .c = s32, .options = plain, .bit_op = BitOp::and_popc, .since = {{7, 1}, 80}},
+    {.shape = {16, 8, 256}, .d = s32, .a = Type::b1, .b = Type::b1, .c = s32, .options = plain, .bit_op = BitOp::and_popc, .since = {{7, 1}, 80}},
+    // eight, six and four bit floats
+    {.shape = {16, 8, 32}, .d = f32, .a = fp8, .b = fp8, .c = f32, .options = plain, .since = {{8, 4}, 89}},
+    {.shape = {16, 8, 32}, .d = f16, .a = fp8, .b = fp8, .c = f16, .options = plain, .since = {{8, 7}, 89}},
+    {.shape = {16, 8, 16}, .d = f32, .a = fp8, .b = fp8, .c = f32, .options = plain, .since = {{8, 7}, 89}},
+    {.shape = {16, 8, 16}, .d = f16, .a = fp8, .b = fp8, .c = f16, .options = plain, .since = {{8, 7}, 89}},
+    {.shape = {16, 8, 32}, .d = f32, .a = fp8,  .b = fp8,   .c = f32, .options = plain, .kind = Kind::f8f6f4, .since = {{8, 6}, 100, Reach::Family}},
+    {.shape = {16, 8, 32}, .d = f16, .a = fp8,  .b = fp8,   .c = f16, .options = plain, .kind = Kind::f8f6f4, .since = {{8, 7}, 100, Reach::Family}},
+    {.shape = {16, 8, 32}, .d = f32, .a = fp64, .b = fp864, .c = f32, .options = plain, .kind = Kind::f8f6f4, .since = {{8, 7}, 120, Reach::Family}},
+    {.shape = {16, 8, 32}, .d = f32, .a = fp8,  .b = fp64,  .c = f32, .options = plain, .kind = Kind::f8f6f4, .since = {{8, 7}, 120, Reach::Family}},
+    {.shape = {16, 8, 32}, .d = f16, .a = fp64, .b = fp864, .c = f16, .options = plain, .kind = Kind::f8f6f4, .since = {{8, 7}, 120, Reach::Family}},
+    {.shape = {16, 8, 32}, .d = f16, .a = fp8,  .b = fp64,  .c = f16, .options = plain, .kind = Kind::f8f6f4, .since = {{8, 7}, 120, Reach::Family}},
+    // block-scaled
+    {.shape = {16, 8, 32}, .d = f32, .a = fp864, .b = fp864, .c = f32, .options = plain, .kind = Kind::mxf8f6f4, .scale_vec = 1, .scale_type = Type::ue8m0, .since = {{8, 7}, 120, Reach::Family}},
+    {.shape = {16, 8, 64}, .d = f32, .a = Type::e2m1, .b = Type::e2m1, .c = f32, .options = plain, .kind = Kind::mxf4, .scale_vec = 2, .scale_type = Type::ue8m0, .since = {{8, 7}, 120, Reach::Family}},
+    {.shape = {16, 8, 64}, .d = f32, .a = Type::e2m1, .b = Type::e2m1, .c = f32, .options = needs_vec, .kind = Kind::mxf4nvf4, .scale_vec = 2, .scale_type = Type::ue8m0, .since = {{8, 7}, 120, Reach::Family}},
+    {.shape = {16, 8, 64}, .d = f32, .a = Type::e2m1, .b = Type::e2m1, .c = f32, .options = needs_vec, .kind = Kind::mxf4nvf4, .scale_vec = 4, .scale_type = Type::ue4m3, .since = {{8, 7}, 120, Reach::Family}},
+    // sparse A
+    {.shape = {16, 8, 16}, .d = f16, .a = f16,  .b = f16,  .c = f16, .options = plain, .since = {{8, 5}, 80}, .sparse = true, .plain_sp = {7, 1}},
+    {.shape = {16, 8, 32}, .d = f16, .a = f16,  .b = f16,  .c = f16, .options = plain, .since = {{8, 5}, 80}, .sparse = true, .plain_sp = {7, 1}},
+    {.shape = {16, 8, 16}, .d = f32, .a = f16,  .b = f16,  .c = f32, .options = plain, .since = {{8, 5}, 80}, .sparse = true, .plain_sp = {7, 1}},
+    {.shape = {16, 8, 32}, .d = f32, .a = f16,  .b = f16,  .c = f32, .options = plain, .since = {{8, 5}, 80}, .sparse = true, .plain_sp = {7, 1}},
+    {.shape = {16, 8, 16}, .d = f32, .a = bf16, .b = bf16, .c = f32, .options = plain, .since = {{8, 5}, 80}, .sparse = true, .plain_sp = {7, 1}},
+    {.shape = {16, 8, 32}, .d = f32, .a = bf16, .b = bf16, .c = f32, .options = plain, .since = {{8, 5}, 80}, .sparse = true, .plain_sp = {7, 1}},
+    {.shape = {16, 8, 8},  .d = f32, .a = tf32, .b = tf32, .c = f32, .options = plain, .since = {{8, 5}, 80}, .sparse = true, .plain_sp = {7, 1}},
+    {.shape = {16, 8, 16}, .d = f32, .a = tf32, .b = tf32, .c = f32, .options = plain, .since = {{8, 5}, 80}, .sparse = true, .plain_sp = {7, 1}},
+    {.shape = {16, 8, 32}, .d = s32, .a = int8, .b = int8, .c = s32, .options = satfinite, .since = {{8, 5}, 80}, .sparse = true, .plain_sp = {7, 1}},
+    {.shape = {16, 8, 64}, .d = s32, .a = int8, .b = int8, .c = s32, .options = satfinite, .since = {{8, 5}, 80}, .sparse = true, .plain_sp = {7, 1}},
+    {.shape = {16, 8, 64}, .d = s32, .a = int4, .b = int4, .c = s32, .options = satfinite, .since = {{8, 5}, 80}, .sparse = true, .plain_sp = {7, 1}},
+    {.shape = {16, 8, 128}, .d = s32, .a = int4, .b = int4, .c = s32, .options = satfinite, .since = {{8, 5}, 80}, .sparse = true, .plain_sp = {7, 1}},
+    {.shape = {16, 8, 64}, .d = f32, .a = fp8,  .b = fp8,   .c = f32, .options = plain, .since = {{8, 5}, 89}, .sparse = true, .plain_sp = {8, 4}},
+    {.shape = {16, 8, 64}, .d = f16, .a = fp8,  .b = fp8,   .c = f16, .options = plain, .since = {{8, 7}, 120, Reach::Family}, .sparse = true},
+    {.shape = {16, 8, 64}, .d = f32, .a = fp8,  .b = fp8,   .c = f32, .options = plain, .kind = Kind::f8f6f4, .since = {{8, 6}, 100, Reach::Family}, .sparse = true},
+    {.shape = {16, 8, 64}, .d = f32, .a = fp64, .b = fp864, .c = f32, .options = plain, .kind = Kind::f8f6f4, .since = {{8, 7}, 120, Reach::Family}, .sparse = true},
+    {.shape = {16, 8, 64}, .d = f32, .a = fp8,  .b = fp64,  .c = f32, .options = plain, .kind = Kind::f8f6f4, .since = {{8, 7}, 120, Reach::Family}, .sparse = true},
+    {.shape = {16, 8, 64}, .d = f16, .a = fp864, .b = fp864, .c = f16, .options = plain, .kind = Kind::f8f6f4, .since = {{8, 7}, 120, Reach::Family}, .sparse = true},
+    {.shape = {16, 8, 64}, .d = f32, .a = fp864, .b = fp864, .c = f32, .options = plain, .kind = Kind::mxf8f6f4, .scale_vec = 1, .scale_type = Type::ue8m0, .since = {{8, 7}, 120, Reach::Family}, .sparse = true},
+    {.shape = {16, 8, 128}, .d = f32, .a = Type::e2m1, .b = Type::e2m1, .c = f32, .options = plain, .kind = Kind::mxf4, .scale_vec = 2, .scale_type = Type::ue8m0, .since = {{8, 7}, 120, Reach::ArchOnly}, .sparse = true},
+    {.shape = {16, 8, 128}, .d = f32, .a = Type::e2m1, .b = Type::e2m1, .c = f32, .options = needs_vec, .kind = Kind::mxf4nvf4, .scale_vec = 2, .scale_type = Type::ue8m0, .since = {{8, 7}, 120, Reach::ArchOnly}, .sparse = true},
+    {.shape = {16, 8, 128}, .d = f32, .a = Type::e2m1, .b = Type::e2m1, .c = f32, .options = needs_vec, .kind = Kind::mxf4nvf4, .scale_vec = 4, .scale_type = Type::ue4m3, .since = {{8, 7}, 120, Reach::ArchOnly}, .sparse = true},
+};
+// clang-format on
+
+// ---- wgmma.mma_async (9.7.15): a warpgroup's 64 x N product; N is 8 to 256, K follows from the types. C and D are the same registers.
+
+struct Wgmma {
+  int k;            // dense; sparse forms take twice that
+  Type d;
+  TypeSet a, b;
+  bool every_n;     // N in steps of 8; otherwise 8, 16, 24, 32 and from there in steps of 16
+  bool floating;    // takes imm-scale-a and imm-scale-b
+  bool majors;      // takes imm-trans for operands in shared memory
+  bool satfinite;
+  BitOp bit_op;
+  Since since;
+  Version sparse;   // the version from which .sp exists; 0.0: it does not
+};
+
+// clang-format off
+inline constexpr Wgmma wgmmas[] = {
+    {16,  f16, f16,  f16,  true,  true,  true,  false, BitOp::none, {{8, 0}, 90, Reach::ExactArch}, {8, 2}},
+    {16,  f32, f16,  f16,  true,  true,  true,  false, BitOp::none, {{8, 0}, 90, Reach::ExactArch}, {8, 2}},
+    {16,  f32, bf16, bf16, true,  true,  true,  false, BitOp::none, {{8, 0}, 90, Reach::ExactArch}, {8, 2}},
+    {8,   f32, tf32, tf32, true,  true,  false, false, BitOp::none, {{8, 0}, 90, Reach::ExactArch}, {8, 2}},
+    {32,  f16, fp8,  fp8,  true,  true,  false, false, BitOp::none, {{8, 0}, 90, Reach::ExactArch}, {8, 2}},
+    {32,  f32, fp8,  fp8,  true,  true,  false, false, BitOp::none, {{8, 0}, 90, Reach::ExactArch}, {8, 2}},
+    {32,  s32, s8,   s8,   false, false, false, true,  BitOp::none, {{8, 0}, 90, Reach::ExactArch}, {8, 2}},
+    {32,  s32, u8,   u8,   false, false, false, true,  BitOp::none, {{8, 0}, 90, Reach::ExactArch}, {8, 2}},
+    {32,  s32, s8,   u8,   false, false, false, true,  BitOp::none, {{8, 4}, 90, Reach::ExactArch}, {8, 4}},
+    {32,  s32, u8,   s8,   false, false, false, true,  BitOp::none, {{8, 4}, 90, Reach::ExactArch}, {8, 4}},
+    {256, s32, Type::b1, Type::b1, false, false, false, false, BitOp::and_popc, {{8, 0}, 90, Reach::ExactArch}, {}},
+};
+// clang-format on
+
+/// Whether `n` columns are legal for a row of the table.
+constexpr bool legal_n(const Wgmma& row, int n) {
+  if (n < 8 || n > 256 || n % 8) return false;
+  return row.every_n || n <= 32 || n % 16 == 0;
+}
+
+}  // namespace tartan::isa

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/support/rules.h - every diagnostic that Tartan can give: stable id, usual level, what it means and what to do.
+//
+// docs/diagnostics.md is generated from this table. A diagnostic is written as
+//   diags.report("register-count"_rule, place, message);
+// and a misspelled id does not compile.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace tartan {
+
+enum class Level : std::uint8_t { Error, Warning, Note };
+
+struct Rule {
+  std::string_view id;
+  Level level;
+  std::string_view meaning;  // one or two sentences: what it means, what to do
+};
+
+// clang-format off
+inline constexpr Rule rules[] = {
+    // Text (PTX).
+    {"syntax", Level::Error, "The text is not PTX here. The message says what was expected."},
+    {"unexpected-end", Level::Error, "The text ends inside a statement, a block or a comment: it was cut off."},
+    {"missing-version", Level::Error, "A PTX module starts with .version and .target."},
+    {"unknown-version", Level::Error, "This PTX version does not exist, or Tartan does not know it yet."},
+    {"unknown-target", Level::Error, "This target does not exist. The message names the nearest one."},
+    {"target-version", Level::Error, "The target came with a later PTX version than the module states: raise .version."},
+    {"undeclared-register", Level::Error, "The register is used without a .reg declaration in an enclosing block."},
+    {"undeclared-label", Level::Error, "A branch goes to a label that its function does not define."},
+    {"redefined-name", Level::Error, "A name is declared twice in one scope."},
+    {"llvm-leftover", Level::Error, "The text calls an llvm.* symbol: the code generator met an intrinsic that its back end does not have."},
+    // Matrix instructions.
+    {"unknown-qualifier", Level::Error, "A qualifier of a matrix instruction that the PTX manual does not have there."},
+    {"unknown-form", Level::Error, "Each qualifier exists, but not together: no such instruction form. The message names the nearest legal one."},
+    {"target-support", Level::Error, "The form exists, but not on this target. The message names the oldest target that has it."},
+    {"version-support", Level::Error, "The form exists on this target from a later PTX version on: raise .version."},
+    {"operand-count", Level::Error, "The instruction takes another number of operands."},
+    {"register-count", Level::Error, "A fragment operand takes another number of registers."},
+    {"register-type", Level::Error, "The register's type does not fit the operand."},
+    {"operand-kind", Level::Error, "The operand is of the wrong kind: a vector, an address, an immediate or a bare register is expected."},
+    {"immediate-range", Level::Error, "The immediate is outside the range that the operand allows."},
+    // Kernel descriptions (DSL).
+    {"kernel-name", Level::Error, "A kernel's name becomes a PTX identifier: letters, digits, _ and $, not starting with a digit."},
+    {"duplicate-name", Level::Error, "Two parameters or shared tiles of a kernel have the same name."},
+    {"launch-bounds", Level::Error, "The block is empty, larger than 1024 threads, or not a whole number of warps."},
+    {"wrong-role", Level::Error, "A fragment was passed where another operand of the MMA belongs (an A fragment as B, and the like)."},
+    {"fragment-mismatch", Level::Error, "The fragments come from different instructions, or their types do not go together."},
+    {"tile-divide", Level::Error, "The tile does not divide: its size is no multiple of what the instruction or the copy handles at once."},
+    {"tile-bounds", Level::Error, "The tile lies outside the tensor it is taken from."},
+    {"layout-mismatch", Level::Error, "Source and destination have different shapes or types, or a layout that the instruction cannot address."},
+    {"layout-alignment", Level::Error, "Rows of the tile do not start on the boundary that the instruction needs (ldmatrix: 16 bytes)."},
+    {"no-instruction", Level::Error, "The target has no instruction that does this. The message says which targets have."},
+    {"shared-size", Level::Error, "The kernel's shared memory is larger than a block of this target can have."},
+    {"scalar-type", Level::Error, "A scalar operation got operands of a type that it does not take."},
+    {"foreign-value", Level::Error, "A value, tile or fragment of another kernel was used."},
+    // Code generation.
+    {"codegen", Level::Error, "LLVM could not generate code. This is a bug in Tartan: its checks should have caught the cause."},
+    // Running.
+    {"no-driver", Level::Error, "No CUDA driver: libcuda.so.1 is not installed or has no GPU. Install NVIDIA's driver, or use the emulator."},
+    {"no-device", Level::Error, "The driver is there but shows no GPU (see CUDA_VISIBLE_DEVICES), or there is no device of that number or name."},
+    {"driver-version", Level::Error, "The driver is older than the PTX version of the module: install a newer driver, or emit for an older --ptx."},
+    {"module-load", Level::Error, "The driver's JIT refused the module. The message carries its log."},
+    {"driver", Level::Error, "A call of the CUDA driver failed. The message names the call and the driver's error."},
+    {"unknown-kernel", Level::Error, "The module has no kernel of that name. The message lists those it has."},
+    {"launch-arguments", Level::Error, "The launch does not fit the kernel: number or size of arguments, grid, block or shared memory."},
+    {"unsupported-instruction", Level::Error, "The emulator does not know this instruction. Nothing was run."},
+    {"memory-fault", Level::Error, "The kernel accessed memory outside any buffer, or past the end of its shared or local memory."},
+    {"misaligned-access", Level::Error, "The kernel accessed memory at an address that is no multiple of the access's size."},
+    {"divergent-collective", Level::Error, "A collective instruction (.sync.aligned, or .sync with a mask) was reached without all the lanes it needs."},
+    {"barrier-deadlock", Level::Error, "Every warp of a block waits, and none can go on."},
+    {"trap", Level::Error, "The kernel executed trap, or an assertion in it failed."},
+    {"step-limit", Level::Error, "The kernel ran for more steps than --max-steps allows: an endless loop, or a limit set too low."},
+    // Files and manifests.
+    {"file", Level::Error, "A file cannot be read or written."},
+    {"manifest", Level::Error, "The manifest is not what `tartan run` takes. The message names the field."},
+    {"usage", Level::Error, "A command was called with wrong words."},
+};
+// clang-format on
+
+/// The row of `id`, or null.
+constexpr const Rule* find_rule(std::string_view id) {
+  for (const Rule& rule : rules)
+    if (rule.id == id) return &rule;
+  return nullptr;
+}
+
+inline namespace literals {
+/// "register-count"_rule: the row of that id; an unknown id does not compile.
+consteval const Rule& operator""_rule(const char* id, std::size_t length) {
+  const Rule* rule = find_rule({id, length});
+  if (!rule) throw "no such rule: add a row to compiler/support/rules.h";
+  return *rule;
+}
+}  // namespace literals
+
+}  // namespace tartan

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/support/source.h - a text with a name: what a parser reads and a diagnostic points into.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/support/diagnostic.h"
+
+namespace tartan {
+
+class Source {
+ public:
+  /// `name` is how diagnostics call the text: a path, "<stdin>", a kernel's name.
+  Source(std::string name, std::string text);
+
+  const std::string& name() const { return name_; }
+  std::string_view text() const { return text_; }
+
+  /// The place of byte `offset` (at most the text's size). Columns count bytes.
+  Place place(std::uint32_t offset) const;
+  int line(std::uint32_t offset) const;
+  /// Line `number` (from 1) without its line break.
+  std::string_view line_text(int number) const;
+
+ private:
+  std::string name_;
+  std::string text_;
+  std::vector<std::uint32_t> line_starts_;
+};
+
+/// Reads a whole file, or standard input for "-".
+Result<Source> read_source(const std::string& path);
+
+/// Writes `text` to `path` by way of a temporary file beside it and an atomic rename: the file appears whole or not at all.
+Status write_file(const std::string& path, std::string_view text);
+
+}  // namespace tartan
