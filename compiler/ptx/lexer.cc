@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/ptx/lexer.h"
+
+#include <array>
+#include <cstring>
+
+namespace tartan::ptx {
+namespace {
+
+enum CharClass : std::uint8_t { kOther = 0, kBlank = 1, kLetter = 2, kDigit = 4, kPunctuation = 8 };
+
+constexpr std::array<std::uint8_t, 256> make_classes() {
+  std::array<std::uint8_t, 256> out{};
+  for (int c = 'a'; c <= 'z'; ++c) out[static_cast<std::size_t>(c)] = kLetter;
+  for (int c = 'A'; c <= 'Z'; ++c) out[static_cast<std::size_t>(c)] = kLetter;
+  for (int c = '0'; c <= '9'; ++c) out[static_cast<std::size_t>(c)] = kDigit;
+  for (const char c : {'_', '$'}) out[static_cast<std::size_t>(c)] = kLetter;
+  for (const char c : {' ', '\t', '\n', '\r', '\f', '\v'}) out[static_cast<std::size_t>(c)] = kBlank;
+  for (const char c : {',', ';', ':', '{', '}', '(', ')', '[', ']', '<', '>', '@', '!', '|', '+', '-', '=', '&', '*', '/', '~', '^', '?'})
+    out[static_cast<std::size_t>(c)] = kPunctuation;
+  return out;
+}
+constexpr auto classes = make_classes();
+
+std::uint8_t class_of(char c) { return classes[static_cast<unsigned char>(c)]; }
+bool in_word(char c) { return class_of(c) & (kLetter | kDigit); }
+
+}  // namespace
+
+bool Lexer::skip_blanks() {
+  const char* const data = text_.data();
+  const std::uint32_t size = static_cast<std::uint32_t>(text_.size());
+  while (at_ < size) {
+    if (class_of(data[at_]) == kBlank) {
+      ++at_;
+    } else if (data[at_] == '/' && at_ + 1 < size && data[at_ + 1] == '/') {
+      const void* line_end = std::memchr(data + at_, '\n', size - at_);
+      at_ = line_end ? static_cast<std::uint32_t>(static_cast<const char*>(line_end) - data) : size;
+    } else if (data[at_] == '/' && at_ + 1 < size && data[at_ + 1] == '*') {
+      const std::size_t close = text_.find("*/", at_ + 2);
+      if (close == std::string_view::npos) return false;
+      at_ = static_cast<std::uint32_t>(close + 2);
+    } else {
+      break;
+    }
+    blank_ = true;
+  }
+  return true;
+}
+
+Token Lexer::take(TokenKind kind, std::uint32_t end) {
+  const Token token{kind, at_, text_.substr(at_, end - at_), blank_};
+  at_ = end;
+  return token;
+}
+
+Token Lexer::next() {
+  const std::uint32_t size = static_cast<std::uint32_t>(text_.size());
+  blank_ = at_ == 0;
+  if (!skip_blanks()) return take(TokenKind::Unknown, size);
+  if (at_ >= size) return take(TokenKind::End, size);
+  const char c = text_[at_];
+  std::uint32_t end = at_ + 1;
+  const auto word = [&] {
+    while (end < size && in_word(text_[end])) ++end;
+  };
+  if (class_of(c) == kLetter || c == '%') {
+    word();
+    return take(TokenKind::Identifier, end);
+  }
+  if (class_of(c) == kDigit) {
+    // 1.5e-3, 0x1F, 0f3F800000, 12U: letters and digits; a dot or a sign only where a decimal float has one.
+    const bool radix = c == '0' && end < size && class_of(text_[end]) == kLetter;
+    while (end < size) {
+      const char d = text_[end];
+      const bool exponent_sign = (d == '+' || d == '-') && !radix && (text_[end - 1] == 'e' || text_[end - 1] == 'E');
+      const bool point = d == '.' && !radix && end + 1 <= size;
+      if (!in_word(d) && !exponent_sign && !point) break;
+      ++end;
+    }
+    return take(TokenKind::Number, end);
+  }
+  if (c == '.') {
+    if (end < size && class_of(text_[end]) == kDigit) {  // .5
+      while (end < size && (in_word(text_[end]))) ++end;
+      return take(TokenKind::Number, end);
+    }
+    word();
+    while (end + 2 < size && text_[end] == ':' && text_[end + 1] == ':' && in_word(text_[end + 2])) {
+      end += 2;
+      word();
+    }
+    return take(end == at_ + 1 ? TokenKind::Unknown : TokenKind::Dot, end);
+  }
+  if (c == '"') {
+    while (end < size && text_[end] != '"' && text_[end] != '\n') end += text_[end] == '\\' && end + 1 < size ? 2 : 1;
+    if (end >= size || text_[end] != '"') return take(TokenKind::Unknown, end < size ? end : size);
+    return take(TokenKind::String, end + 1);
+  }
+  return take(class_of(c) == kPunctuation ? TokenKind::Punctuation : TokenKind::Unknown, end);
+}
+
+std::string_view Lexer::extend_opcode(const Token& first) {
+  const std::uint32_t size = static_cast<std::uint32_t>(text_.size());
+  std::uint32_t end = first.end();
+  while (end + 1 < size) {
+    const char c = text_[end];
+    if (c == '.' && in_word(text_[end + 1])) end += 2;
+    else if (c == ':' && text_[end + 1] == ':' && end + 2 < size && in_word(text_[end + 2])) end += 3;
+    else break;
+    while (end < size && in_word(text_[end])) ++end;
+  }
+  at_ = end;
+  return text_.substr(first.offset, end - first.offset);
+}
+
+}  // namespace tartan::ptx

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/ptx/lexer.h - PTX text as tokens (PTX ISA 4.1 to 4.5). Tokens are views into the text; comments and blanks fall away.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace tartan::ptx {
+
+enum class TokenKind : std::uint8_t {
+  End,
+  Identifier,   // add, %r1, $L_2, _ZN3foo, %tid; no dots
+  Dot,          // .word: a directive or qualifier; "::" parts belong to it: .shared::cta
+  Number,       // integers, 0f.., 0d.., decimal floats
+  String,       // "text"
+  Punctuation,  // one of , ; : { } ( ) [ ] < > @ ! | + - = & * / ~ ^ ? %
+  Unknown,      // a byte that PTX has no use for, or an unclosed comment or string
+};
+
+struct Token {
+  TokenKind kind = TokenKind::End;
+  std::uint32_t offset = 0;
+  std::string_view text;
+  bool blank_before = false;  // blanks or a comment stand before it
+
+  bool is(char c) const { return kind == TokenKind::Punctuation && text[0] == c; }
+  std::uint32_t end() const { return offset + static_cast<std::uint32_t>(text.size()); }
+};
+
+class Lexer {
+ public:
+  explicit Lexer(std::string_view text) : text_(text) {}
+
+  /// The next token; End again and again at the end of the text.
+  Token next();
+
+  /// Where the scan stands; set it to go back.
+  std::uint32_t position() const { return at_; }
+  void rewind(std::uint32_t position) { at_ = position; }
+
+  /// Reads a whole opcode, given its first identifier: the identifier and every .qualifier that follows it without blanks.
+  std::string_view extend_opcode(const Token& first);
+
+ private:
+  bool skip_blanks();  // false: an unclosed comment
+  Token take(TokenKind kind, std::uint32_t end);
+
+  std::string_view text_;
+  std::uint32_t at_ = 0;
+  bool blank_ = false;
+};
+
+}  // namespace tartan::ptx

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/ptx/operands.h - the parser's ground floor: tokens, complaints, literals and operands.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/ptx/lexer.h"
+#include "compiler/ptx/tree.h"
+
+namespace tartan::ptx {
+
+class OperandParser {
+ public:
+  OperandParser(const Source& source, Module& module, Diags& diags)
+      : source_(source), module_(module), diags_(diags), lexer_(source.text()) {
+    advance();
+  }
+
+ protected:
+  // Operands of one list while it is read; nested lists use the same stack above it.
+  class Scratch {
+   public:
+    explicit Scratch(OperandParser& parser) : stack_(parser.scratch_), module_(parser.module_), mark_(stack_.size()) {}
+    ~Scratch() { stack_.resize(mark_); }
+    Scratch(const Scratch&) = delete;
+    void push(const Operand& operand) const { stack_.push_back(operand); }
+    /// Moves the list into the module; gives its index and sets its length.
+    std::uint32_t store(std::uint32_t& count) const {
+      const auto first = static_cast<std::uint32_t>(module_.operands.size());
+      count = static_cast<std::uint32_t>(stack_.size() - mark_);
+      module_.operands.insert(module_.operands.end(), stack_.begin() + static_cast<std::ptrdiff_t>(mark_), stack_.end());
+      return first;
+    }
+
+   private:
+    std::vector<Operand>& stack_;
+    Module& module_;
+    std::size_t mark_;
+  };
+
+  void advance() { token_ = lexer_.next(); }
+  bool at_word(std::string_view word) const { return token_.kind == TokenKind::Dot && token_.text == word; }
+
+  /// Takes the punctuation `c`; otherwise complains that `expected` was wanted.
+  bool expect(char c, std::string_view expected = {});
+  void syntax(std::string_view expected);
+  void end_of_text(std::string_view expected);
+  bool too_many_errors() const { return errors_ >= 100; }
+
+  /// Skips to after the next ';', or to before a brace.
+  void recover();
+  /// Skips to the next line.
+  void recover_line();
+  void skip_line();
+
+  bool parse_operand(Operand& operand);
+  /// An integer literal, as for dimensions and alignments.
+  std::optional<std::uint64_t> take_integer(std::string_view what);
+
+  const Source& source_;
+  Module& module_;
+  Diags& diags_;
+  Lexer lexer_;
+  Token token_;
+
+ private:
+  bool parse_primary(Operand& operand);
+  bool parse_list(Operand& operand, OperandKind kind, char close);
+  bool parse_address(Operand& operand);
+  bool parse_name(Operand& operand);
+  bool parse_number(Operand& operand, bool negative);
+  bool parse_offset(Operand& operand);
+
+  std::vector<Operand> scratch_;
+  int errors_ = 0;
+  int depth_ = 0;
+};
+
+}  // namespace tartan::ptx

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/ptx/parser.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/ptx/declarations.h"
+
+namespace tartan::ptx {
+namespace {
+
+// The statements of a module and of its functions. Declarations are in declarations.cc, operands in operands.cc.
+class Parser : public DeclarationParser {
+ public:
+  using DeclarationParser::DeclarationParser;
+
+  void module() {
+    while (token_.kind != TokenKind::End && !too_many_errors()) item();
+    finish();
+  }
+
+ private:
+  void item() {
+    if (token_.kind != TokenKind::Dot) {
+      if (token_.is('@')) return skip_line();  // @@DWARF of old compilers
+      syntax("a directive");
+      return recover();
+    }
+    if (token_.text == ".version") return version();
+    if (token_.text == ".target") return target();
+    if (token_.text == ".address_size") return address_size();
+    if (token_.text == ".section") return keep(ItemKind::Directive, section());
+    if (token_.text == ".file") return keep(ItemKind::Directive, line_directive());
+    if (token_.text == ".loc") return void(location());
+    const std::string_view linkage = take_linkage();
+    if (at_word(".entry") || at_word(".func")) return function(linkage);
+    if (state_space(token_.text) != StateSpace::none) {
+      const std::uint32_t first = static_cast<std::uint32_t>(module_.variables.size());
+      variables(linkage);
+      for (std::uint32_t i = first; i < module_.variables.size(); ++i) keep(ItemKind::Variable, i);
+      return;
+    }
+    if (!linkage.empty() || token_.kind != TokenKind::Dot) {
+      syntax(".entry, .func or a state space");
+      return recover();
+    }
+    keep(ItemKind::Directive, statement_directive());
+  }
+
+  void keep(ItemKind kind, std::uint32_t index) { module_.items.push_back({kind, index}); }
+
+  void version() {
+    module_.version_offset = token_.offset;
+    advance();
+    if (const auto version = token_.kind == TokenKind::Number ? Version::parse(token_.text) : std::nullopt) {
+      module_.version = *version;
+      advance();
+    } else {
+      syntax("a version such as 8.0");
+      recover_line();
+    }
+  }
+
+  void target() {
+    module_.target_offset = token_.offset;
+    do {
+      advance();
+      if (token_.kind != TokenKind::Identifier) return syntax("a target such as sm_90a"), recover_line();
+      module_.targets.push_back(token_.text);
+      advance();
+    } while (token_.is(','));
+  }
+
+  void address_size() {
+    advance();
+    if (token_.text != "32" && token_.text != "64") return syntax("32 or 64"), recover_line();
+    module_.address_size = token_.text == "32" ? 32 : 64;
+    advance();
+  }
+
+  void function(std::string_view linkage) {
+    Function function;
+    function.linkage = linkage;
+    function.entry = token_.text == ".entry";
+    advance();
+    if (token_.is('(') && !parameters(function.results)) return recover();
+    if (token_.kind != TokenKind::Identifier) return syntax("the function's name"), recover();
+    function.name = token_.text;
+    function.offset = token_.offset;
+    advance();
+    if (token_.is('(') && !parameters(function.params)) return recover();
+    while (token_.kind == TokenKind::Dot) function.directives.push_back(function_directive());
+    if (token_.is('{')) {
+      function.body = true;
+      advance();
+      body(function.statements);
+    } else if (!expect(';')) {
+      recover();
+    }
+    keep(ItemKind::Function, static_cast<std::uint32_t>(module_.functions.size()));
+    module_.functions.push_back(std::move(function));
+  }
+
+  void body(std::vector<Statement>& statements) {
+    int depth = 0;
+    while (!too_many_errors()) {
+      if (token_.kind == TokenKind::End) return end_of_text("the function's closing }");
+      if (token_.is('}')) {
+        advance();
+        if (depth-- == 0) return;
+        statements.push_back({StatementKind::BlockEnd});
+      } else if (token_.is('{')) {
+        advance();
+        ++depth;
+        statements.push_back({StatementKind::BlockBegin});
+      } else {
+        statement(statements);
+      }
+    }
+  }
+
+  void statement(std::vector<Statement>& statements) {
+    if (token_.kind == TokenKind::Identifier || token_.is('@')) return instruction_or_label(statements);
+    if (token_.kind == TokenKind::Dot) return declaration(statements);
+    if (token_.is(';')) return advance();  // an empty statement
+    syntax("an instruction, a label or a declaration");
+    recover();
+  }
+
+  void declaration(std::vector<Statement>& statements) {
+    if (token_.text == ".loc") {
+      if (const auto index = location()) statements.push_back({StatementKind::Location, *index});
+      return;
+    }
+    if (token_.text == ".reg") {
+      std::uint32_t first = static_cast<std::uint32_t>(module_.registers.size());
+      registers();
+      for (; first < module_.registers.size(); ++first) statements.push_back({StatementKind::Registers, first});
+      return;
+    }
+    const std::string_view linkage = take_linkage();
+    if (state_space(token_.text) != StateSpace::none) {
+      std::uint32_t first = static_cast<std::uint32_t>(module_.variables.size());
+      variables(linkage);
+      for (; first < module_.variables.size(); ++first) statements.push_back({StatementKind::Variable, first});
+      return;
+    }
+    if (token_.kind != TokenKind::Dot) return syntax("a declaration"), recover();
+    const std::uint32_t index = token_.text == ".file" ? line_directive() : statement_directive();
+    statements.push_back({StatementKind::Directive, index});
+  }
+
+  void instruction_or_label(std::vector<Statement>& statements) {
+    Instruction instruction;
+    if (token_.is('@')) {
+      advance();
+      if (token_.is('!')) instruction.guard_negated = true, advance();
+      if (token_.kind != TokenKind::Identifier) return syntax("a predicate register"), recover();
+      instruction.guard = token_.text;
+      advance();
+      if (token_.kind != TokenKind::Identifier) return syntax("an instruction after its guard"), recover();
+    }
+    const Token first = token_;
+    instruction.offset = first.offset;
+    instruction.opcode = lexer_.extend_opcode(first);
+    advance();
+    if (token_.is(':') && instruction.guard.empty() && instruction.opcode.size() == first.text.size()) {
+      advance();
+      statements.push_back({StatementKind::Label, static_cast<std::uint32_t>(module_.labels.size())});
+      module_.labels.push_back({first.text, first.offset});
+      return;
+    }
+    if (!operands(instruction)) return recover();
+    statements.push_back({StatementKind::Instruction, static_cast<std::uint32_t>(module_.instructions.size())});
+    module_.instructions.push_back(instruction);
+  }
+
+  bool operands(Instruction& instruction) {
+    const Scratch scratch(*this);
+    if (!token_.is(';')) {
+      do {
+        Operand operand;
+        if (!parse_operand(operand)) return false;
+        scratch.push(operand);
+        // call takes its lists with or without a comma between.
+      } while (token_.is(',') && (advance(), true));
+    }
+    instruction.first = scratch.store(instruction.count);
+    instruction.end = token_.end();
+    return expect(';', "',' or ';'");
+  }
+
+  void finish() {
+    if (module_.version == Version{} || module_.targets.empty())
+      diags_.report("missing-version"_rule, source_.place(0),
+                    fmt::format("the module has no {}", module_.version == Version{} ? ".version" : ".target"));
+  }
+};
+
+}  // namespace
+
+Module parse(std::shared_ptr<const Source> source, Diags& diags) {
+  Module module;
+  module.source = source;
+  const std::size_t size = source->text().size();
+  module.instructions.reserve(size / 40);
+  module.operands.reserve(size / 12);
+  Parser(*source, module, diags).module();
+  return module;
+}
+
+}  // namespace tartan::ptx

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "compiler/ptx/declarations.h"
+#include "compiler/ptx/parser.h"
+
+namespace tartan::ptx {
+namespace {
+
+class Printer {
+ public:
+  explicit Printer(const Module& module) : module_(module) {}
+
+  std::string module() {
+    if (!(module_.version == Version{})) line(".version {}", module_.version.text());
+    if (!module_.targets.empty()) {
+      out_ += ".target ";
+      for (std::size_t i = 0; i < module_.targets.size(); ++i) (out_ += i ? ", " : "") += module_.targets[i];
+      out_ += '\n';
+    }
+    if (module_.address_size) line(".address_size {}", module_.address_size);
+    for (const Item& item : module_.items) {
+      out_ += '\n';
+      switch (item.kind) {
+        case ItemKind::Function: function(module_.functions[item.index]); break;
+        case ItemKind::Variable: variable(module_.variables[item.index]), out_ += ";\n"; break;
+        case ItemKind::Directive: directive(module_.directives[item.index]), out_ += '\n'; break;
+      }
+    }
+    return std::move(out_);
+  }
+
+  std::string instruction(const Instruction& instruction) {
+    if (!instruction.guard.empty()) append("@{}{} ", instruction.guard_negated ? "!" : "", instruction.guard);
+    out_ += instruction.opcode;
+    list(module_.operands_of(instruction), " ");
+    return std::move(out_);
+  }
+
+ private:
+  template <typename... Args>
+  void append(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
+  }
+  template <typename... Args>
+  void line(fmt::format_string<Args...> format, Args&&... args) {
+    append(format, std::forward<Args>(args)...);
+    out_ += '\n';
+  }
+
+  void list(std::span<const Operand> operands, std::string_view before) {
+    for (const Operand& operand : operands) {
+      out_ += before;
+      this->operand(operand);
+      before = ", ";
+    }
+  }
+
+  void bracketed(const Operand& operand, char open, char close) {
+    out_ += open;
+    list(module_.children(operand), "");
+    out_ += close;
+  }
+
+  void offset(std::uint64_t value) {
+    if (value != 0) append("+{}", static_cast<std::int64_t>(value));  // "+-8": the assembler knows no "-8"
+  }
+
+  void operand(const Operand& operand) {
+    switch (operand.kind) {
+      case OperandKind::Name: out_ += operand.text, offset(operand.value); break;
+      case OperandKind::Integer:
+      case OperandKind::Float:
+      case OperandKind::String: out_ += operand.text; break;
+      case OperandKind::Vector: bracketed(operand, '{', '}'); break;
+      case OperandKind::List: bracketed(operand, '(', ')'); break;
+      case OperandKind::Address: address(operand); break;
+      case OperandKind::Not: out_ += '!', list(module_.children(operand), ""); break;
+      case OperandKind::Pair: {
+        const auto pair = module_.children(operand);
+        this->operand(pair[0]), out_ += '|', this->operand(pair[1]);
+        break;
+      }
+    }
+  }
+
+  void address(const Operand& operand) {
+    const auto parts = module_.children(operand);
+    out_ += '[';
+    this->operand(parts[0]);
+    offset(operand.value);
+    for (std::size_t i = 1; i < parts.size(); ++i) out_ += ", ", this->operand(parts[i]);
+    out_ += ']';
+  }
+
+  void directive(const Directive& directive) {
+    // Blanks and line breaks inside are written as they stood, so that strings stay whole.
+    out_ += directive.text;
+    if (directive.semicolon) out_ += ';';
+  }
+
+  void variable(const Variable& variable) {
+    if (!variable.linkage.empty()) append("{} ", variable.linkage);
+    out_ += name(variable.space);
+    const bool first = variable.attributes.starts_with(".attribute");  // .attribute(.managed) .align 4 .b8 x; .b64 .ptr .global y
+    if (first) append(" {}", variable.attributes);
+    if (variable.align) append(" .align {}", variable.align);
+    if (variable.vector > 1) append(" .v{}", variable.vector);
+    if (variable.type != Type::none) append(" .{}", tartan::name(variable.type));
+    if (!first && !variable.attributes.empty()) append(" {}", variable.attributes);
+    append(" {}{}", variable.name, variable.dimensions);
+    if (variable.initialiser) {
+      out_ += " = ";
+      operand(module_.operands[*variable.initialiser]);
+    }
+  }
+
+  void parameters(const std::vector<std::uint32_t>& indices) {
+    out_ += '(';
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      out_ += i ? ",\n\t" : "\n\t";
+      variable(module_.variables[indices[i]]);
+    }
+    out_ += indices.empty() ? ")" : "\n)";
+  }
+
+  void function(const Function& function) {
+    if (!function.linkage.empty()) append("{} ", function.linkage);
+    out_ += function.entry ? ".entry " : ".func ";
+    if (!function.results.empty()) parameters(function.results), out_ += ' ';
+    out_ += function.name;
+    parameters(function.params);
+    for (const std::uint32_t index : function.directives) out_ += '\n', directive(module_.directives[index]);
+    if (!function.body) {
+      out_ += ";\n";
+      return;
+    }
+    out_ += "\n{\n";
+    for (const Statement& at : function.statements) statement(at);
+    out_ += "}\n";
+  }
+
+  void statement(const Statement& at) {
+    switch (at.kind) {
+      case StatementKind::Label: line("{}:", module_.labels[at.index].name); return;
+      case StatementKind::BlockBegin: out_ += "\t{\n"; return;
+      case StatementKind::BlockEnd: out_ += "\t}\n"; return;
+      default: break;
+    }
+    out_ += '\t';
+    switch (at.kind) {
+      case StatementKind::Instruction: body_instruction(module_.instructions[at.index]); break;
+      case StatementKind::Registers: registers(module_.registers[at.index]); break;
+      case StatementKind::Variable: variable(module_.variables[at.index]), out_ += ';'; break;
+      case StatementKind::Location: out_ += module_.locations[at.index].text; break;
+      case StatementKind::Directive: directive(module_.directives[at.index]); break;
+      default: break;
+    }
+    out_ += '\n';
+  }
+
+  void body_instruction(const Instruction& instruction) {
+    if (!instruction.guard.empty()) append("@{}{} ", instruction.guard_negated ? "!" : "", instruction.guard);
+    out_ += instruction.opcode;
+    list(module_.operands_of(instruction), " ");
+    out_ += ';';
+  }
+
+  void registers(const Registers& registers) {
+    out_ += ".reg ";
+    if (registers.vector > 1) append(".v{} ", registers.vector);
+    append(".{} {}", tartan::name(registers.type), registers.name);
+    if (registers.numbered) append("<{}>", registers.count);
+    out_ += ';';
+  }
+
+  const Module& module_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string print(const Module& module) { return Printer(module).module(); }
+
+std::string print(const Module& module, const Instruction& instruction) { return Printer(module).instruction(instruction); }
+
+}  // namespace tartan::ptx

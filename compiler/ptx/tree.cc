@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/ptx/tree.h"
+
+#include <charconv>
+
+namespace tartan::ptx {
+
+const Function* Module::function(std::string_view name) const {
+  const Function* declared = nullptr;
+  for (const Function& function : functions) {
+    if (function.name != name) continue;
+    if (function.body) return &function;
+    declared = &function;
+  }
+  return declared;
+}
+
+std::vector<std::string_view> Module::kernels() const {
+  std::vector<std::string_view> out;
+  for (const Function& function : functions)
+    if (function.entry && function.body) out.push_back(function.name);
+  return out;
+}
+
+std::string_view Module::file_name(std::uint32_t number) const {
+  for (const Directive& directive : directives) {
+    if (directive.name != ".file") continue;
+    std::string_view text = directive.text.substr(directive.name.size());
+    const std::size_t start = text.find_first_not_of(" \t");
+    if (start == std::string_view::npos) continue;
+    std::uint32_t value = 0;
+    std::from_chars(text.data() + start, text.data() + text.size(), value);
+    const std::size_t open = text.find('"'), close = text.rfind('"');
+    if (value == number && open < close) return text.substr(open + 1, close - open - 1);
+  }
+  return {};
+}
+
+}  // namespace tartan::ptx
