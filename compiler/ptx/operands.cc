@@ -76,15 +76,13 @@ std::string describe(const Token& token) {
 
 void OperandParser::syntax(std::string_view expected) {
   if (token_.kind == TokenKind::End) return end_of_text(expected);
-  ++errors_;
   Diag& diag = diags_.report("syntax"_rule, source_.place(token_.offset), fmt::format("expected {}, found {}", expected, describe(token_)));
   diag.source = source_.line_text(diag.place.line);
   diag.width = static_cast<int>(token_.text.size());
 }
 
 void OperandParser::end_of_text(std::string_view expected) {
-  if (errors_ > 0 && !diags_.empty() && diags_[diags_.size() - 1].id == "unexpected-end") return;
-  ++errors_;
+  if (!diags_.empty() && diags_[diags_.size() - 1].id == "unexpected-end") return;  // once is enough
   diags_.report("unexpected-end"_rule, source_.place(token_.offset), fmt::format("the text ends here; expected {}", expected));
 }
 

@@ -47,7 +47,6 @@ class OperandParser {
   bool expect(char c, std::string_view expected = {});
   void syntax(std::string_view expected);
   void end_of_text(std::string_view expected);
-  bool too_many_errors() const { return errors_ >= 100; }
 
   /// Skips to after the next ';', or to before a brace.
   void recover();
@@ -74,7 +73,6 @@ class OperandParser {
   bool parse_offset(Operand& operand);
 
   std::vector<Operand> scratch_;
-  int errors_ = 0;
   int depth_ = 0;
 };
 

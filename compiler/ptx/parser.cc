@@ -16,7 +16,7 @@ class Parser : public DeclarationParser {
   using DeclarationParser::DeclarationParser;
 
   void module() {
-    while (token_.kind != TokenKind::End && !too_many_errors()) item();
+    while (token_.kind != TokenKind::End) item();
     finish();
   }
 
@@ -25,7 +25,7 @@ class Parser : public DeclarationParser {
     if (token_.kind != TokenKind::Dot) {
       if (token_.is('@')) return skip_line();  // @@DWARF of old compilers
       syntax("a directive");
-      return recover();
+      return recover_item();
     }
     if (token_.text == ".version") return version();
     if (token_.text == ".target") return target();
@@ -43,9 +43,21 @@ class Parser : public DeclarationParser {
     }
     if (!linkage.empty() || token_.kind != TokenKind::Dot) {
       syntax(".entry, .func or a state space");
-      return recover();
+      return recover_item();
     }
     keep(ItemKind::Directive, statement_directive());
+  }
+
+  // Skips a statement, and the block that belongs to it.
+  void recover_item() {
+    recover();
+    int depth = 0;
+    do {
+      if (token_.is('{')) ++depth;
+      if (token_.is('}')) --depth;
+      if (!token_.is('{') && !token_.is('}') && depth <= 0) return;
+      advance();
+    } while (depth > 0 && token_.kind != TokenKind::End);
   }
 
   void keep(ItemKind kind, std::uint32_t index) { module_.items.push_back({kind, index}); }
@@ -84,19 +96,19 @@ class Parser : public DeclarationParser {
     function.linkage = linkage;
     function.entry = token_.text == ".entry";
     advance();
-    if (token_.is('(') && !parameters(function.results)) return recover();
-    if (token_.kind != TokenKind::Identifier) return syntax("the function's name"), recover();
+    if (token_.is('(') && !parameters(function.results)) return recover_item();
+    if (token_.kind != TokenKind::Identifier) return syntax("the function's name"), recover_item();
     function.name = token_.text;
     function.offset = token_.offset;
     advance();
-    if (token_.is('(') && !parameters(function.params)) return recover();
+    if (token_.is('(') && !parameters(function.params)) return recover_item();
     while (token_.kind == TokenKind::Dot) function.directives.push_back(function_directive());
     if (token_.is('{')) {
       function.body = true;
       advance();
       body(function.statements);
     } else if (!expect(';')) {
-      recover();
+      recover_item();
     }
     keep(ItemKind::Function, static_cast<std::uint32_t>(module_.functions.size()));
     module_.functions.push_back(std::move(function));
@@ -104,7 +116,7 @@ class Parser : public DeclarationParser {
 
   void body(std::vector<Statement>& statements) {
     int depth = 0;
-    while (!too_many_errors()) {
+    while (true) {
       if (token_.kind == TokenKind::End) return end_of_text("the function's closing }");
       if (token_.is('}')) {
         advance();

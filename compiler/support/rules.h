@@ -66,6 +66,8 @@ inline constexpr Rule rules[] = {
     {"driver", Level::Error, "A call of the CUDA driver failed. The message names the call and the driver's error."},
     {"unknown-kernel", Level::Error, "The module has no kernel of that name. The message lists those it has."},
     {"launch-arguments", Level::Error, "The launch does not fit the kernel: number or size of arguments, grid, block or shared memory."},
+    {"buffer-range", Level::Error, "A copy starts or ends outside its buffer. Nothing was copied."},
+    {"foreign-device", Level::Error, "A stream or event of another device was used."},
     {"unsupported-instruction", Level::Error, "The emulator does not know this instruction. Nothing was run."},
     {"memory-fault", Level::Error, "The kernel accessed memory outside any buffer, or past the end of its shared or local memory."},
     {"misaligned-access", Level::Error, "The kernel accessed memory at an address that is no multiple of the access's size."},
@@ -76,6 +78,7 @@ inline constexpr Rule rules[] = {
     // Files and manifests.
     {"file", Level::Error, "A file cannot be read or written."},
     {"manifest", Level::Error, "The manifest is not what `tartan run` takes. The message names the field."},
+    {"recording", Level::Error, "The index or data of a recording is not what `tartan replay` takes, or was cut off. The message says where."},
     {"usage", Level::Error, "A command was called with wrong words."},
 };
 // clang-format on

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// From IR to PTX text.
+#include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/IR/DiagnosticHandler.h>
+#include <llvm/IR/DiagnosticInfo.h>
+#include <llvm/IR/DiagnosticPrinter.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Transforms/Scalar.h>
+
+#include <cassert>
+
+#include "compiler/codegen/impl.h"
+#include "compiler/codegen/target_machine.h"
+
+namespace tartan::codegen {
+namespace {
+
+// LLVM's complaints become ours. Some, such as an impossible asm constraint, leave the passes to
+// end as if nothing had happened.
+class Collector : public llvm::DiagnosticHandler {
+ public:
+  explicit Collector(Diags& diags) : diags_(diags) {}
+  bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
+    if (info.getSeverity() != llvm::DS_Error) return true;
+    std::string message;
+    llvm::raw_string_ostream out(message);
+    llvm::DiagnosticPrinterRawOStream printer(out);
+    info.print(printer);
+    diags_.report("codegen"_rule, {}, "LLVM: " + message);
+    return true;
+  }
+
+ private:
+  Diags& diags_;
+};
+
+// One pass manager for the few optimisations that pay and the back end, which runs the rest of what
+// it needs itself. LLVM's O2 pipeline takes 30 times as long and gives no faster code.
+void run_passes(llvm::Module& module, llvm::TargetMachine& machine, llvm::raw_pwrite_stream& out) {
+  auto* const passes = new llvm::legacy::PassManager;  // leaked if LLVM gives up in it
+  passes->add(new llvm::TargetLibraryInfoWrapperPass(machine.getTargetTriple()));
+  passes->add(llvm::createTargetTransformInfoWrapperPass(machine.getTargetIRAnalysis()));
+  passes->add(llvm::createSROAPass());
+  passes->add(llvm::createEarlyCSEPass());
+  [[maybe_unused]] const bool unsupported =
+      machine.addPassesToEmitFile(*passes, out, nullptr, llvm::CodeGenFileType::AssemblyFile);
+  assert(!unsupported);
+  passes->run(module);
+  delete passes;
+}
+
+// What LLVM printed, ending in one line break. With line directives on, it also prints an empty
+// debug section.
+std::string finished(std::string_view text) {
+  constexpr std::string_view section = "\t.section\t.debug_macinfo\t{\t}\n";
+  std::string out(text);
+  if (const std::size_t at = out.rfind(section); at != std::string::npos)
+    out.erase(at, section.size());
+  while (!out.empty() && (out.back() == '\n' || out.back() == ' ' || out.back() == '\t'))
+    out.pop_back();
+  assert(!out.empty() && "the back end printed nothing");
+  return out + '\n';
+}
+
+std::string one_line(std::string text) {
+  for (char& c : text)
+    if (c == '\n') c = ' ';
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+Result<std::string> FunctionBuilder::emit() {
+  Impl& m = *impl_;
+  assert(m.module && "emit() was called before");
+  m.build.CreateRetVoid();
+  m.settle_params();
+  if (m.debug) m.debug->finalize();
+
+  Diags diags;
+  std::string broken;
+  llvm::raw_string_ostream reasons(broken);
+  if (llvm::verifyModule(*m.module, &reasons)) {
+    diags.report("codegen"_rule, {}, "LLVM's verifier: " + one_line(broken));
+    return diags;
+  }
+  m.context->setDiagnosticHandler(std::make_unique<Collector>(diags), false);
+  llvm::SmallVector<char, 0> text;
+  try {
+    guard_fatal_errors([&] {
+      llvm::raw_svector_ostream out(text);
+      run_passes(*m.module, target_machine(m.target), out);
+    });
+  } catch (const FatalError& error) {
+    diags.report("codegen"_rule, {},
+                 "LLVM gave up on kernel " + m.name + ": " + one_line(error.what()));
+    abandon_target_machine(m.target);
+    (void)m.debug.release();
+    (void)m.module.release();
+    (void)m.context.release();
+    return diags;
+  }
+  m.context->setDiagnosticHandler(std::make_unique<llvm::DiagnosticHandler>(), false);
+  m.module.reset();
+  if (!diags.ok()) return diags;
+
+  return finished({text.data(), text.size()});
+}
+
+}  // namespace tartan::codegen

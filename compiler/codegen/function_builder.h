@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/codegen/function_builder.h - one kernel as LLVM IR, built call by call, and its PTX
+// text. Shows nothing of LLVM.
+//
+// Values are typed handles. The builder does not judge the user's input: the DSL above has checked
+// shapes, types and targets, so wrong calls here are our own bugs and assert. What LLVM itself
+// refuses comes back from emit() as diagnostics, never as an abort.
+//
+//   FunctionBuilder f("copy", *Target::parse("sm_80"), {.block = {32, 1, 1}}, {{"in",
+//   PointerSpace::global}, {"out", PointerSpace::global}}); Pointer in = f.pointer_param(0), out =
+//   f.pointer_param(1); Value at = f.multiply(f.special(Special::tid_x), f.constant(u32, 4));
+//   f.store(f.offset(out, at), f.load(f.offset(in, at), u32));
+//   Result<std::string> ptx = f.emit();
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <source_location>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler/isa/form.h"
+#include "compiler/isa/target.h"
+#include "compiler/support/diagnostic.h"
+
+namespace tartan::codegen {
+
+/// A scalar (or one 32-bit fragment register) in flight. Types: pred, u16, u32, s32, u64, s64, f16,
+/// bf16, f32, f64, b32 (fragment registers). Signedness lives in the type: divide, shift right,
+/// compare and convert follow it.
+struct Value {
+  int id = -1;
+  Type type = Type::none;
+  bool valid() const { return id >= 0; }
+};
+
+enum class PointerSpace : std::uint8_t { generic, global, shared, local };
+
+/// An address in a state space. Byte offsets; constants added last fold into [base+offset].
+struct Pointer {
+  int id = -1;
+  PointerSpace space = PointerSpace::generic;
+};
+
+/// A mutable scalar of the function (an LLVM alloca that mem2reg turns into registers):
+/// accumulators, loop-carried values.
+struct Variable {
+  int id = -1;
+  Type type = Type::none;
+};
+
+struct Param {
+  std::string name;
+  PointerSpace space = PointerSpace::generic;  // global: a pointer parameter
+  Type type = Type::none;                      // not none: a scalar parameter
+};
+
+struct LaunchBounds {
+  int block[3] = {0, 1, 1};  // threads: .reqntid; 0: not stated
+  int min_blocks = 0;        // blocks per multiprocessor: .minnctapersm
+  int max_registers = 0;     // .maxnreg
+};
+
+enum class Special : std::uint8_t {
+  tid_x,
+  tid_y,
+  tid_z,
+  ntid_x,
+  ntid_y,
+  ntid_z,
+  ctaid_x,
+  ctaid_y,
+  ctaid_z,
+  nctaid_x,
+  nctaid_y,
+  nctaid_z,
+  laneid
+};
+enum class Compare : std::uint8_t { eq, ne, lt, le, gt, ge };
+
+/// Cache behaviour of cp.async: ca (all levels) or cg (L2 only; 16 bytes).
+enum class CacheOperator : std::uint8_t { ca, cg };
+
+class FunctionBuilder {
+ public:
+  /// `name` and the parameters' names must be PTX identifiers.
+  FunctionBuilder(std::string name, Target target, LaunchBounds bounds,
+                  std::vector<Param> params = {});
+  ~FunctionBuilder();
+  FunctionBuilder(FunctionBuilder&&) noexcept;
+
+  const Target& target() const;
+
+  /// The C++ place of what is built from here on; carried to the PTX as .loc.
+  void at(const std::source_location& place);
+
+  // Values.
+  Value param(int index);
+  Pointer pointer_param(int index);
+  /// A further parameter, behind all others.
+  Value add_param(Type type);
+  Pointer add_pointer_param(PointerSpace space);
+  Value special(Special which);
+  Value constant(Type type, std::int64_t value);
+  Value constant(Type type, double value);
+  Value add(Value x, Value y);
+  Value subtract(Value x, Value y);
+  Value multiply(Value x, Value y);
+  Value divide(Value x, Value y);  // integers: truncating; unsigned powers of two become shifts
+  Value remainder(Value x, Value y);
+  Value bit_and(Value x, Value y);
+  Value bit_or(Value x, Value y);
+  Value bit_xor(Value x, Value y);
+  Value shift_left(Value x, Value y);
+  Value shift_right(Value x, Value y);
+  Value minimum(Value x, Value y);
+  Value maximum(Value x, Value y);
+  Value fma(Value x, Value y, Value z);
+  Value negate(Value x);
+  Value compare(Compare how, Value x, Value y);  // -> pred
+  Value select(Value condition, Value x, Value y);
+  /// Numeric. Floats round to nearest even, float to integer truncates; f32 to tf32 rounds to
+  /// nearest, ties away from zero. Integers become bf16 by way of f32 before sm_90.
+  Value convert(Value x, Type to);
+  Value bitcast(Value x, Type to);                   // same number of bits
+  Value pack(Value low, Value high, Type to);        // two 16-bit values -> one 32-bit register
+  std::pair<Value, Value> unpack(Value x, Type to);  // and back: two values of the 16-bit type `to`
+
+  // Memory. Accesses must be naturally aligned: a vector to all of its bytes.
+  Pointer offset(Pointer base, Value bytes);
+  Pointer offset(Pointer base, std::int64_t bytes);
+  Value load(Pointer from, Type type);
+  std::vector<Value> load_vector(Pointer from, Type type, int count);  // ld.vN: count 2 or 4
+  void store(Pointer to, Value value);
+  void store_vector(Pointer to, std::span<const Value> values);  // st.vN
+  /// Static shared memory of the block, `bytes` long.
+  Pointer shared(const std::string& name, std::int64_t bytes, int align);
+  /// The block's dynamic shared memory (one per kernel, its size comes with the launch).
+  Pointer dynamic_shared(int align);
+  /// The shared-window address of `pointer` as u32.
+  Value shared_address(Pointer pointer);
+
+  /// And back: the place of a shared-window address.
+  Pointer shared_pointer(Value address);
+
+  /// cp.async of 4, 8 or 16 bytes, shared <- global; with `valid_bytes` the rest is filled with
+  /// zeros. sm_80 on.
+  void copy_async(Pointer to, Pointer from, int bytes, CacheOperator cache, Value valid_bytes = {});
+  void copy_async_commit();
+  void copy_async_wait(int pending_groups);
+
+  // Variables and control flow. Bodies run at build time, once each.
+  Variable variable(Value initial);
+  Value get(Variable variable);
+  void set(Variable variable, Value value);
+  void if_then(Value condition, const std::function<void()>& then);
+  void if_else(Value condition, const std::function<void()>& then,
+               const std::function<void()>& otherwise);
+  /// for (i = begin; i < end; i += step), tested before each round; i has begin's type.
+  void for_range(Value begin, Value end, Value step, const std::function<void(Value i)>& body);
+  void while_loop(const std::function<Value()>& condition, const std::function<void()>& body);
+
+  // The block and the warp.
+  void barrier();                        // bar.sync 0
+  void warp_sync();                      // bar.warp.sync of all lanes
+  Value shuffle_xor(Value x, int mask);  // shfl.sync.bfly of all lanes; 32-bit types
+  Value shuffle(Value x, Value lane);    // shfl.sync.idx
+
+  /// A matrix instruction: `form` must exist for the target. Operands are those of isa::Instruction
+  /// in PTX order, without d, vectors flattened; an address comes as `address` (pass {} where there
+  /// is none). Returns d's registers (empty for stores). LLVM's intrinsic where it has one, else
+  /// inline asm. wgmma adds to d: its operands start with the accumulators, and what it returns
+  /// takes their place. Nothing but another wgmma may use them before a wait.
+  std::vector<Value> matrix(const isa::Form& form, Pointer address,
+                            std::span<const Value> operands);
+
+  // The warpgroup (sm_90a).
+  void warpgroup_fence();  // wgmma.fence: before the first wgmma, and after registers that it reads
+                           // were written
+  void warpgroup_commit();  // wgmma.commit_group
+  /// wgmma.wait_group: all but `pending_groups` groups are done. Returns `accumulators` as they are
+  /// then; the old values are dead.
+  std::vector<Value> warpgroup_wait(int pending_groups, std::span<const Value> accumulators);
+
+  /// Runs the passes and the back end. The text is what LLVM printed: not yet parsed back, not yet
+  /// verified. Call once.
+  Result<std::string> emit();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tartan::codegen

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/codegen/impl.h - what a FunctionBuilder is made of. Private to compiler/codegen: the one
+// header with LLVM in it.
+#pragma once
+
+#include <llvm/IR/DIBuilder.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/codegen/function_builder.h"
+#include "compiler/isa/instruction.h"
+
+namespace tartan::codegen {
+
+/// LLVM's numbers for the state spaces.
+constexpr unsigned address_space(PointerSpace space) {
+  switch (space) {
+    case PointerSpace::generic: return 0;
+    case PointerSpace::global: return 1;
+    case PointerSpace::shared: return 3;
+    case PointerSpace::local: return 5;
+  }
+  return 0;
+}
+
+/// Whether `text` can stand in PTX as a name.
+bool is_identifier(std::string_view text);
+
+struct [[gnu::visibility("hidden")]] FunctionBuilder::Impl {
+  Impl(std::string name, Target target, LaunchBounds bounds, std::vector<Param> params);
+
+  // Handles to LLVM's objects, and back.
+  llvm::Value* get(Value value) const;
+  llvm::Value* get(Pointer pointer) const;
+  Value value(llvm::Value * of, Type type);
+  Pointer pointer(llvm::Value * of, PointerSpace space);
+
+  llvm::Type* type(Type of);
+  llvm::PointerType* pointer_type(PointerSpace space);
+  llvm::Value* bits_as(llvm::Value * of, llvm::Type * type);            // same bits, other type
+  llvm::Value* resize(llvm::Value * of, llvm::Type * type, bool sign);  // integers
+  llvm::Value* pointer_in(Pointer pointer,
+                          PointerSpace space);  // the same place, addressed in `space`
+  llvm::Value* byte_offset(llvm::Value * base, llvm::Value * bytes, bool sign);
+
+  /// Calls an intrinsic by id; `overloads` where it has overloaded types. What it returns is its
+  /// call.
+  llvm::CallInst* call(llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Value*> arguments,
+                       llvm::ArrayRef<llvm::Type*> overloads = {});
+  /// The same for one that a warp executes together: no pass may move it into or out of divergent
+  /// code.
+  llvm::CallInst* collective(llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Value*> arguments,
+                             llvm::ArrayRef<llvm::Type*> overloads = {});
+  void make_collective(llvm::CallInst * call);
+
+  /// Gives the function the parameters that were added while it was built.
+  void settle_params();
+
+  llvm::BasicBlock* block(const char* name);
+  llvm::AllocaInst* entry_alloca(llvm::Type * type);
+
+  // Matrix instructions, in matrix.cc.
+  std::vector<Value> matrix_by_intrinsic(const isa::Instruction& instruction,
+                                         llvm::Intrinsic::ID id, Pointer address,
+                                         std::span<const Value> operands);
+  std::vector<Value> matrix_by_assembly(const isa::Instruction& instruction, Pointer address,
+                                        std::span<const Value> operands);
+  std::vector<Value> results(llvm::CallInst * call, Type type, int count);
+
+  // C++ places, in function_builder.cc.
+  void start_debug_info(const std::source_location& place);
+  llvm::DIFile* file(const char* name);
+
+  std::string name;
+  Target target;
+  std::vector<Param> params;
+  std::unique_ptr<llvm::LLVMContext> context;
+  std::unique_ptr<llvm::Module> module;
+  llvm::Function* function = nullptr;
+  llvm::IRBuilder<> build;
+  std::vector<std::unique_ptr<llvm::Argument>> late_params;  // stand-ins until settle_params()
+  std::vector<llvm::Value*> values;
+  std::vector<llvm::Value*> pointers;
+  std::vector<llvm::AllocaInst*> variables;
+  llvm::GlobalVariable* dynamic_shared = nullptr;
+
+  std::unique_ptr<llvm::DIBuilder> debug;
+  llvm::DISubprogram* subprogram = nullptr;
+  std::map<std::string, llvm::DILexicalBlockFile*> scopes;  // by file
+};
+
+}  // namespace tartan::codegen

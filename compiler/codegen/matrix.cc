@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix instructions: LLVM's intrinsic where it has one that it can select, inline assembly where
+// not.
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include <cassert>
+
+#include "compiler/codegen/impl.h"
+#include "compiler/codegen/intrinsic.h"
+#include "compiler/isa/instruction.h"
+
+namespace tartan::codegen {
+namespace {
+
+using isa::Form;
+using isa::Instruction;
+using isa::Opcode;
+using isa::OperandKind;
+using isa::OperandSpec;
+using isa::Role;
+
+PointerSpace pointer_space(Space space) {
+  switch (space) {
+    case Space::none: return PointerSpace::generic;
+    case Space::global: return PointerSpace::global;
+    case Space::shared:
+    case Space::shared_cta: return PointerSpace::shared;
+  }
+  return PointerSpace::generic;
+}
+
+// How many values an operand takes from the flattened list.
+int flattened(const OperandSpec& operand) {
+  switch (operand.kind) {
+    case OperandKind::Vector: return operand.count;
+    case OperandKind::Address: return 0;
+    case OperandKind::Pair: return 2;
+    case OperandKind::Register:
+    case OperandKind::Immediate: return 1;
+  }
+  return 0;
+}
+
+// wgmma adds to its d: the accumulators go in and come out in the same registers.
+bool accumulates_in_place(const Form& form) { return form.opcode == Opcode::wgmma; }
+
+[[maybe_unused]] int inputs(const Instruction& instruction) {
+  int out = 0;
+  for (const OperandSpec& operand : instruction.operands)
+    if (operand.role != Role::d || accumulates_in_place(instruction.form))
+      out += flattened(operand);
+  return out;
+}
+
+bool touches_memory(Opcode opcode) {
+  return opcode != Opcode::mma && opcode != Opcode::wmma_mma && opcode != Opcode::movmatrix;
+}
+
+llvm::Intrinsic::ID usable_intrinsic(const Form& form, const Target& target) {
+  const std::string name = intrinsic_name(form);
+  if (name.empty() || !selectable(form, target)) return llvm::Intrinsic::not_intrinsic;
+  return llvm::Intrinsic::lookupIntrinsicID(name);
+}
+
+const char* constraint(Type type) {
+  switch (type) {
+    case Type::pred: return "b";
+    case Type::b16: return "h";
+    case Type::f32: return "f";
+    case Type::f64: return "d";
+    case Type::b64: return "l";
+    default: return "r";
+  }
+}
+
+// One inline assembly statement: its text, and its operands with LLVM's constraints. Results come
+// first, they have the lowest numbers.
+class Assembly {
+ public:
+  explicit Assembly(std::string text) : text_(std::move(text)) {}
+
+  void write(std::string_view text) { text_ += text; }
+  void result(llvm::Type* type, const char* kind) {
+    hold(type, kind);
+    text_ += "$" + std::to_string(results_.size() - 1);
+  }
+  /// A result that the text does not name.
+  void hold(llvm::Type* type, const char* kind) {
+    assert(arguments_.empty());
+    constrain("=" + std::string(kind));
+    results_.push_back(type);
+  }
+  void input(llvm::Value* value, const char* kind) {
+    constrain(kind);
+    arguments_.push_back(value);
+    text_ += "$" + std::to_string(results_.size() + arguments_.size() - 1);
+  }
+  /// `value` comes in where result number `result` goes out. To be called after every input().
+  void tie(llvm::Value* value, std::size_t result) {
+    constrain(std::to_string(result));
+    arguments_.push_back(value);
+  }
+  void clobber_memory() { constrain("~{memory}"); }
+
+  llvm::CallInst* call(llvm::IRBuilderBase& build) const {
+    llvm::Type* returned = build.getVoidTy();
+    if (results_.size() == 1) returned = results_[0];
+    if (results_.size() > 1) returned = llvm::StructType::get(build.getContext(), results_);
+    std::vector<llvm::Type*> types;
+    for (llvm::Value* const argument : arguments_) types.push_back(argument->getType());
+    auto* const type = llvm::FunctionType::get(returned, types, false);
+    return build.CreateCall(
+        llvm::InlineAsm::get(type, text_, constraints_, /*hasSideEffects=*/true), arguments_);
+  }
+
+ private:
+  void constrain(std::string_view constraint) {
+    if (!constraints_.empty()) constraints_ += ',';
+    constraints_ += constraint;
+  }
+
+  std::string text_;
+  std::string constraints_;
+  std::vector<llvm::Type*> results_;
+  std::vector<llvm::Value*> arguments_;
+};
+
+}  // namespace
+
+std::vector<Value> FunctionBuilder::Impl::results(llvm::CallInst* call, Type type, int count) {
+  std::vector<Value> out;
+  assert(!call->getType()->isStructTy() ||
+         call->getType()->getStructNumElements() == static_cast<unsigned>(count));
+  for (int i = 0; i < count; ++i) {
+    llvm::Value* const one = call->getType()->isStructTy()
+                                 ? build.CreateExtractValue(call, static_cast<unsigned>(i))
+                                 : call;
+    out.push_back(value(bits_as(one, this->type(type)), type));
+  }
+  return out;
+}
+
+std::vector<Value> FunctionBuilder::Impl::matrix_by_intrinsic(const Instruction& instruction,
+                                                              llvm::Intrinsic::ID id,
+                                                              Pointer address,
+                                                              std::span<const Value> operands) {
+  std::vector<llvm::Value*> arguments;
+  std::vector<llvm::Type*> overloads;
+  for (const OperandSpec& operand : instruction.operands) {
+    if (operand.role == Role::d) continue;
+    if (operand.kind == OperandKind::Address) {
+      arguments.push_back(pointer_in(address, pointer_space(instruction.form.space)));
+      overloads.push_back(arguments.back()->getType());
+    }
+    for (int i = flattened(operand); i > 0; --i) {
+      arguments.push_back(get(operands.front()));
+      operands = operands.subspan(1);
+    }
+  }
+  llvm::Function* const callee =
+      llvm::Intrinsic::getOrInsertDeclaration(module.get(), id, overloads);
+  llvm::FunctionType* const signature = callee->getFunctionType();
+  assert(signature->getNumParams() == arguments.size() &&
+         "LLVM's intrinsic takes other operands than the instruction table says");
+  for (unsigned i = 0; i < arguments.size(); ++i) {
+    llvm::Type* const wanted = signature->getParamType(i);
+    llvm::Value*& argument = arguments[i];
+    if (wanted->isIntegerTy() && argument->getType()->isIntegerTy())
+      argument = resize(argument, wanted, false);
+    else argument = bits_as(argument, wanted);
+    assert(!callee->hasParamAttribute(i, llvm::Attribute::ImmArg) ||
+           llvm::isa<llvm::Constant>(argument));
+  }
+  llvm::CallInst* const call = build.CreateCall(callee, arguments);
+  make_collective(call);
+  const OperandSpec* const d = instruction.operand(Role::d);
+  return d ? results(call, d->type, d->count) : std::vector<Value>{};
+}
+
+std::vector<Value> FunctionBuilder::Impl::matrix_by_assembly(const Instruction& instruction,
+                                                             Pointer address,
+                                                             std::span<const Value> operands) {
+  const Form& form = instruction.form;
+  const OperandSpec* const d = instruction.operand(Role::d);
+  const std::span<const Value> accumulators =
+      operands.first(accumulates_in_place(form) ? static_cast<std::size_t>(d->count) : 0);
+  operands = operands.subspan(accumulators.size());
+
+  Assembly assembly(isa::spell(form));
+  const auto write_input = [&](const OperandSpec& operand) {
+    llvm::Value* const given = get(operands.front());
+    operands = operands.subspan(1);
+    const bool constant =
+        operand.kind == OperandKind::Immediate ||
+        (operand.kind == OperandKind::Pair && llvm::isa<llvm::ConstantInt>(given));
+    if (constant) return assembly.input(given, "n");
+    llvm::Type* const wanted = type(operand.type);
+    assembly.input(
+        operand.kind == OperandKind::Pair ? resize(given, wanted, false) : bits_as(given, wanted),
+        constraint(operand.type));
+  };
+  const auto write_address = [&] {
+    llvm::Value* const pointer = pointer_in(address, pointer_space(form.space));
+    assembly.write("[");
+    assembly.input(
+        pointer,
+        module->getDataLayout().getPointerTypeSizeInBits(pointer->getType()) == 32 ? "r" : "l");
+    assembly.write("]");
+  };
+  for (const OperandSpec& operand : instruction.operands) {
+    assembly.write(&operand == &instruction.operands.front() ? " " : ", ");
+    if (operand.kind == OperandKind::Address) {
+      write_address();
+      continue;
+    }
+    const bool braces = operand.kind == OperandKind::Vector || operand.kind == OperandKind::Pair;
+    if (braces) assembly.write("{");
+    for (int i = 0; i < flattened(operand); ++i) {
+      if (i > 0) assembly.write(", ");
+      if (operand.role == Role::d) assembly.result(type(operand.type), constraint(operand.type));
+      else write_input(operand);
+    }
+    if (braces) assembly.write("}");
+  }
+  assembly.write(";");
+  for (std::size_t i = 0; i < accumulators.size(); ++i)
+    assembly.tie(bits_as(get(accumulators[i]), type(d->type)), i);
+  if (touches_memory(form.opcode)) assembly.clobber_memory();
+  llvm::CallInst* const call = assembly.call(build);
+  make_collective(call);
+  return d ? results(call, d->type, d->count) : std::vector<Value>{};
+}
+
+std::vector<Value> FunctionBuilder::matrix(const Form& form, Pointer address,
+                                           std::span<const Value> operands) {
+  const auto instruction = isa::find(form);
+  assert(instruction && instruction->since.has(target()) && "the target has no such instruction");
+  assert(operands.size() == static_cast<std::size_t>(inputs(*instruction)));
+  if (const llvm::Intrinsic::ID id = usable_intrinsic(form, target()))
+    return impl_->matrix_by_intrinsic(*instruction, id, address, operands);
+  return impl_->matrix_by_assembly(*instruction, address, operands);
+}
+
+void FunctionBuilder::warpgroup_fence() {
+  impl_->collective(llvm::Intrinsic::nvvm_wgmma_fence_sync_aligned, {});
+}
+
+void FunctionBuilder::warpgroup_commit() {
+  impl_->collective(llvm::Intrinsic::nvvm_wgmma_commit_group_sync_aligned, {});
+}
+
+// The results arrive with the wait, so they have to come out of it: otherwise LLVM moves their use
+// above it.
+std::vector<Value> FunctionBuilder::warpgroup_wait(int pending_groups,
+                                                   std::span<const Value> accumulators) {
+  Assembly assembly("wgmma.wait_group.sync.aligned " + std::to_string(pending_groups) + ";");
+  for (const Value& value : accumulators)
+    assembly.hold(impl_->type(value.type), constraint(value.type));
+  for (std::size_t i = 0; i < accumulators.size(); ++i)
+    assembly.tie(impl_->get(accumulators[i]), i);
+  assembly.clobber_memory();
+  llvm::CallInst* const call = assembly.call(impl_->build);
+  impl_->make_collective(call);
+  std::vector<Value> out;
+  for (std::size_t i = 0; i < accumulators.size(); ++i) {
+    llvm::Value* const one = accumulators.size() == 1
+                                 ? call
+                                 : impl_->build.CreateExtractValue(call, static_cast<unsigned>(i));
+    out.push_back(impl_->value(one, accumulators[i].type));
+  }
+  return out;
+}
+
+}  // namespace tartan::codegen

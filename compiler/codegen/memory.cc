@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pointers, loads and stores, shared memory, cp.async.
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include <cassert>
+
+#include "compiler/codegen/impl.h"
+
+namespace tartan::codegen {
+
+llvm::Value* FunctionBuilder::Impl::pointer_in(Pointer pointer, PointerSpace space) {
+  if (pointer.space == space) return get(pointer);
+  assert(pointer.space == PointerSpace::generic || space == PointerSpace::generic);
+  return build.CreateAddrSpaceCast(get(pointer), pointer_type(space));
+}
+
+// Offsets are as wide as the pointer: LLVM would take a narrower one for signed.
+llvm::Value* FunctionBuilder::Impl::byte_offset(llvm::Value* base, llvm::Value* bytes, bool sign) {
+  llvm::Type* const index = module->getDataLayout().getIndexType(base->getType());
+  return build.CreateGEP(build.getInt8Ty(), base, resize(bytes, index, sign));
+}
+
+Pointer FunctionBuilder::offset(Pointer base, Value bytes) {
+  return impl_->pointer(
+      impl_->byte_offset(impl_->get(base), impl_->get(bytes), info(bytes.type).is_signed),
+      base.space);
+}
+
+Pointer FunctionBuilder::offset(Pointer base, std::int64_t bytes) {
+  if (bytes == 0) return base;
+  return impl_->pointer(
+      impl_->byte_offset(impl_->get(base), impl_->build.getInt64(static_cast<std::uint64_t>(bytes)),
+                         true),
+      base.space);
+}
+
+Value FunctionBuilder::load(Pointer from, Type type) {
+  assert(type != Type::pred);
+  return impl_->value(
+      impl_->build.CreateAlignedLoad(impl_->type(type), impl_->get(from),
+                                     llvm::Align(static_cast<std::uint64_t>(bits(type) / 8))),
+      type);
+}
+
+std::vector<Value> FunctionBuilder::load_vector(Pointer from, Type type, int count) {
+  assert((count == 2 || count == 4) && bits(type) * count <= 128);
+  auto* const vector = llvm::FixedVectorType::get(impl_->type(type), static_cast<unsigned>(count));
+  llvm::Value* const loaded = impl_->build.CreateAlignedLoad(
+      vector, impl_->get(from), llvm::Align(static_cast<std::uint64_t>(bits(type) * count / 8)));
+  std::vector<Value> out;
+  for (int i = 0; i < count; ++i)
+    out.push_back(impl_->value(
+        impl_->build.CreateExtractElement(loaded, static_cast<std::uint64_t>(i)), type));
+  return out;
+}
+
+void FunctionBuilder::store(Pointer to, Value value) {
+  assert(value.type != Type::pred);
+  impl_->build.CreateAlignedStore(impl_->get(value), impl_->get(to),
+                                  llvm::Align(static_cast<std::uint64_t>(bits(value.type) / 8)));
+}
+
+void FunctionBuilder::store_vector(Pointer to, std::span<const Value> values) {
+  assert((values.size() == 2 || values.size() == 4) &&
+         static_cast<std::size_t>(bits(values[0].type)) * values.size() <= 128);
+  auto* const element = impl_->type(values[0].type);
+  llvm::Value* vector = llvm::PoisonValue::get(
+      llvm::FixedVectorType::get(element, static_cast<unsigned>(values.size())));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    vector =
+        impl_->build.CreateInsertElement(vector, impl_->bits_as(impl_->get(values[i]), element), i);
+  impl_->build.CreateAlignedStore(
+      vector, impl_->get(to),
+      llvm::Align(static_cast<std::uint64_t>(bits(values[0].type)) / 8 * values.size()));
+}
+
+Pointer FunctionBuilder::shared(const std::string& name, std::int64_t bytes, int align) {
+  assert(is_identifier(name) && bytes > 0 && !impl_->module->getNamedValue(name));
+  auto* const type =
+      llvm::ArrayType::get(impl_->build.getInt8Ty(), static_cast<std::uint64_t>(bytes));
+  auto* const variable = new llvm::GlobalVariable(
+      *impl_->module, type, false, llvm::GlobalValue::InternalLinkage, llvm::PoisonValue::get(type),
+      name, nullptr, llvm::GlobalValue::NotThreadLocal, address_space(PointerSpace::shared));
+  variable->setAlignment(llvm::Align(static_cast<std::uint64_t>(align)));
+  return impl_->pointer(variable, PointerSpace::shared);
+}
+
+Pointer FunctionBuilder::dynamic_shared(int align) {
+  if (!impl_->dynamic_shared) {
+    auto* const type = llvm::ArrayType::get(impl_->build.getInt8Ty(), 0);
+    impl_->dynamic_shared = new llvm::GlobalVariable(
+        *impl_->module, type, false, llvm::GlobalValue::ExternalLinkage, nullptr,
+        impl_->name + "_shared", nullptr, llvm::GlobalValue::NotThreadLocal,
+        address_space(PointerSpace::shared));
+  }
+  const llvm::Align wanted(static_cast<std::uint64_t>(align));
+  if (impl_->dynamic_shared->getAlign().valueOrOne() < wanted)
+    impl_->dynamic_shared->setAlignment(wanted);
+  return impl_->pointer(impl_->dynamic_shared, PointerSpace::shared);
+}
+
+Value FunctionBuilder::shared_address(Pointer pointer) {
+  return impl_->value(impl_->build.CreatePtrToInt(impl_->pointer_in(pointer, PointerSpace::shared),
+                                                  impl_->build.getInt32Ty()),
+                      u32);
+}
+
+Pointer FunctionBuilder::shared_pointer(Value address) {
+  return impl_->pointer(
+      impl_->build.CreateIntToPtr(impl_->get(address), impl_->pointer_type(PointerSpace::shared)),
+      PointerSpace::shared);
+}
+
+void FunctionBuilder::copy_async(Pointer to, Pointer from, int bytes, CacheOperator cache,
+                                 Value valid_bytes) {
+  using namespace llvm::Intrinsic;
+  assert((cache == CacheOperator::ca && (bytes == 4 || bytes == 8 || bytes == 16)) ||
+         (cache == CacheOperator::cg && bytes == 16));
+  constexpr llvm::Intrinsic::ID whole[] = {
+      nvvm_cp_async_ca_shared_global_4, nvvm_cp_async_ca_shared_global_8,
+      nvvm_cp_async_ca_shared_global_16, nvvm_cp_async_cg_shared_global_16};
+  constexpr llvm::Intrinsic::ID filled[] = {
+      nvvm_cp_async_ca_shared_global_4_s, nvvm_cp_async_ca_shared_global_8_s,
+      nvvm_cp_async_ca_shared_global_16_s, nvvm_cp_async_cg_shared_global_16_s};
+  const int which = cache == CacheOperator::cg ? 3 : bytes == 16 ? 2 : bytes == 8 ? 1 : 0;
+  std::vector<llvm::Value*> arguments{impl_->pointer_in(to, PointerSpace::shared),
+                                      impl_->pointer_in(from, PointerSpace::global)};
+  if (valid_bytes.valid())
+    arguments.push_back(impl_->resize(impl_->get(valid_bytes), impl_->build.getInt32Ty(), false));
+  impl_->call(valid_bytes.valid() ? filled[which] : whole[which], arguments);
+}
+
+void FunctionBuilder::copy_async_commit() {
+  impl_->call(llvm::Intrinsic::nvvm_cp_async_commit_group, {});
+}
+
+void FunctionBuilder::copy_async_wait(int pending_groups) {
+  impl_->call(llvm::Intrinsic::nvvm_cp_async_wait_group,
+              impl_->build.getInt32(static_cast<unsigned>(pending_groups)));
+}
+
+}  // namespace tartan::codegen

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/codegen/target_machine.h - LLVM's machine description of a Target, and protection from
+// its fatal errors. Private to compiler/codegen.
+#pragma once
+
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/TargetParser/Triple.h>
+
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+#include "compiler/isa/target.h"
+
+namespace tartan::codegen {
+
+const llvm::Triple& target_triple();
+
+/// The layout of every NVPTX module here: shared and local pointers have 32 bits.
+std::string data_layout();
+
+/// This thread's TargetMachine for `target`: making one costs milliseconds, so each thread keeps
+/// those it has used.
+llvm::TargetMachine& target_machine(const Target& target);
+
+/// Forgets this thread's TargetMachine for `target` without touching it: after a fatal error its
+/// state is unknown.
+void abandon_target_machine(const Target& target);
+
+/// What report_fatal_error said.
+struct FatalError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Runs `work`; if LLVM gives up in it, FatalError is thrown instead of the process ended. LLVM's
+/// frames are not cleaned up then: every LLVM object that `work` touched must be leaked.
+void guard_fatal_errors(const std::function<void()>& work);
+
+}  // namespace tartan::codegen

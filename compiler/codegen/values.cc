@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scalar arithmetic. Floating multiply and add stay apart (.rn), and fuse only in fma().
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include <cassert>
+
+#include "compiler/codegen/impl.h"
+
+namespace tartan::codegen {
+namespace {
+
+bool floating(Type type) { return info(type).floating && type != tf32; }
+
+}  // namespace
+
+llvm::Value* FunctionBuilder::Impl::bits_as(llvm::Value* of, llvm::Type* type) {
+  return of->getType() == type ? of : build.CreateBitCast(of, type);
+}
+
+llvm::Value* FunctionBuilder::Impl::resize(llvm::Value* of, llvm::Type* type, bool sign) {
+  return sign ? build.CreateSExtOrTrunc(of, type) : build.CreateZExtOrTrunc(of, type);
+}
+
+Value FunctionBuilder::special(Special which) {
+  using namespace llvm::Intrinsic;
+  constexpr llvm::Intrinsic::ID ids[] = {
+      nvvm_read_ptx_sreg_tid_x,    nvvm_read_ptx_sreg_tid_y,    nvvm_read_ptx_sreg_tid_z,
+      nvvm_read_ptx_sreg_ntid_x,   nvvm_read_ptx_sreg_ntid_y,   nvvm_read_ptx_sreg_ntid_z,
+      nvvm_read_ptx_sreg_ctaid_x,  nvvm_read_ptx_sreg_ctaid_y,  nvvm_read_ptx_sreg_ctaid_z,
+      nvvm_read_ptx_sreg_nctaid_x, nvvm_read_ptx_sreg_nctaid_y, nvvm_read_ptx_sreg_nctaid_z,
+      nvvm_read_ptx_sreg_laneid,
+  };
+  static_assert(std::size(ids) == static_cast<std::size_t>(Special::laneid) + 1);
+  return impl_->value(impl_->call(ids[static_cast<int>(which)], {}), u32);
+}
+
+Value FunctionBuilder::constant(Type type, std::int64_t value) {
+  if (floating(type)) return constant(type, static_cast<double>(value));
+  llvm::Type* const as = impl_->type(type);
+  return impl_->value(
+      llvm::ConstantInt::get(
+          as, llvm::APInt(as->getIntegerBitWidth(), static_cast<std::uint64_t>(value), true, true)),
+      type);
+}
+
+Value FunctionBuilder::constant(Type type, double value) {
+  if (!floating(type)) return constant(type, static_cast<std::int64_t>(value));
+  return impl_->value(llvm::ConstantFP::get(impl_->type(type), value), type);
+}
+
+Value FunctionBuilder::add(Value x, Value y) {
+  assert(bits(x.type) == bits(y.type) && floating(x.type) == floating(y.type));
+  auto* const l = impl_->get(x);
+  auto* const r = impl_->get(y);
+  return impl_->value(
+      floating(x.type) ? impl_->build.CreateFAdd(l, r) : impl_->build.CreateAdd(l, r), x.type);
+}
+
+Value FunctionBuilder::subtract(Value x, Value y) {
+  assert(bits(x.type) == bits(y.type) && floating(x.type) == floating(y.type));
+  auto* const l = impl_->get(x);
+  auto* const r = impl_->get(y);
+  return impl_->value(
+      floating(x.type) ? impl_->build.CreateFSub(l, r) : impl_->build.CreateSub(l, r), x.type);
+}
+
+Value FunctionBuilder::multiply(Value x, Value y) {
+  assert(bits(x.type) == bits(y.type) && floating(x.type) == floating(y.type));
+  auto* const l = impl_->get(x);
+  auto* const r = impl_->get(y);
+  return impl_->value(
+      floating(x.type) ? impl_->build.CreateFMul(l, r) : impl_->build.CreateMul(l, r), x.type);
+}
+
+Value FunctionBuilder::divide(Value x, Value y) {
+  assert(bits(x.type) == bits(y.type) && floating(x.type) == floating(y.type));
+  auto* const l = impl_->get(x);
+  auto* const r = impl_->get(y);
+  if (floating(x.type)) return impl_->value(impl_->build.CreateFDiv(l, r), x.type);
+  return impl_->value(
+      info(x.type).is_signed ? impl_->build.CreateSDiv(l, r) : impl_->build.CreateUDiv(l, r),
+      x.type);
+}
+
+Value FunctionBuilder::remainder(Value x, Value y) {
+  assert(bits(x.type) == bits(y.type) && !floating(x.type) && !floating(y.type));
+  auto* const l = impl_->get(x);
+  auto* const r = impl_->get(y);
+  return impl_->value(
+      info(x.type).is_signed ? impl_->build.CreateSRem(l, r) : impl_->build.CreateURem(l, r),
+      x.type);
+}
+
+Value FunctionBuilder::bit_and(Value x, Value y) {
+  return impl_->value(impl_->build.CreateAnd(impl_->get(x), impl_->get(y)), x.type);
+}
+Value FunctionBuilder::bit_or(Value x, Value y) {
+  return impl_->value(impl_->build.CreateOr(impl_->get(x), impl_->get(y)), x.type);
+}
+Value FunctionBuilder::bit_xor(Value x, Value y) {
+  return impl_->value(impl_->build.CreateXor(impl_->get(x), impl_->get(y)), x.type);
+}
+
+Value FunctionBuilder::shift_left(Value x, Value y) {
+  auto* const l = impl_->get(x);
+  return impl_->value(impl_->build.CreateShl(l, impl_->resize(impl_->get(y), l->getType(), false)),
+                      x.type);
+}
+
+Value FunctionBuilder::shift_right(Value x, Value y) {
+  auto* const l = impl_->get(x);
+  auto* const r = impl_->resize(impl_->get(y), l->getType(), false);
+  return impl_->value(
+      info(x.type).is_signed ? impl_->build.CreateAShr(l, r) : impl_->build.CreateLShr(l, r),
+      x.type);
+}
+
+Value FunctionBuilder::minimum(Value x, Value y) {
+  using namespace llvm::Intrinsic;
+  const llvm::Intrinsic::ID id = floating(x.type) ? minnum : info(x.type).is_signed ? smin : umin;
+  return impl_->value(impl_->call(id, {impl_->get(x), impl_->get(y)}, impl_->type(x.type)), x.type);
+}
+
+Value FunctionBuilder::maximum(Value x, Value y) {
+  using namespace llvm::Intrinsic;
+  const llvm::Intrinsic::ID id = floating(x.type) ? maxnum : info(x.type).is_signed ? smax : umax;
+  return impl_->value(impl_->call(id, {impl_->get(x), impl_->get(y)}, impl_->type(x.type)), x.type);
+}
+
+Value FunctionBuilder::fma(Value x, Value y, Value z) {
+  if (!floating(x.type)) return add(multiply(x, y), z);
+  return impl_->value(
+      impl_->call(llvm::Intrinsic::fma, {impl_->get(x), impl_->get(y), impl_->get(z)},
+                  impl_->type(x.type)),
+      x.type);
+}
+
+Value FunctionBuilder::negate(Value x) {
+  auto* const of = impl_->get(x);
+  return impl_->value(floating(x.type) ? impl_->build.CreateFNeg(of) : impl_->build.CreateNeg(of),
+                      x.type);
+}
+
+Value FunctionBuilder::compare(Compare how, Value x, Value y) {
+  using Predicate = llvm::CmpInst::Predicate;
+  constexpr Predicate floats[] = {Predicate::FCMP_OEQ, Predicate::FCMP_UNE, Predicate::FCMP_OLT,
+                                  Predicate::FCMP_OLE, Predicate::FCMP_OGT, Predicate::FCMP_OGE};
+  constexpr Predicate with_sign[] = {Predicate::ICMP_EQ,  Predicate::ICMP_NE,  Predicate::ICMP_SLT,
+                                     Predicate::ICMP_SLE, Predicate::ICMP_SGT, Predicate::ICMP_SGE};
+  constexpr Predicate without[] = {Predicate::ICMP_EQ,  Predicate::ICMP_NE,  Predicate::ICMP_ULT,
+                                   Predicate::ICMP_ULE, Predicate::ICMP_UGT, Predicate::ICMP_UGE};
+  const int at = static_cast<int>(how);
+  const Predicate predicate = floating(x.type)         ? floats[at]
+                              : info(x.type).is_signed ? with_sign[at]
+                                                       : without[at];
+  return impl_->value(impl_->build.CreateCmp(predicate, impl_->get(x), impl_->get(y)), Type::pred);
+}
+
+Value FunctionBuilder::select(Value condition, Value x, Value y) {
+  return impl_->value(
+      impl_->build.CreateSelect(impl_->get(condition), impl_->get(x), impl_->get(y)), x.type);
+}
+
+Value FunctionBuilder::convert(Value x, Type to) {
+  auto& build = impl_->build;
+  llvm::Value* const from = impl_->get(x);
+  llvm::Type* const type = impl_->type(to);
+  const bool sign = info(x.type).is_signed;
+  if (to == tf32) {
+    if (x.type != f32) return convert(convert(x, f32), tf32);
+    return impl_->value(impl_->call(llvm::Intrinsic::nvvm_f2tf32_rna, from),
+                        tf32);  // ties away from zero: all that sm_80 has
+  }
+  if (x.type == tf32) return convert(bitcast(x, f32), to);
+  if (to == Type::pred) return compare(Compare::ne, x, constant(x.type, std::int64_t{0}));
+  if (floating(x.type) && floating(to)) {
+    if (x.type == to) return x;
+    if (bits(x.type) == bits(to)) return convert(convert(x, f32), to);  // f16 and bf16
+    return impl_->value(
+        bits(to) > bits(x.type) ? build.CreateFPExt(from, type) : build.CreateFPTrunc(from, type),
+        to);
+  }
+  if (floating(x.type))
+    return impl_->value(
+        info(to).is_signed ? build.CreateFPToSI(from, type) : build.CreateFPToUI(from, type), to);
+  if (floating(to))
+    return impl_->value(sign ? build.CreateSIToFP(from, type) : build.CreateUIToFP(from, type), to);
+  return impl_->value(impl_->resize(from, type, sign), to);
+}
+
+Value FunctionBuilder::bitcast(Value x, Type to) {
+  assert(bits(x.type) == bits(to));
+  return impl_->value(impl_->bits_as(impl_->get(x), impl_->type(to)), to);
+}
+
+Value FunctionBuilder::pack(Value low, Value high, Type to) {
+  assert(bits(low.type) == 16 && bits(high.type) == 16 && bits(to) == 32);
+  auto& build = impl_->build;
+  auto* const vector = llvm::FixedVectorType::get(impl_->type(low.type), 2);
+  llvm::Value* pair =
+      build.CreateInsertElement(llvm::PoisonValue::get(vector), impl_->get(low), std::uint64_t{0});
+  pair = build.CreateInsertElement(pair, impl_->bits_as(impl_->get(high), vector->getElementType()),
+                                   std::uint64_t{1});
+  return impl_->value(impl_->bits_as(pair, impl_->type(to)), to);
+}
+
+std::pair<Value, Value> FunctionBuilder::unpack(Value x, Type to) {
+  assert(bits(x.type) == 32 && bits(to) == 16);
+  auto& build = impl_->build;
+  llvm::Value* const pair =
+      impl_->bits_as(impl_->get(x), llvm::FixedVectorType::get(impl_->type(to), 2));
+  const Value low = impl_->value(build.CreateExtractElement(pair, std::uint64_t{0}), to);
+  return {low, impl_->value(build.CreateExtractElement(pair, std::uint64_t{1}), to)};
+}
+
+}  // namespace tartan::codegen

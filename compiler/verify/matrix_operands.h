@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/verify/matrix_operands.h - the operands of one matrix instruction against its row.
+#pragma once
+
+#include "compiler/isa/instruction.h"
+#include "compiler/verify/pass.h"
+
+namespace tartan::verify {
+
+class MatrixOperands {
+ public:
+  MatrixOperands(Context& context, const Scopes& scopes, const ptx::Instruction& instruction, const isa::Instruction& row)
+      : context_(context), scopes_(scopes), instruction_(instruction), row_(row) {}
+
+  void check();
+
+ private:
+  void operand(const isa::OperandSpec& spec, const ptx::Operand& operand);
+  void vector(const isa::OperandSpec& spec, const ptx::Operand& operand);
+  void pair(const isa::OperandSpec& spec, const ptx::Operand& operand);
+  void address(const isa::OperandSpec& spec, const ptx::Operand& operand);
+  void immediate(const isa::OperandSpec& spec, const ptx::Operand& operand);
+  /// One register of a vector, or a bare one; immediates and _ where PTX takes them.
+  void element(const isa::OperandSpec& spec, const ptx::Operand& operand);
+  void range(const isa::OperandSpec& spec, const ptx::Operand& operand, std::string_view what, int high, int step);
+
+  void report(const Rule& rule, const ptx::Operand& operand, std::string message);
+  void wrong_kind(const isa::OperandSpec& spec, const ptx::Operand& operand, std::string_view expected);
+  std::string label(const isa::OperandSpec& spec) const;
+
+  Context& context_;
+  const Scopes& scopes_;
+  const ptx::Instruction& instruction_;
+  const isa::Instruction& row_;
+};
+
+}  // namespace tartan::verify

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/verify/pass.h - what a verifier pass sees.
+#pragma once
+
+#include <string>
+
+#include "compiler/ptx/tree.h"
+#include "compiler/verify/scopes.h"
+#include "compiler/verify/verify.h"
+
+namespace tartan::verify {
+
+/// One function of the module, with its names resolved.
+struct FunctionView {
+  const ptx::Function& function;
+  Scopes& scopes;  // passes restart() it and walk
+};
+
+class Context {
+ public:
+  Context(const ptx::Module& module, const Options& options, Diags& diags) : module(module), options(options), diags_(diags) {}
+
+  const ptx::Module& module;
+  const Options& options;
+  Target target;  // what the module is checked against; set by the target pass
+
+  /// Reports `rule` at a place of the text, `width` columns wide, with the source line.
+  Diag& report(const Rule& rule, std::uint32_t offset, std::size_t width, std::string message);
+  Diag& report(const Rule& rule, std::string_view text, std::string message) {
+    return report(rule, static_cast<std::uint32_t>(text.data() - module.source->text().data()), text.size(), std::move(message));
+  }
+
+ private:
+  Diags& diags_;
+};
+
+// The passes. Those of a module run once, those of a function once for each function with a body.
+void check_target(Context& context);
+void check_names(Context& context, const FunctionView& view);
+void check_matrix_instructions(Context& context, const FunctionView& view);
+
+}  // namespace tartan::verify

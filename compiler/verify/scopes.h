@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/verify/scopes.h - which declaration a name means (PTX ISA 4.6: names are visible from their declaration to the end of the block).
+#pragma once
+
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "compiler/ptx/tree.h"
+
+namespace tartan::verify {
+
+enum class NameKind : std::uint8_t { Unknown, Register, Variable, Function, Label, Special };
+
+struct NameInfo {
+  NameKind kind = NameKind::Unknown;
+  Type type = Type::none;    // registers: their type
+  std::uint8_t vector = 1;   // registers: .v2, .v4
+  ptx::StateSpace space = ptx::StateSpace::none;  // variables
+};
+
+/// The names of a module that every function sees.
+class ModuleNames {
+ public:
+  explicit ModuleNames(const ptx::Module& module);
+  NameInfo find(std::string_view name) const;
+
+ private:
+  std::unordered_map<std::string_view, NameInfo> names_;
+};
+
+/// The names inside one function, as a walk over its statements meets them: call enter() for each statement in order.
+class Scopes {
+ public:
+  Scopes(const ptx::Module& module, const ModuleNames& names, const ptx::Function& function);
+
+  /// Back to the function's first statement.
+  void restart();
+  void enter(const ptx::Statement& statement);
+
+  /// What `name` means here. A ".x" or "+4" behind it must be cut off already (see base_name).
+  NameInfo find(std::string_view name) const;
+
+ private:
+  struct Numbered {
+    std::string_view prefix;
+    std::uint32_t count;
+    NameInfo info;
+  };
+  struct Block {
+    std::size_t numbered = 0, plain = 0;  // how many were declared when the block began
+  };
+
+  void declare(std::string_view name, NameInfo info);
+
+  const ptx::Module& module_;
+  const ModuleNames& module_names_;
+  const ptx::Function& function_;
+  std::unordered_set<std::string_view> labels_;
+  std::vector<Numbered> numbered_;
+  std::vector<std::pair<std::string_view, NameInfo>> plain_order_;        // for leaving blocks
+  std::unordered_map<std::string_view, std::vector<NameInfo>> plain_;     // innermost last
+  std::vector<Block> blocks_;
+};
+
+/// `%tid.x` -> `%tid`, `generic(x)` -> `x`.
+std::string_view base_name(std::string_view name);
+
+}  // namespace tartan::verify

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/verify/verify.h - is this module legal, and is it sane?
+//
+//   Diags diags = verify::verify(module, {});
+//
+// Each concern is one pass in a file of its own; verify.cc lists them. A legal module assembles: what the manual documents for the module's
+// target and version is accepted, everything else is an error that says what was expected and found, and what would be legal.
+// Instructions outside the matrix families pass through: only their registers and labels must be declared.
+#pragma once
+
+#include <optional>
+
+#include "compiler/ptx/tree.h"
+
+namespace tartan::verify {
+
+struct Options {
+  /// In place of what the module's own .target and .version state.
+  std::optional<Arch> arch;
+  std::optional<Version> ptx;
+  /// Errors after which the rest is not reported; 0: no limit.
+  int max_errors = 0;
+};
+
+Diags verify(const ptx::Module& module, const Options& options = {});
+
+/// Reads, parses and verifies; the diagnostics of both, in the order of the text.
+Diags check(std::shared_ptr<const Source> source, const Options& options = {});
+
+}  // namespace tartan::verify

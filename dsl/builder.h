@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// dsl/builder.h - what a kernel's function calls to describe the kernel.
+//
+// Every call notes its C++ line: diagnostics and choices carry it, and so does the PTX (.loc). A wrong call reports a diagnostic and goes on, so that
+// one compile shows all mistakes. Fragments belong to a warp: calls that load, multiply or store them must be reached by all its 32 lanes.
+#pragma once
+
+#include <functional>
+#include <source_location>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dsl/fragment.h"
+#include "dsl/kernel.h"
+#include "dsl/scalar.h"
+#include "dsl/tensor.h"
+
+namespace tartan {
+
+class Builder {
+ public:
+  using Here = std::source_location;
+
+  explicit Builder(std::shared_ptr<detail::KernelState> state) : state_(std::move(state)) {}
+
+  /// What the kernel is being compiled for: `if (k.target().arch.sm >= 90) ...`
+  const Target& target() const;
+  /// Whether the target has an instruction, named by its PTX spelling.
+  bool has(std::string_view spelling) const;
+
+  // ---- Parameters and memory.
+
+  /// A pointer parameter: a matrix in global memory. The address that the launch passes must be a multiple of 16 bytes.
+  Global global(std::string name, Type type, Layout layout, Here at = Here::current());
+  /// A scalar parameter: u32, s32, u64, s64, f32 or f64.
+  Scalar param(std::string name, Type type, Here at = Here::current());
+  /// Memory of the block, with a constant layout.
+  Shared shared(std::string name, Type type, Layout layout, Here at = Here::current());
+
+  // ---- Where this thread is. All u32.
+
+  Scalar thread(Here at = Here::current());   // 0 .. block-1
+  Scalar lane(Here at = Here::current());     // thread % 32
+  Scalar warp(Here at = Here::current());     // thread / 32
+  Scalar block_x(Here at = Here::current());
+  Scalar block_y(Here at = Here::current());
+  Scalar block_z(Here at = Here::current());
+
+  // ---- Tiles: all threads of the block take part.
+
+  /// Copies a tile, spread over the block's threads, as wide as layouts and alignment allow. A barrier must come before other threads read it.
+  void copy(const Global& from, const Shared& to, Here at = Here::current());
+  void copy(const Shared& from, const Global& to, Here at = Here::current());
+  /// Waits until all threads of the block are here and their shared memory writes are visible.
+  void barrier(Here at = Here::current());
+
+  // ---- Fragments: all lanes of the warp take part.
+
+  /// Loads a fragment from a tile of exactly its shape: ldmatrix (.trans where the tile is stored the other way), wmma.load, or plain loads.
+  Fragment load(const FragmentKind& kind, const Shared& from, Here at = Here::current());
+  Fragment load(const FragmentKind& kind, const Global& from, Here at = Here::current());
+  /// D = A * B + C.
+  Fragment mma(const Fragment& a, const Fragment& b, const Fragment& c, Here at = Here::current());
+  Fragment mma(const Fragment& a, const Fragment& b, const Zero& c, Here at = Here::current());
+  /// Stores a fragment to a tile of exactly its shape: stmatrix, wmma.store, vector or plain stores.
+  void store(const Global& to, const Fragment& fragment, Here at = Here::current());
+  void store(const Shared& to, const Fragment& fragment, Here at = Here::current());
+  /// Rounds an accumulator to another type (f32 -> f16, bf16).
+  Fragment convert(const Fragment& fragment, Type to, Here at = Here::current());
+  /// An accumulator that a run-time loop changes; starts as zeros.
+  FragmentVariable variable(const FragmentKind& kind, Here at = Here::current());
+
+  /// The fragment's registers as scalars (.b32, .f32 or .f64), in the instruction's order.
+  std::vector<Scalar> registers(const Fragment& fragment, Here at = Here::current());
+
+  // ---- Elements: each thread for itself.
+
+  Scalar read(const Global& from, const Scalar& row, const Scalar& col, Here at = Here::current());
+  Scalar read(const Shared& from, const Scalar& row, const Scalar& col, Here at = Here::current());
+  void write(const Global& to, const Scalar& row, const Scalar& col, const Scalar& value, Here at = Here::current());
+  void write(const Shared& to, const Scalar& row, const Scalar& col, const Scalar& value, Here at = Here::current());
+  Scalar convert(const Scalar& value, Type to, Here at = Here::current());
+  /// Two 16-bit halves of a fragment register, low half first, as `to` (f16, bf16, u16).
+  std::pair<Scalar, Scalar> halves(const Scalar& word, Type to, Here at = Here::current());
+  /// A fragment register of two 16-bit values.
+  Scalar word(const Scalar& low, const Scalar& high, Here at = Here::current());
+
+  // ---- Control. Bodies describe their part once.
+
+  void loop(const Scalar& begin, const Scalar& end, const Scalar& step, const std::function<void(Scalar)>& body, Here at = Here::current());
+  void when(const Scalar& condition, const std::function<void()>& body, Here at = Here::current());
+
+  // ---- Instructions by name.
+
+  /// The shared-memory address of an element, as ldmatrix and stmatrix take it.
+  Scalar address(const Shared& tile, const Scalar& row, const Scalar& col, Here at = Here::current());
+  /// Any matrix instruction, spelled as in PTX, with its operands in PTX order (d left out, vectors one register after the other, addresses as
+  /// shared-memory addresses). Gives d's registers: .b32, .f32 or .f64 each.
+  ///   auto r = k.instruction("ldmatrix.sync.aligned.m8n8.x2.shared.b16", {k.address(s, k.lane() % 16, 0)});
+  std::vector<Scalar> instruction(std::string_view spelling, std::span<const Scalar> operands, Here at = Here::current());
+  std::vector<Scalar> instruction(std::string_view spelling, std::initializer_list<Scalar> operands, Here at = Here::current()) {
+    return instruction(spelling, std::span(operands.begin(), operands.size()), at);
+  }
+
+ private:
+  std::shared_ptr<detail::KernelState> state_;
+};
+
+}  // namespace tartan

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// dsl/kernel.h - a kernel as a C++ function, and what compiling it for a target gives.
+//
+//   Kernel copy_tile() {
+//     return kernel("copy_tile", {.block = 32}, [](Builder& k) { ... });
+//   }
+//   Result<Compiled> compiled = compile(copy_tile(), *Target::parse("sm_80"));
+//   if (!compiled) std::cerr << compiled.diags().text();     // every misuse, at its C++ line
+//
+// The function runs once for each compile, against a Builder that knows its target: C++ `if` and `for` choose and unroll. It must describe the
+// same kernel each time it is called for the same target.
+#pragma once
+
+#include <functional>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "compiler/isa/target.h"
+#include "compiler/isa/type.h"
+#include "compiler/support/diagnostic.h"
+
+namespace tartan {
+
+class Builder;
+
+struct KernelOptions {
+  int block = 32;         // threads of a block: a whole number of warps, at most 1024
+  int min_blocks = 0;     // blocks that one multiprocessor shall hold at least; 0: any
+  int max_registers = 0;  // per thread; 0: as many as the block allows
+};
+
+class Kernel {
+ public:
+  Kernel(std::string name, KernelOptions options, std::function<void(Builder&)> body, Place place)
+      : name_(std::move(name)), options_(options), body_(std::move(body)), place_(std::move(place)) {}
+  const std::string& name() const { return name_; }
+  const KernelOptions& options() const { return options_; }
+  const std::function<void(Builder&)>& body() const { return body_; }
+  const Place& place() const { return place_; }
+
+ private:
+  std::string name_;
+  KernelOptions options_;
+  std::function<void(Builder&)> body_;
+  Place place_;
+};
+
+Kernel kernel(std::string name, KernelOptions options, std::function<void(Builder&)> body,
+                         const std::source_location& at = std::source_location::current());
+
+/// One thing that Tartan decided, and why.
+struct Choice {
+  Place place;                       // the C++ line
+  std::string what;                  // "load A of m16n8k16 (f16) from sa"
+  std::string taken;                 // "ldmatrix.sync.aligned.m8n8.x4.shared.b16"
+  std::string reason;
+  std::vector<std::string> refused;  // "ldmatrix.trans: rows are contiguous, no transposition needed"
+};
+
+std::string explain(const std::vector<Choice>& choices);
+
+struct CompiledParam {
+  std::string name;
+  Type type = Type::none;  // of a scalar, or of a pointer's elements
+  bool pointer = false;
+};
+
+/// A kernel compiled for a target: its verified PTX and what a launch needs to know.
+struct Compiled {
+  std::string name;
+  Target target;
+  std::string ptx;
+  int block = 0;
+  int shared_bytes = 0;              // static shared memory
+  std::vector<CompiledParam> params; // in the order of the description
+  std::vector<Choice> choices;
+};
+
+/// Builds, emits, parses back and verifies. Wrong descriptions give all their diagnostics, each at the line of the user's C++.
+Result<Compiled> compile(const Kernel& kernel, const Target& target);
+
+}  // namespace tartan

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dsl/scalar.h"
+
+#include <numeric>
+
+#include "dsl/state.h"
+
+namespace tartan {
+namespace detail {
+namespace {
+
+using Operator = KernelState::Operator;
+using codegen::Value;
+
+bool is_comparison(Operator op) { return op >= Operator::lt; }
+
+std::int64_t fold(Operator op, std::int64_t x, std::int64_t y) {
+  switch (op) {
+    case Operator::add: return x + y;
+    case Operator::subtract: return x - y;
+    case Operator::multiply: return x * y;
+    case Operator::divide: return y ? x / y : 0;
+    case Operator::remainder: return y ? x % y : 0;
+    case Operator::bit_and: return x & y;
+    case Operator::bit_or: return x | y;
+    case Operator::bit_xor: return x ^ y;
+    case Operator::shift_left: return x << (y & 63);
+    case Operator::shift_right: return x >> (y & 63);
+    case Operator::lt: return x < y;
+    case Operator::le: return x <= y;
+    case Operator::gt: return x > y;
+    case Operator::ge: return x >= y;
+    case Operator::eq: return x == y;
+    case Operator::ne: return x != y;
+  }
+  return 0;
+}
+
+Value emit(codegen::FunctionBuilder& f, Operator op, Value x, Value y) {
+  switch (op) {
+    case Operator::add: return f.add(x, y);
+    case Operator::subtract: return f.subtract(x, y);
+    case Operator::multiply: return f.multiply(x, y);
+    case Operator::divide: return f.divide(x, y);
+    case Operator::remainder: return f.remainder(x, y);
+    case Operator::bit_and: return f.bit_and(x, y);
+    case Operator::bit_or: return f.bit_or(x, y);
+    case Operator::bit_xor: return f.bit_xor(x, y);
+    case Operator::shift_left: return f.shift_left(x, y);
+    case Operator::shift_right: return f.shift_right(x, y);
+    case Operator::lt: return f.compare(codegen::Compare::lt, x, y);
+    case Operator::le: return f.compare(codegen::Compare::le, x, y);
+    case Operator::gt: return f.compare(codegen::Compare::gt, x, y);
+    case Operator::ge: return f.compare(codegen::Compare::ge, x, y);
+    case Operator::eq: return f.compare(codegen::Compare::eq, x, y);
+    case Operator::ne: return f.compare(codegen::Compare::ne, x, y);
+  }
+  return {};
+}
+
+// What surely divides the result of op on values that x and y divide.
+std::int64_t combined_multiple(Operator op, std::int64_t x, std::int64_t y, std::optional<std::int64_t> constant) {
+  switch (op) {
+    case Operator::add:
+    case Operator::subtract: return std::gcd(x, y);
+    case Operator::multiply: return x * y;
+    case Operator::shift_left: return constant && *constant < 32 ? x << *constant : 1;
+    case Operator::remainder: return std::gcd(x, y);
+    case Operator::divide: return constant && *constant > 0 && x % *constant == 0 ? std::max<std::int64_t>(x / *constant, 1) : 1;
+    default: return 1;
+  }
+}
+
+bool takes(Operator op, Type type) {
+  if (type == Type::pred) return op == Operator::bit_and || op == Operator::bit_or || op == Operator::bit_xor;
+  if (type == b32) return op >= Operator::bit_and && op <= Operator::shift_left;
+  if (!info(type).floating) return true;
+  return op <= Operator::divide || is_comparison(op);
+}
+
+}  // namespace
+
+Scalar KernelState::scalar(Value value, std::int64_t multiple) {
+  Scalar out;
+  out.state_ = shared_from_this();
+  out.value_ = value;
+  out.multiple_ = multiple;
+  return out;
+}
+
+// A value with a type but no state: every use gives another one, without a further complaint.
+Scalar KernelState::bad() {
+  Scalar out;
+  out.value_ = {-1, u32};
+  return out;
+}
+
+bool KernelState::is_bad(const Scalar& scalar) { return scalar.value_.type != Type::none && !scalar.value_.valid(); }
+
+codegen::Value KernelState::dynamic(const Scalar& scalar) { return scalar.value_; }
+
+codegen::Value KernelState::value(const Scalar& scalar, Type type) {
+  if (type == Type::none) type = scalar.type() == Type::none ? u32 : scalar.type();
+  if (scalar.type() == Type::none) {
+    if (info(type).floating) return f().constant(type, static_cast<double>(scalar.addend_));
+    return f().constant(type, scalar.addend_);
+  }
+  Value value = scalar.value_;
+  if (scalar.addend_) value = f().add(value, f().constant(value.type, scalar.addend_));
+  return value.type == type ? value : f().convert(value, type);
+}
+
+Scalar KernelState::arithmetic(Operator op, const Scalar& x, const Scalar& y) {
+  if (is_bad(x) || is_bad(y)) return bad();
+  if (x.constant() && y.constant()) return fold(op, *x.constant(), *y.constant());
+  const auto& state = x.state_ ? x.state_ : y.state_;
+  if (!state->function || (x.state_ && y.state_ && x.state_ != y.state_)) {
+    state->report("foreign-value"_rule, "the operands of this expression belong to different kernels");
+    return bad();
+  }
+  const Type type = x.state_ ? x.type() : y.type();
+  if ((x.state_ && y.state_ && bits(x.type()) != bits(y.type())) || !takes(op, type) ||
+      (x.state_ && y.state_ && info(x.type()).floating != info(y.type()).floating)) {
+    state->report("scalar-type"_rule, fmt::format("this operation takes no operands of type {} and {}; convert() one of them", name(x.type()), name(y.type())));
+    return bad();
+  }
+  // Constants move outward: (v + 3) + 4 = v + 7, (v + 3) * 2 = 2v + 6. Not for floats, where it would round differently.
+  if (!info(type).floating && type != Type::pred) {
+    const auto cy = y.constant(), cx = x.constant();
+    if (op == Operator::add && (cx || cy)) {
+      Scalar out = cy ? x : y;
+      out.addend_ += cy ? *cy : *cx;
+      return out;
+    }
+    if (op == Operator::subtract && cy) return arithmetic(Operator::add, x, -*cy);
+    if (op == Operator::multiply && (cx || cy)) {
+      const std::int64_t factor = cy ? *cy : *cx;
+      const Scalar& variable = cy ? x : y;
+      if (factor == 0) return 0;
+      if (factor == 1) return variable;
+      Scalar out = state->scalar(state->f().multiply(variable.value_, state->f().constant(type, factor)), variable.multiple_ * factor);
+      out.addend_ = variable.addend_ * factor;
+      return out;
+    }
+    if (op == Operator::add || op == Operator::subtract) {
+      Scalar left = x, right = y;
+      left.addend_ = right.addend_ = 0;
+      const Value value = emit(state->f(), op, state->value(left, type), state->value(right, type));
+      Scalar out = state->scalar(value, std::gcd(x.state_ ? x.multiple_ : 0, y.multiple_));
+      out.addend_ = fold(op, x.addend_, y.addend_);
+      return out;
+    }
+  }
+  const Value value = emit(state->f(), op, state->value(x, type), state->value(y, type));
+  return state->scalar(value, is_comparison(op) ? 1 : combined_multiple(op, x.multiple(), y.multiple(), y.constant()));
+}
+
+}  // namespace detail
+
+using detail::KernelState;
+using Operator = KernelState::Operator;
+
+std::optional<std::int64_t> Scalar::constant() const {
+  if (value_.type != Type::none) return std::nullopt;
+  return addend_;
+}
+
+std::int64_t Scalar::multiple() const {
+  if (value_.type == Type::none) return addend_ < 0 ? -addend_ : addend_;
+  return std::gcd(multiple_, addend_);
+}
+
+Scalar operator+(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::add, x, y); }
+Scalar operator-(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::subtract, x, y); }
+Scalar operator*(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::multiply, x, y); }
+Scalar operator/(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::divide, x, y); }
+Scalar operator%(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::remainder, x, y); }
+Scalar operator&(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::bit_and, x, y); }
+Scalar operator|(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::bit_or, x, y); }
+Scalar operator^(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::bit_xor, x, y); }
+Scalar operator<<(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::shift_left, x, y); }
+Scalar operator>>(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::shift_right, x, y); }
+Scalar operator<(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::lt, x, y); }
+Scalar operator<=(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::le, x, y); }
+Scalar operator>(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::gt, x, y); }
+Scalar operator>=(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::ge, x, y); }
+Scalar operator==(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::eq, x, y); }
+Scalar operator!=(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::ne, x, y); }
+
+}  // namespace tartan

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// dsl/state.h - a kernel while it is described: what Builder, Scalar and Fragment share. Not installed.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/codegen/function_builder.h"
+#include "dsl/builder.h"
+
+namespace tartan::detail {
+
+/// A matrix's memory: where it begins, and whether it is shared.
+struct Memory {
+  codegen::Pointer base;
+  bool in_shared = false;
+};
+
+struct KernelState : std::enable_shared_from_this<KernelState> {
+  KernelState(const Kernel& kernel, const Target& target);
+
+  Target target;
+  KernelOptions options;
+  std::unique_ptr<codegen::FunctionBuilder> function;  // gone once the kernel is compiled
+  Diags diags;
+  std::vector<Choice> choices;
+  std::vector<CompiledParam> params;
+  std::vector<Memory> memories;
+  std::vector<std::string> names;  // of parameters and shared matrices
+  std::int64_t shared_bytes = 0;
+  Place place;                     // of the call in progress
+  int alignment = 16;              // bytes, of every base address
+
+  // -- Every Builder call begins here: notes the place for diagnostics, choices and .loc.
+  void at(const std::source_location& here);
+  void report(const Rule& rule, std::string message) { diags.report(rule, place, std::move(message)); }
+  void choose(std::string what, std::string taken, std::string reason, std::vector<std::string> refused = {});
+  /// Whether a handle was made by this kernel; reports if not. Handles of refused calls (no state) fail silently: they were reported.
+  template <typename Handle>
+  bool owns(const Handle& handle, std::string_view what) {
+    return owns_state(state_of(handle), what);
+  }
+  bool owns_state(const std::shared_ptr<KernelState>& state, std::string_view what);
+  bool fresh_name(const std::string& name, std::string_view what);
+
+  // -- Scalars.
+  Scalar scalar(codegen::Value value, std::int64_t multiple = 1);
+  static Scalar bad();                                   // the result of a refused operation
+  static bool is_bad(const Scalar& scalar);
+  /// The value as `type` (none: its own; u32 for constants), constants and addends materialised.
+  codegen::Value value(const Scalar& scalar, Type type = Type::none);
+  codegen::Value dynamic(const Scalar& scalar);          // without its addend; invalid for constants
+  static std::int64_t addend(const Scalar& scalar) { return scalar.addend_; }
+  static const std::shared_ptr<KernelState>& state_of(const Scalar& scalar) { return scalar.state_; }
+  static const std::shared_ptr<KernelState>& state_of(const Tensor& tensor) { return tensor.state; }
+  static const std::shared_ptr<KernelState>& state_of(const Fragment& fragment) { return fragment.state_; }
+  enum class Operator : std::uint8_t { add, subtract, multiply, divide, remainder, bit_and, bit_or, bit_xor, shift_left, shift_right, lt, le, gt, ge, eq, ne };
+  static Scalar arithmetic(Operator op, const Scalar& x, const Scalar& y);
+
+  // -- Addresses.
+  /// Where element (row, col) of a tensor is.
+  codegen::Pointer pointer(const Tensor& tensor, const Scalar& row, const Scalar& col);
+  /// The largest power of two, up to 16 bytes, that surely divides the byte address of each (r, c) with r, c multiples of the given steps.
+  int aligned_bytes(const Tensor& tensor, std::int64_t row_step, std::int64_t col_step) const;
+  static bool constant_shape(const Tensor& tensor, std::int64_t& rows, std::int64_t& cols);
+  /// Reports unless the tile is exactly rows x cols (both constant).
+  bool require_shape(const Tensor& tensor, std::int64_t rows, std::int64_t cols, std::string_view what);
+
+  // -- Fragments.
+  Fragment fragment(const FragmentKind& kind, std::vector<codegen::Value> registers, Major major = Major::none);
+  static const std::vector<codegen::Value>& registers(const Fragment& fragment) { return fragment.registers_; }
+  static bool is_bad(const Fragment& fragment) { return fragment.registers_.empty(); }
+  static Major major(const Fragment& fragment) { return fragment.major_; }
+  static const Place& made(const Fragment& fragment) { return fragment.made_; }
+  FragmentVariable fragment_variable(const FragmentKind& kind, std::vector<codegen::Variable> registers);
+  static void assign(FragmentVariable& variable, const Fragment& fragment);
+  static Fragment read(const FragmentVariable& variable);
+
+  Fragment load(const FragmentKind& kind, const Tensor& from);
+  void store(const Tensor& to, const Fragment& fragment);
+  Fragment mma(const Fragment& a, const Fragment& b, const Fragment* c, Type zero_type);
+  void copy(const Tensor& from, const Tensor& to);
+  std::vector<Scalar> instruction(std::string_view spelling, std::span<const Scalar> operands);
+
+  codegen::Value lane();
+  codegen::FunctionBuilder& f() { return *function; }
+};
+
+/// The type of one 32 or 64-bit register of a fragment of `type`.
+constexpr Type register_type(Type type) { return type == f32 || type == f64 ? type : b32; }
+
+}  // namespace tartan::detail

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "compiler/verify/verify.h"
+#include "tools/commands.h"
+#include "tools/terminal.h"
+
+namespace tartan::tools {
+namespace {
+
+struct CheckWords {
+  std::vector<std::string> files;
+  std::string target, ptx;
+  bool json = false;
+  int max_errors = 0;
+};
+
+// The options, or diagnostics about the words.
+Result<verify::Options> options(const CheckWords& words) {
+  verify::Options out;
+  out.max_errors = words.max_errors;
+  if (!words.target.empty() && !(out.arch = Arch::parse(words.target))) return {"usage"_rule, fmt::format("--target {}: there is no such target", words.target)};
+  if (!words.ptx.empty() && !(out.ptx = Version::parse(words.ptx))) return {"usage"_rule, fmt::format("--ptx {}: a version such as 8.4 is expected", words.ptx)};
+  return out;
+}
+
+int check(const CheckWords& words) {
+  Diags all;
+  int code = exit_ok;
+  const auto checked = options(words);
+  if (!checked) {
+    fmt::print(stderr, "{}", checked.diags().text(colour(stderr)));
+    return exit_usage;
+  }
+  for (const std::string& file : words.files) {
+    auto source = read_source(file);
+    if (!source) {
+      all.append(source.diags());
+      code = exit_usage;
+      continue;
+    }
+    all.append(verify::check(std::make_shared<const Source>(std::move(*source)), *checked));
+  }
+  if (words.json) fmt::print("{}\n", all.json());
+  else fmt::print(stderr, "{}", all.text(colour(stderr)));
+  return code != exit_ok ? code : all.ok() ? exit_ok : exit_failed;
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, int& exit_code) {
+  auto words = std::make_shared<CheckWords>();
+  CLI::App* command = app.add_subcommand("check", "Is this PTX legal for its target? All errors, each with what would be legal");
+  command->add_option("--target", words->target, "Check against this target instead of the file's .target (sm_90a)");
+  command->add_option("--ptx", words->ptx, "Check against this PTX version instead of the file's .version (8.4)");
+  command->add_flag("--json", words->json, "Print one JSON object on standard output");
+  command->add_option("--max-errors", words->max_errors, "Report at most N errors of a file; 0: all")->check(CLI::NonNegativeNumber);
+  command->add_option("FILE", words->files, "PTX files; - is standard input")->required();
+  command->footer("Exit codes: 0 legal, 1 an error was reported, 2 usage or I/O");
+  command->callback([words, &exit_code] { exit_code = check(*words); });
+}
+
+}  // namespace tartan::tools

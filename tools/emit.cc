@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "compiler/support/source.h"
+#include "dsl/kernels/kernels.h"
+#include "tools/commands.h"
+#include "tools/terminal.h"
+
+namespace tartan::tools {
+namespace {
+
+struct EmitWords {
+  bool list = false, explain = false;
+  std::string kernel, target = "sm_80", ptx, output;
+  kernels::Gemm size;
+};
+
+int fail(int code, const Diags& diags) {
+  fmt::print(stderr, "{}", diags.text(colour(stderr)));
+  return code;
+}
+
+int fail(const std::string& message) { return fail(exit_usage, Diags::one("usage"_rule, {}, message)); }
+
+const kernels::Named* find_kernel(const std::string& name) {
+  for (const kernels::Named& row : kernels::all())
+    if (row.name == name) return &row;
+  return nullptr;
+}
+
+int list() {
+  for (const kernels::Named& row : kernels::all()) fmt::print("{:<26}{}\n", row.name, row.summary);
+  return exit_ok;
+}
+
+int emit(const EmitWords& words) {
+  if (words.list) return list();
+  if (words.kernel.empty()) return fail("which kernel? `tartan emit --list` shows them");
+  const kernels::Named* named = find_kernel(words.kernel);
+  if (!named) return fail(fmt::format("there is no built-in kernel {}; `tartan emit --list` shows them", words.kernel));
+  auto target = Target::parse(words.target);
+  if (!target) return fail(fmt::format("--target {}: there is no such target", words.target));
+  if (!words.ptx.empty()) {
+    const auto version = Version::parse(words.ptx);
+    if (!version) return fail(fmt::format("--ptx {}: a version such as 8.0 is expected", words.ptx));
+    target->ptx = *version;
+  }
+  const auto compiled = compile(named->make(words.size), *target);
+  if (!compiled) return fail(exit_failed, compiled.diags());
+  if (words.explain) fmt::print(stderr, "{}", explain(compiled->choices));
+  if (words.output.empty() || words.output == "-") {
+    fmt::print("{}", compiled->ptx);
+    return exit_ok;
+  }
+  const auto written = write_file(words.output, compiled->ptx);
+  return written ? exit_ok : fail(exit_usage, written.diags());
+}
+
+}  // namespace
+
+void add_emit(CLI::App& app, int& exit_code) {
+  auto words = std::make_shared<EmitWords>();
+  CLI::App* command = app.add_subcommand("emit", "Write the PTX of a built-in kernel");
+  command->add_flag("--list", words->list, "List the built-in kernels");
+  command->add_option("KERNEL", words->kernel, "Which one");
+  command->add_option("--target", words->target, "The architecture to generate for")->capture_default_str();
+  command->add_option("--ptx", words->ptx, "The PTX version to state (8.0); default: the target's first, at least 7.8");
+  command->add_option("-o", words->output, "The file to write; default: standard output");
+  command->add_flag("--explain", words->explain, "Say on standard error what was chosen, and why");
+  command->add_option("--m", words->size.m, "gemm: rows of A and C")->capture_default_str();
+  command->add_option("--n", words->size.n, "gemm: columns of B and C")->capture_default_str();
+  command->add_option("--k", words->size.k, "gemm: columns of A, rows of B")->capture_default_str();
+  command->footer("Exit codes: 0 written, 1 the target cannot run this kernel, 2 usage or I/O");
+  command->callback([words, &exit_code] { exit_code = emit(*words); });
+}
+
+}  // namespace tartan::tools

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "compiler/support/source.h"
+#include "tools/commands.h"
+#include "tools/layout_drawing.h"
+#include "tools/terminal.h"
+
+namespace tartan::tools {
+namespace {
+
+struct LayoutWords {
+  std::string instruction, operand, svg;
+  int selector = 0;
+  bool json = false;
+};
+
+Operand parse_operand(std::string_view text) {
+  for (const Operand operand : {Operand::a, Operand::b, Operand::c, Operand::d})
+    if (text == name(operand)) return operand;
+  return Operand::none;
+}
+
+// What is wrong with the options, for a form that exists.
+Diags option_errors(const LayoutWords& words, const isa::Form& form) {
+  Diags out;
+  const std::vector<Operand> operands = register_operands(form);
+  const Operand operand = parse_operand(words.operand);
+  if (operand != Operand::none && std::ranges::find(operands, operand) == operands.end()) {
+    std::string has;
+    for (const Operand one : operands)
+      has += fmt::format("{}{}", has.empty() ? "" : ", ", name(one));
+    out.report("usage"_rule, {},
+               fmt::format("--operand {}: {} has no such fragment, but {}", words.operand,
+                           isa::spell(form), has));
+  }
+  const bool sparse = form.sparsity != isa::Sparsity::dense;
+  const int selectors = sparse ? isa::selectors(form) : 1;
+  if (words.selector >= selectors)
+    out.report(
+        "usage"_rule, {},
+        sparse ? fmt::format("--selector {}: {} takes 0 to {}", words.selector, isa::spell(form),
+                             selectors - 1)
+               : fmt::format("--selector {}: {} is not sparse", words.selector, isa::spell(form)));
+  return out;
+}
+
+int fail(const Diags& diags) {
+  fmt::print(stderr, "{}", diags.text(colour(stderr)));
+  return exit_usage;
+}
+
+int layout(const LayoutWords& words) {
+  const Result<isa::Form> form = layout_form(words.instruction);
+  if (!form) return fail(form.diags());
+  if (const Diags wrong = option_errors(words, *form); !wrong.ok()) return fail(wrong);
+  const Operand only = parse_operand(words.operand);
+  const LayoutTable table = layout_table(*form, words.selector);
+  if (words.json) {
+    fmt::print("{}\n", layout_json(table, only));
+    return exit_ok;
+  }
+  const Drawing drawing = draw(table, only);
+  if (words.svg.empty()) {
+    fmt::print("{}", layout_text(drawing, colour(stdout)));
+    return exit_ok;
+  }
+  const Status written = write_file(words.svg, layout_svg(drawing));
+  return written ? exit_ok : fail(written.diags());
+}
+
+}  // namespace
+
+void add_layout(CLI::App& app, int& exit_code) {
+  auto words = std::make_shared<LayoutWords>();
+  CLI::App* command = app.add_subcommand("layout", "Which lane and register holds which element");
+  command
+      ->add_option("INSTRUCTION", words->instruction,
+                   "A PTX spelling, qualifiers in any order, with or without .sync.aligned "
+                   "(mma.m16n8k16.row.col.f32.f16.f16.f32)")
+      ->required();
+  command->add_option("--operand", words->operand, "Only this operand")
+      ->check(CLI::IsMember({"a", "b", "c", "d"}));
+  command
+      ->add_option("--selector", words->selector,
+                   "Sparse forms: show the metadata for this selector (default 0)")
+      ->check(CLI::NonNegativeNumber);
+  auto* svg = command->add_option("--svg", words->svg, "Write a picture to this file");
+  command->add_flag("--json", words->json, "Print one JSON object on standard output")
+      ->excludes(svg);
+  command->footer(
+      "T4V2:R1 is element 2 of lane 4, in its register 1\n"
+      "Exit codes: 0 shown, 2 no such instruction, wrong words or I/O");
+  command->callback([words, &exit_code] { exit_code = layout(*words); });
+}
+
+}  // namespace tartan::tools

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/layout_table.h"
+
+#include <fmt/format.h>
+
+#include "compiler/isa/instruction.h"
+
+namespace tartan::tools {
+namespace {
+
+// Targets that together have every form of the tables, with all their suffixes.
+const Target newest_warp{{120, 'a'}, newest_version};
+const Target newest_warpgroup{{90, 'a'}, newest_version};
+
+bool warpgroup(const isa::Form& form) { return form.opcode == isa::Opcode::wgmma; }
+bool moves_rows(const isa::Form& form) {
+  return form.opcode == isa::Opcode::ldmatrix || form.opcode == isa::Opcode::stmatrix;
+}
+bool sparse(const isa::Form& form) { return form.sparsity != isa::Sparsity::dense; }
+bool is_wmma(const isa::Form& form) { return isa::family(form).starts_with("wmma"); }
+
+std::string nearest_text(const isa::Form& form) {
+  const auto near = isa::nearest(form, warpgroup(form) ? newest_warpgroup : newest_warp);
+  return near ? fmt::format("; the nearest form is {}", isa::spell(*near)) : "";
+}
+
+// Before movmatrix, a lane holds the elements that it would hold without .trans.
+isa::Form form_of(isa::Form form, Operand operand) {
+  if (form.opcode == isa::Opcode::movmatrix && operand == Operand::a) form.trans = false;
+  return form;
+}
+
+OperandTable operand_table(const isa::Form& whole, Operand operand, int lanes) {
+  const isa::Form form = form_of(whole, operand);
+  OperandTable out;
+  out.operand = operand;
+  out.fragment = isa::fragment(form, operand);
+  out.in_memory = moves_rows(form);
+  const isa::Fragment& fragment = out.fragment;
+  for (int lane = 0; lane < lanes; ++lane)
+    for (int i = 0; i < fragment.elements(); ++i)
+      out.cells.push_back({isa::coord(form, operand, lane, i), lane, i, i / fragment.per_register,
+                           i % fragment.per_register});
+  if (!out.in_memory) return out;
+  for (int matrix = 0; matrix < fragment.matrices; ++matrix)
+    for (int row = 0; row < fragment.rows; ++row)
+      out.row_addresses.push_back({matrix, row, isa::address_lane(form, matrix, row)});
+  return out;
+}
+
+MetadataTable metadata_table(const isa::Form& form, int selector) {
+  MetadataTable out;
+  out.selector = selector;
+  out.selectors = isa::selectors(form);
+  out.rows = form.shape.m;
+  out.chunks = isa::codes_per_row(form);
+  out.columns_per_chunk = form.shape.k / out.chunks;
+  for (int row = 0; row < out.rows; ++row)
+    for (int chunk = 0; chunk < out.chunks; ++chunk) {
+      const isa::MetadataBits bits = isa::metadata(form, row, chunk, selector);
+      out.cells.push_back({row, chunk, bits.lane, bits.lowest});
+    }
+  return out;
+}
+
+std::vector<std::string> notes(const isa::Form& form) {
+  std::vector<std::string> out;
+  if (is_wmma(form))
+    out.push_back(
+        "the manual leaves wmma fragments open: this is sm_90's map, as recorded on the hardware");
+  if (form.opcode == isa::Opcode::movmatrix)
+    out.push_back("rows and columns are those of the matrix that a holds; d holds its transpose");
+  if (isa::detail::quad_pairs(form))
+    out.push_back("four independent products, one for each pair of quads");
+  if (warpgroup(form)) {
+    out.push_back("128 lanes: the four warps of a warpgroup, T0 to T127");
+    out.push_back("b is read from shared memory through its descriptor: it has no fragment");
+    out.push_back("a is shown in registers; it may be in shared memory too, without a fragment");
+    out.push_back("d is the accumulator: read and written in the same registers");
+  }
+  if (form.block_scale)
+    out.push_back(
+        "block scales are not shown: {byte-id, thread-id} choose the lanes and bytes that hold "
+        "them");
+  return out;
+}
+
+}  // namespace
+
+Result<isa::Form> layout_form(std::string_view spelling) {
+  constexpr std::string_view blanks = " \t\n";
+  spelling.remove_prefix(std::min(spelling.find_first_not_of(blanks), spelling.size()));
+  spelling = spelling.substr(0, spelling.find_first_of(" \t\n;{["));
+  if (isa::matrix_opcode(spelling) == isa::Opcode::none)
+    return {"unknown-form"_rule,
+            fmt::format("\"{}\" is no matrix instruction: one of ldmatrix, stmatrix, movmatrix, "
+                        "wmma.load, wmma.store, wmma.mma, mma and wgmma.mma_async is expected",
+                        spelling)};
+  isa::FormText text = isa::parse_form(spelling);
+  isa::Form& form = text.form;
+  form.aligned = true;
+  form.a_in_registers = warpgroup(form);
+  Diags diags;
+  for (const std::string_view word : text.unknown)
+    diags.report(
+        "unknown-qualifier"_rule, {},
+        fmt::format("{} takes no qualifier .{}{}", isa::family(form), word, nearest_text(form)));
+  for (const std::string_view word : text.repeated)
+    diags.report("unknown-qualifier"_rule, {},
+                 fmt::format("qualifier .{} of {} is one too many{}", word, isa::family(form),
+                             nearest_text(form)));
+  if (!diags.ok()) return diags;
+  if (!isa::find(form))
+    return {"unknown-form"_rule,
+            fmt::format("there is no instruction {}{}", spelling, nearest_text(form))};
+  return form;
+}
+
+std::vector<Operand> register_operands(const isa::Form& form) {
+  switch (form.opcode) {
+    case isa::Opcode::ldmatrix: return {Operand::d};
+    case isa::Opcode::stmatrix: return {Operand::c};
+    case isa::Opcode::movmatrix: return {Operand::a, Operand::d};
+    case isa::Opcode::wmma_load:
+    case isa::Opcode::wmma_store: return {form.operand};
+    case isa::Opcode::wgmma: return {Operand::a, Operand::d};
+    default: return {Operand::a, Operand::b, Operand::c, Operand::d};
+  }
+}
+
+LayoutTable layout_table(const isa::Form& form, int selector) {
+  LayoutTable out;
+  out.form = form;
+  out.lanes = warpgroup(form) ? 128 : 32;
+  for (const Operand operand : register_operands(form))
+    out.operands.push_back(operand_table(form, operand, out.lanes));
+  if (sparse(form)) out.metadata = metadata_table(form, selector);
+  out.notes = notes(form);
+  return out;
+}
+
+}  // namespace tartan::tools

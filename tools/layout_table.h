@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// tools/layout_table.h - which lane holds which element, as data: what `tartan layout` prints,
+// draws or writes as JSON.
+//
+// Nothing here is a list of instructions: a table is the lane map of compiler/isa/fragment.h
+// written out, so every form of the instruction tables has one.
+//
+//   auto form = tools::layout_form("mma.m16n8k16.row.col.f32.f16.f16.f32");
+//   for (const tools::OperandTable& operand : tools::layout_table(*form).operands) ...
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/isa/fragment.h"
+#include "compiler/support/diagnostic.h"
+
+namespace tartan::tools {
+
+/// One element of an operand's matrix, and where it is held.
+struct LayoutCell {
+  isa::Coord at;  // ldmatrix, stmatrix: in memory. movmatrix: in the matrix that it reads
+  int lane = 0;   // wgmma: 0..127
+  int element =
+      0;        // counted over the lane's registers: register * elements_per_register + position
+  int reg = 0;  // register of the operand's vector
+  int position = 0;  // element of the register, from the low bits
+};
+
+/// ldmatrix, stmatrix: the lane whose address operand points to a row in memory.
+struct RowAddress {
+  int matrix = 0, row = 0, lane = 0;
+};
+
+struct OperandTable {
+  Operand operand = Operand::none;
+  isa::Fragment fragment;
+  bool in_memory = false;         // ldmatrix, stmatrix: rows are 16 bytes of memory
+  std::vector<LayoutCell> cells;  // by lane and element; every copy of a wmma fragment
+  std::vector<RowAddress> row_addresses;
+};
+
+/// The code that says which elements of a row and chunk of dense columns a sparse A keeps: four
+/// bits of a lane's metadata register.
+struct MetadataCell {
+  int row = 0, chunk = 0, lane = 0, lowest_bit = 0;
+};
+
+struct MetadataTable {
+  int selector = 0, selectors = 1;  // selectors: how many are legal
+  int rows = 0, chunks = 0;
+  int columns_per_chunk = 0;  // dense columns that a code covers
+  std::vector<MetadataCell> cells;
+};
+
+struct LayoutTable {
+  isa::Form form;
+  int lanes = 32;
+  std::vector<OperandTable> operands;
+  std::optional<MetadataTable> metadata;  // sparse forms
+  std::vector<std::string> notes;         // what holds of the whole instruction, one sentence each
+};
+
+/// The form that `spelling` names: qualifiers in any order, .sync.aligned or not, and operands
+/// after a blank are passed over. Where there is no such form, diagnostics name the nearest one.
+/// wgmma: the form with A in registers.
+Result<isa::Form> layout_form(std::string_view spelling);
+
+/// The operands of `form` that lie in registers, in the order a, b, c, d.
+std::vector<Operand> register_operands(const isa::Form& form);
+
+/// `form` must exist and `selector` be below metadata's selectors.
+LayoutTable layout_table(const isa::Form& form, int selector = 0);
+
+}  // namespace tartan::tools

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// tools/replay.cc - tartan replay: recorded hardware behaviour against the emulator.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
+#include "runtime/emulator/matrix/recording.h"
+#include "tools/commands.h"
+
+namespace tartan::tools {
+namespace {
+
+struct Options {
+  std::string index, data, hardware = "sm_90";
+  bool json = false;
+};
+
+int run(const Options& options) {
+  const auto arch = Arch::parse(options.hardware);
+  const auto hardware = arch ? emulator::hardware_of(*arch) : std::nullopt;
+  if (!hardware) {
+    std::cerr << "--hardware takes an architecture from sm_70 on, such as sm_90, not " << options.hardware << '\n';
+    return 2;
+  }
+  const auto recording = emulator::Recording::read(options.index, options.data);
+  if (!recording) {
+    std::cerr << recording.diags().text();
+    return 2;
+  }
+  const emulator::Replay replay = emulator::replay(*recording, *hardware);
+  std::cout << (options.json ? replay.json() : replay.text());
+  return replay.mismatched == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+void add_replay(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("replay", "Compare recorded hardware behaviour with the emulator, bit for bit");
+  command->add_option("INDEX", options->index, "The recording's index (JSON)")->required();
+  command->add_option("DATA", options->data, "The recorded words")->required();
+  command->add_option("--hardware", options->hardware, "Whose arithmetic the emulator uses")->capture_default_str();
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->footer("Exit status: 0 no word differs, 1 some do, 2 a file is damaged or missing.");
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+}
+
+}  // namespace tartan::tools

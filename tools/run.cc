@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "runtime/outcome.h"
+#include "tools/commands.h"
+#include "tools/terminal.h"
+
+namespace tartan::tools {
+namespace {
+
+struct RunWords {
+  std::string manifest, device = "auto", hardware;
+  std::uint64_t max_steps = DeviceOptions{}.max_steps;
+  bool report = false, json = false;
+};
+
+Outcome outcome_of(const RunWords& words) {
+  Diags diags;
+  if (!words.hardware.empty() && !Arch::parse(words.hardware))
+    diags.report(
+        "usage"_rule, {},
+        fmt::format("--hardware {}: an architecture such as sm_90 is expected", words.hardware));
+  const auto manifest = read_manifest(words.manifest);
+  if (!manifest) diags.append(manifest.diags());
+  if (!diags.ok()) return refused(diags);
+  return run(*manifest, words.device, {.hardware = words.hardware, .max_steps = words.max_steps});
+}
+
+int run_manifest(const RunWords& words) {
+  const Outcome outcome = outcome_of(words);
+  if (words.json) {
+    fmt::print("{}\n", outcome.json());
+  } else {
+    fmt::print(stderr, "{}", outcome.complaints(colour(stderr)));
+    fmt::print("{}", outcome.text(words.report));
+  }
+  return outcome.exit_code();
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& exit_code) {
+  auto words = std::make_shared<RunWords>();
+  CLI::App* command = app.add_subcommand(
+      "run", "Launch compiled PTX as a manifest says, and compare what it writes");
+  command
+      ->add_option("MANIFEST", words->manifest,
+                   "The launch and its data (JSON); - is standard input")
+      ->required();
+  command
+      ->add_option("--device", words->device,
+                   "auto (a GPU, else the emulator), emulator, cuda or cuda:N")
+      ->capture_default_str();
+  command->add_option("--hardware", words->hardware,
+                      "Whose arithmetic the emulator uses (sm_90), in place of the manifest's");
+  command
+      ->add_option("--max-steps", words->max_steps,
+                   "Instructions of one warp after which the emulator stops the launch")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_flag("--report", words->report, "Print what the emulator counted, too");
+  command->add_flag("--json", words->json, "Print one JSON object on standard output");
+  command->footer(
+      "Exit codes: 0 every expectation holds, 1 one does not, 2 usage, manifest or I/O,\n"
+      "3 the kernel trapped or a check found a defect");
+  command->callback([words, &exit_code] { exit_code = run_manifest(*words); });
+}
+
+}  // namespace tartan::tools
