@@ -6,17 +6,24 @@
 add_library(tartan_options INTERFACE)
 target_compile_options(tartan_options INTERFACE -Wall -Wextra -Wpedantic -Wno-missing-field-initializers
                                                 -fno-semantic-interposition -ffunction-sections -fdata-sections)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(tartan_options INTERFACE -Wno-restrict)  # false alarms on std::string's operator+: GCC bug 105329
+endif()
 if(TARTAN_WARNINGS_AS_ERRORS)
   target_compile_options(tartan_options INTERFACE -Werror)
 endif()
 if(TARTAN_SANITIZE)
   target_compile_options(tartan_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # these stop constant expressions from comparing pointers; the address sanitizer sees null too
+    target_compile_options(tartan_options INTERFACE -fno-sanitize=null,nonnull-attribute,returns-nonnull-attribute)
+  endif()
   target_link_options(tartan_options INTERFACE -fsanitize=address,undefined)
 endif()
 
 function(tartan_floor name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
   add_library(tartan_${name} STATIC ${ARG_SOURCES})
+  set_property(GLOBAL APPEND PROPERTY TARTAN_FLOORS ${name})  # tartan/ puts them all into libtartan.so
   target_include_directories(tartan_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
   foreach(floor ${ARG_DEPENDS})
     target_link_libraries(tartan_${name} PUBLIC tartan_${floor})

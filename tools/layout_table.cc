@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "compiler/isa/instruction.h"
 
 namespace tartan::tools {
@@ -77,6 +79,12 @@ std::vector<std::string> notes(const isa::Form& form) {
     out.push_back("b is read from shared memory through its descriptor: it has no fragment");
     out.push_back("a is shown in registers; it may be in shared memory too, without a fragment");
     out.push_back("d is the accumulator: read and written in the same registers");
+  }
+  if (sparse(form)) {
+    const bool recorded = isa::find(form)->since.has(newest_warpgroup);
+    out.push_back(recorded ? "the metadata map is sm_90's, as recorded on the hardware"
+                           : "the metadata map is the one recorded on sm_90 for as many codes a "
+                             "row, though sm_90 lacks this form");
   }
   if (form.block_scale)
     out.push_back(

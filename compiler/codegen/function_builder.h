@@ -6,13 +6,14 @@
 // shapes, types and targets, so wrong calls here are our own bugs and assert. What LLVM itself
 // refuses comes back from emit() as diagnostics, never as an abort.
 //
-//   FunctionBuilder f("copy", *Target::parse("sm_80"), {.block = {32, 1, 1}}, {{"in",
-//   PointerSpace::global}, {"out", PointerSpace::global}}); Pointer in = f.pointer_param(0), out =
-//   f.pointer_param(1); Value at = f.multiply(f.special(Special::tid_x), f.constant(u32, 4));
-//   f.store(f.offset(out, at), f.load(f.offset(in, at), u32));
+//   FunctionBuilder f("copy", *Target::parse("sm_80"), {.block = {32, 1, 1}},
+//                     {{"in", PointerSpace::global}, {"out", PointerSpace::global}});
+//   const Value at = f.multiply(f.special(Special::tid_x), f.constant(u32, 4));
+//   f.store(f.offset(f.pointer_param(1), at), f.load(f.offset(f.pointer_param(0), at), u32));
 //   Result<std::string> ptx = f.emit();
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -104,6 +105,10 @@ class FunctionBuilder {
   Pointer add_pointer_param(PointerSpace space);
   Value special(Special which);
   Value constant(Type type, std::int64_t value);
+  template <std::integral Integer>
+  Value constant(Type type, Integer value) {
+    return constant(type, static_cast<std::int64_t>(value));
+  }
   Value constant(Type type, double value);
   Value add(Value x, Value y);
   Value subtract(Value x, Value y);
@@ -169,16 +174,17 @@ class FunctionBuilder {
   Value shuffle(Value x, Value lane);    // shfl.sync.idx
 
   /// A matrix instruction: `form` must exist for the target. Operands are those of isa::Instruction
-  /// in PTX order, without d, vectors flattened; an address comes as `address` (pass {} where there
-  /// is none). Returns d's registers (empty for stores). LLVM's intrinsic where it has one, else
-  /// inline asm. wgmma adds to d: its operands start with the accumulators, and what it returns
-  /// takes their place. Nothing but another wgmma may use them before a wait.
+  /// in PTX order, without d: vectors and {byte-id, thread-id} pairs flattened, immediates as
+  /// constant(), an address as `address` (pass {} where there is none). Returns d's registers
+  /// (empty for stores). LLVM's intrinsic where it has one that it can select, else inline
+  /// assembly. wgmma adds to d: its operands start with the accumulators, and what it returns takes
+  /// their place. Nothing but another wgmma may use those before a wait.
   std::vector<Value> matrix(const isa::Form& form, Pointer address,
                             std::span<const Value> operands);
 
   // The warpgroup (sm_90a).
-  void warpgroup_fence();  // wgmma.fence: before the first wgmma, and after registers that it reads
-                           // were written
+  /// wgmma.fence: before the first wgmma, and after registers that one reads were written.
+  void warpgroup_fence();
   void warpgroup_commit();  // wgmma.commit_group
   /// wgmma.wait_group: all but `pending_groups` groups are done. Returns `accumulators` as they are
   /// then; the old values are dead.

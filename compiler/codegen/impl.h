@@ -62,6 +62,9 @@ struct [[gnu::visibility("hidden")]] FunctionBuilder::Impl {
   /// Gives the function the parameters that were added while it was built.
   void settle_params();
 
+  using Operation = llvm::Instruction::BinaryOps;
+  Value binary(Operation integer, Operation real, Value x, Value y);
+
   llvm::BasicBlock* block(const char* name);
   llvm::AllocaInst* entry_alloca(llvm::Type * type);
 

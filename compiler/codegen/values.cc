@@ -9,7 +9,15 @@
 namespace tartan::codegen {
 namespace {
 
-bool floating(Type type) { return info(type).floating && type != tf32; }
+// Types that LLVM knows as floating. The others of PTX (tf32, e4m3, f16x2) are bits here.
+bool floating(Type type) { return type == f16 || type == bf16 || type == f32 || type == f64; }
+
+// Whether x and y can be added: integers of one width, or floats of one type.
+[[maybe_unused]] bool same_arithmetic(Value x, Value y) {
+  return floating(x.type)
+             ? x.type == y.type
+             : bits(x.type) == bits(y.type) && !info(x.type).floating && !info(y.type).floating;
+}
 
 }  // namespace
 
@@ -35,7 +43,7 @@ Value FunctionBuilder::special(Special which) {
 }
 
 Value FunctionBuilder::constant(Type type, std::int64_t value) {
-  if (floating(type)) return constant(type, static_cast<double>(value));
+  if (floating(type) || type == tf32) return constant(type, static_cast<double>(value));
   llvm::Type* const as = impl_->type(type);
   return impl_->value(
       llvm::ConstantInt::get(
@@ -44,51 +52,38 @@ Value FunctionBuilder::constant(Type type, std::int64_t value) {
 }
 
 Value FunctionBuilder::constant(Type type, double value) {
+  if (type == tf32) return convert(constant(f32, value), tf32);
   if (!floating(type)) return constant(type, static_cast<std::int64_t>(value));
   return impl_->value(llvm::ConstantFP::get(impl_->type(type), value), type);
 }
 
+Value FunctionBuilder::Impl::binary(Operation integer, Operation real, Value x, Value y) {
+  assert(same_arithmetic(x, y));
+  return value(build.CreateBinOp(floating(x.type) ? real : integer, get(x), get(y)), x.type);
+}
+
 Value FunctionBuilder::add(Value x, Value y) {
-  assert(bits(x.type) == bits(y.type) && floating(x.type) == floating(y.type));
-  auto* const l = impl_->get(x);
-  auto* const r = impl_->get(y);
-  return impl_->value(
-      floating(x.type) ? impl_->build.CreateFAdd(l, r) : impl_->build.CreateAdd(l, r), x.type);
+  return impl_->binary(llvm::Instruction::Add, llvm::Instruction::FAdd, x, y);
 }
 
 Value FunctionBuilder::subtract(Value x, Value y) {
-  assert(bits(x.type) == bits(y.type) && floating(x.type) == floating(y.type));
-  auto* const l = impl_->get(x);
-  auto* const r = impl_->get(y);
-  return impl_->value(
-      floating(x.type) ? impl_->build.CreateFSub(l, r) : impl_->build.CreateSub(l, r), x.type);
+  return impl_->binary(llvm::Instruction::Sub, llvm::Instruction::FSub, x, y);
 }
 
 Value FunctionBuilder::multiply(Value x, Value y) {
-  assert(bits(x.type) == bits(y.type) && floating(x.type) == floating(y.type));
-  auto* const l = impl_->get(x);
-  auto* const r = impl_->get(y);
-  return impl_->value(
-      floating(x.type) ? impl_->build.CreateFMul(l, r) : impl_->build.CreateMul(l, r), x.type);
+  return impl_->binary(llvm::Instruction::Mul, llvm::Instruction::FMul, x, y);
 }
 
 Value FunctionBuilder::divide(Value x, Value y) {
-  assert(bits(x.type) == bits(y.type) && floating(x.type) == floating(y.type));
-  auto* const l = impl_->get(x);
-  auto* const r = impl_->get(y);
-  if (floating(x.type)) return impl_->value(impl_->build.CreateFDiv(l, r), x.type);
-  return impl_->value(
-      info(x.type).is_signed ? impl_->build.CreateSDiv(l, r) : impl_->build.CreateUDiv(l, r),
-      x.type);
+  const bool sign = info(x.type).is_signed;
+  return impl_->binary(sign ? llvm::Instruction::SDiv : llvm::Instruction::UDiv,
+                       llvm::Instruction::FDiv, x, y);
 }
 
 Value FunctionBuilder::remainder(Value x, Value y) {
-  assert(bits(x.type) == bits(y.type) && !floating(x.type) && !floating(y.type));
-  auto* const l = impl_->get(x);
-  auto* const r = impl_->get(y);
-  return impl_->value(
-      info(x.type).is_signed ? impl_->build.CreateSRem(l, r) : impl_->build.CreateURem(l, r),
-      x.type);
+  const bool sign = info(x.type).is_signed;
+  return impl_->binary(sign ? llvm::Instruction::SRem : llvm::Instruction::URem,
+                       llvm::Instruction::FRem, x, y);
 }
 
 Value FunctionBuilder::bit_and(Value x, Value y) {

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+# A fuzz target: one LLVMFuzzerTestOneInput, which clang's libFuzzer takes as it is, and tests/fuzz_main.cc drives without clang.
+#
+#   tartan_fuzz(parser CORPUS ${PROJECT_SOURCE_DIR}/tests/data/ptx)   ->  fuzz_parser.cc, test fuzz_parser
+#
+# With sanitizers it searches for TARTAN_FUZZ_SECONDS. Without, it replays its corpus and a fixed handful of mutations of it.
+
+set(TARTAN_FUZZ_SECONDS 15 CACHE STRING "How long a fuzz test of a sanitizer's build searches, in seconds")
+
+function(tartan_fuzz name)
+  cmake_parse_arguments(ARG "" "" "CORPUS" ${ARGN})
+  add_executable(fuzz_${name} fuzz_${name}.cc ${PROJECT_SOURCE_DIR}/tests/fuzz_main.cc)
+  target_link_libraries(fuzz_${name} PRIVATE tartan::tartan tartan_options)
+  if(TARTAN_SANITIZE)
+    set(effort -max_total_time=${TARTAN_FUZZ_SECONDS})
+  else()
+    set(effort -runs=500 -seed=1)
+  endif()
+  add_test(NAME fuzz_${name} COMMAND fuzz_${name} ${effort} ${ARG_CORPUS})
+  set_tests_properties(fuzz_${name} PROPERTIES LABELS fuzz)
+endfunction()

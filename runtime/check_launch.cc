@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "runtime/engine.h"
+
+namespace tartan::detail {
+namespace {
+
+std::string_view plural(std::size_t count) { return count == 1 ? "" : "s"; }
+
+void check_arguments(const EngineKernel& kernel, const Arguments& arguments, Diags& diags) {
+  const std::vector<KernelParam>& params = kernel.params();
+  if (arguments.size() != params.size()) {
+    diags.report("launch-arguments"_rule, {},
+                 fmt::format("kernel {} takes {} argument{}, got {}", kernel.name(), params.size(),
+                             plural(params.size()), arguments.size()));
+    return;
+  }
+  for (std::size_t i = 0; i < params.size(); ++i)
+    if (arguments[i].size() != params[i].bytes)
+      diags.report("launch-arguments"_rule, {},
+                   fmt::format("argument {} ({}) of kernel {} takes {} byte{}, got {}", i,
+                               params[i].name, kernel.name(), params[i].bytes,
+                               plural(params[i].bytes), arguments[i].size()));
+}
+
+void check_extent(std::string_view what, std::uint32_t extent, std::uint32_t largest,
+                  Diags& diags) {
+  if (extent == 0 || extent > largest)
+    diags.report("launch-arguments"_rule, {},
+                 fmt::format("{} takes 1 to {}, got {}", what, largest, extent));
+}
+
+void check_shape(const Launch& launch, Diags& diags) {
+  check_extent("grid.x", launch.grid.x, largest_grid.x, diags);
+  check_extent("grid.y", launch.grid.y, largest_grid.y, diags);
+  check_extent("grid.z", launch.grid.z, largest_grid.z, diags);
+  check_extent("block.x", launch.block.x, largest_block.x, diags);
+  check_extent("block.y", launch.block.y, largest_block.y, diags);
+  check_extent("block.z", launch.block.z, largest_block.z, diags);
+  if (diags.ok() && launch.block.count() > most_threads)
+    diags.report("launch-arguments"_rule, {},
+                 fmt::format("a block takes at most {} threads, {} x {} x {} are {}", most_threads,
+                             launch.block.x, launch.block.y, launch.block.z, launch.block.count()));
+}
+
+}  // namespace
+
+Status check_launch(const EngineKernel& kernel, const Launch& launch, const Arguments& arguments) {
+  Diags diags;
+  check_shape(launch, diags);
+  check_arguments(kernel, arguments, diags);
+  if (!diags.ok()) return diags;
+  return Done{};
+}
+
+}  // namespace tartan::detail

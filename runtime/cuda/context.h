@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// runtime/cuda/context.h - one GPU's primary context: what every object of the CUDA engine holds.
+//
+// The primary context is the one that other users of the GPU in the process (the CUDA runtime,
+// PyTorch) share, so that addresses can be passed between them. It is made current for one call at
+// a time and then put back, whatever thread the call comes from.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "compiler/isa/target.h"
+#include "runtime/cuda/driver.h"
+#include "runtime/engine.h"
+
+namespace tartan::cuda {
+
+class Context {
+ public:
+  static Result<std::shared_ptr<Context>> open(int ordinal);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  const Driver& driver() const { return driver_; }
+
+  /// Calls an entry point of the driver in this context, and gives its code. For destructors, which
+  /// have no one to tell of a failure (the driver may be gone already, at exit), and for those who
+  /// word it themselves.
+  template <typename... Params, typename... Arguments>
+  Code invoke(const Entry<Params...>& entry, Arguments... arguments) {
+    if (const Code code = driver_.context_push.address(handle_); code != Code::Success) return code;
+    const Code code = entry.address(arguments...);
+    ContextHandle previous = nullptr;
+    driver_.context_pop.address(&previous);
+    return code;
+  }
+
+  /// The same, with a failure as diagnostics. A kernel that failed earlier surfaces here, and
+  /// becomes a finding.
+  template <typename... Params, typename... Arguments>
+  Status call(const Entry<Params...>& entry, Arguments... arguments) {
+    const Code code = invoke(entry, arguments...);
+    if (code == Code::Success) return Done{};
+    return failure(entry.symbol, code);
+  }
+
+  Diags failure(const char* call, Code code);
+
+  std::string device_name() const;
+  /// Compute capability times ten: 90.
+  int capability() const;
+  /// Bytes of shared memory that a block can have, opted in.
+  int shared_per_block() const { return attribute(DeviceAttribute::SharedPerBlockOptIn); }
+
+  const std::vector<Finding>& findings() const { return findings_; }
+  void clear_findings();
+
+ private:
+  Context(const Driver& driver, DeviceOrdinal device, ContextHandle handle)
+      : driver_(driver), device_(device), handle_(handle) {}
+  int attribute(DeviceAttribute attribute) const;
+
+  const Driver& driver_;
+  const DeviceOrdinal device_;
+  const ContextHandle handle_;
+  std::mutex mutex_;  // of findings_ and lost_
+  std::vector<Finding> findings_;
+  bool lost_ = false;
+};
+
+}  // namespace tartan::cuda

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// runtime/cuda/driver.h - the entry points of the CUDA driver that Tartan uses, found with dlopen.
+//
+// The driver's C interface is stable, so that these declarations stand in for its header. Looked
+// for, in this order:
+//   1. the path in the environment variable TARTAN_CUDA_DRIVER, and then nothing else;
+//   2. libcuda.so.1 and libcuda.so, where the system's loader looks;
+//   3. /usr/lib/wsl/lib/libcuda.so.1, where Windows puts it for its Linux.
+//
+// An entry point is called through Driver::call, which turns the driver's code into a Status that
+// names the call:
+//   DeviceAddress address = 0;
+//   if (auto status = driver.call(driver.memory_allocate, &address, bytes); !status) ...
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "compiler/support/diagnostic.h"
+
+namespace tartan::cuda {
+
+/// What every entry point returns. The values that Tartan tells apart; others pass through.
+enum class Code : int {
+  Success = 0,
+  OutOfMemory = 2,
+  StubLibrary = 34,
+  NoDevice = 100,
+  InvalidPtx = 218,
+  UnsupportedPtxVersion = 222,
+  IllegalAddress = 700,
+  LaunchTimeout = 702,
+  Assert = 710,
+  HardwareStackError = 714,
+  IllegalInstruction = 715,
+  MisalignedAddress = 716,
+  InvalidAddressSpace = 717,
+  InvalidPc = 718,
+  LaunchFailed = 719,
+};
+
+// Handles and numbers of the interface.
+using DeviceOrdinal = int;
+using DeviceAddress = std::uint64_t;
+using ContextHandle = struct ContextTag*;
+using ModuleHandle = struct ModuleTag*;
+using FunctionHandle = struct FunctionTag*;
+using StreamHandle = struct StreamTag*;
+using EventHandle = struct EventTag*;
+
+enum class DeviceAttribute : int {
+  CapabilityMajor = 75,
+  CapabilityMinor = 76,
+  SharedPerBlockOptIn = 97,  // bytes
+};
+
+enum class FunctionAttribute : int {
+  MaxThreadsPerBlock = 0,
+  StaticShared = 1,      // bytes
+  MaxDynamicShared = 8,  // bytes; may be set
+};
+
+enum class JitOption : int {
+  InfoLog = 3,
+  InfoLogBytes = 4,
+  ErrorLog = 5,
+  ErrorLogBytes = 6,
+};
+
+/// A shared library that stays loaded until the process ends: objects of static lifetime may still
+/// free driver resources at exit.
+class Library {
+ public:
+  explicit Library(void* handle) : handle_(handle) {}
+  /// The symbol's address; null, and noted as missing, where there is none.
+  void* find(const char* symbol);
+  const std::vector<std::string>& missing() const { return missing_; }
+
+ private:
+  void* handle_;
+  std::vector<std::string> missing_;
+};
+
+/// One entry point: its symbol and its parameters.
+template <typename... Params>
+struct Entry {
+  const char* symbol;
+  Code (*address)(Params...);
+  Entry(Library& library, const char* symbol)
+      : symbol(symbol), address(reinterpret_cast<Code (*)(Params...)>(library.find(symbol))) {}
+};
+
+class Driver {
+ public:
+  /// The first library of `candidates` that can be loaded and has every entry point; initialised.
+  static Result<const Driver*> load(const std::vector<std::string>& candidates);
+  /// Where libcuda is looked for on this system.
+  static std::vector<std::string> candidates();
+
+  /// Calls an entry point. What fails is reported as rule `driver`, with the call's name and the
+  /// driver's words.
+  template <typename... Params, typename... Arguments>
+  Status call(const Entry<Params...>& entry, Arguments... arguments) const {
+    const Code code = entry.address(arguments...);
+    if (code == Code::Success) return Done{};
+    return failure(entry.symbol, code);
+  }
+
+  /// "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY: out of memory", as a diagnostic of the rule that
+  /// fits the code.
+  Diags failure(std::string_view call, Code code) const;
+  std::string describe(std::string_view call, Code code) const;
+  /// The CUDA version of the driver, as 13000 for 13.0.
+  int version() const;
+
+ private:
+  explicit Driver(void* handle) : library_(handle) {}
+  Library library_;
+
+ public:
+  // clang-format off
+  Entry<unsigned> initialize{library_, "cuInit"};
+  Entry<int*> driver_version{library_, "cuDriverGetVersion"};
+  Entry<Code, const char**> error_name{library_, "cuGetErrorName"};
+  Entry<Code, const char**> error_text{library_, "cuGetErrorString"};
+
+  Entry<int*> device_count{library_, "cuDeviceGetCount"};
+  Entry<DeviceOrdinal*, int> device{library_, "cuDeviceGet"};
+  Entry<char*, int, DeviceOrdinal> device_name{library_, "cuDeviceGetName"};
+  Entry<int*, DeviceAttribute, DeviceOrdinal> device_attribute{library_, "cuDeviceGetAttribute"};
+
+  Entry<ContextHandle*, DeviceOrdinal> context_retain{library_, "cuDevicePrimaryCtxRetain"};
+  Entry<DeviceOrdinal> context_release{library_, "cuDevicePrimaryCtxRelease_v2"};
+  Entry<ContextHandle> context_push{library_, "cuCtxPushCurrent_v2"};
+  Entry<ContextHandle*> context_pop{library_, "cuCtxPopCurrent_v2"};
+  Entry<> context_synchronize{library_, "cuCtxSynchronize"};
+
+  Entry<ModuleHandle*, const void*, unsigned, JitOption*, void**> module_load{library_, "cuModuleLoadDataEx"};
+  Entry<ModuleHandle> module_unload{library_, "cuModuleUnload"};
+  Entry<FunctionHandle*, ModuleHandle, const char*> module_function{library_, "cuModuleGetFunction"};
+  Entry<int*, FunctionAttribute, FunctionHandle> function_attribute{library_, "cuFuncGetAttribute"};
+  Entry<FunctionHandle, FunctionAttribute, int> set_function_attribute{library_, "cuFuncSetAttribute"};
+  // function; grid x, y, z; block x, y, z; dynamic shared bytes; stream; parameters; extra
+  Entry<FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, StreamHandle, void**, void**> launch{library_, "cuLaunchKernel"};
+
+  Entry<DeviceAddress*, std::size_t> memory_allocate{library_, "cuMemAlloc_v2"};
+  Entry<DeviceAddress> memory_free{library_, "cuMemFree_v2"};
+  Entry<DeviceAddress, const void*, std::size_t> copy_to_device{library_, "cuMemcpyHtoD_v2"};
+  Entry<void*, DeviceAddress, std::size_t> copy_to_host{library_, "cuMemcpyDtoH_v2"};
+  Entry<DeviceAddress, unsigned char, std::size_t> memory_set{library_, "cuMemsetD8_v2"};
+
+  Entry<StreamHandle*, unsigned> stream_create{library_, "cuStreamCreate"};
+  Entry<StreamHandle> stream_destroy{library_, "cuStreamDestroy_v2"};
+  Entry<StreamHandle> stream_synchronize{library_, "cuStreamSynchronize"};
+
+  Entry<EventHandle*, unsigned> event_create{library_, "cuEventCreate"};
+  Entry<EventHandle> event_destroy{library_, "cuEventDestroy_v2"};
+  Entry<EventHandle, StreamHandle> event_record{library_, "cuEventRecord"};
+  Entry<EventHandle> event_synchronize{library_, "cuEventSynchronize"};
+  Entry<float*, EventHandle, EventHandle> event_elapsed{library_, "cuEventElapsedTime"};
+  // clang-format on
+};
+
+/// The installed driver, loaded and initialised once; later calls give the same one.
+Result<const Driver*> installed_driver();
+
+/// Whether `code` says that a kernel failed while it ran. The context is lost then: the driver
+/// answers every later call with it.
+bool kernel_failed(Code code);
+
+}  // namespace tartan::cuda

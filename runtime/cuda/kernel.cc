@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/cuda/kernel.h"
+
+#include <fmt/format.h>
+
+#include "runtime/cuda/stream.h"
+
+namespace tartan::cuda {
+namespace {
+
+// Without opting in, a block has this much shared memory, static and dynamic together.
+constexpr std::uint32_t shared_without_opt_in = 48 * 1024;
+
+class Kernel final : public detail::EngineKernel {
+ public:
+  Kernel(std::shared_ptr<LoadedModule> module, FunctionHandle handle, std::string name,
+         std::vector<KernelParam> params)
+      : module_(std::move(module)),
+        handle_(handle),
+        name_(std::move(name)),
+        params_(std::move(params)) {}
+
+  /// Asks the driver for the kernel's limits.
+  Status prepare() {
+    Context& context = *module_->context;
+    const Driver& driver = context.driver();
+    if (auto status = context.call(driver.function_attribute, &static_shared_,
+                                   FunctionAttribute::StaticShared, handle_);
+        !status)
+      return status;
+    return context.call(driver.function_attribute, &max_threads_,
+                        FunctionAttribute::MaxThreadsPerBlock, handle_);
+  }
+
+  const std::string& name() const override { return name_; }
+  const std::vector<KernelParam>& params() const override { return params_; }
+
+  Status launch(const Launch& launch, const Arguments& arguments,
+                detail::EngineStream* stream) override {
+    if (auto status = detail::check_launch(*this, launch, arguments); !status) return status;
+    if (auto status = check_limits(launch); !status) return status;
+    const auto queue = stream_handle(stream);
+    if (!queue) return queue.diags();
+    if (auto status = opt_in(launch.dynamic_shared); !status) return status;
+
+    std::vector<void*> values;
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+      values.push_back(const_cast<std::byte*>(arguments[i].data()));
+    Context& context = *module_->context;
+    return context.call(context.driver().launch, handle_, launch.grid.x, launch.grid.y,
+                        launch.grid.z, launch.block.x, launch.block.y, launch.block.z,
+                        launch.dynamic_shared, *queue, values.data(), static_cast<void**>(nullptr));
+  }
+
+ private:
+  int most_dynamic_shared() const { return module_->context->shared_per_block() - static_shared_; }
+
+  Status check_limits(const Launch& launch) const {
+    Diags diags;
+    if (launch.block.count() > static_cast<std::uint64_t>(max_threads_))
+      diags.report("launch-arguments"_rule, {},
+                   fmt::format("kernel {} runs with at most {} threads per block on this GPU "
+                               "(registers, .maxntid), got {}",
+                               name_, max_threads_, launch.block.count()));
+    if (static_cast<std::int64_t>(launch.dynamic_shared) > most_dynamic_shared())
+      diags.report("launch-arguments"_rule, {},
+                   fmt::format("kernel {} leaves {} bytes of dynamic shared memory per block on "
+                               "this GPU, got {}",
+                               name_, most_dynamic_shared(), launch.dynamic_shared));
+    if (!diags.ok()) return diags;
+    return Done{};
+  }
+
+  // Always to the most there is: two threads that opt the same function in cannot lower each
+  // other's limit.
+  Status opt_in(std::uint32_t dynamic_shared) {
+    if (dynamic_shared + static_cast<std::uint32_t>(static_shared_) <= shared_without_opt_in)
+      return Done{};
+    Context& context = *module_->context;
+    return context.call(context.driver().set_function_attribute, handle_,
+                        FunctionAttribute::MaxDynamicShared, most_dynamic_shared());
+  }
+
+  std::shared_ptr<LoadedModule> module_;
+  FunctionHandle handle_;
+  std::string name_;
+  std::vector<KernelParam> params_;
+  int static_shared_ = 0;  // bytes
+  int max_threads_ = 0;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<detail::EngineKernel>> load_kernel(std::shared_ptr<LoadedModule> module,
+                                                          const std::string& name,
+                                                          std::vector<KernelParam> params) {
+  Context& context = *module->context;
+  FunctionHandle handle = nullptr;
+  if (auto status =
+          context.call(context.driver().module_function, &handle, module->handle, name.c_str());
+      !status)
+    return status.diags();
+  auto kernel = std::make_shared<Kernel>(std::move(module), handle, name, std::move(params));
+  if (auto status = kernel->prepare(); !status) return status.diags();
+  return std::shared_ptr<detail::EngineKernel>(std::move(kernel));
+}
+
+}  // namespace tartan::cuda

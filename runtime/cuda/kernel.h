@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// runtime/cuda/kernel.h - a kernel of a loaded module, and its launch.
+#pragma once
+
+#include "runtime/cuda/context.h"
+
+namespace tartan::cuda {
+
+/// A module in the driver, unloaded with its last kernel.
+struct LoadedModule {
+  std::shared_ptr<Context> context;
+  ModuleHandle handle;
+  LoadedModule(std::shared_ptr<Context> context, ModuleHandle handle)
+      : context(std::move(context)), handle(handle) {}
+  ~LoadedModule() { context->invoke(context->driver().module_unload, handle); }
+  LoadedModule(const LoadedModule&) = delete;
+  LoadedModule& operator=(const LoadedModule&) = delete;
+};
+
+/// Kernel `name`, which the module has, with the parameters that its text declares.
+Result<std::shared_ptr<detail::EngineKernel>> load_kernel(std::shared_ptr<LoadedModule> module,
+                                                          const std::string& name,
+                                                          std::vector<KernelParam> params);
+
+}  // namespace tartan::cuda

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/cuda/stream.h"
+
+namespace tartan::cuda {
+namespace {
+
+constexpr unsigned default_flags = 0;
+
+class Stream final : public detail::EngineStream {
+ public:
+  Stream(std::shared_ptr<Context> context, StreamHandle handle)
+      : context_(std::move(context)), handle_(handle) {}
+  ~Stream() override { context_->invoke(context_->driver().stream_destroy, handle_); }
+  Status synchronize() override {
+    return context_->call(context_->driver().stream_synchronize, handle_);
+  }
+  StreamHandle handle() const { return handle_; }
+
+ private:
+  std::shared_ptr<Context> context_;
+  StreamHandle handle_;
+};
+
+class Event final : public detail::EngineEvent {
+ public:
+  Event(std::shared_ptr<Context> context, EventHandle handle)
+      : context_(std::move(context)), handle_(handle) {}
+  ~Event() override { context_->invoke(context_->driver().event_destroy, handle_); }
+
+  Status record(detail::EngineStream* stream) override {
+    const auto queue = stream_handle(stream);
+    if (!queue) return queue.diags();
+    return context_->call(context_->driver().event_record, handle_, *queue);
+  }
+
+  Result<double> milliseconds_since(const detail::EngineEvent& start) const override {
+    const auto* from = dynamic_cast<const Event*>(&start);
+    if (!from) return {"foreign-device"_rule, "the event at the start is not one of a GPU"};
+    const Driver& driver = context_->driver();
+    if (auto status = context_->call(driver.event_synchronize, from->handle_); !status)
+      return status.diags();
+    if (auto status = context_->call(driver.event_synchronize, handle_); !status)
+      return status.diags();
+    float milliseconds = 0;
+    if (auto status = context_->call(driver.event_elapsed, &milliseconds, from->handle_, handle_);
+        !status)
+      return status.diags();
+    return double{milliseconds};
+  }
+
+ private:
+  std::shared_ptr<Context> context_;
+  EventHandle handle_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<detail::EngineStream>> make_stream(std::shared_ptr<Context> context) {
+  StreamHandle handle = nullptr;
+  if (auto status = context->call(context->driver().stream_create, &handle, default_flags); !status)
+    return status.diags();
+  return std::shared_ptr<detail::EngineStream>(
+      std::make_shared<Stream>(std::move(context), handle));
+}
+
+Result<std::shared_ptr<detail::EngineEvent>> make_event(std::shared_ptr<Context> context) {
+  EventHandle handle = nullptr;
+  if (auto status = context->call(context->driver().event_create, &handle, default_flags); !status)
+    return status.diags();
+  return std::shared_ptr<detail::EngineEvent>(std::make_shared<Event>(std::move(context), handle));
+}
+
+Result<StreamHandle> stream_handle(detail::EngineStream* stream) {
+  if (!stream) return StreamHandle{nullptr};
+  const auto* own = dynamic_cast<const Stream*>(stream);
+  if (!own) return {"foreign-device"_rule, "the stream is not one of a GPU"};
+  return own->handle();
+}
+
+}  // namespace tartan::cuda

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/engine.h"
+
+namespace tartan {
+namespace {
+
+// `part` as a pointer that also keeps `whole` alive, and lets go of the part first.
+template <typename Part>
+std::shared_ptr<Part> keeping(std::shared_ptr<void> whole, std::shared_ptr<Part> part) {
+  struct Kept {
+    std::shared_ptr<void> whole;
+    std::shared_ptr<Part> part;
+  };
+  auto kept = std::make_shared<Kept>(Kept{std::move(whole), std::move(part)});
+  Part* pointer = kept->part.get();
+  return std::shared_ptr<Part>(std::move(kept), pointer);
+}
+
+Status check_range(std::size_t offset, std::size_t bytes, std::size_t size) {
+  if (offset <= size && bytes <= size - offset) return Done{};
+  return {"buffer-range"_rule,
+          fmt::format("{} bytes from offset {} on lie outside a buffer of {} bytes", bytes, offset,
+                      size)};
+}
+
+}  // namespace
+
+Status Buffer::write(std::span<const std::byte> bytes, std::size_t offset) {
+  if (auto status = check_range(offset, bytes.size(), size_); !status || bytes.empty())
+    return status;
+  return engine_->write(address_ + offset, bytes);
+}
+
+Status Buffer::read(std::span<std::byte> bytes, std::size_t offset) const {
+  if (auto status = check_range(offset, bytes.size(), size_); !status || bytes.empty())
+    return status;
+  return engine_->read(address_ + offset, bytes);
+}
+
+Status Buffer::fill(std::uint8_t byte) {
+  return size_ == 0 ? Status(Done{}) : engine_->fill(address_, size_, byte);
+}
+
+Status Stream::synchronize() {
+  assert(stream_ && "a Stream comes from Device::stream()");
+  return stream_->synchronize();
+}
+
+Status Event::record(const Stream* stream) {
+  assert(event_ && "an Event comes from Device::event()");
+  return event_->record(stream ? stream->stream_.get() : nullptr);
+}
+
+Result<double> Event::milliseconds_since(const Event& start) const {
+  assert(event_ && start.event_ && "an Event comes from Device::event()");
+  return event_->milliseconds_since(*start.event_);
+}
+
+const std::string& LoadedKernel::name() const { return kernel_->name(); }
+const std::vector<KernelParam>& LoadedKernel::params() const { return kernel_->params(); }
+
+Status LoadedKernel::launch(const Launch& launch, const Arguments& arguments, const Stream* stream) {
+  assert(kernel_ && "a LoadedKernel comes from Module::kernel()");
+  return kernel_->launch(launch, arguments, stream ? stream->stream_.get() : nullptr);
+}
+
+Result<LoadedKernel> Module::kernel(const std::string& name) const {
+  assert(module_ && "a Module comes from Device::load()");
+  auto found = module_->kernel(name);
+  if (!found) return found.diags();
+  LoadedKernel kernel;
+  kernel.kernel_ = keeping(module_, std::move(*found));
+  return kernel;
+}
+
+std::vector<std::string> Module::kernels() const { return module_->kernels(); }
+
+bool Device::emulated() const { return engine_->emulated(); }
+std::string Device::name() const { return engine_->name(); }
+Arch Device::arch() const { return engine_->arch(); }
+
+Result<Module> Device::load(const std::string& ptx, const std::string& name) {
+  auto loaded = engine_->load(ptx, name);
+  if (!loaded) return loaded.diags();
+  Module module;
+  module.module_ = keeping(engine_, std::move(*loaded));
+  return module;
+}
+
+Result<Buffer> Device::allocate(std::size_t bytes) {
+  const auto address = engine_->allocate(std::max<std::size_t>(bytes, 1));
+  if (!address) return address.diags();
+  Buffer buffer;
+  buffer.engine_ = engine_;
+  buffer.address_ = *address;
+  buffer.size_ = bytes;
+  buffer.hold_ = std::shared_ptr<void>(
+      nullptr, [engine = engine_, at = *address](void*) { engine->free(at); });
+  return buffer;
+}
+
+Result<Stream> Device::stream() {
+  auto made = engine_->stream();
+  if (!made) return made.diags();
+  Stream stream;
+  stream.stream_ = keeping(engine_, std::move(*made));
+  return stream;
+}
+
+Result<Event> Device::event() {
+  auto made = engine_->event();
+  if (!made) return made.diags();
+  Event event;
+  event.event_ = keeping(engine_, std::move(*made));
+  return event;
+}
+
+Status Device::synchronize() { return engine_->synchronize(); }
+
+const std::vector<Finding>& Device::findings() const { return engine_->findings(); }
+void Device::clear_findings() { engine_->clear_findings(); }
+Report Device::report() const { return engine_->report(); }
+
+}  // namespace tartan

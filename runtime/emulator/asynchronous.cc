@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asynchronous copies and mbarriers (PTX ISA 9.7.9.25, 9.7.13.15). A copy is done when it is issued: waits find it complete.
+//
+// An mbarrier is 64 bits of shared memory that programs must not look into. Here they are
+//
+//   63      62..42                 41..21              20..0
+//   phase   transactions pending   arrivals expected   arrivals pending
+//
+// with a phase that flips when both pending counts are zero.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "runtime/emulator/instructions.h"
+#include "runtime/emulator/lanes.h"
+#include "runtime/emulator/memory.h"
+
+namespace tartan::emulator {
+namespace {
+
+void no_operation(Warp&, const Op&) {}
+
+// cp.async: op.a, op.value, op.window: destination; op.b and the list (offset, width, window): source; op.c: bytes to read.
+// op.count bytes are written, those beyond the source's as zeros.
+void copy(Warp& warp, const Op& op) {
+  Access to, from;
+  const std::uint32_t* more = warp.program->slots.data() + op.list;
+  if (!resolve(warp, op, op.count, to)) return;
+  Op source = op;
+  source.a = op.b;
+  source.value = more[0] | std::uint64_t{more[1]} << 32;
+  source.window = Window::global;
+  source.wide = more[2];
+  std::uint64_t at[32];
+  addresses(warp, source, at);
+  const auto* sizes = lanes<std::uint32_t>(warp, op.c);
+  const auto window = static_cast<Window>(more[3]);
+  const std::uint32_t whole = warp.mask;
+  const std::uint32_t ignore = op.flags & 1 ? predicate(warp, op.e) : 0;
+  const std::uint32_t reading = lanes_where(whole, [&](int i) { return !(ignore >> i & 1) && sizes[i] != 0; });
+  const std::uint32_t complete = lanes_where(reading, [&](int i) { return sizes[i] >= op.count; });
+  bool good = true;
+  if ((warp.mask = complete)) good = resolve(warp, window, at, op.count, from);
+  if (good && (warp.mask = reading & ~complete)) {
+    // Only the bytes that are read must exist: the last one, then the first.
+    std::uint64_t last[32] = {};
+    each_lane(warp.mask, [&](int i) { last[i] = at[i] + sizes[i] - 1; });
+    good = resolve(warp, window, last, 1, from) && resolve(warp, window, at, 1, from);
+  }
+  warp.mask = whole;
+  if (!good) return;
+  for (std::uint32_t m = whole; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    const std::uint32_t bytes = reading >> lane & 1 ? std::min<std::uint32_t>(sizes[lane], op.count) : 0;
+    std::byte data[16] = {};
+    if (bytes) std::memcpy(data, from.at[lane], bytes);
+    std::memcpy(to.at[lane], data, op.count);
+  }
+}
+
+void decode_copy(Decoder& d) {
+  if (!d.spelling.has("ca") && !d.spelling.has("cg")) return d.unsupported();
+  for (std::string_view space : {"shared", "shared::cta", "global", "level::cache_hint"}) d.spelling.has(space);
+  d.spelling.ignore("L2::");
+  if (!d.expect_operands(3, 5)) return;
+  const auto size = d.integer(d.operand(2));
+  if (!size || (*size != 4 && *size != 8 && *size != 16)) return d.unsupported("it copies 4, 8 or 16 bytes");
+  // A fourth operand is the number of bytes to read, or a predicate that says whether to read nothing at all; or a cache policy (64 bits).
+  std::uint32_t bytes = d.constant(static_cast<std::uint64_t>(*size), 32), ignore = 0;
+  bool has_ignore = false;
+  if (d.operand_count() >= 4) {
+    const auto ref = d.register_of(d.operand(3));
+    if ((ref && ref->type == Type::pred) || d.operand(3).kind == ptx::OperandKind::Not) {
+      ignore = d.predicate_source(d.operand(3));
+      has_ignore = true;
+    } else if (!ref || bits(ref->type) == 32) {
+      bytes = d.source(3, Type::u32);
+    }
+  }
+  Op source{}, target{};
+  d.address(source, d.operand(1), Window::global);
+  d.address(target, d.operand(0), Window::shared);
+  const std::uint32_t more[] = {static_cast<std::uint32_t>(source.value), static_cast<std::uint32_t>(source.value >> 32), source.wide,
+                                static_cast<std::uint32_t>(source.window)};
+  const std::uint32_t list = d.append(more);
+  Op& op = d.emit(copy);
+  op.a = target.a;
+  op.value = target.value;
+  op.window = target.window;
+  op.wide = target.wide;
+  op.b = source.a;
+  op.c = bytes;
+  op.e = ignore;
+  op.list = list;
+  op.count = static_cast<std::uint8_t>(*size);
+  op.flags = has_ignore;
+}
+
+// ---- mbarrier.
+
+constexpr std::uint64_t field = (std::uint64_t{1} << 21) - 1;
+struct Mbarrier {
+  std::uint32_t pending = 0, expected = 0;
+  std::int32_t transactions = 0;
+  bool phase = false;
+
+  static Mbarrier load(const std::byte* at) {
+    std::uint64_t word;
+    std::memcpy(&word, at, 8);
+    // Transactions are signed: completions may come before the expectation.
+    const auto raw = static_cast<std::uint32_t>(word >> 42 & field);
+    return {static_cast<std::uint32_t>(word & field), static_cast<std::uint32_t>(word >> 21 & field), static_cast<std::int32_t>(raw << 11) >> 11,
+            static_cast<bool>(word >> 63)};
+  }
+  std::uint64_t word() const {
+    return std::uint64_t{phase} << 63 | (static_cast<std::uint64_t>(static_cast<std::uint32_t>(transactions)) & field) << 42 | std::uint64_t{expected} << 21 | pending;
+  }
+  void store(std::byte* at) {
+    if (pending == 0 && transactions == 0) {
+      phase = !phase;
+      pending = expected;
+    }
+    const std::uint64_t bits = word();
+    std::memcpy(at, &bits, 8);
+  }
+};
+
+enum class Action : std::uint8_t { init, invalidate, arrive, expect, complete, arrive_expect, arrive_drop };
+
+// op.b: the count or the transactions; op.d: the state before, if op.count says so.
+void act(Warp& warp, const Op& op) {
+  Access access;
+  if (!resolve(warp, op, 8, access)) return;
+  const auto* counts = lanes<std::uint32_t>(warp, op.b);
+  const auto action = static_cast<Action>(op.flags);
+  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    std::byte* at = access.at[lane];
+    Mbarrier barrier = Mbarrier::load(at);
+    if (op.count) lanes<std::uint64_t>(warp, op.d)[lane] = barrier.word();
+    const std::uint32_t count = counts[lane];
+    switch (action) {
+      case Action::init: {
+        if (count == 0 || count > 0xFFFFF) return warp.fail("trap"_rule, fmt::format("mbarrier.init with a count of {}", count), lane);
+        barrier = {.pending = count, .expected = count};
+        break;
+      }
+      case Action::invalidate: {
+        const std::uint64_t zero = 0;
+        std::memcpy(at, &zero, 8);
+        continue;
+      }
+      case Action::expect: barrier.transactions += static_cast<std::int32_t>(count); break;
+      case Action::complete: barrier.transactions -= static_cast<std::int32_t>(count); break;
+      case Action::arrive_expect:
+        barrier.transactions += static_cast<std::int32_t>(count);
+        if (barrier.pending == 0) return warp.fail("trap"_rule, "an mbarrier got more arrivals than it expects", lane);
+        --barrier.pending;
+        break;
+      case Action::arrive: case Action::arrive_drop:
+        if (barrier.pending < count) return warp.fail("trap"_rule, "an mbarrier got more arrivals than it expects", lane);
+        barrier.pending -= count;
+        if (action == Action::arrive_drop) barrier.expected -= count;
+        break;
+    }
+    barrier.store(at);
+  }
+}
+
+// op.b: the state (64 bits) or, with flag 1, the parity (32 bits). A wait that fails gives the other warps their turn.
+void test_wait(Warp& warp, const Op& op) {
+  Access access;
+  if (!resolve(warp, op, 8, access)) return;
+  const std::uint32_t done = lanes_where(warp.mask, [&](int i) {
+    const bool phase = Mbarrier::load(access.at[i]).phase;
+    const bool waited = op.flags & 1 ? lanes<std::uint32_t>(warp, op.b)[i] & 1 : lanes<std::uint64_t>(warp, op.b)[i] >> 63;
+    return phase != waited;
+  });
+  set_predicate(warp, op.d, done);
+  if (done != warp.mask) warp.yield();
+}
+
+void pending_count(Warp& warp, const Op& op) {
+  auto* d = lanes<std::uint32_t>(warp, op.d);
+  const auto* a = lanes<std::uint64_t>(warp, op.a);
+  each_lane(warp.mask, [=](int i) { d[i] = static_cast<std::uint32_t>(a[i] & field); });
+}
+
+void emit_action(Decoder& d, Action action, std::size_t where, std::uint32_t count, std::optional<std::uint32_t> state) {
+  Op& op = d.emit(act);
+  op.flags = static_cast<std::uint8_t>(action);
+  op.b = count;
+  op.d = state.value_or(0);
+  op.count = state.has_value();
+  d.address(op, d.operand(where), memory_window(d));
+}
+
+void decode_mbarrier(Decoder& d) {
+  for (std::string_view q : {"b64", "release", "acquire", "relaxed", "cta", "cluster", "noComplete"}) d.spelling.has(q);
+  const std::uint32_t one = d.constant(1, 32);
+  const std::size_t n = d.operand_count();
+  if (d.spelling.has("init")) {
+    if (!d.expect_operands(2, 2)) return;
+    return emit_action(d, Action::init, 0, d.source(1, Type::u32), std::nullopt);
+  }
+  if (d.spelling.has("inval")) {
+    if (!d.expect_operands(1, 1)) return;
+    return emit_action(d, Action::invalidate, 0, one, std::nullopt);
+  }
+  if (d.spelling.has("test_wait") || d.spelling.has("try_wait")) {
+    const bool parity = d.spelling.has("parity");
+    if (!d.expect_operands(3, 4)) return;
+    const std::uint32_t to = d.destination(0, Type::pred), from = d.source(2, parity ? Type::u32 : Type::b64);
+    Op& op = d.emit(test_wait);
+    op.d = to;
+    op.b = from;
+    op.flags = parity;
+    return d.address(op, d.operand(1), memory_window(d));
+  }
+  if (d.spelling.has("pending_count")) {
+    if (!d.expect_operands(2, 2)) return;
+    const std::uint32_t to = d.destination(0, Type::u32), from = d.source(1, Type::b64);
+    Op& op = d.emit(pending_count);
+    op.d = to;
+    op.a = from;
+    return;
+  }
+  const bool arrive = d.spelling.has("arrive"), drop = d.spelling.has("arrive_drop"), expect = d.spelling.has("expect_tx"), complete = d.spelling.has("complete_tx");
+  if (!arrive && !drop && !expect && !complete) return d.unsupported();
+  // [state,] [address] [, count]
+  const bool has_state = n > 0 && d.operand(0).kind != ptx::OperandKind::Address;
+  const std::size_t where = has_state ? 1 : 0;
+  if (!d.expect_operands(where + 1, where + 2)) return;
+  std::optional<std::uint32_t> state;
+  if (has_state && d.operand(0).text != "_") state = d.destination(0, Type::b64);
+  const std::uint32_t count = n > where + 1 ? d.source(where + 1, Type::u32) : one;
+  if (drop && expect) return d.unsupported();
+  const Action action = drop ? Action::arrive_drop : arrive && expect ? Action::arrive_expect : arrive ? Action::arrive : expect ? Action::expect : Action::complete;
+  emit_action(d, action, where, count, state);
+}
+
+void decode_cp(Decoder& d) {
+  if (!d.spelling.has("async")) return d.unsupported();
+  if (d.spelling.has("commit_group") || d.spelling.has("wait_all")) return void(d.emit(no_operation));
+  if (d.spelling.has("wait_group")) {
+    if (!d.expect_operands(1, 1)) return;
+    return void(d.emit(no_operation));
+  }
+  if (d.spelling.has("mbarrier")) return d.unsupported();
+  if (d.spelling.has("bulk")) return d.unsupported();
+  if (d.spelling.text().find(".mbarrier.arrive") != std::string_view::npos) return d.unsupported();
+  decode_copy(d);
+}
+
+constexpr InstructionRow rows[] = {{"cp", decode_cp}, {"mbarrier", decode_mbarrier}};
+
+}  // namespace
+
+std::span<const InstructionRow> asynchronous_instructions() { return rows; }
+
+}  // namespace tartan::emulator

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// atom and red (PTX ISA 9.7.13): lanes in order, each an atomic operation on host memory, since blocks run on several host threads.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <mutex>
+#include <optional>
+
+#include "runtime/emulator/instructions.h"
+#include "runtime/emulator/lanes.h"
+#include "runtime/emulator/memory.h"
+
+namespace tartan::emulator {
+namespace {
+
+struct Add {
+  template <typename T>
+  static T apply(T old, T b, T) {
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, Bfloat>) return from_float<T>(to_float(old) + to_float(b));
+    else if constexpr (std::is_same_v<T, float>) return canonical_nan(old + b);
+    else if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<std::make_unsigned_t<T>>(old) + static_cast<std::make_unsigned_t<T>>(b));
+    else return old + b;
+  }
+};
+template <bool Max>
+struct Extremum {
+  template <typename T>
+  static T apply(T old, T b, T) {
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, Bfloat>) {
+      const float x = to_float(old), y = to_float(b);
+      if (x != x) return y != y ? T{nan_16} : b;
+      if (y != y) return old;
+      if (x == y) return (old.bits >> 15 != 0) == Max ? b : old;
+      return (x < y) != Max ? old : b;
+    } else {
+      return Max ? std::max(old, b) : std::min(old, b);
+    }
+  }
+};
+struct And {
+  template <typename T>
+  static T apply(T old, T b, T) { return old & b; }
+};
+struct Or {
+  template <typename T>
+  static T apply(T old, T b, T) { return old | b; }
+};
+struct Xor {
+  template <typename T>
+  static T apply(T old, T b, T) { return old ^ b; }
+};
+struct Exchange {
+  template <typename T>
+  static T apply(T, T b, T) { return b; }
+};
+struct CompareExchange {
+  template <typename T>
+  static T apply(T old, T b, T c) { return old == b ? c : old; }
+};
+struct Increment {
+  template <typename T>
+  static T apply(T old, T b, T) { return old >= b ? 0 : old + 1; }
+};
+struct Decrement {
+  template <typename T>
+  static T apply(T old, T b, T) { return old == 0 || old > b ? b : old - 1; }
+};
+
+template <typename F, typename H>
+struct Halves {
+  static std::uint32_t apply(std::uint32_t old, std::uint32_t b, std::uint32_t) {
+    const H low = F::template apply<H>(H{static_cast<std::uint16_t>(old)}, H{static_cast<std::uint16_t>(b)}, {});
+    const H high = F::template apply<H>(H{static_cast<std::uint16_t>(old >> 16)}, H{static_cast<std::uint16_t>(b >> 16)}, {});
+    return std::uint32_t{high.bits} << 16 | low.bits;
+  }
+};
+
+template <typename T>
+using Word = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint16_t>>;
+
+// op.list: op.count destination registers (atom), then as many operand registers; op.c: the second operand of cas. flags 1: no destination.
+template <typename F, typename T>
+void atomic(Warp& warp, const Op& op) {
+  Access access;
+  if (!resolve(warp, op, static_cast<std::uint32_t>(sizeof(T)) * op.count, access)) return;
+  const std::uint32_t* slots = warp.program->slots.data() + op.list;
+  const auto* third = lanes<Raw<T>>(warp, op.c);
+  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    for (int k = 0; k < op.count; ++k) {
+      auto* at = reinterpret_cast<Word<T>*>(access.at[lane]) + k;
+      const T b = Lane<T>::get(lanes<Raw<T>>(warp, slots[op.count + k])[lane]), c = Lane<T>::get(third[lane]);
+      Word<T> old = __atomic_load_n(at, __ATOMIC_RELAXED), next;
+      do next = static_cast<Word<T>>(Lane<T>::put(F::template apply<T>(Lane<T>::get(old), b, c)));
+      while (!__atomic_compare_exchange_n(at, &old, next, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+      if (!(op.flags & 1)) lanes<Raw<T>>(warp, slots[k])[lane] = old;
+    }
+  }
+}
+template <typename F, typename H>
+struct Packed {
+  template <typename T>
+  static T apply(T old, T b, T c) { return Halves<F, H>::apply(old, b, c); }
+};
+
+// 128 bits: one lock for all.
+template <bool Compare>
+void atomic_128(Warp& warp, const Op& op) {
+  static std::mutex mutex;
+  Access access;
+  if (!resolve(warp, op, 16, access)) return;
+  const std::uint32_t* slots = warp.program->slots.data() + op.list;
+  const std::scoped_lock lock(mutex);
+  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    std::uint64_t old[2];
+    std::memcpy(old, access.at[lane], 16);
+    const auto *b = lanes<std::uint64_t>(warp, slots[1]), *c = lanes<std::uint64_t>(warp, op.c);
+    const bool write = !Compare || (old[0] == b[lane] && old[1] == b[lane + 32]);
+    const std::uint64_t* from = Compare ? c : b;
+    const std::uint64_t next[2] = {from[lane], from[lane + 32]};
+    if (write) std::memcpy(access.at[lane], next, 16);
+    if (!(op.flags & 1)) {
+      lanes<std::uint64_t>(warp, slots[0])[lane] = old[0];
+      lanes<std::uint64_t>(warp, slots[0])[lane + 32] = old[1];
+    }
+  }
+}
+
+Handler extremum(bool max, Type type) {
+  switch (type) {
+    case Type::u32: return max ? atomic<Extremum<true>, std::uint32_t> : atomic<Extremum<false>, std::uint32_t>;
+    case Type::s32: return max ? atomic<Extremum<true>, std::int32_t> : atomic<Extremum<false>, std::int32_t>;
+    case Type::u64: return max ? atomic<Extremum<true>, std::uint64_t> : atomic<Extremum<false>, std::uint64_t>;
+    case Type::s64: return max ? atomic<Extremum<true>, std::int64_t> : atomic<Extremum<false>, std::int64_t>;
+    case Type::f16: return max ? atomic<Extremum<true>, Half> : atomic<Extremum<false>, Half>;
+    case Type::bf16: return max ? atomic<Extremum<true>, Bfloat> : atomic<Extremum<false>, Bfloat>;
+    case Type::f16x2: return max ? atomic<Packed<Extremum<true>, Half>, std::uint32_t> : atomic<Packed<Extremum<false>, Half>, std::uint32_t>;
+    case Type::bf16x2: return max ? atomic<Packed<Extremum<true>, Bfloat>, std::uint32_t> : atomic<Packed<Extremum<false>, Bfloat>, std::uint32_t>;
+    default: return nullptr;
+  }
+}
+
+Handler sum(Type type) {
+  switch (type) {
+    case Type::u32: case Type::s32: return atomic<Add, std::uint32_t>;
+    case Type::u64: case Type::s64: return atomic<Add, std::uint64_t>;
+    case Type::f32: return atomic<Add, float>;
+    case Type::f64: return atomic<Add, double>;
+    case Type::f16: return atomic<Add, Half>;
+    case Type::bf16: return atomic<Add, Bfloat>;
+    case Type::f16x2: return atomic<Packed<Add, Half>, std::uint32_t>;
+    case Type::bf16x2: return atomic<Packed<Add, Bfloat>, std::uint32_t>;
+    default: return nullptr;
+  }
+}
+
+template <typename F>
+Handler bits_of(Type type, bool short_too = false) {
+  switch (bits(type)) {
+    case 16: return short_too ? atomic<F, std::uint16_t> : nullptr;
+    case 32: return atomic<F, std::uint32_t>;
+    case 64: return atomic<F, std::uint64_t>;
+    default: return nullptr;
+  }
+}
+
+Handler handler_of(std::string_view name, Type type) {
+  if (name == "add") return sum(type);
+  if (name == "min" || name == "max") return extremum(name == "max", type);
+  if (name == "and") return bits_of<And>(type);
+  if (name == "or") return bits_of<Or>(type);
+  if (name == "xor") return bits_of<Xor>(type);
+  if (name == "exch") return type == Type::b128 ? atomic_128<false> : bits_of<Exchange>(type);
+  if (name == "cas") return type == Type::b128 ? atomic_128<true> : bits_of<CompareExchange>(type, true);
+  if (name == "inc") return type == Type::u32 ? atomic<Increment, std::uint32_t> : nullptr;
+  if (name == "dec") return type == Type::u32 ? atomic<Decrement, std::uint32_t> : nullptr;
+  return nullptr;
+}
+
+void decode_atomic(Decoder& d) {
+  const bool gives = d.spelling.name() == "atom";
+  for (std::string_view hint : {"relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "noftz", "level::cache_hint"}) d.spelling.has(hint);
+  d.spelling.ignore("L2::");
+  if (d.spelling.has("async")) return d.unsupported();
+  const Window window = memory_window(d);
+  const std::string_view name = d.spelling.any({"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"});
+  const std::string_view vector = d.spelling.any({"v2", "v4", "v8"});
+  const int count = vector.empty() ? 1 : vector[1] - '0';
+  const Type type = d.spelling.type();
+  const Handler handler = handler_of(name, type);
+  if (!handler) return d.unsupported();
+  const std::size_t first = gives ? 1 : 0, needed = first + (name == "cas" ? 3 : 2);
+  if (!d.expect_operands(needed, needed + 1)) return;
+  const auto elements = [&](std::size_t i) {
+    return d.operand(i).kind == ptx::OperandKind::Vector ? d.children(d.operand(i)) : std::span(&d.operand(i), 1);
+  };
+  std::vector<std::uint32_t> slots;
+  bool writes = false;
+  for (int k = 0; k < count; ++k) {
+    if (!gives) {
+      slots.push_back(0);
+      continue;
+    }
+    if (elements(0).size() != static_cast<std::size_t>(count)) return d.unsupported("vectors of different lengths");
+    slots.push_back(d.destination(elements(0)[static_cast<std::size_t>(k)], type));
+    writes = true;
+  }
+  if (elements(first + 1).size() != static_cast<std::size_t>(count)) return d.unsupported("vectors of different lengths");
+  for (const ptx::Operand& element : elements(first + 1)) slots.push_back(d.source(element, type));
+  const std::uint32_t third = name == "cas" ? d.source(first + 2, type) : slots.back();
+  const std::uint32_t list = d.append(slots);
+  Op& op = d.emit(handler);
+  op.list = list;
+  op.count = static_cast<std::uint8_t>(count);
+  op.c = third;
+  op.flags = writes ? 0 : 1;
+  d.address(op, d.operand(first), window);
+}
+
+constexpr InstructionRow rows[] = {{"atom", decode_atomic}, {"red", decode_atomic}};
+
+}  // namespace
+
+std::span<const InstructionRow> atomic_instructions() { return rows; }
+
+}  // namespace tartan::emulator

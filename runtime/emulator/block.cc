@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/emulator/block.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "runtime/emulator/lanes.h"
+
+namespace tartan::emulator {
+namespace {
+
+constexpr std::size_t alignment = 256;
+constexpr std::uint32_t slice_ops = 4096;
+
+// Room for `bytes` at a multiple of `alignment` inside `storage`; gives the shift to it.
+std::size_t make_room(std::vector<std::byte>& storage, std::size_t bytes) {
+  storage.resize(bytes + alignment);
+  return (alignment - reinterpret_cast<std::uintptr_t>(storage.data()) % alignment) % alignment;
+}
+
+}  // namespace
+
+Block::Block(LaunchContext& context) : context_(context) {
+  const Program& program = context.program;
+  const std::uint64_t threads = context.launch.block.count();
+  const std::size_t count = (threads + 31) / 32;
+  shared_bytes_ = context.launch.dynamic_shared ? program.dynamic_shared_base + context.launch.dynamic_shared : program.shared_bytes;
+  arena_shift_ = make_room(arenas_, program.arena.size() * count);
+  shared_shift_ = make_room(shared_, shared_bytes_);
+  const std::size_t lane_bytes = (program.local_bytes + 15) / 16 * 16;
+  local_shift_ = make_room(locals_, lane_bytes * 32 * count);
+  warps_.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    Warp& warp = warps_[i];
+    warp.block = this;
+    warp.program = &program;
+    warp.index = static_cast<std::uint32_t>(i);
+    warp.arena = arenas_.data() + arena_shift_ + i * program.arena.size();
+    warp.local = locals_.data() + local_shift_ + i * 32 * lane_bytes;
+    warp.local_step = lane_bytes;
+  }
+  for (Barrier& barrier : barriers_) barrier.arrived.assign(count, 0);
+}
+
+void Block::start(std::uint64_t index) {
+  const Dim3 grid = context_.launch.grid;
+  index_ = index;
+  place_ = {static_cast<std::uint32_t>(index % grid.x), static_cast<std::uint32_t>(index / grid.x % grid.y),
+            static_cast<std::uint32_t>(index / grid.x / grid.y)};
+  finding_.reset();
+  recheck_ = false;
+  std::ranges::fill(shared_, std::byte{0});
+  std::ranges::fill(locals_, std::byte{0});
+  for (Barrier& barrier : barriers_) {
+    barrier.pending = false;
+    std::ranges::fill(barrier.arrived, 0);
+  }
+  const std::uint64_t threads = context_.launch.block.count();
+  for (std::size_t i = 0; i < warps_.size(); ++i) {
+    const std::uint64_t left = threads - 32 * i;
+    std::memcpy(warps_[i].arena, context_.program.arena.data(), context_.program.arena.size());
+    warps_[i].start(left >= 32 ? all_lanes : (std::uint32_t{1} << left) - 1);
+    fill_specials(warps_[i]);
+  }
+}
+
+void Block::fill_specials(Warp& warp) {
+  const Dim3 block = context_.launch.block, grid = context_.launch.grid;
+  for (const SpecialSlot& special : context_.program.specials) {
+    for (std::uint32_t lane = 0; lane < 32; ++lane) {
+      const std::uint32_t thread = warp.index * 32 + lane;
+      std::uint32_t value = 0;
+      switch (special.which) {
+        case Special::tid_x: value = thread % block.x; break;
+        case Special::tid_y: value = thread / block.x % block.y; break;
+        case Special::tid_z: value = thread / block.x / block.y; break;
+        case Special::ntid_x: value = block.x; break;
+        case Special::ntid_y: value = block.y; break;
+        case Special::ntid_z: value = block.z; break;
+        case Special::ctaid_x: value = place_.x; break;
+        case Special::ctaid_y: value = place_.y; break;
+        case Special::ctaid_z: value = place_.z; break;
+        case Special::nctaid_x: value = grid.x; break;
+        case Special::nctaid_y: value = grid.y; break;
+        case Special::nctaid_z: value = grid.z; break;
+        case Special::laneid: value = lane; break;
+        case Special::warpid: value = warp.index; break;
+        case Special::nwarpid: value = static_cast<std::uint32_t>(warps_.size()); break;
+        case Special::lanemask_eq: value = 1u << lane; break;
+        case Special::lanemask_lt: value = (1u << lane) - 1; break;
+        case Special::lanemask_le: value = ((1u << lane) - 1) | 1u << lane; break;
+        case Special::lanemask_gt: value = ~(((1u << lane) - 1) | 1u << lane); break;
+        case Special::lanemask_ge: value = ~((1u << lane) - 1); break;
+        case Special::dynamic_smem_size: value = context_.launch.dynamic_shared; break;
+        case Special::total_smem_size: value = static_cast<std::uint32_t>(shared_bytes_); break;
+        case Special::nsmid:
+        case Special::one: value = 1; break;
+        case Special::smid:
+        case Special::gridid:
+        case Special::zero: value = 0; break;
+      }
+      if (special.wide) lanes<std::uint64_t>(warp, special.slot)[lane] = value;
+      else lanes<std::uint32_t>(warp, special.slot)[lane] = value;
+    }
+  }
+}
+
+bool Block::run(int turns) {
+  for (; turns > 0; --turns) {
+    bool ran = false, alive = false;
+    for (Warp& warp : warps_) {
+      if (warp.done()) continue;
+      const std::uint64_t left = context_.max_steps - warp.steps;
+      if (left == 0) {
+        const std::uint32_t pc = warp.groups.empty() ? 0 : warp.groups[0].pc;
+        fail(warp, pc, "step-limit"_rule, fmt::format("warp {} issued {} instructions and is not done", warp.index, warp.steps), -1, 0);
+        return true;
+      }
+      ran |= warp.run(static_cast<std::uint32_t>(std::min<std::uint64_t>(slice_ops, left)));
+      if (stopped()) return true;
+      if (recheck_) recheck();
+      alive |= !warp.done();
+    }
+    if (!alive && std::ranges::all_of(warps_, &Warp::done)) return true;
+    if (!ran) {
+      report_deadlock();
+      return true;
+    }
+  }
+  return false;
+}
+
+void Block::count(Report& report) const {
+  for (const Warp& warp : warps_) {
+    report.warp_instructions += warp.steps;
+    report.lane_instructions += warp.lane_steps;
+    report.multiply_adds += warp.multiply_adds;
+  }
+}
+
+bool Block::complete(const Barrier& barrier) const {
+  std::uint32_t threads = 0;
+  bool all = true;
+  for (std::size_t i = 0; i < warps_.size(); ++i) {
+    const std::uint32_t arrived = barrier.arrived[i], live = warps_[i].live;
+    const bool whole = !(live & ~arrived);
+    all &= whole;
+    // Barriers count whole warps: lanes that do not exist or have exited go with the rest of theirs.
+    if (arrived) threads += whole ? 32 : static_cast<std::uint32_t>(std::popcount(arrived));
+  }
+  return barrier.expected ? threads >= barrier.expected : all;
+}
+
+void Block::arrive(Warp& warp, std::uint32_t id, std::uint32_t expected, bool wait, std::uint32_t votes) {
+  Barrier& barrier = barriers_[id];
+  if (!barrier.pending) {
+    barrier.pending = true;
+    barrier.votes = barrier.voters = 0;
+    std::ranges::fill(barrier.arrived, 0);
+  }
+  barrier.expected = expected;
+  barrier.arrived[warp.index] |= warp.mask;
+  barrier.votes += static_cast<std::uint32_t>(std::popcount(votes & warp.mask));
+  barrier.voters += static_cast<std::uint32_t>(std::popcount(warp.mask));
+  if (wait) warp.wait_at_barrier(static_cast<std::uint8_t>(id));
+  if (complete(barrier)) release(static_cast<std::uint8_t>(id));
+}
+
+void Block::release(std::uint8_t id) {
+  Barrier& barrier = barriers_[id];
+  barrier.pending = false;
+  for (Warp& warp : warps_)
+    for (Group& group : warp.groups) {
+      if (group.state != Group::State::at_barrier || group.barrier != id) continue;
+      group.state = Group::State::ready;
+      const Op& op = context_.program.ops[group.pc - 1];
+      if (op.flags == 0) continue;  // no reduction
+      // barrier.red: 1 popc, 2 and, 3 or
+      const std::uint32_t lanes_here = group.mask;
+      if (op.flags == 1) {
+        auto* d = lanes<std::uint32_t>(warp, op.d);
+        each_lane(lanes_here, [&](int i) { d[i] = barrier.votes; });
+      } else {
+        const bool holds = op.flags == 2 ? barrier.votes == barrier.voters : barrier.votes != 0;
+        std::uint32_t& p = predicate(warp, op.d);
+        p = holds ? p | lanes_here : p & ~lanes_here;
+      }
+    }
+}
+
+void Block::recheck() {
+  recheck_ = false;
+  for (std::uint8_t id = 0; id < 16; ++id) {
+    Barrier& barrier = barriers_[id];
+    const bool anyone = std::ranges::any_of(barrier.arrived, [](std::uint32_t lanes_there) { return lanes_there != 0; });
+    if (barrier.pending && anyone && complete(barrier)) release(id);
+  }
+}
+
+void Block::report_deadlock() {
+  for (Warp& warp : warps_)
+    for (const Group& group : warp.groups)
+      if (group.state == Group::State::gathering) {
+        const std::uint32_t missing = group.required & warp.live & ~group.mask;
+        fail(warp, group.pc, "divergent-collective"_rule,
+             fmt::format("lanes 0x{:08x} wait here for lanes 0x{:08x}, which wait at a barrier", group.mask, missing),
+             std::countr_zero(group.mask), 0);
+        return;
+      }
+  for (Warp& warp : warps_)
+    for (const Group& group : warp.groups) {
+      const Barrier& barrier = barriers_[group.barrier];
+      std::uint32_t here = 0;
+      for (std::uint32_t arrived : barrier.arrived) here += static_cast<std::uint32_t>(std::popcount(arrived));
+      fail(warp, group.pc - 1, "barrier-deadlock"_rule,
+           fmt::format("barrier {} has {} threads and waits for {}", group.barrier, here,
+                       barrier.expected ? fmt::format("{}", barrier.expected) : std::string("all of the block")),
+           std::countr_zero(group.mask), 0);
+      return;
+    }
+}
+
+int Block::line(std::uint32_t pc) const {
+  const auto& origins = context_.program.origins;
+  return pc < origins.size() ? context_.module.source->line(origins[pc].offset) : 0;
+}
+
+void Block::fail(Warp& warp, std::uint32_t pc, const Rule& rule, std::string message, int lane, std::uint64_t address) {
+  if (finding_) return;
+  Finding finding;
+  finding.id = rule.id;
+  finding.message = std::move(message);
+  finding.line = line(pc);
+  if (pc < context_.program.origins.size())
+    if (const std::uint32_t location = context_.program.origins[pc].location) {
+      const ptx::Location& at = context_.module.locations[location - 1];
+      const std::string_view file = context_.module.file_name(at.file);
+      if (!file.empty()) finding.source = fmt::format("{}:{}", file, at.line);
+    }
+  finding.block = place_;
+  if (lane >= 0) finding.lane = static_cast<int>(warp.index) * 32 + lane;
+  finding.address = address;
+  finding_ = std::move(finding);
+}
+
+}  // namespace tartan::emulator

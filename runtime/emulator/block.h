@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// runtime/emulator/block.h - a thread block: its warps, shared memory and barriers.
+//
+// A block runs on one host thread, its warps in turn, a slice each; so what a block does on its own depends on nothing but its inputs. A
+// block can be left after any turn and taken up later: launches keep more blocks than host threads in flight, for kernels whose blocks wait
+// for each other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/ptx/tree.h"
+#include "runtime/emulator/warp.h"
+
+namespace tartan::emulator {
+
+/// What all blocks of a launch share.
+struct LaunchContext {
+  const Program& program;
+  const ptx::Module& module;
+  GlobalMemory& memory;
+  Launch launch;
+  std::vector<std::byte> params;
+  std::uint64_t max_steps = 0;
+};
+
+struct Barrier {
+  bool pending = false;
+  std::uint32_t expected = 0;           // threads; 0: all of the block
+  std::vector<std::uint32_t> arrived;   // lanes, one mask a warp
+  std::uint32_t votes = 0;              // bar.red: threads whose predicate holds
+  std::uint32_t voters = 0;
+};
+
+class Block {
+ public:
+  explicit Block(LaunchContext& context);
+
+  /// Makes this block number `index` of the grid, ready to run.
+  void start(std::uint64_t index);
+  /// Runs all warps for `turns` slices each at most. True when the block is done (or stopped by a finding).
+  bool run(int turns);
+  bool stopped() const { return finding_.has_value(); }
+  const std::optional<Finding>& finding() const { return finding_; }
+  /// Adds what the warps did.
+  void count(Report& report) const;
+
+  // For warps and handlers.
+  std::byte* shared() { return shared_.data() + shared_shift_; }
+  std::uint64_t shared_bytes() const { return shared_bytes_; }
+  std::byte* params() { return context_.params.data(); }
+  GlobalMemory& memory() { return context_.memory; }
+  const Launch& launch() const { return context_.launch; }
+  const LaunchContext& context() const { return context_; }
+
+  /// `warp`'s executing lanes arrive at barrier `id`; `expected` threads in all (0: the whole block). With `wait` they wait there.
+  void arrive(Warp& warp, std::uint32_t id, std::uint32_t expected, bool wait, std::uint32_t votes);
+  void lanes_exited() { recheck_ = true; }
+  void fail(Warp& warp, std::uint32_t pc, const Rule& rule, std::string message, int lane, std::uint64_t address);
+  int line(std::uint32_t pc) const;
+
+ private:
+  bool complete(const Barrier& barrier) const;
+  void release(std::uint8_t id);
+  void recheck();
+  void report_deadlock();
+  void fill_specials(Warp& warp);
+
+  LaunchContext& context_;
+  std::vector<Warp> warps_;
+  std::vector<std::byte> arenas_, locals_, shared_;
+  std::size_t arena_shift_ = 0, shared_shift_ = 0, local_shift_ = 0;
+  std::uint64_t shared_bytes_ = 0;
+  std::uint64_t index_ = 0;
+  Dim3 place_;
+  Barrier barriers_[16];
+  bool recheck_ = false;
+  std::optional<Finding> finding_;
+};
+
+}  // namespace tartan::emulator

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/emulator/decoder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include "runtime/emulator/instructions.h"
+#include "runtime/emulator/memory.h"
+
+namespace tartan::emulator {
+namespace {
+
+std::uint32_t round_up(std::uint64_t value, std::uint64_t multiple) {
+  return static_cast<std::uint32_t>((value + multiple - 1) / multiple * multiple);
+}
+
+// The numbers of ".maxntid 128, 1, 1".
+Dim3 read_dimensions(std::string_view text) {
+  Dim3 out;
+  std::uint32_t* parts[] = {&out.x, &out.y, &out.z};
+  std::size_t at = text.find_first_of(" \t\n");
+  for (std::uint32_t* part : parts) {
+    at = at == std::string_view::npos ? at : text.find_first_of("0123456789", at);
+    if (at == std::string_view::npos) break;
+    const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), *part);
+    at = static_cast<std::size_t>(end - text.data());
+  }
+  return out;
+}
+
+}  // namespace
+
+std::uint64_t size_of(const ptx::Variable& variable) {
+  const std::uint64_t element = static_cast<std::uint64_t>(std::max(bits(variable.type), 8)) / 8 * variable.vector;
+  return element * variable.elements;
+}
+
+std::uint32_t alignment_of(const ptx::Variable& variable) {
+  if (variable.align) return variable.align;
+  return std::max<std::uint32_t>(1, static_cast<std::uint32_t>(bits(variable.type)) / 8 * variable.vector);
+}
+
+Decoder::Decoder(const ptx::Module& module, const Symbols& globals, Hardware hardware, Diags& diags)
+    : module_(module), globals_(globals), hardware_(hardware), diags_(diags) {}
+
+Program Decoder::decode(const ptx::Function& kernel) {
+  program_.name = kernel.name;
+  const std::uint32_t always = allocate(1);
+  std::memset(program_.arena.data() + always, 0xFF, 4);
+  read_directives(kernel);
+  decode_function(kernel);
+  program_.entry = functions_.at(kernel.name).entry;
+  finish_shared();
+  program_.arena.resize(round_up(program_.arena.size(), 256));
+  return std::move(program_);
+}
+
+void Decoder::read_directives(const ptx::Function& kernel) {
+  for (std::uint32_t index : kernel.directives) {
+    const ptx::Directive& directive = module_.directives[index];
+    if (directive.name == ".reqntid") program_.required_block = read_dimensions(directive.text);
+    if (directive.name == ".maxntid") program_.max_threads = read_dimensions(directive.text).count();
+  }
+  for (std::uint32_t index : kernel.params) {
+    const ptx::Variable& param = module_.variables[index];
+    program_.param_bytes = round_up(program_.param_bytes, alignment_of(param));
+    program_.param_offsets.push_back(program_.param_bytes);
+    program_.params.push_back({std::string(param.name), size_of(param)});
+    program_.param_bytes += static_cast<std::uint32_t>(size_of(param));
+  }
+}
+
+// ---- Functions and statements.
+
+void Decoder::decode_callees(const ptx::Function& function) {
+  for (const ptx::Statement& statement : function.statements) {
+    if (statement.kind != ptx::StatementKind::Instruction) continue;
+    const ptx::Instruction& instruction = module_.instructions[statement.index];
+    if (!instruction.opcode.starts_with("call")) continue;
+    for (const ptx::Operand& operand : module_.operands_of(instruction)) {
+      if (operand.kind != ptx::OperandKind::Name) continue;
+      const ptx::Function* callee = module_.function(operand.text);
+      if (callee && callee->body && !callee->entry && !functions_.contains(callee->name)) decode_function(*callee);
+    }
+  }
+}
+
+void Decoder::decode_function(const ptx::Function& function) {
+  functions_[function.name] = {.tree = &function, .open = true};
+  decode_callees(function);
+
+  const ptx::Function* outer = function_;
+  std::vector<Scope> outer_scopes = std::move(scopes_);
+  const int outer_scope = scope_;
+  scopes_.assign(1, {});
+  scope_ = 0;
+  function_ = &function;
+  declare_params(function);
+  functions_[function.name].entry = static_cast<std::uint32_t>(program_.ops.size());
+  decode_statements(function);
+  resolve_labels();
+
+  function_ = outer;
+  scopes_ = std::move(outer_scopes);
+  scope_ = outer_scope;
+  functions_[function.name].open = false;
+}
+
+void Decoder::declare_params(const ptx::Function& function) {
+  if (function.entry) {
+    for (std::size_t i = 0; i < function.params.size(); ++i) {
+      const ptx::Variable& param = module_.variables[function.params[i]];
+      scope().variables[param.name] = {Window::param, program_.param_offsets[i], size_of(param)};
+    }
+    return;
+  }
+  Function& made = functions_[function.name];
+  made.return_slot = allocate(32);
+  const auto declare_all = [&](const std::vector<std::uint32_t>& list, std::vector<Symbol>& symbols, std::vector<std::uint32_t>& slots) {
+    for (std::uint32_t index : list) {
+      const ptx::Variable& variable = module_.variables[index];
+      if (variable.space == ptx::StateSpace::reg) {
+        ptx::Registers declaration{.type = variable.type, .name = variable.name, .offset = variable.offset};
+        Range& range = scope().registers.emplace(variable.name, Range{declaration, {0}}).first->second;
+        slots.push_back(register_slot(range, 0));
+        symbols.push_back({.bytes = size_of(variable)});
+      } else {
+        declare(variable);
+        slots.push_back(0);
+        symbols.push_back(scope().variables.at(variable.name));
+      }
+    }
+  };
+  declare_all(function.params, made.params, made.param_slots);
+  declare_all(function.results, made.results, made.result_slots);
+}
+
+// A variable inside a function. Parameters of functions, and those that a call passes, live in local memory.
+void Decoder::declare(const ptx::Variable& variable) {
+  if (variable.space == ptx::StateSpace::shared) {
+    scope().variables[variable.name] = place_shared(variable);
+    return;
+  }
+  if (variable.space == ptx::StateSpace::local || variable.space == ptx::StateSpace::param) {
+    program_.local_bytes = round_up(program_.local_bytes, alignment_of(variable));
+    scope().variables[variable.name] = {Window::local, program_.local_bytes, size_of(variable)};
+    program_.local_bytes += static_cast<std::uint32_t>(size_of(variable));
+    return;
+  }
+  // .global and .const inside a function were placed when the module was loaded.
+}
+
+void Decoder::decode_statements(const ptx::Function& function) {
+  for (const ptx::Statement& statement : function.statements) {
+    switch (statement.kind) {
+      case ptx::StatementKind::Instruction: decode_instruction(module_.instructions[statement.index]); break;
+      case ptx::StatementKind::Label: {
+        const ptx::Label& label = module_.labels[statement.index];
+        scope().labels[label.name] = static_cast<std::uint32_t>(program_.ops.size());
+        break;
+      }
+      case ptx::StatementKind::Registers: {
+        const ptx::Registers& declaration = module_.registers[statement.index];
+        scope().registers[declaration.name] = {declaration, std::vector<std::uint32_t>(declaration.numbered ? declaration.count : 1)};
+        break;
+      }
+      case ptx::StatementKind::Variable: declare(module_.variables[statement.index]); break;
+      case ptx::StatementKind::Location: origin_.location = statement.index + 1; break;
+      case ptx::StatementKind::Directive: {
+        const ptx::Directive& directive = module_.directives[statement.index];
+        if (directive.name != ".branchtargets") break;
+        for (const auto& [name, at] : scope().labels)
+          if (at == program_.ops.size()) scope().targets[name] = directive.text;
+        break;
+      }
+      case ptx::StatementKind::BlockBegin:
+        scopes_.push_back({.parent = scope_});
+        scope_ = static_cast<int>(scopes_.size()) - 1;
+        break;
+      case ptx::StatementKind::BlockEnd: scope_ = scope().parent; break;
+    }
+  }
+  // Running off the end is a return.
+  instruction_ = nullptr;
+  origin_.offset = function.offset;
+  operands_ = {};
+  guard_ = always_slot;
+  guard_flip_ = 0;
+  spelling.read("ret");
+  find_decode("ret")(*this);
+}
+
+void Decoder::decode_instruction(const ptx::Instruction& instruction) {
+  instruction_ = &instruction;
+  operands_ = module_.operands_of(instruction);
+  origin_.offset = instruction.offset;
+  spelling.read(instruction.opcode);
+  failed_ = false;
+  guard_ = always_slot;
+  guard_flip_ = 0;
+  if (!instruction.guard.empty()) {
+    const auto guard = find_register(instruction.guard);
+    if (!guard || guard->type != Type::pred)
+      return error("undeclared-register"_rule, fmt::format("{} is no predicate register that is declared here", instruction.guard));
+    guard_ = guard->slot;
+    guard_flip_ = instruction.guard_negated ? ~std::uint32_t{0} : 0;
+  }
+  const Decode decode = find_decode(spelling.name());
+  if (!decode) return unsupported();
+  decode(*this);
+  if (!failed_)
+    if (const std::string_view left = spelling.unused(); !left.empty()) unsupported(fmt::format(".{} is not known here", left));
+}
+
+void Decoder::resolve_labels() {
+  for (const Fixup& fixup : fixups_) {
+    bool found = false;
+    for (int at = fixup.scope; at >= 0 && !found; at = scopes_[static_cast<std::size_t>(at)].parent) {
+      const auto& labels = scopes_[static_cast<std::size_t>(at)].labels;
+      if (const auto label = labels.find(fixup.label); label != labels.end()) {
+        if (fixup.table) program_.slots[fixup.index] = label->second;
+        else program_.ops[fixup.index].value = label->second;
+        found = true;
+      }
+    }
+    if (!found)
+      diags_.report("undeclared-label"_rule, module_.source->place(fixup.offset), fmt::format("there is no label {}", fixup.label));
+  }
+  fixups_.clear();
+}
+
+// ---- Emitting.
+
+Op& Decoder::emit(Handler handler) {
+  if (!handler) unsupported();
+  program_.ops.push_back({.run = handler, .guard = guard_, .guard_flip = guard_flip_});
+  program_.origins.push_back(origin_);
+  return program_.ops.back();
+}
+
+void Decoder::unsupported(std::string_view why) {
+  if (failed_) return;
+  error("unsupported-instruction"_rule,
+        fmt::format("the emulator does not know {}{}{}", spelling.text(), why.empty() ? "" : ": ", why));
+}
+
+void Decoder::error(const Rule& rule, std::string message) {
+  if (failed_) return;
+  failed_ = true;
+  Diag& diag = diags_.report(rule, module_.source->place(origin_.offset), std::move(message));
+  diag.source = module_.source->line_text(diag.place.line);
+  diag.width = instruction_ ? static_cast<int>(instruction_->opcode.size()) : 1;
+}
+
+bool Decoder::expect_operands(std::size_t low, std::size_t high) {
+  if (operands_.size() >= low && operands_.size() <= high) return true;
+  error("operand-count"_rule, low == high ? fmt::format("{} takes {} operands, got {}", spelling.text(), low, operands_.size())
+                                          : fmt::format("{} takes {} to {} operands, got {}", spelling.text(), low, high, operands_.size()));
+  return false;
+}
+
+void Decoder::jump(Op& op, std::string_view label) {
+  fixups_.push_back({static_cast<std::size_t>(&op - program_.ops.data()), false, scope_, label, origin_.offset});
+}
+
+void Decoder::jump_table(std::uint32_t index, std::string_view label) {
+  fixups_.push_back({index, true, scope_, label, origin_.offset});
+}
+
+std::vector<std::string_view> Decoder::branch_targets(std::string_view label) const {
+  std::string_view text;
+  for (int at = scope_; at >= 0 && text.empty(); at = scopes_[static_cast<std::size_t>(at)].parent) {
+    const auto& targets = scopes_[static_cast<std::size_t>(at)].targets;
+    if (const auto found = targets.find(label); found != targets.end()) text = found->second;
+  }
+  std::vector<std::string_view> out;
+  constexpr std::string_view separators = " \t\r\n,;";
+  std::size_t at = text.find_first_of(separators);
+  while (at != std::string_view::npos && (at = text.find_first_not_of(separators, at)) != std::string_view::npos) {
+    const std::size_t end = std::min(text.find_first_of(separators, at), text.size());
+    out.push_back(text.substr(at, end - at));
+    at = end;
+  }
+  return out;
+}
+
+const Decoder::Function* Decoder::function(std::string_view name) const {
+  const auto found = functions_.find(name);
+  return found == functions_.end() ? nullptr : &found->second;
+}
+
+// ---- Shared memory.
+
+Symbol Decoder::place_shared(const ptx::Variable& variable) {
+  const bool dynamic = variable.unsized && !variable.initialiser;
+  if (dynamic) {
+    dynamic_alignment_ = std::max(dynamic_alignment_, alignment_of(variable));
+    return {Window::shared, 0, 0, true};
+  }
+  program_.shared_bytes = round_up(program_.shared_bytes, alignment_of(variable));
+  const Symbol symbol{Window::shared, program_.shared_bytes, size_of(variable)};
+  program_.shared_bytes += static_cast<std::uint32_t>(symbol.bytes);
+  return symbol;
+}
+
+void Decoder::finish_shared() {
+  program_.dynamic_shared_base = round_up(program_.shared_bytes, dynamic_alignment_);
+  for (const auto& [slot, width] : dynamic_slots_)
+    for (std::uint32_t lane = 0; lane < 32; ++lane) {
+      const std::uint64_t base = program_.dynamic_shared_base;
+      if (width == 64) std::memcpy(program_.arena.data() + slot + 8 * lane, &base, 8);
+      else std::memcpy(program_.arena.data() + slot + 4 * lane, &base, 4);
+    }
+}
+
+std::optional<Symbol> Decoder::symbol(std::string_view name) {
+  for (int at = scope_; at >= 0; at = scopes_[static_cast<std::size_t>(at)].parent) {
+    const Symbols& variables = scopes_[static_cast<std::size_t>(at)].variables;
+    if (const auto found = variables.find(name); found != variables.end()) return found->second;
+  }
+  if (const auto found = shared_.find(name); found != shared_.end()) return found->second;
+  if (const auto found = globals_.find(name); found != globals_.end()) return found->second;
+  // A shared variable of the module takes room only in kernels that use it.
+  for (const ptx::Item& item : module_.items) {
+    if (item.kind != ptx::ItemKind::Variable) continue;
+    const ptx::Variable& variable = module_.variables[item.index];
+    if (variable.space == ptx::StateSpace::shared && variable.name == name) return shared_[variable.name] = place_shared(variable);
+  }
+  return std::nullopt;
+}
+
+}  // namespace tartan::emulator

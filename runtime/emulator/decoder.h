@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// runtime/emulator/decoder.h - from the PTX tree of a kernel to its Program.
+//
+// The Decoder knows names, scopes, registers, variables and labels. What an instruction means is in the tables of instructions.h: a row's
+// decode function looks at the spelling, asks for operands as slots, and emits ops.
+//
+//   void decode_add(Decoder& d) {
+//     const Type type = d.spelling.type();
+//     Op& op = d.emit(select_integer<Add>(type));     // a null handler: reported as unsupported
+//     op.d = d.destination(0, type);
+//     ...
+//   }
+//
+// A qualifier that no decode function asked for is reported too: nothing is ignored by accident.
+#pragma once
+
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/ptx/tree.h"
+#include "runtime/emulator/program.h"
+
+namespace tartan::emulator {
+
+/// An opcode taken apart. Whoever asks for a qualifier uses it up.
+class Spelling {
+ public:
+  void read(std::string_view opcode);
+  std::string_view text() const { return text_; }
+  std::string_view name() const { return name_; }
+  bool has(std::string_view qualifier);
+  /// The first of `choices` that is there; empty if none is.
+  std::string_view any(std::initializer_list<std::string_view> choices);
+  /// The `index`-th element type among the qualifiers, or none.
+  Type type(int index = 0);
+  int types() const { return static_cast<int>(types_.size()); }
+  /// Uses up every qualifier that starts with `prefix`.
+  void ignore(std::string_view prefix);
+  void ignore_all() { used_ = ~std::uint64_t{0}; }
+  std::string_view unused() const;
+  std::span<const std::string_view> qualifiers() const { return qualifiers_; }
+
+ private:
+  std::string_view text_, name_;
+  std::vector<std::string_view> qualifiers_;
+  std::vector<int> types_;  // indices of qualifiers that are types
+  std::uint64_t used_ = 0;
+};
+
+/// Global variables of a module: where load() put them.
+struct Symbol {
+  Window window = Window::global;
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  bool dynamic = false;  // extern shared: behind everything static
+};
+using Symbols = std::unordered_map<std::string_view, Symbol>;
+
+/// A register operand.
+struct RegisterRef {
+  std::uint32_t slot = 0;
+  Type type = Type::none;
+};
+
+/// Size in bytes of a variable.
+std::uint64_t size_of(const ptx::Variable& variable);
+std::uint32_t alignment_of(const ptx::Variable& variable);
+
+class Decoder {
+ public:
+  Decoder(const ptx::Module& module, const Symbols& globals, Hardware hardware, Diags& diags);
+
+  /// Decodes `kernel` and everything that it calls.
+  Program decode(const ptx::Function& kernel);
+
+  // For decode functions: the current instruction.
+  Spelling spelling;
+  std::size_t operand_count() const { return operands_.size(); }
+  const ptx::Operand& operand(std::size_t i) const { return operands_[i]; }
+  std::span<const ptx::Operand> children(const ptx::Operand& operand) const { return module_.children(operand); }
+  Hardware hardware() const { return hardware_; }
+  bool in_kernel() const { return function_->entry; }
+
+  /// Appends an op, guarded as the instruction is. The reference is good until the next emit.
+  Op& emit(Handler handler);
+  void unsupported(std::string_view why = {});
+  void error(const Rule& rule, std::string message);
+  bool failed() const { return failed_; }
+  /// Reports unless the operand count is within [low, high].
+  bool expect_operands(std::size_t low, std::size_t high);
+
+  /// The slot of a source operand, read as `type`: a register of its width, or a constant.
+  std::uint32_t source(const ptx::Operand& operand, Type type);
+  std::uint32_t source(std::size_t i, Type type) { return source(operand(i), type); }
+  std::uint32_t destination(const ptx::Operand& operand, Type type);
+  std::uint32_t destination(std::size_t i, Type type) { return destination(operand(i), type); }
+  /// A predicate source: p or !p.
+  std::uint32_t predicate_source(const ptx::Operand& operand);
+  /// The register that an operand names, whatever its type; nothing for other operands. `_` is a register that nobody reads.
+  std::optional<RegisterRef> register_of(const ptx::Operand& operand);
+  /// A source whose register may be wider than `type` (ld, st, cvt): its slot and the register's bits.
+  RegisterRef flexible(const ptx::Operand& operand, Type type);
+  /// Reads an address operand [base + offset] into op.a, op.value, op.wide; `window` says what a variable's name means there.
+  void address(Op& op, const ptx::Operand& operand, Window window);
+  /// The op that was emitted last.
+  Op& last() { return program_.ops.back(); }
+
+  std::uint32_t constant(std::uint64_t bits, int width);
+  std::uint32_t scratch(int width);
+  std::uint32_t append(std::span<const std::uint32_t> slots);
+  std::uint32_t special(Special which, bool wide);
+  /// The predicate that holds the condition code's carry.
+  std::uint32_t carry() { return carry_ ? carry_ : carry_ = scratch(1); }
+  Program& program() { return program_; }
+  /// The integer value of a constant operand.
+  std::optional<std::int64_t> integer(const ptx::Operand& operand) const;
+  /// The variable of that name, as seen from here.
+  std::optional<Symbol> symbol(std::string_view name);
+  /// Makes the op jump to the label: its `value` is set when the function is complete.
+  void jump(Op& op, std::string_view label);
+  /// The same for entry `index` of a branch table in Program::slots.
+  void jump_table(std::uint32_t index, std::string_view label);
+  /// The names listed by `.branchtargets` under that label.
+  std::vector<std::string_view> branch_targets(std::string_view label) const;
+
+  struct Function {
+    const ptx::Function* tree = nullptr;
+    std::uint32_t entry = 0;
+    std::uint32_t return_slot = 0;
+    std::vector<Symbol> params, results;             // local memory
+    std::vector<std::uint32_t> param_slots, result_slots;  // .reg parameters; 0 where it is a .param
+    bool open = false;                               // being decoded: a call from within is recursion
+  };
+  /// The decoded function of that name, or null (undefined, or external).
+  const Function* function(std::string_view name) const;
+  const Function& current() const { return functions_.at(function_->name); }
+
+ private:
+  struct Range {
+    ptx::Registers declaration;
+    std::vector<std::uint32_t> slots;  // 0: not used yet
+  };
+  struct Scope {
+    int parent = -1;
+    std::unordered_map<std::string_view, Range> registers;
+    Symbols variables;
+    std::unordered_map<std::string_view, std::uint32_t> labels;
+    std::unordered_map<std::string_view, std::string_view> targets;
+  };
+  struct Fixup {
+    std::size_t index;
+    bool table;
+    int scope;
+    std::string_view label;
+    std::uint32_t offset;
+  };
+
+  void decode_function(const ptx::Function& function);
+  void decode_callees(const ptx::Function& function);
+  void declare_params(const ptx::Function& function);
+  void declare(const ptx::Variable& variable);
+  void decode_statements(const ptx::Function& function);
+  void decode_instruction(const ptx::Instruction& instruction);
+  void resolve_labels();
+  void read_directives(const ptx::Function& kernel);
+  void finish_shared();
+  std::uint32_t allocate(int width);
+  std::uint32_t register_slot(Range& range, std::uint32_t index);
+  std::optional<RegisterRef> find_register(std::string_view name);
+  std::uint32_t special_source(std::string_view name, Type type, bool& found);
+  Symbol place_shared(const ptx::Variable& variable);
+  std::uint32_t symbol_slot(const Symbol& symbol, int width);
+  Scope& scope() { return scopes_[static_cast<std::size_t>(scope_)]; }
+
+  const ptx::Module& module_;
+  const Symbols& globals_;
+  Hardware hardware_;
+  Diags& diags_;
+  Program program_;
+  const ptx::Function* function_ = nullptr;
+  std::unordered_map<std::string_view, Function> functions_;
+  std::span<const ptx::Operand> operands_;
+  const ptx::Instruction* instruction_ = nullptr;
+  Origin origin_;
+  std::uint32_t guard_ = always_slot, guard_flip_ = 0;
+  bool failed_ = false;
+
+  std::vector<Scope> scopes_;
+  int scope_ = -1;
+  std::vector<Fixup> fixups_;
+  std::map<std::pair<std::uint64_t, int>, std::uint32_t> constants_;
+  std::map<std::pair<Special, bool>, std::uint32_t> specials_;
+  Symbols shared_;  // module-level shared variables that the kernel uses
+  std::vector<std::pair<std::uint32_t, int>> dynamic_slots_;
+  std::uint32_t dynamic_alignment_ = 16;
+  std::uint32_t carry_ = 0;
+  std::uint32_t predicates_ = 0, predicates_left_ = 0;
+};
+
+}  // namespace tartan::emulator

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/engine.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "compiler/ptx/parser.h"
+#include "runtime/emulator/module.h"
+
+namespace tartan::emulator {
+namespace {
+
+// Work is done when a launch returns: streams have nothing to wait for, but they report what failed.
+class Stream : public detail::EngineStream {
+ public:
+  explicit Stream(std::shared_ptr<Machine> machine) : machine_(std::move(machine)) {}
+  Status synchronize() override { return machine_->take_failures(); }
+
+ private:
+  std::shared_ptr<Machine> machine_;
+};
+
+class Event : public detail::EngineEvent {
+ public:
+  Status record(detail::EngineStream*) override {
+    time_ = std::chrono::steady_clock::now();
+    return Done{};
+  }
+  Result<double> milliseconds_since(const detail::EngineEvent& start) const override {
+    return std::chrono::duration<double, std::milli>(time_ - static_cast<const Event&>(start).time_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point time_;
+};
+
+class Engine : public detail::Engine {
+ public:
+  explicit Engine(std::shared_ptr<Machine> machine) : machine_(std::move(machine)) {}
+
+  bool emulated() const override { return true; }
+  std::string name() const override { return machine_->hardware ? fmt::format("emulator ({})", machine_->hardware->text()) : "emulator"; }
+  Arch arch() const override { return machine_->hardware.value_or(Arch{90, 'a'}); }
+
+  Result<std::shared_ptr<detail::EngineModule>> load(const std::string& ptx, const std::string& name) override {
+    Diags diags;
+    ptx::Module tree = ptx::parse(std::make_shared<Source>(name, ptx), diags);
+    std::optional<Arch> target;
+    if (!tree.targets.empty()) target = Arch::parse(tree.targets.front());
+    if (diags.ok() && !target) diags.report("unknown-target"_rule, {name, 1, 1}, "the module states no target that is known");
+    if (!diags.ok()) return diags;
+    auto module = std::make_shared<Module>(machine_, std::move(tree), *target);
+    if (Status status = module->place_variables(); !status) return status.diags();
+    return std::shared_ptr<detail::EngineModule>(std::move(module));
+  }
+
+  Result<std::uint64_t> allocate(std::size_t bytes) override {
+    if (const auto address = machine_->memory.allocate(bytes)) return *address;
+    return {"memory-fault"_rule, fmt::format("the host has no {} bytes for a buffer", bytes)};
+  }
+  void free(std::uint64_t address) override { machine_->memory.free(address); }
+
+  Status write(std::uint64_t address, std::span<const std::byte> bytes) override {
+    std::byte* to = host(address, bytes.size());
+    if (!to) return outside(address, bytes.size());
+    std::memcpy(to, bytes.data(), bytes.size());
+    return Done{};
+  }
+  Status read(std::uint64_t address, std::span<std::byte> bytes) override {
+    const std::byte* from = host(address, bytes.size());
+    if (!from) return outside(address, bytes.size());
+    std::memcpy(bytes.data(), from, bytes.size());
+    return Done{};
+  }
+  Status fill(std::uint64_t address, std::size_t bytes, std::uint8_t byte) override {
+    std::byte* to = host(address, bytes);
+    if (!to) return outside(address, bytes);
+    std::memset(to, byte, bytes);
+    return Done{};
+  }
+
+  Result<std::shared_ptr<detail::EngineStream>> stream() override {
+    return std::shared_ptr<detail::EngineStream>(std::make_shared<Stream>(machine_));
+  }
+  Result<std::shared_ptr<detail::EngineEvent>> event() override { return std::shared_ptr<detail::EngineEvent>(std::make_shared<Event>()); }
+  Status synchronize() override { return machine_->take_failures(); }
+
+  const std::vector<Finding>& findings() const override { return machine_->findings; }
+  void clear_findings() override { machine_->findings.clear(); }
+  Report report() const override { return machine_->report; }
+
+ private:
+  std::byte* host(std::uint64_t address, std::size_t bytes) {
+    const Allocation* allocation = machine_->memory.find(address, bytes);
+    return allocation ? allocation->host + (address - allocation->address) : nullptr;
+  }
+  Status outside(std::uint64_t address, std::size_t bytes) const {
+    return {"memory-fault"_rule, fmt::format("{} bytes at 0x{:x} are in no buffer", bytes, address)};
+  }
+
+  std::shared_ptr<Machine> machine_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<detail::Engine>> make_engine(const DeviceOptions& options) {
+  auto machine = std::make_shared<Machine>();
+  machine->options = options;
+  if (!options.hardware.empty()) {
+    machine->hardware = Arch::parse(options.hardware);
+    if (!machine->hardware || !hardware_of(*machine->hardware))
+      return {"unknown-target"_rule, fmt::format("the emulator knows no hardware {}: sm_70 and later are known", options.hardware)};
+  }
+  return std::shared_ptr<detail::Engine>(std::make_shared<Engine>(std::move(machine)));
+}
+
+}  // namespace tartan::emulator

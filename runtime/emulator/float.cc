@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// Floating-point arithmetic (PTX ISA 9.7.3 to 9.7.5): add, sub, mul, fma, div, min, max, abs, neg on f32, f64, f16 and bf16.
+//
+// f32 and 16-bit results that are NaN are the canonical NaN; f64 passes a NaN operand on, quieted. Sums and products of 16-bit floats are
+// computed in f32 and rounded again, which is the same as rounding once (24 >= 2 * 11 + 2); their fma goes through an odd-rounded double.
+#include <cfenv>
+#include <cmath>
+
+#include "runtime/emulator/instructions.h"
+#include "runtime/emulator/lanes.h"
+
+namespace tartan::emulator {
+namespace {
+
+struct Add {
+  template <typename T>
+  static T apply(T a, T b) { return a + b; }
+};
+struct Subtract {
+  template <typename T>
+  static T apply(T a, T b) { return a - b; }
+};
+struct Multiply {
+  template <typename T>
+  static T apply(T a, T b) { return a * b; }
+};
+struct Divide {
+  template <typename T>
+  static T apply(T a, T b) { return a / b; }
+};
+struct FusedNearest {  // to nearest even
+  static float apply(float a, float b, float c) { return fused(a, b, c); }
+};
+struct Fused {  // in the host's rounding mode
+  template <typename T>
+  static T apply(T a, T b, T c) { return std::fma(a, b, c); }
+};
+
+template <typename T>
+bool negative(T x) {
+  if constexpr (sizeof(T) == 8) return std::bit_cast<std::uint64_t>(x) >> 63;
+  else return std::bit_cast<std::uint32_t>(x) >> 31;
+}
+template <typename T>
+T magnitude(T x) {
+  if constexpr (sizeof(T) == 8) return std::bit_cast<T>(std::bit_cast<std::uint64_t>(x) << 1 >> 1);
+  else return std::bit_cast<T>(std::bit_cast<std::uint32_t>(x) << 1 >> 1);
+}
+template <typename T>
+T with_sign(T x, bool sign) {
+  if constexpr (sizeof(T) == 8) return std::bit_cast<T>(std::bit_cast<std::uint64_t>(magnitude(x)) | std::uint64_t{sign} << 63);
+  else return std::bit_cast<T>(std::bit_cast<std::uint32_t>(magnitude(x)) | std::uint32_t{sign} << 31);
+}
+
+// One NaN gives the other operand, unless `Nan`; -0 is less than +0. XorSign: of magnitudes, with the product's sign.
+template <bool Max, bool Nan, bool XorSign>
+struct Extremum {
+  template <typename T>
+  static T apply(T a, T b) {
+    const bool sign = negative(a) != negative(b);
+    if constexpr (XorSign) {
+      a = magnitude(a);
+      b = magnitude(b);
+    }
+    T out;
+    if (a != a) out = Nan ? a : b;
+    else if (b != b) out = Nan ? b : a;
+    else if (a == b) out = negative(a) == Max ? b : a;
+    else out = (a < b) != Max ? a : b;
+    if constexpr (XorSign) return out != out ? out : with_sign(out, sign);
+    else return out;
+  }
+  template <typename T>
+  static T apply(T a, T b, T c) { return apply(apply(a, b), c); }
+};
+struct Absolute {
+  template <typename T>
+  static T apply(T a) { return magnitude(a); }
+};
+struct Negate {
+  template <typename T>
+  static T apply(T a) { return with_sign(a, !negative(a)); }
+};
+
+template <typename F, bool Ftz, bool Sat>
+struct Single {
+  template <typename... T>
+  static float apply(T... x) {
+    float out = canonical_nan(Ftz ? F::apply(flush(x)...) : F::apply(x...));
+    if constexpr (Ftz) out = flush(out);
+    if constexpr (Sat) out = saturate(out);
+    return out;
+  }
+};
+
+double quiet(double x) { return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) | std::uint64_t{1} << 51); }
+
+// The NaN of an f64 result: the first NaN of b, c, a.
+double double_nan(double a, double b) { return b != b ? quiet(b) : a != a ? quiet(a) : std::bit_cast<double>(nan_f64); }
+double double_nan(double a, double b, double c) {
+  return b != b ? quiet(b) : c != c ? quiet(c) : a != a ? quiet(a) : std::bit_cast<double>(nan_f64);
+}
+
+template <typename F>
+struct Double {
+  template <typename... T>
+  static double apply(T... x) {
+    const double out = F::apply(x...);
+    return out != out ? double_nan(x...) : out;
+  }
+};
+// The quotient's NaN is the first of a, b.
+struct DoubleDivide {
+  static double apply(double a, double b) {
+    const double out = a / b;
+    return out != out ? double_nan(b, a) : out;
+  }
+};
+// abs and neg quiet a NaN and leave its sign.
+template <typename F>
+struct DoubleSign {
+  static double apply(double a) { return a != a ? quiet(a) : F::apply(a); }
+};
+
+// A 16-bit float.
+template <typename F, typename H, bool Ftz, bool Sat, bool Relu>
+struct Small {
+  static float in(H x) {
+    if constexpr (Ftz && std::is_same_v<H, Half>) x = flush(x);
+    return to_float(x);
+  }
+  static H out(H x, float exact) {
+    if constexpr (Ftz && std::is_same_v<H, Half>) x = flush(x);
+    if constexpr (Sat) return exact > 0 ? (exact < 1 ? x : from_float<H>(1.0f)) : H{0};
+    if constexpr (Relu) return (x.bits & 0x8000) ? H{0} : x;
+    return x;
+  }
+  static H apply(H a, H b) {
+    const float r = F::apply(in(a), in(b));
+    return out(from_float<H>(r), r);
+  }
+  static H apply(H a) {
+    const float r = F::apply(in(a));
+    return out(from_float<H>(r), r);
+  }
+  static H apply(H a, H b, H c) {
+    if constexpr (std::is_same_v<F, FusedNearest>) {
+      const double r = sum_to_odd(static_cast<double>(in(a)) * static_cast<double>(in(b)), static_cast<double>(in(c)));
+      return out(from_double<H>(r), static_cast<float>(r));
+    } else {
+      const float r = F::apply(in(a), in(b), in(c));
+      return out(from_float<H>(r), r);
+    }
+  }
+};
+
+template <typename F, typename H>
+struct Pair {
+  template <typename... T>
+  static std::uint32_t apply(T... x) {
+    const H low = F::apply(H{static_cast<std::uint16_t>(x)}...), high = F::apply(H{static_cast<std::uint16_t>(x >> 16)}...);
+    return std::uint32_t{high.bits} << 16 | low.bits;
+  }
+};
+
+// Runs a handler in the rounding mode op.flags.
+template <Handler Inner>
+void rounded(Warp& warp, const Op& op) {
+  static constexpr int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
+  std::fesetround(modes[op.flags]);
+  Inner(warp, op);
+  std::fesetround(FE_TONEAREST);
+}
+
+struct Options {
+  Type type;
+  int rounding = 0;  // 0 rn, 1 rz, 2 rm, 3 rp
+  bool ftz = false, sat = false, relu = false;
+};
+
+template <int N, typename F, typename T>
+constexpr Handler of_arity() {
+  if constexpr (N == 1) return unary<F, T, T>;
+  else if constexpr (N == 2) return binary<F, T, T>;
+  else return ternary<F, T, T>;
+}
+
+template <int N, typename F>
+Handler single_of(const Options& o) {
+  if (o.ftz) return o.sat ? of_arity<N, Single<F, true, true>, float>() : of_arity<N, Single<F, true, false>, float>();
+  return o.sat ? of_arity<N, Single<F, false, true>, float>() : of_arity<N, Single<F, false, false>, float>();
+}
+template <int N, typename F>
+Handler rounded_single_of(const Options& o) {
+  if (o.ftz) return o.sat ? rounded<of_arity<N, Single<F, true, true>, float>()> : rounded<of_arity<N, Single<F, true, false>, float>()>;
+  return o.sat ? rounded<of_arity<N, Single<F, false, true>, float>()> : rounded<of_arity<N, Single<F, false, false>, float>()>;
+}
+template <int N, typename F, typename H, bool Ftz>
+Handler small_of(const Options& o, bool packed) {
+  if (packed) {
+    if (o.relu) return of_arity<N, Pair<Small<F, H, Ftz, false, true>, H>, std::uint32_t>();
+    if (o.sat) return of_arity<N, Pair<Small<F, H, Ftz, true, false>, H>, std::uint32_t>();
+    return of_arity<N, Pair<Small<F, H, Ftz, false, false>, H>, std::uint32_t>();
+  }
+  if (o.relu) return of_arity<N, Small<F, H, Ftz, false, true>, H>();
+  if (o.sat) return of_arity<N, Small<F, H, Ftz, true, false>, H>();
+  return of_arity<N, Small<F, H, Ftz, false, false>, H>();
+}
+template <int N, typename F>
+Handler small_of(const Options& o) {
+  switch (o.type) {
+    case Type::f16: return o.ftz ? small_of<N, F, Half, true>(o, false) : small_of<N, F, Half, false>(o, false);
+    case Type::f16x2: return o.ftz ? small_of<N, F, Half, true>(o, true) : small_of<N, F, Half, false>(o, true);
+    case Type::bf16: return small_of<N, F, Bfloat, false>(o, false);
+    case Type::bf16x2: return small_of<N, F, Bfloat, false>(o, true);
+    default: return nullptr;
+  }
+}
+
+// Arithmetic that rounds. `Nearest` may be a faster function for round to nearest even.
+template <int N, typename F, typename Nearest = F>
+Handler arithmetic(const Options& o) {
+  if (o.type == Type::f32) return o.rounding ? rounded_single_of<N, F>(o) : single_of<N, Nearest>(o);
+  if (o.type == Type::f64) return o.rounding ? rounded<of_arity<N, Double<F>, double>()> : of_arity<N, Double<F>, double>();
+  if (o.rounding) return nullptr;
+  return small_of<N, Nearest>(o);
+}
+
+// What does not round.
+template <int N, typename F>
+Handler selection(const Options& o) {
+  if (o.type == Type::f32) return single_of<N, F>(o);
+  return small_of<N, F>(o);
+}
+
+template <int N, bool Max>
+Handler extremum(const Options& o, bool nan, bool xor_sign) {
+  if (nan) return xor_sign ? selection<N, Extremum<Max, true, true>>(o) : selection<N, Extremum<Max, true, false>>(o);
+  return xor_sign ? selection<N, Extremum<Max, false, true>>(o) : selection<N, Extremum<Max, false, false>>(o);
+}
+
+Handler extremum(Decoder& d, const Options& o, bool max) {
+  const bool nan = d.spelling.has("NaN"), xor_sign = d.spelling.has("xorsign");
+  if (xor_sign) d.spelling.has("abs");
+  if (o.type == Type::f64)
+    return max ? binary<Double<Extremum<true, false, false>>, double, double> : binary<Double<Extremum<false, false, false>>, double, double>;
+  if (d.operand_count() == 4) return max ? extremum<3, true>(o, nan, xor_sign) : extremum<3, false>(o, nan, xor_sign);
+  return max ? extremum<2, true>(o, nan, xor_sign) : extremum<2, false>(o, nan, xor_sign);
+}
+
+// Sign operations keep what is below the sign; .ftz flushes.
+template <typename F>
+Handler sign(const Options& o) {
+  if (o.type == Type::f64) return unary<DoubleSign<F>, double, double>;
+  return selection<1, F>(o);
+}
+
+// div.approx: at most 2 ulp; the emulator's quotient is the correctly rounded one, except that divisors beyond 2^126 give 0.
+struct ApproximateDivide {
+  static float apply(float a, float b) {
+    if (std::fabs(b) > 0x1p126f && std::fabs(b) < HUGE_VALF) return std::isinf(a) ? NAN : with_sign(0.0f, negative(a) != negative(b));
+    return a / b;
+  }
+};
+
+Handler division(Decoder& d, const Options& o) {
+  if (o.type != Type::f32 && o.type != Type::f64) return nullptr;
+  if (d.spelling.has("approx")) return o.type == Type::f32 ? single_of<2, ApproximateDivide>(o) : nullptr;
+  if (d.spelling.has("full")) return o.type == Type::f32 ? single_of<2, Divide>(o) : nullptr;
+  if (o.type == Type::f64) return o.rounding ? rounded<binary<DoubleDivide, double, double>> : binary<DoubleDivide, double, double>;
+  return arithmetic<2, Divide>(o);
+}
+
+}  // namespace
+
+void decode_float_arithmetic(Decoder& d) {
+  Options o{.type = d.spelling.type()};
+  const std::string_view rounding = d.spelling.any({"rn", "rz", "rm", "rp"});
+  o.rounding = rounding == "rz" ? 1 : rounding == "rm" ? 2 : rounding == "rp" ? 3 : 0;
+  o.ftz = d.spelling.has("ftz");
+  o.sat = d.spelling.has("sat");
+  o.relu = d.spelling.has("relu");
+  if (d.spelling.types() > 1) return d.unsupported("mixed precision is not known");
+
+  const std::string_view name = d.spelling.name();
+  std::size_t sources = 2;
+  Handler handler = nullptr;
+  if (name == "add") handler = arithmetic<2, Add>(o);
+  else if (name == "sub") handler = arithmetic<2, Subtract>(o);
+  else if (name == "mul") handler = arithmetic<2, Multiply>(o);
+  else if (name == "div") handler = division(d, o);
+  else if (name == "fma" || name == "mad") handler = arithmetic<3, Fused, FusedNearest>(o), sources = 3;
+  else if (name == "min" || name == "max") handler = extremum(d, o, name == "max"), sources = d.operand_count() == 4 ? 3 : 2;
+  else if (name == "abs") handler = sign<Absolute>(o), sources = 1;
+  else if (name == "neg") handler = sign<Negate>(o), sources = 1;
+  if (!handler) return d.unsupported();
+  if (!d.expect_operands(sources + 1, sources + 1)) return;
+  const std::uint32_t to = d.destination(0, o.type);
+  std::uint32_t from[3] = {};
+  for (std::size_t i = 0; i < sources; ++i) from[i] = d.source(i + 1, o.type);
+  Op& op = d.emit(handler);
+  op.d = to;
+  op.a = from[0];
+  op.b = from[1];
+  op.c = from[2];
+  op.flags = static_cast<std::uint8_t>(o.rounding);
+}
+
+}  // namespace tartan::emulator

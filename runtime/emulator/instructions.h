@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// runtime/emulator/instructions.h - which instructions the emulator knows: one row per name, by topic.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "runtime/emulator/decoder.h"
+
+namespace tartan::emulator {
+
+using Decode = void (*)(Decoder&);
+
+struct InstructionRow {
+  std::string_view name;  // the opcode without its qualifiers
+  Decode decode;
+};
+
+std::span<const InstructionRow> integer_instructions();
+std::span<const InstructionRow> carry_instructions();
+std::span<const InstructionRow> bit_instructions();
+std::span<const InstructionRow> comparison_instructions();
+std::span<const InstructionRow> conversion_instructions();
+std::span<const InstructionRow> move_instructions();
+std::span<const InstructionRow> memory_instructions();
+std::span<const InstructionRow> atomic_instructions();
+std::span<const InstructionRow> asynchronous_instructions();
+std::span<const InstructionRow> warp_instructions();
+std::span<const InstructionRow> barrier_instructions();
+std::span<const InstructionRow> control_instructions();
+std::span<const InstructionRow> matrix_instructions();
+std::span<const InstructionRow> approximation_instructions();
+
+/// The row of that name, or null.
+Decode find_decode(std::string_view name);
+
+// Names that integers and floating point share (add, mul, min, ...) are in integer_instructions; for floating-point types they go on here.
+void decode_float_arithmetic(Decoder& decoder);
+// add.cc, addc, sub.cc, subc, mad.cc, madc.
+void decode_carry(Decoder& decoder);
+
+/// The state space that a memory instruction's spelling names.
+Window memory_window(Decoder& decoder);
+
+}  // namespace tartan::emulator

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// runtime/emulator/lanes.h - a handler's view of registers: 32 lanes of a type, and the loops over the active ones.
+//
+// Registers hold raw bits; Lane<T> converts between them and the C++ type that an instruction computes in. All 32 lanes active is the
+// common case and gets a loop of its own, which the compiler vectorises.
+#pragma once
+
+#include <bit>
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+
+#include "runtime/emulator/number.h"
+#include "runtime/emulator/warp.h"
+
+namespace tartan::emulator {
+
+inline constexpr std::uint32_t all_lanes = 0xFFFFFFFF;
+
+template <typename T>
+struct Lane {
+  using Raw = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+  static T get(Raw raw) {
+    if constexpr (std::is_integral_v<T>) return static_cast<T>(raw);
+    else if constexpr (sizeof(T) == 2) return std::bit_cast<T>(static_cast<std::uint16_t>(raw));
+    else if constexpr (sizeof(T) == 1) return std::bit_cast<T>(static_cast<std::uint8_t>(raw));
+    else return std::bit_cast<T>(raw);
+  }
+  static Raw put(T value) {
+    if constexpr (std::is_integral_v<T>) return static_cast<std::make_unsigned_t<T>>(value);
+    else if constexpr (sizeof(T) == 2) return std::bit_cast<std::uint16_t>(value);
+    else if constexpr (sizeof(T) == 1) return std::bit_cast<std::uint8_t>(value);
+    else return std::bit_cast<Raw>(value);
+  }
+};
+
+template <typename T>
+using Raw = typename Lane<T>::Raw;
+
+/// The 32 lanes of a slot.
+template <typename R>
+R* lanes(Warp& warp, std::uint32_t slot) {
+  return reinterpret_cast<R*>(warp.arena + slot);
+}
+
+inline std::uint32_t& predicate(Warp& warp, std::uint32_t slot) {
+  return *reinterpret_cast<std::uint32_t*>(warp.arena + slot);
+}
+
+/// Writes the active lanes' bits of a predicate.
+inline void set_predicate(Warp& warp, std::uint32_t slot, std::uint32_t bits) {
+  std::uint32_t& p = predicate(warp, slot);
+  p = (p & ~warp.mask) | (bits & warp.mask);
+}
+
+/// Calls `body(lane)` for each active lane; iterations must not depend on each other.
+template <typename Body>
+inline void each_lane(std::uint32_t mask, Body&& body) {
+  if (mask == all_lanes) {
+#pragma GCC ivdep
+    for (int lane = 0; lane < 32; ++lane) body(lane);
+    return;
+  }
+  for (; mask; mask &= mask - 1) body(std::countr_zero(mask));
+}
+
+/// d = F(a), F(a, b), F(a, b, c), lane by lane.
+template <typename F, typename D, typename A>
+void unary(Warp& warp, const Op& op) {
+  auto* d = lanes<Raw<D>>(warp, op.d);
+  const auto* a = lanes<Raw<A>>(warp, op.a);
+  each_lane(warp.mask, [=](int i) { d[i] = Lane<D>::put(F::apply(Lane<A>::get(a[i]))); });
+}
+
+template <typename F, typename D, typename A, typename B = A>
+void binary(Warp& warp, const Op& op) {
+  auto* d = lanes<Raw<D>>(warp, op.d);
+  const auto* a = lanes<Raw<A>>(warp, op.a);
+  const auto* b = lanes<Raw<B>>(warp, op.b);
+  each_lane(warp.mask, [=](int i) { d[i] = Lane<D>::put(F::apply(Lane<A>::get(a[i]), Lane<B>::get(b[i]))); });
+}
+
+template <typename F, typename D, typename A, typename B = A, typename C = A>
+void ternary(Warp& warp, const Op& op) {
+  auto* d = lanes<Raw<D>>(warp, op.d);
+  const auto* a = lanes<Raw<A>>(warp, op.a);
+  const auto* b = lanes<Raw<B>>(warp, op.b);
+  const auto* c = lanes<Raw<C>>(warp, op.c);
+  each_lane(warp.mask, [=](int i) {
+    d[i] = Lane<D>::put(F::apply(Lane<A>::get(a[i]), Lane<B>::get(b[i]), Lane<C>::get(c[i])));
+  });
+}
+
+/// The mask of lanes for which `test(lane)` holds.
+template <typename Test>
+inline std::uint32_t lanes_where(std::uint32_t mask, Test&& test) {
+  std::uint32_t bits = 0;
+  if (mask == all_lanes) {
+    for (int lane = 0; lane < 32; ++lane) bits |= static_cast<std::uint32_t>(test(lane)) << lane;
+    return bits;
+  }
+  for (; mask; mask &= mask - 1) {
+    const int lane = std::countr_zero(mask);
+    bits |= static_cast<std::uint32_t>(test(lane)) << lane;
+  }
+  return bits;
+}
+
+}  // namespace tartan::emulator

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// ld, st, ldu, prefetch (PTX ISA 9.7.9): one resolution of the whole access, then element by element.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/emulator/instructions.h"
+#include "runtime/emulator/lanes.h"
+#include "runtime/emulator/memory.h"
+
+namespace tartan::emulator {
+namespace {
+
+// M: the element in memory, with its sign; R: the raw register. op.list: op.count registers.
+template <typename M, typename R, std::uint32_t RegisterMask>
+void load(Warp& warp, const Op& op) {
+  Access access;
+  if (!resolve(warp, op, static_cast<std::uint32_t>(sizeof(M)) * op.count, access)) return;
+  const std::uint32_t* slots = warp.program->slots.data() + op.list;
+  for (int k = 0; k < op.count; ++k) {
+    auto* d = lanes<R>(warp, slots[k]);
+    each_lane(warp.mask, [&](int i) {
+      M value;
+      std::memcpy(&value, access.at[i] + k * sizeof(M), sizeof(M));
+      d[i] = static_cast<R>(value);
+      if constexpr (RegisterMask != 0xFFFFFFFF) d[i] &= RegisterMask;
+    });
+  }
+}
+
+template <typename M, typename R>
+void store(Warp& warp, const Op& op) {
+  Access access;
+  if (!resolve(warp, op, static_cast<std::uint32_t>(sizeof(M)) * op.count, access)) return;
+  const std::uint32_t* slots = warp.program->slots.data() + op.list;
+  for (int k = 0; k < op.count; ++k) {
+    const auto* a = lanes<R>(warp, slots[k]);
+    each_lane(warp.mask, [&](int i) {
+      const M value = static_cast<M>(a[i]);
+      std::memcpy(access.at[i] + k * sizeof(M), &value, sizeof(M));
+    });
+  }
+}
+
+void load_128(Warp& warp, const Op& op) {
+  Access access;
+  if (!resolve(warp, op, 16u * op.count, access)) return;
+  for (int k = 0; k < op.count; ++k) {
+    auto* d = lanes<std::uint64_t>(warp, warp.program->slots[op.list + static_cast<std::uint32_t>(k)]);
+    each_lane(warp.mask, [&](int i) {
+      std::memcpy(&d[i], access.at[i] + 16 * k, 8);
+      std::memcpy(&d[32 + i], access.at[i] + 16 * k + 8, 8);
+    });
+  }
+}
+
+void store_128(Warp& warp, const Op& op) {
+  Access access;
+  if (!resolve(warp, op, 16u * op.count, access)) return;
+  for (int k = 0; k < op.count; ++k) {
+    const auto* a = lanes<std::uint64_t>(warp, warp.program->slots[op.list + static_cast<std::uint32_t>(k)]);
+    each_lane(warp.mask, [&](int i) {
+      std::memcpy(access.at[i] + 16 * k, &a[i], 8);
+      std::memcpy(access.at[i] + 16 * k + 8, &a[32 + i], 8);
+    });
+  }
+}
+
+template <typename M>
+Handler load_into(int register_bits) {
+  switch (register_bits) {
+    case 16: return sizeof(M) <= 2 ? load<M, std::uint32_t, 0xFFFF> : nullptr;
+    case 8: return sizeof(M) <= 1 ? load<M, std::uint32_t, 0xFF> : nullptr;
+    case 32: return load<M, std::uint32_t, 0xFFFFFFFF>;
+    case 64: return load<M, std::uint64_t, 0xFFFFFFFF>;
+    default: return nullptr;
+  }
+}
+
+Handler load_handler(Type type, int register_bits) {
+  const bool is_signed = info(type).is_signed;
+  switch (bits(type)) {
+    case 8: return is_signed ? load_into<std::int8_t>(register_bits) : load_into<std::uint8_t>(register_bits);
+    case 16: return is_signed ? load_into<std::int16_t>(register_bits) : load_into<std::uint16_t>(register_bits);
+    case 32: return is_signed ? load_into<std::int32_t>(register_bits) : load_into<std::uint32_t>(register_bits);
+    case 64: return register_bits == 64 ? load<std::uint64_t, std::uint64_t, 0xFFFFFFFF> : nullptr;
+    case 128: return register_bits == 128 ? load_128 : nullptr;
+    default: return nullptr;
+  }
+}
+
+template <typename M>
+Handler store_from(int register_bits) {
+  return register_bits == 64 ? store<M, std::uint64_t> : store<M, std::uint32_t>;
+}
+
+Handler store_handler(Type type, int register_bits) {
+  switch (bits(type)) {
+    case 8: return store_from<std::uint8_t>(register_bits);
+    case 16: return store_from<std::uint16_t>(register_bits);
+    case 32: return store_from<std::uint32_t>(register_bits);
+    case 64: return register_bits == 64 ? store<std::uint64_t, std::uint64_t> : nullptr;
+    case 128: return store_128;
+    default: return nullptr;
+  }
+}
+
+// Hints, scopes and orders: a warp's accesses happen at once and in order, and blocks see each other's memory.
+constexpr std::string_view hints[] = {
+    "weak", "relaxed", "acquire", "release", "volatile", "mmio", "cta", "cluster", "gpu", "sys", "ca", "cg", "cs", "cv", "lu", "wb", "wt", "nc",
+    "unified", "level::cache_hint",
+};
+
+int vector_length(Decoder& d) {
+  const std::string_view vector = d.spelling.any({"v2", "v4", "v8"});
+  return vector.empty() ? 1 : vector[1] - '0';
+}
+
+// The access's type follows the vector and the hints: the last type of the spelling.
+struct Form {
+  Type type = Type::none;
+  Window window = Window::generic;
+  int count = 1;
+};
+
+std::optional<Form> read_form(Decoder& d) {
+  for (std::string_view hint : hints) d.spelling.has(hint);
+  d.spelling.ignore("L1::");
+  d.spelling.ignore("L2::");
+  Form form{.type = d.spelling.type(), .window = memory_window(d), .count = vector_length(d)};
+  if (d.spelling.types() != 1 || form.type == Type::pred) {
+    d.unsupported();
+    return std::nullopt;
+  }
+  return form;
+}
+
+constexpr std::uint32_t sink = ~std::uint32_t{0};  // `_` in a vector
+
+bool is_vector(const ptx::Operand& operand) { return operand.kind == ptx::OperandKind::Vector; }
+
+// Emits the access to `data`'s registers. A register may be wider than the element; all of a vector are equally wide.
+template <typename Registers, typename HandlerOf>
+void emit_access(Decoder& d, const Form& form, const ptx::Operand& where, const ptx::Operand& data, Registers&& register_of, HandlerOf&& handler_of) {
+  const auto elements = is_vector(data) ? d.children(data) : std::span(&data, 1);
+  if (static_cast<int>(elements.size()) != form.count)
+    return d.error("register-count"_rule, std::string(d.spelling.text()) + " takes a vector of as many registers as it says");
+  std::vector<std::uint32_t> slots;
+  int width = 0;
+  for (const ptx::Operand& element : elements) {
+    const RegisterRef ref = register_of(element);
+    if (ref.slot == sink) {
+      slots.push_back(sink);
+      continue;
+    }
+    const int register_bits = bits(ref.type);
+    if (width && width != register_bits) return d.unsupported("registers of different widths in one vector");
+    width = register_bits;
+    slots.push_back(ref.slot);
+  }
+  if (width == 0) width = std::max(bits(form.type), 32);
+  for (std::uint32_t& slot : slots)
+    if (slot == sink) slot = d.scratch(std::max(width, 32));
+  if (d.failed()) return;
+  const std::uint32_t list = d.append(slots);
+  Op& op = d.emit(handler_of(form.type, width));
+  op.list = list;
+  op.count = static_cast<std::uint8_t>(form.count);
+  d.address(op, where, form.window);
+}
+
+void decode_load(Decoder& d) {
+  const auto form = read_form(d);
+  if (!form || !d.expect_operands(2, 3)) return;
+  emit_access(d, *form, d.operand(1), d.operand(0),
+              [&](const ptx::Operand& operand) -> RegisterRef {
+                if (operand.text == "_") return {sink, Type::none};
+                const auto found = d.register_of(operand);
+                if (!found) {
+                  d.error("undeclared-register"_rule, std::string(operand.text) + " is no register that is declared here");
+                  return {};
+                }
+                return d.flexible(operand, form->type);
+              },
+              load_handler);
+}
+
+void decode_store(Decoder& d) {
+  const auto form = read_form(d);
+  if (!form || !d.expect_operands(2, 3)) return;
+  emit_access(d, *form, d.operand(0), d.operand(1), [&](const ptx::Operand& operand) { return d.flexible(operand, form->type); },
+              store_handler);
+}
+
+void no_operation(Warp&, const Op&) {}
+
+void decode_hint(Decoder& d) {
+  d.spelling.ignore_all();
+  d.emit(no_operation);
+}
+
+constexpr InstructionRow rows[] = {
+    {"ld", decode_load},     {"ldu", decode_load},          {"st", decode_store},
+    {"prefetch", decode_hint}, {"prefetchu", decode_hint}, {"applypriority", decode_hint},
+    {"discard", decode_hint},
+};
+
+}  // namespace
+
+Window memory_window(Decoder& d) {
+  constexpr std::pair<std::string_view, Window> spaces[] = {
+      {"global", Window::global},           {"const", Window::global}, {"shared", Window::shared},      {"shared::cta", Window::shared},
+      {"shared::cluster", Window::shared},  {"local", Window::local},  {"param::entry", Window::param}, {"param::func", Window::local},
+  };
+  for (const auto& [name, window] : spaces)
+    if (d.spelling.has(name)) return window;
+  if (d.spelling.has("param")) return d.in_kernel() ? Window::param : Window::local;
+  return Window::generic;
+}
+
+std::span<const InstructionRow> memory_instructions() { return rows; }
+
+}  // namespace tartan::emulator

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/emulator/matrix/recording.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "compiler/isa/form.h"
+
+namespace tartan::emulator {
+namespace {
+
+constexpr int most_words = 1 << 20;  // per test; more is a damaged index
+
+template <typename T>
+T field(const nlohmann::json& entry, const char* name, T otherwise) {
+  const auto found = entry.find(name);
+  return found == entry.end() ? otherwise : found->get<T>();
+}
+
+int count_field(const nlohmann::json& entry, const char* name) {
+  const auto value = entry.at(name).get<std::int64_t>();
+  if (value < 0 || value > most_words) throw std::runtime_error(fmt::format("{} is {}", name, value));
+  return static_cast<int>(value);
+}
+
+// A flag, written as a truth value or as 0 and 1.
+bool flag_field(const nlohmann::json& entry, const char* name) {
+  const auto found = entry.find(name);
+  if (found == entry.end()) return false;
+  return found->is_boolean() ? found->get<bool>() : found->get<int>() != 0;
+}
+
+RecordedEntry read_entry(const nlohmann::json& json) {
+  RecordedEntry entry;
+  entry.mnemonic = json.at("mnemonic").get<std::string>();
+  entry.operand = field<std::string>(json, "operand", "");
+  entry.selector = field(json, "selector", 0);
+  entry.tests = count_field(json, "tests");
+  entry.in_words = count_field(json, "in_words");
+  entry.out_words = count_field(json, "out_words");
+  entry.memory_bytes = count_field(json, "mem_bytes");
+  entry.memory_out = flag_field(json, "mem_out");
+  entry.offset = json.at("offset").get<std::uint64_t>();
+  if (const auto kinds = json.find("kinds"); kinds != json.end()) {
+    if (kinds->is_array()) entry.kinds = kinds->get<std::vector<std::string>>();
+  }
+  entry.a_in_registers = flag_field(json, "a_in_registers");
+  entry.trans_a = field(json, "trans_a", 0);
+  entry.trans_b = field(json, "trans_b", 0);
+  entry.scale_a = field(json, "scale_a", 1);
+  entry.scale_b = field(json, "scale_b", 1);
+  entry.steps = field(json, "steps", 1);
+  if (entry.selector < 0 || entry.selector > 3) throw std::runtime_error(fmt::format("selector is {}", entry.selector));
+  if (entry.steps < 1 || entry.steps > 64) throw std::runtime_error(fmt::format("steps is {}", entry.steps));
+  if (entry.offset % 4 || entry.memory_bytes % 4) throw std::runtime_error("offset and mem_bytes must be multiples of 4");
+  const auto bytes = field<std::uint64_t>(json, "bytes", entry.tests * entry.bytes_per_test());
+  if (bytes != entry.tests * entry.bytes_per_test())
+    throw std::runtime_error(fmt::format("bytes is {}, but the tests take {}", bytes, entry.tests * entry.bytes_per_test()));
+  return entry;
+}
+
+Result<std::vector<RecordedEntry>> read_index(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return {"file"_rule, fmt::format("cannot read {}", path)};
+  const auto json = nlohmann::json::parse(file, nullptr, false);
+  if (json.is_discarded()) return {"recording"_rule, fmt::format("{} is not JSON", path)};
+  const bool object = json.is_object() && json.contains("entries");
+  const auto& list = object ? json.at("entries") : json;
+  if (!list.is_array()) return {"recording"_rule, fmt::format("{} has no list of entries", path)};
+  std::vector<RecordedEntry> entries;
+  for (const auto& entry : list) {
+    try {
+      entries.push_back(read_entry(entry));
+    } catch (const std::exception& error) {
+      return {"recording"_rule, fmt::format("entry {} of {}: {}", entries.size(), path, error.what())};
+    }
+  }
+  return entries;
+}
+
+Result<std::vector<std::uint32_t>> read_words(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) return {"file"_rule, fmt::format("cannot read {}", path)};
+  const auto bytes = static_cast<std::size_t>(file.tellg());
+  std::vector<std::uint32_t> words((bytes + 3) / 4);
+  file.seekg(0);
+  if (!file.read(reinterpret_cast<char*>(words.data()), static_cast<std::streamsize>(bytes)))
+    return {"file"_rule, fmt::format("cannot read {}", path)};
+  words.resize(bytes / 4);  // what is left of a word that was cut off is no word
+  return words;
+}
+
+}  // namespace
+
+bool RecordedEntry::warpgroup() const { return mnemonic.starts_with("wgmma"); }
+
+std::uint64_t RecordedEntry::bytes_per_test() const {
+  const auto lanes = warpgroup() ? 1u : 32u;  // wgmma's counts are of all lanes together
+  const auto memory = static_cast<std::uint64_t>(memory_bytes);
+  return 4u * lanes * static_cast<std::uint64_t>(in_words + out_words) + memory + (memory_out ? memory : 0);
+}
+
+Result<Recording> Recording::read(const std::string& index_path, const std::string& data_path) {
+  auto entries = read_index(index_path);
+  if (!entries) return entries.diags();
+  auto words = read_words(data_path);
+  if (!words) return words.diags();
+  for (const RecordedEntry& entry : *entries) {
+    const std::uint64_t end = entry.offset + static_cast<std::uint64_t>(entry.tests) * entry.bytes_per_test();
+    if (end < entry.offset || end > words->size() * 4)
+      return {"recording"_rule, fmt::format("{} ends at byte {}, but {} needs bytes up to {}: the file was cut off", data_path,
+                                            words->size() * 4, entry.mnemonic, end)};
+  }
+  return Recording{std::move(*entries), std::move(*words)};
+}
+
+Replay replay(const Recording& recording, Hardware hardware, Path path) {
+  Replay out;
+  for (const RecordedEntry& entry : recording.entries) {
+    out.entries.push_back(replay(recording, entry, hardware, path));
+    const ReplayedEntry& last = out.entries.back();
+    out.words += last.words;
+    out.mismatched += last.mismatched;
+    out.skipped += last.skipped;
+  }
+  return out;
+}
+
+std::string Replay::text() const {
+  std::string text;
+  for (const ReplayedEntry& e : entries) {
+    if (!e.mismatched) continue;
+    const std::string place = e.lane < 0 ? fmt::format("memory word {}", e.word) : fmt::format("register {}, lane {}", e.word, e.lane);
+    const auto& kinds = e.entry->kinds;
+    const auto test = static_cast<std::size_t>(e.test);
+    text += fmt::format("{}: {} of {} words differ; first in test {}{}, {}: expected 0x{:08x}, got 0x{:08x}\n", e.entry->mnemonic,
+                        e.mismatched, e.words, e.test, test < kinds.size() ? " (" + kinds[test] + ")" : "", place, e.expected, e.got);
+  }
+  if (skipped) text += fmt::format("skipped: {} of {} entries, which are no documented instructions\n", skipped, entries.size());
+  return text + fmt::format("words: {}, mismatched: {}\n", words, mismatched);
+}
+
+std::string Replay::json() const {
+  auto differences = nlohmann::json::array(), left_out = nlohmann::json::array();
+  for (const ReplayedEntry& e : entries) {
+    if (e.skipped) left_out.push_back(e.entry->mnemonic);
+    if (!e.mismatched) continue;
+    differences.push_back({{"mnemonic", e.entry->mnemonic},
+                           {"words", e.words},
+                           {"mismatched", e.mismatched},
+                           {"first", {{"test", e.test}, {"word", e.word}, {"lane", e.lane}, {"expected", e.expected}, {"got", e.got}}}});
+  }
+  return nlohmann::json{{"words", words}, {"mismatched", mismatched}, {"differences", differences}, {"skipped", left_out}}.dump() + "\n";
+}
+
+}  // namespace tartan::emulator

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
+#include <cstdint>
+
+namespace tartan::emulator {
+namespace {
+constexpr int lanes = 8;
+}
+}  // namespace tartan::emulator
+
+#include "runtime/emulator/matrix/tile_kernel.h"
+
+namespace tartan::emulator {
+extern const TileKernel tile_avx2;
+const TileKernel tile_avx2{gather, scatter, unpack, multiply, unpack_integers, multiply_integers};
+}  // namespace tartan::emulator

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/emulator/matrix/wgmma.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "compiler/isa/instruction.h"
+#include "runtime/emulator/matrix/arithmetic.h"
+#include "runtime/emulator/matrix/lane_map.h"
+
+namespace tartan::emulator {
+namespace {
+
+struct Store {
+  std::vector<std::uint32_t> a, b, c, d;
+};
+
+Store& store() {
+  thread_local Store instance;
+  return instance;
+}
+
+// Cells of an operand in shared memory: cell (k / E) * outer_count + x.
+class SharedReader {
+ public:
+  SharedReader(std::span<const std::byte> shared, std::uint64_t descriptor, bool mn_major, int bits)
+      : shared_(shared), descriptor_(MatrixDescriptor::of(descriptor)), mn_major_(mn_major), bits_(bits) {}
+
+  void read(int outer, int k, std::vector<std::uint32_t>& image) {
+    const int per_cell = 32 / bits_;
+    image.resize(static_cast<std::size_t>(outer * k / per_cell));
+    for (int cell = 0; cell < k / per_cell; ++cell)
+      for (int x = 0; x < outer; ++x) {
+        const int first = cell * per_cell;
+        std::uint32_t& word = image[static_cast<std::size_t>(cell * outer + x)];
+        if (!mn_major_) word = load(descriptor_.address(false, bits_, x, first), 4);
+        else word = load(descriptor_.address(true, bits_, x, first), 2) | load(descriptor_.address(true, bits_, x, first + 1), 2) << 16;
+      }
+  }
+  std::optional<std::uint64_t> fault() const { return fault_; }
+
+ private:
+  std::uint32_t load(std::uint64_t address, std::size_t bytes) {
+    std::uint32_t word = 0;
+    if (address + bytes > shared_.size()) fault_ = fault_.value_or(address);
+    else std::memcpy(&word, shared_.data() + address, bytes);
+    return word;
+  }
+
+  std::span<const std::byte> shared_;
+  MatrixDescriptor descriptor_;
+  bool mn_major_;
+  int bits_;
+  std::optional<std::uint64_t> fault_;
+};
+
+}  // namespace
+
+MatrixDescriptor MatrixDescriptor::of(std::uint64_t bits) {
+  constexpr int widths[] = {0, 128, 64, 32};
+  const auto field = [&](int low) { return static_cast<std::uint32_t>(bits >> low & 0x3FFF) << 4; };
+  return {field(0), field(16), field(32), static_cast<int>(bits >> 49 & 7), widths[bits >> 62]};
+}
+
+std::uint64_t MatrixDescriptor::address(bool mn_major, int element_bits, int x, int k) const {
+  // `across`: the axis along which memory runs, in bytes; `line`: the other one.
+  const int across = (mn_major ? x : k) * element_bits / 8, line = mn_major ? k : x;
+  const auto chunk = static_cast<std::uint64_t>(across / 16), byte = static_cast<std::uint64_t>(across % 16);
+  const auto group = static_cast<std::uint64_t>(line / 8), row = static_cast<std::uint64_t>(line % 8);
+  if (width == 0) {
+    const std::uint64_t chunks = chunk * (mn_major ? stride : leading), groups = group * (mn_major ? leading : stride);
+    return start + groups + row * 16 + chunks + byte;
+  }
+  const auto row_bytes = static_cast<std::uint64_t>(width), per_row = row_bytes / 16;
+  const std::uint64_t linear = start + group * stride + row * row_bytes + chunk / per_row * leading + chunk % per_row * 16 + byte;
+  const std::uint64_t pattern = ((linear >> 7) - static_cast<std::uint64_t>(base)) & (per_row - 1);
+  return linear ^ pattern << 4;
+}
+
+struct WgmmaProduct::Plan {
+  Plan(const isa::Form& form, Path path)
+      : form(form),
+        kernel(tile_kernel(path)),
+        a(form, Operand::a, false),
+        d(form, Operand::d, false),
+        arithmetic(form, rule_of(form, Hardware::sm_90), false, path) {}
+
+  isa::Form form;
+  const TileKernel* kernel;
+  LaneMap a, d;
+  Arithmetic arithmetic;
+};
+
+Result<WgmmaProduct> WgmmaProduct::make(const isa::Form& form, Path path) {
+  if (form.opcode != isa::Opcode::wgmma || !isa::find(form))
+    return {"unsupported-instruction"_rule, isa::spell(form) + " is no wgmma.mma_async instruction"};
+  return WgmmaProduct(std::make_shared<const Plan>(form, path));
+}
+
+Status WgmmaProduct::run(const WgmmaOperands& operands) const {
+  const isa::Form& form = plan_->form;
+  const bool sparse = form.sparsity != isa::Sparsity::dense;
+  Store& store = emulator::store();
+  std::optional<std::uint64_t> fault;
+  if (form.a_in_registers) {
+    store.a.resize(static_cast<std::size_t>(plan_->a.cells()));
+    const void* const registers[] = {operands.a[0], operands.a[1], operands.a[2], operands.a[3]};
+    plan_->a.gather(registers, store.a.data(), plan_->kernel);
+  } else {
+    SharedReader reader(operands.shared, operands.a_descriptor, operands.trans_a != 0, bits(form.a));
+    reader.read(form.shape.m, sparse ? form.shape.k / 2 : form.shape.k, store.a);
+    fault = reader.fault();
+  }
+  SharedReader reader(operands.shared, operands.b_descriptor, operands.trans_b != 0, bits(form.b));
+  reader.read(form.shape.n, form.shape.k, store.b);
+  if (!fault) fault = reader.fault();
+  if (fault)
+    return {"memory-fault"_rule, fmt::format("a matrix descriptor of {} leads to shared address 0x{:x}, outside {} bytes", isa::spell(form),
+                                             *fault, operands.shared.size())};
+
+  const auto cells = static_cast<std::size_t>(plan_->d.cells());
+  store.c.assign(cells, 0);
+  store.d.resize(cells);
+  std::vector<void*> registers(operands.d, operands.d + isa::fragment(form, Operand::d).registers);
+  if (operands.scale_d) plan_->d.gather(registers.data(), store.c.data(), plan_->kernel);
+  Images images;
+  images.a = store.a.data();
+  images.b = store.b.data();
+  images.c = store.c.data();
+  images.d = store.d.data();
+  images.metadata = operands.metadata;
+  images.selector = operands.selector;
+  images.negate_a = operands.scale_a < 0;
+  images.negate_b = operands.scale_b < 0;
+  plan_->arithmetic.run(images);
+  plan_->d.scatter(store.d.data(), registers.data(), plan_->kernel);
+  return Done{};
+}
+
+std::uint64_t WgmmaProduct::multiply_adds() const { return plan_->arithmetic.multiply_adds(); }
+
+}  // namespace tartan::emulator

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix instructions: fragments between registers and memory by the lane maps of compiler/isa, products by runtime/emulator/matrix.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "compiler/isa/fragment.h"
+#include "compiler/isa/instruction.h"
+#include "runtime/emulator/block.h"
+#include "runtime/emulator/instructions.h"
+#include "runtime/emulator/lanes.h"
+#include "runtime/emulator/memory.h"
+
+namespace tartan::emulator {
+namespace {
+
+constexpr std::uint32_t row_bytes = 16;
+
+// Element `i` of a row in memory, of the types that ldmatrix reads: six and four bits are packed from the low end.
+std::uint32_t row_element(const std::byte* row, Type type, int i) {
+  const int width = bits(type);
+  const int bit = i * width;
+  std::uint32_t word = 0;
+  std::memcpy(&word, row + bit / 8, bit / 8 + 1 < static_cast<int>(row_bytes) ? 2 : 1);
+  return word >> bit % 8 & ((1u << width) - 1);
+}
+
+// The addresses of the rows, from the lanes that hold them; false with a finding if one is bad.
+bool resolve_rows(Warp& warp, const Op& op, int rows, Access& access) {
+  const std::uint32_t whole = warp.mask;
+  warp.mask = rows >= 32 ? all_lanes : (1u << rows) - 1;
+  const bool good = resolve(warp, op, row_bytes, access);
+  warp.mask = whole;
+  return good;
+}
+
+void load_matrix(Warp& warp, const Op& op) {
+  if (!warp.gather(all_lanes)) return;
+  const MatrixOperation& m = warp.program->matrices[op.list];
+  const isa::Fragment fragment = isa::fragment(m.form, Operand::d);
+  const Type stored = m.form.a == Type::none ? m.form.d : m.form.a;
+  const int rows = m.form.shape.m * fragment.matrices;
+  Access access;
+  if (!resolve_rows(warp, op, rows, access)) return;
+  std::uint32_t out[8][32] = {};
+  for (int lane = 0; lane < 32; ++lane)
+    for (int i = 0; i < fragment.elements(); ++i) {
+      const isa::Coord at = isa::coord(m.form, Operand::d, lane, i);
+      const std::byte* row = access.at[isa::address_lane(m.form, at.matrix, at.row)];
+      out[i / fragment.per_register][lane] |= row_element(row, stored, at.col) << i % fragment.per_register * fragment.container_bits;
+    }
+  for (std::size_t r = 0; r < m.d.size(); ++r) {
+    auto* d = lanes<std::uint32_t>(warp, m.d[r]);
+    each_lane(warp.mask, [&](int i) { d[i] = out[r][i]; });
+  }
+}
+
+void store_matrix(Warp& warp, const Op& op) {
+  if (!warp.gather(all_lanes)) return;
+  const MatrixOperation& m = warp.program->matrices[op.list];
+  const isa::Fragment fragment = isa::fragment(m.form, Operand::d);
+  const std::size_t bytes = static_cast<std::size_t>(fragment.container_bits) / 8;
+  Access access;
+  if (!resolve_rows(warp, op, 8 * fragment.matrices, access)) return;
+  for (std::uint32_t mask = warp.mask; mask; mask &= mask - 1) {
+    const int lane = std::countr_zero(mask);
+    for (int i = 0; i < fragment.elements(); ++i) {
+      const isa::Coord at = isa::coord(m.form, Operand::d, lane, i);
+      const auto* source = lanes<std::uint32_t>(warp, m.c[static_cast<std::size_t>(i / fragment.per_register)]);
+      const std::uint32_t value = source[lane] >> i % fragment.per_register * fragment.container_bits;
+      std::memcpy(access.at[isa::address_lane(m.form, at.matrix, at.row)] + static_cast<std::size_t>(at.col) * bytes, &value, bytes);
+    }
+  }
+}
+
+void transpose_matrix(Warp& warp, const Op& op) {
+  if (!warp.gather(all_lanes)) return;
+  const isa::Form& form = warp.program->matrices[op.list].form;
+  const auto* a = lanes<std::uint32_t>(warp, op.a);
+  std::uint32_t out[32] = {};
+  for (int lane = 0; lane < 32; ++lane)
+    for (int i = 0; i < 2; ++i) {
+      const isa::Coord at = isa::coord(form, Operand::d, lane, i);
+      out[lane] |= (a[4 * at.row + at.col / 2] >> at.col % 2 * 16 & 0xFFFF) << 16 * i;
+    }
+  auto* d = lanes<std::uint32_t>(warp, op.d);
+  each_lane(warp.mask, [&](int i) { d[i] = out[i]; });
+}
+
+// ---- wmma.load and wmma.store: element (row, col) of the matrix at row * stride + col (.row) or col * stride + row (.col).
+
+std::uint64_t element_bits(const isa::Form& form, const isa::Coord& at, std::uint64_t stride) {
+  const auto row = static_cast<std::uint64_t>(at.row), col = static_cast<std::uint64_t>(at.col);
+  const std::uint64_t index = form.a_major == Major::col ? col * stride + row : row * stride + col;
+  return index * static_cast<std::uint64_t>(bits(form.d));
+}
+
+// Calls body(lane, element, host address of its byte, first bit in it) for every element of the fragment.
+template <typename Body>
+void each_element(Warp& warp, const Op& op, const MatrixOperation& m, Body&& body) {
+  const isa::Fragment fragment = isa::fragment(m.form, m.form.operand);
+  std::uint64_t base[32], at[32] = {};
+  addresses(warp, op, base);
+  const auto* strides = lanes<std::uint32_t>(warp, op.b);
+  const auto bytes = static_cast<std::uint32_t>(std::max(bits(m.form.d), 8) / 8);
+  for (int i = 0; i < fragment.elements(); ++i) {
+    std::uint64_t bit[32] = {};
+    each_lane(warp.mask, [&](int lane) {
+      bit[lane] = element_bits(m.form, isa::coord(m.form, m.form.operand, lane, i), strides[lane]);
+      at[lane] = base[lane] + bit[lane] / 8;
+    });
+    Access access;
+    if (!resolve(warp, op.window, at, bytes, access)) return;
+    each_lane(warp.mask, [&](int lane) { body(lane, i, access.at[lane], static_cast<int>(bit[lane] % 8)); });
+  }
+}
+
+void load_fragment(Warp& warp, const Op& op) {
+  if (!warp.gather(all_lanes)) return;
+  const MatrixOperation& m = warp.program->matrices[op.list];
+  const isa::Fragment fragment = isa::fragment(m.form, m.form.operand);
+  const int width = bits(m.form.d);
+  std::uint64_t out[8][32] = {};
+  each_element(warp, op, m, [&](int lane, int i, const std::byte* from, int bit) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, from, static_cast<std::size_t>(std::max(width, 8) / 8));
+    value = value >> bit & (width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1);
+    out[i / fragment.per_register][lane] |= value << i % fragment.per_register * fragment.container_bits;
+  });
+  if (warp.leave && warp.block->stopped()) return;
+  for (std::size_t r = 0; r < m.d.size(); ++r) {
+    if (fragment.register_bits == 64) {
+      auto* d = lanes<std::uint64_t>(warp, m.d[r]);
+      each_lane(warp.mask, [&](int i) { d[i] = out[r][i]; });
+    } else {
+      auto* d = lanes<std::uint32_t>(warp, m.d[r]);
+      each_lane(warp.mask, [&](int i) { d[i] = static_cast<std::uint32_t>(out[r][i]); });
+    }
+  }
+}
+
+void store_fragment(Warp& warp, const Op& op) {
+  if (!warp.gather(all_lanes)) return;
+  const MatrixOperation& m = warp.program->matrices[op.list];
+  const isa::Fragment fragment = isa::fragment(m.form, m.form.operand);
+  const std::size_t bytes = static_cast<std::size_t>(bits(m.form.d)) / 8;
+  each_element(warp, op, m, [&](int lane, int i, std::byte* to, int) {
+    const std::size_t r = static_cast<std::size_t>(i / fragment.per_register);
+    const std::uint64_t word = fragment.register_bits == 64 ? lanes<std::uint64_t>(warp, m.c[r])[lane] : lanes<std::uint32_t>(warp, m.c[r])[lane];
+    const std::uint64_t value = word >> i % fragment.per_register * fragment.container_bits;
+    std::memcpy(to, &value, bytes);
+  });
+}
+
+// ---- Products.
+
+void product(Warp& warp, const Op& op) {
+  if (!warp.gather(all_lanes)) return;
+  const MatrixOperation& m = warp.program->matrices[op.list];
+  void *d[8], *a[8], *b[8], *c[8];
+  const auto point = [&](void** to, const std::vector<std::uint32_t>& slots) {
+    for (std::size_t i = 0; i < slots.size(); ++i) to[i] = warp.arena + slots[i];
+  };
+  point(d, m.d);
+  point(a, m.a);
+  point(b, m.b);
+  point(c, m.c);
+  const auto words = [&](const std::optional<std::uint32_t>& slot) { return slot ? lanes<std::uint32_t>(warp, *slot) : nullptr; };
+  m.product->run({.d = d, .a = a, .b = b, .c = c, .metadata = words(m.metadata), .selector = m.selector, .scale_a = words(m.scale_a),
+                  .scale_b = words(m.scale_b), .byte_a = m.byte_a, .thread_a = m.thread_a, .byte_b = m.byte_b, .thread_b = m.thread_b});
+  warp.multiply_adds += m.product->multiply_adds();
+}
+
+// ---- Decoding.
+
+Type register_type(const isa::OperandSpec& spec) { return bits(spec.type) == 64 ? Type::b64 : Type::b32; }
+
+// A fragment operand: a vector, or one register where braces may be left out.
+std::vector<std::uint32_t> read_registers(Decoder& d, const ptx::Operand& operand, const isa::OperandSpec& spec, bool is_destination) {
+  std::vector<std::uint32_t> slots;
+  const auto elements = operand.kind == ptx::OperandKind::Vector ? d.children(operand) : std::span(&operand, 1);
+  if (static_cast<int>(elements.size()) != spec.count) {
+    d.error("register-count"_rule, fmt::format("operand {} of {} takes {} registers, got {}", name(spec.role), d.spelling.text(), spec.count,
+                                               elements.size()));
+    return slots;
+  }
+  for (const ptx::Operand& element : elements)
+    slots.push_back(is_destination ? d.destination(element, register_type(spec)) : d.source(element, register_type(spec)));
+  return slots;
+}
+
+Window window_of_form(const isa::Form& form) {
+  switch (form.space) {
+    case Space::global: return Window::global;
+    case Space::shared: case Space::shared_cta: return Window::shared;
+    default: return Window::generic;
+  }
+}
+
+// The leading dimension where no stride is written: the matrix lies densely.
+std::uint32_t default_stride(const isa::Form& form) {
+  const isa::Fragment fragment = isa::fragment(form, form.operand);
+  return static_cast<std::uint32_t>(form.a_major == Major::col ? fragment.rows : fragment.cols);
+}
+
+bool read_operand(Decoder& d, const ptx::Operand& operand, const isa::OperandSpec& spec, MatrixOperation& m, Op& op) {
+  using isa::Role;
+  const auto number = [&](const ptx::Operand& from, int& to) {
+    const auto value = d.integer(from);
+    if (value) to = static_cast<int>(*value);
+    else d.unsupported(fmt::format("operand {} is no number", name(spec.role)));
+  };
+  switch (spec.role) {
+    case Role::d: m.d = read_registers(d, operand, spec, true); break;
+    case Role::a: m.a = read_registers(d, operand, spec, false); break;
+    case Role::b: m.b = read_registers(d, operand, spec, false); break;
+    case Role::c: m.c = read_registers(d, operand, spec, false); break;
+    case Role::address: d.address(op, operand, window_of_form(m.form)); break;
+    case Role::stride: op.b = d.source(operand, Type::u32); break;
+    case Role::metadata: m.metadata = d.source(operand, Type::b32); break;
+    case Role::selector: number(operand, m.selector); break;
+    case Role::scale_a: m.scale_a = d.source(operand, Type::b32); break;
+    case Role::scale_b: m.scale_b = d.source(operand, Type::b32); break;
+    case Role::select_a: case Role::select_b: {
+      const auto pair = d.children(operand);
+      if (operand.kind != ptx::OperandKind::Vector || pair.size() != 2) return d.unsupported("a {byte-id, thread-id} pair is expected"), false;
+      number(pair[0], spec.role == Role::select_a ? m.byte_a : m.byte_b);
+      number(pair[1], spec.role == Role::select_a ? m.thread_a : m.thread_b);
+      break;
+    }
+    default: d.unsupported(); break;
+  }
+  return !d.failed();
+}
+
+Handler handler_of(isa::Opcode opcode) {
+  switch (opcode) {
+    case isa::Opcode::ldmatrix: return load_matrix;
+    case isa::Opcode::stmatrix: return store_matrix;
+    case isa::Opcode::movmatrix: return transpose_matrix;
+    case isa::Opcode::wmma_load: return load_fragment;
+    case isa::Opcode::wmma_store: return store_fragment;
+    case isa::Opcode::wmma_mma:
+    case isa::Opcode::mma: return product;
+    default: return nullptr;
+  }
+}
+
+void decode_matrix(Decoder& d) {
+  isa::FormText text = isa::parse_form(d.spelling.text());
+  d.spelling.ignore_all();
+  if (!text.unknown.empty()) return d.error("unknown-qualifier"_rule, fmt::format("{} has no qualifier {}", d.spelling.text(), text.unknown.front()));
+  MatrixOperation m{.form = text.form};
+  const bool fragment_move = m.form.opcode == isa::Opcode::wmma_load || m.form.opcode == isa::Opcode::wmma_store;
+  if (fragment_move) m.form.stride = d.operand_count() == 3;
+  const auto instruction = isa::find(m.form);
+  const Handler handler = handler_of(m.form.opcode);
+  if (!instruction) return d.error("unknown-form"_rule, fmt::format("{} is no instruction", d.spelling.text()));
+  if (!handler) return d.unsupported();
+  if (!d.expect_operands(instruction->operands.size(), instruction->operands.size())) return;
+
+  Op op{};
+  if (fragment_move && !m.form.stride) op.b = d.constant(default_stride(m.form), 32);
+  for (std::size_t i = 0; i < instruction->operands.size(); ++i)
+    if (!read_operand(d, d.operand(i), instruction->operands[i], m, op)) return;
+  if (handler == product) {
+    auto made = MatrixProduct::make(m.form, d.hardware());
+    if (!made) return d.unsupported(made.diags()[0].message);
+    m.product = std::move(*made);
+  }
+  Op& emitted = d.emit(handler);
+  emitted.window = op.window;
+  emitted.wide = op.wide;
+  emitted.value = op.value;
+  emitted.a = m.form.opcode == isa::Opcode::movmatrix ? m.a.front() : op.a;
+  emitted.b = op.b;
+  emitted.d = m.d.empty() ? 0 : m.d.front();
+  emitted.list = static_cast<std::uint32_t>(d.program().matrices.size());
+  d.program().matrices.push_back(std::move(m));
+}
+
+constexpr InstructionRow rows[] = {
+    {"ldmatrix", decode_matrix}, {"stmatrix", decode_matrix}, {"movmatrix", decode_matrix}, {"wmma", decode_matrix}, {"mma", decode_matrix},
+};
+
+}  // namespace
+
+std::span<const InstructionRow> matrix_instructions() { return rows; }
+
+}  // namespace tartan::emulator

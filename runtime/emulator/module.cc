@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/emulator/module.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "runtime/emulator/number.h"
+
+namespace tartan::emulator {
+namespace {
+
+// The bytes of a constant as an element of `type`.
+std::uint64_t constant_bits(const ptx::Operand& operand, Type type) {
+  if (operand.kind != ptx::OperandKind::Float) return operand.value;
+  const double value = operand.type == Type::f64 ? std::bit_cast<double>(operand.value)
+                                                 : static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(operand.value)));
+  switch (type) {
+    case Type::f64: return std::bit_cast<std::uint64_t>(value);
+    case Type::f16: return from_double<Half>(value).bits;
+    case Type::bf16: return from_double<Bfloat>(value).bits;
+    default: return operand.type == Type::f32 ? operand.value : std::bit_cast<std::uint32_t>(static_cast<float>(value));
+  }
+}
+
+}  // namespace
+
+Status Machine::take_failures() {
+  if (failures.ok()) return Done{};
+  return std::exchange(failures, {});
+}
+
+Module::Module(std::shared_ptr<Machine> machine, ptx::Module tree, Arch target)
+    : machine_(std::move(machine)), tree_(std::move(tree)), target_(target) {}
+
+Module::~Module() {
+  for (const auto& [name, symbol] : symbols_) machine_->memory.free(symbol.address);
+}
+
+Status Module::place_variables() {
+  Diags diags;
+  std::vector<const ptx::Variable*> placed;
+  for (const ptx::Variable& variable : tree_.variables) {
+    if (variable.space != ptx::StateSpace::global && variable.space != ptx::StateSpace::constant) continue;
+    std::uint64_t bytes = size_of(variable);
+    if (variable.unsized && variable.initialiser) {
+      const ptx::Operand& value = tree_.operands[*variable.initialiser];
+      bytes = static_cast<std::uint64_t>(std::max(bits(variable.type), 8)) / 8 * std::max<std::uint64_t>(value.count, 1);
+    }
+    if (variable.linkage == ".extern") {
+      if (bytes == 0 || variable.unsized) bytes = 1;
+      continue;  // of another module: using it is an undeclared name
+    }
+    const auto address = machine_->memory.allocate(bytes);
+    if (!address) return {"memory-fault"_rule, fmt::format("no room for variable {} of {} bytes", variable.name, bytes)};
+    symbols_[variable.name] = {Window::global, *address, bytes};
+    placed.push_back(&variable);
+  }
+  for (const ptx::Variable* variable : placed)
+    if (variable->initialiser)
+      if (const Status status = initialise(*variable, symbols_.at(variable->name)); !status) diags.append(status.diags());
+  if (!diags.ok()) return diags;
+  return Done{};
+}
+
+// {1, 2, {3, 4}, name+8, generic(name), 0xFF(name)}: elements in order, nested braces flattened by rows.
+Status Module::initialise(const ptx::Variable& variable, const Symbol& symbol) {
+  std::byte* at = machine_->memory.find(symbol.address, symbol.bytes)->host;
+  std::byte* const end = at + symbol.bytes;
+  const std::size_t size = static_cast<std::size_t>(std::max(bits(variable.type), 8)) / 8;
+  Diags diags;
+  const auto write = [&](const ptx::Operand& operand, const auto& self) -> void {
+    if (operand.kind == ptx::OperandKind::Vector) {
+      for (const ptx::Operand& child : tree_.children(operand)) self(child, self);
+      return;
+    }
+    std::uint64_t value = 0;
+    if (operand.kind == ptx::OperandKind::Name) {
+      std::string_view name = operand.text;
+      if (name.starts_with("generic(")) {
+        name.remove_prefix(8);
+        name = name.substr(0, name.find_first_of(" )"));
+      }
+      const auto found = symbols_.find(name);
+      if (found == symbols_.end()) {
+        diags.report("unsupported-instruction"_rule, tree_.source->place(operand.offset),
+                     fmt::format("the initialiser of {} names {}, which is no variable in memory", variable.name, name));
+        return;
+      }
+      value = found->second.address + operand.value;
+    } else {
+      value = constant_bits(operand, variable.type);
+    }
+    if (at + size <= end) std::memcpy(at, &value, std::min<std::size_t>(size, 8));
+    at += size;
+  };
+  write(tree_.operands[*variable.initialiser], write);
+  if (!diags.ok()) return diags;
+  return Done{};
+}
+
+std::vector<std::string> Module::kernels() const {
+  std::vector<std::string> out;
+  for (std::string_view name : tree_.kernels()) out.emplace_back(name);
+  return out;
+}
+
+Result<std::shared_ptr<detail::EngineKernel>> Module::kernel(const std::string& name) {
+  std::shared_ptr<const Program>& program = programs_[name];
+  if (!program) {
+    const ptx::Function* function = tree_.function(name);
+    if (!function || !function->entry || !function->body)
+      return {"unknown-kernel"_rule, fmt::format("there is no kernel {}; the module has {}", name, fmt::join(kernels(), ", "))};
+    Diags diags;
+    const Hardware hardware = hardware_of(machine_->hardware.value_or(target_)).value_or(Hardware::sm_70);
+    auto decoded = std::make_shared<Program>(Decoder(tree_, symbols_, hardware, diags).decode(*function));
+    if (!diags.ok()) return diags;
+    program = std::move(decoded);
+  }
+  return std::shared_ptr<detail::EngineKernel>(std::make_shared<Kernel>(shared_from_this(), program));
+}
+
+}  // namespace tartan::emulator

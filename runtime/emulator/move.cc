@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moves (PTX ISA 9.7.9): mov with packing and unpacking, addresses of variables, cvta, isspacep, clocks.
+#include <chrono>
+
+#include "runtime/emulator/instructions.h"
+#include "runtime/emulator/lanes.h"
+#include "runtime/emulator/memory.h"
+
+namespace tartan::emulator {
+namespace {
+
+template <typename R>
+void move(Warp& warp, const Op& op) {
+  auto* d = lanes<R>(warp, op.d);
+  const auto* a = lanes<R>(warp, op.a);
+  each_lane(warp.mask, [=](int i) { d[i] = a[i]; });
+}
+void move_wide(Warp& warp, const Op& op) {  // 128 bits: two runs of 64
+  move<std::uint64_t>(warp, op);
+  Op high = op;
+  high.d += 256;
+  high.a += 256;
+  move<std::uint64_t>(warp, high);
+}
+void move_predicate(Warp& warp, const Op& op) { set_predicate(warp, op.d, predicate(warp, op.a)); }
+
+// Part op.flags (of op.count bits each) of a wider register, and back.
+template <typename D, typename S>
+void unpack(Warp& warp, const Op& op) {
+  auto* d = lanes<D>(warp, op.d);
+  const auto* a = lanes<S>(warp, op.a);
+  const int shift = op.flags;
+  const auto mask = static_cast<S>(op.value);
+  each_lane(warp.mask, [=](int i) { d[i] = static_cast<D>(a[i] >> shift & mask); });
+}
+template <typename D, typename S>
+void pack(Warp& warp, const Op& op) {  // merges into d, whose other parts are given by other ops
+  auto* d = lanes<D>(warp, op.d);
+  const auto* a = lanes<S>(warp, op.a);
+  const int shift = op.flags;
+  const auto mask = static_cast<D>(op.value);
+  each_lane(warp.mask, [=](int i) { d[i] = (d[i] & ~(mask << shift)) | (static_cast<D>(a[i]) & mask) << shift; });
+}
+
+std::uint64_t ones(int width) { return width >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1; }
+
+Type plain(int width) {
+  switch (width) {
+    case 8: return Type::b8;
+    case 16: return Type::b16;
+    case 32: return Type::b32;
+    case 64: return Type::b64;
+    default: return Type::b128;
+  }
+}
+
+Handler move_handler(Type type) {
+  switch (bits(type)) {
+    case 1: return move_predicate;
+    case 64: return move<std::uint64_t>;
+    case 128: return move_wide;
+    default: return move<std::uint32_t>;
+  }
+}
+
+void emit_move(Decoder& d, Handler handler, std::uint32_t to, std::uint32_t from, std::uint8_t flags = 0, std::uint64_t value = 0) {
+  Op& op = d.emit(handler);
+  op.d = to;
+  op.a = from;
+  op.flags = flags;
+  op.value = value;
+}
+
+// mov.b64 {lo, hi}, x;
+void decode_unpack(Decoder& d, Type type) {
+  const auto parts = d.children(d.operand(0));
+  const int width = bits(type) / static_cast<int>(parts.size());
+  const std::uint32_t from = d.source(1, type);
+  for (std::size_t i = 0; i < parts.size() && !d.failed(); ++i) {
+    if (parts[i].kind == ptx::OperandKind::Name && parts[i].text == "_") continue;
+    const std::uint32_t to = d.destination(parts[i], plain(width));
+    const int shift = width * static_cast<int>(i);
+    if (bits(type) == 128) emit_move(d, width == 64 ? move<std::uint64_t> : unpack<std::uint32_t, std::uint64_t>, to, from + (shift >= 64 ? 256 : 0),
+                                     static_cast<std::uint8_t>(shift & 63), ones(width));
+    else if (bits(type) == 64) emit_move(d, unpack<std::uint32_t, std::uint64_t>, to, from, static_cast<std::uint8_t>(shift), ones(width));
+    else emit_move(d, unpack<std::uint32_t, std::uint32_t>, to, from, static_cast<std::uint8_t>(shift), ones(width));
+  }
+}
+
+// mov.b64 x, {lo, hi};
+void decode_pack(Decoder& d, Type type) {
+  const auto parts = d.children(d.operand(1));
+  const int width = bits(type) / static_cast<int>(parts.size());
+  const std::uint32_t to = d.destination(0, type);
+  // Through a register of its own: x may be among the parts.
+  const std::uint32_t whole = d.scratch(bits(type));
+  for (std::size_t i = 0; i < parts.size() && !d.failed(); ++i) {
+    const std::uint32_t from = d.source(parts[i], plain(width));
+    const int shift = width * static_cast<int>(i);
+    if (bits(type) == 128) emit_move(d, width == 64 ? move<std::uint64_t> : pack<std::uint64_t, std::uint32_t>, whole + (shift >= 64 ? 256 : 0), from,
+                                     static_cast<std::uint8_t>(shift & 63), ones(width));
+    else if (bits(type) == 64) emit_move(d, pack<std::uint64_t, std::uint32_t>, whole, from, static_cast<std::uint8_t>(shift), ones(width));
+    else emit_move(d, pack<std::uint32_t, std::uint32_t>, whole, from, static_cast<std::uint8_t>(shift), ones(width));
+  }
+  emit_move(d, move_handler(type), to, whole);
+}
+
+// Registers that change while a warp runs: 0 the steps of the warp, 1 the host's nanoseconds.
+template <typename R>
+void read_clock(Warp& warp, const Op& op) {
+  std::uint64_t now = warp.steps;
+  if (op.flags & 1)
+    now = static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
+  now >>= op.value;
+  auto* d = lanes<R>(warp, op.d);
+  each_lane(warp.mask, [=](int i) { d[i] = static_cast<R>(now); });
+}
+
+struct ClockRow {
+  std::string_view name;
+  std::uint8_t flags;
+  std::uint8_t shift;
+};
+constexpr ClockRow clocks[] = {{"%clock", 0, 0},          {"%clock64", 0, 0},          {"%clock_hi", 0, 32},
+                               {"%globaltimer", 1, 0},    {"%globaltimer_lo", 1, 0},   {"%globaltimer_hi", 1, 32}};
+
+bool decode_clock(Decoder& d, Type type) {
+  for (const ClockRow& row : clocks) {
+    if (d.operand(1).text != row.name) continue;
+    const std::uint32_t to = d.destination(0, type);
+    Op& op = d.emit(bits(type) == 64 ? read_clock<std::uint64_t> : read_clock<std::uint32_t>);
+    op.d = to;
+    op.flags = row.flags;
+    op.value = row.shift;
+    return true;
+  }
+  return false;
+}
+
+void decode_mov(Decoder& d) {
+  const Type type = d.spelling.type();
+  if (!d.expect_operands(2, 2)) return;
+  if (type == Type::none) return d.unsupported();
+  const bool from_vector = d.operand(1).kind == ptx::OperandKind::Vector, to_vector = d.operand(0).kind == ptx::OperandKind::Vector;
+  const auto fits = [&](const ptx::Operand& vector) { return vector.count > 0 && bits(type) >= 16 && bits(type) % (8 * vector.count) == 0; };
+  if (to_vector) return fits(d.operand(0)) ? decode_unpack(d, type) : d.unsupported();
+  if (from_vector) return fits(d.operand(1)) ? decode_pack(d, type) : d.unsupported();
+  if (d.operand(1).kind == ptx::OperandKind::Name && decode_clock(d, type)) return;
+  const std::uint32_t to = d.destination(0, type), from = d.source(1, type);
+  emit_move(d, move_handler(type), to, from);
+}
+
+// ---- Generic addresses.
+
+struct WindowRow {
+  std::string_view name;
+  Window window;
+};
+constexpr WindowRow windows[] = {
+    {"global", Window::global}, {"const", Window::global}, {"shared", Window::shared}, {"shared::cta", Window::shared},
+    {"shared::cluster", Window::shared}, {"local", Window::local}, {"param", Window::param}, {"param::entry", Window::param},
+};
+
+std::optional<Window> window_qualifier(Decoder& d) {
+  for (const WindowRow& row : windows)
+    if (d.spelling.has(row.name)) return row.window;
+  return std::nullopt;
+}
+
+template <typename R>
+void add_constant(Warp& warp, const Op& op) {
+  auto* d = lanes<R>(warp, op.d);
+  const auto* a = lanes<R>(warp, op.a);
+  const R value = static_cast<R>(op.value);
+  each_lane(warp.mask, [=](int i) { d[i] = a[i] + value; });
+}
+
+void decode_cvta(Decoder& d) {
+  const bool back = d.spelling.has("to");
+  const auto window = window_qualifier(d);
+  const Type type = d.spelling.type();
+  if (!window) return d.unsupported();
+  if (!d.expect_operands(2, 2)) return;
+  // The parameters of a function live in local memory.
+  Window space = *window == Window::param && !d.in_kernel() ? Window::local : *window;
+  if (type != Type::u64) return d.unsupported("the emulator's generic addresses take 64 bits");
+  const std::uint32_t to = d.destination(0, type);
+  std::uint32_t from = 0;
+  if (const auto symbol = d.operand(1).kind == ptx::OperandKind::Name ? d.symbol(d.operand(1).text) : std::nullopt) space = symbol->window;
+  from = d.source(1, type);
+  emit_move(d, add_constant<std::uint64_t>, to, from, 0, back ? 0 - window_base(space) : window_base(space));
+}
+
+void is_space(Warp& warp, const Op& op) {
+  const auto* a = lanes<std::uint64_t>(warp, op.a);
+  set_predicate(warp, op.d, lanes_where(warp.mask, [&](int i) { return window_of(a[i]) == op.window; }));
+}
+
+void decode_isspacep(Decoder& d) {
+  // Constants live among the global buffers here: no address is a constant's.
+  const bool constant = d.spelling.has("const");
+  const auto window = constant ? Window::generic : window_qualifier(d).value_or(Window::generic);
+  if (!constant && window == Window::generic) return d.unsupported();
+  if (!d.expect_operands(2, 2)) return;
+  const std::uint32_t to = d.destination(0, Type::pred), from = d.source(1, Type::u64);
+  Op& op = d.emit(is_space);
+  op.d = to;
+  op.a = from;
+  op.window = window;
+}
+
+// One block is its own cluster: an address of shared memory is the same in every block of it.
+void decode_mapa(Decoder& d) {
+  d.spelling.has("shared::cluster");
+  const Type type = d.spelling.type();
+  if (!d.expect_operands(3, 3)) return;
+  const std::uint32_t to = d.destination(0, type), from = d.source(1, type);
+  emit_move(d, move_handler(type), to, from);
+}
+
+constexpr InstructionRow rows[] = {
+    {"mov", decode_mov}, {"cvta", decode_cvta}, {"isspacep", decode_isspacep}, {"mapa", decode_mapa},
+};
+
+}  // namespace
+
+std::span<const InstructionRow> move_instructions() { return rows; }
+
+}  // namespace tartan::emulator

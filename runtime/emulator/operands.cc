@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operands as slots: registers, constants, addresses, special registers.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstring>
+
+#include "runtime/emulator/decoder.h"
+#include "runtime/emulator/lanes.h"
+#include "runtime/emulator/memory.h"
+#include "runtime/emulator/number.h"
+#include "runtime/emulator/warp.h"
+
+namespace tartan::emulator {
+namespace {
+
+// Registers come in four widths: predicate, up to 32 bits, 64, 128.
+int width_of(Type type) {
+  const int size = bits(type);
+  return type == Type::pred ? 1 : size <= 32 ? 32 : size;
+}
+
+struct SpecialRow {
+  std::string_view name;
+  Special which;
+  bool wide = false;  // a 64-bit register
+};
+
+constexpr SpecialRow special_rows[] = {
+    {"%tid.x", Special::tid_x},         {"%tid.y", Special::tid_y},         {"%tid.z", Special::tid_z},
+    {"%tid.w", Special::zero},          {"%ntid.w", Special::zero},         {"%ctaid.w", Special::zero},
+    {"%ntid.x", Special::ntid_x},       {"%ntid.y", Special::ntid_y},       {"%ntid.z", Special::ntid_z},
+    {"%ctaid.x", Special::ctaid_x},     {"%ctaid.y", Special::ctaid_y},     {"%ctaid.z", Special::ctaid_z},
+    {"%nctaid.x", Special::nctaid_x},   {"%nctaid.y", Special::nctaid_y},   {"%nctaid.z", Special::nctaid_z},
+    {"%nctaid.w", Special::zero},       {"%laneid", Special::laneid},       {"%warpid", Special::warpid},
+    {"%nwarpid", Special::nwarpid},     {"%smid", Special::smid},           {"%nsmid", Special::nsmid},
+    {"%gridid", Special::gridid, true}, {"%lanemask_eq", Special::lanemask_eq},
+    {"%lanemask_le", Special::lanemask_le}, {"%lanemask_lt", Special::lanemask_lt},
+    {"%lanemask_ge", Special::lanemask_ge}, {"%lanemask_gt", Special::lanemask_gt},
+    {"%dynamic_smem_size", Special::dynamic_smem_size},
+    {"%total_smem_size", Special::total_smem_size}, {"%aggr_smem_size", Special::total_smem_size},
+    // One block is a cluster of its own.
+    {"%clusterid.x", Special::ctaid_x}, {"%clusterid.y", Special::ctaid_y}, {"%clusterid.z", Special::ctaid_z},
+    {"%nclusterid.x", Special::nctaid_x}, {"%nclusterid.y", Special::nctaid_y}, {"%nclusterid.z", Special::nctaid_z},
+    {"%cluster_ctaid.x", Special::zero}, {"%cluster_ctaid.y", Special::zero}, {"%cluster_ctaid.z", Special::zero},
+    {"%cluster_nctaid.x", Special::one}, {"%cluster_nctaid.y", Special::one}, {"%cluster_nctaid.z", Special::one},
+    {"%cluster_ctarank", Special::zero}, {"%cluster_nctarank", Special::one},
+    {"%reserved_smem_offset_begin", Special::zero}, {"%reserved_smem_offset_end", Special::zero},
+    {"%reserved_smem_offset_cap", Special::zero},
+};
+
+// The bits of a literal that is read as `type`.
+std::uint64_t literal_bits(const ptx::Operand& operand, Type type) {
+  if (operand.kind == ptx::OperandKind::Float) {
+    if (bits(type) == 64) {
+      if (operand.type == Type::f64) return operand.value;
+      return std::bit_cast<std::uint64_t>(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(operand.value))));
+    }
+    const float single = operand.type == Type::f32 ? std::bit_cast<float>(static_cast<std::uint32_t>(operand.value))
+                                                   : static_cast<float>(std::bit_cast<double>(operand.value));
+    if (type == Type::f16) return to_half(single).bits;
+    if (type == Type::bf16) return to_bfloat(single).bits;
+    return std::bit_cast<std::uint32_t>(single);
+  }
+  if (type == Type::f32) return std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int64_t>(operand.value)));
+  if (type == Type::f64) return std::bit_cast<std::uint64_t>(static_cast<double>(static_cast<std::int64_t>(operand.value)));
+  if (type == Type::pred) return operand.value ? 0xFFFFFFFF : 0;
+  return operand.value;
+}
+
+}  // namespace
+
+// ---- Spelling.
+
+void Spelling::read(std::string_view opcode) {
+  text_ = opcode;
+  qualifiers_.clear();
+  types_.clear();
+  used_ = 0;
+  std::size_t dot = opcode.find('.');
+  name_ = opcode.substr(0, dot);
+  while (dot != std::string_view::npos) {
+    const std::size_t next = opcode.find('.', dot + 1);
+    const std::string_view part = opcode.substr(dot + 1, next == std::string_view::npos ? next : next - dot - 1);
+    const auto type = parse_type(part);
+    if (type) types_.push_back(static_cast<int>(qualifiers_.size()));
+    qualifiers_.push_back(part);
+    dot = next;
+  }
+}
+
+bool Spelling::has(std::string_view qualifier) {
+  bool found = false;
+  for (std::size_t i = 0; i < qualifiers_.size(); ++i)
+    if (qualifiers_[i] == qualifier) {
+      used_ |= std::uint64_t{1} << i;
+      found = true;
+    }
+  return found;
+}
+
+std::string_view Spelling::any(std::initializer_list<std::string_view> choices) {
+  for (std::string_view choice : choices)
+    if (has(choice)) return choice;
+  return {};
+}
+
+Type Spelling::type(int index) {
+  if (index >= types()) return Type::none;
+  const int at = types_[static_cast<std::size_t>(index)];
+  used_ |= std::uint64_t{1} << at;
+  return *parse_type(qualifiers_[static_cast<std::size_t>(at)]);
+}
+
+void Spelling::ignore(std::string_view prefix) {
+  for (std::size_t i = 0; i < qualifiers_.size(); ++i)
+    if (qualifiers_[i].starts_with(prefix)) used_ |= std::uint64_t{1} << i;
+}
+
+std::string_view Spelling::unused() const {
+  for (std::size_t i = 0; i < qualifiers_.size(); ++i)
+    if (!(used_ >> i & 1)) return qualifiers_[i];
+  return {};
+}
+
+// ---- The arena.
+
+std::uint32_t Decoder::allocate(int width) {
+  if (width == 1) {  // 32 predicates share the room of a register
+    if (predicates_left_ == 0) {
+      predicates_ = allocate(32);
+      predicates_left_ = 32;
+    }
+    return predicates_ + 4 * (32 - predicates_left_--);
+  }
+  const auto slot = static_cast<std::uint32_t>(program_.arena.size());
+  program_.arena.resize(slot + static_cast<std::size_t>(width) / 8 * 32);
+  return slot;
+}
+
+std::uint32_t Decoder::scratch(int width) { return allocate(width); }
+
+std::uint32_t Decoder::constant(std::uint64_t value, int width) {
+  const auto [at, fresh] = constants_.try_emplace({value, width}, 0);
+  if (!fresh) return at->second;
+  at->second = allocate(width);
+  std::byte* room = program_.arena.data() + at->second;
+  if (width == 1) {
+    std::memcpy(room, &value, 4);
+    return at->second;
+  }
+  for (int lane = 0; lane < 32; ++lane)
+    std::memcpy(room + lane * (width == 32 ? 4 : 8), &value, width == 32 ? 4 : 8);
+  return at->second;
+}
+
+std::uint32_t Decoder::append(std::span<const std::uint32_t> slots) {
+  const auto first = static_cast<std::uint32_t>(program_.slots.size());
+  program_.slots.insert(program_.slots.end(), slots.begin(), slots.end());
+  return first;
+}
+
+std::uint32_t Decoder::special(Special which, bool wide) {
+  const auto [at, fresh] = specials_.try_emplace({which, wide}, 0);
+  if (fresh) {
+    at->second = allocate(wide ? 64 : 32);
+    program_.specials.push_back({which, wide, at->second});
+  }
+  return at->second;
+}
+
+std::uint32_t Decoder::special_source(std::string_view name, Type type, bool& found) {
+  found = true;
+  for (const SpecialRow& row : special_rows)
+    if (row.name == name) return special(row.which, bits(type) == 64);
+  found = false;
+  return 0;
+}
+
+// ---- Registers.
+
+std::uint32_t Decoder::register_slot(Range& range, std::uint32_t index) {
+  std::uint32_t& slot = range.slots[index];
+  // Slot 0 is the constant true, which no register is.
+  if (slot == 0) slot = allocate(width_of(range.declaration.type));
+  return slot;
+}
+
+std::optional<RegisterRef> Decoder::find_register(std::string_view name) {
+  for (int at = scope_; at >= 0; at = scopes_[static_cast<std::size_t>(at)].parent) {
+    auto& registers = scopes_[static_cast<std::size_t>(at)].registers;
+    if (const auto found = registers.find(name); found != registers.end() && !found->second.declaration.numbered)
+      return RegisterRef{register_slot(found->second, 0), found->second.declaration.type};
+    // %r12 of `.reg .b32 %r<20>`: any split into a name and digits may be the declared one.
+    std::size_t digits = name.size();
+    while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') {
+      --digits;
+      const auto found = registers.find(name.substr(0, digits));
+      if (found == registers.end() || !found->second.declaration.numbered) continue;
+      std::uint32_t index = 0;
+      std::from_chars(name.data() + digits, name.data() + name.size(), index);
+      if (index < found->second.slots.size()) return RegisterRef{register_slot(found->second, index), found->second.declaration.type};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<RegisterRef> Decoder::register_of(const ptx::Operand& operand) {
+  if (operand.kind != ptx::OperandKind::Name) return std::nullopt;
+  return find_register(operand.text);
+}
+
+std::uint32_t Decoder::destination(const ptx::Operand& operand, Type type) {
+  if (operand.kind == ptx::OperandKind::Name && operand.text == "_") return scratch(width_of(type));
+  const auto found = register_of(operand);
+  if (!found) {
+    error("undeclared-register"_rule, fmt::format("{} is no register that is declared here", operand.text));
+    return 0;
+  }
+  if (width_of(found->type) != width_of(type))
+    error("register-type"_rule, fmt::format("{} takes a register of type {} here, {} is {}", spelling.text(), name(type), operand.text,
+                                            name(found->type)));
+  return found->slot;
+}
+
+std::uint32_t Decoder::symbol_slot(const Symbol& symbol, int width) {
+  if (!symbol.dynamic) return constant(symbol.address, width);
+  const std::uint32_t slot = allocate(width);
+  dynamic_slots_.push_back({slot, width});
+  return slot;
+}
+
+std::uint32_t Decoder::source(const ptx::Operand& operand, Type type) {
+  const int width = width_of(type);
+  switch (operand.kind) {
+    case ptx::OperandKind::Integer:
+    case ptx::OperandKind::Float: {
+      std::uint64_t value = literal_bits(operand, type);
+      if (width == 32) value &= bits(type) >= 32 ? 0xFFFFFFFF : (std::uint64_t{1} << bits(type)) - 1;
+      return constant(value, width);
+    }
+    case ptx::OperandKind::Name: break;
+    default: unsupported("an operand of this kind is not known here"); return 0;
+  }
+  if (register_of(operand)) return destination(operand, type);
+  bool found = false;
+  if (const std::uint32_t slot = special_source(operand.text, type, found); found) return slot;
+  if (operand.text == "WARP_SZ") return constant(32, width);
+  if (const auto variable = symbol(operand.text)) {
+    if (operand.value == 0) return symbol_slot(*variable, width);
+    if (!variable->dynamic) return constant(variable->address + operand.value, width);
+  }
+  error("undeclared-register"_rule, fmt::format("{} is neither a register nor a variable that is declared here", operand.text));
+  return 0;
+}
+
+std::uint32_t Decoder::predicate_source(const ptx::Operand& operand) {
+  if (operand.kind != ptx::OperandKind::Not) return source(operand, Type::pred);
+  const std::uint32_t from = source(children(operand)[0], Type::pred), to = scratch(1);
+  Op& op = emit([](Warp& warp, const Op& o) { set_predicate(warp, o.d, ~predicate(warp, o.a)); });
+  op.d = to;
+  op.a = from;
+  return to;
+}
+
+RegisterRef Decoder::flexible(const ptx::Operand& operand, Type type) {
+  if (const auto found = register_of(operand)) {
+    if (bits(found->type) < bits(type) || (found->type == Type::pred) != (type == Type::pred) ||
+        (bits(found->type) == 128) != (bits(type) == 128))
+      error("register-type"_rule,
+            fmt::format("{} takes a register of type {} or wider here, {} is {}", spelling.text(), name(type), operand.text, name(found->type)));
+    return *found;
+  }
+  return {source(operand, type), type};
+}
+
+std::optional<std::int64_t> Decoder::integer(const ptx::Operand& operand) const {
+  if (operand.kind != ptx::OperandKind::Integer) return std::nullopt;
+  return static_cast<std::int64_t>(operand.value);
+}
+
+void Decoder::address(Op& op, const ptx::Operand& operand, Window window) {
+  op.window = window;
+  if (operand.kind != ptx::OperandKind::Address || operand.count == 0)
+    return error("operand-kind"_rule, fmt::format("{} takes an address here", spelling.text()));
+  const ptx::Operand& base = children(operand)[0];
+  op.value = operand.value;
+  op.wide = true;
+  if (base.kind == ptx::OperandKind::Integer) {
+    op.a = constant(base.value, 64);
+    return;
+  }
+  if (const auto found = register_of(base)) {
+    op.wide = bits(found->type) == 64;
+    if (found->type == Type::pred || bits(found->type) == 128 || bits(found->type) < 32)
+      return error("register-type"_rule, fmt::format("an address takes a register of 32 or 64 bits, {} is {}", base.text, name(found->type)));
+    op.a = found->slot;
+    return;
+  }
+  const auto variable = symbol(base.text);
+  if (!variable) return error("undeclared-register"_rule, fmt::format("{} is neither a register nor a variable that is declared here", base.text));
+  // A variable's own window says where it is; a generic access to a shared variable's name means its address in the window all the same.
+  op.window = variable->window;
+  op.a = symbol_slot(*variable, 64);
+}
+
+}  // namespace tartan::emulator

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// runtime/emulator/warp.h - 32 lanes that run a program.
+//
+// Lanes of a warp are kept in groups that share a program counter (independent thread scheduling). Of the groups that can run, the one with
+// the lowest counter does, so groups meet again where their paths join, and merge. A group that keeps others waiting for long (a lane that
+// spins on what another lane must write) loses its turn once in a while, so every lane makes progress.
+//
+// A collective instruction (.sync with a member mask, .aligned) parks its group until every lane that it needs, and that has not exited, has
+// come to the same instruction.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/emulator/memory.h"
+#include "runtime/emulator/program.h"
+
+namespace tartan::emulator {
+
+class Block;
+
+/// Lanes that share a program counter.
+struct Group {
+  enum class State : std::uint8_t { ready, gathering, at_barrier };
+  std::uint32_t pc = 0;
+  std::uint32_t mask = 0;
+  State state = State::ready;
+  std::uint8_t barrier = 0;      // at_barrier
+  std::uint32_t required = 0;    // gathering: the lanes that must come
+  std::uint64_t last_run = 0;
+};
+
+struct Warp {
+  // What handlers use.
+  std::byte* arena = nullptr;
+  std::uint32_t mask = 0;   // lanes that execute the current op
+  std::uint32_t pc = 0;     // the op after the current one; a branch changes it
+  std::uint32_t group = 0;  // lanes of the running group; exit and divergent branches take lanes out
+  bool leave = false;       // set by whatever changes groups: back to the scheduler after this op
+  std::uint32_t slice = 0;  // ops until other warps get their turn
+  Block* block = nullptr;
+  const Program* program = nullptr;
+  std::byte* local = nullptr;
+  std::uint64_t local_step = 0;  // bytes from a lane's local memory to the next one's
+  std::uint32_t live = 0;        // lanes that exist and have not exited
+  std::uint32_t index = 0;       // in the block
+  const Allocation* recent[8] = {};
+  std::uint64_t steps = 0, lane_steps = 0, multiply_adds = 0;
+
+  std::vector<Group> groups;  // those that do not run now, and the running one at `current`
+  std::size_t current = 0;
+
+  void start(std::uint32_t lanes);
+  bool done() const { return live == 0; }
+  /// Runs until the slice is over or no group can run. False if no group could.
+  bool run(std::uint32_t slice_ops);
+
+  /// For control ops: the executing lanes go on at `target`, the rest of the group behind this op.
+  void branch(std::uint32_t target);
+  /// The executing lanes are done.
+  void exit();
+  /// True when all of `required` that live are among the executing lanes. Otherwise parks the lanes at this op, which runs again later.
+  bool gather(std::uint32_t required);
+  /// Keeps only `lanes` of the executing ones; the others run this op again by themselves.
+  void defer_all_but(std::uint32_t lanes);
+  /// Parks the executing lanes behind this op until the barrier releases them.
+  void wait_at_barrier(std::uint8_t barrier);
+  /// Ends the turn of this warp after the op: it waits for something that another one does.
+  void yield() { slice = 0; }
+  /// Stops the launch with a finding at the current op.
+  void fail(const Rule& rule, std::string message, int lane = -1, std::uint64_t address = 0);
+
+ private:
+  bool choose();
+  void merge_into_current();
+  void report_divergence();
+
+  std::uint64_t turn_ = 0;
+  std::uint32_t starving_ = 0;
+  friend class Block;
+};
+
+}  // namespace tartan::emulator

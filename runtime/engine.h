@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// runtime/engine.h - what an engine (the CUDA driver, the emulator) implements. Users see runtime/device.h.
+//
+// Users' objects keep the engine alive longer than its modules, streams and events, and a module longer than its kernels.
+#pragma once
+
+#include "runtime/device.h"
+
+namespace tartan::detail {
+
+class EngineStream {
+ public:
+  virtual ~EngineStream() = default;
+  virtual Status synchronize() = 0;
+};
+
+class EngineEvent {
+ public:
+  virtual ~EngineEvent() = default;
+  virtual Status record(EngineStream* stream) = 0;
+  virtual Result<double> milliseconds_since(const EngineEvent& start) const = 0;
+};
+
+class EngineKernel {
+ public:
+  virtual ~EngineKernel() = default;
+  virtual const std::string& name() const = 0;
+  virtual const std::vector<KernelParam>& params() const = 0;
+  virtual Status launch(const Launch& launch, const Arguments& arguments, EngineStream* stream) = 0;
+};
+
+class EngineModule {
+ public:
+  virtual ~EngineModule() = default;
+  virtual Result<std::shared_ptr<EngineKernel>> kernel(const std::string& name) = 0;
+  virtual std::vector<std::string> kernels() const = 0;
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  virtual bool emulated() const = 0;
+  virtual std::string name() const = 0;
+  virtual Arch arch() const = 0;
+
+  virtual Result<std::shared_ptr<EngineModule>> load(const std::string& ptx, const std::string& name) = 0;
+  /// Memory of `bytes` bytes (at least 1) at an address that is a multiple of 256.
+  virtual Result<std::uint64_t> allocate(std::size_t bytes) = 0;
+  virtual void free(std::uint64_t address) = 0;
+  virtual Status write(std::uint64_t address, std::span<const std::byte> bytes) = 0;
+  virtual Status read(std::uint64_t address, std::span<std::byte> bytes) = 0;
+  virtual Status fill(std::uint64_t address, std::size_t bytes, std::uint8_t byte) = 0;
+  virtual Result<std::shared_ptr<EngineStream>> stream() = 0;
+  virtual Result<std::shared_ptr<EngineEvent>> event() = 0;
+  virtual Status synchronize() = 0;
+
+  virtual const std::vector<Finding>& findings() const = 0;
+  virtual void clear_findings() = 0;
+  virtual Report report() const = 0;
+};
+
+// The largest launch there is, on every GPU since sm_30 (CUDA programming guide, "Compute Capabilities").
+inline constexpr Dim3 largest_grid{2147483647, 65535, 65535};
+inline constexpr Dim3 largest_block{1024, 1024, 64};
+inline constexpr std::uint64_t most_threads = 1024;  // of a block
+
+/// Checks a launch against a kernel: number and size of arguments, a grid and block that exist. Shared by both engines.
+Status check_launch(const EngineKernel& kernel, const Launch& launch, const Arguments& arguments);
+
+}  // namespace tartan::detail
+
+namespace tartan::emulator {
+Result<std::shared_ptr<detail::Engine>> make_engine(const DeviceOptions& options);
+}
+
+namespace tartan::cuda {
+/// GPU `ordinal` of the installed driver.
+Result<std::shared_ptr<detail::Engine>> make_engine(int ordinal);
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/outcome.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "compiler/verify/verify.h"
+
+namespace tartan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Finding to_finding(const Diag& diag) {
+  return {.id = std::string(diag.id), .message = diag.message, .line = diag.place.line};
+}
+
+// Whether a diagnostic is about the kernel. The others say that it could not be run here, or not
+// like this.
+bool is_defect(const Diag& diag) {
+  constexpr std::string_view circumstances[] = {
+      "no-driver",        "no-device",    "driver-version", "driver",
+      "unknown-kernel",   "buffer-range", "foreign-device", "unsupported-instruction",
+      "launch-arguments", "file",         "manifest",       "usage",
+  };
+  return std::ranges::find(circumstances, diag.id) == std::end(circumstances);
+}
+
+// One run, step by step; each step says whether the next may follow.
+class Run {
+ public:
+  Run(const Manifest& manifest, Outcome& outcome) : manifest_(manifest), outcome_(outcome) {}
+
+  void operator()(const std::string& device_name, const DeviceOptions& options) {
+    if (!check()) return;
+    auto device = Device::open(device_name, options);
+    if (!accept(device)) return;
+    outcome_.device = device->name();
+    outcome_.emulated = device->emulated();
+    const bool finished = load(*device) && fill(*device) && launch(*device);
+    for (const Finding& finding : device->findings()) add(finding);
+    outcome_.report = device->report();
+    if (finished) compare();
+  }
+
+ private:
+  bool check() {
+    Diags refused;
+    refused.append(verify::check(
+        std::make_shared<Source>(manifest_.ptx.name(), std::string(manifest_.ptx.text()))));
+    for (const Diag& diag : refused)
+      if (diag.level != Level::Note) add(to_finding(diag));
+    return refused.ok();
+  }
+
+  bool load(Device& device) {
+    auto module = device.load(std::string(manifest_.ptx.text()), manifest_.ptx.name());
+    if (!accept(module)) return false;
+    auto kernel = module->kernel(manifest_.kernel);
+    if (!accept(kernel)) return false;
+    kernel_ = std::move(*kernel);
+    return true;
+  }
+
+  bool fill(Device& device) {
+    for (const ManifestParam& param : manifest_.params) {
+      if (!param.buffer) {
+        arguments_.add_bytes(param.scalar);
+        continue;
+      }
+      auto buffer = device.allocate(param.buffer->size);
+      if (!accept(buffer)) return false;
+      arguments_.add(*buffer);
+      const auto& contents = param.buffer->contents;
+      if (!accept(contents.empty() ? buffer->fill(param.buffer->fill) : buffer->write(contents)))
+        return false;
+      buffers_.push_back(std::move(*buffer));
+    }
+    return true;
+  }
+
+  bool launch(Device& device) {
+    return accept(kernel_.launch(manifest_.launch, arguments_)) && accept(device.synchronize());
+  }
+
+  void compare() {
+    auto buffer = buffers_.begin();
+    for (const ManifestParam& param : manifest_.params) {
+      if (!param.buffer) continue;
+      const Buffer& written = *buffer++;
+      if (!param.buffer->expect) continue;
+      const auto got = written.read_all<std::byte>();
+      if (!accept(got)) return;
+      outcome_.expectations.push_back(
+          {param.buffer->name, param.buffer->comparison,
+           tartan::compare(param.buffer->comparison, *param.buffer->expect, *got)});
+    }
+  }
+
+  template <typename T>
+  bool accept(const Result<T>& result) {
+    if (result) return true;
+    for (const Diag& diag : result.diags()) {
+      if (is_defect(diag)) add(to_finding(diag));
+      else outcome_.refused.add(diag);
+    }
+    return false;
+  }
+
+  // What stopped a launch is among the device's findings too, there with its block and thread: that
+  // one stays.
+  void add(const Finding& finding) {
+    for (Finding& known : outcome_.findings) {
+      if (known.id != finding.id || known.line != finding.line) continue;
+      const bool placed = known.block == no_block && finding.block != no_block;
+      if (!placed && known.message != finding.message) continue;
+      if (placed) known = finding;
+      return;
+    }
+    outcome_.findings.push_back(finding);
+  }
+
+  const Manifest& manifest_;
+  Outcome& outcome_;
+  LoadedKernel kernel_;
+  Arguments arguments_;
+  std::vector<Buffer> buffers_;
+};
+
+// For the eye: the block and thread follow the message, and the C++ line, where it is known, stands
+// in front.
+Diag to_diag(const Finding& finding) {
+  const Rule* rule = find_rule(finding.id);
+  Diag diag{
+      .level = rule ? rule->level : Level::Error, .id = finding.id, .message = finding.message};
+  if (finding.line) diag.message = fmt::format("line {}: {}", finding.line, diag.message);
+  if (finding.block != no_block)
+    diag.message +=
+        fmt::format(", in block ({}, {}, {})", finding.block.x, finding.block.y, finding.block.z);
+  if (finding.lane >= 0) diag.message += fmt::format(", thread {}", finding.lane);
+  diag.place.file = finding.source;
+  return diag;
+}
+
+std::string text_of(const Expectation& expectation) {
+  const Difference& difference = expectation.difference;
+  const std::string how = expectation.comparison.text();
+  const std::string_view unit = expectation.comparison.type == Type::b8 ? "bytes" : "elements";
+  if (expectation.ok())
+    return fmt::format("{}: {} {} as expected, {}\n", expectation.buffer, difference.elements, unit,
+                       how);
+  return fmt::format("{}: {} of {} {} differ, {}; first at index {}: expected {}, got {}\n",
+                     expectation.buffer, difference.mismatched, difference.elements, unit, how,
+                     difference.first, difference.expected, difference.got);
+}
+
+// A number where JSON can write it, else its text: "nan", "inf", "0x3f".
+Json value_of(const std::string& text) {
+  Json value = Json::parse(text, nullptr, false);
+  return value.is_number() ? value : Json(text);
+}
+
+Json json_of(const Finding& finding) {
+  Json json = {{"id", finding.id},          {"message", finding.message}, {"line", finding.line},
+               {"source", finding.source},  {"block", nullptr},           {"lane", nullptr},
+               {"address", finding.address}};
+  if (finding.block != no_block)
+    json["block"] = {finding.block.x, finding.block.y, finding.block.z};
+  if (finding.lane >= 0) json["lane"] = finding.lane;
+  return json;
+}
+
+Json json_of(const Expectation& expectation) {
+  const Difference& difference = expectation.difference;
+  Json json = {{"buffer", expectation.buffer},
+               {"ok", expectation.ok()},
+               {"elements", difference.elements},
+               {"mismatched", difference.mismatched},
+               {"first", nullptr}};
+  if (!expectation.ok())
+    json["first"] = {{"index", difference.first},
+                     {"expected", value_of(difference.expected)},
+                     {"got", value_of(difference.got)}};
+  return json;
+}
+
+}  // namespace
+
+int Outcome::exit_code() const {
+  if (!findings.empty()) return 3;
+  if (!refused.ok()) return 2;
+  return std::ranges::all_of(expectations, &Expectation::ok) ? 0 : 1;
+}
+
+std::string Outcome::text(bool with_report) const {
+  std::string out;
+  for (const Expectation& expectation : expectations) out += text_of(expectation);
+  if (!with_report) return out;
+  out += fmt::format("device: {}\n", device);
+  if (emulated)
+    out += fmt::format(
+        "warp instructions: {}\nlane instructions: {}\nmultiply-adds: {}\ntime in launches: {:.6f} "
+        "s\n",
+        report.warp_instructions, report.lane_instructions, report.multiply_adds, report.seconds);
+  return out;
+}
+
+std::string Outcome::complaints(bool colour) const {
+  std::string out = refused.text(colour);
+  for (const Finding& finding : findings) out += to_text(to_diag(finding), colour) + '\n';
+  return out;
+}
+
+std::string Outcome::json() const {
+  Json list = Json::array(), compared = Json::array();
+  for (const Diag& diag : refused) list.push_back(json_of(to_finding(diag)));
+  for (const Finding& finding : findings) list.push_back(json_of(finding));
+  for (const Expectation& expectation : expectations) compared.push_back(json_of(expectation));
+  Json json;
+  json["findings"] = std::move(list);
+  json["expectations"] = std::move(compared);
+  json["report"] = {{"device", device},
+                    {"warp_instructions", report.warp_instructions},
+                    {"lane_instructions", report.lane_instructions},
+                    {"multiply_adds", report.multiply_adds},
+                    {"seconds", report.seconds}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Outcome run(const Manifest& manifest, const std::string& device, DeviceOptions options) {
+  if (options.hardware.empty()) options.hardware = manifest.hardware;
+  Outcome outcome;
+  Run(manifest, outcome)(device, options);
+  return outcome;
+}
+
+Outcome refused(Diags diags) {
+  Outcome outcome;
+  outcome.refused = std::move(diags);
+  return outcome;
+}
+
+}  // namespace tartan

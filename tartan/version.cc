@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tartan/version.h"
+
+namespace tartan {
+
+std::string_view version() { return TARTAN_VERSION; }
+
+}  // namespace tartan

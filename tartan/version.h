@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// tartan/version.h - which Tartan this is.
+//
+// The macros of tartan/config.h say what a program was compiled against; version() says what it
+// runs with.
+#pragma once
+
+#include <string_view>
+
+#include "tartan/config.h"
+
+namespace tartan {
+
+/// The library's version: "0.1.0".
+std::string_view version();
+
+}  // namespace tartan
