@@ -15,23 +15,32 @@ using codegen::Value;
 using detail::KernelState;
 using detail::Tensor;
 
-// Element types that memory holds one by one; the smaller ones are packed and come with their instructions.
+// Element types that memory holds one by one; the smaller ones are packed and come with their
+// instructions.
 bool in_memory(Type type) { return bits(type) >= 8 && bits(type) <= 64 && type != Type::pred; }
 
 bool identifier(std::string_view name) {
-  const auto word = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$'; };
-  return !name.empty() && std::all_of(name.begin(), name.end(), word) && !(name[0] >= '0' && name[0] <= '9');
+  const auto word = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '$';
+  };
+  return !name.empty() && std::all_of(name.begin(), name.end(), word) &&
+         !(name[0] >= '0' && name[0] <= '9');
 }
 
 bool good_name(KernelState& state, const std::string& name, std::string_view what) {
   if (!identifier(name)) {
-    state.report("kernel-name"_rule, fmt::format("{} '{}': a name has letters, digits, _ and $, and starts with no digit", what, name));
+    state.report(
+        "kernel-name"_rule,
+        fmt::format("{} '{}': a name has letters, digits, _ and $, and starts with no digit", what,
+                    name));
     return false;
   }
   return state.fresh_name(name, what);
 }
 
-Tensor refused_tensor(const std::shared_ptr<KernelState>& state, std::string name, Type type, Layout layout) {
+Tensor refused_tensor(const std::shared_ptr<KernelState>& state, std::string name, Type type,
+                      Layout layout) {
   return {state, std::move(name), type, std::move(layout), 0, -1, state->place};
 }
 
@@ -42,14 +51,17 @@ bool in_bounds(KernelState& state, const Tensor& tensor, const Scalar& row, cons
   const auto inside = [&](const Scalar& index, const Scalar& size, std::string_view axis) {
     const auto i = index.constant(), n = size.constant();
     if (!i || (*i >= 0 && (!n || *i < *n))) return true;
-    state.report("tile-bounds"_rule, fmt::format("{} {} lies outside {}, which is {}", axis, *i, tensor.name, tensor.layout.text()));
+    state.report("tile-bounds"_rule, fmt::format("{} {} lies outside {}, which is {}", axis, *i,
+                                                 tensor.name, tensor.layout.text()));
     return false;
   };
   return inside(row, tensor.layout.rows, "row") & inside(col, tensor.layout.cols, "column");
 }
 
 bool usable(KernelState& state, const Tensor& tensor, const Scalar& row, const Scalar& col) {
-  if (!state.owns(tensor, tensor.name) || tensor.memory < 0 || KernelState::is_bad(row) || KernelState::is_bad(col)) return false;
+  if (!state.owns(tensor, tensor.name) || tensor.memory < 0 || KernelState::is_bad(row) ||
+      KernelState::is_bad(col))
+    return false;
   return in_bounds(state, tensor, row, col);
 }
 
@@ -58,14 +70,18 @@ Scalar read_element(KernelState& state, const Tensor& from, const Scalar& row, c
   return state.scalar(state.f().load(state.pointer(from, row, col), from.type));
 }
 
-void write_element(KernelState& state, const Tensor& to, const Scalar& row, const Scalar& col, const Scalar& value) {
+void write_element(KernelState& state, const Tensor& to, const Scalar& row, const Scalar& col,
+                   const Scalar& value) {
   if (!usable(state, to, row, col) || KernelState::is_bad(value)) return;
   if (value.type() != Type::none && bits(value.type()) != bits(to.type)) {
-    state.report("scalar-type"_rule, fmt::format("{} has elements of type {}, the value is {}; convert() it", to.name, name(to.type), name(value.type())));
+    state.report("scalar-type"_rule,
+                 fmt::format("{} has elements of type {}, the value is {}; convert() it", to.name,
+                             name(to.type), name(value.type())));
     return;
   }
   // Equal widths store as they are: an f16 as b16, a u32 as b32.
-  const Value stored = value.type() == Type::none ? state.value(value, to.type) : state.value(value);
+  const Value stored =
+      value.type() == Type::none ? state.value(value, to.type) : state.value(value);
   state.f().store(state.pointer(to, row, col), stored);
 }
 
@@ -76,7 +92,8 @@ const Target& Builder::target() const { return state_->target; }
 bool Builder::has(std::string_view spelling) const {
   if (isa::matrix_opcode(spelling) == isa::Opcode::none) return false;
   const isa::FormText text = isa::parse_form(spelling);
-  const auto row = text.unknown.empty() && text.repeated.empty() ? isa::find(text.form) : std::nullopt;
+  const auto row =
+      text.unknown.empty() && text.repeated.empty() ? isa::find(text.form) : std::nullopt;
   return row && row->since.has(state_->target);
 }
 
@@ -84,17 +101,21 @@ Global Builder::global(std::string name, Type type, Layout layout, Here at) {
   state_->at(at);
   bool good = good_name(*state_, name, "parameter");
   if (!in_memory(type)) {
-    state_->report("scalar-type"_rule, fmt::format("{}: a matrix in memory has elements of 8 to 64 bits, not {}", name, tartan::name(type)));
+    state_->report("scalar-type"_rule,
+                   fmt::format("{}: a matrix in memory has elements of 8 to 64 bits, not {}", name,
+                               tartan::name(type)));
     good = false;
   }
   if (layout.swizzle.bits) {
-    state_->report("layout-mismatch"_rule, fmt::format("{}: matrices in global memory are not swizzled", name));
+    state_->report("layout-mismatch"_rule,
+                   fmt::format("{}: matrices in global memory are not swizzled", name));
     good = false;
   }
   if (!good) return Global(refused_tensor(state_, std::move(name), type, std::move(layout)));
-  state_->params.push_back({name, type, true});
+  state_->params.push_back({name, type, true, layout.extent().value_or(0)});
   state_->memories.push_back({state_->f().add_pointer_param(codegen::PointerSpace::global), false});
-  return Global({state_, std::move(name), type, std::move(layout), 0, static_cast<int>(state_->memories.size()) - 1, state_->place});
+  return Global({state_, std::move(name), type, std::move(layout), 0,
+                 static_cast<int>(state_->memories.size()) - 1, state_->place});
 }
 
 Scalar Builder::param(std::string name, Type type, Here at) {
@@ -102,11 +123,14 @@ Scalar Builder::param(std::string name, Type type, Here at) {
   bool good = good_name(*state_, name, "parameter");
   const TypeSet allowed{u32, s32, u64, s64, f32, f64};
   if (!allowed.has(type)) {
-    state_->report("scalar-type"_rule, fmt::format("parameter {}: a scalar parameter is u32, s32, u64, s64, f32 or f64, not {}", name, tartan::name(type)));
+    state_->report(
+        "scalar-type"_rule,
+        fmt::format("parameter {}: a scalar parameter is u32, s32, u64, s64, f32 or f64, not {}",
+                    name, tartan::name(type)));
     good = false;
   }
   if (!good) return KernelState::bad();
-  state_->params.push_back({std::move(name), type, false});
+  state_->params.push_back({std::move(name), type, false, 0});
   return state_->scalar(state_->f().add_param(type));
 }
 
@@ -115,11 +139,15 @@ Shared Builder::shared(std::string name, Type type, Layout layout, Here at) {
   bool good = good_name(*state_, name, "shared matrix");
   const auto extent = layout.extent();
   if (!in_memory(type)) {
-    state_->report("scalar-type"_rule, fmt::format("{}: a matrix in memory has elements of 8 to 64 bits, not {}", name, tartan::name(type)));
+    state_->report("scalar-type"_rule,
+                   fmt::format("{}: a matrix in memory has elements of 8 to 64 bits, not {}", name,
+                               tartan::name(type)));
     good = false;
   }
   if (!extent || *extent <= 0) {
-    state_->report("layout-mismatch"_rule, fmt::format("{}: shared memory needs a constant layout, found {}", name, layout.text()));
+    state_->report(
+        "layout-mismatch"_rule,
+        fmt::format("{}: shared memory needs a constant layout, found {}", name, layout.text()));
     good = false;
   }
   if (!good) return Shared(refused_tensor(state_, std::move(name), type, std::move(layout)));
@@ -132,7 +160,8 @@ Shared Builder::shared(std::string name, Type type, Layout layout, Here at) {
   const std::int64_t bytes = elements * bits(type) / 8;
   state_->shared_bytes = (state_->shared_bytes + 127) / 128 * 128 + bytes;
   state_->memories.push_back({state_->f().shared(name, bytes, 128), true});
-  return Shared({state_, std::move(name), type, std::move(layout), 0, static_cast<int>(state_->memories.size()) - 1, state_->place});
+  return Shared({state_, std::move(name), type, std::move(layout), 0,
+                 static_cast<int>(state_->memories.size()) - 1, state_->place});
 }
 
 Scalar Builder::thread(Here at) { return state_->at(at), special(*state_, Special::tid_x); }
@@ -142,31 +171,54 @@ Scalar Builder::block_x(Here at) { return state_->at(at), special(*state_, Speci
 Scalar Builder::block_y(Here at) { return state_->at(at), special(*state_, Special::ctaid_y); }
 Scalar Builder::block_z(Here at) { return state_->at(at), special(*state_, Special::ctaid_z); }
 
-void Builder::copy(const Global& from, const Shared& to, Here at) { state_->at(at), state_->copy(from, to); }
-void Builder::copy(const Shared& from, const Global& to, Here at) { state_->at(at), state_->copy(from, to); }
+void Builder::copy(const Global& from, const Shared& to, Here at) {
+  state_->at(at), state_->copy(from, to);
+}
+void Builder::copy(const Shared& from, const Global& to, Here at) {
+  state_->at(at), state_->copy(from, to);
+}
 void Builder::barrier(Here at) { state_->at(at), state_->f().barrier(); }
 
-Fragment Builder::load(const FragmentKind& kind, const Shared& from, Here at) { return state_->at(at), state_->load(kind, from); }
-Fragment Builder::load(const FragmentKind& kind, const Global& from, Here at) { return state_->at(at), state_->load(kind, from); }
-Fragment Builder::mma(const Fragment& a, const Fragment& b, const Fragment& c, Here at) { return state_->at(at), state_->mma(a, b, &c, Type::none); }
-Fragment Builder::mma(const Fragment& a, const Fragment& b, const Zero& c, Here at) { return state_->at(at), state_->mma(a, b, nullptr, c.type); }
-void Builder::store(const Global& to, const Fragment& fragment, Here at) { state_->at(at), state_->store(to, fragment); }
-void Builder::store(const Shared& to, const Fragment& fragment, Here at) { state_->at(at), state_->store(to, fragment); }
+Fragment Builder::load(const FragmentKind& kind, const Shared& from, Here at) {
+  return state_->at(at), state_->load(kind, from);
+}
+Fragment Builder::load(const FragmentKind& kind, const Global& from, Here at) {
+  return state_->at(at), state_->load(kind, from);
+}
+Fragment Builder::mma(const Fragment& a, const Fragment& b, const Fragment& c, Here at) {
+  return state_->at(at), state_->mma(a, b, &c, Type::none);
+}
+Fragment Builder::mma(const Fragment& a, const Fragment& b, const Zero& c, Here at) {
+  return state_->at(at), state_->mma(a, b, nullptr, c.type);
+}
+void Builder::store(const Global& to, const Fragment& fragment, Here at) {
+  state_->at(at), state_->store(to, fragment);
+}
+void Builder::store(const Shared& to, const Fragment& fragment, Here at) {
+  state_->at(at), state_->store(to, fragment);
+}
 
 Fragment Builder::convert(const Fragment& fragment, Type to, Here at) {
   state_->at(at);
   if (!state_->owns(fragment, "the fragment") || KernelState::is_bad(fragment)) return {};
   const FragmentKind& kind = fragment.kind();
   if (kind.type == to) return fragment;
-  if (kind.shape.wmma || kind.operand != Operand::c || kind.type != f32 || (to != f16 && to != bf16)) {
-    state_->report("no-instruction"_rule, fmt::format("{} cannot be converted to {}: accumulators of mma.sync go from f32 to f16 or bf16", kind.text(), name(to)));
+  if (kind.shape.wmma || kind.operand != Operand::c || kind.type != f32 ||
+      (to != f16 && to != bf16)) {
+    state_->report(
+        "no-instruction"_rule,
+        fmt::format(
+            "{} cannot be converted to {}: accumulators of mma.sync go from f32 to f16 or bf16",
+            kind.text(), name(to)));
     return {};
   }
-  // Both types hold element i of a lane at the same place of the matrix; two of them share a register.
+  // Both types hold element i of a lane at the same place of the matrix; two of them share a
+  // register.
   const auto& from = KernelState::registers(fragment);
   std::vector<Value> registers;
   for (std::size_t i = 0; i + 1 < from.size(); i += 2)
-    registers.push_back(state_->f().pack(state_->f().convert(from[i], to), state_->f().convert(from[i + 1], to), b32));
+    registers.push_back(state_->f().pack(state_->f().convert(from[i], to),
+                                         state_->f().convert(from[i + 1], to), b32));
   return state_->fragment({kind.shape, Operand::c, to}, std::move(registers));
 }
 
@@ -175,29 +227,45 @@ FragmentVariable Builder::variable(const FragmentKind& kind, Here at) {
   const Type type = detail::register_type(kind.type);
   std::vector<codegen::Variable> registers;
   for (int i = 0; i < kind.fragment().registers; ++i)
-    registers.push_back(state_->f().variable(info(type).floating ? state_->f().constant(type, 0.0) : state_->f().constant(type, std::int64_t{0})));
+    registers.push_back(state_->f().variable(info(type).floating
+                                                 ? state_->f().constant(type, 0.0)
+                                                 : state_->f().constant(type, std::int64_t{0})));
   return state_->fragment_variable(kind, std::move(registers));
 }
 
 std::vector<Scalar> Builder::registers(const Fragment& fragment, Here at) {
   state_->at(at);
-  if (!state_->owns(fragment, "the fragment") || KernelState::is_bad(fragment)) return std::vector<Scalar>(8, KernelState::bad());
+  if (!state_->owns(fragment, "the fragment") || KernelState::is_bad(fragment))
+    return std::vector<Scalar>(8, KernelState::bad());
   std::vector<Scalar> out;
   for (const Value& value : KernelState::registers(fragment)) out.push_back(state_->scalar(value));
   return out;
 }
 
-Scalar Builder::read(const Global& from, const Scalar& row, const Scalar& col, Here at) { return state_->at(at), read_element(*state_, from, row, col); }
-Scalar Builder::read(const Shared& from, const Scalar& row, const Scalar& col, Here at) { return state_->at(at), read_element(*state_, from, row, col); }
-void Builder::write(const Global& to, const Scalar& row, const Scalar& col, const Scalar& value, Here at) { state_->at(at), write_element(*state_, to, row, col, value); }
-void Builder::write(const Shared& to, const Scalar& row, const Scalar& col, const Scalar& value, Here at) { state_->at(at), write_element(*state_, to, row, col, value); }
+Scalar Builder::read(const Global& from, const Scalar& row, const Scalar& col, Here at) {
+  return state_->at(at), read_element(*state_, from, row, col);
+}
+Scalar Builder::read(const Shared& from, const Scalar& row, const Scalar& col, Here at) {
+  return state_->at(at), read_element(*state_, from, row, col);
+}
+void Builder::write(const Global& to, const Scalar& row, const Scalar& col, const Scalar& value,
+                    Here at) {
+  state_->at(at), write_element(*state_, to, row, col, value);
+}
+void Builder::write(const Shared& to, const Scalar& row, const Scalar& col, const Scalar& value,
+                    Here at) {
+  state_->at(at), write_element(*state_, to, row, col, value);
+}
 
 Scalar Builder::convert(const Scalar& value, Type to, Here at) {
   state_->at(at);
-  if (KernelState::is_bad(value) || (KernelState::state_of(value) && !state_->owns(value, "the value"))) return KernelState::bad();
+  if (KernelState::is_bad(value) ||
+      (KernelState::state_of(value) && !state_->owns(value, "the value")))
+    return KernelState::bad();
   const TypeSet allowed{u16, u32, s32, u64, s64, f16, bf16, f32, f64};
   if (!allowed.has(to) || value.type() == Type::pred) {
-    state_->report("scalar-type"_rule, fmt::format("a value of type {} cannot be converted to {}", name(value.type()), name(to)));
+    state_->report("scalar-type"_rule, fmt::format("a value of type {} cannot be converted to {}",
+                                                   name(value.type()), name(to)));
     return KernelState::bad();
   }
   return state_->scalar(state_->value(value, to), info(to).floating ? 1 : value.multiple());
@@ -207,7 +275,9 @@ std::pair<Scalar, Scalar> Builder::halves(const Scalar& word, Type to, Here at) 
   state_->at(at);
   if (!state_->owns(word, "the value")) return {KernelState::bad(), KernelState::bad()};
   if (bits(word.type()) != 32 || bits(to) != 16) {
-    state_->report("scalar-type"_rule, fmt::format("a 32-bit value has halves of a 16-bit type; found {} and {}", name(word.type()), name(to)));
+    state_->report("scalar-type"_rule,
+                   fmt::format("a 32-bit value has halves of a 16-bit type; found {} and {}",
+                               name(word.type()), name(to)));
     return {KernelState::bad(), KernelState::bad()};
   }
   const auto [low, high] = state_->f().unpack(state_->f().bitcast(state_->value(word), b32), to);
@@ -218,32 +288,45 @@ Scalar Builder::word(const Scalar& low, const Scalar& high, Here at) {
   state_->at(at);
   const bool owned = state_->owns(low, "the low half") & state_->owns(high, "the high half");
   if (!owned || bits(low.type()) != 16 || bits(high.type()) != 16) {
-    if (owned) state_->report("scalar-type"_rule, fmt::format("a word is made of two 16-bit values, found {} and {}", name(low.type()), name(high.type())));
+    if (owned)
+      state_->report("scalar-type"_rule,
+                     fmt::format("a word is made of two 16-bit values, found {} and {}",
+                                 name(low.type()), name(high.type())));
     return KernelState::bad();
   }
   return state_->scalar(state_->f().pack(state_->value(low), state_->value(high), b32));
 }
 
-void Builder::loop(const Scalar& begin, const Scalar& end, const Scalar& step, const std::function<void(Scalar)>& body, Here at) {
+void Builder::loop(const Scalar& begin, const Scalar& end, const Scalar& step,
+                   const std::function<void(Scalar)>& body, Here at) {
   state_->at(at);
   for (const Scalar* each : {&begin, &end, &step})
-    if (KernelState::is_bad(*each) || (KernelState::state_of(*each) && !state_->owns(*each, "the loop's bound"))) return;
-  const Scalar* const typed = begin.type() != Type::none ? &begin : end.type() != Type::none ? &end : &step;
+    if (KernelState::is_bad(*each) ||
+        (KernelState::state_of(*each) && !state_->owns(*each, "the loop's bound")))
+      return;
+  const Scalar* const typed = begin.type() != Type::none ? &begin
+                              : end.type() != Type::none ? &end
+                                                         : &step;
   const Type type = typed->type() == Type::none ? u32 : typed->type();
   const std::int64_t multiple = std::gcd(begin.multiple(), step.multiple());
-  state_->f().for_range(state_->value(begin, type), state_->value(end, type), state_->value(step, type),
-                        [&](Value i) { body(state_->scalar(i, std::max<std::int64_t>(multiple, 1))); });
+  state_->f().for_range(
+      state_->value(begin, type), state_->value(end, type), state_->value(step, type),
+      [&](Value i) { body(state_->scalar(i, std::max<std::int64_t>(multiple, 1))); });
 }
 
 void Builder::when(const Scalar& condition, const std::function<void()>& body, Here at) {
   state_->at(at);
-  if (KernelState::is_bad(condition)) return body();  // describe it all the same: its mistakes count too
+  if (KernelState::is_bad(condition))
+    return body();  // describe it all the same: its mistakes count too
   if (const auto constant = condition.constant()) {
     if (*constant) body();
     return;
   }
   if (!state_->owns(condition, "the condition")) return;
-  if (condition.type() != Type::pred) return state_->report("scalar-type"_rule, fmt::format("a condition is a comparison, found a value of type {}", name(condition.type())));
+  if (condition.type() != Type::pred)
+    return state_->report("scalar-type"_rule,
+                          fmt::format("a condition is a comparison, found a value of type {}",
+                                      name(condition.type())));
   state_->f().if_then(state_->value(condition), body);
 }
 
@@ -253,7 +336,8 @@ Scalar Builder::address(const Shared& tile, const Scalar& row, const Scalar& col
   return state_->scalar(state_->f().shared_address(state_->pointer(tile, row, col)));
 }
 
-std::vector<Scalar> Builder::instruction(std::string_view spelling, std::span<const Scalar> operands, Here at) {
+std::vector<Scalar> Builder::instruction(std::string_view spelling,
+                                         std::span<const Scalar> operands, Here at) {
   state_->at(at);
   return state_->instruction(spelling, operands);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // dsl/builder.h - what a kernel's function calls to describe the kernel.
 //
-// Every call notes its C++ line: diagnostics and choices carry it, and so does the PTX (.loc). A wrong call reports a diagnostic and goes on, so that
-// one compile shows all mistakes. Fragments belong to a warp: calls that load, multiply or store them must be reached by all its 32 lanes.
+// Every call notes its C++ line: diagnostics and choices carry it, and so does the PTX (.loc). A
+// wrong call reports a diagnostic and goes on, so that one compile shows all mistakes. Fragments
+// belong to a warp: calls that load, multiply or store them must be reached by all its 32 lanes.
 #pragma once
 
 #include <functional>
@@ -32,7 +33,8 @@ class Builder {
 
   // ---- Parameters and memory.
 
-  /// A pointer parameter: a matrix in global memory. The address that the launch passes must be a multiple of 16 bytes.
+  /// A pointer parameter: a matrix in global memory. The address that the launch passes must be a
+  /// multiple of 16 bytes.
   Global global(std::string name, Type type, Layout layout, Here at = Here::current());
   /// A scalar parameter: u32, s32, u64, s64, f32 or f64.
   Scalar param(std::string name, Type type, Here at = Here::current());
@@ -41,16 +43,17 @@ class Builder {
 
   // ---- Where this thread is. All u32.
 
-  Scalar thread(Here at = Here::current());   // 0 .. block-1
-  Scalar lane(Here at = Here::current());     // thread % 32
-  Scalar warp(Here at = Here::current());     // thread / 32
+  Scalar thread(Here at = Here::current());  // 0 .. block-1
+  Scalar lane(Here at = Here::current());    // thread % 32
+  Scalar warp(Here at = Here::current());    // thread / 32
   Scalar block_x(Here at = Here::current());
   Scalar block_y(Here at = Here::current());
   Scalar block_z(Here at = Here::current());
 
   // ---- Tiles: all threads of the block take part.
 
-  /// Copies a tile, spread over the block's threads, as wide as layouts and alignment allow. A barrier must come before other threads read it.
+  /// Copies a tile, spread over the block's threads, as wide as layouts and alignment allow. A
+  /// barrier must come before other threads read it.
   void copy(const Global& from, const Shared& to, Here at = Here::current());
   void copy(const Shared& from, const Global& to, Here at = Here::current());
   /// Waits until all threads of the block are here and their shared memory writes are visible.
@@ -58,13 +61,15 @@ class Builder {
 
   // ---- Fragments: all lanes of the warp take part.
 
-  /// Loads a fragment from a tile of exactly its shape: ldmatrix (.trans where the tile is stored the other way), wmma.load, or plain loads.
+  /// Loads a fragment from a tile of exactly its shape: ldmatrix (.trans where the tile is stored
+  /// the other way), wmma.load, or plain loads.
   Fragment load(const FragmentKind& kind, const Shared& from, Here at = Here::current());
   Fragment load(const FragmentKind& kind, const Global& from, Here at = Here::current());
   /// D = A * B + C.
   Fragment mma(const Fragment& a, const Fragment& b, const Fragment& c, Here at = Here::current());
   Fragment mma(const Fragment& a, const Fragment& b, const Zero& c, Here at = Here::current());
-  /// Stores a fragment to a tile of exactly its shape: stmatrix, wmma.store, vector or plain stores.
+  /// Stores a fragment to a tile of exactly its shape: stmatrix, wmma.store, vector or plain
+  /// stores.
   void store(const Global& to, const Fragment& fragment, Here at = Here::current());
   void store(const Shared& to, const Fragment& fragment, Here at = Here::current());
   /// Rounds an accumulator to another type (f32 -> f16, bf16).
@@ -79,8 +84,10 @@ class Builder {
 
   Scalar read(const Global& from, const Scalar& row, const Scalar& col, Here at = Here::current());
   Scalar read(const Shared& from, const Scalar& row, const Scalar& col, Here at = Here::current());
-  void write(const Global& to, const Scalar& row, const Scalar& col, const Scalar& value, Here at = Here::current());
-  void write(const Shared& to, const Scalar& row, const Scalar& col, const Scalar& value, Here at = Here::current());
+  void write(const Global& to, const Scalar& row, const Scalar& col, const Scalar& value,
+             Here at = Here::current());
+  void write(const Shared& to, const Scalar& row, const Scalar& col, const Scalar& value,
+             Here at = Here::current());
   Scalar convert(const Scalar& value, Type to, Here at = Here::current());
   /// Two 16-bit halves of a fragment register, low half first, as `to` (f16, bf16, u16).
   std::pair<Scalar, Scalar> halves(const Scalar& word, Type to, Here at = Here::current());
@@ -89,18 +96,24 @@ class Builder {
 
   // ---- Control. Bodies describe their part once.
 
-  void loop(const Scalar& begin, const Scalar& end, const Scalar& step, const std::function<void(Scalar)>& body, Here at = Here::current());
+  void loop(const Scalar& begin, const Scalar& end, const Scalar& step,
+            const std::function<void(Scalar)>& body, Here at = Here::current());
   void when(const Scalar& condition, const std::function<void()>& body, Here at = Here::current());
 
   // ---- Instructions by name.
 
   /// The shared-memory address of an element, as ldmatrix and stmatrix take it.
-  Scalar address(const Shared& tile, const Scalar& row, const Scalar& col, Here at = Here::current());
-  /// Any matrix instruction, spelled as in PTX, with its operands in PTX order (d left out, vectors one register after the other, addresses as
-  /// shared-memory addresses). Gives d's registers: .b32, .f32 or .f64 each.
-  ///   auto r = k.instruction("ldmatrix.sync.aligned.m8n8.x2.shared.b16", {k.address(s, k.lane() % 16, 0)});
-  std::vector<Scalar> instruction(std::string_view spelling, std::span<const Scalar> operands, Here at = Here::current());
-  std::vector<Scalar> instruction(std::string_view spelling, std::initializer_list<Scalar> operands, Here at = Here::current()) {
+  Scalar address(const Shared& tile, const Scalar& row, const Scalar& col,
+                 Here at = Here::current());
+  /// Any matrix instruction, spelled as in PTX, with its operands in PTX order (d left out, vectors
+  /// one register after the other, addresses as shared-memory addresses). Gives d's registers:
+  /// .b32, .f32 or .f64 each.
+  ///   auto r = k.instruction("ldmatrix.sync.aligned.m8n8.x2.shared.b16", {k.address(s, k.lane() %
+  ///   16, 0)});
+  std::vector<Scalar> instruction(std::string_view spelling, std::span<const Scalar> operands,
+                                  Here at = Here::current());
+  std::vector<Scalar> instruction(std::string_view spelling, std::initializer_list<Scalar> operands,
+                                  Here at = Here::current()) {
     return instruction(spelling, std::span(operands.begin(), operands.size()), at);
   }
 

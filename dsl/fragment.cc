@@ -10,7 +10,8 @@ namespace tartan {
 std::string MmaShape::text() const { return (wmma ? "wmma " : "") + shape.text(); }
 
 isa::Form FragmentKind::form() const {
-  isa::Form out{.opcode = shape.wmma ? isa::Opcode::wmma_mma : isa::Opcode::mma, .shape = shape.shape};
+  isa::Form out{.opcode = shape.wmma ? isa::Opcode::wmma_mma : isa::Opcode::mma,
+                .shape = shape.shape};
   out.a_major = Major::row, out.b_major = Major::col;
   out.d = out.a = out.b = out.c = type;
   return out;

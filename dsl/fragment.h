@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/fragment.h - a warp's share of a matrix in registers, laid out as an MMA instruction wants it (PTX ISA 9.7.14, "Matrix fragments").
+// dsl/fragment.h - a warp's share of a matrix in registers, laid out as an MMA instruction wants it
+// (PTX ISA 9.7.14, "Matrix fragments").
 //
-// Which lane holds which element follows from the instruction: `tartan layout mma.m16n8k16.row.col.f32.f16.f16.f32` shows it.
+// Which lane holds which element follows from the instruction: `tartan layout
+// mma.m16n8k16.row.col.f32.f16.f16.f32` shows it.
 #pragma once
 
 #include <vector>
@@ -12,7 +14,8 @@
 
 namespace tartan {
 
-/// An MMA instruction's shape, and by which route it is reached: mma.sync, or wmma with its opaque fragments.
+/// An MMA instruction's shape, and by which route it is reached: mma.sync, or wmma with its opaque
+/// fragments.
 struct MmaShape {
   Shape shape;
   bool wmma = false;
@@ -21,7 +24,8 @@ struct MmaShape {
 };
 
 inline constexpr MmaShape m16n8k8{{16, 8, 8}}, m16n8k16{{16, 8, 16}};
-inline constexpr MmaShape wmma_m16n16k16{{16, 16, 16}, true}, wmma_m32n8k16{{32, 8, 16}, true}, wmma_m8n32k16{{8, 32, 16}, true};
+inline constexpr MmaShape wmma_m16n16k16{{16, 16, 16}, true}, wmma_m32n8k16{{32, 8, 16}, true},
+    wmma_m8n32k16{{8, 32, 16}, true};
 
 /// Which operand of which instruction a fragment is.
 struct FragmentKind {
@@ -30,10 +34,10 @@ struct FragmentKind {
   Type type = Type::none;
 
   bool operator==(const FragmentKind&) const = default;
-  isa::Form form() const;           // enough of a form for isa::fragment and isa::coord
+  isa::Form form() const;  // enough of a form for isa::fragment and isa::coord
   isa::Fragment fragment() const { return isa::fragment(form(), operand); }
   isa::Coord coord(int lane, int i) const { return isa::coord(form(), operand, lane, i); }
-  std::string text() const;         // "A of m16n8k16 (f16)"
+  std::string text() const;  // "A of m16n8k16 (f16)"
 };
 
 constexpr FragmentKind operand_a(MmaShape shape, Type type) { return {shape, Operand::a, type}; }
@@ -48,8 +52,8 @@ class Fragment {
   friend struct detail::KernelState;
   std::shared_ptr<detail::KernelState> state_;
   FragmentKind kind_;
-  Major major_ = Major::none;             // wmma: how it was loaded
-  std::vector<codegen::Value> registers_; // empty: an error was reported where it was made
+  Major major_ = Major::none;              // wmma: how it was loaded
+  std::vector<codegen::Value> registers_;  // empty: an error was reported where it was made
   Place made_;
 };
 
@@ -66,7 +70,9 @@ constexpr Zero zero(Type type) { return {type}; }
 class FragmentVariable {
  public:
   FragmentVariable& operator=(const Fragment& fragment);
-  FragmentVariable& operator=(const FragmentVariable& other) { return *this = static_cast<Fragment>(other); }
+  FragmentVariable& operator=(const FragmentVariable& other) {
+    return *this = static_cast<Fragment>(other);
+  }
   FragmentVariable(const FragmentVariable&) = default;
   operator Fragment() const;
 

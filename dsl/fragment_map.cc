@@ -4,13 +4,17 @@
 namespace tartan::detail {
 namespace {
 
-isa::Coord minus(const isa::Coord& x, const isa::Coord& y) { return {x.matrix - y.matrix, x.row - y.row, x.col - y.col}; }
+isa::Coord minus(const isa::Coord& x, const isa::Coord& y) {
+  return {x.matrix - y.matrix, x.row - y.row, x.col - y.col};
+}
 
-bool lies_as_ldmatrix(const FragmentKind& kind, int r, const isa::Coord& origin, bool along_columns) {
+bool lies_as_ldmatrix(const FragmentKind& kind, int r, const isa::Coord& origin,
+                      bool along_columns) {
   for (int lane = 0; lane < 32; ++lane)
     for (int e = 0; e < 2; ++e) {
       const int group = lane / 4, pair = lane % 4 * 2 + e;
-      const isa::Coord wanted{0, origin.row + (along_columns ? group : pair), origin.col + (along_columns ? pair : group)};
+      const isa::Coord wanted{0, origin.row + (along_columns ? group : pair),
+                              origin.col + (along_columns ? pair : group)};
       if (!(kind.coord(lane, 2 * r + e) == wanted)) return false;
     }
   return true;
@@ -20,12 +24,14 @@ bool lies_as_ldmatrix(const FragmentKind& kind, int r, const isa::Coord& origin,
 
 std::optional<MatrixTiling> matrix_tiling(const FragmentKind& kind) {
   const isa::Fragment fragment = kind.fragment();
-  if (fragment.per_register != 2 || fragment.matrices != 1 || fragment.copies != 1) return std::nullopt;
+  if (fragment.per_register != 2 || fragment.matrices != 1 || fragment.copies != 1)
+    return std::nullopt;
   MatrixTiling out;
   out.pairs_along_columns = kind.coord(0, 1).col == kind.coord(0, 0).col + 1;
   for (int r = 0; r < fragment.registers; ++r) {
     out.origins.push_back(kind.coord(0, 2 * r));
-    if (!lies_as_ldmatrix(kind, r, out.origins.back(), out.pairs_along_columns)) return std::nullopt;
+    if (!lies_as_ldmatrix(kind, r, out.origins.back(), out.pairs_along_columns))
+      return std::nullopt;
   }
   return out;
 }
@@ -35,7 +41,8 @@ std::optional<AffineMap> affine_map(const FragmentKind& kind, int i) {
   const AffineMap map{origin, minus(kind.coord(4, i), origin), minus(kind.coord(1, i), origin)};
   for (int lane = 0; lane < 32; ++lane) {
     const int g = lane / 4, t = lane % 4;
-    const isa::Coord wanted{0, origin.row + g * map.group.row + t * map.member.row, origin.col + g * map.group.col + t * map.member.col};
+    const isa::Coord wanted{0, origin.row + g * map.group.row + t * map.member.row,
+                            origin.col + g * map.group.col + t * map.member.col};
     if (!(kind.coord(lane, i) == wanted)) return std::nullopt;
   }
   return map;

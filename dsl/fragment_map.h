@@ -9,10 +9,12 @@
 
 namespace tartan::detail {
 
-/// A 16-bit fragment as 8x8 matrices, one per register, each laid out as ldmatrix delivers it: lane 4g+t holds (g, 2t) and (g, 2t+1).
+/// A 16-bit fragment as 8x8 matrices, one per register, each laid out as ldmatrix delivers it: lane
+/// 4g+t holds (g, 2t) and (g, 2t+1).
 struct MatrixTiling {
   std::vector<isa::Coord> origins;  // of each register's matrix
-  bool pairs_along_columns;         // the two elements of a register are neighbours along columns (A, C); otherwise along rows (B)
+  bool pairs_along_columns;  // the two elements of a register are neighbours along columns (A, C);
+                             // otherwise along rows (B)
 };
 
 /// Nothing if the map is another one (32-bit elements, quad pairs, repeated fragments).

@@ -8,39 +8,56 @@
 namespace tartan {
 namespace {
 
-constexpr std::int64_t max_static_shared = 49152;  // bytes: what .shared variables may take; more needs dynamic shared memory
+constexpr std::int64_t max_static_shared =
+    49152;  // bytes: what .shared variables may take; more needs dynamic shared memory
 
 bool identifier(std::string_view name) {
   if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return false;
-  return name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$") == std::string_view::npos;
+  return name.find_first_not_of(
+             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$") ==
+         std::string_view::npos;
 }
 
 // What can be said before the description runs.
 Diags check_options(const Kernel& kernel, const Target& target) {
   Diags diags;
   if (!identifier(kernel.name()))
-    diags.report("kernel-name"_rule, kernel.place(), fmt::format("kernel '{}': a name has letters, digits, _ and $, and starts with no digit", kernel.name()));
+    diags.report(
+        "kernel-name"_rule, kernel.place(),
+        fmt::format("kernel '{}': a name has letters, digits, _ and $, and starts with no digit",
+                    kernel.name()));
   const int block = kernel.options().block;
   if (block < 32 || block > 1024 || block % 32)
-    diags.report("launch-bounds"_rule, kernel.place(), fmt::format("kernel {}: a block has 32 to 1024 threads in whole warps of 32, found {}", kernel.name(), block));
+    diags.report(
+        "launch-bounds"_rule, kernel.place(),
+        fmt::format("kernel {}: a block has 32 to 1024 threads in whole warps of 32, found {}",
+                    kernel.name(), block));
   const ArchRow* row = find_arch(target.arch);
-  if (!row) diags.report("unknown-target"_rule, kernel.place(), fmt::format("there is no target {}", target.arch.text()));
+  if (!row)
+    diags.report("unknown-target"_rule, kernel.place(),
+                 fmt::format("there is no target {}", target.arch.text()));
   else if (target.ptx < row->first || target.ptx > newest_version)
-    diags.report("target-version"_rule, kernel.place(), fmt::format("target {} takes PTX {} to {}, found {}", target.arch.text(), row->first.text(), newest_version.text(), target.ptx.text()));
+    diags.report("target-version"_rule, kernel.place(),
+                 fmt::format("target {} takes PTX {} to {}, found {}", target.arch.text(),
+                             row->first.text(), newest_version.text(), target.ptx.text()));
   return diags;
 }
 
-// The text that LLVM printed, parsed back and verified. What is wrong there is Tartan's fault, and says so.
+// The text that LLVM printed, parsed back and verified. What is wrong there is Tartan's fault, and
+// says so.
 Diags verify_back(const std::string& name, const std::string& ptx) {
   Diags diags;
   for (const Diag& diag : verify::check(std::make_shared<const Source>(name + ".ptx", ptx)))
-    if (diag.level == Level::Error) diags.report("codegen"_rule, diag.place, fmt::format("the generated text is not legal: {} [{}]", diag.message, diag.id));
+    if (diag.level == Level::Error)
+      diags.report("codegen"_rule, diag.place,
+                   fmt::format("the generated text is not legal: {} [{}]", diag.message, diag.id));
   return diags;
 }
 
 }  // namespace
 
-Kernel kernel(std::string name, KernelOptions options, std::function<void(Builder&)> body, const std::source_location& at) {
+Kernel kernel(std::string name, KernelOptions options, std::function<void(Builder&)> body,
+              const std::source_location& at) {
   return Kernel(std::move(name), options, std::move(body), at);
 }
 
@@ -48,7 +65,8 @@ std::string explain(const std::vector<Choice>& choices) {
   std::string out;
   for (const Choice& choice : choices) {
     const std::size_t slash = choice.place.file.rfind('/');
-    out += fmt::format("{}:{}: {}: {}\n    because {}\n", choice.place.file.substr(slash + 1), choice.place.line, choice.what, choice.taken, choice.reason);
+    out += fmt::format("{}:{}: {}: {}\n    because {}\n", choice.place.file.substr(slash + 1),
+                       choice.place.line, choice.what, choice.taken, choice.reason);
     for (const std::string& refused : choice.refused) out += fmt::format("    not {}\n", refused);
   }
   return out;
@@ -60,15 +78,23 @@ Result<Compiled> compile(const Kernel& kernel, const Target& target) {
   Builder builder(state);
   kernel.body()(builder);
   if (state->shared_bytes > max_static_shared)
-    state->diags.report("shared-size"_rule, kernel.place(), fmt::format("kernel {} has {} bytes of shared memory, a block of {} has {}", kernel.name(), state->shared_bytes,
-                                                                        target.arch.text(), max_static_shared));
+    state->diags.report(
+        "shared-size"_rule, kernel.place(),
+        fmt::format("kernel {} has {} bytes of shared memory, a block of {} has {}", kernel.name(),
+                    state->shared_bytes, target.arch.text(), max_static_shared));
   // Handles that outlive this call find no function any more.
   const auto function = std::move(state->function);
   if (!state->diags.ok()) return state->diags;
   auto ptx = function->emit();
   if (!ptx) return ptx.diags();
   if (Diags diags = verify_back(kernel.name(), *ptx); !diags.ok()) return diags;
-  return Compiled{kernel.name(), target, std::move(*ptx), kernel.options().block, static_cast<int>(state->shared_bytes), std::move(state->params), std::move(state->choices)};
+  return Compiled{kernel.name(),
+                  target,
+                  std::move(*ptx),
+                  kernel.options().block,
+                  static_cast<int>(state->shared_bytes),
+                  std::move(state->params),
+                  std::move(state->choices)};
 }
 
 }  // namespace tartan

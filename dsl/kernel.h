@@ -7,10 +7,12 @@
 //   Result<Compiled> compiled = compile(copy_tile(), *Target::parse("sm_80"));
 //   if (!compiled) std::cerr << compiled.diags().text();     // every misuse, at its C++ line
 //
-// The function runs once for each compile, against a Builder that knows its target: C++ `if` and `for` choose and unroll. It must describe the
-// same kernel each time it is called for the same target.
+// The function runs once for each compile, against a Builder that knows its target: C++ `if` and
+// `for` choose and unroll. It must describe the same kernel each time it is called for the same
+// target.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <source_location>
 #include <string>
@@ -33,7 +35,10 @@ struct KernelOptions {
 class Kernel {
  public:
   Kernel(std::string name, KernelOptions options, std::function<void(Builder&)> body, Place place)
-      : name_(std::move(name)), options_(options), body_(std::move(body)), place_(std::move(place)) {}
+      : name_(std::move(name)),
+        options_(options),
+        body_(std::move(body)),
+        place_(std::move(place)) {}
   const std::string& name() const { return name_; }
   const KernelOptions& options() const { return options_; }
   const std::function<void(Builder&)>& body() const { return body_; }
@@ -47,15 +52,16 @@ class Kernel {
 };
 
 Kernel kernel(std::string name, KernelOptions options, std::function<void(Builder&)> body,
-                         const std::source_location& at = std::source_location::current());
+              const std::source_location& at = std::source_location::current());
 
 /// One thing that Tartan decided, and why.
 struct Choice {
-  Place place;                       // the C++ line
-  std::string what;                  // "load A of m16n8k16 (f16) from sa"
-  std::string taken;                 // "ldmatrix.sync.aligned.m8n8.x4.shared.b16"
+  Place place;        // the C++ line
+  std::string what;   // "load A of m16n8k16 (f16) from sa"
+  std::string taken;  // "ldmatrix.sync.aligned.m8n8.x4.shared.b16"
   std::string reason;
-  std::vector<std::string> refused;  // "ldmatrix.trans: rows are contiguous, no transposition needed"
+  std::vector<std::string>
+      refused;  // "ldmatrix.trans: rows are contiguous, no transposition needed"
 };
 
 std::string explain(const std::vector<Choice>& choices);
@@ -64,6 +70,8 @@ struct CompiledParam {
   std::string name;
   Type type = Type::none;  // of a scalar, or of a pointer's elements
   bool pointer = false;
+  std::int64_t elements =
+      0;  // of a pointer: how many its layout spans; 0 where a value of the kernel decides
 };
 
 /// A kernel compiled for a target: its verified PTX and what a launch needs to know.
@@ -72,12 +80,13 @@ struct Compiled {
   Target target;
   std::string ptx;
   int block = 0;
-  int shared_bytes = 0;              // static shared memory
-  std::vector<CompiledParam> params; // in the order of the description
+  int shared_bytes = 0;               // static shared memory
+  std::vector<CompiledParam> params;  // in the order of the description
   std::vector<Choice> choices;
 };
 
-/// Builds, emits, parses back and verifies. Wrong descriptions give all their diagnostics, each at the line of the user's C++.
+/// Builds, emits, parses back and verifies. Wrong descriptions give all their diagnostics, each at
+/// the line of the user's C++.
 Result<Compiled> compile(const Kernel& kernel, const Target& target);
 
 }  // namespace tartan

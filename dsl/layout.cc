@@ -6,7 +6,9 @@
 namespace tartan {
 namespace {
 
-std::string text(const Scalar& value) { return value.constant() ? std::to_string(*value.constant()) : "?"; }
+std::string text(const Scalar& value) {
+  return value.constant() ? std::to_string(*value.constant()) : "?";
+}
 
 }  // namespace
 
@@ -23,20 +25,27 @@ Layout Layout::swizzled(Swizzle by) const {
 }
 
 std::optional<std::int64_t> Layout::extent() const {
-  const auto r = rows.constant(), c = cols.constant(), rs = row_stride.constant(), cs = col_stride.constant();
+  const auto r = rows.constant(), c = cols.constant(), rs = row_stride.constant(),
+             cs = col_stride.constant();
   if (!r || !c || !rs || !cs) return std::nullopt;
   return (*r - 1) * *rs + (*c - 1) * *cs + 1;
 }
 
 std::string Layout::text() const {
-  std::string out = fmt::format("{}x{}:({},{})", tartan::text(rows), tartan::text(cols), tartan::text(row_stride), tartan::text(col_stride));
-  if (swizzle.bits) out += fmt::format(" swizzle<{},{},{}>", swizzle.bits, swizzle.base, swizzle.shift);
+  std::string out = fmt::format("{}x{}:({},{})", tartan::text(rows), tartan::text(cols),
+                                tartan::text(row_stride), tartan::text(col_stride));
+  if (swizzle.bits)
+    out += fmt::format(" swizzle<{},{},{}>", swizzle.bits, swizzle.base, swizzle.shift);
   return out;
 }
 
 Layout row_major(const Scalar& rows, const Scalar& cols) { return row_major(rows, cols, cols); }
-Layout row_major(const Scalar& rows, const Scalar& cols, const Scalar& row_stride) { return {rows, cols, row_stride, 1, {}}; }
+Layout row_major(const Scalar& rows, const Scalar& cols, const Scalar& row_stride) {
+  return {rows, cols, row_stride, 1, {}};
+}
 Layout col_major(const Scalar& rows, const Scalar& cols) { return col_major(rows, cols, rows); }
-Layout col_major(const Scalar& rows, const Scalar& cols, const Scalar& col_stride) { return {rows, cols, 1, col_stride, {}}; }
+Layout col_major(const Scalar& rows, const Scalar& cols, const Scalar& col_stride) {
+  return {rows, cols, 1, col_stride, {}};
+}
 
 }  // namespace tartan

@@ -59,20 +59,25 @@ Value emit(codegen::FunctionBuilder& f, Operator op, Value x, Value y) {
 }
 
 // What surely divides the result of op on values that x and y divide.
-std::int64_t combined_multiple(Operator op, std::int64_t x, std::int64_t y, std::optional<std::int64_t> constant) {
+std::int64_t combined_multiple(Operator op, std::int64_t x, std::int64_t y,
+                               std::optional<std::int64_t> constant) {
   switch (op) {
     case Operator::add:
     case Operator::subtract: return std::gcd(x, y);
     case Operator::multiply: return x * y;
     case Operator::shift_left: return constant && *constant < 32 ? x << *constant : 1;
     case Operator::remainder: return std::gcd(x, y);
-    case Operator::divide: return constant && *constant > 0 && x % *constant == 0 ? std::max<std::int64_t>(x / *constant, 1) : 1;
+    case Operator::divide:
+      return constant && *constant > 0 && x % *constant == 0
+                 ? std::max<std::int64_t>(x / *constant, 1)
+                 : 1;
     default: return 1;
   }
 }
 
 bool takes(Operator op, Type type) {
-  if (type == Type::pred) return op == Operator::bit_and || op == Operator::bit_or || op == Operator::bit_xor;
+  if (type == Type::pred)
+    return op == Operator::bit_and || op == Operator::bit_or || op == Operator::bit_xor;
   if (type == b32) return op >= Operator::bit_and && op <= Operator::shift_left;
   if (!info(type).floating) return true;
   return op <= Operator::divide || is_comparison(op);
@@ -95,7 +100,9 @@ Scalar KernelState::bad() {
   return out;
 }
 
-bool KernelState::is_bad(const Scalar& scalar) { return scalar.value_.type != Type::none && !scalar.value_.valid(); }
+bool KernelState::is_bad(const Scalar& scalar) {
+  return scalar.value_.type != Type::none && !scalar.value_.valid();
+}
 
 codegen::Value KernelState::dynamic(const Scalar& scalar) { return scalar.value_; }
 
@@ -115,16 +122,21 @@ Scalar KernelState::arithmetic(Operator op, const Scalar& x, const Scalar& y) {
   if (x.constant() && y.constant()) return fold(op, *x.constant(), *y.constant());
   const auto& state = x.state_ ? x.state_ : y.state_;
   if (!state->function || (x.state_ && y.state_ && x.state_ != y.state_)) {
-    state->report("foreign-value"_rule, "the operands of this expression belong to different kernels");
+    state->report("foreign-value"_rule,
+                  "the operands of this expression belong to different kernels");
     return bad();
   }
   const Type type = x.state_ ? x.type() : y.type();
   if ((x.state_ && y.state_ && bits(x.type()) != bits(y.type())) || !takes(op, type) ||
       (x.state_ && y.state_ && info(x.type()).floating != info(y.type()).floating)) {
-    state->report("scalar-type"_rule, fmt::format("this operation takes no operands of type {} and {}; convert() one of them", name(x.type()), name(y.type())));
+    state->report(
+        "scalar-type"_rule,
+        fmt::format("this operation takes no operands of type {} and {}; convert() one of them",
+                    name(x.type()), name(y.type())));
     return bad();
   }
-  // Constants move outward: (v + 3) + 4 = v + 7, (v + 3) * 2 = 2v + 6. Not for floats, where it would round differently.
+  // Constants move outward: (v + 3) + 4 = v + 7, (v + 3) * 2 = 2v + 6. Not for floats, where it
+  // would round differently.
   if (!info(type).floating && type != Type::pred) {
     const auto cy = y.constant(), cx = x.constant();
     if (op == Operator::add && (cx || cy)) {
@@ -138,8 +150,11 @@ Scalar KernelState::arithmetic(Operator op, const Scalar& x, const Scalar& y) {
       const Scalar& variable = cy ? x : y;
       if (factor == 0) return 0;
       if (factor == 1) return variable;
-      Scalar out = state->scalar(state->f().multiply(variable.value_, state->f().constant(type, factor)), variable.multiple_ * factor);
+      Scalar out =
+          state->scalar(state->f().multiply(variable.value_, state->f().constant(type, factor)),
+                        variable.multiple_ * factor);
       out.addend_ = variable.addend_ * factor;
+      out.wraps_ = variable.wraps_ || factor < 0;
       return out;
     }
     if (op == Operator::add || op == Operator::subtract) {
@@ -148,11 +163,14 @@ Scalar KernelState::arithmetic(Operator op, const Scalar& x, const Scalar& y) {
       const Value value = emit(state->f(), op, state->value(left, type), state->value(right, type));
       Scalar out = state->scalar(value, std::gcd(x.state_ ? x.multiple_ : 0, y.multiple_));
       out.addend_ = fold(op, x.addend_, y.addend_);
+      out.wraps_ = op == Operator::subtract || x.wraps_ || y.wraps_;
       return out;
     }
   }
   const Value value = emit(state->f(), op, state->value(x, type), state->value(y, type));
-  return state->scalar(value, is_comparison(op) ? 1 : combined_multiple(op, x.multiple(), y.multiple(), y.constant()));
+  return state->scalar(
+      value,
+      is_comparison(op) ? 1 : combined_multiple(op, x.multiple(), y.multiple(), y.constant()));
 }
 
 }  // namespace detail
@@ -170,21 +188,53 @@ std::int64_t Scalar::multiple() const {
   return std::gcd(multiple_, addend_);
 }
 
-Scalar operator+(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::add, x, y); }
-Scalar operator-(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::subtract, x, y); }
-Scalar operator*(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::multiply, x, y); }
-Scalar operator/(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::divide, x, y); }
-Scalar operator%(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::remainder, x, y); }
-Scalar operator&(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::bit_and, x, y); }
-Scalar operator|(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::bit_or, x, y); }
-Scalar operator^(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::bit_xor, x, y); }
-Scalar operator<<(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::shift_left, x, y); }
-Scalar operator>>(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::shift_right, x, y); }
-Scalar operator<(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::lt, x, y); }
-Scalar operator<=(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::le, x, y); }
-Scalar operator>(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::gt, x, y); }
-Scalar operator>=(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::ge, x, y); }
-Scalar operator==(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::eq, x, y); }
-Scalar operator!=(const Scalar& x, const Scalar& y) { return KernelState::arithmetic(Operator::ne, x, y); }
+Scalar operator+(const Scalar& x, const Scalar& y) {
+  return KernelState::arithmetic(Operator::add, x, y);
+}
+Scalar operator-(const Scalar& x, const Scalar& y) {
+  return KernelState::arithmetic(Operator::subtract, x, y);
+}
+Scalar operator*(const Scalar& x, const Scalar& y) {
+  return KernelState::arithmetic(Operator::multiply, x, y);
+}
+Scalar operator/(const Scalar& x, const Scalar& y) {
+  return KernelState::arithmetic(Operator::divide, x, y);
+}
+Scalar operator%(const Scalar& x, const Scalar& y) {
+  return KernelState::arithmetic(Operator::remainder, x, y);
+}
+Scalar operator&(const Scalar& x, const Scalar& y) {
+  return KernelState::arithmetic(Operator::bit_and, x, y);
+}
+Scalar operator|(const Scalar& x, const Scalar& y) {
+  return KernelState::arithmetic(Operator::bit_or, x, y);
+}
+Scalar operator^(const Scalar& x, const Scalar& y) {
+  return KernelState::arithmetic(Operator::bit_xor, x, y);
+}
+Scalar operator<<(const Scalar& x, const Scalar& y) {
+  return KernelState::arithmetic(Operator::shift_left, x, y);
+}
+Scalar operator>>(const Scalar& x, const Scalar& y) {
+  return KernelState::arithmetic(Operator::shift_right, x, y);
+}
+Scalar operator<(const Scalar& x, const Scalar& y) {
+  return KernelState::arithmetic(Operator::lt, x, y);
+}
+Scalar operator<=(const Scalar& x, const Scalar& y) {
+  return KernelState::arithmetic(Operator::le, x, y);
+}
+Scalar operator>(const Scalar& x, const Scalar& y) {
+  return KernelState::arithmetic(Operator::gt, x, y);
+}
+Scalar operator>=(const Scalar& x, const Scalar& y) {
+  return KernelState::arithmetic(Operator::ge, x, y);
+}
+Scalar operator==(const Scalar& x, const Scalar& y) {
+  return KernelState::arithmetic(Operator::eq, x, y);
+}
+Scalar operator!=(const Scalar& x, const Scalar& y) {
+  return KernelState::arithmetic(Operator::ne, x, y);
+}
 
 }  // namespace tartan

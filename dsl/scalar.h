@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/scalar.h - one number per thread of a kernel under description: an index, a condition, an element.
+// dsl/scalar.h - one number per thread of a kernel under description: an index, a condition, an
+// element.
 //
-// A Scalar is a constant that is known while the kernel is described, or a value that the GPU will compute. Arithmetic on constants
-// happens at once; `index + 16` only moves a constant that later becomes part of an address. What is known of divisibility (block index times 64 is a
-// multiple of 64) travels along, and decides how wide a copy may be.
+// A Scalar is a constant that is known while the kernel is described, or a value that the GPU will
+// compute. Arithmetic on constants happens at once; `index + 16` only moves a constant that later
+// becomes part of an address. What is known of divisibility (block index times 64 is a multiple of
+// 64) travels along, and decides how wide a copy may be.
 //
 //   Scalar row = k.block_y() * 64 + k.lane() / 4;
 //   k.when(row < n, [&] { k.write(out, row, 0, k.read(in, row, 0)); });
@@ -62,6 +64,8 @@ class Scalar {
   codegen::Value value_;
   std::int64_t addend_ = 0;
   std::int64_t multiple_ = 1;  // divides value_
+  bool wraps_ = false;  // value_ alone may have gone below zero (1 - warp): it is whole only with
+                        // its addend, in its own width
 };
 
 }  // namespace tartan

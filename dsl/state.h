@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/state.h - a kernel while it is described: what Builder, Scalar and Fragment share. Not installed.
+// dsl/state.h - a kernel while it is described: what Builder, Scalar and Fragment share. Not
+// installed.
 #pragma once
 
 #include <fmt/format.h>
@@ -31,14 +32,18 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   std::vector<Memory> memories;
   std::vector<std::string> names;  // of parameters and shared matrices
   std::int64_t shared_bytes = 0;
-  Place place;                     // of the call in progress
-  int alignment = 16;              // bytes, of every base address
+  Place place;         // of the call in progress
+  int alignment = 16;  // bytes, of every base address
 
   // -- Every Builder call begins here: notes the place for diagnostics, choices and .loc.
   void at(const std::source_location& here);
-  void report(const Rule& rule, std::string message) { diags.report(rule, place, std::move(message)); }
-  void choose(std::string what, std::string taken, std::string reason, std::vector<std::string> refused = {});
-  /// Whether a handle was made by this kernel; reports if not. Handles of refused calls (no state) fail silently: they were reported.
+  void report(const Rule& rule, std::string message) {
+    diags.report(rule, place, std::move(message));
+  }
+  void choose(std::string what, std::string taken, std::string reason,
+              std::vector<std::string> refused = {});
+  /// Whether a handle was made by this kernel; reports if not. Handles of refused calls (no state)
+  /// fail silently: they were reported.
   template <typename Handle>
   bool owns(const Handle& handle, std::string_view what) {
     return owns_state(state_of(handle), what);
@@ -48,34 +53,62 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
 
   // -- Scalars.
   Scalar scalar(codegen::Value value, std::int64_t multiple = 1);
-  static Scalar bad();                                   // the result of a refused operation
+  static Scalar bad();  // the result of a refused operation
   static bool is_bad(const Scalar& scalar);
   /// The value as `type` (none: its own; u32 for constants), constants and addends materialised.
   codegen::Value value(const Scalar& scalar, Type type = Type::none);
-  codegen::Value dynamic(const Scalar& scalar);          // without its addend; invalid for constants
+  codegen::Value dynamic(const Scalar& scalar);  // without its addend; invalid for constants
   static std::int64_t addend(const Scalar& scalar) { return scalar.addend_; }
-  static const std::shared_ptr<KernelState>& state_of(const Scalar& scalar) { return scalar.state_; }
+  static bool wraps(const Scalar& scalar) { return scalar.wraps_; }
+  static const std::shared_ptr<KernelState>& state_of(const Scalar& scalar) {
+    return scalar.state_;
+  }
   static const std::shared_ptr<KernelState>& state_of(const Tensor& tensor) { return tensor.state; }
-  static const std::shared_ptr<KernelState>& state_of(const Fragment& fragment) { return fragment.state_; }
-  enum class Operator : std::uint8_t { add, subtract, multiply, divide, remainder, bit_and, bit_or, bit_xor, shift_left, shift_right, lt, le, gt, ge, eq, ne };
+  static const std::shared_ptr<KernelState>& state_of(const Fragment& fragment) {
+    return fragment.state_;
+  }
+  enum class Operator : std::uint8_t {
+    add,
+    subtract,
+    multiply,
+    divide,
+    remainder,
+    bit_and,
+    bit_or,
+    bit_xor,
+    shift_left,
+    shift_right,
+    lt,
+    le,
+    gt,
+    ge,
+    eq,
+    ne
+  };
   static Scalar arithmetic(Operator op, const Scalar& x, const Scalar& y);
 
   // -- Addresses.
   /// Where element (row, col) of a tensor is.
   codegen::Pointer pointer(const Tensor& tensor, const Scalar& row, const Scalar& col);
-  /// The largest power of two, up to 16 bytes, that surely divides the byte address of each (r, c) with r, c multiples of the given steps.
+  /// The largest power of two, up to 16 bytes, that surely divides the byte address of each (r, c)
+  /// with r, c multiples of the given steps.
   int aligned_bytes(const Tensor& tensor, std::int64_t row_step, std::int64_t col_step) const;
   static bool constant_shape(const Tensor& tensor, std::int64_t& rows, std::int64_t& cols);
   /// Reports unless the tile is exactly rows x cols (both constant).
-  bool require_shape(const Tensor& tensor, std::int64_t rows, std::int64_t cols, std::string_view what);
+  bool require_shape(const Tensor& tensor, std::int64_t rows, std::int64_t cols,
+                     std::string_view what);
 
   // -- Fragments.
-  Fragment fragment(const FragmentKind& kind, std::vector<codegen::Value> registers, Major major = Major::none);
-  static const std::vector<codegen::Value>& registers(const Fragment& fragment) { return fragment.registers_; }
+  Fragment fragment(const FragmentKind& kind, std::vector<codegen::Value> registers,
+                    Major major = Major::none);
+  static const std::vector<codegen::Value>& registers(const Fragment& fragment) {
+    return fragment.registers_;
+  }
   static bool is_bad(const Fragment& fragment) { return fragment.registers_.empty(); }
   static Major major(const Fragment& fragment) { return fragment.major_; }
   static const Place& made(const Fragment& fragment) { return fragment.made_; }
-  FragmentVariable fragment_variable(const FragmentKind& kind, std::vector<codegen::Variable> registers);
+  FragmentVariable fragment_variable(const FragmentKind& kind,
+                                     std::vector<codegen::Variable> registers);
   static void assign(FragmentVariable& variable, const Fragment& fragment);
   static Fragment read(const FragmentVariable& variable);
 

@@ -13,7 +13,11 @@ using codegen::Value;
 class Storer {
  public:
   Storer(KernelState& state, const Tensor& to, const Fragment& fragment)
-      : state_(state), to_(to), kind_(fragment.kind()), fragment_(fragment), shared_(state.memories[static_cast<std::size_t>(to.memory)].in_shared) {}
+      : state_(state),
+        to_(to),
+        kind_(fragment.kind()),
+        fragment_(fragment),
+        shared_(state.memories[static_cast<std::size_t>(to.memory)].in_shared) {}
 
   void store() {
     if (kind_.shape.wmma) return wmma_store();
@@ -27,27 +31,39 @@ class Storer {
   const std::vector<Value>& registers() const { return KernelState::registers(fragment_); }
 
   std::optional<isa::Form> stmatrix_form(std::string& refused) const {
-    const auto no = [&](std::string why) { refused = "stmatrix: " + std::move(why); return std::nullopt; };
-    if (!shared_) return no(fmt::format("{} is in global memory, stmatrix writes shared memory", to_.name));
+    const auto no = [&](std::string why) {
+      refused = "stmatrix: " + std::move(why);
+      return std::nullopt;
+    };
+    if (!shared_)
+      return no(fmt::format("{} is in global memory, stmatrix writes shared memory", to_.name));
     const auto tiling = matrix_tiling(kind_);
     if (!tiling) return no("the fragment does not consist of 8x8 matrices of 16-bit elements");
     const Major major = to_.layout.major();
-    if (major == Major::none) return no(fmt::format("neither rows nor columns of {} are contiguous", to_.layout.text()));
+    if (major == Major::none)
+      return no(fmt::format("neither rows nor columns of {} are contiguous", to_.layout.text()));
     isa::Form form{.opcode = isa::Opcode::stmatrix, .shape = {8, 8}, .d = b16};
     form.count = static_cast<std::uint8_t>(tiling->origins.size());
     form.trans = (major == Major::row) != tiling->pairs_along_columns;
     form.space = Space::shared;
     const auto row = isa::find(form);
     if (!row) return no(fmt::format("there is no .x{}", tiling->origins.size()));
-    if (!row->since.has(state_.target)) return no(fmt::format("it exists from {} with PTX {} on", isa::oldest(row->since).text(), row->since.ptx.text()));
-    const int aligned = major == Major::row ? state_.aligned_bytes(to_, 1, 8) : state_.aligned_bytes(to_, 8, 1);
-    if (aligned < 16) return no(fmt::format("its rows must start on 16-byte boundaries, those of {} are sure of {} bytes only", to_.layout.text(), aligned));
+    if (!row->since.has(state_.target))
+      return no(fmt::format("it exists from {} with PTX {} on", isa::oldest(row->since).text(),
+                            row->since.ptx.text()));
+    const int aligned =
+        major == Major::row ? state_.aligned_bytes(to_, 1, 8) : state_.aligned_bytes(to_, 8, 1);
+    if (aligned < 16)
+      return no(fmt::format(
+          "its rows must start on 16-byte boundaries, those of {} are sure of {} bytes only",
+          to_.layout.text(), aligned));
     return form;
   }
 
   void stmatrix(const isa::Form& form) {
     state_.choose(what(), isa::spell(form), "16-bit elements to shared memory, 16 bytes a row");
-    state_.f().matrix(form, state_.pointer(to_, lane_row(form).first, lane_row(form).second), registers());
+    state_.f().matrix(form, state_.pointer(to_, lane_row(form).first, lane_row(form).second),
+                      registers());
   }
 
   // The row that the lane's address points to, as for ldmatrix.
@@ -66,29 +82,39 @@ class Storer {
   }
 
   void wmma_store() {
-    isa::Form form{.opcode = isa::Opcode::wmma_store, .operand = Operand::d, .shape = kind_.shape.shape, .a_major = to_.layout.major(), .d = kind_.type};
+    isa::Form form{.opcode = isa::Opcode::wmma_store,
+                   .operand = Operand::d,
+                   .shape = kind_.shape.shape,
+                   .a_major = to_.layout.major(),
+                   .d = kind_.type};
     form.space = shared_ ? Space::shared : Space::global;
     form.stride = true;
     const auto row = isa::find(form);
     if (!row || form.a_major == Major::none || to_.layout.swizzle.bits) {
-      state_.report("no-instruction"_rule, fmt::format("wmma.store cannot store {} to {}", kind_.text(), to_.layout.text()));
+      state_.report("no-instruction"_rule, fmt::format("wmma.store cannot store {} to {}",
+                                                       kind_.text(), to_.layout.text()));
       return;
     }
     if (!row->since.has(state_.target)) {
-      state_.report("no-instruction"_rule, fmt::format("{} exists from {} with PTX {} on, the target is {}", isa::spell(form), isa::oldest(row->since).text(),
-                                                       row->since.ptx.text(), state_.target.text()));
+      state_.report(
+          "no-instruction"_rule,
+          fmt::format("{} exists from {} with PTX {} on, the target is {}", isa::spell(form),
+                      isa::oldest(row->since).text(), row->since.ptx.text(), state_.target.text()));
       return;
     }
     std::vector<Value> operands = registers();
-    operands.push_back(state_.value(form.a_major == Major::row ? to_.layout.row_stride : to_.layout.col_stride, u32));
-    state_.choose(what(), isa::spell(form), "wmma fragments are opaque: only wmma.store knows where their elements go");
+    operands.push_back(state_.value(
+        form.a_major == Major::row ? to_.layout.row_stride : to_.layout.col_stride, u32));
+    state_.choose(what(), isa::spell(form),
+                  "wmma fragments are opaque: only wmma.store knows where their elements go");
     state_.f().matrix(form, state_.pointer(to_, 0, 0), operands);
   }
 
   void plain(const std::string& refused) {
     const isa::Fragment fragment = kind_.fragment();
     if (!affine_map(kind_, 0)) {
-      state_.report("no-instruction"_rule, fmt::format("there is no way to store {} to {}: {}", kind_.text(), to_.name, refused));
+      state_.report("no-instruction"_rule, fmt::format("there is no way to store {} to {}: {}",
+                                                       kind_.text(), to_.name, refused));
       return;
     }
     const Scalar lane = state_.scalar(state_.lane()), group = lane / 4, member = lane % 4;
@@ -112,15 +138,20 @@ class Storer {
     }
     const int width = pairs ? 2 * bits(kind_.type) : bits(kind_.type);
     state_.choose(what(), fmt::format("st.{} of {} bits", shared_ ? "shared" : "global", width),
-                  pairs ? "each lane holds pairs that are neighbours in memory" : "each lane writes its own elements", {refused});
+                  pairs ? "each lane holds pairs that are neighbours in memory"
+                        : "each lane writes its own elements",
+                  {refused});
   }
 
   // Elements 2i and 2i+1 are neighbours in memory, on a boundary of both.
   bool pair_contiguous() const {
     const isa::Coord first = kind_.coord(0, 0), second = kind_.coord(0, 1);
     const bool along_columns = second.col == first.col + 1;
-    if (to_.layout.major() != (along_columns ? Major::row : Major::col) || (!along_columns && second.row != first.row + 1)) return false;
-    const int aligned = along_columns ? state_.aligned_bytes(to_, 1, 2) : state_.aligned_bytes(to_, 2, 1);
+    if (to_.layout.major() != (along_columns ? Major::row : Major::col) ||
+        (!along_columns && second.row != first.row + 1))
+      return false;
+    const int aligned =
+        along_columns ? state_.aligned_bytes(to_, 1, 2) : state_.aligned_bytes(to_, 2, 1);
     return aligned >= 2 * bits(kind_.type) / 8;
   }
 
@@ -144,7 +175,9 @@ void KernelState::store(const Tensor& to, const Fragment& fragment) {
   const isa::Fragment shape = kind.fragment();
   const bool right_type = to.type == kind.type;
   if (!right_type)
-    report("layout-mismatch"_rule, fmt::format("{} has elements of type {}, the fragment is {}; convert() it to {}", to.name, name(to.type), kind.text(), name(to.type)));
+    report("layout-mismatch"_rule,
+           fmt::format("{} has elements of type {}, the fragment is {}; convert() it to {}",
+                       to.name, name(to.type), kind.text(), name(to.type)));
   if (!require_shape(to, shape.rows, shape.cols, "the fragment") || !right_type) return;
   Storer(*this, to, fragment).store();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/tensor.h - matrices in memory: Global (a pointer parameter of the kernel) and Shared (memory of the block). A tile of one is one again.
+// dsl/tensor.h - matrices in memory: Global (a pointer parameter of the kernel) and Shared (memory
+// of the block). A tile of one is one again.
 //
 //   Global a = k.global("A", f16, row_major(m, n));
 //   Global tile = a.tile(64, 32, block_row, t);        // rows 64*block_row .., columns 32*t ..
@@ -16,7 +17,8 @@ namespace tartan {
 
 namespace detail {
 
-/// What Global and Shared have in common. `offset` counts elements from the memory's first byte, before the swizzle.
+/// What Global and Shared have in common. `offset` counts elements from the memory's first byte,
+/// before the swizzle.
 struct Tensor {
   std::shared_ptr<KernelState> state;
   std::string name;
@@ -26,7 +28,8 @@ struct Tensor {
   int memory = -1;  // which of the kernel's memories; -1: the declaration was refused
   Place declared;
 
-  Tensor tile(const Scalar& rows, const Scalar& cols, const Scalar& row, const Scalar& col, const std::source_location& at) const;
+  Tensor tile(const Scalar& rows, const Scalar& cols, const Scalar& row, const Scalar& col,
+              const std::source_location& at) const;
 };
 
 }  // namespace detail

@@ -11,8 +11,9 @@
 
 namespace tartan {
 
-/// How two arrays are compared: as elements of `type`, each within max_abs or within max_rel of the expected value, whichever is wider.
-/// NaN equals NaN whatever its payload, an infinity only itself. The b types compare bits; the default is byte by byte.
+/// How two arrays are compared: as elements of `type`, each within max_abs or within max_rel of the
+/// expected value, whichever is wider. NaN equals NaN whatever its payload, an infinity only
+/// itself. The b types compare bits; the default is byte by byte.
 struct Comparison {
   Type type = Type::b8;
   double max_rel = 0;
@@ -28,8 +29,8 @@ struct Comparison {
 struct Difference {
   std::uint64_t elements = 0;
   std::uint64_t mismatched = 0;
-  std::uint64_t first = 0;        // index of the first differing element; meaningless where none differs
-  std::string expected, got;      // its values: "1.5", "nan", "0x3f"
+  std::uint64_t first = 0;  // index of the first differing element; meaningless where none differs
+  std::string expected, got;  // its values: "1.5", "nan", "0x3f"
 };
 
 /// Compares arrays of the same size, a multiple of the element's.

@@ -65,7 +65,8 @@ Result<double> Event::milliseconds_since(const Event& start) const {
 const std::string& LoadedKernel::name() const { return kernel_->name(); }
 const std::vector<KernelParam>& LoadedKernel::params() const { return kernel_->params(); }
 
-Status LoadedKernel::launch(const Launch& launch, const Arguments& arguments, const Stream* stream) {
+Status LoadedKernel::launch(const Launch& launch, const Arguments& arguments,
+                            const Stream* stream) {
   assert(kernel_ && "a LoadedKernel comes from Module::kernel()");
   return kernel_->launch(launch, arguments, stream ? stream->stream_.get() : nullptr);
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/device.h - running PTX: one interface for NVIDIA GPUs (through the CUDA driver) and for the built-in emulator.
+// runtime/device.h - running PTX: one interface for NVIDIA GPUs (through the CUDA driver) and for
+// the built-in emulator.
 //
 //   Result<Device> device = Device::best();                     // the first GPU, else the emulator
-//   Result<Module> module = device->load(ptx);                  // compiled by the driver, or decoded by the emulator
-//   Result<LoadedKernel> kernel = module->kernel("gemm");
-//   Result<Buffer> out = device->allocate(1024);
-//   kernel->launch({.grid = {8}, .block = {128}}, Arguments().add(*out).add(std::uint32_t{64}));
-//   device->synchronize();
-//   out->read(bytes);
+//   Result<Module> module = device->load(ptx);                  // compiled by the driver, or
+//   decoded by the emulator Result<LoadedKernel> kernel = module->kernel("gemm"); Result<Buffer>
+//   out = device->allocate(1024); kernel->launch({.grid = {8}, .block = {128}},
+//   Arguments().add(*out).add(std::uint32_t{64})); device->synchronize(); out->read(bytes);
 //
-// Every object keeps what it needs alive; destroying one frees its resource. Objects may be used from several threads, one at a time each.
-// A program that links Tartan runs on machines without a driver: libcuda is looked for only when a GPU is asked for. The environment
-// variable TARTAN_CUDA_DRIVER names another file to load in its place.
+// Every object keeps what it needs alive; destroying one frees its resource. Objects may be used
+// from several threads, one at a time each. A program that links Tartan runs on machines without a
+// driver: libcuda is looked for only when a GPU is asked for. The environment variable
+// TARTAN_CUDA_DRIVER names another file to load in its place.
 #pragma once
 
 #include <cstddef>
@@ -44,14 +44,15 @@ struct Launch {
 /// The block of a finding that is about no block in particular.
 inline constexpr Dim3 no_block{0xffffffff, 0xffffffff, 0xffffffff};
 
-/// Something wrong that a run found: what `tartan run --json` lists under "findings". `id` is a rule of compiler/support/rules.h.
+/// Something wrong that a run found: what `tartan run --json` lists under "findings". `id` is a
+/// rule of compiler/support/rules.h.
 struct Finding {
   std::string id;
   std::string message;
-  int line = 0;             // of the PTX text; 0 where unknown
-  std::string source;       // "gemm.cc:42", from .loc; empty where unknown
-  Dim3 block = no_block;    // ctaid
-  int lane = -1;            // thread of the block (linear index); -1 where it is about all of them
+  int line = 0;           // of the PTX text; 0 where unknown
+  std::string source;     // "gemm.cc:42", from .loc; empty where unknown
+  Dim3 block = no_block;  // ctaid
+  int lane = -1;          // thread of the block (linear index); -1 where it is about all of them
   std::uint64_t address = 0;
 };
 
@@ -66,14 +67,15 @@ struct Report {
 struct DeviceOptions {
   /// Emulator: whose arithmetic ("sm_90"); empty: that of the module's target.
   std::string hardware;
-  /// Emulator: instructions that one warp may issue before the launch is stopped as an endless loop.
+  /// Emulator: instructions that one warp may issue before the launch is stopped as an endless
+  /// loop.
   std::uint64_t max_steps = 1'000'000'000;
   /// Emulator: host threads that share the blocks of a launch; 0: one per core.
   int threads = 0;
 };
 
 namespace detail {
-class Engine;        // what an engine implements: runtime/engine.h
+class Engine;  // what an engine implements: runtime/engine.h
 class EngineModule;
 class EngineKernel;
 class EngineStream;
@@ -85,7 +87,8 @@ class Buffer {
  public:
   std::size_t size() const { return size_; }
   std::uint64_t address() const { return address_; }
-  /// Copies between host and device; waits for the device first. The range must lie inside the buffer.
+  /// Copies between host and device; waits for the device first. The range must lie inside the
+  /// buffer.
   Status write(std::span<const std::byte> bytes, std::size_t offset = 0);
   Status read(std::span<std::byte> bytes, std::size_t offset = 0) const;
   Status fill(std::uint8_t byte);
@@ -98,7 +101,8 @@ class Buffer {
   template <typename T>
   Result<std::vector<T>> read_all() const {
     std::vector<T> values(size_ / sizeof(T));
-    if (auto status = read(std::as_writable_bytes(std::span(values))); !status) return status.diags();
+    if (auto status = read(std::as_writable_bytes(std::span(values))); !status)
+      return status.diags();
     return values;
   }
 
@@ -110,13 +114,13 @@ class Buffer {
   std::size_t size_ = 0;
 };
 
-/// The arguments of a launch, in the kernel's parameter order. Scalars must have the parameter's size.
+/// The arguments of a launch, in the kernel's parameter order. Scalars must have the parameter's
+/// size.
 class Arguments {
  public:
   Arguments& add(const Buffer& buffer) { return add(buffer.address()); }
   template <typename T>
-    requires std::is_trivially_copyable_v<T>
-  Arguments& add(const T& value) {
+  requires std::is_trivially_copyable_v<T> Arguments& add(const T& value) {
     return add_bytes(std::as_bytes(std::span(&value, 1)));
   }
   /// An argument as its bytes.
@@ -166,7 +170,8 @@ class LoadedKernel {
   const std::string& name() const;
   /// The parameters, where the engine knows them (both do for modules given as PTX text).
   const std::vector<KernelParam>& params() const;
-  /// Starts the kernel. A launch that does not fit it (arguments, grid, block, shared memory) is refused before anything runs.
+  /// Starts the kernel. A launch that does not fit it (arguments, grid, block, shared memory) is
+  /// refused before anything runs.
   Status launch(const Launch& launch, const Arguments& arguments, const Stream* stream = nullptr);
 
  private:
@@ -187,14 +192,16 @@ class Module {
 
 class Device {
  public:
-  /// The first GPU, else the emulator. `options.hardware` must be empty or name an architecture; open("auto") checks it.
+  /// The first GPU, else the emulator. `options.hardware` must be empty or name an architecture;
+  /// open("auto") checks it.
   static Device best(const DeviceOptions& options = {});
   /// "auto" (as best()), "emulator", "cuda" (the first GPU) or "cuda:N".
   static Result<Device> open(const std::string& name, const DeviceOptions& options = {});
 
   bool emulated() const;
-  std::string name() const;         // "NVIDIA H100 80GB HBM3 (sm_90), driver 13.0", "emulator"
-  /// The architecture to compile for: of a GPU its own with suffix a where it has one; of the emulator the hardware option's or sm_90a.
+  std::string name() const;  // "NVIDIA H100 80GB HBM3 (sm_90), driver 13.0", "emulator"
+  /// The architecture to compile for: of a GPU its own with suffix a where it has one; of the
+  /// emulator the hardware option's or sm_90a.
   Arch arch() const;
 
   /// Loads PTX text. `name` is how diagnostics call it.
@@ -205,7 +212,8 @@ class Device {
   /// Waits for all work, and reports what failed in it.
   Status synchronize();
 
-  /// What launches found since the last call of clear_findings (emulator: traps and faults with their places).
+  /// What launches found since the last call of clear_findings (emulator: traps and faults with
+  /// their places).
   const std::vector<Finding>& findings() const;
   void clear_findings();
   Report report() const;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/engine.h - what an engine (the CUDA driver, the emulator) implements. Users see runtime/device.h.
+// runtime/engine.h - what an engine (the CUDA driver, the emulator) implements. Users see
+// runtime/device.h.
 //
-// Users' objects keep the engine alive longer than its modules, streams and events, and a module longer than its kernels.
+// Users' objects keep the engine alive longer than its modules, streams and events, and a module
+// longer than its kernels.
 #pragma once
 
 #include "runtime/device.h"
@@ -43,7 +45,8 @@ class Engine {
   virtual std::string name() const = 0;
   virtual Arch arch() const = 0;
 
-  virtual Result<std::shared_ptr<EngineModule>> load(const std::string& ptx, const std::string& name) = 0;
+  virtual Result<std::shared_ptr<EngineModule>> load(const std::string& ptx,
+                                                     const std::string& name) = 0;
   /// Memory of `bytes` bytes (at least 1) at an address that is a multiple of 256.
   virtual Result<std::uint64_t> allocate(std::size_t bytes) = 0;
   virtual void free(std::uint64_t address) = 0;
@@ -59,12 +62,14 @@ class Engine {
   virtual Report report() const = 0;
 };
 
-// The largest launch there is, on every GPU since sm_30 (CUDA programming guide, "Compute Capabilities").
+// The largest launch there is, on every GPU since sm_30 (CUDA programming guide, "Compute
+// Capabilities").
 inline constexpr Dim3 largest_grid{2147483647, 65535, 65535};
 inline constexpr Dim3 largest_block{1024, 1024, 64};
 inline constexpr std::uint64_t most_threads = 1024;  // of a block
 
-/// Checks a launch against a kernel: number and size of arguments, a grid and block that exist. Shared by both engines.
+/// Checks a launch against a kernel: number and size of arguments, a grid and block that exist.
+/// Shared by both engines.
 Status check_launch(const EngineKernel& kernel, const Launch& launch, const Arguments& arguments);
 
 }  // namespace tartan::detail
@@ -76,4 +81,4 @@ Result<std::shared_ptr<detail::Engine>> make_engine(const DeviceOptions& options
 namespace tartan::cuda {
 /// GPU `ordinal` of the installed driver.
 Result<std::shared_ptr<detail::Engine>> make_engine(int ordinal);
-}
+}  // namespace tartan::cuda

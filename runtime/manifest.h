@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/manifest.h - a launch of compiled PTX written down as JSON, with the data it reads and what it should write.
+// runtime/manifest.h - a launch of compiled PTX written down as JSON, with the data it reads and
+// what it should write.
 //
 //   {
 //     "ptx": "softmax.ptx",              paths are relative to the manifest's folder
@@ -7,8 +8,8 @@
 //     "grid": [4, 1, 1],                 blocks; one to three numbers
 //     "block": [128, 1, 1],              threads per block
 //     "dynamic_shared": 0,               bytes per block; 0 where it is left out
-//     "hardware": "sm_90",               whose arithmetic the emulator reproduces; left out: that of the PTX target
-//     "params": [                        the kernel's parameters, in order
+//     "hardware": "sm_90",               whose arithmetic the emulator reproduces; left out: that
+//     of the PTX target "params": [                        the kernel's parameters, in order
 //       {"buffer": "in", "file": "in.bin"},
 //       {"buffer": "out", "bytes": 16000, "fill": 0, "expect": "out.bin",
 //        "compare": {"type": "f32", "max_rel": 1e-05, "max_abs": 1e-07}},
@@ -16,9 +17,10 @@
 //     ]
 //   }
 //
-// A buffer starts as a file, or as `bytes` bytes of value `fill` (0 where it is left out). With `expect` it is compared afterwards with
-// that file, which must be of the same size: as `compare` says, or as "bits" where that is left out (see runtime/comparison.h). A scalar
-// is one of u32, s32, u64, s64, f32, f64.
+// A buffer starts as a file, or as `bytes` bytes of value `fill` (0 where it is left out). With
+// `expect` it is compared afterwards with that file, which must be of the same size: as `compare`
+// says, or as "bits" where that is left out (see runtime/comparison.h). A scalar is one of u32,
+// s32, u64, s64, f32, f64.
 #pragma once
 
 #include <cstddef>
@@ -56,7 +58,8 @@ struct Manifest {
   std::vector<ManifestParam> params;
 };
 
-/// Reads a manifest and every file it names. Every wrong field and every file that cannot be read is a diagnostic of its own.
+/// Reads a manifest and every file it names. Every wrong field and every file that cannot be read
+/// is a diagnostic of its own.
 Result<Manifest> read_manifest(const std::string& path);
 
 /// The same for a text; the folder of the source's name is where its files are looked for.

@@ -18,25 +18,29 @@ struct Expectation {
 };
 
 struct Outcome {
-  std::string device;                     // name of the device, once there is one
+  std::string device;  // name of the device, once there is one
   bool emulated = false;
-  Diags refused;                          // why the run could not start or be judged: the manifest, a file, the device, the launch
+  Diags refused;  // why the run could not start or be judged: the manifest, a file, the device, the
+                  // launch
   std::vector<Finding> findings;          // what is wrong with the kernel: its text, traps, faults
-  std::vector<Expectation> expectations;  // in the order of the parameters; empty where the kernel did not come to its end
+  std::vector<Expectation> expectations;  // in the order of the parameters; empty where the kernel
+                                          // did not come to its end
   Report report;
 
-  /// 0: every expectation holds; 1: one does not; 2: refused; 3: the kernel trapped, or a check found a defect.
+  /// 0: every expectation holds; 1: one does not; 2: refused; 3: the kernel trapped, or a check
+  /// found a defect.
   int exit_code() const;
   /// One line an expectation; with `with_report`, what the emulator counted.
   std::string text(bool with_report) const;
   /// What was refused and what was found, a line each.
   std::string complaints(bool colour) const;
-  /// {"findings":[...],"expectations":[...],"report":{...}}; what was refused stands among the findings.
+  /// {"findings":[...],"expectations":[...],"report":{...}}; what was refused stands among the
+  /// findings.
   std::string json() const;
 };
 
-/// Checks the PTX, loads it on the device called `device` (see Device::open), launches the kernel once and compares.
-/// `options.hardware`, where it is not empty, goes before the manifest's.
+/// Checks the PTX, loads it on the device called `device` (see Device::open), launches the kernel
+/// once and compares. `options.hardware`, where it is not empty, goes before the manifest's.
 Outcome run(const Manifest& manifest, const std::string& device, DeviceOptions options = {});
 
 /// The outcome of a manifest that could not be read.

@@ -23,3 +23,7 @@
 #include "runtime/device.h"
 #include "tartan/config.h"
 #include "tartan/version.h"
+#if TARTAN_HAS_LLVM
+#include "dsl/builder.h"
+#include "dsl/kernels/kernels.h"
+#endif

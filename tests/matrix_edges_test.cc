@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Single results, as literal bits: the questions at the edges of an H100's arithmetic, and what it answered.
+// Single results, as literal bits: the questions at the edges of an H100's arithmetic, and what it
+// answered.
 #include "tests/matrix_warp.h"
 
 namespace tartan::emulator {
@@ -8,7 +9,9 @@ namespace {
 // Powers of two.
 std::uint64_t bf16_power(int e) { return static_cast<std::uint64_t>(e + 127) << 7; }
 std::uint64_t f32_power(int e) { return static_cast<std::uint64_t>(e + 127) << 23; }
-std::uint64_t f16_power(int e) { return e < -14 ? std::uint64_t{1} << (e + 24) : static_cast<std::uint64_t>(e + 15) << 10; }
+std::uint64_t f16_power(int e) {
+  return e < -14 ? std::uint64_t{1} << (e + 24) : static_cast<std::uint64_t>(e + 15) << 10;
+}
 
 struct Factors {
   std::uint64_t a, b;
@@ -19,8 +22,8 @@ constexpr const char* f16_product = "mma.sync.aligned.m16n8k16.row.col.f16.f16.f
 constexpr const char* mixed_product = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32";
 
 // One element of D, on every path: the products, in the order of k, and C.
-void expect_sum(const char* mnemonic, const std::vector<Factors>& products, std::uint64_t c, std::uint64_t expected,
-                Hardware hardware = Hardware::sm_90) {
+void expect_sum(const char* mnemonic, const std::vector<Factors>& products, std::uint64_t c,
+                std::uint64_t expected, Hardware hardware = Hardware::sm_90) {
   for (const Path path : all_paths)
     for (const int row : {0, 7}) {
       const int col = row ? 5 : 0;
@@ -31,8 +34,9 @@ void expect_sum(const char* mnemonic, const std::vector<Factors>& products, std:
       }
       warp.c.set(row, col, c);
       warp.run(hardware, path);
-      EXPECT_EQ(warp.d.get(row, col), expected) << mnemonic << ", path " << static_cast<int>(path) << std::hex << ", got "
-                                                << warp.d.get(row, col) << ", expected " << expected;
+      EXPECT_EQ(warp.d.get(row, col), expected)
+          << mnemonic << ", path " << static_cast<int>(path) << std::hex << ", got "
+          << warp.d.get(row, col) << ", expected " << expected;
     }
 }
 
@@ -41,7 +45,8 @@ TEST(MatrixEdges, ExponentClampOfSingle) {
   expect_sum(bf16_product, std::vector(16, Factors{bf16_power(-76), bf16_power(-76)}), 0, 2);
   const auto with = [&](int count, int e) {
     std::vector products(1, b);
-    products.insert(products.end(), static_cast<std::size_t>(count), Factors{bf16_power(-80), bf16_power(e)});
+    products.insert(products.end(), static_cast<std::size_t>(count),
+                    Factors{bf16_power(-80), bf16_power(e)});
     return products;
   };
   expect_sum(bf16_product, with(8, -79), 0, 0);
@@ -52,12 +57,17 @@ TEST(MatrixEdges, ExponentClampOfSingle) {
 TEST(MatrixEdges, ExponentClampOfHalf) {
   const std::uint64_t expected[] = {0, 0, 1, 1};
   for (int i = 0; i < 4; ++i)  // 2^-25, which ties between 0 and 2^-24, and 2^-48 to 2^-45
-    expect_sum(f16_product, {{f16_power(-12), f16_power(-13)}, {f16_power(-24 + (i + 1) / 2), f16_power(-24 + i / 2)}}, 0, expected[i]);
+    expect_sum(
+        f16_product,
+        {{f16_power(-12), f16_power(-13)}, {f16_power(-24 + (i + 1) / 2), f16_power(-24 + i / 2)}},
+        0, expected[i]);
 }
 
 TEST(MatrixEdges, SubnormalsAreNotNormalised) {
-  expect_sum(f16_product, {{f16_power(-12), f16_power(-13)}, {f16_power(-20), f16_power(-23)}}, 0x0002, 0x0002);
-  expect_sum(bf16_product, {{0x0001, bf16_power(120)}, {bf16_power(-20), bf16_power(-13)}}, 0, 0x39000000);
+  expect_sum(f16_product, {{f16_power(-12), f16_power(-13)}, {f16_power(-20), f16_power(-23)}},
+             0x0002, 0x0002);
+  expect_sum(bf16_product, {{0x0001, bf16_power(120)}, {bf16_power(-20), bf16_power(-13)}}, 0,
+             0x39000000);
 }
 
 TEST(MatrixEdges, ZerosArePositive) {
@@ -68,7 +78,8 @@ TEST(MatrixEdges, ZerosArePositive) {
   // Underflow loses its sign too.
   expect_sum(f16_product, {{f16_power(-20) | 0x8000, f16_power(-20)}}, 0, 0);
   expect_sum(bf16_product, {{bf16_power(-80) | 0x8000, bf16_power(-80)}}, 0, 0);
-  expect_sum("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32", std::vector(4, Factors{0x8000, 0x3C00}), 0x80000000, 0);
+  expect_sum("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32",
+             std::vector(4, Factors{0x8000, 0x3C00}), 0x80000000, 0);
 }
 
 TEST(MatrixEdges, Tf32DropsItsLowBitsFirst) {
@@ -83,8 +94,12 @@ TEST(MatrixEdges, Overflow) {
   expect_sum(bf16_product, {{bf16_power(52), bf16_power(52)}}, 0x7F7FFFFF, 0x7F800000);
   expect_sum(f16_product, {{f16_power(4), f16_power(0)}}, 0x7BFF, 0x7C00);
   // A product beyond the range is no infinity by itself.
-  expect_sum(bf16_product, {{bf16_power(100), bf16_power(100)}, {bf16_power(100) | 0x8000, bf16_power(100)}}, 0, 0);
-  expect_sum(bf16_product, {{bf16_power(100), bf16_power(100)}, {bf16_power(100) | 0x8000, bf16_power(99)}}, 0, 0x7F800000);
+  expect_sum(bf16_product,
+             {{bf16_power(100), bf16_power(100)}, {bf16_power(100) | 0x8000, bf16_power(100)}}, 0,
+             0);
+  expect_sum(bf16_product,
+             {{bf16_power(100), bf16_power(100)}, {bf16_power(100) | 0x8000, bf16_power(99)}}, 0,
+             0x7F800000);
 }
 
 TEST(MatrixEdges, Specials) {
@@ -100,13 +115,16 @@ TEST(MatrixEdges, Specials) {
   expect_sum(f16_product, {{one, one}}, 0xFE00, 0x7FFF);
 }
 
-// E - 25 is where terms are cut: 1 + 2^-25 keeps its last bit for the sum, 2^-26 is lost; then the result is cut to 24 bits.
+// E - 25 is where terms are cut: 1 + 2^-25 keeps its last bit for the sum, 2^-26 is lost; then the
+// result is cut to 24 bits.
 TEST(MatrixEdges, TwentyFiveFractionBits) {
   constexpr std::uint64_t one = 0x3C00;
   const Factors tiny{f16_power(-12), f16_power(-13)}, smaller{f16_power(-13), f16_power(-13)};
   const std::vector<Factors> four{{one, one}, tiny, tiny, tiny, tiny};
   expect_sum(mixed_product, four, 0, 0x3F800001);
-  expect_sum(mixed_product, {{one, one}, smaller, smaller, smaller, smaller, smaller, smaller, smaller, smaller}, 0, 0x3F800000);
+  expect_sum(mixed_product,
+             {{one, one}, smaller, smaller, smaller, smaller, smaller, smaller, smaller, smaller},
+             0, 0x3F800000);
   // sm_80 keeps 24 bits, and adds eight products at a time.
   expect_sum(mixed_product, four, 0, 0x3F800000, Hardware::sm_80);
   // Its second half starts from the first one's rounded result.
@@ -120,8 +138,10 @@ TEST(MatrixEdges, TwentyFiveFractionBits) {
 TEST(MatrixEdges, Tf32Chains) {
   std::vector<Factors> products(8, Factors{0, 0});
   products[0] = products[4] = {f32_power(-12), f32_power(-12)};
-  expect_sum("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", products, f32_power(0), 0x3F800001);
-  expect_sum("wmma.mma.sync.aligned.row.col.m16n16k8.f32.tf32.tf32.f32", products, f32_power(0), 0x3F800000);
+  expect_sum("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", products, f32_power(0),
+             0x3F800001);
+  expect_sum("wmma.mma.sync.aligned.row.col.m16n16k8.f32.tf32.tf32.f32", products, f32_power(0),
+             0x3F800000);
 }
 
 TEST(MatrixEdges, WmmaConversions) {
@@ -131,7 +151,8 @@ TEST(MatrixEdges, WmmaConversions) {
   // D is f16: 1 + 2^-11 + 2^-25 is cut to f32 first, and then ties to even.
   constexpr const char* narrowing = "wmma.mma.sync.aligned.row.col.m16n16k16.f16.f32";
   expect_sum(narrowing, {{f16_power(-12), f16_power(-13)}}, f32_power(0) | 0x1000, 0x3C00);
-  expect_sum(narrowing, {{f16_power(-24) | 0x8000, f16_power(-2)}}, 0, 0x8000);  // a tiny negative result is -0 here
+  expect_sum(narrowing, {{f16_power(-24) | 0x8000, f16_power(-2)}}, 0,
+             0x8000);  // a tiny negative result is -0 here
 }
 
 TEST(MatrixEdges, EightBitFloatsAddCLast) {
@@ -153,13 +174,16 @@ TEST(MatrixEdges, SaturationClampsOnce) {
   expect_sum(product, products, 0x7FFFFFFF, 0x7FFFFFFF);
   expect_sum(product, {{127, 127}}, 0x7FFFFFFF, 0x7FFFFFFF);
   expect_sum(product, {{0x80, 127}}, 0x80000000, 0x80000000);
-  expect_sum("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", {{127, 127}}, 0x7FFFFFFF, 0x7FFFFFFF + 127u * 127u);
+  expect_sum("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", {{127, 127}}, 0x7FFFFFFF,
+             0x7FFFFFFF + 127u * 127u);
 }
 
 TEST(MatrixEdges, Double) {
   constexpr const char* product = "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64";
-  constexpr std::uint64_t one = 0x3FF0'0000'0000'0000, infinity = 0x7FF0'0000'0000'0000, sign = std::uint64_t{1} << 63;
-  constexpr std::uint64_t nan_a = 0x7FF0'0000'0000'000A, nan_b = 0xFFF0'0000'0000'000B, nan_c = 0x7FF8'0000'0000'000C, quiet = 1ull << 51;
+  constexpr std::uint64_t one = 0x3FF0'0000'0000'0000, infinity = 0x7FF0'0000'0000'0000,
+                          sign = std::uint64_t{1} << 63;
+  constexpr std::uint64_t nan_a = 0x7FF0'0000'0000'000A, nan_b = 0xFFF0'0000'0000'000B,
+                          nan_c = 0x7FF8'0000'0000'000C, quiet = 1ull << 51;
   expect_sum(product, {{nan_a, nan_b}}, nan_c, nan_b | quiet);
   expect_sum(product, {{nan_a, one}}, nan_c, nan_c);
   expect_sum(product, {{nan_a, one}}, one, nan_a | quiet);
@@ -169,15 +193,18 @@ TEST(MatrixEdges, Double) {
   // One third's rounding directions.
   const std::uint64_t third = 0x3FD5'5555'5555'5555, epsilon = 0x3CA0'0000'0000'0000;  // 2^-53
   expect_sum(product, {{epsilon, third}}, one, one);
-  expect_sum("mma.sync.aligned.m8n8k4.row.col.rp.f64.f64.f64.f64", {{epsilon, third}}, one, one + 1);
-  expect_sum("mma.sync.aligned.m8n8k4.row.col.rm.f64.f64.f64.f64", {{epsilon | sign, third}}, one, one - 1);
+  expect_sum("mma.sync.aligned.m8n8k4.row.col.rp.f64.f64.f64.f64", {{epsilon, third}}, one,
+             one + 1);
+  expect_sum("mma.sync.aligned.m8n8k4.row.col.rm.f64.f64.f64.f64", {{epsilon | sign, third}}, one,
+             one - 1);
   expect_sum("mma.sync.aligned.m8n8k4.row.col.rz.f64.f64.f64.f64", {{epsilon, third}}, one, one);
 }
 
 // The two orders of m8n8k4: f32 results come from a chain, f16 results from pairs.
 TEST(MatrixEdges, QuadPairOrders) {
   constexpr std::uint64_t one = 0x3C00, big = 0x7800;  // 2^15
-  const std::vector<Factors> products{{big, big}, {f16_power(-2), f16_power(0)}, {big | 0x8000, big}, {f16_power(-2), one}};
+  const std::vector<Factors> products{
+      {big, big}, {f16_power(-2), f16_power(0)}, {big | 0x8000, big}, {f16_power(-2), one}};
   // Chain: 2^30 + 0.25 loses it; - 2^30 gives 0; + 0.25.
   expect_sum("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32", products, 0, f32_power(-2));
   // Pairs: (2^30) + (-2^30) is 0.
@@ -185,8 +212,10 @@ TEST(MatrixEdges, QuadPairOrders) {
 }
 
 TEST(MatrixEdges, BlockScales) {
-  Warp warp("mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e2m1.f32.ue8m0");
-  warp.a.set(9, 3, 0x38);   // 1
+  Warp warp(
+      "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e2m1."
+      "f32.ue8m0");
+  warp.a.set(9, 3, 0x38);             // 1
   warp.b.set(3, 5, 2 << 2 | 1 << 2);  // e2m1 0b0011 in bits 2..5: 1.5
   warp.scale_a.fill(127);
   warp.scale_b.fill(127);
@@ -211,12 +240,18 @@ TEST(MatrixHardware, NearestArchitecture) {
 }
 
 TEST(MatrixHardware, SaysHowFarItCanBeTrusted) {
-  const auto trust = [](const char* mnemonic, Hardware hardware) { return MatrixProduct::make(isa::parse_form(mnemonic).form, hardware)->trust(); };
+  const auto trust = [](const char* mnemonic, Hardware hardware) {
+    return MatrixProduct::make(isa::parse_form(mnemonic).form, hardware)->trust();
+  };
   EXPECT_EQ(trust(mixed_product, Hardware::sm_90), Trust::Recorded);
   EXPECT_EQ(trust(mixed_product, Hardware::sm_80), Trust::Measured);
   EXPECT_EQ(trust(mixed_product, Hardware::sm_75), Trust::Assumed);
-  EXPECT_EQ(trust("mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0", Hardware::sm_120), Trust::Documented);
-  EXPECT_FALSE(MatrixProduct::make(isa::parse_form("ldmatrix.sync.aligned.m8n8.x1.shared.b16").form, Hardware::sm_90));
+  EXPECT_EQ(
+      trust("mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0",
+            Hardware::sm_120),
+      Trust::Documented);
+  EXPECT_FALSE(MatrixProduct::make(isa::parse_form("ldmatrix.sync.aligned.m8n8.x1.shared.b16").form,
+                                   Hardware::sm_90));
 }
 
 }  // namespace

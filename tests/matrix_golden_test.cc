@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an H100 did (data/golden), against the emulator: every form, every kind of input, every path, every bit.
+// What an H100 did (data/golden), against the emulator: every form, every kind of input, every
+// path, every bit.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -33,18 +34,22 @@ TEST_P(Golden, EveryPathReproducesEveryBit) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Recordings, Golden, testing::Values("sm_90", "sm_90_edges", "sm_90_wgmma"));
+INSTANTIATE_TEST_SUITE_P(Recordings, Golden,
+                         testing::Values("sm_90", "sm_90_edges", "sm_90_wgmma"));
 
 // The recording has every product that an H100 executes.
 TEST(GoldenSelection, HasEveryFormOfSm90) {
   std::set<std::string> recorded;
-  for (const RecordedEntry& entry : read("sm_90").entries) recorded.insert(isa::spell(isa::parse_form(entry.mnemonic).form));
+  for (const RecordedEntry& entry : read("sm_90").entries)
+    recorded.insert(isa::spell(isa::parse_form(entry.mnemonic).form));
   int products = 0;
   for (const isa::Form& form : isa::forms()) {
     if (form.opcode != isa::Opcode::mma && form.opcode != isa::Opcode::wmma_mma) continue;
     if (!isa::find(form)->since.has(Target({90, 'a'}, {8, 7}))) continue;
     // mma on f64 was recorded in two of the four roundings; wmma.mma, the same unit, in all.
-    if (form.opcode == isa::Opcode::mma && (form.rounding == isa::Rounding::rm || form.rounding == isa::Rounding::rp)) continue;
+    if (form.opcode == isa::Opcode::mma &&
+        (form.rounding == isa::Rounding::rm || form.rounding == isa::Rounding::rp))
+      continue;
     ++products;
     EXPECT_TRUE(recorded.contains(isa::spell(form))) << isa::spell(form);
   }
@@ -53,7 +58,8 @@ TEST(GoldenSelection, HasEveryFormOfSm90) {
 
 TEST(GoldenSelection, SeesOtherArithmetic) {
   const Recording recording = read("sm_90");
-  for (const Hardware hardware : {Hardware::sm_70, Hardware::sm_75, Hardware::sm_80, Hardware::sm_89, Hardware::sm_120})
+  for (const Hardware hardware :
+       {Hardware::sm_70, Hardware::sm_75, Hardware::sm_80, Hardware::sm_89, Hardware::sm_120})
     EXPECT_GT(replay(recording, hardware).mismatched, 500u) << name(hardware);
 }
 
@@ -84,16 +90,25 @@ class DamagedRecording : public testing::Test {
 TEST_F(DamagedRecording, IsAnError) {
   const std::string entry =
       R"([{"mnemonic":"movmatrix.sync.aligned.m8n8.trans.b16","tests":1,"in_words":1,"out_words":1,"mem_bytes":0,"offset":0}])";
-  const std::string index = file("index.json", entry), data = file("data.bin", std::string(256, '\0'));
+  const std::string index = file("index.json", entry),
+                    data = file("data.bin", std::string(256, '\0'));
   EXPECT_EQ(message(index, data), "");
-  EXPECT_NE(message(index, file("short.bin", std::string(255, '\0'))).find("cut off"), std::string::npos);
+  EXPECT_NE(message(index, file("short.bin", std::string(255, '\0'))).find("cut off"),
+            std::string::npos);
   EXPECT_NE(message(file("text.json", "not json"), data).find("is not JSON"), std::string::npos);
   EXPECT_NE(message(file("object.json", "{}"), data).find("no list of entries"), std::string::npos);
-  EXPECT_NE(message(file("entry.json", R"([{"mnemonic":1}])"), data).find("entry 0"), std::string::npos);
-  EXPECT_NE(message(file("negative.json", R"([{"mnemonic":"a","tests":-1,"in_words":1,"out_words":1,"mem_bytes":0,"offset":0}])"), data)
-                .find("tests is -1"),
+  EXPECT_NE(message(file("entry.json", R"([{"mnemonic":1}])"), data).find("entry 0"),
             std::string::npos);
-  EXPECT_NE(message(index, testing::TempDir() + "no_such_file").find("cannot read"), std::string::npos);
+  EXPECT_NE(
+      message(
+          file(
+              "negative.json",
+              R"([{"mnemonic":"a","tests":-1,"in_words":1,"out_words":1,"mem_bytes":0,"offset":0}])"),
+          data)
+          .find("tests is -1"),
+      std::string::npos);
+  EXPECT_NE(message(index, testing::TempDir() + "no_such_file").find("cannot read"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vector code against the scalar code, and the scalar code against a fused sum written another way.
+// The vector code against the scalar code, and the scalar code against a fused sum written another
+// way.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -12,9 +13,11 @@
 namespace tartan::emulator {
 namespace {
 
-// Kinds of numbers: any bits; ordinary ones; zeros, subnormals and the smallest normal ones; the largest ones.
+// Kinds of numbers: any bits; ordinary ones; zeros, subnormals and the smallest normal ones; the
+// largest ones.
 enum class Numbers { bits, ordinary, small, large };
-constexpr Numbers all_numbers[] = {Numbers::bits, Numbers::ordinary, Numbers::small, Numbers::large};
+constexpr Numbers all_numbers[] = {Numbers::bits, Numbers::ordinary, Numbers::small,
+                                   Numbers::large};
 
 struct Layout {
   int exponent_bits, fraction_bits;
@@ -38,9 +41,14 @@ std::uint64_t draw(Type type, Numbers numbers, std::mt19937_64& random) {
   const auto [exponent_bits, fraction_bits] = layout(type);
   if (numbers == Numbers::bits || exponent_bits == 0) return bits;
   const int bias = (1 << (exponent_bits - 1)) - 1;
-  const int low = numbers == Numbers::ordinary ? bias - 5 : numbers == Numbers::small ? 0 : 2 * bias - 2;
-  const int high = numbers == Numbers::ordinary ? bias + 3 : numbers == Numbers::small ? 3 : 2 * bias;
-  std::uint64_t field = static_cast<std::uint64_t>(low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1)));
+  const int low = numbers == Numbers::ordinary ? bias - 5
+                  : numbers == Numbers::small  ? 0
+                                               : 2 * bias - 2;
+  const int high = numbers == Numbers::ordinary ? bias + 3
+                   : numbers == Numbers::small  ? 3
+                                                : 2 * bias;
+  std::uint64_t field = static_cast<std::uint64_t>(
+      low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1)));
   std::uint64_t fraction = bits & ((std::uint64_t{1} << fraction_bits) - 1);
   if (numbers == Numbers::small && random() % 3 == 0) field = fraction = 0;
   return (bits >> 63) << (exponent_bits + fraction_bits) | field << fraction_bits | fraction;
@@ -54,10 +62,12 @@ void fill(Warp& warp, Numbers numbers, std::mt19937_64& random) {
   for (std::uint32_t& word : warp.metadata) {
     word = static_cast<std::uint32_t>(random());
     if (numbers == Numbers::bits) continue;  // illegal codes too
-    for (int j = 0; j < 8; ++j) word = word << 4 | (warp.form.a == tf32 ? (random() % 2 ? 0x4 : 0xE) : codes[random() % 6]);
+    for (int j = 0; j < 8; ++j)
+      word = word << 4 | (warp.form.a == tf32 ? (random() % 2 ? 0x4 : 0xE) : codes[random() % 6]);
   }
   for (auto* scales : {&warp.scale_a, &warp.scale_b})
-    for (std::uint32_t& word : *scales) word = static_cast<std::uint32_t>(numbers == Numbers::bits ? random() : 0x7F7E807D);
+    for (std::uint32_t& word : *scales)
+      word = static_cast<std::uint32_t>(numbers == Numbers::bits ? random() : 0x7F7E807D);
 }
 
 TEST(MatrixPaths, GiveTheSameBits) {
@@ -69,7 +79,8 @@ TEST(MatrixPaths, GiveTheSameBits) {
       for (const Numbers numbers : all_numbers) {
         Warp warp(form);
         fill(warp, numbers, random);
-        if (form.sparsity != isa::Sparsity::dense) warp.selector = static_cast<int>(random() % static_cast<unsigned>(isa::selectors(form)));
+        if (form.sparsity != isa::Sparsity::dense)
+          warp.selector = static_cast<int>(random() % static_cast<unsigned>(isa::selectors(form)));
         const auto hardware = static_cast<Hardware>(h);
         warp.run(hardware, Path::reference);
         const Registers expected = warp.d;
@@ -77,8 +88,9 @@ TEST(MatrixPaths, GiveTheSameBits) {
           if (!tile_kernel(path)) continue;
           warp.d.fill(0);
           warp.run(hardware, path);
-          ASSERT_EQ(warp.d, expected) << isa::spell(form) << " on " << name(hardware) << ", path " << static_cast<int>(path) << ", numbers "
-                                      << static_cast<int>(numbers);
+          ASSERT_EQ(warp.d, expected)
+              << isa::spell(form) << " on " << name(hardware) << ", path " << static_cast<int>(path)
+              << ", numbers " << static_cast<int>(numbers);
         }
         ++products;
       }
@@ -94,8 +106,10 @@ TEST(MatrixPaths, OneOfThemAlwaysExists) {
 
 TEST(MatrixPaths, DestinationMayBeAnOperand) {
   std::mt19937_64 random(3);
-  for (const char* mnemonic : {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16",
-                               "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64", "wmma.mma.sync.aligned.row.col.m8n32k16.f32.f32"}) {
+  for (const char* mnemonic : {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+                               "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16",
+                               "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64",
+                               "wmma.mma.sync.aligned.row.col.m8n32k16.f32.f32"}) {
     Warp warp(mnemonic);
     fill(warp, Numbers::ordinary, random);
     warp.run(Hardware::sm_90);
@@ -104,7 +118,8 @@ TEST(MatrixPaths, DestinationMayBeAnOperand) {
       if (alias->pointers().size() < warp.d.pointers().size()) continue;
       Warp other = warp;
       Registers& target = alias == &warp.c ? other.c : other.a;
-      const auto a = other.a.pointers(), b = other.b.pointers(), c = other.c.pointers(), d = target.pointers();
+      const auto a = other.a.pointers(), b = other.b.pointers(), c = other.c.pointers(),
+                 d = target.pointers();
       MatrixOperands operands;
       operands.a = a.data();
       operands.b = b.data();
@@ -113,12 +128,16 @@ TEST(MatrixPaths, DestinationMayBeAnOperand) {
       product->run(operands);
       const auto expected = warp.d.pointers();
       for (std::size_t r = 0; r < expected.size(); ++r)
-        EXPECT_EQ(std::memcmp(d[r], expected[r], 32u * static_cast<unsigned>(warp.d.fragment().register_bits) / 8), 0) << mnemonic;
+        EXPECT_EQ(std::memcmp(d[r], expected[r],
+                              32u * static_cast<unsigned>(warp.d.fragment().register_bits) / 8),
+                  0)
+            << mnemonic;
     }
   }
 }
 
-// ---- Another way to write a fused sum of f16 products in f32: fixed point. Every term is a multiple of 2^-90 below 2^36.
+// ---- Another way to write a fused sum of f16 products in f32: fixed point. Every term is a
+// multiple of 2^-90 below 2^36.
 
 __extension__ using Fixed = __int128;
 constexpr int point = 90;
@@ -126,7 +145,8 @@ constexpr int point = 90;
 double half_value(std::uint32_t bits) {
   const int field = bits >> 10 & 31;
   const double fraction = bits & 0x3FF;
-  const double magnitude = field ? std::ldexp(1024 + fraction, field - 25) : std::ldexp(fraction, -24);
+  const double magnitude =
+      field ? std::ldexp(1024 + fraction, field - 25) : std::ldexp(fraction, -24);
   return bits & 0x8000 ? -magnitude : magnitude;
 }
 
@@ -134,21 +154,26 @@ double half_value(std::uint32_t bits) {
 Fixed fixed(double value) {
   int exponent;
   const double fraction = std::frexp(value, &exponent);
-  const auto whole = static_cast<Fixed>(std::ldexp(fraction, 53));  // value = whole * 2^(exponent - 53)
+  const auto whole =
+      static_cast<Fixed>(std::ldexp(fraction, 53));  // value = whole * 2^(exponent - 53)
   const int shift = exponent - 53 + point;
   return shift >= 0 ? whole * (Fixed{1} << shift) : whole / (Fixed{1} << -shift);
 }
 
 int exponent_of(double value, int smallest) { return std::max(std::ilogb(value), smallest); }
 
-float naive(const std::vector<std::uint32_t>& a, const std::vector<std::uint32_t>& b, float c, int fraction) {
+float naive(const std::vector<std::uint32_t>& a, const std::vector<std::uint32_t>& b, float c,
+            int fraction) {
   int largest = c == 0 ? -1000 : exponent_of(c, -126);
   for (std::size_t k = 0; k < a.size(); ++k)
     if (half_value(a[k]) != 0 && half_value(b[k]) != 0)
-      largest = std::max(largest, exponent_of(half_value(a[k]), -14) + exponent_of(half_value(b[k]), -14));
+      largest = std::max(largest,
+                         exponent_of(half_value(a[k]), -14) + exponent_of(half_value(b[k]), -14));
   if (largest == -1000) return 0;
   const int cut = std::max(point + largest - fraction, 0);
-  const auto kept = [&](double value) { return fixed(value) / (Fixed{1} << cut) * (Fixed{1} << cut); };  // division cuts toward zero
+  const auto kept = [&](double value) {
+    return fixed(value) / (Fixed{1} << cut) * (Fixed{1} << cut);
+  };  // division cuts toward zero
   Fixed sum = kept(c);
   for (std::size_t k = 0; k < a.size(); ++k) sum += kept(half_value(a[k]) * half_value(b[k]));
   Fixed unit = 1;
@@ -174,7 +199,8 @@ TEST(MatrixFusedSum, AgreesWithFixedPoint) {
     warp.b.fill_with(half);
     warp.c.fill_with([&]() -> std::uint64_t {
       const std::uint64_t bits = random();
-      const auto exponent = static_cast<std::uint64_t>(round % 3 == 0 ? 127 - 45 : 127 - 25) + (bits >> 40) % 40;
+      const auto exponent =
+          static_cast<std::uint64_t>(round % 3 == 0 ? 127 - 45 : 127 - 25) + (bits >> 40) % 40;
       return round % 4 == 0 ? 0 : (bits & 0x807FFFFF) | exponent << 23;
     });
     for (const Hardware hardware : {Hardware::sm_90, Hardware::sm_80, Hardware::sm_70}) {
@@ -192,7 +218,8 @@ TEST(MatrixFusedSum, AgreesWithFixedPoint) {
             }
             sum = naive(a, b, sum, fraction);
           }
-          ASSERT_EQ(warp.d.get(row, col), std::bit_cast<std::uint32_t>(sum)) << name(hardware) << ", round " << round;
+          ASSERT_EQ(warp.d.get(row, col), std::bit_cast<std::uint32_t>(sum))
+              << name(hardware) << ", round " << round;
         }
     }
   }
@@ -212,14 +239,16 @@ TEST(MatrixIntegers, AreThePlainSum) {
     const auto value = [](Type type, std::uint64_t bits) {
       const int width = tartan::bits(type);
       const auto number = static_cast<std::int64_t>(bits);
-      return info(type).is_signed && bits >> (width - 1) ? number - (std::int64_t{1} << width) : number;
+      return info(type).is_signed && bits >> (width - 1) ? number - (std::int64_t{1} << width)
+                                                         : number;
     };
     for (int row = 0; row < form.shape.m; row += 3)
       for (int col = 0; col < form.shape.n; col += 3) {
         std::int64_t sum = static_cast<std::int32_t>(warp.c.get(row, col));
         for (int k = 0; k < form.shape.k; ++k) {
           const std::uint64_t a = warp.a.get(row, k), b = warp.b.get(k, col);
-          if (form.a == Type::b1) sum += static_cast<std::int64_t>(form.bit_op == isa::BitOp::xor_popc ? a ^ b : a & b);
+          if (form.a == Type::b1)
+            sum += static_cast<std::int64_t>(form.bit_op == isa::BitOp::xor_popc ? a ^ b : a & b);
           else sum += value(form.a, a) * value(form.b, b);
         }
         if (form.satfinite) sum = std::clamp<std::int64_t>(sum, INT32_MIN, INT32_MAX);

@@ -15,11 +15,13 @@
 
 namespace tartan::emulator {
 
-constexpr Path all_paths[] = {Path::reference, Path::portable, Path::avx2, Path::avx512, Path::best};
+constexpr Path all_paths[] = {Path::reference, Path::portable, Path::avx2, Path::avx512,
+                              Path::best};
 
 class Registers {
  public:
-  Registers(const isa::Form& form, Operand operand) : form_(form), operand_(operand), fragment_(isa::fragment(form, operand)) {
+  Registers(const isa::Form& form, Operand operand)
+      : form_(form), operand_(operand), fragment_(isa::fragment(form, operand)) {
     words_.resize(static_cast<std::size_t>(fragment_.registers));
     for (auto& reg : words_) reg.fill(0);
   }
@@ -27,12 +29,14 @@ class Registers {
   void set(int row, int col, std::uint64_t bits, int matrix = 0) {
     for (int lane = 0; lane < 32; ++lane)
       for (int i = 0; i < fragment_.elements(); ++i)
-        if (isa::coord(form_, operand_, lane, i) == isa::Coord{matrix, row, col}) set_element(lane, i, bits);
+        if (isa::coord(form_, operand_, lane, i) == isa::Coord{matrix, row, col})
+          set_element(lane, i, bits);
   }
   std::uint64_t get(int row, int col, int matrix = 0) const {
     for (int lane = 0; lane < 32; ++lane)
       for (int i = 0; i < fragment_.elements(); ++i)
-        if (isa::coord(form_, operand_, lane, i) == isa::Coord{matrix, row, col}) return element(lane, i);
+        if (isa::coord(form_, operand_, lane, i) == isa::Coord{matrix, row, col})
+          return element(lane, i);
     ADD_FAILURE() << "no lane holds element " << row << ", " << col;
     return 0;
   }
@@ -55,7 +59,10 @@ class Registers {
   bool operator==(const Registers& other) const { return words_ == other.words_; }
 
  private:
-  std::uint64_t mask() const { return fragment_.container_bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << fragment_.container_bits) - 1; }
+  std::uint64_t mask() const {
+    return fragment_.container_bits == 64 ? ~std::uint64_t{0}
+                                          : (std::uint64_t{1} << fragment_.container_bits) - 1;
+  }
   std::uint64_t element(int lane, int i) const {
     const auto& reg = words_[static_cast<std::size_t>(i / fragment_.per_register)];
     if (fragment_.register_bits == 64) return reg[static_cast<std::size_t>(lane)];
@@ -82,7 +89,8 @@ class Registers {
   isa::Form form_;
   Operand operand_;
   isa::Fragment fragment_;
-  std::vector<std::array<std::uint64_t, 32>> words_;  // 32-bit registers use the first half of theirs
+  std::vector<std::array<std::uint64_t, 32>>
+      words_;  // 32-bit registers use the first half of theirs
 };
 
 /// A warp about to execute one instruction.
@@ -93,13 +101,18 @@ struct Warp {
   int selector = 0;
 
   explicit Warp(const isa::Form& form)
-      : form(form), a(form, Operand::a), b(form, Operand::b), c(form, Operand::c), d(form, Operand::d) {}
+      : form(form),
+        a(form, Operand::a),
+        b(form, Operand::b),
+        c(form, Operand::c),
+        d(form, Operand::d) {}
   explicit Warp(const std::string& mnemonic) : Warp(isa::parse_form(mnemonic).form) {}
 
   void run(Hardware hardware, Path path = Path::best) {
     auto product = MatrixProduct::make(form, hardware, path);
     ASSERT_TRUE(product) << product.diags().text();
-    const auto a_registers = a.pointers(), b_registers = b.pointers(), c_registers = c.pointers(), d_registers = d.pointers();
+    const auto a_registers = a.pointers(), b_registers = b.pointers(), c_registers = c.pointers(),
+               d_registers = d.pointers();
     MatrixOperands operands;
     operands.a = a_registers.data();
     operands.b = b_registers.data();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix descriptors: addresses by hand, and what happens outside shared memory. Results are in matrix_golden_test.cc.
+// Matrix descriptors: addresses by hand, and what happens outside shared memory. Results are in
+// matrix_golden_test.cc.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -12,13 +13,15 @@
 namespace tartan::emulator {
 namespace {
 
-std::uint64_t pack(std::uint64_t start, std::uint64_t leading, std::uint64_t stride, std::uint64_t mode, std::uint64_t base = 0) {
+std::uint64_t pack(std::uint64_t start, std::uint64_t leading, std::uint64_t stride,
+                   std::uint64_t mode, std::uint64_t base = 0) {
   return start >> 4 | leading >> 4 << 16 | stride >> 4 << 32 | base << 49 | mode << 62;
 }
 
 TEST(MatrixDescriptor, FieldsAndIgnoredBits) {
   const std::uint64_t ignored = 0x3ull << 14 | 0x3ull << 30 | 0x7ull << 46 | 0x3FFull << 52;
-  const MatrixDescriptor descriptor = MatrixDescriptor::of(pack(0x1230, 0x80, 0x400, 1, 5) | ignored);
+  const MatrixDescriptor descriptor =
+      MatrixDescriptor::of(pack(0x1230, 0x80, 0x400, 1, 5) | ignored);
   EXPECT_EQ(descriptor.start, 0x1230u);
   EXPECT_EQ(descriptor.leading, 0x80u);
   EXPECT_EQ(descriptor.stride, 0x400u);
@@ -30,8 +33,11 @@ TEST(MatrixDescriptor, FieldsAndIgnoredBits) {
 }
 
 TEST(MatrixDescriptor, AddressesByHand) {
-  const auto at = [](std::uint64_t bits, bool mn_major, int x, int k) { return MatrixDescriptor::of(bits).address(mn_major, 16, x, k); };
-  // No swizzle, K-major: eight rows of 16 bytes, then the next eight rows (stride) or columns (leading).
+  const auto at = [](std::uint64_t bits, bool mn_major, int x, int k) {
+    return MatrixDescriptor::of(bits).address(mn_major, 16, x, k);
+  };
+  // No swizzle, K-major: eight rows of 16 bytes, then the next eight rows (stride) or columns
+  // (leading).
   const std::uint64_t plain = pack(0x1000, 128, 256, 0);
   EXPECT_EQ(at(plain, false, 0, 0), 0x1000u);
   EXPECT_EQ(at(plain, false, 3, 7), 0x1000u + 3 * 16 + 14);
@@ -61,7 +67,8 @@ TEST(MatrixDescriptor, NoTwoElementsShareAnAddress) {
       // Dense tiles: K-major 64 x 16; MN-major the same, blocks of `width` bytes along x.
       const std::uint64_t stride = mode ? 8 * static_cast<unsigned>(width) : mn_major ? 128 : 256;
       const std::uint64_t leading = mode ? 2 * stride : mn_major ? 1024 : 128;
-      const MatrixDescriptor descriptor = MatrixDescriptor::of(pack(2048, leading, stride, static_cast<unsigned>(mode)));
+      const MatrixDescriptor descriptor =
+          MatrixDescriptor::of(pack(2048, leading, stride, static_cast<unsigned>(mode)));
       std::set<std::uint64_t> addresses;
       for (int x = 0; x < 64; ++x)
         for (int k = 0; k < 16; ++k) addresses.insert(descriptor.address(mn_major, 16, x, k));
@@ -76,7 +83,8 @@ struct Warpgroup {
   std::vector<std::uint16_t> shared = std::vector<std::uint16_t>(4096, 0x3C00);  // 8 KB of ones
 
   explicit Warpgroup(const char* mnemonic) : form(isa::parse_form(mnemonic).form) {
-    d.assign(static_cast<std::size_t>(isa::fragment(form, Operand::d).registers), std::vector<std::uint32_t>(128, 0x40000000));  // 2
+    d.assign(static_cast<std::size_t>(isa::fragment(form, Operand::d).registers),
+             std::vector<std::uint32_t>(128, 0x40000000));  // 2
     for (auto& reg : d) pointers.push_back(reg.data());
   }
   WgmmaOperands operands(std::uint64_t a, std::uint64_t b) {
@@ -110,12 +118,14 @@ TEST(WgmmaProduct, FaultsOutsideSharedMemory) {
   Warpgroup group("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16");
   auto product = WgmmaProduct::make(group.form);
   ASSERT_TRUE(product);
-  const auto status = product->run(group.operands(pack(8192 - 1024, 128, 256, 0), pack(0, 128, 256, 0)));
+  const auto status =
+      product->run(group.operands(pack(8192 - 1024, 128, 256, 0), pack(0, 128, 256, 0)));
   ASSERT_FALSE(status);
   EXPECT_EQ(status.diags()[0].id, "memory-fault");
   for (const auto& reg : group.d)
     for (const std::uint32_t word : reg) ASSERT_EQ(word, 0x40000000u);
-  EXPECT_FALSE(WgmmaProduct::make(isa::parse_form("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32").form));
+  EXPECT_FALSE(
+      WgmmaProduct::make(isa::parse_form("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32").form));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tools/commands.h - the subcommands of `tartan`, one thin file each. Each function adds its subcommand; the callback sets the exit code.
+// tools/commands.h - the subcommands of `tartan`, one thin file each. Each function adds its
+// subcommand; the callback sets the exit code.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,7 +9,8 @@ namespace tartan::tools {
 
 // Exit codes that all commands share.
 inline constexpr int exit_ok = 0;
-inline constexpr int exit_failed = 1;   // what was asked does not hold: an error in the text, an expectation that fails
+inline constexpr int exit_failed =
+    1;  // what was asked does not hold: an error in the text, an expectation that fails
 inline constexpr int exit_usage = 2;    // wrong words, an unreadable file, a missing device
 inline constexpr int exit_trapped = 3;  // run: the kernel trapped, or a check found a defect
 

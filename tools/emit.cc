@@ -22,7 +22,9 @@ int fail(int code, const Diags& diags) {
   return code;
 }
 
-int fail(const std::string& message) { return fail(exit_usage, Diags::one("usage"_rule, {}, message)); }
+int fail(const std::string& message) {
+  return fail(exit_usage, Diags::one("usage"_rule, {}, message));
+}
 
 const kernels::Named* find_kernel(const std::string& name) {
   for (const kernels::Named& row : kernels::all())
@@ -39,12 +41,15 @@ int emit(const EmitWords& words) {
   if (words.list) return list();
   if (words.kernel.empty()) return fail("which kernel? `tartan emit --list` shows them");
   const kernels::Named* named = find_kernel(words.kernel);
-  if (!named) return fail(fmt::format("there is no built-in kernel {}; `tartan emit --list` shows them", words.kernel));
+  if (!named)
+    return fail(fmt::format("there is no built-in kernel {}; `tartan emit --list` shows them",
+                            words.kernel));
   auto target = Target::parse(words.target);
   if (!target) return fail(fmt::format("--target {}: there is no such target", words.target));
   if (!words.ptx.empty()) {
     const auto version = Version::parse(words.ptx);
-    if (!version) return fail(fmt::format("--ptx {}: a version such as 8.0 is expected", words.ptx));
+    if (!version)
+      return fail(fmt::format("--ptx {}: a version such as 8.0 is expected", words.ptx));
     target->ptx = *version;
   }
   const auto compiled = compile(named->make(words.size), *target);
@@ -65,8 +70,10 @@ void add_emit(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("emit", "Write the PTX of a built-in kernel");
   command->add_flag("--list", words->list, "List the built-in kernels");
   command->add_option("KERNEL", words->kernel, "Which one");
-  command->add_option("--target", words->target, "The architecture to generate for")->capture_default_str();
-  command->add_option("--ptx", words->ptx, "The PTX version to state (8.0); default: the target's first, at least 7.8");
+  command->add_option("--target", words->target, "The architecture to generate for")
+      ->capture_default_str();
+  command->add_option("--ptx", words->ptx,
+                      "The PTX version to state (8.0); default: the target's first, at least 7.8");
   command->add_option("-o", words->output, "The file to write; default: standard output");
   command->add_flag("--explain", words->explain, "Say on standard error what was chosen, and why");
   command->add_option("--m", words->size.m, "gemm: rows of A and C")->capture_default_str();

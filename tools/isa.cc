@@ -23,12 +23,15 @@ std::string targets_of(const Since& since) {
 }
 
 // Operands hold commas where there is a {byte-id, thread-id}: quoted then.
-std::string csv_field(const std::string& text) { return text.find(',') == std::string::npos ? text : '"' + text + '"'; }
+std::string csv_field(const std::string& text) {
+  return text.find(',') == std::string::npos ? text : '"' + text + '"';
+}
 
 void print_csv(const std::vector<isa::Instruction>& table) {
   fmt::print("family,mnemonic,operands,min_version,targets\n");
   for (const isa::Instruction& row : table)
-    fmt::print("{},{},{},{},{}\n", isa::family(row.form), isa::spell(row.form), csv_field(isa::operands_text(row)), row.since.ptx.text(), targets_of(row.since));
+    fmt::print("{},{},{},{},{}\n", isa::family(row.form), isa::spell(row.form),
+               csv_field(isa::operands_text(row)), row.since.ptx.text(), targets_of(row.since));
 }
 
 void print_json(const std::vector<isa::Instruction>& table) {
@@ -44,7 +47,8 @@ void print_json(const std::vector<isa::Instruction>& table) {
 
 void print_table(const std::vector<isa::Instruction>& table) {
   for (const isa::Instruction& row : table)
-    fmt::print("{:<86} PTX {}  {:<7} {}\n", isa::spell(row.form), row.since.ptx.text(), isa::oldest(row.since).text(), isa::operands_text(row));
+    fmt::print("{:<86} PTX {}  {:<7} {}\n", isa::spell(row.form), row.since.ptx.text(),
+               isa::oldest(row.since).text(), isa::operands_text(row));
   fmt::print("{} forms\n", table.size());
 }
 
@@ -77,11 +81,15 @@ int isa_command(const IsaWords& words) {
 
 void add_isa(CLI::App& app, int& exit_code) {
   auto words = std::make_shared<IsaWords>();
-  CLI::App* command = app.add_subcommand("isa", "The instruction table: every documented matrix instruction form");
-  command->add_option("FAMILY", words->family, "Only this family: ldmatrix, stmatrix, movmatrix, wmma.load, wmma.store, wmma.mma, mma, mma.sp, "
-                                               "mma.block_scale, mma.sp.block_scale; wgmma (listed only when named)");
+  CLI::App* command =
+      app.add_subcommand("isa", "The instruction table: every documented matrix instruction form");
+  command->add_option("FAMILY", words->family,
+                      "Only this family: ldmatrix, stmatrix, movmatrix, wmma.load, wmma.store, "
+                      "wmma.mma, mma, mma.sp, "
+                      "mma.block_scale, mma.sp.block_scale; wgmma (listed only when named)");
   command->add_option("--target", words->target, "Only what this target has (sm_90)");
-  auto* csv = command->add_flag("--csv", words->csv, "Comma-separated: family,mnemonic,operands,min_version,targets");
+  auto* csv = command->add_flag("--csv", words->csv,
+                                "Comma-separated: family,mnemonic,operands,min_version,targets");
   command->add_flag("--json", words->json, "One JSON object")->excludes(csv);
   command->callback([words, &exit_code] { exit_code = isa_command(*words); });
 }

@@ -19,7 +19,8 @@ int run(const Options& options) {
   const auto arch = Arch::parse(options.hardware);
   const auto hardware = arch ? emulator::hardware_of(*arch) : std::nullopt;
   if (!hardware) {
-    std::cerr << "--hardware takes an architecture from sm_70 on, such as sm_90, not " << options.hardware << '\n';
+    std::cerr << "--hardware takes an architecture from sm_70 on, such as sm_90, not "
+              << options.hardware << '\n';
     return 2;
   }
   const auto recording = emulator::Recording::read(options.index, options.data);
@@ -36,10 +37,12 @@ int run(const Options& options) {
 
 void add_replay(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("replay", "Compare recorded hardware behaviour with the emulator, bit for bit");
+  CLI::App* command = app.add_subcommand(
+      "replay", "Compare recorded hardware behaviour with the emulator, bit for bit");
   command->add_option("INDEX", options->index, "The recording's index (JSON)")->required();
   command->add_option("DATA", options->data, "The recorded words")->required();
-  command->add_option("--hardware", options->hardware, "Whose arithmetic the emulator uses")->capture_default_str();
+  command->add_option("--hardware", options->hardware, "Whose arithmetic the emulator uses")
+      ->capture_default_str();
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer("Exit status: 0 no word differs, 1 some do, 2 a file is damaged or missing.");
   command->callback([options, &exit_code] { exit_code = run(*options); });

@@ -9,7 +9,9 @@
 
 namespace tartan {
 
-std::string Shape::text() const { return k ? fmt::format("m{}n{}k{}", m, n, k) : fmt::format("m{}n{}", m, n); }
+std::string Shape::text() const {
+  return k ? fmt::format("m{}n{}k{}", m, n, k) : fmt::format("m{}n{}", m, n);
+}
 
 namespace isa {
 namespace {
@@ -19,12 +21,14 @@ struct OpcodeName {
   Opcode opcode;
 };
 constexpr OpcodeName opcode_names[] = {
-    {"ldmatrix", Opcode::ldmatrix},     {"stmatrix", Opcode::stmatrix}, {"movmatrix", Opcode::movmatrix},
-    {"wmma.load", Opcode::wmma_load},   {"wmma.store", Opcode::wmma_store}, {"wmma.mma", Opcode::wmma_mma},
+    {"ldmatrix", Opcode::ldmatrix},     {"stmatrix", Opcode::stmatrix},
+    {"movmatrix", Opcode::movmatrix},   {"wmma.load", Opcode::wmma_load},
+    {"wmma.store", Opcode::wmma_store}, {"wmma.mma", Opcode::wmma_mma},
     {"wgmma.mma_async", Opcode::wgmma}, {"mma", Opcode::mma},
 };
 
-constexpr std::string_view kind_names[] = {"", "kind::f8f6f4", "kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4"};
+constexpr std::string_view kind_names[] = {"", "kind::f8f6f4", "kind::mxf8f6f4", "kind::mxf4",
+                                           "kind::mxf4nvf4"};
 constexpr std::string_view rounding_names[] = {"", "rn", "rz", "rm", "rp"};
 constexpr std::string_view bit_op_names[] = {"", "and", "xor"};
 constexpr std::string_view sparsity_names[] = {"", "sp", "sp::ordered_metadata"};
@@ -35,7 +39,8 @@ std::string_view opcode_name(Opcode opcode) {
   return "";
 }
 
-// The index of `text` in `names`, which is also the enumerator's value; 0 stands for "not written" and never matches.
+// The index of `text` in `names`, which is also the enumerator's value; 0 stands for "not written"
+// and never matches.
 template <std::size_t N>
 int index_of(const std::string_view (&names)[N], std::string_view text) {
   for (std::size_t i = 1; i < N; ++i)
@@ -60,13 +65,15 @@ std::optional<Shape> parse_shape(std::string_view text) {
   return shape;
 }
 
-// Reads one qualifier after another into a form. Each `take` says whether the qualifier was its own.
+// Reads one qualifier after another into a form. Each `take` says whether the qualifier was its
+// own.
 class FormReader {
  public:
   explicit FormReader(Opcode opcode) { out_.form.opcode = opcode; }
 
   void qualifier(std::string_view word) {
-    if (!(flag(word) || operand(word) || shape(word) || layout(word) || space(word) || modifier(word) || type(word)))
+    if (!(flag(word) || operand(word) || shape(word) || layout(word) || space(word) ||
+          modifier(word) || type(word)))
       out_.unknown.push_back(word);
   }
 
@@ -104,7 +111,11 @@ class FormReader {
   bool operand(std::string_view word) {
     const Opcode opcode = form().opcode;
     if (opcode == Opcode::wmma_load && (word == "a" || word == "b" || word == "c"))
-      return set(form().operand, word == "a" ? Operand::a : word == "b" ? Operand::b : Operand::c, word);
+      return set(form().operand,
+                 word == "a"   ? Operand::a
+                 : word == "b" ? Operand::b
+                               : Operand::c,
+                 word);
     if (opcode == Opcode::wmma_store && word == "d") return set(form().operand, Operand::d, word);
     return false;
   }
@@ -131,13 +142,16 @@ class FormReader {
   }
 
   bool modifier(std::string_view word) {
-    if (word == "x1" || word == "x2" || word == "x4")
+    if (word == "x1" || word == "x2" || word == "x4" || word == "x8")
       return set(form().count, static_cast<std::uint8_t>(word[1] - '0'), word);
     if (word == "scale_vec::1X" || word == "scale_vec::2X" || word == "scale_vec::4X")
       return set(form().scale_vec, static_cast<std::uint8_t>(word[11] - '0'), word);
-    if (const int i = index_of(kind_names, word)) return set(form().kind, static_cast<Kind>(i), word);
-    if (const int i = index_of(rounding_names, word)) return set(form().rounding, static_cast<Rounding>(i), word);
-    if (const int i = index_of(sparsity_names, word)) return set(form().sparsity, static_cast<Sparsity>(i), word);
+    if (const int i = index_of(kind_names, word))
+      return set(form().kind, static_cast<Kind>(i), word);
+    if (const int i = index_of(rounding_names, word))
+      return set(form().rounding, static_cast<Rounding>(i), word);
+    if (const int i = index_of(sparsity_names, word))
+      return set(form().sparsity, static_cast<Sparsity>(i), word);
     if (const int i = index_of(bit_op_names, word)) return set(bit_op_, i, word);
     return false;
   }
@@ -145,7 +159,8 @@ class FormReader {
   bool type(std::string_view word) {
     const auto parsed = parse_type(word);
     if (!parsed) return false;
-    if (*parsed == Type::ue8m0 || *parsed == Type::ue4m3) return set(form().scale_type, *parsed, word);
+    if (*parsed == Type::ue8m0 || *parsed == Type::ue4m3)
+      return set(form().scale_type, *parsed, word);
     if (out_.types == static_cast<int>(types_.size())) {
       out_.repeated.push_back(word);
       return true;
@@ -208,7 +223,13 @@ std::string spell_matrix_move(const Form& f) {
 
 std::string spell_wmma_move(const Form& f) {
   Speller out(opcode_name(f.opcode));
-  return out.word(name(f.operand)).sync(f).word(name(f.a_major)).shape(f.shape).word(name(f.space)).word(f.d).text();
+  return out.word(name(f.operand))
+      .sync(f)
+      .word(name(f.a_major))
+      .shape(f.shape)
+      .word(name(f.space))
+      .word(f.d)
+      .text();
 }
 
 std::string spell_wmma_mma(const Form& f) {
@@ -234,7 +255,10 @@ std::string spell_mma(const Form& f) {
 
 std::string spell_wgmma(const Form& f) {
   Speller out(opcode_name(f.opcode));
-  out.word(sparsity_names[static_cast<int>(f.sparsity)]).sync(f).shape(f.shape).when(f.satfinite, "satfinite");
+  out.word(sparsity_names[static_cast<int>(f.sparsity)])
+      .sync(f)
+      .shape(f.shape)
+      .when(f.satfinite, "satfinite");
   out.word(f.d).word(f.a).word(f.b);
   if (f.bit_op != BitOp::none) out.word(bit_op_names[static_cast<int>(f.bit_op)]).word("popc");
   return out.text();
@@ -243,8 +267,13 @@ std::string spell_wgmma(const Form& f) {
 }  // namespace
 
 Opcode matrix_opcode(std::string_view text) {
+  // Most instructions are others: look at one letter first.
+  if (text.empty() || (text[0] != 'm' && text[0] != 'w' && text[0] != 'l' && text[0] != 's'))
+    return Opcode::none;
   for (const OpcodeName& row : opcode_names)
-    if (text.starts_with(row.name) && (text.size() == row.name.size() || text[row.name.size()] == '.')) return row.opcode;
+    if (text.starts_with(row.name) &&
+        (text.size() == row.name.size() || text[row.name.size()] == '.'))
+      return row.opcode;
   return Opcode::none;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The proof that every lane map is a bijection: each element of each operand's matrix is in exactly one place (or in `copies` of them).
+// The proof that every lane map is a bijection: each element of each operand's matrix is in exactly
+// one place (or in `copies` of them).
 #include "compiler/isa/fragment.h"
 
 namespace tartan::isa {
@@ -15,7 +16,9 @@ consteval bool bijective(const Form& form, Operand operand, int lanes = 32) {
   for (int lane = 0; lane < lanes; ++lane)
     for (int i = 0; i < frag.elements(); ++i) {
       const Coord at = coord(form, operand, lane, i);
-      if (at.matrix < 0 || at.matrix >= frag.matrices || at.row < 0 || at.row >= frag.rows || at.col < 0 || at.col >= frag.cols) return false;
+      if (at.matrix < 0 || at.matrix >= frag.matrices || at.row < 0 || at.row >= frag.rows ||
+          at.col < 0 || at.col >= frag.cols)
+        return false;
       ++held[(at.matrix * frag.rows + at.row) * frag.cols + at.col];
     }
   for (int i = 0; i < size; ++i)
@@ -38,7 +41,8 @@ consteval bool moves_bijective() {
 static_assert(moves_bijective());
 
 consteval bool products_bijective(Form f) {
-  return bijective(f, Operand::a) && bijective(f, Operand::b) && bijective(f, Operand::c) && bijective(f, Operand::d);
+  return bijective(f, Operand::a) && bijective(f, Operand::b) && bijective(f, Operand::c) &&
+         bijective(f, Operand::d);
 }
 
 consteval bool wmmas_bijective() {
@@ -46,17 +50,29 @@ consteval bool wmmas_bijective() {
     for (const TypeInfo& ab : type_table)
       for (const TypeInfo& cd : type_table) {
         if (!row.ab.has(ab.type) || !row.cd.has(cd.type)) continue;
-        if (!products_bijective({.opcode = Opcode::wmma_mma, .shape = row.shape, .d = cd.type, .a = ab.type, .b = ab.type, .c = cd.type})) return false;
+        if (!products_bijective({.opcode = Opcode::wmma_mma,
+                                 .shape = row.shape,
+                                 .d = cd.type,
+                                 .a = ab.type,
+                                 .b = ab.type,
+                                 .c = cd.type}))
+          return false;
       }
   return true;
 }
 static_assert(wmmas_bijective());
 
-// The map depends on a type only through its width, so the first type of each column stands for all.
+// The map depends on a type only through its width, so the first type of each column stands for
+// all.
 consteval bool mmas_bijective(bool sparse) {
   for (const Mma& row : mmas) {
     if (row.sparse != sparse) continue;
-    Form f{.opcode = Opcode::mma, .shape = row.shape, .d = row.d, .a = row.a.first(), .b = row.b.first(), .c = row.c};
+    Form f{.opcode = Opcode::mma,
+           .shape = row.shape,
+           .d = row.d,
+           .a = row.a.first(),
+           .b = row.b.first(),
+           .c = row.c};
     f.kind = row.kind;
     f.sparsity = sparse ? Sparsity::sp_ordered_metadata : Sparsity::dense;
     for (const Major a : {Major::row, Major::col})
@@ -75,7 +91,8 @@ consteval bool wgmmas_bijective() {
   for (const Wgmma& row : wgmmas)
     for (const bool sparse : {false, true}) {
       if (sparse && row.sparse == Version{}) continue;
-      Form f{.opcode = Opcode::wgmma, .d = row.d, .a = row.a.first(), .b = row.b.first(), .c = row.d};
+      Form f{
+          .opcode = Opcode::wgmma, .d = row.d, .a = row.a.first(), .b = row.b.first(), .c = row.d};
       f.sparsity = sparse ? Sparsity::sp : Sparsity::dense;
       f.shape = {64, 256, static_cast<std::int16_t>(sparse ? 2 * row.k : row.k)};
       if (!bijective(f, Operand::a, 128) || !bijective(f, Operand::d, 128)) return false;
@@ -84,7 +101,8 @@ consteval bool wgmmas_bijective() {
 }
 static_assert(wgmmas_bijective());
 
-// Every code of every row of A has four bits of its own in the metadata words, whatever the selector.
+// Every code of every row of A has four bits of its own in the metadata words, whatever the
+// selector.
 consteval bool metadata_disjoint(const Form& f) {
   const int lanes = f.opcode == Opcode::wgmma ? 128 : 32;
   for (int selector = 0; selector < selectors(f); ++selector) {
@@ -92,7 +110,8 @@ consteval bool metadata_disjoint(const Form& f) {
     for (int row = 0; row < f.shape.m; ++row)
       for (int j = 0; j < codes_per_row(f); ++j) {
         const MetadataBits bits = metadata(f, row, j, selector);
-        if (bits.lane < 0 || bits.lane >= lanes || bits.lowest < 0 || bits.lowest > 28) return false;
+        if (bits.lane < 0 || bits.lane >= lanes || bits.lowest < 0 || bits.lowest > 28)
+          return false;
         if (used[bits.lane] >> bits.lowest & 15) return false;
         used[bits.lane] |= 15u << bits.lowest;
       }
@@ -103,7 +122,12 @@ consteval bool metadata_disjoint(const Form& f) {
 consteval bool metadata_disjoint() {
   for (const Mma& row : mmas) {
     if (!row.sparse) continue;
-    Form f{.opcode = Opcode::mma, .shape = row.shape, .d = row.d, .a = row.a.first(), .b = row.b.first(), .c = row.c};
+    Form f{.opcode = Opcode::mma,
+           .shape = row.shape,
+           .d = row.d,
+           .a = row.a.first(),
+           .b = row.b.first(),
+           .c = row.c};
     f.kind = row.kind, f.sparsity = Sparsity::sp_ordered_metadata;
     if (!metadata_disjoint(f)) return false;
   }

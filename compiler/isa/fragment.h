@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // compiler/isa/fragment.h - lane maps: which element of a matrix each lane's registers hold.
 //
-// Lanes form eight groups of four. In an m16n8 product a group owns a row (A, C, D) or a column (B); its four members take neighbouring
-// 32-bit registers along the other axis. E elements share a register, the first in the low bits:
+// Lanes form eight groups of four. In an m16n8 product a group owns a row (A, C, D) or a column
+// (B); its four members take neighbouring 32-bit registers along the other axis. E elements share a
+// register, the first in the low bits:
 //
 //   A, k = 8E            registers r: 0 | 2      B   r: 0      C, D   i: 0 1
 //   row g                          ---+---              ---             ----
 //   row g + 8                       1 | 3               1               2 3
 //   columns E*t ..      first half | second half of k   rows E*t ..      columns 2t, 2t+1
 //
-// mma maps are the manual's (PTX ISA 9.7.14.5); the manual leaves wmma fragments open, and the ones here are sm_90's, as recorded.
-// Every map is proven a bijection below, at compile time.
+// mma maps are the manual's (PTX ISA 9.7.14.5); the manual leaves wmma fragments open, and the ones
+// here are sm_90's, as recorded. Every map is proven a bijection below, at compile time.
 #pragma once
 
 #include "compiler/isa/tables.h"
@@ -19,35 +20,42 @@ namespace tartan::isa {
 
 /// How an operand lies in registers.
 struct Fragment {
-  Type type = Type::none;    // of an element
-  int rows = 0, cols = 0;    // of the matrix; A of sparse forms: the compressed one (k/2 columns)
-  int matrices = 1;          // independent matrices: ldmatrix .x4 has 4, mma.m8n8k4 on f16 has 4 (one per quad pair)
-  int registers = 0;         // per lane
-  int register_bits = 32;    // 64 for f64
-  int per_register = 1;      // E
-  int container_bits = 0;    // bits from one element of a register to the next
-  int copies = 1;            // wmma on f16: the fragment repeats itself this often; later copies are ignored by wmma.mma
+  Type type = Type::none;  // of an element
+  int rows = 0, cols = 0;  // of the matrix; A of sparse forms: the compressed one (k/2 columns)
+  int matrices =
+      1;  // independent matrices: ldmatrix .x4 has 4, mma.m8n8k4 on f16 has 4 (one per quad pair)
+  int registers = 0;       // per lane
+  int register_bits = 32;  // 64 for f64
+  int per_register = 1;    // E
+  int container_bits = 0;  // bits from one element of a register to the next
+  int copies = 1;  // wmma on f16: the fragment repeats itself this often; later copies are ignored
+                   // by wmma.mma
 
   constexpr int elements() const { return registers * per_register; }
   constexpr bool operator==(const Fragment&) const = default;
 };
 
-/// A place in an operand's matrix. ldmatrix and stmatrix: in memory (row = the row whose address was given, col = element of that row).
+/// A place in an operand's matrix. ldmatrix and stmatrix: in memory (row = the row whose address
+/// was given, col = element of that row).
 struct Coord {
   int matrix = 0, row = 0, col = 0;
   constexpr bool operator==(const Coord&) const = default;
 };
 
-/// Bits that an element of a form's A or B takes in its register: kind::f8f6f4 and mxf8f6f4 keep six and four bits in bytes.
+/// Bits that an element of a form's A or B takes in its register: kind::f8f6f4 and mxf8f6f4 keep
+/// six and four bits in bytes.
 constexpr int container_bits(const Form& form, Type type) {
   return form.kind == Kind::f8f6f4 || form.kind == Kind::mxf8f6f4 ? 8 : bits(type);
 }
 
 namespace detail {
 
-constexpr bool quad_pairs(const Form& f) { return f.opcode == Opcode::mma && f.shape == Shape{8, 8, 4} && f.a == f16; }
+constexpr bool quad_pairs(const Form& f) {
+  return f.opcode == Opcode::mma && f.shape == Shape{8, 8, 4} && f.a == f16;
+}
 constexpr bool is_wmma(const Form& f) {
-  return f.opcode == Opcode::wmma_mma || f.opcode == Opcode::wmma_load || f.opcode == Opcode::wmma_store;
+  return f.opcode == Opcode::wmma_mma || f.opcode == Opcode::wmma_load ||
+         f.opcode == Opcode::wmma_store;
 }
 
 constexpr Fragment make(Type type, int rows, int cols, int container, int lanes, int matrices) {
@@ -64,19 +72,25 @@ constexpr Fragment make(Type type, int rows, int cols, int container, int lanes,
 }
 
 constexpr Fragment move_fragment(const Form& f) {
-  // The formats keep one value per byte in registers; a row is 16 bytes in memory whatever the format.
-  // stmatrix.m16n8 stores its matrices transposed: 8 rows of 16 bytes.
+  // The formats keep one value per byte in registers; a row is 16 bytes in memory whatever the
+  // format. stmatrix.m16n8 stores its matrices transposed: 8 rows of 16 bytes.
   const int container = f.d == b16 ? 16 : 8;
   const bool turned = f.opcode == Opcode::stmatrix;
-  return make(f.d, turned ? f.shape.n : f.shape.m, turned ? f.shape.m : f.shape.n, container, 32, f.count ? f.count : 1);
+  return make(f.d, turned ? f.shape.n : f.shape.m, turned ? f.shape.m : f.shape.n, container, 32,
+              f.count ? f.count : 1);
 }
 
 }  // namespace detail
 
-/// The fragment of `operand` in `form`, which must exist. Loads and stores have one operand: that is given back whatever `operand` says.
+/// The fragment of `operand` in `form`, which must exist. Loads and stores have one operand: that
+/// is given back whatever `operand` says.
 constexpr Fragment fragment(const Form& f, Operand operand) {
-  if (f.opcode == Opcode::ldmatrix || f.opcode == Opcode::stmatrix || f.opcode == Opcode::movmatrix) return detail::move_fragment(f);
-  Type type = operand == Operand::a ? f.a : operand == Operand::b ? f.b : operand == Operand::c ? f.c : f.d;
+  if (f.opcode == Opcode::ldmatrix || f.opcode == Opcode::stmatrix || f.opcode == Opcode::movmatrix)
+    return detail::move_fragment(f);
+  Type type = operand == Operand::a   ? f.a
+              : operand == Operand::b ? f.b
+              : operand == Operand::c ? f.c
+                                      : f.d;
   if (f.opcode == Opcode::wmma_load || f.opcode == Opcode::wmma_store) {
     operand = f.operand;
     type = f.d;
@@ -84,10 +98,14 @@ constexpr Fragment fragment(const Form& f, Operand operand) {
   const int lanes = f.opcode == Opcode::wgmma ? 128 : 32;
   const int matrices = detail::quad_pairs(f) ? 4 : 1;
   const bool sparse = f.sparsity != Sparsity::dense;
-  const int container = operand == Operand::a || operand == Operand::b ? container_bits(f, type) : bits(type);
+  const int container =
+      operand == Operand::a || operand == Operand::b ? container_bits(f, type) : bits(type);
   Fragment out;
-  if (operand == Operand::a) out = detail::make(type, f.shape.m, sparse ? f.shape.k / 2 : f.shape.k, container, lanes, matrices);
-  else if (operand == Operand::b) out = detail::make(type, f.shape.k, f.shape.n, container, lanes, matrices);
+  if (operand == Operand::a)
+    out = detail::make(type, f.shape.m, sparse ? f.shape.k / 2 : f.shape.k, container, lanes,
+                       matrices);
+  else if (operand == Operand::b)
+    out = detail::make(type, f.shape.k, f.shape.n, container, lanes, matrices);
   else out = detail::make(type, f.shape.m, f.shape.n, container, lanes, matrices);
   if (detail::is_wmma(f) && type == f16 && (operand == Operand::a || operand == Operand::b)) {
     out.copies = 8 / out.registers;
@@ -114,8 +132,10 @@ constexpr Coord quad_pair_coord(const Form& f, Operand operand, int lane, int i)
   }
 }
 
-// sm_90's wmma fragments: m16n16 products are two m16n8 ones side by side, m32n8 two above each other, m8n32 the transposed m32n8.
-constexpr Coord wmma_coord(const Form& f, const Fragment& fragment, Operand operand, int lane, int i) {
+// sm_90's wmma fragments: m16n16 products are two m16n8 ones side by side, m32n8 two above each
+// other, m8n32 the transposed m32n8.
+constexpr Coord wmma_coord(const Form& f, const Fragment& fragment, Operand operand, int lane,
+                           int i) {
   const int group = lane / 4, member = lane % 4, e = i % fragment.per_register;
   const int per = fragment.per_register;
   const int r = i / per % (fragment.registers / fragment.copies);
@@ -142,7 +162,8 @@ constexpr Coord wmma_coord(const Form& f, const Fragment& fragment, Operand oper
 }
 
 // mma and wgmma. A warpgroup's lane is 0..127: each of its warps owns 16 rows.
-constexpr Coord mma_coord(const Form& f, const Fragment& fragment, Operand operand, int lane, int i) {
+constexpr Coord mma_coord(const Form& f, const Fragment& fragment, Operand operand, int lane,
+                          int i) {
   const int warp = lane / 32, group = lane % 32 / 4, member = lane % 4;
   const int per = fragment.per_register, r = i / per, e = i % per;
   if (operand == Operand::a) {
@@ -155,7 +176,8 @@ constexpr Coord mma_coord(const Form& f, const Fragment& fragment, Operand opera
   return {0, 16 * warp + group + 8 * (i >> 1 & 1), 8 * (i >> 2) + 2 * member + (i & 1)};
 }
 
-// ldmatrix, stmatrix: coordinates in memory. movmatrix: coordinates in the matrix that it reads (element of the transposed result).
+// ldmatrix, stmatrix: coordinates in memory. movmatrix: coordinates in the matrix that it reads
+// (element of the transposed result).
 constexpr Coord move_coord(const Form& f, int lane, int i) {
   const int group = lane / 4, member = lane % 4;
   if (f.d == b16) {
@@ -163,16 +185,20 @@ constexpr Coord move_coord(const Form& f, int lane, int i) {
     return f.trans ? Coord{matrix, along, group} : Coord{matrix, group, along};
   }
   const int r = i / 4, byte = i % 4;
-  if (f.opcode == Opcode::stmatrix) return {r, 2 * member + (byte & 1), group + 8 * (byte >> 1)};  // m16n8: stored transposed, 8 rows of 16
+  if (f.opcode == Opcode::stmatrix)
+    return {r, 2 * member + (byte & 1),
+            group + 8 * (byte >> 1)};  // m16n8: stored transposed, 8 rows of 16
   if (f.shape.m == 16) return {r / 2, 4 * member + byte, group + 8 * (r % 2)};
   return {r, group, 4 * member + byte};
 }
 
 }  // namespace detail
 
-/// Where element `i` (0 .. fragment.elements()-1; register i / E, position i % E from the low bits) of `lane` sits.
+/// Where element `i` (0 .. fragment.elements()-1; register i / E, position i % E from the low bits)
+/// of `lane` sits.
 constexpr Coord coord(const Form& f, Operand operand, int lane, int i) {
-  if (f.opcode == Opcode::ldmatrix || f.opcode == Opcode::stmatrix || f.opcode == Opcode::movmatrix) return detail::move_coord(f, lane, i);
+  if (f.opcode == Opcode::ldmatrix || f.opcode == Opcode::stmatrix || f.opcode == Opcode::movmatrix)
+    return detail::move_coord(f, lane, i);
   const Fragment frag = fragment(f, operand);
   if (f.opcode == Opcode::wmma_load || f.opcode == Opcode::wmma_store) operand = f.operand;
   if (detail::is_wmma(f)) return detail::wmma_coord(f, frag, operand, lane, i);
@@ -180,9 +206,12 @@ constexpr Coord coord(const Form& f, Operand operand, int lane, int i) {
   return detail::mma_coord(f, frag, operand, lane, i);
 }
 
-/// ldmatrix, stmatrix: the lane whose address register points to `row` of matrix `matrix` (16-byte rows).
+/// ldmatrix, stmatrix: the lane whose address register points to `row` of matrix `matrix` (16-byte
+/// rows).
 constexpr int address_lane(const Form& f, int matrix, int row) {
-  const int rows = f.opcode == Opcode::ldmatrix ? f.shape.m : 8;  // stmatrix.m16n8 writes the 8 rows of the transposed matrix
+  const int rows = f.opcode == Opcode::ldmatrix
+                       ? f.shape.m
+                       : 8;  // stmatrix.m16n8 writes the 8 rows of the transposed matrix
   return rows * matrix + row;
 }
 
@@ -191,9 +220,15 @@ constexpr int address_lane(const Form& f, int matrix, int row) {
 /// Dense columns that one 4-bit code covers.
 constexpr int columns_per_code(Type a) { return bits(a) == 32 ? 2 : bits(a) == 4 ? 8 : 4; }
 /// Codes per row of A.
-constexpr int codes_per_row(const Form& f) { return f.shape.k / (f.kind == Kind::f8f6f4 || f.kind == Kind::mxf8f6f4 ? 4 : columns_per_code(f.a)); }
-/// How many selectors are legal: 0 .. selectors-1. A warp's metadata words hold 16 lanes' worth for one row of codes each.
-constexpr int selectors(const Form& f) { return f.opcode == Opcode::wgmma ? (codes_per_row(f) == 8 ? 2 : 1) : 16 / codes_per_row(f); }
+constexpr int codes_per_row(const Form& f) {
+  return f.shape.k /
+         (f.kind == Kind::f8f6f4 || f.kind == Kind::mxf8f6f4 ? 4 : columns_per_code(f.a));
+}
+/// How many selectors are legal: 0 .. selectors-1. A warp's metadata words hold 16 lanes' worth for
+/// one row of codes each.
+constexpr int selectors(const Form& f) {
+  return f.opcode == Opcode::wgmma ? (codes_per_row(f) == 8 ? 2 : 1) : 16 / codes_per_row(f);
+}
 
 struct MetadataBits {
   int lane;    // whose metadata register

@@ -5,91 +5,13 @@
 
 #include <algorithm>
 
+#include "compiler/isa/acceptance.h"
 #include "compiler/isa/fragment.h"
 
 namespace tartan::isa {
 namespace {
 
 constexpr Version cta_since{7, 8};  // the ::cta suffix of .shared
-
-bool shared_only(Space space) { return space != Space::global; }
-
-// What `form` would be if only the columns of its family were set: anything else that is set makes the form illegal.
-Form bare(const Form& form) {
-  Form out;
-  out.opcode = form.opcode;
-  out.shape = form.shape;
-  return out;
-}
-
-// ---- Does a row accept a form? Each function rebuilds the form from the columns that the row knows and compares.
-
-bool accepts(const MatrixMove& row, const Form& f) {
-  if (row.opcode != f.opcode || !(row.shape == f.shape) || row.format != f.d || !row.from.has(f.a)) return false;
-  if (row.counts ? !(f.count == 1 || f.count == 2 || f.count == 4) || !(row.counts & f.count) : f.count) return false;
-  if (row.trans != Trans::Optional && f.trans != (row.trans == Trans::Always)) return false;
-  if (row.opcode == Opcode::movmatrix ? f.space != Space::none : !shared_only(f.space)) return false;
-  Form same = bare(f);
-  same.d = f.d, same.a = f.a, same.count = f.count, same.trans = f.trans, same.space = f.space;
-  return same == f;
-}
-
-bool accepts_load(const Wmma& row, const Form& f) {
-  if (!(row.shape == f.shape) || f.a_major == Major::none) return false;
-  if (f.operand == Operand::a || f.operand == Operand::b) {
-    if (!row.ab.has(f.d)) return false;
-    if (!row.any_major && f.a_major != (f.operand == Operand::a ? Major::row : Major::col)) return false;
-  } else if (!row.cd.has(f.d)) {
-    return false;
-  }
-  Form same = bare(f);
-  same.operand = f.operand, same.a_major = f.a_major, same.d = f.d, same.space = f.space, same.stride = f.stride;
-  return same == f;
-}
-
-bool majors_fit(bool any, const Form& f) {
-  if (any) return f.a_major != Major::none && f.b_major != Major::none;
-  return f.a_major == Major::row && f.b_major == Major::col;
-}
-
-bool accepts_product(const Wmma& row, const Form& f) {
-  if (!(row.shape == f.shape) || !majors_fit(row.any_major, f)) return false;
-  if (!row.ab.has(f.a) || f.a != f.b || !row.cd.has(f.d) || !row.cd.has(f.c) || row.bit_op != f.bit_op) return false;
-  if ((f.satfinite && !row.satfinite) || (f.rounding != Rounding::none && !row.roundings)) return false;
-  Form same = bare(f);
-  same.a_major = f.a_major, same.b_major = f.b_major, same.d = f.d, same.a = f.a, same.b = f.b, same.c = f.c;
-  same.bit_op = f.bit_op, same.satfinite = f.satfinite, same.rounding = f.rounding;
-  return same == f;
-}
-
-bool accepts(const Mma& row, const Form& f) {
-  if (!(row.shape == f.shape) || !majors_fit(row.options & any_major, f)) return false;
-  if (row.d != f.d || !row.a.has(f.a) || !row.b.has(f.b) || row.c != f.c) return false;
-  if (row.kind != f.kind || row.bit_op != f.bit_op || row.scale_type != f.scale_type) return false;
-  if (row.sparse ? f.sparsity == Sparsity::dense || (f.sparsity == Sparsity::sp && row.plain_sp == Version{}) : f.sparsity != Sparsity::dense)
-    return false;
-  if (f.block_scale != (row.scale_vec != 0)) return false;
-  if (f.scale_vec ? f.scale_vec != row.scale_vec : (row.options & needs_vec) != 0) return false;
-  if ((f.satfinite && !(row.options & satfinite)) || (f.rounding != Rounding::none && !(row.options & roundings))) return false;
-  Form same = bare(f);
-  same.a_major = f.a_major, same.b_major = f.b_major, same.d = f.d, same.a = f.a, same.b = f.b, same.c = f.c;
-  same.kind = f.kind, same.bit_op = f.bit_op, same.scale_type = f.scale_type, same.sparsity = f.sparsity;
-  same.block_scale = f.block_scale, same.scale_vec = f.scale_vec, same.satfinite = f.satfinite, same.rounding = f.rounding;
-  return same == f;
-}
-
-bool accepts(const Wgmma& row, const Form& f) {
-  if (f.shape.m != 64 || !legal_n(row, f.shape.n)) return false;
-  if (f.sparsity == Sparsity::sp_ordered_metadata) return false;
-  const bool sparse = f.sparsity == Sparsity::sp;
-  if (f.shape.k != (sparse ? 2 * row.k : row.k) || (sparse && row.sparse == Version{})) return false;
-  if (row.d != f.d || !row.a.has(f.a) || !row.b.has(f.b) || f.c != f.d || row.bit_op != f.bit_op) return false;
-  if (f.satfinite && !row.satfinite) return false;
-  Form same = bare(f);
-  same.d = f.d, same.a = f.a, same.b = f.b, same.c = f.c, same.sparsity = f.sparsity, same.bit_op = f.bit_op;
-  same.satfinite = f.satfinite, same.a_in_registers = f.a_in_registers;
-  return same == f;
-}
 
 template <typename Row, std::size_t N, typename Accepts>
 const Row* first_row(const Row (&rows)[N], Accepts accepts) {
@@ -107,7 +29,10 @@ Type register_type(Type element) {
 
 OperandSpec vector(Role role, const Form& form, Operand operand) {
   const Fragment frag = fragment(form, operand);
-  return {.role = role, .kind = OperandKind::Vector, .type = register_type(frag.type), .count = frag.registers};
+  return {.role = role,
+          .kind = OperandKind::Vector,
+          .type = register_type(frag.type),
+          .count = frag.registers};
 }
 
 // A and B registers of f32 size hold tf32: bit registers.
@@ -117,7 +42,9 @@ OperandSpec input_vector(Role role, const Form& form, Operand operand) {
   return spec;
 }
 
-OperandSpec register_operand(Role role, Type type) { return {.role = role, .kind = OperandKind::Register, .type = type}; }
+OperandSpec register_operand(Role role, Type type) {
+  return {.role = role, .kind = OperandKind::Register, .type = type};
+}
 
 OperandSpec immediate(Role role, int low, int high) {
   return {.role = role, .kind = OperandKind::Immediate, .low = low, .high = high};
@@ -135,7 +62,8 @@ const OperandSpec address{.role = Role::address, .kind = OperandKind::Address};
 const OperandSpec stride{.role = Role::stride, .kind = OperandKind::Register, .type = b32};
 
 std::vector<OperandSpec> move_operands(const MatrixMove& row, const Form& f) {
-  if (f.opcode == Opcode::movmatrix) return {register_operand(Role::d, b32), register_operand(Role::a, b32)};
+  if (f.opcode == Opcode::movmatrix)
+    return {register_operand(Role::d, b32), register_operand(Role::a, b32)};
   const int count = f.count * row.registers;
   if (f.opcode == Opcode::ldmatrix)
     return {{.role = Role::d, .kind = OperandKind::Vector, .type = b32, .count = count}, address};
@@ -155,7 +83,8 @@ std::vector<OperandSpec> wmma_move_operands(const Form& f) {
 }
 
 std::vector<OperandSpec> product_operands(const Form& f) {
-  std::vector<OperandSpec> out{vector(Role::d, f, Operand::d), input_vector(Role::a, f, Operand::a), input_vector(Role::b, f, Operand::b),
+  std::vector<OperandSpec> out{vector(Role::d, f, Operand::d), input_vector(Role::a, f, Operand::a),
+                               input_vector(Role::b, f, Operand::b),
                                vector(Role::c, f, Operand::c)};
   if (f.sparsity != Sparsity::dense) {
     out.push_back(register_operand(Role::metadata, b32));
@@ -177,7 +106,8 @@ std::vector<OperandSpec> mma_operands(const Mma& row, const Form& f) {
 
 std::vector<OperandSpec> wgmma_operands(const Wgmma& row, const Form& f) {
   std::vector<OperandSpec> out{vector(Role::d, f, Operand::d)};
-  out.push_back(f.a_in_registers ? input_vector(Role::a, f, Operand::a) : register_operand(Role::a_descriptor, b64));
+  out.push_back(f.a_in_registers ? input_vector(Role::a, f, Operand::a)
+                                 : register_operand(Role::a_descriptor, b64));
   out.push_back(register_operand(Role::b_descriptor, b64));
   if (f.sparsity != Sparsity::dense) {
     out.push_back(register_operand(Role::metadata, b32));
@@ -203,7 +133,8 @@ Since shared_cta(Since since, const Form& f) {
 // ---- Writing forms out.
 
 constexpr Major both_majors[] = {Major::row, Major::col};
-constexpr Rounding all_roundings[] = {Rounding::none, Rounding::rn, Rounding::rz, Rounding::rm, Rounding::rp};
+constexpr Rounding all_roundings[] = {Rounding::none, Rounding::rn, Rounding::rz, Rounding::rm,
+                                      Rounding::rp};
 
 template <typename F>
 void each_type(TypeSet set, F use) {
@@ -238,7 +169,11 @@ void write_wmma_moves(std::vector<Form>& out, Opcode opcode, Operand operand) {
       for (const Major major : both_majors)
         for (const Space space : {Space::none, Space::global, Space::shared, Space::shared_cta})
           for (const bool with_stride : {false, true}) {
-            Form f{.opcode = opcode, .operand = operand, .shape = row.shape, .a_major = major, .d = type};
+            Form f{.opcode = opcode,
+                   .operand = operand,
+                   .shape = row.shape,
+                   .a_major = major,
+                   .d = type};
             f.space = space, f.stride = with_stride;
             // Several products share a C fragment: the first row that has it writes it.
             if (accepts_load(row, f) && wmma(f) == &row) out.push_back(f);
@@ -254,7 +189,14 @@ void write_wmma_products(std::vector<Form>& out) {
           each_type(row.cd, [&](Type c) {
             for (const bool saturate : {false, true})
               for (const Rounding rounding : all_roundings) {
-                Form f{.opcode = Opcode::wmma_mma, .shape = row.shape, .a_major = a, .b_major = b, .d = d, .a = ab, .b = ab, .c = c};
+                Form f{.opcode = Opcode::wmma_mma,
+                       .shape = row.shape,
+                       .a_major = a,
+                       .b_major = b,
+                       .d = d,
+                       .a = ab,
+                       .b = ab,
+                       .c = c};
                 f.bit_op = row.bit_op, f.satfinite = saturate, f.rounding = rounding;
                 if (accepts_product(row, f)) out.push_back(f);
               }
@@ -271,7 +213,8 @@ void each_option(const Mma& row, Form f, F use) {
     for (const int vec : {0, 1, 2, 4})
       for (const bool saturate : {false, true})
         for (const Rounding rounding : all_roundings) {
-          f.sparsity = sparsity, f.scale_vec = static_cast<std::uint8_t>(vec), f.satfinite = saturate, f.rounding = rounding;
+          f.sparsity = sparsity, f.scale_vec = static_cast<std::uint8_t>(vec),
+          f.satfinite = saturate, f.rounding = rounding;
           if (accepts(row, f)) use(f);
         }
 }
@@ -281,8 +224,16 @@ void write_mmas(std::vector<Form>& out) {
     each_major_pair(row.options & any_major, [&](Major a_major, Major b_major) {
       each_type(row.a, [&](Type a) {
         each_type(row.b, [&](Type b) {
-          Form f{.opcode = Opcode::mma, .shape = row.shape, .a_major = a_major, .b_major = b_major, .d = row.d, .a = a, .b = b, .c = row.c};
-          f.kind = row.kind, f.bit_op = row.bit_op, f.block_scale = row.scale_vec != 0, f.scale_type = row.scale_type;
+          Form f{.opcode = Opcode::mma,
+                 .shape = row.shape,
+                 .a_major = a_major,
+                 .b_major = b_major,
+                 .d = row.d,
+                 .a = a,
+                 .b = b,
+                 .c = row.c};
+          f.kind = row.kind, f.bit_op = row.bit_op, f.block_scale = row.scale_vec != 0,
+          f.scale_type = row.scale_type;
           each_option(row, f, [&](const Form& form) { out.push_back(form); });
         });
       });
@@ -295,7 +246,9 @@ int distance(const Form& x, const Form& y) {
   int out = 0;
   const auto differ = [&](bool different, int weight) { out += different ? weight : 0; };
   differ(x.operand != y.operand, 4);
-  differ(!(x.shape == y.shape), 2);
+  differ(x.shape.m != y.shape.m, 1);
+  differ(x.shape.n != y.shape.n, 1);
+  differ(x.shape.k != y.shape.k, 1);
   differ(x.a_major != y.a_major, 1);
   differ(x.b_major != y.b_major, 1);
   differ(x.d != y.d, 2);
@@ -310,7 +263,8 @@ int distance(const Form& x, const Form& y) {
   differ(x.satfinite != y.satfinite, 1);
   differ(x.rounding != y.rounding, 1);
   differ(x.bit_op != y.bit_op, 1);
-  differ(x.sparsity != y.sparsity, x.sparsity == Sparsity::dense || y.sparsity == Sparsity::dense ? 4 : 1);
+  differ(x.sparsity != y.sparsity,
+         x.sparsity == Sparsity::dense || y.sparsity == Sparsity::dense ? 4 : 1);
   differ(x.kind != y.kind, 2);
   differ(x.block_scale != y.block_scale, 2);
   differ(x.scale_vec != y.scale_vec, 1);
@@ -332,7 +286,8 @@ const MatrixMove* matrix_move(const Form& form) {
 
 const Wmma* wmma(const Form& form) {
   switch (form.opcode) {
-    case Opcode::wmma_mma: return first_row(wmmas, [&](const Wmma& row) { return accepts_product(row, form); });
+    case Opcode::wmma_mma:
+      return first_row(wmmas, [&](const Wmma& row) { return accepts_product(row, form); });
     case Opcode::wmma_load:
       if (form.operand == Operand::none || form.operand == Operand::d) return nullptr;
       return first_row(wmmas, [&](const Wmma& row) { return accepts_load(row, form); });
@@ -355,9 +310,11 @@ const Wgmma* wgmma(const Form& form) {
 
 std::optional<Instruction> find(const Form& form) {
   if (!form.aligned) return std::nullopt;
-  if (const MatrixMove* row = matrix_move(form)) return Instruction{form, shared_cta(row->since, form), move_operands(*row, form)};
+  if (const MatrixMove* row = matrix_move(form))
+    return Instruction{form, shared_cta(row->since, form), move_operands(*row, form)};
   if (const Wmma* row = wmma(form)) {
-    if (form.opcode == Opcode::wmma_mma) return Instruction{form, row->since, product_operands(form)};
+    if (form.opcode == Opcode::wmma_mma)
+      return Instruction{form, row->since, product_operands(form)};
     return Instruction{form, shared_cta(row->since, form), wmma_move_operands(form)};
   }
   if (const Mma* row = mma(form)) {
@@ -373,10 +330,27 @@ std::optional<Instruction> find(const Form& form) {
   return std::nullopt;
 }
 
+std::optional<Instruction> find_legacy(const Form& form) {
+  Form modern = form;
+  modern.aligned = true;
+  modern.satfinite = false;
+  const Wmma* row = wmma(modern);
+  if (!row || row->unaligned == Version{} || (form.aligned && !form.satfinite)) return std::nullopt;
+  if (form.satfinite && form.opcode != Opcode::wmma_mma) return std::nullopt;
+  auto found = find(modern);
+  found->form = form;
+  if (form.aligned) found->since.last = {6, 4};
+  else found->since.ptx = row->unaligned, found->since.last = {6, 2};
+  // .shared::cta came long after.
+  if (!found->since.has(found->since.ptx) || form.space == Space::shared_cta) return std::nullopt;
+  return found;
+}
+
 std::vector<Form> forms() {
   std::vector<Form> out;
   write_moves(out);
-  for (const Operand operand : {Operand::a, Operand::b, Operand::c}) write_wmma_moves(out, Opcode::wmma_load, operand);
+  for (const Operand operand : {Operand::a, Operand::b, Operand::c})
+    write_wmma_moves(out, Opcode::wmma_load, operand);
   write_wmma_moves(out, Opcode::wmma_store, Operand::d);
   write_wmma_products(out);
   write_mmas(out);
@@ -393,8 +367,11 @@ std::vector<Form> wgmma_forms() {
             for (const bool in_registers : {false, true})
               for (int n = 8; n <= 256; n += 8) {
                 Form f{.opcode = Opcode::wgmma, .d = row.d, .a = a, .b = b, .c = row.d};
-                f.shape = {64, static_cast<std::int16_t>(n), static_cast<std::int16_t>(sparsity == Sparsity::dense ? row.k : 2 * row.k)};
-                f.sparsity = sparsity, f.satfinite = saturate, f.bit_op = row.bit_op, f.a_in_registers = in_registers;
+                f.shape = {
+                    64, static_cast<std::int16_t>(n),
+                    static_cast<std::int16_t>(sparsity == Sparsity::dense ? row.k : 2 * row.k)};
+                f.sparsity = sparsity, f.satfinite = saturate, f.bit_op = row.bit_op,
+                f.a_in_registers = in_registers;
                 if (accepts(row, f)) out.push_back(f);
               }
       });
@@ -407,26 +384,41 @@ std::string operands_text(const Instruction& instruction) {
   for (const OperandSpec& spec : instruction.operands) {
     if (!out.empty()) out += "; ";
     switch (spec.kind) {
-      case OperandKind::Vector: out += fmt::format("{}={}x.{}", name(spec.role), spec.count, name(spec.type)); break;
-      case OperandKind::Register: out += fmt::format("{}=.{}", name(spec.role), name(spec.type)); break;
+      case OperandKind::Vector:
+        out += fmt::format("{}={}x.{}", name(spec.role), spec.count, name(spec.type));
+        break;
+      case OperandKind::Register:
+        out += fmt::format("{}=.{}", name(spec.role), name(spec.type));
+        break;
       case OperandKind::Address: out += fmt::format("{}=[.u32|.u64]", name(spec.role)); break;
       case OperandKind::Immediate: out += fmt::format("{}=imm", name(spec.role)); break;
-      case OperandKind::Pair: out += fmt::format("{}={{.u16|imm,.u16|imm}}", name(spec.role)); break;
+      case OperandKind::Pair:
+        out += fmt::format("{}={{.u16|imm,.u16|imm}}", name(spec.role));
+        break;
     }
   }
   return out;
 }
 
 std::optional<Form> nearest(const Form& form, const Target& target) {
-  static const std::vector<Form> warp = forms(), warpgroup = wgmma_forms();
-  const std::vector<Form>& all = form.opcode == Opcode::wgmma ? warpgroup : warp;
+  struct Candidate {
+    Form form;
+    Since since;
+  };
+  const auto listed = [](const std::vector<Form>& forms) {
+    std::vector<Candidate> out;
+    out.reserve(forms.size());
+    for (const Form& each : forms) out.push_back({each, find(each)->since});
+    return out;
+  };
+  static const std::vector<Candidate> warp = listed(forms()), warpgroup = listed(wgmma_forms());
   std::optional<Form> best;
   int best_distance = 12;  // further away is no help
-  for (const Form& candidate : all) {
-    if (candidate.opcode != form.opcode) continue;
-    const int away = distance(form, candidate);
-    if (away >= best_distance || !find(candidate)->since.has(target)) continue;
-    best = candidate;
+  for (const Candidate& candidate : form.opcode == Opcode::wgmma ? warpgroup : warp) {
+    if (candidate.form.opcode != form.opcode || !candidate.since.has(target)) continue;
+    const int away = distance(form, candidate.form);
+    if (away >= best_distance) continue;
+    best = candidate.form;
     best_distance = away;
   }
   return best;

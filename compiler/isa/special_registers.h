@@ -10,8 +10,8 @@ namespace tartan::isa {
 
 struct SpecialRegister {
   std::string_view name;
-  Type type;           // of the register, or of each of its elements
-  bool vector = false; // read as .x, .y, .z
+  Type type;            // of the register, or of each of its elements
+  bool vector = false;  // read as .x, .y, .z
 };
 
 // clang-format off
@@ -36,7 +36,8 @@ constexpr const SpecialRegister* find_special_register(std::string_view name) {
   return nullptr;
 }
 
-/// Whether `name` is predefined: a special register, or one of the numbered families %pmN, %pmN_64 and %envregN.
+/// Whether `name` is predefined: a special register, or one of the numbered families %pmN, %pmN_64
+/// and %envregN.
 constexpr bool is_special_register(std::string_view name) {
   if (find_special_register(name)) return true;
   const auto digits = [](std::string_view text) {

@@ -13,7 +13,8 @@ namespace {
 std::optional<int> parse_number(std::string_view text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || text.empty() || value < 0) return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size() || text.empty() || value < 0)
+    return std::nullopt;
   return value;
 }
 
@@ -29,7 +30,9 @@ std::optional<Version> Version::parse(std::string_view text) {
   return Version{static_cast<std::uint8_t>(*major), static_cast<std::uint8_t>(*minor)};
 }
 
-std::string Arch::text() const { return suffix ? fmt::format("sm_{}{}", sm, suffix) : fmt::format("sm_{}", sm); }
+std::string Arch::text() const {
+  return suffix ? fmt::format("sm_{}{}", sm, suffix) : fmt::format("sm_{}", sm);
+}
 
 std::optional<Arch> Arch::parse(std::string_view text) {
   if (!text.starts_with("sm_")) return std::nullopt;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/isa/target.h - GPU architectures, PTX versions, and what an instruction needs of them (PTX ISA 11.1.2, ".target").
+// compiler/isa/target.h - GPU architectures, PTX versions, and what an instruction needs of them
+// (PTX ISA 11.1.2, ".target").
 #pragma once
 
 #include <compare>
@@ -21,7 +22,8 @@ struct Version {
 
 inline constexpr Version newest_version{9, 0};
 
-/// An architecture name: sm_80, sm_90a (that architecture alone), sm_100f (its family: later minors of the same major too).
+/// An architecture name: sm_80, sm_90a (that architecture alone), sm_100f (its family: later minors
+/// of the same major too).
 struct Arch {
   int sm = 0;
   char suffix = 0;  // 0, 'a' or 'f'
@@ -32,9 +34,10 @@ struct Arch {
 
 struct ArchRow {
   Arch arch;
-  Version first;         // the first PTX version that has the name
-  int shared_bytes;      // shared memory of one block, opted in, in bytes
-  bool current = true;   // CUDA 13's tools compile for it; older ones are names that PTX text may still have
+  Version first;     // the first PTX version that has the name
+  int shared_bytes;  // shared memory of one block, opted in, in bytes
+  bool current =
+      true;  // CUDA 13's tools compile for it; older ones are names that PTX text may still have
 };
 
 // clang-format off
@@ -43,7 +46,7 @@ inline constexpr ArchRow archs[] = {
     {{60, 0}, {5, 0}, 49152, false},    {{61, 0}, {5, 0}, 49152, false},    {{62, 0}, {5, 0}, 49152, false},
     {{70, 0}, {6, 0}, 98304, false},    {{72, 0}, {6, 1}, 98304, false},    {{75, 0}, {6, 3}, 65536},
     {{80, 0}, {7, 0}, 166912},   {{86, 0}, {7, 1}, 101376},   {{87, 0}, {7, 4}, 166912},
-    {{88, 0}, {7, 3}, 101376},   {{89, 0}, {7, 8}, 101376},
+    {{88, 0}, {9, 0}, 101376},   {{89, 0}, {7, 8}, 101376},
     {{90, 0}, {7, 8}, 232448},   {{90, 'a'}, {8, 0}, 232448},
     {{100, 0}, {8, 6}, 232448},  {{100, 'a'}, {8, 6}, 232448}, {{100, 'f'}, {8, 8}, 232448},
     {{101, 0}, {8, 6}, 232448, false},  {{101, 'a'}, {8, 6}, 232448, false}, {{101, 'f'}, {8, 8}, 232448, false},
@@ -67,8 +70,8 @@ struct Target {
 
   constexpr Target() = default;
   constexpr Target(Arch arch, Version ptx) : arch(arch), ptx(ptx) {}
-  /// `arch` with the version that Tartan emits for it by default: the architecture's first, but at least 7.8 (CUDA 11.8),
-  /// because older drivers refuse newer text.
+  /// `arch` with the version that Tartan emits for it by default: the architecture's first, but at
+  /// least 7.8 (CUDA 11.8), because older drivers refuse newer text.
   static Target of(Arch arch);
   /// "sm_90a": as of(). Nothing if there is no such architecture.
   static std::optional<Target> parse(std::string_view arch);
@@ -85,13 +88,17 @@ enum class Reach : std::uint8_t {
   ExactArch,  // `sm` with suffix a, nothing else
 };
 
-/// The first PTX version and architecture that accept a row.
+/// The first PTX version and architecture that accept a row; for what was taken back, also the last
+/// ones.
 struct Since {
   Version ptx;
   int sm = 0;
   Reach reach = Reach::Onward;
+  Version last = newest_version;
+  int last_sm = 0;  // 0: none
 
   constexpr bool has(Arch arch) const {
+    if (last_sm != 0 && arch.sm > last_sm) return false;
     switch (reach) {
       case Reach::Onward: return arch.sm >= sm;
       case Reach::Family: return arch.sm >= sm && arch.suffix != 0;
@@ -100,7 +107,11 @@ struct Since {
     }
     return false;
   }
-  constexpr bool has(const Target& target) const { return has(target.arch) && target.ptx >= ptx; }
+  /// Versions newer than what Tartan knows keep what the newest known one has.
+  constexpr bool has(Version version) const {
+    return version >= ptx && (last == newest_version || version <= last);
+  }
+  constexpr bool has(const Target& target) const { return has(target.arch) && has(target.ptx); }
 };
 
 }  // namespace tartan

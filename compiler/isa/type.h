@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/isa/type.h - element and register types, spelled as PTX spells them (PTX ISA 5.2, "Types").
+// compiler/isa/type.h - element and register types, spelled as PTX spells them (PTX ISA 5.2,
+// "Types").
 #pragma once
 
 #include <cstdint>
@@ -13,20 +14,45 @@ namespace tartan {
 enum class Type : std::uint8_t {
   none,
   pred,
-  b1, s4, u4, e2m1,                                  // below a byte
-  e2m3, e3m2,                                        // six bits
-  e4m3, e5m2, ue8m0, ue4m3, s8, u8, b8,              // a byte
-  f16, bf16, s16, u16, b16,                          // 16 bits
-  f16x2, bf16x2, f32, tf32, s32, u32, b32,           // 32 bits
-  f64, s64, u64, b64,                                // 64 bits
+  b1,
+  s4,
+  u4,
+  e2m1,  // below a byte
+  e2m3,
+  e3m2,  // six bits
+  e4m3,
+  e5m2,
+  ue8m0,
+  ue4m3,
+  s8,
+  u8,
+  b8,  // a byte
+  f16,
+  bf16,
+  s16,
+  u16,
+  b16,  // 16 bits
+  f16x2,
+  bf16x2,
+  f32,
+  tf32,
+  s32,
+  u32,
+  b32,  // 32 bits
+  f64,
+  s64,
+  u64,
+  b64,  // 64 bits
   b128,
-  b8x16, b6x16_p32, b4x16_p64,                       // ldmatrix: sixteen values in a 16-byte row
+  b8x16,
+  b6x16_p32,
+  b4x16_p64,  // ldmatrix: sixteen values in a 16-byte row
 };
 
 struct TypeInfo {
   Type type;
   std::string_view name;
-  int bits;        // of one element; for the packed ldmatrix formats, of one value
+  int bits;  // of one element; for the packed ldmatrix formats, of one value
   bool floating;
   bool is_signed;  // integers only
 };
@@ -111,8 +137,10 @@ struct TypeSet {
 };
 
 // The types as plain names, as a kernel description uses them.
-inline constexpr Type f16 = Type::f16, bf16 = Type::bf16, tf32 = Type::tf32, f32 = Type::f32, f64 = Type::f64;
-inline constexpr Type s8 = Type::s8, u8 = Type::u8, s32 = Type::s32, u32 = Type::u32, u64 = Type::u64, u16 = Type::u16;
+inline constexpr Type f16 = Type::f16, bf16 = Type::bf16, tf32 = Type::tf32, f32 = Type::f32,
+                      f64 = Type::f64;
+inline constexpr Type s8 = Type::s8, u8 = Type::u8, s32 = Type::s32, u32 = Type::u32,
+                      u64 = Type::u64, u16 = Type::u16;
 inline constexpr Type s64 = Type::s64, b16 = Type::b16, b32 = Type::b32, b64 = Type::b64;
 
 }  // namespace tartan

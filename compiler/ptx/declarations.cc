@@ -10,9 +10,11 @@ struct SpaceName {
   std::string_view name;
   StateSpace space;
 };
-constexpr SpaceName space_names[] = {{".reg", StateSpace::reg},       {".global", StateSpace::global}, {".const", StateSpace::constant},
-                                     {".shared", StateSpace::shared}, {".local", StateSpace::local},   {".param", StateSpace::param},
-                                     {".shared::cta", StateSpace::shared}};
+constexpr SpaceName space_names[] = {
+    {".reg", StateSpace::reg},           {".global", StateSpace::global},
+    {".const", StateSpace::constant},    {".shared", StateSpace::shared},
+    {".local", StateSpace::local},       {".param", StateSpace::param},
+    {".shared::cta", StateSpace::shared}};
 
 // ".v4" -> 4
 int vector_length(std::string_view word) {
@@ -22,7 +24,9 @@ int vector_length(std::string_view word) {
   return 0;
 }
 
-bool opaque_type(std::string_view word) { return word == ".texref" || word == ".samplerref" || word == ".surfref"; }
+bool opaque_type(std::string_view word) {
+  return word == ".texref" || word == ".samplerref" || word == ".surfref";
+}
 
 }  // namespace
 
@@ -39,7 +43,8 @@ std::string_view name(StateSpace space) {
 }
 
 std::string_view DeclarationParser::take_linkage() {
-  if (!at_word(".extern") && !at_word(".visible") && !at_word(".weak") && !at_word(".common")) return {};
+  if (!at_word(".extern") && !at_word(".visible") && !at_word(".weak") && !at_word(".common"))
+    return {};
   const std::string_view linkage = token_.text;
   advance();
   return linkage;
@@ -52,7 +57,8 @@ void DeclarationParser::registers() {
     declared.vector = static_cast<std::uint8_t>(length);
     advance();
   }
-  const auto type = token_.kind == TokenKind::Dot ? parse_type(token_.text.substr(1)) : std::nullopt;
+  const auto type =
+      token_.kind == TokenKind::Dot ? parse_type(token_.text.substr(1)) : std::nullopt;
   if (!type) return syntax("a register type such as .b32"), recover();
   declared.type = *type;
   do {
@@ -96,7 +102,8 @@ bool DeclarationParser::type_and_attributes(Variable& variable) {
       variable.vector = static_cast<std::uint8_t>(length);
     } else if (const auto type = parse_type(word.text.substr(1))) {
       variable.type = *type;
-    } else if (opaque_type(word.text) || word.text == ".ptr" || state_space(word.text) != StateSpace::none) {
+    } else if (opaque_type(word.text) || word.text == ".ptr" ||
+               state_space(word.text) != StateSpace::none) {
       pointer |= word.text == ".ptr";
       attribute(word.offset, word.end());
     } else if (word.text == ".attribute") {
@@ -112,7 +119,8 @@ bool DeclarationParser::type_and_attributes(Variable& variable) {
       attribute(word.offset, word.end());
     }
   }
-  if (attributes_to) variable.attributes = source_.text().substr(attributes_from, attributes_to - attributes_from);
+  if (attributes_to)
+    variable.attributes = source_.text().substr(attributes_from, attributes_to - attributes_from);
   if (variable.type == Type::none && variable.attributes.empty()) {
     return syntax("a type"), false;
   }
@@ -144,7 +152,8 @@ bool DeclarationParser::declarator(Variable& variable) {
     } else {
       const auto size = take_integer("the number of elements");
       if (!size) return false;
-      if (*size != 0 && variable.elements > (std::uint64_t{1} << 48) / *size) return syntax("an array that fits memory"), false;
+      if (*size != 0 && variable.elements > (std::uint64_t{1} << 48) / *size)
+        return syntax("an array that fits memory"), false;
       variable.elements *= *size;
     }
     end = token_.end();
@@ -190,7 +199,8 @@ bool DeclarationParser::parameters(std::vector<std::uint32_t>& into) {
   advance();
   while (!token_.is(')')) {
     Variable declared;
-    if (token_.kind != TokenKind::Dot || state_space(token_.text) == StateSpace::none) return syntax("a parameter (.param) or ')'"), false;
+    if (token_.kind != TokenKind::Dot || state_space(token_.text) == StateSpace::none)
+      return syntax("a parameter (.param) or ')'"), false;
     if (!variable(declared)) return false;
     into.push_back(static_cast<std::uint32_t>(module_.variables.size()));
     module_.variables.push_back(declared);
@@ -200,7 +210,8 @@ bool DeclarationParser::parameters(std::vector<std::uint32_t>& into) {
   return expect(')', "',' or ')'");
 }
 
-std::uint32_t DeclarationParser::keep_directive(std::string_view name, std::uint32_t from, std::uint32_t to, bool semicolon) {
+std::uint32_t DeclarationParser::keep_directive(std::string_view name, std::uint32_t from,
+                                                std::uint32_t to, bool semicolon) {
   module_.directives.push_back({name, source_.text().substr(from, to - from), semicolon, from});
   return static_cast<std::uint32_t>(module_.directives.size() - 1);
 }
@@ -219,7 +230,8 @@ std::optional<std::uint32_t> DeclarationParser::location() {
   // , function_name label+n, inlined_at file line column
   while (token_.is(',')) {
     advance();
-    if (token_.kind != TokenKind::Identifier) return syntax("function_name or inlined_at"), recover_line(), std::nullopt;
+    if (token_.kind != TokenKind::Identifier)
+      return syntax("function_name or inlined_at"), recover_line(), std::nullopt;
     const bool inlined = token_.text == "inlined_at";
     end = token_.end();
     advance();
@@ -234,7 +246,9 @@ std::optional<std::uint32_t> DeclarationParser::location() {
     end = token_.end();
     const std::uint32_t start = token_.offset;
     if (!parse_operand(label)) return recover_line(), std::nullopt;
-    end = start + static_cast<std::uint32_t>(source_.text().substr(start, token_.offset - start).find_last_not_of(" \t\r\n") + 1);
+    end = start +
+          static_cast<std::uint32_t>(
+              source_.text().substr(start, token_.offset - start).find_last_not_of(" \t\r\n") + 1);
   }
   at.text = source_.text().substr(at.offset, end - at.offset);
   module_.locations.push_back(at);
@@ -275,7 +289,8 @@ std::uint32_t DeclarationParser::function_directive() {
   const Token first = token_;
   std::uint32_t end = first.end();
   advance();
-  while (token_.kind == TokenKind::Number || token_.kind == TokenKind::String || token_.kind == TokenKind::Identifier || token_.is(',')) {
+  while (token_.kind == TokenKind::Number || token_.kind == TokenKind::String ||
+         token_.kind == TokenKind::Identifier || token_.is(',')) {
     end = token_.end();
     advance();
   }

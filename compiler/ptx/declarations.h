@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/ptx/declarations.h - the parser's middle floor: registers, variables, parameters and directives.
+// compiler/ptx/declarations.h - the parser's middle floor: registers, variables, parameters and
+// directives.
 #pragma once
 
 #include "compiler/ptx/operands.h"
@@ -26,18 +27,19 @@ class DeclarationParser : public OperandParser {
   /// `( .param ..., ... )`: appends to Module::variables and lists the indices. False: recover.
   bool parameters(std::vector<std::uint32_t>& into);
 
-  std::optional<std::uint32_t> location();   // .loc
-  std::uint32_t line_directive();            // .file: ends with its line
-  std::uint32_t section();                   // .section name { ... }
-  std::uint32_t function_directive();        // .maxntid 1, 2, 3 before a body
-  std::uint32_t statement_directive();       // .pragma "..."; and others up to a semicolon
+  std::optional<std::uint32_t> location();  // .loc
+  std::uint32_t line_directive();           // .file: ends with its line
+  std::uint32_t section();                  // .section name { ... }
+  std::uint32_t function_directive();       // .maxntid 1, 2, 3 before a body
+  std::uint32_t statement_directive();      // .pragma "..."; and others up to a semicolon
 
  private:
   bool variable(Variable& variable);
   bool type_and_attributes(Variable& variable);
   bool declarator(Variable& variable);
   bool initialiser(Variable& variable);
-  std::uint32_t keep_directive(std::string_view name, std::uint32_t from, std::uint32_t to, bool semicolon);
+  std::uint32_t keep_directive(std::string_view name, std::uint32_t from, std::uint32_t to,
+                               bool semicolon);
 };
 
 }  // namespace tartan::ptx

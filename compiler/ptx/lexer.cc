@@ -15,8 +15,10 @@ constexpr std::array<std::uint8_t, 256> make_classes() {
   for (int c = 'A'; c <= 'Z'; ++c) out[static_cast<std::size_t>(c)] = kLetter;
   for (int c = '0'; c <= '9'; ++c) out[static_cast<std::size_t>(c)] = kDigit;
   for (const char c : {'_', '$'}) out[static_cast<std::size_t>(c)] = kLetter;
-  for (const char c : {' ', '\t', '\n', '\r', '\f', '\v'}) out[static_cast<std::size_t>(c)] = kBlank;
-  for (const char c : {',', ';', ':', '{', '}', '(', ')', '[', ']', '<', '>', '@', '!', '|', '+', '-', '=', '&', '*', '/', '~', '^', '?'})
+  for (const char c : {' ', '\t', '\n', '\r', '\f', '\v'})
+    out[static_cast<std::size_t>(c)] = kBlank;
+  for (const char c : {',', ';', ':', '{', '}', '(', ')', '[', ']', '<', '>', '@',
+                       '!', '|', '+', '-', '=', '&', '*', '/', '~', '^', '?'})
     out[static_cast<std::size_t>(c)] = kPunctuation;
   return out;
 }
@@ -69,11 +71,13 @@ Token Lexer::next() {
     return take(TokenKind::Identifier, end);
   }
   if (class_of(c) == kDigit) {
-    // 1.5e-3, 0x1F, 0f3F800000, 12U: letters and digits; a dot or a sign only where a decimal float has one.
+    // 1.5e-3, 0x1F, 0f3F800000, 12U: letters and digits; a dot or a sign only where a decimal float
+    // has one.
     const bool radix = c == '0' && end < size && class_of(text_[end]) == kLetter;
     while (end < size) {
       const char d = text_[end];
-      const bool exponent_sign = (d == '+' || d == '-') && !radix && (text_[end - 1] == 'e' || text_[end - 1] == 'E');
+      const bool exponent_sign =
+          (d == '+' || d == '-') && !radix && (text_[end - 1] == 'e' || text_[end - 1] == 'E');
       const bool point = d == '.' && !radix && end + 1 <= size;
       if (!in_word(d) && !exponent_sign && !point) break;
       ++end;
@@ -86,14 +90,16 @@ Token Lexer::next() {
       return take(TokenKind::Number, end);
     }
     word();
-    while (end + 2 < size && text_[end] == ':' && text_[end + 1] == ':' && in_word(text_[end + 2])) {
+    while (end + 2 < size && text_[end] == ':' && text_[end + 1] == ':' &&
+           in_word(text_[end + 2])) {
       end += 2;
       word();
     }
     return take(end == at_ + 1 ? TokenKind::Unknown : TokenKind::Dot, end);
   }
   if (c == '"') {
-    while (end < size && text_[end] != '"' && text_[end] != '\n') end += text_[end] == '\\' && end + 1 < size ? 2 : 1;
+    while (end < size && text_[end] != '"' && text_[end] != '\n')
+      end += text_[end] == '\\' && end + 1 < size ? 2 : 1;
     if (end >= size || text_[end] != '"') return take(TokenKind::Unknown, end < size ? end : size);
     return take(TokenKind::String, end + 1);
   }
@@ -106,7 +112,8 @@ std::string_view Lexer::extend_opcode(const Token& first) {
   while (end + 1 < size) {
     const char c = text_[end];
     if (c == '.' && in_word(text_[end + 1])) end += 2;
-    else if (c == ':' && text_[end + 1] == ':' && end + 2 < size && in_word(text_[end + 2])) end += 3;
+    else if (c == ':' && text_[end + 1] == ':' && end + 2 < size && in_word(text_[end + 2]))
+      end += 3;
     else break;
     while (end < size && in_word(text_[end])) ++end;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/ptx/lexer.h - PTX text as tokens (PTX ISA 4.1 to 4.5). Tokens are views into the text; comments and blanks fall away.
+// compiler/ptx/lexer.h - PTX text as tokens (PTX ISA 4.1 to 4.5). Tokens are views into the text;
+// comments and blanks fall away.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,8 @@ class Lexer {
   std::uint32_t position() const { return at_; }
   void rewind(std::uint32_t position) { at_ = position; }
 
-  /// Reads a whole opcode, given its first identifier: the identifier and every .qualifier that follows it without blanks.
+  /// Reads a whole opcode, given its first identifier: the identifier and every .qualifier that
+  /// follows it without blanks.
   std::string_view extend_opcode(const Token& first);
 
  private:

@@ -22,7 +22,9 @@ std::optional<Literal> parse_float_bits(std::string_view text) {
   text.remove_prefix(2);
   std::uint64_t bits = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bits, 16);
-  if (error != std::errc() || end != text.data() + text.size() || text.size() != (single ? 8u : 16u)) return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size() ||
+      text.size() != (single ? 8u : 16u))
+    return std::nullopt;
   return Literal{single ? Type::f32 : Type::f64, bits};
 }
 
@@ -76,14 +78,17 @@ std::string describe(const Token& token) {
 
 void OperandParser::syntax(std::string_view expected) {
   if (token_.kind == TokenKind::End) return end_of_text(expected);
-  Diag& diag = diags_.report("syntax"_rule, source_.place(token_.offset), fmt::format("expected {}, found {}", expected, describe(token_)));
+  Diag& diag = diags_.report("syntax"_rule, source_.place(token_.offset),
+                             fmt::format("expected {}, found {}", expected, describe(token_)));
   diag.source = source_.line_text(diag.place.line);
   diag.width = static_cast<int>(token_.text.size());
 }
 
 void OperandParser::end_of_text(std::string_view expected) {
-  if (!diags_.empty() && diags_[diags_.size() - 1].id == "unexpected-end") return;  // once is enough
-  diags_.report("unexpected-end"_rule, source_.place(token_.offset), fmt::format("the text ends here; expected {}", expected));
+  if (!diags_.empty() && diags_[diags_.size() - 1].id == "unexpected-end")
+    return;  // once is enough
+  diags_.report("unexpected-end"_rule, source_.place(token_.offset),
+                fmt::format("the text ends here; expected {}", expected));
 }
 
 bool OperandParser::expect(char c, std::string_view expected) {
@@ -104,7 +109,8 @@ void OperandParser::recover() {
   // A brace that belongs to an operand is not a block.
   if (token_.is('{')) {
     const int line = source_.line(token_.offset);
-    while (token_.kind != TokenKind::End && !token_.is('}') && source_.line(token_.offset) == line) advance();
+    while (token_.kind != TokenKind::End && !token_.is('}') && source_.line(token_.offset) == line)
+      advance();
     if (token_.is('}') && source_.line(token_.offset) == line) {
       advance();
       recover();
@@ -172,7 +178,8 @@ bool OperandParser::parse_primary(Operand& operand) {
     case '!': {
       advance();
       Operand inner;
-      if (token_.kind != TokenKind::Identifier) return syntax("a predicate register after !"), false;
+      if (token_.kind != TokenKind::Identifier)
+        return syntax("a predicate register after !"), false;
       if (!parse_name(inner)) return false;
       const Scratch scratch(*this);
       scratch.push(inner);

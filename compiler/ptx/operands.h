@@ -22,7 +22,8 @@ class OperandParser {
   // Operands of one list while it is read; nested lists use the same stack above it.
   class Scratch {
    public:
-    explicit Scratch(OperandParser& parser) : stack_(parser.scratch_), module_(parser.module_), mark_(stack_.size()) {}
+    explicit Scratch(OperandParser& parser)
+        : stack_(parser.scratch_), module_(parser.module_), mark_(stack_.size()) {}
     ~Scratch() { stack_.resize(mark_); }
     Scratch(const Scratch&) = delete;
     void push(const Operand& operand) const { stack_.push_back(operand); }
@@ -30,7 +31,8 @@ class OperandParser {
     std::uint32_t store(std::uint32_t& count) const {
       const auto first = static_cast<std::uint32_t>(module_.operands.size());
       count = static_cast<std::uint32_t>(stack_.size() - mark_);
-      module_.operands.insert(module_.operands.end(), stack_.begin() + static_cast<std::ptrdiff_t>(mark_), stack_.end());
+      module_.operands.insert(module_.operands.end(),
+                              stack_.begin() + static_cast<std::ptrdiff_t>(mark_), stack_.end());
       return first;
     }
 
@@ -41,7 +43,9 @@ class OperandParser {
   };
 
   void advance() { token_ = lexer_.next(); }
-  bool at_word(std::string_view word) const { return token_.kind == TokenKind::Dot && token_.text == word; }
+  bool at_word(std::string_view word) const {
+    return token_.kind == TokenKind::Dot && token_.text == word;
+  }
 
   /// Takes the punctuation `c`; otherwise complains that `expected` was wanted.
   bool expect(char c, std::string_view expected = {});

@@ -10,7 +10,8 @@
 namespace tartan::ptx {
 namespace {
 
-// The statements of a module and of its functions. Declarations are in declarations.cc, operands in operands.cc.
+// The statements of a module and of its functions. Declarations are in declarations.cc, operands in
+// operands.cc.
 class Parser : public DeclarationParser {
  public:
   using DeclarationParser::DeclarationParser;
@@ -65,7 +66,8 @@ class Parser : public DeclarationParser {
   void version() {
     module_.version_offset = token_.offset;
     advance();
-    if (const auto version = token_.kind == TokenKind::Number ? Version::parse(token_.text) : std::nullopt) {
+    if (const auto version =
+            token_.kind == TokenKind::Number ? Version::parse(token_.text) : std::nullopt) {
       module_.version = *version;
       advance();
     } else {
@@ -78,7 +80,8 @@ class Parser : public DeclarationParser {
     module_.target_offset = token_.offset;
     do {
       advance();
-      if (token_.kind != TokenKind::Identifier) return syntax("a target such as sm_90a"), recover_line();
+      if (token_.kind != TokenKind::Identifier)
+        return syntax("a target such as sm_90a"), recover_line();
       module_.targets.push_back(token_.text);
       advance();
     } while (token_.is(','));
@@ -133,7 +136,8 @@ class Parser : public DeclarationParser {
   }
 
   void statement(std::vector<Statement>& statements) {
-    if (token_.kind == TokenKind::Identifier || token_.is('@')) return instruction_or_label(statements);
+    if (token_.kind == TokenKind::Identifier || token_.is('@'))
+      return instruction_or_label(statements);
     if (token_.kind == TokenKind::Dot) return declaration(statements);
     if (token_.is(';')) return advance();  // an empty statement
     syntax("an instruction, a label or a declaration");
@@ -148,14 +152,16 @@ class Parser : public DeclarationParser {
     if (token_.text == ".reg") {
       std::uint32_t first = static_cast<std::uint32_t>(module_.registers.size());
       registers();
-      for (; first < module_.registers.size(); ++first) statements.push_back({StatementKind::Registers, first});
+      for (; first < module_.registers.size(); ++first)
+        statements.push_back({StatementKind::Registers, first});
       return;
     }
     const std::string_view linkage = take_linkage();
     if (state_space(token_.text) != StateSpace::none) {
       std::uint32_t first = static_cast<std::uint32_t>(module_.variables.size());
       variables(linkage);
-      for (; first < module_.variables.size(); ++first) statements.push_back({StatementKind::Variable, first});
+      for (; first < module_.variables.size(); ++first)
+        statements.push_back({StatementKind::Variable, first});
       return;
     }
     if (token_.kind != TokenKind::Dot) return syntax("a declaration"), recover();
@@ -171,20 +177,24 @@ class Parser : public DeclarationParser {
       if (token_.kind != TokenKind::Identifier) return syntax("a predicate register"), recover();
       instruction.guard = token_.text;
       advance();
-      if (token_.kind != TokenKind::Identifier) return syntax("an instruction after its guard"), recover();
+      if (token_.kind != TokenKind::Identifier)
+        return syntax("an instruction after its guard"), recover();
     }
     const Token first = token_;
     instruction.offset = first.offset;
     instruction.opcode = lexer_.extend_opcode(first);
     advance();
-    if (token_.is(':') && instruction.guard.empty() && instruction.opcode.size() == first.text.size()) {
+    if (token_.is(':') && instruction.guard.empty() &&
+        instruction.opcode.size() == first.text.size()) {
       advance();
-      statements.push_back({StatementKind::Label, static_cast<std::uint32_t>(module_.labels.size())});
+      statements.push_back(
+          {StatementKind::Label, static_cast<std::uint32_t>(module_.labels.size())});
       module_.labels.push_back({first.text, first.offset});
       return;
     }
     if (!operands(instruction)) return recover();
-    statements.push_back({StatementKind::Instruction, static_cast<std::uint32_t>(module_.instructions.size())});
+    statements.push_back(
+        {StatementKind::Instruction, static_cast<std::uint32_t>(module_.instructions.size())});
     module_.instructions.push_back(instruction);
   }
 
@@ -206,7 +216,8 @@ class Parser : public DeclarationParser {
   void finish() {
     if (module_.version == Version{} || module_.targets.empty())
       diags_.report("missing-version"_rule, source_.place(0),
-                    fmt::format("the module has no {}", module_.version == Version{} ? ".version" : ".target"));
+                    fmt::format("the module has no {}",
+                                module_.version == Version{} ? ".version" : ".target"));
   }
 };
 

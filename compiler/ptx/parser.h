@@ -2,12 +2,13 @@
 // compiler/ptx/parser.h - PTX text -> tree, and back.
 //
 //   Diags diags;
-//   ptx::Module module = ptx::parse(source, diags);   // after an error the rest is still parsed: all errors come out
-//   if (diags.ok()) std::cout << ptx::print(module);
+//   ptx::Module module = ptx::parse(source, diags);   // after an error the rest is still parsed:
+//   all errors come out if (diags.ok()) std::cout << ptx::print(module);
 //
-// The parser accepts what the assembler accepts: qualifiers in any order, nested blocks, comments, debug sections. It knows the syntax of
-// statements and operands but no instruction; compiler/verify says whether a module is legal.
-// print(parse(text)) is a fixed point: printing what was printed gives the same text. Comments are dropped.
+// The parser accepts what the assembler accepts: qualifiers in any order, nested blocks, comments,
+// debug sections. It knows the syntax of statements and operands but no instruction;
+// compiler/verify says whether a module is legal. print(parse(text)) is a fixed point: printing
+// what was printed gives the same text. Comments are dropped.
 #pragma once
 
 #include <memory>

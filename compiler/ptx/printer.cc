@@ -17,7 +17,8 @@ class Printer {
     if (!(module_.version == Version{})) line(".version {}", module_.version.text());
     if (!module_.targets.empty()) {
       out_ += ".target ";
-      for (std::size_t i = 0; i < module_.targets.size(); ++i) (out_ += i ? ", " : "") += module_.targets[i];
+      for (std::size_t i = 0; i < module_.targets.size(); ++i)
+        (out_ += i ? ", " : "") += module_.targets[i];
       out_ += '\n';
     }
     if (module_.address_size) line(".address_size {}", module_.address_size);
@@ -33,7 +34,8 @@ class Printer {
   }
 
   std::string instruction(const Instruction& instruction) {
-    if (!instruction.guard.empty()) append("@{}{} ", instruction.guard_negated ? "!" : "", instruction.guard);
+    if (!instruction.guard.empty())
+      append("@{}{} ", instruction.guard_negated ? "!" : "", instruction.guard);
     out_ += instruction.opcode;
     list(module_.operands_of(instruction), " ");
     return std::move(out_);
@@ -65,7 +67,8 @@ class Printer {
   }
 
   void offset(std::uint64_t value) {
-    if (value != 0) append("+{}", static_cast<std::int64_t>(value));  // "+-8": the assembler knows no "-8"
+    if (value != 0)
+      append("+{}", static_cast<std::int64_t>(value));  // "+-8": the assembler knows no "-8"
   }
 
   void operand(const Operand& operand) {
@@ -104,7 +107,8 @@ class Printer {
   void variable(const Variable& variable) {
     if (!variable.linkage.empty()) append("{} ", variable.linkage);
     out_ += name(variable.space);
-    const bool first = variable.attributes.starts_with(".attribute");  // .attribute(.managed) .align 4 .b8 x; .b64 .ptr .global y
+    const bool first = variable.attributes.starts_with(
+        ".attribute");  // .attribute(.managed) .align 4 .b8 x; .b64 .ptr .global y
     if (first) append(" {}", variable.attributes);
     if (variable.align) append(" .align {}", variable.align);
     if (variable.vector > 1) append(" .v{}", variable.vector);
@@ -132,7 +136,8 @@ class Printer {
     if (!function.results.empty()) parameters(function.results), out_ += ' ';
     out_ += function.name;
     parameters(function.params);
-    for (const std::uint32_t index : function.directives) out_ += '\n', directive(module_.directives[index]);
+    for (const std::uint32_t index : function.directives)
+      out_ += '\n', directive(module_.directives[index]);
     if (!function.body) {
       out_ += ";\n";
       return;
@@ -162,7 +167,8 @@ class Printer {
   }
 
   void body_instruction(const Instruction& instruction) {
-    if (!instruction.guard.empty()) append("@{}{} ", instruction.guard_negated ? "!" : "", instruction.guard);
+    if (!instruction.guard.empty())
+      append("@{}{} ", instruction.guard_negated ? "!" : "", instruction.guard);
     out_ += instruction.opcode;
     list(module_.operands_of(instruction), " ");
     out_ += ';';
@@ -184,6 +190,8 @@ class Printer {
 
 std::string print(const Module& module) { return Printer(module).module(); }
 
-std::string print(const Module& module, const Instruction& instruction) { return Printer(module).instruction(instruction); }
+std::string print(const Module& module, const Instruction& instruction) {
+  return Printer(module).instruction(instruction);
+}
 
 }  // namespace tartan::ptx

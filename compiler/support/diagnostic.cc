@@ -50,13 +50,15 @@ std::string caret_line(const Diag& diag) {
 }  // namespace
 
 std::string to_string(const Diag& diag) {
-  return fmt::format("{}{}: {} [{}]", place_prefix(diag.place), level_name(diag.level), diag.message, diag.id);
+  return fmt::format("{}{}: {} [{}]", place_prefix(diag.place), level_name(diag.level),
+                     diag.message, diag.id);
 }
 
 std::string to_text(const Diag& diag, bool colour) {
-  std::string text = colour ? fmt::format("\x1b[1m{}{}{}:\x1b[0m \x1b[1m{}\x1b[0m [{}]", place_prefix(diag.place),
-                                          level_colour(diag.level), level_name(diag.level), diag.message, diag.id)
-                            : to_string(diag);
+  std::string text =
+      colour ? fmt::format("\x1b[1m{}{}{}:\x1b[0m \x1b[1m{}\x1b[0m [{}]", place_prefix(diag.place),
+                           level_colour(diag.level), level_name(diag.level), diag.message, diag.id)
+             : to_string(diag);
   if (!diag.source.empty() && diag.place.column > 0) {
     text += '\n' + diag.source + '\n';
     text += colour ? fmt::format("\x1b[1;32m{}\x1b[0m", caret_line(diag)) : caret_line(diag);
@@ -76,19 +78,21 @@ Diags Diags::one(const Rule& rule, Place place, std::string message) {
 }
 
 void Diags::append(Diags other) {
-  list_.insert(list_.end(), std::make_move_iterator(other.list_.begin()), std::make_move_iterator(other.list_.end()));
+  list_.insert(list_.end(), std::make_move_iterator(other.list_.begin()),
+               std::make_move_iterator(other.list_.end()));
 }
 
 bool Diags::ok() const { return count(Level::Error) == 0; }
 
 std::size_t Diags::count(Level level) const {
-  return static_cast<std::size_t>(
-      std::count_if(list_.begin(), list_.end(), [&](const Diag& diag) { return diag.level == level; }));
+  return static_cast<std::size_t>(std::count_if(
+      list_.begin(), list_.end(), [&](const Diag& diag) { return diag.level == level; }));
 }
 
 void Diags::sort() {
   std::stable_sort(list_.begin(), list_.end(), [](const Diag& x, const Diag& y) {
-    return std::tie(x.place.file, x.place.line, x.place.column) < std::tie(y.place.file, y.place.line, y.place.column);
+    return std::tie(x.place.file, x.place.line, x.place.column) <
+           std::tie(y.place.file, y.place.line, y.place.column);
   });
 }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // compiler/support/diagnostic.h - how Tartan says that something is wrong.
 //
-// Three kinds of failure are kept apart. Wrong input (a kernel description, PTX text, a manifest) gives diagnostics: all of them, each with
-// a place, what was expected and what was found. A wrong environment (no driver, no file) gives a Result whose diagnostic says what to
-// install or set. Our own bugs are asserts.
+// Three kinds of failure are kept apart. Wrong input (a kernel description, PTX text, a manifest)
+// gives diagnostics: all of them, each with a place, what was expected and what was found. A wrong
+// environment (no driver, no file) gives a Result whose diagnostic says what to install or set. Our
+// own bugs are asserts.
 //
-// Every diagnostic names a Rule: a row of the table in compiler/support/rules.h, whose id is stable across releases and documented in
-// docs/diagnostics.md.
+// Every diagnostic names a Rule: a row of the table in compiler/support/rules.h, whose id is stable
+// across releases and documented in docs/diagnostics.md.
 #pragma once
 
 #include <cassert>
@@ -44,15 +45,17 @@ struct Diag {
   Level level = Level::Error;
   std::string_view id;  // a rule's id: static storage
   Place place;
-  std::string message;  // lower case, no full stop: "operand a of mma.m16n8k16 takes 4 registers, got 2"
-  std::string source;   // the line of the text it is about, when there is one (for the caret)
-  int width = 0;        // how many columns from place.column on it is about
+  std::string
+      message;  // lower case, no full stop: "operand a of mma.m16n8k16 takes 4 registers, got 2"
+  std::string source;  // the line of the text it is about, when there is one (for the caret)
+  int width = 0;       // how many columns from place.column on it is about
 };
 
 /// `file:line:column: error: message [id]`, the one spelling of a diagnostic as text.
 std::string to_string(const Diag& diag);
 
-/// The same over several lines: the source line and a caret under it. With `colour`, for a terminal.
+/// The same over several lines: the source line and a caret under it. With `colour`, for a
+/// terminal.
 std::string to_text(const Diag& diag, bool colour);
 
 /// A list of diagnostics, in the order in which they were found.
@@ -76,7 +79,7 @@ class Diags {
   void sort();
 
   std::string text(bool colour = false) const;  // to_text of each, a line break after each
-  std::string json() const;                     // {"diagnostics":[{"file","line","column","level","id","message"}]}
+  std::string json() const;  // {"diagnostics":[{"file","line","column","level","id","message"}]}
 
  private:
   std::vector<Diag> list_;

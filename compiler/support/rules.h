@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/support/rules.h - every diagnostic that Tartan can give: stable id, usual level, what it means and what to do.
+// compiler/support/rules.h - every diagnostic that Tartan can give: stable id, usual level, what it
+// means and what to do.
 //
 // docs/diagnostics.md is generated from this table. A diagnostic is written as
 //   diags.report("register-count"_rule, place, message);
@@ -37,11 +38,19 @@ inline constexpr Rule rules[] = {
     {"unknown-form", Level::Error, "Each qualifier exists, but not together: no such instruction form. The message names the nearest legal one."},
     {"target-support", Level::Error, "The form exists, but not on this target. The message names the oldest target that has it."},
     {"version-support", Level::Error, "The form exists on this target from a later PTX version on: raise .version."},
+    {"undocumented-form", Level::Error, "NVIDIA's assembler takes the form, but no manual has it: nobody says what it computes. --allow-undocumented makes it a warning."},
     {"operand-count", Level::Error, "The instruction takes another number of operands."},
     {"register-count", Level::Error, "A fragment operand takes another number of registers."},
     {"register-type", Level::Error, "The register's type does not fit the operand."},
     {"operand-kind", Level::Error, "The operand is of the wrong kind: a vector, an address, an immediate or a bare register is expected."},
     {"immediate-range", Level::Error, "The immediate is outside the range that the operand allows."},
+    // Sane matrix code: legal, but probably not what was meant.
+    {"fragment-provenance", Level::Warning, "A register holds a fragment of another operand, shape, layout or type than the instruction that reads it takes. The message names both places."},
+    {"maybe-divergent", Level::Warning, "An instruction for whole warps (.sync.aligned) stands behind a branch or guard that differs between the lanes of a warp."},
+    {"missing-wait", Level::Warning, "Shared memory that cp.async writes is read before cp.async.wait_group or cp.async.wait_all."},
+    {"missing-barrier", Level::Warning, "ldmatrix reads shared memory that other lanes wrote, with no bar.sync or bar.warp.sync in between."},
+    {"misaligned-matrix", Level::Warning, "The address or stride of a matrix is no multiple of what the instruction needs (ldmatrix: 16 bytes a row)."},
+    {"slow-instruction", Level::Note, "Legal, but the target emulates the instruction or has a faster one. The message names it."},
     // Kernel descriptions (DSL).
     {"kernel-name", Level::Error, "A kernel's name becomes a PTX identifier: letters, digits, _ and $, not starting with a digit."},
     {"duplicate-name", Level::Error, "Two parameters or shared tiles of a kernel have the same name."},

@@ -14,7 +14,8 @@
 
 namespace tartan {
 
-Source::Source(std::string name, std::string text) : name_(std::move(name)), text_(std::move(text)) {
+Source::Source(std::string name, std::string text)
+    : name_(std::move(name)), text_(std::move(text)) {
   line_starts_.push_back(0);
   for (std::size_t i = 0; i < text_.size(); ++i)
     if (text_[i] == '\n') line_starts_.push_back(static_cast<std::uint32_t>(i + 1));
@@ -27,7 +28,8 @@ int Source::line(std::uint32_t offset) const {
 
 Place Source::place(std::uint32_t offset) const {
   const int number = line(offset);
-  return {name_, number, static_cast<int>(offset - line_starts_[static_cast<std::size_t>(number - 1)]) + 1};
+  return {name_, number,
+          static_cast<int>(offset - line_starts_[static_cast<std::size_t>(number - 1)]) + 1};
 }
 
 std::string_view Source::line_text(int number) const {
@@ -40,15 +42,18 @@ std::string_view Source::line_text(int number) const {
 }
 
 Result<Source> read_source(const std::string& path) {
-  if (path == "-") return Source("<stdin>", std::string(std::istreambuf_iterator<char>(std::cin), {}));
+  if (path == "-")
+    return Source("<stdin>", std::string(std::istreambuf_iterator<char>(std::cin), {}));
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   std::string text;
   if (in) text.assign(std::istreambuf_iterator<char>(in), {});
   if (!in || in.bad())
-    return {"file"_rule, fmt::format("cannot read {}: {}", path, errno ? std::strerror(errno) : "not a readable file")};
+    return {"file"_rule, fmt::format("cannot read {}: {}", path,
+                                     errno ? std::strerror(errno) : "not a readable file")};
   // Offsets into a source are 32-bit.
-  if (text.size() >= UINT32_MAX) return {"file"_rule, fmt::format("cannot read {}: larger than 4 GB", path)};
+  if (text.size() >= UINT32_MAX)
+    return {"file"_rule, fmt::format("cannot read {}: larger than 4 GB", path)};
   return Source(path, std::move(text));
 }
 
@@ -57,7 +62,8 @@ Status write_file(const std::string& path, std::string_view text) {
   const auto failed = [&](std::string_view what) -> Status {
     const int error = errno;
     std::remove(temporary.c_str());
-    return {"file"_rule, fmt::format("cannot {} {}: {}", what, path, error ? std::strerror(error) : "write error")};
+    return {"file"_rule, fmt::format("cannot {} {}: {}", what, path,
+                                     error ? std::strerror(error) : "write error")};
   };
   errno = 0;
   std::FILE* file = std::fopen(temporary.c_str(), "wb");

@@ -34,7 +34,8 @@ class Source {
 /// Reads a whole file, or standard input for "-".
 Result<Source> read_source(const std::string& path);
 
-/// Writes `text` to `path` by way of a temporary file beside it and an atomic rename: the file appears whole or not at all.
+/// Writes `text` to `path` by way of a temporary file beside it and an atomic rename: the file
+/// appears whole or not at all.
 Status write_file(const std::string& path, std::string_view text);
 
 }  // namespace tartan

@@ -14,7 +14,7 @@ using isa::Role;
 
 std::string_view kind_name(ptx::OperandKind kind) {
   switch (kind) {
-    case ptx::OperandKind::Name: return "a name";
+    case ptx::OperandKind::Name: return "a bare name";
     case ptx::OperandKind::Integer: return "an integer";
     case ptx::OperandKind::Float: return "a floating-point number";
     case ptx::OperandKind::Vector: return "a vector {...}";
@@ -35,26 +35,65 @@ Type element_type(const isa::Instruction& row, Role role) {
   return role == Role::a ? form.a : role == Role::b ? form.b : role == Role::c ? form.c : form.d;
 }
 
-// Which register types fit a slot (facts measured with the assembler): .b32 fits every 32-bit slot; a float accumulator also takes .f32, f16 data
-// .f16x2, integers .u32 and .s32; bf16 and tf32 inputs take .b32 alone.
-TypeSet fitting(const OperandSpec& spec, const isa::Instruction& row) {
-  const isa::Opcode opcode = row.form.opcode;
-  // ldmatrix, stmatrix and movmatrix move bits: any 32-bit register holds them.
-  if (opcode == isa::Opcode::ldmatrix || opcode == isa::Opcode::stmatrix || opcode == isa::Opcode::movmatrix)
-    return {Type::b32, Type::u32, Type::s32, Type::f32, Type::f16x2};
-  const Type element = element_type(row, spec.role);
-  switch (spec.type) {
-    case Type::pred: return Type::pred;
-    case Type::f64: return {Type::f64, Type::b64};
-    case Type::b64: return {Type::b64, Type::u64, Type::s64};
-    case Type::f32: return {Type::f32, Type::b32};
-    case Type::b16: return {Type::b16, Type::u16};
+constexpr TypeSet any_32_bits{Type::b32, Type::u32, Type::s32, Type::f32, Type::f16x2};
+
+bool moves_bits(isa::Opcode opcode) {
+  return opcode == isa::Opcode::ldmatrix || opcode == isa::Opcode::stmatrix ||
+         opcode == isa::Opcode::movmatrix;
+}
+
+// Inputs of a product, in registers of 32 bits.
+TypeSet fitting_input(Type element, const isa::Form& form) {
+  if (element == f16) return {Type::b32, Type::f16x2};
+  switch (form.opcode) {
+    case isa::Opcode::wgmma:
+      return info(element).floating ? TypeSet{Type::b32, Type::f16x2} : any_32_bits;
+    case isa::Opcode::mma:
+      if (form.block_scale ||
+          (form.sparsity == isa::Sparsity::dense && (element == bf16 || element == tf32)))
+        return Type::b32;
+      return any_32_bits;
+    case isa::Opcode::wmma_load:
+      if (bits(element) < 8) return any_32_bits;
+      break;
     default: break;
   }
-  if (element == f16 && (spec.role == Role::d || spec.role == Role::a || spec.role == Role::b || spec.role == Role::c))
-    return {Type::b32, Type::f16x2};
-  if (element == bf16 || element == tf32) return Type::b32;
+  if (info(element).floating) return Type::b32;
   return {Type::b32, Type::u32, Type::s32};
+}
+
+// Which register types fit a slot: .b32 fits every slot of 32 bits, what else does was measured
+// with the assembler.
+TypeSet fitting(const OperandSpec& spec, const isa::Instruction& row) {
+  const isa::Form& form = row.form;
+  const bool fragment =
+      spec.role == Role::a || spec.role == Role::b || spec.role == Role::c || spec.role == Role::d;
+  switch (spec.type) {
+    case Type::pred: return Type::pred;
+    case Type::b64: return {Type::b64, Type::u64, Type::s64};
+    case Type::b16: return {Type::b16, Type::u16, Type::s16};
+    case Type::f64: {
+      const bool accumulator =
+          form.opcode == isa::Opcode::wmma_mma && (spec.role == Role::c || spec.role == Role::d);
+      if (form.opcode == isa::Opcode::mma || accumulator)
+        return {Type::f64, Type::b64, Type::s64, Type::u64};
+      return {Type::f64, Type::b64};
+    }
+    case Type::f32: {
+      const bool any = form.opcode == isa::Opcode::mma && form.sparsity != isa::Sparsity::dense &&
+                       bits(form.a) > 8;
+      return any ? any_32_bits : TypeSet{Type::f32, Type::b32};
+    }
+    default: break;
+  }
+  if (spec.role == Role::stride) return {Type::b32, Type::u32, Type::s32};
+  if (!fragment || moves_bits(form.opcode)) return any_32_bits;
+  const Type element = element_type(row, spec.role);
+  const bool input = spec.role == Role::a || spec.role == Role::b || form.operand == Operand::a ||
+                     form.operand == Operand::b;
+  if (input) return fitting_input(element, form);
+  return element == f16 ? TypeSet{Type::b32, Type::f16x2}
+                        : TypeSet{Type::b32, Type::u32, Type::s32};
 }
 
 std::string type_list(TypeSet types) {
@@ -71,11 +110,14 @@ std::string MatrixOperands::label(const OperandSpec& spec) const {
 }
 
 void MatrixOperands::report(const Rule& rule, const ptx::Operand& operand, std::string message) {
-  context_.report(rule, operand.offset, std::max<std::size_t>(operand.text.size(), 1), std::move(message));
+  context_.report(rule, operand.offset, std::max<std::size_t>(operand.text.size(), 1),
+                  std::move(message));
 }
 
-void MatrixOperands::wrong_kind(const OperandSpec& spec, const ptx::Operand& operand, std::string_view expected) {
-  report("operand-kind"_rule, operand, fmt::format("{} takes {}, found {}", label(spec), expected, kind_name(operand.kind)));
+void MatrixOperands::wrong_kind(const OperandSpec& spec, const ptx::Operand& operand,
+                                std::string_view expected) {
+  report("operand-kind"_rule, operand,
+         fmt::format("{} takes {}, found {}", label(spec), expected, kind_name(operand.kind)));
 }
 
 void MatrixOperands::check() {
@@ -83,7 +125,8 @@ void MatrixOperands::check() {
   const std::size_t expected = row_.operands.size();
   if (operands.size() != expected) {
     context_.report("operand-count"_rule, instruction_.opcode,
-                    fmt::format("{} takes {} operands ({}), found {}", isa::spell(row_.form), expected, isa::operands_text(row_), operands.size()));
+                    fmt::format("{} takes {} operands ({}), found {}", isa::spell(row_.form),
+                                expected, isa::operands_text(row_), operands.size()));
     return;
   }
   for (std::size_t i = 0; i < expected; ++i) operand(row_.operands[i], operands[i]);
@@ -98,58 +141,185 @@ void MatrixOperands::operand(const OperandSpec& spec, const ptx::Operand& operan
     case OperandKind::Register: break;
   }
   // Metadata and scales may stand in braces of their own.
-  const bool braces = spec.role == Role::scale_a || spec.role == Role::scale_b;
-  if (braces && operand.kind == ptx::OperandKind::Vector && operand.count == 1) return element(spec, context_.module.children(operand)[0]);
+  const bool braces =
+      spec.role == Role::metadata || spec.role == Role::scale_a || spec.role == Role::scale_b;
+  if (braces && operand.kind == ptx::OperandKind::Vector && operand.count == 1)
+    return element(spec, context_.module.children(operand)[0]);
   element(spec, operand);
 }
 
 void MatrixOperands::vector(const OperandSpec& spec, const ptx::Operand& operand) {
-  if (operand.kind != ptx::OperandKind::Vector) return wrong_kind(spec, operand, fmt::format("a vector of {} registers", spec.count));
+  if (operand.kind != ptx::OperandKind::Vector)
+    return wrong_kind(spec, operand,
+                      spec.count == 1 ? "a vector of one register, {...}"
+                                      : fmt::format("a vector of {} registers", spec.count));
   const auto elements = context_.module.children(operand);
-  if (static_cast<int>(elements.size()) != spec.count)
+  const int count = static_cast<int>(elements.size());
+  const bool counts =
+      spec.count == 0 ? count == 1 || count == 2 || count == 4 : count == spec.count;
+  if (!counts)
     return report("register-count"_rule, operand,
-                  fmt::format("{} takes {} register{}, got {}", label(spec), spec.count, spec.count == 1 ? "" : "s", elements.size()));
-  for (const ptx::Operand& each : elements) element(spec, each);
+                  fmt::format("{} takes {} register{}, got {}", label(spec),
+                              spec.count == 0 ? "1, 2 or 4" : std::to_string(spec.count),
+                              spec.count == 1 ? "" : "s", count));
+  const TypeSet mixed = mixture(spec, operand);
+  for (const ptx::Operand& each : elements)
+    element(spec, each, mixed.mask != 0 ? mixed : fitting(spec, row_));
+  // The vector's type follows from its registers: something must give it. Integers are s32 by
+  // themselves.
+  const auto typeless = [](const ptx::Operand& each) {
+    return each.kind != ptx::OperandKind::Name || each.text == "_";
+  };
+  const bool integers =
+      spec.role == Role::c && count > 1 &&
+      (row_.form.c == s32 || (row_.form.opcode == isa::Opcode::wmma_store && row_.form.d == s32));
+  const bool sink = std::any_of(elements.begin(), elements.end(),
+                                [](const ptx::Operand& each) { return each.text == "_"; });
+  if (std::all_of(elements.begin(), elements.end(), typeless) && (sink || !integers))
+    report("operand-kind"_rule, operand,
+           fmt::format("{} takes at least one register, found none", label(spec)));
+}
+
+// Registers of several types in one vector: bits with anything of their size, signed with unsigned.
+// The vector then counts as bits, which fit every slot. The types that occur; the first one alone
+// if some do not go together; none if there is only one.
+TypeSet MatrixOperands::mixture(const OperandSpec& spec, const ptx::Operand& operand) {
+  TypeSet types, clash;
+  Type joined = Type::none;
+  bool several = false;
+  for (const ptx::Operand& each : context_.module.children(operand)) {
+    if (each.kind != ptx::OperandKind::Name) continue;
+    const NameInfo found = scopes_.find(base_name(each.text));
+    if (found.kind != NameKind::Register) continue;
+    if (types.mask == 0 && fitting(spec, row_).has(found.type)) clash = found.type;
+    types.mask |= TypeSet(found.type).mask;
+    if (row_.form.opcode == isa::Opcode::wmma_mma && spec.role == Role::b && row_.form.b == tf32)
+      continue;
+    if (joined == Type::none || joined == found.type) {
+      joined = found.type;
+      continue;
+    }
+    const Type whole = bits(joined) == 64 ? Type::b64 : Type::b32;
+    const auto integer = [](Type type) { return !info(type).floating && type != Type::f16x2; };
+    if (bits(joined) != bits(found.type) || bits(joined) != bits(spec.type) ||
+        !(joined == whole || found.type == whole || (integer(joined) && integer(found.type))))
+      return clash;
+    joined = whole;
+    several = true;
+  }
+  return several ? types : TypeSet{};
+}
+
+// Constants among the registers of a fragment that is read.
+bool MatrixOperands::constant(const OperandSpec& spec, const ptx::Operand& operand) const {
+  const isa::Opcode opcode = row_.form.opcode;
+  const bool number = operand.kind == ptx::OperandKind::Integer;
+  if (!number && operand.kind != ptx::OperandKind::Float) return false;
+  if (spec.role == Role::a_descriptor || spec.role == Role::b_descriptor ||
+      spec.role == Role::stride)
+    return number;
+  if (spec.kind != OperandKind::Vector || spec.role == Role::d) return false;
+  if (opcode == isa::Opcode::wmma_mma && spec.role == Role::b && row_.form.b != f16 &&
+      row_.form.b != bf16)
+    return false;
+  if (opcode == isa::Opcode::wmma_store && !number) return operand.type == f32 && spec.type == f32;
+  if (opcode == isa::Opcode::wmma_mma && !number && spec.role == Role::c && row_.form.c == f16)
+    return operand.type == f32;
+  return !number || (spec.type != Type::f32 && (spec.type != Type::f64 || spec.role != Role::c));
+}
+
+// _ among the registers of a result: not where the result is read too, nor for tf32 in wmma.mma.
+bool MatrixOperands::sink(const OperandSpec& spec) const {
+  if (spec.role != Role::d || spec.kind != OperandKind::Vector ||
+      row_.form.opcode == isa::Opcode::wgmma)
+    return false;
+  return row_.form.opcode != isa::Opcode::wmma_mma || row_.form.a != tf32;
 }
 
 void MatrixOperands::element(const OperandSpec& spec, const ptx::Operand& operand) {
-  if (operand.kind == ptx::OperandKind::Integer && spec.role != Role::d && spec.type != Type::pred) {
-    const bool registers_only = spec.role == Role::metadata || spec.role == Role::scale_a || spec.role == Role::scale_b;
-    if (!registers_only) return;
-  }
+  element(spec, operand, fitting(spec, row_));
+}
+
+void MatrixOperands::element(const OperandSpec& spec, const ptx::Operand& operand, TypeSet types) {
+  if (constant(spec, operand)) return;
   const bool negated = spec.type == Type::pred && operand.kind == ptx::OperandKind::Not;
   const ptx::Operand& reg = negated ? context_.module.children(operand)[0] : operand;
-  if (reg.kind != ptx::OperandKind::Name) return wrong_kind(spec, operand, fmt::format("a register of type {}", type_list(fitting(spec, row_))));
+  const auto expected = [&] { return fmt::format("a register of type {}", type_list(types)); };
+  if (reg.kind != ptx::OperandKind::Name) return wrong_kind(spec, operand, expected());
   const std::string_view base = base_name(reg.text);
-  if (base == "_" && spec.role == Role::d) return;
+  if (base == "_") {
+    if (!sink(spec))
+      report("operand-kind"_rule, operand,
+             fmt::format("{} takes {}, found _", label(spec), expected()));
+    return;
+  }
   const NameInfo found = scopes_.find(base);
   if (found.kind == NameKind::Unknown) return;  // the names pass says so
-  const TypeSet types = fitting(spec, row_);
-  if (found.kind == NameKind::Special) return;
-  if (found.kind != NameKind::Register) return wrong_kind(spec, operand, fmt::format("a register of type {}", type_list(types)));
-  if (!types.has(found.type))
-    report("register-type"_rule, operand, fmt::format("{} takes registers of type {}, {} is .{}", label(spec), type_list(types), base, tartan::name(found.type)));
+  if (found.kind == NameKind::Special)
+    return report("operand-kind"_rule, operand,
+                  fmt::format("{} takes {}, found the special register {}: move it to one first",
+                              label(spec), expected(), reg.text));
+  if (found.kind != NameKind::Register) return wrong_kind(spec, operand, expected());
+  if (!types.has(found.type) || found.vector != 1)
+    report("register-type"_rule, operand,
+           fmt::format("{} takes registers of type {}, {} is .{}", label(spec), type_list(types),
+                       base, tartan::name(found.type)));
 }
 
 void MatrixOperands::address(const OperandSpec& spec, const ptx::Operand& operand) {
-  if (operand.kind != ptx::OperandKind::Address) return wrong_kind(spec, operand, "an address [...]");
+  if (operand.kind != ptx::OperandKind::Address)
+    return wrong_kind(spec, operand, "an address [...]");
   const auto parts = context_.module.children(operand);
-  if (parts.size() != 1) return wrong_kind(spec, operand, "an address of one register and an offset");
-  if (parts[0].kind != ptx::OperandKind::Name) return;
+  if (parts.size() != 1)
+    return wrong_kind(spec, operand, "an address of one register and an offset");
+  if (parts[0].kind != ptx::OperandKind::Name)
+    return wrong_kind(spec, parts[0], "an address in a register or a variable");
   const NameInfo found = scopes_.find(base_name(parts[0].text));
-  if (found.kind != NameKind::Register) return;
+  if (found.kind == NameKind::Unknown) return;
+  if (found.kind == NameKind::Variable) return variable(spec, parts[0], found.space);
+  if (found.kind != NameKind::Register)
+    return report("operand-kind"_rule, parts[0],
+                  fmt::format("{} takes a register or a variable as address, {} is neither",
+                              label(spec), parts[0].text));
   const TypeSet types{Type::b32, Type::u32, Type::s32, Type::b64, Type::u64, Type::s64};
   if (!types.has(found.type))
-    report("register-type"_rule, parts[0], fmt::format("an address is a 32 or 64-bit integer register, {} is .{}", parts[0].text, tartan::name(found.type)));
+    report("register-type"_rule, parts[0],
+           fmt::format("an address is a 32 or 64-bit integer register, {} is .{}", parts[0].text,
+                       tartan::name(found.type)));
 }
 
-void MatrixOperands::range(const OperandSpec& spec, const ptx::Operand& operand, std::string_view what, int high, int step) {
+void MatrixOperands::variable(const OperandSpec& spec, const ptx::Operand& operand,
+                              ptx::StateSpace space) {
+  const isa::Opcode opcode = row_.form.opcode;
+  const bool generic = row_.form.space == Space::none;
+  const bool shared = space == ptx::StateSpace::shared, global = space == ptx::StateSpace::global;
+  const bool fits = generic ? shared || global || space == ptx::StateSpace::local
+                    : row_.form.space == Space::global ? global
+                                                       : shared;
+  if (fits) return;
+  const bool only_shared =
+      !generic || opcode == isa::Opcode::ldmatrix || opcode == isa::Opcode::stmatrix;
+  report("operand-kind"_rule, operand,
+         fmt::format("{} takes an address in {} memory, {} is in another state space", label(spec),
+                     row_.form.space == Space::global ? "global"
+                     : only_shared                    ? "shared"
+                                                      : "global or shared",
+                     operand.text));
+}
+
+void MatrixOperands::range(const OperandSpec& spec, const ptx::Operand& operand,
+                           std::string_view what, int high, int step) {
   const auto value = static_cast<std::int64_t>(operand.value);
   const bool sign_only = spec.low == -1;
-  const bool good = sign_only ? value == -1 || value == 1 : value >= spec.low && value <= high && value % step == 0;
+  const bool good = sign_only ? value == -1 || value == 1
+                              : value >= spec.low && value <= high && value % step == 0;
   if (good) return;
-  const std::string legal = sign_only ? "-1 or 1" : high == 0 ? "0" : step > 1 ? fmt::format("0 or {}", high) : fmt::format("{} to {}", spec.low, high);
-  report("immediate-range"_rule, operand, fmt::format("{} of {} is {}, got {}", what, isa::spell(row_.form), legal, value));
+  const std::string legal = sign_only   ? "-1 or 1"
+                            : high == 0 ? "0"
+                            : step > 1  ? fmt::format("0 or {}", high)
+                                        : fmt::format("{} to {}", spec.low, high);
+  report("immediate-range"_rule, operand,
+         fmt::format("{} of {} is {}, got {}", what, isa::spell(row_.form), legal, value));
 }
 
 void MatrixOperands::immediate(const OperandSpec& spec, const ptx::Operand& operand) {
@@ -158,10 +328,13 @@ void MatrixOperands::immediate(const OperandSpec& spec, const ptx::Operand& oper
 }
 
 void MatrixOperands::pair(const OperandSpec& spec, const ptx::Operand& operand) {
-  if (operand.kind != ptx::OperandKind::Vector || operand.count != 2) return wrong_kind(spec, operand, "{byte-id, thread-id}");
+  if (operand.kind != ptx::OperandKind::Vector || operand.count != 2)
+    return wrong_kind(spec, operand, "{byte-id, thread-id}");
   const auto parts = context_.module.children(operand);
   for (std::size_t i = 0; i < 2; ++i) {
-    if (parts[i].kind == ptx::OperandKind::Integer) range(spec, parts[i], i == 0 ? "byte-id" : "thread-id", i == 0 ? spec.high : spec.threads - 1, i == 0 ? spec.step : 1);
+    if (parts[i].kind == ptx::OperandKind::Integer)
+      range(spec, parts[i], i == 0 ? "byte-id" : "thread-id", i == 0 ? spec.high : spec.threads - 1,
+            i == 0 ? spec.step : 1);
     else element(spec, parts[i]);
   }
 }

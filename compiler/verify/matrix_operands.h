@@ -9,7 +9,8 @@ namespace tartan::verify {
 
 class MatrixOperands {
  public:
-  MatrixOperands(Context& context, const Scopes& scopes, const ptx::Instruction& instruction, const isa::Instruction& row)
+  MatrixOperands(Context& context, const Scopes& scopes, const ptx::Instruction& instruction,
+                 const isa::Instruction& row)
       : context_(context), scopes_(scopes), instruction_(instruction), row_(row) {}
 
   void check();
@@ -22,10 +23,17 @@ class MatrixOperands {
   void immediate(const isa::OperandSpec& spec, const ptx::Operand& operand);
   /// One register of a vector, or a bare one; immediates and _ where PTX takes them.
   void element(const isa::OperandSpec& spec, const ptx::Operand& operand);
-  void range(const isa::OperandSpec& spec, const ptx::Operand& operand, std::string_view what, int high, int step);
+  void element(const isa::OperandSpec& spec, const ptx::Operand& operand, TypeSet types);
+  TypeSet mixture(const isa::OperandSpec& spec, const ptx::Operand& operand);
+  bool constant(const isa::OperandSpec& spec, const ptx::Operand& operand) const;
+  bool sink(const isa::OperandSpec& spec) const;
+  void variable(const isa::OperandSpec& spec, const ptx::Operand& operand, ptx::StateSpace space);
+  void range(const isa::OperandSpec& spec, const ptx::Operand& operand, std::string_view what,
+             int high, int step);
 
   void report(const Rule& rule, const ptx::Operand& operand, std::string message);
-  void wrong_kind(const isa::OperandSpec& spec, const ptx::Operand& operand, std::string_view expected);
+  void wrong_kind(const isa::OperandSpec& spec, const ptx::Operand& operand,
+                  std::string_view expected);
   std::string label(const isa::OperandSpec& spec) const;
 
   Context& context_;

@@ -18,7 +18,8 @@ class NameChecker {
     labels();
     for (const ptx::Statement& statement : view_.function.statements) {
       view_.scopes.enter(statement);
-      if (statement.kind == ptx::StatementKind::Instruction) instruction(context_.module.instructions[statement.index]);
+      if (statement.kind == ptx::StatementKind::Instruction)
+        instruction(context_.module.instructions[statement.index]);
     }
   }
 
@@ -31,7 +32,8 @@ class NameChecker {
       const auto [first, fresh] = seen.try_emplace(label.name, label.offset);
       if (!fresh)
         context_.report("redefined-name"_rule, label.name,
-                        fmt::format("label {} is already defined on line {}", label.name, context_.module.source->line(first->second)));
+                        fmt::format("label {} is already defined on line {}", label.name,
+                                    context_.module.source->line(first->second)));
     }
   }
 
@@ -39,26 +41,35 @@ class NameChecker {
     if (!instruction.guard.empty()) name(instruction.guard, true, false);
     const bool branch = instruction.opcode.starts_with("bra");
     const bool call = instruction.opcode.starts_with("call");
-    for (const ptx::Operand& operand : context_.module.operands_of(instruction)) this->operand(operand, branch, call);
+    for (const ptx::Operand& operand : context_.module.operands_of(instruction))
+      this->operand(operand, branch, call);
   }
 
   void operand(const ptx::Operand& operand, bool branch, bool call) {
     if (operand.kind == ptx::OperandKind::Name) return name(operand.text, false, branch, call);
-    for (const ptx::Operand& child : context_.module.children(operand)) this->operand(child, false, call);
+    for (const ptx::Operand& child : context_.module.children(operand))
+      this->operand(child, false, call);
   }
 
   void name(std::string_view text, bool guard, bool branch, bool call = false) {
     const std::string_view base = base_name(text);
     if (base == "_") return;
+    if (call && text.starts_with("llvm.")) {
+      context_.report("llvm-leftover"_rule, text,
+                      fmt::format("call of {}: the back end has no such intrinsic", text));
+      return;
+    }
     const NameInfo found = view_.scopes.find(base);
-    if (call && base.starts_with("llvm."))
-      context_.report("llvm-leftover"_rule, text, fmt::format("call of {}: the back end has no such intrinsic", base));
     if (found.kind == NameKind::Unknown) {
-      if (branch) context_.report("undeclared-label"_rule, text, fmt::format("label {} is not defined in {}", base, view_.function.name));
-      else context_.report("undeclared-register"_rule, text, fmt::format("{} is not declared", base));
+      if (branch)
+        context_.report("undeclared-label"_rule, text,
+                        fmt::format("label {} is not defined in {}", base, view_.function.name));
+      else
+        context_.report("undeclared-register"_rule, text, fmt::format("{} is not declared", base));
     } else if (guard && found.type != Type::pred) {
       context_.report("register-type"_rule, text,
-                      fmt::format("a guard takes a register of type .pred, {} is .{}", base, tartan::name(found.type)));
+                      fmt::format("a guard takes a register of type .pred, {} is .{}", base,
+                                  tartan::name(found.type)));
     }
   }
 

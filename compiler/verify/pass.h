@@ -5,6 +5,8 @@
 #include <string>
 
 #include "compiler/ptx/tree.h"
+#include "compiler/verify/definitions.h"
+#include "compiler/verify/reading.h"
 #include "compiler/verify/scopes.h"
 #include "compiler/verify/verify.h"
 
@@ -14,11 +16,14 @@ namespace tartan::verify {
 struct FunctionView {
   const ptx::Function& function;
   Scopes& scopes;  // passes restart() it and walk
+  Readings& readings;
+  Definitions& definitions;
 };
 
 class Context {
  public:
-  Context(const ptx::Module& module, const Options& options, Diags& diags) : module(module), options(options), diags_(diags) {}
+  Context(const ptx::Module& module, const Options& options, Diags& diags)
+      : module(module), options(options), diags_(diags) {}
 
   const ptx::Module& module;
   const Options& options;
@@ -27,7 +32,8 @@ class Context {
   /// Reports `rule` at a place of the text, `width` columns wide, with the source line.
   Diag& report(const Rule& rule, std::uint32_t offset, std::size_t width, std::string message);
   Diag& report(const Rule& rule, std::string_view text, std::string message) {
-    return report(rule, static_cast<std::uint32_t>(text.data() - module.source->text().data()), text.size(), std::move(message));
+    return report(rule, static_cast<std::uint32_t>(text.data() - module.source->text().data()),
+                  text.size(), std::move(message));
   }
 
  private:
@@ -38,5 +44,10 @@ class Context {
 void check_target(Context& context);
 void check_names(Context& context, const FunctionView& view);
 void check_matrix_instructions(Context& context, const FunctionView& view);
+void check_provenance(Context& context, const FunctionView& view);
+void check_convergence(Context& context, const FunctionView& view);
+void check_asynchronous(Context& context, const FunctionView& view);
+void check_alignment(Context& context, const FunctionView& view);
+void check_performance(Context& context, const FunctionView& view);
 
 }  // namespace tartan::verify

@@ -16,13 +16,18 @@ ModuleNames::ModuleNames(const ptx::Module& module) {
   for (const ptx::Item& item : module.items) {
     if (item.kind == ptx::ItemKind::Variable) {
       const ptx::Variable& variable = module.variables[item.index];
-      names_.try_emplace(variable.name, NameInfo{.kind = NameKind::Variable, .type = variable.type, .space = variable.space});
+      names_.try_emplace(
+          variable.name,
+          NameInfo{.kind = NameKind::Variable, .type = variable.type, .space = variable.space});
     } else if (item.kind == ptx::ItemKind::Function) {
       names_.try_emplace(module.functions[item.index].name, NameInfo{.kind = NameKind::Function});
-    } else if (const ptx::Directive& directive = module.directives[item.index]; directive.name == ".alias") {
+    } else if (const ptx::Directive& directive = module.directives[item.index];
+               directive.name == ".alias") {
       const std::string_view text = directive.text;
-      const std::size_t start = text.find_first_not_of(" \t", 6), end = text.find_first_of(", \t", start);
-      if (start != std::string_view::npos) names_.try_emplace(text.substr(start, end - start), NameInfo{.kind = NameKind::Function});
+      const std::size_t start = text.find_first_not_of(" \t", 6),
+                        end = text.find_first_of(", \t", start);
+      if (start != std::string_view::npos)
+        names_.try_emplace(text.substr(start, end - start), NameInfo{.kind = NameKind::Function});
     }
   }
 }
@@ -35,7 +40,8 @@ NameInfo ModuleNames::find(std::string_view name) const {
 Scopes::Scopes(const ptx::Module& module, const ModuleNames& names, const ptx::Function& function)
     : module_(module), module_names_(names), function_(function) {
   for (const ptx::Statement& statement : function.statements)
-    if (statement.kind == ptx::StatementKind::Label) labels_.insert(module.labels[statement.index].name);
+    if (statement.kind == ptx::StatementKind::Label)
+      labels_.insert(module.labels[statement.index].name);
   restart();
 }
 
@@ -48,7 +54,8 @@ void Scopes::restart() {
     for (const std::uint32_t index : *list) {
       const ptx::Variable& variable = module_.variables[index];
       const bool in_register = variable.space == ptx::StateSpace::reg;
-      declare(variable.name, {in_register ? NameKind::Register : NameKind::Variable, variable.type, variable.vector, variable.space});
+      declare(variable.name, {in_register ? NameKind::Register : NameKind::Variable, variable.type,
+                              variable.vector, variable.space});
     }
 }
 
@@ -61,7 +68,8 @@ void Scopes::enter(const ptx::Statement& statement) {
   switch (statement.kind) {
     case ptx::StatementKind::Registers: {
       const ptx::Registers& registers = module_.registers[statement.index];
-      const NameInfo info{NameKind::Register, registers.type, registers.vector, ptx::StateSpace::reg};
+      const NameInfo info{NameKind::Register, registers.type, registers.vector,
+                          ptx::StateSpace::reg};
       if (registers.numbered) numbered_.push_back({registers.name, registers.count, info});
       else declare(registers.name, info);
       break;
@@ -71,7 +79,9 @@ void Scopes::enter(const ptx::Statement& statement) {
       declare(variable.name, {NameKind::Variable, variable.type, variable.vector, variable.space});
       break;
     }
-    case ptx::StatementKind::BlockBegin: blocks_.push_back({numbered_.size(), plain_order_.size()}); break;
+    case ptx::StatementKind::BlockBegin:
+      blocks_.push_back({numbered_.size(), plain_order_.size()});
+      break;
     case ptx::StatementKind::BlockEnd:
       if (blocks_.empty()) break;
       numbered_.resize(blocks_.back().numbered);
@@ -86,14 +96,17 @@ void Scopes::enter(const ptx::Statement& statement) {
 }
 
 NameInfo Scopes::find(std::string_view name) const {
-  if (const auto at = plain_.find(name); at != plain_.end() && !at->second.empty()) return at->second.back();
+  if (const auto at = plain_.find(name); at != plain_.end() && !at->second.empty())
+    return at->second.back();
   for (std::size_t i = numbered_.size(); i-- > 0;) {
     const Numbered& row = numbered_[i];
     if (name.size() <= row.prefix.size() || !name.starts_with(row.prefix)) continue;
     std::uint32_t number = 0;
     const char* const digits = name.data() + row.prefix.size();
     const auto [end, error] = std::from_chars(digits, name.data() + name.size(), number);
-    if (error == std::errc() && end == name.data() + name.size() && number < row.count && (*digits != '0' || digits + 1 == end)) return row.info;
+    if (error == std::errc() && end == name.data() + name.size() && number < row.count &&
+        (*digits != '0' || digits + 1 == end))
+      return row.info;
   }
   if (labels_.contains(name)) return {.kind = NameKind::Label};
   if (isa::is_special_register(name)) return {.kind = NameKind::Special};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/verify/scopes.h - which declaration a name means (PTX ISA 4.6: names are visible from their declaration to the end of the block).
+// compiler/verify/scopes.h - which declaration a name means (PTX ISA 4.6: names are visible from
+// their declaration to the end of the block).
 #pragma once
 
 #include <string_view>
@@ -15,8 +16,8 @@ enum class NameKind : std::uint8_t { Unknown, Register, Variable, Function, Labe
 
 struct NameInfo {
   NameKind kind = NameKind::Unknown;
-  Type type = Type::none;    // registers: their type
-  std::uint8_t vector = 1;   // registers: .v2, .v4
+  Type type = Type::none;                         // registers: their type
+  std::uint8_t vector = 1;                        // registers: .v2, .v4
   ptx::StateSpace space = ptx::StateSpace::none;  // variables
 };
 
@@ -30,7 +31,8 @@ class ModuleNames {
   std::unordered_map<std::string_view, NameInfo> names_;
 };
 
-/// The names inside one function, as a walk over its statements meets them: call enter() for each statement in order.
+/// The names inside one function, as a walk over its statements meets them: call enter() for each
+/// statement in order.
 class Scopes {
  public:
   Scopes(const ptx::Module& module, const ModuleNames& names, const ptx::Function& function);
@@ -59,8 +61,8 @@ class Scopes {
   const ptx::Function& function_;
   std::unordered_set<std::string_view> labels_;
   std::vector<Numbered> numbered_;
-  std::vector<std::pair<std::string_view, NameInfo>> plain_order_;        // for leaving blocks
-  std::unordered_map<std::string_view, std::vector<NameInfo>> plain_;     // innermost last
+  std::vector<std::pair<std::string_view, NameInfo>> plain_order_;     // for leaving blocks
+  std::unordered_map<std::string_view, std::vector<NameInfo>> plain_;  // innermost last
   std::vector<Block> blocks_;
 };
 

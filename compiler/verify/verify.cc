@@ -14,6 +14,21 @@ constexpr void (*function_passes[])(Context&, const FunctionView&) = {
     check_names,
     check_matrix_instructions,
 };
+// Legal, but is it sane? For functions with instructions of whole warps or asynchronous copies.
+constexpr void (*sanity_passes[])(Context&, const FunctionView&) = {
+    check_provenance, check_convergence, check_asynchronous, check_alignment, check_performance,
+};
+
+bool has_collectives(const ptx::Module& module, const ptx::Function& function) {
+  for (const ptx::Statement& statement : function.statements) {
+    if (statement.kind != ptx::StatementKind::Instruction) continue;
+    const std::string_view opcode = module.instructions[statement.index].opcode;
+    if (opcode.starts_with("bar.") || opcode.starts_with("barrier.") ||
+        opcode.starts_with("cp.async") || isa::matrix_opcode(opcode) != isa::Opcode::none)
+      return true;
+  }
+  return false;
+}
 
 // Keeps the first `limit` errors and what is not an error before them.
 Diags limited(Diags all, int limit) {
@@ -29,7 +44,8 @@ Diags limited(Diags all, int limit) {
 
 }  // namespace
 
-Diag& Context::report(const Rule& rule, std::uint32_t offset, std::size_t width, std::string message) {
+Diag& Context::report(const Rule& rule, std::uint32_t offset, std::size_t width,
+                      std::string message) {
   Diag& diag = diags_.report(rule, module.source->place(offset), std::move(message));
   diag.source = module.source->line_text(diag.place.line);
   diag.width = static_cast<int>(width);
@@ -41,10 +57,15 @@ Diags verify(const ptx::Module& module, const Options& options) {
   Context context(module, options, diags);
   for (const auto pass : module_passes) pass(context);
   const ModuleNames names(module);
+  Readings readings;
   for (const ptx::Function& function : module.functions) {
     if (!function.body) continue;
     Scopes scopes(module, names, function);
-    for (const auto pass : function_passes) pass(context, {function, scopes});
+    Definitions definitions(module, function);
+    const FunctionView view{function, scopes, readings, definitions};
+    for (const auto pass : function_passes) pass(context, view);
+    if (!has_collectives(module, function)) continue;
+    for (const auto pass : sanity_passes) pass(context, view);
   }
   diags.sort();
   return limited(std::move(diags), options.max_errors);
@@ -53,7 +74,9 @@ Diags verify(const ptx::Module& module, const Options& options) {
 Diags check(std::shared_ptr<const Source> source, const Options& options) {
   Diags diags;
   const ptx::Module module = ptx::parse(std::move(source), diags);
-  diags.append(verify(module, {options.arch, options.ptx, 0}));
+  Options all = options;
+  all.max_errors = 0;  // the limit holds for parser and passes together
+  diags.append(verify(module, all));
   diags.sort();
   return limited(std::move(diags), options.max_errors);
 }

@@ -3,9 +3,10 @@
 //
 //   Diags diags = verify::verify(module, {});
 //
-// Each concern is one pass in a file of its own; verify.cc lists them. A legal module assembles: what the manual documents for the module's
-// target and version is accepted, everything else is an error that says what was expected and found, and what would be legal.
-// Instructions outside the matrix families pass through: only their registers and labels must be declared.
+// Each concern is one pass in a file of its own; verify.cc lists them. A legal module assembles:
+// what the manual documents for the module's target and version is accepted, everything else is an
+// error that says what was expected and found, and what would be legal. Instructions outside the
+// matrix families pass through: only their registers and labels must be declared.
 #pragma once
 
 #include <optional>
@@ -20,6 +21,9 @@ struct Options {
   std::optional<Version> ptx;
   /// Errors after which the rest is not reported; 0: no limit.
   int max_errors = 0;
+  /// Forms that the assembler takes but no manual has ("undocumented-form") are warnings instead of
+  /// errors.
+  bool allow_undocumented = false;
 };
 
 Diags verify(const ptx::Module& module, const Options& options = {});

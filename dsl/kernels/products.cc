@@ -6,7 +6,9 @@
 namespace tartan::kernels {
 namespace {
 
-Layout stored(Major major, int rows, int cols) { return major == Major::row ? row_major(rows, cols) : col_major(rows, cols); }
+Layout stored(Major major, int rows, int cols) {
+  return major == Major::row ? row_major(rows, cols) : col_major(rows, cols);
+}
 
 }  // namespace
 
@@ -27,7 +29,8 @@ Kernel one_mma() {
 }
 
 Kernel stored_mma(Major a_major, Major b_major) {
-  const std::string name = fmt::format("mma_{}{}", a_major == Major::col ? 'n' : 't', b_major == Major::col ? 'n' : 't');
+  const std::string name =
+      fmt::format("mma_{}{}", a_major == Major::col ? 'n' : 't', b_major == Major::col ? 'n' : 't');
   return kernel(name, {.block = 32}, [=](Builder& k) {
     auto a = k.global("A", f16, stored(a_major, 16, 16));
     auto b = k.global("B", f16, stored(b_major, 16, 8));
@@ -49,7 +52,8 @@ Kernel gemm(const Gemm& size) {
     auto a = k.global("A", f16, row_major(size.m, size.k));
     auto b = k.global("B", f16, col_major(size.k, size.n));
     auto c = k.global("C", f32, row_major(size.m, size.n));
-    // Lines of 40 elements: 80 bytes, so that eight neighbouring lines start in eight different groups of banks.
+    // Lines of 40 elements: 80 bytes, so that eight neighbouring lines start in eight different
+    // groups of banks.
     auto sa = k.shared("sA", f16, row_major(tile_m, tile_k, tile_k + 8));
     auto sb = k.shared("sB", f16, col_major(tile_k, tile_n, tile_k + 8));
     const Scalar warp_m = k.warp() / 2, warp_n = k.warp() % 2;
@@ -62,8 +66,10 @@ Kernel gemm(const Gemm& size) {
       k.barrier();
       for (int step = 0; step < tile_k / 16; ++step) {
         std::vector<Fragment> fa, fb;
-        for (int i = 0; i < 2; ++i) fa.push_back(k.load(operand_a(m16n8k16, f16), sa.tile(16, 16, warp_m * 2 + i, step)));
-        for (int j = 0; j < 4; ++j) fb.push_back(k.load(operand_b(m16n8k16, f16), sb.tile(16, 8, step, warp_n * 4 + j)));
+        for (int i = 0; i < 2; ++i)
+          fa.push_back(k.load(operand_a(m16n8k16, f16), sa.tile(16, 16, warp_m * 2 + i, step)));
+        for (int j = 0; j < 4; ++j)
+          fb.push_back(k.load(operand_b(m16n8k16, f16), sb.tile(16, 8, step, warp_n * 4 + j)));
         for (int i = 0; i < 2; ++i)
           for (int j = 0; j < 4; ++j) acc[i * 4 + j] = k.mma(fa[i], fb[j], acc[i * 4 + j]);
       }

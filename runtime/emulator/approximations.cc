@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reciprocals, roots and transcendental functions (PTX ISA 9.7.3), and fma.
 //
-// The .approx functions are computed in double and rounded once, so each result is the correctly rounded one but for rare double roundings
-// (error below 0.5001 ulp). The hardware's own differ from that by at most what the manual states: rcp, sqrt and tanh's relatives 1 to 2 ulp,
-// rsqrt 2^-22.9, ex2 2 ulp, lg2 2^-22 absolute on [0.5, 2], sin and cos 2^-20.5 absolute on [-pi, pi], tanh 2^-11 relative.
+// The .approx functions are computed in double and rounded once, so each result is the correctly
+// rounded one but for rare double roundings (error below 0.5001 ulp). The hardware's own differ
+// from that by at most what the manual states: rcp, sqrt and tanh's relatives 1 to 2 ulp, rsqrt
+// 2^-22.9, ex2 2 ulp, lg2 2^-22 absolute on [0.5, 2], sin and cos 2^-20.5 absolute on [-pi, pi],
+// tanh 2^-11 relative.
 #include <cfenv>
 #include <cmath>
 
@@ -59,16 +61,18 @@ struct Small {
 template <typename F, typename H, bool Ftz>
 struct Pair {
   static std::uint32_t apply(std::uint32_t x) {
-    const H low = Small<F, H, Ftz>::apply(H{static_cast<std::uint16_t>(x)}), high = Small<F, H, Ftz>::apply(H{static_cast<std::uint16_t>(x >> 16)});
+    const H low = Small<F, H, Ftz>::apply(H{static_cast<std::uint16_t>(x)}),
+            high = Small<F, H, Ftz>::apply(H{static_cast<std::uint16_t>(x >> 16)});
     return std::uint32_t{high.bits} << 16 | low.bits;
   }
 };
 
-// rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64: the upper word is right to 20 bits, the lower one zero.
+// rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64 see the upper word of x alone and give that of the
+// result, right to 20 bits.
 template <typename F>
 struct Coarse {
   static double apply(double x) {
-    auto in = std::bit_cast<std::uint64_t>(x);
+    auto in = std::bit_cast<std::uint64_t>(x) & 0xFFFFFFFF00000000;
     if ((in >> 52 & 0x7FF) == 0) in &= std::uint64_t{1} << 63;
     const double out = F::apply(std::bit_cast<double>(in));
     if (out != out) return std::bit_cast<double>(std::uint64_t{0x7FFFFFFF00000000});
@@ -90,7 +94,8 @@ void rounded(Warp& warp, const Op& op) {
     if constexpr (Ftz) x = flush(x);
     T out = F::exact(x);
     if constexpr (sizeof(T) == 4) out = canonical_nan(out);
-    else if (x != x) out = std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) | std::uint64_t{1} << 51);
+    else if (x != x)
+      out = std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) | std::uint64_t{1} << 51);
     else if (out != out) out = std::bit_cast<double>(nan_f64);
     if constexpr (Ftz) out = flush(out);
     d[i] = Lane<T>::put(out);
@@ -99,20 +104,29 @@ void rounded(Warp& warp, const Op& op) {
 }
 struct ExactReciprocal {
   template <typename T>
-  static T exact(T x) { return T{1} / x; }
+  static T exact(T x) {
+    return T{1} / x;
+  }
 };
 struct ExactRoot {
   template <typename T>
-  static T exact(T x) { return std::sqrt(x); }
+  static T exact(T x) {
+    return std::sqrt(x);
+  }
 };
 
 template <typename F>
 Handler approximate(Type type, bool ftz) {
   switch (type) {
-    case Type::f32: return ftz ? unary<Single<F, true>, float, float> : unary<Single<F, false>, float, float>;
-    case Type::f16: return ftz ? unary<Small<F, Half, true>, Half, Half> : unary<Small<F, Half, false>, Half, Half>;
+    case Type::f32:
+      return ftz ? unary<Single<F, true>, float, float> : unary<Single<F, false>, float, float>;
+    case Type::f16:
+      return ftz ? unary<Small<F, Half, true>, Half, Half>
+                 : unary<Small<F, Half, false>, Half, Half>;
     case Type::bf16: return unary<Small<F, Bfloat, false>, Bfloat, Bfloat>;
-    case Type::f16x2: return ftz ? unary<Pair<F, Half, true>, std::uint32_t, std::uint32_t> : unary<Pair<F, Half, false>, std::uint32_t, std::uint32_t>;
+    case Type::f16x2:
+      return ftz ? unary<Pair<F, Half, true>, std::uint32_t, std::uint32_t>
+                 : unary<Pair<F, Half, false>, std::uint32_t, std::uint32_t>;
     case Type::bf16x2: return unary<Pair<F, Bfloat, false>, std::uint32_t, std::uint32_t>;
     case Type::f64: return ftz ? unary<Coarse<F>, double, double> : nullptr;
     default: return nullptr;
@@ -150,7 +164,11 @@ void decode_either(Decoder& d) {
   if (rounding.empty()) return decode_approximate<F>(d);
   const bool ftz = d.spelling.has("ftz");
   const Type type = d.spelling.type();
-  emit(d, exact<Exact>(type, ftz), type, rounding == "rz" ? 1 : rounding == "rm" ? 2 : rounding == "rp" ? 3 : 0);
+  emit(d, exact<Exact>(type, ftz), type,
+       rounding == "rz"   ? 1
+       : rounding == "rm" ? 2
+       : rounding == "rp" ? 3
+                          : 0);
 }
 
 constexpr InstructionRow rows[] = {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asynchronous copies and mbarriers (PTX ISA 9.7.9.25, 9.7.13.15). A copy is done when it is issued: waits find it complete.
+// Asynchronous copies and mbarriers (PTX ISA 9.7.9.25, 9.7.13.15). A copy is done when it is
+// issued: waits find it complete.
 //
 // An mbarrier is 64 bits of shared memory that programs must not look into. Here they are
 //
@@ -22,8 +23,8 @@ namespace {
 
 void no_operation(Warp&, const Op&) {}
 
-// cp.async: op.a, op.value, op.window: destination; op.b and the list (offset, width, window): source; op.c: bytes to read.
-// op.count bytes are written, those beyond the source's as zeros.
+// cp.async: op.a, op.value, op.window: destination; op.b and the list (offset, width, window):
+// source; op.c: bytes to read. op.count bytes are written, those beyond the source's as zeros.
 void copy(Warp& warp, const Op& op) {
   Access to, from;
   const std::uint32_t* more = warp.program->slots.data() + op.list;
@@ -39,7 +40,8 @@ void copy(Warp& warp, const Op& op) {
   const auto window = static_cast<Window>(more[3]);
   const std::uint32_t whole = warp.mask;
   const std::uint32_t ignore = op.flags & 1 ? predicate(warp, op.e) : 0;
-  const std::uint32_t reading = lanes_where(whole, [&](int i) { return !(ignore >> i & 1) && sizes[i] != 0; });
+  const std::uint32_t reading =
+      lanes_where(whole, [&](int i) { return !(ignore >> i & 1) && sizes[i] != 0; });
   const std::uint32_t complete = lanes_where(reading, [&](int i) { return sizes[i] >= op.count; });
   bool good = true;
   if ((warp.mask = complete)) good = resolve(warp, window, at, op.count, from);
@@ -53,7 +55,8 @@ void copy(Warp& warp, const Op& op) {
   if (!good) return;
   for (std::uint32_t m = whole; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
-    const std::uint32_t bytes = reading >> lane & 1 ? std::min<std::uint32_t>(sizes[lane], op.count) : 0;
+    const std::uint32_t bytes =
+        reading >> lane & 1 ? std::min<std::uint32_t>(sizes[lane], op.count) : 0;
     std::byte data[16] = {};
     if (bytes) std::memcpy(data, from.at[lane], bytes);
     std::memcpy(to.at[lane], data, op.count);
@@ -62,12 +65,15 @@ void copy(Warp& warp, const Op& op) {
 
 void decode_copy(Decoder& d) {
   if (!d.spelling.has("ca") && !d.spelling.has("cg")) return d.unsupported();
-  for (std::string_view space : {"shared", "shared::cta", "global", "level::cache_hint"}) d.spelling.has(space);
+  for (std::string_view space : {"shared", "shared::cta", "global", "level::cache_hint"})
+    d.spelling.has(space);
   d.spelling.ignore("L2::");
   if (!d.expect_operands(3, 5)) return;
   const auto size = d.integer(d.operand(2));
-  if (!size || (*size != 4 && *size != 8 && *size != 16)) return d.unsupported("it copies 4, 8 or 16 bytes");
-  // A fourth operand is the number of bytes to read, or a predicate that says whether to read nothing at all; or a cache policy (64 bits).
+  if (!size || (*size != 4 && *size != 8 && *size != 16))
+    return d.unsupported("it copies 4, 8 or 16 bytes");
+  // A fourth operand is the number of bytes to read, or a predicate that says whether to read
+  // nothing at all; or a cache policy (64 bits).
   std::uint32_t bytes = d.constant(static_cast<std::uint64_t>(*size), 32), ignore = 0;
   bool has_ignore = false;
   if (d.operand_count() >= 4) {
@@ -82,7 +88,8 @@ void decode_copy(Decoder& d) {
   Op source{}, target{};
   d.address(source, d.operand(1), Window::global);
   d.address(target, d.operand(0), Window::shared);
-  const std::uint32_t more[] = {static_cast<std::uint32_t>(source.value), static_cast<std::uint32_t>(source.value >> 32), source.wide,
+  const std::uint32_t more[] = {static_cast<std::uint32_t>(source.value),
+                                static_cast<std::uint32_t>(source.value >> 32), source.wide,
                                 static_cast<std::uint32_t>(source.window)};
   const std::uint32_t list = d.append(more);
   Op& op = d.emit(copy);
@@ -111,11 +118,14 @@ struct Mbarrier {
     std::memcpy(&word, at, 8);
     // Transactions are signed: completions may come before the expectation.
     const auto raw = static_cast<std::uint32_t>(word >> 42 & field);
-    return {static_cast<std::uint32_t>(word & field), static_cast<std::uint32_t>(word >> 21 & field), static_cast<std::int32_t>(raw << 11) >> 11,
-            static_cast<bool>(word >> 63)};
+    return {static_cast<std::uint32_t>(word & field),
+            static_cast<std::uint32_t>(word >> 21 & field),
+            static_cast<std::int32_t>(raw << 11) >> 11, static_cast<bool>(word >> 63)};
   }
   std::uint64_t word() const {
-    return std::uint64_t{phase} << 63 | (static_cast<std::uint64_t>(static_cast<std::uint32_t>(transactions)) & field) << 42 | std::uint64_t{expected} << 21 | pending;
+    return std::uint64_t{phase} << 63 |
+           (static_cast<std::uint64_t>(static_cast<std::uint32_t>(transactions)) & field) << 42 |
+           std::uint64_t{expected} << 21 | pending;
   }
   void store(std::byte* at) {
     if (pending == 0 && transactions == 0) {
@@ -127,7 +137,15 @@ struct Mbarrier {
   }
 };
 
-enum class Action : std::uint8_t { init, invalidate, arrive, expect, complete, arrive_expect, arrive_drop };
+enum class Action : std::uint8_t {
+  init,
+  invalidate,
+  arrive,
+  expect,
+  complete,
+  arrive_expect,
+  arrive_drop
+};
 
 // op.b: the count or the transactions; op.d: the state before, if op.count says so.
 void act(Warp& warp, const Op& op) {
@@ -143,7 +161,9 @@ void act(Warp& warp, const Op& op) {
     const std::uint32_t count = counts[lane];
     switch (action) {
       case Action::init: {
-        if (count == 0 || count > 0xFFFFF) return warp.fail("trap"_rule, fmt::format("mbarrier.init with a count of {}", count), lane);
+        if (count == 0 || count > 0xFFFFF)
+          return warp.fail("trap"_rule, fmt::format("mbarrier.init with a count of {}", count),
+                           lane);
         barrier = {.pending = count, .expected = count};
         break;
       }
@@ -156,11 +176,14 @@ void act(Warp& warp, const Op& op) {
       case Action::complete: barrier.transactions -= static_cast<std::int32_t>(count); break;
       case Action::arrive_expect:
         barrier.transactions += static_cast<std::int32_t>(count);
-        if (barrier.pending == 0) return warp.fail("trap"_rule, "an mbarrier got more arrivals than it expects", lane);
+        if (barrier.pending == 0)
+          return warp.fail("trap"_rule, "an mbarrier got more arrivals than it expects", lane);
         --barrier.pending;
         break;
-      case Action::arrive: case Action::arrive_drop:
-        if (barrier.pending < count) return warp.fail("trap"_rule, "an mbarrier got more arrivals than it expects", lane);
+      case Action::arrive:
+      case Action::arrive_drop:
+        if (barrier.pending < count)
+          return warp.fail("trap"_rule, "an mbarrier got more arrivals than it expects", lane);
         barrier.pending -= count;
         if (action == Action::arrive_drop) barrier.expected -= count;
         break;
@@ -169,13 +192,15 @@ void act(Warp& warp, const Op& op) {
   }
 }
 
-// op.b: the state (64 bits) or, with flag 1, the parity (32 bits). A wait that fails gives the other warps their turn.
+// op.b: the state (64 bits) or, with flag 1, the parity (32 bits). A wait that fails gives the
+// other warps their turn.
 void test_wait(Warp& warp, const Op& op) {
   Access access;
   if (!resolve(warp, op, 8, access)) return;
   const std::uint32_t done = lanes_where(warp.mask, [&](int i) {
     const bool phase = Mbarrier::load(access.at[i]).phase;
-    const bool waited = op.flags & 1 ? lanes<std::uint32_t>(warp, op.b)[i] & 1 : lanes<std::uint64_t>(warp, op.b)[i] >> 63;
+    const bool waited = op.flags & 1 ? lanes<std::uint32_t>(warp, op.b)[i] & 1
+                                     : lanes<std::uint64_t>(warp, op.b)[i] >> 63;
     return phase != waited;
   });
   set_predicate(warp, op.d, done);
@@ -188,7 +213,8 @@ void pending_count(Warp& warp, const Op& op) {
   each_lane(warp.mask, [=](int i) { d[i] = static_cast<std::uint32_t>(a[i] & field); });
 }
 
-void emit_action(Decoder& d, Action action, std::size_t where, std::uint32_t count, std::optional<std::uint32_t> state) {
+void emit_action(Decoder& d, Action action, std::size_t where, std::uint32_t count,
+                 std::optional<std::uint32_t> state) {
   Op& op = d.emit(act);
   op.flags = static_cast<std::uint8_t>(action);
   op.b = count;
@@ -198,7 +224,9 @@ void emit_action(Decoder& d, Action action, std::size_t where, std::uint32_t cou
 }
 
 void decode_mbarrier(Decoder& d) {
-  for (std::string_view q : {"b64", "release", "acquire", "relaxed", "cta", "cluster", "noComplete"}) d.spelling.has(q);
+  for (std::string_view q :
+       {"b64", "release", "acquire", "relaxed", "cta", "cluster", "noComplete"})
+    d.spelling.has(q);
   const std::uint32_t one = d.constant(1, 32);
   const std::size_t n = d.operand_count();
   if (d.spelling.has("init")) {
@@ -212,7 +240,8 @@ void decode_mbarrier(Decoder& d) {
   if (d.spelling.has("test_wait") || d.spelling.has("try_wait")) {
     const bool parity = d.spelling.has("parity");
     if (!d.expect_operands(3, 4)) return;
-    const std::uint32_t to = d.destination(0, Type::pred), from = d.source(2, parity ? Type::u32 : Type::b64);
+    const std::uint32_t to = d.destination(0, Type::pred),
+                        from = d.source(2, parity ? Type::u32 : Type::b64);
     Op& op = d.emit(test_wait);
     op.d = to;
     op.b = from;
@@ -227,7 +256,8 @@ void decode_mbarrier(Decoder& d) {
     op.a = from;
     return;
   }
-  const bool arrive = d.spelling.has("arrive"), drop = d.spelling.has("arrive_drop"), expect = d.spelling.has("expect_tx"), complete = d.spelling.has("complete_tx");
+  const bool arrive = d.spelling.has("arrive"), drop = d.spelling.has("arrive_drop"),
+             expect = d.spelling.has("expect_tx"), complete = d.spelling.has("complete_tx");
   if (!arrive && !drop && !expect && !complete) return d.unsupported();
   // [state,] [address] [, count]
   const bool has_state = n > 0 && d.operand(0).kind != ptx::OperandKind::Address;
@@ -237,20 +267,36 @@ void decode_mbarrier(Decoder& d) {
   if (has_state && d.operand(0).text != "_") state = d.destination(0, Type::b64);
   const std::uint32_t count = n > where + 1 ? d.source(where + 1, Type::u32) : one;
   if (drop && expect) return d.unsupported();
-  const Action action = drop ? Action::arrive_drop : arrive && expect ? Action::arrive_expect : arrive ? Action::arrive : expect ? Action::expect : Action::complete;
+  const Action action = drop               ? Action::arrive_drop
+                        : arrive && expect ? Action::arrive_expect
+                        : arrive           ? Action::arrive
+                        : expect           ? Action::expect
+                                           : Action::complete;
   emit_action(d, action, where, count, state);
+}
+
+// cp.async.mbarrier.arrive: the lane's copies are done, so it arrives now. Without .noinc the
+// arrival is one more than the barrier expected, which leaves it as it was.
+void decode_copy_arrival(Decoder& d) {
+  d.spelling.has("b64");
+  if (!d.spelling.has("arrive")) return d.unsupported();
+  if (!d.expect_operands(1, 1)) return;
+  if (d.spelling.has("noinc"))
+    return emit_action(d, Action::arrive, 0, d.constant(1, 32), std::nullopt);
+  memory_window(d);
+  d.emit(no_operation);
 }
 
 void decode_cp(Decoder& d) {
   if (!d.spelling.has("async")) return d.unsupported();
-  if (d.spelling.has("commit_group") || d.spelling.has("wait_all")) return void(d.emit(no_operation));
+  if (d.spelling.has("commit_group") || d.spelling.has("wait_all"))
+    return void(d.emit(no_operation));
   if (d.spelling.has("wait_group")) {
     if (!d.expect_operands(1, 1)) return;
     return void(d.emit(no_operation));
   }
-  if (d.spelling.has("mbarrier")) return d.unsupported();
+  if (d.spelling.has("mbarrier")) return decode_copy_arrival(d);
   if (d.spelling.has("bulk")) return d.unsupported();
-  if (d.spelling.text().find(".mbarrier.arrive") != std::string_view::npos) return d.unsupported();
   decode_copy(d);
 }
 

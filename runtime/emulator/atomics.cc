@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// atom and red (PTX ISA 9.7.13): lanes in order, each an atomic operation on host memory, since blocks run on several host threads.
+// atom and red (PTX ISA 9.7.13): lanes in order, each an atomic operation on host memory, since
+// blocks run on several host threads.
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <mutex>
-#include <optional>
 
 #include "runtime/emulator/instructions.h"
 #include "runtime/emulator/lanes.h"
@@ -16,9 +16,12 @@ namespace {
 struct Add {
   template <typename T>
   static T apply(T old, T b, T) {
-    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, Bfloat>) return from_float<T>(to_float(old) + to_float(b));
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, Bfloat>)
+      return from_float<T>(to_float(old) + to_float(b));
     else if constexpr (std::is_same_v<T, float>) return canonical_nan(old + b);
-    else if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<std::make_unsigned_t<T>>(old) + static_cast<std::make_unsigned_t<T>>(b));
+    else if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(static_cast<std::make_unsigned_t<T>>(old) +
+                            static_cast<std::make_unsigned_t<T>>(b));
     else return old + b;
   }
 };
@@ -39,46 +42,64 @@ struct Extremum {
 };
 struct And {
   template <typename T>
-  static T apply(T old, T b, T) { return old & b; }
+  static T apply(T old, T b, T) {
+    return old & b;
+  }
 };
 struct Or {
   template <typename T>
-  static T apply(T old, T b, T) { return old | b; }
+  static T apply(T old, T b, T) {
+    return old | b;
+  }
 };
 struct Xor {
   template <typename T>
-  static T apply(T old, T b, T) { return old ^ b; }
+  static T apply(T old, T b, T) {
+    return old ^ b;
+  }
 };
 struct Exchange {
   template <typename T>
-  static T apply(T, T b, T) { return b; }
+  static T apply(T, T b, T) {
+    return b;
+  }
 };
 struct CompareExchange {
   template <typename T>
-  static T apply(T old, T b, T c) { return old == b ? c : old; }
+  static T apply(T old, T b, T c) {
+    return old == b ? c : old;
+  }
 };
 struct Increment {
   template <typename T>
-  static T apply(T old, T b, T) { return old >= b ? 0 : old + 1; }
+  static T apply(T old, T b, T) {
+    return old >= b ? 0 : old + 1;
+  }
 };
 struct Decrement {
   template <typename T>
-  static T apply(T old, T b, T) { return old == 0 || old > b ? b : old - 1; }
+  static T apply(T old, T b, T) {
+    return old == 0 || old > b ? b : old - 1;
+  }
 };
 
 template <typename F, typename H>
 struct Halves {
   static std::uint32_t apply(std::uint32_t old, std::uint32_t b, std::uint32_t) {
-    const H low = F::template apply<H>(H{static_cast<std::uint16_t>(old)}, H{static_cast<std::uint16_t>(b)}, {});
-    const H high = F::template apply<H>(H{static_cast<std::uint16_t>(old >> 16)}, H{static_cast<std::uint16_t>(b >> 16)}, {});
+    const H low = F::template apply<H>(H{static_cast<std::uint16_t>(old)},
+                                       H{static_cast<std::uint16_t>(b)}, {});
+    const H high = F::template apply<H>(H{static_cast<std::uint16_t>(old >> 16)},
+                                        H{static_cast<std::uint16_t>(b >> 16)}, {});
     return std::uint32_t{high.bits} << 16 | low.bits;
   }
 };
 
 template <typename T>
-using Word = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint16_t>>;
+using Word = std::conditional_t<sizeof(T) == 8, std::uint64_t,
+                                std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint16_t>>;
 
-// op.list: op.count destination registers (atom), then as many operand registers; op.c: the second operand of cas. flags 1: no destination.
+// op.list: op.count destination registers (atom), then as many operand registers; op.c: the second
+// operand of cas. flags 1: no destination.
 template <typename F, typename T>
 void atomic(Warp& warp, const Op& op) {
   Access access;
@@ -89,10 +110,12 @@ void atomic(Warp& warp, const Op& op) {
     const int lane = std::countr_zero(m);
     for (int k = 0; k < op.count; ++k) {
       auto* at = reinterpret_cast<Word<T>*>(access.at[lane]) + k;
-      const T b = Lane<T>::get(lanes<Raw<T>>(warp, slots[op.count + k])[lane]), c = Lane<T>::get(third[lane]);
+      const T b = Lane<T>::get(lanes<Raw<T>>(warp, slots[op.count + k])[lane]),
+              c = Lane<T>::get(third[lane]);
       Word<T> old = __atomic_load_n(at, __ATOMIC_RELAXED), next;
       do next = static_cast<Word<T>>(Lane<T>::put(F::template apply<T>(Lane<T>::get(old), b, c)));
-      while (!__atomic_compare_exchange_n(at, &old, next, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+      while (
+          !__atomic_compare_exchange_n(at, &old, next, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
       if (!(op.flags & 1)) lanes<Raw<T>>(warp, slots[k])[lane] = old;
     }
   }
@@ -100,7 +123,9 @@ void atomic(Warp& warp, const Op& op) {
 template <typename F, typename H>
 struct Packed {
   template <typename T>
-  static T apply(T old, T b, T c) { return Halves<F, H>::apply(old, b, c); }
+  static T apply(T old, T b, T c) {
+    return Halves<F, H>::apply(old, b, c);
+  }
 };
 
 // 128 bits: one lock for all.
@@ -129,22 +154,32 @@ void atomic_128(Warp& warp, const Op& op) {
 
 Handler extremum(bool max, Type type) {
   switch (type) {
-    case Type::u32: return max ? atomic<Extremum<true>, std::uint32_t> : atomic<Extremum<false>, std::uint32_t>;
-    case Type::s32: return max ? atomic<Extremum<true>, std::int32_t> : atomic<Extremum<false>, std::int32_t>;
-    case Type::u64: return max ? atomic<Extremum<true>, std::uint64_t> : atomic<Extremum<false>, std::uint64_t>;
-    case Type::s64: return max ? atomic<Extremum<true>, std::int64_t> : atomic<Extremum<false>, std::int64_t>;
+    case Type::u32:
+      return max ? atomic<Extremum<true>, std::uint32_t> : atomic<Extremum<false>, std::uint32_t>;
+    case Type::s32:
+      return max ? atomic<Extremum<true>, std::int32_t> : atomic<Extremum<false>, std::int32_t>;
+    case Type::u64:
+      return max ? atomic<Extremum<true>, std::uint64_t> : atomic<Extremum<false>, std::uint64_t>;
+    case Type::s64:
+      return max ? atomic<Extremum<true>, std::int64_t> : atomic<Extremum<false>, std::int64_t>;
     case Type::f16: return max ? atomic<Extremum<true>, Half> : atomic<Extremum<false>, Half>;
     case Type::bf16: return max ? atomic<Extremum<true>, Bfloat> : atomic<Extremum<false>, Bfloat>;
-    case Type::f16x2: return max ? atomic<Packed<Extremum<true>, Half>, std::uint32_t> : atomic<Packed<Extremum<false>, Half>, std::uint32_t>;
-    case Type::bf16x2: return max ? atomic<Packed<Extremum<true>, Bfloat>, std::uint32_t> : atomic<Packed<Extremum<false>, Bfloat>, std::uint32_t>;
+    case Type::f16x2:
+      return max ? atomic<Packed<Extremum<true>, Half>, std::uint32_t>
+                 : atomic<Packed<Extremum<false>, Half>, std::uint32_t>;
+    case Type::bf16x2:
+      return max ? atomic<Packed<Extremum<true>, Bfloat>, std::uint32_t>
+                 : atomic<Packed<Extremum<false>, Bfloat>, std::uint32_t>;
     default: return nullptr;
   }
 }
 
 Handler sum(Type type) {
   switch (type) {
-    case Type::u32: case Type::s32: return atomic<Add, std::uint32_t>;
-    case Type::u64: case Type::s64: return atomic<Add, std::uint64_t>;
+    case Type::u32:
+    case Type::s32: return atomic<Add, std::uint32_t>;
+    case Type::u64:
+    case Type::s64: return atomic<Add, std::uint64_t>;
     case Type::f32: return atomic<Add, float>;
     case Type::f64: return atomic<Add, double>;
     case Type::f16: return atomic<Add, Half>;
@@ -172,7 +207,8 @@ Handler handler_of(std::string_view name, Type type) {
   if (name == "or") return bits_of<Or>(type);
   if (name == "xor") return bits_of<Xor>(type);
   if (name == "exch") return type == Type::b128 ? atomic_128<false> : bits_of<Exchange>(type);
-  if (name == "cas") return type == Type::b128 ? atomic_128<true> : bits_of<CompareExchange>(type, true);
+  if (name == "cas")
+    return type == Type::b128 ? atomic_128<true> : bits_of<CompareExchange>(type, true);
   if (name == "inc") return type == Type::u32 ? atomic<Increment, std::uint32_t> : nullptr;
   if (name == "dec") return type == Type::u32 ? atomic<Decrement, std::uint32_t> : nullptr;
   return nullptr;
@@ -180,11 +216,14 @@ Handler handler_of(std::string_view name, Type type) {
 
 void decode_atomic(Decoder& d) {
   const bool gives = d.spelling.name() == "atom";
-  for (std::string_view hint : {"relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "noftz", "level::cache_hint"}) d.spelling.has(hint);
+  for (std::string_view hint : {"relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu",
+                                "sys", "noftz", "level::cache_hint"})
+    d.spelling.has(hint);
   d.spelling.ignore("L2::");
   if (d.spelling.has("async")) return d.unsupported();
   const Window window = memory_window(d);
-  const std::string_view name = d.spelling.any({"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"});
+  const std::string_view name =
+      d.spelling.any({"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"});
   const std::string_view vector = d.spelling.any({"v2", "v4", "v8"});
   const int count = vector.empty() ? 1 : vector[1] - '0';
   const Type type = d.spelling.type();
@@ -193,7 +232,8 @@ void decode_atomic(Decoder& d) {
   const std::size_t first = gives ? 1 : 0, needed = first + (name == "cas" ? 3 : 2);
   if (!d.expect_operands(needed, needed + 1)) return;
   const auto elements = [&](std::size_t i) {
-    return d.operand(i).kind == ptx::OperandKind::Vector ? d.children(d.operand(i)) : std::span(&d.operand(i), 1);
+    return d.operand(i).kind == ptx::OperandKind::Vector ? d.children(d.operand(i))
+                                                         : std::span(&d.operand(i), 1);
   };
   std::vector<std::uint32_t> slots;
   bool writes = false;
@@ -202,11 +242,13 @@ void decode_atomic(Decoder& d) {
       slots.push_back(0);
       continue;
     }
-    if (elements(0).size() != static_cast<std::size_t>(count)) return d.unsupported("vectors of different lengths");
+    if (elements(0).size() != static_cast<std::size_t>(count))
+      return d.unsupported("vectors of different lengths");
     slots.push_back(d.destination(elements(0)[static_cast<std::size_t>(k)], type));
     writes = true;
   }
-  if (elements(first + 1).size() != static_cast<std::size_t>(count)) return d.unsupported("vectors of different lengths");
+  if (elements(first + 1).size() != static_cast<std::size_t>(count))
+    return d.unsupported("vectors of different lengths");
   for (const ptx::Operand& element : elements(first + 1)) slots.push_back(d.source(element, type));
   const std::uint32_t third = name == "cas" ? d.source(first + 2, type) : slots.back();
   const std::uint32_t list = d.append(slots);

@@ -12,7 +12,8 @@
 namespace tartan::emulator {
 namespace {
 
-constexpr std::uint8_t aligned = 1, waits = 2, counted = 4;  // in op.count; op.flags is the reduction, which Block reads
+constexpr std::uint8_t aligned = 1, waits = 2,
+                       counted = 4;  // in op.count; op.flags is the reduction, which Block reads
 
 void barrier(Warp& warp, const Op& op) {
   if ((op.count & aligned) && !warp.gather(all_lanes)) return;
@@ -20,10 +21,14 @@ void barrier(Warp& warp, const Op& op) {
   const auto* ids = lanes<std::uint32_t>(warp, op.a);
   const std::uint32_t id = ids[lane];
   warp.defer_all_but(lanes_where(warp.mask, [=](int i) { return ids[i] == id; }));
-  if (id > 15) return warp.fail("trap"_rule, fmt::format("barrier {} does not exist: 0 to 15 do", id), lane);
+  if (id > 15)
+    return warp.fail("trap"_rule, fmt::format("barrier {} does not exist: 0 to 15 do", id), lane);
   const std::uint32_t expected = op.count & counted ? lanes<std::uint32_t>(warp, op.b)[lane] : 0;
   if ((op.count & counted) && (expected == 0 || expected % 32 != 0))
-    return warp.fail("trap"_rule, fmt::format("barrier {} for {} threads: the count must be a multiple of 32", id, expected), lane);
+    return warp.fail(
+        "trap"_rule,
+        fmt::format("barrier {} for {} threads: the count must be a multiple of 32", id, expected),
+        lane);
   warp.block->arrive(warp, id, expected, op.count & waits, op.flags ? predicate(warp, op.c) : 0);
 }
 
@@ -83,7 +88,10 @@ void decode_fence(Decoder& d) {
 }
 
 constexpr InstructionRow rows[] = {
-    {"bar", decode_barrier}, {"barrier", decode_barrier}, {"fence", decode_fence}, {"membar", decode_fence},
+    {"bar", decode_barrier},
+    {"barrier", decode_barrier},
+    {"fence", decode_fence},
+    {"membar", decode_fence},
 };
 
 }  // namespace

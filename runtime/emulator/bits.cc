@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logic, shifts and bit fields (PTX ISA 9.7.1, 9.7.8), byte permutation and dot products.
+// Logic, shifts and bit fields (PTX ISA 9.7.1, 9.7.8).
 #include <algorithm>
 #include <bit>
 
@@ -11,28 +11,40 @@ namespace {
 
 struct And {
   template <typename T>
-  static T apply(T a, T b) { return static_cast<T>(a & b); }
+  static T apply(T a, T b) {
+    return static_cast<T>(a & b);
+  }
 };
 struct Or {
   template <typename T>
-  static T apply(T a, T b) { return static_cast<T>(a | b); }
+  static T apply(T a, T b) {
+    return static_cast<T>(a | b);
+  }
 };
 struct Xor {
   template <typename T>
-  static T apply(T a, T b) { return static_cast<T>(a ^ b); }
+  static T apply(T a, T b) {
+    return static_cast<T>(a ^ b);
+  }
 };
 struct Not {
   template <typename T>
-  static T apply(T a) { return static_cast<T>(~a); }
+  static T apply(T a) {
+    return static_cast<T>(~a);
+  }
 };
 struct LogicalNot {
   template <typename T>
-  static T apply(T a) { return a == 0; }
+  static T apply(T a) {
+    return a == 0;
+  }
 };
 // Shifts clamp: an amount of the width or more shifts everything out.
 struct ShiftLeft {
   template <typename T>
-  static T apply(T a, std::uint32_t n) { return n >= 8 * sizeof(T) ? T{0} : static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) << n); }
+  static T apply(T a, std::uint32_t n) {
+    return n >= 8 * sizeof(T) ? T{0} : static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) << n);
+  }
 };
 struct ShiftRight {
   template <typename T>
@@ -48,22 +60,28 @@ struct FunnelShift {
   static std::uint32_t apply(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
     const std::uint32_t n = Wrap ? c & 31 : std::min(c, 32u);
     const std::uint64_t both = std::uint64_t{b} << 32 | a;
-    return Left ? static_cast<std::uint32_t>((both << n) >> 32) : static_cast<std::uint32_t>(both >> n);
+    return Left ? static_cast<std::uint32_t>((both << n) >> 32)
+                : static_cast<std::uint32_t>(both >> n);
   }
 };
 struct PopulationCount {
   template <typename T>
-  static std::uint32_t apply(T a) { return static_cast<std::uint32_t>(std::popcount(a)); }
+  static std::uint32_t apply(T a) {
+    return static_cast<std::uint32_t>(std::popcount(a));
+  }
 };
 struct LeadingZeros {
   template <typename T>
-  static std::uint32_t apply(T a) { return static_cast<std::uint32_t>(std::countl_zero(a)); }
+  static std::uint32_t apply(T a) {
+    return static_cast<std::uint32_t>(std::countl_zero(a));
+  }
 };
 struct Reverse {
   template <typename T>
   static T apply(T a) {
     T out = 0;
-    for (unsigned i = 0; i < 8 * sizeof(T); ++i) out |= static_cast<T>((a >> i & 1) << (8 * sizeof(T) - 1 - i));
+    for (unsigned i = 0; i < 8 * sizeof(T); ++i)
+      out |= static_cast<T>((a >> i & 1) << (8 * sizeof(T) - 1 - i));
     return out;
   }
 };
@@ -80,18 +98,21 @@ struct FindLeading {
     return ShiftAmount ? zeros : static_cast<std::uint32_t>(8 * sizeof(T)) - 1 - zeros;
   }
 };
-// Position and length of a bit field: 32-bit fields read a byte of them, 64-bit ones all of it (which the manual does not say).
+// Position and length of a bit field: 32-bit fields read a byte of them, 64-bit ones all of it
+// (which the manual does not say).
 template <typename T>
 constexpr std::uint32_t field_number(std::uint32_t x) {
   return sizeof(T) == 4 ? x & 0xFF : std::min(x, 255u);
 }
-// bfe: bits beyond the register are copies of the sign (of the top bit of the field, which ends at the register's top bit).
+// bfe: bits beyond the register are copies of the sign (of the top bit of the field, which ends at
+// the register's top bit).
 struct Extract {
   template <typename T>
   static T apply(T a, std::uint32_t b, std::uint32_t c) {
     using U = std::make_unsigned_t<T>;
     constexpr int top = 8 * sizeof(T) - 1;
-    const int position = static_cast<int>(field_number<T>(b)), length = static_cast<int>(field_number<T>(c));
+    const int position = static_cast<int>(field_number<T>(b)),
+              length = static_cast<int>(field_number<T>(c));
     if (length == 0) return 0;
     const U value = static_cast<U>(a);
     bool sign = false;
@@ -146,7 +167,8 @@ Handler bitwise_of(Type type) {
 // Predicates are one word: the guard's lanes of it change.
 template <typename F>
 void predicate_logic(Warp& warp, const Op& op) {
-  set_predicate(warp, op.d, F::template apply<std::uint32_t>(predicate(warp, op.a), predicate(warp, op.b)));
+  set_predicate(warp, op.d,
+                F::template apply<std::uint32_t>(predicate(warp, op.a), predicate(warp, op.b)));
 }
 void predicate_not(Warp& warp, const Op& op) { set_predicate(warp, op.d, ~predicate(warp, op.a)); }
 
@@ -208,11 +230,14 @@ void decode_shift(Decoder& d) {
   const Type type = d.spelling.type();
   Handler handler = nullptr;
   switch (type) {
-    case Type::b16: case Type::u16: handler = binary<F, std::uint16_t, std::uint16_t, std::uint32_t>; break;
+    case Type::b16:
+    case Type::u16: handler = binary<F, std::uint16_t, std::uint16_t, std::uint32_t>; break;
     case Type::s16: handler = binary<F, std::int16_t, std::int16_t, std::uint32_t>; break;
-    case Type::b32: case Type::u32: handler = binary<F, std::uint32_t, std::uint32_t, std::uint32_t>; break;
+    case Type::b32:
+    case Type::u32: handler = binary<F, std::uint32_t, std::uint32_t, std::uint32_t>; break;
     case Type::s32: handler = binary<F, std::int32_t, std::int32_t, std::uint32_t>; break;
-    case Type::b64: case Type::u64: handler = binary<F, std::uint64_t, std::uint64_t, std::uint32_t>; break;
+    case Type::b64:
+    case Type::u64: handler = binary<F, std::uint64_t, std::uint64_t, std::uint32_t>; break;
     case Type::s64: handler = binary<F, std::int64_t, std::int64_t, std::uint32_t>; break;
     default: break;
   }
@@ -221,23 +246,34 @@ void decode_shift(Decoder& d) {
 
 void decode_shf(Decoder& d) {
   const bool left = d.spelling.has("l"), wrap = d.spelling.has("wrap");
-  if ((!left && !d.spelling.has("r")) || (!wrap && !d.spelling.has("clamp")) || d.spelling.type() != Type::b32) return d.unsupported();
+  if ((!left && !d.spelling.has("r")) || (!wrap && !d.spelling.has("clamp")) ||
+      d.spelling.type() != Type::b32)
+    return d.unsupported();
   constexpr auto u = Type::b32;
-  emit(d, left ? (wrap ? ternary<FunnelShift<true, true>, std::uint32_t, std::uint32_t> : ternary<FunnelShift<true, false>, std::uint32_t, std::uint32_t>)
-               : (wrap ? ternary<FunnelShift<false, true>, std::uint32_t, std::uint32_t> : ternary<FunnelShift<false, false>, std::uint32_t, std::uint32_t>),
+  emit(d,
+       left ? (wrap ? ternary<FunnelShift<true, true>, std::uint32_t, std::uint32_t>
+                    : ternary<FunnelShift<true, false>, std::uint32_t, std::uint32_t>)
+            : (wrap ? ternary<FunnelShift<false, true>, std::uint32_t, std::uint32_t>
+                    : ternary<FunnelShift<false, false>, std::uint32_t, std::uint32_t>),
        u, {u, u, u});
 }
 
 template <typename F>
 void decode_count(Decoder& d) {
   const Type type = d.spelling.type();
-  emit(d, type == Type::b32 ? unary<F, std::uint32_t, std::uint32_t> : type == Type::b64 ? unary<F, std::uint32_t, std::uint64_t> : nullptr,
+  emit(d,
+       type == Type::b32   ? unary<F, std::uint32_t, std::uint32_t>
+       : type == Type::b64 ? unary<F, std::uint32_t, std::uint64_t>
+                           : nullptr,
        Type::u32, {type});
 }
 
 void decode_brev(Decoder& d) {
   const Type type = d.spelling.type();
-  emit(d, type == Type::b32 ? unary<Reverse, std::uint32_t, std::uint32_t> : type == Type::b64 ? unary<Reverse, std::uint64_t, std::uint64_t> : nullptr,
+  emit(d,
+       type == Type::b32   ? unary<Reverse, std::uint32_t, std::uint32_t>
+       : type == Type::b64 ? unary<Reverse, std::uint64_t, std::uint64_t>
+                           : nullptr,
        type, {type});
 }
 
@@ -254,17 +290,26 @@ Handler find_leading(Type type) {
 
 void decode_bfind(Decoder& d) {
   const Type type = d.spelling.type();
-  emit(d, d.spelling.has("shiftamt") ? find_leading<true>(type) : find_leading<false>(type), Type::u32, {type});
+  emit(d, d.spelling.has("shiftamt") ? find_leading<true>(type) : find_leading<false>(type),
+       Type::u32, {type});
 }
 
 void decode_bfe(Decoder& d) {
   const Type type = d.spelling.type();
   Handler handler = nullptr;
   switch (type) {
-    case Type::u32: handler = ternary<Extract, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>; break;
-    case Type::s32: handler = ternary<Extract, std::int32_t, std::int32_t, std::uint32_t, std::uint32_t>; break;
-    case Type::u64: handler = ternary<Extract, std::uint64_t, std::uint64_t, std::uint32_t, std::uint32_t>; break;
-    case Type::s64: handler = ternary<Extract, std::int64_t, std::int64_t, std::uint32_t, std::uint32_t>; break;
+    case Type::u32:
+      handler = ternary<Extract, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
+      break;
+    case Type::s32:
+      handler = ternary<Extract, std::int32_t, std::int32_t, std::uint32_t, std::uint32_t>;
+      break;
+    case Type::u64:
+      handler = ternary<Extract, std::uint64_t, std::uint64_t, std::uint32_t, std::uint32_t>;
+      break;
+    case Type::s64:
+      handler = ternary<Extract, std::int64_t, std::int64_t, std::uint32_t, std::uint32_t>;
+      break;
     default: break;
   }
   emit(d, handler, type, {type, Type::u32, Type::u32});
@@ -282,14 +327,20 @@ void insert(Warp& warp, const Op& op) {
 
 void decode_bfi(Decoder& d) {
   const Type type = d.spelling.type();
-  emit(d, type == Type::b32 ? insert<std::uint32_t> : type == Type::b64 ? insert<std::uint64_t> : nullptr, type, {type, type, Type::u32, Type::u32});
+  emit(d,
+       type == Type::b32   ? insert<std::uint32_t>
+       : type == Type::b64 ? insert<std::uint64_t>
+                           : nullptr,
+       type, {type, type, Type::u32, Type::u32});
 }
 
 void decode_bmsk(Decoder& d) {
   const bool wrap = d.spelling.has("wrap");
   if ((!wrap && !d.spelling.has("clamp")) || d.spelling.type() != Type::b32) return d.unsupported();
-  emit(d, wrap ? binary<Mask<true>, std::uint32_t, std::uint32_t> : binary<Mask<false>, std::uint32_t, std::uint32_t>, Type::b32,
-       {Type::b32, Type::b32});
+  emit(d,
+       wrap ? binary<Mask<true>, std::uint32_t, std::uint32_t>
+            : binary<Mask<false>, std::uint32_t, std::uint32_t>,
+       Type::b32, {Type::b32, Type::b32});
 }
 
 void decode_szext(Decoder& d) {
@@ -298,17 +349,20 @@ void decode_szext(Decoder& d) {
   if (!wrap && !d.spelling.has("clamp")) return d.unsupported();
   Handler handler = nullptr;
   if (type == Type::u32)
-    handler = wrap ? binary<Extend<true, std::uint32_t>, std::uint32_t, std::uint32_t> : binary<Extend<false, std::uint32_t>, std::uint32_t, std::uint32_t>;
+    handler = wrap ? binary<Extend<true, std::uint32_t>, std::uint32_t, std::uint32_t>
+                   : binary<Extend<false, std::uint32_t>, std::uint32_t, std::uint32_t>;
   if (type == Type::s32)
     handler = wrap ? binary<Extend<true, std::int32_t>, std::int32_t, std::int32_t, std::uint32_t>
                    : binary<Extend<false, std::int32_t>, std::int32_t, std::int32_t, std::uint32_t>;
   emit(d, handler, type, {type, Type::u32});
 }
 
-// fns: position of the n-th set bit from `base` upwards (n > 0) or downwards (n < 0); n = 0: base itself, if its bit is set.
+// fns: position of the n-th set bit from `base` upwards (n > 0) or downwards (n < 0); n = 0: base
+// itself, if its bit is set.
 void find_nth_set(Warp& warp, const Op& op) {
   auto* d = lanes<std::uint32_t>(warp, op.d);
-  const auto *mask = lanes<std::uint32_t>(warp, op.a), *base = lanes<std::uint32_t>(warp, op.b), *offset = lanes<std::uint32_t>(warp, op.c);
+  const auto *mask = lanes<std::uint32_t>(warp, op.a), *base = lanes<std::uint32_t>(warp, op.b),
+             *offset = lanes<std::uint32_t>(warp, op.c);
   each_lane(warp.mask, [=](int i) {
     const auto n = static_cast<std::int32_t>(offset[i]);
     const std::uint32_t first = base[i];
@@ -317,8 +371,10 @@ void find_nth_set(Warp& warp, const Op& op) {
     } else if (n == 0) {
       if (mask[i] >> first & 1) found = first;
     } else {
-      std::uint32_t left = n > 0 ? static_cast<std::uint32_t>(n) : 0 - static_cast<std::uint32_t>(n);
-      for (std::int32_t at = static_cast<std::int32_t>(first); at >= 0 && at < 32; at += n > 0 ? 1 : -1)
+      std::uint32_t left =
+          n > 0 ? static_cast<std::uint32_t>(n) : 0 - static_cast<std::uint32_t>(n);
+      for (std::int32_t at = static_cast<std::int32_t>(first);
+           at >= 0 && at<32; at += n> 0 ? 1 : -1)
         if ((mask[i] >> at & 1) && --left == 0) {
           found = static_cast<std::uint32_t>(at);
           break;
@@ -336,13 +392,15 @@ void decode_fns(Decoder& d) {
 // lop3: op.value is the truth table; bit (4a + 2b + c) is the result.
 void lop3(Warp& warp, const Op& op) {
   auto* d = lanes<std::uint32_t>(warp, op.d);
-  const auto *a = lanes<std::uint32_t>(warp, op.a), *b = lanes<std::uint32_t>(warp, op.b), *c = lanes<std::uint32_t>(warp, op.c);
+  const auto *a = lanes<std::uint32_t>(warp, op.a), *b = lanes<std::uint32_t>(warp, op.b),
+             *c = lanes<std::uint32_t>(warp, op.c);
   std::uint32_t row[8];
   for (int i = 0; i < 8; ++i) row[i] = op.value >> i & 1 ? ~0u : 0;
   each_lane(warp.mask, [&](int i) {
     const std::uint32_t x = a[i], y = b[i], z = c[i];
-    d[i] = (row[0] & ~x & ~y & ~z) | (row[1] & ~x & ~y & z) | (row[2] & ~x & y & ~z) | (row[3] & ~x & y & z) | (row[4] & x & ~y & ~z) |
-           (row[5] & x & ~y & z) | (row[6] & x & y & ~z) | (row[7] & x & y & z);
+    d[i] = (row[0] & ~x & ~y & ~z) | (row[1] & ~x & ~y & z) | (row[2] & ~x & y & ~z) |
+           (row[3] & ~x & y & z) | (row[4] & x & ~y & ~z) | (row[5] & x & ~y & z) |
+           (row[6] & x & y & ~z) | (row[7] & x & y & z);
   });
 }
 
@@ -350,7 +408,8 @@ void lop3(Warp& warp, const Op& op) {
 void lop3_test(Warp& warp, const Op& op) {
   lop3(warp, op);
   const auto* d = lanes<std::uint32_t>(warp, op.d);
-  const std::uint32_t set = lanes_where(warp.mask, [=](int i) { return d[i] != 0; }), q = predicate(warp, op.list);
+  const std::uint32_t set = lanes_where(warp.mask, [=](int i) { return d[i] != 0; }),
+                      q = predicate(warp, op.list);
   set_predicate(warp, op.e, op.flags ? set & q : set | q);
 }
 
@@ -367,7 +426,8 @@ void decode_lop3(Decoder& d) {
     to = &d.children(*to)[0];
   }
   const std::uint32_t destination = d.destination(*to, Type::b32);
-  const std::uint32_t a = d.source(1, Type::b32), b = d.source(2, Type::b32), c = d.source(3, Type::b32);
+  const std::uint32_t a = d.source(1, Type::b32), b = d.source(2, Type::b32),
+                      c = d.source(3, Type::b32);
   const auto table = d.integer(d.operand(4));
   if (!table) return d.error("operand-kind"_rule, "lop3 takes its truth table as a number");
   Op& op = d.emit(combine.empty() ? lop3 : lop3_test);
@@ -381,92 +441,26 @@ void decode_lop3(Decoder& d) {
   op.flags = combine == "and";
 }
 
-// Selectors of prmt's modes: four nibbles that choose bytes of {b:a}; bit 3 replicates the byte's sign.
-std::uint32_t selector(std::string_view mode, std::uint32_t control) {
-  static constexpr std::uint16_t f4e[] = {0x3210, 0x4321, 0x5432, 0x6543}, b4e[] = {0x5670, 0x6701, 0x7012, 0x0123};
-  static constexpr std::uint16_t rc8[] = {0x0000, 0x1111, 0x2222, 0x3333}, ecl[] = {0x3210, 0x3211, 0x3222, 0x3333};
-  static constexpr std::uint16_t ecr[] = {0x0000, 0x1110, 0x2210, 0x3210}, rc16[] = {0x1010, 0x3232, 0x1010, 0x3232};
-  const std::uint32_t n = control & 3;
-  if (mode == "f4e") return f4e[n];
-  if (mode == "b4e") return b4e[n];
-  if (mode == "rc8") return rc8[n];
-  if (mode == "ecl") return ecl[n];
-  if (mode == "ecr") return ecr[n];
-  return rc16[n];
-}
-
-constexpr std::string_view prmt_modes[] = {"", "f4e", "b4e", "rc8", "ecl", "ecr", "rc16"};
-
-void permute(Warp& warp, const Op& op) {
-  auto* d = lanes<std::uint32_t>(warp, op.d);
-  const auto *a = lanes<std::uint32_t>(warp, op.a), *b = lanes<std::uint32_t>(warp, op.b), *c = lanes<std::uint32_t>(warp, op.c);
-  each_lane(warp.mask, [&](int i) {
-    const std::uint32_t control = op.flags ? selector(prmt_modes[op.flags], c[i]) : c[i];
-    const std::uint64_t bytes = std::uint64_t{b[i]} << 32 | a[i];
-    std::uint32_t out = 0;
-    for (int k = 0; k < 4; ++k) {
-      const std::uint32_t nibble = control >> 4 * k & 15;
-      std::uint32_t byte = bytes >> 8 * (nibble & 7) & 0xFF;
-      if (nibble & 8) byte = byte & 0x80 ? 0xFF : 0;
-      out |= byte << 8 * k;
-    }
-    d[i] = out;
-  });
-}
-
-void decode_prmt(Decoder& d) {
-  if (d.spelling.type() != Type::b32) return d.unsupported();
-  std::uint8_t mode = 0;
-  for (std::uint8_t i = 1; i < std::size(prmt_modes); ++i)
-    if (d.spelling.has(prmt_modes[i])) mode = i;
-  const std::size_t before = d.program().ops.size();
-  emit(d, permute, Type::b32, {Type::b32, Type::b32, Type::b32});
-  if (d.program().ops.size() > before) d.last().flags = mode;
-}
-
-// dp4a, dp2a: flags 1 a signed, 2 b signed, 4 the upper half of b (dp2a).
-template <int Step>
-void dot(Warp& warp, const Op& op) {
-  auto* d = lanes<std::uint32_t>(warp, op.d);
-  const auto *a = lanes<std::uint32_t>(warp, op.a), *b = lanes<std::uint32_t>(warp, op.b), *c = lanes<std::uint32_t>(warp, op.c);
-  const auto field = [](std::uint32_t word, int low, int width, bool is_signed) {
-    const std::uint32_t up = word << (32 - low - width);
-    return is_signed ? static_cast<std::uint32_t>(static_cast<std::int32_t>(up) >> (32 - width)) : up >> (32 - width);
-  };
-  each_lane(warp.mask, [&](int i) {
-    std::uint32_t sum = c[i];
-    for (int k = 0; k < Step; ++k) {
-      const int width = 32 / Step, low = Step == 2 && (op.flags & 4) ? 16 : 0;
-      sum += field(a[i], width * k, width, op.flags & 1) * field(b[i], low + 8 * k, 8, op.flags & 2);
-    }
-    d[i] = sum;
-  });
-}
-
-void decode_dot(Decoder& d) {
-  const bool four = d.spelling.name() == "dp4a";
-  const Type a = d.spelling.type(0), b = d.spelling.type(1);
-  if (bits(a) != 32 || bits(b) != 32) return d.unsupported();
-  const std::string_view half = four ? "" : d.spelling.any({"lo", "hi"});
-  if (!four && half.empty()) return d.unsupported();
-  const std::size_t before = d.program().ops.size();
-  emit(d, four ? dot<4> : dot<2>, Type::b32, {a, b, Type::b32});
-  if (d.program().ops.size() > before)
-    d.last().flags = static_cast<std::uint8_t>((info(a).is_signed ? 1 : 0) | (info(b).is_signed ? 2 : 0) | (half == "hi" ? 4 : 0));
-}
-
 constexpr InstructionRow rows[] = {
-    {"and", decode_logic<And>},       {"or", decode_logic<Or>},
-    {"xor", decode_logic<Xor>},       {"not", decode_not},
-    {"cnot", decode_cnot},            {"shl", decode_shift<ShiftLeft>},
-    {"shr", decode_shift<ShiftRight>}, {"shf", decode_shf},
-    {"popc", decode_count<PopulationCount>}, {"clz", decode_count<LeadingZeros>},
-    {"brev", decode_brev},            {"bfind", decode_bfind},
-    {"bfe", decode_bfe},              {"bfi", decode_bfi},
-    {"bmsk", decode_bmsk},            {"szext", decode_szext},
-    {"fns", decode_fns},              {"lop3", decode_lop3},
-    {"prmt", decode_prmt},            {"dp4a", decode_dot},
-    {"dp2a", decode_dot},
+    {"and", decode_logic<And>},
+    {"or", decode_logic<Or>},
+    {"xor", decode_logic<Xor>},
+    {"not", decode_not},
+    {"cnot", decode_cnot},
+    {"shl", decode_shift<ShiftLeft>},
+    {"shr", decode_shift<ShiftRight>},
+    {"shf", decode_shf},
+    {"popc", decode_count<PopulationCount>},
+    {"clz", decode_count<LeadingZeros>},
+    {"brev", decode_brev},
+    {"bfind", decode_bfind},
+    {"bfe", decode_bfe},
+    {"bfi", decode_bfi},
+    {"bmsk", decode_bmsk},
+    {"szext", decode_szext},
+    {"fns", decode_fns},
+    {"lop3", decode_lop3},
+
 };
 
 }  // namespace

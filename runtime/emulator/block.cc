@@ -27,7 +27,9 @@ Block::Block(LaunchContext& context) : context_(context) {
   const Program& program = context.program;
   const std::uint64_t threads = context.launch.block.count();
   const std::size_t count = (threads + 31) / 32;
-  shared_bytes_ = context.launch.dynamic_shared ? program.dynamic_shared_base + context.launch.dynamic_shared : program.shared_bytes;
+  shared_bytes_ = context.launch.dynamic_shared
+                      ? program.dynamic_shared_base + context.launch.dynamic_shared
+                      : program.shared_bytes;
   arena_shift_ = make_room(arenas_, program.arena.size() * count);
   shared_shift_ = make_room(shared_, shared_bytes_);
   const std::size_t lane_bytes = (program.local_bytes + 15) / 16 * 16;
@@ -48,7 +50,8 @@ Block::Block(LaunchContext& context) : context_(context) {
 void Block::start(std::uint64_t index) {
   const Dim3 grid = context_.launch.grid;
   index_ = index;
-  place_ = {static_cast<std::uint32_t>(index % grid.x), static_cast<std::uint32_t>(index / grid.x % grid.y),
+  place_ = {static_cast<std::uint32_t>(index % grid.x),
+            static_cast<std::uint32_t>(index / grid.x % grid.y),
             static_cast<std::uint32_t>(index / grid.x / grid.y)};
   finding_.reset();
   recheck_ = false;
@@ -116,7 +119,9 @@ bool Block::run(int turns) {
       const std::uint64_t left = context_.max_steps - warp.steps;
       if (left == 0) {
         const std::uint32_t pc = warp.groups.empty() ? 0 : warp.groups[0].pc;
-        fail(warp, pc, "step-limit"_rule, fmt::format("warp {} issued {} instructions and is not done", warp.index, warp.steps), -1, 0);
+        fail(warp, pc, "step-limit"_rule,
+             fmt::format("warp {} issued {} instructions and is not done", warp.index, warp.steps),
+             -1, 0);
         return true;
       }
       ran |= warp.run(static_cast<std::uint32_t>(std::min<std::uint64_t>(slice_ops, left)));
@@ -148,13 +153,15 @@ bool Block::complete(const Barrier& barrier) const {
     const std::uint32_t arrived = barrier.arrived[i], live = warps_[i].live;
     const bool whole = !(live & ~arrived);
     all &= whole;
-    // Barriers count whole warps: lanes that do not exist or have exited go with the rest of theirs.
+    // Barriers count whole warps: lanes that do not exist or have exited go with the rest of
+    // theirs.
     if (arrived) threads += whole ? 32 : static_cast<std::uint32_t>(std::popcount(arrived));
   }
   return barrier.expected ? threads >= barrier.expected : all;
 }
 
-void Block::arrive(Warp& warp, std::uint32_t id, std::uint32_t expected, bool wait, std::uint32_t votes) {
+void Block::arrive(Warp& warp, std::uint32_t id, std::uint32_t expected, bool wait,
+                   std::uint32_t votes) {
   Barrier& barrier = barriers_[id];
   if (!barrier.pending) {
     barrier.pending = true;
@@ -195,7 +202,8 @@ void Block::recheck() {
   recheck_ = false;
   for (std::uint8_t id = 0; id < 16; ++id) {
     Barrier& barrier = barriers_[id];
-    const bool anyone = std::ranges::any_of(barrier.arrived, [](std::uint32_t lanes_there) { return lanes_there != 0; });
+    const bool anyone = std::ranges::any_of(
+        barrier.arrived, [](std::uint32_t lanes_there) { return lanes_there != 0; });
     if (barrier.pending && anyone && complete(barrier)) release(id);
   }
 }
@@ -206,7 +214,8 @@ void Block::report_deadlock() {
       if (group.state == Group::State::gathering) {
         const std::uint32_t missing = group.required & warp.live & ~group.mask;
         fail(warp, group.pc, "divergent-collective"_rule,
-             fmt::format("lanes 0x{:08x} wait here for lanes 0x{:08x}, which wait at a barrier", group.mask, missing),
+             fmt::format("lanes 0x{:08x} wait here for lanes 0x{:08x}, which wait at a barrier",
+                         group.mask, missing),
              std::countr_zero(group.mask), 0);
         return;
       }
@@ -214,10 +223,12 @@ void Block::report_deadlock() {
     for (const Group& group : warp.groups) {
       const Barrier& barrier = barriers_[group.barrier];
       std::uint32_t here = 0;
-      for (std::uint32_t arrived : barrier.arrived) here += static_cast<std::uint32_t>(std::popcount(arrived));
+      for (std::uint32_t arrived : barrier.arrived)
+        here += static_cast<std::uint32_t>(std::popcount(arrived));
       fail(warp, group.pc - 1, "barrier-deadlock"_rule,
            fmt::format("barrier {} has {} threads and waits for {}", group.barrier, here,
-                       barrier.expected ? fmt::format("{}", barrier.expected) : std::string("all of the block")),
+                       barrier.expected ? fmt::format("{}", barrier.expected)
+                                        : std::string("all of the block")),
            std::countr_zero(group.mask), 0);
       return;
     }
@@ -228,7 +239,8 @@ int Block::line(std::uint32_t pc) const {
   return pc < origins.size() ? context_.module.source->line(origins[pc].offset) : 0;
 }
 
-void Block::fail(Warp& warp, std::uint32_t pc, const Rule& rule, std::string message, int lane, std::uint64_t address) {
+void Block::fail(Warp& warp, std::uint32_t pc, const Rule& rule, std::string message, int lane,
+                 std::uint64_t address) {
   if (finding_) return;
   Finding finding;
   finding.id = rule.id;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // runtime/emulator/block.h - a thread block: its warps, shared memory and barriers.
 //
-// A block runs on one host thread, its warps in turn, a slice each; so what a block does on its own depends on nothing but its inputs. A
-// block can be left after any turn and taken up later: launches keep more blocks than host threads in flight, for kernels whose blocks wait
-// for each other.
+// A block runs on one host thread, its warps in turn, a slice each; so what a block does on its own
+// depends on nothing but its inputs. A block can be left after any turn and taken up later:
+// launches keep more blocks than host threads in flight, for kernels whose blocks wait for each
+// other.
 #pragma once
 
 #include <cstddef>
@@ -29,9 +30,9 @@ struct LaunchContext {
 
 struct Barrier {
   bool pending = false;
-  std::uint32_t expected = 0;           // threads; 0: all of the block
-  std::vector<std::uint32_t> arrived;   // lanes, one mask a warp
-  std::uint32_t votes = 0;              // bar.red: threads whose predicate holds
+  std::uint32_t expected = 0;          // threads; 0: all of the block
+  std::vector<std::uint32_t> arrived;  // lanes, one mask a warp
+  std::uint32_t votes = 0;             // bar.red: threads whose predicate holds
   std::uint32_t voters = 0;
 };
 
@@ -41,7 +42,8 @@ class Block {
 
   /// Makes this block number `index` of the grid, ready to run.
   void start(std::uint64_t index);
-  /// Runs all warps for `turns` slices each at most. True when the block is done (or stopped by a finding).
+  /// Runs all warps for `turns` slices each at most. True when the block is done (or stopped by a
+  /// finding).
   bool run(int turns);
   bool stopped() const { return finding_.has_value(); }
   const std::optional<Finding>& finding() const { return finding_; }
@@ -56,10 +58,12 @@ class Block {
   const Launch& launch() const { return context_.launch; }
   const LaunchContext& context() const { return context_; }
 
-  /// `warp`'s executing lanes arrive at barrier `id`; `expected` threads in all (0: the whole block). With `wait` they wait there.
+  /// `warp`'s executing lanes arrive at barrier `id`; `expected` threads in all (0: the whole
+  /// block). With `wait` they wait there.
   void arrive(Warp& warp, std::uint32_t id, std::uint32_t expected, bool wait, std::uint32_t votes);
   void lanes_exited() { recheck_ = true; }
-  void fail(Warp& warp, std::uint32_t pc, const Rule& rule, std::string message, int lane, std::uint64_t address);
+  void fail(Warp& warp, std::uint32_t pc, const Rule& rule, std::string message, int lane,
+            std::uint64_t address);
   int line(std::uint32_t pc) const;
 
  private:

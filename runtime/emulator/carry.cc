@@ -34,10 +34,14 @@ void add_carry(Warp& warp, const Op& op) {
 template <typename T>
 T high_product(T a, T b, bool is_signed) {
   if constexpr (sizeof(T) == 4) {
-    if (is_signed) return static_cast<T>((std::int64_t{static_cast<std::int32_t>(a)} * static_cast<std::int32_t>(b)) >> 32);
+    if (is_signed)
+      return static_cast<T>(
+          (std::int64_t{static_cast<std::int32_t>(a)} * static_cast<std::int32_t>(b)) >> 32);
     return static_cast<T>((std::uint64_t{a} * b) >> 32);
   } else {
-    if (is_signed) return static_cast<T>((static_cast<Int128>(static_cast<std::int64_t>(a)) * static_cast<std::int64_t>(b)) >> 64);
+    if (is_signed)
+      return static_cast<T>(
+          (static_cast<Int128>(static_cast<std::int64_t>(a)) * static_cast<std::int64_t>(b)) >> 64);
     return static_cast<T>((static_cast<UInt128>(a) * b) >> 64);
   }
 }
@@ -48,7 +52,9 @@ void product(Warp& warp, const Op& op) {
   auto* d = lanes<T>(warp, op.d);
   const auto* a = lanes<T>(warp, op.a);
   const auto* b = lanes<T>(warp, op.b);
-  each_lane(warp.mask, [=](int i) { d[i] = op.flags & 1 ? high_product(a[i], b[i], op.flags & 2) : a[i] * b[i]; });
+  each_lane(warp.mask, [=](int i) {
+    d[i] = op.flags & 1 ? high_product(a[i], b[i], op.flags & 2) : a[i] * b[i];
+  });
 }
 
 void decode(Decoder& d) {

@@ -9,7 +9,8 @@
 namespace tartan::emulator {
 namespace {
 
-// Waits for the lanes of the member mask in slot op.e. True when the executing lanes are complete and share one mask.
+// Waits for the lanes of the member mask in slot op.e. True when the executing lanes are complete
+// and share one mask.
 bool gather_members(Warp& warp, const Op& op) {
   const auto* members = lanes<std::uint32_t>(warp, op.e);
   const std::uint32_t first = members[std::countr_zero(warp.mask)];
@@ -19,19 +20,24 @@ bool gather_members(Warp& warp, const Op& op) {
 
 enum class Shuffle : std::uint8_t { up, down, bfly, idx };
 
-// flags: the mode, +4: the predicate op.list is written. op.b: lane or delta, op.c: clamp and segment mask.
+// flags: the mode, +4: the predicate op.list is written. op.b: lane or delta, op.c: clamp and
+// segment mask.
 void shuffle(Warp& warp, const Op& op) {
   if (!gather_members(warp, op)) return;
-  const auto *a = lanes<std::uint32_t>(warp, op.a), *b = lanes<std::uint32_t>(warp, op.b), *c = lanes<std::uint32_t>(warp, op.c);
+  const auto *a = lanes<std::uint32_t>(warp, op.a), *b = lanes<std::uint32_t>(warp, op.b),
+             *c = lanes<std::uint32_t>(warp, op.c);
   std::uint32_t out[32], valid = 0;
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
-    const int delta = static_cast<int>(b[lane] & 31), clamp = static_cast<int>(c[lane] & 31), segment = static_cast<int>(c[lane] >> 8 & 31);
+    const int delta = static_cast<int>(b[lane] & 31), clamp = static_cast<int>(c[lane] & 31),
+              segment = static_cast<int>(c[lane] >> 8 & 31);
     const int low = lane & segment, high = (lane & segment) | (clamp & ~segment);
     int from = lane;
     bool inside = true;
     switch (static_cast<Shuffle>(op.flags & 3)) {
-      case Shuffle::up: from = lane - delta, inside = from >= high; break;  // clamp is 0 here: the segment's first lane
+      case Shuffle::up:
+        from = lane - delta, inside = from >= high;
+        break;  // clamp is 0 here: the segment's first lane
       case Shuffle::down: from = lane + delta, inside = from <= high; break;
       case Shuffle::bfly: from = lane ^ delta, inside = from <= high; break;
       case Shuffle::idx: from = low | (delta & ~segment), inside = from <= high; break;
@@ -55,9 +61,11 @@ void decode_shfl(Decoder& d) {
   if (!mode || bits(type) != 32) return d.unsupported();
   if (!d.expect_operands(5, 5)) return;
   const bool pair = d.operand(0).kind == ptx::OperandKind::Pair;
-  const std::uint32_t to = d.destination(pair ? d.children(d.operand(0))[0] : d.operand(0), Type::b32);
+  const std::uint32_t to =
+      d.destination(pair ? d.children(d.operand(0))[0] : d.operand(0), Type::b32);
   const std::uint32_t p = pair ? d.destination(d.children(d.operand(0))[1], Type::pred) : 0;
-  const std::uint32_t a = d.source(1, Type::b32), b = d.source(2, Type::b32), c = d.source(3, Type::b32), members = d.source(4, Type::b32);
+  const std::uint32_t a = d.source(1, Type::b32), b = d.source(2, Type::b32),
+                      c = d.source(3, Type::b32), members = d.source(4, Type::b32);
   Op& op = d.emit(shuffle);
   op.d = to;
   op.list = p;
@@ -89,7 +97,8 @@ void decode_vote(Decoder& d) {
   const bool ballot = mode == "ballot";
   if (mode.empty() || type != (ballot ? Type::b32 : Type::pred)) return d.unsupported();
   if (!d.expect_operands(3, 3)) return;
-  const std::uint32_t to = d.destination(0, type), a = d.predicate_source(d.operand(1)), members = d.source(2, Type::b32);
+  const std::uint32_t to = d.destination(0, type), a = d.predicate_source(d.operand(1)),
+                      members = d.source(2, Type::b32);
   Op& op = d.emit(vote);
   op.d = to;
   op.a = a;
@@ -103,7 +112,8 @@ void match(Warp& warp, const Op& op) {
   if (!gather_members(warp, op)) return;
   const auto* a = lanes<R>(warp, op.a);
   std::uint32_t out[32];
-  each_lane(warp.mask, [&](int i) { out[i] = lanes_where(warp.mask, [&](int j) { return a[j] == a[i]; }); });
+  each_lane(warp.mask,
+            [&](int i) { out[i] = lanes_where(warp.mask, [&](int j) { return a[j] == a[i]; }); });
   const bool all = out[std::countr_zero(warp.mask)] == warp.mask;
   auto* d = lanes<std::uint32_t>(warp, op.d);
   each_lane(warp.mask, [&](int i) { d[i] = op.flags & 1 ? (all ? warp.mask : 0) : out[i]; });
@@ -117,7 +127,8 @@ void decode_match(Decoder& d) {
   if (mode.empty() || bits(type) < 32) return d.unsupported();
   if (!d.expect_operands(3, 3)) return;
   const bool pair = d.operand(0).kind == ptx::OperandKind::Pair;
-  const std::uint32_t to = d.destination(pair ? d.children(d.operand(0))[0] : d.operand(0), Type::b32);
+  const std::uint32_t to =
+      d.destination(pair ? d.children(d.operand(0))[0] : d.operand(0), Type::b32);
   const std::uint32_t p = pair ? d.destination(d.children(d.operand(0))[1], Type::pred) : 0;
   const std::uint32_t a = d.source(1, type), members = d.source(2, Type::b32);
   Op& op = d.emit(bits(type) == 64 ? match<std::uint64_t> : match<std::uint32_t>);
@@ -146,7 +157,8 @@ enum class Reduce : std::uint8_t { add, min, max, bit_and, bit_or, bit_xor };
 template <Reduce R, typename T>
 T reduce_two(T a, T b) {
   switch (R) {
-    case Reduce::add: return static_cast<T>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
+    case Reduce::add:
+      return static_cast<T>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
     case Reduce::min: return std::min(a, b);
     case Reduce::max: return std::max(a, b);
     case Reduce::bit_and: return a & b;
@@ -161,7 +173,8 @@ void reduce(Warp& warp, const Op& op) {
   const auto* a = lanes<std::uint32_t>(warp, op.a);
   std::uint32_t m = warp.mask;
   T total = static_cast<T>(a[std::countr_zero(m)]);
-  for (m &= m - 1; m; m &= m - 1) total = reduce_two<R, T>(total, static_cast<T>(a[std::countr_zero(m)]));
+  for (m &= m - 1; m; m &= m - 1)
+    total = reduce_two<R, T>(total, static_cast<T>(a[std::countr_zero(m)]));
   auto* d = lanes<std::uint32_t>(warp, op.d);
   each_lane(warp.mask, [=](int i) { d[i] = static_cast<std::uint32_t>(total); });
 }
@@ -181,12 +194,15 @@ void reduce_float(Warp& warp, const Op& op) {
       nan = true;
       continue;
     }
-    const bool less = x < best || (x == best && (raw >> 31) > (std::bit_cast<std::uint32_t>(best) >> 31));
-    const bool more = x > best || (x == best && (raw >> 31) < (std::bit_cast<std::uint32_t>(best) >> 31));
+    const bool less =
+        x < best || (x == best && (raw >> 31) > (std::bit_cast<std::uint32_t>(best) >> 31));
+    const bool more =
+        x > best || (x == best && (raw >> 31) < (std::bit_cast<std::uint32_t>(best) >> 31));
     if (!any || (Max ? more : less)) best = x;
     any = true;
   }
-  const std::uint32_t result = !any || (nan && (op.flags & 2)) ? nan_f32 : std::bit_cast<std::uint32_t>(best);
+  const std::uint32_t result =
+      !any || (nan && (op.flags & 2)) ? nan_f32 : std::bit_cast<std::uint32_t>(best);
   auto* d = lanes<std::uint32_t>(warp, op.d);
   each_lane(warp.mask, [=](int i) { d[i] = result; });
 }
@@ -198,20 +214,24 @@ void decode_redux(Decoder& d) {
   Handler handler = nullptr;
   std::uint8_t flags = 0;
   if (type == Type::f32) {
-    flags = static_cast<std::uint8_t>((d.spelling.has("abs") ? 1 : 0) | (d.spelling.has("NaN") ? 2 : 0));
+    flags = static_cast<std::uint8_t>((d.spelling.has("abs") ? 1 : 0) |
+                                      (d.spelling.has("NaN") ? 2 : 0));
     handler = name == "min" ? reduce_float<false> : name == "max" ? reduce_float<true> : nullptr;
   } else if (bits(type) == 32) {
     const bool is_signed = type == Type::s32;
     if (name == "add") handler = reduce<Reduce::add, std::uint32_t>;
-    else if (name == "min") handler = is_signed ? reduce<Reduce::min, std::int32_t> : reduce<Reduce::min, std::uint32_t>;
-    else if (name == "max") handler = is_signed ? reduce<Reduce::max, std::int32_t> : reduce<Reduce::max, std::uint32_t>;
+    else if (name == "min")
+      handler = is_signed ? reduce<Reduce::min, std::int32_t> : reduce<Reduce::min, std::uint32_t>;
+    else if (name == "max")
+      handler = is_signed ? reduce<Reduce::max, std::int32_t> : reduce<Reduce::max, std::uint32_t>;
     else if (name == "and") handler = reduce<Reduce::bit_and, std::uint32_t>;
     else if (name == "or") handler = reduce<Reduce::bit_or, std::uint32_t>;
     else if (name == "xor") handler = reduce<Reduce::bit_xor, std::uint32_t>;
   }
   if (!handler) return d.unsupported();
   if (!d.expect_operands(3, 3)) return;
-  const std::uint32_t to = d.destination(0, Type::b32), a = d.source(1, Type::b32), members = d.source(2, Type::b32);
+  const std::uint32_t to = d.destination(0, Type::b32), a = d.source(1, Type::b32),
+                      members = d.source(2, Type::b32);
   Op& op = d.emit(handler);
   op.d = to;
   op.a = a;
@@ -229,9 +249,11 @@ void elect(Warp& warp, const Op& op) {
 
 void decode_elect(Decoder& d) {
   d.spelling.has("sync");
-  if (!d.expect_operands(2, 2) || d.operand(0).kind != ptx::OperandKind::Pair) return d.unsupported();
+  if (!d.expect_operands(2, 2) || d.operand(0).kind != ptx::OperandKind::Pair)
+    return d.unsupported();
   const auto pair = d.children(d.operand(0));
-  const std::uint32_t to = d.destination(pair[0], Type::b32), p = d.destination(pair[1], Type::pred), members = d.source(1, Type::b32);
+  const std::uint32_t to = d.destination(pair[0], Type::b32),
+                      p = d.destination(pair[1], Type::pred), members = d.source(1, Type::b32);
   Op& op = d.emit(elect);
   op.d = to;
   op.list = p;
@@ -239,7 +261,8 @@ void decode_elect(Decoder& d) {
 }
 
 constexpr InstructionRow rows[] = {
-    {"shfl", decode_shfl}, {"vote", decode_vote},   {"match", decode_match}, {"activemask", decode_activemask},
+    {"shfl", decode_shfl},   {"vote", decode_vote},
+    {"match", decode_match}, {"activemask", decode_activemask},
     {"redux", decode_redux}, {"elect", decode_elect},
 };
 

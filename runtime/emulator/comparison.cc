@@ -8,9 +8,25 @@
 namespace tartan::emulator {
 namespace {
 
-enum class Compare : std::uint8_t { eq, ne, lt, le, gt, ge, equ, neu, ltu, leu, gtu, geu, num, nan };
+enum class Compare : std::uint8_t {
+  eq,
+  ne,
+  lt,
+  le,
+  gt,
+  ge,
+  equ,
+  neu,
+  ltu,
+  leu,
+  gtu,
+  geu,
+  num,
+  nan
+};
 
-constexpr std::string_view compare_names[] = {"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
+constexpr std::string_view compare_names[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ",
+                                              "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
 
 template <Compare C, typename T>
 bool holds(T a, T b) {
@@ -53,7 +69,9 @@ std::uint32_t compare(Warp& warp, const Op& op) {
 template <Compare C, typename H>
 void compare_halves(Warp& warp, const Op& op, std::uint32_t& low, std::uint32_t& high) {
   const auto *a = lanes<std::uint32_t>(warp, op.a), *b = lanes<std::uint32_t>(warp, op.b);
-  const auto half = [](std::uint32_t word, int shift) { return H{static_cast<std::uint16_t>(word >> shift)}; };
+  const auto half = [](std::uint32_t word, int shift) {
+    return H{static_cast<std::uint16_t>(word >> shift)};
+  };
   low = lanes_where(warp.mask, [=](int i) { return holds<C>(half(a[i], 0), half(b[i], 0)); });
   high = lanes_where(warp.mask, [=](int i) { return holds<C>(half(a[i], 16), half(b[i], 16)); });
 }
@@ -67,7 +85,8 @@ std::uint32_t combine(std::uint8_t how, std::uint32_t bits, std::uint32_t with) 
   }
 }
 
-// op.flags: 0 none, 1 and, 2 or, 3 xor with predicate op.c; op.e: the complement's predicate, if flag 4 is set.
+// op.flags: 0 none, 1 and, 2 or, 3 xor with predicate op.c; op.e: the complement's predicate, if
+// flag 4 is set.
 template <Compare C, typename T, bool Ftz>
 void setp(Warp& warp, const Op& op) {
   const std::uint32_t bits = compare<C, T, Ftz>(warp, op);
@@ -125,11 +144,14 @@ struct HalvesOf {
 Handler setp_handler(Type type, Compare c, bool ftz) {
   if (!info(type).floating && c > Compare::ge) return nullptr;
   switch (type) {
-    case Type::b16: case Type::u16: return pick<Of<std::uint16_t>::Family>(c);
+    case Type::b16:
+    case Type::u16: return pick<Of<std::uint16_t>::Family>(c);
     case Type::s16: return pick<Of<std::int16_t>::Family>(c);
-    case Type::b32: case Type::u32: return pick<Of<std::uint32_t>::Family>(c);
+    case Type::b32:
+    case Type::u32: return pick<Of<std::uint32_t>::Family>(c);
     case Type::s32: return pick<Of<std::int32_t>::Family>(c);
-    case Type::b64: case Type::u64: return pick<Of<std::uint64_t>::Family>(c);
+    case Type::b64:
+    case Type::u64: return pick<Of<std::uint64_t>::Family>(c);
     case Type::s64: return pick<Of<std::int64_t>::Family>(c);
     case Type::f32: return ftz ? pick<Of<float, true>::Family>(c) : pick<Of<float>::Family>(c);
     case Type::f64: return pick<Of<double>::Family>(c);
@@ -159,8 +181,10 @@ std::uint8_t bool_op(Decoder& d) {
   return name == "and" ? 1 : name == "or" ? 2 : name == "xor" ? 3 : 0;
 }
 
-// Emits the comparison of operands `first` and `first + 1` into predicates p (and q, if there is one).
-void emit_setp(Decoder& d, Type type, std::size_t first, std::uint32_t p, std::optional<std::uint32_t> q) {
+// Emits the comparison of operands `first` and `first + 1` into predicates p (and q, if there is
+// one).
+void emit_setp(Decoder& d, Type type, std::size_t first, std::uint32_t p,
+               std::optional<std::uint32_t> q) {
   const auto c = comparison(d, type);
   if (!c) return;
   const std::uint8_t how = bool_op(d);
@@ -182,9 +206,11 @@ void decode_setp(Decoder& d) {
   const Type type = d.spelling.type();
   if (d.operand_count() < 3) return void(d.expect_operands(3, 4));
   const ptx::Operand& to = d.operand(0);
-  if (to.kind != ptx::OperandKind::Pair) return emit_setp(d, type, 1, d.destination(to, Type::pred), std::nullopt);
+  if (to.kind != ptx::OperandKind::Pair)
+    return emit_setp(d, type, 1, d.destination(to, Type::pred), std::nullopt);
   const auto pair = d.children(to);
-  const std::uint32_t p = d.destination(pair[0], Type::pred), q = d.destination(pair[1], Type::pred);
+  const std::uint32_t p = d.destination(pair[0], Type::pred),
+                      q = d.destination(pair[1], Type::pred);
   emit_setp(d, type, 1, p, q);
 }
 
@@ -199,7 +225,8 @@ void predicates_to_halves(Warp& warp, const Op& op) {
   const std::uint32_t p = predicate(warp, op.a), q = predicate(warp, op.b);
   const auto value = static_cast<std::uint32_t>(op.value);
   auto* d = lanes<std::uint32_t>(warp, op.d);
-  each_lane(warp.mask, [=](int i) { d[i] = (p >> i & 1 ? value : 0) | (q >> i & 1 ? value << 16 : 0); });
+  each_lane(warp.mask,
+            [=](int i) { d[i] = (p >> i & 1 ? value : 0) | (q >> i & 1 ? value << 16 : 0); });
 }
 
 void decode_set(Decoder& d) {
@@ -210,11 +237,15 @@ void decode_set(Decoder& d) {
   const std::uint32_t destination = d.destination(0, to);
   std::uint64_t value = 0;
   switch (to) {
-    case Type::u32: case Type::s32: value = packed ? 0xFFFF : 0xFFFFFFFF; break;
-    case Type::u16: case Type::s16: value = 0xFFFF; break;
+    case Type::u32:
+    case Type::s32: value = packed ? 0xFFFF : 0xFFFFFFFF; break;
+    case Type::u16:
+    case Type::s16: value = 0xFFFF; break;
     case Type::f32: value = 0x3F800000; break;
-    case Type::f16: case Type::f16x2: value = 0x3C00; break;
-    case Type::bf16: case Type::bf16x2: value = 0x3F80; break;
+    case Type::f16:
+    case Type::f16x2: value = 0x3C00; break;
+    case Type::bf16:
+    case Type::bf16x2: value = 0x3F80; break;
     default: return d.unsupported();
   }
   emit_setp(d, type, 1, p, packed ? std::optional(q) : std::nullopt);
@@ -241,8 +272,12 @@ void select_predicate(Warp& warp, const Op& op) {
 void decode_selp(Decoder& d) {
   const Type type = d.spelling.type();
   if (!d.expect_operands(4, 4)) return;
-  const std::uint32_t to = d.destination(0, type), a = d.source(1, type), b = d.source(2, type), c = d.predicate_source(d.operand(3));
-  Op& op = d.emit(type == Type::pred ? select_predicate : bits(type) == 64 ? select<std::uint64_t> : bits(type) <= 32 ? select<std::uint32_t> : nullptr);
+  const std::uint32_t to = d.destination(0, type), a = d.source(1, type), b = d.source(2, type),
+                      c = d.predicate_source(d.operand(3));
+  Op& op = d.emit(type == Type::pred ? select_predicate
+                  : bits(type) == 64 ? select<std::uint64_t>
+                  : bits(type) <= 32 ? select<std::uint32_t>
+                                     : nullptr);
   op.d = to;
   op.a = a;
   op.b = b;
@@ -256,7 +291,8 @@ void choose_by_sign(Warp& warp, const Op& op) {
   const auto *a = lanes<R>(warp, op.a), *b = lanes<R>(warp, op.b);
   const auto* c = lanes<std::uint32_t>(warp, op.c);
   each_lane(warp.mask, [=](int i) {
-    const bool first = Float ? std::bit_cast<float>(c[i]) >= 0 : static_cast<std::int32_t>(c[i]) >= 0;
+    const bool first =
+        Float ? std::bit_cast<float>(c[i]) >= 0 : static_cast<std::int32_t>(c[i]) >= 0;
     d[i] = first ? a[i] : b[i];
   });
 }
@@ -266,11 +302,12 @@ void decode_slct(Decoder& d) {
   if (!d.expect_operands(4, 4)) return;
   if (by != Type::s32 && by != Type::f32) return d.unsupported();
 
-
-
-  const std::uint32_t to = d.destination(0, type), a = d.source(1, type), b = d.source(2, type), c = d.source(3, by);
-  Op& op = bits(type) == 64 ? d.emit(by == Type::f32 ? choose_by_sign<std::uint64_t, true> : choose_by_sign<std::uint64_t, false>)
-                            : d.emit(by == Type::f32 ? choose_by_sign<std::uint32_t, true> : choose_by_sign<std::uint32_t, false>);
+  const std::uint32_t to = d.destination(0, type), a = d.source(1, type), b = d.source(2, type),
+                      c = d.source(3, by);
+  Op& op = bits(type) == 64 ? d.emit(by == Type::f32 ? choose_by_sign<std::uint64_t, true>
+                                                     : choose_by_sign<std::uint64_t, false>)
+                            : d.emit(by == Type::f32 ? choose_by_sign<std::uint32_t, true>
+                                                     : choose_by_sign<std::uint32_t, false>);
   op.d = to;
   op.a = a;
   op.b = b;
@@ -278,7 +315,8 @@ void decode_slct(Decoder& d) {
 }
 
 enum class Test : std::uint8_t { finite, infinite, number, notanumber, normal, subnormal };
-constexpr std::string_view test_names[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
+constexpr std::string_view test_names[] = {"finite",     "infinite", "number",
+                                           "notanumber", "normal",   "subnormal"};
 
 template <typename T>
 void testp(Warp& warp, const Op& op) {
@@ -324,8 +362,9 @@ void decode_copysign(Decoder& d) {
   const Type type = d.spelling.type();
   if (!d.expect_operands(3, 3)) return;
   const std::uint32_t to = d.destination(0, type), a = d.source(1, type), b = d.source(2, type);
-  Op& op = d.emit(type == Type::f32 ? binary<CopySign, std::uint32_t, std::uint32_t>
-                                    : type == Type::f64 ? binary<CopySign, std::uint64_t, std::uint64_t> : nullptr);
+  Op& op = d.emit(type == Type::f32   ? binary<CopySign, std::uint32_t, std::uint32_t>
+                  : type == Type::f64 ? binary<CopySign, std::uint64_t, std::uint64_t>
+                                      : nullptr);
   op.d = to;
   op.a = a;
   op.b = b;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // cvt (PTX ISA 9.7.9.21): integers and floats of every size, and the packed formats below 32 bits.
 //
-// Numbers go through int64 or double, which hold every source exactly (64-bit integers to small floats: rounded to odd first), and are
-// rounded once into the destination.
+// Numbers go through int64 or double, which hold every source exactly (64-bit integers to small
+// floats: rounded to odd first), and are rounded once into the destination.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,7 +13,8 @@
 namespace tartan::emulator {
 namespace {
 
-constexpr std::uint8_t ftz_flag = 8, sat_flag = 16, relu_flag = 32, integral_flag = 64;  // below them: the Rounding
+constexpr std::uint8_t ftz_flag = 8, sat_flag = 16, relu_flag = 32,
+                       integral_flag = 64;  // below them: the Rounding
 
 Rounding rounding_of(const Op& op) { return static_cast<Rounding>(op.flags & 7); }
 
@@ -22,7 +23,9 @@ Rounding rounding_of(const Op& op) { return static_cast<Rounding>(op.flags & 7);
 template <typename D, typename A>
 D saturated(A a) {
   using Big = Int128;
-  return static_cast<D>(std::clamp<Big>(static_cast<Big>(a), static_cast<Big>(std::numeric_limits<D>::min()), static_cast<Big>(std::numeric_limits<D>::max())));
+  return static_cast<D>(std::clamp<Big>(static_cast<Big>(a),
+                                        static_cast<Big>(std::numeric_limits<D>::min()),
+                                        static_cast<Big>(std::numeric_limits<D>::max())));
 }
 
 template <typename D, typename A>
@@ -31,14 +34,19 @@ void integer_to_integer(Warp& warp, const Op& op) {
   auto* d = lanes<To>(warp, op.d);
   const auto* a = lanes<Raw<A>>(warp, op.a);
   const auto mask = static_cast<To>(op.value);
-  if (op.flags & sat_flag) each_lane(warp.mask, [=](int i) { d[i] = static_cast<To>(saturated<D>(static_cast<A>(a[i]))) & mask; });
-  else each_lane(warp.mask, [=](int i) { d[i] = static_cast<To>(static_cast<D>(static_cast<A>(a[i]))) & mask; });
+  if (op.flags & sat_flag)
+    each_lane(warp.mask,
+              [=](int i) { d[i] = static_cast<To>(saturated<D>(static_cast<A>(a[i]))) & mask; });
+  else
+    each_lane(warp.mask,
+              [=](int i) { d[i] = static_cast<To>(static_cast<D>(static_cast<A>(a[i]))) & mask; });
 }
 
 template <typename D>
 Handler from_integer_type(Type from) {
   switch (from) {
-    case Type::u8: case Type::b8: return integer_to_integer<D, std::uint8_t>;
+    case Type::u8:
+    case Type::b8: return integer_to_integer<D, std::uint8_t>;
     case Type::s8: return integer_to_integer<D, std::int8_t>;
     case Type::u16: return integer_to_integer<D, std::uint16_t>;
     case Type::s16: return integer_to_integer<D, std::int16_t>;
@@ -72,26 +80,30 @@ double widened(A a) {
   else return static_cast<double>(a);
 }
 
-// A 64-bit integer as a double that rounds on as the integer would: what does not fit leaves a trace in the last bit.
+// A 64-bit integer as a double that rounds on as the integer would: what does not fit leaves a
+// trace in the last bit.
 template <typename A>
 double to_odd(A a) {
   const bool is_negative = a < 0;
-  std::uint64_t magnitude = is_negative ? 0 - static_cast<std::uint64_t>(a) : static_cast<std::uint64_t>(a);
+  std::uint64_t magnitude =
+      is_negative ? 0 - static_cast<std::uint64_t>(a) : static_cast<std::uint64_t>(a);
   if (magnitude >> 53) magnitude = (magnitude >> 11 << 11) | (magnitude & 0x7FF ? 0x800 : 0);
   const auto value = static_cast<double>(magnitude);
   return is_negative ? -value : value;
 }
 
-double quiet(double x) { return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) | std::uint64_t{1} << 51); }
+double quiet(double x) {
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) | std::uint64_t{1} << 51);
+}
 
 // A NaN of f64 keeps its sign and the payload's upper bits in a smaller type.
 template <typename D>
 D narrow_nan(double x) {
   const std::uint64_t bits = std::bit_cast<std::uint64_t>(quiet(x));
   if constexpr (std::is_same_v<D, float>)
-    return std::bit_cast<float>(static_cast<std::uint32_t>(bits >> 32 & 0x80000000) | 0x7F800000 | static_cast<std::uint32_t>(bits >> 29 & 0x7FFFFF));
-  else
-    return D{static_cast<std::uint16_t>((bits >> 48 & 0x8000) | 0x7C00 | (bits >> 42 & 0x3FF))};
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits >> 32 & 0x80000000) | 0x7F800000 |
+                                static_cast<std::uint32_t>(bits >> 29 & 0x7FFFFF));
+  else return D{static_cast<std::uint16_t>((bits >> 48 & 0x8000) | 0x7C00 | (bits >> 42 & 0x3FF))};
 }
 
 double to_integral(double x, Rounding round) {
@@ -107,7 +119,8 @@ double to_integral(double x, Rounding round) {
 float narrow_to_float(double x, Rounding round) {
   if (std::isnan(x)) return std::bit_cast<float>(nan_f32);
   constexpr SmallFormat single{8, 23, true, 0x7F7FFFFF};
-  return round == Rounding::rn ? static_cast<float>(x) : std::bit_cast<float>(narrow(single, x, round));
+  return round == Rounding::rn ? static_cast<float>(x)
+                               : std::bit_cast<float>(narrow(single, x, round));
 }
 
 template <typename D>
@@ -120,7 +133,8 @@ D to_number(double x, Rounding round) {
 template <typename D>
 D clamped(D x, double exact, bool relu) {
   if (relu) return std::isnan(exact) || !std::signbit(exact) ? x : D{};
-  if constexpr (std::is_same_v<D, double> || std::is_same_v<D, float>) return exact > 0 ? (exact < 1 ? x : D(1)) : D(0);
+  if constexpr (std::is_same_v<D, double> || std::is_same_v<D, float>)
+    return exact > 0 ? (exact < 1 ? x : D(1)) : D(0);
   else return exact > 0 ? (exact < 1 ? x : from_float<D>(1.0f)) : D{};
 }
 
@@ -132,13 +146,16 @@ D convert(A a, const Op& op) {
   const Rounding round = rounding_of(op);
   if constexpr (is_float<A> && is_float<D>) {
     double x;
-    if constexpr (std::is_same_v<A, float>) x = widened(op.flags & ftz_flag ? canonical_nan(flush(a)) : a);
+    if constexpr (std::is_same_v<A, float>)
+      x = widened(op.flags & ftz_flag ? canonical_nan(flush(a)) : a);
     else x = widened(a);
     D out;
-    if constexpr (std::is_same_v<A, double> && (std::is_same_v<D, float> || std::is_same_v<D, Half>))
+    if constexpr (std::is_same_v<A, double> &&
+                  (std::is_same_v<D, float> || std::is_same_v<D, Half>))
       if (std::isnan(x) && !(op.flags & (sat_flag | relu_flag))) return narrow_nan<D>(x);
     // What widens or stays is moved, NaN payloads included.
-    if constexpr (std::is_same_v<D, float> && (std::is_same_v<A, float> || std::is_same_v<A, Bfloat>))
+    if constexpr (std::is_same_v<D, float> &&
+                  (std::is_same_v<A, float> || std::is_same_v<A, Bfloat>))
       if (op.flags == 0) return static_cast<float>(x);
     if (op.flags & integral_flag) {
       out = to_number<D>(to_integral(x, round), round);
@@ -158,7 +175,8 @@ D convert(A a, const Op& op) {
     constexpr bool wide = sizeof(D) == 8 || std::is_same_v<A, double>;
     if (std::isnan(x)) return wide ? static_cast<D>(std::uint64_t{1} << (8 * sizeof(D) - 1)) : D{0};
     x = to_integral(x, round);
-    constexpr double bound = static_cast<double>(std::uint64_t{1} << (8 * sizeof(D) - 1)) * (std::is_signed_v<D> ? 1 : 2);
+    constexpr double bound = static_cast<double>(std::uint64_t{1} << (8 * sizeof(D) - 1)) *
+                             (std::is_signed_v<D> ? 1 : 2);
     if (x >= bound) return std::numeric_limits<D>::max();
     if (x < (std::is_signed_v<D> ? -bound : 0.0)) return std::numeric_limits<D>::min();
     return static_cast<D>(x);
@@ -170,7 +188,8 @@ D convert(A a, const Op& op) {
       if (round != Rounding::rn) {
         // The nearest double and the exact difference say whether to step.
         const Int128 difference = static_cast<Int128>(a) - static_cast<Int128>(x);
-        const bool up = round == Rounding::rp || (round == Rounding::rz && x < 0), down = round == Rounding::rm || (round == Rounding::rz && x > 0);
+        const bool up = round == Rounding::rp || (round == Rounding::rz && x < 0),
+                   down = round == Rounding::rm || (round == Rounding::rz && x > 0);
         if (difference > 0 && up) x = std::nextafter(x, HUGE_VAL);
         if (difference < 0 && down) x = std::nextafter(x, -HUGE_VAL);
       }
@@ -187,7 +206,8 @@ void through_double(Warp& warp, const Op& op) {
   each_lane(warp.mask, [=, &op](int i) {
     Raw<D> raw = Lane<D>::put(convert<D, A>(Lane<A>::get(a[i]), op));
     if constexpr (std::is_integral_v<D> && std::is_signed_v<D> && sizeof(D) < 4)
-      raw = static_cast<Raw<D>>(static_cast<std::int32_t>(static_cast<D>(raw))) & static_cast<Raw<D>>(op.value);
+      raw = static_cast<Raw<D>>(static_cast<std::int32_t>(static_cast<D>(raw))) &
+            static_cast<Raw<D>>(op.value);
     d[i] = raw;
   });
 }
@@ -244,7 +264,8 @@ struct Modes {
 
 Modes read_modes(Decoder& d) {
   Modes m;
-  const std::string_view integral = d.spelling.any({"rni", "rzi", "rmi", "rpi"}), plain = d.spelling.any({"rn", "rz", "rm", "rp", "rna"});
+  const std::string_view integral = d.spelling.any({"rni", "rzi", "rmi", "rpi"}),
+                         plain = d.spelling.any({"rn", "rz", "rm", "rp", "rna"});
   const std::string_view mode = integral.empty() ? plain : integral.substr(0, 2);
   if (mode == "rz") m.round = Rounding::rz;
   else if (mode == "rm") m.round = Rounding::rm;
@@ -270,10 +291,11 @@ struct PackedRow {
 };
 
 constexpr PackedRow packed_rows[] = {
-    {"f16x2", format_f16, 16, 0x7FFF, 32},     {"bf16x2", format_bf16, 16, 0x7FFF, 32},  {"e4m3x2", format_e4m3, 8, 0x7F, 16},
-    {"e5m2x2", format_e5m2, 8, 0x7F, 16},      {"e2m3x2", format_e2m3, 8, 0x1F, 16},     {"e3m2x2", format_e3m2, 8, 0x1F, 16},
-    {"e2m1x2", format_e2m1, 4, 0x7, 8},        {"f16", format_f16, 16, 0x7FFF, 16},      {"bf16", format_bf16, 16, 0x7FFF, 16},
-    {"tf32", format_tf32, 32, 0x3FFFF, 32},
+    {"f16x2", format_f16, 16, 0x7FFF, 32}, {"bf16x2", format_bf16, 16, 0x7FFF, 32},
+    {"e4m3x2", format_e4m3, 8, 0x7F, 16},  {"e5m2x2", format_e5m2, 8, 0x7F, 16},
+    {"e2m3x2", format_e2m3, 8, 0x1F, 16},  {"e3m2x2", format_e3m2, 8, 0x1F, 16},
+    {"e2m1x2", format_e2m1, 4, 0x7, 8},    {"f16", format_f16, 16, 0x7FFF, 16},
+    {"bf16", format_bf16, 16, 0x7FFF, 16}, {"tf32", format_tf32, 32, 0x3FFFF, 32},
 };
 
 std::uint32_t into(const PackedRow& row, double x, const Op& op) {
@@ -291,7 +313,8 @@ void floats_to_packed(Warp& warp, const Op& op) {
   each_lane(warp.mask, [&](int i) {
     const std::uint32_t first = into(row, std::bit_cast<float>(a[i]), op);
     const bool tf32 = row.format.mantissa == 10 && row.format.exponent == 8;
-    if (tf32 && rounding_of(op) == Rounding::rna && std::isnan(std::bit_cast<float>(a[i]))) d[i] = a[i] & 0xFFFFE000;
+    if (tf32 && rounding_of(op) == Rounding::rna && std::isnan(std::bit_cast<float>(a[i])))
+      d[i] = a[i] & 0xFFFFE000;
     else if (op.count == 1) d[i] = tf32 ? first << 13 : first;
     else d[i] = first << row.element_bits | into(row, std::bit_cast<float>(b[i]), op);
   });
@@ -305,7 +328,9 @@ void packed_to_packed(Warp& warp, const Op& op) {
     const double x = widen(from.format, word & ((1u << from.element_bits) - 1));
     return into(to, x, op);
   };
-  each_lane(warp.mask, [&](int i) { d[i] = element(a[i] >> from.element_bits) << to.element_bits | element(a[i]); });
+  each_lane(warp.mask, [&](int i) {
+    d[i] = element(a[i] >> from.element_bits) << to.element_bits | element(a[i]);
+  });
 }
 
 std::optional<std::uint32_t> packed_row(std::string_view name) {
@@ -327,13 +352,16 @@ bool decode_packed(Decoder& d, const Modes& modes) {
   if (single && (names[1] != "f32" || (names[0] != "tf32" && !modes.satfinite))) return false;
   d.spelling.has(names[0]);
   d.spelling.has(names[1]);
-  const Type destination = packed_rows[*to].register_bits == 32 ? Type::b32 : packed_rows[*to].register_bits == 16 ? Type::b16 : Type::b8;
+  const Type destination = packed_rows[*to].register_bits == 32   ? Type::b32
+                           : packed_rows[*to].register_bits == 16 ? Type::b16
+                                                                  : Type::b8;
   std::uint8_t flags = modes.flags;
   if (modes.satfinite) flags |= sat_flag;
   if (names[1] == "f32") {
     const std::size_t operands = single ? 2 : 3;
     if (!d.expect_operands(operands, operands)) return true;
-    const std::uint32_t slot = d.destination(0, destination), a = d.source(1, Type::f32), b = single ? a : d.source(2, Type::f32);
+    const std::uint32_t slot = d.destination(0, destination), a = d.source(1, Type::f32),
+                        b = single ? a : d.source(2, Type::f32);
     Op& op = d.emit(floats_to_packed);
     op.d = slot;
     op.a = a;
@@ -344,7 +372,9 @@ bool decode_packed(Decoder& d, const Modes& modes) {
     return true;
   }
   if (!d.expect_operands(2, 2)) return true;
-  const Type source = packed_rows[*from].register_bits == 32 ? Type::b32 : packed_rows[*from].register_bits == 16 ? Type::b16 : Type::b8;
+  const Type source = packed_rows[*from].register_bits == 32   ? Type::b32
+                      : packed_rows[*from].register_bits == 16 ? Type::b16
+                                                               : Type::b8;
   const std::uint32_t slot = d.destination(0, destination), a = d.source(1, source);
   Op& op = d.emit(packed_to_packed);
   op.d = slot;
@@ -367,7 +397,8 @@ void decode_cvt(Decoder& d) {
   const Modes modes = read_modes(d);
   if (decode_packed(d, modes)) return;
   const Type to = d.spelling.type(0), from = d.spelling.type(1);
-  if (d.spelling.types() != 2 || modes.satfinite || modes.round == Rounding::rna) return d.unsupported();
+  if (d.spelling.types() != 2 || modes.satfinite || modes.round == Rounding::rna)
+    return d.unsupported();
   if (!d.expect_operands(2, 2)) return;
   const Handler handler = handler_of(to, from);
   if (!handler) return d.unsupported();
@@ -392,7 +423,8 @@ void decode_cvt(Decoder& d) {
   op.flags = modes.flags;
   op.value = register_bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << register_bits) - 1;
   if (!widen_after) return;
-  Op& wide = d.emit(info(to).is_signed ? integer_to_integer<std::int64_t, std::int32_t> : integer_to_integer<std::uint64_t, std::uint32_t>);
+  Op& wide = d.emit(info(to).is_signed ? integer_to_integer<std::int64_t, std::int32_t>
+                                       : integer_to_integer<std::uint64_t, std::uint32_t>);
   wide.d = destination.slot;
   wide.a = slot;
   wide.value = ~std::uint64_t{0};

@@ -34,13 +34,15 @@ Dim3 read_dimensions(std::string_view text) {
 }  // namespace
 
 std::uint64_t size_of(const ptx::Variable& variable) {
-  const std::uint64_t element = static_cast<std::uint64_t>(std::max(bits(variable.type), 8)) / 8 * variable.vector;
+  const std::uint64_t element =
+      static_cast<std::uint64_t>(std::max(bits(variable.type), 8)) / 8 * variable.vector;
   return element * variable.elements;
 }
 
 std::uint32_t alignment_of(const ptx::Variable& variable) {
   if (variable.align) return variable.align;
-  return std::max<std::uint32_t>(1, static_cast<std::uint32_t>(bits(variable.type)) / 8 * variable.vector);
+  return std::max<std::uint32_t>(
+      1, static_cast<std::uint32_t>(bits(variable.type)) / 8 * variable.vector);
 }
 
 Decoder::Decoder(const ptx::Module& module, const Symbols& globals, Hardware hardware, Diags& diags)
@@ -62,7 +64,8 @@ void Decoder::read_directives(const ptx::Function& kernel) {
   for (std::uint32_t index : kernel.directives) {
     const ptx::Directive& directive = module_.directives[index];
     if (directive.name == ".reqntid") program_.required_block = read_dimensions(directive.text);
-    if (directive.name == ".maxntid") program_.max_threads = read_dimensions(directive.text).count();
+    if (directive.name == ".maxntid")
+      program_.max_threads = read_dimensions(directive.text).count();
   }
   for (std::uint32_t index : kernel.params) {
     const ptx::Variable& param = module_.variables[index];
@@ -83,7 +86,8 @@ void Decoder::decode_callees(const ptx::Function& function) {
     for (const ptx::Operand& operand : module_.operands_of(instruction)) {
       if (operand.kind != ptx::OperandKind::Name) continue;
       const ptx::Function* callee = module_.function(operand.text);
-      if (callee && callee->body && !callee->entry && !functions_.contains(callee->name)) decode_function(*callee);
+      if (callee && callee->body && !callee->entry && !functions_.contains(callee->name))
+        decode_function(*callee);
     }
   }
 }
@@ -119,12 +123,15 @@ void Decoder::declare_params(const ptx::Function& function) {
   }
   Function& made = functions_[function.name];
   made.return_slot = allocate(32);
-  const auto declare_all = [&](const std::vector<std::uint32_t>& list, std::vector<Symbol>& symbols, std::vector<std::uint32_t>& slots) {
+  const auto declare_all = [&](const std::vector<std::uint32_t>& list, std::vector<Symbol>& symbols,
+                               std::vector<std::uint32_t>& slots) {
     for (std::uint32_t index : list) {
       const ptx::Variable& variable = module_.variables[index];
       if (variable.space == ptx::StateSpace::reg) {
-        ptx::Registers declaration{.type = variable.type, .name = variable.name, .offset = variable.offset};
-        Range& range = scope().registers.emplace(variable.name, Range{declaration, {0}}).first->second;
+        ptx::Registers declaration{
+            .type = variable.type, .name = variable.name, .offset = variable.offset};
+        Range& range =
+            scope().registers.emplace(variable.name, Range{declaration, {0}}).first->second;
         slots.push_back(register_slot(range, 0));
         symbols.push_back({.bytes = size_of(variable)});
       } else {
@@ -138,7 +145,8 @@ void Decoder::declare_params(const ptx::Function& function) {
   declare_all(function.results, made.results, made.result_slots);
 }
 
-// A variable inside a function. Parameters of functions, and those that a call passes, live in local memory.
+// A variable inside a function. Parameters of functions, and those that a call passes, live in
+// local memory.
 void Decoder::declare(const ptx::Variable& variable) {
   if (variable.space == ptx::StateSpace::shared) {
     scope().variables[variable.name] = place_shared(variable);
@@ -156,7 +164,9 @@ void Decoder::declare(const ptx::Variable& variable) {
 void Decoder::decode_statements(const ptx::Function& function) {
   for (const ptx::Statement& statement : function.statements) {
     switch (statement.kind) {
-      case ptx::StatementKind::Instruction: decode_instruction(module_.instructions[statement.index]); break;
+      case ptx::StatementKind::Instruction:
+        decode_instruction(module_.instructions[statement.index]);
+        break;
       case ptx::StatementKind::Label: {
         const ptx::Label& label = module_.labels[statement.index];
         scope().labels[label.name] = static_cast<std::uint32_t>(program_.ops.size());
@@ -164,7 +174,8 @@ void Decoder::decode_statements(const ptx::Function& function) {
       }
       case ptx::StatementKind::Registers: {
         const ptx::Registers& declaration = module_.registers[statement.index];
-        scope().registers[declaration.name] = {declaration, std::vector<std::uint32_t>(declaration.numbered ? declaration.count : 1)};
+        scope().registers[declaration.name] = {
+            declaration, std::vector<std::uint32_t>(declaration.numbered ? declaration.count : 1)};
         break;
       }
       case ptx::StatementKind::Variable: declare(module_.variables[statement.index]); break;
@@ -204,7 +215,9 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
   if (!instruction.guard.empty()) {
     const auto guard = find_register(instruction.guard);
     if (!guard || guard->type != Type::pred)
-      return error("undeclared-register"_rule, fmt::format("{} is no predicate register that is declared here", instruction.guard));
+      return error(
+          "undeclared-register"_rule,
+          fmt::format("{} is no predicate register that is declared here", instruction.guard));
     guard_ = guard->slot;
     guard_flip_ = instruction.guard_negated ? ~std::uint32_t{0} : 0;
   }
@@ -212,13 +225,15 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
   if (!decode) return unsupported();
   decode(*this);
   if (!failed_)
-    if (const std::string_view left = spelling.unused(); !left.empty()) unsupported(fmt::format(".{} is not known here", left));
+    if (const std::string_view left = spelling.unused(); !left.empty())
+      unsupported(fmt::format(".{} is not known here", left));
 }
 
 void Decoder::resolve_labels() {
   for (const Fixup& fixup : fixups_) {
     bool found = false;
-    for (int at = fixup.scope; at >= 0 && !found; at = scopes_[static_cast<std::size_t>(at)].parent) {
+    for (int at = fixup.scope; at >= 0 && !found;
+         at = scopes_[static_cast<std::size_t>(at)].parent) {
       const auto& labels = scopes_[static_cast<std::size_t>(at)].labels;
       if (const auto label = labels.find(fixup.label); label != labels.end()) {
         if (fixup.table) program_.slots[fixup.index] = label->second;
@@ -227,7 +242,8 @@ void Decoder::resolve_labels() {
       }
     }
     if (!found)
-      diags_.report("undeclared-label"_rule, module_.source->place(fixup.offset), fmt::format("there is no label {}", fixup.label));
+      diags_.report("undeclared-label"_rule, module_.source->place(fixup.offset),
+                    fmt::format("there is no label {}", fixup.label));
   }
   fixups_.clear();
 }
@@ -243,8 +259,8 @@ Op& Decoder::emit(Handler handler) {
 
 void Decoder::unsupported(std::string_view why) {
   if (failed_) return;
-  error("unsupported-instruction"_rule,
-        fmt::format("the emulator does not know {}{}{}", spelling.text(), why.empty() ? "" : ": ", why));
+  error("unsupported-instruction"_rule, fmt::format("the emulator does not know {}{}{}",
+                                                    spelling.text(), why.empty() ? "" : ": ", why));
 }
 
 void Decoder::error(const Rule& rule, std::string message) {
@@ -257,13 +273,17 @@ void Decoder::error(const Rule& rule, std::string message) {
 
 bool Decoder::expect_operands(std::size_t low, std::size_t high) {
   if (operands_.size() >= low && operands_.size() <= high) return true;
-  error("operand-count"_rule, low == high ? fmt::format("{} takes {} operands, got {}", spelling.text(), low, operands_.size())
-                                          : fmt::format("{} takes {} to {} operands, got {}", spelling.text(), low, high, operands_.size()));
+  error("operand-count"_rule,
+        low == high
+            ? fmt::format("{} takes {} operands, got {}", spelling.text(), low, operands_.size())
+            : fmt::format("{} takes {} to {} operands, got {}", spelling.text(), low, high,
+                          operands_.size()));
   return false;
 }
 
 void Decoder::jump(Op& op, std::string_view label) {
-  fixups_.push_back({static_cast<std::size_t>(&op - program_.ops.data()), false, scope_, label, origin_.offset});
+  fixups_.push_back(
+      {static_cast<std::size_t>(&op - program_.ops.data()), false, scope_, label, origin_.offset});
 }
 
 void Decoder::jump_table(std::uint32_t index, std::string_view label) {
@@ -272,14 +292,16 @@ void Decoder::jump_table(std::uint32_t index, std::string_view label) {
 
 std::vector<std::string_view> Decoder::branch_targets(std::string_view label) const {
   std::string_view text;
-  for (int at = scope_; at >= 0 && text.empty(); at = scopes_[static_cast<std::size_t>(at)].parent) {
+  for (int at = scope_; at >= 0 && text.empty();
+       at = scopes_[static_cast<std::size_t>(at)].parent) {
     const auto& targets = scopes_[static_cast<std::size_t>(at)].targets;
     if (const auto found = targets.find(label); found != targets.end()) text = found->second;
   }
   std::vector<std::string_view> out;
   constexpr std::string_view separators = " \t\r\n,;";
   std::size_t at = text.find_first_of(separators);
-  while (at != std::string_view::npos && (at = text.find_first_not_of(separators, at)) != std::string_view::npos) {
+  while (at != std::string_view::npos &&
+         (at = text.find_first_not_of(separators, at)) != std::string_view::npos) {
     const std::size_t end = std::min(text.find_first_of(separators, at), text.size());
     out.push_back(text.substr(at, end - at));
     at = end;
@@ -327,7 +349,8 @@ std::optional<Symbol> Decoder::symbol(std::string_view name) {
   for (const ptx::Item& item : module_.items) {
     if (item.kind != ptx::ItemKind::Variable) continue;
     const ptx::Variable& variable = module_.variables[item.index];
-    if (variable.space == ptx::StateSpace::shared && variable.name == name) return shared_[variable.name] = place_shared(variable);
+    if (variable.space == ptx::StateSpace::shared && variable.name == name)
+      return shared_[variable.name] = place_shared(variable);
   }
   return std::nullopt;
 }

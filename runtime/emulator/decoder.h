@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // runtime/emulator/decoder.h - from the PTX tree of a kernel to its Program.
 //
-// The Decoder knows names, scopes, registers, variables and labels. What an instruction means is in the tables of instructions.h: a row's
-// decode function looks at the spelling, asks for operands as slots, and emits ops.
+// The Decoder knows names, scopes, registers, variables and labels. What an instruction means is in
+// the tables of instructions.h: a row's decode function looks at the spelling, asks for operands as
+// slots, and emits ops.
 //
 //   void decode_add(Decoder& d) {
 //     const Type type = d.spelling.type();
@@ -83,7 +84,9 @@ class Decoder {
   Spelling spelling;
   std::size_t operand_count() const { return operands_.size(); }
   const ptx::Operand& operand(std::size_t i) const { return operands_[i]; }
-  std::span<const ptx::Operand> children(const ptx::Operand& operand) const { return module_.children(operand); }
+  std::span<const ptx::Operand> children(const ptx::Operand& operand) const {
+    return module_.children(operand);
+  }
   Hardware hardware() const { return hardware_; }
   bool in_kernel() const { return function_->entry; }
 
@@ -102,11 +105,14 @@ class Decoder {
   std::uint32_t destination(std::size_t i, Type type) { return destination(operand(i), type); }
   /// A predicate source: p or !p.
   std::uint32_t predicate_source(const ptx::Operand& operand);
-  /// The register that an operand names, whatever its type; nothing for other operands. `_` is a register that nobody reads.
+  /// The register that an operand names, whatever its type; nothing for other operands. `_` is a
+  /// register that nobody reads.
   std::optional<RegisterRef> register_of(const ptx::Operand& operand);
-  /// A source whose register may be wider than `type` (ld, st, cvt): its slot and the register's bits.
+  /// A source whose register may be wider than `type` (ld, st, cvt): its slot and the register's
+  /// bits.
   RegisterRef flexible(const ptx::Operand& operand, Type type);
-  /// Reads an address operand [base + offset] into op.a, op.value, op.wide; `window` says what a variable's name means there.
+  /// Reads an address operand [base + offset] into op.a, op.value, op.wide; `window` says what a
+  /// variable's name means there.
   void address(Op& op, const ptx::Operand& operand, Window window);
   /// The op that was emitted last.
   Op& last() { return program_.ops.back(); }
@@ -133,9 +139,10 @@ class Decoder {
     const ptx::Function* tree = nullptr;
     std::uint32_t entry = 0;
     std::uint32_t return_slot = 0;
-    std::vector<Symbol> params, results;             // local memory
-    std::vector<std::uint32_t> param_slots, result_slots;  // .reg parameters; 0 where it is a .param
-    bool open = false;                               // being decoded: a call from within is recursion
+    std::vector<Symbol> params, results;  // local memory
+    std::vector<std::uint32_t> param_slots,
+        result_slots;   // .reg parameters; 0 where it is a .param
+    bool open = false;  // being decoded: a call from within is recursion
   };
   /// The decoded function of that name, or null (undefined, or external).
   const Function* function(std::string_view name) const;

@@ -12,7 +12,8 @@
 namespace tartan::emulator {
 namespace {
 
-// Work is done when a launch returns: streams have nothing to wait for, but they report what failed.
+// Work is done when a launch returns: streams have nothing to wait for, but they report what
+// failed.
 class Stream : public detail::EngineStream {
  public:
   explicit Stream(std::shared_ptr<Machine> machine) : machine_(std::move(machine)) {}
@@ -29,7 +30,8 @@ class Event : public detail::EngineEvent {
     return Done{};
   }
   Result<double> milliseconds_since(const detail::EngineEvent& start) const override {
-    return std::chrono::duration<double, std::milli>(time_ - static_cast<const Event&>(start).time_).count();
+    return std::chrono::duration<double, std::milli>(time_ - static_cast<const Event&>(start).time_)
+        .count();
   }
 
  private:
@@ -41,15 +43,21 @@ class Engine : public detail::Engine {
   explicit Engine(std::shared_ptr<Machine> machine) : machine_(std::move(machine)) {}
 
   bool emulated() const override { return true; }
-  std::string name() const override { return machine_->hardware ? fmt::format("emulator ({})", machine_->hardware->text()) : "emulator"; }
+  std::string name() const override {
+    return machine_->hardware ? fmt::format("emulator ({})", machine_->hardware->text())
+                              : "emulator";
+  }
   Arch arch() const override { return machine_->hardware.value_or(Arch{90, 'a'}); }
 
-  Result<std::shared_ptr<detail::EngineModule>> load(const std::string& ptx, const std::string& name) override {
+  Result<std::shared_ptr<detail::EngineModule>> load(const std::string& ptx,
+                                                     const std::string& name) override {
     Diags diags;
     ptx::Module tree = ptx::parse(std::make_shared<Source>(name, ptx), diags);
     std::optional<Arch> target;
     if (!tree.targets.empty()) target = Arch::parse(tree.targets.front());
-    if (diags.ok() && !target) diags.report("unknown-target"_rule, {name, 1, 1}, "the module states no target that is known");
+    if (diags.ok() && !target)
+      diags.report("unknown-target"_rule, {name, 1, 1},
+                   "the module states no target that is known");
     if (!diags.ok()) return diags;
     auto module = std::make_shared<Module>(machine_, std::move(tree), *target);
     if (Status status = module->place_variables(); !status) return status.diags();
@@ -84,7 +92,9 @@ class Engine : public detail::Engine {
   Result<std::shared_ptr<detail::EngineStream>> stream() override {
     return std::shared_ptr<detail::EngineStream>(std::make_shared<Stream>(machine_));
   }
-  Result<std::shared_ptr<detail::EngineEvent>> event() override { return std::shared_ptr<detail::EngineEvent>(std::make_shared<Event>()); }
+  Result<std::shared_ptr<detail::EngineEvent>> event() override {
+    return std::shared_ptr<detail::EngineEvent>(std::make_shared<Event>());
+  }
   Status synchronize() override { return machine_->take_failures(); }
 
   const std::vector<Finding>& findings() const override { return machine_->findings; }
@@ -97,7 +107,8 @@ class Engine : public detail::Engine {
     return allocation ? allocation->host + (address - allocation->address) : nullptr;
   }
   Status outside(std::uint64_t address, std::size_t bytes) const {
-    return {"memory-fault"_rule, fmt::format("{} bytes at 0x{:x} are in no buffer", bytes, address)};
+    return {"memory-fault"_rule,
+            fmt::format("{} bytes at 0x{:x} are in no buffer", bytes, address)};
   }
 
   std::shared_ptr<Machine> machine_;
@@ -111,7 +122,9 @@ Result<std::shared_ptr<detail::Engine>> make_engine(const DeviceOptions& options
   if (!options.hardware.empty()) {
     machine->hardware = Arch::parse(options.hardware);
     if (!machine->hardware || !hardware_of(*machine->hardware))
-      return {"unknown-target"_rule, fmt::format("the emulator knows no hardware {}: sm_70 and later are known", options.hardware)};
+      return {"unknown-target"_rule,
+              fmt::format("the emulator knows no hardware {}: sm_70 and later are known",
+                          options.hardware)};
   }
   return std::shared_ptr<detail::Engine>(std::make_shared<Engine>(std::move(machine)));
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floating-point arithmetic (PTX ISA 9.7.3 to 9.7.5): add, sub, mul, fma, div, min, max, abs, neg on f32, f64, f16 and bf16.
+// Floating-point arithmetic (PTX ISA 9.7.3 to 9.7.5): add, sub, mul, fma, div, min, max, abs, neg
+// on f32, f64, f16 and bf16.
 //
-// f32 and 16-bit results that are NaN are the canonical NaN; f64 passes a NaN operand on, quieted. Sums and products of 16-bit floats are
-// computed in f32 and rounded again, which is the same as rounding once (24 >= 2 * 11 + 2); their fma goes through an odd-rounded double.
+// f32 and 16-bit results that are NaN are the canonical NaN; f64 passes a NaN operand on, quieted.
+// Sums and products of 16-bit floats are computed in f32 and rounded again, which is the same as
+// rounding once (24 >= 2 * 11 + 2); their fma goes through an odd-rounded double.
 #include <cfenv>
 #include <cmath>
 
@@ -14,26 +16,36 @@ namespace {
 
 struct Add {
   template <typename T>
-  static T apply(T a, T b) { return a + b; }
+  static T apply(T a, T b) {
+    return a + b;
+  }
 };
 struct Subtract {
   template <typename T>
-  static T apply(T a, T b) { return a - b; }
+  static T apply(T a, T b) {
+    return a - b;
+  }
 };
 struct Multiply {
   template <typename T>
-  static T apply(T a, T b) { return a * b; }
+  static T apply(T a, T b) {
+    return a * b;
+  }
 };
 struct Divide {
   template <typename T>
-  static T apply(T a, T b) { return a / b; }
+  static T apply(T a, T b) {
+    return a / b;
+  }
 };
 struct FusedNearest {  // to nearest even
   static float apply(float a, float b, float c) { return fused(a, b, c); }
 };
 struct Fused {  // in the host's rounding mode
   template <typename T>
-  static T apply(T a, T b, T c) { return std::fma(a, b, c); }
+  static T apply(T a, T b, T c) {
+    return std::fma(a, b, c);
+  }
 };
 
 template <typename T>
@@ -48,11 +60,14 @@ T magnitude(T x) {
 }
 template <typename T>
 T with_sign(T x, bool sign) {
-  if constexpr (sizeof(T) == 8) return std::bit_cast<T>(std::bit_cast<std::uint64_t>(magnitude(x)) | std::uint64_t{sign} << 63);
-  else return std::bit_cast<T>(std::bit_cast<std::uint32_t>(magnitude(x)) | std::uint32_t{sign} << 31);
+  if constexpr (sizeof(T) == 8)
+    return std::bit_cast<T>(std::bit_cast<std::uint64_t>(magnitude(x)) | std::uint64_t{sign} << 63);
+  else
+    return std::bit_cast<T>(std::bit_cast<std::uint32_t>(magnitude(x)) | std::uint32_t{sign} << 31);
 }
 
-// One NaN gives the other operand, unless `Nan`; -0 is less than +0. XorSign: of magnitudes, with the product's sign.
+// One NaN gives the other operand, unless `Nan`; -0 is less than +0. XorSign: of magnitudes, with
+// the product's sign.
 template <bool Max, bool Nan, bool XorSign>
 struct Extremum {
   template <typename T>
@@ -71,15 +86,21 @@ struct Extremum {
     else return out;
   }
   template <typename T>
-  static T apply(T a, T b, T c) { return apply(apply(a, b), c); }
+  static T apply(T a, T b, T c) {
+    return apply(apply(a, b), c);
+  }
 };
 struct Absolute {
   template <typename T>
-  static T apply(T a) { return magnitude(a); }
+  static T apply(T a) {
+    return magnitude(a);
+  }
 };
 struct Negate {
   template <typename T>
-  static T apply(T a) { return with_sign(a, !negative(a)); }
+  static T apply(T a) {
+    return with_sign(a, !negative(a));
+  }
 };
 
 template <typename F, bool Ftz, bool Sat>
@@ -93,10 +114,14 @@ struct Single {
   }
 };
 
-double quiet(double x) { return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) | std::uint64_t{1} << 51); }
+double quiet(double x) {
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) | std::uint64_t{1} << 51);
+}
 
 // The NaN of an f64 result: the first NaN of b, c, a.
-double double_nan(double a, double b) { return b != b ? quiet(b) : a != a ? quiet(a) : std::bit_cast<double>(nan_f64); }
+double double_nan(double a, double b) {
+  return b != b ? quiet(b) : a != a ? quiet(a) : std::bit_cast<double>(nan_f64);
+}
 double double_nan(double a, double b, double c) {
   return b != b ? quiet(b) : c != c ? quiet(c) : a != a ? quiet(a) : std::bit_cast<double>(nan_f64);
 }
@@ -145,7 +170,8 @@ struct Small {
   }
   static H apply(H a, H b, H c) {
     if constexpr (std::is_same_v<F, FusedNearest>) {
-      const double r = sum_to_odd(static_cast<double>(in(a)) * static_cast<double>(in(b)), static_cast<double>(in(c)));
+      const double r = sum_to_odd(static_cast<double>(in(a)) * static_cast<double>(in(b)),
+                                  static_cast<double>(in(c)));
       return out(from_double<H>(r), static_cast<float>(r));
     } else {
       const float r = F::apply(in(a), in(b), in(c));
@@ -158,7 +184,8 @@ template <typename F, typename H>
 struct Pair {
   template <typename... T>
   static std::uint32_t apply(T... x) {
-    const H low = F::apply(H{static_cast<std::uint16_t>(x)}...), high = F::apply(H{static_cast<std::uint16_t>(x >> 16)}...);
+    const H low = F::apply(H{static_cast<std::uint16_t>(x)}...),
+            high = F::apply(H{static_cast<std::uint16_t>(x >> 16)}...);
     return std::uint32_t{high.bits} << 16 | low.bits;
   }
 };
@@ -171,6 +198,34 @@ void rounded(Warp& warp, const Op& op) {
   Inner(warp, op);
   std::fesetround(FE_TONEAREST);
 }
+
+#if defined(__x86_64__)
+// fma.rn.f32 with the host's own instruction, where it has one.
+template <bool Ftz, bool Sat>
+__attribute__((target("avx2,fma"))) void hardware_fma(Warp& warp, const Op& op) {
+  auto* d = lanes<std::uint32_t>(warp, op.d);
+  const auto *a = lanes<std::uint32_t>(warp, op.a), *b = lanes<std::uint32_t>(warp, op.b),
+             *c = lanes<std::uint32_t>(warp, op.c);
+  std::uint32_t out[32];
+  for (int i = 0; i < 32; ++i) {
+    float x = std::bit_cast<float>(a[i]), y = std::bit_cast<float>(b[i]),
+          z = std::bit_cast<float>(c[i]);
+    if constexpr (Ftz) x = flush(x), y = flush(y), z = flush(z);
+    float r = canonical_nan(__builtin_fmaf(x, y, z));
+    if constexpr (Ftz) r = flush(r);
+    if constexpr (Sat) r = saturate(r);
+    out[i] = std::bit_cast<std::uint32_t>(r);
+  }
+  each_lane(warp.mask, [=, &out](int i) { d[i] = out[i]; });
+}
+Handler hardware_fma_of(bool ftz, bool sat) {
+  if (!__builtin_cpu_supports("fma") || !__builtin_cpu_supports("avx2")) return nullptr;
+  if (ftz) return sat ? hardware_fma<true, true> : hardware_fma<true, false>;
+  return sat ? hardware_fma<false, true> : hardware_fma<false, false>;
+}
+#else
+Handler hardware_fma_of(bool, bool) { return nullptr; }
+#endif
 
 struct Options {
   Type type;
@@ -187,13 +242,19 @@ constexpr Handler of_arity() {
 
 template <int N, typename F>
 Handler single_of(const Options& o) {
-  if (o.ftz) return o.sat ? of_arity<N, Single<F, true, true>, float>() : of_arity<N, Single<F, true, false>, float>();
-  return o.sat ? of_arity<N, Single<F, false, true>, float>() : of_arity<N, Single<F, false, false>, float>();
+  if (o.ftz)
+    return o.sat ? of_arity<N, Single<F, true, true>, float>()
+                 : of_arity<N, Single<F, true, false>, float>();
+  return o.sat ? of_arity<N, Single<F, false, true>, float>()
+               : of_arity<N, Single<F, false, false>, float>();
 }
 template <int N, typename F>
 Handler rounded_single_of(const Options& o) {
-  if (o.ftz) return o.sat ? rounded<of_arity<N, Single<F, true, true>, float>()> : rounded<of_arity<N, Single<F, true, false>, float>()>;
-  return o.sat ? rounded<of_arity<N, Single<F, false, true>, float>()> : rounded<of_arity<N, Single<F, false, false>, float>()>;
+  if (o.ftz)
+    return o.sat ? rounded<of_arity<N, Single<F, true, true>, float>()>
+                 : rounded<of_arity<N, Single<F, true, false>, float>()>;
+  return o.sat ? rounded<of_arity<N, Single<F, false, true>, float>()>
+               : rounded<of_arity<N, Single<F, false, false>, float>()>;
 }
 template <int N, typename F, typename H, bool Ftz>
 Handler small_of(const Options& o, bool packed) {
@@ -209,8 +270,10 @@ Handler small_of(const Options& o, bool packed) {
 template <int N, typename F>
 Handler small_of(const Options& o) {
   switch (o.type) {
-    case Type::f16: return o.ftz ? small_of<N, F, Half, true>(o, false) : small_of<N, F, Half, false>(o, false);
-    case Type::f16x2: return o.ftz ? small_of<N, F, Half, true>(o, true) : small_of<N, F, Half, false>(o, true);
+    case Type::f16:
+      return o.ftz ? small_of<N, F, Half, true>(o, false) : small_of<N, F, Half, false>(o, false);
+    case Type::f16x2:
+      return o.ftz ? small_of<N, F, Half, true>(o, true) : small_of<N, F, Half, false>(o, true);
     case Type::bf16: return small_of<N, F, Bfloat, false>(o, false);
     case Type::bf16x2: return small_of<N, F, Bfloat, false>(o, true);
     default: return nullptr;
@@ -220,8 +283,11 @@ Handler small_of(const Options& o) {
 // Arithmetic that rounds. `Nearest` may be a faster function for round to nearest even.
 template <int N, typename F, typename Nearest = F>
 Handler arithmetic(const Options& o) {
-  if (o.type == Type::f32) return o.rounding ? rounded_single_of<N, F>(o) : single_of<N, Nearest>(o);
-  if (o.type == Type::f64) return o.rounding ? rounded<of_arity<N, Double<F>, double>()> : of_arity<N, Double<F>, double>();
+  if (o.type == Type::f32)
+    return o.rounding ? rounded_single_of<N, F>(o) : single_of<N, Nearest>(o);
+  if (o.type == Type::f64)
+    return o.rounding ? rounded<of_arity<N, Double<F>, double>()>
+                      : of_arity<N, Double<F>, double>();
   if (o.rounding) return nullptr;
   return small_of<N, Nearest>(o);
 }
@@ -235,16 +301,21 @@ Handler selection(const Options& o) {
 
 template <int N, bool Max>
 Handler extremum(const Options& o, bool nan, bool xor_sign) {
-  if (nan) return xor_sign ? selection<N, Extremum<Max, true, true>>(o) : selection<N, Extremum<Max, true, false>>(o);
-  return xor_sign ? selection<N, Extremum<Max, false, true>>(o) : selection<N, Extremum<Max, false, false>>(o);
+  if (nan)
+    return xor_sign ? selection<N, Extremum<Max, true, true>>(o)
+                    : selection<N, Extremum<Max, true, false>>(o);
+  return xor_sign ? selection<N, Extremum<Max, false, true>>(o)
+                  : selection<N, Extremum<Max, false, false>>(o);
 }
 
 Handler extremum(Decoder& d, const Options& o, bool max) {
   const bool nan = d.spelling.has("NaN"), xor_sign = d.spelling.has("xorsign");
   if (xor_sign) d.spelling.has("abs");
   if (o.type == Type::f64)
-    return max ? binary<Double<Extremum<true, false, false>>, double, double> : binary<Double<Extremum<false, false, false>>, double, double>;
-  if (d.operand_count() == 4) return max ? extremum<3, true>(o, nan, xor_sign) : extremum<3, false>(o, nan, xor_sign);
+    return max ? binary<Double<Extremum<true, false, false>>, double, double>
+               : binary<Double<Extremum<false, false, false>>, double, double>;
+  if (d.operand_count() == 4)
+    return max ? extremum<3, true>(o, nan, xor_sign) : extremum<3, false>(o, nan, xor_sign);
   return max ? extremum<2, true>(o, nan, xor_sign) : extremum<2, false>(o, nan, xor_sign);
 }
 
@@ -255,19 +326,24 @@ Handler sign(const Options& o) {
   return selection<1, F>(o);
 }
 
-// div.approx: at most 2 ulp; the emulator's quotient is the correctly rounded one, except that divisors beyond 2^126 give 0.
+// div.approx: at most 2 ulp; the emulator's quotient is the correctly rounded one, except that
+// divisors beyond 2^126 give 0.
 struct ApproximateDivide {
   static float apply(float a, float b) {
-    if (std::fabs(b) > 0x1p126f && std::fabs(b) < HUGE_VALF) return std::isinf(a) ? NAN : with_sign(0.0f, negative(a) != negative(b));
+    if (std::fabs(b) > 0x1p126f && std::fabs(b) < HUGE_VALF)
+      return std::isinf(a) ? NAN : with_sign(0.0f, negative(a) != negative(b));
     return a / b;
   }
 };
 
 Handler division(Decoder& d, const Options& o) {
   if (o.type != Type::f32 && o.type != Type::f64) return nullptr;
-  if (d.spelling.has("approx")) return o.type == Type::f32 ? single_of<2, ApproximateDivide>(o) : nullptr;
+  if (d.spelling.has("approx"))
+    return o.type == Type::f32 ? single_of<2, ApproximateDivide>(o) : nullptr;
   if (d.spelling.has("full")) return o.type == Type::f32 ? single_of<2, Divide>(o) : nullptr;
-  if (o.type == Type::f64) return o.rounding ? rounded<binary<DoubleDivide, double, double>> : binary<DoubleDivide, double, double>;
+  if (o.type == Type::f64)
+    return o.rounding ? rounded<binary<DoubleDivide, double, double>>
+                      : binary<DoubleDivide, double, double>;
   return arithmetic<2, Divide>(o);
 }
 
@@ -289,11 +365,15 @@ void decode_float_arithmetic(Decoder& d) {
   else if (name == "sub") handler = arithmetic<2, Subtract>(o);
   else if (name == "mul") handler = arithmetic<2, Multiply>(o);
   else if (name == "div") handler = division(d, o);
-  else if (name == "fma" || name == "mad") handler = arithmetic<3, Fused, FusedNearest>(o), sources = 3;
-  else if (name == "min" || name == "max") handler = extremum(d, o, name == "max"), sources = d.operand_count() == 4 ? 3 : 2;
+  else if (name == "fma" || name == "mad")
+    handler = arithmetic<3, Fused, FusedNearest>(o), sources = 3;
+  else if (name == "min" || name == "max")
+    handler = extremum(d, o, name == "max"), sources = d.operand_count() == 4 ? 3 : 2;
   else if (name == "abs") handler = sign<Absolute>(o), sources = 1;
   else if (name == "neg") handler = sign<Negate>(o), sources = 1;
   if (!handler) return d.unsupported();
+  if (sources == 3 && o.type == Type::f32 && o.rounding == 0 && (name == "fma" || name == "mad"))
+    if (const Handler faster = hardware_fma_of(o.ftz, o.sat)) handler = faster;
   if (!d.expect_operands(sources + 1, sources + 1)) return;
   const std::uint32_t to = d.destination(0, o.type);
   std::uint32_t from[3] = {};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/instructions.h - which instructions the emulator knows: one row per name, by topic.
+// runtime/emulator/instructions.h - which instructions the emulator knows: one row per name, by
+// topic.
 #pragma once
 
 #include <span>
@@ -19,6 +20,7 @@ struct InstructionRow {
 std::span<const InstructionRow> integer_instructions();
 std::span<const InstructionRow> carry_instructions();
 std::span<const InstructionRow> bit_instructions();
+std::span<const InstructionRow> byte_instructions();
 std::span<const InstructionRow> comparison_instructions();
 std::span<const InstructionRow> conversion_instructions();
 std::span<const InstructionRow> move_instructions();
@@ -34,7 +36,8 @@ std::span<const InstructionRow> approximation_instructions();
 /// The row of that name, or null.
 Decode find_decode(std::string_view name);
 
-// Names that integers and floating point share (add, mul, min, ...) are in integer_instructions; for floating-point types they go on here.
+// Names that integers and floating point share (add, mul, min, ...) are in integer_instructions;
+// for floating-point types they go on here.
 void decode_float_arithmetic(Decoder& decoder);
 // add.cc, addc, sub.cc, subc, mad.cc, madc.
 void decode_carry(Decoder& decoder);

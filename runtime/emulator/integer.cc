@@ -22,17 +22,29 @@ constexpr Wrapping<T> wrapping(T x) {
 template <typename T>
 struct Wide;
 template <>
-struct Wide<std::uint16_t> { using type = std::uint32_t; };
+struct Wide<std::uint16_t> {
+  using type = std::uint32_t;
+};
 template <>
-struct Wide<std::int16_t> { using type = std::int32_t; };
+struct Wide<std::int16_t> {
+  using type = std::int32_t;
+};
 template <>
-struct Wide<std::uint32_t> { using type = std::uint64_t; };
+struct Wide<std::uint32_t> {
+  using type = std::uint64_t;
+};
 template <>
-struct Wide<std::int32_t> { using type = std::int64_t; };
+struct Wide<std::int32_t> {
+  using type = std::int64_t;
+};
 template <>
-struct Wide<std::uint64_t> { using type = UInt128; };
+struct Wide<std::uint64_t> {
+  using type = UInt128;
+};
 template <>
-struct Wide<std::int64_t> { using type = Int128; };
+struct Wide<std::int64_t> {
+  using type = Int128;
+};
 
 template <typename T>
 T high_half(T a, T b) {
@@ -42,19 +54,27 @@ T high_half(T a, T b) {
 
 struct Add {
   template <typename T>
-  static T apply(T a, T b) { return static_cast<T>(wrapping(a) + wrapping(b)); }
+  static T apply(T a, T b) {
+    return static_cast<T>(wrapping(a) + wrapping(b));
+  }
 };
 struct Subtract {
   template <typename T>
-  static T apply(T a, T b) { return static_cast<T>(wrapping(a) - wrapping(b)); }
+  static T apply(T a, T b) {
+    return static_cast<T>(wrapping(a) - wrapping(b));
+  }
 };
 struct MultiplyLow {
   template <typename T>
-  static T apply(T a, T b) { return static_cast<T>(wrapping(a) * wrapping(b)); }
+  static T apply(T a, T b) {
+    return static_cast<T>(wrapping(a) * wrapping(b));
+  }
 };
 struct MultiplyHigh {
   template <typename T>
-  static T apply(T a, T b) { return high_half(a, b); }
+  static T apply(T a, T b) {
+    return high_half(a, b);
+  }
 };
 struct MultiplyWide {
   template <typename T>
@@ -65,11 +85,15 @@ struct MultiplyWide {
 };
 struct MultiplyAddLow {
   template <typename T>
-  static T apply(T a, T b, T c) { return static_cast<T>(wrapping(a) * wrapping(b) + wrapping(c)); }
+  static T apply(T a, T b, T c) {
+    return static_cast<T>(wrapping(a) * wrapping(b) + wrapping(c));
+  }
 };
 struct MultiplyAddHigh {
   template <typename T>
-  static T apply(T a, T b, T c) { return static_cast<T>(wrapping(high_half(a, b)) + wrapping(c)); }
+  static T apply(T a, T b, T c) {
+    return static_cast<T>(wrapping(high_half(a, b)) + wrapping(c));
+  }
 };
 struct MultiplyAddWide {
   template <typename T>
@@ -100,55 +124,73 @@ struct Remainder {
 };
 struct Minimum {
   template <typename T>
-  static T apply(T a, T b) { return std::min(a, b); }
+  static T apply(T a, T b) {
+    return std::min(a, b);
+  }
 };
 struct Maximum {
   template <typename T>
-  static T apply(T a, T b) { return std::max(a, b); }
+  static T apply(T a, T b) {
+    return std::max(a, b);
+  }
 };
 template <typename F>
 struct Relu {
   template <typename T>
-  static T apply(T a, T b) { return std::max<T>(F::template apply<T>(a, b), 0); }
+  static T apply(T a, T b) {
+    return std::max<T>(F::template apply<T>(a, b), 0);
+  }
 };
 struct Absolute {
   template <typename T>
-  static T apply(T a) { return a < 0 ? static_cast<T>(0 - wrapping(a)) : a; }
+  static T apply(T a) {
+    return a < 0 ? static_cast<T>(0 - wrapping(a)) : a;
+  }
 };
 struct Negate {
   template <typename T>
-  static T apply(T a) { return static_cast<T>(0 - wrapping(a)); }
+  static T apply(T a) {
+    return static_cast<T>(0 - wrapping(a));
+  }
 };
 struct SumOfDifferences {
   template <typename T>
   static T apply(T a, T b, T c) {
-    return static_cast<T>(wrapping(c) + (a < b ? wrapping(b) - wrapping(a) : wrapping(a) - wrapping(b)));
+    return static_cast<T>(wrapping(c) +
+                          (a < b ? wrapping(b) - wrapping(a) : wrapping(a) - wrapping(b)));
   }
 };
 struct SaturatingAdd {
   static std::int32_t apply(std::int32_t a, std::int32_t b) {
-    return static_cast<std::int32_t>(std::clamp<std::int64_t>(std::int64_t{a} + b, std::numeric_limits<std::int32_t>::min(),
-                                                              std::numeric_limits<std::int32_t>::max()));
+    return static_cast<std::int32_t>(
+        std::clamp<std::int64_t>(std::int64_t{a} + b, std::numeric_limits<std::int32_t>::min(),
+                                 std::numeric_limits<std::int32_t>::max()));
   }
 };
 struct SaturatingSubtract {
   static std::int32_t apply(std::int32_t a, std::int32_t b) {
-    return static_cast<std::int32_t>(std::clamp<std::int64_t>(std::int64_t{a} - b, std::numeric_limits<std::int32_t>::min(),
-                                                              std::numeric_limits<std::int32_t>::max()));
+    return static_cast<std::int32_t>(
+        std::clamp<std::int64_t>(std::int64_t{a} - b, std::numeric_limits<std::int32_t>::min(),
+                                 std::numeric_limits<std::int32_t>::max()));
   }
 };
 struct SaturatingMultiplyAddHigh {
-  static std::int32_t apply(std::int32_t a, std::int32_t b, std::int32_t c) { return SaturatingAdd::apply(high_half(a, b), c); }
+  static std::int32_t apply(std::int32_t a, std::int32_t b, std::int32_t c) {
+    return SaturatingAdd::apply(high_half(a, b), c);
+  }
 };
 
 // 24-bit operands, a 48-bit product: its low or its high 32 bits.
 template <typename T, bool High>
 struct Multiply24 {
   static std::int64_t narrow24(T x) {
-    if constexpr (std::is_signed_v<T>) return static_cast<std::int32_t>(static_cast<std::uint32_t>(x) << 8) >> 8;
+    if constexpr (std::is_signed_v<T>)
+      return static_cast<std::int32_t>(static_cast<std::uint32_t>(x) << 8) >> 8;
     else return x & 0xFFFFFF;
   }
-  static T apply(T a, T b) { return static_cast<T>((narrow24(a) * narrow24(b)) >> (High ? 16 : 0)); }
+  static T apply(T a, T b) {
+    return static_cast<T>((narrow24(a) * narrow24(b)) >> (High ? 16 : 0));
+  }
   static T apply(T a, T b, T c) { return Add::apply<T>(apply(a, b), c); }
 };
 template <bool High>
@@ -162,8 +204,10 @@ struct SaturatingMultiplyAdd24 {
 template <typename F, typename T>
 struct Halves {
   static std::uint32_t apply(std::uint32_t a, std::uint32_t b) {
-    const auto low = static_cast<std::uint16_t>(F::template apply<T>(static_cast<T>(a), static_cast<T>(b)));
-    const auto high = static_cast<std::uint16_t>(F::template apply<T>(static_cast<T>(a >> 16), static_cast<T>(b >> 16)));
+    const auto low =
+        static_cast<std::uint16_t>(F::template apply<T>(static_cast<T>(a), static_cast<T>(b)));
+    const auto high = static_cast<std::uint16_t>(
+        F::template apply<T>(static_cast<T>(a >> 16), static_cast<T>(b >> 16)));
     return static_cast<std::uint32_t>(high) << 16 | low;
   }
 };
@@ -171,11 +215,14 @@ struct Halves {
 template <typename F>
 Handler binary_of(Type type) {
   switch (type) {
-    case Type::u16: case Type::b16: return binary<F, std::uint16_t, std::uint16_t>;
+    case Type::u16:
+    case Type::b16: return binary<F, std::uint16_t, std::uint16_t>;
     case Type::s16: return binary<F, std::int16_t, std::int16_t>;
-    case Type::u32: case Type::b32: return binary<F, std::uint32_t, std::uint32_t>;
+    case Type::u32:
+    case Type::b32: return binary<F, std::uint32_t, std::uint32_t>;
     case Type::s32: return binary<F, std::int32_t, std::int32_t>;
-    case Type::u64: case Type::b64: return binary<F, std::uint64_t, std::uint64_t>;
+    case Type::u64:
+    case Type::b64: return binary<F, std::uint64_t, std::uint64_t>;
     case Type::s64: return binary<F, std::int64_t, std::int64_t>;
     default: return nullptr;
   }
@@ -218,10 +265,14 @@ Handler multiply_wide(Type type) {
 
 Handler multiply_add_wide(Type type) {
   switch (type) {
-    case Type::u16: return ternary<MultiplyAddWide, std::uint32_t, std::uint16_t, std::uint16_t, std::uint32_t>;
-    case Type::s16: return ternary<MultiplyAddWide, std::int32_t, std::int16_t, std::int16_t, std::int32_t>;
-    case Type::u32: return ternary<MultiplyAddWide, std::uint64_t, std::uint32_t, std::uint32_t, std::uint64_t>;
-    case Type::s32: return ternary<MultiplyAddWide, std::int64_t, std::int32_t, std::int32_t, std::int64_t>;
+    case Type::u16:
+      return ternary<MultiplyAddWide, std::uint32_t, std::uint16_t, std::uint16_t, std::uint32_t>;
+    case Type::s16:
+      return ternary<MultiplyAddWide, std::int32_t, std::int16_t, std::int16_t, std::int32_t>;
+    case Type::u32:
+      return ternary<MultiplyAddWide, std::uint64_t, std::uint32_t, std::uint32_t, std::uint64_t>;
+    case Type::s32:
+      return ternary<MultiplyAddWide, std::int64_t, std::int32_t, std::int32_t, std::int64_t>;
     default: return nullptr;
   }
 }
@@ -245,7 +296,8 @@ void emit_binary(Decoder& d, Handler handler, Type to_type, Type type) {
 
 void emit_ternary(Decoder& d, Handler handler, Type to_type, Type type) {
   if (!d.expect_operands(4, 4)) return;
-  const std::uint32_t to = d.destination(0, to_type), a = d.source(1, type), b = d.source(2, type), c = d.source(3, to_type);
+  const std::uint32_t to = d.destination(0, to_type), a = d.source(1, type), b = d.source(2, type),
+                      c = d.source(3, to_type);
   Op& op = d.emit(handler);
   op.d = to;
   op.a = a;
@@ -257,17 +309,22 @@ template <typename F>
 void decode_packed(Decoder& d) {
   const bool is_signed = d.spelling.has("s16x2");
   if (!is_signed) d.spelling.has("u16x2");
-  emit_binary(d, is_signed ? binary<Halves<F, std::int16_t>, std::uint32_t, std::uint32_t>
-                           : binary<Halves<F, std::uint16_t>, std::uint32_t, std::uint32_t>,
+  emit_binary(d,
+              is_signed ? binary<Halves<F, std::int16_t>, std::uint32_t, std::uint32_t>
+                        : binary<Halves<F, std::uint16_t>, std::uint32_t, std::uint32_t>,
               Type::b32, Type::b32);
 }
 
 void decode_add(Decoder& d) {
   if (d.spelling.has("cc")) return decode_carry(d);
-  if (packed_integers(d.spelling.text()) && d.spelling.type() == Type::none) return decode_packed<Add>(d);
+  if (packed_integers(d.spelling.text()) && d.spelling.type() == Type::none)
+    return decode_packed<Add>(d);
   const Type type = d.spelling.type();
   if (info(type).floating) return decode_float_arithmetic(d);
-  if (d.spelling.has("sat")) return emit_binary(d, type == Type::s32 ? binary<SaturatingAdd, std::int32_t, std::int32_t> : nullptr, type, type);
+  if (d.spelling.has("sat"))
+    return emit_binary(
+        d, type == Type::s32 ? binary<SaturatingAdd, std::int32_t, std::int32_t> : nullptr, type,
+        type);
   emit_binary(d, binary_of<Add>(type), type, type);
 }
 
@@ -276,7 +333,9 @@ void decode_sub(Decoder& d) {
   const Type type = d.spelling.type();
   if (info(type).floating) return decode_float_arithmetic(d);
   if (d.spelling.has("sat"))
-    return emit_binary(d, type == Type::s32 ? binary<SaturatingSubtract, std::int32_t, std::int32_t> : nullptr, type, type);
+    return emit_binary(
+        d, type == Type::s32 ? binary<SaturatingSubtract, std::int32_t, std::int32_t> : nullptr,
+        type, type);
   emit_binary(d, binary_of<Subtract>(type), type, type);
 }
 
@@ -286,7 +345,8 @@ void decode_mul(Decoder& d) {
   const std::string_view half = d.spelling.any({"lo", "hi", "wide"});
   if (half == "wide") return emit_binary(d, multiply_wide(type), wide_type(type), type);
   if (half.empty()) return d.unsupported();
-  emit_binary(d, half == "lo" ? binary_of<MultiplyLow>(type) : binary_of<MultiplyHigh>(type), type, type);
+  emit_binary(d, half == "lo" ? binary_of<MultiplyLow>(type) : binary_of<MultiplyHigh>(type), type,
+              type);
 }
 
 void decode_mad(Decoder& d) {
@@ -297,8 +357,14 @@ void decode_mad(Decoder& d) {
   if (half == "wide") return emit_ternary(d, multiply_add_wide(type), wide_type(type), type);
   if (half.empty()) return d.unsupported();
   if (d.spelling.has("sat"))
-    return emit_ternary(d, type == Type::s32 && half == "hi" ? ternary<SaturatingMultiplyAddHigh, std::int32_t, std::int32_t> : nullptr, type, type);
-  emit_ternary(d, half == "lo" ? ternary_of<MultiplyAddLow>(type) : ternary_of<MultiplyAddHigh>(type), type, type);
+    return emit_ternary(d,
+                        type == Type::s32 && half == "hi"
+                            ? ternary<SaturatingMultiplyAddHigh, std::int32_t, std::int32_t>
+                            : nullptr,
+                        type, type);
+  emit_ternary(d,
+               half == "lo" ? ternary_of<MultiplyAddLow>(type) : ternary_of<MultiplyAddHigh>(type),
+               type, type);
 }
 
 void decode_mul24(Decoder& d) {
@@ -306,10 +372,12 @@ void decode_mul24(Decoder& d) {
   const bool high = d.spelling.has("hi"), is_signed = type == Type::s32;
   if (!high && !d.spelling.has("lo")) return d.unsupported();
   if (!is_signed && type != Type::u32) return d.unsupported();
-  emit_binary(d, is_signed ? (high ? binary<Multiply24<std::int32_t, true>, std::int32_t, std::int32_t>
-                                   : binary<Multiply24<std::int32_t, false>, std::int32_t, std::int32_t>)
-                           : (high ? binary<Multiply24<std::uint32_t, true>, std::uint32_t, std::uint32_t>
-                                   : binary<Multiply24<std::uint32_t, false>, std::uint32_t, std::uint32_t>),
+  emit_binary(d,
+              is_signed
+                  ? (high ? binary<Multiply24<std::int32_t, true>, std::int32_t, std::int32_t>
+                          : binary<Multiply24<std::int32_t, false>, std::int32_t, std::int32_t>)
+                  : (high ? binary<Multiply24<std::uint32_t, true>, std::uint32_t, std::uint32_t>
+                          : binary<Multiply24<std::uint32_t, false>, std::uint32_t, std::uint32_t>),
               type, type);
 }
 
@@ -319,12 +387,18 @@ void decode_mad24(Decoder& d) {
   if (!high && !d.spelling.has("lo")) return d.unsupported();
   if (!is_signed && type != Type::u32) return d.unsupported();
   if (d.spelling.has("sat"))
-    return emit_ternary(d, high && is_signed ? ternary<SaturatingMultiplyAdd24<true>, std::int32_t, std::int32_t> : nullptr, type, type);
-  emit_ternary(d, is_signed ? (high ? ternary<Multiply24<std::int32_t, true>, std::int32_t, std::int32_t>
-                                    : ternary<Multiply24<std::int32_t, false>, std::int32_t, std::int32_t>)
-                            : (high ? ternary<Multiply24<std::uint32_t, true>, std::uint32_t, std::uint32_t>
-                                    : ternary<Multiply24<std::uint32_t, false>, std::uint32_t, std::uint32_t>),
-               type, type);
+    return emit_ternary(d,
+                        high && is_signed
+                            ? ternary<SaturatingMultiplyAdd24<true>, std::int32_t, std::int32_t>
+                            : nullptr,
+                        type, type);
+  emit_ternary(
+      d,
+      is_signed ? (high ? ternary<Multiply24<std::int32_t, true>, std::int32_t, std::int32_t>
+                        : ternary<Multiply24<std::int32_t, false>, std::int32_t, std::int32_t>)
+                : (high ? ternary<Multiply24<std::uint32_t, true>, std::uint32_t, std::uint32_t>
+                        : ternary<Multiply24<std::uint32_t, false>, std::uint32_t, std::uint32_t>),
+      type, type);
 }
 
 void decode_div(Decoder& d) {
@@ -346,9 +420,12 @@ void decode_extremum(Decoder& d) {
   if (type == Type::none && packed_integers(d.spelling.text())) {
     if (!relu) return decode_packed<F>(d);
     if (!d.spelling.has("s16x2")) return d.unsupported();
-    return emit_binary(d, binary<Halves<Relu<F>, std::int16_t>, std::uint32_t, std::uint32_t>, Type::b32, Type::b32);
+    return emit_binary(d, binary<Halves<Relu<F>, std::int16_t>, std::uint32_t, std::uint32_t>,
+                       Type::b32, Type::b32);
   }
-  if (relu) return emit_binary(d, type == Type::s32 ? binary<Relu<F>, std::int32_t, std::int32_t> : nullptr, type, type);
+  if (relu)
+    return emit_binary(d, type == Type::s32 ? binary<Relu<F>, std::int32_t, std::int32_t> : nullptr,
+                       type, type);
   emit_binary(d, binary_of<F>(type), type, type);
 }
 
@@ -370,12 +447,18 @@ void decode_sad(Decoder& d) {
 }
 
 constexpr InstructionRow rows[] = {
-    {"add", decode_add},     {"sub", decode_sub},
-    {"mul", decode_mul},     {"mad", decode_mad},
-    {"mul24", decode_mul24}, {"mad24", decode_mad24},
-    {"div", decode_div},     {"rem", decode_rem},
-    {"min", decode_extremum<Minimum>}, {"max", decode_extremum<Maximum>},
-    {"abs", decode_sign<Absolute>},    {"neg", decode_sign<Negate>},
+    {"add", decode_add},
+    {"sub", decode_sub},
+    {"mul", decode_mul},
+    {"mad", decode_mad},
+    {"mul24", decode_mul24},
+    {"mad24", decode_mad24},
+    {"div", decode_div},
+    {"rem", decode_rem},
+    {"min", decode_extremum<Minimum>},
+    {"max", decode_extremum<Maximum>},
+    {"abs", decode_sign<Absolute>},
+    {"neg", decode_sign<Negate>},
     {"sad", decode_sad},
 };
 

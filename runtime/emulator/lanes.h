@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/lanes.h - a handler's view of registers: 32 lanes of a type, and the loops over the active ones.
+// runtime/emulator/lanes.h - a handler's view of registers: 32 lanes of a type, and the loops over
+// the active ones.
 //
-// Registers hold raw bits; Lane<T> converts between them and the C++ type that an instruction computes in. All 32 lanes active is the
-// common case and gets a loop of its own, which the compiler vectorises.
+// Registers hold raw bits; Lane<T> converts between them and the C++ type that an instruction
+// computes in. All 32 lanes active is the common case and gets a loop of its own, which the
+// compiler vectorises.
 #pragma once
 
 #include <bit>
@@ -77,7 +79,8 @@ void binary(Warp& warp, const Op& op) {
   auto* d = lanes<Raw<D>>(warp, op.d);
   const auto* a = lanes<Raw<A>>(warp, op.a);
   const auto* b = lanes<Raw<B>>(warp, op.b);
-  each_lane(warp.mask, [=](int i) { d[i] = Lane<D>::put(F::apply(Lane<A>::get(a[i]), Lane<B>::get(b[i]))); });
+  each_lane(warp.mask,
+            [=](int i) { d[i] = Lane<D>::put(F::apply(Lane<A>::get(a[i]), Lane<B>::get(b[i]))); });
 }
 
 template <typename F, typename D, typename A, typename B = A, typename C = A>

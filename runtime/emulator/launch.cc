@@ -16,11 +16,12 @@
 namespace tartan::emulator {
 namespace {
 
-constexpr int turns_in_a_row = 256;       // slices per warp before a thread looks after another block
-constexpr std::size_t blocks_in_flight = 32;  // per host thread, for kernels whose blocks wait for each other
+constexpr int turns_in_a_row = 256;  // slices per warp before a thread looks after another block
+constexpr std::size_t blocks_in_flight =
+    32;  // per host thread, for kernels whose blocks wait for each other
 
-// Blocks of a launch, handed out in order. After a finding only earlier blocks go on, so the finding of the earliest block is reported
-// whatever the number of threads.
+// Blocks of a launch, handed out in order. After a finding only earlier blocks go on, so the
+// finding of the earliest block is reported whatever the number of threads.
 class Work {
  public:
   explicit Work(LaunchContext& context) : context_(context), blocks_(context.launch.grid.count()) {}
@@ -36,7 +37,8 @@ class Work {
     Report report;
     for (;;) {
       if (running.size() < blocks_in_flight && (running.empty() || turn == 0))
-        if (const std::uint64_t index = next_.fetch_add(1); index < blocks_ && index < failed_.load()) {
+        if (const std::uint64_t index = next_.fetch_add(1);
+            index < blocks_ && index < failed_.load()) {
           if (idle.empty()) idle.push_back(std::make_unique<Block>(context_));
           running.push_back({std::move(idle.back()), index});
           idle.pop_back();
@@ -89,46 +91,66 @@ Status Kernel::check(const Launch& launch, const Arguments& arguments) const {
   const Program& program = *program_;
   const Dim3 wanted = program.required_block;
   if (wanted.x != 0 && wanted != launch.block)
-    return {"launch-arguments"_rule, fmt::format("kernel {} is compiled for blocks of {} x {} x {} threads (.reqntid), not {} x {} x {}", name(), wanted.x,
-                                                 wanted.y, wanted.z, launch.block.x, launch.block.y, launch.block.z)};
+    return {
+        "launch-arguments"_rule,
+        fmt::format(
+            "kernel {} is compiled for blocks of {} x {} x {} threads (.reqntid), not {} x {} x {}",
+            name(), wanted.x, wanted.y, wanted.z, launch.block.x, launch.block.y, launch.block.z)};
   if (program.max_threads != 0 && launch.block.count() > program.max_threads)
     return {"launch-arguments"_rule,
-            fmt::format("kernel {} is compiled for at most {} threads (.maxntid), not {}", name(), program.max_threads, launch.block.count())};
+            fmt::format("kernel {} is compiled for at most {} threads (.maxntid), not {}", name(),
+                        program.max_threads, launch.block.count())};
   const Arch arch = module_->machine().hardware.value_or(module_->target());
   const ArchRow* row = find_arch(arch);
-  const std::uint64_t bytes = launch.dynamic_shared ? std::uint64_t{program.dynamic_shared_base} + launch.dynamic_shared : program.shared_bytes;
+  const std::uint64_t bytes =
+      launch.dynamic_shared ? std::uint64_t{program.dynamic_shared_base} + launch.dynamic_shared
+                            : program.shared_bytes;
   if (row && bytes > static_cast<std::uint64_t>(row->shared_bytes))
-    return {"launch-arguments"_rule, fmt::format("kernel {} needs {} bytes of shared memory, a block of {} has {}", name(), bytes, arch.text(), row->shared_bytes)};
+    return {"launch-arguments"_rule,
+            fmt::format("kernel {} needs {} bytes of shared memory, a block of {} has {}", name(),
+                        bytes, arch.text(), row->shared_bytes)};
   return Done{};
 }
 
 Status Kernel::launch(const Launch& launch, const Arguments& arguments, detail::EngineStream*) {
   if (Status status = check(launch, arguments); !status) return status;
   Machine& machine = module_->machine();
-  LaunchContext context{*program_, module_->tree(), machine.memory, launch, std::vector<std::byte>(program_->param_bytes), machine.options.max_steps};
+  LaunchContext context{*program_,
+                        module_->tree(),
+                        machine.memory,
+                        launch,
+                        std::vector<std::byte>(program_->param_bytes),
+                        machine.options.max_steps};
   for (std::size_t i = 0; i < arguments.size(); ++i)
-    std::memcpy(context.params.data() + program_->param_offsets[i], arguments[i].data(), arguments[i].size());
+    std::memcpy(context.params.data() + program_->param_offsets[i], arguments[i].data(),
+                arguments[i].size());
 
   const auto begin = std::chrono::steady_clock::now();
   Work work(context);
-  const int wanted = machine.options.threads > 0 ? machine.options.threads : static_cast<int>(std::thread::hardware_concurrency());
-  const auto threads = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::max(wanted, 1)), 1, launch.grid.count());
+  const int wanted = machine.options.threads > 0
+                         ? machine.options.threads
+                         : static_cast<int>(std::thread::hardware_concurrency());
+  const auto threads = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::max(wanted, 1)), 1,
+                                                 launch.grid.count());
   {
     std::vector<std::jthread> others;
     for (std::uint64_t i = 1; i < threads; ++i) others.emplace_back([&] { work.run(); });
     work.run();
   }
-  machine.report.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  machine.report.seconds +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   machine.report.warp_instructions += work.report().warp_instructions;
   machine.report.lane_instructions += work.report().lane_instructions;
   machine.report.multiply_adds += work.report().multiply_adds;
   if (const auto& finding = work.finding()) {
     const Rule* rule = find_rule(finding->id);
     std::string text = finding->message;
-    text += fmt::format(" (kernel {}, block {},{},{}", name(), finding->block.x, finding->block.y, finding->block.z);
+    text += fmt::format(" (kernel {}, block {},{},{}", name(), finding->block.x, finding->block.y,
+                        finding->block.z);
     if (finding->lane >= 0) text += fmt::format(", thread {}", finding->lane);
     text += finding->source.empty() ? ")" : fmt::format(", {})", finding->source);
-    machine.failures.report(*rule, {module_->tree().source->name(), finding->line, 1}, std::move(text));
+    machine.failures.report(*rule, {module_->tree().source->name(), finding->line, 1},
+                            std::move(text));
     machine.findings.push_back(*finding);
   }
   return Done{};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ld, st, ldu, prefetch (PTX ISA 9.7.9): one resolution of the whole access, then element by element.
+// ld, st, ldu, prefetch (PTX ISA 9.7.9): one resolution of the whole access, then element by
+// element.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -48,7 +49,8 @@ void load_128(Warp& warp, const Op& op) {
   Access access;
   if (!resolve(warp, op, 16u * op.count, access)) return;
   for (int k = 0; k < op.count; ++k) {
-    auto* d = lanes<std::uint64_t>(warp, warp.program->slots[op.list + static_cast<std::uint32_t>(k)]);
+    auto* d =
+        lanes<std::uint64_t>(warp, warp.program->slots[op.list + static_cast<std::uint32_t>(k)]);
     each_lane(warp.mask, [&](int i) {
       std::memcpy(&d[i], access.at[i] + 16 * k, 8);
       std::memcpy(&d[32 + i], access.at[i] + 16 * k + 8, 8);
@@ -60,7 +62,8 @@ void store_128(Warp& warp, const Op& op) {
   Access access;
   if (!resolve(warp, op, 16u * op.count, access)) return;
   for (int k = 0; k < op.count; ++k) {
-    const auto* a = lanes<std::uint64_t>(warp, warp.program->slots[op.list + static_cast<std::uint32_t>(k)]);
+    const auto* a =
+        lanes<std::uint64_t>(warp, warp.program->slots[op.list + static_cast<std::uint32_t>(k)]);
     each_lane(warp.mask, [&](int i) {
       std::memcpy(access.at[i] + 16 * k, &a[i], 8);
       std::memcpy(access.at[i] + 16 * k + 8, &a[32 + i], 8);
@@ -82,9 +85,15 @@ Handler load_into(int register_bits) {
 Handler load_handler(Type type, int register_bits) {
   const bool is_signed = info(type).is_signed;
   switch (bits(type)) {
-    case 8: return is_signed ? load_into<std::int8_t>(register_bits) : load_into<std::uint8_t>(register_bits);
-    case 16: return is_signed ? load_into<std::int16_t>(register_bits) : load_into<std::uint16_t>(register_bits);
-    case 32: return is_signed ? load_into<std::int32_t>(register_bits) : load_into<std::uint32_t>(register_bits);
+    case 8:
+      return is_signed ? load_into<std::int8_t>(register_bits)
+                       : load_into<std::uint8_t>(register_bits);
+    case 16:
+      return is_signed ? load_into<std::int16_t>(register_bits)
+                       : load_into<std::uint16_t>(register_bits);
+    case 32:
+      return is_signed ? load_into<std::int32_t>(register_bits)
+                       : load_into<std::uint32_t>(register_bits);
     case 64: return register_bits == 64 ? load<std::uint64_t, std::uint64_t, 0xFFFFFFFF> : nullptr;
     case 128: return register_bits == 128 ? load_128 : nullptr;
     default: return nullptr;
@@ -107,10 +116,13 @@ Handler store_handler(Type type, int register_bits) {
   }
 }
 
-// Hints, scopes and orders: a warp's accesses happen at once and in order, and blocks see each other's memory.
+// Hints, scopes and orders: a warp's accesses happen at once and in order, and blocks see each
+// other's memory.
 constexpr std::string_view hints[] = {
-    "weak", "relaxed", "acquire", "release", "volatile", "mmio", "cta", "cluster", "gpu", "sys", "ca", "cg", "cs", "cv", "lu", "wb", "wt", "nc",
-    "unified", "level::cache_hint",
+    "weak", "relaxed", "acquire", "release", "volatile",
+    "mmio", "cta",     "cluster", "gpu",     "sys",
+    "ca",   "cg",      "cs",      "cv",      "lu",
+    "wb",   "wt",      "nc",      "unified", "level::cache_hint",
 };
 
 int vector_length(Decoder& d) {
@@ -141,12 +153,15 @@ constexpr std::uint32_t sink = ~std::uint32_t{0};  // `_` in a vector
 
 bool is_vector(const ptx::Operand& operand) { return operand.kind == ptx::OperandKind::Vector; }
 
-// Emits the access to `data`'s registers. A register may be wider than the element; all of a vector are equally wide.
+// Emits the access to `data`'s registers. A register may be wider than the element; all of a vector
+// are equally wide.
 template <typename Registers, typename HandlerOf>
-void emit_access(Decoder& d, const Form& form, const ptx::Operand& where, const ptx::Operand& data, Registers&& register_of, HandlerOf&& handler_of) {
+void emit_access(Decoder& d, const Form& form, const ptx::Operand& where, const ptx::Operand& data,
+                 Registers&& register_of, HandlerOf&& handler_of) {
   const auto elements = is_vector(data) ? d.children(data) : std::span(&data, 1);
   if (static_cast<int>(elements.size()) != form.count)
-    return d.error("register-count"_rule, std::string(d.spelling.text()) + " takes a vector of as many registers as it says");
+    return d.error("register-count"_rule, std::string(d.spelling.text()) +
+                                              " takes a vector of as many registers as it says");
   std::vector<std::uint32_t> slots;
   int width = 0;
   for (const ptx::Operand& element : elements) {
@@ -156,7 +171,8 @@ void emit_access(Decoder& d, const Form& form, const ptx::Operand& where, const 
       continue;
     }
     const int register_bits = bits(ref.type);
-    if (width && width != register_bits) return d.unsupported("registers of different widths in one vector");
+    if (width && width != register_bits)
+      return d.unsupported("registers of different widths in one vector");
     width = register_bits;
     slots.push_back(ref.slot);
   }
@@ -174,24 +190,27 @@ void emit_access(Decoder& d, const Form& form, const ptx::Operand& where, const 
 void decode_load(Decoder& d) {
   const auto form = read_form(d);
   if (!form || !d.expect_operands(2, 3)) return;
-  emit_access(d, *form, d.operand(1), d.operand(0),
-              [&](const ptx::Operand& operand) -> RegisterRef {
-                if (operand.text == "_") return {sink, Type::none};
-                const auto found = d.register_of(operand);
-                if (!found) {
-                  d.error("undeclared-register"_rule, std::string(operand.text) + " is no register that is declared here");
-                  return {};
-                }
-                return d.flexible(operand, form->type);
-              },
-              load_handler);
+  emit_access(
+      d, *form, d.operand(1), d.operand(0),
+      [&](const ptx::Operand& operand) -> RegisterRef {
+        if (operand.text == "_") return {sink, Type::none};
+        const auto found = d.register_of(operand);
+        if (!found) {
+          d.error("undeclared-register"_rule,
+                  std::string(operand.text) + " is no register that is declared here");
+          return {};
+        }
+        return d.flexible(operand, form->type);
+      },
+      load_handler);
 }
 
 void decode_store(Decoder& d) {
   const auto form = read_form(d);
   if (!form || !d.expect_operands(2, 3)) return;
-  emit_access(d, *form, d.operand(0), d.operand(1), [&](const ptx::Operand& operand) { return d.flexible(operand, form->type); },
-              store_handler);
+  emit_access(
+      d, *form, d.operand(0), d.operand(1),
+      [&](const ptx::Operand& operand) { return d.flexible(operand, form->type); }, store_handler);
 }
 
 void no_operation(Warp&, const Op&) {}
@@ -202,7 +221,7 @@ void decode_hint(Decoder& d) {
 }
 
 constexpr InstructionRow rows[] = {
-    {"ld", decode_load},     {"ldu", decode_load},          {"st", decode_store},
+    {"ld", decode_load},       {"ldu", decode_load},       {"st", decode_store},
     {"prefetch", decode_hint}, {"prefetchu", decode_hint}, {"applypriority", decode_hint},
     {"discard", decode_hint},
 };
@@ -211,8 +230,10 @@ constexpr InstructionRow rows[] = {
 
 Window memory_window(Decoder& d) {
   constexpr std::pair<std::string_view, Window> spaces[] = {
-      {"global", Window::global},           {"const", Window::global}, {"shared", Window::shared},      {"shared::cta", Window::shared},
-      {"shared::cluster", Window::shared},  {"local", Window::local},  {"param::entry", Window::param}, {"param::func", Window::local},
+      {"global", Window::global},          {"const", Window::global},
+      {"shared", Window::shared},          {"shared::cta", Window::shared},
+      {"shared::cluster", Window::shared}, {"local", Window::local},
+      {"param::entry", Window::param},     {"param::func", Window::local},
   };
   for (const auto& [name, window] : spaces)
     if (d.spelling.has(name)) return window;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix instructions: fragments between registers and memory by the lane maps of compiler/isa, products by runtime/emulator/matrix.
+// Matrix instructions: fragments between registers and memory by the lane maps of compiler/isa,
+// products by runtime/emulator/matrix.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,9 +19,15 @@ namespace {
 
 constexpr std::uint32_t row_bytes = 16;
 
-// Element `i` of a row in memory, of the types that ldmatrix reads: six and four bits are packed from the low end.
+// Element `i` of a row in memory, of the types that ldmatrix reads: six and four bits are packed
+// from the low end.
 std::uint32_t row_element(const std::byte* row, Type type, int i) {
   const int width = bits(type);
+  if (width == 16) {
+    std::uint16_t value;
+    std::memcpy(&value, row + 2 * i, 2);
+    return value;
+  }
   const int bit = i * width;
   std::uint32_t word = 0;
   std::memcpy(&word, row + bit / 8, bit / 8 + 1 < static_cast<int>(row_bytes) ? 2 : 1);
@@ -45,12 +52,13 @@ void load_matrix(Warp& warp, const Op& op) {
   Access access;
   if (!resolve_rows(warp, op, rows, access)) return;
   std::uint32_t out[8][32] = {};
-  for (int lane = 0; lane < 32; ++lane)
-    for (int i = 0; i < fragment.elements(); ++i) {
-      const isa::Coord at = isa::coord(m.form, Operand::d, lane, i);
-      const std::byte* row = access.at[isa::address_lane(m.form, at.matrix, at.row)];
-      out[i / fragment.per_register][lane] |= row_element(row, stored, at.col) << i % fragment.per_register * fragment.container_bits;
-    }
+  const ElementPlace* place = m.places.data();
+  for (int i = 0; i < fragment.elements(); ++i) {
+    std::uint32_t* words = out[i / fragment.per_register];
+    const int shift = i % fragment.per_register * fragment.container_bits;
+    for (int lane = 0; lane < 32; ++lane, ++place)
+      words[lane] |= row_element(access.at[place->row], stored, place->col) << shift;
+  }
   for (std::size_t r = 0; r < m.d.size(); ++r) {
     auto* d = lanes<std::uint32_t>(warp, m.d[r]);
     each_lane(warp.mask, [&](int i) { d[i] = out[r][i]; });
@@ -64,14 +72,15 @@ void store_matrix(Warp& warp, const Op& op) {
   const std::size_t bytes = static_cast<std::size_t>(fragment.container_bits) / 8;
   Access access;
   if (!resolve_rows(warp, op, 8 * fragment.matrices, access)) return;
-  for (std::uint32_t mask = warp.mask; mask; mask &= mask - 1) {
-    const int lane = std::countr_zero(mask);
-    for (int i = 0; i < fragment.elements(); ++i) {
-      const isa::Coord at = isa::coord(m.form, Operand::d, lane, i);
-      const auto* source = lanes<std::uint32_t>(warp, m.c[static_cast<std::size_t>(i / fragment.per_register)]);
-      const std::uint32_t value = source[lane] >> i % fragment.per_register * fragment.container_bits;
-      std::memcpy(access.at[isa::address_lane(m.form, at.matrix, at.row)] + static_cast<std::size_t>(at.col) * bytes, &value, bytes);
-    }
+  for (int i = 0; i < fragment.elements(); ++i) {
+    const auto* source =
+        lanes<std::uint32_t>(warp, m.c[static_cast<std::size_t>(i / fragment.per_register)]);
+    const ElementPlace* places = m.places.data() + 32 * i;
+    each_lane(warp.mask, [&](int lane) {
+      const std::uint32_t value =
+          source[lane] >> i % fragment.per_register * fragment.container_bits;
+      std::memcpy(access.at[places[lane].row] + places[lane].col * bytes, &value, bytes);
+    });
   }
 }
 
@@ -89,15 +98,17 @@ void transpose_matrix(Warp& warp, const Op& op) {
   each_lane(warp.mask, [&](int i) { d[i] = out[i]; });
 }
 
-// ---- wmma.load and wmma.store: element (row, col) of the matrix at row * stride + col (.row) or col * stride + row (.col).
+// ---- wmma.load and wmma.store: element (row, col) of the matrix at row * stride + col (.row) or
+// col * stride + row (.col).
 
-std::uint64_t element_bits(const isa::Form& form, const isa::Coord& at, std::uint64_t stride) {
-  const auto row = static_cast<std::uint64_t>(at.row), col = static_cast<std::uint64_t>(at.col);
+std::uint64_t element_bits(const isa::Form& form, ElementPlace at, std::uint64_t stride) {
+  const std::uint64_t row = at.row, col = at.col;
   const std::uint64_t index = form.a_major == Major::col ? col * stride + row : row * stride + col;
   return index * static_cast<std::uint64_t>(bits(form.d));
 }
 
-// Calls body(lane, element, host address of its byte, first bit in it) for every element of the fragment.
+// Calls body(lane, element, host address of its byte, first bit in it) for every element of the
+// fragment.
 template <typename Body>
 void each_element(Warp& warp, const Op& op, const MatrixOperation& m, Body&& body) {
   const isa::Fragment fragment = isa::fragment(m.form, m.form.operand);
@@ -108,12 +119,14 @@ void each_element(Warp& warp, const Op& op, const MatrixOperation& m, Body&& bod
   for (int i = 0; i < fragment.elements(); ++i) {
     std::uint64_t bit[32] = {};
     each_lane(warp.mask, [&](int lane) {
-      bit[lane] = element_bits(m.form, isa::coord(m.form, m.form.operand, lane, i), strides[lane]);
+      bit[lane] =
+          element_bits(m.form, m.places[static_cast<std::size_t>(32 * i + lane)], strides[lane]);
       at[lane] = base[lane] + bit[lane] / 8;
     });
     Access access;
     if (!resolve(warp, op.window, at, bytes, access)) return;
-    each_lane(warp.mask, [&](int lane) { body(lane, i, access.at[lane], static_cast<int>(bit[lane] % 8)); });
+    each_lane(warp.mask,
+              [&](int lane) { body(lane, i, access.at[lane], static_cast<int>(bit[lane] % 8)); });
   }
 }
 
@@ -127,7 +140,8 @@ void load_fragment(Warp& warp, const Op& op) {
     std::uint64_t value = 0;
     std::memcpy(&value, from, static_cast<std::size_t>(std::max(width, 8) / 8));
     value = value >> bit & (width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1);
-    out[i / fragment.per_register][lane] |= value << i % fragment.per_register * fragment.container_bits;
+    out[i / fragment.per_register][lane] |= value
+                                            << i % fragment.per_register * fragment.container_bits;
   });
   if (warp.leave && warp.block->stopped()) return;
   for (std::size_t r = 0; r < m.d.size(); ++r) {
@@ -148,7 +162,9 @@ void store_fragment(Warp& warp, const Op& op) {
   const std::size_t bytes = static_cast<std::size_t>(bits(m.form.d)) / 8;
   each_element(warp, op, m, [&](int lane, int i, std::byte* to, int) {
     const std::size_t r = static_cast<std::size_t>(i / fragment.per_register);
-    const std::uint64_t word = fragment.register_bits == 64 ? lanes<std::uint64_t>(warp, m.c[r])[lane] : lanes<std::uint32_t>(warp, m.c[r])[lane];
+    const std::uint64_t word = fragment.register_bits == 64
+                                   ? lanes<std::uint64_t>(warp, m.c[r])[lane]
+                                   : lanes<std::uint32_t>(warp, m.c[r])[lane];
     const std::uint64_t value = word >> i % fragment.per_register * fragment.container_bits;
     std::memcpy(to, &value, bytes);
   });
@@ -167,34 +183,53 @@ void product(Warp& warp, const Op& op) {
   point(a, m.a);
   point(b, m.b);
   point(c, m.c);
-  const auto words = [&](const std::optional<std::uint32_t>& slot) { return slot ? lanes<std::uint32_t>(warp, *slot) : nullptr; };
-  m.product->run({.d = d, .a = a, .b = b, .c = c, .metadata = words(m.metadata), .selector = m.selector, .scale_a = words(m.scale_a),
-                  .scale_b = words(m.scale_b), .byte_a = m.byte_a, .thread_a = m.thread_a, .byte_b = m.byte_b, .thread_b = m.thread_b});
+  const auto words = [&](const std::optional<std::uint32_t>& slot) {
+    return slot ? lanes<std::uint32_t>(warp, *slot) : nullptr;
+  };
+  m.product->run({.d = d,
+                  .a = a,
+                  .b = b,
+                  .c = c,
+                  .metadata = words(m.metadata),
+                  .selector = m.selector,
+                  .scale_a = words(m.scale_a),
+                  .scale_b = words(m.scale_b),
+                  .byte_a = m.byte_a,
+                  .thread_a = m.thread_a,
+                  .byte_b = m.byte_b,
+                  .thread_b = m.thread_b});
   warp.multiply_adds += m.product->multiply_adds();
 }
 
 // ---- Decoding.
 
-Type register_type(const isa::OperandSpec& spec) { return bits(spec.type) == 64 ? Type::b64 : Type::b32; }
+Type register_type(const isa::OperandSpec& spec) {
+  return bits(spec.type) == 64 ? Type::b64 : Type::b32;
+}
 
 // A fragment operand: a vector, or one register where braces may be left out.
-std::vector<std::uint32_t> read_registers(Decoder& d, const ptx::Operand& operand, const isa::OperandSpec& spec, bool is_destination) {
+std::vector<std::uint32_t> read_registers(Decoder& d, const ptx::Operand& operand,
+                                          const isa::OperandSpec& spec, bool is_destination) {
   std::vector<std::uint32_t> slots;
-  const auto elements = operand.kind == ptx::OperandKind::Vector ? d.children(operand) : std::span(&operand, 1);
+  const auto elements =
+      operand.kind == ptx::OperandKind::Vector ? d.children(operand) : std::span(&operand, 1);
   if (static_cast<int>(elements.size()) != spec.count) {
-    d.error("register-count"_rule, fmt::format("operand {} of {} takes {} registers, got {}", name(spec.role), d.spelling.text(), spec.count,
-                                               elements.size()));
+    d.error("register-count"_rule,
+            fmt::format("operand {} of {} takes {} registers, got {}", name(spec.role),
+                        d.spelling.text(), spec.count, elements.size()));
     return slots;
   }
   for (const ptx::Operand& element : elements)
-    slots.push_back(is_destination ? d.destination(element, register_type(spec)) : d.source(element, register_type(spec)));
+    slots.push_back(is_destination ? d.destination(element, register_type(spec))
+                                   : d.source(element, register_type(spec)));
   return slots;
 }
 
 Window window_of_form(const isa::Form& form) {
   switch (form.space) {
     case Space::global: return Window::global;
-    case Space::shared: case Space::shared_cta: return Window::shared;
+    case Space::shared:
+    case Space::shared_cta: return Window::shared;
     default: return Window::generic;
   }
 }
@@ -205,7 +240,8 @@ std::uint32_t default_stride(const isa::Form& form) {
   return static_cast<std::uint32_t>(form.a_major == Major::col ? fragment.rows : fragment.cols);
 }
 
-bool read_operand(Decoder& d, const ptx::Operand& operand, const isa::OperandSpec& spec, MatrixOperation& m, Op& op) {
+bool read_operand(Decoder& d, const ptx::Operand& operand, const isa::OperandSpec& spec,
+                  MatrixOperation& m, Op& op) {
   using isa::Role;
   const auto number = [&](const ptx::Operand& from, int& to) {
     const auto value = d.integer(from);
@@ -223,9 +259,11 @@ bool read_operand(Decoder& d, const ptx::Operand& operand, const isa::OperandSpe
     case Role::selector: number(operand, m.selector); break;
     case Role::scale_a: m.scale_a = d.source(operand, Type::b32); break;
     case Role::scale_b: m.scale_b = d.source(operand, Type::b32); break;
-    case Role::select_a: case Role::select_b: {
+    case Role::select_a:
+    case Role::select_b: {
       const auto pair = d.children(operand);
-      if (operand.kind != ptx::OperandKind::Vector || pair.size() != 2) return d.unsupported("a {byte-id, thread-id} pair is expected"), false;
+      if (operand.kind != ptx::OperandKind::Vector || pair.size() != 2)
+        return d.unsupported("a {byte-id, thread-id} pair is expected"), false;
       number(pair[0], spec.role == Role::select_a ? m.byte_a : m.byte_b);
       number(pair[1], spec.role == Role::select_a ? m.thread_a : m.thread_b);
       break;
@@ -233,6 +271,19 @@ bool read_operand(Decoder& d, const ptx::Operand& operand, const isa::OperandSpe
     default: d.unsupported(); break;
   }
   return !d.failed();
+}
+
+// The places of a load's or store's elements, worked out once.
+std::vector<ElementPlace> places_of(const isa::Form& form, bool fragment_move) {
+  std::vector<ElementPlace> out;
+  const Operand operand = fragment_move ? form.operand : Operand::d;
+  for (int i = 0; i < isa::fragment(form, operand).elements(); ++i)
+    for (int lane = 0; lane < 32; ++lane) {
+      const isa::Coord at = isa::coord(form, operand, lane, i);
+      const int row = fragment_move ? at.row : isa::address_lane(form, at.matrix, at.row);
+      out.push_back({static_cast<std::uint8_t>(row), static_cast<std::uint8_t>(at.col)});
+    }
+  return out;
 }
 
 Handler handler_of(isa::Opcode opcode) {
@@ -251,13 +302,17 @@ Handler handler_of(isa::Opcode opcode) {
 void decode_matrix(Decoder& d) {
   isa::FormText text = isa::parse_form(d.spelling.text());
   d.spelling.ignore_all();
-  if (!text.unknown.empty()) return d.error("unknown-qualifier"_rule, fmt::format("{} has no qualifier {}", d.spelling.text(), text.unknown.front()));
+  if (!text.unknown.empty())
+    return d.error("unknown-qualifier"_rule,
+                   fmt::format("{} has no qualifier {}", d.spelling.text(), text.unknown.front()));
   MatrixOperation m{.form = text.form};
-  const bool fragment_move = m.form.opcode == isa::Opcode::wmma_load || m.form.opcode == isa::Opcode::wmma_store;
+  const bool fragment_move =
+      m.form.opcode == isa::Opcode::wmma_load || m.form.opcode == isa::Opcode::wmma_store;
   if (fragment_move) m.form.stride = d.operand_count() == 3;
   const auto instruction = isa::find(m.form);
   const Handler handler = handler_of(m.form.opcode);
-  if (!instruction) return d.error("unknown-form"_rule, fmt::format("{} is no instruction", d.spelling.text()));
+  if (!instruction)
+    return d.error("unknown-form"_rule, fmt::format("{} is no instruction", d.spelling.text()));
   if (!handler) return d.unsupported();
   if (!d.expect_operands(instruction->operands.size(), instruction->operands.size())) return;
 
@@ -270,6 +325,9 @@ void decode_matrix(Decoder& d) {
     if (!made) return d.unsupported(made.diags()[0].message);
     m.product = std::move(*made);
   }
+  if (fragment_move || m.form.opcode == isa::Opcode::ldmatrix ||
+      m.form.opcode == isa::Opcode::stmatrix)
+    m.places = places_of(m.form, fragment_move);
   Op& emitted = d.emit(handler);
   emitted.window = op.window;
   emitted.wide = op.wide;
@@ -282,7 +340,8 @@ void decode_matrix(Decoder& d) {
 }
 
 constexpr InstructionRow rows[] = {
-    {"ldmatrix", decode_matrix}, {"stmatrix", decode_matrix}, {"movmatrix", decode_matrix}, {"wmma", decode_matrix}, {"mma", decode_matrix},
+    {"ldmatrix", decode_matrix}, {"stmatrix", decode_matrix}, {"movmatrix", decode_matrix},
+    {"wmma", decode_matrix},     {"mma", decode_matrix},
 };
 
 }  // namespace

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // runtime/emulator/memory.h - the address space: where a device address leads, and whether it may.
 //
-// Generic addresses are cut into windows of 4 GiB; addresses inside a state space count from its window's start:
+// Generic addresses are cut into windows of 4 GiB; addresses inside a state space count from its
+// window's start:
 //
 //   0x0'........  nothing: null pointers and small numbers fault
 //   0x1'........  shared memory of the block
 //   0x2'........  local memory of the lane
 //   0x3'........  kernel parameters
-//   0x10'...      global memory and constants: allocations with gaps between them, never the host's own addresses
+//   0x10'...      global memory and constants: allocations with gaps between them, never the host's
+//   own addresses
 //
 // An address is never reused after free, so a stale pointer faults.
 #pragma once
@@ -71,7 +73,8 @@ class GlobalMemory {
   void free(std::uint64_t address);
   /// The allocation that holds [address, address + bytes), or null.
   const Allocation* find(std::uint64_t address, std::uint64_t bytes) const;
-  /// The last allocation that starts at or below `address`: what a bad address was probably meant to be in.
+  /// The last allocation that starts at or below `address`: what a bad address was probably meant
+  /// to be in.
   const Allocation* nearest(std::uint64_t address) const;
 
  private:
@@ -84,9 +87,11 @@ struct Access {
   std::byte* at[32];
 };
 
-/// Resolves `bytes` bytes at each active lane's address; addresses count from the window's start. On a bad address the warp is stopped with
-/// a finding, and the result is false. Every load and store of an emulated kernel passes here.
-bool resolve(Warp& warp, Window window, const std::uint64_t* addresses, std::uint32_t bytes, Access& access);
+/// Resolves `bytes` bytes at each active lane's address; addresses count from the window's start.
+/// On a bad address the warp is stopped with a finding, and the result is false. Every load and
+/// store of an emulated kernel passes here.
+bool resolve(Warp& warp, Window window, const std::uint64_t* addresses, std::uint32_t bytes,
+             Access& access);
 
 /// The addresses of a memory op: register (32 or 64 bits, op.wide) op.a plus op.value.
 void addresses(Warp& warp, const Op& op, std::uint64_t* out);
@@ -94,7 +99,8 @@ void addresses(Warp& warp, const Op& op, std::uint64_t* out);
 /// addresses() and resolve() in op.window.
 bool resolve(Warp& warp, const Op& op, std::uint32_t bytes, Access& access);
 
-/// One lane's generic address, for what a single lane does (printf); null with a finding if it is bad.
+/// One lane's generic address, for what a single lane does (printf); null with a finding if it is
+/// bad.
 std::byte* resolve_one(Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes);
 
 }  // namespace tartan::emulator

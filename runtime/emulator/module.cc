@@ -16,13 +16,17 @@ namespace {
 // The bytes of a constant as an element of `type`.
 std::uint64_t constant_bits(const ptx::Operand& operand, Type type) {
   if (operand.kind != ptx::OperandKind::Float) return operand.value;
-  const double value = operand.type == Type::f64 ? std::bit_cast<double>(operand.value)
-                                                 : static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(operand.value)));
+  const double value =
+      operand.type == Type::f64
+          ? std::bit_cast<double>(operand.value)
+          : static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(operand.value)));
   switch (type) {
     case Type::f64: return std::bit_cast<std::uint64_t>(value);
     case Type::f16: return from_double<Half>(value).bits;
     case Type::bf16: return from_double<Bfloat>(value).bits;
-    default: return operand.type == Type::f32 ? operand.value : std::bit_cast<std::uint32_t>(static_cast<float>(value));
+    default:
+      return operand.type == Type::f32 ? operand.value
+                                       : std::bit_cast<std::uint32_t>(static_cast<float>(value));
   }
 }
 
@@ -44,29 +48,35 @@ Status Module::place_variables() {
   Diags diags;
   std::vector<const ptx::Variable*> placed;
   for (const ptx::Variable& variable : tree_.variables) {
-    if (variable.space != ptx::StateSpace::global && variable.space != ptx::StateSpace::constant) continue;
+    if (variable.space != ptx::StateSpace::global && variable.space != ptx::StateSpace::constant)
+      continue;
     std::uint64_t bytes = size_of(variable);
     if (variable.unsized && variable.initialiser) {
       const ptx::Operand& value = tree_.operands[*variable.initialiser];
-      bytes = static_cast<std::uint64_t>(std::max(bits(variable.type), 8)) / 8 * std::max<std::uint64_t>(value.count, 1);
+      bytes = static_cast<std::uint64_t>(std::max(bits(variable.type), 8)) / 8 *
+              std::max<std::uint64_t>(value.count, 1);
     }
     if (variable.linkage == ".extern") {
       if (bytes == 0 || variable.unsized) bytes = 1;
       continue;  // of another module: using it is an undeclared name
     }
     const auto address = machine_->memory.allocate(bytes);
-    if (!address) return {"memory-fault"_rule, fmt::format("no room for variable {} of {} bytes", variable.name, bytes)};
+    if (!address)
+      return {"memory-fault"_rule,
+              fmt::format("no room for variable {} of {} bytes", variable.name, bytes)};
     symbols_[variable.name] = {Window::global, *address, bytes};
     placed.push_back(&variable);
   }
   for (const ptx::Variable* variable : placed)
     if (variable->initialiser)
-      if (const Status status = initialise(*variable, symbols_.at(variable->name)); !status) diags.append(status.diags());
+      if (const Status status = initialise(*variable, symbols_.at(variable->name)); !status)
+        diags.append(status.diags());
   if (!diags.ok()) return diags;
   return Done{};
 }
 
-// {1, 2, {3, 4}, name+8, generic(name), 0xFF(name)}: elements in order, nested braces flattened by rows.
+// {1, 2, {3, 4}, name+8, generic(name), 0xFF(name)}: elements in order, nested braces flattened by
+// rows.
 Status Module::initialise(const ptx::Variable& variable, const Symbol& symbol) {
   std::byte* at = machine_->memory.find(symbol.address, symbol.bytes)->host;
   std::byte* const end = at + symbol.bytes;
@@ -87,7 +97,8 @@ Status Module::initialise(const ptx::Variable& variable, const Symbol& symbol) {
       const auto found = symbols_.find(name);
       if (found == symbols_.end()) {
         diags.report("unsupported-instruction"_rule, tree_.source->place(operand.offset),
-                     fmt::format("the initialiser of {} names {}, which is no variable in memory", variable.name, name));
+                     fmt::format("the initialiser of {} names {}, which is no variable in memory",
+                                 variable.name, name));
         return;
       }
       value = found->second.address + operand.value;
@@ -113,14 +124,18 @@ Result<std::shared_ptr<detail::EngineKernel>> Module::kernel(const std::string& 
   if (!program) {
     const ptx::Function* function = tree_.function(name);
     if (!function || !function->entry || !function->body)
-      return {"unknown-kernel"_rule, fmt::format("there is no kernel {}; the module has {}", name, fmt::join(kernels(), ", "))};
+      return {"unknown-kernel"_rule, fmt::format("there is no kernel {}; the module has {}", name,
+                                                 fmt::join(kernels(), ", "))};
     Diags diags;
-    const Hardware hardware = hardware_of(machine_->hardware.value_or(target_)).value_or(Hardware::sm_70);
-    auto decoded = std::make_shared<Program>(Decoder(tree_, symbols_, hardware, diags).decode(*function));
+    const Hardware hardware =
+        hardware_of(machine_->hardware.value_or(target_)).value_or(Hardware::sm_70);
+    auto decoded =
+        std::make_shared<Program>(Decoder(tree_, symbols_, hardware, diags).decode(*function));
     if (!diags.ok()) return diags;
     program = std::move(decoded);
   }
-  return std::shared_ptr<detail::EngineKernel>(std::make_shared<Kernel>(shared_from_this(), program));
+  return std::shared_ptr<detail::EngineKernel>(
+      std::make_shared<Kernel>(shared_from_this(), program));
 }
 
 }  // namespace tartan::emulator

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/module.h - the emulator as an engine: loaded modules, their kernels, and what launches left behind.
+// runtime/emulator/module.h - the emulator as an engine: loaded modules, their kernels, and what
+// launches left behind.
 #pragma once
 
 #include <map>
@@ -54,10 +55,12 @@ class Module : public detail::EngineModule, public std::enable_shared_from_this<
 
 class Kernel : public detail::EngineKernel {
  public:
-  Kernel(std::shared_ptr<Module> module, std::shared_ptr<const Program> program) : module_(std::move(module)), program_(std::move(program)) {}
+  Kernel(std::shared_ptr<Module> module, std::shared_ptr<const Program> program)
+      : module_(std::move(module)), program_(std::move(program)) {}
   const std::string& name() const override { return program_->name; }
   const std::vector<KernelParam>& params() const override { return program_->params; }
-  Status launch(const Launch& launch, const Arguments& arguments, detail::EngineStream* stream) override;
+  Status launch(const Launch& launch, const Arguments& arguments,
+                detail::EngineStream* stream) override;
 
  private:
   Status check(const Launch& launch, const Arguments& arguments) const;

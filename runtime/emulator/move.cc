@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves (PTX ISA 9.7.9): mov with packing and unpacking, addresses of variables, cvta, isspacep, clocks.
+// Moves (PTX ISA 9.7.9): mov with packing and unpacking, addresses of variables, cvta, isspacep,
+// clocks.
 #include <chrono>
 
 #include "runtime/emulator/instructions.h"
@@ -39,10 +40,14 @@ void pack(Warp& warp, const Op& op) {  // merges into d, whose other parts are g
   const auto* a = lanes<S>(warp, op.a);
   const int shift = op.flags;
   const auto mask = static_cast<D>(op.value);
-  each_lane(warp.mask, [=](int i) { d[i] = (d[i] & ~(mask << shift)) | (static_cast<D>(a[i]) & mask) << shift; });
+  each_lane(warp.mask, [=](int i) {
+    d[i] = (d[i] & ~(mask << shift)) | (static_cast<D>(a[i]) & mask) << shift;
+  });
 }
 
-std::uint64_t ones(int width) { return width >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1; }
+std::uint64_t ones(int width) {
+  return width >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
+}
 
 Type plain(int width) {
   switch (width) {
@@ -63,7 +68,8 @@ Handler move_handler(Type type) {
   }
 }
 
-void emit_move(Decoder& d, Handler handler, std::uint32_t to, std::uint32_t from, std::uint8_t flags = 0, std::uint64_t value = 0) {
+void emit_move(Decoder& d, Handler handler, std::uint32_t to, std::uint32_t from,
+               std::uint8_t flags = 0, std::uint64_t value = 0) {
   Op& op = d.emit(handler);
   op.d = to;
   op.a = from;
@@ -80,10 +86,15 @@ void decode_unpack(Decoder& d, Type type) {
     if (parts[i].kind == ptx::OperandKind::Name && parts[i].text == "_") continue;
     const std::uint32_t to = d.destination(parts[i], plain(width));
     const int shift = width * static_cast<int>(i);
-    if (bits(type) == 128) emit_move(d, width == 64 ? move<std::uint64_t> : unpack<std::uint32_t, std::uint64_t>, to, from + (shift >= 64 ? 256 : 0),
-                                     static_cast<std::uint8_t>(shift & 63), ones(width));
-    else if (bits(type) == 64) emit_move(d, unpack<std::uint32_t, std::uint64_t>, to, from, static_cast<std::uint8_t>(shift), ones(width));
-    else emit_move(d, unpack<std::uint32_t, std::uint32_t>, to, from, static_cast<std::uint8_t>(shift), ones(width));
+    if (bits(type) == 128)
+      emit_move(d, width == 64 ? move<std::uint64_t> : unpack<std::uint32_t, std::uint64_t>, to,
+                from + (shift >= 64 ? 256 : 0), static_cast<std::uint8_t>(shift & 63), ones(width));
+    else if (bits(type) == 64)
+      emit_move(d, unpack<std::uint32_t, std::uint64_t>, to, from, static_cast<std::uint8_t>(shift),
+                ones(width));
+    else
+      emit_move(d, unpack<std::uint32_t, std::uint32_t>, to, from, static_cast<std::uint8_t>(shift),
+                ones(width));
   }
 }
 
@@ -97,10 +108,16 @@ void decode_pack(Decoder& d, Type type) {
   for (std::size_t i = 0; i < parts.size() && !d.failed(); ++i) {
     const std::uint32_t from = d.source(parts[i], plain(width));
     const int shift = width * static_cast<int>(i);
-    if (bits(type) == 128) emit_move(d, width == 64 ? move<std::uint64_t> : pack<std::uint64_t, std::uint32_t>, whole + (shift >= 64 ? 256 : 0), from,
-                                     static_cast<std::uint8_t>(shift & 63), ones(width));
-    else if (bits(type) == 64) emit_move(d, pack<std::uint64_t, std::uint32_t>, whole, from, static_cast<std::uint8_t>(shift), ones(width));
-    else emit_move(d, pack<std::uint32_t, std::uint32_t>, whole, from, static_cast<std::uint8_t>(shift), ones(width));
+    if (bits(type) == 128)
+      emit_move(d, width == 64 ? move<std::uint64_t> : pack<std::uint64_t, std::uint32_t>,
+                whole + (shift >= 64 ? 256 : 0), from, static_cast<std::uint8_t>(shift & 63),
+                ones(width));
+    else if (bits(type) == 64)
+      emit_move(d, pack<std::uint64_t, std::uint32_t>, whole, from,
+                static_cast<std::uint8_t>(shift), ones(width));
+    else
+      emit_move(d, pack<std::uint32_t, std::uint32_t>, whole, from,
+                static_cast<std::uint8_t>(shift), ones(width));
   }
   emit_move(d, move_handler(type), to, whole);
 }
@@ -110,8 +127,9 @@ template <typename R>
 void read_clock(Warp& warp, const Op& op) {
   std::uint64_t now = warp.steps;
   if (op.flags & 1)
-    now = static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
+    now = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                         std::chrono::system_clock::now().time_since_epoch())
+                                         .count());
   now >>= op.value;
   auto* d = lanes<R>(warp, op.d);
   each_lane(warp.mask, [=](int i) { d[i] = static_cast<R>(now); });
@@ -122,8 +140,9 @@ struct ClockRow {
   std::uint8_t flags;
   std::uint8_t shift;
 };
-constexpr ClockRow clocks[] = {{"%clock", 0, 0},          {"%clock64", 0, 0},          {"%clock_hi", 0, 32},
-                               {"%globaltimer", 1, 0},    {"%globaltimer_lo", 1, 0},   {"%globaltimer_hi", 1, 32}};
+constexpr ClockRow clocks[] = {{"%clock", 0, 0},          {"%clock64", 0, 0},
+                               {"%clock_hi", 0, 32},      {"%globaltimer", 1, 0},
+                               {"%globaltimer_lo", 1, 0}, {"%globaltimer_hi", 1, 32}};
 
 bool decode_clock(Decoder& d, Type type) {
   for (const ClockRow& row : clocks) {
@@ -142,8 +161,11 @@ void decode_mov(Decoder& d) {
   const Type type = d.spelling.type();
   if (!d.expect_operands(2, 2)) return;
   if (type == Type::none) return d.unsupported();
-  const bool from_vector = d.operand(1).kind == ptx::OperandKind::Vector, to_vector = d.operand(0).kind == ptx::OperandKind::Vector;
-  const auto fits = [&](const ptx::Operand& vector) { return vector.count > 0 && bits(type) >= 16 && bits(type) % (8 * vector.count) == 0; };
+  const bool from_vector = d.operand(1).kind == ptx::OperandKind::Vector,
+             to_vector = d.operand(0).kind == ptx::OperandKind::Vector;
+  const auto fits = [&](const ptx::Operand& vector) {
+    return vector.count > 0 && bits(type) >= 16 && bits(type) % (8 * vector.count) == 0;
+  };
   if (to_vector) return fits(d.operand(0)) ? decode_unpack(d, type) : d.unsupported();
   if (from_vector) return fits(d.operand(1)) ? decode_pack(d, type) : d.unsupported();
   if (d.operand(1).kind == ptx::OperandKind::Name && decode_clock(d, type)) return;
@@ -158,8 +180,14 @@ struct WindowRow {
   Window window;
 };
 constexpr WindowRow windows[] = {
-    {"global", Window::global}, {"const", Window::global}, {"shared", Window::shared}, {"shared::cta", Window::shared},
-    {"shared::cluster", Window::shared}, {"local", Window::local}, {"param", Window::param}, {"param::entry", Window::param},
+    {"global", Window::global},
+    {"const", Window::global},
+    {"shared", Window::shared},
+    {"shared::cta", Window::shared},
+    {"shared::cluster", Window::shared},
+    {"local", Window::local},
+    {"param", Window::param},
+    {"param::entry", Window::param},
 };
 
 std::optional<Window> window_qualifier(Decoder& d) {
@@ -187,14 +215,18 @@ void decode_cvta(Decoder& d) {
   if (type != Type::u64) return d.unsupported("the emulator's generic addresses take 64 bits");
   const std::uint32_t to = d.destination(0, type);
   std::uint32_t from = 0;
-  if (const auto symbol = d.operand(1).kind == ptx::OperandKind::Name ? d.symbol(d.operand(1).text) : std::nullopt) space = symbol->window;
+  if (const auto symbol =
+          d.operand(1).kind == ptx::OperandKind::Name ? d.symbol(d.operand(1).text) : std::nullopt)
+    space = symbol->window;
   from = d.source(1, type);
-  emit_move(d, add_constant<std::uint64_t>, to, from, 0, back ? 0 - window_base(space) : window_base(space));
+  emit_move(d, add_constant<std::uint64_t>, to, from, 0,
+            back ? 0 - window_base(space) : window_base(space));
 }
 
 void is_space(Warp& warp, const Op& op) {
   const auto* a = lanes<std::uint64_t>(warp, op.a);
-  set_predicate(warp, op.d, lanes_where(warp.mask, [&](int i) { return window_of(a[i]) == op.window; }));
+  set_predicate(warp, op.d,
+                lanes_where(warp.mask, [&](int i) { return window_of(a[i]) == op.window; }));
 }
 
 void decode_isspacep(Decoder& d) {
@@ -220,7 +252,10 @@ void decode_mapa(Decoder& d) {
 }
 
 constexpr InstructionRow rows[] = {
-    {"mov", decode_mov}, {"cvta", decode_cvta}, {"isspacep", decode_isspacep}, {"mapa", decode_mapa},
+    {"mov", decode_mov},
+    {"cvta", decode_cvta},
+    {"isspacep", decode_isspacep},
+    {"mapa", decode_mapa},
 };
 
 }  // namespace

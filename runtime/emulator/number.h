@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // runtime/emulator/number.h - the number formats that C++20 lacks, and rounding into them.
 //
-// Half and Bfloat are bits with a name; arithmetic on them goes through float or double and back, and `narrow` rounds once. A sum of more
-// than 53 bits is rounded to odd first (sum_to_odd): rounding that to a format of at most 51 bits is rounding the exact sum.
+// Half and Bfloat are bits with a name; arithmetic on them goes through float or double and back,
+// and `narrow` rounds once. A sum of more than 53 bits is rounded to odd first (sum_to_odd):
+// rounding that to a format of at most 51 bits is rounding the exact sum.
 #pragma once
 
 #include <bit>
@@ -27,7 +28,8 @@ enum class Rounding : std::uint8_t { rn, rz, rm, rp, rna };
 // What NVIDIA's arithmetic gives for every NaN result.
 inline constexpr std::uint32_t nan_f32 = 0x7FFFFFFF;
 inline constexpr std::uint16_t nan_16 = 0x7FFF;
-inline constexpr std::uint64_t nan_f64 = 0xFFF8000000000000;  // of an invalid f64 operation; NaN operands pass through, quieted
+inline constexpr std::uint64_t nan_f64 =
+    0xFFF8000000000000;  // of an invalid f64 operation; NaN operands pass through, quieted
 
 /// A binary format: sign, `exponent` bits with an IEEE bias, `mantissa` bits.
 struct SmallFormat {
@@ -46,12 +48,15 @@ inline constexpr SmallFormat format_e2m3{2, 3, false, 0x1F};
 inline constexpr SmallFormat format_e3m2{3, 2, false, 0x1F};
 inline constexpr SmallFormat format_e2m1{2, 1, false, 0x7};
 
-/// Rounds a number (no NaN) into `format`: its bits, sign on top. Too large: infinity, or the largest value where `saturate` is set, the
-/// format has no infinity, or the rounding goes towards zero.
-constexpr std::uint32_t narrow(const SmallFormat& format, double x, Rounding round, bool saturate = false) {
+/// Rounds a number (no NaN) into `format`: its bits, sign on top. Too large: infinity, or the
+/// largest value where `saturate` is set, the format has no infinity, or the rounding goes towards
+/// zero.
+constexpr std::uint32_t narrow(const SmallFormat& format, double x, Rounding round,
+                               bool saturate = false) {
   const auto bits = std::bit_cast<std::uint64_t>(x);
   const bool negative = bits >> 63;
-  const std::uint32_t sign = static_cast<std::uint32_t>(negative) << (format.exponent + format.mantissa);
+  const std::uint32_t sign = static_cast<std::uint32_t>(negative)
+                             << (format.exponent + format.mantissa);
   const bool away = (round == Rounding::rp && !negative) || (round == Rounding::rm && negative);
   const bool nearest = round == Rounding::rn || round == Rounding::rna;
   const std::uint32_t beyond = saturate || !format.infinite ? format.largest : format.largest + 1;
@@ -61,8 +66,9 @@ constexpr std::uint32_t narrow(const SmallFormat& format, double x, Rounding rou
   if (raw == 0 && mantissa == 0) return sign;
   if (raw != 0) mantissa |= std::uint64_t{1} << 52;
   const int bias = (1 << (format.exponent - 1)) - 1;
-  const int exponent = (raw ? raw : 1) - 1023;                      // of the leading bit, for normal x
-  const int scale = exponent < 1 - bias ? 1 - bias : exponent;      // exponent that the result is quantised for
+  const int exponent = (raw ? raw : 1) - 1023;  // of the leading bit, for normal x
+  const int scale =
+      exponent < 1 - bias ? 1 - bias : exponent;  // exponent that the result is quantised for
   const int shift = 52 - format.mantissa + (scale - exponent);
   std::uint64_t kept = shift > 63 ? 0 : mantissa >> shift;
   bool inexact, half, over;
@@ -70,7 +76,8 @@ constexpr std::uint32_t narrow(const SmallFormat& format, double x, Rounding rou
     inexact = true;
     half = over = false;
   } else {
-    const std::uint64_t rest = mantissa & ((std::uint64_t{1} << shift) - 1), middle = std::uint64_t{1} << (shift - 1);
+    const std::uint64_t rest = mantissa & ((std::uint64_t{1} << shift) - 1),
+                        middle = std::uint64_t{1} << (shift - 1);
     inexact = rest != 0;
     half = rest == middle;
     over = rest > middle;
@@ -95,7 +102,8 @@ constexpr double widen(const SmallFormat& format, std::uint32_t bits) {
   const std::uint32_t mantissa = magnitude & ((1u << format.mantissa) - 1);
   if (magnitude > format.largest) {
     if (format.infinite && mantissa == 0)
-      return negative ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+      return negative ? -std::numeric_limits<double>::infinity()
+                      : std::numeric_limits<double>::infinity();
     return std::numeric_limits<double>::quiet_NaN();
   }
   const int power = (exponent ? exponent : 1) - bias - format.mantissa;
@@ -105,14 +113,18 @@ constexpr double widen(const SmallFormat& format, std::uint32_t bits) {
 }
 
 inline float to_float(Half h) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(h.bits & 0x8000) << 16, magnitude = h.bits & 0x7FFF;
-  // Shifted into an f32's place the value is 2^112 too small; infinities and NaNs need the rest of the exponent's bits.
+  const std::uint32_t sign = static_cast<std::uint32_t>(h.bits & 0x8000) << 16,
+                      magnitude = h.bits & 0x7FFF;
+  // Shifted into an f32's place the value is 2^112 too small; infinities and NaNs need the rest of
+  // the exponent's bits.
   const float value = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
   std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   bits = magnitude >= 0x7C00 ? magnitude << 13 | 0x7F800000 : bits;
   return std::bit_cast<float>(bits | sign);
 }
-inline float to_float(Bfloat b) { return std::bit_cast<float>(static_cast<std::uint32_t>(b.bits) << 16); }
+inline float to_float(Bfloat b) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(b.bits) << 16);
+}
 
 /// Round to nearest even; any NaN gives the canonical one.
 inline Half to_half(float x) {
@@ -122,7 +134,8 @@ inline Half to_half(float x) {
   if (magnitude >= 0x477FF000) return {static_cast<std::uint16_t>(sign | 0x7C00)};
   if (magnitude < 0x38800000) {  // subnormal: adding 0.5 lets the host round at 2^-24
     const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
-    return {static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3F000000))};
+    return {
+        static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3F000000))};
   }
   const std::uint32_t rounded = magnitude + 0xFFF + (magnitude >> 13 & 1) - 0x38000000;
   return {static_cast<std::uint16_t>(sign | rounded >> 13)};
@@ -145,7 +158,8 @@ template <typename T>
 T from_double(double x, Rounding round = Rounding::rn, bool saturate = false) {
   static_assert(sizeof(T) == 2);
   if (std::isnan(x)) return {nan_16};
-  return {static_cast<std::uint16_t>(narrow(std::is_same_v<T, Half> ? format_f16 : format_bf16, x, round, saturate))};
+  return {static_cast<std::uint16_t>(
+      narrow(std::is_same_v<T, Half> ? format_f16 : format_bf16, x, round, saturate))};
 }
 
 /// x + y rounded to odd: if inexact, of the two neighbours the one with an odd last bit.
@@ -162,7 +176,8 @@ inline double sum_to_odd(double x, double y) {
 
 /// a * b + c rounded once, to nearest even.
 inline float fused(float a, float b, float c) {
-  return static_cast<float>(sum_to_odd(static_cast<double>(a) * static_cast<double>(b), static_cast<double>(c)));
+  return static_cast<float>(
+      sum_to_odd(static_cast<double>(a) * static_cast<double>(b), static_cast<double>(c)));
 }
 
 inline float canonical_nan(float x) { return x != x ? std::bit_cast<float>(nan_f32) : x; }
@@ -172,7 +187,9 @@ inline float flush(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   return std::bit_cast<float>((bits & 0x7F800000) == 0 ? bits & 0x80000000 : bits);
 }
-inline Half flush(Half x) { return {static_cast<std::uint16_t>((x.bits & 0x7C00) == 0 ? x.bits & 0x8000 : x.bits)}; }
+inline Half flush(Half x) {
+  return {static_cast<std::uint16_t>((x.bits & 0x7C00) == 0 ? x.bits & 0x8000 : x.bits)};
+}
 
 /// [0, 1], NaN to +0 (.sat).
 inline float saturate(float x) { return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f; }

@@ -29,25 +29,53 @@ struct SpecialRow {
 };
 
 constexpr SpecialRow special_rows[] = {
-    {"%tid.x", Special::tid_x},         {"%tid.y", Special::tid_y},         {"%tid.z", Special::tid_z},
-    {"%tid.w", Special::zero},          {"%ntid.w", Special::zero},         {"%ctaid.w", Special::zero},
-    {"%ntid.x", Special::ntid_x},       {"%ntid.y", Special::ntid_y},       {"%ntid.z", Special::ntid_z},
-    {"%ctaid.x", Special::ctaid_x},     {"%ctaid.y", Special::ctaid_y},     {"%ctaid.z", Special::ctaid_z},
-    {"%nctaid.x", Special::nctaid_x},   {"%nctaid.y", Special::nctaid_y},   {"%nctaid.z", Special::nctaid_z},
-    {"%nctaid.w", Special::zero},       {"%laneid", Special::laneid},       {"%warpid", Special::warpid},
-    {"%nwarpid", Special::nwarpid},     {"%smid", Special::smid},           {"%nsmid", Special::nsmid},
-    {"%gridid", Special::gridid, true}, {"%lanemask_eq", Special::lanemask_eq},
-    {"%lanemask_le", Special::lanemask_le}, {"%lanemask_lt", Special::lanemask_lt},
-    {"%lanemask_ge", Special::lanemask_ge}, {"%lanemask_gt", Special::lanemask_gt},
+    {"%tid.x", Special::tid_x},
+    {"%tid.y", Special::tid_y},
+    {"%tid.z", Special::tid_z},
+    {"%tid.w", Special::zero},
+    {"%ntid.w", Special::zero},
+    {"%ctaid.w", Special::zero},
+    {"%ntid.x", Special::ntid_x},
+    {"%ntid.y", Special::ntid_y},
+    {"%ntid.z", Special::ntid_z},
+    {"%ctaid.x", Special::ctaid_x},
+    {"%ctaid.y", Special::ctaid_y},
+    {"%ctaid.z", Special::ctaid_z},
+    {"%nctaid.x", Special::nctaid_x},
+    {"%nctaid.y", Special::nctaid_y},
+    {"%nctaid.z", Special::nctaid_z},
+    {"%nctaid.w", Special::zero},
+    {"%laneid", Special::laneid},
+    {"%warpid", Special::warpid},
+    {"%nwarpid", Special::nwarpid},
+    {"%smid", Special::smid},
+    {"%nsmid", Special::nsmid},
+    {"%gridid", Special::gridid, true},
+    {"%lanemask_eq", Special::lanemask_eq},
+    {"%lanemask_le", Special::lanemask_le},
+    {"%lanemask_lt", Special::lanemask_lt},
+    {"%lanemask_ge", Special::lanemask_ge},
+    {"%lanemask_gt", Special::lanemask_gt},
     {"%dynamic_smem_size", Special::dynamic_smem_size},
-    {"%total_smem_size", Special::total_smem_size}, {"%aggr_smem_size", Special::total_smem_size},
+    {"%total_smem_size", Special::total_smem_size},
+    {"%aggr_smem_size", Special::total_smem_size},
     // One block is a cluster of its own.
-    {"%clusterid.x", Special::ctaid_x}, {"%clusterid.y", Special::ctaid_y}, {"%clusterid.z", Special::ctaid_z},
-    {"%nclusterid.x", Special::nctaid_x}, {"%nclusterid.y", Special::nctaid_y}, {"%nclusterid.z", Special::nctaid_z},
-    {"%cluster_ctaid.x", Special::zero}, {"%cluster_ctaid.y", Special::zero}, {"%cluster_ctaid.z", Special::zero},
-    {"%cluster_nctaid.x", Special::one}, {"%cluster_nctaid.y", Special::one}, {"%cluster_nctaid.z", Special::one},
-    {"%cluster_ctarank", Special::zero}, {"%cluster_nctarank", Special::one},
-    {"%reserved_smem_offset_begin", Special::zero}, {"%reserved_smem_offset_end", Special::zero},
+    {"%clusterid.x", Special::ctaid_x},
+    {"%clusterid.y", Special::ctaid_y},
+    {"%clusterid.z", Special::ctaid_z},
+    {"%nclusterid.x", Special::nctaid_x},
+    {"%nclusterid.y", Special::nctaid_y},
+    {"%nclusterid.z", Special::nctaid_z},
+    {"%cluster_ctaid.x", Special::zero},
+    {"%cluster_ctaid.y", Special::zero},
+    {"%cluster_ctaid.z", Special::zero},
+    {"%cluster_nctaid.x", Special::one},
+    {"%cluster_nctaid.y", Special::one},
+    {"%cluster_nctaid.z", Special::one},
+    {"%cluster_ctarank", Special::zero},
+    {"%cluster_nctarank", Special::one},
+    {"%reserved_smem_offset_begin", Special::zero},
+    {"%reserved_smem_offset_end", Special::zero},
     {"%reserved_smem_offset_cap", Special::zero},
 };
 
@@ -56,16 +84,22 @@ std::uint64_t literal_bits(const ptx::Operand& operand, Type type) {
   if (operand.kind == ptx::OperandKind::Float) {
     if (bits(type) == 64) {
       if (operand.type == Type::f64) return operand.value;
-      return std::bit_cast<std::uint64_t>(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(operand.value))));
+      return std::bit_cast<std::uint64_t>(
+          static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(operand.value))));
     }
-    const float single = operand.type == Type::f32 ? std::bit_cast<float>(static_cast<std::uint32_t>(operand.value))
-                                                   : static_cast<float>(std::bit_cast<double>(operand.value));
+    const float single = operand.type == Type::f32
+                             ? std::bit_cast<float>(static_cast<std::uint32_t>(operand.value))
+                             : static_cast<float>(std::bit_cast<double>(operand.value));
     if (type == Type::f16) return to_half(single).bits;
     if (type == Type::bf16) return to_bfloat(single).bits;
     return std::bit_cast<std::uint32_t>(single);
   }
-  if (type == Type::f32) return std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int64_t>(operand.value)));
-  if (type == Type::f64) return std::bit_cast<std::uint64_t>(static_cast<double>(static_cast<std::int64_t>(operand.value)));
+  if (type == Type::f32)
+    return std::bit_cast<std::uint32_t>(
+        static_cast<float>(static_cast<std::int64_t>(operand.value)));
+  if (type == Type::f64)
+    return std::bit_cast<std::uint64_t>(
+        static_cast<double>(static_cast<std::int64_t>(operand.value)));
   if (type == Type::pred) return operand.value ? 0xFFFFFFFF : 0;
   return operand.value;
 }
@@ -83,7 +117,8 @@ void Spelling::read(std::string_view opcode) {
   name_ = opcode.substr(0, dot);
   while (dot != std::string_view::npos) {
     const std::size_t next = opcode.find('.', dot + 1);
-    const std::string_view part = opcode.substr(dot + 1, next == std::string_view::npos ? next : next - dot - 1);
+    const std::string_view part =
+        opcode.substr(dot + 1, next == std::string_view::npos ? next : next - dot - 1);
     const auto type = parse_type(part);
     if (type) types_.push_back(static_cast<int>(qualifiers_.size()));
     qualifiers_.push_back(part);
@@ -191,7 +226,8 @@ std::uint32_t Decoder::register_slot(Range& range, std::uint32_t index) {
 std::optional<RegisterRef> Decoder::find_register(std::string_view name) {
   for (int at = scope_; at >= 0; at = scopes_[static_cast<std::size_t>(at)].parent) {
     auto& registers = scopes_[static_cast<std::size_t>(at)].registers;
-    if (const auto found = registers.find(name); found != registers.end() && !found->second.declaration.numbered)
+    if (const auto found = registers.find(name);
+        found != registers.end() && !found->second.declaration.numbered)
       return RegisterRef{register_slot(found->second, 0), found->second.declaration.type};
     // %r12 of `.reg .b32 %r<20>`: any split into a name and digits may be the declared one.
     std::size_t digits = name.size();
@@ -201,7 +237,8 @@ std::optional<RegisterRef> Decoder::find_register(std::string_view name) {
       if (found == registers.end() || !found->second.declaration.numbered) continue;
       std::uint32_t index = 0;
       std::from_chars(name.data() + digits, name.data() + name.size(), index);
-      if (index < found->second.slots.size()) return RegisterRef{register_slot(found->second, index), found->second.declaration.type};
+      if (index < found->second.slots.size())
+        return RegisterRef{register_slot(found->second, index), found->second.declaration.type};
     }
   }
   return std::nullopt;
@@ -216,12 +253,14 @@ std::uint32_t Decoder::destination(const ptx::Operand& operand, Type type) {
   if (operand.kind == ptx::OperandKind::Name && operand.text == "_") return scratch(width_of(type));
   const auto found = register_of(operand);
   if (!found) {
-    error("undeclared-register"_rule, fmt::format("{} is no register that is declared here", operand.text));
+    error("undeclared-register"_rule,
+          fmt::format("{} is no register that is declared here", operand.text));
     return 0;
   }
   if (width_of(found->type) != width_of(type))
-    error("register-type"_rule, fmt::format("{} takes a register of type {} here, {} is {}", spelling.text(), name(type), operand.text,
-                                            name(found->type)));
+    error("register-type"_rule,
+          fmt::format("{} takes a register of type {} here, {} is {}", spelling.text(), name(type),
+                      operand.text, name(found->type)));
   return found->slot;
 }
 
@@ -238,7 +277,8 @@ std::uint32_t Decoder::source(const ptx::Operand& operand, Type type) {
     case ptx::OperandKind::Integer:
     case ptx::OperandKind::Float: {
       std::uint64_t value = literal_bits(operand, type);
-      if (width == 32) value &= bits(type) >= 32 ? 0xFFFFFFFF : (std::uint64_t{1} << bits(type)) - 1;
+      if (width == 32)
+        value &= bits(type) >= 32 ? 0xFFFFFFFF : (std::uint64_t{1} << bits(type)) - 1;
       return constant(value, width);
     }
     case ptx::OperandKind::Name: break;
@@ -252,7 +292,8 @@ std::uint32_t Decoder::source(const ptx::Operand& operand, Type type) {
     if (operand.value == 0) return symbol_slot(*variable, width);
     if (!variable->dynamic) return constant(variable->address + operand.value, width);
   }
-  error("undeclared-register"_rule, fmt::format("{} is neither a register nor a variable that is declared here", operand.text));
+  error("undeclared-register"_rule,
+        fmt::format("{} is neither a register nor a variable that is declared here", operand.text));
   return 0;
 }
 
@@ -270,7 +311,8 @@ RegisterRef Decoder::flexible(const ptx::Operand& operand, Type type) {
     if (bits(found->type) < bits(type) || (found->type == Type::pred) != (type == Type::pred) ||
         (bits(found->type) == 128) != (bits(type) == 128))
       error("register-type"_rule,
-            fmt::format("{} takes a register of type {} or wider here, {} is {}", spelling.text(), name(type), operand.text, name(found->type)));
+            fmt::format("{} takes a register of type {} or wider here, {} is {}", spelling.text(),
+                        name(type), operand.text, name(found->type)));
     return *found;
   }
   return {source(operand, type), type};
@@ -295,13 +337,19 @@ void Decoder::address(Op& op, const ptx::Operand& operand, Window window) {
   if (const auto found = register_of(base)) {
     op.wide = bits(found->type) == 64;
     if (found->type == Type::pred || bits(found->type) == 128 || bits(found->type) < 32)
-      return error("register-type"_rule, fmt::format("an address takes a register of 32 or 64 bits, {} is {}", base.text, name(found->type)));
+      return error("register-type"_rule,
+                   fmt::format("an address takes a register of 32 or 64 bits, {} is {}", base.text,
+                               name(found->type)));
     op.a = found->slot;
     return;
   }
   const auto variable = symbol(base.text);
-  if (!variable) return error("undeclared-register"_rule, fmt::format("{} is neither a register nor a variable that is declared here", base.text));
-  // A variable's own window says where it is; a generic access to a shared variable's name means its address in the window all the same.
+  if (!variable)
+    return error(
+        "undeclared-register"_rule,
+        fmt::format("{} is neither a register nor a variable that is declared here", base.text));
+  // A variable's own window says where it is; a generic access to a shared variable's name means
+  // its address in the window all the same.
   op.window = variable->window;
   op.a = symbol_slot(*variable, 64);
 }

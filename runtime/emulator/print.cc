@@ -32,7 +32,8 @@ std::optional<std::string> read_text(Warp& warp, int lane, std::uint64_t address
   return out;
 }
 
-// The arguments follow each other in a buffer, each at a multiple of its size; ints take 4 bytes, everything else 8.
+// The arguments follow each other in a buffer, each at a multiple of its size; ints take 4 bytes,
+// everything else 8.
 class Arguments {
  public:
   Arguments(Warp& warp, int lane, std::uint64_t at) : warp_(warp), lane_(lane), at_(at) {}
@@ -58,11 +59,13 @@ template <typename T>
 std::string print_one(const std::string& spec, T value) {
   char buffer[512];
   const int length = std::snprintf(buffer, sizeof buffer, spec.c_str(), value);
-  return {buffer, static_cast<std::size_t>(std::clamp(length, 0, static_cast<int>(sizeof buffer) - 1))};
+  return {buffer,
+          static_cast<std::size_t>(std::clamp(length, 0, static_cast<int>(sizeof buffer) - 1))};
 }
 
 // One conversion of the format, starting at its '%'; moves `at` behind it.
-std::optional<std::string> convert(Warp& warp, int lane, const std::string& format, std::size_t& at, Arguments& arguments) {
+std::optional<std::string> convert(Warp& warp, int lane, const std::string& format, std::size_t& at,
+                                   Arguments& arguments) {
   std::string spec = "%";
   ++at;
   while (at < format.size() && std::strchr("-+ #0123456789.*", format[at])) {
@@ -81,12 +84,17 @@ std::optional<std::string> convert(Warp& warp, int lane, const std::string& form
   const char kind = format[at++];
   switch (kind) {
     case '%': return "%";
-    case 'd': case 'i': {
+    case 'd':
+    case 'i': {
       const auto value = arguments.take(wide ? 8 : 4);
       if (!value) return std::nullopt;
-      return print_one(spec + "lld", wide ? static_cast<long long>(*value) : static_cast<std::int32_t>(*value));
+      return print_one(spec + "lld",
+                       wide ? static_cast<long long>(*value) : static_cast<std::int32_t>(*value));
     }
-    case 'u': case 'x': case 'X': case 'o': {
+    case 'u':
+    case 'x':
+    case 'X':
+    case 'o': {
       const auto value = arguments.take(wide ? 8 : 4);
       if (!value) return std::nullopt;
       return print_one(spec + "ll" + kind, static_cast<unsigned long long>(*value));
@@ -96,7 +104,14 @@ std::optional<std::string> convert(Warp& warp, int lane, const std::string& form
       if (!value) return std::nullopt;
       return print_one(spec + "c", static_cast<int>(*value));
     }
-    case 'f': case 'F': case 'e': case 'E': case 'g': case 'G': case 'a': case 'A': {
+    case 'f':
+    case 'F':
+    case 'e':
+    case 'E':
+    case 'g':
+    case 'G':
+    case 'a':
+    case 'A': {
       const auto value = arguments.take(8);
       if (!value) return std::nullopt;
       return print_one(spec + kind, std::bit_cast<double>(*value));
@@ -120,7 +135,8 @@ std::optional<std::string> convert(Warp& warp, int lane, const std::string& form
 
 void print_formatted(Warp& warp, const Op& op) {
   const std::uint32_t* slots = warp.program->slots.data() + op.list;
-  const auto *formats = lanes<std::uint64_t>(warp, slots[0]), *buffers = lanes<std::uint64_t>(warp, slots[1]);
+  const auto *formats = lanes<std::uint64_t>(warp, slots[0]),
+             *buffers = lanes<std::uint64_t>(warp, slots[1]);
   auto* d = lanes<std::uint32_t>(warp, op.d);
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
@@ -145,9 +161,14 @@ void print_formatted(Warp& warp, const Op& op) {
 void fail_assertion(Warp& warp, const Op& op) {
   const std::uint32_t* slots = warp.program->slots.data() + op.list;
   const int lane = std::countr_zero(warp.mask);
-  const auto text = [&](int i) { return read_text(warp, lane, lanes<std::uint64_t>(warp, slots[i])[lane]).value_or("?"); };
+  const auto text = [&](int i) {
+    return read_text(warp, lane, lanes<std::uint64_t>(warp, slots[i])[lane]).value_or("?");
+  };
   const std::string message = text(0), file = text(1), function = text(3);
-  warp.fail("trap"_rule, fmt::format("{}:{}: {}: assertion `{}` failed", file, lanes<std::uint32_t>(warp, slots[2])[lane], function, message), lane);
+  warp.fail("trap"_rule,
+            fmt::format("{}:{}: {}: assertion `{}` failed", file,
+                        lanes<std::uint32_t>(warp, slots[2])[lane], function, message),
+            lane);
 }
 
 }  // namespace tartan::emulator

@@ -6,7 +6,8 @@
 
 namespace tartan::emulator {
 
-/// Slots op.list: format and arguments (generic addresses, 64 bits). Each lane prints to standard output; op.d gets the number of arguments.
+/// Slots op.list: format and arguments (generic addresses, 64 bits). Each lane prints to standard
+/// output; op.d gets the number of arguments.
 void print_formatted(Warp& warp, const Op& op);
 
 /// Slots op.list: message, file, line, function, character size. Stops the launch.

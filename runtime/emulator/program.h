@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/program.h - a kernel, decoded: a flat list of ops over a byte arena of registers.
+// runtime/emulator/program.h - a kernel, decoded: a flat list of ops over a byte arena of
+// registers.
 //
-// A warp's registers live side by side in one arena. An op names them by byte offset (a slot) and so do constants, which the arena holds
-// as registers that nobody writes: a handler has one shape, whatever its operands were in the text.
+// A warp's registers live side by side in one arena. An op names them by byte offset (a slot) and
+// so do constants, which the arena holds as registers that nobody writes: a handler has one shape,
+// whatever its operands were in the text.
 //
 //   predicate      uint32_t        bit l: lane l
 //   up to 32 bits  uint32_t[32]    element l: lane l; narrower values have zeros above them
 //   64 bits        uint64_t[32]
 //   128 bits       uint64_t[32][2] low words of all lanes, then high words
 //
-// Functions that the kernel calls stand in front of it, callees first: the scheduler runs the lowest program counter, so lanes that call
-// come back before those that did not go on.
+// Functions that the kernel calls stand in front of it, callees first: the scheduler runs the
+// lowest program counter, so lanes that call come back before those that did not go on.
 #pragma once
 
 #include <cstddef>
@@ -33,10 +35,11 @@ using Handler = void (*)(Warp&, const Op&);
 /// Where an address points.
 enum class Window : std::uint8_t { generic, global, shared, local, param };
 
-/// One decoded instruction. What the fields mean is between a handler and its decoder; the names say what they usually hold.
+/// One decoded instruction. What the fields mean is between a handler and its decoder; the names
+/// say what they usually hold.
 struct Op {
   Handler run = nullptr;
-  std::uint32_t guard = 0;       // slot of the predicate that guards it; unguarded: the constant true
+  std::uint32_t guard = 0;  // slot of the predicate that guards it; unguarded: the constant true
   std::uint32_t guard_flip = 0;  // all ones for @!p
   std::uint32_t d = 0, e = 0;    // destination slots
   std::uint32_t a = 0, b = 0, c = 0;
@@ -50,24 +53,58 @@ struct Op {
 
 /// Where an op came from.
 struct Origin {
-  std::uint32_t offset = 0;     // into the PTX text
-  std::uint32_t location = 0;   // 1 + index into ptx::Module::locations; 0: none
+  std::uint32_t offset = 0;    // into the PTX text
+  std::uint32_t location = 0;  // 1 + index into ptx::Module::locations; 0: none
+};
+
+/// Where an element of a fragment is in memory: ldmatrix and stmatrix: the lane that holds the
+/// row's address, and the element of the row.
+struct ElementPlace {
+  std::uint8_t row = 0;
+  std::uint8_t col = 0;
 };
 
 /// A decoded matrix product or fragment load or store: slots in operand order.
 struct MatrixOperation {
   isa::Form form;
+  std::vector<ElementPlace>
+      places;  // [element][lane]; fragment moves: row and column of the matrix
   std::vector<std::uint32_t> d, a, b, c;
   std::optional<MatrixProduct> product;
   std::optional<std::uint32_t> metadata, scale_a, scale_b;
   int selector = 0, byte_a = 0, thread_a = 0, byte_b = 0, thread_b = 0;
 };
 
-/// Special registers whose value is fixed for a warp's life; their slots are filled when the warp starts.
+/// Special registers whose value is fixed for a warp's life; their slots are filled when the warp
+/// starts.
 enum class Special : std::uint8_t {
-  tid_x, tid_y, tid_z, ntid_x, ntid_y, ntid_z, ctaid_x, ctaid_y, ctaid_z, nctaid_x, nctaid_y, nctaid_z,
-  laneid, warpid, nwarpid, smid, nsmid, gridid, lanemask_eq, lanemask_le, lanemask_lt, lanemask_ge, lanemask_gt,
-  dynamic_smem_size, total_smem_size, zero, one,
+  tid_x,
+  tid_y,
+  tid_z,
+  ntid_x,
+  ntid_y,
+  ntid_z,
+  ctaid_x,
+  ctaid_y,
+  ctaid_z,
+  nctaid_x,
+  nctaid_y,
+  nctaid_z,
+  laneid,
+  warpid,
+  nwarpid,
+  smid,
+  nsmid,
+  gridid,
+  lanemask_eq,
+  lanemask_le,
+  lanemask_lt,
+  lanemask_ge,
+  lanemask_gt,
+  dynamic_smem_size,
+  total_smem_size,
+  zero,
+  one,
 };
 
 struct SpecialSlot {
@@ -90,9 +127,9 @@ struct Program {
   std::uint32_t param_bytes = 0;
   std::uint32_t shared_bytes = 0;  // static
   std::uint32_t dynamic_shared_base = 0;
-  std::uint32_t local_bytes = 0;   // of a lane
-  Dim3 required_block{0, 0, 0};    // .reqntid; zero: not stated
-  std::uint64_t max_threads = 0;   // .maxntid; 0: not stated
+  std::uint32_t local_bytes = 0;  // of a lane
+  Dim3 required_block{0, 0, 0};   // .reqntid; zero: not stated
+  std::uint64_t max_threads = 0;  // .maxntid; 0: not stated
 };
 
 /// The slot of the constant true in every program.

@@ -12,7 +12,8 @@
 
 namespace tartan::emulator {
 namespace {
-constexpr std::uint32_t patience = 4;  // slices that a group may run while another one of its warp is ready
+constexpr std::uint32_t patience =
+    4;  // slices that a group may run while another one of its warp is ready
 }
 
 void Warp::start(std::uint32_t lanes) {
@@ -31,10 +32,13 @@ bool Warp::choose() {
   const bool oldest = starving_ >= patience;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     Group& g = groups[i];
-    if (g.state == Group::State::gathering && !(g.required & live & ~g.mask)) g.state = Group::State::ready;
+    if (g.state == Group::State::gathering && !(g.required & live & ~g.mask))
+      g.state = Group::State::ready;
     if (g.state != Group::State::ready) continue;
     ++ready;
-    if (best == groups.size() || (oldest ? g.last_run < groups[best].last_run : g.pc < groups[best].pc)) best = i;
+    if (best == groups.size() ||
+        (oldest ? g.last_run < groups[best].last_run : g.pc < groups[best].pc))
+      best = i;
   }
   if (oldest) starving_ = 0;
   if (best == groups.size()) return false;
@@ -71,7 +75,8 @@ bool Warp::run(std::uint32_t slice_ops) {
     leave = false;
     std::uint32_t limit = std::numeric_limits<std::uint32_t>::max();
     for (std::size_t i = 0; i < groups.size(); ++i)
-      if (i != current && groups[i].state == Group::State::ready && groups[i].pc > pc) limit = std::min(limit, groups[i].pc);
+      if (i != current && groups[i].state == Group::State::ready && groups[i].pc > pc)
+        limit = std::min(limit, groups[i].pc);
 
     const std::uint32_t given = slice;
     std::uint64_t lane_count = 0;
@@ -96,8 +101,9 @@ bool Warp::run(std::uint32_t slice_ops) {
     groups[current].mask = group;
     if (group == 0) groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(current));
   }
-  if (slice > 0 && live != 0 && !groups.empty() &&
-      std::ranges::all_of(groups, [](const Group& g) { return g.state == Group::State::gathering; }))
+  if (slice > 0 && live != 0 && !groups.empty() && std::ranges::all_of(groups, [](const Group& g) {
+        return g.state == Group::State::gathering;
+      }))
     report_divergence();
   return ran;
 }
@@ -126,7 +132,9 @@ bool Warp::gather(std::uint32_t required) {
   const std::uint32_t at = pc - 1;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const Group& g = groups[i];
-    if (i == current || g.state != Group::State::gathering || g.pc != at || (g.required & live) != required) continue;
+    if (i == current || g.state != Group::State::gathering || g.pc != at ||
+        (g.required & live) != required)
+      continue;
     mask |= g.mask;
     group |= g.mask;
     groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(i));
@@ -134,7 +142,11 @@ bool Warp::gather(std::uint32_t required) {
     break;  // groups that gather at one place were merged when the second came
   }
   if (!(required & ~mask)) return true;
-  groups.push_back({.pc = at, .mask = mask, .state = Group::State::gathering, .required = required, .last_run = turn_});
+  groups.push_back({.pc = at,
+                    .mask = mask,
+                    .state = Group::State::gathering,
+                    .required = required,
+                    .last_run = turn_});
   group &= ~mask;
   leave = true;
   return false;
@@ -150,7 +162,11 @@ void Warp::defer_all_but(std::uint32_t lanes) {
 }
 
 void Warp::wait_at_barrier(std::uint8_t barrier) {
-  groups.push_back({.pc = pc, .mask = mask, .state = Group::State::at_barrier, .barrier = barrier, .last_run = turn_});
+  groups.push_back({.pc = pc,
+                    .mask = mask,
+                    .state = Group::State::at_barrier,
+                    .barrier = barrier,
+                    .last_run = turn_});
   group &= ~mask;
   leave = true;
 }
@@ -164,13 +180,15 @@ void Warp::report_divergence() {
   const Group& g = groups.front();
   const std::uint32_t missing = g.required & live & ~g.mask;
   const int lane = std::countr_zero(missing);
-  std::string text = fmt::format("lanes 0x{:08x} wait here for lanes 0x{:08x}, which wait elsewhere", g.mask, missing);
+  std::string text = fmt::format(
+      "lanes 0x{:08x} wait here for lanes 0x{:08x}, which wait elsewhere", g.mask, missing);
   for (const Group& other : groups)
     if (other.mask & missing) {
       text += fmt::format(": lane {} at line {}", lane, block->line(other.pc));
       break;
     }
-  block->fail(*this, g.pc, "divergent-collective"_rule, std::move(text), std::countr_zero(g.mask), 0);
+  block->fail(*this, g.pc, "divergent-collective"_rule, std::move(text), std::countr_zero(g.mask),
+              0);
 }
 
 }  // namespace tartan::emulator

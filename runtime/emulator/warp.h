@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // runtime/emulator/warp.h - 32 lanes that run a program.
 //
-// Lanes of a warp are kept in groups that share a program counter (independent thread scheduling). Of the groups that can run, the one with
-// the lowest counter does, so groups meet again where their paths join, and merge. A group that keeps others waiting for long (a lane that
-// spins on what another lane must write) loses its turn once in a while, so every lane makes progress.
+// Lanes of a warp are kept in groups that share a program counter (independent thread scheduling).
+// Of the groups that can run, the one with the lowest counter does, so groups meet again where
+// their paths join, and merge. A group that keeps others waiting for long (a lane that spins on
+// what another lane must write) loses its turn once in a while, so every lane makes progress.
 //
-// A collective instruction (.sync with a member mask, .aligned) parks its group until every lane that it needs, and that has not exited, has
-// come to the same instruction.
+// A collective instruction (.sync with a member mask, .aligned) parks its group until every lane
+// that it needs, and that has not exited, has come to the same instruction.
 #pragma once
 
 #include <cstddef>
@@ -27,18 +28,19 @@ struct Group {
   std::uint32_t pc = 0;
   std::uint32_t mask = 0;
   State state = State::ready;
-  std::uint8_t barrier = 0;      // at_barrier
-  std::uint32_t required = 0;    // gathering: the lanes that must come
+  std::uint8_t barrier = 0;    // at_barrier
+  std::uint32_t required = 0;  // gathering: the lanes that must come
   std::uint64_t last_run = 0;
 };
 
 struct Warp {
   // What handlers use.
   std::byte* arena = nullptr;
-  std::uint32_t mask = 0;   // lanes that execute the current op
-  std::uint32_t pc = 0;     // the op after the current one; a branch changes it
-  std::uint32_t group = 0;  // lanes of the running group; exit and divergent branches take lanes out
-  bool leave = false;       // set by whatever changes groups: back to the scheduler after this op
+  std::uint32_t mask = 0;  // lanes that execute the current op
+  std::uint32_t pc = 0;    // the op after the current one; a branch changes it
+  std::uint32_t group =
+      0;               // lanes of the running group; exit and divergent branches take lanes out
+  bool leave = false;  // set by whatever changes groups: back to the scheduler after this op
   std::uint32_t slice = 0;  // ops until other warps get their turn
   Block* block = nullptr;
   const Program* program = nullptr;
@@ -61,7 +63,8 @@ struct Warp {
   void branch(std::uint32_t target);
   /// The executing lanes are done.
   void exit();
-  /// True when all of `required` that live are among the executing lanes. Otherwise parks the lanes at this op, which runs again later.
+  /// True when all of `required` that live are among the executing lanes. Otherwise parks the lanes
+  /// at this op, which runs again later.
   bool gather(std::uint32_t required);
   /// Keeps only `lanes` of the executing ones; the others run this op again by themselves.
   void defer_all_but(std::uint32_t lanes);

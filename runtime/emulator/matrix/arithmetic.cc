@@ -23,14 +23,16 @@ std::uint32_t unpad(Type type, int container, std::uint32_t raw) {
 
 std::int32_t integer(Type type, std::uint32_t raw) {
   const int unused = 32 - bits(type);
-  return info(type).is_signed ? static_cast<std::int32_t>(raw << unused) >> unused : static_cast<std::int32_t>(raw);
+  return info(type).is_signed ? static_cast<std::int32_t>(raw << unused) >> unused
+                              : static_cast<std::int32_t>(raw);
 }
 
 // An 8-bit or smaller float as f16: exact, so that what was subnormal may become normal.
 Term as_half(Term term) {
   if (term.special != Special::none || term.significand == 0) return term;
   const auto magnitude = static_cast<std::uint64_t>(std::abs(term.significand));
-  return decode(format(Type::f16), encode(format(Type::f16), term.significand < 0, magnitude, term.exponent, Round::nearest_even, 11));
+  return decode(format(Type::f16), encode(format(Type::f16), term.significand < 0, magnitude,
+                                          term.exponent, Round::nearest_even, 11));
 }
 
 }  // namespace
@@ -52,7 +54,8 @@ Arithmetic::Arithmetic(const isa::Form& form, const Rule& rule, bool transposed,
   const bool half = form.c == f16 && form.d == f16;
   const bool emulated = method_ == Method::half_pairs;
   sum_.product_fraction = emulated ? 20 : a_.format.fraction_bits + b_.format.fraction_bits;
-  if (form.scale_type == Type::ue4m3) sum_.product_fraction += 2 * format(Type::ue4m3).fraction_bits;
+  if (form.scale_type == Type::ue4m3)
+    sum_.product_fraction += 2 * format(Type::ue4m3).fraction_bits;
   sum_.accumulator = half ? f16 : f32;
   sum_.length = emulated ? stored_ / 2 : rule.length;
   sum_.fraction = rule.fraction;
@@ -69,7 +72,8 @@ std::uint32_t Arithmetic::raw(const Factor& factor, const std::uint32_t* image, 
 
 Term Arithmetic::number(const Factor& factor, std::uint32_t raw, bool through_half) {
   // tf32: the register's low 13 bits are not there.
-  const Term term = decode(factor.format, factor.type == tf32 ? raw >> 13 : unpad(factor.type, factor.container, raw));
+  const Term term = decode(
+      factor.format, factor.type == tf32 ? raw >> 13 : unpad(factor.type, factor.container, raw));
   if (!through_half) return term;
   Term half = term;
   half.exponent = static_cast<std::int16_t>(term.exponent - factor.format.fraction_bits);
@@ -77,7 +81,8 @@ Term Arithmetic::number(const Factor& factor, std::uint32_t raw, bool through_ha
 }
 
 // Row (column) after row, k ascending.
-std::vector<Term> Arithmetic::terms(const Factor& factor, const std::uint32_t* image, bool negate) const {
+std::vector<Term> Arithmetic::terms(const Factor& factor, const std::uint32_t* image,
+                                    bool negate) const {
   std::vector<Term> out;
   out.reserve(static_cast<std::size_t>(factor.outer * factor.along));
   for (int outer = 0; outer < factor.outer; ++outer)
@@ -89,8 +94,9 @@ std::vector<Term> Arithmetic::terms(const Factor& factor, const std::uint32_t* i
   return out;
 }
 
-// Block scales. A word's bytes are the scales of neighbouring stretches of k; of a row's scale, lane 4 * (row mod 8) + 2 * thread_a is
-// responsible for the upper eight rows, its neighbour for the lower eight; of a column's, lane 4 * col + thread_b.
+// Block scales. A word's bytes are the scales of neighbouring stretches of k; of a row's scale,
+// lane 4 * (row mod 8) + 2 * thread_a is responsible for the upper eight rows, its neighbour for
+// the lower eight; of a column's, lane 4 * col + thread_b.
 void Arithmetic::scale(const Images& images, std::vector<Term>& a, std::vector<Term>& b) const {
   const int vector = form_.scale_vec ? form_.scale_vec : form_.kind == isa::Kind::mxf4 ? 2 : 1;
   const auto apply = [&](Term& term, std::uint32_t word, int byte) {
@@ -103,15 +109,18 @@ void Arithmetic::scale(const Images& images, std::vector<Term>& a, std::vector<T
     const Term factor = decode(format(Type::ue4m3), bits & 0x7F);
     if (factor.special == Special::nan) term.special = Special::nan;
     term.significand *= factor.significand;
-    term.exponent = static_cast<std::int16_t>(term.significand ? term.exponent + factor.exponent : zero_exponent);
+    term.exponent = static_cast<std::int16_t>(term.significand ? term.exponent + factor.exponent
+                                                               : zero_exponent);
   };
   for (int row = 0; row < m_; ++row)
     for (int k = 0; k < stored_; ++k)
-      apply(a[static_cast<std::size_t>(row * stored_ + k)], images.scale_a[4 * (row % 8) + 2 * images.thread_a + row / 8],
+      apply(a[static_cast<std::size_t>(row * stored_ + k)],
+            images.scale_a[4 * (row % 8) + 2 * images.thread_a + row / 8],
             images.byte_a + k / (stored_ / vector));
   for (int col = 0; col < n_; ++col)
     for (int k = 0; k < k_; ++k)
-      apply(b[static_cast<std::size_t>(col * k_ + k)], images.scale_b[4 * col + images.thread_b], images.byte_b + k / (k_ / vector));
+      apply(b[static_cast<std::size_t>(col * k_ + k)], images.scale_b[4 * col + images.thread_b],
+            images.byte_b + k / (k_ / vector));
 }
 
 std::uint32_t Arithmetic::code(const Images& images, int row, int j) const {
@@ -119,15 +128,19 @@ std::uint32_t Arithmetic::code(const Images& images, int row, int j) const {
   return images.metadata[at.lane] >> at.lowest & 15;
 }
 
-// The elements of a column of B that a row's stored elements of A meet. Codes that the manual does not define select what their bits say;
-// those of tf32 then put an element together from two halves.
-void Arithmetic::select(const Images& images, int row, int col, const std::uint32_t* image, const Term* dense, Term* selected) const {
+// The elements of a column of B that a row's stored elements of A meet. Codes that the manual does
+// not define select what their bits say; those of tf32 then put an element together from two
+// halves.
+void Arithmetic::select(const Images& images, int row, int col, const std::uint32_t* image,
+                        const Term* dense, Term* selected) const {
   const int width = a_.container == 32 ? 2 : a_.container == 4 ? 8 : 4;
   for (int j = 0; j < k_ / width; ++j) {
     const std::uint32_t code = this->code(images, row, j);
     const std::uint32_t low = code & 3, high = code >> 2;
     if (width == 2) {
-      const auto half = [&](std::uint32_t i) { return raw(b_, image, col, 2 * j + static_cast<int>(i / 2)) >> (16 * (i % 2)) & 0xFFFF; };
+      const auto half = [&](std::uint32_t i) {
+        return raw(b_, image, col, 2 * j + static_cast<int>(i / 2)) >> (16 * (i % 2)) & 0xFFFF;
+      };
       selected[j] = number(b_, half(low) | half(high) << 16, false);
     } else if (width == 4) {
       selected[2 * j] = dense[4 * j + static_cast<int>(low)];
@@ -151,7 +164,8 @@ std::uint32_t Arithmetic::pairs(const Term* a, const Term* b, std::uint32_t c) c
     second[to] = b[k];
   }
   const std::uint32_t sum = fused_sum(sum_, first, second, stored_, 0);
-  if (sum_.accumulator == f16) return to_half(static_cast<double>(from_half(c)) + static_cast<double>(from_half(sum)));
+  if (sum_.accumulator == f16)
+    return to_half(static_cast<double>(from_half(c)) + static_cast<double>(from_half(sum)));
   return canonical(std::bit_cast<float>(c) + std::bit_cast<float>(sum));
 }
 
@@ -160,11 +174,14 @@ std::uint32_t Arithmetic::product(const Term* a, const Term* b, std::uint32_t c)
   if (method_ == Method::half_pairs) return pairs(a, b, c);
   if (form_.c == f16 && sum_.accumulator == f32) c = std::bit_cast<std::uint32_t>(from_half(c));
   const std::uint32_t sum = fused_sum(sum_, a, b, stored_, c);
-  return form_.d == f16 && sum_.accumulator == f32 ? to_half(static_cast<double>(std::bit_cast<float>(sum))) : sum;
+  return form_.d == f16 && sum_.accumulator == f32
+             ? to_half(static_cast<double>(std::bit_cast<float>(sum)))
+             : sum;
 }
 
-void Arithmetic::run_terms(const Images& images, const std::uint32_t* a, const std::uint32_t* b, const std::uint32_t* c,
-                           std::uint32_t* d, const std::uint8_t* wanted) const {
+void Arithmetic::run_terms(const Images& images, const std::uint32_t* a, const std::uint32_t* b,
+                           const std::uint32_t* c, std::uint32_t* d,
+                           const std::uint8_t* wanted) const {
   std::vector<Term> rows = terms(a_, a, images.negate_a), cols = terms(b_, b, images.negate_b);
   if (form_.block_scale) scale(images, rows, cols);
   for (int row = 0; row < m_; ++row)
@@ -178,14 +195,17 @@ void Arithmetic::run_terms(const Images& images, const std::uint32_t* a, const s
           for (int k = 0; k < stored_; ++k) selected[k].significand = -selected[k].significand;
         column = selected;
       }
-      d[col * m_ + row] = product(&rows[static_cast<std::size_t>(row * stored_)], column, c[col * m_ + row]);
+      d[col * m_ + row] =
+          product(&rows[static_cast<std::size_t>(row * stored_)], column, c[col * m_ + row]);
     }
 }
 
-void Arithmetic::run_scalar(const std::uint32_t* a, const std::uint32_t* b, const std::uint32_t* c, std::uint32_t* d) const {
+void Arithmetic::run_scalar(const std::uint32_t* a, const std::uint32_t* b, const std::uint32_t* c,
+                            std::uint32_t* d) const {
   const auto floats = [this](const Factor& factor, const std::uint32_t* image, int outer) {
     std::array<float, 4> out{};
-    for (int k = 0; k < k_; ++k) out[static_cast<std::size_t>(k)] = from_half(raw(factor, image, outer, k));
+    for (int k = 0; k < k_; ++k)
+      out[static_cast<std::size_t>(k)] = from_half(raw(factor, image, outer, k));
     return out;
   };
   for (int row = 0; row < m_; ++row)
@@ -193,20 +213,23 @@ void Arithmetic::run_scalar(const std::uint32_t* a, const std::uint32_t* b, cons
       const auto x = floats(a_, a, row), y = floats(b_, b, col);
       const std::uint32_t bits = c[col * m_ + row];
       const float start = form_.c == f16 ? from_half(bits) : std::bit_cast<float>(bits);
-      d[col * m_ + row] = method_ == Method::half_tree ? half_tree(x.data(), y.data(), start) : float_chain(x.data(), y.data(), k_, start);
+      d[col * m_ + row] = method_ == Method::half_tree ? half_tree(x.data(), y.data(), start)
+                                                       : float_chain(x.data(), y.data(), k_, start);
     }
 }
 
-void Arithmetic::run_integers(const Images& images, const std::uint32_t* a, const std::uint32_t* b, const std::uint32_t* c,
-                              std::uint32_t* d) const {
+void Arithmetic::run_integers(const Images& images, const std::uint32_t* a, const std::uint32_t* b,
+                              const std::uint32_t* c, std::uint32_t* d) const {
   const auto unpack = [](const Factor& factor, const std::uint32_t* image) {
     std::vector<Term> out;  // terms for the sake of select(): the significand is the number
     for (int outer = 0; outer < factor.outer; ++outer)
-      for (int k = 0; k < factor.along; ++k) out.push_back({integer(factor.type, raw(factor, image, outer, k)), 0, Special::none});
+      for (int k = 0; k < factor.along; ++k)
+        out.push_back({integer(factor.type, raw(factor, image, outer, k)), 0, Special::none});
     return out;
   };
   const std::vector<Term> rows = unpack(a_, a), cols = unpack(b_, b);
-  constexpr std::int64_t low = std::numeric_limits<std::int32_t>::min(), high = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int64_t low = std::numeric_limits<std::int32_t>::min(),
+                         high = std::numeric_limits<std::int32_t>::max();
   for (int row = 0; row < m_; ++row)
     for (int col = 0; col < n_; ++col) {
       const Term* left = &rows[static_cast<std::size_t>(row * stored_)];
@@ -217,19 +240,22 @@ void Arithmetic::run_integers(const Images& images, const std::uint32_t* a, cons
         right = selected;
       }
       std::int64_t sum = static_cast<std::int32_t>(c[col * m_ + row]);
-      for (int k = 0; k < stored_; ++k) sum += std::int64_t{left[k].significand} * right[k].significand;
+      for (int k = 0; k < stored_; ++k)
+        sum += std::int64_t{left[k].significand} * right[k].significand;
       if (form_.satfinite) sum = std::clamp(sum, low, high);
       d[col * m_ + row] = static_cast<std::uint32_t>(sum);
     }
 }
 
-void Arithmetic::run_bits(const std::uint32_t* a, const std::uint32_t* b, const std::uint32_t* c, std::uint32_t* d) const {
+void Arithmetic::run_bits(const std::uint32_t* a, const std::uint32_t* b, const std::uint32_t* c,
+                          std::uint32_t* d) const {
   for (int col = 0; col < n_; ++col)
     for (int row = 0; row < m_; ++row) {
       std::uint32_t sum = c[col * m_ + row];
       for (int cell = 0; cell < k_ / 32; ++cell) {
         const std::uint32_t x = a[cell * m_ + row], y = b[cell * n_ + col];
-        sum += static_cast<std::uint32_t>(std::popcount(form_.bit_op == isa::BitOp::xor_popc ? x ^ y : x & y));
+        sum += static_cast<std::uint32_t>(
+            std::popcount(form_.bit_op == isa::BitOp::xor_popc ? x ^ y : x & y));
       }
       d[col * m_ + row] = sum;
     }
@@ -237,8 +263,10 @@ void Arithmetic::run_bits(const std::uint32_t* a, const std::uint32_t* b, const 
 
 void Arithmetic::run(const Images& images) const {
   if (method_ == Method::fma_chain) {
-    return fma_chain(form_.rounding, m_, n_, k_, static_cast<const std::uint64_t*>(images.a), static_cast<const std::uint64_t*>(images.b),
-                     static_cast<const std::uint64_t*>(images.c), static_cast<std::uint64_t*>(images.d));
+    return fma_chain(form_.rounding, m_, n_, k_, static_cast<const std::uint64_t*>(images.a),
+                     static_cast<const std::uint64_t*>(images.b),
+                     static_cast<const std::uint64_t*>(images.c),
+                     static_cast<std::uint64_t*>(images.d));
   }
   for (int matrix = 0; matrix < matrices_; ++matrix) {
     const auto* a = static_cast<const std::uint32_t*>(images.a) + matrix * a_.cells();
@@ -246,7 +274,9 @@ void Arithmetic::run(const Images& images) const {
     const auto* c = static_cast<const std::uint32_t*>(images.c) + matrix * m_ * n_;
     auto* d = static_cast<std::uint32_t*>(images.d) + matrix * m_ * n_;
     switch (method_) {
-      case Method::integer: kernel_ ? run_integer_tile(images, a, b, c, d) : run_integers(images, a, b, c, d); break;
+      case Method::integer:
+        kernel_ ? run_integer_tile(images, a, b, c, d) : run_integers(images, a, b, c, d);
+        break;
       case Method::popcount: run_bits(a, b, c, d); break;
       case Method::float_chain:
       case Method::half_tree: run_scalar(a, b, c, d); break;

@@ -17,10 +17,10 @@ struct Images {
   const void* a = nullptr;
   const void* b = nullptr;
   const void* c = nullptr;
-  void* d = nullptr;  // not c
+  void* d = nullptr;                        // not c
   const std::uint32_t* metadata = nullptr;  // by lane
   int selector = 0;
-  const std::uint32_t* scale_a = nullptr;   // by lane
+  const std::uint32_t* scale_a = nullptr;  // by lane
   const std::uint32_t* scale_b = nullptr;
   int byte_a = 0, thread_a = 0, byte_b = 0, thread_b = 0;
   bool negate_a = false, negate_b = false;  // floating-point types: wgmma's scale immediates
@@ -49,23 +49,29 @@ class Arithmetic {
   static Term number(const Factor& factor, std::uint32_t raw, bool through_half);
   std::vector<Term> terms(const Factor& factor, const std::uint32_t* image, bool negate) const;
   void scale(const Images& images, std::vector<Term>& a, std::vector<Term>& b) const;
-  void select(const Images& images, int row, int col, const std::uint32_t* image, const Term* dense, Term* selected) const;
+  void select(const Images& images, int row, int col, const std::uint32_t* image, const Term* dense,
+              Term* selected) const;
   std::uint32_t code(const Images& images, int row, int j) const;
 
   // `wanted`, by element of D: compute where it is not zero (null: everywhere).
-  void run_terms(const Images& images, const std::uint32_t* a, const std::uint32_t* b, const std::uint32_t* c, std::uint32_t* d,
+  void run_terms(const Images& images, const std::uint32_t* a, const std::uint32_t* b,
+                 const std::uint32_t* c, std::uint32_t* d,
                  const std::uint8_t* wanted = nullptr) const;
-  void run_integers(const Images& images, const std::uint32_t* a, const std::uint32_t* b, const std::uint32_t* c, std::uint32_t* d) const;
-  void run_bits(const std::uint32_t* a, const std::uint32_t* b, const std::uint32_t* c, std::uint32_t* d) const;
-  void run_scalar(const std::uint32_t* a, const std::uint32_t* b, const std::uint32_t* c, std::uint32_t* d) const;
+  void run_integers(const Images& images, const std::uint32_t* a, const std::uint32_t* b,
+                    const std::uint32_t* c, std::uint32_t* d) const;
+  void run_bits(const std::uint32_t* a, const std::uint32_t* b, const std::uint32_t* c,
+                std::uint32_t* d) const;
+  void run_scalar(const std::uint32_t* a, const std::uint32_t* b, const std::uint32_t* c,
+                  std::uint32_t* d) const;
   std::uint32_t product(const Term* a, const Term* b, std::uint32_t c) const;
   std::uint32_t pairs(const Term* a, const Term* b, std::uint32_t c) const;
 
   // Whole tiles in vector registers (arithmetic_tiles.cc).
   void prepare_tiles(Path path);
-  void run_tile(const Images& images, const std::uint32_t* a, const std::uint32_t* b, const std::uint32_t* c, std::uint32_t* d) const;
-  void run_integer_tile(const Images& images, const std::uint32_t* a, const std::uint32_t* b, const std::uint32_t* c,
-                        std::uint32_t* d) const;
+  void run_tile(const Images& images, const std::uint32_t* a, const std::uint32_t* b,
+                const std::uint32_t* c, std::uint32_t* d) const;
+  void run_integer_tile(const Images& images, const std::uint32_t* a, const std::uint32_t* b,
+                        const std::uint32_t* c, std::uint32_t* d) const;
   template <typename Visit>
   void each_stored(const Images& images, const Visit& visit) const;
 
@@ -78,9 +84,9 @@ class Arithmetic {
 
   const TileKernel* kernel_ = nullptr;  // null: element by element
   TileFormat format_a_ = TileFormat::f16, format_b_ = TileFormat::f16;
-  std::vector<std::uint8_t> order_;     // k of B (of dense A too) to its place in the order of adding
+  std::vector<std::uint8_t> order_;  // k of B (of dense A too) to its place in the order of adding
   std::vector<std::uint8_t> identity_;
-  int step_ = 0;                        // places of one sum
+  int step_ = 0;  // places of one sum
 };
 
 }  // namespace tartan::emulator

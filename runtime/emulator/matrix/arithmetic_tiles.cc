@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <optional>
 
 #include "runtime/emulator/matrix/arithmetic.h"
@@ -22,29 +23,44 @@ std::optional<TileFormat> tile_format(Type type, bool through_half) {
   }
 }
 
-// A factor's arrays, kept from one product to the next.
+// An array on a cache line's boundary, kept from one product to the next.
+template <typename T>
+class Aligned {
+ public:
+  T* get(int count) {
+    constexpr std::size_t line = 64;
+    const auto bytes = static_cast<std::size_t>(count) * sizeof(T);
+    if (bytes + line > storage_.size()) storage_.resize(bytes + line);
+    void* at = storage_.data();
+    std::size_t space = storage_.size();
+    return static_cast<T*>(std::align(line, bytes, at, space));
+  }
+
+ private:
+  std::vector<std::byte> storage_;
+};
+
 struct FactorStore {
-  std::vector<float> value;
-  std::vector<std::int16_t> exponent;
-  std::vector<std::uint32_t> doubled;
-  std::vector<std::uint8_t> special;
+  Aligned<float> value;
+  Aligned<std::int16_t> exponent;
+  Aligned<std::uint32_t> doubled;
+  Aligned<std::uint8_t> special;
 
   TileFactor factor(int depth, int outer, bool columns) {
-    const auto size = static_cast<std::size_t>(depth * outer);
-    if (value.size() < size) {
-      value.resize(size);
-      exponent.resize(size);
-      doubled.resize(size);
-    }
-    if (special.size() < static_cast<std::size_t>(outer)) special.resize(static_cast<std::size_t>(outer));
-    return {value.data(), columns ? nullptr : exponent.data(), columns ? doubled.data() : nullptr, special.data(), 0, 0};
+    const int size = depth * outer;
+    return {value.get(size),
+            columns ? nullptr : exponent.get(size),
+            columns ? doubled.get(size) : nullptr,
+            special.get(outer),
+            0,
+            0};
   }
 };
 
 struct Store {
   FactorStore a, b, compressed;
-  std::vector<std::uint8_t> redo;
-  std::vector<std::uint32_t> c;
+  Aligned<std::uint8_t> redo;
+  Aligned<std::uint32_t> c;
 };
 
 Store& store() {
@@ -69,7 +85,8 @@ void negate(float* values, int count) {
 
 }  // namespace
 
-// Sparse products run as dense ones: A is spread out, with zeros, which no sum notices, between its elements.
+// Sparse products run as dense ones: A is spread out, with zeros, which no sum notices, between its
+// elements.
 void Arithmetic::prepare_tiles(Path path) {
   const bool pairs = method_ == Method::half_pairs;
   if (m_ % 16 || matrices_ != 1 || form_.block_scale) return;
@@ -91,7 +108,8 @@ void Arithmetic::prepare_tiles(Path path) {
   step_ = sparse_ ? 2 * sum_.length : sum_.length;
 }
 
-// Calls visit(row, index of the stored element, k of the dense one). Two elements in one place, or an element in none, cannot be spread out.
+// Calls visit(row, index of the stored element, k of the dense one). Two elements in one place, or
+// an element in none, cannot be spread out.
 template <typename Visit>
 void Arithmetic::each_stored(const Images& images, const Visit& visit) const {
   const int width = a_.container == 32 ? 2 : a_.container == 4 ? 8 : 4;
@@ -113,8 +131,8 @@ void Arithmetic::each_stored(const Images& images, const Visit& visit) const {
     }
 }
 
-void Arithmetic::run_tile(const Images& images, const std::uint32_t* a, const std::uint32_t* b, const std::uint32_t* c,
-                          std::uint32_t* d) const {
+void Arithmetic::run_tile(const Images& images, const std::uint32_t* a, const std::uint32_t* b,
+                          const std::uint32_t* c, std::uint32_t* d) const {
   Store& store = emulator::store();
   TileFactor left = store.a.factor(k_, m_, false), right = store.b.factor(k_, n_, true);
   kernel_->unpack(format_b_, {b, k_ / b_.per_cell, n_, order_.data()}, right);
@@ -140,42 +158,49 @@ void Arithmetic::run_tile(const Images& images, const std::uint32_t* a, const st
   if (images.negate_b) negate(right.value, k_ * n_);
 
   const int elements = m_ * n_;
-  if (store.redo.size() < static_cast<std::size_t>(elements)) store.redo.resize(static_cast<std::size_t>(elements));
+  std::uint8_t* redo = store.redo.get(elements);
   const bool half = sum_.accumulator == f16, pairs = method_ == Method::half_pairs;
   const std::uint32_t* start = pairs ? nullptr : c;
   if (form_.c == f16 && !half) {
-    store.c.resize(static_cast<std::size_t>(elements));
-    for (int i = 0; i < elements; ++i) store.c[static_cast<std::size_t>(i)] = std::bit_cast<std::uint32_t>(from_half(c[i]));
-    start = store.c.data();
+    std::uint32_t* widened = store.c.get(elements);
+    for (int i = 0; i < elements; ++i) widened[i] = std::bit_cast<std::uint32_t>(from_half(c[i]));
+    start = widened;
   }
-  const Tile tile{m_, n_, k_, step_, left, right, start, d, store.redo.data(), sum_.fraction, sum_.floor, sum_.kept, half};
+  const Tile tile{m_,         n_,        k_,  step_, left, right, start, d, redo, sum_.fraction,
+                  sum_.floor, sum_.kept, half};
   bool complete = kernel_->multiply(tile);
 
   if (pairs && half) {
-    for (int i = 0; i < elements; ++i) d[i] = to_half(static_cast<double>(from_half(c[i])) + static_cast<double>(from_half(d[i])));
+    for (int i = 0; i < elements; ++i)
+      d[i] = to_half(static_cast<double>(from_half(c[i])) + static_cast<double>(from_half(d[i])));
   } else if (pairs) {
-    for (int i = 0; i < elements; ++i) d[i] = canonical(std::bit_cast<float>(c[i]) + std::bit_cast<float>(d[i]));
+    for (int i = 0; i < elements; ++i)
+      d[i] = canonical(std::bit_cast<float>(c[i]) + std::bit_cast<float>(d[i]));
   } else if (form_.d == f16 && !half) {
-    for (int i = 0; i < elements; ++i) d[i] = to_half(static_cast<double>(std::bit_cast<float>(d[i])));
+    for (int i = 0; i < elements; ++i)
+      d[i] = to_half(static_cast<double>(std::bit_cast<float>(d[i])));
   }
 
-  std::uint8_t* redo = store.redo.data();
   if (any(left.special, m_) || any(right.special, n_)) {
     if (complete) std::fill_n(redo, elements, std::uint8_t{0});
     complete = false;
     for (int col = 0; col < n_; ++col)
-      for (int row = 0; row < m_; ++row) redo[col * m_ + row] |= left.special[row] | right.special[col];
+      for (int row = 0; row < m_; ++row)
+        redo[col * m_ + row] |= left.special[row] | right.special[col];
   }
   if (!complete) run_terms(images, a, b, c, d, redo);
 }
 
-void Arithmetic::run_integer_tile(const Images& images, const std::uint32_t* a, const std::uint32_t* b, const std::uint32_t* c,
+void Arithmetic::run_integer_tile(const Images& images, const std::uint32_t* a,
+                                  const std::uint32_t* b, const std::uint32_t* c,
                                   std::uint32_t* d) const {
   Store& store = emulator::store();
   std::int16_t* left = store.a.factor(k_, m_, false).exponent;
   std::int16_t* right = store.b.factor(k_, n_, false).exponent;
   const auto unpack = [&](const Factor& factor, const std::uint32_t* image, std::int16_t* to) {
-    kernel_->unpack_integers(factor.container, info(factor.type).is_signed, {image, factor.along / factor.per_cell, factor.outer, identity_.data()}, to);
+    kernel_->unpack_integers(
+        factor.container, info(factor.type).is_signed,
+        {image, factor.along / factor.per_cell, factor.outer, identity_.data()}, to);
   };
   unpack(b_, b, right);
   if (!sparse_) {
@@ -190,9 +215,11 @@ void Arithmetic::run_integer_tile(const Images& images, const std::uint32_t* a, 
     });
   }
   kernel_->multiply_integers(m_, n_, k_, left, right, d);
-  constexpr std::int64_t low = std::numeric_limits<std::int32_t>::min(), high = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int64_t low = std::numeric_limits<std::int32_t>::min(),
+                         high = std::numeric_limits<std::int32_t>::max();
   for (int i = 0; i < m_ * n_; ++i) {
-    const std::int64_t sum = std::int64_t{static_cast<std::int32_t>(c[i])} + static_cast<std::int32_t>(d[i]);
+    const std::int64_t sum =
+        std::int64_t{static_cast<std::int32_t>(c[i])} + static_cast<std::int32_t>(d[i]);
     d[i] = static_cast<std::uint32_t>(form_.satfinite ? std::clamp(sum, low, high) : sum);
   }
 }

@@ -12,7 +12,9 @@ struct Specials {
 
   void product(const Term& a, const Term& b) {
     if (a.special == Special::none && b.special == Special::none) return;
-    if (a.special == Special::nan || b.special == Special::nan || a.significand == 0 || b.significand == 0) nan = true;
+    if (a.special == Special::nan || b.special == Special::nan || a.significand == 0 ||
+        b.significand == 0)
+      nan = true;
     else infinite((a.significand < 0) != (b.significand < 0));
   }
   void accumulator(const Term& c) {
@@ -29,7 +31,8 @@ std::int64_t cut(std::int64_t value, int shift) {
   return value < 0 ? -static_cast<std::int64_t>(cut) : static_cast<std::int64_t>(cut);
 }
 
-std::uint32_t one_sum(const FusedSum& rule, const Format& format, const Term* a, const Term* b, int count, const Term& c) {
+std::uint32_t one_sum(const FusedSum& rule, const Format& format, const Term* a, const Term* b,
+                      int count, const Term& c) {
   Specials specials;
   specials.accumulator(c);
   int largest = c.significand == 0 ? rule.floor : std::max<int>(rule.floor, c.exponent);
@@ -42,23 +45,31 @@ std::uint32_t one_sum(const FusedSum& rule, const Format& format, const Term* a,
   }
   const bool half = rule.accumulator == f16;
   if (specials.nan || (specials.plus && specials.minus)) return format.nan_bits();
-  if (specials.plus || specials.minus) return format.infinity_bits() | (specials.minus ? 1u << (format.bits() - 1) : 0);
+  if (specials.plus || specials.minus)
+    return format.infinity_bits() | (specials.minus ? 1u << (format.bits() - 1) : 0);
   if (empty) return 0;
 
-  std::int64_t sum = c.significand == 0 ? 0 : cut(c.significand, rule.fraction - format.fraction_bits + c.exponent - largest);
+  std::int64_t sum =
+      c.significand == 0
+          ? 0
+          : cut(c.significand, rule.fraction - format.fraction_bits + c.exponent - largest);
   for (int i = 0; i < count; ++i) {
     const std::int64_t product = std::int64_t{a[i].significand} * b[i].significand;
-    if (product) sum += cut(product, rule.fraction - rule.product_fraction + a[i].exponent + b[i].exponent - largest);
+    if (product)
+      sum += cut(product,
+                 rule.fraction - rule.product_fraction + a[i].exponent + b[i].exponent - largest);
   }
   const auto magnitude = static_cast<std::uint64_t>(sum < 0 ? -sum : sum);
-  const std::uint32_t rounded = encode(format, sum < 0, magnitude, largest - rule.fraction,
-                                       half ? Round::nearest_even : Round::toward_zero, half ? 11 : rule.kept);
+  const std::uint32_t rounded =
+      encode(format, sum < 0, magnitude, largest - rule.fraction,
+             half ? Round::nearest_even : Round::toward_zero, half ? 11 : rule.kept);
   return rounded & format.nan_bits() ? rounded : 0;  // underflow loses the sign
 }
 
 }  // namespace
 
-std::uint32_t fused_sum(const FusedSum& rule, const Term* a, const Term* b, int count, std::uint32_t c) {
+std::uint32_t fused_sum(const FusedSum& rule, const Term* a, const Term* b, int count,
+                        std::uint32_t c) {
   const Format format = emulator::format(rule.accumulator);
   for (int first = 0; first < count; first += rule.length) {
     const int length = std::min(rule.length, count - first);

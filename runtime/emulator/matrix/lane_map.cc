@@ -4,7 +4,8 @@
 namespace tartan::emulator {
 namespace {
 
-// The axes of an operand's matrix: `outer` counts rows of A, columns of B, `along` is k; C and D: outer rows, along columns.
+// The axes of an operand's matrix: `outer` counts rows of A, columns of B, `along` is k; C and D:
+// outer rows, along columns.
 struct Place {
   int matrix, outer, along;
 };
@@ -21,7 +22,8 @@ LaneMap::LaneMap(const isa::Form& form, Operand operand, bool transposed) {
   const isa::Fragment fragment = isa::fragment(form, operand);
   const bool factor = operand == Operand::a || operand == Operand::b;
   const bool turned = operand == Operand::b || (transposed && !factor);
-  const int outer = turned ? fragment.cols : fragment.rows, along = turned ? fragment.rows : fragment.cols;
+  const int outer = turned ? fragment.cols : fragment.rows,
+            along = turned ? fragment.rows : fragment.cols;
   const int per = fragment.per_register;
   lanes_ = form.opcode == isa::Opcode::wgmma ? 128 : 32;
   const int matrix_cells = outer * (factor ? along / per : along);
@@ -33,9 +35,13 @@ LaneMap::LaneMap(const isa::Form& form, Operand operand, bool transposed) {
     for (int i = 0; i < fragment.elements() / fragment.copies; ++i) {
       const Place first = place_of(form, operand, lane, i / per * per, transposed);
       const Place place = place_of(form, operand, lane, i, transposed);
-      whole &= place.outer == first.outer && place.along == first.along + i % per && (per == 1 || first.along % per == 0);
+      whole &= place.outer == first.outer && place.along == first.along + i % per &&
+               (per == 1 || first.along % per == 0);
     }
-  unit_ = fragment.register_bits == 64 ? Unit::double_word : whole ? Unit::word : factor ? Unit::shared_half : Unit::half;
+  unit_ = fragment.register_bits == 64 ? Unit::double_word
+          : whole                      ? Unit::word
+          : factor                     ? Unit::shared_half
+                                       : Unit::half;
 
   for (int r = 0; r < fragment.registers / fragment.copies; ++r)
     for (int e = 0; e < (whole ? 1 : per); ++e) {
@@ -44,20 +50,39 @@ LaneMap::LaneMap(const isa::Form& form, Operand operand, bool transposed) {
         const Place place = place_of(form, operand, lane, r * per + e, transposed);
         const int column = factor ? place.along / per : place.along;
         const int cell = place.matrix * matrix_cells + column * outer + place.outer;
-        cells.push_back(static_cast<std::uint16_t>(unit_ == Unit::shared_half ? 2 * cell + place.along % per : cell));
+        cells.push_back(static_cast<std::uint16_t>(
+            unit_ == Unit::shared_half ? 2 * cell + place.along % per : cell));
       }
       add(r, 16 * e, std::move(cells));
     }
+  make_blocks();
+}
+
+void LaneMap::make_blocks() {
+  if (unit_ != Unit::word || lanes_ != 32) return;
   for (const Part& part : parts_)
-    if (unit_ == Unit::word && lanes_ == 32 && part.step) blocks_.push_back({part.reg, part.first, part.step});
-  if (blocks_.size() != parts_.size()) blocks_.clear();
+    if (part.step == 0) return;
+  std::vector<bool> taken(parts_.size());
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    if (taken[i]) continue;
+    RegisterBlock block{parts_[i].reg, -1, parts_[i].first, parts_[i].step};
+    for (std::size_t j = i + 1; j < parts_.size() && block.below < 0; ++j) {
+      if (taken[j] || parts_[j].step != block.step || parts_[j].first != block.first + 8 ||
+          block.step == 8)
+        continue;
+      block.below = parts_[j].reg;
+      taken[j] = true;
+    }
+    blocks_.push_back(block);
+  }
 }
 
 void LaneMap::add(int reg, int shift, std::vector<std::uint16_t> cells) {
   Part part{reg, shift, cells[0], cells[1] - cells[0], std::move(cells)};
   bool block = part.step > 1 && unit_ != Unit::shared_half;
   for (int lane = 0; lane < lanes_; ++lane)
-    block &= part.cells[static_cast<std::size_t>(lane)] == part.first + 16 * (lane / 32) + lane % 32 / 4 + part.step * (lane % 4);
+    block &= part.cells[static_cast<std::size_t>(lane)] ==
+             part.first + 16 * (lane / 32) + lane % 32 / 4 + part.step * (lane % 4);
   if (!block) part.step = 0;
   parts_.push_back(std::move(part));
 }
@@ -74,7 +99,8 @@ void LaneMap::gather_words(const void* const* registers, Word* image) const {
           for (int g = 0; g < 8; ++g) to[g] = from[4 * g + t] >> part.shift & mask;
       }
     } else {
-      for (int lane = 0; lane < lanes_; ++lane) image[part.cells[static_cast<std::size_t>(lane)]] = from[lane] >> part.shift & mask;
+      for (int lane = 0; lane < lanes_; ++lane)
+        image[part.cells[static_cast<std::size_t>(lane)]] = from[lane] >> part.shift & mask;
     }
   }
 }
@@ -104,13 +130,17 @@ void LaneMap::scatter_words(const Word* image, void* const* registers) const {
 
 void LaneMap::gather(const void* const* registers, void* image, const TileKernel* kernel) const {
   if (kernel && !blocks_.empty())
-    return kernel->gather(blocks_.data(), static_cast<int>(blocks_.size()), registers, static_cast<std::uint32_t*>(image));
-  if (unit_ == Unit::double_word) return gather_words(registers, static_cast<std::uint64_t*>(image));
-  if (unit_ != Unit::shared_half) return gather_words(registers, static_cast<std::uint32_t*>(image));
+    return kernel->gather(blocks_.data(), static_cast<int>(blocks_.size()), registers,
+                          static_cast<std::uint32_t*>(image));
+  if (unit_ == Unit::double_word)
+    return gather_words(registers, static_cast<std::uint64_t*>(image));
+  if (unit_ != Unit::shared_half)
+    return gather_words(registers, static_cast<std::uint32_t*>(image));
   auto* words = static_cast<std::uint32_t*>(image);
   for (const Part& part : parts_)
     for (int lane = 0; lane < lanes_; ++lane) {
-      const auto bits = static_cast<const std::uint32_t*>(registers[part.reg])[lane] >> part.shift & 0xFFFF;
+      const auto bits =
+          static_cast<const std::uint32_t*>(registers[part.reg])[lane] >> part.shift & 0xFFFF;
       const int half = part.cells[static_cast<std::size_t>(lane)];
       std::uint32_t& word = words[half / 2];
       word = half % 2 ? (word & 0xFFFF) | bits << 16 : (word & 0xFFFF0000) | bits;
@@ -119,8 +149,10 @@ void LaneMap::gather(const void* const* registers, void* image, const TileKernel
 
 void LaneMap::scatter(const void* image, void* const* registers, const TileKernel* kernel) const {
   if (kernel && !blocks_.empty())
-    return kernel->scatter(blocks_.data(), static_cast<int>(blocks_.size()), static_cast<const std::uint32_t*>(image), registers);
-  if (unit_ == Unit::double_word) return scatter_words(static_cast<const std::uint64_t*>(image), registers);
+    return kernel->scatter(blocks_.data(), static_cast<int>(blocks_.size()),
+                           static_cast<const std::uint32_t*>(image), registers);
+  if (unit_ == Unit::double_word)
+    return scatter_words(static_cast<const std::uint64_t*>(image), registers);
   scatter_words(static_cast<const std::uint32_t*>(image), registers);
 }
 

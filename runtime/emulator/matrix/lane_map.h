@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/matrix/lane_map.h - moving a fragment between registers and a matrix, as isa::coord says.
+// runtime/emulator/matrix/lane_map.h - moving a fragment between registers and a matrix, as
+// isa::coord says.
 //
-// The matrices ("images") that the arithmetic works on are arrays of cells. A and B: a cell is a register's worth of neighbours along k (E
-// elements, the first in the low bits); cell (k / E) * rows + row, so that a column of cells is contiguous. C and D: a cell is an element;
-// cell col * rows + row. Cells are 32 bits, for f64 64. Several matrices (m8n8k4's four) follow each other.
+// The matrices ("images") that the arithmetic works on are arrays of cells. A and B: a cell is a
+// register's worth of neighbours along k (E elements, the first in the low bits); cell (k / E) *
+// rows + row, so that a column of cells is contiguous. C and D: a cell is an element; cell col *
+// rows + row. Cells are 32 bits, for f64 64. Several matrices (m8n8k4's four) follow each other.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +19,8 @@ namespace tartan::emulator {
 class LaneMap {
  public:
   LaneMap() = default;
-  /// The map of `operand` of a wmma.mma, mma or wgmma form. `transposed`: the image is that of the transposed product (A and B change places).
+  /// The map of `operand` of a wmma.mma, mma or wgmma form. `transposed`: the image is that of the
+  /// transposed product (A and B change places).
   LaneMap(const isa::Form& form, Operand operand, bool transposed);
 
   int cells() const { return cells_; }
@@ -30,14 +33,17 @@ class LaneMap {
   // The cells of one register, or of one half of it.
   struct Part {
     int reg = 0;
-    int shift = 0;       // halves: where in the register
-    int first = 0;       // blocks: the cell of warp w, group g, member t is first + 16 * w + g + step * t
-    int step = 0;        // 0: no block
-    std::vector<std::uint16_t> cells;  // by lane. Shared cells: twice the cell, plus one for its high half.
+    int shift = 0;  // halves: where in the register
+    int first =
+        0;         // blocks: the cell of warp w, group g, member t is first + 16 * w + g + step * t
+    int step = 0;  // 0: no block
+    std::vector<std::uint16_t>
+        cells;  // by lane. Shared cells: twice the cell, plus one for its high half.
   };
   enum class Unit : std::uint8_t { word, double_word, half, shared_half };
 
   void add(int reg, int shift, std::vector<std::uint16_t> cells);
+  void make_blocks();
   template <typename Word>
   void gather_words(const void* const* registers, Word* image) const;
   template <typename Word>

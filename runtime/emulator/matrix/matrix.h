@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // runtime/emulator/matrix/matrix.h - what wmma.mma and mma compute, bit for bit.
 //
-// A tensor core does not add as IEEE arithmetic does: the products of a step and the accumulator are aligned to the largest exponent among them,
-// cut, summed exactly and rounded once. How many products make a step, how many bits survive the cut and in which order steps are chained
-// differs between generations; runtime/emulator/matrix/rule.h has one row for each.
+// A tensor core does not add as IEEE arithmetic does: the products of a step and the accumulator
+// are aligned to the largest exponent among them, cut, summed exactly and rounded once. How many
+// products make a step, how many bits survive the cut and in which order steps are chained differs
+// between generations; runtime/emulator/matrix/rule.h has one row for each.
 //
 //   auto product = MatrixProduct::make(form, Hardware::sm_90);   // once per instruction
 //   product->run({.d = d, .a = a, .b = b, .c = c});              // once per warp that executes it
@@ -26,7 +27,8 @@ enum class Hardware : std::uint8_t { sm_70, sm_75, sm_80, sm_89, sm_90, sm_100, 
 inline constexpr int hardware_count = 7;
 
 constexpr std::string_view name(Hardware hardware) {
-  constexpr std::string_view names[] = {"sm_70", "sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"};
+  constexpr std::string_view names[] = {"sm_70", "sm_75",  "sm_80", "sm_89",
+                                        "sm_90", "sm_100", "sm_120"};
   return names[static_cast<int>(hardware)];
 }
 
@@ -37,7 +39,8 @@ std::optional<Hardware> hardware_of(Arch arch);
 enum class Trust : std::uint8_t {
   Recorded,    // bits recorded on that hardware are reproduced, special values included
   Measured,    // public measurements agree for ordinary numbers; special values follow sm_90's
-  Documented,  // the manual's semantics; order and rounding of the sum are those of the nearest known instruction
+  Documented,  // the manual's semantics; order and rounding of the sum are those of the nearest
+               // known instruction
   Assumed,     // nothing is known: the nearest generation's rule
 };
 
@@ -46,11 +49,13 @@ constexpr std::string_view name(Trust trust) {
   return names[static_cast<int>(trust)];
 }
 
-/// Ways to compute: the scalar code, or the vector code for an instruction set. All give the same bits; `best` is for everyone but tests.
-/// A path that the machine does not have is the scalar code.
+/// Ways to compute: the scalar code, or the vector code for an instruction set. All give the same
+/// bits; `best` is for everyone but tests. A path that the machine does not have is the scalar
+/// code.
 enum class Path : std::uint8_t { reference, portable, avx2, avx512, best };
 
-/// The registers of a warp's operands. d[r], a[r], ... point to register r of 32 lanes: 32 x 32 bits, or 32 x 64 bits for f64.
+/// The registers of a warp's operands. d[r], a[r], ... point to register r of 32 lanes: 32 x 32
+/// bits, or 32 x 64 bits for f64.
 struct MatrixOperands {
   void* const* d = nullptr;
   const void* const* a = nullptr;
@@ -66,8 +71,10 @@ struct MatrixOperands {
 /// One form of wmma.mma or mma, decoded for one generation. Immutable: threads may share it.
 class MatrixProduct {
  public:
-  /// Any form that isa::find knows, on any hardware: where the hardware does not have the instruction, the nearest rule is taken (see trust()).
-  static Result<MatrixProduct> make(const isa::Form& form, Hardware hardware, Path path = Path::best);
+  /// Any form that isa::find knows, on any hardware: where the hardware does not have the
+  /// instruction, the nearest rule is taken (see trust()).
+  static Result<MatrixProduct> make(const isa::Form& form, Hardware hardware,
+                                    Path path = Path::best);
 
   /// Computes D = A * B + C. All inputs are read before d is written, so d may alias c, a and b.
   void run(const MatrixOperands& operands) const;

@@ -9,10 +9,14 @@
 namespace tartan::emulator {
 namespace {
 
-constexpr int most_cells = 512;  // of one operand: m8n32k16 has 16 x 32 bf16 elements, in 256 cells; f64 m16n8k16 as many of 64 bits
+constexpr int most_cells = 512;  // of one operand: m8n32k16 has 16 x 32 bf16 elements, in 256
+                                 // cells; f64 m16n8k16 as many of 64 bits
 
-// The maps and the arithmetic work on products whose columns of C are contiguous; m8n32k16 is computed as its transpose.
-bool transposed(const isa::Form& form) { return form.opcode == isa::Opcode::wmma_mma && form.shape.n == 32; }
+// The maps and the arithmetic work on products whose columns of C are contiguous; m8n32k16 is
+// computed as its transpose.
+bool transposed(const isa::Form& form) {
+  return form.opcode == isa::Opcode::wmma_mma && form.shape.n == 32;
+}
 
 }  // namespace
 
@@ -38,7 +42,9 @@ struct MatrixProduct::Plan {
 
 Result<MatrixProduct> MatrixProduct::make(const isa::Form& form, Hardware hardware, Path path) {
   const bool product = form.opcode == isa::Opcode::mma || form.opcode == isa::Opcode::wmma_mma;
-  if (!product || !isa::find(form)) return {"unsupported-instruction"_rule, isa::spell(form) + " is no wmma.mma or mma instruction"};
+  if (!product || !isa::find(form))
+    return {"unsupported-instruction"_rule,
+            isa::spell(form) + " is no wmma.mma or mma instruction"};
   return MatrixProduct(std::make_shared<const Plan>(form, rule_of(form, hardware), path));
 }
 

@@ -24,7 +24,8 @@ T field(const nlohmann::json& entry, const char* name, T otherwise) {
 
 int count_field(const nlohmann::json& entry, const char* name) {
   const auto value = entry.at(name).get<std::int64_t>();
-  if (value < 0 || value > most_words) throw std::runtime_error(fmt::format("{} is {}", name, value));
+  if (value < 0 || value > most_words)
+    throw std::runtime_error(fmt::format("{} is {}", name, value));
   return static_cast<int>(value);
 }
 
@@ -55,12 +56,16 @@ RecordedEntry read_entry(const nlohmann::json& json) {
   entry.scale_a = field(json, "scale_a", 1);
   entry.scale_b = field(json, "scale_b", 1);
   entry.steps = field(json, "steps", 1);
-  if (entry.selector < 0 || entry.selector > 3) throw std::runtime_error(fmt::format("selector is {}", entry.selector));
-  if (entry.steps < 1 || entry.steps > 64) throw std::runtime_error(fmt::format("steps is {}", entry.steps));
-  if (entry.offset % 4 || entry.memory_bytes % 4) throw std::runtime_error("offset and mem_bytes must be multiples of 4");
+  if (entry.selector < 0 || entry.selector > 3)
+    throw std::runtime_error(fmt::format("selector is {}", entry.selector));
+  if (entry.steps < 1 || entry.steps > 64)
+    throw std::runtime_error(fmt::format("steps is {}", entry.steps));
+  if (entry.offset % 4 || entry.memory_bytes % 4)
+    throw std::runtime_error("offset and mem_bytes must be multiples of 4");
   const auto bytes = field<std::uint64_t>(json, "bytes", entry.tests * entry.bytes_per_test());
   if (bytes != entry.tests * entry.bytes_per_test())
-    throw std::runtime_error(fmt::format("bytes is {}, but the tests take {}", bytes, entry.tests * entry.bytes_per_test()));
+    throw std::runtime_error(fmt::format("bytes is {}, but the tests take {}", bytes,
+                                         entry.tests * entry.bytes_per_test()));
   return entry;
 }
 
@@ -77,7 +82,8 @@ Result<std::vector<RecordedEntry>> read_index(const std::string& path) {
     try {
       entries.push_back(read_entry(entry));
     } catch (const std::exception& error) {
-      return {"recording"_rule, fmt::format("entry {} of {}: {}", entries.size(), path, error.what())};
+      return {"recording"_rule,
+              fmt::format("entry {} of {}: {}", entries.size(), path, error.what())};
     }
   }
   return entries;
@@ -102,7 +108,8 @@ bool RecordedEntry::warpgroup() const { return mnemonic.starts_with("wgmma"); }
 std::uint64_t RecordedEntry::bytes_per_test() const {
   const auto lanes = warpgroup() ? 1u : 32u;  // wgmma's counts are of all lanes together
   const auto memory = static_cast<std::uint64_t>(memory_bytes);
-  return 4u * lanes * static_cast<std::uint64_t>(in_words + out_words) + memory + (memory_out ? memory : 0);
+  return 4u * lanes * static_cast<std::uint64_t>(in_words + out_words) + memory +
+         (memory_out ? memory : 0);
 }
 
 Result<Recording> Recording::read(const std::string& index_path, const std::string& data_path) {
@@ -111,10 +118,12 @@ Result<Recording> Recording::read(const std::string& index_path, const std::stri
   auto words = read_words(data_path);
   if (!words) return words.diags();
   for (const RecordedEntry& entry : *entries) {
-    const std::uint64_t end = entry.offset + static_cast<std::uint64_t>(entry.tests) * entry.bytes_per_test();
+    const std::uint64_t end =
+        entry.offset + static_cast<std::uint64_t>(entry.tests) * entry.bytes_per_test();
     if (end < entry.offset || end > words->size() * 4)
-      return {"recording"_rule, fmt::format("{} ends at byte {}, but {} needs bytes up to {}: the file was cut off", data_path,
-                                            words->size() * 4, entry.mnemonic, end)};
+      return {"recording"_rule,
+              fmt::format("{} ends at byte {}, but {} needs bytes up to {}: the file was cut off",
+                          data_path, words->size() * 4, entry.mnemonic, end)};
   }
   return Recording{std::move(*entries), std::move(*words)};
 }
@@ -135,13 +144,18 @@ std::string Replay::text() const {
   std::string text;
   for (const ReplayedEntry& e : entries) {
     if (!e.mismatched) continue;
-    const std::string place = e.lane < 0 ? fmt::format("memory word {}", e.word) : fmt::format("register {}, lane {}", e.word, e.lane);
+    const std::string place = e.lane < 0 ? fmt::format("memory word {}", e.word)
+                                         : fmt::format("register {}, lane {}", e.word, e.lane);
     const auto& kinds = e.entry->kinds;
     const auto test = static_cast<std::size_t>(e.test);
-    text += fmt::format("{}: {} of {} words differ; first in test {}{}, {}: expected 0x{:08x}, got 0x{:08x}\n", e.entry->mnemonic,
-                        e.mismatched, e.words, e.test, test < kinds.size() ? " (" + kinds[test] + ")" : "", place, e.expected, e.got);
+    text += fmt::format(
+        "{}: {} of {} words differ; first in test {}{}, {}: expected 0x{:08x}, got 0x{:08x}\n",
+        e.entry->mnemonic, e.mismatched, e.words, e.test,
+        test < kinds.size() ? " (" + kinds[test] + ")" : "", place, e.expected, e.got);
   }
-  if (skipped) text += fmt::format("skipped: {} of {} entries, which are no documented instructions\n", skipped, entries.size());
+  if (skipped)
+    text += fmt::format("skipped: {} of {} entries, which are no documented instructions\n",
+                        skipped, entries.size());
   return text + fmt::format("words: {}, mismatched: {}\n", words, mismatched);
 }
 
@@ -153,9 +167,19 @@ std::string Replay::json() const {
     differences.push_back({{"mnemonic", e.entry->mnemonic},
                            {"words", e.words},
                            {"mismatched", e.mismatched},
-                           {"first", {{"test", e.test}, {"word", e.word}, {"lane", e.lane}, {"expected", e.expected}, {"got", e.got}}}});
+                           {"first",
+                            {{"test", e.test},
+                             {"word", e.word},
+                             {"lane", e.lane},
+                             {"expected", e.expected},
+                             {"got", e.got}}}});
   }
-  return nlohmann::json{{"words", words}, {"mismatched", mismatched}, {"differences", differences}, {"skipped", left_out}}.dump() + "\n";
+  return nlohmann::json{{"words", words},
+                        {"mismatched", mismatched},
+                        {"differences", differences},
+                        {"skipped", left_out}}
+             .dump() +
+         "\n";
 }
 
 }  // namespace tartan::emulator

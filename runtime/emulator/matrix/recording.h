@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // runtime/emulator/matrix/recording.h - recorded hardware behaviour against the emulator.
 //
-// A recording is an index (JSON: one entry per instruction form) and data (little-endian words). A test of a warp-level entry is the input
-// registers, word by word for 32 lanes; for ldmatrix and the like a block of memory; the output registers; and the block as it was left.
+// A recording is an index (JSON: one entry per instruction form) and data (little-endian words). A
+// test of a warp-level entry is the input registers, word by word for 32 lanes; for ldmatrix and
+// the like a block of memory; the output registers; and the block as it was left.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ struct RecordedEntry {
   int in_words = 0, out_words = 0;  // registers per lane (wgmma: words in all)
   int memory_bytes = 0;
   bool memory_out = false;
-  std::uint64_t offset = 0;  // of the first test in the data, in bytes
+  std::uint64_t offset = 0;        // of the first test in the data, in bytes
   std::vector<std::string> kinds;  // of input, by test; may be empty
   // wgmma
   bool a_in_registers = false;
@@ -41,7 +42,8 @@ struct Recording {
   static Result<Recording> read(const std::string& index_path, const std::string& data_path);
 };
 
-/// What replaying one entry gave. Words are those that the instruction writes: 32 bits of one lane, or of memory.
+/// What replaying one entry gave. Words are those that the instruction writes: 32 bits of one lane,
+/// or of memory.
 struct ReplayedEntry {
   const RecordedEntry* entry = nullptr;
   bool skipped = false;  // no form of the instruction tables
@@ -51,13 +53,16 @@ struct ReplayedEntry {
   std::uint32_t expected = 0, got = 0;
 };
 
-ReplayedEntry replay(const Recording& recording, const RecordedEntry& entry, Hardware hardware, Path path = Path::best);
+ReplayedEntry replay(const Recording& recording, const RecordedEntry& entry, Hardware hardware,
+                     Path path = Path::best);
 
 /// The same for wgmma: `form` is the entry's. Called by replay.
-ReplayedEntry replay_wgmma(const Recording& recording, const RecordedEntry& entry, const isa::Form& form, Path path);
+ReplayedEntry replay_wgmma(const Recording& recording, const RecordedEntry& entry,
+                           const isa::Form& form, Path path);
 
 /// Holds `got` against what was recorded. `lanes`: words per register; 0: memory.
-void compare(ReplayedEntry& result, int test, const std::vector<std::uint32_t>& got, const std::uint32_t* expected, int lanes);
+void compare(ReplayedEntry& result, int test, const std::vector<std::uint32_t>& got,
+             const std::uint32_t* expected, int lanes);
 
 struct Replay {
   std::vector<ReplayedEntry> entries;

@@ -16,7 +16,7 @@ using Words = std::vector<std::uint32_t>;
 struct Test {
   const std::uint32_t* in;
   const std::uint32_t* memory;
-  Words out;          // in the recording's order: word by word for 32 lanes
+  Words out;  // in the recording's order: word by word for 32 lanes
   Words memory_after;
 
   std::uint32_t input(int word, int lane) const { return in[word * 32 + lane]; }
@@ -24,22 +24,27 @@ struct Test {
 
 // Elements of a fragment in registers that lie word by word.
 std::uint64_t element(const std::uint32_t* words, const isa::Fragment& fragment, int lane, int i) {
-  if (fragment.register_bits == 64) return words[2 * i * 32 + lane] | std::uint64_t{words[(2 * i + 1) * 32 + lane]} << 32;
-  const std::uint32_t word = words[i / fragment.per_register * 32 + lane] >> (i % fragment.per_register * fragment.container_bits);
+  if (fragment.register_bits == 64)
+    return words[2 * i * 32 + lane] | std::uint64_t{words[(2 * i + 1) * 32 + lane]} << 32;
+  const std::uint32_t word = words[i / fragment.per_register * 32 + lane] >>
+                             (i % fragment.per_register * fragment.container_bits);
   return fragment.container_bits == 32 ? word : word & ((1u << fragment.container_bits) - 1);
 }
 
-void set_element(std::uint32_t* words, const isa::Fragment& fragment, int lane, int i, std::uint64_t value) {
+void set_element(std::uint32_t* words, const isa::Fragment& fragment, int lane, int i,
+                 std::uint64_t value) {
   if (fragment.register_bits == 64) {
     words[2 * i * 32 + lane] = static_cast<std::uint32_t>(value);
     words[(2 * i + 1) * 32 + lane] = static_cast<std::uint32_t>(value >> 32);
   } else {
-    words[i / fragment.per_register * 32 + lane] |= static_cast<std::uint32_t>(value) << (i % fragment.per_register * fragment.container_bits);
+    words[i / fragment.per_register * 32 + lane] |=
+        static_cast<std::uint32_t>(value) << (i % fragment.per_register * fragment.container_bits);
   }
 }
 
 // Memory as bits, the low ones first; what lies outside reads as zero and takes no stores.
-std::uint64_t memory_bits(const std::uint32_t* memory, std::uint64_t words, std::uint64_t first, int count) {
+std::uint64_t memory_bits(const std::uint32_t* memory, std::uint64_t words, std::uint64_t first,
+                          int count) {
   std::uint64_t value = 0;
   for (int i = 0; i < count; ++i) {
     const std::uint64_t bit = first + static_cast<std::uint64_t>(i);
@@ -66,9 +71,13 @@ void replay_move(const isa::Form& form, Test& test, std::uint64_t memory_words) 
     for (int i = 0; i < fragment.elements(); ++i) {
       const isa::Coord at = isa::coord(form, Operand::d, lane, i);
       const std::uint32_t address = test.input(0, isa::address_lane(form, at.matrix, at.row));
-      const std::uint64_t first = 8 * std::uint64_t{address} + static_cast<std::uint64_t>(at.col * width);
-      if (load) set_element(test.out.data(), fragment, lane, i, memory_bits(test.memory, memory_words, first, width));
-      else set_memory_bits(test.memory_after, first, width, element(test.in + 32, fragment, lane, i));
+      const std::uint64_t first =
+          8 * std::uint64_t{address} + static_cast<std::uint64_t>(at.col * width);
+      if (load)
+        set_element(test.out.data(), fragment, lane, i,
+                    memory_bits(test.memory, memory_words, first, width));
+      else
+        set_memory_bits(test.memory_after, first, width, element(test.in + 32, fragment, lane, i));
     }
 }
 
@@ -76,8 +85,11 @@ void replay_transpose(const isa::Form& form, Test& test) {
   const isa::Fragment fragment = isa::fragment(form, Operand::d);
   for (int lane = 0; lane < 32; ++lane)
     for (int i = 0; i < fragment.elements(); ++i) {
-      const isa::Coord from = isa::coord(form, Operand::d, lane, i);  // in the matrix that it reads: four lanes a row, two elements each
-      set_element(test.out.data(), fragment, lane, i, element(test.in, fragment, 4 * from.row + from.col / 2, from.col % 2));
+      const isa::Coord from =
+          isa::coord(form, Operand::d, lane,
+                     i);  // in the matrix that it reads: four lanes a row, two elements each
+      set_element(test.out.data(), fragment, lane, i,
+                  element(test.in, fragment, 4 * from.row + from.col / 2, from.col % 2));
     }
 }
 
@@ -87,18 +99,26 @@ void replay_wmma_move(const isa::Form& form, Test& test, std::uint64_t memory_wo
   for (int lane = 0; lane < 32; ++lane)
     for (int i = 0; i < fragment.elements(); ++i) {
       const isa::Coord at = isa::coord(form, form.operand, lane, i);
-      const int line = form.a_major == Major::row ? at.row : at.col, along = form.a_major == Major::row ? at.col : at.row;
-      const std::uint64_t index = std::uint64_t{test.input(0, lane)} * static_cast<std::uint64_t>(line) + static_cast<std::uint64_t>(along);
+      const int line = form.a_major == Major::row ? at.row : at.col,
+                along = form.a_major == Major::row ? at.col : at.row;
+      const std::uint64_t index =
+          std::uint64_t{test.input(0, lane)} * static_cast<std::uint64_t>(line) +
+          static_cast<std::uint64_t>(along);
       const std::uint64_t first = index * static_cast<std::uint64_t>(width);
-      if (form.opcode == isa::Opcode::wmma_load) set_element(test.out.data(), fragment, lane, i, memory_bits(test.memory, memory_words, first, width));
-      else set_memory_bits(test.memory_after, first, width, element(test.in + 32, fragment, lane, i));
+      if (form.opcode == isa::Opcode::wmma_load)
+        set_element(test.out.data(), fragment, lane, i,
+                    memory_bits(test.memory, memory_words, first, width));
+      else
+        set_memory_bits(test.memory_after, first, width, element(test.in + 32, fragment, lane, i));
     }
 }
 
-// The registers of one operand as MatrixOperands wants them: f64 joined to 64 bits, everything else where it is.
+// The registers of one operand as MatrixOperands wants them: f64 joined to 64 bits, everything else
+// where it is.
 class Registers {
  public:
-  Registers(const isa::Fragment& fragment, std::uint32_t* words) : fragment_(fragment), words_(words) {
+  Registers(const isa::Fragment& fragment, std::uint32_t* words)
+      : fragment_(fragment), words_(words) {
     wide_.resize(fragment.register_bits == 64 ? static_cast<std::size_t>(fragment.registers) : 0);
     for (int r = 0; r < fragment.registers; ++r) {
       if (wide_.empty()) {
@@ -106,7 +126,8 @@ class Registers {
         continue;
       }
       auto& reg = wide_[static_cast<std::size_t>(r)];
-      for (int lane = 0; lane < 32; ++lane) reg[static_cast<std::size_t>(lane)] = element(words, fragment, lane, r);
+      for (int lane = 0; lane < 32; ++lane)
+        reg[static_cast<std::size_t>(lane)] = element(words, fragment, lane, r);
       pointers_.push_back(reg.data());
     }
   }
@@ -114,7 +135,9 @@ class Registers {
   int words() const { return fragment_.registers * fragment_.register_bits / 32; }
   void write_back() {
     for (std::size_t r = 0; r < wide_.size(); ++r)
-      for (int lane = 0; lane < 32; ++lane) set_element(words_, fragment_, lane, static_cast<int>(r), wide_[r][static_cast<std::size_t>(lane)]);
+      for (int lane = 0; lane < 32; ++lane)
+        set_element(words_, fragment_, lane, static_cast<int>(r),
+                    wide_[r][static_cast<std::size_t>(lane)]);
   }
 
  private:
@@ -158,7 +181,9 @@ Counts counts(const isa::Form& form) {
     case isa::Opcode::stmatrix:
     case isa::Opcode::wmma_store: return {1 + words(form.operand), 0};
     default:
-      return {words(Operand::a) + words(Operand::b) + words(Operand::c) + (form.sparsity != isa::Sparsity::dense), words(Operand::d)};
+      return {words(Operand::a) + words(Operand::b) + words(Operand::c) +
+                  (form.sparsity != isa::Sparsity::dense),
+              words(Operand::d)};
   }
 }
 
@@ -169,14 +194,17 @@ std::optional<isa::Form> form_of(const RecordedEntry& entry) {
   form.stride = form.opcode == isa::Opcode::wmma_load || form.opcode == isa::Opcode::wmma_store;
   form.a_in_registers = entry.a_in_registers;
   if (!isa::find(form)) return std::nullopt;
-  if (form.sparsity != isa::Sparsity::dense && entry.selector >= isa::selectors(form)) return std::nullopt;
-  const bool formatted = form.opcode == isa::Opcode::ldmatrix && form.a != Type::none;  // 6 and 4-bit rows: not recorded so far
+  if (form.sparsity != isa::Sparsity::dense && entry.selector >= isa::selectors(form))
+    return std::nullopt;
+  const bool formatted = form.opcode == isa::Opcode::ldmatrix &&
+                         form.a != Type::none;  // 6 and 4-bit rows: not recorded so far
   return formatted ? std::nullopt : std::optional(form);
 }
 
 }  // namespace
 
-void compare(ReplayedEntry& result, int test, const Words& got, const std::uint32_t* expected, int lanes) {
+void compare(ReplayedEntry& result, int test, const Words& got, const std::uint32_t* expected,
+             int lanes) {
   for (std::size_t i = 0; i < got.size(); ++i, ++result.words) {
     if (got[i] == expected[i]) continue;
     if (result.mismatched++ == 0) {
@@ -189,7 +217,8 @@ void compare(ReplayedEntry& result, int test, const Words& got, const std::uint3
   }
 }
 
-ReplayedEntry replay(const Recording& recording, const RecordedEntry& entry, Hardware hardware, Path path) {
+ReplayedEntry replay(const Recording& recording, const RecordedEntry& entry, Hardware hardware,
+                     Path path) {
   ReplayedEntry result;
   result.entry = &entry;
   const auto form = form_of(entry);
@@ -205,8 +234,11 @@ ReplayedEntry replay(const Recording& recording, const RecordedEntry& entry, Har
   }
   const auto memory_words = static_cast<std::size_t>(entry.memory_bytes / 4);
   for (int t = 0; t < entry.tests; ++t) {
-    const std::uint32_t* at = recording.words.data() + (entry.offset + static_cast<std::uint64_t>(t) * entry.bytes_per_test()) / 4;
-    Test test{at, at + 32 * entry.in_words, Words(static_cast<std::size_t>(32 * entry.out_words)), {}};
+    const std::uint32_t* at =
+        recording.words.data() +
+        (entry.offset + static_cast<std::uint64_t>(t) * entry.bytes_per_test()) / 4;
+    Test test{
+        at, at + 32 * entry.in_words, Words(static_cast<std::size_t>(32 * entry.out_words)), {}};
     if (entry.memory_out) test.memory_after.assign(test.memory, test.memory + memory_words);
     switch (form->opcode) {
       case isa::Opcode::ldmatrix:

@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::uint8_t on(std::initializer_list<Hardware> list) {
   std::uint8_t mask = 0;
-  for (const Hardware hardware : list) mask |= static_cast<std::uint8_t>(1 << static_cast<int>(hardware));
+  for (const Hardware hardware : list)
+    mask |= static_cast<std::uint8_t>(1 << static_cast<int>(hardware));
   return mask;
 }
 
@@ -28,14 +29,20 @@ constexpr Shape quad_pair{8, 8, 4};
 
 constexpr std::string_view recorded = "bits recorded on an H100";
 constexpr std::string_view exact = "exact by definition; recorded on an H100";
-constexpr std::string_view scalar = "the assembler replaces it by the scalar code that was recorded on an H100";
-constexpr std::string_view volta = "published V100 measurements: steps of 4 products, 23 fraction bits";
+constexpr std::string_view scalar =
+    "the assembler replaces it by the scalar code that was recorded on an H100";
+constexpr std::string_view volta =
+    "published V100 measurements: steps of 4 products, 23 fraction bits";
 constexpr std::string_view turing = "published measurements disagree on the step's length (8 or 4)";
-constexpr std::string_view ampere = "published A100 measurements: steps of 8 products (tf32: 4), 24 fraction bits";
-constexpr std::string_view ada = "published L40S and RTX 4090 measurements: steps of 16 products, 13 fraction bits";
+constexpr std::string_view ampere =
+    "published A100 measurements: steps of 8 products (tf32: 4), 24 fraction bits";
+constexpr std::string_view ada =
+    "published L40S and RTX 4090 measurements: steps of 16 products, 13 fraction bits";
 constexpr std::string_view blackwell = "published B200 measurements: as on an H100";
-constexpr std::string_view consumer = "published RTX 5090 measurements: one step of 32 products, 25 fraction bits";
-constexpr std::string_view scaled = "the manual's semantics; the sum is taken as the unscaled instruction's";
+constexpr std::string_view consumer =
+    "published RTX 5090 measurements: one step of 32 products, 25 fraction bits";
+constexpr std::string_view scaled =
+    "the manual's semantics; the sum is taken as the unscaled instruction's";
 constexpr std::string_view nearest = "nothing published: the nearest generation's rule";
 
 // clang-format off
@@ -98,7 +105,9 @@ std::uint8_t opcode_bit(isa::Opcode opcode) {
 const Rule& rule_of(const isa::Form& form, Hardware hardware) {
   if (form.block_scale) return block_scaled;
   for (const Rule& rule : rules) {
-    if (!(rule.hardware >> static_cast<int>(hardware) & 1) || !(rule.opcodes & opcode_bit(form.opcode))) continue;
+    if (!(rule.hardware >> static_cast<int>(hardware) & 1) ||
+        !(rule.opcodes & opcode_bit(form.opcode)))
+      continue;
     if (!rule.a.has(form.a) || (rule.d != Type::none && rule.d != form.d)) continue;
     if (rule.shape != Shape{} && rule.shape != form.shape) continue;
     if (form.kind == isa::Kind::f8f6f4 && !rule.a.has(form.b)) continue;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/matrix/rule.h - how each generation computes a matrix product: one row per (hardware, instruction, types).
+// runtime/emulator/matrix/rule.h - how each generation computes a matrix product: one row per
+// (hardware, instruction, types).
 #pragma once
 
 #include <initializer_list>
@@ -10,13 +11,16 @@
 namespace tartan::emulator {
 
 enum class Method : std::uint8_t {
-  fused_sum,    // chained fused sums, C in the first (runtime/emulator/matrix/fused_sum.h)
-  half_pairs,   // 8-bit floats as f16: two fused sums from +0, k mod 4 in {0, 1} first, then {2, 3}; C added last, in IEEE arithmetic
-  float_chain,  // f16 m8n8k4 on scalar units: a chain of binary32 fma from +0, k ascending; C added last
-  half_tree,    // the same with f16 results: two sums of two products each, added to C one after the other; rounded to f16 at the end
-  fma_chain,    // f64: a chain of binary64 fma from C, k ascending
-  integer,      // exact; wraps, or clamps once at the end
-  popcount,     // exact; wraps
+  fused_sum,   // chained fused sums, C in the first (runtime/emulator/matrix/fused_sum.h)
+  half_pairs,  // 8-bit floats as f16: two fused sums from +0, k mod 4 in {0, 1} first, then {2, 3};
+               // C added last, in IEEE arithmetic
+  float_chain,  // f16 m8n8k4 on scalar units: a chain of binary32 fma from +0, k ascending; C added
+                // last
+  half_tree,  // the same with f16 results: two sums of two products each, added to C one after the
+              // other; rounded to f16 at the end
+  fma_chain,  // f64: a chain of binary64 fma from C, k ascending
+  integer,    // exact; wraps, or clamps once at the end
+  popcount,   // exact; wraps
 };
 
 /// What a row is about. The first row that has the form and the hardware is taken.
@@ -27,11 +31,11 @@ struct Rule {
   Type d = Type::none;  // none: any
   Shape shape = {};     // none: any
   Method method = Method::fused_sum;
-  int length = 0;        // products of one fused sum; more of them make a chain, k ascending
-  int fraction = 0;      // fraction bits that the cut leaves, counted from the largest exponent
-  int floor_f32 = 0;     // the largest exponent is at least this, by the type of the accumulator
+  int length = 0;     // products of one fused sum; more of them make a chain, k ascending
+  int fraction = 0;   // fraction bits that the cut leaves, counted from the largest exponent
+  int floor_f32 = 0;  // the largest exponent is at least this, by the type of the accumulator
   int floor_f16 = 0;
-  int kept = 24;         // significant bits of an f32 result
+  int kept = 24;  // significant bits of an f32 result
   Trust trust = Trust::Assumed;
   std::string_view source;
 };

@@ -14,12 +14,16 @@ namespace {
 constexpr std::uint64_t quiet = std::uint64_t{1} << 51;
 constexpr std::uint64_t invalid = 0xFFF8'0000'0000'0000;
 
-bool is_nan(std::uint64_t bits) { return (bits & ~(std::uint64_t{1} << 63)) > 0x7FF0'0000'0000'0000; }
+bool is_nan(std::uint64_t bits) {
+  return (bits & ~(std::uint64_t{1} << 63)) > 0x7FF0'0000'0000'0000;
+}
 
 // Sets a rounding direction for as long as it lives.
 class RoundingScope {
  public:
-  explicit RoundingScope(isa::Rounding rounding) : before_(std::fegetround()) { std::fesetround(direction(rounding)); }
+  explicit RoundingScope(isa::Rounding rounding) : before_(std::fegetround()) {
+    std::fesetround(direction(rounding));
+  }
   ~RoundingScope() { std::fesetround(before_); }
   RoundingScope(const RoundingScope&) = delete;
   RoundingScope& operator=(const RoundingScope&) = delete;
@@ -37,7 +41,8 @@ class RoundingScope {
 };
 
 std::uint64_t fma_bits(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
-  const double result = std::fma(std::bit_cast<double>(a), std::bit_cast<double>(b), std::bit_cast<double>(c));
+  const double result =
+      std::fma(std::bit_cast<double>(a), std::bit_cast<double>(b), std::bit_cast<double>(c));
   if (result == result) return std::bit_cast<std::uint64_t>(result);
   for (const std::uint64_t operand : {b, c, a})
     if (is_nan(operand)) return operand | quiet;
@@ -60,8 +65,8 @@ std::uint32_t half_tree(const float* a, const float* b, float c) {
   return to_half(static_cast<double>(sum));
 }
 
-void fma_chain(isa::Rounding rounding, int m, int n, int k, const std::uint64_t* a, const std::uint64_t* b, const std::uint64_t* c,
-               std::uint64_t* d) {
+void fma_chain(isa::Rounding rounding, int m, int n, int k, const std::uint64_t* a,
+               const std::uint64_t* b, const std::uint64_t* c, std::uint64_t* d) {
   const RoundingScope scope(rounding);
   for (int col = 0; col < n; ++col) {
     for (int row = 0; row < m; ++row) {

@@ -16,8 +16,8 @@ bool has_avx2() {
 
 bool has_avx512() {
 #ifdef TARTAN_X86
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl");
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 #else
   return false;
 #endif
@@ -36,7 +36,8 @@ const TileKernel* tile_kernel(Path path) {
     default: break;
   }
 #ifdef TARTAN_X86
-  if (path == Path::best) return has_avx512() ? &tile_avx512 : has_avx2() ? &tile_avx2 : &tile_portable;
+  if (path == Path::best)
+    return has_avx512() ? &tile_avx512 : has_avx2() ? &tile_avx2 : &tile_portable;
 #endif
   return path == Path::best ? &tile_portable : nullptr;
 }

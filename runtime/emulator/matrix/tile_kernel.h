@@ -1,62 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/matrix/tile_kernel.h - the body of tile_portable.cc, tile_avx2.cc and tile_avx512.cc, which say how many lanes a vector has.
-//
-// Everything is in an unnamed namespace and nothing is included that has inline functions: code compiled for one instruction set must not be
-// merged with code for another.
-#include "runtime/emulator/matrix/tile.h"
+// runtime/emulator/matrix/tile_kernel.h - the body of tile_portable.cc and its like: each says how
+// many lanes a vector has. The namespace has no name, so that instruction sets are never mixed.
+#pragma once
 
-#ifdef __AVX2__
-#include <immintrin.h>
-#endif
+#include "runtime/emulator/matrix/tile.h"
+#include "runtime/emulator/matrix/tile_vector.h"
 
 namespace tartan::emulator {
 namespace {
-
-using Floats = float __attribute__((vector_size(4 * lanes)));
-using Ints = std::int32_t __attribute__((vector_size(4 * lanes)));
-using Words = std::uint32_t __attribute__((vector_size(4 * lanes)));
-using Shorts = std::int16_t __attribute__((vector_size(2 * lanes)));
-
-constexpr std::int16_t zero = -16000;  // the exponent of zeros
-
-template <typename Vector, typename Element>
-inline Vector load(const Element* from) {
-  Vector out;
-  __builtin_memcpy(&out, from, sizeof out);
-  return out;
-}
-template <typename Vector, typename Element>
-inline void store(Element* to, Vector vector) {
-  __builtin_memcpy(to, &vector, sizeof vector);
-}
-template <typename To, typename From>
-inline To bits(From from) {
-  To out;
-  __builtin_memcpy(&out, &from, sizeof out);
-  return out;
-}
-template <typename Vector>
-inline Vector larger(Vector x, Vector y) {
-  return x > y ? x : y;
-}
-template <typename Vector>
-inline Vector smaller(Vector x, Vector y) {
-  return x < y ? x : y;
-}
-inline Floats floats(Ints x) { return __builtin_convertvector(x, Floats); }
-inline Ints ints(Floats x) { return __builtin_convertvector(x, Ints); }
-inline Ints ints(Shorts x) { return __builtin_convertvector(x, Ints); }
-
-inline Shorts shorts(Ints x) {
-#ifdef __AVX512F__
-  return (Shorts)_mm512_maskz_cvtepi32_epi16(0xFFFF, (__m512i)x);
-#else
-  return __builtin_convertvector(x, Shorts);
-#endif
-}
-
-// 2^exponent, exponents -126..127.
-inline Floats power(Ints exponent) { return bits<Floats>((exponent + 127) << 23); }
 
 // ---- Factors
 
@@ -72,7 +23,8 @@ inline Part part(Ints magnitude, Ints sign, float rebias) {
   constexpr int bias = (1 << (exponent_bits - 1)) - 1;
   const Ints field = magnitude >> fraction_bits;
   const Ints value = bits<Ints>(bits<Floats>(magnitude << shift) * rebias) | sign;
-  return {bits<Floats>(value), magnitude == 0 ? Ints{} + zero : larger(field, Ints{} + 1) - bias, field == (1 << exponent_bits) - 1};
+  return {bits<Floats>(value), magnitude == 0 ? Ints{} + zero : larger(field, Ints{} + 1) - bias,
+          field == (1 << exponent_bits) - 1};
 }
 
 template <TileFormat format>
@@ -80,11 +32,13 @@ inline Part take(Ints cell, int index) {
   if constexpr (format == TileFormat::tf32) {
     return part<8, 23, 0>(cell & 0x7FFFE000, cell & INT32_MIN, 1);
   } else if constexpr (format == TileFormat::f16 || format == TileFormat::bf16) {
-    const Ints element = cell >> (16 * index), magnitude = element & 0x7FFF, sign = (element & 0x8000) << 16;
+    const Ints element = cell >> (16 * index), magnitude = element & 0x7FFF,
+               sign = (element & 0x8000) << 16;
     if constexpr (format == TileFormat::bf16) return part<8, 7, 16>(magnitude, sign, 1);
     return part<5, 10, 13>(magnitude, sign, 0x1p112f);
   } else {
-    const Ints element = cell >> (8 * index), magnitude = element & 0x7F, sign = (element & 0x80) << 24;
+    const Ints element = cell >> (8 * index), magnitude = element & 0x7F,
+               sign = (element & 0x80) << 24;
     if constexpr (format == TileFormat::e5m2) return part<5, 2, 21>(magnitude, sign, 0x1p112f);
     Part out = part<4, 3, 20>(magnitude, sign, 0x1p120f);
     out.special = magnitude == 0x7F;
@@ -96,15 +50,18 @@ inline Part take(Ints cell, int index) {
   }
 }
 
-// How many elements are side by side: known to the compiler for the common shapes, 0 where it is read at run time.
+// How many elements are side by side: known to the compiler for the common shapes, 0 where it is
+// read at run time.
 template <int known>
 inline int count(int given) {
   return known ? known : given;
 }
 
-// Stores what came of element `index` of the cells of vector `block`. A vector may reach over several cells: its eights go where they belong.
+// Stores what came of element `index` of the cells of vector `block`. A vector may reach over
+// several cells: its eights go where they belong.
 template <int known, typename Vector, typename Element>
-inline void store_parts(const Cells& cells, int block, int per_cell, int index, Vector vector, Element* to) {
+inline void store_parts(const Cells& cells, int block, int per_cell, int index, Vector vector,
+                        Element* to) {
   const int outer = count<known>(cells.outer);
   if (outer % lanes == 0) {
     const int cell = block * lanes / outer, first = block * lanes % outer;
@@ -122,10 +79,25 @@ inline void store_parts(const Cells& cells, int block, int per_cell, int index, 
   }
 }
 
+// The upper half in place of the lower one.
+template <typename Vector>
+inline Vector turned(Vector x) {
+  if constexpr (sizeof x / sizeof x[0] == 16)
+    return __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+  else return x;
+}
+
 template <TileFormat format, int known, bool doubled>
-inline void unpack_known(const Cells& cells, TileFactor& factor) {
-  constexpr bool narrow = format != TileFormat::bf16 && format != TileFormat::tf32;  // products always fit binary32
-  constexpr int per_cell = format == TileFormat::tf32 ? 1 : format == TileFormat::f16 || format == TileFormat::bf16 ? 2 : 4;
+inline void unpack_known(const Cells& given, TileFactor& factor) {
+  const Cells cells = given;
+  float* const values = factor.value;
+  std::int16_t* const exponents = factor.exponent;
+  std::uint32_t* const pairs = factor.doubled;
+  constexpr bool narrow =
+      format != TileFormat::bf16 && format != TileFormat::tf32;  // products always fit binary32
+  constexpr int per_cell = format == TileFormat::tf32                                ? 1
+                           : format == TileFormat::f16 || format == TileFormat::bf16 ? 2
+                                                                                     : 4;
   constexpr int slots = known > lanes ? known / lanes : 1;  // vectors side by side
   const int outer = count<known>(cells.outer);
   Ints lowest = Ints{} + 16000, highest = Ints{} - 16000;
@@ -143,12 +115,15 @@ inline void unpack_known(const Cells& cells, TileFactor& factor) {
           lowest = smaller(lowest, p.exponent == zero ? Ints{} + 16000 : p.exponent);
           highest = larger(highest, p.exponent);
         }
-        store_parts<known>(cells, block, per_cell, i, p.value, factor.value);
-        if constexpr (doubled) store_parts<known>(cells, block, per_cell, i, (p.exponent & 0xFFFF) | p.exponent << 16, factor.doubled);
-        else store_parts<known>(cells, block, per_cell, i, shorts(p.exponent), factor.exponent);
+        store_parts<known>(cells, block, per_cell, i, p.value, values);
+        if constexpr (doubled)
+          store_parts<known>(cells, block, per_cell, i, (p.exponent & 0xFFFF) | p.exponent << 16,
+                             pairs);
+        else store_parts<known>(cells, block, per_cell, i, shorts(p.exponent), exponents);
       }
       if constexpr (!known) {
-        std::int32_t* to = flags + block * lanes % outer;  // what reaches over the end is folded back below
+        std::int32_t* to =
+            flags + block * lanes % outer;  // what reaches over the end is folded back below
         store(to, load<Ints>(to) | special[0]);
         special[0] = Ints{};
       }
@@ -158,10 +133,14 @@ inline void unpack_known(const Cells& cells, TileFactor& factor) {
     for (int slot = 0; slot < slots; ++slot) {
       const Bytes bytes = __builtin_convertvector(special[slot], Bytes);
       if constexpr (known >= lanes) store(factor.special + slot * lanes, bytes);
-      else for (int i = 0; i < known; ++i) factor.special[i] = static_cast<std::uint8_t>(bytes[i] | bytes[known + i]);
+      else {
+        const Bytes both = bytes | turned(bytes);
+        __builtin_memcpy(factor.special, &both, known);
+      }
     }
   } else {
-    for (int i = 0; i < outer; ++i) factor.special[i] = (flags[i] | (i < lanes ? flags[outer + i] : 0)) != 0;
+    for (int i = 0; i < outer; ++i)
+      factor.special[i] = (flags[i] | (i < lanes ? flags[outer + i] : 0)) != 0;
   }
   factor.lowest = narrow ? -16 : 16000;
   factor.highest = narrow ? 16 : -16000;
@@ -202,7 +181,8 @@ inline void unpack_integers_known(int bits, bool is_signed, const Cells& cells, 
     const Words word = load<Words>(cells.image + block * lanes);
     for (int i = 0; i < per_cell; ++i) {
       const Words top = word << (32 - bits * (i + 1));
-      const Ints value = is_signed ? tartan::emulator::bits<Ints>(top) >> (32 - bits) : tartan::emulator::bits<Ints>(top >> (32 - bits));
+      const Ints value = is_signed ? tartan::emulator::bits<Ints>(top) >> (32 - bits)
+                                   : tartan::emulator::bits<Ints>(top >> (32 - bits));
       store_parts<known>(cells, block, per_cell, i, shorts(value), to);
     }
   }
@@ -217,7 +197,7 @@ void unpack_integers(int bits, bool is_signed, const Cells& cells, std::int16_t*
 // ---- Sums
 
 // All ones where x, at least zero, is not zero.
-inline Ints nonzero(Ints x) { return -x >> 31; }
+inline Ints nonzero(Ints x) { return minus(Ints{}, x) >> 31; }
 
 // Sign bit: whether x + y == sum has gone beyond 32 bits.
 inline Ints overflow(Ints x, Ints y, Ints sum) { return (x ^ sum) & (y ^ sum); }
@@ -231,7 +211,8 @@ struct Addend {
 template <bool half>
 inline Addend addend(Ints c) {
   if constexpr (!half) {
-    // Zeros and subnormals get -127: products that binary32 holds have larger exponents, or there are none; then see `redo` in finish().
+    // Zeros and subnormals get -127: products that binary32 holds have larger exponents, or there
+    // are none; then see `redo` in finish().
     const Ints magnitude = c & INT32_MAX;
     return {bits<Floats>(c), (magnitude >> 23) - 127, magnitude};
   } else {
@@ -242,24 +223,29 @@ inline Addend addend(Ints c) {
   }
 }
 
-// sum * 2^exponent, toward zero, where that is a normal number or zero. `redo`: negative where it could not be computed.
+// sum * 2^exponent, toward zero, where that is a normal number or zero. `redo`: negative where it
+// could not be computed.
 inline Ints round_single(Ints sum, Ints exponent, int mask, Ints& redo) {
 #ifdef __AVX512F__
   (void)redo;
-  const Ints rounded = (Ints)_mm512_maskz_cvt_roundepi32_ps(0xFFFF, (__m512i)sum, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC) & mask;
-  return sum == 0 ? Ints{} : rounded + (exponent << 23);
+  const Ints rounded = (Ints)_mm512_maskz_cvt_roundepi32_ps(
+                           0xFFFF, (__m512i)sum, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC) &
+                       mask;
+  return sum == 0 ? Ints{} : plus(rounded, exponent << 23);
 #else
-  const Ints negative = sum >> 31, magnitude = (sum ^ negative) - negative;
-  redo |= 0x7FFFFF80 - magnitude;
+  const Ints negative = sum >> 31, magnitude = minus(sum ^ negative, negative);
+  redo |= minus(Ints{} + 0x7FFFFF80, magnitude);
   const Floats nearest = floats(magnitude);
-  const Ints rounded = (bits<Ints>(nearest) + ((magnitude - ints(nearest)) >> 31)) & mask;  // one unit back where it was rounded up
-  return nonzero(magnitude) & ((rounded + (exponent << 23)) | (negative << 31));
+  const Ints rounded = (bits<Ints>(nearest) + (minus(magnitude, ints(nearest)) >> 31)) &
+                       mask;  // one unit back where it was rounded up
+  return nonzero(magnitude) & (plus(rounded, exponent << 23) | (negative << 31));
 #endif
 }
 
 // The same as f16, nearest even. What 24 bits do not hold is kept as one sticky bit.
-inline Ints round_half(Ints sum, Ints exponent) {
-  const Ints negative = sum >> 31, magnitude = (sum ^ negative) - negative;
+inline Ints round_half(Ints sum, Ints exponent, Ints& redo) {
+  const Ints negative = sum >> 31, magnitude = minus(sum ^ negative, negative);
+  redo |= magnitude;  // -2^31 has none
   const Ints coarse = (magnitude >> 8) | (((magnitude & 0xFF) != 0) & 1);
   const Ints large = magnitude > 0xFFFFFF;
   const Floats value = floats(large ? coarse : magnitude) * power(exponent + (large & 8));
@@ -280,8 +266,12 @@ struct Cursor {
   int row_count, column_count;
 
   Cursor(const Tile& tile, int row, int column)
-      : a(tile.a.value + row), b(tile.b.value + column), a_exponent(tile.a.exponent + row), b_exponent(tile.b.doubled + column),
-        row_count(tile.rows), column_count(tile.columns) {}
+      : a(tile.a.value + row),
+        b(tile.b.value + column),
+        a_exponent(tile.a.exponent + row),
+        b_exponent(tile.b.doubled + column),
+        row_count(tile.rows),
+        column_count(tile.columns) {}
   int rows() const { return count<known_rows>(row_count); }
   int columns() const { return count<known_columns>(column_count); }
 };
@@ -305,16 +295,18 @@ inline bool any_negative(Ints x) {
 
 constexpr int together = 4;  // columns that share what is loaded of A
 
-// Sums of `lanes` rows and of `together` columns, products first .. last-1; `c` becomes the result, `redo` negative where it is none.
-// `short_sum`: at most 16 products, whose sum cannot overflow.
+// Sums of `lanes` rows and of `together` columns, products first .. last-1; `c` becomes the result,
+// `redo` negative where it is none. `short_sum`: at most 16 products, whose sum cannot overflow.
 template <bool half, bool short_sum, typename At>
-inline void add(const Tile& tile, const At& at, int first, int last, Ints (&c)[together], Ints (&redo)[together]) {
+inline void add(const Tile& tile, const At& at, int first, int last, Ints (&c)[together],
+                Ints (&redo)[together]) {
   Shorts most[together];
   for (Shorts& m : most) m = Shorts{} + static_cast<std::int16_t>(tile.floor);
 #pragma GCC unroll 16
   for (int k = first; k < last; ++k) {
     const Shorts a = load<Shorts>(at.a_exponent + k * at.rows());
-    for (int j = 0; j < together; ++j) most[j] = larger<Shorts>(most[j], a + twice(at.b_exponent[k * at.columns() + j]));
+    for (int j = 0; j < together; ++j)
+      most[j] = larger<Shorts>(most[j], a + twice(at.b_exponent[k * at.columns() + j]));
   }
   Addend start[together];
   Ints exponent[together], low[together] = {}, high[together] = {};
@@ -326,22 +318,26 @@ inline void add(const Tile& tile, const At& at, int first, int last, Ints (&c)[t
   }
 #pragma GCC unroll 8
   for (int k = first; k < last; k += 2) {
-    const Floats even = load<Floats>(at.a + k * at.rows()), odd = load<Floats>(at.a + (k + 1) * at.rows());
+    const Floats even = load<Floats>(at.a + k * at.rows()),
+                 odd = load<Floats>(at.a + (k + 1) * at.rows());
     for (int j = 0; j < together; ++j) {
-      low[j] += ints(even * at.b[k * at.columns() + j] * scale[j]);
-      (short_sum ? low : high)[j] += ints(odd * at.b[(k + 1) * at.columns() + j] * scale[j]);
+      low[j] = plus(low[j], ints(even * at.b[k * at.columns() + j] * scale[j]));
+      Ints& other = (short_sum ? low : high)[j];
+      other = plus(other, ints(odd * at.b[(k + 1) * at.columns() + j] * scale[j]));
     }
   }
   for (int j = 0; j < together; ++j) {
-    const Ints products = short_sum ? low[j] : low[j] + high[j], cut = ints(start[j].value * scale[j]), sum = products + cut;
+    const Ints products = short_sum ? low[j] : plus(low[j], high[j]),
+               cut = ints(start[j].value * scale[j]), sum = plus(products, cut);
     redo[j] |= overflow(products, cut, sum);
     if constexpr (!short_sum) redo[j] |= overflow(low[j], high[j], products);
     const Ints grid = exponent[j] - tile.fraction;
     if constexpr (half) {
       redo[j] |= 0x7BFF - start[j].magnitude;
-      c[j] = round_half(sum, grid);
+      c[j] = round_half(sum, grid, redo[j]);
     } else {
-      // Below 2^-126 the grid is too fine to be a scale: but then every product is zero. Above, the result may be infinite, or C is.
+      // Below 2^-126 the grid is too fine to be a scale: but then every product is zero. Above, the
+      // result may be infinite, or C is.
       redo[j] |= ((grid + 126) & -start[j].magnitude) | (96 - grid);
       c[j] = round_single(sum, grid, -(1 << (24 - tile.kept)), redo[j]);
     }
@@ -351,7 +347,8 @@ inline void add(const Tile& tile, const At& at, int first, int last, Ints (&c)[t
 // Known counts, and a known length, let the compiler unroll the sums.
 template <bool half, int known_rows, int known_columns, int known_length>
 bool multiply_known(const Tile& tile) {
-  const int rows = count<known_rows>(tile.rows), columns = count<known_columns>(tile.columns), length = count<known_length>(tile.length);
+  const int rows = count<known_rows>(tile.rows), columns = count<known_columns>(tile.columns),
+            length = count<known_length>(tile.length);
   bool complete = true;
   for (int column = 0; column < columns; column += together)
     for (int row = 0; row < rows; row += lanes) {
@@ -376,64 +373,125 @@ bool multiply_known(const Tile& tile) {
 template <bool half>
 bool multiply_as(const Tile& tile) {
   const bool whole = tile.depth % tile.length == 0;
-  if (tile.rows == 16 && tile.columns == 8 && whole && tile.length == 16) return multiply_known<half, 16, 8, 16>(tile);
-  if (tile.rows == 16 && tile.columns == 8 && whole && tile.length == 8) return multiply_known<half, 16, 8, 8>(tile);
-  if (tile.rows == 16 && tile.columns == 16 && whole && tile.length == 16) return multiply_known<half, 16, 16, 16>(tile);
+  if (tile.rows == 16 && tile.columns == 8 && whole && tile.length == 16)
+    return multiply_known<half, 16, 8, 16>(tile);
+  if (tile.rows == 16 && tile.columns == 8 && whole && tile.length == 8)
+    return multiply_known<half, 16, 8, 8>(tile);
+  if (tile.rows == 16 && tile.columns == 16 && whole && tile.length == 16)
+    return multiply_known<half, 16, 16, 16>(tile);
   return multiply_known<half, 0, 0, 0>(tile);
 }
 
-bool multiply(const Tile& tile) { return tile.half ? multiply_as<true>(tile) : multiply_as<false>(tile); }
+bool multiply(const Tile& tile) {
+  return tile.half ? multiply_as<true>(tile) : multiply_as<false>(tile);
+}
 
-void multiply_integers(int rows, int columns, int depth, const std::int16_t* a, const std::int16_t* b, std::uint32_t* d) {
+void multiply_integers(int rows, int columns, int depth, const std::int16_t* a,
+                       const std::int16_t* b, std::uint32_t* d) {
   for (int column = 0; column < columns; ++column)
     for (int row = 0; row < rows; row += lanes) {
       Ints sum{};
-      for (int k = 0; k < depth; ++k) sum += ints(load<Shorts>(a + k * rows + row)) * b[k * columns + column];
+      for (int k = 0; k < depth; ++k)
+        sum += ints(load<Shorts>(a + k * rows + row)) * b[k * columns + column];
       store(d + column * rows + row, sum);
     }
 }
 
 // ---- Registers
 
+#ifdef __AVX512F__
+
 using Sixteen = std::uint32_t __attribute__((vector_size(64)));
 using Eight = std::uint32_t __attribute__((vector_size(32)));
 
-inline void gather_block(const std::uint32_t* from, std::uint32_t* to, int step) {
-  if constexpr (lanes == 16) {
-    const Sixteen x = load<Sixteen>(from), y = load<Sixteen>(from + 16);
-    const Sixteen low = __builtin_shufflevector(x, y, 0, 4, 8, 12, 16, 20, 24, 28, 1, 5, 9, 13, 17, 21, 25, 29);
-    const Sixteen high = __builtin_shufflevector(x, y, 2, 6, 10, 14, 18, 22, 26, 30, 3, 7, 11, 15, 19, 23, 27, 31);
-    store(to, __builtin_shufflevector(low, low, 0, 1, 2, 3, 4, 5, 6, 7));
-    store(to + step, __builtin_shufflevector(low, low, 8, 9, 10, 11, 12, 13, 14, 15));
-    store(to + 2 * step, __builtin_shufflevector(high, high, 0, 1, 2, 3, 4, 5, 6, 7));
-    store(to + 3 * step, __builtin_shufflevector(high, high, 8, 9, 10, 11, 12, 13, 14, 15));
+// The four columns of a block, eight words each: 0 and 1 in one vector, 2 and 3 in the other.
+struct Columns {
+  Sixteen low, high;
+};
+
+inline Columns columns_of(const std::uint32_t* from) {
+  const Sixteen x = load<Sixteen>(from), y = load<Sixteen>(from + 16);
+  return {
+      __builtin_shufflevector(x, y, 0, 4, 8, 12, 16, 20, 24, 28, 1, 5, 9, 13, 17, 21, 25, 29),
+      __builtin_shufflevector(x, y, 2, 6, 10, 14, 18, 22, 26, 30, 3, 7, 11, 15, 19, 23, 27, 31)};
+}
+
+// Sixteen lanes: whole vectors are stored wherever sixteen words are neighbours, so that the next
+// step can load them as such.
+inline void gather_block(const RegisterBlock& block, const void* const* registers,
+                         std::uint32_t* to) {
+  const int step = block.step;
+  const Columns upper = columns_of(static_cast<const std::uint32_t*>(registers[block.reg]));
+  if (step == 8) {
+    store(to, upper.low);
+    store(to + 16, upper.high);
+  } else if (block.below >= 0) {
+    const Columns lower = columns_of(static_cast<const std::uint32_t*>(registers[block.below]));
+    store(to, __builtin_shufflevector(upper.low, lower.low, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19,
+                                      20, 21, 22, 23));
+    store(to + step, __builtin_shufflevector(upper.low, lower.low, 8, 9, 10, 11, 12, 13, 14, 15, 24,
+                                             25, 26, 27, 28, 29, 30, 31));
+    store(to + 2 * step, __builtin_shufflevector(upper.high, lower.high, 0, 1, 2, 3, 4, 5, 6, 7, 16,
+                                                 17, 18, 19, 20, 21, 22, 23));
+    store(to + 3 * step, __builtin_shufflevector(upper.high, lower.high, 8, 9, 10, 11, 12, 13, 14,
+                                                 15, 24, 25, 26, 27, 28, 29, 30, 31));
   } else {
-    for (int t = 0; t < 4; ++t)
-      for (int g = 0; g < 8; ++g) to[t * step + g] = from[4 * g + t];
+    store(to, __builtin_shufflevector(upper.low, upper.low, 0, 1, 2, 3, 4, 5, 6, 7));
+    store(to + step, __builtin_shufflevector(upper.low, upper.low, 8, 9, 10, 11, 12, 13, 14, 15));
+    store(to + 2 * step, __builtin_shufflevector(upper.high, upper.high, 0, 1, 2, 3, 4, 5, 6, 7));
+    store(to + 3 * step,
+          __builtin_shufflevector(upper.high, upper.high, 8, 9, 10, 11, 12, 13, 14, 15));
   }
 }
 
 inline void scatter_block(const std::uint32_t* from, std::uint32_t* to, int step) {
-  if constexpr (lanes == 16) {
-    const Eight t0 = load<Eight>(from), t1 = load<Eight>(from + step), t2 = load<Eight>(from + 2 * step), t3 = load<Eight>(from + 3 * step);
-    const Sixteen x = __builtin_shufflevector(t0, t1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    const Sixteen y = __builtin_shufflevector(t2, t3, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    store(to, __builtin_shufflevector(x, y, 0, 8, 16, 24, 1, 9, 17, 25, 2, 10, 18, 26, 3, 11, 19, 27));
-    store(to + 16, __builtin_shufflevector(x, y, 4, 12, 20, 28, 5, 13, 21, 29, 6, 14, 22, 30, 7, 15, 23, 31));
-  } else {
-    for (int g = 0; g < 8; ++g)
-      for (int t = 0; t < 4; ++t) to[4 * g + t] = from[t * step + g];
+  const Eight t0 = load<Eight>(from), t1 = load<Eight>(from + step),
+              t2 = load<Eight>(from + 2 * step), t3 = load<Eight>(from + 3 * step);
+  const Sixteen x =
+      __builtin_shufflevector(t0, t1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const Sixteen y =
+      __builtin_shufflevector(t2, t3, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  store(to,
+        __builtin_shufflevector(x, y, 0, 8, 16, 24, 1, 9, 17, 25, 2, 10, 18, 26, 3, 11, 19, 27));
+  store(to + 16,
+        __builtin_shufflevector(x, y, 4, 12, 20, 28, 5, 13, 21, 29, 6, 14, 22, 30, 7, 15, 23, 31));
+}
+
+#else
+
+inline void gather_columns(const std::uint32_t* from, std::uint32_t* to, int step) {
+  for (int t = 0; t < 4; ++t)
+    for (int g = 0; g < 8; ++g) to[t * step + g] = from[4 * g + t];
+}
+
+inline void gather_block(const RegisterBlock& block, const void* const* registers,
+                         std::uint32_t* to) {
+  gather_columns(static_cast<const std::uint32_t*>(registers[block.reg]), to, block.step);
+  if (block.below >= 0)
+    gather_columns(static_cast<const std::uint32_t*>(registers[block.below]), to + 8, block.step);
+}
+
+inline void scatter_block(const std::uint32_t* from, std::uint32_t* to, int step) {
+  for (int g = 0; g < 8; ++g)
+    for (int t = 0; t < 4; ++t) to[4 * g + t] = from[t * step + g];
+}
+
+#endif
+
+void gather(const RegisterBlock* blocks, int count, const void* const* registers,
+            std::uint32_t* image) {
+  for (int i = 0; i < count; ++i) gather_block(blocks[i], registers, image + blocks[i].first);
+}
+
+void scatter(const RegisterBlock* blocks, int count, const std::uint32_t* image,
+             void* const* registers) {
+  for (int i = 0; i < count; ++i) {
+    const RegisterBlock block = blocks[i];
+    const std::uint32_t* from = image + block.first;
+    scatter_block(from, static_cast<std::uint32_t*>(registers[block.reg]), block.step);
+    if (block.below >= 0)
+      scatter_block(from + 8, static_cast<std::uint32_t*>(registers[block.below]), block.step);
   }
-}
-
-void gather(const RegisterBlock* blocks, int count, const void* const* registers, std::uint32_t* image) {
-  for (int i = 0; i < count; ++i)
-    gather_block(static_cast<const std::uint32_t*>(registers[blocks[i].reg]), image + blocks[i].first, blocks[i].step);
-}
-
-void scatter(const RegisterBlock* blocks, int count, const std::uint32_t* image, void* const* registers) {
-  for (int i = 0; i < count; ++i)
-    scatter_block(image + blocks[i].first, static_cast<std::uint32_t*>(registers[blocks[i].reg]), blocks[i].step);
 }
 
 }  // namespace

@@ -12,5 +12,6 @@ constexpr int lanes = 4;
 
 namespace tartan::emulator {
 extern const TileKernel tile_portable;
-const TileKernel tile_portable{gather, scatter, unpack, multiply, unpack_integers, multiply_integers};
+const TileKernel tile_portable{gather,   scatter,         unpack,
+                               multiply, unpack_integers, multiply_integers};
 }  // namespace tartan::emulator

@@ -28,7 +28,10 @@ Store& store() {
 class SharedReader {
  public:
   SharedReader(std::span<const std::byte> shared, std::uint64_t descriptor, bool mn_major, int bits)
-      : shared_(shared), descriptor_(MatrixDescriptor::of(descriptor)), mn_major_(mn_major), bits_(bits) {}
+      : shared_(shared),
+        descriptor_(MatrixDescriptor::of(descriptor)),
+        mn_major_(mn_major),
+        bits_(bits) {}
 
   void read(int outer, int k, std::vector<std::uint32_t>& image) {
     const int per_cell = 32 / bits_;
@@ -38,7 +41,9 @@ class SharedReader {
         const int first = cell * per_cell;
         std::uint32_t& word = image[static_cast<std::size_t>(cell * outer + x)];
         if (!mn_major_) word = load(descriptor_.address(false, bits_, x, first), 4);
-        else word = load(descriptor_.address(true, bits_, x, first), 2) | load(descriptor_.address(true, bits_, x, first + 1), 2) << 16;
+        else
+          word = load(descriptor_.address(true, bits_, x, first), 2) |
+                 load(descriptor_.address(true, bits_, x, first + 1), 2) << 16;
       }
   }
   std::optional<std::uint64_t> fault() const { return fault_; }
@@ -69,14 +74,18 @@ MatrixDescriptor MatrixDescriptor::of(std::uint64_t bits) {
 std::uint64_t MatrixDescriptor::address(bool mn_major, int element_bits, int x, int k) const {
   // `across`: the axis along which memory runs, in bytes; `line`: the other one.
   const int across = (mn_major ? x : k) * element_bits / 8, line = mn_major ? k : x;
-  const auto chunk = static_cast<std::uint64_t>(across / 16), byte = static_cast<std::uint64_t>(across % 16);
-  const auto group = static_cast<std::uint64_t>(line / 8), row = static_cast<std::uint64_t>(line % 8);
+  const auto chunk = static_cast<std::uint64_t>(across / 16),
+             byte = static_cast<std::uint64_t>(across % 16);
+  const auto group = static_cast<std::uint64_t>(line / 8),
+             row = static_cast<std::uint64_t>(line % 8);
   if (width == 0) {
-    const std::uint64_t chunks = chunk * (mn_major ? stride : leading), groups = group * (mn_major ? leading : stride);
+    const std::uint64_t chunks = chunk * (mn_major ? stride : leading),
+                        groups = group * (mn_major ? leading : stride);
     return start + groups + row * 16 + chunks + byte;
   }
   const auto row_bytes = static_cast<std::uint64_t>(width), per_row = row_bytes / 16;
-  const std::uint64_t linear = start + group * stride + row * row_bytes + chunk / per_row * leading + chunk % per_row * 16 + byte;
+  const std::uint64_t linear = start + group * stride + row * row_bytes +
+                               chunk / per_row * leading + chunk % per_row * 16 + byte;
   const std::uint64_t pattern = ((linear >> 7) - static_cast<std::uint64_t>(base)) & (per_row - 1);
   return linear ^ pattern << 4;
 }
@@ -97,7 +106,8 @@ struct WgmmaProduct::Plan {
 
 Result<WgmmaProduct> WgmmaProduct::make(const isa::Form& form, Path path) {
   if (form.opcode != isa::Opcode::wgmma || !isa::find(form))
-    return {"unsupported-instruction"_rule, isa::spell(form) + " is no wgmma.mma_async instruction"};
+    return {"unsupported-instruction"_rule,
+            isa::spell(form) + " is no wgmma.mma_async instruction"};
   return WgmmaProduct(std::make_shared<const Plan>(form, path));
 }
 
@@ -111,7 +121,8 @@ Status WgmmaProduct::run(const WgmmaOperands& operands) const {
     const void* const registers[] = {operands.a[0], operands.a[1], operands.a[2], operands.a[3]};
     plan_->a.gather(registers, store.a.data(), plan_->kernel);
   } else {
-    SharedReader reader(operands.shared, operands.a_descriptor, operands.trans_a != 0, bits(form.a));
+    SharedReader reader(operands.shared, operands.a_descriptor, operands.trans_a != 0,
+                        bits(form.a));
     reader.read(form.shape.m, sparse ? form.shape.k / 2 : form.shape.k, store.a);
     fault = reader.fault();
   }
@@ -119,8 +130,10 @@ Status WgmmaProduct::run(const WgmmaOperands& operands) const {
   reader.read(form.shape.n, form.shape.k, store.b);
   if (!fault) fault = reader.fault();
   if (fault)
-    return {"memory-fault"_rule, fmt::format("a matrix descriptor of {} leads to shared address 0x{:x}, outside {} bytes", isa::spell(form),
-                                             *fault, operands.shared.size())};
+    return {
+        "memory-fault"_rule,
+        fmt::format("a matrix descriptor of {} leads to shared address 0x{:x}, outside {} bytes",
+                    isa::spell(form), *fault, operands.shared.size())};
 
   const auto cells = static_cast<std::size_t>(plan_->d.cells());
   store.c.assign(cells, 0);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/matrix/wgmma.h - what wgmma.mma_async computes, and where its descriptors find the operands in shared memory.
+// runtime/emulator/matrix/wgmma.h - what wgmma.mma_async computes, and where its descriptors find
+// the operands in shared memory.
 //
 // A descriptor is 64 bits:
 //   63 62 | 51..49 | 45..32        | 29..16         | 13..0
-//   mode  | base   | stride offset | leading offset | start        (offsets and start in units of 16 bytes)
-// Mode 0 has no swizzle; 1, 2 and 3 swizzle rows of 128, 64 and 32 bytes. The swizzle XORs bits of the absolute shared address.
+//   mode  | base   | stride offset | leading offset | start        (offsets and start in units of
+//   16 bytes)
+// Mode 0 has no swizzle; 1, 2 and 3 swizzle rows of 128, 64 and 32 bytes. The swizzle XORs bits of
+// the absolute shared address.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +27,8 @@ struct MatrixDescriptor {
   int width = 0;              // bytes of a swizzled row: 0, 128, 64, 32
 
   static MatrixDescriptor of(std::uint64_t bits);
-  /// The byte address of element (x, k): x counts rows of A or columns of B. `mn_major`: neighbours along x are neighbours in memory.
-  /// Elements below a byte: the address of their byte.
+  /// The byte address of element (x, k): x counts rows of A or columns of B. `mn_major`: neighbours
+  /// along x are neighbours in memory. Elements below a byte: the address of their byte.
   std::uint64_t address(bool mn_major, int element_bits, int x, int k) const;
 };
 
@@ -46,7 +49,8 @@ class WgmmaProduct {
  public:
   /// Any form of wgmma that isa::find knows.
   static Result<WgmmaProduct> make(const isa::Form& form, Path path = Path::best);
-  /// Computes D = A * B + D. A descriptor that leads outside the window is a memory fault; nothing is written then.
+  /// Computes D = A * B + D. A descriptor that leads outside the window is a memory fault; nothing
+  /// is written then.
   Status run(const WgmmaOperands& operands) const;
   std::uint64_t multiply_adds() const;
 

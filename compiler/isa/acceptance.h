@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/isa/acceptance.h - whether a row of the tables has a form among those it stands for.
+//
+// Each function rebuilds the form from the columns that the row knows and compares: a qualifier
+// that the row's family does not have makes the form another one. Inside this folder only;
+// everybody else asks find() in compiler/isa/instruction.h.
+#pragma once
+
+#include "compiler/isa/tables.h"
+
+namespace tartan::isa {
+
+bool accepts(const MatrixMove& row, const Form& form);
+bool accepts(const Mma& row, const Form& form);
+bool accepts(const Wgmma& row, const Form& form);
+/// The fragment that a wmma.load or wmma.store moves belongs to the product.
+bool accepts_load(const Wmma& row, const Form& form);
+bool accepts_product(const Wmma& row, const Form& form);
+
+}  // namespace tartan::isa

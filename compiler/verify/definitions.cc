@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/verify/definitions.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace tartan::verify {
+namespace {
+
+constexpr int deepest = 24;  // operands followed back at most
+
+// The words of "setp.lt.u32" behind the first.
+bool has_word(std::string_view opcode, std::string_view word) {
+  for (std::size_t at = opcode.find('.'); at != std::string_view::npos;
+       at = opcode.find('.', at + 1)) {
+    const std::string_view rest = opcode.substr(at + 1);
+    if (rest.starts_with(word) && (rest.size() == word.size() || rest[word.size()] == '.'))
+      return true;
+  }
+  return false;
+}
+
+int width(std::string_view opcode) {
+  return opcode.ends_with("64")     ? 64
+         : opcode.ends_with("16")   ? 16
+         : opcode.ends_with("pred") ? 1
+                                    : 32;
+}
+
+// The low bits of a value, as the type of the instruction reads them.
+std::int64_t wrapped(std::int64_t value, std::string_view opcode) {
+  const int bits = width(opcode);
+  if (bits == 64) return value;
+  const auto low = static_cast<std::uint64_t>(value) & ((std::uint64_t{1} << bits) - 1);
+  const bool negative =
+      opcode.find(".s", opcode.size() - std::min<std::size_t>(4, opcode.size())) !=
+          std::string_view::npos &&
+      (low >> (bits - 1) & 1);
+  return negative ? static_cast<std::int64_t>(low) - (std::int64_t{1} << bits)
+                  : static_cast<std::int64_t>(low);
+}
+
+std::optional<bool> compare(std::string_view opcode, std::int64_t x, std::int64_t y) {
+  if (has_word(opcode, "eq")) return x == y;
+  if (has_word(opcode, "ne")) return x != y;
+  if (has_word(opcode, "lt") || has_word(opcode, "lo")) return x < y;
+  if (has_word(opcode, "le") || has_word(opcode, "ls")) return x <= y;
+  if (has_word(opcode, "gt") || has_word(opcode, "hi")) return x > y;
+  if (has_word(opcode, "ge") || has_word(opcode, "hs")) return x >= y;
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> binary(std::string_view opcode, std::int64_t x, std::int64_t y) {
+  const auto logical = static_cast<std::uint64_t>(x), other = static_cast<std::uint64_t>(y);
+  if (opcode.starts_with("add.")) return static_cast<std::int64_t>(logical + other);
+  if (opcode.starts_with("sub.")) return static_cast<std::int64_t>(logical - other);
+  if (opcode.starts_with("mul.lo.")) return static_cast<std::int64_t>(logical * other);
+  if (opcode.starts_with("and.")) return x & y;
+  if (opcode.starts_with("or.")) return x | y;
+  if (opcode.starts_with("xor.")) return x ^ y;
+  if (y < 0 || y > 63) return std::nullopt;
+  if (opcode.starts_with("shl.")) return static_cast<std::int64_t>(logical << y);
+  if (opcode.starts_with("shr.")) return x < 0 ? x >> y : static_cast<std::int64_t>(logical >> y);
+  return std::nullopt;
+}
+
+// Addresses wrap around.
+std::int64_t plus(std::int64_t offset, std::uint64_t value) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(offset) + value);
+}
+
+bool integer_type(std::string_view opcode) {
+  return !has_word(opcode, "f16") && !has_word(opcode, "f32") && !has_word(opcode, "f64") &&
+         !has_word(opcode, "bf16") && !has_word(opcode, "f16x2") && !has_word(opcode, "bf16x2") &&
+         !has_word(opcode, "u16x2") && !has_word(opcode, "s16x2") && !has_word(opcode, "cc") &&
+         !has_word(opcode, "sat");
+}
+
+}  // namespace
+
+bool differs(const LaneValues& values) {
+  return std::any_of(values.begin(), values.end(),
+                     [&](std::int64_t value) { return value != values[0]; });
+}
+
+void Definitions::build() {
+  if (built_) return;
+  built_ = true;
+  const auto write = [&](const ptx::Operand& operand, const ptx::Instruction& by) {
+    if (operand.kind != ptx::OperandKind::Name) return;
+    const auto [at, fresh] = writers_.try_emplace(operand.text, &by);
+    if (!fresh && at->second != &by) at->second = nullptr;
+  };
+  for (const ptx::Statement& statement : function_.statements) {
+    if (statement.kind == ptx::StatementKind::Variable)
+      variables_[module_.variables[statement.index].name] = true;
+    if (statement.kind != ptx::StatementKind::Instruction) continue;
+    const ptx::Instruction& instruction = module_.instructions[statement.index];
+    if (instruction.count == 0) continue;
+    const ptx::Operand& first = module_.operands[instruction.first];
+    write(first, instruction);
+    if (first.kind != ptx::OperandKind::Address)
+      for (const ptx::Operand& child : module_.children(first)) write(child, instruction);
+  }
+  for (const ptx::Variable& variable : module_.variables) variables_[variable.name] = true;
+  for (const std::uint32_t index : function_.directives) {
+    const ptx::Directive& directive = module_.directives[index];
+    if (directive.name != ".reqntid" && directive.name != ".maxntid") continue;
+    const std::size_t digits = directive.text.find_first_of("0123456789");
+    int x = 0;
+    if (digits != std::string_view::npos)
+      std::from_chars(directive.text.data() + digits, directive.text.data() + directive.text.size(),
+                      x);
+    whole_warps_ = whole_warps_ && x >= 32;
+  }
+}
+
+const ptx::Instruction* Definitions::of(std::string_view name) {
+  build();
+  const auto at = writers_.find(name);
+  return at == writers_.end() || !at->second || !at->second->guard.empty() ? nullptr : at->second;
+}
+
+const ptx::Instruction* Definitions::origin(std::string_view& name) {
+  const ptx::Instruction* by = of(name);
+  for (int steps = 0; by && steps < deepest && by->opcode.starts_with("mov.") && by->count == 2;
+       ++steps) {
+    const ptx::Operand& from = module_.operands[by->first + 1];
+    if (from.kind != ptx::OperandKind::Name) break;
+    const ptx::Instruction* earlier = of(from.text);
+    if (!earlier) break;
+    name = from.text;
+    by = earlier;
+  }
+  return by;
+}
+
+std::optional<LaneValues> Definitions::lanes(const ptx::Operand& operand, int depth) {
+  if (operand.kind == ptx::OperandKind::Integer) {
+    LaneValues out;
+    out.fill(static_cast<std::int64_t>(operand.value));
+    return out;
+  }
+  if (operand.kind != ptx::OperandKind::Name) return std::nullopt;
+  return lanes(operand.text, depth);
+}
+
+std::optional<LaneValues> Definitions::lanes(std::string_view name, int depth) {
+  build();
+  if (depth > deepest) return std::nullopt;
+  if (name == "%laneid" || (name == "%tid.x" && whole_warps_)) {
+    LaneValues out;
+    for (std::size_t lane = 0; lane < out.size(); ++lane)
+      out[lane] = static_cast<std::int64_t>(lane);
+    return out;
+  }
+  const ptx::Instruction* by = of(name);
+  return by ? evaluate(*by, depth + 1) : std::nullopt;
+}
+
+std::optional<LaneValues> Definitions::evaluate(const ptx::Instruction& instruction, int depth) {
+  const std::string_view opcode = instruction.opcode;
+  const auto operands = module_.operands_of(instruction);
+  if (!integer_type(opcode) || operands.size() < 2 || operands[0].kind != ptx::OperandKind::Name)
+    return std::nullopt;
+  const bool copies =
+      opcode.starts_with("mov.") || (opcode.starts_with("cvt.") && !opcode.starts_with("cvt.pack"));
+  if (!copies && !(opcode.starts_with("setp.") && operands.size() == 3) && !binary(opcode, 1, 1))
+    return std::nullopt;
+  if (operands.size() != (copies ? 2u : 3u)) return std::nullopt;
+  std::array<LaneValues, 2> in;
+  for (std::size_t i = 1; i < operands.size(); ++i) {
+    const auto known = lanes(operands[i], depth);
+    if (!known) return std::nullopt;
+    in[i - 1] = *known;
+  }
+  LaneValues out;
+  for (std::size_t lane = 0; lane < out.size(); ++lane) {
+    const std::int64_t x = wrapped(in[0][lane], opcode),
+                       y = copies ? 0 : wrapped(in[1][lane], opcode);
+    if (copies) {
+      out[lane] = x;
+    } else if (opcode.starts_with("setp.")) {
+      const auto holds = compare(opcode, x, y);
+      if (!holds) return std::nullopt;
+      out[lane] = *holds;
+    } else {
+      const auto value = binary(opcode, x, opcode.starts_with("sh") ? in[1][lane] : y);
+      if (!value) return std::nullopt;
+      out[lane] = wrapped(*value, opcode);
+    }
+  }
+  return out;
+}
+
+bool Definitions::is_variable(std::string_view name) {
+  build();
+  return variables_.contains(name);
+}
+
+std::optional<VariableOffset> Definitions::variable(const ptx::Operand& address) {
+  if (address.kind != ptx::OperandKind::Address || address.count != 1) return std::nullopt;
+  const ptx::Operand& base = module_.operands[address.first];
+  if (base.kind != ptx::OperandKind::Name) return std::nullopt;
+  auto found = variable(base.text, 0);
+  if (found) found->offset = plus(found->offset, address.value);
+  return found;
+}
+
+std::optional<VariableOffset> Definitions::variable(std::string_view name, int depth) {
+  if (depth > deepest) return std::nullopt;
+  const ptx::Instruction* by = of(name);
+  if (!by) return is_variable(name) ? std::optional(VariableOffset{name, 0}) : std::nullopt;
+  const auto operands = module_.operands_of(*by);
+  if (operands.size() < 2 || operands[1].kind != ptx::OperandKind::Name) return std::nullopt;
+  if ((by->opcode.starts_with("mov.") || by->opcode.starts_with("cvta.") ||
+       by->opcode.starts_with("cvt.")) &&
+      operands.size() == 2)
+    return variable(operands[1].text, depth + 1);
+  if (!by->opcode.starts_with("add.") || operands.size() != 3 ||
+      operands[2].kind != ptx::OperandKind::Integer)
+    return std::nullopt;
+  auto found = variable(operands[1].text, depth + 1);
+  if (found) found->offset = plus(found->offset, operands[2].value);
+  return found;
+}
+
+}  // namespace tartan::verify

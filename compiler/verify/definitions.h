@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/verify/definitions.h - where a function's registers get their values, for the passes
+// that follow a value back.
+//
+// Only registers that one instruction of the whole function writes are known: no branch and no loop
+// can give them anything else. A name that two blocks declare counts as written by both.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+
+#include "compiler/ptx/tree.h"
+
+namespace tartan::verify {
+
+/// A register's value in each lane of a block's first warp.
+using LaneValues = std::array<std::int64_t, 32>;
+
+/// A variable and a constant distance from its start.
+struct VariableOffset {
+  std::string_view variable;
+  std::int64_t offset = 0;
+};
+
+class Definitions {
+ public:
+  Definitions(const ptx::Module& module, const ptx::Function& function)
+      : module_(module), function_(function) {}
+
+  /// The one instruction that writes the register; null if there are several, or none.
+  const ptx::Instruction* of(std::string_view name);
+  /// The same behind any number of mov between registers; `name` becomes the register that it
+  /// writes.
+  const ptx::Instruction* origin(std::string_view& name);
+
+  /// What the register holds in each lane, where that follows from the lane number (%laneid,
+  /// %tid.x) and constants alone.
+  std::optional<LaneValues> lanes(const ptx::Operand& operand, int depth = 0);
+  std::optional<LaneValues> lanes(std::string_view name, int depth = 0);
+
+  /// The address as a variable and a distance, where it is one in every lane.
+  std::optional<VariableOffset> variable(const ptx::Operand& address);
+
+ private:
+  void build();
+  std::optional<LaneValues> evaluate(const ptx::Instruction& instruction, int depth);
+  std::optional<VariableOffset> variable(std::string_view name, int depth);
+  bool is_variable(std::string_view name);
+
+  const ptx::Module& module_;
+  const ptx::Function& function_;
+  bool built_ = false;
+  bool whole_warps_ = true;  // the first 32 threads differ in %tid.x alone
+  std::unordered_map<std::string_view, const ptx::Instruction*> writers_;
+  std::unordered_map<std::string_view, bool> variables_;
+};
+
+/// Whether some lane's value differs from another's.
+bool differs(const LaneValues& values);
+
+}  // namespace tartan::verify

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix instructions that the target emulates or has a better form of, as the assembler's output
+// shows.
+#include <fmt/format.h>
+
+#include "compiler/verify/pass.h"
+
+namespace tartan::verify {
+namespace {
+
+using isa::Form;
+using isa::Opcode;
+
+struct Slow {
+  bool (*is)(const Form& form);
+  bool (*on)(int sm);
+  std::string_view why;
+};
+
+bool product(const Form& f) { return f.opcode == Opcode::mma || f.opcode == Opcode::wmma_mma; }
+
+constexpr Slow slow[] = {
+    {[](const Form& f) { return product(f) && (f.a == Type::s4 || f.a == Type::u4); },
+     [](int sm) { return sm >= 90; },
+     "is computed as two 8-bit products with hundreds of conversions: widen to s8 or u8"},
+    {[](const Form& f) { return product(f) && f.a == Type::b1; }, [](int sm) { return sm >= 100; },
+     "is computed with 8-bit products: use s8 or u8"},
+    {[](const Form& f) { return product(f) && f.bit_op == isa::BitOp::xor_popc; },
+     [](int sm) { return sm == 90; }, "is computed as two products: .and.popc takes one"},
+    {[](const Form& f) {
+       return f.opcode == Opcode::mma && f.shape == Shape{8, 8, 4} && f.a == f16;
+     },
+     [](int sm) { return sm >= 80; }, "is computed without tensor cores: use m16n8k16"},
+    {[](const Form& f) {
+       return f.opcode == Opcode::mma && f.kind == isa::Kind::none && bits(f.a) == 8 &&
+              info(f.a).floating;
+     },
+     [](int sm) { return sm >= 90 && sm < 120; },
+     "is computed as f16 products after a conversion: use f16 or the target's own instructions for "
+     "fp8"},
+    {[](const Form& f) { return f.opcode == Opcode::mma && f.a == f64 && f.shape.m == 16; },
+     [](int sm) { return sm >= 100; }, "is computed as m8n8k4 products"},
+};
+
+}  // namespace
+
+void check_performance(Context& context, const FunctionView& view) {
+  const int sm = context.target.arch.sm;
+  for (const ptx::Statement& statement : view.function.statements) {
+    if (statement.kind != ptx::StatementKind::Instruction) continue;
+    const ptx::Instruction& instruction = context.module.instructions[statement.index];
+    const isa::Instruction* row = view.readings.instruction(context.module, instruction);
+    if (!row || sm == 0 || !row->since.has(context.target)) continue;
+    for (const Slow& each : slow)
+      if (each.is(row->form) && each.on(sm))
+        context.report("slow-instruction"_rule, instruction.opcode,
+                       fmt::format("on {}, {} {}", context.target.arch.text(),
+                                   isa::spell(row->form), each.why));
+    if (row->form.opcode != Opcode::mma || row->form.sparsity != isa::Sparsity::sp) continue;
+    Form ordered = row->form;
+    ordered.sparsity = isa::Sparsity::sp_ordered_metadata;
+    const auto better = isa::find(ordered);
+    if (better && better->since.has(context.target))
+      context.report("slow-instruction"_rule, instruction.opcode,
+                     fmt::format("{} may be slow: {} has the hardware's own order of metadata",
+                                 isa::spell(row->form), isa::spell(ordered)));
+  }
+}
+
+}  // namespace tartan::verify

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fragments that reach an instruction which takes another operand, shape, layout or type. wmma
+// fragments are opaque: what one instruction loaded or computed fits only where the same shape,
+// type and (for A and B) layout stand.
+#include <fmt/format.h>
+
+#include "compiler/verify/pass.h"
+
+namespace tartan::verify {
+namespace {
+
+using isa::Form;
+using isa::Opcode;
+using isa::Role;
+
+// A fragment, as the instruction that made it or the operand that takes it states it.
+struct Held {
+  Operand operand = Operand::none;  // d for what a product computed and for what c and a store take
+  Shape shape;
+  Type type = Type::none;
+  Major major = Major::none;
+};
+
+std::string text(const Held& held) {
+  const std::string_view what = held.operand == Operand::a   ? "an A"
+                                : held.operand == Operand::b ? "a B"
+                                                             : "an accumulator";
+  return fmt::format("{} fragment of {}.{}{}{}", what, held.shape.text(), name(held.type),
+                     held.major == Major::none ? "" : ".", name(held.major));
+}
+
+// What a wmma instruction leaves in its result.
+std::optional<Held> made(const Form& form) {
+  if (form.opcode == Opcode::wmma_mma) return Held{Operand::d, form.shape, form.d, Major::none};
+  if (form.opcode != Opcode::wmma_load) return std::nullopt;
+  if (form.operand == Operand::c) return Held{Operand::d, form.shape, form.d, Major::none};
+  return Held{form.operand, form.shape, form.d, form.a_major};
+}
+
+std::optional<Held> taken(const Form& form, Role role) {
+  if (form.opcode == Opcode::wmma_store && role == Role::c)
+    return Held{Operand::d, form.shape, form.d, Major::none};
+  if (form.opcode != Opcode::wmma_mma) return std::nullopt;
+  switch (role) {
+    case Role::a: return Held{Operand::a, form.shape, form.a, form.a_major};
+    case Role::b: return Held{Operand::b, form.shape, form.b, form.b_major};
+    case Role::c: return Held{Operand::d, form.shape, form.c, Major::none};
+    default: return std::nullopt;
+  }
+}
+
+// The accumulators of products of the same shape and type are one fragment, whatever A and B are.
+bool same(const Held& x, const Held& y) {
+  if (x.operand != y.operand || x.type != y.type || x.major != y.major) return false;
+  return x.operand == Operand::d ? x.shape.m == y.shape.m && x.shape.n == y.shape.n
+                                 : x.shape == y.shape;
+}
+
+class ProvenanceChecker {
+ public:
+  ProvenanceChecker(Context& context, const FunctionView& view) : context_(context), view_(view) {}
+
+  void run() {
+    for (const ptx::Statement& statement : view_.function.statements) {
+      if (statement.kind != ptx::StatementKind::Instruction) continue;
+      const ptx::Instruction& instruction = context_.module.instructions[statement.index];
+      const isa::Instruction* row = view_.readings.instruction(context_.module, instruction);
+      if (!row) continue;
+      for (std::size_t i = 0; i < row->operands.size(); ++i)
+        operand(*row, row->operands[i].role, context_.module.operands_of(instruction)[i]);
+    }
+  }
+
+ private:
+  void operand(const isa::Instruction& row, Role role, const ptx::Operand& operand) {
+    if (role == Role::d || operand.kind != ptx::OperandKind::Vector) return;
+    // The first register that says something speaks for the vector.
+    for (const ptx::Operand& each : context_.module.children(operand)) {
+      if (each.kind != ptx::OperandKind::Name) continue;
+      std::string_view origin = each.text;
+      const ptx::Instruction* by = view_.definitions.origin(origin);
+      const isa::Instruction* source =
+          by ? view_.readings.instruction(context_.module, *by) : nullptr;
+      if (source && wrong(row, role, each, *source, *by)) return;
+    }
+  }
+
+  bool wrong(const isa::Instruction& row, Role role, const ptx::Operand& reg,
+             const isa::Instruction& source, const ptx::Instruction& by) {
+    const auto wanted = taken(row.form, role);
+    const auto held = made(source.form);
+    if (wanted && held && !same(*wanted, *held))
+      return report(row, role, reg, by, text(*wanted), text(*held));
+    const bool input = role == Role::a || role == Role::b;
+    const Type element = role == Role::a ? row.form.a : row.form.b;
+    if (row.form.opcode != Opcode::mma) return false;
+    const bool bytes = source.form.opcode == Opcode::ldmatrix &&
+                       (source.form.d == Type::b8x16 || source.form.d == Type::b8);
+    if (input && bytes && bits(element) > 8)
+      return report(row, role, reg, by, fmt::format("values of {}", name(element)),
+                    fmt::format("bytes of a matrix {}", isa::spell(source.form)));
+    if (role == Role::c && source.form.opcode == Opcode::mma && source.form.d != row.form.c)
+      return report(row, role, reg, by, fmt::format("an accumulator of {}", name(row.form.c)),
+                    fmt::format("one of {}", name(source.form.d)));
+    return false;
+  }
+
+  bool report(const isa::Instruction& row, Role role, const ptx::Operand& reg,
+              const ptx::Instruction& by, std::string wanted, std::string held) {
+    context_.report("fragment-provenance"_rule, reg.text,
+                    fmt::format("operand {} of {} takes {}, {} holds {} from line {}", name(role),
+                                isa::spell(row.form), wanted, reg.text, held,
+                                context_.module.source->line(by.offset)));
+    return true;
+  }
+
+  Context& context_;
+  const FunctionView& view_;
+};
+
+}  // namespace
+
+void check_provenance(Context& context, const FunctionView& view) {
+  ProvenanceChecker(context, view).run();
+}
+
+}  // namespace tartan::verify

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lesson 5: NT, TN, NN, TT. mma wants A by rows and B by columns; where a matrix is stored the
+// other way, ldmatrix transposes on the way (.trans). One description serves all four: Tartan picks
+// from the layouts.
+#include "examples/lesson.h"
+
+using namespace tartan;
+
+int main(int argc, char** argv) {
+  Device device = lesson::open_device(argc, argv);
+  int a[16][16], b[16][8];
+  for (int i = 0; i < 16; ++i)
+    for (int k = 0; k < 16; ++k) a[i][k] = (i * 5 + k * 3) % 17 - 8;
+  for (int k = 0; k < 16; ++k)
+    for (int j = 0; j < 8; ++j) b[k][j] = (k * 7 + j * 11) % 13 - 6;
+
+  int wrong = 0;
+  for (const Major a_major : {Major::col, Major::row})
+    for (const Major b_major : {Major::row, Major::col}) {
+      std::vector<std::uint16_t> a_bits(256), b_bits(128);
+      for (int i = 0; i < 16; ++i)
+        for (int k = 0; k < 16; ++k)
+          a_bits[a_major == Major::row ? i * 16 + k : k * 16 + i] = lesson::half(a[i][k]);
+      for (int k = 0; k < 16; ++k)
+        for (int j = 0; j < 8; ++j)
+          b_bits[b_major == Major::row ? k * 8 + j : j * 16 + k] = lesson::half(b[k][j]);
+      const Kernel kernel = kernels::stored_mma(a_major, b_major);
+      const auto d = lesson::run<float>(device, kernel, 128, {a_bits, b_bits});
+      int mismatches = 0;
+      for (int i = 0; i < 16; ++i)
+        for (int j = 0; j < 8; ++j) {
+          int sum = 0;
+          for (int k = 0; k < 16; ++k) sum += a[i][k] * b[k][j];
+          mismatches += d[i * 8 + j] != static_cast<float>(sum);
+        }
+      std::printf("%s: mismatches %d of 128\n", kernel.name().c_str(), mismatches);
+      for (const Choice& choice : lesson::must(compile(kernel, Target::of(device.arch()))).choices)
+        if (choice.what.starts_with("load"))
+          std::printf("  %s: %s\n", choice.what.c_str(), choice.taken.c_str());
+      wrong += mismatches;
+    }
+  return wrong != 0;
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lesson 6: wmma, the older route. Its fragments are opaque: wmma.load fills them (by rows or by
+// columns, straight from global memory), wmma.mma multiplies, wmma.store knows where the elements
+// go.
+#include "examples/lesson.h"
+
+using namespace tartan;
+
+int main(int argc, char** argv) {
+  Device device = lesson::open_device(argc, argv);
+  int a[16][16], b[16][16];
+  for (int i = 0; i < 16; ++i)
+    for (int j = 0; j < 16; ++j)
+      a[i][j] = (i * 3 + j * 5) % 19 - 9, b[i][j] = (i * 7 + j * 2) % 11 - 5;
+
+  int wrong = 0;
+  for (const Major a_major : {Major::row, Major::col})
+    for (const Major b_major : {Major::row, Major::col}) {
+      std::vector<std::uint16_t> a_bits(256), b_bits(256);
+      for (int i = 0; i < 16; ++i)
+        for (int j = 0; j < 16; ++j) {
+          a_bits[a_major == Major::row ? i * 16 + j : j * 16 + i] = lesson::half(a[i][j]);
+          b_bits[b_major == Major::row ? i * 16 + j : j * 16 + i] = lesson::half(b[i][j]);
+        }
+      const Kernel kernel = kernels::one_wmma(a_major, b_major);
+      const auto d = lesson::run<float>(device, kernel, 256, {a_bits, b_bits});
+      int mismatches = 0;
+      for (int i = 0; i < 16; ++i)
+        for (int j = 0; j < 16; ++j) {
+          int sum = 0;
+          for (int k = 0; k < 16; ++k) sum += a[i][k] * b[k][j];
+          mismatches += d[i * 16 + j] != static_cast<float>(sum);
+        }
+      std::printf("%s: mismatches %d of 256\n", kernel.name().c_str(), mismatches);
+      wrong += mismatches;
+    }
+  return wrong != 0;
+}

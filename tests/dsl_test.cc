@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// The DSL: what it chooses, and what it says to misuse.
+#include <gtest/gtest.h>
+
+#include <tartan/tartan.h>
+
+namespace tartan {
+namespace {
+
+const Target sm_80 = *Target::parse("sm_80");
+const Target sm_90a = *Target::parse("sm_90a");
+
+Kernel one_warp(std::function<void(Builder&)> body) {
+  return kernel("test", {.block = 32}, std::move(body));
+}
+
+// "line: message [id]" of each diagnostic, lines counted from `first`.
+std::string complaints(const Kernel& kernel, const Target& target, int first) {
+  const auto compiled = compile(kernel, target);
+  if (compiled) return "compiled\n";
+  std::string out;
+  for (const Diag& diag : compiled.diags()) {
+    EXPECT_TRUE(diag.place.file.ends_with("dsl_test.cc")) << to_string(diag);
+    out += std::to_string(diag.place.line - first) + ": " + diag.message + " [" +
+           std::string(diag.id) + "]\n";
+  }
+  // Where a message names another line of this file, count from the same.
+  const std::string file = __FILE__ ":";
+  for (std::size_t at = out.find(file); at != std::string::npos; at = out.find(file)) {
+    const std::size_t end = out.find_first_not_of("0123456789", at + file.size());
+    const int line = std::stoi(out.substr(at + file.size(), end - at - file.size()));
+    out.replace(at, end - at, "line " + std::to_string(line - first));
+  }
+  return out;
+}
+
+std::string taken(const Compiled& compiled, std::string_view what) {
+  for (const Choice& choice : compiled.choices)
+    if (choice.what == what) return choice.taken;
+  return "nothing";
+}
+
+TEST(Dsl, SeveralMistakesInOneCompile) {
+  const int first = __LINE__;
+  const Kernel wrong = one_warp([](Builder& k) {
+    auto a = k.global("A", f16, row_major(16, 16));
+    auto b = k.global("A", f16, col_major(16, 8));
+    auto s = k.shared("s", f16, row_major(16, 16));
+    k.copy(a, s.tile(16, 8, 0, 0));
+    auto fa = k.load(operand_a(m16n8k16, f16), s);
+    auto fc = k.load(operand_a(m16n8k16, bf16), s);
+    k.mma(fa, fa, zero(f32));
+    k.store(a.tile(16, 8, 0, 2), k.mma(fa, fc, zero(f32)));
+    k.write(s, 16, 0, k.lane());
+    k.instruction("ldmatrix.sync.aligned.m8n8.x3.shared.b16", {k.address(s, 0, 0)});
+    (void)b;
+  });
+  EXPECT_EQ(complaints(wrong, sm_80, first),
+            "3: parameter A: the kernel already has a parameter or shared matrix of that name "
+            "[duplicate-name]\n"
+            "5: copy takes two tiles of one shape, A is 16x16:(16,1) and s is 16x8:(16,1) "
+            "[layout-mismatch]\n"
+            "7: A of m16n8k16 (bf16) takes elements of type bf16, s has f16 [layout-mismatch]\n"
+            "8: operand b of mma takes the fragment B of m16n8k16 (f16), found A of m16n8k16 (f16) "
+            "(made at line 6); "
+            "load it as operand_b(m16n8k16, f16) [wrong-role]\n"
+            "9: tile 2 along the columns does not exist: A has 2 of 8 [tile-bounds]\n"
+            "10: row 16 lies outside s, which is 16x16:(16,1) [tile-bounds]\n"
+            "11: there is no instruction ldmatrix.sync.aligned.m8n8.x3.shared.b16; the nearest on "
+            "sm_80, PTX 7.8 is "
+            "ldmatrix.sync.aligned.m8n8.x1.shared.b16 [unknown-form]\n");
+}
+
+TEST(Dsl, TilesThatDoNotFit) {
+  const int first = __LINE__;
+  const Kernel wrong = one_warp([](Builder& k) {
+    auto a = k.global("A", f16, row_major(24, 16));
+    auto s = k.shared("s", f16, row_major(16, 16));
+    k.load(operand_a(m16n8k16, f16), a.tile(16, 16, 0, 0));
+    k.load(operand_b(m16n8k16, f16), s.tile(8, 16, 0, 0));
+    k.copy(a.tile(0, 16, 0, 0), s);
+  });
+  EXPECT_EQ(complaints(wrong, sm_80, first),
+            "4: tiles of 16 rows do not divide the 24 of A (24x16:(16,1)) [tile-divide]\n"
+            "5: B of m16n8k16 (f16) takes a tile of 16x8 elements, s is 8x16:(16,1); "
+            "s.transposed() has that shape [layout-mismatch]\n"
+            "6: a tile's number of rows is a positive constant [tile-divide]\n");
+}
+
+TEST(Dsl, KernelsThatCannotBe) {
+  const auto nothing = [](Builder&) {};
+  const auto text = [](const Kernel& kernel, const Target& target) {
+    const auto compiled = compile(kernel, target);
+    return compiled
+               ? std::string("compiled")
+               : compiled.diags()[0].message + " [" + std::string(compiled.diags()[0].id) + "]";
+  };
+  EXPECT_EQ(text(kernel("ns::k<int>", {.block = 32}, nothing), sm_80),
+            "kernel 'ns::k<int>': a name has letters, digits, _ and $, and starts with no digit "
+            "[kernel-name]");
+  EXPECT_EQ(
+      text(kernel("", {.block = 32}, nothing), sm_80),
+      "kernel '': a name has letters, digits, _ and $, and starts with no digit [kernel-name]");
+  EXPECT_EQ(
+      text(kernel("k", {.block = 48}, nothing), sm_80),
+      "kernel k: a block has 32 to 1024 threads in whole warps of 32, found 48 [launch-bounds]");
+  EXPECT_EQ(text(kernel("k", {.block = 32}, nothing), Target({90, 'a'}, {7, 0})),
+            "target sm_90a takes PTX 8.0 to 9.0, found 7.0 [target-version]");
+  EXPECT_EQ(
+      text(one_warp([](Builder& k) { k.shared("big", f32, row_major(128, 128)); }), sm_80),
+      "kernel test has 65536 bytes of shared memory, a block of sm_80 has 49152 [shared-size]");
+}
+
+TEST(Dsl, TargetsWithoutTheInstruction) {
+  const int first = __LINE__;
+  const Kernel sixteen = one_warp([](Builder& k) {
+    auto s = k.shared("s", f16, row_major(16, 16));
+    auto a = k.load(operand_a(m16n8k16, f16), s),
+         b = k.load(operand_b(m16n8k16, f16), s.tile(16, 8, 0, 0));
+    k.mma(a, b, zero(f32));
+  });
+  EXPECT_EQ(
+      complaints(sixteen, *Target::parse("sm_75"), first),
+      "4: mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 exists from sm_80 with PTX 7.0 on, the "
+      "target is sm_75, PTX 7.8; "
+      "the nearest there is mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 [no-instruction]\n");
+}
+
+TEST(Dsl, ValuesOfAnotherKernel) {
+  Fragment kept;
+  Scalar number;
+  Shared tile;
+  ASSERT_TRUE(compile(one_warp([&](Builder& k) {
+                        tile = k.shared("s", f16, row_major(16, 16));
+                        kept = k.load(operand_a(m16n8k16, f16), tile);
+                        number = k.lane();
+                      }),
+                      sm_80));
+  const int first = __LINE__;
+  const Kernel thief = one_warp([&](Builder& k) {
+    auto s = k.shared("s", f16, row_major(16, 16));
+    auto b = k.load(operand_b(m16n8k16, f16), s.tile(16, 8, 0, 0));
+    k.mma(kept, b, zero(f32));
+    k.write(tile, 0, 0, 1);
+    k.loop(0, number, 1, [](Scalar) {});
+  });
+  EXPECT_EQ(complaints(thief, sm_80, first),
+            "4: operand a belongs to another kernel [foreign-value]\n"
+            "5: s belongs to another kernel [foreign-value]\n"
+            "6: the loop's bound belongs to another kernel [foreign-value]\n");
+}
+
+TEST(Dsl, ScalarTypes) {
+  const int first = __LINE__;
+  const Kernel wrong = one_warp([](Builder& k) {
+    auto x = k.param("x", f32), n = k.param("n", u32);
+    auto y = x + n;
+    k.when(n, [] {});
+    k.write(k.global("out", f16, row_major(1, 1)), 0, 0, x);
+    k.param("h", f16);
+    (void)y;
+  });
+  EXPECT_EQ(complaints(wrong, sm_80, first),
+            "2: this operation takes no operands of type f32 and u32; convert() one of them "
+            "[scalar-type]\n"
+            "4: a condition is a comparison, found a value of type u32 [scalar-type]\n"
+            "5: out has elements of type f16, the value is f32; convert() it [scalar-type]\n"
+            "6: parameter h: a scalar parameter is u32, s32, u64, s64, f32 or f64, not f16 "
+            "[scalar-type]\n");
+}
+
+TEST(Dsl, ChoosesTransFromTheLayout) {
+  for (const bool by_rows : {true, false}) {
+    const auto compiled =
+        compile(one_warp([&](Builder& k) {
+                  auto s = k.shared("s", f16, by_rows ? row_major(16, 16) : col_major(16, 16));
+                  k.load(operand_a(m16n8k16, f16), s);
+                  k.load(operand_b(m16n8k16, f16), s.tile(16, 8, 0, 1));
+                }),
+                sm_80);
+    ASSERT_TRUE(compiled);
+    const std::string plain = ".shared.b16", trans = ".trans.shared.b16";
+    EXPECT_EQ(taken(*compiled, "load A of m16n8k16 (f16) from s"),
+              "ldmatrix.sync.aligned.m8n8.x4" + (by_rows ? plain : trans));
+    EXPECT_EQ(taken(*compiled, "load B of m16n8k16 (f16) from s"),
+              "ldmatrix.sync.aligned.m8n8.x2" + (by_rows ? trans : plain));
+  }
+}
+
+TEST(Dsl, SaysWhyNot) {
+  const auto compiled = compile(one_warp([](Builder& k) {
+                                  auto odd = k.shared("odd", f16, row_major(16, 16, 18));
+                                  auto g = k.global("G", f32, row_major(16, 8));
+                                  k.load(operand_a(m16n8k16, f16), odd);
+                                  k.store(g, k.load(operand_c(m16n8k16, f32), g));
+                                }),
+                                sm_80);
+  ASSERT_TRUE(compiled) << compiled.diags().text();
+  const std::string why = explain(compiled->choices);
+  EXPECT_NE(why.find("not ldmatrix: its rows must start on 16-byte boundaries, those of "
+                     "16x16:(18,1) are sure of 4 bytes only"),
+            std::string::npos)
+      << why;
+  EXPECT_EQ(compiled->ptx.find("ldmatrix"), std::string::npos);
+}
+
+TEST(Dsl, StoresHalvesByStmatrixWhereThereIsOne) {
+  const Kernel kernel = one_warp([](Builder& k) {
+    auto s = k.shared("s", f16, row_major(16, 16));
+    auto out = k.shared("out", f16, row_major(16, 8));
+    auto d = k.mma(k.load(operand_a(m16n8k16, f16), s),
+                   k.load(operand_b(m16n8k16, f16), s.tile(16, 8, 0, 0)), zero(f32));
+    k.store(out, k.convert(d, f16));
+  });
+  const auto on_80 = compile(kernel, sm_80), on_90 = compile(kernel, sm_90a);
+  ASSERT_TRUE(on_80 && on_90);
+  EXPECT_EQ(taken(*on_80, "store C of m16n8k16 (f16) to out"), "st.shared of 32 bits");
+  EXPECT_EQ(taken(*on_90, "store C of m16n8k16 (f16) to out"),
+            "stmatrix.sync.aligned.m8n8.x2.shared.b16");
+}
+
+TEST(Dsl, CppLinesReachThePtx) {
+  const int first = __LINE__;
+  const auto compiled = compile(one_warp([](Builder& k) {
+                                  auto s = k.shared("s", f16, row_major(16, 16));
+                                  k.load(operand_a(m16n8k16, f16), s);
+                                  k.barrier();
+                                }),
+                                sm_80);
+  ASSERT_TRUE(compiled);
+  EXPECT_NE(compiled->ptx.find("\t.loc\t1 " + std::to_string(first + 4) + " "), std::string::npos)
+      << compiled->ptx;
+  EXPECT_NE(compiled->ptx.find("dsl_test.cc"), std::string::npos);
+}
+
+// Swizzled, padded, transposed and offset tiles on the emulator: every element must arrive where
+// the layout says.
+TEST(Dsl, LayoutsMoveEveryElement) {
+  Device device = *Device::open("emulator");
+  const Layout layouts[] = {row_major(64, 64),
+                            col_major(64, 64),
+                            row_major(64, 64, 72),
+                            row_major(64, 64).swizzled({3, 3, 3}),
+                            col_major(64, 64).swizzled({3, 3, 3}),
+                            row_major(64, 64).swizzled({2, 3, 3})};
+  for (const Layout& layout : layouts) {
+    SCOPED_TRACE(layout.text());
+    const auto compiled =
+        compile(kernel("layouts", {.block = 64},
+                       [&](Builder& k) {
+                         auto in = k.global("in", u16, row_major(64, 64));
+                         auto out = k.global("out", u16, row_major(64, 64));
+                         auto s = k.shared("s", u16, layout);
+                         k.copy(in, s);
+                         k.barrier();
+                         // Quarters exchanged through sub-tiles at places that the warp decides.
+                         const Scalar other = 1 - k.warp();
+                         k.when(k.warp() < 1, [&] { k.write(out, 0, 0, k.read(s, 0, 0)); });
+                         k.loop(k.lane(), 32 * 64, 32, [&](Scalar i) {
+                           auto from = s.tile(32, 64, k.warp(), 0);
+                           auto to = out.tile(32, 64, other, 0);
+                           k.write(to, i / 64, i % 64, k.read(from, i / 64, i % 64));
+                         });
+                       }),
+                sm_90a);
+    ASSERT_TRUE(compiled) << compiled.diags().text();
+    std::vector<std::uint16_t> values(64 * 64);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::uint16_t>(i * 37);
+    Buffer in = *device.allocate(8192), out = *device.allocate(8192);
+    ASSERT_TRUE(in.write(values));
+    LoadedKernel loaded = *device.load(compiled->ptx)->kernel("layouts");
+    ASSERT_TRUE(loaded.launch({.block = {64}}, Arguments().add(in).add(out)));
+    const auto status = device.synchronize();
+    ASSERT_TRUE(status) << status.diags().text();
+    const std::vector<std::uint16_t> got = *out.read_all<std::uint16_t>();
+    for (int r = 0; r < 64; ++r)
+      for (int c = 0; c < 64; ++c)
+        ASSERT_EQ(got[r * 64 + c], values[(r + 32) % 64 * 64 + c]) << r << "," << c;
+  }
+}
+
+// ldmatrix out of swizzled shared memory gives the same fragments as out of plain.
+TEST(Dsl, SwizzledTilesMultiply) {
+  Device device = *Device::open("emulator");
+  std::vector<float> results[2];
+  for (const bool swizzled : {false, true}) {
+    const auto compiled = compile(
+        kernel("product", {.block = 32},
+               [&](Builder& k) {
+                 auto a = k.global("A", f16, row_major(16, 64));
+                 auto d = k.global("D", f32, row_major(16, 8));
+                 const Layout layout = row_major(16, 64);
+                 auto s = k.shared("s", f16, swizzled ? layout.swizzled({3, 3, 3}) : layout);
+                 k.copy(a, s);
+                 k.barrier();
+                 FragmentVariable acc = k.variable(operand_c(m16n8k16, f32));
+                 for (int i = 0; i < 4; ++i)
+                   acc = k.mma(k.load(operand_a(m16n8k16, f16), s.tile(16, 16, 0, i)),
+                               k.load(operand_b(m16n8k16, f16), s.tile(8, 16, 0, i).transposed()),
+                               acc);
+                 k.store(d, acc);
+               }),
+        sm_90a);
+    ASSERT_TRUE(compiled) << compiled.diags().text();
+    std::vector<std::uint16_t> values(16 * 64);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<std::uint16_t>(0x3C00 + i * 7 % 1024);
+    Buffer in = *device.allocate(2048), out = *device.allocate(512);
+    ASSERT_TRUE(in.write(values));
+    LoadedKernel loaded = *device.load(compiled->ptx)->kernel("product");
+    ASSERT_TRUE(loaded.launch({.block = {32}}, Arguments().add(in).add(out)));
+    ASSERT_TRUE(device.synchronize());
+    results[swizzled] = *out.read_all<float>();
+  }
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_NE(results[0][0], 0);
+}
+
+}  // namespace
+}  // namespace tartan

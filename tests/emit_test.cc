@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command: help texts, emit, check and isa, and what they say to wrong words.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace {
+
+struct Outcome {
+  int code;
+  std::string output;  // standard output and error together
+};
+
+Outcome tartan(const std::string& words) {
+  Outcome out{-1, {}};
+  std::FILE* pipe = popen((TARTAN_COMMAND " " + words + " 2>&1").c_str(), "r");
+  std::array<char, 4096> chunk;
+  while (const std::size_t size = std::fread(chunk.data(), 1, chunk.size(), pipe))
+    out.output.append(chunk.data(), size);
+  const int status = pclose(pipe);
+  out.code = WIFEXITED(status) ? WEXITSTATUS(status) : -status;
+  return out;
+}
+
+std::string read(const std::string& path) {
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// TARTAN_REBASE=1 writes the texts anew; read the difference before committing it.
+void expect_golden(const std::string& name, const std::string& got) {
+  const std::string path = std::string(TEST_DATA) + "/help/" + name + ".txt";
+  if (std::getenv("TARTAN_REBASE")) std::ofstream(path) << got;
+  EXPECT_EQ(got, read(path));
+}
+
+TEST(Command, HelpTexts) {
+  std::string program = TARTAN_COMMAND;
+  for (const std::string name : {"", "check", "isa", "layout", "run", "replay", "emit"}) {
+    Outcome out = tartan(name + " --help");
+    EXPECT_EQ(out.code, 0);
+    for (std::size_t at = out.output.find(program); at != std::string::npos;
+         at = out.output.find(program))
+      out.output.replace(at, program.size(), "tartan");
+    expect_golden(name.empty() ? "tartan" : name, out.output);
+  }
+}
+
+TEST(Command, WrongWords) {
+  for (const char* words :
+       {"", "unknown", "check", "check --target sm_9000 x.ptx", "check --ptx eight x.ptx",
+        "check --max-errors -1 x.ptx", "check /no/such/file.ptx", "emit", "emit unknown",
+        "emit one_mma --target sm_81", "emit one_mma --ptx x",
+        "emit one_mma -o /no/such/folder/x.ptx", "isa nothing", "isa --target sm_1",
+        "layout nothing", "run /no/such/manifest.json", "replay a b", "run"}) {
+    const Outcome out = tartan(words);
+    EXPECT_EQ(out.code, 2) << words << "\n" << out.output;
+    EXPECT_FALSE(out.output.empty()) << words;
+  }
+}
+
+TEST(Command, EmitWritesWhatCheckAccepts) {
+  const std::string path = testing::TempDir() + "/one_mma.ptx";
+  std::filesystem::remove(path);
+  EXPECT_EQ(tartan("emit one_mma --target sm_90a --ptx 8.0 -o " + path).output, "");
+  EXPECT_NE(read(path).find(".version 8.0\n.target sm_90a"), std::string::npos);
+  EXPECT_EQ(tartan("check " + path).code, 0);
+  EXPECT_EQ(tartan("check --target sm_75 " + path).code, 1);
+  EXPECT_EQ(tartan("check --ptx 6.5 " + path).code, 1);
+  // A target that cannot run it: exit 1, and no file.
+  std::filesystem::remove(path);
+  const Outcome refused = tartan("emit one_mma --target sm_75 -o " + path);
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_NE(refused.output.find("exists from sm_80"), std::string::npos) << refused.output;
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(Command, CheckAsJson) {
+  const std::string path = testing::TempDir() + "/wrong.ptx";
+  std::ofstream(path) << ".version 7.0\n.target sm_80\n.visible .entry k()\n{\n.reg .b32 %r<9>;\n"
+                         "movmatrix.sync.aligned.m8n8.trans.b16 %r1, "
+                         "%r2;\nldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r1}, [%r2];\nret;\n}\n";
+  const Outcome out = tartan("check --json " + path);
+  EXPECT_EQ(out.code, 1);
+  EXPECT_EQ(out.output,
+            "{\"diagnostics\":[{\"file\":\"" + path +
+                "\",\"line\":6,\"column\":1,\"level\":\"error\",\"id\":\"version-support\","
+                "\"message\":\"movmatrix.sync.aligned.m8n8.trans.b16 exists from PTX 7.8 "
+                "on, the module states 7.0\"},{\"file\":\"" +
+                path +
+                "\",\"line\":7,\"column\":42,\"level\":\"error\",\"id\":\"register-count\","
+                "\"message\":\"operand d of ldmatrix.sync.aligned.m8n8.x2.shared.b16 "
+                "takes 2 registers, got 1\"}]}\n");
+  EXPECT_EQ(tartan("check --max-errors 1 " + path).output.find("register-count"),
+            std::string::npos);
+}
+
+TEST(Command, IsaAnswersForATarget) {
+  EXPECT_NE(tartan("isa stmatrix --target sm_90").output.find("18 forms"), std::string::npos);
+  EXPECT_NE(tartan("isa stmatrix --target sm_80").output.find("0 forms"), std::string::npos);
+  EXPECT_TRUE(
+      tartan("isa movmatrix --csv")
+          .output.starts_with("family,mnemonic,operands,min_version,targets\nmovmatrix,movmatrix."
+                              "sync.aligned.m8n8.trans.b16,d=.b32; a=.b32,7.8,sm_75 sm_80 "));
+}
+
+}  // namespace

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every built-in kernel: on every target that is meant to take it (NVIDIA's assembler agrees, where
+// there is one), and through every engine there is.
+#include <gtest/gtest.h>
+
+#include <tartan/tartan.h>
+
+#include <cstdlib>
+#include <fstream>
+
+namespace tartan {
+namespace {
+
+const kernels::Gemm small{128, 64, 96};
+
+bool needs_stmatrix(std::string_view name) { return name.starts_with("stmatrix"); }
+
+// The oldest architecture of each kernel, as the manual has it.
+int oldest(std::string_view name) {
+  if (needs_stmatrix(name)) return 90;
+  if (name.starts_with("ldmatrix") || name == "movmatrix") return 75;
+  return name.starts_with("wmma") ? 70 : 80;
+}
+
+bool have_ptxas() { return std::system("ptxas --version > /dev/null 2>&1") == 0; }
+
+TEST(Kernels, CompileForEveryTargetThatIsMeantToTakeThem) {
+  int compiled_count = 0, assembled = 0;
+  const bool assemble = have_ptxas();
+  for (const kernels::Named& named : kernels::all())
+    for (const ArchRow& row : archs) {
+      if (row.arch.sm < 75 || !row.current) continue;
+      SCOPED_TRACE(std::string(named.name) + " for " + row.arch.text());
+      const auto compiled = compile(named.make(small), Target::of(row.arch));
+      if (row.arch.sm < oldest(named.name)) {
+        ASSERT_FALSE(compiled);
+        EXPECT_EQ(compiled.diags()[0].id, "no-instruction");
+        continue;
+      }
+      ASSERT_TRUE(compiled) << compiled.diags().text();
+      ++compiled_count;
+      // Assembling all of them takes long: each kernel for three targets, each target for some
+      // kernels.
+      if (!assemble || (compiled_count % 7 && named.name != "one_mma")) continue;
+      const std::string path = testing::TempDir() + "/tartan_kernel.ptx";
+      std::ofstream(path) << compiled->ptx;
+      EXPECT_EQ(std::system(("ptxas -arch " + row.arch.text() + " -o /dev/null " + path).c_str()),
+                0);
+      ++assembled;
+    }
+  EXPECT_GT(compiled_count, 500);
+  if (assemble) {
+    EXPECT_GT(assembled, 80);
+  }
+}
+
+// What the buffers of a kernel hold after a run; inputs are small numbers in whatever type.
+std::vector<std::vector<std::byte>> outcome(Device& device, const Compiled& compiled, Dim3 grid) {
+  std::vector<Buffer> buffers;
+  Arguments arguments;
+  unsigned state = 12345;
+  for (const CompiledParam& param : compiled.params) {
+    EXPECT_TRUE(param.pointer);
+    const std::size_t bytes = static_cast<std::size_t>(param.elements) * bits(param.type) / 8;
+    std::vector<std::byte> content(bytes);
+    for (std::size_t i = 0; i + 1 < bytes; i += 2) {  // f16 between 0.5 and 8, and their negatives
+      state = state * 1664525 + 1013904223;
+      const unsigned half =
+          (state >> 31) << 15 | (14 + (state >> 28) % 4) << 10 | (state >> 16 & 1023);
+      content[i] = static_cast<std::byte>(half), content[i + 1] = static_cast<std::byte>(half >> 8);
+    }
+    buffers.push_back(*device.allocate(bytes));
+    EXPECT_TRUE(buffers.back().write(content));
+    arguments.add(buffers.back());
+  }
+  auto module = device.load(compiled.ptx, compiled.name);
+  EXPECT_TRUE(module) << (module ? "" : module.diags().text());
+  if (!module) return {};
+  auto loaded = *module->kernel(compiled.name);
+  EXPECT_TRUE(
+      loaded.launch({.grid = grid, .block = {static_cast<unsigned>(compiled.block)}}, arguments));
+  const auto status = device.synchronize();
+  EXPECT_TRUE(status) << (status ? "" : status.diags().text());
+  std::vector<std::vector<std::byte>> out;
+  for (const Buffer& buffer : buffers) {
+    out.emplace_back(buffer.size());
+    EXPECT_TRUE(buffer.read(out.back()));
+  }
+  return out;
+}
+
+Dim3 grid_of(std::string_view name) { return name == "gemm" ? Dim3{64 / 64, 128 / 64} : Dim3{}; }
+
+// The text made for the GPU, on the GPU and on the emulator: the same bits.
+TEST(Kernels, GpuAndEmulatorAgree) {
+  auto gpu = Device::open("cuda");
+  if (!gpu) GTEST_SKIP() << gpu.diags().text();
+  Device emulator = *Device::open("emulator");
+  int run = 0;
+  for (const kernels::Named& named : kernels::all()) {
+    if (gpu->arch().sm < oldest(named.name)) continue;
+    SCOPED_TRACE(std::string(named.name));
+    const auto compiled = compile(named.make(small), Target::of(gpu->arch()));
+    ASSERT_TRUE(compiled) << compiled.diags().text();
+    EXPECT_EQ(outcome(*gpu, *compiled, grid_of(named.name)),
+              outcome(emulator, *compiled, grid_of(named.name)));
+    ++run;
+  }
+  EXPECT_GT(run, 20);
+}
+
+// Without a GPU: the texts for two targets, made by different instructions where the targets
+// differ, give the same bits on the emulator.
+TEST(Kernels, TargetsAgreeOnTheEmulator) {
+  Device emulator = *Device::open("emulator", {.hardware = "sm_90"});
+  for (const kernels::Named& named : kernels::all()) {
+    if (oldest(named.name) > 80) continue;
+    SCOPED_TRACE(std::string(named.name));
+    const auto on_80 = compile(named.make(small), *Target::parse("sm_80")),
+               on_90 = compile(named.make(small), *Target::parse("sm_90a"));
+    ASSERT_TRUE(on_80 && on_90);
+    EXPECT_EQ(outcome(emulator, *on_80, grid_of(named.name)),
+              outcome(emulator, *on_90, grid_of(named.name)));
+  }
+}
+
+}  // namespace
+}  // namespace tartan
