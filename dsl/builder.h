@@ -68,6 +68,12 @@ class Builder {
   /// D = A * B + C.
   Fragment mma(const Fragment& a, const Fragment& b, const Fragment& c, Here at = Here::current());
   Fragment mma(const Fragment& a, const Fragment& b, const Zero& c, Here at = Here::current());
+  /// The same for forms that take more than three fragments: other result types, rounding, sparse
+  /// and block-scaled products.
+  Fragment mma(const Fragment& a, const Fragment& b, const Fragment& c, const MmaOptions& options,
+               Here at = Here::current());
+  Fragment mma(const Fragment& a, const Fragment& b, const Zero& c, const MmaOptions& options,
+               Here at = Here::current());
   /// Stores a fragment to a tile of exactly its shape: stmatrix, wmma.store, vector or plain
   /// stores.
   void store(const Global& to, const Fragment& fragment, Here at = Here::current());
@@ -79,6 +85,25 @@ class Builder {
 
   /// The fragment's registers as scalars (.b32, .f32 or .f64), in the instruction's order.
   std::vector<Scalar> registers(const Fragment& fragment, Here at = Here::current());
+
+  // ---- Fragments from and to scalars, of every shape and type that an MMA has.
+
+  /// A fragment of these registers (.b32, .f32 or .f64), in the instruction's order.
+  Fragment fragment(const FragmentKind& kind, std::span<const Scalar> registers,
+                    Here at = Here::current());
+  /// The elements that this lane holds: f16, bf16, f32, f64 and s32 as they are, tf32 as f32, s4
+  /// and s8 as s32, every other type as its bits in a u32.
+  std::vector<Scalar> elements(const Fragment& fragment, Here at = Here::current());
+  /// And back: as many elements as elements() gives, of the same types.
+  Fragment pack(const FragmentKind& kind, std::span<const Scalar> elements,
+                Here at = Here::current());
+  /// Where element `i` of this lane sits in the operand's matrix.
+  ///   for (int i = 0; i < n; ++i) {
+  ///     const ElementPlace at = k.place(kind, i);
+  ///     elements.push_back(k.read(tile, at.row, at.col));
+  ///   }
+  ///   const Fragment b = k.pack(kind, elements);
+  ElementPlace place(const FragmentKind& kind, int i, Here at = Here::current());
 
   // ---- Elements: each thread for itself.
 
@@ -116,6 +141,13 @@ class Builder {
                                   Here at = Here::current()) {
     return instruction(spelling, std::span(operands.begin(), operands.size()), at);
   }
+
+  /// The same with the address of an element, in whatever state space it is, as the instruction's
+  /// address; `operands` are the others.
+  ///   k.instruction("wmma.load.c.sync.aligned.row.m16n16k16.global.f32", tile, 0, 0, {64});
+  std::vector<Scalar> instruction(std::string_view spelling, const detail::Tensor& memory,
+                                  const Scalar& row, const Scalar& col,
+                                  const std::vector<Scalar>& operands, Here at = Here::current());
 
  private:
   std::shared_ptr<detail::KernelState> state_;

@@ -48,4 +48,11 @@ std::optional<AffineMap> affine_map(const FragmentKind& kind, int i) {
   return map;
 }
 
+LaneMap lane_map(const FragmentKind& kind, int i) {
+  LaneMap out{kind.coord(0, i), {}};
+  for (int bit = 0; bit < 5; ++bit)
+    out.steps[static_cast<std::size_t>(bit)] = minus(kind.coord(1 << bit, i), out.origin);
+  return out;
+}
+
 }  // namespace tartan::detail

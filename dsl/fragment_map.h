@@ -2,6 +2,7 @@
 // dsl/fragment_map.h - a fragment's lane map in forms that loads and stores can use. Not installed.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -27,5 +28,14 @@ struct AffineMap {
 
 /// Nothing if the lane map is not of that form.
 std::optional<AffineMap> affine_map(const FragmentKind& kind, int i);
+
+/// Where element i of a lane sits, whatever the map: origin, and a step for each set bit of the
+/// lane number.
+struct LaneMap {
+  isa::Coord origin;
+  std::array<isa::Coord, 5> steps;
+};
+
+LaneMap lane_map(const FragmentKind& kind, int i);
 
 }  // namespace tartan::detail

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix instructions by name.
-#include "compiler/isa/instruction.h"
-
 #include "dsl/state.h"
 
 namespace tartan::detail {
@@ -15,19 +13,50 @@ bool is_memory(const isa::Form& form) {
          form.opcode == isa::Opcode::wmma_load || form.opcode == isa::Opcode::wmma_store;
 }
 
-// How many scalars the operands of an instruction are, d left out.
-std::size_t scalar_count(const isa::Instruction& row) {
-  std::size_t out = 0;
+// How many scalars an operand is.
+int scalars(const isa::OperandSpec& spec) {
+  return spec.kind == isa::OperandKind::Vector ? spec.count
+         : spec.kind == isa::OperandKind::Pair ? 2
+                                               : 1;
+}
+
+// How many scalars the operands of an instruction are, d left out, and the address if it is given
+// otherwise.
+std::size_t scalar_count(const isa::Instruction& row, bool with_address) {
+  int out = 0;
   for (const isa::OperandSpec& spec : row.operands)
-    if (spec.role != isa::Role::d)
-      out += spec.kind == isa::OperandKind::Vector ? static_cast<std::size_t>(spec.count)
-             : spec.kind == isa::OperandKind::Pair ? 2
-                                                   : 1;
-  return out;
+    if (spec.role != isa::Role::d && (with_address || spec.kind != isa::OperandKind::Address))
+      out += scalars(spec);
+  return static_cast<std::size_t>(out);
+}
+
+// The constants that an operand takes; empty where it takes any.
+std::string constants(const isa::OperandSpec& spec, int part) {
+  if (spec.kind == isa::OperandKind::Immediate)
+    return fmt::format("a constant from {} to {}", spec.low, spec.high);
+  if (spec.kind != isa::OperandKind::Pair) return "";
+  if (part == 1) return fmt::format("a thread-id from 0 to {}", spec.threads - 1);
+  return fmt::format("a byte-id from 0 to {} in steps of {}", spec.high, spec.step);
+}
+
+bool takes(const isa::OperandSpec& spec, int part, std::int64_t constant) {
+  switch (spec.kind) {
+    case isa::OperandKind::Immediate: return constant >= spec.low && constant <= spec.high;
+    case isa::OperandKind::Pair:
+      if (part == 1) return constant >= 0 && constant < spec.threads;
+      return constant >= 0 && constant <= spec.high && constant % spec.step == 0;
+    default: return true;
+  }
+}
+
+// Whether an instruction that names `space` can go to a pointer's memory.
+bool reaches(Space space, codegen::PointerSpace memory) {
+  return space == Space::none ||
+         (space == Space::global) == (memory == codegen::PointerSpace::global);
 }
 
 std::optional<isa::Instruction> find(KernelState& state, std::string_view spelling,
-                                     std::size_t operands) {
+                                     std::size_t operands, bool with_address) {
   if (isa::matrix_opcode(spelling) == isa::Opcode::none) {
     state.report("unknown-form"_rule, fmt::format("{} is no matrix instruction", spelling));
     return std::nullopt;
@@ -36,7 +65,7 @@ std::optional<isa::Instruction> find(KernelState& state, std::string_view spelli
   auto row = text.unknown.empty() && text.repeated.empty() ? isa::find(text.form) : std::nullopt;
   if (row &&
       (text.form.opcode == isa::Opcode::wmma_load || text.form.opcode == isa::Opcode::wmma_store) &&
-      operands > scalar_count(*row)) {
+      operands > scalar_count(*row, with_address)) {
     text.form.stride = true;
     row = isa::find(text.form);
   }
@@ -57,75 +86,92 @@ std::optional<isa::Instruction> find(KernelState& state, std::string_view spelli
   return std::nullopt;
 }
 
-// One operand against what the row takes; gives the value, or reports.
-std::optional<Value> operand(KernelState& state, const isa::Instruction& row,
-                             const isa::OperandSpec& spec, const Scalar& scalar) {
-  const auto wrong = [&](std::string_view expected) {
-    state.report(
-        "scalar-type"_rule,
-        fmt::format("operand {} of {} takes {}, found {}", name(spec.role), isa::spell(row.form),
-                    expected,
-                    scalar.constant() ? fmt::format("the constant {}", *scalar.constant())
-                                      : fmt::format("a value of type {}", name(scalar.type()))));
+}  // namespace
+
+std::optional<Value> KernelState::operand(const isa::Instruction& row, const isa::OperandSpec& spec,
+                                          const Scalar& scalar, int part) {
+  const auto wrong = [&](const std::string& expected) {
+    report("scalar-type"_rule,
+           fmt::format("operand {} of {} takes {}, found {}", name(spec.role), isa::spell(row.form),
+                       expected,
+                       scalar.constant() ? fmt::format("the constant {}", *scalar.constant())
+                                         : fmt::format("a value of type {}", name(scalar.type()))));
     return std::nullopt;
   };
-  if (spec.kind == isa::OperandKind::Immediate) {
-    const auto constant = scalar.constant();
-    if (!constant) return wrong("a constant");
-    if (*constant < spec.low || *constant > spec.high)
-      return wrong(fmt::format("a constant from {} to {}", spec.low, spec.high));
-    return state.f().constant(u32, *constant);
-  }
+  if (is_bad(scalar) || (state_of(scalar) && !owns(scalar, "an operand"))) return std::nullopt;
+  const auto constant = scalar.constant();
+  if (constant && !takes(spec, part, *constant)) return wrong(constants(spec, part));
+  if (spec.kind == isa::OperandKind::Immediate)
+    return constant ? std::optional(f().constant(u32, *constant)) : wrong("a constant");
   const Type type = spec.kind == isa::OperandKind::Address ? u32
                     : spec.kind == isa::OperandKind::Pair  ? u16
                                                            : spec.type;
-  if (scalar.constant()) return state.value(scalar, type);
+  if (constant) return value(scalar, type);
   if (bits(scalar.type()) != bits(type)) return wrong(fmt::format("{} bits", bits(type)));
-  return state.f().bitcast(state.value(scalar), type);
+  return f().bitcast(value(scalar), type);
 }
 
-}  // namespace
+std::optional<Pointer> KernelState::element_pointer(const Tensor& tensor, const Scalar& row,
+                                                    const Scalar& col) {
+  if (!owns(tensor, tensor.name) || tensor.memory < 0 || is_bad(row) || is_bad(col))
+    return std::nullopt;
+  return pointer(tensor, row, col);
+}
 
 std::vector<Scalar> KernelState::instruction(std::string_view spelling,
-                                             std::span<const Scalar> operands) {
-  const auto row = find(*this, spelling, operands.size());
+                                             std::span<const Scalar> operands,
+                                             const Pointer* address) {
+  const auto row = find(*this, spelling, operands.size(), !address);
   if (!row) return std::vector<Scalar>(16, bad());  // more registers than any instruction has
   const isa::OperandSpec* d = row->operand(isa::Role::d);
-  const std::size_t results = d ? static_cast<std::size_t>(d->count) : 0;
-  if (operands.size() != scalar_count(*row)) {
-    report("operand-count"_rule,
-           fmt::format("{} takes {} operands ({}), found {}", isa::spell(row->form),
-                       scalar_count(*row), isa::operands_text(*row), operands.size()));
-    return std::vector<Scalar>(results, bad());
+  const std::vector<Scalar> refused(d ? static_cast<std::size_t>(d->count) : 0, bad());
+  const std::size_t wanted = scalar_count(*row, !address);
+  isa::Form form = row->form;
+  if (operands.size() != wanted || (address && !is_memory(form))) {
+    report("operand-count"_rule, fmt::format("{} takes {} operands ({}), found {}{}",
+                                             isa::spell(form), wanted, isa::operands_text(*row),
+                                             operands.size(), address ? " and an address" : ""));
+    return refused;
   }
-  Pointer address;
+  if (address && !reaches(form.space, address->space)) {
+    report("layout-mismatch"_rule,
+           fmt::format("{} reaches {} memory, the address is one of {} memory", isa::spell(form),
+                       form.space == Space::global ? "global" : "shared",
+                       form.space == Space::global ? "shared" : "global"));
+    return refused;
+  }
+  Pointer place = address ? *address : Pointer{};
   std::vector<Value> values;
   bool good = true;
-  std::size_t next = 0;
   for (const isa::OperandSpec& spec : row->operands) {
-    if (spec.role == isa::Role::d) continue;
-    const int count = spec.kind == isa::OperandKind::Vector ? spec.count
-                      : spec.kind == isa::OperandKind::Pair ? 2
-                                                            : 1;
-    for (int i = 0; i < count; ++i, ++next) {
-      const Scalar& scalar = operands[next];
-      if (is_bad(scalar) || (state_of(scalar) && !owns(scalar, "an operand"))) {
-        good = false;
-        continue;
-      }
-      const auto value = operand(*this, *row, spec, scalar);
+    if (spec.role == isa::Role::d || (address && spec.kind == isa::OperandKind::Address)) continue;
+    for (int i = 0; i < scalars(spec); ++i) {
+      const auto value = operand(*row, spec, operands.front(), i);
+      operands = operands.subspan(1);
       if (!value) good = false;
-      else if (spec.kind == isa::OperandKind::Address) address = f().shared_pointer(*value);
+      else if (spec.kind == isa::OperandKind::Address) place = f().shared_pointer(*value);
       else values.push_back(*value);
     }
   }
-  if (!good) return std::vector<Scalar>(results, bad());
-  isa::Form form = row->form;
-  if (is_memory(form) && form.space == Space::none)
+  if (!good) return refused;
+  if (!address && is_memory(form) && form.space == Space::none)
     form.space = Space::shared;  // the address is one of shared memory
   std::vector<Scalar> out;
-  for (const Value& value : f().matrix(form, address, values)) out.push_back(scalar(value));
+  for (const Value& value : f().matrix(form, place, values)) out.push_back(scalar(value));
   return out;
 }
 
 }  // namespace tartan::detail
+
+namespace tartan {
+
+std::vector<Scalar> Builder::instruction(std::string_view spelling, const detail::Tensor& memory,
+                                         const Scalar& row, const Scalar& col,
+                                         const std::vector<Scalar>& operands, Here at) {
+  state_->at(at);
+  const auto address = state_->element_pointer(memory, row, col);
+  if (!address) return std::vector<Scalar>(16, detail::KernelState::bad());
+  return state_->instruction(spelling, operands, &*address);
+}
+
+}  // namespace tartan

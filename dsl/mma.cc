@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Multiplying fragments.
-#include "compiler/isa/instruction.h"
 #include "dsl/state.h"
 
 namespace tartan::detail {
@@ -13,8 +12,8 @@ std::string made_at(const Place& place) { return fmt::format("{}:{}", place.file
 class Multiplier {
  public:
   Multiplier(KernelState& state, const Fragment& a, const Fragment& b, const Fragment* c,
-             Type zero_type)
-      : state_(state), a_(a), b_(b), c_(c), zero_type_(zero_type) {}
+             Type zero_type, const MmaOptions& options)
+      : state_(state), a_(a), b_(b), c_(c), zero_type_(zero_type), options_(options) {}
 
   Fragment multiply() {
     const bool good_roles =
@@ -25,14 +24,15 @@ class Multiplier {
     const auto row = isa::find(form);
     if (!row) return refuse_types(form);
     if (!row->since.has(state_.target)) return refuse_target(*row);
-    const FragmentKind kind = operand_c(a_.kind().shape, accumulator);
     std::vector<Value> operands = KernelState::registers(a_);
     const auto append = [&](const std::vector<Value>& registers) {
       operands.insert(operands.end(), registers.begin(), registers.end());
     };
     append(KernelState::registers(b_));
-    append(c_ ? KernelState::registers(*c_) : zeros(kind));
-    return state_.fragment(kind, state_.f().matrix(form, {}, operands));
+    append(c_ ? KernelState::registers(*c_) : zeros(operand_c(a_.kind().shape, accumulator)));
+    if (!append_scalars(*row, operands)) return {};
+    return state_.fragment(operand_c(a_.kind().shape, form.d),
+                           state_.f().matrix(form, {}, operands));
   }
 
  private:
@@ -64,15 +64,91 @@ class Multiplier {
     return true;
   }
 
+  static Major major(const Fragment& fragment, Major usual) {
+    const Major own =
+        fragment.kind().shape.wmma ? KernelState::major(fragment) : fragment.kind().major;
+    return own == Major::none ? usual : own;
+  }
+
   isa::Form form(Type accumulator) const {
     const FragmentKind& a = a_.kind();
     isa::Form out{.opcode = a.shape.wmma ? isa::Opcode::wmma_mma : isa::Opcode::mma,
                   .shape = a.shape.shape};
-    out.a_major = a.shape.wmma ? KernelState::major(a_) : Major::row;
-    out.b_major = a.shape.wmma ? KernelState::major(b_) : Major::col;
-    out.d = out.c = accumulator;
+    out.a_major = major(a_, Major::row);
+    out.b_major = major(b_, Major::col);
+    out.c = accumulator;
+    out.d = options_.d == Type::none ? accumulator : options_.d;
     out.a = a.type, out.b = b_.kind().type;
+    out.kind = a.shape.kind;
+    out.satfinite = options_.satfinite, out.rounding = options_.rounding;
+    out.bit_op = options_.bit_op;
+    out.block_scale = options_.scale_type != Type::none;
+    out.scale_type = options_.scale_type;
+    out.scale_vec = static_cast<std::uint8_t>(options_.scale_vec);
+    if (a.shape.sparse) out.sparsity = sparsity(out);
     return out;
+  }
+
+  // The hardware's own order of metadata where the target has it.
+  isa::Sparsity sparsity(isa::Form form) const {
+    if (options_.sparsity != isa::Sparsity::dense) return options_.sparsity;
+    form.sparsity = isa::Sparsity::sp;
+    const auto plain = isa::find(form);
+    form.sparsity = isa::Sparsity::sp_ordered_metadata;
+    const auto ordered = isa::find(form);
+    return plain && !(ordered && ordered->since.has(state_.target))
+               ? isa::Sparsity::sp
+               : isa::Sparsity::sp_ordered_metadata;
+  }
+
+  // What the options have for an operand that is no fragment; null where they leave it out.
+  const BlockScale* scale(isa::Role role) const {
+    const bool of_a = role == isa::Role::scale_a || role == isa::Role::select_a;
+    const auto& out = of_a ? options_.a_scale : options_.b_scale;
+    return out ? &*out : nullptr;
+  }
+  std::vector<Scalar> scalars(isa::Role role) const {
+    switch (role) {
+      case isa::Role::metadata:
+        return options_.metadata ? std::vector{*options_.metadata} : std::vector<Scalar>{};
+      case isa::Role::selector: return {options_.selector};
+      case isa::Role::scale_a:
+      case isa::Role::scale_b:
+        return scale(role) ? std::vector{scale(role)->scales} : std::vector<Scalar>{};
+      case isa::Role::select_a:
+      case isa::Role::select_b:
+        return scale(role) ? std::vector{scale(role)->byte_id, scale(role)->thread_id}
+                           : std::vector<Scalar>{0, 0};
+      default: return {};
+    }
+  }
+
+  // The operands behind the fragments. Also reports options that the form has no operand for.
+  bool append_scalars(const isa::Instruction& row, std::vector<Value>& operands) {
+    bool good = true;
+    for (const isa::OperandSpec& spec : row.operands) {
+      if (spec.kind == isa::OperandKind::Vector) continue;
+      const std::vector<Scalar> given = scalars(spec.role);
+      if (given.empty()) good = missing(row, spec.role, "is missing");
+      for (std::size_t i = 0; i < given.size(); ++i) {
+        const auto value = state_.operand(row, spec, given[i], static_cast<int>(i));
+        if (value) operands.push_back(*value);
+        else good = false;
+      }
+    }
+    for (const isa::Role role : {isa::Role::metadata, isa::Role::scale_a, isa::Role::scale_b})
+      if (!scalars(role).empty() && !row.operand(role)) good = missing(row, role, "has no place");
+    return good;
+  }
+
+  bool missing(const isa::Instruction& row, isa::Role role, std::string_view what) {
+    state_.report("operand-count"_rule,
+                  fmt::format("{} {} in {} ({})",
+                              role == isa::Role::metadata  ? "metadata"
+                              : role == isa::Role::scale_a ? "a_scale"
+                                                           : "b_scale",
+                              what, isa::spell(row.form), isa::operands_text(row)));
+    return false;
   }
 
   Fragment refuse_types(const isa::Form& form) {
@@ -107,14 +183,29 @@ class Multiplier {
   const Fragment& b_;
   const Fragment* c_;
   Type zero_type_;
+  const MmaOptions& options_;
 };
 
 }  // namespace
 
-Fragment KernelState::mma(const Fragment& a, const Fragment& b, const Fragment* c, Type zero_type) {
+Fragment KernelState::mma(const Fragment& a, const Fragment& b, const Fragment* c, Type zero_type,
+                          const MmaOptions& options) {
   const bool owned = owns(a, "operand a") & owns(b, "operand b") & (!c || owns(*c, "operand c"));
   if (!owned || is_bad(a) || is_bad(b) || (c && is_bad(*c))) return {};
-  return Multiplier(*this, a, b, c, zero_type).multiply();
+  return Multiplier(*this, a, b, c, zero_type, options).multiply();
 }
 
 }  // namespace tartan::detail
+
+namespace tartan {
+
+Fragment Builder::mma(const Fragment& a, const Fragment& b, const Fragment& c,
+                      const MmaOptions& options, Here at) {
+  return state_->at(at), state_->mma(a, b, &c, Type::none, options);
+}
+Fragment Builder::mma(const Fragment& a, const Fragment& b, const Zero& c,
+                      const MmaOptions& options, Here at) {
+  return state_->at(at), state_->mma(a, b, nullptr, c.type, options);
+}
+
+}  // namespace tartan

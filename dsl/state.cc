@@ -124,6 +124,8 @@ Fragment KernelState::fragment(const FragmentKind& kind, std::vector<codegen::Va
 
 FragmentVariable KernelState::fragment_variable(const FragmentKind& kind,
                                                 std::vector<codegen::Variable> registers) {
+  if (registers.empty())
+    report("fragment-mismatch"_rule, fmt::format("there is no fragment {}", kind.text()));
   FragmentVariable out;
   out.state_ = shared_from_this();
   out.kind_ = kind;

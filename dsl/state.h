@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/codegen/function_builder.h"
+#include "compiler/isa/instruction.h"
 #include "dsl/builder.h"
 
 namespace tartan::detail {
@@ -114,9 +115,19 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
 
   Fragment load(const FragmentKind& kind, const Tensor& from);
   void store(const Tensor& to, const Fragment& fragment);
-  Fragment mma(const Fragment& a, const Fragment& b, const Fragment* c, Type zero_type);
+  Fragment mma(const Fragment& a, const Fragment& b, const Fragment* c, Type zero_type,
+               const MmaOptions& options = {});
   void copy(const Tensor& from, const Tensor& to);
-  std::vector<Scalar> instruction(std::string_view spelling, std::span<const Scalar> operands);
+  /// `address`: where the instruction's address operand points, which then is none of `operands`.
+  std::vector<Scalar> instruction(std::string_view spelling, std::span<const Scalar> operands,
+                                  const codegen::Pointer* address = nullptr);
+  /// One operand of an instruction against what its row takes; gives the value, or reports. `part`:
+  /// which of a {byte-id, thread-id}.
+  std::optional<codegen::Value> operand(const isa::Instruction& row, const isa::OperandSpec& spec,
+                                        const Scalar& scalar, int part = 0);
+  /// An element's address, or nothing (reported) where the tensor or an index is no good.
+  std::optional<codegen::Pointer> element_pointer(const Tensor& tensor, const Scalar& row,
+                                                  const Scalar& col);
 
   codegen::Value lane();
   codegen::FunctionBuilder& f() { return *function; }

@@ -56,12 +56,23 @@ struct Finding {
   std::uint64_t address = 0;
 };
 
+/// How far emulated numbers can be relied on to be the hardware's. `level` is "recorded" (bits
+/// recorded on that hardware are reproduced), "measured" (public measurements agree for ordinary
+/// numbers), "documented" (the manual's semantics or error bound) or "assumed" (the nearest
+/// generation's rule); empty where everything is exact by definition.
+struct NumericTrust {
+  std::string level;
+  std::string instruction;  // the least known of the kernel's: "mma.sync.aligned.m16n8k16..."
+  std::string source;       // what the emulator's rule for it comes from
+};
+
 /// What the last launches did; emulator only (all zero on a GPU).
 struct Report {
   std::uint64_t warp_instructions = 0;  // instructions issued, one per warp
   std::uint64_t lane_instructions = 0;  // the same, times active lanes
   std::uint64_t multiply_adds = 0;      // of matrix instructions
   double seconds = 0;                   // host time inside launches
+  NumericTrust trust;                   // the weakest of all kernels launched
 };
 
 struct DeviceOptions {

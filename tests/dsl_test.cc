@@ -255,7 +255,7 @@ TEST(Dsl, LayoutsMoveEveryElement) {
                          k.barrier();
                          // Quarters exchanged through sub-tiles at places that the warp decides.
                          const Scalar other = 1 - k.warp();
-                         k.when(k.warp() < 1, [&] { k.write(out, 0, 0, k.read(s, 0, 0)); });
+                         k.when(k.warp() < 1, [&] { k.write(out, 32, 0, k.read(s, 0, 0)); });
                          k.loop(k.lane(), 32 * 64, 32, [&](Scalar i) {
                            auto from = s.tile(32, 64, k.warp(), 0);
                            auto to = out.tile(32, 64, other, 0);

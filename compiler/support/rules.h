@@ -81,6 +81,7 @@ inline constexpr Rule rules[] = {
     {"memory-fault", Level::Error, "The kernel accessed memory outside any buffer, or past the end of its shared or local memory."},
     {"misaligned-access", Level::Error, "The kernel accessed memory at an address that is no multiple of the access's size."},
     {"divergent-collective", Level::Error, "A collective instruction (.sync.aligned, or .sync with a mask) was reached without all the lanes it needs."},
+    {"warpgroup-operand", Level::Error, "The threads of a warpgroup passed different descriptors or another scale-d to one wgmma instruction."},
     {"barrier-deadlock", Level::Error, "Every warp of a block waits, and none can go on."},
     {"trap", Level::Error, "The kernel executed trap, or an assertion in it failed."},
     {"step-limit", Level::Error, "The kernel ran for more steps than --max-steps allows: an endless loop, or a limit set too low."},

@@ -153,6 +153,7 @@ void emit(Decoder& d, Handler handler, Type type, std::uint8_t flags = 0) {
 template <typename F>
 void decode_approximate(Decoder& d) {
   d.spelling.has("approx");
+  d.rest_on(Trust::Documented, approximation_source);
   const bool ftz = d.spelling.has("ftz");
   const Type type = d.spelling.type();
   emit(d, approximate<F>(type, ftz), type);

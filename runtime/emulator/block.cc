@@ -45,6 +45,8 @@ Block::Block(LaunchContext& context) : context_(context) {
     warp.local_step = lane_bytes;
   }
   for (Barrier& barrier : barriers_) barrier.arrived.assign(count, 0);
+  if (!program.warpgroup_operations.empty())
+    warpgroups_.resize((count + warps_of_warpgroup - 1) / warps_of_warpgroup);
 }
 
 void Block::start(std::uint64_t index) {
@@ -61,6 +63,7 @@ void Block::start(std::uint64_t index) {
     barrier.pending = false;
     std::ranges::fill(barrier.arrived, 0);
   }
+  std::ranges::fill(warpgroups_, Warpgroup{});
   const std::uint64_t threads = context_.launch.block.count();
   for (std::size_t i = 0; i < warps_.size(); ++i) {
     const std::uint64_t left = threads - 32 * i;
@@ -198,6 +201,40 @@ void Block::release(std::uint8_t id) {
     }
 }
 
+std::span<Warp> Block::warpgroup(const Warp& warp) {
+  const std::size_t first = warp.index / warps_of_warpgroup * warps_of_warpgroup;
+  return std::span(warps_).subspan(first, std::min(warps_of_warpgroup, warps_.size() - first));
+}
+
+bool Block::gather_warpgroup(Warp& warp) {
+  const std::span<Warp> warps = warpgroup(warp);
+  if (warps.size() < warps_of_warpgroup) {
+    warp.fail("divergent-collective"_rule,
+              fmt::format("the warpgroup of warps {} and following has {} of 4 warps",
+                          warps[0].index, warps.size()));
+    return false;
+  }
+  Warpgroup& group = warpgroups_[warp.index / warps_of_warpgroup];
+  if (group.arrived != 0 && group.pc != warp.pc) {
+    warp.fail("divergent-collective"_rule,
+              fmt::format("warp {} is here while others of its warpgroup wait at line {}",
+                          warp.index, line(group.pc - 1)),
+              0);
+    return false;
+  }
+  group.pc = warp.pc;
+  group.arrived |= 1u << warp.index % warps_of_warpgroup;
+  if (group.arrived != 0xF) {
+    warp.wait_for_warpgroup();
+    return false;
+  }
+  group.arrived = 0;
+  for (Warp& one : warps)
+    for (Group& waiting : one.groups)
+      if (waiting.state == Group::State::in_warpgroup) waiting.state = Group::State::ready;
+  return true;
+}
+
 void Block::recheck() {
   recheck_ = false;
   for (std::uint8_t id = 0; id < 16; ++id) {
@@ -219,6 +256,14 @@ void Block::report_deadlock() {
              std::countr_zero(group.mask), 0);
         return;
       }
+  for (Warp& warp : warps_)
+    for (const Group& group : warp.groups)
+      if (group.state == Group::State::in_warpgroup)
+        return fail(warp, group.pc - 1, "divergent-collective"_rule,
+                    fmt::format("{} of the 4 warps of a warpgroup wait here, and the others do not "
+                                "come",
+                                std::popcount(warpgroups_[warp.index / warps_of_warpgroup].arrived)),
+                    0, 0);
   for (Warp& warp : warps_)
     for (const Group& group : warp.groups) {
       const Barrier& barrier = barriers_[group.barrier];

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,14 @@ struct Barrier {
   std::vector<std::uint32_t> arrived;  // lanes, one mask a warp
   std::uint32_t votes = 0;             // bar.red: threads whose predicate holds
   std::uint32_t voters = 0;
+};
+
+inline constexpr std::size_t warps_of_warpgroup = 4;
+
+/// Four warps that an instruction of warpgroups brings together.
+struct Warpgroup {
+  std::uint32_t pc = 0;       // behind the instruction
+  std::uint32_t arrived = 0;  // bits: its warps that wait there
 };
 
 class Block {
@@ -61,6 +70,11 @@ class Block {
   /// `warp`'s executing lanes arrive at barrier `id`; `expected` threads in all (0: the whole
   /// block). With `wait` they wait there.
   void arrive(Warp& warp, std::uint32_t id, std::uint32_t expected, bool wait, std::uint32_t votes);
+  /// `warp` has come to an instruction of warpgroups. True for the last of the four, which executes
+  /// it for all; the others wait behind it.
+  bool gather_warpgroup(Warp& warp);
+  /// The warps of `warp`'s warpgroup.
+  std::span<Warp> warpgroup(const Warp& warp);
   void lanes_exited() { recheck_ = true; }
   void fail(Warp& warp, std::uint32_t pc, const Rule& rule, std::string message, int lane,
             std::uint64_t address);
@@ -81,6 +95,7 @@ class Block {
   std::uint64_t index_ = 0;
   Dim3 place_;
   Barrier barriers_[16];
+  std::vector<Warpgroup> warpgroups_;
   bool recheck_ = false;
   std::optional<Finding> finding_;
 };

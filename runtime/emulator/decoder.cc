@@ -271,6 +271,11 @@ void Decoder::error(const Rule& rule, std::string message) {
   diag.width = instruction_ ? static_cast<int>(instruction_->opcode.size()) : 1;
 }
 
+void Decoder::rest_on(Trust trust, std::string_view source) {
+  if (program_.basis && program_.basis->trust >= trust) return;
+  program_.basis = {trust, std::string(spelling.text()), source};
+}
+
 bool Decoder::expect_operands(std::size_t low, std::size_t high) {
   if (operands_.size() >= low && operands_.size() <= high) return true;
   error("operand-count"_rule,

@@ -95,6 +95,8 @@ class Decoder {
   void unsupported(std::string_view why = {});
   void error(const Rule& rule, std::string message);
   bool failed() const { return failed_; }
+  /// The current instruction's numbers are as good as that: for NumericTrust. `source` is static.
+  void rest_on(Trust trust, std::string_view source);
   /// Reports unless the operand count is within [low, high].
   bool expect_operands(std::size_t low, std::size_t high);
 

@@ -338,7 +338,9 @@ struct ApproximateDivide {
 
 Handler division(Decoder& d, const Options& o) {
   if (o.type != Type::f32 && o.type != Type::f64) return nullptr;
-  if (d.spelling.has("approx"))
+  const bool approximate = d.spelling.has("approx");
+  if (approximate || d.spelling.has("full")) d.rest_on(Trust::Documented, approximation_source);
+  if (approximate)
     return o.type == Type::f32 ? single_of<2, ApproximateDivide>(o) : nullptr;
   if (d.spelling.has("full")) return o.type == Type::f32 ? single_of<2, Divide>(o) : nullptr;
   if (o.type == Type::f64)

@@ -11,7 +11,7 @@ Decode find_decode(std::string_view name) {
           comparison_instructions(), conversion_instructions(), move_instructions(),
           memory_instructions(), atomic_instructions(), asynchronous_instructions(),
           warp_instructions(), barrier_instructions(), control_instructions(),
-          matrix_instructions(), approximation_instructions()})
+          matrix_instructions(), warpgroup_instructions(), approximation_instructions()})
       for (const InstructionRow& row : topic) out.emplace(row.name, row.decode);
     return out;
   }();

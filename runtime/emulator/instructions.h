@@ -31,10 +31,15 @@ std::span<const InstructionRow> warp_instructions();
 std::span<const InstructionRow> barrier_instructions();
 std::span<const InstructionRow> control_instructions();
 std::span<const InstructionRow> matrix_instructions();
+std::span<const InstructionRow> warpgroup_instructions();
 std::span<const InstructionRow> approximation_instructions();
 
 /// The row of that name, or null.
 Decode find_decode(std::string_view name);
+
+/// What rest_on() says of instructions whose last bits are a table of the hardware's.
+inline constexpr std::string_view approximation_source =
+    "within the manual's error bound; the hardware's last bits are not known";
 
 // Names that integers and floating point share (add, mul, min, ...) are in integer_instructions;
 // for floating-point types they go on here.

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "runtime/emulator/number.h"
+#include "runtime/emulator/small_float.h"
 #include "runtime/emulator/warp.h"
 
 namespace tartan::emulator {

@@ -86,6 +86,22 @@ class Work {
 
 }  // namespace
 
+namespace {
+
+// The rank of a NumericTrust: what stands at the end of the list is trusted least.
+int rank(const NumericTrust& trust) {
+  for (const Trust level : {Trust::Recorded, Trust::Measured, Trust::Documented, Trust::Assumed})
+    if (emulator::name(level) == trust.level) return static_cast<int>(level);
+  return -1;
+}
+
+void weaken(NumericTrust& trust, const NumericBasis& basis) {
+  if (rank(trust) >= static_cast<int>(basis.trust)) return;
+  trust = {std::string(emulator::name(basis.trust)), basis.instruction, std::string(basis.source)};
+}
+
+}  // namespace
+
 Status Kernel::check(const Launch& launch, const Arguments& arguments) const {
   if (Status status = detail::check_launch(*this, launch, arguments); !status) return status;
   const Program& program = *program_;
@@ -142,6 +158,7 @@ Status Kernel::launch(const Launch& launch, const Arguments& arguments, detail::
   machine.report.warp_instructions += work.report().warp_instructions;
   machine.report.lane_instructions += work.report().lane_instructions;
   machine.report.multiply_adds += work.report().multiply_adds;
+  if (program_->basis) weaken(machine.report.trust, *program_->basis);
   if (const auto& finding = work.finding()) {
     const Rule* rule = find_rule(finding->id);
     std::string text = finding->message;

@@ -324,6 +324,7 @@ void decode_matrix(Decoder& d) {
     auto made = MatrixProduct::make(m.form, d.hardware());
     if (!made) return d.unsupported(made.diags()[0].message);
     m.product = std::move(*made);
+    d.rest_on(m.product->trust(), m.product->source());
   }
   if (fragment_move || m.form.opcode == isa::Opcode::ldmatrix ||
       m.form.opcode == isa::Opcode::stmatrix)

@@ -8,7 +8,7 @@
 #include <bit>
 #include <cstring>
 
-#include "runtime/emulator/number.h"
+#include "runtime/emulator/small_float.h"
 
 namespace tartan::emulator {
 namespace {

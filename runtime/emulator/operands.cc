@@ -10,7 +10,7 @@
 #include "runtime/emulator/decoder.h"
 #include "runtime/emulator/lanes.h"
 #include "runtime/emulator/memory.h"
-#include "runtime/emulator/number.h"
+#include "runtime/emulator/small_float.h"
 #include "runtime/emulator/warp.h"
 
 namespace tartan::emulator {

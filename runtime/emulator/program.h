@@ -24,6 +24,7 @@
 #include "compiler/isa/form.h"
 #include "runtime/device.h"
 #include "runtime/emulator/matrix/matrix.h"
+#include "runtime/emulator/matrix/wgmma.h"
 
 namespace tartan::emulator {
 
@@ -75,6 +76,15 @@ struct MatrixOperation {
   int selector = 0, byte_a = 0, thread_a = 0, byte_b = 0, thread_b = 0;
 };
 
+/// A decoded wgmma.mma_async: slots in each of the four warps' arenas.
+struct WarpgroupOperation {
+  WgmmaOperands immediates;  // selector, scales and transpositions; the rest is filled at run time
+  std::vector<std::uint32_t> d, a;  // a: empty where A is in shared memory
+  std::uint32_t a_descriptor = 0, b_descriptor = 0, scale_d = 0;
+  std::optional<std::uint32_t> metadata;
+  std::optional<WgmmaProduct> product;
+};
+
 /// Special registers whose value is fixed for a warp's life; their slots are filled when the warp
 /// starts.
 enum class Special : std::uint8_t {
@@ -113,13 +123,22 @@ struct SpecialSlot {
   std::uint32_t slot = 0;
 };
 
+/// The least known of the arithmetic that a program's results rest on.
+struct NumericBasis {
+  Trust trust = Trust::Recorded;
+  std::string instruction;
+  std::string_view source;  // static storage
+};
+
 struct Program {
   std::string name;
+  std::optional<NumericBasis> basis;  // none: all of it is exact by definition
   std::vector<Op> ops;
   std::vector<Origin> origins;  // one an op
   std::uint32_t entry = 0;
   std::vector<std::uint32_t> slots;
   std::vector<MatrixOperation> matrices;
+  std::vector<WarpgroupOperation> warpgroup_operations;
   std::vector<SpecialSlot> specials;
   std::vector<std::byte> arena;  // a warp's arena as it starts: constants in place, registers zero
   std::vector<KernelParam> params;

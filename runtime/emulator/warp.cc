@@ -171,6 +171,13 @@ void Warp::wait_at_barrier(std::uint8_t barrier) {
   leave = true;
 }
 
+void Warp::wait_for_warpgroup() {
+  groups.push_back(
+      {.pc = pc, .mask = mask, .state = Group::State::in_warpgroup, .last_run = turn_});
+  group &= ~mask;
+  leave = true;
+}
+
 void Warp::fail(const Rule& rule, std::string message, int lane, std::uint64_t address) {
   leave = true;
   block->fail(*this, pc - 1, rule, std::move(message), lane, address);

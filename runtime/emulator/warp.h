@@ -24,7 +24,7 @@ class Block;
 
 /// Lanes that share a program counter.
 struct Group {
-  enum class State : std::uint8_t { ready, gathering, at_barrier };
+  enum class State : std::uint8_t { ready, gathering, at_barrier, in_warpgroup };
   std::uint32_t pc = 0;
   std::uint32_t mask = 0;
   State state = State::ready;
@@ -70,6 +70,8 @@ struct Warp {
   void defer_all_but(std::uint32_t lanes);
   /// Parks the executing lanes behind this op until the barrier releases them.
   void wait_at_barrier(std::uint8_t barrier);
+  /// Parks them behind this op until the other warps of the warpgroup have come to it.
+  void wait_for_warpgroup();
   /// Ends the turn of this warp after the op: it waits for something that another one does.
   void yield() { slice = 0; }
   /// Stops the launch with a finding at the current op.

@@ -37,7 +37,7 @@ Term as_half(Term term) {
 
 }  // namespace
 
-Arithmetic::Arithmetic(const isa::Form& form, const Rule& rule, bool transposed, Path path)
+Arithmetic::Arithmetic(const isa::Form& form, const NumericRule& rule, bool transposed, Path path)
     : form_(form), method_(rule.method), sparse_(form.sparsity != isa::Sparsity::dense) {
   m_ = transposed ? form.shape.n : form.shape.m;
   n_ = transposed ? form.shape.m : form.shape.n;

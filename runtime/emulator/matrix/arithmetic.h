@@ -29,7 +29,7 @@ struct Images {
 class Arithmetic {
  public:
   /// `transposed`: A and B have changed places, so that images of A are the form's B.
-  Arithmetic(const isa::Form& form, const Rule& rule, bool transposed, Path path);
+  Arithmetic(const isa::Form& form, const NumericRule& rule, bool transposed, Path path);
   void run(const Images& images) const;
   std::uint64_t multiply_adds() const { return std::uint64_t{1} * matrices_ * m_ * n_ * stored_; }
 

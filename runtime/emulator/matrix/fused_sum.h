@@ -12,7 +12,7 @@
 // exponent; an infinity needs an infinite operand.
 #pragma once
 
-#include "runtime/emulator/matrix/number.h"
+#include "runtime/emulator/matrix/float_format.h"
 
 namespace tartan::emulator {
 

@@ -54,6 +54,10 @@ constexpr std::string_view name(Trust trust) {
 /// code.
 enum class Path : std::uint8_t { reference, portable, avx2, avx512, best };
 
+/// For tests: what Path::best stands for from now on, in products made later. Path::best gives the
+/// fastest back.
+void set_best_path(Path path);
+
 /// The registers of a warp's operands. d[r], a[r], ... point to register r of 32 lanes: 32 x 32
 /// bits, or 32 x 64 bits for f64.
 struct MatrixOperands {

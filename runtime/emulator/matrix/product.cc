@@ -21,7 +21,7 @@ bool transposed(const isa::Form& form) {
 }  // namespace
 
 struct MatrixProduct::Plan {
-  Plan(const isa::Form& form, const Rule& rule, Path path)
+  Plan(const isa::Form& form, const NumericRule& rule, Path path)
       : rule(rule),
         kernel(tile_kernel(path)),
         exchanged(transposed(form)),
@@ -33,7 +33,7 @@ struct MatrixProduct::Plan {
     assert(std::max({a.cells(), b.cells(), c.cells()}) <= most_cells);
   }
 
-  const Rule& rule;
+  const NumericRule& rule;
   const TileKernel* kernel;
   bool exchanged;
   LaneMap a, b, c, d;

@@ -43,13 +43,16 @@ constexpr std::string_view consumer =
     "published RTX 5090 measurements: one step of 32 products, 25 fraction bits";
 constexpr std::string_view scaled =
     "the manual's semantics; the sum is taken as the unscaled instruction's";
+constexpr std::string_view directed =
+    "recorded on an H100 for .rn and .rz of mma, and for wmma; taken to hold for .rm and .rp of mma";
 constexpr std::string_view nearest = "nothing published: the nearest generation's rule";
 
 // clang-format off
-constexpr Rule rules[] = {
+constexpr NumericRule rules[] = {
     // Exact everywhere.
     {any, mma | wmma | wgmma, integers, Type::none, {}, integer, 0, 0, 0, 0, 0, Recorded, exact},
     {any, mma | wmma | wgmma, Type::b1, Type::none, {}, popcount, 0, 0, 0, 0, 0, Recorded, exact},
+    {on({sm_90}), mma, f64, Type::none, {}, fma_chain, 0, 0, 0, 0, 0, Documented, directed, true},
     {on({sm_90}), warp, f64, Type::none, {}, fma_chain, 0, 0, 0, 0, 0, Recorded, recorded},
     {on({sm_80, sm_89, sm_100, sm_120}), warp, f64, Type::none, {}, fma_chain, 0, 0, 0, 0, 0, Measured, "one or more DMMA m8n8k4, an fma chain"},
     {any, warp, f64, Type::none, {}, fma_chain, 0, 0, 0, 0, 0, Assumed, nearest},
@@ -89,7 +92,7 @@ constexpr Rule rules[] = {
 };
 
 // Block-scaled products: scaling is exact, so that only the sum has to be chosen.
-constexpr Rule block_scaled = {any, mma, small, Type::none, {}, fused_sum, 64, 25, -133, -21, 24, Documented, scaled};
+constexpr NumericRule block_scaled = {any, mma, small, Type::none, {}, fused_sum, 64, 25, -133, -21, 24, Documented, scaled};
 // clang-format on
 
 std::uint8_t opcode_bit(isa::Opcode opcode) {
@@ -102,14 +105,16 @@ std::uint8_t opcode_bit(isa::Opcode opcode) {
 
 }  // namespace
 
-const Rule& rule_of(const isa::Form& form, Hardware hardware) {
+const NumericRule& rule_of(const isa::Form& form, Hardware hardware) {
   if (form.block_scale) return block_scaled;
-  for (const Rule& rule : rules) {
+  for (const NumericRule& rule : rules) {
     if (!(rule.hardware >> static_cast<int>(hardware) & 1) ||
         !(rule.opcodes & opcode_bit(form.opcode)))
       continue;
     if (!rule.a.has(form.a) || (rule.d != Type::none && rule.d != form.d)) continue;
     if (rule.shape != Shape{} && rule.shape != form.shape) continue;
+    if (rule.directed && form.rounding != isa::Rounding::rm && form.rounding != isa::Rounding::rp)
+      continue;
     if (form.kind == isa::Kind::f8f6f4 && !rule.a.has(form.b)) continue;
     return rule;
   }

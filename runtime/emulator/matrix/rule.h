@@ -24,7 +24,7 @@ enum class Method : std::uint8_t {
 };
 
 /// What a row is about. The first row that has the form and the hardware is taken.
-struct Rule {
+struct NumericRule {
   std::uint8_t hardware = 0;  // bits: 1 << Hardware
   std::uint8_t opcodes = 0;   // bits, below
   TypeSet a;
@@ -38,8 +38,9 @@ struct Rule {
   int kept = 24;  // significant bits of an f32 result
   Trust trust = Trust::Assumed;
   std::string_view source;
+  bool directed = false;  // for .rm and .rp alone
 };
 
-const Rule& rule_of(const isa::Form& form, Hardware hardware);
+const NumericRule& rule_of(const isa::Form& form, Hardware hardware);
 
 }  // namespace tartan::emulator

@@ -6,7 +6,7 @@
 #include <cfenv>
 #include <cmath>
 
-#include "runtime/emulator/matrix/number.h"
+#include "runtime/emulator/matrix/float_format.h"
 
 namespace tartan::emulator {
 namespace {

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/matrix/tile.h"
 
+#include <atomic>
+
 #include "runtime/emulator/matrix/matrix.h"
 
 namespace tartan::emulator {
 namespace {
+
+std::atomic<Path> what_best_is = Path::best;
 
 bool has_avx2() {
 #ifdef TARTAN_X86
@@ -25,7 +29,10 @@ bool has_avx512() {
 
 }  // namespace
 
+void set_best_path(Path path) { what_best_is = path; }
+
 const TileKernel* tile_kernel(Path path) {
+  if (path == Path::best) path = what_best_is;
   switch (path) {
     case Path::reference: return nullptr;
     case Path::portable: return &tile_portable;

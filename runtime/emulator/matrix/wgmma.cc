@@ -91,14 +91,16 @@ std::uint64_t MatrixDescriptor::address(bool mn_major, int element_bits, int x, 
 }
 
 struct WgmmaProduct::Plan {
-  Plan(const isa::Form& form, Path path)
+  Plan(const isa::Form& form, const NumericRule& rule, Path path)
       : form(form),
+        rule(rule),
         kernel(tile_kernel(path)),
         a(form, Operand::a, false),
         d(form, Operand::d, false),
-        arithmetic(form, rule_of(form, Hardware::sm_90), false, path) {}
+        arithmetic(form, rule, false, path) {}
 
   isa::Form form;
+  const NumericRule& rule;
   const TileKernel* kernel;
   LaneMap a, d;
   Arithmetic arithmetic;
@@ -108,7 +110,8 @@ Result<WgmmaProduct> WgmmaProduct::make(const isa::Form& form, Path path) {
   if (form.opcode != isa::Opcode::wgmma || !isa::find(form))
     return {"unsupported-instruction"_rule,
             isa::spell(form) + " is no wgmma.mma_async instruction"};
-  return WgmmaProduct(std::make_shared<const Plan>(form, path));
+  return WgmmaProduct(
+      std::make_shared<const Plan>(form, rule_of(form, Hardware::sm_90), path));
 }
 
 Status WgmmaProduct::run(const WgmmaOperands& operands) const {
@@ -155,5 +158,7 @@ Status WgmmaProduct::run(const WgmmaOperands& operands) const {
 }
 
 std::uint64_t WgmmaProduct::multiply_adds() const { return plan_->arithmetic.multiply_adds(); }
+Trust WgmmaProduct::trust() const { return plan_->rule.trust; }
+std::string_view WgmmaProduct::source() const { return plan_->rule.source; }
 
 }  // namespace tartan::emulator

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/number.h - the number formats that C++20 lacks, and rounding into them.
+// runtime/emulator/small_float.h - the number formats that C++20 lacks, and rounding into them.
 //
 // Half and Bfloat are bits with a name; arithmetic on them goes through float or double and back,
 // and `narrow` rounds once. A sum of more than 53 bits is rounded to odd first (sum_to_odd):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/matrix/number.h - floating-point formats, taken apart and put together.
+// runtime/emulator/matrix/float_format.h - floating-point formats, taken apart and put together.
 //
 // A finite number is significand * 2^(exponent - fraction bits). Subnormals keep the smallest
 // exponent and a significand below one: tensor cores do not normalise them, and that can be seen in

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// Instructions of one lane. A row is a spelling and its operands:
+//   "add{.rn,.rz}.f32", "f32 = f32 f32"     stands for add.rn.f32 and add.rz.f32
+// An operand is a type; "!" after a result replaces its NaNs, "/" after a source makes it positive,
+// "amount" is a small number, "#255" an immediate up to 255.
+#include <cstdlib>
+#include <sstream>
+
+#include "tests/random_writer.h"
+
+namespace tartan::test {
+namespace {
+
+struct Row {
+  std::string_view spelling, operands;
+};
+
+// clang-format off
+constexpr Row rows[] = {
+    // Integers.
+    {"{add,sub,mul.lo,mul.hi,min,max}.{s16,u16}", "b16 = b16 b16"},
+    {"{mad.lo,mad.hi,sad}.{s16,u16}", "b16 = b16 b16 b16"},
+    {"{abs,neg}.s16", "b16 = b16"},
+    {"{div,rem}.u16", "b16 = u16 u16/"},
+    {"{div,rem}.s16", "b16 = s16 s16/"},
+    {"{add,sub,mul.lo,mul.hi,min,max,mul24.lo,mul24.hi}.{s32,u32}", "b32 = b32 b32"},
+    {"{add,sub}.sat.s32", "b32 = b32 b32"},
+    {"{mad.lo,mad.hi,sad,mad24.lo,mad24.hi}.{s32,u32}", "b32 = b32 b32 b32"},
+    {"{mad.hi,mad24.hi}.sat.s32", "b32 = b32 b32 b32"},
+    {"{abs,neg}.s32", "b32 = b32"},
+    {"{min,max}.relu.s32", "b32 = b32 b32"},
+    {"{min,max}.{s16x2,u16x2}", "b32 = b32 b32"},
+    {"{min,max}.s16x2.relu", "b32 = b32 b32"},
+    {"add.{s16x2,u16x2}", "b32 = b32 b32"},
+    {"{div,rem}.u32", "b32 = u32 u32/"},
+    {"{div,rem}.s32", "b32 = s32 s32/"},
+    {"mul.wide.{s16,u16}", "b32 = b16 b16"},
+    {"mad.wide.{s16,u16}", "b32 = b16 b16 b32"},
+    {"{add,sub,mul.lo,mul.hi,min,max}.{s64,u64}", "b64 = b64 b64"},
+    {"{mad.lo,mad.hi,sad}.{s64,u64}", "b64 = b64 b64 b64"},
+    {"{abs,neg}.s64", "b64 = b64"},
+    {"{div,rem}.u64", "b64 = u64 u64/"},
+    {"{div,rem}.s64", "b64 = s64 s64/"},
+    {"mul.wide.{s32,u32}", "b64 = b32 b32"},
+    {"mad.wide.{s32,u32}", "b64 = b32 b32 b64"},
+    {"{add,sub}.cc.u32 D, A, B; {addc,subc}.u32 E, B, A", "b32 b32 = b32 b32"},
+    {"{add,sub}.cc.u64 D, A, B; {addc,subc}.u64 E, B, A", "b64 b64 = b64 b64"},
+    {"mad.lo.cc.u32 D, A, B, A; madc.hi.u32 E, A, B, B", "b32 b32 = b32 b32"},
+    // Bits and bytes.
+    {"{and,or,xor}.b16", "b16 = b16 b16"},
+    {"{and,or,xor}.b32", "b32 = b32 b32"},
+    {"{and,or,xor}.b64", "b64 = b64 b64"},
+    {"{and,or,xor}.pred", "pred = pred pred"},
+    {"not.pred", "pred = pred"},
+    {"{not,cnot}.b16", "b16 = b16"},
+    {"{not,cnot,brev,popc,clz}.b32", "b32 = b32"},
+    {"{not,cnot,brev}.b64", "b64 = b64"},
+    {"{popc,clz}.b64", "b32 = b64"},
+    {"bfind{,.shiftamt}.{s32,u32}", "b32 = b32"},
+    {"bfind{,.shiftamt}.{s64,u64}", "b32 = b64"},
+    {"{shl.b16,shr.u16,shr.s16}", "b16 = b16 amount"},
+    {"{shl.b32,shr.u32,shr.s32}", "b32 = b32 amount"},
+    {"{shl.b64,shr.u64,shr.s64}", "b64 = b64 amount"},
+    {"shf.{l,r}.{clamp,wrap}.b32", "b32 = b32 b32 amount"},
+    {"bfe.{s32,u32}", "b32 = b32 amount amount"},
+    {"bfe.{s64,u64}", "b64 = b64 amount amount"},
+    {"bfi.b32", "b32 = b32 b32 amount amount"},
+    {"bfi.b64", "b64 = b64 b64 amount amount"},
+    {"bmsk.{clamp,wrap}.b32", "b32 = amount amount"},
+    {"szext.{clamp,wrap}.{s32,u32}", "b32 = b32 amount"},
+    {"prmt.b32{,.f4e,.b4e,.rc8,.ecl,.ecr,.rc16}", "b32 = b32 b32 b32"},
+    {"lop3.b32", "b32 = b32 b32 b32 #255"},
+    {"{dp4a,dp2a.lo,dp2a.hi}.{s32,u32}.{s32,u32}", "b32 = b32 b32 b32"},
+    {"mov.b32 D, {A, B}", "b32 = b16 b16"},
+    {"mov.b64 D, {A, B}", "b64 = b32 b32"},
+    {"mov.b32 {D, E}, A", "b16 b16 = b32"},
+    {"mov.b64 {D, E}, A", "b32 b32 = b64"},
+    // f32.
+    {"{add,sub,mul}{.rn,.rz,.rm,.rp}{,.ftz}{,.sat}.f32", "f32 = f32 f32"},
+    {"fma{.rn,.rz,.rm,.rp}{,.ftz}{,.sat}.f32", "f32 = f32 f32 f32"},
+    {"div{.rn,.rz,.rm,.rp}{,.ftz}.f32", "f32! = f32 f32"},
+    {"{rcp,sqrt}{.rn,.rz,.rm,.rp}{,.ftz}.f32", "f32! = f32"},
+    {"{min,max}{,.ftz}{,.NaN}{,.xorsign.abs}.f32", "f32! = f32 f32"},
+    {"{abs,neg}{,.ftz}.f32", "f32! = f32"},
+    {"copysign.f32", "f32! = f32 f32"},
+    {"testp.{finite,infinite,number,notanumber,normal,subnormal}.f32", "pred = f32"},
+    // f64.
+    {"{add,sub,mul,div}{.rn,.rz,.rm,.rp}.f64", "f64! = f64 f64"},
+    {"fma{.rn,.rz,.rm,.rp}.f64", "f64! = f64 f64 f64"},
+    {"{rcp,sqrt}{.rn,.rz,.rm,.rp}.f64", "f64! = f64"},
+    {"{min,max,copysign}.f64", "f64! = f64 f64"},
+    {"{abs,neg}.f64", "f64! = f64"},
+    {"testp.{finite,infinite,number,notanumber,normal,subnormal}.f64", "pred = f64"},
+    // f16 and bf16.
+    {"{add,sub,mul}.rn{,.ftz}{,.sat}.f16", "f16 = f16 f16"},
+    {"{add,sub,mul}.rn{,.ftz}{,.sat}.f16x2", "f16x2 = f16x2 f16x2"},
+    {"fma.rn{,.ftz}{,.sat,.relu}.f16", "f16 = f16 f16 f16"},
+    {"fma.rn{,.ftz}{,.sat,.relu}.f16x2", "f16x2 = f16x2 f16x2 f16x2"},
+    {"{min,max}{,.ftz}{,.NaN}{,.xorsign.abs}.f16", "f16! = f16 f16"},
+    {"{min,max}{,.ftz}{,.NaN}{,.xorsign.abs}.f16x2", "f16x2 = f16x2 f16x2"},
+    {"{abs,neg}.f16", "f16! = f16"},
+    {"{add,sub,mul}.rn.bf16", "bf16 = bf16 bf16"},
+    {"{add,sub,mul}.rn.bf16x2", "bf16x2 = bf16x2 bf16x2"},
+    {"fma.rn{,.relu}.bf16", "bf16 = bf16 bf16 bf16"},
+    {"fma.rn{,.relu}.bf16x2", "bf16x2 = bf16x2 bf16x2 bf16x2"},
+    {"{min,max}{,.NaN}{,.xorsign.abs}.bf16", "bf16! = bf16 bf16"},
+    {"{min,max}{,.NaN}{,.xorsign.abs}.bf16x2", "bf16x2 = bf16x2 bf16x2"},
+    {"{abs,neg}.bf16", "bf16! = bf16"},
+    // Comparison and choice.
+    {"setp.{eq,ne,lt,le,gt,ge}.{s16,u16}", "pred = b16 b16"},
+    {"setp.{eq,ne,lt,le,gt,ge,lo,ls,hi,hs}.u32", "pred = b32 b32"},
+    {"setp.{eq,ne,lt,le,gt,ge}.{s32,b32}", "pred = b32 b32"},
+    {"setp.{eq,ne,lt,le,gt,ge}.{s64,u64}", "pred = b64 b64"},
+    {"setp.{eq,ne,lt,le,gt,ge,equ,neu,ltu,leu,gtu,geu,num,nan}{,.ftz}.f32", "pred = f32 f32"},
+    {"setp.{eq,ne,lt,le,gt,ge,equ,neu,ltu,leu,gtu,geu,num,nan}.f64", "pred = f64 f64"},
+    {"setp.{eq,ne,lt,le,gt,ge,equ,neu,ltu,leu,gtu,geu,num,nan}{,.ftz}.f16", "pred = f16 f16"},
+    {"setp.{eq,ne,lt,le,gt,ge,equ,neu,ltu,leu,gtu,geu,num,nan}.bf16", "pred = bf16 bf16"},
+    {"setp.{lt,geu,nan}{,.ftz}.f16x2", "pred|pred = f16x2 f16x2"},
+    {"setp.{eq,lt,ge}.{and,or,xor}.{s32,u32}", "pred|pred = b32 b32 pred"},
+    {"setp.{ne,le,gtu,num}.{and,or,xor}{,.ftz}.f32", "pred|pred = f32 f32 pred"},
+    {"setp.{gt,leu}.{and,or,xor}.f64", "pred|pred = f64 f64 pred"},
+    {"set.{eq,ltu,gt,nan}{,.ftz}.{u32,s32,f32}.f32", "b32 = f32 f32"},
+    {"set.{eq,lt}.{and,or,xor}.{u32,f32}.s32", "b32 = b32 b32 pred"},
+    {"set.{le,neu}.{u32,s32,f32}.f64", "b32 = f64 f64"},
+    {"set.{lt,ge}.f16x2.f16x2", "f16x2 = f16x2 f16x2"},
+    {"selp.b16", "b16 = b16 b16 pred"},
+    {"selp.b32", "b32 = b32 b32 pred"},
+    {"selp.b64", "b64 = b64 b64 pred"},
+    {"slct.{b32,s32}.s32", "b32 = b32 b32 b32"},
+    {"slct{,.ftz}.b32.f32", "b32 = b32 b32 f32"},
+    {"slct.b64.s32", "b64 = b64 b64 b32"},
+    // Conversions.
+    {"cvt{,.sat}.{s8,u8}.{s16,u16}", "b16 = b16"},
+    {"cvt{,.sat}.{s8,u8,s16,u16}.{s32,u32}", "b16 = b32"},
+    {"cvt{,.sat}.{s8,u8,s16,u16}.{s64,u64}", "b16 = b64"},
+    {"cvt.{s16,u16}.{s8,u8}", "b16 = b16"},
+    {"cvt.{s32,u32}.{s8,u8,s16,u16}", "b32 = b16"},
+    {"cvt.sat.u32.{s8,s16}", "b32 = b16"},
+    {"cvt{,.sat}.{s32,u32}.{s64,u64}", "b32 = b64"},
+    {"cvt.{s64,u64}.{s8,u8,s16,u16}", "b64 = b16"},
+    {"cvt.{s64,u64}.{s32,u32}", "b64 = b32"},
+    {"cvt{.rni,.rzi,.rmi,.rpi}.{s8,u8,s16,u16}.f16", "b16 = f16"},
+    {"cvt{.rni,.rzi,.rmi,.rpi}.{s32,u32}.f16", "b32 = f16"},
+    {"cvt{.rni,.rzi,.rmi,.rpi}.{s64,u64}.f16", "b64 = f16"},
+    {"cvt{.rni,.rzi,.rmi,.rpi}{,.ftz}.{s8,u8,s16,u16}.f32", "b16 = f32"},
+    {"cvt{.rni,.rzi,.rmi,.rpi}{,.ftz}.{s32,u32}.f32", "b32 = f32"},
+    {"cvt{.rni,.rzi,.rmi,.rpi}{,.ftz}.{s64,u64}.f32", "b64 = f32"},
+    {"cvt{.rni,.rzi,.rmi,.rpi}.{s8,u8,s16,u16}.f64", "b16 = f64"},
+    {"cvt{.rni,.rzi,.rmi,.rpi}.{s32,u32}.f64", "b32 = f64"},
+    {"cvt{.rni,.rzi,.rmi,.rpi}.{s64,u64}.f64", "b64 = f64"},
+    {"cvt{.rn,.rz,.rm,.rp}.f16.{s8,u8,s16,u16}", "f16 = b16"},
+    {"cvt{.rn,.rz,.rm,.rp}.f16.{s32,u32}", "f16 = b32"},
+    {"cvt{.rn,.rz,.rm,.rp}.f16.{s64,u64}", "f16 = b64"},
+    {"cvt{.rn,.rz,.rm,.rp}.f32.{s8,u8,s16,u16}", "f32 = b16"},
+    {"cvt{.rn,.rz,.rm,.rp}.f32.{s32,u32}", "f32 = b32"},
+    {"cvt{.rn,.rz,.rm,.rp}.f32.{s64,u64}", "f32 = b64"},
+    {"cvt{.rn,.rz,.rm,.rp}.f64.{s8,u8,s16,u16}", "f64 = b16"},
+    {"cvt{.rn,.rz,.rm,.rp}.f64.{s32,u32}", "f64 = b32"},
+    {"cvt{.rn,.rz,.rm,.rp}.f64.{s64,u64}", "f64 = b64"},
+    {"cvt.f32.{f16,bf16}", "f32! = f16"},
+    {"cvt.f64.f16", "f64! = f16"},
+    {"cvt{,.ftz}.f64.f32", "f64! = f32"},
+    {"cvt{.rn,.rz,.rm,.rp}{,.ftz}{,.sat}.f32.f64", "f32! = f64"},
+    {"cvt{.rni,.rzi,.rmi,.rpi}{,.ftz}{,.sat}.f32.f32", "f32! = f32"},
+    {"cvt{.rni,.rzi,.rmi,.rpi}.f64.f64", "f64! = f64"},
+    {"cvt{.rni,.rzi,.rmi,.rpi}.f16.f16", "f16! = f16"},
+    {"cvt{.rn,.rz}.f16.f32", "f16! = f32"},
+    {"cvt{.rn,.rz}.f16.f64", "f16! = f64"},
+    {"cvt.rn.relu.{f16,bf16}.f32", "b16 = f32"},
+    {"cvt{.rn,.rz}.bf16.f32", "bf16! = f32"},
+    {"cvt{.rn,.rz}{,.relu}.f16x2.f32", "f16x2 = f32 f32"},
+    {"cvt{.rn,.rz}{,.relu}.bf16x2.f32", "bf16x2 = f32 f32"},
+    {"cvt{.rn,.rz}{,.relu}.tf32.f32", "f32 = f32"},
+    {"cvt.rna.tf32.f32", "f32 = f32"},
+    {"cvt.rn.satfinite{,.relu}.{e4m3x2,e5m2x2}.f32", "b16 = f32 f32"},
+    {"cvt.rn.satfinite{,.relu}.{e4m3x2,e5m2x2}.f16x2", "b16 = f16x2"},
+    {"cvt.rn{,.relu}.f16x2.{e4m3x2,e5m2x2}", "f16x2 = b16"},
+};
+// clang-format on
+
+// "a{b,c}{,d}" written out. Braces with blanks beside them are PTX's own.
+void expand(const std::string& text, std::vector<std::string>& out) {
+  std::size_t open = text.find('{');
+  while (open != std::string::npos && text.find(' ', open) < text.find('}', open))
+    open = text.find('{', open + 1);
+  if (open == std::string::npos) return out.push_back(text);
+  const std::size_t close = text.find('}', open);
+  std::istringstream choices(text.substr(open + 1, close - open - 1) + ",");
+  for (std::string choice; std::getline(choices, choice, ',');)
+    expand(text.substr(0, open) + choice + text.substr(close + 1), out);
+}
+
+struct Scalar {
+  std::string spelling;
+  std::vector<std::string> results, sources;
+  bool either;  // results joined by |
+};
+
+const std::vector<Scalar>& scalars() {
+  static const auto list = [] {
+    std::vector<Scalar> out;
+    for (const Row& row : rows) {
+      Scalar scalar;
+      std::string operands(row.operands);
+      scalar.either = operands.find('|') != std::string::npos;
+      for (char& c : operands)
+        if (c == '|') c = ' ';
+      std::istringstream words(operands);
+      bool after = false;
+      for (std::string word; words >> word;) {
+        if (word == "=") after = true;
+        else (after ? scalar.sources : scalar.results).push_back(word);
+      }
+      std::vector<std::string> spellings;
+      expand(std::string(row.spelling), spellings);
+      for (std::string& spelling : spellings) {
+        scalar.spelling = std::move(spelling);
+        out.push_back(scalar);
+      }
+    }
+    return out;
+  }();
+  return list;
+}
+
+int bits_of(std::string_view type) {
+  if (type == "pred") return 1;
+  if (type.ends_with("x2")) return 32;
+  return std::atoi(type.substr(type.find_first_of("136")).data());
+}
+
+// A positive number for a divisor; of signed types, one that divides the smallest number too.
+std::string divisor(Writer& w, const std::string& type) {
+  const int bits = bits_of(type);
+  const std::string reg = w.fresh(Writer::letter(bits)), from = w.source(bits);
+  const bool is_signed = type[0] == 's';
+  if (is_signed) w.line("and.b{} {}, {}, {};", bits, reg, from, bits == 16 ? 0x7FFF : 0x7FFFFFFF);
+  w.line("or.b{} {}, {}, 1;", bits, reg, is_signed ? reg : from);
+  return reg;
+}
+
+std::string operand(Writer& w, std::string word, bool may_be_number) {
+  if (word[0] == '#')
+    return std::to_string(
+        w.below(static_cast<std::uint32_t>(std::atoi(word.c_str() + 1)) + 1));
+  if (word == "amount") {
+    if (w.chance(40)) return std::to_string(w.below(70));
+    const std::string reg = w.fresh('r');
+    w.line("and.b32 {}, {}, {};", reg, w.source(32), w.chance(80) ? 63 : 511);
+    return reg;
+  }
+  if (word.back() == '/') {
+    word.pop_back();
+    return divisor(w, word);
+  }
+  if (may_be_number && word[0] == 'b' && word[1] != 'f' && w.chance(10))
+    return std::to_string(w.below(w.chance(50) ? 100 : 0x7FFF));
+  return w.source(bits_of(word), word);
+}
+
+// One NaN for all.
+void settle(Writer& w, const std::string& reg, std::string_view type) {
+  const std::string p = w.fresh('p');
+  w.line("setp.nan.{} {}, {}, {};", type, p, reg, reg);
+  if (type == "f64") w.line("@{} mov.b64 {}, 0x7FF8000000000000;", p, reg);
+  else w.line("@{} mov.b{} {}, 0x{};", p, bits_of(type), reg, type == "f32" ? "7FFFFFFF" : "7FFF");
+}
+
+std::string with_operands(const Scalar& scalar, const std::vector<std::string>& results,
+                          const std::vector<std::string>& sources) {
+  std::string out;
+  if (scalar.spelling.find(' ') == std::string::npos) {
+    out = fmt::format("{} {}", scalar.spelling, results[0]);
+    for (std::size_t i = 1; i < results.size(); ++i)
+      out += (scalar.either ? "|" : ", ") + results[i];
+    for (const std::string& source : sources) out += ", " + source;
+    return out + ";";
+  }
+  for (const char c : scalar.spelling) {  // D, E and A, B, C stand for the operands
+    if (c >= 'A' && c <= 'C') out += sources[static_cast<std::size_t>(c - 'A')];
+    else if (c == 'D' || c == 'E') out += results[static_cast<std::size_t>(c - 'D')];
+    else out += c;
+  }
+  return out + ";";
+}
+
+}  // namespace
+
+std::vector<std::string> random_scalar_instructions() {
+  std::vector<std::string> out;
+  for (const Scalar& scalar : scalars()) out.push_back(scalar.spelling);
+  return out;
+}
+
+void scalar_statement(Writer& w) {
+  const std::size_t index = w.below(static_cast<std::uint32_t>(scalars().size()));
+  const Scalar& scalar = scalars()[index];
+  w.program.scalar_rows.push_back(index);
+  std::vector<std::string> results, sources;
+  for (std::size_t i = 0; i < scalar.sources.size(); ++i)
+    sources.push_back(operand(w, scalar.sources[i],
+                              i > 0 && scalar.spelling.find(' ') == std::string::npos));
+  const bool single = scalar.spelling.find(';') == std::string::npos;
+  const bool guard = single && w.chance(15);
+  const std::string predicate =
+      guard ? fmt::format("@{}{} ", w.chance(30) ? "!" : "", w.source(1)) : "";
+  const bool was_guarded = w.guarded;
+  w.guarded |= guard;
+  for (const std::string& type : scalar.results)
+    results.push_back(w.destination(bits_of(type)));
+  w.guarded = was_guarded;
+  const std::string text = predicate + with_operands(scalar, results, sources);
+  w.line(text);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    std::string type = scalar.results[i];
+    if (type.back() == '!') {
+      type.pop_back();
+      settle(w, results[i], type);
+    }
+    w.result(results[i], bits_of(type), type, text);
+  }
+}
+
+}  // namespace tartan::test
