@@ -121,7 +121,7 @@ TEST(Dsl, TargetsWithoutTheInstruction) {
   });
   EXPECT_EQ(
       complaints(sixteen, *Target::parse("sm_75"), first),
-      "4: mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 exists from sm_80 with PTX 7.0 on, the "
+      "5: mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 exists from sm_80 with PTX 7.0 on, the "
       "target is sm_75, PTX 7.8; "
       "the nearest there is mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 [no-instruction]\n");
 }
