@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast the emulator runs ordinary code and whole kernels, and how fast it decodes PTX. Goals, on
-// one core: 1 G lane-instructions/s for every common class of instruction, 20 MB/s of text decoded; a
-// product of two 1024 x 1024 matrices in 2 s on two.
+// How fast the emulator runs ordinary code and whole kernels, and how fast it decodes PTX. Goals,
+// on one core: 1 G lane-instructions/s for every common class of instruction, 20 MB/s of text
+// decoded; a product of two 1024 x 1024 matrices in 2 s on two.
 //
 // A class is measured by a loop of `copies` of its instruction on four warps; the rate counts those
 // instructions alone, so that the loop's own cost is part of theirs.
@@ -34,9 +34,9 @@ void checked(const Status& status) {
 
 constexpr int copies = 32, rounds = 500, threads = 128;
 
-// What the instructions of a class find: %tid in tid, addresses a lane apart (4, 16 bytes), 80 bytes
-// apart (rows of a padded tile), and the same for all lanes, in shared memory (s...) and in global
-// memory (g...); q is true in the odd lanes.
+// What the instructions of a class find: %tid in tid, addresses a lane apart (4, 16 bytes), 80
+// bytes apart (rows of a padded tile), and the same for all lanes, in shared memory (s...) and in
+// global memory (g...); q is true in the odd lanes.
 constexpr std::string_view kernel_text = R"(.version 8.6
 .target sm_90
 .address_size 64
@@ -89,8 +89,8 @@ void instruction(benchmark::State& state, const char* text) {
   std::string body;
   for (int i = 0; i < copies; ++i) body += fmt::format("  {};\n", text);
   Device device = checked(Device::open("emulator", {.threads = 1}));
-  LoadedKernel kernel = checked(
-      checked(device.load(fmt::format(kernel_text, body), "instruction")).kernel("kernel"));
+  LoadedKernel kernel =
+      checked(checked(device.load(fmt::format(kernel_text, body), "instruction")).kernel("kernel"));
   const Buffer buffer = checked(device.allocate(1 << 16));
   const Arguments arguments = Arguments().add(buffer).add(std::uint32_t{rounds});
   for (auto _ : state) {
@@ -180,14 +180,15 @@ const std::string& compiled() {
 // C = A * B, f16, tiles of 64 x 64 x 32; the argument: host threads.
 void gemm(benchmark::State& state) {
   constexpr std::uint32_t size = 1024;
-  Device device = checked(Device::open(
-      "emulator", {.hardware = "sm_90", .threads = static_cast<int>(state.range(0))}));
+  Device device = checked(
+      Device::open("emulator", {.hardware = "sm_90", .threads = static_cast<int>(state.range(0))}));
   LoadedKernel kernel =
       checked(checked(device.load(compiled(), "kernels_sm80.ptx")).kernel("mma_gemm_64x64x32"));
   std::vector<std::uint16_t> numbers(size * size);
   for (std::size_t i = 0; i < numbers.size(); ++i)
     numbers[i] = static_cast<std::uint16_t>(0x3000 + i * 2654435761u % 0x0FFF);
-  Buffer a = checked(device.allocate(size * size * 2)), b = checked(device.allocate(size * size * 2));
+  Buffer a = checked(device.allocate(size * size * 2)),
+         b = checked(device.allocate(size * size * 2));
   const Buffer c = checked(device.allocate(size * size * 4));
   checked(a.write(numbers));
   checked(b.write(numbers));
@@ -202,7 +203,12 @@ void gemm(benchmark::State& state) {
   state.counters["lane-instructions"] = benchmark::Counter(
       static_cast<double>(report.lane_instructions), benchmark::Counter::kIsRate);
 }
-BENCHMARK(gemm)->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->UseRealTime();
+BENCHMARK(gemm)
+    ->Arg(1)
+    ->Arg(2)
+    ->Unit(benchmark::kMillisecond)
+    ->MeasureProcessCPUTime()
+    ->UseRealTime();
 
 // Rows of 4096 numbers, one block a row.
 void softmax(benchmark::State& state) {
@@ -214,14 +220,19 @@ void softmax(benchmark::State& state) {
   const Buffer out = checked(device.allocate(columns * rows * 4));
   checked(in.write(std::vector<float>(columns * rows, 1.0f)));
   for (auto _ : state) {
-    checked(kernel.launch({.grid = {rows}, .block = {128}},
-                          Arguments().add(in).add(out).add(columns)));
+    checked(
+        kernel.launch({.grid = {rows}, .block = {128}}, Arguments().add(in).add(out).add(columns)));
     checked(device.synchronize());
   }
   state.counters["lane-instructions"] = benchmark::Counter(
       static_cast<double>(device.report().lane_instructions), benchmark::Counter::kIsRate);
 }
-BENCHMARK(softmax)->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->UseRealTime();
+BENCHMARK(softmax)
+    ->Arg(1)
+    ->Arg(2)
+    ->Unit(benchmark::kMillisecond)
+    ->MeasureProcessCPUTime()
+    ->UseRealTime();
 
 // ---- Decoding: every kernel of a module.
 

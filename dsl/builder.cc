@@ -15,9 +15,11 @@ using codegen::Value;
 using detail::KernelState;
 using detail::Tensor;
 
-// Element types that memory holds one by one; the smaller ones are packed and come with their
-// instructions.
-bool in_memory(Type type) { return bits(type) >= 8 && bits(type) <= 64 && type != Type::pred; }
+// Element types that memory holds; several of less than a byte share one.
+bool in_memory(Type type) {
+  const int size = bits(type);
+  return type != Type::pred && size <= 64 && (size >= 8 || size == 4 || size == 1);
+}
 
 bool identifier(std::string_view name) {
   const auto word = [](char c) {
@@ -62,6 +64,12 @@ bool usable(KernelState& state, const Tensor& tensor, const Scalar& row, const S
   if (!state.owns(tensor, tensor.name) || tensor.memory < 0 || KernelState::is_bad(row) ||
       KernelState::is_bad(col))
     return false;
+  if (bits(tensor.type) < 8) {
+    state.report("scalar-type"_rule,
+                 fmt::format("{}: elements of type {} share bytes, they are read and written as fragments",
+                             tensor.name, name(tensor.type)));
+    return false;
+  }
   return in_bounds(state, tensor, row, col);
 }
 
@@ -102,7 +110,7 @@ Global Builder::global(std::string name, Type type, Layout layout, Here at) {
   bool good = good_name(*state_, name, "parameter");
   if (!in_memory(type)) {
     state_->report("scalar-type"_rule,
-                   fmt::format("{}: a matrix in memory has elements of 8 to 64 bits, not {}", name,
+                   fmt::format("{}: a matrix in memory has elements of 1, 4 or 8 to 64 bits, not {}", name,
                                tartan::name(type)));
     good = false;
   }
@@ -118,7 +126,7 @@ Global Builder::global(std::string name, Type type, Layout layout, Here at) {
                  static_cast<int>(state_->memories.size()) - 1, state_->place});
 }
 
-Scalar Builder::param(std::string name, Type type, Here at) {
+Scalar Builder::param(std::string name, Type type, int multiple_of, Here at) {
   state_->at(at);
   bool good = good_name(*state_, name, "parameter");
   const TypeSet allowed{u32, s32, u64, s64, f32, f64};
@@ -131,17 +139,35 @@ Scalar Builder::param(std::string name, Type type, Here at) {
   }
   if (!good) return KernelState::bad();
   state_->params.push_back({std::move(name), type, false, 0});
-  return state_->scalar(state_->f().add_param(type));
+  return state_->scalar(state_->f().add_param(type), std::max(multiple_of, 1));
 }
 
+namespace {
+
+// Elements from a matrix's first byte to where the next may begin: a swizzle permutes within
+// periods of 2^(bits + base + shift) elements, and whole ones are needed.
+std::int64_t distance(const Layout& layout, std::int64_t extent, Type type) {
+  const Swizzle& s = layout.swizzle;
+  const std::int64_t period = s.bits ? std::int64_t{1} << (s.bits + s.base + s.shift) : 1;
+  const std::int64_t unit = std::max<std::int64_t>(period, 1024 / bits(type));  // 128 bytes
+  return (extent + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
 Shared Builder::shared(std::string name, Type type, Layout layout, Here at) {
+  return shared(std::move(name), type, RingLayout{std::move(layout), 1}, at)[0];
+}
+
+Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here at) {
   state_->at(at);
   bool good = good_name(*state_, name, "shared matrix");
+  const Layout& layout = ring.layout;
   const auto extent = layout.extent();
   if (!in_memory(type)) {
     state_->report("scalar-type"_rule,
-                   fmt::format("{}: a matrix in memory has elements of 8 to 64 bits, not {}", name,
-                               tartan::name(type)));
+                   fmt::format("{}: a matrix in memory has elements of 1, 4 or 8 to 64 bits, not {}",
+                               name, tartan::name(type)));
     good = false;
   }
   if (!extent || *extent <= 0) {
@@ -150,23 +176,26 @@ Shared Builder::shared(std::string name, Type type, Layout layout, Here at) {
         fmt::format("{}: shared memory needs a constant layout, found {}", name, layout.text()));
     good = false;
   }
-  if (!good) return Shared(refused_tensor(state_, std::move(name), type, std::move(layout)));
-  // A swizzle permutes within blocks of 2^(bits + base + shift) elements: whole blocks are needed.
-  std::int64_t elements = *extent;
-  if (const Swizzle s = layout.swizzle; s.bits) {
-    const std::int64_t block = std::int64_t{1} << (s.bits + s.base + s.shift);
-    elements = (elements + block - 1) / block * block;
+  if (ring.stages < 1) {
+    state_->report("layout-mismatch"_rule, fmt::format("{}: a ring has at least one stage, found {}",
+                                                       name, ring.stages));
+    good = false;
   }
-  const std::int64_t bytes = elements * bits(type) / 8;
-  state_->shared_bytes = (state_->shared_bytes + 127) / 128 * 128 + bytes;
-  state_->memories.push_back({state_->f().shared(name, bytes, 128), true});
-  return Shared({state_, std::move(name), type, std::move(layout), 0,
-                 static_cast<int>(state_->memories.size()) - 1, state_->place});
+  if (!good) return Ring(Shared(refused_tensor(state_, std::move(name), type, layout)), 1, 0);
+  const std::int64_t apart = distance(layout, *extent, type);
+  // The last one ends with its last element, unless a swizzle moves that.
+  const std::int64_t elements =
+      (ring.stages - 1) * apart + (layout.swizzle.bits ? apart : *extent);
+  const std::int64_t bytes = (elements * bits(type) + 7) / 8;
+  state_->memories.push_back({state_->shared_memory(name, bytes), true});
+  detail::Tensor first{state_, std::move(name), type, layout, 0,
+                       static_cast<int>(state_->memories.size()) - 1, state_->place};
+  return Ring(Shared(std::move(first)), ring.stages, apart);
 }
 
-Scalar Builder::thread(Here at) { return state_->at(at), special(*state_, Special::tid_x); }
-Scalar Builder::lane(Here at) { return state_->at(at), state_->scalar(state_->lane()); }
-Scalar Builder::warp(Here at) { return state_->at(at), special(*state_, Special::tid_x) / 32; }
+Scalar Builder::thread(Here at) { return state_->at(at), state_->thread(); }
+Scalar Builder::lane(Here at) { return state_->at(at), state_->thread() % 32; }
+Scalar Builder::warp(Here at) { return state_->at(at), state_->thread() / 32; }
 Scalar Builder::block_x(Here at) { return state_->at(at), special(*state_, Special::ctaid_x); }
 Scalar Builder::block_y(Here at) { return state_->at(at), special(*state_, Special::ctaid_y); }
 Scalar Builder::block_z(Here at) { return state_->at(at), special(*state_, Special::ctaid_z); }

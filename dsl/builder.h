@@ -17,6 +17,7 @@
 #include "dsl/kernel.h"
 #include "dsl/scalar.h"
 #include "dsl/tensor.h"
+#include "dsl/tiled_mma.h"
 
 namespace tartan {
 
@@ -37,9 +38,17 @@ class Builder {
   /// multiple of 16 bytes.
   Global global(std::string name, Type type, Layout layout, Here at = Here::current());
   /// A scalar parameter: u32, s32, u64, s64, f32 or f64.
-  Scalar param(std::string name, Type type, Here at = Here::current());
+  /// `multiple_of`: what the launch promises to pass a multiple of; wide copies live on it.
+  Scalar param(std::string name, Type type, int multiple_of = 1, Here at = Here::current());
   /// Memory of the block, with a constant layout.
+  /// All of it together may take what a block of the target has (227 KB on sm_90); over 48 KB it
+  /// becomes dynamic: see Compiled::dynamic_shared.
   Shared shared(std::string name, Type type, Layout layout, Here at = Here::current());
+  Ring shared(std::string name, Type type, const RingLayout& layout, Here at = Here::current());
+  /// A number that is known now, in a type of its own: 0.125 in f32.
+  Scalar constant(Type type, double value, Here at = Here::current());
+  /// A scalar that changes in run-time loops and conditions.
+  ScalarVariable variable(const Scalar& initial, Here at = Here::current());
 
   // ---- Where this thread is. All u32.
 
@@ -58,6 +67,28 @@ class Builder {
   void copy(const Shared& from, const Global& to, Here at = Here::current());
   /// Waits until all threads of the block are here and their shared memory writes are visible.
   void barrier(Here at = Here::current());
+
+  // ---- Products of whole tiles.
+
+  /// The instruction that does most at once for these types, on this target.
+  MmaKind best_mma(Type a, Type b, Type c, Here at = Here::current());
+  TiledMma tiled_mma(const MmaKind& kind, const Tile& tile, Here at = Here::current());
+
+  /// `use(t, stage)` for t = 0 .. count-1, while up to stages - 1 later `fill(t, stage)` are on
+  /// their way: copies to shared memory that fill makes go by cp.async where they can. What fill
+  /// wrote is there when use runs; stage t % stages is free again when use has returned.
+  void pipeline(int stages, const Scalar& count, const std::function<void(Scalar, Scalar)>& fill,
+                const std::function<void(Scalar, Scalar)>& use, Here at = Here::current());
+
+  /// Which tile of an m x n result this block computes (row, column), from block_x: groups of
+  /// `group` tile rows are walked column by column, so that blocks that run together share operands
+  /// in L2. The grid's x is ceil(m / tile.m) * ceil(n / tile.n).
+  std::pair<Scalar, Scalar> block_tile(const Scalar& m, const Scalar& n, const Tile& tile,
+                                       int group = 8, Here at = Here::current());
+
+  /// Stores a warp's part of a block's tile.
+  void store(const Global& to, const WarpTile& tile, Here at = Here::current());
+  void store(const Shared& to, const WarpTile& tile, Here at = Here::current());
 
   // ---- Fragments: all lanes of the warp take part.
 

@@ -18,9 +18,9 @@ class Copier {
 
   void copy() {
     choose_width();
-    const std::int64_t per_line = lines_are_rows() ? cols_ / width_ : rows_ / width_;
+    const std::int64_t per_line = line() / width_;
     const std::int64_t chunks = rows_ * cols_ / width_, threads = state_.options.block;
-    const Scalar thread = state_.scalar(state_.f().special(codegen::Special::tid_x));
+    const Scalar thread = state_.thread();
     const auto chunk = [&](const Scalar& index) {
       move(index / per_line, index % per_line * width_);
     };
@@ -39,55 +39,143 @@ class Copier {
 
  private:
   bool lines_are_rows() const { return major_ != Major::col; }
+  std::int64_t line() const { return lines_are_rows() ? cols_ : rows_; }
+  std::int64_t bytes() const { return width_ * bits(from_.type) / 8; }
+  const std::optional<Edge>& edge_along(const Tensor& tensor) const {
+    return lines_are_rows() ? tensor.col_edge : tensor.row_edge;
+  }
+  const std::optional<Edge>& edge_across(const Tensor& tensor) const {
+    return lines_are_rows() ? tensor.row_edge : tensor.col_edge;
+  }
+
+  // An access of `width` elements that begins inside also ends inside.
+  bool edges_on_boundary(std::int64_t width) const {
+    for (const Tensor* tensor : {&from_, &to_})
+      if (const auto& edge = edge_along(*tensor); edge && edge->limit.multiple() % width) return false;
+    return true;
+  }
 
   // The widest access that both sides allow: neighbours in both, on a boundary of its size.
   void choose_width() {
     const Major from = from_.layout.major(), to = to_.layout.major();
-    major_ = from;
-    const std::int64_t element = bits(from_.type) / 8;
-    if (from == Major::none || from != to) {
-      refused_ = fmt::format("wider accesses: neighbours in {} are no neighbours in {}",
-                             from_.layout.text(), to_.layout.text());
-      return;
-    }
-    const std::int64_t line = from == Major::row ? cols_ : rows_;
-    for (std::int64_t bytes = 16; bytes > element; bytes /= 2) {
-      const std::int64_t width = bytes / element;
-      const auto aligned = [&](const Tensor& tensor) {
-        return from == Major::row ? state_.aligned_bytes(tensor, 1, width)
-                                  : state_.aligned_bytes(tensor, width, 1);
-      };
-      if (line % width == 0 && aligned(from_) >= bytes && aligned(to_) >= bytes) {
-        width_ = width;
-        return;
+    const std::int64_t element = bits(from_.type);
+    major_ = from == Major::none ? to : from;
+    asynchronous_ = state_.asynchronous && may_be_asynchronous();
+    const bool together = from == to && from != Major::none;
+    if (!together)
+      refused_.push_back(fmt::format("wider accesses: neighbours in {} are no neighbours in {}",
+                                     from_.layout.text(), to_.layout.text()));
+    for (std::int64_t bytes = together ? 16 : 0; bytes * 8 > element; bytes /= 2)
+      if (fits(bytes)) {
+        width_ = bytes * 8 / element;
+        break;
       }
-      refused_ = fmt::format("{} bytes: lines of {} elements, sure alignment {} and {} bytes",
-                             bytes, line, aligned(from_), aligned(to_));
+    if (width_ == 1 && element < 8) width_ = 8 / element;
+    if (asynchronous_ && bytes() < 4) {
+      refused_.push_back(fmt::format("cp.async: it takes 4, 8 or 16 bytes, found {}", bytes()));
+      asynchronous_ = false;
     }
+  }
+
+  bool may_be_asynchronous() {
+    const bool in = state_.memories[static_cast<std::size_t>(from_.memory)].in_shared;
+    if (in) return refused_.push_back("cp.async: it copies from global to shared memory"), false;
+    if (state_.target.arch.sm >= 80) return true;
+    refused_.push_back(fmt::format("cp.async: it exists from sm_80 on, the target is {}",
+                                   state_.target.arch.text()));
+    return false;
+  }
+
+  bool fits(std::int64_t bytes) {
+    const std::int64_t width = bytes * 8 / bits(from_.type);
+    const auto aligned = [&](const Tensor& tensor) {
+      return lines_are_rows() ? state_.aligned_bytes(tensor, 1, width)
+                              : state_.aligned_bytes(tensor, width, 1);
+    };
+    const bool edges = edges_on_boundary(width) || (asynchronous_ && bytes >= 4);
+    if (line() % width == 0 && aligned(from_) >= bytes && aligned(to_) >= bytes && edges) return true;
+    refused_.push_back(fmt::format(
+        "{} bytes: lines of {} elements, sure alignment {} and {} bytes{}", bytes, line(),
+        aligned(from_), aligned(to_),
+        edges ? "" : fmt::format(", the matrix may end between two multiples of {}", width)));
+    return false;
   }
 
   void move(const Scalar& line, const Scalar& along) {
     const Scalar &row = lines_are_rows() ? line : along, &col = lines_are_rows() ? along : line;
     const Pointer from = state_.pointer(from_, row, col), to = state_.pointer(to_, row, col);
-    const std::int64_t bytes = width_ * bits(from_.type) / 8;
-    if (bytes >= 8) {
-      const std::vector<Value> words =
-          state_.f().load_vector(from, b32, static_cast<int>(bytes / 4));
-      state_.f().store_vector(to, words);
+    if (asynchronous_) return move_asynchronous(to, from, line, along);
+    const auto read = state_.exists(from_, row, col), written = state_.exists(to_, row, col);
+    if (written) {
+      state_.f().if_then(*written, [&] { store(to, load(from)); });
+    } else if (read) {
+      store(to, load_if(*read, from));
     } else {
-      const Type type = bytes == 4 ? b32 : bytes == 2 ? u16 : Type::u8;
-      state_.f().store(to, state_.f().load(from, type));
+      store(to, load(from));
     }
   }
 
+  void move_asynchronous(Pointer to, Pointer from, const Scalar& line, const Scalar& along) {
+    const auto cache = bytes() == 16 ? codegen::CacheOperator::cg : codegen::CacheOperator::ca;
+    state_.f().copy_async(to, from, static_cast<int>(bytes()), cache, valid_bytes(line, along));
+  }
+
+  // How much of an access lies inside the matrix; no value where all of it surely does.
+  Value valid_bytes(const Scalar& line, const Scalar& along) {
+    const auto constant = [&](std::int64_t value) { return state_.f().constant(u32, value); };
+    Value valid;
+    if (const auto& edge = edge_along(from_)) {
+      const Scalar begin = edge->origin + along;
+      const Value inside = state_.value(begin < edge->limit, Type::pred);
+      Value most = constant(bytes());
+      if (!edges_on_boundary(width_)) {
+        const Value left = state_.f().convert(state_.value(edge->limit - begin), u32);
+        const Value left_bytes =
+            state_.byte_offset(state_.f().minimum(left, constant(width_)), from_.type);
+        most = left_bytes;
+      }
+      valid = state_.f().select(inside, most, constant(0));
+    }
+    if (const auto& edge = edge_across(from_)) {
+      const Value inside = state_.value(edge->origin + line < edge->limit, Type::pred);
+      valid = state_.f().select(inside, valid.valid() ? valid : constant(bytes()), constant(0));
+    }
+    return valid;
+  }
+
+  Type word() const {
+    return bytes() >= 4 ? b32 : bytes() == 2 ? u16 : Type::u8;
+  }
+  std::vector<Value> load(Pointer from) {
+    if (bytes() >= 8) return state_.f().load_vector(from, b32, static_cast<int>(bytes() / 4));
+    return {state_.f().load(from, word())};
+  }
+  std::vector<Value> load_if(Value exists, Pointer from) {
+    std::vector<codegen::Variable> words;
+    for (std::int64_t i = 0; i < std::max<std::int64_t>(bytes() / 4, 1); ++i)
+      words.push_back(state_.f().variable(state_.f().constant(word(), std::int64_t{0})));
+    state_.f().if_then(exists, [&] {
+      const std::vector<Value> values = load(from);
+      for (std::size_t i = 0; i < words.size(); ++i) state_.f().set(words[i], values[i]);
+    });
+    std::vector<Value> out;
+    for (const codegen::Variable& each : words) out.push_back(state_.f().get(each));
+    return out;
+  }
+  void store(Pointer to, const std::vector<Value>& words) {
+    if (words.size() > 1) state_.f().store_vector(to, words);
+    else state_.f().store(to, words[0]);
+  }
+
   void explain(std::int64_t chunks) {
-    std::vector<std::string> refused;
-    if (!refused_.empty()) refused.push_back(refused_);
+    const std::string_view how = !asynchronous_ ? "" : bytes() == 16 ? "cp.async.cg, " : "cp.async.ca, ";
+    const bool ragged = from_.row_edge || from_.col_edge || to_.row_edge || to_.col_edge;
     state_.choose(fmt::format("copy {} to {}", from_.name, to_.name),
-                  fmt::format("{} bytes per access", width_ * bits(from_.type) / 8),
-                  fmt::format("{} accesses over {} threads; {} to {}", chunks, state_.options.block,
-                              from_.layout.text(), to_.layout.text()),
-                  std::move(refused));
+                  fmt::format("{}{} bytes per access", how, bytes()),
+                  fmt::format("{} accesses over {} threads; {} to {}{}", chunks,
+                              state_.options.block, from_.layout.text(), to_.layout.text(),
+                              ragged ? "; what hangs over the edge is zero or left out" : ""),
+                  refused_);
   }
 
   KernelState& state_;
@@ -96,7 +184,8 @@ class Copier {
   std::int64_t rows_, cols_;
   Major major_ = Major::none;
   std::int64_t width_ = 1;  // elements per access
-  std::string refused_;
+  bool asynchronous_ = false;
+  std::vector<std::string> refused_;
 };
 
 }  // namespace

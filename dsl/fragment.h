@@ -16,6 +16,8 @@
 
 namespace tartan {
 
+struct MmaKind;
+
 /// What of an MMA instruction its fragments depend on, beside their types: the shape, and by which
 /// route it is reached: mma.sync, or wmma with its opaque fragments.
 ///
@@ -30,7 +32,16 @@ struct MmaShape {
   isa::Kind kind = isa::Kind::none;
   bool operator==(const MmaShape&) const = default;
   std::string text() const;  // "m16n8k16", "wmma m16n16k16", "sparse m16n8k32 kind::mxf4"
+  constexpr MmaKind operator()(Type a, Type b, Type c) const;
 };
+
+/// An MMA's shape and the types of A, B and of the accumulator: m16n8k16(f16, f16, f32).
+struct MmaKind {
+  MmaShape shape;
+  Type a = Type::none, b = Type::none, c = Type::none;
+  bool operator==(const MmaKind&) const = default;
+};
+constexpr MmaKind MmaShape::operator()(Type a, Type b, Type c) const { return {*this, a, b, c}; }
 
 inline constexpr MmaShape m8n8k4{{8, 8, 4}}, m8n8k16{{8, 8, 16}}, m8n8k32{{8, 8, 32}},
     m8n8k128{{8, 8, 128}};

@@ -8,14 +8,14 @@ isa::Coord minus(const isa::Coord& x, const isa::Coord& y) {
   return {x.matrix - y.matrix, x.row - y.row, x.col - y.col};
 }
 
-bool lies_as_ldmatrix(const FragmentKind& kind, int r, const isa::Coord& origin,
+bool lies_as_ldmatrix(const FragmentKind& kind, int per_register, int r, const isa::Coord& origin,
                       bool along_columns) {
   for (int lane = 0; lane < 32; ++lane)
-    for (int e = 0; e < 2; ++e) {
-      const int group = lane / 4, pair = lane % 4 * 2 + e;
-      const isa::Coord wanted{0, origin.row + (along_columns ? group : pair),
-                              origin.col + (along_columns ? pair : group)};
-      if (!(kind.coord(lane, 2 * r + e) == wanted)) return false;
+    for (int e = 0; e < per_register; ++e) {
+      const int group = lane / 4, along = lane % 4 * per_register + e;
+      const isa::Coord wanted{0, origin.row + (along_columns ? group : along),
+                              origin.col + (along_columns ? along : group)};
+      if (!(kind.coord(lane, per_register * r + e) == wanted)) return false;
     }
   return true;
 }
@@ -24,13 +24,15 @@ bool lies_as_ldmatrix(const FragmentKind& kind, int r, const isa::Coord& origin,
 
 std::optional<MatrixTiling> matrix_tiling(const FragmentKind& kind) {
   const isa::Fragment fragment = kind.fragment();
-  if (fragment.per_register != 2 || fragment.matrices != 1 || fragment.copies != 1)
+  if (fragment.register_bits != 32 || fragment.container_bits != bits(kind.type) ||
+      fragment.matrices != 1 || fragment.copies != 1)
     return std::nullopt;
   MatrixTiling out;
-  out.pairs_along_columns = kind.coord(0, 1).col == kind.coord(0, 0).col + 1;
+  out.pairs_along_columns = kind.coord(1, 0).col > kind.coord(0, 0).col;
   for (int r = 0; r < fragment.registers; ++r) {
-    out.origins.push_back(kind.coord(0, 2 * r));
-    if (!lies_as_ldmatrix(kind, r, out.origins.back(), out.pairs_along_columns))
+    out.origins.push_back(kind.coord(0, fragment.per_register * r));
+    if (!lies_as_ldmatrix(kind, fragment.per_register, r, out.origins.back(),
+                          out.pairs_along_columns))
       return std::nullopt;
   }
   return out;

@@ -10,15 +10,15 @@
 
 namespace tartan::detail {
 
-/// A 16-bit fragment as 8x8 matrices, one per register, each laid out as ldmatrix delivers it: lane
-/// 4g+t holds (g, 2t) and (g, 2t+1).
+/// A fragment of 32-bit registers as matrices of 8 lines of 16 bytes, one per register, each laid
+/// out as ldmatrix delivers it: lane 4g+t holds bytes 4t..4t+3 of line g.
 struct MatrixTiling {
   std::vector<isa::Coord> origins;  // of each register's matrix
-  bool pairs_along_columns;  // the two elements of a register are neighbours along columns (A, C);
+  bool pairs_along_columns;  // the elements of a register are neighbours along columns (A, C);
                              // otherwise along rows (B)
 };
 
-/// Nothing if the map is another one (32-bit elements, quad pairs, repeated fragments).
+/// Nothing if the map is another one (quad pairs, repeated fragments, f64, padded elements).
 std::optional<MatrixTiling> matrix_tiling(const FragmentKind& kind);
 
 /// Where element i of a lane sits, as origin + (lane / 4) * group + (lane % 4) * member.

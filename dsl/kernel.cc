@@ -54,6 +54,11 @@ Diags verify_back(const std::string& name, const std::string& ptx) {
   return diags;
 }
 
+void describe(const Kernel& kernel, const std::shared_ptr<detail::KernelState>& state) {
+  Builder builder(state);
+  kernel.body()(builder);
+}
+
 }  // namespace
 
 Kernel kernel(std::string name, KernelOptions options, std::function<void(Builder&)> body,
@@ -74,25 +79,32 @@ std::string explain(const std::vector<Choice>& choices) {
 
 Result<Compiled> compile(const Kernel& kernel, const Target& target) {
   if (Diags diags = check_options(kernel, target); !diags.ok()) return diags;
-  const auto state = std::make_shared<detail::KernelState>(kernel, target);
-  Builder builder(state);
-  kernel.body()(builder);
-  if (state->shared_bytes > max_static_shared)
+  auto state = std::make_shared<detail::KernelState>(kernel, target);
+  describe(kernel, state);
+  if (state->diags.ok() && state->shared_bytes > max_static_shared) {
+    state = std::make_shared<detail::KernelState>(kernel, target);
+    state->dynamic_memory = true;
+    describe(kernel, state);
+  }
+  const std::int64_t most = find_arch(target.arch)->shared_bytes;
+  if (state->shared_bytes > most)
     state->diags.report(
         "shared-size"_rule, kernel.place(),
         fmt::format("kernel {} has {} bytes of shared memory, a block of {} has {}", kernel.name(),
-                    state->shared_bytes, target.arch.text(), max_static_shared));
+                    state->shared_bytes, target.arch.text(), most));
   // Handles that outlive this call find no function any more.
   const auto function = std::move(state->function);
   if (!state->diags.ok()) return state->diags;
   auto ptx = function->emit();
   if (!ptx) return ptx.diags();
   if (Diags diags = verify_back(kernel.name(), *ptx); !diags.ok()) return diags;
+  const int shared = static_cast<int>(state->shared_bytes);
   return Compiled{kernel.name(),
                   target,
                   std::move(*ptx),
                   kernel.options().block,
-                  static_cast<int>(state->shared_bytes),
+                  state->dynamic_memory ? 0 : shared,
+                  state->dynamic_memory ? shared : 0,
                   std::move(state->params),
                   std::move(state->choices)};
 }

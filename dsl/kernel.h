@@ -80,7 +80,8 @@ struct Compiled {
   Target target;
   std::string ptx;
   int block = 0;
-  int shared_bytes = 0;               // static shared memory
+  int shared_bytes = 0;               // shared memory of the kernel's own, up to 48 KB
+  int dynamic_shared = 0;             // or, where that is too little, what the launch must give it
   std::vector<CompiledParam> params;  // in the order of the description
   std::vector<Choice> choices;
 };

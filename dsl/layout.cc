@@ -48,4 +48,8 @@ Layout col_major(const Scalar& rows, const Scalar& cols, const Scalar& col_strid
   return {rows, cols, 1, col_stride, {}};
 }
 
+Layout stored(Major major, const Scalar& rows, const Scalar& cols) {
+  return major == Major::col ? col_major(rows, cols) : row_major(rows, cols);
+}
+
 }  // namespace tartan

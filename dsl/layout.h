@@ -58,4 +58,7 @@ Layout row_major(const Scalar& rows, const Scalar& cols, const Scalar& row_strid
 Layout col_major(const Scalar& rows, const Scalar& cols);
 Layout col_major(const Scalar& rows, const Scalar& cols, const Scalar& col_stride);
 
+/// row_major or col_major, as `major` says.
+Layout stored(Major major, const Scalar& rows, const Scalar& cols);
+
 }  // namespace tartan

@@ -27,14 +27,22 @@ class Loader {
   Fragment load() {
     if (kind_.shape.wmma) return wmma_load();
     std::string refused;
-    if (const auto plan = ldmatrix_plan(refused)) return ldmatrix(*plan);
+    if (const auto plan = ldmatrix_plan(1, refused)) return ldmatrix(*plan)[0];
     return plain(refused);
+  }
+
+  // Two neighbouring fragments by one ldmatrix, where that is possible.
+  std::vector<Fragment> load_pair() {
+    std::string refused;
+    const auto plan = kind_.shape.wmma ? std::nullopt : ldmatrix_plan(2, refused);
+    return plan ? ldmatrix(*plan) : std::vector<Fragment>{};
   }
 
  private:
   std::string what() const { return fmt::format("load {} from {}", kind_.text(), from_.name); }
 
-  std::optional<LdmatrixPlan> ldmatrix_plan(std::string& refused) const {
+  // For `count` fragments, side by side along m (A) or n (B).
+  std::optional<LdmatrixPlan> ldmatrix_plan(int count, std::string& refused) const {
     const auto no = [&](std::string why) {
       refused = "ldmatrix: " + std::move(why);
       return std::nullopt;
@@ -43,7 +51,13 @@ class Loader {
       return no(fmt::format("{} is in global memory, ldmatrix reads shared memory", from_.name));
     auto tiling = matrix_tiling(kind_);
     if (!tiling)
-      return no(fmt::format("the fragment does not consist of 8x8 matrices of 16-bit elements"));
+      return no("the fragment does not consist of matrices of 8 lines of 16 bytes");
+    for (std::size_t i = 0, own = tiling->origins.size(); count == 2 && i < own; ++i) {
+      isa::Coord origin = tiling->origins[i];
+      (kind_.operand == Operand::b ? origin.col : origin.row) +=
+          kind_.operand == Operand::b ? kind_.fragment().cols : kind_.fragment().rows;
+      tiling->origins.push_back(origin);
+    }
     const Major major = from_.layout.major();
     if (major == Major::none)
       return no(fmt::format("neither rows nor columns of {} are contiguous", from_.layout.text()));
@@ -56,8 +70,11 @@ class Loader {
     if (!row->since.has(state_.target))
       return no(fmt::format("it exists from {} with PTX {} on", isa::oldest(row->since).text(),
                             row->since.ptx.text()));
-    const int aligned =
-        major == Major::row ? state_.aligned_bytes(from_, 1, 8) : state_.aligned_bytes(from_, 8, 1);
+    if (form.trans && bits(kind_.type) != 16)
+      return no(fmt::format("{} lies the other way, and .trans takes elements of 16 bits", from_.name));
+    const int line = 128 / bits(kind_.type);  // elements of 16 bytes
+    const int aligned = major == Major::row ? state_.aligned_bytes(from_, 1, line)
+                                            : state_.aligned_bytes(from_, line, 1);
     if (aligned < 16)
       return no(fmt::format(
           "its rows must start on 16-byte boundaries, those of {} are sure of {} bytes only",
@@ -67,8 +84,8 @@ class Loader {
 
   // The lane's row address: lane 8m+i points to row i of matrix m. The matrices' origins are linear
   // in the bits of m.
-  Fragment ldmatrix(const LdmatrixPlan& plan) {
-    const Scalar lane = state_.scalar(state_.lane());
+  std::vector<Fragment> ldmatrix(const LdmatrixPlan& plan) {
+    const Scalar lane = state_.scalar(state_.lane(), 1, 31);
     const auto& origins = plan.tiling.origins;
     Scalar row = origins[0].row, col = origins[0].col;
     for (std::size_t bit = 0; (std::size_t{1} << bit) < origins.size(); ++bit) {
@@ -80,7 +97,7 @@ class Loader {
     (from_.layout.major() == Major::row ? row : col) += lane % 8;
     const Pointer address = state_.pointer(from_, row, col);
     const std::string reason = fmt::format(
-        "{} 8x8 matrices of 16-bit elements; {} are contiguous in {}, the fragment wants pairs "
+        "{} matrices of 8 lines of 16 bytes; {} are contiguous in {}, the fragment wants pairs "
         "along {}{}",
         origins.size(), from_.layout.major() == Major::row ? "rows" : "columns", from_.name,
         plan.tiling.pairs_along_columns ? "rows" : "columns", plan.form.trans ? ", so .trans" : "");
@@ -88,7 +105,12 @@ class Loader {
         plan.form.trans ? "without .trans: the tile is stored the other way"
                         : ".trans: the tile is stored the way the fragment wants it";
     state_.choose(what(), isa::spell(plan.form), reason, {std::string(refused)});
-    return state_.fragment(kind_, state_.f().matrix(plan.form, address, {}));
+    const std::vector<Value> registers = state_.f().matrix(plan.form, address, {});
+    const auto each = static_cast<std::ptrdiff_t>(kind_.fragment().registers);
+    std::vector<Fragment> out;
+    for (auto at = registers.begin(); at != registers.end(); at += each)
+      out.push_back(state_.fragment(kind_, std::vector<Value>(at, at + each)));
+    return out;
   }
 
   Fragment wmma_load() {
@@ -138,49 +160,64 @@ class Loader {
 
   Fragment plain(const std::string& refused) {
     const isa::Fragment fragment = kind_.fragment();
-    if (!affine_map(kind_, 0) || fragment.per_register > 2) {
+    const bool together = register_contiguous();
+    if (!affine_map(kind_, 0) || fragment.container_bits != bits(kind_.type) ||
+        (bits(kind_.type) < 8 && !together)) {
       state_.report("no-instruction"_rule, fmt::format("there is no way to load {} from {}: {}",
                                                        kind_.text(), from_.name, refused));
       return {};
     }
-    const Scalar lane = state_.scalar(state_.lane()), group = lane / 4, member = lane % 4;
-    std::vector<Pointer> places;
-    for (int i = 0; i < fragment.elements(); ++i) {
-      const AffineMap map = *affine_map(kind_, i);
-      places.push_back(
-          state_.pointer(from_, group * map.group.row + member * map.member.row + map.origin.row,
-                         group * map.group.col + member * map.member.col + map.origin.col));
-    }
     std::vector<Value> registers;
-    const bool pairs = pair_contiguous();
-    for (int r = 0; r < fragment.registers; ++r) {
-      if (fragment.per_register == 1) {
-        registers.push_back(register_load(places[static_cast<std::size_t>(r)]));
-      } else if (pairs) {
-        registers.push_back(state_.f().load(places[static_cast<std::size_t>(2 * r)], b32));
-      } else {
-        const Value low = state_.f().load(places[static_cast<std::size_t>(2 * r)], u16),
-                    high = state_.f().load(places[static_cast<std::size_t>(2 * r + 1)], u16);
-        registers.push_back(state_.f().pack(low, high, b32));
-      }
-    }
+    for (int r = 0; r < fragment.registers; ++r)
+      registers.push_back(together ? read(r * fragment.per_register, register_type(kind_.type))
+                                   : gathered(r, fragment));
     const std::string width =
         fmt::format("ld.{} of {} bits", shared_ ? "shared" : "global",
-                    fragment.per_register == 2 && !pairs ? 16 : bits(register_type(kind_.type)));
+                    together ? bits(register_type(kind_.type)) : bits(kind_.type));
     state_.choose(what(), width, "each lane reads its own elements", {refused});
     return state_.fragment(kind_, std::move(registers));
   }
 
-  Value register_load(Pointer from) { return state_.f().load(from, register_type(kind_.type)); }
+  // What lies at element i of this lane; zero beyond the edge of the matrix.
+  Value read(int i, Type type) {
+    const Scalar lane = state_.scalar(state_.lane(), 1, 31), group = lane / 4, member = lane % 4;
+    const AffineMap map = *affine_map(kind_, i);
+    const Scalar row = group * map.group.row + member * map.member.row + map.origin.row,
+                 col = group * map.group.col + member * map.member.col + map.origin.col;
+    const auto exists = state_.exists(from_, row, col);
+    const Pointer place = state_.pointer(from_, row, col);
+    if (!exists) return state_.f().load(place, type);
+    const codegen::Variable out = state_.f().variable(state_.zero(type));
+    state_.f().if_then(*exists, [&] { state_.f().set(out, state_.f().load(place, type)); });
+    return state_.f().get(out);
+  }
 
-  // Both elements of each register are neighbours in memory, on a 4-byte boundary.
-  bool pair_contiguous() const {
-    if (kind_.fragment().per_register != 2) return false;
-    const isa::Coord first = kind_.coord(0, 0), second = kind_.coord(0, 1);
-    const bool along_columns = second.col == first.col + 1;
+  // A register from elements that lie apart.
+  Value gathered(int r, const isa::Fragment& fragment) {
+    if (fragment.per_register == 2) {
+      const Value low = read(2 * r, u16), high = read(2 * r + 1, u16);
+      return state_.f().pack(low, high, b32);
+    }
+    Value word = state_.f().constant(u32, 0);
+    for (int e = 0; e < fragment.per_register; ++e) {
+      const Value byte = state_.f().convert(read(fragment.per_register * r + e, Type::u8), u32);
+      word = state_.f().bit_or(word, state_.f().shift_left(byte, state_.f().constant(u32, 8 * e)));
+    }
+    return state_.f().bitcast(word, b32);
+  }
+
+  // The elements of each register are neighbours in memory, on a boundary of the register's size,
+  // and the matrix does not end among them.
+  bool register_contiguous() const {
+    const isa::Fragment fragment = kind_.fragment();
+    const int per = fragment.per_register;
+    if (per == 1) return true;
+    const bool along_columns = kind_.coord(0, 1).col == kind_.coord(0, 0).col + 1;
     if (from_.layout.major() != (along_columns ? Major::row : Major::col)) return false;
-    return (along_columns ? state_.aligned_bytes(from_, 1, 2)
-                          : state_.aligned_bytes(from_, 2, 1)) >= 4;
+    const auto& edge = along_columns ? from_.col_edge : from_.row_edge;
+    if (edge && edge->limit.multiple() % per) return false;
+    return (along_columns ? state_.aligned_bytes(from_, 1, per)
+                          : state_.aligned_bytes(from_, per, 1)) >= fragment.register_bits / 8;
   }
 
   KernelState& state_;
@@ -206,6 +243,30 @@ Fragment KernelState::load(const FragmentKind& kind, const Tensor& from) {
                        from.name, name(from.type)));
   if (!require_shape(from, fragment.rows, fragment.cols, kind.text()) || !right_type) return {};
   return Loader(*this, kind, from).load();
+}
+
+std::vector<Fragment> KernelState::load_side(const FragmentKind& kind, const Tensor& from,
+                                             int count) {
+  const isa::Fragment fragment = kind.fragment();
+  const bool down = kind.operand != Operand::b;
+  const auto part = [&](int first, int fragments) {
+    return from.tile(fragment.rows * (down ? fragments : 1), fragment.cols * (down ? 1 : fragments),
+                     down ? first / fragments : 0, down ? 0 : first / fragments, location);
+  };
+  std::vector<Fragment> out;
+  for (int i = 0; i < count; ++i) {
+    if (i % 2 == 0 && i + 1 < count && fragment.registers <= 2) {
+      const Tensor both = part(i, 2);
+      const auto pair = both.memory < 0 ? std::vector<Fragment>{} : Loader(*this, kind, both).load_pair();
+      if (!pair.empty()) {
+        out.insert(out.end(), pair.begin(), pair.end());
+        ++i;
+        continue;
+      }
+    }
+    out.push_back(load(kind, part(i, 1)));
+  }
+  return out;
 }
 
 }  // namespace tartan::detail

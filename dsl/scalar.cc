@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dsl/scalar.h"
 
+#include <bit>
 #include <numeric>
 
 #include "dsl/state.h"
@@ -75,6 +76,44 @@ std::int64_t combined_multiple(Operator op, std::int64_t x, std::int64_t y,
   }
 }
 
+// All bits up to the highest of `most`, but for the zeros below `multiple`'s lowest bit.
+std::uint64_t filled(std::uint64_t most, std::uint64_t low) {
+  const int width = std::bit_width(most);
+  const std::uint64_t up = width >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
+  return up & ~(low ? (low & -low) - 1 : 0);
+}
+
+std::uint64_t sum_ones(std::uint64_t x, std::uint64_t y) {
+  if ((x & y) == 0) return x | y;
+  return x + y < x ? ~std::uint64_t{0} : filled(x + y, x | y);
+}
+
+// The bits that may be set in the result of op on values of the bits x and y.
+std::uint64_t combined_ones(Operator op, std::uint64_t x, std::uint64_t y,
+                            std::optional<std::int64_t> constant) {
+  const std::uint64_t all = ~std::uint64_t{0};
+  const bool positive = constant && *constant > 0;
+  const auto by = positive ? static_cast<std::uint64_t>(*constant) : 0;
+  switch (op) {
+    case Operator::add: return sum_ones(x, y);
+    case Operator::bit_and: return x & y;
+    case Operator::bit_or:
+    case Operator::bit_xor: return x | y;
+    case Operator::multiply:
+      if (!positive || x > all / by) return all;
+      return std::has_single_bit(by) ? x * by : filled(x * by, (x & -x) * (by & -by));
+    case Operator::divide:
+      if (!positive) return all;
+      return std::has_single_bit(by) ? x / by : filled(x / by, 1);
+    case Operator::remainder:
+      if (!positive) return all;
+      return std::has_single_bit(by) ? x & (by - 1) : filled(by - 1, 1);
+    case Operator::shift_left: return constant && *constant < 32 ? x << *constant : all;
+    case Operator::shift_right: return constant && *constant < 64 ? x >> *constant : all;
+    default: return is_comparison(op) ? 1 : all;
+  }
+}
+
 bool takes(Operator op, Type type) {
   if (type == Type::pred)
     return op == Operator::bit_and || op == Operator::bit_or || op == Operator::bit_xor;
@@ -85,11 +124,21 @@ bool takes(Operator op, Type type) {
 
 }  // namespace
 
-Scalar KernelState::scalar(Value value, std::int64_t multiple) {
+// The bits of x that may be set, its addend included.
+std::uint64_t KernelState::ones(const Scalar& x) {
+  const std::uint64_t all = ~std::uint64_t{0};
+  if (x.addend_ < 0 || x.wraps_) return all;
+  if (x.type() == Type::none) return static_cast<std::uint64_t>(x.addend_);
+  if (info(x.type()).floating || info(x.type()).is_signed) return all;
+  return sum_ones(x.ones_, static_cast<std::uint64_t>(x.addend_));
+}
+
+Scalar KernelState::scalar(Value value, std::int64_t multiple, std::uint64_t ones) {
   Scalar out;
   out.state_ = shared_from_this();
   out.value_ = value;
   out.multiple_ = multiple;
+  out.ones_ = ones;
   return out;
 }
 
@@ -152,7 +201,8 @@ Scalar KernelState::arithmetic(Operator op, const Scalar& x, const Scalar& y) {
       if (factor == 1) return variable;
       Scalar out =
           state->scalar(state->f().multiply(variable.value_, state->f().constant(type, factor)),
-                        variable.multiple_ * factor);
+                        variable.multiple_ * factor,
+                        combined_ones(op, variable.ones_, 0, factor));
       out.addend_ = variable.addend_ * factor;
       out.wraps_ = variable.wraps_ || factor < 0;
       return out;
@@ -161,16 +211,27 @@ Scalar KernelState::arithmetic(Operator op, const Scalar& x, const Scalar& y) {
       Scalar left = x, right = y;
       left.addend_ = right.addend_ = 0;
       const Value value = emit(state->f(), op, state->value(left, type), state->value(right, type));
-      Scalar out = state->scalar(value, std::gcd(x.state_ ? x.multiple_ : 0, y.multiple_));
+      const bool sum = op == Operator::add && !x.wraps_ && !y.wraps_;
+      Scalar out = state->scalar(value, std::gcd(x.state_ ? x.multiple_ : 0, y.multiple_),
+                                 sum ? sum_ones(x.ones_, y.ones_) : ~std::uint64_t{0});
       out.addend_ = fold(op, x.addend_, y.addend_);
       out.wraps_ = op == Operator::subtract || x.wraps_ || y.wraps_;
       return out;
+    }
+    // (v + 32) / 8 = v / 8 + 4, and (v + 32) % 8 = v % 8.
+    if ((op == Operator::divide || op == Operator::remainder) && cy && *cy > 0 && x.addend_ > 0 &&
+        x.addend_ % *cy == 0 && !x.wraps_) {
+      Scalar variable = x;
+      variable.addend_ = 0;
+      const Scalar out = arithmetic(op, variable, y);
+      return op == Operator::divide ? arithmetic(Operator::add, out, x.addend_ / *cy) : out;
     }
   }
   const Value value = emit(state->f(), op, state->value(x, type), state->value(y, type));
   return state->scalar(
       value,
-      is_comparison(op) ? 1 : combined_multiple(op, x.multiple(), y.multiple(), y.constant()));
+      is_comparison(op) ? 1 : combined_multiple(op, x.multiple(), y.multiple(), y.constant()),
+      combined_ones(op, ones(x), ones(y), y.constant()));
 }
 
 }  // namespace detail

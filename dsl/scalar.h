@@ -63,9 +63,27 @@ class Scalar {
   std::shared_ptr<detail::KernelState> state_;
   codegen::Value value_;
   std::int64_t addend_ = 0;
-  std::int64_t multiple_ = 1;  // divides value_
+  std::int64_t multiple_ = 1;       // divides value_
+  std::uint64_t ones_ = ~std::uint64_t{0};  // the bits of value_ that may be set
   bool wraps_ = false;  // value_ alone may have gone below zero (1 - warp): it is whole only with
                         // its addend, in its own width
+};
+
+/// A scalar that changes: `sum = sum + x` in a run-time loop. See Builder::variable().
+class ScalarVariable {
+ public:
+  ScalarVariable& operator=(const Scalar& value);
+  ScalarVariable& operator=(const ScalarVariable& other) {
+    return *this = static_cast<Scalar>(other);
+  }
+  ScalarVariable(const ScalarVariable&) = default;
+  operator Scalar() const;
+
+ private:
+  friend class Builder;
+  ScalarVariable() = default;
+  std::shared_ptr<detail::KernelState> state_;
+  codegen::Variable variable_;
 };
 
 }  // namespace tartan

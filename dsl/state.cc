@@ -2,6 +2,7 @@
 #include "dsl/state.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 namespace tartan::detail {
@@ -17,6 +18,7 @@ KernelState::KernelState(const Kernel& kernel, const Target& target)
 
 void KernelState::at(const std::source_location& here) {
   place = here;
+  location = here;
   if (function) function->at(here);
 }
 
@@ -47,48 +49,124 @@ bool KernelState::fresh_name(const std::string& name, std::string_view what) {
   return false;
 }
 
+Scalar KernelState::thread() {
+  const auto last = static_cast<std::uint64_t>(options.block - 1);
+  return scalar(f().special(codegen::Special::tid_x), 1, std::bit_ceil(last + 1) - 1);
+}
+
 codegen::Value KernelState::lane() {
-  return f().bit_and(f().special(codegen::Special::tid_x), f().constant(u32, std::int64_t{31}));
+  return value(thread() % 32);
+}
+
+// 128-byte boundaries: what every access needs; swizzles of up to 1024 bytes repeat from their
+// memory's first byte, so that needs no more.
+codegen::Pointer KernelState::shared_memory(const std::string& name, std::int64_t bytes) {
+  const std::int64_t begin = (shared_bytes + 127) / 128 * 128;
+  shared_bytes = begin + bytes;
+  if (!dynamic_memory) return f().shared(name, bytes, 128);
+  if (dynamic_base.id < 0) dynamic_base = f().dynamic_shared(128);
+  return f().offset(dynamic_base, begin);
+}
+
+codegen::Value KernelState::zero(Type type) {
+  return info(type).floating ? f().constant(type, 0.0) : f().constant(type, std::int64_t{0});
+}
+
+Scalar KernelState::wide(const Scalar& x) {
+  if (x.constant() || bits(x.type()) == 64 || is_bad(x)) return x;
+  Scalar out = scalar(f().convert(wraps(x) ? value(x) : dynamic(x), u64), x.multiple());
+  return wraps(x) ? out : out + addend(x);
+}
+
+namespace {
+
+std::int64_t bytes_of(std::int64_t elements, Type type) { return elements * bits(type) / 8; }
+
+}  // namespace
+
+// Elements as bytes; several elements of less than a byte share one.
+codegen::Value KernelState::byte_offset(codegen::Value elements, Type element) {
+  const int size = bits(element);
+  if (size == 8) return elements;
+  if (size < 8) return f().divide(elements, f().constant(elements.type, 8 / size));
+  return f().multiply(elements, f().constant(elements.type, size / 8));
+}
+
+// swizzle(offset) in bytes. The XOR is linear: what a constant adds without a carry is XORed to the
+// swizzled rest, so that neighbouring accesses share that; whole periods are left for [base+constant].
+codegen::Pointer KernelState::swizzled(codegen::Pointer from, const Scalar& offset,
+                                       const Tensor& tensor) {
+  const Swizzle swizzle = tensor.layout.swizzle;
+  if (const auto constant = offset.constant())
+    return f().offset(from, bytes_of(swizzle(*constant), tensor.type));
+  const std::int64_t period = std::int64_t{1} << (swizzle.bits + swizzle.base + swizzle.shift);
+  const bool whole = wraps(offset) || addend(offset) < 0;
+  const std::int64_t periods = whole ? 0 : addend(offset) / period * period;
+  Scalar rest = offset + -periods;
+  std::int64_t apart = 0;
+  if (!whole && (ones(rest + -addend(rest)) & static_cast<std::uint64_t>(addend(rest))) == 0) {
+    apart = swizzle(addend(rest));
+    rest = rest + -addend(rest);
+  }
+  const std::int64_t mask = ((std::int64_t{1} << swizzle.bits) - 1) << swizzle.base;
+  const codegen::Value plain = value(rest, u32);
+  const codegen::Value source = f().bit_and(
+      f().shift_right(plain, f().constant(u32, std::int64_t{swizzle.shift})), f().constant(u32, mask));
+  codegen::Value bytes = byte_offset(f().bit_xor(plain, source), tensor.type);
+  if (apart) bytes = f().bit_xor(bytes, f().constant(u32, bytes_of(apart, tensor.type)));
+  const codegen::Pointer out = f().offset(from, bytes);
+  return periods ? f().offset(out, bytes_of(periods, tensor.type)) : out;
 }
 
 codegen::Pointer KernelState::pointer(const Tensor& tensor, const Scalar& row, const Scalar& col) {
   const Memory& memory = memories[static_cast<std::size_t>(tensor.memory)];
-  const Scalar offset = tensor.offset + tensor.layout.offset(row, col);
-  const std::int64_t bytes = bits(tensor.type) / 8;
   const Type type = memory.in_shared ? u32 : u64;
-  if (const Swizzle swizzle = tensor.layout.swizzle; swizzle.bits) {
-    if (const auto constant = offset.constant())
-      return f().offset(memory.base, swizzle(*constant) * bytes);
-    const std::int64_t mask = ((std::int64_t{1} << swizzle.bits) - 1) << swizzle.base;
-    const codegen::Value plain = value(offset, u32);
-    const codegen::Value source =
-        f().bit_and(f().shift_right(plain, f().constant(u32, std::int64_t{swizzle.shift})),
-                    f().constant(u32, mask));
-    const codegen::Value mixed = f().bit_xor(plain, source);
-    return f().offset(memory.base, f().multiply(mixed, f().constant(u32, bytes)));
-  }
   codegen::Pointer out = memory.base;
+  if (!tensor.base.constant())
+    out = f().offset(out, byte_offset(value(tensor.base, type), tensor.type));
+  const std::int64_t fixed = tensor.base.constant().value_or(0);
+  const Scalar offset = tensor.offset + tensor.layout.offset(row, col);
+  if (tensor.layout.swizzle.bits) {
+    out = swizzled(out, offset, tensor);
+    return fixed ? f().offset(out, bytes_of(fixed, tensor.type)) : out;
+  }
   const bool whole =
       wraps(offset);  // otherwise the addend becomes the [base+constant] of the address
   if (offset.type() != Type::none) {
     const codegen::Value elements =
         whole ? value(offset, type) : f().convert(dynamic(offset), type);
-    out = f().offset(out, f().multiply(elements, f().constant(type, bytes)));
+    out = f().offset(out, byte_offset(elements, tensor.type));
   }
-  return addend(offset) && !whole ? f().offset(out, addend(offset) * bytes) : out;
+  const std::int64_t constant = fixed + (whole ? 0 : addend(offset));
+  return constant ? f().offset(out, bytes_of(constant, tensor.type)) : out;
+}
+
+std::optional<codegen::Value> KernelState::exists(const Tensor& tensor, const Scalar& row,
+                                                  const Scalar& col) {
+  std::optional<codegen::Value> out;
+  const auto check = [&](const std::optional<Edge>& edge, const Scalar& index) {
+    if (!edge) return;
+    const codegen::Value inside = value(edge->origin + index < edge->limit, Type::pred);
+    out = out ? f().bit_and(*out, inside) : inside;
+  };
+  check(tensor.row_edge, row);
+  check(tensor.col_edge, col);
+  return out;
 }
 
 int KernelState::aligned_bytes(const Tensor& tensor, std::int64_t row_step,
                                std::int64_t col_step) const {
-  const std::int64_t element = bits(tensor.type) / 8;
+  const std::int64_t element = bits(tensor.type);
   std::int64_t known =
       memories[static_cast<std::size_t>(tensor.memory)].in_shared ? 128 : alignment;
+  known *= 8;  // in bits from here on
+  known = std::gcd(known, tensor.base.multiple() * element);
   known = std::gcd(known, tensor.offset.multiple() * element);
   known = std::gcd(known, tensor.layout.row_stride.multiple() * row_step * element);
   known = std::gcd(known, tensor.layout.col_stride.multiple() * col_step * element);
   // The swizzle leaves the low `base` bits of the offset alone.
   if (tensor.layout.swizzle.bits) known = std::gcd(known, element << tensor.layout.swizzle.base);
-  return static_cast<int>(known & -known);
+  return static_cast<int>((known & -known) / 8);
 }
 
 bool KernelState::constant_shape(const Tensor& tensor, std::int64_t& rows, std::int64_t& cols) {
@@ -158,39 +236,58 @@ Fragment KernelState::read(const FragmentVariable& variable) {
   return out;
 }
 
+namespace {
+
+// One axis of tile(): complains, or notes the edge where tiles of `size` need not divide `whole`.
+bool cut(KernelState& state, const Tensor& tensor, const Scalar& size, const Scalar& index,
+         const Scalar& whole, std::string_view axis, bool may_hang_over,
+         std::optional<Edge>& edge) {
+  const auto s = size.constant(), i = index.constant(), w = whole.constant();
+  if (!s || *s <= 0) {
+    state.report("tile-divide"_rule,
+                 fmt::format("a tile's number of {} is a positive constant", axis));
+    return false;
+  }
+  const bool divides = whole.multiple() % *s == 0;
+  if (w && !divides && (!may_hang_over || edge)) {
+    state.report("tile-divide"_rule,
+                 fmt::format("tiles of {} {} do not divide the {} of {} ({})", *s, axis, *w,
+                             tensor.name, tensor.layout.text()));
+    return false;
+  }
+  if (w && i && (*i < 0 || *i >= (*w + *s - 1) / *s)) {
+    state.report("tile-bounds"_rule,
+                 fmt::format("tile {} along the {} does not exist: {} has {} of {}", *i, axis,
+                             tensor.name, (*w + *s - 1) / *s, *s));
+    return false;
+  }
+  if (edge) edge->origin = edge->origin + index * size;
+  else if (!divides) edge = Edge{index * size, whole};
+  return true;
+}
+
+}  // namespace
+
 Tensor Tensor::tile(const Scalar& rows, const Scalar& cols, const Scalar& row, const Scalar& col,
                     const std::source_location& at) const {
   Tensor out = *this;
   if (!state || memory < 0) return out;
   state->at(at);
+  if (!state->owns(*this, name)) return out;
   out.layout.rows = rows;
   out.layout.cols = cols;
-  out.offset = offset + layout.offset(row * rows, col * cols);
-  const auto check = [&](const Scalar& size, const Scalar& index, const Scalar& whole,
-                         std::string_view axis) {
-    const auto s = size.constant(), i = index.constant(), w = whole.constant();
-    if (!s || *s <= 0) {
-      state->report("tile-divide"_rule,
-                    fmt::format("a tile's number of {} is a positive constant", axis));
-      return false;
-    }
-    if (w && *w % *s) {
-      state->report("tile-divide"_rule,
-                    fmt::format("tiles of {} {} do not divide the {} of {} ({})", *s, axis, *w,
-                                name, layout.text()));
-      return false;
-    }
-    if (w && i && (*i < 0 || *i >= *w / *s)) {
-      state->report("tile-bounds"_rule,
-                    fmt::format("tile {} along the {} does not exist: {} has {} of {}", *i, axis,
-                                name, *w / *s, *s));
-      return false;
-    }
-    return true;
-  };
-  const bool good_rows = check(rows, row, layout.rows, "rows"),
-             good_cols = check(cols, col, layout.cols, "columns");
-  if (!good_rows || !good_cols) out.memory = -1;
+  const bool in_shared = state->memories[static_cast<std::size_t>(memory)].in_shared;
+  const bool good = cut(*state, *this, rows, row, layout.rows, "rows", !in_shared, out.row_edge) &
+                    cut(*state, *this, cols, col, layout.cols, "columns", !in_shared, out.col_edge);
+  if (!good) {
+    out.memory = -1;
+  } else if (in_shared) {
+    out.offset = offset + layout.offset(row * rows, col * cols);
+  } else {
+    const auto wide = [&](const Scalar& x) { return state->wide(x); };
+    out.base = base + wide(row * rows) * wide(layout.row_stride) +
+               wide(col * cols) * wide(layout.col_stride);
+  }
   return out;
 }
 

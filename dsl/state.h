@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,11 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   std::vector<std::string> names;  // of parameters and shared matrices
   std::int64_t shared_bytes = 0;
   Place place;         // of the call in progress
+  std::source_location location;
   int alignment = 16;  // bytes, of every base address
+  bool asynchronous = false;            // copies to shared memory go by cp.async where they can
+  bool dynamic_memory = false;          // shared memory is the launch's, not the kernel's own
+  codegen::Pointer dynamic_base;
 
   // -- Every Builder call begins here: notes the place for diagnostics, choices and .loc.
   void at(const std::source_location& here);
@@ -53,7 +58,9 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   bool fresh_name(const std::string& name, std::string_view what);
 
   // -- Scalars.
-  Scalar scalar(codegen::Value value, std::int64_t multiple = 1);
+  Scalar scalar(codegen::Value value, std::int64_t multiple = 1,
+                std::uint64_t ones = ~std::uint64_t{0});
+  static std::uint64_t ones(const Scalar& x);  // the bits that may be set
   static Scalar bad();  // the result of a refused operation
   static bool is_bad(const Scalar& scalar);
   /// The value as `type` (none: its own; u32 for constants), constants and addends materialised.
@@ -89,6 +96,12 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   static Scalar arithmetic(Operator op, const Scalar& x, const Scalar& y);
 
   // -- Addresses.
+  codegen::Value zero(Type type);
+  Scalar wide(const Scalar& x);  // as u64
+  codegen::Value byte_offset(codegen::Value elements, Type element);
+  codegen::Pointer swizzled(codegen::Pointer from, const Scalar& offset, const Tensor& tensor);
+  /// Whether element (row, col) of a tile that hangs over lies inside; nothing where it surely does.
+  std::optional<codegen::Value> exists(const Tensor& tensor, const Scalar& row, const Scalar& col);
   /// Where element (row, col) of a tensor is.
   codegen::Pointer pointer(const Tensor& tensor, const Scalar& row, const Scalar& col);
   /// The largest power of two, up to 16 bytes, that surely divides the byte address of each (r, c)
@@ -114,6 +127,8 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   static Fragment read(const FragmentVariable& variable);
 
   Fragment load(const FragmentKind& kind, const Tensor& from);
+  /// `count` fragments side by side, two by one ldmatrix where that goes: down for A, across for B.
+  std::vector<Fragment> load_side(const FragmentKind& kind, const Tensor& from, int count);
   void store(const Tensor& to, const Fragment& fragment);
   Fragment mma(const Fragment& a, const Fragment& b, const Fragment* c, Type zero_type,
                const MmaOptions& options = {});
@@ -129,6 +144,8 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   std::optional<codegen::Pointer> element_pointer(const Tensor& tensor, const Scalar& row,
                                                   const Scalar& col);
 
+  codegen::Pointer shared_memory(const std::string& name, std::int64_t bytes);
+  Scalar thread();
   codegen::Value lane();
   codegen::FunctionBuilder& f() { return *function; }
 };

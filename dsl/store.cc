@@ -38,7 +38,7 @@ class Storer {
     if (!shared_)
       return no(fmt::format("{} is in global memory, stmatrix writes shared memory", to_.name));
     const auto tiling = matrix_tiling(kind_);
-    if (!tiling) return no("the fragment does not consist of 8x8 matrices of 16-bit elements");
+    if (!tiling) return no("the fragment does not consist of matrices of 8 lines of 16 bytes");
     const Major major = to_.layout.major();
     if (major == Major::none)
       return no(fmt::format("neither rows nor columns of {} are contiguous", to_.layout.text()));
@@ -46,13 +46,16 @@ class Storer {
     form.count = static_cast<std::uint8_t>(tiling->origins.size());
     form.trans = (major == Major::row) != tiling->pairs_along_columns;
     form.space = Space::shared;
+    if (form.trans && bits(kind_.type) != 16)
+      return no(fmt::format("{} lies the other way, and .trans takes elements of 16 bits", to_.name));
     const auto row = isa::find(form);
     if (!row) return no(fmt::format("there is no .x{}", tiling->origins.size()));
     if (!row->since.has(state_.target))
       return no(fmt::format("it exists from {} with PTX {} on", isa::oldest(row->since).text(),
                             row->since.ptx.text()));
+    const int line = 128 / bits(kind_.type);  // elements of 16 bytes
     const int aligned =
-        major == Major::row ? state_.aligned_bytes(to_, 1, 8) : state_.aligned_bytes(to_, 8, 1);
+        major == Major::row ? state_.aligned_bytes(to_, 1, line) : state_.aligned_bytes(to_, line, 1);
     if (aligned < 16)
       return no(fmt::format(
           "its rows must start on 16-byte boundaries, those of {} are sure of {} bytes only",
@@ -61,14 +64,14 @@ class Storer {
   }
 
   void stmatrix(const isa::Form& form) {
-    state_.choose(what(), isa::spell(form), "16-bit elements to shared memory, 16 bytes a row");
+    state_.choose(what(), isa::spell(form), "lines of 16 bytes to shared memory");
     state_.f().matrix(form, state_.pointer(to_, lane_row(form).first, lane_row(form).second),
                       registers());
   }
 
   // The row that the lane's address points to, as for ldmatrix.
   std::pair<Scalar, Scalar> lane_row(const isa::Form& form) {
-    const Scalar lane = state_.scalar(state_.lane());
+    const Scalar lane = state_.scalar(state_.lane(), 1, 31);
     const auto origins = matrix_tiling(kind_)->origins;
     Scalar row = origins[0].row, col = origins[0].col;
     for (std::size_t bit = 0; (1 << bit) < form.count; ++bit) {
@@ -117,23 +120,28 @@ class Storer {
                                                        kind_.text(), to_.name, refused));
       return;
     }
-    const Scalar lane = state_.scalar(state_.lane()), group = lane / 4, member = lane % 4;
-    const auto place = [&](int i) {
+    const Scalar lane = state_.scalar(state_.lane(), 1, 31), group = lane / 4, member = lane % 4;
+    // Runs `put` with the place of element i, where the matrix has that.
+    const auto at = [&](int i, const std::function<void(Pointer)>& put) {
       const AffineMap map = *affine_map(kind_, i);
-      return state_.pointer(to_, group * map.group.row + member * map.member.row + map.origin.row,
-                            group * map.group.col + member * map.member.col + map.origin.col);
+      const Scalar row = group * map.group.row + member * map.member.row + map.origin.row,
+                   col = group * map.group.col + member * map.member.col + map.origin.col;
+      const Pointer place = state_.pointer(to_, row, col);
+      const auto exists = state_.exists(to_, row, col);
+      if (exists) state_.f().if_then(*exists, [&] { put(place); });
+      else put(place);
     };
     const bool pairs = pair_contiguous();
     for (int i = 0; i < fragment.elements(); i += pairs ? 2 : 1) {
       const std::size_t reg = static_cast<std::size_t>(i / fragment.per_register);
       if (fragment.per_register == 1 && pairs) {
         const Value both[] = {registers()[reg], registers()[reg + 1]};
-        state_.f().store_vector(place(i), both);
+        at(i, [&](Pointer place) { state_.f().store_vector(place, both); });
       } else if (fragment.per_register == 1 || pairs) {
-        state_.f().store(place(i), registers()[reg]);
+        at(i, [&](Pointer place) { state_.f().store(place, registers()[reg]); });
       } else {
         const auto [low, high] = state_.f().unpack(registers()[reg], u16);
-        state_.f().store(place(i), i % 2 ? high : low);
+        at(i, [&, half = i % 2 ? high : low](Pointer place) { state_.f().store(place, half); });
       }
     }
     const int width = pairs ? 2 * bits(kind_.type) : bits(kind_.type);
@@ -150,6 +158,8 @@ class Storer {
     if (to_.layout.major() != (along_columns ? Major::row : Major::col) ||
         (!along_columns && second.row != first.row + 1))
       return false;
+    const auto& edge = along_columns ? to_.col_edge : to_.row_edge;
+    if (edge && edge->limit.multiple() % 2) return false;
     const int aligned =
         along_columns ? state_.aligned_bytes(to_, 1, 2) : state_.aligned_bytes(to_, 2, 1);
     return aligned >= 2 * bits(kind_.type) / 8;

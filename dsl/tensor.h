@@ -7,8 +7,10 @@
 //   Shared half = s.tile(16, 16, 2 * warp + i, 0);
 #pragma once
 
+#include <optional>
 #include <source_location>
 #include <string>
+#include <utility>
 
 #include "compiler/support/diagnostic.h"
 #include "dsl/layout.h"
@@ -17,8 +19,13 @@ namespace tartan {
 
 namespace detail {
 
-/// What Global and Shared have in common. `offset` counts elements from the memory's first byte,
-/// before the swizzle.
+/// Where a tile hangs over the matrix: its element i exists where origin + i < limit.
+struct Edge {
+  Scalar origin, limit;
+};
+
+/// What Global and Shared have in common. An element's address is base + swizzle(offset +
+/// layout.offset(row, col)), in elements from the memory's first byte.
 struct Tensor {
   std::shared_ptr<KernelState> state;
   std::string name;
@@ -27,6 +34,8 @@ struct Tensor {
   Scalar offset;
   int memory = -1;  // which of the kernel's memories; -1: the declaration was refused
   Place declared;
+  Scalar base;  // a multiple of the swizzle's period; u64 or constant in global memory
+  std::optional<Edge> row_edge, col_edge;
 
   Tensor tile(const Scalar& rows, const Scalar& cols, const Scalar& row, const Scalar& col,
               const std::source_location& at) const;
@@ -43,7 +52,9 @@ class View : public detail::Tensor {
   const Layout& layout() const { return Tensor::layout; }
   Type element() const { return type; }
 
-  /// The tile `row`, `col` of a division into tiles of `rows` x `cols` elements.
+  /// The tile `row`, `col` of a division into tiles of `rows` x `cols` elements. Shared memory
+  /// divides without rest. A matrix in global memory need not: its last tiles hang over, copies
+  /// fill what is missing with zeros, stores leave it out.
   View tile(const Scalar& rows, const Scalar& cols, const Scalar& row, const Scalar& col,
             const std::source_location& at = std::source_location::current()) const {
     return View(Tensor::tile(rows, cols, row, col, at));
@@ -52,11 +63,41 @@ class View : public detail::Tensor {
   View transposed() const {
     View out = *this;
     out.Tensor::layout = layout().transposed();
+    std::swap(out.row_edge, out.col_edge);
     return out;
   }
 };
 
 using Global = View<false>;
 using Shared = View<true>;
+
+/// What a ring of shared matrices looks like: `stages` of one layout.
+struct RingLayout {
+  Layout layout;
+  int stages = 1;
+};
+
+/// Shared matrices of one layout, one for each stage of a pipeline.
+///   Ring s = k.shared("sA", f16, mma.shared_a(3));
+///   k.copy(tile, s[stage]);
+class Ring {
+ public:
+  Ring() = default;
+  Ring(Shared first, int stages, std::int64_t distance)
+      : first_(std::move(first)), stages_(stages), distance_(distance) {}
+
+  Shared operator[](const Scalar& stage) const {
+    Shared out = first_;
+    out.base = out.base + stage * distance_;
+    return out;
+  }
+  int stages() const { return stages_; }
+  const Layout& layout() const { return first_.layout(); }
+
+ private:
+  Shared first_;
+  int stages_ = 0;
+  std::int64_t distance_ = 0;  // elements from one to the next
+};
 
 }  // namespace tartan

@@ -124,7 +124,7 @@ Result<Event> Device::event() {
 
 Status Device::synchronize() { return engine_->synchronize(); }
 
-const std::vector<Finding>& Device::findings() const { return engine_->findings(); }
+std::vector<Finding> Device::findings() const { return engine_->findings(); }
 void Device::clear_findings() { engine_->clear_findings(); }
 Report Device::report() const { return engine_->report(); }
 

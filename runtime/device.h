@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -83,6 +84,9 @@ struct DeviceOptions {
   std::uint64_t max_steps = 1'000'000'000;
   /// Emulator: host threads that share the blocks of a launch; 0: one per core.
   int threads = 0;
+  /// Emulator: told at the start of a launch and after every block how many blocks are done, from
+  /// any of those threads; it may not throw.
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress;
 };
 
 namespace detail {
@@ -203,13 +207,15 @@ class Module {
 
 class Device {
  public:
-  /// The first GPU, else the emulator. `options.hardware` must be empty or name an architecture;
-  /// open("auto") checks it.
-  static Device best(const DeviceOptions& options = {});
+  /// The first GPU, else the emulator. Where `options.hardware` names another architecture than the
+  /// GPU's, the emulator, which computes as that one does; remark() says so.
+  static Result<Device> best(const DeviceOptions& options = {});
   /// "auto" (as best()), "emulator", "cuda" (the first GPU) or "cuda:N".
   static Result<Device> open(const std::string& name, const DeviceOptions& options = {});
 
   bool emulated() const;
+  /// What is worth knowing about the choice of this device; empty where there is nothing.
+  const std::string& remark() const { return remark_; }
   std::string name() const;  // "NVIDIA H100 80GB HBM3 (sm_90), driver 13.0", "emulator"
   /// The architecture to compile for: of a GPU its own with suffix a where it has one; of the
   /// emulator the hardware option's or sm_90a.
@@ -225,13 +231,15 @@ class Device {
 
   /// What launches found since the last call of clear_findings (emulator: traps and faults with
   /// their places).
-  const std::vector<Finding>& findings() const;
+  std::vector<Finding> findings() const;
   void clear_findings();
   Report report() const;
 
  private:
-  explicit Device(std::shared_ptr<detail::Engine> engine) : engine_(std::move(engine)) {}
+  explicit Device(std::shared_ptr<detail::Engine> engine, std::string remark = {})
+      : engine_(std::move(engine)), remark_(std::move(remark)) {}
   std::shared_ptr<detail::Engine> engine_;
+  std::string remark_;
 };
 
 }  // namespace tartan

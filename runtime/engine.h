@@ -57,7 +57,7 @@ class Engine {
   virtual Result<std::shared_ptr<EngineEvent>> event() = 0;
   virtual Status synchronize() = 0;
 
-  virtual const std::vector<Finding>& findings() const = 0;
+  virtual std::vector<Finding> findings() const = 0;
   virtual void clear_findings() = 0;
   virtual Report report() const = 0;
 };

@@ -11,11 +11,6 @@ namespace {
 
 using EngineResult = Result<std::shared_ptr<detail::Engine>>;
 
-EngineResult best_engine(const DeviceOptions& options) {
-  if (auto gpu = cuda::make_engine(0)) return gpu;
-  return emulator::make_engine(options);
-}
-
 // N of "cuda:N"; 0 for "cuda" alone.
 std::optional<int> gpu_ordinal(std::string_view name) {
   if (name == "cuda") return 0;
@@ -29,21 +24,34 @@ std::optional<int> gpu_ordinal(std::string_view name) {
 }
 
 EngineResult named_engine(const std::string& name, const DeviceOptions& options) {
-  if (name == "auto") return best_engine(options);
   if (name == "emulator") return emulator::make_engine(options);
   if (const auto ordinal = gpu_ordinal(name)) return cuda::make_engine(*ordinal);
   return {"no-device"_rule,
           fmt::format("no device is called {}: take auto, emulator, cuda or cuda:N", name)};
 }
 
+// A GPU computes as it does: for another architecture's arithmetic the emulator is asked.
+std::string why_not(const detail::Engine& gpu, const std::string& hardware) {
+  const auto wanted = Arch::parse(hardware);
+  if (!wanted || wanted->sm == gpu.arch().sm) return {};
+  return fmt::format("the emulator runs this, with the arithmetic of {}: the GPU is {}",
+                     wanted->text(), gpu.name());
+}
+
 }  // namespace
 
-Device Device::best(const DeviceOptions& options) {
-  auto engine = best_engine(options);
-  return Device(std::move(engine.value()));
+Result<Device> Device::best(const DeviceOptions& options) {
+  auto emulator = emulator::make_engine(options);
+  if (!emulator) return emulator.diags();  // the options are wrong, whatever device there is
+  auto gpu = cuda::make_engine(0);
+  if (!gpu) return Device(std::move(*emulator));
+  if (std::string remark = why_not(**gpu, options.hardware); !remark.empty())
+    return Device(std::move(*emulator), std::move(remark));
+  return Device(std::move(*gpu));
 }
 
 Result<Device> Device::open(const std::string& name, const DeviceOptions& options) {
+  if (name == "auto") return best(options);
   auto engine = named_engine(name, options);
   if (!engine) return engine.diags();
   return Device(std::move(*engine));

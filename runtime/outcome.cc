@@ -38,6 +38,7 @@ class Run {
     auto device = Device::open(device_name, options);
     if (!accept(device)) return;
     outcome_.device = device->name();
+    outcome_.remark = device->remark();
     outcome_.emulated = device->emulated();
     const bool finished = load(*device) && fill(*device) && launch(*device);
     for (const Finding& finding : device->findings()) add(finding);
@@ -136,6 +137,8 @@ Diag to_diag(const Finding& finding) {
   Diag diag{
       .level = rule ? rule->level : Level::Error, .id = finding.id, .message = finding.message};
   if (finding.line) diag.message = fmt::format("line {}: {}", finding.line, diag.message);
+  if (finding.id == "step-limit")
+    diag.message += ": an endless loop, or one that needs more (--max-steps)";
   if (finding.block != no_block)
     diag.message +=
         fmt::format(", in block ({}, {}, {})", finding.block.x, finding.block.y, finding.block.z);
@@ -207,8 +210,18 @@ std::string Outcome::text(bool with_report) const {
   return out;
 }
 
+std::string Outcome::trust_note() const {
+  const NumericTrust& trust = report.trust;
+  if (!emulated || trust.level.empty() || trust.level == "recorded") return "";
+  const bool assumed = trust.level == "assumed";
+  return fmt::format("{}: the results rest on arithmetic that is only {}: {} ({})\n",
+                     assumed ? "warning" : "note", trust.level, trust.instruction, trust.source);
+}
+
 std::string Outcome::complaints(bool colour) const {
-  std::string out = refused.text(colour);
+  std::string out = remark.empty() ? "" : fmt::format("note: {}\n", remark);
+  out += trust_note();
+  out += refused.text(colour);
   for (const Finding& finding : findings) out += to_text(to_diag(finding), colour) + '\n';
   return out;
 }
@@ -225,7 +238,12 @@ std::string Outcome::json() const {
                     {"warp_instructions", report.warp_instructions},
                     {"lane_instructions", report.lane_instructions},
                     {"multiply_adds", report.multiply_adds},
-                    {"seconds", report.seconds}};
+                    {"seconds", report.seconds},
+                    {"trust",
+                     {{"level", report.trust.level},
+                      {"instruction", report.trust.instruction},
+                      {"source", report.trust.source}}}};
+  if (!remark.empty()) json["report"]["remark"] = remark;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

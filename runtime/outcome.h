@@ -19,6 +19,7 @@ struct Expectation {
 
 struct Outcome {
   std::string device;  // name of the device, once there is one
+  std::string remark;  // on its choice: Device::remark()
   bool emulated = false;
   Diags refused;  // why the run could not start or be judged: the manifest, a file, the device, the
                   // launch
@@ -32,7 +33,10 @@ struct Outcome {
   int exit_code() const;
   /// One line an expectation; with `with_report`, what the emulator counted.
   std::string text(bool with_report) const;
-  /// What was refused and what was found, a line each.
+  /// A line on the least known arithmetic that the results rest on (NumericTrust); empty where
+  /// every bit was recorded on that hardware, or is defined.
+  std::string trust_note() const;
+  /// That, what was refused and what was found, a line each.
   std::string complaints(bool colour) const;
   /// {"findings":[...],"expectations":[...],"report":{...}}; what was refused stands among the
   /// findings.

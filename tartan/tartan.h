@@ -25,5 +25,6 @@
 #include "tartan/version.h"
 #if TARTAN_HAS_LLVM
 #include "dsl/builder.h"
+#include "dsl/math.h"
 #include "dsl/kernels/kernels.h"
 #endif

@@ -74,7 +74,21 @@ TEST_F(CudaEngine, SaysWhatItIs) {
   EXPECT_EQ(device->arch(), (Arch{121, 0})) << "the newest that is known";
 }
 
-TEST_F(CudaEngine, BestIsTheGpu) { EXPECT_FALSE(Device::best().emulated()); }
+TEST_F(CudaEngine, BestIsTheGpu) {
+  EXPECT_FALSE(Device::best()->emulated());
+  EXPECT_FALSE(Device::open("auto", {.hardware = "sm_90"})->emulated());
+  EXPECT_FALSE(Device::best({.hardware = "nothing"})) << "wrong on every machine";
+}
+
+TEST_F(CudaEngine, OtherHardwareIsEmulated) {
+  const auto chosen = Device::open("auto", {.hardware = "sm_80"});
+  ASSERT_TRUE(chosen);
+  EXPECT_TRUE(chosen->emulated());
+  EXPECT_EQ(chosen->remark(),
+            "the emulator runs this, with the arithmetic of sm_80: the GPU is Fake GPU (sm_90), "
+            "driver 13.0");
+  EXPECT_EQ(device->remark(), "");
+}
 
 TEST_F(CudaEngine, CopiesWaitForTheDevice) {
   auto buffer = device->allocate(8);

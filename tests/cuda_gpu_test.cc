@@ -81,7 +81,7 @@ TEST_F(CudaGpu, SaysWhatItIs) {
   EXPECT_FALSE(device->emulated());
   EXPECT_NE(device->name().find("(sm_"), std::string::npos) << device->name();
   EXPECT_NE(find_arch(device->arch()), nullptr);
-  EXPECT_FALSE(Device::best().emulated());
+  EXPECT_FALSE(Device::best()->emulated());
 }
 
 TEST_F(CudaGpu, RunsAKernel) {

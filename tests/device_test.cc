@@ -35,7 +35,7 @@ class DeviceTest : public testing::Test {
  protected:
   static void SetUpTestSuite() { setenv("TARTAN_CUDA_DRIVER", "/nowhere/libcuda.so.1", 1); }
 
-  std::optional<Device> device = Device::best();
+  std::optional<Device> device = std::move(*Device::best());
 };
 
 TEST_F(DeviceTest, WithoutADriverBestIsTheEmulator) {
@@ -52,6 +52,7 @@ TEST_F(DeviceTest, WithoutADriverBestIsTheEmulator) {
 TEST_F(DeviceTest, HardwareThatDoesNotExist) {
   EXPECT_FALSE(Device::open("emulator", {.hardware = "sm_91"}));
   EXPECT_FALSE(Device::open("auto", {.hardware = "H100"}));
+  EXPECT_EQ(Device::best({.hardware = "H100"}).diags()[0].id, "unknown-target");
 }
 
 TEST_F(DeviceTest, CopiesStayInsideTheBuffer) {

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path programs = fs::path(__FILE__).parent_path() / "data" / "programs";
+const fs::path programs = fs::path(TEST_DATA) / "programs";
 
 constexpr const char* small_ptx = R"(.version 7.8
 .target sm_80

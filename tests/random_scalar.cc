@@ -43,8 +43,10 @@ constexpr Row rows[] = {
     {"{div,rem}.s64", "b64 = s64 s64/"},
     {"mul.wide.{s32,u32}", "b64 = b32 b32"},
     {"mad.wide.{s32,u32}", "b64 = b32 b32 b64"},
-    {"{add,sub}.cc.u32 D, A, B; {addc,subc}.u32 E, B, A", "b32 b32 = b32 b32"},
-    {"{add,sub}.cc.u64 D, A, B; {addc,subc}.u64 E, B, A", "b64 b64 = b64 b64"},
+    {"add.cc.u32 D, A, B; addc.u32 E, B, A", "b32 b32 = b32 b32"},
+    {"sub.cc.u32 D, A, B; subc.u32 E, B, A", "b32 b32 = b32 b32"},
+    {"add.cc.u64 D, A, B; addc.u64 E, B, A", "b64 b64 = b64 b64"},
+    {"sub.cc.u64 D, A, B; subc.u64 E, B, A", "b64 b64 = b64 b64"},
     {"mad.lo.cc.u32 D, A, B, A; madc.hi.u32 E, A, B, B", "b32 b32 = b32 b32"},
     // Bits and bytes.
     {"{and,or,xor}.b16", "b16 = b16 b16"},
@@ -109,7 +111,8 @@ constexpr Row rows[] = {
     // Comparison and choice.
     {"setp.{eq,ne,lt,le,gt,ge}.{s16,u16}", "pred = b16 b16"},
     {"setp.{eq,ne,lt,le,gt,ge,lo,ls,hi,hs}.u32", "pred = b32 b32"},
-    {"setp.{eq,ne,lt,le,gt,ge}.{s32,b32}", "pred = b32 b32"},
+    {"setp.{eq,ne,lt,le,gt,ge}.s32", "pred = b32 b32"},
+    {"setp.{eq,ne}.b32", "pred = b32 b32"},
     {"setp.{eq,ne,lt,le,gt,ge}.{s64,u64}", "pred = b64 b64"},
     {"setp.{eq,ne,lt,le,gt,ge,equ,neu,ltu,leu,gtu,geu,num,nan}{,.ftz}.f32", "pred = f32 f32"},
     {"setp.{eq,ne,lt,le,gt,ge,equ,neu,ltu,leu,gtu,geu,num,nan}.f64", "pred = f64 f64"},
@@ -127,7 +130,7 @@ constexpr Row rows[] = {
     {"selp.b32", "b32 = b32 b32 pred"},
     {"selp.b64", "b64 = b64 b64 pred"},
     {"slct.{b32,s32}.s32", "b32 = b32 b32 b32"},
-    {"slct{,.ftz}.b32.f32", "b32 = b32 b32 f32"},
+    {"slct.b32.f32", "b32 = b32 b32 f32"},
     {"slct.b64.s32", "b64 = b64 b64 b32"},
     // Conversions.
     {"cvt{,.sat}.{s8,u8}.{s16,u16}", "b16 = b16"},
@@ -241,12 +244,12 @@ std::string divisor(Writer& w, const std::string& type) {
 
 std::string operand(Writer& w, std::string word, bool may_be_number) {
   if (word[0] == '#')
-    return std::to_string(
-        w.below(static_cast<std::uint32_t>(std::atoi(word.c_str() + 1)) + 1));
+    return std::to_string(w.below(static_cast<std::uint32_t>(std::atoi(word.c_str() + 1)) + 1));
   if (word == "amount") {
     if (w.chance(40)) return std::to_string(w.below(70));
     const std::string reg = w.fresh('r');
-    w.line("and.b32 {}, {}, {};", reg, w.source(32), w.chance(80) ? 63 : 511);
+    const int most = w.chance(80) ? 63 : 511;
+    w.line("and.b32 {}, {}, {};", reg, w.source(32), most);
     return reg;
   }
   if (word.back() == '/') {
@@ -293,21 +296,20 @@ std::vector<std::string> random_scalar_instructions() {
 }
 
 void scalar_statement(Writer& w) {
-  const std::size_t index = w.below(static_cast<std::uint32_t>(scalars().size()));
+  const std::size_t index = w.row(w.program.scalar_rows.size(), 3, scalars().size());
   const Scalar& scalar = scalars()[index];
   w.program.scalar_rows.push_back(index);
   std::vector<std::string> results, sources;
   for (std::size_t i = 0; i < scalar.sources.size(); ++i)
     sources.push_back(operand(w, scalar.sources[i],
-                              i > 0 && scalar.spelling.find(' ') == std::string::npos));
+                              i > 0 && scalar.spelling.find_first_of(" x") == std::string::npos));
   const bool single = scalar.spelling.find(';') == std::string::npos;
   const bool guard = single && w.chance(15);
-  const std::string predicate =
-      guard ? fmt::format("@{}{} ", w.chance(30) ? "!" : "", w.source(1)) : "";
+  const char* sign = w.chance(30) ? "!" : "";
+  const std::string predicate = guard ? fmt::format("@{}{} ", sign, w.source(1)) : "";
   const bool was_guarded = w.guarded;
   w.guarded |= guard;
-  for (const std::string& type : scalar.results)
-    results.push_back(w.destination(bits_of(type)));
+  for (const std::string& type : scalar.results) results.push_back(w.destination(bits_of(type)));
   w.guarded = was_guarded;
   const std::string text = predicate + with_operands(scalar, results, sources);
   w.line(text);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <random>
 #include <string>
@@ -43,6 +44,12 @@ class Writer {
   std::uint32_t below(std::uint32_t count) {
     return static_cast<std::uint32_t>((random_() >> 20) % count);
   }
+  /// The row of a list for the statement number `number`: the first `turns` of a program take them
+  /// in turn, so that some thousand programs use all; the others any.
+  std::size_t row(std::size_t number, std::size_t turns, std::size_t rows) {
+    if (number < turns) return (program.seed * turns + number) % rows;
+    return below(static_cast<std::uint32_t>(rows));
+  }
   bool chance(std::uint32_t percent) { return below(100) < percent; }
   template <std::size_t N>
   std::string_view one_of(const std::string_view (&choices)[N]) {
@@ -70,6 +77,11 @@ class Writer {
   void result(const std::string& reg, int bits, std::string_view type, std::string instruction);
   /// A value of so many bits; one that was computed as `type` for choice.
   std::string source(int bits, std::string_view type = {});
+  std::vector<std::string> sources(int bits, int count) {
+    std::vector<std::string> out;
+    for (int i = 0; i < count; ++i) out.push_back(source(bits));
+    return out;
+  }
 
   /// Input: an address operand for this thread, `stride` bytes (8 or 16) after its neighbour's.
   std::string input(Zone zone, int align, int stride = 8);
@@ -108,14 +120,14 @@ class Writer {
 };
 
 // Statements, by file.
-void scalar_statement(Writer& writer);              // random_scalar.cc
-void matrix_statement(Writer& writer);              // random_matrix.cc: a product
-void matrix_move_statement(Writer& writer);         // random_matrix.cc
-void load_statement(Writer& writer);                // random_memory.cc
-void exchange_statement(Writer& writer);            // through shared memory
-void asynchronous_copy_statement(Writer& writer);   //
-void reduction_statement(Writer& writer);           // red on global and shared memory
-void table_statement(Writer& writer);               // local and constant memory
-void collective_statement(Writer& writer);          // random_memory.cc: shfl, vote, match, redux
+void scalar_statement(Writer& writer);             // random_scalar.cc
+void matrix_statement(Writer& writer);             // random_matrix.cc: a product
+void matrix_move_statement(Writer& writer);        // random_matrix.cc
+void load_statement(Writer& writer);               // random_memory.cc
+void exchange_statement(Writer& writer);           // through shared memory
+void asynchronous_copy_statement(Writer& writer);  //
+void reduction_statement(Writer& writer);          // red on global and shared memory
+void table_statement(Writer& writer);              // local and constant memory
+void collective_statement(Writer& writer);         // random_memory.cc: shfl, vote, match, redux
 
 }  // namespace tartan::test

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "compiler/isa/instruction.h"
+#include "compiler/isa/nearest_arch.h"
 #include "tools/commands.h"
+#include "tools/isa_document.h"
 
 namespace tartan::tools {
 namespace {
 
 struct IsaWords {
   std::string family, target;
-  bool csv = false, json = false;
+  bool csv = false, json = false, markdown = false;
 };
 
 std::string targets_of(const Since& since) {
@@ -52,24 +55,40 @@ void print_table(const std::vector<isa::Instruction>& table) {
   fmt::print("{} forms\n", table.size());
 }
 
+std::vector<std::string_view> families() {
+  std::vector<std::string_view> out;
+  for (const auto& forms : {isa::forms(), isa::wgmma_forms()})
+    for (const isa::Form& form : forms)
+      if (std::ranges::find(out, isa::family(form)) == out.end()) out.push_back(isa::family(form));
+  return out;
+}
+
+int usage_error(const std::string& message) {
+  fmt::print(stderr, "error: {} [usage]\n", message);
+  return exit_usage;
+}
+
 int isa_command(const IsaWords& words) {
-  std::optional<Arch> arch;
-  if (!words.target.empty() && !(arch = Arch::parse(words.target))) {
-    fmt::print(stderr, "error: --target {}: there is no such target [usage]\n", words.target);
-    return exit_usage;
+  if (words.markdown) {
+    if (words.csv || words.json || !words.family.empty() || !words.target.empty())
+      return usage_error("--markdown writes the whole table: it takes no other words");
+    fmt::print("{}", isa_document());
+    return exit_ok;
   }
+  const auto arch = Arch::parse(words.target);
+  if (!words.target.empty() && !arch)
+    return usage_error(fmt::format("--target {}: there is no such target; the nearest is {}",
+                                   words.target, nearest_arch(words.target).text()));
+  const auto known = families();
+  if (!words.family.empty() && std::ranges::find(known, words.family) == known.end())
+    return usage_error(
+        fmt::format("there is no family {}; there are {}", words.family, fmt::join(known, ", ")));
   std::vector<isa::Instruction> table;
-  std::vector<isa::Form> forms = isa::forms();
-  if (words.family == "wgmma") forms = isa::wgmma_forms();
-  for (const isa::Form& form : forms) {
+  for (const isa::Form& form : words.family == "wgmma" ? isa::wgmma_forms() : isa::forms()) {
     const auto row = isa::find(form);
     if (!words.family.empty() && isa::family(form) != words.family) continue;
     if (arch && !row->since.has(*arch)) continue;
     table.push_back(*row);
-  }
-  if (table.empty() && !words.family.empty() && !arch) {
-    fmt::print(stderr, "error: there is no family {} [usage]\n", words.family);
-    return exit_usage;
   }
   if (words.csv) print_csv(table);
   else if (words.json) print_json(table);
@@ -91,6 +110,7 @@ void add_isa(CLI::App& app, int& exit_code) {
   auto* csv = command->add_flag("--csv", words->csv,
                                 "Comma-separated: family,mnemonic,operands,min_version,targets");
   command->add_flag("--json", words->json, "One JSON object")->excludes(csv);
+  command->add_flag("--markdown", words->markdown, "The whole table as a page: docs/isa.md");
   command->callback([words, &exit_code] { exit_code = isa_command(*words); });
 }
 

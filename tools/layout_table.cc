@@ -86,10 +86,15 @@ std::vector<std::string> notes(const isa::Form& form) {
                            : "the metadata map is the one recorded on sm_90 for as many codes a "
                              "row, though sm_90 lacks this form");
   }
-  if (form.block_scale)
+  if (form.block_scale) {
     out.push_back(
-        "block scales are not shown: {byte-id, thread-id} choose the lanes and bytes that hold "
-        "them");
+        "scale-a of row g (0 to 7) and g + 8: in lanes 4g + 2 thread-id-a and the next, from byte "
+        "byte-id-a on, the lowest k in the lowest byte");
+    out.push_back(
+        "scale-b of column g: in lane 4g + thread-id-b, from byte byte-id-b on, the lowest k in "
+        "the "
+        "lowest byte");
+  }
   return out;
 }
 

@@ -6,6 +6,7 @@
 
 #include "runtime/emulator/matrix/recording.h"
 #include "tools/commands.h"
+#include "tools/progress.h"
 
 namespace tartan::tools {
 namespace {
@@ -16,6 +17,7 @@ struct Options {
 };
 
 int run(const Options& options) {
+  exit_on_interrupt();
   const auto arch = Arch::parse(options.hardware);
   const auto hardware = arch ? emulator::hardware_of(*arch) : std::nullopt;
   if (!hardware) {
@@ -28,7 +30,12 @@ int run(const Options& options) {
     std::cerr << recording.diags().text();
     return 2;
   }
-  const emulator::Replay replay = emulator::replay(*recording, *hardware);
+  const emulator::Replay replay = [&] {
+    Progress progress("entries");
+    return emulator::replay(
+        *recording, *hardware, emulator::Path::best,
+        [&](std::uint64_t done, std::uint64_t all) { progress.set(done, all); });
+  }();
   std::cout << (options.json ? replay.json() : replay.text());
   return replay.mismatched == 0 ? 0 : 1;
 }

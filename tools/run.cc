@@ -5,6 +5,7 @@
 
 #include "runtime/outcome.h"
 #include "tools/commands.h"
+#include "tools/progress.h"
 #include "tools/terminal.h"
 
 namespace tartan::tools {
@@ -25,10 +26,15 @@ Outcome outcome_of(const RunWords& words) {
   const auto manifest = read_manifest(words.manifest);
   if (!manifest) diags.append(manifest.diags());
   if (!diags.ok()) return refused(diags);
-  return run(*manifest, words.device, {.hardware = words.hardware, .max_steps = words.max_steps});
+  Progress progress("blocks");
+  return run(*manifest, words.device,
+             {.hardware = words.hardware,
+              .max_steps = words.max_steps,
+              .progress = [&](std::uint64_t done, std::uint64_t all) { progress.set(done, all); }});
 }
 
 int run_manifest(const RunWords& words) {
+  exit_on_interrupt();
   const Outcome outcome = outcome_of(words);
   if (words.json) {
     fmt::print("{}\n", outcome.json());

@@ -79,6 +79,9 @@ enum class Special : std::uint8_t {
   nctaid_z,
   laneid
 };
+/// The approximations of PTX ISA 9.7.3 on f32: ex2.approx.ftz, lg2.approx.ftz, rcp.approx.ftz,
+/// rsqrt.approx.ftz, tanh.approx.
+enum class Approximation : std::uint8_t { ex2, lg2, rcp, rsqrt, tanh };
 enum class Compare : std::uint8_t { eq, ne, lt, le, gt, ge };
 
 /// Cache behaviour of cp.async: ca (all levels) or cg (L2 only; 16 bytes).
@@ -124,6 +127,7 @@ class FunctionBuilder {
   Value maximum(Value x, Value y);
   Value fma(Value x, Value y, Value z);
   Value negate(Value x);
+  Value approximate(Approximation which, Value x);  // f32
   Value compare(Compare how, Value x, Value y);  // -> pred
   Value select(Value condition, Value x, Value y);
   /// Numeric. Floats round to nearest even, float to integer truncates; f32 to tf32 rounds to

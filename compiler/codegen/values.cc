@@ -4,6 +4,8 @@
 
 #include <cassert>
 
+#include <llvm/IR/InlineAsm.h>
+
 #include "compiler/codegen/impl.h"
 
 namespace tartan::codegen {
@@ -128,6 +130,19 @@ Value FunctionBuilder::fma(Value x, Value y, Value z) {
       impl_->call(llvm::Intrinsic::fma, {impl_->get(x), impl_->get(y), impl_->get(z)},
                   impl_->type(x.type)),
       x.type);
+}
+
+// As assembly: LLVM has intrinsics for some of them only, and none that is sure to stay as it is.
+Value FunctionBuilder::approximate(Approximation which, Value x) {
+  assert(x.type == f32);
+  static constexpr const char* names[] = {"ex2.approx.ftz.f32", "lg2.approx.ftz.f32",
+                                          "rcp.approx.ftz.f32", "rsqrt.approx.ftz.f32",
+                                          "tanh.approx.f32"};
+  llvm::Type* const type = impl_->type(f32);
+  auto* const text = llvm::InlineAsm::get(
+      llvm::FunctionType::get(type, {type}, false),
+      std::string(names[static_cast<int>(which)]) + " $0, $1;", "=f,f", /*hasSideEffects=*/false);
+  return impl_->value(impl_->build.CreateCall(text, {impl_->get(x)}), f32);
 }
 
 Value FunctionBuilder::negate(Value x) {

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
+
+#include "compiler/isa/nearest_arch.h"
 
 namespace tartan {
 namespace {
@@ -60,5 +63,19 @@ std::optional<Target> Target::parse(std::string_view arch) {
 }
 
 std::string Target::text() const { return fmt::format("{}, PTX {}", arch.text(), ptx.text()); }
+
+Arch nearest_arch(std::string_view text) {
+  int wanted = 0;
+  if (text.size() > 3) std::from_chars(text.data() + 3, text.data() + text.size(), wanted);
+  wanted = std::clamp(wanted, 0, 1000);
+  const char suffix = text.ends_with('a') || text.ends_with('f') ? text.back() : 0;
+  Arch best = archs[0].arch;
+  const auto away = [&](Arch arch) {
+    return 2 * std::abs(arch.sm - wanted) + (arch.suffix != suffix);
+  };
+  for (const ArchRow& row : archs)
+    if (away(row.arch) < away(best)) best = row.arch;
+  return best;
+}
 
 }  // namespace tartan

@@ -275,14 +275,15 @@ std::uint32_t DeclarationParser::section() {
     end = token_.end();
     advance();
   }
+  const bool semicolon = token_.is(';');
   if (token_.is('{')) {
     while (token_.kind != TokenKind::End && !token_.is('}')) advance();
     end = token_.end();
     expect('}');
-  } else if (token_.is(';')) {
+  } else if (semicolon) {
     advance();
   }
-  return keep_directive(first.text, first.offset, end, false);
+  return keep_directive(first.text, first.offset, end, semicolon);
 }
 
 std::uint32_t DeclarationParser::function_directive() {

@@ -180,6 +180,7 @@ bool OperandParser::parse_primary(Operand& operand) {
       Operand inner;
       if (token_.kind != TokenKind::Identifier)
         return syntax("a predicate register after !"), false;
+      inner.offset = token_.offset;
       if (!parse_name(inner)) return false;
       const Scratch scratch(*this);
       scratch.push(inner);

@@ -4,6 +4,8 @@
 // type and (for A and B) layout stand.
 #include <fmt/format.h>
 
+#include <unordered_map>
+
 #include "compiler/verify/pass.h"
 
 namespace tartan::verify {
@@ -56,29 +58,74 @@ bool same(const Held& x, const Held& y) {
                                  : x.shape == y.shape;
 }
 
+// Who wrote each register last, on the way from the function's start that takes no branch:
+// accumulators of a loop have two writers, the one before it and the one inside.
+class Written {
+ public:
+  /// The instruction behind any number of mov; null where it is not known.
+  const ptx::Instruction* last(std::string_view name) const {
+    const auto at = by_.find(name);
+    return at == by_.end() ? nullptr : at->second;
+  }
+
+  void write(const ptx::Module& module, const ptx::Instruction& instruction) {
+    const std::string_view opcode = instruction.opcode;
+    const bool leaves = opcode.starts_with("bra") || opcode.starts_with("brx") || opcode == "ret" ||
+                        opcode == "exit" || opcode == "trap";
+    if (leaves && instruction.guard.empty()) return forget();
+    if (instruction.count == 0) return;
+    const auto operands = module.operands_of(instruction);
+    const ptx::Instruction* by = instruction.guard.empty() ? &instruction : nullptr;
+    const bool moves = opcode.starts_with("mov.") && operands.size() == 2 &&
+                       operands[1].kind == ptx::OperandKind::Name;
+    if (by && moves && last(operands[1].text)) by = last(operands[1].text);
+    if (operands[0].kind == ptx::OperandKind::Name) by_[operands[0].text] = by;
+    if (operands[0].kind != ptx::OperandKind::Vector) return;
+    for (const ptx::Operand& each : module.children(operands[0]))
+      if (each.kind == ptx::OperandKind::Name) by_[each.text] = by;
+  }
+
+  void forget() { by_.clear(); }
+
+ private:
+  std::unordered_map<std::string_view, const ptx::Instruction*> by_;
+};
+
 class ProvenanceChecker {
  public:
   ProvenanceChecker(Context& context, const FunctionView& view) : context_(context), view_(view) {}
 
   void run() {
     for (const ptx::Statement& statement : view_.function.statements) {
-      if (statement.kind != ptx::StatementKind::Instruction) continue;
-      const ptx::Instruction& instruction = context_.module.instructions[statement.index];
-      const isa::Instruction* row = view_.readings.instruction(context_.module, instruction);
-      if (!row) continue;
-      for (std::size_t i = 0; i < row->operands.size(); ++i)
-        operand(*row, row->operands[i].role, context_.module.operands_of(instruction)[i]);
+      switch (statement.kind) {
+        case ptx::StatementKind::Instruction:
+          read(context_.module.instructions[statement.index]);
+          written_.write(context_.module, context_.module.instructions[statement.index]);
+          break;
+        // A block may have registers of a name that is in use outside.
+        case ptx::StatementKind::Registers:
+        case ptx::StatementKind::BlockEnd: written_.forget(); break;
+        default: break;
+      }
     }
   }
 
  private:
+  void read(const ptx::Instruction& instruction) {
+    const isa::Instruction* row = view_.readings.instruction(context_.module, instruction);
+    if (!row) return;
+    for (std::size_t i = 0; i < row->operands.size(); ++i)
+      operand(*row, row->operands[i].role, context_.module.operands_of(instruction)[i]);
+  }
+
   void operand(const isa::Instruction& row, Role role, const ptx::Operand& operand) {
     if (role == Role::d || operand.kind != ptx::OperandKind::Vector) return;
     // The first register that says something speaks for the vector.
     for (const ptx::Operand& each : context_.module.children(operand)) {
       if (each.kind != ptx::OperandKind::Name) continue;
       std::string_view origin = each.text;
-      const ptx::Instruction* by = view_.definitions.origin(origin);
+      const ptx::Instruction* by = written_.last(each.text);
+      if (!by) by = view_.definitions.origin(origin);
       const isa::Instruction* source =
           by ? view_.readings.instruction(context_.module, *by) : nullptr;
       if (source && wrong(row, role, each, *source, *by)) return;
@@ -116,6 +163,7 @@ class ProvenanceChecker {
 
   Context& context_;
   const FunctionView& view_;
+  Written written_;
 };
 
 }  // namespace

@@ -2,32 +2,10 @@
 // The module's header: .version and .target exist and go together.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
-#include <cstdlib>
-
+#include "compiler/isa/nearest_arch.h"
 #include "compiler/verify/pass.h"
 
 namespace tartan::verify {
-namespace {
-
-// The known architecture whose number is nearest to what `text` says.
-Arch nearest_arch(std::string_view text) {
-  int wanted = 0;
-  if (text.size() > 3) std::from_chars(text.data() + 3, text.data() + text.size(), wanted);
-  wanted = std::clamp(wanted, 0, 1000);
-  const char suffix = text.ends_with('a') || text.ends_with('f') ? text.back() : 0;
-  Arch best = archs[0].arch;
-  const auto away = [&](Arch arch) {
-    return 2 * std::abs(arch.sm - wanted) + (arch.suffix != suffix);
-  };
-  for (const ArchRow& row : archs)
-    if (away(row.arch) < away(best)) best = row.arch;
-  return best;
-}
-
-}  // namespace
-
 void check_target(Context& context) {
   const ptx::Module& module = context.module;
   context.target = {{}, module.version};

@@ -17,12 +17,23 @@ Kernel one_mma();
 /// is N, a row-major one T; B likewise.
 Kernel stored_mma(Major a, Major b);
 
-/// C(f32) = A(f16) * B(f16), all row-major but B, which lies by columns; m and n multiples of 64, k
-/// of 32. Grid: n / 64 by m / 64 blocks.
+/// C = A * B for any m, n and k, A and B by rows or columns, C by rows: cp.async pipeline, ldmatrix,
+/// mma.sync. A size of 0 is a parameter of the kernel (s32, in the order m, n, k).
 struct Gemm {
   int m = 256, n = 256, k = 256;
+  Type a = f16, b = f16;          // elements of A and B
+  Type accumulator = f32;         // f32, f16, f64 or s32
+  Type c = f32;                   // elements of C
+  Major a_major = Major::row, b_major = Major::col;
+  int multiple = 8;  // sizes that are parameters: what the lengths of lines in memory are multiples of
+  Tile tile = {.m = 64, .n = 64, .k = 32, .warps_m = 2, .warps_n = 2};
+  int stages = 3;
+  /// Blocks of a launch for sizes m and n.
+  unsigned blocks(int rows, int cols) const {
+    return static_cast<unsigned>((rows + tile.m - 1) / tile.m * ((cols + tile.n - 1) / tile.n));
+  }
 };
-Kernel gemm(const Gemm& size);
+Kernel gemm(const Gemm& options);
 
 /// One wmma.mma: D(16x16, f32) = A(16x16, f16) * B(16x16, f16), loaded by wmma.load straight from
 /// global memory.

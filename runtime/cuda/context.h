@@ -54,7 +54,10 @@ class Context {
   /// Bytes of shared memory that a block can have, opted in.
   int shared_per_block() const { return attribute(DeviceAttribute::SharedPerBlockOptIn); }
 
-  const std::vector<Finding>& findings() const { return findings_; }
+  std::vector<Finding> findings() const {
+    const std::scoped_lock lock(mutex_);
+    return findings_;
+  }
   void clear_findings();
 
  private:
@@ -65,7 +68,7 @@ class Context {
   const Driver& driver_;
   const DeviceOrdinal device_;
   const ContextHandle handle_;
-  std::mutex mutex_;  // of findings_ and lost_
+  mutable std::mutex mutex_;  // of findings_ and lost_
   std::vector<Finding> findings_;
   bool lost_ = false;
 };

@@ -72,7 +72,7 @@ class Engine final : public detail::Engine {
 
   Status synchronize() override { return context_->call(driver().context_synchronize); }
 
-  const std::vector<Finding>& findings() const override { return context_->findings(); }
+  std::vector<Finding> findings() const override { return context_->findings(); }
   void clear_findings() override { context_->clear_findings(); }
   Report report() const override { return {}; }
 

@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asynchronous copies and mbarriers (PTX ISA 9.7.9.25, 9.7.13.15). A copy is done when it is
-// issued: waits find it complete.
-//
-// An mbarrier is 64 bits of shared memory that programs must not look into. Here they are
-//
-//   63      62..42                 41..21              20..0
-//   phase   transactions pending   arrivals expected   arrivals pending
-//
-// with a phase that flips when both pending counts are zero.
+// issued: waits find it complete. Bulk copies are in bulk.cc.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,6 +9,7 @@
 
 #include "runtime/emulator/instructions.h"
 #include "runtime/emulator/lanes.h"
+#include "runtime/emulator/mbarrier.h"
 #include "runtime/emulator/memory.h"
 
 namespace tartan::emulator {
@@ -43,6 +37,16 @@ void copy(Warp& warp, const Op& op) {
   const std::uint32_t reading =
       lanes_where(whole, [&](int i) { return !(ignore >> i & 1) && sizes[i] != 0; });
   const std::uint32_t complete = lanes_where(reading, [&](int i) { return sizes[i] >= op.count; });
+  if (complete == whole) {  // the usual case
+    source.window = window;
+    if (!resolve(warp, source, op.count, from)) return;
+    const auto move = [&](auto bytes) {
+      each_lane(whole, [&](int i) { std::memcpy(to.at[i], from.at[i], bytes); });
+    };
+    if (op.count == 16) return move(std::integral_constant<std::size_t, 16>{});
+    if (op.count == 8) return move(std::integral_constant<std::size_t, 8>{});
+    return move(std::integral_constant<std::size_t, 4>{});
+  }
   bool good = true;
   if ((warp.mask = complete)) good = resolve(warp, window, at, op.count, from);
   if (good && (warp.mask = reading & ~complete)) {
@@ -107,36 +111,6 @@ void decode_copy(Decoder& d) {
 
 // ---- mbarrier.
 
-constexpr std::uint64_t field = (std::uint64_t{1} << 21) - 1;
-struct Mbarrier {
-  std::uint32_t pending = 0, expected = 0;
-  std::int32_t transactions = 0;
-  bool phase = false;
-
-  static Mbarrier load(const std::byte* at) {
-    std::uint64_t word;
-    std::memcpy(&word, at, 8);
-    // Transactions are signed: completions may come before the expectation.
-    const auto raw = static_cast<std::uint32_t>(word >> 42 & field);
-    return {static_cast<std::uint32_t>(word & field),
-            static_cast<std::uint32_t>(word >> 21 & field),
-            static_cast<std::int32_t>(raw << 11) >> 11, static_cast<bool>(word >> 63)};
-  }
-  std::uint64_t word() const {
-    return std::uint64_t{phase} << 63 |
-           (static_cast<std::uint64_t>(static_cast<std::uint32_t>(transactions)) & field) << 42 |
-           std::uint64_t{expected} << 21 | pending;
-  }
-  void store(std::byte* at) {
-    if (pending == 0 && transactions == 0) {
-      phase = !phase;
-      pending = expected;
-    }
-    const std::uint64_t bits = word();
-    std::memcpy(at, &bits, 8);
-  }
-};
-
 enum class Action : std::uint8_t {
   init,
   invalidate,
@@ -144,7 +118,8 @@ enum class Action : std::uint8_t {
   expect,
   complete,
   arrive_expect,
-  arrive_drop
+  arrive_drop,
+  arrive_drop_expect
 };
 
 // op.b: the count or the transactions; op.d: the state before, if op.count says so.
@@ -161,7 +136,7 @@ void act(Warp& warp, const Op& op) {
     const std::uint32_t count = counts[lane];
     switch (action) {
       case Action::init: {
-        if (count == 0 || count > 0xFFFFF)
+        if (count == 0 || count > Mbarrier::most_arrivals)
           return warp.fail("trap"_rule, fmt::format("mbarrier.init with a count of {}", count),
                            lane);
         barrier = {.pending = count, .expected = count};
@@ -175,10 +150,12 @@ void act(Warp& warp, const Op& op) {
       case Action::expect: barrier.transactions += static_cast<std::int32_t>(count); break;
       case Action::complete: barrier.transactions -= static_cast<std::int32_t>(count); break;
       case Action::arrive_expect:
+      case Action::arrive_drop_expect:
         barrier.transactions += static_cast<std::int32_t>(count);
         if (barrier.pending == 0)
           return warp.fail("trap"_rule, "an mbarrier got more arrivals than it expects", lane);
         --barrier.pending;
+        if (action == Action::arrive_drop_expect) --barrier.expected;
         break;
       case Action::arrive:
       case Action::arrive_drop:
@@ -210,7 +187,7 @@ void test_wait(Warp& warp, const Op& op) {
 void pending_count(Warp& warp, const Op& op) {
   auto* d = lanes<std::uint32_t>(warp, op.d);
   const auto* a = lanes<std::uint64_t>(warp, op.a);
-  each_lane(warp.mask, [=](int i) { d[i] = static_cast<std::uint32_t>(a[i] & field); });
+  each_lane(warp.mask, [=](int i) { d[i] = static_cast<std::uint32_t>(a[i] & Mbarrier::field); });
 }
 
 void emit_action(Decoder& d, Action action, std::size_t where, std::uint32_t count,
@@ -266,8 +243,8 @@ void decode_mbarrier(Decoder& d) {
   std::optional<std::uint32_t> state;
   if (has_state && d.operand(0).text != "_") state = d.destination(0, Type::b64);
   const std::uint32_t count = n > where + 1 ? d.source(where + 1, Type::u32) : one;
-  if (drop && expect) return d.unsupported();
-  const Action action = drop               ? Action::arrive_drop
+  const Action action = drop && expect     ? Action::arrive_drop_expect
+                        : drop             ? Action::arrive_drop
                         : arrive && expect ? Action::arrive_expect
                         : arrive           ? Action::arrive
                         : expect           ? Action::expect
@@ -289,6 +266,7 @@ void decode_copy_arrival(Decoder& d) {
 
 void decode_cp(Decoder& d) {
   if (!d.spelling.has("async")) return d.unsupported();
+  if (d.spelling.has("bulk")) return decode_bulk_copy(d);
   if (d.spelling.has("commit_group") || d.spelling.has("wait_all"))
     return void(d.emit(no_operation));
   if (d.spelling.has("wait_group")) {
@@ -296,7 +274,6 @@ void decode_cp(Decoder& d) {
     return void(d.emit(no_operation));
   }
   if (d.spelling.has("mbarrier")) return decode_copy_arrival(d);
-  if (d.spelling.has("bulk")) return d.unsupported();
   decode_copy(d);
 }
 

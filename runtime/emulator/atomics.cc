@@ -220,7 +220,7 @@ void decode_atomic(Decoder& d) {
                                 "sys", "noftz", "level::cache_hint"})
     d.spelling.has(hint);
   d.spelling.ignore("L2::");
-  if (d.spelling.has("async")) return d.unsupported();
+  if (!gives && d.spelling.has("async")) return decode_reduction_async(d);
   const Window window = memory_window(d);
   const std::string_view name =
       d.spelling.any({"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"});

@@ -47,6 +47,7 @@ void decode_barrier(Decoder& d) {
     op.e = members;
     return;
   }
+  if (d.spelling.has("cluster")) return d.unsupported("clusters of several blocks are not known");
   const std::string_view kind = d.spelling.any({"sync", "arrive", "red"});
   if (kind.empty()) return d.unsupported();
   std::uint8_t mode = kind == "arrive" ? 0 : waits;

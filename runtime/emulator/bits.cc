@@ -299,16 +299,20 @@ void decode_bfe(Decoder& d) {
   Handler handler = nullptr;
   switch (type) {
     case Type::u32:
-      handler = ternary<Extract, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
+      handler = for_machine<
+          ternary<Extract, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>>();
       break;
     case Type::s32:
-      handler = ternary<Extract, std::int32_t, std::int32_t, std::uint32_t, std::uint32_t>;
+      handler =
+          for_machine<ternary<Extract, std::int32_t, std::int32_t, std::uint32_t, std::uint32_t>>();
       break;
     case Type::u64:
-      handler = ternary<Extract, std::uint64_t, std::uint64_t, std::uint32_t, std::uint32_t>;
+      handler = for_machine<
+          ternary<Extract, std::uint64_t, std::uint64_t, std::uint32_t, std::uint32_t>>();
       break;
     case Type::s64:
-      handler = ternary<Extract, std::int64_t, std::int64_t, std::uint32_t, std::uint32_t>;
+      handler =
+          for_machine<ternary<Extract, std::int64_t, std::int64_t, std::uint32_t, std::uint32_t>>();
       break;
     default: break;
   }

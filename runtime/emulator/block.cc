@@ -259,11 +259,12 @@ void Block::report_deadlock() {
   for (Warp& warp : warps_)
     for (const Group& group : warp.groups)
       if (group.state == Group::State::in_warpgroup)
-        return fail(warp, group.pc - 1, "divergent-collective"_rule,
-                    fmt::format("{} of the 4 warps of a warpgroup wait here, and the others do not "
-                                "come",
-                                std::popcount(warpgroups_[warp.index / warps_of_warpgroup].arrived)),
-                    0, 0);
+        return fail(
+            warp, group.pc - 1, "divergent-collective"_rule,
+            fmt::format("{} of the 4 warps of a warpgroup wait here, and the others do not "
+                        "come",
+                        std::popcount(warpgroups_[warp.index / warps_of_warpgroup].arrived)),
+            0, 0);
   for (Warp& warp : warps_)
     for (const Group& group : warp.groups) {
       const Barrier& barrier = barriers_[group.barrier];

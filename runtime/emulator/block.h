@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "compiler/ptx/tree.h"
+#include "runtime/emulator/heap.h"
 #include "runtime/emulator/warp.h"
 
 namespace tartan::emulator {
@@ -27,6 +28,7 @@ struct LaunchContext {
   Launch launch;
   std::vector<std::byte> params;
   std::uint64_t max_steps = 0;
+  Heap* heap = nullptr;
 };
 
 struct Barrier {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes of registers (PTX ISA 9.7.1.23, 9.7.9.7): prmt, dp4a, dp2a.
+#include <algorithm>
+
 #include "runtime/emulator/instructions.h"
 #include "runtime/emulator/lanes.h"
 
@@ -42,6 +44,19 @@ void permute(Warp& warp, const Op& op) {
   auto* d = lanes<std::uint32_t>(warp, op.d);
   const auto *a = lanes<std::uint32_t>(warp, op.a), *b = lanes<std::uint32_t>(warp, op.b),
              *c = lanes<std::uint32_t>(warp, op.c);
+  // A selector for all lanes, without signs, is the usual one: four shifts.
+  const std::uint32_t first = c[0];
+  if (op.flags == 0 && !(first & 0x8888) && warp.mask == all_lanes &&
+      std::all_of(c, c + 32, [=](std::uint32_t other) { return other == first; })) {
+    for (int i = 0; i < 32; ++i) {
+      const std::uint64_t bytes = std::uint64_t{b[i]} << 32 | a[i];
+      d[i] = static_cast<std::uint32_t>((bytes >> 8 * (first & 7) & 0xFF) |
+                                        (bytes >> 8 * (first >> 4 & 7) & 0xFF) << 8 |
+                                        (bytes >> 8 * (first >> 8 & 7) & 0xFF) << 16 |
+                                        (bytes >> 8 * (first >> 12 & 7) & 0xFF) << 24);
+    }
+    return;
+  }
   each_lane(warp.mask, [&](int i) {
     const std::uint32_t control = op.flags ? selector(prmt_modes[op.flags], c[i]) : c[i];
     const std::uint64_t bytes = std::uint64_t{b[i]} << 32 | a[i];

@@ -14,41 +14,57 @@ namespace {
 bool gather_members(Warp& warp, const Op& op) {
   const auto* members = lanes<std::uint32_t>(warp, op.e);
   const std::uint32_t first = members[std::countr_zero(warp.mask)];
+  if (warp.mask == all_lanes) {  // all are here, whoever is asked for, if all ask for the same
+    std::uint32_t others = 0;
+    for (int i = 0; i < 32; ++i) others |= members[i] ^ first;
+    if (!others) return true;
+  }
   warp.defer_all_but(lanes_where(warp.mask, [=](int i) { return members[i] == first; }));
   return warp.gather(first);
 }
 
 enum class Shuffle : std::uint8_t { up, down, bfly, idx };
 
-// flags: the mode, +4: the predicate op.list is written. op.b: lane or delta, op.c: clamp and
-// segment mask.
+// The lane that `lane` reads, and whether it is inside of its segment: bit 5 is set where it is
+// not.
+template <Shuffle S>
+constexpr std::uint32_t shuffle_source(std::uint32_t lane, std::uint32_t b, std::uint32_t c) {
+  const std::uint32_t delta = b & 31, clamp = c & 31, segment = c >> 8 & 31;
+  const std::uint32_t low = lane & segment, high = low | (clamp & ~segment);
+  const std::uint32_t from = S == Shuffle::up     ? lane - delta
+                             : S == Shuffle::down ? lane + delta
+                             : S == Shuffle::bfly ? lane ^ delta
+                                                  : low | (delta & ~segment);
+  // up: clamp is 0, and `high` the segment's first lane.
+  const bool inside = S == Shuffle::up
+                          ? static_cast<std::int32_t>(from) >= static_cast<std::int32_t>(high)
+                          : from <= high;
+  return inside ? from : lane | 32;
+}
+
+// op.b: lane or delta, op.c: clamp and segment mask; flags 1: the predicate op.list is written.
+template <Shuffle S>
 void shuffle(Warp& warp, const Op& op) {
   if (!gather_members(warp, op)) return;
   const auto *a = lanes<std::uint32_t>(warp, op.a), *b = lanes<std::uint32_t>(warp, op.b),
              *c = lanes<std::uint32_t>(warp, op.c);
-  std::uint32_t out[32], valid = 0;
-  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
-    const int lane = std::countr_zero(m);
-    const int delta = static_cast<int>(b[lane] & 31), clamp = static_cast<int>(c[lane] & 31),
-              segment = static_cast<int>(c[lane] >> 8 & 31);
-    const int low = lane & segment, high = (lane & segment) | (clamp & ~segment);
-    int from = lane;
-    bool inside = true;
-    switch (static_cast<Shuffle>(op.flags & 3)) {
-      case Shuffle::up:
-        from = lane - delta, inside = from >= high;
-        break;  // clamp is 0 here: the segment's first lane
-      case Shuffle::down: from = lane + delta, inside = from <= high; break;
-      case Shuffle::bfly: from = lane ^ delta, inside = from <= high; break;
-      case Shuffle::idx: from = low | (delta & ~segment), inside = from <= high; break;
-    }
-    if (!inside) from = lane;
-    valid |= static_cast<std::uint32_t>(inside) << lane;
-    out[lane] = a[from];
-  }
+  std::uint32_t from[32], out[32];
+  for (std::uint32_t i = 0; i < 32; ++i) from[i] = shuffle_source<S>(i, b[i], c[i]);
+  for (int i = 0; i < 32; ++i) out[i] = a[from[i] & 31];
   auto* d = lanes<std::uint32_t>(warp, op.d);
   each_lane(warp.mask, [&](int i) { d[i] = out[i]; });
-  if (op.flags & 4) set_predicate(warp, op.list, valid);
+  if (op.flags & 1)
+    set_predicate(warp, op.list, lanes_where(warp.mask, [&](int i) { return from[i] < 32; }));
+}
+
+Handler shuffle_handler(Shuffle mode) {
+  switch (mode) {
+    case Shuffle::up: return for_machine<shuffle<Shuffle::up>>();
+    case Shuffle::down: return for_machine<shuffle<Shuffle::down>>();
+    case Shuffle::bfly: return for_machine<shuffle<Shuffle::bfly>>();
+    case Shuffle::idx: return for_machine<shuffle<Shuffle::idx>>();
+  }
+  return nullptr;
 }
 
 void decode_shfl(Decoder& d) {
@@ -66,14 +82,14 @@ void decode_shfl(Decoder& d) {
   const std::uint32_t p = pair ? d.destination(d.children(d.operand(0))[1], Type::pred) : 0;
   const std::uint32_t a = d.source(1, Type::b32), b = d.source(2, Type::b32),
                       c = d.source(3, Type::b32), members = d.source(4, Type::b32);
-  Op& op = d.emit(shuffle);
+  Op& op = d.emit(shuffle_handler(static_cast<Shuffle>(*mode)));
   op.d = to;
   op.list = p;
   op.a = a;
   op.b = b;
   op.c = c;
   op.e = members;
-  op.flags = static_cast<std::uint8_t>(*mode | (pair ? 4 : 0));
+  op.flags = pair ? 1 : 0;
 }
 
 // flags: 0 all, 1 any, 2 uni, 3 ballot.
@@ -171,10 +187,13 @@ template <Reduce R, typename T>
 void reduce(Warp& warp, const Op& op) {
   if (!gather_members(warp, op)) return;
   const auto* a = lanes<std::uint32_t>(warp, op.a);
-  std::uint32_t m = warp.mask;
-  T total = static_cast<T>(a[std::countr_zero(m)]);
-  for (m &= m - 1; m; m &= m - 1)
-    total = reduce_two<R, T>(total, static_cast<T>(a[std::countr_zero(m)]));
+  T total = static_cast<T>(a[std::countr_zero(warp.mask)]);
+  if (warp.mask == all_lanes) {
+    for (int i = 1; i < 32; ++i) total = reduce_two<R, T>(total, static_cast<T>(a[i]));
+  } else {
+    for (std::uint32_t m = warp.mask & (warp.mask - 1); m; m &= m - 1)
+      total = reduce_two<R, T>(total, static_cast<T>(a[std::countr_zero(m)]));
+  }
   auto* d = lanes<std::uint32_t>(warp, op.d);
   each_lane(warp.mask, [=](int i) { d[i] = static_cast<std::uint32_t>(total); });
 }

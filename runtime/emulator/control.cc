@@ -172,10 +172,45 @@ void emit_copy(Decoder& d, Place to, Place from, std::uint64_t bytes) {
   op.value = bytes;
 }
 
+void allocate(Warp& warp, const Op& op) {
+  auto* d = lanes<std::uint64_t>(warp, op.d);
+  const auto* sizes = lanes<std::uint64_t>(warp, op.a);
+  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    d[lane] = warp.block->context().heap->allocate(sizes[lane]);
+  }
+}
+
+void release(Warp& warp, const Op& op) {
+  const auto* at = lanes<std::uint64_t>(warp, op.a);
+  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    if (at[lane] != 0 && !warp.block->context().heap->free(at[lane]))
+      return warp.fail("memory-fault"_rule,
+                       fmt::format("free of 0x{:x}, which malloc did not give", at[lane]), lane,
+                       at[lane]);
+  }
+}
+
+// malloc(size) and free(address), of the module's heap.
+void decode_heap_call(Decoder& d, bool gives, std::span<const ptx::Operand> arguments,
+                      std::span<const ptx::Operand> results) {
+  if (arguments.size() != 1 || results.size() != (gives ? 1u : 0u)) return d.unsupported();
+  const std::uint32_t argument = d.scratch(64), result = d.scratch(64);
+  emit_copy(d, {true, argument}, place_of(d, arguments[0], 8, false), 8);
+  Op& op = d.emit(gives ? allocate : release);
+  op.d = result;
+  op.a = argument;
+  d.program().uses_heap = true;
+  if (gives) emit_copy(d, place_of(d, results[0], 8, true), {true, result}, 8);
+}
+
 // vprintf(format, arguments) and __assertfail(message, file, line, function, size): generic
 // addresses in local .param variables.
 void decode_runtime_call(Decoder& d, std::string_view name, std::span<const ptx::Operand> arguments,
                          std::span<const ptx::Operand> results) {
+  if (name == "malloc" || name == "free")
+    return decode_heap_call(d, name == "malloc", arguments, results);
   const bool print = name == "vprintf";
   if (!print && name != "__assertfail")
     return d.unsupported(fmt::format("{} is not defined in the module", name));

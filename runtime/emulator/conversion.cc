@@ -393,9 +393,10 @@ void truncate(Warp& warp, const Op& op) {
 }
 
 void decode_cvt(Decoder& d) {
-  if (d.spelling.has("pack")) return d.unsupported("cvt.pack");
+  if (d.spelling.has("pack")) return decode_integer_pack(d);
+  if (d.spelling.has("rs")) return d.unsupported("stochastic rounding is not known");
   const Modes modes = read_modes(d);
-  if (decode_packed(d, modes)) return;
+  if (decode_powers_of_two(d, modes.round, modes.satfinite) || decode_packed(d, modes)) return;
   const Type to = d.spelling.type(0), from = d.spelling.type(1);
   if (d.spelling.types() != 2 || modes.satfinite || modes.round == Rounding::rna)
     return d.unsupported();

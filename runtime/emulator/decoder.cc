@@ -64,6 +64,11 @@ void Decoder::read_directives(const ptx::Function& kernel) {
   for (std::uint32_t index : kernel.directives) {
     const ptx::Directive& directive = module_.directives[index];
     if (directive.name == ".reqntid") program_.required_block = read_dimensions(directive.text);
+    if (directive.name == ".reqnctapercluster" && read_dimensions(directive.text).count() != 1)
+      diags_.report("unsupported-instruction"_rule, module_.source->place(directive.offset),
+                    fmt::format("kernel {} is compiled for clusters of several blocks, which the "
+                                "emulator does not know",
+                                kernel.name));
     if (directive.name == ".maxntid")
       program_.max_threads = read_dimensions(directive.text).count();
   }
@@ -337,9 +342,12 @@ void Decoder::finish_shared() {
   program_.dynamic_shared_base = round_up(program_.shared_bytes, dynamic_alignment_);
   for (const auto& [slot, width] : dynamic_slots_)
     for (std::uint32_t lane = 0; lane < 32; ++lane) {
-      const std::uint64_t base = program_.dynamic_shared_base;
-      if (width == 64) std::memcpy(program_.arena.data() + slot + 8 * lane, &base, 8);
-      else std::memcpy(program_.arena.data() + slot + 4 * lane, &base, 4);
+      // The slot holds an offset so far.
+      std::byte* at = program_.arena.data() + slot + (width == 64 ? 8 : 4) * lane;
+      std::uint64_t address = 0;
+      std::memcpy(&address, at, width == 64 ? 8 : 4);
+      address += program_.dynamic_shared_base;
+      std::memcpy(at, &address, width == 64 ? 8 : 4);
     }
 }
 

@@ -184,7 +184,7 @@ class Decoder {
   std::optional<RegisterRef> find_register(std::string_view name);
   std::uint32_t special_source(std::string_view name, Type type, bool& found);
   Symbol place_shared(const ptx::Variable& variable);
-  std::uint32_t symbol_slot(const Symbol& symbol, int width);
+  std::uint32_t symbol_slot(const Symbol& symbol, int width, std::uint64_t offset = 0);
   Scope& scope() { return scopes_[static_cast<std::size_t>(scope_)]; }
 
   const ptx::Module& module_;

@@ -65,28 +65,21 @@ class Engine : public detail::Engine {
   }
 
   Result<std::uint64_t> allocate(std::size_t bytes) override {
-    if (const auto address = machine_->memory.allocate(bytes)) return *address;
+    if (const auto address = machine_->allocate(bytes)) return *address;
     return {"memory-fault"_rule, fmt::format("the host has no {} bytes for a buffer", bytes)};
   }
-  void free(std::uint64_t address) override { machine_->memory.free(address); }
+  void free(std::uint64_t address) override { machine_->free(address); }
 
   Status write(std::uint64_t address, std::span<const std::byte> bytes) override {
-    std::byte* to = host(address, bytes.size());
-    if (!to) return outside(address, bytes.size());
-    std::memcpy(to, bytes.data(), bytes.size());
-    return Done{};
+    return access(address, bytes.size(),
+                  [=](std::byte* to) { std::memcpy(to, bytes.data(), bytes.size()); });
   }
   Status read(std::uint64_t address, std::span<std::byte> bytes) override {
-    const std::byte* from = host(address, bytes.size());
-    if (!from) return outside(address, bytes.size());
-    std::memcpy(bytes.data(), from, bytes.size());
-    return Done{};
+    return access(address, bytes.size(),
+                  [=](const std::byte* from) { std::memcpy(bytes.data(), from, bytes.size()); });
   }
   Status fill(std::uint64_t address, std::size_t bytes, std::uint8_t byte) override {
-    std::byte* to = host(address, bytes);
-    if (!to) return outside(address, bytes);
-    std::memset(to, byte, bytes);
-    return Done{};
+    return access(address, bytes, [=](std::byte* to) { std::memset(to, byte, bytes); });
   }
 
   Result<std::shared_ptr<detail::EngineStream>> stream() override {
@@ -97,16 +90,14 @@ class Engine : public detail::Engine {
   }
   Status synchronize() override { return machine_->take_failures(); }
 
-  const std::vector<Finding>& findings() const override { return machine_->findings; }
-  void clear_findings() override { machine_->findings.clear(); }
-  Report report() const override { return machine_->report; }
+  std::vector<Finding> findings() const override { return machine_->findings(); }
+  void clear_findings() override { machine_->clear_findings(); }
+  Report report() const override { return machine_->report(); }
 
  private:
-  std::byte* host(std::uint64_t address, std::size_t bytes) {
-    const Allocation* allocation = machine_->memory.find(address, bytes);
-    return allocation ? allocation->host + (address - allocation->address) : nullptr;
-  }
-  Status outside(std::uint64_t address, std::size_t bytes) const {
+  template <typename Use>
+  Status access(std::uint64_t address, std::size_t bytes, Use&& use) {
+    if (machine_->access(address, bytes, use)) return Done{};
     return {"memory-fault"_rule,
             fmt::format("{} bytes at 0x{:x} are in no buffer", bytes, address)};
   }
@@ -117,15 +108,15 @@ class Engine : public detail::Engine {
 }  // namespace
 
 Result<std::shared_ptr<detail::Engine>> make_engine(const DeviceOptions& options) {
-  auto machine = std::make_shared<Machine>();
-  machine->options = options;
+  std::optional<Arch> hardware;
   if (!options.hardware.empty()) {
-    machine->hardware = Arch::parse(options.hardware);
-    if (!machine->hardware || !hardware_of(*machine->hardware))
+    hardware = Arch::parse(options.hardware);
+    if (!hardware || !hardware_of(*hardware))
       return {"unknown-target"_rule,
               fmt::format("the emulator knows no hardware {}: sm_70 and later are known",
                           options.hardware)};
   }
+  auto machine = std::make_shared<Machine>(options, hardware);
   return std::shared_ptr<detail::Engine>(std::make_shared<Engine>(std::move(machine)));
 }
 

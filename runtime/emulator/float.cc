@@ -4,9 +4,10 @@
 //
 // f32 and 16-bit results that are NaN are the canonical NaN; f64 passes a NaN operand on, quieted.
 // Sums and products of 16-bit floats are computed in f32 and rounded again, which is the same as
-// rounding once (24 >= 2 * 11 + 2); their fma goes through an odd-rounded double.
+// rounding once (24 >= 2 * 11 + 2); their fma goes through an odd-rounded float (f16) or double.
 #include <cfenv>
 #include <cmath>
+#include <limits>
 
 #include "runtime/emulator/instructions.h"
 #include "runtime/emulator/lanes.h"
@@ -66,6 +67,14 @@ T with_sign(T x, bool sign) {
     return std::bit_cast<T>(std::bit_cast<std::uint32_t>(magnitude(x)) | std::uint32_t{sign} << 31);
 }
 
+// Integers in the order of the numbers, -0 below +0.
+template <typename T>
+auto order(T x) {
+  using Bits = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
+  const auto bits = std::bit_cast<Bits>(x);
+  return bits ^ ((bits >> (8 * sizeof(T) - 1)) & std::numeric_limits<Bits>::max());
+}
+
 // One NaN gives the other operand, unless `Nan`; -0 is less than +0. XorSign: of magnitudes, with
 // the product's sign.
 template <bool Max, bool Nan, bool XorSign>
@@ -77,11 +86,8 @@ struct Extremum {
       a = magnitude(a);
       b = magnitude(b);
     }
-    T out;
-    if (a != a) out = Nan ? a : b;
-    else if (b != b) out = Nan ? b : a;
-    else if (a == b) out = negative(a) == Max ? b : a;
-    else out = (a < b) != Max ? a : b;
+    const bool first = a != a ? Nan : b != b ? !Nan : (order(a) < order(b)) != Max;
+    const T out = first ? a : b;
     if constexpr (XorSign) return out != out ? out : with_sign(out, sign);
     else return out;
   }
@@ -147,6 +153,17 @@ struct DoubleSign {
   static double apply(double a) { return a != a ? quiet(a) : F::apply(a); }
 };
 
+// x + y rounded to odd. Where x is a product of two f16 and y is one, binary32 holds all that
+// decides how the sum is rounded to f16: x itself, and the two bits more than f16 has that odd
+// rounding needs.
+float sum_to_odd_float(float x, float y) {
+  const float sum = x + y, part = sum - x, error = (x - (sum - part)) + (y - part);
+  const auto bits = std::bit_cast<std::uint32_t>(sum);
+  const bool inexact = (error > 0) | (error < 0);  // false for NaN, which infinities give
+  const std::uint32_t step = (error > 0) == (sum > 0) ? 1 : ~std::uint32_t{0};
+  return std::bit_cast<float>(bits + (inexact & !(bits & 1) ? step : 0));
+}
+
 // A 16-bit float.
 template <typename F, typename H, bool Ftz, bool Sat, bool Relu>
 struct Small {
@@ -169,7 +186,10 @@ struct Small {
     return out(from_float<H>(r), r);
   }
   static H apply(H a, H b, H c) {
-    if constexpr (std::is_same_v<F, FusedNearest>) {
+    if constexpr (std::is_same_v<F, FusedNearest> && std::is_same_v<H, Half>) {
+      const float r = sum_to_odd_float(in(a)*in(b), in(c));
+      return out(to_half(r), r);
+    } else if constexpr (std::is_same_v<F, FusedNearest>) {
       const double r = sum_to_odd(static_cast<double>(in(a)) * static_cast<double>(in(b)),
                                   static_cast<double>(in(c)));
       return out(from_double<H>(r), static_cast<float>(r));
@@ -259,13 +279,15 @@ Handler rounded_single_of(const Options& o) {
 template <int N, typename F, typename H, bool Ftz>
 Handler small_of(const Options& o, bool packed) {
   if (packed) {
-    if (o.relu) return of_arity<N, Pair<Small<F, H, Ftz, false, true>, H>, std::uint32_t>();
-    if (o.sat) return of_arity<N, Pair<Small<F, H, Ftz, true, false>, H>, std::uint32_t>();
-    return of_arity<N, Pair<Small<F, H, Ftz, false, false>, H>, std::uint32_t>();
+    if (o.relu)
+      return for_machine<of_arity<N, Pair<Small<F, H, Ftz, false, true>, H>, std::uint32_t>()>();
+    if (o.sat)
+      return for_machine<of_arity<N, Pair<Small<F, H, Ftz, true, false>, H>, std::uint32_t>()>();
+    return for_machine<of_arity<N, Pair<Small<F, H, Ftz, false, false>, H>, std::uint32_t>()>();
   }
-  if (o.relu) return of_arity<N, Small<F, H, Ftz, false, true>, H>();
-  if (o.sat) return of_arity<N, Small<F, H, Ftz, true, false>, H>();
-  return of_arity<N, Small<F, H, Ftz, false, false>, H>();
+  if (o.relu) return for_machine<of_arity<N, Small<F, H, Ftz, false, true>, H>()>();
+  if (o.sat) return for_machine<of_arity<N, Small<F, H, Ftz, true, false>, H>()>();
+  return for_machine<of_arity<N, Small<F, H, Ftz, false, false>, H>()>();
 }
 template <int N, typename F>
 Handler small_of(const Options& o) {
@@ -287,7 +309,7 @@ Handler arithmetic(const Options& o) {
     return o.rounding ? rounded_single_of<N, F>(o) : single_of<N, Nearest>(o);
   if (o.type == Type::f64)
     return o.rounding ? rounded<of_arity<N, Double<F>, double>()>
-                      : of_arity<N, Double<F>, double>();
+                      : for_machine<of_arity<N, Double<F>, double>()>();
   if (o.rounding) return nullptr;
   return small_of<N, Nearest>(o);
 }
@@ -340,8 +362,7 @@ Handler division(Decoder& d, const Options& o) {
   if (o.type != Type::f32 && o.type != Type::f64) return nullptr;
   const bool approximate = d.spelling.has("approx");
   if (approximate || d.spelling.has("full")) d.rest_on(Trust::Documented, approximation_source);
-  if (approximate)
-    return o.type == Type::f32 ? single_of<2, ApproximateDivide>(o) : nullptr;
+  if (approximate) return o.type == Type::f32 ? single_of<2, ApproximateDivide>(o) : nullptr;
   if (d.spelling.has("full")) return o.type == Type::f32 ? single_of<2, Divide>(o) : nullptr;
   if (o.type == Type::f64)
     return o.rounding ? rounded<binary<DoubleDivide, double, double>>
@@ -352,6 +373,7 @@ Handler division(Decoder& d, const Options& o) {
 }  // namespace
 
 void decode_float_arithmetic(Decoder& d) {
+  if (decode_float_pairs(d)) return;
   Options o{.type = d.spelling.type()};
   const std::string_view rounding = d.spelling.any({"rn", "rz", "rm", "rp"});
   o.rounding = rounding == "rz" ? 1 : rounding == "rm" ? 2 : rounding == "rp" ? 3 : 0;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "runtime/emulator/decoder.h"
+#include "runtime/emulator/small_float.h"
 
 namespace tartan::emulator {
 
@@ -44,8 +45,18 @@ inline constexpr std::string_view approximation_source =
 // Names that integers and floating point share (add, mul, min, ...) are in integer_instructions;
 // for floating-point types they go on here.
 void decode_float_arithmetic(Decoder& decoder);
+// add, sub, mul and fma on f32x2, if it is one.
+bool decode_float_pairs(Decoder& decoder);
 // add.cc, addc, sub.cc, subc, mad.cc, madc.
 void decode_carry(Decoder& decoder);
+
+// cvt.pack; cvt to and from ue8m0x2, if it is one.
+void decode_integer_pack(Decoder& decoder);
+bool decode_powers_of_two(Decoder& decoder, Rounding round, bool saturate);
+// cp.async.bulk and cp.reduce.async.bulk; st.async; red.async.
+void decode_bulk_copy(Decoder& decoder);
+void decode_store_async(Decoder& decoder);
+void decode_reduction_async(Decoder& decoder);
 
 /// The state space that a memory instruction's spelling names.
 Window memory_window(Decoder& decoder);

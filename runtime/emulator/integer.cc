@@ -316,6 +316,7 @@ void decode_packed(Decoder& d) {
 }
 
 void decode_add(Decoder& d) {
+  if (decode_float_pairs(d)) return;
   if (d.spelling.has("cc")) return decode_carry(d);
   if (packed_integers(d.spelling.text()) && d.spelling.type() == Type::none)
     return decode_packed<Add>(d);
@@ -329,6 +330,7 @@ void decode_add(Decoder& d) {
 }
 
 void decode_sub(Decoder& d) {
+  if (decode_float_pairs(d)) return;
   if (d.spelling.has("cc")) return decode_carry(d);
   const Type type = d.spelling.type();
   if (info(type).floating) return decode_float_arithmetic(d);
@@ -340,6 +342,7 @@ void decode_sub(Decoder& d) {
 }
 
 void decode_mul(Decoder& d) {
+  if (decode_float_pairs(d)) return;
   const Type type = d.spelling.type();
   if (info(type).floating) return decode_float_arithmetic(d);
   const std::string_view half = d.spelling.any({"lo", "hi", "wide"});

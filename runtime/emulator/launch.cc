@@ -24,7 +24,8 @@ constexpr std::size_t blocks_in_flight =
 // finding of the earliest block is reported whatever the number of threads.
 class Work {
  public:
-  explicit Work(LaunchContext& context) : context_(context), blocks_(context.launch.grid.count()) {}
+  Work(LaunchContext& context, const DeviceOptions& options)
+      : context_(context), options_(options), blocks_(context.launch.grid.count()) {}
 
   void run() {
     std::vector<std::unique_ptr<Block>> idle;
@@ -50,6 +51,7 @@ class Work {
       const bool done = now.index > failed_.load() || now.block->run(turns_in_a_row);
       if (done) {
         now.block->count(report);
+        if (options_.progress) options_.progress(++done_, blocks_);
         if (now.block->finding()) record(now.index, *now.block->finding());
         idle.push_back(std::move(now.block));
         running.erase(running.begin() + static_cast<std::ptrdiff_t>(turn));
@@ -76,29 +78,15 @@ class Work {
   }
 
   LaunchContext& context_;
+  const DeviceOptions& options_;
   const std::uint64_t blocks_;
+  std::atomic<std::uint64_t> done_ = 0;
   std::atomic<std::uint64_t> next_ = 0;
   std::atomic<std::uint64_t> failed_ = std::numeric_limits<std::uint64_t>::max();
   std::mutex mutex_;
   Report report_;
   std::optional<Finding> finding_;
 };
-
-}  // namespace
-
-namespace {
-
-// The rank of a NumericTrust: what stands at the end of the list is trusted least.
-int rank(const NumericTrust& trust) {
-  for (const Trust level : {Trust::Recorded, Trust::Measured, Trust::Documented, Trust::Assumed})
-    if (emulator::name(level) == trust.level) return static_cast<int>(level);
-  return -1;
-}
-
-void weaken(NumericTrust& trust, const NumericBasis& basis) {
-  if (rank(trust) >= static_cast<int>(basis.trust)) return;
-  trust = {std::string(emulator::name(basis.trust)), basis.instruction, std::string(basis.source)};
-}
 
 }  // namespace
 
@@ -130,19 +118,26 @@ Status Kernel::check(const Launch& launch, const Arguments& arguments) const {
 
 Status Kernel::launch(const Launch& launch, const Arguments& arguments, detail::EngineStream*) {
   if (Status status = check(launch, arguments); !status) return status;
+  module_->machine().run([&](GlobalMemory& memory) { run(launch, arguments, memory); });
+  return Done{};
+}
+
+void Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemory& memory) {
   Machine& machine = module_->machine();
   LaunchContext context{*program_,
                         module_->tree(),
-                        machine.memory,
+                        memory,
                         launch,
                         std::vector<std::byte>(program_->param_bytes),
-                        machine.options.max_steps};
+                        machine.options.max_steps,
+                        &machine.heap};
   for (std::size_t i = 0; i < arguments.size(); ++i)
     std::memcpy(context.params.data() + program_->param_offsets[i], arguments[i].data(),
                 arguments[i].size());
 
   const auto begin = std::chrono::steady_clock::now();
-  Work work(context);
+  if (machine.options.progress) machine.options.progress(0, launch.grid.count());
+  Work work(context, machine.options);
   const int wanted = machine.options.threads > 0
                          ? machine.options.threads
                          : static_cast<int>(std::thread::hardware_concurrency());
@@ -153,24 +148,23 @@ Status Kernel::launch(const Launch& launch, const Arguments& arguments, detail::
     for (std::uint64_t i = 1; i < threads; ++i) others.emplace_back([&] { work.run(); });
     work.run();
   }
-  machine.report.seconds +=
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  machine.report.warp_instructions += work.report().warp_instructions;
-  machine.report.lane_instructions += work.report().lane_instructions;
-  machine.report.multiply_adds += work.report().multiply_adds;
-  if (program_->basis) weaken(machine.report.trust, *program_->basis);
-  if (const auto& finding = work.finding()) {
-    const Rule* rule = find_rule(finding->id);
-    std::string text = finding->message;
-    text += fmt::format(" (kernel {}, block {},{},{}", name(), finding->block.x, finding->block.y,
-                        finding->block.z);
-    if (finding->lane >= 0) text += fmt::format(", thread {}", finding->lane);
-    text += finding->source.empty() ? ")" : fmt::format(", {})", finding->source);
-    machine.failures.report(*rule, {module_->tree().source->name(), finding->line, 1},
-                            std::move(text));
-    machine.findings.push_back(*finding);
-  }
-  return Done{};
+  Report report = work.report();
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  machine.add(report, program_->basis);
+  if (work.finding()) machine.add(*work.finding(), describe(*work.finding()));
+}
+
+Diag Kernel::describe(const Finding& finding) const {
+  std::string text = finding.message;
+  text += fmt::format(" (kernel {}, block {},{},{}", name(), finding.block.x, finding.block.y,
+                      finding.block.z);
+  if (finding.lane >= 0) text += fmt::format(", thread {}", finding.lane);
+  text += finding.source.empty() ? ")" : fmt::format(", {})", finding.source);
+  const Rule* rule = find_rule(finding.id);
+  return {.level = rule->level,
+          .id = rule->id,
+          .place = {module_->tree().source->name(), finding.line, 1},
+          .message = std::move(text)};
 }
 
 }  // namespace tartan::emulator

@@ -14,35 +14,121 @@
 namespace tartan::emulator {
 namespace {
 
+// Resolves an op's access of `bytes` bytes a lane and calls body(place), place(lane) being a lane's
+// host address. Neighbouring lanes in neighbouring places are common enough to be told apart: the
+// compiler makes vector code of them.
+template <typename Body>
+inline void access_lanes(Warp& warp, const Op& op, std::uint32_t bytes, Body&& body) {
+  if (const EvenAccess even = resolve_evenly(warp, op, bytes); even.first && even.step) {
+    std::byte* const first = even.first;
+    return body([=](int lane) { return first + static_cast<std::uint32_t>(lane) * bytes; });
+  }
+  Access access;
+  if (resolve(warp, op, bytes, access)) body([&](int lane) { return access.at[lane]; });
+}
+
+template <typename T>
+T read(const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
 // M: the element in memory, with its sign; R: the raw register. op.list: op.count registers.
 template <typename M, typename R, std::uint32_t RegisterMask>
 void load(Warp& warp, const Op& op) {
+  const std::uint32_t* slots = warp.program->slots.data() + op.list;
+  const auto convert = [](M value) {
+    const auto raw = static_cast<R>(value);
+    return RegisterMask == 0xFFFFFFFF ? raw : raw & RegisterMask;
+  };
+  if (op.count == 1) {
+    auto* d = lanes<R>(warp, slots[0]);
+    if (const EvenAccess even = resolve_evenly(warp, op, sizeof(M)); even.first) {
+      if (even.step == 0) std::fill_n(d, 32, convert(read<M>(even.first)));
+      else
+        for (int i = 0; i < 32; ++i) d[i] = convert(read<M>(even.first + i * sizeof(M)));
+      return;
+    }
+    Access access;
+    if (resolve(warp, op, sizeof(M), access))
+      each_lane(warp.mask, [&](int i) { d[i] = convert(read<M>(access.at[i])); });
+    return;
+  }
   Access access;
   if (!resolve(warp, op, static_cast<std::uint32_t>(sizeof(M)) * op.count, access)) return;
-  const std::uint32_t* slots = warp.program->slots.data() + op.list;
   for (int k = 0; k < op.count; ++k) {
     auto* d = lanes<R>(warp, slots[k]);
-    each_lane(warp.mask, [&](int i) {
-      M value;
-      std::memcpy(&value, access.at[i] + k * sizeof(M), sizeof(M));
-      d[i] = static_cast<R>(value);
-      if constexpr (RegisterMask != 0xFFFFFFFF) d[i] &= RegisterMask;
-    });
+    each_lane(warp.mask, [&](int i) { d[i] = convert(read<M>(access.at[i] + k * sizeof(M))); });
   }
 }
 
 template <typename M, typename R>
 void store(Warp& warp, const Op& op) {
+  const std::uint32_t* slots = warp.program->slots.data() + op.list;
+  const auto write = [](std::byte* to, R raw) {
+    const auto value = static_cast<M>(raw);
+    std::memcpy(to, &value, sizeof value);
+  };
+  if (op.count == 1) {
+    const auto* a = lanes<R>(warp, slots[0]);
+    if (const EvenAccess even = resolve_evenly(warp, op, sizeof(M)); even.first && even.step) {
+      for (int i = 0; i < 32; ++i) write(even.first + i * sizeof(M), a[i]);
+      return;
+    }
+  }
   Access access;
   if (!resolve(warp, op, static_cast<std::uint32_t>(sizeof(M)) * op.count, access)) return;
-  const std::uint32_t* slots = warp.program->slots.data() + op.list;
   for (int k = 0; k < op.count; ++k) {
     const auto* a = lanes<R>(warp, slots[k]);
-    each_lane(warp.mask, [&](int i) {
-      const M value = static_cast<M>(a[i]);
-      std::memcpy(access.at[i] + k * sizeof(M), &value, sizeof(M));
-    });
+    each_lane(warp.mask, [&](int i) { write(access.at[i] + k * sizeof(M), a[i]); });
   }
+}
+
+// Vectors of two and four words, four lanes at a time: rows in memory, columns in registers.
+using Four = std::uint32_t __attribute__((vector_size(16)));
+
+inline void transpose(Four (&x)[4]) {
+  const Four a = __builtin_shufflevector(x[0], x[1], 0, 4, 1, 5),
+             b = __builtin_shufflevector(x[2], x[3], 0, 4, 1, 5),
+             c = __builtin_shufflevector(x[0], x[1], 2, 6, 3, 7),
+             d = __builtin_shufflevector(x[2], x[3], 2, 6, 3, 7);
+  x[0] = __builtin_shufflevector(a, b, 0, 1, 4, 5);
+  x[1] = __builtin_shufflevector(a, b, 2, 3, 6, 7);
+  x[2] = __builtin_shufflevector(c, d, 0, 1, 4, 5);
+  x[3] = __builtin_shufflevector(c, d, 2, 3, 6, 7);
+}
+
+template <int Count>
+void load_words(Warp& warp, const Op& op) {
+  if (warp.mask != all_lanes) return load<std::uint32_t, std::uint32_t, 0xFFFFFFFF>(warp, op);
+  const std::uint32_t* slots = warp.program->slots.data() + op.list;
+  std::uint32_t* to[Count];
+  for (int k = 0; k < Count; ++k) to[k] = lanes<std::uint32_t>(warp, slots[k]);
+  access_lanes(warp, op, 4 * Count, [&](auto place) {
+    for (int lane = 0; lane < 32; lane += 4) {
+      Four x[4] = {};
+      for (int i = 0; i < 4; ++i) std::memcpy(&x[i], place(lane + i), 4 * Count);
+      transpose(x);
+      for (int k = 0; k < Count; ++k) std::memcpy(to[k] + lane, &x[k], 16);
+    }
+  });
+}
+
+template <int Count>
+void store_words(Warp& warp, const Op& op) {
+  if (warp.mask != all_lanes) return store<std::uint32_t, std::uint32_t>(warp, op);
+  const std::uint32_t* slots = warp.program->slots.data() + op.list;
+  const std::uint32_t* from[Count];
+  for (int k = 0; k < Count; ++k) from[k] = lanes<std::uint32_t>(warp, slots[k]);
+  access_lanes(warp, op, 4 * Count, [&](auto place) {
+    for (int lane = 0; lane < 32; lane += 4) {
+      Four x[4] = {};
+      for (int k = 0; k < Count; ++k) std::memcpy(&x[k], from[k] + lane, 16);
+      transpose(x);
+      for (int i = 0; i < 4; ++i) std::memcpy(place(lane + i), &x[i], 4 * Count);
+    }
+  });
 }
 
 void load_128(Warp& warp, const Op& op) {
@@ -82,7 +168,9 @@ Handler load_into(int register_bits) {
   }
 }
 
-Handler load_handler(Type type, int register_bits) {
+Handler load_handler(Type type, int register_bits, int count) {
+  if (bits(type) == 32 && register_bits == 32 && (count == 2 || count == 4))
+    return count == 2 ? load_words<2> : load_words<4>;
   const bool is_signed = info(type).is_signed;
   switch (bits(type)) {
     case 8:
@@ -105,7 +193,9 @@ Handler store_from(int register_bits) {
   return register_bits == 64 ? store<M, std::uint64_t> : store<M, std::uint32_t>;
 }
 
-Handler store_handler(Type type, int register_bits) {
+Handler store_handler(Type type, int register_bits, int count) {
+  if (bits(type) == 32 && register_bits == 32 && (count == 2 || count == 4))
+    return count == 2 ? store_words<2> : store_words<4>;
   switch (bits(type)) {
     case 8: return store_from<std::uint8_t>(register_bits);
     case 16: return store_from<std::uint16_t>(register_bits);
@@ -181,7 +271,7 @@ void emit_access(Decoder& d, const Form& form, const ptx::Operand& where, const 
     if (slot == sink) slot = d.scratch(std::max(width, 32));
   if (d.failed()) return;
   const std::uint32_t list = d.append(slots);
-  Op& op = d.emit(handler_of(form.type, width));
+  Op& op = d.emit(handler_of(form.type, width, form.count));
   op.list = list;
   op.count = static_cast<std::uint8_t>(form.count);
   d.address(op, where, form.window);
@@ -206,6 +296,7 @@ void decode_load(Decoder& d) {
 }
 
 void decode_store(Decoder& d) {
+  if (d.spelling.has("async")) return decode_store_async(d);
   const auto form = read_form(d);
   if (!form || !d.expect_operands(2, 3)) return;
   emit_access(

@@ -84,6 +84,87 @@ void store_matrix(Warp& warp, const Op& op) {
   }
 }
 
+// ldmatrix and stmatrix of 8x8 matrices of 16 bits: four neighbouring lanes have a row of 16 bytes
+// (or a column of it with .trans). plain_move() says where the lane map is this one.
+struct PlainMove {
+  bool whole = false, transposed = false;
+};
+
+PlainMove plain_move(const MatrixOperation& m) {
+  const isa::Fragment fragment = isa::fragment(m.form, Operand::d);
+  if (fragment.container_bits != 16 || fragment.per_register != 2 || m.form.shape.m != 8) return {};
+  if (m.form.a != Type::none && bits(m.form.a) != 16) return {};
+  PlainMove move{true, m.form.trans};
+  for (int i = 0; i < fragment.elements(); ++i)
+    for (int lane = 0; lane < 32; ++lane) {
+      const ElementPlace place = m.places[static_cast<std::size_t>(32 * i + lane)];
+      const int along = 2 * (lane % 4) + i % 2, first = i / 2 * 8;
+      const int row = first + (move.transposed ? along : lane / 4),
+                col = move.transposed ? lane / 4 : along;
+      move.whole &= place.row == row && place.col == col;
+    }
+  return move;
+}
+
+using Row = std::uint16_t __attribute__((vector_size(16)));
+
+// Eight rows of eight.
+inline void transpose(Row (&x)[8]) {
+  Row y[8];
+  for (int i = 0; i < 4; ++i) {
+    y[2 * i] = __builtin_shufflevector(x[i], x[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+    y[2 * i + 1] = __builtin_shufflevector(x[i], x[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+  }
+  for (int i = 0; i < 4; ++i) {
+    x[2 * i] = __builtin_shufflevector(y[i], y[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+    x[2 * i + 1] = __builtin_shufflevector(y[i], y[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+  }
+  for (int i = 0; i < 4; ++i) {
+    y[2 * i] = __builtin_shufflevector(x[i], x[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+    y[2 * i + 1] = __builtin_shufflevector(x[i], x[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+  }
+  for (int i = 0; i < 8; ++i) x[i] = y[i];
+}
+
+template <bool Transposed>
+void load_rows(Warp& warp, const Op& op) {
+  if (warp.mask != all_lanes) return load_matrix(warp, op);
+  const MatrixOperation& m = warp.program->matrices[op.list];
+  const std::size_t matrices = m.d.size();
+  Access access;
+  if (!resolve_rows(warp, op, static_cast<int>(8 * matrices), access)) return;
+  Row rows[4][8];  // read before a register is written: it may be the address
+  for (std::size_t r = 0; r < matrices; ++r) {
+    for (std::size_t i = 0; i < 8; ++i) std::memcpy(&rows[r][i], access.at[8 * r + i], row_bytes);
+    if constexpr (Transposed) transpose(rows[r]);
+  }
+  for (std::size_t r = 0; r < matrices; ++r)
+    std::memcpy(lanes<std::uint32_t>(warp, m.d[r]), rows[r], sizeof rows[r]);
+}
+
+template <bool Transposed>
+void store_rows(Warp& warp, const Op& op) {
+  if (warp.mask != all_lanes) return store_matrix(warp, op);
+  const MatrixOperation& m = warp.program->matrices[op.list];
+  const std::size_t matrices = m.c.size();
+  Access access;
+  if (!resolve_rows(warp, op, static_cast<int>(8 * matrices), access)) return;
+  for (std::size_t r = 0; r < matrices; ++r) {
+    Row rows[8];
+    std::memcpy(rows, lanes<std::uint32_t>(warp, m.c[r]), sizeof rows);
+    if constexpr (Transposed) transpose(rows);
+    for (std::size_t i = 0; i < 8; ++i) std::memcpy(access.at[8 * r + i], &rows[i], row_bytes);
+  }
+}
+
+// The handler of a load or store that is no plain one, or a faster one.
+Handler faster_move(const MatrixOperation& m, Handler handler) {
+  const PlainMove move = plain_move(m);
+  if (!move.whole) return handler;
+  if (handler == load_matrix) return move.transposed ? load_rows<true> : load_rows<false>;
+  return move.transposed ? store_rows<true> : store_rows<false>;
+}
+
 void transpose_matrix(Warp& warp, const Op& op) {
   if (!warp.gather(all_lanes)) return;
   const isa::Form& form = warp.program->matrices[op.list].form;
@@ -329,7 +410,9 @@ void decode_matrix(Decoder& d) {
   if (fragment_move || m.form.opcode == isa::Opcode::ldmatrix ||
       m.form.opcode == isa::Opcode::stmatrix)
     m.places = places_of(m.form, fragment_move);
-  Op& emitted = d.emit(handler);
+  const bool rows =
+      m.form.opcode == isa::Opcode::ldmatrix || m.form.opcode == isa::Opcode::stmatrix;
+  Op& emitted = d.emit(rows ? faster_move(m, handler) : handler);
   emitted.window = op.window;
   emitted.wide = op.wide;
   emitted.value = op.value;

@@ -139,7 +139,133 @@ bool resolve_generic(Warp& warp, const std::uint64_t* addresses, std::uint32_t b
   return good;
 }
 
+// A stretch of host memory that device addresses from `base` on lead to, `step` bytes further for
+// each lane.
+struct Stretch {
+  std::byte* host = nullptr;
+  std::uint64_t base = 0, bytes = 0, step = 0;
+};
+
+// The stretch that an op's address is expected in; no bytes where that is not known yet.
+Stretch expected(Warp& warp, const Op& op, std::uint64_t address) {
+  Window window = op.window;
+  std::uint64_t base = 0;
+  if (window == Window::generic) {
+    window = window_of(address);
+    base = window_base(window);
+  }
+  switch (window) {
+    case Window::shared: return {warp.block->shared(), base, warp.block->shared_bytes()};
+    case Window::param: return {warp.block->params(), base, warp.program->param_bytes};
+    case Window::local: return {warp.local, base, warp.program->local_bytes, warp.local_step};
+    case Window::global:
+      if (const Allocation* recent = warp.recent[warp.pc % std::size(warp.recent)])
+        return {recent->host, recent->address, recent->bytes};
+      return {};
+    default: return {};
+  }
+}
+
+// All of `mask` at once; false where one of them is out of the stretch or misaligned. Addresses and
+// sizes are far below 2^63, so that the top bit tells what is negative. Inactive lanes go where the
+// first active one does.
+template <typename Address>
+inline bool resolve_in(const Stretch& stretch, std::uint32_t mask, const Address* base,
+                       Address offset, std::uint32_t bytes, Access& access) {
+  if (stretch.bytes < bytes) return false;
+  Address filled[32];
+  if (mask != all_lanes) {
+    const Address first = base[std::countr_zero(mask)];
+    for (std::uint32_t i = 0; i < 32; ++i) filled[i] = mask >> i & 1 ? base[i] : first;
+    base = filled;
+  }
+  const std::uint64_t last = stretch.bytes - bytes, start = stretch.base;
+  // Numbers, until they are known to be places.
+  const auto host = reinterpret_cast<std::uintptr_t>(stretch.host);
+  std::uint64_t any = 0, outside = 0;
+  for (int i = 0; i < 32; ++i) {
+    const std::uint64_t at = static_cast<Address>(base[i] + offset) - start;
+    any |= at;
+    outside |= at | (last - at);
+    access.at[i] = reinterpret_cast<std::byte*>(host + at);
+  }
+  if (stretch.step)
+    for (std::uint32_t i = 0; i < 32; ++i)
+      access.at[i] = reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(access.at[i]) +
+                                                  i * stretch.step);
+  return !((any | start) & (bytes - 1)) && !(outside >> 63);
+}
+
+// Whether lane l's address is lane 0's plus l * step.
+template <typename Address>
+inline bool evenly_spaced(const Address* base, Address step) {
+  Address expected = base[0], uneven = 0;
+  for (int i = 0; i < 32; ++i, expected += step) uneven |= base[i] ^ expected;
+  return uneven == 0;
+}
+
+// These two, for the vectors that the machine has.
+template <typename Address>
+struct AddressLoops {
+  bool (*resolve_in)(const Stretch&, std::uint32_t, const Address*, Address, std::uint32_t,
+                     Access&);
+  bool (*evenly_spaced)(const Address*, Address);
+};
+#if defined(__x86_64__)
+template <typename Address>
+__attribute__((target("avx2"), flatten)) bool resolve_in_avx2(const Stretch& stretch,
+                                                              std::uint32_t mask,
+                                                              const Address* base, Address offset,
+                                                              std::uint32_t bytes, Access& access) {
+  return resolve_in(stretch, mask, base, offset, bytes, access);
+}
+template <typename Address>
+__attribute__((target("avx2"), flatten)) bool evenly_spaced_avx2(const Address* base,
+                                                                 Address step) {
+  return evenly_spaced(base, step);
+}
+template <typename Address>
+const AddressLoops<Address> loops = __builtin_cpu_supports("avx2")
+                                        ? AddressLoops<Address>{resolve_in_avx2<Address>,
+                                                                evenly_spaced_avx2<Address>}
+                                        : AddressLoops<Address>{resolve_in<Address>,
+                                                                evenly_spaced<Address>};
+#else
+template <typename Address>
+const AddressLoops<Address> loops{resolve_in<Address>, evenly_spaced<Address>};
+#endif
+
+template <typename Address>
+bool resolve_expected(Warp& warp, const Op& op, std::uint32_t bytes, Access& access) {
+  const auto* base = lanes<Address>(warp, op.a);
+  const auto offset = static_cast<Address>(op.value);
+  const Address first = base[std::countr_zero(warp.mask)] + offset;
+  return loops<Address>.resolve_in(expected(warp, op, first), warp.mask, base, offset, bytes,
+                                   access);
+}
+
+template <typename Address>
+EvenAccess resolve_evenly(Warp& warp, const Op& op, std::uint32_t bytes) {
+  const auto* base = lanes<Address>(warp, op.a);
+  const Address first = base[0], distance = base[31] - first;
+  if (distance != 0 && distance != 31 * bytes) return {};
+  const Address step = distance ? bytes : 0;
+  if (!loops<Address>.evenly_spaced(base, step)) return {};
+  const std::uint64_t address = static_cast<Address>(first + static_cast<Address>(op.value));
+  const Stretch stretch = expected(warp, op, address);
+  const std::uint64_t at = address - stretch.base, size = distance + bytes;
+  if (stretch.step || at > stretch.bytes || size > stretch.bytes - at || (address & (bytes - 1)))
+    return {};
+  return {stretch.host + at, static_cast<std::uint32_t>(step)};
+}
+
 }  // namespace
+
+EvenAccess resolve_evenly(Warp& warp, const Op& op, std::uint32_t bytes) {
+  if (warp.mask != all_lanes) return {};
+  return op.wide ? resolve_evenly<std::uint64_t>(warp, op, bytes)
+                 : resolve_evenly<std::uint32_t>(warp, op, bytes);
+}
 
 GlobalMemory::~GlobalMemory() {
   for (const Allocation& allocation : allocations_)
@@ -207,6 +333,9 @@ void addresses(Warp& warp, const Op& op, std::uint64_t* out) {
 }
 
 bool resolve(Warp& warp, const Op& op, std::uint32_t bytes, Access& access) {
+  if (warp.mask && (op.wide ? resolve_expected<std::uint64_t>(warp, op, bytes, access)
+                            : resolve_expected<std::uint32_t>(warp, op, bytes, access))) [[likely]]
+    return true;
   std::uint64_t at[32];
   addresses(warp, op, at);
   return resolve(warp, op.window, at, bytes, access);

@@ -99,6 +99,14 @@ void addresses(Warp& warp, const Op& op, std::uint64_t* out);
 /// addresses() and resolve() in op.window.
 bool resolve(Warp& warp, const Op& op, std::uint32_t bytes, Access& access);
 
+/// Where 32 active lanes read or write if they do so evenly: lane l at first + l * step, where step
+/// is the size of the access or 0.
+struct EvenAccess {
+  std::byte* first = nullptr;  // null: not so, or there is something to report: ask resolve()
+  std::uint32_t step = 0;
+};
+EvenAccess resolve_evenly(Warp& warp, const Op& op, std::uint32_t bytes);
+
 /// One lane's generic address, for what a single lane does (printf); null with a finding if it is
 /// bad.
 std::byte* resolve_one(Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes);

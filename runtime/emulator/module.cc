@@ -32,16 +32,74 @@ std::uint64_t constant_bits(const ptx::Operand& operand, Type type) {
 
 }  // namespace
 
+std::optional<std::uint64_t> Machine::allocate(std::uint64_t bytes) {
+  const std::unique_lock alone(running_);
+  return memory_.allocate(bytes);
+}
+
+void Machine::free(std::uint64_t address) {
+  const std::unique_lock alone(running_);
+  memory_.free(address);
+}
+
+bool Machine::open_heap() {
+  const std::unique_lock alone(running_);
+  if (heap.is_open()) return true;
+  const auto address = memory_.allocate(Heap::bytes);
+  if (address) heap.open(*address);
+  return address.has_value();
+}
+
+// The later a level stands in Trust, the less it is trusted; -1: nothing is in question.
+static int rank(const NumericTrust& trust) {
+  for (const Trust level : {Trust::Recorded, Trust::Measured, Trust::Documented, Trust::Assumed})
+    if (emulator::name(level) == trust.level) return static_cast<int>(level);
+  return -1;
+}
+
+void Machine::add(const Report& report, const std::optional<NumericBasis>& basis) {
+  const std::scoped_lock lock(mutex_);
+  report_.seconds += report.seconds;
+  report_.warp_instructions += report.warp_instructions;
+  report_.lane_instructions += report.lane_instructions;
+  report_.multiply_adds += report.multiply_adds;
+  if (basis && rank(report_.trust) < static_cast<int>(basis->trust))
+    report_.trust = {std::string(emulator::name(basis->trust)), basis->instruction,
+                     std::string(basis->source)};
+}
+
+void Machine::add(const Finding& finding, Diag failure) {
+  const std::scoped_lock lock(mutex_);
+  findings_.push_back(finding);
+  failures_.add(std::move(failure));
+}
+
 Status Machine::take_failures() {
-  if (failures.ok()) return Done{};
-  return std::exchange(failures, {});
+  const std::scoped_lock lock(mutex_);
+  if (failures_.ok()) return Done{};
+  return std::exchange(failures_, {});
+}
+
+std::vector<Finding> Machine::findings() const {
+  const std::scoped_lock lock(mutex_);
+  return findings_;
+}
+
+void Machine::clear_findings() {
+  const std::scoped_lock lock(mutex_);
+  findings_.clear();
+}
+
+Report Machine::report() const {
+  const std::scoped_lock lock(mutex_);
+  return report_;
 }
 
 Module::Module(std::shared_ptr<Machine> machine, ptx::Module tree, Arch target)
     : machine_(std::move(machine)), tree_(std::move(tree)), target_(target) {}
 
 Module::~Module() {
-  for (const auto& [name, symbol] : symbols_) machine_->memory.free(symbol.address);
+  for (const auto& [name, symbol] : symbols_) machine_->free(symbol.address);
 }
 
 Status Module::place_variables() {
@@ -60,7 +118,7 @@ Status Module::place_variables() {
       if (bytes == 0 || variable.unsized) bytes = 1;
       continue;  // of another module: using it is an undeclared name
     }
-    const auto address = machine_->memory.allocate(bytes);
+    const auto address = machine_->allocate(bytes);
     if (!address)
       return {"memory-fault"_rule,
               fmt::format("no room for variable {} of {} bytes", variable.name, bytes)};
@@ -78,7 +136,8 @@ Status Module::place_variables() {
 // {1, 2, {3, 4}, name+8, generic(name), 0xFF(name)}: elements in order, nested braces flattened by
 // rows.
 Status Module::initialise(const ptx::Variable& variable, const Symbol& symbol) {
-  std::byte* at = machine_->memory.find(symbol.address, symbol.bytes)->host;
+  std::vector<std::byte> bytes(symbol.bytes);
+  std::byte* at = bytes.data();
   std::byte* const end = at + symbol.bytes;
   const std::size_t size = static_cast<std::size_t>(std::max(bits(variable.type), 8)) / 8;
   Diags diags;
@@ -110,6 +169,8 @@ Status Module::initialise(const ptx::Variable& variable, const Symbol& symbol) {
   };
   write(tree_.operands[*variable.initialiser], write);
   if (!diags.ok()) return diags;
+  machine_->access(symbol.address, symbol.bytes,
+                   [&](std::byte* host) { std::ranges::copy(bytes, host); });
   return Done{};
 }
 
@@ -120,6 +181,7 @@ std::vector<std::string> Module::kernels() const {
 }
 
 Result<std::shared_ptr<detail::EngineKernel>> Module::kernel(const std::string& name) {
+  const std::scoped_lock lock(mutex_);
   std::shared_ptr<const Program>& program = programs_[name];
   if (!program) {
     const ptx::Function* function = tree_.function(name);
@@ -132,6 +194,8 @@ Result<std::shared_ptr<detail::EngineKernel>> Module::kernel(const std::string& 
     auto decoded =
         std::make_shared<Program>(Decoder(tree_, symbols_, hardware, diags).decode(*function));
     if (!diags.ok()) return diags;
+    if (decoded->uses_heap && !machine_->open_heap())
+      return {"memory-fault"_rule, "the host has no room for the heap of kernels"};
     program = std::move(decoded);
   }
   return std::shared_ptr<detail::EngineKernel>(

@@ -6,27 +6,68 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <shared_mutex>
 #include <string>
 #include <vector>
 
 #include "compiler/ptx/tree.h"
 #include "runtime/emulator/decoder.h"
+#include "runtime/emulator/heap.h"
 #include "runtime/emulator/memory.h"
 #include "runtime/engine.h"
 
 namespace tartan::emulator {
 
 /// What modules, kernels and streams of one device share.
-struct Machine {
-  DeviceOptions options;
-  std::optional<Arch> hardware;  // of the options; else the module's target counts
-  GlobalMemory memory;
-  std::vector<Finding> findings;
-  Diags failures;  // of launches that nobody has synchronised with yet
-  Report report;
+///
+/// Launches from several host threads run side by side. Whatever the host does to memory waits for
+/// them, as copies wait for a GPU.
+class Machine {
+ public:
+  Machine(DeviceOptions options, std::optional<Arch> hardware)
+      : options(std::move(options)), hardware(hardware) {}
+
+  const DeviceOptions options;
+  const std::optional<Arch> hardware;  // of the options; else the module's target counts
+  Heap heap;                           // of malloc in kernels
+
+  std::optional<std::uint64_t> allocate(std::uint64_t bytes);
+  void free(std::uint64_t address);
+  /// Gives the heap its room, once. False if the host has none.
+  bool open_heap();
+  /// Calls `use` with the host address of a range; false if it is in no buffer.
+  template <typename Use>
+  bool access(std::uint64_t address, std::uint64_t bytes, Use&& use) {
+    const std::unique_lock alone(running_);
+    const Allocation* allocation = memory_.find(address, bytes);
+    if (allocation) use(allocation->host + (address - allocation->address));
+    return allocation;
+  }
+
+  /// Calls `launch` with the memory, which does not change until it returns.
+  template <typename Launching>
+  void run(Launching&& launch) {
+    const std::shared_lock shared(running_);
+    launch(memory_);
+  }
+  /// Adds what a launch did, and what went wrong in it.
+  void add(const Report& report, const std::optional<NumericBasis>& basis);
+  void add(const Finding& finding, Diag failure);
 
   /// What failed since the last call; launches are complete when they return.
   Status take_failures();
+  std::vector<Finding> findings() const;
+  void clear_findings();
+  Report report() const;
+
+ private:
+  std::shared_mutex running_;  // shared by launches
+  GlobalMemory memory_;
+  mutable std::mutex mutex_;  // of what follows
+  std::vector<Finding> findings_;
+  Diags failures_;  // of launches that nobody has synchronised with yet
+  Report report_;
 };
 
 class Module : public detail::EngineModule, public std::enable_shared_from_this<Module> {
@@ -50,6 +91,7 @@ class Module : public detail::EngineModule, public std::enable_shared_from_this<
   ptx::Module tree_;
   Arch target_;
   Symbols symbols_;
+  std::mutex mutex_;  // of programs_
   std::map<std::string, std::shared_ptr<const Program>> programs_;
 };
 
@@ -64,6 +106,8 @@ class Kernel : public detail::EngineKernel {
 
  private:
   Status check(const Launch& launch, const Arguments& arguments) const;
+  void run(const Launch& launch, const Arguments& arguments, GlobalMemory& memory);
+  Diag describe(const Finding& finding) const;
 
   std::shared_ptr<Module> module_;
   std::shared_ptr<const Program> program_;

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "compiler/isa/special_registers.h"
 #include "runtime/emulator/decoder.h"
 #include "runtime/emulator/lanes.h"
 #include "runtime/emulator/memory.h"
@@ -22,35 +23,25 @@ int width_of(Type type) {
   return type == Type::pred ? 1 : size <= 32 ? 32 : size;
 }
 
+// Which Special gives a register of isa::special_registers its value; of a vector, its x. The other
+// elements of a vector follow it in the enumeration, unless all of them are equal.
 struct SpecialRow {
   std::string_view name;
   Special which;
-  bool wide = false;  // a 64-bit register
+  bool equal = false;
 };
 
 constexpr SpecialRow special_rows[] = {
-    {"%tid.x", Special::tid_x},
-    {"%tid.y", Special::tid_y},
-    {"%tid.z", Special::tid_z},
-    {"%tid.w", Special::zero},
-    {"%ntid.w", Special::zero},
-    {"%ctaid.w", Special::zero},
-    {"%ntid.x", Special::ntid_x},
-    {"%ntid.y", Special::ntid_y},
-    {"%ntid.z", Special::ntid_z},
-    {"%ctaid.x", Special::ctaid_x},
-    {"%ctaid.y", Special::ctaid_y},
-    {"%ctaid.z", Special::ctaid_z},
-    {"%nctaid.x", Special::nctaid_x},
-    {"%nctaid.y", Special::nctaid_y},
-    {"%nctaid.z", Special::nctaid_z},
-    {"%nctaid.w", Special::zero},
+    {"%tid", Special::tid_x},
+    {"%ntid", Special::ntid_x},
+    {"%ctaid", Special::ctaid_x},
+    {"%nctaid", Special::nctaid_x},
     {"%laneid", Special::laneid},
     {"%warpid", Special::warpid},
     {"%nwarpid", Special::nwarpid},
     {"%smid", Special::smid},
     {"%nsmid", Special::nsmid},
-    {"%gridid", Special::gridid, true},
+    {"%gridid", Special::gridid},
     {"%lanemask_eq", Special::lanemask_eq},
     {"%lanemask_le", Special::lanemask_le},
     {"%lanemask_lt", Special::lanemask_lt},
@@ -60,24 +51,47 @@ constexpr SpecialRow special_rows[] = {
     {"%total_smem_size", Special::total_smem_size},
     {"%aggr_smem_size", Special::total_smem_size},
     // One block is a cluster of its own.
-    {"%clusterid.x", Special::ctaid_x},
-    {"%clusterid.y", Special::ctaid_y},
-    {"%clusterid.z", Special::ctaid_z},
-    {"%nclusterid.x", Special::nctaid_x},
-    {"%nclusterid.y", Special::nctaid_y},
-    {"%nclusterid.z", Special::nctaid_z},
-    {"%cluster_ctaid.x", Special::zero},
-    {"%cluster_ctaid.y", Special::zero},
-    {"%cluster_ctaid.z", Special::zero},
-    {"%cluster_nctaid.x", Special::one},
-    {"%cluster_nctaid.y", Special::one},
-    {"%cluster_nctaid.z", Special::one},
+    {"%is_explicit_cluster", Special::zero},
+    {"%clusterid", Special::ctaid_x},
+    {"%nclusterid", Special::nctaid_x},
+    {"%cluster_ctaid", Special::zero, true},
+    {"%cluster_nctaid", Special::one, true},
     {"%cluster_ctarank", Special::zero},
     {"%cluster_nctarank", Special::one},
+    // Nothing is reserved, and there is no graph.
     {"%reserved_smem_offset_begin", Special::zero},
     {"%reserved_smem_offset_end", Special::zero},
     {"%reserved_smem_offset_cap", Special::zero},
+    {"%reserved_smem_offset_0", Special::zero},
+    {"%reserved_smem_offset_1", Special::zero},
+    {"%current_graph_exec", Special::zero},
 };
+
+constexpr const SpecialRow* find_special(std::string_view name) {
+  for (const SpecialRow& row : special_rows)
+    if (row.name == name) return &row;
+  return nullptr;
+}
+
+// Registers that change while a warp runs (mov reads them), and WARP_SZ.
+constexpr bool is_elsewhere(std::string_view name) {
+  return name.starts_with("%clock") || name.starts_with("%globaltimer") || name == "WARP_SZ";
+}
+
+constexpr bool every_special_register_has_a_value() {
+  for (const SpecialRow& row : special_rows)
+    if (!isa::find_special_register(row.name)) return false;
+  for (const isa::SpecialRegister& row : isa::special_registers)
+    if (!find_special(row.name) && !is_elsewhere(row.name)) return false;
+  return true;
+}
+static_assert(every_special_register_has_a_value());
+
+// Element `suffix` (x, y, z or w) of a vector register; there is no fourth dimension.
+Special element_of(const SpecialRow& row, char suffix) {
+  if (suffix == 'w') return Special::zero;
+  return row.equal ? row.which : static_cast<Special>(static_cast<int>(row.which) + (suffix - 'x'));
+}
 
 // The bits of a literal that is read as `type`.
 std::uint64_t literal_bits(const ptx::Operand& operand, Type type) {
@@ -207,11 +221,17 @@ std::uint32_t Decoder::special(Special which, bool wide) {
 }
 
 std::uint32_t Decoder::special_source(std::string_view name, Type type, bool& found) {
-  found = true;
-  for (const SpecialRow& row : special_rows)
-    if (row.name == name) return special(row.which, bits(type) == 64);
-  found = false;
-  return 0;
+  const std::size_t dot = name.find('.');
+  const SpecialRow* row = find_special(name.substr(0, dot));
+  const bool vector = row && isa::find_special_register(row->name)->vector;
+  const std::string_view suffix = dot == std::string_view::npos ? "" : name.substr(dot + 1);
+  constexpr std::string_view suffixes = "xyzw";
+  found = row && (vector ? suffix.size() == 1 && suffixes.find(suffix) != suffixes.npos
+                         : dot == std::string_view::npos);
+  if (!found) return 0;
+  const Special which = vector ? element_of(*row, suffix[0]) : row->which;
+  if (type == Type::pred) return constant(0, 1);  // %is_explicit_cluster
+  return special(which, bits(type) == 64);
 }
 
 // ---- Registers.
@@ -264,10 +284,13 @@ std::uint32_t Decoder::destination(const ptx::Operand& operand, Type type) {
   return found->slot;
 }
 
-std::uint32_t Decoder::symbol_slot(const Symbol& symbol, int width) {
-  if (!symbol.dynamic) return constant(symbol.address, width);
+std::uint32_t Decoder::symbol_slot(const Symbol& symbol, int width, std::uint64_t offset) {
+  if (!symbol.dynamic) return constant(symbol.address + offset, width);
   const std::uint32_t slot = allocate(width);
-  dynamic_slots_.push_back({slot, width});
+  for (std::uint32_t lane = 0; lane < 32; ++lane)
+    std::memcpy(program_.arena.data() + slot + lane * (width == 64 ? 8 : 4), &offset,
+                width == 64 ? 8 : 4);
+  dynamic_slots_.push_back({slot, width});  // finish_shared() adds the base
   return slot;
 }
 
@@ -288,10 +311,9 @@ std::uint32_t Decoder::source(const ptx::Operand& operand, Type type) {
   bool found = false;
   if (const std::uint32_t slot = special_source(operand.text, type, found); found) return slot;
   if (operand.text == "WARP_SZ") return constant(32, width);
-  if (const auto variable = symbol(operand.text)) {
-    if (operand.value == 0) return symbol_slot(*variable, width);
-    if (!variable->dynamic) return constant(variable->address + operand.value, width);
-  }
+  if (const auto variable = symbol(operand.text))
+    return symbol_slot(*variable, width, operand.value);
+  if (module_.function(operand.text)) return unsupported("addresses of functions are not known"), 0;
   error("undeclared-register"_rule,
         fmt::format("{} is neither a register nor a variable that is declared here", operand.text));
   return 0;

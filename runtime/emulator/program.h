@@ -147,6 +147,7 @@ struct Program {
   std::uint32_t shared_bytes = 0;  // static
   std::uint32_t dynamic_shared_base = 0;
   std::uint32_t local_bytes = 0;  // of a lane
+  bool uses_heap = false;         // it calls malloc or free
   Dim3 required_block{0, 0, 0};   // .reqntid; zero: not stated
   std::uint64_t max_threads = 0;  // .maxntid; 0: not stated
 };

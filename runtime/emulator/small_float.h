@@ -130,15 +130,15 @@ inline float to_float(Bfloat b) {
 inline Half to_half(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7FFFFFFF;
-  if (magnitude > 0x7F800000) return {nan_16};
-  if (magnitude >= 0x477FF000) return {static_cast<std::uint16_t>(sign | 0x7C00)};
-  if (magnitude < 0x38800000) {  // subnormal: adding 0.5 lets the host round at 2^-24
-    const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
-    return {
-        static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3F000000))};
-  }
-  const std::uint32_t rounded = magnitude + 0xFFF + (magnitude >> 13 & 1) - 0x38000000;
-  return {static_cast<std::uint16_t>(sign | rounded >> 13)};
+  // All cases are computed, so that loops over lanes have no branches. Subnormal: adding 0.5 lets
+  // the host round at 2^-24.
+  const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
+  const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(shifted) - 0x3F000000,
+                      normal = (magnitude + 0xFFF + (magnitude >> 13 & 1) - 0x38000000) >> 13;
+  std::uint32_t out = magnitude < 0x38800000 ? subnormal : normal;
+  out = magnitude >= 0x477FF000 ? 0x7C00 : out;
+  out = magnitude > 0x7F800000 ? nan_16 : out | sign;
+  return {static_cast<std::uint16_t>(out)};
 }
 inline Bfloat to_bfloat(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
@@ -153,10 +153,22 @@ T from_float(float x) {
   else return x;
 }
 
+/// x rounded to odd: if inexact, of the two neighbours the one with an odd last bit. Rounding that
+/// to a format of at most 22 bits is rounding x.
+inline float float_to_odd(double x) {
+  const auto nearest = static_cast<float>(x);
+  const auto back = static_cast<double>(nearest);
+  const bool inexact = (back < x) | (back > x);  // false for NaN
+  const bool away = std::fabs(back) > std::fabs(x);
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(nearest);
+  return std::bit_cast<float>((bits - (away ? 1u : 0u)) | (inexact ? 1u : 0u));
+}
+
 /// Rounds a double to a 16-bit format; any NaN gives the canonical one.
 template <typename T>
 T from_double(double x, Rounding round = Rounding::rn, bool saturate = false) {
   static_assert(sizeof(T) == 2);
+  if (round == Rounding::rn && !saturate) return from_float<T>(float_to_odd(x));
   if (std::isnan(x)) return {nan_16};
   return {static_cast<std::uint16_t>(
       narrow(std::is_same_v<T, Half> ? format_f16 : format_bf16, x, round, saturate))};

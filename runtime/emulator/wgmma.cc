@@ -2,9 +2,9 @@
 // wgmma (PTX ISA 9.7.15): products of a warpgroup. The last of its four warps to arrive computes
 // for all of them.
 //
-// A product is done when it is issued: recorded hardware gives the result of program order, whatever
-// fences and waits are left out. wgmma.fence, commit_group and wait_group only bring the warp's
-// lanes together.
+// A product is done when it is issued: recorded hardware gives the result of program order,
+// whatever fences and waits are left out. wgmma.fence, commit_group and wait_group only bring the
+// warp's lanes together.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,7 +44,8 @@ struct SharedOperand {
 };
 
 SharedOperand descriptor(std::string_view name, std::span<Warp> warps, std::uint32_t slot) {
-  return {name, warps, [=](Warp& warp, int lane) { return lanes<std::uint64_t>(warp, slot)[lane]; }};
+  return {name, warps,
+          [=](Warp& warp, int lane) { return lanes<std::uint64_t>(warp, slot)[lane]; }};
 }
 
 // Registers of a fragment as 128 threads' words, and back.
@@ -147,8 +148,8 @@ std::vector<std::uint32_t> read_registers(Decoder& d, const ptx::Operand& operan
 
 int read_immediate(Decoder& d, const ptx::Operand& operand, const isa::OperandSpec& spec) {
   const auto value = d.integer(operand);
-  const bool legal = value && *value >= spec.low && *value <= spec.high &&
-                     !(spec.low == -1 && *value == 0);
+  const bool legal =
+      value && *value >= spec.low && *value <= spec.high && !(spec.low == -1 && *value == 0);
   if (!legal)
     d.error("immediate-range"_rule,
             fmt::format("operand {} of {} takes an immediate {} {} {}", name(spec.role),
@@ -185,8 +186,7 @@ void decode_product(Decoder& d) {
     return d.error("unknown-qualifier"_rule,
                    fmt::format("{} has no qualifier {}", d.spelling.text(), text.unknown.front()));
   isa::Form form = text.form;
-  form.a_in_registers =
-      d.operand_count() > 1 && d.operand(1).kind == ptx::OperandKind::Vector;
+  form.a_in_registers = d.operand_count() > 1 && d.operand(1).kind == ptx::OperandKind::Vector;
   const auto instruction = isa::find(form);
   if (!instruction)
     return d.error("unknown-form"_rule, fmt::format("{} is no instruction", d.spelling.text()));

@@ -28,16 +28,24 @@ template <typename T>
 class Aligned {
  public:
   T* get(int count) {
-    constexpr std::size_t line = 64;
-    const auto bytes = static_cast<std::size_t>(count) * sizeof(T);
-    if (bytes + line > storage_.size()) storage_.resize(bytes + line);
-    void* at = storage_.data();
-    std::size_t space = storage_.size();
-    return static_cast<T*>(std::align(line, bytes, at, space));
+    if (count > count_) grow(count);
+    return data_;
   }
 
  private:
+  void grow(int count) {
+    constexpr std::size_t line = 64;
+    const auto bytes = static_cast<std::size_t>(count) * sizeof(T);
+    storage_.resize(bytes + line);
+    void* at = storage_.data();
+    std::size_t space = storage_.size();
+    data_ = static_cast<T*>(std::align(line, bytes, at, space));
+    count_ = count;
+  }
+
   std::vector<std::byte> storage_;
+  T* data_ = nullptr;
+  int count_ = 0;
 };
 
 struct FactorStore {

@@ -128,7 +128,8 @@ Result<Recording> Recording::read(const std::string& index_path, const std::stri
   return Recording{std::move(*entries), std::move(*words)};
 }
 
-Replay replay(const Recording& recording, Hardware hardware, Path path) {
+Replay replay(const Recording& recording, Hardware hardware, Path path,
+              const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
   Replay out;
   for (const RecordedEntry& entry : recording.entries) {
     out.entries.push_back(replay(recording, entry, hardware, path));
@@ -136,6 +137,7 @@ Replay replay(const Recording& recording, Hardware hardware, Path path) {
     out.words += last.words;
     out.mismatched += last.mismatched;
     out.skipped += last.skipped;
+    if (progress) progress(out.entries.size(), recording.entries.size());
   }
   return out;
 }

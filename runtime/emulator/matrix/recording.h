@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,8 @@ struct Replay {
   std::string json() const;
 };
 
-Replay replay(const Recording& recording, Hardware hardware, Path path = Path::best);
+/// `progress` is told after every entry how many are done.
+Replay replay(const Recording& recording, Hardware hardware, Path path = Path::best,
+              const std::function<void(std::uint64_t done, std::uint64_t total)>& progress = {});
 
 }  // namespace tartan::emulator

@@ -44,7 +44,8 @@ constexpr std::string_view consumer =
 constexpr std::string_view scaled =
     "the manual's semantics; the sum is taken as the unscaled instruction's";
 constexpr std::string_view directed =
-    "recorded on an H100 for .rn and .rz of mma, and for wmma; taken to hold for .rm and .rp of mma";
+    "recorded on an H100 for .rn and .rz of mma, and for wmma; taken to hold for .rm and .rp of "
+    "mma";
 constexpr std::string_view nearest = "nothing published: the nearest generation's rule";
 
 // clang-format off

@@ -45,7 +45,13 @@ inline Vector smaller(Vector x, Vector y) {
 }
 inline Floats floats(Ints x) { return __builtin_convertvector(x, Floats); }
 inline Ints ints(Floats x) { return __builtin_convertvector(x, Ints); }
-inline Ints ints(Shorts x) { return __builtin_convertvector(x, Ints); }
+inline Ints ints(Shorts x) {
+#ifdef __AVX512F__
+  return (Ints)_mm512_maskz_cvtepi16_epi32(0xFFFF, (__m256i)x);
+#else
+  return __builtin_convertvector(x, Ints);
+#endif
+}
 
 inline Shorts shorts(Ints x) {
 #ifdef __AVX512F__

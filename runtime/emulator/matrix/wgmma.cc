@@ -110,8 +110,7 @@ Result<WgmmaProduct> WgmmaProduct::make(const isa::Form& form, Path path) {
   if (form.opcode != isa::Opcode::wgmma || !isa::find(form))
     return {"unsupported-instruction"_rule,
             isa::spell(form) + " is no wgmma.mma_async instruction"};
-  return WgmmaProduct(
-      std::make_shared<const Plan>(form, rule_of(form, Hardware::sm_90), path));
+  return WgmmaProduct(std::make_shared<const Plan>(form, rule_of(form, Hardware::sm_90), path));
 }
 
 Status WgmmaProduct::run(const WgmmaOperands& operands) const {

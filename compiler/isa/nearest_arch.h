@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/isa/nearest_arch.h - for messages: which architecture a misspelled name may have meant.
+#pragma once
+
+#include <string_view>
+
+#include "compiler/isa/target.h"
+
+namespace tartan {
+
+/// The known architecture whose number, and then suffix, is nearest to what `text` says.
+Arch nearest_arch(std::string_view text);
+
+}  // namespace tartan

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dsl/math.h"
+
+#include "dsl/state.h"
+
+namespace tartan {
+namespace {
+
+using codegen::Value;
+using detail::KernelState;
+
+// The kernel that the operands belong to; nothing, after a complaint, where there is none.
+std::shared_ptr<KernelState> common_state(std::initializer_list<const Scalar*> operands) {
+  std::shared_ptr<KernelState> out;
+  for (const Scalar* each : operands) {
+    if (KernelState::is_bad(*each)) return nullptr;
+    if (const auto& state = KernelState::state_of(*each)) out = state;
+  }
+  if (!out || !out->function) return nullptr;
+  for (const Scalar* each : operands)
+    if (KernelState::state_of(*each) && !out->owns(*each, "an operand")) return nullptr;
+  return out;
+}
+
+Type common_type(const Scalar& x, const Scalar& y) {
+  return x.type() == Type::none ? y.type() : x.type();
+}
+
+bool same_types(KernelState& state, const Scalar& x, const Scalar& y) {
+  if (x.constant() || y.constant() || x.type() == y.type()) return true;
+  state.report("scalar-type"_rule,
+               fmt::format("this function takes operands of one type, found {} and {}; convert() "
+                           "one of them",
+                           name(x.type()), name(y.type())));
+  return false;
+}
+
+using Binary = Value (codegen::FunctionBuilder::*)(Value, Value);
+
+Scalar binary(Binary function, const Scalar& x, const Scalar& y) {
+  const auto state = common_state({&x, &y});
+  if (!state || !same_types(*state, x, y)) return KernelState::bad();
+  const Type type = common_type(x, y);
+  return state->scalar((state->f().*function)(state->value(x, type), state->value(y, type)));
+}
+
+Scalar approximate(codegen::Approximation function, const Scalar& x) {
+  const auto state = common_state({&x});
+  if (!state) return KernelState::bad();
+  if (x.type() != f32) {
+    state->report("scalar-type"_rule,
+                  fmt::format("this function takes an f32, found a value of type {}; convert() it",
+                              name(x.type())));
+    return KernelState::bad();
+  }
+  return state->scalar(state->f().approximate(function, state->value(x)));
+}
+
+}  // namespace
+
+Scalar minimum(const Scalar& x, const Scalar& y) {
+  if (x.constant() && y.constant()) return std::min(*x.constant(), *y.constant());
+  return binary(&codegen::FunctionBuilder::minimum, x, y);
+}
+Scalar maximum(const Scalar& x, const Scalar& y) {
+  if (x.constant() && y.constant()) return std::max(*x.constant(), *y.constant());
+  return binary(&codegen::FunctionBuilder::maximum, x, y);
+}
+
+Scalar select(const Scalar& condition, const Scalar& x, const Scalar& y) {
+  if (const auto constant = condition.constant()) return *constant ? x : y;
+  const auto state = common_state({&condition, &x, &y});
+  if (!state || !same_types(*state, x, y)) return KernelState::bad();
+  if (condition.type() != Type::pred) {
+    state->report("scalar-type"_rule,
+                  fmt::format("a condition is a comparison, found a value of type {}",
+                              name(condition.type())));
+    return KernelState::bad();
+  }
+  const Type type = common_type(x, y) == Type::none ? u32 : common_type(x, y);
+  return state->scalar(state->f().select(state->value(condition), state->value(x, type),
+                                         state->value(y, type)),
+                       1, KernelState::ones(x) | KernelState::ones(y));
+}
+
+Scalar fma(const Scalar& x, const Scalar& y, const Scalar& z) {
+  const auto state = common_state({&x, &y, &z});
+  if (!state || !same_types(*state, x, y) || !same_types(*state, x, z) || !same_types(*state, y, z))
+    return KernelState::bad();
+  const Type type = common_type(common_type(x, y) == Type::none ? z : x.constant() ? y : x, z);
+  if (!info(type).floating) return x * y + z;
+  return state->scalar(
+      state->f().fma(state->value(x, type), state->value(y, type), state->value(z, type)));
+}
+
+Scalar ceil_div(const Scalar& count, const Scalar& size) { return (count + (size - 1)) / size; }
+
+Scalar exp2(const Scalar& x) { return approximate(codegen::Approximation::ex2, x); }
+Scalar log2(const Scalar& x) { return approximate(codegen::Approximation::lg2, x); }
+Scalar reciprocal(const Scalar& x) { return approximate(codegen::Approximation::rcp, x); }
+Scalar reciprocal_root(const Scalar& x) { return approximate(codegen::Approximation::rsqrt, x); }
+Scalar tanh(const Scalar& x) { return approximate(codegen::Approximation::tanh, x); }
+
+Scalar shuffle_xor(const Scalar& x, int mask) {
+  if (x.constant()) return x;
+  const auto state = common_state({&x});
+  if (!state) return KernelState::bad();
+  if (bits(x.type()) != 32 || mask < 0 || mask > 31) {
+    state->report("scalar-type"_rule,
+                  fmt::format("shuffle_xor takes a 32-bit value and a mask below 32, found {} and {}",
+                              name(x.type()), mask));
+    return KernelState::bad();
+  }
+  return state->scalar(state->f().shuffle_xor(state->value(x), mask));
+}
+
+}  // namespace tartan

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dsl/warp_tile.h"
+
+#include <algorithm>
+
+#include "dsl/math.h"
+#include "dsl/state.h"
+
+namespace tartan {
+namespace {
+
+using detail::KernelState;
+
+// A builder for the kernel that the tile belongs to; none for tiles of refused calls.
+std::optional<Builder> builder_of(const WarpTile& tile, Here at) {
+  for (const Fragment& each : tile.fragments()) {
+    const auto& state = KernelState::state_of(each);
+    if (!state || !state->function || KernelState::is_bad(each)) return std::nullopt;
+    state->at(at);
+  }
+  if (tile.fragments().empty()) return std::nullopt;
+  return Builder(KernelState::state_of(tile.fragments().front()));
+}
+
+// Where element i of fragment (y, x) sits in the block's tile.
+ElementPlace place(Builder& k, const WarpTile& tile, int y, int x, int i, Here at) {
+  const FragmentKind& kind = tile.fragment(y, x).kind();
+  const isa::Fragment shape = kind.fragment();
+  ElementPlace out = k.place(kind, i, at);
+  out.row = tile.row() + out.row + y * shape.rows;
+  out.col = tile.col() + out.col + x * shape.cols;
+  return out;
+}
+
+// The rows of an accumulator that one lane has elements of: element i is in row index_of(i).
+struct LaneRows {
+  std::vector<int> first;  // an element of each
+  std::vector<int> index;  // of each element
+};
+
+LaneRows lane_rows(const FragmentKind& kind) {
+  LaneRows out;
+  for (int i = 0; i < kind.fragment().elements(); ++i) {
+    const int row = kind.coord(0, i).row;
+    const auto same = std::find_if(out.first.begin(), out.first.end(),
+                                   [&](int j) { return kind.coord(0, j).row == row; });
+    out.index.push_back(static_cast<int>(same - out.first.begin()));
+    if (same == out.first.end()) out.first.push_back(i);
+  }
+  return out;
+}
+
+// Lanes that share rows of an accumulator: those whose number differs in these bits.
+std::vector<int> masks_along_rows(const FragmentKind& kind) {
+  std::vector<int> out;
+  for (int mask = 1; mask < 32; mask *= 2)
+    if (kind.coord(mask, 0).row == kind.coord(0, 0).row) out.push_back(mask);
+  return out;
+}
+
+RowValues reduce_rows(const WarpTile& tile, Scalar (*combine)(const Scalar&, const Scalar&), Here at) {
+  auto k = builder_of(tile, at);
+  if (!k) return RowValues(2, KernelState::bad());
+  const FragmentKind& kind = tile.fragment(0, 0).kind();
+  const LaneRows rows = lane_rows(kind);
+  RowValues out;
+  for (int y = 0; y < tile.down(); ++y) {
+    std::vector<std::optional<Scalar>> sums(rows.first.size());
+    for (int x = 0; x < tile.across(); ++x) {
+      const std::vector<Scalar> elements = k->elements(tile.fragment(y, x), at);
+      for (std::size_t i = 0; i < elements.size(); ++i) {
+        auto& sum = sums[static_cast<std::size_t>(rows.index[i])];
+        sum = sum ? combine(*sum, elements[i]) : elements[i];
+      }
+    }
+    for (const auto& sum : sums) {
+      Scalar all = *sum;
+      for (const int mask : masks_along_rows(kind)) all = combine(all, shuffle_xor(all, mask));
+      out.push_back(all);
+    }
+  }
+  return out;
+}
+
+Scalar add(const Scalar& x, const Scalar& y) { return x + y; }
+
+}  // namespace
+
+Accumulator& Accumulator::operator=(const WarpTile& tile) {
+  const auto& from = tile.fragments();
+  for (std::size_t i = 0; i < std::min(fragments_.size(), from.size()); ++i) fragments_[i] = from[i];
+  return *this;
+}
+
+Accumulator::operator WarpTile() const {
+  return WarpTile(std::vector<Fragment>(fragments_.begin(), fragments_.end()), across_, row_, col_);
+}
+
+WarpTile map(const WarpTile& tile, const std::function<Scalar(Scalar, ElementPlace)>& f, Here at) {
+  auto k = builder_of(tile, at);
+  if (!k) return {};
+  std::vector<Fragment> out;
+  for (int y = 0; y < tile.down(); ++y)
+    for (int x = 0; x < tile.across(); ++x) {
+      std::vector<Scalar> elements = k->elements(tile.fragment(y, x), at);
+      for (std::size_t i = 0; i < elements.size(); ++i)
+        elements[i] = f(elements[i], place(*k, tile, y, x, static_cast<int>(i), at));
+      out.push_back(k->pack(tile.fragment(y, x).kind(), elements, at));
+    }
+  return WarpTile(std::move(out), tile.across(), tile.row(), tile.col());
+}
+
+WarpTile map_rows(const WarpTile& tile, const RowValues& rows,
+                  const std::function<Scalar(Scalar, Scalar)>& f, Here at) {
+  auto k = builder_of(tile, at);
+  if (!k) return {};
+  const LaneRows lanes = lane_rows(tile.fragment(0, 0).kind());
+  if (rows.size() != lanes.first.size() * static_cast<std::size_t>(tile.down())) {
+    KernelState::state_of(tile.fragment(0, 0))
+        ->report("operand-count"_rule,
+                 fmt::format("the tile has {} rows in each lane, found {} values",
+                             lanes.first.size() * static_cast<std::size_t>(tile.down()), rows.size()));
+    return {};
+  }
+  std::vector<Fragment> out;
+  for (int y = 0; y < tile.down(); ++y)
+    for (int x = 0; x < tile.across(); ++x) {
+      std::vector<Scalar> elements = k->elements(tile.fragment(y, x), at);
+      for (std::size_t i = 0; i < elements.size(); ++i)
+        elements[i] = f(elements[i], rows[static_cast<std::size_t>(y) * lanes.first.size() +
+                                          static_cast<std::size_t>(lanes.index[i])]);
+      out.push_back(k->pack(tile.fragment(y, x).kind(), elements, at));
+    }
+  return WarpTile(std::move(out), tile.across(), tile.row(), tile.col());
+}
+
+WarpTile convert(const WarpTile& tile, Type to, Here at) {
+  auto k = builder_of(tile, at);
+  if (!k) return {};
+  std::vector<Fragment> out;
+  for (const Fragment& each : tile.fragments()) out.push_back(k->convert(each, to, at));
+  return WarpTile(std::move(out), tile.across(), tile.row(), tile.col());
+}
+
+RowValues row_maximum(const WarpTile& tile, Here at) { return reduce_rows(tile, maximum, at); }
+RowValues row_sum(const WarpTile& tile, Here at) { return reduce_rows(tile, add, at); }
+
+std::vector<Scalar> row_places(const WarpTile& tile, Here at) {
+  auto k = builder_of(tile, at);
+  if (!k) return std::vector<Scalar>(2, KernelState::bad());
+  std::vector<Scalar> out;
+  for (int y = 0; y < tile.down(); ++y)
+    for (const int i : lane_rows(tile.fragment(y, 0).kind()).first)
+      out.push_back(place(*k, tile, y, 0, i, at).row);
+  return out;
+}
+
+RowValues map(const RowValues& x, const RowValues& y,
+              const std::function<Scalar(Scalar, Scalar)>& f) {
+  RowValues out;
+  for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i) out.push_back(f(x[i], y[i]));
+  return out;
+}
+
+WarpTile operand_a(const WarpTile& tile, Here at) {
+  auto k = builder_of(tile, at);
+  if (!k) return {};
+  const FragmentKind& kind = tile.fragment(0, 0).kind();
+  if (kind.operand != Operand::c || kind.shape.wmma || kind.shape.shape.m != 16 ||
+      bits(kind.type) != 16 || tile.across() % 2) {
+    KernelState::state_of(tile.fragment(0, 0))
+        ->report("wrong-role"_rule,
+                 fmt::format("operand_a takes an even number of 16-bit accumulators of m16n8 in a "
+                             "row, found {} of {}; convert() them to f16 or bf16",
+                             tile.across(), kind.text()));
+    return {};
+  }
+  std::vector<Fragment> out;
+  for (int y = 0; y < tile.down(); ++y)
+    for (int x = 0; x < tile.across(); x += 2) {
+      std::vector<Scalar> registers = k->registers(tile.fragment(y, x), at);
+      const std::vector<Scalar> right = k->registers(tile.fragment(y, x + 1), at);
+      registers.insert(registers.end(), right.begin(), right.end());
+      out.push_back(k->fragment(tartan::operand_a(m16n8k16, kind.type), registers, at));
+    }
+  return WarpTile(std::move(out), tile.across() / 2, tile.row(), tile.col());
+}
+
+WarpTile relu(const WarpTile& tile, Here at) {
+  return map(tile, [](Scalar x, const ElementPlace&) { return maximum(x, 0); }, at);
+}
+
+}  // namespace tartan

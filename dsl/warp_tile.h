@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// dsl/warp_tile.h - what a warp holds of a block's tile: fragments side by side, and elementwise
+// and row by row arithmetic on them.
+//
+//   WarpTile s = mma(scores, q, sK[stage]);                   // accumulators
+//   s = map(s, [&](Scalar x, ElementPlace at) { return select(at.col > at.row, low, x); });
+//   RowValues most = row_maximum(s);                          // over all columns of the tile
+//   WarpTile p = map_rows(s, most, [](Scalar x, Scalar m) { return exp2(x - m); });
+//   o = mma(o, operand_a(convert(p, f16)), sV[stage]);
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "dsl/fragment.h"
+
+namespace tartan {
+
+class WarpTile {
+ public:
+  /// Of one kind, `across` of them in each row of fragments.
+  WarpTile() = default;
+  WarpTile(std::vector<Fragment> fragments, int across, Scalar row, Scalar col)
+      : fragments_(std::move(fragments)), across_(across), row_(std::move(row)), col_(std::move(col)) {}
+
+  int across() const { return across_; }
+  int down() const { return across_ ? static_cast<int>(fragments_.size()) / across_ : 0; }
+  const Fragment& fragment(int i, int j) const {
+    return fragments_[static_cast<std::size_t>(i * across_ + j)];
+  }
+  const std::vector<Fragment>& fragments() const { return fragments_; }
+  /// Where the warp's part begins in the block's tile.
+  const Scalar& row() const { return row_; }
+  const Scalar& col() const { return col_; }
+
+ private:
+  std::vector<Fragment> fragments_;
+  int across_ = 0;
+  Scalar row_, col_;
+};
+
+/// A WarpTile that changes in a run-time loop; starts as zeros. See TiledMma::accumulator().
+class Accumulator {
+ public:
+  Accumulator(std::vector<FragmentVariable> fragments, int across, Scalar row, Scalar col)
+      : fragments_(std::move(fragments)), across_(across), row_(std::move(row)), col_(std::move(col)) {}
+  Accumulator& operator=(const WarpTile& tile);
+  operator WarpTile() const;
+
+ private:
+  std::vector<FragmentVariable> fragments_;
+  int across_;
+  Scalar row_, col_;
+};
+
+/// One value for each row that a lane has elements of, in the order of its elements.
+using RowValues = std::vector<Scalar>;
+
+using Here = std::source_location;
+
+/// f(x, place) of each element; `place` counts rows and columns of the block's tile.
+WarpTile map(const WarpTile& tile, const std::function<Scalar(Scalar, ElementPlace)>& f,
+             Here at = Here::current());
+/// f(x, value of the element's row).
+WarpTile map_rows(const WarpTile& tile, const RowValues& rows,
+                  const std::function<Scalar(Scalar, Scalar)>& f, Here at = Here::current());
+/// Rounds accumulators of f32 to f16 or bf16.
+WarpTile convert(const WarpTile& tile, Type to, Here at = Here::current());
+
+/// Over all columns that the warp holds; every lane gets its rows' results.
+RowValues row_maximum(const WarpTile& tile, Here at = Here::current());
+RowValues row_sum(const WarpTile& tile, Here at = Here::current());
+/// Which row of the block's tile each of the values belongs to.
+std::vector<Scalar> row_places(const WarpTile& tile, Here at = Here::current());
+/// f of two rows' values, pair by pair.
+RowValues map(const RowValues& x, const RowValues& y,
+              const std::function<Scalar(Scalar, Scalar)>& f);
+
+/// Accumulators of 16-bit elements as operand A of a product with mma.sync's m16n8k16: their
+/// registers are the same, two fragments become one.
+WarpTile operand_a(const WarpTile& tile, Here at = Here::current());
+
+WarpTile relu(const WarpTile& tile, Here at = Here::current());
+
+}  // namespace tartan

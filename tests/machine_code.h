@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/machine_code.h - what NVIDIA's assembler makes of PTX text, where it is installed.
+#pragma once
+
+#include <elf.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+
+namespace tartan::test {
+
+inline std::string read_file(const std::string& path) {
+  std::ostringstream out;
+  out << std::ifstream(path, std::ios::binary).rdbuf();
+  return out.str();
+}
+
+inline bool has_assembler() { return std::system("ptxas --version > /dev/null 2>&1") == 0; }
+
+/// Code and initialised data of a cubin, by section.
+inline std::map<std::string, std::string> sections(const std::string& cubin) {
+  std::map<std::string, std::string> out;
+  Elf64_Ehdr header;
+  if (cubin.size() < sizeof header) return out;
+  std::memcpy(&header, cubin.data(), sizeof header);
+  const auto section = [&](int i) {
+    Elf64_Shdr row;
+    std::memcpy(&row, cubin.data() + header.e_shoff + static_cast<std::size_t>(i) * sizeof row,
+                sizeof row);
+    return row;
+  };
+  const Elf64_Shdr names = section(header.e_shstrndx);
+  for (int i = 0; i < header.e_shnum; ++i) {
+    const Elf64_Shdr row = section(i);
+    const std::string name = cubin.data() + names.sh_offset + row.sh_name;
+    if (row.sh_type == SHT_PROGBITS &&
+        (name.starts_with(".text") || name.starts_with(".nv.constant") ||
+         name.starts_with(".nv.global")))
+      out[name] = cubin.substr(row.sh_offset, row.sh_size);
+  }
+  return out;
+}
+
+/// Assembles FILE.ptx into FILE.cubin, and gives its sections; the test fails where it cannot.
+inline std::map<std::string, std::string> assemble(const std::string& file,
+                                                   const std::string& arch) {
+  const int code = std::system(
+      fmt::format("ptxas -arch {} {}.ptx -o {}.cubin > {}.log 2>&1", arch, file, file, file)
+          .c_str());
+  EXPECT_EQ(code, 0) << file << "\n" << read_file(file + ".log");
+  auto out = sections(read_file(file + ".cubin"));
+  for (const char* end : {".log", ".cubin"}) std::remove((file + end).c_str());
+  return out;
+}
+
+}  // namespace tartan::test
