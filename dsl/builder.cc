@@ -105,6 +105,12 @@ bool Builder::has(std::string_view spelling) const {
   return row && row->since.has(state_->target);
 }
 
+bool Builder::require(bool condition, std::string_view otherwise, Here at) {
+  state_->at(at);
+  if (!condition) state_->report("kernel-option"_rule, std::string(otherwise));
+  return condition;
+}
+
 Global Builder::global(std::string name, Type type, Layout layout, Here at) {
   state_->at(at);
   bool good = good_name(*state_, name, "parameter");
@@ -291,7 +297,7 @@ Scalar Builder::convert(const Scalar& value, Type to, Here at) {
   if (KernelState::is_bad(value) ||
       (KernelState::state_of(value) && !state_->owns(value, "the value")))
     return KernelState::bad();
-  const TypeSet allowed{u16, u32, s32, u64, s64, f16, bf16, f32, f64};
+  const TypeSet allowed{s8, u8, u16, u32, s32, u64, s64, f16, bf16, f32, f64};
   if (!allowed.has(to) || value.type() == Type::pred) {
     state_->report("scalar-type"_rule, fmt::format("a value of type {} cannot be converted to {}",
                                                    name(value.type()), name(to)));

@@ -31,6 +31,9 @@ class Builder {
   const Target& target() const;
   /// Whether the target has an instruction, named by its PTX spelling.
   bool has(std::string_view spelling) const;
+  /// For what a kernel's own options must fulfil: reports `otherwise` where `condition` does not
+  /// hold, and gives it back.
+  bool require(bool condition, std::string_view otherwise, Here at = Here::current());
 
   // ---- Parameters and memory.
 
@@ -70,9 +73,12 @@ class Builder {
 
   // ---- Products of whole tiles.
 
-  /// The instruction that does most at once for these types, on this target.
-  MmaKind best_mma(Type a, Type b, Type c, Here at = Here::current());
-  TiledMma tiled_mma(const MmaKind& kind, const Tile& tile, Here at = Here::current());
+  /// The instruction that does most at once for these types, on this target. Products of b1 need
+  /// options.bit_op.
+  MmaKind best_mma(Type a, Type b, Type c, const MmaOptions& options = {},
+                   Here at = Here::current());
+  TiledMma tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOptions& options = {},
+                     Here at = Here::current());
 
   /// `use(t, stage)` for t = 0 .. count-1, while up to stages - 1 later `fill(t, stage)` are on
   /// their way: copies to shared memory that fill makes go by cp.async where they can. What fill

@@ -291,4 +291,27 @@ Tensor Tensor::tile(const Scalar& rows, const Scalar& cols, const Scalar& row, c
   return out;
 }
 
+Tensor Tensor::matrix(const Scalar& index, const Scalar* stride,
+                      const std::source_location& at) const {
+  Tensor out = *this;
+  if (!state || memory < 0) return out;
+  state->at(at);
+  if (!state->owns(*this, name)) return out;
+  for (const Scalar* each : {&index, stride})
+    if (each && (KernelState::is_bad(*each) ||
+                 (KernelState::state_of(*each) && !state->owns(*each, "the matrix's place")))) {
+      out.memory = -1;
+      return out;
+    }
+  const auto wide = [&](const Scalar& x) { return state->wide(x); };
+  const bool by_columns = layout.major() == Major::col;
+  const Scalar apart = stride       ? wide(*stride)
+                       : by_columns ? wide(layout.cols) * wide(layout.col_stride)
+                                    : wide(layout.rows) * wide(layout.row_stride);
+  out.base = base + wide(index) * apart;
+  for (CompiledParam& param : state->params)
+    if (param.pointer && param.name == name) param.elements = 0;  // the launch decides how many
+  return out;
+}
+
 }  // namespace tartan::detail

@@ -39,6 +39,7 @@ struct Tensor {
 
   Tensor tile(const Scalar& rows, const Scalar& cols, const Scalar& row, const Scalar& col,
               const std::source_location& at) const;
+  Tensor matrix(const Scalar& index, const Scalar* stride, const std::source_location& at) const;
 };
 
 }  // namespace detail
@@ -59,6 +60,15 @@ class View : public detail::Tensor {
             const std::source_location& at = std::source_location::current()) const {
     return View(Tensor::tile(rows, cols, row, col, at));
   }
+  /// Matrix number `index` of a batch: the parameter points to the first of several, which begin
+  /// `stride` elements apart; without a stride, one behind the other.
+  ///   Global a = k.global("A", f16, row_major(m, n)).matrix(k.block_z());
+  View matrix(const Scalar& index,
+              const std::source_location& at = std::source_location::current()) const
+  requires(!in_shared_memory) { return View(Tensor::matrix(index, nullptr, at)); }
+  View matrix(const Scalar& index, const Scalar& stride,
+              const std::source_location& at = std::source_location::current()) const
+  requires(!in_shared_memory) { return View(Tensor::matrix(index, &stride, at)); }
   /// The same memory with rows and columns exchanged.
   View transposed() const {
     View out = *this;

@@ -34,13 +34,22 @@ class TiledMma {
   RingLayout shared_b(int stages = 1, Major major = Major::none) const;
 
   Accumulator accumulator(Here at = Here::current()) const;
+  /// A variable for each row of the accumulators that a lane has elements of.
+  RowVariable row_variable(const Scalar& initial, Here at = Here::current()) const;
 
-  /// c + A * B for the block's tile, A and B of tile().m x k and k x n elements.
+  /// c + A * B for the block's tile, A and B of tile().m x k and k x n elements. Products of tf32
+  /// round elements that are f32 in memory (cvt.rna); elements of type tf32 are taken as they are.
   WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& b,
                       Here at = Here::current()) const;
   /// The same with A in registers: one row of warps only (warps_n = 1).
   WarpTile operator()(const WarpTile& c, const WarpTile& a, const Shared& b,
                       Here at = Here::current()) const;
+  /// The same of a sparse kind: A's kept elements (m x k/2) and the words that say where they
+  /// belong, metadata_tile() of them (see dsl/kernels/sparse.h).
+  WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& metadata, const Shared& b,
+                      Here at = Here::current()) const;
+  /// Words (u32) for a stage of A: a row for each 16 rows of A.
+  Layout metadata_tile() const;
   /// This warp's part of A, to use several times.
   WarpTile load_a(const Shared& a, Here at = Here::current()) const;
 
@@ -48,8 +57,13 @@ class TiledMma {
   friend class Builder;
   friend struct detail::KernelState;
   RingLayout shared(Operand operand, int stages, Major major) const;
+  using Metadata = std::function<std::optional<Scalar>(int i, int step)>;
   WarpTile multiply(const WarpTile& c, const std::function<std::vector<Fragment>(int)>& a,
-                    const Shared& b) const;
+                    const Metadata& metadata, const Shared& b) const;
+  std::vector<Fragment> side_a(const Shared& a, int step) const;
+  int metadata_words() const;
+  int columns_a() const { return kind_.shape.sparse ? tile_.k / 2 : tile_.k; }
+  std::vector<Fragment> rounded(std::vector<Fragment> fragments, const Shared& from) const;
   int fragments_m() const { return tile_.m / tile_.warps_m / kind_.shape.shape.m; }
   int fragments_n() const { return tile_.n / tile_.warps_n / kind_.shape.shape.n; }
   int steps() const { return tile_.k / kind_.shape.shape.k; }
@@ -57,6 +71,7 @@ class TiledMma {
   std::shared_ptr<detail::KernelState> state_;  // none: the description was refused
   MmaKind kind_;
   Tile tile_;
+  MmaOptions options_;
   Scalar warp_m_, warp_n_;
 };
 

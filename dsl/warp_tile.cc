@@ -92,6 +92,11 @@ Accumulator& Accumulator::operator=(const WarpTile& tile) {
   return *this;
 }
 
+RowVariable& RowVariable::operator=(const RowValues& values) {
+  for (std::size_t i = 0; i < std::min(values_.size(), values.size()); ++i) values_[i] = values[i];
+  return *this;
+}
+
 Accumulator::operator WarpTile() const {
   return WarpTile(std::vector<Fragment>(fragments_.begin(), fragments_.end()), across_, row_, col_);
 }
@@ -162,28 +167,31 @@ RowValues map(const RowValues& x, const RowValues& y,
   return out;
 }
 
-WarpTile operand_a(const WarpTile& tile, Here at) {
+WarpTile operand_a(const WarpTile& tile, MmaShape shape, Here at) {
   auto k = builder_of(tile, at);
   if (!k) return {};
   const FragmentKind& kind = tile.fragment(0, 0).kind();
-  if (kind.operand != Operand::c || kind.shape.wmma || kind.shape.shape.m != 16 ||
-      bits(kind.type) != 16 || tile.across() % 2) {
+  const int together = shape == m16n8k16 ? 2 : 1;  // accumulators in a fragment of A
+  const bool good_shape = shape == m16n8k16 || shape == m16n8k8;
+  if (!good_shape || kind.operand != Operand::c || kind.shape.wmma || kind.shape.shape.m != 16 ||
+      bits(kind.type) != 16 || tile.across() % together) {
     KernelState::state_of(tile.fragment(0, 0))
         ->report("wrong-role"_rule,
-                 fmt::format("operand_a takes an even number of 16-bit accumulators of m16n8 in a "
-                             "row, found {} of {}; convert() them to f16 or bf16",
-                             tile.across(), kind.text()));
+                 fmt::format("operand_a makes A of m16n8k16 of an even number of 16-bit accumulators "
+                             "of m16n8 in a row, A of m16n8k8 of any number, found A of {} and {} of "
+                             "{}; convert() them to f16 or bf16",
+                             shape.text(), tile.across(), kind.text()));
     return {};
   }
   std::vector<Fragment> out;
   for (int y = 0; y < tile.down(); ++y)
-    for (int x = 0; x < tile.across(); x += 2) {
-      std::vector<Scalar> registers = k->registers(tile.fragment(y, x), at);
-      const std::vector<Scalar> right = k->registers(tile.fragment(y, x + 1), at);
-      registers.insert(registers.end(), right.begin(), right.end());
-      out.push_back(k->fragment(tartan::operand_a(m16n8k16, kind.type), registers, at));
+    for (int x = 0; x < tile.across(); x += together) {
+      std::vector<Scalar> registers;
+      for (int i = 0; i < together; ++i)
+        for (const Scalar& each : k->registers(tile.fragment(y, x + i), at)) registers.push_back(each);
+      out.push_back(k->fragment(tartan::operand_a(shape, kind.type), registers, at));
     }
-  return WarpTile(std::move(out), tile.across() / 2, tile.row(), tile.col());
+  return WarpTile(std::move(out), tile.across() / together, tile.row(), tile.col());
 }
 
 WarpTile relu(const WarpTile& tile, Here at) {

@@ -56,6 +56,17 @@ class Accumulator {
 /// One value for each row that a lane has elements of, in the order of its elements.
 using RowValues = std::vector<Scalar>;
 
+/// RowValues that change in a run-time loop. See TiledMma::row_variable().
+class RowVariable {
+ public:
+  explicit RowVariable(std::vector<ScalarVariable> values) : values_(std::move(values)) {}
+  RowVariable& operator=(const RowValues& values);
+  operator RowValues() const { return RowValues(values_.begin(), values_.end()); }
+
+ private:
+  std::vector<ScalarVariable> values_;
+};
+
 using Here = std::source_location;
 
 /// f(x, place) of each element; `place` counts rows and columns of the block's tile.
@@ -76,9 +87,9 @@ std::vector<Scalar> row_places(const WarpTile& tile, Here at = Here::current());
 RowValues map(const RowValues& x, const RowValues& y,
               const std::function<Scalar(Scalar, Scalar)>& f);
 
-/// Accumulators of 16-bit elements as operand A of a product with mma.sync's m16n8k16: their
-/// registers are the same, two fragments become one.
-WarpTile operand_a(const WarpTile& tile, Here at = Here::current());
+/// Accumulators of 16-bit elements as operand A of a product with mma.sync's m16n8k16 or m16n8k8:
+/// their registers are the same; for m16n8k16 two fragments become one.
+WarpTile operand_a(const WarpTile& tile, MmaShape shape = m16n8k16, Here at = Here::current());
 
 WarpTile relu(const WarpTile& tile, Here at = Here::current());
 

@@ -1,90 +1,116 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GEMM kernel at awkward sizes, every majorness, on the emulator and, where there is one, a
-// GPU, against the naive product of small integers, which is exact in any order.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <tartan/tartan.h>
-
-#include "tests/numbers.h"
+// The GEMM kernel in every type, at awkward sizes, every majorness, against the naive product of
+// small integers, which is exact in any order.
+#include "tests/gemm_run.h"
 
 namespace tartan {
 namespace {
 
-struct Case {
-  kernels::Gemm options;
-  int m, n, k;
+using kernels::Gemm;
+using testing_gemm::Product;
+
+constexpr int sizes[] = {1, 7, 16, 63, 64, 65, 127, 200};
+
+struct Types {
+  Type a, b, accumulator, c;
   const char* target = "sm_80";
+  isa::BitOp bit_op = isa::BitOp::xor_popc;
 };
 
-int largest_power(int x) { return x & -x; }
-
-// Runs one product; the number of wrong elements, or -1 with a complaint.
-int wrong_elements(Device& device, const Case& test) {
-  kernels::Gemm options = test.options;
-  const int line_a = options.a_major == Major::row ? test.k : test.m,
-            line_b = options.b_major == Major::row ? test.n : test.k;
-  options.multiple = std::min({largest_power(line_a), largest_power(line_b), largest_power(test.n), 16});
-  const bool fixed = options.m != 0;
-  if (fixed) options.m = test.m, options.n = test.n, options.k = test.k;
-  const auto compiled = compile(kernels::gemm(options), *Target::parse(test.target));
-  EXPECT_TRUE(compiled) << (compiled ? "" : compiled.diags().text());
-  if (!compiled) return -1;
-
-  std::vector<int> a, b;
-  for (int i = 0; i < test.m * test.k; ++i) a.push_back((i * 7 + i / 5) % 11 - 5);
-  for (int i = 0; i < test.k * test.n; ++i) b.push_back((i * 3 + i / 7) % 9 - 4);
-  Buffer in_a = *device.allocate(a.size() * 8), in_b = *device.allocate(b.size() * 8);
-  EXPECT_TRUE(in_a.write(testing_numbers::encode(options.a, a)));
-  EXPECT_TRUE(in_b.write(testing_numbers::encode(options.b, b)));
-  const std::size_t bytes = static_cast<std::size_t>(test.m) * test.n * bits(options.c) / 8;
-  Buffer out = *device.allocate(bytes);
-  EXPECT_TRUE(out.fill(0xFF));
-
-  auto module = device.load(compiled->ptx, compiled->name);
-  EXPECT_TRUE(module) << (module ? "" : module.diags().text());
-  if (!module) return -1;
-  LoadedKernel loaded = *module->kernel(compiled->name);
-  Arguments arguments;
-  if (!fixed) arguments.add(test.m).add(test.n).add(test.k);
-  arguments.add(in_a).add(in_b).add(out);
-  const auto launched = loaded.launch({.grid = {options.blocks(test.m, test.n)},
-                                       .block = {static_cast<unsigned>(compiled->block)},
-                                       .dynamic_shared = static_cast<unsigned>(compiled->dynamic_shared)},
-                                      arguments);
-  EXPECT_TRUE(launched) << (launched ? "" : launched.diags().text());
-  const auto status = device.synchronize();
-  EXPECT_TRUE(status) << (status ? "" : status.diags().text());
-  if (!launched || !status) return -1;
-
-  const auto got = testing_numbers::decode(options.c, *out.read_all<std::byte>());
-  int wrong = 0;
-  for (int i = 0; i < test.m; ++i)
-    for (int j = 0; j < test.n; ++j) {
-      int sum = 0;
-      for (int x = 0; x < test.k; ++x)
-        sum += a[static_cast<std::size_t>(options.a_major == Major::row ? i * test.k + x : x * test.m + i)] *
-               b[static_cast<std::size_t>(options.b_major == Major::row ? x * test.n + j : j * test.k + x)];
-      wrong += got[static_cast<std::size_t>(i * test.n + j)] != sum;
-    }
-  return wrong;
+int wrong_elements(const Product& product, const char* target) {
+  return product.wrong(testing_gemm::run(kernels::gemm(product.options),
+                                         testing_gemm::target(target), product.launch()));
 }
 
-constexpr Major majors[] = {Major::row, Major::col};
+bool missing_on_gpu(const Types& types) {
+  return testing_gemm::gpu() && testing_gemm::gpu()->arch().sm < Target::parse(types.target)->arch.sm;
+}
 
-TEST(Gemm, EveryMajornessAtAwkwardSizes) {
-  Device device = *Device::open("emulator");
-  const int sizes[][3] = {{1, 1, 1},    {7, 16, 63},  {16, 7, 64},  {63, 65, 7},   {64, 64, 64},
-                          {65, 127, 1}, {127, 1, 65}, {64, 200, 16}, {200, 63, 127}, {1, 64, 200},
-                          {128, 72, 40}};
-  for (const Major a : majors)
-    for (const Major b : majors)
-      for (const auto& [m, n, k] : sizes) {
-        SCOPED_TRACE(fmt::format("{}{} {} x {} x {}", name(a), name(b), m, n, k));
-        kernels::Gemm options{.m = 0, .n = 0, .k = 0};
-        options.a_major = a, options.b_major = b;
-        EXPECT_EQ(wrong_elements(device, {options, m, n, k}), 0);
-      }
+// Eight cases: every size in every dimension.
+void check(const Types& types, std::initializer_list<std::pair<Major, Major>> majors, int unit) {
+  if (missing_on_gpu(types)) return;
+  int round = 0;
+  for (int i = 0; i < 8 / static_cast<int>(majors.size()); ++i)
+    for (const auto& [a_major, b_major] : majors) {
+      const int m = sizes[round % 8], n = sizes[(3 * round + 1) % 8], k = sizes[(5 * round + 2) % 8] * unit;
+      SCOPED_TRACE(fmt::format("{} {} {} {}: {}{} {} x {} x {}", name(types.a), name(types.b),
+                               name(types.accumulator), types.target, name(a_major), name(b_major), m,
+                               n, k));
+      Gemm options{.a = types.a, .b = types.b, .accumulator = types.accumulator, .c = types.c};
+      options.a_major = a_major, options.b_major = b_major, options.bit_op = types.bit_op;
+      EXPECT_EQ(wrong_elements(Product(options, m, n, k, round % 3 == 2), types.target), 0);
+      ++round;
+    }
+}
+
+void check_all_majors(const Types& types) {
+  constexpr Major row = Major::row, col = Major::col;
+  check(types, {{row, col}, {row, row}, {col, col}, {col, row}}, 1);
+}
+
+// Elements that share bytes lie along k.
+void check_along_k(const Types& types) { check(types, {{Major::row, Major::col}}, 8); }
+
+TEST(Gemm, Halves) {
+  check_all_majors({f16, f16, f32, f32});
+  check_all_majors({f16, f16, f32, f16});
+  check_all_majors({f16, f16, f16, f16});
+  check_all_majors({f16, f16, f32, f32, "sm_75"});
+  check_all_majors({bf16, bf16, f32, f32});
+  check_all_majors({bf16, bf16, f32, bf16});
+}
+
+TEST(Gemm, Tf32) {
+  check_all_majors({f32, f32, f32, f32});
+  check_all_majors({tf32, tf32, f32, f32});
+}
+
+TEST(Gemm, Doubles) {
+  check_all_majors({f64, f64, f64, f64});
+  check_all_majors({f64, f64, f64, f64, "sm_90"});
+}
+
+TEST(Gemm, Bytes) {
+  check_all_majors({s8, s8, s32, s32});
+  check_all_majors({s8, u8, s32, s32});
+  check_all_majors({u8, s8, s32, s32, "sm_75"});
+  check_all_majors({u8, u8, s32, f32});
+}
+
+TEST(Gemm, SubByte) {
+  check_along_k({Type::s4, Type::s4, s32, s32});
+  check_along_k({Type::u4, Type::s4, s32, s32, "sm_75"});
+  check_along_k({Type::b1, Type::b1, s32, s32});
+  check_along_k({Type::b1, Type::b1, s32, s32, "sm_75"});
+  check_along_k({Type::b1, Type::b1, s32, s32, "sm_80", isa::BitOp::and_popc});
+}
+
+TEST(Gemm, EightBitFloats) {
+  check_all_majors({Type::e4m3, Type::e4m3, f32, f32, "sm_89"});
+  check_all_majors({Type::e5m2, Type::e4m3, f32, f16, "sm_90"});
+  check_all_majors({Type::e4m3, Type::e5m2, f16, f16, "sm_89"});
+}
+
+std::string refusal(const Gemm& options, const char* target) {
+  const auto compiled = compile(kernels::gemm(options), testing_gemm::target_of(target));
+  EXPECT_FALSE(compiled);
+  return compiled ? "" : compiled.diags().text();
+}
+
+TEST(Gemm, WhatCannotBeIsRefused) {
+  Gemm options{.a = Type::e4m3, .b = Type::e4m3};
+  EXPECT_NE(refusal(options, "sm_80").find("e4m3.e4m3.f32 exists from sm_89 on; the nearest here is"),
+            std::string::npos)
+      << refusal(options, "sm_80");
+  options = {.a = Type::s4, .b = Type::s4, .accumulator = s32, .c = s32};
+  options.b_major = Major::row;
+  EXPECT_NE(refusal(options, "sm_80").find("elements of s4 share bytes"), std::string::npos);
+  options.b_major = Major::col, options.k = 7;
+  EXPECT_NE(refusal(options, "sm_80").find("k must be a multiple of 2"), std::string::npos);
+  options = {.a = s8, .b = s8, .accumulator = s32, .c = f64};
+  EXPECT_NE(refusal(options, "sm_80").find("kernel-option"), std::string::npos);
+  options = {.splits = 0};
+  EXPECT_NE(refusal(options, "sm_80").find("at least one part"), std::string::npos);
 }
 
 }  // namespace

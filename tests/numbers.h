@@ -72,6 +72,7 @@ inline std::vector<double> decode(Type type, const std::vector<std::byte>& bytes
     std::uint64_t word = 0;
     std::memcpy(&word, &bytes[i], width);
     if (floating(type)) out.push_back(float_value(type, word));
+    else if (type == Type::s8) out.push_back(static_cast<std::int8_t>(word));
     else out.push_back(type == Type::s32 ? static_cast<std::int32_t>(word) : static_cast<double>(word));
   }
   return out;

@@ -22,14 +22,19 @@ std::string Writer::fresh(char letter) {
 
 std::string Writer::destination(int bits) {
   const std::string reg = fresh(letter(bits));
-  if (guarded || depth > 0)
-    zeros_ += bits == 1 ? fmt::format("setp.ne.u32 {}, %thread, %thread;\n", reg)
-                        : fmt::format("mov.b{} {}, 0;\n", bits, reg);
+  zero_where_skipped(reg, bits);
   return reg;
+}
+
+void Writer::zero_where_skipped(const std::string& reg, int bits) {
+  if ((!guarded && depth == 0) || !zeroed_.insert(reg).second) return;
+  zeros_ += bits == 1 ? fmt::format("setp.ne.u32 {}, %thread, %thread;\n", reg)
+                      : fmt::format("mov.b{} {}, 0;\n", bits, reg);
 }
 
 void Writer::result(const std::string& reg, int bits, std::string_view type,
                     std::string instruction) {
+  zero_where_skipped(reg, bits);
   values_.push_back({reg, bits, std::string(type)});
   const auto all = std::uint64_t{program.launch.grid.x} * program.launch.block.x;
   const std::uint64_t offset = 8 * all * program.results.size();

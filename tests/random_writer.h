@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <random>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -107,6 +108,9 @@ class Writer {
   RandomProgram& program;
 
  private:
+  /// An instruction that may be skipped leaves its results as they were: zero, not undefined.
+  void zero_where_skipped(const std::string& reg, int bits);
+
   struct Value {
     std::string reg;
     int bits;
@@ -114,6 +118,7 @@ class Writer {
   };
   std::mt19937_64 random_;
   std::string body_, zeros_, stores_;
+  std::set<std::string> zeroed_;
   std::vector<Value> values_;
   int counts_[128] = {};
   int labels_ = 0;

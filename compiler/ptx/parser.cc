@@ -164,7 +164,8 @@ class Parser : public DeclarationParser {
         statements.push_back({StatementKind::Variable, first});
       return;
     }
-    if (token_.kind != TokenKind::Dot) return syntax("a declaration"), recover();
+    if (!linkage.empty() || token_.kind != TokenKind::Dot)
+      return syntax("a declaration"), recover();
     const std::uint32_t index = token_.text == ".file" ? line_directive() : statement_directive();
     statements.push_back({StatementKind::Directive, index});
   }

@@ -7,6 +7,9 @@
 #include <string_view>
 
 #include "dsl/builder.h"
+#include "dsl/kernels/attention.h"
+#include "dsl/kernels/gemm.h"
+#include "dsl/kernels/sparse.h"
 
 namespace tartan::kernels {
 
@@ -16,24 +19,6 @@ Kernel one_mma();
 /// The same product with A and B stored by rows or columns. In the words of BLAS: a column-major A
 /// is N, a row-major one T; B likewise.
 Kernel stored_mma(Major a, Major b);
-
-/// C = A * B for any m, n and k, A and B by rows or columns, C by rows: cp.async pipeline, ldmatrix,
-/// mma.sync. A size of 0 is a parameter of the kernel (s32, in the order m, n, k).
-struct Gemm {
-  int m = 256, n = 256, k = 256;
-  Type a = f16, b = f16;          // elements of A and B
-  Type accumulator = f32;         // f32, f16, f64 or s32
-  Type c = f32;                   // elements of C
-  Major a_major = Major::row, b_major = Major::col;
-  int multiple = 8;  // sizes that are parameters: what the lengths of lines in memory are multiples of
-  Tile tile = {.m = 64, .n = 64, .k = 32, .warps_m = 2, .warps_n = 2};
-  int stages = 3;
-  /// Blocks of a launch for sizes m and n.
-  unsigned blocks(int rows, int cols) const {
-    return static_cast<unsigned>((rows + tile.m - 1) / tile.m * ((cols + tile.n - 1) / tile.n));
-  }
-};
-Kernel gemm(const Gemm& options);
 
 /// One wmma.mma: D(16x16, f32) = A(16x16, f16) * B(16x16, f16), loaded by wmma.load straight from
 /// global memory.

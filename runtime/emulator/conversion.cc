@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/emulator/half_vectors.h"
 #include "runtime/emulator/instructions.h"
 #include "runtime/emulator/lanes.h"
 
@@ -262,6 +263,23 @@ struct Modes {
   bool satfinite = false;
 };
 
+// Between f32 and 16-bit floats, eight at a time; null where the modes ask for more.
+Handler vector_handler(Type to, Type from, std::uint8_t flags, bool pair = false,
+                       bool satfinite = false) {
+  const auto round = static_cast<Rounding>(flags & 7);
+  const bool plain = !(flags & (sat_flag | integral_flag)) &&
+                     (round == Rounding::rn || round == Rounding::rz);
+  if (!plain) return nullptr;
+  if (from == Type::f16 && to == Type::f32) return flags & relu_flag ? nullptr : from_half();
+  const bool bfloat = to == Type::bf16;
+  if (from != Type::f32 || (to != Type::f16 && !(bfloat && !(flags & ftz_flag)))) return nullptr;
+  return to_halves({.bfloat = bfloat,
+                    .pair = pair,
+                    .towards_zero = round == Rounding::rz,
+                    .satfinite = satfinite,
+                    .relu = (flags & relu_flag) != 0});
+}
+
 Modes read_modes(Decoder& d) {
   Modes m;
   const std::string_view integral = d.spelling.any({"rni", "rzi", "rmi", "rpi"}),
@@ -362,7 +380,12 @@ bool decode_packed(Decoder& d, const Modes& modes) {
     if (!d.expect_operands(operands, operands)) return true;
     const std::uint32_t slot = d.destination(0, destination), a = d.source(1, Type::f32),
                         b = single ? a : d.source(2, Type::f32);
-    Op& op = d.emit(floats_to_packed);
+    const Type half = names[0].starts_with("f16")    ? Type::f16
+                      : names[0].starts_with("bf16") ? Type::bf16
+                                                     : Type::none;
+    const Handler faster =
+        vector_handler(half, Type::f32, modes.flags, !single, modes.satfinite);
+    Op& op = d.emit(faster ? faster : floats_to_packed);
     op.d = slot;
     op.a = a;
     op.b = b;
@@ -401,8 +424,9 @@ void decode_cvt(Decoder& d) {
   if (d.spelling.types() != 2 || modes.satfinite || modes.round == Rounding::rna)
     return d.unsupported();
   if (!d.expect_operands(2, 2)) return;
-  const Handler handler = handler_of(to, from);
+  Handler handler = handler_of(to, from);
   if (!handler) return d.unsupported();
+  if (const Handler faster = vector_handler(to, from, modes.flags)) handler = faster;
 
   RegisterRef source = d.flexible(d.operand(1), from);
   if (bits(source.type) == 64 && bits(from) < 64) {  // only its low part is read

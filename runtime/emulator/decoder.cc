@@ -54,6 +54,7 @@ Program Decoder::decode(const ptx::Function& kernel) {
   std::memset(program_.arena.data() + always, 0xFF, 4);
   read_directives(kernel);
   decode_function(kernel);
+  for (const auto& [op, name] : entries_) program_.ops[op].value = functions_.at(name).entry;
   program_.entry = functions_.at(kernel.name).entry;
   finish_shared();
   program_.arena.resize(round_up(program_.arena.size(), 256));
@@ -83,31 +84,19 @@ void Decoder::read_directives(const ptx::Function& kernel) {
 
 // ---- Functions and statements.
 
-void Decoder::decode_callees(const ptx::Function& function) {
-  for (const ptx::Statement& statement : function.statements) {
-    if (statement.kind != ptx::StatementKind::Instruction) continue;
-    const ptx::Instruction& instruction = module_.instructions[statement.index];
-    if (!instruction.opcode.starts_with("call")) continue;
-    for (const ptx::Operand& operand : module_.operands_of(instruction)) {
-      if (operand.kind != ptx::OperandKind::Name) continue;
-      const ptx::Function* callee = module_.function(operand.text);
-      if (callee && callee->body && !callee->entry && !functions_.contains(callee->name))
-        decode_function(*callee);
-    }
-  }
-}
-
 void Decoder::decode_function(const ptx::Function& function) {
-  functions_[function.name] = {.tree = &function, .open = true};
-  decode_callees(function);
-
   const ptx::Function* outer = function_;
   std::vector<Scope> outer_scopes = std::move(scopes_);
   const int outer_scope = scope_;
   scopes_.assign(1, {});
   scope_ = 0;
   function_ = &function;
+  functions_[function.name] = {.tree = &function,
+                               .frame = static_cast<std::uint32_t>(program_.frames.size())};
+  program_.frames.emplace_back();
   declare_params(function);
+  for (const ptx::Function* callee : callees_of(function))
+    if (!functions_.contains(callee->name)) decode_function(*callee);
   functions_[function.name].entry = static_cast<std::uint32_t>(program_.ops.size());
   decode_statements(function);
   resolve_labels();
@@ -115,7 +104,6 @@ void Decoder::decode_function(const ptx::Function& function) {
   function_ = outer;
   scopes_ = std::move(outer_scopes);
   scope_ = outer_scope;
-  functions_[function.name].open = false;
 }
 
 void Decoder::declare_params(const ptx::Function& function) {
@@ -127,7 +115,7 @@ void Decoder::declare_params(const ptx::Function& function) {
     return;
   }
   Function& made = functions_[function.name];
-  made.return_slot = allocate(32);
+  made.return_slot = scratch(32);
   const auto declare_all = [&](const std::vector<std::uint32_t>& list, std::vector<Symbol>& symbols,
                                std::vector<std::uint32_t>& slots) {
     for (std::uint32_t index : list) {
@@ -160,6 +148,7 @@ void Decoder::declare(const ptx::Variable& variable) {
   if (variable.space == ptx::StateSpace::local || variable.space == ptx::StateSpace::param) {
     program_.local_bytes = round_up(program_.local_bytes, alignment_of(variable));
     scope().variables[variable.name] = {Window::local, program_.local_bytes, size_of(variable)};
+    keep(&Frame::variables, program_.local_bytes, static_cast<std::uint32_t>(size_of(variable)));
     program_.local_bytes += static_cast<std::uint32_t>(size_of(variable));
     return;
   }
@@ -187,7 +176,7 @@ void Decoder::decode_statements(const ptx::Function& function) {
       case ptx::StatementKind::Location: origin_.location = statement.index + 1; break;
       case ptx::StatementKind::Directive: {
         const ptx::Directive& directive = module_.directives[statement.index];
-        if (directive.name != ".branchtargets") break;
+        if (directive.name != ".branchtargets" && directive.name != ".calltargets") break;
         for (const auto& [name, at] : scope().labels)
           if (at == program_.ops.size()) scope().targets[name] = directive.text;
         break;

@@ -69,6 +69,9 @@ struct RegisterRef {
   Type type = Type::none;
 };
 
+/// What the name of a function stands for; `function` is one of `module`.
+std::uint64_t address_of(const ptx::Module& module, const ptx::Function& function);
+
 /// Size in bytes of a variable.
 std::uint64_t size_of(const ptx::Variable& variable);
 std::uint32_t alignment_of(const ptx::Variable& variable);
@@ -134,7 +137,7 @@ class Decoder {
   void jump(Op& op, std::string_view label);
   /// The same for entry `index` of a branch table in Program::slots.
   void jump_table(std::uint32_t index, std::string_view label);
-  /// The names listed by `.branchtargets` under that label.
+  /// The names listed by `.branchtargets` or `.calltargets` under that label.
   std::vector<std::string_view> branch_targets(std::string_view label) const;
 
   struct Function {
@@ -144,11 +147,29 @@ class Decoder {
     std::vector<Symbol> params, results;  // local memory
     std::vector<std::uint32_t> param_slots,
         result_slots;   // .reg parameters; 0 where it is a .param
-    bool open = false;  // being decoded: a call from within is recursion
+    std::uint32_t frame = 0;  // index into Program::frames
   };
   /// The decoded function of that name, or null (undefined, or external).
   const Function* function(std::string_view name) const;
   const Function& current() const { return functions_.at(function_->name); }
+  /// The functions that an indirect call with that label of .calltargets or .callprototype may mean.
+  std::vector<const Function*> call_targets(std::string_view label) const;
+  std::uint64_t address_of(const Function& function) const {
+    return emulator::address_of(module_, *function.tree);
+  }
+  /// Whether a call of `callee` from the current function may lead back into the latter.
+  bool may_return_into_itself(const Function& callee);
+  /// Local memory that no frame has.
+  std::uint32_t transfer_room(std::uint64_t bytes);
+  /// Makes the op go to `callee`, which may not be decoded yet.
+  void go_to_entry(Op& op, const Function& callee);
+
+  /// The guard of the ops that are emitted.
+  struct Guard {
+    std::uint32_t slot = always_slot, flip = 0;
+  };
+  Guard guard() const { return {guard_, guard_flip_}; }
+  void set_guard(Guard guard) { guard_ = guard.slot, guard_flip_ = guard.flip; }
 
  private:
   struct Range {
@@ -172,6 +193,9 @@ class Decoder {
 
   void decode_function(const ptx::Function& function);
   void decode_callees(const ptx::Function& function);
+  const std::vector<const ptx::Function*>& callees_of(const ptx::Function& function);
+  const std::vector<const ptx::Function*>& address_taken();
+  void keep(std::vector<FramePart> Frame::*part, std::uint32_t at, std::uint32_t bytes);
   void declare_params(const ptx::Function& function);
   void declare(const ptx::Variable& variable);
   void decode_statements(const ptx::Function& function);
@@ -194,6 +218,9 @@ class Decoder {
   Program program_;
   const ptx::Function* function_ = nullptr;
   std::unordered_map<std::string_view, Function> functions_;
+  std::unordered_map<const ptx::Function*, std::vector<const ptx::Function*>> callees_;
+  std::optional<std::vector<const ptx::Function*>> address_taken_;
+  std::vector<std::pair<std::size_t, std::string_view>> entries_;  // ops that go to functions
   std::span<const ptx::Operand> operands_;
   const ptx::Instruction* instruction_ = nullptr;
   Origin origin_;

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/emulator/half_vectors.h"
 #include "runtime/emulator/instructions.h"
 #include "runtime/emulator/lanes.h"
 
@@ -16,18 +17,21 @@ namespace tartan::emulator {
 namespace {
 
 struct Add {
+  static constexpr HalfOperation on_halves = HalfOperation::add;
   template <typename T>
   static T apply(T a, T b) {
     return a + b;
   }
 };
 struct Subtract {
+  static constexpr HalfOperation on_halves = HalfOperation::subtract;
   template <typename T>
   static T apply(T a, T b) {
     return a - b;
   }
 };
 struct Multiply {
+  static constexpr HalfOperation on_halves = HalfOperation::multiply;
   template <typename T>
   static T apply(T a, T b) {
     return a * b;
@@ -40,6 +44,7 @@ struct Divide {
   }
 };
 struct FusedNearest {  // to nearest even
+  static constexpr HalfOperation on_halves = HalfOperation::fused;
   static float apply(float a, float b, float c) { return fused(a, b, c); }
 };
 struct Fused {  // in the host's rounding mode
@@ -239,13 +244,30 @@ __attribute__((target("avx2,fma"))) void hardware_fma(Warp& warp, const Op& op) 
   each_lane(warp.mask, [=, &out](int i) { d[i] = out[i]; });
 }
 Handler hardware_fma_of(bool ftz, bool sat) {
-  if (!__builtin_cpu_supports("fma") || !__builtin_cpu_supports("avx2")) return nullptr;
+  if (!use_vectors()) return nullptr;
   if (ftz) return sat ? hardware_fma<true, true> : hardware_fma<true, false>;
   return sat ? hardware_fma<false, true> : hardware_fma<false, false>;
 }
 #else
 Handler hardware_fma_of(bool, bool) { return nullptr; }
 #endif
+
+// fma.rn.f64: NaNs are rare, and have their own rules.
+void fused_doubles(Warp& warp, const Op& op) {
+  const auto *a = lanes<std::uint64_t>(warp, op.a), *b = lanes<std::uint64_t>(warp, op.b),
+             *c = lanes<std::uint64_t>(warp, op.c);
+  double out[32];
+  std::uint64_t any = 0;
+  for (int i = 0; i < 32; ++i) {
+    out[i] = __builtin_fma(std::bit_cast<double>(a[i]), std::bit_cast<double>(b[i]),
+                           std::bit_cast<double>(c[i]));
+    // Above infinity: the top bit.
+    any |= 0x7FF0000000000000 - (std::bit_cast<std::uint64_t>(out[i]) << 1 >> 1);
+  }
+  if (any >> 63) return ternary<Double<Fused>, double, double>(warp, op);
+  auto* d = lanes<std::uint64_t>(warp, op.d);
+  each_lane(warp.mask, [=, &out](int i) { d[i] = std::bit_cast<std::uint64_t>(out[i]); });
+}
 
 struct Options {
   Type type;
@@ -291,6 +313,13 @@ Handler small_of(const Options& o, bool packed) {
 }
 template <int N, typename F>
 Handler small_of(const Options& o) {
+  if constexpr (requires { F::on_halves; })
+    if (const Handler handler =
+            half_arithmetic(F::on_halves, {.bfloat = o.type == Type::bf16 || o.type == Type::bf16x2,
+                                           .ftz = o.ftz,
+                                           .sat = o.sat,
+                                           .relu = o.relu}))
+      return handler;
   switch (o.type) {
     case Type::f16:
       return o.ftz ? small_of<N, F, Half, true>(o, false) : small_of<N, F, Half, false>(o, false);
@@ -308,8 +337,9 @@ Handler arithmetic(const Options& o) {
   if (o.type == Type::f32)
     return o.rounding ? rounded_single_of<N, F>(o) : single_of<N, Nearest>(o);
   if (o.type == Type::f64)
-    return o.rounding ? rounded<of_arity<N, Double<F>, double>()>
-                      : for_machine<of_arity<N, Double<F>, double>()>();
+    return o.rounding  ? rounded<of_arity<N, Double<F>, double>()>
+           : N == 3    ? for_machine<fused_doubles>()
+                       : for_machine<of_arity<N, Double<F>, double>()>();
   if (o.rounding) return nullptr;
   return small_of<N, Nearest>(o);
 }

@@ -1,7 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/instructions.h"
 
+#include <atomic>
+
+#include "runtime/emulator/lanes.h"
+
 namespace tartan::emulator {
+namespace {
+std::atomic<bool> vectors_allowed = true;
+}
+
+bool use_vectors() {
+#if defined(__x86_64__)
+  static const bool has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  return has && vectors_allowed;
+#else
+  return false;
+#endif
+}
+
+void set_vectors(bool allowed) { vectors_allowed = allowed; }
+
 
 Decode find_decode(std::string_view name) {
   static const auto table = [] {

@@ -47,6 +47,8 @@ inline constexpr std::string_view approximation_source =
 void decode_float_arithmetic(Decoder& decoder);
 // add, sub, mul and fma on f32x2, if it is one.
 bool decode_float_pairs(Decoder& decoder);
+// call.
+void decode_call(Decoder& decoder);
 // add.cc, addc, sub.cc, subc, mad.cc, madc.
 void decode_carry(Decoder& decoder);
 

@@ -94,9 +94,13 @@ void ternary(Warp& warp, const Op& op) {
   });
 }
 
-#if defined(__x86_64__)
-inline const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+/// Whether handlers may use AVX2 and FMA: the machine has them, and no test has turned them off.
+bool use_vectors();
+/// For tests: programs decoded from now on do without vectors, or may have them again. The results
+/// are the same.
+void set_vectors(bool allowed);
 
+#if defined(__x86_64__)
 /// `inner` once more, in 256-bit vectors and with the fused multiply-add.
 template <Handler inner>
 __attribute__((target("avx2,fma"), flatten)) void on_avx2(Warp& warp, const Op& op) {
@@ -105,7 +109,7 @@ __attribute__((target("avx2,fma"), flatten)) void on_avx2(Warp& warp, const Op& 
 /// The handler as the machine runs it fastest; the results are the same.
 template <Handler inner>
 Handler for_machine() {
-  return has_avx2 ? on_avx2<inner> : inner;
+  return use_vectors() ? on_avx2<inner> : inner;
 }
 #else
 template <Handler inner>

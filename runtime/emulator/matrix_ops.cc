@@ -253,9 +253,46 @@ void store_fragment(Warp& warp, const Op& op) {
 
 // ---- Products.
 
+// What a pair of selector registers holds: one value for all lanes of the warp, in range. Anything
+// else is undefined on the hardware: nothing, and a finding.
+struct Selected {
+  int byte = 0, thread = 0;
+};
+
+std::optional<Selected> read_selector(Warp& warp, const std::optional<ScaleSelector>& selector) {
+  if (!selector) return Selected{};
+  const auto *bytes = lanes<std::uint32_t>(warp, selector->byte),
+             *threads = lanes<std::uint32_t>(warp, selector->thread);
+  const int first = std::countr_zero(warp.mask);
+  const std::uint32_t differing = lanes_where(warp.mask, [=](int lane) {
+    return bytes[lane] != bytes[first] || threads[lane] != threads[first];
+  });
+  if (differing) {
+    const int lane = std::countr_zero(differing);
+    warp.fail("scale-selector"_rule,
+              fmt::format("lanes {} and {} pass {{{}, {}}} and {{{}, {}}} as {{byte-id, thread-id}}",
+                          first, lane, bytes[first], threads[first], bytes[lane], threads[lane]),
+              lane);
+    return std::nullopt;
+  }
+  if (bytes[first] > selector->highest || bytes[first] % selector->step ||
+      threads[first] >= selector->threads) {
+    warp.fail("scale-selector"_rule,
+              fmt::format("{{byte-id, thread-id}} is {{{}, {}}}; byte-id takes 0 to {} in steps of "
+                          "{}, thread-id 0 to {}",
+                          bytes[first], threads[first], selector->highest, selector->step,
+                          selector->threads - 1),
+              first);
+    return std::nullopt;
+  }
+  return Selected{static_cast<int>(bytes[first]), static_cast<int>(threads[first])};
+}
+
 void product(Warp& warp, const Op& op) {
   if (!warp.gather(all_lanes)) return;
   const MatrixOperation& m = warp.program->matrices[op.list];
+  const auto select_a = read_selector(warp, m.select_a), select_b = read_selector(warp, m.select_b);
+  if (!select_a || !select_b) return;
   void *d[8], *a[8], *b[8], *c[8];
   const auto point = [&](void** to, const std::vector<std::uint32_t>& slots) {
     for (std::size_t i = 0; i < slots.size(); ++i) to[i] = warp.arena + slots[i];
@@ -275,10 +312,10 @@ void product(Warp& warp, const Op& op) {
                   .selector = m.selector,
                   .scale_a = words(m.scale_a),
                   .scale_b = words(m.scale_b),
-                  .byte_a = m.byte_a,
-                  .thread_a = m.thread_a,
-                  .byte_b = m.byte_b,
-                  .thread_b = m.thread_b});
+                  .byte_a = select_a->byte,
+                  .thread_a = select_a->thread,
+                  .byte_b = select_b->byte,
+                  .thread_b = select_b->thread});
   warp.multiply_adds += m.product->multiply_adds();
 }
 
@@ -345,8 +382,11 @@ bool read_operand(Decoder& d, const ptx::Operand& operand, const isa::OperandSpe
       const auto pair = d.children(operand);
       if (operand.kind != ptx::OperandKind::Vector || pair.size() != 2)
         return d.unsupported("a {byte-id, thread-id} pair is expected"), false;
-      number(pair[0], spec.role == Role::select_a ? m.byte_a : m.byte_b);
-      number(pair[1], spec.role == Role::select_a ? m.thread_a : m.thread_b);
+      (spec.role == Role::select_a ? m.select_a : m.select_b) =
+          ScaleSelector{d.source(pair[0], Type::u16), d.source(pair[1], Type::u16),
+                        static_cast<std::uint32_t>(spec.high),
+                        static_cast<std::uint32_t>(spec.step),
+                        static_cast<std::uint32_t>(spec.threads)};
       break;
     }
     default: d.unsupported(); break;

@@ -8,6 +8,7 @@
 //   0x1'........  shared memory of the block
 //   0x2'........  local memory of the lane
 //   0x3'........  kernel parameters
+//   0x4'........  functions: what their names mean, nothing that can be read
 //   0x10'...      global memory and constants: allocations with gaps between them, never the host's
 //   own addresses
 //
@@ -28,6 +29,7 @@ inline constexpr std::uint64_t window_bytes = std::uint64_t{1} << 32;
 inline constexpr std::uint64_t shared_window = 1 * window_bytes;
 inline constexpr std::uint64_t local_window = 2 * window_bytes;
 inline constexpr std::uint64_t param_window = 3 * window_bytes;
+inline constexpr std::uint64_t function_window = 4 * window_bytes;
 inline constexpr std::uint64_t global_window = 16 * window_bytes;
 
 /// Where a state space starts among generic addresses; global addresses are generic ones.

@@ -154,13 +154,16 @@ Status Module::initialise(const ptx::Variable& variable, const Symbol& symbol) {
         name = name.substr(0, name.find_first_of(" )"));
       }
       const auto found = symbols_.find(name);
-      if (found == symbols_.end()) {
+      const ptx::Function* function = tree_.function(name);
+      if (found == symbols_.end() && (!function || function->entry)) {
         diags.report("unsupported-instruction"_rule, tree_.source->place(operand.offset),
-                     fmt::format("the initialiser of {} names {}, which is no variable in memory",
+                     fmt::format("the initialiser of {} names {}, which is no variable in memory "
+                                 "and no function",
                                  variable.name, name));
         return;
       }
-      value = found->second.address + operand.value;
+      value = (found == symbols_.end() ? address_of(tree_, *function) : found->second.address) +
+              operand.value;
     } else {
       value = constant_bits(operand, variable.type);
     }

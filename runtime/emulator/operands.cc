@@ -189,7 +189,11 @@ std::uint32_t Decoder::allocate(int width) {
   return slot;
 }
 
-std::uint32_t Decoder::scratch(int width) { return allocate(width); }
+std::uint32_t Decoder::scratch(int width) {
+  const std::uint32_t slot = allocate(width);
+  keep(&Frame::registers, slot, static_cast<std::uint32_t>(width) / 8);
+  return slot;
+}
 
 std::uint32_t Decoder::constant(std::uint64_t value, int width) {
   const auto [at, fresh] = constants_.try_emplace({value, width}, 0);
@@ -239,7 +243,7 @@ std::uint32_t Decoder::special_source(std::string_view name, Type type, bool& fo
 std::uint32_t Decoder::register_slot(Range& range, std::uint32_t index) {
   std::uint32_t& slot = range.slots[index];
   // Slot 0 is the constant true, which no register is.
-  if (slot == 0) slot = allocate(width_of(range.declaration.type));
+  if (slot == 0) slot = scratch(width_of(range.declaration.type));
   return slot;
 }
 
@@ -313,7 +317,8 @@ std::uint32_t Decoder::source(const ptx::Operand& operand, Type type) {
   if (operand.text == "WARP_SZ") return constant(32, width);
   if (const auto variable = symbol(operand.text))
     return symbol_slot(*variable, width, operand.value);
-  if (module_.function(operand.text)) return unsupported("addresses of functions are not known"), 0;
+  if (const ptx::Function* function = module_.function(operand.text); function && !function->entry)
+    return constant(emulator::address_of(module_, *function), width);
   error("undeclared-register"_rule,
         fmt::format("{} is neither a register nor a variable that is declared here", operand.text));
   return 0;

@@ -65,6 +65,12 @@ struct ElementPlace {
   std::uint8_t col = 0;
 };
 
+/// {byte-id, thread-id} of a block scale: slots, and the values that the manual allows there.
+struct ScaleSelector {
+  std::uint32_t byte = 0, thread = 0;
+  std::uint32_t highest = 0, step = 1, threads = 1;
+};
+
 /// A decoded matrix product or fragment load or store: slots in operand order.
 struct MatrixOperation {
   isa::Form form;
@@ -73,8 +79,29 @@ struct MatrixOperation {
   std::vector<std::uint32_t> d, a, b, c;
   std::optional<MatrixProduct> product;
   std::optional<std::uint32_t> metadata, scale_a, scale_b;
-  int selector = 0, byte_a = 0, thread_a = 0, byte_b = 0, thread_b = 0;
+  std::optional<ScaleSelector> select_a, select_b;
+  int selector = 0;
 };
+
+/// A register or variable of a function.
+struct FramePart {
+  std::uint32_t at = 0;     // slot, or offset in local memory
+  std::uint32_t bytes = 0;  // of a lane; a predicate: 0
+};
+
+/// What a function that may be called from within itself keeps on the stack meanwhile.
+struct Frame {
+  std::vector<FramePart> registers, variables;
+  std::size_t bytes() const {
+    std::size_t sum = 0;
+    for (const FramePart& part : registers) sum += part.bytes ? part.bytes : 1;
+    for (const FramePart& part : variables) sum += part.bytes;
+    return sum;
+  }
+};
+
+/// A lane's stack.
+inline constexpr std::size_t stack_bytes = 64 * 1024;
 
 /// A decoded wgmma.mma_async: slots in each of the four warps' arenas.
 struct WarpgroupOperation {
@@ -139,6 +166,7 @@ struct Program {
   std::vector<std::uint32_t> slots;
   std::vector<MatrixOperation> matrices;
   std::vector<WarpgroupOperation> warpgroup_operations;
+  std::vector<Frame> frames;  // of functions
   std::vector<SpecialSlot> specials;
   std::vector<std::byte> arena;  // a warp's arena as it starts: constants in place, registers zero
   std::vector<KernelParam> params;

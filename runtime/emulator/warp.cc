@@ -21,6 +21,7 @@ void Warp::start(std::uint32_t lanes) {
   steps = lane_steps = multiply_adds = 0;
   groups.assign(1, Group{.pc = program->entry, .mask = lanes});
   current = 0;
+  stacks.clear();
   turn_ = 0;
   starving_ = 0;
   std::ranges::fill(recent, nullptr);

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dsl/kernels/attention.h"
+
+#include <limits>
+#include <numbers>
+
+#include "dsl/math.h"
+
+namespace tartan::kernels {
+
+Kernel attention(const Attention& options) {
+  const Type type = options.type;
+  const int d = options.head_dim, m = options.queries_per_block, n = options.keys_per_step;
+  const Tile qk{.m = m, .n = n, .k = d, .warps_m = options.warps, .warps_n = 1};
+  const Tile pv{.m = m, .n = d, .k = n, .warps_m = options.warps, .warps_n = 1};
+  return kernel("attention", {.block = qk.threads()}, [=](Builder& k) {
+    auto queries = k.param("queries", s32), keys = k.param("keys", s32);
+    auto heads = k.param("heads", s32), kv_heads = k.param("kv_heads", s32);
+    auto scale = k.param("scale", f32) * k.constant(f32, std::numbers::log2e);  // for exp2
+    auto minus = scale * k.constant(f32, -1);
+    auto head = k.block_z() * heads + k.block_y();
+    auto kv_head = k.block_z() * kv_heads + k.block_y() / (heads / kv_heads);
+    auto Q = k.global("Q", type, row_major(queries, d)).matrix(head);
+    auto K = k.global("K", type, row_major(keys, d)).matrix(kv_head).transposed();
+    auto V = k.global("V", type, row_major(keys, d)).matrix(kv_head);
+    auto O = k.global("O", type, row_major(queries, d)).matrix(head);
+    auto LSE = k.global("LSE", f32, row_major(1, queries)).matrix(head);
+
+    const MmaKind mma = k.best_mma(type, type, f32);
+    auto mma_qk = k.tiled_mma(mma, qk), mma_pv = k.tiled_mma(mma, pv);
+    auto sQ = k.shared("sQ", type, mma_qk.shared_a());
+    auto sK = k.shared("sK", type, mma_qk.shared_b(options.stages, Major::col));
+    auto sV = k.shared("sV", type, mma_pv.shared_b(options.stages, Major::row));
+
+    auto block = ceil_div(queries, m) - 1 - k.block_x();  // causal: the longest ones first
+    k.copy(Q.tile(m, d, block, 0), sQ[0]);
+    k.barrier();
+    auto q = mma_qk.load_a(sQ[0]);
+
+    // How many keys a query sees: those of the block's first and last one bound the work.
+    const auto seen = [&](Scalar query) {
+      return options.causal ? minimum(keys, query + 1 + keys - queries) : keys;
+    };
+    auto sure = seen(block * m), most = seen(block * m + (m - 1));
+
+    // Of each row: the maximum of its scores, the sum of exp(score - maximum), and with those
+    // weights the sum of V's rows. -1e30, not infinity: the difference of two is a number.
+    auto top = mma_qk.row_variable(k.constant(f32, -1e30)), sum = mma_qk.row_variable(k.constant(f32, 0));
+    auto o = mma_pv.accumulator();
+    k.pipeline(
+        options.stages, ceil_div(most, n),
+        [&](Scalar t, Scalar stage) {
+          k.copy(K.tile(d, n, 0, t), sK[stage]);
+          k.copy(V.tile(n, d, t, 0), sV[stage]);
+        },
+        [&](Scalar t, Scalar stage) {
+          auto s = mma_qk.accumulator();
+          s = mma_qk(s, q, sK[stage]);
+          k.when((t + 1) * n > sure, [&] {
+            s = map(s, [&](Scalar x, ElementPlace at) {
+              auto visible = t * n + at.col < seen(block * m + at.row);
+              return select(visible, x, k.constant(f32, -std::numeric_limits<double>::infinity()));
+            });
+          });
+          RowValues before = top, now = map(before, row_maximum(s), maximum);
+          auto shrink = map(before, now, [&](Scalar a, Scalar b) { return exp2((a - b) * scale); });
+          auto p = map_rows(s, now, [&](Scalar x, Scalar b) { return exp2(fma(x, scale, b * minus)); });
+          auto times = [](Scalar x, Scalar y) { return x * y; };
+          auto plus = [](Scalar x, Scalar y) { return x + y; };
+          sum = map(map(sum, shrink, times), row_sum(p), plus);
+          o = mma_pv(map_rows(o, shrink, times), operand_a(convert(p, type), mma.shape), sV[stage]);
+          top = now;
+        });
+
+    auto out = map_rows(o, sum, [](Scalar x, Scalar all) { return select(all > 0, x * reciprocal(all), 0); });
+    auto lse = map(top, sum, [&](Scalar b, Scalar all) {
+      return (b * scale + log2(all)) * k.constant(f32, std::numbers::ln2);
+    });
+    auto rows = row_places(out);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      auto query = block * m + rows[i];
+      k.when(k.lane() % 4 == 0 & query < queries, [&] { k.write(LSE, 0, query, lse[i]); });
+    }
+    k.store(sQ[0], convert(out, type));
+    k.barrier();
+    k.copy(sQ[0], O.tile(m, d, block, 0));
+  });
+}
+
+}  // namespace tartan::kernels

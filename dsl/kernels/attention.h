@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// dsl/kernels/attention.h - softmax(scale * Q * K^T) * V, tile by tile: no matrix of scores in
+// memory (FlashAttention, Dao et al. 2022).
+//
+//   const Attention options{.head_dim = 128, .type = bf16, .causal = true};
+//   auto compiled = compile(kernels::attention(options), target);
+//   kernel.launch({.grid = {options.blocks(queries), heads, batch}, .block = {block}, ...},
+//                 Arguments().add(queries).add(keys).add(heads).add(kv_heads).add(scale)
+//                            .add(q).add(k).add(v).add(o).add(lse));
+#pragma once
+
+#include "dsl/builder.h"
+
+namespace tartan::kernels {
+
+/// The forward pass. All matrices lie by rows, one behind the other:
+///
+///   Q, O   [batch][heads][queries][head_dim]      K, V   [batch][kv_heads][keys][head_dim]
+///   LSE    [batch][heads][queries], f32: ln(sum over the keys of exp(scale * score)), which the
+///          backward pass needs, and which joins the results of several sets of keys
+///
+/// Parameters: queries, keys, heads, kv_heads (s32, any lengths; kv_heads divides heads: that many
+/// query heads share a head of keys and values), scale (f32, above zero), then Q, K, V, O and LSE.
+/// Sums, the softmax and its statistics are f32; the weights are rounded to `type` for the product
+/// with V. A row that sees no key is zero, its LSE minus infinity.
+struct Attention {
+  int head_dim = 64;  // a multiple of 16; 64 and 128 are tuned
+  Type type = f16;    // of Q, K, V and O: f16 or bf16
+  /// Query i sees the keys up to i + keys - queries: the last query sees all of them.
+  bool causal = false;
+  int queries_per_block = 64, keys_per_step = 64;
+  int warps = 4;
+  int stages = 2;  // of the rings for K and V
+
+  /// Blocks (x) of a launch; y is the head, z the batch.
+  unsigned blocks(int queries) const {
+    return static_cast<unsigned>((queries + queries_per_block - 1) / queries_per_block);
+  }
+};
+Kernel attention(const Attention& options);
+
+}  // namespace tartan::kernels

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// dsl/kernels/gemm.h - matrix products of any size, in every type that mma.sync has.
+//
+//   Gemm options{.m = 0, .n = 0, .k = 0};              // sizes are parameters of the kernel
+//   options.a = options.b = s8, options.accumulator = s32, options.c = s8;
+//   options.epilogue = {.column_scales = true, .bias = true, .activation = Activation::relu};
+//   compile(kernels::gemm(options), target);
+#pragma once
+
+#include "dsl/builder.h"
+
+namespace tartan::kernels {
+
+enum class Activation : std::uint8_t { none, relu, gelu, silu };  // gelu: the form with tanh
+
+/// What happens to a sum on its way to C, computed in f32 (products of f64: in f64):
+///
+///   C[i][j] = activation(alpha * row_scale[i] * column_scale[j] * sum + beta * C[i][j] + bias[j])
+///             + residual[i][j]
+///
+/// Results of 8 bits are rounded to nearest even and clamped. Each part is a parameter of the
+/// kernel, behind C, in the order of the members: scalars and vectors of f32 (f64), the residual of
+/// C's type and shape.
+struct Epilogue {
+  bool alpha = false, beta = false;
+  bool row_scales = false, column_scales = false;
+  bool bias = false;
+  Activation activation = Activation::none;
+  bool residual = false;
+  bool empty() const {
+    return !(alpha || beta || row_scales || column_scales || bias || residual) &&
+           activation == Activation::none;
+  }
+};
+
+/// C = A * B for any m, n and k, A and B by rows or columns, C by rows: cp.async pipeline, ldmatrix,
+/// mma.sync. A size of 0 is a parameter of the kernel (s32, in the order m, n, k).
+struct Gemm {
+  int m = 256, n = 256, k = 256;
+  /// Elements of A and B. f32: rounded to tf32 on the way; tf32: f32 that has been rounded before.
+  Type a = f16, b = f16;
+  Type accumulator = f32;         // f32, f16, f64 or s32
+  Type c = f32;                   // elements of C: f32, f16, bf16, f64, s32, s8, u8
+  Major a_major = Major::row, b_major = Major::col;
+  int multiple = 8;  // sizes that are parameters: what the lengths of lines in memory are multiples of
+  Tile tile = {.m = 64, .n = 64, .k = 0, .warps_m = 2, .warps_n = 2};  // k = 0: lines of 64 bytes
+  int stages = 3;
+  isa::BitOp bit_op = isa::BitOp::xor_popc;  // of products of b1
+  Epilogue epilogue;
+  /// The blocks' y is which part of k: parts are summed up by gemm_sum(), in their order, so that
+  /// the result is the same each time. C then is the workspace, see workspace_elements().
+  int splits = 1;
+  /// The blocks' z is which product of a batch; stride_a, stride_b and stride_c (s64, elements, in
+  /// front of A) say how far the matrices are apart, multiples of `multiple`.
+  bool batched = false;
+
+  /// Blocks (x) of a launch for sizes m and n.
+  unsigned blocks(int rows, int cols) const {
+    return static_cast<unsigned>((rows + tile.m - 1) / tile.m * ((cols + tile.n - 1) / tile.n));
+  }
+  /// Elements of accumulator type that the parts of a product take.
+  std::int64_t workspace_elements(int rows, int cols) const {
+    return std::int64_t{splits} * blocks(rows, cols) * tile.m * tile.n;
+  }
+};
+Kernel gemm(const Gemm& options);
+
+/// Adds up what a gemm with splits > 1 left in its workspace, and finishes it: parameters (m, n),
+/// the workspace, C and those of the epilogue. A thread for each element, 256 in a block.
+Kernel gemm_sum(const Gemm& options);
+
+}  // namespace tartan::kernels

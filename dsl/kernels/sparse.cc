@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dsl/kernels/sparse.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "compiler/isa/fragment.h"
+#include "dsl/kernels/epilogue.h"
+#include "dsl/math.h"
+
+namespace tartan::kernels {
+namespace {
+
+// The longest instruction of a type.
+isa::Form instruction(Type type) {
+  isa::Form out{.opcode = isa::Opcode::mma, .shape = {16, 8, 0}, .a = type == f32 ? tf32 : type};
+  out.shape.k = static_cast<std::int16_t>(512 / bits(type));
+  out.sparsity = isa::Sparsity::sp_ordered_metadata;
+  return out;
+}
+
+int words_each(const isa::Form& form) { return isa::codes_per_row(form) == 16 ? 32 : 16; }
+
+// Which of four neighbours are kept: the nonzero ones, and others until there are two.
+std::array<int, 2> kept(const std::array<bool, 4>& nonzero) {
+  std::array<int, 2> out{};
+  int count = 0;
+  for (const bool wanted : {true, false})
+    for (int i = 0; i < 4 && count < 2; ++i)
+      if (nonzero[static_cast<std::size_t>(i)] == wanted) out[static_cast<std::size_t>(count++)] = i;
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+class Compressor {
+ public:
+  Compressor(std::span<const std::byte> dense, int m, int k, Type type)
+      : dense_(dense), m_(m), k_(k), type_(type), form_(instruction(type)) {}
+
+  Result<Compressed> compress() {
+    const int across = (k_ + form_.shape.k - 1) / form_.shape.k * words_each(form_);
+    row_words_ = across;
+    out_.metadata.assign(static_cast<std::size_t>((m_ + 15) / 16 * across), 0);
+    for (int row = 0; row < (m_ + 15) / 16 * 16; ++row)
+      for (int col = 0; col < across / words_each(form_) * form_.shape.k; col += group_) take(row, col);
+    if (!diags_.ok()) return diags_;
+    return std::move(out_);
+  }
+
+ private:
+  bool nonzero(int row, int col) const {
+    if (row >= m_ || col >= k_) return false;
+    const auto element = dense_.subspan(place(row, col), bytes_);
+    // A float's sign alone is no value.
+    const std::byte sign{info(type_).floating ? std::uint8_t{0x7F} : std::uint8_t{0xFF}};
+    for (std::size_t i = 0; i < bytes_; ++i)
+      if ((element[i] & (i + 1 == bytes_ ? sign : std::byte{0xFF})) != std::byte{0}) return true;
+    return false;
+  }
+  std::size_t place(int row, int col) const {
+    return (static_cast<std::size_t>(row) * static_cast<std::size_t>(k_) +
+            static_cast<std::size_t>(col)) *
+           bytes_;
+  }
+  void keep(int row, int col) {
+    if (row >= m_ || col >= k_) return;
+    const auto element = dense_.subspan(place(row, col), bytes_);
+    out_.values.insert(out_.values.end(), element.begin(), element.end());
+  }
+
+  // One group: its values, and its code.
+  void take(int row, int col) {
+    std::array<bool, 4> there{};
+    for (int i = 0; i < group_; ++i) there[static_cast<std::size_t>(i)] = nonzero(row, col + i);
+    if (std::count(there.begin(), there.end(), true) > group_ / 2)
+      diags_.report("kernel-option"_rule, {},
+                    fmt::format("row {}, columns {} to {}: at most {} of {} elements may be other "
+                                "than zero",
+                                row, col, col + group_ - 1, group_ / 2, group_));
+    std::uint32_t code = 0;
+    if (group_ == 2) {
+      code = there[1] ? 0b1110 : 0b0100;
+      keep(row, col + (there[1] ? 1 : 0));
+    } else {
+      const auto [first, second] = kept(there);
+      code = static_cast<std::uint32_t>(first | second << 2);
+      keep(row, col + first), keep(row, col + second);
+    }
+    const int step = col / form_.shape.k, j = col % form_.shape.k / group_;
+    const isa::MetadataBits at = isa::metadata(form_, row % 16, j, 0);
+    const int each = words_each(form_);
+    const int word = each == 32 ? at.lane : at.lane / 4 * 2 + at.lane % 2;
+    out_.metadata[static_cast<std::size_t>(row / 16 * row_words_ + step * each + word)] |=
+        code << at.lowest;
+  }
+
+  std::span<const std::byte> dense_;
+  int m_, k_;
+  Type type_;
+  isa::Form form_;
+  std::size_t bytes_ = static_cast<std::size_t>(bits(type_)) / 8;
+  int group_ = bits(type_) == 32 ? 2 : 4;
+  int row_words_ = 0;
+  Compressed out_;
+  Diags diags_;
+};
+
+}  // namespace
+
+Result<Compressed> compress(std::span<const std::byte> dense, int m, int k, Type type) {
+  const int width = bits(type), group = width == 32 ? 2 : 4;
+  const bool good = (width == 8 || width == 16 || width == 32) && m > 0 && k > 0 && k % group == 0 &&
+                    dense.size() == static_cast<std::size_t>(m) * static_cast<std::size_t>(k) *
+                                        static_cast<std::size_t>(width) / 8;
+  if (!good)
+    return Diags::one("kernel-option"_rule, {},
+                      fmt::format("a sparse matrix has elements of 8, 16 or 32 bits and rows of "
+                                  "whole groups of {}; found {} x {} of {} in {} bytes",
+                                  group, m, k, name(type), dense.size()));
+  return Compressor(dense, m, k, type).compress();
+}
+
+Kernel sparse_gemm(const Gemm& options) {
+  Tile tile = options.tile;
+  // Two instructions deep: lines of A then have 64 bytes.
+  if (tile.k == 0) tile.k = 1024 / std::max(bits(options.a), 1);
+  return kernel("sparse_gemm", {.block = tile.threads()}, [=](Builder& k) {
+    const auto size = [&](const char* name, int fixed, int multiple) {
+      return fixed ? Scalar(fixed) : k.param(name, s32, multiple);
+    };
+    const int group = bits(options.a) == 32 ? 2 : 4;
+    const auto m = size("m", options.m, 1), n = size("n", options.n, options.multiple),
+               depth = size("k", options.k, std::max(options.multiple, group));
+    k.require(options.a_major == Major::row, "a sparse A goes by rows");
+    k.require(options.splits == 1 && !options.batched, "sparse products have no parts and no batches");
+    k.require(bits(options.a) >= 8 && depth.multiple() % group == 0,
+              fmt::format("a sparse A has elements of at least 8 bits, in groups of {}", group));
+    const Type a = options.a == f32 ? tf32 : options.a, b = options.b == f32 ? tf32 : options.b;
+    const auto kind = k.best_mma(a, b, options.accumulator,
+                                 {.sparsity = isa::Sparsity::sp_ordered_metadata});
+    auto mma = k.tiled_mma(kind, tile);
+    const Layout words = mma.metadata_tile();
+    const Scalar steps = ceil_div(depth, 512 / std::max(bits(options.a), 8));
+    auto A = k.global("A", options.a, row_major(m, depth / 2));
+    auto M = k.global("metadata", u32,
+                      row_major(ceil_div(m, 16), steps * (bits(options.a) == 8 ? 32 : 16)));
+    auto B = k.global("B", options.b, stored(options.b_major, depth, n));
+    detail::Finisher finisher(k, options.epilogue, options.accumulator, options.c, m, n);
+    auto sA = k.shared("sA", options.a, mma.shared_a(options.stages, Major::row));
+    auto sM = k.shared("sM", u32, RingLayout{words, options.stages});
+    auto sB = k.shared("sB", options.b, mma.shared_b(options.stages, options.b_major));
+    auto sum = mma.accumulator();
+
+    auto [row, col] = k.block_tile(m, n, tile);
+    k.pipeline(
+        options.stages, ceil_div(depth, tile.k),
+        [&, row = row, col = col](Scalar t, Scalar stage) {
+          k.copy(A.tile(tile.m, tile.k / 2, row, t), sA[stage]);
+          k.copy(M.tile(words.rows, words.cols, row, t), sM[stage]);
+          k.copy(B.tile(tile.k, tile.n, t, col), sB[stage]);
+        },
+        [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sM[stage], sB[stage]); });
+    finisher.store(sum, tile, row, col);
+  });
+}
+
+}  // namespace tartan::kernels

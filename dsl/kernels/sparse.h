@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// dsl/kernels/sparse.h - products whose A has zeros in half of its places, in a pattern that the
+// tensor cores skip (mma.sp): at most two nonzero elements among four neighbours of a row, or, in
+// f32 and tf32, one of two.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "compiler/support/diagnostic.h"
+#include "dsl/kernels/gemm.h"
+
+namespace tartan::kernels {
+
+/// A sparse matrix as the kernel takes it.
+struct Compressed {
+  std::vector<std::byte> values;        // the kept elements: m x k/2, by rows
+  std::vector<std::uint32_t> metadata;  // which they are
+};
+
+/// Compresses an m x k matrix of `type` (8, 16 or 32 bits), by rows. k must be a multiple of four
+/// (two for 32 bits); a group with too many nonzero elements is an error that names its place.
+///
+/// The metadata: for each 16 rows, for each k of one instruction (512 / bits(type)), the words of
+/// the lanes that the hardware asks, in their order: 16, or 32 for types of 8 bits. Rows and columns
+/// beyond the matrix count as zeros.
+Result<Compressed> compress(std::span<const std::byte> dense, int m, int k, Type type);
+
+/// gemm() with a sparse A, by rows: parameters (m, n, k), A's values, its metadata (u32), B, C and
+/// those of the epilogue. k counts A's columns before compression. Neither splits nor batches.
+Kernel sparse_gemm(const Gemm& options);
+
+}  // namespace tartan::kernels
