@@ -91,6 +91,7 @@ void write_element(KernelState& state, const Tensor& to, const Scalar& row, cons
   const Value stored =
       value.type() == Type::none ? state.value(value, to.type) : state.value(value);
   state.f().store(state.pointer(to, row, col), stored);
+  state.note_write(to);
 }
 
 }  // namespace
@@ -193,7 +194,7 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
   const std::int64_t elements =
       (ring.stages - 1) * apart + (layout.swizzle.bits ? apart : *extent);
   const std::int64_t bytes = (elements * bits(type) + 7) / 8;
-  state_->memories.push_back({state_->shared_memory(name, bytes), true});
+  state_->memories.push_back({state_->shared_memory(name, bytes), true, bytes, ring.stages});
   detail::Tensor first{state_, std::move(name), type, layout, 0,
                        static_cast<int>(state_->memories.size()) - 1, state_->place};
   return Ring(Shared(std::move(first)), ring.stages, apart);
@@ -212,7 +213,7 @@ void Builder::copy(const Global& from, const Shared& to, Here at) {
 void Builder::copy(const Shared& from, const Global& to, Here at) {
   state_->at(at), state_->copy(from, to);
 }
-void Builder::barrier(Here at) { state_->at(at), state_->f().barrier(); }
+void Builder::barrier(Here at) { state_->at(at), state_->barrier(); }
 
 Fragment Builder::load(const FragmentKind& kind, const Shared& from, Here at) {
   return state_->at(at), state_->load(kind, from);

@@ -208,7 +208,9 @@ void KernelState::copy(const Tensor& from, const Tensor& to) {
   if (from.type != to.type)
     report("layout-mismatch"_rule, fmt::format("copy does not convert: {} is {}, {} is {}",
                                                from.name, name(from.type), to.name, name(to.type)));
-  if (same_shape && from.type == to.type) Copier(*this, from, to, rows, cols).copy();
+  if (!same_shape || from.type != to.type || !require_barrier(from)) return;
+  Copier(*this, from, to, rows, cols).copy();
+  note_write(to);
 }
 
 }  // namespace tartan::detail

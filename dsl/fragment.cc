@@ -21,7 +21,11 @@ bool has(const isa::Mma& row, const FragmentKind& kind) {
   switch (kind.operand) {
     case Operand::a: return row.a.has(kind.type);
     case Operand::b: return row.b.has(kind.type);
-    case Operand::c: return row.c == kind.type || row.d == kind.type;
+    case Operand::c: {
+      // Accumulators that Builder::convert() rounded to bf16 lie as those of f16.
+      const Type type = kind.type == bf16 ? f16 : kind.type;
+      return row.c == type || row.d == type;
+    }
     default: return false;
   }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dsl/kernel.h"
 
+#include <algorithm>
+
 #include "compiler/ptx/parser.h"
 #include "compiler/verify/verify.h"
 #include "dsl/state.h"
@@ -54,6 +56,38 @@ Diags verify_back(const std::string& name, const std::string& ptx) {
   return diags;
 }
 
+// The choices as comments before the text.
+std::string comments(const std::vector<Choice>& choices) {
+  std::string out;
+  for (const Choice& choice : choices)
+    out += fmt::format("// {}:{}: {}: {}\n", choice.place.file.substr(choice.place.file.rfind('/') + 1),
+                       choice.place.line, choice.what, choice.taken);
+  return out;
+}
+
+// More shared memory than a block can have; where rings take it, how many stages would fit.
+void check_shared(const Kernel& kernel, detail::KernelState& state) {
+  const std::int64_t most = find_arch(state.target.arch)->shared_bytes;
+  if (state.shared_bytes <= most) return;
+  std::string message =
+      fmt::format("kernel {} has {} bytes of shared memory, a block of {} has {}", kernel.name(),
+                  state.shared_bytes, state.target.arch.text(), most);
+  int stages = 1;
+  for (const detail::Memory& each : state.memories) stages = std::max(stages, each.stages);
+  const auto with = [&](int count) {
+    std::int64_t bytes = 0;
+    for (const detail::Memory& each : state.memories)
+      bytes += each.stages == stages ? each.bytes / stages * count + 128 : each.bytes;
+    return bytes;
+  };
+  int fitting = stages;
+  while (fitting > 0 && with(fitting) > most) --fitting;
+  if (stages > 1 && fitting > 0)
+    message += fmt::format("; {} instead of {} stages would fit", fitting, stages);
+  else if (stages > 1) message += "; not even one stage fits, smaller tiles would";
+  state.diags.report("shared-size"_rule, kernel.place(), std::move(message));
+}
+
 void describe(const Kernel& kernel, const std::shared_ptr<detail::KernelState>& state) {
   Builder builder(state);
   kernel.body()(builder);
@@ -77,6 +111,27 @@ std::string explain(const std::vector<Choice>& choices) {
   return out;
 }
 
+std::string explain_json(const std::vector<Choice>& choices) {
+  const auto text = [](std::string_view raw) {
+    std::string out = "\"";
+    for (const char c : raw) {
+      if (c == '"' || c == '\\') out += '\\';
+      out += c;
+    }
+    return out + '"';
+  };
+  std::string out = "[";
+  for (const Choice& choice : choices) {
+    out += fmt::format("{}\n  {{\"file\": {}, \"line\": {}, \"what\": {}, \"taken\": {}, \"reason\": {}, \"refused\": [",
+                       out.size() > 1 ? "," : "", text(choice.place.file), choice.place.line,
+                       text(choice.what), text(choice.taken), text(choice.reason));
+    for (std::size_t i = 0; i < choice.refused.size(); ++i)
+      out += (i ? ", " : "") + text(choice.refused[i]);
+    out += "]}";
+  }
+  return out + "\n]\n";
+}
+
 Result<Compiled> compile(const Kernel& kernel, const Target& target) {
   if (Diags diags = check_options(kernel, target); !diags.ok()) return diags;
   auto state = std::make_shared<detail::KernelState>(kernel, target);
@@ -86,17 +141,13 @@ Result<Compiled> compile(const Kernel& kernel, const Target& target) {
     state->dynamic_memory = true;
     describe(kernel, state);
   }
-  const std::int64_t most = find_arch(target.arch)->shared_bytes;
-  if (state->shared_bytes > most)
-    state->diags.report(
-        "shared-size"_rule, kernel.place(),
-        fmt::format("kernel {} has {} bytes of shared memory, a block of {} has {}", kernel.name(),
-                    state->shared_bytes, target.arch.text(), most));
+  check_shared(kernel, *state);
   // Handles that outlive this call find no function any more.
   const auto function = std::move(state->function);
   if (!state->diags.ok()) return state->diags;
   auto ptx = function->emit();
   if (!ptx) return ptx.diags();
+  *ptx = comments(state->choices) + *ptx;
   if (Diags diags = verify_back(kernel.name(), *ptx); !diags.ok()) return diags;
   const int shared = static_cast<int>(state->shared_bytes);
   return Compiled{kernel.name(),

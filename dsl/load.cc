@@ -163,8 +163,9 @@ class Loader {
     const bool together = register_contiguous();
     if (!affine_map(kind_, 0) || fragment.container_bits != bits(kind_.type) ||
         (bits(kind_.type) < 8 && !together)) {
-      state_.report("no-instruction"_rule, fmt::format("there is no way to load {} from {}: {}",
-                                                       kind_.text(), from_.name, refused));
+      state_.report("no-instruction"_rule,
+                    fmt::format("there is no way to load {} from {}: {}{}", kind_.text(), from_.name,
+                                refused, bits(kind_.type) < 8 ? "; keep it contiguous along k" : ""));
       return {};
     }
     std::vector<Value> registers;
@@ -241,7 +242,9 @@ Fragment KernelState::load(const FragmentKind& kind, const Tensor& from) {
     report("layout-mismatch"_rule,
            fmt::format("{} takes elements of type {}, {} has {}", kind.text(), name(kind.type),
                        from.name, name(from.type)));
-  if (!require_shape(from, fragment.rows, fragment.cols, kind.text()) || !right_type) return {};
+  if (!require_shape(from, fragment.rows, fragment.cols, kind.text()) || !right_type ||
+      !require_barrier(from))
+    return {};
   return Loader(*this, kind, from).load();
 }
 
@@ -257,6 +260,7 @@ std::vector<Fragment> KernelState::load_side(const FragmentKind& kind, const Ten
   for (int i = 0; i < count; ++i) {
     if (i % 2 == 0 && i + 1 < count && fragment.registers <= 2) {
       const Tensor both = part(i, 2);
+      if (both.memory >= 0 && !require_barrier(both)) return {};
       const auto pair = both.memory < 0 ? std::vector<Fragment>{} : Loader(*this, kind, both).load_pair();
       if (!pair.empty()) {
         out.insert(out.end(), pair.begin(), pair.end());

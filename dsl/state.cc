@@ -68,6 +68,29 @@ codegen::Pointer KernelState::shared_memory(const std::string& name, std::int64_
   return f().offset(dynamic_base, begin);
 }
 
+void KernelState::note_write(const Tensor& to) {
+  Memory& memory = memories[static_cast<std::size_t>(to.memory)];
+  // A pipeline's copies are waited for by the pipeline.
+  if (memory.in_shared && !asynchronous) memory.written = place;
+}
+
+bool KernelState::require_barrier(const Tensor& from) {
+  Memory& memory = memories[static_cast<std::size_t>(from.memory)];
+  if (!memory.written) return true;
+  const std::string& file = memory.written->file;
+  report("unsynchronized-tile"_rule,
+         fmt::format("{} was written at {}:{} and is loaded before any barrier; put a barrier() "
+                     "between them",
+                     from.name, file.substr(file.rfind('/') + 1), memory.written->line));
+  memory.written.reset();  // once is enough
+  return false;
+}
+
+void KernelState::barrier() {
+  f().barrier();
+  for (Memory& each : memories) each.written.reset();
+}
+
 codegen::Value KernelState::zero(Type type) {
   return info(type).floating ? f().constant(type, 0.0) : f().constant(type, std::int64_t{0});
 }

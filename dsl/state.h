@@ -20,6 +20,9 @@ namespace tartan::detail {
 struct Memory {
   codegen::Pointer base;
   bool in_shared = false;
+  std::int64_t bytes = 0;
+  int stages = 1;                        // of a ring
+  std::optional<Place> written = {};     // by other threads too, with no barrier since
 };
 
 struct KernelState : std::enable_shared_from_this<KernelState> {
@@ -145,6 +148,10 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
                                                   const Scalar& col);
 
   codegen::Pointer shared_memory(const std::string& name, std::int64_t bytes);
+  /// What the block's threads write to shared memory is there for each other behind a barrier only.
+  void note_write(const Tensor& to);
+  bool require_barrier(const Tensor& from);
+  void barrier();
   Scalar thread();
   codegen::Value lane();
   codegen::FunctionBuilder& f() { return *function; }

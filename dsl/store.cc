@@ -190,6 +190,7 @@ void KernelState::store(const Tensor& to, const Fragment& fragment) {
                        to.name, name(to.type), kind.text(), name(to.type)));
   if (!require_shape(to, shape.rows, shape.cols, "the fragment") || !right_type) return;
   Storer(*this, to, fragment).store();
+  note_write(to);
 }
 
 }  // namespace tartan::detail

@@ -246,8 +246,16 @@ MmaKind Builder::best_mma(Type a, Type b, Type c, const MmaOptions& options, Her
     auto& found = isa::find(form)->since.has(state_->target) ? best : elsewhere;
     if (!found || work(form.shape) > work(found->shape)) found = form;
   }
-  if (best)
+  if (best) {
+    std::vector<std::string> refused;
+    if (elsewhere && work(elsewhere->shape) > work(best->shape))
+      refused.push_back(fmt::format("{}: it exists from {} on", isa::spell(*elsewhere),
+                                    isa::oldest(isa::find(*elsewhere)->since).text()));
+    state_->choose(fmt::format("product of {} and {}", name(a), name(b)), isa::spell(*best),
+                   fmt::format("it does most at once for these types on {}", state_->target.text()),
+                   std::move(refused));
     return {{best->shape, false, best->sparsity != isa::Sparsity::dense}, a, b, c};
+  }
   const auto nearest = elsewhere ? isa::nearest(*elsewhere, state_->target) : std::nullopt;
   state_->report(
       "no-instruction"_rule,

@@ -74,11 +74,11 @@ TEST(Dsl, SeveralMistakesInOneCompile) {
 TEST(Dsl, TilesThatDoNotFit) {
   const int first = __LINE__;
   const Kernel wrong = one_warp([](Builder& k) {
-    auto a = k.global("A", f16, row_major(24, 16));
+    auto a = k.shared("A", f16, row_major(24, 16));
     auto s = k.shared("s", f16, row_major(16, 16));
     k.load(operand_a(m16n8k16, f16), a.tile(16, 16, 0, 0));
     k.load(operand_b(m16n8k16, f16), s.tile(8, 16, 0, 0));
-    k.copy(a.tile(0, 16, 0, 0), s);
+    k.copy(k.global("G", f16, row_major(24, 16)).tile(0, 16, 0, 0), s);
   });
   EXPECT_EQ(complaints(wrong, sm_80, first),
             "4: tiles of 16 rows do not divide the 24 of A (24x16:(16,1)) [tile-divide]\n"
@@ -107,8 +107,8 @@ TEST(Dsl, KernelsThatCannotBe) {
   EXPECT_EQ(text(kernel("k", {.block = 32}, nothing), Target({90, 'a'}, {7, 0})),
             "target sm_90a takes PTX 8.0 to 9.0, found 7.0 [target-version]");
   EXPECT_EQ(
-      text(one_warp([](Builder& k) { k.shared("big", f32, row_major(128, 128)); }), sm_80),
-      "kernel test has 65536 bytes of shared memory, a block of sm_80 has 49152 [shared-size]");
+      text(one_warp([](Builder& k) { k.shared("big", f32, row_major(256, 256)); }), sm_80),
+      "kernel test has 262144 bytes of shared memory, a block of sm_80 has 166912 [shared-size]");
 }
 
 TEST(Dsl, TargetsWithoutTheInstruction) {

@@ -56,7 +56,9 @@ TEST(Command, WrongWords) {
   for (const char* words :
        {"", "unknown", "check", "check --target sm_9000 x.ptx", "check --ptx eight x.ptx",
         "check --max-errors -1 x.ptx", "check /no/such/file.ptx", "emit", "emit unknown",
-        "emit one_mma --target sm_81", "emit one_mma --ptx x",
+        "emit one_mma --target sm_81", "emit gemm --type f9",
+        "emit gemm --tile 64x", "emit gemm --stages 0", "emit gemm --epilogue tan",
+        "emit gemm --a-major up", "emit one_mma --ptx x",
         "emit one_mma -o /no/such/folder/x.ptx", "isa nothing", "isa --target sm_1",
         "layout nothing", "run /no/such/manifest.json", "replay a b", "run"}) {
     const Outcome out = tartan(words);

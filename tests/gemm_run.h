@@ -99,8 +99,8 @@ struct Product {
     small = bits(options.accumulator) == 16 || bits(options.c) == 16;
     const int line_a = options.a_major == Major::row ? k : m,
               line_b = options.b_major == Major::row ? n : k;
-    options.multiple = std::min({largest_power(line_a), largest_power(line_b), largest_power(n),
-                                 largest_power(k), 1024});
+    options.multiple = std::min({largest_power(line_a), largest_power(line_b), 1024});
+    options.multiple_c = std::min(largest_power(n), 1024);
     options.m = fixed ? m : 0, options.n = fixed ? n : 0, options.k = fixed ? k : 0;
     for (int i = 0; i < m * k; ++i) a.push_back(element(options.a, i * 7 + i / 5, 11));
     for (int i = 0; i < k * n; ++i) b.push_back(element(options.b, i * 3 + i / 7, 9));
@@ -121,9 +121,9 @@ struct Product {
     int out = 0;
     for (int x = 0; x < k; ++x) {
       const int p = a_at(i, x), q = b_at(x, j);
-      out += options.a != Type::b1                           ? p * q
+      out += options.a != Type::b1                    ? p * q
              : options.bit_op == isa::BitOp::and_popc ? (p & q)
-                                                             : (p ^ q);
+                                                      : (p ^ q);
     }
     return out;
   }

@@ -23,7 +23,8 @@ int wrong_elements(const Product& product, const char* target) {
 }
 
 bool missing_on_gpu(const Types& types) {
-  return testing_gemm::gpu() && testing_gemm::gpu()->arch().sm < Target::parse(types.target)->arch.sm;
+  return testing_gemm::gpu() &&
+         testing_gemm::gpu()->arch().sm < Target::parse(types.target)->arch.sm;
 }
 
 // Eight cases: every size in every dimension.
@@ -32,10 +33,11 @@ void check(const Types& types, std::initializer_list<std::pair<Major, Major>> ma
   int round = 0;
   for (int i = 0; i < 8 / static_cast<int>(majors.size()); ++i)
     for (const auto& [a_major, b_major] : majors) {
-      const int m = sizes[round % 8], n = sizes[(3 * round + 1) % 8], k = sizes[(5 * round + 2) % 8] * unit;
+      const int m = sizes[round % 8], n = sizes[(3 * round + 1) % 8],
+                k = sizes[(5 * round + 2) % 8] * unit;
       SCOPED_TRACE(fmt::format("{} {} {} {}: {}{} {} x {} x {}", name(types.a), name(types.b),
-                               name(types.accumulator), types.target, name(a_major), name(b_major), m,
-                               n, k));
+                               name(types.accumulator), types.target, name(a_major), name(b_major),
+                               m, n, k));
       Gemm options{.a = types.a, .b = types.b, .accumulator = types.accumulator, .c = types.c};
       options.a_major = a_major, options.b_major = b_major, options.bit_op = types.bit_op;
       EXPECT_EQ(wrong_elements(Product(options, m, n, k, round % 3 == 2), types.target), 0);
@@ -99,8 +101,9 @@ std::string refusal(const Gemm& options, const char* target) {
 
 TEST(Gemm, WhatCannotBeIsRefused) {
   Gemm options{.a = Type::e4m3, .b = Type::e4m3};
-  EXPECT_NE(refusal(options, "sm_80").find("e4m3.e4m3.f32 exists from sm_89 on; the nearest here is"),
-            std::string::npos)
+  EXPECT_NE(
+      refusal(options, "sm_80").find("e4m3.e4m3.f32 exists from sm_89 on; the nearest here is"),
+      std::string::npos)
       << refusal(options, "sm_80");
   options = {.a = Type::s4, .b = Type::s4, .accumulator = s32, .c = s32};
   options.b_major = Major::row;

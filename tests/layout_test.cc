@@ -231,19 +231,19 @@ void expect_complete(const std::string& mnemonic) {
   EXPECT_EQ(layout.contains("metadata"), sparse) << mnemonic;
 }
 
-TEST(Layout, EveryWarpLevelForm) {
+// A few through the command; layout_forms_test.cc has every one without a process for each.
+TEST(Layout, SomeWarpLevelForms) {
   const Words all = mnemonics("");
   EXPECT_EQ(all.size(), 1542u);
-  for (const std::string& mnemonic : std::set<std::string>(all.begin(), all.end()))
-    expect_complete(mnemonic);
+  for (std::size_t i = 0; i < all.size(); i += 97) expect_complete(all[i]);
 }
 
 // Of the shapes of wgmma, which differ in N alone, the first and one in the middle.
 TEST(Layout, WarpgroupForms) {
   std::set<std::string> forms;
   for (const std::string& mnemonic : mnemonics("wgmma"))
-    if (std::regex_search(mnemonic, std::regex("n(8|96)k"))) forms.insert(mnemonic);
-  EXPECT_GT(forms.size(), 40u);
+    if (std::regex_search(mnemonic, std::regex("n(8|96)k.*(e4m3|b1|tf32)"))) forms.insert(mnemonic);
+  EXPECT_GT(forms.size(), 8u);
   for (const std::string& mnemonic : forms) expect_complete(mnemonic);
 }
 

@@ -6,6 +6,7 @@
 #include "compiler/support/source.h"
 #include "dsl/kernels/kernels.h"
 #include "tools/commands.h"
+#include "tools/gemm_options.h"
 #include "tools/terminal.h"
 
 namespace tartan::tools {
@@ -14,7 +15,8 @@ namespace {
 struct EmitWords {
   bool list = false, explain = false;
   std::string kernel, target = "sm_80", ptx, output;
-  kernels::Gemm size;
+  GemmWords gemm;
+  kernels::Attention attention;
 };
 
 int fail(int code, const Diags& diags) {
@@ -52,7 +54,12 @@ int emit(const EmitWords& words) {
       return fail(fmt::format("--ptx {}: a version such as 8.0 is expected", words.ptx));
     target->ptx = *version;
   }
-  const auto compiled = compile(named->make(words.size), *target);
+  const auto options = read_gemm(words.gemm);
+  if (!options) return fail(exit_usage, options.diags());
+  kernels::Attention attention = words.attention;
+  attention.type = options->a;
+  const auto compiled = compile(
+      words.kernel == "attention" ? kernels::attention(attention) : named->make(*options), *target);
   if (!compiled) return fail(exit_failed, compiled.diags());
   if (words.explain) fmt::print(stderr, "{}", explain(compiled->choices));
   if (words.output.empty() || words.output == "-") {
@@ -76,9 +83,12 @@ void add_emit(CLI::App& app, int& exit_code) {
                       "The PTX version to state (8.0); default: the target's first, at least 7.8");
   command->add_option("-o", words->output, "The file to write; default: standard output");
   command->add_flag("--explain", words->explain, "Say on standard error what was chosen, and why");
-  command->add_option("--m", words->size.m, "gemm: rows of A and C")->capture_default_str();
-  command->add_option("--n", words->size.n, "gemm: columns of B and C")->capture_default_str();
-  command->add_option("--k", words->size.k, "gemm: columns of A, rows of B")->capture_default_str();
+  add_gemm_options(*command, words->gemm);
+  command->add_option("--head-dim", words->attention.head_dim, "Elements of a query, a multiple of 16")
+      ->capture_default_str()
+      ->group("Options of attention (and --type)");
+  command->add_flag("--causal", words->attention.causal, "The last query sees all keys, each earlier one a key less")
+      ->group("Options of attention (and --type)");
   command->footer("Exit codes: 0 written, 1 the target cannot run this kernel, 2 usage or I/O");
   command->callback([words, &exit_code] { exit_code = emit(*words); });
 }

@@ -7,13 +7,14 @@
 #include "compiler/support/source.h"
 #include "tools/commands.h"
 #include "tools/layout_drawing.h"
+#include "tools/shared_tile.h"
 #include "tools/terminal.h"
 
 namespace tartan::tools {
 namespace {
 
 struct LayoutWords {
-  std::string instruction, operand, svg;
+  std::string instruction, operand, svg, type = "f16";
   int selector = 0;
   bool json = false;
 };
@@ -53,7 +54,19 @@ int fail(const Diags& diags) {
   return exit_usage;
 }
 
+int shared_tile(const LayoutWords& words) {
+  const auto type = parse_type(words.type);
+  if (!type)
+    return fail(Diags::one("usage"_rule, {}, fmt::format("--type {}: there is no such type", words.type)));
+  const Result<SharedTile> tile = parse_tile(words.instruction, *type);
+  if (!tile) return fail(tile.diags());
+  if (words.json) fmt::print("{}\n", tile_json(*tile));
+  else fmt::print("{}", tile_text(*tile, colour(stdout)));
+  return exit_ok;
+}
+
 int layout(const LayoutWords& words) {
+  if (names_tile(words.instruction)) return shared_tile(words);
   const Result<isa::Form> form = layout_form(words.instruction);
   if (!form) return fail(form.diags());
   if (const Diags wrong = option_errors(words, *form); !wrong.ok()) return fail(wrong);
@@ -80,7 +93,8 @@ void add_layout(CLI::App& app, int& exit_code) {
   command
       ->add_option("INSTRUCTION", words->instruction,
                    "A PTX spelling, qualifiers in any order, with or without .sync.aligned "
-                   "(mma.m16n8k16.row.col.f32.f16.f16.f32)")
+                   "(mma.m16n8k16.row.col.f32.f16.f16.f32); or a matrix in shared memory, whose banks "
+                   "are shown (\"64x32:(32,1) swizzle<2,3,3>\")")
       ->required();
   command->add_option("--operand", words->operand, "Only this operand")
       ->check(CLI::IsMember({"a", "b", "c", "d"}));
@@ -88,6 +102,8 @@ void add_layout(CLI::App& app, int& exit_code) {
       ->add_option("--selector", words->selector,
                    "Sparse forms: show the metadata for this selector (default 0)")
       ->check(CLI::NonNegativeNumber);
+  command->add_option("--type", words->type, "Elements of a matrix in shared memory")
+      ->capture_default_str();
   auto* svg = command->add_option("--svg", words->svg, "Write a picture to this file");
   command->add_flag("--json", words->json, "Print one JSON object on standard output")
       ->excludes(svg);

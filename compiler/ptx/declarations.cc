@@ -263,7 +263,7 @@ std::uint32_t DeclarationParser::line_directive() {
     end = token_.end();
     advance();
   }
-  const bool semicolon = token_.is(';');
+  const bool semicolon = token_.is(';') && source_.line(token_.offset) == line;
   if (semicolon) advance();
   return keep_directive(first.text, first.offset, end, semicolon);
 }

@@ -63,6 +63,7 @@ inline constexpr Rule rules[] = {
     {"layout-mismatch", Level::Error, "Source and destination have different shapes or types, or a layout that the instruction cannot address."},
     {"layout-alignment", Level::Error, "Rows of the tile do not start on the boundary that the instruction needs (ldmatrix: 16 bytes)."},
     {"no-instruction", Level::Error, "The target has no instruction that does this. The message says which targets have."},
+    {"unsynchronized-tile", Level::Error, "A tile of shared memory is loaded, and no barrier stands between that and what wrote it: other threads' writes may not be there."},
     {"shared-size", Level::Error, "The kernel's shared memory is larger than a block of this target can have."},
     {"scalar-type", Level::Error, "A scalar operation got operands of a type that it does not take."},
     {"foreign-value", Level::Error, "A value, tile or fragment of another kernel was used."},

@@ -36,10 +36,42 @@ class MatrixChecker {
       if ((first == 'm' || first == 'w' || first == 'l' || first == 's') &&
           isa::matrix_opcode(instruction.opcode) != Opcode::none)
         check(instruction);
+      else if (instruction.opcode.starts_with("wgmma.")) check_order(instruction);
     }
   }
 
  private:
+  // wgmma.fence, wgmma.commit_group and wgmma.wait_group N: .sync, with or without .aligned.
+  void check_order(const ptx::Instruction& instruction) {
+    static const Since since = isa::find(isa::wgmma_forms().front())->since;
+    const std::string_view opcode = instruction.opcode;
+    const std::string_view words = opcode.substr(6), name = words.substr(0, words.find('.'));
+    if (name != "fence" && name != "commit_group" && name != "wait_group") return;
+    const std::string_view rest = words.substr(name.size());
+    if (rest != ".sync.aligned" && rest != ".sync")
+      return context_.report("unknown-form"_rule, opcode,
+                             fmt::format("wgmma.{} is written wgmma.{}.sync.aligned", name, name)),
+             void();
+    const Target& target = context_.target;
+    if (target.arch.sm != 0 && !since.has(target))
+      context_.report(since.has(target.arch) ? "version-support"_rule : "target-support"_rule,
+                      opcode,
+                      fmt::format("{} exists on {} from PTX {} on, the module is for {} and PTX {}",
+                                  opcode, isa::oldest(since).text(), since.ptx.text(),
+                                  target.arch.text(), target.ptx.text()));
+    const auto operands = context_.module.operands_of(instruction);
+    const std::size_t expected = name == "wait_group" ? 1 : 0;
+    if (operands.size() != expected)
+      context_.report(
+          "operand-count"_rule, opcode,
+          fmt::format("{} takes {} operands, found {}", opcode, expected, operands.size()));
+    else if (expected && (operands[0].kind != ptx::OperandKind::Integer ||
+                          static_cast<std::int64_t>(operands[0].value) < 0))
+      context_.report(
+          "operand-kind"_rule, opcode,
+          fmt::format("{} takes a constant from 0 on: the groups that may be under way", opcode));
+  }
+
   void check(const ptx::Instruction& instruction) {
     const Reading& reading = view_.readings.of(instruction.opcode);
     if (!legal_spelling(instruction, reading)) return;

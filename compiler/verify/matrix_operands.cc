@@ -242,6 +242,7 @@ void MatrixOperands::element(const OperandSpec& spec, const ptx::Operand& operan
 
 void MatrixOperands::element(const OperandSpec& spec, const ptx::Operand& operand, TypeSet types) {
   if (constant(spec, operand)) return;
+  if (spec.role == Role::scale_d && operand.kind == ptx::OperandKind::Integer) return;  // 0 or not
   const bool negated = spec.type == Type::pred && operand.kind == ptx::OperandKind::Not;
   const ptx::Operand& reg = negated ? context_.module.children(operand)[0] : operand;
   const auto expected = [&] { return fmt::format("a register of type {}", type_list(types)); };

@@ -7,10 +7,30 @@
 #include "dsl/math.h"
 
 namespace tartan::kernels {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+Scalar times(const Scalar& x, const Scalar& y) { return x * y; }
+Scalar plus(const Scalar& x, const Scalar& y) { return x + y; }
+Scalar share(const Scalar& x, const Scalar& sum) { return select(sum > 0, x * reciprocal(sum), 0); }
+
+// One value for each row of the tile, whose first row is number `first`, to those that exist. The
+// four lanes that share a row have the same.
+void write_rows(Builder& k, const Global& to, const Scalar& count, const Scalar& first,
+                const WarpTile& tile, const RowValues& values) {
+  const std::vector<Scalar> rows = row_places(tile);
+  for (std::size_t i = 0; i < rows.size() && i < values.size(); ++i) {
+    const Scalar row = first + rows[i];
+    k.when((k.lane() % 4 == 0) & (row < count), [&] { k.write(to, 0, row, values[i]); });
+  }
+}
+
+}  // namespace
 
 Kernel attention(const Attention& options) {
   const Type type = options.type;
-  const int d = options.head_dim, m = options.queries_per_block, n = options.keys_per_step;
+  const int d = options.head_dim, m = options.tile_queries(), n = options.keys_per_step;
   const Tile qk{.m = m, .n = n, .k = d, .warps_m = options.warps, .warps_n = 1};
   const Tile pv{.m = m, .n = d, .k = n, .warps_m = options.warps, .warps_n = 1};
   return kernel("attention", {.block = qk.threads()}, [=](Builder& k) {
@@ -45,8 +65,10 @@ Kernel attention(const Attention& options) {
 
     // Of each row: the maximum of its scores, the sum of exp(score - maximum), and with those
     // weights the sum of V's rows. -1e30, not infinity: the difference of two is a number.
-    auto top = mma_qk.row_variable(k.constant(f32, -1e30)), sum = mma_qk.row_variable(k.constant(f32, 0));
+    auto top = mma_qk.row_variable(k.constant(f32, -1e30));
+    auto sum = mma_qk.row_variable(k.constant(f32, 0));
     auto o = mma_pv.accumulator();
+    auto masked = k.constant(f32, -infinity);
     k.pipeline(
         options.stages, ceil_div(most, n),
         [&](Scalar t, Scalar stage) {
@@ -58,29 +80,22 @@ Kernel attention(const Attention& options) {
           s = mma_qk(s, q, sK[stage]);
           k.when((t + 1) * n > sure, [&] {
             s = map(s, [&](Scalar x, ElementPlace at) {
-              auto visible = t * n + at.col < seen(block * m + at.row);
-              return select(visible, x, k.constant(f32, -std::numeric_limits<double>::infinity()));
+              return select(t * n + at.col < seen(block * m + at.row), x, masked);
             });
           });
           RowValues before = top, now = map(before, row_maximum(s), maximum);
           auto shrink = map(before, now, [&](Scalar a, Scalar b) { return exp2((a - b) * scale); });
-          auto p = map_rows(s, now, [&](Scalar x, Scalar b) { return exp2(fma(x, scale, b * minus)); });
-          auto times = [](Scalar x, Scalar y) { return x * y; };
-          auto plus = [](Scalar x, Scalar y) { return x + y; };
+          auto weight = [&](Scalar x, Scalar b) { return exp2(fma(x, scale, b * minus)); };
+          auto p = map_rows(s, now, weight);
           sum = map(map(sum, shrink, times), row_sum(p), plus);
           o = mma_pv(map_rows(o, shrink, times), operand_a(convert(p, type), mma.shape), sV[stage]);
           top = now;
         });
 
-    auto out = map_rows(o, sum, [](Scalar x, Scalar all) { return select(all > 0, x * reciprocal(all), 0); });
-    auto lse = map(top, sum, [&](Scalar b, Scalar all) {
-      return (b * scale + log2(all)) * k.constant(f32, std::numbers::ln2);
-    });
-    auto rows = row_places(out);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      auto query = block * m + rows[i];
-      k.when(k.lane() % 4 == 0 & query < queries, [&] { k.write(LSE, 0, query, lse[i]); });
-    }
+    auto out = map_rows(o, sum, share);
+    auto ln2 = k.constant(f32, std::numbers::ln2);
+    auto lse = map(top, sum, [&](Scalar b, Scalar all) { return (b * scale + log2(all)) * ln2; });
+    write_rows(k, LSE, queries, block * m, out, lse);
     k.store(sQ[0], convert(out, type));
     k.barrier();
     k.copy(sQ[0], O.tile(m, d, block, 0));

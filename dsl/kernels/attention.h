@@ -28,13 +28,17 @@ struct Attention {
   Type type = f16;    // of Q, K, V and O: f16 or bf16
   /// Query i sees the keys up to i + keys - queries: the last query sees all of them.
   bool causal = false;
-  int queries_per_block = 64, keys_per_step = 64;
+  int queries_per_block = 0;  // 0: 128 for head_dim up to 64, else 64: what registers hold
+  int keys_per_step = 64;
   int warps = 4;
   int stages = 2;  // of the rings for K and V
 
   /// Blocks (x) of a launch; y is the head, z the batch.
   unsigned blocks(int queries) const {
-    return static_cast<unsigned>((queries + queries_per_block - 1) / queries_per_block);
+    return static_cast<unsigned>((queries + tile_queries() - 1) / tile_queries());
+  }
+  int tile_queries() const {
+    return queries_per_block ? queries_per_block : head_dim <= 64 ? 128 : 64;
   }
 };
 Kernel attention(const Attention& options);

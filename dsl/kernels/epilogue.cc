@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "dsl/math.h"
 
 namespace tartan::kernels::detail {
@@ -12,15 +14,9 @@ bool is_byte(Type type) { return type == s8 || type == u8; }
 
 }  // namespace
 
-Global matrix_of(Builder& k, const Global& first, const Scalar& i, const Scalar& stride) {
-  Global out = first;
-  out.base = out.base + k.convert(i, s64) * stride;
-  return out;
-}
-
 Finisher::Finisher(Builder& k, const Epilogue& options, Type sum, Type c, const Scalar& m,
                    const Scalar& n)
-    : k_(k), options_(options), sum_(sum), c_(c), in_(sum == f64 ? f64 : f32), m_(m), n_(n) {
+    : k_(k), options_(options), sum_(sum), c_(c), in_(sum == f64 ? f64 : f32) {
   k.require(TypeSet{f32, f16, bf16, f64, s32, s8, u8}.has(c),
             fmt::format("C has elements of f32, f16, bf16, f64, s32, s8 or u8, not {}", name(c)));
   k.require(c != s32 || (sum == s32 && options.empty()),
@@ -40,8 +36,8 @@ Finisher::Finisher(Builder& k, const Epilogue& options, Type sum, Type c, const 
 }
 
 void Finisher::select_matrix(const Scalar& i, const Scalar& stride) {
-  out_ = matrix_of(k_, out_, i, stride);
-  if (options_.residual) residual_ = matrix_of(k_, residual_, i, stride);
+  out_ = out_.matrix(i, stride);
+  if (options_.residual) residual_ = residual_.matrix(i, stride);
 }
 
 Scalar Finisher::activated(const Scalar& x) {
@@ -50,34 +46,40 @@ Scalar Finisher::activated(const Scalar& x) {
     case Activation::none: return x;
     case Activation::relu: return maximum(x, 0);
     case Activation::gelu: {
-      const Scalar inner = x * fma(x * x, number(0.044715 * 0.7978845608028654),
-                                   number(0.7978845608028654));
+      const Scalar inner =
+          x * fma(x * x, number(0.044715 * 0.7978845608028654), number(0.7978845608028654));
       const Scalar half = x * number(0.5);
       return fma(half, tanh(inner), half);
     }
-    case Activation::silu:
-      return x * reciprocal(exp2(x * number(-1.4426950408889634)) + number(1));
+    case Activation::silu: return x * reciprocal(exp2(x * number(-1.4426950408889634)) + number(1));
   }
   return x;
 }
 
-// (row, col) may lie beyond the edge: what is not stored may be anything, but is not to be read
+// An index may lie beyond the edge: what is not stored may be anything, but is not to be read
 // outside the matrix.
-Scalar Finisher::row_value(const Global& from, const Scalar& row, const Scalar& col) {
-  const Scalar value = k_.read(from, minimum(row, from.layout().rows - 1),
-                               minimum(col, from.layout().cols - 1));
-  return k_.convert(value, in_);
+Scalar Finisher::vector_value(const Global& from, const Scalar& i) {
+  return k_.read(from, 0, minimum(i, from.layout().cols - 1));
 }
 
-Scalar Finisher::finished(const Scalar& sum, const Scalar& row, const Scalar& col) {
+Scalar Finisher::tile_value(const Global& part, const Scalar& row, const Scalar& col) {
+  const auto inside = [&](const std::optional<tartan::detail::Edge>& edge, const Scalar& i) {
+    if (!edge) return i;
+    return minimum(k_.convert(i, s32), k_.convert(edge->limit - edge->origin - 1, s32));
+  };
+  return k_.convert(k_.read(part, inside(part.row_edge, row), inside(part.col_edge, col)), in_);
+}
+
+Scalar Finisher::finished(const Scalar& sum, const Scalar& row, const Scalar& col,
+                          const Element& old, const Element& residual) {
   Scalar x = k_.convert(sum, in_);
   if (options_.alpha) x = x * alpha_;
-  if (options_.row_scales) x = x * row_value(row_scales_, 0, row);
-  if (options_.column_scales) x = x * row_value(column_scales_, 0, col);
-  if (options_.beta) x = fma(beta_, row_value(out_, row, col), x);
-  if (options_.bias) x = x + row_value(bias_, 0, col);
+  if (options_.row_scales) x = x * vector_value(row_scales_, row);
+  if (options_.column_scales) x = x * vector_value(column_scales_, col);
+  if (options_.beta) x = fma(beta_, old(), x);
+  if (options_.bias) x = x + vector_value(bias_, col);
   x = activated(x);
-  if (options_.residual) x = x + row_value(residual_, row, col);
+  if (options_.residual) x = x + residual();
   return x;
 }
 
@@ -91,7 +93,14 @@ Scalar Finisher::converted(const Scalar& x) {
 }
 
 void Finisher::store(const Scalar& sum, const Scalar& row, const Scalar& col) {
-  k_.write(out_, row, col, c_ == s32 ? sum : converted(finished(sum, row, col)));
+  // Tiles of one element: their places are computed in 64 bits.
+  const auto one = [&](const Global& of) { return of.tile(1, 1, row, col); };
+  const auto value = [&](const Global& of) { return k_.convert(k_.read(one(of), 0, 0), in_); };
+  k_.write(one(out_), 0, 0,
+           c_ == s32 ? sum
+                     : converted(finished(
+                           sum, row, col, [&] { return value(out_); },
+                           [&] { return value(residual_); })));
 }
 
 void Finisher::store(const WarpTile& sums, const Tile& tile, const Scalar& row, const Scalar& col) {
@@ -100,18 +109,24 @@ void Finisher::store(const WarpTile& sums, const Tile& tile, const Scalar& row, 
   if (options_.empty() && (c_ == sum_ || (sum_ == f32 && c_ == f16)))
     return k_.store(part, convert(sums, c_));
   // All elements first, so that what they share is read once.
+  const Global added = options_.residual ? residual_.tile(tile.m, tile.n, row, col) : part;
   const Scalar top = k_.convert(row, s32) * tile.m, left = k_.convert(col, s32) * tile.n;
-  struct Element {
+  struct Finished {
     Scalar row, col, value;
   };
-  std::vector<Element> out;
+  std::vector<Finished> out;
   map(sums, [&](const Scalar& x, const ElementPlace& at) {
     const Scalar r = k_.convert(at.row, s32), c = k_.convert(at.col, s32);
-    out.push_back({at.row, at.col, converted(finished(x, top + r, left + c))});
+    const Scalar y = finished(
+        x, top + r, left + c, [&] { return tile_value(part, at.row, at.col); },
+        [&] { return tile_value(added, at.row, at.col); });
+    out.push_back({at.row, at.col, converted(y)});
     return x;
   });
   for (std::size_t i = 0; i < out.size(); ++i) {
-    const auto write = [&](const Element& each) { k_.write(part, each.row, each.col, each.value); };
+    const auto write = [&](const Finished& each) {
+      k_.write(part, each.row, each.col, each.value);
+    };
     const auto inside = [&](const std::optional<tartan::detail::Edge>& edge, const Scalar& at) {
       return edge ? edge->origin + at < edge->limit : Scalar(1);
     };

@@ -2,7 +2,7 @@
 // dsl/kernels/epilogue.h - how sums become elements of C. Not installed.
 #pragma once
 
-#include <optional>
+#include <functional>
 
 #include "dsl/kernels/gemm.h"
 
@@ -22,20 +22,19 @@ class Finisher {
   void store(const Scalar& sum, const Scalar& row, const Scalar& col);
 
  private:
-  Scalar finished(const Scalar& sum, const Scalar& row, const Scalar& col);
+  using Element = std::function<Scalar()>;  // read where it is wanted
+  Scalar finished(const Scalar& sum, const Scalar& row, const Scalar& col, const Element& old,
+                  const Element& residual);
   Scalar activated(const Scalar& x);
   Scalar converted(const Scalar& x);
-  Scalar row_value(const Global& from, const Scalar& row, const Scalar& col);
+  Scalar vector_value(const Global& from, const Scalar& i);
+  Scalar tile_value(const Global& part, const Scalar& row, const Scalar& col);
 
   Builder& k_;
   Epilogue options_;
   Type sum_, c_, in_;  // in_: what is computed in
-  Scalar m_, n_;
   Scalar alpha_, beta_;
   Global out_, row_scales_, column_scales_, bias_, residual_;
 };
-
-/// Matrix number `i` of several, `stride` elements apart.
-Global matrix_of(Builder& k, const Global& first, const Scalar& i, const Scalar& stride);
 
 }  // namespace tartan::kernels::detail

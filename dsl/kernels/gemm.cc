@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "dsl/kernels/epilogue.h"
 #include "dsl/math.h"
@@ -13,6 +14,18 @@ namespace {
 
 Scalar size(Builder& k, const char* name, int fixed, int multiple) {
   return fixed ? Scalar(fixed) : k.param(name, s32, multiple);
+}
+
+// What the sizes are surely multiples of, from the lines that they are lengths of.
+struct Multiples {
+  int m, n, k;
+};
+
+Multiples multiples(const Gemm& options) {
+  const bool a_by_rows = options.a_major == Major::row, b_by_rows = options.b_major == Major::row;
+  return {a_by_rows ? 1 : options.multiple,
+          std::lcm(options.multiple_c, b_by_rows ? options.multiple : 1),
+          a_by_rows || !b_by_rows ? options.multiple : 1};
 }
 
 Type multiplied(Type element) { return element == f32 ? tf32 : element; }
@@ -47,20 +60,22 @@ Layout workspace(const Gemm& options, const Scalar& m, const Scalar& n) {
 Kernel gemm(const Gemm& options) {
   const Tile tile = filled_in(options);
   return kernel("gemm", {.block = tile.threads()}, [=](Builder& k) {
-    const auto m = size(k, "m", options.m, options.a_major == Major::col ? options.multiple : 1);
-    const auto n = size(k, "n", options.n, options.multiple);
-    const auto depth = size(k, "k", options.k, options.multiple);
-    const auto stride = [&](const char* name) {
-      return options.batched ? k.param(name, s64, options.multiple) : Scalar(0);
+    const Multiples sure = multiples(options);
+    const auto m = size(k, "m", options.m, sure.m), n = size(k, "n", options.n, sure.n),
+               depth = size(k, "k", options.k, sure.k);
+    const auto stride = [&](const char* name, int multiple) {
+      return options.batched ? k.param(name, s64, multiple) : Scalar(0);
     };
-    const auto stride_a = stride("stride_a"), stride_b = stride("stride_b"),
-               stride_c = stride("stride_c");
+    const auto stride_a = stride("stride_a", options.multiple),
+               stride_b = stride("stride_b", options.multiple),
+               stride_c = stride("stride_c", options.multiple_c);
     auto A = k.global("A", options.a, stored(options.a_major, m, depth));
     auto B = k.global("B", options.b, stored(options.b_major, depth, n));
     require_whole_bytes(k, options, depth);
-    k.require(options.splits >= 1 && (options.splits == 1 || !options.batched),
-              fmt::format("splits = {}: a product has at least one part, and one of a batch just one",
-                          options.splits));
+    k.require(
+        options.splits >= 1 && (options.splits == 1 || !options.batched),
+        fmt::format("splits = {}: a product has at least one part, and one of a batch just one",
+                    options.splits));
 
     const MmaOptions with{.bit_op = options.a == Type::b1 ? options.bit_op : isa::BitOp::none};
     const auto kind =
@@ -77,8 +92,8 @@ Kernel gemm(const Gemm& options) {
     std::optional<detail::Finisher> finisher;
     if (whole) finisher.emplace(k, options.epilogue, options.accumulator, options.c, m, n);
     if (options.batched) {
-      A = detail::matrix_of(k, A, k.block_z(), stride_a);
-      B = detail::matrix_of(k, B, k.block_z(), stride_b);
+      A = A.matrix(k.block_z(), stride_a);
+      B = B.matrix(k.block_z(), stride_b);
       finisher->select_matrix(k.block_z(), stride_c);
     }
 
@@ -107,9 +122,9 @@ Kernel gemm_sum(const Gemm& options) {
     const auto row = element / n, col = element % n;
     const auto apart = ceil_div(m, options.tile.m) * options.tile.m;
     k.when(row < m, [&] {
-      Scalar sum = k.read(parts, row, col);
-      for (int part = 1; part < options.splits; ++part)
-        sum = sum + k.read(parts, row + apart * part, col);
+      const auto part = [&](int i) { return k.read(parts.tile(1, 1, row + apart * i, col), 0, 0); };
+      Scalar sum = part(0);
+      for (int i = 1; i < options.splits; ++i) sum = sum + part(i);
       finisher.store(sum, row, col);
     });
   });

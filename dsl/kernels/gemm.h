@@ -33,16 +33,17 @@ struct Epilogue {
   }
 };
 
-/// C = A * B for any m, n and k, A and B by rows or columns, C by rows: cp.async pipeline, ldmatrix,
-/// mma.sync. A size of 0 is a parameter of the kernel (s32, in the order m, n, k).
+/// C = A * B for any m, n and k, A and B by rows or columns, C by rows: cp.async pipeline,
+/// ldmatrix, mma.sync. A size of 0 is a parameter of the kernel (s32, in the order m, n, k).
 struct Gemm {
   int m = 256, n = 256, k = 256;
   /// Elements of A and B. f32: rounded to tf32 on the way; tf32: f32 that has been rounded before.
   Type a = f16, b = f16;
-  Type accumulator = f32;         // f32, f16, f64 or s32
-  Type c = f32;                   // elements of C: f32, f16, bf16, f64, s32, s8, u8
+  Type accumulator = f32;  // f32, f16, f64 or s32
+  Type c = f32;            // elements of C: f32, f16, bf16, f64, s32, s8, u8
   Major a_major = Major::row, b_major = Major::col;
-  int multiple = 8;  // sizes that are parameters: what the lengths of lines in memory are multiples of
+  // Sizes that are parameters: what the lengths of lines in memory are multiples of, in elements.
+  int multiple = 8, multiple_c = 8;                                    // of A and B, and of C
   Tile tile = {.m = 64, .n = 64, .k = 0, .warps_m = 2, .warps_n = 2};  // k = 0: lines of 64 bytes
   int stages = 3;
   isa::BitOp bit_op = isa::BitOp::xor_popc;  // of products of b1
@@ -51,7 +52,7 @@ struct Gemm {
   /// the result is the same each time. C then is the workspace, see workspace_elements().
   int splits = 1;
   /// The blocks' z is which product of a batch; stride_a, stride_b and stride_c (s64, elements, in
-  /// front of A) say how far the matrices are apart, multiples of `multiple`.
+  /// front of A) say how far the matrices are apart, multiples of `multiple` and `multiple_c`.
   bool batched = false;
 
   /// Blocks (x) of a launch for sizes m and n.

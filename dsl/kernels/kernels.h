@@ -9,7 +9,10 @@
 #include "dsl/builder.h"
 #include "dsl/kernels/attention.h"
 #include "dsl/kernels/gemm.h"
+#include "dsl/kernels/probe.h"
 #include "dsl/kernels/sparse.h"
+#include "dsl/kernels/transpose.h"
+#include "dsl/kernels/wmma_gemm.h"
 
 namespace tartan::kernels {
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "compiler/isa/fragment.h"
 #include "dsl/kernels/epilogue.h"
@@ -29,7 +30,8 @@ std::array<int, 2> kept(const std::array<bool, 4>& nonzero) {
   int count = 0;
   for (const bool wanted : {true, false})
     for (int i = 0; i < 4 && count < 2; ++i)
-      if (nonzero[static_cast<std::size_t>(i)] == wanted) out[static_cast<std::size_t>(count++)] = i;
+      if (nonzero[static_cast<std::size_t>(i)] == wanted)
+        out[static_cast<std::size_t>(count++)] = i;
   std::sort(out.begin(), out.end());
   return out;
 }
@@ -44,7 +46,8 @@ class Compressor {
     row_words_ = across;
     out_.metadata.assign(static_cast<std::size_t>((m_ + 15) / 16 * across), 0);
     for (int row = 0; row < (m_ + 15) / 16 * 16; ++row)
-      for (int col = 0; col < across / words_each(form_) * form_.shape.k; col += group_) take(row, col);
+      for (int col = 0; col < across / words_each(form_) * form_.shape.k; col += group_)
+        take(row, col);
     if (!diags_.ok()) return diags_;
     return std::move(out_);
   }
@@ -111,7 +114,8 @@ class Compressor {
 
 Result<Compressed> compress(std::span<const std::byte> dense, int m, int k, Type type) {
   const int width = bits(type), group = width == 32 ? 2 : 4;
-  const bool good = (width == 8 || width == 16 || width == 32) && m > 0 && k > 0 && k % group == 0 &&
+  const bool good = (width == 8 || width == 16 || width == 32) && m > 0 && k > 0 &&
+                    k % group == 0 &&
                     dense.size() == static_cast<std::size_t>(m) * static_cast<std::size_t>(k) *
                                         static_cast<std::size_t>(width) / 8;
   if (!good)
@@ -131,15 +135,19 @@ Kernel sparse_gemm(const Gemm& options) {
       return fixed ? Scalar(fixed) : k.param(name, s32, multiple);
     };
     const int group = bits(options.a) == 32 ? 2 : 4;
-    const auto m = size("m", options.m, 1), n = size("n", options.n, options.multiple),
-               depth = size("k", options.k, std::max(options.multiple, group));
+    const auto m = size("m", options.m, 1),
+               n = size("n", options.n,
+                        std::lcm(options.multiple_c,
+                                 options.b_major == Major::row ? options.multiple : 1)),
+               depth = size("k", options.k, std::lcm(options.multiple, group));
     k.require(options.a_major == Major::row, "a sparse A goes by rows");
-    k.require(options.splits == 1 && !options.batched, "sparse products have no parts and no batches");
+    k.require(options.splits == 1 && !options.batched,
+              "sparse products have no parts and no batches");
     k.require(bits(options.a) >= 8 && depth.multiple() % group == 0,
               fmt::format("a sparse A has elements of at least 8 bits, in groups of {}", group));
     const Type a = options.a == f32 ? tf32 : options.a, b = options.b == f32 ? tf32 : options.b;
-    const auto kind = k.best_mma(a, b, options.accumulator,
-                                 {.sparsity = isa::Sparsity::sp_ordered_metadata});
+    const auto kind =
+        k.best_mma(a, b, options.accumulator, {.sparsity = isa::Sparsity::sp_ordered_metadata});
     auto mma = k.tiled_mma(kind, tile);
     const Layout words = mma.metadata_tile();
     const Scalar steps = ceil_div(depth, 512 / std::max(bits(options.a), 8));

@@ -24,8 +24,8 @@ struct Compressed {
 /// (two for 32 bits); a group with too many nonzero elements is an error that names its place.
 ///
 /// The metadata: for each 16 rows, for each k of one instruction (512 / bits(type)), the words of
-/// the lanes that the hardware asks, in their order: 16, or 32 for types of 8 bits. Rows and columns
-/// beyond the matrix count as zeros.
+/// the lanes that the hardware asks, in their order: 16, or 32 for types of 8 bits. Rows and
+/// columns beyond the matrix count as zeros.
 Result<Compressed> compress(std::span<const std::byte> dense, int m, int k, Type type);
 
 /// gemm() with a sparse A, by rows: parameters (m, n, k), A's values, its metadata (u32), B, C and

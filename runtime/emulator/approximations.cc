@@ -34,9 +34,17 @@ struct Exponential {
     x = x > -1000 ? x : -1000;
     const double shifted = x + magic, rest = x - (shifted - magic), y = rest * 0x1.62e42fefa39efp-1;
     double sum = 1.0 / 39916800;
-    for (const double factor : {1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720,
-                                1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1.0, 1.0})
-      sum = sum * y + factor;
+    sum = sum * y + 1.0 / 3628800;
+    sum = sum * y + 1.0 / 362880;
+    sum = sum * y + 1.0 / 40320;
+    sum = sum * y + 1.0 / 5040;
+    sum = sum * y + 1.0 / 720;
+    sum = sum * y + 1.0 / 120;
+    sum = sum * y + 1.0 / 24;
+    sum = sum * y + 1.0 / 6;
+    sum = sum * y + 0.5;
+    sum = sum * y + 1.0;
+    sum = sum * y + 1.0;
     const std::uint64_t whole = std::bit_cast<std::uint64_t>(shifted) + 1023;
     return sum * std::bit_cast<double>(whole << 52);
   }

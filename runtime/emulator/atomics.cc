@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // atom and red (PTX ISA 9.7.13): lanes in order, each an atomic operation on host memory, since
-// blocks run on several host threads.
+// blocks run on several host threads. A block's shared memory belongs to one of them and needs
+// none; and lanes that all mean one word change it together.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -98,6 +99,56 @@ template <typename T>
 using Word = std::conditional_t<sizeof(T) == 8, std::uint64_t,
                                 std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint16_t>>;
 
+template <typename F, typename T>
+Word<T> changed(Word<T> old, Raw<T> b, Raw<T> c) {
+  return static_cast<Word<T>>(
+      Lane<T>::put(F::template apply<T>(Lane<T>::get(old), Lane<T>::get(b), Lane<T>::get(c))));
+}
+
+// No other host thread sees the memory.
+template <typename F, typename T>
+void atomic_alone(Warp& warp, const Op& op, const Access& access) {
+  const std::uint32_t* slots = warp.program->slots.data() + op.list;
+  const auto *b = lanes<Raw<T>>(warp, slots[1]), *c = lanes<Raw<T>>(warp, op.c);
+  auto* d = op.flags & 1 ? nullptr : lanes<Raw<T>>(warp, slots[0]);
+  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    auto* at = reinterpret_cast<Word<T>*>(access.at[lane]);
+    const Word<T> old = *at;
+    *at = changed<F, T>(old, b[lane], c[lane]);
+    if (d) d[lane] = old;
+  }
+}
+
+bool same_place(std::uint32_t mask, const Access& access) {
+  const std::byte* first = access.at[std::countr_zero(mask) & 31];
+  return !lanes_where(mask, [&](int i) { return access.at[i] != first; });
+}
+
+// All lanes at one word: what they make of it one after another, exchanged at once.
+template <typename F, typename T>
+void atomic_together(Warp& warp, const Op& op, const Access& access) {
+  const std::uint32_t* slots = warp.program->slots.data() + op.list;
+  const auto *b = lanes<Raw<T>>(warp, slots[1]), *c = lanes<Raw<T>>(warp, op.c);
+  auto* at = reinterpret_cast<Word<T>*>(access.at[std::countr_zero(warp.mask) & 31]);
+  Word<T> before[32], old = __atomic_load_n(at, __ATOMIC_RELAXED), value;
+  do {
+    value = old;
+    for (std::uint32_t m = warp.mask; m; m &= m - 1) {
+      const int lane = std::countr_zero(m);
+      before[lane] = value;
+      value = changed<F, T>(value, b[lane], c[lane]);
+    }
+  } while (
+      !__atomic_compare_exchange_n(at, &old, value, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+  if (op.flags & 1) return;
+  auto* d = lanes<Raw<T>>(warp, slots[0]);
+  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    d[lane] = before[lane];
+  }
+}
+
 // op.list: op.count destination registers (atom), then as many operand registers; op.c: the second
 // operand of cas. flags 1: no destination.
 template <typename F, typename T>
@@ -106,6 +157,9 @@ void atomic(Warp& warp, const Op& op) {
   if (!resolve(warp, op, static_cast<std::uint32_t>(sizeof(T)) * op.count, access)) return;
   const std::uint32_t* slots = warp.program->slots.data() + op.list;
   const auto* third = lanes<Raw<T>>(warp, op.c);
+  if (op.count == 1 && (op.window == Window::shared || same_place(warp.mask, access)))
+    return op.window == Window::shared ? atomic_alone<F, T>(warp, op, access)
+                                       : atomic_together<F, T>(warp, op, access);
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
     for (int k = 0; k < op.count; ++k) {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls (PTX ISA 9.7.12.5): direct, indirect and recursive ones; printf, assertions, malloc and free
-// of the device runtime.
+// Calls (PTX ISA 9.7.12.5): direct, indirect and recursive ones; printf, assertions, malloc and
+// free of the device runtime.
 //
 // A function's registers and variables have fixed places, as a kernel's have. Only where a call may
-// come back into its own function, the executing lanes' registers and variables go to a stack first,
-// and are fetched from it behind the call. An indirect call is a guarded direct one for each
+// come back into its own function, the executing lanes' registers and variables go to a stack
+// first, and are fetched from it behind the call. An indirect call is a guarded direct one for each
 // function that it may mean, so lanes that call different functions do so one after another.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 

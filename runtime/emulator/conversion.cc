@@ -267,8 +267,8 @@ struct Modes {
 Handler vector_handler(Type to, Type from, std::uint8_t flags, bool pair = false,
                        bool satfinite = false) {
   const auto round = static_cast<Rounding>(flags & 7);
-  const bool plain = !(flags & (sat_flag | integral_flag)) &&
-                     (round == Rounding::rn || round == Rounding::rz);
+  const bool plain =
+      !(flags & (sat_flag | integral_flag)) && (round == Rounding::rn || round == Rounding::rz);
   if (!plain) return nullptr;
   if (from == Type::f16 && to == Type::f32) return flags & relu_flag ? nullptr : from_half();
   const bool bfloat = to == Type::bf16;
@@ -383,8 +383,7 @@ bool decode_packed(Decoder& d, const Modes& modes) {
     const Type half = names[0].starts_with("f16")    ? Type::f16
                       : names[0].starts_with("bf16") ? Type::bf16
                                                      : Type::none;
-    const Handler faster =
-        vector_handler(half, Type::f32, modes.flags, !single, modes.satfinite);
+    const Handler faster = vector_handler(half, Type::f32, modes.flags, !single, modes.satfinite);
     Op& op = d.emit(faster ? faster : floats_to_packed);
     op.d = slot;
     op.a = a;

@@ -146,13 +146,14 @@ class Decoder {
     std::uint32_t return_slot = 0;
     std::vector<Symbol> params, results;  // local memory
     std::vector<std::uint32_t> param_slots,
-        result_slots;   // .reg parameters; 0 where it is a .param
+        result_slots;         // .reg parameters; 0 where it is a .param
     std::uint32_t frame = 0;  // index into Program::frames
   };
   /// The decoded function of that name, or null (undefined, or external).
   const Function* function(std::string_view name) const;
   const Function& current() const { return functions_.at(function_->name); }
-  /// The functions that an indirect call with that label of .calltargets or .callprototype may mean.
+  /// The functions that an indirect call with that label of .calltargets or .callprototype may
+  /// mean.
   std::vector<const Function*> call_targets(std::string_view label) const;
   std::uint64_t address_of(const Function& function) const {
     return emulator::address_of(module_, *function.tree);

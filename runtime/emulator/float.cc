@@ -337,9 +337,9 @@ Handler arithmetic(const Options& o) {
   if (o.type == Type::f32)
     return o.rounding ? rounded_single_of<N, F>(o) : single_of<N, Nearest>(o);
   if (o.type == Type::f64)
-    return o.rounding  ? rounded<of_arity<N, Double<F>, double>()>
-           : N == 3    ? for_machine<fused_doubles>()
-                       : for_machine<of_arity<N, Double<F>, double>()>();
+    return o.rounding ? rounded<of_arity<N, Double<F>, double>()>
+           : N == 3   ? for_machine<fused_doubles>()
+                      : for_machine<of_arity<N, Double<F>, double>()>();
   if (o.rounding) return nullptr;
   return small_of<N, Nearest>(o);
 }

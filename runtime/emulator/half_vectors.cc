@@ -41,7 +41,8 @@ TARTAN_INLINE __m256 sum_to_odd(__m256 x, __m256 y) {
                 down = as_bits(_mm256_xor_ps(_mm256_cmp_ps(error, zero, _CMP_GT_OQ),
                                              _mm256_cmp_ps(sum, zero, _CMP_GT_OQ))),
                 even = _mm256_cmpeq_epi32(_mm256_and_si256(bits, one), _mm256_setzero_si256());
-  const __m256i step = _mm256_and_si256(_mm256_or_si256(down, one), _mm256_and_si256(inexact, even));
+  const __m256i step =
+      _mm256_and_si256(_mm256_or_si256(down, one), _mm256_and_si256(inexact, even));
   return as_floats(_mm256_add_epi32(bits, step));
 }
 
@@ -60,11 +61,11 @@ TARTAN_INLINE OddFloats fused_to_odd(__m128 a, __m128 b, __m128 c) {
                                       _mm256_sub_pd(y, part));
   const __m256i one = _mm256_set1_epi64x(1), bits = _mm256_castpd_si256(sum);
   const __m256i inexact = _mm256_castpd_si256(_mm256_cmp_pd(error, zero, _CMP_NEQ_OQ)),
-                down = _mm256_castpd_si256(
-                    _mm256_xor_pd(_mm256_cmp_pd(error, zero, _CMP_GT_OQ),
-                                  _mm256_cmp_pd(sum, zero, _CMP_GT_OQ))),
+                down = _mm256_castpd_si256(_mm256_xor_pd(_mm256_cmp_pd(error, zero, _CMP_GT_OQ),
+                                                         _mm256_cmp_pd(sum, zero, _CMP_GT_OQ))),
                 even = _mm256_cmpeq_epi64(_mm256_and_si256(bits, one), _mm256_setzero_si256());
-  const __m256i step = _mm256_and_si256(_mm256_or_si256(down, one), _mm256_and_si256(inexact, even));
+  const __m256i step =
+      _mm256_and_si256(_mm256_or_si256(down, one), _mm256_and_si256(inexact, even));
   const __m256d exact = _mm256_castsi256_pd(_mm256_add_epi64(bits, step));
 
   const __m128 value = _mm256_cvtpd_ps(exact);
@@ -105,8 +106,8 @@ TARTAN_INLINE __m256 compute(__m256 a, __m256 b, __m256 c) {
 
 // Subnormal f16 as zeros of their sign, in eight lanes of 16 bits.
 TARTAN_INLINE __m128i flush_halves(__m128i x) {
-  const __m128i subnormal = _mm_cmpeq_epi16(_mm_and_si128(x, _mm_set1_epi16(0x7C00)),
-                                            _mm_setzero_si128());
+  const __m128i subnormal =
+      _mm_cmpeq_epi16(_mm_and_si128(x, _mm_set1_epi16(0x7C00)), _mm_setzero_si128());
   return _mm_andnot_si128(_mm_and_si128(subnormal, _mm_set1_epi16(0x7FFF)), x);
 }
 
@@ -136,8 +137,8 @@ TARTAN_VECTORS void halves(Warp& warp, const Op& op) {
         eight_halves<Ftz>(a + i), eight_halves<Ftz>(b + i), eight_halves<Ftz>(c + i));
     __m128i r;
     if constexpr (Sat) {  // NaN gives 0: the second operand of max
-      const __m256 clamped = _mm256_min_ps(_mm256_max_ps(exact, _mm256_setzero_ps()),
-                                           _mm256_set1_ps(1.0f));
+      const __m256 clamped =
+          _mm256_min_ps(_mm256_max_ps(exact, _mm256_setzero_ps()), _mm256_set1_ps(1.0f));
       r = _mm256_cvtps_ph(clamped, nearest);
     } else {
       r = round_to_halves<nearest>(exact);
@@ -200,7 +201,7 @@ template <bool Bfloat, bool ToZero, bool Satfinite, bool Relu>
 TARTAN_INLINE __m256i converted(const std::uint32_t* words) {
   const __m256 x = as_floats(load(words));
   __m256i r = Bfloat ? round_to_bfloats<ToZero>(x)
-                     : _mm256_cvtepu16_epi32(round_to_halves<ToZero ? to_zero : nearest>(x));
+                     : _mm256_cvtepu16_epi32(round_to_halves < ToZero ? to_zero : nearest > (x));
   if constexpr (Satfinite) {
     constexpr int infinity = Bfloat ? 0x7F80 : 0x7C00;
     const __m256i infinite = _mm256_cmpeq_epi32(_mm256_and_si256(r, _mm256_set1_epi32(0x7FFF)),

@@ -17,14 +17,14 @@ struct HalfOptions {
   bool bfloat = false, ftz = false, sat = false, relu = false;
 };
 
-/// add, sub, mul and fma on f16, f16x2, bf16 and bf16x2. One element and two are the same: registers
-/// of 16 bits have zeros above, which give zeros.
+/// add, sub, mul and fma on f16, f16x2, bf16 and bf16x2. One element and two are the same:
+/// registers of 16 bits have zeros above, which give zeros.
 Handler half_arithmetic(HalfOperation operation, const HalfOptions& options);
 
 /// What converts between f32 and 16-bit floats.
 struct HalfConversion {
   bool bfloat = false;
-  bool pair = false;         // two f32, op.a the upper and op.b the lower one, into a pair
+  bool pair = false;          // two f32, op.a the upper and op.b the lower one, into a pair
   bool towards_zero = false;  // else to nearest even
   bool satfinite = false, relu = false;
 };

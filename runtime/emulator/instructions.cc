@@ -21,7 +21,6 @@ bool use_vectors() {
 
 void set_vectors(bool allowed) { vectors_allowed = allowed; }
 
-
 Decode find_decode(std::string_view name) {
   static const auto table = [] {
     std::unordered_map<std::string_view, Decode> out;

@@ -269,10 +269,11 @@ std::optional<Selected> read_selector(Warp& warp, const std::optional<ScaleSelec
   });
   if (differing) {
     const int lane = std::countr_zero(differing);
-    warp.fail("scale-selector"_rule,
-              fmt::format("lanes {} and {} pass {{{}, {}}} and {{{}, {}}} as {{byte-id, thread-id}}",
-                          first, lane, bytes[first], threads[first], bytes[lane], threads[lane]),
-              lane);
+    warp.fail(
+        "scale-selector"_rule,
+        fmt::format("lanes {} and {} pass {{{}, {}}} and {{{}, {}}} as {{byte-id, thread-id}}",
+                    first, lane, bytes[first], threads[first], bytes[lane], threads[lane]),
+        lane);
     return std::nullopt;
   }
   if (bytes[first] > selector->highest || bytes[first] % selector->step ||
@@ -382,11 +383,10 @@ bool read_operand(Decoder& d, const ptx::Operand& operand, const isa::OperandSpe
       const auto pair = d.children(operand);
       if (operand.kind != ptx::OperandKind::Vector || pair.size() != 2)
         return d.unsupported("a {byte-id, thread-id} pair is expected"), false;
-      (spec.role == Role::select_a ? m.select_a : m.select_b) =
-          ScaleSelector{d.source(pair[0], Type::u16), d.source(pair[1], Type::u16),
-                        static_cast<std::uint32_t>(spec.high),
-                        static_cast<std::uint32_t>(spec.step),
-                        static_cast<std::uint32_t>(spec.threads)};
+      (spec.role == Role::select_a ? m.select_a : m.select_b) = ScaleSelector{
+          d.source(pair[0], Type::u16), d.source(pair[1], Type::u16),
+          static_cast<std::uint32_t>(spec.high), static_cast<std::uint32_t>(spec.step),
+          static_cast<std::uint32_t>(spec.threads)};
       break;
     }
     default: d.unsupported(); break;

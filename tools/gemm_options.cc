@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/gemm_options.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace tartan::tools {
+namespace {
+
+using kernels::Activation;
+using kernels::Epilogue;
+using kernels::Gemm;
+
+class Reader {
+ public:
+  explicit Reader(const GemmWords& words) : words_(words) {}
+
+  Result<Gemm> read() {
+    Gemm out;
+    out.m = number("--m", words_.m, 0), out.n = number("--n", words_.n, 0);
+    out.k = number("--k", words_.k, 0);
+    out.multiple = number("--multiple", words_.multiple, 1);
+    out.multiple_c = number("--multiple-c", words_.multiple_c, 1);
+    out.stages = number("--stages", words_.stages, 1);
+    out.splits = number("--splits", words_.splits, 1);
+    out.batched = words_.batched;
+    out.a = type("--a", words_.a, type("--type", words_.type, f16));
+    out.b = type("--b", words_.b, type("--type", words_.type, f16, false));
+    const bool integers = !info(out.a).floating;
+    out.accumulator = type("--accumulator", words_.accumulator,
+                           integers       ? s32
+                           : out.a == f64 ? f64
+                                          : f32);
+    out.c = type("--c", words_.c, out.accumulator);
+    out.a_major = major("--a-major", words_.a_major),
+    out.b_major = major("--b-major", words_.b_major);
+    out.bit_op = bit_op();
+    out.tile = tile();
+    for (const std::string& word : words_.epilogue) add(out.epilogue, word);
+    if (!diags_.ok()) return diags_;
+    return out;
+  }
+
+ private:
+  void wrong(std::string_view option, std::string_view found, std::string_view expected) {
+    diags_.report("usage"_rule, {}, fmt::format("{} {}: {} is expected", option, found, expected));
+  }
+
+  int number(std::string_view option, int value, int least) {
+    if (value < least)
+      wrong(option, fmt::format("{}", value), fmt::format("a number from {} on", least));
+    return value;
+  }
+
+  Type type(std::string_view option, const std::string& word, Type otherwise,
+            bool complain = true) {
+    if (word.empty()) return otherwise;
+    const auto found = parse_type(word);
+    if (!found && complain)
+      wrong(option, word, "an element type such as f16, bf16, tf32, s8 or e4m3");
+    return found.value_or(otherwise);
+  }
+
+  Major major(std::string_view option, const std::string& word) {
+    if (word != "row" && word != "col") wrong(option, word, "row or col");
+    return word == "col" ? Major::col : Major::row;
+  }
+
+  isa::BitOp bit_op() {
+    if (words_.bit_op != "xor" && words_.bit_op != "and")
+      wrong("--bit-op", words_.bit_op, "xor or and");
+    return words_.bit_op == "and" ? isa::BitOp::and_popc : isa::BitOp::xor_popc;
+  }
+
+  // "128x64": numbers above zero with an x between them.
+  std::vector<int> sizes(const std::string& word) {
+    std::vector<int> out;
+    const char *at = word.data(), *end = word.data() + word.size();
+    while (at < end) {
+      int value = 0;
+      const auto [next, error] = std::from_chars(at, end, value);
+      if (error != std::errc() || value < 1 || (next < end && (*next != 'x' || next + 1 == end)))
+        return {};
+      out.push_back(value);
+      at = next < end ? next + 1 : end;
+    }
+    return out;
+  }
+
+  Tile tile() {
+    const std::vector<int> size = sizes(words_.tile), warps = sizes(words_.warps);
+    if (size.size() != 2 && size.size() != 3)
+      wrong("--tile", words_.tile, "MxN or MxNxK, such as 128x128x32,");
+    if (warps.size() != 2) wrong("--warps", words_.warps, "MxN, such as 2x2,");
+    if (!diags_.ok()) return {};
+    return {.m = size[0],
+            .n = size[1],
+            .k = size.size() == 3 ? size[2] : 0,
+            .warps_m = warps[0],
+            .warps_n = warps[1]};
+  }
+
+  void add(Epilogue& epilogue, const std::string& word) {
+    struct Part {
+      std::string_view name;
+      void (*set)(Epilogue&);
+    };
+    static constexpr Part parts[] = {
+        {"alpha", [](Epilogue& e) { e.alpha = true; }},
+        {"beta", [](Epilogue& e) { e.beta = true; }},
+        {"row-scales", [](Epilogue& e) { e.row_scales = true; }},
+        {"column-scales", [](Epilogue& e) { e.column_scales = true; }},
+        {"bias", [](Epilogue& e) { e.bias = true; }},
+        {"relu", [](Epilogue& e) { e.activation = Activation::relu; }},
+        {"gelu", [](Epilogue& e) { e.activation = Activation::gelu; }},
+        {"silu", [](Epilogue& e) { e.activation = Activation::silu; }},
+        {"residual", [](Epilogue& e) { e.residual = true; }},
+    };
+    for (const Part& part : parts)
+      if (part.name == word) return part.set(epilogue);
+    wrong("--epilogue", word,
+          "alpha, beta, row-scales, column-scales, bias, relu, gelu, silu or residual");
+  }
+
+  const GemmWords& words_;
+  Diags diags_;
+};
+
+}  // namespace
+
+Result<Gemm> read_gemm(const GemmWords& words) { return Reader(words).read(); }
+
+void add_gemm_options(CLI::App& command, GemmWords& words) {
+  const auto option = [&](const char* name, auto& value, const char* help) {
+    return command.add_option(name, value, help)->group("Options of gemm");
+  };
+  option("--m", words.m, "Rows of A and C; 0: a parameter of the kernel")->capture_default_str();
+  option("--n", words.n, "Columns of B and C")->capture_default_str();
+  option("--k", words.k, "Columns of A, rows of B")->capture_default_str();
+  option("--multiple", words.multiple,
+         "Where sizes are parameters: what the lengths of A's and B's lines are multiples of, in "
+         "elements")
+      ->capture_default_str();
+  option("--multiple-c", words.multiple_c, "The same of C's lines")->capture_default_str();
+  option("--type", words.type, "Elements of A and B; default: f16");
+  option("--a", words.a, "Elements of A alone");
+  option("--b", words.b, "Elements of B alone");
+  option("--accumulator", words.accumulator, "f32, f16, f64 or s32; default: what fits A");
+  option("--c", words.c, "Elements of C; default: those of the accumulator");
+  option("--a-major", words.a_major, "How A lies in memory: row or col")->capture_default_str();
+  option("--b-major", words.b_major, "How B lies in memory: row or col")->capture_default_str();
+  option("--tile", words.tile, "What a block computes at a time: MxN or MxNxK elements")
+      ->capture_default_str();
+  option("--warps", words.warps, "Warps of a block, along m and n")->capture_default_str();
+  option("--stages", words.stages, "Stages of the pipeline")->capture_default_str();
+  option("--epilogue", words.epilogue,
+         "What happens to sums, separated by commas: alpha, beta, row-scales, column-scales, bias, "
+         "relu, gelu, silu, residual")
+      ->delimiter(',');
+  option("--splits", words.splits, "Parts of k, which gemm_sum adds up")->capture_default_str();
+  option("--bit-op", words.bit_op, "What products of b1 count: xor or and")->capture_default_str();
+  command.add_flag("--batched", words.batched, "A product for each z of the grid")
+      ->group("Options of gemm");
+}
+
+}  // namespace tartan::tools

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// tools/gemm_options.h - a matrix product in words: the options that `tartan emit gemm` takes.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "compiler/support/diagnostic.h"
+#include "dsl/kernels/gemm.h"
+
+namespace tartan::tools {
+
+/// As they were written; an empty one was not.
+struct GemmWords {
+  int m = 256, n = 256, k = 256, multiple = 8, multiple_c = 8, stages = 3, splits = 1;
+  bool batched = false;
+  std::string type, a, b, accumulator, c, a_major = "row", b_major = "col";
+  std::string tile = "64x64", warps = "2x2", bit_op = "xor";
+  std::vector<std::string> epilogue;
+};
+
+void add_gemm_options(CLI::App& command, GemmWords& words);
+
+/// All that is wrong with the words, or the options that they mean.
+Result<kernels::Gemm> read_gemm(const GemmWords& words);
+
+}  // namespace tartan::tools
