@@ -46,7 +46,8 @@ class Cublas {
 
   // C (row-major m x n) = A (row-major m x k) * B (k x n by columns): for cuBLAS, which counts by
   // columns, C^T = B^T^T * A^T.
-  bool run(int m, int n, int k, Type type, std::uint64_t a, std::uint64_t b, std::uint64_t c, Type out) {
+  bool run(int m, int n, int k, Type type, std::uint64_t a, std::uint64_t b, std::uint64_t c,
+           Type out) {
     const int cuda_r = type == f16 ? 2 : type == bf16 ? 14 : 3;
     const int cuda_c = out == f32 ? 0 : out == s32 ? 10 : cuda_r;
     const int compute = type == Type::s8 ? 72 : 68;
@@ -54,7 +55,8 @@ class Cublas {
     const int one_i = 1, zero_i = 0;
     const void* const one = type == Type::s8 ? static_cast<const void*>(&one_i) : &one_f;
     const void* const zero = type == Type::s8 ? static_cast<const void*>(&zero_i) : &zero_f;
-    return gemm_(handle_, 1, 0, n, m, k, one, b, cuda_r, k, a, cuda_r, k, zero, c, cuda_c, n, compute, -1) == 0;
+    return gemm_(handle_, 1, 0, n, m, k, one, b, cuda_r, k, a, cuda_r, k, zero, c, cuda_c, n,
+                 compute, -1) == 0;
   }
 
  private:
@@ -107,7 +109,8 @@ Kernel probe(Type type, Type sum) {
     auto out = k.global("out", u32, row_major(4096, 256));
     const MmaKind mma = k.best_mma(type, type, sum);
     const auto filled = [&](const FragmentKind& kind) {
-      std::vector<Scalar> registers(static_cast<std::size_t>(kind.fragment().registers), k.lane() * 1025);
+      std::vector<Scalar> registers(static_cast<std::size_t>(kind.fragment().registers),
+                                    k.lane() * 1025);
       return k.fragment(kind, registers);
     };
     const Fragment a = filled(operand_a(mma.shape, type)), b = filled(operand_b(mma.shape, type));
@@ -186,17 +189,23 @@ int main(int argc, char** argv) {
       options.tile = config.tile, options.stages = config.stages;
       const auto begin = std::chrono::steady_clock::now();
       const Compiled compiled = must(compile(kernels::gemm(options), Target::of(device.arch())));
-      const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+      const double ms =
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+              .count();
       auto loaded = must(device.load(compiled.ptx, compiled.name)).kernel(compiled.name);
       kernels.push_back(must(std::move(loaded)));
       const Launch launch{.grid = {options.blocks(size, size)},
                           .block = {static_cast<unsigned>(compiled.block)},
                           .dynamic_shared = static_cast<unsigned>(compiled.dynamic_shared)};
       const Arguments arguments = Arguments().add(a).add(b).add(c);
-      entries.push_back({config.text, [launch, arguments, &kernel = kernels.back()] {
+      entries.push_back({config.text,
+                         [launch, arguments, &kernel = kernels.back()] {
                            const auto status = kernel.launch(launch, arguments);
                            if (!status) std::cerr << status.diags().text();
-                         }, operations, {}, {}});
+                         },
+                         operations,
+                         {},
+                         {}});
       entries.back().launch();
       if (const auto status = device.synchronize(); !status) {
         std::cerr << config.text << ": " << status.diags().text();
@@ -204,7 +213,8 @@ int main(int argc, char** argv) {
       }
       fmt::print("{}: {:.1f} ms from description to PTX, {} KB shared\n", config.text, ms,
                  (compiled.dynamic_shared + compiled.shared_bytes) / 1024);
-      if (cublas && cublas.run(size, size, size, type, a.address(), b.address(), reference.address(), out)) {
+      if (cublas &&
+          cublas.run(size, size, size, type, a.address(), b.address(), reference.address(), out)) {
         const auto mine = *c.read_all<std::uint8_t>(), theirs = *reference.read_all<std::uint8_t>();
         std::size_t differ = 0;
         const std::size_t bytes = n * n * bits(out) / 8;
@@ -218,23 +228,37 @@ int main(int argc, char** argv) {
       kernels.push_back(must(std::move(loaded)));
       const int count = 2000, blocks = 132 * 8;
       const double k_of = type == Type::s8 ? 32 : 16;
-      entries.push_back({"ceiling of mma.sync", [=, &kernel = kernels.back()] {
-                           (void)kernel.launch({.grid = {blocks}, .block = {256}}, Arguments().add(count).add(sink));
-                         }, 2.0 * 16 * 8 * k_of * 64 * count * 8 * blocks, {}, {}});
+      entries.push_back({"ceiling of mma.sync",
+                         [=, &kernel = kernels.back()] {
+                           (void)kernel.launch({.grid = {blocks}, .block = {256}},
+                                               Arguments().add(count).add(sink));
+                         },
+                         2.0 * 16 * 8 * k_of * 64 * count * 8 * blocks,
+                         {},
+                         {}});
     }
     if (cublas)
-      entries.push_back({"cuBLAS", [&] {
-                           (void)cublas.run(size, size, size, type, a.address(), b.address(), reference.address(), out);
-                         }, operations, {}, {}});
+      entries.push_back({"cuBLAS",
+                         [&] {
+                           (void)cublas.run(size, size, size, type, a.address(), b.address(),
+                                            reference.address(), out);
+                         },
+                         operations,
+                         {},
+                         {}});
     measure(device, entries, rounds);
     double peer[2] = {0, 0}, ceiling[2] = {0, 0};
     for (const Entry& entry : entries) {
-      double* const to = entry.name == "cuBLAS" ? peer : entry.name.starts_with("ceiling") ? ceiling : nullptr;
+      double* const to = entry.name == "cuBLAS"              ? peer
+                         : entry.name.starts_with("ceiling") ? ceiling
+                                                             : nullptr;
       if (to) to[0] = median(entry.cool), to[1] = median(entry.hot);
     }
-    fmt::print("\n{}^3 {}\n{:<24}{:>8}{:>8}{:>12}{:>12}\n", size, name(type), "TFLOP/s", "cool", "hot", "of cuBLAS", "of ceiling");
+    fmt::print("\n{}^3 {}\n{:<24}{:>8}{:>8}{:>12}{:>12}\n", size, name(type), "TFLOP/s", "cool",
+               "hot", "of cuBLAS", "of ceiling");
     for (const Entry& entry : entries)
-      fmt::print("{:<24}{:>8.0f}{:>8.0f}{:>12.3f}{:>12.3f}\n", entry.name, median(entry.cool), median(entry.hot),
-                 peer[0] ? median(entry.cool) / peer[0] : 0, ceiling[0] ? median(entry.cool) / ceiling[0] : 0);
+      fmt::print("{:<24}{:>8.0f}{:>8.0f}{:>12.3f}{:>12.3f}\n", entry.name, median(entry.cool),
+                 median(entry.hot), peer[0] ? median(entry.cool) / peer[0] : 0,
+                 ceiling[0] ? median(entry.cool) / ceiling[0] : 0);
   }
 }

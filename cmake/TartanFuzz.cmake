@@ -5,7 +5,7 @@
 #
 # With sanitizers it searches for TARTAN_FUZZ_SECONDS. Without, it replays its corpus and a fixed handful of mutations of it.
 
-set(TARTAN_FUZZ_SECONDS 15 CACHE STRING "How long a fuzz test of a sanitizer's build searches, in seconds")
+set(TARTAN_FUZZ_SECONDS 60 CACHE STRING "How long a fuzz test of a sanitizer's build searches, in seconds")
 
 function(tartan_fuzz name)
   cmake_parse_arguments(ARG "" "" "CORPUS" ${ARGN})

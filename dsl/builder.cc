@@ -65,9 +65,10 @@ bool usable(KernelState& state, const Tensor& tensor, const Scalar& row, const S
       KernelState::is_bad(col))
     return false;
   if (bits(tensor.type) < 8) {
-    state.report("scalar-type"_rule,
-                 fmt::format("{}: elements of type {} share bytes, they are read and written as fragments",
-                             tensor.name, name(tensor.type)));
+    state.report(
+        "scalar-type"_rule,
+        fmt::format("{}: elements of type {} share bytes, they are read and written as fragments",
+                    tensor.name, name(tensor.type)));
     return false;
   }
   return in_bounds(state, tensor, row, col);
@@ -116,9 +117,10 @@ Global Builder::global(std::string name, Type type, Layout layout, Here at) {
   state_->at(at);
   bool good = good_name(*state_, name, "parameter");
   if (!in_memory(type)) {
-    state_->report("scalar-type"_rule,
-                   fmt::format("{}: a matrix in memory has elements of 1, 4 or 8 to 64 bits, not {}", name,
-                               tartan::name(type)));
+    state_->report(
+        "scalar-type"_rule,
+        fmt::format("{}: a matrix in memory has elements of 1, 4 or 8 to 64 bits, not {}", name,
+                    tartan::name(type)));
     good = false;
   }
   if (layout.swizzle.bits) {
@@ -172,9 +174,10 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
   const Layout& layout = ring.layout;
   const auto extent = layout.extent();
   if (!in_memory(type)) {
-    state_->report("scalar-type"_rule,
-                   fmt::format("{}: a matrix in memory has elements of 1, 4 or 8 to 64 bits, not {}",
-                               name, tartan::name(type)));
+    state_->report(
+        "scalar-type"_rule,
+        fmt::format("{}: a matrix in memory has elements of 1, 4 or 8 to 64 bits, not {}", name,
+                    tartan::name(type)));
     good = false;
   }
   if (!extent || *extent <= 0) {
@@ -184,19 +187,19 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
     good = false;
   }
   if (ring.stages < 1) {
-    state_->report("layout-mismatch"_rule, fmt::format("{}: a ring has at least one stage, found {}",
-                                                       name, ring.stages));
+    state_->report("layout-mismatch"_rule,
+                   fmt::format("{}: a ring has at least one stage, found {}", name, ring.stages));
     good = false;
   }
   if (!good) return Ring(Shared(refused_tensor(state_, std::move(name), type, layout)), 1, 0);
   const std::int64_t apart = distance(layout, *extent, type);
   // The last one ends with its last element, unless a swizzle moves that.
-  const std::int64_t elements =
-      (ring.stages - 1) * apart + (layout.swizzle.bits ? apart : *extent);
+  const std::int64_t elements = (ring.stages - 1) * apart + (layout.swizzle.bits ? apart : *extent);
   const std::int64_t bytes = (elements * bits(type) + 7) / 8;
   state_->memories.push_back({state_->shared_memory(name, bytes), true, bytes, ring.stages});
-  detail::Tensor first{state_, std::move(name), type, layout, 0,
-                       static_cast<int>(state_->memories.size()) - 1, state_->place};
+  detail::Tensor first{
+      state_,       std::move(name), type, layout, 0, static_cast<int>(state_->memories.size()) - 1,
+      state_->place};
   return Ring(Shared(std::move(first)), ring.stages, apart);
 }
 

@@ -51,7 +51,8 @@ class Copier {
   // An access of `width` elements that begins inside also ends inside.
   bool edges_on_boundary(std::int64_t width) const {
     for (const Tensor* tensor : {&from_, &to_})
-      if (const auto& edge = edge_along(*tensor); edge && edge->limit.multiple() % width) return false;
+      if (const auto& edge = edge_along(*tensor); edge && edge->limit.multiple() % width)
+        return false;
     return true;
   }
 
@@ -93,7 +94,8 @@ class Copier {
                               : state_.aligned_bytes(tensor, width, 1);
     };
     const bool edges = edges_on_boundary(width) || (asynchronous_ && bytes >= 4);
-    if (line() % width == 0 && aligned(from_) >= bytes && aligned(to_) >= bytes && edges) return true;
+    if (line() % width == 0 && aligned(from_) >= bytes && aligned(to_) >= bytes && edges)
+      return true;
     refused_.push_back(fmt::format(
         "{} bytes: lines of {} elements, sure alignment {} and {} bytes{}", bytes, line(),
         aligned(from_), aligned(to_),
@@ -143,9 +145,7 @@ class Copier {
     return valid;
   }
 
-  Type word() const {
-    return bytes() >= 4 ? b32 : bytes() == 2 ? u16 : Type::u8;
-  }
+  Type word() const { return bytes() >= 4 ? b32 : bytes() == 2 ? u16 : Type::u8; }
   std::vector<Value> load(Pointer from) {
     if (bytes() >= 8) return state_.f().load_vector(from, b32, static_cast<int>(bytes() / 4));
     return {state_.f().load(from, word())};
@@ -168,7 +168,9 @@ class Copier {
   }
 
   void explain(std::int64_t chunks) {
-    const std::string_view how = !asynchronous_ ? "" : bytes() == 16 ? "cp.async.cg, " : "cp.async.ca, ";
+    const std::string_view how = !asynchronous_  ? ""
+                                 : bytes() == 16 ? "cp.async.cg, "
+                                                 : "cp.async.ca, ";
     const bool ragged = from_.row_edge || from_.col_edge || to_.row_edge || to_.col_edge;
     state_.choose(fmt::format("copy {} to {}", from_.name, to_.name),
                   fmt::format("{}{} bytes per access", how, bytes()),

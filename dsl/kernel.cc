@@ -60,7 +60,8 @@ Diags verify_back(const std::string& name, const std::string& ptx) {
 std::string comments(const std::vector<Choice>& choices) {
   std::string out;
   for (const Choice& choice : choices)
-    out += fmt::format("// {}:{}: {}: {}\n", choice.place.file.substr(choice.place.file.rfind('/') + 1),
+    out += fmt::format("// {}:{}: {}: {}\n",
+                       choice.place.file.substr(choice.place.file.rfind('/') + 1),
                        choice.place.line, choice.what, choice.taken);
   return out;
 }
@@ -122,9 +123,11 @@ std::string explain_json(const std::vector<Choice>& choices) {
   };
   std::string out = "[";
   for (const Choice& choice : choices) {
-    out += fmt::format("{}\n  {{\"file\": {}, \"line\": {}, \"what\": {}, \"taken\": {}, \"reason\": {}, \"refused\": [",
-                       out.size() > 1 ? "," : "", text(choice.place.file), choice.place.line,
-                       text(choice.what), text(choice.taken), text(choice.reason));
+    out += fmt::format(
+        "{}\n  {{\"file\": {}, \"line\": {}, \"what\": {}, \"taken\": {}, \"reason\": {}, "
+        "\"refused\": [",
+        out.size() > 1 ? "," : "", text(choice.place.file), choice.place.line, text(choice.what),
+        text(choice.taken), text(choice.reason));
     for (std::size_t i = 0; i < choice.refused.size(); ++i)
       out += (i ? ", " : "") + text(choice.refused[i]);
     out += "]}";

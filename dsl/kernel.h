@@ -64,8 +64,8 @@ struct Choice {
       refused;  // "ldmatrix.trans: rows are contiguous, no transposition needed"
 };
 
-/// As text; as a JSON array of {"file", "line", "what", "taken", "reason", "refused"}. What was taken
-/// also stands in the PTX, as comments.
+/// As text; as a JSON array of {"file", "line", "what", "taken", "reason", "refused"}. What was
+/// taken also stands in the PTX, as comments.
 std::string explain(const std::vector<Choice>& choices);
 std::string explain_json(const std::vector<Choice>& choices);
 

@@ -50,8 +50,7 @@ class Loader {
     if (!shared_)
       return no(fmt::format("{} is in global memory, ldmatrix reads shared memory", from_.name));
     auto tiling = matrix_tiling(kind_);
-    if (!tiling)
-      return no("the fragment does not consist of matrices of 8 lines of 16 bytes");
+    if (!tiling) return no("the fragment does not consist of matrices of 8 lines of 16 bytes");
     for (std::size_t i = 0, own = tiling->origins.size(); count == 2 && i < own; ++i) {
       isa::Coord origin = tiling->origins[i];
       (kind_.operand == Operand::b ? origin.col : origin.row) +=
@@ -71,7 +70,8 @@ class Loader {
       return no(fmt::format("it exists from {} with PTX {} on", isa::oldest(row->since).text(),
                             row->since.ptx.text()));
     if (form.trans && bits(kind_.type) != 16)
-      return no(fmt::format("{} lies the other way, and .trans takes elements of 16 bits", from_.name));
+      return no(
+          fmt::format("{} lies the other way, and .trans takes elements of 16 bits", from_.name));
     const int line = 128 / bits(kind_.type);  // elements of 16 bytes
     const int aligned = major == Major::row ? state_.aligned_bytes(from_, 1, line)
                                             : state_.aligned_bytes(from_, line, 1);
@@ -163,9 +163,10 @@ class Loader {
     const bool together = register_contiguous();
     if (!affine_map(kind_, 0) || fragment.container_bits != bits(kind_.type) ||
         (bits(kind_.type) < 8 && !together)) {
-      state_.report("no-instruction"_rule,
-                    fmt::format("there is no way to load {} from {}: {}{}", kind_.text(), from_.name,
-                                refused, bits(kind_.type) < 8 ? "; keep it contiguous along k" : ""));
+      state_.report(
+          "no-instruction"_rule,
+          fmt::format("there is no way to load {} from {}: {}{}", kind_.text(), from_.name, refused,
+                      bits(kind_.type) < 8 ? "; keep it contiguous along k" : ""));
       return {};
     }
     std::vector<Value> registers;
@@ -261,7 +262,8 @@ std::vector<Fragment> KernelState::load_side(const FragmentKind& kind, const Ten
     if (i % 2 == 0 && i + 1 < count && fragment.registers <= 2) {
       const Tensor both = part(i, 2);
       if (both.memory >= 0 && !require_barrier(both)) return {};
-      const auto pair = both.memory < 0 ? std::vector<Fragment>{} : Loader(*this, kind, both).load_pair();
+      const auto pair =
+          both.memory < 0 ? std::vector<Fragment>{} : Loader(*this, kind, both).load_pair();
       if (!pair.empty()) {
         out.insert(out.end(), pair.begin(), pair.end());
         ++i;

@@ -78,9 +78,9 @@ Scalar select(const Scalar& condition, const Scalar& x, const Scalar& y) {
     return KernelState::bad();
   }
   const Type type = common_type(x, y) == Type::none ? u32 : common_type(x, y);
-  return state->scalar(state->f().select(state->value(condition), state->value(x, type),
-                                         state->value(y, type)),
-                       1, KernelState::ones(x) | KernelState::ones(y));
+  return state->scalar(
+      state->f().select(state->value(condition), state->value(x, type), state->value(y, type)), 1,
+      KernelState::ones(x) | KernelState::ones(y));
 }
 
 Scalar fma(const Scalar& x, const Scalar& y, const Scalar& z) {
@@ -106,9 +106,10 @@ Scalar shuffle_xor(const Scalar& x, int mask) {
   const auto state = common_state({&x});
   if (!state) return KernelState::bad();
   if (bits(x.type()) != 32 || mask < 0 || mask > 31) {
-    state->report("scalar-type"_rule,
-                  fmt::format("shuffle_xor takes a 32-bit value and a mask below 32, found {} and {}",
-                              name(x.type()), mask));
+    state->report(
+        "scalar-type"_rule,
+        fmt::format("shuffle_xor takes a 32-bit value and a mask below 32, found {} and {}",
+                    name(x.type()), mask));
     return KernelState::bad();
   }
   return state->scalar(state->f().shuffle_xor(state->value(x), mask));

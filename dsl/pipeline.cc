@@ -61,7 +61,8 @@ void Builder::pipeline(int stages, const Scalar& count,
     return;
   }
   for (int s = 0; s < stages - 1; ++s) {
-    when(Scalar(s) < count, [&] { filler.fill([&] { fill(s, s); }); }, at);
+    when(
+        Scalar(s) < count, [&] { filler.fill([&] { fill(s, s); }); }, at);
     filler.commit();
   }
   ScalarVariable reading = variable(constant(u32, 0, at), at),
@@ -74,7 +75,8 @@ void Builder::pipeline(int stages, const Scalar& count,
         filler.wait(stages - 2);
         barrier(at);
         const Scalar next = t + (stages - 1);
-        when(next < count, [&] { filler.fill([&] { fill(next, writing); }); }, at);
+        when(
+            next < count, [&] { filler.fill([&] { fill(next, writing); }); }, at);
         filler.commit();
         use(t, reading);
         reading = next_stage(reading, stages);
@@ -114,8 +116,8 @@ ScalarVariable Builder::variable(const Scalar& initial, Here at) {
   state_->at(at);
   ScalarVariable out;
   out.state_ = state_;
-  const bool bad = KernelState::is_bad(initial) ||
-                   (KernelState::state_of(initial) && !state_->owns(initial, "the variable's value"));
+  const bool bad = KernelState::is_bad(initial) || (KernelState::state_of(initial) &&
+                                                    !state_->owns(initial, "the variable's value"));
   out.variable_ = state_->f().variable(bad ? state_->zero(u32) : state_->value(initial));
   return out;
 }

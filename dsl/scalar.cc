@@ -201,8 +201,7 @@ Scalar KernelState::arithmetic(Operator op, const Scalar& x, const Scalar& y) {
       if (factor == 1) return variable;
       Scalar out =
           state->scalar(state->f().multiply(variable.value_, state->f().constant(type, factor)),
-                        variable.multiple_ * factor,
-                        combined_ones(op, variable.ones_, 0, factor));
+                        variable.multiple_ * factor, combined_ones(op, variable.ones_, 0, factor));
       out.addend_ = variable.addend_ * factor;
       out.wraps_ = variable.wraps_ || factor < 0;
       return out;

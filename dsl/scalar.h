@@ -63,7 +63,7 @@ class Scalar {
   std::shared_ptr<detail::KernelState> state_;
   codegen::Value value_;
   std::int64_t addend_ = 0;
-  std::int64_t multiple_ = 1;       // divides value_
+  std::int64_t multiple_ = 1;               // divides value_
   std::uint64_t ones_ = ~std::uint64_t{0};  // the bits of value_ that may be set
   bool wraps_ = false;  // value_ alone may have gone below zero (1 - warp): it is whole only with
                         // its addend, in its own width

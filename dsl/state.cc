@@ -54,9 +54,7 @@ Scalar KernelState::thread() {
   return scalar(f().special(codegen::Special::tid_x), 1, std::bit_ceil(last + 1) - 1);
 }
 
-codegen::Value KernelState::lane() {
-  return value(thread() % 32);
-}
+codegen::Value KernelState::lane() { return value(thread() % 32); }
 
 // 128-byte boundaries: what every access needs; swizzles of up to 1024 bytes repeat from their
 // memory's first byte, so that needs no more.
@@ -116,7 +114,8 @@ codegen::Value KernelState::byte_offset(codegen::Value elements, Type element) {
 }
 
 // swizzle(offset) in bytes. The XOR is linear: what a constant adds without a carry is XORed to the
-// swizzled rest, so that neighbouring accesses share that; whole periods are left for [base+constant].
+// swizzled rest, so that neighbouring accesses share that; whole periods are left for
+// [base+constant].
 codegen::Pointer KernelState::swizzled(codegen::Pointer from, const Scalar& offset,
                                        const Tensor& tensor) {
   const Swizzle swizzle = tensor.layout.swizzle;
@@ -133,8 +132,9 @@ codegen::Pointer KernelState::swizzled(codegen::Pointer from, const Scalar& offs
   }
   const std::int64_t mask = ((std::int64_t{1} << swizzle.bits) - 1) << swizzle.base;
   const codegen::Value plain = value(rest, u32);
-  const codegen::Value source = f().bit_and(
-      f().shift_right(plain, f().constant(u32, std::int64_t{swizzle.shift})), f().constant(u32, mask));
+  const codegen::Value source =
+      f().bit_and(f().shift_right(plain, f().constant(u32, std::int64_t{swizzle.shift})),
+                  f().constant(u32, mask));
   codegen::Value bytes = byte_offset(f().bit_xor(plain, source), tensor.type);
   if (apart) bytes = f().bit_xor(bytes, f().constant(u32, bytes_of(apart, tensor.type)));
   const codegen::Pointer out = f().offset(from, bytes);
@@ -273,9 +273,8 @@ bool cut(KernelState& state, const Tensor& tensor, const Scalar& size, const Sca
   }
   const bool divides = whole.multiple() % *s == 0;
   if (w && !divides && (!may_hang_over || edge)) {
-    state.report("tile-divide"_rule,
-                 fmt::format("tiles of {} {} do not divide the {} of {} ({})", *s, axis, *w,
-                             tensor.name, tensor.layout.text()));
+    state.report("tile-divide"_rule, fmt::format("tiles of {} {} do not divide the {} of {} ({})",
+                                                 *s, axis, *w, tensor.name, tensor.layout.text()));
     return false;
   }
   if (w && i && (*i < 0 || *i >= (*w + *s - 1) / *s)) {

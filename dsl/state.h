@@ -21,8 +21,8 @@ struct Memory {
   codegen::Pointer base;
   bool in_shared = false;
   std::int64_t bytes = 0;
-  int stages = 1;                        // of a ring
-  std::optional<Place> written = {};     // by other threads too, with no barrier since
+  int stages = 1;                     // of a ring
+  std::optional<Place> written = {};  // by other threads too, with no barrier since
 };
 
 struct KernelState : std::enable_shared_from_this<KernelState> {
@@ -37,11 +37,11 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   std::vector<Memory> memories;
   std::vector<std::string> names;  // of parameters and shared matrices
   std::int64_t shared_bytes = 0;
-  Place place;         // of the call in progress
+  Place place;  // of the call in progress
   std::source_location location;
-  int alignment = 16;  // bytes, of every base address
-  bool asynchronous = false;            // copies to shared memory go by cp.async where they can
-  bool dynamic_memory = false;          // shared memory is the launch's, not the kernel's own
+  int alignment = 16;           // bytes, of every base address
+  bool asynchronous = false;    // copies to shared memory go by cp.async where they can
+  bool dynamic_memory = false;  // shared memory is the launch's, not the kernel's own
   codegen::Pointer dynamic_base;
 
   // -- Every Builder call begins here: notes the place for diagnostics, choices and .loc.
@@ -64,7 +64,7 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   Scalar scalar(codegen::Value value, std::int64_t multiple = 1,
                 std::uint64_t ones = ~std::uint64_t{0});
   static std::uint64_t ones(const Scalar& x);  // the bits that may be set
-  static Scalar bad();  // the result of a refused operation
+  static Scalar bad();                         // the result of a refused operation
   static bool is_bad(const Scalar& scalar);
   /// The value as `type` (none: its own; u32 for constants), constants and addends materialised.
   codegen::Value value(const Scalar& scalar, Type type = Type::none);
@@ -103,7 +103,8 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   Scalar wide(const Scalar& x);  // as u64
   codegen::Value byte_offset(codegen::Value elements, Type element);
   codegen::Pointer swizzled(codegen::Pointer from, const Scalar& offset, const Tensor& tensor);
-  /// Whether element (row, col) of a tile that hangs over lies inside; nothing where it surely does.
+  /// Whether element (row, col) of a tile that hangs over lies inside; nothing where it surely
+  /// does.
   std::optional<codegen::Value> exists(const Tensor& tensor, const Scalar& row, const Scalar& col);
   /// Where element (row, col) of a tensor is.
   codegen::Pointer pointer(const Tensor& tensor, const Scalar& row, const Scalar& col);

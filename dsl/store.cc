@@ -47,15 +47,16 @@ class Storer {
     form.trans = (major == Major::row) != tiling->pairs_along_columns;
     form.space = Space::shared;
     if (form.trans && bits(kind_.type) != 16)
-      return no(fmt::format("{} lies the other way, and .trans takes elements of 16 bits", to_.name));
+      return no(
+          fmt::format("{} lies the other way, and .trans takes elements of 16 bits", to_.name));
     const auto row = isa::find(form);
     if (!row) return no(fmt::format("there is no .x{}", tiling->origins.size()));
     if (!row->since.has(state_.target))
       return no(fmt::format("it exists from {} with PTX {} on", isa::oldest(row->since).text(),
                             row->since.ptx.text()));
     const int line = 128 / bits(kind_.type);  // elements of 16 bytes
-    const int aligned =
-        major == Major::row ? state_.aligned_bytes(to_, 1, line) : state_.aligned_bytes(to_, line, 1);
+    const int aligned = major == Major::row ? state_.aligned_bytes(to_, 1, line)
+                                            : state_.aligned_bytes(to_, line, 1);
     if (aligned < 16)
       return no(fmt::format(
           "its rows must start on 16-byte boundaries, those of {} are sure of {} bytes only",

@@ -65,10 +65,14 @@ class View : public detail::Tensor {
   ///   Global a = k.global("A", f16, row_major(m, n)).matrix(k.block_z());
   View matrix(const Scalar& index,
               const std::source_location& at = std::source_location::current()) const
-  requires(!in_shared_memory) { return View(Tensor::matrix(index, nullptr, at)); }
+      requires(!in_shared_memory) {
+    return View(Tensor::matrix(index, nullptr, at));
+  }
   View matrix(const Scalar& index, const Scalar& stride,
               const std::source_location& at = std::source_location::current()) const
-  requires(!in_shared_memory) { return View(Tensor::matrix(index, &stride, at)); }
+      requires(!in_shared_memory) {
+    return View(Tensor::matrix(index, &stride, at));
+  }
   /// The same memory with rows and columns exchanged.
   View transposed() const {
     View out = *this;

@@ -84,8 +84,8 @@ std::vector<Fragment> TiledMma::rounded(std::vector<Fragment> fragments, const S
     if (each.kind().type != tf32 || KernelState::is_bad(each)) continue;
     std::vector<codegen::Value> registers;
     for (const codegen::Value& value : KernelState::registers(each))
-      registers.push_back(state_->f().bitcast(
-          state_->f().convert(state_->f().bitcast(value, f32), tf32), b32));
+      registers.push_back(
+          state_->f().bitcast(state_->f().convert(state_->f().bitcast(value, f32), tf32), b32));
     each = state_->fragment(each.kind(), std::move(registers));
     state_->choose(fmt::format("round {}", from.name), "cvt.rna.tf32.f32",
                    "its elements are f32, and tensor cores would drop their low 13 bits");
@@ -140,12 +140,11 @@ WarpTile TiledMma::multiply(const WarpTile& c, const std::function<std::vector<F
 std::vector<Fragment> TiledMma::side_a(const Shared& a, int step) const {
   const FragmentKind kind = operand_a(kind_.shape, kind_.a);
   const isa::Fragment fragment = kind.fragment();
-  return rounded(
-      state_->load_side(kind,
-                        a.tile(fragment.rows * fragments_m(), fragment.cols, warp_m_, step,
-                               state_->location),
-                        fragments_m()),
-      a);
+  return rounded(state_->load_side(kind,
+                                   a.tile(fragment.rows * fragments_m(), fragment.cols, warp_m_,
+                                          step, state_->location),
+                                   fragments_m()),
+                 a);
 }
 
 WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& b, Here at) const {
@@ -199,9 +198,10 @@ WarpTile TiledMma::operator()(const WarpTile& c, const WarpTile& a, const Shared
   state_->at(at);
   if (!state_->require_shape(b, tile_.k, tile_.n, "the tiled product's B")) return {};
   if (a.down() != fragments_m() || a.across() != steps()) {
-    state_->report("fragment-mismatch"_rule,
-                   fmt::format("the tiled product's A has {} x {} fragments in each warp, found {} x {}",
-                               fragments_m(), steps(), a.down(), a.across()));
+    state_->report(
+        "fragment-mismatch"_rule,
+        fmt::format("the tiled product's A has {} x {} fragments in each warp, found {} x {}",
+                    fragments_m(), steps(), a.down(), a.across()));
     return {};
   }
   return multiply(
@@ -223,9 +223,10 @@ WarpTile TiledMma::load_a(const Shared& a, Here at) const {
   std::vector<Fragment> out;
   for (int i = 0; i < fragments_m(); ++i)
     for (int step = 0; step < steps(); ++step)
-      out.push_back(state_->load(kind, a.tile(fragment.rows, fragment.cols,
-                                              warp_m_ * fragments_m() + i, step, at)));
-  return WarpTile(rounded(std::move(out), a), steps(), warp_m_ * (fragments_m() * fragment.rows), 0);
+      out.push_back(state_->load(
+          kind, a.tile(fragment.rows, fragment.cols, warp_m_ * fragments_m() + i, step, at)));
+  return WarpTile(rounded(std::move(out), a), steps(), warp_m_ * (fragments_m() * fragment.rows),
+                  0);
 }
 
 MmaKind Builder::best_mma(Type a, Type b, Type c, const MmaOptions& options, Here at) {
@@ -281,20 +282,21 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
   const auto divides = [&](int size, int by, std::string_view axis) {
     if (size > 0 && by > 0 && size % by == 0) return;
     good = false;
-    state_->report("tile-divide"_rule,
-                   fmt::format("the tile's {} = {} is no multiple of {}: the warps' share of {}; the "
-                               "nearest is {}",
-                               axis, size, by, kind.shape.text(),
-                               std::max(1, (size + by / 2) / by) * by));
+    state_->report(
+        "tile-divide"_rule,
+        fmt::format("the tile's {} = {} is no multiple of {}: the warps' share of {}; the "
+                    "nearest is {}",
+                    axis, size, by, kind.shape.text(), std::max(1, (size + by / 2) / by) * by));
   };
   divides(tile.m, tile.warps_m * shape.m, "m");
   divides(tile.n, tile.warps_n * shape.n, "n");
   divides(tile.k, shape.k, "k");
   if (tile.threads() != state_->options.block) {
     good = false;
-    state_->report("launch-bounds"_rule,
-                   fmt::format("a tile of {} x {} warps takes a block of {} threads, the kernel has {}",
-                               tile.warps_m, tile.warps_n, tile.threads(), state_->options.block));
+    state_->report(
+        "launch-bounds"_rule,
+        fmt::format("a tile of {} x {} warps takes a block of {} threads, the kernel has {}",
+                    tile.warps_m, tile.warps_n, tile.threads(), state_->options.block));
   }
   if (!good) return out;
   out.state_ = state_;

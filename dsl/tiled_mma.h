@@ -4,9 +4,9 @@
 //
 //   const Tile tile{.m = 128, .n = 128, .k = 32, .warps_m = 2, .warps_n = 2};
 //   auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), tile);
-//   auto sA = k.shared("sA", f16, mma.shared_a(stages)), sB = k.shared("sB", f16, mma.shared_b(stages));
-//   auto acc = mma.accumulator();
-//   k.pipeline(stages, steps, fill, [&](Scalar, Scalar s) { acc = mma(acc, sA[s], sB[s]); });
+//   auto sA = k.shared("sA", f16, mma.shared_a(stages)), sB = k.shared("sB", f16,
+//   mma.shared_b(stages)); auto acc = mma.accumulator(); k.pipeline(stages, steps, fill,
+//   [&](Scalar, Scalar s) { acc = mma(acc, sA[s], sB[s]); });
 #pragma once
 
 #include "dsl/tensor.h"

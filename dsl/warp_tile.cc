@@ -58,7 +58,8 @@ std::vector<int> masks_along_rows(const FragmentKind& kind) {
   return out;
 }
 
-RowValues reduce_rows(const WarpTile& tile, Scalar (*combine)(const Scalar&, const Scalar&), Here at) {
+RowValues reduce_rows(const WarpTile& tile, Scalar (*combine)(const Scalar&, const Scalar&),
+                      Here at) {
   auto k = builder_of(tile, at);
   if (!k) return RowValues(2, KernelState::bad());
   const FragmentKind& kind = tile.fragment(0, 0).kind();
@@ -88,7 +89,8 @@ Scalar add(const Scalar& x, const Scalar& y) { return x + y; }
 
 Accumulator& Accumulator::operator=(const WarpTile& tile) {
   const auto& from = tile.fragments();
-  for (std::size_t i = 0; i < std::min(fragments_.size(), from.size()); ++i) fragments_[i] = from[i];
+  for (std::size_t i = 0; i < std::min(fragments_.size(), from.size()); ++i)
+    fragments_[i] = from[i];
   return *this;
 }
 
@@ -122,9 +124,10 @@ WarpTile map_rows(const WarpTile& tile, const RowValues& rows,
   const LaneRows lanes = lane_rows(tile.fragment(0, 0).kind());
   if (rows.size() != lanes.first.size() * static_cast<std::size_t>(tile.down())) {
     KernelState::state_of(tile.fragment(0, 0))
-        ->report("operand-count"_rule,
-                 fmt::format("the tile has {} rows in each lane, found {} values",
-                             lanes.first.size() * static_cast<std::size_t>(tile.down()), rows.size()));
+        ->report(
+            "operand-count"_rule,
+            fmt::format("the tile has {} rows in each lane, found {} values",
+                        lanes.first.size() * static_cast<std::size_t>(tile.down()), rows.size()));
     return {};
   }
   std::vector<Fragment> out;
@@ -176,11 +179,12 @@ WarpTile operand_a(const WarpTile& tile, MmaShape shape, Here at) {
   if (!good_shape || kind.operand != Operand::c || kind.shape.wmma || kind.shape.shape.m != 16 ||
       bits(kind.type) != 16 || tile.across() % together) {
     KernelState::state_of(tile.fragment(0, 0))
-        ->report("wrong-role"_rule,
-                 fmt::format("operand_a makes A of m16n8k16 of an even number of 16-bit accumulators "
-                             "of m16n8 in a row, A of m16n8k8 of any number, found A of {} and {} of "
-                             "{}; convert() them to f16 or bf16",
-                             shape.text(), tile.across(), kind.text()));
+        ->report(
+            "wrong-role"_rule,
+            fmt::format("operand_a makes A of m16n8k16 of an even number of 16-bit accumulators "
+                        "of m16n8 in a row, A of m16n8k8 of any number, found A of {} and {} of "
+                        "{}; convert() them to f16 or bf16",
+                        shape.text(), tile.across(), kind.text()));
     return {};
   }
   std::vector<Fragment> out;
@@ -188,14 +192,16 @@ WarpTile operand_a(const WarpTile& tile, MmaShape shape, Here at) {
     for (int x = 0; x < tile.across(); x += together) {
       std::vector<Scalar> registers;
       for (int i = 0; i < together; ++i)
-        for (const Scalar& each : k->registers(tile.fragment(y, x + i), at)) registers.push_back(each);
+        for (const Scalar& each : k->registers(tile.fragment(y, x + i), at))
+          registers.push_back(each);
       out.push_back(k->fragment(tartan::operand_a(shape, kind.type), registers, at));
     }
   return WarpTile(std::move(out), tile.across() / together, tile.row(), tile.col());
 }
 
 WarpTile relu(const WarpTile& tile, Here at) {
-  return map(tile, [](Scalar x, const ElementPlace&) { return maximum(x, 0); }, at);
+  return map(
+      tile, [](Scalar x, const ElementPlace&) { return maximum(x, 0); }, at);
 }
 
 }  // namespace tartan

@@ -21,7 +21,10 @@ class WarpTile {
   /// Of one kind, `across` of them in each row of fragments.
   WarpTile() = default;
   WarpTile(std::vector<Fragment> fragments, int across, Scalar row, Scalar col)
-      : fragments_(std::move(fragments)), across_(across), row_(std::move(row)), col_(std::move(col)) {}
+      : fragments_(std::move(fragments)),
+        across_(across),
+        row_(std::move(row)),
+        col_(std::move(col)) {}
 
   int across() const { return across_; }
   int down() const { return across_ ? static_cast<int>(fragments_.size()) / across_ : 0; }
@@ -43,7 +46,10 @@ class WarpTile {
 class Accumulator {
  public:
   Accumulator(std::vector<FragmentVariable> fragments, int across, Scalar row, Scalar col)
-      : fragments_(std::move(fragments)), across_(across), row_(std::move(row)), col_(std::move(col)) {}
+      : fragments_(std::move(fragments)),
+        across_(across),
+        row_(std::move(row)),
+        col_(std::move(col)) {}
   Accumulator& operator=(const WarpTile& tile);
   operator WarpTile() const;
 

@@ -22,6 +22,7 @@ void print_heart(const std::string& ptx) {
   std::string line;
   int shown = 0;
   while (std::getline(lines, line)) {
+    if (line.starts_with("//")) continue;  // the choices, once more
     const bool heart = line.find("ldmatrix") != std::string::npos ||
                        line.find("mma.sync") != std::string::npos || line.find("\t\t{%") == 0;
     if (heart && shown++ < 14) std::printf("%s\n", line.c_str());
@@ -57,7 +58,8 @@ void print_fragment() {
 
 int main(int argc, char** argv) {
   Device device = lesson::must(Device::open(argc > 1 ? argv[1] : "auto"));
-  const Kernel kernel = kernels::gemm({size, size, size});
+  const kernels::Gemm options{size, size, size};
+  const Kernel kernel = kernels::gemm(options);
   const Compiled compiled = lesson::must(compile(kernel, Target::of(device.arch())));
 
   title("What was chosen, and why");
@@ -78,8 +80,8 @@ int main(int argc, char** argv) {
     a_bits.push_back(lesson::half(a[i]));
     b_bits.push_back(lesson::half(b[i]));
   }
-  const auto c =
-      lesson::run<float>(device, kernel, size * size, {a_bits, b_bits}, {size / 64, size / 64});
+  const auto c = lesson::run<float>(device, kernel, size * size, {a_bits, b_bits},
+                                    {options.blocks(size, size)});
   int mismatches = 0;
   for (int i = 0; i < size; ++i)
     for (int j = 0; j < size; ++j) {

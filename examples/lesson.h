@@ -69,7 +69,10 @@ std::vector<Out> run(tartan::Device& device, const tartan::Kernel& kernel, std::
   tartan::Buffer out = must(device.allocate(count * sizeof(Out)));
   must(out.fill(0xFF));
   arguments.add(out);
-  must(loaded.launch({.grid = grid, .block = {static_cast<unsigned>(compiled.block)}}, arguments));
+  must(loaded.launch({.grid = grid,
+                      .block = {static_cast<unsigned>(compiled.block)},
+                      .dynamic_shared = static_cast<unsigned>(compiled.dynamic_shared)},
+                     arguments));
   must(device.synchronize());
   return must(out.template read_all<Out>());
 }

@@ -25,6 +25,6 @@
 #include "tartan/version.h"
 #if TARTAN_HAS_LLVM
 #include "dsl/builder.h"
-#include "dsl/math.h"
 #include "dsl/kernels/kernels.h"
+#include "dsl/math.h"
 #endif

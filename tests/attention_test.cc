@@ -3,6 +3,7 @@
 // the same formula in double precision, computed from the same rounded elements.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <fstream>
@@ -187,7 +188,8 @@ TEST(Attention, AssemblesWithoutSpills) {
             kernels::attention({.head_dim = head_dim, .causal = causal, .stages = old ? 1 : 2}),
             *Target::parse(target));
         ASSERT_TRUE(compiled) << compiled.diags().text();
-        const std::string path = testing::TempDir() + "/tartan_attention";
+        const std::string path =
+            testing::TempDir() + std::to_string(getpid()) + "_tartan_attention";
         std::ofstream(path + ".ptx") << compiled->ptx;
         const std::string command =
             fmt::format("ptxas -v -arch {} -o /dev/null {}.ptx > {}.txt 2>&1", target, path, path);

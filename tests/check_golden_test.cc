@@ -4,6 +4,7 @@
 // the difference.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -103,7 +104,7 @@ TEST(CheckGolden, ProgramsAreClean) {
 
 // docs/diagnostics.md is what `tartan check --rules` prints.
 TEST(CheckGolden, RulesDocumented) {
-  const std::string output = ::testing::TempDir() + "tartan_rules.md";
+  const std::string output = ::testing::TempDir() + std::to_string(getpid()) + "_tartan_rules.md";
   ASSERT_EQ(std::system(fmt::format("{} check --rules > {}", TARTAN_COMMAND, output).c_str()), 0);
   const std::string text = read_file(output);
   std::remove(output.c_str());

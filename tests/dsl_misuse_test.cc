@@ -30,71 +30,82 @@ Kernel described(int block, const std::function<void(Builder&)>& body,
 std::vector<Misuse> misuses() {
   static Fragment kept;
   std::vector<Misuse> out;
-  out.push_back({"a tile that the warps do not divide", __LINE__, "sm_80", described(128, [](Builder& k) {
-    k.tiled_mma(m16n8k16(f16, f16, f32), {.m = 72, .n = 64, .k = 40, .warps_m = 2, .warps_n = 2});
-  })});
-  out.push_back({"tiles that do not fit each other", __LINE__, "sm_80", described(128, [](Builder& k) {
-    auto a = k.global("A", f16, row_major(64, 64));
-    auto s = k.shared("s", f16, row_major(64, 32));
-    k.copy(a, s);
-  })});
+  out.push_back(
+      {"a tile that the warps do not divide", __LINE__, "sm_80", described(128, [](Builder& k) {
+         k.tiled_mma(m16n8k16(f16, f16, f32),
+                     {.m = 72, .n = 64, .k = 40, .warps_m = 2, .warps_n = 2});
+       })});
+  out.push_back(
+      {"tiles that do not fit each other", __LINE__, "sm_80", described(128, [](Builder& k) {
+         auto a = k.global("A", f16, row_major(64, 64));
+         auto s = k.shared("s", f16, row_major(64, 32));
+         k.copy(a, s);
+       })});
   out.push_back({"operands of another tile size", __LINE__, "sm_80", described(128, [](Builder& k) {
-    auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), small);
-    auto a = k.shared("a", f16, row_major(64, 64));
-    auto b = k.shared("b", f16, col_major(64, 32));
-    auto sum = mma.accumulator();
-    sum = mma(sum, a, b);
-  })});
-  out.push_back({"4-bit elements stored the wrong way", __LINE__, "sm_80", described(32, [](Builder& k) {
-    auto s = k.shared("s", Type::s4, row_major(64, 8));
-    k.load(operand_b(m16n8k64, Type::s4), s);
-  })});
+                   auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), small);
+                   auto a = k.shared("a", f16, row_major(64, 64));
+                   auto b = k.shared("b", f16, col_major(64, 32));
+                   auto sum = mma.accumulator();
+                   sum = mma(sum, a, b);
+                 })});
+  out.push_back(
+      {"4-bit elements stored the wrong way", __LINE__, "sm_80", described(32, [](Builder& k) {
+         auto s = k.shared("s", Type::s4, row_major(64, 8));
+         k.load(operand_b(m16n8k64, Type::s4), s);
+       })});
   out.push_back({"stages that do not fit", __LINE__, "sm_80", described(128, [](Builder& k) {
-    auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), large);
-    k.shared("a", f16, mma.shared_a(4));
-    k.shared("b", f16, mma.shared_b(4));
-  })});
-  out.push_back({"too much shared memory", __LINE__, "sm_86", described(128, [](Builder& k) {
-    k.shared("all", f32, row_major(256, 128));
-  })});
+                   auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), large);
+                   k.shared("a", f16, mma.shared_a(4));
+                   k.shared("b", f16, mma.shared_b(4));
+                 })});
+  out.push_back({"too much shared memory", __LINE__, "sm_86",
+                 described(128, [](Builder& k) { k.shared("all", f32, row_major(256, 128)); })});
   out.push_back({"a type that the target lacks", __LINE__, "sm_80", described(128, [](Builder& k) {
-    k.tiled_mma(k.best_mma(Type::e4m3, Type::e4m3, f32), small);
-  })});
-  out.push_back({"a block of another size", __LINE__, "sm_80", described(256, [](Builder& k) {
-    k.tiled_mma(m16n8k16(f16, f16, f32), small);
-  })});
-  out.push_back({"a fragment that outlives its kernel", __LINE__, "sm_80", described(32, [](Builder& k) {
-    auto s = k.shared("s", f16, row_major(16, 16));
-    (void)compile(described(32, [](Builder& other) {
-      kept = other.load(operand_a(m16n8k16, f16), other.shared("t", f16, row_major(16, 16)));
-    }), k.target());
-    k.mma(kept, k.load(operand_b(m16n8k16, f16), s.tile(16, 8, 0, 0)), zero(f32));
-  })});
-  out.push_back({"a run-time value where a constant must be", __LINE__, "sm_80", described(32, [](Builder& k) {
-    auto n = k.param("n", s32);
-    auto a = k.global("A", f16, row_major(n, n));
-    k.shared("s", f16, row_major(n, 16));
-    k.copy(a.tile(n, 16, 0, 0), k.shared("t", f16, row_major(16, 16)));
-  })});
+                   k.tiled_mma(k.best_mma(Type::e4m3, Type::e4m3, f32), small);
+                 })});
+  out.push_back({"a block of another size", __LINE__, "sm_80",
+                 described(256, [](Builder& k) { k.tiled_mma(m16n8k16(f16, f16, f32), small); })});
+  out.push_back(
+      {"a fragment that outlives its kernel", __LINE__, "sm_80", described(32, [](Builder& k) {
+         auto s = k.shared("s", f16, row_major(16, 16));
+         (void)compile(described(32,
+                                 [](Builder& other) {
+                                   kept = other.load(operand_a(m16n8k16, f16),
+                                                     other.shared("t", f16, row_major(16, 16)));
+                                 }),
+                       k.target());
+         k.mma(kept, k.load(operand_b(m16n8k16, f16), s.tile(16, 8, 0, 0)), zero(f32));
+       })});
+  out.push_back({"a run-time value where a constant must be", __LINE__, "sm_80",
+                 described(32, [](Builder& k) {
+                   auto n = k.param("n", s32);
+                   auto a = k.global("A", f16, row_major(n, n));
+                   k.shared("s", f16, row_major(n, 16));
+                   k.copy(a.tile(n, 16, 0, 0), k.shared("t", f16, row_major(16, 16)));
+                 })});
   out.push_back({"a tile read before any barrier", __LINE__, "sm_80", described(32, [](Builder& k) {
-    auto a = k.global("A", f16, row_major(16, 16));
-    auto s = k.shared("s", f16, row_major(16, 16));
-    k.copy(a, s);
-    k.load(operand_a(m16n8k16, f16), s);
-  })});
-  out.push_back({"accumulators as operand A too early", __LINE__, "sm_80", described(128, [](Builder& k) {
-    auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), small);
-    operand_a(mma.accumulator());
-  })});
-  out.push_back({"a pipeline without stages, a tile that is not there", __LINE__, "sm_80", described(128, [](Builder& k) {
-    auto a = k.global("A", f16, row_major(64, 64));
-    k.pipeline(0, 2, [](Scalar, Scalar) {}, [](Scalar, Scalar) {});
-    a.tile(64, 32, 0, 2);
-  })});
+                   auto a = k.global("A", f16, row_major(16, 16));
+                   auto s = k.shared("s", f16, row_major(16, 16));
+                   k.copy(a, s);
+                   k.load(operand_a(m16n8k16, f16), s);
+                 })});
+  out.push_back(
+      {"accumulators as operand A too early", __LINE__, "sm_80", described(128, [](Builder& k) {
+         auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), small);
+         operand_a(mma.accumulator());
+       })});
+  out.push_back({"a pipeline without stages, a tile that is not there", __LINE__, "sm_80",
+                 described(128, [](Builder& k) {
+                   auto a = k.global("A", f16, row_major(64, 64));
+                   k.pipeline(
+                       0, 2, [](Scalar, Scalar) {}, [](Scalar, Scalar) {});
+                   a.tile(64, 32, 0, 2);
+                 })});
   out.push_back({"row values of another tile", __LINE__, "sm_80", described(128, [](Builder& k) {
-    auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), small);
-    map_rows(mma.accumulator(), RowValues(3, k.constant(f32, 0)), [](Scalar x, Scalar) { return x; });
-  })});
+                   auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), small);
+                   map_rows(mma.accumulator(), RowValues(3, k.constant(f32, 0)),
+                            [](Scalar x, Scalar) { return x; });
+                 })});
   return out;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command: help texts, emit, check and isa, and what they say to wrong words.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdio>
@@ -53,14 +54,29 @@ TEST(Command, HelpTexts) {
 }
 
 TEST(Command, WrongWords) {
-  for (const char* words :
-       {"", "unknown", "check", "check --target sm_9000 x.ptx", "check --ptx eight x.ptx",
-        "check --max-errors -1 x.ptx", "check /no/such/file.ptx", "emit", "emit unknown",
-        "emit one_mma --target sm_81", "emit gemm --type f9",
-        "emit gemm --tile 64x", "emit gemm --stages 0", "emit gemm --epilogue tan",
-        "emit gemm --a-major up", "emit one_mma --ptx x",
-        "emit one_mma -o /no/such/folder/x.ptx", "isa nothing", "isa --target sm_1",
-        "layout nothing", "run /no/such/manifest.json", "replay a b", "run"}) {
+  for (const char* words : {"",
+                            "unknown",
+                            "check",
+                            "check --target sm_9000 x.ptx",
+                            "check --ptx eight x.ptx",
+                            "check --max-errors -1 x.ptx",
+                            "check /no/such/file.ptx",
+                            "emit",
+                            "emit unknown",
+                            "emit one_mma --target sm_81",
+                            "emit gemm --type f9",
+                            "emit gemm --tile 64x",
+                            "emit gemm --stages 0",
+                            "emit gemm --epilogue tan",
+                            "emit gemm --a-major up",
+                            "emit one_mma --ptx x",
+                            "emit one_mma -o /no/such/folder/x.ptx",
+                            "isa nothing",
+                            "isa --target sm_1",
+                            "layout nothing",
+                            "run /no/such/manifest.json",
+                            "replay a b",
+                            "run"}) {
     const Outcome out = tartan(words);
     EXPECT_EQ(out.code, 2) << words << "\n" << out.output;
     EXPECT_FALSE(out.output.empty()) << words;
@@ -68,7 +84,7 @@ TEST(Command, WrongWords) {
 }
 
 TEST(Command, EmitWritesWhatCheckAccepts) {
-  const std::string path = testing::TempDir() + "/one_mma.ptx";
+  const std::string path = testing::TempDir() + std::to_string(getpid()) + "_one_mma.ptx";
   std::filesystem::remove(path);
   EXPECT_EQ(tartan("emit one_mma --target sm_90a --ptx 8.0 -o " + path).output, "");
   EXPECT_NE(read(path).find(".version 8.0\n.target sm_90a"), std::string::npos);
@@ -84,7 +100,7 @@ TEST(Command, EmitWritesWhatCheckAccepts) {
 }
 
 TEST(Command, CheckAsJson) {
-  const std::string path = testing::TempDir() + "/wrong.ptx";
+  const std::string path = testing::TempDir() + std::to_string(getpid()) + "_wrong.ptx";
   std::ofstream(path) << ".version 7.0\n.target sm_80\n.visible .entry k()\n{\n.reg .b32 %r<9>;\n"
                          "movmatrix.sync.aligned.m8n8.trans.b16 %r1, "
                          "%r2;\nldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r1}, [%r2];\nret;\n}\n";

@@ -360,19 +360,6 @@ TEST(EmulatorLoading, NamesWhatItDoesNotKnow) {
   }
 }
 
-TEST(EmulatorLoading, CallsThatAreNotKnown) {
-  const std::string again = ".func f()\n{\ncall.uni f;\nret;\n}\n";
-  EXPECT_NE(run_body("call.uni f;", {}, 4, {}, again).complaint.find("recursive call of f"),
-            std::string::npos);
-  const std::string plain = ".func f()\n{\nret;\n}\n";
-  EXPECT_EQ(run_body("call.uni f;", {}, 4, {}, plain).complaint, "");
-  const std::string address =
-      run_body("mov.u64 rd2, f;\nSHAPE: .callprototype _ ();\ncall rd2, SHAPE;", {}, 4, {}, plain)
-          .complaint;
-  EXPECT_NE(address.find("addresses of functions are not known"), std::string::npos) << address;
-  EXPECT_NE(address.find("indirect calls are not known"), std::string::npos) << address;
-}
-
 TEST(EmulatorLoading, ClustersAreNotKnown) {
   const auto complaint = [](const std::string& cluster) {
     std::string text = kernel_text("");

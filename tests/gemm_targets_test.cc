@@ -43,7 +43,7 @@ TEST(GemmTargets, WhatIsChosen) {
 bool have_ptxas() { return std::system("ptxas --version > /dev/null 2>&1") == 0; }
 
 bool assembles(const Compiled& compiled, const std::string& arch) {
-  const std::string path = testing::TempDir() + "/tartan_gemm.ptx";
+  const std::string path = testing::TempDir() + std::to_string(getpid()) + "_tartan_gemm.ptx";
   std::ofstream(path) << compiled.ptx;
   return std::system(("ptxas -arch " + arch + " -o /dev/null " + path).c_str()) == 0;
 }

@@ -2,6 +2,7 @@
 // Every built-in kernel: on every target that is meant to take it (NVIDIA's assembler agrees, where
 // there is one), and through every engine there is.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <tartan/tartan.h>
 
@@ -43,7 +44,7 @@ TEST(Kernels, CompileForEveryTargetThatIsMeantToTakeThem) {
       // Assembling all of them takes long: each kernel for three targets, each target for some
       // kernels.
       if (!assemble || (compiled_count % 7 && named.name != "one_mma")) continue;
-      const std::string path = testing::TempDir() + "/tartan_kernel.ptx";
+      const std::string path = testing::TempDir() + std::to_string(getpid()) + "_tartan_kernel.ptx";
       std::ofstream(path) << compiled->ptx;
       EXPECT_EQ(std::system(("ptxas -arch " + row.arch.text() + " -o /dev/null " + path).c_str()),
                 0);
@@ -92,7 +93,8 @@ std::vector<std::vector<std::byte>> outcome(Device& device, const Compiled& comp
 
 // Those whose buffers may hold any numbers: metadata may not, and sizes are no buffers.
 bool takes_any_numbers(std::string_view name) {
-  return name != "attention" && name != "sparse_gemm" && name != "wmma_gemm" && name != "transpose" && name != "mma_probe";
+  return name != "attention" && name != "sparse_gemm" && name != "wmma_gemm" &&
+         name != "transpose" && name != "mma_probe";
 }
 
 Dim3 grid_of(std::string_view name) { return name == "gemm" ? Dim3{64 / 64, 128 / 64} : Dim3{}; }

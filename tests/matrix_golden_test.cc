@@ -2,6 +2,7 @@
 // What an H100 did (data/golden), against the emulator: every form, every kind of input, every
 // path, every bit.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -77,7 +78,7 @@ TEST(GoldenSelection, SeesOneWrongBit) {
 class DamagedRecording : public testing::Test {
  protected:
   std::string file(const std::string& name, const std::string& text) {
-    const std::string path = testing::TempDir() + "recording_" + name;
+    const std::string path = testing::TempDir() + std::to_string(getpid()) + "_recording_" + name;
     std::ofstream(path, std::ios::binary) << text;
     return path;
   }

@@ -32,10 +32,12 @@ inline Format format(Type type) {
 inline std::uint64_t float_bits(Type type, double value) {
   const Format f = format(type);
   const int bias = (1 << (f.exponent - 1)) - 1;
-  const std::uint64_t sign = std::signbit(value) ? std::uint64_t{1} << (f.exponent + f.mantissa) : 0;
+  const std::uint64_t sign =
+      std::signbit(value) ? std::uint64_t{1} << (f.exponent + f.mantissa) : 0;
   if (value == 0) return sign;
   int exponent = 0;
-  const double fraction = std::frexp(std::fabs(value), &exponent) * 2 - 1;  // value = (1 + f) 2^(e-1)
+  const double fraction =
+      std::frexp(std::fabs(value), &exponent) * 2 - 1;  // value = (1 + f) 2^(e-1)
   const auto mantissa = static_cast<std::uint64_t>(std::llround(std::ldexp(fraction, f.mantissa)));
   return sign | ((static_cast<std::uint64_t>(exponent - 1 + bias) << f.mantissa) + mantissa);
 }
@@ -43,7 +45,8 @@ inline std::uint64_t float_bits(Type type, double value) {
 inline double float_value(Type type, std::uint64_t bits) {
   const Format f = format(type);
   const int bias = (1 << (f.exponent - 1)) - 1;
-  const auto exponent = static_cast<int>(bits >> f.mantissa & ((std::uint64_t{1} << f.exponent) - 1));
+  const auto exponent =
+      static_cast<int>(bits >> f.mantissa & ((std::uint64_t{1} << f.exponent) - 1));
   const std::uint64_t mantissa = bits & ((std::uint64_t{1} << f.mantissa) - 1);
   double out = std::ldexp(static_cast<double>(mantissa), -f.mantissa);
   out = exponent ? std::ldexp(1 + out, exponent - bias) : std::ldexp(out, 1 - bias);
@@ -57,7 +60,8 @@ inline std::vector<std::byte> encode(Type type, const std::vector<int>& values) 
   const auto width = static_cast<std::size_t>(bits(type));
   std::vector<std::byte> out((values.size() * width + 7) / 8);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    std::uint64_t word = floating(type) ? float_bits(type, values[i]) : static_cast<std::uint64_t>(values[i]);
+    std::uint64_t word =
+        floating(type) ? float_bits(type, values[i]) : static_cast<std::uint64_t>(values[i]);
     if (width < 64) word &= (std::uint64_t{1} << width) - 1;
     if (width >= 8) std::memcpy(&out[i * width / 8], &word, width / 8);
     else out[i * width / 8] |= static_cast<std::byte>(word << i * width % 8);
@@ -73,7 +77,9 @@ inline std::vector<double> decode(Type type, const std::vector<std::byte>& bytes
     std::memcpy(&word, &bytes[i], width);
     if (floating(type)) out.push_back(float_value(type, word));
     else if (type == Type::s8) out.push_back(static_cast<std::int8_t>(word));
-    else out.push_back(type == Type::s32 ? static_cast<std::int32_t>(word) : static_cast<double>(word));
+    else
+      out.push_back(type == Type::s32 ? static_cast<std::int32_t>(word)
+                                      : static_cast<double>(word));
   }
   return out;
 }

@@ -15,10 +15,14 @@ std::string last_lines(const std::string& tile, const std::string& more = "") {
 }
 
 TEST(SharedTile, KnownCosts) {
-  const std::string free = "ldmatrix, 8 rows of 16 bytes: no conflicts\n16-byte copies, 8 lanes: no conflicts\n";
-  EXPECT_EQ(last_lines("64x16:(16,1)").substr(0, 49), "ldmatrix, 8 rows of 16 bytes: 2 passes instead of");
-  EXPECT_EQ(last_lines("64x32:(32,1)").substr(0, 49), "ldmatrix, 8 rows of 16 bytes: 4 passes instead of");
-  EXPECT_EQ(last_lines("64x64:(64,1)").substr(0, 49), "ldmatrix, 8 rows of 16 bytes: 8 passes instead of");
+  const std::string free =
+      "ldmatrix, 8 rows of 16 bytes: no conflicts\n16-byte copies, 8 lanes: no conflicts\n";
+  EXPECT_EQ(last_lines("64x16:(16,1)").substr(0, 49),
+            "ldmatrix, 8 rows of 16 bytes: 2 passes instead of");
+  EXPECT_EQ(last_lines("64x32:(32,1)").substr(0, 49),
+            "ldmatrix, 8 rows of 16 bytes: 4 passes instead of");
+  EXPECT_EQ(last_lines("64x64:(64,1)").substr(0, 49),
+            "ldmatrix, 8 rows of 16 bytes: 8 passes instead of");
   EXPECT_EQ(last_lines("64x64:(72,1)"), free);
   EXPECT_EQ(last_lines("64x64:(64,1) swizzle<3,3,3>"), free);
   EXPECT_EQ(last_lines("64x32:(32,1) swizzle<2,3,3>"), free);
@@ -45,8 +49,8 @@ TEST(SharedTile, TheGroupsOfBanks) {
 }
 
 TEST(SharedTile, WhatIsRefused) {
-  for (const char* tile : {"64x", "64x32", "64x32:(33,2)", "0x8:(8,1)", "8x12:(12,1)", "8x32:(32,1) swizzle<3,3,1>",
-                           "99999x8:(8,1)", "8x32:(32,1) more"}) {
+  for (const char* tile : {"64x", "64x32", "64x32:(33,2)", "0x8:(8,1)", "8x12:(12,1)",
+                           "8x32:(32,1) swizzle<3,3,1>", "99999x8:(8,1)", "8x32:(32,1) more"}) {
     const auto outcome = layout_test::run(std::string("layout \"") + tile + "\"", true);
     EXPECT_EQ(outcome.code, 2) << tile;
     EXPECT_NE(outcome.out.find("[usage]"), std::string::npos) << tile << outcome.out;

@@ -84,10 +84,13 @@ void add_emit(CLI::App& app, int& exit_code) {
   command->add_option("-o", words->output, "The file to write; default: standard output");
   command->add_flag("--explain", words->explain, "Say on standard error what was chosen, and why");
   add_gemm_options(*command, words->gemm);
-  command->add_option("--head-dim", words->attention.head_dim, "Elements of a query, a multiple of 16")
+  command
+      ->add_option("--head-dim", words->attention.head_dim, "Elements of a query, a multiple of 16")
       ->capture_default_str()
       ->group("Options of attention (and --type)");
-  command->add_flag("--causal", words->attention.causal, "The last query sees all keys, each earlier one a key less")
+  command
+      ->add_flag("--causal", words->attention.causal,
+                 "The last query sees all keys, each earlier one a key less")
       ->group("Options of attention (and --type)");
   command->footer("Exit codes: 0 written, 1 the target cannot run this kernel, 2 usage or I/O");
   command->callback([words, &exit_code] { exit_code = emit(*words); });

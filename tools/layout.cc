@@ -57,7 +57,8 @@ int fail(const Diags& diags) {
 int shared_tile(const LayoutWords& words) {
   const auto type = parse_type(words.type);
   if (!type)
-    return fail(Diags::one("usage"_rule, {}, fmt::format("--type {}: there is no such type", words.type)));
+    return fail(
+        Diags::one("usage"_rule, {}, fmt::format("--type {}: there is no such type", words.type)));
   const Result<SharedTile> tile = parse_tile(words.instruction, *type);
   if (!tile) return fail(tile.diags());
   if (words.json) fmt::print("{}\n", tile_json(*tile));
@@ -91,10 +92,11 @@ void add_layout(CLI::App& app, int& exit_code) {
   auto words = std::make_shared<LayoutWords>();
   CLI::App* command = app.add_subcommand("layout", "Which lane and register holds which element");
   command
-      ->add_option("INSTRUCTION", words->instruction,
-                   "A PTX spelling, qualifiers in any order, with or without .sync.aligned "
-                   "(mma.m16n8k16.row.col.f32.f16.f16.f32); or a matrix in shared memory, whose banks "
-                   "are shown (\"64x32:(32,1) swizzle<2,3,3>\")")
+      ->add_option(
+          "INSTRUCTION", words->instruction,
+          "A PTX spelling, qualifiers in any order, with or without .sync.aligned "
+          "(mma.m16n8k16.row.col.f32.f16.f16.f32); or a matrix in shared memory, whose banks "
+          "are shown (\"64x32:(32,1) swizzle<2,3,3>\")")
       ->required();
   command->add_option("--operand", words->operand, "Only this operand")
       ->check(CLI::IsMember({"a", "b", "c", "d"}));

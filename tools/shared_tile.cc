@@ -86,8 +86,8 @@ Result<SharedTile> parse_tile(std::string_view words, Type type) {
   out.type = type;
   int read = 0;
   const std::string text(words);
-  const int found = std::sscanf(text.c_str(), "%5dx%5d:(%6d,%6d)%n", &out.rows, &out.cols, &out.row_stride,
-                                &out.col_stride, &read);
+  const int found = std::sscanf(text.c_str(), "%5dx%5d:(%6d,%6d)%n", &out.rows, &out.cols,
+                                &out.row_stride, &out.col_stride, &read);
   int tail = 0;
   if (found == 4 && static_cast<std::size_t>(read) < text.size() &&
       std::sscanf(text.c_str() + read, " swizzle<%2d,%2d,%2d>%n", &out.bits, &out.base, &out.shift,
@@ -97,8 +97,9 @@ Result<SharedTile> parse_tile(std::string_view words, Type type) {
     return Diags::one("usage"_rule, {}, fmt::format("{}: {}", words, why));
   };
   if (found != 4 || static_cast<std::size_t>(read) != text.size())
-    return wrong("a shared tile is written ROWSxCOLS:(ROW_STRIDE,COL_STRIDE), with swizzle<B,M,S> "
-                 "behind it where it has one: 64x32:(32,1) swizzle<2,3,3>");
+    return wrong(
+        "a shared tile is written ROWSxCOLS:(ROW_STRIDE,COL_STRIDE), with swizzle<B,M,S> "
+        "behind it where it has one: 64x32:(32,1) swizzle<2,3,3>");
   if (out.rows < 1 || out.cols < 1 || out.rows > 1024 || out.cols > 1024)
     return wrong("1 to 1024 rows and columns are drawn");
   if (out.bits < 0 || out.base < 0 || out.shift < out.bits || out.bits + out.base + out.shift > 20)
@@ -121,11 +122,13 @@ std::string tile_text(const SharedTile& tile, bool colour) {
   out += '\n';
   for (int line = 0; line < lines(tile); ++line) {
     out += fmt::format("{:>5}", line);
-    for (int chunk = 0; chunk < chunks(tile); ++chunk) out += cell(group(tile, line, chunk), colour);
+    for (int chunk = 0; chunk < chunks(tile); ++chunk)
+      out += cell(group(tile, line, chunk), colour);
     out += '\n';
   }
   const auto cost = [](int passes) {
-    return passes == 1 ? std::string("no conflicts") : fmt::format("{} passes instead of 1", passes);
+    return passes == 1 ? std::string("no conflicts")
+                       : fmt::format("{} passes instead of 1", passes);
   };
   out += fmt::format("ldmatrix, 8 {}s of 16 bytes: {}\n", line_name, cost(read_passes(tile)));
   out += fmt::format("16-byte copies, 8 lanes: {}\n", cost(write_passes(tile)));
@@ -134,7 +137,8 @@ std::string tile_text(const SharedTile& tile, bool colour) {
 
 std::string tile_json(const SharedTile& tile) {
   std::string out = fmt::format(
-      "{{\"layout\": \"{}\", \"type\": \"{}\", \"ldmatrix_passes\": {}, \"copy_passes\": {}, \"groups\": [",
+      "{{\"layout\": \"{}\", \"type\": \"{}\", \"ldmatrix_passes\": {}, \"copy_passes\": {}, "
+      "\"groups\": [",
       tile.text(), name(tile.type), read_passes(tile), write_passes(tile));
   for (int line = 0; line < lines(tile); ++line) {
     out += line ? ", [" : "[";

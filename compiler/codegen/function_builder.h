@@ -128,7 +128,7 @@ class FunctionBuilder {
   Value fma(Value x, Value y, Value z);
   Value negate(Value x);
   Value approximate(Approximation which, Value x);  // f32
-  Value compare(Compare how, Value x, Value y);  // -> pred
+  Value compare(Compare how, Value x, Value y);     // -> pred
   Value select(Value condition, Value x, Value y);
   /// Numeric. Floats round to nearest even, float to integer truncates; f32 to tf32 rounds to
   /// nearest, ties away from zero. Integers become bf16 by way of f32 before sm_90.

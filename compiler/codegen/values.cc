@@ -139,9 +139,9 @@ Value FunctionBuilder::approximate(Approximation which, Value x) {
                                           "rcp.approx.ftz.f32", "rsqrt.approx.ftz.f32",
                                           "tanh.approx.f32"};
   llvm::Type* const type = impl_->type(f32);
-  auto* const text = llvm::InlineAsm::get(
-      llvm::FunctionType::get(type, {type}, false),
-      std::string(names[static_cast<int>(which)]) + " $0, $1;", "=f,f", /*hasSideEffects=*/false);
+  auto* const text = llvm::InlineAsm::get(llvm::FunctionType::get(type, {type}, false),
+                                          std::string(names[static_cast<int>(which)]) + " $0, $1;",
+                                          "=f,f", /*hasSideEffects=*/false);
   return impl_->value(impl_->build.CreateCall(text, {impl_->get(x)}), f32);
 }
 

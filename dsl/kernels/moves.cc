@@ -125,7 +125,8 @@ std::span<const Named> all() {
        [](G) { return one_wmma(Major::col, Major::row); }},
       {"wmma_col_col", "the same, A and B by columns",
        [](G) { return one_wmma(Major::col, Major::col); }},
-      {"gemm", "matrix product in any type (see the options)", [](G options) { return gemm(options); }},
+      {"gemm", "matrix product in any type (see the options)",
+       [](G options) { return gemm(options); }},
       {"gemm_sum", "adds up the parts of a gemm --splits",
        [](G options) { return gemm_sum(options); }},
       {"attention", "softmax(scale * Q * K^T) * V (--head-dim, --causal, --type)",
@@ -134,7 +135,8 @@ std::span<const Named> all() {
        [](G options) { return sparse_gemm(options); }},
       {"wmma_gemm", "f16 matrix product by wmma.m16n16k16",
        [](G options) {
-         return wmma_gemm({.a_major = options.a_major, .b_major = options.b_major,
+         return wmma_gemm({.a_major = options.a_major,
+                           .b_major = options.b_major,
                            .multiple = options.multiple});
        }},
       {"transpose", "transposing copy of 16-bit elements through ldmatrix.trans",
