@@ -15,7 +15,8 @@ endif()
 if(TARTAN_SANITIZE)
   target_compile_options(tartan_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # these stop constant expressions from comparing pointers; the address sanitizer sees null too
-    target_compile_options(tartan_options INTERFACE -fno-sanitize=null,nonnull-attribute,returns-nonnull-attribute)
+    target_compile_options(tartan_options INTERFACE -fno-sanitize=null,nonnull-attribute,returns-nonnull-attribute
+                                                  -Wno-maybe-uninitialized)  # false alarms on std::optional with the sanitizers' own code around it
   endif()
   target_link_options(tartan_options INTERFACE -fsanitize=address,undefined)
 endif()

@@ -197,7 +197,9 @@ void collective_statement(Writer& w) {
   constexpr std::string_view votes[] = {"all", "any", "uni"};
   constexpr std::string_view sums[] = {"add.u32", "add.s32", "min.u32", "min.s32", "max.u32",
                                        "max.s32", "and.b32", "or.b32",  "xor.b32"};
-  const std::uint32_t kind = w.below(7);
+  std::uint32_t kind = w.below(7);
+  // NVIDIA's assembler lifts redux out of branches and loses what its result was before.
+  if (kind == 2 && w.guarded) kind = 3;
   const std::string p = kind <= 1 || kind == 4 || kind == 5 ? w.destination(1) : "";
   const std::string d = kind == 4 ? "" : w.destination(32);
   const std::string_view vote = w.one_of(votes), sum = w.one_of(sums);

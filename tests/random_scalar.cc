@@ -2,7 +2,8 @@
 // Instructions of one lane. A row is a spelling and its operands:
 //   "add{.rn,.rz}.f32", "f32 = f32 f32"     stands for add.rn.f32 and add.rz.f32
 // An operand is a type; "!" after a result replaces its NaNs, "/" after a source makes it positive,
-// "amount" is a small number, "#255" an immediate up to 255.
+// "amount" is a small number ("amount32": as an immediate, below 32; NVIDIA's assembler folds bit
+// fields that reach further otherwise than the GPU computes them), "#255" an immediate up to 255.
 #include <cstdlib>
 #include <sstream>
 
@@ -64,10 +65,10 @@ constexpr Row rows[] = {
     {"{shl.b32,shr.u32,shr.s32}", "b32 = b32 amount"},
     {"{shl.b64,shr.u64,shr.s64}", "b64 = b64 amount"},
     {"shf.{l,r}.{clamp,wrap}.b32", "b32 = b32 b32 amount"},
-    {"bfe.{s32,u32}", "b32 = b32 amount amount"},
-    {"bfe.{s64,u64}", "b64 = b64 amount amount"},
-    {"bfi.b32", "b32 = b32 b32 amount amount"},
-    {"bfi.b64", "b64 = b64 b64 amount amount"},
+    {"bfe.{s32,u32}", "b32 = b32 amount32 amount32"},
+    {"bfe.{s64,u64}", "b64 = b64 amount64 amount64"},
+    {"bfi.b32", "b32 = b32 b32 amount32 amount32"},
+    {"bfi.b64", "b64 = b64 b64 amount64 amount64"},
     {"bmsk.{clamp,wrap}.b32", "b32 = amount amount"},
     {"szext.{clamp,wrap}.{s32,u32}", "b32 = b32 amount"},
     {"prmt.b32{,.f4e,.b4e,.rc8,.ecl,.ecr,.rc16}", "b32 = b32 b32 b32"},
@@ -245,8 +246,9 @@ std::string divisor(Writer& w, const std::string& type) {
 std::string operand(Writer& w, std::string word, bool may_be_number) {
   if (word[0] == '#')
     return std::to_string(w.below(static_cast<std::uint32_t>(std::atoi(word.c_str() + 1)) + 1));
-  if (word == "amount") {
-    if (w.chance(40)) return std::to_string(w.below(70));
+  if (word.starts_with("amount")) {
+    const std::uint32_t limit = word == "amount" ? 70 : std::atoi(word.c_str() + 6);
+    if (w.chance(40)) return std::to_string(w.below(limit));
     const std::string reg = w.fresh('r');
     const int most = w.chance(80) ? 63 : 511;
     w.line("and.b32 {}, {}, {};", reg, w.source(32), most);
@@ -295,6 +297,16 @@ std::vector<std::string> random_scalar_instructions() {
   return out;
 }
 
+namespace {
+
+// NVIDIA's assembler writes these out as several instructions, and then runs some of them even
+// where the guard is false.
+bool keeps_guards(const std::string& spelling) {
+  return !spelling.starts_with("testp") && spelling.find("tf32") == std::string::npos;
+}
+
+}  // namespace
+
 void scalar_statement(Writer& w) {
   const std::size_t index = w.row(w.program.scalar_rows.size(), 3, scalars().size());
   const Scalar& scalar = scalars()[index];
@@ -304,7 +316,7 @@ void scalar_statement(Writer& w) {
     sources.push_back(operand(w, scalar.sources[i],
                               i > 0 && scalar.spelling.find_first_of(" x") == std::string::npos));
   const bool single = scalar.spelling.find(';') == std::string::npos;
-  const bool guard = single && w.chance(15);
+  const bool guard = single && w.chance(15) && keeps_guards(scalar.spelling);
   const char* sign = w.chance(30) ? "!" : "";
   const std::string predicate = guard ? fmt::format("@{}{} ", sign, w.source(1)) : "";
   const bool was_guarded = w.guarded;

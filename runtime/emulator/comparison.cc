@@ -66,11 +66,13 @@ std::uint32_t compare(Warp& warp, const Op& op) {
 }
 
 // The two halves of packed values: results in p (low) and q (high).
-template <Compare C, typename H>
+template <Compare C, typename H, bool Ftz>
 void compare_halves(Warp& warp, const Op& op, std::uint32_t& low, std::uint32_t& high) {
   const auto *a = lanes<std::uint32_t>(warp, op.a), *b = lanes<std::uint32_t>(warp, op.b);
   const auto half = [](std::uint32_t word, int shift) {
-    return H{static_cast<std::uint16_t>(word >> shift)};
+    const H out{static_cast<std::uint16_t>(word >> shift)};
+    if constexpr (Ftz) return flush(out);
+    else return out;
   };
   low = lanes_where(warp.mask, [=](int i) { return holds<C>(half(a[i], 0), half(b[i], 0)); });
   high = lanes_where(warp.mask, [=](int i) { return holds<C>(half(a[i], 16), half(b[i], 16)); });
@@ -95,10 +97,10 @@ void setp(Warp& warp, const Op& op) {
   if (op.flags & 4) set_predicate(warp, op.e, combine(op.flags & 3, ~bits, with));
 }
 
-template <Compare C, typename H>
+template <Compare C, typename H, bool Ftz>
 void setp_halves(Warp& warp, const Op& op) {
   std::uint32_t low, high;
-  compare_halves<C, H>(warp, op, low, high);
+  compare_halves<C, H, Ftz>(warp, op, low, high);
   const std::uint32_t with = op.flags & 3 ? predicate(warp, op.c) : 0;
   set_predicate(warp, op.d, combine(op.flags & 3, low, with));
   if (op.flags & 4) set_predicate(warp, op.e, combine(op.flags & 3, high, with));
@@ -133,11 +135,11 @@ struct Of {
     static constexpr Handler handler = setp<C, T, Ftz>;
   };
 };
-template <typename H>
+template <typename H, bool Ftz = false>
 struct HalvesOf {
   template <Compare C>
   struct Family {
-    static constexpr Handler handler = setp_halves<C, H>;
+    static constexpr Handler handler = setp_halves<C, H, Ftz>;
   };
 };
 
@@ -157,7 +159,8 @@ Handler setp_handler(Type type, Compare c, bool ftz) {
     case Type::f64: return pick<Of<double>::Family>(c);
     case Type::f16: return ftz ? pick<Of<Half, true>::Family>(c) : pick<Of<Half>::Family>(c);
     case Type::bf16: return pick<Of<Bfloat>::Family>(c);
-    case Type::f16x2: return pick<HalvesOf<Half>::Family>(c);
+    case Type::f16x2:
+      return ftz ? pick<HalvesOf<Half, true>::Family>(c) : pick<HalvesOf<Half>::Family>(c);
     case Type::bf16x2: return pick<HalvesOf<Bfloat>::Family>(c);
     default: return nullptr;
   }
