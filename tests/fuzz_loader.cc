@@ -6,7 +6,8 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace tartan;
   static Device device = *Device::open("emulator");
-  const auto module = device.load(std::string(reinterpret_cast<const char*>(data), size), "fuzz.ptx");
+  const auto module =
+      device.load(std::string(reinterpret_cast<const char*>(data), size), "fuzz.ptx");
   if (!module) {
     (void)module.diags().text();
     return 0;

@@ -156,8 +156,8 @@ std::string Replay::text() const {
         test < kinds.size() ? " (" + kinds[test] + ")" : "", place, e.expected, e.got);
   }
   if (skipped)
-    text += fmt::format("skipped: {} of {} entries, which are no documented instructions\n",
-                        skipped, entries.size());
+    text += fmt::format("skipped: {} of {} entries, whose instruction is not known\n", skipped,
+                        entries.size());
   return text + fmt::format("words: {}, mismatched: {}\n", words, mismatched);
 }
 

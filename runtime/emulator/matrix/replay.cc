@@ -187,12 +187,26 @@ Counts counts(const isa::Form& form) {
   }
 }
 
+// What an H100 runs for spellings that NVIDIA's assembler takes although no manual has them: .x8 of
+// one register moves one matrix, products of 4-bit numbers ignore .and.popc and .xor.popc, and
+// accumulators of m8n8k32 and m8n8k128 move as .f32 like .s32.
+isa::Form as_executed(isa::Form form) {
+  const bool moves = form.opcode == isa::Opcode::ldmatrix || form.opcode == isa::Opcode::stmatrix;
+  const bool wmma_moves =
+      form.opcode == isa::Opcode::wmma_load || form.opcode == isa::Opcode::wmma_store;
+  if (moves && form.count == 8) form.count = 1;
+  if (form.opcode == isa::Opcode::mma && bits(form.a) == 4) form.bit_op = isa::BitOp::none;
+  if (wmma_moves && form.d == f32 && form.shape.m == 8 && form.shape.k >= 32) form.d = s32;
+  return form;
+}
+
 // The form of an entry, if the tables have it and the entry's counts are its.
 std::optional<isa::Form> form_of(const RecordedEntry& entry) {
   auto [form, sync, unknown, repeated, types] = isa::parse_form(entry.mnemonic);
   if (!unknown.empty() || !repeated.empty()) return std::nullopt;
   form.stride = form.opcode == isa::Opcode::wmma_load || form.opcode == isa::Opcode::wmma_store;
   form.a_in_registers = entry.a_in_registers;
+  form = as_executed(form);
   if (!isa::find(form)) return std::nullopt;
   if (form.sparsity != isa::Sparsity::dense && entry.selector >= isa::selectors(form))
     return std::nullopt;
