@@ -302,7 +302,15 @@ namespace {
 // NVIDIA's assembler writes these out as several instructions, and then runs some of them even
 // where the guard is false.
 bool keeps_guards(const std::string& spelling) {
-  return !spelling.starts_with("testp") && spelling.find("tf32") == std::string::npos;
+  return !spelling.starts_with("testp") && !spelling.starts_with("bf") &&
+         spelling.find("tf32") == std::string::npos;
+}
+
+// It merges a comparison with the predicate of the branch around it into one FSETP, which loses
+// .ftz on the way.
+void keep_subnormals(std::string& text) {
+  const std::size_t at = text.find(".ftz");
+  if (text.find("set") != std::string::npos && at != std::string::npos) text.erase(at, 4);
 }
 
 }  // namespace
@@ -323,7 +331,8 @@ void scalar_statement(Writer& w) {
   w.guarded |= guard;
   for (const std::string& type : scalar.results) results.push_back(w.destination(bits_of(type)));
   w.guarded = was_guarded;
-  const std::string text = predicate + with_operands(scalar, results, sources);
+  std::string text = predicate + with_operands(scalar, results, sources);
+  if (guard || was_guarded || w.depth > 0) keep_subnormals(text);
   w.line(text);
   for (std::size_t i = 0; i < results.size(); ++i) {
     std::string type = scalar.results[i];
