@@ -96,7 +96,7 @@ void add_layout(CLI::App& app, int& exit_code) {
           "INSTRUCTION", words->instruction,
           "A PTX spelling, qualifiers in any order, with or without .sync.aligned "
           "(mma.m16n8k16.row.col.f32.f16.f16.f32); or a matrix in shared memory, whose banks "
-          "are shown (\"64x32:(32,1) swizzle<2,3,3>\")")
+          "are shown (\"64x32:(32,1) swizzle<2,3,3>\", \"((8,8),(8,8)):((8,512),(1,64))\")")
       ->required();
   command->add_option("--operand", words->operand, "Only this operand")
       ->check(CLI::IsMember({"a", "b", "c", "d"}));

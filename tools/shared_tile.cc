@@ -5,25 +5,34 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <vector>
+
+#include "compiler/isa/layout_algebra.h"
 
 namespace tartan::tools {
 namespace {
 
 constexpr int chunk_bytes = 16, groups = 8;
 
-bool by_rows(const SharedTile& tile) { return tile.col_stride == 1; }
-int lines(const SharedTile& tile) { return by_rows(tile) ? tile.rows : tile.cols; }
-int line_elements(const SharedTile& tile) { return by_rows(tile) ? tile.cols : tile.rows; }
+// The first mode of an axis: how many neighbours lie how far apart.
+Mode neighbours(const NestedLayout& axis) { return coalesce(axis).flat()[0]; }
+bool by_rows(const SharedTile& tile) {
+  return tile.layout[1].mode().stride == 1 || neighbours(tile.layout[1]).stride == 1;
+}
+int lines(const SharedTile& tile) { return by_rows(tile) ? tile.rows() : tile.cols(); }
+int line_elements(const SharedTile& tile) { return by_rows(tile) ? tile.cols() : tile.rows(); }
 int chunk_elements(const SharedTile& tile) { return chunk_bytes * 8 / bits(tile.type); }
 int chunks(const SharedTile& tile) { return line_elements(tile) / chunk_elements(tile); }
 
+std::int64_t first_byte(const SharedTile& tile, int line, int chunk) {
+  const int along = chunk * chunk_elements(tile);
+  return (by_rows(tile) ? tile.offset(line, along) : tile.offset(along, line)) * bits(tile.type) /
+         8;
+}
+
 // Which of the eight groups of four banks chunk `chunk` of line `line` lies in.
 int group(const SharedTile& tile, int line, int chunk) {
-  const int along = chunk * chunk_elements(tile);
-  const std::int64_t at = by_rows(tile) ? tile.offset(line, along) : tile.offset(along, line);
-  return static_cast<int>(at * bits(tile.type) / 8 / chunk_bytes % groups);
+  return static_cast<int>(first_byte(tile, line, chunk) / chunk_bytes % groups);
 }
 
 // How often eight chunks meet in one group: the passes that their access takes.
@@ -63,54 +72,71 @@ std::string cell(int group, bool colour) {
   return fmt::format(" \033[38;5;16;48;5;{}m{}\033[0m", 111 + 12 * group, group);
 }
 
-}  // namespace
-
-std::int64_t SharedTile::offset(int row, int col) const {
-  const std::int64_t plain = std::int64_t{row} * row_stride + std::int64_t{col} * col_stride;
-  const std::int64_t source = plain >> (base + shift) & ((std::int64_t{1} << bits) - 1);
-  return plain ^ source << base;
+// "64x32:(32,1)" as CuTe writes it, or what is written nested already.
+std::string cute_notation(std::string_view words) {
+  std::string out(words);
+  const std::size_t by = out.find('x'), strides = out.find(':');
+  if (out.starts_with('(') || by == std::string::npos || strides == std::string::npos ||
+      strides < by)
+    return out;
+  out[by] = ',';
+  out.insert(strides, ")");
+  return "(" + out;
 }
 
+// Why there is no picture of the tile.
+std::string problem(const SharedTile& tile) {
+  if (tile.layout[0].size() > 1024 || tile.layout[1].size() > 1024)
+    return "1 to 1024 rows and columns are drawn";
+  if (bits(tile.type) < 4 || bits(tile.type) > 64) return "elements have 4 to 64 bits";
+  const NestedLayout& line = tile.layout[by_rows(tile) ? 1 : 0];
+  const auto [together, stride] = neighbours(line);
+  if (stride != 1) return "rows or columns must be contiguous: one of the strides is 1";
+  if (together % chunk_elements(tile))
+    return fmt::format(
+        "{} neighbours lie together, which is no multiple of 16 bytes ({} elements of {})",
+        together, chunk_elements(tile), name(tile.type));
+  if (tile.layout.swizzle().bits &&
+      (std::int64_t{bits(tile.type)} << tile.layout.swizzle().base) % 128)
+    return "the swizzle tears 16 bytes apart";
+  for (int i = 0; i < lines(tile); ++i)
+    for (int chunk = 0; chunk < chunks(tile); ++chunk)
+      if (const std::int64_t byte = first_byte(tile, i, chunk); byte % chunk_bytes)
+        return fmt::format("chunk {} of {} {} begins at byte {}, no multiple of 16", chunk,
+                           by_rows(tile) ? "row" : "column", i, byte);
+  return {};
+}
+
+}  // namespace
+
 std::string SharedTile::text() const {
-  std::string out = fmt::format("{}x{}:({},{})", rows, cols, row_stride, col_stride);
-  if (bits) out += fmt::format(" swizzle<{},{},{}>", bits, base, shift);
+  if (layout[0].is_tuple() || layout[1].is_tuple()) return layout.text();
+  const Mode row = layout[0].mode(), col = layout[1].mode();
+  std::string out = fmt::format("{}x{}:({},{})", row.extent, col.extent, row.stride, col.stride);
+  if (const auto [bits, base, shift] = layout.swizzle(); bits)
+    out += fmt::format(" swizzle<{},{},{}>", bits, base, shift);
   return out;
 }
 
 bool names_tile(std::string_view words) {
-  return !words.empty() && words[0] >= '0' && words[0] <= '9';
+  return !words.empty() && (words[0] == '(' || (words[0] >= '0' && words[0] <= '9'));
 }
 
 Result<SharedTile> parse_tile(std::string_view words, Type type) {
-  SharedTile out;
-  out.type = type;
-  int read = 0;
-  const std::string text(words);
-  const int found = std::sscanf(text.c_str(), "%5dx%5d:(%6d,%6d)%n", &out.rows, &out.cols,
-                                &out.row_stride, &out.col_stride, &read);
-  int tail = 0;
-  if (found == 4 && static_cast<std::size_t>(read) < text.size() &&
-      std::sscanf(text.c_str() + read, " swizzle<%2d,%2d,%2d>%n", &out.bits, &out.base, &out.shift,
-                  &tail) == 3)
-    read += tail;
-  const auto wrong = [&](std::string why) {
+  const auto wrong = [&](const std::string& why) {
     return Diags::one("usage"_rule, {}, fmt::format("{}: {}", words, why));
   };
-  if (found != 4 || static_cast<std::size_t>(read) != text.size())
-    return wrong(
+  const std::string notation = cute_notation(words);
+  const auto layout = NestedLayout::parse(notation);
+  if (!layout || layout->rank() != 2)
+    return wrong(fmt::format(
         "a shared tile is written ROWSxCOLS:(ROW_STRIDE,COL_STRIDE), with swizzle<B,M,S> "
-        "behind it where it has one: 64x32:(32,1) swizzle<2,3,3>");
-  if (out.rows < 1 || out.cols < 1 || out.rows > 1024 || out.cols > 1024)
-    return wrong("1 to 1024 rows and columns are drawn");
-  if (out.bits < 0 || out.base < 0 || out.shift < out.bits || out.bits + out.base + out.shift > 20)
-    return wrong("a swizzle<B,M,S> has B, M >= 0 and S >= B");
-  if (bits(type) < 4 || bits(type) > 64) return wrong("elements have 4 to 64 bits");
-  if (out.col_stride != 1 && out.row_stride != 1)
-    return wrong("rows or columns must be contiguous: one of the strides is 1");
-  if (line_elements(out) % chunk_elements(out))
-    return wrong(fmt::format("lines of {} elements are no multiple of 16 bytes ({} elements of {})",
-                             line_elements(out), chunk_elements(out), name(type)));
-  return out;
+        "behind it where it has one, as 64x32:(32,1) swizzle<2,3,3>; or nested, as "
+        "((8,8),(8,8)):((8,512),(1,64)){}",
+        layout ? "" : "; " + layout.diags()[0].message));
+  const SharedTile out{*layout, type};
+  const std::string why = problem(out);
+  return why.empty() ? Result<SharedTile>(out) : wrong(why);
 }
 
 std::string tile_text(const SharedTile& tile, bool colour) {

@@ -6,19 +6,21 @@
 #include <string>
 #include <string_view>
 
+#include "compiler/isa/nested_layout.h"
 #include "compiler/isa/type.h"
 #include "compiler/support/diagnostic.h"
 
 namespace tartan::tools {
 
-/// As explain() writes layouts: "64x32:(32,1) swizzle<2,3,3>", extents and strides in elements.
+/// As explain() writes layouts: "64x32:(32,1) swizzle<2,3,3>", extents and strides in elements; or
+/// nested rows and columns, "((8,8),(8,8)):((8,512),(1,64))".
 struct SharedTile {
-  int rows = 0, cols = 0;
-  int row_stride = 0, col_stride = 0;
-  int bits = 0, base = 0, shift = 0;  // of the swizzle; bits 0: none
+  NestedLayout layout;  // rows and columns
   Type type = Type::none;
 
-  std::int64_t offset(int row, int col) const;  // in elements
+  int rows() const { return static_cast<int>(layout[0].size()); }
+  int cols() const { return static_cast<int>(layout[1].size()); }
+  std::int64_t offset(int row, int col) const { return layout({row, col}); }  // in elements
   std::string text() const;
 };
 
