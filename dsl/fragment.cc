@@ -22,9 +22,9 @@ bool has(const isa::Mma& row, const FragmentKind& kind) {
     case Operand::a: return row.a.has(kind.type);
     case Operand::b: return row.b.has(kind.type);
     case Operand::c: {
-      // Accumulators that Builder::convert() rounded to bf16 lie as those of f16.
-      const Type type = kind.type == bf16 ? f16 : kind.type;
-      return row.c == type || row.d == type;
+      // Accumulators of f32 that Builder::convert() rounded, too.
+      const bool rounded = row.c == f32 && (kind.type == f16 || kind.type == bf16);
+      return row.c == kind.type || row.d == kind.type || rounded;
     }
     default: return false;
   }

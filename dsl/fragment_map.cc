@@ -24,8 +24,8 @@ bool lies_as_ldmatrix(const FragmentKind& kind, int per_register, int r, const i
 
 std::optional<MatrixTiling> matrix_tiling(const FragmentKind& kind) {
   const isa::Fragment fragment = kind.fragment();
-  if (fragment.register_bits != 32 || fragment.container_bits != bits(kind.type) ||
-      fragment.matrices != 1 || fragment.copies != 1)
+  const bool whole = fragment.container_bits == bits(kind.type) || takes_bytes(kind);
+  if (fragment.register_bits != 32 || !whole || fragment.matrices != 1 || fragment.copies != 1)
     return std::nullopt;
   MatrixTiling out;
   out.pairs_along_columns = kind.coord(1, 0).col > kind.coord(0, 0).col;
@@ -36,6 +36,10 @@ std::optional<MatrixTiling> matrix_tiling(const FragmentKind& kind) {
       return std::nullopt;
   }
   return out;
+}
+
+bool takes_bytes(const FragmentKind& kind) {
+  return bits(kind.type) < 8 && kind.fragment().container_bits == 8;
 }
 
 std::optional<AffineMap> affine_map(const FragmentKind& kind, int i) {

@@ -18,8 +18,12 @@ struct MatrixTiling {
                              // otherwise along rows (B)
 };
 
-/// Nothing if the map is another one (quad pairs, repeated fragments, f64, padded elements).
+/// Nothing if the map is another one (quad pairs, repeated fragments, f64).
 std::optional<MatrixTiling> matrix_tiling(const FragmentKind& kind);
+
+/// Elements of six or four bits that take a byte each in the fragment's registers. In shared memory
+/// they are a tile of b8 (see TiledMma::stored_a).
+bool takes_bytes(const FragmentKind& kind);
 
 /// Where element i of a lane sits, as origin + (lane / 4) * group + (lane % 4) * member.
 struct AffineMap {

@@ -60,7 +60,17 @@ class Loader {
     const Major major = from_.layout.major();
     if (major == Major::none)
       return no(fmt::format("neither rows nor columns of {} are contiguous", from_.layout.text()));
+    const bool packed = takes_bytes(kind_);
+    if (packed && from_.type != Type::b8)
+      return no(
+          fmt::format("{} has elements of type {}; copy them to a tile of b8, see "
+                      "TiledMma::stored_a()",
+                      from_.name, name(from_.type)));
     isa::Form form{.opcode = isa::Opcode::ldmatrix, .shape = {8, 8}, .d = b16};
+    if (packed) {
+      form.shape = {8, 16}, form.d = Type::b8x16;
+      form.a = bits(kind_.type) == 6 ? Type::b6x16_p32 : Type::b4x16_p64;
+    }
     form.count = static_cast<std::uint8_t>(tiling->origins.size());
     form.trans = (major == Major::row) != tiling->pairs_along_columns;
     form.space = Space::shared;
@@ -72,7 +82,7 @@ class Loader {
     if (form.trans && bits(kind_.type) != 16)
       return no(
           fmt::format("{} lies the other way, and .trans takes elements of 16 bits", from_.name));
-    const int line = 128 / bits(kind_.type);  // elements of 16 bytes
+    const int line = 128 / bits(from_.type);  // elements of 16 bytes
     const int aligned = major == Major::row ? state_.aligned_bytes(from_, 1, line)
                                             : state_.aligned_bytes(from_, line, 1);
     if (aligned < 16)
@@ -105,12 +115,20 @@ class Loader {
         plan.form.trans ? "without .trans: the tile is stored the other way"
                         : ".trans: the tile is stored the way the fragment wants it";
     state_.choose(what(), isa::spell(plan.form), reason, {std::string(refused)});
-    const std::vector<Value> registers = state_.f().matrix(plan.form, address, {});
+    std::vector<Value> registers = state_.f().matrix(plan.form, address, {});
+    if (plan.form.a == Type::b4x16_p64) to_middle(registers);
     const auto each = static_cast<std::ptrdiff_t>(kind_.fragment().registers);
     std::vector<Fragment> out;
     for (auto at = registers.begin(); at != registers.end(); at += each)
       out.push_back(state_.fragment(kind_, std::vector<Value>(at, at + each)));
     return out;
+  }
+
+  // ldmatrix leaves four bits at the low end of their byte; the products want them in its middle.
+  void to_middle(std::vector<Value>& registers) {
+    for (Value& each : registers)
+      each = state_.f().bitcast(
+          state_.f().shift_left(state_.f().bitcast(each, u32), state_.f().constant(u32, 2)), b32);
   }
 
   Fragment wmma_load() {
@@ -122,7 +140,7 @@ class Loader {
     form.space = shared_ ? Space::shared : Space::global;
     form.stride = true;
     const auto row = isa::find(form);
-    if (!row || form.a_major == Major::none) {
+    if (!row || form.a_major == Major::none || from_.layout.is_nested()) {
       state_.report("no-instruction"_rule, fmt::format("wmma.load cannot load {} from {}",
                                                        kind_.text(), from_.layout.text()));
       return {};
@@ -237,8 +255,9 @@ Fragment KernelState::load(const FragmentKind& kind, const Tensor& from) {
     report("fragment-mismatch"_rule, fmt::format("there is no fragment {}", kind.text()));
     return {};
   }
-  const bool right_type = from.type == kind.type || (bits(from.type) == bits(kind.type) &&
-                                                     (from.type == f32 || kind.type == tf32));
+  const bool right_type =
+      from.type == kind.type || (from.type == Type::b8 && takes_bytes(kind)) ||
+      (bits(from.type) == bits(kind.type) && (from.type == f32 || kind.type == tf32));
   if (!right_type)
     report("layout-mismatch"_rule,
            fmt::format("{} takes elements of type {}, {} has {}", kind.text(), name(kind.type),
@@ -259,7 +278,7 @@ std::vector<Fragment> KernelState::load_side(const FragmentKind& kind, const Ten
   };
   std::vector<Fragment> out;
   for (int i = 0; i < count; ++i) {
-    if (i % 2 == 0 && i + 1 < count && fragment.registers <= 2) {
+    if (i % 2 == 0 && count % 2 == 0 && fragment.registers <= 2) {
       const Tensor both = part(i, 2);
       if (both.memory >= 0 && !require_barrier(both)) return {};
       const auto pair =

@@ -119,6 +119,7 @@ bool takes(Operator op, Type type) {
     return op == Operator::bit_and || op == Operator::bit_or || op == Operator::bit_xor;
   if (type == b32) return op >= Operator::bit_and && op <= Operator::shift_left;
   if (!info(type).floating) return true;
+  if (bits(type) < 16) return false;
   return op <= Operator::divide || is_comparison(op);
 }
 

@@ -94,7 +94,7 @@ class Storer {
     form.space = shared_ ? Space::shared : Space::global;
     form.stride = true;
     const auto row = isa::find(form);
-    if (!row || form.a_major == Major::none || to_.layout.swizzle.bits) {
+    if (!row || form.a_major == Major::none || to_.layout.is_nested() || to_.layout.swizzle.bits) {
       state_.report("no-instruction"_rule, fmt::format("wmma.store cannot store {} to {}",
                                                        kind_.text(), to_.layout.text()));
       return;

@@ -21,6 +21,13 @@ Swizzle conflict_free(std::int64_t bytes, Type type) {
           std::max(chunks, 3)};
 }
 
+// Six and four bits that take a byte of a register stay packed in shared memory.
+Type stored_type(const MmaKind& kind, Type element) {
+  isa::Form form;
+  form.kind = kind.shape.kind;
+  return isa::container_bits(form, element) == bits(element) ? element : Type::b8;
+}
+
 // An instruction as wide as the table has: fewest instructions for the same work.
 std::int64_t work(const Shape& shape) {
   return static_cast<std::int64_t>(shape.m) * shape.n * shape.k;
@@ -30,7 +37,7 @@ std::int64_t work(const Shape& shape) {
 
 RingLayout TiledMma::shared(Operand operand, int stages, Major major) const {
   const bool is_a = operand == Operand::a;
-  const Type type = is_a ? kind_.a : kind_.b;
+  const Type type = is_a ? stored_a() : stored_b();
   const int rows = is_a ? tile_.m : tile_.k, cols = is_a ? columns_a() : tile_.n;
   const bool by_rows = major == Major::none ? is_a : major == Major::row;
   Layout layout = by_rows ? row_major(rows, cols) : col_major(rows, cols);
@@ -103,10 +110,9 @@ RowVariable TiledMma::row_variable(const Scalar& initial, Here at) const {
   return RowVariable(std::move(out));
 }
 
-WarpTile TiledMma::multiply(const WarpTile& c, const std::function<std::vector<Fragment>(int)>& a,
-                            const Metadata& metadata, const Shared& b) const {
+WarpTile TiledMma::multiply(const WarpTile& c, const Side& a, const Side& b, const Beside& row,
+                            const Beside& column) const {
   const int m = fragments_m(), n = fragments_n();
-  const Shape& shape = kind_.shape.shape;
   std::vector<Fragment> sums = c.fragments();
   if (sums.size() != static_cast<std::size_t>(m * n)) {
     state_->report("fragment-mismatch"_rule,
@@ -114,20 +120,17 @@ WarpTile TiledMma::multiply(const WarpTile& c, const std::function<std::vector<F
                                m * n, sums.size()));
     return {};
   }
-  const FragmentKind kind_b = operand_b(kind_.shape, kind_.b);
   for (int step = 0; step < steps(); ++step) {
-    const std::vector<Fragment> left = a(step);
-    const std::vector<Fragment> right = rounded(
-        state_->load_side(kind_b, b.tile(shape.k, shape.n * n, step, warp_n_, state_->location), n),
-        b);
+    const std::vector<Fragment> left = a(step), right = b(step);
     if (left.size() != static_cast<std::size_t>(m) || right.size() != static_cast<std::size_t>(n))
       return {};
     for (int i = 0; i < m; ++i) {
       MmaOptions options = options_;
-      if (metadata) options.metadata = metadata(i, step);
+      if (row) row(options, i, step);
       for (int j = 0; j < n; ++j) {
         // There and back again: neighbours share a fragment.
         const int x = i % 2 ? n - 1 - j : j;
+        if (column) column(options, x, step);
         Fragment& sum = sums[static_cast<std::size_t>(i * n + x)];
         sum = state_->mma(left[static_cast<std::size_t>(i)], right[static_cast<std::size_t>(x)],
                           &sum, Type::none, options);
@@ -137,14 +140,27 @@ WarpTile TiledMma::multiply(const WarpTile& c, const std::function<std::vector<F
   return WarpTile(std::move(sums), n, c.row(), c.col());
 }
 
-std::vector<Fragment> TiledMma::side_a(const Shared& a, int step) const {
-  const FragmentKind kind = operand_a(kind_.shape, kind_.a);
-  const isa::Fragment fragment = kind.fragment();
-  return rounded(state_->load_side(kind,
-                                   a.tile(fragment.rows * fragments_m(), fragment.cols, warp_m_,
-                                          step, state_->location),
-                                   fragments_m()),
-                 a);
+TiledMma::Side TiledMma::side_a(const Shared& a) const {
+  return [this, &a](int step) {
+    const FragmentKind kind = operand_a(kind_.shape, kind_.a);
+    const isa::Fragment fragment = kind.fragment();
+    return rounded(state_->load_side(kind,
+                                     a.tile(fragment.rows * fragments_m(), fragment.cols, warp_m_,
+                                            step, state_->location),
+                                     fragments_m()),
+                   a);
+  };
+}
+
+TiledMma::Side TiledMma::side_b(const Shared& b) const {
+  return [this, &b](int step) {
+    const Shape& shape = kind_.shape.shape;
+    return rounded(
+        state_->load_side(operand_b(kind_.shape, kind_.b),
+                          b.tile(shape.k, shape.n * fragments_n(), step, warp_n_, state_->location),
+                          fragments_n()),
+        b);
+  };
 }
 
 WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& b, Here at) const {
@@ -153,8 +169,7 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
   const bool shapes = state_->require_shape(a, tile_.m, tile_.k, "the tiled product's A") &
                       state_->require_shape(b, tile_.k, tile_.n, "the tiled product's B");
   if (!shapes) return {};
-  return multiply(
-      c, [&](int step) { return side_a(a, step); }, {}, b);
+  return multiply(c, side_a(a), side_b(b));
 }
 
 WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& metadata,
@@ -172,13 +187,116 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
   Builder k(state_);
   const Scalar lane = k.lane(at), word = each == 32 ? lane : lane / 4 * 2 + lane % 2;
   // Beyond the edge of A lie zeros, which are no metadata: any will do there.
-  const auto read = [&](int i, int step) {
+  return multiply(c, side_a(a), side_b(b), [&](MmaOptions& options, int i, int step) {
     const Scalar found = k.read(metadata, warp_m_ * fragments_m() + i, word + step * each, at);
-    return select(found == 0, std::int64_t{0x44444444}, found);
+    options.metadata = select(found == 0, std::int64_t{0x44444444}, found);
+  });
+}
+
+WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& a_scales,
+                              const Shared& b, const Shared& b_scales, Here at) const {
+  if (!state_ || !state_->function) return {};
+  state_->at(at);
+  if (options_.scale_type == Type::none || kind_.shape.sparse) {
+    state_->report("fragment-mismatch"_rule,
+                   fmt::format("{} takes no scales: a product of scaled blocks is dense, and of a "
+                               "kind that tiled_mma() was given .scale_type for",
+                               kind_.shape.text()));
+    return {};
+  }
+  const int blocks = tile_.k / scale_block();
+  const bool shapes =
+      state_->require_shape(a, tile_.m, tile_.k, "the tiled product's A") &
+      state_->require_shape(a_scales, tile_.m, blocks, "the tiled product's scales of A") &
+      state_->require_shape(b, tile_.k, tile_.n, "the tiled product's B") &
+      state_->require_shape(b_scales, blocks, tile_.n, "the tiled product's scales of B");
+  if (!shapes) return {};
+  const auto of_a = scale_words(a_scales, Operand::a), of_b = scale_words(b_scales, Operand::b);
+  if (of_a.empty() || of_b.empty()) return {};
+  // `together` neighbours share a word, each in lanes of its own.
+  const auto scale = [this](const std::vector<std::vector<Scalar>>& words, int together, int i,
+                            int step) {
+    const int first = step * scales_in_step();
+    return BlockScale{
+        words[static_cast<std::size_t>(i / together)][static_cast<std::size_t>(first / 4)],
+        first % 4, i % together};
   };
   return multiply(
-      c, [&](int step) { return side_a(a, step); }, read, b);
+      c, side_a(a), side_b(b),
+      [&](MmaOptions& options, int i, int step) { options.a_scale = scale(of_a, 2, i, step); },
+      [&](MmaOptions& options, int j, int step) { options.b_scale = scale(of_b, 4, j, step); });
 }
+
+// The words that this lane gives, for each two fragments of A or four of B side by side. Of a group
+// of four lanes, two give the scales of rows g and g + 8 of one fragment of A, the other two those
+// of the next; each gives the scale of column g of another fragment of B.
+std::vector<std::vector<Scalar>> TiledMma::scale_words(const Shared& scales,
+                                                       Operand operand) const {
+  const bool is_a = operand == Operand::a;
+  if (!state_->owns(scales, scales.name) || scales.memory < 0 || !state_->require_barrier(scales))
+    return {};
+  if (scales.element() != options_.scale_type) {
+    state_->report("layout-mismatch"_rule,
+                   fmt::format("the product's scales are {}, {} has elements of {}",
+                               name(options_.scale_type), scales.name, name(scales.element())));
+    return {};
+  }
+  const int words = tile_.k / scale_block() / 4;
+  if (scales.layout().major() != (is_a ? Major::row : Major::col) ||
+      state_->aligned_bytes(scales, is_a ? 1 : 0, is_a ? 0 : 1) < 4) {
+    state_->report("layout-alignment"_rule,
+                   fmt::format("scales lie along k, in words of four; {} is {}", scales.name,
+                               scales.layout().text()));
+    return {};
+  }
+  const Scalar lane = state_->thread() % 32, group = lane / 4, member = lane % 4;
+  const int count = is_a ? fragments_m() : fragments_n(), together = is_a ? 2 : 4;
+  std::vector<std::vector<Scalar>> out;
+  for (int first = 0; first < count; first += together) {
+    const int there = std::min(together, count - first);
+    const Scalar turn = is_a ? member / 2 : member;  // which of the fragments
+    const Scalar which = there == 1          ? Scalar(0)
+                         : there == together ? turn
+                                             : minimum(turn, there - 1);
+    const Scalar line = is_a
+                            ? warp_m_ * (count * 16) + (which + first) * 16 + member % 2 * 8 + group
+                            : warp_n_ * (count * 8) + (which + first) * 8 + group;
+    std::vector<Scalar> each;
+    for (int word = 0; word < words; ++word)
+      each.push_back(state_->scalar(state_->f().load(
+          state_->pointer(scales, is_a ? line : Scalar(4 * word), is_a ? Scalar(4 * word) : line),
+          b32)));
+    out.push_back(std::move(each));
+  }
+  state_->choose(fmt::format("scales of {}", scales.name), "ld.shared.b32",
+                 fmt::format("{} scales along k for each lane, which serve {} fragments side by "
+                             "side by turns of thread-id",
+                             4 * words, together));
+  return out;
+}
+
+int TiledMma::scale_block() const {
+  for (const isa::Mma& row : isa::mmas)
+    if (row.scale_vec && row.scale_type == options_.scale_type && row.shape == kind_.shape.shape &&
+        row.kind == kind_.shape.kind &&
+        (options_.scale_vec == 0 || row.scale_vec == options_.scale_vec))
+      return row.shape.k / row.scale_vec;
+  return std::max<int>(kind_.shape.shape.k, 1);
+}
+
+// mxf4nvf4 is written with its .scale_vec, which the scales' type decides.
+void TiledMma::complete_scales() {
+  for (const isa::Mma& row : isa::mmas)
+    if (row.options & isa::needs_vec && row.kind == kind_.shape.kind &&
+        row.scale_type == options_.scale_type && options_.scale_vec == 0)
+      options_.scale_vec = row.scale_vec;
+}
+
+Layout TiledMma::scales_a() const { return row_major(tile_.m, tile_.k / scale_block()); }
+Layout TiledMma::scales_b() const { return col_major(tile_.k / scale_block(), tile_.n); }
+
+Type TiledMma::stored_a() const { return stored_type(kind_, kind_.a); }
+Type TiledMma::stored_b() const { return stored_type(kind_, kind_.b); }
 
 // The words of 16 rows and one instruction's k: two lanes of four hold them, or all.
 int TiledMma::metadata_words() const {
@@ -204,14 +322,32 @@ WarpTile TiledMma::operator()(const WarpTile& c, const WarpTile& a, const Shared
                     fragments_m(), steps(), a.down(), a.across()));
     return {};
   }
-  return multiply(
-      c,
-      [&](int step) {
-        std::vector<Fragment> out;
-        for (int i = 0; i < fragments_m(); ++i) out.push_back(a.fragment(i, step));
-        return out;
-      },
-      {}, b);
+  const auto column = [&](int step) {
+    std::vector<Fragment> out;
+    for (int i = 0; i < fragments_m(); ++i) out.push_back(a.fragment(i, step));
+    return out;
+  };
+  return multiply(c, column, side_b(b));
+}
+
+WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const WarpTile& b,
+                              Here at) const {
+  if (!state_ || !state_->function) return {};
+  state_->at(at);
+  if (!state_->require_shape(a, tile_.m, tile_.k, "the tiled product's A")) return {};
+  if (b.down() != steps() || b.across() != fragments_n()) {
+    state_->report(
+        "fragment-mismatch"_rule,
+        fmt::format("the tiled product's B has {} x {} fragments in each warp, found {} x {}",
+                    steps(), fragments_n(), b.down(), b.across()));
+    return {};
+  }
+  const auto row = [&](int step) {
+    std::vector<Fragment> out;
+    for (int j = 0; j < fragments_n(); ++j) out.push_back(b.fragment(step, j));
+    return out;
+  };
+  return multiply(c, side_a(a), row);
 }
 
 WarpTile TiledMma::load_a(const Shared& a, Here at) const {
@@ -239,6 +375,12 @@ MmaKind Builder::best_mma(Type a, Type b, Type c, const MmaOptions& options, Her
     wanted.d = options.d == Type::none ? c : options.d;
     wanted.satfinite = options.satfinite, wanted.rounding = options.rounding;
     wanted.bit_op = options.bit_op;
+    if (options.scale_type != Type::none) {
+      wanted.kind = form.kind;
+      wanted.block_scale = true, wanted.scale_type = options.scale_type;
+      wanted.scale_vec =
+          options.scale_vec ? static_cast<std::uint8_t>(options.scale_vec) : form.scale_vec;
+    }
     if (options.sparsity != isa::Sparsity::dense && form.sparsity != isa::Sparsity::dense)
       wanted.sparsity = form.sparsity;
     const bool sparse = wanted.sparsity != isa::Sparsity::dense;
@@ -255,7 +397,7 @@ MmaKind Builder::best_mma(Type a, Type b, Type c, const MmaOptions& options, Her
     state_->choose(fmt::format("product of {} and {}", name(a), name(b)), isa::spell(*best),
                    fmt::format("it does most at once for these types on {}", state_->target.text()),
                    std::move(refused));
-    return {{best->shape, false, best->sparsity != isa::Sparsity::dense}, a, b, c};
+    return {{best->shape, false, best->sparsity != isa::Sparsity::dense, best->kind}, a, b, c};
   }
   const auto nearest = elsewhere ? isa::nearest(*elsewhere, state_->target) : std::nullopt;
   state_->report(
@@ -291,6 +433,10 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
   divides(tile.m, tile.warps_m * shape.m, "m");
   divides(tile.n, tile.warps_n * shape.n, "n");
   divides(tile.k, shape.k, "k");
+  if (options.scale_type != Type::none) {
+    out.complete_scales();
+    divides(tile.k, 4 * out.scale_block(), "k");
+  }
   if (tile.threads() != state_->options.block) {
     good = false;
     state_->report(

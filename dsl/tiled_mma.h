@@ -44,12 +44,32 @@ class TiledMma {
   /// The same with A in registers: one row of warps only (warps_n = 1).
   WarpTile operator()(const WarpTile& c, const WarpTile& a, const Shared& b,
                       Here at = Here::current()) const;
+  /// The same with B in registers: one column of warps only (warps_m = 1).
+  WarpTile operator()(const WarpTile& c, const Shared& a, const WarpTile& b,
+                      Here at = Here::current()) const;
   /// The same of a sparse kind: A's kept elements (m x k/2) and the words that say where they
   /// belong, metadata_tile() of them (see dsl/kernels/sparse.h).
   WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& metadata, const Shared& b,
                       Here at = Here::current()) const;
   /// Words (u32) for a stage of A: a row for each 16 rows of A.
   Layout metadata_tile() const;
+  /// The same of a block-scaled kind: (A o scales) * (B o scales), a scale for each scale_block()
+  /// elements along k. A warp reads 32 bits of scales at a time, those of several fragments at
+  /// once: the instruction's byte-id and thread-id say which of them count.
+  WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& a_scales, const Shared& b,
+                      const Shared& b_scales, Here at = Here::current()) const;
+  /// Scales for a stage, of the kind's scale type: A's by rows (m x k / scale_block()), B's by
+  /// columns.
+  Layout scales_a() const;
+  Layout scales_b() const;
+  /// Elements along k that share a scale: 32, or 16.
+  int scale_block() const;
+  /// What A and B are in shared memory: the kind's own types, but b8 where an element of six or
+  /// four bits takes a byte of a register (mxf8f6f4, f8f6f4). Such a tile of b8 has a byte for each
+  /// element, and each 16 of them are packed into the first 12 or 8 bytes of their 16, as ldmatrix
+  /// expands them; Builder::copy() packs them so.
+  Type stored_a() const;
+  Type stored_b() const;
   /// This warp's part of A, to use several times.
   WarpTile load_a(const Shared& a, Here at = Here::current()) const;
 
@@ -57,11 +77,18 @@ class TiledMma {
   friend class Builder;
   friend struct detail::KernelState;
   RingLayout shared(Operand operand, int stages, Major major) const;
-  using Metadata = std::function<std::optional<Scalar>(int i, int step)>;
-  WarpTile multiply(const WarpTile& c, const std::function<std::vector<Fragment>(int)>& a,
-                    const Metadata& metadata, const Shared& b) const;
-  std::vector<Fragment> side_a(const Shared& a, int step) const;
+  using Side = std::function<std::vector<Fragment>(int step)>;
+  /// Adds to an instruction's options what it takes beside fragments: of the `i`th row or column of
+  /// fragments.
+  using Beside = std::function<void(MmaOptions&, int i, int step)>;
+  WarpTile multiply(const WarpTile& c, const Side& a, const Side& b, const Beside& row = {},
+                    const Beside& column = {}) const;
+  Side side_a(const Shared& a) const;
+  Side side_b(const Shared& b) const;
+  std::vector<std::vector<Scalar>> scale_words(const Shared& scales, Operand operand) const;
   int metadata_words() const;
+  void complete_scales();
+  int scales_in_step() const { return kind_.shape.shape.k / scale_block(); }
   int columns_a() const { return kind_.shape.sparse ? tile_.k / 2 : tile_.k; }
   std::vector<Fragment> rounded(std::vector<Fragment> fragments, const Shared& from) const;
   int fragments_m() const { return tile_.m / tile_.warps_m / kind_.shape.shape.m; }

@@ -199,6 +199,62 @@ WarpTile operand_a(const WarpTile& tile, MmaShape shape, Here at) {
   return WarpTile(std::move(out), tile.across() / together, tile.row(), tile.col());
 }
 
+namespace {
+
+// What operand_b() and its like take.
+bool takes_accumulators(const WarpTile& tile, const MmaShape& shape, int together,
+                        std::string_view what, std::string_view number) {
+  const FragmentKind& kind = tile.fragment(0, 0).kind();
+  const bool good_shape = shape == m16n8k16 || shape == m16n8k8;
+  if (good_shape && kind.operand == Operand::c && !kind.shape.wmma && kind.shape.shape.m == 16 &&
+      bits(kind.type) == 16 && tile.across() % together == 0)
+    return true;
+  KernelState::state_of(tile.fragment(0, 0))
+      ->report("wrong-role"_rule,
+               fmt::format("{} makes B of m16n8k16 or m16n8k8 of {}16-bit accumulators of m16n8, "
+                           "found B of {} and {} of {}; convert() them to f16 or bf16",
+                           what, number, shape.text(), tile.across(), kind.text()));
+  return false;
+}
+
+}  // namespace
+
+WarpTile operand_b(const WarpTile& tile, MmaShape shape, Here at) {
+  auto k = builder_of(tile, at);
+  if (!k || !takes_accumulators(tile, shape, 1, "operand_b", "")) return {};
+  const Type type = tile.fragment(0, 0).kind().type;
+  const int halves = shape == m16n8k16 ? 1 : 2;  // fragments of B above each other, for each
+  std::vector<Fragment> out;
+  for (int y = 0; y < tile.down() * halves; ++y)
+    for (int x = 0; x < tile.across(); ++x) {
+      std::vector<Scalar> registers = k->registers(tile.fragment(y / halves, x), at);
+      if (halves == 2) registers = {registers[static_cast<std::size_t>(y % 2)]};
+      for (Scalar& each : registers)
+        each = k->instruction("movmatrix.sync.aligned.m8n8.trans.b16", {each}, at)[0];
+      out.push_back(k->fragment(tartan::operand_b(shape, type), registers, at));
+    }
+  return WarpTile(std::move(out), tile.across(), tile.row(), tile.col());
+}
+
+WarpTile operand_b_transposed(const WarpTile& tile, MmaShape shape, Here at) {
+  const int together = shape == m16n8k16 ? 2 : 1;  // fragments along k
+  auto k = builder_of(tile, at);
+  if (!k || !takes_accumulators(tile, shape, together, "operand_b_transposed",
+                                together == 2 ? "an even number in a row of " : ""))
+    return {};
+  const Type type = tile.fragment(0, 0).kind().type;
+  std::vector<Fragment> out;
+  for (int x = 0; x < tile.across(); x += together)
+    for (int y = 0; y < tile.down(); ++y)
+      for (std::size_t half = 0; half < 2; ++half) {  // the upper and the lower eight rows
+        std::vector<Scalar> registers;
+        for (int i = 0; i < together; ++i)
+          registers.push_back(k->registers(tile.fragment(y, x + i), at)[half]);
+        out.push_back(k->fragment(tartan::operand_b(shape, type), registers, at));
+      }
+  return WarpTile(std::move(out), 2 * tile.down(), tile.col(), tile.row());
+}
+
 WarpTile relu(const WarpTile& tile, Here at) {
   return map(
       tile, [](Scalar x, const ElementPlace&) { return maximum(x, 0); }, at);

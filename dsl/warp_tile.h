@@ -97,6 +97,17 @@ RowValues map(const RowValues& x, const RowValues& y,
 /// their registers are the same; for m16n8k16 two fragments become one.
 WarpTile operand_a(const WarpTile& tile, MmaShape shape = m16n8k16, Here at = Here::current());
 
+/// Accumulators of 16-bit elements as operand B, whose k are their rows: the product of something
+/// with them. Each register is turned by movmatrix (sm_75 on). For m16n8k16 one fragment becomes
+/// one, for m16n8k8 two.
+WarpTile operand_b(const WarpTile& tile, MmaShape shape = m16n8k16, Here at = Here::current());
+/// The same of the transposed accumulators, whose k are their columns: their registers are the
+/// same, nothing moves. For m16n8k16 two fragments beside each other become two.
+///   p = mma_qk(...);                                   // 16 rows x 32 columns
+///   o = mma_pt(o, sV[stage], operand_b_transposed(convert(p, f16)));     // V^T * P^T
+WarpTile operand_b_transposed(const WarpTile& tile, MmaShape shape = m16n8k16,
+                              Here at = Here::current());
+
 WarpTile relu(const WarpTile& tile, Here at = Here::current());
 
 }  // namespace tartan

@@ -23,6 +23,16 @@ double activated(Activation activation, double x) {
   return x;
 }
 
+// To nearest even, beyond the range to its largest number, as the manual has cvt.rn.satfinite.
+double rounded(Type type, double x) {
+  const int mantissa = type == Type::e4m3 ? 3 : 2, lowest = type == Type::e4m3 ? -6 : -14;
+  const double largest = type == Type::e4m3 ? 448 : 57344;
+  int exponent = 0;
+  std::frexp(x, &exponent);  // x = f * 2^exponent, f from 1/2 on
+  const double unit = std::ldexp(1, std::max(exponent - 1, lowest) - mantissa);
+  return std::clamp(std::nearbyint(x / unit) * unit, -largest, largest);
+}
+
 // A product and the values of its epilogue: powers of two times small integers, so that all but
 // the activations is exact.
 struct Finished {
@@ -94,6 +104,7 @@ struct Finished {
     const Type c = product.options.c;
     if (c == s8) return std::nearbyint(std::clamp(x, -128.0, 127.0));
     if (c == u8) return std::nearbyint(std::clamp(x, 0.0, 255.0));
+    if (c == Type::e4m3 || c == Type::e5m2) return rounded(c, x);
     return x;
   }
   bool exact() const {
@@ -164,6 +175,43 @@ TEST(GemmEpilogue, SmallResults) {
   EXPECT_EQ(wrong(options, 63, 64, 65), 0);
 }
 
+int wrong_on(const char* target, const Gemm& options, int m, int n, int k) {
+  SCOPED_TRACE(fmt::format("{} to {} on {}: {} x {} x {}", name(options.a), name(options.c), target,
+                           m, n, k));
+  return Finished{Product(options, m, n, k)}.wrong(0, target);
+}
+
+// Sums of the first type's products reach beyond 448; the scales make ties, and numbers below 2^-6.
+TEST(GemmEpilogue, EightBitFloats) {
+  constexpr Type e4m3 = Type::e4m3, e5m2 = Type::e5m2;
+  for (const char* target : {"sm_89", "sm_90", "sm_120"}) {
+    EXPECT_EQ(wrong_on(target, {.a = e4m3, .b = e4m3, .c = e4m3}, 65, 63, 127), 0);
+    EXPECT_EQ(wrong_on(target, {.a = e4m3, .b = e5m2, .c = e5m2}, 16, 200, 64), 0);
+    const Epilogue every{.alpha = true,
+                         .beta = true,
+                         .row_scales = true,
+                         .column_scales = true,
+                         .bias = true,
+                         .activation = Activation::relu,
+                         .residual = true};
+    EXPECT_EQ(wrong_on(target, {.a = e5m2, .b = e5m2, .c = e4m3, .epilogue = every}, 33, 66, 40),
+              0);
+    EXPECT_EQ(
+        wrong_on(target, {.c = f16, .epilogue = {.alpha = true, .residual = true}}, 64, 65, 40), 0);
+    EXPECT_EQ(
+        wrong_on(target, {.c = e5m2, .epilogue = {.alpha = true, .residual = true}}, 64, 65, 40),
+        0);
+  }
+}
+
+TEST(GemmEpilogue, EightBitFloatsWhereTheyAreNot) {
+  const auto compiled = compile(kernels::gemm({.c = Type::e4m3}), testing_gemm::target_of("sm_86"));
+  ASSERT_FALSE(compiled);
+  EXPECT_NE(compiled.diags().text().find("cvt.rn.satfinite.e4m3x2.f32, which exists from sm_89"),
+            std::string::npos)
+      << compiled.diags().text();
+}
+
 TEST(GemmEpilogue, WhatCannotBeIsRefused) {
   for (const Gemm& options :
        {Gemm{.a = s8, .b = s8, .accumulator = s32, .c = s32, .epilogue = {.alpha = true}},
@@ -172,7 +220,7 @@ TEST(GemmEpilogue, WhatCannotBeIsRefused) {
         .accumulator = f64,
         .c = f64,
         .epilogue = {.activation = Activation::gelu}},
-        Gemm{.c = Type::e4m3}}) {
+        Gemm{.c = Type::e4m3}, Gemm{.c = Type::e2m1}}) {
     const auto compiled = compile(kernels::gemm(options), testing_gemm::target_of("sm_80"));
     ASSERT_FALSE(compiled);
     EXPECT_EQ(compiled.diags()[0].id, "kernel-option");

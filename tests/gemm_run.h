@@ -49,10 +49,14 @@ inline Bytes run_on(Device& device, const Compiled& compiled, const Launch& laun
   auto module = device.load(compiled.ptx, compiled.name);
   EXPECT_TRUE(module) << (module ? "" : module.diags().text());
   if (!module) return {};
-  LoadedKernel loaded = *module->kernel(compiled.name);
+  auto found = module->kernel(compiled.name);
+  EXPECT_TRUE(found) << (found ? "" : found.diags().text());
+  if (!found) return {};
+  LoadedKernel loaded = *found;
   Arguments arguments;
   std::vector<Buffer> buffers;
   Buffer out = launch.arguments(device, arguments, buffers);
+  device.clear_findings();
   const auto launched =
       loaded.launch({.grid = launch.grid,
                      .block = {static_cast<unsigned>(compiled.block)},
@@ -61,6 +65,8 @@ inline Bytes run_on(Device& device, const Compiled& compiled, const Launch& laun
   EXPECT_TRUE(launched) << (launched ? "" : launched.diags().text());
   const auto status = device.synchronize();
   EXPECT_TRUE(status) << (status ? "" : status.diags().text());
+  for (const Finding& finding : device.findings())
+    ADD_FAILURE() << finding.id << ": " << finding.message;
   return launched && status ? *out.read_all<std::byte>() : Bytes{};
 }
 

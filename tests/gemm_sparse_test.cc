@@ -54,18 +54,22 @@ int wrong(const Gemm& options, int m, int n, int k, const char* target) {
 }
 
 TEST(SparseGemm, EveryTypeAtAwkwardSizes) {
-  const int sizes[][3] = {{1, 7, 4}, {16, 8, 64}, {65, 63, 200}, {127, 65, 36}, {64, 200, 128}};
-  for (const auto& [m, n, k] : sizes) {
-    EXPECT_EQ(wrong({}, m, n, k, "sm_80"), 0);
-    EXPECT_EQ(wrong({.a = bf16, .b = bf16, .b_major = Major::row}, m, n, k, "sm_90"), 0);
-    EXPECT_EQ(wrong({.accumulator = f16, .c = f16}, m, n, k, "sm_80"), 0);
-    EXPECT_EQ(wrong({.a = f32, .b = f32}, m, n, k, "sm_80"), 0);
-    EXPECT_EQ(wrong({.a = s8, .b = s8, .accumulator = s32, .c = s32}, m, n, k, "sm_80"), 0);
-    EXPECT_EQ(wrong({.a = u8, .b = s8, .accumulator = s32, .c = s32, .b_major = Major::row}, m, n,
-                    k, "sm_80"),
-              0);
-    EXPECT_EQ(wrong({.a = Type::e4m3, .b = Type::e5m2}, m, n, k, "sm_89"), 0);
-  }
+  const int sizes[][3] = {{1, 7, 4},      {7, 16, 8},    {16, 1, 64},   {63, 127, 16},
+                          {64, 200, 128}, {65, 63, 200}, {127, 65, 36}, {200, 64, 68}};
+  const std::pair<Gemm, const char*> types[] = {
+      {{}, "sm_80"},
+      {{.a = bf16, .b = bf16}, "sm_90"},
+      {{.accumulator = f16, .c = f16}, "sm_80"},
+      {{.a = f32, .b = f32}, "sm_80"},
+      {{.a = s8, .b = s8, .accumulator = s32, .c = s32}, "sm_80"},
+      {{.a = u8, .b = s8, .accumulator = s32, .c = s32}, "sm_80"},
+      {{.a = Type::e4m3, .b = Type::e5m2}, "sm_89"}};
+  for (const auto& [m, n, k] : sizes)
+    for (auto [options, target] : types)
+      for (const Major b_major : {Major::row, Major::col}) {
+        options.b_major = b_major;
+        EXPECT_EQ(wrong(options, m, n, k, target), 0);
+      }
 }
 
 TEST(SparseGemm, CompressRefusesWhatIsTooDense) {

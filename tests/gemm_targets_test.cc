@@ -96,6 +96,11 @@ TEST(GemmTargets, TheOtherKernels) {
   const std::pair<Kernel, const char*> kernels[] = {
       {kernels::sparse_gemm({.m = 0, .n = 0, .k = 0}), "sm_80"},
       {kernels::sparse_gemm({.a = Type::e4m3, .b = Type::e4m3}), "sm_120a"},
+      {kernels::block_scaled({.m = 0, .n = 0, .k = 0, .a = Type::e5m2}), "sm_120a"},
+      {kernels::block_scaled({.a = Type::e2m1, .b = Type::e3m2, .c = f16}), "sm_120f"},
+      {kernels::block_scaled({.a = Type::e2m1, .b = Type::e2m1, .scale = Type::ue4m3}), "sm_121a"},
+      {kernels::gemm({.a = Type::e4m3, .b = Type::e4m3, .c = Type::e4m3}), "sm_89"},
+      {kernels::gemm({.c = Type::e5m2, .epilogue = {.residual = true}}), "sm_120"},
       {kernels::wmma_gemm({}), "sm_75"},
       {kernels::wmma_gemm({.shape = wmma_m8n8k4, .a = f64, .b = f64, .c = f64}), "sm_90"},
       {kernels::transpose(), "sm_75"},

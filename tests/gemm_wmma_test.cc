@@ -22,9 +22,12 @@ int wrong(WmmaGemm options, int m, int n, int k, const char* target = "sm_80") {
 }
 
 TEST(WmmaGemm, EveryShapeTypeAndMajorness) {
-  const int sizes[][3] = {{1, 7, 16}, {63, 65, 7}, {64, 64, 64}, {127, 200, 1}};
-  int round = 0;
-  for (const MmaShape& shape : {wmma_m16n16k16, wmma_m32n8k16, wmma_m8n32k16})
+  // Every size in every dimension. Three of the cases for each shape: over the shapes, each type
+  // and majorness meets all of them.
+  const int sizes[][3] = {{1, 7, 16},    {63, 65, 7},  {64, 64, 64},  {127, 200, 1},
+                          {7, 127, 200}, {65, 16, 63}, {200, 1, 127}, {16, 63, 65}};
+  int shape_number = 0;
+  for (const MmaShape& shape : {wmma_m16n16k16, wmma_m32n8k16, wmma_m8n32k16}) {
     for (const auto& [a, b, c] : {std::tuple{f16, f16, f32},
                                   {f16, f16, f16},
                                   {bf16, bf16, f32},
@@ -32,13 +35,20 @@ TEST(WmmaGemm, EveryShapeTypeAndMajorness) {
                                   {u8, u8, s32}})
       for (const Major a_major : {Major::row, Major::col})
         for (const Major b_major : {Major::row, Major::col}) {
-          const auto& [m, n, k] = sizes[round++ % 4];
-          EXPECT_EQ(
-              wrong(
-                  {.shape = shape, .a = a, .b = b, .c = c, .a_major = a_major, .b_major = b_major},
-                  m, n, k),
-              0);
+          for (int i = 0; i < 3; ++i) {
+            const auto& [m, n, k] = sizes[(3 * shape_number + i) % 8];
+            EXPECT_EQ(wrong({.shape = shape,
+                             .a = a,
+                             .b = b,
+                             .c = c,
+                             .a_major = a_major,
+                             .b_major = b_major},
+                            m, n, k),
+                      0);
+          }
         }
+    ++shape_number;
+  }
   for (const Major a_major : {Major::row, Major::col})
     for (const Major b_major : {Major::row, Major::col})
       for (const auto& [m, n, k] : sizes) {

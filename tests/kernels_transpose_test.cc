@@ -10,8 +10,16 @@ using testing_gemm::Launch;
 
 TEST(Transpose, AnySize) {
   for (const char* target : {"sm_75", "sm_90"})
-    for (const auto& [rows, cols] :
-         {std::pair{1, 1}, {7, 16}, {64, 64}, {65, 63}, {200, 127}, {8, 136}}) {
+    for (const auto& [rows, cols] : {std::pair{1, 1},
+                                     {1, 65},
+                                     {7, 16},
+                                     {16, 200},
+                                     {63, 7},
+                                     {64, 64},
+                                     {65, 63},
+                                     {127, 1},
+                                     {200, 127},
+                                     {8, 136}}) {
       SCOPED_TRACE(fmt::format("{} {} x {}", target, rows, cols));
       std::vector<std::uint16_t> in;
       for (int i = 0; i < rows * cols; ++i) in.push_back(static_cast<std::uint16_t>(i * 7 + 1));

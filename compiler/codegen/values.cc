@@ -14,6 +14,8 @@ namespace {
 // Types that LLVM knows as floating. The others of PTX (tf32, e4m3, f16x2) are bits here.
 bool floating(Type type) { return type == f16 || type == bf16 || type == f32 || type == f64; }
 
+bool eight_bits(Type type) { return type == Type::e4m3 || type == Type::e5m2; }
+
 // Whether x and y can be added: integers of one width, or floats of one type.
 [[maybe_unused]] bool same_arithmetic(Value x, Value y) {
   return floating(x.type)
@@ -171,7 +173,34 @@ Value FunctionBuilder::select(Value condition, Value x, Value y) {
       impl_->build.CreateSelect(impl_->get(condition), impl_->get(x), impl_->get(y)), x.type);
 }
 
+// As assembly: LLVM has intrinsics for these, but selects them from PTX 8.1 on only.
+Value FunctionBuilder::convert_pair(Value low, Value high, Type to) {
+  assert(low.type == f32 && high.type == f32 && eight_bits(to));
+  llvm::Type *const from = impl_->type(f32), *const type = impl_->type(u16);
+  auto* const text = llvm::InlineAsm::get(
+      llvm::FunctionType::get(type, {from, from}, false),
+      "cvt.rn.satfinite." + std::string(name(to)) + "x2.f32 $0, $1, $2;", "=h,f,f",
+      /*hasSideEffects=*/false);
+  return impl_->value(impl_->build.CreateCall(text, {impl_->get(high), impl_->get(low)}), u16);
+}
+
+// f16 has every number of eight bits.
+Value FunctionBuilder::Impl::widen(Value x) {
+  llvm::Type *const from = type(u16), *const to = type(b32);
+  auto* const text = llvm::InlineAsm::get(
+      llvm::FunctionType::get(to, {from}, false),
+      "cvt.rn.f16x2." + std::string(tartan::name(x.type)) + "x2 $0, $1;", "=r,h", /*hasSideEffects=*/false);
+  llvm::Value* const pair = build.CreateCall(text, {resize(get(x), from, false)});
+  return value(bits_as(resize(pair, from, false), type(f16)), f16);
+}
+
 Value FunctionBuilder::convert(Value x, Type to) {
+  if (x.type == to) return x;
+  if (eight_bits(x.type)) return convert(impl_->widen(x), to);
+  if (eight_bits(to)) {
+    const Value pair = convert_pair(convert(x, f32), constant(f32, 0.0), to);
+    return impl_->value(impl_->resize(impl_->get(pair), impl_->type(to), false), to);
+  }
   auto& build = impl_->build;
   llvm::Value* const from = impl_->get(x);
   llvm::Type* const type = impl_->type(to);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <tuple>
 
 #include "dsl/math.h"
 
@@ -11,14 +12,20 @@ namespace tartan::kernels::detail {
 namespace {
 
 bool is_byte(Type type) { return type == s8 || type == u8; }
+bool is_small_float(Type type) { return type == Type::e4m3 || type == Type::e5m2; }
 
 }  // namespace
 
 Finisher::Finisher(Builder& k, const Epilogue& options, Type sum, Type c, const Scalar& m,
                    const Scalar& n)
     : k_(k), options_(options), sum_(sum), c_(c), in_(sum == f64 ? f64 : f32) {
-  k.require(TypeSet{f32, f16, bf16, f64, s32, s8, u8}.has(c),
-            fmt::format("C has elements of f32, f16, bf16, f64, s32, s8 or u8, not {}", name(c)));
+  k.require(TypeSet{f32, f16, bf16, f64, s32, s8, u8, Type::e4m3, Type::e5m2}.has(c),
+            fmt::format("C has elements of f32, f16, bf16, e4m3, e5m2, f64, s32, s8 or u8, not {}",
+                        name(c)));
+  k.require(!is_small_float(c) || has_eight_bits(k.target()),
+            fmt::format("a C of {} is converted by cvt.rn.satfinite.{}x2.f32, which exists from "
+                        "sm_89 with PTX 8.1 on, the target is {}; f16 is the nearest there",
+                        name(c), name(c), k.target().text()));
   k.require(c != s32 || (sum == s32 && options.empty()),
             "a C of s32 takes s32 sums as they are, without an epilogue; c = f32, f16 or s8 takes "
             "one");
@@ -92,6 +99,13 @@ Scalar Finisher::converted(const Scalar& x) {
   return k_.convert(k_.convert(whole, s32), c_);
 }
 
+// Two of eight bits by one instruction.
+std::pair<Scalar, Scalar> Finisher::converted(const Scalar& x, const Scalar& y) {
+  if (!is_small_float(c_)) return {converted(x), converted(y)};
+  const Scalar pair = convert_pair(x, y, c_);
+  return {k_.convert(pair, u8), k_.convert(pair >> 8, u8)};
+}
+
 void Finisher::store(const Scalar& sum, const Scalar& row, const Scalar& col) {
   // Tiles of one element: their places are computed in 64 bits.
   const auto one = [&](const Global& of) { return of.tile(1, 1, row, col); };
@@ -106,7 +120,7 @@ void Finisher::store(const Scalar& sum, const Scalar& row, const Scalar& col) {
 void Finisher::store(const WarpTile& sums, const Tile& tile, const Scalar& row, const Scalar& col) {
   const Global part = out_.tile(tile.m, tile.n, row, col);
   if (sums.fragments().empty()) return;
-  if (options_.empty() && (c_ == sum_ || (sum_ == f32 && c_ == f16)))
+  if (options_.empty() && (c_ == sum_ || (sum_ == f32 && (c_ == f16 || c_ == bf16))))
     return k_.store(part, convert(sums, c_));
   // All elements first, so that what they share is read once.
   const Global added = options_.residual ? residual_.tile(tile.m, tile.n, row, col) : part;
@@ -120,25 +134,26 @@ void Finisher::store(const WarpTile& sums, const Tile& tile, const Scalar& row, 
     const Scalar y = finished(
         x, top + r, left + c, [&] { return tile_value(part, at.row, at.col); },
         [&] { return tile_value(added, at.row, at.col); });
-    out.push_back({at.row, at.col, converted(y)});
+    out.push_back({at.row, at.col, y});
     return x;
   });
-  for (std::size_t i = 0; i < out.size(); ++i) {
+  // Neighbours in a row that exist together are written together.
+  const bool pair = !part.col_edge || part.col_edge->limit.multiple() % 2 == 0;
+  for (std::size_t i = 0; i < out.size(); i += pair ? 2 : 1) {
+    if (pair) std::tie(out[i].value, out[i + 1].value) = converted(out[i].value, out[i + 1].value);
+    else out[i].value = converted(out[i].value);
     const auto write = [&](const Finished& each) {
       k_.write(part, each.row, each.col, each.value);
     };
     const auto inside = [&](const std::optional<tartan::detail::Edge>& edge, const Scalar& at) {
       return edge ? edge->origin + at < edge->limit : Scalar(1);
     };
-    // Neighbours in a row that exist together are written together.
-    const bool pair = !part.col_edge || part.col_edge->limit.multiple() % 2 == 0;
     k_.when(inside(part.row_edge, out[i].row), [&] {
       k_.when(inside(part.col_edge, out[i].col), [&] {
         write(out[i]);
         if (pair) write(out[i + 1]);
       });
     });
-    if (pair) ++i;
   }
 }
 

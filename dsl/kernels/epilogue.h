@@ -27,6 +27,7 @@ class Finisher {
                   const Element& residual);
   Scalar activated(const Scalar& x);
   Scalar converted(const Scalar& x);
+  std::pair<Scalar, Scalar> converted(const Scalar& x, const Scalar& y);
   Scalar vector_value(const Global& from, const Scalar& i);
   Scalar tile_value(const Global& part, const Scalar& row, const Scalar& col);
 

@@ -8,6 +8,7 @@
 
 #include "dsl/builder.h"
 #include "dsl/kernels/attention.h"
+#include "dsl/kernels/block_scaled.h"
 #include "dsl/kernels/gemm.h"
 #include "dsl/kernels/probe.h"
 #include "dsl/kernels/sparse.h"

@@ -133,6 +133,8 @@ std::span<const Named> all() {
        [](G options) { return attention({.type = options.a}); }},
       {"sparse_gemm", "matrix product whose A is 2:4 sparse",
        [](G options) { return sparse_gemm(options); }},
+      {"block_scaled", "matrix product of e4m3 to e2m1 with a scale for each block along k",
+       [](G options) { return block_scaled({.m = options.m, .n = options.n, .k = options.k}); }},
       {"wmma_gemm", "f16 matrix product by wmma.m16n16k16",
        [](G options) {
          return wmma_gemm({.a_major = options.a_major,

@@ -400,6 +400,23 @@ Handler division(Decoder& d, const Options& o) {
   return arithmetic<2, Divide>(o);
 }
 
+template <typename Small>
+void widen(Warp& warp, const Op& op) {
+  auto* d = lanes<float>(warp, op.d);
+  const auto* a = lanes<std::uint32_t>(warp, op.a);
+  each_lane(warp.mask, [=](int i) { d[i] = to_float(Small{static_cast<std::uint16_t>(a[i])}); });
+}
+
+// Mixed precision (PTX ISA 9.7.5): all sources but the last are 16-bit floats, which f32 has all
+// of.
+std::uint32_t widened(Decoder& d, std::size_t index, Type type) {
+  const std::uint32_t from = d.source(index, type), out = d.scratch(32);
+  Op& op = d.emit(type == f16 ? widen<Half> : widen<Bfloat>);
+  op.d = out;
+  op.a = from;
+  return out;
+}
+
 }  // namespace
 
 void decode_float_arithmetic(Decoder& d) {
@@ -410,9 +427,12 @@ void decode_float_arithmetic(Decoder& d) {
   o.ftz = d.spelling.has("ftz");
   o.sat = d.spelling.has("sat");
   o.relu = d.spelling.has("relu");
-  if (d.spelling.types() > 1) return d.unsupported("mixed precision is not known");
-
   const std::string_view name = d.spelling.name();
+  const Type narrow = d.spelling.types() == 2 ? d.spelling.type(1) : Type::none;
+  const bool mixed = o.type == f32 && (narrow == f16 || narrow == bf16) &&
+                     (name == "add" || name == "sub" || name == "fma");
+  if (d.spelling.types() > 1 && !mixed)
+    return d.unsupported("mixed precision: add, sub and fma of f32 take f16 or bf16");
   std::size_t sources = 2;
   Handler handler = nullptr;
   if (name == "add") handler = arithmetic<2, Add>(o);
@@ -431,7 +451,8 @@ void decode_float_arithmetic(Decoder& d) {
   if (!d.expect_operands(sources + 1, sources + 1)) return;
   const std::uint32_t to = d.destination(0, o.type);
   std::uint32_t from[3] = {};
-  for (std::size_t i = 0; i < sources; ++i) from[i] = d.source(i + 1, o.type);
+  for (std::size_t i = 0; i < sources; ++i)
+    from[i] = mixed && i + 1 < sources ? widened(d, i + 1, narrow) : d.source(i + 1, o.type);
   Op& op = d.emit(handler);
   op.d = to;
   op.a = from[0];

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dsl/packed_copy.h"
+
+#include <algorithm>
+
+namespace tartan::detail {
+namespace {
+
+using codegen::Pointer;
+using codegen::Value;
+
+constexpr int group = 16;  // elements
+
+class PackedCopier {
+ public:
+  PackedCopier(KernelState& state, const Tensor& from, const Tensor& to)
+      : state_(state), from_(from), to_(to), by_rows_(from.layout.major() == Major::row) {}
+
+  void copy() {
+    if (!good()) return;
+    const std::int64_t rows = *from_.layout.rows.constant(), cols = *from_.layout.cols.constant();
+    const std::int64_t per_line = (by_rows_ ? cols : rows) / group;
+    const std::int64_t groups = rows * cols / group, threads = state_.threads();
+    const Scalar thread = state_.thread();
+    const auto move = [&](const Scalar& index) {
+      this->move(index / per_line, index % per_line * group);
+    };
+    for (std::int64_t i = 0; i < groups / threads; ++i) move(thread + i * threads);
+    if (const std::int64_t rest = groups % threads)
+      state_.f().if_then(state_.value(thread < rest),
+                         [&] { move(thread + groups / threads * threads); });
+    state_.choose(
+        fmt::format("copy {} to {}", from_.name, to_.name),
+        fmt::format("{}{} bytes per access", asynchronous() ? "cp.async.ca, " : "", width_),
+        fmt::format("groups of sixteen elements take {} bytes in global memory, and 16 in "
+                    "shared memory, where ldmatrix expands them",
+                    bytes()),
+        {fmt::format("16 bytes: a group of {} has {}", name(from_.type), bytes())});
+  }
+
+ private:
+  int bytes() const { return group * bits(from_.type) / 8; }
+  bool asynchronous() const { return state_.asynchronous && state_.target.arch.sm >= 80; }
+
+  // Whether groups are whole in both tiles; notes how much of one may move at a time.
+  bool good() {
+    const auto aligned = [&](const Tensor& tensor) {
+      return by_rows_ ? state_.aligned_bytes(tensor, 1, group)
+                      : state_.aligned_bytes(tensor, group, 1);
+    };
+    const auto& edge = by_rows_ ? from_.col_edge : from_.row_edge;
+    const Major major = from_.layout.major();
+    const Scalar& line = by_rows_ ? from_.layout.cols : from_.layout.rows;
+    const bool widths = bits(from_.type) == 4 || bits(from_.type) == 6;
+    const bool whole = major != Major::none && to_.layout.major() == major && widths &&
+                       line.multiple() % group == 0 &&
+                       (!edge || edge->limit.multiple() % group == 0);
+    if (whole && aligned(from_) >= 4 && aligned(to_) >= group) {
+      width_ = bytes() == 8 && aligned(from_) >= 8 ? 8 : 4;
+      return true;
+    }
+    state_.report("layout-alignment"_rule,
+                  fmt::format("elements of {} go to a tile of b8 in whole groups of sixteen along "
+                              "their lines; {} is {}, {} is {}",
+                              name(from_.type), from_.name, from_.layout.text(), to_.name,
+                              to_.layout.text()));
+    return false;
+  }
+
+  void move(const Scalar& line, const Scalar& along) {
+    const Scalar &row = by_rows_ ? line : along, &col = by_rows_ ? along : line;
+    const Pointer from = state_.pointer(from_, row, col), to = state_.pointer(to_, row, col);
+    const auto exists = state_.exists(from_, row, col);
+    for (int at = 0; at < bytes(); at += width_) {
+      const Pointer source = state_.f().offset(from, at), target = state_.f().offset(to, at);
+      if (asynchronous()) copy_async(target, source, exists);
+      else copy_now(target, source, exists);
+    }
+  }
+
+  void copy_async(Pointer to, Pointer from, const std::optional<Value>& exists) {
+    Value valid;
+    if (exists)
+      valid =
+          state_.f().select(*exists, state_.f().constant(u32, width_), state_.f().constant(u32, 0));
+    state_.f().copy_async(to, from, width_, codegen::CacheOperator::ca, valid);
+  }
+
+  void copy_now(Pointer to, Pointer from, const std::optional<Value>& exists) {
+    for (int at = 0; at < width_; at += 4) {
+      const codegen::Variable word = state_.f().variable(state_.zero(b32));
+      const auto read = [&] {
+        state_.f().set(word, state_.f().load(state_.f().offset(from, at), b32));
+      };
+      if (exists) state_.f().if_then(*exists, read);
+      else read();
+      state_.f().store(state_.f().offset(to, at), state_.f().get(word));
+    }
+  }
+
+  KernelState& state_;
+  const Tensor& from_;
+  const Tensor& to_;
+  bool by_rows_;
+  int width_ = 4;  // bytes
+};
+
+}  // namespace
+
+void copy_packed(KernelState& state, const Tensor& from, const Tensor& to) {
+  if (!state.require_barrier(from)) return;
+  PackedCopier(state, from, to).copy();
+  state.note_write(to);
+}
+
+}  // namespace tartan::detail

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// dsl/packed_copy.h - elements of six and four bits to where ldmatrix expands them to bytes. Not
+// installed.
+#pragma once
+
+#include "dsl/state.h"
+
+namespace tartan::detail {
+
+/// Copies a tile of elements of six or four bits to a tile of b8 of the same shape. Both lie in
+/// lines of whole groups of sixteen elements, each of which takes 16 bytes there (ldmatrix
+/// .b6x16_p32, .b4x16_p64):
+///
+///   from   | 12 or 8 bytes | 12 or 8 bytes | ..
+///   to     | 12 or 8 bytes, rest unused    | 12 or 8 bytes, rest unused    | ..
+void copy_packed(KernelState& state, const Tensor& from, const Tensor& to);
+
+}  // namespace tartan::detail
