@@ -1,35 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The GEMM kernel on a GPU beside cuBLAS (where its library is found) and beside the ceiling of
-// mma.sync, in one process, in shuffled rounds:
+// mma.sync:
 //
-//   gpu_gemm [--size N]... [--type f16|bf16|s8] [--tile MxNxK:WMxWN:STAGES]... [--rounds R]
+//   gpu_gemm [--size N]... [--type f16|bf16|s8] [--tile MxNxK:WMxWN:STAGES[:PRODUCERS]]...
+//            [--rounds R]
 //
-// "cool": one launch after 40 ms of rest and one untimed launch. "hot": 20 launches back to back.
-// Prints TFLOP/s (medians over the rounds) and ratios.
+// See gpu_measure.h for how it measures. Also compares the bits with cuBLAS's.
 #include <dlfcn.h>
-#include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
-#include <cstdlib>
-#include <functional>
-#include <iostream>
-#include <random>
-#include <string>
-#include <thread>
-
-#include <tartan/tartan.h>
+#include "bench/gpu_measure.h"
 
 using namespace tartan;
 
 namespace {
-
-template <typename T>
-T must(Result<T> result) {
-  if (result) return std::move(*result);
-  std::cerr << result.diags().text();
-  std::exit(1);
-}
 
 // cuBLAS, as far as it is used here; its own handle and the device's primary context.
 class Cublas {
@@ -67,80 +50,98 @@ class Cublas {
   Gemm gemm_ = nullptr;
 };
 
-struct Entry {
-  std::string name;
-  std::function<void()> launch;
-  double operations;
-  std::vector<double> cool, hot;  // TFLOP/s
-};
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : values[values.size() / 2];
-}
-
-double seconds(Device& device, const std::function<void()>& launch, int count) {
-  Event begin = must(device.event()), end = must(device.event());
-  (void)begin.record();
-  for (int i = 0; i < count; ++i) launch();
-  (void)end.record();
-  return must(end.milliseconds_since(begin)) / 1000 / count;
-}
-
-void measure(Device& device, std::vector<Entry>& entries, int rounds) {
-  std::mt19937 random(1);
-  for (int round = 0; round < rounds; ++round) {
-    std::vector<Entry*> order;
-    for (Entry& entry : entries) order.push_back(&entry);
-    std::shuffle(order.begin(), order.end(), random);
-    for (Entry* entry : order) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(40));
-      entry->launch();
-      entry->cool.push_back(entry->operations / seconds(device, entry->launch, 1) / 1e12);
-      entry->hot.push_back(entry->operations / seconds(device, entry->launch, 20) / 1e12);
-    }
-  }
-}
-
-// A kernel of nothing but products, from registers.
-Kernel probe(Type type, Type sum) {
-  return kernel("probe", {.block = 256}, [=](Builder& k) {
-    auto count = k.param("count", s32);
-    auto out = k.global("out", u32, row_major(4096, 256));
-    const MmaKind mma = k.best_mma(type, type, sum);
-    const auto filled = [&](const FragmentKind& kind) {
-      std::vector<Scalar> registers(static_cast<std::size_t>(kind.fragment().registers),
-                                    k.lane() * 1025);
-      return k.fragment(kind, registers);
-    };
-    const Fragment a = filled(operand_a(mma.shape, type)), b = filled(operand_b(mma.shape, type));
-    std::vector<FragmentVariable> sums;
-    for (int i = 0; i < 16; ++i) sums.push_back(k.variable(operand_c(mma.shape, sum)));
-    k.loop(0, count, 1, [&](Scalar) {
-      for (int i = 0; i < 64; ++i) sums[i % 16] = k.mma(a, b, sums[i % 16]);
-    });
-    Scalar all = k.constant(u32, 0);
-    for (FragmentVariable& each : sums)
-      for (const Scalar& word : k.registers(each))
-        all = all ^ (sum == f32 ? k.convert(word, u32) : word);
-    k.write(out, k.block_x(), k.thread(), all);
-  });
-}
-
 struct Config {
   Tile tile;
-  int stages;
+  int stages = 3, producers = 0;
   std::string text;
 };
 
 Config parse_config(const std::string& text) {
-  Config out{{}, 3, text};
-  if (std::sscanf(text.c_str(), "%dx%dx%d:%dx%d:%d", &out.tile.m, &out.tile.n, &out.tile.k,
-                  &out.tile.warps_m, &out.tile.warps_n, &out.stages) != 6) {
-    std::cerr << "--tile " << text << ": MxNxK:WMxWN:STAGES is expected\n";
+  Config out{.text = text};
+  if (std::sscanf(text.c_str(), "%dx%dx%d:%dx%d:%d:%d", &out.tile.m, &out.tile.n, &out.tile.k,
+                  &out.tile.warps_m, &out.tile.warps_n, &out.stages, &out.producers) < 6) {
+    std::cerr << "--tile " << text << ": MxNxK:WMxWN:STAGES[:PRODUCERS] is expected\n";
     std::exit(2);
   }
   return out;
+}
+
+// Normal numbers of about one, either sign; s8: any.
+std::vector<std::uint16_t> random_words(std::size_t count, Type type) {
+  std::vector<std::uint16_t> out(count);
+  std::mt19937 random(7);
+  for (std::uint16_t& each : out) {
+    const std::uint32_t r = random();
+    each = type == f16    ? static_cast<std::uint16_t>((r & 0x83FF) | (13 + (r >> 16) % 3) << 10)
+           : type == bf16 ? static_cast<std::uint16_t>((r & 0x807F) | (125 + (r >> 16) % 3) << 7)
+                          : static_cast<std::uint16_t>(r);
+  }
+  return out;
+}
+
+struct Matrices {
+  Matrices(Device& device, int size, Type type)
+      : a(make(device, size)),
+        b(make(device, size)),
+        c(make(device, size)),
+        reference(make(device, size)) {
+    const auto values = random_words(static_cast<std::size_t>(size) * size, type);
+    (void)a.write(values), (void)b.write(values);
+  }
+  static Buffer make(Device& device, int size) {
+    return gpu::must(device.allocate(static_cast<std::size_t>(size) * size * 4));
+  }
+  void compare(std::size_t bytes) const {
+    const auto mine = *c.read_all<std::uint8_t>(), theirs = *reference.read_all<std::uint8_t>();
+    std::size_t differ = 0;
+    for (std::size_t i = 0; i < bytes; ++i) differ += mine[i] != theirs[i];
+    fmt::print("    bytes that differ from cuBLAS: {} of {}\n", differ, bytes);
+  }
+  Buffer a, b, c, reference;
+};
+
+kernels::Gemm gemm_options(const Config& config, int size, Type type) {
+  kernels::Gemm out{.m = size, .n = size, .k = size};
+  out.a = out.b = type;
+  out.accumulator = type == Type::s8 ? s32 : f32, out.c = type == Type::s8 ? s32 : type;
+  out.tile = config.tile, out.stages = config.stages, out.producers = config.producers;
+  return out;
+}
+
+void race(Device& device, Cublas& cublas, int size, Type type, const std::vector<Config>& configs,
+          int rounds) {
+  const Matrices matrices(device, size, type);
+  const double operations = 2.0 * size * size * size;
+  std::vector<gpu::Entry> entries;
+  std::list<gpu::Runner> runners;
+  const auto reference = [&, out = gemm_options(configs[0], size, type).c] {
+    return cublas.run(size, size, size, type, matrices.a.address(), matrices.b.address(),
+                      matrices.reference.address(), out);
+  };
+  for (const Config& config : configs) {
+    const kernels::Gemm options = gemm_options(config, size, type);
+    auto& run =
+        runners.emplace_back(device, kernels::gemm(options), Dim3{options.blocks(size, size)},
+                             Arguments().add(matrices.a).add(matrices.b).add(matrices.c));
+    entries.push_back({config.text, [&run] { run(); }, operations, {}, {}});
+    run();
+    if (const auto status = device.synchronize(); !status) {
+      std::cerr << config.text << ": " << status.diags().text();
+      std::exit(1);
+    }
+    fmt::print("{}: {:.1f} ms from description to PTX, {} KB shared\n", config.text,
+               run.compile_ms(), run.shared_bytes() / 1024);
+    if (cublas && reference())
+      matrices.compare(static_cast<std::size_t>(size) * size * bits(options.c) / 8);
+  }
+  gpu::Ceiling ceiling(device,
+                             type == Type::s8 ? "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"
+                             : type == bf16 ? "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
+                                            : "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32");
+  entries.push_back({"ceiling of mma.sync", [&] { ceiling.run(); }, ceiling.operations, {}, {}});
+  if (cublas) entries.push_back({"cuBLAS", [&] { (void)reference(); }, operations, {}, {}});
+  gpu::measure(device, entries, rounds);
+  gpu::print(fmt::format("{}^3 {}", size, name(type)), entries, {"cuBLAS", "ceiling"});
 }
 
 }  // namespace
@@ -159,106 +160,8 @@ int main(int argc, char** argv) {
   }
   if (sizes.empty()) sizes = {4096, 8192};
   if (configs.empty()) configs.push_back(parse_config("128x256x64:2x4:3"));
-  const Type sum = type == Type::s8 ? s32 : f32, out = type == Type::s8 ? s32 : type;
-
-  Device device = must(Device::open("cuda"));
+  Device device = gpu::must(Device::open("cuda"));
   std::cout << device.name() << '\n';
   Cublas cublas;
-  for (const int size : sizes) {
-    const auto n = static_cast<std::size_t>(size);
-    Buffer a = must(device.allocate(n * n * 2)), b = must(device.allocate(n * n * 2)),
-           c = must(device.allocate(n * n * 4)), reference = must(device.allocate(n * n * 4)),
-           sink = must(device.allocate(4096 * 256 * 4));
-    std::vector<std::uint16_t> values(n * n);
-    std::mt19937 random(7);
-    for (std::uint16_t& each : values) {
-      const std::uint32_t r = random();
-      each = type == f16    ? static_cast<std::uint16_t>((r & 0x83FF) | (13 + (r >> 16) % 3) << 10)
-             : type == bf16 ? static_cast<std::uint16_t>((r & 0x807F) | (125 + (r >> 16) % 3) << 7)
-                            : static_cast<std::uint16_t>(r);
-    }
-    (void)a.write(values), (void)b.write(values);
-
-    std::vector<Entry> entries;
-    const double operations = 2.0 * size * size * size;
-    std::vector<LoadedKernel> kernels;
-    kernels.reserve(configs.size() + 1);
-    for (const Config& config : configs) {
-      kernels::Gemm options{.m = size, .n = size, .k = size};
-      options.a = options.b = type, options.accumulator = sum, options.c = out;
-      options.tile = config.tile, options.stages = config.stages;
-      const auto begin = std::chrono::steady_clock::now();
-      const Compiled compiled = must(compile(kernels::gemm(options), Target::of(device.arch())));
-      const double ms =
-          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-              .count();
-      auto loaded = must(device.load(compiled.ptx, compiled.name)).kernel(compiled.name);
-      kernels.push_back(must(std::move(loaded)));
-      const Launch launch{.grid = {options.blocks(size, size)},
-                          .block = {static_cast<unsigned>(compiled.block)},
-                          .dynamic_shared = static_cast<unsigned>(compiled.dynamic_shared)};
-      const Arguments arguments = Arguments().add(a).add(b).add(c);
-      entries.push_back({config.text,
-                         [launch, arguments, &kernel = kernels.back()] {
-                           const auto status = kernel.launch(launch, arguments);
-                           if (!status) std::cerr << status.diags().text();
-                         },
-                         operations,
-                         {},
-                         {}});
-      entries.back().launch();
-      if (const auto status = device.synchronize(); !status) {
-        std::cerr << config.text << ": " << status.diags().text();
-        return 1;
-      }
-      fmt::print("{}: {:.1f} ms from description to PTX, {} KB shared\n", config.text, ms,
-                 (compiled.dynamic_shared + compiled.shared_bytes) / 1024);
-      if (cublas &&
-          cublas.run(size, size, size, type, a.address(), b.address(), reference.address(), out)) {
-        const auto mine = *c.read_all<std::uint8_t>(), theirs = *reference.read_all<std::uint8_t>();
-        std::size_t differ = 0;
-        const std::size_t bytes = n * n * bits(out) / 8;
-        for (std::size_t i = 0; i < bytes; ++i) differ += mine[i] != theirs[i];
-        fmt::print("    bytes that differ from cuBLAS: {} of {}\n", differ, bytes);
-      }
-    }
-    {
-      const Compiled compiled = must(compile(probe(type, sum), Target::of(device.arch())));
-      auto loaded = must(device.load(compiled.ptx, compiled.name)).kernel(compiled.name);
-      kernels.push_back(must(std::move(loaded)));
-      const int count = 2000, blocks = 132 * 8;
-      const double k_of = type == Type::s8 ? 32 : 16;
-      entries.push_back({"ceiling of mma.sync",
-                         [=, &kernel = kernels.back()] {
-                           (void)kernel.launch({.grid = {blocks}, .block = {256}},
-                                               Arguments().add(count).add(sink));
-                         },
-                         2.0 * 16 * 8 * k_of * 64 * count * 8 * blocks,
-                         {},
-                         {}});
-    }
-    if (cublas)
-      entries.push_back({"cuBLAS",
-                         [&] {
-                           (void)cublas.run(size, size, size, type, a.address(), b.address(),
-                                            reference.address(), out);
-                         },
-                         operations,
-                         {},
-                         {}});
-    measure(device, entries, rounds);
-    double peer[2] = {0, 0}, ceiling[2] = {0, 0};
-    for (const Entry& entry : entries) {
-      double* const to = entry.name == "cuBLAS"              ? peer
-                         : entry.name.starts_with("ceiling") ? ceiling
-                                                             : nullptr;
-      if (to) to[0] = median(entry.cool), to[1] = median(entry.hot);
-    }
-    fmt::print("\n{}^3 {}\n{:<24}{:>8}{:>8}{:>12}{:>12}\n", size, name(type), "TFLOP/s", "cool",
-               "hot", "of cuBLAS", "of ceiling");
-    for (const Entry& entry : entries)
-      fmt::print("{:<24}{:>8.0f}{:>8.0f}{:>12.3f}{:>12.3f}\n", entry.name, median(entry.cool),
-                 median(entry.hot), peer[0] ? median(entry.cool) / peer[0] : 0,
-                 ceiling[0] ? median(entry.cool) / ceiling[0] : 0);
-  }
+  for (const int size : sizes) race(device, cublas, size, type, configs, rounds);
 }

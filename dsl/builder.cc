@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "compiler/isa/instruction.h"
+#include "dsl/math.h"
 #include "dsl/state.h"
 
 namespace tartan {
@@ -18,7 +19,7 @@ using detail::Tensor;
 // Element types that memory holds; several of less than a byte share one.
 bool in_memory(Type type) {
   const int size = bits(type);
-  return type != Type::pred && size <= 64 && (size >= 8 || size == 4 || size == 1);
+  return type != Type::pred && size <= 64 && (size >= 8 || size == 6 || size == 4 || size == 1);
 }
 
 bool identifier(std::string_view name) {
@@ -119,13 +120,17 @@ Global Builder::global(std::string name, Type type, Layout layout, Here at) {
   if (!in_memory(type)) {
     state_->report(
         "scalar-type"_rule,
-        fmt::format("{}: a matrix in memory has elements of 1, 4 or 8 to 64 bits, not {}", name,
+        fmt::format("{}: a matrix in memory has elements of 1, 4, 6 or 8 to 64 bits, not {}", name,
                     tartan::name(type)));
     good = false;
   }
   if (layout.swizzle.bits) {
     state_->report("layout-mismatch"_rule,
                    fmt::format("{}: matrices in global memory are not swizzled", name));
+    good = false;
+  }
+  if (!layout.problem.empty()) {
+    state_->report("layout-mismatch"_rule, fmt::format("{}: {}", name, layout.problem));
     good = false;
   }
   if (!good) return Global(refused_tensor(state_, std::move(name), type, std::move(layout)));
@@ -176,11 +181,14 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
   if (!in_memory(type)) {
     state_->report(
         "scalar-type"_rule,
-        fmt::format("{}: a matrix in memory has elements of 1, 4 or 8 to 64 bits, not {}", name,
+        fmt::format("{}: a matrix in memory has elements of 1, 4, 6 or 8 to 64 bits, not {}", name,
                     tartan::name(type)));
     good = false;
   }
-  if (!extent || *extent <= 0) {
+  if (!layout.problem.empty()) {
+    state_->report("layout-mismatch"_rule, fmt::format("{}: {}", name, layout.problem));
+    good = false;
+  } else if (!extent || *extent <= 0) {
     state_->report(
         "layout-mismatch"_rule,
         fmt::format("{}: shared memory needs a constant layout, found {}", name, layout.text()));
@@ -209,6 +217,7 @@ Scalar Builder::warp(Here at) { return state_->at(at), state_->thread() / 32; }
 Scalar Builder::block_x(Here at) { return state_->at(at), special(*state_, Special::ctaid_x); }
 Scalar Builder::block_y(Here at) { return state_->at(at), special(*state_, Special::ctaid_y); }
 Scalar Builder::block_z(Here at) { return state_->at(at), special(*state_, Special::ctaid_z); }
+Scalar Builder::blocks_x(Here at) { return state_->at(at), special(*state_, Special::nctaid_x); }
 
 void Builder::copy(const Global& from, const Shared& to, Here at) {
   state_->at(at), state_->copy(from, to);
@@ -301,6 +310,20 @@ Scalar Builder::convert(const Scalar& value, Type to, Here at) {
   if (KernelState::is_bad(value) ||
       (KernelState::state_of(value) && !state_->owns(value, "the value")))
     return KernelState::bad();
+  const TypeSet eight_bits{Type::e4m3, Type::e5m2};
+  if (eight_bits.has(to) || eight_bits.has(value.type())) {
+    if (!has_eight_bits(state_->target)) {
+      state_->report("no-instruction"_rule,
+                     fmt::format("e4m3 and e5m2 are converted from sm_89 with PTX 8.1 on, the "
+                                 "target is {}",
+                                 state_->target.text()));
+      return KernelState::bad();
+    }
+    if (eight_bits.has(to)) {
+      const Value from = value.constant() ? state_->value(value, f32) : state_->value(value);
+      return state_->scalar(state_->f().convert(from, to));
+    }
+  }
   const TypeSet allowed{s8, u8, u16, u32, s32, u64, s64, f16, bf16, f32, f64};
   if (!allowed.has(to) || value.type() == Type::pred) {
     state_->report("scalar-type"_rule, fmt::format("a value of type {} cannot be converted to {}",

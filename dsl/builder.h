@@ -16,6 +16,7 @@
 #include "dsl/fragment.h"
 #include "dsl/kernel.h"
 #include "dsl/scalar.h"
+#include "dsl/schedule.h"
 #include "dsl/tensor.h"
 #include "dsl/tiled_mma.h"
 
@@ -61,6 +62,7 @@ class Builder {
   Scalar block_x(Here at = Here::current());
   Scalar block_y(Here at = Here::current());
   Scalar block_z(Here at = Here::current());
+  Scalar blocks_x(Here at = Here::current());  // of the launch
 
   // ---- Tiles: all threads of the block take part.
 
@@ -86,11 +88,33 @@ class Builder {
   void pipeline(int stages, const Scalar& count, const std::function<void(Scalar, Scalar)>& fill,
                 const std::function<void(Scalar, Scalar)>& use, Here at = Here::current());
 
+  /// Divides the block into consumers (KernelOptions::block threads) and producers
+  /// (KernelOptions::producers warps), and describes both with one `body`: producers run what
+  /// pipelines fill, consumers everything else. thread(), copy() and barrier() then mean the
+  /// consumers' part of the block. Memory and parameters are declared outside. Without producers,
+  /// and before sm_80, the body is run by all threads, as it stands.
+  ///   return kernel("product", {.block = tile.threads(), .producers = 4}, [=](Builder& k) {
+  ///     ...                                                       // declarations
+  ///     k.roles([&] { k.pipeline(stages, steps, fill, use); k.store(...); });
+  ///   });
+  void roles(const std::function<void()>& body, Here at = Here::current());
+
   /// Which tile of an m x n result this block computes (row, column), from block_x: groups of
   /// `group` tile rows are walked column by column, so that blocks that run together share operands
   /// in L2. The grid's x is ceil(m / tile.m) * ceil(n / tile.n).
   std::pair<Scalar, Scalar> block_tile(const Scalar& m, const Scalar& n, const Tile& tile,
                                        int group = 8, Here at = Here::current());
+  /// All tiles, spread over however many blocks (x) the launch has: a block computes every
+  /// blocks_x()th of them.
+  void each_tile(const Scalar& m, const Scalar& n, const Tile& tile,
+                 const std::function<void(Scalar row, Scalar col)>& body, int group = 8,
+                 Here at = Here::current());
+  /// The same in equal shares: a tile's `steps` along k may be divided among blocks ("stream-K",
+  /// Osama et al. 2023), so that none idles in the last round. What a block has of a tile that it
+  /// shares goes to its `slot` of a workspace, two of them a block, for someone to add up.
+  void stream_tiles(const Scalar& m, const Scalar& n, const Tile& tile, const Scalar& steps,
+                    const std::function<void(const TileWork&)>& body, int group = 8,
+                    Here at = Here::current());
 
   /// Stores a warp's part of a block's tile.
   void store(const Global& to, const WarpTile& tile, Here at = Here::current());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copying a tile with all threads of the block.
+#include "dsl/packed_copy.h"
 #include "dsl/state.h"
 
 namespace tartan::detail {
@@ -19,7 +20,7 @@ class Copier {
   void copy() {
     choose_width();
     const std::int64_t per_line = line() / width_;
-    const std::int64_t chunks = rows_ * cols_ / width_, threads = state_.options.block;
+    const std::int64_t chunks = rows_ * cols_ / width_, threads = state_.threads();
     const Scalar thread = state_.thread();
     const auto chunk = [&](const Scalar& index) {
       move(index / per_line, index % per_line * width_);
@@ -62,6 +63,7 @@ class Copier {
     const std::int64_t element = bits(from_.type);
     major_ = from == Major::none ? to : from;
     asynchronous_ = state_.asynchronous && may_be_asynchronous();
+    if (state_.asynchronous && !asynchronous_) state_.plain_copies = true;
     const bool together = from == to && from != Major::none;
     if (!together)
       refused_.push_back(fmt::format("wider accesses: neighbours in {} are no neighbours in {}",
@@ -75,6 +77,7 @@ class Copier {
     if (asynchronous_ && bytes() < 4) {
       refused_.push_back(fmt::format("cp.async: it takes 4, 8 or 16 bytes, found {}", bytes()));
       asynchronous_ = false;
+      state_.plain_copies = true;
     }
   }
 
@@ -174,8 +177,8 @@ class Copier {
     const bool ragged = from_.row_edge || from_.col_edge || to_.row_edge || to_.col_edge;
     state_.choose(fmt::format("copy {} to {}", from_.name, to_.name),
                   fmt::format("{}{} bytes per access", how, bytes()),
-                  fmt::format("{} accesses over {} threads; {} to {}{}", chunks,
-                              state_.options.block, from_.layout.text(), to_.layout.text(),
+                  fmt::format("{} accesses over {} threads; {} to {}{}", chunks, state_.threads(),
+                              from_.layout.text(), to_.layout.text(),
                               ragged ? "; what hangs over the edge is zero or left out" : ""),
                   refused_);
   }
@@ -207,6 +210,8 @@ void KernelState::copy(const Tensor& from, const Tensor& to) {
     report("layout-mismatch"_rule,
            fmt::format("copy takes two tiles of one shape, {} is {} and {} is {}", from.name,
                        from.layout.text(), to.name, to.layout.text()));
+  const bool packs = info(from.type).floating && bits(from.type) < 8 && to.type == Type::b8;
+  if (same_shape && packs) return copy_packed(*this, from, to);
   if (from.type != to.type)
     report("layout-mismatch"_rule, fmt::format("copy does not convert: {} is {}, {} is {}",
                                                from.name, name(from.type), to.name, name(to.type)));

@@ -34,6 +34,13 @@ Diags check_options(const Kernel& kernel, const Target& target) {
         "launch-bounds"_rule, kernel.place(),
         fmt::format("kernel {}: a block has 32 to 1024 threads in whole warps of 32, found {}",
                     kernel.name(), block));
+  const int producers = kernel.options().producers;
+  if (producers < 0 || block + 32 * producers > 1024)
+    diags.report(
+        "launch-bounds"_rule, kernel.place(),
+        fmt::format("kernel {}: a block has at most 1024 threads, found {} and {} warps of "
+                    "producers",
+                    kernel.name(), block, producers));
   const ArchRow* row = find_arch(target.arch);
   if (!row)
     diags.report("unknown-target"_rule, kernel.place(),
@@ -139,15 +146,12 @@ Result<Compiled> compile(const Kernel& kernel, const Target& target) {
   if (Diags diags = check_options(kernel, target); !diags.ok()) return diags;
   auto state = std::make_shared<detail::KernelState>(kernel, target);
   describe(kernel, state);
-  if (state->diags.ok() && state->shared_bytes > max_static_shared) {
-    state = std::make_shared<detail::KernelState>(kernel, target);
-    state->dynamic_memory = true;
-    describe(kernel, state);
-  }
   check_shared(kernel, *state);
   // Handles that outlive this call find no function any more.
   const auto function = std::move(state->function);
   if (!state->diags.ok()) return state->diags;
+  const bool dynamic = state->shared_bytes > max_static_shared;
+  if (dynamic) state->shared_bytes = function->make_shared_dynamic();
   auto ptx = function->emit();
   if (!ptx) return ptx.diags();
   *ptx = comments(state->choices) + *ptx;
@@ -156,9 +160,9 @@ Result<Compiled> compile(const Kernel& kernel, const Target& target) {
   return Compiled{kernel.name(),
                   target,
                   std::move(*ptx),
-                  kernel.options().block,
-                  state->dynamic_memory ? 0 : shared,
-                  state->dynamic_memory ? shared : 0,
+                  state->all_threads(),
+                  dynamic ? 0 : shared,
+                  dynamic ? shared : 0,
                   std::move(state->params),
                   std::move(state->choices)};
 }

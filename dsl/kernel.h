@@ -8,8 +8,7 @@
 //   if (!compiled) std::cerr << compiled.diags().text();     // every misuse, at its C++ line
 //
 // The function runs once for each compile, against a Builder that knows its target: C++ `if` and
-// `for` choose and unroll. It must describe the same kernel each time it is called for the same
-// target.
+// `for` choose and unroll. Only what stands in Builder::roles() runs once for each role.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +27,7 @@ class Builder;
 
 struct KernelOptions {
   int block = 32;         // threads of a block: a whole number of warps, at most 1024
+  int producers = 0;      // warps behind them that fill pipelines: see Builder::roles()
   int min_blocks = 0;     // blocks that one multiprocessor shall hold at least; 0: any
   int max_registers = 0;  // per thread; 0: as many as the block allows
 };
@@ -82,7 +82,7 @@ struct Compiled {
   std::string name;
   Target target;
   std::string ptx;
-  int block = 0;
+  int block = 0;                      // threads, those of producers included
   int shared_bytes = 0;               // shared memory of the kernel's own, up to 48 KB
   int dynamic_shared = 0;             // or, where that is too little, what the launch must give it
   std::vector<CompiledParam> params;  // in the order of the description

@@ -3,6 +3,7 @@
 // lg2.approx, rcp.approx, rsqrt.approx, tanh.approx; f32 only) with the error bounds given there.
 #pragma once
 
+#include "compiler/isa/target.h"
 #include "dsl/scalar.h"
 
 namespace tartan {
@@ -13,6 +14,12 @@ Scalar maximum(const Scalar& x, const Scalar& y);
 Scalar select(const Scalar& condition, const Scalar& x, const Scalar& y);
 /// x * y + z with one rounding (floats).
 Scalar fma(const Scalar& x, const Scalar& y, const Scalar& z);
+/// Two f32 rounded to nearest even as e4m3 or e5m2, what lies beyond their range to the largest
+/// number of its sign: their bits in a u16, `low` in the low byte. Where has_eight_bits(). One at a
+/// time: Builder::convert(), which also goes back.
+Scalar convert_pair(const Scalar& low, const Scalar& high, Type to);
+/// Whether a target converts to and from e4m3 and e5m2: sm_89 with PTX 8.1, sm_90 on.
+bool has_eight_bits(const Target& target);
 /// How many blocks of `size` cover `count`.
 Scalar ceil_div(const Scalar& count, const Scalar& size);
 

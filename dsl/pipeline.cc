@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rings of shared memory between copies and products, and which tile a block works on.
+// Rings of shared memory between copies and products.
 #include "dsl/math.h"
-#include "dsl/state.h"
+#include "dsl/roles.h"
 
 namespace tartan {
 namespace {
@@ -44,6 +44,8 @@ void Builder::pipeline(int stages, const Scalar& count,
   if (stages < 1)
     return state_->report("operand-count"_rule,
                           fmt::format("a pipeline has at least one stage, found {}", stages));
+  if (state_->role != detail::Role::all)
+    return detail::role_pipeline(*state_, stages, count, fill, use);
   Filler filler(*state_);
   state_->choose(fmt::format("pipeline of {} stages", stages),
                  state_->target.arch.sm >= 80 ? "cp.async groups, one a stage" : "plain copies",
@@ -85,22 +87,6 @@ void Builder::pipeline(int stages, const Scalar& count,
       at);
   filler.wait(0);
   barrier(at);
-}
-
-std::pair<Scalar, Scalar> Builder::block_tile(const Scalar& m, const Scalar& n, const Tile& tile,
-                                              int group, Here at) {
-  state_->at(at);
-  if (group < 1) {
-    state_->report("operand-count"_rule,
-                   fmt::format("a group has at least one row of tiles, found {}", group));
-    group = 1;
-  }
-  const Scalar block = convert(block_x(at), s32, at);
-  const Scalar rows = ceil_div(m, tile.m), cols = ceil_div(n, tile.n);
-  const Scalar in_group = cols * group;
-  const Scalar first = block / in_group * group, within = block % in_group;
-  const Scalar height = minimum(rows - first, group);
-  return {convert(first + within % height, u32, at), convert(within / height, u32, at)};
 }
 
 Scalar Builder::constant(Type type, double value, Here at) {

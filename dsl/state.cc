@@ -10,7 +10,9 @@ namespace tartan::detail {
 KernelState::KernelState(const Kernel& kernel, const Target& target)
     : target(target), options(kernel.options()), place(kernel.place()) {
   codegen::LaunchBounds bounds;
-  bounds.block[0] = options.block;
+  // Before sm_80 there are no copies beside the threads that someone else could wait for.
+  if (target.arch.sm < 80) options.producers = 0;
+  bounds.block[0] = all_threads();
   bounds.min_blocks = options.min_blocks;
   bounds.max_registers = options.max_registers;
   function = std::make_unique<codegen::FunctionBuilder>(kernel.name(), target, bounds);
@@ -49,9 +51,19 @@ bool KernelState::fresh_name(const std::string& name, std::string_view what) {
   return false;
 }
 
+int KernelState::threads() const {
+  switch (role) {
+    case Role::all: return all_threads();
+    case Role::consumer: return options.block;
+    case Role::producer: return 32 * options.producers;
+  }
+  return 0;
+}
+
 Scalar KernelState::thread() {
-  const auto last = static_cast<std::uint64_t>(options.block - 1);
-  return scalar(f().special(codegen::Special::tid_x), 1, std::bit_ceil(last + 1) - 1);
+  codegen::Value number = f().special(codegen::Special::tid_x);
+  if (role == Role::producer) number = f().subtract(number, f().constant(u32, options.block));
+  return scalar(number, 1, std::bit_ceil(static_cast<std::uint64_t>(threads())) - 1);
 }
 
 codegen::Value KernelState::lane() { return value(thread() % 32); }
@@ -59,11 +71,9 @@ codegen::Value KernelState::lane() { return value(thread() % 32); }
 // 128-byte boundaries: what every access needs; swizzles of up to 1024 bytes repeat from their
 // memory's first byte, so that needs no more.
 codegen::Pointer KernelState::shared_memory(const std::string& name, std::int64_t bytes) {
-  const std::int64_t begin = (shared_bytes + 127) / 128 * 128;
-  shared_bytes = begin + bytes;
-  if (!dynamic_memory) return f().shared(name, bytes, 128);
-  if (dynamic_base.id < 0) dynamic_base = f().dynamic_shared(128);
-  return f().offset(dynamic_base, begin);
+  constexpr int align = 128;
+  shared_bytes = (shared_bytes + align - 1) / align * align + bytes;
+  return f().shared(name, bytes, align);
 }
 
 void KernelState::note_write(const Tensor& to) {
@@ -85,7 +95,8 @@ bool KernelState::require_barrier(const Tensor& from) {
 }
 
 void KernelState::barrier() {
-  f().barrier();
+  if (role == Role::all) f().barrier();
+  else f().barrier(consumers_barrier, threads());  // producers are muted
   for (Memory& each : memories) each.written.reset();
 }
 
@@ -109,6 +120,9 @@ std::int64_t bytes_of(std::int64_t elements, Type type) { return elements * bits
 codegen::Value KernelState::byte_offset(codegen::Value elements, Type element) {
   const int size = bits(element);
   if (size == 8) return elements;
+  if (size == 6)  // four in three bytes
+    return f().multiply(f().divide(elements, f().constant(elements.type, 4)),
+                        f().constant(elements.type, 3));
   if (size < 8) return f().divide(elements, f().constant(elements.type, 8 / size));
   return f().multiply(elements, f().constant(elements.type, size / 8));
 }
@@ -185,8 +199,9 @@ int KernelState::aligned_bytes(const Tensor& tensor, std::int64_t row_step,
   known *= 8;  // in bits from here on
   known = std::gcd(known, tensor.base.multiple() * element);
   known = std::gcd(known, tensor.offset.multiple() * element);
-  known = std::gcd(known, tensor.layout.row_stride.multiple() * row_step * element);
-  known = std::gcd(known, tensor.layout.col_stride.multiple() * col_step * element);
+  known = std::gcd(known, tensor.layout.row_multiple(row_step) * element);
+  known = std::gcd(known, tensor.layout.col_multiple(col_step) * element);
+  known = std::gcd(known, tensor.layout.run() * element);
   // The swizzle leaves the low `base` bits of the offset alone.
   if (tensor.layout.swizzle.bits) known = std::gcd(known, element << tensor.layout.swizzle.base);
   return static_cast<int>((known & -known) / 8);
@@ -301,12 +316,27 @@ Tensor Tensor::tile(const Scalar& rows, const Scalar& cols, const Scalar& row, c
   const bool in_shared = state->memories[static_cast<std::size_t>(memory)].in_shared;
   const bool good = cut(*state, *this, rows, row, layout.rows, "rows", !in_shared, out.row_edge) &
                     cut(*state, *this, cols, col, layout.cols, "columns", !in_shared, out.col_edge);
-  if (!good) {
+  const auto first = good ? layout.tile(rows, cols) : std::nullopt;
+  if (good && !first)
+    state->report("tile-divide"_rule,
+                  fmt::format("tiles of {}x{} elements cut through the blocks of {} ({})",
+                              *rows.constant(), *cols.constant(), name, layout.text()));
+  if (!first) {
     out.memory = -1;
-  } else if (in_shared) {
+    return out;
+  }
+  out.layout = *first;
+  if (in_shared) {
     out.offset = offset + layout.offset(row * rows, col * cols);
+    return out;
+  }
+  const auto wide = [&](const Scalar& x) { return state->wide(x); };
+  if (layout.is_nested()) {
+    Layout far = layout;
+    far.row_stride = wide(layout.row_stride);
+    far.col_stride = wide(layout.col_stride);
+    out.base = base + far.row_offset(wide(row * rows)) + far.col_offset(wide(col * cols));
   } else {
-    const auto wide = [&](const Scalar& x) { return state->wide(x); };
     out.base = base + wide(row * rows) * wide(layout.row_stride) +
                wide(col * cols) * wide(layout.col_stride);
   }
@@ -327,9 +357,10 @@ Tensor Tensor::matrix(const Scalar& index, const Scalar* stride,
     }
   const auto wide = [&](const Scalar& x) { return state->wide(x); };
   const bool by_columns = layout.major() == Major::col;
-  const Scalar apart = stride       ? wide(*stride)
-                       : by_columns ? wide(layout.cols) * wide(layout.col_stride)
-                                    : wide(layout.rows) * wide(layout.row_stride);
+  const Scalar apart = stride               ? wide(*stride)
+                       : layout.is_nested() ? wide(layout.rows) * wide(layout.cols)
+                       : by_columns         ? wide(layout.cols) * wide(layout.col_stride)
+                                            : wide(layout.rows) * wide(layout.row_stride);
   out.base = base + wide(index) * apart;
   for (CompiledParam& param : state->params)
     if (param.pointer && param.name == name) param.elements = 0;  // the launch decides how many

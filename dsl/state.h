@@ -25,6 +25,19 @@ struct Memory {
   std::optional<Place> written = {};  // by other threads too, with no barrier since
 };
 
+/// Which of the block's warps run the code that is being described. See Builder::roles().
+enum class Role : std::uint8_t { all, consumer, producer };
+
+constexpr int consumers_barrier = 1;  // the number of the barrier that producers take no part in
+
+/// A pipeline between producers and consumers: a pair of mbarriers for each stage. Consumers wait
+/// for `full`, producers for `empty`; phases alternate each time round the ring.
+struct RolePipeline {
+  int stages = 0;
+  codegen::Pointer full, empty;
+  int full_arrivals = 0;
+};
+
 struct KernelState : std::enable_shared_from_this<KernelState> {
   KernelState(const Kernel& kernel, const Target& target);
 
@@ -41,8 +54,11 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   std::source_location location;
   int alignment = 16;           // bytes, of every base address
   bool asynchronous = false;    // copies to shared memory go by cp.async where they can
-  bool dynamic_memory = false;  // shared memory is the launch's, not the kernel's own
-  codegen::Pointer dynamic_base;
+  Role role = Role::all;
+  int role_begin = -1;  // the mark where the role's code begins
+  std::vector<RolePipeline> role_pipelines;
+  std::size_t role_pipeline = 0;  // the next one that this role meets
+  bool plain_copies = false;      // a copy that was to be asynchronous is not
 
   // -- Every Builder call begins here: notes the place for diagnostics, choices and .loc.
   void at(const std::source_location& here);
@@ -108,8 +124,8 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   std::optional<codegen::Value> exists(const Tensor& tensor, const Scalar& row, const Scalar& col);
   /// Where element (row, col) of a tensor is.
   codegen::Pointer pointer(const Tensor& tensor, const Scalar& row, const Scalar& col);
-  /// The largest power of two, up to 16 bytes, that surely divides the byte address of each (r, c)
-  /// with r, c multiples of the given steps.
+  /// How wide an access to neighbours may be: the largest power of two that surely divides the byte
+  /// address of each (r, c) with r, c multiples of the given steps, and the run of bytes there.
   int aligned_bytes(const Tensor& tensor, std::int64_t row_step, std::int64_t col_step) const;
   static bool constant_shape(const Tensor& tensor, std::int64_t& rows, std::int64_t& cols);
   /// Reports unless the tile is exactly rows x cols (both constant).
@@ -153,7 +169,9 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   void note_write(const Tensor& to);
   bool require_barrier(const Tensor& from);
   void barrier();
-  Scalar thread();
+  int all_threads() const { return options.block + 32 * options.producers; }
+  int threads() const;  // of the role
+  Scalar thread();      // within the role
   codegen::Value lane();
   codegen::FunctionBuilder& f() { return *function; }
 };

@@ -14,6 +14,7 @@
 #include "compiler/isa/form.h"
 #include "compiler/isa/fragment.h"
 #include "compiler/isa/instruction.h"
+#include "compiler/isa/layout_algebra.h"
 #include "compiler/isa/target.h"
 #include "compiler/isa/type.h"
 #include "compiler/ptx/parser.h"
@@ -21,6 +22,7 @@
 #include "compiler/support/source.h"
 #include "compiler/verify/verify.h"
 #include "runtime/device.h"
+#include "runtime/tensor_map.h"
 #include "tartan/config.h"
 #include "tartan/version.h"
 #if TARTAN_HAS_LLVM

@@ -58,8 +58,12 @@ int emit(const EmitWords& words) {
   if (!options) return fail(exit_usage, options.diags());
   kernels::Attention attention = words.attention;
   attention.type = options->a;
-  const auto compiled = compile(
-      words.kernel == "attention" ? kernels::attention(attention) : named->make(*options), *target);
+  const auto scaled = read_block_scaled(words.gemm);
+  if (words.kernel == "block_scaled" && !scaled) return fail(exit_usage, scaled.diags());
+  const auto compiled = compile(words.kernel == "attention"      ? kernels::attention(attention)
+                                : words.kernel == "block_scaled" ? kernels::block_scaled(*scaled)
+                                                                 : named->make(*options),
+                                *target);
   if (!compiled) return fail(exit_failed, compiled.diags());
   if (words.explain) fmt::print(stderr, "{}", explain(compiled->choices));
   if (words.output.empty() || words.output == "-") {

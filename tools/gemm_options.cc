@@ -9,12 +9,32 @@ namespace tartan::tools {
 namespace {
 
 using kernels::Activation;
+using kernels::BlockScaled;
 using kernels::Epilogue;
 using kernels::Gemm;
 
 class Reader {
  public:
   explicit Reader(const GemmWords& words) : words_(words) {}
+
+  Result<BlockScaled> read_block_scaled() {
+    BlockScaled out;
+    out.a = type("--a", words_.a, type("--type", words_.type, Type::e4m3));
+    out.b = type("--b", words_.b, type("--type", words_.type, Type::e4m3, false));
+    out.c = type("--c", words_.c, f32);
+    out.scale = type("--scale", words_.scale, Type::ue8m0);
+    if (!TypeSet{Type::ue8m0, Type::ue4m3}.has(out.scale))
+      wrong("--scale", words_.scale, "ue8m0 or ue4m3");
+    out.kind = kind();
+    const auto rest = read();  // what both have
+    if (!rest) return diags_;
+    out.m = rest->m, out.n = rest->n, out.k = rest->k;
+    out.multiple = rest->multiple, out.multiple_c = rest->multiple_c, out.stages = rest->stages;
+    out.tile = rest->tile;
+    if (out.tile.k == 0) out.tile.k = BlockScaled{}.tile.k;
+    out.epilogue = rest->epilogue;
+    return out;
+  }
 
   Result<Gemm> read() {
     Gemm out;
@@ -24,6 +44,9 @@ class Reader {
     out.multiple_c = number("--multiple-c", words_.multiple_c, 1);
     out.stages = number("--stages", words_.stages, 1);
     out.splits = number("--splits", words_.splits, 1);
+    out.stream_blocks = number("--stream-blocks", words_.stream_blocks, 0);
+    out.producers = number("--producers", words_.producers, 0);
+    out.persistent = words_.persistent;
     out.batched = words_.batched;
     out.a = type("--a", words_.a, type("--type", words_.type, f16));
     out.b = type("--b", words_.b, type("--type", words_.type, f16, false));
@@ -65,6 +88,21 @@ class Reader {
   Major major(std::string_view option, const std::string& word) {
     if (word != "row" && word != "col") wrong(option, word, "row or col");
     return word == "col" ? Major::col : Major::row;
+  }
+
+  isa::Kind kind() {
+    struct Kind {
+      std::string_view name;
+      isa::Kind kind;
+    };
+    static constexpr Kind kinds[] = {{"", isa::Kind::none},
+                                     {"mxf8f6f4", isa::Kind::mxf8f6f4},
+                                     {"mxf4", isa::Kind::mxf4},
+                                     {"mxf4nvf4", isa::Kind::mxf4nvf4}};
+    for (const Kind& each : kinds)
+      if (each.name == words_.kind) return each.kind;
+    wrong("--kind", words_.kind, "mxf8f6f4, mxf4 or mxf4nvf4");
+    return isa::Kind::none;
   }
 
   isa::BitOp bit_op() {
@@ -130,6 +168,9 @@ class Reader {
 }  // namespace
 
 Result<Gemm> read_gemm(const GemmWords& words) { return Reader(words).read(); }
+Result<BlockScaled> read_block_scaled(const GemmWords& words) {
+  return Reader(words).read_block_scaled();
+}
 
 void add_gemm_options(CLI::App& command, GemmWords& words) {
   const auto option = [&](const char* name, auto& value, const char* help) {
@@ -159,8 +200,27 @@ void add_gemm_options(CLI::App& command, GemmWords& words) {
          "relu, gelu, silu, residual")
       ->delimiter(',');
   option("--splits", words.splits, "Parts of k, which gemm_sum adds up")->capture_default_str();
+  option("--stream-blocks", words.stream_blocks,
+         "Blocks that share all steps evenly, stream-K; gemm_sum adds up the parts; 0: off")
+      ->capture_default_str();
+  option("--producers", words.producers, "Warps beside the tile's that copy for them")
+      ->capture_default_str();
+  const char* const scaled = "Options of block_scaled (and those of gemm)";
+  command
+      .add_option("--scale", words.scale,
+                  "Scales: ue8m0, one for 32 elements, or ue4m3, one for 16 of e2m1")
+      ->capture_default_str()
+      ->group(scaled);
+  command
+      .add_option("--kind", words.kind,
+                  "mxf8f6f4, mxf4 or mxf4nvf4; default: what does most at once")
+      ->group(scaled);
   option("--bit-op", words.bit_op, "What products of b1 count: xor or and")->capture_default_str();
   command.add_flag("--batched", words.batched, "A product for each z of the grid")
+      ->group("Options of gemm");
+  command
+      .add_flag("--persistent", words.persistent,
+                "Blocks compute tile after tile, for any number of blocks")
       ->group("Options of gemm");
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/support/diagnostic.h"
+#include "dsl/kernels/block_scaled.h"
 #include "dsl/kernels/gemm.h"
 
 namespace tartan::tools {
@@ -14,8 +15,10 @@ namespace tartan::tools {
 /// As they were written; an empty one was not.
 struct GemmWords {
   int m = 256, n = 256, k = 256, multiple = 8, multiple_c = 8, stages = 3, splits = 1;
-  bool batched = false;
+  int stream_blocks = 0, producers = 0;
+  bool batched = false, persistent = false;
   std::string type, a, b, accumulator, c, a_major = "row", b_major = "col";
+  std::string scale = "ue8m0", kind;
   std::string tile = "64x64", warps = "2x2", bit_op = "xor";
   std::vector<std::string> epilogue;
 };
@@ -24,5 +27,7 @@ void add_gemm_options(CLI::App& command, GemmWords& words);
 
 /// All that is wrong with the words, or the options that they mean.
 Result<kernels::Gemm> read_gemm(const GemmWords& words);
+/// The same of `tartan emit block_scaled`.
+Result<kernels::BlockScaled> read_block_scaled(const GemmWords& words);
 
 }  // namespace tartan::tools

@@ -3,6 +3,7 @@
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <cassert>
+#include <utility>
 
 #include "compiler/codegen/impl.h"
 
@@ -82,7 +83,33 @@ void FunctionBuilder::for_range(Value begin, Value end, Value step,
              });
 }
 
+int FunctionBuilder::mark() {
+  llvm::BasicBlock* const open = impl_->block("mark");
+  llvm::BasicBlock* const next = impl_->block("marked");
+  impl_->build.CreateBr(open);
+  impl_->build.SetInsertPoint(next);
+  impl_->marks.push_back({open, next});
+  return static_cast<int>(impl_->marks.size()) - 1;
+}
+
+void FunctionBuilder::at_mark(int mark, const std::function<void()>& body) {
+  const llvm::IRBuilderBase::InsertPointGuard guard(impl_->build);
+  impl_->build.SetInsertPoint(impl_->marks.at(static_cast<std::size_t>(mark)).open);
+  body();
+  impl_->marks[static_cast<std::size_t>(mark)].open = impl_->build.GetInsertBlock();
+}
+
+bool FunctionBuilder::mute(bool muted) { return std::exchange(impl_->muted, muted); }
+
+void FunctionBuilder::barrier(int id, int threads) {
+  if (impl_->muted) return;
+  impl_->collective(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_count,
+                    {impl_->build.getInt32(static_cast<unsigned>(id)),
+                     impl_->build.getInt32(static_cast<unsigned>(threads))});
+}
+
 void FunctionBuilder::barrier() {
+  if (impl_->muted) return;
   impl_->collective(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, impl_->build.getInt32(0));
 }
 

@@ -78,6 +78,7 @@ Result<std::string> FunctionBuilder::emit() {
   Impl& m = *impl_;
   assert(m.module && "emit() was called before");
   m.build.CreateRetVoid();
+  for (const Impl::Mark& each : m.marks) llvm::BranchInst::Create(each.next, each.open);
   m.settle_params();
   if (m.debug) m.debug->finalize();
 

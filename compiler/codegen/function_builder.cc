@@ -107,8 +107,17 @@ void FunctionBuilder::Impl::settle_params() {
   old->setSubprogram(nullptr);
   function->splice(function->begin(), old);
   for (unsigned i = 0; i < first; ++i) old->getArg(i)->replaceAllUsesWith(function->getArg(i));
-  for (unsigned i = 0; i < late_params.size(); ++i)
-    late_params[i]->replaceAllUsesWith(function->getArg(first + i));
+  for (unsigned i = 0; i < late_params.size(); ++i) {
+    llvm::Argument* const settled = function->getArg(first + i);
+    late_params[i]->replaceAllUsesWith(settled);
+    if (std::find(tensor_maps.begin(), tensor_maps.end(), late_params[i].get()) ==
+        tensor_maps.end())
+      continue;
+    settled->addAttr(
+        llvm::Attribute::getWithByValType(*context, llvm::ArrayType::get(build.getInt8Ty(), 128)));
+    settled->addAttr(llvm::Attribute::getWithAlignment(*context, llvm::Align(64)));
+    settled->addAttr(llvm::Attribute::get(*context, "nvvm.grid_constant"));
+  }
   late_params.clear();
   old->eraseFromParent();
 }

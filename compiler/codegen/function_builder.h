@@ -133,6 +133,9 @@ class FunctionBuilder {
   /// Numeric. Floats round to nearest even, float to integer truncates; f32 to tf32 rounds to
   /// nearest, ties away from zero. Integers become bf16 by way of f32 before sm_90.
   Value convert(Value x, Type to);
+  /// Two f32 rounded to e4m3 or e5m2, what is out of range to the largest number: a u16, low first.
+  /// convert() goes to and from these types, too (cvt: PTX 8.1 on sm_89, 7.8 from sm_90 on).
+  Value convert_pair(Value low, Value high, Type to);
   Value bitcast(Value x, Type to);                   // same number of bits
   Value pack(Value low, Value high, Type to);        // two 16-bit values -> one 32-bit register
   std::pair<Value, Value> unpack(Value x, Type to);  // and back: two values of the 16-bit type `to`
@@ -148,17 +151,45 @@ class FunctionBuilder {
   Pointer shared(const std::string& name, std::int64_t bytes, int align);
   /// The block's dynamic shared memory (one per kernel, its size comes with the launch).
   Pointer dynamic_shared(int align);
+  /// Turns all static shared memory into dynamic, one behind the other on their boundaries, and
+  /// gives its size. Static shared memory is 48 KB at most.
+  std::int64_t make_shared_dynamic();
   /// The shared-window address of `pointer` as u32.
   Value shared_address(Pointer pointer);
 
   /// And back: the place of a shared-window address.
   Pointer shared_pointer(Value address);
 
-  /// cp.async of 4, 8 or 16 bytes, shared <- global; with `valid_bytes` the rest is filled with
-  /// zeros. sm_80 on.
+  // Copies beside the threads: cp.async (sm_80 on).
+  /// 4, 8 or 16 bytes, shared <- global; with `valid_bytes` the rest is filled with zeros.
   void copy_async(Pointer to, Pointer from, int bytes, CacheOperator cache, Value valid_bytes = {});
   void copy_async_commit();
   void copy_async_wait(int pending_groups);
+
+  // mbarriers (PTX ISA 9.7.13.15, sm_80 on): 8 bytes of shared memory each, on a boundary of 8.
+  void mbarrier_init(Pointer at, int arrivals);
+  void mbarrier_arrive(Pointer at);
+  /// Arrives; the phase lasts until as many more bytes were copied. sm_90 on.
+  void mbarrier_expect(Pointer at, int bytes);
+  /// Arrives once this thread's cp.async up to here are done.
+  void copy_async_arrive(Pointer mbarrier);
+  /// Waits until the phase of that parity (0 or 1) is over; the one before the first counts as 1.
+  void mbarrier_wait(Pointer at, Value parity);
+
+  // The copy engine (PTX ISA 9.7.9.27, sm_90 on). One thread starts a copy of a whole box.
+  /// A further parameter of 128 bytes: a tensor map, by its address.
+  Pointer add_tensor_map();
+  /// The box at `coordinates` (elements, innermost first); its bytes count down `mbarrier`.
+  void tensor_load(Pointer to, Pointer map, std::span<const Value> coordinates, Pointer mbarrier);
+  void tensor_store(Pointer map, std::span<const Value> coordinates, Pointer from);
+  void bulk_commit();
+  /// All but `pending_groups` groups of this thread's stores have read their shared memory.
+  void bulk_wait_read(int pending_groups);
+  /// Makes this thread's writes to shared memory visible to the copy engine and to wgmma.
+  void proxy_fence();
+  Value elect();  // true in one lane of the warp
+  /// setmaxnreg, by a whole warpgroup (sm_90a).
+  void set_max_registers(int count, bool more);
 
   // Variables and control flow. Bodies run at build time, once each.
   Variable variable(Value initial);
@@ -171,8 +202,16 @@ class FunctionBuilder {
   void for_range(Value begin, Value end, Value step, const std::function<void(Value i)>& body);
   void while_loop(const std::function<Value()>& condition, const std::function<void()>& body);
 
+  /// A place that code can be put to later, by at_mark().
+  int mark();
+  void at_mark(int mark, const std::function<void()>& body);
+  /// While muted, what has effects is left out: stores, copies, barriers, products (their results
+  /// are zero then). Returns what was.
+  bool mute(bool muted);
+
   // The block and the warp.
   void barrier();                        // bar.sync 0
+  void barrier(int id, int threads);     // bar.sync of a part of the block: whole warps
   void warp_sync();                      // bar.warp.sync of all lanes
   Value shuffle_xor(Value x, int mask);  // shfl.sync.bfly of all lanes; 32-bit types
   Value shuffle(Value x, Value lane);    // shfl.sync.idx

@@ -45,6 +45,7 @@ struct [[gnu::visibility("hidden")]] FunctionBuilder::Impl {
   llvm::PointerType* pointer_type(PointerSpace space);
   llvm::Value* bits_as(llvm::Value * of, llvm::Type * type);            // same bits, other type
   llvm::Value* resize(llvm::Value * of, llvm::Type * type, bool sign);  // integers
+  Value widen(Value x);                                                 // of eight bits, to f16
   llvm::Value* pointer_in(Pointer pointer,
                           PointerSpace space);  // the same place, addressed in `space`
   llvm::Value* byte_offset(llvm::Value * base, llvm::Value * bytes, bool sign);
@@ -58,6 +59,12 @@ struct [[gnu::visibility("hidden")]] FunctionBuilder::Impl {
   llvm::CallInst* collective(llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Value*> arguments,
                              llvm::ArrayRef<llvm::Type*> overloads = {});
   void make_collective(llvm::CallInst * call);
+
+  /// A statement of inline assembly that names its operands $0, $1...; the result, if any, comes
+  /// first. Nothing moves across it.
+  llvm::CallInst* assembly(const std::string& text, const std::string& constraints,
+                           llvm::ArrayRef<llvm::Value*> inputs, llvm::Type* result = nullptr);
+  llvm::Value* shared_window(Pointer pointer);  // the shared-window address as 32 bits
 
   /// Gives the function the parameters that were added while it was built.
   void settle_params();
@@ -74,6 +81,7 @@ struct [[gnu::visibility("hidden")]] FunctionBuilder::Impl {
                                          std::span<const Value> operands);
   std::vector<Value> matrix_by_assembly(const isa::Instruction& instruction, Pointer address,
                                         std::span<const Value> operands);
+  std::vector<Value> zeros(const isa::Instruction& instruction);
   std::vector<Value> results(llvm::CallInst * call, Type type, int count);
 
   // C++ places, in function_builder.cc.
@@ -92,6 +100,13 @@ struct [[gnu::visibility("hidden")]] FunctionBuilder::Impl {
   std::vector<llvm::Value*> pointers;
   std::vector<llvm::AllocaInst*> variables;
   llvm::GlobalVariable* dynamic_shared = nullptr;
+  std::vector<llvm::GlobalVariable*> shared;  // static, in the order of their declarations
+  std::vector<llvm::Argument*> tensor_maps;  // of late_params
+  struct Mark {
+    llvm::BasicBlock *open, *next;
+  };
+  std::vector<Mark> marks;
+  bool muted = false;
 
   std::unique_ptr<llvm::DIBuilder> debug;
   llvm::DISubprogram* subprogram = nullptr;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix instructions: LLVM's intrinsic where it has one that it can select, inline assembly where
 // not.
-#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <cassert>
 
+#include "compiler/codegen/assembly.h"
 #include "compiler/codegen/impl.h"
 #include "compiler/codegen/intrinsic.h"
 #include "compiler/isa/instruction.h"
@@ -63,69 +63,6 @@ llvm::Intrinsic::ID usable_intrinsic(const Form& form, const Target& target) {
   if (name.empty() || !selectable(form, target)) return llvm::Intrinsic::not_intrinsic;
   return llvm::Intrinsic::lookupIntrinsicID(name);
 }
-
-const char* constraint(Type type) {
-  switch (type) {
-    case Type::pred: return "b";
-    case Type::b16: return "h";
-    case Type::f32: return "f";
-    case Type::f64: return "d";
-    case Type::b64: return "l";
-    default: return "r";
-  }
-}
-
-// One inline assembly statement: its text, and its operands with LLVM's constraints. Results come
-// first, they have the lowest numbers.
-class Assembly {
- public:
-  explicit Assembly(std::string text) : text_(std::move(text)) {}
-
-  void write(std::string_view text) { text_ += text; }
-  void result(llvm::Type* type, const char* kind) {
-    hold(type, kind);
-    text_ += "$" + std::to_string(results_.size() - 1);
-  }
-  /// A result that the text does not name.
-  void hold(llvm::Type* type, const char* kind) {
-    assert(arguments_.empty());
-    constrain("=" + std::string(kind));
-    results_.push_back(type);
-  }
-  void input(llvm::Value* value, const char* kind) {
-    constrain(kind);
-    arguments_.push_back(value);
-    text_ += "$" + std::to_string(results_.size() + arguments_.size() - 1);
-  }
-  /// `value` comes in where result number `result` goes out. To be called after every input().
-  void tie(llvm::Value* value, std::size_t result) {
-    constrain(std::to_string(result));
-    arguments_.push_back(value);
-  }
-  void clobber_memory() { constrain("~{memory}"); }
-
-  llvm::CallInst* call(llvm::IRBuilderBase& build) const {
-    llvm::Type* returned = build.getVoidTy();
-    if (results_.size() == 1) returned = results_[0];
-    if (results_.size() > 1) returned = llvm::StructType::get(build.getContext(), results_);
-    std::vector<llvm::Type*> types;
-    for (llvm::Value* const argument : arguments_) types.push_back(argument->getType());
-    auto* const type = llvm::FunctionType::get(returned, types, false);
-    return build.CreateCall(
-        llvm::InlineAsm::get(type, text_, constraints_, /*hasSideEffects=*/true), arguments_);
-  }
-
- private:
-  void constrain(std::string_view constraint) {
-    if (!constraints_.empty()) constraints_ += ',';
-    constraints_ += constraint;
-  }
-
-  std::string text_;
-  std::string constraints_;
-  std::vector<llvm::Type*> results_;
-  std::vector<llvm::Value*> arguments_;
-};
 
 }  // namespace
 
@@ -233,21 +170,32 @@ std::vector<Value> FunctionBuilder::Impl::matrix_by_assembly(const Instruction& 
   return d ? results(call, d->type, d->count) : std::vector<Value>{};
 }
 
+std::vector<Value> FunctionBuilder::Impl::zeros(const Instruction& instruction) {
+  const OperandSpec* const d = instruction.operand(Role::d);
+  std::vector<Value> out;
+  for (int i = 0; d && i < d->count; ++i)
+    out.push_back(value(llvm::Constant::getNullValue(type(d->type)), d->type));
+  return out;
+}
+
 std::vector<Value> FunctionBuilder::matrix(const Form& form, Pointer address,
                                            std::span<const Value> operands) {
   const auto instruction = isa::find(form);
   assert(instruction && instruction->since.has(target()) && "the target has no such instruction");
   assert(operands.size() == static_cast<std::size_t>(inputs(*instruction)));
+  if (impl_->muted) return impl_->zeros(*instruction);
   if (const llvm::Intrinsic::ID id = usable_intrinsic(form, target()))
     return impl_->matrix_by_intrinsic(*instruction, id, address, operands);
   return impl_->matrix_by_assembly(*instruction, address, operands);
 }
 
 void FunctionBuilder::warpgroup_fence() {
+  if (impl_->muted) return;
   impl_->collective(llvm::Intrinsic::nvvm_wgmma_fence_sync_aligned, {});
 }
 
 void FunctionBuilder::warpgroup_commit() {
+  if (impl_->muted) return;
   impl_->collective(llvm::Intrinsic::nvvm_wgmma_commit_group_sync_aligned, {});
 }
 
@@ -255,6 +203,7 @@ void FunctionBuilder::warpgroup_commit() {
 // above it.
 std::vector<Value> FunctionBuilder::warpgroup_wait(int pending_groups,
                                                    std::span<const Value> accumulators) {
+  if (impl_->muted) return {accumulators.begin(), accumulators.end()};
   Assembly assembly("wgmma.wait_group.sync.aligned " + std::to_string(pending_groups) + ";");
   for (const Value& value : accumulators)
     assembly.hold(impl_->type(value.type), constraint(value.type));

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pointers, loads and stores, shared memory, cp.async.
-#include <llvm/IR/IntrinsicsNVPTX.h>
-
+// Pointers, loads and stores, shared memory.
 #include <cassert>
 
 #include "compiler/codegen/impl.h"
@@ -56,6 +54,7 @@ std::vector<Value> FunctionBuilder::load_vector(Pointer from, Type type, int cou
 
 void FunctionBuilder::store(Pointer to, Value value) {
   assert(value.type != Type::pred);
+  if (impl_->muted) return;
   impl_->build.CreateAlignedStore(impl_->get(value), impl_->get(to),
                                   llvm::Align(static_cast<std::uint64_t>(bits(value.type) / 8)));
 }
@@ -63,6 +62,7 @@ void FunctionBuilder::store(Pointer to, Value value) {
 void FunctionBuilder::store_vector(Pointer to, std::span<const Value> values) {
   assert((values.size() == 2 || values.size() == 4) &&
          static_cast<std::size_t>(bits(values[0].type)) * values.size() <= 128);
+  if (impl_->muted) return;
   auto* const element = impl_->type(values[0].type);
   llvm::Value* vector = llvm::PoisonValue::get(
       llvm::FixedVectorType::get(element, static_cast<unsigned>(values.size())));
@@ -82,6 +82,7 @@ Pointer FunctionBuilder::shared(const std::string& name, std::int64_t bytes, int
       *impl_->module, type, false, llvm::GlobalValue::InternalLinkage, llvm::PoisonValue::get(type),
       name, nullptr, llvm::GlobalValue::NotThreadLocal, address_space(PointerSpace::shared));
   variable->setAlignment(llvm::Align(static_cast<std::uint64_t>(align)));
+  impl_->shared.push_back(variable);
   return impl_->pointer(variable, PointerSpace::shared);
 }
 
@@ -99,6 +100,23 @@ Pointer FunctionBuilder::dynamic_shared(int align) {
   return impl_->pointer(impl_->dynamic_shared, PointerSpace::shared);
 }
 
+std::int64_t FunctionBuilder::make_shared_dynamic() {
+  std::int64_t bytes = 0;
+  for (llvm::GlobalVariable* const each : impl_->shared) {
+    const auto align = static_cast<std::int64_t>(each->getAlign()->value());
+    const std::int64_t begin = (bytes + align - 1) / align * align;
+    bytes = begin + static_cast<std::int64_t>(each->getValueType()->getArrayNumElements());
+    auto* const base =
+        llvm::cast<llvm::Constant>(impl_->get(dynamic_shared(static_cast<int>(align))));
+    each->replaceAllUsesWith(llvm::ConstantExpr::getInBoundsGetElementPtr(
+        impl_->build.getInt8Ty(), base,
+        static_cast<llvm::Constant*>(impl_->build.getInt64(static_cast<std::uint64_t>(begin)))));
+    each->eraseFromParent();
+  }
+  impl_->shared.clear();
+  return bytes;
+}
+
 Value FunctionBuilder::shared_address(Pointer pointer) {
   return impl_->value(impl_->build.CreatePtrToInt(impl_->pointer_in(pointer, PointerSpace::shared),
                                                   impl_->build.getInt32Ty()),
@@ -109,34 +127,6 @@ Pointer FunctionBuilder::shared_pointer(Value address) {
   return impl_->pointer(
       impl_->build.CreateIntToPtr(impl_->get(address), impl_->pointer_type(PointerSpace::shared)),
       PointerSpace::shared);
-}
-
-void FunctionBuilder::copy_async(Pointer to, Pointer from, int bytes, CacheOperator cache,
-                                 Value valid_bytes) {
-  using namespace llvm::Intrinsic;
-  assert((cache == CacheOperator::ca && (bytes == 4 || bytes == 8 || bytes == 16)) ||
-         (cache == CacheOperator::cg && bytes == 16));
-  constexpr llvm::Intrinsic::ID whole[] = {
-      nvvm_cp_async_ca_shared_global_4, nvvm_cp_async_ca_shared_global_8,
-      nvvm_cp_async_ca_shared_global_16, nvvm_cp_async_cg_shared_global_16};
-  constexpr llvm::Intrinsic::ID filled[] = {
-      nvvm_cp_async_ca_shared_global_4_s, nvvm_cp_async_ca_shared_global_8_s,
-      nvvm_cp_async_ca_shared_global_16_s, nvvm_cp_async_cg_shared_global_16_s};
-  const int which = cache == CacheOperator::cg ? 3 : bytes == 16 ? 2 : bytes == 8 ? 1 : 0;
-  std::vector<llvm::Value*> arguments{impl_->pointer_in(to, PointerSpace::shared),
-                                      impl_->pointer_in(from, PointerSpace::global)};
-  if (valid_bytes.valid())
-    arguments.push_back(impl_->resize(impl_->get(valid_bytes), impl_->build.getInt32Ty(), false));
-  impl_->call(valid_bytes.valid() ? filled[which] : whole[which], arguments);
-}
-
-void FunctionBuilder::copy_async_commit() {
-  impl_->call(llvm::Intrinsic::nvvm_cp_async_commit_group, {});
-}
-
-void FunctionBuilder::copy_async_wait(int pending_groups) {
-  impl_->call(llvm::Intrinsic::nvvm_cp_async_wait_group,
-              impl_->build.getInt32(static_cast<unsigned>(pending_groups)));
 }
 
 }  // namespace tartan::codegen

@@ -52,14 +52,25 @@ void require_whole_bytes(Builder& k, const Gemm& options, const Scalar& depth) {
 // Where the parts of a product lie: whole tiles, one part under the other.
 Layout workspace(const Gemm& options, const Scalar& m, const Scalar& n) {
   const Tile& tile = options.tile;
+  if (options.stream_blocks) return row_major(2 * options.stream_blocks * tile.m, tile.n);
   return row_major(ceil_div(m, tile.m) * (tile.m * options.splits), ceil_div(n, tile.n) * tile.n);
+}
+
+bool parts_are_possible(Builder& k, const Gemm& options) {
+  const bool whole = options.splits == 1 && options.stream_blocks == 0;
+  return k.require(options.splits >= 1 && options.stream_blocks >= 0,
+                   fmt::format("splits = {}, stream_blocks = {}: a product has at least one part",
+                               options.splits, options.stream_blocks)) &
+         k.require(whole || !options.batched, "a product of a batch is not split") &
+         k.require(options.splits == 1 || options.stream_blocks == 0,
+                   "a product is split evenly (splits) or among blocks (stream_blocks), not both");
 }
 
 }  // namespace
 
 Kernel gemm(const Gemm& options) {
   const Tile tile = filled_in(options);
-  return kernel("gemm", {.block = tile.threads()}, [=](Builder& k) {
+  return kernel("gemm", {.block = tile.threads(), .producers = options.producers}, [=](Builder& k) {
     const Multiples sure = multiples(options);
     const auto m = size(k, "m", options.m, sure.m), n = size(k, "n", options.n, sure.n),
                depth = size(k, "k", options.k, sure.k);
@@ -72,10 +83,7 @@ Kernel gemm(const Gemm& options) {
     auto A = k.global("A", options.a, stored(options.a_major, m, depth));
     auto B = k.global("B", options.b, stored(options.b_major, depth, n));
     require_whole_bytes(k, options, depth);
-    k.require(
-        options.splits >= 1 && (options.splits == 1 || !options.batched),
-        fmt::format("splits = {}: a product has at least one part, and one of a batch just one",
-                    options.splits));
+    if (!parts_are_possible(k, options)) return;
 
     const MmaOptions with{.bit_op = options.a == Type::b1 ? options.bit_op : isa::BitOp::none};
     const auto kind =
@@ -83,49 +91,110 @@ Kernel gemm(const Gemm& options) {
     auto mma = k.tiled_mma(kind, tile, with);
     auto sA = k.shared("sA", options.a, mma.shared_a(options.stages, options.a_major));
     auto sB = k.shared("sB", options.b, mma.shared_b(options.stages, options.b_major));
-    auto sum = mma.accumulator();
+    const auto steps = maximum(ceil_div(depth, tile.k), 1);
 
-    const bool whole = options.splits == 1;
-    const auto steps = ceil_div(depth, tile.k), share = ceil_div(steps, options.splits);
-    const auto first = whole ? Scalar(0) : k.convert(k.block_y(), s32) * share;
-    const auto count = whole ? steps : minimum(steps - first, share);
+    // Parts of tiles go to a workspace, whole ones are finished.
     std::optional<detail::Finisher> finisher;
-    if (whole) finisher.emplace(k, options.epilogue, options.accumulator, options.c, m, n);
+    Global parts;
+    if (options.splits > 1) parts = k.global("C", options.accumulator, workspace(options, m, n));
+    else finisher.emplace(k, options.epilogue, options.accumulator, options.c, m, n);
+    if (options.stream_blocks)
+      parts = k.global("parts", options.accumulator, workspace(options, m, n));
     if (options.batched) {
       A = A.matrix(k.block_z(), stride_a);
       B = B.matrix(k.block_z(), stride_b);
       finisher->select_matrix(k.block_z(), stride_c);
     }
 
-    auto [row, col] = k.block_tile(m, n, tile);
-    k.pipeline(
-        options.stages, count,
-        [&, row = row, col = col](Scalar t, Scalar stage) {
-          k.copy(A.tile(tile.m, tile.k, row, first + t), sA[stage]);
-          k.copy(B.tile(tile.k, tile.n, first + t, col), sB[stage]);
-        },
-        [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); });
-    if (whole) return finisher->store(sum, tile, row, col);
-    auto parts = k.global("C", options.accumulator, workspace(options, m, n));
-    const auto part = k.block_y() * k.convert(ceil_div(m, tile.m), u32);
-    k.store(parts.tile(tile.m, tile.n, part + row, col), sum);
+    const auto multiply = [&](const Scalar& row, const Scalar& col, const Scalar& first,
+                              const Scalar& count) -> WarpTile {
+      auto sum = mma.accumulator();
+      k.pipeline(
+          options.stages, count,
+          [&](Scalar t, Scalar stage) {
+            k.copy(A.tile(tile.m, tile.k, row, first + t), sA[stage]);
+            k.copy(B.tile(tile.k, tile.n, first + t, col), sB[stage]);
+          },
+          [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); });
+      return sum;
+    };
+    const auto whole_tile = [&](const Scalar& row, const Scalar& col) {
+      finisher->store(multiply(row, col, 0, steps), tile, row, col);
+    };
+    const auto part_of_tile = [&](const TileWork& work) {
+      const WarpTile sum = multiply(work.row, work.col, work.first, work.count);
+      k.when(work.whole, [&] { finisher->store(sum, tile, work.row, work.col); });
+      k.when(work.count < steps, [&] { k.store(parts.tile(tile.m, tile.n, work.slot, 0), sum); });
+    };
+    const auto part_by_y = [&](const Scalar& row, const Scalar& col) {
+      const auto share = ceil_div(steps, options.splits);
+      const auto first = k.convert(k.block_y(), s32) * share;
+      const WarpTile sum = multiply(row, col, first, minimum(steps - first, share));
+      const auto rows = k.convert(ceil_div(m, tile.m), u32);
+      k.store(parts.tile(tile.m, tile.n, k.block_y() * rows + row, col), sum);
+    };
+    k.roles([&] {
+      if (options.stream_blocks) return k.stream_tiles(m, n, tile, steps, part_of_tile);
+      if (options.persistent) return k.each_tile(m, n, tile, whole_tile);
+      auto [row, col] = k.block_tile(m, n, tile);
+      if (options.splits > 1) part_by_y(row, col);
+      else whole_tile(row, col);
+    });
   });
 }
 
+namespace {
+
+// The parts of an element of a product that was split evenly: one under the other.
+Scalar sum_of_splits(Builder& k, const Gemm& options, const Global& parts, const Scalar& rows,
+                     const Scalar& row, const Scalar& col) {
+  const auto apart = ceil_div(rows, options.tile.m) * options.tile.m;
+  const auto part = [&](int i) { return k.read(parts.tile(1, 1, row + apart * i, col), 0, 0); };
+  Scalar sum = part(0);
+  for (int i = 1; i < options.splits; ++i) sum = sum + part(i);
+  return sum;
+}
+
+}  // namespace
+
 Kernel gemm_sum(const Gemm& options) {
+  const Tile tile = filled_in(options);
   constexpr int block = 256;
   return kernel("gemm_sum", {.block = block}, [=](Builder& k) {
     const auto m = size(k, "m", options.m, 1), n = size(k, "n", options.n, 1);
+    if (!options.stream_blocks) {
+      auto parts = k.global("parts", options.accumulator, workspace(options, m, n));
+      detail::Finisher finisher(k, options.epilogue, options.accumulator, options.c, m, n);
+      const auto element = k.convert(k.block_x() * block + k.thread(), s32);
+      const auto row = element / n, col = element % n;
+      k.when(row < m,
+             [&] { finisher.store(sum_of_splits(k, options, parts, m, row, col), row, col); });
+      return;
+    }
+    const auto steps = maximum(ceil_div(size(k, "k", options.k, 1), tile.k), 1);
     auto parts = k.global("parts", options.accumulator, workspace(options, m, n));
     detail::Finisher finisher(k, options.epilogue, options.accumulator, options.c, m, n);
-    const auto element = k.convert(k.block_x() * block + k.thread(), s32);
-    const auto row = element / n, col = element % n;
-    const auto apart = ceil_div(m, options.tile.m) * options.tile.m;
-    k.when(row < m, [&] {
-      const auto part = [&](int i) { return k.read(parts.tile(1, 1, row + apart * i, col), 0, 0); };
-      Scalar sum = part(0);
-      for (int i = 1; i < options.splits; ++i) sum = sum + part(i);
-      finisher.store(sum, row, col);
+    const auto number = k.convert(k.block_x(), s32);
+    const auto units = ceil_div(m, tile.m) * ceil_div(n, tile.n) * steps;
+    const Scalar workers = options.stream_blocks;
+    const auto first = StreamShare::owner(units, workers, number * steps),
+               last = StreamShare::owner(units, workers, number * steps + steps - 1);
+    auto [row, col] = k.block_tile(m, n, tile);
+    const auto top = k.convert(row, s32) * tile.m, left = k.convert(col, s32) * tile.n;
+    const auto finish = [&](const Scalar& i, const Scalar& j) {
+      auto sum = k.variable(k.constant(options.accumulator, 0));
+      k.loop(first, last + 1, 1, [&](Scalar worker) {
+        const auto begins = StreamShare::of(units, workers, worker).begin / steps;
+        const auto slot = worker * 2 + select(begins == number, 0, 1);
+        sum = sum + k.read(parts.tile(1, 1, slot * tile.m + i, j), 0, 0);
+      });
+      finisher.store(sum, top + i, left + j);
+    };
+    k.when(first != last, [&] {
+      k.loop(k.convert(k.thread(), s32), tile.m * tile.n, block, [&](Scalar element) {
+        const auto i = element / tile.n, j = element % tile.n;
+        k.when((top + i < m) & (left + j < n), [&] { finish(i, j); });
+      });
     });
   });
 }

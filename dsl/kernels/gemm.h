@@ -40,7 +40,7 @@ struct Gemm {
   /// Elements of A and B. f32: rounded to tf32 on the way; tf32: f32 that has been rounded before.
   Type a = f16, b = f16;
   Type accumulator = f32;  // f32, f16, f64 or s32
-  Type c = f32;            // elements of C: f32, f16, bf16, f64, s32, s8, u8
+  Type c = f32;            // elements of C: f32, f16, bf16, e4m3, e5m2, f64, s32, s8, u8
   Major a_major = Major::row, b_major = Major::col;
   // Sizes that are parameters: what the lengths of lines in memory are multiples of, in elements.
   int multiple = 8, multiple_c = 8;                                    // of A and B, and of C
@@ -51,6 +51,14 @@ struct Gemm {
   /// The blocks' y is which part of k: parts are summed up by gemm_sum(), in their order, so that
   /// the result is the same each time. C then is the workspace, see workspace_elements().
   int splits = 1;
+  /// The blocks (x) of a launch, whatever the sizes: each gets as many steps along k as the others,
+  /// parts of tiles go to a workspace behind C and are added up by gemm_sum(), a block for each
+  /// tile ("stream-K"). 0: a block for each tile.
+  int stream_blocks = 0;
+  /// Any number of blocks: each computes tile after tile.
+  bool persistent = false;
+  /// Warps beside the tile's that copy for them, see Builder::roles().
+  int producers = 0;
   /// The blocks' z is which product of a batch; stride_a, stride_b and stride_c (s64, elements, in
   /// front of A) say how far the matrices are apart, multiples of `multiple` and `multiple_c`.
   bool batched = false;
@@ -61,13 +69,15 @@ struct Gemm {
   }
   /// Elements of accumulator type that the parts of a product take.
   std::int64_t workspace_elements(int rows, int cols) const {
+    if (stream_blocks) return std::int64_t{2} * stream_blocks * tile.m * tile.n;
     return std::int64_t{splits} * blocks(rows, cols) * tile.m * tile.n;
   }
 };
 Kernel gemm(const Gemm& options);
 
 /// Adds up what a gemm with splits > 1 left in its workspace, and finishes it: parameters (m, n),
-/// the workspace, C and those of the epilogue. A thread for each element, 256 in a block.
+/// the workspace, C and those of the epilogue. A thread for each element, 256 in a block. With
+/// stream_blocks: parameters (m, n, k), and a block of 256 threads for each tile.
 Kernel gemm_sum(const Gemm& options);
 
 }  // namespace tartan::kernels

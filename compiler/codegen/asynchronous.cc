@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies that run beside the threads: cp.async, the copy engine, and the mbarriers that say when
+// they are done.
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include <cassert>
+
+#include "compiler/codegen/impl.h"
+
+namespace tartan::codegen {
+
+void FunctionBuilder::copy_async(Pointer to, Pointer from, int bytes, CacheOperator cache,
+                                 Value valid_bytes) {
+  using namespace llvm::Intrinsic;
+  assert((cache == CacheOperator::ca && (bytes == 4 || bytes == 8 || bytes == 16)) ||
+         (cache == CacheOperator::cg && bytes == 16));
+  if (impl_->muted) return;
+  constexpr llvm::Intrinsic::ID whole[] = {
+      nvvm_cp_async_ca_shared_global_4, nvvm_cp_async_ca_shared_global_8,
+      nvvm_cp_async_ca_shared_global_16, nvvm_cp_async_cg_shared_global_16};
+  constexpr llvm::Intrinsic::ID filled[] = {
+      nvvm_cp_async_ca_shared_global_4_s, nvvm_cp_async_ca_shared_global_8_s,
+      nvvm_cp_async_ca_shared_global_16_s, nvvm_cp_async_cg_shared_global_16_s};
+  const int which = cache == CacheOperator::cg ? 3 : bytes == 16 ? 2 : bytes == 8 ? 1 : 0;
+  std::vector<llvm::Value*> arguments{impl_->pointer_in(to, PointerSpace::shared),
+                                      impl_->pointer_in(from, PointerSpace::global)};
+  if (valid_bytes.valid())
+    arguments.push_back(impl_->resize(impl_->get(valid_bytes), impl_->build.getInt32Ty(), false));
+  impl_->call(valid_bytes.valid() ? filled[which] : whole[which], arguments);
+}
+
+void FunctionBuilder::copy_async_commit() {
+  if (!impl_->muted) impl_->call(llvm::Intrinsic::nvvm_cp_async_commit_group, {});
+}
+
+void FunctionBuilder::copy_async_wait(int pending_groups) {
+  if (impl_->muted) return;
+  impl_->call(llvm::Intrinsic::nvvm_cp_async_wait_group,
+              impl_->build.getInt32(static_cast<unsigned>(pending_groups)));
+}
+
+// ---- mbarriers.
+
+llvm::CallInst* FunctionBuilder::Impl::assembly(const std::string& text,
+                                                const std::string& constraints,
+                                                llvm::ArrayRef<llvm::Value*> inputs,
+                                                llvm::Type* result) {
+  std::vector<llvm::Type*> types;
+  for (llvm::Value* const input : inputs) types.push_back(input->getType());
+  auto* const signature =
+      llvm::FunctionType::get(result ? result : build.getVoidTy(), types, false);
+  const std::string all = constraints.empty() ? "~{memory}" : constraints + ",~{memory}";
+  llvm::CallInst* const call =
+      build.CreateCall(llvm::InlineAsm::get(signature, text, all, true), inputs);
+  make_collective(call);
+  return call;
+}
+
+llvm::Value* FunctionBuilder::Impl::shared_window(Pointer pointer) {
+  return build.CreatePtrToInt(pointer_in(pointer, PointerSpace::shared), build.getInt32Ty());
+}
+
+void FunctionBuilder::mbarrier_init(Pointer at, int arrivals) {
+  if (impl_->muted) return;
+  impl_->assembly(
+      "mbarrier.init.shared.b64 [$0], $1;", "r,n",
+      {impl_->shared_window(at), impl_->build.getInt32(static_cast<unsigned>(arrivals))});
+}
+
+void FunctionBuilder::mbarrier_arrive(Pointer at) {
+  if (impl_->muted) return;
+  impl_->assembly("mbarrier.arrive.shared.b64 $0, [$1];", "=l,r", {impl_->shared_window(at)},
+                  impl_->build.getInt64Ty());
+}
+
+void FunctionBuilder::mbarrier_expect(Pointer at, int bytes) {
+  if (impl_->muted) return;
+  impl_->assembly("mbarrier.arrive.expect_tx.shared.b64 $0, [$1], $2;", "=l,r,n",
+                  {impl_->shared_window(at), impl_->build.getInt32(static_cast<unsigned>(bytes))},
+                  impl_->build.getInt64Ty());
+}
+
+void FunctionBuilder::copy_async_arrive(Pointer mbarrier) {
+  if (impl_->muted) return;
+  impl_->assembly("cp.async.mbarrier.arrive.noinc.shared.b64 [$0];", "r",
+                  {impl_->shared_window(mbarrier)});
+}
+
+void FunctionBuilder::mbarrier_wait(Pointer at, Value parity) {
+  if (impl_->muted) return;
+  // From sm_90 on a wait sleeps a while; before, it only looks.
+  const std::string how = impl_->target.arch.sm >= 90 ? "try_wait" : "test_wait";
+  llvm::Value* const address = impl_->shared_window(at);
+  llvm::Value* const phase = impl_->resize(impl_->get(parity), impl_->build.getInt32Ty(), false);
+  while_loop(
+      [&] {
+        llvm::Value* const done =
+            impl_->assembly("mbarrier." + how + ".parity.shared.b64 $0, [$1], $2;", "=b,r,r",
+                            {address, phase}, impl_->build.getInt1Ty());
+        return impl_->value(impl_->build.CreateNot(done), Type::pred);
+      },
+      [] {});
+}
+
+// ---- The copy engine (sm_90 on).
+
+Pointer FunctionBuilder::add_tensor_map() {
+  auto& params = impl_->late_params;
+  params.push_back(std::make_unique<llvm::Argument>(impl_->pointer_type(PointerSpace::generic)));
+  impl_->tensor_maps.push_back(params.back().get());
+  return impl_->pointer(params.back().get(), PointerSpace::generic);
+}
+
+namespace {
+
+// "{$2, $3}" and its constraints, from the given number on.
+std::string coordinate_list(std::size_t count, int first, std::string& constraints) {
+  std::string out = "{";
+  for (std::size_t i = 0; i < count; ++i) {
+    out += (i ? ", $" : "$") + std::to_string(first + static_cast<int>(i));
+    constraints += ",r";
+  }
+  return out + "}";
+}
+
+}  // namespace
+
+void FunctionBuilder::tensor_load(Pointer to, Pointer map, std::span<const Value> coordinates,
+                                  Pointer mbarrier) {
+  if (impl_->muted) return;
+  std::string constraints = "r,r,l";
+  std::vector<llvm::Value*> inputs{
+      impl_->shared_window(to), impl_->shared_window(mbarrier),
+      impl_->build.CreatePtrToInt(impl_->get(map), impl_->build.getInt64Ty())};
+  const std::string list = coordinate_list(coordinates.size(), 3, constraints);
+  for (const Value& each : coordinates)
+    inputs.push_back(impl_->resize(impl_->get(each), impl_->build.getInt32Ty(), false));
+  impl_->assembly("cp.async.bulk.tensor." + std::to_string(coordinates.size()) +
+                      "d.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$2, " + list +
+                      "], [$1];",
+                  constraints, inputs);
+}
+
+void FunctionBuilder::tensor_store(Pointer map, std::span<const Value> coordinates, Pointer from) {
+  if (impl_->muted) return;
+  std::string constraints = "r,l";
+  std::vector<llvm::Value*> inputs{
+      impl_->shared_window(from),
+      impl_->build.CreatePtrToInt(impl_->get(map), impl_->build.getInt64Ty())};
+  const std::string list = coordinate_list(coordinates.size(), 2, constraints);
+  for (const Value& each : coordinates)
+    inputs.push_back(impl_->resize(impl_->get(each), impl_->build.getInt32Ty(), false));
+  impl_->assembly("cp.async.bulk.tensor." + std::to_string(coordinates.size()) +
+                      "d.global.shared::cta.bulk_group [$1, " + list + "], [$0];",
+                  constraints, inputs);
+}
+
+void FunctionBuilder::bulk_commit() {
+  if (!impl_->muted) impl_->assembly("cp.async.bulk.commit_group;", "", {});
+}
+
+void FunctionBuilder::bulk_wait_read(int pending_groups) {
+  if (!impl_->muted)
+    impl_->assembly("cp.async.bulk.wait_group.read " + std::to_string(pending_groups) + ";", "",
+                    {});
+}
+
+void FunctionBuilder::proxy_fence() {
+  if (!impl_->muted) impl_->assembly("fence.proxy.async.shared::cta;", "", {});
+}
+
+Value FunctionBuilder::elect() {
+  llvm::Value* const elected =
+      impl_->assembly("elect.sync _|$0, 0xffffffff;", "=b", {}, impl_->build.getInt1Ty());
+  return impl_->value(elected, Type::pred);
+}
+
+void FunctionBuilder::set_max_registers(int count, bool more) {
+  if (!impl_->muted)
+    impl_->assembly(std::string("setmaxnreg.") + (more ? "inc" : "dec") + ".sync.aligned.u32 " +
+                        std::to_string(count) + ";",
+                    "", {});
+}
+
+}  // namespace tartan::codegen

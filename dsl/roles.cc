@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Producers and consumers: one description, run once for each.
+#include "dsl/roles.h"
+
+#include "dsl/math.h"
+
+namespace tartan {
+namespace detail {
+namespace {
+
+constexpr std::int64_t mbarrier_bytes = 8;
+
+// Where a role stands in a ring: the stage, and the parity of the phase that it waits for.
+class Cursor {
+ public:
+  Cursor(Builder& k, KernelState& state, int stages) : state_(state), stages_(stages) {
+    // The role may come by several times: the ring goes on where it was.
+    state.f().at_mark(state.role_begin, [&] {
+      stage_ = k.variable(k.constant(u32, 0));
+      parity_ = k.variable(k.constant(u32, 0));
+    });
+  }
+
+  Scalar stage() const { return *stage_; }
+  codegen::Pointer of(codegen::Pointer first) const {
+    const Scalar bytes = stage() * mbarrier_bytes;
+    return state_.f().offset(first, state_.value(bytes, u32));
+  }
+  codegen::Value parity() const { return state_.value(*parity_, u32); }
+  codegen::Value other_parity() const { return state_.value(Scalar(*parity_) ^ 1, u32); }
+
+  void advance() {
+    const Scalar now = *stage_, last = now == stages_ - 1;
+    *parity_ = select(last, Scalar(*parity_) ^ 1, *parity_);
+    *stage_ = select(last, 0, now + 1);
+  }
+
+ private:
+  KernelState& state_;
+  int stages_;
+  std::optional<ScalarVariable> stage_, parity_;
+};
+
+void consume(Builder& k, KernelState& state, int stages, const Scalar& count,
+             const std::function<void(Scalar, Scalar)>& use) {
+  RolePipeline pipeline{.stages = stages};
+  const std::string name = fmt::format("pipeline_{}", state.role_pipelines.size());
+  pipeline.full = state.shared_memory(name, 2 * stages * mbarrier_bytes);
+  pipeline.empty = state.f().offset(pipeline.full, stages * mbarrier_bytes);
+  state.role_pipelines.push_back(pipeline);
+  Cursor cursor(k, state, stages);
+  k.loop(0, count, 1, [&](Scalar t) {
+    state.f().mbarrier_wait(cursor.of(pipeline.full), cursor.parity());
+    use(t, cursor.stage());
+    state.f().mbarrier_arrive(cursor.of(pipeline.empty));
+    cursor.advance();
+  });
+}
+
+// The copies of one stage, and what tells the consumers that they are done.
+void fill_stage(KernelState& state, const std::function<void()>& fill, codegen::Pointer full) {
+  const bool muted = state.f().mute(false);
+  state.asynchronous = true, state.plain_copies = false;
+  fill();
+  state.asynchronous = false;
+  if (state.plain_copies) {
+    state.f().copy_async_commit();
+    state.f().copy_async_wait(0);
+    state.f().mbarrier_arrive(full);
+  } else {
+    state.f().copy_async_arrive(full);
+  }
+  state.f().mute(muted);
+}
+
+void produce(Builder& k, KernelState& state, int stages, const Scalar& count,
+             const std::function<void(Scalar, Scalar)>& fill) {
+  if (state.role_pipeline >= state.role_pipelines.size()) return;  // reported by the consumers
+  RolePipeline& pipeline = state.role_pipelines[state.role_pipeline++];
+  pipeline.full_arrivals = state.threads();
+  Cursor cursor(k, state, stages);
+  k.loop(0, count, 1, [&](Scalar t) {
+    const bool muted = state.f().mute(false);
+    state.f().mbarrier_wait(cursor.of(pipeline.empty), cursor.other_parity());
+    state.f().mute(muted);
+    fill_stage(
+        state, [&] { fill(t, cursor.stage()); }, cursor.of(pipeline.full));
+    cursor.advance();
+  });
+}
+
+// One thread makes the barriers ready; the block's barrier behind shows them to all.
+void init_barriers(KernelState& state) {
+  codegen::FunctionBuilder& f = state.f();
+  f.if_then(state.value(state.thread() == 0), [&] {
+    for (const RolePipeline& each : state.role_pipelines)
+      for (int s = 0; s < each.stages; ++s) {
+        f.mbarrier_init(f.offset(each.full, s * mbarrier_bytes), each.full_arrivals);
+        f.mbarrier_init(f.offset(each.empty, s * mbarrier_bytes), state.options.block);
+      }
+  });
+}
+
+}  // namespace
+
+void role_pipeline(KernelState& state, int stages, const Scalar& count,
+                   const std::function<void(Scalar, Scalar)>& fill,
+                   const std::function<void(Scalar, Scalar)>& use) {
+  Builder k(state.shared_from_this());
+  if (state.role == Role::consumer) consume(k, state, stages, count, use);
+  else produce(k, state, stages, count, fill);
+}
+
+}  // namespace detail
+
+void Builder::roles(const std::function<void()>& body, Here at) {
+  using detail::Role;
+  state_->at(at);
+  detail::KernelState& state = *state_;
+  if (state.role != Role::all)
+    return state.report("wrong-role"_rule, "roles inside roles: a block is divided once");
+  if (state.options.producers == 0) return body();
+  state.choose(
+      "roles",
+      fmt::format("{} threads compute, {} fill", state.options.block, 32 * state.options.producers),
+      "a pair of mbarriers for each stage of a pipeline");
+  codegen::FunctionBuilder& f = state.f();
+  const int before = f.mark();
+  f.barrier();
+  const Scalar computes = state.thread() < state.options.block;
+  const auto run = [&](Role role) {
+    state.role = role, state.role_pipeline = 0;
+    state.role_begin = f.mark();
+    const std::size_t mistakes = state.diags.size();
+    if (role == Role::consumer || mistakes == 0) {
+      const bool muted = f.mute(role == Role::producer);
+      body();
+      f.mute(muted);
+    }
+    state.role = Role::all;
+  };
+  f.if_else(
+      state.value(computes), [&] { run(Role::consumer); }, [&] { run(Role::producer); });
+  f.at_mark(before, [&] { detail::init_barriers(state); });
+}
+
+}  // namespace tartan

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// dsl/roles.h - what a pipeline becomes between producers and consumers. Not installed.
+#pragma once
+
+#include "dsl/state.h"
+
+namespace tartan::detail {
+
+/// This role's part of a pipeline, inside Builder::roles().
+void role_pipeline(KernelState& state, int stages, const Scalar& count,
+                   const std::function<void(Scalar, Scalar)>& fill,
+                   const std::function<void(Scalar, Scalar)>& use);
+
+}  // namespace tartan::detail

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GEMM kernel's ways to divide its work: producers that copy for the others, blocks that
+// compute tile after tile, tiles that several blocks share.
+#include "tests/gemm_run.h"
+
+namespace tartan {
+namespace {
+
+using kernels::Gemm;
+using testing_gemm::Bytes;
+using testing_gemm::Launch;
+using testing_gemm::Product;
+
+struct Sizes {
+  int m, n, k;
+};
+constexpr Sizes all_sizes[] = {
+    {64, 64, 64}, {1, 7, 16}, {65, 127, 200}, {200, 63, 1}, {127, 200, 65}};
+
+int wrong_elements(const Product& product, unsigned blocks) {
+  Launch launch = product.launch();
+  launch.grid = {blocks};
+  return product.wrong(
+      testing_gemm::run(kernels::gemm(product.options), testing_gemm::target("sm_80"), launch));
+}
+
+TEST(GemmSchedule, ProducersCopyForTheOthers) {
+  for (const auto& [m, n, k] : all_sizes)
+    for (const int producers : {1, 2, 4})
+      for (const Major b_major : {Major::col, Major::row}) {
+        SCOPED_TRACE(fmt::format("{} x {} x {}, {} warps fill", m, n, k, producers));
+        Gemm options{.b_major = b_major, .stages = 1 + producers, .producers = producers};
+        const Product product(options, m, n, k);
+        EXPECT_EQ(wrong_elements(product, product.options.blocks(m, n)), 0);
+      }
+}
+
+TEST(GemmSchedule, BlocksComputeTileAfterTile) {
+  for (const auto& [m, n, k] : all_sizes)
+    for (const unsigned blocks : {1u, 2u, 5u, 64u})
+      for (const int producers : {0, 1}) {
+        SCOPED_TRACE(fmt::format("{} x {} x {}, {} blocks, {}", m, n, k, blocks, producers));
+        Gemm options{.persistent = true, .producers = producers};
+        EXPECT_EQ(wrong_elements(Product(options, m, n, k), blocks), 0);
+      }
+}
+
+// Where C and then the parts go; gives what `out` names.
+struct Shared {
+  const Product& product;
+  Bytes c, parts;
+
+  Launch launch(bool want_parts) const {
+    Launch out = product.launch();
+    out.grid = {static_cast<unsigned>(product.options.stream_blocks)};
+    out.arguments = [this, want_parts](Device& device, Arguments& arguments,
+                                       std::vector<Buffer>& buffers) {
+      product.add_inputs(device, arguments, buffers);
+      buffers.push_back(product.add_output(device, arguments));
+      buffers.push_back(*device.allocate(
+          static_cast<std::size_t>(product.options.workspace_elements(product.m, product.n) * 4)));
+      EXPECT_TRUE(buffers.back().fill(0xFF));
+      arguments.add(buffers.back());
+      return want_parts ? buffers.back() : buffers[buffers.size() - 2];
+    };
+    return out;
+  }
+  Launch sum() const {
+    Launch out = product.launch();
+    out.arguments = [this](Device& device, Arguments& arguments, std::vector<Buffer>& buffers) {
+      arguments.add(product.m).add(product.n).add(product.k);
+      buffers.push_back(testing_gemm::buffer_of(device, parts));
+      arguments.add(buffers.back());
+      Buffer result = testing_gemm::buffer_of(device, c);
+      arguments.add(result);
+      return result;
+    };
+    return out;
+  }
+};
+
+TEST(GemmSchedule, BlocksShareTiles) {
+  for (const auto& [m, n, k] : all_sizes)
+    for (const int blocks : {1, 3, 7, 16})
+      for (const int producers : {0, 2}) {
+        SCOPED_TRACE(fmt::format("{} x {} x {}, {} blocks, {}", m, n, k, blocks, producers));
+        const Product product(Gemm{.stream_blocks = blocks, .producers = producers}, m, n, k);
+        const Target target = testing_gemm::target("sm_80");
+        const Kernel gemm = kernels::gemm(product.options);
+        Shared shared{product, {}, {}};
+        shared.c = testing_gemm::run(gemm, target, shared.launch(false));
+        shared.parts = testing_gemm::run(gemm, target, shared.launch(true));
+        Bytes out = testing_gemm::run(kernels::gemm_sum(product.options), target, shared.sum());
+        out.resize(std::min(out.size(), shared.c.size()));
+        EXPECT_EQ(product.wrong(out), 0);
+      }
+}
+
+TEST(GemmSchedule, WhatCannotBeIsRefused) {
+  const auto refused = [](const Gemm& options) {
+    const auto compiled = compile(kernels::gemm(options), testing_gemm::target_of("sm_80"));
+    return compiled ? std::string("compiled") : compiled.diags().text();
+  };
+  EXPECT_NE(refused({.splits = 2, .stream_blocks = 4}).find("not both"), std::string::npos);
+  EXPECT_NE(refused({.stream_blocks = 4, .batched = true}).find("not split"), std::string::npos);
+  EXPECT_NE(refused({.producers = 40}).find("at most 1024 threads"), std::string::npos);
+  // Before sm_80 nobody can wait for another's copies: everyone copies.
+  const auto compiled = compile(kernels::gemm({.producers = 4}), testing_gemm::target_of("sm_75"));
+  ASSERT_TRUE(compiled) << compiled.diags().text();
+  EXPECT_EQ(compiled->block, 128);
+}
+
+}  // namespace
+}  // namespace tartan
