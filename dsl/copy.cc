@@ -196,6 +196,7 @@ class Copier {
 }  // namespace
 
 void KernelState::copy(const Tensor& from, const Tensor& to) {
+  if (f().is_muted()) return;
   const bool owned = owns(from, from.name) & owns(to, to.name);
   if (!owned || from.memory < 0 || to.memory < 0) return;
   std::int64_t rows = 0, cols = 0, to_rows = 0, to_cols = 0;

@@ -130,6 +130,7 @@ ScalarVariable::operator Scalar() const {
 namespace {
 
 void store_tile(KernelState& state, const detail::Tensor& to, const WarpTile& tile) {
+  if (state.f().is_muted()) return;
   if (tile.fragments().empty() || KernelState::is_bad(tile.fragment(0, 0))) return;
   const isa::Fragment shape = tile.fragment(0, 0).kind().fragment();
   for (int i = 0; i < tile.down(); ++i)

@@ -176,6 +176,7 @@ class Storer {
 }  // namespace
 
 void KernelState::store(const Tensor& to, const Fragment& fragment) {
+  if (f().is_muted()) return;
   const bool tensor_good = owns(to, to.name) && to.memory >= 0;
   if (!owns(fragment, "the fragment") || is_bad(fragment) || !tensor_good) return;
   const FragmentKind& kind = fragment.kind();

@@ -99,6 +99,7 @@ void FunctionBuilder::at_mark(int mark, const std::function<void()>& body) {
   impl_->marks[static_cast<std::size_t>(mark)].open = impl_->build.GetInsertBlock();
 }
 
+bool FunctionBuilder::is_muted() const { return impl_->muted; }
 bool FunctionBuilder::mute(bool muted) { return std::exchange(impl_->muted, muted); }
 
 void FunctionBuilder::barrier(int id, int threads) {

@@ -208,6 +208,7 @@ class FunctionBuilder {
   /// While muted, what has effects is left out: stores, copies, barriers, products (their results
   /// are zero then). Returns what was.
   bool mute(bool muted);
+  bool is_muted() const;
 
   // The block and the warp.
   void barrier();                        // bar.sync 0
