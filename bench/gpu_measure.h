@@ -76,6 +76,7 @@ class Runner {
     compile_ms_ =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     kernel_.emplace(must(must(device.load(compiled_.ptx, compiled_.name)).kernel(compiled_.name)));
+    arguments_ = must(tartan::arguments_of(compiled_, arguments_));
     launch_ = {.grid = grid,
                .block = {static_cast<unsigned>(compiled_.block)},
                .dynamic_shared = static_cast<unsigned>(compiled_.dynamic_shared)};

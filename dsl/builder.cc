@@ -135,9 +135,15 @@ Global Builder::global(std::string name, Type type, Layout layout, Here at) {
   }
   if (!good) return Global(refused_tensor(state_, std::move(name), type, std::move(layout)));
   state_->params.push_back({name, type, true, layout.extent().value_or(0)});
-  state_->memories.push_back({state_->f().add_pointer_param(codegen::PointerSpace::global), false});
-  return Global({state_, std::move(name), type, std::move(layout), 0,
-                 static_cast<int>(state_->memories.size()) - 1, state_->place});
+  state_->param_values.push_back(-1);
+  detail::Memory memory{state_->f().add_pointer_param(codegen::PointerSpace::global), false};
+  memory.param = static_cast<int>(state_->params.size()) - 1;
+  state_->memories.push_back(memory);
+  detail::Tensor out{
+      state_,       std::move(name), type, layout, 0, static_cast<int>(state_->memories.size()) - 1,
+      state_->place};
+  out.whole_rows = layout.rows, out.whole_cols = layout.cols;
+  return Global(std::move(out));
 }
 
 Scalar Builder::param(std::string name, Type type, int multiple_of, Here at) {
@@ -153,7 +159,9 @@ Scalar Builder::param(std::string name, Type type, int multiple_of, Here at) {
   }
   if (!good) return KernelState::bad();
   state_->params.push_back({std::move(name), type, false, 0});
-  return state_->scalar(state_->f().add_param(type), std::max(multiple_of, 1));
+  const codegen::Value value = state_->f().add_param(type);
+  state_->param_values.push_back(value.id);
+  return state_->scalar(value, std::max(multiple_of, 1));
 }
 
 namespace {
@@ -204,7 +212,9 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
   // The last one ends with its last element, unless a swizzle moves that.
   const std::int64_t elements = (ring.stages - 1) * apart + (layout.swizzle.bits ? apart : *extent);
   const std::int64_t bytes = (elements * bits(type) + 7) / 8;
-  state_->memories.push_back({state_->shared_memory(name, bytes), true, bytes, ring.stages});
+  // The copy engine and wgmma swizzle by the bits of the address itself.
+  const int align = layout.swizzle.bits && state_->target.arch.sm >= 90 ? 1024 : 128;
+  state_->memories.push_back({state_->shared_memory(name, bytes, align), true, bytes, ring.stages});
   detail::Tensor first{
       state_,       std::move(name), type, layout, 0, static_cast<int>(state_->memories.size()) - 1,
       state_->place};

@@ -14,14 +14,20 @@ constexpr int max_unrolled = 16;  // rounds written out; more become a loop
 class Copier {
  public:
   Copier(KernelState& state, const Tensor& from, const Tensor& to, std::int64_t rows,
-         std::int64_t cols)
-      : state_(state), from_(from), to_(to), rows_(rows), cols_(cols) {}
+         std::int64_t cols, std::vector<std::string> refused)
+      : state_(state),
+        from_(from),
+        to_(to),
+        rows_(rows),
+        cols_(cols),
+        refused_(std::move(refused)) {}
 
   void copy() {
     choose_width();
     const std::int64_t per_line = line() / width_;
     const std::int64_t chunks = rows_ * cols_ / width_, threads = state_.threads();
     const Scalar thread = state_.thread();
+    state_.thread_copies = true;
     const auto chunk = [&](const Scalar& index) {
       move(index / per_line, index % per_line * width_);
     };
@@ -217,7 +223,9 @@ void KernelState::copy(const Tensor& from, const Tensor& to) {
     report("layout-mismatch"_rule, fmt::format("copy does not convert: {} is {}, {} is {}",
                                                from.name, name(from.type), to.name, name(to.type)));
   if (!same_shape || from.type != to.type || !require_barrier(from)) return;
-  Copier(*this, from, to, rows, cols).copy();
+  std::vector<std::string> refused;
+  if (copy_boxes(from, to, refused)) return;
+  Copier(*this, from, to, rows, cols, std::move(refused)).copy();
   note_write(to);
 }
 

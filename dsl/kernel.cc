@@ -73,6 +73,36 @@ std::string comments(const std::vector<Choice>& choices) {
   return out;
 }
 
+std::string text(const MapNumber& number, const std::vector<CompiledParam>& params) {
+  std::string out =
+      number.params.empty() || number.value != 1 ? fmt::format("{}", number.value) : "";
+  for (const int each : number.params)
+    out += (out.empty() ? "" : " * ") + params[static_cast<std::size_t>(each)].name;
+  return out;
+}
+
+// What whoever launches the text without Tartan puts into its tensor maps.
+std::string comments(const std::vector<CompiledMap>& maps,
+                     const std::vector<CompiledParam>& params) {
+  std::string out;
+  for (std::size_t i = 0; i < maps.size(); ++i) {
+    const CompiledMap& map = maps[i];
+    const auto list = [&](const std::vector<MapNumber>& numbers) {
+      std::string words;
+      for (const MapNumber& each : numbers)
+        words += (words.empty() ? "" : ", ") + text(each, params);
+      return words;
+    };
+    out += fmt::format(
+        "// parameter {}: tensor map of {}: elements of {} bits, extents ({}), strides of "
+        "dimension "
+        "1 and up ({}) elements, box ({}), swizzle {} bytes\n",
+        params.size() + i, params[static_cast<std::size_t>(map.of)].name, bits(map.type),
+        list(map.extents), list(map.strides), fmt::join(map.box, ", "), map.swizzle);
+  }
+  return out;
+}
+
 // More shared memory than a block can have; where rings take it, how many stages would fit.
 void check_shared(const Kernel& kernel, detail::KernelState& state) {
   const std::int64_t most = find_arch(state.target.arch)->shared_bytes;
@@ -154,7 +184,7 @@ Result<Compiled> compile(const Kernel& kernel, const Target& target) {
   if (dynamic) state->shared_bytes = function->make_shared_dynamic();
   auto ptx = function->emit();
   if (!ptx) return ptx.diags();
-  *ptx = comments(state->choices) + *ptx;
+  *ptx = comments(state->choices) + comments(state->maps, state->params) + *ptx;
   if (Diags diags = verify_back(kernel.name(), *ptx); !diags.ok()) return diags;
   const int shared = static_cast<int>(state->shared_bytes);
   return Compiled{kernel.name(),
@@ -164,6 +194,7 @@ Result<Compiled> compile(const Kernel& kernel, const Target& target) {
                   dynamic ? 0 : shared,
                   dynamic ? shared : 0,
                   std::move(state->params),
+                  std::move(state->maps),
                   std::move(state->choices)};
 }
 

@@ -77,6 +77,24 @@ struct CompiledParam {
       0;  // of a pointer: how many its layout spans; 0 where a value of the kernel decides
 };
 
+/// A number that a launch knows: `value` times the arguments of these parameters.
+struct MapNumber {
+  std::int64_t value = 0;
+  std::vector<int> params = {};
+};
+
+/// A tensor map, through which the copy engine reads a matrix: a parameter of 128 bytes behind all
+/// others. See arguments_of() in tartan/launch.h, which makes it.
+struct CompiledMap {
+  std::string name;  // "A_map"
+  int of = 0;        // the pointer parameter
+  Type type = Type::none;
+  std::vector<MapNumber> extents;  // elements, the innermost dimension first
+  std::vector<MapNumber> strides;  // elements, of dimensions 1 and up
+  std::vector<int> box;            // elements
+  int swizzle = 0;                 // bytes of the swizzle's span: 0, 32, 64 or 128
+};
+
 /// A kernel compiled for a target: its verified PTX and what a launch needs to know.
 struct Compiled {
   std::string name;
@@ -86,6 +104,7 @@ struct Compiled {
   int shared_bytes = 0;               // shared memory of the kernel's own, up to 48 KB
   int dynamic_shared = 0;             // or, where that is too little, what the launch must give it
   std::vector<CompiledParam> params;  // in the order of the description
+  std::vector<CompiledMap> maps;      // parameters behind them
   std::vector<Choice> choices;
 };
 

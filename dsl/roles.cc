@@ -2,6 +2,8 @@
 // Producers and consumers: one description, run once for each.
 #include "dsl/roles.h"
 
+#include <algorithm>
+
 #include "dsl/math.h"
 
 namespace tartan {
@@ -44,7 +46,9 @@ class Cursor {
 void consume(Builder& k, KernelState& state, int stages, const Scalar& count,
              const std::function<void(Scalar, Scalar)>& use) {
   RolePipeline pipeline{.stages = stages};
-  const std::string name = fmt::format("pipeline_{}", state.role_pipelines.size());
+  std::string name = "pipeline";
+  while (std::find(state.names.begin(), state.names.end(), name) != state.names.end()) name += '_';
+  state.names.push_back(name);
   pipeline.full = state.shared_memory(name, 2 * stages * mbarrier_bytes);
   pipeline.empty = state.f().offset(pipeline.full, stages * mbarrier_bytes);
   state.role_pipelines.push_back(pipeline);
@@ -52,41 +56,65 @@ void consume(Builder& k, KernelState& state, int stages, const Scalar& count,
   k.loop(0, count, 1, [&](Scalar t) {
     state.f().mbarrier_wait(cursor.of(pipeline.full), cursor.parity());
     use(t, cursor.stage());
+    // Every thread for itself: an arrival releases what its own thread has read.
     state.f().mbarrier_arrive(cursor.of(pipeline.empty));
     cursor.advance();
   });
 }
 
-// The copies of one stage, and what tells the consumers that they are done.
-void fill_stage(KernelState& state, const std::function<void()>& fill, codegen::Pointer full) {
-  const bool muted = state.f().mute(false);
-  state.asynchronous = true, state.plain_copies = false;
+// The copies of one stage, and what tells the consumers that they are done. Gives the number of
+// arrivals that takes.
+int fill_stage(KernelState& state, const std::function<void()>& fill, codegen::Pointer full) {
+  codegen::FunctionBuilder& f = state.f();
+  const int before = f.mark();
+  state.asynchronous = true, state.plain_copies = state.thread_copies = false;
+  state.engine_bytes = 0, state.fill_barrier = full;
   fill();
   state.asynchronous = false;
+  if (state.engine_bytes)
+    f.at_mark(before, [&] {
+      f.if_then(state.starts_engine, [&] { f.mbarrier_expect(full, state.engine_bytes); });
+    });
   if (state.plain_copies) {
-    state.f().copy_async_commit();
-    state.f().copy_async_wait(0);
-    state.f().mbarrier_arrive(full);
-  } else {
-    state.f().copy_async_arrive(full);
+    f.copy_async_commit();
+    f.copy_async_wait(0);
+    f.mbarrier_arrive(full);
+  } else if (state.thread_copies) {
+    f.copy_async_arrive(full);
   }
-  state.f().mute(muted);
+  const bool by_threads = state.plain_copies || state.thread_copies;
+  return (by_threads ? state.threads() : 0) + (state.engine_bytes ? 1 : 0);
+}
+
+// The thread that starts the copy engine: one of the first warp.
+codegen::Value engine_starter(KernelState& state) {
+  if (!state.has_copy_engine()) return {};
+  return state.f().bit_and(state.f().elect(), state.value(state.thread() < 32));
 }
 
 void produce(Builder& k, KernelState& state, int stages, const Scalar& count,
              const std::function<void(Scalar, Scalar)>& fill) {
   if (state.role_pipeline >= state.role_pipelines.size()) return;  // reported by the consumers
   RolePipeline& pipeline = state.role_pipelines[state.role_pipeline++];
-  pipeline.full_arrivals = state.threads();
+  codegen::FunctionBuilder& f = state.f();
+  const bool muted = f.mute(false);
   Cursor cursor(k, state, stages);
-  k.loop(0, count, 1, [&](Scalar t) {
-    const bool muted = state.f().mute(false);
-    state.f().mbarrier_wait(cursor.of(pipeline.empty), cursor.other_parity());
-    state.f().mute(muted);
-    fill_stage(
-        state, [&] { fill(t, cursor.stage()); }, cursor.of(pipeline.full));
-    cursor.advance();
+  // How many of the producers have anything to do turns out below.
+  std::optional<ScalarVariable> busy;
+  f.at_mark(state.role_begin, [&] { busy = k.variable(k.constant(u32, state.threads())); });
+  state.starts_engine = engine_starter(state);
+  k.when(state.thread() < *busy, [&] {
+    k.loop(0, count, 1, [&](Scalar t) {
+      f.mbarrier_wait(cursor.of(pipeline.empty), cursor.other_parity());
+      pipeline.full_arrivals = fill_stage(
+          state, [&] { fill(t, cursor.stage()); }, cursor.of(pipeline.full));
+      cursor.advance();
+    });
   });
+  if (pipeline.full_arrivals == 1)
+    f.at_mark(state.role_begin, [&] { *busy = k.constant(u32, 32); });
+  state.starts_engine = {};
+  f.mute(muted);
 }
 
 // One thread makes the barriers ready; the block's barrier behind shows them to all.

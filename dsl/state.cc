@@ -70,8 +70,8 @@ codegen::Value KernelState::lane() { return value(thread() % 32); }
 
 // 128-byte boundaries: what every access needs; swizzles of up to 1024 bytes repeat from their
 // memory's first byte, so that needs no more.
-codegen::Pointer KernelState::shared_memory(const std::string& name, std::int64_t bytes) {
-  constexpr int align = 128;
+codegen::Pointer KernelState::shared_memory(const std::string& name, std::int64_t bytes,
+                                            int align) {
   shared_bytes = (shared_bytes + align - 1) / align * align + bytes;
   return f().shared(name, bytes, align);
 }
@@ -330,6 +330,8 @@ Tensor Tensor::tile(const Scalar& rows, const Scalar& cols, const Scalar& row, c
     out.offset = offset + layout.offset(row * rows, col * cols);
     return out;
   }
+  out.row_at = row_at + row * rows;
+  out.col_at = col_at + col * cols;
   const auto wide = [&](const Scalar& x) { return state->wide(x); };
   if (layout.is_nested()) {
     Layout far = layout;
@@ -362,6 +364,8 @@ Tensor Tensor::matrix(const Scalar& index, const Scalar* stride,
                        : by_columns         ? wide(layout.cols) * wide(layout.col_stride)
                                             : wide(layout.rows) * wide(layout.row_stride);
   out.base = base + wide(index) * apart;
+  out.matrix_at = index;
+  if (stride) out.matrix_stride = *stride;
   for (CompiledParam& param : state->params)
     if (param.pointer && param.name == name) param.elements = 0;  // the launch decides how many
   return out;

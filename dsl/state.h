@@ -23,6 +23,7 @@ struct Memory {
   std::int64_t bytes = 0;
   int stages = 1;                     // of a ring
   std::optional<Place> written = {};  // by other threads too, with no barrier since
+  int param = -1;                     // of global memory: which of the kernel's
 };
 
 /// Which of the block's warps run the code that is being described. See Builder::roles().
@@ -52,13 +53,25 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   std::int64_t shared_bytes = 0;
   Place place;  // of the call in progress
   std::source_location location;
-  int alignment = 16;           // bytes, of every base address
-  bool asynchronous = false;    // copies to shared memory go by cp.async where they can
+  int alignment = 16;         // bytes, of every base address
+  bool asynchronous = false;  // copies to shared memory go by cp.async where they can
   Role role = Role::all;
   int role_begin = -1;  // the mark where the role's code begins
   std::vector<RolePipeline> role_pipelines;
   std::size_t role_pipeline = 0;  // the next one that this role meets
-  bool plain_copies = false;      // a copy that was to be asynchronous is not
+  // How the stage that is being filled is filled: by the threads' copies, asynchronous or not, or
+  // by the copy engine, which counts its bytes down at the mbarrier and is started by one thread.
+  bool thread_copies = false, plain_copies = false;
+  int engine_bytes = 0;
+  codegen::Pointer fill_barrier;
+  codegen::Value starts_engine;  // a predicate; none outside of producers
+  struct TensorMapUse {
+    int memory = -1;
+    codegen::Pointer map;
+  };
+  std::vector<TensorMapUse> map_uses;  // of `maps`
+  std::vector<CompiledMap> maps;
+  std::vector<int> param_values;  // of each parameter: its value's id; -1: a pointer
 
   // -- Every Builder call begins here: notes the place for diagnostics, choices and .loc.
   void at(const std::source_location& here);
@@ -153,6 +166,11 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   Fragment mma(const Fragment& a, const Fragment& b, const Fragment* c, Type zero_type,
                const MmaOptions& options = {});
   void copy(const Tensor& from, const Tensor& to);
+  /// The same by the copy engine, where it can; else why not.
+  bool copy_boxes(const Tensor& from, const Tensor& to, std::vector<std::string>& refused);
+  bool has_copy_engine() const { return target.arch.sm >= 90 && target.ptx >= Version{8, 0}; }
+  /// A number that a launch knows: a constant or a parameter.
+  std::optional<MapNumber> map_number(const Scalar& scalar) const;
   /// `address`: where the instruction's address operand points, which then is none of `operands`.
   std::vector<Scalar> instruction(std::string_view spelling, std::span<const Scalar> operands,
                                   const codegen::Pointer* address = nullptr);
@@ -164,7 +182,7 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   std::optional<codegen::Pointer> element_pointer(const Tensor& tensor, const Scalar& row,
                                                   const Scalar& col);
 
-  codegen::Pointer shared_memory(const std::string& name, std::int64_t bytes);
+  codegen::Pointer shared_memory(const std::string& name, std::int64_t bytes, int align = 128);
   /// What the block's threads write to shared memory is there for each other behind a barrier only.
   void note_write(const Tensor& to);
   bool require_barrier(const Tensor& from);

@@ -36,6 +36,9 @@ struct Tensor {
   Place declared;
   Scalar base;  // a multiple of the swizzle's period; u64 or constant in global memory
   std::optional<Edge> row_edge, col_edge;
+  // In global memory: where this tile begins in the matrix that was declared, and that one's size.
+  Scalar row_at = 0, col_at = 0, whole_rows, whole_cols;
+  std::optional<Scalar> matrix_at, matrix_stride;  // of a batch; no stride: one behind the other
 
   Tensor tile(const Scalar& rows, const Scalar& cols, const Scalar& row, const Scalar& col,
               const std::source_location& at) const;
@@ -78,6 +81,8 @@ class View : public detail::Tensor {
     View out = *this;
     out.Tensor::layout = layout().transposed();
     std::swap(out.row_edge, out.col_edge);
+    std::swap(out.row_at, out.col_at);
+    std::swap(out.whole_rows, out.whole_cols);
     return out;
   }
 };

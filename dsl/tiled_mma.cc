@@ -44,6 +44,20 @@ RingLayout TiledMma::shared(Operand operand, int stages, Major major) const {
   if (kind_.shape.shape.m == 0) return {layout, stages};  // refused
   const std::int64_t line = std::int64_t{by_rows ? cols : rows} * bits(type) / 8;
   const std::string what = fmt::format("shared {}", is_a ? "A" : "B");
+  // What the copy engine swizzles: lines of 128 bytes at most.
+  const int panel = 1024 / std::max(bits(type), 1);
+  if (state_ && state_->has_copy_engine() && state_->options.producers && bits(type) >= 8 &&
+      line > 128 && line % 128 == 0) {
+    layout = by_rows ? blocked(row_major(rows, panel), row_major(1, cols / panel))
+                     : blocked(col_major(panel, cols), col_major(rows / panel, 1));
+    layout = layout.swizzled(conflict_free(128, type));
+    state_->choose(
+        what, layout.text(),
+        fmt::format("panels with lines of 128 bytes, which the copy engine swizzles: any "
+                    "eight of them have the same 16 bytes in eight groups of banks"),
+        {fmt::format("lines of {} bytes: the copy engine has no swizzle for them", line)});
+    return {layout, stages};
+  }
   if (line >= 32 && std::has_single_bit(static_cast<std::uint64_t>(line))) {
     layout = layout.swizzled(conflict_free(line, type));
     if (state_)

@@ -72,7 +72,7 @@ std::vector<Out> run(tartan::Device& device, const tartan::Kernel& kernel, std::
   must(loaded.launch({.grid = grid,
                       .block = {static_cast<unsigned>(compiled.block)},
                       .dynamic_shared = static_cast<unsigned>(compiled.dynamic_shared)},
-                     arguments));
+                     must(tartan::arguments_of(compiled, arguments))));
   must(device.synchronize());
   return must(out.template read_all<Out>());
 }

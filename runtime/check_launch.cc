@@ -46,10 +46,28 @@ void check_shape(const Launch& launch, Diags& diags) {
 
 }  // namespace
 
+Status check_cluster(Dim3 grid, Dim3 cluster) {
+  Diags diags;
+  if (cluster.count() < 1 || cluster.count() > most_blocks)
+    diags.report("launch-arguments"_rule, {},
+                 fmt::format("a cluster takes 1 to {} blocks, {} x {} x {} are {}", most_blocks,
+                             cluster.x, cluster.y, cluster.z, cluster.count()));
+  else if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0)
+    diags.report("launch-arguments"_rule, {},
+                 fmt::format("a grid of {} x {} x {} blocks is no whole number of clusters of {} x "
+                             "{} x {}",
+                             grid.x, grid.y, grid.z, cluster.x, cluster.y, cluster.z));
+  if (!diags.ok()) return diags;
+  return Done{};
+}
+
 Status check_launch(const EngineKernel& kernel, const Launch& launch, const Arguments& arguments) {
   Diags diags;
   check_shape(launch, diags);
   check_arguments(kernel, arguments, diags);
+  if (launch.cluster != Dim3{0, 0, 0})
+    if (auto status = check_cluster(launch.grid, launch.cluster); !status)
+      diags.append(status.diags());
   if (!diags.ok()) return diags;
   return Done{};
 }

@@ -35,11 +35,13 @@ struct Dim3 {
   bool operator==(const Dim3&) const = default;
 };
 
-/// The shape of a launch: blocks, threads per block, and bytes of dynamic shared memory per block.
+/// The shape of a launch: blocks, threads per block, bytes of dynamic shared memory per block, and
+/// blocks per cluster (sm_90 and later; the grid is a whole number of clusters).
 struct Launch {
   Dim3 grid;
   Dim3 block;
   std::uint32_t dynamic_shared = 0;
+  Dim3 cluster{0, 0, 0};  // zero: what the kernel states (.reqnctapercluster), else one block
 };
 
 /// The block of a finding that is about no block in particular.

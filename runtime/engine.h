@@ -67,10 +67,13 @@ class Engine {
 inline constexpr Dim3 largest_grid{2147483647, 65535, 65535};
 inline constexpr Dim3 largest_block{1024, 1024, 64};
 inline constexpr std::uint64_t most_threads = 1024;  // of a block
+inline constexpr std::uint64_t most_blocks = 16;     // of a cluster; 8 wherever there are clusters
 
 /// Checks a launch against a kernel: number and size of arguments, a grid and block that exist.
 /// Shared by both engines.
 Status check_launch(const EngineKernel& kernel, const Launch& launch, const Arguments& arguments);
+/// Checks that a grid is made of such clusters.
+Status check_cluster(Dim3 grid, Dim3 cluster);
 
 }  // namespace tartan::detail
 

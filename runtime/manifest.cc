@@ -84,8 +84,9 @@ class Reader {
 
  private:
   void read_fields(const Json& root, Manifest& manifest) {
-    known_fields(root, "",
-                 {"ptx", "kernel", "grid", "block", "dynamic_shared", "hardware", "params"});
+    known_fields(
+        root, "",
+        {"ptx", "kernel", "grid", "block", "dynamic_shared", "cluster", "hardware", "params"});
     if (const auto file = text(root, "ptx", "ptx")) {
       auto source = read_source((folder_ / *file).string());
       if (source) manifest.ptx = std::move(*source);
@@ -99,6 +100,9 @@ class Reader {
     if (const Json* field = find(root, "dynamic_shared"))
       manifest.launch.dynamic_shared = static_cast<std::uint32_t>(
           whole(*field, "dynamic_shared", 0, most_dynamic_shared()).value_or(0));
+    if (find(root, "cluster"))
+      manifest.launch.cluster =
+          extents(root, "cluster", {detail::most_blocks, detail::most_blocks, detail::most_blocks});
     read_hardware(root, manifest);
     read_params(root, manifest);
   }

@@ -8,8 +8,9 @@
 //     "grid": [4, 1, 1],                 blocks; one to three numbers
 //     "block": [128, 1, 1],              threads per block
 //     "dynamic_shared": 0,               bytes per block; 0 where it is left out
-//     "hardware": "sm_90",               whose arithmetic the emulator reproduces; left out: that
-//     of the PTX target "params": [                        the kernel's parameters, in order
+//     "cluster": [2, 1, 1],              blocks; left out: what the kernel states, else one
+//     "hardware": "sm_90",               whose arithmetic; left out: that of the PTX target
+//     "params": [                        the kernel's parameters, in order
 //       {"buffer": "in", "file": "in.bin"},
 //       {"buffer": "out", "bytes": 16000, "fill": 0, "expect": "out.bin",
 //        "compare": {"type": "f32", "max_rel": 1e-05, "max_abs": 1e-07}},

@@ -29,4 +29,5 @@
 #include "dsl/builder.h"
 #include "dsl/kernels/kernels.h"
 #include "dsl/math.h"
+#include "tartan/launch.h"
 #endif

@@ -141,6 +141,25 @@ TEST_F(CudaEngine, LaunchPassesEverything) {
   EXPECT_NE(fake.launches[1].stream, nullptr);
 }
 
+TEST_F(CudaEngine, ClustersGoAlong) {
+  LoadedKernel kernel = load("other");
+  const Launch launch{
+      .grid = {4, 6, 2}, .block = {32, 2}, .dynamic_shared = 64, .cluster = {2, 3, 1}};
+  ASSERT_TRUE(kernel.launch(launch, {}));
+  ASSERT_EQ(fake.launches.size(), 1u);
+  const FakeLaunch& first = fake.launches[0];
+  EXPECT_EQ(std::vector(first.grid, first.grid + 3), (std::vector{4u, 6u, 2u}));
+  EXPECT_EQ(std::vector(first.block, first.block + 3), (std::vector{32u, 2u, 1u}));
+  EXPECT_EQ(std::vector(first.cluster, first.cluster + 3), (std::vector{2u, 3u, 1u}));
+  EXPECT_EQ(first.shared, 64u);
+  EXPECT_FALSE(fake.large_clusters);
+  ASSERT_TRUE(kernel.launch({.grid = {16}, .block = {32}, .cluster = {16, 1, 1}}, {}));
+  EXPECT_TRUE(fake.large_clusters);
+  EXPECT_EQ(complaint(kernel.launch({.grid = {5}, .block = {32}, .cluster = {2, 1, 1}}, {})),
+            "error: a grid of 5 x 1 x 1 blocks is no whole number of clusters of 2 x 1 x 1 "
+            "[launch-arguments]");
+}
+
 TEST_F(CudaEngine, SharedMemoryIsOptedIn) {
   LoadedKernel kernel = load("other");
   ASSERT_TRUE(kernel.launch({.block = {32}, .dynamic_shared = 48 * 1024}, {}));

@@ -9,6 +9,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/paths.h"
+
 namespace {
 
 struct Outcome {
@@ -69,6 +71,8 @@ TEST(Command, WrongWords) {
                             "emit gemm --stages 0",
                             "emit gemm --epilogue tan",
                             "emit gemm --a-major up",
+                            "emit block_scaled --scale f16 --target sm_120a",
+                            "emit block_scaled --kind mxf2 --target sm_120a",
                             "emit one_mma --ptx x",
                             "emit one_mma -o /no/such/folder/x.ptx",
                             "isa nothing",

@@ -341,12 +341,13 @@ TEST(EmulatorHeap, FreeOfAForeignAddressIsAFinding) {
 
 TEST(EmulatorLoading, NamesWhatItDoesNotKnow) {
   for (const std::string instruction :
-       {"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [rd0, "
-        "{r1, r2}], [bar];",
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
-        "[tile], [rd0], 16, [bar], r1;",
+       {"cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+        "[tile], "
+        "[rd0, {r1, r2, r3}], [bar], {rs};",
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes "
+        "[tile], [rd0, {r1, r2, r3, r4, r5}], [bar];",
         "cvt.rs.satfinite.f16x2.f32 r1, f1, f2, r2;", "tcgen05.wait::ld.sync.aligned;",
-        "barrier.cluster.arrive;"}) {
+        "barrier.cluster.meet;"}) {
     const KernelRun run = run_body("mov.u32 r5, 1;\n" + instruction, {}, 4, {}, shared);
     EXPECT_FALSE(run.launched) << instruction;
     EXPECT_NE(run.complaint.find("unsupported-instruction"), std::string::npos)
@@ -358,16 +359,6 @@ TEST(EmulatorLoading, NamesWhatItDoesNotKnow) {
     EXPECT_NE(run.complaint.find("test.ptx:" + std::to_string(line) + ":"), std::string::npos)
         << run.complaint;
   }
-}
-
-TEST(EmulatorLoading, ClustersAreNotKnown) {
-  const auto complaint = [](const std::string& cluster) {
-    std::string text = kernel_text("");
-    text.insert(text.find("{"), ".reqnctapercluster " + cluster + "\n");
-    return run_text(text, {}, 4).complaint;
-  };
-  EXPECT_EQ(complaint("1, 1, 1"), "");
-  EXPECT_NE(complaint("2, 1, 1").find("clusters of several blocks"), std::string::npos);
 }
 
 TEST(EmulatorLoading, DynamicSharedNamesTakeOffsets) {

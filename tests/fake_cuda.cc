@@ -34,6 +34,22 @@ void write_log(const std::string& text, void* buffer, void* capacity) {
 
 std::byte* at(std::uint64_t address) { return reinterpret_cast<std::byte*>(address); }
 
+// CUlaunchConfig and CUlaunchAttribute of cuda.h.
+struct LaunchAttribute {
+  int id;
+  char pad[4];
+  union {
+    char room[64];
+    unsigned cluster[3];
+  };
+};
+struct LaunchConfiguration {
+  unsigned grid[3], block[3], shared;
+  void* stream;
+  LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+
 }  // namespace
 
 extern "C" {
@@ -158,6 +174,10 @@ int cuFuncGetAttribute(int* value, int attribute, void*) {
 
 int cuFuncSetAttribute(void*, int attribute, int value) {
   if (const int code = enter("cuFuncSetAttribute")) return code;
+  if (attribute == 14) {
+    state().large_clusters = value != 0;
+    return 0;
+  }
   if (attribute != 8) return invalid_value;
   state().max_dynamic_shared = value;
   return 0;
@@ -170,6 +190,20 @@ int cuLaunchKernel(void*, unsigned gx, unsigned gy, unsigned gz, unsigned bx, un
   const FakeLaunch launch{{gx, gy, gz}, {bx, by, bz}, shared, stream, params};
   if (state().kernel) state().kernel(launch);
   state().launches.push_back(launch);
+  return 0;
+}
+
+int cuLaunchKernelEx(const LaunchConfiguration* launch, void*, void** params, void**) {
+  if (const int code = enter("cuLaunchKernelEx")) return code;
+  const auto &grid = launch->grid, &block = launch->block;
+  const unsigned* cluster = launch->attributes->cluster;
+  if (launch->attribute_count != 1 || launch->attributes->id != 4) return invalid_value;
+  state().launches.push_back({{grid[0], grid[1], grid[2]},
+                              {block[0], block[1], block[2]},
+                              launch->shared,
+                              launch->stream,
+                              params,
+                              {cluster[0], cluster[1], cluster[2]}});
   return 0;
 }
 

@@ -17,10 +17,15 @@
 #include <string>
 #include <vector>
 
+#if __has_include("tests/paths.h")  // of a test, not of the double itself
+#include "tests/paths.h"
+#endif
+
 struct FakeLaunch {
   unsigned grid[3], block[3], shared;
   void* stream;
   void** params;  // while the kernel runs
+  unsigned cluster[3] = {};
 };
 
 struct FakeCuda {
@@ -42,6 +47,7 @@ struct FakeCuda {
   std::map<std::uint64_t, std::unique_ptr<std::byte[]>> memory;
   int contexts = 0, modules = 0, streams = 0, events = 0;  // alive
   int max_dynamic_shared = 48 * 1024;
+  bool large_clusters = false;
   std::string loaded;  // the last module's text
 
   bool called(const std::string& entry) const {

@@ -57,11 +57,14 @@ inline Bytes run_on(Device& device, const Compiled& compiled, const Launch& laun
   std::vector<Buffer> buffers;
   Buffer out = launch.arguments(device, arguments, buffers);
   device.clear_findings();
+  const auto complete = arguments_of(compiled, arguments);
+  EXPECT_TRUE(complete) << (complete ? "" : complete.diags().text());
+  if (!complete) return {};
   const auto launched =
       loaded.launch({.grid = launch.grid,
                      .block = {static_cast<unsigned>(compiled.block)},
                      .dynamic_shared = static_cast<unsigned>(compiled.dynamic_shared)},
-                    arguments);
+                    *complete);
   EXPECT_TRUE(launched) << (launched ? "" : launched.diags().text());
   const auto status = device.synchronize();
   EXPECT_TRUE(status) << (status ? "" : status.diags().text());

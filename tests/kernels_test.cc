@@ -21,7 +21,12 @@ int oldest(std::string_view name) {
   if (needs_stmatrix(name)) return 90;
   if (name.starts_with("ldmatrix") || name == "movmatrix" || name == "transpose") return 75;
   if (name == "gemm" || name == "gemm_sum" || name == "attention") return 75;
+  if (name == "block_scaled") return 120;
   return name.starts_with("wmma") ? 70 : 80;
+}
+
+bool takes(const Arch& arch, std::string_view name) {
+  return arch.sm >= oldest(name) && (name != "block_scaled" || arch.suffix);
 }
 
 bool have_ptxas() { return std::system("ptxas --version > /dev/null 2>&1") == 0; }
@@ -34,7 +39,7 @@ TEST(Kernels, CompileForEveryTargetThatIsMeantToTakeThem) {
       if (row.arch.sm < 75 || !row.current) continue;
       SCOPED_TRACE(std::string(named.name) + " for " + row.arch.text());
       const auto compiled = compile(named.make(small), Target::of(row.arch));
-      if (row.arch.sm < oldest(named.name)) {
+      if (!takes(row.arch, named.name)) {
         ASSERT_FALSE(compiled);
         EXPECT_EQ(compiled.diags()[0].id, "no-instruction");
         continue;
@@ -94,7 +99,7 @@ std::vector<std::vector<std::byte>> outcome(Device& device, const Compiled& comp
 // Those whose buffers may hold any numbers: metadata may not, and sizes are no buffers.
 bool takes_any_numbers(std::string_view name) {
   return name != "attention" && name != "sparse_gemm" && name != "wmma_gemm" &&
-         name != "transpose" && name != "mma_probe";
+         name != "transpose" && name != "mma_probe" && name != "block_scaled";
 }
 
 Dim3 grid_of(std::string_view name) { return name == "gemm" ? Dim3{64 / 64, 128 / 64} : Dim3{}; }
@@ -106,7 +111,7 @@ TEST(Kernels, GpuAndEmulatorAgree) {
   Device emulator = *Device::open("emulator");
   int run = 0;
   for (const kernels::Named& named : kernels::all()) {
-    if (gpu->arch().sm < oldest(named.name) || !takes_any_numbers(named.name)) continue;
+    if (!takes(gpu->arch(), named.name) || !takes_any_numbers(named.name)) continue;
     SCOPED_TRACE(std::string(named.name));
     const auto compiled = compile(named.make(small), Target::of(gpu->arch()));
     ASSERT_TRUE(compiled) << compiled.diags().text();

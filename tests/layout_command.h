@@ -19,6 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/paths.h"
+
 namespace tartan::layout_test {
 
 using nlohmann::json;

@@ -113,7 +113,8 @@ using Texts = std::vector<std::string>;
 
 TEST_F(ManifestTest, ReadsEverything) {
   const auto read = read_manifest(write("m.json", R"({"ptx": "small.ptx", "kernel": "store",
-      "grid": [2, 3, 4], "block": [32, 2], "dynamic_shared": 1024, "hardware": "sm_90", "params": [
+      "grid": [2, 3, 4], "block": [32, 2], "dynamic_shared": 1024, "cluster": [2, 3],
+      "hardware": "sm_90", "params": [
       {"buffer": "a", "file": "seven.bin", "expect": "zero.bin"}, {"buffer": "b", "bytes": 4, "fill": 255},
       {"u32": 4294967295}, {"s32": -1}, {"u64": 18446744073709551615}, {"s64": -9223372036854775808},
       {"f32": 1}, {"f64": -0.5}]})"));
@@ -122,6 +123,7 @@ TEST_F(ManifestTest, ReadsEverything) {
   EXPECT_EQ(read->launch.grid, (Dim3{2, 3, 4}));
   EXPECT_EQ(read->launch.block, (Dim3{32, 2, 1}));
   EXPECT_EQ(read->launch.dynamic_shared, 1024u);
+  EXPECT_EQ(read->launch.cluster, (Dim3{2, 3, 1}));
   EXPECT_EQ(read->hardware, "sm_90");
   ASSERT_EQ(read->params.size(), 8u);
   EXPECT_EQ(read->params[0].buffer->contents[0], std::byte{7});
@@ -155,7 +157,7 @@ TEST_F(ManifestTest, EveryWrongFieldIsSaid) {
                            "hardware": "sm_91", "params": {}, "gird": 1})"),
       (Texts{
           "gird: there is no such field: expected ptx, kernel, grid, block, dynamic_shared, "
-          "hardware, params [manifest]",
+          "cluster, hardware, params [manifest]",
           "ptx: expected a text, found 7 [manifest]",
           "kernel: expected a text, found \"\" [manifest]",
           "grid[0]: expected a whole number from 1 to 2147483647, found 0 [manifest]",

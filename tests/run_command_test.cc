@@ -14,6 +14,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/paths.h"
+
 namespace tartan {
 namespace {
 

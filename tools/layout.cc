@@ -61,6 +61,10 @@ int shared_tile(const LayoutWords& words) {
         Diags::one("usage"_rule, {}, fmt::format("--type {}: there is no such type", words.type)));
   const Result<SharedTile> tile = parse_tile(words.instruction, *type);
   if (!tile) return fail(tile.diags());
+  if (!words.svg.empty()) {
+    const Status written = write_file(words.svg, tile_svg(*tile));
+    return written ? exit_ok : fail(written.diags());
+  }
   if (words.json) fmt::print("{}\n", tile_json(*tile));
   else fmt::print("{}", tile_text(*tile, colour(stdout)));
   return exit_ok;

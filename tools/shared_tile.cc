@@ -161,6 +161,42 @@ std::string tile_text(const SharedTile& tile, bool colour) {
   return out;
 }
 
+std::string tile_svg(const SharedTile& tile) {
+  constexpr int box_width = 26, box_height = 18, left = 48, top = 52;
+  const int width = std::max(left + chunks(tile) * box_width + 16, 560);
+  std::string out = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" "
+      "font-family=\"monospace\" font-size=\"11\">\n"
+      "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
+      width, top + lines(tile) * box_height + 16);
+  const auto write = [&](int x, int y, std::string_view anchor, std::string_view text) {
+    std::string escaped;
+    for (const char c : text) escaped += c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
+    out += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor,
+                       escaped);
+  };
+  write(16, 18, "start",
+        fmt::format("{} of {}: the group of banks of each 16 bytes", tile.text(), name(tile.type)));
+  write(
+      16, 34, "start",
+      fmt::format("passes: ldmatrix {}, 16-byte copies {}", read_passes(tile), write_passes(tile)));
+  for (int chunk = 0; chunk < chunks(tile); ++chunk)
+    write(left + chunk * box_width + box_width / 2, top - 4, "middle", std::to_string(chunk));
+  for (int line = 0; line < lines(tile); ++line) {
+    const int y = top + line * box_height;
+    write(left - 6, y + 13, "end", std::to_string(line));
+    for (int chunk = 0; chunk < chunks(tile); ++chunk) {
+      const int number = group(tile, line, chunk), x = left + chunk * box_width;
+      out += fmt::format(
+          "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"hsl({},70%,78%)\" "
+          "stroke=\"white\"/>\n",
+          x, y, box_width, box_height, 45 * number);
+      write(x + box_width / 2, y + 13, "middle", std::to_string(number));
+    }
+  }
+  return out + "</svg>\n";
+}
+
 std::string tile_json(const SharedTile& tile) {
   std::string out = fmt::format(
       "{{\"layout\": \"{}\", \"type\": \"{}\", \"ldmatrix_passes\": {}, \"copy_passes\": {}, "

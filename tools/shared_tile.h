@@ -31,6 +31,7 @@ Result<SharedTile> parse_tile(std::string_view words, Type type);
 /// The bank group (16 bytes of the 128 that a phase reaches) of every 16-byte chunk, and what it
 /// costs to read eight lines by ldmatrix and to fill the tile by 16-byte copies.
 std::string tile_text(const SharedTile& tile, bool colour);
+std::string tile_svg(const SharedTile& tile);
 std::string tile_json(const SharedTile& tile);
 
 }  // namespace tartan::tools

@@ -106,8 +106,9 @@ class ConvergenceChecker {
     const std::string_view opcode = instruction.opcode;
     if (opcode.starts_with("bar.sync") || opcode.starts_with("bar.red") ||
         opcode.starts_with("bar.arrive") || opcode.starts_with("barrier.sync.aligned") ||
-        opcode.starts_with("wgmma."))
+        opcode.starts_with("wgmma.") || opcode.starts_with("setmaxnreg."))
       return true;
+    if (opcode.starts_with("barrier.cluster.")) return opcode.ends_with(".aligned");
     return isa::matrix_opcode(opcode) != isa::Opcode::none;
   }
 

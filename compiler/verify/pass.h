@@ -44,9 +44,12 @@ class Context {
 void check_target(Context& context);
 void check_names(Context& context, const FunctionView& view);
 void check_matrix_instructions(Context& context, const FunctionView& view);
+void check_availability(Context& context, const FunctionView& view);
 void check_provenance(Context& context, const FunctionView& view);
 void check_convergence(Context& context, const FunctionView& view);
 void check_asynchronous(Context& context, const FunctionView& view);
+void check_warpgroups(Context& context, const FunctionView& view);
+void check_proxies(Context& context, const FunctionView& view);
 void check_alignment(Context& context, const FunctionView& view);
 void check_performance(Context& context, const FunctionView& view);
 

@@ -13,10 +13,12 @@ constexpr void (*module_passes[])(Context&) = {
 constexpr void (*function_passes[])(Context&, const FunctionView&) = {
     check_names,
     check_matrix_instructions,
+    check_availability,
 };
 // Legal, but is it sane? For functions with instructions of whole warps or asynchronous copies.
 constexpr void (*sanity_passes[])(Context&, const FunctionView&) = {
-    check_provenance, check_convergence, check_asynchronous, check_alignment, check_performance,
+    check_provenance, check_convergence, check_asynchronous, check_warpgroups,
+    check_proxies,    check_alignment,   check_performance,
 };
 
 bool has_collectives(const ptx::Module& module, const ptx::Function& function) {
@@ -24,7 +26,9 @@ bool has_collectives(const ptx::Module& module, const ptx::Function& function) {
     if (statement.kind != ptx::StatementKind::Instruction) continue;
     const std::string_view opcode = module.instructions[statement.index].opcode;
     if (opcode.starts_with("bar.") || opcode.starts_with("barrier.") ||
-        opcode.starts_with("cp.async") || isa::matrix_opcode(opcode) != isa::Opcode::none)
+        opcode.starts_with("cp.async") || opcode.starts_with("cp.reduce.async") ||
+        opcode.starts_with("wgmma.") || opcode.starts_with("setmaxnreg.") ||
+        isa::matrix_opcode(opcode) != isa::Opcode::none)
       return true;
   }
   return false;

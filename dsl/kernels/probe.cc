@@ -10,13 +10,32 @@
 namespace tartan::kernels {
 namespace {
 
+// Any product whose result can be its accumulator.
 std::optional<isa::Form> product(std::string_view spelling) {
-  if (isa::matrix_opcode(spelling) != isa::Opcode::mma) return std::nullopt;
+  const isa::Opcode opcode = isa::matrix_opcode(spelling);
+  if (opcode != isa::Opcode::mma && opcode != isa::Opcode::wmma_mma) return std::nullopt;
   const isa::FormText text = isa::parse_form(spelling);
   if (!text.unknown.empty() || !text.repeated.empty() || !isa::find(text.form)) return std::nullopt;
-  const bool plain = text.form.sparsity == isa::Sparsity::dense && !text.form.block_scale &&
-                     text.form.d == text.form.c;
-  return plain ? std::optional(text.form) : std::nullopt;
+  return text.form.d == text.form.c ? std::optional(text.form) : std::nullopt;
+}
+
+// What an operand that stays the same is made of: fragments of the thread's number, which the
+// compiler cannot know, metadata that keeps the first elements, scales of one.
+std::vector<Scalar> fixed_operand(Builder& k, const isa::OperandSpec& spec) {
+  switch (spec.kind) {
+    case isa::OperandKind::Immediate: return {Scalar(spec.low)};
+    case isa::OperandKind::Pair: return {Scalar(0), Scalar(0)};
+    default: break;
+  }
+  if (spec.role == isa::Role::metadata) return {k.constant(u32, 0x44444444)};
+  if (spec.role == isa::Role::scale_a || spec.role == isa::Role::scale_b)
+    return {k.constant(u32, 0x7F7F7F7F)};
+  std::vector<Scalar> out;
+  for (int i = 0; i < spec.count; ++i) {
+    const auto number = k.thread() + i;
+    out.push_back(info(spec.type).floating ? k.convert(number, spec.type) : number);
+  }
+  return out;
 }
 
 }  // namespace
@@ -27,7 +46,7 @@ Kernel mma_probe(std::string_view spelling, const Probe& options) {
       [options, spelling = std::string(spelling)](Builder& k) {
         const auto form = product(spelling);
         if (!k.require(form.has_value() && options.accumulators > 0,
-                       fmt::format("{} is no dense mma.sync whose result can be its accumulator, "
+                       fmt::format("{} is no mma or wmma.mma whose result can be its accumulator, "
                                    "or accumulators = {} is below one",
                                    spelling, options.accumulators)))
           return;
@@ -36,28 +55,25 @@ Kernel mma_probe(std::string_view spelling, const Probe& options) {
         const Type register_type = row.operand(isa::Role::c)->type;
         auto out = k.global("out", register_type, row_major(1, 1));
 
-        // Inputs that the compiler cannot know: every register from the thread's number.
-        const auto input = [&](isa::Role role) {
-          std::vector<Scalar> registers;
-          const isa::OperandSpec& spec = *row.operand(role);
-          for (int i = 0; i < spec.count; ++i) {
-            const auto number = k.thread() + i;
-            registers.push_back(info(spec.type).floating ? k.convert(number, spec.type) : number);
-          }
-          return registers;
-        };
-        std::vector<Scalar> fixed = input(isa::Role::a);
-        for (const Scalar& each : input(isa::Role::b)) fixed.push_back(each);
-
-        const int count = row.operand(isa::Role::c)->count;
+        std::vector<Scalar> before, after;  // of the accumulators, in the order of the operands
+        const isa::OperandSpec& accumulators = *row.operand(isa::Role::c);
+        bool behind = false;
+        for (const isa::OperandSpec& spec : row.operands) {
+          if (spec.role == isa::Role::c) behind = true;
+          if (spec.role == isa::Role::c || spec.role == isa::Role::d) continue;
+          for (const Scalar& each : fixed_operand(k, spec))
+            (behind ? after : before).push_back(each);
+        }
+        const int count = accumulators.count;
         std::vector<ScalarVariable> sums;
         for (int i = 0; i < options.accumulators * count; ++i)
           sums.push_back(k.variable(k.constant(register_type, i / count)));
         k.loop(0, rounds, 1, [&](Scalar) {
           for (int i = 0; i < options.accumulators; ++i) {
-            std::vector<Scalar> operands = fixed;
+            std::vector<Scalar> operands = before;
             for (int r = 0; r < count; ++r)
               operands.push_back(sums[static_cast<std::size_t>(i * count + r)]);
+            operands.insert(operands.end(), after.begin(), after.end());
             const auto result = k.instruction(spelling, operands);
             for (std::size_t r = 0; r < result.size() && r < static_cast<std::size_t>(count); ++r)
               sums[static_cast<std::size_t>(i * count) + r] = result[r];

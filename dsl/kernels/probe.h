@@ -15,9 +15,9 @@ struct Probe {
   int accumulators = 8;  // independent products of each warp, one behind the other
 };
 
-/// Runs the dense mma.sync `spelling` (any of `tartan isa mma` with D of C's type) in a loop:
-/// parameters rounds (s32) and out (b32 or b64: the first accumulator register of each thread, all
-/// products added up, so that none of them is for nothing).
+/// Runs the product `spelling` (mma, sparse or block-scaled too, or wmma.mma, with D of C's type)
+/// in a loop: parameters rounds (s32) and out (b32 or b64: the first accumulator register of each
+/// thread, all products added up, so that none of them is for nothing).
 Kernel mma_probe(std::string_view spelling, const Probe& options = {});
 
 /// Multiplications and additions that one launch does; 0 where there is no such instruction.

@@ -36,6 +36,8 @@ void* Library::find(const char* symbol) {
   return address;
 }
 
+void* Library::find_if_there(const char* symbol) const { return dlsym(handle_, symbol); }
+
 bool kernel_failed(Code code) {
   switch (code) {
     case Code::IllegalAddress:

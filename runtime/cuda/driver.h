@@ -60,8 +60,26 @@ enum class DeviceAttribute : int {
 
 enum class FunctionAttribute : int {
   MaxThreadsPerBlock = 0,
-  StaticShared = 1,      // bytes
-  MaxDynamicShared = 8,  // bytes; may be set
+  StaticShared = 1,           // bytes
+  MaxDynamicShared = 8,       // bytes; may be set
+  LargeClustersAllowed = 14,  // of more than 8 blocks; may be set
+};
+
+/// An attribute of a launch (CUlaunchAttribute): the one that Tartan uses.
+struct LaunchAttribute {
+  static constexpr int cluster_dimension = 4;
+  int id = cluster_dimension;
+  alignas(8) unsigned cluster[3] = {};
+  char rest[52] = {};
+};
+static_assert(sizeof(LaunchAttribute) == 72);
+
+/// A launch with attributes (CUlaunchConfig).
+struct LaunchConfiguration {
+  unsigned grid[3] = {}, block[3] = {}, dynamic_shared = 0;
+  StreamHandle stream = nullptr;
+  LaunchAttribute* attributes = nullptr;
+  unsigned attribute_count = 0;
 };
 
 enum class JitOption : int {
@@ -78,6 +96,8 @@ class Library {
   explicit Library(void* handle) : handle_(handle) {}
   /// The symbol's address; null, and noted as missing, where there is none.
   void* find(const char* symbol);
+  /// The same for what only newer drivers have: nothing is noted.
+  void* find_if_there(const char* symbol) const;
   const std::vector<std::string>& missing() const { return missing_; }
 
  private:
@@ -85,11 +105,17 @@ class Library {
   std::vector<std::string> missing_;
 };
 
+/// For an Entry that may be null.
+struct IfThere {};
+
 /// One entry point: its symbol and its parameters.
 template <typename... Params>
 struct Entry {
   const char* symbol;
   Code (*address)(Params...);
+  Entry(const Library& library, const char* symbol, IfThere)
+      : symbol(symbol),
+        address(reinterpret_cast<Code (*)(Params...)>(library.find_if_there(symbol))) {}
   Entry(Library& library, const char* symbol)
       : symbol(symbol), address(reinterpret_cast<Code (*)(Params...)>(library.find(symbol))) {}
 };
@@ -146,6 +172,8 @@ class Driver {
   Entry<FunctionHandle, FunctionAttribute, int> set_function_attribute{library_, "cuFuncSetAttribute"};
   // function; grid x, y, z; block x, y, z; dynamic shared bytes; stream; parameters; extra
   Entry<FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, StreamHandle, void**, void**> launch{library_, "cuLaunchKernel"};
+  // configuration; function; parameters; extra. From CUDA 11.8 on.
+  Entry<const LaunchConfiguration*, FunctionHandle, void**, void**> launch_extended{library_, "cuLaunchKernelEx", IfThere{}};
 
   Entry<DeviceAddress*, std::size_t> memory_allocate{library_, "cuMemAlloc_v2"};
   Entry<DeviceAddress> memory_free{library_, "cuMemFree_v2"};

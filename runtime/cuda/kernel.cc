@@ -47,12 +47,37 @@ class Kernel final : public detail::EngineKernel {
     for (std::size_t i = 0; i < arguments.size(); ++i)
       values.push_back(const_cast<std::byte*>(arguments[i].data()));
     Context& context = *module_->context;
+    if (launch.cluster != Dim3{0, 0, 0}) return launch_clusters(launch, *queue, values.data());
     return context.call(context.driver().launch, handle_, launch.grid.x, launch.grid.y,
                         launch.grid.z, launch.block.x, launch.block.y, launch.block.z,
                         launch.dynamic_shared, *queue, values.data(), static_cast<void**>(nullptr));
   }
 
  private:
+  Status launch_clusters(const Launch& launch, StreamHandle stream, void** values) {
+    Context& context = *module_->context;
+    const Driver& driver = context.driver();
+    if (!driver.launch_extended.address)
+      return {"driver-version"_rule,
+              "the driver launches no clusters: it has no cuLaunchKernelEx, CUDA 11.8 has"};
+    const Dim3 grid = launch.grid, block = launch.block, cluster = launch.cluster;
+    constexpr std::uint64_t everywhere = 8;  // blocks; more must be allowed
+    if (cluster.count() > everywhere)
+      if (auto status = context.call(driver.set_function_attribute, handle_,
+                                     FunctionAttribute::LargeClustersAllowed, 1);
+          !status)
+        return status;
+    LaunchAttribute attribute{.cluster = {cluster.x, cluster.y, cluster.z}};
+    const LaunchConfiguration configuration{.grid = {grid.x, grid.y, grid.z},
+                                            .block = {block.x, block.y, block.z},
+                                            .dynamic_shared = launch.dynamic_shared,
+                                            .stream = stream,
+                                            .attributes = &attribute,
+                                            .attribute_count = 1};
+    return context.call(driver.launch_extended, &configuration, handle_, values,
+                        static_cast<void**>(nullptr));
+  }
+
   int most_dynamic_shared() const { return module_->context->shared_per_block() - static_shared_; }
 
   Status check_limits(const Launch& launch) const {

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstring>
 
+#include "runtime/emulator/block.h"
 #include "runtime/emulator/instructions.h"
 #include "runtime/emulator/lanes.h"
 #include "runtime/emulator/mbarrier.h"
@@ -181,6 +182,14 @@ void test_wait(Warp& warp, const Op& op) {
     return phase != waited;
   });
   set_predicate(warp, op.d, done);
+  if (done == 0) {
+    const int lane = std::countr_zero(warp.mask);
+    const bool parity = op.flags & 1 ? lanes<std::uint32_t>(warp, op.b)[lane] & 1
+                                     : lanes<std::uint64_t>(warp, op.b)[lane] >> 63;
+    return warp.poll_again(static_cast<std::uint64_t>(access.at[lane] - warp.block->shared()),
+                           parity);
+  }
+  warp.poll_done();
   if (done != warp.mask) warp.yield();
 }
 

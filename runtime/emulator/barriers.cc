@@ -5,7 +5,7 @@
 #include <atomic>
 #include <bit>
 
-#include "runtime/emulator/block.h"
+#include "runtime/emulator/cluster.h"
 #include "runtime/emulator/instructions.h"
 #include "runtime/emulator/lanes.h"
 
@@ -32,7 +32,25 @@ void barrier(Warp& warp, const Op& op) {
   warp.block->arrive(warp, id, expected, op.count & waits, op.flags ? predicate(warp, op.c) : 0);
 }
 
+// barrier.cluster: op.count as above.
+void cluster_barrier(Warp& warp, const Op& op) {
+  if ((op.count & aligned) && !warp.gather(all_lanes)) return;
+  Cluster& cluster = warp.block->cluster();
+  if (op.count & waits) cluster.wait(warp);
+  else cluster.arrive(warp);
+}
+
+void decode_cluster_barrier(Decoder& d) {
+  const std::string_view kind = d.spelling.any({"arrive", "wait"});
+  if (kind.empty()) return d.unsupported();
+  for (std::string_view order : {"release", "relaxed", "acquire"}) d.spelling.has(order);
+  if (!d.expect_operands(0, 0)) return;
+  d.emit(cluster_barrier).count = static_cast<std::uint8_t>(
+      (kind == "wait" ? waits : 0) | (d.spelling.has("aligned") ? aligned : 0));
+}
+
 void decode_barrier(Decoder& d) {
+  if (d.spelling.has("cluster")) return decode_cluster_barrier(d);
   d.spelling.has("cta");
   if (d.spelling.has("warp")) {  // bar.warp.sync
     d.spelling.has("sync");

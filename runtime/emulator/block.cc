@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstring>
 
+#include "runtime/emulator/cluster.h"
 #include "runtime/emulator/lanes.h"
 
 namespace tartan::emulator {
@@ -23,7 +24,8 @@ std::size_t make_room(std::vector<std::byte>& storage, std::size_t bytes) {
 
 }  // namespace
 
-Block::Block(LaunchContext& context) : context_(context) {
+Block::Block(LaunchContext& context, Cluster& cluster, std::uint32_t rank)
+    : context_(context), cluster_(cluster), rank_(rank) {
   const Program& program = context.program;
   const std::uint64_t threads = context.launch.block.count();
   const std::size_t count = (threads + 31) / 32;
@@ -49,13 +51,8 @@ Block::Block(LaunchContext& context) : context_(context) {
     warpgroups_.resize((count + warps_of_warpgroup - 1) / warps_of_warpgroup);
 }
 
-void Block::start(std::uint64_t index) {
-  const Dim3 grid = context_.launch.grid;
-  index_ = index;
-  place_ = {static_cast<std::uint32_t>(index % grid.x),
-            static_cast<std::uint32_t>(index / grid.x % grid.y),
-            static_cast<std::uint32_t>(index / grid.x / grid.y)};
-  finding_.reset();
+void Block::start(Dim3 place) {
+  place_ = place;
   recheck_ = false;
   std::ranges::fill(shared_, std::byte{0});
   std::ranges::fill(locals_, std::byte{0});
@@ -73,72 +70,93 @@ void Block::start(std::uint64_t index) {
   }
 }
 
+std::uint32_t Block::special(Special which, std::uint32_t warp, std::uint32_t lane) const {
+  const Dim3 block = context_.launch.block, grid = context_.launch.grid, size = context_.cluster;
+  const std::uint32_t thread = warp * 32 + lane;
+  switch (which) {
+    case Special::tid_x: return thread % block.x;
+    case Special::tid_y: return thread / block.x % block.y;
+    case Special::tid_z: return thread / block.x / block.y;
+    case Special::ntid_x: return block.x;
+    case Special::ntid_y: return block.y;
+    case Special::ntid_z: return block.z;
+    case Special::ctaid_x: return place_.x;
+    case Special::ctaid_y: return place_.y;
+    case Special::ctaid_z: return place_.z;
+    case Special::nctaid_x: return grid.x;
+    case Special::nctaid_y: return grid.y;
+    case Special::nctaid_z: return grid.z;
+    case Special::laneid: return lane;
+    case Special::warpid: return warp;
+    case Special::nwarpid: return static_cast<std::uint32_t>(warps_.size());
+    case Special::lanemask_eq: return 1u << lane;
+    case Special::lanemask_lt: return (1u << lane) - 1;
+    case Special::lanemask_le: return ((1u << lane) - 1) | 1u << lane;
+    case Special::lanemask_gt: return ~(((1u << lane) - 1) | 1u << lane);
+    case Special::lanemask_ge: return ~((1u << lane) - 1);
+    case Special::clusterid_x: return place_.x / size.x;
+    case Special::clusterid_y: return place_.y / size.y;
+    case Special::clusterid_z: return place_.z / size.z;
+    case Special::nclusterid_x: return grid.x / size.x;
+    case Special::nclusterid_y: return grid.y / size.y;
+    case Special::nclusterid_z: return grid.z / size.z;
+    case Special::cluster_ctaid_x: return place_.x % size.x;
+    case Special::cluster_ctaid_y: return place_.y % size.y;
+    case Special::cluster_ctaid_z: return place_.z % size.z;
+    case Special::cluster_nctaid_x: return size.x;
+    case Special::cluster_nctaid_y: return size.y;
+    case Special::cluster_nctaid_z: return size.z;
+    case Special::cluster_ctarank: return rank_;
+    case Special::cluster_nctarank: return static_cast<std::uint32_t>(size.count());
+    case Special::is_explicit_cluster: return context_.explicit_cluster;
+    case Special::dynamic_smem_size: return context_.launch.dynamic_shared;
+    case Special::total_smem_size: return static_cast<std::uint32_t>(shared_bytes_);
+    case Special::nsmid:
+    case Special::one: return 1;
+    case Special::smid:
+    case Special::gridid:
+    case Special::zero: return 0;
+  }
+  return 0;
+}
+
 void Block::fill_specials(Warp& warp) {
-  const Dim3 block = context_.launch.block, grid = context_.launch.grid;
-  for (const SpecialSlot& special : context_.program.specials) {
+  for (const SpecialSlot& slot : context_.program.specials) {
+    std::uint32_t holds = 0;
     for (std::uint32_t lane = 0; lane < 32; ++lane) {
-      const std::uint32_t thread = warp.index * 32 + lane;
-      std::uint32_t value = 0;
-      switch (special.which) {
-        case Special::tid_x: value = thread % block.x; break;
-        case Special::tid_y: value = thread / block.x % block.y; break;
-        case Special::tid_z: value = thread / block.x / block.y; break;
-        case Special::ntid_x: value = block.x; break;
-        case Special::ntid_y: value = block.y; break;
-        case Special::ntid_z: value = block.z; break;
-        case Special::ctaid_x: value = place_.x; break;
-        case Special::ctaid_y: value = place_.y; break;
-        case Special::ctaid_z: value = place_.z; break;
-        case Special::nctaid_x: value = grid.x; break;
-        case Special::nctaid_y: value = grid.y; break;
-        case Special::nctaid_z: value = grid.z; break;
-        case Special::laneid: value = lane; break;
-        case Special::warpid: value = warp.index; break;
-        case Special::nwarpid: value = static_cast<std::uint32_t>(warps_.size()); break;
-        case Special::lanemask_eq: value = 1u << lane; break;
-        case Special::lanemask_lt: value = (1u << lane) - 1; break;
-        case Special::lanemask_le: value = ((1u << lane) - 1) | 1u << lane; break;
-        case Special::lanemask_gt: value = ~(((1u << lane) - 1) | 1u << lane); break;
-        case Special::lanemask_ge: value = ~((1u << lane) - 1); break;
-        case Special::dynamic_smem_size: value = context_.launch.dynamic_shared; break;
-        case Special::total_smem_size: value = static_cast<std::uint32_t>(shared_bytes_); break;
-        case Special::nsmid:
-        case Special::one: value = 1; break;
-        case Special::smid:
-        case Special::gridid:
-        case Special::zero: value = 0; break;
-      }
-      if (special.wide) lanes<std::uint64_t>(warp, special.slot)[lane] = value;
-      else lanes<std::uint32_t>(warp, special.slot)[lane] = value;
+      const std::uint32_t value = special(slot.which, warp.index, lane);
+      holds |= std::uint32_t{value != 0} << lane;
+      if (slot.width == 64) lanes<std::uint64_t>(warp, slot.slot)[lane] = value;
+      if (slot.width == 32) lanes<std::uint32_t>(warp, slot.slot)[lane] = value;
     }
+    if (slot.width == 1) predicate(warp, slot.slot) = holds;
   }
 }
 
-bool Block::run(int turns) {
-  for (; turns > 0; --turns) {
-    bool ran = false, alive = false;
-    for (Warp& warp : warps_) {
-      if (warp.done()) continue;
-      const std::uint64_t left = context_.max_steps - warp.steps;
-      if (left == 0) {
-        const std::uint32_t pc = warp.groups.empty() ? 0 : warp.groups[0].pc;
-        fail(warp, pc, "step-limit"_rule,
-             fmt::format("warp {} issued {} instructions and is not done", warp.index, warp.steps),
-             -1, 0);
-        return true;
-      }
-      ran |= warp.run(static_cast<std::uint32_t>(std::min<std::uint64_t>(slice_ops, left)));
-      if (stopped()) return true;
-      if (recheck_) recheck();
-      alive |= !warp.done();
+bool Block::done() const { return std::ranges::all_of(warps_, &Warp::done); }
+bool Block::stopped() const { return cluster_.stopped(); }
+
+Block::Turn Block::run_turn() {
+  bool alive = false, ran = false, progressed = false;
+  for (Warp& warp : warps_) {
+    if (warp.done()) continue;
+    const std::uint64_t left = context_.max_steps - warp.steps;
+    if (left == 0) {
+      const std::uint32_t pc = warp.groups.empty() ? 0 : warp.groups[0].pc;
+      fail(warp, pc, "step-limit"_rule,
+           fmt::format("warp {} issued {} instructions and is not done", warp.index, warp.steps),
+           -1, 0);
+      return Turn::done;
     }
-    if (!alive && std::ranges::all_of(warps_, &Warp::done)) return true;
-    if (!ran) {
-      report_deadlock();
-      return true;
-    }
+    const bool now = warp.run(static_cast<std::uint32_t>(std::min<std::uint64_t>(slice_ops, left)));
+    if (stopped()) return Turn::done;
+    if (recheck_) recheck();
+    ran |= now;
+    progressed |= now && !warp.only_polled;
+    alive |= !warp.done();
   }
-  return false;
+  if (!alive && done()) return Turn::done;
+  return progressed ? Turn::progressed : ran ? Turn::polled : Turn::parked;
 }
 
 void Block::count(Report& report) const {
@@ -243,6 +261,25 @@ void Block::recheck() {
         barrier.arrived, [](std::uint32_t lanes_there) { return lanes_there != 0; });
     if (barrier.pending && anyone && complete(barrier)) release(id);
   }
+  cluster_.recheck();
+}
+
+bool Block::waits_for_itself() const {
+  for (const Warp& warp : warps_)
+    for (const Group& group : warp.groups)
+      if (group.state == Group::State::ready || group.state == Group::State::at_cluster)
+        return false;
+  return true;
+}
+
+std::string Block::barrier_text(std::uint8_t id) const {
+  const Barrier& barrier = barriers_[id];
+  std::uint32_t here = 0;
+  for (std::uint32_t arrived : barrier.arrived)
+    here += static_cast<std::uint32_t>(std::popcount(arrived));
+  return fmt::format(
+      "has {} threads and waits for {}", here,
+      barrier.expected ? fmt::format("{}", barrier.expected) : std::string("all of the block"));
 }
 
 void Block::report_deadlock() {
@@ -267,16 +304,9 @@ void Block::report_deadlock() {
             0, 0);
   for (Warp& warp : warps_)
     for (const Group& group : warp.groups) {
-      const Barrier& barrier = barriers_[group.barrier];
-      std::uint32_t here = 0;
-      for (std::uint32_t arrived : barrier.arrived)
-        here += static_cast<std::uint32_t>(std::popcount(arrived));
-      fail(warp, group.pc - 1, "barrier-deadlock"_rule,
-           fmt::format("barrier {} has {} threads and waits for {}", group.barrier, here,
-                       barrier.expected ? fmt::format("{}", barrier.expected)
-                                        : std::string("all of the block")),
-           std::countr_zero(group.mask), 0);
-      return;
+      return fail(warp, group.pc - 1, "barrier-deadlock"_rule,
+                  fmt::format("barrier {} {}", group.barrier, barrier_text(group.barrier)),
+                  std::countr_zero(group.mask), 0);
     }
 }
 
@@ -285,23 +315,31 @@ int Block::line(std::uint32_t pc) const {
   return pc < origins.size() ? context_.module.source->line(origins[pc].offset) : 0;
 }
 
+std::string Block::source(std::uint32_t pc) const {
+  if (pc >= context_.program.origins.size()) return {};
+  const std::uint32_t location = context_.program.origins[pc].location;
+  if (!location) return {};
+  const ptx::Location& at = context_.module.locations[location - 1];
+  const std::string_view file = context_.module.file_name(at.file);
+  return file.empty() ? std::string() : fmt::format("{}:{}", file, at.line);
+}
+
+std::string Block::where(std::uint32_t pc) const {
+  const std::string from = source(pc);
+  return fmt::format("line {}{}", line(pc), from.empty() ? from : fmt::format(" ({})", from));
+}
+
 void Block::fail(Warp& warp, std::uint32_t pc, const Rule& rule, std::string message, int lane,
                  std::uint64_t address) {
-  if (finding_) return;
   Finding finding;
   finding.id = rule.id;
   finding.message = std::move(message);
   finding.line = line(pc);
-  if (pc < context_.program.origins.size())
-    if (const std::uint32_t location = context_.program.origins[pc].location) {
-      const ptx::Location& at = context_.module.locations[location - 1];
-      const std::string_view file = context_.module.file_name(at.file);
-      if (!file.empty()) finding.source = fmt::format("{}:{}", file, at.line);
-    }
+  finding.source = source(pc);
   finding.block = place_;
   if (lane >= 0) finding.lane = static_cast<int>(warp.index) * 32 + lane;
   finding.address = address;
-  finding_ = std::move(finding);
+  cluster_.stop(std::move(finding));
 }
 
 }  // namespace tartan::emulator

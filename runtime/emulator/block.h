@@ -2,14 +2,11 @@
 // runtime/emulator/block.h - a thread block: its warps, shared memory and barriers.
 //
 // A block runs on one host thread, its warps in turn, a slice each; so what a block does on its own
-// depends on nothing but its inputs. A block can be left after any turn and taken up later:
-// launches keep more blocks than host threads in flight, for kernels whose blocks wait for each
-// other.
+// depends on nothing but its inputs.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +23,8 @@ struct LaunchContext {
   const ptx::Module& module;
   GlobalMemory& memory;
   Launch launch;
+  Dim3 cluster;                   // blocks of one
+  bool explicit_cluster = false;  // the launch or the kernel states it
   std::vector<std::byte> params;
   std::uint64_t max_steps = 0;
   Heap* heap = nullptr;
@@ -47,17 +46,22 @@ struct Warpgroup {
   std::uint32_t arrived = 0;  // bits: its warps that wait there
 };
 
+class Cluster;
+
 class Block {
  public:
-  explicit Block(LaunchContext& context);
+  /// What a turn came to. `polled`: warps ran, but only to find that what they wait for is not
+  /// done.
+  enum class Turn : std::uint8_t { done, parked, polled, progressed };
 
-  /// Makes this block number `index` of the grid, ready to run.
-  void start(std::uint64_t index);
-  /// Runs all warps for `turns` slices each at most. True when the block is done (or stopped by a
-  /// finding).
-  bool run(int turns);
-  bool stopped() const { return finding_.has_value(); }
-  const std::optional<Finding>& finding() const { return finding_; }
+  Block(LaunchContext& context, Cluster& cluster, std::uint32_t rank);
+
+  /// Makes this the block at `place` in the grid, ready to run.
+  void start(Dim3 place);
+  /// Runs each warp for a slice.
+  Turn run_turn();
+  bool done() const;
+  bool stopped() const;
   /// Adds what the warps did.
   void count(Report& report) const;
 
@@ -68,6 +72,10 @@ class Block {
   GlobalMemory& memory() { return context_.memory; }
   const Launch& launch() const { return context_.launch; }
   const LaunchContext& context() const { return context_; }
+  Cluster& cluster() { return cluster_; }
+  std::uint32_t rank() const { return rank_; }
+  Dim3 place() const { return place_; }
+  std::span<Warp> warps() { return warps_; }
 
   /// `warp`'s executing lanes arrive at barrier `id`; `expected` threads in all (0: the whole
   /// block). With `wait` they wait there.
@@ -81,25 +89,36 @@ class Block {
   void fail(Warp& warp, std::uint32_t pc, const Rule& rule, std::string message, int lane,
             std::uint64_t address);
   int line(std::uint32_t pc) const;
+  /// "line 40 (gemm.cc:12)".
+  std::string where(std::uint32_t pc) const;
+
+  /// Whether every warp that is not done stands at a barrier of this block or waits for lanes of
+  /// its own.
+  bool waits_for_itself() const;
+  /// Says so, with the place of one that does.
+  void report_deadlock();
+  /// "has 32 threads and waits for 64": barrier `id`.
+  std::string barrier_text(std::uint8_t id) const;
 
  private:
   bool complete(const Barrier& barrier) const;
   void release(std::uint8_t id);
   void recheck();
-  void report_deadlock();
+  std::string source(std::uint32_t pc) const;
+  std::uint32_t special(Special which, std::uint32_t warp, std::uint32_t lane) const;
   void fill_specials(Warp& warp);
 
   LaunchContext& context_;
+  Cluster& cluster_;
+  std::uint32_t rank_;
   std::vector<Warp> warps_;
   std::vector<std::byte> arenas_, locals_, shared_;
   std::size_t arena_shift_ = 0, shared_shift_ = 0, local_shift_ = 0;
   std::uint64_t shared_bytes_ = 0;
-  std::uint64_t index_ = 0;
   Dim3 place_;
   Barrier barriers_[16];
   std::vector<Warpgroup> warpgroups_;
   bool recheck_ = false;
-  std::optional<Finding> finding_;
 };
 
 }  // namespace tartan::emulator

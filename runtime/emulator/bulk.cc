@@ -7,10 +7,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "runtime/emulator/bulk.h"
+#include "runtime/emulator/cluster.h"
 #include "runtime/emulator/instructions.h"
 #include "runtime/emulator/lanes.h"
 #include "runtime/emulator/mbarrier.h"
@@ -24,247 +25,110 @@ constexpr std::uint32_t most_bytes = 1u << 20;
 
 void no_operation(Warp&, const Op&) {}
 
-// An address operand in Program::slots: slot, offset (two words), width, window.
-constexpr std::uint32_t address_words = 5;
-
-std::uint32_t append_address(Decoder& d, const ptx::Operand& operand, Window window) {
-  Op op{};
-  d.address(op, operand, window);
-  const std::uint32_t words[address_words] = {op.a, static_cast<std::uint32_t>(op.value),
-                                              static_cast<std::uint32_t>(op.value >> 32), op.wide,
-                                              static_cast<std::uint32_t>(op.window)};
-  return d.append(words);
-}
-
-Op address_at(Warp& warp, std::uint32_t list) {
-  const std::uint32_t* words = warp.program->slots.data() + list;
-  Op op{};
-  op.a = words[0];
-  op.value = words[1] | std::uint64_t{words[2]} << 32;
-  op.wide = words[3];
-  op.window = static_cast<Window>(words[4]);
-  return op;
-}
-
-// Host addresses of `bytes[lane]` bytes from the address on: the first and the last unit must exist
-// and be of one piece.
-bool resolve_range(Warp& warp, std::uint32_t list, const std::uint32_t* bytes, Access& access) {
-  const Op op = address_at(warp, list);
-  std::uint64_t at[32], last[32] = {};
-  addresses(warp, op, at);
-  Access end;
-  if (!resolve(warp, op.window, at, unit, access)) return false;
-  each_lane(warp.mask, [&](int i) { last[i] = at[i] + bytes[i] - unit; });
-  if (!resolve(warp, op.window, last, unit, end)) return false;
-  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
-    const int lane = std::countr_zero(m);
-    if (end.at[lane] - access.at[lane] == static_cast<std::ptrdiff_t>(bytes[lane] - unit)) continue;
-    warp.fail("memory-fault"_rule,
-              fmt::format("a bulk copy of {} bytes at 0x{:x} runs from one buffer into another",
-                          bytes[lane], at[lane]),
-              lane, at[lane]);
-    return false;
-  }
-  return true;
-}
-
-// ---- Reductions: element by element, in order.
-
-using Reduction = void (*)(std::byte* to, const std::byte* from, std::uint32_t bytes);
-
-template <typename T, typename F>
-void reduce(std::byte* to, const std::byte* from, std::uint32_t bytes) {
-  for (std::uint32_t i = 0; i < bytes; i += sizeof(T)) {
-    T a, b;
-    std::memcpy(&a, to + i, sizeof(T));
-    std::memcpy(&b, from + i, sizeof(T));
-    a = F::apply(a, b);
-    std::memcpy(to + i, &a, sizeof(T));
-  }
-}
-
-template <typename T>
-constexpr bool is_small = std::is_same_v<T, Half> || std::is_same_v<T, Bfloat>;
-
-struct Add {
-  template <typename T>
-  static T apply(T a, T b) {
-    if constexpr (is_small<T>) return from_float<T>(to_float(a) + to_float(b));
-    else if constexpr (std::is_same_v<T, float>) return canonical_nan(a + b);
-    else return a + b;
-  }
-};
-template <bool Max>
-struct Extremum {
-  template <typename T>
-  static T apply(T a, T b) {
-    if constexpr (is_small<T>) {
-      const float x = to_float(a), y = to_float(b);
-      if (x != x) return y != y ? T{nan_16} : b;
-      if (y != y) return a;
-      if (x == y) return (a.bits >> 15 != 0) == Max ? b : a;
-      return (x < y) == Max ? b : a;
-    } else {
-      return Max ? std::max(a, b) : std::min(a, b);
-    }
-  }
-};
-struct And {
-  template <typename T>
-  static T apply(T a, T b) {
-    return a & b;
-  }
-};
-struct Or {
-  template <typename T>
-  static T apply(T a, T b) {
-    return a | b;
-  }
-};
-struct Xor {
-  template <typename T>
-  static T apply(T a, T b) {
-    return a ^ b;
-  }
-};
-struct Increment {
-  static std::uint32_t apply(std::uint32_t a, std::uint32_t b) { return a >= b ? 0 : a + 1; }
-};
-struct Decrement {
-  static std::uint32_t apply(std::uint32_t a, std::uint32_t b) {
-    return a == 0 || a > b ? b : a - 1;
-  }
-};
-
-struct ReductionRow {
-  std::string_view name;
-  Type type;
-  Reduction apply;
-};
-constexpr ReductionRow reductions[] = {
-    {"add", Type::u32, reduce<std::uint32_t, Add>},
-    {"add", Type::s32, reduce<std::uint32_t, Add>},
-    {"add", Type::u64, reduce<std::uint64_t, Add>},
-    {"add", Type::s64, reduce<std::uint64_t, Add>},
-    {"add", Type::f32, reduce<float, Add>},
-    {"add", Type::f64, reduce<double, Add>},
-    {"add", Type::f16, reduce<Half, Add>},
-    {"add", Type::bf16, reduce<Bfloat, Add>},
-    {"min", Type::u32, reduce<std::uint32_t, Extremum<false>>},
-    {"min", Type::s32, reduce<std::int32_t, Extremum<false>>},
-    {"min", Type::u64, reduce<std::uint64_t, Extremum<false>>},
-    {"min", Type::s64, reduce<std::int64_t, Extremum<false>>},
-    {"min", Type::f16, reduce<Half, Extremum<false>>},
-    {"min", Type::bf16, reduce<Bfloat, Extremum<false>>},
-    {"max", Type::u32, reduce<std::uint32_t, Extremum<true>>},
-    {"max", Type::s32, reduce<std::int32_t, Extremum<true>>},
-    {"max", Type::u64, reduce<std::uint64_t, Extremum<true>>},
-    {"max", Type::s64, reduce<std::int64_t, Extremum<true>>},
-    {"max", Type::f16, reduce<Half, Extremum<true>>},
-    {"max", Type::bf16, reduce<Bfloat, Extremum<true>>},
-    {"and", Type::b32, reduce<std::uint32_t, And>},
-    {"and", Type::b64, reduce<std::uint64_t, And>},
-    {"or", Type::b32, reduce<std::uint32_t, Or>},
-    {"or", Type::b64, reduce<std::uint64_t, Or>},
-    {"xor", Type::b32, reduce<std::uint32_t, Xor>},
-    {"xor", Type::b64, reduce<std::uint64_t, Xor>},
-    {"inc", Type::u32, reduce<std::uint32_t, Increment>},
-    {"dec", Type::u32, reduce<std::uint32_t, Decrement>},
-};
-
-Reduction find_reduction(std::string_view name, Type type) {
-  for (const ReductionRow& row : reductions)
-    if (row.name == name && row.type == type) return row.apply;
+// Host address of `bytes` bytes (not 0) from one lane's address on: the first and the last unit
+// must exist and be of one piece.
+std::byte* resolve_range(Warp& warp, int lane, Window window, std::uint64_t address,
+                         std::uint32_t bytes) {
+  std::uint64_t at[32] = {};
+  Access first, last;
+  const std::uint32_t whole = warp.mask;
+  warp.mask = std::uint32_t{1} << lane;
+  at[lane] = address;
+  bool good = resolve(warp, window, at, unit, first);
+  at[lane] = address + bytes - unit;
+  good = good && resolve(warp, window, at, unit, last);
+  warp.mask = whole;
+  if (!good) return nullptr;
+  if (last.at[lane] - first.at[lane] == static_cast<std::ptrdiff_t>(bytes - unit))
+    return first.at[lane];
+  warp.fail("memory-fault"_rule,
+            fmt::format("a bulk copy of {} bytes at 0x{:x} runs from one buffer into another",
+                        bytes, address),
+            lane, address);
   return nullptr;
-}
-
-std::string_view reduction_name(Decoder& d) {
-  return d.spelling.any({"add", "min", "max", "and", "or", "xor", "inc", "dec"});
-}
-
-// Reductions of blocks that run at the same time take turns.
-void move_bytes(std::byte* to, const std::byte* from, std::uint32_t bytes, Reduction reduction) {
-  static std::mutex mutex;
-  if (!reduction) return void(std::memmove(to, from, bytes));
-  const std::scoped_lock lock(mutex);
-  reduction(to, from, bytes);
 }
 
 // ---- Bulk.
 
-// op.list: destination, source and (op.flags) mbarrier addresses; op.a: bytes; op.value: a
-// Reduction.
-void copy_bulk(Warp& warp, const Op& op) {
-  const auto* bytes = lanes<std::uint32_t>(warp, op.a);
-  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
-    const int lane = std::countr_zero(m);
-    if (bytes[lane] % unit != 0 || bytes[lane] > most_bytes)
-      return warp.fail("misaligned-access"_rule,
-                       fmt::format("a bulk copy of {} bytes: multiples of 16 below 2^20 are copied",
-                                   bytes[lane]),
-                       lane);
-  }
-  const std::uint32_t whole = warp.mask;
-  const auto reduction = reinterpret_cast<Reduction>(static_cast<std::uintptr_t>(op.value));
-  Access to, from, barrier;
-  warp.mask = lanes_where(whole, [=](int i) { return bytes[i] != 0; });
-  bool good = !warp.mask || (resolve_range(warp, op.list, bytes, to) &&
-                             resolve_range(warp, op.list + address_words, bytes, from));
-  const std::uint32_t moving = warp.mask;
-  warp.mask = whole;
-  if (good && op.flags)
-    good = resolve(warp, address_at(warp, op.list + 2 * address_words), 8, barrier);
-  if (!good) return;
-  for (std::uint32_t m = whole; m; m &= m - 1) {
-    const int lane = std::countr_zero(m);
-    if (moving >> lane & 1) move_bytes(to.at[lane], from.at[lane], bytes[lane], reduction);
-    if (op.flags) Mbarrier::complete(barrier.at[lane], bytes[lane]);
-  }
+constexpr std::uint8_t has_barrier = 1, is_multicast = 2;  // in op.flags
+
+// One lane's copy to one destination.
+bool copy_one(Warp& warp, int lane, Window to, std::uint64_t target, const std::byte* source,
+              std::uint32_t bytes, Reduction reduction) {
+  std::byte* const at = resolve_range(warp, lane, to, target, bytes);
+  if (at) move_bytes(at, source, bytes, reduction);
+  return at;
 }
 
-// The spaces of [destination], [source], in the spelling's order.
-struct Spaces {
-  Window to = Window::generic, from = Window::generic;
-};
-
-std::optional<Spaces> read_spaces(Decoder& d) {
-  std::vector<Window> found;
-  for (std::string_view q : d.spelling.qualifiers()) {
-    if (q == "global") found.push_back(Window::global);
-    else if (q == "shared::cta" || q == "shared::cluster") found.push_back(Window::shared);
+// op.list: destination, source and mbarrier addresses; op.a: bytes; op.b: the blocks of a
+// multicast; op.value: a Reduction.
+void copy_bulk(Warp& warp, const Op& op) {
+  const auto* sizes = lanes<std::uint32_t>(warp, op.a);
+  const auto reduction = reinterpret_cast<Reduction>(static_cast<std::uintptr_t>(op.value));
+  const Op to = address_at(warp, op.list), from = address_at(warp, op.list + address_words);
+  std::uint64_t targets[32], sources[32], barriers[32] = {};
+  addresses(warp, to, targets);
+  addresses(warp, from, sources);
+  if (op.flags & has_barrier)
+    addresses(warp, address_at(warp, op.list + 2 * address_words), barriers);
+  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    const std::uint32_t bytes = sizes[lane];
+    if (bytes % unit != 0 || bytes > most_bytes)
+      return warp.fail(
+          "misaligned-access"_rule,
+          fmt::format("a bulk copy of {} bytes: multiples of 16 below 2^20 are copied", bytes),
+          lane);
+    const std::byte* source =
+        bytes ? resolve_range(warp, lane, from.window, sources[lane], bytes) : nullptr;
+    if (bytes && !source) return;
+    const auto copy = [&](Window window, std::uint64_t target, std::uint64_t barrier) {
+      if (bytes && !copy_one(warp, lane, window, target, source, bytes, reduction)) return false;
+      return !(op.flags & has_barrier) || complete_transactions(warp, lane, barrier, bytes);
+    };
+    if (!(op.flags & is_multicast)) {
+      if (!copy(to.window, targets[lane], barriers[lane])) return;
+      continue;
+    }
+    const std::uint32_t blocks = lanes<std::uint32_t>(warp, op.b)[lane];
+    if (!check_multicast(warp, lane, blocks)) return;
+    for (std::uint32_t left = blocks; left; left &= left - 1) {
+      const auto rank = static_cast<std::uint32_t>(std::countr_zero(left));
+      if (!copy(Window::cluster, in_block(targets[lane], rank), in_block(barriers[lane], rank)))
+        return;
+    }
   }
-  for (std::string_view q : {"global", "shared::cta", "shared::cluster"}) d.spelling.has(q);
-  if (found.size() != 2) return std::nullopt;
-  return Spaces{found[0], found[1]};
 }
 
 void decode_bulk(Decoder& d, Reduction reduction) {
   const auto spaces = read_spaces(d);
   if (!spaces) return d.unsupported("two state spaces are expected");
-  if (d.spelling.has("multicast::cluster"))
-    return d.unsupported("clusters of several blocks are not known");
   if (d.spelling.has("cp_mask")) return d.unsupported("byte masks are not known");
-  d.spelling.has("level::cache_hint");
+  d.spelling.ignore("L2::");
+  const bool multicast = d.spelling.has("multicast::cluster");
   const bool barrier = d.spelling.has("mbarrier::complete_tx::bytes");
   if (!barrier && !d.spelling.has("bulk_group"))
     return d.unsupported("it ends with .bulk_group or .mbarrier::complete_tx::bytes");
-  const std::size_t operands = barrier ? 4 : 3;
+  const std::size_t operands = 3 + (barrier ? 1 : 0) + (multicast ? 1 : 0);
   if (!d.expect_operands(operands, operands + 1)) return;
   const std::uint32_t list = append_address(d, d.operand(0), spaces->to);
   append_address(d, d.operand(1), spaces->from);
   const std::uint32_t bytes = d.source(2, Type::u32);
-  if (barrier) append_address(d, d.operand(3), Window::shared);
+  if (barrier) append_address(d, d.operand(3), Window::cluster);
+  const std::uint32_t blocks = multicast ? d.source(4, Type::u16) : 0;
   Op& op = d.emit(copy_bulk);
   op.list = list;
   op.a = bytes;
-  op.flags = barrier;
+  op.b = blocks;
+  op.flags =
+      static_cast<std::uint8_t>((barrier ? has_barrier : 0) | (multicast ? is_multicast : 0));
   op.value = reinterpret_cast<std::uintptr_t>(reduction);
 }
 
 void decode_bulk_reduction(Decoder& d) {
   d.spelling.has("async");
   if (!d.spelling.has("bulk")) return d.unsupported();
-  if (d.spelling.has("tensor")) return d.unsupported("tensor maps are not known");
+  if (d.spelling.has("tensor")) return decode_tensor_copy(d);
   d.spelling.has("noftz");
   const std::string_view name = reduction_name(d);
   const Reduction reduction = find_reduction(name, d.spelling.type());
@@ -311,8 +175,8 @@ void decode_to_barrier(Decoder& d, Reduction reduction, Type type, int count) {
                                                       d.spelling.text(), count, elements.size()));
   std::vector<std::uint32_t> slots;
   for (const ptx::Operand& element : elements) slots.push_back(d.source(element, type));
-  const std::uint32_t list = append_address(d, d.operand(0), Window::shared);
-  append_address(d, d.operand(2), Window::shared);
+  const std::uint32_t list = append_address(d, d.operand(0), Window::cluster);
+  append_address(d, d.operand(2), Window::cluster);
   d.append(slots);
   Op& op = d.emit(store_async);
   op.list = list;
@@ -323,9 +187,64 @@ void decode_to_barrier(Decoder& d, Reduction reduction, Type type, int count) {
 
 }  // namespace
 
+std::uint32_t append_address(Decoder& d, const ptx::Operand& operand, Window window) {
+  Op op{};
+  d.address(op, operand, window);
+  const std::uint32_t words[address_words] = {op.a, static_cast<std::uint32_t>(op.value),
+                                              static_cast<std::uint32_t>(op.value >> 32), op.wide,
+                                              static_cast<std::uint32_t>(op.window)};
+  return d.append(words);
+}
+
+Op address_at(const Warp& warp, std::uint32_t list) {
+  const std::uint32_t* words = warp.program->slots.data() + list;
+  Op op{};
+  op.a = words[0];
+  op.value = words[1] | std::uint64_t{words[2]} << 32;
+  op.wide = words[3];
+  op.window = static_cast<Window>(words[4]);
+  return op;
+}
+
+std::optional<Spaces> read_spaces(Decoder& d) {
+  std::vector<Window> found;
+  for (std::string_view q : d.spelling.qualifiers()) {
+    if (q == "global") found.push_back(Window::global);
+    else if (q == "shared::cta") found.push_back(Window::shared);
+    else if (q == "shared::cluster") found.push_back(Window::cluster);
+  }
+  for (std::string_view q : {"global", "shared::cta", "shared::cluster"}) d.spelling.has(q);
+  if (found.size() != 2) return std::nullopt;
+  return Spaces{found[0], found[1]};
+}
+
+std::uint64_t in_block(std::uint64_t address, std::uint32_t rank) {
+  return (std::uint64_t{rank} + 1) << rank_shift | (address & shared_offset_mask);
+}
+
+bool check_multicast(Warp& warp, int lane, std::uint32_t mask) {
+  const std::uint32_t size = warp.block->cluster().size();
+  if (!(mask >> size)) return true;
+  warp.fail("memory-fault"_rule,
+            fmt::format("a multicast to the blocks 0x{:x} of a cluster of {}", mask, size), lane);
+  return false;
+}
+
+bool complete_transactions(Warp& warp, int lane, std::uint64_t mbarrier, std::uint32_t bytes) {
+  std::uint64_t at[32] = {};
+  at[lane] = mbarrier;
+  Access access;
+  const std::uint32_t whole = warp.mask;
+  warp.mask = std::uint32_t{1} << lane;
+  const bool good = resolve(warp, Window::cluster, at, 8, access);
+  warp.mask = whole;
+  if (good) Mbarrier::complete(access.at[lane], bytes);
+  return good;
+}
+
 void decode_bulk_copy(Decoder& d) {
   if (d.spelling.name() == "cp" && d.spelling.has("reduce")) return decode_bulk_reduction(d);
-  if (d.spelling.has("tensor")) return d.unsupported("tensor maps are not known");
+  if (d.spelling.has("tensor")) return decode_tensor_copy(d);
   const bool wait = d.spelling.has("wait_group");
   if (wait || d.spelling.has("commit_group")) {
     d.spelling.has("read");

@@ -88,6 +88,18 @@ void decode_nanosleep(Decoder& d) {
   d.emit(yield);
 }
 
+void decode_register_budget(Decoder& d) {
+  if (!d.spelling.has("inc") && !d.spelling.has("dec")) return d.unsupported();
+  for (std::string_view q : {"sync", "aligned"}) d.spelling.has(q);
+  d.spelling.type();
+  if (!d.expect_operands(1, 1)) return;
+  const auto registers = d.integer(d.operand(0));
+  if (!registers || *registers < 24 || *registers > 256 || *registers % 8 != 0)
+    return d.error("immediate-range"_rule,
+                   fmt::format("{} takes 24 to 256 registers, a multiple of 8", d.spelling.text()));
+  d.emit(no_operation);
+}
+
 void decode_nothing(Decoder& d) {
   d.spelling.ignore_all();
   d.emit(no_operation);
@@ -103,7 +115,7 @@ constexpr InstructionRow rows[] = {
     {"nanosleep", decode_nanosleep},
     {"call", decode_call},
     {"pmevent", decode_nothing},
-    {"setmaxnreg", decode_nothing},
+    {"setmaxnreg", decode_register_budget},
     {"griddepcontrol", decode_nothing},
 };
 

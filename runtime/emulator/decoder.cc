@@ -65,11 +65,11 @@ void Decoder::read_directives(const ptx::Function& kernel) {
   for (std::uint32_t index : kernel.directives) {
     const ptx::Directive& directive = module_.directives[index];
     if (directive.name == ".reqntid") program_.required_block = read_dimensions(directive.text);
-    if (directive.name == ".reqnctapercluster" && read_dimensions(directive.text).count() != 1)
-      diags_.report("unsupported-instruction"_rule, module_.source->place(directive.offset),
-                    fmt::format("kernel {} is compiled for clusters of several blocks, which the "
-                                "emulator does not know",
-                                kernel.name));
+    if (directive.name == ".reqnctapercluster")
+      program_.required_cluster = read_dimensions(directive.text);
+    if (directive.name == ".explicitcluster") program_.explicit_cluster = true;
+    if (directive.name == ".maxclusterrank")
+      program_.max_cluster = read_dimensions(directive.text).x;
     if (directive.name == ".maxntid")
       program_.max_threads = read_dimensions(directive.text).count();
   }

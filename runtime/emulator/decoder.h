@@ -125,7 +125,7 @@ class Decoder {
   std::uint32_t constant(std::uint64_t bits, int width);
   std::uint32_t scratch(int width);
   std::uint32_t append(std::span<const std::uint32_t> slots);
-  std::uint32_t special(Special which, bool wide);
+  std::uint32_t special(Special which, int width);
   /// The predicate that holds the condition code's carry.
   std::uint32_t carry() { return carry_ ? carry_ : carry_ = scratch(1); }
   Program& program() { return program_; }
@@ -232,7 +232,7 @@ class Decoder {
   int scope_ = -1;
   std::vector<Fixup> fixups_;
   std::map<std::pair<std::uint64_t, int>, std::uint32_t> constants_;
-  std::map<std::pair<Special, bool>, std::uint32_t> specials_;
+  std::map<std::pair<Special, int>, std::uint32_t> specials_;
   Symbols shared_;  // module-level shared variables that the kernel uses
   std::vector<std::pair<std::uint32_t, int>> dynamic_slots_;
   std::uint32_t dynamic_alignment_ = 16;

@@ -55,8 +55,9 @@ void decode_carry(Decoder& decoder);
 // cvt.pack; cvt to and from ue8m0x2, if it is one.
 void decode_integer_pack(Decoder& decoder);
 bool decode_powers_of_two(Decoder& decoder, Rounding round, bool saturate);
-// cp.async.bulk and cp.reduce.async.bulk; st.async; red.async.
+// cp.async.bulk and cp.reduce.async.bulk, and those with .tensor; st.async; red.async.
 void decode_bulk_copy(Decoder& decoder);
+void decode_tensor_copy(Decoder& decoder);
 void decode_store_async(Decoder& decoder);
 void decode_reduction_async(Decoder& decoder);
 

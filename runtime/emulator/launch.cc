@@ -10,50 +10,55 @@
 #include <mutex>
 #include <thread>
 
-#include "runtime/emulator/block.h"
+#include "runtime/emulator/cluster.h"
 #include "runtime/emulator/module.h"
 
 namespace tartan::emulator {
 namespace {
 
-constexpr int turns_in_a_row = 256;  // slices per warp before a thread looks after another block
-constexpr std::size_t blocks_in_flight =
+constexpr int turns_in_a_row = 256;  // slices per warp before a thread looks after another cluster
+constexpr std::size_t clusters_in_flight =
     32;  // per host thread, for kernels whose blocks wait for each other
 
-// Blocks of a launch, handed out in order. After a finding only earlier blocks go on, so the
-// finding of the earliest block is reported whatever the number of threads.
+constexpr Dim3 unstated{0, 0, 0};
+
+// Clusters of a launch, handed out in order. After a finding only earlier ones go on, so the
+// finding of the earliest is reported whatever the number of threads.
 class Work {
  public:
   Work(LaunchContext& context, const DeviceOptions& options)
-      : context_(context), options_(options), blocks_(context.launch.grid.count()) {}
+      : context_(context),
+        options_(options),
+        blocks_(context.launch.grid.count()),
+        clusters_(blocks_ / context.cluster.count()) {}
 
   void run() {
-    std::vector<std::unique_ptr<Block>> idle;
+    std::vector<std::unique_ptr<Cluster>> idle;
     struct Running {
-      std::unique_ptr<Block> block;
+      std::unique_ptr<Cluster> cluster;
       std::uint64_t index;
     };
     std::vector<Running> running;
     std::size_t turn = 0;
     Report report;
     for (;;) {
-      if (running.size() < blocks_in_flight && (running.empty() || turn == 0))
+      if (running.size() < clusters_in_flight && (running.empty() || turn == 0))
         if (const std::uint64_t index = next_.fetch_add(1);
-            index < blocks_ && index < failed_.load()) {
-          if (idle.empty()) idle.push_back(std::make_unique<Block>(context_));
+            index < clusters_ && index < failed_.load()) {
+          if (idle.empty()) idle.push_back(std::make_unique<Cluster>(context_));
           running.push_back({std::move(idle.back()), index});
           idle.pop_back();
-          running.back().block->start(index);
+          running.back().cluster->start(index);
           turn = running.size() - 1;
         }
       if (running.empty()) break;
       Running& now = running[turn];
-      const bool done = now.index > failed_.load() || now.block->run(turns_in_a_row);
+      const bool done = now.index > failed_.load() || now.cluster->run(turns_in_a_row);
       if (done) {
-        now.block->count(report);
-        if (options_.progress) options_.progress(++done_, blocks_);
-        if (now.block->finding()) record(now.index, *now.block->finding());
-        idle.push_back(std::move(now.block));
+        now.cluster->count(report);
+        if (options_.progress) options_.progress(done_ += context_.cluster.count(), blocks_);
+        if (now.cluster->finding()) record(now.index, *now.cluster->finding());
+        idle.push_back(std::move(now.cluster));
         running.erase(running.begin() + static_cast<std::ptrdiff_t>(turn));
       } else {
         ++turn;
@@ -79,7 +84,7 @@ class Work {
 
   LaunchContext& context_;
   const DeviceOptions& options_;
-  const std::uint64_t blocks_;
+  const std::uint64_t blocks_, clusters_;
   std::atomic<std::uint64_t> done_ = 0;
   std::atomic<std::uint64_t> next_ = 0;
   std::atomic<std::uint64_t> failed_ = std::numeric_limits<std::uint64_t>::max();
@@ -90,8 +95,39 @@ class Work {
 
 }  // namespace
 
+Dim3 Kernel::cluster_of(const Launch& launch) const {
+  if (launch.cluster != unstated) return launch.cluster;
+  return program_->required_cluster != unstated ? program_->required_cluster : Dim3{};
+}
+
+Status Kernel::check_cluster(const Launch& launch) const {
+  const Dim3 stated = launch.cluster, required = program_->required_cluster,
+             cluster = cluster_of(launch);
+  const auto text = [](Dim3 size) { return fmt::format("{} x {} x {}", size.x, size.y, size.z); };
+  const auto refuse = [&](std::string why) {
+    return Status("launch-arguments"_rule, fmt::format("kernel {} {}", name(), why));
+  };
+  if (stated != unstated && required != unstated && stated != required)
+    return refuse(fmt::format("is compiled for clusters of {} blocks (.reqnctapercluster), not {}",
+                              text(required), text(stated)));
+  if (program_->explicit_cluster && stated == unstated && required == unstated)
+    return refuse("is compiled for launches that state a cluster (.explicitcluster)");
+  if (program_->max_cluster != 0 && cluster.count() > program_->max_cluster)
+    return refuse(
+        fmt::format("is compiled for clusters of at most {} blocks (.maxclusterrank), "
+                    "not {}",
+                    program_->max_cluster, cluster.count()));
+  if (auto status = detail::check_cluster(launch.grid, cluster); !status) return status;
+  const Arch arch = module_->machine().hardware.value_or(module_->target());
+  if (cluster.count() > 1 && arch.sm < 90)
+    return refuse(fmt::format("cannot run in clusters of several blocks: {} has none, sm_90 has",
+                              arch.text()));
+  return Done{};
+}
+
 Status Kernel::check(const Launch& launch, const Arguments& arguments) const {
   if (Status status = detail::check_launch(*this, launch, arguments); !status) return status;
+  if (Status status = check_cluster(launch); !status) return status;
   const Program& program = *program_;
   const Dim3 wanted = program.required_block;
   if (wanted.x != 0 && wanted != launch.block)
@@ -128,6 +164,8 @@ void Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemory&
                         module_->tree(),
                         memory,
                         launch,
+                        cluster_of(launch),
+                        launch.cluster != unstated || program_->required_cluster != unstated,
                         std::vector<std::byte>(program_->param_bytes),
                         machine.options.max_steps,
                         &machine.heap};

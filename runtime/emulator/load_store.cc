@@ -311,20 +311,35 @@ void decode_hint(Decoder& d) {
   d.emit(no_operation);
 }
 
+// createpolicy: a number that programs hand on and do not look into.
+void give_policy(Warp& warp, const Op& op) {
+  constexpr std::uint64_t policy = std::uint64_t{1} << 60;
+  auto* d = lanes<std::uint64_t>(warp, op.d);
+  each_lane(warp.mask, [=](int i) { d[i] = policy; });
+}
+
+void decode_policy(Decoder& d) {
+  d.spelling.ignore_all();
+  if (!d.expect_operands(1, 4)) return;
+  const std::uint32_t to = d.destination(0, Type::b64);
+  d.emit(give_policy).d = to;
+}
+
 constexpr InstructionRow rows[] = {
-    {"ld", decode_load},       {"ldu", decode_load},       {"st", decode_store},
-    {"prefetch", decode_hint}, {"prefetchu", decode_hint}, {"applypriority", decode_hint},
-    {"discard", decode_hint},
+    {"ld", decode_load},        {"ldu", decode_load},
+    {"st", decode_store},       {"prefetch", decode_hint},
+    {"prefetchu", decode_hint}, {"applypriority", decode_hint},
+    {"discard", decode_hint},   {"createpolicy", decode_policy},
 };
 
 }  // namespace
 
 Window memory_window(Decoder& d) {
   constexpr std::pair<std::string_view, Window> spaces[] = {
-      {"global", Window::global},          {"const", Window::global},
-      {"shared", Window::shared},          {"shared::cta", Window::shared},
-      {"shared::cluster", Window::shared}, {"local", Window::local},
-      {"param::entry", Window::param},     {"param::func", Window::local},
+      {"global", Window::global},           {"const", Window::global},
+      {"shared", Window::shared},           {"shared::cta", Window::shared},
+      {"shared::cluster", Window::cluster}, {"local", Window::local},
+      {"param::entry", Window::param},      {"param::func", Window::local},
   };
   for (const auto& [name, window] : spaces)
     if (d.spelling.has(name)) return window;

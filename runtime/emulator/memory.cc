@@ -9,7 +9,7 @@
 #include <cstring>
 #include <new>
 
-#include "runtime/emulator/block.h"
+#include "runtime/emulator/cluster.h"
 #include "runtime/emulator/lanes.h"
 
 namespace tartan::emulator {
@@ -19,12 +19,34 @@ constexpr std::uint64_t granule = 256;
 constexpr std::uint64_t gap =
     4096;  // between allocations: a small overrun is no neighbour's memory
 
+std::string cluster_place(Warp& warp, std::uint64_t address) {
+  Cluster& cluster = warp.block->cluster();
+  const std::uint64_t place = address >> rank_shift;
+  if (place > cluster.size())
+    return fmt::format("the cluster has {} block{}", cluster.size(),
+                       cluster.size() == 1 ? "" : "s");
+  Block& block = place == 0 ? *warp.block : cluster.block(static_cast<std::uint32_t>(place - 1));
+  if (block.done())
+    return fmt::format(
+        "the block of rank {} has exited, and its shared memory is gone: the "
+        "cluster must meet at barrier.cluster before that",
+        block.rank());
+  return fmt::format("the block of rank {} has {} bytes of shared memory", block.rank(),
+                     block.shared_bytes());
+}
+
 void bad_address(Warp& warp, Window window, int lane, std::uint64_t address, std::uint32_t bytes) {
   std::string place;
   switch (window) {
     case Window::shared:
-      place = fmt::format("the block has {} bytes of shared memory", warp.block->shared_bytes());
+      place =
+          address >> rank_shift == 0
+              ? fmt::format("the block has {} bytes of shared memory", warp.block->shared_bytes())
+              : fmt::format(
+                    "it is an address of the cluster (mapa), which .shared::cluster and "
+                    "generic accesses take");
       break;
+    case Window::cluster: place = cluster_place(warp, address); break;
     case Window::local:
       place = fmt::format("a lane has {} bytes of local memory", warp.program->local_bytes);
       break;
@@ -121,6 +143,26 @@ bool resolve_global(Warp& warp, const std::uint64_t* addresses, std::uint32_t by
   return true;
 }
 
+// Shared memory of any block of the cluster.
+bool resolve_cluster(Warp& warp, const std::uint64_t* addresses, std::uint32_t bytes,
+                     Access& access) {
+  Cluster& cluster = warp.block->cluster();
+  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    const std::uint64_t place = addresses[lane] >> rank_shift,
+                        offset = addresses[lane] & shared_offset_mask;
+    Block* block = place == 0               ? warp.block
+                   : place > cluster.size() ? nullptr
+                                            : &cluster.block(static_cast<std::uint32_t>(place - 1));
+    if (!block || offset + bytes > block->shared_bytes() || block->done()) {
+      bad_address(warp, Window::cluster, lane, addresses[lane], bytes);
+      return false;
+    }
+    access.at[lane] = block->shared() + offset;
+  }
+  return true;
+}
+
 bool resolve_generic(Warp& warp, const std::uint64_t* addresses, std::uint32_t bytes,
                      Access& access) {
   std::uint64_t low = ~std::uint64_t{0};
@@ -133,7 +175,8 @@ bool resolve_generic(Warp& warp, const std::uint64_t* addresses, std::uint32_t b
     if (!warp.mask) continue;
     std::uint64_t inside[32] = {};
     each_lane(warp.mask, [&](int i) { inside[i] = addresses[i] - window_base(window); });
-    good = good && resolve(warp, window, inside, bytes, access);
+    good = good && resolve(warp, window == Window::shared ? Window::cluster : window, inside, bytes,
+                           access);
   }
   warp.mask = whole;
   return good;
@@ -155,7 +198,8 @@ Stretch expected(Warp& warp, const Op& op, std::uint64_t address) {
     base = window_base(window);
   }
   switch (window) {
-    case Window::shared: return {warp.block->shared(), base, warp.block->shared_bytes()};
+    case Window::shared:
+    case Window::cluster: return {warp.block->shared(), base, warp.block->shared_bytes()};
     case Window::param: return {warp.block->params(), base, warp.program->param_bytes};
     case Window::local: return {warp.local, base, warp.program->local_bytes, warp.local_step};
     case Window::global:
@@ -311,6 +355,7 @@ bool resolve(Warp& warp, Window window, const std::uint64_t* addresses, std::uin
     case Window::shared:
       return resolve_flat(warp, window, addresses, bytes, warp.block->shared(),
                           warp.block->shared_bytes(), 0, access);
+    case Window::cluster: return resolve_cluster(warp, addresses, bytes, access);
     case Window::local:
       return resolve_flat(warp, window, addresses, bytes, warp.local, warp.program->local_bytes,
                           warp.local_step, access);

@@ -5,7 +5,7 @@
 // window's start:
 //
 //   0x0'........  nothing: null pointers and small numbers fault
-//   0x1'........  shared memory of the block
+//   0x1'........  shared memory of the block, and of the others of its cluster (cluster.h)
 //   0x2'........  local memory of the lane
 //   0x3'........  kernel parameters
 //   0x4'........  functions: what their names mean, nothing that can be read
@@ -35,7 +35,8 @@ inline constexpr std::uint64_t global_window = 16 * window_bytes;
 /// Where a state space starts among generic addresses; global addresses are generic ones.
 constexpr std::uint64_t window_base(Window window) {
   switch (window) {
-    case Window::shared: return shared_window;
+    case Window::shared:
+    case Window::cluster: return shared_window;
     case Window::local: return local_window;
     case Window::param: return param_window;
     default: return 0;

@@ -106,6 +106,8 @@ class Kernel : public detail::EngineKernel {
 
  private:
   Status check(const Launch& launch, const Arguments& arguments) const;
+  Status check_cluster(const Launch& launch) const;
+  Dim3 cluster_of(const Launch& launch) const;
   void run(const Launch& launch, const Arguments& arguments, GlobalMemory& memory);
   Diag describe(const Finding& finding) const;
 

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moves (PTX ISA 9.7.9): mov with packing and unpacking, addresses of variables, cvta, isspacep,
 // clocks.
+#include <fmt/format.h>
+
+#include <bit>
 #include <chrono>
 
+#include "runtime/emulator/bulk.h"
+#include "runtime/emulator/cluster.h"
 #include "runtime/emulator/instructions.h"
 #include "runtime/emulator/lanes.h"
 #include "runtime/emulator/memory.h"
@@ -184,7 +189,7 @@ constexpr WindowRow windows[] = {
     {"const", Window::global},
     {"shared", Window::shared},
     {"shared::cta", Window::shared},
-    {"shared::cluster", Window::shared},
+    {"shared::cluster", Window::cluster},
     {"local", Window::local},
     {"param", Window::param},
     {"param::entry", Window::param},
@@ -225,8 +230,11 @@ void decode_cvta(Decoder& d) {
 
 void is_space(Warp& warp, const Op& op) {
   const auto* a = lanes<std::uint64_t>(warp, op.a);
-  set_predicate(warp, op.d,
-                lanes_where(warp.mask, [&](int i) { return window_of(a[i]) == op.window; }));
+  const Window window = op.window == Window::cluster ? Window::shared : op.window;
+  set_predicate(warp, op.d, lanes_where(warp.mask, [&](int i) {
+                  return window_of(a[i]) == window &&
+                         (op.window != Window::shared || a[i] - shared_window < shared_offset_mask);
+                }));
 }
 
 void decode_isspacep(Decoder& d) {
@@ -242,13 +250,58 @@ void decode_isspacep(Decoder& d) {
   op.window = window;
 }
 
-// One block is its own cluster: an address of shared memory is the same in every block of it.
+// op.a: addresses, in the window or (op.value its base) generic; op.b: ranks.
+template <typename Address>
+void map_address(Warp& warp, const Op& op) {
+  auto* d = lanes<Address>(warp, op.d);
+  const auto* a = lanes<Address>(warp, op.a);
+  const auto* ranks = lanes<std::uint32_t>(warp, op.b);
+  const std::uint32_t blocks = warp.block->cluster().size();
+  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    if (ranks[lane] >= blocks)
+      return warp.fail(
+          "memory-fault"_rule,
+          fmt::format("mapa to the block of rank {} of a cluster of {}", ranks[lane], blocks),
+          lane);
+    d[lane] = static_cast<Address>(in_block(a[lane], ranks[lane]) + op.value);
+  }
+}
+
+template <typename Address>
+void rank_of(Warp& warp, const Op& op) {
+  auto* d = lanes<std::uint32_t>(warp, op.d);
+  const auto* a = lanes<Address>(warp, op.a);
+  const std::uint32_t own = warp.block->rank();
+  each_lane(warp.mask, [=](int i) {
+    const auto place = static_cast<std::uint32_t>(a[i]) >> rank_shift;
+    d[i] = place == 0 ? own : place - 1;
+  });
+}
+
 void decode_mapa(Decoder& d) {
+  const bool generic = !d.spelling.has("shared::cluster");
+  const Type type = d.spelling.type();
+  if (bits(type) != 32 && bits(type) != 64) return d.unsupported();
+  if (!d.expect_operands(3, 3)) return;
+  const std::uint32_t to = d.destination(0, type), from = d.source(1, type),
+                      rank = d.source(2, Type::u32);
+  Op& op = d.emit(bits(type) == 64 ? map_address<std::uint64_t> : map_address<std::uint32_t>);
+  op.d = to;
+  op.a = from;
+  op.b = rank;
+  op.value = generic ? shared_window : 0;
+}
+
+void decode_getctarank(Decoder& d) {
   d.spelling.has("shared::cluster");
   const Type type = d.spelling.type();
-  if (!d.expect_operands(3, 3)) return;
-  const std::uint32_t to = d.destination(0, type), from = d.source(1, type);
-  emit_move(d, move_handler(type), to, from);
+  if (bits(type) != 32 && bits(type) != 64) return d.unsupported();
+  if (!d.expect_operands(2, 2)) return;
+  const std::uint32_t to = d.destination(0, Type::u32), from = d.source(1, type);
+  Op& op = d.emit(bits(type) == 64 ? rank_of<std::uint64_t> : rank_of<std::uint32_t>);
+  op.d = to;
+  op.a = from;
 }
 
 constexpr InstructionRow rows[] = {
@@ -256,6 +309,7 @@ constexpr InstructionRow rows[] = {
     {"cvta", decode_cvta},
     {"isspacep", decode_isspacep},
     {"mapa", decode_mapa},
+    {"getctarank", decode_getctarank},
 };
 
 }  // namespace

@@ -24,11 +24,10 @@ int width_of(Type type) {
 }
 
 // Which Special gives a register of isa::special_registers its value; of a vector, its x. The other
-// elements of a vector follow it in the enumeration, unless all of them are equal.
+// elements of a vector follow it in the enumeration.
 struct SpecialRow {
   std::string_view name;
   Special which;
-  bool equal = false;
 };
 
 constexpr SpecialRow special_rows[] = {
@@ -50,14 +49,13 @@ constexpr SpecialRow special_rows[] = {
     {"%dynamic_smem_size", Special::dynamic_smem_size},
     {"%total_smem_size", Special::total_smem_size},
     {"%aggr_smem_size", Special::total_smem_size},
-    // One block is a cluster of its own.
-    {"%is_explicit_cluster", Special::zero},
-    {"%clusterid", Special::ctaid_x},
-    {"%nclusterid", Special::nctaid_x},
-    {"%cluster_ctaid", Special::zero, true},
-    {"%cluster_nctaid", Special::one, true},
-    {"%cluster_ctarank", Special::zero},
-    {"%cluster_nctarank", Special::one},
+    {"%is_explicit_cluster", Special::is_explicit_cluster},
+    {"%clusterid", Special::clusterid_x},
+    {"%nclusterid", Special::nclusterid_x},
+    {"%cluster_ctaid", Special::cluster_ctaid_x},
+    {"%cluster_nctaid", Special::cluster_nctaid_x},
+    {"%cluster_ctarank", Special::cluster_ctarank},
+    {"%cluster_nctarank", Special::cluster_nctarank},
     // Nothing is reserved, and there is no graph.
     {"%reserved_smem_offset_begin", Special::zero},
     {"%reserved_smem_offset_end", Special::zero},
@@ -90,7 +88,7 @@ static_assert(every_special_register_has_a_value());
 // Element `suffix` (x, y, z or w) of a vector register; there is no fourth dimension.
 Special element_of(const SpecialRow& row, char suffix) {
   if (suffix == 'w') return Special::zero;
-  return row.equal ? row.which : static_cast<Special>(static_cast<int>(row.which) + (suffix - 'x'));
+  return static_cast<Special>(static_cast<int>(row.which) + (suffix - 'x'));
 }
 
 // The bits of a literal that is read as `type`.
@@ -215,11 +213,11 @@ std::uint32_t Decoder::append(std::span<const std::uint32_t> slots) {
   return first;
 }
 
-std::uint32_t Decoder::special(Special which, bool wide) {
-  const auto [at, fresh] = specials_.try_emplace({which, wide}, 0);
+std::uint32_t Decoder::special(Special which, int width) {
+  const auto [at, fresh] = specials_.try_emplace({which, width}, 0);
   if (fresh) {
-    at->second = allocate(wide ? 64 : 32);
-    program_.specials.push_back({which, wide, at->second});
+    at->second = allocate(width);
+    program_.specials.push_back({which, width, at->second});
   }
   return at->second;
 }
@@ -234,8 +232,7 @@ std::uint32_t Decoder::special_source(std::string_view name, Type type, bool& fo
                          : dot == std::string_view::npos);
   if (!found) return 0;
   const Special which = vector ? element_of(*row, suffix[0]) : row->which;
-  if (type == Type::pred) return constant(0, 1);  // %is_explicit_cluster
-  return special(which, bits(type) == 64);
+  return special(which, width_of(type));
 }
 
 // ---- Registers.

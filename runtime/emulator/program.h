@@ -33,8 +33,8 @@ struct Op;
 
 using Handler = void (*)(Warp&, const Op&);
 
-/// Where an address points.
-enum class Window : std::uint8_t { generic, global, shared, local, param };
+/// Where an address points. `cluster` is shared memory too, of any block of the cluster.
+enum class Window : std::uint8_t { generic, global, shared, local, param, cluster };
 
 /// One decoded instruction. What the fields mean is between a handler and its decoder; the names
 /// say what they usually hold.
@@ -138,6 +138,21 @@ enum class Special : std::uint8_t {
   lanemask_lt,
   lanemask_ge,
   lanemask_gt,
+  clusterid_x,
+  clusterid_y,
+  clusterid_z,
+  nclusterid_x,
+  nclusterid_y,
+  nclusterid_z,
+  cluster_ctaid_x,
+  cluster_ctaid_y,
+  cluster_ctaid_z,
+  cluster_nctaid_x,
+  cluster_nctaid_y,
+  cluster_nctaid_z,
+  cluster_ctarank,
+  cluster_nctarank,
+  is_explicit_cluster,
   dynamic_smem_size,
   total_smem_size,
   zero,
@@ -146,7 +161,7 @@ enum class Special : std::uint8_t {
 
 struct SpecialSlot {
   Special which;
-  bool wide = false;
+  int width = 32;  // 64, 32, or 1: a predicate
   std::uint32_t slot = 0;
 };
 
@@ -174,10 +189,13 @@ struct Program {
   std::uint32_t param_bytes = 0;
   std::uint32_t shared_bytes = 0;  // static
   std::uint32_t dynamic_shared_base = 0;
-  std::uint32_t local_bytes = 0;  // of a lane
-  bool uses_heap = false;         // it calls malloc or free
-  Dim3 required_block{0, 0, 0};   // .reqntid; zero: not stated
-  std::uint64_t max_threads = 0;  // .maxntid; 0: not stated
+  std::uint32_t local_bytes = 0;   // of a lane
+  bool uses_heap = false;          // it calls malloc or free
+  Dim3 required_block{0, 0, 0};    // .reqntid; zero: not stated
+  std::uint64_t max_threads = 0;   // .maxntid; 0: not stated
+  Dim3 required_cluster{0, 0, 0};  // .reqnctapercluster; zero: not stated
+  bool explicit_cluster = false;   // .explicitcluster: launches state the cluster
+  std::uint64_t max_cluster = 0;   // .maxclusterrank; 0: not stated
 };
 
 /// The slot of the constant true in every program.

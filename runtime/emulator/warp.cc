@@ -24,6 +24,7 @@ void Warp::start(std::uint32_t lanes) {
   stacks.clear();
   turn_ = 0;
   starving_ = 0;
+  at_cluster = in_cluster_phase = 0;
   std::ranges::fill(recent, nullptr);
 }
 
@@ -56,6 +57,7 @@ void Warp::merge_into_current() {
       continue;
     }
     groups[current].mask |= g.mask;
+    groups[current].poll = {};
     groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(i));
     if (current > i) --current;
     i = 0;
@@ -66,6 +68,7 @@ void Warp::merge_into_current() {
 bool Warp::run(std::uint32_t slice_ops) {
   slice = slice_ops;
   bool ran = false;
+  only_polled = true;
   const Op* ops = program->ops.data();
   while (slice > 0 && choose()) {
     merge_into_current();
@@ -74,6 +77,8 @@ bool Warp::run(std::uint32_t slice_ops) {
     group = groups[current].mask;
     groups[current].last_run = ++turn_;
     leave = false;
+    paused_ = false;
+    began_ = steps;
     std::uint32_t limit = std::numeric_limits<std::uint32_t>::max();
     for (std::size_t i = 0; i < groups.size(); ++i)
       if (i != current && groups[i].state == Group::State::ready && groups[i].pc > pc)
@@ -98,6 +103,8 @@ bool Warp::run(std::uint32_t slice_ops) {
     const bool waiting = groups.size() > 1 && given == slice_ops && slice == 0 && !leave;
     if (waiting) ++starving_;
     else if (leave) starving_ = 0;
+    only_polled &= paused_;
+    groups[current].poll.steps += steps - began_;
     groups[current].pc = pc;
     groups[current].mask = group;
     if (group == 0) groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(current));
@@ -177,6 +184,24 @@ void Warp::wait_for_warpgroup() {
       {.pc = pc, .mask = mask, .state = Group::State::in_warpgroup, .last_run = turn_});
   group &= ~mask;
   leave = true;
+}
+
+void Warp::wait_for_cluster() {
+  groups.push_back({.pc = pc, .mask = mask, .state = Group::State::at_cluster, .last_run = turn_});
+  group &= ~mask;
+  leave = true;
+}
+
+void Warp::poll_again(std::uint64_t address, bool parity) {
+  Group::Poll& poll = groups[current].poll;
+  const std::uint64_t round = poll.steps + steps - began_;
+  poll.length = poll.pc == pc && poll.address == address && poll.parity == parity ? round : 0;
+  poll.pc = pc;
+  poll.address = address;
+  poll.parity = parity;
+  // run() adds the whole turn: from here on counts what follows.
+  poll.steps = 0 - (steps - began_);
+  yield();
 }
 
 void Warp::fail(const Rule& rule, std::string message, int lane, std::uint64_t address) {

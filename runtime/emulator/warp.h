@@ -24,13 +24,24 @@ class Block;
 
 /// Lanes that share a program counter.
 struct Group {
-  enum class State : std::uint8_t { ready, gathering, at_barrier, in_warpgroup };
+  enum class State : std::uint8_t { ready, gathering, at_barrier, in_warpgroup, at_cluster };
+
+  /// The last wait for an mbarrier that was not done, and how the lanes come back to it.
+  struct Poll {
+    std::uint32_t pc = 0;       // behind the wait; 0: none
+    std::uint64_t steps = 0;    // since then
+    std::uint64_t length = 0;   // of the way round, once it was gone
+    std::uint64_t address = 0;  // of the first lane's mbarrier
+    bool parity = false;        // of the phase that it waits for
+  };
+
   std::uint32_t pc = 0;
   std::uint32_t mask = 0;
   State state = State::ready;
   std::uint8_t barrier = 0;    // at_barrier
   std::uint32_t required = 0;  // gathering: the lanes that must come
   std::uint64_t last_run = 0;
+  Poll poll;
 };
 
 struct Warp {
@@ -48,12 +59,15 @@ struct Warp {
   std::uint64_t local_step = 0;  // bytes from a lane's local memory to the next one's
   std::uint32_t live = 0;        // lanes that exist and have not exited
   std::uint32_t index = 0;       // in the block
+  std::uint32_t at_cluster = 0;  // lanes that arrived at the cluster's barrier and have not waited
+  std::uint32_t in_cluster_phase = 0;  // those of them whose phase is not complete
   const Allocation* recent[8] = {};
   std::uint64_t steps = 0, lane_steps = 0, multiply_adds = 0;
 
   std::vector<std::vector<std::byte>> stacks;  // of lanes, for recursive calls; empty: not used yet
   std::vector<Group> groups;  // those that do not run now, and the running one at `current`
   std::size_t current = 0;
+  bool only_polled = false;  // what the last run() came to
 
   void start(std::uint32_t lanes);
   bool done() const { return live == 0; }
@@ -73,8 +87,17 @@ struct Warp {
   void wait_at_barrier(std::uint8_t barrier);
   /// Parks them behind this op until the other warps of the warpgroup have come to it.
   void wait_for_warpgroup();
+  /// Parks them behind this op until all threads of the cluster have arrived.
+  void wait_for_cluster();
   /// Ends the turn of this warp after the op: it waits for something that another one does.
-  void yield() { slice = 0; }
+  void yield() {
+    slice = 0;
+    paused_ = true;
+  }
+  /// The executing lanes found the mbarrier at `address` in the phase that they wait to end.
+  void poll_again(std::uint64_t address, bool parity);
+  /// Some of them found it in the next one.
+  void poll_done() { groups[current].poll = {}; }
   /// Stops the launch with a finding at the current op.
   void fail(const Rule& rule, std::string message, int lane = -1, std::uint64_t address = 0);
 
@@ -85,6 +108,8 @@ struct Warp {
 
   std::uint64_t turn_ = 0;
   std::uint32_t starving_ = 0;
+  std::uint64_t began_ = 0;  // steps before the running group's turn
+  bool paused_ = false;      // the turn ended with yield()
   friend class Block;
 };
 

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// runtime/emulator/bulk.h - what instructions share that move bytes and complete transactions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "runtime/emulator/decoder.h"
+#include "runtime/emulator/warp.h"
+
+namespace tartan::emulator {
+
+/// An address operand in Program::slots: slot, offset (two words), width, window.
+inline constexpr std::uint32_t address_words = 5;
+std::uint32_t append_address(Decoder& d, const ptx::Operand& operand, Window window);
+/// The op whose address that is, for addresses() and resolve().
+Op address_at(const Warp& warp, std::uint32_t list);
+
+/// Combines `bytes` bytes of elements at `from` into those at `to`, in order.
+using Reduction = void (*)(std::byte* to, const std::byte* from, std::uint32_t bytes);
+/// Null where there is none.
+Reduction find_reduction(std::string_view name, Type type);
+/// The reduction that the spelling names; empty where there is none.
+std::string_view reduction_name(Decoder& d);
+/// A copy, or a reduction. Those of blocks that run at the same time take turns.
+void move_bytes(std::byte* to, const std::byte* from, std::uint32_t bytes, Reduction reduction);
+
+/// The spaces of [destination], [source], in the spelling's order.
+struct Spaces {
+  Window to = Window::generic, from = Window::generic;
+};
+std::optional<Spaces> read_spaces(Decoder& d);
+
+/// Where a shared address lies in the block of rank `rank`, as an address of the cluster.
+std::uint64_t in_block(std::uint64_t address, std::uint32_t rank);
+/// Whether a multicast may go to the blocks in `mask`; if not, the warp is stopped with a finding.
+bool check_multicast(Warp& warp, int lane, std::uint32_t mask);
+/// Completes `bytes` of the mbarrier at `lane`'s address of the cluster.
+bool complete_transactions(Warp& warp, int lane, std::uint64_t mbarrier, std::uint32_t bytes);
+
+}  // namespace tartan::emulator

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reductions of bulk copies: element by element, in order.
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "runtime/emulator/bulk.h"
+#include "runtime/emulator/small_float.h"
+
+namespace tartan::emulator {
+namespace {
+
+template <typename T, typename F>
+void reduce(std::byte* to, const std::byte* from, std::uint32_t bytes) {
+  for (std::uint32_t i = 0; i < bytes; i += sizeof(T)) {
+    T a, b;
+    std::memcpy(&a, to + i, sizeof(T));
+    std::memcpy(&b, from + i, sizeof(T));
+    a = F::apply(a, b);
+    std::memcpy(to + i, &a, sizeof(T));
+  }
+}
+
+template <typename T>
+constexpr bool is_small = std::is_same_v<T, Half> || std::is_same_v<T, Bfloat>;
+
+struct Add {
+  template <typename T>
+  static T apply(T a, T b) {
+    if constexpr (is_small<T>) return from_float<T>(to_float(a) + to_float(b));
+    else if constexpr (std::is_same_v<T, float>) return canonical_nan(a + b);
+    else return a + b;
+  }
+};
+template <bool Max>
+struct Extremum {
+  template <typename T>
+  static T apply(T a, T b) {
+    if constexpr (is_small<T>) {
+      const float x = to_float(a), y = to_float(b);
+      if (x != x) return y != y ? T{nan_16} : b;
+      if (y != y) return a;
+      if (x == y) return (a.bits >> 15 != 0) == Max ? b : a;
+      return (x < y) == Max ? b : a;
+    } else {
+      return Max ? std::max(a, b) : std::min(a, b);
+    }
+  }
+};
+struct And {
+  template <typename T>
+  static T apply(T a, T b) {
+    return a & b;
+  }
+};
+struct Or {
+  template <typename T>
+  static T apply(T a, T b) {
+    return a | b;
+  }
+};
+struct Xor {
+  template <typename T>
+  static T apply(T a, T b) {
+    return a ^ b;
+  }
+};
+struct Increment {
+  static std::uint32_t apply(std::uint32_t a, std::uint32_t b) { return a >= b ? 0 : a + 1; }
+};
+struct Decrement {
+  static std::uint32_t apply(std::uint32_t a, std::uint32_t b) {
+    return a == 0 || a > b ? b : a - 1;
+  }
+};
+
+struct ReductionRow {
+  std::string_view name;
+  Type type;
+  Reduction apply;
+};
+constexpr ReductionRow reductions[] = {
+    {"add", Type::u32, reduce<std::uint32_t, Add>},
+    {"add", Type::s32, reduce<std::uint32_t, Add>},
+    {"add", Type::u64, reduce<std::uint64_t, Add>},
+    {"add", Type::s64, reduce<std::uint64_t, Add>},
+    {"add", Type::f32, reduce<float, Add>},
+    {"add", Type::f64, reduce<double, Add>},
+    {"add", Type::f16, reduce<Half, Add>},
+    {"add", Type::bf16, reduce<Bfloat, Add>},
+    {"min", Type::u32, reduce<std::uint32_t, Extremum<false>>},
+    {"min", Type::s32, reduce<std::int32_t, Extremum<false>>},
+    {"min", Type::u64, reduce<std::uint64_t, Extremum<false>>},
+    {"min", Type::s64, reduce<std::int64_t, Extremum<false>>},
+    {"min", Type::f16, reduce<Half, Extremum<false>>},
+    {"min", Type::bf16, reduce<Bfloat, Extremum<false>>},
+    {"max", Type::u32, reduce<std::uint32_t, Extremum<true>>},
+    {"max", Type::s32, reduce<std::int32_t, Extremum<true>>},
+    {"max", Type::u64, reduce<std::uint64_t, Extremum<true>>},
+    {"max", Type::s64, reduce<std::int64_t, Extremum<true>>},
+    {"max", Type::f16, reduce<Half, Extremum<true>>},
+    {"max", Type::bf16, reduce<Bfloat, Extremum<true>>},
+    {"and", Type::b32, reduce<std::uint32_t, And>},
+    {"and", Type::b64, reduce<std::uint64_t, And>},
+    {"or", Type::b32, reduce<std::uint32_t, Or>},
+    {"or", Type::b64, reduce<std::uint64_t, Or>},
+    {"xor", Type::b32, reduce<std::uint32_t, Xor>},
+    {"xor", Type::b64, reduce<std::uint64_t, Xor>},
+    {"inc", Type::u32, reduce<std::uint32_t, Increment>},
+    {"dec", Type::u32, reduce<std::uint32_t, Decrement>},
+};
+
+}  // namespace
+
+Reduction find_reduction(std::string_view name, Type type) {
+  for (const ReductionRow& row : reductions)
+    if (row.name == name && row.type == type) return row.apply;
+  return nullptr;
+}
+
+std::string_view reduction_name(Decoder& d) {
+  return d.spelling.any({"add", "min", "max", "and", "or", "xor", "inc", "dec"});
+}
+
+void move_bytes(std::byte* to, const std::byte* from, std::uint32_t bytes, Reduction reduction) {
+  static std::mutex mutex;
+  if (!reduction) return void(std::memmove(to, from, bytes));
+  const std::scoped_lock lock(mutex);
+  reduction(to, from, bytes);
+}
+
+}  // namespace tartan::emulator

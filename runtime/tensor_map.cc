@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/tensor_map.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace tartan {
+namespace {
+
+constexpr std::size_t most_dimensions = 5;
+constexpr std::uint64_t unit = 16;  // bytes: of addresses, strides and rows of a box
+constexpr std::uint64_t most_elements = std::uint64_t{1} << 32,
+                        most_stride = std::uint64_t{1} << 40;
+constexpr std::uint64_t most_box_bytes = 232448;  // what a block's shared memory holds at most
+constexpr std::uint32_t most_in_box = 256, most_element_stride = 8;
+
+constexpr TypeSet element_types{Type::u8,  Type::u16,  Type::u32, Type::s32,  Type::u64, Type::s64,
+                                Type::f16, Type::bf16, Type::f32, Type::tf32, Type::f64};
+
+class Checker {
+ public:
+  explicit Checker(const TensorMap& map) : map_(map) {}
+
+  Status run() {
+    if (!check_shape()) return std::move(diags_);
+    check_type();
+    check_memory();
+    check_box();
+    if (!diags_.ok()) return std::move(diags_);
+    return Done{};
+  }
+
+ private:
+  template <typename... Arguments>
+  void report(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
+    diags_.report("tensor-map"_rule, {}, fmt::format(text, std::forward<Arguments>(arguments)...));
+  }
+
+  bool check_shape() {
+    const std::size_t rank = map_.rank();
+    if (rank < 1 || rank > most_dimensions)
+      report("a tensor map takes 1 to {} extents, got {}", most_dimensions, rank);
+    else if (map_.strides.size() + 1 != rank)
+      report("strides: a tensor of {} dimensions takes {}, got {}", rank, rank - 1,
+             map_.strides.size());
+    if (map_.box.size() != rank)
+      report("box: one number a dimension is expected ({}), got {}", rank, map_.box.size());
+    if (!map_.element_strides.empty() && map_.element_strides.size() != rank)
+      report("element_strides: one number a dimension is expected ({}), got {}", rank,
+             map_.element_strides.size());
+    return diags_.ok();
+  }
+
+  void check_type() {
+    if (!element_types.has(map_.type))
+      report(
+          "type: {} is no element type of tensor maps: u8, u16, u32, s32, u64, s64, f16, bf16, "
+          "f32, tf32 and f64 are",
+          map_.type == Type::none ? "none" : name(map_.type));
+    else if (map_.flush_subnormals && map_.type != Type::f32 && map_.type != Type::tf32)
+      report("flush_subnormals: {} has no such form, f32 and tf32 have", name(map_.type));
+    if (map_.fill == TensorMap::Fill::nan && !info(map_.type).floating)
+      report("fill: {} has no NaN", name(map_.type));
+  }
+
+  void check_memory() {
+    if (map_.address % unit != 0)
+      report("address: 0x{:x} is no multiple of {}", map_.address, unit);
+    for (std::size_t i = 0; i < map_.rank(); ++i)
+      if (map_.extents[i] < 1 || map_.extents[i] > most_elements)
+        report("extents[{}]: 1 to 2^32 elements are taken, got {}", i, map_.extents[i]);
+    for (std::size_t i = 0; i < map_.strides.size(); ++i)
+      if (map_.strides[i] % unit != 0 || map_.strides[i] >= most_stride)
+        report("strides[{}]: multiples of {} below 2^40 bytes are taken, got {}", i, unit,
+               map_.strides[i]);
+  }
+
+  void check_box() {
+    for (std::size_t i = 0; i < map_.rank(); ++i)
+      if (map_.box[i] < 1 || map_.box[i] > most_in_box)
+        report("box[{}]: 1 to {} elements are taken, got {}", i, most_in_box, map_.box[i]);
+    for (std::size_t i = 0; i < map_.element_strides.size(); ++i)
+      if (map_.element_strides[i] < 1 || map_.element_strides[i] > most_element_stride)
+        report("element_strides[{}]: 1 to {} are taken, got {}", i, most_element_stride,
+               map_.element_strides[i]);
+    const std::uint64_t row =
+        std::uint64_t{map_.box[0]} * static_cast<unsigned>(bits(map_.type)) / 8;
+    if (row % unit != 0)
+      report("box[0]: {} elements of {} are {} bytes, which is no multiple of {}", map_.box[0],
+             name(map_.type), row, unit);
+    std::uint64_t bytes = row;
+    for (std::size_t i = 1; i < map_.rank(); ++i) bytes *= map_.box[i] / step(i);
+    if (bytes > most_box_bytes)
+      report("box: {} bytes are more than the {} of a block's shared memory", bytes,
+             most_box_bytes);
+    const std::uint32_t span = span_bytes(map_.swizzle);
+    if (span != 0 && row > span)
+      report("box[0]: {} elements of {} are {} bytes, the swizzle takes at most {}", map_.box[0],
+             name(map_.type), row, span);
+  }
+
+  std::uint32_t step(std::size_t i) const {
+    return map_.element_strides.empty() ? 1 : std::max(map_.element_strides[i], 1u);
+  }
+
+  const TensorMap& map_;
+  Diags diags_;
+};
+
+}  // namespace
+
+std::uint32_t TensorMap::copied(std::size_t i) const {
+  const std::uint32_t step = i == 0 || element_strides.empty() ? 1 : element_strides[i];
+  return (box[i] + step - 1) / step;
+}
+
+std::uint64_t TensorMap::box_bytes() const {
+  std::uint64_t bytes = static_cast<unsigned>(bits(type)) / 8;
+  for (std::size_t i = 0; i < rank(); ++i) bytes *= copied(i);
+  return bytes;
+}
+
+Status TensorMap::check() const { return Checker(*this).run(); }
+
+}  // namespace tartan

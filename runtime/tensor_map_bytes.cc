@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensor maps as 128 bytes, as the driver's cuTensorMapEncodeTiled writes them (derived from what
+// driver 580 made of 167 maps, and the same for all of them): sixteen words of 64 bits, low byte
+// first.
+//
+//   0     address
+//   1     63..32 stride 1     18..17 promotion  16 tf32  15 fill with NaN  14..13 swizzle
+//         10..7 type          6..4 rank - 1     others 0: interleave, mode
+//   2     63..32 stride 3     31..0 stride 2        of strides in units of 16 bytes, the low 32
+//   bits 3     47..44 .. 35..32 bits 35..32 of strides 4 to 1     31..0 stride 4 4,
+//   5  63..32, 31..0       extents - 1: of dimensions 1, 0 and 3, 2 6     63..56 box[0] -
+//   1   46..32 element strides - 1, 3 bits each     31..0 extents[4] - 1 7     31..0 box[4] to
+//   box[1] - 1, 8 bits each 8     bytes of the box, its extents divided by the element strides and
+//   rounded down 9     bytes after which the swizzle's pattern repeats; 16 without one
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "runtime/tensor_map.h"
+
+namespace tartan {
+namespace {
+
+using Words = std::array<std::uint64_t, 16>;
+constexpr std::uint64_t low_32 = 0xFFFFFFFF;
+
+// Bits that a tiled map may have set.
+constexpr Words used = {
+    ~std::uint64_t{0}, low_32 << 32 | 0x7E7F0, ~std::uint64_t{0},   0xFFFF'FFFFFFFF,
+    ~std::uint64_t{0}, ~std::uint64_t{0},      0xFF007FFF'FFFFFFFF, low_32,
+    ~std::uint64_t{0}, ~std::uint64_t{0}};
+
+struct TypeRow {
+  Type type;
+  bool flush_subnormals, tf32;
+  std::uint64_t code;
+};
+constexpr TypeRow type_rows[] = {
+    {Type::u8, false, false, 0},    {Type::u16, false, false, 1}, {Type::u32, false, false, 2},
+    {Type::s32, false, false, 3},   {Type::u64, false, false, 4}, {Type::s64, false, false, 5},
+    {Type::f16, false, false, 6},   {Type::f32, false, false, 7}, {Type::tf32, false, true, 7},
+    {Type::f32, true, false, 8},    {Type::tf32, true, true, 8},  {Type::f64, false, false, 9},
+    {Type::bf16, false, false, 10},
+};
+
+std::uint64_t type_bits(const TensorMap& map) {
+  for (const TypeRow& row : type_rows)
+    if (row.type == map.type && row.flush_subnormals == map.flush_subnormals)
+      return row.code << 7 | std::uint64_t{row.tf32} << 16;
+  return 0;  // check() refuses it
+}
+
+const TypeRow* type_row(std::uint64_t word) {
+  for (const TypeRow& row : type_rows)
+    if (row.code == (word >> 7 & 15) && row.tf32 == (word >> 16 & 1)) return &row;
+  return nullptr;
+}
+
+// The low 32 bits of extents and strides are fields of this word, the high or the low half.
+std::uint64_t half(const Words& words, std::size_t word, bool high) {
+  return high ? words[word] >> 32 : words[word] & low_32;
+}
+
+}  // namespace
+
+Result<TensorMapBytes> TensorMap::encode() const {
+  if (auto status = check(); !status) return status.diags();
+  Words words{};
+  words[0] = address;
+  words[1] = (rank() - 1) << 4 | type_bits(*this) | static_cast<std::uint64_t>(swizzle) << 13 |
+             static_cast<std::uint64_t>(fill) << 15 | static_cast<std::uint64_t>(promotion) << 17;
+  std::uint64_t bytes = static_cast<unsigned>(bits(type)) / 8;
+  for (std::size_t i = 0; i < rank(); ++i) {
+    const std::uint64_t extent = extents[i] - 1, inside = box[i] - 1,
+                        step = element_strides.empty() ? 1 : element_strides[i];
+    words[4 + i / 2] |= extent << 32 * (i % 2);
+    words[6] |= (step - 1) << (32 + 3 * i);
+    if (i == 0) words[6] |= inside << 56;
+    else words[7] |= inside << 8 * (i - 1);
+    bytes *= box[i] / step;
+    if (i == 0) continue;
+    const std::uint64_t stride = strides[i - 1] / 16;
+    words[1 + i / 2] |= (stride & low_32) << 32 * (i % 2);
+    words[3] |= (stride >> 32) << (32 + 4 * (i - 1));
+  }
+  words[8] = bytes;
+  words[9] = swizzle == Swizzle::none ? 16 : 8 * span_bytes(swizzle);
+  TensorMapBytes out;
+  std::memcpy(out.bytes.data(), words.data(), sizeof words);
+  return out;
+}
+
+Result<TensorMap> TensorMap::decode(std::span<const std::byte, 128> bytes) {
+  Words words;
+  std::memcpy(words.data(), bytes.data(), sizeof words);
+  const auto wrong = [](std::string_view why) {
+    return Result<TensorMap>("tensor-map"_rule,
+                             fmt::format("these 128 bytes are no tiled tensor map: {}", why));
+  };
+  for (std::size_t i = 0; i < words.size(); ++i)
+    if (words[i] & ~used[i]) return wrong("bits are set that such a map leaves 0");
+  const std::size_t rank = (words[1] >> 4 & 7) + 1;
+  const TypeRow* row = type_row(words[1]);
+  if (rank > 5) return wrong(fmt::format("it would have {} dimensions", rank));
+  if (!row) return wrong("there is no such element type");
+  TensorMap map;
+  map.type = row->type;
+  map.flush_subnormals = row->flush_subnormals;
+  map.address = words[0];
+  map.swizzle = static_cast<Swizzle>(words[1] >> 13 & 3);
+  map.fill = static_cast<Fill>(words[1] >> 15 & 1);
+  map.promotion = static_cast<Promotion>(words[1] >> 17 & 3);
+  for (std::size_t i = 0; i < rank; ++i) {
+    map.extents.push_back(half(words, 4 + i / 2, i % 2) + 1);
+    map.element_strides.push_back(static_cast<std::uint32_t>(words[6] >> (32 + 3 * i) & 7) + 1);
+    const std::uint64_t inside = i == 0 ? words[6] >> 56 : words[7] >> 8 * (i - 1) & 0xFF;
+    map.box.push_back(static_cast<std::uint32_t>(inside) + 1);
+    if (i == 0) continue;
+    const std::uint64_t high = words[3] >> (32 + 4 * (i - 1)) & 15;
+    map.strides.push_back((half(words, 1 + i / 2, i % 2) | high << 32) * 16);
+  }
+  if (const Status status = map.check(); !status) return wrong(status.diags()[0].message);
+  return map;
+}
+
+}  // namespace tartan
