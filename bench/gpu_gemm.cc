@@ -134,10 +134,10 @@ void race(Device& device, Cublas& cublas, int size, Type type, const std::vector
     if (cublas && reference())
       matrices.compare(static_cast<std::size_t>(size) * size * bits(options.c) / 8);
   }
-  gpu::Ceiling ceiling(device,
-                             type == Type::s8 ? "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"
-                             : type == bf16 ? "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
-                                            : "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32");
+  gpu::Ceiling ceiling(device, type == Type::s8 ? "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"
+                               : type == bf16
+                                   ? "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
+                                   : "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32");
   entries.push_back({"ceiling of mma.sync", [&] { ceiling.run(); }, ceiling.operations, {}, {}});
   if (cublas) entries.push_back({"cuBLAS", [&] { (void)reference(); }, operations, {}, {}});
   gpu::measure(device, entries, rounds);

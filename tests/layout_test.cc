@@ -163,7 +163,8 @@ TEST(Layout, ManualFormulas) {
 }
 
 TEST(Layout, QuadPairs) {
-  for (const json& operand : layout_json("mma.m8n8k4.row.col.f32.f16.f16.f16")["operands"]) {
+  const json layout = layout_json("mma.m8n8k4.row.col.f32.f16.f16.f16");
+  for (const json& operand : layout["operands"]) {
     EXPECT_EQ(operand["matrices"], 4);
     for (const json& cell : operand["cells"])
       EXPECT_EQ(cell["matrix"], cell["lane"].get<int>() % 16 / 4) << cell;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Manifests: what is refused and how it is said, how buffers are compared, and five kernels from
-// elsewhere with an H100's results.
+// Manifests: what is refused and how, how buffers are compared, five kernels with an H100's results.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -101,7 +101,7 @@ struct [[gnu::visibility("hidden")]] FunctionBuilder::Impl {
   std::vector<llvm::AllocaInst*> variables;
   llvm::GlobalVariable* dynamic_shared = nullptr;
   std::vector<llvm::GlobalVariable*> shared;  // static, in the order of their declarations
-  std::vector<llvm::Argument*> tensor_maps;  // of late_params
+  std::vector<llvm::Argument*> tensor_maps;   // of late_params
   struct Mark {
     llvm::BasicBlock *open, *next;
   };

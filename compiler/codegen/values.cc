@@ -187,9 +187,10 @@ Value FunctionBuilder::convert_pair(Value low, Value high, Type to) {
 // f16 has every number of eight bits.
 Value FunctionBuilder::Impl::widen(Value x) {
   llvm::Type *const from = type(u16), *const to = type(b32);
-  auto* const text = llvm::InlineAsm::get(
-      llvm::FunctionType::get(to, {from}, false),
-      "cvt.rn.f16x2." + std::string(tartan::name(x.type)) + "x2 $0, $1;", "=r,h", /*hasSideEffects=*/false);
+  auto* const text =
+      llvm::InlineAsm::get(llvm::FunctionType::get(to, {from}, false),
+                           "cvt.rn.f16x2." + std::string(tartan::name(x.type)) + "x2 $0, $1;",
+                           "=r,h", /*hasSideEffects=*/false);
   llvm::Value* const pair = build.CreateCall(text, {resize(get(x), from, false)});
   return value(bits_as(resize(pair, from, false), type(f16)), f16);
 }
