@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Manifests: what is refused and how, how buffers are compared, five kernels with an H100's results.
+// Manifests: what is refused and how, how buffers compare, five kernels with an H100's results.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
