@@ -72,7 +72,10 @@ class Runner {
          tartan::Arguments arguments)
       : arguments_(std::move(arguments)) {
     const auto begin = std::chrono::steady_clock::now();
-    compiled_ = must(tartan::compile(kernel, tartan::Target::of(device.arch())));
+    // What this very GPU has, other GPUs or not.
+    tartan::Arch arch = device.arch();
+    if (arch.sm >= 90) arch.suffix = 'a';
+    compiled_ = must(tartan::compile(kernel, tartan::Target::of(arch)));
     compile_ms_ =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     kernel_.emplace(must(must(device.load(compiled_.ptx, compiled_.name)).kernel(compiled_.name)));

@@ -39,6 +39,9 @@ struct MmaShape {
 struct MmaKind {
   MmaShape shape;
   Type a = Type::none, b = Type::none, c = Type::none;
+  /// Chosen by Builder::best_mma(): a tile may be multiplied by another instruction with the same
+  /// bits where the target has one for whole tiles.
+  bool best = false;
   bool operator==(const MmaKind&) const = default;
 };
 constexpr MmaKind MmaShape::operator()(Type a, Type b, Type c) const { return {*this, a, b, c}; }

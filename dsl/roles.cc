@@ -75,9 +75,11 @@ int fill_stage(KernelState& state, const std::function<void()>& fill, codegen::P
     f.at_mark(before, [&] {
       f.if_then(state.starts_engine, [&] { f.mbarrier_expect(full, state.engine_bytes); });
     });
-  if (state.plain_copies) {
+  // wgmma sees what threads have written behind a fence alone, which they cannot run ahead of.
+  if (state.plain_copies || (state.thread_copies && state.warpgroups)) {
     f.copy_async_commit();
     f.copy_async_wait(0);
+    if (state.warpgroups) f.proxy_fence();
     f.mbarrier_arrive(full);
   } else if (state.thread_copies) {
     f.copy_async_arrive(full);

@@ -63,6 +63,7 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   // by the copy engine, which counts its bytes down at the mbarrier and is started by one thread.
   bool thread_copies = false, plain_copies = false;
   int engine_bytes = 0;
+  bool warpgroups = false;  // whether wgmma reads what is filled
   codegen::Pointer fill_barrier;
   codegen::Value starts_engine;  // a predicate; none outside of producers
   struct TensorMapUse {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dsl/tiled_mma.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "compiler/isa/instruction.h"
 #include "dsl/math.h"
 #include "dsl/state.h"
+#include "dsl/warpgroup_mma.h"
 
 namespace tartan {
 namespace {
@@ -183,7 +185,14 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
   const bool shapes = state_->require_shape(a, tile_.m, tile_.k, "the tiled product's A") &
                       state_->require_shape(b, tile_.k, tile_.n, "the tiled product's B");
   if (!shapes) return {};
-  return multiply(c, side_a(a), side_b(b));
+  if (!warpgroup_) return multiply(c, side_a(a), side_b(b));
+  const std::vector<Fragment>& sums = c.fragments();
+  if (sums.size() != static_cast<std::size_t>(fragments_n())) return multiply(c, {}, {});
+  if (std::any_of(sums.begin(), sums.end(),
+                  [](const Fragment& each) { return KernelState::is_bad(each); }))
+    return {};
+  return WarpTile(detail::warpgroup_multiply(*state_, *warpgroup_, sums, a, b, warp_m_ / 4),
+                  fragments_n(), c.row(), c.col());
 }
 
 WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& metadata,
@@ -411,7 +420,8 @@ MmaKind Builder::best_mma(Type a, Type b, Type c, const MmaOptions& options, Her
     state_->choose(fmt::format("product of {} and {}", name(a), name(b)), isa::spell(*best),
                    fmt::format("it does most at once for these types on {}", state_->target.text()),
                    std::move(refused));
-    return {{best->shape, false, best->sparsity != isa::Sparsity::dense, best->kind}, a, b, c};
+    return {
+        {best->shape, false, best->sparsity != isa::Sparsity::dense, best->kind}, a, b, c, true};
   }
   const auto nearest = elsewhere ? isa::nearest(*elsewhere, state_->target) : std::nullopt;
   state_->report(
@@ -464,6 +474,17 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
   out.warp_m_ = tile.warps_n == 1 ? warp : warp / tile.warps_n;
   out.warp_n_ = tile.warps_n == 1 ? Scalar(0) : warp % tile.warps_n;
   if (tile.warps_m == 1) out.warp_m_ = 0;
+  std::string why_not;
+  out.warpgroup_ = detail::warpgroup_form(*state_, kind, tile, why_not);
+  state_->warpgroups |= out.warpgroup_.has_value();
+  if (out.warpgroup_)
+    state_->choose(fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k),
+                   isa::spell(*out.warpgroup_),
+                   fmt::format("{} warpgroups multiply from shared memory, with the bits of {}",
+                               tile.warps_m / 4, kind.shape.text()));
+  else if (kind.best && state_->target.arch.text() == "sm_90a")
+    state_->choose(fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k), kind.shape.text(),
+                   "every warp multiplies its part", {"wgmma: " + why_not});
   return out;
 }
 

@@ -100,6 +100,7 @@ class TiledMma {
   Tile tile_;
   MmaOptions options_;
   Scalar warp_m_, warp_n_;
+  std::optional<isa::Form> warpgroup_;  // the wgmma that computes the tile, where one does
 };
 
 }  // namespace tartan

@@ -86,8 +86,10 @@ Kernel gemm(const Gemm& options) {
     if (!parts_are_possible(k, options)) return;
 
     const MmaOptions with{.bit_op = options.a == Type::b1 ? options.bit_op : isa::BitOp::none};
-    const auto kind =
-        k.best_mma(multiplied(options.a), multiplied(options.b), options.accumulator, with);
+    auto kind = k.best_mma(multiplied(options.a), multiplied(options.b), options.accumulator, with);
+    // Warpgroups read bytes along k alone.
+    if (bits(options.a) == 8)
+      kind.best = options.a_major == Major::row && options.b_major == Major::col;
     auto mma = k.tiled_mma(kind, tile, with);
     auto sA = k.shared("sA", options.a, mma.shared_a(options.stages, options.a_major));
     auto sB = k.shared("sB", options.b, mma.shared_b(options.stages, options.b_major));

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// dsl/warpgroup_mma.h - what a TiledMma is where warpgroups multiply (sm_90a). Not installed.
+#pragma once
+
+#include "dsl/state.h"
+
+namespace tartan::detail {
+
+/// The wgmma that computes a tile, 64 rows by each warpgroup; or why there is none.
+std::optional<isa::Form> warpgroup_form(const KernelState& state, const MmaKind& kind,
+                                        const Tile& tile, std::string& why_not);
+
+/// sums + A * B. `sums` are the warp's 16 rows, as accumulators of m16n8; `group`: which of the
+/// block's warpgroups this is. The results are there when it returns.
+std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& form,
+                                         const std::vector<Fragment>& sums, const Shared& a,
+                                         const Shared& b, const Scalar& group);
+
+}  // namespace tartan::detail
