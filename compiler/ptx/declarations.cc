@@ -259,7 +259,8 @@ std::uint32_t DeclarationParser::line_directive() {
   const Token first = token_;
   std::uint32_t end = first.end();
   const int line = source_.line(first.offset);
-  while (token_.kind != TokenKind::End && source_.line(token_.offset) == line && !token_.is(';')) {
+  while (token_.kind != TokenKind::End && token_.kind != TokenKind::Unknown &&
+         source_.line(token_.offset) == line && !token_.is(';')) {
     end = token_.end();
     advance();
   }
@@ -271,17 +272,24 @@ std::uint32_t DeclarationParser::line_directive() {
 std::uint32_t DeclarationParser::section() {
   const Token first = token_;
   std::uint32_t end = first.end();
-  while (token_.kind != TokenKind::End && !token_.is('{') && !token_.is(';')) {
+  const auto is_name = [this] {
+    return token_.kind == TokenKind::Identifier || token_.kind == TokenKind::Dot ||
+           token_.kind == TokenKind::String || token_.kind == TokenKind::Number || token_.is(',');
+  };
+  while (is_name()) {
     end = token_.end();
     advance();
   }
   const bool semicolon = token_.is(';');
   if (token_.is('{')) {
-    while (token_.kind != TokenKind::End && !token_.is('}')) advance();
+    while (token_.kind != TokenKind::End && token_.kind != TokenKind::Unknown && !token_.is('}'))
+      advance();
     end = token_.end();
     expect('}');
   } else if (semicolon) {
     advance();
+  } else if (token_.kind != TokenKind::End) {
+    syntax("'{' and what the section holds");
   }
   return keep_directive(first.text, first.offset, end, semicolon);
 }
@@ -303,7 +311,8 @@ std::uint32_t DeclarationParser::function_directive() {
 std::uint32_t DeclarationParser::statement_directive() {
   const Token first = token_;
   std::uint32_t end = first.end();
-  while (token_.kind != TokenKind::End && !token_.is(';') && !token_.is('{') && !token_.is('}')) {
+  while (token_.kind != TokenKind::End && token_.kind != TokenKind::Unknown && !token_.is(';') &&
+         !token_.is('{') && !token_.is('}')) {
     end = token_.end();
     advance();
   }
