@@ -152,6 +152,7 @@ std::vector<std::pair<kernels::Attention, Lengths>> cases() {
       {A{.head_dim = 128, .type = bf16}, {127, 64}},
       {A{.head_dim = 128, .type = bf16, .causal = true}, {7, 1}},
       {A{.head_dim = 128, .queries_per_block = 128, .warps = 8}, {65, 16}},
+      {A{.head_dim = 128, .causal = true}, {200, 7, 2, 1}},
   };
 }
 
