@@ -46,11 +46,12 @@ std::string shown(const Json& value) {
 }
 
 // What nlohmann_json says after its own prefix: "[json.exception.parse_error.101] parse error at
-// line 3, column 2: ".
+// line 3, column 2: ", or "[json.exception.out_of_range.406] ".
 std::string parse_complaint(std::string_view text) {
   const std::size_t column = text.find("column ");
-  const std::size_t colon = text.find(": ", column == std::string_view::npos ? 0 : column);
-  return std::string(colon == std::string_view::npos ? text : text.substr(colon + 2));
+  const std::size_t end =
+      column == std::string_view::npos ? text.find("] ") : text.find(": ", column);
+  return std::string(end == std::string_view::npos ? text : text.substr(end + 2));
 }
 
 template <typename T>
@@ -72,6 +73,14 @@ class Reader {
       const auto offset =
           std::min<std::size_t>(error.byte ? error.byte - 1 : 0, source_.text().size());
       diags_.report("manifest"_rule, source_.place(static_cast<std::uint32_t>(offset)),
+                    parse_complaint(error.what()));
+      return diags_;
+    } catch (const Json::out_of_range& error) {  // of a number like 1e999; it names it in quotes
+      const std::string_view what = error.what();
+      const std::size_t quote = what.find('\'') + 1;
+      const std::size_t at = source_.text().find(what.substr(quote, what.rfind('\'') - quote));
+      diags_.report("manifest"_rule,
+                    source_.place(at < source_.text().size() ? static_cast<std::uint32_t>(at) : 0),
                     parse_complaint(error.what()));
       return diags_;
     }
