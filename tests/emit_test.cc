@@ -80,6 +80,9 @@ TEST(Command, WrongWords) {
                             "layout nothing",
                             "run /no/such/manifest.json",
                             "replay a b",
+                            "check .",
+                            "run .",
+                            "replay . .",
                             "run"}) {
     const Outcome out = tartan(words);
     EXPECT_EQ(out.code, 2) << words << "\n" << out.output;

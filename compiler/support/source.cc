@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -44,6 +45,10 @@ std::string_view Source::line_text(int number) const {
 Result<Source> read_source(const std::string& path) {
   if (path == "-")
     return Source("<stdin>", std::string(std::istreambuf_iterator<char>(std::cin), {}));
+  // Streams open folders, and throw when they read one.
+  std::error_code none;
+  if (std::filesystem::is_directory(path, none))
+    return {"file"_rule, fmt::format("cannot read {}: {}", path, std::strerror(EISDIR))};
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   std::string text;

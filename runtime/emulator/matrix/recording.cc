@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "compiler/isa/form.h"
+#include "compiler/support/source.h"
 
 namespace tartan::emulator {
 namespace {
@@ -70,9 +72,9 @@ RecordedEntry read_entry(const nlohmann::json& json) {
 }
 
 Result<std::vector<RecordedEntry>> read_index(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return {"file"_rule, fmt::format("cannot read {}", path)};
-  const auto json = nlohmann::json::parse(file, nullptr, false);
+  const auto file = read_source(path);
+  if (!file) return file.diags();
+  const auto json = nlohmann::json::parse(file->text(), nullptr, false);
   if (json.is_discarded()) return {"recording"_rule, fmt::format("{} is not JSON", path)};
   const bool object = json.is_object() && json.contains("entries");
   const auto& list = object ? json.at("entries") : json;
@@ -90,11 +92,11 @@ Result<std::vector<RecordedEntry>> read_index(const std::string& path) {
 }
 
 Result<std::vector<std::uint32_t>> read_words(const std::string& path) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) return {"file"_rule, fmt::format("cannot read {}", path)};
-  const auto bytes = static_cast<std::size_t>(file.tellg());
+  std::error_code error;
+  const std::uintmax_t bytes = std::filesystem::file_size(path, error);
+  if (error) return {"file"_rule, fmt::format("cannot read {}: {}", path, error.message())};
+  std::ifstream file(path, std::ios::binary);
   std::vector<std::uint32_t> words((bytes + 3) / 4);
-  file.seekg(0);
   if (!file.read(reinterpret_cast<char*>(words.data()), static_cast<std::streamsize>(bytes)))
     return {"file"_rule, fmt::format("cannot read {}", path)};
   words.resize(bytes / 4);  // what is left of a word that was cut off is no word
