@@ -168,6 +168,13 @@ void Decoder::decode_statements(const ptx::Function& function) {
       }
       case ptx::StatementKind::Registers: {
         const ptx::Registers& declaration = module_.registers[statement.index];
+        if (constexpr std::uint32_t most = 1 << 20;
+            declaration.numbered && declaration.count > most) {
+          error("unsupported-instruction"_rule,
+                fmt::format("the emulator has {} registers of one name at most, {} are declared",
+                            most, declaration.count));
+          break;
+        }
         scope().registers[declaration.name] = {
             declaration, std::vector<std::uint32_t>(declaration.numbered ? declaration.count : 1)};
         break;
