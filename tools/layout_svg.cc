@@ -6,6 +6,18 @@
 #include "tools/layout_drawing.h"
 
 namespace tartan::tools {
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '<') out += "&lt;";
+    else if (c == '>') out += "&gt;";
+    else if (c == '&') out += "&amp;";
+    else out += c;
+  }
+  return out;
+}
+
 namespace {
 
 // Lengths in pixels. Letters are monospaced: `letter` of the font size wide.
@@ -18,17 +30,6 @@ constexpr int page_width = 1000;  // what blocks flow into; a single block may b
 
 double width_of(std::string_view text, int size) {
   return static_cast<double>(text.size()) * letter * size;
-}
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '&') out += "&amp;";
-    else out += c;
-  }
-  return out;
 }
 
 std::vector<std::string> wrapped(std::string_view text, double width) {

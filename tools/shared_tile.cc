@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/isa/layout_algebra.h"
+#include "tools/layout_drawing.h"
 
 namespace tartan::tools {
 namespace {
@@ -170,10 +171,8 @@ std::string tile_svg(const SharedTile& tile) {
       "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
       width, top + lines(tile) * box_height + 16);
   const auto write = [&](int x, int y, std::string_view anchor, std::string_view text) {
-    std::string escaped;
-    for (const char c : text) escaped += c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
     out += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor,
-                       escaped);
+                       escaped(text));
   };
   write(16, 18, "start",
         fmt::format("{} of {}: the group of banks of each 16 bytes", tile.text(), name(tile.type)));

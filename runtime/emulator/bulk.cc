@@ -18,17 +18,9 @@
 #include "runtime/emulator/memory.h"
 
 namespace tartan::emulator {
-namespace {
 
-constexpr std::uint32_t unit = 16;  // addresses and sizes of bulk copies are multiples of it
-constexpr std::uint32_t most_bytes = 1u << 20;
-
-void no_operation(Warp&, const Op&) {}
-
-// Host address of `bytes` bytes (not 0) from one lane's address on: the first and the last unit
-// must exist and be of one piece.
 std::byte* resolve_range(Warp& warp, int lane, Window window, std::uint64_t address,
-                         std::uint32_t bytes) {
+                         std::uint64_t bytes, std::uint32_t unit) {
   std::uint64_t at[32] = {};
   Access first, last;
   const std::uint32_t whole = warp.mask;
@@ -48,6 +40,13 @@ std::byte* resolve_range(Warp& warp, int lane, Window window, std::uint64_t addr
   return nullptr;
 }
 
+namespace {
+
+constexpr std::uint32_t unit = 16;  // addresses and sizes of bulk copies are multiples of it
+constexpr std::uint32_t most_bytes = 1u << 20;
+
+void no_operation(Warp&, const Op&) {}
+
 // ---- Bulk.
 
 constexpr std::uint8_t has_barrier = 1, is_multicast = 2;  // in op.flags
@@ -55,7 +54,7 @@ constexpr std::uint8_t has_barrier = 1, is_multicast = 2;  // in op.flags
 // One lane's copy to one destination.
 bool copy_one(Warp& warp, int lane, Window to, std::uint64_t target, const std::byte* source,
               std::uint32_t bytes, Reduction reduction) {
-  std::byte* const at = resolve_range(warp, lane, to, target, bytes);
+  std::byte* const at = resolve_range(warp, lane, to, target, bytes, unit);
   if (at) move_bytes(at, source, bytes, reduction);
   return at;
 }
@@ -80,7 +79,7 @@ void copy_bulk(Warp& warp, const Op& op) {
           fmt::format("a bulk copy of {} bytes: multiples of 16 below 2^20 are copied", bytes),
           lane);
     const std::byte* source =
-        bytes ? resolve_range(warp, lane, from.window, sources[lane], bytes) : nullptr;
+        bytes ? resolve_range(warp, lane, from.window, sources[lane], bytes, unit) : nullptr;
     if (bytes && !source) return;
     const auto copy = [&](Window window, std::uint64_t target, std::uint64_t barrier) {
       if (bytes && !copy_one(warp, lane, window, target, source, bytes, reduction)) return false;

@@ -18,6 +18,11 @@ std::uint32_t append_address(Decoder& d, const ptx::Operand& operand, Window win
 /// The op whose address that is, for addresses() and resolve().
 Op address_at(const Warp& warp, std::uint32_t list);
 
+/// Host address of `bytes` bytes (not 0) from one lane's address on, both multiples of `unit`: the
+/// first and the last unit must exist and be of one piece. Null after a finding.
+std::byte* resolve_range(Warp& warp, int lane, Window window, std::uint64_t address,
+                         std::uint64_t bytes, std::uint32_t unit);
+
 /// Combines `bytes` bytes of elements at `from` into those at `to`, in order.
 using Reduction = void (*)(std::byte* to, const std::byte* from, std::uint32_t bytes);
 /// Null where there is none.

@@ -177,16 +177,11 @@ std::optional<TensorMap> read_map(Warp& warp, int lane, const Op& where, std::si
         fmt::format("the tensor map at 0x{:x} is in {} memory: it must be a parameter, or "
                     "in global or constant memory",
                     address, window == Window::local ? "local" : "shared"));
-  Access low, high;
-  const std::uint32_t whole = warp.mask;
-  warp.mask = std::uint32_t{1} << lane;
-  bool good = resolve(warp, where.window, at, map_alignment, low);
-  at[lane] += map_alignment;
-  good = good && resolve(warp, where.window, at, map_alignment, high);
-  warp.mask = whole;
-  if (!good) return std::nullopt;
+  const std::byte* const bytes =
+      resolve_range(warp, lane, where.window, address, map_bytes, map_alignment);
+  if (!bytes) return std::nullopt;
   const auto map =
-      TensorMap::decode(std::span<const std::byte, map_bytes>(low.at[lane], map_bytes));
+      TensorMap::decode(std::span<const std::byte, map_bytes>(bytes, map_bytes));
   if (!map) return fail(map.diags()[0].message);
   if (map->rank() != rank)
     return fail(fmt::format("the instruction copies {} dimension{}, the tensor map has {}", rank,
@@ -204,16 +199,7 @@ std::byte* find_shared(Warp& warp, int lane, Window window, std::uint64_t addres
               lane, address);
     return nullptr;
   }
-  std::uint64_t at[32] = {};
-  Access first, last;
-  const std::uint32_t whole = warp.mask;
-  warp.mask = std::uint32_t{1} << lane;
-  at[lane] = address;
-  bool good = resolve(warp, window, at, chunk, first);
-  at[lane] = address + bytes - chunk;
-  good = good && resolve(warp, window, at, chunk, last);
-  warp.mask = whole;
-  return good ? first.at[lane] : nullptr;
+  return resolve_range(warp, lane, window, address, bytes, chunk);
 }
 
 // op.list: the addresses of the map, the box in shared memory and (loads) the mbarrier, then the
