@@ -272,7 +272,7 @@ Fragment Builder::convert(const Fragment& fragment, Type to, Here at) {
   }
   // Both types hold element i of a lane at the same place of the matrix; two of them share a
   // register.
-  const auto& from = KernelState::registers(fragment);
+  const auto from = KernelState::registers(fragment);
   std::vector<Value> registers;
   for (std::size_t i = 0; i + 1 < from.size(); i += 2)
     registers.push_back(state_->f().pack(state_->f().convert(from[i], to),
@@ -381,9 +381,13 @@ void Builder::loop(const Scalar& begin, const Scalar& end, const Scalar& step,
                                                          : &step;
   const Type type = typed->type() == Type::none ? u32 : typed->type();
   const std::int64_t multiple = std::gcd(begin.multiple(), step.multiple());
-  state_->f().for_range(
-      state_->value(begin, type), state_->value(end, type), state_->value(step, type),
-      [&](Value i) { body(state_->scalar(i, std::max<std::int64_t>(multiple, 1))); });
+  const detail::BeforeBody before = state_->before_body(true);
+  state_->f().for_range(state_->value(begin, type), state_->value(end, type),
+                        state_->value(step, type), [&](Value i) {
+                          state_->in_body(before, [&] {
+                            body(state_->scalar(i, std::max<std::int64_t>(multiple, 1)));
+                          });
+                        });
 }
 
 void Builder::when(const Scalar& condition, const std::function<void()>& body, Here at) {
@@ -399,7 +403,8 @@ void Builder::when(const Scalar& condition, const std::function<void()>& body, H
     return state_->report("scalar-type"_rule,
                           fmt::format("a condition is a comparison, found a value of type {}",
                                       name(condition.type())));
-  state_->f().if_then(state_->value(condition), body);
+  const detail::BeforeBody before = state_->before_body(false);
+  state_->f().if_then(state_->value(condition), [&] { state_->in_body(before, body); });
 }
 
 Scalar Builder::address(const Shared& tile, const Scalar& row, const Scalar& col, Here at) {

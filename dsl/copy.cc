@@ -20,6 +20,7 @@ class Copier {
         to_(to),
         rows_(rows),
         cols_(cols),
+        rounds_(state.memories[static_cast<std::size_t>(to.memory)].rounded_to_tf32),
         refused_(std::move(refused)) {}
 
   void copy() {
@@ -90,6 +91,7 @@ class Copier {
   bool may_be_asynchronous() {
     const bool in = state_.memories[static_cast<std::size_t>(from_.memory)].in_shared;
     if (in) return refused_.push_back("cp.async: it copies from global to shared memory"), false;
+    if (rounds_) return refused_.push_back("cp.async: it does not round to tf32"), false;
     if (state_.target.arch.sm >= 80) return true;
     refused_.push_back(fmt::format("cp.async: it exists from sm_80 on, the target is {}",
                                    state_.target.arch.text()));
@@ -171,7 +173,9 @@ class Copier {
     for (const codegen::Variable& each : words) out.push_back(state_.f().get(each));
     return out;
   }
-  void store(Pointer to, const std::vector<Value>& words) {
+  void store(Pointer to, std::vector<Value> words) {
+    if (rounds_)
+      for (Value& each : words) each = state_.f().convert(state_.f().bitcast(each, f32), tf32);
     if (words.size() > 1) state_.f().store_vector(to, words);
     else state_.f().store(to, words[0]);
   }
@@ -193,6 +197,7 @@ class Copier {
   const Tensor& from_;
   const Tensor& to_;
   std::int64_t rows_, cols_;
+  bool rounds_;  // to tf32
   Major major_ = Major::none;
   std::int64_t width_ = 1;  // elements per access
   bool asynchronous_ = false;

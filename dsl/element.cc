@@ -133,7 +133,7 @@ std::vector<Scalar> Builder::elements(const Fragment& fragment, Here at) {
   const int count = shape.elements() / shape.copies;
   if (!state_->owns(fragment, "the fragment") || KernelState::is_bad(fragment))
     return std::vector<Scalar>(static_cast<std::size_t>(count), KernelState::bad());
-  const auto& registers = KernelState::registers(fragment);
+  const auto registers = KernelState::registers(fragment);
   std::vector<Scalar> out;
   for (int i = 0; i < count; ++i) {
     const Value word = registers[static_cast<std::size_t>(i / shape.per_register)];

@@ -85,6 +85,6 @@ FragmentVariable& FragmentVariable::operator=(const Fragment& fragment) {
   return *this;
 }
 
-FragmentVariable::operator Fragment() const { return detail::KernelState::read(*this); }
+FragmentVariable::operator Fragment() const { return detail::KernelState::read({this, 1})[0]; }
 
 }  // namespace tartan

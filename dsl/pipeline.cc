@@ -127,27 +127,4 @@ ScalarVariable::operator Scalar() const {
   return state_->scalar(state_->f().get(variable_));
 }
 
-namespace {
-
-void store_tile(KernelState& state, const detail::Tensor& to, const WarpTile& tile) {
-  if (state.f().is_muted()) return;
-  if (tile.fragments().empty() || KernelState::is_bad(tile.fragment(0, 0))) return;
-  const isa::Fragment shape = tile.fragment(0, 0).kind().fragment();
-  for (int i = 0; i < tile.down(); ++i)
-    for (int j = 0; j < tile.across(); ++j) {
-      detail::Tensor part = to.tile(shape.rows, shape.cols, tile.row() / shape.rows + i,
-                                    tile.col() / shape.cols + j, state.location);
-      if (part.memory >= 0) state.store(part, tile.fragment(i, j));
-    }
-}
-
-}  // namespace
-
-void Builder::store(const Global& to, const WarpTile& tile, Here at) {
-  state_->at(at), store_tile(*state_, to, tile);
-}
-void Builder::store(const Shared& to, const WarpTile& tile, Here at) {
-  state_->at(at), store_tile(*state_, to, tile);
-}
-
 }  // namespace tartan

@@ -22,8 +22,11 @@
 namespace tartan {
 
 namespace detail {
+struct Flight;
 struct KernelState;
-}
+struct Tensor;
+struct VariableRecord;
+}  // namespace detail
 
 class Scalar {
  public:

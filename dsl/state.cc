@@ -13,6 +13,8 @@ KernelState::KernelState(const Kernel& kernel, const Target& target)
   // Before sm_80 there are no copies beside the threads that someone else could wait for.
   if (target.arch.sm < 80) options.producers = 0;
   bounds.block[0] = all_threads();
+  // Registers change hands only where their number is bound.
+  if (moves_registers() && options.min_blocks == 0) options.min_blocks = 1;
   bounds.min_blocks = options.min_blocks;
   bounds.max_registers = options.max_registers;
   function = std::make_unique<codegen::FunctionBuilder>(kernel.name(), target, bounds);
@@ -84,6 +86,7 @@ void KernelState::note_write(const Tensor& to) {
 
 bool KernelState::require_barrier(const Tensor& from) {
   Memory& memory = memories[static_cast<std::size_t>(from.memory)];
+  threads_read |= memory.in_shared;
   if (!memory.written) return true;
   const std::string& file = memory.written->file;
   report("unsynchronized-tile"_rule,
@@ -95,6 +98,10 @@ bool KernelState::require_barrier(const Tensor& from) {
 }
 
 void KernelState::barrier() {
+  land_all();  // behind the barrier others write what products may still be reading
+  if (has_copy_engine() && warpgroups &&
+      std::any_of(memories.begin(), memories.end(), [](const Memory& m) { return !!m.written; }))
+    f().proxy_fence();  // wgmma sees what threads have written behind a fence alone
   if (role == Role::all) f().barrier();
   else f().barrier(consumers_barrier, threads());  // producers are muted
   for (Memory& each : memories) each.written.reset();
@@ -235,42 +242,6 @@ Fragment KernelState::fragment(const FragmentKind& kind, std::vector<codegen::Va
   out.registers_ = std::move(registers);
   out.major_ = major;
   out.made_ = place;
-  return out;
-}
-
-FragmentVariable KernelState::fragment_variable(const FragmentKind& kind,
-                                                std::vector<codegen::Variable> registers) {
-  if (registers.empty())
-    report("fragment-mismatch"_rule, fmt::format("there is no fragment {}", kind.text()));
-  FragmentVariable out;
-  out.state_ = shared_from_this();
-  out.kind_ = kind;
-  out.registers_ = std::move(registers);
-  out.made_ = place;
-  return out;
-}
-
-void KernelState::assign(FragmentVariable& variable, const Fragment& fragment) {
-  const auto& state = variable.state_;
-  if (!state || !state->owns(fragment, "the fragment") || is_bad(fragment)) return;
-  if (!(fragment.kind_ == variable.kind_)) {
-    state->report("fragment-mismatch"_rule,
-                  fmt::format("a variable for {} cannot hold {}", variable.kind_.text(),
-                              fragment.kind_.text()));
-    return;
-  }
-  for (std::size_t i = 0; i < variable.registers_.size(); ++i)
-    state->f().set(variable.registers_[i], fragment.registers_[i]);
-}
-
-Fragment KernelState::read(const FragmentVariable& variable) {
-  const auto& state = variable.state_;
-  if (!state || !state->function) return {};
-  std::vector<codegen::Value> registers;
-  for (const codegen::Variable& each : variable.registers_)
-    registers.push_back(state->f().get(each));
-  Fragment out = state->fragment(variable.kind_, std::move(registers));
-  out.made_ = variable.made_;
   return out;
 }
 

@@ -13,6 +13,7 @@
 #include "compiler/codegen/function_builder.h"
 #include "compiler/isa/instruction.h"
 #include "dsl/builder.h"
+#include "dsl/in_flight.h"
 
 namespace tartan::detail {
 
@@ -24,6 +25,7 @@ struct Memory {
   int stages = 1;                     // of a ring
   std::optional<Place> written = {};  // by other threads too, with no barrier since
   int param = -1;                     // of global memory: which of the kernel's
+  bool rounded_to_tf32 = false;       // what is copied here from memory of f32
 };
 
 /// Which of the block's warps run the code that is being described. See Builder::roles().
@@ -36,7 +38,7 @@ constexpr int consumers_barrier = 1;  // the number of the barrier that producer
 struct RolePipeline {
   int stages = 0;
   codegen::Pointer full, empty;
-  int full_arrivals = 0;
+  int full_arrivals = 0, empty_arrivals = 0;
 };
 
 struct KernelState : std::enable_shared_from_this<KernelState> {
@@ -63,7 +65,8 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   // by the copy engine, which counts its bytes down at the mbarrier and is started by one thread.
   bool thread_copies = false, plain_copies = false;
   int engine_bytes = 0;
-  bool warpgroups = false;  // whether wgmma reads what is filled
+  bool warpgroups = false;    // whether wgmma reads what is filled
+  bool threads_read = false;  // whether threads themselves do
   codegen::Pointer fill_barrier;
   codegen::Value starts_engine;  // a predicate; none outside of producers
   struct TensorMapUse {
@@ -71,6 +74,9 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
     codegen::Pointer map;
   };
   std::vector<TensorMapUse> map_uses;  // of `maps`
+  // Where warps lay out what the copy engine stores for them: so many boxes for each warp.
+  int staging = -1;  // of memories
+  int staging_boxes = 0;
   std::vector<CompiledMap> maps;
   std::vector<int> param_values;  // of each parameter: its value's id; -1: a pointer
 
@@ -149,16 +155,34 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   // -- Fragments.
   Fragment fragment(const FragmentKind& kind, std::vector<codegen::Value> registers,
                     Major major = Major::none);
-  static const std::vector<codegen::Value>& registers(const Fragment& fragment) {
-    return fragment.registers_;
-  }
+  /// A fragment's registers, to look at: waits for a product that computes them.
+  static std::vector<codegen::Value> registers(const Fragment& fragment);
   static bool is_bad(const Fragment& fragment) { return fragment.registers_.empty(); }
   static Major major(const Fragment& fragment) { return fragment.major_; }
   static const Place& made(const Fragment& fragment) { return fragment.made_; }
   FragmentVariable fragment_variable(const FragmentKind& kind,
                                      std::vector<codegen::Variable> registers);
   static void assign(FragmentVariable& variable, const Fragment& fragment);
-  static Fragment read(const FragmentVariable& variable);
+  static std::vector<Fragment> read(std::span<const FragmentVariable> variables);
+
+  // -- Products in flight: see dsl/in_flight.h.
+  FlightLog log;
+  /// Registers to be added to, or copied: as they are.
+  static std::vector<codegen::Value> flying_registers(const Fragment& fragment);
+  /// What a product that was committed just now computes: accumulators `like` those.
+  std::vector<Fragment> take_off(const std::vector<Fragment>& like,
+                                 const std::vector<codegen::Value>& registers,
+                                 std::vector<codegen::Value> kept);
+  std::shared_ptr<Flight> flight_of(std::span<const FragmentVariable> variables);
+  bool has_landed(const Flight& flight) const;
+  void land(Flight& flight);
+  bool land_before_body(Flight& flight);
+  void land_all();
+  /// Whether a fragment is of a variable that nothing was assigned to since it was declared.
+  bool still_zero(const Fragment& fragment) const;
+  /// Around the body of a loop or condition: in front of it, and in it.
+  BeforeBody before_body(bool loops);
+  void in_body(BeforeBody before, const std::function<void()>& body);
 
   Fragment load(const FragmentKind& kind, const Tensor& from);
   /// `count` fragments side by side, two by one ldmatrix where that goes: down for A, across for B.
@@ -169,6 +193,10 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   void copy(const Tensor& from, const Tensor& to);
   /// The same by the copy engine, where it can; else why not.
   bool copy_boxes(const Tensor& from, const Tensor& to, std::vector<std::string>& refused);
+  /// A warp's part of a tile to global memory by the copy engine, where it can; else why not.
+  bool store_boxes(const Tensor& to, const WarpTile& tile, std::vector<std::string>& refused);
+  /// Before a warp that stored so ends: its shared memory must have been read.
+  void finish_stores();
   bool has_copy_engine() const { return target.arch.sm >= 90 && target.ptx >= Version{8, 0}; }
   /// A number that a launch knows: a constant or a parameter.
   std::optional<MapNumber> map_number(const Scalar& scalar) const;
@@ -188,6 +216,12 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   void note_write(const Tensor& to);
   bool require_barrier(const Tensor& from);
   void barrier();
+  /// Whether producers give registers to consumers (setmaxnreg): whole warpgroups on sm_90a, one
+  /// block on a multiprocessor.
+  bool moves_registers() const {
+    return target.arch.text() == "sm_90a" && options.producers > 0 && options.producers % 4 == 0 &&
+           options.block % 128 == 0 && options.min_blocks <= 1 && options.max_registers == 0;
+  }
   int all_threads() const { return options.block + 32 * options.producers; }
   int threads() const;  // of the role
   Scalar thread();      // within the role

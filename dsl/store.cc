@@ -17,6 +17,7 @@ class Storer {
         to_(to),
         kind_(fragment.kind()),
         fragment_(fragment),
+        registers_(KernelState::registers(fragment)),
         shared_(state.memories[static_cast<std::size_t>(to.memory)].in_shared) {}
 
   void store() {
@@ -28,7 +29,7 @@ class Storer {
 
  private:
   std::string what() const { return fmt::format("store {} to {}", kind_.text(), to_.name); }
-  const std::vector<Value>& registers() const { return KernelState::registers(fragment_); }
+  const std::vector<Value>& registers() const { return registers_; }
 
   std::optional<isa::Form> stmatrix_form(std::string& refused) const {
     const auto no = [&](std::string why) {
@@ -170,6 +171,7 @@ class Storer {
   const Tensor& to_;
   const FragmentKind& kind_;
   const Fragment& fragment_;
+  std::vector<Value> registers_;
   bool shared_;
 };
 

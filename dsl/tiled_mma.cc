@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "compiler/isa/instruction.h"
+#include "dsl/engine_matrix.h"
 #include "dsl/math.h"
 #include "dsl/state.h"
 #include "dsl/warpgroup_mma.h"
@@ -13,15 +14,6 @@ namespace tartan {
 namespace {
 
 using detail::KernelState;
-
-// Lines of `bytes` bytes, 16-byte chunks of them XORed with the line's number: eight neighbouring
-// lines then have any chunk in eight different groups of banks. Lines of 32 and 64 bytes share a
-// span of 128 with their neighbours, so that only every fourth or second line counts.
-Swizzle conflict_free(std::int64_t bytes, Type type) {
-  const int chunks = std::countr_zero(static_cast<std::uint64_t>(bytes / 16));  // a line's, as 2^
-  return {std::min(chunks, 3), std::countr_zero(static_cast<unsigned>(128 / bits(type))),
-          std::max(chunks, 3)};
-}
 
 // Six and four bits that take a byte of a register stay packed in shared memory.
 Type stored_type(const MmaKind& kind, Type element) {
@@ -52,7 +44,7 @@ RingLayout TiledMma::shared(Operand operand, int stages, Major major) const {
       line > 128 && line % 128 == 0) {
     layout = by_rows ? blocked(row_major(rows, panel), row_major(1, cols / panel))
                      : blocked(col_major(panel, cols), col_major(rows / panel, 1));
-    layout = layout.swizzled(conflict_free(128, type));
+    layout = layout.swizzled(detail::swizzle_of_lines(128, type));
     state_->choose(
         what, layout.text(),
         fmt::format("panels with lines of 128 bytes, which the copy engine swizzles: any "
@@ -61,7 +53,7 @@ RingLayout TiledMma::shared(Operand operand, int stages, Major major) const {
     return {layout, stages};
   }
   if (line >= 32 && std::has_single_bit(static_cast<std::uint64_t>(line))) {
-    layout = layout.swizzled(conflict_free(line, type));
+    layout = layout.swizzled(detail::swizzle_of_lines(line, type));
     if (state_)
       state_->choose(what, layout.text(),
                      fmt::format("lines of {} bytes: any eight of them have the same 16 bytes in "
@@ -97,6 +89,15 @@ Accumulator TiledMma::accumulator(Here at) const {
     out.push_back(k.variable(operand_c(kind_.shape, kind_.c), at));
   return Accumulator(std::move(out), fragments_n(), warp_m_ * (fragments_m() * shape.m),
                      warp_n_ * (fragments_n() * shape.n));
+}
+
+Accumulator TiledMma::variable_a(Here at) const {
+  std::vector<FragmentVariable> out;
+  if (!state_ || !state_->function) return Accumulator({}, 1, 0, 0);
+  Builder k(state_);
+  for (int i = 0; i < fragments_m() * steps(); ++i)
+    out.push_back(k.variable(operand_a(kind_.shape, kind_.a), at));
+  return Accumulator(std::move(out), steps(), warp_m_ * (fragments_m() * kind_.shape.shape.m), 0);
 }
 
 // The tensor cores drop the low 13 bits of an f32; cvt.rna.tf32 rounds to nearest, ties away from
@@ -185,14 +186,18 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
   const bool shapes = state_->require_shape(a, tile_.m, tile_.k, "the tiled product's A") &
                       state_->require_shape(b, tile_.k, tile_.n, "the tiled product's B");
   if (!shapes) return {};
-  if (!warpgroup_) return multiply(c, side_a(a), side_b(b));
-  const std::vector<Fragment>& sums = c.fragments();
-  if (sums.size() != static_cast<std::size_t>(fragments_n())) return multiply(c, {}, {});
-  if (std::any_of(sums.begin(), sums.end(),
-                  [](const Fragment& each) { return KernelState::is_bad(each); }))
-    return {};
-  return WarpTile(detail::warpgroup_multiply(*state_, *warpgroup_, sums, a, b, warp_m_ / 4),
-                  fragments_n(), c.row(), c.col());
+  if (!warpgroup_ || !good_sums(c)) return multiply(c, side_a(a), side_b(b));
+  return WarpTile(
+      detail::warpgroup_multiply(*state_, *warpgroup_, c.fragments(), a, b, warp_m_ / 4),
+      fragments_n(), c.row(), c.col());
+}
+
+// What warpgroups add to; multiply() says what is wrong with others.
+bool TiledMma::good_sums(const WarpTile& c) const {
+  const auto& sums = c.fragments();
+  return sums.size() == static_cast<std::size_t>(fragments_n()) &&
+         std::none_of(sums.begin(), sums.end(),
+                      [](const Fragment& each) { return KernelState::is_bad(each); });
 }
 
 WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& metadata,
@@ -345,6 +350,13 @@ WarpTile TiledMma::operator()(const WarpTile& c, const WarpTile& a, const Shared
                     fragments_m(), steps(), a.down(), a.across()));
     return {};
   }
+  if (warpgroup_ && good_sums(c)) {
+    const auto& sums = c.fragments();
+    return WarpTile(a.memory_ ? detail::warpgroup_multiply(*state_, *warpgroup_, sums, *a.memory_,
+                                                           b, warp_m_ / 4)
+                              : detail::warpgroup_multiply(*state_, *warpgroup_, sums, a, b),
+                    fragments_n(), c.row(), c.col());
+  }
   const auto column = [&](int step) {
     std::vector<Fragment> out;
     for (int i = 0; i < fragments_m(); ++i) out.push_back(a.fragment(i, step));
@@ -384,8 +396,9 @@ WarpTile TiledMma::load_a(const Shared& a, Here at) const {
     for (int step = 0; step < steps(); ++step)
       out.push_back(state_->load(
           kind, a.tile(fragment.rows, fragment.cols, warp_m_ * fragments_m() + i, step, at)));
-  return WarpTile(rounded(std::move(out), a), steps(), warp_m_ * (fragments_m() * fragment.rows),
-                  0);
+  WarpTile tile(rounded(std::move(out), a), steps(), warp_m_ * (fragments_m() * fragment.rows), 0);
+  if (warpgroup_) tile.memory_ = std::make_shared<const detail::Tensor>(a);
+  return tile;
 }
 
 MmaKind Builder::best_mma(Type a, Type b, Type c, const MmaOptions& options, Here at) {

@@ -34,9 +34,15 @@ class TiledMma {
   RingLayout shared_b(int stages = 1, Major major = Major::none) const;
 
   Accumulator accumulator(Here at = Here::current()) const;
+  /// A variable for this warp's part of A, in registers.
+  Accumulator variable_a(Here at = Here::current()) const;
   /// A variable for each row of the accumulators that a lane has elements of.
   RowVariable row_variable(const Scalar& initial, Here at = Here::current()) const;
 
+  /// Where warpgroups multiply (wgmma), a product runs beside the threads until its result is first
+  /// looked at, by anything but another product that adds to it or an assignment to an Accumulator:
+  /// of two products whose results are looked at in turn, the second runs while the first is used.
+  ///
   /// c + A * B for the block's tile, A and B of tile().m x k and k x n elements. Products of tf32
   /// round elements that are f32 in memory (cvt.rna); elements of type tf32 are taken as they are.
   WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& b,
@@ -70,7 +76,8 @@ class TiledMma {
   /// expands them; Builder::copy() packs them so.
   Type stored_a() const;
   Type stored_b() const;
-  /// This warp's part of A, to use several times.
+  /// This warp's part of A, to use several times; the shared memory stays as it is as long, because
+  /// warpgroups read it there.
   WarpTile load_a(const Shared& a, Here at = Here::current()) const;
 
  private:
@@ -83,6 +90,7 @@ class TiledMma {
   using Beside = std::function<void(MmaOptions&, int i, int step)>;
   WarpTile multiply(const WarpTile& c, const Side& a, const Side& b, const Beside& row = {},
                     const Beside& column = {}) const;
+  bool good_sums(const WarpTile& c) const;
   Side side_a(const Shared& a) const;
   Side side_b(const Shared& b) const;
   std::vector<std::vector<Scalar>> scale_words(const Shared& scales, Operand operand) const;

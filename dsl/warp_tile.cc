@@ -100,7 +100,7 @@ RowVariable& RowVariable::operator=(const RowValues& values) {
 }
 
 Accumulator::operator WarpTile() const {
-  return WarpTile(std::vector<Fragment>(fragments_.begin(), fragments_.end()), across_, row_, col_);
+  return WarpTile(KernelState::read(fragments_), across_, row_, col_);
 }
 
 WarpTile map(const WarpTile& tile, const std::function<Scalar(Scalar, ElementPlace)>& f, Here at) {

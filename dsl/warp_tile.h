@@ -37,9 +37,11 @@ class WarpTile {
   const Scalar& col() const { return col_; }
 
  private:
+  friend class TiledMma;
   std::vector<Fragment> fragments_;
   int across_ = 0;
   Scalar row_, col_;
+  std::shared_ptr<const detail::Tensor> memory_;  // of an A that warpgroups read where it is
 };
 
 /// A WarpTile that changes in a run-time loop; starts as zeros. See TiledMma::accumulator().

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "dsl/engine_matrix.h"
+
 namespace tartan::detail {
 namespace {
 
@@ -33,12 +35,9 @@ std::optional<Panels> panels(const Tensor& tile, bool along_columns) {
              .width = panel * element / 8,
              .lines = *(by_rows ? layout.rows : layout.cols).constant()};
   const auto stride = (by_rows ? layout.row_stride : layout.col_stride).constant();
-  const int chunks = out.width == 128 ? 3 : out.width == 64 ? 2 : out.width == 32 ? 1 : 0;
-  const Swizzle& swizzle = layout.swizzle;
-  const bool swizzled = chunks && swizzle.bits == chunks && swizzle.shift == 3 &&
-                        (std::int64_t{element} << swizzle.base) == 128;
+  const bool swizzled = engine_swizzle(layout.swizzle, out.width, tile.type).value_or(0) != 0;
   if (stride != panel || line % panel || !swizzled || out.lines % 8) return std::nullopt;
-  if (!out.along_k && element != 16) return std::nullopt;
+  if (!out.along_k && element != 16) return std::nullopt;  // bytes and words lie along k
   return out;
 }
 
@@ -87,14 +86,8 @@ std::optional<isa::Form> warpgroup_form(const KernelState& state, const MmaKind&
                 static_cast<std::int16_t>(8 * step_bytes / std::max(bits(kind.a), 1))};
   form.d = form.c = kind.c, form.a = kind.a, form.b = kind.b;
   const auto row = isa::find(form);
-  const bool integers = kind.a == s8 || kind.a == Type::u8;
-  const bool halves = kind.a == f16 || kind.a == bf16;
-  if (!state.target.arch.text().starts_with("sm_90a"))
-    why_not = fmt::format("the target is {}, not sm_90a", state.target.arch.text());
-  else if (!kind.best) why_not = "the description asks for another instruction";
+  if (!kind.best) why_not = "the description asks for another instruction";
   else if (state.options.producers == 0) why_not = "no producers fill its operands";
-  else if (!integers && !halves)
-    why_not = fmt::format("products of {} would have other bits", name(kind.a));
   else if (kind.shape.sparse || !row || !row->since.has(state.target))
     why_not = fmt::format("there is none of {} columns of {}", tile.n, name(kind.a));
   else if (tile.warps_n != 1 || tile.warps_m % 4 || tile.m != 16 * tile.warps_m)
@@ -107,52 +100,106 @@ std::optional<isa::Form> warpgroup_form(const KernelState& state, const MmaKind&
   return std::nullopt;
 }
 
+namespace {
+
+// A tile in shared memory, or a complaint.
+std::optional<Panels> panels(KernelState& state, const Tensor& tile, Operand operand) {
+  const auto out = panels(tile, operand == Operand::a);
+  if (!out)
+    state.report(
+        "layout-mismatch"_rule,
+        fmt::format("wgmma reads {0} as shared_{0}() lays it out, {1} along k alone; {2} is {3}",
+                    name(operand), "elements of 8 and 32 bits", tile.name, tile.layout.text()));
+  // The tensor cores drop the low 13 bits of an f32.
+  if (tile.type == f32)
+    state.memories[static_cast<std::size_t>(tile.memory)].rounded_to_tf32 = true;
+  return out;
+}
+
+// One product: the steps along k of a tile, in one group.
+class Product {
+ public:
+  Product(KernelState& state, const isa::Form& form, const std::vector<Fragment>& sums)
+      : state_(state), form_(form), sums_(sums) {}
+
+  /// `a`: the operand of a step, `trans`: whether its lines lie across k.
+  std::vector<Fragment> multiply(int steps, const std::function<std::vector<Value>(int)>& a,
+                                 std::optional<bool> trans, const Descriptors& b, bool trans_b,
+                                 std::span<const Value> kept) {
+    codegen::FunctionBuilder& f = state_.f();
+    const bool zero = std::all_of(sums_.begin(), sums_.end(),
+                                  [&](const Fragment& each) { return state_.still_zero(each); });
+    std::vector<Value> registers;
+    for (const Fragment& each : sums_)
+      for (const Value& value : KernelState::flying_registers(each))
+        registers.push_back(zero ? f.undefined(value.type) : value);
+    if (zero) (void)f.warpgroup_fence({});
+    else registers = f.warpgroup_fence(registers);
+    const Value one = f.constant(s32, 1);
+    for (int step = 0; step < steps; ++step) {
+      std::vector<Value> operands = registers;
+      const std::vector<Value> left = a(step);
+      operands.insert(operands.end(), left.begin(), left.end());
+      operands.push_back(b.at(step, bits(form_.b)));
+      operands.push_back(f.constant(Type::pred, zero && step == 0 ? 0 : 1));
+      if (info(form_.a).floating) operands.insert(operands.end(), {one, one});
+      if (bits(form_.a) == 16) {
+        if (trans) operands.push_back(f.constant(s32, *trans ? 1 : 0));
+        operands.push_back(f.constant(s32, trans_b ? 1 : 0));
+      }
+      registers = f.matrix(form_, {}, operands);
+    }
+    f.warpgroup_commit();
+    return state_.take_off(sums_, registers, {kept.begin(), kept.end()});
+  }
+
+ private:
+  KernelState& state_;
+  const isa::Form& form_;
+  const std::vector<Fragment>& sums_;
+};
+
+}  // namespace
+
 std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& form,
-                                         const std::vector<Fragment>& sums, const Shared& a,
+                                         const std::vector<Fragment>& sums, const Tensor& a,
                                          const Shared& b, const Scalar& group) {
-  const auto panels_a = panels(a, true), panels_b = panels(b, false);
-  for (const auto& [found, tile, shape] :
-       {std::tuple(&panels_a, &a, "A"), std::tuple(&panels_b, &b, "B")})
-    if (!*found)
-      state.report(
-          "layout-mismatch"_rule,
-          fmt::format("wgmma reads {} as shared_{}() lays it out, {} along k alone; {} is {}",
-                      shape, *shape == 'A' ? 'a' : 'b', "elements of 8 bits", tile->name,
-                      tile->layout().text()));
+  const auto panels_a = panels(state, a, Operand::a), panels_b = panels(state, b, Operand::b);
   if (!panels_a || !panels_b) return {};
-  codegen::FunctionBuilder& f = state.f();
-  const int element = bits(form.a);
+  if (state.f().is_muted()) return sums;
   // A warpgroup's 64 rows: 64 lines of each panel, or as many panels as have 64 elements.
   const std::int64_t rows = panels_a->along_k
                                 ? 64 * panels_a->width
-                                : 64 * element / 8 / panels_a->width * panels_a->bytes();
+                                : 64 * bits(form.a) / 8 / panels_a->width * panels_a->bytes();
   const Descriptors of_a(state, a, *panels_a, group * rows), of_b(state, b, *panels_b, 0);
-  std::vector<Value> registers;
-  for (const Fragment& each : sums)
-    for (const Value& value : KernelState::registers(each)) registers.push_back(value);
-  const Value one = f.constant(s32, 1);
-  f.warpgroup_fence();
-  for (int step = 0; step < *a.layout().cols.constant() / form.shape.k; ++step) {
-    std::vector<Value> operands = registers;
-    operands.push_back(of_a.at(step, element));
-    operands.push_back(of_b.at(step, element));
-    operands.push_back(f.constant(Type::pred, 1));
-    if (info(form.a).floating) operands.insert(operands.end(), {one, one});
-    if (element == 16)
-      for (const Panels& each : {*panels_a, *panels_b})
-        operands.push_back(f.constant(s32, each.along_k ? 0 : 1));
-    registers = f.matrix(form, {}, operands);
-  }
-  f.warpgroup_commit();
-  registers = f.warpgroup_wait(0, registers);
-  std::vector<Fragment> out;
-  auto next = registers.begin();
-  for (const Fragment& each : sums) {
-    const auto count = static_cast<std::ptrdiff_t>(KernelState::registers(each).size());
-    out.push_back(state.fragment(each.kind(), {next, next + count}));
-    next += count;
-  }
-  return out;
+  const int steps = static_cast<int>(*a.layout.cols.constant()) / form.shape.k;
+  return Product(state, form, sums)
+      .multiply(steps, [&](int step) { return std::vector<Value>{of_a.at(step, bits(form.a))}; },
+                !panels_a->along_k, of_b, !panels_b->along_k, {});
+}
+
+std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& form,
+                                         const std::vector<Fragment>& sums, const WarpTile& a,
+                                         const Shared& b) {
+  const auto panels_b = panels(state, b, Operand::b);
+  if (!panels_b) return {};
+  if (state.f().is_muted()) return sums;
+  isa::Form of_registers = form;
+  of_registers.a_in_registers = true;
+  const Descriptors of_b(state, b, *panels_b, 0);
+  std::vector<Value> kept;
+  for (const Fragment& each : a.fragments())
+    for (const Value& value : KernelState::registers(each)) kept.push_back(value);
+  kept = state.f().warpgroup_fence(kept);
+  const std::size_t per_step = kept.size() / a.fragments().size();
+  return Product(state, of_registers, sums)
+      .multiply(
+          a.across(),
+          [&](int step) {
+            const auto first = kept.begin() + static_cast<std::ptrdiff_t>(step * per_step);
+            return std::vector<Value>(first, first + static_cast<std::ptrdiff_t>(per_step));
+          },
+          std::nullopt, of_b, !panels_b->along_k, kept);
 }
 
 }  // namespace tartan::detail

@@ -11,9 +11,13 @@ std::optional<isa::Form> warpgroup_form(const KernelState& state, const MmaKind&
                                         const Tile& tile, std::string& why_not);
 
 /// sums + A * B. `sums` are the warp's 16 rows, as accumulators of m16n8; `group`: which of the
-/// block's warpgroups this is. The results are there when it returns.
+/// block's warpgroups this is. A is in shared memory, or in registers: fragments of 16 rows, one
+/// for each step along k. The results are in flight: see dsl/in_flight.h.
 std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& form,
-                                         const std::vector<Fragment>& sums, const Shared& a,
+                                         const std::vector<Fragment>& sums, const Tensor& a,
                                          const Shared& b, const Scalar& group);
+std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& form,
+                                         const std::vector<Fragment>& sums, const WarpTile& a,
+                                         const Shared& b);
 
 }  // namespace tartan::detail

@@ -106,13 +106,15 @@ void expect_attention(Device& device, const Target& target, const kernels::Atten
   Arguments arguments;
   arguments.add(size.queries).add(size.keys).add(size.heads).add(size.kv_heads).add(scale);
   arguments.add(inputs[0]).add(inputs[1]).add(inputs[2]).add(o).add(lse);
+  const auto complete = arguments_of(*compiled, arguments);
+  ASSERT_TRUE(complete) << complete.diags().text();
   device.clear_findings();
   const auto launched =
       loaded.launch({.grid = {options.blocks(size.queries), static_cast<unsigned>(size.heads),
                               static_cast<unsigned>(size.batch)},
                      .block = {static_cast<unsigned>(compiled->block)},
                      .dynamic_shared = static_cast<unsigned>(compiled->dynamic_shared)},
-                    arguments);
+                    *complete);
   ASSERT_TRUE(launched) << launched.diags().text();
   const auto status = device.synchronize();
   ASSERT_TRUE(status) << status.diags().text();
@@ -135,6 +137,8 @@ void expect_attention(Device& device, const Target& target, const kernels::Atten
     else EXPECT_NEAR(sums[i], expected.lse[i], 1e-3) << i;
   }
 }
+
+const Target hopper = *Target::parse("sm_90a");
 
 std::vector<std::pair<kernels::Attention, Lengths>> cases() {
   using A = kernels::Attention;
@@ -169,6 +173,13 @@ TEST(Attention, EmulatorAgreesOnOtherTargets) {
   expect_attention(device, *Target::parse("sm_75"), A{.causal = true, .stages = 1}, {70, 70, 2, 1});
 }
 
+// By wgmma, from what the copy engine fills.
+TEST(Attention, EmulatorAgreesByWarpgroups) {
+  Device device = *Device::open("emulator");
+  for (const auto& [options, size] : cases())
+    expect_attention(device, hopper, tuned(options, hopper), size);
+}
+
 TEST(Attention, GpuAgreesWithDoublePrecision) {
   auto device = Device::open("cuda");
   if (!device) GTEST_SKIP() << device.diags().text();
@@ -176,18 +187,22 @@ TEST(Attention, GpuAgreesWithDoublePrecision) {
   all.push_back({{.head_dim = 128, .causal = true}, {1000, 1111, 8, 2, 3}});
   for (const auto& [options, size] : all)
     expect_attention(*device, Target::of(device->arch()), options, size);
+  if (device->arch().sm != 90) return;
+  for (const auto& [options, size] : all)
+    expect_attention(*device, hopper, tuned(options, hopper), size);
 }
 
 // NVIDIA's assembler accepts the text and needs no local memory for it.
 TEST(Attention, AssemblesWithoutSpills) {
   if (std::system("ptxas --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "no ptxas";
-  for (const char* target : {"sm_75", "sm_80", "sm_90", "sm_120"})
+  for (const char* target : {"sm_75", "sm_80", "sm_90", "sm_90a", "sm_120"})
     for (const int head_dim : {64, 128})
       for (const bool causal : {false, true}) {
         const bool old = std::string(target) == "sm_75";  // one stage: 64 KB of shared memory
-        const auto compiled = compile(
-            kernels::attention({.head_dim = head_dim, .causal = causal, .stages = old ? 1 : 2}),
-            *Target::parse(target));
+        const kernels::Attention options{
+            .head_dim = head_dim, .causal = causal, .stages = old ? 1 : 2};
+        const auto compiled = compile(kernels::attention(tuned(options, *Target::parse(target))),
+                                      *Target::parse(target));
         ASSERT_TRUE(compiled) << compiled.diags().text();
         const std::string path =
             testing::TempDir() + std::to_string(getpid()) + "_tartan_attention";
@@ -199,6 +214,7 @@ TEST(Attention, AssemblesWithoutSpills) {
         const std::string text(std::istreambuf_iterator<char>(report), {});
         EXPECT_NE(text.find("0 bytes spill stores, 0 bytes spill loads"), std::string::npos)
             << target << " d " << head_dim << (causal ? " causal\n" : " full\n") << text;
+        EXPECT_EQ(text.find("(C75"), std::string::npos) << text;  // products that wait needlessly
       }
 }
 

@@ -53,7 +53,7 @@ void add_form(FunctionBuilder& f, const isa::Form& form, Pointer shared) {
     }
   }
   const Pointer address = form.space == Space::global ? in : shared;
-  if (form.opcode == isa::Opcode::wgmma) f.warpgroup_fence();
+  if (form.opcode == isa::Opcode::wgmma) (void)f.warpgroup_fence({});
   std::vector<Value> results = f.matrix(form, address, operands);
   if (form.opcode == isa::Opcode::wgmma) {
     f.warpgroup_commit();
@@ -193,7 +193,7 @@ TEST(Matrix, WarpgroupAccumulatorsDoNotMove) {
     operands.push_back(f.constant(Type::pred, 1));
     for (const std::int64_t immediate : {1, 1, 0, 0})
       operands.push_back(f.constant(s32, immediate));
-    f.warpgroup_fence();
+    (void)f.warpgroup_fence({});
     std::vector<Value> d = f.matrix(form, {}, operands);
     f.warpgroup_commit();
     d = f.warpgroup_wait(0, d);

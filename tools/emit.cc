@@ -58,6 +58,7 @@ int emit(const EmitWords& words) {
   if (!options) return fail(exit_usage, options.diags());
   kernels::Attention attention = words.attention;
   attention.type = options->a;
+  attention = tuned(attention, *target);
   const auto scaled = read_block_scaled(words.gemm);
   if (words.kernel == "block_scaled" && !scaled) return fail(exit_usage, scaled.diags());
   const auto compiled = compile(words.kernel == "attention"      ? kernels::attention(attention)

@@ -47,6 +47,11 @@ class [[gnu::visibility("hidden")]] Assembly {
     arguments_.push_back(value);
     text_ += "$" + std::to_string(results_.size() + arguments_.size() - 1);
   }
+  /// An input that the text does not name.
+  void keep(llvm::Value * value, const char* kind) {
+    constrain(kind);
+    arguments_.push_back(value);
+  }
   /// `value` comes in where result number `result` goes out. To be called after every input().
   void tie(llvm::Value * value, std::size_t result) {
     constrain(std::to_string(result));

@@ -113,6 +113,7 @@ class FunctionBuilder {
     return constant(type, static_cast<std::int64_t>(value));
   }
   Value constant(Type type, double value);
+  Value undefined(Type type);  // for what is not read
   Value add(Value x, Value y);
   Value subtract(Value x, Value y);
   Value multiply(Value x, Value y);
@@ -227,12 +228,15 @@ class FunctionBuilder {
                             std::span<const Value> operands);
 
   // The warpgroup (sm_90a).
-  /// wgmma.fence: before the first wgmma, and after registers that one reads were written.
-  void warpgroup_fence();
+  /// wgmma.fence: before the first wgmma, and after registers that one reads were written. Returns
+  /// those registers, to be passed to it.
+  std::vector<Value> warpgroup_fence(std::span<const Value> registers);
   void warpgroup_commit();  // wgmma.commit_group
   /// wgmma.wait_group: all but `pending_groups` groups are done. Returns `accumulators` as they are
-  /// then; the old values are dead.
-  std::vector<Value> warpgroup_wait(int pending_groups, std::span<const Value> accumulators);
+  /// then; the old values are dead. `kept`, registers that the products read, stay as they are
+  /// until then.
+  std::vector<Value> warpgroup_wait(int pending_groups, std::span<const Value> accumulators,
+                                    std::span<const Value> kept = {});
 
   /// Runs the passes and the back end. The text is what LLVM printed: not yet parsed back, not yet
   /// verified. Call once.

@@ -82,6 +82,8 @@ struct [[gnu::visibility("hidden")]] FunctionBuilder::Impl {
   std::vector<Value> matrix_by_assembly(const isa::Instruction& instruction, Pointer address,
                                         std::span<const Value> operands);
   std::vector<Value> zeros(const isa::Instruction& instruction);
+  std::vector<Value> pass_through(const std::string& text, std::span<const Value> registers,
+                                  std::span<const Value> kept);
   std::vector<Value> results(llvm::CallInst * call, Type type, int count);
 
   // C++ places, in function_builder.cc.

@@ -189,37 +189,41 @@ std::vector<Value> FunctionBuilder::matrix(const Form& form, Pointer address,
   return impl_->matrix_by_assembly(*instruction, address, operands);
 }
 
-void FunctionBuilder::warpgroup_fence() {
-  if (impl_->muted) return;
-  impl_->collective(llvm::Intrinsic::nvvm_wgmma_fence_sync_aligned, {});
-}
-
 void FunctionBuilder::warpgroup_commit() {
   if (impl_->muted) return;
   impl_->collective(llvm::Intrinsic::nvvm_wgmma_commit_group_sync_aligned, {});
 }
 
-// The results arrive with the wait, so they have to come out of it: otherwise LLVM moves their use
-// above it.
-std::vector<Value> FunctionBuilder::warpgroup_wait(int pending_groups,
-                                                   std::span<const Value> accumulators) {
-  if (impl_->muted) return {accumulators.begin(), accumulators.end()};
-  Assembly assembly("wgmma.wait_group.sync.aligned " + std::to_string(pending_groups) + ";");
-  for (const Value& value : accumulators)
-    assembly.hold(impl_->type(value.type), constraint(value.type));
-  for (std::size_t i = 0; i < accumulators.size(); ++i)
-    assembly.tie(impl_->get(accumulators[i]), i);
+// A statement that registers go through: what computes them stays above it, what uses them below.
+std::vector<Value> FunctionBuilder::Impl::pass_through(const std::string& text,
+                                                       std::span<const Value> registers,
+                                                       std::span<const Value> kept) {
+  Assembly assembly(text);
+  for (const Value& value : registers) assembly.hold(type(value.type), constraint(value.type));
+  for (const Value& value : kept) assembly.keep(get(value), constraint(value.type));
+  for (std::size_t i = 0; i < registers.size(); ++i) assembly.tie(get(registers[i]), i);
   assembly.clobber_memory();
-  llvm::CallInst* const call = assembly.call(impl_->build);
-  impl_->make_collective(call);
+  llvm::CallInst* const call = assembly.call(build);
+  make_collective(call);
   std::vector<Value> out;
-  for (std::size_t i = 0; i < accumulators.size(); ++i) {
-    llvm::Value* const one = accumulators.size() == 1
-                                 ? call
-                                 : impl_->build.CreateExtractValue(call, static_cast<unsigned>(i));
-    out.push_back(impl_->value(one, accumulators[i].type));
-  }
+  for (std::size_t i = 0; i < registers.size(); ++i)
+    out.push_back(value(
+        registers.size() == 1 ? call : build.CreateExtractValue(call, static_cast<unsigned>(i)),
+        registers[i].type));
   return out;
+}
+
+std::vector<Value> FunctionBuilder::warpgroup_fence(std::span<const Value> registers) {
+  if (impl_->muted) return {registers.begin(), registers.end()};
+  return impl_->pass_through("wgmma.fence.sync.aligned;", registers, {});
+}
+
+std::vector<Value> FunctionBuilder::warpgroup_wait(int pending_groups,
+                                                   std::span<const Value> accumulators,
+                                                   std::span<const Value> kept) {
+  if (impl_->muted) return {accumulators.begin(), accumulators.end()};
+  return impl_->pass_through(
+      "wgmma.wait_group.sync.aligned " + std::to_string(pending_groups) + ";", accumulators, kept);
 }
 
 }  // namespace tartan::codegen

@@ -55,6 +55,10 @@ Value FunctionBuilder::constant(Type type, std::int64_t value) {
       type);
 }
 
+Value FunctionBuilder::undefined(Type type) {
+  return impl_->value(llvm::PoisonValue::get(impl_->type(type)), type);
+}
+
 Value FunctionBuilder::constant(Type type, double value) {
   if (type == tf32) return convert(constant(f32, value), tf32);
   if (!floating(type)) return constant(type, static_cast<std::int64_t>(value));

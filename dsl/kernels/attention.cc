@@ -28,78 +28,100 @@ void write_rows(Builder& k, const Global& to, const Scalar& count, const Scalar&
 
 }  // namespace
 
+Attention tuned(const Attention& options, const Target& target) {
+  Attention out = options;
+  if (target.arch.text() != "sm_90a") return out;
+  out.queries_per_block = 128, out.keys_per_step = 128;
+  out.warps = 8, out.producers = 4;
+  return out;
+}
+
 Kernel attention(const Attention& options) {
   const Type type = options.type;
   const int d = options.head_dim, m = options.tile_queries(), n = options.keys_per_step;
   const Tile qk{.m = m, .n = n, .k = d, .warps_m = options.warps, .warps_n = 1};
   const Tile pv{.m = m, .n = d, .k = n, .warps_m = options.warps, .warps_n = 1};
-  return kernel("attention", {.block = qk.threads()}, [=](Builder& k) {
-    auto queries = k.param("queries", s32), keys = k.param("keys", s32);
-    auto heads = k.param("heads", s32), kv_heads = k.param("kv_heads", s32);
-    auto scale = k.param("scale", f32) * k.constant(f32, std::numbers::log2e);  // for exp2
-    auto minus = scale * k.constant(f32, -1);
-    auto head = k.block_z() * heads + k.block_y();
-    auto kv_head = k.block_z() * kv_heads + k.block_y() / (heads / kv_heads);
-    auto Q = k.global("Q", type, row_major(queries, d)).matrix(head);
-    auto K = k.global("K", type, row_major(keys, d)).matrix(kv_head).transposed();
-    auto V = k.global("V", type, row_major(keys, d)).matrix(kv_head);
-    auto O = k.global("O", type, row_major(queries, d)).matrix(head);
-    auto LSE = k.global("LSE", f32, row_major(1, queries)).matrix(head);
+  return kernel(
+      "attention", {.block = qk.threads(), .producers = options.producers}, [=](Builder& k) {
+        auto queries = k.param("queries", s32), keys = k.param("keys", s32);
+        auto heads = k.param("heads", s32), kv_heads = k.param("kv_heads", s32);
+        auto scale = k.param("scale", f32) * k.constant(f32, std::numbers::log2e);  // for exp2
+        auto minus = scale * k.constant(f32, -1);
+        auto head = k.block_z() * heads + k.block_y();
+        auto kv_head = k.block_z() * kv_heads + k.block_y() / (heads / kv_heads);
+        auto Q = k.global("Q", type, row_major(queries, d)).matrix(head);
+        auto K = k.global("K", type, row_major(keys, d)).matrix(kv_head).transposed();
+        auto V = k.global("V", type, row_major(keys, d)).matrix(kv_head);
+        auto O = k.global("O", type, row_major(queries, d)).matrix(head);
+        auto LSE = k.global("LSE", f32, row_major(1, queries)).matrix(head);
 
-    const MmaKind mma = k.best_mma(type, type, f32);
-    auto mma_qk = k.tiled_mma(mma, qk), mma_pv = k.tiled_mma(mma, pv);
-    auto sQ = k.shared("sQ", type, mma_qk.shared_a());
-    auto sK = k.shared("sK", type, mma_qk.shared_b(options.stages, Major::col));
-    auto sV = k.shared("sV", type, mma_pv.shared_b(options.stages, Major::row));
+        const MmaKind mma = k.best_mma(type, type, f32);
+        auto mma_qk = k.tiled_mma(mma, qk), mma_pv = k.tiled_mma(mma, pv);
+        auto sQ = k.shared("sQ", type, mma_qk.shared_a());
+        auto sK = k.shared("sK", type, mma_qk.shared_b(options.stages, Major::col));
+        auto sV = k.shared("sV", type, mma_pv.shared_b(options.stages, Major::row));
 
-    auto block = ceil_div(queries, m) - 1 - k.block_x();  // causal: the longest ones first
-    k.copy(Q.tile(m, d, block, 0), sQ[0]);
-    k.barrier();
-    auto q = mma_qk.load_a(sQ[0]);
+        auto block = ceil_div(queries, m) - 1 - k.block_x();  // causal: the longest ones first
+        // How many keys a query sees: those of the block's first and last one bound the work.
+        const auto seen = [&](Scalar query) {
+          return options.causal ? minimum(keys, query + 1 + keys - queries) : keys;
+        };
+        auto sure = seen(block * m), most = seen(block * m + (m - 1));
+        auto steps = ceil_div(most, n), nowhere = ceil_div(keys, n);
+        auto masked = k.constant(f32, -infinity);
 
-    // How many keys a query sees: those of the block's first and last one bound the work.
-    const auto seen = [&](Scalar query) {
-      return options.causal ? minimum(keys, query + 1 + keys - queries) : keys;
-    };
-    auto sure = seen(block * m), most = seen(block * m + (m - 1));
+        k.roles([&] {
+          k.copy(Q.tile(m, d, block, 0), sQ[0]);
+          k.barrier();
+          auto q = mma_qk.load_a(sQ[0]);
 
-    // Of each row: the maximum of its scores, the sum of exp(score - maximum), and with those
-    // weights the sum of V's rows. -1e30, not infinity: the difference of two is a number.
-    auto top = mma_qk.row_variable(k.constant(f32, -1e30));
-    auto sum = mma_qk.row_variable(k.constant(f32, 0));
-    auto o = mma_pv.accumulator();
-    auto masked = k.constant(f32, -infinity);
-    k.pipeline(
-        options.stages, ceil_div(most, n),
-        [&](Scalar t, Scalar stage) {
-          k.copy(K.tile(d, n, 0, t), sK[stage]);
-          k.copy(V.tile(n, d, t, 0), sV[stage]);
-        },
-        [&](Scalar t, Scalar stage) {
-          auto s = mma_qk.accumulator();
-          s = mma_qk(s, q, sK[stage]);
-          k.when((t + 1) * n > sure, [&] {
-            s = map(s, [&](Scalar x, ElementPlace at) {
-              return select(t * n + at.col < seen(block * m + at.row), x, masked);
+          // Of each row: the maximum of its scores, the sum of exp(score - maximum), and with those
+          // weights the sum of V's rows. -1e30, not infinity: the difference of two is a number.
+          auto top = mma_qk.row_variable(k.constant(f32, -1e30));
+          auto sum = mma_qk.row_variable(k.constant(f32, 0));
+          auto o = mma_pv.accumulator();
+          auto weights =
+              mma_pv.variable_a();  // of the step before: their product runs beside this one
+          const auto step = [&](const Scalar& t, const Scalar& stage) {
+            auto s = mma_qk.accumulator();
+            s = mma_qk(s, q, sK[stage]);
+            o = mma_pv(o, weights, sV[stage]);
+            k.when((t + 1) * n > sure, [&] {
+              s = map(s, [&](Scalar x, ElementPlace at) {
+                return select(t * n + at.col < seen(block * m + at.row), x, masked);
+              });
             });
-          });
-          RowValues before = top, now = map(before, row_maximum(s), maximum);
-          auto shrink = map(before, now, [&](Scalar a, Scalar b) { return exp2((a - b) * scale); });
-          auto weight = [&](Scalar x, Scalar b) { return exp2(fma(x, scale, b * minus)); };
-          auto p = map_rows(s, now, weight);
-          sum = map(map(sum, shrink, times), row_sum(p), plus);
-          o = mma_pv(map_rows(o, shrink, times), operand_a(convert(p, type), mma.shape), sV[stage]);
-          top = now;
-        });
+            RowValues before = top, now = map(before, row_maximum(s), maximum);
+            auto shrink =
+                map(before, now, [&](Scalar a, Scalar b) { return exp2((a - b) * scale); });
+            auto weight = [&](Scalar x, Scalar b) { return exp2(fma(x, scale, b * minus)); };
+            auto p = map_rows(s, now, weight);
+            sum = map(map(sum, shrink, times), row_sum(p), plus);
+            o = map_rows(o, shrink, times);
+            weights = operand_a(convert(p, type), mma.shape);
+            top = now;
+          };
+          k.pipeline(
+              options.stages, steps + 1,
+              [&](Scalar t, Scalar stage) {
+                k.copy(K.tile(d, n, 0, t), sK[stage]);
+                k.copy(V.tile(n, d, select(t == 0, nowhere, t - 1), 0), sV[stage]);
+              },
+              [&](Scalar t, Scalar stage) {
+                k.when(t < steps, [&] { step(t, stage); });
+                k.when(t == steps, [&] { o = mma_pv(o, weights, sV[stage]); });
+              });
 
-    auto out = map_rows(o, sum, share);
-    auto ln2 = k.constant(f32, std::numbers::ln2);
-    auto lse = map(top, sum, [&](Scalar b, Scalar all) { return (b * scale + log2(all)) * ln2; });
-    write_rows(k, LSE, queries, block * m, out, lse);
-    k.store(sQ[0], convert(out, type));
-    k.barrier();
-    k.copy(sQ[0], O.tile(m, d, block, 0));
-  });
+          auto out = map_rows(o, sum, share);
+          auto ln2 = k.constant(f32, std::numbers::ln2);
+          auto lse =
+              map(top, sum, [&](Scalar b, Scalar all) { return (b * scale + log2(all)) * ln2; });
+          write_rows(k, LSE, queries, block * m, out, lse);
+          k.store(sQ[0], convert(out, type));
+          k.barrier();
+          k.copy(sQ[0], O.tile(m, d, block, 0));
+        });
+      });
 }
 
 }  // namespace tartan::kernels

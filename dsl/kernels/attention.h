@@ -31,7 +31,8 @@ struct Attention {
   int queries_per_block = 0;  // 0: 128 for head_dim up to 64, else 64: what registers hold
   int keys_per_step = 64;
   int warps = 4;
-  int stages = 2;  // of the rings for K and V
+  int stages = 2;     // of the rings for K and V
+  int producers = 0;  // warps beside those that copy for them, see Builder::roles()
 
   /// Blocks (x) of a launch; y is the head, z the batch.
   unsigned blocks(int queries) const {
@@ -42,5 +43,9 @@ struct Attention {
   }
 };
 Kernel attention(const Attention& options);
+
+/// The same with tiles, warps and producers as they are fastest on a target: on sm_90a two
+/// warpgroups of consumers beside one of producers, elsewhere as above.
+Attention tuned(const Attention& options, const Target& target);
 
 }  // namespace tartan::kernels

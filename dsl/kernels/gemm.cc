@@ -87,8 +87,8 @@ Kernel gemm(const Gemm& options) {
 
     const MmaOptions with{.bit_op = options.a == Type::b1 ? options.bit_op : isa::BitOp::none};
     auto kind = k.best_mma(multiplied(options.a), multiplied(options.b), options.accumulator, with);
-    // Warpgroups read bytes along k alone.
-    if (bits(options.a) == 8)
+    // Warpgroups read bytes and words along k alone.
+    if (bits(options.a) != 16)
       kind.best = options.a_major == Major::row && options.b_major == Major::col;
     auto mma = k.tiled_mma(kind, tile, with);
     auto sA = k.shared("sA", options.a, mma.shared_a(options.stages, options.a_major));

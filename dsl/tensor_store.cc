@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Storing a warp's part of a tile: fragment by fragment, or through shared memory by the copy
+// engine (PTX ISA 9.7.9.27, cp.async.bulk.tensor to global memory).
+#include <algorithm>
+
+#include "dsl/engine_matrix.h"
+
+namespace tartan {
+namespace detail {
+namespace {
+
+constexpr int box_lines = 16;
+constexpr int box_bytes = box_lines * 128;
+
+Type unsigned_of(int bits) { return bits == 8 ? Type::u8 : bits == 16 ? Type::u16 : u32; }
+
+class BoxStorer {
+ public:
+  BoxStorer(KernelState& state, const Tensor& to, const WarpTile& tile)
+      : state_(state), to_(to), tile_(tile), matrix_(state, to) {}
+
+  /// Why the copy engine cannot do it; empty where it can.
+  std::string problem() {
+    const std::string global = matrix_.problem();
+    if (!global.empty()) return global;
+    const FragmentKind& kind = tile_.fragment(0, 0).kind();
+    const int element = bits(to_.type);
+    if (!matrix_.by_rows()) return fmt::format("{} does not lie by rows", to_.name);
+    if (kind.operand != Operand::c || kind.shape.wmma || kind.shape.shape.m != 16 ||
+        kind.shape.shape.n != 8 || kind.type != to_.type)
+      return fmt::format("{} are not accumulators of m16n8 in {}", kind.text(), name(to_.type));
+    for (const int bytes : {128, 64, 32})
+      if (!cols_ && 8 * tile_.across() * element / 8 % bytes == 0) cols_ = 8 * bytes / element;
+    if (!cols_) return "its boxes have lines of 32 bytes and more";
+    if (!make_room()) return "there is no shared memory left to lay it out in";
+    return {};
+  }
+
+  void store() {
+    const int boxes = state_.staging_boxes, line = cols_ * bits(to_.type) / 8;
+    const codegen::Pointer map = matrix_.map(cols_, box_lines, line, unsigned_of(bits(to_.type)));
+    const codegen::Value first = state_.value(state_.thread() % 32 == 0);
+    codegen::FunctionBuilder& f = state_.f();
+    int box = 0;
+    for (int i = 0; i < tile_.down(); ++i)
+      for (int left = 0; left < 8 * tile_.across(); left += cols_, ++box) {
+        // The box that lay here before has been read.
+        f.if_then(first, [&] { f.bulk_wait_read(boxes - 1); });
+        f.warp_sync();
+        const Tensor place = staged(box % boxes);
+        lay_out(place, i, left / 8);
+        f.proxy_fence();
+        f.warp_sync();
+        const auto at = matrix_.coordinates(tile_.col() + left, tile_.row() + box_lines * i);
+        f.if_then(first, [&] {
+          f.tensor_store(map, at, state_.pointer(place, 0, 0));
+          f.bulk_commit();
+        });
+      }
+    state_.choose(fmt::format("store to {}", to_.name),
+                  fmt::format("cp.async.bulk.tensor, boxes of {} x {}", box_lines, cols_),
+                  fmt::format("each warp lays out {} boxes in turn in shared memory, the copy "
+                              "engine stores what lies inside the matrix",
+                              boxes));
+  }
+
+ private:
+  // Boxes for each warp: two, so that one is laid out while the other is stored, or one.
+  bool make_room() {
+    if (state_.staging >= 0) return true;
+    constexpr std::int64_t reserve = 2048;  // for barriers that are declared later
+    const std::int64_t room =
+        find_arch(state_.target.arch)->shared_bytes - state_.shared_bytes - reserve;
+    const int warps = state_.threads() / 32;
+    state_.staging_boxes = static_cast<int>(std::min<std::int64_t>(2, room / (warps * box_bytes)));
+    if (state_.staging_boxes < 1) return false;
+    std::string name = "staging";
+    while (std::find(state_.names.begin(), state_.names.end(), name) != state_.names.end())
+      name += '_';
+    state_.names.push_back(name);
+    const int bytes = warps * state_.staging_boxes * box_bytes;
+    state_.memories.push_back({state_.shared_memory(name, bytes, 1024), true, bytes});
+    state_.staging = static_cast<int>(state_.memories.size()) - 1;
+    return true;
+  }
+
+  // This warp's box number `box`.
+  Tensor staged(int box) const {
+    Tensor out{state_.shared_from_this(),
+               "the staged tile",
+               to_.type,
+               row_major(box_lines, cols_).swizzled(swizzle()),
+               0,
+               state_.staging,
+               state_.place};
+    const int elements = box_bytes * 8 / bits(to_.type);
+    out.base = state_.thread() / 32 * (state_.staging_boxes * elements) + box * elements;
+    return out;
+  }
+  Swizzle swizzle() const { return swizzle_of_lines(cols_ * bits(to_.type) / 8, to_.type); }
+
+  // Row i of fragments, from number j on, as many as a box has.
+  void lay_out(const Tensor& place, int i, int j) {
+    std::vector<Fragment> row;
+    for (int x = 0; x < cols_ / 8; ++x) row.push_back(tile_.fragment(i, j + x));
+    WarpTile part(std::move(row), cols_ / 8, 0, 0);
+    // Two of 16 bits make an A of m16n8k16, which one stmatrix.x4 writes.
+    if (bits(to_.type) == 16) part = operand_a(part, m16n8k16, state_.location);
+    const int width = part.fragment(0, 0).kind().fragment().cols;
+    for (int x = 0; x < part.across(); ++x)
+      state_.store(place.tile(box_lines, width, 0, x, state_.location), part.fragment(0, x));
+  }
+
+  KernelState& state_;
+  const Tensor& to_;
+  const WarpTile& tile_;
+  EngineMatrix matrix_;
+  int cols_ = 0;  // of a box
+};
+
+}  // namespace
+
+bool KernelState::store_boxes(const Tensor& to, const WarpTile& tile,
+                              std::vector<std::string>& refused) {
+  if (role != Role::consumer) return false;
+  BoxStorer storer(*this, to, tile);
+  if (const std::string problem = storer.problem(); !problem.empty()) {
+    refused.push_back("cp.async.bulk.tensor: " + problem);
+    return false;
+  }
+  storer.store();
+  return true;
+}
+
+void KernelState::finish_stores() {
+  if (staging < 0) return;
+  f().if_then(value(thread() % 32 == 0), [&] { f().bulk_wait_read(0); });
+}
+
+namespace {
+
+void store_tile(KernelState& state, const Tensor& to, const WarpTile& tile) {
+  if (state.f().is_muted()) return;
+  if (tile.fragments().empty() || KernelState::is_bad(tile.fragment(0, 0))) return;
+  std::vector<std::string> refused;
+  const bool in_shared =
+      to.memory >= 0 && state.memories[static_cast<std::size_t>(to.memory)].in_shared;
+  if (to.memory >= 0 && !in_shared && state.store_boxes(to, tile, refused)) return;
+  if (!refused.empty())
+    state.choose(fmt::format("store to {}", to.name), "fragment by fragment",
+                 "every lane stores its own elements", std::move(refused));
+  const isa::Fragment shape = tile.fragment(0, 0).kind().fragment();
+  for (int i = 0; i < tile.down(); ++i)
+    for (int j = 0; j < tile.across(); ++j) {
+      Tensor part = to.tile(shape.rows, shape.cols, tile.row() / shape.rows + i,
+                            tile.col() / shape.cols + j, state.location);
+      if (part.memory >= 0) state.store(part, tile.fragment(i, j));
+    }
+}
+
+}  // namespace
+}  // namespace detail
+
+void Builder::store(const Global& to, const WarpTile& tile, Here at) {
+  state_->at(at), detail::store_tile(*state_, to, tile);
+}
+void Builder::store(const Shared& to, const WarpTile& tile, Here at) {
+  state_->at(at), detail::store_tile(*state_, to, tile);
+}
+
+}  // namespace tartan
