@@ -52,6 +52,8 @@ Status Stream::synchronize() {
   return stream_->synchronize();
 }
 
+void* Stream::handle() const { return stream_ ? stream_->handle() : nullptr; }
+
 Status Event::record(const Stream* stream) {
   assert(event_ && "an Event comes from Device::event()");
   return event_->record(stream ? stream->stream_.get() : nullptr);

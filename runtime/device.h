@@ -157,6 +157,9 @@ class Stream {
  public:
   /// Waits until all work of the stream is done, and reports what failed in it.
   Status synchronize();
+  /// The driver's own (CUstream), for other libraries that work on this stream; the emulator's is
+  /// null.
+  void* handle() const;
 
  private:
   friend class Device;

@@ -14,6 +14,7 @@ class EngineStream {
  public:
   virtual ~EngineStream() = default;
   virtual Status synchronize() = 0;
+  virtual void* handle() const { return nullptr; }
 };
 
 class EngineEvent {

@@ -139,6 +139,7 @@ TEST_F(CudaEngine, LaunchPassesEverything) {
   EXPECT_EQ(first.shared, 100u);
   EXPECT_EQ(first.stream, nullptr);
   EXPECT_NE(fake.launches[1].stream, nullptr);
+  EXPECT_EQ(fake.launches[1].stream, stream->handle());
 }
 
 TEST_F(CudaEngine, ClustersGoAlong) {

@@ -141,6 +141,7 @@ TEST_F(DeviceTest, StreamsAndEvents) {
   ASSERT_TRUE(kernel->launch({}, Arguments().add(*out).add(1u), &*stream));
   ASSERT_TRUE(end->record(&*stream));
   ASSERT_TRUE(stream->synchronize());
+  EXPECT_EQ(stream->handle(), nullptr);
   const auto time = end->milliseconds_since(*start);
   ASSERT_TRUE(time);
   EXPECT_GE(*time, 0);

@@ -14,7 +14,7 @@ class Stream final : public detail::EngineStream {
   Status synchronize() override {
     return context_->call(context_->driver().stream_synchronize, handle_);
   }
-  StreamHandle handle() const { return handle_; }
+  void* handle() const override { return handle_; }
 
  private:
   std::shared_ptr<Context> context_;
@@ -74,7 +74,7 @@ Result<StreamHandle> stream_handle(detail::EngineStream* stream) {
   if (!stream) return StreamHandle{nullptr};
   const auto* own = dynamic_cast<const Stream*>(stream);
   if (!own) return {"foreign-device"_rule, "the stream is not one of a GPU"};
-  return own->handle();
+  return static_cast<StreamHandle>(own->handle());
 }
 
 }  // namespace tartan::cuda
