@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/gpu/elements.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+namespace gpu {
+
+using namespace tartan;
+
+namespace {
+
+// A floating format: bits of the exponent and of the mantissa.
+struct Format {
+  int exponent, mantissa;
+  int bias() const { return (1 << (exponent - 1)) - 1; }
+};
+
+Format format(Type type) {
+  switch (type) {
+    case Type::f16: return {5, 10};
+    case Type::bf16: return {8, 7};
+    case Type::e4m3: return {4, 3};
+    case Type::e5m2: return {5, 2};
+    case Type::f64: return {11, 52};
+    default: return {8, 23};
+  }
+}
+
+template <typename Word>
+std::vector<std::uint8_t> fill(std::size_t count, unsigned seed, auto make) {
+  std::vector<std::uint8_t> out(count * sizeof(Word));
+  std::mt19937 random(seed);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Word word = static_cast<Word>(make(static_cast<std::uint32_t>(random())));
+    std::memcpy(out.data() + i * sizeof word, &word, sizeof word);
+  }
+  return out;
+}
+
+// Exponents of 1/4 to 1, and of the mantissa at most ten bits.
+std::uint64_t number_about_one(Format f, std::uint32_t random) {
+  const int mantissa = std::min(f.mantissa, 10);
+  const std::uint64_t sign = random >> 31, digits = random & ((1u << mantissa) - 1),
+                      exponent = static_cast<unsigned>(f.bias() - 2) + (random >> 16) % 3;
+  return sign << (f.exponent + f.mantissa) | exponent << f.mantissa |
+         digits << (f.mantissa - mantissa);
+}
+
+double value_of(Type type, const std::uint8_t* at) {
+  std::uint64_t word = 0;
+  const int width = bits(type);
+  std::memcpy(&word, at, static_cast<std::size_t>(width / 8));
+  if (!info(type).floating) {
+    if (!info(type).is_signed) return static_cast<double>(word);
+    return static_cast<double>(static_cast<std::int64_t>(word << (64 - width)) >> (64 - width));
+  }
+  const Format f = format(type);
+  const auto exponent = static_cast<int>(word >> f.mantissa & ((1u << f.exponent) - 1));
+  const auto digits = static_cast<double>(word & ((std::uint64_t{1} << f.mantissa) - 1));
+  const double magnitude =
+      exponent ? std::ldexp(1 + std::ldexp(digits, -f.mantissa), exponent - f.bias())
+               : std::ldexp(digits, 1 - f.bias() - f.mantissa);
+  return word >> (width - 1) & 1 ? -magnitude : magnitude;
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> random_elements(Type type, std::size_t count, unsigned seed) {
+  const bool floating = info(type).floating;
+  const Format f = format(type);
+  const auto make = [=](std::uint32_t random) -> std::uint64_t {
+    return floating ? number_about_one(f, random) : random;
+  };
+  switch (bits(type)) {
+    case 8: return fill<std::uint8_t>(count, seed, make);
+    case 16: return fill<std::uint16_t>(count, seed, make);
+    case 64: return fill<std::uint64_t>(count, seed, make);
+    default: return fill<std::uint32_t>(count, seed, make);
+  }
+}
+
+Difference compare(Type type, const std::vector<std::uint8_t>& mine,
+                   const std::vector<std::uint8_t>& theirs) {
+  const auto width = static_cast<std::size_t>(bits(type) / 8);
+  Difference out{.count = std::min(mine.size(), theirs.size()) / width};
+  double largest = 0;
+  for (std::size_t i = 0; i < out.count; ++i) {
+    const std::uint8_t *const one = mine.data() + i * width, *const other =
+                                                                 theirs.data() + i * width;
+    const double expected = value_of(type, other);
+    largest = std::max(largest, std::fabs(expected));
+    if (std::memcmp(one, other, width) == 0) continue;
+    ++out.differ;
+    const double apart = std::fabs(value_of(type, one) - expected);
+    if (!(apart <= out.largest)) out.largest = apart;  // not a number stays
+  }
+  out.largest = largest > 0 ? out.largest / largest : out.largest;
+  return out;
+}
+
+std::string Difference::text(const std::string& other) const {
+  if (differ == 0) return "equal to " + other;
+  return fmt::format("{} of {} elements differ from {}, by up to {:.1e} of the largest", differ,
+                     count, other, largest);
+}
+
+}  // namespace gpu

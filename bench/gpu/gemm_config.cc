@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/gpu/gemm_config.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <string_view>
+
+namespace gpu {
+
+using namespace tartan;
+
+namespace {
+
+// A named part of a configuration's word. A new option of the kernel is a new row.
+struct Option {
+  std::string_view name;
+  void (*set)(Config& config, int value);  // 0: a name without a number
+  std::string_view help;
+};
+
+constexpr Option options[] = {
+    {"producers", [](Config& c, int value) { c.gemm.producers = value; },
+     "=N warps that copy for the others"},
+    {"persistent", [](Config& c, int value) { c.gemm.persistent = true, c.blocks = value; },
+     "[=N] blocks that compute tile after tile; one a multiprocessor"},
+    {"splits", [](Config& c, int value) { c.gemm.splits = value; },
+     "=N parts of k, added up by a second launch"},
+    {"stream", [](Config& c, int value) { c.gemm.stream_blocks = value; },
+     "=N blocks that share all steps (stream-K), added up by a second launch"},
+    {"dynamic", [](Config& c, int) { c.dynamic = true; }, " sizes are parameters of the kernel"},
+};
+
+std::vector<std::string_view> split(std::string_view word, char separator) {
+  std::vector<std::string_view> out;
+  for (std::size_t end; (end = word.find(separator)) != word.npos; word.remove_prefix(end + 1))
+    out.push_back(word.substr(0, end));
+  out.push_back(word);
+  return out;
+}
+
+bool read_number(std::string_view word, int& out) {
+  const char* const end = word.data() + word.size();
+  const auto [stop, error] = std::from_chars(word.data(), end, out);
+  return error == std::errc() && stop == end && out >= 0;
+}
+
+// "128x256x64" into as many numbers above zero.
+bool read_numbers(std::string_view word, std::initializer_list<int*> out) {
+  const auto parts = split(word, 'x');
+  if (parts.size() != out.size()) return false;
+  std::size_t i = 0;
+  for (int* each : out)
+    if (!read_number(parts[i++], *each) || *each == 0) return false;
+  return true;
+}
+
+bool read_option(std::string_view word, Config& config) {
+  const std::size_t equals = word.find('=');
+  int value = 0;
+  if (equals != word.npos && !read_number(word.substr(equals + 1), value)) return false;
+  for (const Option& option : options)
+    if (option.name == word.substr(0, equals)) return option.set(config, value), true;
+  return false;
+}
+
+char letter(Major major) { return major == Major::row ? 'r' : 'c'; }
+
+std::optional<Major> major_of(char letter) {
+  if (letter == 'r') return Major::row;
+  if (letter == 'c') return Major::col;
+  return {};
+}
+
+}  // namespace
+
+std::string Product::text() const {
+  const std::string types =
+      a == b ? std::string(name(a)) : fmt::format("{} x {}", name(a), name(b));
+  return fmt::format("{}x{}x{} {} to {}, {}{}", m, n, k, types, name(c), letter(a_major),
+                     letter(b_major));
+}
+
+bool read_size(const std::string& word, Product& product) {
+  if (read_numbers(word, {&product.m, &product.n, &product.k})) return true;
+  if (!read_numbers(word, {&product.m})) return false;
+  product.n = product.k = product.m;
+  return true;
+}
+
+Type usual_c(Type a) {
+  switch (a) {
+    case Type::f32:
+    case Type::tf32: return f32;
+    case Type::s8:
+    case Type::u8: return s32;
+    case Type::e4m3:
+    case Type::e5m2: return bf16;
+    default: return a;
+  }
+}
+
+bool read_type(const std::string& word, Product& product) {
+  const auto whole = parse_type(word);
+  const std::size_t between = word.find('x');
+  const auto a = whole ? whole : parse_type(word.substr(0, between));
+  const auto b = whole || between == word.npos ? whole : parse_type(word.substr(between + 1));
+  if (!a || !b) return false;
+  product.a = *a, product.b = *b, product.c = usual_c(*a);
+  return true;
+}
+
+bool read_majors(const std::string& word, Product& product) {
+  if (word.size() != 2 || !major_of(word[0]) || !major_of(word[1])) return false;
+  product.a_major = *major_of(word[0]), product.b_major = *major_of(word[1]);
+  return true;
+}
+
+std::optional<Config> read_config(const std::string& word) {
+  Config out{.text = word};
+  const auto parts = split(word, ':');
+  Tile& tile = out.gemm.tile;
+  if (parts.size() < 3 || !read_numbers(parts[0], {&tile.m, &tile.n, &tile.k}) ||
+      !read_numbers(parts[1], {&tile.warps_m, &tile.warps_n}) ||
+      !read_numbers(parts[2], {&out.gemm.stages}))
+    return {};
+  for (std::size_t i = 3; i < parts.size(); ++i)
+    if (!(i == 3 && read_number(parts[i], out.gemm.producers)) && !read_option(parts[i], out))
+      return {};
+  return out;
+}
+
+std::string config_help() {
+  std::string out;
+  for (const Option& option : options) out += fmt::format("  :{}{}\n", option.name, option.help);
+  return out;
+}
+
+kernels::Gemm options_of(const Config& config, const Product& product) {
+  kernels::Gemm out = config.gemm;
+  out.m = product.m, out.n = product.n, out.k = product.k;
+  if (config.dynamic) out.m = out.n = out.k = 0;
+  out.a = product.a, out.b = product.b, out.c = product.c;
+  out.accumulator = product.a == f64 ? f64 : info(product.a).floating ? f32 : s32;
+  out.a_major = product.a_major, out.b_major = product.b_major;
+  if (config.dynamic) out.multiple = 128 / bits(product.a), out.multiple_c = 128 / bits(product.c);
+  out.epilogue.alpha = bits(product.c) == 8;
+  return out;
+}
+
+Dim3 grid_of(const Config& config, const Product& product, int multiprocessors) {
+  const kernels::Gemm& gemm = config.gemm;
+  if (gemm.stream_blocks) return {static_cast<unsigned>(gemm.stream_blocks)};
+  if (gemm.persistent)
+    return {static_cast<unsigned>(config.blocks ? config.blocks : multiprocessors)};
+  return {gemm.blocks(product.m, product.n), static_cast<unsigned>(gemm.splits)};
+}
+
+unsigned sum_blocks_of(const Config& config, const Product& product) {
+  if (config.gemm.stream_blocks) return config.gemm.blocks(product.m, product.n);
+  if (config.gemm.splits == 1) return 0;
+  return static_cast<unsigned>((std::int64_t{product.m} * product.n + 255) / 256);
+}
+
+namespace {
+
+std::vector<Config> configs(std::initializer_list<std::string> words) {
+  std::vector<Config> out;
+  for (const std::string& word : words) out.push_back(*read_config(word));
+  return out;
+}
+
+}  // namespace
+
+std::vector<Config> usual_configs(const Product& product) {
+  const int k = 1024 / bits(product.a);  // lines of 128 bytes
+  const auto tile = [&](std::string_view shape, std::string_view rest) {
+    return fmt::format("{}x{}:{}", shape, k, rest);
+  };
+  if (product.m <= 64)
+    return configs({tile("64x64", "4x1:4:4:splits=4"), tile("64x128", "4x1:4:4:stream=132"),
+                    tile("64x128", "4x1:4:4:splits=2")});
+  if (product.operations() < 2e10)
+    return configs({tile("128x128", "8x1:4:4"), tile("128x256", "8x1:3:4"),
+                    tile("64x128", "4x1:4:4"), tile("128x128", "8x1:4:4:stream=132")});
+  return configs({tile("128x256", "8x1:3:4"), tile("128x256", "8x1:3:4:persistent"),
+                  tile("128x256", "2x4:3:4")});
+}
+
+std::vector<Product> usual_products() {
+  struct Row {
+    const char *size, *type, *majors;
+  };
+  static constexpr Row rows[] = {
+      {"4096", "f16", "rc"},         {"8192", "f16", "rc"},         {"8192", "bf16", "rc"},
+      {"8192", "tf32", "rc"},        {"8192", "s8", "rc"},          {"8192", "e4m3", "rc"},
+      {"8192", "e5m2xe4m3", "rc"},   {"4096", "f16", "rr"},         {"4096", "f16", "cr"},
+      {"4096", "f16", "cc"},         {"512", "f16", "rc"},          {"1024", "f16", "rc"},
+      {"2048", "f16", "rc"},         {"1024", "s8", "rc"},          {"1024", "e4m3", "rc"},
+      {"16x8192x8192", "f16", "rc"}, {"64x8192x8192", "f16", "rc"},
+  };
+  std::vector<Product> out;
+  for (const Row& row : rows) {
+    Product& product = out.emplace_back();
+    (void)read_size(row.size, product), (void)read_type(row.type, product);
+    (void)read_majors(row.majors, product);
+  }
+  return out;
+}
+
+}  // namespace gpu
