@@ -1,97 +1,191 @@
 // SPDX-License-Identifier: Apache-2.0
-// The attention kernel on a GPU beside the ceiling of mma.sync:
-//
-//   gpu_attention [--length N]... [--head-dim D] [--type f16|bf16] [--rounds R]
-//
-// 16384 queries in all: batch = 16384 / length, 2048 / head_dim heads. Operations count both
-// products, half of them when causal. See gpu_measure.h for how it measures.
-#include "bench/gpu_measure.h"
+// The attention kernel on a GPU beside the ceiling of mma.sync: see --help, and gpu/measure.h for
+// how it measures. --emit writes what attention_peer.py measures beside cuDNN and FlashAttention.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <map>
+
+#include "bench/gpu/attention_problem.h"
+#include "bench/gpu/elements.h"
+#include "bench/gpu/measure.h"
 
 using namespace tartan;
 
 namespace {
 
-constexpr int all_queries = 16384, width = 2048;
-
-struct Problem {
-  int length = 4096, head_dim = 128;
-  Type type = bf16;
-  int heads() const { return width / head_dim; }
-  int batch() const { return std::max(1, all_queries / length); }
-  std::size_t elements() const {
-    return static_cast<std::size_t>(batch()) * static_cast<std::size_t>(length) * width;
-  }
-  double operations(bool causal) const {
-    return 4.0 * batch() * heads() * static_cast<double>(length) * length * head_dim /
-           (causal ? 2 : 1);
-  }
+struct Words {
+  std::vector<int> lengths{4096, 16384}, head_dims{64, 128};
+  std::vector<std::string> configs{"default"};
+  std::string type = "bf16", device = "cuda", emit, target = "sm_90a", json, svg;
+  int tokens = 16384, width = 2048, share = 1, rounds = 5;
 };
 
-Buffer random_matrix(Device& device, const Problem& problem, unsigned seed) {
-  std::mt19937 random(seed);
-  std::vector<std::uint16_t> values(problem.elements());
-  for (std::uint16_t& each : values) {
-    const std::uint32_t r = random();
-    each = static_cast<std::uint16_t>(problem.type == f16 ? (r & 0x83FF) | 13 << 10
-                                                          : (r & 0x807F) | 125 << 7);
+// One problem: its matrices, and who takes part.
+class Contest {
+ public:
+  Contest(gpu::Session& session, const gpu::AttentionProblem& problem)
+      : session_(session), problem_(problem) {
+    const auto bytes = static_cast<std::size_t>(bits(problem.type) / 8);
+    for (const auto& [name, elements, seed] : {std::tuple{"Q", problem.elements(), 1u},
+                                               {"K", problem.kv_elements(), 2u},
+                                               {"V", problem.kv_elements(), 3u}}) {
+      Buffer& buffer = buffers_[name] = gpu::must(session.device.allocate(elements * bytes));
+      gpu::must(buffer.write(gpu::random_elements(problem.type, elements, seed)));
+    }
+    buffers_["O"] = gpu::must(session.device.allocate(problem.elements() * bytes));
+    buffers_["LSE"] = gpu::must(session.device.allocate(problem.rows() * 4));
   }
-  Buffer out = gpu::must(device.allocate(values.size() * 2));
-  (void)out.write(values);
+
+  void run(const std::vector<gpu::AttentionConfig>& configs, int rounds) {
+    fmt::print("\n{}\n", problem_.text());
+    for (const gpu::AttentionConfig& config : configs) add(config);
+    auto ceiling = gpu::Ceiling::make(
+        session_,
+        fmt::format("mma.sync.aligned.m16n8k16.row.col.f32.{0}.{0}.f32", name(problem_.type)));
+    if (ceiling) contestants_.push_back(ceiling->contestant(session_, "mma.sync"));
+    gpu::measure(session_, contestants_, rounds);
+    gpu::report(session_, "attention, " + problem_.text(), "a launch", contestants_);
+  }
+
+ private:
+  Arguments arguments() const {
+    Arguments out;
+    for (const gpu::AttentionArgument& each : gpu::arguments_of(problem_))
+      if (!each.buffer.empty()) out.add(buffers_.at(each.buffer));
+      else if (each.integer) out.add(*each.integer);
+      else out.add(each.real);
+    return out;
+  }
+
+  Result<gpu::Runner> make(const gpu::AttentionConfig& config) {
+    auto out =
+        gpu::Runner::make(session_.device, kernels::attention(gpu::options_of(config, problem_)),
+                          gpu::grid_of(config, problem_));
+    if (!out) return out;
+    if (auto status = out->add(arguments()); !status) return status.diags();
+    return out;
+  }
+
+  // What does not compile or start does not take part.
+  void add(const gpu::AttentionConfig& config) {
+    auto made = make(config);
+    if (!made) {
+      std::cout.flush();
+      std::cerr << config.text << ":\n" << made.diags().text();
+      return;
+    }
+    gpu::Runner& runner = runners_.emplace_back(std::move(*made));
+    runner.launch(session_.stream);
+    fmt::print("{}: {:.1f} ms from description to PTX, {} KB shared\n", config.text,
+               runner.compile_ms(), runner.shared_bytes() / 1024);
+    gpu::Contestant& entry = contestants_.emplace_back();
+    entry.figure.name = config.text, entry.figure.operations = problem_.operations();
+    entry.figure.note = compared(config.text);
+    entry.launch = [this, &runner] { runner.launch(session_.stream); };
+  }
+
+  // With the first configuration's results.
+  std::string compared(const std::string& name) {
+    gpu::must(session_.device.synchronize());
+    auto result = gpu::must(buffers_["O"].read_all<std::uint8_t>());
+    if (!reference_.empty())
+      return gpu::compare(problem_.type, result, reference_).text(reference_name_);
+    reference_ = std::move(result), reference_name_ = name;
+    return "";
+  }
+
+  gpu::Session& session_;
+  const gpu::AttentionProblem problem_;
+  std::map<std::string, Buffer> buffers_;
+  std::list<gpu::Runner> runners_;
+  std::vector<gpu::Contestant> contestants_;
+  std::vector<std::uint8_t> reference_;
+  std::string reference_name_;
+};
+
+[[noreturn]] void refuse(std::string_view option, std::string_view word,
+                         std::string_view expected) {
+  std::cerr << fmt::format("{} {}: {} is expected\n", option, word, expected);
+  std::exit(2);
+}
+
+std::vector<gpu::AttentionProblem> problems(const Words& words) {
+  const auto type = parse_type(words.type);
+  if (type != f16 && type != bf16) refuse("--type", words.type, "f16 or bf16");
+  std::vector<gpu::AttentionProblem> out;
+  for (const int head_dim : words.head_dims)
+    for (const int length : words.lengths)
+      for (const bool causal : {false, true}) {
+        if (head_dim < 1 || length < 1 || words.width % head_dim != 0)
+          refuse("--head-dim", fmt::format("{}", head_dim), "a divisor of --width");
+        const int heads = words.width / head_dim;
+        if (words.share < 1 || heads % words.share != 0)
+          refuse("--share", fmt::format("{}", words.share), "a divisor of the number of heads");
+        out.push_back({.batch = std::max(1, words.tokens / length),
+                       .heads = heads,
+                       .kv_heads = heads / words.share,
+                       .length = length,
+                       .head_dim = head_dim,
+                       .type = *type,
+                       .causal = causal});
+      }
   return out;
 }
 
-void race(Device& device, const Problem& problem, int rounds) {
-  const Buffer q = random_matrix(device, problem, 1), k = random_matrix(device, problem, 2),
-               v = random_matrix(device, problem, 3);
-  Buffer o = gpu::must(device.allocate(problem.elements() * 2));
-  Buffer lse = gpu::must(device.allocate(problem.elements() / problem.head_dim * 4));
-  std::vector<gpu::Entry> entries;
-  std::list<gpu::Runner> runners;
-  const float scale = 1 / std::sqrt(static_cast<float>(problem.head_dim));
-  for (const bool causal : {false, true}) {
-    const kernels::Attention options{
-        .head_dim = problem.head_dim, .type = problem.type, .causal = causal};
-    Arguments arguments;
-    arguments.add(problem.length).add(problem.length).add(problem.heads()).add(problem.heads());
-    arguments.add(scale).add(q).add(k).add(v).add(o).add(lse);
-    auto& run = runners.emplace_back(
-        device, kernels::attention(options),
-        Dim3{options.blocks(problem.length), static_cast<unsigned>(problem.heads()),
-             static_cast<unsigned>(problem.batch())},
-        arguments);
-    fmt::print("{:.1f} ms from description to PTX, {} KB shared\n", run.compile_ms(),
-               run.shared_bytes() / 1024);
-    entries.push_back(
-        {causal ? "causal" : "full", [&run] { run(); }, problem.operations(causal), {}, {}});
+std::vector<gpu::AttentionConfig> read_configs(const Words& words) {
+  std::vector<gpu::AttentionConfig> out;
+  for (const std::string& word : words.configs) {
+    const auto config = gpu::read_attention_config(word);
+    if (!config) refuse("--config", word, "NAME=NUMBER[:NAME=NUMBER]... or default");
+    out.push_back(*config);
   }
-  gpu::Ceiling ceiling(
-      device, fmt::format("mma.sync.aligned.m16n8k16.row.col.f32.{0}.{0}.f32", name(problem.type)));
-  entries.push_back({"ceiling of mma.sync", [&] { ceiling.run(); }, ceiling.operations, {}, {}});
-  gpu::measure(device, entries, rounds);
-  gpu::print(
-      fmt::format("attention, {} queries and keys, {} heads of {}, batch {}, {}", problem.length,
-                  problem.heads(), problem.head_dim, problem.batch(), name(problem.type)),
-      entries, {"ceiling"});
+  return out;
+}
+
+void add_options(CLI::App& app, Words& words) {
+  app.add_option("--length", words.lengths, "Queries and keys of a sequence")
+      ->capture_default_str();
+  app.add_option("--head-dim", words.head_dims, "Elements of a head")->capture_default_str();
+  app.add_option("--tokens", words.tokens, "Queries in all: batch = tokens / length")
+      ->capture_default_str();
+  app.add_option("--width", words.width, "Elements of all heads: heads = width / head-dim")
+      ->capture_default_str();
+  app.add_option("--share", words.share, "Heads of queries that share one of keys and values")
+      ->capture_default_str();
+  app.add_option("--type", words.type, "f16 or bf16")->capture_default_str();
+  app.add_option("--config", words.configs,
+                 "default, or NAME=NUMBER[:NAME=NUMBER]... of\n" + gpu::attention_config_help());
+  app.add_option("--rounds", words.rounds, "Rounds of the race")->capture_default_str();
+  app.add_option("--device", words.device, "cuda or emulator")->capture_default_str();
+  app.add_option("--emit", words.emit,
+                 "Measure nothing: write PTX and launches.json into this folder");
+  app.add_option("--target", words.target, "What --emit compiles for")->capture_default_str();
+  app.add_option("--json", words.json, "Write all figures into this file");
+  app.add_option("--svg", words.svg, "Draw them into this one");
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::vector<int> lengths;
-  Problem problem;
-  int rounds = 5;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string word = argv[i], value = argv[i + 1];
-    if (word == "--length") lengths.push_back(std::atoi(value.c_str()));
-    else if (word == "--head-dim") problem.head_dim = std::atoi(value.c_str());
-    else if (word == "--rounds") rounds = std::atoi(value.c_str());
-    else if (word == "--type") problem.type = value == "f16" ? f16 : bf16;
+  CLI::App app{"Attention on a GPU, and PTX of it to be measured elsewhere"};
+  Words words;
+  add_options(app, words);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
   }
-  if (lengths.empty()) lengths = {4096, 16384};
-  Device device = gpu::must(Device::open("cuda"));
-  std::cout << device.name() << '\n';
-  for (const int length : lengths) {
-    problem.length = length;
-    race(device, problem, rounds);
+  const auto configs = read_configs(words);
+  const auto all = problems(words);
+  if (!words.emit.empty()) {
+    const auto target = Target::parse(words.target);
+    if (!target) refuse("--target", words.target, "an architecture such as sm_90a");
+    return gpu::emit(words.emit, *target, all, configs) ? 0 : 1;
   }
+  gpu::Session session(argc, argv, words.device);
+  for (const gpu::AttentionProblem& problem : all)
+    Contest(session, problem).run(configs, words.rounds);
+  return gpu::write(session.run, words.json, words.svg) ? 0 : 1;
 }

@@ -3,8 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <string_view>
+
+#include "bench/gpu/words.h"
 
 namespace gpu {
 
@@ -31,20 +32,6 @@ constexpr Option options[] = {
     {"dynamic", [](Config& c, int) { c.dynamic = true; }, " sizes are parameters of the kernel"},
 };
 
-std::vector<std::string_view> split(std::string_view word, char separator) {
-  std::vector<std::string_view> out;
-  for (std::size_t end; (end = word.find(separator)) != word.npos; word.remove_prefix(end + 1))
-    out.push_back(word.substr(0, end));
-  out.push_back(word);
-  return out;
-}
-
-bool read_number(std::string_view word, int& out) {
-  const char* const end = word.data() + word.size();
-  const auto [stop, error] = std::from_chars(word.data(), end, out);
-  return error == std::errc() && stop == end && out >= 0;
-}
-
 // "128x256x64" into as many numbers above zero.
 bool read_numbers(std::string_view word, std::initializer_list<int*> out) {
   const auto parts = split(word, 'x');
@@ -56,11 +43,9 @@ bool read_numbers(std::string_view word, std::initializer_list<int*> out) {
 }
 
 bool read_option(std::string_view word, Config& config) {
-  const std::size_t equals = word.find('=');
-  int value = 0;
-  if (equals != word.npos && !read_number(word.substr(equals + 1), value)) return false;
+  const auto named = read_named(word);
   for (const Option& option : options)
-    if (option.name == word.substr(0, equals)) return option.set(config, value), true;
+    if (named && option.name == named->name) return option.set(config, named->value), true;
   return false;
 }
 

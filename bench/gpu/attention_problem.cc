@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/gpu/attention_problem.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string_view>
+
+#include "bench/gpu/words.h"
+
+namespace gpu {
+
+using namespace tartan;
+
+namespace {
+
+// A named part of a configuration's word. A new option of the kernel is a new row.
+struct Option {
+  std::string_view name;
+  void (*set)(kernels::Attention& options, int value);
+  std::string_view help;
+};
+
+constexpr Option options[] = {
+    {"queries", [](kernels::Attention& a, int value) { a.queries_per_block = value; },
+     "queries of a block"},
+    {"keys", [](kernels::Attention& a, int value) { a.keys_per_step = value; }, "keys of a step"},
+    {"warps", [](kernels::Attention& a, int value) { a.warps = value; }, "warps that multiply"},
+    {"stages", [](kernels::Attention& a, int value) { a.stages = value; },
+     "stages of the rings for K and V"},
+};
+
+}  // namespace
+
+double AttentionProblem::operations() const {
+  return 4.0 * batch * heads * length * length * head_dim / (causal ? 2 : 1);
+}
+
+std::size_t AttentionProblem::elements(int of_heads) const {
+  std::size_t out = 1;
+  for (const int each : {batch, of_heads, length, head_dim}) out *= static_cast<std::size_t>(each);
+  return out;
+}
+
+std::string AttentionProblem::text() const {
+  return fmt::format("{}, {} queries and keys, {} heads of {}{}, batch {}, {}", name(type), length,
+                     heads, head_dim,
+                     kv_heads == heads ? "" : fmt::format(" ({} of keys)", kv_heads), batch,
+                     causal ? "causal" : "full");
+}
+
+std::optional<AttentionConfig> read_attention_config(const std::string& word) {
+  AttentionConfig out{.text = word};
+  if (word == "default") return out;
+  for (const std::string_view part : split(word, ':')) {
+    const auto named = read_named(part);
+    const Option* found = nullptr;
+    for (const Option& option : options)
+      if (named && option.name == named->name) found = &option;
+    if (!found) return {};
+    found->set(out.options, named->value);
+  }
+  return out;
+}
+
+std::string attention_config_help() {
+  std::string out;
+  for (const Option& option : options) out += fmt::format("  {}=N {}\n", option.name, option.help);
+  return out;
+}
+
+kernels::Attention options_of(const AttentionConfig& config, const AttentionProblem& problem) {
+  kernels::Attention out = config.options;
+  out.head_dim = problem.head_dim, out.type = problem.type, out.causal = problem.causal;
+  return out;
+}
+
+Dim3 grid_of(const AttentionConfig& config, const AttentionProblem& problem) {
+  return {options_of(config, problem).blocks(problem.length), static_cast<unsigned>(problem.heads),
+          static_cast<unsigned>(problem.batch)};
+}
+
+std::vector<AttentionArgument> arguments_of(const AttentionProblem& problem) {
+  const float scale = 1 / std::sqrt(static_cast<float>(problem.head_dim));
+  return {{.integer = problem.length},
+          {.integer = problem.length},
+          {.integer = problem.heads},
+          {.integer = problem.kv_heads},
+          {.real = scale},
+          {.buffer = "Q"},
+          {.buffer = "K"},
+          {.buffer = "V"},
+          {.buffer = "O"},
+          {.buffer = "LSE"}};
+}
+
+}  // namespace gpu

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// bench/gpu/attention_problem.h - what the attention kernel is measured on, and how it is launched.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dsl/kernels/attention.h"
+#include "runtime/device.h"
+
+namespace gpu {
+
+struct AttentionProblem {
+  int batch = 4, heads = 16, kv_heads = 16, length = 4096, head_dim = 128;  // length: queries, keys
+  tartan::Type type = tartan::bf16;
+  bool causal = false;
+
+  /// Both products, half of them when causal.
+  double operations() const;
+  std::size_t elements() const { return elements(heads); }        // of Q and O
+  std::size_t kv_elements() const { return elements(kv_heads); }  // of K and V
+  std::size_t rows() const { return elements() / static_cast<std::size_t>(head_dim); }
+  /// "bf16, 4096 queries and keys, 16 heads of 128 (4 of keys), batch 4, causal"
+  std::string text() const;
+
+ private:
+  std::size_t elements(int of_heads) const;
+};
+
+struct AttentionConfig {
+  tartan::kernels::Attention options;
+  std::string text;
+};
+
+/// NAME=NUMBER[:NAME=NUMBER]..., such as "queries=128:keys=128:warps=8"; "default".
+std::optional<AttentionConfig> read_attention_config(const std::string& word);
+/// The names, a line each.
+std::string attention_config_help();
+
+/// The kernel's options for a problem, and its launch.
+tartan::kernels::Attention options_of(const AttentionConfig& config,
+                                      const AttentionProblem& problem);
+tartan::Dim3 grid_of(const AttentionConfig& config, const AttentionProblem& problem);
+
+/// An argument of kernels::attention(), in its order: a buffer ("Q", "K", "V", "O", "LSE") or a
+/// number.
+struct AttentionArgument {
+  std::string buffer = {};
+  std::optional<int> integer = {};
+  float real = 0;
+};
+std::vector<AttentionArgument> arguments_of(const AttentionProblem& problem);
+
+/// Writes the kernels' PTX and launches.json, which describes their launches, into `folder`: what
+/// attention_peer.py runs. False, with a word on standard error, where that fails.
+bool emit(const std::string& folder, const tartan::Target& target,
+          const std::vector<AttentionProblem>& problems,
+          const std::vector<AttentionConfig>& configs);
+
+}  // namespace gpu
