@@ -24,6 +24,13 @@ double ratio(const std::vector<double>& mine, const std::vector<double>& theirs)
   return rate > 0 ? median(mine) / rate : 0;
 }
 
+void Run::add(Run other) {
+  for (auto& each : other.libraries)
+    if (std::find(libraries.begin(), libraries.end(), each) == libraries.end())
+      libraries.push_back(std::move(each));
+  for (Race& race : other.races) races.push_back(std::move(race));
+}
+
 std::string table(const Race& race) {
   std::size_t width = 24;
   for (const Figure& figure : race.figures) width = std::max(width, figure.name.size() + 2);

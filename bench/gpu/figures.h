@@ -28,6 +28,8 @@ struct Run {
   std::string program, command, date, device, driver;
   std::vector<std::pair<std::string, std::string>> libraries;  // name, version
   std::vector<Race> races;
+  /// Its races behind these, and the libraries that are new.
+  void add(Run other);
 };
 
 double median(std::vector<double> values);

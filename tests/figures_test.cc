@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the GPU benchmarks write down, with figures that nobody measured.
+#include "bench/gpu/figures.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+gpu::Run run() {
+  gpu::Run out{.program = "gpu_gemm",
+               .command = "gpu_gemm --size 64",
+               .date = "2026-01-02T03:04:05Z",
+               .device = "GPU <1> & only",
+               .driver = "1.2",
+               .libraries = {{"cuBLAS", "130100"}}};
+  gpu::Race& race = out.races.emplace_back(gpu::Race{"64x64x64 f16 to f16, rc", "a launch", {}});
+  race.figures.push_back({.name = "64x64x64:2x2:3",
+                          .operations = 1e9,
+                          .cool = {50, 10, 40},
+                          .hot = {60, 60, 60},
+                          .note = "equal to cuBLAS"});
+  race.figures.push_back(
+      {.name = "cuBLAS", .peer = true, .operations = 1e9, .cool = {80}, .hot = {50}});
+  return out;
+}
+
+std::size_t count(const std::string& text, const std::string& word) {
+  std::size_t out = 0;
+  for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++out;
+  return out;
+}
+
+TEST(Figures, MedianAndWhatFollows) {
+  EXPECT_EQ(gpu::median({}), 0);
+  EXPECT_EQ(gpu::median({3, 1, 2}), 2);
+  EXPECT_EQ(gpu::ratio({40}, {80}), 0.5);
+  EXPECT_EQ(gpu::ratio({40}, {}), 0) << "not measured";
+  const gpu::Race race = run().races[0];
+  EXPECT_DOUBLE_EQ(gpu::microseconds(race.figures[0], race.figures[0].cool), 25);
+}
+
+TEST(Figures, Table) {
+  EXPECT_EQ(gpu::table(run().races[0]),
+            "\n64x64x64 f16 to f16, rc (a launch)\n"
+            "TFLOP/s                     cool     hot   us, hot      of cuBLAS\n"
+            "64x64x64:2x2:3              40.0    60.0      16.7    0.500 1.200  equal to cuBLAS\n"
+            "cuBLAS                      80.0    50.0      20.0    1.000 1.000\n");
+}
+
+TEST(Figures, JsonAndBack) {
+  const auto json = gpu::to_json(run());
+  const auto& figure = json["races"][0]["figures"][0];
+  EXPECT_EQ(figure["cool_median"], 40);
+  EXPECT_EQ(figure["ratios"]["cuBLAS"]["hot"], 1.2);
+  EXPECT_TRUE(json["races"][0]["figures"][1]["ratios"].empty());
+  EXPECT_EQ(json["libraries"]["cuBLAS"], "130100");
+  const gpu::Run back = gpu::from_json(nlohmann::json::parse(json.dump()));
+  EXPECT_EQ(gpu::to_json(back), json);
+  EXPECT_THROW(gpu::from_json(nlohmann::json::object()), nlohmann::json::exception);
+}
+
+TEST(Figures, RunsAreJoined) {
+  gpu::Run both = run(), other = run();
+  other.libraries = {{"cuBLAS", "130100"}, {"cuDNN", "91000"}};
+  both.add(other);
+  EXPECT_EQ(both.races.size(), 2u);
+  EXPECT_EQ(both.libraries.size(), 2u);
+}
+
+TEST(Figures, Picture) {
+  const std::string svg = gpu::to_svg(run());
+  EXPECT_EQ(svg.find("<svg "), 0u);
+  EXPECT_NE(svg.find("GPU &lt;1&gt; &amp; only"), svg.npos);
+  EXPECT_NE(svg.find("40.0 / 60.0"), svg.npos);
+  EXPECT_EQ(count(svg, "<text"), count(svg, "</text>"));
+  EXPECT_EQ(count(svg, "class=\"peer\" x"), 1u + 1) << "a bar, and the legend's";
+  EXPECT_EQ(count(svg, "width=\"420.0\""), 1u) << "the longest bar fills the width";
+  EXPECT_NE(gpu::to_svg({}).find("</svg>"), svg.npos) << "nothing measured";
+}
+
+}  // namespace
