@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "bench/gpu/elements.h"
+
 namespace {
 
 gpu::Run run() {
@@ -76,6 +78,41 @@ TEST(Figures, Picture) {
   EXPECT_EQ(count(svg, "class=\"peer\" x"), 1u + 1) << "a bar, and the legend's";
   EXPECT_EQ(count(svg, "width=\"420.0\""), 1u) << "the longest bar fills the width";
   EXPECT_NE(gpu::to_svg({}).find("</svg>"), svg.npos) << "nothing measured";
+}
+
+using tartan::Type;
+
+std::vector<std::uint8_t> bytes(const std::vector<std::uint16_t>& words) {
+  std::vector<std::uint8_t> out;
+  for (const std::uint16_t each : words)
+    out.insert(out.end(), {static_cast<std::uint8_t>(each), static_cast<std::uint8_t>(each >> 8)});
+  return out;
+}
+
+TEST(Elements, Compared) {
+  const auto theirs = bytes({0x3C00, 0xC000, 0x0000});  // 1, -2, 0
+  EXPECT_EQ(gpu::compare(tartan::f16, theirs, theirs).text("cuBLAS"), "equal to cuBLAS");
+  const auto apart = gpu::compare(tartan::f16, bytes({0x3C00, 0xC200, 0x0000}), theirs);  // -3
+  EXPECT_EQ(apart.differ, 1u);
+  EXPECT_EQ(apart.count, 3u);
+  EXPECT_EQ(apart.largest, 0.5);
+  EXPECT_TRUE(std::isinf(gpu::compare(tartan::f16, bytes({0x7E00, 0xC000, 0}), theirs).largest));
+  EXPECT_EQ(gpu::compare(Type::s8, {0xFF, 4}, {1, 4}).largest, 0.5);
+  EXPECT_TRUE(std::isinf(gpu::compare(Type::e4m3, {0x7F}, {0x7E}).largest));
+  EXPECT_EQ(gpu::compare(Type::e4m3, {0x38}, {0x40}).largest, 0.5);  // 1, 2
+}
+
+TEST(Elements, RandomOnesAreAboutOne) {
+  for (const Type type : {Type::f16, Type::bf16, Type::f32, Type::e4m3, Type::e5m2}) {
+    const auto values = gpu::random_elements(type, 1000, 7);
+    const auto width = static_cast<std::size_t>(tartan::bits(type) / 8);
+    ASSERT_EQ(values.size(), 1000 * width);
+    // The distance to zeros, as a part of nothing: the largest magnitude itself.
+    const auto apart = gpu::compare(type, values, std::vector<std::uint8_t>(values.size()));
+    EXPECT_EQ(apart.differ, 1000u);
+    EXPECT_GE(apart.largest, 1);
+    EXPECT_LT(apart.largest, 2);
+  }
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "bench/gpu/cublas_words.h"
+
 namespace {
 
 using namespace tartan;
@@ -67,6 +69,46 @@ TEST(GemmConfig, UsualOnes) {
   EXPECT_FALSE(gpu::usual_products().empty());
   for (const gpu::Product& product : gpu::usual_products())
     EXPECT_FALSE(gpu::usual_configs(product).empty()) << product.text();
+}
+
+// A product as cuBLAS computes it, by columns.
+std::vector<int> by_columns(const kernels::Gemm& product, const std::vector<int>& first,
+                            const std::vector<int>& second) {
+  const gpu::Columns one = gpu::first_operand(product), other = gpu::second_operand(product);
+  const auto at = [](const std::vector<int>& from, const gpu::Columns& columns, int row, int col) {
+    if (columns.transposed) std::swap(row, col);
+    return from[static_cast<std::size_t>(col * columns.length + row)];
+  };
+  std::vector<int> out;
+  for (int col = 0; col < product.m; ++col)
+    for (int row = 0; row < product.n; ++row) {
+      int sum = 0;
+      for (int i = 0; i < product.k; ++i) sum += at(first, one, row, i) * at(second, other, i, col);
+      out.push_back(sum);
+    }
+  return out;
+}
+
+TEST(CublasWords, ColumnsGiveRowsOfC) {
+  for (const Major a_major : {Major::row, Major::col})
+    for (const Major b_major : {Major::row, Major::col}) {
+      const kernels::Gemm product{.m = 2, .n = 3, .k = 4, .a_major = a_major, .b_major = b_major};
+      const auto a = [](int i, int j) { return 5 * i + j; };
+      const auto b = [](int i, int j) { return 7 * i - j; };
+      std::vector<int> first(12), second(12), expected;
+      for (int i = 0; i < 2; ++i)
+        for (int j = 0; j < 4; ++j)
+          second[static_cast<std::size_t>(a_major == Major::row ? i * 4 + j : j * 2 + i)] = a(i, j);
+      for (int i = 0; i < 4; ++i)
+        for (int j = 0; j < 3; ++j)
+          first[static_cast<std::size_t>(b_major == Major::row ? i * 3 + j : j * 4 + i)] = b(i, j);
+      for (int i = 0; i < 2; ++i)
+        for (int j = 0; j < 3; ++j) {
+          expected.push_back(0);
+          for (int l = 0; l < 4; ++l) expected.back() += a(i, l) * b(l, j);
+        }
+      EXPECT_EQ(by_columns(product, first, second), expected);
+    }
 }
 
 }  // namespace
