@@ -70,20 +70,21 @@ class Contest {
 
   // What does not compile or start does not take part.
   void add(const gpu::AttentionConfig& config) {
-    auto made = make(config);
-    if (!made) {
+    const auto refuse = [&](const Diags& diags) {
       std::cout.flush();
-      std::cerr << config.text << ":\n" << made.diags().text();
-      return;
-    }
+      std::cerr << config.text << ":\n" << diags.text();
+    };
+    auto made = make(config);
+    if (!made) return refuse(made.diags());
+    if (const auto status = made->launch(session_.stream); !status) return refuse(status.diags());
     gpu::Runner& runner = runners_.emplace_back(std::move(*made));
-    runner.launch(session_.stream);
     fmt::print("{}: {:.1f} ms from description to PTX, {} KB shared\n", config.text,
                runner.compile_ms(), runner.shared_bytes() / 1024);
+    std::cout.flush();
     gpu::Contestant& entry = contestants_.emplace_back();
     entry.figure.name = config.text, entry.figure.operations = problem_.operations();
     entry.figure.note = compared(config.text);
-    entry.launch = [this, &runner] { runner.launch(session_.stream); };
+    entry.launch = [this, &runner] { gpu::must(runner.launch(session_.stream)); };
   }
 
   // With the first configuration's results.
@@ -185,7 +186,10 @@ int main(int argc, char** argv) {
     return gpu::emit(words.emit, *target, all, configs) ? 0 : 1;
   }
   gpu::Session session(argc, argv, words.device);
-  for (const gpu::AttentionProblem& problem : all)
+  bool written = true;
+  for (const gpu::AttentionProblem& problem : all) {
     Contest(session, problem).run(configs, words.rounds);
-  return gpu::write(session.run, words.json, words.svg) ? 0 : 1;
+    written = gpu::write(session.run, words.json, words.svg);
+  }
+  return written ? 0 : 1;
 }

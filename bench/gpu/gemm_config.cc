@@ -174,21 +174,22 @@ std::vector<Config> usual_configs(const Product& product) {
 
 std::vector<Product> usual_products() {
   struct Row {
-    const char *size, *type, *majors;
+    const char *size, *type, *majors, *c = nullptr;
   };
   static constexpr Row rows[] = {
-      {"4096", "f16", "rc"},         {"8192", "f16", "rc"},         {"8192", "bf16", "rc"},
-      {"8192", "tf32", "rc"},        {"8192", "s8", "rc"},          {"8192", "e4m3", "rc"},
-      {"8192", "e5m2xe4m3", "rc"},   {"4096", "f16", "rr"},         {"4096", "f16", "cr"},
-      {"4096", "f16", "cc"},         {"512", "f16", "rc"},          {"1024", "f16", "rc"},
-      {"2048", "f16", "rc"},         {"1024", "s8", "rc"},          {"1024", "e4m3", "rc"},
-      {"16x8192x8192", "f16", "rc"}, {"64x8192x8192", "f16", "rc"},
+      {"4096", "f16", "rc"},  {"8192", "f16", "rc"},         {"8192", "bf16", "rc"},
+      {"8192", "tf32", "rc"}, {"8192", "s8", "rc"},          {"8192", "s8", "rc", "s8"},
+      {"8192", "e4m3", "rc"}, {"8192", "e5m2xe4m3", "rc"},   {"4096", "f16", "rr"},
+      {"4096", "f16", "cr"},  {"4096", "f16", "cc"},         {"512", "f16", "rc"},
+      {"1024", "f16", "rc"},  {"2048", "f16", "rc"},         {"1024", "s8", "rc"},
+      {"1024", "e4m3", "rc"}, {"16x8192x8192", "f16", "rc"}, {"64x8192x8192", "f16", "rc"},
   };
   std::vector<Product> out;
   for (const Row& row : rows) {
     Product& product = out.emplace_back();
     (void)read_size(row.size, product), (void)read_type(row.type, product);
     (void)read_majors(row.majors, product);
+    if (row.c) product.c = *parse_type(row.c);
   }
   return out;
 }

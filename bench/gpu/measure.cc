@@ -101,8 +101,8 @@ Status Runner::add(const Arguments& arguments) {
   return Done{};
 }
 
-void Runner::launch(const Stream& stream, std::size_t set) {
-  must(kernel_->launch(launch_, arguments_[set], &stream));
+Status Runner::launch(const Stream& stream, std::size_t set) {
+  return kernel_->launch(launch_, arguments_[set], &stream);
 }
 
 namespace {
@@ -124,7 +124,7 @@ std::optional<Ceiling> Ceiling::make(Session& session, std::string_view spelling
 
 Contestant Ceiling::contestant(Session& session, std::string name) {
   return {{.name = std::move(name), .peer = true, .operations = operations_},
-          [this, &session] { runner_.launch(session.stream); }};
+          [this, &session] { must(runner_.launch(session.stream)); }};
 }
 
 }  // namespace gpu

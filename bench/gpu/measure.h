@@ -62,8 +62,7 @@ class Runner {
   static tartan::Result<Runner> make(tartan::Device& device, const tartan::Kernel& kernel,
                                      tartan::Dim3 grid);
   tartan::Status add(const tartan::Arguments& arguments);
-  /// A failure ends the program.
-  void launch(const tartan::Stream& stream, std::size_t set = 0);
+  tartan::Status launch(const tartan::Stream& stream, std::size_t set = 0);
   double compile_ms() const { return compile_ms_; }
   int shared_bytes() const { return compiled_.dynamic_shared + compiled_.shared_bytes; }
 
