@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tiled products with block scales (PTX ISA 9.7.14.3).
+#include <algorithm>
+
+#include "compiler/isa/instruction.h"
+#include "dsl/math.h"
+#include "dsl/state.h"
+#include "dsl/tiled_mma.h"
+
+namespace tartan {
+
+using detail::KernelState;
+
+WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& a_scales,
+                              const Shared& b, const Shared& b_scales, Here at) const {
+  if (!state_ || !state_->function) return {};
+  state_->at(at);
+  if (options_.scale_type == Type::none || kind_.shape.sparse) {
+    state_->report("fragment-mismatch"_rule,
+                   fmt::format("{} takes no scales: a product of scaled blocks is dense, and of a "
+                               "kind that tiled_mma() was given .scale_type for",
+                               kind_.shape.text()));
+    return {};
+  }
+  const int blocks = tile_.k / scale_block();
+  const bool shapes =
+      state_->require_shape(a, tile_.m, tile_.k, "the tiled product's A") &
+      state_->require_shape(a_scales, tile_.m, blocks, "the tiled product's scales of A") &
+      state_->require_shape(b, tile_.k, tile_.n, "the tiled product's B") &
+      state_->require_shape(b_scales, blocks, tile_.n, "the tiled product's scales of B");
+  if (!shapes) return {};
+  const auto of_a = scale_words(a_scales, Operand::a), of_b = scale_words(b_scales, Operand::b);
+  if (of_a.empty() || of_b.empty()) return {};
+  // `together` neighbours share a word, each in lanes of its own.
+  const auto scale = [this](const std::vector<std::vector<Scalar>>& words, int together, int i,
+                            int step) {
+    const int first = step * scales_in_step();
+    return BlockScale{
+        words[static_cast<std::size_t>(i / together)][static_cast<std::size_t>(first / 4)],
+        first % 4, i % together};
+  };
+  return multiply(
+      c, side_a(a), side_b(b),
+      [&](MmaOptions& options, int i, int step) { options.a_scale = scale(of_a, 2, i, step); },
+      [&](MmaOptions& options, int j, int step) { options.b_scale = scale(of_b, 4, j, step); });
+}
+
+// The words that this lane gives, for each two fragments of A or four of B side by side. Of a group
+// of four lanes, two give the scales of rows g and g + 8 of one fragment of A, the other two those
+// of the next; each gives the scale of column g of another fragment of B.
+std::vector<std::vector<Scalar>> TiledMma::scale_words(const Shared& scales,
+                                                       Operand operand) const {
+  const bool is_a = operand == Operand::a;
+  if (!state_->owns(scales, scales.name) || scales.memory < 0 || !state_->require_barrier(scales))
+    return {};
+  if (scales.element() != options_.scale_type) {
+    state_->report("layout-mismatch"_rule,
+                   fmt::format("the product's scales are {}, {} has elements of {}",
+                               name(options_.scale_type), scales.name, name(scales.element())));
+    return {};
+  }
+  const int words = tile_.k / scale_block() / 4;
+  if (scales.layout().major() != (is_a ? Major::row : Major::col) ||
+      state_->aligned_bytes(scales, is_a ? 1 : 0, is_a ? 0 : 1) < 4) {
+    state_->report("layout-alignment"_rule,
+                   fmt::format("scales lie along k, in words of four; {} is {}", scales.name,
+                               scales.layout().text()));
+    return {};
+  }
+  const Scalar lane = state_->thread() % 32, group = lane / 4, member = lane % 4;
+  const int count = is_a ? fragments_m() : fragments_n(), together = is_a ? 2 : 4;
+  std::vector<std::vector<Scalar>> out;
+  for (int first = 0; first < count; first += together) {
+    const int there = std::min(together, count - first);
+    const Scalar turn = is_a ? member / 2 : member;  // which of the fragments
+    const Scalar which = there == 1          ? Scalar(0)
+                         : there == together ? turn
+                                             : minimum(turn, there - 1);
+    const Scalar line = is_a
+                            ? warp_m_ * (count * 16) + (which + first) * 16 + member % 2 * 8 + group
+                            : warp_n_ * (count * 8) + (which + first) * 8 + group;
+    std::vector<Scalar> each;
+    for (int word = 0; word < words; ++word)
+      each.push_back(state_->scalar(state_->f().load(
+          state_->pointer(scales, is_a ? line : Scalar(4 * word), is_a ? Scalar(4 * word) : line),
+          b32)));
+    out.push_back(std::move(each));
+  }
+  state_->choose(fmt::format("scales of {}", scales.name), "ld.shared.b32",
+                 fmt::format("{} scales along k for each lane, which serve {} fragments side by "
+                             "side by turns of thread-id",
+                             4 * words, together));
+  return out;
+}
+
+int TiledMma::scale_block() const {
+  for (const isa::Mma& row : isa::mmas)
+    if (row.scale_vec && row.scale_type == options_.scale_type && row.shape == kind_.shape.shape &&
+        row.kind == kind_.shape.kind &&
+        (options_.scale_vec == 0 || row.scale_vec == options_.scale_vec))
+      return row.shape.k / row.scale_vec;
+  return std::max<int>(kind_.shape.shape.k, 1);
+}
+
+// mxf4nvf4 is written with its .scale_vec, which the scales' type decides.
+void TiledMma::complete_scales() {
+  for (const isa::Mma& row : isa::mmas)
+    if (row.options & isa::needs_vec && row.kind == kind_.shape.kind &&
+        row.scale_type == options_.scale_type && options_.scale_vec == 0)
+      options_.scale_vec = row.scale_vec;
+}
+
+Layout TiledMma::scales_a() const { return row_major(tile_.m, tile_.k / scale_block()); }
+Layout TiledMma::scales_b() const { return col_major(tile_.k / scale_block(), tile_.n); }
+
+}  // namespace tartan
