@@ -17,7 +17,7 @@ namespace {
 
 struct Words {
   std::vector<int> lengths{4096, 16384}, head_dims{64, 128};
-  std::vector<std::string> configs{"default"};
+  std::vector<std::string> configs{"hopper", "default"};
   std::string type = "bf16", device = "cuda", emit, target = "sm_90a", json, svg;
   int tokens = 16384, width = 2048, share = 1, rounds = 5;
 };

@@ -133,13 +133,10 @@ class Product {
     for (const Fragment& each : sums_)
       for (const Value& value : KernelState::flying_registers(each))
         registers.push_back(zero ? f.undefined(value.type) : value);
-    if (zero) (void)f.warpgroup_fence({});
-    else registers = f.warpgroup_fence(registers);
     const Value one = f.constant(s32, 1);
+    std::vector<std::vector<Value>> all;
     for (int step = 0; step < steps; ++step) {
-      std::vector<Value> operands = registers;
-      const std::vector<Value> left = a(step);
-      operands.insert(operands.end(), left.begin(), left.end());
+      std::vector<Value>& operands = all.emplace_back(a(step));
       operands.push_back(b.at(step, bits(form_.b)));
       operands.push_back(f.constant(Type::pred, zero && step == 0 ? 0 : 1));
       if (info(form_.a).floating) operands.insert(operands.end(), {one, one});
@@ -147,9 +144,8 @@ class Product {
         if (trans) operands.push_back(f.constant(s32, *trans ? 1 : 0));
         operands.push_back(f.constant(s32, trans_b ? 1 : 0));
       }
-      registers = f.matrix(form_, {}, operands);
     }
-    f.warpgroup_commit();
+    registers = f.warpgroup_product(form_, registers, all);
     return state_.take_off(sums_, registers, {kept.begin(), kept.end()});
   }
 
@@ -190,7 +186,6 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
   std::vector<Value> kept;
   for (const Fragment& each : a.fragments())
     for (const Value& value : KernelState::registers(each)) kept.push_back(value);
-  kept = state.f().warpgroup_fence(kept);
   const std::size_t per_step = kept.size() / a.fragments().size();
   return Product(state, of_registers, sums)
       .multiply(

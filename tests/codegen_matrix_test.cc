@@ -53,11 +53,15 @@ void add_form(FunctionBuilder& f, const isa::Form& form, Pointer shared) {
     }
   }
   const Pointer address = form.space == Space::global ? in : shared;
-  if (form.opcode == isa::Opcode::wgmma) (void)f.warpgroup_fence({});
-  std::vector<Value> results = f.matrix(form, address, operands);
+  std::vector<Value> results;
   if (form.opcode == isa::Opcode::wgmma) {
-    f.warpgroup_commit();
+    const auto count = static_cast<std::size_t>(isa::find(form)->operand(isa::Role::d)->count);
+    const std::vector<Value> step(operands.begin() + static_cast<std::ptrdiff_t>(count),
+                                  operands.end());
+    results = f.warpgroup_product(form, std::span(operands).first(count), {&step, 1});
     results = f.warpgroup_wait(0, results);
+  } else {
+    results = f.matrix(form, address, operands);
   }
   at = 0;
   for (const Value& result : results) f.store(f.offset(out, at += 8), result);
@@ -187,16 +191,14 @@ TEST(Matrix, WarpgroupAccumulatorsDoNotMove) {
   std::vector<Variable> sums;
   for (int i = 0; i < accumulators; ++i) sums.push_back(f.variable(f.constant(f32, 0.0)));
   f.for_range(f.constant(u32, 0), f.param(2), f.constant(u32, 1), [&](Value) {
-    std::vector<Value> operands;
-    for (const Variable& sum : sums) operands.push_back(f.get(sum));
+    std::vector<Value> accumulators, operands;
+    for (const Variable& sum : sums) accumulators.push_back(f.get(sum));
     for (int i = 0; i < 2; ++i) operands.push_back(f.param(1));
     operands.push_back(f.constant(Type::pred, 1));
     for (const std::int64_t immediate : {1, 1, 0, 0})
       operands.push_back(f.constant(s32, immediate));
-    (void)f.warpgroup_fence({});
-    std::vector<Value> d = f.matrix(form, {}, operands);
-    f.warpgroup_commit();
-    d = f.warpgroup_wait(0, d);
+    std::vector<Value> d =
+        f.warpgroup_wait(0, f.warpgroup_product(form, accumulators, {&operands, 1}));
     for (std::size_t i = 0; i < d.size(); ++i) f.set(sums[i], d[i]);
   });
   for (int i = 0; i < accumulators; ++i)

@@ -58,7 +58,8 @@ TEST(GemmConfig, Launches) {
   EXPECT_EQ(gpu::grid_of(config(""), product, 132), (Dim3{6, 1}));
   EXPECT_EQ(gpu::grid_of(config(":splits=4"), product, 132), (Dim3{6, 4}));
   EXPECT_EQ(gpu::grid_of(config(":stream=13"), product, 132), (Dim3{13}));
-  EXPECT_EQ(gpu::grid_of(config(":persistent"), product, 132), (Dim3{132}));
+  EXPECT_EQ(gpu::grid_of(config(":persistent"), product, 132), (Dim3{6}));
+  EXPECT_EQ(gpu::grid_of(config(":persistent"), product, 4), (Dim3{3}));
   EXPECT_EQ(gpu::sum_blocks_of(config(""), product), 0u);
   EXPECT_EQ(gpu::sum_blocks_of(config(":splits=4"), product), 300u);
   EXPECT_EQ(gpu::sum_blocks_of(config(":stream=13"), product), 6u);

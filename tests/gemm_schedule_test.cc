@@ -49,13 +49,13 @@ TEST(GemmSchedule, BlocksComputeTileAfterTile) {
       }
 }
 
-// Warpgroups that multiply from shared memory, with mma.sync's bits; the last two by wgmma's other
-// majors.
+// Warpgroups that multiply from shared memory. Elements are small integers, so that the sums are
+// exact whatever their order.
 TEST(GemmSchedule, WarpgroupsMultiply) {
   if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
   int products = 0;
   for (const auto& [m, n, k] : {Sizes{128, 64, 64}, {1, 8, 16}, {72, 136, 200}, {200, 64, 8}})
-    for (const Type type : {f16, bf16, Type::s8})
+    for (const Type type : {f16, bf16, Type::s8, f32, Type::e4m3, Type::e5m2})
       for (const Major a_major : {Major::row, Major::col})
         for (const Major b_major : {Major::col, Major::row}) {
           SCOPED_TRACE(fmt::format("{} {} {}: {} x {} x {}", name(type), name(a_major),
@@ -68,13 +68,13 @@ TEST(GemmSchedule, WarpgroupsMultiply) {
           const Kernel gemm = kernels::gemm(product.options);
           const Target target = testing_gemm::target_of("sm_90a");
           EXPECT_EQ(product.wrong(testing_gemm::run(gemm, target, product.launch())), 0);
-          // Bytes are multiplied along k alone, whatever the target has.
+          // Bytes and words are multiplied along k alone, whatever the target has.
           const bool along_k = a_major == Major::row && b_major == Major::col;
           EXPECT_EQ(compile(gemm, target)->ptx.find("\twgmma.mma_async") != std::string::npos,
-                    type != Type::s8 || along_k);
+                    bits(type) == 16 || along_k);
           ++products;
         }
-  EXPECT_EQ(products, 48);
+  EXPECT_EQ(products, 96);
 }
 
 // Where C and then the parts go; gives what `out` names.

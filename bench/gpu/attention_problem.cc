@@ -28,6 +28,8 @@ constexpr Option options[] = {
     {"warps", [](kernels::Attention& a, int value) { a.warps = value; }, "warps that multiply"},
     {"stages", [](kernels::Attention& a, int value) { a.stages = value; },
      "stages of the rings for K and V"},
+    {"producers", [](kernels::Attention& a, int value) { a.producers = value; },
+     "warps that copy for the others"},
 };
 
 }  // namespace
@@ -53,6 +55,10 @@ std::optional<AttentionConfig> read_attention_config(const std::string& word) {
   AttentionConfig out{.text = word};
   if (word == "default") return out;
   for (const std::string_view part : split(word, ':')) {
+    if (part == "hopper") {
+      out.options = kernels::tuned(out.options, *Target::parse("sm_90a"));
+      continue;
+    }
     const auto named = read_named(part);
     const Option* found = nullptr;
     for (const Option& option : options)
@@ -64,7 +70,7 @@ std::optional<AttentionConfig> read_attention_config(const std::string& word) {
 }
 
 std::string attention_config_help() {
-  std::string out;
+  std::string out = "  hopper what is fastest on sm_90a\n";
   for (const Option& option : options) out += fmt::format("  {}=N {}\n", option.name, option.help);
   return out;
 }

@@ -33,7 +33,7 @@ struct AttentionConfig {
   std::string text;
 };
 
-/// NAME=NUMBER[:NAME=NUMBER]..., such as "queries=128:keys=128:warps=8"; "default".
+/// NAME=NUMBER[:NAME=NUMBER]..., such as "hopper:keys=64"; "default".
 std::optional<AttentionConfig> read_attention_config(const std::string& word);
 /// The names, a line each.
 std::string attention_config_help();

@@ -137,7 +137,8 @@ Dim3 grid_of(const Config& config, const Product& product, int multiprocessors) 
   const kernels::Gemm& gemm = config.gemm;
   if (gemm.stream_blocks) return {static_cast<unsigned>(gemm.stream_blocks)};
   if (gemm.persistent)
-    return {static_cast<unsigned>(config.blocks ? config.blocks : multiprocessors)};
+    return {config.blocks ? static_cast<unsigned>(config.blocks)
+                          : gemm.persistent_blocks(product.m, product.n, multiprocessors)};
   return {gemm.blocks(product.m, product.n), static_cast<unsigned>(gemm.splits)};
 }
 
@@ -163,13 +164,18 @@ std::vector<Config> usual_configs(const Product& product) {
     return fmt::format("{}x{}:{}", shape, k, rest);
   };
   if (product.m <= 64)
-    return configs({tile("64x64", "4x1:4:4:splits=4"), tile("64x128", "4x1:4:4:stream=132"),
+    return configs({tile("64x64", "4x1:8:4"), tile("64x128", "4x1:6:4"), tile("64x32", "4x1:8:4"),
                     tile("64x128", "4x1:4:4:splits=2")});
+  if (product.operations() < 5e8)
+    return configs({tile("64x64", "4x1:8:4"), tile("64x32", "4x1:8:4")});
+  if (product.operations() < 8e9)
+    return configs({tile("128x64", "8x1:8:4"), tile("64x64", "4x1:8:4"), tile("64x128", "4x1:6:4"),
+                    tile("128x128", "8x1:6:4")});
   if (product.operations() < 2e10)
-    return configs({tile("128x128", "8x1:4:4"), tile("128x256", "8x1:3:4"),
-                    tile("64x128", "4x1:4:4"), tile("128x128", "8x1:4:4:stream=132")});
-  return configs({tile("128x256", "8x1:3:4"), tile("128x256", "8x1:3:4:persistent"),
-                  tile("128x256", "2x4:3:4")});
+    return configs({tile("128x256", "8x1:4:4"), tile("128x128", "8x1:6:4"),
+                    tile("128x128", "8x1:6:4:persistent")});
+  return configs({tile("128x256", "8x1:3:4:persistent"), tile("128x256", "8x1:4:4:persistent"),
+                  tile("128x256", "2x4:3:4:persistent")});
 }
 
 std::vector<Product> usual_products() {
@@ -177,12 +183,28 @@ std::vector<Product> usual_products() {
     const char *size, *type, *majors, *c = nullptr;
   };
   static constexpr Row rows[] = {
-      {"4096", "f16", "rc"},  {"8192", "f16", "rc"},         {"8192", "bf16", "rc"},
-      {"8192", "tf32", "rc"}, {"8192", "s8", "rc"},          {"8192", "s8", "rc", "s8"},
-      {"8192", "e4m3", "rc"}, {"8192", "e5m2xe4m3", "rc"},   {"4096", "f16", "rr"},
-      {"4096", "f16", "cr"},  {"4096", "f16", "cc"},         {"512", "f16", "rc"},
-      {"1024", "f16", "rc"},  {"2048", "f16", "rc"},         {"1024", "s8", "rc"},
-      {"1024", "e4m3", "rc"}, {"16x8192x8192", "f16", "rc"}, {"64x8192x8192", "f16", "rc"},
+      {"4096", "f16", "rc"},
+      {"8192", "f16", "rc"},
+      {"4096", "bf16", "rc"},
+      {"8192", "bf16", "rc"},
+      {"4096", "tf32", "rc"},
+      {"8192", "tf32", "rc"},
+      {"8192", "s8", "rc"},
+      {"8192", "s8", "rc", "s8"},
+      {"8192", "e4m3", "rc"},
+      {"8192", "e5m2xe4m3", "rc"},
+      {"4096", "bf16", "rr"},
+      {"4096", "bf16", "cr"},
+      {"4096", "bf16", "cc"},
+      {"4095x4097x4104", "bf16", "rc"},
+      {"512", "bf16", "rc"},
+      {"1024", "bf16", "rc"},
+      {"2048", "bf16", "rc"},
+      {"1024", "s8", "rc"},
+      {"1024", "e4m3", "rc"},
+      {"16x8192x8192", "bf16", "rc"},
+      {"64x14336x4096", "bf16", "rc"},
+      {"128x4096x4096", "bf16", "rc"},
   };
   std::vector<Product> out;
   for (const Row& row : rows) {

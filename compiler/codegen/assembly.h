@@ -42,11 +42,14 @@ class [[gnu::visibility("hidden")]] Assembly {
     constrain("=" + std::string(kind));
     results_.push_back(type);
   }
-  void input(llvm::Value * value, const char* kind) {
+  /// Gives the operand's number, by which the text may name() it again.
+  std::size_t input(llvm::Value * value, const char* kind) {
     constrain(kind);
     arguments_.push_back(value);
-    text_ += "$" + std::to_string(results_.size() + arguments_.size() - 1);
+    name(results_.size() + arguments_.size() - 1);
+    return results_.size() + arguments_.size() - 1;
   }
+  void name(std::size_t operand) { text_ += "$" + std::to_string(operand); }
   /// An input that the text does not name.
   void keep(llvm::Value * value, const char* kind) {
     constrain(kind);

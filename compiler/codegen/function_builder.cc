@@ -168,8 +168,9 @@ llvm::BasicBlock* FunctionBuilder::Impl::block(const char* name) {
 
 llvm::AllocaInst* FunctionBuilder::Impl::entry_alloca(llvm::Type* type) {
   llvm::BasicBlock& entry = function->getEntryBlock();
-  llvm::IRBuilder<> at(&entry, entry.getFirstNonPHIOrDbgOrAlloca());
-  return at.CreateAlloca(type);
+  llvm::IRBuilder<> at(&entry, last_alloca ? std::next(last_alloca->getIterator())
+                                           : entry.getFirstNonPHIOrDbgOrAlloca());
+  return last_alloca = at.CreateAlloca(type);
 }
 
 // ---- Calls.

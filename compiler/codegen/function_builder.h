@@ -222,16 +222,16 @@ class FunctionBuilder {
   /// in PTX order, without d: vectors and {byte-id, thread-id} pairs flattened, immediates as
   /// constant(), an address as `address` (pass {} where there is none). Returns d's registers
   /// (empty for stores). LLVM's intrinsic where it has one that it can select, else inline
-  /// assembly. wgmma adds to d: its operands start with the accumulators, and what it returns takes
-  /// their place. Nothing but another wgmma may use those before a wait.
+  /// assembly. Not wgmma.
   std::vector<Value> matrix(const isa::Form& form, Pointer address,
                             std::span<const Value> operands);
 
   // The warpgroup (sm_90a).
-  /// wgmma.fence: before the first wgmma, and after registers that one reads were written. Returns
-  /// those registers, to be passed to it.
-  std::vector<Value> warpgroup_fence(std::span<const Value> registers);
-  void warpgroup_commit();  // wgmma.commit_group
+  /// Products that add to the same accumulators, in one group: wgmma.fence, a wgmma of each step's
+  /// operands (those of isa::Instruction without d, flattened), wgmma.commit_group. Returns the
+  /// accumulators; nothing but another product may use them before a wait.
+  std::vector<Value> warpgroup_product(const isa::Form& form, std::span<const Value> accumulators,
+                                       std::span<const std::vector<Value>> steps);
   /// wgmma.wait_group: all but `pending_groups` groups are done. Returns `accumulators` as they are
   /// then; the old values are dead. `kept`, registers that the products read, stay as they are
   /// until then.

@@ -82,8 +82,6 @@ struct [[gnu::visibility("hidden")]] FunctionBuilder::Impl {
   std::vector<Value> matrix_by_assembly(const isa::Instruction& instruction, Pointer address,
                                         std::span<const Value> operands);
   std::vector<Value> zeros(const isa::Instruction& instruction);
-  std::vector<Value> pass_through(const std::string& text, std::span<const Value> registers,
-                                  std::span<const Value> kept);
   std::vector<Value> results(llvm::CallInst * call, Type type, int count);
 
   // C++ places, in function_builder.cc.
@@ -101,6 +99,7 @@ struct [[gnu::visibility("hidden")]] FunctionBuilder::Impl {
   std::vector<llvm::Value*> values;
   std::vector<llvm::Value*> pointers;
   std::vector<llvm::AllocaInst*> variables;
+  llvm::AllocaInst* last_alloca = nullptr;
   llvm::GlobalVariable* dynamic_shared = nullptr;
   std::vector<llvm::GlobalVariable*> shared;  // static, in the order of their declarations
   std::vector<llvm::Argument*> tensor_maps;   // of late_params

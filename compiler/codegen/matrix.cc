@@ -43,14 +43,10 @@ int flattened(const OperandSpec& operand) {
   return 0;
 }
 
-// wgmma adds to its d: the accumulators go in and come out in the same registers.
-bool accumulates_in_place(const Form& form) { return form.opcode == Opcode::wgmma; }
-
 [[maybe_unused]] int inputs(const Instruction& instruction) {
   int out = 0;
   for (const OperandSpec& operand : instruction.operands)
-    if (operand.role != Role::d || accumulates_in_place(instruction.form))
-      out += flattened(operand);
+    if (operand.role != Role::d) out += flattened(operand);
   return out;
 }
 
@@ -121,18 +117,14 @@ std::vector<Value> FunctionBuilder::Impl::matrix_by_assembly(const Instruction& 
                                                              std::span<const Value> operands) {
   const Form& form = instruction.form;
   const OperandSpec* const d = instruction.operand(Role::d);
-  const std::span<const Value> accumulators =
-      operands.first(accumulates_in_place(form) ? static_cast<std::size_t>(d->count) : 0);
-  operands = operands.subspan(accumulators.size());
-
   Assembly assembly(isa::spell(form));
-  const auto write_input = [&](const OperandSpec& operand) {
+  const auto write_input = [&](const OperandSpec& operand) -> void {
     llvm::Value* const given = get(operands.front());
     operands = operands.subspan(1);
     const bool constant =
         operand.kind == OperandKind::Immediate ||
         (operand.kind == OperandKind::Pair && llvm::isa<llvm::ConstantInt>(given));
-    if (constant) return assembly.input(given, "n");
+    if (constant) return void(assembly.input(given, "n"));
     llvm::Type* const wanted = type(operand.type);
     assembly.input(
         operand.kind == OperandKind::Pair ? resize(given, wanted, false) : bits_as(given, wanted),
@@ -162,8 +154,6 @@ std::vector<Value> FunctionBuilder::Impl::matrix_by_assembly(const Instruction& 
     if (braces) assembly.write("}");
   }
   assembly.write(";");
-  for (std::size_t i = 0; i < accumulators.size(); ++i)
-    assembly.tie(bits_as(get(accumulators[i]), type(d->type)), i);
   if (touches_memory(form.opcode)) assembly.clobber_memory();
   llvm::CallInst* const call = assembly.call(build);
   make_collective(call);
@@ -181,49 +171,13 @@ std::vector<Value> FunctionBuilder::Impl::zeros(const Instruction& instruction) 
 std::vector<Value> FunctionBuilder::matrix(const Form& form, Pointer address,
                                            std::span<const Value> operands) {
   const auto instruction = isa::find(form);
+  assert(form.opcode != Opcode::wgmma && "that is a warpgroup_product()");
   assert(instruction && instruction->since.has(target()) && "the target has no such instruction");
   assert(operands.size() == static_cast<std::size_t>(inputs(*instruction)));
   if (impl_->muted) return impl_->zeros(*instruction);
   if (const llvm::Intrinsic::ID id = usable_intrinsic(form, target()))
     return impl_->matrix_by_intrinsic(*instruction, id, address, operands);
   return impl_->matrix_by_assembly(*instruction, address, operands);
-}
-
-void FunctionBuilder::warpgroup_commit() {
-  if (impl_->muted) return;
-  impl_->collective(llvm::Intrinsic::nvvm_wgmma_commit_group_sync_aligned, {});
-}
-
-// A statement that registers go through: what computes them stays above it, what uses them below.
-std::vector<Value> FunctionBuilder::Impl::pass_through(const std::string& text,
-                                                       std::span<const Value> registers,
-                                                       std::span<const Value> kept) {
-  Assembly assembly(text);
-  for (const Value& value : registers) assembly.hold(type(value.type), constraint(value.type));
-  for (const Value& value : kept) assembly.keep(get(value), constraint(value.type));
-  for (std::size_t i = 0; i < registers.size(); ++i) assembly.tie(get(registers[i]), i);
-  assembly.clobber_memory();
-  llvm::CallInst* const call = assembly.call(build);
-  make_collective(call);
-  std::vector<Value> out;
-  for (std::size_t i = 0; i < registers.size(); ++i)
-    out.push_back(value(
-        registers.size() == 1 ? call : build.CreateExtractValue(call, static_cast<unsigned>(i)),
-        registers[i].type));
-  return out;
-}
-
-std::vector<Value> FunctionBuilder::warpgroup_fence(std::span<const Value> registers) {
-  if (impl_->muted) return {registers.begin(), registers.end()};
-  return impl_->pass_through("wgmma.fence.sync.aligned;", registers, {});
-}
-
-std::vector<Value> FunctionBuilder::warpgroup_wait(int pending_groups,
-                                                   std::span<const Value> accumulators,
-                                                   std::span<const Value> kept) {
-  if (impl_->muted) return {accumulators.begin(), accumulators.end()};
-  return impl_->pass_through(
-      "wgmma.wait_group.sync.aligned " + std::to_string(pending_groups) + ";", accumulators, kept);
 }
 
 }  // namespace tartan::codegen

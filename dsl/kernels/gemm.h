@@ -67,6 +67,13 @@ struct Gemm {
   unsigned blocks(int rows, int cols) const {
     return static_cast<unsigned>((rows + tile.m - 1) / tile.m * ((cols + tile.n - 1) / tile.n));
   }
+  /// Blocks of a launch of a persistent kernel: no more than a GPU has multiprocessors, and such
+  /// that all have the same number of tiles, or one less.
+  unsigned persistent_blocks(int rows, int cols, int multiprocessors) const {
+    const unsigned tiles = blocks(rows, cols), most = static_cast<unsigned>(multiprocessors);
+    const unsigned rounds = (tiles + most - 1) / most;
+    return rounds ? (tiles + rounds - 1) / rounds : 1;
+  }
   /// Elements of accumulator type that the parts of a product take.
   std::int64_t workspace_elements(int rows, int cols) const {
     if (stream_blocks) return std::int64_t{2} * stream_blocks * tile.m * tile.n;
