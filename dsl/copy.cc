@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copying a tile with all threads of the block.
+// Copying a tile with all threads of the block, or of a warp.
 #include "dsl/packed_copy.h"
 #include "dsl/state.h"
 
@@ -13,21 +13,24 @@ constexpr int max_unrolled = 16;  // rounds written out; more become a loop
 
 class Copier {
  public:
+  /// By `threads` threads, of which this one is number `thread`.
   Copier(KernelState& state, const Tensor& from, const Tensor& to, std::int64_t rows,
-         std::int64_t cols, std::vector<std::string> refused)
+         std::int64_t cols, Scalar thread, int threads, std::vector<std::string> refused)
       : state_(state),
         from_(from),
         to_(to),
         rows_(rows),
         cols_(cols),
+        thread_(std::move(thread)),
+        threads_(threads),
         rounds_(state.memories[static_cast<std::size_t>(to.memory)].rounded_to_tf32),
         refused_(std::move(refused)) {}
 
   void copy() {
     choose_width();
     const std::int64_t per_line = line() / width_;
-    const std::int64_t chunks = rows_ * cols_ / width_, threads = state_.threads();
-    const Scalar thread = state_.thread();
+    const std::int64_t chunks = rows_ * cols_ / width_, threads = threads_;
+    const Scalar& thread = thread_;
     state_.thread_copies = true;
     const auto chunk = [&](const Scalar& index) {
       move(index / per_line, index % per_line * width_);
@@ -187,7 +190,7 @@ class Copier {
     const bool ragged = from_.row_edge || from_.col_edge || to_.row_edge || to_.col_edge;
     state_.choose(fmt::format("copy {} to {}", from_.name, to_.name),
                   fmt::format("{}{} bytes per access", how, bytes()),
-                  fmt::format("{} accesses over {} threads; {} to {}{}", chunks, state_.threads(),
+                  fmt::format("{} accesses over {} threads; {} to {}{}", chunks, threads_,
                               from_.layout.text(), to_.layout.text(),
                               ragged ? "; what hangs over the edge is zero or left out" : ""),
                   refused_);
@@ -197,6 +200,8 @@ class Copier {
   const Tensor& from_;
   const Tensor& to_;
   std::int64_t rows_, cols_;
+  Scalar thread_;
+  int threads_;
   bool rounds_;  // to tf32
   Major major_ = Major::none;
   std::int64_t width_ = 1;  // elements per access
@@ -230,8 +235,14 @@ void KernelState::copy(const Tensor& from, const Tensor& to) {
   if (!same_shape || from.type != to.type || !require_barrier(from)) return;
   std::vector<std::string> refused;
   if (copy_boxes(from, to, refused)) return;
-  Copier(*this, from, to, rows, cols, std::move(refused)).copy();
+  Copier(*this, from, to, rows, cols, thread(), threads(), std::move(refused)).copy();
   note_write(to);
+}
+
+void KernelState::copy_by_warp(const Tensor& from, const Tensor& to) {
+  std::int64_t rows = 0, cols = 0;
+  if (from.memory < 0 || to.memory < 0 || !constant_shape(from, rows, cols)) return;
+  Copier(*this, from, to, rows, cols, scalar(lane(), 1, 31), 32, {}).copy();
 }
 
 }  // namespace tartan::detail

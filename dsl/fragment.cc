@@ -22,8 +22,10 @@ bool has(const isa::Mma& row, const FragmentKind& kind) {
     case Operand::a: return row.a.has(kind.type);
     case Operand::b: return row.b.has(kind.type);
     case Operand::c: {
-      // Accumulators of f32 that Builder::convert() rounded, too.
-      const bool rounded = row.c == f32 && (kind.type == f16 || kind.type == bf16);
+      // Accumulators that were converted to elements of a result, too.
+      constexpr TypeSet results{f32, f16, bf16, s8, u8, Type::e4m3, Type::e5m2};
+      const bool rounded = (row.c == f32 || row.c == s32) && results.has(kind.type) &&
+                           row.shape.m * row.shape.n * bits(kind.type) >= 32 * 32;
       return row.c == kind.type || row.d == kind.type || rounded;
     }
     default: return false;

@@ -77,6 +77,7 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   // Where warps lay out what the copy engine stores for them: so many boxes for each warp.
   int staging = -1;  // of memories
   int staging_boxes = 0;
+  bool engine_stores = false;
   std::vector<CompiledMap> maps;
   std::vector<int> param_values;  // of each parameter: its value's id; -1: a pointer
 
@@ -191,9 +192,12 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   Fragment mma(const Fragment& a, const Fragment& b, const Fragment* c, Type zero_type,
                const MmaOptions& options = {});
   void copy(const Tensor& from, const Tensor& to);
+  /// The same by this thread's warp alone, of tiles that are as large.
+  void copy_by_warp(const Tensor& from, const Tensor& to);
   /// The same by the copy engine, where it can; else why not.
   bool copy_boxes(const Tensor& from, const Tensor& to, std::vector<std::string>& refused);
-  /// A warp's part of a tile to global memory by the copy engine, where it can; else why not.
+  /// A warp's part of a tile to global memory by way of shared memory, where that goes; else why
+  /// not.
   bool store_boxes(const Tensor& to, const WarpTile& tile, std::vector<std::string>& refused);
   /// Before a warp that stored so ends: its shared memory must have been read.
   void finish_stores();

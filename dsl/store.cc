@@ -139,8 +139,11 @@ class Storer {
       if (fragment.per_register == 1 && pairs) {
         const Value both[] = {registers()[reg], registers()[reg + 1]};
         at(i, [&](Pointer place) { state_.f().store_vector(place, both); });
-      } else if (fragment.per_register == 1 || pairs) {
+      } else if (fragment.per_register == 1 || (fragment.per_register == 2 && pairs)) {
         at(i, [&](Pointer place) { state_.f().store(place, registers()[reg]); });
+      } else if (fragment.per_register == 4) {
+        at(i,
+           [&](Pointer place) { state_.f().store(place, bytes(registers()[reg], i % 4, pairs)); });
       } else {
         const auto [low, high] = state_.f().unpack(registers()[reg], u16);
         at(i, [&, half = i % 2 ? high : low](Pointer place) { state_.f().store(place, half); });
@@ -151,6 +154,13 @@ class Storer {
                   pairs ? "each lane holds pairs that are neighbours in memory"
                         : "each lane writes its own elements",
                   {refused});
+  }
+
+  // One byte of a register, or two.
+  Value bytes(Value word, int first, bool two) {
+    codegen::FunctionBuilder& f = state_.f();
+    const Value low = f.shift_right(f.bitcast(word, u32), f.constant(u32, 8 * first));
+    return f.convert(low, two ? Type::u16 : Type::u8);
   }
 
   // Elements 2i and 2i+1 are neighbours in memory, on a boundary of both.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storing a warp's part of a tile: fragment by fragment, or through shared memory by the copy
-// engine (PTX ISA 9.7.9.27, cp.async.bulk.tensor to global memory).
+// Storing a warp's part of a tile: fragment by fragment, or by way of shared memory, from where the
+// copy engine stores it (PTX ISA 9.7.9.27, cp.async.bulk.tensor to global memory) or the warp does,
+// whole lines at a time.
 #include <algorithm>
 
 #include "dsl/engine_matrix.h"
@@ -19,52 +20,72 @@ class BoxStorer {
   BoxStorer(KernelState& state, const Tensor& to, const WarpTile& tile)
       : state_(state), to_(to), tile_(tile), matrix_(state, to) {}
 
-  /// Why the copy engine cannot do it; empty where it can.
+  /// Why that does not go; empty where it does.
   std::string problem() {
-    const std::string global = matrix_.problem();
-    if (!global.empty()) return global;
     const FragmentKind& kind = tile_.fragment(0, 0).kind();
-    const int element = bits(to_.type);
-    if (!matrix_.by_rows()) return fmt::format("{} does not lie by rows", to_.name);
+    if (to_.layout.is_nested() || to_.layout.major() != Major::row)
+      return fmt::format("{} does not lie by rows", to_.name);
     if (kind.operand != Operand::c || kind.shape.wmma || kind.shape.shape.m != 16 ||
         kind.shape.shape.n != 8 || kind.type != to_.type)
       return fmt::format("{} are not accumulators of m16n8 in {}", kind.text(), name(to_.type));
     for (const int bytes : {128, 64, 32})
-      if (!cols_ && 8 * tile_.across() * element / 8 % bytes == 0) cols_ = 8 * bytes / element;
+      if (!cols_ && tile_.across() * bits(to_.type) % bytes == 0)
+        cols_ = 8 * bytes / bits(to_.type);
     if (!cols_) return "its boxes have lines of 32 bytes and more";
     if (!make_room()) return "there is no shared memory left to lay it out in";
     return {};
   }
 
   void store() {
-    const int boxes = state_.staging_boxes, line = cols_ * bits(to_.type) / 8;
-    const codegen::Pointer map = matrix_.map(cols_, box_lines, line, unsigned_of(bits(to_.type)));
-    const codegen::Value first = state_.value(state_.thread() % 32 == 0);
-    codegen::FunctionBuilder& f = state_.f();
+    const int boxes = state_.staging_boxes;
+    const std::string refused = matrix_.problem();
+    const bool by_engine = refused.empty();
+    state_.engine_stores |= by_engine;
     int box = 0;
     for (int i = 0; i < tile_.down(); ++i)
       for (int left = 0; left < 8 * tile_.across(); left += cols_, ++box) {
-        // The box that lay here before has been read.
-        f.if_then(first, [&] { f.bulk_wait_read(boxes - 1); });
-        f.warp_sync();
         const Tensor place = staged(box % boxes);
-        lay_out(place, i, left / 8);
-        f.proxy_fence();
-        f.warp_sync();
-        const auto at = matrix_.coordinates(tile_.col() + left, tile_.row() + box_lines * i);
-        f.if_then(first, [&] {
-          f.tensor_store(map, at, state_.pointer(place, 0, 0));
-          f.bulk_commit();
-        });
+        if (by_engine) store_by_engine(place, i, left);
+        else store_by_warp(place, i, left);
       }
-    state_.choose(fmt::format("store to {}", to_.name),
-                  fmt::format("cp.async.bulk.tensor, boxes of {} x {}", box_lines, cols_),
-                  fmt::format("each warp lays out {} boxes in turn in shared memory, the copy "
-                              "engine stores what lies inside the matrix",
-                              boxes));
+    const std::string shape = fmt::format("boxes of {} x {}", box_lines, cols_);
+    state_.choose(
+        fmt::format("store to {}", to_.name),
+        (by_engine ? "cp.async.bulk.tensor, " : "lines of ") + shape,
+        fmt::format("each warp lays out {} boxes in turn in shared memory, {} stores what lies "
+                    "inside the matrix",
+                    boxes, by_engine ? "the copy engine" : "and"),
+        by_engine ? std::vector<std::string>{}
+                  : std::vector<std::string>{"cp.async.bulk.tensor: " + refused});
   }
 
  private:
+  void store_by_engine(const Tensor& place, int i, int left) {
+    codegen::FunctionBuilder& f = state_.f();
+    const codegen::Value first = state_.value(state_.thread() % 32 == 0);
+    const codegen::Pointer map =
+        matrix_.map(cols_, box_lines, cols_ * bits(to_.type) / 8, unsigned_of(bits(to_.type)));
+    // The box that lay here before has been read.
+    f.if_then(first, [&] { f.bulk_wait_read(state_.staging_boxes - 1); });
+    f.warp_sync();
+    lay_out(place, i, left / 8);
+    f.proxy_fence();
+    f.warp_sync();
+    const auto at = matrix_.coordinates(tile_.col() + left, tile_.row() + box_lines * i);
+    f.if_then(first, [&] {
+      f.tensor_store(map, at, state_.pointer(place, 0, 0));
+      f.bulk_commit();
+    });
+  }
+
+  void store_by_warp(const Tensor& place, int i, int left) {
+    state_.f().warp_sync();
+    lay_out(place, i, left / 8);
+    state_.f().warp_sync();
+    state_.copy_by_warp(place, to_.tile(box_lines, cols_, tile_.row() / box_lines + i,
+                                        (tile_.col() + left) / cols_, state_.location));
+  }
+
   // Boxes for each warp: two, so that one is laid out while the other is stored, or one.
   bool make_room() {
     if (state_.staging >= 0) return true;
@@ -125,7 +146,7 @@ bool KernelState::store_boxes(const Tensor& to, const WarpTile& tile,
   if (role != Role::consumer) return false;
   BoxStorer storer(*this, to, tile);
   if (const std::string problem = storer.problem(); !problem.empty()) {
-    refused.push_back("cp.async.bulk.tensor: " + problem);
+    refused.push_back("boxes in shared memory: " + problem);
     return false;
   }
   storer.store();
@@ -133,7 +154,7 @@ bool KernelState::store_boxes(const Tensor& to, const WarpTile& tile,
 }
 
 void KernelState::finish_stores() {
-  if (staging < 0) return;
+  if (!engine_stores) return;
   f().if_then(value(thread() % 32 == 0), [&] { f().bulk_wait_read(0); });
 }
 

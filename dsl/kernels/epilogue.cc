@@ -90,14 +90,14 @@ Scalar Finisher::finished(const Scalar& sum, const Scalar& row, const Scalar& co
   return x;
 }
 
-// Behind 1.5 * 2^23 an f32 has no fraction: adding that rounds to nearest even.
-Scalar Finisher::converted(const Scalar& x) {
-  if (!is_byte(c_)) return k_.convert(x, c_);
+// To an s32. Behind 1.5 * 2^23 an f32 has no fraction: adding that rounds to nearest even.
+Scalar Finisher::rounded(const Scalar& x) {
   const Scalar low = c_ == s8 ? -128 : 0, high = c_ == s8 ? 127 : 255;
   const Scalar far = k_.constant(f32, 12582912);
-  const Scalar whole = minimum(maximum(x, low), high) + far - far;
-  return k_.convert(k_.convert(whole, s32), c_);
+  return k_.convert(minimum(maximum(x, low), high) + far - far, s32);
 }
+
+Scalar Finisher::converted(const Scalar& x) { return k_.convert(is_byte(c_) ? rounded(x) : x, c_); }
 
 // Two of eight bits by one instruction.
 std::pair<Scalar, Scalar> Finisher::converted(const Scalar& x, const Scalar& y) {
@@ -125,9 +125,6 @@ void Finisher::store(const WarpTile& sums, const Tile& tile, const Scalar& row, 
   // All elements first, so that what they share is read once.
   const Global added = options_.residual ? residual_.tile(tile.m, tile.n, row, col) : part;
   const Scalar top = k_.convert(row, s32) * tile.m, left = k_.convert(col, s32) * tile.n;
-  struct Finished {
-    Scalar row, col, value;
-  };
   std::vector<Finished> out;
   map(sums, [&](const Scalar& x, const ElementPlace& at) {
     const Scalar r = k_.convert(at.row, s32), c = k_.convert(at.col, s32);
@@ -137,7 +134,33 @@ void Finisher::store(const WarpTile& sums, const Tile& tile, const Scalar& row, 
     out.push_back({at.row, at.col, y});
     return x;
   });
-  // Neighbours in a row that exist together are written together.
+  const FragmentKind kind{sums.fragment(0, 0).kind().shape, Operand::c, c_};
+  if (!kind.exists()) return store_elements(part, out);
+  const std::size_t each = out.size() / sums.fragments().size();
+  std::vector<Fragment> fragments;
+  for (std::size_t i = 0; i < out.size(); i += each)
+    fragments.push_back(converted(kind, std::span(out).subspan(i, each)));
+  k_.store(part, WarpTile(std::move(fragments), sums.across(), sums.row(), sums.col()));
+}
+
+Fragment Finisher::converted(const FragmentKind& kind, std::span<const Finished> elements) {
+  std::vector<Scalar> values;
+  if (is_small_float(c_)) {
+    for (std::size_t i = 0; i < elements.size(); i += 4) {
+      const Scalar low = convert_pair(elements[i].value, elements[i + 1].value, c_),
+                   high = convert_pair(elements[i + 2].value, elements[i + 3].value, c_);
+      values.push_back(k_.convert(low, u32) | k_.convert(high, u32) << 16);
+    }
+    return k_.fragment(kind, values);
+  }
+  for (const Finished& each : elements)
+    values.push_back(is_byte(c_) ? rounded(each.value) : k_.convert(each.value, c_));
+  return k_.pack(kind, values);
+}
+
+// Where a lane's elements do not fill a register: neighbours in a row that exist together are
+// written together.
+void Finisher::store_elements(const Global& part, std::vector<Finished>& out) {
   const bool pair = !part.col_edge || part.col_edge->limit.multiple() % 2 == 0;
   for (std::size_t i = 0; i < out.size(); i += pair ? 2 : 1) {
     if (pair) std::tie(out[i].value, out[i + 1].value) = converted(out[i].value, out[i + 1].value);

@@ -26,6 +26,12 @@ class Finisher {
   Scalar finished(const Scalar& sum, const Scalar& row, const Scalar& col, const Element& old,
                   const Element& residual);
   Scalar activated(const Scalar& x);
+  struct Finished {
+    Scalar row, col, value;
+  };
+  void store_elements(const Global& part, std::vector<Finished>& out);
+  Scalar rounded(const Scalar& x);
+  Fragment converted(const FragmentKind& kind, std::span<const Finished> elements);
   Scalar converted(const Scalar& x);
   std::pair<Scalar, Scalar> converted(const Scalar& x, const Scalar& y);
   Scalar vector_value(const Global& from, const Scalar& i);
