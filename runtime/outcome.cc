@@ -139,9 +139,11 @@ Diag to_diag(const Finding& finding) {
   if (finding.line) diag.message = fmt::format("line {}: {}", finding.line, diag.message);
   if (finding.id == "step-limit")
     diag.message += ": an endless loop, or one that needs more (--max-steps)";
-  if (finding.block != no_block)
+  if (finding.block != no_block) {  // it stopped a launch
+    diag.level = Level::Error;
     diag.message +=
         fmt::format(", in block ({}, {}, {})", finding.block.x, finding.block.y, finding.block.z);
+  }
   if (finding.lane >= 0) diag.message += fmt::format(", thread {}", finding.lane);
   diag.place.file = finding.source;
   return diag;

@@ -123,6 +123,7 @@ TEST(EmulatorBulk, Reduces) {
 mov.u32 r3, tile;
 mad.lo.u32 r3, r0, 4, r3;
 st.shared.u32 [r3], r0;
+fence.proxy.async.shared::cta;
 bar.sync 0;
 setp.ne.u32 q, r0, 0;
 @q exit;

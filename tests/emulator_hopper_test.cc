@@ -165,8 +165,7 @@ TEST_F(EmulatorHopperGemm, StandsStillWithTooManyBytesExpected) {
 
 TEST_F(EmulatorHopperGemm, NeedsTheSwizzleOfItsDescriptors) {
   compute("0x4000004000010000", "0x8000004000010000");  // the swizzle of 64 bytes
-  EXPECT_EQ(complaint, "");
-  EXPECT_NE(got, wanted);
+  EXPECT_NE(complaint.find("[matrix-descriptor]"), std::string::npos) << complaint;
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <bit>
 #include <cstring>
 
-#include "runtime/emulator/block.h"
+#include "runtime/emulator/cluster.h"
 #include "runtime/emulator/instructions.h"
 #include "runtime/emulator/lanes.h"
 #include "runtime/emulator/mbarrier.h"
@@ -129,9 +129,14 @@ void act(Warp& warp, const Op& op) {
   if (!resolve(warp, op, 8, access)) return;
   const auto* counts = lanes<std::uint32_t>(warp, op.b);
   const auto action = static_cast<Action>(op.flags);
+  Order* const order = warp.block->cluster().order();
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
     std::byte* at = access.at[lane];
+    if (order && action == Action::init) order->initialise(warp, at);
+    if (order && action != Action::init && action != Action::invalidate &&
+        !order->use(warp, lane, at))
+      return;
     Mbarrier barrier = Mbarrier::load(at);
     if (op.count) lanes<std::uint64_t>(warp, op.d)[lane] = barrier.word();
     const std::uint32_t count = counts[lane];
@@ -146,6 +151,7 @@ void act(Warp& warp, const Op& op) {
       case Action::invalidate: {
         const std::uint64_t zero = 0;
         std::memcpy(at, &zero, 8);
+        if (order) order->invalidate(at);
         continue;
       }
       case Action::expect: barrier.transactions += static_cast<std::int32_t>(count); break;
@@ -166,7 +172,9 @@ void act(Warp& warp, const Op& op) {
         if (action == Action::arrive_drop) barrier.expected -= count;
         break;
     }
-    barrier.store(at);
+    const bool arrives = action != Action::init && action != Action::expect;
+    if (order && arrives) order->arrive(warp, at);
+    if (barrier.store(at) && order) order->end_phase(at);
   }
 }
 
@@ -175,6 +183,10 @@ void act(Warp& warp, const Op& op) {
 void test_wait(Warp& warp, const Op& op) {
   Access access;
   if (!resolve(warp, op, 8, access)) return;
+  Order* const order = warp.block->cluster().order();
+  if (const int lane = std::countr_zero(warp.mask);
+      order && !order->use(warp, lane, access.at[lane]))
+    return;
   const std::uint32_t done = lanes_where(warp.mask, [&](int i) {
     const bool phase = Mbarrier::load(access.at[i]).phase;
     const bool waited = op.flags & 1 ? lanes<std::uint32_t>(warp, op.b)[i] & 1
@@ -190,6 +202,7 @@ void test_wait(Warp& warp, const Op& op) {
                            parity);
   }
   warp.poll_done();
+  if (order) each_lane(done, [&](int i) { order->waited(warp, access.at[i]); });
   if (done != warp.mask) warp.yield();
 }
 

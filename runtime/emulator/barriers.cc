@@ -101,9 +101,15 @@ void decode_barrier(Decoder& d) {
 
 void fence(Warp&, const Op&) { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
+// fence.proxy.async
+void fence_proxy(Warp& warp, const Op&) { warp.block->cluster().order()->fence_proxy(); }
+
 void decode_fence(Decoder& d) {
+  const std::string_view text = d.spelling.text();
   d.spelling.ignore_all();
   d.emit(fence);
+  if (d.program().ordered && text.starts_with("fence.proxy.async") && !text.ends_with(".global"))
+    d.emit(fence_proxy);
 }
 
 constexpr InstructionRow rows[] = {

@@ -193,6 +193,7 @@ void Block::arrive(Warp& warp, std::uint32_t id, std::uint32_t expected, bool wa
   barrier.arrived[warp.index] |= warp.mask;
   barrier.votes += static_cast<std::uint32_t>(std::popcount(votes & warp.mask));
   barrier.voters += static_cast<std::uint32_t>(std::popcount(warp.mask));
+  if (Order* order = cluster_.order()) order->release(warp, {Meeting::Kind::barrier, id});
   if (wait) warp.wait_at_barrier(static_cast<std::uint8_t>(id));
   if (complete(barrier)) release(static_cast<std::uint8_t>(id));
 }
@@ -204,6 +205,7 @@ void Block::release(std::uint8_t id) {
     for (Group& group : warp.groups) {
       if (group.state != Group::State::at_barrier || group.barrier != id) continue;
       group.state = Group::State::ready;
+      if (Order* order = cluster_.order()) order->acquire(warp, {Meeting::Kind::barrier, id});
       const Op& op = context_.program.ops[group.pc - 1];
       if (op.flags == 0) continue;  // no reduction
       // barrier.red: 1 popc, 2 and, 3 or

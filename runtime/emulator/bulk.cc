@@ -52,8 +52,8 @@ void no_operation(Warp&, const Op&) {}
 constexpr std::uint8_t has_barrier = 1, is_multicast = 2;  // in op.flags
 
 // One lane's copy to one destination.
-bool copy_one(Warp& warp, int lane, Window to, std::uint64_t target, const std::byte* source,
-              std::uint32_t bytes, Reduction reduction) {
+std::byte* copy_one(Warp& warp, int lane, Window to, std::uint64_t target, const std::byte* source,
+                    std::uint32_t bytes, Reduction reduction) {
   std::byte* const at = resolve_range(warp, lane, to, target, bytes, unit);
   if (at) move_bytes(at, source, bytes, reduction);
   return at;
@@ -81,9 +81,15 @@ void copy_bulk(Warp& warp, const Op& op) {
     const std::byte* source =
         bytes ? resolve_range(warp, lane, from.window, sources[lane], bytes, unit) : nullptr;
     if (bytes && !source) return;
+    if (Order* order = warp.block->cluster().order();
+        order && source && !order->take(warp, lane, source, bytes))
+      return;
     const auto copy = [&](Window window, std::uint64_t target, std::uint64_t barrier) {
-      if (bytes && !copy_one(warp, lane, window, target, source, bytes, reduction)) return false;
-      return !(op.flags & has_barrier) || complete_transactions(warp, lane, barrier, bytes);
+      std::byte* at = nullptr;
+      if (bytes && !(at = copy_one(warp, lane, window, target, source, bytes, reduction)))
+        return false;
+      return !(op.flags & has_barrier) ||
+             complete_transactions(warp, lane, barrier, bytes, {.at = at, .room = bytes});
     };
     if (!(op.flags & is_multicast)) {
       if (!copy(to.window, targets[lane], barriers[lane])) return;
@@ -155,7 +161,11 @@ void store_async(Warp& warp, const Op& op) {
       else std::memcpy(value, &lanes<std::uint32_t>(warp, slots[k])[lane], 4);
       move_bytes(to.at[lane] + k * size, value, size, reduction);
     }
-    Mbarrier::complete(barrier.at[lane], size * op.count);
+    Order* const order = warp.block->cluster().order();
+    if (order && !order->use(warp, lane, barrier.at[lane])) return;
+    if (order) order->arrive(warp, barrier.at[lane]);
+    if (Mbarrier::complete(barrier.at[lane], size * op.count) && order)
+      order->end_phase(barrier.at[lane]);
   }
 }
 
@@ -229,7 +239,8 @@ bool check_multicast(Warp& warp, int lane, std::uint32_t mask) {
   return false;
 }
 
-bool complete_transactions(Warp& warp, int lane, std::uint64_t mbarrier, std::uint32_t bytes) {
+bool complete_transactions(Warp& warp, int lane, std::uint64_t mbarrier, std::uint32_t bytes,
+                           const Filled& filled) {
   std::uint64_t at[32] = {};
   at[lane] = mbarrier;
   Access access;
@@ -237,8 +248,12 @@ bool complete_transactions(Warp& warp, int lane, std::uint64_t mbarrier, std::ui
   warp.mask = std::uint32_t{1} << lane;
   const bool good = resolve(warp, Window::cluster, at, 8, access);
   warp.mask = whole;
-  if (good) Mbarrier::complete(access.at[lane], bytes);
-  return good;
+  if (!good) return false;
+  Order* const order = warp.block->cluster().order();
+  if (order && !order->fill(warp, lane, filled.at, filled.room, access.at[lane], filled.shape))
+    return false;
+  if (Mbarrier::complete(access.at[lane], bytes) && order) order->end_phase(access.at[lane]);
+  return true;
 }
 
 void decode_bulk_copy(Decoder& d) {

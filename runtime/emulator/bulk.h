@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "runtime/emulator/decoder.h"
+#include "runtime/emulator/order.h"
 #include "runtime/emulator/warp.h"
 
 namespace tartan::emulator {
@@ -42,7 +43,14 @@ std::optional<Spaces> read_spaces(Decoder& d);
 std::uint64_t in_block(std::uint64_t address, std::uint32_t rank);
 /// Whether a multicast may go to the blocks in `mask`; if not, the warp is stopped with a finding.
 bool check_multicast(Warp& warp, int lane, std::uint32_t mask);
+/// What a copy has written: `room` bytes of host memory, those between its elements included.
+struct Filled {
+  const std::byte* at = nullptr;
+  std::uint64_t room = 0;
+  BoxShape shape;
+};
 /// Completes `bytes` of the mbarrier at `lane`'s address of the cluster.
-bool complete_transactions(Warp& warp, int lane, std::uint64_t mbarrier, std::uint32_t bytes);
+bool complete_transactions(Warp& warp, int lane, std::uint64_t mbarrier, std::uint32_t bytes,
+                           const Filled& filled);
 
 }  // namespace tartan::emulator

@@ -20,6 +20,7 @@ Cluster::Cluster(LaunchContext& context) : context_(context) {
   const std::uint64_t count = context.cluster.count();
   for (std::uint32_t rank = 0; rank < count; ++rank)
     blocks_.push_back(std::make_unique<Block>(context, *this, rank));
+  if (context.program.ordered) order_ = std::make_unique<Order>(*this);
 }
 
 void Cluster::start(std::uint64_t index) {
@@ -34,6 +35,7 @@ void Cluster::start(std::uint64_t index) {
   for (std::uint32_t rank = 0; rank < blocks_.size(); ++rank)
     blocks_[rank]->start({first.x + rank % size.x, first.y + rank / size.x % size.y,
                           first.z + rank / size.x / size.y});
+  if (order_) order_->start();
 }
 
 bool Cluster::run(int turns) {
@@ -75,6 +77,7 @@ void Cluster::arrive(Warp& warp) {
                      std::countr_zero(twice));
   warp.at_cluster |= warp.mask;
   warp.in_cluster_phase |= warp.mask;
+  if (order_) order_->release(warp, {Meeting::Kind::cluster});
   release_if_complete();
 }
 
@@ -85,6 +88,7 @@ void Cluster::wait(Warp& warp) {
   warp.at_cluster &= ~warp.mask;
   warp.mask &= warp.in_cluster_phase;
   if (warp.mask) warp.wait_for_cluster();
+  else if (order_) order_->acquire(warp, {Meeting::Kind::cluster});
 }
 
 void Cluster::release_if_complete() {
@@ -95,7 +99,10 @@ void Cluster::release_if_complete() {
     for (Warp& warp : block->warps()) {
       warp.in_cluster_phase = 0;
       for (Group& group : warp.groups)
-        if (group.state == Group::State::at_cluster) group.state = Group::State::ready;
+        if (group.state == Group::State::at_cluster) {
+          group.state = Group::State::ready;
+          if (order_) order_->acquire(warp, {Meeting::Kind::cluster});
+        }
     }
 }
 

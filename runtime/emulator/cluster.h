@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "runtime/emulator/block.h"
+#include "runtime/emulator/order.h"
 
 namespace tartan::emulator {
 
@@ -41,6 +42,8 @@ class Cluster {
   // For blocks, warps and handlers.
   std::uint32_t size() const { return static_cast<std::uint32_t>(blocks_.size()); }
   Block& block(std::uint32_t rank) { return *blocks_[rank]; }
+  /// Null for kernels without asynchronous copies and wgmma.
+  Order* order() { return order_.get(); }
   bool stopped() const { return finding_.has_value(); }
   void stop(Finding finding);
   /// `warp`'s executing lanes arrive at the cluster's barrier, or wait there for the phase that
@@ -56,6 +59,7 @@ class Cluster {
 
   LaunchContext& context_;
   std::vector<std::unique_ptr<Block>> blocks_;
+  std::unique_ptr<Order> order_;
   std::optional<Finding> finding_;
   int idle_turns_ = 0;  // in a row, in which warps only found what they wait for not done
   int patience_ = 0;

@@ -53,6 +53,10 @@ Program Decoder::decode(const ptx::Function& kernel) {
   const std::uint32_t always = allocate(1);
   std::memset(program_.arena.data() + always, 0xFF, 4);
   read_directives(kernel);
+  program_.ordered = std::ranges::any_of(module_.instructions, [](const auto& instruction) {
+    return instruction.opcode.starts_with("cp.async.bulk") ||
+           instruction.opcode.starts_with("wgmma.mma");
+  });
   decode_function(kernel);
   for (const auto& [op, name] : entries_) program_.ops[op].value = functions_.at(name).entry;
   program_.entry = functions_.at(kernel.name).entry;
@@ -224,7 +228,9 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
   }
   const Decode decode = find_decode(spelling.name());
   if (!decode) return unsupported();
+  if (program_.ordered) decode_before(*this);
   decode(*this);
+  if (program_.ordered) decode_behind(*this);
   if (!failed_)
     if (const std::string_view left = spelling.unused(); !left.empty())
       unsupported(fmt::format(".{} is not known here", left));

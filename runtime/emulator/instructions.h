@@ -61,6 +61,10 @@ void decode_tensor_copy(Decoder& decoder);
 void decode_store_async(Decoder& decoder);
 void decode_reduction_async(Decoder& decoder);
 
+// The ops that Order needs in front of an instruction, and behind it (order.h).
+void decode_before(Decoder& decoder);
+void decode_behind(Decoder& decoder);
+
 /// The state space that a memory instruction's spelling names.
 Window memory_window(Decoder& decoder);
 

@@ -199,7 +199,7 @@ Diag Kernel::describe(const Finding& finding) const {
   if (finding.lane >= 0) text += fmt::format(", thread {}", finding.lane);
   text += finding.source.empty() ? ")" : fmt::format(", {})", finding.source);
   const Rule* rule = find_rule(finding.id);
-  return {.level = rule->level,
+  return {.level = Level::Error,  // it stopped the launch, whatever the rule is for a text
           .id = rule->id,
           .place = {module_->tree().source->name(), finding.line, 1},
           .message = std::move(text)};

@@ -35,20 +35,22 @@ struct Mbarrier {
            (static_cast<std::uint64_t>(static_cast<std::uint32_t>(transactions)) & field) << 42 |
            std::uint64_t{expected} << 21 | pending;
   }
-  /// Writes it back, in its next phase if this one is complete.
-  void store(std::byte* at) {
-    if (pending == 0 && transactions == 0) {
+  /// Writes it back, in its next phase if this one is complete: then true.
+  bool store(std::byte* at) {
+    const bool ends = pending == 0 && transactions == 0;
+    if (ends) {
       phase = !phase;
       pending = expected;
     }
     const std::uint64_t bits = word();
     std::memcpy(at, &bits, 8);
+    return ends;
   }
   /// `bytes` of an asynchronous operation have arrived.
-  static void complete(std::byte* at, std::uint32_t bytes) {
+  static bool complete(std::byte* at, std::uint32_t bytes) {
     Mbarrier barrier = load(at);
     barrier.transactions -= static_cast<std::int32_t>(bytes);
-    barrier.store(at);
+    return barrier.store(at);
   }
 };
 

@@ -191,6 +191,7 @@ struct Program {
   std::uint32_t dynamic_shared_base = 0;
   std::uint32_t local_bytes = 0;   // of a lane
   bool uses_heap = false;          // it calls malloc or free
+  bool ordered = false;            // it has asynchronous copies or wgmma: order.h
   Dim3 required_block{0, 0, 0};    // .reqntid; zero: not stated
   std::uint64_t max_threads = 0;   // .maxntid; 0: not stated
   Dim3 required_cluster{0, 0, 0};  // .reqnctapercluster; zero: not stated

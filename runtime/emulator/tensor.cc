@@ -61,6 +61,9 @@ class Box {
 
   const TensorMap& map() const { return map_; }
   std::uint64_t shared_bytes() const { return rows_ * pitch_; }
+  BoxShape shape() const {
+    return {.tensor = true, .span = static_cast<std::uint32_t>(span_), .source = map_.address};
+  }
 
   /// Fills `image`, a copy of shared memory from `address` on.
   bool load(std::byte* image, std::uint64_t address) {
@@ -180,8 +183,7 @@ std::optional<TensorMap> read_map(Warp& warp, int lane, const Op& where, std::si
   const std::byte* const bytes =
       resolve_range(warp, lane, where.window, address, map_bytes, map_alignment);
   if (!bytes) return std::nullopt;
-  const auto map =
-      TensorMap::decode(std::span<const std::byte, map_bytes>(bytes, map_bytes));
+  const auto map = TensorMap::decode(std::span<const std::byte, map_bytes>(bytes, map_bytes));
   if (!map) return fail(map.diags()[0].message);
   if (map->rank() != rank)
     return fail(fmt::format("the instruction copies {} dimension{}, the tensor map has {}", rank,
@@ -214,7 +216,8 @@ bool load_box(Warp& warp, const Op& op, int lane, Box& box) {
   const auto load = [&](Window window, std::uint64_t target, std::uint64_t barrier) {
     std::byte* at = find_shared(warp, lane, window, target, box.shared_bytes());
     return at && box.load(at, target & shared_offset_mask) &&
-           complete_transactions(warp, lane, barrier, bytes);
+           complete_transactions(warp, lane, barrier, bytes,
+                                 {.at = at, .room = box.shared_bytes(), .shape = box.shape()});
   };
   if (!(op.flags & is_multicast)) return load(to.window, targets[lane], barriers[lane]);
   const std::uint32_t blocks = lanes<std::uint32_t>(warp, op.b)[lane];
@@ -247,6 +250,9 @@ bool store_box(Warp& warp, const Op& op, int lane, Box& box) {
   const Op from = address_at(warp, op.list + address_words);
   addresses(warp, from, sources);
   const std::byte* at = find_shared(warp, lane, from.window, sources[lane], box.shared_bytes());
+  if (Order* order = warp.block->cluster().order();
+      order && at && !order->take(warp, lane, at, box.shared_bytes()))
+    return false;
   return at && box.store(at, sources[lane] & shared_offset_mask, reduction);
 }
 

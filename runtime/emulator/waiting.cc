@@ -148,8 +148,12 @@ std::string mbarrier_text(Warp& warp, const Group::Poll& poll) {
   const std::uint64_t at = poll.address & shared_offset_mask;
   if (at + 8 > block.shared_bytes()) return text;
   const Mbarrier barrier = Mbarrier::load(block.shared() + at);
-  return text + fmt::format(" (it is in a phase of parity {:d} and lacks {} arrivals and {} bytes)",
-                            barrier.phase, barrier.pending, barrier.transactions);
+  const std::string bytes =
+      barrier.transactions < 0
+          ? fmt::format("has got {} bytes more than it expects", -barrier.transactions)
+          : fmt::format("{} bytes", barrier.transactions);
+  return text + fmt::format(" (it is in a phase of parity {:d} and lacks {} arrivals and {})",
+                            barrier.phase, barrier.pending, bytes);
 }
 
 class Waiting {

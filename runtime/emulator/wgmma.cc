@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "compiler/isa/instruction.h"
-#include "runtime/emulator/block.h"
+#include "runtime/emulator/cluster.h"
 #include "runtime/emulator/instructions.h"
 #include "runtime/emulator/lanes.h"
 
@@ -86,6 +86,27 @@ bool gather_warp(Warp& warp) {
   return false;
 }
 
+// Whether those who wrote the tiles have let the warpgroup know.
+bool check_order(Warp& warp, const WarpgroupOperation& w, const WgmmaOperands& operands) {
+  Order& order = *warp.block->cluster().order();
+  const isa::Form& form = w.product->form();
+  const bool sparse = form.sparsity != isa::Sparsity::dense;
+  const auto read = [&](char name, std::uint64_t bits, int mn_major, Type type, int outer, int k) {
+    const MatrixDescriptor descriptor = MatrixDescriptor::of(bits);
+    return order.read(warp, {.name = name,
+                             .descriptor = &descriptor,
+                             .mn_major = mn_major != 0,
+                             .long_rows = sparse && name == 'B',
+                             .element_bits = tartan::bits(type),
+                             .outer = outer,
+                             .k = k});
+  };
+  if (w.a.empty() && !read('A', operands.a_descriptor, operands.trans_a, form.a, form.shape.m,
+                           sparse ? form.shape.k / 2 : form.shape.k))
+    return false;
+  return read('B', operands.b_descriptor, operands.trans_b, form.b, form.shape.n, form.shape.k);
+}
+
 void product(Warp& warp, const Op& op) {
   if (!gather_warp(warp) || !warp.block->gather_warpgroup(warp)) return;
   const WarpgroupOperation& w = warp.program->warpgroup_operations[op.list];
@@ -119,6 +140,7 @@ void product(Warp& warp, const Op& op) {
   operands.a = a.get();
   operands.metadata = w.metadata ? metadata.get()[0] : nullptr;
   operands.shared = {warp.block->shared(), warp.block->shared_bytes()};
+  if (!check_order(warp, w, operands)) return;
   if (const Status status = w.product->run(operands); !status)
     return warp.fail("memory-fault"_rule, status.diags()[0].message);
   d.store(warps, w.d);
@@ -126,6 +148,16 @@ void product(Warp& warp, const Op& op) {
 }
 
 void converge(Warp& warp, const Op&) { gather_warp(warp); }
+
+void commit(Warp& warp, const Op&) {
+  if (gather_warp(warp)) warp.block->cluster().order()->commit(warp);
+}
+
+// op.value: groups that may be pending.
+void wait(Warp& warp, const Op& op) {
+  if (gather_warp(warp))
+    warp.block->cluster().order()->wait(warp, static_cast<std::uint32_t>(op.value));
+}
 
 // ---- Decoding.
 
@@ -207,12 +239,15 @@ void decode_product(Decoder& d) {
 
 void decode_wgmma(Decoder& d) {
   if (d.spelling.has("mma_async")) return decode_product(d);
-  const bool wait = d.spelling.has("wait_group");
-  if (!wait && !d.spelling.has("fence") && !d.spelling.has("commit_group")) return d.unsupported();
+  const bool waits = d.spelling.has("wait_group");
+  const bool commits = d.spelling.has("commit_group");
+  if (!waits && !commits && !d.spelling.has("fence")) return d.unsupported();
   d.spelling.has("sync");
   d.spelling.has("aligned");
-  if (!d.expect_operands(wait ? 1 : 0, wait ? 1 : 0)) return;
-  d.emit(converge);
+  if (!d.expect_operands(waits ? 1 : 0, waits ? 1 : 0)) return;
+  if (!waits || !d.program().ordered)
+    return void(d.emit(commits && d.program().ordered ? commit : converge));
+  d.emit(wait).value = static_cast<std::uint64_t>(d.integer(d.operand(0)).value_or(0));
 }
 
 constexpr InstructionRow rows[] = {{"wgmma", decode_wgmma}};

@@ -157,6 +157,7 @@ Status WgmmaProduct::run(const WgmmaOperands& operands) const {
 }
 
 std::uint64_t WgmmaProduct::multiply_adds() const { return plan_->arithmetic.multiply_adds(); }
+const isa::Form& WgmmaProduct::form() const { return plan_->form; }
 Trust WgmmaProduct::trust() const { return plan_->rule.trust; }
 std::string_view WgmmaProduct::source() const { return plan_->rule.source; }
 

@@ -53,6 +53,7 @@ class WgmmaProduct {
   /// is written then.
   Status run(const WgmmaOperands& operands) const;
   std::uint64_t multiply_adds() const;
+  const isa::Form& form() const;
   /// As MatrixProduct's, for the one generation that has the instruction.
   Trust trust() const;
   std::string_view source() const;

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Order has to know of ordinary instructions, in kernels that have one: ops in front of a
+// store to shared memory, and around what may order warps through memory.
+#include <algorithm>
+#include <bit>
+
+#include "runtime/emulator/cluster.h"
+#include "runtime/emulator/instructions.h"
+#include "runtime/emulator/memory.h"
+
+namespace tartan::emulator {
+namespace {
+
+constexpr Meeting memory_meeting{Meeting::Kind::memory, 0};
+
+void release(Warp& warp, const Op&) {
+  warp.block->cluster().order()->release(warp, memory_meeting);
+}
+void acquire(Warp& warp, const Op&) {
+  warp.block->cluster().order()->acquire(warp, memory_meeting);
+}
+
+// op.count bytes at each lane's address below op.flags; op.c: 1 where the async proxy sees them.
+void note_write(Warp& warp, const Op& op) {
+  std::uint64_t at[32];
+  addresses(warp, op, at);
+  Order& order = *warp.block->cluster().order();
+  const std::uint32_t count = op.flags ? op.flags : 32u;
+  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(m));
+    if (lane >= count) return;
+    std::uint64_t address = at[lane];
+    if (op.window == Window::generic) {
+      if (window_of(address) != Window::shared) continue;
+      address -= shared_window;
+    }
+    const auto place = static_cast<std::uint32_t>(address >> rank_shift);
+    order.write(place == 0 ? warp.block->rank() : place - 1, address & shared_offset_mask, op.count,
+                op.c != 0);
+  }
+}
+
+bool is_one_of(std::string_view text, std::initializer_list<std::string_view> starts) {
+  return std::ranges::any_of(starts, [&](std::string_view each) { return text.starts_with(each); });
+}
+
+bool has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+// Whether other warps may learn by it what this one did, or the other way round.
+bool meets(std::string_view opcode) {
+  if (is_one_of(opcode, {"atom", "red.", "membar", "fence."}))
+    return !is_one_of(opcode, {"membar.proxy", "fence.proxy", "fence.mbarrier_init"});
+  if (!is_one_of(opcode, {"ld.", "st.", "multimem."})) return false;
+  for (std::string_view order : {".volatile", ".relaxed", ".acquire", ".release", ".mmio"})
+    if (has(opcode, order)) return true;
+  return false;
+}
+
+std::uint8_t bytes_of(Decoder& d, std::string_view opcode) {
+  if (opcode.starts_with("stmatrix")) return 16;
+  if (opcode.starts_with("cp.async"))
+    return static_cast<std::uint8_t>(d.operand_count() > 2 ? d.integer(d.operand(2)).value_or(16)
+                                                           : 16);
+  const int count = has(opcode, ".v2.") ? 2 : has(opcode, ".v4.") ? 4 : has(opcode, ".v8.") ? 8 : 1;
+  const auto type = parse_type(opcode.substr(opcode.rfind('.') + 1));
+  return static_cast<std::uint8_t>(type ? std::max(1, count * bits(*type) / 8) : 1);
+}
+
+// Rows of stmatrix: 8 lanes a matrix give them.
+std::uint8_t lanes_of(std::string_view opcode) {
+  if (!opcode.starts_with("stmatrix")) return 0;
+  return has(opcode, ".x4") ? 32 : has(opcode, ".x2") ? 16 : 8;
+}
+
+void note_shared_write(Decoder& d, std::string_view opcode) {
+  const bool copies = is_one_of(opcode, {"cp.async.ca", "cp.async.cg"});
+  const bool async = is_one_of(opcode, {"st.async", "red.async"});
+  if (!copies && !is_one_of(opcode, {"st.", "stmatrix", "atom.", "red."})) return;
+  // cp.async writes through the generic proxy too; compilers leave the fence out there, and it has
+  // not been seen to matter.
+  const Window window = has(opcode, ".shared::cluster")    ? Window::cluster
+                        : copies || has(opcode, ".shared") ? Window::shared
+                                                           : Window::generic;
+  if (window == Window::generic &&
+      (has(opcode, ".global") || has(opcode, ".local") || has(opcode, ".param")))
+    return;
+  for (std::size_t i = 0; i < d.operand_count(); ++i) {
+    const ptx::Operand& operand = d.operand(i);
+    if (operand.kind != ptx::OperandKind::Address || operand.count != 1) continue;
+    Op where{};
+    d.address(where, operand, window);
+    Op& op = d.emit(note_write);
+    op.a = where.a;
+    op.value = where.value;
+    op.wide = where.wide;
+    op.window = where.window;
+    op.count = bytes_of(d, opcode);
+    op.flags = lanes_of(opcode);
+    op.c = copies || async ? 1 : 0;
+    return;
+  }
+}
+
+}  // namespace
+
+void decode_before(Decoder& d) {
+  const std::string_view opcode = d.spelling.text();
+  note_shared_write(d, opcode);
+  if (meets(opcode)) d.emit(release);
+}
+
+// Whatever the guard has become.
+void decode_behind(Decoder& d) {
+  if (!meets(d.spelling.text())) return;
+  const Decoder::Guard guard = d.guard();
+  d.set_guard({});
+  d.emit(acquire);
+  d.set_guard(guard);
+}
+
+}  // namespace tartan::emulator
