@@ -15,11 +15,13 @@
 #include <string_view>
 
 #include "runtime/engine.h"
+#include "runtime/manifest_fields.h"
 
 namespace tartan {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using detail::Json;
+using detail::shown;
 
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 36;  // of a buffer
 
@@ -27,22 +29,6 @@ constexpr std::uint32_t most_dynamic_shared() {
   int most = 0;
   for (const ArchRow& row : archs) most = std::max(most, row.shared_bytes);
   return static_cast<std::uint32_t>(most);
-}
-
-// A value as a message shows it: long ones cut, and nested ones named (they may be nested without
-// end).
-std::string shown(const Json& value) {
-  if (value.is_array()) return fmt::format("an array of {}", value.size());
-  if (value.is_object()) {
-    std::vector<std::string> keys;
-    for (const auto& item : value.items()) keys.push_back(item.key());
-    return fmt::format("an object with {}",
-                       keys.empty() ? "no fields" : fmt::format("{}", fmt::join(keys, ", ")));
-  }
-  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  constexpr std::size_t most = 60;
-  if (text.size() > most) text = text.substr(0, most) + "...";
-  return text;
 }
 
 // What nlohmann_json says after its own prefix: "[json.exception.parse_error.101] parse error at
@@ -60,10 +46,10 @@ std::vector<std::byte> bytes_of(T value) {
   return {bytes, bytes + sizeof value};
 }
 
-class Reader {
+class Reader : private detail::ManifestFields {
  public:
   explicit Reader(const Source& source)
-      : source_(source), folder_(std::filesystem::path(source.name()).parent_path()) {}
+      : ManifestFields(source), folder_(std::filesystem::path(source.name()).parent_path()) {}
 
   Result<Manifest> read() {
     Json root;
@@ -93,9 +79,9 @@ class Reader {
 
  private:
   void read_fields(const Json& root, Manifest& manifest) {
-    known_fields(
-        root, "",
-        {"ptx", "kernel", "grid", "block", "dynamic_shared", "cluster", "hardware", "params"});
+    known_fields(root, "",
+                 {"ptx", "kernel", "grid", "block", "dynamic_shared", "cluster", "hardware",
+                  "params", "buffers"});
     if (const auto file = text(root, "ptx", "ptx")) {
       auto source = read_source((folder_ / *file).string());
       if (source) manifest.ptx = std::move(*source);
@@ -133,19 +119,46 @@ class Reader {
       if (param.buffer) check_name(manifest, *param.buffer, path);
       manifest.params.push_back(std::move(param));
     }
+    read_buffers(root, manifest);
+    for (std::size_t i = 0; i < manifest.params.size(); ++i)
+      if (const auto& map = manifest.params[i].tensor_map)
+        check_inside(manifest, *map, fmt::format("params[{}]", i));
+  }
+
+  void read_buffers(const Json& root, Manifest& manifest) {
+    const Json* buffers = find(root, "buffers");
+    if (!buffers) return;
+    if (!buffers->is_array()) return fail("buffers", "an array", buffers);
+    for (std::size_t i = 0; i < buffers->size(); ++i) {
+      const std::string path = fmt::format("buffers[{}]", i);
+      const Json& one = (*buffers)[i];
+      if (!one.is_object()) {
+        fail(path, "a buffer", &one);
+        continue;
+      }
+      ManifestBuffer buffer = read_buffer(one, path);
+      check_name(manifest, buffer, path);
+      manifest.buffers.push_back(std::move(buffer));
+    }
   }
 
   void check_name(const Manifest& manifest, const ManifestBuffer& buffer, const std::string& path) {
+    const auto check = [&](const ManifestBuffer& other, std::string_view list, std::size_t i) {
+      if (!buffer.name.empty() && other.name == buffer.name)
+        report(path + ".buffer", fmt::format("{}[{}] is called {} too", list, i, buffer.name));
+    };
     for (std::size_t i = 0; i < manifest.params.size(); ++i)
-      if (const auto& other = manifest.params[i].buffer;
-          other && !buffer.name.empty() && other->name == buffer.name)
-        report(path + ".buffer", fmt::format("params[{}] is called {} too", i, buffer.name));
+      if (const auto& other = manifest.params[i].buffer) check(*other, "params", i);
+    for (std::size_t i = 0; i < manifest.buffers.size(); ++i)
+      check(manifest.buffers[i], "buffers", i);
   }
 
   ManifestParam read_param(const Json& param, const std::string& path) {
     if (param.is_object() && param.contains("buffer")) return {.buffer = read_buffer(param, path)};
+    if (param.is_object() && param.contains("tensor_map"))
+      return {.tensor_map = read_tensor_map(param, path)};
     if (!param.is_object() || param.size() != 1) {
-      fail(path, "a buffer, or one of u32, s32, u64, s64, f32, f64", &param);
+      fail(path, "a buffer, a tensor_map, or one of u32, s32, u64, s64, f32, f64", &param);
       return {};
     }
     return {.scalar = read_scalar(param.begin().key(), param.begin().value(), path)};
@@ -160,7 +173,8 @@ class Reader {
     if (key == "s64") return integer<std::int64_t>(value, field);
     if (key == "f32") return real<float>(value, field);
     if (key == "f64") return real<double>(value, field);
-    fail(field, "one of buffer, u32, s32, u64, s64, f32, f64 as the field's name", &value);
+    fail(field, "one of buffer, tensor_map, u32, s32, u64, s64, f32, f64 as the field's name",
+         &value);
     return {};
   }
 
@@ -186,7 +200,7 @@ class Reader {
   }
 
   ManifestBuffer read_buffer(const Json& param, const std::string& path) {
-    known_fields(param, path, {"buffer", "file", "bytes", "fill", "expect", "compare"});
+    known_fields(param, path, {"buffer", "file", "part", "bytes", "fill", "expect", "compare"});
     ManifestBuffer buffer;
     buffer.name = text(param, "buffer", path + ".buffer").value_or("");
     read_contents(param, path, buffer);
@@ -201,12 +215,102 @@ class Reader {
       if (file) report(path + ".fill", "goes with bytes, not with a file");
       buffer.fill = static_cast<std::uint8_t>(whole(*fill, path + ".fill", 0, 255).value_or(0));
     }
+    if (bytes && find(param, "part")) report(path + ".part", "goes with a file, not with bytes");
     if (bytes) {
       buffer.size = whole(*bytes, path + ".bytes", 1, most_bytes).value_or(0);
     } else if (auto contents = data(param, "file", path + ".file")) {
+      if (const Json* part = find(param, "part")) cut(*part, path + ".part", *contents);
       buffer.size = contents->size();
       buffer.contents = std::move(*contents);
     }
+  }
+
+  // Leaves what [offset, bytes] says.
+  void cut(const Json& part, const std::string& path, std::vector<std::byte>& contents) {
+    const auto numbers = list<std::uint64_t>(part, path, 0, most_bytes);
+    if (!numbers) return;
+    if (numbers->size() != 2) return fail(path, "an offset and a number of bytes", &part);
+    const std::uint64_t offset = (*numbers)[0], bytes = (*numbers)[1];
+    if (bytes == 0 || offset > contents.size() || bytes > contents.size() - offset)
+      return report(path, fmt::format("{} bytes from {} on are no part of a file of {} bytes",
+                                      bytes, offset, contents.size()));
+    const auto first = contents.begin() + static_cast<std::ptrdiff_t>(offset);
+    contents = {first, first + static_cast<std::ptrdiff_t>(bytes)};
+  }
+
+  // ---- Tensor maps.
+
+  ManifestTensorMap read_tensor_map(const Json& param, const std::string& path) {
+    known_fields(param, path,
+                 {"tensor_map", "offset", "type", "extents", "strides", "box", "swizzle",
+                  "promotion", "fill", "element_strides", "flush_subnormals"});
+    const std::size_t before = diags_.size();
+    ManifestTensorMap out;
+    TensorMap& map = out.map;
+    out.buffer = text(param, "tensor_map", path + ".tensor_map").value_or("");
+    if (const Json* offset = find(param, "offset")) {
+      out.offset = whole(*offset, path + ".offset", 0, most_bytes).value_or(0);
+      if (out.offset % 16 != 0)
+        report(path + ".offset", fmt::format("{} is no multiple of 16 bytes", out.offset));
+    }
+    if (const auto name = text(param, "type", path + ".type")) {
+      if (const auto type = parse_type(*name)) map.type = *type;
+      else
+        fail(path + ".type", "an element type such as f16, bf16, f32 or u8", find(param, "type"));
+    }
+    numbers(param, "extents", path, map.extents);
+    if (map.extents.size() != 1 || find(param, "strides"))
+      numbers(param, "strides", path, map.strides);
+    numbers(param, "box", path, map.box);
+    if (find(param, "element_strides"))
+      numbers(param, "element_strides", path, map.element_strides);
+    map.swizzle = choice<TensorMap::Swizzle>(param, "swizzle", path, {"0", "32", "64", "128"});
+    map.promotion =
+        choice<TensorMap::Promotion>(param, "promotion", path, {"0", "64", "128", "256"});
+    map.fill = choice<TensorMap::Fill>(param, "fill", path, {"\"zero\"", "\"nan\""});
+    map.flush_subnormals =
+        choice<std::uint8_t>(param, "flush_subnormals", path, {"false", "true"}) != 0;
+    if (diags_.size() == before)
+      if (const Status status = map.check(); !status)
+        for (const Diag& diag : status.diags()) {
+          // "box[0]: ..." names a field.
+          const bool field = diag.message.find(": ") < diag.message.find(' ');
+          diags_.report("manifest"_rule, {source_.name(), 0, 0},
+                        fmt::format("{}{}{}", path, field ? "." : ": ", diag.message));
+        }
+    return out;
+  }
+
+  // The tensor lies in its buffer.
+  void check_inside(const Manifest& manifest, const ManifestTensorMap& map,
+                    const std::string& path) {
+    if (map.buffer.empty() || !diags_.ok()) return;  // said already
+    const ManifestBuffer* buffer = find_buffer(manifest, map.buffer);
+    if (!buffer)
+      return report(
+          path + ".tensor_map",
+          fmt::format("there is no buffer {}: name one of params or of buffers", map.buffer));
+    const auto element = static_cast<std::uint64_t>(bits(map.map.type) / 8);
+    std::uint64_t left = buffer->size;
+    const auto take = [&](std::uint64_t count, std::uint64_t bytes) {
+      if (bytes != 0 && count > left / bytes) return false;
+      left -= count * bytes;
+      return true;
+    };
+    bool inside = take(map.offset, 1) && take(map.map.extents[0], element);
+    for (std::size_t i = 0; i < map.map.strides.size() && inside; ++i)
+      inside = take(map.map.extents[i + 1] - 1, map.map.strides[i]);
+    if (!inside)
+      report(path + ".extents", fmt::format("the tensor ends behind buffer {}, which has {} bytes",
+                                            buffer->name, buffer->size));
+  }
+
+  static const ManifestBuffer* find_buffer(const Manifest& manifest, const std::string& name) {
+    for (const ManifestParam& param : manifest.params)
+      if (param.buffer && param.buffer->name == name) return &*param.buffer;
+    for (const ManifestBuffer& buffer : manifest.buffers)
+      if (buffer.name == name) return &buffer;
+    return nullptr;
   }
 
   void read_expectation(const Json& param, const std::string& path, ManifestBuffer& buffer) {
@@ -268,24 +372,6 @@ class Reader {
     return result;
   }
 
-  std::optional<std::uint64_t> whole(const Json& value, const std::string& path,
-                                     std::uint64_t least, std::uint64_t most) {
-    if (value.is_number_unsigned()) {
-      const auto number = value.get<std::uint64_t>();
-      if (number >= least && number <= most) return number;
-    }
-    fail(path, fmt::format("a whole number from {} to {}", least, most), &value);
-    return std::nullopt;
-  }
-
-  std::optional<std::string> text(const Json& object, const char* key, const std::string& path) {
-    const Json* field = find(object, key);
-    if (field && field->is_string() && !field->get_ref<const std::string&>().empty())
-      return field->get<std::string>();
-    fail(path, "a text", field);
-    return std::nullopt;
-  }
-
   // The bytes of the file that a field names.
   std::optional<std::vector<std::byte>> data(const Json& object, const char* key,
                                              const std::string& path) {
@@ -313,30 +399,7 @@ class Reader {
     return bytes;
   }
 
-  static const Json* find(const Json& object, const char* key) {
-    const auto it = object.find(key);
-    return it == object.end() ? nullptr : &*it;
-  }
-
-  void known_fields(const Json& object, const std::string& path,
-                    const std::vector<std::string_view>& known) {
-    for (const auto& [key, value] : object.items())
-      if (std::find(known.begin(), known.end(), key) == known.end())
-        report(path.empty() ? key : path + "." + key,
-               fmt::format("there is no such field: expected {}", fmt::join(known, ", ")));
-  }
-
-  void fail(const std::string& path, std::string_view expected, const Json* found) {
-    report(path, fmt::format("expected {}, found {}", expected, found ? shown(*found) : "nothing"));
-  }
-
-  void report(const std::string& path, std::string_view message) {
-    diags_.report("manifest"_rule, {source_.name(), 0, 0}, fmt::format("{}: {}", path, message));
-  }
-
-  const Source& source_;
   std::filesystem::path folder_;
-  Diags diags_;
 };
 
 }  // namespace

@@ -14,14 +14,25 @@
 //       {"buffer": "in", "file": "in.bin"},
 //       {"buffer": "out", "bytes": 16000, "fill": 0, "expect": "out.bin",
 //        "compare": {"type": "f32", "max_rel": 1e-05, "max_abs": 1e-07}},
-//       {"u32": 1000}
+//       {"u32": 1000},
+//       {"tensor_map": "matrix", "type": "f16", "extents": [512, 256], "strides": [1024],
+//        "box": [64, 128], "swizzle": 128}
+//     ],
+//     "buffers": [                       those that the kernel gets through tensor maps alone
+//       {"buffer": "matrix", "file": "matrix.bin", "part": [4096, 262144]}
 //     ]
 //   }
 //
-// A buffer starts as a file, or as `bytes` bytes of value `fill` (0 where it is left out). With
-// `expect` it is compared afterwards with that file, which must be of the same size: as `compare`
-// says, or as "bits" where that is left out (see runtime/comparison.h). A scalar is one of u32,
-// s32, u64, s64, f32, f64.
+// A buffer starts as a file, or the part of it that begins at an offset and has so many bytes, or
+// as `bytes` bytes of value `fill` (0 where it is left out). With `expect` it is compared
+// afterwards with that file, which must be of the same size: as `compare` says, or as "bits" where
+// that is left out (see runtime/comparison.h). A scalar is one of u32, s32, u64, s64, f32, f64.
+//
+// A tensor map describes a tensor in the buffer that it names, `offset` bytes from its start (0
+// where it is left out), as runtime/tensor_map.h says: dimension 0 is the innermost one, extents
+// and box count elements, strides are bytes, of dimensions 1 and up. May be left out: `swizzle` (0,
+// 32, 64 or 128 bytes), `promotion` (0, 64, 128 or 256 bytes), `fill` ("zero" or "nan"),
+// `element_strides`, `flush_subnormals` (true or false).
 #pragma once
 
 #include <cstddef>
@@ -33,6 +44,7 @@
 #include "compiler/support/source.h"
 #include "runtime/comparison.h"
 #include "runtime/device.h"
+#include "runtime/tensor_map.h"
 
 namespace tartan {
 
@@ -45,9 +57,17 @@ struct ManifestBuffer {
   Comparison comparison;
 };
 
-/// A buffer, or the bytes of a scalar.
+/// A tensor map whose address is known when the buffers are.
+struct ManifestTensorMap {
+  std::string buffer;
+  std::uint64_t offset = 0;  // bytes
+  TensorMap map;             // address 0
+};
+
+/// A buffer, a tensor map, or the bytes of a scalar.
 struct ManifestParam {
   std::optional<ManifestBuffer> buffer;
+  std::optional<ManifestTensorMap> tensor_map;
   std::vector<std::byte> scalar;
 };
 
@@ -57,6 +77,7 @@ struct Manifest {
   Launch launch;
   std::string hardware;  // "sm_90"; empty where it is not stated
   std::vector<ManifestParam> params;
+  std::vector<ManifestBuffer> buffers;  // beside those of `params`
 };
 
 /// Reads a manifest and every file it names. Every wrong field and every file that cannot be read

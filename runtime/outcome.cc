@@ -66,20 +66,42 @@ class Run {
   }
 
   bool fill(Device& device) {
+    for (const ManifestParam& param : manifest_.params)
+      if (param.buffer && !allocate(device, *param.buffer)) return false;
+    for (const ManifestBuffer& buffer : manifest_.buffers)
+      if (!allocate(device, buffer)) return false;
     for (const ManifestParam& param : manifest_.params) {
-      if (!param.buffer) {
-        arguments_.add_bytes(param.scalar);
-        continue;
-      }
-      auto buffer = device.allocate(param.buffer->size);
-      if (!accept(buffer)) return false;
-      arguments_.add(*buffer);
-      const auto& contents = param.buffer->contents;
-      if (!accept(contents.empty() ? buffer->fill(param.buffer->fill) : buffer->write(contents)))
-        return false;
-      buffers_.push_back(std::move(*buffer));
+      if (param.buffer) arguments_.add(*find(param.buffer->name));
+      else if (!param.tensor_map) arguments_.add_bytes(param.scalar);
+      else if (!add_map(*param.tensor_map)) return false;
     }
     return true;
+  }
+
+  bool allocate(Device& device, const ManifestBuffer& wanted) {
+    auto buffer = device.allocate(wanted.size);
+    if (!accept(buffer)) return false;
+    if (!accept(wanted.contents.empty() ? buffer->fill(wanted.fill)
+                                        : buffer->write(wanted.contents)))
+      return false;
+    buffers_.emplace_back(&wanted, std::move(*buffer));
+    return true;
+  }
+
+  bool add_map(const ManifestTensorMap& wanted) {
+    TensorMap map = wanted.map;
+    map.address = find(wanted.buffer)->address() + wanted.offset;
+    const auto bytes = map.encode();
+    if (!accept(bytes)) return false;
+    arguments_.add(*bytes);
+    return true;
+  }
+
+  // Names are unique, and the manifest's reader has looked for those that maps name.
+  const Buffer* find(const std::string& name) const {
+    for (const auto& [of, buffer] : buffers_)
+      if (of->name == name) return &buffer;
+    return nullptr;
   }
 
   bool launch(Device& device) {
@@ -87,16 +109,12 @@ class Run {
   }
 
   void compare() {
-    auto buffer = buffers_.begin();
-    for (const ManifestParam& param : manifest_.params) {
-      if (!param.buffer) continue;
-      const Buffer& written = *buffer++;
-      if (!param.buffer->expect) continue;
-      const auto got = written.read_all<std::byte>();
+    for (const auto& [of, buffer] : buffers_) {
+      if (!of->expect) continue;
+      const auto got = buffer.read_all<std::byte>();
       if (!accept(got)) return;
       outcome_.expectations.push_back(
-          {param.buffer->name, param.buffer->comparison,
-           tartan::compare(param.buffer->comparison, *param.buffer->expect, *got)});
+          {of->name, of->comparison, tartan::compare(of->comparison, *of->expect, *got)});
     }
   }
 
@@ -127,7 +145,7 @@ class Run {
   Outcome& outcome_;
   LoadedKernel kernel_;
   Arguments arguments_;
-  std::vector<Buffer> buffers_;
+  std::vector<std::pair<const ManifestBuffer*, Buffer>> buffers_;
 };
 
 // For the eye: the block and thread follow the message, and the C++ line, where it is known, stands

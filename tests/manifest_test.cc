@@ -11,6 +11,7 @@
 
 #include "runtime/outcome.h"
 #include "tests/fake_cuda.h"
+#include "tests/manifest_folder.h"
 
 namespace tartan {
 namespace {
@@ -18,97 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path programs = fs::path(TEST_DATA) / "programs";
-
-constexpr const char* small_ptx = R"(.version 7.8
-.target sm_80
-.address_size 64
-.visible .entry store(.param .u64 out, .param .u32 value)
-{
-  .reg .b64 %rd<4>;
-  .reg .b32 %r<4>;
-  ld.param.u64 %rd1, [out];
-  ld.param.u32 %r1, [value];
-  cvta.to.global.u64 %rd2, %rd1;
-  st.global.u32 [%rd2], %r1;
-  ret;
-}
-.visible .entry fault(.param .u64 out, .param .u32 value)
-{
-  .reg .b64 %rd<4>;
-  .reg .b32 %r<4>;
-  ld.param.u64 %rd1, [out];
-  ld.param.u32 %r1, [value];
-  cvta.to.global.u64 %rd2, %rd1;
-  st.global.u32 [%rd2+1073741824], %r1;
-  ret;
-}
-.visible .entry stop(.param .u64 out, .param .u32 value)
-{
-  trap;
-  ret;
-}
-.visible .entry forever(.param .u64 out, .param .u32 value)
-{
-$again:
-  bra $again;
-}
-)";
-
-// A folder with a module and data, for manifests written by a test.
-class ManifestTest : public testing::Test {
- protected:
-  ManifestTest()
-      : folder(fs::temp_directory_path() / ("tartan_manifest_" + std::to_string(getpid()))) {
-    fs::create_directories(folder);
-    write("small.ptx", small_ptx);
-    write("zero.bin", std::string(4, '\0'));
-    write("seven.bin", std::string("\7\0\0\0", 4));
-    write("long.bin", std::string(6, '\0'));
-    write("empty.bin", "");
-  }
-  ~ManifestTest() override { fs::remove_all(folder); }
-
-  std::string write(const std::string& name, const std::string& text) {
-    std::ofstream(folder / name, std::ios::binary) << text;
-    return (folder / name).string();
-  }
-
-  std::string manifest(const std::string& params, const std::string& kernel = "store") {
-    return write("manifest.json", R"({"ptx": "small.ptx", "kernel": ")" + kernel +
-                                      R"(", "grid": [1, 1, 1], "block": [1, 1, 1], "params": [)" +
-                                      params + "]}");
-  }
-
-  // The messages and ids of what is wrong with a manifest's text.
-  std::vector<std::string> complaints(const std::string& text) {
-    std::vector<std::string> out;
-    const auto read = read_manifest(write("manifest.json", text));
-    if (read) return out;
-    for (const Diag& diag : read.diags()) {
-      EXPECT_EQ(diag.place.file, (folder / "manifest.json").string());
-      out.push_back(diag.message + " [" + std::string(diag.id) + "]");
-    }
-    return out;
-  }
-
-  // The same of one that is good but for its params.
-  std::vector<std::string> param_complaints(const std::string& params) {
-    return complaints(
-        R"({"ptx": "small.ptx", "kernel": "store", "grid": [1], "block": [1], "params": [)" +
-        params + "]}");
-  }
-
-  Outcome run_text(const std::string& params, const std::string& kernel = "store",
-                   const std::string& device = "emulator", DeviceOptions options = {}) {
-    const auto read = read_manifest(manifest(params, kernel));
-    if (!read) return refused(read.diags());
-    return run(*read, device, options);
-  }
-
-  fs::path folder;
-};
-
-using Texts = std::vector<std::string>;
 
 TEST_F(ManifestTest, ReadsEverything) {
   const auto read = read_manifest(write("m.json", R"({"ptx": "small.ptx", "kernel": "store",
@@ -156,7 +66,7 @@ TEST_F(ManifestTest, EveryWrongFieldIsSaid) {
                            "hardware": "sm_91", "params": {}, "gird": 1})"),
       (Texts{
           "gird: there is no such field: expected ptx, kernel, grid, block, dynamic_shared, "
-          "cluster, hardware, params [manifest]",
+          "cluster, hardware, params, buffers [manifest]",
           "ptx: expected a text, found 7 [manifest]",
           "kernel: expected a text, found \"\" [manifest]",
           "grid[0]: expected a whole number from 1 to 2147483647, found 0 [manifest]",
@@ -181,9 +91,10 @@ TEST_F(ManifestTest, NotJson) {
     EXPECT_FALSE(complaints(text).empty()) << text;
   EXPECT_FALSE(complaints("{\"params\": [" + std::string(100'000, '[')).empty());
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
-  EXPECT_EQ(param_complaints(deep),
-            Texts{"params[0]: expected a buffer, or one of u32, s32, u64, s64, f32, f64, "
-                  "found an array of 1 [manifest]"});
+  EXPECT_EQ(
+      param_complaints(deep),
+      Texts{"params[0]: expected a buffer, a tensor_map, or one of u32, s32, u64, s64, f32, f64, "
+            "found an array of 1 [manifest]"});
 }
 
 TEST_F(ManifestTest, BlockOfTooManyThreads) {
@@ -215,13 +126,17 @@ TEST_F(ManifestTest, WrongScalars) {
           "params[7].f32: expected a number of at most 3.4028235e+38, found 1e+39 [manifest]",
           "params[8].f64: expected a number of at most 1.7976931348623157e+308, found null "
           "[manifest]",
-          "params[9].f16: expected one of buffer, u32, s32, u64, s64, f32, f64 as the field's "
+          "params[9].f16: expected one of buffer, tensor_map, u32, s32, u64, s64, f32, f64 as the "
+          "field's "
           "name, found 1 [manifest]",
-          "params[10]: expected a buffer, or one of u32, s32, u64, s64, f32, f64, found an object "
+          "params[10]: expected a buffer, a tensor_map, or one of u32, s32, u64, s64, f32, f64, "
+          "found an object "
           "with u32, s32 [manifest]",
-          "params[11]: expected a buffer, or one of u32, s32, u64, s64, f32, f64, found an object "
+          "params[11]: expected a buffer, a tensor_map, or one of u32, s32, u64, s64, f32, f64, "
+          "found an object "
           "with no fields [manifest]",
-          "params[12]: expected a buffer, or one of u32, s32, u64, s64, f32, f64, found 5 "
+          "params[12]: expected a buffer, a tensor_map, or one of u32, s32, u64, s64, f32, f64, "
+          "found 5 "
           "[manifest]",
       }));
 }
@@ -249,7 +164,8 @@ TEST_F(ManifestTest, WrongBuffers) {
           "params[6].file: cannot read " + at + "none.bin: no such file [file]",
           "params[7].file: cannot read " + at + "empty.bin: it is empty [file]",
           "params[8].file: cannot read " + at + ".: not a file [file]",
-          "params[9].expct: there is no such field: expected buffer, file, bytes, fill, expect, "
+          "params[9].expct: there is no such field: expected buffer, file, part, bytes, fill, "
+          "expect, "
           "compare [manifest]",
       }));
 }

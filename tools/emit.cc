@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 
 #include "compiler/support/source.h"
 #include "dsl/kernels/kernels.h"
 #include "tools/commands.h"
+#include "tools/emit_manifest.h"
 #include "tools/gemm_options.h"
 #include "tools/terminal.h"
 
@@ -14,7 +16,7 @@ namespace {
 
 struct EmitWords {
   bool list = false, explain = false;
-  std::string kernel, target = "sm_80", ptx, output;
+  std::string kernel, target = "sm_80", ptx, output, manifest;
   GemmWords gemm;
   kernels::Attention attention;
 };
@@ -37,6 +39,19 @@ const kernels::Named* find_kernel(const std::string& name) {
 int list() {
   for (const kernels::Named& row : kernels::all()) fmt::print("{:<26}{}\n", row.name, row.summary);
   return exit_ok;
+}
+
+int write_manifest(const EmitWords& words, const kernels::Gemm& gemm, const Compiled& compiled) {
+  const Dim3 grid{gemm.stream_blocks ? static_cast<std::uint32_t>(gemm.stream_blocks)
+                                     : gemm.blocks(gemm.m, gemm.n),
+                  static_cast<std::uint32_t>(gemm.splits)};
+  std::error_code error;
+  const auto folder = std::filesystem::absolute(words.manifest, error).parent_path();
+  const auto ptx = std::filesystem::absolute(words.output, error).lexically_proximate(folder);
+  const auto text = manifest_of(compiled, grid, ptx.string());
+  if (!text) return fail(exit_usage, text.diags());
+  const auto written = write_file(words.manifest, *text);
+  return written ? exit_ok : fail(exit_usage, written.diags());
 }
 
 int emit(const EmitWords& words) {
@@ -66,8 +81,15 @@ int emit(const EmitWords& words) {
                                                                  : named->make(*options),
                                 *target);
   if (!compiled) return fail(exit_failed, compiled.diags());
+  const bool to_file = !words.output.empty() && words.output != "-";
+  if (!words.manifest.empty()) {
+    if (words.kernel != "gemm" || options->batched)
+      return fail("--manifest: written for gemm, and not --batched");
+    if (!to_file) return fail("--manifest names the PTX file: give it by -o");
+    if (const int code = write_manifest(words, *options, *compiled); code != exit_ok) return code;
+  }
   if (words.explain) fmt::print(stderr, "{}", explain(compiled->choices));
-  if (words.output.empty() || words.output == "-") {
+  if (!to_file) {
     fmt::print("{}", compiled->ptx);
     return exit_ok;
   }
@@ -87,6 +109,9 @@ void add_emit(CLI::App& app, int& exit_code) {
   command->add_option("--ptx", words->ptx,
                       "The PTX version to state (8.0); default: the target's first, at least 7.8");
   command->add_option("-o", words->output, "The file to write; default: standard output");
+  command->add_option("--manifest", words->manifest,
+                      "A file to write, too: what `tartan run` takes to launch gemm, its tensor "
+                      "maps included, on buffers of zeros");
   command->add_flag("--explain", words->explain, "Say on standard error what was chosen, and why");
   add_gemm_options(*command, words->gemm);
   command

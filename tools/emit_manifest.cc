@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/emit_manifest.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace tartan::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Numbers that are in the description, or nothing.
+std::optional<std::vector<std::uint64_t>> known(const std::vector<MapNumber>& numbers,
+                                                std::uint64_t unit) {
+  std::vector<std::uint64_t> out;
+  for (const MapNumber& each : numbers) {
+    if (!each.params.empty()) return std::nullopt;
+    out.push_back(static_cast<std::uint64_t>(each.value) * unit);
+  }
+  return out;
+}
+
+std::optional<Json> param_of(const CompiledParam& param) {
+  if (!param.pointer) return Json{{std::string(name(param.type)), 1}};
+  if (param.elements == 0) return std::nullopt;
+  return Json{{"buffer", param.name}, {"bytes", (param.elements * bits(param.type) + 7) / 8}};
+}
+
+std::optional<Json> param_of(const CompiledMap& map, const Compiled& compiled) {
+  const auto element = static_cast<std::uint64_t>(bits(map.type) / 8);
+  const auto extents = known(map.extents, 1), strides = known(map.strides, element);
+  if (!extents || !strides) return std::nullopt;
+  return Json{{"tensor_map", compiled.params[static_cast<std::size_t>(map.of)].name},
+              {"type", name(map.type)},
+              {"extents", *extents},
+              {"strides", *strides},
+              {"box", map.box},
+              {"swizzle", map.swizzle},
+              {"promotion", 256}};
+}
+
+}  // namespace
+
+Result<std::string> manifest_of(const Compiled& compiled, Dim3 grid, const std::string& ptx) {
+  Json params = Json::array();
+  const auto add = [&](std::optional<Json> param) {
+    if (param) params.push_back(std::move(*param));
+    return param.has_value();
+  };
+  bool all = true;
+  for (const CompiledParam& param : compiled.params) all &= add(param_of(param));
+  for (const CompiledMap& map : compiled.maps) all &= add(param_of(map, compiled));
+  if (!all)
+    return {"usage"_rule,
+            fmt::format("kernel {} takes sizes that only a launch knows: state them for a manifest",
+                        compiled.name)};
+  const Json manifest{{"ptx", ptx},
+                      {"kernel", compiled.name},
+                      {"grid", {grid.x, grid.y, grid.z}},
+                      {"block", {compiled.block}},
+                      {"dynamic_shared", compiled.dynamic_shared},
+                      {"params", std::move(params)}};
+  return manifest.dump(1) + "\n";
+}
+
+}  // namespace tartan::tools
