@@ -29,6 +29,20 @@ struct TensorMapBytes {
   bool operator==(const TensorMapBytes&) const = default;
 };
 
+/// What tensormap.replace writes, in the words of PTX: box_dim, global_dim and so on.
+enum class TensorMapField : std::uint8_t {
+  address,
+  rank,  // less one
+  box,
+  extent,
+  stride,  // bytes, of dimension ordinal + 1
+  element_stride,
+  type,
+  interleave,
+  swizzle,
+  fill
+};
+
 struct TensorMap {
   /// Where in shared memory the 16-byte chunks of a box's rows go: the chunk's number in its row,
   /// XOR the bits of the shared address above bit 7, as many as the span has room for.
@@ -59,6 +73,9 @@ struct TensorMap {
   Result<TensorMapBytes> encode() const;
   /// The map in those bytes; nothing, with a reason, if they are none.
   static Result<TensorMap> decode(std::span<const std::byte, 128> bytes);
+  /// Writes one field of a map that need not be whole yet.
+  static Status replace(std::span<std::byte, 128> bytes, TensorMapField field, std::size_t ordinal,
+                        std::uint64_t value);
 
   // Of a map that check() accepts.
 

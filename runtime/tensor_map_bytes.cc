@@ -90,6 +90,53 @@ Result<TensorMapBytes> TensorMap::encode() const {
   return out;
 }
 
+Status TensorMap::replace(std::span<std::byte, 128> bytes, TensorMapField field,
+                          std::size_t ordinal, std::uint64_t value) {
+  Words words;
+  std::memcpy(words.data(), bytes.data(), sizeof words);
+  const auto put = [&](std::size_t word, std::size_t low, std::size_t width, std::uint64_t number) {
+    const std::uint64_t mask = (width == 64 ? 0 : std::uint64_t{1} << width) - 1;
+    words[word] = (words[word] & ~(mask << low)) | (number & mask) << low;
+  };
+  const auto refuse = [](std::string why) { return Status("tensor-map"_rule, std::move(why)); };
+  switch (field) {
+    case TensorMapField::address: put(0, 0, 64, value); break;
+    case TensorMapField::rank: put(1, 4, 3, value); break;
+    case TensorMapField::box:
+      if (ordinal == 0) put(6, 56, 8, value - 1);
+      else put(7, 8 * (ordinal - 1), 8, value - 1);
+      break;
+    case TensorMapField::extent:
+      if (ordinal == 4) put(6, 0, 32, value - 1);
+      else put(4 + ordinal / 2, 32 * (ordinal % 2), 32, value - 1);
+      break;
+    case TensorMapField::stride: {
+      const std::size_t i = ordinal + 1;
+      if (i > 4) return refuse(fmt::format("there is no stride {}: 0 to 3 are", ordinal));
+      if (value % 16 != 0)
+        return refuse(fmt::format("stride {}: {} bytes are no multiple of 16", ordinal, value));
+      put(1 + i / 2, 32 * (i % 2), 32, value / 16);
+      put(3, 32 + 4 * ordinal, 4, value / 16 >> 32);
+      break;
+    }
+    case TensorMapField::element_stride: put(6, 32 + 3 * ordinal, 3, value - 1); break;
+    case TensorMapField::type: {
+      constexpr std::uint64_t tf32 = 11, tf32_flushed = 12;
+      if (value > tf32_flushed) return refuse(fmt::format("there is no element type {}", value));
+      put(1, 7, 4, value == tf32 ? 7 : value == tf32_flushed ? 8 : value);
+      put(1, 16, 1, value >= tf32);
+      break;
+    }
+    case TensorMapField::interleave:
+      if (value != 0) return refuse("interleaved layouts are not known");
+      break;
+    case TensorMapField::swizzle: put(1, 13, 2, value); break;
+    case TensorMapField::fill: put(1, 15, 1, value); break;
+  }
+  std::memcpy(bytes.data(), words.data(), sizeof words);
+  return Done{};
+}
+
 Result<TensorMap> TensorMap::decode(std::span<const std::byte, 128> bytes) {
   Words words;
   std::memcpy(words.data(), bytes.data(), sizeof words);

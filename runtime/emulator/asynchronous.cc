@@ -299,7 +299,8 @@ void decode_cp(Decoder& d) {
   decode_copy(d);
 }
 
-constexpr InstructionRow rows[] = {{"cp", decode_cp}, {"mbarrier", decode_mbarrier}};
+constexpr InstructionRow rows[] = {
+    {"cp", decode_cp}, {"mbarrier", decode_mbarrier}, {"tensormap", decode_tensor_map}};
 
 }  // namespace
 

@@ -59,6 +59,8 @@ bool decode_powers_of_two(Decoder& decoder, Rounding round, bool saturate);
 void decode_bulk_copy(Decoder& decoder);
 void decode_tensor_copy(Decoder& decoder);
 void decode_store_async(Decoder& decoder);
+// tensormap.replace and tensormap.cp_fenceproxy.
+void decode_tensor_map(Decoder& decoder);
 void decode_reduction_async(Decoder& decoder);
 
 // The ops that Order needs in front of an instruction, and behind it (order.h).
