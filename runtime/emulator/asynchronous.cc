@@ -130,6 +130,7 @@ void act(Warp& warp, const Op& op) {
   const auto* counts = lanes<std::uint32_t>(warp, op.b);
   const auto action = static_cast<Action>(op.flags);
   Order* const order = warp.block->cluster().order();
+  const std::byte* told = nullptr;  // the mbarrier that knows already what the warp does
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
     std::byte* at = access.at[lane];
@@ -173,7 +174,8 @@ void act(Warp& warp, const Op& op) {
         break;
     }
     const bool arrives = action != Action::init && action != Action::expect;
-    if (order && arrives) order->arrive(warp, at);
+    if (order && arrives && at != told) order->arrive(warp, at);
+    if (arrives) told = at;
     if (barrier.store(at) && order) order->end_phase(at);
   }
 }
@@ -202,7 +204,12 @@ void test_wait(Warp& warp, const Op& op) {
                            parity);
   }
   warp.poll_done();
-  if (order) each_lane(done, [&](int i) { order->waited(warp, access.at[i]); });
+  const std::byte* known = nullptr;
+  for (std::uint32_t m = order ? done : 0; m; m &= m - 1) {
+    const std::byte* at = access.at[std::countr_zero(m)];
+    if (at != known) order->waited(warp, at);
+    known = at;
+  }
   if (done != warp.mask) warp.yield();
 }
 
