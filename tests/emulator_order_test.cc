@@ -87,6 +87,29 @@ TEST(EmulatorOrder, WhatDoesNot) {
   }
 }
 
+// A copy, loads from its box, a copy into the same.
+TEST(EmulatorOrder, Loads) {
+  const auto found = [](const std::string& before, const std::string& behind) {
+    const std::string body =
+        init + "setp.ne.u32 p, r0, 0;\n@p bra ALL;\n" + copy("bar") + "ALL:\n" + before +
+        "shl.b32 r3, r0, 1;\nand.b32 r3, r3, 124;\nmov.u32 r4, tile;\nadd.u32 r3, r3, r4;\n"
+        "ld.shared.u32 r5, [r3];\n" +
+        behind + "setp.ne.u32 p, r0, 32;\n@p bra END;\n" + copy("done", 128) +
+        wait("done", "LAST") + "END:\n";
+    const KernelRun run = run_body(body, {.grid = {1}, .block = {64}}, 128, {}, shared);
+    EXPECT_EQ(run.complaint, "");
+    return run.findings.empty() ? "" : run.findings[0].message;
+  };
+  EXPECT_EQ(found(wait("bar", "SPIN"), "bar.sync 0;\n"), "");
+  EXPECT_EQ(found("setp.ge.u32 q, r0, 32;\n@q bra THERE;\n" + wait("bar", "SPIN") +
+                      "THERE:\nbar.sync 0;\n",
+                  "bar.sync 0;\n"),
+            "");
+  const std::string early = found("", "bar.sync 0;\n"), alone = found(wait("bar", "SPIN"), "");
+  EXPECT_NE(early.find("is in the box at"), std::string::npos) << early;
+  EXPECT_NE(alone.find("from which warp 0 loads on line"), std::string::npos) << alone;
+}
+
 TEST(EmulatorOrder, MbarriersThatAreNone) {
   const auto found = [](const std::string& body) {
     const KernelRun run = run_body(body, {.grid = {1}, .block = {64}}, 128, {}, shared);

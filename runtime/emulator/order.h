@@ -11,8 +11,9 @@
 //   arrive, bar.sync, fences, atomics   bring what a warp knows to a meeting point
 //   a wait that ends, bar.sync          takes what is known there
 //
-// A product may read a box when one of the four warps knows that its mbarrier's phase has ended; a
-// copy may fill it when its thread knows that the products that read it were waited for. Order
+// A product may read a box when one of the four warps knows that its mbarrier's phase has ended, a
+// load when its own does; a copy may fill it when its thread knows that the products that read it
+// were waited for, and of the loads. Order
 // between the lanes of a warp is not looked at, and whatever might order two warps is taken to do
 // so: a kernel that is right has no finding.
 #pragma once
@@ -93,6 +94,10 @@ class Order {
             const std::byte* mbarrier, const BoxShape& shape);
   /// A copy takes them.
   bool take(Warp& warp, int lane, const std::byte* from, std::uint64_t bytes);
+  /// Ordinary code of `warp` loads from an address of its block.
+  bool load(Warp& warp, int lane, std::uint64_t offset);
+  /// Whether copies have filled anything of that block.
+  bool has_boxes(std::uint32_t rank) const { return !shared_[rank].boxes.empty(); }
   /// A product of `warp`'s warpgroup reads a tile.
   bool read(Warp& warp, const TileOperand& operand);
   void commit(const Warp& warp);
@@ -123,6 +128,10 @@ class Order {
     std::uint32_t pc = 0;
     std::uint32_t waited[4] = {};  // when its warps had waited for it; 0: not yet
   };
+  /// The last load of a warp from a box.
+  struct Load {
+    std::uint32_t warp = 0, time = 0, pc = 0;
+  };
   struct Box {
     std::uint64_t first = 0, count = 0;  // chunks; count 0: nothing any more
     BoxShape shape;
@@ -131,6 +140,7 @@ class Order {
     std::uint64_t mbarrier = 0;
     std::uint32_t pc = 0;
     std::vector<Read> reads;
+    std::vector<Load> loads;
   };
   /// Of a block. Chunks have 16 bytes.
   struct Shared {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What Order has to know of ordinary instructions, in kernels that have one: ops in front of a
-// store to shared memory, and around what may order warps through memory.
+// store to or a load from shared memory, and around what may order warps through memory.
 #include <algorithm>
 #include <bit>
 
 #include "runtime/emulator/cluster.h"
 #include "runtime/emulator/instructions.h"
+#include "runtime/emulator/lanes.h"
 #include "runtime/emulator/memory.h"
 
 namespace tartan::emulator {
@@ -40,6 +41,22 @@ void note_write(Warp& warp, const Op& op) {
   }
 }
 
+// A lane of every eight where there are such: rows of the same 8x8 matrix, or neighbours.
+void note_load(Warp& warp, const Op& op) {
+  Order& order = *warp.block->cluster().order();
+  if (!order.has_boxes(warp.block->rank())) return;
+  std::uint64_t at[32];
+  addresses(warp, op, at);
+  constexpr std::uint32_t some = 0x01010101;
+  const std::uint64_t rows = op.flags ? (std::uint64_t{1} << op.flags) - 1 : all_lanes;
+  std::uint32_t looked = warp.mask & static_cast<std::uint32_t>(rows);
+  if (looked & some) looked &= some;
+  for (std::uint32_t m = looked; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    if (!order.load(warp, lane, at[lane])) return;
+  }
+}
+
 bool is_one_of(std::string_view text, std::initializer_list<std::string_view> starts) {
   return std::ranges::any_of(starts, [&](std::string_view each) { return text.starts_with(each); });
 }
@@ -68,10 +85,25 @@ std::uint8_t bytes_of(Decoder& d, std::string_view opcode) {
   return static_cast<std::uint8_t>(type ? std::max(1, count * bits(*type) / 8) : 1);
 }
 
-// Rows of stmatrix: 8 lanes a matrix give them.
+// Rows of ldmatrix and stmatrix: 8 lanes a matrix give them.
 std::uint8_t lanes_of(std::string_view opcode) {
-  if (!opcode.starts_with("stmatrix")) return 0;
+  if (!is_one_of(opcode, {"stmatrix", "ldmatrix"})) return 0;
   return has(opcode, ".x4") ? 32 : has(opcode, ".x2") ? 16 : 8;
+}
+
+void note_shared_load(Decoder& d, std::string_view opcode) {
+  if (!is_one_of(opcode, {"ld.", "ldmatrix", "wmma.load"}) || !has(opcode, ".shared") ||
+      has(opcode, ".shared::cluster") || d.operand_count() < 2)
+    return;
+  const ptx::Operand& operand = d.operand(1);
+  if (operand.kind != ptx::OperandKind::Address || operand.count != 1) return;
+  Op where{};
+  d.address(where, operand, Window::shared);
+  Op& op = d.emit(note_load);
+  op.a = where.a;
+  op.value = where.value;
+  op.wide = where.wide;
+  op.flags = lanes_of(opcode);
 }
 
 void note_shared_write(Decoder& d, std::string_view opcode) {
@@ -108,6 +140,7 @@ void note_shared_write(Decoder& d, std::string_view opcode) {
 void decode_before(Decoder& d) {
   const std::string_view opcode = d.spelling.text();
   note_shared_write(d, opcode);
+  note_shared_load(d, opcode);
   if (meets(opcode)) d.emit(release);
 }
 

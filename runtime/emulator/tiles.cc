@@ -29,7 +29,7 @@ bool Order::fill(Warp& warp, int lane, const std::byte* to, std::uint64_t bytes,
   const std::uint64_t offset = place->offset;
   Shared& shared = shared_[place->rank];
   Mbarrier& barrier = mbarriers_[mbarrier];
-  barrier.pending.join(clock(warp));
+  arrive(warp, mbarrier);
   const Clock& mine = clock(warp);
   const std::uint64_t first = offset / chunk, count = (bytes + chunk - 1) / chunk;
 
@@ -66,6 +66,13 @@ bool Order::fill(Warp& warp, int lane, const std::byte* to, std::uint64_t bytes,
                              "wgmma.wait_group covers it yet",
                              warp.block->line(read.pc)));
     }
+    for (const Load& load : box.loads)
+      if (mine[place->rank * warps_per_block_ + load.warp] < load.time)
+        return overwrites(fmt::format(
+            "from which warp {} loads on line {}: nothing tells this thread that it has; "
+            "wait for the phase of an mbarrier at which that warp arrives behind its "
+            "loads",
+            load.warp, warp.block->line(load.pc)));
     if (mine[box.entry] <= box.phase)
       return overwrites(
           fmt::format("which the copy of line {} fills: nothing tells this thread that phase {} of "
@@ -96,6 +103,7 @@ bool Order::fill(Warp& warp, int lane, const std::byte* to, std::uint64_t bytes,
   box.mbarrier = barrier.place.offset;
   box.pc = warp.pc - 1;
   box.reads.clear();
+  box.loads.clear();
   return true;
 }
 
@@ -106,6 +114,7 @@ void Order::drop(Shared& shared, std::uint32_t index) {
     if (shared.box[at] == index) shared.box[at] = 0;
   box.count = 0;
   box.reads.clear();
+  box.loads.clear();
 }
 
 bool Order::take(Warp& warp, int lane, const std::byte* from, std::uint64_t bytes) {
@@ -133,6 +142,31 @@ bool Order::take(Warp& warp, int lane, const std::byte* from, std::uint64_t byte
         lane, at * chunk);
     return false;
   }
+  return true;
+}
+
+bool Order::load(Warp& warp, int lane, std::uint64_t offset) {
+  Shared& shared = shared_[warp.block->rank()];
+  const std::uint64_t at = offset / chunk;
+  const std::uint32_t index = at < shared.box.size() ? shared.box[at] : 0;
+  if (!index) return true;
+  Box& box = shared.boxes[index - 1];
+  const std::size_t mine = entry(warp);
+  if (clocks_[mine][box.entry] <= box.phase) {
+    warp.fail(
+        "asynchronous-race"_rule,
+        fmt::format("shared memory at 0x{:x} is in the box at 0x{:x} that the copy of line {} "
+                    "fills: no thread of this warp has waited for mbarrier 0x{:x} to end phase "
+                    "{} (of parity {}), or heard from one that has",
+                    offset, box.first * chunk, warp.block->line(box.pc), box.mbarrier, box.phase,
+                    box.phase % 2),
+        lane, offset);
+    return false;
+  }
+  auto load = std::ranges::find(box.loads, warp.index, &Load::warp);
+  if (load == box.loads.end()) load = box.loads.insert(load, Load{.warp = warp.index});
+  load->time = clocks_[mine][mine];
+  load->pc = warp.pc - 1;
   return true;
 }
 
