@@ -205,13 +205,13 @@ TEST(DslElement, WrongFragments) {
   EXPECT_EQ(complaints([](Builder& k) {
               k.fragment(operand_a(m16n8k16, f16), std::vector<Scalar>(3));
               k.pack(operand_c(m16n8k32, s32), std::vector<Scalar>(5));
-              k.variable(operand_c(m16n8k32, s8));
+              k.variable(operand_c(m16n8k32, Type::s4));
               k.place(operand_a(m16n8k8, f16), 4);
               k.pack(operand_b(m8n8k128, Type::b1), std::vector<Scalar>(32, k.param("x", f64)));
             }),
             "A of m16n8k16 (f16) has 4 registers in each lane, found 3 [operand-count]\n"
             "C of m16n8k32 (s32) has 4 elements in each lane, found 5 [operand-count]\n"
-            "there is no fragment C of m16n8k32 (s8) [fragment-mismatch]\n"
+            "there is no fragment C of m16n8k32 (s4) [fragment-mismatch]\n"
             "there is no element 4 of A of m16n8k8 (f16) [fragment-mismatch]\n"
             "an element of the fragment is a value of 32 bits (u32), found one of type f64 "
             "[scalar-type]\n");
