@@ -41,6 +41,8 @@ std::string EngineMatrix::numbers_problem() {
              stride = state_.map_number(across(matrix_.layout));
   if (!length || !count || !stride)
     return fmt::format("the size of {} is computed by the kernel", matrix_.name);
+  if (matrix_.matrix_at && !matrix_.matrix_stride && (count->divisor != 1 || stride->divisor != 1))
+    return fmt::format("how far matrices of {} are apart is computed by the kernel", matrix_.name);
   extents_ = {*length, *count};
   strides_ = {*stride};
   if (!matrix_.matrix_at) return {};

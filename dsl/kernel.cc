@@ -76,9 +76,11 @@ std::string comments(const std::vector<Choice>& choices) {
 std::string text(const MapNumber& number, const std::vector<CompiledParam>& params) {
   std::string out =
       number.params.empty() || number.value != 1 ? fmt::format("{}", number.value) : "";
+  std::string product;
   for (const int each : number.params)
-    out += (out.empty() ? "" : " * ") + params[static_cast<std::size_t>(each)].name;
-  return out;
+    product += (product.empty() ? "" : " * ") + params[static_cast<std::size_t>(each)].name;
+  if (number.divisor != 1) product = fmt::format("ceil({} / {})", product, number.divisor);
+  return out + (out.empty() || product.empty() ? "" : " * ") + product;
 }
 
 // What whoever launches the text without Tartan puts into its tensor maps.

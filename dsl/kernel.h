@@ -77,10 +77,12 @@ struct CompiledParam {
       0;  // of a pointer: how many its layout spans; 0 where a value of the kernel decides
 };
 
-/// A number that a launch knows: `value` times the arguments of these parameters.
+/// A number that a launch knows: `value` times the product of these parameters' arguments, which is
+/// divided by `divisor` before, and rounded up.
 struct MapNumber {
   std::int64_t value = 0;
   std::vector<int> params = {};
+  std::int64_t divisor = 1;
 };
 
 /// A tensor map, through which the copy engine reads a matrix: a parameter of 128 bytes behind all

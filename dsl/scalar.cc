@@ -203,6 +203,7 @@ Scalar KernelState::arithmetic(Operator op, const Scalar& x, const Scalar& y) {
       Scalar out =
           state->scalar(state->f().multiply(variable.value_, state->f().constant(type, factor)),
                         variable.multiple_ * factor, combined_ones(op, variable.ones_, 0, factor));
+      state->derive_number(out, op, variable, factor);
       out.addend_ = variable.addend_ * factor;
       out.wraps_ = variable.wraps_ || factor < 0;
       return out;
@@ -228,10 +229,12 @@ Scalar KernelState::arithmetic(Operator op, const Scalar& x, const Scalar& y) {
     }
   }
   const Value value = emit(state->f(), op, state->value(x, type), state->value(y, type));
-  return state->scalar(
+  const Scalar out = state->scalar(
       value,
       is_comparison(op) ? 1 : combined_multiple(op, x.multiple(), y.multiple(), y.constant()),
       combined_ones(op, ones(x), ones(y), y.constant()));
+  if (const auto constant = y.constant()) state->derive_number(out, op, x, *constant);
+  return out;
 }
 
 }  // namespace detail

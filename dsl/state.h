@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -79,7 +80,8 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   int staging_boxes = 0;
   bool engine_stores = false;
   std::vector<CompiledMap> maps;
-  std::vector<int> param_values;  // of each parameter: its value's id; -1: a pointer
+  std::vector<int> param_values;             // of each parameter: its value's id; -1: a pointer
+  std::map<int, MapNumber> derived_numbers;  // of values that parameters alone decide
 
   // -- Every Builder call begins here: notes the place for diagnostics, choices and .loc.
   void at(const std::source_location& here);
@@ -204,6 +206,9 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   bool has_copy_engine() const { return target.arch.sm >= 90 && target.ptx >= Version{8, 0}; }
   /// A number that a launch knows: a constant or a parameter.
   std::optional<MapNumber> map_number(const Scalar& scalar) const;
+  std::optional<MapNumber> map_number(int value) const;  // a value's id
+  /// Notes what a launch knows of `result`, op of x and a constant.
+  void derive_number(const Scalar& result, Operator op, const Scalar& x, std::int64_t y);
   /// `address`: where the instruction's address operand points, which then is none of `operands`.
   std::vector<Scalar> instruction(std::string_view spelling, std::span<const Scalar> operands,
                                   const codegen::Pointer* address = nullptr);

@@ -104,9 +104,32 @@ bool KernelState::copy_boxes(const Tensor& from, const Tensor& to,
 std::optional<MapNumber> KernelState::map_number(const Scalar& scalar) const {
   if (const auto constant = scalar.constant()) return MapNumber{*constant, {}};
   if (scalar.addend_ || scalar.wraps_) return std::nullopt;
-  const auto at = std::find(param_values.begin(), param_values.end(), scalar.value_.id);
-  if (at == param_values.end()) return std::nullopt;
-  return MapNumber{1, {static_cast<int>(at - param_values.begin())}};
+  return map_number(scalar.value_.id);
+}
+
+std::optional<MapNumber> KernelState::map_number(int value) const {
+  const auto at = std::find(param_values.begin(), param_values.end(), value);
+  if (at != param_values.end()) return MapNumber{1, {static_cast<int>(at - param_values.begin())}};
+  const auto derived = derived_numbers.find(value);
+  if (derived == derived_numbers.end()) return std::nullopt;
+  return derived->second;
+}
+
+void KernelState::derive_number(const Scalar& result, Operator op, const Scalar& x,
+                                std::int64_t y) {
+  if (y <= 0 || x.wraps_ || result.value_.type == Type::none) return;
+  auto number = map_number(x.value_.id);
+  if (!number) return;
+  if (op == Operator::multiply) {
+    number->value *= y;
+  } else if (op == Operator::divide && number->value == 1 && number->divisor == 1) {
+    // x / y without a rest, or (x + y - 1) / y: rounded up.
+    if (x.addend_ != y - 1 && (x.addend_ || x.multiple_ % y)) return;
+    number->divisor = y;
+  } else {
+    return;
+  }
+  derived_numbers[result.value_.id] = *number;
 }
 
 }  // namespace tartan::detail

@@ -28,9 +28,9 @@ std::int64_t number(const Compiled& compiled, const Arguments& arguments, int pa
 }
 
 std::uint64_t number(const Compiled& compiled, const Arguments& arguments, const MapNumber& of) {
-  std::int64_t out = of.value;
-  for (const int param : of.params) out *= number(compiled, arguments, param);
-  return static_cast<std::uint64_t>(out);
+  std::int64_t product = 1;
+  for (const int param : of.params) product *= number(compiled, arguments, param);
+  return static_cast<std::uint64_t>(of.value * ((product + of.divisor - 1) / of.divisor));
 }
 
 TensorMap tensor_map(const Compiled& compiled, const Arguments& arguments, const CompiledMap& of) {
