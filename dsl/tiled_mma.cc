@@ -38,17 +38,19 @@ RingLayout TiledMma::shared(Operand operand, int stages, Major major) const {
   if (kind_.shape.shape.m == 0) return {layout, stages};  // refused
   const std::int64_t line = std::int64_t{by_rows ? cols : rows} * bits(type) / 8;
   const std::string what = fmt::format("shared {}", is_a ? "A" : "B");
-  // What the copy engine swizzles: lines of 128 bytes at most.
-  const int panel = 1024 / std::max(bits(type), 1);
+  // What the copy engine swizzles: lines of 128, 64 or 32 bytes.
+  const std::int64_t width = std::min<std::int64_t>(line & -line, 128);
+  const std::int64_t panel = width * 8 / std::max(bits(type), 1);
   if (state_ && state_->has_copy_engine() && state_->options.producers && bits(type) >= 8 &&
-      line > 128 && line % 128 == 0) {
+      line > width && width >= 32) {
     layout = by_rows ? blocked(row_major(rows, panel), row_major(1, cols / panel))
                      : blocked(col_major(panel, cols), col_major(rows / panel, 1));
-    layout = layout.swizzled(detail::swizzle_of_lines(128, type));
+    layout = layout.swizzled(detail::swizzle_of_lines(width, type));
     state_->choose(
         what, layout.text(),
-        fmt::format("panels with lines of 128 bytes, which the copy engine swizzles: any "
-                    "eight of them have the same 16 bytes in eight groups of banks"),
+        fmt::format("panels with lines of {} bytes, which the copy engine swizzles: any "
+                    "eight of them have the same 16 bytes in eight groups of banks",
+                    width),
         {fmt::format("lines of {} bytes: the copy engine has no swizzle for them", line)});
     return {layout, stages};
   }
@@ -186,55 +188,23 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
   const bool shapes = state_->require_shape(a, tile_.m, tile_.k, "the tiled product's A") &
                       state_->require_shape(b, tile_.k, tile_.n, "the tiled product's B");
   if (!shapes) return {};
-  if (!warpgroup_ || !good_sums(c)) return multiply(c, side_a(a), side_b(b));
+  if (!by_warpgroups(c)) return multiply(c, side_a(a), side_b(b));
   return WarpTile(
       detail::warpgroup_multiply(*state_, *warpgroup_, c.fragments(), a, b, warp_m_ / 4),
       fragments_n(), c.row(), c.col());
 }
 
 // What warpgroups add to; multiply() says what is wrong with others.
-bool TiledMma::good_sums(const WarpTile& c) const {
+bool TiledMma::by_warpgroups(const WarpTile& c, bool sparse) const {
   const auto& sums = c.fragments();
-  return sums.size() == static_cast<std::size_t>(fragments_n()) &&
+  return warpgroup_ && kind_.shape.sparse == sparse &&
+         sums.size() == static_cast<std::size_t>(fragments_n()) &&
          std::none_of(sums.begin(), sums.end(),
                       [](const Fragment& each) { return KernelState::is_bad(each); });
 }
 
-WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& metadata,
-                              const Shared& b, Here at) const {
-  if (!state_ || !state_->function) return {};
-  state_->at(at);
-  const Layout words = metadata_tile();
-  const bool shapes =
-      state_->require_shape(a, tile_.m, columns_a(), "the tiled product's A") &
-      state_->require_shape(metadata, *words.rows.constant(), *words.cols.constant(),
-                            "the tiled product's metadata") &
-      state_->require_shape(b, tile_.k, tile_.n, "the tiled product's B");
-  if (!shapes) return {};
-  const int each = metadata_words();
-  Builder k(state_);
-  const Scalar lane = k.lane(at), word = each == 32 ? lane : lane / 4 * 2 + lane % 2;
-  // Beyond the edge of A lie zeros, which are no metadata: any will do there.
-  return multiply(c, side_a(a), side_b(b), [&](MmaOptions& options, int i, int step) {
-    const Scalar found = k.read(metadata, warp_m_ * fragments_m() + i, word + step * each, at);
-    options.metadata = select(found == 0, std::int64_t{0x44444444}, found);
-  });
-}
-
 Type TiledMma::stored_a() const { return stored_type(kind_, kind_.a); }
 Type TiledMma::stored_b() const { return stored_type(kind_, kind_.b); }
-
-// The words of 16 rows and one instruction's k: two lanes of four hold them, or all.
-int TiledMma::metadata_words() const {
-  isa::Form form{.shape = kind_.shape.shape, .a = kind_.a};
-  form.kind = kind_.shape.kind;
-  return isa::codes_per_row(form) == 16 ? 32 : 16;
-}
-
-Layout TiledMma::metadata_tile() const {
-  if (kind_.shape.shape.m == 0) return row_major(1, 1);  // refused
-  return row_major(std::max(tile_.m / 16, 1), std::max(steps() * metadata_words(), 1));
-}
 
 WarpTile TiledMma::operator()(const WarpTile& c, const WarpTile& a, const Shared& b,
                               Here at) const {
@@ -248,7 +218,7 @@ WarpTile TiledMma::operator()(const WarpTile& c, const WarpTile& a, const Shared
                     fragments_m(), steps(), a.down(), a.across()));
     return {};
   }
-  if (warpgroup_ && good_sums(c)) {
+  if (by_warpgroups(c)) {
     const auto& sums = c.fragments();
     return WarpTile(a.memory_ ? detail::warpgroup_multiply(*state_, *warpgroup_, sums, *a.memory_,
                                                            b, warp_m_ / 4)
@@ -391,8 +361,10 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
   if (out.warpgroup_)
     state_->choose(fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k),
                    isa::spell(*out.warpgroup_),
-                   fmt::format("{} warpgroups multiply from shared memory, with the bits of {}",
-                               tile.warps_m / 4, kind.shape.text()));
+                   fmt::format("{} warpgroups multiply from shared memory, {}", tile.warps_m / 4,
+                               bits(kind.a) == 8 && info(kind.a).floating
+                                   ? std::string("and keep 14 bits of each sum")
+                                   : "with the bits of " + kind.shape.text()));
   else if (kind.best && state_->target.arch.text() == "sm_90a")
     state_->choose(fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k), kind.shape.text(),
                    "every warp multiplies its part", {"wgmma: " + why_not});

@@ -54,7 +54,8 @@ class TiledMma {
   WarpTile operator()(const WarpTile& c, const Shared& a, const WarpTile& b,
                       Here at = Here::current()) const;
   /// The same of a sparse kind: A's kept elements (m x k/2) and the words that say where they
-  /// belong, metadata_tile() of them (see dsl/kernels/sparse.h).
+  /// belong, metadata_tile() of them (see dsl/kernels/sparse.h). Threads read the words themselves,
+  /// for warpgroups too, whose warps take the same words as mma.sp does.
   WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& metadata, const Shared& b,
                       Here at = Here::current()) const;
   /// Words (u32) for a stage of A: a row for each 16 rows of A.
@@ -90,11 +91,15 @@ class TiledMma {
   using Beside = std::function<void(MmaOptions&, int i, int step)>;
   WarpTile multiply(const WarpTile& c, const Side& a, const Side& b, const Beside& row = {},
                     const Beside& column = {}) const;
-  bool good_sums(const WarpTile& c) const;
+  bool by_warpgroups(const WarpTile& c, bool sparse = false) const;
   Side side_a(const Shared& a) const;
   Side side_b(const Shared& b) const;
   std::vector<std::vector<Scalar>> scale_words(const Shared& scales, Operand operand) const;
   int metadata_words() const;
+  Scalar metadata_word(const Shared& metadata, const Scalar& rows, const Scalar& step,
+                       Here at) const;
+  std::vector<codegen::Value> metadata_registers(const Shared& metadata, int selectors,
+                                                 Here at) const;
   void complete_scales();
   int scales_in_step() const { return kind_.shape.shape.k / scale_block(); }
   int columns_a() const { return kind_.shape.sparse ? tile_.k / 2 : tile_.k; }

@@ -12,7 +12,13 @@ namespace {
 
 using codegen::Value;
 
-constexpr int step_bytes = 32;  // of one instruction along k
+constexpr int step_bytes =
+    32;  // of one instruction along k, of A's kept elements where it is sparse
+
+// Of B, whose elements are all there.
+int step_bytes_b(const isa::Form& form) {
+  return form.sparsity == isa::Sparsity::dense ? step_bytes : 2 * step_bytes;
+}
 
 // A tile of shared memory as wgmma sees it: panels with lines of `width` bytes, swizzled as wide,
 // one panel behind the other.
@@ -45,12 +51,15 @@ std::optional<Panels> panels(const Tensor& tile, bool along_columns) {
 // its first element, the distances between panels and between groups of eight lines, the swizzle.
 class Descriptors {
  public:
-  Descriptors(KernelState& state, const Tensor& tile, const Panels& panels, const Scalar& first)
-      : state_(state), panels_(panels) {
+  /// `step`: bytes of an instruction along k.
+  Descriptors(KernelState& state, const Tensor& tile, const Panels& panels, int step,
+              const Scalar& first)
+      : state_(state), panels_(panels), step_(step) {
     codegen::FunctionBuilder& f = state.f();
     const Value address = f.shared_address(state.pointer(tile, 0, 0));
     const Value begin = state.value(state.scalar(address) + first, u32);
-    const std::int64_t apart = panels.along_k ? 16 : panels.bytes();
+    // Along k, an instruction rarely goes beyond its panel.
+    const std::int64_t apart = panels.along_k && panels.width >= step ? 16 : panels.bytes();
     low_ = f.bit_or(f.shift_right(begin, f.constant(u32, 4)), f.constant(u32, (apart >> 4) << 16));
     const std::int64_t mode = panels.width == 128 ? 1 : panels.width == 64 ? 2 : 3;
     high_ = (8 * panels.width >> 4) << 32 | mode << 62;
@@ -61,10 +70,10 @@ class Descriptors {
     codegen::FunctionBuilder& f = state_.f();
     std::int64_t bytes = 0;
     if (panels_.along_k) {
-      const std::int64_t along = std::int64_t{step} * step_bytes;
+      const std::int64_t along = std::int64_t{step} * step_;
       bytes = along / panels_.width * panels_.bytes() + along % panels_.width;
     } else {
-      bytes = std::int64_t{step} * (8 * step_bytes / bits) * panels_.width;
+      bytes = std::int64_t{step} * (8 * step_ / bits) * panels_.width;
     }
     const Value low = f.add(low_, f.constant(u32, bytes >> 4));
     return f.bitcast(f.bit_or(f.convert(low, u64), f.constant(u64, high_)), Type::b64);
@@ -73,6 +82,7 @@ class Descriptors {
  private:
   KernelState& state_;
   Panels panels_;
+  int step_;
   Value low_;
   std::int64_t high_ = 0;
 };
@@ -82,14 +92,16 @@ class Descriptors {
 std::optional<isa::Form> warpgroup_form(const KernelState& state, const MmaKind& kind,
                                         const Tile& tile, std::string& why_not) {
   isa::Form form{.opcode = isa::Opcode::wgmma};
+  if (kind.shape.sparse) form.sparsity = isa::Sparsity::sp;
   form.shape = {64, static_cast<std::int16_t>(tile.n),
-                static_cast<std::int16_t>(8 * step_bytes / std::max(bits(kind.a), 1))};
+                static_cast<std::int16_t>(8 * step_bytes_b(form) / std::max(bits(kind.a), 1))};
   form.d = form.c = kind.c, form.a = kind.a, form.b = kind.b;
   const auto row = isa::find(form);
   if (!kind.best) why_not = "the description asks for another instruction";
   else if (state.options.producers == 0) why_not = "no producers fill its operands";
-  else if (kind.shape.sparse || !row || !row->since.has(state.target))
-    why_not = fmt::format("there is none of {} columns of {}", tile.n, name(kind.a));
+  else if (!row || !row->since.has(state.target))
+    why_not = fmt::format("there is none of {} columns of {}{}", tile.n,
+                          kind.shape.sparse ? "sparse " : "", name(kind.a));
   else if (tile.warps_n != 1 || tile.warps_m % 4 || tile.m != 16 * tile.warps_m)
     why_not = fmt::format(
         "its warpgroups compute 64 rows and all columns each: warps_m = {}, "
@@ -116,16 +128,32 @@ std::optional<Panels> panels(KernelState& state, const Tensor& tile, Operand ope
   return out;
 }
 
+// A of a product, for each step along k: its descriptor, or its registers.
+struct Left {
+  std::function<std::vector<Value>(int step)> operand;
+  std::optional<bool> trans = {};    // of a descriptor: whether lines lie across k
+  std::vector<Value> kept = {};      // registers that stay as they are until the product is done
+  std::vector<Value> metadata = {};  // each of isa::selectors() steps
+};
+
+// B: its descriptors.
+struct Right {
+  Right(KernelState& state, const isa::Form& form, const Shared& b, const Panels& panels)
+      : descriptors(state, b, panels, step_bytes_b(form), 0),
+        trans(!panels.along_k),
+        steps(static_cast<int>(*b.layout().rows.constant()) / form.shape.k) {}
+  Descriptors descriptors;
+  bool trans;
+  int steps;
+};
+
 // One product: the steps along k of a tile, in one group.
 class Product {
  public:
   Product(KernelState& state, const isa::Form& form, const std::vector<Fragment>& sums)
       : state_(state), form_(form), sums_(sums) {}
 
-  /// `a`: the operand of a step, `trans`: whether its lines lie across k.
-  std::vector<Fragment> multiply(int steps, const std::function<std::vector<Value>(int)>& a,
-                                 std::optional<bool> trans, const Descriptors& b, bool trans_b,
-                                 std::span<const Value> kept) {
+  std::vector<Fragment> multiply(Left a, const Right& b) {
     codegen::FunctionBuilder& f = state_.f();
     const bool zero = std::all_of(sums_.begin(), sums_.end(),
                                   [&](const Fragment& each) { return state_.still_zero(each); });
@@ -133,23 +161,34 @@ class Product {
     for (const Fragment& each : sums_)
       for (const Value& value : KernelState::flying_registers(each))
         registers.push_back(zero ? f.undefined(value.type) : value);
-    const Value one = f.constant(s32, 1);
     std::vector<std::vector<Value>> all;
-    for (int step = 0; step < steps; ++step) {
-      std::vector<Value>& operands = all.emplace_back(a(step));
-      operands.push_back(b.at(step, bits(form_.b)));
-      operands.push_back(f.constant(Type::pred, zero && step == 0 ? 0 : 1));
-      if (info(form_.a).floating) operands.insert(operands.end(), {one, one});
-      if (bits(form_.a) == 16) {
-        if (trans) operands.push_back(f.constant(s32, *trans ? 1 : 0));
-        operands.push_back(f.constant(s32, trans_b ? 1 : 0));
-      }
-    }
+    for (int step = 0; step < b.steps; ++step)
+      all.push_back(operands(a, b, step, zero && step == 0));
     registers = f.warpgroup_product(form_, registers, all);
-    return state_.take_off(sums_, registers, {kept.begin(), kept.end()});
+    a.kept.insert(a.kept.end(), a.metadata.begin(), a.metadata.end());
+    return state_.take_off(sums_, registers, std::move(a.kept));
   }
 
  private:
+  std::vector<Value> operands(const Left& a, const Right& b, int step, bool from_zero) {
+    codegen::FunctionBuilder& f = state_.f();
+    std::vector<Value> out = a.operand(step);
+    out.push_back(b.descriptors.at(step, bits(form_.b)));
+    if (form_.sparsity != isa::Sparsity::dense) {
+      const int each = isa::selectors(form_);
+      out.push_back(a.metadata[static_cast<std::size_t>(step / each)]);
+      out.push_back(f.constant(s32, step % each));
+    }
+    out.push_back(f.constant(Type::pred, from_zero ? 0 : 1));
+    const Value one = f.constant(s32, 1);
+    if (info(form_.a).floating) out.insert(out.end(), {one, one});
+    if (bits(form_.a) == 16) {
+      if (a.trans) out.push_back(f.constant(s32, *a.trans ? 1 : 0));
+      out.push_back(f.constant(s32, b.trans ? 1 : 0));
+    }
+    return out;
+  }
+
   KernelState& state_;
   const isa::Form& form_;
   const std::vector<Fragment>& sums_;
@@ -159,7 +198,8 @@ class Product {
 
 std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& form,
                                          const std::vector<Fragment>& sums, const Tensor& a,
-                                         const Shared& b, const Scalar& group) {
+                                         const Shared& b, const Scalar& group,
+                                         std::vector<Value> metadata) {
   const auto panels_a = panels(state, a, Operand::a), panels_b = panels(state, b, Operand::b);
   if (!panels_a || !panels_b) return {};
   if (state.f().is_muted()) return sums;
@@ -167,11 +207,10 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
   const std::int64_t rows = panels_a->along_k
                                 ? 64 * panels_a->width
                                 : 64 * bits(form.a) / 8 / panels_a->width * panels_a->bytes();
-  const Descriptors of_a(state, a, *panels_a, group * rows), of_b(state, b, *panels_b, 0);
-  const int steps = static_cast<int>(*a.layout.cols.constant()) / form.shape.k;
-  return Product(state, form, sums)
-      .multiply(steps, [&](int step) { return std::vector<Value>{of_a.at(step, bits(form.a))}; },
-                !panels_a->along_k, of_b, !panels_b->along_k, {});
+  const Descriptors of_a(state, a, *panels_a, step_bytes, group * rows);
+  Left left{[&](int step) { return std::vector<Value>{of_a.at(step, bits(form.a))}; }};
+  left.trans = !panels_a->along_k, left.metadata = std::move(metadata);
+  return Product(state, form, sums).multiply(std::move(left), Right(state, form, b, *panels_b));
 }
 
 std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& form,
@@ -182,19 +221,16 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
   if (state.f().is_muted()) return sums;
   isa::Form of_registers = form;
   of_registers.a_in_registers = true;
-  const Descriptors of_b(state, b, *panels_b, 0);
-  std::vector<Value> kept;
+  Left left;
   for (const Fragment& each : a.fragments())
-    for (const Value& value : KernelState::registers(each)) kept.push_back(value);
-  const std::size_t per_step = kept.size() / a.fragments().size();
+    for (const Value& value : KernelState::registers(each)) left.kept.push_back(value);
+  const std::size_t per_step = left.kept.size() / a.fragments().size();
+  left.operand = [&, all = left.kept](int step) {
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(step * per_step);
+    return std::vector<Value>(first, first + static_cast<std::ptrdiff_t>(per_step));
+  };
   return Product(state, of_registers, sums)
-      .multiply(
-          a.across(),
-          [&](int step) {
-            const auto first = kept.begin() + static_cast<std::ptrdiff_t>(step * per_step);
-            return std::vector<Value>(first, first + static_cast<std::ptrdiff_t>(per_step));
-          },
-          std::nullopt, of_b, !panels_b->along_k, kept);
+      .multiply(std::move(left), Right(state, form, b, *panels_b));
 }
 
 }  // namespace tartan::detail

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with a sparse A against the naive product of the same, dense.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
 #include "tests/gemm_run.h"
 
 namespace tartan {
@@ -24,33 +29,52 @@ void prune(Product& product) {
   }
 }
 
-int wrong(const Gemm& options, int m, int n, int k, const char* target) {
+struct Sparse {
+  Product product;
+  kernels::Compressed compressed;
+
+  Sparse(const Gemm& options, int m, int n, int k) : product(options, m, n, k) {
+    prune(product);
+    auto done = kernels::compress(testing_numbers::encode(options.a, product.a), m, k, options.a);
+    EXPECT_TRUE(done) << (done ? "" : done.diags().text());
+    if (done) compressed = *std::move(done);
+  }
+
+  void add_inputs(Device& device, Arguments& arguments, std::vector<Buffer>& buffers) const {
+    arguments.add(product.m).add(product.n).add(product.k);
+    Bytes metadata(compressed.metadata.size() * 4);
+    std::memcpy(metadata.data(), compressed.metadata.data(), metadata.size());
+    for (const Bytes& each :
+         {compressed.values, metadata, testing_numbers::encode(product.options.b, product.b)}) {
+      buffers.push_back(testing_gemm::buffer_of(device, each));
+      arguments.add(buffers.back());
+    }
+  }
+
+  Launch launch(unsigned blocks = 0) const {
+    Launch out = product.launch();
+    if (blocks) out.grid = {blocks};
+    out.arguments = [this](Device& device, Arguments& arguments, std::vector<Buffer>& buffers) {
+      add_inputs(device, arguments, buffers);
+      return product.add_output(device, arguments);
+    };
+    return out;
+  }
+};
+
+// The GPU's target where there is one, but for what sm_90a alone has.
+Target made_for(const std::string& target) {
+  return target == "sm_90a" ? testing_gemm::target_of(target) : testing_gemm::target(target);
+}
+
+int wrong(const Gemm& options, int m, int n, int k, const char* target, unsigned blocks = 0) {
   SCOPED_TRACE(fmt::format("{} {}: {} x {} x {}", name(options.a), target, m, n, k));
   if (testing_gemm::gpu() &&
       testing_gemm::gpu()->arch().sm < testing_gemm::target_of(target).arch.sm)
     return 0;  // the GPU is older than the type
-  Product product(options, m, n, k);
-  prune(product);
-  const auto compressed =
-      kernels::compress(testing_numbers::encode(options.a, product.a), m, k, options.a);
-  EXPECT_TRUE(compressed) << (compressed ? "" : compressed.diags().text());
-  if (!compressed) return -1;
-  // A's lines are half as long.
-  product.options.multiple = std::max(product.options.multiple / 2, 1);
-  Launch launch = product.launch();
-  launch.arguments = [&](Device& device, Arguments& arguments, std::vector<Buffer>& buffers) {
-    arguments.add(m).add(n).add(k);
-    Bytes metadata(compressed->metadata.size() * 4);
-    std::memcpy(metadata.data(), compressed->metadata.data(), metadata.size());
-    for (const Bytes& each :
-         {compressed->values, metadata, testing_numbers::encode(options.b, product.b)}) {
-      buffers.push_back(testing_gemm::buffer_of(device, each));
-      arguments.add(buffers.back());
-    }
-    return product.add_output(device, arguments);
-  };
-  return product.wrong(testing_gemm::run(kernels::sparse_gemm(product.options),
-                                         testing_gemm::target(target), launch));
+  const Sparse sparse(options, m, n, k);
+  return sparse.product.wrong(testing_gemm::run(kernels::sparse_gemm(sparse.product.options),
+                                                made_for(target), sparse.launch(blocks)));
 }
 
 TEST(SparseGemm, EveryTypeAtAwkwardSizes) {
@@ -70,6 +94,145 @@ TEST(SparseGemm, EveryTypeAtAwkwardSizes) {
         options.b_major = b_major;
         EXPECT_EQ(wrong(options, m, n, k, target), 0);
       }
+}
+
+// ---- By warpgroups.
+
+// Tiles of 128 rows; k two instructions deep.
+Gemm by_warpgroups(Gemm options, int n) {
+  options.tile = {.m = 128, .n = n, .k = 0, .warps_m = 8, .warps_n = 1};
+  options.stages = 2, options.producers = 4;
+  return options;
+}
+
+const Gemm warpgroup_types[] = {{},
+                                {.a = bf16, .b = bf16, .c = bf16},
+                                {.accumulator = f16, .c = f16},
+                                {.a = f32, .b = f32},
+                                {.a = s8, .b = s8, .accumulator = s32, .c = s32},
+                                {.a = u8, .b = s8, .accumulator = s32, .c = s32},
+                                {.a = Type::e4m3, .b = Type::e5m2},
+                                {.a = Type::e5m2, .b = Type::e4m3}};
+
+bool multiplies_by_warpgroups(const Gemm& options) {
+  const auto compiled = compile(kernels::sparse_gemm(options), testing_gemm::target_of("sm_90a"));
+  EXPECT_TRUE(compiled) << (compiled ? "" : compiled.diags().text());
+  return compiled && compiled->ptx.find("\twgmma.mma_async.sp.") != std::string::npos;
+}
+
+bool other_gpu() { return testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90; }
+
+TEST(SparseGemm, WarpgroupsMultiply) {
+  if (other_gpu()) GTEST_SKIP();
+  const int sizes[][3] = {{128, 64, 64}, {1, 8, 16}, {72, 136, 200}, {300, 72, 260}, {129, 63, 8}};
+  int round = 0;
+  for (Gemm options : warpgroup_types)
+    for (const auto& [m, n, k] : sizes)
+      for (const Major b_major : {Major::col, Major::row}) {
+        options.b_major = b_major;
+        const Gemm tiled = by_warpgroups(options, 64 * (1 + round++ % 4));
+        EXPECT_EQ(wrong(tiled, m, n, k, "sm_90a"), 0);
+        EXPECT_EQ(multiplies_by_warpgroups(tiled), b_major == Major::col || bits(options.a) == 16);
+      }
+  EXPECT_EQ(round, 80);
+}
+
+// Tiles one, two, three and four instructions deep: panels and swizzles of all widths, and
+// instructions that share no words with another.
+TEST(SparseGemm, WarpgroupsMultiplyInStepsOfAnyDepth) {
+  if (other_gpu()) GTEST_SKIP();
+  for (const Gemm& type : warpgroup_types)
+    for (const int depth : {1, 2, 3, 4}) {
+      Gemm options = by_warpgroups(type, 64);
+      options.tile.k = depth * 512 / bits(options.a);
+      options.producers = 1 + depth % 2 * 3;
+      EXPECT_EQ(wrong(options, 130, 72, 512, "sm_90a"), 0);
+      EXPECT_TRUE(multiplies_by_warpgroups(options));
+    }
+}
+
+TEST(SparseGemm, BlocksDivideTheWorkAsOfDenseProducts) {
+  if (other_gpu()) GTEST_SKIP();
+  for (const char* target : {"sm_80", "sm_90", "sm_90a"})
+    for (const unsigned blocks : {1u, 3u}) {
+      Gemm options = by_warpgroups({}, 64);
+      options.persistent = true;
+      EXPECT_EQ(wrong(options, 300, 200, 200, target, blocks), 0);
+    }
+}
+
+TEST(SparseGemm, PartsAreAddedUp) {
+  if (other_gpu()) GTEST_SKIP();
+  Gemm options = by_warpgroups({}, 64);
+  options.splits = 3;
+  for (const char* target : {"sm_80", "sm_90a"}) {
+    const Sparse sparse(options, 130, 72, 260);
+    const Product& product = sparse.product;
+    Launch parts = sparse.launch();
+    parts.grid = {product.options.blocks(130, 72), 3};
+    parts.arguments = [&](Device& device, Arguments& arguments, std::vector<Buffer>& buffers) {
+      sparse.add_inputs(device, arguments, buffers);
+      const auto bytes = 4 * static_cast<std::size_t>(product.options.workspace_elements(130, 72));
+      Buffer out = *device.allocate(bytes);
+      EXPECT_TRUE(out.fill(0xFF));
+      arguments.add(out);
+      return out;
+    };
+    const Target made = made_for(target);
+    const Bytes added = testing_gemm::run(kernels::sparse_gemm(product.options), made, parts);
+    Launch sum;
+    sum.grid = {(130 * 72 + 255) / 256};
+    sum.arguments = [&](Device& device, Arguments& arguments, std::vector<Buffer>& buffers) {
+      arguments.add(130).add(72);
+      buffers.push_back(testing_gemm::buffer_of(device, added));
+      arguments.add(buffers.back());
+      return product.add_output(device, arguments);
+    };
+    EXPECT_EQ(product.wrong(testing_gemm::run(kernels::gemm_sum(product.options), made, sum)), 0);
+  }
+}
+
+// What the launch needs to know of compressed lines and metadata follows from the parameters.
+TEST(SparseGemm, TheCopyEngineBringsAllOfIt) {
+  const Gemm options = by_warpgroups({.m = 0, .n = 0, .k = 0, .multiple = 16}, 128);
+  const auto compiled = compile(kernels::sparse_gemm(options), testing_gemm::target_of("sm_90a"));
+  ASSERT_TRUE(compiled) << compiled.diags().text();
+  EXPECT_EQ(compiled->maps.size(), 4u);  // A, metadata, B, C
+  EXPECT_EQ(compiled->ptx.find("cp.async.c"), std::string::npos);
+  EXPECT_NE(compiled->ptx.find("extents (16 * ceil(k / 32), ceil(m / 16))"), std::string::npos);
+}
+
+TEST(SparseGemm, AssemblesWithoutSpills) {
+  if (std::system("ptxas --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "no ptxas";
+  for (const Gemm& type : warpgroup_types)
+    for (const int n : {64, 128, 256}) {
+      const auto compiled =
+          compile(kernels::sparse_gemm(by_warpgroups(type, n)), testing_gemm::target_of("sm_90a"));
+      ASSERT_TRUE(compiled) << compiled.diags().text();
+      const std::string path = testing::TempDir() + std::to_string(getpid()) + "_tartan_sparse";
+      std::ofstream(path + ".ptx") << compiled->ptx;
+      const std::string command =
+          fmt::format("ptxas -v -arch sm_90a -o /dev/null {0}.ptx > {0}.txt 2>&1", path);
+      EXPECT_EQ(std::system(command.c_str()), 0);
+      std::ifstream report(path + ".txt");
+      const std::string text(std::istreambuf_iterator<char>(report), {});
+      EXPECT_NE(text.find("0 bytes spill stores, 0 bytes spill loads"), std::string::npos) << text;
+      EXPECT_EQ(text.find("(C75"), std::string::npos) << text;  // products that wait needlessly
+    }
+}
+
+TEST(SparseGemm, SaysWhyWarpgroupsDoNotMultiply) {
+  const auto why = [](const Gemm& options) {
+    const auto compiled = compile(kernels::sparse_gemm(options), testing_gemm::target_of("sm_90a"));
+    return compiled ? explain(compiled->choices) : compiled.diags().text();
+  };
+  Gemm options = by_warpgroups({}, 64);
+  EXPECT_NE(why(options).find("wgmma.mma_async.sp.sync.aligned.m64n64k32.f32.f16.f16"),
+            std::string::npos);
+  options.tile.warps_n = 2, options.tile.warps_m = 4;
+  EXPECT_NE(why(options).find("warps_m = 8, warps_n = 1 would do"), std::string::npos);
+  options = by_warpgroups({}, 64), options.producers = 0;
+  EXPECT_NE(why(options).find("no producers fill its operands"), std::string::npos);
 }
 
 TEST(SparseGemm, CompressRefusesWhatIsTooDense) {

@@ -6,15 +6,15 @@
 #include <algorithm>
 #include <numeric>
 
-#include "dsl/kernels/epilogue.h"
+#include "dsl/kernels/gemm_tiles.h"
 #include "dsl/math.h"
 
 namespace tartan::kernels {
 namespace {
 
-Scalar size(Builder& k, const char* name, int fixed, int multiple) {
-  return fixed ? Scalar(fixed) : k.param(name, s32, multiple);
-}
+using detail::multiplied;
+using detail::size;
+using detail::workspace;
 
 // What the sizes are surely multiples of, from the lines that they are lengths of.
 struct Multiples {
@@ -27,8 +27,6 @@ Multiples multiples(const Gemm& options) {
           std::lcm(options.multiple_c, b_by_rows ? options.multiple : 1),
           a_by_rows || !b_by_rows ? options.multiple : 1};
 }
-
-Type multiplied(Type element) { return element == f32 ? tf32 : element; }
 
 // Lines of 64 bytes, or as long as the longest instruction takes.
 Tile filled_in(const Gemm& options) {
@@ -49,23 +47,6 @@ void require_whole_bytes(Builder& k, const Gemm& options, const Scalar& depth) {
                         name(options.a), together));
 }
 
-// Where the parts of a product lie: whole tiles, one part under the other.
-Layout workspace(const Gemm& options, const Scalar& m, const Scalar& n) {
-  const Tile& tile = options.tile;
-  if (options.stream_blocks) return row_major(2 * options.stream_blocks * tile.m, tile.n);
-  return row_major(ceil_div(m, tile.m) * (tile.m * options.splits), ceil_div(n, tile.n) * tile.n);
-}
-
-bool parts_are_possible(Builder& k, const Gemm& options) {
-  const bool whole = options.splits == 1 && options.stream_blocks == 0;
-  return k.require(options.splits >= 1 && options.stream_blocks >= 0,
-                   fmt::format("splits = {}, stream_blocks = {}: a product has at least one part",
-                               options.splits, options.stream_blocks)) &
-         k.require(whole || !options.batched, "a product of a batch is not split") &
-         k.require(options.splits == 1 || options.stream_blocks == 0,
-                   "a product is split evenly (splits) or among blocks (stream_blocks), not both");
-}
-
 }  // namespace
 
 Kernel gemm(const Gemm& options) {
@@ -83,7 +64,6 @@ Kernel gemm(const Gemm& options) {
     auto A = k.global("A", options.a, stored(options.a_major, m, depth));
     auto B = k.global("B", options.b, stored(options.b_major, depth, n));
     require_whole_bytes(k, options, depth);
-    if (!parts_are_possible(k, options)) return;
 
     const MmaOptions with{.bit_op = options.a == Type::b1 ? options.bit_op : isa::BitOp::none};
     auto kind = k.best_mma(multiplied(options.a), multiplied(options.b), options.accumulator, with);
@@ -93,55 +73,18 @@ Kernel gemm(const Gemm& options) {
     auto mma = k.tiled_mma(kind, tile, with);
     auto sA = k.shared("sA", options.a, mma.shared_a(options.stages, options.a_major));
     auto sB = k.shared("sB", options.b, mma.shared_b(options.stages, options.b_major));
-    const auto steps = maximum(ceil_div(depth, tile.k), 1);
-
-    // Parts of tiles go to a workspace, whole ones are finished.
-    std::optional<detail::Finisher> finisher;
-    Global parts;
-    if (options.splits > 1) parts = k.global("C", options.accumulator, workspace(options, m, n));
-    else finisher.emplace(k, options.epilogue, options.accumulator, options.c, m, n);
-    if (options.stream_blocks)
-      parts = k.global("parts", options.accumulator, workspace(options, m, n));
+    detail::GemmTiles tiles(k, options, mma, m, n, depth);
     if (options.batched) {
       A = A.matrix(k.block_z(), stride_a);
       B = B.matrix(k.block_z(), stride_b);
-      finisher->select_matrix(k.block_z(), stride_c);
+      tiles.select_matrix(k.block_z(), stride_c);
     }
-
-    const auto multiply = [&](const Scalar& row, const Scalar& col, const Scalar& first,
-                              const Scalar& count) -> WarpTile {
-      auto sum = mma.accumulator();
-      k.pipeline(
-          options.stages, count,
-          [&](Scalar t, Scalar stage) {
-            k.copy(A.tile(tile.m, tile.k, row, first + t), sA[stage]);
-            k.copy(B.tile(tile.k, tile.n, first + t, col), sB[stage]);
-          },
-          [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); });
-      return sum;
-    };
-    const auto whole_tile = [&](const Scalar& row, const Scalar& col) {
-      finisher->store(multiply(row, col, 0, steps), tile, row, col);
-    };
-    const auto part_of_tile = [&](const TileWork& work) {
-      const WarpTile sum = multiply(work.row, work.col, work.first, work.count);
-      k.when(work.whole, [&] { finisher->store(sum, tile, work.row, work.col); });
-      k.when(work.count < steps, [&] { k.store(parts.tile(tile.m, tile.n, work.slot, 0), sum); });
-    };
-    const auto part_by_y = [&](const Scalar& row, const Scalar& col) {
-      const auto share = ceil_div(steps, options.splits);
-      const auto first = k.convert(k.block_y(), s32) * share;
-      const WarpTile sum = multiply(row, col, first, minimum(steps - first, share));
-      const auto rows = k.convert(ceil_div(m, tile.m), u32);
-      k.store(parts.tile(tile.m, tile.n, k.block_y() * rows + row, col), sum);
-    };
-    k.roles([&] {
-      if (options.stream_blocks) return k.stream_tiles(m, n, tile, steps, part_of_tile);
-      if (options.persistent) return k.each_tile(m, n, tile, whole_tile);
-      auto [row, col] = k.block_tile(m, n, tile);
-      if (options.splits > 1) part_by_y(row, col);
-      else whole_tile(row, col);
-    });
+    tiles.compute(
+        {[&](Scalar row, Scalar col, Scalar step, Scalar stage) {
+           k.copy(A.tile(tile.m, tile.k, row, step), sA[stage]);
+           k.copy(B.tile(tile.k, tile.n, step, col), sB[stage]);
+         },
+         [&](const WarpTile& sum, Scalar stage) { return mma(sum, sA[stage], sB[stage]); }});
   });
 }
 

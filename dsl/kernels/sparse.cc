@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "compiler/isa/fragment.h"
-#include "dsl/kernels/epilogue.h"
+#include "dsl/kernels/gemm_tiles.h"
 #include "dsl/math.h"
 
 namespace tartan::kernels {
@@ -130,24 +130,24 @@ Kernel sparse_gemm(const Gemm& options) {
   Tile tile = options.tile;
   // Two instructions deep: lines of A then have 64 bytes.
   if (tile.k == 0) tile.k = 1024 / std::max(bits(options.a), 1);
-  return kernel("sparse_gemm", {.block = tile.threads()}, [=](Builder& k) {
-    const auto size = [&](const char* name, int fixed, int multiple) {
-      return fixed ? Scalar(fixed) : k.param(name, s32, multiple);
-    };
+  const KernelOptions launch{.block = tile.threads(), .producers = options.producers};
+  return kernel("sparse_gemm", launch, [=](Builder& k) {
     const int group = bits(options.a) == 32 ? 2 : 4;
-    const auto m = size("m", options.m, 1),
-               n = size("n", options.n,
-                        std::lcm(options.multiple_c,
-                                 options.b_major == Major::row ? options.multiple : 1)),
-               depth = size("k", options.k, std::lcm(options.multiple, group));
+    const auto m = detail::size(k, "m", options.m, 1),
+               n = detail::size(k, "n", options.n,
+                                std::lcm(options.multiple_c,
+                                         options.b_major == Major::row ? options.multiple : 1)),
+               depth = detail::size(k, "k", options.k, std::lcm(options.multiple, group));
     k.require(options.a_major == Major::row, "a sparse A goes by rows");
-    k.require(options.splits == 1 && !options.batched,
-              "sparse products have no parts and no batches");
+    k.require(!options.batched, "sparse products have no batches");
+    k.require(options.stream_blocks == 0 || options.tile.k != 0,
+              "gemm_sum() must know the tile's k, too: stream_blocks take one that is given");
     k.require(bits(options.a) >= 8 && depth.multiple() % group == 0,
               fmt::format("a sparse A has elements of at least 8 bits, in groups of {}", group));
-    const Type a = options.a == f32 ? tf32 : options.a, b = options.b == f32 ? tf32 : options.b;
-    const auto kind =
-        k.best_mma(a, b, options.accumulator, {.sparsity = isa::Sparsity::sp_ordered_metadata});
+    auto kind = k.best_mma(detail::multiplied(options.a), detail::multiplied(options.b),
+                           options.accumulator, {.sparsity = isa::Sparsity::sp_ordered_metadata});
+    // Warpgroups read bytes and words along k alone.
+    if (bits(options.a) != 16) kind.best = options.b_major == Major::col;
     auto mma = k.tiled_mma(kind, tile);
     const Layout words = mma.metadata_tile();
     const Scalar steps = ceil_div(depth, 512 / std::max(bits(options.a), 8));
@@ -155,22 +155,18 @@ Kernel sparse_gemm(const Gemm& options) {
     auto M = k.global("metadata", u32,
                       row_major(ceil_div(m, 16), steps * (bits(options.a) == 8 ? 32 : 16)));
     auto B = k.global("B", options.b, stored(options.b_major, depth, n));
-    detail::Finisher finisher(k, options.epilogue, options.accumulator, options.c, m, n);
+    detail::GemmTiles tiles(k, options, mma, m, n, depth);
     auto sA = k.shared("sA", options.a, mma.shared_a(options.stages, Major::row));
     auto sM = k.shared("sM", u32, RingLayout{words, options.stages});
     auto sB = k.shared("sB", options.b, mma.shared_b(options.stages, options.b_major));
-    auto sum = mma.accumulator();
-
-    auto [row, col] = k.block_tile(m, n, tile);
-    k.pipeline(
-        options.stages, ceil_div(depth, tile.k),
-        [&, row = row, col = col](Scalar t, Scalar stage) {
-          k.copy(A.tile(tile.m, tile.k / 2, row, t), sA[stage]);
-          k.copy(M.tile(words.rows, words.cols, row, t), sM[stage]);
-          k.copy(B.tile(tile.k, tile.n, t, col), sB[stage]);
-        },
-        [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sM[stage], sB[stage]); });
-    finisher.store(sum, tile, row, col);
+    tiles.compute({[&](Scalar row, Scalar col, Scalar step, Scalar stage) {
+                     k.copy(A.tile(tile.m, tile.k / 2, row, step), sA[stage]);
+                     k.copy(M.tile(words.rows, words.cols, row, step), sM[stage]);
+                     k.copy(B.tile(tile.k, tile.n, step, col), sB[stage]);
+                   },
+                   [&](const WarpTile& sum, Scalar stage) {
+                     return mma(sum, sA[stage], sM[stage], sB[stage]);
+                   }});
   });
 }
 

@@ -25,11 +25,15 @@ struct Compressed {
 ///
 /// The metadata: for each 16 rows, for each k of one instruction (512 / bits(type)), the words of
 /// the lanes that the hardware asks, in their order: 16, or 32 for types of 8 bits. Rows and
-/// columns beyond the matrix count as zeros.
+/// columns beyond the matrix count as zeros. mma.sp and each warp of wgmma.mma_async.sp take the
+/// same words, in the same lanes: one compressed matrix serves both.
 Result<Compressed> compress(std::span<const std::byte> dense, int m, int k, Type type);
 
 /// gemm() with a sparse A, by rows: parameters (m, n, k), A's values, its metadata (u32), B, C and
-/// those of the epilogue. k counts A's columns before compression. Neither splits nor batches.
+/// those of the epilogue. k counts A's columns before compression, and is a multiple of
+/// options.multiple; A's lines are half as long. All of gemm()'s options but batches; with
+/// stream_blocks tile.k must be given. With producers, sm_90a multiplies by wgmma where gemm()
+/// does; the copy engine brings A where its lines are multiples of 16 bytes.
 Kernel sparse_gemm(const Gemm& options);
 
 }  // namespace tartan::kernels

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dsl/kernels/gemm_tiles.h"
+
+#include <fmt/format.h>
+
+#include "dsl/math.h"
+
+namespace tartan::kernels::detail {
+namespace {
+
+bool parts_are_possible(Builder& k, const Gemm& options) {
+  const bool whole = options.splits == 1 && options.stream_blocks == 0;
+  return k.require(options.splits >= 1 && options.stream_blocks >= 0,
+                   fmt::format("splits = {}, stream_blocks = {}: a product has at least one part",
+                               options.splits, options.stream_blocks)) &
+         k.require(whole || !options.batched, "a product of a batch is not split") &
+         k.require(options.splits == 1 || options.stream_blocks == 0,
+                   "a product is split evenly (splits) or among blocks (stream_blocks), not both");
+}
+
+}  // namespace
+
+Scalar size(Builder& k, const char* name, int fixed, int multiple) {
+  return fixed ? Scalar(fixed) : k.param(name, s32, multiple);
+}
+
+Layout workspace(const Gemm& options, const Scalar& m, const Scalar& n) {
+  const Tile& tile = options.tile;
+  if (options.stream_blocks) return row_major(2 * options.stream_blocks * tile.m, tile.n);
+  return row_major(ceil_div(m, tile.m) * (tile.m * options.splits), ceil_div(n, tile.n) * tile.n);
+}
+
+GemmTiles::GemmTiles(Builder& k, const Gemm& options, const TiledMma& mma, const Scalar& m,
+                     const Scalar& n, const Scalar& depth)
+    : k_(k),
+      options_(options),
+      mma_(mma),
+      tile_(mma.tile()),
+      m_(m),
+      n_(n),
+      steps_(maximum(ceil_div(depth, tile_.k), 1)) {
+  possible_ = parts_are_possible(k, options);
+  if (!possible_) return;
+  // Parts of tiles go to a workspace, whole ones are finished.
+  if (options.splits > 1) parts_ = k.global("C", options.accumulator, workspace(options, m, n));
+  else finisher_.emplace(k, options.epilogue, options.accumulator, options.c, m, n);
+  if (options.stream_blocks)
+    parts_ = k.global("parts", options.accumulator, workspace(options, m, n));
+}
+
+void GemmTiles::select_matrix(const Scalar& i, const Scalar& stride) {
+  if (finisher_) finisher_->select_matrix(i, stride);
+}
+
+WarpTile GemmTiles::multiply(const Operands& operands, const Scalar& row, const Scalar& col,
+                             const Scalar& first, const Scalar& count) {
+  auto sum = mma_.accumulator();
+  k_.pipeline(
+      options_.stages, count,
+      [&](Scalar t, Scalar stage) { operands.fill(row, col, first + t, stage); },
+      [&](Scalar, Scalar stage) { sum = operands.multiply(sum, stage); });
+  return sum;
+}
+
+void GemmTiles::part_of_tile(const Operands& operands, const TileWork& work) {
+  const WarpTile sum = multiply(operands, work.row, work.col, work.first, work.count);
+  k_.when(work.whole, [&] { finisher_->store(sum, tile_, work.row, work.col); });
+  k_.when(work.count < steps_, [&] { k_.store(parts_.tile(tile_.m, tile_.n, work.slot, 0), sum); });
+}
+
+void GemmTiles::part_by_y(const Operands& operands, const Scalar& row, const Scalar& col) {
+  const auto share = ceil_div(steps_, options_.splits);
+  const auto first = k_.convert(k_.block_y(), s32) * share;
+  const WarpTile sum = multiply(operands, row, col, first, minimum(steps_ - first, share));
+  const auto rows = k_.convert(ceil_div(m_, tile_.m), u32);
+  k_.store(parts_.tile(tile_.m, tile_.n, k_.block_y() * rows + row, col), sum);
+}
+
+void GemmTiles::compute(const Operands& operands) {
+  if (!possible_) return;
+  const auto whole_tile = [&](const Scalar& row, const Scalar& col) {
+    finisher_->store(multiply(operands, row, col, 0, steps_), tile_, row, col);
+  };
+  k_.roles([&] {
+    if (options_.stream_blocks)
+      return k_.stream_tiles(m_, n_, tile_, steps_,
+                             [&](const TileWork& work) { part_of_tile(operands, work); });
+    if (options_.persistent) return k_.each_tile(m_, n_, tile_, whole_tile);
+    auto [row, col] = k_.block_tile(m_, n_, tile_);
+    if (options_.splits > 1) part_by_y(operands, row, col);
+    else whole_tile(row, col);
+  });
+}
+
+}  // namespace tartan::kernels::detail
