@@ -83,7 +83,7 @@ RowValues reduce_rows(const WarpTile& tile, Scalar (*combine)(const Scalar&, con
   return out;
 }
 
-Scalar add(const Scalar& x, const Scalar& y) { return x + y; }
+Scalar plus(const Scalar& x, const Scalar& y) { return x + y; }
 
 }  // namespace
 
@@ -151,7 +151,7 @@ WarpTile convert(const WarpTile& tile, Type to, Here at) {
 }
 
 RowValues row_maximum(const WarpTile& tile, Here at) { return reduce_rows(tile, maximum, at); }
-RowValues row_sum(const WarpTile& tile, Here at) { return reduce_rows(tile, add, at); }
+RowValues row_sum(const WarpTile& tile, Here at) { return reduce_rows(tile, plus, at); }
 
 std::vector<Scalar> row_places(const WarpTile& tile, Here at) {
   auto k = builder_of(tile, at);
@@ -258,6 +258,29 @@ WarpTile operand_b_transposed(const WarpTile& tile, MmaShape shape, Here at) {
 WarpTile relu(const WarpTile& tile, Here at) {
   return map(
       tile, [](Scalar x, const ElementPlace&) { return maximum(x, 0); }, at);
+}
+
+WarpTile add(const WarpTile& x, const WarpTile& y, Here at) {
+  auto k = builder_of(x, at);
+  if (!k || !builder_of(y, at)) return {};
+  if (x.down() != y.down() || x.across() != y.across() ||
+      !(x.fragment(0, 0).kind() == y.fragment(0, 0).kind())) {
+    KernelState::state_of(x.fragment(0, 0))
+        ->report(
+            "fragment-mismatch"_rule,
+            fmt::format("add takes two tiles of one shape, found {} x {} of {} and {} x {} of {}",
+                        x.down(), x.across(), x.fragment(0, 0).kind().text(), y.down(), y.across(),
+                        y.fragment(0, 0).kind().text()));
+    return {};
+  }
+  std::vector<Fragment> out;
+  for (std::size_t i = 0; i < x.fragments().size(); ++i) {
+    std::vector<Scalar> sums = k->elements(x.fragments()[i], at);
+    const std::vector<Scalar> more = k->elements(y.fragments()[i], at);
+    for (std::size_t j = 0; j < sums.size(); ++j) sums[j] += more[j];
+    out.push_back(k->pack(x.fragments()[i].kind(), sums, at));
+  }
+  return WarpTile(std::move(out), x.across(), x.row(), x.col());
 }
 
 }  // namespace tartan

@@ -52,7 +52,10 @@ class Accumulator {
         across_(across),
         row_(std::move(row)),
         col_(std::move(col)) {}
+  Accumulator(const Accumulator&) = default;
   Accumulator& operator=(const WarpTile& tile);
+  /// Its value, as of every other tile.
+  Accumulator& operator=(const Accumulator& other) { return *this = static_cast<WarpTile>(other); }
   operator WarpTile() const;
 
  private:
@@ -68,7 +71,9 @@ using RowValues = std::vector<Scalar>;
 class RowVariable {
  public:
   explicit RowVariable(std::vector<ScalarVariable> values) : values_(std::move(values)) {}
+  RowVariable(const RowVariable&) = default;
   RowVariable& operator=(const RowValues& values);
+  RowVariable& operator=(const RowVariable& other) { return *this = static_cast<RowValues>(other); }
   operator RowValues() const { return RowValues(values_.begin(), values_.end()); }
 
  private:
@@ -111,5 +116,7 @@ WarpTile operand_b_transposed(const WarpTile& tile, MmaShape shape = m16n8k16,
                               Here at = Here::current());
 
 WarpTile relu(const WarpTile& tile, Here at = Here::current());
+/// Element by element, of two tiles of one kind and shape.
+WarpTile add(const WarpTile& x, const WarpTile& y, Here at = Here::current());
 
 }  // namespace tartan

@@ -69,6 +69,7 @@ TEST(Command, WrongWords) {
                             "emit gemm --type f9",
                             "emit gemm --tile 64x",
                             "emit gemm --stages 0",
+                            "emit gemm --promote -1",
                             "emit gemm --epilogue tan",
                             "emit gemm --a-major up",
                             "emit block_scaled --scale f16 --target sm_120a",

@@ -23,6 +23,20 @@ inline std::string read_file(const std::string& path) {
 
 inline bool has_assembler() { return std::system("ptxas --version > /dev/null 2>&1") == 0; }
 
+/// Fails where the assembler refuses the text, has registers in local memory, or lets products of
+/// warpgroups wait needlessly (its infos C75xx). `at`: a path of the test's own, without extension.
+inline void expect_good_registers(const std::string& ptx, const std::string& arch,
+                                  const std::string& at) {
+  std::ofstream(at + ".ptx") << ptx;
+  const std::string command =
+      fmt::format("ptxas -v -arch {0} -o /dev/null {1}.ptx > {1}.txt 2>&1", arch, at);
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  const std::string report = read_file(at + ".txt");
+  EXPECT_NE(report.find("0 bytes spill stores, 0 bytes spill loads"), std::string::npos) << report;
+  EXPECT_EQ(report.find("(C75"), std::string::npos) << report;
+  for (const char* end : {".ptx", ".txt"}) std::remove((at + end).c_str());
+}
+
 /// Code and initialised data of a cubin, by section.
 inline std::map<std::string, std::string> sections(const std::string& cubin) {
   std::map<std::string, std::string> out;

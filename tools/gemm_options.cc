@@ -46,6 +46,7 @@ class Reader {
     out.splits = number("--splits", words_.splits, 1);
     out.stream_blocks = number("--stream-blocks", words_.stream_blocks, 0);
     out.producers = number("--producers", words_.producers, 0);
+    out.promote = number("--promote", words_.promote, 0);
     out.persistent = words_.persistent;
     out.batched = words_.batched;
     out.a = type("--a", words_.a, type("--type", words_.type, f16));
@@ -195,6 +196,10 @@ void add_gemm_options(CLI::App& command, GemmWords& words) {
       ->capture_default_str();
   option("--warps", words.warps, "Warps of a block, along m and n")->capture_default_str();
   option("--stages", words.stages, "Stages of the pipeline")->capture_default_str();
+  option("--promote", words.promote,
+         "fp8: steps of the tile's K after which the tensor cores' sums, of about 14 bits on sm_89 "
+         "and sm_90a, are added to sums in full f32; 0: never")
+      ->capture_default_str();
   option("--epilogue", words.epilogue,
          "What happens to sums, separated by commas: alpha, beta, row-scales, column-scales, bias, "
          "relu, gelu, silu, residual")

@@ -29,6 +29,8 @@ constexpr Option options[] = {
      "=N parts of k, added up by a second launch"},
     {"stream", [](Config& c, int value) { c.gemm.stream_blocks = value; },
      "=N blocks that share all steps (stream-K), added up by a second launch"},
+    {"promote", [](Config& c, int value) { c.gemm.promote = value; },
+     "=N steps after which sums are added to others in full f32"},
     {"dynamic", [](Config& c, int) { c.dynamic = true; }, " sizes are parameters of the kernel"},
 };
 

@@ -46,6 +46,10 @@ struct Gemm {
   int multiple = 8, multiple_c = 8;                                    // of A and B, and of C
   Tile tile = {.m = 64, .n = 64, .k = 0, .warps_m = 2, .warps_n = 2};  // k = 0: lines of 64 bytes
   int stages = 3;
+  /// After so many steps of tile.k along k, what the tensor cores have added up is added to sums in
+  /// full f32, and they begin anew; 0: never. Tensor cores that multiply fp8 natively (wgmma,
+  /// sm_89) keep about 14 bits of a sum. Takes twice the registers for sums; accumulators of f32.
+  int promote = 0;
   isa::BitOp bit_op = isa::BitOp::xor_popc;  // of products of b1
   Epilogue epilogue;
   /// The blocks' y is which part of k: parts are summed up by gemm_sum(), in their order, so that

@@ -39,7 +39,11 @@ GemmTiles::GemmTiles(Builder& k, const Gemm& options, const TiledMma& mma, const
       m_(m),
       n_(n),
       steps_(maximum(ceil_div(depth, tile_.k), 1)) {
-  possible_ = parts_are_possible(k, options);
+  possible_ =
+      parts_are_possible(k, options) &
+      k.require(options.promote >= 0 && (options.promote == 0 || options.accumulator == f32),
+                fmt::format("promote = {}: sums of f32 are promoted, after one step or more",
+                            options.promote));
   if (!possible_) return;
   // Parts of tiles go to a workspace, whole ones are finished.
   if (options.splits > 1) parts_ = k.global("C", options.accumulator, workspace(options, m, n));
@@ -55,11 +59,31 @@ void GemmTiles::select_matrix(const Scalar& i, const Scalar& stride) {
 WarpTile GemmTiles::multiply(const Operands& operands, const Scalar& row, const Scalar& col,
                              const Scalar& first, const Scalar& count) {
   auto sum = mma_.accumulator();
+  std::optional<Accumulator> part;
+  if (options_.promote > 1) part = mma_.accumulator();
   k_.pipeline(
       options_.stages, count,
       [&](Scalar t, Scalar stage) { operands.fill(row, col, first + t, stage); },
-      [&](Scalar, Scalar stage) { sum = operands.multiply(sum, stage); });
+      [&](Scalar t, Scalar stage) { add_step(operands, sum, part, t, stage); });
+  if (part) sum = add(sum, *part);
   return sum;
+}
+
+// `part`: what the tensor cores have added up since the last promotion, if that is more than a
+// step.
+void GemmTiles::add_step(const Operands& operands, Accumulator& sum,
+                         std::optional<Accumulator>& part, const Scalar& t, const Scalar& stage) {
+  if (options_.promote == 0) {
+    sum = operands.multiply(sum, stage);
+  } else if (!part) {
+    sum = add(sum, operands.multiply(mma_.accumulator(), stage));
+  } else {
+    *part = operands.multiply(*part, stage);
+    k_.when(t % options_.promote == options_.promote - 1, [&] {
+      sum = add(sum, *part);
+      *part = mma_.accumulator();
+    });
+  }
 }
 
 void GemmTiles::part_of_tile(const Operands& operands, const TileWork& work) {

@@ -39,6 +39,8 @@ class GemmTiles {
   void compute(const Operands& operands);
 
  private:
+  void add_step(const Operands& operands, Accumulator& sum, std::optional<Accumulator>& part,
+                const Scalar& t, const Scalar& stage);
   WarpTile multiply(const Operands& operands, const Scalar& row, const Scalar& col,
                     const Scalar& first, const Scalar& count);
   void part_of_tile(const Operands& operands, const TileWork& work);
