@@ -23,10 +23,16 @@ double activated(Activation activation, double x) {
   return x;
 }
 
-// To nearest even, beyond the range to its largest number, as the manual has cvt.rn.satfinite.
+// To nearest even, beyond the range to its largest number, as the manual has cvt.rn.satfinite (and
+// as cvt.rn has bf16, whose range nothing here exceeds).
 double rounded(Type type, double x) {
-  const int mantissa = type == Type::e4m3 ? 3 : 2, lowest = type == Type::e4m3 ? -6 : -14;
-  const double largest = type == Type::e4m3 ? 448 : 57344;
+  const int mantissa = type == bf16         ? 7
+                       : type == Type::e4m3 ? 3
+                                            : 2,
+            lowest = type == bf16         ? -126
+                     : type == Type::e4m3 ? -6
+                                          : -14;
+  const double largest = type == bf16 ? 1e30 : type == Type::e4m3 ? 448 : 57344;
   int exponent = 0;
   std::frexp(x, &exponent);  // x = f * 2^exponent, f from 1/2 on
   const double unit = std::ldexp(1, std::max(exponent - 1, lowest) - mantissa);
@@ -104,7 +110,7 @@ struct Finished {
     const Type c = product.options.c;
     if (c == s8) return std::nearbyint(std::clamp(x, -128.0, 127.0));
     if (c == u8) return std::nearbyint(std::clamp(x, 0.0, 255.0));
-    if (c == Type::e4m3 || c == Type::e5m2) return rounded(c, x);
+    if (c == bf16 || c == Type::e4m3 || c == Type::e5m2) return rounded(c, x);
     return x;
   }
   bool exact() const {
@@ -225,6 +231,27 @@ TEST(GemmEpilogue, WhatCannotBeIsRefused) {
     ASSERT_FALSE(compiled);
     EXPECT_EQ(compiled.diags()[0].id, "kernel-option");
   }
+}
+
+// fp8 as it is used on Hopper: scales of rows and columns, sums promoted to full f32 or not.
+TEST(GemmEpilogue, ScalesBehindWarpgroups) {
+  if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
+  const Target target = testing_gemm::target_of("sm_90a");
+  for (const Type c : {bf16, Type::e4m3, f16, f32})
+    for (const int promote : {0, 1, 2})
+      for (const auto& [m, n, k] : {std::array{128, 128, 256}, {72, 136, 400}, {1, 16, 16}}) {
+        SCOPED_TRACE(fmt::format("{}, {}: {} x {} x {}", name(c), promote, m, n, k));
+        Gemm options{.a = Type::e4m3, .b = Type::e4m3, .c = c, .promote = promote};
+        options.epilogue = {.row_scales = true, .column_scales = true};
+        options.tile = {.m = 128, .n = 64, .k = 128, .warps_m = 8, .warps_n = 1};
+        options.producers = 4;
+        const Finished finished{Product(options, m, n, k)};
+        const Kernel gemm = kernels::gemm(finished.product.options);
+        EXPECT_NE(compile(gemm, target)->ptx.find("\twgmma.mma_async"), std::string::npos);
+        EXPECT_EQ(finished.product.wrong(testing_gemm::run(gemm, target, finished.launch()),
+                                         [&](int i, int j) { return finished.expected(i, j); }),
+                  0);
+      }
 }
 
 TEST(GemmEpilogue, PartsOfAProduct) {
