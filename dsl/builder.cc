@@ -304,7 +304,9 @@ Scalar Builder::read(const Global& from, const Scalar& row, const Scalar& col, H
   return state_->at(at), read_element(*state_, from, row, col);
 }
 Scalar Builder::read(const Shared& from, const Scalar& row, const Scalar& col, Here at) {
-  return state_->at(at), read_element(*state_, from, row, col);
+  state_->at(at);
+  state_->threads_read = true;
+  return read_element(*state_, from, row, col);
 }
 void Builder::write(const Global& to, const Scalar& row, const Scalar& col, const Scalar& value,
                     Here at) {
@@ -410,6 +412,7 @@ void Builder::when(const Scalar& condition, const std::function<void()>& body, H
 Scalar Builder::address(const Shared& tile, const Scalar& row, const Scalar& col, Here at) {
   state_->at(at);
   if (!usable(*state_, tile, row, col)) return KernelState::bad();
+  state_->threads_read = true;  // by the instruction that it is for
   return state_->scalar(state_->f().shared_address(state_->pointer(tile, row, col)));
 }
 

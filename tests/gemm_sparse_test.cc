@@ -191,6 +191,19 @@ TEST(SparseGemm, PartsAreAddedUp) {
   }
 }
 
+// The threads read metadata themselves: each says that it is done with a stage.
+TEST(SparseGemm, EveryThreadReleasesAStage) {
+  const auto compiled =
+      compile(kernels::sparse_gemm(by_warpgroups({}, 64)), testing_gemm::target_of("sm_90a"));
+  ASSERT_TRUE(compiled) << compiled.diags().text();
+  const std::string& ptx = compiled->ptx;
+  int barriers = 0;
+  for (std::size_t at = ptx.find("mbarrier.init"); at != std::string::npos;
+       at = ptx.find("mbarrier.init", at + 1))
+    barriers += ptx.substr(at, ptx.find(';', at) - at).ends_with("], 256");
+  EXPECT_EQ(barriers, 2);
+}
+
 // What the launch needs to know of compressed lines and metadata follows from the parameters.
 TEST(SparseGemm, TheCopyEngineBringsAllOfIt) {
   const Gemm options = by_warpgroups({.m = 0, .n = 0, .k = 0, .multiple = 16}, 128);
