@@ -56,7 +56,7 @@ std::optional<AttentionConfig> read_attention_config(const std::string& word) {
   if (word == "default") return out;
   for (const std::string_view part : split(word, ':')) {
     if (part == "hopper") {
-      out.options = kernels::tuned(out.options, *Target::parse("sm_90a"));
+      out.hopper = true;
       continue;
     }
     const auto named = read_named(part);
@@ -64,7 +64,7 @@ std::optional<AttentionConfig> read_attention_config(const std::string& word) {
     for (const Option& option : options)
       if (named && option.name == named->name) found = &option;
     if (!found) return {};
-    found->set(out.options, named->value);
+    out.settings.push_back({found->set, named->value});
   }
   return out;
 }
@@ -76,8 +76,10 @@ std::string attention_config_help() {
 }
 
 kernels::Attention options_of(const AttentionConfig& config, const AttentionProblem& problem) {
-  kernels::Attention out = config.options;
+  kernels::Attention out;
   out.head_dim = problem.head_dim, out.type = problem.type, out.causal = problem.causal;
+  if (config.hopper) out = kernels::tuned(out, *Target::parse("sm_90a"));
+  for (const auto& [set, value] : config.settings) set(out, value);
   return out;
 }
 

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dsl/kernels/attention.h"
@@ -29,8 +30,9 @@ struct AttentionProblem {
 };
 
 struct AttentionConfig {
-  tartan::kernels::Attention options;
   std::string text;
+  bool hopper = false;  // what is fastest on sm_90a, and then the settings
+  std::vector<std::pair<void (*)(tartan::kernels::Attention&, int), int>> settings = {};
 };
 
 /// NAME=NUMBER[:NAME=NUMBER]..., such as "hopper:keys=64"; "default".

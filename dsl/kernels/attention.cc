@@ -31,8 +31,9 @@ void write_rows(Builder& k, const Global& to, const Scalar& count, const Scalar&
 Attention tuned(const Attention& options, const Target& target) {
   Attention out = options;
   if (target.arch.text() != "sm_90a") return out;
-  out.queries_per_block = 128, out.keys_per_step = 128;
-  out.warps = 8, out.producers = 4;
+  const bool narrow = options.head_dim <= 64;  // what three warpgroups have registers for
+  out.warps = narrow ? 12 : 8, out.producers = 4;
+  out.queries_per_block = 16 * out.warps, out.keys_per_step = 128;
   return out;
 }
 

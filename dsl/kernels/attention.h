@@ -45,7 +45,7 @@ struct Attention {
 Kernel attention(const Attention& options);
 
 /// The same with tiles, warps and producers as they are fastest on a target: on sm_90a two
-/// warpgroups of consumers beside one of producers, elsewhere as above.
+/// or three warpgroups of consumers beside one of producers, elsewhere as above.
 Attention tuned(const Attention& options, const Target& target);
 
 }  // namespace tartan::kernels
