@@ -86,8 +86,10 @@ TEST(GemmRepeats, GiveTheSameBits) {
       EXPECT_EQ(testing_gemm::run_on(testing_gemm::emulator(), *compiled, launch), expected);
       continue;
     }
+    int differ = 0;
     for (int i = 0; i < repeats; ++i)
-      ASSERT_EQ(testing_gemm::run_on(*testing_gemm::gpu(), *compiled, launch), expected) << i;
+      differ += testing_gemm::run_on(*testing_gemm::gpu(), *compiled, launch) != expected;
+    EXPECT_EQ(differ, 0) << "of " << repeats;
   }
 }
 

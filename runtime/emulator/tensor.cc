@@ -36,13 +36,14 @@ std::uint64_t fill_bits(const TensorMap& map) {
   return map.fill == TensorMap::Fill::zero ? 0 : 0x7FF77FF77FF77FF7;
 }
 
-// Elements of tf32 are f32 in memory and are rounded on the way, to nearest; which way an H100 goes
-// from the middle was not recorded.
+// Elements of tf32 are f32 in memory and are rounded on the way, to nearest, from the middle to
+// even.
 void round_to_tf32(std::byte* at) {
   std::uint32_t bits;
   std::memcpy(&bits, at, sizeof bits);
   const bool finite = (~bits & 0x7F800000) != 0;
-  bits = (bits + (finite ? 0x1000 : 0)) & ~std::uint32_t{0x1FFF};
+  const std::uint32_t half = 0xFFF + (bits >> 13 & 1);
+  bits = (bits + (finite ? half : 0)) & ~std::uint32_t{0x1FFF};
   std::memcpy(at, &bits, sizeof bits);
 }
 
