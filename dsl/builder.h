@@ -92,7 +92,8 @@ class Builder {
   /// (KernelOptions::producers warps), and describes both with one `body`: producers run what
   /// pipelines fill, consumers everything else. thread(), copy() and barrier() then mean the
   /// consumers' part of the block. Memory and parameters are declared outside. Without producers,
-  /// and before sm_80, the body is run by all threads, as it stands.
+  /// and before sm_80, the body is run by all threads, as it stands. Where both are whole
+  /// warpgroups, on sm_90a, consumers get most of the producers' registers (setmaxnreg).
   ///   return kernel("product", {.block = tile.threads(), .producers = 4}, [=](Builder& k) {
   ///     ...                                                       // declarations
   ///     k.roles([&] { k.pipeline(stages, steps, fill, use); k.store(...); });

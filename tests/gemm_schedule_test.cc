@@ -77,6 +77,36 @@ TEST(GemmSchedule, WarpgroupsMultiply) {
   EXPECT_EQ(products, 96);
 }
 
+TEST(GemmSchedule, TunedForHopper) {
+  if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
+  const Target target = testing_gemm::target_of("sm_90a");
+  const struct {
+    int m, n, k, tile_m, tile_n;
+    bool persistent;
+  } cases[] = {{8192, 8192, 8192, 128, 256, true}, {2048, 2048, 2048, 128, 256, true},
+               {1024, 1024, 1024, 128, 64, false}, {512, 512, 512, 64, 32, false},
+               {128, 4096, 4096, 64, 64, false},   {16, 8192, 8192, 64, 128, false}};
+  for (const auto& [m, n, k, tile_m, tile_n, persistent] : cases) {
+    const Gemm options = kernels::tuned(Gemm{.m = m, .n = n, .k = k}, target);
+    EXPECT_EQ(options.tile.m, tile_m) << m << " x " << n;
+    EXPECT_EQ(options.tile.n, tile_n) << m << " x " << n;
+    EXPECT_EQ(options.persistent, persistent) << m << " x " << n;
+    const auto compiled = compile(kernels::gemm(options), target);
+    ASSERT_TRUE(compiled) << compiled.diags().text();
+    EXPECT_NE(compiled->ptx.find("wgmma.mma_async"), std::string::npos);
+  }
+  EXPECT_EQ(kernels::tuned(Gemm{}, *Target::parse("sm_90")).producers, 0);
+  for (const Type type : {bf16, f32, Type::s8, Type::e4m3}) {
+    Gemm options{.m = 136, .n = 264, .k = 200};
+    options.a = options.b = type;
+    if (type == Type::s8) options.accumulator = options.c = s32;
+    const Product product(kernels::tuned(options, target), 136, 264, 200, true);
+    EXPECT_EQ(
+        product.wrong(testing_gemm::run(kernels::gemm(product.options), target, product.launch())),
+        0);
+  }
+}
+
 // Where C and then the parts go; gives what `out` names.
 struct Shared {
   const Product& product;

@@ -49,6 +49,23 @@ void require_whole_bytes(Builder& k, const Gemm& options, const Scalar& depth) {
 
 }  // namespace
 
+Gemm tuned(const Gemm& options, const Target& target) {
+  Gemm out = options;
+  const int width = bits(options.a);
+  if (target.arch.text() != "sm_90a" || width < 8 || width > 32) return out;
+  const int line = 1024 / width;  // of 128 bytes along k
+  const auto use = [&](int m, int n, int stages, bool persistent) {
+    out.tile = {.m = m, .n = n, .k = line, .warps_m = m / 16, .warps_n = 1};
+    out.stages = stages, out.producers = 4;
+    out.persistent = persistent && out.splits == 1 && out.stream_blocks == 0;
+    // About a tile for each of an H100's 132 multiprocessors.
+    return options.m == 0 || options.n == 0 || out.blocks(options.m, options.n) >= 96;
+  };
+  if (options.m && options.m <= 64) return use(64, 128, 6, false), out;
+  if (use(128, 256, 3, true) || use(128, 64, 8, false) || use(64, 64, 8, false)) return out;
+  return use(64, 32, 8, false), out;
+}
+
 Kernel gemm(const Gemm& options) {
   const Tile tile = filled_in(options);
   return kernel("gemm", {.block = tile.threads(), .producers = options.producers}, [=](Builder& k) {

@@ -34,7 +34,8 @@ struct Epilogue {
 };
 
 /// C = A * B for any m, n and k, A and B by rows or columns, C by rows: cp.async pipeline,
-/// ldmatrix, mma.sync. A size of 0 is a parameter of the kernel (s32, in the order m, n, k).
+/// ldmatrix, mma.sync; with producers on sm_90a the copy engine and wgmma. A size of 0 is a
+/// parameter of the kernel (s32, in the order m, n, k).
 struct Gemm {
   int m = 256, n = 256, k = 256;
   /// Elements of A and B. f32: rounded to tf32 on the way; tf32: f32 that has been rounded before.
@@ -85,6 +86,11 @@ struct Gemm {
   }
 };
 Kernel gemm(const Gemm& options);
+
+/// The same with tile, warps, stages and producers as they were fastest for such sizes on a target:
+/// on sm_90a, for elements of 8 to 32 bits, by wgmma (docs/performance.md); elsewhere as given.
+/// Persistent where several tiles fall to a multiprocessor: see persistent_blocks().
+Gemm tuned(const Gemm& options, const Target& target);
 
 /// Adds up what a gemm with splits > 1 left in its workspace, and finishes it: parameters (m, n),
 /// the workspace, C and those of the epilogue. A thread for each element, 256 in a block. With
