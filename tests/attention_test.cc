@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <fstream>
 #include <limits>
 
 #include <tartan/tartan.h>
 
 #include "dsl/kernels/attention.h"
+#include "tests/machine_code.h"
 #include "tests/numbers.h"
 
 namespace tartan {
@@ -194,7 +194,7 @@ TEST(Attention, GpuAgreesWithDoublePrecision) {
 
 // NVIDIA's assembler accepts the text and needs no local memory for it.
 TEST(Attention, AssemblesWithoutSpills) {
-  if (std::system("ptxas --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "no ptxas";
+  if (!test::has_assembler()) GTEST_SKIP() << "no ptxas";
   for (const char* target : {"sm_75", "sm_80", "sm_90", "sm_90a", "sm_120"})
     for (const int head_dim : {64, 128})
       for (const bool causal : {false, true}) {
@@ -204,17 +204,10 @@ TEST(Attention, AssemblesWithoutSpills) {
         const auto compiled = compile(kernels::attention(tuned(options, *Target::parse(target))),
                                       *Target::parse(target));
         ASSERT_TRUE(compiled) << compiled.diags().text();
-        const std::string path =
-            testing::TempDir() + std::to_string(getpid()) + "_tartan_attention";
-        std::ofstream(path + ".ptx") << compiled->ptx;
-        const std::string command =
-            fmt::format("ptxas -v -arch {} -o /dev/null {}.ptx > {}.txt 2>&1", target, path, path);
-        EXPECT_EQ(std::system(command.c_str()), 0);
-        std::ifstream report(path + ".txt");
-        const std::string text(std::istreambuf_iterator<char>(report), {});
-        EXPECT_NE(text.find("0 bytes spill stores, 0 bytes spill loads"), std::string::npos)
-            << target << " d " << head_dim << (causal ? " causal\n" : " full\n") << text;
-        EXPECT_EQ(text.find("(C75"), std::string::npos) << text;  // products that wait needlessly
+        SCOPED_TRACE(fmt::format("{} d {} {}", target, head_dim, causal ? "causal" : "full"));
+        test::expect_good_registers(
+            compiled->ptx, target,
+            testing::TempDir() + std::to_string(getpid()) + "_tartan_attention");
       }
 }
 

@@ -9,6 +9,7 @@
 #include "compiler/verify/verify.h"
 #include "runtime/device.h"
 #include "runtime/tensor_map.h"
+#include "tests/small_product.h"
 
 namespace tartan {
 namespace {
@@ -100,26 +101,11 @@ class EmulatorHopperGemm : public EmulatorHopper {
     std::string text = text_of("gemm.ptx");
     if (!was.empty()) text.replace(text.find(was), was.size(), is);
     load(text);
-    const auto small = [](std::uint32_t i) {
-      return static_cast<int>((i * 2654435761u) >> 29) - 3;
-    };
-    const auto half = [](int x) -> std::uint16_t {  // whole numbers up to 4
-      constexpr std::uint16_t halves[] = {0, 0x3C00, 0x4000, 0x4200, 0x4400};
-      return static_cast<std::uint16_t>(halves[x < 0 ? -x : x] | (x < 0 ? 0x8000 : 0));
-    };
-    std::vector<std::uint16_t> a(m * k), b(n * k);
-    for (std::uint32_t i = 0; i < a.size(); ++i) a[i] = half(small(i));
-    for (std::uint32_t i = 0; i < b.size(); ++i) b[i] = half(small(i + 77777));
-    for (std::uint32_t row = 0; row < m; ++row)
-      for (std::uint32_t column = 0; column < n; ++column) {
-        int sum = 0;
-        for (std::uint32_t i = 0; i < k; ++i)
-          sum += small(row * k + i) * small(column * k + i + 77777);
-        wanted.push_back(static_cast<float>(sum));
-      }
-    auto in_a = device->allocate(2 * a.size()), in_b = device->allocate(2 * b.size()),
-         out = device->allocate(4 * wanted.size());
-    ASSERT_TRUE(in_a->write(a) && in_b->write(b));
+    const test::SmallProduct product(m, n, k);
+    wanted = product.c;
+    auto in_a = device->allocate(2 * product.a.size()),
+         in_b = device->allocate(2 * product.b.size()), out = device->allocate(4 * wanted.size());
+    ASSERT_TRUE(in_a->write(product.a) && in_b->write(product.b));
     const auto map = [](const Buffer& buffer, std::uint32_t rows, std::uint32_t box) {
       return *TensorMap{.type = f16,
                         .address = buffer.address(),

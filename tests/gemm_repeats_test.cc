@@ -19,12 +19,8 @@ constexpr int m = 200, n = 136, k = 328, repeats = 60;
 Bytes random_matrix(Type type, int count, unsigned seed) {
   std::mt19937 random(seed);
   const int width = bits(type);
-  const int digits = type == f16          ? 10
-                     : type == bf16       ? 7
-                     : type == f32        ? 23
-                     : type == Type::e4m3 ? 3
-                                          : 2;
-  const std::uint32_t bias = (1u << (width - digits - 2)) - 1;
+  const auto [exponent_bits, digits] = testing_numbers::format(type);
+  const std::uint32_t bias = (1u << (exponent_bits - 1)) - 1;
   Bytes out;
   for (int i = 0; i < count; ++i) {
     std::uint32_t word = random();

@@ -15,6 +15,7 @@
 #include "runtime/device.h"
 #include "runtime/tensor_map.h"
 #include "tests/paths.h"
+#include "tests/small_product.h"
 
 namespace tartan {
 namespace {
@@ -274,35 +275,18 @@ std::string spoiled(const Mistake& mistake) {
   return text;
 }
 
-int small(std::uint32_t i) { return static_cast<int>((i * 2654435761u) >> 29) - 3; }
-
-std::uint16_t half(int x) {  // whole numbers up to 4
-  constexpr std::uint16_t halves[] = {0, 0x3C00, 0x4000, 0x4200, 0x4400};
-  return static_cast<std::uint16_t>(halves[x < 0 ? -x : x] | (x < 0 ? 0x8000 : 0));
-}
-
 struct Outcome {
   std::string complaint;
   bool right = false;
 };
 
 Outcome run(const Mistake& mistake) {
-  std::vector<std::uint16_t> a(m * k), b(n * k);
-  for (std::uint32_t i = 0; i < a.size(); ++i) a[i] = half(small(i));
-  for (std::uint32_t i = 0; i < b.size(); ++i) b[i] = half(small(i + 77777));
-  std::vector<float> wanted;
-  for (std::uint32_t row = 0; row < m; ++row)
-    for (std::uint32_t column = 0; column < n; ++column) {
-      int sum = 0;
-      for (std::uint32_t i = 0; i < k; ++i)
-        sum += small(row * k + i) * small(column * k + i + 77777);
-      wanted.push_back(static_cast<float>(sum));
-    }
+  const test::SmallProduct product(m, n, k);
   auto device = Device::open("emulator");
   if (!device) return {device.diags().text()};
-  auto in_a = device->allocate(2 * a.size()), in_b = device->allocate(2 * b.size()),
-       out = device->allocate(4 * wanted.size());
-  EXPECT_TRUE(in_a->write(a) && in_b->write(b) && out->fill(0xFF));
+  auto in_a = device->allocate(2 * product.a.size()), in_b = device->allocate(2 * product.b.size()),
+       out = device->allocate(4 * product.c.size());
+  EXPECT_TRUE(in_a->write(product.a) && in_b->write(product.b) && out->fill(0xFF));
   Host host{.a = {.type = f16,
                   .address = in_a->address(),
                   .extents = {k, m},
@@ -332,7 +316,7 @@ Outcome run(const Mistake& mistake) {
       kernel->launch(host.launch, Arguments().add(*map_a).add(*map_b).add(*map_c).add(k / tile_k));
   if (!launched) return {launched.diags().text()};
   if (const Status done = device->synchronize(); !done) return {done.diags().text()};
-  return {"", *out->read_all<float>() == wanted};
+  return {"", *out->read_all<float>() == product.c};
 }
 
 std::string check(const Mistake& mistake) {

@@ -9,6 +9,7 @@
 
 #include "tests/manifest_folder.h"
 #include "tests/paths.h"
+#include "tests/small_product.h"
 
 namespace tartan {
 namespace {
@@ -132,14 +133,6 @@ TEST_F(ManifestTest, WrongPartsAndBuffers) {
             }));
 }
 
-// What a test knows of the product: small whole numbers, exact in f16.
-int small(std::uint32_t i) { return static_cast<int>((i * 2654435761u) >> 29) - 3; }
-
-std::uint16_t half(int x) {
-  constexpr std::uint16_t halves[] = {0, 0x3C00, 0x4000, 0x4200, 0x4400};
-  return static_cast<std::uint16_t>(halves[x < 0 ? -x : x] | (x < 0 ? 0x8000 : 0));
-}
-
 template <typename T>
 std::string bytes_of(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), sizeof(T) * values.size()};
@@ -156,17 +149,7 @@ class EmittedManifest : public ManifestTest {
     const std::string command =
         std::string(TARTAN_COMMAND) + " emit gemm " + words + " -o " + ptx + " --manifest " + path;
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
-    std::vector<std::uint16_t> a, b;
-    std::vector<float> c;
-    for (std::uint32_t i = 0; i < m * k; ++i) a.push_back(half(small(i)));
-    for (std::uint32_t i = 0; i < n * k; ++i) b.push_back(half(small(i + 77777)));
-    for (std::uint32_t row = 0; row < m; ++row)
-      for (std::uint32_t column = 0; column < n; ++column) {
-        int sum = 0;
-        for (std::uint32_t i = 0; i < k; ++i)
-          sum += small(row * k + i) * small(column * k + i + 77777);
-        c.push_back(static_cast<float>(sum));
-      }
+    const auto [a, b, c] = test::SmallProduct(m, n, k);
     write("a.bin", bytes_of(a));
     write("b.bin", bytes_of(b));
     write("c.bin", bytes_of(c));
