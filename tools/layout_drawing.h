@@ -58,8 +58,6 @@ Colour lane_colour(int lane);
 // The three ways to say it.
 std::string layout_text(const Drawing& drawing, bool colour);
 std::string layout_svg(const Drawing& drawing);
-/// As the text of an SVG element.
-std::string escaped(std::string_view text);
 std::string layout_json(const LayoutTable& table, Operand only);
 
 }  // namespace tartan::tools

@@ -3,34 +3,23 @@
 
 #include <algorithm>
 
+#include "compiler/support/svg.h"
 #include "tools/layout_drawing.h"
 
 namespace tartan::tools {
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '&') out += "&amp;";
-    else out += c;
-  }
-  return out;
-}
-
 namespace {
 
-// Lengths in pixels. Letters are monospaced: `letter` of the font size wide.
-constexpr double letter = 0.61;
+using svg::escaped;
+using svg::letter;
+using svg::width_of;
+
+// Lengths in pixels.
 constexpr int title_size = 15, text_size = 12, lane_size = 11, content_size = 9;
 constexpr int page_margin = 16, line_height = 18, box_height = 30, gap = 28;
 constexpr int heading_height = 22;  // a line, and room to the column indices
 constexpr int address_width = 54, swatch_width = 26, swatch_height = 18, swatches_in_row = 16;
 constexpr int page_width = 1000;  // what blocks flow into; a single block may be wider
-
-double width_of(std::string_view text, int size) {
-  return static_cast<double>(text.size()) * letter * size;
-}
 
 std::vector<std::string> wrapped(std::string_view text, double width) {
   const auto letters = static_cast<std::size_t>(width / (letter * text_size));

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "compiler/isa/layout_algebra.h"
-#include "tools/layout_drawing.h"
+#include "compiler/support/svg.h"
 
 namespace tartan::tools {
 namespace {
@@ -172,7 +172,7 @@ std::string tile_svg(const SharedTile& tile) {
       width, top + lines(tile) * box_height + 16);
   const auto write = [&](int x, int y, std::string_view anchor, std::string_view text) {
     out += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor,
-                       escaped(text));
+                       svg::escaped(text));
   };
   write(16, 18, "start",
         fmt::format("{} of {}: the group of banks of each 16 bytes", tile.text(), name(tile.type)));

@@ -4,29 +4,18 @@
 #include <algorithm>
 
 #include "bench/gpu/figures.h"
+#include "compiler/support/svg.h"
 
 namespace gpu {
 namespace {
 
-// Lengths in pixels. Letters are monospaced: `letter` of the font size wide.
-constexpr double letter = 0.61;
+using tartan::svg::escaped;
+
+// Lengths in pixels.
 constexpr int text_size = 12, title_size = 15, margin = 16;
 constexpr int line = 18, bar = 9, row = 24, gap = 14, bars_width = 420, figure_width = 150;
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '&') out += "&amp;";
-    else out += c;
-  }
-  return out;
-}
-
-double width_of(std::string_view text) {
-  return static_cast<double>(text.size()) * letter * text_size;
-}
+double width_of(std::string_view text) { return tartan::svg::width_of(text, text_size); }
 
 class Picture {
  public:
