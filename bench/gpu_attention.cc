@@ -10,6 +10,7 @@
 #include "bench/gpu/attention_problem.h"
 #include "bench/gpu/elements.h"
 #include "bench/gpu/measure.h"
+#include "bench/gpu/words.h"
 
 using namespace tartan;
 
@@ -106,24 +107,19 @@ class Contest {
   std::string reference_name_;
 };
 
-[[noreturn]] void refuse(std::string_view option, std::string_view word,
-                         std::string_view expected) {
-  std::cerr << fmt::format("{} {}: {} is expected\n", option, word, expected);
-  std::exit(2);
-}
-
 std::vector<gpu::AttentionProblem> problems(const Words& words) {
   const auto type = parse_type(words.type);
-  if (type != f16 && type != bf16) refuse("--type", words.type, "f16 or bf16");
+  if (type != f16 && type != bf16) gpu::refuse("--type", words.type, "f16 or bf16");
   std::vector<gpu::AttentionProblem> out;
   for (const int head_dim : words.head_dims)
     for (const int length : words.lengths)
       for (const bool causal : {false, true}) {
         if (head_dim < 1 || length < 1 || words.width % head_dim != 0)
-          refuse("--head-dim", fmt::format("{}", head_dim), "a divisor of --width");
+          gpu::refuse("--head-dim", fmt::format("{}", head_dim), "a divisor of --width");
         const int heads = words.width / head_dim;
         if (words.share < 1 || heads % words.share != 0)
-          refuse("--share", fmt::format("{}", words.share), "a divisor of the number of heads");
+          gpu::refuse("--share", fmt::format("{}", words.share),
+                      "a divisor of the number of heads");
         out.push_back({.batch = std::max(1, words.tokens / length),
                        .heads = heads,
                        .kv_heads = heads / words.share,
@@ -136,13 +132,8 @@ std::vector<gpu::AttentionProblem> problems(const Words& words) {
 }
 
 std::vector<gpu::AttentionConfig> read_configs(const Words& words) {
-  std::vector<gpu::AttentionConfig> out;
-  for (const std::string& word : words.configs) {
-    const auto config = gpu::read_attention_config(word);
-    if (!config) refuse("--config", word, "NAME=NUMBER[:NAME=NUMBER]... or default");
-    out.push_back(*config);
-  }
-  return out;
+  return gpu::read_all("--config", words.configs, gpu::read_attention_config,
+                       "NAME=NUMBER[:NAME=NUMBER]... or default");
 }
 
 void add_options(CLI::App& app, Words& words) {
@@ -182,7 +173,7 @@ int main(int argc, char** argv) {
   const auto all = problems(words);
   if (!words.emit.empty()) {
     const auto target = Target::parse(words.target);
-    if (!target) refuse("--target", words.target, "an architecture such as sm_90a");
+    if (!target) gpu::refuse("--target", words.target, "an architecture such as sm_90a");
     return gpu::emit(words.emit, *target, all, configs) ? 0 : 1;
   }
   gpu::Session session(argc, argv, words.device);

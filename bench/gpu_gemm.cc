@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "bench/gpu/gemm_contest.h"
+#include "bench/gpu/words.h"
 
 using namespace tartan;
 
@@ -19,12 +20,6 @@ struct Words {
   bool no_ceiling = false;
 };
 
-[[noreturn]] void refuse(std::string_view option, std::string_view word,
-                         std::string_view expected) {
-  std::cerr << fmt::format("{} {}: {} is expected\n", option, word, expected);
-  std::exit(2);
-}
-
 // The products that are asked for; where none is, those of the project's tables.
 std::vector<gpu::Product> products(const Words& words) {
   const bool usual = words.sizes.empty() && words.type.empty() && words.majors == "rc";
@@ -34,26 +29,21 @@ std::vector<gpu::Product> products(const Words& words) {
   if (sizes.empty() && !usual) sizes = {"4096", "8192"};
   for (const std::string& size : sizes) {
     gpu::Product& product = out.emplace_back();
-    if (!gpu::read_size(size, product)) refuse("--size", size, "N or MxNxK");
+    if (!gpu::read_size(size, product)) gpu::refuse("--size", size, "N or MxNxK");
     if (!words.type.empty() && !gpu::read_type(words.type, product))
-      refuse("--type", words.type, "an element type such as bf16, or AxB such as e4m3xe5m2");
+      gpu::refuse("--type", words.type, "an element type such as bf16, or AxB such as e4m3xe5m2");
     if (!gpu::read_majors(words.majors, product))
-      refuse("--major", words.majors, "rr, rc, cr or cc");
+      gpu::refuse("--major", words.majors, "rr, rc, cr or cc");
   }
   for (gpu::Product& product : out)
     if (const auto c = parse_type(words.out)) product.c = *c;
-    else if (!words.out.empty()) refuse("--out", words.out, "an element type such as f32");
+    else if (!words.out.empty()) gpu::refuse("--out", words.out, "an element type such as f32");
   return out;
 }
 
 std::vector<gpu::Config> read_configs(const Words& words) {
-  std::vector<gpu::Config> out;
-  for (const std::string& word : words.configs) {
-    const auto config = gpu::read_config(word);
-    if (!config) refuse("--tile", word, "MxNxK:WMxWN:STAGES[:PRODUCERS][:NAME[=NUMBER]]...");
-    out.push_back(*config);
-  }
-  return out;
+  return gpu::read_all("--tile", words.configs, gpu::read_config,
+                       "MxNxK:WMxWN:STAGES[:PRODUCERS][:NAME[=NUMBER]]...");
 }
 
 void add_options(CLI::App& app, Words& words) {

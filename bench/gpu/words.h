@@ -2,8 +2,13 @@
 // bench/gpu/words.h - the parts of a configuration's word.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <charconv>
+#include <cstdlib>
+#include <iostream>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -33,6 +38,26 @@ inline std::optional<Named> read_named(std::string_view word) {
   const std::size_t equals = word.find('=');
   Named out{word.substr(0, equals)};
   if (equals != word.npos && !read_number(word.substr(equals + 1), out.value)) return {};
+  return out;
+}
+
+/// Ends the program: a word on the command line is wrong.
+[[noreturn]] inline void refuse(std::string_view option, std::string_view word,
+                                std::string_view expected) {
+  std::cerr << fmt::format("{} {}: {} is expected\n", option, word, expected);
+  std::exit(2);
+}
+
+/// Each of an option's words as `read` reads it.
+template <typename Read>
+auto read_all(std::string_view option, const std::vector<std::string>& words, Read read,
+              std::string_view expected) {
+  std::vector<typename decltype(read(std::string()))::value_type> out;
+  for (const std::string& word : words) {
+    const auto one = read(word);
+    if (!one) refuse(option, word, expected);
+    out.push_back(*one);
+  }
   return out;
 }
 
