@@ -6,6 +6,14 @@
 
 namespace tartan::detail {
 
+namespace {
+
+Type unsigned_of(int bits) {
+  return bits == 8 ? Type::u8 : bits == 16 ? Type::u16 : bits == 32 ? u32 : u64;
+}
+
+}  // namespace
+
 Swizzle swizzle_of_lines(std::int64_t bytes, Type type) {
   const int chunks = std::countr_zero(static_cast<std::uint64_t>(bytes / 16));  // a line's, as 2^
   return {std::min(chunks, 3), std::countr_zero(static_cast<unsigned>(128 / bits(type))),
@@ -70,8 +78,9 @@ std::vector<codegen::Value> EngineMatrix::coordinates(const Scalar& along,
   return out;
 }
 
-codegen::Pointer EngineMatrix::map(int along, int lines, int swizzle, Type type) {
+codegen::Pointer EngineMatrix::map(int along, int lines, int swizzle, bool rounds) {
   const Memory& memory = state_.memories[static_cast<std::size_t>(matrix_.memory)];
+  const Type type = rounds ? tf32 : unsigned_of(bits(matrix_.type));
   CompiledMap wanted{.of = memory.param, .type = type};
   wanted.extents = extents_, wanted.strides = strides_, wanted.swizzle = swizzle;
   wanted.box = {along, lines};

@@ -20,8 +20,9 @@ class EngineMatrix {
   const Scalar& across(const Layout& layout) const {  // the stride from line to line
     return by_rows_ ? layout.row_stride : layout.col_stride;
   }
-  /// The map for boxes of `lines` lines of `along` elements, the same for all such boxes.
-  codegen::Pointer map(int along, int lines, int swizzle, Type type);
+  /// The map for boxes of `lines` lines of `along` elements, the same for all such boxes. `rounds`:
+  /// to tf32, on the way.
+  codegen::Pointer map(int along, int lines, int swizzle, bool rounds = false);
   /// Of a box that begins in this tile, element `along` of line `first`.
   std::vector<codegen::Value> coordinates(const Scalar& along, const Scalar& first) const;
 

@@ -42,6 +42,10 @@ std::vector<Value> wait(codegen::FunctionBuilder& f, int pending,
   return landed;
 }
 
+std::vector<Value> kept_of(const Departure& departure) {
+  return departure.kept ? *departure.kept : std::vector<Value>();
+}
+
 }  // namespace
 
 bool KernelState::has_landed(const Flight& flight) const {
@@ -51,32 +55,31 @@ bool KernelState::has_landed(const Flight& flight) const {
 
 void KernelState::land(Flight& flight) {
   if (has_landed(flight) || land_before_body(flight)) return;
-  static const std::vector<Value> nothing;
-  const std::vector<Value>& kept =
-      flight.kept && log.is_open(flight.scope) ? *flight.kept : nothing;
+  const Departure& departure = flight.departure;
+  const bool in_sight = log.is_open(departure.scope);
+  const std::vector<Value> kept = in_sight ? kept_of(departure) : std::vector<Value>();
   // A copy that is still in flight would have to be moved from registers that are being written.
   if (flight.copied >= 0) {
     f().at_mark(flight.copied, [&] { (void)wait(f(), 0, flight.registers, kept); });
     flight.landings.push_back(flight.copied_scope);
     if (has_landed(flight)) return;
   }
-  const bool known = flight.group && flight.copied < 0 && log.is_open(flight.scope);
-  const int pending = known ? log.newer(flight.group) : 0;
+  const bool known = departure.group && flight.copied < 0 && in_sight;
+  const int pending = known ? log.newer(departure.group) : 0;
   const std::vector<Value> landed = wait(f(), pending, flight.registers, kept);
   // The variable, too: two values of it, before and after, would not fit the same registers.
   auto next = landed.begin();
-  for (const Flight::Source& each : flight.sources) {
-    VariableRecord& variable = *each.variable;
-    const bool same = variable.version == each.version;
-    for (const Variable& to : variable.registers) {
+  for (const auto& [variable, version] : flight.sources) {
+    const bool same = variable->version == version;
+    for (const Variable& to : variable->registers) {
       if (same) f().set(to, *next);
       ++next;
     }
-    if (same) variable.flying = false;
+    if (same) variable->flying.reset();
   }
   flight.landings.push_back(log.scopes.back());
   log.landings.push_back(
-      {pending ? flight.group : static_cast<int>(log.commits.size()), log.scopes.back()});
+      {pending ? departure.group : static_cast<int>(log.commits.size()), log.scopes.back()});
 }
 
 // Variables that were in flight in front of a body and are looked at in it: waited for there. The
@@ -84,30 +87,28 @@ void KernelState::land(Flight& flight) {
 bool KernelState::land_before_body(Flight& flight) {
   if (flight.sources.empty()) return false;
   const auto was_flying = [&](const BeforeBody& body) {
-    return body.mark >= 0 &&
-           std::all_of(flight.sources.begin(), flight.sources.end(), [&](const auto& each) {
-             return std::any_of(body.variables.begin(), body.variables.end(),
-                                [&](const VariableRecord& before) {
-                                  return before.registers[0].id == each.variable->registers[0].id &&
-                                         before.version == each.variable->version;
-                                });
-           });
+    return std::all_of(flight.sources.begin(), flight.sources.end(), [&](const auto& source) {
+      return std::any_of(body.variables.begin(), body.variables.end(), [&](const auto& before) {
+        return before.record == source.variable && before.version == source.version;
+      });
+    });
   };
   const auto body = std::find_if(log.bodies.begin(), log.bodies.end(), was_flying);
   if (body == log.bodies.end()) return false;
-  const bool known = flight.group && log.is_open(flight.scope);
   std::vector<Variable> all;
-  for (const Flight::Source& each : flight.sources) {
-    all.insert(all.end(), each.variable->registers.begin(), each.variable->registers.end());
-    each.variable->flying = false;
+  for (const auto& [variable, version] : flight.sources) {
+    all.insert(all.end(), variable->registers.begin(), variable->registers.end());
+    variable->flying.reset();
     for (auto inside = body; inside != log.bodies.end(); ++inside)
-      for (VariableRecord& before : inside->variables)
-        if (before.registers[0].id == each.variable->registers[0].id) before.flying = false;
+      for (BeforeBody::Variable& before : inside->variables)
+        if (before.record == variable) before.flying.reset();
   }
-  const auto commits = static_cast<std::size_t>(body->commits);
+  const Departure& departure = flight.departure;
+  const bool known = departure.group && log.is_open(departure.scope);
+  const int pending =
+      known ? log.newer(departure.group, static_cast<std::size_t>(body->commits)) : 0;
   f().at_mark(body->mark, [&] {
-    (void)wait(f(), known ? log.newer(flight.group, commits) : 0, all,
-               known && flight.kept ? *flight.kept : std::vector<Value>{});
+    (void)wait(f(), pending, all, known ? kept_of(departure) : std::vector<Value>());
   });
   flight.landings.push_back(body->scope);
   return true;
@@ -154,10 +155,9 @@ std::vector<Fragment> KernelState::take_off(const std::vector<Fragment>& like,
     next += count;
   }
   for (const Value& each : registers) flight->registers.push_back(f().variable(each));
-  flight->kept = std::make_shared<const std::vector<Value>>(std::move(kept));
   log.commits.push_back(log.scopes.back());
-  flight->group = static_cast<int>(log.commits.size());
-  flight->scope = log.scopes.back();
+  flight->departure = {static_cast<int>(log.commits.size()), log.scopes.back(),
+                       std::make_shared<const std::vector<Value>>(std::move(kept))};
   return out;
 }
 
@@ -181,18 +181,17 @@ void KernelState::assign(FragmentVariable& variable, const Fragment& fragment) {
   const std::vector<Value> values = flies ? flying_registers(fragment) : registers(fragment);
   for (std::size_t i = 0; i < record.registers.size(); ++i)
     state->f().set(record.registers[i], values[i]);
-  ++record.version, record.flying = flies;
-  if (!flies) return;
-  record.group = flight->group, record.flight_scope = flight->scope;
-  record.kept = flight->kept;
+  ++record.version;
+  record.flying = flies ? std::optional(flight->departure) : std::nullopt;
 }
 
 std::vector<Fragment> KernelState::read(std::span<const FragmentVariable> variables) {
   std::vector<Fragment> out;
   const auto& state = variables.empty() ? nullptr : variables[0].state_;
   if (!state || !state->function) return std::vector<Fragment>(variables.size());
-  const bool flying = std::any_of(variables.begin(), variables.end(),
-                                  [](const auto& each) { return each.record_->flying; });
+  const bool flying = std::any_of(variables.begin(), variables.end(), [](const auto& each) {
+    return each.record_->flying.has_value();
+  });
   const auto flight = flying ? state->flight_of(variables) : nullptr;
   std::size_t first = 0;
   for (const FragmentVariable& each : variables) {
@@ -217,12 +216,12 @@ std::shared_ptr<Flight> KernelState::flight_of(std::span<const FragmentVariable>
                    return x.record_ == y.variable && x.record_->version == y.version;
                  }))
     return before;
-  auto out = std::make_shared<Flight>(
-      Flight{.kept = one.kept, .group = one.group, .scope = one.flight_scope});
+  auto out = std::make_shared<Flight>();
+  if (one.flying) out->departure = *one.flying;
   out->read_scope = log.scopes.back();
   for (const FragmentVariable& each : variables) {
     VariableRecord& record = *each.record_;
-    if (!record.flying || record.group != out->group) out->group = 0;
+    if (!record.flying || record.flying->group != out->departure.group) out->departure.group = 0;
     for (const Value& value : get_all(f(), record.registers))
       out->registers.push_back(f().variable(value));
     out->sources.push_back({each.record_, record.version});
@@ -234,7 +233,7 @@ std::shared_ptr<Flight> KernelState::flight_of(std::span<const FragmentVariable>
 BeforeBody KernelState::before_body(bool loops) {
   BeforeBody out{.scope = log.scopes.back(), .loops = loops};
   for (const auto& each : log.variables)
-    if (each->flying) out.variables.push_back(*each);
+    if (each->flying) out.variables.push_back({each, each->version, each->flying});
   if (!out.variables.empty()) out.mark = f().mark();
   out.commits = static_cast<int>(log.commits.size());
   return out;
@@ -253,20 +252,17 @@ void KernelState::in_body(BeforeBody before, const std::function<void()>& body) 
   for (const auto& each : log.variables) {
     if (!before.loops || !each->flying || each->observed < begin) continue;
     looked_at.insert(looked_at.end(), each->registers.begin(), each->registers.end());
-    each->flying = false;
+    each->flying.reset();
   }
   if (!looked_at.empty()) (void)wait(f(), 0, looked_at, {});
   log.scopes.pop_back();
   ++log.clock;
-  for (const VariableRecord& was : before.variables)
-    for (const auto& each : log.variables) {
-      if (!was.flying || each->registers[0].id != was.registers[0].id) continue;
-      each->flight.reset();
-      if (each->flying && each->group != was.group) each->group = 0;
-      if (each->flying) continue;
-      each->flying = true, each->kept = was.kept;
-      each->group = was.group, each->flight_scope = was.flight_scope;
-    }
+  for (const auto& [record, version, flying] : before.variables) {
+    if (!flying) continue;
+    record->flight.reset();
+    if (!record->flying) record->flying = flying;
+    else if (record->flying->group != flying->group) record->flying->group = 0;
+  }
 }
 
 FragmentVariable KernelState::fragment_variable(const FragmentKind& kind,

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "compiler/codegen/function_builder.h"
@@ -17,13 +18,18 @@ namespace tartan::detail {
 
 struct VariableRecord;
 
+/// The commit behind which registers are in flight.
+struct Departure {
+  int group = 0;  // its number, from 1 on; 0: not known
+  int scope = 0;  // where it was
+  /// A's registers, which must stay as they are until the end.
+  std::shared_ptr<const std::vector<codegen::Value>> kept = {};
+};
+
 /// The accumulators of a product, from its commit on, or of variables that may hold such.
 struct Flight {
   std::vector<codegen::Variable> registers;
-  /// A's registers, which must stay as they are until the end.
-  std::shared_ptr<const std::vector<codegen::Value>> kept = {};
-  int group = 0;                      // the number of its commit, from 1 on; 0: not known
-  int scope = 0;                      // where that was
+  Departure departure = {};
   std::vector<int> landings = {};     // scopes in which it was waited for
   int copied = -1, copied_scope = 0;  // the mark in front of the place where it was copied, if any
   // Of variables: they themselves, as they were assigned for the `version`th time, and where they
@@ -42,9 +48,7 @@ struct VariableRecord {
   int scope = 0;      // where it was declared
   int version = 0;    // how many assignments there were
   int observed = -1;  // when its value was last looked at
-  bool flying = false;
-  int group = 0, flight_scope = 0;
-  std::shared_ptr<const std::vector<codegen::Value>> kept = {};
+  std::optional<Departure> flying = {};
   std::weak_ptr<Flight> flight = {};  // of those who read it so
 };
 
@@ -53,7 +57,12 @@ struct BeforeBody {
   int mark = -1;  // none: nothing was
   int scope = 0, commits = 0;
   bool loops = false;
-  std::vector<VariableRecord> variables;
+  struct Variable {
+    std::shared_ptr<VariableRecord> record;
+    int version;
+    std::optional<Departure> flying;
+  };
+  std::vector<Variable> variables;
 };
 
 /// The order of commits and waits in a description.

@@ -56,10 +56,7 @@ void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const
 void consume(Builder& k, KernelState& state, int stages, const Scalar& count,
              const std::function<void(Scalar, Scalar)>& use) {
   RolePipeline pipeline{.stages = stages};
-  std::string name = "pipeline";
-  while (std::find(state.names.begin(), state.names.end(), name) != state.names.end()) name += '_';
-  state.names.push_back(name);
-  pipeline.full = state.shared_memory(name, 2 * stages * mbarrier_bytes);
+  pipeline.full = state.shared_memory(state.unused_name("pipeline"), 2 * stages * mbarrier_bytes);
   pipeline.empty = state.f().offset(pipeline.full, stages * mbarrier_bytes);
   state.role_pipelines.push_back(pipeline);
   const std::size_t number = state.role_pipelines.size() - 1;

@@ -53,6 +53,12 @@ bool KernelState::fresh_name(const std::string& name, std::string_view what) {
   return false;
 }
 
+std::string KernelState::unused_name(std::string name) {
+  while (std::find(names.begin(), names.end(), name) != names.end()) name += '_';
+  names.push_back(name);
+  return name;
+}
+
 int KernelState::threads() const {
   switch (role) {
     case Role::all: return all_threads();

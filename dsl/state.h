@@ -98,6 +98,7 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   }
   bool owns_state(const std::shared_ptr<KernelState>& state, std::string_view what);
   bool fresh_name(const std::string& name, std::string_view what);
+  std::string unused_name(std::string name);  // this one, or with _ behind it
 
   // -- Scalars.
   Scalar scalar(codegen::Value value, std::int64_t multiple = 1,

@@ -9,10 +9,6 @@ namespace {
 
 constexpr std::int64_t longest = 256;  // elements of a box along any dimension
 
-Type unsigned_of(int bits) {
-  return bits == 8 ? Type::u8 : bits == 16 ? Type::u16 : bits == 32 ? u32 : u64;
-}
-
 class BoxCopier {
  public:
   BoxCopier(KernelState& state, const Tensor& from, const Tensor& to)
@@ -39,8 +35,7 @@ class BoxCopier {
     const std::int64_t height = std::min(lines_, longest);
     const bool rounds = state_.memories[static_cast<std::size_t>(to_.memory)].rounded_to_tf32;
     const codegen::Pointer map =
-        matrix_.map(static_cast<int>(panel_), static_cast<int>(height), swizzle_,
-                    rounds ? tf32 : unsigned_of(bits(from_.type)));
+        matrix_.map(static_cast<int>(panel_), static_cast<int>(height), swizzle_, rounds);
     state_.f().if_then(state_.starts_engine, [&] {
       for (std::int64_t along = 0; along < line_; along += panel_)
         for (std::int64_t first = 0; first < lines_; first += height) {

@@ -13,8 +13,6 @@ namespace {
 constexpr int box_lines = 16;
 constexpr int box_bytes = box_lines * 128;
 
-Type unsigned_of(int bits) { return bits == 8 ? Type::u8 : bits == 16 ? Type::u16 : u32; }
-
 class BoxStorer {
  public:
   BoxStorer(KernelState& state, const Tensor& to, const WarpTile& tile)
@@ -63,8 +61,7 @@ class BoxStorer {
   void store_by_engine(const Tensor& place, int i, int left) {
     codegen::FunctionBuilder& f = state_.f();
     const codegen::Value first = state_.value(state_.thread() % 32 == 0);
-    const codegen::Pointer map =
-        matrix_.map(cols_, box_lines, cols_ * bits(to_.type) / 8, unsigned_of(bits(to_.type)));
+    const codegen::Pointer map = matrix_.map(cols_, box_lines, cols_ * bits(to_.type) / 8);
     // The box that lay here before has been read.
     f.if_then(first, [&] { f.bulk_wait_read(state_.staging_boxes - 1); });
     f.warp_sync();
@@ -95,10 +92,7 @@ class BoxStorer {
     const int warps = state_.threads() / 32;
     state_.staging_boxes = static_cast<int>(std::min<std::int64_t>(2, room / (warps * box_bytes)));
     if (state_.staging_boxes < 1) return false;
-    std::string name = "staging";
-    while (std::find(state_.names.begin(), state_.names.end(), name) != state_.names.end())
-      name += '_';
-    state_.names.push_back(name);
+    const std::string name = state_.unused_name("staging");
     const int bytes = warps * state_.staging_boxes * box_bytes;
     state_.memories.push_back({state_.shared_memory(name, bytes, 1024), true, bytes});
     state_.staging = static_cast<int>(state_.memories.size()) - 1;

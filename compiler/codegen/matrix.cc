@@ -118,17 +118,18 @@ std::vector<Value> FunctionBuilder::Impl::matrix_by_assembly(const Instruction& 
   const Form& form = instruction.form;
   const OperandSpec* const d = instruction.operand(Role::d);
   Assembly assembly(isa::spell(form));
-  const auto write_input = [&](const OperandSpec& operand) -> void {
+  const auto write_input = [&](const OperandSpec& operand) {
     llvm::Value* const given = get(operands.front());
     operands = operands.subspan(1);
     const bool constant =
         operand.kind == OperandKind::Immediate ||
         (operand.kind == OperandKind::Pair && llvm::isa<llvm::ConstantInt>(given));
-    if (constant) return void(assembly.input(given, "n"));
     llvm::Type* const wanted = type(operand.type);
-    assembly.input(
-        operand.kind == OperandKind::Pair ? resize(given, wanted, false) : bits_as(given, wanted),
-        constraint(operand.type));
+    if (constant) assembly.input(given, "n");
+    else
+      assembly.input(
+          operand.kind == OperandKind::Pair ? resize(given, wanted, false) : bits_as(given, wanted),
+          constraint(operand.type));
   };
   const auto write_address = [&] {
     llvm::Value* const pointer = pointer_in(address, pointer_space(form.space));
