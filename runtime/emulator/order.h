@@ -160,6 +160,7 @@ class Order {
   bool check_start(Warp& warp, const TileOperand& operand);
   bool in_tensor_box(const Warp& warp, std::uint64_t address) const;
   bool known_to_warpgroup(const Warp& warp, const Box& box);
+  bool may_overwrite(Warp& warp, int lane, std::uint32_t rank, const Box& box);
   void drop(Shared& shared, std::uint32_t index);
 
   Cluster& cluster_;

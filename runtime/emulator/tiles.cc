@@ -21,6 +21,48 @@ std::string swizzle_name(std::uint32_t span) {
 
 // ---- Copies.
 
+// Whether a copy's thread knows that a box is full, and that all who read it have.
+bool Order::may_overwrite(Warp& warp, int lane, std::uint32_t rank, const Box& box) {
+  const Clock& mine = clock(warp);
+  const auto overwrites = [&](std::string what) {
+    warp.fail(
+        "asynchronous-race"_rule,
+        fmt::format("the copy overwrites shared memory at 0x{:x}, {}", box.first * chunk, what),
+        lane, box.first * chunk);
+    return false;
+  };
+  for (const Read& read : box.reads) {
+    bool ordered = false, over = false;
+    for (std::uint32_t i = 0; i < warps_of_warpgroup; ++i) {
+      const std::size_t reader = rank * warps_per_block_ + read.warpgroup * warps_of_warpgroup + i;
+      over |= read.waited[i] != 0;
+      ordered |= read.waited[i] != 0 && mine[reader] >= read.waited[i];
+    }
+    if (ordered) continue;
+    return overwrites(
+        over ? fmt::format("which wgmma.mma_async of line {} reads: that product was waited for, "
+                           "but nothing tells this thread so; wait for the phase of an mbarrier "
+                           "at which its warpgroup arrives behind wgmma.wait_group",
+                           warp.block->line(read.pc))
+             : fmt::format("which wgmma.mma_async of line {} may still be reading: no "
+                           "wgmma.wait_group covers it yet",
+                           warp.block->line(read.pc)));
+  }
+  for (const Load& load : box.loads)
+    if (mine[rank * warps_per_block_ + load.warp] < load.time)
+      return overwrites(
+          fmt::format("from which warp {} loads on line {}: nothing tells this thread that it has; "
+                      "wait for the phase of an mbarrier at which that warp arrives behind its "
+                      "loads",
+                      load.warp, warp.block->line(load.pc)));
+  if (mine[box.entry] <= box.phase)
+    return overwrites(
+        fmt::format("which the copy of line {} fills: nothing tells this thread that phase {} of "
+                    "mbarrier 0x{:x}, in which that copy completes, has ended",
+                    warp.block->line(box.pc), box.phase, box.mbarrier));
+  return true;
+}
+
 bool Order::fill(Warp& warp, int lane, const std::byte* to, std::uint64_t bytes,
                  const std::byte* mbarrier, const BoxShape& shape) {
   if (!use(warp, lane, mbarrier)) return false;
@@ -30,7 +72,6 @@ bool Order::fill(Warp& warp, int lane, const std::byte* to, std::uint64_t bytes,
   Shared& shared = shared_[place->rank];
   Mbarrier& barrier = mbarriers_[mbarrier];
   arrive(warp, mbarrier);
-  const Clock& mine = clock(warp);
   const std::uint64_t first = offset / chunk, count = (bytes + chunk - 1) / chunk;
 
   std::uint32_t same = 0;  // the box that was there before, if it is the same stretch
@@ -41,43 +82,7 @@ bool Order::fill(Warp& warp, int lane, const std::byte* to, std::uint64_t bytes,
       continue;
     }
     const Box& box = shared.boxes[index - 1];
-    const auto overwrites = [&](std::string what) {
-      warp.fail(
-          "asynchronous-race"_rule,
-          fmt::format("the copy overwrites shared memory at 0x{:x}, {}", box.first * chunk, what),
-          lane, box.first * chunk);
-      return false;
-    };
-    for (const Read& read : box.reads) {
-      bool ordered = false, over = false;
-      for (std::uint32_t i = 0; i < warps_of_warpgroup; ++i) {
-        const std::size_t reader =
-            place->rank * warps_per_block_ + read.warpgroup * warps_of_warpgroup + i;
-        over |= read.waited[i] != 0;
-        ordered |= read.waited[i] != 0 && mine[reader] >= read.waited[i];
-      }
-      if (ordered) continue;
-      return overwrites(
-          over ? fmt::format("which wgmma.mma_async of line {} reads: that product was waited for, "
-                             "but nothing tells this thread so; wait for the phase of an mbarrier "
-                             "at which its warpgroup arrives behind wgmma.wait_group",
-                             warp.block->line(read.pc))
-               : fmt::format("which wgmma.mma_async of line {} may still be reading: no "
-                             "wgmma.wait_group covers it yet",
-                             warp.block->line(read.pc)));
-    }
-    for (const Load& load : box.loads)
-      if (mine[place->rank * warps_per_block_ + load.warp] < load.time)
-        return overwrites(fmt::format(
-            "from which warp {} loads on line {}: nothing tells this thread that it has; "
-            "wait for the phase of an mbarrier at which that warp arrives behind its "
-            "loads",
-            load.warp, warp.block->line(load.pc)));
-    if (mine[box.entry] <= box.phase)
-      return overwrites(
-          fmt::format("which the copy of line {} fills: nothing tells this thread that phase {} of "
-                      "mbarrier 0x{:x}, in which that copy completes, has ended",
-                      warp.block->line(box.pc), box.phase, box.mbarrier));
+    if (!may_overwrite(warp, lane, place->rank, box)) return false;
     if (box.first == first && box.count == count) {
       same = index;
       break;
