@@ -235,6 +235,12 @@ void Builder::copy(const Global& from, const Shared& to, Here at) {
 void Builder::copy(const Shared& from, const Global& to, Here at) {
   state_->at(at), state_->copy(from, to);
 }
+void Builder::multicast(const Global& from, const Shared& to, Here at) {
+  state_->at(at);
+  state_->multicasts = true;
+  state_->copy(from, to);
+  state_->multicasts = false;
+}
 void Builder::barrier(Here at) { state_->at(at), state_->barrier(); }
 
 Fragment Builder::load(const FragmentKind& kind, const Shared& from, Here at) {

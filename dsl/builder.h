@@ -70,6 +70,13 @@ class Builder {
   /// barrier must come before other threads read it.
   void copy(const Global& from, const Shared& to, Here at = Here::current());
   void copy(const Shared& from, const Global& to, Here at = Here::current());
+  /// The same of a tile that every block of the cluster copies to the same place at the same time,
+  /// in what a pipeline fills: each block has the copy engine bring its share to all of them, so
+  /// that a cluster reads the tile once. The blocks of a cluster must fill as many stages, with the
+  /// same tile each. Elsewhere, and before sm_90, it is copy().
+  ///   k.copy(A.tile(tile.m, tile.k, row, step), sA[stage]);        // a row for each block,
+  ///   k.multicast(B.tile(tile.k, tile.n, step, col), sB[stage]);   // one column for all
+  void multicast(const Global& from, const Shared& to, Here at = Here::current());
   /// Waits until all threads of the block are here and their shared memory writes are visible.
   void barrier(Here at = Here::current());
 
@@ -102,17 +109,20 @@ class Builder {
 
   /// Which tile of an m x n result this block computes (row, column), from block_x: groups of
   /// `group` tile rows are walked column by column, so that blocks that run together share operands
-  /// in L2. The grid's x is ceil(m / tile.m) * ceil(n / tile.n).
+  /// in L2. The grid's x is ceil(m / tile.m) * ceil(n / tile.n). The blocks of a cluster compute
+  /// tiles one below the other: rows of tiles are as many as fill clusters, and those beyond m are
+  /// empty.
   std::pair<Scalar, Scalar> block_tile(const Scalar& m, const Scalar& n, const Tile& tile,
                                        int group = 8, Here at = Here::current());
   /// All tiles, spread over however many blocks (x) the launch has: a block computes every
-  /// blocks_x()th of them.
+  /// blocks_x()th of them. Clusters take their tiles as in block_tile().
   void each_tile(const Scalar& m, const Scalar& n, const Tile& tile,
                  const std::function<void(Scalar row, Scalar col)>& body, int group = 8,
                  Here at = Here::current());
   /// The same in equal shares: a tile's `steps` along k may be divided among blocks ("stream-K",
   /// Osama et al. 2023), so that none idles in the last round. What a block has of a tile that it
-  /// shares goes to its `slot` of a workspace, two of them a block, for someone to add up.
+  /// shares goes to its `slot` of a workspace, two of them a block, for someone to add up. Not in
+  /// clusters.
   void stream_tiles(const Scalar& m, const Scalar& n, const Tile& tile, const Scalar& steps,
                     const std::function<void(const TileWork&)>& body, int group = 8,
                     Here at = Here::current());

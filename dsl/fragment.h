@@ -125,6 +125,9 @@ struct MmaOptions {
   bool satfinite = false;
   isa::Rounding rounding = isa::Rounding::none;
   isa::BitOp bit_op = isa::BitOp::none;  // products of b1
+  // -A, -B: of floating-point elements of 8 bits and more. wgmma has it; elsewhere sign bits are
+  // flipped.
+  bool negate_a = false, negate_b = false;
   // Sparse shapes: two (or four) bits for each element that A keeps. Which lanes' registers count:
   // `tartan layout` shows the metadata. `sparsity` dense: .sp::ordered_metadata where the target
   // has it, .sp elsewhere.

@@ -41,6 +41,11 @@ Diags check_options(const Kernel& kernel, const Target& target) {
         fmt::format("kernel {}: a block has at most 1024 threads, found {} and {} warps of "
                     "producers",
                     kernel.name(), block, producers));
+  const int cluster = kernel.options().cluster;
+  if (cluster != 1 && cluster != 2 && cluster != 4 && cluster != 8)
+    diags.report("launch-bounds"_rule, kernel.place(),
+                 fmt::format("kernel {}: a cluster has 1, 2, 4 or 8 blocks, found {}",
+                             kernel.name(), cluster));
   const ArchRow* row = find_arch(target.arch);
   if (!row)
     diags.report("unknown-target"_rule, kernel.place(),
@@ -189,15 +194,11 @@ Result<Compiled> compile(const Kernel& kernel, const Target& target) {
   *ptx = comments(state->choices) + comments(state->maps, state->params) + *ptx;
   if (Diags diags = verify_back(kernel.name(), *ptx); !diags.ok()) return diags;
   const int shared = static_cast<int>(state->shared_bytes);
-  return Compiled{kernel.name(),
-                  target,
-                  std::move(*ptx),
-                  state->all_threads(),
-                  dynamic ? 0 : shared,
-                  dynamic ? shared : 0,
-                  std::move(state->params),
-                  std::move(state->maps),
-                  std::move(state->choices)};
+  return Compiled{kernel.name(),          target,
+                  std::move(*ptx),        state->all_threads(),
+                  dynamic ? 0 : shared,   dynamic ? shared : 0,
+                  state->options.cluster, std::move(state->params),
+                  std::move(state->maps), std::move(state->choices)};
 }
 
 }  // namespace tartan

@@ -30,6 +30,7 @@ struct KernelOptions {
   int producers = 0;      // warps behind them that fill pipelines: see Builder::roles()
   int min_blocks = 0;     // blocks that one multiprocessor shall hold at least; 0: any
   int max_registers = 0;  // per thread; 0: as many as the block allows
+  int cluster = 1;        // blocks that share copies, 1 to 8: see Builder::multicast()
 };
 
 class Kernel {
@@ -105,6 +106,7 @@ struct Compiled {
   int block = 0;                      // threads, those of producers included
   int shared_bytes = 0;               // shared memory of the kernel's own, up to 48 KB
   int dynamic_shared = 0;             // or, where that is too little, what the launch must give it
+  int cluster = 1;                    // blocks: the x of a launch's grid is a multiple of it
   std::vector<CompiledParam> params;  // in the order of the description
   std::vector<CompiledMap> maps;      // parameters behind them
   std::vector<Choice> choices;

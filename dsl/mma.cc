@@ -24,11 +24,12 @@ class Multiplier {
     const auto row = isa::find(form);
     if (!row) return refuse_types(form);
     if (!row->since.has(state_.target)) return refuse_target(*row);
-    std::vector<Value> operands = KernelState::registers(a_);
+    if (!state_.may_negate(options_, form.a, form.b)) return {};
+    std::vector<Value> operands = registers(a_, options_.negate_a);
     const auto append = [&](const std::vector<Value>& registers) {
       operands.insert(operands.end(), registers.begin(), registers.end());
     };
-    append(KernelState::registers(b_));
+    append(registers(b_, options_.negate_b));
     append(c_ ? KernelState::registers(*c_) : zeros(operand_c(a_.kind().shape, accumulator)));
     if (!append_scalars(*row, operands)) return {};
     return state_.fragment(operand_c(a_.kind().shape, form.d),
@@ -36,6 +37,19 @@ class Multiplier {
   }
 
  private:
+  std::vector<Value> registers(const Fragment& fragment, bool negate) {
+    std::vector<Value> out = KernelState::registers(fragment);
+    if (!negate) return out;
+    codegen::FunctionBuilder& f = state_.f();
+    const int element = bits(fragment.kind().type);
+    const std::int64_t signs = element == 8 ? 0x80808080 : element == 16 ? 0x80008000 : 0x80000000;
+    for (Value& each : out)
+      each = each.type == f64
+                 ? f.negate(each)
+                 : f.bitcast(f.bit_xor(f.bitcast(each, u32), f.constant(u32, signs)), each.type);
+    return out;
+  }
+
   bool role(const Fragment& fragment, Operand wanted) {
     if (fragment.kind().operand == wanted) return true;
     const FragmentKind fitting{fragment.kind().shape, wanted, fragment.kind().type};
@@ -187,6 +201,18 @@ class Multiplier {
 };
 
 }  // namespace
+
+bool KernelState::may_negate(const MmaOptions& options, Type a, Type b) {
+  const auto possible = [&](bool negate, Type type, std::string_view which) {
+    if (!negate || (info(type).floating && bits(type) >= 8)) return true;
+    report("no-instruction"_rule,
+           fmt::format("floating-point elements of 8 bits and more can be negated, {} is {}; "
+                       "negate the sums",
+                       which, name(type)));
+    return false;
+  };
+  return possible(options.negate_a, a, "A") & possible(options.negate_b, b, "B");
+}
 
 Fragment KernelState::mma(const Fragment& a, const Fragment& b, const Fragment* c, Type zero_type,
                           const MmaOptions& options) {

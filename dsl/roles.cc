@@ -45,12 +45,21 @@ class Cursor {
 };
 
 // The consumers are done with a stage. Every thread arrives for itself, because that releases what
-// it has read; where only products read, a warp for all its lanes.
+// it has read; where only products read, a warp for all its lanes. Where blocks fill each other's
+// stages, at the barriers of all of them, which turns out with the producers.
 void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const Scalar& stage) {
-  const auto arrive = [&] { state.f().mbarrier_arrive(barrier_of(state, pipeline.empty, stage)); };
-  pipeline.empty_arrivals = state.threads() / (state.threads_read ? 1 : 32);
-  if (state.threads_read) arrive();
-  else k.when(k.lane() == 0, arrive);
+  codegen::FunctionBuilder& f = state.f();
+  const codegen::Pointer barrier = barrier_of(state, pipeline.empty, stage);
+  const int blocks = pipeline.shared_by_cluster ? state.options.cluster : 1;
+  pipeline.empty_arrivals = blocks * state.threads() / (pipeline.threads_read ? 1 : 32);
+  if (blocks == 1) {
+    if (pipeline.threads_read) f.mbarrier_arrive(barrier);
+    else k.when(k.lane() == 0, [&] { f.mbarrier_arrive(barrier); });
+  } else if (pipeline.threads_read) {
+    for (int block = 0; block < blocks; ++block) f.mbarrier_arrive(barrier, f.constant(u32, block));
+  } else {
+    k.when(k.lane() < blocks, [&] { f.mbarrier_arrive(barrier, state.lane()); });
+  }
 }
 
 void consume(Builder& k, KernelState& state, int stages, const Scalar& count,
@@ -69,7 +78,12 @@ void consume(Builder& k, KernelState& state, int stages, const Scalar& count,
     // Products that nobody has looked at may still be reading. To leave them in flight and release
     // the stage a round later was slower on an H100, by 1 to 4 percent.
     if (!state.log.all_landed()) state.land_all();
-    release_stage(k, state, state.role_pipelines[number], cursor.stage());
+    RolePipeline& pipeline = state.role_pipelines[number];
+    const Scalar stage = cursor.stage();
+    pipeline.threads_read = state.threads_read;
+    if (state.options.cluster > 1 && state.has_copy_engine())
+      pipeline.release = f.mark(), pipeline.released = stage;
+    else release_stage(k, state, pipeline, stage);
     cursor.advance();
   });
 }
@@ -79,7 +93,8 @@ void consume(Builder& k, KernelState& state, int stages, const Scalar& count,
 int fill_stage(KernelState& state, const std::function<void()>& fill, codegen::Pointer full) {
   codegen::FunctionBuilder& f = state.f();
   const int before = f.mark();
-  state.asynchronous = true, state.plain_copies = state.thread_copies = false;
+  state.asynchronous = true;
+  state.plain_copies = state.thread_copies = state.filled_by_cluster = false;
   state.engine_bytes = 0, state.fill_barrier = full;
   fill();
   state.asynchronous = false;
@@ -122,9 +137,15 @@ void produce(Builder& k, KernelState& state, int stages, const Scalar& count,
       f.mbarrier_wait(cursor.of(pipeline.empty), cursor.other_parity());
       pipeline.full_arrivals = fill_stage(
           state, [&] { fill(t, cursor.stage()); }, cursor.of(pipeline.full));
+      pipeline.shared_by_cluster = state.filled_by_cluster;
       cursor.advance();
     });
   });
+  if (pipeline.release >= 0) {
+    state.role = Role::consumer;
+    f.at_mark(pipeline.release, [&] { release_stage(k, state, pipeline, *pipeline.released); });
+    state.role = Role::producer;
+  }
   if (pipeline.full_arrivals == 1)
     f.at_mark(state.role_begin, [&] { *busy = k.constant(u32, 32); });
   state.starts_engine = {};
@@ -151,16 +172,25 @@ void move_registers(KernelState& state, Role role) {
                  fmt::format("those who fill keep {}", producer_registers));
 }
 
-// One thread makes the barriers ready; the block's barrier behind shows them to all.
+bool shared_by_cluster(const KernelState& state) {
+  return std::any_of(state.role_pipelines.begin(), state.role_pipelines.end(),
+                     [](const RolePipeline& each) { return each.shared_by_cluster; });
+}
+
+// One thread makes the barriers ready; the block's barrier behind shows them to all, or the
+// cluster's, where other blocks arrive.
 void init_barriers(KernelState& state) {
   codegen::FunctionBuilder& f = state.f();
+  const bool for_cluster = shared_by_cluster(state);
   f.if_then(state.value(state.thread() == 0), [&] {
     for (const RolePipeline& each : state.role_pipelines)
       for (int s = 0; s < each.stages; ++s) {
         f.mbarrier_init(f.offset(each.full, s * mbarrier_bytes), each.full_arrivals);
         f.mbarrier_init(f.offset(each.empty, s * mbarrier_bytes), each.empty_arrivals);
       }
+    if (for_cluster) f.mbarrier_init_fence();
   });
+  if (for_cluster) f.cluster_barrier();
 }
 
 }  // namespace
@@ -206,6 +236,8 @@ void Builder::roles(const std::function<void()>& body, Here at) {
   f.if_else(
       state.value(computes), [&] { run(Role::consumer); }, [&] { run(Role::producer); });
   f.at_mark(before, [&] { detail::init_barriers(state); });
+  // No block ends while others still arrive at its barriers.
+  if (detail::shared_by_cluster(state)) f.cluster_barrier();
 }
 
 }  // namespace tartan

@@ -7,17 +7,20 @@ namespace tartan {
 namespace {
 
 // The tiles of an m x n result, numbered so that neighbours share operands: groups of `group` rows
-// of tiles, walked column by column.
+// of tiles, walked column by column. A cluster takes `cluster` of them, one below the other, as
+// one.
 struct Tiles {
-  Scalar rows, cols;
-  int group;
+  Scalar rows, cols;  // of what a cluster takes
+  int group, cluster;
+  Scalar in_cluster;
 
   Scalar count() const { return rows * cols; }
   std::pair<Scalar, Scalar> place(Builder& k, const Scalar& number) const {
     const Scalar in_group = cols * group;
     const Scalar first = number / in_group * group, within = number % in_group;
     const Scalar height = minimum(rows - first, group);
-    return {k.convert(first + within % height, u32), k.convert(within / height, u32)};
+    const Scalar row = k.convert(first + within % height, u32);
+    return {row * cluster + in_cluster, k.convert(within / height, u32)};
   }
 };
 
@@ -26,7 +29,10 @@ Tiles tiles_of(detail::KernelState& state, const Scalar& m, const Scalar& n, con
   if (group < 1)
     state.report("operand-count"_rule,
                  fmt::format("a group has at least one row of tiles, found {}", group));
-  return {ceil_div(m, tile.m), ceil_div(n, tile.n), std::max(group, 1)};
+  const int cluster = state.options.cluster;
+  const Scalar in_cluster = cluster == 1 ? Scalar(0) : state.block_of_cluster();
+  return {ceil_div(m, cluster * tile.m), ceil_div(n, tile.n), std::max(group / cluster, 1), cluster,
+          in_cluster};
 }
 
 }  // namespace
@@ -35,7 +41,7 @@ std::pair<Scalar, Scalar> Builder::block_tile(const Scalar& m, const Scalar& n, 
                                               int group, Here at) {
   state_->at(at);
   const Tiles tiles = tiles_of(*state_, m, n, tile, group);
-  return tiles.place(*this, convert(block_x(at), s32, at));
+  return tiles.place(*this, convert(block_x(at), s32, at) / tiles.cluster);
 }
 
 void Builder::each_tile(const Scalar& m, const Scalar& n, const Tile& tile,
@@ -43,7 +49,8 @@ void Builder::each_tile(const Scalar& m, const Scalar& n, const Tile& tile,
   state_->at(at);
   const Tiles tiles = tiles_of(*state_, m, n, tile, group);
   loop(
-      convert(block_x(at), s32, at), tiles.count(), convert(blocks_x(at), s32, at),
+      convert(block_x(at), s32, at) / tiles.cluster, tiles.count(),
+      convert(blocks_x(at), s32, at) / tiles.cluster,
       [&](Scalar number) {
         const auto [row, col] = tiles.place(*this, number);
         body(row, col);
@@ -66,6 +73,9 @@ void Builder::stream_tiles(const Scalar& m, const Scalar& n, const Tile& tile, c
                            const std::function<void(const TileWork&)>& body, int group, Here at) {
   state_->at(at);
   const Tiles tiles = tiles_of(*state_, m, n, tile, group);
+  if (!require(state_->options.cluster == 1, "blocks of a cluster have equal shares of no tile",
+               at))
+    return;
   const Scalar worker = convert(block_x(at), s32, at);
   const StreamShare share =
       StreamShare::of(tiles.count() * steps, convert(blocks_x(at), s32, at), worker);

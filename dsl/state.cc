@@ -17,6 +17,7 @@ KernelState::KernelState(const Kernel& kernel, const Target& target)
   if (moves_registers() && options.min_blocks == 0) options.min_blocks = 1;
   bounds.min_blocks = options.min_blocks;
   bounds.max_registers = options.max_registers;
+  if (has_copy_engine()) bounds.cluster = options.cluster;
   function = std::make_unique<codegen::FunctionBuilder>(kernel.name(), target, bounds);
 }
 
@@ -72,6 +73,10 @@ Scalar KernelState::thread() {
   codegen::Value number = f().special(codegen::Special::tid_x);
   if (role == Role::producer) number = f().subtract(number, f().constant(u32, options.block));
   return scalar(number, 1, std::bit_ceil(static_cast<std::uint64_t>(threads())) - 1);
+}
+
+Scalar KernelState::block_of_cluster() {
+  return scalar(f().special(codegen::Special::ctaid_x)) % options.cluster;
 }
 
 codegen::Value KernelState::lane() { return value(thread() % 32); }

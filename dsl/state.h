@@ -40,6 +40,10 @@ struct RolePipeline {
   int stages = 0;
   codegen::Pointer full, empty;
   int full_arrivals = 0, empty_arrivals = 0;
+  bool threads_read = false;       // what is filled, beside products
+  bool shared_by_cluster = false;  // blocks fill each other's stages
+  int release = -1;                // where blocks may do so: the mark where consumers release
+  std::optional<Scalar> released;  // this stage
 };
 
 struct KernelState : std::enable_shared_from_this<KernelState> {
@@ -66,8 +70,10 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   // by the copy engine, which counts its bytes down at the mbarrier and is started by one thread.
   bool thread_copies = false, plain_copies = false;
   int engine_bytes = 0;
-  bool warpgroups = false;    // whether wgmma reads what is filled
-  bool threads_read = false;  // whether threads themselves do
+  bool multicasts = false;         // the copy that is being described
+  bool filled_by_cluster = false;  // whether such a copy fills the stage
+  bool warpgroups = false;         // whether wgmma reads what is filled
+  bool threads_read = false;       // whether threads themselves do
   codegen::Pointer fill_barrier;
   codegen::Value starts_engine;  // a predicate; none outside of producers
   struct TensorMapUse {
@@ -194,6 +200,8 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   void store(const Tensor& to, const Fragment& fragment);
   Fragment mma(const Fragment& a, const Fragment& b, const Fragment* c, Type zero_type,
                const MmaOptions& options = {});
+  /// Whether elements of A and B can be negated, where the options ask for that; reports if not.
+  bool may_negate(const MmaOptions& options, Type a, Type b);
   void copy(const Tensor& from, const Tensor& to);
   /// The same by this thread's warp alone, of tiles that are as large.
   void copy_by_warp(const Tensor& from, const Tensor& to);
@@ -205,6 +213,8 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   /// Before a warp that stored so ends: its shared memory must have been read.
   void finish_stores();
   bool has_copy_engine() const { return target.arch.sm >= 90 && target.ptx >= Version{8, 0}; }
+  /// Of the blocks of a cluster, which this one is.
+  Scalar block_of_cluster();
   /// A number that a launch knows: a constant or a parameter.
   std::optional<MapNumber> map_number(const Scalar& scalar) const;
   std::optional<MapNumber> map_number(int value) const;  // a value's id

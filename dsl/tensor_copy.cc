@@ -32,27 +32,35 @@ class BoxCopier {
   }
 
   void copy() {
-    const std::int64_t height = std::min(lines_, longest);
+    const Share share = this->share();
+    const std::int64_t height = std::min(share.lines, longest);
     const bool rounds = state_.memories[static_cast<std::size_t>(to_.memory)].rounded_to_tf32;
     const codegen::Pointer map =
         matrix_.map(static_cast<int>(panel_), static_cast<int>(height), swizzle_, rounds);
     state_.f().if_then(state_.starts_engine, [&] {
-      for (std::int64_t along = 0; along < line_; along += panel_)
-        for (std::int64_t first = 0; first < lines_; first += height) {
+      for (std::int64_t x = 0; x < share.line; x += panel_)
+        for (std::int64_t y = 0; y < share.lines; y += height) {
           const bool by_rows = matrix_.by_rows();
+          const Scalar along = share.along + x, first = share.first + y;
           const Scalar row = by_rows ? first : along, col = by_rows ? along : first;
           state_.f().tensor_load(state_.pointer(to_, row, col), map,
-                                 matrix_.coordinates(along, first), state_.fill_barrier);
+                                 matrix_.coordinates(along, first), state_.fill_barrier,
+                                 share.blocks);
         }
     });
     const std::int64_t bytes = line_ * lines_ * bits(from_.type) / 8;
     state_.engine_bytes += static_cast<int>(bytes);
+    state_.filled_by_cluster |= share.blocks != 0;
     state_.choose(
         fmt::format("copy {} to {}", from_.name, to_.name),
-        fmt::format("cp.async.bulk.tensor, boxes of {} x {}", panel_, height),
-        fmt::format("one thread starts {} copies of {} bytes; what hangs over the edge is zero{}",
-                    line_ / panel_ * (lines_ / height), panel_ * height * bits(from_.type) / 8,
-                    rounds ? "; rounded to tf32 on the way" : ""));
+        fmt::format("cp.async.bulk.tensor{}, boxes of {} x {}",
+                    share.blocks ? ".multicast::cluster" : "", panel_, height),
+        fmt::format("one thread starts {} copies of {} bytes{}; what hangs over the edge is zero{}",
+                    share.line / panel_ * (share.lines / height),
+                    panel_ * height * bits(from_.type) / 8,
+                    share.blocks ? " to all blocks of the cluster" : "",
+                    rounds ? "; rounded to tf32 on the way" : ""),
+        std::move(refused_));
   }
 
  private:
@@ -73,10 +81,38 @@ class BoxCopier {
     return {};
   }
 
+  // What this block has the copy engine bring: all of the tile, or its part of what goes to all
+  // blocks of the cluster. Parts begin where the swizzle does.
+  struct Share {
+    std::int64_t line, lines;  // elements of a line, and lines
+    Scalar along = 0, first = 0;
+    unsigned blocks = 0;  // that get it, a bit each; 0: this one
+  };
+  Share share() {
+    Share out{line_, lines_};
+    const int blocks = state_.options.cluster;
+    if (!state_.multicasts || blocks == 1) return out;
+    const std::int64_t lines = lines_ / blocks, line = line_ / blocks;
+    if (lines_ % (8 * blocks) == 0 && (lines <= longest || lines % longest == 0)) {
+      out.lines = lines, out.first = state_.block_of_cluster() * lines;
+    } else if (line_ % (panel_ * blocks) == 0) {
+      out.line = line, out.along = state_.block_of_cluster() * line;
+    } else {
+      refused_.push_back(
+          fmt::format(".multicast::cluster: neither {} lines in eights nor {} boxes beside each "
+                      "other can be shared by {} blocks",
+                      lines_, line_ / panel_, blocks));
+      return out;
+    }
+    out.blocks = (1U << blocks) - 1;
+    return out;
+  }
+
   KernelState& state_;
   const Tensor& from_;
   const Tensor& to_;
   EngineMatrix matrix_;
+  std::vector<std::string> refused_;
   std::int64_t line_, lines_;  // of the tile: elements in one, and how many
   std::int64_t panel_ = 0;
   int swizzle_ = 0;

@@ -190,7 +190,7 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
   if (!shapes) return {};
   if (!by_warpgroups(c)) return multiply(c, side_a(a), side_b(b));
   return WarpTile(
-      detail::warpgroup_multiply(*state_, *warpgroup_, c.fragments(), a, b, warp_m_ / 4),
+      detail::warpgroup_multiply(*state_, *warpgroup_, options_, c.fragments(), a, b, warp_m_ / 4),
       fragments_n(), c.row(), c.col());
 }
 
@@ -220,9 +220,10 @@ WarpTile TiledMma::operator()(const WarpTile& c, const WarpTile& a, const Shared
   }
   if (by_warpgroups(c)) {
     const auto& sums = c.fragments();
-    return WarpTile(a.memory_ ? detail::warpgroup_multiply(*state_, *warpgroup_, sums, *a.memory_,
-                                                           b, warp_m_ / 4)
-                              : detail::warpgroup_multiply(*state_, *warpgroup_, sums, a, b),
+    return WarpTile(a.memory_
+                        ? detail::warpgroup_multiply(*state_, *warpgroup_, options_, sums,
+                                                     *a.memory_, b, warp_m_ / 4)
+                        : detail::warpgroup_multiply(*state_, *warpgroup_, options_, sums, a, b),
                     fragments_n(), c.row(), c.col());
   }
   const auto column = [&](int step) {
@@ -342,6 +343,7 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
     out.complete_scales();
     divides(tile.k, 4 * out.scale_block(), "k");
   }
+  good &= state_->may_negate(options, kind.a, kind.b);
   if (tile.threads() != state_->options.block) {
     good = false;
     state_->report(
@@ -356,7 +358,7 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
   out.warp_n_ = tile.warps_n == 1 ? Scalar(0) : warp % tile.warps_n;
   if (tile.warps_m == 1) out.warp_m_ = 0;
   std::string why_not;
-  out.warpgroup_ = detail::warpgroup_form(*state_, kind, tile, why_not);
+  out.warpgroup_ = detail::warpgroup_form(*state_, kind, tile, options, why_not);
   state_->warpgroups |= out.warpgroup_.has_value();
   if (out.warpgroup_)
     state_->choose(fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k),

@@ -20,7 +20,7 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
   if (!shapes) return {};
   if (by_warpgroups(c, true))
     return WarpTile(
-        detail::warpgroup_multiply(*state_, *warpgroup_, c.fragments(), a, b, warp_m_ / 4,
+        detail::warpgroup_multiply(*state_, *warpgroup_, options_, c.fragments(), a, b, warp_m_ / 4,
                                    metadata_registers(metadata, isa::selectors(*warpgroup_), at)),
         fragments_n(), c.row(), c.col());
   return multiply(c, side_a(a), side_b(b), [&](MmaOptions& options, int i, int step) {

@@ -90,14 +90,18 @@ class Descriptors {
 }  // namespace
 
 std::optional<isa::Form> warpgroup_form(const KernelState& state, const MmaKind& kind,
-                                        const Tile& tile, std::string& why_not) {
+                                        const Tile& tile, const MmaOptions& options,
+                                        std::string& why_not) {
   isa::Form form{.opcode = isa::Opcode::wgmma};
   if (kind.shape.sparse) form.sparsity = isa::Sparsity::sp;
   form.shape = {64, static_cast<std::int16_t>(tile.n),
                 static_cast<std::int16_t>(8 * step_bytes_b(form) / std::max(bits(kind.a), 1))};
   form.d = form.c = kind.c, form.a = kind.a, form.b = kind.b;
+  form.satfinite = options.satfinite;
   const auto row = isa::find(form);
   if (!kind.best) why_not = "the description asks for another instruction";
+  else if (options.d != Type::none && options.d != kind.c)
+    why_not = fmt::format("its results are of its accumulators' type, {}", name(kind.c));
   else if (state.options.producers == 0) why_not = "no producers fill its operands";
   else if (!row || !row->since.has(state.target))
     why_not = fmt::format("there is none of {} columns of {}{}", tile.n,
@@ -150,8 +154,9 @@ struct Right {
 // One product: the steps along k of a tile, in one group.
 class Product {
  public:
-  Product(KernelState& state, const isa::Form& form, const std::vector<Fragment>& sums)
-      : state_(state), form_(form), sums_(sums) {}
+  Product(KernelState& state, const isa::Form& form, const MmaOptions& options,
+          const std::vector<Fragment>& sums)
+      : state_(state), form_(form), options_(options), sums_(sums) {}
 
   std::vector<Fragment> multiply(Left a, const Right& b) {
     codegen::FunctionBuilder& f = state_.f();
@@ -180,8 +185,10 @@ class Product {
       out.push_back(f.constant(s32, step % each));
     }
     out.push_back(f.constant(Type::pred, from_zero ? 0 : 1));
-    const Value one = f.constant(s32, 1);
-    if (info(form_.a).floating) out.insert(out.end(), {one, one});
+    if (info(form_.a).floating) {
+      out.push_back(f.constant(s32, options_.negate_a ? -1 : 1));
+      out.push_back(f.constant(s32, options_.negate_b ? -1 : 1));
+    }
     if (bits(form_.a) == 16) {
       if (a.trans) out.push_back(f.constant(s32, *a.trans ? 1 : 0));
       out.push_back(f.constant(s32, b.trans ? 1 : 0));
@@ -191,12 +198,14 @@ class Product {
 
   KernelState& state_;
   const isa::Form& form_;
+  const MmaOptions& options_;
   const std::vector<Fragment>& sums_;
 };
 
 }  // namespace
 
 std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& form,
+                                         const MmaOptions& options,
                                          const std::vector<Fragment>& sums, const Tensor& a,
                                          const Shared& b, const Scalar& group,
                                          std::vector<Value> metadata) {
@@ -210,10 +219,12 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
   const Descriptors of_a(state, a, *panels_a, step_bytes, group * rows);
   Left left{[&](int step) { return std::vector<Value>{of_a.at(step, bits(form.a))}; }};
   left.trans = !panels_a->along_k, left.metadata = std::move(metadata);
-  return Product(state, form, sums).multiply(std::move(left), Right(state, form, b, *panels_b));
+  return Product(state, form, options, sums)
+      .multiply(std::move(left), Right(state, form, b, *panels_b));
 }
 
 std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& form,
+                                         const MmaOptions& options,
                                          const std::vector<Fragment>& sums, const WarpTile& a,
                                          const Shared& b) {
   const auto panels_b = panels(state, b, Operand::b);
@@ -229,7 +240,7 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
     const auto first = all.begin() + static_cast<std::ptrdiff_t>(step * per_step);
     return std::vector<Value>(first, first + static_cast<std::ptrdiff_t>(per_step));
   };
-  return Product(state, of_registers, sums)
+  return Product(state, of_registers, options, sums)
       .multiply(std::move(left), Right(state, form, b, *panels_b));
 }
 

@@ -8,17 +8,20 @@ namespace tartan::detail {
 
 /// The wgmma that computes a tile, 64 rows by each warpgroup; or why there is none.
 std::optional<isa::Form> warpgroup_form(const KernelState& state, const MmaKind& kind,
-                                        const Tile& tile, std::string& why_not);
+                                        const Tile& tile, const MmaOptions& options,
+                                        std::string& why_not);
 
 /// sums + A * B. `sums` are the warp's 16 rows, as accumulators of m16n8; `group`: which of the
 /// block's warpgroups this is. A is in shared memory, or in registers: fragments of 16 rows, one
 /// for each step along k. The results are in flight: see dsl/in_flight.h. `metadata` of a sparse A:
 /// registers for isa::selectors() steps along k each.
 std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& form,
+                                         const MmaOptions& options,
                                          const std::vector<Fragment>& sums, const Tensor& a,
                                          const Shared& b, const Scalar& group,
                                          std::vector<codegen::Value> metadata = {});
 std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& form,
+                                         const MmaOptions& options,
                                          const std::vector<Fragment>& sums, const WarpTile& a,
                                          const Shared& b);
 

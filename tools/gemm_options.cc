@@ -47,6 +47,7 @@ class Reader {
     out.stream_blocks = number("--stream-blocks", words_.stream_blocks, 0);
     out.producers = number("--producers", words_.producers, 0);
     out.promote = number("--promote", words_.promote, 0);
+    out.cluster = number("--cluster", words_.cluster, 1);
     out.persistent = words_.persistent;
     out.batched = words_.batched;
     out.a = type("--a", words_.a, type("--type", words_.type, f16));
@@ -209,6 +210,9 @@ void add_gemm_options(CLI::App& command, GemmWords& words) {
          "Blocks that share all steps evenly, stream-K; gemm_sum adds up the parts; 0: off")
       ->capture_default_str();
   option("--producers", words.producers, "Warps beside the tile's that copy for them")
+      ->capture_default_str();
+  option("--cluster", words.cluster,
+         "Blocks that read B once for all of them, from sm_90 on: 1, 2, 4 or 8")
       ->capture_default_str();
   const char* const scaled = "Options of block_scaled (and those of gemm)";
   command

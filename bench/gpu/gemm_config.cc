@@ -31,6 +31,8 @@ constexpr Option options[] = {
      "=N blocks that share all steps (stream-K), added up by a second launch"},
     {"promote", [](Config& c, int value) { c.gemm.promote = value; },
      "=N steps after which sums are added to others in full f32"},
+    {"cluster", [](Config& c, int value) { c.gemm.cluster = value; },
+     "=N blocks that read B once for all of them"},
     {"dynamic", [](Config& c, int) { c.dynamic = true; }, " sizes are parameters of the kernel"},
 };
 

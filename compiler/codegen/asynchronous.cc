@@ -103,6 +103,27 @@ void FunctionBuilder::mbarrier_wait(Pointer at, Value parity) {
       [] {});
 }
 
+// Of the block's scope, as its own arrivals are: one of the cluster's scope would empty caches.
+void FunctionBuilder::mbarrier_arrive(Pointer at, Value block) {
+  if (impl_->muted) return;
+  llvm::Value* const address =
+      impl_->assembly("mapa.shared::cluster.u32 $0, $1, $2;", "=r,r,r",
+                      {impl_->shared_window(at),
+                       impl_->resize(impl_->get(block), impl_->build.getInt32Ty(), false)},
+                      impl_->build.getInt32Ty());
+  impl_->assembly("mbarrier.arrive.shared::cluster.b64 _, [$0];", "r", {address});
+}
+
+void FunctionBuilder::mbarrier_init_fence() {
+  if (!impl_->muted) impl_->assembly("fence.mbarrier_init.release.cluster;", "", {});
+}
+
+void FunctionBuilder::cluster_barrier() {
+  if (impl_->muted) return;
+  impl_->assembly("barrier.cluster.arrive;", "", {});
+  impl_->assembly("barrier.cluster.wait;", "", {});
+}
+
 // ---- The copy engine (sm_90 on).
 
 Pointer FunctionBuilder::add_tensor_map() {
@@ -127,7 +148,7 @@ std::string coordinate_list(std::size_t count, int first, std::string& constrain
 }  // namespace
 
 void FunctionBuilder::tensor_load(Pointer to, Pointer map, std::span<const Value> coordinates,
-                                  Pointer mbarrier) {
+                                  Pointer mbarrier, unsigned blocks) {
   if (impl_->muted) return;
   std::string constraints = "r,r,l";
   std::vector<llvm::Value*> inputs{
@@ -136,10 +157,16 @@ void FunctionBuilder::tensor_load(Pointer to, Pointer map, std::span<const Value
   const std::string list = coordinate_list(coordinates.size(), 3, constraints);
   for (const Value& each : coordinates)
     inputs.push_back(impl_->resize(impl_->get(each), impl_->build.getInt32Ty(), false));
-  impl_->assembly("cp.async.bulk.tensor." + std::to_string(coordinates.size()) +
-                      "d.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$2, " + list +
-                      "], [$1];",
-                  constraints, inputs);
+  std::string text = "cp.async.bulk.tensor." + std::to_string(coordinates.size()) +
+                     "d.shared::cluster.global.mbarrier::complete_tx::bytes";
+  if (blocks) text += ".multicast::cluster";
+  text += " [$0], [$2, " + list + "], [$1]";
+  if (blocks) {
+    text += ", $" + std::to_string(inputs.size());
+    constraints += ",h";
+    inputs.push_back(impl_->build.getInt16(static_cast<std::uint16_t>(blocks)));
+  }
+  impl_->assembly(text + ";", constraints, inputs);
 }
 
 void FunctionBuilder::tensor_store(Pointer map, std::span<const Value> coordinates, Pointer from) {

@@ -54,6 +54,8 @@ FunctionBuilder::Impl::Impl(std::string name, Target target, LaunchBounds bounds
   if (bounds.min_blocks) function->addFnAttr("nvvm.minctasm", std::to_string(bounds.min_blocks));
   if (bounds.max_registers)
     function->addFnAttr("nvvm.maxnreg", std::to_string(bounds.max_registers));
+  if (bounds.cluster > 1)
+    function->addFnAttr("nvvm.cluster_dim", std::to_string(bounds.cluster) + ",1,1");
   build.SetInsertPoint(block("entry"));
 }
 

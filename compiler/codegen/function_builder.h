@@ -62,6 +62,7 @@ struct LaunchBounds {
   int block[3] = {0, 1, 1};  // threads: .reqntid; 0: not stated
   int min_blocks = 0;        // blocks per multiprocessor: .minnctapersm
   int max_registers = 0;     // .maxnreg
+  int cluster = 1;           // blocks along x: .reqnctapercluster (sm_90 on)
 };
 
 enum class Special : std::uint8_t {
@@ -176,12 +177,18 @@ class FunctionBuilder {
   void copy_async_arrive(Pointer mbarrier);
   /// Waits until the phase of that parity (0 or 1) is over; the one before the first counts as 1.
   void mbarrier_wait(Pointer at, Value parity);
+  /// Arrives at the same mbarrier of another block of the cluster. sm_90 on.
+  void mbarrier_arrive(Pointer at, Value block);
+  /// Makes this thread's mbarrier_init() visible to the cluster, behind a cluster_barrier().
+  void mbarrier_init_fence();
 
   // The copy engine (PTX ISA 9.7.9.27, sm_90 on). One thread starts a copy of a whole box.
   /// A further parameter of 128 bytes: a tensor map, by its address.
   Pointer add_tensor_map();
   /// The box at `coordinates` (elements, innermost first); its bytes count down `mbarrier`.
-  void tensor_load(Pointer to, Pointer map, std::span<const Value> coordinates, Pointer mbarrier);
+  /// `blocks`: to the same place of those blocks of the cluster, a bit each; 0: of this one.
+  void tensor_load(Pointer to, Pointer map, std::span<const Value> coordinates, Pointer mbarrier,
+                   unsigned blocks = 0);
   void tensor_store(Pointer map, std::span<const Value> coordinates, Pointer from);
   void bulk_commit();
   /// All but `pending_groups` groups of this thread's stores have read their shared memory.
@@ -214,6 +221,7 @@ class FunctionBuilder {
   // The block and the warp.
   void barrier();                        // bar.sync 0
   void barrier(int id, int threads);     // bar.sync of a part of the block: whole warps
+  void cluster_barrier();                // all threads of the cluster (sm_90 on)
   void warp_sync();                      // bar.warp.sync of all lanes
   Value shuffle_xor(Value x, int mask);  // shfl.sync.bfly of all lanes; 32-bit types
   Value shuffle(Value x, Value lane);    // shfl.sync.idx

@@ -68,7 +68,9 @@ Gemm tuned(const Gemm& options, const Target& target) {
 
 Kernel gemm(const Gemm& options) {
   const Tile tile = filled_in(options);
-  return kernel("gemm", {.block = tile.threads(), .producers = options.producers}, [=](Builder& k) {
+  const KernelOptions blocks{
+      .block = tile.threads(), .producers = options.producers, .cluster = options.cluster};
+  return kernel("gemm", blocks, [=](Builder& k) {
     const Multiples sure = multiples(options);
     const auto m = size(k, "m", options.m, sure.m), n = size(k, "n", options.n, sure.n),
                depth = size(k, "k", options.k, sure.k);
@@ -99,7 +101,7 @@ Kernel gemm(const Gemm& options) {
     tiles.compute(
         {[&](Scalar row, Scalar col, Scalar step, Scalar stage) {
            k.copy(A.tile(tile.m, tile.k, row, step), sA[stage]);
-           k.copy(B.tile(tile.k, tile.n, step, col), sB[stage]);
+           k.multicast(B.tile(tile.k, tile.n, step, col), sB[stage]);
          },
          [&](const WarpTile& sum, Scalar stage) { return mma(sum, sA[stage], sB[stage]); }});
   });

@@ -64,20 +64,27 @@ struct Gemm {
   bool persistent = false;
   /// Warps beside the tile's that copy for them, see Builder::roles().
   int producers = 0;
+  /// Blocks that compute tiles one below the other and read B once for all of them, where the copy
+  /// engine does (sm_90 on): 1, 2, 4 or 8. The grid's x is a multiple of it. Not for parts of k.
+  int cluster = 1;
   /// The blocks' z is which product of a batch; stride_a, stride_b and stride_c (s64, elements, in
   /// front of A) say how far the matrices are apart, multiples of `multiple` and `multiple_c`.
   bool batched = false;
 
   /// Blocks (x) of a launch for sizes m and n.
   unsigned blocks(int rows, int cols) const {
-    return static_cast<unsigned>((rows + tile.m - 1) / tile.m * ((cols + tile.n - 1) / tile.n));
+    const int high = cluster * tile.m;
+    return static_cast<unsigned>((rows + high - 1) / high * cluster *
+                                 ((cols + tile.n - 1) / tile.n));
   }
   /// Blocks of a launch of a persistent kernel: no more than a GPU has multiprocessors, and such
   /// that all have the same number of tiles, or one less.
   unsigned persistent_blocks(int rows, int cols, int multiprocessors) const {
-    const unsigned tiles = blocks(rows, cols), most = static_cast<unsigned>(multiprocessors);
+    const auto each = static_cast<unsigned>(cluster);
+    const unsigned tiles = blocks(rows, cols) / each,
+                   most = static_cast<unsigned>(multiprocessors) / each;
     const unsigned rounds = (tiles + most - 1) / most;
-    return rounds ? (tiles + rounds - 1) / rounds : 1;
+    return each * (rounds ? (tiles + rounds - 1) / rounds : 1);
   }
   /// Elements of accumulator type that the parts of a product take.
   std::int64_t workspace_elements(int rows, int cols) const {

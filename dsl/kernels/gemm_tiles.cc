@@ -14,6 +14,8 @@ bool parts_are_possible(Builder& k, const Gemm& options) {
                    fmt::format("splits = {}, stream_blocks = {}: a product has at least one part",
                                options.splits, options.stream_blocks)) &
          k.require(whole || !options.batched, "a product of a batch is not split") &
+         k.require(whole || options.cluster == 1,
+                   "clusters compute whole tiles: cluster = 1 goes with parts of k") &
          k.require(options.splits == 1 || options.stream_blocks == 0,
                    "a product is split evenly (splits) or among blocks (stream_blocks), not both");
 }
@@ -102,8 +104,14 @@ void GemmTiles::part_by_y(const Operands& operands, const Scalar& row, const Sca
 
 void GemmTiles::compute(const Operands& operands) {
   if (!possible_) return;
+  // Rows of tiles are as many as fill clusters: those beyond the last read that one once more.
+  const Scalar rows = k_.convert(ceil_div(m_, tile_.m), u32);
+  const bool all_exist = options_.cluster == 1 || rows.multiple() % options_.cluster == 0;
   const auto whole_tile = [&](const Scalar& row, const Scalar& col) {
-    finisher_->store(multiply(operands, row, col, 0, steps_), tile_, row, col);
+    const WarpTile sum =
+        multiply(operands, all_exist ? row : minimum(row, rows - 1), col, 0, steps_);
+    if (all_exist) finisher_->store(sum, tile_, row, col);
+    else k_.when(row < rows, [&] { finisher_->store(sum, tile_, row, col); });
   };
   k_.roles([&] {
     if (options_.stream_blocks)

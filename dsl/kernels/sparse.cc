@@ -130,7 +130,8 @@ Kernel sparse_gemm(const Gemm& options) {
   Tile tile = options.tile;
   // Two instructions deep: lines of A then have 64 bytes.
   if (tile.k == 0) tile.k = 1024 / std::max(bits(options.a), 1);
-  const KernelOptions launch{.block = tile.threads(), .producers = options.producers};
+  const KernelOptions launch{
+      .block = tile.threads(), .producers = options.producers, .cluster = options.cluster};
   return kernel("sparse_gemm", launch, [=](Builder& k) {
     const int group = bits(options.a) == 32 ? 2 : 4;
     const auto m = detail::size(k, "m", options.m, 1),
@@ -162,7 +163,7 @@ Kernel sparse_gemm(const Gemm& options) {
     tiles.compute({[&](Scalar row, Scalar col, Scalar step, Scalar stage) {
                      k.copy(A.tile(tile.m, tile.k / 2, row, step), sA[stage]);
                      k.copy(M.tile(words.rows, words.cols, row, step), sM[stage]);
-                     k.copy(B.tile(tile.k, tile.n, step, col), sB[stage]);
+                     k.multicast(B.tile(tile.k, tile.n, step, col), sB[stage]);
                    },
                    [&](const WarpTile& sum, Scalar stage) {
                      return mma(sum, sA[stage], sM[stage], sB[stage]);
