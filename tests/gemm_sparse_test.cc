@@ -191,6 +191,71 @@ TEST(SparseGemm, PartsAreAddedUp) {
   }
 }
 
+// Three products, apart further than they are large.
+TEST(SparseGemm, Batches) {
+  if (other_gpu()) GTEST_SKIP();
+  constexpr int m = 130, n = 72, k = 272, count = 3;
+  for (const char* target : {"sm_80", "sm_90", "sm_90a"})
+    for (const Type type : {f16, s8}) {
+      SCOPED_TRACE(fmt::format("{} {}", target, name(type)));
+      Gemm options = by_warpgroups({.batched = true}, 64);
+      options.a = options.b = type;
+      if (type == s8) options.accumulator = options.c = s32;
+      const Sparse sparse(options, m, n, k);
+      const Product& product = sparse.product;
+      const std::int64_t stride_a = m * k / 2 + 64, stride_b = k * n + 128, stride_c = m * n + 8,
+                         words = static_cast<std::int64_t>(sparse.compressed.metadata.size()) + 4;
+      // Every matrix of a batch is the same but for its place; the gaps are not zero.
+      const auto repeated = [&](const Bytes& one, std::int64_t stride, int width) {
+        Bytes out(static_cast<std::size_t>(count * stride * width / 8), std::byte{0x5A});
+        for (int i = 0; i < count; ++i)
+          std::copy(one.begin(), one.end(), out.begin() + i * stride * width / 8);
+        return out;
+      };
+      Bytes metadata(sparse.compressed.metadata.size() * 4);
+      std::memcpy(metadata.data(), sparse.compressed.metadata.data(), metadata.size());
+      const std::size_t bytes_c = static_cast<std::size_t>(bits(options.c)) / 8;
+      Launch launch{{product.options.blocks(m, n), 1, count}, {}};
+      launch.arguments = [&](Device& device, Arguments& arguments, std::vector<Buffer>& buffers) {
+        arguments.add(m).add(n).add(k).add(stride_a).add(stride_b).add(stride_c).add(words);
+        for (const Bytes& each :
+             {repeated(sparse.compressed.values, stride_a, bits(type)),
+              repeated(metadata, words, 32),
+              repeated(testing_numbers::encode(type, product.b), stride_b, bits(type))}) {
+          buffers.push_back(testing_gemm::buffer_of(device, each));
+          arguments.add(buffers.back());
+        }
+        Buffer c = *device.allocate(static_cast<std::size_t>(count * stride_c) * bytes_c);
+        EXPECT_TRUE(c.fill(0xFF));
+        arguments.add(c);
+        return c;
+      };
+      const Bytes all =
+          testing_gemm::run(kernels::sparse_gemm(product.options), made_for(target), launch);
+      ASSERT_EQ(all.size(), static_cast<std::size_t>(count * stride_c) * bytes_c);
+      for (int i = 0; i < count; ++i) {
+        const auto first = all.begin() + i * stride_c * static_cast<std::int64_t>(bytes_c),
+                   last = first + m * n * static_cast<std::int64_t>(bytes_c);
+        EXPECT_EQ(product.wrong(Bytes(first, last)), 0) << "product " << i;
+        EXPECT_TRUE(std::all_of(last, last + 8 * static_cast<std::int64_t>(bytes_c),
+                                [](std::byte each) { return each == std::byte{0xFF}; }));
+      }
+    }
+}
+
+TEST(SparseGemm, ClustersShareB) {
+  if (other_gpu()) GTEST_SKIP();
+  for (const char* target : {"sm_90", "sm_90a"}) {
+    Gemm options = by_warpgroups({}, 64);
+    options.cluster = 2;
+    EXPECT_EQ(wrong(options, 300, 72, 260, target), 0);
+    const auto compiled =
+        compile(kernels::sparse_gemm(Sparse(options, 300, 72, 272).product.options),
+                testing_gemm::target_of(target));
+    EXPECT_NE(compiled->ptx.find(".multicast::cluster ["), std::string::npos);
+  }
+}
+
 // The threads read metadata themselves: each says that it is done with a stage.
 TEST(SparseGemm, EveryThreadReleasesAStage) {
   const auto compiled =

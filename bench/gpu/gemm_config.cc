@@ -33,6 +33,8 @@ constexpr Option options[] = {
      "=N steps after which sums are added to others in full f32"},
     {"cluster", [](Config& c, int value) { c.gemm.cluster = value; },
      "=N blocks that read B once for all of them"},
+    {"group", [](Config& c, int value) { c.gemm.group = value; },
+     "=N rows of tiles that are walked together"},
     {"dynamic", [](Config& c, int) { c.dynamic = true; }, " sizes are parameters of the kernel"},
 };
 
@@ -176,10 +178,12 @@ std::vector<Config> usual_configs(const Product& product) {
     return configs({tile("128x64", "8x1:8:4"), tile("64x64", "4x1:8:4"), tile("64x128", "4x1:6:4"),
                     tile("128x128", "8x1:6:4")});
   if (product.operations() < 2e10)
-    return configs({tile("128x256", "8x1:4:4"), tile("128x128", "8x1:6:4"),
-                    tile("128x128", "8x1:6:4:persistent")});
-  return configs({tile("128x256", "8x1:3:4:persistent"), tile("128x256", "8x1:4:4:persistent"),
-                  tile("128x256", "2x4:3:4:persistent")});
+    return configs({tile("128x256", "8x1:4:4"), tile("128x128", "8x1:6:4:persistent"),
+                    tile("128x128", "8x1:6:4:persistent:group=4")});
+  return configs({tile("128x256", "8x1:3:4:persistent"),
+                  tile("128x256", "8x1:3:4:persistent:group=16"),
+                  tile("128x256", "8x1:4:4:persistent:group=16"),
+                  fmt::format("128x256x{}:2x4:2:4:persistent", 2 * k)});
 }
 
 std::vector<Product> usual_products() {

@@ -14,6 +14,7 @@ namespace {
 
 using detail::multiplied;
 using detail::size;
+using detail::stride;
 using detail::workspace;
 
 // What the sizes are surely multiples of, from the lines that they are lengths of.
@@ -53,17 +54,31 @@ Gemm tuned(const Gemm& options, const Target& target) {
   Gemm out = options;
   const int width = bits(options.a);
   if (target.arch.text() != "sm_90a" || width < 8 || width > 32) return out;
-  const int line = 1024 / width;  // of 128 bytes along k
-  const auto use = [&](int m, int n, int stages, bool persistent) {
-    out.tile = {.m = m, .n = n, .k = line, .warps_m = m / 16, .warps_n = 1};
-    out.stages = stages, out.producers = 4;
-    out.persistent = persistent && out.splits == 1 && out.stream_blocks == 0;
-    // About a tile for each of an H100's 132 multiprocessors.
-    return options.m == 0 || options.n == 0 || out.blocks(options.m, options.n) >= 96;
+  // The largest tile of which there are at least `tiles`; an H100 has 132 multiprocessors.
+  struct Way {
+    int m, n, stages;
+    int group;  // 0: a block for each tile
+    unsigned tiles;
   };
-  if (options.m && options.m <= 64) return use(64, 128, 6, false), out;
-  if (use(128, 256, 3, true) || use(128, 64, 8, false) || use(64, 64, 8, false)) return out;
-  return use(64, 32, 8, false), out;
+  const bool short_sums = width == 16 && options.k > 0 && options.k <= 4096;
+  const Way flat{64, 128, 6, 0, 0};
+  const Way ways[] = {{128, 256, short_sums ? 4 : 3, width == 32 ? 8 : 16, 132},
+                      {128, 128, 6, 4, 192},
+                      {128, 64, 8, 0, 96},
+                      {64, 64, 8, 0, 96},
+                      {64, 32, 8, 0, 0}};
+  const auto use = [&](const Way& way) {
+    // Lines of 128 bytes along k.
+    out.tile = {.m = way.m, .n = way.n, .k = 1024 / width, .warps_m = way.m / 16, .warps_n = 1};
+    out.stages = way.stages, out.producers = 4;
+    out.group = way.group ? way.group : options.group;
+    out.persistent = way.group && out.splits == 1 && out.stream_blocks == 0;
+    return options.m == 0 || options.n == 0 || out.blocks(options.m, options.n) >= way.tiles;
+  };
+  if (options.m && options.m <= 64) return use(flat), out;
+  for (const Way& way : ways)
+    if (use(way)) break;
+  return out;
 }
 
 Kernel gemm(const Gemm& options) {
@@ -74,12 +89,9 @@ Kernel gemm(const Gemm& options) {
     const Multiples sure = multiples(options);
     const auto m = size(k, "m", options.m, sure.m), n = size(k, "n", options.n, sure.n),
                depth = size(k, "k", options.k, sure.k);
-    const auto stride = [&](const char* name, int multiple) {
-      return options.batched ? k.param(name, s64, multiple) : Scalar(0);
-    };
-    const auto stride_a = stride("stride_a", options.multiple),
-               stride_b = stride("stride_b", options.multiple),
-               stride_c = stride("stride_c", options.multiple_c);
+    const auto stride_a = stride(k, "stride_a", options, options.multiple),
+               stride_b = stride(k, "stride_b", options, options.multiple),
+               stride_c = stride(k, "stride_c", options, options.multiple_c);
     auto A = k.global("A", options.a, stored(options.a_major, m, depth));
     auto B = k.global("B", options.b, stored(options.b_major, depth, n));
     require_whole_bytes(k, options, depth);
@@ -143,7 +155,7 @@ Kernel gemm_sum(const Gemm& options) {
     const Scalar workers = options.stream_blocks;
     const auto first = StreamShare::owner(units, workers, number * steps),
                last = StreamShare::owner(units, workers, number * steps + steps - 1);
-    auto [row, col] = k.block_tile(m, n, tile);
+    auto [row, col] = k.block_tile(m, n, tile, options.group);
     const auto top = k.convert(row, s32) * tile.m, left = k.convert(col, s32) * tile.n;
     const auto finish = [&](const Scalar& i, const Scalar& j) {
       auto sum = k.variable(k.constant(options.accumulator, 0));

@@ -60,6 +60,9 @@ struct Gemm {
   /// parts of tiles go to a workspace behind C and are added up by gemm_sum(), a block for each
   /// tile ("stream-K"). 0: a block for each tile.
   int stream_blocks = 0;
+  /// Tiles are walked in groups of so many rows of them, column by column: what runs together then
+  /// reads few of A's rows and B's columns.
+  int group = 8;
   /// Any number of blocks: each computes tile after tile.
   bool persistent = false;
   /// Warps beside the tile's that copy for them, see Builder::roles().

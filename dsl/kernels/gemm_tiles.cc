@@ -26,6 +26,10 @@ Scalar size(Builder& k, const char* name, int fixed, int multiple) {
   return fixed ? Scalar(fixed) : k.param(name, s32, multiple);
 }
 
+Scalar stride(Builder& k, const char* name, const Gemm& options, int multiple) {
+  return options.batched ? k.param(name, s64, multiple) : Scalar(0);
+}
+
 Layout workspace(const Gemm& options, const Scalar& m, const Scalar& n) {
   const Tile& tile = options.tile;
   if (options.stream_blocks) return row_major(2 * options.stream_blocks * tile.m, tile.n);
@@ -115,10 +119,11 @@ void GemmTiles::compute(const Operands& operands) {
   };
   k_.roles([&] {
     if (options_.stream_blocks)
-      return k_.stream_tiles(m_, n_, tile_, steps_,
-                             [&](const TileWork& work) { part_of_tile(operands, work); });
-    if (options_.persistent) return k_.each_tile(m_, n_, tile_, whole_tile);
-    auto [row, col] = k_.block_tile(m_, n_, tile_);
+      return k_.stream_tiles(
+          m_, n_, tile_, steps_, [&](const TileWork& work) { part_of_tile(operands, work); },
+          options_.group);
+    if (options_.persistent) return k_.each_tile(m_, n_, tile_, whole_tile, options_.group);
+    auto [row, col] = k_.block_tile(m_, n_, tile_, options_.group);
     if (options_.splits > 1) part_by_y(operands, row, col);
     else whole_tile(row, col);
   });

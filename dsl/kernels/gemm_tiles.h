@@ -13,6 +13,9 @@ namespace tartan::kernels::detail {
 /// A size of a product, known or a parameter of the kernel.
 Scalar size(Builder& k, const char* name, int fixed, int multiple);
 
+/// How far the matrices of a batch are apart, a parameter of the kernel; without batches, nothing.
+Scalar stride(Builder& k, const char* name, const Gemm& options, int multiple);
+
 /// What tensor cores multiply where memory has these elements.
 inline Type multiplied(Type element) { return element == f32 ? tf32 : element; }
 

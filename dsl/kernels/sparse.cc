@@ -127,6 +127,7 @@ Result<Compressed> compress(std::span<const std::byte> dense, int m, int k, Type
 }
 
 Kernel sparse_gemm(const Gemm& options) {
+  using detail::stride;
   Tile tile = options.tile;
   // Two instructions deep: lines of A then have 64 bytes.
   if (tile.k == 0) tile.k = 1024 / std::max(bits(options.a), 1);
@@ -140,7 +141,6 @@ Kernel sparse_gemm(const Gemm& options) {
                                          options.b_major == Major::row ? options.multiple : 1)),
                depth = detail::size(k, "k", options.k, std::lcm(options.multiple, group));
     k.require(options.a_major == Major::row, "a sparse A goes by rows");
-    k.require(!options.batched, "sparse products have no batches");
     k.require(options.stream_blocks == 0 || options.tile.k != 0,
               "gemm_sum() must know the tile's k, too: stream_blocks take one that is given");
     k.require(bits(options.a) >= 8 && depth.multiple() % group == 0,
@@ -152,11 +152,21 @@ Kernel sparse_gemm(const Gemm& options) {
     auto mma = k.tiled_mma(kind, tile);
     const Layout words = mma.metadata_tile();
     const Scalar steps = ceil_div(depth, 512 / std::max(bits(options.a), 8));
+    const auto stride_a = stride(k, "stride_a", options, std::max(options.multiple / 2, 1)),
+               stride_b = stride(k, "stride_b", options, options.multiple),
+               stride_c = stride(k, "stride_c", options, options.multiple_c),
+               stride_metadata = stride(k, "stride_metadata", options, 4);
     auto A = k.global("A", options.a, row_major(m, depth / 2));
     auto M = k.global("metadata", u32,
                       row_major(ceil_div(m, 16), steps * (bits(options.a) == 8 ? 32 : 16)));
     auto B = k.global("B", options.b, stored(options.b_major, depth, n));
     detail::GemmTiles tiles(k, options, mma, m, n, depth);
+    if (options.batched) {
+      A = A.matrix(k.block_z(), stride_a);
+      M = M.matrix(k.block_z(), stride_metadata);
+      B = B.matrix(k.block_z(), stride_b);
+      tiles.select_matrix(k.block_z(), stride_c);
+    }
     auto sA = k.shared("sA", options.a, mma.shared_a(options.stages, Major::row));
     auto sM = k.shared("sM", u32, RingLayout{words, options.stages});
     auto sB = k.shared("sB", options.b, mma.shared_b(options.stages, options.b_major));
