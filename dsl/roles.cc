@@ -172,6 +172,15 @@ void move_registers(KernelState& state, Role role) {
                  fmt::format("those who fill keep {}", producer_registers));
 }
 
+// The first of the producers asks for the tensor maps while others make the barriers ready.
+void prefetch_maps(KernelState& state) {
+  if (state.map_uses.empty()) return;
+  state.f().if_then(state.value(state.thread() == state.options.block), [&] {
+    for (const KernelState::TensorMapUse& each : state.map_uses)
+      state.f().prefetch_tensor_map(each.map);
+  });
+}
+
 bool shared_by_cluster(const KernelState& state) {
   return std::any_of(state.role_pipelines.begin(), state.role_pipelines.end(),
                      [](const RolePipeline& each) { return each.shared_by_cluster; });
@@ -235,7 +244,10 @@ void Builder::roles(const std::function<void()>& body, Here at) {
   };
   f.if_else(
       state.value(computes), [&] { run(Role::consumer); }, [&] { run(Role::producer); });
-  f.at_mark(before, [&] { detail::init_barriers(state); });
+  f.at_mark(before, [&] {
+    detail::prefetch_maps(state);
+    detail::init_barriers(state);
+  });
   // No block ends while others still arrive at its barriers.
   if (detail::shared_by_cluster(state)) f.cluster_barrier();
 }

@@ -3,6 +3,7 @@
 // copy engine stores it (PTX ISA 9.7.9.27, cp.async.bulk.tensor to global memory) or the warp does,
 // whole lines at a time.
 #include <algorithm>
+#include <span>
 
 #include "dsl/engine_matrix.h"
 
@@ -16,7 +17,11 @@ constexpr int box_bytes = box_lines * 128;
 class BoxStorer {
  public:
   BoxStorer(KernelState& state, const Tensor& to, const WarpTile& tile)
-      : state_(state), to_(to), tile_(tile), matrix_(state, to) {}
+      : state_(state),
+        to_(to),
+        tile_(tile),
+        matrix_(state, to),
+        refused_by_engine_(matrix_.problem()) {}
 
   /// Why that does not go; empty where it does.
   std::string problem() {
@@ -35,72 +40,103 @@ class BoxStorer {
   }
 
   void store() {
-    const int boxes = state_.staging_boxes;
-    const std::string refused = matrix_.problem();
+    const std::string refused = refused_by_engine_;
     const bool by_engine = refused.empty();
     state_.engine_stores |= by_engine;
-    int box = 0;
-    for (int i = 0; i < tile_.down(); ++i)
-      for (int left = 0; left < 8 * tile_.across(); left += cols_, ++box) {
-        const Tensor place = staged(box % boxes);
-        if (by_engine) store_by_engine(place, i, left);
-        else store_by_warp(place, i, left);
-      }
+    const std::vector<Box> all = boxes();
+    const std::size_t each = static_cast<std::size_t>(state_.staging_batch);
+    for (std::size_t i = 0; i < all.size(); i += each) {
+      const std::span batch = std::span(all).subspan(i, std::min(each, all.size() - i));
+      const int number = static_cast<int>(i / each);
+      if (by_engine) store_by_engine(batch, number);
+      else store_by_warp(batch, number);
+    }
     const std::string shape = fmt::format("boxes of {} x {}", box_lines, cols_);
     state_.choose(
         fmt::format("store to {}", to_.name),
         (by_engine ? "cp.async.bulk.tensor, " : "lines of ") + shape,
-        fmt::format("each warp lays out {} boxes in turn in shared memory, {} stores what lies "
-                    "inside the matrix",
-                    boxes, by_engine ? "the copy engine" : "and"),
+        fmt::format("each warp lays out {} of its {} boxes at a time in shared memory, {} stores "
+                    "what lies inside the matrix",
+                    std::min(each, all.size()), all.size(), by_engine ? "the copy engine" : "and"),
         by_engine ? std::vector<std::string>{}
                   : std::vector<std::string>{"cp.async.bulk.tensor: " + refused});
   }
 
  private:
-  void store_by_engine(const Tensor& place, int i, int left) {
+  struct Box {
+    int down, left;  // row of fragments, and column
+  };
+  std::vector<Box> boxes() const {
+    std::vector<Box> out;
+    for (int i = 0; i < tile_.down(); ++i)
+      for (int left = 0; left < 8 * tile_.across(); left += cols_) out.push_back({i, left});
+    return out;
+  }
+
+  // Fences and the engine's answers take a while: the fewer batches the better.
+  void store_by_engine(std::span<const Box> batch, int number) {
     codegen::FunctionBuilder& f = state_.f();
-    const codegen::Value first = state_.value(state_.thread() % 32 == 0);
     const codegen::Pointer map = matrix_.map(cols_, box_lines, cols_ * bits(to_.type) / 8);
-    // The box that lay here before has been read.
-    f.if_then(first, [&] { f.bulk_wait_read(state_.staging_boxes - 1); });
-    f.warp_sync();
-    lay_out(place, i, left / 8);
+    wait_for_engine(number ? state_.staging_slots - 1 : 0);
+    lay_out(batch, number);
     f.proxy_fence();
     f.warp_sync();
-    const auto at = matrix_.coordinates(tile_.col() + left, tile_.row() + box_lines * i);
-    f.if_then(first, [&] {
-      f.tensor_store(map, at, state_.pointer(place, 0, 0));
+    f.if_then(first_lane(), [&] {
+      for (std::size_t i = 0; i < batch.size(); ++i)
+        f.tensor_store(map,
+                       matrix_.coordinates(tile_.col() + batch[i].left,
+                                           tile_.row() + box_lines * batch[i].down),
+                       state_.pointer(staged(number, i), 0, 0));
       f.bulk_commit();
     });
   }
 
-  void store_by_warp(const Tensor& place, int i, int left) {
+  void store_by_warp(std::span<const Box> batch, int number) {
+    if (state_.engine_stores && number == 0) wait_for_engine(0);
+    lay_out(batch, number);
     state_.f().warp_sync();
-    lay_out(place, i, left / 8);
-    state_.f().warp_sync();
-    state_.copy_by_warp(place, to_.tile(box_lines, cols_, tile_.row() / box_lines + i,
-                                        (tile_.col() + left) / cols_, state_.location));
+    for (std::size_t i = 0; i < batch.size(); ++i)
+      state_.copy_by_warp(staged(number, i),
+                          to_.tile(box_lines, cols_, tile_.row() / box_lines + batch[i].down,
+                                   (tile_.col() + batch[i].left) / cols_, state_.location));
   }
 
-  // Boxes for each warp: two, so that one is laid out while the other is stored, or one.
+  codegen::Value first_lane() { return state_.value(state_.thread() % 32 == 0); }
+
+  // It has read all batches that lie in shared memory, but for some.
+  void wait_for_engine(int but) {
+    state_.f().if_then(first_lane(), [&] { state_.f().bulk_wait_read(but); });
+  }
+
+  void lay_out(std::span<const Box> batch, int number) {
+    state_.f().warp_sync();
+    for (std::size_t i = 0; i < batch.size(); ++i)
+      lay_out(staged(number, i), batch[i].down, batch[i].left / 8);
+  }
+
+  // For all boxes of a warp, or, where the engine stores them, for two batches, so that one is laid
+  // out while the other is stored; for one box at least.
   bool make_room() {
     if (state_.staging >= 0) return true;
     constexpr std::int64_t reserve = 2048;  // for barriers that are declared later
     const std::int64_t room =
         find_arch(state_.target.arch)->shared_bytes - state_.shared_bytes - reserve;
-    const int warps = state_.threads() / 32;
-    state_.staging_boxes = static_cast<int>(std::min<std::int64_t>(2, room / (warps * box_bytes)));
-    if (state_.staging_boxes < 1) return false;
+    const int warps = state_.threads() / 32, all = static_cast<int>(boxes().size());
+    const int most = static_cast<int>(room / (warps * box_bytes));
+    if (most < 1) return false;
+    const bool by_engine = refused_by_engine_.empty();
+    state_.staging_slots = by_engine && most < all && most > 1 ? 2 : 1;
+    state_.staging_batch = by_engine ? std::min(all, most / state_.staging_slots) : 1;
     const std::string name = state_.unused_name("staging");
-    const int bytes = warps * state_.staging_boxes * box_bytes;
+    const int bytes = warps * state_.staging_slots * state_.staging_batch * box_bytes;
     state_.memories.push_back({state_.shared_memory(name, bytes, 1024), true, bytes});
     state_.staging = static_cast<int>(state_.memories.size()) - 1;
     return true;
   }
 
-  // This warp's box number `box`.
-  Tensor staged(int box) const {
+  // This warp's box number i of a batch.
+  Tensor staged(int batch, std::size_t i) const {
+    const int slot = batch % state_.staging_slots * state_.staging_batch + static_cast<int>(i);
     Tensor out{state_.shared_from_this(),
                "the staged tile",
                to_.type,
@@ -109,7 +145,8 @@ class BoxStorer {
                state_.staging,
                state_.place};
     const int elements = box_bytes * 8 / bits(to_.type);
-    out.base = state_.thread() / 32 * (state_.staging_boxes * elements) + box * elements;
+    out.base = state_.thread() / 32 * (state_.staging_slots * state_.staging_batch * elements) +
+               slot * elements;
     return out;
   }
   Swizzle swizzle() const { return swizzle_of_lines(cols_ * bits(to_.type) / 8, to_.type); }
@@ -130,7 +167,8 @@ class BoxStorer {
   const Tensor& to_;
   const WarpTile& tile_;
   EngineMatrix matrix_;
-  int cols_ = 0;  // of a box
+  std::string refused_by_engine_;  // why the copy engine cannot reach it
+  int cols_ = 0;                   // of a box
 };
 
 }  // namespace

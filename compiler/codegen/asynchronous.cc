@@ -133,6 +133,12 @@ Pointer FunctionBuilder::add_tensor_map() {
   return impl_->pointer(params.back().get(), PointerSpace::generic);
 }
 
+void FunctionBuilder::prefetch_tensor_map(Pointer map) {
+  if (impl_->muted) return;
+  impl_->assembly("prefetch.tensormap [$0];", "l",
+                  {impl_->build.CreatePtrToInt(impl_->get(map), impl_->build.getInt64Ty())});
+}
+
 namespace {
 
 // "{$2, $3}" and its constraints, from the given number on.

@@ -185,6 +185,8 @@ class FunctionBuilder {
   // The copy engine (PTX ISA 9.7.9.27, sm_90 on). One thread starts a copy of a whole box.
   /// A further parameter of 128 bytes: a tensor map, by its address.
   Pointer add_tensor_map();
+  /// Has it brought to where the copy engine looks for it, ahead of its first use.
+  void prefetch_tensor_map(Pointer map);
   /// The box at `coordinates` (elements, innermost first); its bytes count down `mbarrier`.
   /// `blocks`: to the same place of those blocks of the cluster, a bit each; 0: of this one.
   void tensor_load(Pointer to, Pointer map, std::span<const Value> coordinates, Pointer mbarrier,
