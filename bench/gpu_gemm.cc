@@ -17,7 +17,7 @@ struct Words {
   std::vector<std::string> sizes, configs;
   std::string type, out, majors = "rc", device = "cuda", json, svg;
   gpu::ContestOptions contest;
-  bool no_ceiling = false;
+  bool no_ceiling = false, sparse = false;
 };
 
 // The products that are asked for; where none is, those of the project's tables.
@@ -35,9 +35,13 @@ std::vector<gpu::Product> products(const Words& words) {
     if (!gpu::read_majors(words.majors, product))
       gpu::refuse("--major", words.majors, "rr, rc, cr or cc");
   }
-  for (gpu::Product& product : out)
+  for (gpu::Product& product : out) {
+    product.sparse = words.sparse;
+    if (product.sparse && product.a_major != Major::row)
+      gpu::refuse("--major", words.majors, "an A by rows, where it is sparse,");
     if (const auto c = parse_type(words.out)) product.c = *c;
     else if (!words.out.empty()) gpu::refuse("--out", words.out, "an element type such as f32");
+  }
   return out;
 }
 
@@ -62,6 +66,8 @@ void add_options(CLI::App& app, Words& words) {
   app.add_option("--proposals", words.contest.proposals,
                  "Algorithms of cuBLASLt of which the best runs")
       ->capture_default_str();
+  app.add_flag("--sparse", words.sparse,
+               "Zeros in half of A's places: for configurations with :sparse");
   app.add_flag("--no-ceiling", words.no_ceiling, "Leave out the ceiling of mma.sync");
   app.add_option("--device", words.device, "cuda or emulator")->capture_default_str();
   app.add_option("--json", words.json, "Write all figures into this file");

@@ -24,6 +24,11 @@ TEST(GemmConfig, Word) {
   EXPECT_TRUE(gemm.persistent);
   EXPECT_EQ(config->blocks, 132);
   EXPECT_EQ(gpu::read_config("64x64x64:2x2:3:producers=1:splits=4")->gemm.producers, 1);
+  const auto all = gpu::read_config("64x64x64:2x2:3:4:cluster=2:group=16:sparse");
+  ASSERT_TRUE(all);
+  EXPECT_EQ(all->gemm.cluster, 2);
+  EXPECT_EQ(all->gemm.group, 16);
+  EXPECT_TRUE(all->sparse);
 }
 
 TEST(GemmConfig, WrongWords) {

@@ -121,6 +121,19 @@ class Values {
 
 }  // namespace
 
+void prune(Type type, std::vector<std::uint8_t>& elements) {
+  const auto width = static_cast<std::size_t>(bits(type)) / 8,
+             group = width == 4 ? std::size_t{2} : std::size_t{4};
+  std::mt19937 random(9);
+  for (std::size_t first = 0; first + group * width <= elements.size(); first += group * width) {
+    // One of the six pairs of four, or one of two.
+    const std::size_t one = random() % group, other = (one + 1 + random() % (group - 1)) % group;
+    for (const std::size_t each : {one, group == 2 ? one : other})
+      std::fill_n(elements.begin() + static_cast<std::ptrdiff_t>(first + each * width), width,
+                  std::uint8_t{0});
+  }
+}
+
 Difference compare(Type type, const std::vector<std::uint8_t>& mine,
                    const std::vector<std::uint8_t>& theirs) {
   const Values value(type);

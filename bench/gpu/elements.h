@@ -14,6 +14,9 @@ namespace gpu {
 /// Normal numbers of about one, either sign, that tf32 holds; of integers any.
 std::vector<std::uint8_t> random_elements(tartan::Type type, std::size_t count, unsigned seed);
 
+/// Zeros where a sparse matrix has them: two of four neighbours, or, of 32 bits, one of two.
+void prune(tartan::Type type, std::vector<std::uint8_t>& elements);
+
 struct Difference {
   std::size_t differ = 0, count = 0;  // elements
   double largest = 0;                 // difference, as a part of the largest value

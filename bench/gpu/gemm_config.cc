@@ -35,6 +35,7 @@ constexpr Option options[] = {
      "=N blocks that read B once for all of them"},
     {"group", [](Config& c, int value) { c.gemm.group = value; },
      "=N rows of tiles that are walked together"},
+    {"sparse", [](Config& c, int) { c.sparse = true; }, " A is compressed; with --sparse"},
     {"dynamic", [](Config& c, int) { c.dynamic = true; }, " sizes are parameters of the kernel"},
 };
 
@@ -68,8 +69,8 @@ std::optional<Major> major_of(char letter) {
 std::string Product::text() const {
   const std::string types =
       a == b ? std::string(name(a)) : fmt::format("{} x {}", name(a), name(b));
-  return fmt::format("{}x{}x{} {} to {}, {}{}", m, n, k, types, name(c), letter(a_major),
-                     letter(b_major));
+  return fmt::format("{}x{}x{} {} to {}, {}{}{}", m, n, k, types, name(c), letter(a_major),
+                     letter(b_major), sparse ? ", half of A zero" : "");
 }
 
 bool read_size(const std::string& word, Product& product) {

@@ -16,6 +16,7 @@ struct Product {
   int m = 4096, n = 4096, k = 4096;
   tartan::Type a = tartan::f16, b = tartan::f16, c = tartan::f16;
   tartan::Major a_major = tartan::Major::row, b_major = tartan::Major::col;
+  bool sparse = false;  // A has zeros in half of its places, as mma.sp wants them
 
   double operations() const { return 2.0 * m * n * k; }
   /// "4096x4096x4096 f16 to f16, rc"
@@ -36,6 +37,7 @@ struct Config {
   tartan::kernels::Gemm gemm;
   int blocks = 0;        // of a persistent kernel; 0: one a multiprocessor
   bool dynamic = false;  // sizes are parameters
+  bool sparse = false;   // A is compressed
   std::string text;
 };
 

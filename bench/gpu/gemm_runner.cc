@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "bench/gpu/elements.h"
+#include "dsl/kernels/sparse.h"
 
 namespace gpu {
 
@@ -25,8 +26,9 @@ std::size_t bytes(std::size_t count, Type type) {
 }  // namespace
 
 Matrices::Matrices(Device& device, const Product& product, int most_sets) {
-  const auto a = random_elements(product.a, elements(product.m, product.k), 7),
-             b = random_elements(product.b, elements(product.k, product.n), 8);
+  auto a = random_elements(product.a, elements(product.m, product.k), 7);
+  const auto b = random_elements(product.b, elements(product.k, product.n), 8);
+  if (product.sparse) compress(device, product, a);
   const std::size_t c = bytes(elements(product.m, product.n), product.c);
   const std::size_t set = a.size() + b.size() + c, enough = (footprint + set - 1) / set;
   const auto sets = std::min(enough, static_cast<std::size_t>(most_sets));
@@ -38,10 +40,24 @@ Matrices::Matrices(Device& device, const Product& product, int most_sets) {
   }
 }
 
+void Matrices::compress(Device& device, const Product& product, std::vector<std::uint8_t>& a) {
+  prune(product.a, a);
+  const auto compressed =
+      must(kernels::compress(std::as_bytes(std::span(a)), product.m, product.k, product.a));
+  kept_ = must(device.allocate(compressed.values.size()));
+  must(kept_.write(compressed.values));
+  metadata_ = must(device.allocate(4 * compressed.metadata.size()));
+  must(metadata_.write(compressed.metadata));
+}
+
 Result<GemmRunner> GemmRunner::make(Session& session, const Config& config, const Product& product,
                                     float alpha, Matrices& matrices) {
   const int found = session.driver.multiprocessors();
-  auto gemm = Runner::make(session.device, kernels::gemm(options_of(config, product)),
+  if (config.sparse && !product.sparse)
+    return Diags::one("usage"_rule, {}, "a compressed A takes a product with --sparse");
+  const kernels::Gemm options = options_of(config, product);
+  auto gemm = Runner::make(session.device,
+                           config.sparse ? kernels::sparse_gemm(options) : kernels::gemm(options),
                            grid_of(config, product, found ? found : usual_multiprocessors));
   if (!gemm) return gemm.diags();
   GemmRunner out(std::move(*gemm));
@@ -76,7 +92,9 @@ Status GemmRunner::add(const Config& config, const Product& product, float alpha
   };
   Arguments first, second;
   if (config.dynamic) first.add(product.m).add(product.n).add(product.k);
-  first.add(matrices.a(set)).add(matrices.b(set));
+  if (config.sparse) first.add(matrices.kept()).add(matrices.metadata());
+  else first.add(matrices.a(set));
+  first.add(matrices.b(set));
   if (!split) finish(first);
   if (split || stream) first.add(parts_);
   if (auto status = gemm_.add(first); !status || !sum_) return status;

@@ -17,6 +17,9 @@ class Matrices {
  public:
   Matrices(tartan::Device& device, const Product& product, int most_sets);
   std::size_t sets() const { return buffers_.size() / 3; }
+  /// Of a sparse A: what it is compressed to, the same for all sets.
+  tartan::Buffer& kept() { return kept_; }
+  tartan::Buffer& metadata() { return metadata_; }
   tartan::Buffer& a(std::size_t set) { return buffers_[3 * set]; }
   tartan::Buffer& b(std::size_t set) { return buffers_[3 * set + 1]; }
   tartan::Buffer& c(std::size_t set) { return buffers_[3 * set + 2]; }
@@ -25,7 +28,10 @@ class Matrices {
   }
 
  private:
+  void compress(tartan::Device& device, const Product& product, std::vector<std::uint8_t>& a);
+
   std::vector<tartan::Buffer> buffers_;
+  tartan::Buffer kept_, metadata_;
 };
 
 /// A configuration, compiled: one launch, or two where parts are added up.
