@@ -46,7 +46,8 @@ TensorMap tensor_map(const Compiled& compiled, const Arguments& arguments, const
                 : of.swizzle == 64 ? Swizzle::bytes_64
                 : of.swizzle == 32 ? Swizzle::bytes_32
                                    : Swizzle::none;
-  out.promotion = TensorMap::Promotion::bytes_256;
+  static_assert(CompiledMap::promotion == 128);
+  out.promotion = TensorMap::Promotion::bytes_128;
   return out;
 }
 

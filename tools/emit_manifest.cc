@@ -37,7 +37,7 @@ std::optional<Json> param_of(const CompiledMap& map, const Compiled& compiled) {
               {"strides", *strides},
               {"box", map.box},
               {"swizzle", map.swizzle},
-              {"promotion", 256}};
+              {"promotion", CompiledMap::promotion}};
 }
 
 }  // namespace

@@ -60,9 +60,9 @@ Gemm tuned(const Gemm& options, const Target& target) {
     int group;  // 0: a block for each tile
     unsigned tiles;
   };
-  const bool short_sums = width == 16 && options.k > 0 && options.k <= 4096;
+  const bool short_sums = width > 8 && options.k > 0 && options.k <= 4096;
   const Way flat{64, 128, 6, 0, 0};
-  const Way ways[] = {{128, 256, short_sums ? 4 : 3, width == 32 ? 8 : 16, 132},
+  const Way ways[] = {{128, 256, short_sums ? 4 : 3, width == 32 && !short_sums ? 8 : 16, 132},
                       {128, 128, 6, 4, 192},
                       {128, 64, 8, 0, 96},
                       {64, 64, 8, 0, 96},
