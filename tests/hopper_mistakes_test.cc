@@ -164,6 +164,12 @@ const std::vector<Mistake>& mistakes() {
        {{"	fence.proxy.async.shared::cta;\n	bar.sync 1, 128;\n",
          "	bar.sync 1, "
          "128;\nSTORED:\n"}}},
+      {"source-early",
+       "a sum is overwritten before cp.async.bulk.wait_group",
+       emulator,
+       "asynchronous-race",
+       {{"	cp.async.bulk.wait_group 0;\n",
+         "	st.shared.f32 [%own], %f0;\n	cp.async.bulk.wait_group 0;\n"}}},
       {"no-wgmma-fence",
        "the accumulators are set to zero, and no wgmma.fence follows",
        check,

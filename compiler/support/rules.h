@@ -95,7 +95,7 @@ inline constexpr Rule rules[] = {
     {"cluster-barrier", Level::Error, "barrier.cluster.arrive and barrier.cluster.wait do not take turns in a thread."},
     {"tensor-map", Level::Error, "The copy engine does not take such a tensor map: the message names the argument and its rule. In a kernel: the 128 bytes at the address are no tensor map, or not one of the instruction's rank."},
     {"mbarrier", Level::Error, "An mbarrier is used where mbarrier.init has made none, or where nothing orders that before its use."},
-    {"asynchronous-race", Level::Error, "A copy fills shared memory that is still in use, or its box is used before anybody has waited for it: nothing orders the two. The message names both places and the mbarrier. Numbers that look right are luck."},
+    {"asynchronous-race", Level::Error, "A copy fills shared memory that is still in use, its box is used before anybody has waited for it, or what it takes is overwritten before: nothing orders the two. The message names both places. Numbers that look right are luck."},
     {"unwritten-tile", Level::Error, "wgmma reads a tile of shared memory where nothing was ever written: the wait in front of it did not wait."},
     {"matrix-descriptor", Level::Error, "The descriptor of a wgmma tile does not fit what lies there: another swizzle than that of the copy, a start that leads out of a row, or rows of two tensors in one 8x8 matrix."},
     {"trap", Level::Error, "The kernel executed trap, or an assertion in it failed."},

@@ -82,7 +82,7 @@ void copy_bulk(Warp& warp, const Op& op) {
         bytes ? resolve_range(warp, lane, from.window, sources[lane], bytes, unit) : nullptr;
     if (bytes && !source) return;
     if (Order* order = warp.block->cluster().order();
-        order && source && !order->take(warp, lane, source, bytes))
+        order && source && !order->take(warp, lane, source, bytes, !(op.flags & has_barrier)))
       return;
     const auto copy = [&](Window window, std::uint64_t target, std::uint64_t barrier) {
       std::byte* at = nullptr;
@@ -256,14 +256,33 @@ bool complete_transactions(Warp& warp, int lane, std::uint64_t mbarrier, std::ui
   return true;
 }
 
+namespace {
+
+void commit_copies(Warp& warp, const Op&) { warp.block->cluster().order()->commit_copies(warp); }
+
+// op.value: groups that may be pending.
+void wait_for_copies(Warp& warp, const Op& op) {
+  warp.block->cluster().order()->wait_for_copies(warp, static_cast<std::uint32_t>(op.value));
+}
+
+// What is done when it is issued needs no waiting for: only who may go on is taken down.
+void decode_bulk_group(Decoder& d, bool wait) {
+  if (!d.expect_operands(wait ? 1 : 0, wait ? 1 : 0)) return;
+  if (!d.program().ordered) return void(d.emit(no_operation));
+  if (!wait) return void(d.emit(commit_copies));
+  const auto pending = d.integer(d.operand(0));
+  d.emit(wait_for_copies).value = pending ? static_cast<std::uint64_t>(*pending) : 0;
+}
+
+}  // namespace
+
 void decode_bulk_copy(Decoder& d) {
   if (d.spelling.name() == "cp" && d.spelling.has("reduce")) return decode_bulk_reduction(d);
   if (d.spelling.has("tensor")) return decode_tensor_copy(d);
   const bool wait = d.spelling.has("wait_group");
   if (wait || d.spelling.has("commit_group")) {
     d.spelling.has("read");
-    if (d.expect_operands(wait ? 1 : 0, wait ? 1 : 0)) d.emit(no_operation);
-    return;
+    return decode_bulk_group(d, wait);
   }
   if (d.spelling.has("prefetch")) {
     d.spelling.ignore_all();

@@ -34,6 +34,7 @@ Order::Order(Cluster& cluster)
       clocks_(cluster.size() * warps_per_block_),
       meetings_(first_barrier + cluster.size() * barriers),
       commits_(clocks_.size()),
+      copies_(32 * clocks_.size()),
       shared_(cluster.size()) {}
 
 void Order::start() {
@@ -45,11 +46,14 @@ void Order::start() {
   mbarriers_.clear();
   entries_ = clocks_.size();
   std::ranges::fill(commits_, 0);
+  std::ranges::fill(copies_, 0);
   for (std::uint32_t rank = 0; rank < cluster_.size(); ++rank) {
     const std::uint64_t chunks = (cluster_.block(rank).shared_bytes() + chunk - 1) / chunk;
     shared_[rank].box.assign(chunks, 0);
     shared_[rank].written.assign(chunks, never);
     shared_[rank].boxes.clear();
+    shared_[rank].source.assign(chunks, 0);
+    shared_[rank].sources.clear();
   }
   proxy_fences_ = 0;
 }

@@ -13,9 +13,9 @@
 //
 // A product may read a box when one of the four warps knows that its mbarrier's phase has ended, a
 // load when its own does; a copy may fill it when its thread knows that the products that read it
-// were waited for, and of the loads. Order
-// between the lanes of a warp is not looked at, and whatever might order two warps is taken to do
-// so: a kernel that is right has no finding.
+// were waited for, and of the loads. What a copy takes may be overwritten by who knows that its
+// thread has waited for its group. Order between the lanes of a warp is not looked at, and whatever
+// might order two warps is taken to do so: a kernel that is right has no finding.
 #pragma once
 
 #include <cstddef>
@@ -92,8 +92,11 @@ class Order {
   /// A copy fills `bytes` bytes and completes on `mbarrier`.
   bool fill(Warp& warp, int lane, const std::byte* to, std::uint64_t bytes,
             const std::byte* mbarrier, const BoxShape& shape);
-  /// A copy takes them.
-  bool take(Warp& warp, int lane, const std::byte* from, std::uint64_t bytes);
+  /// A copy takes them; `in_group`: it is done when its thread has waited for a group of copies.
+  bool take(Warp& warp, int lane, const std::byte* from, std::uint64_t bytes, bool in_group);
+  /// The threads of warp.mask close a group of such copies, or wait for all but `pending` groups.
+  void commit_copies(const Warp& warp);
+  void wait_for_copies(const Warp& warp, std::uint32_t pending);
   /// Ordinary code of `warp` loads from an address of its block.
   bool load(Warp& warp, int lane, std::uint64_t offset);
   /// Whether copies have filled anything of that block.
@@ -104,7 +107,8 @@ class Order {
   void wait(const Warp& warp, std::uint32_t pending);
   /// Ordinary code writes at an address of the block of that rank; `fenced`: in a way that the
   /// async proxy sees.
-  void write(std::uint32_t rank, std::uint64_t offset, std::uint64_t bytes, bool fenced);
+  bool write(Warp& warp, int lane, std::uint32_t rank, std::uint64_t offset, std::uint64_t bytes,
+             bool fenced);
   void fence_proxy() { ++proxy_fences_; }
 
  private:
@@ -142,12 +146,23 @@ class Order {
     std::vector<Read> reads;
     std::vector<Load> loads;
   };
+  /// What a copy out of shared memory takes.
+  struct Source {
+    std::uint64_t chunks = 0;  // of it that were not overwritten yet
+    std::size_t warp = 0;      // in clocks
+    int lane = 0;
+    std::uint32_t group = 0;  // of its thread's
+    std::uint32_t pc = 0;
+    std::uint32_t waited = 0;  // when its thread had waited for it; 0: not yet
+  };
   /// Of a block. Chunks have 16 bytes.
   struct Shared {
     std::vector<std::uint32_t> box;      // of each chunk: 1 + its index; 0: none
     std::vector<std::uint32_t> written;  // by ordinary code: never, fenced, or two more than
                                          // the fences before
     std::vector<Box> boxes;
+    std::vector<std::uint32_t> source;  // of each chunk, as `box`: who takes it
+    std::vector<Source> sources;
   };
   static constexpr std::uint32_t never = 0, fenced_write = 1, first_write = 2;
 
@@ -162,6 +177,9 @@ class Order {
   bool known_to_warpgroup(const Warp& warp, const Box& box);
   bool may_overwrite(Warp& warp, int lane, std::uint32_t rank, const Box& box);
   void drop(Shared& shared, std::uint32_t index);
+  void keep_source(const Warp& warp, int lane, Shared& shared, std::uint64_t first,
+                   std::uint64_t last);
+  bool free_source(Warp& warp, int lane, Shared& shared, std::uint64_t at);
 
   Cluster& cluster_;
   std::size_t warps_per_block_;
@@ -170,6 +188,7 @@ class Order {
   std::unordered_map<const std::byte*, Mbarrier> mbarriers_;
   std::size_t entries_ = 0;             // in use
   std::vector<std::uint32_t> commits_;  // of warps
+  std::vector<std::uint32_t> copies_;   // groups of copies, of threads
   std::vector<Shared> shared_;          // of blocks
   std::uint32_t proxy_fences_ = 0;
 };

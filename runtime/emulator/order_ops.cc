@@ -36,8 +36,9 @@ void note_write(Warp& warp, const Op& op) {
       address -= shared_window;
     }
     const auto place = static_cast<std::uint32_t>(address >> rank_shift);
-    order.write(place == 0 ? warp.block->rank() : place - 1, address & shared_offset_mask, op.count,
-                op.c != 0);
+    if (!order.write(warp, static_cast<int>(lane), place == 0 ? warp.block->rank() : place - 1,
+                     address & shared_offset_mask, op.count, op.c != 0))
+      return;
   }
 }
 

@@ -252,7 +252,7 @@ bool store_box(Warp& warp, const Op& op, int lane, Box& box) {
   addresses(warp, from, sources);
   const std::byte* at = find_shared(warp, lane, from.window, sources[lane], box.shared_bytes());
   if (Order* order = warp.block->cluster().order();
-      order && at && !order->take(warp, lane, at, box.shared_bytes()))
+      order && at && !order->take(warp, lane, at, box.shared_bytes(), true))
     return false;
   return at && box.store(at, sources[lane] & shared_offset_mask, reduction);
 }

@@ -74,6 +74,8 @@ bool Order::fill(Warp& warp, int lane, const std::byte* to, std::uint64_t bytes,
   arrive(warp, mbarrier);
   const std::uint64_t first = offset / chunk, count = (bytes + chunk - 1) / chunk;
 
+  for (std::uint64_t at = first; at < first + count; ++at)
+    if (!free_source(warp, lane, shared, at)) return false;
   std::uint32_t same = 0;  // the box that was there before, if it is the same stretch
   for (std::uint64_t at = first; at < first + count;) {
     const std::uint32_t index = shared.box[at];
@@ -122,12 +124,13 @@ void Order::drop(Shared& shared, std::uint32_t index) {
   box.loads.clear();
 }
 
-bool Order::take(Warp& warp, int lane, const std::byte* from, std::uint64_t bytes) {
+bool Order::take(Warp& warp, int lane, const std::byte* from, std::uint64_t bytes, bool in_group) {
   const auto place = place_of(from);
   if (!place) return true;
-  const std::uint64_t offset = place->offset;
-  const Shared& shared = shared_[place->rank];
-  for (std::uint64_t at = offset / chunk; at < (offset + bytes + chunk - 1) / chunk; ++at) {
+  Shared& shared = shared_[place->rank];
+  const std::uint64_t first = place->offset / chunk,
+                      last = (place->offset + bytes + chunk - 1) / chunk;
+  for (std::uint64_t at = first; at < last; ++at) {
     if (const std::uint32_t index = shared.box[at]) {
       const Box& box = shared.boxes[index - 1];
       if (clock(warp)[box.entry] > box.phase) continue;
@@ -147,6 +150,7 @@ bool Order::take(Warp& warp, int lane, const std::byte* from, std::uint64_t byte
         lane, at * chunk);
     return false;
   }
+  if (in_group) keep_source(warp, lane, shared, first, last);
   return true;
 }
 
@@ -175,14 +179,17 @@ bool Order::load(Warp& warp, int lane, std::uint64_t offset) {
   return true;
 }
 
-void Order::write(std::uint32_t rank, std::uint64_t offset, std::uint64_t bytes, bool fenced) {
-  if (rank >= shared_.size()) return;
+bool Order::write(Warp& warp, int lane, std::uint32_t rank, std::uint64_t offset,
+                  std::uint64_t bytes, bool fenced) {
+  if (rank >= shared_.size()) return true;
   Shared& shared = shared_[rank];
   for (std::uint64_t at = offset / chunk; at < (offset + bytes + chunk - 1) / chunk; ++at) {
-    if (at >= shared.box.size()) return;
+    if (at >= shared.box.size()) return true;
+    if (!free_source(warp, lane, shared, at)) return false;
     shared.box[at] = 0;
     shared.written[at] = fenced ? fenced_write : proxy_fences_ + first_write;
   }
+  return true;
 }
 
 // ---- Products.
