@@ -82,7 +82,7 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   };
   std::vector<TensorMapUse> map_uses;  // of `maps`
   // Where warps lay out what the copy engine stores for them: so many boxes for each warp.
-  int staging = -1;  // of memories
+  int staging = -1;       // of memories
   int staging_batch = 0;  // boxes that are stored together
   int staging_slots = 0;  // batches that have room
   bool engine_stores = false;

@@ -92,7 +92,8 @@ class BoxStorer {
   }
 
   void store_by_warp(std::span<const Box> batch, int number) {
-    if (state_.engine_stores && number == 0) wait_for_engine(0);
+    // What it stores elsewhere, maybe a round of a loop before, lies here too.
+    if (state_.has_copy_engine() && number == 0) wait_for_engine(0);
     lay_out(batch, number);
     state_.f().warp_sync();
     for (std::size_t i = 0; i < batch.size(); ++i)

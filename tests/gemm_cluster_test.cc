@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clusters of blocks that read B once for all of them.
-#include "dsl/kernels/sparse.h"
+#include <regex>
+
 #include "tests/gemm_run.h"
 
 namespace tartan {
@@ -136,6 +137,58 @@ TEST(GemmCluster, RefusesWhatThereIsNot) {
   EXPECT_NE(message(options).find("cluster = 1 goes with parts of k"), std::string::npos);
   options.splits = 1, options.stream_blocks = 4;
   EXPECT_NE(message(options).find("cluster = 1 goes with parts of k"), std::string::npos);
+}
+
+// What the emulator says of a kernel whose text was spoiled; nothing where that ran.
+std::string complaint(const Product& product, Compiled compiled, const std::string& was,
+                      const std::string& is, std::regex_constants::match_flag_type how) {
+  const std::string spoiled = std::regex_replace(compiled.ptx, std::regex(was), is, how);
+  EXPECT_NE(spoiled, compiled.ptx) << was;
+  compiled.ptx = spoiled;
+  Device& device = testing_gemm::emulator();
+  const auto module = device.load(compiled.ptx, compiled.name);
+  if (!module) return module.diags().text();
+  Arguments arguments;
+  std::vector<Buffer> buffers;
+  product.add_inputs(device, arguments, buffers);
+  const Buffer out = product.add_output(device, arguments);
+  auto kernel = *module->kernel(compiled.name);
+  const auto launched =
+      kernel.launch({.grid = product.launch().grid,
+                     .block = {static_cast<unsigned>(compiled.block)},
+                     .dynamic_shared = static_cast<unsigned>(compiled.dynamic_shared)},
+                    *arguments_of(compiled, arguments));
+  if (!launched) return launched.diags().text();
+  const auto done = device.synchronize();
+  device.clear_findings();
+  return done ? std::string() : done.diags().text();
+}
+
+// The text of a right kernel without one of the things that clusters need.
+TEST(GemmCluster, MistakesAreFound) {
+  const Product product(of_warpgroups(2), 256, 128, 512, true);
+  const auto compiled = compile(kernels::gemm(product.options), target_of("sm_90a"));
+  ASSERT_TRUE(compiled) << compiled.diags().text();
+  using namespace std::regex_constants;
+  const auto expect = [&](const char* was, const char* is, match_flag_type how, const char* id,
+                          const char* part) {
+    const std::string text = complaint(product, *compiled, was, is, how);
+    EXPECT_NE(text.find(id), std::string::npos) << was << ": " << text;
+    EXPECT_NE(text.find(part), std::string::npos) << was << ": " << text;
+  };
+  // A stage counts as free when one of the two blocks has released it.
+  expect(R"((mbarrier\.init\.shared\.b64 \[[^\]]*\]), 8;)", "$1, 4;", format_default,
+         "asynchronous-race", "the copy overwrites shared memory");
+  // Each block releases its own stage twice, and the other's never.
+  expect(R"(mapa\.shared::cluster\.u32 (%r\d+), (%r\d+), %r\d+;)", "mov.b32 $1, $2;",
+         format_default, "asynchronous-race", "the copy overwrites shared memory");
+  // Nobody waits until the other block's barriers are made.
+  expect(R"(barrier\.cluster\.arrive;[^;]*barrier\.cluster\.wait;)", "", format_first_only,
+         "mbarrier", "put barrier.cluster.arrive and barrier.cluster.wait in between");
+  // A block ends while the other still arrives at its barriers.
+  expect(R"((barrier\.cluster\.arrive;[^;]*barrier\.cluster\.wait;[^]*)barrier\.cluster\.arrive;)"
+         R"([^;]*barrier\.cluster\.wait;)",
+         "$1", format_first_only, "memory-fault", "the block of rank 1 has exited");
 }
 
 TEST(GemmCluster, BlocksOfALaunch) {

@@ -77,6 +77,27 @@ TEST(GemmSchedule, WarpgroupsMultiply) {
   EXPECT_EQ(products, 96);
 }
 
+// Five boxes for each warp where two have room: the next tile's first one may come to lie where the
+// last one still is.
+TEST(GemmSchedule, TheEngineStoresTileAfterTile) {
+  if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
+  for (const int stages : {2, 5}) {
+    Gemm options{.stages = stages};
+    options.tile = {.m = 128, .n = 160, .k = 64, .warps_m = 8, .warps_n = 1};
+    options.persistent = true, options.producers = 4;
+    const Product product(options, 300, 328, 136);
+    Launch launch = product.launch();
+    launch.grid = {2};
+    const Kernel gemm = kernels::gemm(product.options);
+    const Target target = testing_gemm::target_of("sm_90a");
+    EXPECT_EQ(product.wrong(testing_gemm::run(gemm, target, launch)), 0);
+    const std::string text = explain(compile(gemm, target)->choices);
+    const std::string batch =
+        fmt::format("each warp lays out {} of its 5 boxes at a time", stages == 2 ? 5 : 1);
+    EXPECT_NE(text.find(batch), std::string::npos) << text;
+  }
+}
+
 TEST(GemmSchedule, TunedForHopper) {
   if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
   const Target target = testing_gemm::target_of("sm_90a");

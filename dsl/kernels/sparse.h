@@ -33,8 +33,9 @@ Result<Compressed> compress(std::span<const std::byte> dense, int m, int k, Type
 /// those of the epilogue. k counts A's columns before compression, and is a multiple of
 /// options.multiple; A's lines are half as long. All of gemm()'s options; with stream_blocks tile.k
 /// must be given. In a batch stride_a counts kept elements, in multiples of half of `multiple`, and
-/// behind stride_c comes stride_metadata: words, in multiples of four. With producers, sm_90a multiplies by wgmma where gemm()
-/// does; the copy engine brings A where its lines are multiples of 16 bytes.
+/// behind stride_c comes stride_metadata: words, in multiples of four. With producers, sm_90a
+/// multiplies by wgmma where gemm() does; the copy engine brings A where its lines are multiples of
+/// 16 bytes.
 Kernel sparse_gemm(const Gemm& options);
 
 }  // namespace tartan::kernels
