@@ -82,7 +82,7 @@ void consume(Builder& k, KernelState& state, int stages, const Scalar& count,
     const Scalar stage = cursor.stage();
     pipeline.threads_read = state.threads_read;
     if (state.options.cluster > 1 && state.has_copy_engine())
-      pipeline.release = f.mark(), pipeline.released = stage;
+      pipeline.released = state.value(stage, u32), pipeline.release = f.mark();
     else release_stage(k, state, pipeline, stage);
     cursor.advance();
   });
@@ -143,7 +143,8 @@ void produce(Builder& k, KernelState& state, int stages, const Scalar& count,
   });
   if (pipeline.release >= 0) {
     state.role = Role::consumer;
-    f.at_mark(pipeline.release, [&] { release_stage(k, state, pipeline, *pipeline.released); });
+    f.at_mark(pipeline.release,
+              [&] { release_stage(k, state, pipeline, state.scalar(pipeline.released)); });
     state.role = Role::producer;
   }
   if (pipeline.full_arrivals == 1)

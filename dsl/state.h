@@ -43,7 +43,7 @@ struct RolePipeline {
   bool threads_read = false;       // what is filled, beside products
   bool shared_by_cluster = false;  // blocks fill each other's stages
   int release = -1;                // where blocks may do so: the mark where consumers release
-  std::optional<Scalar> released;  // this stage
+  codegen::Value released;         // this stage
 };
 
 struct KernelState : std::enable_shared_from_this<KernelState> {

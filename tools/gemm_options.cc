@@ -48,6 +48,7 @@ class Reader {
     out.producers = number("--producers", words_.producers, 0);
     out.promote = number("--promote", words_.promote, 0);
     out.cluster = number("--cluster", words_.cluster, 1);
+    out.group = number("--group", words_.group, 1);
     out.persistent = words_.persistent;
     out.batched = words_.batched;
     out.a = type("--a", words_.a, type("--type", words_.type, f16));
@@ -213,6 +214,8 @@ void add_gemm_options(CLI::App& command, GemmWords& words) {
       ->capture_default_str();
   option("--cluster", words.cluster,
          "Blocks that read B once for all of them, from sm_90 on: 1, 2, 4 or 8")
+      ->capture_default_str();
+  option("--group", words.group, "Rows of tiles that are walked together, column by column")
       ->capture_default_str();
   const char* const scaled = "Options of block_scaled (and those of gemm)";
   command

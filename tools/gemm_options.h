@@ -15,7 +15,7 @@ namespace tartan::tools {
 /// As they were written; an empty one was not.
 struct GemmWords {
   int m = 256, n = 256, k = 256, multiple = 8, multiple_c = 8, stages = 3, splits = 1;
-  int stream_blocks = 0, producers = 0, promote = 0, cluster = 1;
+  int stream_blocks = 0, producers = 0, promote = 0, cluster = 1, group = 8;
   bool batched = false, persistent = false;
   std::string type, a, b, accumulator, c, a_major = "row", b_major = "col";
   std::string scale = "ue8m0", kind;
