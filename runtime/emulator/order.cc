@@ -13,7 +13,6 @@ namespace tartan::emulator {
 namespace {
 
 constexpr std::size_t barriers = 16, memory_meeting = 0, cluster_meeting = 1, first_barrier = 2;
-constexpr std::uint64_t chunk = 16;
 
 }  // namespace
 

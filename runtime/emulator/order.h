@@ -155,7 +155,8 @@ class Order {
     std::uint32_t pc = 0;
     std::uint32_t waited = 0;  // when its thread had waited for it; 0: not yet
   };
-  /// Of a block. Chunks have 16 bytes.
+  static constexpr std::uint64_t chunk = 16;  // bytes
+  /// Of a block.
   struct Shared {
     std::vector<std::uint32_t> box;      // of each chunk: 1 + its index; 0: none
     std::vector<std::uint32_t> written;  // by ordinary code: never, fenced, or two more than

@@ -11,8 +11,6 @@
 namespace tartan::emulator {
 namespace {
 
-constexpr std::uint64_t chunk = 16;
-
 std::size_t thread(std::size_t warp, int lane) {
   return 32 * warp + static_cast<std::size_t>(lane);
 }

@@ -11,8 +11,6 @@
 namespace tartan::emulator {
 namespace {
 
-constexpr std::uint64_t chunk = 16;
-
 std::string swizzle_name(std::uint32_t span) {
   return span ? fmt::format("the swizzle of {} bytes", span) : "no swizzle";
 }
