@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of negated operands: by flipped signs, and by wgmma, which negates by itself.
+// What MmaOptions ask for, by mma.sync and by wgmma: negated operands (flipped signs, where the
+// instruction does not negate by itself) and sums that saturate.
 #include "tests/gemm_run.h"
 
 namespace tartan {
@@ -45,7 +46,7 @@ Kernel product_kernel(const Product& product, Type c, Signs signs) {
   });
 }
 
-TEST(Negation, OfTiles) {
+TEST(DslMmaOptions, NegationOfTiles) {
   for (const char* name : {"sm_80", "sm_89", "sm_90a"})
     for (const Type type : {f16, bf16, tf32, Type::e4m3, Type::e5m2})
       for (const Signs signs : all_signs) {
@@ -69,7 +70,7 @@ TEST(Negation, OfTiles) {
 }
 
 // Fragments of f64, whose registers are elements, and of f16, two of which share one.
-TEST(Negation, OfFragments) {
+TEST(DslMmaOptions, NegationOfFragments) {
   for (const Signs signs : all_signs)
     for (const bool wide : {false, true}) {
       const MmaShape shape = wide ? m8n8k4 : m16n8k8;
@@ -111,7 +112,7 @@ TEST(Negation, OfFragments) {
     }
 }
 
-TEST(Negation, OfFloatingPointElementsAlone) {
+TEST(DslMmaOptions, NegationOfFloatingPointElementsAlone) {
   const auto refused = [](Type type, Type sum) {
     const Kernel kernel = tartan::kernel("refused", {.block = 128}, [=](Builder& k) {
       const auto kind = k.best_mma(type, type, sum);
@@ -127,7 +128,7 @@ TEST(Negation, OfFloatingPointElementsAlone) {
 }
 
 // What integers saturate to stays with the product when warpgroups compute it.
-TEST(Negation, SaturatingSumsStaySo) {
+TEST(DslMmaOptions, SaturatingSumsStaySo) {
   const Tile tile{.m = 64, .n = 64, .k = 128, .warps_m = 4, .warps_n = 1};
   const Kernel kernel =
       tartan::kernel("saturating", {.block = 128, .producers = 4}, [=](Builder& k) {

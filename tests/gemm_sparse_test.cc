@@ -31,7 +31,10 @@ struct Sparse {
   Product product;
   kernels::Compressed compressed;
 
-  Sparse(const Gemm& options, int m, int n, int k) : product(options, m, n, k) {
+  /// `shift`: how far the elements are turned round, so that several products differ.
+  Sparse(const Gemm& options, int m, int n, int k, int shift = 0) : product(options, m, n, k) {
+    std::rotate(product.a.begin(), product.a.begin() + shift, product.a.end());
+    std::rotate(product.b.begin(), product.b.begin() + shift, product.b.end());
     prune(product);
     auto done = kernels::compress(testing_numbers::encode(options.a, product.a), m, k, options.a);
     EXPECT_TRUE(done) << (done ? "" : done.diags().text());
@@ -201,27 +204,38 @@ TEST(SparseGemm, Batches) {
       Gemm options = by_warpgroups({.batched = true}, 64);
       options.a = options.b = type;
       if (type == s8) options.accumulator = options.c = s32;
-      const Sparse sparse(options, m, n, k);
-      const Product& product = sparse.product;
-      const std::int64_t stride_a = m * k / 2 + 64, stride_b = k * n + 128, stride_c = m * n + 8,
-                         words = static_cast<std::int64_t>(sparse.compressed.metadata.size()) + 4;
-      // Every matrix of a batch is the same but for its place; the gaps are not zero.
-      const auto repeated = [&](const Bytes& one, std::int64_t stride, int width) {
-        Bytes out(static_cast<std::size_t>(count * stride * width / 8), std::byte{0x5A});
-        for (int i = 0; i < count; ++i)
-          std::copy(one.begin(), one.end(), out.begin() + i * stride * width / 8);
+      const std::vector<Sparse> all{
+          {options, m, n, k}, {options, m, n, k, 1}, {options, m, n, k, 3}};
+      const Product& product = all[0].product;
+      const auto metadata = [&](std::size_t i) {
+        Bytes out(all[i].compressed.metadata.size() * 4);
+        std::memcpy(out.data(), all[i].compressed.metadata.data(), out.size());
         return out;
       };
-      Bytes metadata(sparse.compressed.metadata.size() * 4);
-      std::memcpy(metadata.data(), sparse.compressed.metadata.data(), metadata.size());
+      EXPECT_NE(metadata(0), metadata(1));
+      const std::int64_t stride_a = m * k / 2 + 64, stride_b = k * n + 128, stride_c = m * n + 8,
+                         words = static_cast<std::int64_t>(all[0].compressed.metadata.size()) + 4;
+      // The gaps are not zero.
+      const auto together = [&](auto matrix, std::int64_t stride, int width) {
+        Bytes out(static_cast<std::size_t>(count * stride * width / 8), std::byte{0x5A});
+        for (std::size_t i = 0; i < all.size(); ++i) {
+          const Bytes one = matrix(i);
+          std::copy(one.begin(), one.end(),
+                    out.begin() + static_cast<std::int64_t>(i) * stride * width / 8);
+        }
+        return out;
+      };
+      const auto kept = [&](std::size_t i) { return all[i].compressed.values; };
+      const auto right = [&](std::size_t i) {
+        return testing_numbers::encode(type, all[i].product.b);
+      };
       const std::size_t bytes_c = static_cast<std::size_t>(bits(options.c)) / 8;
       Launch launch{{product.options.blocks(m, n), 1, count}, {}};
       launch.arguments = [&](Device& device, Arguments& arguments, std::vector<Buffer>& buffers) {
         arguments.add(m).add(n).add(k).add(stride_a).add(stride_b).add(stride_c).add(words);
         for (const Bytes& each :
-             {repeated(sparse.compressed.values, stride_a, bits(type)),
-              repeated(metadata, words, 32),
-              repeated(testing_numbers::encode(type, product.b), stride_b, bits(type))}) {
+             {together(kept, stride_a, bits(type)), together(metadata, words, 32),
+              together(right, stride_b, bits(type))}) {
           buffers.push_back(testing_gemm::buffer_of(device, each));
           arguments.add(buffers.back());
         }
@@ -230,13 +244,14 @@ TEST(SparseGemm, Batches) {
         arguments.add(c);
         return c;
       };
-      const Bytes all =
+      const Bytes got =
           testing_gemm::run(kernels::sparse_gemm(product.options), made_for(target), launch);
-      ASSERT_EQ(all.size(), static_cast<std::size_t>(count * stride_c) * bytes_c);
+      ASSERT_EQ(got.size(), static_cast<std::size_t>(count * stride_c) * bytes_c);
       for (int i = 0; i < count; ++i) {
-        const auto first = all.begin() + i * stride_c * static_cast<std::int64_t>(bytes_c),
+        const auto first = got.begin() + i * stride_c * static_cast<std::int64_t>(bytes_c),
                    last = first + m * n * static_cast<std::int64_t>(bytes_c);
-        EXPECT_EQ(product.wrong(Bytes(first, last)), 0) << "product " << i;
+        EXPECT_EQ(all[static_cast<std::size_t>(i)].product.wrong(Bytes(first, last)), 0)
+            << "product " << i;
         EXPECT_TRUE(std::all_of(last, last + 8 * static_cast<std::int64_t>(bytes_c),
                                 [](std::byte each) { return each == std::byte{0xFF}; }));
       }
