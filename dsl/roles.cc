@@ -153,19 +153,21 @@ void produce(Builder& k, KernelState& state, int stages, const Scalar& count,
   f.mute(muted);
 }
 
-// What a producer keeps of its registers, and what a consumer has then: multiples of 8.
+// What each thread starts with, what a producer keeps of it, and what a consumer has then:
+// multiples of 8. A consumer that asked for more than the others leave would wait for ever.
 constexpr int producer_registers = 24;
+int first_registers(const KernelState& state) { return 65536 / state.all_threads() / 8 * 8; }
 int consumer_registers(const KernelState& state) {
-  constexpr int all = 65536 / 32, most = 240;
-  const int warps = state.options.block / 32;
-  const int left = all - producer_registers * state.options.producers;
-  return std::min(left / warps / 8 * 8, most);
+  constexpr int most = 240;
+  const int warps = state.options.block / 32, producers = state.options.producers;
+  const int given = producers * (first_registers(state) - producer_registers);
+  return std::min(first_registers(state) + given / warps / 8 * 8, most);
 }
 
 void move_registers(KernelState& state, Role role) {
   if (!state.moves_registers()) return;
   const int count = consumer_registers(state);
-  if (count <= 65536 / state.all_threads() / 8 * 8) return;  // as many as there are already
+  if (count <= first_registers(state)) return;  // as many as there are already
   state.f().set_max_registers(role == Role::producer ? producer_registers : count,
                               role == Role::consumer);
   if (role == Role::consumer)

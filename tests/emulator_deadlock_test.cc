@@ -122,5 +122,30 @@ DONE:)";
   EXPECT_EQ(deadlock(told, {.grid = {2}, .block = {32}}), "");
 }
 
+// Five warps start with 128 registers a thread: what one gives up is 104.
+TEST(EmulatorDeadlock, RegistersThatNobodyGivesUp) {
+  const auto body = [](int wanted) {
+    return "setp.ge.u32 p, r0, 128;\n@p bra GIVE;\nsetmaxnreg.inc.sync.aligned.u32 " +
+           std::to_string(wanted) +
+           ";\nbra DONE;\nGIVE:\nsetmaxnreg.dec.sync.aligned.u32 24;\nDONE:";
+  };
+  const auto run = [&](int wanted, const std::string& bounds) {
+    std::string text = kernel_text(body(wanted));
+    text.insert(text.find("{"), bounds + "\n");
+    return run_text(text, {.grid = {1}, .block = {160}}, 128);
+  };
+  EXPECT_TRUE(run(152, ".maxnreg 128").findings.empty());
+  EXPECT_TRUE(run(168, "").findings.empty()) << "ignored without bounds";
+  EXPECT_TRUE(run(248, ".maxntid 160\n.minnctapersm 1").findings.empty());
+  const auto stuck = run(160, ".maxnreg 128");
+  ASSERT_EQ(stuck.findings.size(), 1U);
+  EXPECT_EQ(stuck.findings[0].id, "deadlock");
+  EXPECT_EQ(
+      stuck.findings[0].message,
+      "waits for 160 registers for a thread: it has 128, and of the block's 160 x 128 are 256 "
+      "free");
+  EXPECT_TRUE(run(120, ".maxnreg 128").findings.empty()) << "they start with 120";
+}
+
 }  // namespace
 }  // namespace tartan::test

@@ -98,6 +98,24 @@ TEST(GemmSchedule, TheEngineStoresTileAfterTile) {
   }
 }
 
+// A warpgroup that asked for more registers than the others leave would wait for ever.
+TEST(GemmSchedule, RegistersAreHandedOnAmongAnyNumberOfWarpgroups) {
+  if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
+  for (const int warpgroups : {2, 3, 4, 6})
+    for (const int producers : {4, 8}) {
+      SCOPED_TRACE(fmt::format("{} warpgroups compute, {} warps fill", warpgroups, producers));
+      Gemm options{.stages = 2};
+      options.tile = {.m = 64 * warpgroups, .n = 64, .k = 64, .warps_m = 4 * warpgroups};
+      options.tile.warps_n = 1;
+      options.producers = producers;
+      const Product product(options, 64 * warpgroups, 64, 136);
+      const Kernel gemm = kernels::gemm(product.options);
+      const Target target = testing_gemm::target_of("sm_90a");
+      EXPECT_EQ(product.wrong(testing_gemm::run(gemm, target, product.launch())), 0);
+      EXPECT_NE(compile(gemm, target)->ptx.find("setmaxnreg.inc"), std::string::npos);
+    }
+}
+
 TEST(GemmSchedule, TunedForHopper) {
   if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
   const Target target = testing_gemm::target_of("sm_90a");

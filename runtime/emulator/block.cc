@@ -61,11 +61,14 @@ void Block::start(Dim3 place) {
     std::ranges::fill(barrier.arrived, 0);
   }
   std::ranges::fill(warpgroups_, Warpgroup{});
+  free_registers_ = 0;
+  const std::uint32_t registers = first_registers();
   const std::uint64_t threads = context_.launch.block.count();
   for (std::size_t i = 0; i < warps_.size(); ++i) {
     const std::uint64_t left = threads - 32 * i;
     std::memcpy(warps_[i].arena, context_.program.arena.data(), context_.program.arena.size());
     warps_[i].start(left >= 32 ? all_lanes : (std::uint32_t{1} << left) - 1);
+    warps_[i].registers = registers;
     fill_specials(warps_[i]);
   }
 }
@@ -255,6 +258,44 @@ bool Block::gather_warpgroup(Warp& warp) {
   return true;
 }
 
+void Block::set_registers(Warp& warp, std::uint32_t count, bool more) {
+  if (context_.program.most_registers == 0) return;  // not bounded: the assembler ignores it
+  if (more ? count < warp.registers : count > warp.registers)
+    return warp.fail("trap"_rule,
+                     fmt::format("setmaxnreg.{} to {} registers in a warp that has {}",
+                                 more ? "inc" : "dec", count, warp.registers),
+                     0);
+  if (!more) {
+    free_registers_ += warp.registers - count;
+    warp.registers = count;
+    return hand_out_registers();
+  }
+  warp.wait_for_registers(count);
+  hand_out_registers();
+}
+
+std::uint32_t Block::first_registers() const {
+  return std::min(context_.program.most_registers, context_.program.largest_budget);
+}
+
+void Block::hand_out_registers() {
+  for (Warp& warp : warps_)
+    for (Group& group : warp.groups) {
+      if (group.state != Group::State::for_registers) continue;
+      const std::uint32_t missing = group.wanted - warp.registers;
+      if (missing > free_registers_) continue;
+      free_registers_ -= missing;
+      warp.registers = group.wanted;
+      group.state = Group::State::ready;
+    }
+}
+
+std::string Block::registers_text(const Warp& warp, std::uint32_t wanted) const {
+  return fmt::format("{} registers for a thread: it has {}, and of the block's {} x {} are {} free",
+                     wanted, warp.registers, warps_.size() * 32, first_registers(),
+                     free_registers_ * 32);
+}
+
 void Block::recheck() {
   recheck_ = false;
   for (std::uint8_t id = 0; id < 16; ++id) {
@@ -304,6 +345,11 @@ void Block::report_deadlock() {
                         "come",
                         std::popcount(warpgroups_[warp.index / warps_of_warpgroup].arrived)),
             0, 0);
+  for (Warp& warp : warps_)
+    for (const Group& group : warp.groups)
+      if (group.state == Group::State::for_registers)
+        return fail(warp, group.pc - 1, "deadlock"_rule,
+                    fmt::format("waits for {}", registers_text(warp, group.wanted)), 0, 0);
   for (Warp& warp : warps_)
     for (const Group& group : warp.groups) {
       return fail(warp, group.pc - 1, "barrier-deadlock"_rule,

@@ -85,6 +85,11 @@ class Block {
   bool gather_warpgroup(Warp& warp);
   /// The warps of `warp`'s warpgroup.
   std::span<Warp> warpgroup(const Warp& warp);
+  /// setmaxnreg: each lane of `warp` is to have `count` registers. What others gave up is what a
+  /// warp that wants more gets; it waits until there is enough.
+  void set_registers(Warp& warp, std::uint32_t count, bool more);
+  /// "40 more registers for each, of which the block has ..."
+  std::string registers_text(const Warp& warp, std::uint32_t wanted) const;
   void lanes_exited() { recheck_ = true; }
   void fail(Warp& warp, std::uint32_t pc, const Rule& rule, std::string message, int lane,
             std::uint64_t address);
@@ -103,6 +108,8 @@ class Block {
  private:
   bool complete(const Barrier& barrier) const;
   void release(std::uint8_t id);
+  std::uint32_t first_registers() const;
+  void hand_out_registers();
   void recheck();
   std::string source(std::uint32_t pc) const;
   std::uint32_t special(Special which, std::uint32_t warp, std::uint32_t lane) const;
@@ -118,6 +125,7 @@ class Block {
   Dim3 place_;
   Barrier barriers_[16];
   std::vector<Warpgroup> warpgroups_;
+  std::uint32_t free_registers_ = 0;  // of a lane: each counts for a whole warp
   bool recheck_ = false;
 };
 

@@ -2,6 +2,7 @@
 // Control flow (PTX ISA 9.7.12): branches, returns, traps. Calls are in calls.cc.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "runtime/emulator/block.h"
@@ -88,8 +89,14 @@ void decode_nanosleep(Decoder& d) {
   d.emit(yield);
 }
 
+void set_registers(Warp& warp, const Op& op) {
+  if (warp.gather(all_lanes))
+    warp.block->set_registers(warp, static_cast<std::uint32_t>(op.value), op.flags != 0);
+}
+
 void decode_register_budget(Decoder& d) {
-  if (!d.spelling.has("inc") && !d.spelling.has("dec")) return d.unsupported();
+  const bool more = d.spelling.has("inc");
+  if (!more && !d.spelling.has("dec")) return d.unsupported();
   for (std::string_view q : {"sync", "aligned"}) d.spelling.has(q);
   d.spelling.type();
   if (!d.expect_operands(1, 1)) return;
@@ -97,7 +104,11 @@ void decode_register_budget(Decoder& d) {
   if (!registers || *registers < 24 || *registers > 256 || *registers % 8 != 0)
     return d.error("immediate-range"_rule,
                    fmt::format("{} takes 24 to 256 registers, a multiple of 8", d.spelling.text()));
-  d.emit(no_operation);
+  std::uint32_t& largest = d.program().largest_budget;
+  largest = std::max(largest, static_cast<std::uint32_t>(*registers));
+  Op& op = d.emit(set_registers);
+  op.value = *registers;
+  op.flags = more;
 }
 
 void decode_nothing(Decoder& d) {

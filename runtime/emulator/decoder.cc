@@ -31,6 +31,16 @@ Dim3 read_dimensions(std::string_view text) {
   return out;
 }
 
+// What a thread may have where setmaxnreg counts: .maxnreg, or what `blocks` of .minnctapersm
+// leave, in the steps of 8 in which a multiprocessor allots its registers.
+std::uint32_t most_registers(const Program& program, std::uint32_t maxnreg, std::uint32_t blocks) {
+  constexpr std::uint64_t of_multiprocessor = 65536, most = 248;
+  if (maxnreg) return round_up(maxnreg, 8);
+  const std::uint64_t threads = std::max(program.max_threads, program.required_block.count());
+  if (!blocks || !threads) return 0;
+  return static_cast<std::uint32_t>(std::min(of_multiprocessor / (blocks * threads) / 8 * 8, most));
+}
+
 }  // namespace
 
 std::uint64_t size_of(const ptx::Variable& variable) {
@@ -66,6 +76,7 @@ Program Decoder::decode(const ptx::Function& kernel) {
 }
 
 void Decoder::read_directives(const ptx::Function& kernel) {
+  std::uint32_t maxnreg = 0, blocks = 0;
   for (std::uint32_t index : kernel.directives) {
     const ptx::Directive& directive = module_.directives[index];
     if (directive.name == ".reqntid") program_.required_block = read_dimensions(directive.text);
@@ -76,7 +87,10 @@ void Decoder::read_directives(const ptx::Function& kernel) {
       program_.max_cluster = read_dimensions(directive.text).x;
     if (directive.name == ".maxntid")
       program_.max_threads = read_dimensions(directive.text).count();
+    if (directive.name == ".maxnreg") maxnreg = read_dimensions(directive.text).x;
+    if (directive.name == ".minnctapersm") blocks = read_dimensions(directive.text).x;
   }
+  program_.most_registers = most_registers(program_, maxnreg, blocks);
   for (std::uint32_t index : kernel.params) {
     const ptx::Variable& param = module_.variables[index];
     program_.param_bytes = round_up(program_.param_bytes, alignment_of(param));

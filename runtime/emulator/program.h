@@ -189,11 +189,14 @@ struct Program {
   std::uint32_t param_bytes = 0;
   std::uint32_t shared_bytes = 0;  // static
   std::uint32_t dynamic_shared_base = 0;
-  std::uint32_t local_bytes = 0;   // of a lane
-  bool uses_heap = false;          // it calls malloc or free
-  bool ordered = false;            // it has asynchronous copies or wgmma: order.h
-  Dim3 required_block{0, 0, 0};    // .reqntid; zero: not stated
-  std::uint64_t max_threads = 0;   // .maxntid; 0: not stated
+  std::uint32_t local_bytes = 0;  // of a lane
+  bool uses_heap = false;         // it calls malloc or free
+  bool ordered = false;           // it has asynchronous copies or wgmma: order.h
+  Dim3 required_block{0, 0, 0};   // .reqntid; zero: not stated
+  std::uint64_t max_threads = 0;  // .maxntid; 0: not stated
+  // Of a thread: as many as the kernel's bounds allow (0: none stated, so that setmaxnreg is
+  // ignored) and as the largest setmaxnreg asks for. It starts with the fewer of them.
+  std::uint32_t most_registers = 0, largest_budget = 0;
   Dim3 required_cluster{0, 0, 0};  // .reqnctapercluster; zero: not stated
   bool explicit_cluster = false;   // .explicitcluster: launches state the cluster
   std::uint64_t max_cluster = 0;   // .maxclusterrank; 0: not stated

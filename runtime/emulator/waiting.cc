@@ -217,6 +217,9 @@ class Waiting {
                                  warp.block->barrier_text(group.barrier));
         break;
       case Group::State::in_warpgroup: place.what = "the other warps of the warpgroup"; break;
+      case Group::State::for_registers:
+        place.what = warp.block->registers_text(warp, group.wanted);
+        break;
       case Group::State::at_cluster: place.what = "all threads of the cluster to arrive"; break;
     }
     const auto same = std::ranges::find_if(places_, [&](const Place& other) {

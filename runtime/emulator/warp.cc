@@ -192,6 +192,16 @@ void Warp::wait_for_cluster() {
   leave = true;
 }
 
+void Warp::wait_for_registers(std::uint32_t wanted) {
+  groups.push_back({.pc = pc,
+                    .mask = mask,
+                    .state = Group::State::for_registers,
+                    .wanted = wanted,
+                    .last_run = turn_});
+  group &= ~mask;
+  leave = true;
+}
+
 void Warp::poll_again(std::uint64_t address, bool parity) {
   Group::Poll& poll = groups[current].poll;
   const std::uint64_t round = poll.steps + steps - began_;

@@ -24,7 +24,14 @@ class Block;
 
 /// Lanes that share a program counter.
 struct Group {
-  enum class State : std::uint8_t { ready, gathering, at_barrier, in_warpgroup, at_cluster };
+  enum class State : std::uint8_t {
+    ready,
+    gathering,
+    at_barrier,
+    in_warpgroup,
+    at_cluster,
+    for_registers
+  };
 
   /// The last wait for an mbarrier that was not done, and how the lanes come back to it.
   struct Poll {
@@ -40,6 +47,7 @@ struct Group {
   State state = State::ready;
   std::uint8_t barrier = 0;    // at_barrier
   std::uint32_t required = 0;  // gathering: the lanes that must come
+  std::uint32_t wanted = 0;    // for_registers: how many a lane is to have
   std::uint64_t last_run = 0;
   Poll poll;
 };
@@ -61,6 +69,7 @@ struct Warp {
   std::uint32_t index = 0;       // in the block
   std::uint32_t at_cluster = 0;  // lanes that arrived at the cluster's barrier and have not waited
   std::uint32_t in_cluster_phase = 0;  // those of them whose phase is not complete
+  std::uint32_t registers = 0;         // of a lane; counts where the kernel bounds them
   const Allocation* recent[8] = {};
   std::uint64_t steps = 0, lane_steps = 0, multiply_adds = 0;
 
@@ -89,6 +98,8 @@ struct Warp {
   void wait_for_warpgroup();
   /// Parks them behind this op until all threads of the cluster have arrived.
   void wait_for_cluster();
+  /// Parks them behind this op until the block has `wanted` registers for each of them.
+  void wait_for_registers(std::uint32_t wanted);
   /// Ends the turn of this warp after the op: it waits for something that another one does.
   void yield() {
     slice = 0;
