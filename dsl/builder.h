@@ -94,6 +94,16 @@ class Builder {
   /// wrote is there when use runs; stage t % stages is free again when use has returned.
   void pipeline(int stages, const Scalar& count, const std::function<void(Scalar, Scalar)>& fill,
                 const std::function<void(Scalar, Scalar)>& use, Here at = Here::current());
+  /// The same where a stage's first data come to registers while the stage before it is still
+  /// multiplied: `ahead(stage)` runs as soon as a stage is there. `use` calls `next()` when it has
+  /// read all of its stage, which frees that and runs ahead() of the next one, if there is one.
+  ///   FirstStep first = mma.first_step();
+  ///   k.pipeline(stages, steps, fill, [&](Scalar s) { mma.load(first, sA[s], sB[s]); },
+  ///              [&](Scalar, Scalar s, auto next) { sum = mma(sum, sA[s], sB[s], first, next); });
+  void pipeline(int stages, const Scalar& count, const std::function<void(Scalar, Scalar)>& fill,
+                const std::function<void(Scalar)>& ahead,
+                const std::function<void(Scalar, Scalar, const std::function<void()>&)>& use,
+                Here at = Here::current());
 
   /// Divides the block into consumers (KernelOptions::block threads) and producers
   /// (KernelOptions::producers warps), and describes both with one `body`: producers run what

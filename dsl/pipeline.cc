@@ -35,58 +35,104 @@ Scalar next_stage(const Scalar& stage, int stages) {
   return select(stage == stages - 1, 0, stage + 1);
 }
 
+// All threads fill and use, by turns.
+class CommonPipeline {
+ public:
+  CommonPipeline(Builder& k, KernelState& state, const detail::Stages& ring)
+      : k_(k), state_(state), ring_(ring), filler_(state) {}
+
+  void run() {
+    const int stages = ring_.stages;
+    state_.choose(fmt::format("pipeline of {} stages", stages),
+                  state_.target.arch.sm >= 80 ? "cp.async groups, one a stage" : "plain copies",
+                  stages > 1
+                      ? fmt::format("{} tiles are on their way while one is used", stages - 1)
+                      : "one stage: a tile is filled, then used");
+    if (stages == 1) k_.loop(0, ring_.count, 1, [&](Scalar t) { fill_and_use(t); });
+    else keep_filled();
+  }
+
+ private:
+  void fill(const Scalar& t, const Scalar& stage) {
+    filler_.fill([&] { ring_.fill(t, stage); });
+  }
+
+  void fill_and_use(const Scalar& t) {
+    fill(t, 0);
+    filler_.commit();
+    wait(0);
+    if (ring_.ahead) ring_.ahead(0);
+    ring_.use(t, 0, [] {});
+    k_.barrier(state_.location);
+  }
+
+  void keep_filled() {
+    const int stages = ring_.stages;
+    for (int s = 0; s < stages - 1; ++s) fill_if_there(s, s);
+    ScalarVariable reading = k_.variable(k_.constant(u32, 0)),
+                   writing = k_.variable(k_.constant(u32, stages - 1));
+    // Behind it everyone has finished with the stage that is filled next.
+    const auto come_to_stage = [&] {
+      wait(stages - 2);
+      if (ring_.ahead) ring_.ahead(reading);
+    };
+    if (ring_.ahead) k_.when(Scalar(0) < ring_.count, come_to_stage);
+    k_.loop(0, ring_.count, 1, [&](Scalar t) {
+      if (!ring_.ahead) come_to_stage();
+      fill_if_there(t + (stages - 1), writing);
+      bool left = false;
+      const auto next = [&] {
+        left = true;
+        reading = next_stage(reading, stages);
+        writing = next_stage(writing, stages);
+        if (ring_.ahead) k_.when(t + 1 < ring_.count, come_to_stage);
+      };
+      ring_.use(t, reading, next);
+      if (!left) next();
+    });
+    wait(0);
+  }
+
+  void fill_if_there(const Scalar& t, const Scalar& stage) {
+    k_.when(t < ring_.count, [&] { fill(t, stage); });
+    filler_.commit();
+  }
+
+  // This thread's copies are done, but for those of `pending` stages; behind the barrier
+  // everyone's.
+  void wait(int pending) {
+    filler_.wait(pending);
+    k_.barrier(state_.location);
+  }
+
+  Builder& k_;
+  KernelState& state_;
+  const detail::Stages& ring_;
+  Filler filler_;
+};
+
 }  // namespace
 
 void Builder::pipeline(int stages, const Scalar& count,
                        const std::function<void(Scalar, Scalar)>& fill,
                        const std::function<void(Scalar, Scalar)>& use, Here at) {
+  pipeline(
+      stages, count, fill, nullptr,
+      [&](Scalar t, Scalar stage, const std::function<void()>&) { use(t, stage); }, at);
+}
+
+void Builder::pipeline(int stages, const Scalar& count,
+                       const std::function<void(Scalar, Scalar)>& fill,
+                       const std::function<void(Scalar)>& ahead,
+                       const std::function<void(Scalar, Scalar, const std::function<void()>&)>& use,
+                       Here at) {
   state_->at(at);
   if (stages < 1)
     return state_->report("operand-count"_rule,
                           fmt::format("a pipeline has at least one stage, found {}", stages));
-  if (state_->role != detail::Role::all)
-    return detail::role_pipeline(*state_, stages, count, fill, use);
-  Filler filler(*state_);
-  state_->choose(fmt::format("pipeline of {} stages", stages),
-                 state_->target.arch.sm >= 80 ? "cp.async groups, one a stage" : "plain copies",
-                 stages > 1 ? fmt::format("{} tiles are on their way while one is used", stages - 1)
-                            : "one stage: a tile is filled, then used");
-  if (stages == 1) {
-    loop(0, count, 1, [&](Scalar t) {
-      filler.fill([&] { fill(t, 0); });
-      filler.commit();
-      filler.wait(0);
-      barrier(at);
-      use(t, 0);
-      barrier(at);
-    });
-    return;
-  }
-  for (int s = 0; s < stages - 1; ++s) {
-    when(
-        Scalar(s) < count, [&] { filler.fill([&] { fill(s, s); }); }, at);
-    filler.commit();
-  }
-  ScalarVariable reading = variable(constant(u32, 0, at), at),
-                 writing = variable(constant(u32, stages - 1, at), at);
-  loop(
-      0, count, 1,
-      [&](Scalar t) {
-        // This thread's copies for t are done; behind the barrier everyone's are, and everyone has
-        // finished with the stage that is filled next.
-        filler.wait(stages - 2);
-        barrier(at);
-        const Scalar next = t + (stages - 1);
-        when(
-            next < count, [&] { filler.fill([&] { fill(next, writing); }); }, at);
-        filler.commit();
-        use(t, reading);
-        reading = next_stage(reading, stages);
-        writing = next_stage(writing, stages);
-      },
-      at);
-  filler.wait(0);
-  barrier(at);
+  const detail::Stages ring{stages, count, fill, ahead, use};
+  if (state_->role != detail::Role::all) detail::role_pipeline(*state_, ring);
+  else CommonPipeline(*this, *state_, ring).run();
 }
 
 Scalar Builder::constant(Type type, double value, Here at) {

@@ -12,6 +12,22 @@ namespace {
 
 constexpr std::int64_t mbarrier_bytes = 8;
 
+// What a multiprocessor has of registers, and what a producer keeps: multiples of 8, as are all.
+constexpr int all_registers = 65536, producer_registers = 24;
+
+int first_registers(const KernelState& state) {
+  return all_registers / (std::max(state.options.min_blocks, 1) * state.all_threads()) / 8 * 8;
+}
+
+// What a consumer has when producers have given theirs up. One that asked for more would wait for
+// ever.
+int consumer_registers(const KernelState& state) {
+  constexpr int most = 240;
+  const int warps = state.options.block / 32, producers = state.options.producers;
+  const int given = producers * (first_registers(state) - producer_registers);
+  return std::min(first_registers(state) + given / warps / 8 * 8, most);
+}
+
 codegen::Pointer barrier_of(KernelState& state, codegen::Pointer first, const Scalar& stage) {
   return state.f().offset(first, state.value(stage * mbarrier_bytes, u32));
 }
@@ -62,29 +78,61 @@ void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const
   }
 }
 
-void consume(Builder& k, KernelState& state, int stages, const Scalar& count,
-             const std::function<void(Scalar, Scalar)>& use) {
-  RolePipeline pipeline{.stages = stages};
-  pipeline.full = state.shared_memory(state.unused_name("pipeline"), 2 * stages * mbarrier_bytes);
-  pipeline.empty = state.f().offset(pipeline.full, stages * mbarrier_bytes);
-  state.role_pipelines.push_back(pipeline);
-  const std::size_t number = state.role_pipelines.size() - 1;
-  Cursor cursor(k, state, stages);
-  codegen::FunctionBuilder& f = state.f();
-  state.threads_read = false;
-  k.loop(0, count, 1, [&](Scalar t) {
-    f.mbarrier_wait(cursor.of(pipeline.full), cursor.parity());
-    use(t, cursor.stage());
+// One of the pipelines of the consumers.
+class Consumption {
+ public:
+  Consumption(Builder& k, KernelState& state, int stages)
+      : k_(k), state_(state), number_(state.role_pipelines.size()), cursor_(k, state, stages) {
+    RolePipeline pipeline{.stages = stages};
+    pipeline.full = state.shared_memory(state.unused_name("pipeline"), 2 * stages * mbarrier_bytes);
+    pipeline.empty = state.f().offset(pipeline.full, stages * mbarrier_bytes);
+    state.role_pipelines.push_back(pipeline);
+    state.threads_read = false;
+  }
+
+  Scalar stage() const { return cursor_.stage(); }
+
+  void wait() {
+    state_.f().mbarrier_wait(cursor_.of(state_.role_pipelines[number_].full), cursor_.parity());
+  }
+
+  void release() {
     // Products that nobody has looked at may still be reading. To leave them in flight and release
     // the stage a round later was slower on an H100, by 1 to 4 percent.
-    if (!state.log.all_landed()) state.land_all();
-    RolePipeline& pipeline = state.role_pipelines[number];
-    const Scalar stage = cursor.stage();
-    pipeline.threads_read = state.threads_read;
-    if (state.options.cluster > 1 && state.has_copy_engine())
-      pipeline.released = state.value(stage, u32), pipeline.release = f.mark();
-    else release_stage(k, state, pipeline, stage);
-    cursor.advance();
+    if (!state_.log.all_landed()) state_.land_all();
+    RolePipeline& pipeline = state_.role_pipelines[number_];
+    const Scalar stage = cursor_.stage();
+    pipeline.threads_read = state_.threads_read;
+    if (state_.options.cluster > 1 && state_.has_copy_engine())
+      pipeline.released = state_.value(stage, u32), pipeline.release = state_.f().mark();
+    else release_stage(k_, state_, pipeline, stage);
+    cursor_.advance();
+  }
+
+ private:
+  Builder& k_;
+  KernelState& state_;
+  std::size_t number_;
+  Cursor cursor_;
+};
+
+void consume(Builder& k, KernelState& state, const Stages& stages) {
+  Consumption ring(k, state, stages.stages);
+  const auto wait = [&] {
+    ring.wait();
+    if (stages.ahead) stages.ahead(ring.stage());
+  };
+  if (stages.ahead) k.when(Scalar(0) < stages.count, wait);
+  k.loop(0, stages.count, 1, [&](Scalar t) {
+    if (!stages.ahead) wait();
+    bool released = false;
+    const auto next = [&] {
+      released = true;
+      ring.release();
+      if (stages.ahead) k.when(t + 1 < stages.count, wait);
+    };
+    stages.use(t, ring.stage(), next);
+    if (!released) next();
   });
 }
 
@@ -121,22 +169,21 @@ codegen::Value engine_starter(KernelState& state) {
   return state.f().bit_and(state.f().elect(), state.value(state.thread() < 32));
 }
 
-void produce(Builder& k, KernelState& state, int stages, const Scalar& count,
-             const std::function<void(Scalar, Scalar)>& fill) {
+void produce(Builder& k, KernelState& state, const Stages& stages) {
   if (state.role_pipeline >= state.role_pipelines.size()) return;  // reported by the consumers
   RolePipeline& pipeline = state.role_pipelines[state.role_pipeline++];
   codegen::FunctionBuilder& f = state.f();
   const bool muted = f.mute(false);
-  Cursor cursor(k, state, stages);
+  Cursor cursor(k, state, stages.stages);
   // How many of the producers have anything to do turns out below.
   std::optional<ScalarVariable> busy;
   f.at_mark(state.role_begin, [&] { busy = k.variable(k.constant(u32, state.threads())); });
   state.starts_engine = engine_starter(state);
   k.when(state.thread() < *busy, [&] {
-    k.loop(0, count, 1, [&](Scalar t) {
+    k.loop(0, stages.count, 1, [&](Scalar t) {
       f.mbarrier_wait(cursor.of(pipeline.empty), cursor.other_parity());
       pipeline.full_arrivals = fill_stage(
-          state, [&] { fill(t, cursor.stage()); }, cursor.of(pipeline.full));
+          state, [&] { stages.fill(t, cursor.stage()); }, cursor.of(pipeline.full));
       pipeline.shared_by_cluster = state.filled_by_cluster;
       cursor.advance();
     });
@@ -151,17 +198,6 @@ void produce(Builder& k, KernelState& state, int stages, const Scalar& count,
     f.at_mark(state.role_begin, [&] { *busy = k.constant(u32, 32); });
   state.starts_engine = {};
   f.mute(muted);
-}
-
-// What each thread starts with, what a producer keeps of it, and what a consumer has then:
-// multiples of 8. A consumer that asked for more than the others leave would wait for ever.
-constexpr int producer_registers = 24;
-int first_registers(const KernelState& state) { return 65536 / state.all_threads() / 8 * 8; }
-int consumer_registers(const KernelState& state) {
-  constexpr int most = 240;
-  const int warps = state.options.block / 32, producers = state.options.producers;
-  const int given = producers * (first_registers(state) - producer_registers);
-  return std::min(first_registers(state) + given / warps / 8 * 8, most);
 }
 
 void move_registers(KernelState& state, Role role) {
@@ -207,12 +243,16 @@ void init_barriers(KernelState& state) {
 
 }  // namespace
 
-void role_pipeline(KernelState& state, int stages, const Scalar& count,
-                   const std::function<void(Scalar, Scalar)>& fill,
-                   const std::function<void(Scalar, Scalar)>& use) {
+int KernelState::registers() const {
+  constexpr int most = 255;
+  if (options.max_registers) return options.max_registers;
+  return std::min(moves_registers() ? consumer_registers(*this) : first_registers(*this), most);
+}
+
+void role_pipeline(KernelState& state, const Stages& stages) {
   Builder k(state.shared_from_this());
-  if (state.role == Role::consumer) consume(k, state, stages, count, use);
-  else produce(k, state, stages, count, fill);
+  if (state.role == Role::consumer) consume(k, state, stages);
+  else produce(k, state, stages);
 }
 
 }  // namespace detail

@@ -6,9 +6,16 @@
 
 namespace tartan::detail {
 
+/// What Builder::pipeline() takes.
+struct Stages {
+  int stages;
+  const Scalar& count;
+  const std::function<void(Scalar, Scalar)>& fill;
+  const std::function<void(Scalar)>& ahead;
+  const std::function<void(Scalar, Scalar, const std::function<void()>&)>& use;
+};
+
 /// This role's part of a pipeline, inside Builder::roles().
-void role_pipeline(KernelState& state, int stages, const Scalar& count,
-                   const std::function<void(Scalar, Scalar)>& fill,
-                   const std::function<void(Scalar, Scalar)>& use);
+void role_pipeline(KernelState& state, const Stages& stages);
 
 }  // namespace tartan::detail

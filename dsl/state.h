@@ -243,6 +243,8 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
     return target.arch.text() == "sm_90a" && options.producers > 0 && options.producers % 4 == 0 &&
            options.block % 128 == 0 && options.min_blocks <= 1 && options.max_registers == 0;
   }
+  /// How many a thread has, of those who compute.
+  int registers() const;
   int all_threads() const { return options.block + 32 * options.producers; }
   int threads() const;  // of the role
   Scalar thread();      // within the role

@@ -13,6 +13,7 @@ namespace {
 
 constexpr int box_lines = 16;
 constexpr int box_bytes = box_lines * 128;
+constexpr int shortest_line = 32;  // in bytes
 
 class BoxStorer {
  public:
@@ -31,10 +32,8 @@ class BoxStorer {
     if (kind.operand != Operand::c || kind.shape.wmma || kind.shape.shape.m != 16 ||
         kind.shape.shape.n != 8 || kind.type != to_.type)
       return fmt::format("{} are not accumulators of m16n8 in {}", kind.text(), name(to_.type));
-    for (const int bytes : {128, 64, 32})
-      if (!cols_ && tile_.across() * bits(to_.type) % bytes == 0)
-        cols_ = 8 * bytes / bits(to_.type);
-    if (!cols_) return "its boxes have lines of 32 bytes and more";
+    if (tile_.across() * bits(to_.type) % shortest_line)
+      return fmt::format("its boxes have lines of {} bytes and more", shortest_line);
     if (!make_room()) return "there is no shared memory left to lay it out in";
     return {};
   }
@@ -51,7 +50,8 @@ class BoxStorer {
       if (by_engine) store_by_engine(batch, number);
       else store_by_warp(batch, number);
     }
-    const std::string shape = fmt::format("boxes of {} x {}", box_lines, cols_);
+    std::string shape = fmt::format("boxes of {} x {}", box_lines, all.front().cols);
+    if (all.back().cols != all.front().cols) shape += fmt::format(" to {}", all.back().cols);
     state_.choose(
         fmt::format("store to {}", to_.name),
         (by_engine ? "cp.async.bulk.tensor, " : "lines of ") + shape,
@@ -64,29 +64,37 @@ class BoxStorer {
 
  private:
   struct Box {
-    int down, left;  // row of fragments, and column
+    int down, left, cols;  // row of fragments, column, and columns
   };
+  // Lines of 128 bytes, and what is left in shorter ones.
   std::vector<Box> boxes() const {
     std::vector<Box> out;
+    const int end = 8 * tile_.across();
     for (int i = 0; i < tile_.down(); ++i)
-      for (int left = 0; left < 8 * tile_.across(); left += cols_) out.push_back({i, left});
+      for (int left = 0, cols = line(128); left < end; left += cols) {
+        while (left + cols > end) cols /= 2;
+        out.push_back({i, left, cols});
+      }
     return out;
   }
+  int line(int bytes) const { return 8 * bytes / bits(to_.type); }
+  int line_bytes(const Box& box) const { return box.cols * bits(to_.type) / 8; }
 
   // Fences and the engine's answers take a while: the fewer batches the better.
   void store_by_engine(std::span<const Box> batch, int number) {
     codegen::FunctionBuilder& f = state_.f();
-    const codegen::Pointer map = matrix_.map(cols_, box_lines, cols_ * bits(to_.type) / 8);
+    std::vector<codegen::Pointer> maps;
+    for (const Box& box : batch) maps.push_back(matrix_.map(box.cols, box_lines, line_bytes(box)));
     wait_for_engine(number ? state_.staging_slots - 1 : 0);
     lay_out(batch, number);
     f.proxy_fence();
     f.warp_sync();
     f.if_then(first_lane(), [&] {
       for (std::size_t i = 0; i < batch.size(); ++i)
-        f.tensor_store(map,
+        f.tensor_store(maps[i],
                        matrix_.coordinates(tile_.col() + batch[i].left,
                                            tile_.row() + box_lines * batch[i].down),
-                       state_.pointer(staged(number, i), 0, 0));
+                       state_.pointer(staged(number, i, batch[i]), 0, 0));
       f.bulk_commit();
     });
   }
@@ -97,9 +105,15 @@ class BoxStorer {
     lay_out(batch, number);
     state_.f().warp_sync();
     for (std::size_t i = 0; i < batch.size(); ++i)
-      state_.copy_by_warp(staged(number, i),
-                          to_.tile(box_lines, cols_, tile_.row() / box_lines + batch[i].down,
-                                   (tile_.col() + batch[i].left) / cols_, state_.location));
+      state_.copy_by_warp(staged(number, i, batch[i]), place(batch[i]));
+  }
+
+  // A box may begin at any multiple of 8 columns.
+  Tensor place(const Box& box) const {
+    Tensor out = to_.tile(box_lines, 8, tile_.row() / box_lines + box.down,
+                          (tile_.col() + box.left) / 8, state_.location);
+    out.layout.cols = box.cols;
+    return out;
   }
 
   codegen::Value first_lane() { return state_.value(state_.thread() % 32 == 0); }
@@ -111,8 +125,7 @@ class BoxStorer {
 
   void lay_out(std::span<const Box> batch, int number) {
     state_.f().warp_sync();
-    for (std::size_t i = 0; i < batch.size(); ++i)
-      lay_out(staged(number, i), batch[i].down, batch[i].left / 8);
+    for (std::size_t i = 0; i < batch.size(); ++i) lay_out(staged(number, i, batch[i]), batch[i]);
   }
 
   // For all boxes of a warp, or, where the engine stores them, for two batches, so that one is laid
@@ -135,13 +148,13 @@ class BoxStorer {
     return true;
   }
 
-  // This warp's box number i of a batch.
-  Tensor staged(int batch, std::size_t i) const {
+  // The place of this warp's box, number i of a batch.
+  Tensor staged(int batch, std::size_t i, const Box& box) const {
     const int slot = batch % state_.staging_slots * state_.staging_batch + static_cast<int>(i);
     Tensor out{state_.shared_from_this(),
                "the staged tile",
                to_.type,
-               row_major(box_lines, cols_).swizzled(swizzle()),
+               row_major(box_lines, box.cols).swizzled(swizzle_of_lines(line_bytes(box), to_.type)),
                0,
                state_.staging,
                state_.place};
@@ -150,13 +163,12 @@ class BoxStorer {
                slot * elements;
     return out;
   }
-  Swizzle swizzle() const { return swizzle_of_lines(cols_ * bits(to_.type) / 8, to_.type); }
 
-  // Row i of fragments, from number j on, as many as a box has.
-  void lay_out(const Tensor& place, int i, int j) {
+  void lay_out(const Tensor& place, const Box& box) {
     std::vector<Fragment> row;
-    for (int x = 0; x < cols_ / 8; ++x) row.push_back(tile_.fragment(i, j + x));
-    WarpTile part(std::move(row), cols_ / 8, 0, 0);
+    for (int x = 0; x < box.cols / 8; ++x)
+      row.push_back(tile_.fragment(box.down, box.left / 8 + x));
+    WarpTile part(std::move(row), box.cols / 8, 0, 0);
     // Two of 16 bits make an A of m16n8k16, which one stmatrix.x4 writes.
     if (bits(to_.type) == 16) part = operand_a(part, m16n8k16, state_.location);
     const int width = part.fragment(0, 0).kind().fragment().cols;
@@ -169,7 +181,6 @@ class BoxStorer {
   const WarpTile& tile_;
   EngineMatrix matrix_;
   std::string refused_by_engine_;  // why the copy engine cannot reach it
-  int cols_ = 0;                   // of a box
 };
 
 }  // namespace

@@ -182,12 +182,75 @@ TiledMma::Side TiledMma::side_b(const Shared& b) const {
   };
 }
 
+bool TiledMma::fits(const Shared& a, const Shared& b) const {
+  return state_->require_shape(a, tile_.m, tile_.k, "the tiled product's A") &
+         state_->require_shape(b, tile_.k, tile_.n, "the tiled product's B");
+}
+
+FirstStep TiledMma::first_step(Here at) const {
+  FirstStep out;
+  if (!state_ || !state_->function || warpgroup_ || kind_.shape.shape.m == 0) return out;
+  state_->at(at);
+  const FragmentKind a = operand_a(kind_.shape, kind_.a), b = operand_b(kind_.shape, kind_.b),
+                     c = operand_c(kind_.shape, kind_.c);
+  const auto words = [](const FragmentKind& kind) {
+    const isa::Fragment fragment = kind.fragment();
+    return fragment.registers * fragment.register_bits / 32;
+  };
+  // Those that are multiplied and the next ones; addresses and the like.
+  constexpr int others = 32;
+  const int needed = fragments_m() * fragments_n() * words(c) +
+                     2 * (fragments_m() * words(a) + fragments_n() * words(b)) + others;
+  const bool possible = needed <= state_->registers();
+  state_->choose(
+      "first fragments of a stage",
+      possible ? "loaded before the last products of the stage before"
+               : "loaded when they are multiplied",
+      fmt::format("that takes about {} registers, a thread has {}", needed, state_->registers()));
+  if (!possible) return out;
+  Builder k(state_);
+  for (int i = 0; i < fragments_m(); ++i) out.a_.push_back(k.variable(a, at));
+  for (int j = 0; j < fragments_n(); ++j) out.b_.push_back(k.variable(b, at));
+  return out;
+}
+
+void TiledMma::load(FirstStep& first, const Shared& a, const Shared& b, Here at) const {
+  if (first.empty()) return;
+  state_->at(at);
+  if (!fits(a, b)) return;
+  const std::vector<Fragment> left = side_a(a)(0), right = side_b(b)(0);
+  if (left.size() == first.a_.size()) std::ranges::copy(left, first.a_.begin());
+  if (right.size() == first.b_.size()) std::ranges::copy(right, first.b_.begin());
+}
+
+WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& b,
+                              const FirstStep& first, const std::function<void()>& next,
+                              Here at) const {
+  if (first.empty()) return (*this)(c, a, b, at);
+  state_->at(at);
+  if (!fits(a, b)) return {};
+  // What each step multiplies is loaded a step before.
+  using Fragments = std::vector<Fragment>;
+  Fragments left(first.a_.begin(), first.a_.end()), right(first.b_.begin(), first.b_.end());
+  const Side load_a = side_a(a), load_b = side_b(b);
+  const auto one_ahead = [&](int step, Fragments& loaded, const Side& load) {
+    Fragments now = std::move(loaded);
+    if (step + 1 < steps()) loaded = load(step + 1);
+    return now;
+  };
+  return multiply(
+      c, [&](int step) { return one_ahead(step, left, load_a); },
+      [&](int step) {
+        Fragments now = one_ahead(step, right, load_b);
+        if (step + 1 == steps()) next();
+        return now;
+      });
+}
+
 WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& b, Here at) const {
   if (!state_ || !state_->function) return {};
   state_->at(at);
-  const bool shapes = state_->require_shape(a, tile_.m, tile_.k, "the tiled product's A") &
-                      state_->require_shape(b, tile_.k, tile_.n, "the tiled product's B");
-  if (!shapes) return {};
+  if (!fits(a, b)) return {};
   if (!by_warpgroups(c)) return multiply(c, side_a(a), side_b(b));
   return WarpTile(
       detail::warpgroup_multiply(*state_, *warpgroup_, options_, c.fragments(), a, b, warp_m_ / 4),

@@ -9,6 +9,8 @@
 //   [&](Scalar, Scalar s) { acc = mma(acc, sA[s], sB[s]); });
 #pragma once
 
+#include <functional>
+
 #include "dsl/tensor.h"
 #include "dsl/warp_tile.h"
 
@@ -20,6 +22,18 @@ struct Tile {
   int m = 128, n = 128, k = 32;
   int warps_m = 2, warps_n = 2;
   constexpr int threads() const { return 32 * warps_m * warps_n; }
+};
+
+/// The fragments that the first products along k of a stage take, where they are loaded while the
+/// stage before it is still multiplied (Builder::pipeline()). Nothing where warpgroups multiply,
+/// who read shared memory themselves.
+class FirstStep {
+ public:
+  bool empty() const { return a_.empty(); }
+
+ private:
+  friend class TiledMma;
+  std::vector<FragmentVariable> a_, b_;
 };
 
 class TiledMma {
@@ -47,6 +61,11 @@ class TiledMma {
   /// round elements that are f32 in memory (cvt.rna); elements of type tf32 are taken as they are.
   WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& b,
                       Here at = Here::current()) const;
+  /// The same of a stage whose first fragments are loaded; calls `next` when the last ones are.
+  WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& b, const FirstStep& first,
+                      const std::function<void()>& next, Here at = Here::current()) const;
+  FirstStep first_step(Here at = Here::current()) const;
+  void load(FirstStep& first, const Shared& a, const Shared& b, Here at = Here::current()) const;
   /// The same with A in registers: one row of warps only (warps_n = 1).
   WarpTile operator()(const WarpTile& c, const WarpTile& a, const Shared& b,
                       Here at = Here::current()) const;
@@ -91,6 +110,7 @@ class TiledMma {
   using Beside = std::function<void(MmaOptions&, int i, int step)>;
   WarpTile multiply(const WarpTile& c, const Side& a, const Side& b, const Beside& row = {},
                     const Beside& column = {}) const;
+  bool fits(const Shared& a, const Shared& b) const;
   bool by_warpgroups(const WarpTile& c, bool sparse = false) const;
   Side side_a(const Shared& a) const;
   Side side_b(const Shared& b) const;

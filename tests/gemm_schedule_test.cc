@@ -98,6 +98,30 @@ TEST(GemmSchedule, TheEngineStoresTileAfterTile) {
   }
 }
 
+// Boxes of C whose lines are not all as long, stored by the copy engine and by warps.
+TEST(GemmSchedule, TilesOfAnyWidthAreStoredByBoxes) {
+  if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
+  for (const auto& [c, width] : {std::pair{bf16, 80}, {bf16, 208}, {f32, 56}, {Type::e4m3, 224}})
+    for (const int n : {424, 421}) {
+      SCOPED_TRACE(fmt::format("{} {}: {} columns", name(c), width, n));
+      Gemm options{.c = c, .stages = 2};
+      options.tile = {.m = 64, .n = width, .k = 64, .warps_m = 4, .warps_n = 1};
+      options.producers = 4, options.persistent = true;
+      const Product product(options, 72, n, 64);
+      const Kernel gemm = kernels::gemm(product.options);
+      const Target target = testing_gemm::target_of("sm_90a");
+      const std::string text = explain(compile(gemm, target)->choices);
+      const std::string way =
+          n % (128 / bits(c)) ? "lines of boxes" : "cp.async.bulk.tensor, boxes";
+      EXPECT_NE(text.find("store to C: " + way), std::string::npos) << text;
+      Launch launch = product.launch();
+      launch.grid = {3};
+      const auto sum = [&](int i, int j) { return product.sum(i, j); };
+      const double rounding = bits(c) == 8 ? 1. / 16 : 0;
+      EXPECT_EQ(product.wrong(testing_gemm::run(gemm, target, launch), sum, rounding), 0);
+    }
+}
+
 // A warpgroup that asked for more registers than the others leave would wait for ever.
 TEST(GemmSchedule, RegistersAreHandedOnAmongAnyNumberOfWarpgroups) {
   if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
@@ -122,14 +146,21 @@ TEST(GemmSchedule, TunedForHopper) {
   const struct {
     int m, n, k, tile_m, tile_n;
     bool persistent;
-  } cases[] = {{8192, 8192, 8192, 128, 256, true}, {2048, 2048, 2048, 128, 128, true},
-               {1024, 1024, 1024, 128, 64, false}, {512, 512, 512, 64, 32, false},
-               {128, 4096, 4096, 64, 64, false},   {16, 8192, 8192, 64, 128, false}};
+  } cases[] = {{8192, 8192, 8192, 128, 256, true},
+               {2048, 2048, 2048, 128, 128, true},
+               {1024, 1024, 1024, 128, 64, false},
+               {512, 512, 512, 64, 32, false},
+               {128, 4096, 4096, 64, 64, false},
+               {16, 8192, 8192, 64, 128, false},
+               // 17 columns of 256 would be five rounds, as are 20 of 208.
+               {4096, 4098, 4096, 128, 208, true},
+               {4095, 4097, 4104, 128, 208, true}};
   for (const auto& [m, n, k, tile_m, tile_n, persistent] : cases) {
     const Gemm options = kernels::tuned(Gemm{.m = m, .n = n, .k = k}, target);
     EXPECT_EQ(options.tile.m, tile_m) << m << " x " << n;
     EXPECT_EQ(options.tile.n, tile_n) << m << " x " << n;
     EXPECT_EQ(options.persistent, persistent) << m << " x " << n;
+    EXPECT_EQ(options.cluster, k == 4104 ? 2 : 1) << m << " x " << n;
     const auto compiled = compile(kernels::gemm(options), target);
     ASSERT_TRUE(compiled) << compiled.diags().text();
     EXPECT_NE(compiled->ptx.find("wgmma.mma_async"), std::string::npos);

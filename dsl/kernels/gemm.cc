@@ -50,37 +50,6 @@ void require_whole_bytes(Builder& k, const Gemm& options, const Scalar& depth) {
 
 }  // namespace
 
-Gemm tuned(const Gemm& options, const Target& target) {
-  Gemm out = options;
-  const int width = bits(options.a);
-  if (target.arch.text() != "sm_90a" || width < 8 || width > 32) return out;
-  // The largest tile of which there are at least `tiles`; an H100 has 132 multiprocessors.
-  struct Way {
-    int m, n, stages;
-    int group;  // 0: a block for each tile
-    unsigned tiles;
-  };
-  const bool short_sums = width > 8 && options.k > 0 && options.k <= 4096;
-  const Way flat{64, 128, 6, 0, 0};
-  const Way ways[] = {{128, 256, short_sums ? 4 : 3, width == 32 && !short_sums ? 8 : 16, 132},
-                      {128, 128, 6, 4, 192},
-                      {128, 64, 8, 0, 96},
-                      {64, 64, 8, 0, 96},
-                      {64, 32, 8, 0, 0}};
-  const auto use = [&](const Way& way) {
-    // Lines of 128 bytes along k.
-    out.tile = {.m = way.m, .n = way.n, .k = 1024 / width, .warps_m = way.m / 16, .warps_n = 1};
-    out.stages = way.stages, out.producers = 4;
-    out.group = way.group ? way.group : options.group;
-    out.persistent = way.group && out.splits == 1 && out.stream_blocks == 0;
-    return options.m == 0 || options.n == 0 || out.blocks(options.m, options.n) >= way.tiles;
-  };
-  if (options.m && options.m <= 64) return use(flat), out;
-  for (const Way& way : ways)
-    if (use(way)) break;
-  return out;
-}
-
 Kernel gemm(const Gemm& options) {
   const Tile tile = filled_in(options);
   const KernelOptions blocks{
@@ -104,18 +73,22 @@ Kernel gemm(const Gemm& options) {
     auto mma = k.tiled_mma(kind, tile, with);
     auto sA = k.shared("sA", options.a, mma.shared_a(options.stages, options.a_major));
     auto sB = k.shared("sB", options.b, mma.shared_b(options.stages, options.b_major));
+    FirstStep first = mma.first_step();
     detail::GemmTiles tiles(k, options, mma, m, n, depth);
     if (options.batched) {
       A = A.matrix(k.block_z(), stride_a);
       B = B.matrix(k.block_z(), stride_b);
       tiles.select_matrix(k.block_z(), stride_c);
     }
-    tiles.compute(
-        {[&](Scalar row, Scalar col, Scalar step, Scalar stage) {
-           k.copy(A.tile(tile.m, tile.k, row, step), sA[stage]);
-           k.multicast(B.tile(tile.k, tile.n, step, col), sB[stage]);
-         },
-         [&](const WarpTile& sum, Scalar stage) { return mma(sum, sA[stage], sB[stage]); }});
+    tiles.compute({[&](Scalar row, Scalar col, Scalar step, Scalar stage) {
+                     k.copy(A.tile(tile.m, tile.k, row, step), sA[stage]);
+                     k.multicast(B.tile(tile.k, tile.n, step, col), sB[stage]);
+                   },
+                   [&](const WarpTile& sum, Scalar stage, const detail::Operands::Next& next) {
+                     return mma(sum, sA[stage], sB[stage], first, next);
+                   },
+                   first.empty() ? std::function<void(Scalar)>{}
+                                 : [&](Scalar stage) { mma.load(first, sA[stage], sB[stage]); }});
   });
 }
 

@@ -69,8 +69,10 @@ WarpTile GemmTiles::multiply(const Operands& operands, const Scalar& row, const 
   if (options_.promote > 1) part = mma_.accumulator();
   k_.pipeline(
       options_.stages, count,
-      [&](Scalar t, Scalar stage) { operands.fill(row, col, first + t, stage); },
-      [&](Scalar t, Scalar stage) { add_step(operands, sum, part, t, stage); });
+      [&](Scalar t, Scalar stage) { operands.fill(row, col, first + t, stage); }, operands.ahead,
+      [&](Scalar t, Scalar stage, const Operands::Next& next) {
+        add_step(operands, sum, part, t, stage, next);
+      });
   if (part) sum = add(sum, *part);
   return sum;
 }
@@ -78,13 +80,14 @@ WarpTile GemmTiles::multiply(const Operands& operands, const Scalar& row, const 
 // `part`: what the tensor cores have added up since the last promotion, if that is more than a
 // step.
 void GemmTiles::add_step(const Operands& operands, Accumulator& sum,
-                         std::optional<Accumulator>& part, const Scalar& t, const Scalar& stage) {
+                         std::optional<Accumulator>& part, const Scalar& t, const Scalar& stage,
+                         const Operands::Next& next) {
   if (options_.promote == 0) {
-    sum = operands.multiply(sum, stage);
+    sum = operands.multiply(sum, stage, next);
   } else if (!part) {
-    sum = add(sum, operands.multiply(mma_.accumulator(), stage));
+    sum = add(sum, operands.multiply(mma_.accumulator(), stage, next));
   } else {
-    *part = operands.multiply(*part, stage);
+    *part = operands.multiply(*part, stage, next);
     k_.when(t % options_.promote == options_.promote - 1, [&] {
       sum = add(sum, *part);
       *part = mma_.accumulator();

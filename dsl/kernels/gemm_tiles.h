@@ -23,10 +23,13 @@ inline Type multiplied(Type element) { return element == f32 ? tf32 : element; }
 Layout workspace(const Gemm& options, const Scalar& m, const Scalar& n);
 
 /// A product's operands: how they come into a stage of shared memory, for a tile of C and a step
-/// along k, and how a stage is multiplied.
+/// along k, and how a stage is multiplied. `ahead`, where there is one, and `next` are those of
+/// Builder::pipeline().
 struct Operands {
+  using Next = std::function<void()>;
   std::function<void(Scalar row, Scalar col, Scalar step, Scalar stage)> fill;
-  std::function<WarpTile(const WarpTile& sum, Scalar stage)> multiply;
+  std::function<WarpTile(const WarpTile& sum, Scalar stage, const Next& next)> multiply;
+  std::function<void(Scalar stage)> ahead = {};
 };
 
 /// A block's tiles of C, divided among blocks as the options say.
@@ -43,7 +46,7 @@ class GemmTiles {
 
  private:
   void add_step(const Operands& operands, Accumulator& sum, std::optional<Accumulator>& part,
-                const Scalar& t, const Scalar& stage);
+                const Scalar& t, const Scalar& stage, const Operands::Next& next);
   WarpTile multiply(const Operands& operands, const Scalar& row, const Scalar& col,
                     const Scalar& first, const Scalar& count);
   void part_of_tile(const Operands& operands, const TileWork& work);

@@ -175,7 +175,7 @@ Kernel sparse_gemm(const Gemm& options) {
                      k.copy(M.tile(words.rows, words.cols, row, step), sM[stage]);
                      k.multicast(B.tile(tile.k, tile.n, step, col), sB[stage]);
                    },
-                   [&](const WarpTile& sum, Scalar stage) {
+                   [&](const WarpTile& sum, Scalar stage, const detail::Operands::Next&) {
                      return mma(sum, sA[stage], sM[stage], sB[stage]);
                    }});
   });

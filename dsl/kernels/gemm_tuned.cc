@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which tiles were fastest on an H100, by the size of the product.
+#include <algorithm>
+
+#include "dsl/kernels/gemm.h"
+
+namespace tartan::kernels {
+namespace {
+
+constexpr int multiprocessors = 132;
+constexpr int line_bytes = 128;  // that a stage has along k
+
+// Bits of a line in memory.
+int line_of_a(const Gemm& options) {
+  return (options.a_major == Major::row ? options.k : options.m) * bits(options.a);
+}
+int line_of_b(const Gemm& options) {
+  return (options.b_major == Major::row ? options.n : options.k) * bits(options.b);
+}
+
+// Whether lines of A or B begin between those of the cache, so that a row of a box lies in two.
+bool straddles(const Gemm& options) {
+  return line_of_a(options) % (8 * line_bytes) || line_of_b(options) % (8 * line_bytes);
+}
+
+// About how long a multiprocessor takes for its share. At each step the tensor cores multiply
+// whatever the type in 4 cycles a column of the tile; meanwhile the operands come in, 64 bytes a
+// cycle. 4500 pass between two tiles.
+std::int64_t cycles(const Gemm& options) {
+  const Tile& tile = options.tile;
+  const unsigned blocks = options.persistent_blocks(options.m, options.n, multiprocessors);
+  const std::int64_t tiles = (options.blocks(options.m, options.n) + blocks - 1) / blocks;
+  const std::int64_t steps = (options.k + tile.k - 1) / tile.k;
+  const int packets = straddles(options) ? 3 : 2;
+  return tiles * (steps * std::max(4 * tile.n, packets * (tile.m + tile.n)) + 4500);
+}
+
+// A narrower tile where the last ones would leave most multiprocessors without work. Boxes of C
+// take lines of 32 bytes and more, and B by rows those of 128.
+void fit_width(Gemm& options) {
+  const int step = options.b_major == Major::row ? 8 * line_bytes / bits(options.b)
+                                                 : std::max(256 / bits(options.c), 16);
+  const std::int64_t before = cycles(options);
+  Gemm best = options;
+  for (int n = options.tile.n - step; n >= 128; n -= step) {
+    Gemm narrower = options;
+    narrower.tile.n = n;
+    if (cycles(narrower) < cycles(best)) best = narrower;
+  }
+  if (cycles(best) < before - before / 32) options = best;
+}
+
+}  // namespace
+
+Gemm tuned(const Gemm& options, const Target& target) {
+  Gemm out = options;
+  const int width = bits(options.a);
+  if (target.arch.text() != "sm_90a" || width < 8 || width > 32) return out;
+  // The largest tile of which there are at least `tiles`.
+  struct Way {
+    int m, n, stages;
+    int group;  // 0: a block for each tile
+    unsigned tiles;
+  };
+  const bool short_sums = width > 8 && options.k > 0 && options.k <= 4096;
+  const Way flat{64, 128, 6, 0, 0};
+  const Way ways[] = {
+      {128, 256, short_sums ? 4 : 3, width == 32 && !short_sums ? 8 : 16, multiprocessors},
+      {128, 128, 6, 4, 192},
+      {128, 64, 8, 0, 96},
+      {64, 64, 8, 0, 96},
+      {64, 32, 8, 0, 0}};
+  const bool known = options.m > 0 && options.n > 0 && options.k > 0;
+  const auto use = [&](const Way& way) {
+    out.tile = {
+        .m = way.m, .n = way.n, .k = 8 * line_bytes / width, .warps_m = way.m / 16, .warps_n = 1};
+    out.stages = way.stages, out.producers = 4;
+    out.group = way.group ? way.group : options.group;
+    out.persistent = way.group && out.splits == 1 && out.stream_blocks == 0;
+    return options.m == 0 || options.n == 0 || out.blocks(options.m, options.n) >= way.tiles;
+  };
+  if (options.m && options.m <= flat.m) return use(flat), out;
+  const Way* way = std::ranges::find_if(ways, use);
+  if (way != ways || !out.persistent || !known) return out;
+  // What blocks read together, which the copy engine must do, comes out of the cache once.
+  if (options.cluster == 1 && straddles(options) && line_of_b(options) % 128 == 0)
+    out.cluster = 2, out.stages = 4;
+  fit_width(out);
+  return out;
+}
+
+}  // namespace tartan::kernels
