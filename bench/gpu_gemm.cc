@@ -59,7 +59,7 @@ void add_options(CLI::App& app, Words& words) {
   app.add_option("--major", words.majors, "How A and B lie: r by rows, c by columns")
       ->capture_default_str();
   app.add_option("--tile", words.configs,
-                 "MxNxK:WMxWN:STAGES[:PRODUCERS] and then any of\n" + gpu::config_help());
+                 "tuned, or MxNxK:WMxWN:STAGES[:PRODUCERS] and then any of\n" + gpu::config_help());
   app.add_option("--rounds", words.contest.rounds, "Rounds of the race")->capture_default_str();
   app.add_option("--graph", words.contest.graph,
                  "Products in a graph; 0: none; default: 40 of products below 40 G operations");

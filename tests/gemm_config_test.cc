@@ -31,6 +31,19 @@ TEST(GemmConfig, Word) {
   EXPECT_TRUE(all->sparse);
 }
 
+TEST(GemmConfig, TunedByTheProduct) {
+  const auto tuned = gpu::read_config("tuned");
+  ASSERT_TRUE(tuned);
+  gpu::Product product;
+  ASSERT_TRUE(gpu::read_size("4095x4097x4104", product));
+  const gpu::Config config = gpu::completed(*tuned, product, *Target::parse("sm_90a"));
+  EXPECT_EQ(config.text, "tuned, 128x208x64:8x1:4:4:persistent:group=16:cluster=2");
+  EXPECT_EQ(gpu::options_of(config, product).k, 4104);
+  EXPECT_EQ(gpu::options_of(config, product).cluster, 2);
+  const auto other = gpu::read_config("64x64x64:2x2:3");
+  EXPECT_EQ(gpu::completed(*other, product, *Target::parse("sm_90a")).text, other->text);
+}
+
 TEST(GemmConfig, WrongWords) {
   for (const char* word : {"", "128", "128x256:8x1:3", "128x256x64:8x1", "128x256x64:8x1:x",
                            "128x256x64:8x1:0", "128x256x64:8x1:3:4:5", "128x256x64:8x1:3:fast",

@@ -109,7 +109,8 @@ bool read_majors(const std::string& word, Product& product) {
 }
 
 std::optional<Config> read_config(const std::string& word) {
-  Config out{.text = word};
+  Config out{.tuned = word == "tuned", .text = word};
+  if (out.tuned) return out;
   const auto parts = split(word, ':');
   Tile& tile = out.gemm.tile;
   if (parts.size() < 3 || !read_numbers(parts[0], {&tile.m, &tile.n, &tile.k}) ||
@@ -125,6 +126,18 @@ std::optional<Config> read_config(const std::string& word) {
 std::string config_help() {
   std::string out;
   for (const Option& option : options) out += fmt::format("  :{}{}\n", option.name, option.help);
+  return out;
+}
+
+Config completed(const Config& config, const Product& product, const Target& target) {
+  if (!config.tuned) return config;
+  Config out{.gemm = kernels::tuned(options_of(config, product), target)};
+  const kernels::Gemm& gemm = out.gemm;
+  const Tile& tile = gemm.tile;
+  out.text = fmt::format("tuned, {}x{}x{}:{}x{}:{}:{}", tile.m, tile.n, tile.k, tile.warps_m,
+                         tile.warps_n, gemm.stages, gemm.producers);
+  if (gemm.persistent) out.text += fmt::format(":persistent:group={}", gemm.group);
+  if (gemm.cluster > 1) out.text += fmt::format(":cluster={}", gemm.cluster);
   return out;
 }
 
@@ -171,19 +184,17 @@ std::vector<Config> usual_configs(const Product& product) {
     return fmt::format("{}x{}:{}", shape, k, rest);
   };
   if (product.m <= 64)
-    return configs({tile("64x64", "4x1:8:4"), tile("64x128", "4x1:6:4"), tile("64x32", "4x1:8:4"),
+    return configs({"tuned", tile("64x64", "4x1:8:4"), tile("64x32", "4x1:8:4"),
                     tile("64x128", "4x1:4:4:splits=2")});
-  if (product.operations() < 5e8)
-    return configs({tile("64x64", "4x1:8:4"), tile("64x32", "4x1:8:4")});
+  if (product.operations() < 5e8) return configs({"tuned", tile("64x64", "4x1:8:4")});
   if (product.operations() < 8e9)
-    return configs({tile("128x64", "8x1:8:4"), tile("64x64", "4x1:8:4"), tile("64x128", "4x1:6:4"),
-                    tile("128x128", "8x1:6:4")});
+    return configs(
+        {"tuned", tile("64x64", "4x1:8:4"), tile("64x128", "4x1:6:4"), tile("128x128", "8x1:6:4")});
   if (product.operations() < 2e10)
-    return configs({tile("128x256", "8x1:4:4"), tile("128x128", "8x1:6:4:persistent"),
-                    tile("128x128", "8x1:6:4:persistent:group=4")});
-  return configs({tile("128x256", "8x1:3:4:persistent"),
-                  tile("128x256", "8x1:3:4:persistent:group=16"),
+    return configs({"tuned", tile("128x256", "8x1:4:4"), tile("128x128", "8x1:6:4:persistent")});
+  return configs({"tuned", tile("128x256", "8x1:3:4:persistent:group=16"),
                   tile("128x256", "8x1:4:4:persistent:group=16"),
+                  tile("128x256", "2x4:3:4:persistent"),
                   fmt::format("128x256x{}:2x4:2:4:persistent", 2 * k)});
 }
 
@@ -206,6 +217,9 @@ std::vector<Product> usual_products() {
       {"4096", "bf16", "cr"},
       {"4096", "bf16", "cc"},
       {"4095x4097x4104", "bf16", "rc"},
+      {"4096x4098x4096", "bf16", "rc"},
+      {"3000x5000x4096", "bf16", "rc"},
+      {"5120", "bf16", "rc"},
       {"512", "bf16", "rc"},
       {"1024", "bf16", "rc"},
       {"2048", "bf16", "rc"},

@@ -38,13 +38,18 @@ struct Config {
   int blocks = 0;        // of a persistent kernel; 0: one a multiprocessor
   bool dynamic = false;  // sizes are parameters
   bool sparse = false;   // A is compressed
+  bool tuned = false;    // as kernels::tuned() chooses
   std::string text;
 };
 
-/// MxNxK:WMxWN:STAGES[:PRODUCERS][:NAME[=NUMBER]]..., such as "128x256x64:8x1:3:4:persistent=132".
+/// MxNxK:WMxWN:STAGES[:PRODUCERS][:NAME[=NUMBER]]..., such as "128x256x64:8x1:3:4:persistent=132",
+/// or "tuned".
 std::optional<Config> read_config(const std::string& word);
 /// The names, a line each: what --help says.
 std::string config_help();
+
+/// What a tuned configuration is for a product on a target; another one as it is.
+Config completed(const Config& config, const Product& product, const tartan::Target& target);
 
 /// The kernel's options for a product; of C's of 8 bits with a factor `alpha`.
 tartan::kernels::Gemm options_of(const Config& config, const Product& product);
