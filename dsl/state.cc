@@ -177,22 +177,22 @@ codegen::Pointer KernelState::pointer(const Tensor& tensor, const Scalar& row, c
   const Memory& memory = memories[static_cast<std::size_t>(tensor.memory)];
   const Type type = memory.in_shared ? u32 : u64;
   codegen::Pointer out = memory.base;
-  if (!tensor.base.constant())
-    out = f().offset(out, byte_offset(value(tensor.base, type), tensor.type));
-  const std::int64_t fixed = tensor.base.constant().value_or(0);
+  // Addends become the [base+constant] of the address, unless they wrap around.
+  const auto moved = [&](const Scalar& elements) {
+    const codegen::Value count =
+        wraps(elements) ? value(elements, type) : f().convert(dynamic(elements), type);
+    return f().offset(out, byte_offset(count, tensor.type));
+  };
+  const auto known = [&](const Scalar& elements) { return wraps(elements) ? 0 : addend(elements); };
+  std::int64_t fixed = tensor.base.constant().value_or(0);
+  if (!tensor.base.constant()) out = moved(tensor.base), fixed = known(tensor.base);
   const Scalar offset = tensor.offset + tensor.layout.offset(row, col);
   if (tensor.layout.swizzle.bits) {
     out = swizzled(out, offset, tensor);
     return fixed ? f().offset(out, bytes_of(fixed, tensor.type)) : out;
   }
-  const bool whole =
-      wraps(offset);  // otherwise the addend becomes the [base+constant] of the address
-  if (offset.type() != Type::none) {
-    const codegen::Value elements =
-        whole ? value(offset, type) : f().convert(dynamic(offset), type);
-    out = f().offset(out, byte_offset(elements, tensor.type));
-  }
-  const std::int64_t constant = fixed + (whole ? 0 : addend(offset));
+  if (offset.type() != Type::none) out = moved(offset);
+  const std::int64_t constant = fixed + known(offset);
   return constant ? f().offset(out, bytes_of(constant, tensor.type)) : out;
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pointers, loads and stores, shared memory.
+#include <llvm/IR/Operator.h>
+
 #include <cassert>
+#include <vector>
 
 #include "compiler/codegen/impl.h"
 
@@ -100,17 +103,39 @@ Pointer FunctionBuilder::dynamic_shared(int align) {
   return impl_->pointer(impl_->dynamic_shared, PointerSpace::shared);
 }
 
+namespace {
+
+// What is computed from `old` is computed from `base` + `offset` instead. What is known comes last,
+// where it becomes the offset of an instruction.
+void rebase(llvm::Value* old, llvm::Value* base, std::int64_t offset, llvm::IRBuilder<>& build) {
+  const auto at = [&](llvm::Value* by) { return build.CreateGEP(build.getInt8Ty(), base, by); };
+  for (llvm::User* const user : std::vector<llvm::User*>(old->user_begin(), old->user_end())) {
+    auto* const step = llvm::dyn_cast<llvm::GEPOperator>(user);
+    auto* const instruction = llvm::dyn_cast<llvm::Instruction>(user);
+    if (instruction) build.SetInsertPoint(instruction);
+    if (!step || step->getNumIndices() != 1) {
+      user->replaceUsesOfWith(
+          old, offset ? at(build.getInt64(static_cast<std::uint64_t>(offset))) : base);
+      continue;
+    }
+    auto* const known = llvm::dyn_cast<llvm::ConstantInt>(step->getOperand(1));
+    rebase(step, known ? base : at(step->getOperand(1)),
+           offset + (known ? known->getSExtValue() : 0), build);
+    if (instruction) instruction->eraseFromParent();
+  }
+}
+
+}  // namespace
+
 std::int64_t FunctionBuilder::make_shared_dynamic() {
   std::int64_t bytes = 0;
+  const llvm::IRBuilder<>::InsertPointGuard here(impl_->build);
   for (llvm::GlobalVariable* const each : impl_->shared) {
     const auto align = static_cast<std::int64_t>(each->getAlign()->value());
     const std::int64_t begin = (bytes + align - 1) / align * align;
     bytes = begin + static_cast<std::int64_t>(each->getValueType()->getArrayNumElements());
-    auto* const base =
-        llvm::cast<llvm::Constant>(impl_->get(dynamic_shared(static_cast<int>(align))));
-    each->replaceAllUsesWith(llvm::ConstantExpr::getInBoundsGetElementPtr(
-        impl_->build.getInt8Ty(), base,
-        static_cast<llvm::Constant*>(impl_->build.getInt64(static_cast<std::uint64_t>(begin)))));
+    rebase(each, impl_->get(dynamic_shared(static_cast<int>(align))), begin, impl_->build);
+    each->removeDeadConstantUsers();
     each->eraseFromParent();
   }
   impl_->shared.clear();
