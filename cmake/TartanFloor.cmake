@@ -30,4 +30,7 @@ function(tartan_floor name)
     target_link_libraries(tartan_${name} PUBLIC tartan_${floor})
   endforeach()
   target_link_libraries(tartan_${name} PRIVATE $<BUILD_INTERFACE:tartan_options> ${ARG_PRIVATE})
+  if(TARTAN_SANITIZE AND name MATCHES "^(codegen|dsl|device|runtime)$")  # to compile these takes longer than to run them
+    target_compile_options(tartan_${name} PRIVATE -O0)
+  endif()
 endfunction()
