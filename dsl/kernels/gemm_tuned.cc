@@ -63,9 +63,10 @@ Gemm tuned(const Gemm& options, const Target& target) {
     unsigned tiles;
   };
   const bool short_sums = width > 8 && options.k > 0 && options.k <= 4096;
+  const bool four_stages = short_sums || (width == 8 && bits(options.c) == 32);
   const Way flat{64, 128, 6, 0, 0};
   const Way ways[] = {
-      {128, 256, short_sums ? 4 : 3, width == 32 && !short_sums ? 8 : 16, multiprocessors},
+      {128, 256, four_stages ? 4 : 3, width == 32 && !short_sums ? 8 : 16, multiprocessors},
       {128, 128, 6, 4, 192},
       {128, 64, 8, 0, 96},
       {64, 64, 8, 0, 96},
