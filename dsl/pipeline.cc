@@ -62,7 +62,7 @@ class CommonPipeline {
     filler_.commit();
     wait(0);
     if (ring_.ahead) ring_.ahead(0);
-    ring_.use(t, 0, [] {});
+    detail::use_stage(state_, ring_, t, 0, [] {});
     k_.barrier(state_.location);
   }
 
@@ -80,15 +80,11 @@ class CommonPipeline {
     k_.loop(0, ring_.count, 1, [&](Scalar t) {
       if (!ring_.ahead) come_to_stage();
       fill_if_there(t + (stages - 1), writing);
-      bool left = false;
-      const auto next = [&] {
-        left = true;
+      detail::use_stage(state_, ring_, t, reading, [&] {
         reading = next_stage(reading, stages);
         writing = next_stage(writing, stages);
         if (ring_.ahead) k_.when(t + 1 < ring_.count, come_to_stage);
-      };
-      ring_.use(t, reading, next);
-      if (!left) next();
+      });
     });
     wait(0);
   }

@@ -125,14 +125,10 @@ void consume(Builder& k, KernelState& state, const Stages& stages) {
   if (stages.ahead) k.when(Scalar(0) < stages.count, wait);
   k.loop(0, stages.count, 1, [&](Scalar t) {
     if (!stages.ahead) wait();
-    bool released = false;
-    const auto next = [&] {
-      released = true;
+    use_stage(state, stages, t, ring.stage(), [&] {
       ring.release();
       if (stages.ahead) k.when(t + 1 < stages.count, wait);
-    };
-    stages.use(t, ring.stage(), next);
-    if (!released) next();
+    });
   });
 }
 
@@ -247,6 +243,17 @@ int KernelState::registers() const {
   constexpr int most = 255;
   if (options.max_registers) return options.max_registers;
   return std::min(moves_registers() ? consumer_registers(*this) : first_registers(*this), most);
+}
+
+void use_stage(KernelState& state, const Stages& stages, const Scalar& t, const Scalar& stage,
+               const std::function<void()>& leave) {
+  bool left = false;
+  stages.use(t, stage, [&] {
+    if (left) return state.report("operand-count"_rule, "next() is called once for a stage");
+    left = true;
+    leave();
+  });
+  if (!left) leave();
 }
 
 void role_pipeline(KernelState& state, const Stages& stages) {

@@ -15,6 +15,11 @@ struct Stages {
   const std::function<void(Scalar, Scalar, const std::function<void()>&)>& use;
 };
 
+/// Uses stage `t`, at `stage`. `leave` runs when the description calls next(), at the latest
+/// behind.
+void use_stage(KernelState& state, const Stages& stages, const Scalar& t, const Scalar& stage,
+               const std::function<void()>& leave);
+
 /// This role's part of a pipeline, inside Builder::roles().
 void role_pipeline(KernelState& state, const Stages& stages);
 
