@@ -97,7 +97,7 @@ class Builder {
   /// The same where a stage's first data come to registers while the stage before it is still
   /// multiplied: `ahead(stage)` runs as soon as a stage is there. `use` calls `next()` when it has
   /// read all of its stage, which frees that and runs ahead() of the next one, if there is one.
-  ///   FirstStep first = mma.first_step();
+  ///   FirstStep first = mma.first_step(sA[0], sB[0]);
   ///   k.pipeline(stages, steps, fill, [&](Scalar s) { mma.load(first, sA[s], sB[s]); },
   ///              [&](Scalar, Scalar s, auto next) { sum = mma(sum, sA[s], sB[s], first, next); });
   void pipeline(int stages, const Scalar& count, const std::function<void(Scalar, Scalar)>& fill,

@@ -12,11 +12,13 @@ namespace {
 
 constexpr std::int64_t mbarrier_bytes = 8;
 
-// What a multiprocessor has of registers, and what a producer keeps: multiples of 8, as are all.
-constexpr int all_registers = 65536, producer_registers = 24;
+// Registers come in multiples of 8. A multiprocessor has four parts with 512 for each lane, among
+// which it divides its warps.
+constexpr int of_part = 512, parts = 4, producer_registers = 24;
 
 int first_registers(const KernelState& state) {
-  return all_registers / (std::max(state.options.min_blocks, 1) * state.all_threads()) / 8 * 8;
+  const int warps = std::max(state.options.min_blocks, 1) * ((state.all_threads() + 31) / 32);
+  return of_part / ((warps + parts - 1) / parts) / 8 * 8;
 }
 
 // What a consumer has when producers have given theirs up. One that asked for more would wait for

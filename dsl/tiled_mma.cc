@@ -187,7 +187,21 @@ bool TiledMma::fits(const Shared& a, const Shared& b) const {
          state_->require_shape(b, tile_.k, tile_.n, "the tiled product's B");
 }
 
-FirstStep TiledMma::first_step(Here at) const {
+namespace {
+
+// Registers for addresses and the like, as measured: those who copy need more, and so does what
+// ldmatrix cannot turn.
+int registers_beside(const KernelState& state, const Shared& a, const Shared& b) {
+  int out = 32;
+  if (state.options.producers == 0) out += 16;
+  for (const auto& [side, along] : {std::pair{&a, Major::row}, {&b, Major::col}})
+    if (side->layout().major() != along) out += bits(side->element()) == 16 ? 8 : 32;
+  return out;
+}
+
+}  // namespace
+
+FirstStep TiledMma::first_step(const Shared& a_stage, const Shared& b_stage, Here at) const {
   FirstStep out;
   if (!state_ || !state_->function || warpgroup_ || kind_.shape.shape.m == 0) return out;
   state_->at(at);
@@ -197,10 +211,10 @@ FirstStep TiledMma::first_step(Here at) const {
     const isa::Fragment fragment = kind.fragment();
     return fragment.registers * fragment.register_bits / 32;
   };
-  // Those that are multiplied and the next ones; addresses and the like.
-  constexpr int others = 32;
+  // Those that are multiplied, and the next ones.
   const int needed = fragments_m() * fragments_n() * words(c) +
-                     2 * (fragments_m() * words(a) + fragments_n() * words(b)) + others;
+                     2 * (fragments_m() * words(a) + fragments_n() * words(b)) +
+                     registers_beside(*state_, a_stage, b_stage);
   const bool possible = needed <= state_->registers();
   state_->choose(
       "first fragments of a stage",

@@ -64,7 +64,8 @@ class TiledMma {
   /// The same of a stage whose first fragments are loaded; calls `next` when the last ones are.
   WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& b, const FirstStep& first,
                       const std::function<void()>& next, Here at = Here::current()) const;
-  FirstStep first_step(Here at = Here::current()) const;
+  /// For stages like these; nothing where a thread has too few registers for that.
+  FirstStep first_step(const Shared& a, const Shared& b, Here at = Here::current()) const;
   void load(FirstStep& first, const Shared& a, const Shared& b, Here at = Here::current()) const;
   /// The same with A in registers: one row of warps only (warps_n = 1).
   WarpTile operator()(const WarpTile& c, const WarpTile& a, const Shared& b,

@@ -151,7 +151,7 @@ TEST(GemmSchedule, TunedForHopper) {
                {1024, 1024, 1024, 128, 64, false},
                {512, 512, 512, 64, 32, false},
                {128, 4096, 4096, 64, 64, false},
-               {16, 8192, 8192, 64, 128, false},
+               {17, 8192, 8192, 64, 128, false},
                // 17 columns of 256 would be five rounds, as are 20 of 208.
                {4096, 4098, 4096, 128, 208, true},
                {4095, 4097, 4104, 128, 208, true}};
@@ -175,6 +175,33 @@ TEST(GemmSchedule, TunedForHopper) {
         product.wrong(testing_gemm::run(kernels::gemm(product.options), target, product.launch())),
         0);
   }
+}
+
+// By mma.sync: what there is room for, and work for all multiprocessors.
+TEST(GemmSchedule, TunedElsewhere) {
+  const struct {
+    const char* target;
+    Type type;
+    int size, tile_m, tile_n;
+  } cases[] = {{"sm_80", f16, 4096, 128, 256},   {"sm_89", f16, 4096, 128, 128},
+               {"sm_80", f16, 2048, 128, 128},   {"sm_120", bf16, 1024, 64, 64},
+               {"sm_90", Type::s8, 512, 32, 64}, {"sm_86", f32, 4096, 128, 128},
+               {"sm_90a", f16, 16, 16, 64},      {"sm_80", f16, 16, 16, 64}};
+  for (const auto& [name, type, size, tile_m, tile_n] : cases) {
+    SCOPED_TRACE(fmt::format("{} {} {}", name, tartan::name(type), size));
+    const Target target = testing_gemm::target_of(name);
+    Gemm options{.m = size, .n = 4096, .k = 4096, .a = type, .b = type};
+    if (size > 16) options.n = size;
+    if (type == Type::s8) options.accumulator = options.c = s32;
+    const Gemm tuned = kernels::tuned(options, target);
+    EXPECT_EQ(tuned.tile.m, tile_m);
+    EXPECT_EQ(tuned.tile.n, tile_n);
+    if (testing_gemm::gpu() && testing_gemm::gpu()->arch().text() != name) continue;
+    const Product product(tuned, std::min(size, 136), 264, 400, true);
+    const auto got = testing_gemm::run(kernels::gemm(product.options), target, product.launch());
+    EXPECT_EQ(product.wrong(got), 0);
+  }
+  EXPECT_EQ(kernels::tuned(Gemm{}, *Target::parse("sm_75")).stages, Gemm{}.stages);
 }
 
 // Where C and then the parts go; gives what `out` names.

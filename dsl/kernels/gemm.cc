@@ -73,7 +73,7 @@ Kernel gemm(const Gemm& options) {
     auto mma = k.tiled_mma(kind, tile, with);
     auto sA = k.shared("sA", options.a, mma.shared_a(options.stages, options.a_major));
     auto sB = k.shared("sB", options.b, mma.shared_b(options.stages, options.b_major));
-    FirstStep first = mma.first_step();
+    FirstStep first = mma.first_step(sA[0], sB[0]);
     detail::GemmTiles tiles(k, options, mma, m, n, depth);
     if (options.batched) {
       A = A.matrix(k.block_z(), stride_a);

@@ -97,9 +97,10 @@ struct Gemm {
 };
 Kernel gemm(const Gemm& options);
 
-/// The same with tile, warps, stages and producers as they were fastest for such sizes on a target:
-/// on sm_90a, for elements of 8 to 32 bits, by wgmma (docs/performance.md); elsewhere as given.
-/// Persistent where several tiles fall to a multiprocessor: see persistent_blocks().
+/// The same with tile, warps, stages and producers as they were fastest for such sizes on an H100
+/// (docs/performance.md), for elements of 8 to 32 bits: by wgmma on sm_90a, by mma.sync and
+/// cp.async on others from sm_80 on, as given elsewhere. On sm_90a persistent where several tiles
+/// fall to a multiprocessor: see persistent_blocks().
 Gemm tuned(const Gemm& options, const Target& target);
 
 /// Adds up what a gemm with splits > 1 left in its workspace, and finishes it: parameters (m, n),

@@ -50,12 +50,49 @@ void fit_width(Gemm& options) {
   if (cycles(best) < before - before / 32) options = best;
 }
 
+// By ldmatrix and mma.sync, and cp.async: the largest tile of which there are at least `tiles`.
+Gemm tuned_for_threads(const Gemm& options, const Target& target) {
+  Gemm out = options;
+  const int line = 8 * line_bytes / bits(options.a);  // elements
+  struct Way {
+    Tile tile;
+    int stages;
+    unsigned tiles;
+  };
+  const Way ways[] = {
+      {{.m = 128, .n = 256, .k = line, .warps_m = 2, .warps_n = 4}, 3, 2 * multiprocessors},
+      {{.m = 128, .n = 128, .k = line, .warps_m = 2, .warps_n = 2}, 3, multiprocessors},
+      {{.m = 64, .n = 64, .k = line, .warps_m = 2, .warps_n = 2}, 4, multiprocessors},
+      {{.m = 32, .n = 64, .k = 2 * line, .warps_m = 2, .warps_n = 2}, 4, 0}};
+  const ArchRow* arch = find_arch(target.arch);
+  for (const Way& way : ways) {
+    out.tile = way.tile, out.stages = way.stages;
+    const int bytes = way.stages * (way.tile.m + way.tile.n) * way.tile.k * bits(options.a) / 8;
+    const bool unknown = options.m == 0 || options.n == 0;
+    if (arch && bytes <= arch->shared_bytes &&
+        (unknown || out.blocks(options.m, options.n) >= way.tiles))
+      break;
+  }
+  return out;
+}
+
+// Few rows: what counts is that B streams in.
+Gemm tuned_for_rows(const Gemm& options) {
+  Gemm out = options;
+  const int line = 8 * line_bytes / bits(options.a);
+  out.tile = {.m = 16, .n = 64, .k = 2 * line, .warps_m = 1, .warps_n = 4};
+  out.stages = 6;
+  return out;
+}
+
 }  // namespace
 
 Gemm tuned(const Gemm& options, const Target& target) {
   Gemm out = options;
   const int width = bits(options.a);
-  if (target.arch.text() != "sm_90a" || width < 8 || width > 32) return out;
+  if (target.arch.sm < 80 || width < 8 || width > 32 || options.accumulator == f64) return out;
+  if (options.m && options.m <= 16) return tuned_for_rows(options);
+  if (target.arch.text() != "sm_90a") return tuned_for_threads(options, target);
   // The largest tile of which there are at least `tiles`.
   struct Way {
     int m, n, stages;

@@ -32,13 +32,15 @@ Dim3 read_dimensions(std::string_view text) {
 }
 
 // What a thread may have where setmaxnreg counts: .maxnreg, or what `blocks` of .minnctapersm
-// leave, in the steps of 8 in which a multiprocessor allots its registers.
+// leave, in the steps of 8 in which a multiprocessor allots its registers. It has four parts with
+// 512 for each lane, among which it divides its warps.
 std::uint32_t most_registers(const Program& program, std::uint32_t maxnreg, std::uint32_t blocks) {
-  constexpr std::uint64_t of_multiprocessor = 65536, most = 248;
+  constexpr std::uint64_t of_part = 512, parts = 4, most = 248;
   if (maxnreg) return round_up(maxnreg, 8);
   const std::uint64_t threads = std::max(program.max_threads, program.required_block.count());
   if (!blocks || !threads) return 0;
-  return static_cast<std::uint32_t>(std::min(of_multiprocessor / (blocks * threads) / 8 * 8, most));
+  const std::uint64_t warps = blocks * ((threads + 31) / 32), deep = (warps + parts - 1) / parts;
+  return static_cast<std::uint32_t>(std::min(of_part / deep / 8 * 8, most));
 }
 
 }  // namespace
