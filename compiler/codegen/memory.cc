@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pointers, loads and stores, shared memory.
-#include <llvm/IR/Operator.h>
+#include <llvm/IR/ReplaceConstant.h>
 
 #include <cassert>
 #include <vector>
@@ -105,14 +105,13 @@ Pointer FunctionBuilder::dynamic_shared(int align) {
 
 namespace {
 
-// What is computed from `old` is computed from `base` + `offset` instead. What is known comes last,
-// where it becomes the offset of an instruction.
+// What instructions compute from `old` is computed from `base` + `offset` instead. What is known
+// comes last, where it becomes the offset of an instruction.
 void rebase(llvm::Value* old, llvm::Value* base, std::int64_t offset, llvm::IRBuilder<>& build) {
   const auto at = [&](llvm::Value* by) { return build.CreateGEP(build.getInt8Ty(), base, by); };
   for (llvm::User* const user : std::vector<llvm::User*>(old->user_begin(), old->user_end())) {
-    auto* const step = llvm::dyn_cast<llvm::GEPOperator>(user);
-    auto* const instruction = llvm::dyn_cast<llvm::Instruction>(user);
-    if (instruction) build.SetInsertPoint(instruction);
+    auto* const step = llvm::dyn_cast<llvm::GetElementPtrInst>(user);
+    build.SetInsertPoint(llvm::cast<llvm::Instruction>(user));
     if (!step || step->getNumIndices() != 1) {
       user->replaceUsesOfWith(
           old, offset ? at(build.getInt64(static_cast<std::uint64_t>(offset))) : base);
@@ -121,7 +120,7 @@ void rebase(llvm::Value* old, llvm::Value* base, std::int64_t offset, llvm::IRBu
     auto* const known = llvm::dyn_cast<llvm::ConstantInt>(step->getOperand(1));
     rebase(step, known ? base : at(step->getOperand(1)),
            offset + (known ? known->getSExtValue() : 0), build);
-    if (instruction) instruction->eraseFromParent();
+    step->eraseFromParent();
   }
 }
 
@@ -134,8 +133,8 @@ std::int64_t FunctionBuilder::make_shared_dynamic() {
     const auto align = static_cast<std::int64_t>(each->getAlign()->value());
     const std::int64_t begin = (bytes + align - 1) / align * align;
     bytes = begin + static_cast<std::int64_t>(each->getValueType()->getArrayNumElements());
+    llvm::convertUsersOfConstantsToInstructions({each});
     rebase(each, impl_->get(dynamic_shared(static_cast<int>(align))), begin, impl_->build);
-    each->removeDeadConstantUsers();
     each->eraseFromParent();
   }
   impl_->shared.clear();

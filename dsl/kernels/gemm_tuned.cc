@@ -77,11 +77,15 @@ Gemm tuned_for_threads(const Gemm& options, const Target& target) {
 }
 
 // Few rows: what counts is that B streams in.
-Gemm tuned_for_rows(const Gemm& options) {
+constexpr int few_rows = 32;
+Gemm tuned_for_rows(const Gemm& options, const Target& target) {
   Gemm out = options;
   const int line = 8 * line_bytes / bits(options.a);
-  out.tile = {.m = 16, .n = 64, .k = 2 * line, .warps_m = 1, .warps_n = 4};
-  out.stages = 6;
+  out.tile = {
+      .m = options.m <= 16 ? 16 : few_rows, .n = 64, .k = 2 * line, .warps_m = 1, .warps_n = 4};
+  const int stage_bytes = (out.tile.m + out.tile.n) * 2 * line_bytes;
+  const ArchRow* arch = find_arch(target.arch);
+  out.stages = std::clamp((arch ? arch->shared_bytes : 0) / stage_bytes, 2, 8);
   return out;
 }
 
@@ -91,8 +95,12 @@ Gemm tuned(const Gemm& options, const Target& target) {
   Gemm out = options;
   const int width = bits(options.a);
   if (target.arch.sm < 80 || width < 8 || width > 32 || options.accumulator == f64) return out;
-  if (options.m && options.m <= 16) return tuned_for_rows(options);
-  if (target.arch.text() != "sm_90a") return tuned_for_threads(options, target);
+  const bool hopper = target.arch.text() == "sm_90a";
+  // Whose mma.sync multiplies fp8 as f16, at half the speed.
+  const bool slow_by_threads = hopper && width == 8 && info(options.a).floating;
+  if (options.m && options.m <= few_rows && !slow_by_threads)
+    return tuned_for_rows(options, target);
+  if (!hopper) return tuned_for_threads(options, target);
   // The largest tile of which there are at least `tiles`.
   struct Way {
     int m, n, stages;
