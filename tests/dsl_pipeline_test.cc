@@ -57,10 +57,11 @@ Kernel sums_kernel(Use use, int stages, int producers) {
 std::vector<std::int32_t> expected(const std::vector<std::int32_t>& a, int count) {
   std::vector<std::int32_t> out;
   for (int i = 0; i < rows; ++i) {
-    std::int32_t total = 0;
+    std::uint32_t total = 0;  // wraps around, as the kernel's does
     for (int j = 0; j < cols * count; ++j)
-      total = total * 3 + a[static_cast<std::size_t>(i * cols * most + j)];
-    out.push_back(total);
+      total =
+          total * 3 + static_cast<std::uint32_t>(a[static_cast<std::size_t>(i * cols * most + j)]);
+    out.push_back(static_cast<std::int32_t>(total));
   }
   return out;
 }
