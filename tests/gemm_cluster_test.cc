@@ -143,23 +143,8 @@ TEST(GemmCluster, RefusesWhatThereIsNot) {
 std::string complaint(const Product& product, Compiled compiled, const std::string& spoiled) {
   EXPECT_NE(spoiled, compiled.ptx);
   compiled.ptx = spoiled;
-  Device& device = testing_gemm::emulator();
-  const auto module = device.load(compiled.ptx, compiled.name);
-  if (!module) return module.diags().text();
-  Arguments arguments;
-  std::vector<Buffer> buffers;
-  product.add_inputs(device, arguments, buffers);
-  const Buffer out = product.add_output(device, arguments);
-  auto kernel = *module->kernel(compiled.name);
-  const auto launched =
-      kernel.launch({.grid = product.launch().grid,
-                     .block = {static_cast<unsigned>(compiled.block)},
-                     .dynamic_shared = static_cast<unsigned>(compiled.dynamic_shared)},
-                    *arguments_of(compiled, arguments));
-  if (!launched) return launched.diags().text();
-  const auto done = device.synchronize();
-  device.clear_findings();
-  return done ? std::string() : done.diags().text();
+  const auto out = testing_gemm::result_on(testing_gemm::emulator(), compiled, product.launch());
+  return out ? std::string() : out.diags().text();
 }
 
 // Without the arrival at `from` and the wait behind it.

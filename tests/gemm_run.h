@@ -45,32 +45,36 @@ struct Launch {
   std::function<Buffer(Device&, Arguments&, std::vector<Buffer>&)> arguments;
 };
 
-inline Bytes run_on(Device& device, const Compiled& compiled, const Launch& launch) {
-  auto module = device.load(compiled.ptx, compiled.name);
-  EXPECT_TRUE(module) << (module ? "" : module.diags().text());
-  if (!module) return {};
-  auto found = module->kernel(compiled.name);
-  EXPECT_TRUE(found) << (found ? "" : found.diags().text());
-  if (!found) return {};
-  LoadedKernel loaded = *found;
+/// Loads and launches: the bytes of the output, or what went wrong.
+inline Result<Bytes> result_on(Device& device, const Compiled& compiled, const Launch& launch) {
+  const auto module = device.load(compiled.ptx, compiled.name);
+  if (!module) return module.diags();
+  auto kernel = module->kernel(compiled.name);
+  if (!kernel) return kernel.diags();
   Arguments arguments;
   std::vector<Buffer> buffers;
   Buffer out = launch.arguments(device, arguments, buffers);
   device.clear_findings();
   const auto complete = arguments_of(compiled, arguments);
-  EXPECT_TRUE(complete) << (complete ? "" : complete.diags().text());
-  if (!complete) return {};
+  if (!complete) return complete.diags();
   const auto launched =
-      loaded.launch({.grid = launch.grid,
-                     .block = {static_cast<unsigned>(compiled.block)},
-                     .dynamic_shared = static_cast<unsigned>(compiled.dynamic_shared)},
-                    *complete);
-  EXPECT_TRUE(launched) << (launched ? "" : launched.diags().text());
+      kernel->launch({.grid = launch.grid,
+                      .block = {static_cast<unsigned>(compiled.block)},
+                      .dynamic_shared = static_cast<unsigned>(compiled.dynamic_shared)},
+                     *complete);
+  if (!launched) return launched.diags();
   const auto status = device.synchronize();
-  EXPECT_TRUE(status) << (status ? "" : status.diags().text());
+  if (!status) return status.diags();
+  return *out.read_all<std::byte>();
+}
+
+/// The same, where nothing may go wrong.
+inline Bytes run_on(Device& device, const Compiled& compiled, const Launch& launch) {
+  const auto out = result_on(device, compiled, launch);
+  EXPECT_TRUE(out) << out.diags().text();
   for (const Finding& finding : device.findings())
     ADD_FAILURE() << finding.id << ": " << finding.message;
-  return launched && status ? *out.read_all<std::byte>() : Bytes{};
+  return out ? *out : Bytes{};
 }
 
 /// Compiles and runs; what the emulator gives (nothing after a complaint). `exact`: the GPU gives

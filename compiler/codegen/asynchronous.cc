@@ -139,19 +139,17 @@ void FunctionBuilder::prefetch_tensor_map(Pointer map) {
                   {impl_->build.CreatePtrToInt(impl_->get(map), impl_->build.getInt64Ty())});
 }
 
-namespace {
-
-// "{$2, $3}" and its constraints, from the given number on.
-std::string coordinate_list(std::size_t count, int first, std::string& constraints) {
-  std::string out = "{";
-  for (std::size_t i = 0; i < count; ++i) {
-    out += (i ? ", $" : "$") + std::to_string(first + static_cast<int>(i));
+std::string FunctionBuilder::Impl::coordinates(std::span<const Value> values,
+                                               std::vector<llvm::Value*>& inputs,
+                                               std::string& constraints) {
+  std::string out;
+  for (const Value& each : values) {
+    out += (out.empty() ? "{$" : ", $") + std::to_string(inputs.size());
     constraints += ",r";
+    inputs.push_back(resize(get(each), build.getInt32Ty(), false));
   }
   return out + "}";
 }
-
-}  // namespace
 
 void FunctionBuilder::tensor_load(Pointer to, Pointer map, std::span<const Value> coordinates,
                                   Pointer mbarrier, unsigned blocks) {
@@ -160,9 +158,7 @@ void FunctionBuilder::tensor_load(Pointer to, Pointer map, std::span<const Value
   std::vector<llvm::Value*> inputs{
       impl_->shared_window(to), impl_->shared_window(mbarrier),
       impl_->build.CreatePtrToInt(impl_->get(map), impl_->build.getInt64Ty())};
-  const std::string list = coordinate_list(coordinates.size(), 3, constraints);
-  for (const Value& each : coordinates)
-    inputs.push_back(impl_->resize(impl_->get(each), impl_->build.getInt32Ty(), false));
+  const std::string list = impl_->coordinates(coordinates, inputs, constraints);
   std::string text = "cp.async.bulk.tensor." + std::to_string(coordinates.size()) +
                      "d.shared::cluster.global.mbarrier::complete_tx::bytes";
   if (blocks) text += ".multicast::cluster";
@@ -181,9 +177,7 @@ void FunctionBuilder::tensor_store(Pointer map, std::span<const Value> coordinat
   std::vector<llvm::Value*> inputs{
       impl_->shared_window(from),
       impl_->build.CreatePtrToInt(impl_->get(map), impl_->build.getInt64Ty())};
-  const std::string list = coordinate_list(coordinates.size(), 2, constraints);
-  for (const Value& each : coordinates)
-    inputs.push_back(impl_->resize(impl_->get(each), impl_->build.getInt32Ty(), false));
+  const std::string list = impl_->coordinates(coordinates, inputs, constraints);
   impl_->assembly("cp.async.bulk.tensor." + std::to_string(coordinates.size()) +
                       "d.global.shared::cta.bulk_group [$1, " + list + "], [$0];",
                   constraints, inputs);

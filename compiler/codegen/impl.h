@@ -65,6 +65,9 @@ struct [[gnu::visibility("hidden")]] FunctionBuilder::Impl {
   llvm::CallInst* assembly(const std::string& text, const std::string& constraints,
                            llvm::ArrayRef<llvm::Value*> inputs, llvm::Type* result = nullptr);
   llvm::Value* shared_window(Pointer pointer);  // the shared-window address as 32 bits
+  /// Adds coordinates of a tensor map to the inputs; gives their list in the text, "{$2, $3}".
+  std::string coordinates(std::span<const Value> values, std::vector<llvm::Value*> & inputs,
+                          std::string & constraints);
 
   /// Gives the function the parameters that were added while it was built.
   void settle_params();

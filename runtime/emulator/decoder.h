@@ -24,6 +24,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "compiler/isa/instruction.h"
 #include "compiler/ptx/tree.h"
 #include "runtime/emulator/program.h"
 
@@ -108,6 +109,9 @@ class Decoder {
   std::uint32_t source(std::size_t i, Type type) { return source(operand(i), type); }
   std::uint32_t destination(const ptx::Operand& operand, Type type);
   std::uint32_t destination(std::size_t i, Type type) { return destination(operand(i), type); }
+  /// The slots of a fragment's registers: a vector, or one register where braces may be left out.
+  std::vector<std::uint32_t> fragment(const ptx::Operand& operand, const isa::OperandSpec& spec,
+                                      bool is_destination);
   /// A predicate source: p or !p.
   std::uint32_t predicate_source(const ptx::Operand& operand);
   /// The register that an operand names, whatever its type; nothing for other operands. `_` is a

@@ -322,28 +322,6 @@ void product(Warp& warp, const Op& op) {
 
 // ---- Decoding.
 
-Type register_type(const isa::OperandSpec& spec) {
-  return bits(spec.type) == 64 ? Type::b64 : Type::b32;
-}
-
-// A fragment operand: a vector, or one register where braces may be left out.
-std::vector<std::uint32_t> read_registers(Decoder& d, const ptx::Operand& operand,
-                                          const isa::OperandSpec& spec, bool is_destination) {
-  std::vector<std::uint32_t> slots;
-  const auto elements =
-      operand.kind == ptx::OperandKind::Vector ? d.children(operand) : std::span(&operand, 1);
-  if (static_cast<int>(elements.size()) != spec.count) {
-    d.error("register-count"_rule,
-            fmt::format("operand {} of {} takes {} registers, got {}", name(spec.role),
-                        d.spelling.text(), spec.count, elements.size()));
-    return slots;
-  }
-  for (const ptx::Operand& element : elements)
-    slots.push_back(is_destination ? d.destination(element, register_type(spec))
-                                   : d.source(element, register_type(spec)));
-  return slots;
-}
-
 Window window_of_form(const isa::Form& form) {
   switch (form.space) {
     case Space::global: return Window::global;
@@ -368,10 +346,10 @@ bool read_operand(Decoder& d, const ptx::Operand& operand, const isa::OperandSpe
     else d.unsupported(fmt::format("operand {} is no number", name(spec.role)));
   };
   switch (spec.role) {
-    case Role::d: m.d = read_registers(d, operand, spec, true); break;
-    case Role::a: m.a = read_registers(d, operand, spec, false); break;
-    case Role::b: m.b = read_registers(d, operand, spec, false); break;
-    case Role::c: m.c = read_registers(d, operand, spec, false); break;
+    case Role::d: m.d = d.fragment(operand, spec, true); break;
+    case Role::a: m.a = d.fragment(operand, spec, false); break;
+    case Role::b: m.b = d.fragment(operand, spec, false); break;
+    case Role::c: m.c = d.fragment(operand, spec, false); break;
     case Role::address: d.address(op, operand, window_of_form(m.form)); break;
     case Role::stride: op.b = d.source(operand, Type::u32); break;
     case Role::metadata: m.metadata = d.source(operand, Type::b32); break;

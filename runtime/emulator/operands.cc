@@ -285,6 +285,23 @@ std::uint32_t Decoder::destination(const ptx::Operand& operand, Type type) {
   return found->slot;
 }
 
+std::vector<std::uint32_t> Decoder::fragment(const ptx::Operand& operand,
+                                             const isa::OperandSpec& spec, bool is_destination) {
+  std::vector<std::uint32_t> slots;
+  const auto elements =
+      operand.kind == ptx::OperandKind::Vector ? children(operand) : std::span(&operand, 1);
+  if (static_cast<int>(elements.size()) != spec.count) {
+    error("register-count"_rule,
+          fmt::format("operand {} of {} takes {} registers, got {}", isa::name(spec.role),
+                      spelling.text(), spec.count, elements.size()));
+    return slots;
+  }
+  const Type type = bits(spec.type) == 64 ? Type::b64 : Type::b32;
+  for (const ptx::Operand& element : elements)
+    slots.push_back(is_destination ? destination(element, type) : source(element, type));
+  return slots;
+}
+
 std::uint32_t Decoder::symbol_slot(const Symbol& symbol, int width, std::uint64_t offset) {
   if (!symbol.dynamic) return constant(symbol.address + offset, width);
   const std::uint32_t slot = allocate(width);

@@ -161,23 +161,6 @@ void wait(Warp& warp, const Op& op) {
 
 // ---- Decoding.
 
-std::vector<std::uint32_t> read_registers(Decoder& d, const ptx::Operand& operand,
-                                          const isa::OperandSpec& spec, bool is_destination) {
-  std::vector<std::uint32_t> slots;
-  const auto elements =
-      operand.kind == ptx::OperandKind::Vector ? d.children(operand) : std::span(&operand, 1);
-  if (static_cast<int>(elements.size()) != spec.count) {
-    d.error("register-count"_rule,
-            fmt::format("operand {} of {} takes {} registers, got {}", name(spec.role),
-                        d.spelling.text(), spec.count, elements.size()));
-    return slots;
-  }
-  for (const ptx::Operand& element : elements)
-    slots.push_back(is_destination ? d.destination(element, Type::b32)
-                                   : d.source(element, Type::b32));
-  return slots;
-}
-
 int read_immediate(Decoder& d, const ptx::Operand& operand, const isa::OperandSpec& spec) {
   const auto value = d.integer(operand);
   const bool legal =
@@ -194,8 +177,8 @@ void read_operand(Decoder& d, const ptx::Operand& operand, const isa::OperandSpe
   using isa::Role;
   WgmmaOperands& immediates = w.immediates;
   switch (spec.role) {
-    case Role::d: w.d = read_registers(d, operand, spec, true); break;
-    case Role::a: w.a = read_registers(d, operand, spec, false); break;
+    case Role::d: w.d = d.fragment(operand, spec, true); break;
+    case Role::a: w.a = d.fragment(operand, spec, false); break;
     case Role::a_descriptor: w.a_descriptor = d.source(operand, Type::b64); break;
     case Role::b_descriptor: w.b_descriptor = d.source(operand, Type::b64); break;
     case Role::metadata: w.metadata = d.source(operand, Type::b32); break;
