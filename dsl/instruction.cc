@@ -79,10 +79,7 @@ std::optional<isa::Instruction> find(KernelState& state, std::string_view spelli
     return std::nullopt;
   }
   if (row->since.has(state.target)) return row;
-  state.report(
-      "no-instruction"_rule,
-      fmt::format("{} exists from {} with PTX {} on, the target is {}", isa::spell(row->form),
-                  isa::oldest(row->since).text(), row->since.ptx.text(), state.target.text()));
+  state.refuse_target(*row);
   return std::nullopt;
 }
 

@@ -77,8 +77,7 @@ class Loader {
     const auto row = isa::find(form);
     if (!row) return no(fmt::format("there is no .x{}", tiling->origins.size()));
     if (!row->since.has(state_.target))
-      return no(fmt::format("it exists from {} with PTX {} on", isa::oldest(row->since).text(),
-                            row->since.ptx.text()));
+      return no(fmt::format("it exists from {} on", isa::text(row->since)));
     if (form.trans && bits(kind_.type) != 16)
       return no(
           fmt::format("{} lies the other way, and .trans takes elements of 16 bits", from_.name));
@@ -145,7 +144,7 @@ class Loader {
                                                        kind_.text(), from_.layout.text()));
       return {};
     }
-    if (!row->since.has(state_.target)) return refuse_target(*row);
+    if (!row->since.has(state_.target)) return state_.refuse_target(*row), Fragment{};
     const isa::Fragment fragment = kind_.fragment();
     const int wanted = std::min(32, fragment.elements() / fragment.copies * bits(kind_.type) / 8);
     const int aligned = form.a_major == Major::row ? state_.aligned_bytes(from_, 1, 0)
@@ -166,14 +165,6 @@ class Loader {
                               from_.name, from_.layout.text()));
     return state_.fragment(kind_, state_.f().matrix(form, state_.pointer(from_, 0, 0), operands),
                            form.a_major);
-  }
-
-  Fragment refuse_target(const isa::Instruction& row) {
-    state_.report(
-        "no-instruction"_rule,
-        fmt::format("{} exists from {} with PTX {} on, the target is {}", isa::spell(row.form),
-                    isa::oldest(row.since).text(), row.since.ptx.text(), state_.target.text()));
-    return {};
   }
 
   Fragment plain(const std::string& refused) {

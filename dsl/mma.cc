@@ -23,7 +23,7 @@ class Multiplier {
     const isa::Form form = this->form(accumulator);
     const auto row = isa::find(form);
     if (!row) return refuse_types(form);
-    if (!row->since.has(state_.target)) return refuse_target(*row);
+    if (!row->since.has(state_.target)) return state_.refuse_target(*row), Fragment{};
     if (!state_.may_negate(options_, form.a, form.b)) return {};
     std::vector<Value> operands = registers(a_, options_.negate_a);
     const auto append = [&](const std::vector<Value>& registers) {
@@ -172,16 +172,6 @@ class Multiplier {
                               nearest ? "; the nearest on " + state_.target.text() + " is " +
                                             isa::spell(*nearest)
                                       : ""));
-    return {};
-  }
-
-  Fragment refuse_target(const isa::Instruction& row) {
-    const auto nearest = isa::nearest(row.form, state_.target);
-    state_.report(
-        "no-instruction"_rule,
-        fmt::format("{} exists from {} with PTX {} on, the target is {}{}", isa::spell(row.form),
-                    isa::oldest(row.since).text(), row.since.ptx.text(), state_.target.text(),
-                    nearest ? "; the nearest there is " + isa::spell(*nearest) : ""));
     return {};
   }
 

@@ -36,6 +36,14 @@ void KernelState::choose(std::string what, std::string taken, std::string reason
       {place, std::move(what), std::move(taken), std::move(reason), std::move(refused)});
 }
 
+void KernelState::refuse_target(const isa::Instruction& row) {
+  const auto nearest = isa::nearest(row.form, target);
+  report("no-instruction"_rule,
+         fmt::format("{} exists from {} on, the target is {}{}", isa::spell(row.form),
+                     isa::text(row.since), target.text(),
+                     nearest ? "; the nearest there is " + isa::spell(*nearest) : ""));
+}
+
 bool KernelState::owns_state(const std::shared_ptr<KernelState>& state, std::string_view what) {
   if (!function || !state) return false;
   if (state.get() == this) return true;

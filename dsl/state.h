@@ -95,6 +95,8 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   void report(const Rule& rule, std::string message) {
     diags.report(rule, place, std::move(message));
   }
+  /// Says from where on there is an instruction that the target lacks, and what is near.
+  void refuse_target(const isa::Instruction& row);
   void choose(std::string what, std::string taken, std::string reason,
               std::vector<std::string> refused = {});
   /// Whether a handle was made by this kernel; reports if not. Handles of refused calls (no state)

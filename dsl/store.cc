@@ -53,8 +53,7 @@ class Storer {
     const auto row = isa::find(form);
     if (!row) return no(fmt::format("there is no .x{}", tiling->origins.size()));
     if (!row->since.has(state_.target))
-      return no(fmt::format("it exists from {} with PTX {} on", isa::oldest(row->since).text(),
-                            row->since.ptx.text()));
+      return no(fmt::format("it exists from {} on", isa::text(row->since)));
     const int line = 128 / bits(kind_.type);  // elements of 16 bytes
     const int aligned = major == Major::row ? state_.aligned_bytes(to_, 1, line)
                                             : state_.aligned_bytes(to_, line, 1);
@@ -100,13 +99,7 @@ class Storer {
                                                        kind_.text(), to_.layout.text()));
       return;
     }
-    if (!row->since.has(state_.target)) {
-      state_.report(
-          "no-instruction"_rule,
-          fmt::format("{} exists from {} with PTX {} on, the target is {}", isa::spell(form),
-                      isa::oldest(row->since).text(), row->since.ptx.text(), state_.target.text()));
-      return;
-    }
+    if (!row->since.has(state_.target)) return state_.refuse_target(*row);
     std::vector<Value> operands = registers();
     operands.push_back(state_.value(
         form.a_major == Major::row ? to_.layout.row_stride : to_.layout.col_stride, u32));

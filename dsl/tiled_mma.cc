@@ -375,7 +375,7 @@ MmaKind Builder::best_mma(Type a, Type b, Type c, const MmaOptions& options, Her
     std::vector<std::string> refused;
     if (elsewhere && work(elsewhere->shape) > work(best->shape))
       refused.push_back(fmt::format("{}: it exists from {} on", isa::spell(*elsewhere),
-                                    isa::oldest(isa::find(*elsewhere)->since).text()));
+                                    isa::text(isa::find(*elsewhere)->since)));
     state_->choose(fmt::format("product of {} and {}", name(a), name(b)), isa::spell(*best),
                    fmt::format("it does most at once for these types on {}", state_->target.text()),
                    std::move(refused));
@@ -388,7 +388,7 @@ MmaKind Builder::best_mma(Type a, Type b, Type c, const MmaOptions& options, Her
       fmt::format("{} has no mma.sync of {} and {} with {} accumulators{}{}", state_->target.text(),
                   name(a), name(b), name(c),
                   elsewhere ? fmt::format("; {} exists from {} on", isa::spell(*elsewhere),
-                                          isa::oldest(isa::find(*elsewhere)->since).text())
+                                          isa::text(isa::find(*elsewhere)->since))
                             : "",
                   nearest ? "; the nearest here is " + isa::spell(*nearest) : ""));
   return {};

@@ -68,6 +68,8 @@ TEST(Command, WrongWords) {
                             "emit one_mma --target sm_81",
                             "emit gemm --type f9",
                             "emit gemm --tile 64x",
+                            "emit gemm --warps 4x1",
+                            "emit gemm --tile 64x64 --warps 4",
                             "emit gemm --stages 0",
                             "emit gemm --promote -1",
                             "emit gemm --epilogue tan",
@@ -108,6 +110,33 @@ TEST(Command, EmitWritesWhatCheckAccepts) {
   EXPECT_EQ(refused.code, 1);
   EXPECT_NE(refused.output.find("exists from sm_80"), std::string::npos) << refused.output;
   EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+// What is not said is chosen: tiles for the sizes and the target, and the first version with all
+// that they take.
+TEST(Command, EmitChoosesTiles) {
+  struct Case {
+    const char *words, *version, *product;
+    int threads;  // 128 of them copy
+  };
+  for (const Case& each :
+       {Case{"--target sm_90a --m 8192 --n 8192 --k 8192", "8.0",
+             "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16", 384},
+        {"--target sm_90a --type e4m3", "8.4",
+         "wgmma.mma_async.sync.aligned.m64n32k32.f32.e4m3.e4m3", 256},
+        {"--target sm_90a --tile 64x64", "8.0", "mma.sync.aligned.m16n8k16", 128},
+        {"--target sm_90a --m 4096 --n 4096 --k 4096 --producers 0", "8.0",
+         "mma.sync.aligned.m16n8k16", 256},
+        {"--m 4096 --n 4096 --k 4096", "7.8", "mma.sync.aligned.m16n8k16", 256}}) {
+    const Outcome out = tartan(std::string("emit gemm ") + each.words);
+    EXPECT_EQ(out.code, 0) << out.output;
+    for (const std::string& part :
+         {std::string(".version ") + each.version + "\n", std::string(each.product),
+          ".reqntid " + std::to_string(each.threads)})
+      EXPECT_NE(out.output.find(part), std::string::npos) << each.words << ": " << part;
+  }
+  EXPECT_EQ(tartan("emit gemm --type e4m3 --target sm_90a --ptx 8.0").code, 1);
+  EXPECT_EQ(tartan("emit gemm --type e4m3 --target sm_80").code, 1);
 }
 
 TEST(Command, CheckAsJson) {

@@ -41,10 +41,63 @@ int list() {
   return exit_ok;
 }
 
+// With the version that was stated, or the first one that has all that the kernel takes.
+Result<Compiled> compile_for(const Kernel& kernel, Target target, bool stated) {
+  const auto compiled = compile(kernel, target);
+  while (!stated && !compiled && target.ptx < newest_version) {
+    Version& ptx = target.ptx;  // 7.8 is followed by 8.0, and 8.8 by 9.0
+    ptx = ptx.minor < 8 ? Version{ptx.major, static_cast<std::uint8_t>(ptx.minor + 1)}
+                        : Version{static_cast<std::uint8_t>(ptx.major + 1), 0};
+    if (auto newer = compile(kernel, target)) return newer;
+  }
+  return compiled;
+}
+
+Result<Target> read_target(const EmitWords& words) {
+  auto target = Target::parse(words.target);
+  if (!target)
+    return {"usage"_rule, fmt::format("--target {}: there is no such target", words.target)};
+  if (words.ptx.empty()) return *target;
+  const auto version = Version::parse(words.ptx);
+  if (!version)
+    return {"usage"_rule, fmt::format("--ptx {}: a version such as 8.0 is expected", words.ptx)};
+  return Target(target->arch, *version);
+}
+
+struct Described {
+  Kernel kernel;
+  kernels::Gemm gemm;
+};
+
+Result<Described> describe(const EmitWords& words, const Target& target) {
+  const kernels::Named* named = find_kernel(words.kernel);
+  if (!named)
+    return {"usage"_rule, fmt::format("there is no built-in kernel {}; `tartan emit --list` shows "
+                                      "them",
+                                      words.kernel)};
+  auto gemm = read_gemm(words.gemm);
+  if (!gemm) return gemm.diags();
+  if (words.kernel == "attention") {
+    kernels::Attention attention = words.attention;
+    attention.type = gemm->a;
+    return Described{kernels::attention(tuned(attention, target)), *gemm};
+  }
+  if (words.kernel == "block_scaled") {
+    const auto scaled = read_block_scaled(words.gemm);
+    if (!scaled) return scaled.diags();
+    return Described{kernels::block_scaled(*scaled), *gemm};
+  }
+  if (words.kernel == "gemm" || words.kernel == "gemm_sum")
+    gemm = completed(words.gemm, *gemm, target);
+  return Described{named->make(*gemm), *gemm};
+}
+
 int write_manifest(const EmitWords& words, const kernels::Gemm& gemm, const Compiled& compiled) {
-  const Dim3 grid{gemm.stream_blocks ? static_cast<std::uint32_t>(gemm.stream_blocks)
-                                     : gemm.blocks(gemm.m, gemm.n),
-                  static_cast<std::uint32_t>(gemm.splits)};
+  const unsigned blocks =
+      gemm.stream_blocks ? static_cast<unsigned>(gemm.stream_blocks)
+      : gemm.persistent  ? gemm.persistent_blocks(gemm.m, gemm.n, kernels::h100_multiprocessors)
+                         : gemm.blocks(gemm.m, gemm.n);
+  const Dim3 grid{blocks, static_cast<std::uint32_t>(gemm.splits)};
   std::error_code error;
   const auto folder = std::filesystem::absolute(words.manifest, error).parent_path();
   const auto ptx = std::filesystem::absolute(words.output, error).lexically_proximate(folder);
@@ -57,36 +110,19 @@ int write_manifest(const EmitWords& words, const kernels::Gemm& gemm, const Comp
 int emit(const EmitWords& words) {
   if (words.list) return list();
   if (words.kernel.empty()) return fail("which kernel? `tartan emit --list` shows them");
-  const kernels::Named* named = find_kernel(words.kernel);
-  if (!named)
-    return fail(fmt::format("there is no built-in kernel {}; `tartan emit --list` shows them",
-                            words.kernel));
-  auto target = Target::parse(words.target);
-  if (!target) return fail(fmt::format("--target {}: there is no such target", words.target));
-  if (!words.ptx.empty()) {
-    const auto version = Version::parse(words.ptx);
-    if (!version)
-      return fail(fmt::format("--ptx {}: a version such as 8.0 is expected", words.ptx));
-    target->ptx = *version;
-  }
-  const auto options = read_gemm(words.gemm);
-  if (!options) return fail(exit_usage, options.diags());
-  kernels::Attention attention = words.attention;
-  attention.type = options->a;
-  attention = tuned(attention, *target);
-  const auto scaled = read_block_scaled(words.gemm);
-  if (words.kernel == "block_scaled" && !scaled) return fail(exit_usage, scaled.diags());
-  const auto compiled = compile(words.kernel == "attention"      ? kernels::attention(attention)
-                                : words.kernel == "block_scaled" ? kernels::block_scaled(*scaled)
-                                                                 : named->make(*options),
-                                *target);
+  const auto target = read_target(words);
+  if (!target) return fail(exit_usage, target.diags());
+  const auto described = describe(words, *target);
+  if (!described) return fail(exit_usage, described.diags());
+  const auto compiled = compile_for(described->kernel, *target, !words.ptx.empty());
   if (!compiled) return fail(exit_failed, compiled.diags());
   const bool to_file = !words.output.empty() && words.output != "-";
   if (!words.manifest.empty()) {
-    if (words.kernel != "gemm" || options->batched)
+    if (words.kernel != "gemm" || described->gemm.batched)
       return fail("--manifest: written for gemm, and not --batched");
     if (!to_file) return fail("--manifest names the PTX file: give it by -o");
-    if (const int code = write_manifest(words, *options, *compiled); code != exit_ok) return code;
+    if (const int code = write_manifest(words, described->gemm, *compiled); code != exit_ok)
+      return code;
   }
   if (words.explain) fmt::print(stderr, "{}", explain(compiled->choices));
   if (!to_file) {
@@ -106,8 +142,10 @@ void add_emit(CLI::App& app, int& exit_code) {
   command->add_option("KERNEL", words->kernel, "Which one");
   command->add_option("--target", words->target, "The architecture to generate for")
       ->capture_default_str();
-  command->add_option("--ptx", words->ptx,
-                      "The PTX version to state (8.0); default: the target's first, at least 7.8");
+  command->add_option(
+      "--ptx", words->ptx,
+      "The PTX version to state (8.0); default: the first that has all that the kernel "
+      "takes, at least 7.8");
   command->add_option("-o", words->output, "The file to write; default: standard output");
   command->add_option("--manifest", words->manifest,
                       "A file to write, too: what `tartan run` takes to launch gemm, its tensor "

@@ -42,13 +42,13 @@ class Reader {
     out.k = number("--k", words_.k, 0);
     out.multiple = number("--multiple", words_.multiple, 1);
     out.multiple_c = number("--multiple-c", words_.multiple_c, 1);
-    out.stages = number("--stages", words_.stages, 1);
+    out.stages = number("--stages", words_.stages.value_or(out.stages), 1);
     out.splits = number("--splits", words_.splits, 1);
     out.stream_blocks = number("--stream-blocks", words_.stream_blocks, 0);
-    out.producers = number("--producers", words_.producers, 0);
+    out.producers = number("--producers", words_.producers.value_or(out.producers), 0);
     out.promote = number("--promote", words_.promote, 0);
-    out.cluster = number("--cluster", words_.cluster, 1);
-    out.group = number("--group", words_.group, 1);
+    out.cluster = number("--cluster", words_.cluster.value_or(out.cluster), 1);
+    out.group = number("--group", words_.group.value_or(out.group), 1);
     out.persistent = words_.persistent;
     out.batched = words_.batched;
     out.a = type("--a", words_.a, type("--type", words_.type, f16));
@@ -62,7 +62,7 @@ class Reader {
     out.a_major = major("--a-major", words_.a_major),
     out.b_major = major("--b-major", words_.b_major);
     out.bit_op = bit_op();
-    out.tile = tile();
+    out.tile = tile(out.tile);
     for (const std::string& word : words_.epilogue) add(out.epilogue, word);
     if (!diags_.ok()) return diags_;
     return out;
@@ -129,17 +129,20 @@ class Reader {
     return out;
   }
 
-  Tile tile() {
-    const std::vector<int> size = sizes(words_.tile), warps = sizes(words_.warps);
-    if (size.size() != 2 && size.size() != 3)
-      wrong("--tile", words_.tile, "MxN or MxNxK, such as 128x128x32,");
-    if (warps.size() != 2) wrong("--warps", words_.warps, "MxN, such as 2x2,");
-    if (!diags_.ok()) return {};
-    return {.m = size[0],
-            .n = size[1],
-            .k = size.size() == 3 ? size[2] : 0,
-            .warps_m = warps[0],
-            .warps_n = warps[1]};
+  Tile tile(Tile out) {
+    if (!words_.tile.empty()) {
+      const std::vector<int> size = sizes(words_.tile);
+      if (size.size() != 2 && size.size() != 3)
+        return wrong("--tile", words_.tile, "MxN or MxNxK, such as 128x128x32,"), out;
+      out.m = size[0], out.n = size[1], out.k = size.size() == 3 ? size[2] : 0;
+    }
+    if (!words_.warps.empty()) {
+      const std::vector<int> warps = sizes(words_.warps);
+      if (warps.size() != 2) return wrong("--warps", words_.warps, "MxN, such as 2x2,"), out;
+      if (words_.tile.empty()) wrong("--warps", words_.warps, "a --tile that they share");
+      out.warps_m = warps[0], out.warps_n = warps[1];
+    }
+    return out;
   }
 
   void add(Epilogue& epilogue, const std::string& word) {
@@ -171,6 +174,18 @@ class Reader {
 }  // namespace
 
 Result<Gemm> read_gemm(const GemmWords& words) { return Reader(words).read(); }
+
+Gemm completed(const GemmWords& words, const Gemm& read, const Target& target) {
+  if (!words.tile.empty()) return read;
+  Gemm out = kernels::tuned(read, target);
+  if (words.stages) out.stages = read.stages;
+  if (words.producers) out.producers = read.producers;
+  if (words.cluster) out.cluster = read.cluster;
+  if (words.group) out.group = read.group;
+  out.persistent |= read.persistent;
+  return out;
+}
+
 Result<BlockScaled> read_block_scaled(const GemmWords& words) {
   return Reader(words).read_block_scaled();
 }
@@ -194,10 +209,12 @@ void add_gemm_options(CLI::App& command, GemmWords& words) {
   option("--c", words.c, "Elements of C; default: those of the accumulator");
   option("--a-major", words.a_major, "How A lies in memory: row or col")->capture_default_str();
   option("--b-major", words.b_major, "How B lies in memory: row or col")->capture_default_str();
-  option("--tile", words.tile, "What a block computes at a time: MxN or MxNxK elements")
-      ->capture_default_str();
-  option("--warps", words.warps, "Warps of a block, along m and n")->capture_default_str();
-  option("--stages", words.stages, "Stages of the pipeline")->capture_default_str();
+  option(
+      "--tile", words.tile,
+      "What a block computes at a time: MxN or MxNxK elements; default: what was fastest for "
+      "such sizes on an H100, with its warps, stages, producers, cluster, group and --persistent");
+  option("--warps", words.warps, "Warps that share a --tile, along m and n; default: 2x2");
+  option("--stages", words.stages, "Stages of the pipeline; default beside a --tile: 3");
   option("--promote", words.promote,
          "fp8: steps of the tile's K after which the tensor cores' sums, of about 14 bits on sm_89 "
          "and sm_90a, are added to sums in full f32; 0: never")
@@ -210,13 +227,13 @@ void add_gemm_options(CLI::App& command, GemmWords& words) {
   option("--stream-blocks", words.stream_blocks,
          "Blocks that share all steps evenly, stream-K; gemm_sum adds up the parts; 0: off")
       ->capture_default_str();
-  option("--producers", words.producers, "Warps beside the tile's that copy for them")
-      ->capture_default_str();
+  option("--producers", words.producers,
+         "Warps beside the tile's that copy for them; default beside a --tile: 0");
   option("--cluster", words.cluster,
-         "Blocks that read B once for all of them, from sm_90 on: 1, 2, 4 or 8")
-      ->capture_default_str();
-  option("--group", words.group, "Rows of tiles that are walked together, column by column")
-      ->capture_default_str();
+         "Blocks that read B once for all of them, from sm_90 on: 1, 2, 4 or 8; default beside a "
+         "--tile: 1");
+  option("--group", words.group,
+         "Rows of tiles that are walked together, column by column; default beside a --tile: 8");
   const char* const scaled = "Options of block_scaled (and those of gemm)";
   command
       .add_option("--scale", words.scale,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,12 +15,13 @@ namespace tartan::tools {
 
 /// As they were written; an empty one was not.
 struct GemmWords {
-  int m = 256, n = 256, k = 256, multiple = 8, multiple_c = 8, stages = 3, splits = 1;
-  int stream_blocks = 0, producers = 0, promote = 0, cluster = 1, group = 8;
+  int m = 256, n = 256, k = 256, multiple = 8, multiple_c = 8, splits = 1;
+  int stream_blocks = 0, promote = 0;
+  std::optional<int> stages, producers, cluster, group;
   bool batched = false, persistent = false;
   std::string type, a, b, accumulator, c, a_major = "row", b_major = "col";
   std::string scale = "ue8m0", kind;
-  std::string tile = "64x64", warps = "2x2", bit_op = "xor";
+  std::string tile, warps, bit_op = "xor";
   std::vector<std::string> epilogue;
 };
 
@@ -27,6 +29,8 @@ void add_gemm_options(CLI::App& command, GemmWords& words);
 
 /// All that is wrong with the words, or the options that they mean.
 Result<kernels::Gemm> read_gemm(const GemmWords& words);
+/// Of gemm and gemm_sum: with what the words leave open as it was fastest, see kernels::tuned().
+kernels::Gemm completed(const GemmWords& words, const kernels::Gemm& read, const Target& target);
 /// The same of `tartan emit block_scaled`.
 Result<kernels::BlockScaled> read_block_scaled(const GemmWords& words);
 

@@ -430,4 +430,8 @@ Arch oldest(const Since& since) {
   return {};
 }
 
+std::string text(const Since& since) {
+  return fmt::format("{} with PTX {}", oldest(since).text(), since.ptx.text());
+}
+
 }  // namespace tartan::isa

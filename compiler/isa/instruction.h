@@ -123,5 +123,7 @@ std::optional<Form> nearest(const Form& form, const Target& target);
 
 /// The oldest architecture that has the form.
 Arch oldest(const Since& since);
+/// That, and the first version: "sm_89 with PTX 8.4".
+std::string text(const Since& since);
 
 }  // namespace tartan::isa

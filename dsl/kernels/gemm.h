@@ -102,6 +102,7 @@ Kernel gemm(const Gemm& options);
 /// cp.async on others from sm_80 on, as given elsewhere. On sm_90a persistent where several tiles
 /// fall to a multiprocessor: see persistent_blocks().
 Gemm tuned(const Gemm& options, const Target& target);
+inline constexpr int h100_multiprocessors = 132;
 
 /// Adds up what a gemm with splits > 1 left in its workspace, and finishes it: parameters (m, n),
 /// the workspace, C and those of the epilogue. A thread for each element, 256 in a block. With

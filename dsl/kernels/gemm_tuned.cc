@@ -7,7 +7,6 @@
 namespace tartan::kernels {
 namespace {
 
-constexpr int multiprocessors = 132;
 constexpr int line_bytes = 128;  // that a stage has along k
 
 // Bits of a line in memory.
@@ -28,15 +27,15 @@ bool straddles(const Gemm& options) {
 // cycle. 4500 pass between two tiles.
 std::int64_t cycles(const Gemm& options) {
   const Tile& tile = options.tile;
-  const unsigned blocks = options.persistent_blocks(options.m, options.n, multiprocessors);
+  const unsigned blocks = options.persistent_blocks(options.m, options.n, h100_multiprocessors);
   const std::int64_t tiles = (options.blocks(options.m, options.n) + blocks - 1) / blocks;
   const std::int64_t steps = (options.k + tile.k - 1) / tile.k;
   const int packets = straddles(options) ? 3 : 2;
   return tiles * (steps * std::max(4 * tile.n, packets * (tile.m + tile.n)) + 4500);
 }
 
-// A narrower tile where the last ones would leave most multiprocessors without work. Boxes of C
-// take lines of 32 bytes and more, and B by rows those of 128.
+// A narrower tile where the last ones would leave most h100_multiprocessors without work. Boxes of
+// C take lines of 32 bytes and more, and B by rows those of 128.
 void fit_width(Gemm& options) {
   const int step = options.b_major == Major::row ? 8 * line_bytes / bits(options.b)
                                                  : std::max(256 / bits(options.c), 16);
@@ -60,9 +59,9 @@ Gemm tuned_for_threads(const Gemm& options, const Target& target) {
     unsigned tiles;
   };
   const Way ways[] = {
-      {{.m = 128, .n = 256, .k = line, .warps_m = 2, .warps_n = 4}, 3, 2 * multiprocessors},
-      {{.m = 128, .n = 128, .k = line, .warps_m = 2, .warps_n = 2}, 3, multiprocessors},
-      {{.m = 64, .n = 64, .k = line, .warps_m = 2, .warps_n = 2}, 4, multiprocessors},
+      {{.m = 128, .n = 256, .k = line, .warps_m = 2, .warps_n = 4}, 3, 2 * h100_multiprocessors},
+      {{.m = 128, .n = 128, .k = line, .warps_m = 2, .warps_n = 2}, 3, h100_multiprocessors},
+      {{.m = 64, .n = 64, .k = line, .warps_m = 2, .warps_n = 2}, 4, h100_multiprocessors},
       {{.m = 32, .n = 64, .k = 2 * line, .warps_m = 2, .warps_n = 2}, 4, 0}};
   const ArchRow* arch = find_arch(target.arch);
   for (const Way& way : ways) {
@@ -111,7 +110,7 @@ Gemm tuned(const Gemm& options, const Target& target) {
   const bool four_stages = short_sums || (width == 8 && bits(options.c) == 32);
   const Way flat{64, 128, 6, 0, 0};
   const Way ways[] = {
-      {128, 256, four_stages ? 4 : 3, width == 32 && !short_sums ? 8 : 16, multiprocessors},
+      {128, 256, four_stages ? 4 : 3, width == 32 && !short_sums ? 8 : 16, h100_multiprocessors},
       {128, 128, 6, 4, 192},
       {128, 64, 8, 0, 96},
       {64, 64, 8, 0, 96},
