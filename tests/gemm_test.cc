@@ -101,9 +101,9 @@ std::string refusal(const Gemm& options, const char* target) {
 
 TEST(Gemm, WhatCannotBeIsRefused) {
   Gemm options{.a = Type::e4m3, .b = Type::e4m3};
-  EXPECT_NE(
-      refusal(options, "sm_80").find("e4m3.e4m3.f32 exists from sm_89 with PTX 8.4 on; the nearest here is"),
-      std::string::npos)
+  EXPECT_NE(refusal(options, "sm_80")
+                .find("e4m3.e4m3.f32 exists from sm_89 with PTX 8.4 on; the nearest here is"),
+            std::string::npos)
       << refusal(options, "sm_80");
   options = {.a = Type::s4, .b = Type::s4, .accumulator = s32, .c = s32};
   options.b_major = Major::row;
