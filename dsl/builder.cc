@@ -22,21 +22,10 @@ bool in_memory(Type type) {
   return type != Type::pred && size <= 64 && (size >= 8 || size == 6 || size == 4 || size == 1);
 }
 
-bool identifier(std::string_view name) {
-  const auto word = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '$';
-  };
-  return !name.empty() && std::all_of(name.begin(), name.end(), word) &&
-         !(name[0] >= '0' && name[0] <= '9');
-}
-
 bool good_name(KernelState& state, const std::string& name, std::string_view what) {
-  if (!identifier(name)) {
-    state.report(
-        "kernel-name"_rule,
-        fmt::format("{} '{}': a name has letters, digits, _ and $, and starts with no digit", what,
-                    name));
+  if (!detail::is_identifier(name)) {
+    state.report("kernel-name"_rule,
+                 fmt::format("{} '{}': {}", what, name, detail::identifier_rule));
     return false;
   }
   return state.fresh_name(name, what);
@@ -62,9 +51,8 @@ bool in_bounds(KernelState& state, const Tensor& tensor, const Scalar& row, cons
 }
 
 bool usable(KernelState& state, const Tensor& tensor, const Scalar& row, const Scalar& col) {
-  if (!state.owns(tensor, tensor.name) || tensor.memory < 0 || KernelState::is_bad(row) ||
-      KernelState::is_bad(col))
-    return false;
+  if (!state.owns(tensor, tensor.name) || tensor.memory < 0) return false;
+  if (!(state.is_index(row, "a row") & state.is_index(col, "a column"))) return false;
   if (bits(tensor.type) < 8) {
     state.report(
         "scalar-type"_rule,
@@ -82,7 +70,9 @@ Scalar read_element(KernelState& state, const Tensor& from, const Scalar& row, c
 
 void write_element(KernelState& state, const Tensor& to, const Scalar& row, const Scalar& col,
                    const Scalar& value) {
-  if (!usable(state, to, row, col) || KernelState::is_bad(value)) return;
+  if (!usable(state, to, row, col) || KernelState::is_bad(value) ||
+      (KernelState::state_of(value) && !state.owns(value, "the value")))
+    return;
   if (value.type() != Type::none && bits(value.type()) != bits(to.type)) {
     state.report("scalar-type"_rule,
                  fmt::format("{} has elements of type {}, the value is {}; convert() it", to.name,
@@ -133,6 +123,15 @@ Global Builder::global(std::string name, Type type, Layout layout, Here at) {
     state_->report("layout-mismatch"_rule, fmt::format("{}: {}", name, layout.problem));
     good = false;
   }
+  for (const Scalar* each : {&layout.rows, &layout.cols, &layout.row_stride, &layout.col_stride})
+    good &= state_->is_index(*each, "a size of a matrix");
+  for (const Scalar* each : {&layout.rows, &layout.cols})
+    if (each->constant().value_or(0) < 0) {
+      state_->report("layout-mismatch"_rule,
+                     fmt::format("{}: a matrix has 0 or more rows and columns, found {}", name,
+                                 layout.text()));
+      good = false;
+    }
   if (!good) return Global(refused_tensor(state_, std::move(name), type, std::move(layout)));
   state_->params.push_back({name, type, true, layout.extent().value_or(0)});
   state_->param_values.push_back(-1);
@@ -185,7 +184,6 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
   state_->at(at);
   bool good = good_name(*state_, name, "shared matrix");
   const Layout& layout = ring.layout;
-  const auto extent = layout.extent();
   if (!in_memory(type)) {
     state_->report(
         "scalar-type"_rule,
@@ -193,13 +191,8 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
                     tartan::name(type)));
     good = false;
   }
-  if (!layout.problem.empty()) {
-    state_->report("layout-mismatch"_rule, fmt::format("{}: {}", name, layout.problem));
-    good = false;
-  } else if (!extent || *extent <= 0) {
-    state_->report(
-        "layout-mismatch"_rule,
-        fmt::format("{}: shared memory needs a constant layout, found {}", name, layout.text()));
+  if (const std::string problem = layout.problem_in_shared(); !problem.empty()) {
+    state_->report("layout-mismatch"_rule, fmt::format("{}: {}", name, problem));
     good = false;
   }
   if (ring.stages < 1) {
@@ -207,10 +200,22 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
                    fmt::format("{}: a ring has at least one stage, found {}", name, ring.stages));
     good = false;
   }
-  if (!good) return Ring(Shared(refused_tensor(state_, std::move(name), type, layout)), 1, 0);
-  const std::int64_t apart = distance(layout, *extent, type);
+  const auto refused = [&] {
+    return Ring(Shared(refused_tensor(state_, std::move(name), type, layout)), 1, 0);
+  };
+  if (!good) return refused();
+  constexpr std::int64_t most = NestedLayout::limit;  // so many bytes, and none of it overflows
+  const std::int64_t extent = std::min(*layout.extent(), most + 1);
+  const std::int64_t apart = distance(layout, extent, type);
   // The last one ends with its last element, unless a swizzle moves that.
-  const std::int64_t elements = (ring.stages - 1) * apart + (layout.swizzle.bits ? apart : *extent);
+  const std::int64_t elements = (ring.stages - 1) * apart + (layout.swizzle.bits ? apart : extent);
+  if (elements > most) {
+    state_->report("shared-size"_rule,
+                   fmt::format("{}: {}{} takes more shared memory than any block has", name,
+                               ring.stages > 1 ? fmt::format("a ring of {} ", ring.stages) : "",
+                               layout.text()));
+    return refused();
+  }
   const std::int64_t bytes = (elements * bits(type) + 7) / 8;
   // The copy engine and wgmma swizzle by the bits of the address itself.
   const int align = layout.swizzle.bits && state_->target.arch.sm >= 90 ? 1024 : 128;
@@ -241,7 +246,13 @@ void Builder::multicast(const Global& from, const Shared& to, Here at) {
   state_->copy(from, to);
   state_->multicasts = false;
 }
-void Builder::barrier(Here at) { state_->at(at), state_->barrier(); }
+void Builder::barrier(Here at) {
+  state_->at(at);
+  if (state_->role == detail::Role::producer && !state_->f().is_muted())
+    return state_->report("kernel-option"_rule,
+                          "a barrier in what producers fill: consumers do not come there");
+  state_->barrier();
+}
 
 Fragment Builder::load(const FragmentKind& kind, const Shared& from, Here at) {
   return state_->at(at), state_->load(kind, from);
@@ -348,12 +359,17 @@ Scalar Builder::convert(const Scalar& value, Type to, Here at) {
                                                    name(value.type()), name(to)));
     return KernelState::bad();
   }
-  return state_->scalar(state_->value(value, to), info(to).floating ? 1 : value.multiple());
+  // What is cut off is a multiple of a power of two.
+  const bool cuts = bits(to) < std::min(bits(value.type()), 32);
+  const std::int64_t multiple = value.multiple();
+  return state_->scalar(state_->value(value, to),
+                        cuts ? std::gcd(multiple, std::int64_t{1} << bits(to)) : multiple);
 }
 
 std::pair<Scalar, Scalar> Builder::halves(const Scalar& word, Type to, Here at) {
   state_->at(at);
-  if (!state_->owns(word, "the value")) return {KernelState::bad(), KernelState::bad()};
+  if (!word.constant() && !state_->owns(word, "the value"))
+    return {KernelState::bad(), KernelState::bad()};
   if (bits(word.type()) != 32 || bits(to) != 16) {
     state_->report("scalar-type"_rule,
                    fmt::format("a 32-bit value has halves of a 16-bit type; found {} and {}",
@@ -366,7 +382,8 @@ std::pair<Scalar, Scalar> Builder::halves(const Scalar& word, Type to, Here at) 
 
 Scalar Builder::word(const Scalar& low, const Scalar& high, Here at) {
   state_->at(at);
-  const bool owned = state_->owns(low, "the low half") & state_->owns(high, "the high half");
+  const bool owned = (low.constant() || state_->owns(low, "the low half")) &
+                     (high.constant() || state_->owns(high, "the high half"));
   if (!owned || bits(low.type()) != 16 || bits(high.type()) != 16) {
     if (owned)
       state_->report("scalar-type"_rule,
@@ -377,17 +394,40 @@ Scalar Builder::word(const Scalar& low, const Scalar& high, Here at) {
   return state_->scalar(state_->f().pack(state_->value(low), state_->value(high), b32));
 }
 
+namespace {
+
+// Whether a loop of that type comes from `begin` to `end`; reports if not.
+bool can_count(KernelState& state, const Scalar& begin, const Scalar& end, const Scalar& step,
+               Type type) {
+  bool good = step.constant().value_or(1) > 0;
+  if (!good)
+    state.report("immediate-range"_rule,
+                 fmt::format("a loop's step is at least 1, found {}", *step.constant()));
+  for (const Scalar* each : {&begin, &end}) {
+    if (info(type).is_signed || each->constant().value_or(0) >= 0) continue;
+    good = false;
+    state.report("immediate-range"_rule,
+                 fmt::format("a loop over {0} begins and ends at 0 or above, found {1}; "
+                             "k.constant(s32, {1}) counts from or to there",
+                             name(type), *each->constant()));
+  }
+  return good;
+}
+
+}  // namespace
+
 void Builder::loop(const Scalar& begin, const Scalar& end, const Scalar& step,
                    const std::function<void(Scalar)>& body, Here at) {
   state_->at(at);
+  bool good = state_->has_body(body != nullptr, "a loop");
   for (const Scalar* each : {&begin, &end, &step})
-    if (KernelState::is_bad(*each) ||
-        (KernelState::state_of(*each) && !state_->owns(*each, "the loop's bound")))
-      return;
+    good &= state_->is_index(*each, "the loop's bound");
+  if (!good) return;
   const Scalar* const typed = begin.type() != Type::none ? &begin
                               : end.type() != Type::none ? &end
                                                          : &step;
   const Type type = typed->type() == Type::none ? u32 : typed->type();
+  if (!can_count(*state_, begin, end, step, type)) return;
   const std::int64_t multiple = std::gcd(begin.multiple(), step.multiple());
   const detail::BeforeBody before = state_->before_body(true);
   state_->f().for_range(state_->value(begin, type), state_->value(end, type),
@@ -400,6 +440,7 @@ void Builder::loop(const Scalar& begin, const Scalar& end, const Scalar& step,
 
 void Builder::when(const Scalar& condition, const std::function<void()>& body, Here at) {
   state_->at(at);
+  if (!state_->has_body(body != nullptr, "a condition")) return;
   if (KernelState::is_bad(condition))
     return body();  // describe it all the same: its mistakes count too
   if (const auto constant = condition.constant()) {

@@ -73,7 +73,7 @@ class Builder {
   /// The same of a tile that every block of the cluster copies to the same place at the same time,
   /// in what a pipeline fills: each block has the copy engine bring its share to all of them, so
   /// that a cluster reads the tile once. The blocks of a cluster must fill as many stages, with the
-  /// same tile each. Elsewhere, and before sm_90, it is copy().
+  /// same tile each. Elsewhere, and before sm_90 with PTX 8.0, it is copy().
   ///   k.copy(A.tile(tile.m, tile.k, row, step), sA[stage]);        // a row for each block,
   ///   k.multicast(B.tile(tile.k, tile.n, step, col), sB[stage]);   // one column for all
   void multicast(const Global& from, const Shared& to, Here at = Here::current());
@@ -91,7 +91,13 @@ class Builder {
 
   /// `use(t, stage)` for t = 0 .. count-1, while up to stages - 1 later `fill(t, stage)` are on
   /// their way: copies to shared memory that fill makes go by cp.async where they can. What fill
-  /// wrote is there when use runs; stage t % stages is free again when use has returned.
+  /// wrote is there when use runs; the stage is free again when use has returned.
+  ///
+  /// `stage` is 0 .. stages - 1, and what rings are indexed by. It is not always t % stages:
+  /// between roles a ring goes on where the last run of the pipeline left it. Inside roles() a ring
+  /// belongs to one call of pipeline(); another call takes a ring of its own.
+  ///   k.pipeline(stages, steps, [&](Scalar t, Scalar s) { k.copy(A.tile(m, 32, row, t), sA[s]); },
+  ///              [&](Scalar, Scalar s) { sum = mma(sum, sA[s], sB); });
   void pipeline(int stages, const Scalar& count, const std::function<void(Scalar, Scalar)>& fill,
                 const std::function<void(Scalar, Scalar)>& use, Here at = Here::current());
   /// The same where a stage's first data come to registers while the stage before it is still
@@ -119,9 +125,10 @@ class Builder {
 
   /// Which tile of an m x n result this block computes (row, column), from block_x: groups of
   /// `group` tile rows are walked column by column, so that blocks that run together share operands
-  /// in L2. The grid's x is ceil(m / tile.m) * ceil(n / tile.n). The blocks of a cluster compute
-  /// tiles one below the other: rows of tiles are as many as fill clusters, and those beyond m are
-  /// empty.
+  /// in L2. The blocks of a cluster compute tiles one below the other: rows of tiles are as many as
+  /// fill clusters, and those beyond m are empty. With c = KernelOptions::cluster the grid's x is
+  ///   ceil(m / (c * tile.m)) * c * ceil(n / tile.n)
+  /// and a smaller grid leaves tiles unwritten.
   std::pair<Scalar, Scalar> block_tile(const Scalar& m, const Scalar& n, const Tile& tile,
                                        int group = 8, Here at = Here::current());
   /// All tiles, spread over however many blocks (x) the launch has: a block computes every
@@ -189,6 +196,9 @@ class Builder {
 
   // ---- Elements: each thread for itself.
 
+  /// One element of a matrix or tile. Edges are not looked at: where a tile hangs over its matrix,
+  /// or a row or column may lie beyond it, clamp the index or ask first.
+  ///   k.when(col < n, [&] { k.write(C, row, col, k.read(bias, 0, col)); });
   Scalar read(const Global& from, const Scalar& row, const Scalar& col, Here at = Here::current());
   Scalar read(const Shared& from, const Scalar& row, const Scalar& col, Here at = Here::current());
   void write(const Global& to, const Scalar& row, const Scalar& col, const Scalar& value,
@@ -215,8 +225,8 @@ class Builder {
   /// Any matrix instruction, spelled as in PTX, with its operands in PTX order (d left out, vectors
   /// one register after the other, addresses as shared-memory addresses). Gives d's registers:
   /// .b32, .f32 or .f64 each.
-  ///   auto r = k.instruction("ldmatrix.sync.aligned.m8n8.x2.shared.b16", {k.address(s, k.lane() %
-  ///   16, 0)});
+  ///   const Scalar line = k.address(s, k.lane() % 16, 0);
+  ///   auto r = k.instruction("ldmatrix.sync.aligned.m8n8.x2.shared.b16", {line});
   std::vector<Scalar> instruction(std::string_view spelling, std::span<const Scalar> operands,
                                   Here at = Here::current());
   std::vector<Scalar> instruction(std::string_view spelling, std::initializer_list<Scalar> operands,

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copying a tile with all threads of the block, or of a warp.
+#include <numeric>
+
 #include "dsl/packed_copy.h"
 #include "dsl/state.h"
 
@@ -27,7 +29,7 @@ class Copier {
         refused_(std::move(refused)) {}
 
   void copy() {
-    choose_width();
+    if (!choose_width()) return;
     const std::int64_t per_line = line() / width_;
     const std::int64_t chunks = rows_ * cols_ / width_, threads = threads_;
     const Scalar& thread = thread_;
@@ -67,14 +69,35 @@ class Copier {
     return true;
   }
 
+  // Bytes move: elements of less are neighbours in both, and lines and edges lie between bytes.
+  bool has_whole_bytes(bool together) const {
+    const int element = bits(from_.type), each = 8 / std::gcd(8, element);
+    if (element >= 8 || (together && element != 6 && line() % each == 0 && aligned(from_, each) &&
+                         aligned(to_, each) && edges_on_boundary(each)))
+      return true;
+    state_.report(
+        "layout-mismatch"_rule,
+        fmt::format("copy moves whole bytes, and an element of {} is none: {} is {}, {} is {}; {}",
+                    name(from_.type), from_.name, from_.layout.text(), to_.name, to_.layout.text(),
+                    element == 6 ? "a tile of b8 takes them, see TiledMma::stored_a()"
+                                 : fmt::format("keep lines alike, of a multiple of {}", each)));
+    return false;
+  }
+
+  std::int64_t aligned(const Tensor& tensor, std::int64_t width) const {
+    return lines_are_rows() ? state_.aligned_bytes(tensor, 1, width)
+                            : state_.aligned_bytes(tensor, width, 1);
+  }
+
   // The widest access that both sides allow: neighbours in both, on a boundary of its size.
-  void choose_width() {
+  bool choose_width() {
     const Major from = from_.layout.major(), to = to_.layout.major();
     const std::int64_t element = bits(from_.type);
     major_ = from == Major::none ? to : from;
+    const bool together = from == to && from != Major::none;
+    if (!has_whole_bytes(together)) return false;
     asynchronous_ = state_.asynchronous && may_be_asynchronous();
     if (state_.asynchronous && !asynchronous_) state_.plain_copies = true;
-    const bool together = from == to && from != Major::none;
     if (!together)
       refused_.push_back(fmt::format("wider accesses: neighbours in {} are no neighbours in {}",
                                      from_.layout.text(), to_.layout.text()));
@@ -83,12 +106,12 @@ class Copier {
         width_ = bytes * 8 / element;
         break;
       }
-    if (width_ == 1 && element < 8) width_ = 8 / element;
     if (asynchronous_ && bytes() < 4) {
       refused_.push_back(fmt::format("cp.async: it takes 4, 8 or 16 bytes, found {}", bytes()));
       asynchronous_ = false;
       state_.plain_copies = true;
     }
+    return true;
   }
 
   bool may_be_asynchronous() {
@@ -103,16 +126,12 @@ class Copier {
 
   bool fits(std::int64_t bytes) {
     const std::int64_t width = bytes * 8 / bits(from_.type);
-    const auto aligned = [&](const Tensor& tensor) {
-      return lines_are_rows() ? state_.aligned_bytes(tensor, 1, width)
-                              : state_.aligned_bytes(tensor, width, 1);
-    };
+    const std::int64_t sure_from = aligned(from_, width), sure_to = aligned(to_, width);
     const bool edges = edges_on_boundary(width) || (asynchronous_ && bytes >= 4);
-    if (line() % width == 0 && aligned(from_) >= bytes && aligned(to_) >= bytes && edges)
-      return true;
+    if (line() % width == 0 && sure_from >= bytes && sure_to >= bytes && edges) return true;
     refused_.push_back(fmt::format(
         "{} bytes: lines of {} elements, sure alignment {} and {} bytes{}", bytes, line(),
-        aligned(from_), aligned(to_),
+        sure_from, sure_to,
         edges ? "" : fmt::format(", the matrix may end between two multiples of {}", width)));
     return false;
   }
@@ -233,10 +252,11 @@ void KernelState::copy(const Tensor& from, const Tensor& to) {
     report("layout-mismatch"_rule, fmt::format("copy does not convert: {} is {}, {} is {}",
                                                from.name, name(from.type), to.name, name(to.type)));
   if (!same_shape || from.type != to.type || !require_barrier(from)) return;
+  if (role == Role::producer) note_fill(to);
+  else note_write(to);
   std::vector<std::string> refused;
   if (copy_boxes(from, to, refused)) return;
   Copier(*this, from, to, rows, cols, thread(), threads(), std::move(refused)).copy();
-  note_write(to);
 }
 
 void KernelState::copy_by_warp(const Tensor& from, const Tensor& to) {

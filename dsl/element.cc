@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fragments from and to scalars: whole registers, and single elements wherever the lane map puts
 // them.
+#include <algorithm>
+
 #include "dsl/fragment_map.h"
 #include "dsl/state.h"
 
@@ -117,8 +119,21 @@ Scalar along(const Scalar& lane, const LaneMap& map, int isa::Coord::*axis) {
 using codegen::Value;
 using detail::KernelState;
 
+namespace {
+
+constexpr int most_elements = 128;  // of any fragment in a lane: A of m16n8k256
+
+// Refused scalars: they were reported, and so are not counted.
+bool has_bad(std::span<const Scalar> scalars) {
+  return std::any_of(scalars.begin(), scalars.end(),
+                     [](const Scalar& each) { return KernelState::is_bad(each); });
+}
+
+}  // namespace
+
 Fragment Builder::fragment(const FragmentKind& kind, std::span<const Scalar> registers, Here at) {
   state_->at(at);
+  if (has_bad(registers)) return {};
   if (!detail::fits(*state_, kind, registers.size(), kind.fragment().registers, "registers"))
     return {};
   auto values = detail::values_of(*state_, registers, detail::register_type(kind.type),
@@ -130,9 +145,10 @@ Fragment Builder::fragment(const FragmentKind& kind, std::span<const Scalar> reg
 std::vector<Scalar> Builder::elements(const Fragment& fragment, Here at) {
   state_->at(at);
   const isa::Fragment shape = fragment.kind().fragment();
-  const int count = shape.elements() / shape.copies;
+  const int count = fragment.kind().exists() ? shape.elements() / shape.copies : 0;
   if (!state_->owns(fragment, "the fragment") || KernelState::is_bad(fragment))
-    return std::vector<Scalar>(static_cast<std::size_t>(count), KernelState::bad());
+    return std::vector<Scalar>(static_cast<std::size_t>(count ? count : most_elements),
+                               KernelState::bad());
   const auto registers = KernelState::registers(fragment);
   std::vector<Scalar> out;
   for (int i = 0; i < count; ++i) {
@@ -145,8 +161,9 @@ std::vector<Scalar> Builder::elements(const Fragment& fragment, Here at) {
 
 Fragment Builder::pack(const FragmentKind& kind, std::span<const Scalar> elements, Here at) {
   state_->at(at);
+  if (has_bad(elements)) return {};
   const isa::Fragment shape = kind.fragment();
-  const int count = shape.elements() / shape.copies;
+  const int count = kind.exists() ? shape.elements() / shape.copies : 0;
   if (!detail::fits(*state_, kind, elements.size(), count, "elements")) return {};
   const auto values = detail::values_of(*state_, elements, detail::element_type(kind.type),
                                         "an element of the fragment");

@@ -39,6 +39,8 @@ std::string EngineMatrix::problem() {
   if (across(layout).multiple() * element % 128)
     return fmt::format("its lines begin on multiples of 16 bytes, {} has them {} bytes apart",
                        matrix_.name, across(layout).multiple() * element / 8);
+  if (matrix_.ragged_inside) return "a tile hangs over another one, behind which more follows";
+  if (matrix_.batches > 1) return "it is a matrix of a batch of batches";
   return numbers_problem();
 }
 
@@ -88,7 +90,8 @@ codegen::Pointer EngineMatrix::map(int along, int lines, int swizzle, bool round
   for (std::size_t i = 0; i < state_.maps.size(); ++i) {
     const CompiledMap& each = state_.maps[i];
     if (state_.map_uses[i].memory == matrix_.memory && each.box == wanted.box &&
-        each.swizzle == swizzle && each.type == type)
+        each.swizzle == swizzle && each.type == type && each.extents == extents_ &&
+        each.strides == strides_)
       return state_.map_uses[i].map;
   }
   wanted.name = matrix_.name + "_map";

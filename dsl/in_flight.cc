@@ -168,7 +168,9 @@ bool KernelState::still_zero(const Fragment& fragment) const {
 
 void KernelState::assign(FragmentVariable& variable, const Fragment& fragment) {
   const auto& state = variable.state_;
-  if (!state || !state->owns(fragment, "the fragment") || is_bad(fragment)) return;
+  if (!state || !state->takes_calls("the variable") || !state->owns(fragment, "the fragment") ||
+      is_bad(fragment))
+    return;
   if (!(fragment.kind_ == variable.kind_)) {
     state->report("fragment-mismatch"_rule,
                   fmt::format("a variable for {} cannot hold {}", variable.kind_.text(),
@@ -188,7 +190,7 @@ void KernelState::assign(FragmentVariable& variable, const Fragment& fragment) {
 std::vector<Fragment> KernelState::read(std::span<const FragmentVariable> variables) {
   std::vector<Fragment> out;
   const auto& state = variables.empty() ? nullptr : variables[0].state_;
-  if (!state || !state->function) return std::vector<Fragment>(variables.size());
+  if (!state || !state->takes_calls("the variable")) return std::vector<Fragment>(variables.size());
   const bool flying = std::any_of(variables.begin(), variables.end(), [](const auto& each) {
     return each.record_->flying.has_value();
   });
@@ -270,6 +272,7 @@ FragmentVariable KernelState::fragment_variable(const FragmentKind& kind,
   if (registers.empty())
     report("fragment-mismatch"_rule, fmt::format("there is no fragment {}", kind.text()));
   FragmentVariable out;
+  if (registers.empty() || !is_described()) return out;
   out.state_ = shared_from_this();
   out.kind_ = kind;
   out.record_ = std::make_shared<VariableRecord>();

@@ -110,8 +110,8 @@ std::optional<Value> KernelState::operand(const isa::Instruction& row, const isa
 
 std::optional<Pointer> KernelState::element_pointer(const Tensor& tensor, const Scalar& row,
                                                     const Scalar& col) {
-  if (!owns(tensor, tensor.name) || tensor.memory < 0 || is_bad(row) || is_bad(col))
-    return std::nullopt;
+  if (!owns(tensor, tensor.name) || tensor.memory < 0) return std::nullopt;
+  if (!(is_index(row, "a row") & is_index(col, "a column"))) return std::nullopt;
   return pointer(tensor, row, col);
 }
 

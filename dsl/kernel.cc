@@ -13,21 +13,12 @@ namespace {
 constexpr std::int64_t max_static_shared =
     49152;  // bytes: what .shared variables may take; more needs dynamic shared memory
 
-bool identifier(std::string_view name) {
-  if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return false;
-  return name.find_first_not_of(
-             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$") ==
-         std::string_view::npos;
-}
-
 // What can be said before the description runs.
 Diags check_options(const Kernel& kernel, const Target& target) {
   Diags diags;
-  if (!identifier(kernel.name()))
-    diags.report(
-        "kernel-name"_rule, kernel.place(),
-        fmt::format("kernel '{}': a name has letters, digits, _ and $, and starts with no digit",
-                    kernel.name()));
+  if (!detail::is_identifier(kernel.name()))
+    diags.report("kernel-name"_rule, kernel.place(),
+                 fmt::format("kernel '{}': {}", kernel.name(), detail::identifier_rule));
   const int block = kernel.options().block;
   if (block < 32 || block > 1024 || block % 32)
     diags.report(
@@ -35,7 +26,7 @@ Diags check_options(const Kernel& kernel, const Target& target) {
         fmt::format("kernel {}: a block has 32 to 1024 threads in whole warps of 32, found {}",
                     kernel.name(), block));
   const int producers = kernel.options().producers;
-  if (producers < 0 || block + 32 * producers > 1024)
+  if (producers < 0 || producers > 31 || block + 32 * producers > 1024)
     diags.report(
         "launch-bounds"_rule, kernel.place(),
         fmt::format("kernel {}: a block has at most 1024 threads, found {} and {} warps of "
@@ -46,6 +37,11 @@ Diags check_options(const Kernel& kernel, const Target& target) {
     diags.report("launch-bounds"_rule, kernel.place(),
                  fmt::format("kernel {}: a cluster has 1, 2, 4 or 8 blocks, found {}",
                              kernel.name(), cluster));
+  for (const auto& [name, number] : {std::pair{"min_blocks", kernel.options().min_blocks},
+                                     std::pair{"max_registers", kernel.options().max_registers}})
+    if (number < 0)
+      diags.report("launch-bounds"_rule, kernel.place(),
+                   fmt::format("kernel {}: {} = {}, 0 is no bound", kernel.name(), name, number));
   const ArchRow* row = find_arch(target.arch);
   if (!row)
     diags.report("unknown-target"_rule, kernel.place(),
@@ -88,7 +84,20 @@ std::string text(const MapNumber& number, const std::vector<CompiledParam>& para
   return out + (out.empty() || product.empty() ? "" : " * ") + product;
 }
 
-// What whoever launches the text without Tartan puts into its tensor maps.
+// What a launch without Tartan has to know.
+std::string launch_comment(const detail::KernelState& state, std::int64_t dynamic_shared) {
+  std::string params;
+  for (const CompiledParam& each : state.params)
+    params += fmt::format("{}{} ({}{})", params.empty() ? "" : ", ", each.name,
+                          each.pointer ? "pointer to " : "", name(each.type));
+  std::string out = fmt::format("// launch: {} threads a block, {} bytes of dynamic shared memory",
+                                state.all_threads(), dynamic_shared);
+  if (state.options.cluster > 1)
+    out += fmt::format(", clusters of {} blocks along x", state.options.cluster);
+  return out + fmt::format("\n// parameters: {}\n", params);
+}
+
+// And puts into its tensor maps.
 std::string comments(const std::vector<CompiledMap>& maps,
                      const std::vector<CompiledParam>& params) {
   std::string out;
@@ -134,8 +143,15 @@ void check_shared(const Kernel& kernel, detail::KernelState& state) {
 }
 
 void describe(const Kernel& kernel, const std::shared_ptr<detail::KernelState>& state) {
+  const detail::Description description(*state);
+  if (!state->has_body(kernel.body() != nullptr, "a kernel")) return;
   Builder builder(state);
   kernel.body()(builder);
+  if (kernel.options().producers > 0 && !state->divided && state->diags.ok())
+    state->diags.report("kernel-option"_rule, kernel.place(),
+                        fmt::format("kernel {} has producers and no roles(): put pipelines and "
+                                    "what follows into k.roles([&] {{ ... }})",
+                                    kernel.name()));
 }
 
 }  // namespace
@@ -191,7 +207,8 @@ Result<Compiled> compile(const Kernel& kernel, const Target& target) {
   if (dynamic) state->shared_bytes = function->make_shared_dynamic();
   auto ptx = function->emit();
   if (!ptx) return ptx.diags();
-  *ptx = comments(state->choices) + comments(state->maps, state->params) + *ptx;
+  *ptx = comments(state->choices) + launch_comment(*state, dynamic ? state->shared_bytes : 0) +
+         comments(state->maps, state->params) + *ptx;
   if (Diags diags = verify_back(kernel.name(), *ptx); !diags.ok()) return diags;
   const int shared = static_cast<int>(state->shared_bytes);
   return Compiled{kernel.name(),          target,
@@ -199,6 +216,16 @@ Result<Compiled> compile(const Kernel& kernel, const Target& target) {
                   dynamic ? 0 : shared,   dynamic ? shared : 0,
                   state->options.cluster, std::move(state->params),
                   std::move(state->maps), std::move(state->choices)};
+}
+
+Result<Compiled> compile(const Kernel& kernel, Arch arch) {
+  Target target = Target::of(arch);
+  auto first = compile(kernel, target);
+  while (!first && target.ptx < newest_version) {
+    target.ptx = target.ptx.next();
+    if (auto newer = compile(kernel, target)) return newer;
+  }
+  return first;
 }
 
 }  // namespace tartan

@@ -27,7 +27,7 @@ class Builder;
 
 struct KernelOptions {
   int block = 32;         // threads of a block: a whole number of warps, at most 1024
-  int producers = 0;      // warps behind them that fill pipelines: see Builder::roles()
+  int producers = 0;      // warps behind them that fill pipelines, in Builder::roles()
   int min_blocks = 0;     // blocks that one multiprocessor shall hold at least; 0: any
   int max_registers = 0;  // per thread; 0: as many as the block allows
   int cluster = 1;        // blocks that share copies, 1 to 8: see Builder::multicast()
@@ -84,10 +84,11 @@ struct MapNumber {
   std::int64_t value = 0;
   std::vector<int> params = {};
   std::int64_t divisor = 1;
+  bool operator==(const MapNumber&) const = default;
 };
 
 /// A tensor map, through which the copy engine reads a matrix: a parameter of 128 bytes behind all
-/// others. See arguments_of() in tartan/launch.h, which makes it.
+/// others. See launch() and arguments_of() in tartan/launch.h, which make it.
 struct CompiledMap {
   std::string name;  // "A_map"
   int of = 0;        // the pointer parameter
@@ -118,5 +119,9 @@ struct Compiled {
 /// Builds, emits, parses back and verifies. Wrong descriptions give all their diagnostics, each at
 /// the line of the user's C++.
 Result<Compiled> compile(const Kernel& kernel, const Target& target);
+/// The same with the first PTX version, from that of Target::of() on, that has all that the kernel
+/// takes.
+///   compile(kernel, device.arch());
+Result<Compiled> compile(const Kernel& kernel, Arch arch);
 
 }  // namespace tartan

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 namespace tartan {
@@ -123,6 +124,30 @@ Scalar outermost(const std::vector<Mode>& modes, const Scalar& extent) {
   return modes.empty() || !extent.constant() ? extent : Scalar(*extent.constant() / product(modes));
 }
 
+// Whether no two elements lie at the same place; of layouts that a block may have room for.
+bool is_distinct(const NestedLayout& layout) {
+  std::vector<Mode> modes = layout.flat();
+  std::sort(modes.begin(), modes.end(),
+            [](const Mode& x, const Mode& y) { return x.stride < y.stride; });
+  std::int64_t end = 1;
+  bool apart = true;
+  for (const auto& [extent, stride] : modes) {
+    apart &= extent == 1 || stride >= end;
+    if (extent > 1) end = stride * extent;
+  }
+  constexpr std::int64_t most = std::int64_t{1} << 24;
+  if (apart || layout.cosize() > most) return true;
+  if (layout.size() > layout.cosize()) return false;
+  const NestedLayout plain = layout.swizzled({});
+  std::vector<bool> taken(static_cast<std::size_t>(layout.cosize()));
+  for (std::int64_t i = 0; i < layout.size(); ++i) {
+    const auto at = static_cast<std::size_t>(plain(i));
+    if (taken[at]) return false;
+    taken[at] = true;
+  }
+  return true;
+}
+
 Layout refused(std::string problem) {
   Layout out;
   out.problem = std::move(problem);
@@ -179,6 +204,16 @@ std::optional<NestedLayout> Layout::constant() const {
              col = constant_axis(col_modes, cols, col_stride);
   if (!row || !col || !problem.empty()) return std::nullopt;
   return NestedLayout::tuple({*row, *col}).swizzled(swizzle);
+}
+
+std::string Layout::problem_in_shared() const {
+  if (!problem.empty()) return problem;
+  const auto layout = constant();
+  if (!layout) return fmt::format("shared memory needs a constant layout, found {}", text());
+  if (const std::string why = layout->problem(); !why.empty())
+    return fmt::format("{}: {}", text(), why);
+  if (is_distinct(*layout)) return "";
+  return fmt::format("{}: some of its elements lie at the same place", text());
 }
 
 std::string Layout::text() const {

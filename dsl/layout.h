@@ -63,6 +63,8 @@ struct Layout {
   std::optional<std::int64_t> extent() const;
   /// The same for compiler/isa/layout_algebra.h to compute with, where all of it is constant.
   std::optional<NestedLayout> constant() const;
+  /// Why no block can have such a matrix in its shared memory; empty where it can.
+  std::string problem_in_shared() const;
   /// "16x16:(16,1)", strides in the order (row, col); nested "((8,8),(8,8)):((8,512),(1,64))"; "?"
   /// where a value decides.
   std::string text() const;

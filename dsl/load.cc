@@ -145,6 +145,13 @@ class Loader {
       return {};
     }
     if (!row->since.has(state_.target)) return state_.refuse_target(*row), Fragment{};
+    if (from_.row_edge || from_.col_edge) {
+      state_.report("tile-divide"_rule,
+                    fmt::format("wmma.load takes whole tiles, and those of {} hang over its edge; "
+                                "copy it by way of shared memory",
+                                from_.name));
+      return {};
+    }
     const isa::Fragment fragment = kind_.fragment();
     const int wanted = std::min(32, fragment.elements() / fragment.copies * bits(kind_.type) / 8);
     const int aligned = form.a_major == Major::row ? state_.aligned_bytes(from_, 1, 0)

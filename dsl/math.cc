@@ -16,7 +16,8 @@ std::shared_ptr<KernelState> common_state(std::initializer_list<const Scalar*> o
     if (KernelState::is_bad(*each)) return nullptr;
     if (const auto& state = KernelState::state_of(*each)) out = state;
   }
-  if (!out || !out->function) return nullptr;
+  if (auto* const current = detail::Description::current()) out = current->shared_from_this();
+  if (!out || !out->is_described()) return nullptr;
   for (const Scalar* each : operands)
     if (KernelState::state_of(*each) && !out->owns(*each, "an operand")) return nullptr;
   return out;
@@ -49,8 +50,9 @@ Scalar approximate(codegen::Approximation function, const Scalar& x) {
   if (!state) return KernelState::bad();
   if (x.type() != f32) {
     state->report("scalar-type"_rule,
-                  fmt::format("this function takes an f32, found a value of type {}; convert() it",
-                              name(x.type())));
+                  fmt::format("this function takes an f32, found {}; convert() it",
+                              x.constant() ? fmt::format("the constant {}", *x.constant())
+                                           : fmt::format("a value of type {}", name(x.type()))));
     return KernelState::bad();
   }
   return state->scalar(state->f().approximate(function, state->value(x)));

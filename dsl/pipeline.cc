@@ -54,6 +54,7 @@ class CommonPipeline {
 
  private:
   void fill(const Scalar& t, const Scalar& stage) {
+    state_.place = ring_.place;
     filler_.fill([&] { ring_.fill(t, stage); });
   }
 
@@ -112,6 +113,8 @@ class CommonPipeline {
 void Builder::pipeline(int stages, const Scalar& count,
                        const std::function<void(Scalar, Scalar)>& fill,
                        const std::function<void(Scalar, Scalar)>& use, Here at) {
+  state_->at(at);
+  if (!state_->has_body(use != nullptr, "a pipeline")) return;
   pipeline(
       stages, count, fill, nullptr,
       [&](Scalar t, Scalar stage, const std::function<void()>&) { use(t, stage); }, at);
@@ -123,10 +126,12 @@ void Builder::pipeline(int stages, const Scalar& count,
                        const std::function<void(Scalar, Scalar, const std::function<void()>&)>& use,
                        Here at) {
   state_->at(at);
-  if (stages < 1)
+  if (!state_->has_body(fill && use, "a pipeline")) return;
+  constexpr int most = 256;
+  if (stages < 1 || stages > most)
     return state_->report("operand-count"_rule,
-                          fmt::format("a pipeline has at least one stage, found {}", stages));
-  const detail::Stages ring{stages, count, fill, ahead, use};
+                          fmt::format("a pipeline has 1 to {} stages, found {}", most, stages));
+  const detail::Stages ring{stages, count, fill, ahead, use, state_->place};
   if (state_->role != detail::Role::all) detail::role_pipeline(*state_, ring);
   else CommonPipeline(*this, *state_, ring).run();
 }
@@ -143,15 +148,16 @@ Scalar Builder::constant(Type type, double value, Here at) {
 ScalarVariable Builder::variable(const Scalar& initial, Here at) {
   state_->at(at);
   ScalarVariable out;
+  const bool owned =
+      !KernelState::state_of(initial) || state_->owns(initial, "the variable's value");
+  if (KernelState::is_bad(initial) || !owned || !state_->is_described()) return out;
   out.state_ = state_;
-  const bool bad = KernelState::is_bad(initial) || (KernelState::state_of(initial) &&
-                                                    !state_->owns(initial, "the variable's value"));
-  out.variable_ = state_->f().variable(bad ? state_->zero(u32) : state_->value(initial));
+  out.variable_ = state_->f().variable(state_->value(initial));
   return out;
 }
 
 ScalarVariable& ScalarVariable::operator=(const Scalar& value) {
-  if (!state_ || !state_->function || KernelState::is_bad(value) ||
+  if (!state_ || !state_->takes_calls("the variable") || KernelState::is_bad(value) ||
       (KernelState::state_of(value) && !state_->owns(value, "the value")))
     return *this;
   if (!value.constant() && value.type() != variable_.type) {
@@ -165,7 +171,7 @@ ScalarVariable& ScalarVariable::operator=(const Scalar& value) {
 }
 
 ScalarVariable::operator Scalar() const {
-  if (!state_ || !state_->function) return KernelState::bad();
+  if (!state_ || !state_->takes_calls("the variable")) return KernelState::bad();
   return state_->scalar(state_->f().get(variable_));
 }
 

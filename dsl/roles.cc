@@ -3,6 +3,7 @@
 #include "dsl/roles.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "dsl/math.h"
 
@@ -142,7 +143,10 @@ int fill_stage(KernelState& state, const std::function<void()>& fill, codegen::P
   state.asynchronous = true;
   state.plain_copies = state.thread_copies = state.filled_by_cluster = false;
   state.engine_bytes = 0, state.fill_barrier = full;
+  state.fill_depth = state.log.bodies.size();
+  const bool in_stage = std::exchange(state.in_stage, true);
   fill();
+  state.in_stage = in_stage;
   state.asynchronous = false;
   if (state.engine_bytes)
     f.at_mark(before, [&] {
@@ -180,8 +184,11 @@ void produce(Builder& k, KernelState& state, const Stages& stages) {
   k.when(state.thread() < *busy, [&] {
     k.loop(0, stages.count, 1, [&](Scalar t) {
       f.mbarrier_wait(cursor.of(pipeline.empty), cursor.other_parity());
+      const Scalar stage = cursor.stage();
+      state.stage_counts[state.value(stage, u32).id] = stages.stages;
+      state.place = stages.place;
       pipeline.full_arrivals = fill_stage(
-          state, [&] { stages.fill(t, cursor.stage()); }, cursor.of(pipeline.full));
+          state, [&] { stages.fill(t, stage); }, cursor.of(pipeline.full));
       pipeline.shared_by_cluster = state.filled_by_cluster;
       cursor.advance();
     });
@@ -192,6 +199,11 @@ void produce(Builder& k, KernelState& state, const Stages& stages) {
               [&] { release_stage(k, state, pipeline, state.scalar(pipeline.released)); });
     state.role = Role::producer;
   }
+  state.place = stages.place;
+  if (pipeline.full_arrivals == 0)
+    state.report("kernel-option"_rule,
+                 "what fills the pipeline's stages writes no shared memory: consumers would wait "
+                 "for ever; copy() to a ring");
   if (pipeline.full_arrivals == 1)
     f.at_mark(state.role_begin, [&] { *busy = k.constant(u32, 32); });
   state.starts_engine = {};
@@ -250,15 +262,23 @@ int KernelState::registers() const {
 void use_stage(KernelState& state, const Stages& stages, const Scalar& t, const Scalar& stage,
                const std::function<void()>& leave) {
   bool left = false;
+  state.stage_counts[state.value(stage, u32).id] = stages.stages;
+  state.place = stages.place;
+  const bool before = std::exchange(state.in_stage, true);
   stages.use(t, stage, [&] {
     if (left) return state.report("operand-count"_rule, "next() is called once for a stage");
     left = true;
     leave();
   });
+  state.in_stage = before;
   if (!left) leave();
 }
 
 void role_pipeline(KernelState& state, const Stages& stages) {
+  if (state.in_stage)
+    return state.report("kernel-option"_rule,
+                        "a pipeline inside another one's stage: producers do not come there; put "
+                        "one behind the other, or fill both rings in one stage");
   Builder k(state.shared_from_this());
   if (state.role == Role::consumer) consume(k, state, stages);
   else produce(k, state, stages);
@@ -270,8 +290,14 @@ void Builder::roles(const std::function<void()>& body, Here at) {
   using detail::Role;
   state_->at(at);
   detail::KernelState& state = *state_;
+  if (!state.has_body(body != nullptr, "roles")) return;
   if (state.role != Role::all)
     return state.report("wrong-role"_rule, "roles inside roles: a block is divided once");
+  if (state.divided || !state.log.bodies.empty())
+    return state.report("kernel-option"_rule,
+                        "roles() stands once in a kernel, and in no loop or condition: put those "
+                        "into its body");
+  state.divided = true;
   if (state.options.producers == 0) return body();
   state.choose(
       "roles",

@@ -13,6 +13,7 @@ struct Stages {
   const std::function<void(Scalar, Scalar)>& fill;
   const std::function<void(Scalar)>& ahead;
   const std::function<void(Scalar, Scalar, const std::function<void()>&)>& use;
+  Place place = {};  // of the call
 };
 
 /// Uses stage `t`, at `stage`. `leave` runs when the description calls next(), at the latest

@@ -2,6 +2,7 @@
 #include "dsl/scalar.h"
 
 #include <bit>
+#include <limits>
 #include <numeric>
 
 #include "dsl/state.h"
@@ -15,13 +16,19 @@ using codegen::Value;
 
 bool is_comparison(Operator op) { return op >= Operator::lt; }
 
+bool is_division(Operator op) { return op == Operator::divide || op == Operator::remainder; }
+
+bool is_shift(Operator op) { return op == Operator::shift_left || op == Operator::shift_right; }
+
+// Sums and products wrap around. No division by 0.
 std::int64_t fold(Operator op, std::int64_t x, std::int64_t y) {
+  const auto ux = static_cast<std::uint64_t>(x), uy = static_cast<std::uint64_t>(y);
   switch (op) {
-    case Operator::add: return x + y;
-    case Operator::subtract: return x - y;
-    case Operator::multiply: return x * y;
-    case Operator::divide: return y ? x / y : 0;
-    case Operator::remainder: return y ? x % y : 0;
+    case Operator::add: return static_cast<std::int64_t>(ux + uy);
+    case Operator::subtract: return static_cast<std::int64_t>(ux - uy);
+    case Operator::multiply: return static_cast<std::int64_t>(ux * uy);
+    case Operator::divide: return y == -1 ? fold(Operator::subtract, 0, x) : x / y;
+    case Operator::remainder: return y == -1 ? 0 : x % y;
     case Operator::bit_and: return x & y;
     case Operator::bit_or: return x | y;
     case Operator::bit_xor: return x ^ y;
@@ -59,14 +66,25 @@ Value emit(codegen::FunctionBuilder& f, Operator op, Value x, Value y) {
   return {};
 }
 
+std::int64_t magnitude(std::int64_t x) {
+  constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
+  return x == lowest ? std::int64_t{1} << 62 : x < 0 ? -x : x;
+}
+
+// What surely divides the product of what x and y divide.
+std::int64_t product(std::int64_t x, std::int64_t y) {
+  std::int64_t out = 0;
+  return __builtin_mul_overflow(x, y, &out) ? 1 : magnitude(out);
+}
+
 // What surely divides the result of op on values that x and y divide.
 std::int64_t combined_multiple(Operator op, std::int64_t x, std::int64_t y,
                                std::optional<std::int64_t> constant) {
   switch (op) {
     case Operator::add:
     case Operator::subtract: return std::gcd(x, y);
-    case Operator::multiply: return x * y;
-    case Operator::shift_left: return constant && *constant < 32 ? x << *constant : 1;
+    case Operator::multiply: return product(x, y);
+    case Operator::shift_left: return constant ? product(x, std::int64_t{1} << *constant) : 1;
     case Operator::remainder: return std::gcd(x, y);
     case Operator::divide:
       return constant && *constant > 0 && x % *constant == 0
@@ -108,8 +126,8 @@ std::uint64_t combined_ones(Operator op, std::uint64_t x, std::uint64_t y,
     case Operator::remainder:
       if (!positive) return all;
       return std::has_single_bit(by) ? x & (by - 1) : filled(by - 1, 1);
-    case Operator::shift_left: return constant && *constant < 32 ? x << *constant : all;
-    case Operator::shift_right: return constant && *constant < 64 ? x >> *constant : all;
+    case Operator::shift_left: return constant ? x << *constant : all;
+    case Operator::shift_right: return constant ? x >> *constant : all;
     default: return is_comparison(op) ? 1 : all;
   }
 }
@@ -135,6 +153,7 @@ std::uint64_t KernelState::ones(const Scalar& x) {
 }
 
 Scalar KernelState::scalar(Value value, std::int64_t multiple, std::uint64_t ones) {
+  if (!is_described()) return bad();
   Scalar out;
   out.state_ = shared_from_this();
   out.value_ = value;
@@ -154,11 +173,28 @@ bool KernelState::is_bad(const Scalar& scalar) {
   return scalar.value_.type != Type::none && !scalar.value_.valid();
 }
 
-codegen::Value KernelState::dynamic(const Scalar& scalar) { return scalar.value_; }
+bool KernelState::fits(std::int64_t constant, Type type) {
+  const int width = bits(type);
+  if (info(type).floating || width == 0 || width >= 64) return true;
+  const std::int64_t most = (std::int64_t{1} << width) - 1;
+  const std::int64_t least = type == Type::pred ? 0 : -(most / 2) - 1;
+  if (constant >= least && constant <= most) return true;
+  report("immediate-range"_rule,
+         fmt::format("the constant {} does not fit a value of type {}; the nearest that does is {}",
+                     constant, name(type), constant < least ? least : most));
+  return false;
+}
+
+codegen::Value KernelState::dynamic(const Scalar& scalar) {
+  return is_bad(scalar) || (scalar.state_ && !owns(scalar, "a value")) ? zero(scalar.type())
+                                                                       : scalar.value_;
+}
 
 codegen::Value KernelState::value(const Scalar& scalar, Type type) {
   if (type == Type::none) type = scalar.type() == Type::none ? u32 : scalar.type();
+  if (is_bad(scalar) || (scalar.state_ && !owns(scalar, "a value"))) return zero(type);
   if (scalar.type() == Type::none) {
+    if (!fits(scalar.addend_, type)) return zero(type);
     if (info(type).floating) return f().constant(type, static_cast<double>(scalar.addend_));
     return f().constant(type, scalar.addend_);
   }
@@ -169,42 +205,53 @@ codegen::Value KernelState::value(const Scalar& scalar, Type type) {
 
 Scalar KernelState::arithmetic(Operator op, const Scalar& x, const Scalar& y) {
   if (is_bad(x) || is_bad(y)) return bad();
-  if (x.constant() && y.constant()) return fold(op, *x.constant(), *y.constant());
-  const auto& state = x.state_ ? x.state_ : y.state_;
-  if (!state->function || (x.state_ && y.state_ && x.state_ != y.state_)) {
-    state->report("foreign-value"_rule,
-                  "the operands of this expression belong to different kernels");
+  KernelState* const state = Description::current() ? Description::current()
+                             : x.state_             ? x.state_.get()
+                                                    : y.state_.get();
+  const auto cx = x.constant(), cy = y.constant();
+  const auto refused = [&](const Rule& rule, std::string message) {
+    if (state) state->report(rule, std::move(message));
     return bad();
-  }
+  };
+  if (is_division(op) && cy == 0 && !info(x.type()).floating)
+    return refused("immediate-range"_rule, "a division by the constant 0");
+  if (cx && cy) return fold(op, *cx, *cy);
+  for (const auto& each : {x.state_, y.state_})
+    if (each && (each.get() != state || !state->is_described()))
+      return refused("foreign-value"_rule,
+                     x.state_ && y.state_ && x.state_ != y.state_
+                         ? "the operands of this expression belong to different kernels"
+                         : "an operand of this expression belongs to another kernel");
   const Type type = x.state_ ? x.type() : y.type();
   if ((x.state_ && y.state_ && bits(x.type()) != bits(y.type())) || !takes(op, type) ||
-      (x.state_ && y.state_ && info(x.type()).floating != info(y.type()).floating)) {
-    state->report(
+      (x.state_ && y.state_ && info(x.type()).floating != info(y.type()).floating))
+    return refused(
         "scalar-type"_rule,
         fmt::format("this operation takes no operands of type {} and {}; convert() one of them",
                     name(x.type()), name(y.type())));
-    return bad();
-  }
+  if ((cx && !state->fits(*cx, type)) || (cy && !state->fits(*cy, type))) return bad();
+  if (is_shift(op) && cy && (*cy < 0 || *cy >= bits(type)))
+    return refused("immediate-range"_rule,
+                   fmt::format("a value of type {} is shifted by 0 to {} bits, found {}",
+                               name(type), bits(type) - 1, *cy));
   // Constants move outward: (v + 3) + 4 = v + 7, (v + 3) * 2 = 2v + 6. Not for floats, where it
   // would round differently.
   if (!info(type).floating && type != Type::pred) {
-    const auto cy = y.constant(), cx = x.constant();
-    if (op == Operator::add && (cx || cy)) {
+    if ((op == Operator::add && (cx || cy)) || (op == Operator::subtract && cy)) {
       Scalar out = cy ? x : y;
-      out.addend_ += cy ? *cy : *cx;
+      out.addend_ = fold(op, out.addend_, cy ? *cy : *cx);
       return out;
     }
-    if (op == Operator::subtract && cy) return arithmetic(Operator::add, x, -*cy);
     if (op == Operator::multiply && (cx || cy)) {
       const std::int64_t factor = cy ? *cy : *cx;
       const Scalar& variable = cy ? x : y;
       if (factor == 0) return 0;
       if (factor == 1) return variable;
-      Scalar out =
-          state->scalar(state->f().multiply(variable.value_, state->f().constant(type, factor)),
-                        variable.multiple_ * factor, combined_ones(op, variable.ones_, 0, factor));
+      Scalar out = state->scalar(
+          state->f().multiply(variable.value_, state->f().constant(type, factor)),
+          product(variable.multiple_, factor), combined_ones(op, variable.ones_, 0, factor));
       state->derive_number(out, op, variable, factor);
-      out.addend_ = variable.addend_ * factor;
+      out.addend_ = fold(op, variable.addend_, factor);
       out.wraps_ = variable.wraps_ || factor < 0;
       return out;
     }
@@ -219,8 +266,8 @@ Scalar KernelState::arithmetic(Operator op, const Scalar& x, const Scalar& y) {
       out.wraps_ = op == Operator::subtract || x.wraps_ || y.wraps_;
       return out;
     }
-    // (v + 32) / 8 = v / 8 + 4, and (v + 32) % 8 = v % 8.
-    if ((op == Operator::divide || op == Operator::remainder) && cy && *cy > 0 && x.addend_ > 0 &&
+    // (v + 32) / 8 = v / 8 + 4, and (v + 32) % 8 = v % 8: where v is not below zero.
+    if (is_division(op) && !info(type).is_signed && cy && *cy > 0 && x.addend_ > 0 &&
         x.addend_ % *cy == 0 && !x.wraps_) {
       Scalar variable = x;
       variable.addend_ = 0;
@@ -248,8 +295,9 @@ std::optional<std::int64_t> Scalar::constant() const {
 }
 
 std::int64_t Scalar::multiple() const {
-  if (value_.type == Type::none) return addend_ < 0 ? -addend_ : addend_;
-  return std::gcd(multiple_, addend_);
+  if (value_.type == Type::none) return detail::magnitude(addend_);
+  if (info(value_.type).floating) return 1;
+  return std::gcd(multiple_, detail::magnitude(addend_));
 }
 
 Scalar operator+(const Scalar& x, const Scalar& y) {

@@ -7,6 +7,11 @@
 // becomes part of an address. What is known of divisibility (block index times 64 is a multiple of
 // 64) travels along, and decides how wide a copy may be.
 //
+// Types do not mix on their own: of a u32 and an s32 the result, and whether a comparison is
+// signed, is that of the left operand; a constant takes the type of what it meets. Indices
+// (thread(), block_x(), block_tile(), ElementPlace) are u32: where a difference may go below zero,
+// k.convert(x, s32) first.
+//
 //   Scalar row = k.block_y() * 64 + k.lane() / 4;
 //   k.when(row < n, [&] { k.write(out, row, 0, k.read(in, row, 0)); });
 #pragma once

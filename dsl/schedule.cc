@@ -47,6 +47,7 @@ std::pair<Scalar, Scalar> Builder::block_tile(const Scalar& m, const Scalar& n, 
 void Builder::each_tile(const Scalar& m, const Scalar& n, const Tile& tile,
                         const std::function<void(Scalar, Scalar)>& body, int group, Here at) {
   state_->at(at);
+  if (!state_->has_body(body != nullptr, "each_tile")) return;
   const Tiles tiles = tiles_of(*state_, m, n, tile, group);
   loop(
       convert(block_x(at), s32, at) / tiles.cluster, tiles.count(),
@@ -72,6 +73,7 @@ Scalar StreamShare::owner(const Scalar& units, const Scalar& workers, const Scal
 void Builder::stream_tiles(const Scalar& m, const Scalar& n, const Tile& tile, const Scalar& steps,
                            const std::function<void(const TileWork&)>& body, int group, Here at) {
   state_->at(at);
+  if (!state_->has_body(body != nullptr, "stream_tiles")) return;
   const Tiles tiles = tiles_of(*state_, m, n, tile, group);
   if (!require(state_->options.cluster == 1, "blocks of a cluster have equal shares of no tile",
                at))

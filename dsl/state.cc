@@ -21,10 +21,24 @@ KernelState::KernelState(const Kernel& kernel, const Target& target)
   function = std::make_unique<codegen::FunctionBuilder>(kernel.name(), target, bounds);
 }
 
+bool is_identifier(std::string_view name) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto legal = [&](char c) { return letter(c) || digit(c) || c == '_' || c == '$'; };
+  return std::all_of(name.begin(), name.end(), legal) && !name.empty() && !digit(name[0]) &&
+         (name.size() > 1 || letter(name[0])) && name != "WARP_SZ";
+}
+
 void KernelState::at(const std::source_location& here) {
   place = here;
   location = here;
-  if (function) function->at(here);
+  if (is_described()) return function->at(here);
+  // A kernel that is still to be compiled lacks what was meant for it.
+  if (function) report("foreign-value"_rule, "this call belongs to another kernel");
+  KernelState* const other = Description::current();
+  if (!other) return;
+  other->place = here;
+  other->report("foreign-value"_rule, "this call belongs to another kernel");
 }
 
 void KernelState::choose(std::string what, std::string taken, std::string reason,
@@ -36,6 +50,12 @@ void KernelState::choose(std::string what, std::string taken, std::string reason
       {place, std::move(what), std::move(taken), std::move(reason), std::move(refused)});
 }
 
+void KernelState::report(const Rule& rule, std::string message) {
+  for (const Diag& each : diags)
+    if (each.place == place && each.message == message) return;
+  diags.report(rule, place, std::move(message));
+}
+
 void KernelState::refuse_target(const isa::Instruction& row) {
   const auto nearest = isa::nearest(row.form, target);
   report("no-instruction"_rule,
@@ -44,14 +64,15 @@ void KernelState::refuse_target(const isa::Instruction& row) {
                      nearest ? "; the nearest there is " + isa::spell(*nearest) : ""));
 }
 
-bool KernelState::owns_state(const std::shared_ptr<KernelState>& state, std::string_view what) {
-  if (!function || !state) return false;
-  if (state.get() == this) return true;
-  report("foreign-value"_rule, fmt::format("{} belongs to another kernel", what));
-  return false;
-}
-
 bool KernelState::fresh_name(const std::string& name, std::string_view what) {
+  if (!is_described()) return false;
+  if (role != Role::all) {
+    report("kernel-option"_rule,
+           fmt::format("{} {} is declared inside roles(), which describes its body once for each "
+                       "role; declare it outside",
+                       what, name));
+    return false;
+  }
   if (std::find(names.begin(), names.end(), name) == names.end()) {
     names.push_back(name);
     return true;
@@ -97,21 +118,58 @@ codegen::Pointer KernelState::shared_memory(const std::string& name, std::int64_
   return f().shared(name, bytes, align);
 }
 
+namespace {
+
+std::string text(const Place& place) {
+  return fmt::format("{}:{}", place.file.substr(place.file.rfind('/') + 1), place.line);
+}
+
+}  // namespace
+
+void KernelState::check_stage(const std::string& ring, const Scalar& stage, int stages) {
+  if (const auto number = stage.constant(); number && (*number < 0 || *number >= stages))
+    report("tile-bounds"_rule, fmt::format("{} has no stage {}, but {}", ring, *number, stages));
+  const auto of_pipeline = stage_counts.find(stage.value_.id);
+  if (of_pipeline != stage_counts.end() && !stage.constant() && of_pipeline->second > stages)
+    report("tile-bounds"_rule,
+           fmt::format("{} has {} stages, its pipeline {}", ring, stages, of_pipeline->second));
+}
+
+void KernelState::note_fill(const Tensor& to) {
+  Memory& memory = memories[static_cast<std::size_t>(to.memory)];
+  if (memory.written_by_consumers)
+    report("unsynchronized-tile"_rule,
+           fmt::format("{} is filled by producers, and consumers write it at {}: neither waits for "
+                       "the other; take a matrix for each",
+                       to.name, text(*memory.written_by_consumers)));
+  if (memory.filled && memory.filled_by != role_pipeline)
+    report("unsynchronized-tile"_rule,
+           fmt::format("{} is filled by another pipeline at {}, and producers do not wait for "
+                       "those who still use that one's stages; take a ring for each",
+                       to.name, text(*memory.filled)));
+  memory.filled = place, memory.filled_by = role_pipeline;
+}
+
 void KernelState::note_write(const Tensor& to) {
   Memory& memory = memories[static_cast<std::size_t>(to.memory)];
+  if (!memory.in_shared) return;
+  if (role == Role::producer) {
+    plain_copies = true;
+    return note_fill(to);
+  }
+  if (role == Role::consumer) memory.written_by_consumers = place;
   // A pipeline's copies are waited for by the pipeline.
-  if (memory.in_shared && !asynchronous) memory.written = place;
+  if (!asynchronous) memory.written = place;
 }
 
 bool KernelState::require_barrier(const Tensor& from) {
   Memory& memory = memories[static_cast<std::size_t>(from.memory)];
   threads_read |= memory.in_shared;
   if (!memory.written) return true;
-  const std::string& file = memory.written->file;
   report("unsynchronized-tile"_rule,
-         fmt::format("{} was written at {}:{} and is loaded before any barrier; put a barrier() "
+         fmt::format("{} was written at {} and is loaded before any barrier; put a barrier() "
                      "between them",
-                     from.name, file.substr(file.rfind('/') + 1), memory.written->line));
+                     from.name, text(*memory.written)));
   memory.written.reset();  // once is enough
   return false;
 }
@@ -131,7 +189,7 @@ codegen::Value KernelState::zero(Type type) {
 }
 
 Scalar KernelState::wide(const Scalar& x) {
-  if (x.constant() || bits(x.type()) == 64 || is_bad(x)) return x;
+  if (x.constant() || is_bad(x) || bits(x.type()) == 64) return x;
   Scalar out = scalar(f().convert(wraps(x) ? value(x) : dynamic(x), u64), x.multiple());
   return wraps(x) ? out : out + addend(x);
 }
@@ -192,9 +250,11 @@ codegen::Pointer KernelState::pointer(const Tensor& tensor, const Scalar& row, c
     return f().offset(out, byte_offset(count, tensor.type));
   };
   const auto known = [&](const Scalar& elements) { return wraps(elements) ? 0 : addend(elements); };
+  if (is_bad(tensor.base)) return out;  // reported where it was made
   std::int64_t fixed = tensor.base.constant().value_or(0);
   if (!tensor.base.constant()) out = moved(tensor.base), fixed = known(tensor.base);
   const Scalar offset = tensor.offset + tensor.layout.offset(row, col);
+  if (is_bad(offset)) return out;
   if (tensor.layout.swizzle.bits) {
     out = swizzled(out, offset, tensor);
     return fixed ? f().offset(out, bytes_of(fixed, tensor.type)) : out;
@@ -242,6 +302,7 @@ bool KernelState::constant_shape(const Tensor& tensor, std::int64_t& rows, std::
 
 bool KernelState::require_shape(const Tensor& tensor, std::int64_t rows, std::int64_t cols,
                                 std::string_view what) {
+  if (!owns(tensor, tensor.name) || tensor.memory < 0) return false;
   std::int64_t r = 0, c = 0;
   if (constant_shape(tensor, r, c) && r == rows && c == cols) return true;
   std::string message = fmt::format("{} takes a tile of {}x{} elements, {} is {}", what, rows, cols,
@@ -255,6 +316,7 @@ bool KernelState::require_shape(const Tensor& tensor, std::int64_t rows, std::in
 
 Fragment KernelState::fragment(const FragmentKind& kind, std::vector<codegen::Value> registers,
                                Major major) {
+  if (!is_described()) return {};
   Fragment out;
   out.state_ = shared_from_this();
   out.kind_ = kind;
@@ -301,6 +363,10 @@ Tensor Tensor::tile(const Scalar& rows, const Scalar& cols, const Scalar& row, c
   if (!state || memory < 0) return out;
   state->at(at);
   if (!state->owns(*this, name)) return out;
+  if (!(state->is_index(row, "the tile's row") & state->is_index(col, "the tile's column"))) {
+    out.memory = -1;
+    return out;
+  }
   out.layout.rows = rows;
   out.layout.cols = cols;
   const bool in_shared = state->memories[static_cast<std::size_t>(memory)].in_shared;
@@ -316,6 +382,9 @@ Tensor Tensor::tile(const Scalar& rows, const Scalar& cols, const Scalar& row, c
     return out;
   }
   out.layout = *first;
+  const bool new_edge = (out.row_edge && !row_edge) || (out.col_edge && !col_edge);
+  out.ragged_inside |= divided && new_edge;
+  out.divided = true;
   if (in_shared) {
     out.offset = offset + layout.offset(row * rows, col * cols);
     return out;
@@ -342,20 +411,20 @@ Tensor Tensor::matrix(const Scalar& index, const Scalar* stride,
   state->at(at);
   if (!state->owns(*this, name)) return out;
   for (const Scalar* each : {&index, stride})
-    if (each && (KernelState::is_bad(*each) ||
-                 (KernelState::state_of(*each) && !state->owns(*each, "the matrix's place")))) {
+    if (each && !state->is_index(*each, "the matrix's place")) {
       out.memory = -1;
       return out;
     }
   const auto wide = [&](const Scalar& x) { return state->wide(x); };
   const bool by_columns = layout.major() == Major::col;
   const Scalar apart = stride               ? wide(*stride)
-                       : layout.is_nested() ? wide(layout.rows) * wide(layout.cols)
-                       : by_columns         ? wide(layout.cols) * wide(layout.col_stride)
-                                            : wide(layout.rows) * wide(layout.row_stride);
+                       : layout.is_nested() ? wide(whole_rows) * wide(whole_cols)
+                       : by_columns         ? wide(whole_cols) * wide(layout.col_stride)
+                                            : wide(whole_rows) * wide(layout.row_stride);
   out.base = base + wide(index) * apart;
   out.matrix_at = index;
   if (stride) out.matrix_stride = *stride;
+  ++out.batches;
   for (CompiledParam& param : state->params)
     if (param.pointer && param.name == name) param.elements = 0;  // the launch decides how many
   return out;

@@ -25,8 +25,11 @@ struct Memory {
   std::int64_t bytes = 0;
   int stages = 1;                     // of a ring
   std::optional<Place> written = {};  // by other threads too, with no barrier since
-  int param = -1;                     // of global memory: which of the kernel's
-  bool rounded_to_tf32 = false;       // what is copied here from memory of f32
+  // Between roles: by consumers; by which of their pipelines.
+  std::optional<Place> written_by_consumers = {}, filled = {};
+  std::size_t filled_by = 0;
+  int param = -1;                // of global memory: which of the kernel's
+  bool rounded_to_tf32 = false;  // what is copied here from memory of f32
 };
 
 /// Which of the block's warps run the code that is being described. See Builder::roles().
@@ -46,6 +49,11 @@ struct RolePipeline {
   codegen::Value released;         // this stage
 };
 
+/// Names of kernels, parameters and shared matrices become PTX identifiers (PTX ISA 4.4).
+bool is_identifier(std::string_view name);
+inline constexpr std::string_view identifier_rule =
+    "a name has letters, digits, _ and $, starts with no digit, and is not _, $ or WARP_SZ";
+
 struct KernelState : std::enable_shared_from_this<KernelState> {
   KernelState(const Kernel& kernel, const Target& target);
 
@@ -63,7 +71,11 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   int alignment = 16;         // bytes, of every base address
   bool asynchronous = false;  // copies to shared memory go by cp.async where they can
   Role role = Role::all;
-  int role_begin = -1;  // the mark where the role's code begins
+  bool divided = false;             // into roles
+  bool in_stage = false;            // what fills or uses a stage between roles is described
+  std::size_t fill_depth = 0;       // of loops and conditions, where the filling begins
+  std::map<int, int> stage_counts;  // of the pipelines whose stages these values are
+  int role_begin = -1;              // the mark where the role's code begins
   std::vector<RolePipeline> role_pipelines;
   std::size_t role_pipeline = 0;  // the next one that this role meets
   // How the stage that is being filled is filled: by the threads' copies, asynchronous or not, or
@@ -92,9 +104,8 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
 
   // -- Every Builder call begins here: notes the place for diagnostics, choices and .loc.
   void at(const std::source_location& here);
-  void report(const Rule& rule, std::string message) {
-    diags.report(rule, place, std::move(message));
-  }
+  /// Once for each place: loops and fragments say the same many times.
+  void report(const Rule& rule, std::string message);
   /// Says from where on there is an instruction that the target lacks, and what is near.
   void refuse_target(const isa::Instruction& row);
   void choose(std::string what, std::string taken, std::string reason,
@@ -106,6 +117,18 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
     return owns_state(state_of(handle), what);
   }
   bool owns_state(const std::shared_ptr<KernelState>& state, std::string_view what);
+  /// Whether this is the kernel that the thread describes: no finished one, and none within whose
+  /// description another one is compiled. Others take calls to no effect.
+  bool is_described() const;
+  /// The same; reports what belongs to another kernel, to the one that is described.
+  bool takes_calls(std::string_view what);
+  /// How calls of handles begin: at() of their kernel, if it takes calls. Handles of refused calls
+  /// (no state) fail silently.
+  static bool begins(const std::shared_ptr<KernelState>& state, const std::source_location& here);
+  /// Whether a scalar of this kernel may count elements or rounds; reports if not.
+  bool is_index(const Scalar& scalar, std::string_view what);
+  /// Whether there is a function to call; reports if not.
+  bool has_body(bool given, std::string_view what);
   bool fresh_name(const std::string& name, std::string_view what);
   std::string unused_name(std::string name);  // this one, or with _ behind it
 
@@ -146,6 +169,8 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
     ne
   };
   static Scalar arithmetic(Operator op, const Scalar& x, const Scalar& y);
+  /// Whether a value of `type` can be the constant, signed or not; reports if not.
+  bool fits(std::int64_t constant, Type type);
 
   // -- Addresses.
   codegen::Value zero(Type type);
@@ -236,7 +261,10 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
 
   codegen::Pointer shared_memory(const std::string& name, std::int64_t bytes, int align = 128);
   /// What the block's threads write to shared memory is there for each other behind a barrier only.
+  /// Whether a ring has the stage; reports if not.
+  void check_stage(const std::string& ring, const Scalar& stage, int stages);
   void note_write(const Tensor& to);
+  void note_fill(const Tensor& to);  // by a pipeline's producers
   bool require_barrier(const Tensor& from);
   void barrier();
   /// Whether producers give registers to consumers (setmaxnreg): whole warpgroups on sm_90a, one
@@ -251,7 +279,24 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   int threads() const;  // of the role
   Scalar thread();      // within the role
   codegen::Value lane();
-  codegen::FunctionBuilder& f() { return *function; }
+  codegen::FunctionBuilder& f() { return is_described() ? *function : nowhere(); }
+
+ private:
+  codegen::FunctionBuilder& nowhere();
+  std::unique_ptr<codegen::FunctionBuilder> unheard;  // what calls to no effect build
+};
+
+/// While it lives, this thread describes that kernel.
+class Description {
+ public:
+  explicit Description(KernelState& kernel);
+  ~Description();
+  Description(const Description&) = delete;
+  Description& operator=(const Description&) = delete;
+  static KernelState* current();  // null where nobody describes any
+
+ private:
+  KernelState* before_;
 };
 
 /// The type of one 32 or 64-bit register of a fragment of `type`.

@@ -100,6 +100,13 @@ class Storer {
       return;
     }
     if (!row->since.has(state_.target)) return state_.refuse_target(*row);
+    if (to_.row_edge || to_.col_edge) {
+      state_.report("tile-divide"_rule,
+                    fmt::format("wmma.store takes whole tiles, and those of {} hang over its edge; "
+                                "store it by way of shared memory",
+                                to_.name));
+      return;
+    }
     std::vector<Value> operands = registers();
     operands.push_back(state_.value(
         form.a_major == Major::row ? to_.layout.row_stride : to_.layout.col_stride, u32));

@@ -39,6 +39,9 @@ struct Tensor {
   // In global memory: where this tile begins in the matrix that was declared, and that one's size.
   Scalar row_at = 0, col_at = 0, whole_rows, whole_cols;
   std::optional<Scalar> matrix_at, matrix_stride;  // of a batch; no stride: one behind the other
+  int batches = 0;                                 // one within the other
+  bool divided = false;                            // a tile
+  bool ragged_inside = false;  // that hangs over another one, whatever lies behind that
 
   Tensor tile(const Scalar& rows, const Scalar& cols, const Scalar& row, const Scalar& col,
               const std::source_location& at) const;
@@ -58,7 +61,8 @@ class View : public detail::Tensor {
 
   /// The tile `row`, `col` of a division into tiles of `rows` x `cols` elements. Shared memory
   /// divides without rest. A matrix in global memory need not: its last tiles hang over, copies
-  /// fill what is missing with zeros, stores leave it out.
+  /// fill what is missing with zeros, stores leave it out. Builder::read() and write() of single
+  /// elements do not look at that.
   View tile(const Scalar& rows, const Scalar& cols, const Scalar& row, const Scalar& col,
             const std::source_location& at = std::source_location::current()) const {
     return View(Tensor::tile(rows, cols, row, col, at));
@@ -105,11 +109,7 @@ class Ring {
   Ring(Shared first, int stages, std::int64_t distance)
       : first_(std::move(first)), stages_(stages), distance_(distance) {}
 
-  Shared operator[](const Scalar& stage) const {
-    Shared out = first_;
-    out.base = out.base + stage * distance_;
-    return out;
-  }
+  Shared operator[](const Scalar& stage) const;
   int stages() const { return stages_; }
   const Layout& layout() const { return first_.layout(); }
 

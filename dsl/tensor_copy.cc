@@ -123,6 +123,12 @@ class BoxCopier {
 bool KernelState::copy_boxes(const Tensor& from, const Tensor& to,
                              std::vector<std::string>& refused) {
   if (role != Role::producer || !asynchronous) return false;
+  if (log.bodies.size() != fill_depth) {
+    refused.push_back(
+        "cp.async.bulk.tensor: it stands in a loop or condition of what fills the "
+        "stage");
+    return false;
+  }
   BoxCopier copier(*this, from, to);
   if (const std::string problem = copier.problem(); !problem.empty()) {
     refused.push_back("cp.async.bulk.tensor: " + problem);

@@ -168,7 +168,7 @@ class BoxStorer {
     std::vector<Fragment> row;
     for (int x = 0; x < box.cols / 8; ++x)
       row.push_back(tile_.fragment(box.down, box.left / 8 + x));
-    WarpTile part(std::move(row), box.cols / 8, 0, 0);
+    WarpTile part(std::move(row), box.cols / 8, {});
     // Two of 16 bits make an A of m16n8k16, which one stmatrix.x4 writes.
     if (bits(to_.type) == 16) part = operand_a(part, m16n8k16, state_.location);
     const int width = part.fragment(0, 0).kind().fragment().cols;
@@ -204,13 +204,26 @@ void KernelState::finish_stores() {
 
 namespace {
 
+bool has_room(KernelState& state, const Tensor& to, const WarpPlace& place) {
+  std::int64_t rows = 0, cols = 0;
+  if (!state.constant_shape(to, rows, cols) || (rows >= place.rows && cols >= place.cols))
+    return true;
+  state.report("layout-mismatch"_rule,
+               fmt::format("the warps' tile has {}x{} elements, {} is {}", place.rows, place.cols,
+                           to.name, to.layout.text()));
+  return false;
+}
+
 void store_tile(KernelState& state, const Tensor& to, const WarpTile& tile) {
   if (state.f().is_muted()) return;
-  if (tile.fragments().empty() || KernelState::is_bad(tile.fragment(0, 0))) return;
+  if (tile.fragments().empty()) return;
+  for (const Fragment& each : tile.fragments())
+    if (KernelState::is_bad(each)) return;
+  if (to.memory < 0) return;
+  const bool in_shared = state.memories[static_cast<std::size_t>(to.memory)].in_shared;
+  if ((in_shared || to.divided) && !has_room(state, to, tile.place())) return;
   std::vector<std::string> refused;
-  const bool in_shared =
-      to.memory >= 0 && state.memories[static_cast<std::size_t>(to.memory)].in_shared;
-  if (to.memory >= 0 && !in_shared && state.store_boxes(to, tile, refused)) return;
+  if (!in_shared && state.store_boxes(to, tile, refused)) return;
   if (!refused.empty())
     state.choose(fmt::format("store to {}", to.name), "fragment by fragment",
                  "every lane stores its own elements", std::move(refused));

@@ -39,8 +39,22 @@ RingLayout TiledMma::shared(Operand operand, int stages, Major major) const {
   const std::int64_t line = std::int64_t{by_rows ? cols : rows} * bits(type) / 8;
   const std::string what = fmt::format("shared {}", is_a ? "A" : "B");
   // What the copy engine swizzles: lines of 128, 64 or 32 bytes.
-  const std::int64_t width = std::min<std::int64_t>(line & -line, 128);
-  const std::int64_t panel = width * 8 / std::max(bits(type), 1);
+  std::int64_t width = std::min<std::int64_t>(line & -line, 128);
+  const auto panel_of = [&] { return width * 8 / std::max(bits(type), 1); };
+  // A warp's share of the lines is no part of two panels.
+  const int share =
+      is_a ? (by_rows ? cols : rows / tile_.warps_m) : (by_rows ? cols / tile_.warps_n : rows);
+  while (!warpgroup_ && width >= 32 && share % panel_of() && panel_of() % share) width /= 2;
+  const std::int64_t panel = panel_of();
+  if (warpgroup_ && width < 32)
+    state_->report("tile-divide"_rule,
+                   fmt::format("wgmma reads panels with lines of 32, 64 or 128 bytes, those of {} "
+                               "have {}: {} = {} is no multiple of {}",
+                               is_a ? "A" : "B", line,
+                               by_rows == is_a ? "k"
+                               : is_a          ? "m"
+                                               : "n",
+                               by_rows ? cols : rows, 256 / bits(type)));
   if (state_ && state_->has_copy_engine() && state_->options.producers && bits(type) >= 8 &&
       line > width && width >= 32) {
     layout = by_rows ? blocked(row_major(rows, panel), row_major(1, cols / panel))
@@ -85,21 +99,23 @@ RingLayout TiledMma::shared_b(int stages, Major major) const {
 Accumulator TiledMma::accumulator(Here at) const {
   std::vector<FragmentVariable> out;
   const Shape& shape = kind_.shape.shape;
-  if (!state_ || !state_->function) return Accumulator({}, 1, 0, 0);
+  if (!KernelState::begins(state_, at)) return Accumulator({}, 1, {});
   Builder k(state_);
   for (int i = 0; i < fragments_m() * fragments_n(); ++i)
     out.push_back(k.variable(operand_c(kind_.shape, kind_.c), at));
-  return Accumulator(std::move(out), fragments_n(), warp_m_ * (fragments_m() * shape.m),
-                     warp_n_ * (fragments_n() * shape.n));
+  const Scalar left = warp_n_ * (fragments_n() * shape.n),
+               top = warp_m_ * (fragments_m() * shape.m);
+  return Accumulator(std::move(out), fragments_n(), {top, left, tile_.m, tile_.n});
 }
 
 Accumulator TiledMma::variable_a(Here at) const {
   std::vector<FragmentVariable> out;
-  if (!state_ || !state_->function) return Accumulator({}, 1, 0, 0);
+  if (!KernelState::begins(state_, at)) return Accumulator({}, 1, {});
   Builder k(state_);
   for (int i = 0; i < fragments_m() * steps(); ++i)
     out.push_back(k.variable(operand_a(kind_.shape, kind_.a), at));
-  return Accumulator(std::move(out), steps(), warp_m_ * (fragments_m() * kind_.shape.shape.m), 0);
+  return Accumulator(std::move(out), steps(),
+                     {warp_m_ * (fragments_m() * kind_.shape.shape.m), 0, tile_.m, tile_.k});
 }
 
 // The tensor cores drop the low 13 bits of an f32; cvt.rna.tf32 rounds to nearest, ties away from
@@ -121,7 +137,7 @@ std::vector<Fragment> TiledMma::rounded(std::vector<Fragment> fragments, const S
 
 RowVariable TiledMma::row_variable(const Scalar& initial, Here at) const {
   std::vector<ScalarVariable> out;
-  if (!state_ || !state_->function) return RowVariable({});
+  if (!KernelState::begins(state_, at)) return RowVariable({});
   Builder k(state_);
   const WarpTile tile = accumulator(at);
   const std::size_t rows = row_places(tile, at).size();
@@ -156,7 +172,7 @@ WarpTile TiledMma::multiply(const WarpTile& c, const Side& a, const Side& b, con
       }
     }
   }
-  return WarpTile(std::move(sums), n, c.row(), c.col());
+  return WarpTile(std::move(sums), n, c.place());
 }
 
 TiledMma::Side TiledMma::side_a(const Shared& a) const {
@@ -203,8 +219,7 @@ int registers_beside(const KernelState& state, const Shared& a, const Shared& b)
 
 FirstStep TiledMma::first_step(const Shared& a_stage, const Shared& b_stage, Here at) const {
   FirstStep out;
-  if (!state_ || !state_->function || warpgroup_ || kind_.shape.shape.m == 0) return out;
-  state_->at(at);
+  if (!KernelState::begins(state_, at) || warpgroup_ || kind_.shape.shape.m == 0) return out;
   const FragmentKind a = operand_a(kind_.shape, kind_.a), b = operand_b(kind_.shape, kind_.b),
                      c = operand_c(kind_.shape, kind_.c);
   const auto words = [](const FragmentKind& kind) {
@@ -229,20 +244,28 @@ FirstStep TiledMma::first_step(const Shared& a_stage, const Shared& b_stage, Her
 }
 
 void TiledMma::load(FirstStep& first, const Shared& a, const Shared& b, Here at) const {
-  if (first.empty()) return;
-  state_->at(at);
-  if (!fits(a, b)) return;
+  if (first.empty() || !KernelState::begins(state_, at) || !fits(first) || !fits(a, b)) return;
   const std::vector<Fragment> left = side_a(a)(0), right = side_b(b)(0);
   if (left.size() == first.a_.size()) std::ranges::copy(left, first.a_.begin());
   if (right.size() == first.b_.size()) std::ranges::copy(right, first.b_.begin());
+}
+
+bool TiledMma::fits(const FirstStep& first) const {
+  const auto count = [](const auto& side) { return static_cast<int>(side.size()); };
+  if (count(first.a_) == fragments_m() && count(first.b_) == fragments_n()) return true;
+  state_->report("fragment-mismatch"_rule,
+                 fmt::format("the tiled product's first step has {} and {} fragments of A and B in "
+                             "each warp, found {} and {}: those of another tile",
+                             fragments_m(), fragments_n(), count(first.a_), count(first.b_)));
+  return false;
 }
 
 WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& b,
                               const FirstStep& first, const std::function<void()>& next,
                               Here at) const {
   if (first.empty()) return (*this)(c, a, b, at);
-  state_->at(at);
-  if (!fits(a, b)) return {};
+  if (!KernelState::begins(state_, at) || !fits(first) || !fits(a, b)) return {};
+  if (!state_->has_body(next != nullptr, "a product with its first step loaded")) return {};
   // What each step multiplies is loaded a step before.
   using Fragments = std::vector<Fragment>;
   Fragments left(first.a_.begin(), first.a_.end()), right(first.b_.begin(), first.b_.end());
@@ -262,13 +285,12 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
 }
 
 WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& b, Here at) const {
-  if (!state_ || !state_->function) return {};
-  state_->at(at);
+  if (!KernelState::begins(state_, at)) return {};
   if (!fits(a, b)) return {};
   if (!by_warpgroups(c)) return multiply(c, side_a(a), side_b(b));
   return WarpTile(
       detail::warpgroup_multiply(*state_, *warpgroup_, options_, c.fragments(), a, b, warp_m_ / 4),
-      fragments_n(), c.row(), c.col());
+      fragments_n(), c.place());
 }
 
 // What warpgroups add to; multiply() says what is wrong with others.
@@ -276,8 +298,9 @@ bool TiledMma::by_warpgroups(const WarpTile& c, bool sparse) const {
   const auto& sums = c.fragments();
   return warpgroup_ && kind_.shape.sparse == sparse &&
          sums.size() == static_cast<std::size_t>(fragments_n()) &&
-         std::none_of(sums.begin(), sums.end(),
-                      [](const Fragment& each) { return KernelState::is_bad(each); });
+         std::none_of(sums.begin(), sums.end(), [&](const Fragment& each) {
+           return KernelState::is_bad(each) || KernelState::state_of(each) != state_;
+         });
 }
 
 Type TiledMma::stored_a() const { return stored_type(kind_, kind_.a); }
@@ -285,8 +308,7 @@ Type TiledMma::stored_b() const { return stored_type(kind_, kind_.b); }
 
 WarpTile TiledMma::operator()(const WarpTile& c, const WarpTile& a, const Shared& b,
                               Here at) const {
-  if (!state_ || !state_->function) return {};
-  state_->at(at);
+  if (!KernelState::begins(state_, at)) return {};
   if (!state_->require_shape(b, tile_.k, tile_.n, "the tiled product's B")) return {};
   if (a.down() != fragments_m() || a.across() != steps()) {
     state_->report(
@@ -295,13 +317,15 @@ WarpTile TiledMma::operator()(const WarpTile& c, const WarpTile& a, const Shared
                     fragments_m(), steps(), a.down(), a.across()));
     return {};
   }
+  for (const Fragment& each : a.fragments())
+    if (!state_->owns(each, "the tiled product's A") || KernelState::is_bad(each)) return {};
   if (by_warpgroups(c)) {
     const auto& sums = c.fragments();
     return WarpTile(a.memory_
                         ? detail::warpgroup_multiply(*state_, *warpgroup_, options_, sums,
                                                      *a.memory_, b, warp_m_ / 4)
                         : detail::warpgroup_multiply(*state_, *warpgroup_, options_, sums, a, b),
-                    fragments_n(), c.row(), c.col());
+                    fragments_n(), c.place());
   }
   const auto column = [&](int step) {
     std::vector<Fragment> out;
@@ -313,8 +337,7 @@ WarpTile TiledMma::operator()(const WarpTile& c, const WarpTile& a, const Shared
 
 WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const WarpTile& b,
                               Here at) const {
-  if (!state_ || !state_->function) return {};
-  state_->at(at);
+  if (!KernelState::begins(state_, at)) return {};
   if (!state_->require_shape(a, tile_.m, tile_.k, "the tiled product's A")) return {};
   if (b.down() != steps() || b.across() != fragments_n()) {
     state_->report(
@@ -332,8 +355,7 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const WarpTile
 }
 
 WarpTile TiledMma::load_a(const Shared& a, Here at) const {
-  if (!state_ || !state_->function) return {};
-  state_->at(at);
+  if (!KernelState::begins(state_, at)) return {};
   if (!state_->require_shape(a, tile_.m, tile_.k, "the tiled product's A")) return {};
   const FragmentKind kind = operand_a(kind_.shape, kind_.a);
   const isa::Fragment fragment = kind.fragment();
@@ -342,7 +364,8 @@ WarpTile TiledMma::load_a(const Shared& a, Here at) const {
     for (int step = 0; step < steps(); ++step)
       out.push_back(state_->load(
           kind, a.tile(fragment.rows, fragment.cols, warp_m_ * fragments_m() + i, step, at)));
-  WarpTile tile(rounded(std::move(out), a), steps(), warp_m_ * (fragments_m() * fragment.rows), 0);
+  WarpTile tile(rounded(std::move(out), a), steps(),
+                {warp_m_ * (fragments_m() * fragment.rows), 0, tile_.m, tile_.k});
   if (warpgroup_) tile.memory_ = std::make_shared<const detail::Tensor>(a);
   return tile;
 }
@@ -402,7 +425,19 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
   out.tile_ = tile;
   out.options_ = options;
   const Shape& shape = kind.shape.shape;
-  if (shape.m == 0 || tile.warps_m < 1 || tile.warps_n < 1) return out;
+  if (shape.m == 0) return out;  // best_mma() has said why
+  if (shape.m < 0 || shape.n < 1 || shape.k < 1 || tile.m < 1 || tile.n < 1 || tile.k < 1) {
+    state_->report("tile-divide"_rule,
+                   fmt::format("a tile of {} x {} x {} by {}: all sizes are positive", tile.m,
+                               tile.n, tile.k, kind.shape.text()));
+    return out;
+  }
+  if (tile.warps_m < 1 || tile.warps_n < 1 || tile.warps_m > 32 || tile.warps_n > 32) {
+    state_->report("launch-bounds"_rule,
+                   fmt::format("a tile is shared by 1 to 32 warps along m and n, found {} x {}",
+                               tile.warps_m, tile.warps_n));
+    return out;
+  }
   bool good = true;
   const auto divides = [&](int size, int by, std::string_view axis) {
     if (size > 0 && by > 0 && size % by == 0) return;
@@ -419,6 +454,17 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
   if (options.scale_type != Type::none) {
     out.complete_scales();
     divides(tile.k, 4 * out.scale_block(), "k");
+  }
+  // More than a thread's registers would spill; several times as many is a slip.
+  constexpr std::int64_t most_elements = 1024;
+  const std::int64_t elements =
+      std::int64_t{tile.m} * tile.n / (std::int64_t{tile.warps_m} * tile.warps_n * 32);
+  if (elements > most_elements) {
+    good = false;
+    state_->report("launch-bounds"_rule,
+                   fmt::format("a thread would add up {} elements of a tile of {} x {}; it has 255 "
+                               "registers",
+                               elements, tile.m, tile.n));
   }
   good &= state_->may_negate(options, kind.a, kind.b);
   if (tile.threads() != state_->options.block) {

@@ -3,10 +3,23 @@
 // what shared memory for the operands should look like.
 //
 //   const Tile tile{.m = 128, .n = 128, .k = 32, .warps_m = 2, .warps_n = 2};
-//   auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), tile);
-//   auto sA = k.shared("sA", f16, mma.shared_a(stages)), sB = k.shared("sB", f16,
-//   mma.shared_b(stages)); auto acc = mma.accumulator(); k.pipeline(stages, steps, fill,
-//   [&](Scalar, Scalar s) { acc = mma(acc, sA[s], sB[s]); });
+//   auto mma = k.tiled_mma(k.best_mma(f16, f16, f32), tile);
+//   auto sA = k.shared("sA", f16, mma.shared_a(stages));
+//   auto sB = k.shared("sB", f16, mma.shared_b(stages));
+//   auto sum = mma.accumulator();
+//   const auto use = [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); };
+//   k.pipeline(stages, steps, fill, use);
+//
+// On sm_90a whole warpgroups multiply (wgmma) where
+//
+//   - the kind is best_mma()'s, and results are of the accumulators' type,
+//   - producers fill the operands: KernelOptions::producers > 0, pipelines in Builder::roles(),
+//   - a warpgroup has 64 rows and all columns: warps_n = 1, m = 16 * warps_m, and warps_m a
+//     multiple of 4,
+//   - n is a multiple of 8 up to 256 (of s8, u8 and b1 above 32: of 16), and k one of the
+//     instruction's: 32 bytes of A, 64 for sparse kinds.
+//
+// Elsewhere each warp multiplies fragments of its part, and explain() says "not wgmma" and why.
 #pragma once
 
 #include <functional>
@@ -112,6 +125,7 @@ class TiledMma {
   WarpTile multiply(const WarpTile& c, const Side& a, const Side& b, const Beside& row = {},
                     const Beside& column = {}) const;
   bool fits(const Shared& a, const Shared& b) const;
+  bool fits(const FirstStep& first) const;
   bool by_warpgroups(const WarpTile& c, bool sparse = false) const;
   Side side_a(const Shared& a) const;
   Side side_b(const Shared& b) const;

@@ -13,8 +13,7 @@ using detail::KernelState;
 
 WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& a_scales,
                               const Shared& b, const Shared& b_scales, Here at) const {
-  if (!state_ || !state_->function) return {};
-  state_->at(at);
+  if (!detail::KernelState::begins(state_, at)) return {};
   if (options_.scale_type == Type::none || kind_.shape.sparse) {
     state_->report("fragment-mismatch"_rule,
                    fmt::format("{} takes no scales: a product of scaled blocks is dense, and of a "

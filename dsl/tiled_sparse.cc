@@ -9,8 +9,7 @@ namespace tartan {
 
 WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& metadata,
                               const Shared& b, Here at) const {
-  if (!state_ || !state_->function) return {};
-  state_->at(at);
+  if (!detail::KernelState::begins(state_, at)) return {};
   const Layout words = metadata_tile();
   const bool shapes =
       state_->require_shape(a, tile_.m, columns_a(), "the tiled product's A") &
@@ -22,7 +21,7 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
     return WarpTile(
         detail::warpgroup_multiply(*state_, *warpgroup_, options_, c.fragments(), a, b, warp_m_ / 4,
                                    metadata_registers(metadata, isa::selectors(*warpgroup_), at)),
-        fragments_n(), c.row(), c.col());
+        fragments_n(), c.place());
   return multiply(c, side_a(a), side_b(b), [&](MmaOptions& options, int i, int step) {
     options.metadata = metadata_word(metadata, warp_m_ * fragments_m() + i, step, at);
   });

@@ -13,13 +13,15 @@ using detail::KernelState;
 
 // A builder for the kernel that the tile belongs to; none for tiles of refused calls.
 std::optional<Builder> builder_of(const WarpTile& tile, Here at) {
-  for (const Fragment& each : tile.fragments()) {
-    const auto& state = KernelState::state_of(each);
-    if (!state || !state->function || KernelState::is_bad(each)) return std::nullopt;
-    state->at(at);
-  }
+  for (const Fragment& each : tile.fragments())
+    if (!KernelState::begins(KernelState::state_of(each), at) || KernelState::is_bad(each))
+      return std::nullopt;
   if (tile.fragments().empty()) return std::nullopt;
   return Builder(KernelState::state_of(tile.fragments().front()));
+}
+
+bool has_body(const WarpTile& tile, bool given) {
+  return KernelState::state_of(tile.fragments().front())->has_body(given, "map");
 }
 
 // Where element i of fragment (y, x) sits in the block's tile.
@@ -87,6 +89,17 @@ Scalar plus(const Scalar& x, const Scalar& y) { return x + y; }
 
 }  // namespace
 
+const Fragment& WarpTile::fragment(int i, int j) const {
+  static const Fragment none;
+  if (i >= 0 && i < down() && j >= 0 && j < across_)
+    return fragments_[static_cast<std::size_t>(i * across_ + j)];
+  if (const auto& state = fragments_.empty() ? nullptr : KernelState::state_of(fragments_[0]))
+    state->report("tile-bounds"_rule, fmt::format("the tile has {} x {} fragments in each warp, "
+                                                  "found number ({}, {})",
+                                                  down(), across_, i, j));
+  return none;
+}
+
 Accumulator& Accumulator::operator=(const WarpTile& tile) {
   const auto& from = tile.fragments();
   for (std::size_t i = 0; i < std::min(fragments_.size(), from.size()); ++i)
@@ -100,12 +113,12 @@ RowVariable& RowVariable::operator=(const RowValues& values) {
 }
 
 Accumulator::operator WarpTile() const {
-  return WarpTile(KernelState::read(fragments_), across_, row_, col_);
+  return WarpTile(KernelState::read(fragments_), across_, place_);
 }
 
 WarpTile map(const WarpTile& tile, const std::function<Scalar(Scalar, ElementPlace)>& f, Here at) {
   auto k = builder_of(tile, at);
-  if (!k) return {};
+  if (!k || !has_body(tile, f != nullptr)) return {};
   std::vector<Fragment> out;
   for (int y = 0; y < tile.down(); ++y)
     for (int x = 0; x < tile.across(); ++x) {
@@ -114,13 +127,13 @@ WarpTile map(const WarpTile& tile, const std::function<Scalar(Scalar, ElementPla
         elements[i] = f(elements[i], place(*k, tile, y, x, static_cast<int>(i), at));
       out.push_back(k->pack(tile.fragment(y, x).kind(), elements, at));
     }
-  return WarpTile(std::move(out), tile.across(), tile.row(), tile.col());
+  return WarpTile(std::move(out), tile.across(), tile.place());
 }
 
 WarpTile map_rows(const WarpTile& tile, const RowValues& rows,
                   const std::function<Scalar(Scalar, Scalar)>& f, Here at) {
   auto k = builder_of(tile, at);
-  if (!k) return {};
+  if (!k || !has_body(tile, f != nullptr)) return {};
   const LaneRows lanes = lane_rows(tile.fragment(0, 0).kind());
   if (rows.size() != lanes.first.size() * static_cast<std::size_t>(tile.down())) {
     KernelState::state_of(tile.fragment(0, 0))
@@ -139,7 +152,7 @@ WarpTile map_rows(const WarpTile& tile, const RowValues& rows,
                                           static_cast<std::size_t>(lanes.index[i])]);
       out.push_back(k->pack(tile.fragment(y, x).kind(), elements, at));
     }
-  return WarpTile(std::move(out), tile.across(), tile.row(), tile.col());
+  return WarpTile(std::move(out), tile.across(), tile.place());
 }
 
 WarpTile convert(const WarpTile& tile, Type to, Here at) {
@@ -147,7 +160,7 @@ WarpTile convert(const WarpTile& tile, Type to, Here at) {
   if (!k) return {};
   std::vector<Fragment> out;
   for (const Fragment& each : tile.fragments()) out.push_back(k->convert(each, to, at));
-  return WarpTile(std::move(out), tile.across(), tile.row(), tile.col());
+  return WarpTile(std::move(out), tile.across(), tile.place());
 }
 
 RowValues row_maximum(const WarpTile& tile, Here at) { return reduce_rows(tile, maximum, at); }
@@ -165,8 +178,11 @@ std::vector<Scalar> row_places(const WarpTile& tile, Here at) {
 
 RowValues map(const RowValues& x, const RowValues& y,
               const std::function<Scalar(Scalar, Scalar)>& f) {
+  auto* const state = detail::Description::current();
+  if (!f && state) state->has_body(false, "map");
   RowValues out;
-  for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i) out.push_back(f(x[i], y[i]));
+  for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i)
+    out.push_back(f ? f(x[i], y[i]) : KernelState::bad());
   return out;
 }
 
@@ -196,7 +212,7 @@ WarpTile operand_a(const WarpTile& tile, MmaShape shape, Here at) {
           registers.push_back(each);
       out.push_back(k->fragment(tartan::operand_a(shape, kind.type), registers, at));
     }
-  return WarpTile(std::move(out), tile.across() / together, tile.row(), tile.col());
+  return WarpTile(std::move(out), tile.across() / together, tile.place());
 }
 
 namespace {
@@ -233,7 +249,7 @@ WarpTile operand_b(const WarpTile& tile, MmaShape shape, Here at) {
         each = k->instruction("movmatrix.sync.aligned.m8n8.trans.b16", {each}, at)[0];
       out.push_back(k->fragment(tartan::operand_b(shape, type), registers, at));
     }
-  return WarpTile(std::move(out), tile.across(), tile.row(), tile.col());
+  return WarpTile(std::move(out), tile.across(), tile.place());
 }
 
 WarpTile operand_b_transposed(const WarpTile& tile, MmaShape shape, Here at) {
@@ -252,7 +268,8 @@ WarpTile operand_b_transposed(const WarpTile& tile, MmaShape shape, Here at) {
           registers.push_back(k->registers(tile.fragment(y, x + i), at)[half]);
         out.push_back(k->fragment(tartan::operand_b(shape, type), registers, at));
       }
-  return WarpTile(std::move(out), 2 * tile.down(), tile.col(), tile.row());
+  return WarpTile(std::move(out), 2 * tile.down(),
+                  {tile.col(), tile.row(), tile.place().cols, tile.place().rows});
 }
 
 WarpTile relu(const WarpTile& tile, Here at) {
@@ -280,7 +297,7 @@ WarpTile add(const WarpTile& x, const WarpTile& y, Here at) {
     for (std::size_t j = 0; j < sums.size(); ++j) sums[j] += more[j];
     out.push_back(k->pack(x.fragments()[i].kind(), sums, at));
   }
-  return WarpTile(std::move(out), x.across(), x.row(), x.col());
+  return WarpTile(std::move(out), x.across(), x.place());
 }
 
 }  // namespace tartan

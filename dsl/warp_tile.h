@@ -4,7 +4,7 @@
 //
 //   WarpTile s = mma(scores, q, sK[stage]);                   // accumulators
 //   s = map(s, [&](Scalar x, ElementPlace at) { return select(at.col > at.row, low, x); });
-//   RowValues most = row_maximum(s);                          // over all columns of the tile
+//   RowValues most = row_maximum(s);                          // over the columns of the warp
 //   WarpTile p = map_rows(s, most, [](Scalar x, Scalar m) { return exp2(x - m); });
 //   o = mma(o, operand_a(convert(p, f16)), sV[stage]);
 #pragma once
@@ -16,42 +16,42 @@
 
 namespace tartan {
 
+/// Where a warp's part of a tile begins in it, and the size of the whole; 0: it is no one's part.
+struct WarpPlace {
+  Scalar row = 0, col = 0;
+  int rows = 0, cols = 0;
+};
+
 class WarpTile {
  public:
   /// Of one kind, `across` of them in each row of fragments.
   WarpTile() = default;
-  WarpTile(std::vector<Fragment> fragments, int across, Scalar row, Scalar col)
-      : fragments_(std::move(fragments)),
-        across_(across),
-        row_(std::move(row)),
-        col_(std::move(col)) {}
+  WarpTile(std::vector<Fragment> fragments, int across, WarpPlace place)
+      : fragments_(std::move(fragments)), across_(across), place_(std::move(place)) {}
 
   int across() const { return across_; }
   int down() const { return across_ ? static_cast<int>(fragments_.size()) / across_ : 0; }
-  const Fragment& fragment(int i, int j) const {
-    return fragments_[static_cast<std::size_t>(i * across_ + j)];
-  }
+  /// The one in row i of fragments, column j.
+  const Fragment& fragment(int i, int j) const;
   const std::vector<Fragment>& fragments() const { return fragments_; }
   /// Where the warp's part begins in the block's tile.
-  const Scalar& row() const { return row_; }
-  const Scalar& col() const { return col_; }
+  const Scalar& row() const { return place_.row; }
+  const Scalar& col() const { return place_.col; }
+  const WarpPlace& place() const { return place_; }
 
  private:
   friend class TiledMma;
   std::vector<Fragment> fragments_;
   int across_ = 0;
-  Scalar row_, col_;
+  WarpPlace place_;
   std::shared_ptr<const detail::Tensor> memory_;  // of an A that warpgroups read where it is
 };
 
 /// A WarpTile that changes in a run-time loop; starts as zeros. See TiledMma::accumulator().
 class Accumulator {
  public:
-  Accumulator(std::vector<FragmentVariable> fragments, int across, Scalar row, Scalar col)
-      : fragments_(std::move(fragments)),
-        across_(across),
-        row_(std::move(row)),
-        col_(std::move(col)) {}
+  Accumulator(std::vector<FragmentVariable> fragments, int across, WarpPlace place)
+      : fragments_(std::move(fragments)), across_(across), place_(std::move(place)) {}
   Accumulator(const Accumulator&) = default;
   Accumulator& operator=(const WarpTile& tile);
   /// Its value, as of every other tile.
@@ -61,7 +61,7 @@ class Accumulator {
  private:
   std::vector<FragmentVariable> fragments_;
   int across_;
-  Scalar row_, col_;
+  WarpPlace place_;
 };
 
 /// One value for each row that a lane has elements of, in the order of its elements.
@@ -91,7 +91,8 @@ WarpTile map_rows(const WarpTile& tile, const RowValues& rows,
 /// Rounds accumulators of f32 to f16 or bf16.
 WarpTile convert(const WarpTile& tile, Type to, Here at = Here::current());
 
-/// Over all columns that the warp holds; every lane gets its rows' results.
+/// Over the columns that the warp holds, which are all of the block's tile where Tile::warps_n is
+/// 1; every lane gets its rows' results.
 RowValues row_maximum(const WarpTile& tile, Here at = Here::current());
 RowValues row_sum(const WarpTile& tile, Here at = Here::current());
 /// Which row of the block's tile each of the values belongs to.

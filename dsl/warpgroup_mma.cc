@@ -106,6 +106,8 @@ std::optional<isa::Form> warpgroup_form(const KernelState& state, const MmaKind&
   else if (!row || !row->since.has(state.target))
     why_not = fmt::format("there is none of {} columns of {}{}", tile.n,
                           kind.shape.sparse ? "sparse " : "", name(kind.a));
+  else if (tile.m % 64)
+    why_not = fmt::format("its warpgroups compute 64 rows each, m = {} is no multiple", tile.m);
   else if (tile.warps_n != 1 || tile.warps_m % 4 || tile.m != 16 * tile.warps_m)
     why_not = fmt::format(
         "its warpgroups compute 64 rows and all columns each: warps_m = {}, "

@@ -106,15 +106,10 @@ void expect_attention(Device& device, const Target& target, const kernels::Atten
   Arguments arguments;
   arguments.add(size.queries).add(size.keys).add(size.heads).add(size.kv_heads).add(scale);
   arguments.add(inputs[0]).add(inputs[1]).add(inputs[2]).add(o).add(lse);
-  const auto complete = arguments_of(*compiled, arguments);
-  ASSERT_TRUE(complete) << complete.diags().text();
   device.clear_findings();
-  const auto launched =
-      loaded.launch({.grid = {options.blocks(size.queries), static_cast<unsigned>(size.heads),
-                              static_cast<unsigned>(size.batch)},
-                     .block = {static_cast<unsigned>(compiled->block)},
-                     .dynamic_shared = static_cast<unsigned>(compiled->dynamic_shared)},
-                    *complete);
+  const Dim3 grid{options.blocks(size.queries), static_cast<unsigned>(size.heads),
+                  static_cast<unsigned>(size.batch)};
+  const auto launched = launch(loaded, *compiled, grid, arguments);
   ASSERT_TRUE(launched) << launched.diags().text();
   const auto status = device.synchronize();
   ASSERT_TRUE(status) << status.diags().text();

@@ -124,6 +124,27 @@ TEST_F(DeviceTest, RefusedLaunchesWriteNothing) {
   EXPECT_TRUE(device->findings().empty()) << "nothing ran";
 }
 
+TEST_F(DeviceTest, MissingTensorMapsAreNamed) {
+  const std::string with_maps = R"(.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry reads(.param .u64 out, .param .align 64 .b8 A_map[128],
+                      .param .align 64 .b8 B_map[128])
+{
+  ret;
+}
+)";
+  auto kernel = device->load(with_maps)->kernel("reads");
+  const auto refused = kernel->launch({}, Arguments().add(std::uint64_t{256}));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.diags()[0].message,
+            "kernel reads takes 3 arguments, got 1; tensor maps are among them: arguments_of() of "
+            "tartan/launch.h adds those");
+  const auto none = kernel->launch({}, Arguments());
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.diags()[0].message, "kernel reads takes 3 arguments, got 0");
+}
+
 TEST_F(DeviceTest, UnknownKernel) {
   const auto kernel = device->load(ptx)->kernel("indx");
   ASSERT_FALSE(kernel);

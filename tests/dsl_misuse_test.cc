@@ -7,6 +7,7 @@
 #include <tartan/tartan.h>
 
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 namespace tartan {
@@ -29,6 +30,8 @@ Kernel described(int block, const std::function<void(Builder&)>& body,
 
 std::vector<Misuse> misuses() {
   static Fragment kept;
+  static Scalar kept_number;
+  static std::optional<TiledMma> kept_mma;
   std::vector<Misuse> out;
   out.push_back(
       {"a tile that the warps do not divide", __LINE__, "sm_80", described(128, [](Builder& k) {
@@ -106,6 +109,94 @@ std::vector<Misuse> misuses() {
                    map_rows(mma.accumulator(), RowValues(3, k.constant(f32, 0)),
                             [](Scalar x, Scalar) { return x; });
                  })});
+  out.push_back(
+      {"a number that outlives its kernel", __LINE__, "sm_80", described(32, [](Builder& k) {
+         (void)compile(described(32, [](Builder& other) { kept_number = other.lane(); }),
+                       *Target::parse("sm_80"));
+         auto g = k.global("g", f32, row_major(64, 64));
+         auto r = k.shared("r", f32, RingLayout{row_major(16, 16), 2});
+         k.write(g, kept_number, 0, k.constant(f32, 1));
+         k.write(g, 0, kept_number * 2, k.constant(f32, 1));
+         k.copy(g.tile(16, 16, kept_number, 0), r[0]);
+         k.copy(g.tile(16, 16, 0, 0), r[kept_number]);
+         k.global("h", f32, row_major(kept_number, 64));
+         k.write(g, 0, 0, maximum(kept_number, 1));
+       })});
+  out.push_back(
+      {"a product that outlives its kernel", __LINE__, "sm_80", described(128, [](Builder& k) {
+         (void)compile(described(128,
+                                 [](Builder& other) {
+                                   kept_mma = other.tiled_mma(m16n8k16(f16, f16, f32), small);
+                                 }),
+                       *Target::parse("sm_80"));
+         auto c = k.global("C", f32, row_major(64, 64));
+         auto a = k.shared("a", f16, row_major(64, 32));
+         auto b = k.shared("b", f16, row_major(32, 64));
+         auto sum = kept_mma->accumulator();
+         sum = (*kept_mma)(sum, a, b);
+         k.store(c, sum);
+       })});
+  out.push_back(
+      {"the builder of the kernel around", __LINE__, "sm_80", described(32, [](Builder& k) {
+         auto g = k.global("g", u32, row_major(1, 32));
+         (void)compile(described(32, [&](Builder&) { k.write(g, 0, k.thread(), 1); }),
+                       *Target::parse("sm_80"));
+       })});
+  out.push_back({"places that are no integers", __LINE__, "sm_80", described(32, [](Builder& k) {
+                   auto g = k.global("g", f32, row_major(64, 64));
+                   auto x = k.read(g, 0, 0);
+                   k.write(g, x, 0, x);
+                   k.write(g, 0, k.thread() < 3, x);
+                   g.tile(16, 16, x, 0);
+                   k.loop(0, x, 1, [](Scalar) {});
+                 })});
+  out.push_back({"shared matrices that cannot be", __LINE__, "sm_80", described(32, [](Builder& k) {
+                   k.shared("a", f32, row_major(1LL << 31, 1LL << 31));
+                   k.shared("b", f32, row_major(32768, 32768, 1 << 20));
+                   k.shared("c", f16, row_major(64, 64).swizzled({3, 3, 0}));
+                   k.shared("d", f16, row_major(64, 64).swizzled({3, 70, 3}));
+                   k.shared("e", f16, row_major(16, 16, 8));
+                   k.shared("f", f16, row_major(16, 16, -16));
+                   k.shared("g", f16, row_major(-4, -16));
+                   k.shared("h", f16, nested("((4,2),8):((8,1),2)"));
+                 })});
+  out.push_back({"elements that share bytes", __LINE__, "sm_120a", described(32, [](Builder& k) {
+                   auto g = k.global("g", Type::e2m3, row_major(16, 64));
+                   auto h = k.global("h", Type::s4, row_major(16, 15));
+                   k.copy(g, k.shared("s", Type::e2m3, row_major(16, 64)));
+                   k.copy(h, k.shared("t", Type::s4, row_major(16, 15)));
+                   k.copy(h.tile(16, 8, 0, 0), k.shared("u", Type::s4, col_major(16, 8)));
+                 })});
+  out.push_back({"functions that are not there", __LINE__, "sm_80", described(32, [](Builder& k) {
+                   k.when(k.thread() < 3, nullptr);
+                   k.loop(0, 3, 1, nullptr);
+                   k.pipeline(2, 3, nullptr, nullptr);
+                   k.each_tile(64, 64, {}, nullptr);
+                 })});
+  out.push_back({"a kernel without a function", __LINE__, "sm_80", described(32, nullptr)});
+  out.push_back({"what follows a refused call", __LINE__, "sm_80", described(128, [](Builder& k) {
+                   auto s = k.shared("s", f16, row_major(8, 8));
+                   auto a = k.elements(k.load(operand_a(m16n8k16, f16), s));
+                   auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), small);
+                   auto wrong = k.tiled_mma(m16n8k16(f16, f16, f32), {.m = 17});
+                   WarpTile none = wrong.accumulator(), some = mma.accumulator();
+                   k.pack(operand_a(m16n8k16, f16), a);
+                   k.elements(none.fragment(0, 0));
+                   k.elements(some.fragment(2, 0));
+                 })});
+  out.push_back(
+      {"the first step of another tile", __LINE__, "sm_80", described(128, [](Builder& k) {
+         auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), small);
+         auto other = k.tiled_mma(m16n8k16(f16, f16, f32),
+                                  {.m = 128, .n = 64, .k = 32, .warps_m = 2, .warps_n = 2});
+         auto a = k.shared("a", f16, row_major(64, 32)), b = k.shared("b", f16, row_major(32, 64));
+         auto large_a = k.shared("large_a", f16, row_major(128, 32));
+         auto first = mma.first_step(a, b);
+         auto sum = other.accumulator();
+         other.load(first, large_a, b);
+         sum = other(sum, large_a, b, first, [] {});
+         k.tiled_mma(m16n8k16(f16, f16, f32), {.m = 17}).load(first, a, b);
+       })});
   return out;
 }
 

@@ -96,11 +96,12 @@ TEST(Dsl, KernelsThatCannotBe) {
                : compiled.diags()[0].message + " [" + std::string(compiled.diags()[0].id) + "]";
   };
   EXPECT_EQ(text(kernel("ns::k<int>", {.block = 32}, nothing), sm_80),
-            "kernel 'ns::k<int>': a name has letters, digits, _ and $, and starts with no digit "
+            "kernel 'ns::k<int>': a name has letters, digits, _ and $, starts with no digit, and "
+            "is not _, $ or WARP_SZ "
             "[kernel-name]");
-  EXPECT_EQ(
-      text(kernel("", {.block = 32}, nothing), sm_80),
-      "kernel '': a name has letters, digits, _ and $, and starts with no digit [kernel-name]");
+  EXPECT_EQ(text(kernel("", {.block = 32}, nothing), sm_80),
+            "kernel '': a name has letters, digits, _ and $, starts with no digit, and is not _, $ "
+            "or WARP_SZ [kernel-name]");
   EXPECT_EQ(
       text(kernel("k", {.block = 48}, nothing), sm_80),
       "kernel k: a block has 32 to 1024 threads in whole warps of 32, found 48 [launch-bounds]");

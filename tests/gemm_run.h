@@ -55,13 +55,7 @@ inline Result<Bytes> result_on(Device& device, const Compiled& compiled, const L
   std::vector<Buffer> buffers;
   Buffer out = launch.arguments(device, arguments, buffers);
   device.clear_findings();
-  const auto complete = arguments_of(compiled, arguments);
-  if (!complete) return complete.diags();
-  const auto launched =
-      kernel->launch({.grid = launch.grid,
-                      .block = {static_cast<unsigned>(compiled.block)},
-                      .dynamic_shared = static_cast<unsigned>(compiled.dynamic_shared)},
-                     *complete);
+  const auto launched = tartan::launch(*kernel, compiled, launch.grid, arguments);
   if (!launched) return launched.diags();
   const auto status = device.synchronize();
   if (!status) return status.diags();

@@ -2,11 +2,16 @@
 // dsl/kernels/attention.h - softmax(scale * Q * K^T) * V, tile by tile: no matrix of scores in
 // memory (FlashAttention, Dao et al. 2022).
 //
-//   const Attention options{.head_dim = 128, .type = bf16, .causal = true};
-//   auto compiled = compile(kernels::attention(options), target);
-//   kernel.launch({.grid = {options.blocks(queries), heads, batch}, .block = {block}, ...},
-//                 Arguments().add(queries).add(keys).add(heads).add(kv_heads).add(scale)
-//                            .add(q).add(k).add(v).add(o).add(lse));
+//   const Target target = Target::of(device.arch());
+//   const auto options = kernels::tuned({.head_dim = 128, .type = bf16, .causal = true}, target);
+//   const auto compiled = compile(kernels::attention(options), device.arch());
+//   ...                                                   // load it: see tartan/launch.h
+//   const unsigned queries = 4096, keys = 4096, heads = 32, kv_heads = 8, batch = 2;
+//   const float scale = 1 / std::sqrt(128.0F);
+//   const Status launched =
+//       launch(kernel, *compiled, {options.blocks(queries), heads, batch},
+//              Arguments().add(queries).add(keys).add(heads).add(kv_heads).add(scale)
+//                         .add(q).add(k).add(v).add(o).add(lse));
 #pragma once
 
 #include "dsl/builder.h"

@@ -140,7 +140,7 @@ void Finisher::store(const WarpTile& sums, const Tile& tile, const Scalar& row, 
   std::vector<Fragment> fragments;
   for (std::size_t i = 0; i < out.size(); i += each)
     fragments.push_back(converted(kind, std::span(out).subspan(i, each)));
-  k_.store(part, WarpTile(std::move(fragments), sums.across(), sums.row(), sums.col()));
+  k_.store(part, WarpTile(std::move(fragments), sums.across(), sums.place()));
 }
 
 Fragment Finisher::converted(const FragmentKind& kind, std::span<const Finished> elements) {

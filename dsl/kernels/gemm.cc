@@ -110,6 +110,11 @@ Kernel gemm_sum(const Gemm& options) {
   const Tile tile = filled_in(options);
   constexpr int block = 256;
   return kernel("gemm_sum", {.block = block}, [=](Builder& k) {
+    constexpr int most_splits = 256;
+    if (!k.require(options.splits >= 1 && options.splits <= most_splits && tile.m > 0 && tile.n > 0,
+                   fmt::format("splits = {}, tiles of {} x {}: 1 to {} parts of tiles are added up",
+                               options.splits, tile.m, tile.n, most_splits)))
+      return;
     const auto m = size(k, "m", options.m, 1), n = size(k, "n", options.n, 1);
     if (!options.stream_blocks) {
       auto parts = k.global("parts", options.accumulator, workspace(options, m, n));

@@ -4,7 +4,11 @@
 //   Gemm options{.m = 0, .n = 0, .k = 0};              // sizes are parameters of the kernel
 //   options.a = options.b = s8, options.accumulator = s32, options.c = s8;
 //   options.epilogue = {.column_scales = true, .bias = true, .activation = Activation::relu};
-//   compile(kernels::gemm(options), target);
+//   const auto compiled = compile(kernels::gemm(options), device.arch());
+//   ...                                                // load it: see tartan/launch.h
+//   const Status launched =
+//       launch(kernel, *compiled, {options.blocks(m, n)},
+//              Arguments().add(m).add(n).add(depth).add(a).add(b).add(c).add(scales).add(bias));
 #pragma once
 
 #include "dsl/builder.h"
@@ -52,7 +56,7 @@ struct Gemm {
   /// sm_89) keep about 14 bits of a sum. Takes twice the registers for sums; accumulators of f32.
   int promote = 0;
   isa::BitOp bit_op = isa::BitOp::xor_popc;  // of products of b1
-  Epilogue epilogue;
+  Epilogue epilogue = {};
   /// The blocks' y is which part of k: parts are summed up by gemm_sum(), in their order, so that
   /// the result is the same each time. C then is the workspace, see workspace_elements().
   int splits = 1;
@@ -76,9 +80,8 @@ struct Gemm {
 
   /// Blocks (x) of a launch for sizes m and n.
   unsigned blocks(int rows, int cols) const {
-    const int high = cluster * tile.m;
-    return static_cast<unsigned>((rows + high - 1) / high * cluster *
-                                 ((cols + tile.n - 1) / tile.n));
+    const std::int64_t high = std::int64_t{cluster} * tile.m, wide = tile.n;
+    return static_cast<unsigned>((rows + high - 1) / high * cluster * ((cols + wide - 1) / wide));
   }
   /// Blocks of a launch of a persistent kernel: no more than a GPU has multiprocessors, and such
   /// that all have the same number of tiles, or one less.

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "dsl/math.h"
 
 namespace tartan::kernels::detail {
@@ -14,6 +16,8 @@ bool parts_are_possible(Builder& k, const Gemm& options) {
                    fmt::format("splits = {}, stream_blocks = {}: a product has at least one part",
                                options.splits, options.stream_blocks)) &
          k.require(whole || !options.batched, "a product of a batch is not split") &
+         k.require(options.splits == 1 || !options.persistent,
+                   "persistent blocks compute whole tiles: stream_blocks divides k among them") &
          k.require(whole || options.cluster == 1,
                    "clusters compute whole tiles: cluster = 1 goes with parts of k") &
          k.require(options.splits == 1 || options.stream_blocks == 0,
@@ -23,7 +27,11 @@ bool parts_are_possible(Builder& k, const Gemm& options) {
 }  // namespace
 
 Scalar size(Builder& k, const char* name, int fixed, int multiple) {
-  return fixed ? Scalar(fixed) : k.param(name, s32, multiple);
+  k.require(fixed >= 0 && multiple >= 1,
+            fmt::format("{} = {}, a multiple of {}: a size is positive, or 0 where it is a "
+                        "parameter of the kernel, and its multiple too",
+                        name, fixed, multiple));
+  return fixed > 0 ? Scalar(fixed) : k.param(name, s32, std::max(multiple, 1));
 }
 
 Scalar stride(Builder& k, const char* name, const Gemm& options, int multiple) {

@@ -94,6 +94,9 @@ Gemm tuned(const Gemm& options, const Target& target) {
   Gemm out = options;
   const int width = bits(options.a);
   if (target.arch.sm < 80 || width < 8 || width > 32 || options.accumulator == f64) return out;
+  if (options.m < 0 || options.n < 0 || options.k < 0 || options.cluster < 1 ||
+      bits(options.b) == 0 || bits(options.c) == 0)
+    return out;  // gemm() says what is wrong
   const bool hopper = target.arch.text() == "sm_90a";
   // Whose mma.sync multiplies fp8 as f16, at half the speed.
   const bool slow_by_threads = hopper && width == 8 && info(options.a).floating;

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whose handles a call may take: those of the kernel that this thread describes.
+#include <utility>
+
+#include "dsl/state.h"
+
+namespace tartan::detail {
+namespace {
+
+thread_local KernelState* described = nullptr;
+
+}  // namespace
+
+Description::Description(KernelState& kernel) : before_(std::exchange(described, &kernel)) {}
+Description::~Description() { described = before_; }
+KernelState* Description::current() { return described; }
+
+bool KernelState::owns_state(const std::shared_ptr<KernelState>& state, std::string_view what) {
+  if (!is_described() || !state) return false;
+  if (state.get() == this) return true;
+  report("foreign-value"_rule, fmt::format("{} belongs to another kernel", what));
+  return false;
+}
+
+bool KernelState::is_described() const {
+  const KernelState* const current = Description::current();
+  return function && (!current || current == this);
+}
+
+bool KernelState::takes_calls(std::string_view what) {
+  if (is_described()) return true;
+  if (KernelState* const other = Description::current())
+    other->report("foreign-value"_rule, fmt::format("{} belongs to another kernel", what));
+  return false;
+}
+
+bool KernelState::begins(const std::shared_ptr<KernelState>& state,
+                         const std::source_location& here) {
+  if (!state) return false;
+  state->at(here);
+  return state->is_described();
+}
+
+codegen::FunctionBuilder& KernelState::nowhere() {
+  if (!unheard)
+    unheard =
+        std::make_unique<codegen::FunctionBuilder>("unheard", target, codegen::LaunchBounds{});
+  return *unheard;
+}
+
+bool KernelState::is_index(const Scalar& scalar, std::string_view what) {
+  if (is_bad(scalar)) return false;
+  if (scalar.constant()) return true;
+  if (!owns(scalar, what)) return false;
+  if (!info(scalar.type()).floating && scalar.type() != Type::pred) return true;
+  report("scalar-type"_rule, fmt::format("{} is an integer, found a value of type {}; convert() it",
+                                         what, name(scalar.type())));
+  return false;
+}
+
+bool KernelState::has_body(bool given, std::string_view what) {
+  if (!given) report("kernel-option"_rule, fmt::format("{} takes a function, found none", what));
+  return given;
+}
+
+}  // namespace tartan::detail
+
+namespace tartan {
+
+Shared Ring::operator[](const Scalar& stage) const {
+  Shared out = first_;
+  if (!out.state || out.memory < 0) return out;
+  if (!out.state->takes_calls(out.name) || !out.state->is_index(stage, "a stage")) {
+    out.memory = -1;
+    return out;
+  }
+  out.state->check_stage(out.name, stage, stages_);
+  out.base = out.base + stage * distance_;
+  return out;
+}
+
+}  // namespace tartan
