@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
           mismatches += d[i * 8 + j] != static_cast<float>(sum);
         }
       std::printf("%s: mismatches %d of 128\n", kernel.name().c_str(), mismatches);
-      for (const Choice& choice : lesson::must(compile(kernel, Target::of(device.arch()))).choices)
+      for (const Choice& choice : lesson::must(compile(kernel, device.arch())).choices)
         if (choice.what.starts_with("load"))
           std::printf("  %s: %s\n", choice.what.c_str(), choice.taken.c_str());
       wrong += mismatches;

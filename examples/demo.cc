@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
   Device device = lesson::must(Device::open(argc > 1 ? argv[1] : "auto"));
   const kernels::Gemm options{size, size, size};
   const Kernel kernel = kernels::gemm(options);
-  const Compiled compiled = lesson::must(compile(kernel, Target::of(device.arch())));
+  const Compiled compiled = lesson::must(compile(kernel, device.arch()));
 
   title("What was chosen, and why");
   std::printf("%s", explain(compiled.choices).c_str());

@@ -55,8 +55,7 @@ inline float value(std::uint16_t half) {
 template <typename Out, typename In = std::uint16_t>
 std::vector<Out> run(tartan::Device& device, const tartan::Kernel& kernel, std::size_t count,
                      const std::vector<std::vector<In>>& inputs = {}, tartan::Dim3 grid = {}) {
-  const tartan::Compiled compiled =
-      must(tartan::compile(kernel, tartan::Target::of(device.arch())));
+  const tartan::Compiled compiled = must(tartan::compile(kernel, device.arch()));
   tartan::LoadedKernel loaded =
       must(must(device.load(compiled.ptx, compiled.name)).kernel(compiled.name));
   tartan::Arguments arguments;
@@ -69,10 +68,7 @@ std::vector<Out> run(tartan::Device& device, const tartan::Kernel& kernel, std::
   tartan::Buffer out = must(device.allocate(count * sizeof(Out)));
   must(out.fill(0xFF));
   arguments.add(out);
-  must(loaded.launch({.grid = grid,
-                      .block = {static_cast<unsigned>(compiled.block)},
-                      .dynamic_shared = static_cast<unsigned>(compiled.dynamic_shared)},
-                     must(tartan::arguments_of(compiled, arguments))));
+  must(tartan::launch(loaded, compiled, grid, arguments));
   must(device.synchronize());
   return must(out.template read_all<Out>());
 }

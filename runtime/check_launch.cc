@@ -1,19 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/engine.h"
+#include "runtime/tensor_map.h"
 
 namespace tartan::detail {
 namespace {
 
 std::string_view plural(std::size_t count) { return count == 1 ? "" : "s"; }
 
+// Compiled kernels take their tensor maps behind the parameters of the description.
+bool lacks_maps(const std::vector<KernelParam>& params, std::size_t given) {
+  return given < params.size() &&
+         std::all_of(params.begin() + static_cast<std::ptrdiff_t>(given), params.end(),
+                     [](const KernelParam& each) { return each.bytes == sizeof(TensorMapBytes); });
+}
+
 void check_arguments(const EngineKernel& kernel, const Arguments& arguments, Diags& diags) {
   const std::vector<KernelParam>& params = kernel.params();
   if (arguments.size() != params.size()) {
     diags.report("launch-arguments"_rule, {},
-                 fmt::format("kernel {} takes {} argument{}, got {}", kernel.name(), params.size(),
-                             plural(params.size()), arguments.size()));
+                 fmt::format("kernel {} takes {} argument{}, got {}{}", kernel.name(),
+                             params.size(), plural(params.size()), arguments.size(),
+                             lacks_maps(params, arguments.size())
+                                 ? "; tensor maps are among them: arguments_of() of "
+                                   "tartan/launch.h adds those"
+                                 : ""));
     return;
   }
   for (std::size_t i = 0; i < params.size(); ++i)

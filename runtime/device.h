@@ -2,11 +2,17 @@
 // runtime/device.h - running PTX: one interface for NVIDIA GPUs (through the CUDA driver) and for
 // the built-in emulator.
 //
-//   Result<Device> device = Device::best();                     // the first GPU, else the emulator
-//   Result<Module> module = device->load(ptx);                  // compiled by the driver, or
-//   decoded by the emulator Result<LoadedKernel> kernel = module->kernel("gemm"); Result<Buffer>
-//   out = device->allocate(1024); kernel->launch({.grid = {8}, .block = {128}},
-//   Arguments().add(*out).add(std::uint32_t{64})); device->synchronize(); out->read(bytes);
+//   Result<Device> device = Device::best();         // the first GPU, else the emulator
+//   Result<Module> module = device->load(ptx);      // the driver compiles, the emulator decodes
+//   Result<LoadedKernel> kernel = module->kernel("scale");
+//   Result<Buffer> out = device->allocate(1024);
+//   const auto arguments = Arguments().add(*out).add(std::uint32_t{64});
+//   Status launched = kernel->launch({.grid = {8}, .block = {32}}, arguments);
+//   Status finished = device->synchronize();        // what failed in the kernel
+//   Result<std::vector<float>> values = out->read_all<float>();
+//
+// Each may be diagnostics in place of a value: look before `*` and `->`. What compile() made is
+// launched by launch() of tartan/launch.h, which knows its block and its further arguments.
 //
 // Every object keeps what it needs alive; destroying one frees its resource. Objects may be used
 // from several threads, one at a time each. A program that links Tartan runs on machines without a
@@ -38,8 +44,8 @@ struct Dim3 {
 /// The shape of a launch: blocks, threads per block, bytes of dynamic shared memory per block, and
 /// blocks per cluster (sm_90 and later; the grid is a whole number of clusters).
 struct Launch {
-  Dim3 grid;
-  Dim3 block;
+  Dim3 grid = {};
+  Dim3 block = {};
   std::uint32_t dynamic_shared = 0;
   Dim3 cluster{0, 0, 0};  // zero: what the kernel states (.reqnctapercluster), else one block
 };
@@ -79,7 +85,8 @@ struct Report {
 };
 
 struct DeviceOptions {
-  /// Emulator: whose arithmetic ("sm_90"); empty: that of the module's target.
+  /// Emulator: whose arithmetic ("sm_90"); empty: that of the module's target. A module for another
+  /// target is loaded all the same: `tartan check --target` says whether it fits that hardware.
   std::string hardware;
   /// Emulator: instructions that one warp may issue before the launch is stopped as an endless
   /// loop.
@@ -88,7 +95,7 @@ struct DeviceOptions {
   int threads = 0;
   /// Emulator: told at the start of a launch and after every block how many blocks are done, from
   /// any of those threads; it may not throw.
-  std::function<void(std::uint64_t done, std::uint64_t total)> progress;
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};
 };
 
 namespace detail {
@@ -190,8 +197,9 @@ class LoadedKernel {
   const std::string& name() const;
   /// The parameters, where the engine knows them (both do for modules given as PTX text).
   const std::vector<KernelParam>& params() const;
-  /// Starts the kernel. A launch that does not fit it (arguments, grid, block, shared memory) is
-  /// refused before anything runs.
+  /// Starts the kernel. A launch that does not fit it (arguments, grid, block, more shared memory
+  /// than a block has) is refused before anything runs. Too little dynamic_shared is a fault of the
+  /// run: nothing in PTX says how much a kernel uses.
   Status launch(const Launch& launch, const Arguments& arguments, const Stream* stream = nullptr);
 
  private:

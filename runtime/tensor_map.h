@@ -6,10 +6,11 @@
 //   TensorMap map{.type = f16, .address = a.address(), .extents = {4096, 1024},
 //                 .strides = {8192}, .box = {64, 128}, .swizzle = TensorMap::Swizzle::bytes_128};
 //   const auto bytes = map.encode();            // or diagnostics that name each bad argument
-//   kernel->launch(launch, Arguments().add(*bytes).add(c));
+//   Status launched = kernel->launch(shape, Arguments().add(*bytes).add(c));
 //
 // The kernel takes it as `.param .align 64 .b8 map[128]` and passes the parameter's address to the
-// instruction. Dimension 0 is the innermost one everywhere: its elements are neighbours in memory.
+// instruction. The maps of kernels that compile() made come from arguments_of() of tartan/launch.h.
+// Dimension 0 is the innermost one everywhere: its elements are neighbours in memory.
 #pragma once
 
 #include <array>

@@ -11,19 +11,20 @@
 namespace tartan {
 namespace {
 
+std::size_t bytes_of(const CompiledParam& param) {
+  return param.pointer ? 8 : static_cast<std::size_t>(bits(param.type)) / 8;
+}
+
 // An argument as a number: 4 or 8 bytes, as its parameter says.
 std::int64_t number(const Compiled& compiled, const Arguments& arguments, int param) {
-  const std::vector<std::byte>& bytes = arguments[static_cast<std::size_t>(param)];
-  const Type type = compiled.params[static_cast<std::size_t>(param)].type;
-  const bool wide = compiled.params[static_cast<std::size_t>(param)].pointer || bits(type) == 64;
-  std::int64_t out = 0;
-  if (wide) {
-    std::memcpy(&out, bytes.data(), std::min<std::size_t>(bytes.size(), 8));
-  } else {
-    std::int32_t word = 0;
-    std::memcpy(&word, bytes.data(), std::min<std::size_t>(bytes.size(), 4));
-    out = word;
+  const auto i = static_cast<std::size_t>(param);
+  if (bytes_of(compiled.params[i]) == 8) {
+    std::int64_t out = 0;
+    std::memcpy(&out, arguments[i].data(), sizeof out);
+    return out;
   }
+  std::int32_t out = 0;
+  std::memcpy(&out, arguments[i].data(), sizeof out);
   return out;
 }
 
@@ -51,21 +52,58 @@ TensorMap tensor_map(const Compiled& compiled, const Arguments& arguments, const
   return out;
 }
 
+Status check(const Compiled& compiled, const Arguments& arguments) {
+  const std::vector<CompiledParam>& params = compiled.params;
+  Diags diags;
+  if (arguments.size() != params.size()) {
+    diags.report("launch-arguments"_rule, {},
+                 fmt::format("kernel {} takes {} argument{}, got {}{}", compiled.name,
+                             params.size(), params.size() == 1 ? "" : "s", arguments.size(),
+                             compiled.maps.empty() ? "" : "; arguments_of() adds tensor maps"));
+    return diags;
+  }
+  for (std::size_t i = 0; i < params.size(); ++i)
+    if (arguments[i].size() != bytes_of(params[i]))
+      diags.report(
+          "launch-arguments"_rule, {},
+          fmt::format("argument {} ({}) of kernel {} takes {} bytes, got {}", i, params[i].name,
+                      compiled.name, bytes_of(params[i]), arguments[i].size()));
+  if (!diags.ok()) return diags;
+  return Done{};
+}
+
+// Each once: a matrix may have several maps, which differ in their boxes.
+void report(const Compiled& compiled, const CompiledMap& of, const Diags& found, Diags& diags) {
+  const std::string& matrix = compiled.params[static_cast<std::size_t>(of.of)].name;
+  for (Diag each : found) {
+    each.message = fmt::format("{} (parameter {}): {}", matrix, of.of, each.message);
+    const auto same = [&](const Diag& other) { return other.message == each.message; };
+    if (std::none_of(diags.begin(), diags.end(), same)) diags.add(std::move(each));
+  }
+}
+
 }  // namespace
 
 Result<Arguments> arguments_of(const Compiled& compiled, Arguments arguments) {
-  if (compiled.maps.empty()) return arguments;
-  if (arguments.size() != compiled.params.size())
-    return Diags::one("launch-arguments"_rule, {},
-                      fmt::format("kernel {} has {} parameters, found {} arguments", compiled.name,
-                                  compiled.params.size(), arguments.size()));
+  if (const Status status = check(compiled, arguments); !status) return status.diags();
   Arguments out = arguments;
+  Diags diags;
   for (const CompiledMap& each : compiled.maps) {
-    const auto bytes = tensor_map(compiled, arguments, each).encode();
-    if (!bytes) return bytes.diags();
-    out.add(*bytes);
+    if (const auto bytes = tensor_map(compiled, arguments, each).encode()) out.add(*bytes);
+    else report(compiled, each, bytes.diags(), diags);
   }
+  if (!diags.ok()) return diags;
   return out;
+}
+
+Status launch(LoadedKernel& kernel, const Compiled& compiled, Dim3 grid, const Arguments& arguments,
+              const Stream* stream) {
+  const auto all = arguments_of(compiled, arguments);
+  if (!all) return all.diags();
+  return kernel.launch({.grid = grid,
+                        .block = {static_cast<std::uint32_t>(compiled.block)},
+                        .dynamic_shared = static_cast<std::uint32_t>(compiled.dynamic_shared)},
+                       *all, stream);
 }
 
 }  // namespace tartan

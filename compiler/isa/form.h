@@ -9,9 +9,8 @@
 // something about an instruction (registers, lane maps, targets) asks the row that the form belongs
 // to.
 //
-//   auto read = isa::parse_form("ldmatrix.sync.aligned.x4.trans.m8n8.shared.b16");   // CuTe's
-//   order isa::spell(read.form) == "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"        // the
-//   manual's
+//   auto read = isa::parse_form("ldmatrix.sync.aligned.x4.trans.m8n8.shared.b16");  // CuTe's order
+//   isa::spell(read.form);      // the manual's: "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"
 #pragma once
 
 #include <cstdint>

@@ -49,6 +49,7 @@ struct Diag {
       message;  // lower case, no full stop: "operand a of mma.m16n8k16 takes 4 registers, got 2"
   std::string source;  // the line of the text it is about, when there is one (for the caret)
   int width = 0;       // how many columns from place.column on it is about
+  int caret = 0;       // its column in `source`, where that is a part of a long line; else 0
 };
 
 /// `file:line:column: error: message [id]`, the one spelling of a diagnostic as text.
@@ -89,7 +90,7 @@ class Diags {
 ///
 ///   Result<Device> device = Device::open("cuda");
 ///   if (!device) { std::cerr << device.diags().text(); return 2; }
-///   device->launch(...);
+///   std::cout << device->name();
 template <typename T>
 class [[nodiscard]] Result {
  public:
