@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DPROGRAM=... -DEXPECTED=... -P compare.cmake: runs PROGRAM on the emulator; every line of EXPECTED must come, in that order and, unless EXPECTED ends in a line
-# "...", nothing else.
+# "...", nothing else. EXPECTED may be a document: the block below the heading SECTION, but for lines with registers and those that
+# begin with "...".
 execute_process(COMMAND ${PROGRAM} emulator OUTPUT_VARIABLE got ERROR_VARIABLE errors RESULT_VARIABLE code)
 file(READ ${EXPECTED} expected)
 if(NOT code EQUAL 0)
   message(FATAL_ERROR "${PROGRAM} ended with ${code}\n${got}${errors}")
+endif()
+if(SECTION)
+  string(REGEX REPLACE "^.*\n## ${SECTION}\n\n```\n" "\n" expected "${expected}")
+  string(REGEX REPLACE "\n```\n.*$" "\n...\n" expected "${expected}")
+  string(REGEX REPLACE "\n[^\n]*%r[^\n]*" "" expected "${expected}")
+  string(REGEX REPLACE "\n[ \t]*\\.\\.\\. [^\n]*" "" expected "${expected}")
 endif()
 if(expected MATCHES "\n\\.\\.\\.\n$")
   string(REGEX REPLACE "\\.\\.\\.\n$" "" expected "${expected}")
