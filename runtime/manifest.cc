@@ -23,6 +23,8 @@ namespace {
 using detail::Json;
 using detail::shown;
 
+constexpr std::string_view scalar_names = "u8, s8, u16, s16, u32, s32, u64, s64, f32, f64, bytes";
+
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 36;  // of a buffer
 
 constexpr std::uint32_t most_dynamic_shared() {
@@ -158,7 +160,7 @@ class Reader : private detail::ManifestFields {
     if (param.is_object() && param.contains("tensor_map"))
       return {.tensor_map = read_tensor_map(param, path)};
     if (!param.is_object() || param.size() != 1) {
-      fail(path, "a buffer, a tensor_map, or one of u32, s32, u64, s64, f32, f64", &param);
+      fail(path, fmt::format("a buffer, a tensor_map, or one of {}", scalar_names), &param);
       return {};
     }
     return {.scalar = read_scalar(param.begin().key(), param.begin().value(), path)};
@@ -167,15 +169,28 @@ class Reader : private detail::ManifestFields {
   std::vector<std::byte> read_scalar(const std::string& key, const Json& value,
                                      const std::string& path) {
     const std::string field = path + "." + key;
+    if (key == "u8") return integer<std::uint8_t>(value, field);
+    if (key == "s8") return integer<std::int8_t>(value, field);
+    if (key == "u16") return integer<std::uint16_t>(value, field);
+    if (key == "s16") return integer<std::int16_t>(value, field);
     if (key == "u32") return integer<std::uint32_t>(value, field);
     if (key == "s32") return integer<std::int32_t>(value, field);
     if (key == "u64") return integer<std::uint64_t>(value, field);
     if (key == "s64") return integer<std::int64_t>(value, field);
     if (key == "f32") return real<float>(value, field);
     if (key == "f64") return real<double>(value, field);
-    fail(field, "one of buffer, tensor_map, u32, s32, u64, s64, f32, f64 as the field's name",
+    if (key == "bytes") return raw(value, field);
+    fail(field, fmt::format("one of buffer, tensor_map, {} as the field's name", scalar_names),
          &value);
     return {};
+  }
+
+  std::vector<std::byte> raw(const Json& value, const std::string& path) {
+    const auto numbers = list<std::uint64_t>(value, path, 0, 255);
+    std::vector<std::byte> out;
+    if (numbers)
+      for (const std::uint64_t number : *numbers) out.push_back(static_cast<std::byte>(number));
+    return out;
   }
 
   template <typename T>

@@ -26,7 +26,8 @@
 // A buffer starts as a file, or the part of it that begins at an offset and has so many bytes, or
 // as `bytes` bytes of value `fill` (0 where it is left out). With `expect` it is compared
 // afterwards with that file, which must be of the same size: as `compare` says, or as "bits" where
-// that is left out (see runtime/comparison.h). A scalar is one of u32, s32, u64, s64, f32, f64.
+// that is left out (see runtime/comparison.h). A scalar is one of u8, s8, u16, s16, u32, s32, u64,
+// s64, f32, f64; any other parameter by value is written as its bytes, {"bytes": [1, 0, 255]}.
 //
 // A tensor map describes a tensor in the buffer that it names, `offset` bytes from its start (0
 // where it is left out), as runtime/tensor_map.h says: dimension 0 is the innermost one, extents

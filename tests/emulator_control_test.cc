@@ -144,7 +144,7 @@ TEST(EmulatorControl, NamedBarriersWithCountsJoinSomeWarps) {
     bar.sync 3, 64;
     shl.b32 r3, r0, 2;
     add.u32 r3, r1, r3;
-    ld.shared.u32 r4, [r3-128];
+    ld.shared.u32 r4, [r3+-128];
     st.global.u32 [rd1], r4;)",
                {.grid = {1}, .block = {96}}, 1024, {}, ".shared .align 4 .b8 tile[128];");
   ASSERT_TRUE(run.launched) << run.complaint;

@@ -68,6 +68,39 @@ TEST(EmulatorDevice, EveryThreadsFindingsAreKept) {
   EXPECT_TRUE((*engine)->synchronize()) << "said once";
 }
 
+// Whatever waits for work on a GPU says what failed.
+TEST(EmulatorDevice, EveryUseOfMemoryReportsFailures) {
+  auto engine = emulator::make_engine({});
+  auto module = (*engine)->load(kernel_text("trap;"), "test.ptx");
+  ASSERT_TRUE(module);
+  const auto kernel = *(*module)->kernel("k");
+  const std::uint64_t buffer = *(*engine)->allocate(4);
+  std::vector<std::byte> bytes(4);
+  const auto fails = [&](auto&& use) {
+    EXPECT_TRUE(kernel->launch({}, Arguments().add(buffer), nullptr));
+    const Status status = use();
+    EXPECT_TRUE(use()) << "said once";
+    return !status && status.diags()[0].id == "trap";
+  };
+  EXPECT_TRUE(fails([&] { return (*engine)->read(buffer, bytes); }));
+  EXPECT_TRUE(fails([&] { return (*engine)->write(buffer, bytes); }));
+  EXPECT_TRUE(fails([&] { return (*engine)->fill(buffer, 4, 1); }));
+  EXPECT_TRUE(fails([&] { return (*engine)->synchronize(); }));
+}
+
+TEST(EmulatorDevice, EventsThatWereNotRecorded) {
+  auto engine = emulator::make_engine({});
+  const auto start = *(*engine)->event(), end = *(*engine)->event();
+  EXPECT_FALSE(end->milliseconds_since(*start));
+  ASSERT_TRUE(end->record(nullptr));
+  const auto half = end->milliseconds_since(*start);
+  ASSERT_FALSE(half);
+  EXPECT_EQ(half.diags()[0].message,
+            "the event at the start was not recorded: call record() first");
+  ASSERT_TRUE(start->record(nullptr));
+  EXPECT_TRUE(end->milliseconds_since(*start));
+}
+
 // ---- Trust.
 
 NumericTrust trust_of(const std::string& body, const std::string& hardware) {

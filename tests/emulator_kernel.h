@@ -47,12 +47,13 @@ inline KernelRun run_text(const std::string& ptx, Launch launch, std::size_t wor
   const Status launched = (*kernel)->launch(launch, Arguments().add(*buffer), nullptr);
   if (!launched) return run.complaint = launched.diags().text(), run;
   run.launched = true;
+  const bool fine = static_cast<bool>((*engine)->synchronize());
   run.out.resize(words);
   EXPECT_TRUE(
       static_cast<bool>((*engine)->read(*buffer, std::as_writable_bytes(std::span(run.out)))));
   run.findings = (*engine)->findings();
   run.report = (*engine)->report();
-  EXPECT_EQ(static_cast<bool>((*engine)->synchronize()), run.findings.empty());
+  EXPECT_EQ(fine, run.findings.empty());
   return run;
 }
 

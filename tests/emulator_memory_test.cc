@@ -206,5 +206,118 @@ TEST(EmulatorMemory, DynamicSharedMemoryFollowsTheStaticOne) {
   EXPECT_NE(large.complaint.find("launch-arguments"), std::string::npos) << large.complaint;
 }
 
+// Half of the blocks use red or 128 bits, half the copy engine or 32 bits.
+TEST(EmulatorMemory, AtomicsOfSeveralWidthsAndCopiesAddUp) {
+  const std::string choose =
+      "mov.u32 r1, %ctaid.x;\nand.b32 r1, r1, 1;\nsetp.eq.u32 p, r1, 0;\nmov.u32 r2, 0;\n";
+  const std::string count = "add.u32 r2, r2, 1;\nsetp.lt.u32 q, r2, 2000;\n";
+  const auto run =
+      run_body(choose + R"(
+mov.u32 r3, 1;
+st.shared.v4.u32 [ones], {r3, r3, r3, r3};
+fence.proxy.async.shared::cta;
+@p bra COPY;
+RED:
+red.global.add.u32 [rd0], 1;
+)" + count + R"(@q bra RED;
+bra END;
+COPY:
+cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [rd0], [ones], 16;
+)" + count + R"(@q bra COPY;
+cp.async.bulk.commit_group;
+cp.async.bulk.wait_group 0;
+END:)",
+               {.grid = {8}, .block = {1}}, 4, {.threads = 4}, ".shared .align 16 .b8 ones[16];");
+  ASSERT_TRUE(run.launched) << run.complaint;
+  ASSERT_TRUE(run.findings.empty()) << run.findings[0].message;
+  EXPECT_EQ(run.out, (std::vector<std::uint32_t>{16000, 8000, 8000, 8000}));
+
+  const auto wide = run_body(choose + R"(
+.reg .b128 x, y, z;
+.reg .b64 low, high;
+@p bra NARROW;
+AGAIN:
+ld.global.v2.u64 {low, high}, [rd0];
+mov.b128 x, {low, high};
+add.u64 high, high, 1;
+mov.b128 y, {low, high};
+atom.global.cas.b128 z, [rd0], x, y;
+mov.b128 {rd4, rd5}, z;
+add.u64 rd5, rd5, 1;
+setp.ne.u64 q, rd5, high;
+@q bra AGAIN;
+setp.ne.u64 q, rd4, low;
+@q bra AGAIN;
+)" + count + R"(@q bra AGAIN;
+bra END;
+NARROW:
+red.global.add.u32 [rd0+4], 1;
+)" + count + "@q bra NARROW;\nEND:",
+                             {.grid = {4}, .block = {1}}, 4, {.threads = 4});
+  ASSERT_TRUE(wide.launched) << wide.complaint;
+  ASSERT_TRUE(wide.findings.empty()) << wide.findings[0].message;
+  EXPECT_EQ(wide.out, (std::vector<std::uint32_t>{0, 4000, 4000, 0}));
+}
+
+// Global memory flushes subnormal numbers, shared memory does not: also at generic addresses.
+TEST(EmulatorMemory, SumsOfSubnormalNumbers) {
+  const auto run = run_body(R"(
+mov.b32 f1, 0x80000003;
+mov.u64 rd4, there;
+cvta.shared.u64 rd4, rd4;
+st.shared.f32 [there], f1;
+st.shared.f32 [there+4], f1;
+st.global.f32 [rd0], f1;
+st.global.f32 [rd0+4], f1;
+st.global.v2.f32 [rd0+8], {f1, f1};
+red.shared.add.f32 [there], f1;
+red.add.f32 [rd4+4], f1;
+red.global.add.f32 [rd0], f1;
+red.add.f32 [rd0+4], f1;
+red.global.v2.f32.add [rd0+8], {f1, f1};
+ld.shared.v2.u32 {r1, r2}, [there];
+st.global.v2.u32 [rd0+16], {r1, r2};
+mov.b32 f2, 0x00800000;
+mov.b32 f3, 0x80800001;
+st.global.f32 [rd0+24], f2;
+atom.global.add.f32 f4, [rd0+24], f3;)",
+                            {.grid = {1}, .block = {1}}, 7, {}, ".shared .align 8 .b8 there[8];");
+  ASSERT_TRUE(run.launched) << run.complaint;
+  EXPECT_EQ(run.out, (std::vector<std::uint32_t>{0x80000000, 0x80000000, 0x80000000, 0x80000000,
+                                                 0x80000006, 0x80000006, 0x80000000}));
+}
+
+TEST(EmulatorMemory, ParametersAreReadOnly) {
+  for (const char* body :
+       {"mov.u64 rd2, out; cvta.param.u64 rd2, rd2; st.u32 [rd2], r0;",
+        "mov.u64 rd2, out; cvta.param.u64 rd2, rd2; st.v2.u32 [rd2], {r0, r0};",
+        "mov.u64 rd2, out; cvta.param.u64 rd2, rd2; red.add.u32 [rd2], 1;",
+        "mov.u64 rd2, out; cvta.param.u64 rd2, rd2; setp.eq.u32 p, r0, 3; @p mov.u64 rd1, rd2; "
+        "st.u32 [rd1], r0;"}) {
+    const auto run = run_body(body);
+    ASSERT_TRUE(run.launched) << run.complaint;
+    ASSERT_EQ(run.findings.size(), 1u) << body;
+    EXPECT_EQ(run.findings[0].id, "memory-fault") << body;
+    EXPECT_NE(run.findings[0].message.find("read only"), std::string::npos) << body;
+  }
+}
+
+TEST(EmulatorMemory, RarelySeenForms) {
+  const auto run = run_body(R"(
+.reg .f64 g<2>;
+mov.f64 g0, 0d4010000000000000;
+rsqrt.approx.f64 g1, g0;
+mov.b64 rd2, g1;
+st.global.u64 [rd0], rd2;
+mov.b32 f1, 0x80000001;
+slct.ftz.u64.f32 rd3, 5, 6, f1;
+slct.u64.f32 rd4, 5, 6, f1;
+st.global.u64 [rd0+8], rd3;
+st.global.u64 [rd0+16], rd4;)",
+                            {.grid = {1}, .block = {1}}, 6);
+  ASSERT_TRUE(run.launched) << run.complaint;
+  EXPECT_EQ(run.out, (std::vector<std::uint32_t>{0, 0x3FE00000, 5, 0, 6, 0}));
+}
+
 }  // namespace
 }  // namespace tartan

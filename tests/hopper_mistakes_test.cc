@@ -394,13 +394,12 @@ TEST(HopperMistakes, ThePageIsFresh) {
       "\nThe emulator does a copy or a product when it is issued, and keeps clocks of who knows "
       "what "
       "(runtime/emulator/order.h), so that a\nkernel which is right has no finding. It does not "
-      "see: "
-      "order between the lanes of one warp; accumulators and fences of wgmma, which\nare "
-      "`check`'s; "
-      "loads and stores of ordinary code against each other; a descriptor that is off by rows "
-      "within "
-      "boxes of one tensor,\nwhich is legal and gives other numbers: `expect` in a manifest finds "
-      "those.\n";
+      "see: order between the lanes of one warp; accumulators and fences of wgmma, which\nare "
+      "`check`'s; loads and stores of ordinary code against each other, and a store that a copy "
+      "overwrites; cp.async into shared memory\nthat another warp still reads, with ldmatrix or "
+      "otherwise; in kernels without the copy engine, st.async and wgmma, any of this; a\n"
+      "descriptor that is off by rows within boxes of one tensor, which is legal and gives other "
+      "numbers: `expect` in a manifest finds those.\n";
   expect_file(SOURCE_ROOT "/docs/mistakes.md", page);
 }
 

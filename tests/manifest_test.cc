@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <bit>
 #include <cstring>
 #include <filesystem>
@@ -26,7 +27,8 @@ TEST_F(ManifestTest, ReadsEverything) {
       "hardware": "sm_90", "params": [
       {"buffer": "a", "file": "seven.bin", "expect": "zero.bin"}, {"buffer": "b", "bytes": 4, "fill": 255},
       {"u32": 4294967295}, {"s32": -1}, {"u64": 18446744073709551615}, {"s64": -9223372036854775808},
-      {"f32": 1}, {"f64": -0.5}]})"));
+      {"f32": 1}, {"f64": -0.5}, {"u8": 255}, {"s8": -128}, {"u16": 65535}, {"s16": -1},
+      {"bytes": [1, 0, 255]}]})"));
   ASSERT_TRUE(read) << read.diags().text();
   EXPECT_EQ(read->ptx.text(), small_ptx);
   EXPECT_EQ(read->launch.grid, (Dim3{2, 3, 4}));
@@ -34,7 +36,7 @@ TEST_F(ManifestTest, ReadsEverything) {
   EXPECT_EQ(read->launch.dynamic_shared, 1024u);
   EXPECT_EQ(read->launch.cluster, (Dim3{2, 3, 1}));
   EXPECT_EQ(read->hardware, "sm_90");
-  ASSERT_EQ(read->params.size(), 8u);
+  ASSERT_EQ(read->params.size(), 13u);
   EXPECT_EQ(read->params[0].buffer->contents[0], std::byte{7});
   EXPECT_EQ((*read->params[0].buffer->expect)[0], std::byte{0});
   EXPECT_EQ(read->params[1].buffer->fill, 255);
@@ -49,6 +51,11 @@ TEST_F(ManifestTest, ReadsEverything) {
   scalar(5, std::numeric_limits<std::int64_t>::min());
   scalar(6, 1.0f);
   scalar(7, -0.5);
+  scalar(8, std::uint8_t{255});
+  scalar(9, std::int8_t{-128});
+  scalar(10, std::uint16_t{65535});
+  scalar(11, std::int16_t{-1});
+  scalar(12, std::array<std::uint8_t, 3>{1, 0, 255});
 }
 
 TEST_F(ManifestTest, EveryWrongFieldIsSaid) {
@@ -91,10 +98,9 @@ TEST_F(ManifestTest, NotJson) {
     EXPECT_FALSE(complaints(text).empty()) << text;
   EXPECT_FALSE(complaints("{\"params\": [" + std::string(100'000, '[')).empty());
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
-  EXPECT_EQ(
-      param_complaints(deep),
-      Texts{"params[0]: expected a buffer, a tensor_map, or one of u32, s32, u64, s64, f32, f64, "
-            "found an array of 1 [manifest]"});
+  EXPECT_EQ(param_complaints(deep), Texts{"params[0]: expected a buffer, a tensor_map, or one of "
+                                          "u8, s8, u16, s16, u32, s32, u64, s64, f32, f64, bytes, "
+                                          "found an array of 1 [manifest]"});
 }
 
 TEST_F(ManifestTest, BlockOfTooManyThreads) {
@@ -109,7 +115,8 @@ TEST_F(ManifestTest, WrongScalars) {
       param_complaints(
           R"({"u32": -1}, {"u32": 4294967296}, {"u32": 1.5}, {"u32": "1"}, {"s32": 2147483648},
                                 {"u64": -1}, {"s64": 9223372036854775808}, {"f32": 1e39}, {"f64": null},
-                                {"f16": 1}, {"u32": 1, "s32": 1}, {}, 5)"),
+                                {"f16": 1}, {"u32": 1, "s32": 1}, {}, 5, {"u8": 256}, {"s16": -32769},
+                                {"bytes": [1, 256]})"),
       (Texts{
           "params[0].u32: expected a whole number from 0 to 4294967295, found -1 [manifest]",
           "params[1].u32: expected a whole number from 0 to 4294967295, found 4294967296 "
@@ -126,18 +133,25 @@ TEST_F(ManifestTest, WrongScalars) {
           "params[7].f32: expected a number of at most 3.4028235e+38, found 1e+39 [manifest]",
           "params[8].f64: expected a number of at most 1.7976931348623157e+308, found null "
           "[manifest]",
-          "params[9].f16: expected one of buffer, tensor_map, u32, s32, u64, s64, f32, f64 as the "
+          "params[9].f16: expected one of buffer, tensor_map, u8, s8, u16, s16, u32, s32, u64, "
+          "s64, f32, f64, bytes as the "
           "field's "
           "name, found 1 [manifest]",
-          "params[10]: expected a buffer, a tensor_map, or one of u32, s32, u64, s64, f32, f64, "
+          "params[10]: expected a buffer, a tensor_map, or one of u8, s8, u16, s16, u32, s32, u64, "
+          "s64, f32, f64, bytes, "
           "found an object "
           "with u32, s32 [manifest]",
-          "params[11]: expected a buffer, a tensor_map, or one of u32, s32, u64, s64, f32, f64, "
+          "params[11]: expected a buffer, a tensor_map, or one of u8, s8, u16, s16, u32, s32, u64, "
+          "s64, f32, f64, bytes, "
           "found an object "
           "with no fields [manifest]",
-          "params[12]: expected a buffer, a tensor_map, or one of u32, s32, u64, s64, f32, f64, "
+          "params[12]: expected a buffer, a tensor_map, or one of u8, s8, u16, s16, u32, s32, u64, "
+          "s64, f32, f64, bytes, "
           "found 5 "
           "[manifest]",
+          "params[13].u8: expected a whole number from 0 to 255, found 256 [manifest]",
+          "params[14].s16: expected a whole number from -32768 to 32767, found -32769 [manifest]",
+          "params[15].bytes[1]: expected a whole number from 0 to 255, found 256 [manifest]",
       }));
 }
 

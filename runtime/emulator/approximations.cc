@@ -107,6 +107,13 @@ struct Coarse {
 };
 
 // The IEEE forms, in the rounding mode op.flags.
+struct DoubleReciprocalRoot {
+  static double apply(double x) {
+    const double out = ReciprocalRoot::apply(x);
+    return out != out ? std::bit_cast<double>(nan_f64) : out;
+  }
+};
+
 template <typename F, typename T, bool Ftz>
 void rounded(Warp& warp, const Op& op) {
   static constexpr int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
@@ -153,7 +160,10 @@ Handler approximate(Type type, bool ftz) {
       return ftz ? unary<Pair<F, Half, true>, std::uint32_t, std::uint32_t>
                  : unary<Pair<F, Half, false>, std::uint32_t, std::uint32_t>;
     case Type::bf16x2: return unary<Pair<F, Bfloat, false>, std::uint32_t, std::uint32_t>;
-    case Type::f64: return ftz ? unary<Coarse<F>, double, double> : nullptr;
+    case Type::f64:
+      if (ftz) return unary<Coarse<F>, double, double>;
+      return std::is_same_v<F, ReciprocalRoot> ? unary<DoubleReciprocalRoot, double, double>
+                                               : nullptr;
     default: return nullptr;
   }
 }

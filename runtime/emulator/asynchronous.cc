@@ -123,10 +123,46 @@ enum class Action : std::uint8_t {
   arrive_drop_expect
 };
 
+// At generic addresses: whether the mbarriers are in shared memory, of this block with `own`, else
+// of the cluster.
+bool are_in_place(Warp& warp, const Op& op, bool own) {
+  if (op.window != Window::generic) return true;
+  std::uint64_t at[32];
+  addresses(warp, op, at);
+  const std::uint32_t lost = lanes_where(warp.mask, [&](int i) {
+    const std::uint64_t place = (at[i] & (window_bytes - 1)) >> rank_shift;
+    return window_of(at[i]) != Window::shared ||
+           (own && place != 0 && place != warp.block->rank() + 1);
+  });
+  if (!lost) return true;
+  const int lane = std::countr_zero(lost);
+  warp.fail("memory-fault"_rule,
+            fmt::format("an mbarrier is expected in shared memory of the {}, 0x{:x} is elsewhere",
+                        own ? "own block" : "cluster", at[lane]),
+            lane, at[lane]);
+  return false;
+}
+
+// Whether an mbarrier can count `bytes` more.
+bool expect_more(Warp& warp, int lane, Mbarrier& barrier, std::uint32_t bytes) {
+  const std::int64_t sum = std::int64_t{barrier.transactions} + bytes;
+  if (sum <= Mbarrier::most_transactions) {
+    barrier.transactions = static_cast<std::int32_t>(sum);
+    return true;
+  }
+  warp.fail("trap"_rule,
+            fmt::format("an mbarrier that waits for {} bytes is to expect {} more: it counts {} at "
+                        "most",
+                        barrier.transactions, bytes, Mbarrier::most_transactions),
+            lane);
+  return false;
+}
+
 // op.b: the count or the transactions; op.d: the state before, if op.count says so.
 void act(Warp& warp, const Op& op) {
+  const bool own = op.count || op.flags <= static_cast<std::uint8_t>(Action::invalidate);
   Access access;
-  if (!resolve(warp, op, 8, access)) return;
+  if (!are_in_place(warp, op, own) || !resolve(warp, op, 8, access)) return;
   const auto* counts = lanes<std::uint32_t>(warp, op.b);
   const auto action = static_cast<Action>(op.flags);
   Order* const order = warp.block->cluster().order();
@@ -155,11 +191,13 @@ void act(Warp& warp, const Op& op) {
         if (order) order->invalidate(at);
         continue;
       }
-      case Action::expect: barrier.transactions += static_cast<std::int32_t>(count); break;
+      case Action::expect:
+        if (!expect_more(warp, lane, barrier, count)) return;
+        break;
       case Action::complete: barrier.transactions -= static_cast<std::int32_t>(count); break;
       case Action::arrive_expect:
       case Action::arrive_drop_expect:
-        barrier.transactions += static_cast<std::int32_t>(count);
+        if (!expect_more(warp, lane, barrier, count)) return;
         if (barrier.pending == 0)
           return warp.fail("trap"_rule, "an mbarrier got more arrivals than it expects", lane);
         --barrier.pending;
@@ -184,7 +222,7 @@ void act(Warp& warp, const Op& op) {
 // other warps their turn.
 void test_wait(Warp& warp, const Op& op) {
   Access access;
-  if (!resolve(warp, op, 8, access)) return;
+  if (!are_in_place(warp, op, true) || !resolve(warp, op, 8, access)) return;
   Order* const order = warp.block->cluster().order();
   if (const int lane = std::countr_zero(warp.mask);
       order && !order->use(warp, lane, access.at[lane]))
@@ -219,14 +257,28 @@ void pending_count(Warp& warp, const Op& op) {
   each_lane(warp.mask, [=](int i) { d[i] = static_cast<std::uint32_t>(a[i] & Mbarrier::field); });
 }
 
+// The state space of an mbarrier; with `own`, it is of this block.
+Window mbarrier_window(Decoder& d, bool own) {
+  const Window window = memory_window(d);
+  if (window == Window::global || window == Window::local || window == Window::param)
+    d.unsupported("an mbarrier is in shared memory");
+  else if (own && window == Window::cluster)
+    d.unsupported(
+        "with .shared::cluster, arrivals without a state, expect_tx and complete_tx are known; an "
+        "mbarrier of the own block is .shared::cta");
+  return window;
+}
+
 void emit_action(Decoder& d, Action action, std::size_t where, std::uint32_t count,
                  std::optional<std::uint32_t> state) {
+  const Window window = mbarrier_window(
+      d, state.has_value() || action == Action::init || action == Action::invalidate);
   Op& op = d.emit(act);
   op.flags = static_cast<std::uint8_t>(action);
   op.b = count;
   op.d = state.value_or(0);
   op.count = state.has_value();
-  d.address(op, d.operand(where), memory_window(d));
+  d.address(op, d.operand(where), window);
 }
 
 void decode_mbarrier(Decoder& d) {
@@ -248,11 +300,12 @@ void decode_mbarrier(Decoder& d) {
     if (!d.expect_operands(3, 4)) return;
     const std::uint32_t to = d.destination(0, Type::pred),
                         from = d.source(2, parity ? Type::u32 : Type::b64);
+    const Window window = mbarrier_window(d, true);
     Op& op = d.emit(test_wait);
     op.d = to;
     op.b = from;
     op.flags = parity;
-    return d.address(op, d.operand(1), memory_window(d));
+    return d.address(op, d.operand(1), window);
   }
   if (d.spelling.has("pending_count")) {
     if (!d.expect_operands(2, 2)) return;

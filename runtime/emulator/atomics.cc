@@ -26,6 +26,13 @@ struct Add {
     else return old + b;
   }
 };
+// f32 in global memory: subnormal numbers are zeros of their sign.
+struct FlushedAdd {
+  template <typename T>
+  static T apply(T old, T b, T) {
+    return flush(canonical_nan(flush(old) + flush(b)));
+  }
+};
 template <bool Max>
 struct Extremum {
   template <typename T>
@@ -174,6 +181,19 @@ void atomic(Warp& warp, const Op& op) {
     }
   }
 }
+
+// add on f32 at generic addresses.
+void add_anywhere(Warp& warp, const Op& op) {
+  std::uint64_t at[32];
+  addresses(warp, op, at);
+  const std::uint32_t whole = warp.mask;
+  const std::uint32_t in_global =
+      lanes_where(whole, [&](int i) { return window_of(at[i]) == Window::global; });
+  if ((warp.mask = in_global)) atomic<FlushedAdd, float>(warp, op);
+  if (!warp.leave && (warp.mask = whole & ~in_global)) atomic<Add, float>(warp, op);
+  warp.mask = whole;
+}
+
 template <typename F, typename H>
 struct Packed {
   template <typename T>
@@ -182,26 +202,42 @@ struct Packed {
   }
 };
 
-// 128 bits: one lock for all.
+// 128 bits. What stands at `at` where it is `expected`, and is `next` then; else what stands there.
+#if defined(__x86_64__)
+__attribute__((target("cx16"))) UInt128 exchange_if(std::byte* at, UInt128 expected, UInt128 next) {
+  return __sync_val_compare_and_swap(reinterpret_cast<UInt128*>(at), expected, next);
+}
+#else
+// One lock for all: narrower atomics on the same memory do not see it.
+UInt128 exchange_if(std::byte* at, UInt128 expected, UInt128 next) {
+  static std::mutex mutex;
+  const std::scoped_lock lock(mutex);
+  UInt128 old;
+  std::memcpy(&old, at, sizeof old);
+  if (old == expected) std::memcpy(at, &next, sizeof next);
+  return old;
+}
+#endif
+
+UInt128 lane_of(const std::uint64_t* words, int lane) {
+  return static_cast<UInt128>(words[lane + 32]) << 64 | words[lane];
+}
+
 template <bool Compare>
 void atomic_128(Warp& warp, const Op& op) {
-  static std::mutex mutex;
   Access access;
   if (!resolve(warp, op, 16, access)) return;
   const std::uint32_t* slots = warp.program->slots.data() + op.list;
-  const std::scoped_lock lock(mutex);
+  const auto *b = lanes<std::uint64_t>(warp, slots[1]), *c = lanes<std::uint64_t>(warp, op.c);
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
-    std::uint64_t old[2];
-    std::memcpy(old, access.at[lane], 16);
-    const auto *b = lanes<std::uint64_t>(warp, slots[1]), *c = lanes<std::uint64_t>(warp, op.c);
-    const bool write = !Compare || (old[0] == b[lane] && old[1] == b[lane + 32]);
-    const std::uint64_t* from = Compare ? c : b;
-    const std::uint64_t next[2] = {from[lane], from[lane + 32]};
-    if (write) std::memcpy(access.at[lane], next, 16);
+    const UInt128 next = lane_of(Compare ? c : b, lane);
+    UInt128 expected = Compare ? lane_of(b, lane) : 0, old;
+    while ((old = exchange_if(access.at[lane], expected, next)) != expected && !Compare)
+      expected = old;
     if (!(op.flags & 1)) {
-      lanes<std::uint64_t>(warp, slots[0])[lane] = old[0];
-      lanes<std::uint64_t>(warp, slots[0])[lane + 32] = old[1];
+      lanes<std::uint64_t>(warp, slots[0])[lane] = static_cast<std::uint64_t>(old);
+      lanes<std::uint64_t>(warp, slots[0])[lane + 32] = static_cast<std::uint64_t>(old >> 64);
     }
   }
 }
@@ -228,13 +264,21 @@ Handler extremum(bool max, Type type) {
   }
 }
 
-Handler sum(Type type) {
+Handler sum_of_floats(Window window) {
+  switch (window) {
+    case Window::global: return atomic<FlushedAdd, float>;
+    case Window::generic: return add_anywhere;
+    default: return atomic<Add, float>;
+  }
+}
+
+Handler sum(Type type, Window window) {
   switch (type) {
     case Type::u32:
     case Type::s32: return atomic<Add, std::uint32_t>;
     case Type::u64:
     case Type::s64: return atomic<Add, std::uint64_t>;
-    case Type::f32: return atomic<Add, float>;
+    case Type::f32: return sum_of_floats(window);
     case Type::f64: return atomic<Add, double>;
     case Type::f16: return atomic<Add, Half>;
     case Type::bf16: return atomic<Add, Bfloat>;
@@ -254,8 +298,8 @@ Handler bits_of(Type type, bool short_too = false) {
   }
 }
 
-Handler handler_of(std::string_view name, Type type) {
-  if (name == "add") return sum(type);
+Handler handler_of(std::string_view name, Type type, Window window) {
+  if (name == "add") return sum(type, window);
   if (name == "min" || name == "max") return extremum(name == "max", type);
   if (name == "and") return bits_of<And>(type);
   if (name == "or") return bits_of<Or>(type);
@@ -281,7 +325,7 @@ void decode_atomic(Decoder& d) {
   const std::string_view vector = d.spelling.any({"v2", "v4", "v8"});
   const int count = vector.empty() ? 1 : vector[1] - '0';
   const Type type = d.spelling.type();
-  const Handler handler = handler_of(name, type);
+  const Handler handler = handler_of(name, type, window);
   if (!handler) return d.unsupported();
   const std::size_t first = gives ? 1 : 0, needed = first + (name == "cas" ? 3 : 2);
   if (!d.expect_operands(needed, needed + 1)) return;
@@ -311,6 +355,7 @@ void decode_atomic(Decoder& d) {
   op.count = static_cast<std::uint8_t>(count);
   op.c = third;
   op.flags = writes ? 0 : 1;
+  op.writes = true;
   d.address(op, d.operand(first), window);
 }
 

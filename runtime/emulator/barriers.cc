@@ -60,9 +60,10 @@ void decode_barrier(Decoder& d) {
       const auto* masks = lanes<std::uint32_t>(warp, o.e);
       const std::uint32_t first = masks[std::countr_zero(warp.mask)];
       warp.defer_all_but(lanes_where(warp.mask, [=](int i) { return masks[i] == first; }));
-      warp.gather(first);
+      warp.gather_anywhere(first);
     });
     op.e = members;
+    d.gather_anywhere(op, {});
     return;
   }
   if (d.spelling.has("cluster")) return d.unsupported("clusters of several blocks are not known");
@@ -102,7 +103,7 @@ void decode_barrier(Decoder& d) {
 void fence(Warp&, const Op&) { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
 // fence.proxy.async
-void fence_proxy(Warp& warp, const Op&) { warp.block->cluster().order()->fence_proxy(); }
+void fence_proxy(Warp& warp, const Op&) { warp.block->cluster().order()->fence_proxy(warp); }
 
 void decode_fence(Decoder& d) {
   const std::string_view text = d.spelling.text();

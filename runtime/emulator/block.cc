@@ -22,19 +22,34 @@ std::size_t make_room(std::vector<std::byte>& storage, std::size_t bytes) {
   return (alignment - reinterpret_cast<std::uintptr_t>(storage.data()) % alignment) % alignment;
 }
 
+std::uint64_t shared_bytes_of(const LaunchContext& context) {
+  const Program& program = context.program;
+  const std::uint64_t dynamic = context.launch.dynamic_shared;
+  return dynamic ? program.dynamic_shared_base + dynamic : program.shared_bytes;
+}
+
+std::uint64_t local_step_of(const Program& program) {
+  return (std::uint64_t{program.local_bytes} + 15) / 16 * 16;
+}
+
 }  // namespace
+
+std::uint64_t Block::host_bytes(const LaunchContext& context) {
+  const std::uint64_t warps = (context.launch.block.count() + 31) / 32;
+  const std::uint64_t of_warp = context.program.arena.size() + 32 * local_step_of(context.program);
+  // Order keeps about as much for each 16 bytes as they are.
+  return warps * of_warp + (context.program.ordered ? 3 : 1) * shared_bytes_of(context);
+}
 
 Block::Block(LaunchContext& context, Cluster& cluster, std::uint32_t rank)
     : context_(context), cluster_(cluster), rank_(rank) {
   const Program& program = context.program;
   const std::uint64_t threads = context.launch.block.count();
   const std::size_t count = (threads + 31) / 32;
-  shared_bytes_ = context.launch.dynamic_shared
-                      ? program.dynamic_shared_base + context.launch.dynamic_shared
-                      : program.shared_bytes;
+  shared_bytes_ = shared_bytes_of(context);
   arena_shift_ = make_room(arenas_, program.arena.size() * count);
   shared_shift_ = make_room(shared_, shared_bytes_);
-  const std::size_t lane_bytes = (program.local_bytes + 15) / 16 * 16;
+  const std::size_t lane_bytes = local_step_of(program);
   local_shift_ = make_room(locals_, lane_bytes * 32 * count);
   warps_.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -329,7 +344,7 @@ void Block::report_deadlock() {
   for (Warp& warp : warps_)
     for (const Group& group : warp.groups)
       if (group.state == Group::State::gathering) {
-        const std::uint32_t missing = group.required & warp.live & ~group.mask;
+        const std::uint32_t missing = group.required & warp.live & ~warp.gathered(group);
         fail(warp, group.pc, "divergent-collective"_rule,
              fmt::format("lanes 0x{:08x} wait here for lanes 0x{:08x}, which wait at a barrier",
                          group.mask, missing),

@@ -55,6 +55,8 @@ class Block {
   enum class Turn : std::uint8_t { done, parked, polled, progressed };
 
   Block(LaunchContext& context, Cluster& cluster, std::uint32_t rank);
+  /// About how much memory of the host a block takes.
+  static std::uint64_t host_bytes(const LaunchContext& context);
 
   /// Makes this the block at `place` in the grid, ready to run.
   void start(Dim3 place);

@@ -89,7 +89,8 @@ void copy_bulk(Warp& warp, const Op& op) {
       if (bytes && !(at = copy_one(warp, lane, window, target, source, bytes, reduction)))
         return false;
       return !(op.flags & has_barrier) ||
-             complete_transactions(warp, lane, barrier, bytes, {.at = at, .room = bytes});
+             complete_transactions(warp, lane, barrier, bytes,
+                                   {.at = at, .room = bytes, .from = source});
     };
     if (!(op.flags & is_multicast)) {
       if (!copy(to.window, targets[lane], barriers[lane])) return;
@@ -162,8 +163,8 @@ void store_async(Warp& warp, const Op& op) {
       move_bytes(to.at[lane] + k * size, value, size, reduction);
     }
     Order* const order = warp.block->cluster().order();
-    if (order && !order->use(warp, lane, barrier.at[lane])) return;
-    if (order) order->arrive(warp, barrier.at[lane]);
+    if (order && !order->fill_some(warp, lane, to.at[lane], size * op.count, barrier.at[lane]))
+      return;
     if (Mbarrier::complete(barrier.at[lane], size * op.count) && order)
       order->end_phase(barrier.at[lane]);
   }
@@ -250,6 +251,8 @@ bool complete_transactions(Warp& warp, int lane, std::uint64_t mbarrier, std::ui
   warp.mask = whole;
   if (!good) return false;
   Order* const order = warp.block->cluster().order();
+  if (order && filled.from)
+    order->take_until(warp, lane, filled.from, filled.room, access.at[lane]);
   if (order && !order->fill(warp, lane, filled.at, filled.room, access.at[lane], filled.shape))
     return false;
   if (Mbarrier::complete(access.at[lane], bytes) && order) order->end_phase(access.at[lane]);

@@ -30,7 +30,7 @@ using Reduction = void (*)(std::byte* to, const std::byte* from, std::uint32_t b
 Reduction find_reduction(std::string_view name, Type type);
 /// The reduction that the spelling names; empty where there is none.
 std::string_view reduction_name(Decoder& d);
-/// A copy, or a reduction. Those of blocks that run at the same time take turns.
+/// A copy, or a reduction; `to` is a multiple of an element's size.
 void move_bytes(std::byte* to, const std::byte* from, std::uint32_t bytes, Reduction reduction);
 
 /// The spaces of [destination], [source], in the spelling's order.
@@ -48,6 +48,7 @@ struct Filled {
   const std::byte* at = nullptr;
   std::uint64_t room = 0;
   BoxShape shape;
+  const std::byte* from = nullptr;  // where as many bytes were taken, if that is known
 };
 /// Completes `bytes` of the mbarrier at `lane`'s address of the cluster.
 bool complete_transactions(Warp& warp, int lane, std::uint64_t mbarrier, std::uint32_t bytes,

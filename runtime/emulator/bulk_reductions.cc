@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reductions of bulk copies: element by element, in order.
+// The reductions of bulk copies: element by element, in order, each an atomic operation as atom and
+// red are (atomics.cc), with which other blocks may change the same memory.
 #include <algorithm>
+#include <bit>
 #include <cstring>
-#include <mutex>
+#include <type_traits>
 
 #include "runtime/emulator/bulk.h"
 #include "runtime/emulator/small_float.h"
@@ -10,14 +12,19 @@
 namespace tartan::emulator {
 namespace {
 
+template <typename T>
+using Word = std::conditional_t<sizeof(T) == 8, std::uint64_t,
+                                std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint16_t>>;
+
 template <typename T, typename F>
 void reduce(std::byte* to, const std::byte* from, std::uint32_t bytes) {
   for (std::uint32_t i = 0; i < bytes; i += sizeof(T)) {
-    T a, b;
-    std::memcpy(&a, to + i, sizeof(T));
+    T b;
     std::memcpy(&b, from + i, sizeof(T));
-    a = F::apply(a, b);
-    std::memcpy(to + i, &a, sizeof(T));
+    auto* at = reinterpret_cast<Word<T>*>(to + i);
+    Word<T> old = __atomic_load_n(at, __ATOMIC_RELAXED), next;
+    do next = std::bit_cast<Word<T>>(F::apply(std::bit_cast<T>(old), b));
+    while (!__atomic_compare_exchange_n(at, &old, next, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
   }
 }
 
@@ -123,10 +130,8 @@ std::string_view reduction_name(Decoder& d) {
 }
 
 void move_bytes(std::byte* to, const std::byte* from, std::uint32_t bytes, Reduction reduction) {
-  static std::mutex mutex;
-  if (!reduction) return void(std::memmove(to, from, bytes));
-  const std::scoped_lock lock(mutex);
-  reduction(to, from, bytes);
+  if (reduction) reduction(to, from, bytes);
+  else std::memmove(to, from, bytes);
 }
 
 }  // namespace tartan::emulator

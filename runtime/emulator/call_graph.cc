@@ -21,12 +21,6 @@ void Decoder::keep(std::vector<FramePart> Frame::*part, std::uint32_t at, std::u
     (program_.frames[current().frame].*part).push_back({at, bytes});
 }
 
-std::uint32_t Decoder::transfer_room(std::uint64_t bytes) {
-  const std::uint32_t at = (program_.local_bytes + 15) / 16 * 16;
-  program_.local_bytes = at + static_cast<std::uint32_t>(bytes);
-  return at;
-}
-
 void Decoder::go_to_entry(Op& op, const Function& callee) {
   entries_.push_back({static_cast<std::size_t>(&op - program_.ops.data()), callee.tree->name});
 }

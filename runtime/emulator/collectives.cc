@@ -20,7 +20,7 @@ bool gather_members(Warp& warp, const Op& op) {
     if (!others) return true;
   }
   warp.defer_all_but(lanes_where(warp.mask, [=](int i) { return members[i] == first; }));
-  return warp.gather(first);
+  return warp.gather_anywhere(first);
 }
 
 enum class Shuffle : std::uint8_t { up, down, bfly, idx };
@@ -90,6 +90,7 @@ void decode_shfl(Decoder& d) {
   op.c = c;
   op.e = members;
   op.flags = pair ? 1 : 0;
+  d.gather_anywhere(op, {.a = 32, .b = 32, .c = 32, .d = 32, .list = pair ? 1u : 0u});
 }
 
 // flags: 0 all, 1 any, 2 uni, 3 ballot.
@@ -120,6 +121,7 @@ void decode_vote(Decoder& d) {
   op.a = a;
   op.e = members;
   op.flags = ballot ? 3 : mode == "uni" ? 2 : mode == "any" ? 1 : 0;
+  d.gather_anywhere(op, {.a = 1, .d = ballot ? 32u : 1u});
 }
 
 // match.any: lanes with the same value. flags: 1 all, 2 the predicate op.list is written.
@@ -153,6 +155,8 @@ void decode_match(Decoder& d) {
   op.a = a;
   op.e = members;
   op.flags = static_cast<std::uint8_t>((mode == "all" ? 1 : 0) | (pair ? 2 : 0));
+  d.gather_anywhere(op,
+                    {.a = static_cast<std::uint64_t>(bits(type)), .d = 32, .list = pair ? 1u : 0u});
 }
 
 void active_mask(Warp& warp, const Op& op) {
@@ -256,6 +260,7 @@ void decode_redux(Decoder& d) {
   op.a = a;
   op.e = members;
   op.flags = flags;
+  d.gather_anywhere(op, {.a = 32, .d = 32});
 }
 
 void elect(Warp& warp, const Op& op) {
@@ -277,6 +282,7 @@ void decode_elect(Decoder& d) {
   op.d = to;
   op.list = p;
   op.e = members;
+  d.gather_anywhere(op, {.d = 32, .list = 1});
 }
 
 constexpr InstructionRow rows[] = {

@@ -287,30 +287,35 @@ void decode_selp(Decoder& d) {
   op.c = c;
 }
 
-// slct: a where c >= 0, else b; a NaN is not.
-template <typename R, bool Float>
+// slct: a where c >= 0, else b; a NaN is not. With Ftz, subnormal numbers are zeros.
+template <typename R, bool Float, bool Ftz = false>
 void choose_by_sign(Warp& warp, const Op& op) {
   auto* d = lanes<R>(warp, op.d);
   const auto *a = lanes<R>(warp, op.a), *b = lanes<R>(warp, op.b);
   const auto* c = lanes<std::uint32_t>(warp, op.c);
   each_lane(warp.mask, [=](int i) {
-    const bool first =
-        Float ? std::bit_cast<float>(c[i]) >= 0 : static_cast<std::int32_t>(c[i]) >= 0;
+    const auto x = std::bit_cast<float>(c[i]);
+    const bool first = Float ? (Ftz ? flush(x) : x) >= 0 : static_cast<std::int32_t>(c[i]) >= 0;
     d[i] = first ? a[i] : b[i];
   });
+}
+
+template <typename R>
+Handler slct_handler(Type by, bool ftz) {
+  if (by == Type::s32) return choose_by_sign<R, false>;
+  return ftz ? choose_by_sign<R, true, true> : choose_by_sign<R, true>;
 }
 
 void decode_slct(Decoder& d) {
   const Type type = d.spelling.type(0), by = d.spelling.type(1);
   if (!d.expect_operands(4, 4)) return;
   if (by != Type::s32 && by != Type::f32) return d.unsupported();
+  const bool ftz = by == Type::f32 && d.spelling.has("ftz");
 
   const std::uint32_t to = d.destination(0, type), a = d.source(1, type), b = d.source(2, type),
                       c = d.source(3, by);
-  Op& op = bits(type) == 64 ? d.emit(by == Type::f32 ? choose_by_sign<std::uint64_t, true>
-                                                     : choose_by_sign<std::uint64_t, false>)
-                            : d.emit(by == Type::f32 ? choose_by_sign<std::uint32_t, true>
-                                                     : choose_by_sign<std::uint32_t, false>);
+  Op& op = d.emit(bits(type) == 64 ? slct_handler<std::uint64_t>(by, ftz)
+                                   : slct_handler<std::uint32_t>(by, ftz));
   op.d = to;
   op.a = a;
   op.b = b;

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "runtime/emulator/cluster.h"
 #include "runtime/emulator/instructions.h"
 #include "runtime/emulator/memory.h"
 
@@ -45,6 +46,18 @@ std::uint32_t most_registers(const Program& program, std::uint32_t maxnreg, std:
 
 }  // namespace
 
+// What there is: PTX ISA "Kernel Function Parameters", CUDA programming guide "Compute
+// Capabilities". How much shared memory the hardware has is looked at when the kernel is launched.
+struct Decoder::Room {
+  std::string_view name;
+  std::uint64_t most;  // bytes
+  const Rule& rule;
+};
+constexpr Decoder::Room param_room{"the parameter space of a kernel", 32764,
+                                   "unsupported-instruction"_rule},
+    local_room{"the local memory of a thread", 512 * 1024, "unsupported-instruction"_rule},
+    shared_room{"the shared memory of a block", shared_offset_mask + 1, "shared-size"_rule};
+
 std::uint64_t size_of(const ptx::Variable& variable) {
   const std::uint64_t element =
       static_cast<std::uint64_t>(std::max(bits(variable.type), 8)) / 8 * variable.vector;
@@ -66,8 +79,9 @@ Program Decoder::decode(const ptx::Function& kernel) {
   std::memset(program_.arena.data() + always, 0xFF, 4);
   read_directives(kernel);
   program_.ordered = std::ranges::any_of(module_.instructions, [](const auto& instruction) {
-    return instruction.opcode.starts_with("cp.async.bulk") ||
-           instruction.opcode.starts_with("wgmma.mma");
+    constexpr std::string_view starts[] = {"cp.async.bulk", "wgmma.mma", "st.async", "red.async"};
+    return std::ranges::any_of(
+        starts, [&](std::string_view start) { return instruction.opcode.starts_with(start); });
   });
   decode_function(kernel);
   for (const auto& [op, name] : entries_) program_.ops[op].value = functions_.at(name).entry;
@@ -95,10 +109,8 @@ void Decoder::read_directives(const ptx::Function& kernel) {
   program_.most_registers = most_registers(program_, maxnreg, blocks);
   for (std::uint32_t index : kernel.params) {
     const ptx::Variable& param = module_.variables[index];
-    program_.param_bytes = round_up(program_.param_bytes, alignment_of(param));
-    program_.param_offsets.push_back(program_.param_bytes);
+    program_.param_offsets.push_back(make_room(program_.param_bytes, param, param_room));
     program_.params.push_back({std::string(param.name), size_of(param)});
-    program_.param_bytes += static_cast<std::uint32_t>(size_of(param));
   }
 }
 
@@ -158,6 +170,28 @@ void Decoder::declare_params(const ptx::Function& function) {
   declare_all(function.results, made.results, made.result_slots);
 }
 
+std::uint32_t Decoder::make_room(std::uint32_t& used, std::uint64_t bytes, std::uint64_t alignment,
+                                 std::uint32_t offset, const Room& room) {
+  const std::uint64_t at = (used + alignment - 1) / alignment * alignment;
+  if (at <= room.most && bytes <= room.most - at) {
+    used = static_cast<std::uint32_t>(at + bytes);
+    return static_cast<std::uint32_t>(at);
+  }
+  diags_.report(room.rule, module_.source->place(offset),
+                fmt::format("{} has {} bytes at most: {} are taken, and {} more are declared here",
+                            room.name, room.most, used, bytes));
+  return 0;
+}
+
+std::uint32_t Decoder::make_room(std::uint32_t& used, const ptx::Variable& variable,
+                                 const Room& room) {
+  return make_room(used, size_of(variable), alignment_of(variable), variable.offset, room);
+}
+
+std::uint32_t Decoder::transfer_room(std::uint64_t bytes) {
+  return make_room(program_.local_bytes, bytes, 16, origin_.offset, local_room);
+}
+
 // A variable inside a function. Parameters of functions, and those that a call passes, live in
 // local memory.
 void Decoder::declare(const ptx::Variable& variable) {
@@ -166,10 +200,9 @@ void Decoder::declare(const ptx::Variable& variable) {
     return;
   }
   if (variable.space == ptx::StateSpace::local || variable.space == ptx::StateSpace::param) {
-    program_.local_bytes = round_up(program_.local_bytes, alignment_of(variable));
-    scope().variables[variable.name] = {Window::local, program_.local_bytes, size_of(variable)};
-    keep(&Frame::variables, program_.local_bytes, static_cast<std::uint32_t>(size_of(variable)));
-    program_.local_bytes += static_cast<std::uint32_t>(size_of(variable));
+    const std::uint32_t at = make_room(program_.local_bytes, variable, local_room);
+    scope().variables[variable.name] = {Window::local, at, size_of(variable)};
+    keep(&Frame::variables, at, static_cast<std::uint32_t>(size_of(variable)));
     return;
   }
   // .global and .const inside a function were placed when the module was loaded.
@@ -350,10 +383,8 @@ Symbol Decoder::place_shared(const ptx::Variable& variable) {
     dynamic_alignment_ = std::max(dynamic_alignment_, alignment_of(variable));
     return {Window::shared, 0, 0, true};
   }
-  program_.shared_bytes = round_up(program_.shared_bytes, alignment_of(variable));
-  const Symbol symbol{Window::shared, program_.shared_bytes, size_of(variable)};
-  program_.shared_bytes += static_cast<std::uint32_t>(symbol.bytes);
-  return symbol;
+  const std::uint32_t at = make_room(program_.shared_bytes, variable, shared_room);
+  return {Window::shared, at, size_of(variable)};
 }
 
 void Decoder::finish_shared() {

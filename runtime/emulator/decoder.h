@@ -123,6 +123,12 @@ class Decoder {
   /// Reads an address operand [base + offset] into op.a, op.value, op.wide; `window` says what a
   /// variable's name means there.
   void address(Op& op, const ptx::Operand& operand, Window window);
+  /// The bits of what an op with a member mask (op.e) takes and gives; 0: no slot.
+  struct MemberOperands {
+    std::uint64_t a = 0, b = 0, c = 0, d = 0, list = 0;
+  };
+  /// Says so to Warp::gather_anywhere(), in op.value.
+  void gather_anywhere(Op& op, const MemberOperands& bits);
   /// The op that was emitted last.
   Op& last() { return program_.ops.back(); }
 
@@ -164,6 +170,7 @@ class Decoder {
   }
   /// Whether a call of `callee` from the current function may lead back into the latter.
   bool may_return_into_itself(const Function& callee);
+  struct Room;  // of a state space
   /// Local memory that no frame has.
   std::uint32_t transfer_room(std::uint64_t bytes);
   /// Makes the op go to `callee`, which may not be decoded yet.
@@ -203,6 +210,11 @@ class Decoder {
   void keep(std::vector<FramePart> Frame::*part, std::uint32_t at, std::uint32_t bytes);
   void declare_params(const ptx::Function& function);
   void declare(const ptx::Variable& variable);
+  /// Takes `bytes` bytes behind the `used` ones and gives their place; reports at `offset` of the
+  /// text where the room has no more.
+  std::uint32_t make_room(std::uint32_t& used, std::uint64_t bytes, std::uint64_t alignment,
+                          std::uint32_t offset, const Room& room);
+  std::uint32_t make_room(std::uint32_t& used, const ptx::Variable& variable, const Room& room);
   void decode_statements(const ptx::Function& function);
   void decode_instruction(const ptx::Instruction& instruction);
   void resolve_labels();

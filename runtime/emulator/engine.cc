@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <optional>
 
 #include "compiler/ptx/parser.h"
 #include "runtime/emulator/module.h"
@@ -13,7 +14,7 @@ namespace tartan::emulator {
 namespace {
 
 // Work is done when a launch returns: streams have nothing to wait for, but they report what
-// failed.
+// failed, as does whatever waits for work on a GPU.
 class Stream : public detail::EngineStream {
  public:
   explicit Stream(std::shared_ptr<Machine> machine) : machine_(std::move(machine)) {}
@@ -30,12 +31,17 @@ class Event : public detail::EngineEvent {
     return Done{};
   }
   Result<double> milliseconds_since(const detail::EngineEvent& start) const override {
-    return std::chrono::duration<double, std::milli>(time_ - static_cast<const Event&>(start).time_)
-        .count();
+    const auto* from = dynamic_cast<const Event*>(&start);
+    if (!from) return {"foreign-device"_rule, "the event at the start is not one of the emulator"};
+    if (!from->time_ || !time_)
+      return {"driver"_rule,
+              fmt::format("the event at the {} was not recorded: call record() first",
+                          from->time_ ? "end" : "start")};
+    return std::chrono::duration<double, std::milli>(*time_ - *from->time_).count();
   }
 
  private:
-  std::chrono::steady_clock::time_point time_;
+  std::optional<std::chrono::steady_clock::time_point> time_;  // none: not recorded
 };
 
 class Engine : public detail::Engine {
@@ -97,6 +103,7 @@ class Engine : public detail::Engine {
  private:
   template <typename Use>
   Status access(std::uint64_t address, std::size_t bytes, Use&& use) {
+    if (Status status = synchronize(); !status) return status;
     if (machine_->access(address, bytes, use)) return Done{};
     return {"memory-fault"_rule,
             fmt::format("{} bytes at 0x{:x} are in no buffer", bytes, address)};

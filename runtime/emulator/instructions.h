@@ -11,6 +11,8 @@
 
 namespace tartan::emulator {
 
+struct Access;
+
 using Decode = void (*)(Decoder&);
 
 struct InstructionRow {
@@ -66,6 +68,8 @@ void decode_reduction_async(Decoder& decoder);
 // The ops that Order needs in front of an instruction, and behind it (order.h).
 void decode_before(Decoder& decoder);
 void decode_behind(Decoder& decoder);
+/// What they do, for an op whose places are known when it runs. False: after a finding.
+bool note_access(Warp& warp, const Access& access, std::uint32_t bytes, bool writes);
 
 /// The state space that a memory instruction's spelling names.
 Window memory_window(Decoder& decoder);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 #include <mutex>
+#include <new>
 #include <thread>
 
 #include "runtime/emulator/cluster.h"
@@ -16,9 +17,13 @@
 namespace tartan::emulator {
 namespace {
 
-constexpr int turns_in_a_row = 256;  // slices per warp before a thread looks after another cluster
-constexpr std::size_t clusters_in_flight =
-    32;  // per host thread, for kernels whose blocks wait for each other
+// Slices per warp of a round, in which a host thread looks after each of its running clusters.
+constexpr int round_turns = 256;
+// Clusters of a host thread that run side by side for no other reason than that they take long, and
+// how many turns each of them has had without an end when more are let in: they may wait for those.
+constexpr std::size_t usual_in_flight = 32;
+constexpr int patience = 32;
+constexpr std::uint64_t most_host_bytes = std::uint64_t{1} << 30;  // for what runs side by side
 
 constexpr Dim3 unstated{0, 0, 0};
 
@@ -30,51 +35,134 @@ class Work {
       : context_(context),
         options_(options),
         blocks_(context.launch.grid.count()),
-        clusters_(blocks_ / context.cluster.count()) {}
+        clusters_(blocks_ / context.cluster.count()) {
+    const std::uint64_t of_cluster = context.cluster.count() * Block::host_bytes(context);
+    const std::uint64_t room = std::max<std::uint64_t>(most_host_bytes / (of_cluster + 1), 1);
+    const int wanted = options.threads > 0 ? options.threads
+                                           : static_cast<int>(std::thread::hardware_concurrency());
+    threads_ = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::max(wanted, 1)), 1,
+                                         std::min(clusters_, room));
+    room_ = room / threads_;
+  }
 
   void run() {
-    std::vector<std::unique_ptr<Cluster>> idle;
-    struct Running {
-      std::unique_ptr<Cluster> cluster;
-      std::uint64_t index;
-    };
-    std::vector<Running> running;
-    std::size_t turn = 0;
-    Report report;
-    for (;;) {
-      if (running.size() < clusters_in_flight && (running.empty() || turn == 0))
-        if (const std::uint64_t index = next_.fetch_add(1);
-            index < clusters_ && index < failed_.load()) {
-          if (idle.empty()) idle.push_back(std::make_unique<Cluster>(context_));
-          running.push_back({std::move(idle.back()), index});
-          idle.pop_back();
-          running.back().cluster->start(index);
-          turn = running.size() - 1;
-        }
-      if (running.empty()) break;
-      Running& now = running[turn];
-      const bool done = now.index > failed_.load() || now.cluster->run(turns_in_a_row);
-      if (done) {
-        now.cluster->count(report);
-        if (options_.progress) options_.progress(done_ += context_.cluster.count(), blocks_);
-        if (now.cluster->finding()) record(now.index, *now.cluster->finding());
-        idle.push_back(std::move(now.cluster));
-        running.erase(running.begin() + static_cast<std::ptrdiff_t>(turn));
-      } else {
-        ++turn;
-      }
-      if (turn >= running.size()) turn = 0;
-    }
-    const std::scoped_lock lock(mutex_);
-    report_.warp_instructions += report.warp_instructions;
-    report_.lane_instructions += report.lane_instructions;
-    report_.multiply_adds += report.multiply_adds;
+    std::vector<std::jthread> others;
+    for (std::uint64_t i = 1; i < threads_; ++i) others.emplace_back([&] { run_share(); });
+    run_share();
   }
 
   const Report& report() const { return report_; }
   const std::optional<Finding>& finding() const { return finding_; }
+  bool out_of_memory() const { return out_of_memory_; }
 
  private:
+  struct Running {
+    std::unique_ptr<Cluster> cluster;
+    std::uint64_t index = 0;
+  };
+  // Of a host thread.
+  struct Share {
+    std::vector<std::unique_ptr<Cluster>> idle;
+    std::vector<Running> running;
+    std::size_t wanted = 1;  // clusters side by side
+    int turns_in_vain = 0;   // since one of them was done
+    std::size_t room = 0;
+    Report report;
+  };
+
+  void run_share() {
+    Share share;
+    share.room = room_;
+    try {
+      do admit(share);
+      while (run_round(share));
+    } catch (const std::bad_alloc&) {
+      out_of_memory_ = true;
+    }
+    const std::scoped_lock lock(mutex_);
+    report_.warp_instructions += share.report.warp_instructions;
+    report_.lane_instructions += share.report.lane_instructions;
+    report_.multiply_adds += share.report.multiply_adds;
+  }
+
+  bool given_up(std::uint64_t index) const { return index > failed_.load() || out_of_memory_; }
+
+  void admit(Share& share) {
+    while (share.running.size() < share.wanted && next_.load() < clusters_) {
+      if (share.idle.empty() && !make_cluster(share)) return;
+      const std::uint64_t index = next_.fetch_add(1);
+      if (index >= clusters_ || given_up(index)) return;
+      share.running.push_back({std::move(share.idle.back()), index});
+      share.idle.pop_back();
+      share.running.back().cluster->start(index);
+    }
+  }
+
+  // False: those that run have all that there is.
+  bool make_cluster(Share& share) {
+    try {
+      share.idle.push_back(std::make_unique<Cluster>(context_));
+      return true;
+    } catch (const std::bad_alloc&) {
+      if (share.running.empty()) throw;
+      share.room = share.wanted = share.running.size();
+      return false;
+    }
+  }
+
+  // False: there was none to run.
+  bool run_round(Share& share) {
+    const std::size_t before = share.running.size();
+    if (before == 0) return false;
+    const int turns = std::max(round_turns / static_cast<int>(before), 1);
+    for (std::size_t i = 0; i < share.running.size();) {
+      Running& now = share.running[i];
+      if (!given_up(now.index) && !now.cluster->run(turns)) {
+        ++i;
+        continue;
+      }
+      finish(share, now);
+      share.idle.push_back(std::move(now.cluster));
+      share.running.erase(share.running.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    share.turns_in_vain = share.running.size() < before ? 0 : share.turns_in_vain + turns;
+    if (share.turns_in_vain > 0) want_more(share);
+    return true;
+  }
+
+  void want_more(Share& share) {
+    const std::size_t now = share.running.size();
+    if (now >= usual_in_flight) {
+      if (share.turns_in_vain < patience) return;
+      share.turns_in_vain = 0;
+    }
+    const std::size_t twice = now < usual_in_flight ? std::min(2 * now, usual_in_flight) : 2 * now;
+    share.wanted = std::max(share.wanted, std::min(twice, share.room));
+  }
+
+  void finish(Share& share, const Running& now) {
+    now.cluster->count(share.report);
+    if (options_.progress) options_.progress(done_ += context_.cluster.count(), blocks_);
+    if (!now.cluster->finding()) return;
+    Finding finding = *now.cluster->finding();
+    if (finding.id == "step-limit"_rule.id && share.running.size() >= share.room)
+      explain_full(share, finding);
+    record(now.index, finding);
+  }
+
+  // Those that run go on without end, and there was no room for more: they may wait for these.
+  void explain_full(const Share& share, Finding& finding) const {
+    const std::uint64_t started = std::min(next_.load(), clusters_);
+    if (started == clusters_) return;
+    const std::uint64_t size = context_.cluster.count();
+    finding.id = "deadlock"_rule.id;
+    finding.message += fmt::format(
+        ": {} blocks run without an end and {} have not started, for which the emulator has no "
+        "room at the same time (a block takes {} bytes)",
+        share.running.size() * size * threads_, (clusters_ - started) * size,
+        Block::host_bytes(context_));
+  }
+
   void record(std::uint64_t index, const Finding& finding) {
     const std::scoped_lock lock(mutex_);
     if (index >= failed_.load()) return;
@@ -85,6 +173,8 @@ class Work {
   LaunchContext& context_;
   const DeviceOptions& options_;
   const std::uint64_t blocks_, clusters_;
+  std::uint64_t threads_ = 1, room_ = 1;  // host threads; clusters that each of them has room for
+  std::atomic<bool> out_of_memory_ = false;
   std::atomic<std::uint64_t> done_ = 0;
   std::atomic<std::uint64_t> next_ = 0;
   std::atomic<std::uint64_t> failed_ = std::numeric_limits<std::uint64_t>::max();
@@ -154,11 +244,12 @@ Status Kernel::check(const Launch& launch, const Arguments& arguments) const {
 
 Status Kernel::launch(const Launch& launch, const Arguments& arguments, detail::EngineStream*) {
   if (Status status = check(launch, arguments); !status) return status;
-  module_->machine().run([&](GlobalMemory& memory) { run(launch, arguments, memory); });
-  return Done{};
+  Status status = Done{};
+  module_->machine().run([&](GlobalMemory& memory) { status = run(launch, arguments, memory); });
+  return status;
 }
 
-void Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemory& memory) {
+Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemory& memory) {
   Machine& machine = module_->machine();
   LaunchContext context{*program_,
                         module_->tree(),
@@ -176,20 +267,16 @@ void Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemory&
   const auto begin = std::chrono::steady_clock::now();
   if (machine.options.progress) machine.options.progress(0, launch.grid.count());
   Work work(context, machine.options);
-  const int wanted = machine.options.threads > 0
-                         ? machine.options.threads
-                         : static_cast<int>(std::thread::hardware_concurrency());
-  const auto threads = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::max(wanted, 1)), 1,
-                                                 launch.grid.count());
-  {
-    std::vector<std::jthread> others;
-    for (std::uint64_t i = 1; i < threads; ++i) others.emplace_back([&] { work.run(); });
-    work.run();
-  }
+  work.run();
   Report report = work.report();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   machine.add(report, program_->basis);
   if (work.finding()) machine.add(*work.finding(), describe(*work.finding()));
+  if (work.out_of_memory())
+    return {"memory-fault"_rule, fmt::format("the host has no memory for a block of kernel {}, "
+                                             "which takes {} bytes",
+                                             name(), Block::host_bytes(context))};
+  return Done{};
 }
 
 Diag Kernel::describe(const Finding& finding) const {

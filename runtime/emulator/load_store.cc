@@ -274,6 +274,7 @@ void emit_access(Decoder& d, const Form& form, const ptx::Operand& where, const 
   Op& op = d.emit(handler_of(form.type, width, form.count));
   op.list = list;
   op.count = static_cast<std::uint8_t>(form.count);
+  op.writes = d.spelling.name() == "st";
   d.address(op, where, form.window);
 }
 

@@ -190,8 +190,9 @@ std::uint64_t element_bits(const isa::Form& form, ElementPlace at, std::uint64_t
 
 // Calls body(lane, element, host address of its byte, first bit in it) for every element of the
 // fragment.
+// With `stores`, they are written.
 template <typename Body>
-void each_element(Warp& warp, const Op& op, const MatrixOperation& m, Body&& body) {
+void each_element(Warp& warp, const Op& op, const MatrixOperation& m, bool stores, Body&& body) {
   const isa::Fragment fragment = isa::fragment(m.form, m.form.operand);
   std::uint64_t base[32], at[32] = {};
   addresses(warp, op, base);
@@ -206,6 +207,7 @@ void each_element(Warp& warp, const Op& op, const MatrixOperation& m, Body&& bod
     });
     Access access;
     if (!resolve(warp, op.window, at, bytes, access)) return;
+    if (!note_access(warp, access, bytes, stores)) return;
     each_lane(warp.mask,
               [&](int lane) { body(lane, i, access.at[lane], static_cast<int>(bit[lane] % 8)); });
   }
@@ -217,7 +219,7 @@ void load_fragment(Warp& warp, const Op& op) {
   const isa::Fragment fragment = isa::fragment(m.form, m.form.operand);
   const int width = bits(m.form.d);
   std::uint64_t out[8][32] = {};
-  each_element(warp, op, m, [&](int lane, int i, const std::byte* from, int bit) {
+  each_element(warp, op, m, false, [&](int lane, int i, const std::byte* from, int bit) {
     std::uint64_t value = 0;
     std::memcpy(&value, from, static_cast<std::size_t>(std::max(width, 8) / 8));
     value = value >> bit & (width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1);
@@ -241,7 +243,7 @@ void store_fragment(Warp& warp, const Op& op) {
   const MatrixOperation& m = warp.program->matrices[op.list];
   const isa::Fragment fragment = isa::fragment(m.form, m.form.operand);
   const std::size_t bytes = static_cast<std::size_t>(bits(m.form.d)) / 8;
-  each_element(warp, op, m, [&](int lane, int i, std::byte* to, int) {
+  each_element(warp, op, m, true, [&](int lane, int i, std::byte* to, int) {
     const std::size_t r = static_cast<std::size_t>(i / fragment.per_register);
     const std::uint64_t word = fragment.register_bits == 64
                                    ? lanes<std::uint64_t>(warp, m.c[r])[lane]
@@ -434,6 +436,7 @@ void decode_matrix(Decoder& d) {
   emitted.window = op.window;
   emitted.wide = op.wide;
   emitted.value = op.value;
+  emitted.writes = m.form.opcode == isa::Opcode::stmatrix;
   emitted.a = m.form.opcode == isa::Opcode::movmatrix ? m.a.front() : op.a;
   emitted.b = op.b;
   emitted.d = m.d.empty() ? 0 : m.d.front();

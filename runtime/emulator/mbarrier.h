@@ -17,6 +17,7 @@ namespace tartan::emulator {
 struct Mbarrier {
   static constexpr std::uint64_t field = (std::uint64_t{1} << 21) - 1;
   static constexpr std::uint32_t most_arrivals = 0xFFFFF;
+  static constexpr std::int32_t most_transactions = 0xFFFFF;
 
   std::uint32_t pending = 0, expected = 0;
   std::int32_t transactions = 0;  // signed: completions may come before the expectation

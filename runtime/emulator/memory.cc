@@ -182,6 +182,22 @@ bool resolve_generic(Warp& warp, const std::uint64_t* addresses, std::uint32_t b
   return good;
 }
 
+// A kernel's parameters are read only.
+bool may_write(Warp& warp, Window window, const std::uint64_t* addresses, std::uint32_t bytes) {
+  if (window != Window::generic && window != Window::param) return true;
+  const std::uint32_t params = lanes_where(warp.mask, [&](int i) {
+    return window == Window::param || window_of(addresses[i]) == Window::param;
+  });
+  if (!params) return true;
+  const int lane = std::countr_zero(params);
+  warp.fail("memory-fault"_rule,
+            fmt::format("{} bytes are written at 0x{:x}, in a parameter of the kernel: those are "
+                        "read only",
+                        bytes, addresses[lane]),
+            lane, addresses[lane]);
+  return false;
+}
+
 // A stretch of host memory that device addresses from `base` on lead to, `step` bytes further for
 // each lane.
 struct Stretch {
@@ -200,7 +216,9 @@ Stretch expected(Warp& warp, const Op& op, std::uint64_t address) {
   switch (window) {
     case Window::shared:
     case Window::cluster: return {warp.block->shared(), base, warp.block->shared_bytes()};
-    case Window::param: return {warp.block->params(), base, warp.program->param_bytes};
+    case Window::param:
+      if (op.writes) return {};
+      return {warp.block->params(), base, warp.program->param_bytes};
     case Window::local: return {warp.local, base, warp.program->local_bytes, warp.local_step};
     case Window::global:
       if (const Allocation* recent = warp.recent[warp.pc % std::size(warp.recent)])
@@ -383,6 +401,7 @@ bool resolve(Warp& warp, const Op& op, std::uint32_t bytes, Access& access) {
     return true;
   std::uint64_t at[32];
   addresses(warp, op, at);
+  if (op.writes && !may_write(warp, op.window, at, bytes)) return false;
   return resolve(warp, op.window, at, bytes, access);
 }
 

@@ -9,8 +9,8 @@
 //   0x2'........  local memory of the lane
 //   0x3'........  kernel parameters
 //   0x4'........  functions: what their names mean, nothing that can be read
-//   0x10'...      global memory and constants: allocations with gaps between them, never the host's
-//   own addresses
+//   0x10'...      global memory and constants: allocations with gaps between them, never the
+//                 host's own addresses
 //
 // An address is never reused after free, so a stale pointer faults.
 #pragma once

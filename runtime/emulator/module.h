@@ -108,7 +108,7 @@ class Kernel : public detail::EngineKernel {
   Status check(const Launch& launch, const Arguments& arguments) const;
   Status check_cluster(const Launch& launch) const;
   Dim3 cluster_of(const Launch& launch) const;
-  void run(const Launch& launch, const Arguments& arguments, GlobalMemory& memory);
+  Status run(const Launch& launch, const Arguments& arguments, GlobalMemory& memory);
   Diag describe(const Finding& finding) const;
 
   std::shared_ptr<Module> module_;

@@ -193,6 +193,12 @@ std::uint32_t Decoder::scratch(int width) {
   return slot;
 }
 
+void Decoder::gather_anywhere(Op& op, const MemberOperands& bits) {
+  constexpr int registers = 6 * 64;
+  if (!program_.gathering_slot) program_.gathering_slot = allocate(registers);
+  op.value = bits.a | bits.b << 8 | bits.c << 16 | bits.d << 24 | bits.list << 32;
+}
+
 std::uint32_t Decoder::constant(std::uint64_t value, int width) {
   const auto [at, fresh] = constants_.try_emplace({value, width}, 0);
   if (!fresh) return at->second;

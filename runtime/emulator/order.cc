@@ -49,12 +49,14 @@ void Order::start() {
   for (std::uint32_t rank = 0; rank < cluster_.size(); ++rank) {
     const std::uint64_t chunks = (cluster_.block(rank).shared_bytes() + chunk - 1) / chunk;
     shared_[rank].box.assign(chunks, 0);
-    shared_[rank].written.assign(chunks, never);
+    shared_[rank].filled.assign(chunks, 0);
+    shared_[rank].written.assign(chunks, {});
     shared_[rank].boxes.clear();
+    shared_[rank].free_boxes.clear();
     shared_[rank].source.assign(chunks, 0);
     shared_[rank].sources.clear();
   }
-  proxy_fences_ = 0;
+  fenced_.clear();
 }
 
 std::optional<Order::Place> Order::place_of(const std::byte* at) const {
@@ -87,21 +89,35 @@ void Order::release(const Warp& warp, Meeting meeting) {
 
 void Order::acquire(const Warp& warp, Meeting meeting) { clock(warp).join(at(warp, meeting)); }
 
+void Order::fence_proxy(const Warp& warp) {
+  const std::size_t mine = entry(warp);
+  fenced_.join(clocks_[mine]);
+  clocks_[mine].set(mine, clocks_[mine][mine] + 1);
+}
+
 // ---- mbarriers.
 
 void Order::initialise(const Warp& warp, const std::byte* at) {
+  const auto [found, fresh] = mbarriers_.try_emplace(at);
   Mbarrier made;
-  made.entry = entries_++;
+  // The next one in the same place goes on with its count of phases, at one of parity 0.
+  made.entry = fresh ? entries_++ : found->second.entry;
+  made.phases = (found->second.phases + 1) / 2 * 2;
   made.place = place_of(at).value_or(Place{});
   made.warp = entry(warp);
   made.time = clock(warp)[made.warp];
   made.pc = warp.pc - 1;
-  mbarriers_[at] = std::move(made);
+  found->second = std::move(made);
+}
+
+void Order::invalidate(const std::byte* at) {
+  if (const auto found = mbarriers_.find(at); found != mbarriers_.end())
+    found->second.valid = false;
 }
 
 bool Order::use(Warp& warp, int lane, const std::byte* at) {
   const auto found = mbarriers_.find(at);
-  if (found == mbarriers_.end()) {
+  if (found == mbarriers_.end() || !found->second.valid) {
     const std::uint64_t offset = place_of(at).value_or(Place{}).offset;
     warp.fail(
         "mbarrier"_rule,

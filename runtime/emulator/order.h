@@ -10,6 +10,8 @@
 //
 //   arrive, bar.sync, fences, atomics   bring what a warp knows to a meeting point
 //   a wait that ends, bar.sync          takes what is known there
+//   fence.proxy.async                   makes the stores that its warp knows of visible to copies
+//                                       and products, its own and others'
 //
 // A product may read a box when one of the four warps knows that its mbarrier's phase has ended, a
 // load when its own does; a copy may fill it when its thread knows that the products that read it
@@ -22,6 +24,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -77,7 +80,7 @@ class Order {
 
   // mbarriers, by their place in the host's memory. False: after a finding.
   void initialise(const Warp& warp, const std::byte* at);
-  void invalidate(const std::byte* at) { mbarriers_.erase(at); }
+  void invalidate(const std::byte* at);
   /// Before `warp` arrives at it, expects bytes there or looks at its phase.
   bool use(Warp& warp, int lane, const std::byte* at);
   void arrive(const Warp& warp, const std::byte* at);
@@ -94,31 +97,39 @@ class Order {
             const std::byte* mbarrier, const BoxShape& shape);
   /// A copy takes them; `in_group`: it is done when its thread has waited for a group of copies.
   bool take(Warp& warp, int lane, const std::byte* from, std::uint64_t bytes, bool in_group);
+  /// The same for one that completes on `mbarrier`; to be called in front of fill().
+  void take_until(Warp& warp, int lane, const std::byte* from, std::uint64_t bytes,
+                  const std::byte* mbarrier);
   /// The threads of warp.mask close a group of such copies, or wait for all but `pending` groups.
   void commit_copies(const Warp& warp);
   void wait_for_copies(const Warp& warp, std::uint32_t pending);
-  /// Ordinary code of `warp` loads from an address of its block.
-  bool load(Warp& warp, int lane, std::uint64_t offset);
-  /// Whether copies have filled anything of that block.
-  bool has_boxes(std::uint32_t rank) const { return !shared_[rank].boxes.empty(); }
+  /// st.async and red.async: the same as fill() for a few bytes.
+  bool fill_some(Warp& warp, int lane, const std::byte* to, std::uint64_t bytes,
+                 const std::byte* mbarrier);
+  /// Whether copies have filled anything.
+  bool has_boxes() const;
   /// A product of `warp`'s warpgroup reads a tile.
   bool read(Warp& warp, const TileOperand& operand);
   void commit(const Warp& warp);
   void wait(const Warp& warp, std::uint32_t pending);
-  /// Ordinary code writes at an address of the block of that rank; `fenced`: in a way that the
-  /// async proxy sees.
-  bool write(Warp& warp, int lane, std::uint32_t rank, std::uint64_t offset, std::uint64_t bytes,
-             bool fenced);
-  void fence_proxy() { ++proxy_fences_; }
 
- private:
+  /// Shared memory of the block of that rank.
   struct Place {
     std::uint32_t rank = 0;
     std::uint64_t offset = 0;
   };
+  /// Ordinary code of `warp` loads or writes there; `fenced`: in a way that the async proxy sees.
+  bool load(Warp& warp, int lane, Place place, std::uint64_t bytes);
+  bool write(Warp& warp, int lane, Place place, std::uint64_t bytes, bool fenced);
+  void fence_proxy(const Warp& warp);
+  /// Nothing for what is no shared memory of the cluster.
+  std::optional<Place> place_of(const std::byte* at) const;
+
+ private:
   struct Mbarrier {
     std::size_t entry = 0;  // in clocks
     std::uint32_t phases = 0;
+    bool valid = true;
     Clock pending, known;  // what arrivals brought; what those who wait get to know
     Place place;
     std::size_t warp = 0;  // that initialised it, when
@@ -134,7 +145,8 @@ class Order {
   };
   /// The last load of a warp from a box.
   struct Load {
-    std::uint32_t warp = 0, time = 0, pc = 0;
+    std::size_t warp = 0;  // in clocks
+    std::uint32_t time = 0, pc = 0;
   };
   struct Box {
     std::uint64_t first = 0, count = 0;  // chunks; count 0: nothing any more
@@ -143,8 +155,21 @@ class Order {
     std::uint32_t phase = 0;  // ends when the box is full
     std::uint64_t mbarrier = 0;
     std::uint32_t pc = 0;
+    // Of st.async: its bytes of one chunk.
+    bool some = false;
+    std::uint64_t begin = 0, end = 0;
     std::vector<Read> reads;
     std::vector<Load> loads;
+
+    bool holds(std::uint64_t offset, std::uint64_t bytes) const {
+      return !some || (offset < end && begin < offset + bytes);
+    }
+    std::string_view filler() const { return some ? "asynchronous store" : "copy"; }
+  };
+  /// The last ordinary store to a chunk.
+  struct Write {
+    std::uint32_t time = 0;  // 0: never
+    std::uint32_t warp = 0;  // in clocks
   };
   /// What a copy out of shared memory takes.
   struct Source {
@@ -154,21 +179,28 @@ class Order {
     std::uint32_t group = 0;  // of its thread's
     std::uint32_t pc = 0;
     std::uint32_t waited = 0;  // when its thread had waited for it; 0: not yet
+    // Where the copy completes on an mbarrier: that, and the phase that ends then.
+    std::optional<std::size_t> entry;
+    std::uint32_t phase = 0;
   };
   static constexpr std::uint64_t chunk = 16;  // bytes
   /// Of a block.
   struct Shared {
-    std::vector<std::uint32_t> box;      // of each chunk: 1 + its index; 0: none
-    std::vector<std::uint32_t> written;  // by ordinary code: never, fenced, or two more than
-                                         // the fences before
+    std::vector<std::uint32_t> box;     // of each chunk: 1 + its index; 0: none
+    std::vector<std::uint32_t> filled;  // the same, whatever was stored there since
+    std::vector<Write> written;
     std::vector<Box> boxes;
-    std::vector<std::uint32_t> source;  // of each chunk, as `box`: who takes it
+    std::vector<std::uint32_t> free_boxes;  // as in `box`
+    std::vector<std::uint32_t> source;      // of each chunk, as `box`: who takes it
     std::vector<Source> sources;
   };
-  static constexpr std::uint32_t never = 0, fenced_write = 1, first_write = 2;
+  /// Everybody sees it.
+  static constexpr Write fenced_write{1, ~std::uint32_t{0}};
 
-  std::optional<Place> place_of(const std::byte* at) const;
   std::size_t entry(const Warp& warp) const;
+  static std::size_t thread(std::size_t warp, int lane) {
+    return 32 * warp + static_cast<std::size_t>(lane);
+  }
   Clock& clock(const Warp& warp) { return clocks_[entry(warp)]; }
   Clock& at(const Warp& warp, Meeting meeting);
   bool check_chunk(Warp& warp, const TileOperand& operand, std::uint64_t address, bool& any);
@@ -177,9 +209,13 @@ class Order {
   bool in_tensor_box(const Warp& warp, std::uint64_t address) const;
   bool known_to_warpgroup(const Warp& warp, const Box& box);
   bool may_overwrite(Warp& warp, int lane, std::uint32_t rank, const Box& box);
+  bool is_full(Warp& warp, int lane, const Box& box, std::uint64_t offset, std::string_view what);
+  bool fenced(const Write& write) const {
+    return write.warp == fenced_write.warp || fenced_[write.warp] >= write.time;
+  }
+  std::uint32_t new_box(Shared& shared);
   void drop(Shared& shared, std::uint32_t index);
-  void keep_source(const Warp& warp, int lane, Shared& shared, std::uint64_t first,
-                   std::uint64_t last);
+  void keep_source(Source source, Shared& shared, std::uint64_t first);
   bool free_source(Warp& warp, int lane, Shared& shared, std::uint64_t at);
 
   Cluster& cluster_;
@@ -191,7 +227,7 @@ class Order {
   std::vector<std::uint32_t> commits_;  // of warps
   std::vector<std::uint32_t> copies_;   // groups of copies, of threads
   std::vector<Shared> shared_;          // of blocks
-  std::uint32_t proxy_fences_ = 0;
+  Clock fenced_;                        // what is known to those who have fenced
 };
 
 }  // namespace tartan::emulator

@@ -21,6 +21,16 @@ void acquire(Warp& warp, const Op&) {
   warp.block->cluster().order()->acquire(warp, memory_meeting);
 }
 
+// Where an address of shared memory of the cluster is.
+std::optional<Order::Place> place_of(const Warp& warp, Window window, std::uint64_t address) {
+  if (window == Window::generic) {
+    if (window_of(address) != Window::shared) return std::nullopt;
+    address -= shared_window;
+  }
+  const auto place = static_cast<std::uint32_t>(address >> rank_shift);
+  return Order::Place{place == 0 ? warp.block->rank() : place - 1, address & shared_offset_mask};
+}
+
 // op.count bytes at each lane's address below op.flags; op.c: 1 where the async proxy sees them.
 void note_write(Warp& warp, const Op& op) {
   std::uint64_t at[32];
@@ -30,22 +40,15 @@ void note_write(Warp& warp, const Op& op) {
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(m));
     if (lane >= count) return;
-    std::uint64_t address = at[lane];
-    if (op.window == Window::generic) {
-      if (window_of(address) != Window::shared) continue;
-      address -= shared_window;
-    }
-    const auto place = static_cast<std::uint32_t>(address >> rank_shift);
-    if (!order.write(warp, static_cast<int>(lane), place == 0 ? warp.block->rank() : place - 1,
-                     address & shared_offset_mask, op.count, op.c != 0))
-      return;
+    const auto place = place_of(warp, op.window, at[lane]);
+    if (place && !order.write(warp, static_cast<int>(lane), *place, op.count, op.c != 0)) return;
   }
 }
 
 // A lane of every eight where there are such: rows of the same 8x8 matrix, or neighbours.
 void note_load(Warp& warp, const Op& op) {
   Order& order = *warp.block->cluster().order();
-  if (!order.has_boxes(warp.block->rank())) return;
+  if (!order.has_boxes()) return;
   std::uint64_t at[32];
   addresses(warp, op, at);
   constexpr std::uint32_t some = 0x01010101;
@@ -54,7 +57,8 @@ void note_load(Warp& warp, const Op& op) {
   if (looked & some) looked &= some;
   for (std::uint32_t m = looked; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
-    if (!order.load(warp, lane, at[lane])) return;
+    const auto place = place_of(warp, op.window, at[lane]);
+    if (place && !order.load(warp, lane, *place, op.count)) return;
   }
 }
 
@@ -92,56 +96,72 @@ std::uint8_t lanes_of(std::string_view opcode) {
   return has(opcode, ".x4") ? 32 : has(opcode, ".x2") ? 16 : 8;
 }
 
-void note_shared_load(Decoder& d, std::string_view opcode) {
-  if (!is_one_of(opcode, {"ld.", "ldmatrix", "wmma.load"}) || !has(opcode, ".shared") ||
-      has(opcode, ".shared::cluster") || d.operand_count() < 2)
-    return;
-  const ptx::Operand& operand = d.operand(1);
-  if (operand.kind != ptx::OperandKind::Address || operand.count != 1) return;
-  Op where{};
-  d.address(where, operand, Window::shared);
-  Op& op = d.emit(note_load);
-  op.a = where.a;
-  op.value = where.value;
-  op.wide = where.wide;
-  op.flags = lanes_of(opcode);
+// The window of an access that may go to shared memory.
+std::optional<Window> shared_window_of(std::string_view opcode) {
+  if (has(opcode, ".shared::cluster")) return Window::cluster;
+  if (has(opcode, ".shared")) return Window::shared;
+  for (std::string_view other : {".global", ".local", ".param", ".const"})
+    if (has(opcode, other)) return std::nullopt;
+  return Window::generic;
 }
 
-void note_shared_write(Decoder& d, std::string_view opcode) {
-  const bool copies = is_one_of(opcode, {"cp.async.ca", "cp.async.cg"});
-  const bool async = is_one_of(opcode, {"st.async", "red.async"});
-  if (!copies && !is_one_of(opcode, {"st.", "stmatrix", "atom.", "red."})) return;
-  // cp.async writes through the generic proxy too; compilers leave the fence out there, and it has
-  // not been seen to matter.
-  const Window window = has(opcode, ".shared::cluster")    ? Window::cluster
-                        : copies || has(opcode, ".shared") ? Window::shared
-                                                           : Window::generic;
-  if (window == Window::generic &&
-      (has(opcode, ".global") || has(opcode, ".local") || has(opcode, ".param")))
-    return;
+// Emits `note` for the instruction's first address.
+Op* note(Decoder& d, Handler handler, std::string_view opcode, Window window) {
   for (std::size_t i = 0; i < d.operand_count(); ++i) {
     const ptx::Operand& operand = d.operand(i);
     if (operand.kind != ptx::OperandKind::Address || operand.count != 1) continue;
     Op where{};
     d.address(where, operand, window);
-    Op& op = d.emit(note_write);
+    Op& op = d.emit(handler);
     op.a = where.a;
     op.value = where.value;
     op.wide = where.wide;
     op.window = where.window;
     op.count = bytes_of(d, opcode);
     op.flags = lanes_of(opcode);
-    op.c = copies || async ? 1 : 0;
-    return;
+    return &op;
   }
+  return nullptr;
+}
+
+// wmma.load and wmma.store, st.async and red.async note for themselves what they do.
+void note_shared_load(Decoder& d, std::string_view opcode) {
+  if (!is_one_of(opcode, {"ld.", "ldmatrix", "atom.", "red."}) || opcode.starts_with("red.async"))
+    return;
+  if (const auto window = shared_window_of(opcode)) note(d, note_load, opcode, *window);
+}
+
+void note_shared_write(Decoder& d, std::string_view opcode) {
+  const bool copies = is_one_of(opcode, {"cp.async.ca", "cp.async.cg"});
+  if (!copies && !is_one_of(opcode, {"st.", "stmatrix", "atom.", "red."})) return;
+  if (is_one_of(opcode, {"st.async", "red.async"})) return;
+  // cp.async writes through the generic proxy too; compilers leave the fence out there, and it has
+  // not been seen to matter.
+  const auto window = copies ? Window::shared : shared_window_of(opcode);
+  if (!window) return;
+  if (Op* op = note(d, note_write, opcode, *window)) op->c = copies ? 1 : 0;
 }
 
 }  // namespace
 
+bool note_access(Warp& warp, const Access& access, std::uint32_t bytes, bool writes) {
+  Order* const order = warp.block->cluster().order();
+  if (!order || (!writes && !order->has_boxes())) return true;
+  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    const auto place = order->place_of(access.at[lane]);
+    if (!place) continue;
+    if (writes ? !order->write(warp, lane, *place, bytes, false)
+               : !order->load(warp, lane, *place, bytes))
+      return false;
+  }
+  return true;
+}
+
 void decode_before(Decoder& d) {
   const std::string_view opcode = d.spelling.text();
-  note_shared_write(d, opcode);
   note_shared_load(d, opcode);
+  note_shared_write(d, opcode);
   if (meets(opcode)) d.emit(release);
 }
 

@@ -50,6 +50,7 @@ struct Op {
   bool wide = true;        // memory: 64-bit addresses
   std::uint8_t count = 1;  // elements of a vector
   std::uint8_t flags = 0;
+  bool writes = false;  // memory: what resolve() is asked for
 };
 
 /// Where an op came from.
@@ -178,6 +179,8 @@ struct Program {
   std::vector<Op> ops;
   std::vector<Origin> origins;  // one an op
   std::uint32_t entry = 0;
+  std::uint32_t gathering_slot =
+      0;  // six registers of 64 bits, if ops with a member mask are there
   std::vector<std::uint32_t> slots;
   std::vector<MatrixOperation> matrices;
   std::vector<WarpgroupOperation> warpgroup_operations;

@@ -209,8 +209,8 @@ class Waiting {
         break;
       case Group::State::gathering:
         place.pc = group.pc;
-        place.what =
-            fmt::format("lanes 0x{:08x} of its warp", group.required & warp.live & ~group.mask);
+        place.what = fmt::format("lanes 0x{:08x} of its warp",
+                                 group.required & warp.live & ~warp.gathered(group));
         break;
       case Group::State::at_barrier:
         place.what = fmt::format("barrier {}, which {}", group.barrier,

@@ -3,11 +3,12 @@
 //
 // Lanes of a warp are kept in groups that share a program counter (independent thread scheduling).
 // Of the groups that can run, the one with the lowest counter does, so groups meet again where
-// their paths join, and merge. A group that keeps others waiting for long (a lane that spins on
-// what another lane must write) loses its turn once in a while, so every lane makes progress.
+// their paths join, and merge. Lanes that could go on and have not for long (those that others spin
+// for) come first once in a while, so every lane makes progress.
 //
-// A collective instruction (.sync with a member mask, .aligned) parks its group until every lane
-// that it needs, and that has not exited, has come to the same instruction.
+// A collective instruction parks its group until every lane that it needs, and that has not exited,
+// has come to it: one of .aligned to the same place of the text, one with a member mask to the same
+// instruction with the same mask, wherever that stands.
 #pragma once
 
 #include <cstddef>
@@ -46,6 +47,7 @@ struct Group {
   std::uint32_t mask = 0;
   State state = State::ready;
   std::uint8_t barrier = 0;    // at_barrier
+  bool anywhere = false;       // gathering: others may do so at other places
   std::uint32_t required = 0;  // gathering: the lanes that must come
   std::uint32_t wanted = 0;    // for_registers: how many a lane is to have
   std::uint64_t last_run = 0;
@@ -89,7 +91,12 @@ struct Warp {
   void exit();
   /// True when all of `required` that live are among the executing lanes. Otherwise parks the lanes
   /// at this op, which runs again later.
-  bool gather(std::uint32_t required);
+  bool gather(std::uint32_t required) { return gather(required, false); }
+  /// The same for an op with a member mask, for which lanes may wait at other places of the text.
+  /// Where some do, the op is done for all of them at once, and the result is false.
+  bool gather_anywhere(std::uint32_t required) { return gather(required, true); }
+  /// The lanes that have come to what a group gathers for.
+  std::uint32_t gathered(const Group& group) const;
   /// Keeps only `lanes` of the executing ones; the others run this op again by themselves.
   void defer_all_but(std::uint32_t lanes);
   /// Parks the executing lanes behind this op until the barrier releases them.
@@ -114,13 +121,18 @@ struct Warp {
 
  private:
   bool choose();
+  void favour_oldest();
   void merge_into_current();
+  bool gather(std::uint32_t required, bool anywhere);
+  bool alike(const Group& a, const Group& b) const;
+  void run_together(const Group& here);
   void report_divergence();
 
-  std::uint64_t turn_ = 0;
-  std::uint32_t starving_ = 0;
-  std::uint64_t began_ = 0;  // steps before the running group's turn
-  bool paused_ = false;      // the turn ended with yield()
+  std::uint32_t favoured_ = 0;  // lanes that come first, until so many steps are done
+  std::uint64_t favoured_until_ = 0;
+  std::uint64_t waited_ = 0;  // steps for which some group could have run and did not
+  std::uint64_t began_ = 0;   // steps before the running group's turn
+  bool paused_ = false;       // the turn ended with yield()
   friend class Block;
 };
 

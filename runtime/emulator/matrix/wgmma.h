@@ -2,10 +2,9 @@
 // runtime/emulator/matrix/wgmma.h - what wgmma.mma_async computes, and where its descriptors find
 // the operands in shared memory.
 //
-// A descriptor is 64 bits:
+// A descriptor is 64 bits, offsets and start in units of 16 bytes:
 //   63 62 | 51..49 | 45..32        | 29..16         | 13..0
-//   mode  | base   | stride offset | leading offset | start        (offsets and start in units of
-//   16 bytes)
+//   mode  | base   | stride offset | leading offset | start
 // Mode 0 has no swizzle; 1, 2 and 3 swizzle rows of 128, 64 and 32 bytes. The swizzle XORs bits of
 // the absolute shared address.
 #pragma once
