@@ -73,6 +73,49 @@ TEST(CheckGolden, WrongKernels) {
     EXPECT_TRUE(ids.contains(id)) << id;
 }
 
+// tests/data/check/good-NAME.ptx: legal, and nothing to remark.
+TEST(CheckGolden, RightKernels) {
+  const auto files = kernels("good-");
+  ASSERT_GE(files.size(), 3u);
+  for (const fs::path& path : files) {
+    const Diags diags =
+        verify::check(std::make_shared<const Source>(path.filename().string(), read_file(path)));
+    EXPECT_TRUE(diags.empty()) << diags.text();
+  }
+}
+
+// Of a line of any length only the part around the place is shown, with the caret under it.
+TEST(CheckGolden, LongLines) {
+  std::string text = ".version 8.4 .target sm_80 .visible .entry k() { .reg .b32 %r<9>; ";
+  for (int i = 0; i < 20000; ++i) text += "mov.u32 %r1, %x; ";
+  verify::Options options;
+  const auto source = std::make_shared<const Source>("long", text + "ret; }");
+  const Diags all = verify::check(source, options);
+  EXPECT_EQ(all.size(), 20000u);
+  EXPECT_LT(all.text().size(), 20000u * 600);
+  const Diag& last = all[all.size() - 1];
+  EXPECT_EQ(last.source.substr(static_cast<std::size_t>(last.caret - 1), 2), "%x");
+  options.max_errors = 3;
+  EXPECT_EQ(verify::check(source, options).size(), 3u);
+}
+
+// What was exponential, or quadratic, in the number of instructions.
+TEST(CheckGolden, LongChains) {
+  std::string text =
+      ".version 8.4 .target sm_90a .shared .align 16 .b8 s[65536]; .shared .align 16 .b8 t[64];\n"
+      ".visible .entry k(.param .u64 p) { .reg .b32 %r<200>; .reg .b64 %d; .reg .pred %p;\n"
+      "mov.u32 %r0, %tid.x; mov.u32 %r100, s;\n";
+  for (int i = 1; i < 90; ++i)
+    text += fmt::format(
+        "add.u32 %r{0}, %r{1}, %r{1}; mad.lo.u32 %r1{0:02}, %r1{1:02}, 1, %r1{1:02};", i, i - 1);
+  text += "setp.eq.u32 %p, %r89, 1; @%p bar.sync 1, 32; ld.param.u64 %d, [p];\n";
+  for (int i = 0; i < 20000; ++i)
+    text += fmt::format(
+        "st.shared.u32 [s+{}], %r1; cp.async.bulk.global.shared::cta.bulk_group [%d], [t], 64;\n",
+        4 * (i % 16384));
+  verify::check(std::make_shared<const Source>("chains", text + "ret; }"));
+}
+
 TEST(CheckGolden, UndocumentedAllowed) {
   verify::Options options;
   options.allow_undocumented = true;

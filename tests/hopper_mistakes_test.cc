@@ -162,8 +162,7 @@ const std::vector<Mistake>& mistakes() {
        emulator,
        "proxy-fence",
        {{"	fence.proxy.async.shared::cta;\n	bar.sync 1, 128;\n",
-         "	bar.sync 1, "
-         "128;\nSTORED:\n"}}},
+         "	bar.sync 1, 128;\n	bra.uni STORED;\nSTORED:\n"}}},
       {"source-early",
        "a sum is overwritten before cp.async.bulk.wait_group",
        emulator,

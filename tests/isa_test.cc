@@ -10,6 +10,7 @@
 
 #include "compiler/isa/fragment.h"
 #include "compiler/isa/instruction.h"
+#include "compiler/isa/nearest_arch.h"
 
 namespace tartan::isa {
 namespace {
@@ -96,6 +97,25 @@ TEST(Isa, TargetNames) {
   EXPECT_TRUE((Since{{8, 7}, 120, Reach::Family}.has(Arch{121, 'f'})));
   EXPECT_FALSE((Since{{8, 7}, 120, Reach::Family}.has(Arch{121, 0})));
   EXPECT_FALSE((Since{{8, 0}, 90, Reach::ExactArch}.has(Arch{100, 'a'})));
+}
+
+// Those that the assembler takes.
+TEST(Isa, Versions) {
+  std::string all;
+  for (Version each{1, 0}; each <= newest_version; each = each.next()) {
+    EXPECT_TRUE(each.exists()) << each.text();
+    all += each.text() + " ";
+  }
+  EXPECT_EQ(all,
+            "1.0 1.1 1.2 1.3 1.4 1.5 2.0 2.1 2.2 2.3 3.0 3.1 3.2 4.0 4.1 4.2 4.3 5.0 5.1 6.0 6.1 "
+            "6.2 6.3 6.4 6.5 7.0 7.1 7.2 7.3 7.4 7.5 7.6 7.7 7.8 8.0 8.1 8.2 8.3 8.4 8.5 8.6 8.7 "
+            "8.8 9.0 ");
+  for (const char* text : {"0.9", "5.5", "7.9", "8.9", "9.1", "99.9"})
+    EXPECT_FALSE(Version::parse(text)->exists()) << text;
+  EXPECT_EQ(nearest_version({7, 9}).text(), "7.8");
+  EXPECT_EQ(nearest_version({99, 9}).text(), "9.0");
+  EXPECT_EQ(nearest_arch("compute_90a").text(), "sm_90a");
+  EXPECT_EQ(nearest_arch("90").text(), "sm_90");
 }
 
 TEST(Isa, NearestFormIsLegal) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -72,6 +73,46 @@ TEST(Ptx, OperandsKeepTheirMeaning) {
   EXPECT_TRUE(module.instructions[5].guard_negated);
   EXPECT_EQ(operands(6)[2].type, u64);
   EXPECT_EQ(module.source->place(module.instructions[3].offset), Place("test.ptx", 9, 1));
+}
+
+// C's operators on 64 bits, as the assembler has them.
+TEST(Ptx, ConstantExpressions) {
+  for (const auto& [text, value] : std::initializer_list<std::pair<const char*, std::int64_t>>{
+           {"64*2", 128},
+           {"1+2*3-4/2", 5},
+           {"(1+2)*3", 9},
+           {"1<<4|2^6&~1", 20},
+           {"-7/2", -3},
+           {"-8>>1", -4},
+           {"0x10U >> 2", 4},
+           {"-1>>60 == -1", 1},
+           {"-1 < 1", 1},
+           {"-1 < 1U", 0},
+           {"7 % 4", 3},
+           {"3 > 2 > 1", 0},
+           {"!0 + !5", 1},
+           {"- -3", 3},
+           {"1 || 0 && 0", 1},
+           {"2 != 2 ? 5 : 0 ? 6 : 7", 7},
+           {"(.u64)-1 > 0", 1},
+           {"WARP_SZ-1", 31},
+           {"2.0*1.5 > 2.5", 1},
+           {"1 << 64", 0},
+           {"-0x7FFFFFFFFFFFFFFF-1 /* least */ / -1", INT64_MIN + 2}}) {
+    Diags diags;
+    const Module module =
+        parse(source(body(fmt::format(".reg .b32 %r<9>;\nmov.u32 %r1, {};\nld.u32 %r2, [%r1+({})];",
+                                      text, text))),
+              diags);
+    ASSERT_TRUE(diags.empty()) << diags.text();
+    const auto constant = module.operands_of(module.instructions[0])[1];
+    EXPECT_EQ(static_cast<std::int64_t>(constant.value), value) << text;
+    EXPECT_EQ(constant.text, text);
+    EXPECT_EQ(static_cast<std::int64_t>(module.operands_of(module.instructions[1])[1].value),
+              value);
+    const std::string printed = print(module);
+    EXPECT_EQ(print(parse(source(printed), diags)), printed);
+  }
 }
 
 TEST(Ptx, AllErrorsOfAText) {

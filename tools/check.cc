@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
 #include <memory>
 
+#include "compiler/isa/nearest_arch.h"
 #include "compiler/verify/verify.h"
 #include "tools/commands.h"
 #include "tools/terminal.h"
@@ -22,10 +25,17 @@ Result<verify::Options> options(const CheckWords& words) {
   verify::Options out;
   out.max_errors = words.max_errors;
   out.allow_undocumented = words.allow_undocumented;
+  if (words.files.empty()) return {"usage"_rule, "check: FILE is required"};
+  if (std::ranges::count(words.files, "-") > 1)
+    return {"usage"_rule, "check: - stands twice, standard input can be read once"};
   if (!words.target.empty() && !(out.arch = Arch::parse(words.target)))
-    return {"usage"_rule, fmt::format("--target {}: there is no such target", words.target)};
+    return {"usage"_rule, fmt::format("--target {}: there is no such target; the nearest is {}",
+                                      words.target, nearest_arch(words.target).text())};
   if (!words.ptx.empty() && !(out.ptx = Version::parse(words.ptx)))
     return {"usage"_rule, fmt::format("--ptx {}: a version such as 8.4 is expected", words.ptx)};
+  if (out.ptx && !out.ptx->exists())
+    return {"usage"_rule, fmt::format("--ptx {}: there is no such version; the nearest is {}",
+                                      words.ptx, nearest_version(*out.ptx).text())};
   return out;
 }
 
@@ -41,20 +51,21 @@ void print_rules() {
     fmt::print("| `{}` | {} | {} |\n", rule.id, levels[static_cast<int>(rule.level)], rule.meaning);
 }
 
+void print(const Diags& diags, bool json) {
+  if (json) fmt::print("{}\n", diags.json());
+  else fmt::print(stderr, "{}", diags.text(colour(stderr)));
+}
+
 int check(const CheckWords& words) {
   if (words.rules) {
     print_rules();
     return exit_ok;
   }
-  if (words.files.empty()) {
-    fmt::print(stderr, "error: check: FILE is required [usage]\n");
-    return exit_usage;
-  }
   Diags all;
   int code = exit_ok;
   const auto checked = options(words);
   if (!checked) {
-    fmt::print(stderr, "{}", checked.diags().text(colour(stderr)));
+    print(checked.diags(), words.json);
     return exit_usage;
   }
   for (const std::string& file : words.files) {
@@ -66,8 +77,7 @@ int check(const CheckWords& words) {
     }
     all.append(verify::check(std::make_shared<const Source>(std::move(*source)), *checked));
   }
-  if (words.json) fmt::print("{}\n", all.json());
-  else fmt::print(stderr, "{}", all.text(colour(stderr)));
+  print(all, words.json);
   return code != exit_ok ? code : all.ok() ? exit_ok : exit_failed;
 }
 
@@ -84,7 +94,7 @@ void add_check(CLI::App& app, int& exit_code) {
   command->add_flag("--json", words->json, "Print one JSON object on standard output");
   command
       ->add_option("--max-errors", words->max_errors, "Report at most N errors of a file; 0: all")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, std::numeric_limits<int>::max()));
   command->add_flag("--allow-undocumented", words->allow_undocumented,
                     "Forms that the assembler takes but no manual has are warnings, not errors");
   command->add_flag("--rules", words->rules,

@@ -41,18 +41,6 @@ int list() {
   return exit_ok;
 }
 
-// With the version that was stated, or the first one that has all that the kernel takes.
-Result<Compiled> compile_for(const Kernel& kernel, Target target, bool stated) {
-  const auto compiled = compile(kernel, target);
-  while (!stated && !compiled && target.ptx < newest_version) {
-    Version& ptx = target.ptx;  // 7.8 is followed by 8.0, and 8.8 by 9.0
-    ptx = ptx.minor < 8 ? Version{ptx.major, static_cast<std::uint8_t>(ptx.minor + 1)}
-                        : Version{static_cast<std::uint8_t>(ptx.major + 1), 0};
-    if (auto newer = compile(kernel, target)) return newer;
-  }
-  return compiled;
-}
-
 Result<Target> read_target(const EmitWords& words) {
   auto target = Target::parse(words.target);
   if (!target)
@@ -114,7 +102,8 @@ int emit(const EmitWords& words) {
   if (!target) return fail(exit_usage, target.diags());
   const auto described = describe(words, *target);
   if (!described) return fail(exit_usage, described.diags());
-  const auto compiled = compile_for(described->kernel, *target, !words.ptx.empty());
+  const auto compiled = words.ptx.empty() ? compile(described->kernel, target->arch)
+                                          : compile(described->kernel, *target);
   if (!compiled) return fail(exit_failed, compiled.diags());
   const bool to_file = !words.output.empty() && words.output != "-";
   if (!words.manifest.empty()) {

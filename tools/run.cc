@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <limits>
 #include <memory>
 
 #include "runtime/outcome.h"
@@ -64,7 +65,7 @@ void add_run(CLI::App& app, int& exit_code) {
   command
       ->add_option("--max-steps", words->max_steps,
                    "Instructions of one warp after which the emulator stops the launch")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(std::uint64_t{1}, std::numeric_limits<std::uint64_t>::max()))
       ->capture_default_str();
   command->add_flag("--report", words->report, "Print what the emulator counted, too");
   command->add_flag("--json", words->json, "Print one JSON object on standard output");

@@ -8,6 +8,10 @@
 
 namespace tartan {
 
+/// The version that exists and is nearest to `version`: of the same number before the dot, if there
+/// is one.
+Version nearest_version(Version version);
+
 /// The known architecture whose number, and then suffix, is nearest to what `text` says.
 Arch nearest_arch(std::string_view text);
 

@@ -17,10 +17,31 @@ struct Version {
   std::uint8_t minor = 0;
   constexpr auto operator<=>(const Version&) const = default;
   std::string text() const;
+  /// Whether there is such a version, of those that Tartan knows.
+  constexpr bool exists() const;
+  /// The one that came behind: 7.8 is followed by 8.0, and 8.8 by 9.0.
+  constexpr Version next() const;
   static std::optional<Version> parse(std::string_view text);
 };
 
 inline constexpr Version newest_version{9, 0};
+
+/// The last version of each number before the dot; each began with .0.
+inline constexpr Version last_versions[] = {{1, 5}, {2, 3}, {3, 2}, {4, 3},        {5, 1},
+                                            {6, 5}, {7, 8}, {8, 8}, newest_version};
+
+constexpr bool Version::exists() const {
+  for (const Version& last : last_versions)
+    if (last.major == major) return minor <= last.minor;
+  return false;
+}
+
+constexpr Version Version::next() const {
+  const Version following{major, static_cast<std::uint8_t>(minor + 1)};
+  const bool last = !following.exists() && *this < newest_version;
+  return last ? Version{static_cast<std::uint8_t>(major + 1), 0} : following;
+}
+static_assert(Version{7, 8}.next() == Version{8, 0} && Version{8, 7}.next() == Version{8, 8});
 
 /// An architecture name: sm_80, sm_90a (that architecture alone), sm_100f (its family: later minors
 /// of the same major too).
@@ -71,7 +92,8 @@ struct Target {
   constexpr Target() = default;
   constexpr Target(Arch arch, Version ptx) : arch(arch), ptx(ptx) {}
   /// `arch` with the version that Tartan emits for it by default: the architecture's first, but at
-  /// least 7.8 (CUDA 11.8), because older drivers refuse newer text.
+  /// least 7.8 (CUDA 11.8), because older drivers refuse newer text. What needs a newer one says
+  /// so: mma.sync of e4m3 takes 8.4, the copy engine on sm_90 (without a) 8.0.
   static Target of(Arch arch);
   /// "sm_90a": as of(). Nothing if there is no such architecture.
   static std::optional<Target> parse(std::string_view arch);

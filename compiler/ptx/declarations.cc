@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tartan::ptx {
 namespace {
 
@@ -140,6 +142,7 @@ bool DeclarationParser::declarator(Variable& variable) {
     const std::uint32_t end = token_.end();
     if (!expect('>')) return false;
     variable.dimensions = source_.text().substr(start, end - start);
+    variable.numbered = static_cast<std::uint32_t>(std::min<std::uint64_t>(*count, UINT32_MAX));
     return true;
   }
   const std::uint32_t start = token_.offset;
@@ -166,7 +169,10 @@ bool DeclarationParser::declarator(Variable& variable) {
 bool DeclarationParser::initialiser(Variable& variable) {
   advance();
   Operand value;
-  if (!parse_operand(value)) return false;
+  initialisers_ = true;
+  const bool good = parse_operand(value);
+  initialisers_ = false;
+  if (!good) return false;
   variable.initialiser = static_cast<std::uint32_t>(module_.operands.size());
   module_.operands.push_back(value);
   return true;
@@ -190,6 +196,7 @@ void DeclarationParser::variables(std::string_view linkage) {
     declared.array = declared.unsized = false;
     declared.elements = 1;
     declared.initialiser.reset();
+    declared.numbered.reset();
     if (!declarator(declared)) return recover();
   }
   if (!expect(';', "'=', ',' or ';'")) recover();

@@ -2,7 +2,6 @@
 #include "compiler/ptx/lexer.h"
 
 #include <array>
-#include <cstring>
 
 namespace tartan::ptx {
 namespace {
@@ -27,7 +26,18 @@ constexpr auto classes = make_classes();
 std::uint8_t class_of(char c) { return classes[static_cast<unsigned char>(c)]; }
 bool in_word(char c) { return class_of(c) & (kLetter | kDigit); }
 
+// Whether nothing but blanks stands before `at` on its line.
+bool begins_line(std::string_view text, std::uint32_t at) {
+  while (at > 0 && (text[at - 1] == ' ' || text[at - 1] == '\t')) --at;
+  return at == 0 || text[at - 1] == '\n';
+}
+
 }  // namespace
+
+void Lexer::skip_to_line_end() {
+  const std::size_t end = text_.find('\n', at_);
+  at_ = static_cast<std::uint32_t>(end == std::string_view::npos ? text_.size() : end);
+}
 
 bool Lexer::skip_blanks() {
   const char* const data = text_.data();
@@ -36,8 +46,9 @@ bool Lexer::skip_blanks() {
     if (class_of(data[at_]) == kBlank) {
       ++at_;
     } else if (data[at_] == '/' && at_ + 1 < size && data[at_ + 1] == '/') {
-      const void* line_end = std::memchr(data + at_, '\n', size - at_);
-      at_ = line_end ? static_cast<std::uint32_t>(static_cast<const char*>(line_end) - data) : size;
+      skip_to_line_end();
+    } else if (data[at_] == '#' && begins_line(text_, at_)) {
+      skip_to_line_end();
     } else if (data[at_] == '/' && at_ + 1 < size && data[at_ + 1] == '*') {
       const std::size_t close = text_.find("*/", at_ + 2);
       if (close == std::string_view::npos) return false;

@@ -44,7 +44,8 @@ class Lexer {
   std::string_view extend_opcode(const Token& first);
 
  private:
-  bool skip_blanks();  // false: an unclosed comment
+  bool skip_blanks();  // comments and # lines too; false: an unclosed comment
+  void skip_to_line_end();
   Token take(TokenKind kind, std::uint32_t end);
 
   std::string_view text_;

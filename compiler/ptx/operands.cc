@@ -3,66 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <bit>
-#include <charconv>
+#include "compiler/ptx/constant.h"
 
 namespace tartan::ptx {
 namespace {
 
 constexpr int max_depth = 32;  // of nested braces in one operand; far beyond what PTX has
-
-struct Literal {
-  Type type;
-  std::uint64_t value;
-};
-
-// 0f and 0d: the bits, as hexadecimal digits.
-std::optional<Literal> parse_float_bits(std::string_view text) {
-  const bool single = text[1] == 'f' || text[1] == 'F';
-  text.remove_prefix(2);
-  std::uint64_t bits = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bits, 16);
-  if (error != std::errc() || end != text.data() + text.size() ||
-      text.size() != (single ? 8u : 16u))
-    return std::nullopt;
-  return Literal{single ? Type::f32 : Type::f64, bits};
-}
-
-std::optional<Literal> parse_decimal_float(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc::invalid_argument || end != text.data() + text.size()) return std::nullopt;
-  return Literal{Type::f64, std::bit_cast<std::uint64_t>(value)};
-}
-
-std::optional<Literal> parse_integer(std::string_view text) {
-  Type type = Type::s64;
-  if (text.ends_with('U') || text.ends_with('u')) {
-    type = Type::u64;
-    text.remove_suffix(1);
-  }
-  int base = 10;
-  if (text.size() > 1 && text[0] == '0') {
-    const char mark = static_cast<char>(text[1] | 0x20);
-    base = mark == 'x' ? 16 : mark == 'b' ? 2 : 8;
-    text.remove_prefix(base == 8 ? 1 : 2);
-  }
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if (value >> 63) type = Type::u64;
-  return Literal{type, value};
-}
-
-std::optional<Literal> parse_literal(std::string_view text) {
-  if (text.size() > 2 && text[0] == '0') {
-    const char mark = static_cast<char>(text[1] | 0x20);
-    if (mark == 'f' || mark == 'd') return parse_float_bits(text);
-    if (mark == 'x') return parse_integer(text);
-  }
-  if (text.find_first_of(".eE") != std::string_view::npos) return parse_decimal_float(text);
-  return parse_integer(text);
-}
+constexpr std::string_view warp_size = "WARP_SZ";  // 32, to constant expressions
 
 std::string describe(const Token& token) {
   if (token.kind == TokenKind::End) return "the end of the text";
@@ -78,10 +25,24 @@ std::string describe(const Token& token) {
 
 void OperandParser::syntax(std::string_view expected) {
   if (token_.kind == TokenKind::End) return end_of_text(expected);
-  Diag& diag = diags_.report("syntax"_rule, source_.place(token_.offset),
-                             fmt::format("expected {}, found {}", expected, describe(token_)));
-  diag.source = source_.line_text(diag.place.line);
-  diag.width = static_cast<int>(token_.text.size());
+  report(token_.offset, token_.text.size(),
+         fmt::format("expected {}, found {}", expected, describe(token_)));
+}
+
+void OperandParser::refuse(std::uint32_t offset, std::string message) {
+  report(offset, 1, std::move(message));
+}
+
+void OperandParser::report(std::uint32_t offset, std::size_t width, std::string message) {
+  if (max_errors_ > 0 && errors_++ >= max_errors_) return;
+  Diag& diag = diags_.report("syntax"_rule, source_.place(offset), std::move(message));
+  source_.quote(diag, width);
+}
+
+bool OperandParser::too_deep(std::string_view what) {
+  syntax(fmt::format("fewer nested {}", what));
+  while (token_.kind != TokenKind::End && !token_.is(';')) advance();
+  return false;
 }
 
 void OperandParser::end_of_text(std::string_view expected) {
@@ -101,21 +62,24 @@ bool OperandParser::expect(char c, std::string_view expected) {
 }
 
 void OperandParser::recover() {
-  while (token_.kind != TokenKind::End && !token_.is('{') && !token_.is('}')) {
-    const bool done = token_.is(';');
-    advance();
-    if (done) return;
-  }
-  // A brace that belongs to an operand is not a block.
-  if (token_.is('{')) {
-    const int line = source_.line(token_.offset);
-    while (token_.kind != TokenKind::End && !token_.is('}') && source_.line(token_.offset) == line)
+  do {
+    while (token_.kind != TokenKind::End && !token_.is('{') && !token_.is('}')) {
+      const bool done = token_.is(';');
       advance();
-    if (token_.is('}') && source_.line(token_.offset) == line) {
-      advance();
-      recover();
+      if (done) return;
     }
-  }
+  } while (skip_braces());
+}
+
+// A brace that belongs to an operand is not a block.
+bool OperandParser::skip_braces() {
+  if (!token_.is('{')) return false;
+  const int line = source_.line(token_.offset);
+  while (token_.kind != TokenKind::End && !token_.is('}') && source_.line(token_.offset) == line)
+    advance();
+  if (!token_.is('}') || source_.line(token_.offset) != line) return false;
+  advance();
+  return true;
 }
 
 void OperandParser::skip_line() {
@@ -155,7 +119,7 @@ bool OperandParser::parse_primary(Operand& operand) {
   operand.offset = token_.offset;
   switch (token_.kind) {
     case TokenKind::Identifier: return parse_name(operand);
-    case TokenKind::Number: return parse_number(operand, false);
+    case TokenKind::Number: return parse_number(operand);
     case TokenKind::String:
       operand.kind = OperandKind::String;
       operand.text = token_.text;
@@ -166,36 +130,43 @@ bool OperandParser::parse_primary(Operand& operand) {
   }
   switch (token_.text[0]) {
     case '{': return parse_list(operand, OperandKind::Vector, '}');
-    case '(': return parse_list(operand, OperandKind::List, ')');
+    case '(':
+      if (lists_ || names_next()) return parse_list(operand, OperandKind::List, ')');
+      return parse_constant(operand);
     case '[': return parse_address(operand);
+    case '!': return names_next() ? parse_not(operand) : parse_constant(operand);
     case '-':
-    case '+': {
-      const bool negative = token_.is('-');
-      advance();
-      if (token_.kind != TokenKind::Number) return syntax("a number"), false;
-      return parse_number(operand, negative);
-    }
-    case '!': {
-      advance();
-      Operand inner;
-      if (token_.kind != TokenKind::Identifier)
-        return syntax("a predicate register after !"), false;
-      inner.offset = token_.offset;
-      if (!parse_name(inner)) return false;
-      const Scratch scratch(*this);
-      scratch.push(inner);
-      operand.kind = OperandKind::Not;
-      operand.first = scratch.store(operand.count);
-      return true;
-    }
+    case '+':
+    case '~': return parse_constant(operand);
     default: syntax("an operand"); return false;
   }
+}
+
+// Whether a name follows the punctuation here: no constant begins so.
+bool OperandParser::names_next() {
+  const std::uint32_t here = lexer_.position();
+  const Token next = lexer_.next();
+  lexer_.rewind(here);
+  return next.kind == TokenKind::Identifier && next.text != warp_size;
+}
+
+bool OperandParser::parse_not(Operand& operand) {
+  advance();
+  Operand inner;
+  inner.offset = token_.offset;
+  if (!parse_name(inner)) return false;
+  const Scratch scratch(*this);
+  scratch.push(inner);
+  operand.kind = OperandKind::Not;
+  operand.first = scratch.store(operand.count);
+  return true;
 }
 
 bool OperandParser::parse_list(Operand& operand, OperandKind kind, char close) {
   operand.kind = kind;
   advance();
-  if (++depth_ > max_depth) return syntax("fewer nested braces"), --depth_, false;
+  const Nesting nesting(depth_);
+  if (depth_ > max_depth) return too_deep("braces");
   const Scratch scratch(*this);
   bool good = true;
   if (!token_.is(close)) {
@@ -205,7 +176,6 @@ bool OperandParser::parse_list(Operand& operand, OperandKind kind, char close) {
       if (good) scratch.push(child);
     } while (good && token_.is(',') && (advance(), true));
   }
-  --depth_;
   if (!good) return false;
   operand.first = scratch.store(operand.count);
   return expect(close, fmt::format("',' or '{}'", close));
@@ -214,7 +184,8 @@ bool OperandParser::parse_list(Operand& operand, OperandKind kind, char close) {
 bool OperandParser::parse_address(Operand& operand) {
   operand.kind = OperandKind::Address;
   advance();
-  if (++depth_ > max_depth) return syntax("fewer nested brackets"), --depth_, false;
+  const Nesting nesting(depth_);
+  if (depth_ > max_depth) return too_deep("brackets");
   const Scratch scratch(*this);
   bool good = true;
   do {
@@ -227,53 +198,163 @@ bool OperandParser::parse_address(Operand& operand) {
     }
     scratch.push(part);
   } while (token_.is(',') && (advance(), true));
-  --depth_;
   if (!good) return false;
   operand.first = scratch.store(operand.count);
   return expect(']', "an offset, ',' or ']'");
 }
 
-// `name`, `name.x`, `name+16`, `generic(name)`, `0xFF(name)` of initialisers.
+// `name`, `name.x`, `name+16`, `generic(name)`.
 bool OperandParser::parse_name(Operand& operand) {
   operand.kind = OperandKind::Name;
   operand.text = lexer_.extend_opcode(token_);
   advance();
+  if (operand.text == warp_size && at_operator()) {
+    lexer_.rewind(operand.offset);
+    advance();
+    return parse_constant(operand);
+  }
+  if (initialisers_ && token_.is('=')) {  // of .samplerref
+    advance();
+    if (token_.kind != TokenKind::Identifier && token_.kind != TokenKind::Number)
+      return syntax("a value"), false;
+    advance();
+    operand.text = source_.text().substr(operand.offset, behind_ - operand.offset);
+    return true;
+  }
   if (operand.text == "generic" && token_.is('(')) {
-    const std::uint32_t start = operand.offset;
     advance();
     if (token_.kind != TokenKind::Identifier) return syntax("a variable's name"), false;
     advance();
-    operand.text = source_.text().substr(start, token_.end() - start);
+    operand.text = source_.text().substr(operand.offset, token_.end() - operand.offset);
     if (!expect(')')) return false;
   }
   return parse_offset(operand);
 }
 
-// The constant that may follow a name: +4, -4, +-4.
+// The constant that may follow a name: +4, +-4, +2*16. The assembler knows no name-4.
 bool OperandParser::parse_offset(Operand& operand) {
-  while (token_.is('+') || token_.is('-')) {
-    bool negative = token_.is('-');
+  if (token_.is('-')) return syntax("'+' and a constant, such as +-16"), false;
+  if (!token_.is('+')) return true;
+  advance();
+  Operand constant;
+  constant.offset = token_.offset;
+  if (!parse_constant(constant)) return false;
+  if (constant.kind != OperandKind::Integer)
+    return refuse(constant.offset, "an offset is an integer"), false;
+  operand.value = constant.value;
+  return true;
+}
+
+bool OperandParser::at_operator() const {
+  if (token_.kind != TokenKind::Punctuation) return token_.text == "%";
+  return token_.is('?') || binary_operator(source_.text().substr(token_.offset, 2), 0);
+}
+
+// Most constants are one number.
+bool OperandParser::parse_number(Operand& operand) {
+  const auto literal = parse_literal(token_.text);
+  if (!literal) return syntax("a number"), false;
+  const Token number = token_;
+  advance();
+  if (at_operator()) {
+    lexer_.rewind(number.offset);
     advance();
-    if (token_.is('-')) negative = !negative, advance();
-    const auto value = take_integer("an offset");
-    if (!value) return false;
-    operand.value += negative ? 0 - *value : *value;
+    return parse_constant(operand);
+  }
+  if (initialisers_ && token_.is('(')) return parse_masked(operand);
+  set(operand, *literal, number.text);
+  return true;
+}
+
+// `0xFF(name)`: some bits of an address.
+bool OperandParser::parse_masked(Operand& operand) {
+  const std::uint32_t start = operand.offset;
+  advance();
+  if (token_.kind != TokenKind::Identifier) return syntax("a variable's name"), false;
+  if (!parse_name(operand) || !expect(')')) return false;
+  operand.value = 0;
+  operand.text = source_.text().substr(start, behind_ - start);
+  return true;
+}
+
+void OperandParser::set(Operand& operand, Constant constant, std::string_view text) {
+  operand.kind = info(constant.type).floating ? OperandKind::Float : OperandKind::Integer;
+  operand.type = constant.type;
+  operand.value = constant.value;
+  operand.text = text;
+}
+
+bool OperandParser::parse_constant(Operand& operand) {
+  const std::uint32_t start = token_.offset;
+  Constant constant;
+  if (!conditional(constant)) return false;
+  set(operand, constant, source_.text().substr(start, behind_ - start));
+  return true;
+}
+
+bool OperandParser::conditional(Constant& value) {
+  const Nesting nesting(depth_);
+  if (depth_ > max_depth) return too_deep("expressions");
+  if (!binary(value, 0)) return false;
+  if (!token_.is('?')) return true;
+  advance();
+  Constant yes, no;
+  if (!conditional(yes) || !expect(':') || !conditional(no)) return false;
+  value = holds(value) ? yes : no;
+  return true;
+}
+
+bool OperandParser::binary(Constant& left, int level) {
+  if (!unary(left)) return false;
+  while (at_operator() && !token_.is('?')) {
+    const std::uint32_t at = token_.offset;
+    const BinaryOperator* by = binary_operator(source_.text().substr(at, 2), level);
+    if (!by) break;
+    for (std::size_t i = 0; i < by->text.size(); ++i) advance();
+    Constant right;
+    if (!binary(right, by->level + 1)) return false;
+    const auto value = apply(*by, left, right);
+    if (!value)
+      return refuse(at, fmt::format("{} takes two integers or two doubles{}", by->text,
+                                    by->text == "/" || by->text == "%" ? ", and no zero" : "")),
+             false;
+    left = *value;
   }
   return true;
 }
 
-bool OperandParser::parse_number(Operand& operand, bool negative) {
-  const auto literal = parse_literal(token_.text);
-  if (!literal) return syntax("a number"), false;
-  operand.type = literal->type;
-  operand.value = literal->value;
-  operand.kind = info(literal->type).floating ? OperandKind::Float : OperandKind::Integer;
-  if (negative) {
-    if (operand.kind == OperandKind::Integer) operand.value = 0 - operand.value;
-    else operand.value ^= std::uint64_t{1} << (bits(literal->type) - 1);
+bool OperandParser::unary(Constant& value) {
+  const Nesting nesting(depth_);
+  if (depth_ > max_depth) return too_deep("expressions");
+  const Token first = token_;
+  if (first.kind == TokenKind::Number || first.text == warp_size) {
+    const auto literal =
+        first.text == warp_size ? Constant{Type::s64, 32} : parse_literal(first.text);
+    if (!literal) return syntax("a number"), false;
+    value = *literal;
+    return advance(), true;
   }
-  operand.text = source_.text().substr(operand.offset, token_.end() - operand.offset);
+  if (first.is('(')) return parenthesised(value);
+  if (!first.is('-') && !first.is('+') && !first.is('~') && !first.is('!'))
+    return syntax("a number"), false;
   advance();
+  if (!unary(value)) return false;
+  const auto result = apply(first.text[0], value);
+  if (!result) return refuse(first.offset, fmt::format("{} takes an integer", first.text)), false;
+  value = *result;
+  return true;
+}
+
+// (1+2), (.s64)3
+bool OperandParser::parenthesised(Constant& value) {
+  advance();
+  if (!at_word(".s64") && !at_word(".u64")) return conditional(value) && expect(')');
+  const Type type = at_word(".s64") ? Type::s64 : Type::u64;
+  const std::uint32_t at = token_.offset;
+  advance();
+  if (!expect(')') || !unary(value)) return false;
+  if (info(value.type).floating) return refuse(at, "a cast takes an integer"), false;
+  value.type = type;
   return true;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/ptx/constant.h"
 #include "compiler/ptx/lexer.h"
 #include "compiler/ptx/tree.h"
 
@@ -13,8 +14,12 @@ namespace tartan::ptx {
 
 class OperandParser {
  public:
-  OperandParser(const Source& source, Module& module, Diags& diags)
-      : source_(source), module_(module), diags_(diags), lexer_(source.text()) {
+  OperandParser(const Source& source, Module& module, Diags& diags, int max_errors)
+      : source_(source),
+        module_(module),
+        diags_(diags),
+        lexer_(source.text()),
+        max_errors_(max_errors) {
     advance();
   }
 
@@ -42,7 +47,10 @@ class OperandParser {
     std::size_t mark_;
   };
 
-  void advance() { token_ = lexer_.next(); }
+  void advance() {
+    behind_ = token_.end();
+    token_ = lexer_.next();
+  }
   bool at_word(std::string_view word) const {
     return token_.kind == TokenKind::Dot && token_.text == word;
   }
@@ -51,8 +59,9 @@ class OperandParser {
   bool expect(char c, std::string_view expected = {});
   void syntax(std::string_view expected);
   void end_of_text(std::string_view expected);
+  void refuse(std::uint32_t offset, std::string message);
 
-  /// Skips to after the next ';', or to before a brace.
+  /// Skips to after the next ';', or to before a brace that is no operand's.
   void recover();
   /// Skips to the next line.
   void recover_line();
@@ -67,17 +76,44 @@ class OperandParser {
   Diags& diags_;
   Lexer lexer_;
   Token token_;
+  bool lists_ = false;         // operands of call: (1) is a list, elsewhere a constant
+  bool initialisers_ = false;  // 0xFF(name) and name = value are operands
 
  private:
+  struct Nesting {
+    explicit Nesting(int& depth) : depth(depth) { ++depth; }
+    ~Nesting() { --depth; }
+    Nesting(const Nesting&) = delete;
+    int& depth;
+  };
+
+  void report(std::uint32_t offset, std::size_t width, std::string message);
+  bool skip_braces();
+  bool too_deep(std::string_view what);
   bool parse_primary(Operand& operand);
   bool parse_list(Operand& operand, OperandKind kind, char close);
   bool parse_address(Operand& operand);
+  bool parse_not(Operand& operand);
   bool parse_name(Operand& operand);
-  bool parse_number(Operand& operand, bool negative);
+  bool parse_masked(Operand& operand);
   bool parse_offset(Operand& operand);
+  bool names_next();
+
+  // Constant expressions (PTX ISA 4.5.5): the tree keeps their value, and the text for the printer.
+  bool parse_number(Operand& operand);
+  bool parse_constant(Operand& operand);
+  bool at_operator() const;
+  bool conditional(Constant& value);
+  bool binary(Constant& left, int level);
+  bool unary(Constant& value);
+  bool parenthesised(Constant& value);
+  static void set(Operand& operand, Constant constant, std::string_view text);
 
   std::vector<Operand> scratch_;
+  int max_errors_;  // kept in diags_; 0: all
+  int errors_ = 0;
   int depth_ = 0;
+  std::uint32_t behind_ = 0;  // where the last token that was taken ends
 };
 
 }  // namespace tartan::ptx

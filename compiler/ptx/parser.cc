@@ -201,6 +201,7 @@ class Parser : public DeclarationParser {
 
   bool operands(Instruction& instruction) {
     const Scratch scratch(*this);
+    lists_ = instruction.opcode.starts_with("call");
     if (!token_.is(';')) {
       do {
         Operand operand;
@@ -224,13 +225,13 @@ class Parser : public DeclarationParser {
 
 }  // namespace
 
-Module parse(std::shared_ptr<const Source> source, Diags& diags) {
+Module parse(std::shared_ptr<const Source> source, Diags& diags, int max_errors) {
   Module module;
   module.source = source;
   const std::size_t size = source->text().size();
   module.instructions.reserve(size / 40);
   module.operands.reserve(size / 12);
-  Parser(*source, module, diags).module();
+  Parser(*source, module, diags, max_errors).module();
   return module;
 }
 

@@ -2,8 +2,8 @@
 // compiler/ptx/parser.h - PTX text -> tree, and back.
 //
 //   Diags diags;
-//   ptx::Module module = ptx::parse(source, diags);   // after an error the rest is still parsed:
-//   all errors come out if (diags.ok()) std::cout << ptx::print(module);
+//   ptx::Module module = ptx::parse(source, diags);   // parses on behind errors: all come out
+//   if (diags.ok()) std::cout << ptx::print(module);
 //
 // The parser accepts what the assembler accepts: qualifiers in any order, nested blocks, comments,
 // debug sections. It knows the syntax of statements and operands but no instruction;
@@ -18,8 +18,9 @@
 
 namespace tartan::ptx {
 
-/// Parses `source`. Errors (all of them) go to `diags`; the module then holds what could be read.
-Module parse(std::shared_ptr<const Source> source, Diags& diags);
+/// Parses `source`. Errors (all of them, or the first `max_errors`) go to `diags`; the module then
+/// holds what could be read.
+Module parse(std::shared_ptr<const Source> source, Diags& diags, int max_errors = 0);
 
 /// The module as text, one statement a line.
 std::string print(const Module& module);

@@ -5,10 +5,11 @@
 // refers into them by index; names and literals are views into the module's own text. So a module
 // parses at memory speed, and every piece knows where it stood.
 //
-//   Module -> items in order: Function | Variable | Directive
-//   Function -> statements in order: Instruction | Label | Registers | Variable | Location |
-//   Directive | BlockBegin | BlockEnd Instruction -> operands[first .. first + count), vectors and
-//   addresses -> their own operands[first .. first + count)
+//   Module      -> items in order: Function | Variable | Directive
+//   Function    -> statements in order: Instruction | Label | Registers | Variable | Location
+//                  | Directive | BlockBegin | BlockEnd
+//   Instruction -> operands[first .. first + count), vectors and addresses
+//               -> their own operands[first .. first + count)
 #pragma once
 
 #include <cstdint>
@@ -26,9 +27,9 @@ namespace tartan::ptx {
 
 enum class OperandKind : std::uint8_t {
   Name,     // %r1, label, variable, function, special register (%tid.x), _ (sink)
-  Integer,  // 42, -1, 0x1F, 0b101, 017, 1U: `value` holds the 64 bits
+  Integer,  // 42, -1, 0x1F, 0b101, 017, 1U, 4*16: `value` holds the 64 bits
   Float,    // 0f3F800000 (type f32), 0d3FF0000000000000 (f64), 1.5 (f64): `value` holds the bits of
-            // that type
+            // that type; (1.0+0.5)*2.0 too
   Vector,   // {a, b, c, d}
   Address,  // [base], [base+offset], [map, {x, y}]: first child the base, then any further parts;
             // `value` the offset
@@ -82,13 +83,14 @@ struct Variable {
   std::uint32_t align = 0;  // bytes; 0: natural
   std::string_view name;
   bool array = false;
-  bool unsized = false;         // name[]: extern shared, or sized by its initialiser
-  std::uint64_t elements = 1;   // product of the dimensions
-  std::string_view dimensions;  // "[4][8]" as written
+  bool unsized = false;                   // name[]: extern shared, or sized by its initialiser
+  std::uint64_t elements = 1;             // product of the dimensions
+  std::optional<std::uint32_t> numbered;  // name<4> declares name0 to name3
+  std::string_view dimensions;            // "[4][8]" or "<4>" as written
   std::string_view
       attributes;  // what else stood between: ".ptr .global .align 16", ".attribute(.managed)"
-  /// `= {1, 2, name+4}` or `= 7`: a Vector or scalar operand; the index into Module::operands, or
-  /// none.
+  /// `= {1, 2, name+4, 0xFF(name)}` or `= 7`: a Vector or scalar operand; the index into
+  /// Module::operands, or none. 0xFF(name) and .samplerref's field = value are a Name as a whole.
   std::optional<std::uint32_t> initialiser;
   std::uint32_t offset = 0;
 };

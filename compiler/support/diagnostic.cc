@@ -39,10 +39,11 @@ std::string place_prefix(const Place& place) {
 // Tabs stay tabs, so that the caret lands under the same column whatever the terminal's tab width.
 std::string caret_line(const Diag& diag) {
   std::string line;
-  const int before = std::min<int>(diag.place.column - 1, static_cast<int>(diag.source.size()));
+  const int column = diag.caret > 0 ? diag.caret : diag.place.column;
+  const int before = std::min<int>(column - 1, static_cast<int>(diag.source.size()));
   for (int i = 0; i < before; ++i) line += diag.source[i] == '\t' ? '\t' : ' ';
   line += '^';
-  const int room = static_cast<int>(diag.source.size()) - diag.place.column;
+  const int room = static_cast<int>(diag.source.size()) - column;
   for (int i = 1; i < diag.width && i <= room; ++i) line += '~';
   return line;
 }
@@ -67,7 +68,7 @@ std::string to_text(const Diag& diag, bool colour) {
 }
 
 Diag& Diags::report(const Rule& rule, Place place, std::string message) {
-  list_.push_back({rule.level, rule.id, std::move(place), std::move(message), {}, 0});
+  list_.push_back({rule.level, rule.id, std::move(place), std::move(message), {}, 0, 0});
   return list_.back();
 }
 

@@ -9,9 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iostream>
-#include <iterator>
+#include <memory>
 
 namespace tartan {
 
@@ -42,41 +40,103 @@ std::string_view Source::line_text(int number) const {
   return rest;
 }
 
-Result<Source> read_source(const std::string& path) {
-  if (path == "-")
-    return Source("<stdin>", std::string(std::istreambuf_iterator<char>(std::cin), {}));
-  // Streams open folders, and throw when they read one.
-  std::error_code none;
-  if (std::filesystem::is_directory(path, none))
-    return {"file"_rule, fmt::format("cannot read {}: {}", path, std::strerror(EISDIR))};
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  std::string text;
-  if (in) text.assign(std::istreambuf_iterator<char>(in), {});
-  if (!in || in.bad())
-    return {"file"_rule, fmt::format("cannot read {}: {}", path,
-                                     errno ? std::strerror(errno) : "not a readable file")};
-  // Offsets into a source are 32-bit.
-  if (text.size() >= UINT32_MAX)
-    return {"file"_rule, fmt::format("cannot read {}: larger than 4 GB", path)};
-  return Source(path, std::move(text));
+void Source::quote(Diag& diag, std::size_t width) const {
+  constexpr std::size_t longest = 200, before = 60;
+  constexpr std::string_view cut = "...";
+  const std::string_view line = line_text(diag.place.line);
+  diag.width = static_cast<int>(std::min(width, longest));
+  diag.source = line.substr(0, longest);
+  if (line.size() <= longest) return;
+  const auto column = static_cast<std::size_t>(diag.place.column - 1);
+  const std::size_t from = column > before ? column - before : 0;
+  diag.source = from > 0 ? cut : "";
+  diag.source += line.substr(from, longest);
+  if (from + longest < line.size()) diag.source += cut;
+  diag.caret = static_cast<int>(column - from + (from > 0 ? cut.size() : 0)) + 1;
 }
 
-Status write_file(const std::string& path, std::string_view text) {
-  const std::string temporary = fmt::format("{}.tmp-{}", path, ::getpid());
-  const auto failed = [&](std::string_view what) -> Status {
-    const int error = errno;
-    std::remove(temporary.c_str());
-    return {"file"_rule, fmt::format("cannot {} {}: {}", what, path,
-                                     error ? std::strerror(error) : "write error")};
-  };
+namespace {
+
+constexpr std::size_t most = std::size_t{1} << 30;  // bytes of a text; offsets have 32 bits
+
+Diags unreadable(const std::string& path, std::string_view why) {
+  return Diags::one("file"_rule, {path, 0, 0}, fmt::format("cannot read the file: {}", why));
+}
+
+Result<Source> read_all(const std::string& name, std::FILE* file) {
+  std::string text;
+  constexpr std::size_t piece = std::size_t{1} << 20;
+  for (std::size_t taken = piece; taken == piece;) {
+    const std::size_t size = text.size();
+    if (size > most) return unreadable(name, "it is larger than 1 GiB");
+    text.resize(size + piece);
+    taken = std::fread(text.data() + size, 1, piece, file);
+    text.resize(size + taken);
+  }
+  if (std::ferror(file)) return unreadable(name, std::strerror(errno));
+  return Source(name, std::move(text));
+}
+
+}  // namespace
+
+Result<Source> read_source(const std::string& path) {
+  if (path == "-") return read_all("<stdin>", stdin);
+  // Folders open like files, and devices never end.
+  std::error_code none;
+  const auto status = std::filesystem::status(path, none);
+  if (std::filesystem::is_directory(status)) return unreadable(path, std::strerror(EISDIR));
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
+      !std::filesystem::is_fifo(status))
+    return unreadable(path, "not a regular file");
   errno = 0;
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
-  if (!file) return failed("write");
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             std::fclose);
+  if (!file) return unreadable(path, std::strerror(errno));
+  return read_all(path, file.get());
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+Status not_written(std::string_view what, const std::string& path) {
+  const int error = errno;
+  return {"file"_rule, fmt::format("cannot {} {}: {}", what, path,
+                                   error ? std::strerror(error) : "write error")};
+}
+
+Status write_to(const std::string& path, std::string_view text) {
+  errno = 0;
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  if (!file) return not_written("write", path);
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (std::fclose(file) != 0 || !written) return failed("write");
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) return failed("replace");
+  if (std::fclose(file) != 0 || !written) return not_written("write", path);
   return Done{};
+}
+
+// Devices and FIFOs are written to where they are, and so is what a link names that leads nowhere
+// yet.
+bool in_place(const std::string& path) {
+  std::error_code none;
+  const auto status = fs::status(path, none);
+  return fs::exists(status) ? !fs::is_regular_file(status)
+                            : fs::is_symlink(fs::symlink_status(path, none));
+}
+
+}  // namespace
+
+Status write_file(const std::string& path, std::string_view text) {
+  if (in_place(path)) return write_to(path, text);
+  std::error_code none;
+  const fs::path linked = fs::canonical(path, none);
+  const std::string target = none ? path : linked.string();
+  const std::string temporary = fmt::format("{}.tmp-{}", target, ::getpid());
+  Status written = write_to(temporary, text);
+  if (written && std::rename(temporary.c_str(), target.c_str()) != 0)
+    written = not_written("replace", path);
+  if (written) return written;
+  std::remove(temporary.c_str());
+  return written;
 }
 
 }  // namespace tartan

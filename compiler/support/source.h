@@ -24,6 +24,9 @@ class Source {
   int line(std::uint32_t offset) const;
   /// Line `number` (from 1) without its line break.
   std::string_view line_text(int number) const;
+  /// Gives the diagnostic, whose place is in this text, its line and `width`; of a long line the
+  /// part around the place.
+  void quote(Diag& diag, std::size_t width) const;
 
  private:
   std::string name_;
@@ -31,11 +34,11 @@ class Source {
   std::vector<std::uint32_t> line_starts_;
 };
 
-/// Reads a whole file, or standard input for "-".
+/// Reads a whole file or FIFO, or standard input for "-": at most 1 GiB.
 Result<Source> read_source(const std::string& path);
 
 /// Writes `text` to `path` by way of a temporary file beside it and an atomic rename: the file
-/// appears whole or not at all.
+/// appears whole or not at all. Links are followed; devices and FIFOs are written to as they are.
 Status write_file(const std::string& path, std::string_view text);
 
 }  // namespace tartan

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared memory that is read too early: what cp.async writes before its wait, what other lanes
-// stored before a barrier. Within straight-line code, where both addresses are the same register or
-// variable plus constants.
+// stored before a barrier. On the way through the text that takes no branch, where both addresses
+// are the same register or variable plus constants; behind a loop nothing is known of copies, whose
+// groups nobody has counted. A guarded wait may not happen and counts for nothing.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "compiler/verify/pass.h"
 
@@ -16,16 +20,23 @@ namespace {
 struct Range {
   std::string_view base;
   std::int64_t low = 0, high = 0;  // at most a few bytes apart
-  bool overlaps(const Range& other) const {
-    return base == other.base && low < other.high && other.low < high;
-  }
 };
 
 struct Write {
-  Range range;
+  std::int64_t high;
   const ptx::Instruction* by;
-  bool asynchronous;
+  std::int64_t group;  // of copies: how many were committed before
 };
+
+// Of one base, by first byte and whether it is a copy's; one write of each.
+struct At {
+  std::int64_t low;
+  bool asynchronous;
+  auto operator<=>(const At&) const = default;
+};
+using Writes = std::map<At, Write>;
+
+constexpr int widest = 16;  // bytes that one lane writes at most
 
 bool shared(std::string_view opcode) {
   return opcode.find(".shared") != std::string_view::npos &&
@@ -47,8 +58,10 @@ class AsynchronousChecker {
       : context_(context), view_(view) {}
 
   void run() {
+    view_.scopes.restart();
     for (const ptx::Statement& statement : view_.function.statements) {
-      if (statement.kind == ptx::StatementKind::Label) writes_.clear();
+      view_.scopes.enter(statement);
+      if (statement.kind == ptx::StatementKind::Label) seen_.insert(statement.index);
       if (statement.kind == ptx::StatementKind::Instruction)
         instruction(context_.module.instructions[statement.index]);
     }
@@ -60,28 +73,64 @@ class AsynchronousChecker {
     const auto operands = context_.module.operands_of(instruction);
     if (opcode.starts_with("cp.async.c") && operands.size() >= 3 &&
         opcode.find(".bulk") == std::string_view::npos) {
-      write(instruction, operands[0], static_cast<int>(operands[2].value), true);
+      write(instruction, operands[0], static_cast<int>(operands[2].value & 0xFF), true);
     } else if (opcode.starts_with("st.") && shared(opcode) && !operands.empty()) {
       write(instruction, operands[0], access_bytes(opcode), false);
+    } else if (opcode.starts_with("stmatrix") && !operands.empty()) {
+      write(instruction, operands[0], 16, false);
     } else if (opcode.starts_with("ldmatrix") && operands.size() == 2) {
       read(instruction, operands[1], 16, true);
     } else if (opcode.starts_with("wmma.load") && shared(opcode) && operands.size() >= 2) {
       read(instruction, operands[1], 16, true);
     } else if (opcode.starts_with("ld.") && shared(opcode) && operands.size() == 2) {
       read(instruction, operands[1], access_bytes(opcode), false);
+    } else if (opcode.starts_with("cp.async.commit_group")) {
+      ++groups_;
     } else if (opcode.starts_with("cp.async.wait") || opcode.starts_with("cp.async.mbarrier")) {
-      std::erase_if(writes_, [](const Write& each) { return each.asynchronous; });
-    } else if (orders(opcode)) {
+      if (instruction.guard.empty()) wait(opcode, operands);
+    } else if (backward(instruction)) {
+      finish(groups_);
+    } else if (orders(instruction)) {
       writes_.clear();
     }
     if (!operands.empty()) overwritten(operands[0]);
   }
 
-  // Branches end the straight line; barriers, calls and other collectives may order the accesses.
-  static bool orders(std::string_view opcode) {
+  // cp.async.wait_group N leaves the last N groups under way, and what is in none.
+  void wait(std::string_view opcode, std::span<const ptx::Operand> operands) {
+    if (!opcode.starts_with("cp.async.wait_group") || operands.empty() ||
+        operands[0].kind != ptx::OperandKind::Integer)
+      return finish(groups_);
+    const auto left = static_cast<std::int64_t>(operands[0].value);
+    if (left >= 0 && left <= groups_) finish(groups_ - left - 1);
+  }
+
+  // Copies up to that group are there.
+  void finish(std::int64_t group) {
+    for (auto& [base, writes] : writes_)
+      std::erase_if(writes, [&](const auto& each) {
+        return each.first.asynchronous && each.second.group <= group;
+      });
+  }
+
+  // The end of a loop.
+  bool backward(const ptx::Instruction& instruction) const {
+    if (!instruction.opcode.starts_with("bra") || instruction.guard.empty() ||
+        instruction.count != 1)
+      return false;
+    const auto to = view_.scopes.label(context_.module.operands[instruction.first].text);
+    return to && seen_.contains(*to);
+  }
+
+  // Behind a branch that all take nothing is known; barriers, calls and other collectives may order
+  // the accesses.
+  static bool orders(const ptx::Instruction& instruction) {
+    const std::string_view opcode = instruction.opcode;
     if (isa::matrix_opcode(opcode) != isa::Opcode::none) return false;
-    return opcode.starts_with("bra") || opcode.starts_with("brx") || opcode.starts_with("bar") ||
-           opcode.starts_with("call") || opcode.starts_with("ret") ||
+    if (opcode.starts_with("bra") || opcode.starts_with("ret") || opcode == "exit" ||
+        opcode == "trap")
+      return instruction.guard.empty();
+    return opcode.starts_with("brx") || opcode.starts_with("bar") || opcode.starts_with("call") ||
            opcode.starts_with("mbarrier") || opcode.starts_with("cp.async.bulk") ||
            opcode.find(".sync") != std::string_view::npos;
   }
@@ -89,30 +138,46 @@ class AsynchronousChecker {
   // A guarded write may not happen: it is not followed.
   void write(const ptx::Instruction& instruction, const ptx::Operand& address, int bytes,
              bool asynchronous) {
-    const auto at = range(address, bytes);
-    if (at && instruction.guard.empty()) writes_.push_back({*at, &instruction, asynchronous});
+    const auto at = range(address, std::min(bytes, widest));
+    if (!at || !instruction.guard.empty()) return;
+    Write& write = writes_[at->base][{at->low, asynchronous}];
+    if (!write.by) write = {at->high, &instruction, 0};
+    write.high = std::max(write.high, at->high);
+    write.group = groups_;
+  }
+
+  // The first write that meets the range; of copies alone, or any.
+  std::optional<Writes::value_type> met(const Range& at, bool any) const {
+    std::optional<Writes::value_type> first;
+    const auto writes = writes_.find(at.base);
+    if (writes == writes_.end()) return first;
+    for (auto each = writes->second.lower_bound({at.low - widest, false});
+         each != writes->second.end() && each->first.low < at.high; ++each)
+      if (each->second.high > at.low && (any || each->first.asynchronous) &&
+          (!first || each->second.by->offset < first->second.by->offset))
+        first.emplace(*each);
+    return first;
   }
 
   void read(const ptx::Instruction& instruction, const ptx::Operand& address, int bytes,
             bool collective) {
     const auto at = range(address, bytes);
     if (!at) return;
-    for (const Write& each : writes_) {
-      if (!each.range.overlaps(*at) || (!each.asynchronous && !collective)) continue;
-      const int line = context_.module.source->line(each.by->offset);
-      if (each.asynchronous)
-        context_.report("missing-wait"_rule, instruction.opcode,
-                        fmt::format("{} reads what {} on line {} is still writing: "
-                                    "cp.async.wait_group or cp.async.wait_all is missing",
-                                    instruction.opcode, each.by->opcode, line));
-      else
-        context_.report(
-            "missing-barrier"_rule, instruction.opcode,
-            fmt::format(
-                "{} reads what other lanes stored on line {}: bar.sync or bar.warp.sync is missing",
-                instruction.opcode, line));
-      return;
-    }
+    const auto found = met(*at, collective);
+    if (!found) return;
+    const ptx::Instruction& by = *found->second.by;
+    const int line = context_.module.source->line(by.offset);
+    if (found->first.asynchronous)
+      context_.report("missing-wait"_rule, instruction.opcode,
+                      fmt::format("{} reads what {} on line {} is still writing: "
+                                  "cp.async.wait_group or cp.async.wait_all is missing",
+                                  instruction.opcode, by.opcode, line));
+    else
+      context_.report(
+          "missing-barrier"_rule, instruction.opcode,
+          fmt::format(
+              "{} reads what other lanes stored on line {}: bar.sync or bar.warp.sync is missing",
+              instruction.opcode, line));
   }
 
   std::optional<Range> range(const ptx::Operand& address, int bytes) {
@@ -133,8 +198,7 @@ class AsynchronousChecker {
   // A base register with a new value no longer names what was written.
   void overwritten(const ptx::Operand& first) {
     const auto drop = [&](const ptx::Operand& operand) {
-      if (operand.kind == ptx::OperandKind::Name)
-        std::erase_if(writes_, [&](const Write& each) { return each.range.base == operand.text; });
+      if (operand.kind == ptx::OperandKind::Name) writes_.erase(operand.text);
     };
     if (writes_.empty() || first.kind == ptx::OperandKind::Address) return;
     drop(first);
@@ -143,7 +207,9 @@ class AsynchronousChecker {
 
   Context& context_;
   const FunctionView& view_;
-  std::vector<Write> writes_;
+  std::unordered_map<std::string_view, Writes> writes_;  // by base
+  std::int64_t groups_ = 0;                              // committed so far
+  std::unordered_set<std::uint32_t> seen_;               // labels
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 // constants, and differs in the block's first warp.
 #include <fmt/format.h>
 
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -12,10 +13,14 @@
 namespace tartan::verify {
 namespace {
 
+bool leaves(std::string_view opcode) {
+  return opcode == "ret" || opcode == "ret.uni" || opcode == "exit";
+}
+
 bool unconditional_end(const ptx::Instruction& instruction) {
   const std::string_view opcode = instruction.opcode;
-  return instruction.guard.empty() && (opcode.starts_with("bra") || opcode == "ret" ||
-                                       opcode == "ret.uni" || opcode == "exit" || opcode == "trap");
+  return instruction.guard.empty() &&
+         (opcode.starts_with("bra") || leaves(opcode) || opcode == "trap");
 }
 
 class ConvergenceChecker {
@@ -24,52 +29,61 @@ class ConvergenceChecker {
 
   void run() {
     count_references();
+    find_ends();
+    view_.scopes.restart();
     for (const ptx::Statement& statement : view_.function.statements) {
-      if (statement.kind == ptx::StatementKind::Label)
-        label(context_.module.labels[statement.index].name);
+      view_.scopes.enter(statement);
+      if (statement.kind == ptx::StatementKind::Label) label(statement.index);
       if (statement.kind == ptx::StatementKind::Instruction)
         instruction(context_.module.instructions[statement.index]);
     }
   }
 
  private:
+  // A label, as index into Module::labels: blocks have labels of their own.
+  using Label = std::optional<std::uint32_t>;
+
+  // Where a branch leads, seen from where it stands.
+  Label target(const ptx::Instruction& branch) const {
+    if (branch.count != 1) return std::nullopt;
+    return view_.scopes.label(context_.module.operands[branch.first].text);
+  }
+
   void count_references() {
+    view_.scopes.restart();
     for (const ptx::Statement& statement : view_.function.statements) {
+      view_.scopes.enter(statement);
       if (statement.kind == ptx::StatementKind::Directive) {
         // .branchtargets name labels too: their labels count as joined.
         if (context_.module.directives[statement.index].name == ".branchtargets") tables_ = true;
       } else if (statement.kind == ptx::StatementKind::Instruction) {
         const ptx::Instruction& instruction = context_.module.instructions[statement.index];
-        if (!instruction.opcode.starts_with("bra") || instruction.count != 1) continue;
-        ++references_[context_.module.operands[instruction.first].text];
+        if (!instruction.opcode.starts_with("bra")) continue;
+        if (const Label to = target(instruction)) ++references_[*to];
       }
     }
-    // Labels that lead straight out of the function.
-    std::string_view last;
+  }
+
+  // Labels that lead straight out of the function.
+  void find_ends() {
+    Label last;
     for (const ptx::Statement& statement : view_.function.statements) {
-      if (statement.kind == ptx::StatementKind::Label)
-        last = context_.module.labels[statement.index].name;
+      if (statement.kind == ptx::StatementKind::Label) last = statement.index;
       if (statement.kind != ptx::StatementKind::Instruction) continue;
       const std::string_view opcode = context_.module.instructions[statement.index].opcode;
-      if (!last.empty() && (opcode.starts_with("ret") || opcode.starts_with("exit")))
-        ends_.insert(last);
-      last = {};
+      if (last && (opcode.starts_with("ret") || opcode.starts_with("exit"))) ends_.insert(*last);
+      last.reset();
     }
   }
 
   // What stands between a branch that only some lanes take and the next label, only the others
   // execute. Behind the branch's own label it is the other way round, if nothing else leads there.
-  void label(std::string_view name) {
-    seen_.insert(name);
-    const bool only_way = !falls_through_ && references_[name] == 1 && !tables_;
-    if (branch_ && only_way && context_.module.operands[branch_->first].text == name) {
-      region_ = branch_;
-      branch_ = nullptr;
-    } else {
-      region_ = nullptr;
-      if (!branch_ || context_.module.operands[branch_->first].text == name || falls_through_)
-        branch_ = nullptr;
-    }
+  void label(std::uint32_t index) {
+    seen_.insert(index);
+    const bool own = branch_ && target_ == index;
+    region_ = own && !falls_through_ && references_[index] == 1 && !tables_ ? branch_ : nullptr;
+    if (own) leaves_ = ends_.contains(index);
+    if (own || falls_through_) branch_ = nullptr;
     falls_through_ = true;
   }
 
@@ -80,21 +94,30 @@ class ConvergenceChecker {
         report(instruction, instruction.guard, instruction);
     }
     if (instruction.opcode.starts_with("bra") && !instruction.guard.empty() &&
-        instruction.count == 1 && !region_ && forward(instruction) && divergent(instruction.guard))
+        instruction.count == 1 && !region_ && forward(instruction) &&
+        divergent(instruction.guard)) {
       branch_ = region_ = &instruction;
+      target_ = target(instruction);
+      leaves_ = target_ && ends_.contains(*target_);
+    }
+    if (leaves(instruction.opcode) && !instruction.guard.empty() && !region_ &&
+        divergent(instruction.guard)) {
+      region_ = &instruction;
+      leaves_ = true;
+    }
     falls_through_ = !unconditional_end(instruction);
   }
 
   // Lanes that left the function are not missing at a barrier.
   void in_region(const ptx::Instruction& instruction) {
     const bool barrier = instruction.opcode.starts_with("bar");
-    if (!barrier || !ends_.contains(context_.module.operands[region_->first].text))
-      report(instruction, region_->guard, *region_);
+    if (!barrier || !leaves_) report(instruction, region_->guard, *region_);
   }
 
   // Behind a branch back, all lanes come out of the loop.
   bool forward(const ptx::Instruction& branch) const {
-    return !seen_.contains(context_.module.operands[branch.first].text);
+    const Label to = target(branch);
+    return !to || !seen_.contains(*to);
   }
 
   bool divergent(std::string_view guard) {
@@ -122,11 +145,13 @@ class ConvergenceChecker {
 
   Context& context_;
   const FunctionView& view_;
-  std::unordered_map<std::string_view, int> references_;
-  std::unordered_set<std::string_view> seen_, ends_;
+  std::unordered_map<std::uint32_t, int> references_;
+  std::unordered_set<std::uint32_t> seen_, ends_;
   bool tables_ = false;                       // brx.idx: any label may be a target
   const ptx::Instruction* region_ = nullptr;  // the branch whose condition holds for what comes now
   const ptx::Instruction* branch_ = nullptr;  // the last divergent branch, until its label
+  Label target_;                              // of the last divergent branch
+  bool leaves_ = false;                       // it leads straight out of the function
   bool falls_through_ = true;
 };
 

@@ -23,6 +23,7 @@ bool has_word(std::string_view opcode, std::string_view word) {
 int width(std::string_view opcode) {
   return opcode.ends_with("64")     ? 64
          : opcode.ends_with("16")   ? 16
+         : opcode.ends_with("8")    ? 8
          : opcode.ends_with("pred") ? 1
                                     : 32;
 }
@@ -38,6 +39,11 @@ std::int64_t wrapped(std::int64_t value, std::string_view opcode) {
       (low >> (bits - 1) & 1);
   return negative ? static_cast<std::int64_t>(low) - (std::int64_t{1} << bits)
                   : static_cast<std::int64_t>(low);
+}
+
+// "cvt.u16" of "cvt.u16.u32".
+std::string_view destination(std::string_view opcode) {
+  return opcode.substr(0, opcode.rfind('.'));
 }
 
 std::optional<bool> compare(std::string_view opcode, std::int64_t x, std::int64_t y) {
@@ -67,6 +73,12 @@ std::optional<std::int64_t> binary(std::string_view opcode, std::int64_t x, std:
 // Addresses wrap around.
 std::int64_t plus(std::int64_t offset, std::uint64_t value) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(offset) + value);
+}
+
+LaneValues one_lane() {
+  LaneValues out{};
+  out[0] = 1;
+  return out;
 }
 
 bool integer_type(std::string_view opcode) {
@@ -155,7 +167,19 @@ std::optional<LaneValues> Definitions::lanes(std::string_view name, int depth) {
     return out;
   }
   const ptx::Instruction* by = of(name);
-  return by ? evaluate(*by, depth + 1) : std::nullopt;
+  if (!by) return std::nullopt;
+  const auto [known, fresh] = lanes_.try_emplace(name);
+  if (!fresh) return known->second;  // none while it is being evaluated: a loop
+  const auto values = elects(*by, name) ? one_lane() : evaluate(*by, depth + 1);
+  lanes_[name] = values;
+  return values;
+}
+
+// elect.sync r|p, mask: p holds in one lane; which is the hardware's choice.
+bool Definitions::elects(const ptx::Instruction& by, std::string_view name) const {
+  if (!by.opcode.starts_with("elect.") || by.count == 0) return false;
+  const ptx::Operand& first = module_.operands[by.first];
+  return first.kind == ptx::OperandKind::Pair && module_.children(first)[1].text == name;
 }
 
 std::optional<LaneValues> Definitions::evaluate(const ptx::Instruction& instruction, int depth) {
@@ -179,7 +203,7 @@ std::optional<LaneValues> Definitions::evaluate(const ptx::Instruction& instruct
     const std::int64_t x = wrapped(in[0][lane], opcode),
                        y = copies ? 0 : wrapped(in[1][lane], opcode);
     if (copies) {
-      out[lane] = x;
+      out[lane] = opcode.starts_with("cvt.") ? wrapped(x, destination(opcode)) : x;
     } else if (opcode.starts_with("setp.")) {
       const auto holds = compare(opcode, x, y);
       if (!holds) return std::nullopt;

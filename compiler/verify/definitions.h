@@ -37,7 +37,7 @@ class Definitions {
   const ptx::Instruction* origin(std::string_view& name);
 
   /// What the register holds in each lane, where that follows from the lane number (%laneid,
-  /// %tid.x) and constants alone.
+  /// %tid.x) and constants alone. A predicate of elect.sync holds in one lane: here the first.
   std::optional<LaneValues> lanes(const ptx::Operand& operand, int depth = 0);
   std::optional<LaneValues> lanes(std::string_view name, int depth = 0);
 
@@ -47,6 +47,7 @@ class Definitions {
  private:
   void build();
   std::optional<LaneValues> evaluate(const ptx::Instruction& instruction, int depth);
+  bool elects(const ptx::Instruction& by, std::string_view name) const;
   std::optional<VariableOffset> variable(std::string_view name, int depth);
   bool is_variable(std::string_view name);
 
@@ -56,6 +57,7 @@ class Definitions {
   bool whole_warps_ = true;  // the first 32 threads differ in %tid.x alone
   std::unordered_map<std::string_view, const ptx::Instruction*> writers_;
   std::unordered_map<std::string_view, bool> variables_;
+  std::unordered_map<std::string_view, std::optional<LaneValues>> lanes_;  // of registers
 };
 
 /// Whether some lane's value differs from another's.

@@ -156,7 +156,7 @@ class MatrixChecker {
         context_.report("undocumented-form"_rule, instruction.opcode,
                         fmt::format("{} is in no manual, although the assembler takes it{}",
                                     reading.spelled, suggestion(reading.text.form)));
-    if (context_.options.allow_undocumented) diag.level = Level::Warning;
+    if (context_.options.allow_undocumented) context_.lower(diag);
   }
 
   static std::string_view reach(const Since& since) {

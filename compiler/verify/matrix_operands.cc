@@ -149,6 +149,7 @@ void MatrixOperands::operand(const OperandSpec& spec, const ptx::Operand& operan
 }
 
 void MatrixOperands::vector(const OperandSpec& spec, const ptx::Operand& operand) {
+  if (whole_vector(spec, operand)) return;
   if (operand.kind != ptx::OperandKind::Vector)
     return wrong_kind(spec, operand,
                       spec.count == 1 ? "a vector of one register, {...}"
@@ -166,7 +167,7 @@ void MatrixOperands::vector(const OperandSpec& spec, const ptx::Operand& operand
   for (const ptx::Operand& each : elements)
     element(spec, each, mixed.mask != 0 ? mixed : fitting(spec, row_));
   // The vector's type follows from its registers: something must give it. Integers are s32 by
-  // themselves.
+  // themselves, 0f3F800000 is f32.
   const auto typeless = [](const ptx::Operand& each) {
     return each.kind != ptx::OperandKind::Name || each.text == "_";
   };
@@ -175,9 +176,29 @@ void MatrixOperands::vector(const OperandSpec& spec, const ptx::Operand& operand
       (row_.form.c == s32 || (row_.form.opcode == isa::Opcode::wmma_store && row_.form.d == s32));
   const bool sink = std::any_of(elements.begin(), elements.end(),
                                 [](const ptx::Operand& each) { return each.text == "_"; });
-  if (std::all_of(elements.begin(), elements.end(), typeless) && (sink || !integers))
+  if (std::all_of(elements.begin(), elements.end(), typeless) && (sink || !integers) &&
+      !floats(spec, elements))
     report("operand-kind"_rule, operand,
            fmt::format("{} takes at least one register, found none", label(spec)));
+}
+
+// Numbers alone, with a type of their own that fits.
+bool MatrixOperands::floats(const OperandSpec& spec, std::span<const ptx::Operand> elements) const {
+  const auto number = [](const ptx::Operand& each) { return each.kind == ptx::OperandKind::Float; };
+  const auto single = [](const ptx::Operand& each) { return each.type == f32; };
+  if (!std::all_of(elements.begin(), elements.end(), number)) return false;
+  return fitting(spec, row_).has(f64) ||
+         (fitting(spec, row_).has(f32) && std::any_of(elements.begin(), elements.end(), single));
+}
+
+// A register declared with .v2 or .v4, without braces.
+bool MatrixOperands::whole_vector(const OperandSpec& spec, const ptx::Operand& operand) const {
+  if (operand.kind != ptx::OperandKind::Name || operand.text.find('.') != std::string_view::npos)
+    return false;
+  const NameInfo found = scopes_.find(operand.text);
+  const bool fits = spec.count == 0 ? found.vector > 1 : found.vector == spec.count;
+  return found.kind == NameKind::Register && found.vector > 1 && fits &&
+         fitting(spec, row_).has(found.type);
 }
 
 // Registers of several types in one vector: bits with anything of their size, signed with unsigned.
@@ -242,7 +263,8 @@ void MatrixOperands::element(const OperandSpec& spec, const ptx::Operand& operan
 
 void MatrixOperands::element(const OperandSpec& spec, const ptx::Operand& operand, TypeSet types) {
   if (constant(spec, operand)) return;
-  if (spec.role == Role::scale_d && operand.kind == ptx::OperandKind::Integer) return;  // 0 or not
+  if (spec.role == Role::scale_d && operand.kind == ptx::OperandKind::Integer)
+    return range(spec, operand, name(spec.role), 1, 1);
   const bool negated = spec.type == Type::pred && operand.kind == ptx::OperandKind::Not;
   const ptx::Operand& reg = negated ? context_.module.children(operand)[0] : operand;
   const auto expected = [&] { return fmt::format("a register of type {}", type_list(types)); };
@@ -261,10 +283,13 @@ void MatrixOperands::element(const OperandSpec& spec, const ptx::Operand& operan
                   fmt::format("{} takes {}, found the special register {}: move it to one first",
                               label(spec), expected(), reg.text));
   if (found.kind != NameKind::Register) return wrong_kind(spec, operand, expected());
-  if (!types.has(found.type) || found.vector != 1)
-    report("register-type"_rule, operand,
-           fmt::format("{} takes registers of type {}, {} is .{}", label(spec), type_list(types),
-                       base, tartan::name(found.type)));
+  const bool scalar = (found.vector == 1) == (base == reg.text);  // x of a vector is one, too
+  if (!types.has(found.type) || !scalar)
+    report(
+        "register-type"_rule, operand,
+        fmt::format("{} takes registers of type {}, {} is {}.{}", label(spec), type_list(types),
+                    reg.text, scalar || found.vector == 1 ? "" : fmt::format(".v{} ", found.vector),
+                    tartan::name(found.type)));
 }
 
 void MatrixOperands::address(const OperandSpec& spec, const ptx::Operand& operand) {

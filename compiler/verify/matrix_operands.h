@@ -2,6 +2,8 @@
 // compiler/verify/matrix_operands.h - the operands of one matrix instruction against its row.
 #pragma once
 
+#include <span>
+
 #include "compiler/isa/instruction.h"
 #include "compiler/verify/pass.h"
 
@@ -21,6 +23,8 @@ class MatrixOperands {
   void pair(const isa::OperandSpec& spec, const ptx::Operand& operand);
   void address(const isa::OperandSpec& spec, const ptx::Operand& operand);
   void immediate(const isa::OperandSpec& spec, const ptx::Operand& operand);
+  bool floats(const isa::OperandSpec& spec, std::span<const ptx::Operand> elements) const;
+  bool whole_vector(const isa::OperandSpec& spec, const ptx::Operand& operand) const;
   /// One register of a vector, or a bare one; immediates and _ where PTX takes them.
   void element(const isa::OperandSpec& spec, const ptx::Operand& operand);
   void element(const isa::OperandSpec& spec, const ptx::Operand& operand, TypeSet types);

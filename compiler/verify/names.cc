@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every name that an instruction uses is declared, and no declaration is given twice.
+// Every name that an instruction uses is declared.
 #include <fmt/format.h>
 
-#include <unordered_map>
+#include <unordered_set>
 
 #include "compiler/verify/pass.h"
 
@@ -11,11 +11,14 @@ namespace {
 
 class NameChecker {
  public:
-  NameChecker(Context& context, const FunctionView& view) : context_(context), view_(view) {}
+  NameChecker(Context& context, const FunctionView& view) : context_(context), view_(view) {
+    for (const ptx::Statement& statement : view.function.statements)
+      if (statement.kind == ptx::StatementKind::Label)
+        labels_.insert(context.module.labels[statement.index].name);
+  }
 
   void run() {
     view_.scopes.restart();
-    labels();
     for (const ptx::Statement& statement : view_.function.statements) {
       view_.scopes.enter(statement);
       if (statement.kind == ptx::StatementKind::Instruction)
@@ -24,21 +27,8 @@ class NameChecker {
   }
 
  private:
-  void labels() {
-    std::unordered_map<std::string_view, std::uint32_t> seen;
-    for (const ptx::Statement& statement : view_.function.statements) {
-      if (statement.kind != ptx::StatementKind::Label) continue;
-      const ptx::Label& label = context_.module.labels[statement.index];
-      const auto [first, fresh] = seen.try_emplace(label.name, label.offset);
-      if (!fresh)
-        context_.report("redefined-name"_rule, label.name,
-                        fmt::format("label {} is already defined on line {}", label.name,
-                                    context_.module.source->line(first->second)));
-    }
-  }
-
   void instruction(const ptx::Instruction& instruction) {
-    if (!instruction.guard.empty()) name(instruction.guard, true, false);
+    if (!instruction.guard.empty()) name(instruction.guard, true);
     const bool branch = instruction.opcode.starts_with("bra");
     const bool call = instruction.opcode.starts_with("call");
     for (const ptx::Operand& operand : context_.module.operands_of(instruction))
@@ -46,12 +36,24 @@ class NameChecker {
   }
 
   void operand(const ptx::Operand& operand, bool branch, bool call) {
-    if (operand.kind == ptx::OperandKind::Name) return name(operand.text, false, branch, call);
+    if (operand.kind == ptx::OperandKind::Name)
+      return branch ? label(operand.text) : name(operand.text, false, call);
     for (const ptx::Operand& child : context_.module.children(operand))
       this->operand(child, false, call);
   }
 
-  void name(std::string_view text, bool guard, bool branch, bool call = false) {
+  void label(std::string_view text) {
+    if (view_.scopes.label(text)) return;
+    context_.report(
+        "undeclared-label"_rule, text,
+        fmt::format("label {} is {} in {}{}", text,
+                    labels_.contains(text) ? "defined" : "not defined", view_.function.name,
+                    labels_.contains(text) ? ", but in another block: no branch leads "
+                                             "into one"
+                                           : ""));
+  }
+
+  void name(std::string_view text, bool guard, bool call = false) {
     const std::string_view base = base_name(text);
     if (base == "_") return;
     if (call && text.starts_with("llvm.")) {
@@ -61,11 +63,7 @@ class NameChecker {
     }
     const NameInfo found = view_.scopes.find(base);
     if (found.kind == NameKind::Unknown) {
-      if (branch)
-        context_.report("undeclared-label"_rule, text,
-                        fmt::format("label {} is not defined in {}", base, view_.function.name));
-      else
-        context_.report("undeclared-register"_rule, text, fmt::format("{} is not declared", base));
+      context_.report("undeclared-register"_rule, text, fmt::format("{} is not declared", base));
     } else if (guard && found.type != Type::pred) {
       context_.report("register-type"_rule, text,
                       fmt::format("a guard takes a register of type .pred, {} is .{}", base,
@@ -75,6 +73,7 @@ class NameChecker {
 
   Context& context_;
   const FunctionView& view_;
+  std::unordered_set<std::string_view> labels_;  // of all blocks
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "compiler/ptx/tree.h"
 #include "compiler/verify/definitions.h"
@@ -36,12 +37,23 @@ class Context {
                   text.size(), std::move(message));
   }
 
+  /// Makes an error that was just reported a warning.
+  void lower(Diag& diag);
+  /// Another pass begins: it may report Options::max_errors errors, which is as many as anybody
+  /// will see.
+  void begin(std::size_t pass) { pass_ = pass; }
+
  private:
   Diags& diags_;
+  Diag unseen_;  // what is reported beyond that
+  std::size_t pass_ = 0;
+  std::vector<int> errors_;  // of each pass
 };
 
 // The passes. Those of a module run once, those of a function once for each function with a body.
 void check_target(Context& context);
+void check_module_names(Context& context);
+void check_redefinitions(Context& context, const FunctionView& view);
 void check_names(Context& context, const FunctionView& view);
 void check_matrix_instructions(Context& context, const FunctionView& view);
 void check_availability(Context& context, const FunctionView& view);

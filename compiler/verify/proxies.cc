@@ -1,26 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared memory that ordinary stores wrote and that wgmma or the copy engine reads, which goes
-// another way to memory (the async proxy): fence.proxy.async must stand in between. Within
-// straight-line code, where both addresses lead back to one variable. And tensor maps in memory
-// that the copy engine does not read them from.
+// another way to memory (the async proxy): fence.proxy.async must stand in between. On the way
+// through the text that takes no branch, where both addresses lead back to one variable and to
+// places in it that meet: the bytes of a bulk copy whose size is a constant, else the same distance
+// from the variable's start. Stores through generic addresses that do not lead back to a variable,
+// and by red and atom, are not seen. And tensor maps in memory that the copy engine does not read
+// them from.
 #include <fmt/format.h>
 
-#include <vector>
+#include <map>
+#include <unordered_map>
 
 #include "compiler/verify/pass.h"
 
 namespace tartan::verify {
 namespace {
 
-constexpr int deepest = 24;  // operands followed back at most
+constexpr int deepest = 24;  // operands followed back at most, where they are not known yet
 
-// What an address is made of.
+// What an address, or a descriptor of one, is made of.
 struct Root {
   std::string_view variable;
-  std::int64_t offset = 0;  // the constants added to it
+  std::int64_t offset = 0;  // the constants added to it, before anything else was done
   bool exact = true;        // nothing but constants was added; only for sums
   bool sum = true;          // made by adding alone: `offset` is the least it can be
 };
+
+std::int64_t plus(std::int64_t offset, std::uint64_t value) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(offset) + value);
+}
 
 class ProxyChecker {
  public:
@@ -28,20 +36,25 @@ class ProxyChecker {
 
   void run() {
     if (!reads_asynchronously()) return;
+    for (const ptx::Variable& variable : context_.module.variables)
+      sized_.try_emplace(variable.name, !variable.unsized);
     view_.scopes.restart();
     for (const ptx::Statement& statement : view_.function.statements) {
       view_.scopes.enter(statement);
-      if (statement.kind == ptx::StatementKind::Label) writes_.clear();
       if (statement.kind == ptx::StatementKind::Instruction)
         instruction(context_.module.instructions[statement.index]);
     }
   }
 
  private:
-  struct Write {
-    const ptx::Instruction* by;
-    Root root;
+  // Where in a variable; in order: what was made by adding alone first.
+  struct At {
+    std::int64_t offset;
+    bool vague;
+    auto operator<=>(const At&) const = default;
   };
+  // The first store there.
+  using Writes = std::map<At, const ptx::Instruction*>;
 
   static bool product(std::string_view opcode) { return opcode.starts_with("wgmma.mma_async"); }
   static bool bulk(std::string_view opcode) {
@@ -69,68 +82,102 @@ class ProxyChecker {
         opcode.starts_with("stmatrix.") || opcode.starts_with("cp.async.ca.") ||
         opcode.starts_with("cp.async.cg.");
     if (stores && !operands.empty()) {
-      if (const auto to = root(operands[0], 0)) writes_.push_back({&instruction, *to});
+      if (const auto to = root(operands[0], 0))
+        writes_[to->variable].try_emplace({to->offset, !to->sum}, &instruction);
     } else if (opcode.starts_with("fence.proxy.async")) {
-      if (!opcode.ends_with(".global")) writes_.clear();
+      if (!opcode.ends_with(".global")) fence(instruction);
     } else if (product(opcode)) {
       for (const ptx::Operand& operand : operands)
-        if (operand.kind == ptx::OperandKind::Name) read(instruction, operand);
+        if (operand.kind == ptx::OperandKind::Name) read(instruction, operand, 0);
     } else if (bulk(opcode)) {
       tensor_map(instruction);
       if (operands.size() >= 2 && has(opcode, ".shared::cta") &&
           !has(opcode, ".shared::cta.global"))
-        read(instruction, operands[1]);
-    } else if ((opcode.starts_with("bra") || opcode.starts_with("ret")) &&
-               instruction.guard.empty()) {
+        read(instruction, operands[1], bytes(operands));
+    } else if (opcode.starts_with("call") || (leaves(opcode) && instruction.guard.empty())) {
       writes_.clear();
     }
+    remember(operands);
   }
 
-  void read(const ptx::Instruction& instruction, const ptx::Operand& operand) {
+  static bool leaves(std::string_view opcode) {
+    return opcode.starts_with("bra") || opcode.starts_with("brx") || opcode.starts_with("ret") ||
+           opcode == "exit" || opcode == "trap";
+  }
+
+  // A guarded fence may not happen: it counts for what stands behind the same guard.
+  void fence(const ptx::Instruction& instruction) {
+    if (instruction.guard.empty()) return writes_.clear();
+    for (auto& [variable, writes] : writes_)
+      std::erase_if(writes, [&](const auto& each) {
+        return each.second->guard == instruction.guard &&
+               each.second->guard_negated == instruction.guard_negated;
+      });
+  }
+
+  // How much a bulk copy takes: [to], [from], bytes. 0: unknown, as for boxes.
+  static std::int64_t bytes(std::span<const ptx::Operand> operands) {
+    const bool constant = operands.size() > 2 && operands[2].kind == ptx::OperandKind::Integer;
+    return constant ? static_cast<std::int64_t>(operands[2].value & 0xFFFFFFFF) : 0;
+  }
+
+  void read(const ptx::Instruction& instruction, const ptx::Operand& operand, std::int64_t bytes) {
+    if (writes_.empty()) return;
     const auto from = root(operand, 0);
-    if (!from) return;
-    for (std::size_t i = 0; i < writes_.size(); ++i) {
-      if (!meet(writes_[i].root, *from)) continue;
-      const ptx::Instruction& by = *writes_[i].by;
-      context_.report(
-          "proxy-fence"_rule, instruction.opcode,
-          fmt::format("{} reads {}, where {} stored on line {}: fence.proxy.async is missing in "
-                      "between",
-                      instruction.opcode, from->variable, by.opcode,
-                      context_.module.source->line(by.offset)));
-      return writes_.clear();  // once
-    }
+    const ptx::Instruction* by = from ? unfenced(*from, bytes) : nullptr;
+    if (!by) return;
+    context_.report(
+        "proxy-fence"_rule, instruction.opcode,
+        fmt::format("{} reads {}, where {} stored on line {}: fence.proxy.async is missing in "
+                    "between",
+                    instruction.opcode, from->variable, by->opcode,
+                    context_.module.source->line(by->offset)));
+    writes_.clear();  // once
   }
 
-  // Kernels cut dynamic shared memory into pieces by constant offsets.
-  bool meet(const Root& write, const Root& read) const {
-    if (write.variable != read.variable) return false;
-    if (sized(write.variable)) return !(write.sum && read.exact) || write.offset >= read.offset;
-    return write.sum && read.exact && write.offset == read.offset;
+  // A store to where `from` reads. Kernels cut dynamic shared memory into pieces by constant
+  // offsets, and static shared memory into the members of a struct.
+  const ptx::Instruction* unfenced(const Root& from, std::int64_t bytes) const {
+    const auto variable = writes_.find(from.variable);
+    if (variable == writes_.end()) return nullptr;
+    const Writes& writes = variable->second;
+    const auto at = writes.lower_bound({from.offset, false});
+    if (at == writes.end()) return nullptr;
+    const auto size = sized_.find(from.variable);
+    if (size == sized_.end() || size->second)
+      return at->first.offset < plus(from.offset, bytes > 0 ? static_cast<std::uint64_t>(bytes) : 1)
+                 ? at->second
+                 : nullptr;
+    return from.exact && at->first == At{from.offset, false} ? at->second : nullptr;
   }
 
-  bool sized(std::string_view name) const {
-    for (const ptx::Variable& variable : context_.module.variables)
-      if (variable.name == name) return !variable.unsized;
-    return true;
+  // Values are known before what is made of them, so that nothing is followed back twice.
+  void remember(std::span<const ptx::Operand> operands) {
+    if (!operands.empty() && operands[0].kind == ptx::OperandKind::Name) root(operands[0], 0);
   }
 
   std::optional<Root> root(const ptx::Operand& operand, int depth) {
     if (operand.kind == ptx::OperandKind::Address) {
       if (operand.count != 1) return std::nullopt;
       auto found = root(context_.module.operands[operand.first], depth);
-      if (found) found->offset += static_cast<std::int64_t>(operand.value);
+      if (found) found->offset = plus(found->offset, operand.value);
       return found;
     }
     if (operand.kind != ptx::OperandKind::Name || depth > deepest) return std::nullopt;
     const ptx::Instruction* by = view_.definitions.of(operand.text);
-    if (!by) {
-      const NameInfo info = view_.scopes.find(base_name(operand.text));
-      if (info.kind != NameKind::Variable || info.space != ptx::StateSpace::shared)
-        return std::nullopt;
-      return Root{.variable = operand.text, .offset = static_cast<std::int64_t>(operand.value)};
-    }
-    return made_by(*by, depth + 1);
+    if (by) return register_root(operand.text, *by, depth);
+    const NameInfo info = view_.scopes.find(base_name(operand.text));
+    if (info.kind != NameKind::Variable || info.space != ptx::StateSpace::shared)
+      return std::nullopt;
+    return Root{.variable = operand.text, .offset = static_cast<std::int64_t>(operand.value)};
+  }
+
+  std::optional<Root> register_root(std::string_view name, const ptx::Instruction& by, int depth) {
+    const auto [known, fresh] = roots_.try_emplace(name);
+    if (!fresh) return known->second;  // none while it is being followed back: a loop
+    const auto found = made_by(by, depth + 1);
+    roots_[name] = found;
+    return found;
   }
 
   std::optional<Root> made_by(const ptx::Instruction& instruction, int depth) {
@@ -143,11 +190,11 @@ class ProxyChecker {
     for (const std::string_view each : arithmetic) known |= opcode.starts_with(each);
     if (!known) return std::nullopt;
     std::optional<Root> found;
-    std::int64_t constants = 0;
+    std::uint64_t constants = 0;
     bool others = false;
     for (std::size_t i = 1; i < operands.size(); ++i) {
       if (operands[i].kind == ptx::OperandKind::Integer) {
-        constants += static_cast<std::int64_t>(operands[i].value);
+        constants += operands[i].value;
         continue;
       }
       const auto part = root(operands[i], depth);
@@ -158,8 +205,9 @@ class ProxyChecker {
     if (!found) return std::nullopt;
     const bool copies = opcode.starts_with("mov.") || opcode.starts_with("cvta.") ||
                         opcode.starts_with("cvt.") || opcode.starts_with("shfl.");
-    if (opcode.starts_with("add.")) found->offset += constants;
-    else if (!copies && !opcode.starts_with("mad.")) found->sum = false;
+    if (opcode.starts_with("add.") && found->sum) found->offset = plus(found->offset, constants);
+    else if (!opcode.starts_with("add.") && !copies && !opcode.starts_with("mad."))
+      found->sum = false;
     found->exact = found->exact && found->sum && !(others && !copies);
     return found;
   }
@@ -192,7 +240,9 @@ class ProxyChecker {
 
   Context& context_;
   const FunctionView& view_;
-  std::vector<Write> writes_;
+  std::unordered_map<std::string_view, Writes> writes_;  // by variable; since the last fence
+  std::unordered_map<std::string_view, std::optional<Root>> roots_;  // of registers
+  std::unordered_map<std::string_view, bool> sized_;                 // variables
 };
 
 }  // namespace

@@ -39,10 +39,19 @@ NameInfo ModuleNames::find(std::string_view name) const {
 
 Scopes::Scopes(const ptx::Module& module, const ModuleNames& names, const ptx::Function& function)
     : module_(module), module_names_(names), function_(function) {
-  for (const ptx::Statement& statement : function.statements)
-    if (statement.kind == ptx::StatementKind::Label)
-      labels_.insert(module.labels[statement.index].name);
+  collect_labels();
   restart();
+}
+
+void Scopes::collect_labels() {
+  std::vector<std::uint32_t> around{0};
+  std::uint32_t begun = 0;
+  for (const ptx::Statement& statement : function_.statements) {
+    if (statement.kind == ptx::StatementKind::BlockBegin) around.push_back(++begun);
+    if (statement.kind == ptx::StatementKind::BlockEnd && around.size() > 1) around.pop_back();
+    if (statement.kind == ptx::StatementKind::Label)
+      labels_.try_emplace({module_.labels[statement.index].name, around.back()}, statement.index);
+  }
 }
 
 void Scopes::restart() {
@@ -50,6 +59,7 @@ void Scopes::restart() {
   plain_order_.clear();
   plain_.clear();
   blocks_.clear();
+  begun_ = 0;
   for (const auto* list : {&function_.results, &function_.params})
     for (const std::uint32_t index : *list) {
       const ptx::Variable& variable = module_.variables[index];
@@ -76,11 +86,13 @@ void Scopes::enter(const ptx::Statement& statement) {
     }
     case ptx::StatementKind::Variable: {
       const ptx::Variable& variable = module_.variables[statement.index];
-      declare(variable.name, {NameKind::Variable, variable.type, variable.vector, variable.space});
+      const NameInfo info{NameKind::Variable, variable.type, variable.vector, variable.space};
+      if (variable.numbered) numbered_.push_back({variable.name, *variable.numbered, info});
+      else declare(variable.name, info);
       break;
     }
     case ptx::StatementKind::BlockBegin:
-      blocks_.push_back({numbered_.size(), plain_order_.size()});
+      blocks_.push_back({numbered_.size(), plain_order_.size(), ++begun_});
       break;
     case ptx::StatementKind::BlockEnd:
       if (blocks_.empty()) break;
@@ -108,9 +120,18 @@ NameInfo Scopes::find(std::string_view name) const {
         (*digits != '0' || digits + 1 == end))
       return row.info;
   }
-  if (labels_.contains(name)) return {.kind = NameKind::Label};
+  if (label(name)) return {.kind = NameKind::Label};
   if (isa::is_special_register(name)) return {.kind = NameKind::Special};
   return module_names_.find(name);
+}
+
+std::optional<std::uint32_t> Scopes::label(std::string_view name) const {
+  if (labels_.empty()) return std::nullopt;
+  for (std::size_t i = blocks_.size() + 1; i-- > 0;) {
+    const auto found = labels_.find({name, i == 0 ? 0 : blocks_[i - 1].number});
+    if (found != labels_.end()) return found->second;
+  }
+  return std::nullopt;
 }
 
 }  // namespace tartan::verify

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // compiler/verify/scopes.h - which declaration a name means (PTX ISA 4.6: names are visible from
-// their declaration to the end of the block).
+// their declaration to the end of the block, labels in all of it; inner blocks hide outer ones).
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "compiler/ptx/tree.h"
@@ -43,6 +43,9 @@ class Scopes {
 
   /// What `name` means here. A ".x" or "+4" behind it must be cut off already (see base_name).
   NameInfo find(std::string_view name) const;
+  /// The label that a branch here means, as index into Module::labels: one of this block, else of
+  /// the nearest around it. No branch leads into a block.
+  std::optional<std::uint32_t> label(std::string_view name) const;
 
  private:
   struct Numbered {
@@ -52,18 +55,31 @@ class Scopes {
   };
   struct Block {
     std::size_t numbered = 0, plain = 0;  // how many were declared when the block began
+    std::uint32_t number = 0;             // blocks count from 1, in order; 0 is the function
+  };
+  struct LabelKey {
+    std::string_view name;
+    std::uint32_t block;
+    bool operator==(const LabelKey&) const = default;
+  };
+  struct LabelHash {
+    std::size_t operator()(const LabelKey& key) const {
+      return std::hash<std::string_view>()(key.name) ^ key.block * std::size_t{0x9E3779B97F4A7C15};
+    }
   };
 
+  void collect_labels();
   void declare(std::string_view name, NameInfo info);
 
   const ptx::Module& module_;
   const ModuleNames& module_names_;
   const ptx::Function& function_;
-  std::unordered_set<std::string_view> labels_;
+  std::unordered_map<LabelKey, std::uint32_t, LabelHash> labels_;
   std::vector<Numbered> numbered_;
   std::vector<std::pair<std::string_view, NameInfo>> plain_order_;     // for leaving blocks
   std::unordered_map<std::string_view, std::vector<NameInfo>> plain_;  // innermost last
   std::vector<Block> blocks_;
+  std::uint32_t begun_ = 0;  // blocks so far
 };
 
 /// `%tid.x` -> `%tid`, `generic(x)` -> `x`.

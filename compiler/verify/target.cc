@@ -10,6 +10,10 @@ void check_target(Context& context) {
   const ptx::Module& module = context.module;
   context.target = {{}, module.version};
   if (context.options.ptx) context.target.ptx = *context.options.ptx;
+  if (!module.version.exists() && module.version < newest_version && !(module.version == Version{}))
+    context.report("unknown-version"_rule, module.version_offset, 8,
+                   fmt::format("there is no PTX {}; the nearest is {}", module.version.text(),
+                               nearest_version(module.version).text()));
   if (module.version > newest_version)
     context.report("unknown-version"_rule, module.version_offset, 8,
                    fmt::format("PTX {} is newer than what Tartan knows ({})", module.version.text(),

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/verify/verify.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "compiler/ptx/parser.h"
 #include "compiler/verify/pass.h"
 
@@ -9,9 +12,11 @@ namespace {
 
 constexpr void (*module_passes[])(Context&) = {
     check_target,
+    check_module_names,
 };
 constexpr void (*function_passes[])(Context&, const FunctionView&) = {
     check_names,
+    check_redefinitions,
     check_matrix_instructions,
     check_availability,
 };
@@ -50,16 +55,37 @@ Diags limited(Diags all, int limit) {
 
 Diag& Context::report(const Rule& rule, std::uint32_t offset, std::size_t width,
                       std::string message) {
+  if (rule.level == Level::Error) {
+    errors_.resize(std::max(errors_.size(), pass_ + 1));
+    if (options.max_errors > 0 && errors_[pass_] >= options.max_errors) return unseen_;
+    ++errors_[pass_];
+  }
   Diag& diag = diags_.report(rule, module.source->place(offset), std::move(message));
-  diag.source = module.source->line_text(diag.place.line);
-  diag.width = static_cast<int>(width);
+  module.source->quote(diag, width);
   return diag;
 }
+
+void Context::lower(Diag& diag) {
+  if (&diag != &unseen_) --errors_[pass_];
+  diag.level = Level::Warning;
+}
+
+namespace {
+
+template <typename Passes, typename... Arguments>
+void run(std::size_t first, const Passes& passes, Context& context, Arguments&... arguments) {
+  for (const auto pass : passes) {
+    context.begin(first++);
+    pass(context, arguments...);
+  }
+}
+
+}  // namespace
 
 Diags verify(const ptx::Module& module, const Options& options) {
   Diags diags;
   Context context(module, options, diags);
-  for (const auto pass : module_passes) pass(context);
+  run(0, module_passes, context);
   const ModuleNames names(module);
   Readings readings;
   for (const ptx::Function& function : module.functions) {
@@ -67,9 +93,10 @@ Diags verify(const ptx::Module& module, const Options& options) {
     Scopes scopes(module, names, function);
     Definitions definitions(module, function);
     const FunctionView view{function, scopes, readings, definitions};
-    for (const auto pass : function_passes) pass(context, view);
-    if (!has_collectives(module, function)) continue;
-    for (const auto pass : sanity_passes) pass(context, view);
+    constexpr std::size_t first = std::size(module_passes);
+    run(first, function_passes, context, view);
+    if (has_collectives(module, function))
+      run(first + std::size(function_passes), sanity_passes, context, view);
   }
   diags.sort();
   return limited(std::move(diags), options.max_errors);
@@ -77,10 +104,8 @@ Diags verify(const ptx::Module& module, const Options& options) {
 
 Diags check(std::shared_ptr<const Source> source, const Options& options) {
   Diags diags;
-  const ptx::Module module = ptx::parse(std::move(source), diags);
-  Options all = options;
-  all.max_errors = 0;  // the limit holds for parser and passes together
-  diags.append(verify(module, all));
+  const ptx::Module module = ptx::parse(std::move(source), diags, options.max_errors);
+  diags.append(verify(module, options));
   diags.sort();
   return limited(std::move(diags), options.max_errors);
 }

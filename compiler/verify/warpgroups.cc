@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registers of wgmma: touched between two fences, or while a product that uses them is in flight.
-// Within straight-line code, where each is certain.
+// On the way through the text that takes no branch, so that no label that it falls through to ends
+// it: what a loop's next round does with the products of the last one is not seen. A guarded fence
+// or wait may not happen and counts for nothing; a call may do both.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "compiler/verify/pass.h"
@@ -19,9 +22,19 @@ class WarpgroupChecker {
   void run() {
     if (!has_products()) return;
     for (const ptx::Statement& statement : view_.function.statements) {
-      if (statement.kind == ptx::StatementKind::Label) forget();
-      if (statement.kind == ptx::StatementKind::Instruction)
-        instruction(context_.module.instructions[statement.index]);
+      switch (statement.kind) {
+        case ptx::StatementKind::Instruction:
+          instruction(context_.module.instructions[statement.index]);
+          break;
+        case ptx::StatementKind::Registers:
+          if (blocks_.empty()) break;
+          blocks_.back().push_back(statement.index);
+          hide(context_.module.registers[statement.index]);
+          break;
+        case ptx::StatementKind::BlockBegin: blocks_.emplace_back(); break;
+        case ptx::StatementKind::BlockEnd: leave_block(); break;
+        default: break;
+      }
     }
   }
 
@@ -41,6 +54,24 @@ class WarpgroupChecker {
     return false;
   }
 
+  // A block's registers are others than those of the same names outside.
+  void leave_block() {
+    if (blocks_.empty()) return;
+    for (const std::uint32_t index : blocks_.back()) hide(context_.module.registers[index]);
+    blocks_.pop_back();
+  }
+
+  void hide(const ptx::Registers& registers) {
+    const auto erase = [&](std::string_view name) {
+      touched_.erase(name);
+      flights_.erase(name);
+    };
+    if (!registers.numbered) return erase(registers.name);
+    constexpr std::uint32_t most = 1024;  // of what inline assembly declares
+    for (std::uint32_t i = 0; i < std::min(registers.count, most); ++i)
+      erase(fmt::format("{}{}", registers.name, i));
+  }
+
   void forget() {
     touched_.clear();
     flights_.clear();
@@ -50,7 +81,12 @@ class WarpgroupChecker {
     const std::string_view opcode = instruction.opcode;
     if (opcode.starts_with("wgmma.fence")) {
       fenced_ = true;
-      return touched_.clear();
+      if (instruction.guard.empty()) touched_.clear();
+      return;
+    }
+    if (opcode.starts_with("call")) {
+      fenced_ = true;
+      return forget();
     }
     if (opcode.starts_with("wgmma.commit_group")) return void(++groups_);
     if (opcode.starts_with("wgmma.wait_group")) return wait(instruction);
@@ -62,9 +98,11 @@ class WarpgroupChecker {
   }
 
   void wait(const ptx::Instruction& instruction) {
+    if (!instruction.guard.empty()) return;
     const auto operands = context_.module.operands_of(instruction);
     if (operands.size() != 1 || operands[0].kind != ptx::OperandKind::Integer) return forget();
     const auto pending = static_cast<std::int64_t>(operands[0].value);
+    if (pending < 0) return;
     std::erase_if(flights_,
                   [&](const auto& each) { return each.second.group < groups_ - pending; });
   }
@@ -159,6 +197,7 @@ class WarpgroupChecker {
   const FunctionView& view_;
   bool fenced_ = false;  // a fence stood anywhere before
   std::int64_t groups_ = 0;
+  std::vector<std::vector<std::uint32_t>> blocks_;  // around this statement: their registers
   std::unordered_map<std::string_view, const ptx::Instruction*> touched_;  // since the last fence
   std::unordered_map<std::string_view, Flight> flights_;
 };
