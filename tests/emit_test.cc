@@ -157,6 +157,7 @@ TEST(Command, CheckAsJson) {
                 "takes 2 registers, got 1\"}]}\n");
   EXPECT_EQ(tartan("check --max-errors 1 " + path).output.find("register-count"),
             std::string::npos);
+  std::filesystem::remove(path);
 }
 
 TEST(Command, IsaAnswersForATarget) {

@@ -2,6 +2,7 @@
 // One description on every target: what is chosen there (tests/data/explain), and that NVIDIA's
 // assembler takes it, where there is one.
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -45,7 +46,9 @@ bool have_ptxas() { return std::system("ptxas --version > /dev/null 2>&1") == 0;
 bool assembles(const Compiled& compiled, const std::string& arch) {
   const std::string path = testing::TempDir() + std::to_string(getpid()) + "_tartan_gemm.ptx";
   std::ofstream(path) << compiled.ptx;
-  return std::system(("ptxas -arch " + arch + " -o /dev/null " + path).c_str()) == 0;
+  const bool good = std::system(("ptxas -arch " + arch + " -o /dev/null " + path).c_str()) == 0;
+  std::filesystem::remove(path);
+  return good;
 }
 
 struct Types {

@@ -7,6 +7,7 @@
 #include <tartan/tartan.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 namespace tartan {
@@ -53,6 +54,7 @@ TEST(Kernels, CompileForEveryTargetThatIsMeantToTakeThem) {
       std::ofstream(path) << compiled->ptx;
       EXPECT_EQ(std::system(("ptxas -arch " + row.arch.text() + " -o /dev/null " + path).c_str()),
                 0);
+      std::filesystem::remove(path);
       ++assembled;
     }
   EXPECT_GT(compiled_count, 500);

@@ -80,12 +80,19 @@ class DamagedRecording : public testing::Test {
   std::string file(const std::string& name, const std::string& text) {
     const std::string path = testing::TempDir() + std::to_string(getpid()) + "_recording_" + name;
     std::ofstream(path, std::ios::binary) << text;
+    files_.push_back(path);
     return path;
+  }
+  void TearDown() override {
+    for (const std::string& each : files_) std::filesystem::remove(each);
   }
   std::string message(const std::string& index, const std::string& data) {
     const auto recording = Recording::read(index, data);
     return recording ? "" : recording.diags().text();
   }
+
+ private:
+  std::vector<std::string> files_;
 };
 
 TEST_F(DamagedRecording, IsAnError) {
