@@ -97,15 +97,18 @@ constexpr bool holds(const AsynchronousRow& row, std::string_view opcode) {
          (row.qualifier.empty() || has_words(opcode, row.qualifier));
 }
 
-/// What an opcode still needs that `target` has not: the row that says so, or null.
+/// What an opcode still needs that `target` has not: the row that asks for most, or null.
 constexpr const AsynchronousRow* missing(std::string_view opcode, const Target& target) {
-  const AsynchronousRow* version = nullptr;
+  const auto asks_more = [&](const Since& x, const Since& y) {
+    if (x.has(target.arch) != y.has(target.arch)) return !x.has(target.arch);
+    return x.sm != y.sm ? x.sm > y.sm : x.ptx > y.ptx;
+  };
+  const AsynchronousRow* out = nullptr;
   for (const AsynchronousRow& row : asynchronous_rows) {
     if (!holds(row, opcode) || row.since.has(target)) continue;
-    if (!row.since.has(target.arch)) return &row;
-    if (!version || version->since.ptx < row.since.ptx) version = &row;
+    if (!out || asks_more(row.since, out->since)) out = &row;
   }
-  return version;
+  return out;
 }
 
 }  // namespace tartan::isa
