@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -15,33 +14,24 @@
 
 #include "compiler/support/source.h"
 #include "tests/paths.h"
+#include "tests/shell.h"
 
 namespace tartan {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct Ran {
-  int code = -1;
-  std::string text;  // standard output and standard error
-};
+using test::Ran;
 
 Ran tartan_command(const std::string& words) {
-  Ran ran;
-  std::FILE* pipe = popen(fmt::format("({} {}) 2>&1", TARTAN_COMMAND, words).c_str(), "r");
-  char buffer[4096];
-  while (const std::size_t size = fread(buffer, 1, sizeof buffer, pipe))
-    ran.text.append(buffer, size);
-  const int status = pclose(pipe);
-  ran.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return ran;
+  return test::shell(fmt::format("({} {}) 2>&1", TARTAN_COMMAND, words));
 }
 
 void refuses(const std::string& words, const std::string& text) {
   const Ran ran = tartan_command(words);
   EXPECT_EQ(ran.code, 2) << words;
-  EXPECT_NE(ran.text.find(text), std::string::npos) << words << "\n" << ran.text;
-  EXPECT_LT(ran.text.size(), 500u) << ran.text;
+  EXPECT_NE(ran.out.find(text), std::string::npos) << words << "\n" << ran.out;
+  EXPECT_LT(ran.out.size(), 500u) << ran.out;
 }
 
 TEST(CheckCommand, WrongWords) {
@@ -62,8 +52,8 @@ TEST(CheckCommand, FilesThatAreNone) {
   refuses("check /tmp", "Is a directory");
   for (const char* words :
        {"check --json no_such_file", "check --json --target sm_99 no_such_file"})
-    EXPECT_TRUE(nlohmann::json::accept(tartan_command(words).text)) << words;
-  const auto json = nlohmann::json::parse(tartan_command("check --json no_such_file").text);
+    EXPECT_TRUE(nlohmann::json::accept(tartan_command(words).out)) << words;
+  const auto json = nlohmann::json::parse(tartan_command("check --json no_such_file").out);
   EXPECT_EQ(json["diagnostics"][0]["file"], "no_such_file");
 }
 
@@ -72,7 +62,7 @@ TEST(CheckCommand, FullDisk) {
   for (const char* words : {"check --rules", "isa", "--help", "check --json no_such_file"}) {
     const Ran ran = tartan_command(fmt::format("{} 2>&1 > /dev/full", words));
     EXPECT_EQ(ran.code, 2) << words;
-    EXPECT_NE(ran.text.find("cannot write standard output: "), std::string::npos) << ran.text;
+    EXPECT_NE(ran.out.find("cannot write standard output: "), std::string::npos) << ran.out;
   }
 }
 

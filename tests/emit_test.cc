@@ -3,30 +3,19 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "tests/paths.h"
+#include "tests/shell.h"
 
 namespace {
 
-struct Outcome {
-  int code;
-  std::string output;  // standard output and error together
-};
+using tartan::test::Ran;
 
-Outcome tartan(const std::string& words) {
-  Outcome out{-1, {}};
-  std::FILE* pipe = popen((TARTAN_COMMAND " " + words + " 2>&1").c_str(), "r");
-  std::array<char, 4096> chunk;
-  while (const std::size_t size = std::fread(chunk.data(), 1, chunk.size(), pipe))
-    out.output.append(chunk.data(), size);
-  const int status = pclose(pipe);
-  out.code = WIFEXITED(status) ? WEXITSTATUS(status) : -status;
-  return out;
+Ran tartan(const std::string& words) {
+  return tartan::test::shell(TARTAN_COMMAND " " + words + " 2>&1");
 }
 
 std::string read(const std::string& path) {
@@ -46,12 +35,12 @@ void expect_golden(const std::string& name, const std::string& got) {
 TEST(Command, HelpTexts) {
   std::string program = TARTAN_COMMAND;
   for (const std::string name : {"", "check", "isa", "layout", "run", "replay", "emit"}) {
-    Outcome out = tartan(name + " --help");
+    Ran out = tartan(name + " --help");
     EXPECT_EQ(out.code, 0);
-    for (std::size_t at = out.output.find(program); at != std::string::npos;
-         at = out.output.find(program))
-      out.output.replace(at, program.size(), "tartan");
-    expect_golden(name.empty() ? "tartan" : name, out.output);
+    for (std::size_t at = out.out.find(program); at != std::string::npos;
+         at = out.out.find(program))
+      out.out.replace(at, program.size(), "tartan");
+    expect_golden(name.empty() ? "tartan" : name, out.out);
   }
 }
 
@@ -90,25 +79,25 @@ TEST(Command, WrongWords) {
                             "run .",
                             "replay . .",
                             "run"}) {
-    const Outcome out = tartan(words);
-    EXPECT_EQ(out.code, 2) << words << "\n" << out.output;
-    EXPECT_FALSE(out.output.empty()) << words;
+    const Ran out = tartan(words);
+    EXPECT_EQ(out.code, 2) << words << "\n" << out.out;
+    EXPECT_FALSE(out.out.empty()) << words;
   }
 }
 
 TEST(Command, EmitWritesWhatCheckAccepts) {
   const std::string path = testing::TempDir() + std::to_string(getpid()) + "_one_mma.ptx";
   std::filesystem::remove(path);
-  EXPECT_EQ(tartan("emit one_mma --target sm_90a --ptx 8.0 -o " + path).output, "");
+  EXPECT_EQ(tartan("emit one_mma --target sm_90a --ptx 8.0 -o " + path).out, "");
   EXPECT_NE(read(path).find(".version 8.0\n.target sm_90a"), std::string::npos);
   EXPECT_EQ(tartan("check " + path).code, 0);
   EXPECT_EQ(tartan("check --target sm_75 " + path).code, 1);
   EXPECT_EQ(tartan("check --ptx 6.5 " + path).code, 1);
   // A target that cannot run it: exit 1, and no file.
   std::filesystem::remove(path);
-  const Outcome refused = tartan("emit one_mma --target sm_75 -o " + path);
+  const Ran refused = tartan("emit one_mma --target sm_75 -o " + path);
   EXPECT_EQ(refused.code, 1);
-  EXPECT_NE(refused.output.find("exists from sm_80"), std::string::npos) << refused.output;
+  EXPECT_NE(refused.out.find("exists from sm_80"), std::string::npos) << refused.out;
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
@@ -128,12 +117,12 @@ TEST(Command, EmitChoosesTiles) {
         {"--target sm_90a --m 4096 --n 4096 --k 4096 --producers 0", "8.0",
          "mma.sync.aligned.m16n8k16", 256},
         {"--m 4096 --n 4096 --k 4096", "7.8", "mma.sync.aligned.m16n8k16", 256}}) {
-    const Outcome out = tartan(std::string("emit gemm ") + each.words);
-    EXPECT_EQ(out.code, 0) << out.output;
+    const Ran out = tartan(std::string("emit gemm ") + each.words);
+    EXPECT_EQ(out.code, 0) << out.out;
     for (const std::string& part :
          {std::string(".version ") + each.version + "\n", std::string(each.product),
           ".reqntid " + std::to_string(each.threads)})
-      EXPECT_NE(out.output.find(part), std::string::npos) << each.words << ": " << part;
+      EXPECT_NE(out.out.find(part), std::string::npos) << each.words << ": " << part;
   }
   EXPECT_EQ(tartan("emit gemm --type e4m3 --target sm_90a --ptx 8.0").code, 1);
   EXPECT_EQ(tartan("emit gemm --type e4m3 --target sm_80").code, 1);
@@ -144,9 +133,9 @@ TEST(Command, CheckAsJson) {
   std::ofstream(path) << ".version 7.0\n.target sm_80\n.visible .entry k()\n{\n.reg .b32 %r<9>;\n"
                          "movmatrix.sync.aligned.m8n8.trans.b16 %r1, "
                          "%r2;\nldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r1}, [%r2];\nret;\n}\n";
-  const Outcome out = tartan("check --json " + path);
+  const Ran out = tartan("check --json " + path);
   EXPECT_EQ(out.code, 1);
-  EXPECT_EQ(out.output,
+  EXPECT_EQ(out.out,
             "{\"diagnostics\":[{\"file\":\"" + path +
                 "\",\"line\":6,\"column\":1,\"level\":\"error\",\"id\":\"version-support\","
                 "\"message\":\"movmatrix.sync.aligned.m8n8.trans.b16 exists from PTX 7.8 "
@@ -155,18 +144,17 @@ TEST(Command, CheckAsJson) {
                 "\",\"line\":7,\"column\":42,\"level\":\"error\",\"id\":\"register-count\","
                 "\"message\":\"operand d of ldmatrix.sync.aligned.m8n8.x2.shared.b16 "
                 "takes 2 registers, got 1\"}]}\n");
-  EXPECT_EQ(tartan("check --max-errors 1 " + path).output.find("register-count"),
-            std::string::npos);
+  EXPECT_EQ(tartan("check --max-errors 1 " + path).out.find("register-count"), std::string::npos);
   std::filesystem::remove(path);
 }
 
 TEST(Command, IsaAnswersForATarget) {
-  EXPECT_NE(tartan("isa stmatrix --target sm_90").output.find("18 forms"), std::string::npos);
-  EXPECT_NE(tartan("isa stmatrix --target sm_80").output.find("0 forms"), std::string::npos);
+  EXPECT_NE(tartan("isa stmatrix --target sm_90").out.find("18 forms"), std::string::npos);
+  EXPECT_NE(tartan("isa stmatrix --target sm_80").out.find("0 forms"), std::string::npos);
   EXPECT_TRUE(
       tartan("isa movmatrix --csv")
-          .output.starts_with("family,mnemonic,operands,min_version,targets\nmovmatrix,movmatrix."
-                              "sync.aligned.m8n8.trans.b16,d=.b32; a=.b32,7.8,sm_75 sm_80 "));
+          .out.starts_with("family,mnemonic,operands,min_version,targets\nmovmatrix,movmatrix."
+                           "sync.aligned.m8n8.trans.b16,d=.b32; a=.b32,7.8,sm_75 sm_80 "));
 }
 
 }  // namespace

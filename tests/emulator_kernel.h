@@ -31,6 +31,12 @@ inline std::string kernel_text(const std::string& body, const std::string& decla
          body + "\nret;\n}\n";
 }
 
+/// Waits for a phase of an mbarrier; `label` names the loop.
+inline std::string wait(const std::string& barrier, const std::string& label, int parity = 0) {
+  return label + ":\nmbarrier.try_wait.parity.shared::cta.b64 p, [" + barrier + "], " +
+         std::to_string(parity) + ";\n@!p bra " + label + ";\n";
+}
+
 /// Runs kernel k of `ptx`: rd0 is the output buffer of `words` words, rd1 the lane's own word in
 /// it, r0 %tid.x.
 inline KernelRun run_text(const std::string& ptx, Launch launch, std::size_t words,

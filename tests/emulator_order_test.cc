@@ -31,12 +31,6 @@ std::string copy(const std::string& barrier, int from = 0) {
       barrier, from);
 }
 
-std::string wait(const std::string& barrier, const std::string& label, int parity = 0) {
-  return fmt::format(
-      "{1}:\nmbarrier.try_wait.parity.shared::cta.b64 p, [{0}], {2};\n@!p bra {1};\n", barrier,
-      label, parity);
-}
-
 // The first thread of warp 0 copies, does `first`; that of warp 1 does `second`, copies.
 KernelRun two_copies(const std::string& first, const std::string& second) {
   const std::string body = init + R"(

@@ -27,11 +27,6 @@ const std::string copy =
     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [rd0], 1024, "
     "[full];\n";
 
-std::string wait(const std::string& barrier, const std::string& label, int parity = 0) {
-  return label + ":\nmbarrier.try_wait.parity.shared::cta.b64 p, [" + barrier + "], " +
-         std::to_string(parity) + ";\n@!p bra " + label + ";\n";
-}
-
 // The finding's message and id, or nothing.
 std::string found(const std::string& body, Launch launch = {.grid = {1}, .block = {64}}) {
   const KernelRun run = run_body(body, launch, 1024, {}, shared);

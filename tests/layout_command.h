@@ -3,11 +3,8 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
 #include <cctype>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -20,31 +17,19 @@
 #include <vector>
 
 #include "tests/paths.h"
+#include "tests/shell.h"
 
 namespace tartan::layout_test {
 
 using nlohmann::json;
 using Words = std::vector<std::string>;
 
-struct Ran {
-  int code = -1;
-  std::string out;
-};
+using test::Ran;
 
 // Runs `tartan WORDS`, standard error with standard output if asked for. Words with blanks must be
 // quoted.
 inline Ran run(const std::string& words, bool with_errors = false) {
-  Ran out;
-  const std::string command =
-      std::string(TARTAN_COMMAND) + " " + words + (with_errors ? " 2>&1" : "");
-  std::FILE* pipe = popen(command.c_str(), "r");
-  if (!pipe) return out;
-  std::array<char, 65536> buffer;
-  while (const std::size_t size = fread(buffer.data(), 1, buffer.size(), pipe))
-    out.out.append(buffer.data(), size);
-  const int status = pclose(pipe);
-  out.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return out;
+  return test::shell(std::string(TARTAN_COMMAND) + " " + words + (with_errors ? " 2>&1" : ""));
 }
 
 inline json layout_json(const std::string& words) {

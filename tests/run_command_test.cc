@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/paths.h"
+#include "tests/shell.h"
 
 namespace tartan {
 namespace {
@@ -56,10 +57,7 @@ $again:
 }
 )";
 
-struct Ran {
-  int code = -1;
-  std::string text;  // standard output and standard error
-};
+using test::Ran;
 
 class RunCommand : public testing::Test {
  protected:
@@ -94,20 +92,13 @@ class RunCommand : public testing::Test {
   }
 
   static Ran shell(const std::string& command) {
-    Ran ran;
-    std::FILE* pipe = popen(fmt::format("({}) 2>&1", command).c_str(), "r");
-    char buffer[4096];
-    while (const std::size_t size = fread(buffer, 1, sizeof buffer, pipe))
-      ran.text.append(buffer, size);
-    const int status = pclose(pipe);
-    ran.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    return ran;
+    return test::shell(fmt::format("({}) 2>&1", command));
   }
 
   void expect(const nlohmann::ordered_json& json, int code, const std::string& words) {
     const Ran ran = run(json);
-    EXPECT_EQ(ran.code, code) << ran.text;
-    EXPECT_NE(ran.text.find(words), std::string::npos) << ran.text << "\nexpected: " << words;
+    EXPECT_EQ(ran.code, code) << ran.out;
+    EXPECT_NE(ran.out.find(words), std::string::npos) << ran.out << "\nexpected: " << words;
   }
 
   fs::path folder;
@@ -116,20 +107,20 @@ class RunCommand : public testing::Test {
 TEST_F(RunCommand, WhatHolds) {
   const Ran ran = run(manifest());
   EXPECT_EQ(ran.code, 0);
-  EXPECT_EQ(ran.text, "out: 16 bytes as expected, bit for bit\n");
+  EXPECT_EQ(ran.out, "out: 16 bytes as expected, bit for bit\n");
   const Ran with_report = run(manifest(), "--report");
-  EXPECT_NE(with_report.text.find("warp instructions: 8\n"), std::string::npos) << with_report.text;
+  EXPECT_NE(with_report.out.find("warp instructions: 8\n"), std::string::npos) << with_report.out;
 }
 
 TEST_F(RunCommand, JsonIsOneObject) {
   const Ran ran = run(manifest(), "--json");
   EXPECT_EQ(ran.code, 0);
-  const auto json = nlohmann::json::parse(ran.text);
+  const auto json = nlohmann::json::parse(ran.out);
   EXPECT_EQ(json["expectations"][0]["ok"], true);
   EXPECT_EQ(json["report"]["trust"]["level"], "");
   auto bad = manifest();
   bad["kernel"] = "cpoy";
-  EXPECT_EQ(nlohmann::json::parse(run(bad, "--json").text)["findings"][0]["id"], "unknown-kernel");
+  EXPECT_EQ(nlohmann::json::parse(run(bad, "--json").out)["findings"][0]["id"], "unknown-kernel");
 }
 
 TEST_F(RunCommand, LeastKnownArithmeticIsSaid) {
@@ -138,10 +129,10 @@ TEST_F(RunCommand, LeastKnownArithmeticIsSaid) {
   json["params"][1].erase("expect");
   const Ran ran = run(json);
   EXPECT_EQ(ran.code, 0);
-  EXPECT_NE(ran.text.find("note: the results rest on arithmetic that is only documented: sqrt"),
+  EXPECT_NE(ran.out.find("note: the results rest on arithmetic that is only documented: sqrt"),
             std::string::npos)
-      << ran.text;
-  const auto trust = nlohmann::json::parse(run(json, "--json").text)["report"]["trust"];
+      << ran.out;
+  const auto trust = nlohmann::json::parse(run(json, "--json").out)["report"]["trust"];
   EXPECT_EQ(trust["level"], "documented");
   EXPECT_NE(trust["instruction"].get<std::string>().find("sqrt.approx"), std::string::npos);
 }
@@ -154,7 +145,7 @@ TEST_F(RunCommand, MissingAndShortFiles) {
   expect(json, 2, "params[1].expect: \"short.bin\" has 15 bytes, buffer out has 16");
   const Ran none = shell(fmt::format("{} run {}/none.json", TARTAN_COMMAND, folder.string()));
   EXPECT_EQ(none.code, 2);
-  EXPECT_NE(none.text.find("cannot read"), std::string::npos) << none.text;
+  EXPECT_NE(none.out.find("cannot read"), std::string::npos) << none.out;
 }
 
 TEST_F(RunCommand, ManifestThatDoesNotFitTheKernel) {
@@ -169,7 +160,7 @@ TEST_F(RunCommand, ManifestThatDoesNotFitTheKernel) {
   const Ran ran = run(unknown);
   EXPECT_EQ(ran.code, 2);
   for (const char* words : {"cpoy", "copy", "forever", "root", "[unknown-kernel]"})
-    EXPECT_NE(ran.text.find(words), std::string::npos) << ran.text;
+    EXPECT_NE(ran.out.find(words), std::string::npos) << ran.out;
 }
 
 TEST_F(RunCommand, LaunchesThatDoNotExist) {
@@ -193,8 +184,8 @@ TEST_F(RunCommand, UnalignedVectorAccess) {
   json["params"][2] = {{"u32", 4}};
   const Ran ran = run(json);
   EXPECT_EQ(ran.code, 3);
-  EXPECT_NE(ran.text.find("[misaligned-access]"), std::string::npos) << ran.text;
-  EXPECT_NE(ran.text.find("line 14"), std::string::npos) << ran.text;
+  EXPECT_NE(ran.out.find("[misaligned-access]"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("line 14"), std::string::npos) << ran.out;
 }
 
 TEST_F(RunCommand, EndlessLoopEnds) {
@@ -202,8 +193,8 @@ TEST_F(RunCommand, EndlessLoopEnds) {
   json["kernel"] = "forever";
   const Ran ran = run(json, "--max-steps 1000");
   EXPECT_EQ(ran.code, 3);
-  EXPECT_NE(ran.text.find("1000"), std::string::npos) << ran.text;
-  EXPECT_NE(ran.text.find("[step-limit]"), std::string::npos) << ran.text;
+  EXPECT_NE(ran.out.find("1000"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("[step-limit]"), std::string::npos) << ran.out;
 }
 
 // ---- On a terminal.
@@ -265,7 +256,7 @@ TEST_F(RunCommand, NoProgressLineInAPipe) {
   json["kernel"] = "forever";
   const Ran ran =
       shell(fmt::format("timeout -s INT 3 sh -c '{}'", command(json, "--max-steps 1000000000000")));
-  EXPECT_EQ(ran.text, "");
+  EXPECT_EQ(ran.out, "");
 }
 
 TEST_F(RunCommand, ReplaySaysWhatIsWrong) {
@@ -274,15 +265,15 @@ TEST_F(RunCommand, ReplaySaysWhatIsWrong) {
   };
   const Ran none = replay("none.json in.bin");
   EXPECT_EQ(none.code, 2);
-  EXPECT_NE(none.text.find("none.json"), std::string::npos) << none.text;
+  EXPECT_NE(none.out.find("none.json"), std::string::npos) << none.out;
   const Ran hardware = replay("none.json in.bin --hardware sm_1");
   EXPECT_EQ(hardware.code, 2);
-  EXPECT_NE(hardware.text.find("--hardware"), std::string::npos) << hardware.text;
+  EXPECT_NE(hardware.out.find("--hardware"), std::string::npos) << hardware.out;
   const Ran good =
       shell(fmt::format("{0} replay {1}/golden/sm_90_wgmma.json {1}/golden/sm_90_wgmma.bin",
                         TARTAN_COMMAND, TEST_DATA));
-  EXPECT_EQ(good.code, 0) << good.text;
-  EXPECT_NE(good.text.find("mismatched: 0"), std::string::npos) << good.text;
+  EXPECT_EQ(good.code, 0) << good.out;
+  EXPECT_NE(good.out.find("mismatched: 0"), std::string::npos) << good.out;
 }
 
 }  // namespace

@@ -70,11 +70,6 @@ std::optional<std::int64_t> binary(std::string_view opcode, std::int64_t x, std:
   return std::nullopt;
 }
 
-// Addresses wrap around.
-std::int64_t plus(std::int64_t offset, std::uint64_t value) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(offset) + value);
-}
-
 LaneValues one_lane() {
   LaneValues out{};
   out[0] = 1;

@@ -25,6 +25,11 @@ struct VariableOffset {
   std::int64_t offset = 0;
 };
 
+/// A constant added to an address, which wraps around.
+inline std::int64_t plus(std::int64_t offset, std::uint64_t value) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(offset) + value);
+}
+
 class Definitions {
  public:
   Definitions(const ptx::Module& module, const ptx::Function& function)

@@ -50,6 +50,14 @@ class Context {
   std::vector<int> errors_;  // of each pass
 };
 
+/// Whether what stands behind is reached by a label alone: an unguarded branch, return or exit.
+inline bool ends_way(const ptx::Instruction& instruction) {
+  const std::string_view opcode = instruction.opcode;
+  return instruction.guard.empty() &&
+         (opcode.starts_with("bra") || opcode.starts_with("brx") || opcode.starts_with("ret") ||
+          opcode == "exit" || opcode == "trap");
+}
+
 // The passes. Those of a module run once, those of a function once for each function with a body.
 void check_target(Context& context);
 void check_module_names(Context& context);

@@ -26,10 +26,6 @@ struct Root {
   bool sum = true;          // made by adding alone: `offset` is the least it can be
 };
 
-std::int64_t plus(std::int64_t offset, std::uint64_t value) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(offset) + value);
-}
-
 class ProxyChecker {
  public:
   ProxyChecker(Context& context, const FunctionView& view) : context_(context), view_(view) {}
@@ -94,15 +90,10 @@ class ProxyChecker {
       if (operands.size() >= 2 && has(opcode, ".shared::cta") &&
           !has(opcode, ".shared::cta.global"))
         read(instruction, operands[1], bytes(operands));
-    } else if (opcode.starts_with("call") || (leaves(opcode) && instruction.guard.empty())) {
+    } else if (opcode.starts_with("call") || ends_way(instruction)) {
       writes_.clear();
     }
     remember(operands);
-  }
-
-  static bool leaves(std::string_view opcode) {
-    return opcode.starts_with("bra") || opcode.starts_with("brx") || opcode.starts_with("ret") ||
-           opcode == "exit" || opcode == "trap";
   }
 
   // A guarded fence may not happen: it counts for what stands behind the same guard.

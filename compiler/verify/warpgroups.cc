@@ -92,9 +92,7 @@ class WarpgroupChecker {
     if (opcode.starts_with("wgmma.wait_group")) return wait(instruction);
     if (opcode.starts_with("wgmma.mma_async")) return product(instruction);
     ordinary(instruction);
-    const bool leaves = opcode.starts_with("bra") || opcode.starts_with("brx") ||
-                        opcode.starts_with("ret") || opcode == "exit" || opcode == "trap";
-    if (leaves && instruction.guard.empty()) forget();
+    if (ends_way(instruction)) forget();
   }
 
   void wait(const ptx::Instruction& instruction) {
