@@ -195,6 +195,10 @@ TEST(CheckHopper, RightKernelsAreClean) {
       // The usual pipeline: one group stays in flight round the loop.
       fence + product + commit + "LOOP:\n" + fence + product + commit +
           "wgmma.wait_group.sync.aligned 1;\n@p0 bra LOOP;\n" + wait + "add.f32 f4, f0, f1;",
+      // No round waits, and none touches what the last one left; a block's registers are its own.
+      fence + "LOOP:\n" + product + commit + "{\n.reg .f32 f<4>;\nadd.f32 f0, f1, f2;\n}\n" +
+          "@p0 bra LOOP;\n" + wait,
+      "LOOP:\nmov.f32 f1, 0f00000000;\n" + fence + product + commit + wait + "@p0 bra LOOP;",
       // A register of A may be read while it is in flight.
       fence +
           "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {f0, f1, f2, f3}, {r0, r1, r2, r3}, "
@@ -221,6 +225,33 @@ TEST(CheckHopper, WrongKernelsAreNot) {
   says("st.shared.u32 [r5], r0;\nbar.sync 0;\n" + store_box + "[r4];", "proxy-fence");
   says("st.shared.u32 [r3], r0;\nfence.proxy.async.global;\nbar.sync 0;\n" + store_box + "[tile];",
        "proxy-fence");
+  // What the next round of a loop does with the products of the last one.
+  const std::string from_registers =
+      "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {f0, f1, f2, f3}, {r4, r5, r6, r7}, rd2, "
+      "1, 1, 1, 0;\n";
+  const struct {
+    std::string body;
+    std::string_view message;
+  } rounds[] = {
+      {fence + "LOOP:\n" + product + commit + wait + "add.f32 f0, f0, f4;\n@p0 bra LOOP;",
+       "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 uses f0, which add.f32 on line 26 "
+       "touched in the loop's round before: wgmma.fence is missing in between"},
+      {"LOOP:\nadd.f32 f4, f0, f1;\n" + fence + product + commit + "@p0 bra LOOP;\n" + wait,
+       "add.f32 touches f0 while wgmma.mma_async of line 24 in the loop's round before accumulates "
+       "into it: no wgmma.wait_group stands in between"},
+      {"LOOP:\n@p1 bra DONE;\nmov.b32 r4, r0;\n" + fence + from_registers + commit +
+           "bra LOOP;\nDONE:\n" + wait,
+       "mov.b32 touches r4 while wgmma.mma_async of line 25 in the loop's round before reads it as "
+       "A: no wgmma.wait_group stands in between"},
+      // Two rounds later: the loop around.
+      {"AROUND:\nmov.f32 f2, 0f00000000;\n" + fence + "LOOP:\n" + product + commit +
+           "@p0 bra LOOP;\n@p1 bra AROUND;\n" + wait,
+       "mov.f32 touches f2 while"}};
+  for (const auto& [body, message] : rounds) {
+    const std::string text = complaints(body);
+    EXPECT_NE(text.find(message), std::string::npos) << body << text;
+    EXPECT_EQ(text.find("warning"), text.rfind("warning")) << body << text;  // said once
+  }
   says("setp.eq.u32 p0, r0, 0;\n@p0 setmaxnreg.dec.sync.aligned.u32 40;", "maybe-divergent");
   says("setp.eq.u32 p0, r0, 0;\n@p0 barrier.cluster.arrive.aligned;", "maybe-divergent");
   says("setp.lt.u32 p0, r0, 7;\n@p0 bra OUT;\n" + fence + product + "OUT:", "maybe-divergent");

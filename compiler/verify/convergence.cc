@@ -17,12 +17,6 @@ bool leaves(std::string_view opcode) {
   return opcode == "ret" || opcode == "ret.uni" || opcode == "exit";
 }
 
-bool unconditional_end(const ptx::Instruction& instruction) {
-  const std::string_view opcode = instruction.opcode;
-  return instruction.guard.empty() &&
-         (opcode.starts_with("bra") || leaves(opcode) || opcode == "trap");
-}
-
 class ConvergenceChecker {
  public:
   ConvergenceChecker(Context& context, const FunctionView& view) : context_(context), view_(view) {}
@@ -105,7 +99,7 @@ class ConvergenceChecker {
       region_ = &instruction;
       leaves_ = true;
     }
-    falls_through_ = !unconditional_end(instruction);
+    falls_through_ = !ends_way(instruction);
   }
 
   // Lanes that left the function are not missing at a barrier.

@@ -70,9 +70,7 @@ class Written {
 
   void write(const ptx::Module& module, const ptx::Instruction& instruction) {
     const std::string_view opcode = instruction.opcode;
-    const bool leaves = opcode.starts_with("bra") || opcode.starts_with("brx") || opcode == "ret" ||
-                        opcode == "exit" || opcode == "trap";
-    if (leaves && instruction.guard.empty()) return forget();
+    if (ends_way(instruction)) return forget();
     if (instruction.count == 0) return;
     const auto operands = module.operands_of(instruction);
     const ptx::Instruction* by = instruction.guard.empty() ? &instruction : nullptr;

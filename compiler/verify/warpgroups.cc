@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registers of wgmma: touched between two fences, or while a product that uses them is in flight.
 // On the way through the text that takes no branch, so that no label that it falls through to ends
-// it: what a loop's next round does with the products of the last one is not seen. A guarded fence
-// or wait may not happen and counts for nothing; a call may do both.
+// it; and from the end of each loop once more through the loop, as its next round goes. A guarded
+// fence or wait may not happen and counts for nothing; a call may do both.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "compiler/verify/pass.h"
 
@@ -21,20 +22,15 @@ class WarpgroupChecker {
 
   void run() {
     if (!has_products()) return;
-    for (const ptx::Statement& statement : view_.function.statements) {
-      switch (statement.kind) {
-        case ptx::StatementKind::Instruction:
-          instruction(context_.module.instructions[statement.index]);
-          break;
-        case ptx::StatementKind::Registers:
-          if (blocks_.empty()) break;
-          blocks_.back().push_back(statement.index);
-          hide(context_.module.registers[statement.index]);
-          break;
-        case ptx::StatementKind::BlockBegin: blocks_.emplace_back(); break;
-        case ptx::StatementKind::BlockEnd: leave_block(); break;
-        default: break;
-      }
+    const auto& statements = view_.function.statements;
+    again_left_ = 4 * statements.size();
+    view_.scopes.restart();
+    for (std::size_t i = 0; i < statements.size(); ++i) {
+      view_.scopes.enter(statements[i]);
+      if (statements[i].kind == ptx::StatementKind::Label)
+        labels_[statements[i].index] = {i, state_.blocks.size()};
+      else if (const auto head = loop_head(statements[i])) next_round(*head, i);
+      step(statements[i]);
     }
   }
 
@@ -46,6 +42,55 @@ class WarpgroupChecker {
     bool accumulator;  // else a register of A: it may still be read
   };
 
+  // What is known where the walk stands.
+  struct State {
+    bool fenced = false;  // a fence stood anywhere before
+    std::int64_t groups = 0;
+    std::vector<std::vector<std::uint32_t>> blocks;  // around this statement: their registers
+    std::unordered_map<std::string_view, const ptx::Instruction*> touched;  // since the last fence
+    std::unordered_map<std::string_view, Flight> flights;
+  };
+
+  // A label, as the walk met it.
+  struct Place {
+    std::size_t statement;
+    std::size_t blocks;  // around it
+  };
+
+  void step(const ptx::Statement& statement) {
+    switch (statement.kind) {
+      case ptx::StatementKind::Instruction:
+        return instruction(context_.module.instructions[statement.index]);
+      case ptx::StatementKind::Registers:
+        if (state_.blocks.empty()) return;
+        state_.blocks.back().push_back(statement.index);
+        return hide(context_.module.registers[statement.index]);
+      case ptx::StatementKind::BlockBegin: return void(state_.blocks.emplace_back());
+      case ptx::StatementKind::BlockEnd: return leave_block();
+      default: return;
+    }
+  }
+
+  // Where a branch back leads.
+  std::optional<Place> loop_head(const ptx::Statement& statement) const {
+    if (statement.kind != ptx::StatementKind::Instruction) return std::nullopt;
+    const ptx::Instruction& branch = context_.module.instructions[statement.index];
+    if (!branch.opcode.starts_with("bra") || branch.count != 1) return std::nullopt;
+    const auto to = view_.scopes.label(context_.module.operands[branch.first].text);
+    const auto place = to ? labels_.find(*to) : labels_.end();
+    return place == labels_.end() ? std::nullopt : std::optional(place->second);
+  }
+
+  // From a loop's head to its end with what its last round left, and back to where the walk was.
+  void next_round(const Place& head, std::size_t end) {
+    if (end - head.statement > again_left_) return;  // loops around loops around loops
+    again_left_ -= end - head.statement;
+    const State before = state_;
+    while (state_.blocks.size() > head.blocks) leave_block();
+    for (std::size_t i = head.statement; i < end; ++i) step(view_.function.statements[i]);
+    state_ = before;
+  }
+
   bool has_products() const {
     for (const ptx::Statement& statement : view_.function.statements)
       if (statement.kind == ptx::StatementKind::Instruction &&
@@ -56,15 +101,15 @@ class WarpgroupChecker {
 
   // A block's registers are others than those of the same names outside.
   void leave_block() {
-    if (blocks_.empty()) return;
-    for (const std::uint32_t index : blocks_.back()) hide(context_.module.registers[index]);
-    blocks_.pop_back();
+    if (state_.blocks.empty()) return;
+    for (const std::uint32_t index : state_.blocks.back()) hide(context_.module.registers[index]);
+    state_.blocks.pop_back();
   }
 
   void hide(const ptx::Registers& registers) {
     const auto erase = [&](std::string_view name) {
-      touched_.erase(name);
-      flights_.erase(name);
+      state_.touched.erase(name);
+      state_.flights.erase(name);
     };
     if (!registers.numbered) return erase(registers.name);
     constexpr std::uint32_t most = 1024;  // of what inline assembly declares
@@ -73,22 +118,22 @@ class WarpgroupChecker {
   }
 
   void forget() {
-    touched_.clear();
-    flights_.clear();
+    state_.touched.clear();
+    state_.flights.clear();
   }
 
   void instruction(const ptx::Instruction& instruction) {
     const std::string_view opcode = instruction.opcode;
     if (opcode.starts_with("wgmma.fence")) {
-      fenced_ = true;
-      if (instruction.guard.empty()) touched_.clear();
+      state_.fenced = true;
+      if (instruction.guard.empty()) state_.touched.clear();
       return;
     }
     if (opcode.starts_with("call")) {
-      fenced_ = true;
+      state_.fenced = true;
       return forget();
     }
-    if (opcode.starts_with("wgmma.commit_group")) return void(++groups_);
+    if (opcode.starts_with("wgmma.commit_group")) return void(++state_.groups);
     if (opcode.starts_with("wgmma.wait_group")) return wait(instruction);
     if (opcode.starts_with("wgmma.mma_async")) return product(instruction);
     ordinary(instruction);
@@ -101,8 +146,8 @@ class WarpgroupChecker {
     if (operands.size() != 1 || operands[0].kind != ptx::OperandKind::Integer) return forget();
     const auto pending = static_cast<std::int64_t>(operands[0].value);
     if (pending < 0) return;
-    std::erase_if(flights_,
-                  [&](const auto& each) { return each.second.group < groups_ - pending; });
+    std::erase_if(state_.flights,
+                  [&](const auto& each) { return each.second.group < state_.groups - pending; });
   }
 
   template <typename Body>
@@ -118,14 +163,14 @@ class WarpgroupChecker {
   void product(const ptx::Instruction& instruction) {
     const isa::Instruction* row = view_.readings.instruction(context_.module, instruction);
     if (!row || !row->since.has(context_.target)) return;
-    if (!fenced_ && view_.function.entry)
+    if (!state_.fenced && view_.function.entry)
       context_.report("wgmma-fence"_rule, instruction.opcode,
                       fmt::format("no wgmma.fence stands before {} in kernel {} (line {})",
                                   isa::spell(row->form), view_.function.name,
                                   context_.module.source->line(view_.function.offset)));
     const auto operands = context_.module.operands_of(instruction);
-    bool reported = !fenced_;
-    fenced_ = true;
+    bool reported = !state_.fenced;
+    state_.fenced = true;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const Role role = row->operands[i].role;
       if (role != Role::d && role != Role::a) continue;
@@ -138,26 +183,29 @@ class WarpgroupChecker {
       const Role role = row->operands[i].role;
       if (role != Role::d && role != Role::a) continue;
       each_name(operands[i], [&](std::string_view name) {
-        touched_.erase(name);
-        flights_[name] = {&instruction, groups_, role == Role::d};
+        state_.touched.erase(name);
+        state_.flights[name] = {&instruction, state_.groups, role == Role::d};
       });
     }
   }
 
   bool check_fence(const ptx::Instruction& instruction, std::string_view name) {
-    const auto at = touched_.find(name);
-    if (at == touched_.end()) return false;
-    context_.report("wgmma-fence"_rule, instruction.opcode,
-                    fmt::format("{} uses {}, which {} on line {} touched: wgmma.fence is missing "
-                                "in between",
-                                instruction.opcode, name, at->second->opcode, line(*at->second)));
+    const auto at = state_.touched.find(name);
+    if (at == state_.touched.end()) return false;
+    if (reported_.insert(&instruction).second)
+      context_.report(
+          "wgmma-fence"_rule, instruction.opcode,
+          fmt::format(
+              "{} uses {}, which {} on line {} touched{}: wgmma.fence is missing in between",
+              instruction.opcode, name, at->second->opcode, line(*at->second),
+              round_of(*at->second, instruction)));
     return true;
   }
 
   // Accumulators of one product as the A of the next.
   bool check_chain(const ptx::Instruction& instruction, Role role, std::string_view name) {
-    const auto at = flights_.find(name);
-    if (role != Role::a || at == flights_.end() || !at->second.accumulator) return false;
+    const auto at = state_.flights.find(name);
+    if (role != Role::a || at == state_.flights.end() || !at->second.accumulator) return false;
     report_flight(instruction, name, at->second);
     return true;
   }
@@ -169,35 +217,42 @@ class WarpgroupChecker {
         !opcode.starts_with("st") && !opcode.starts_with("red.") && !opcode.starts_with("bar");
     for (std::size_t i = 0; i < operands.size(); ++i)
       each_name(operands[i], [&](std::string_view name) {
-        touched_[name] = &instruction;
-        if (flights_.empty()) return;
-        const auto at = flights_.find(name);
-        if (at == flights_.end() || !(at->second.accumulator || (i == 0 && writes))) return;
+        state_.touched[name] = &instruction;
+        if (state_.flights.empty()) return;
+        const auto at = state_.flights.find(name);
+        if (at == state_.flights.end() || !(at->second.accumulator || (i == 0 && writes))) return;
         const ptx::Instruction* by = at->second.by;
         report_flight(instruction, name, at->second);
         // Once for each product.
-        std::erase_if(flights_, [&](const auto& each) { return each.second.by == by; });
+        std::erase_if(state_.flights, [&](const auto& each) { return each.second.by == by; });
       });
+  }
+
+  // What stands behind `instruction` came before it in a loop.
+  static std::string_view round_of(const ptx::Instruction& earlier,
+                                   const ptx::Instruction& instruction) {
+    return earlier.offset < instruction.offset ? "" : " in the loop's round before";
   }
 
   void report_flight(const ptx::Instruction& instruction, std::string_view name,
                      const Flight& flight) {
+    if (!reported_.insert(&instruction).second) return;
     context_.report(
         "wgmma-wait"_rule, instruction.opcode,
-        fmt::format("{} touches {} while wgmma.mma_async of line {} {}: {} in between",
-                    instruction.opcode, name, line(*flight.by),
+        fmt::format("{} touches {} while wgmma.mma_async of line {}{} {}: {} in between",
+                    instruction.opcode, name, line(*flight.by), round_of(*flight.by, instruction),
                     flight.accumulator ? "accumulates into it" : "reads it as A",
-                    flight.group == groups_ ? "no wgmma.commit_group and wgmma.wait_group stand"
-                                            : "no wgmma.wait_group stands"));
+                    flight.group == state_.groups
+                        ? "no wgmma.commit_group and wgmma.wait_group stand"
+                        : "no wgmma.wait_group stands"));
   }
 
   Context& context_;
   const FunctionView& view_;
-  bool fenced_ = false;  // a fence stood anywhere before
-  std::int64_t groups_ = 0;
-  std::vector<std::vector<std::uint32_t>> blocks_;  // around this statement: their registers
-  std::unordered_map<std::string_view, const ptx::Instruction*> touched_;  // since the last fence
-  std::unordered_map<std::string_view, Flight> flights_;
+  State state_;
+  std::unordered_map<std::uint32_t, Place> labels_;  // by index into Module::labels
+  std::size_t again_left_ = 0;                       // statements that next rounds may still take
+  std::unordered_set<const ptx::Instruction*> reported_;
 };
 
 }  // namespace
