@@ -36,4 +36,15 @@ std::string_view Module::file_name(std::uint32_t number) const {
   return {};
 }
 
+std::optional<NumberedName> numbered_name(std::string_view name) {
+  const std::size_t digits = name.find_last_not_of("0123456789") + 1;
+  if (digits == 0 || digits == name.size()) return std::nullopt;
+  NumberedName out{.row = name.substr(0, digits)};
+  const auto [end, error] =
+      std::from_chars(name.data() + digits, name.data() + name.size(), out.number);
+  if (error != std::errc()) return std::nullopt;  // more than any row has
+  out.plain = name[digits] != '0' || digits + 1 == name.size();
+  return out;
+}
+
 }  // namespace tartan::ptx

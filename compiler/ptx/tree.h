@@ -60,6 +60,17 @@ struct Instruction {
   std::uint32_t count = 0;
 };
 
+/// %r12: number 12 of the row `%r<N>`. All digits at a name's end are the number, as the assembler
+/// reads them: a row whose own name ends in one has no names that could be written.
+struct NumberedName {
+  std::string_view row;
+  std::uint32_t number = 0;
+  bool plain = true;  // without zeros in front
+};
+
+/// None where no digit stands at the name's end, or nothing before them.
+std::optional<NumberedName> numbered_name(std::string_view name);
+
 /// `.reg .b32 %r<5>;` declares %r0 to %r4; `.reg .b32 x;` (no count) declares x.
 struct Registers {
   Type type = Type::none;

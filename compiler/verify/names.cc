@@ -63,12 +63,31 @@ class NameChecker {
     }
     const NameInfo found = view_.scopes.find(base);
     if (found.kind == NameKind::Unknown) {
-      context_.report("undeclared-register"_rule, text, fmt::format("{} is not declared", base));
+      context_.report("undeclared-register"_rule, text,
+                      fmt::format("{} is not declared{}", base, unwritable(base)));
     } else if (guard && found.type != Type::pred) {
       context_.report("register-type"_rule, text,
                       fmt::format("a guard takes a register of type .pred, {} is .{}", base,
                                   tartan::name(found.type)));
     }
+  }
+
+  // Why the name is none of a row `a1<4>` that the function has.
+  std::string unwritable(std::string_view text) const {
+    const auto numbered = ptx::numbered_name(text);
+    if (!numbered) return {};
+    for (const ptx::Statement& statement : view_.function.statements) {
+      if (statement.kind != ptx::StatementKind::Registers) continue;
+      const ptx::Registers& row = context_.module.registers[statement.index];
+      if (!row.numbered || !text.starts_with(row.name) || row.name.size() <= numbered->row.size() ||
+          row.name.size() == text.size())
+        continue;
+      return fmt::format(
+          ": all digits at its end are its number, and the name of {}<{}> (line {}) ends in one; "
+          "{}_<{}> would do",
+          row.name, row.count, context_.module.source->line(row.offset), row.name, row.count);
+    }
+    return {};
   }
 
   Context& context_;

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <unordered_map>
 
 #include "compiler/verify/pass.h"
@@ -64,19 +63,12 @@ class BlockNames {
   };
 
   void check_numbers(std::string_view name, std::uint32_t offset) const {
-    for (std::size_t at = name.size(); at-- > 1 && name[at] >= '0' && name[at] <= '9';) {
-      const auto row = numbered_.find(name.substr(0, at));
-      std::uint32_t number = 0;
-      const char* const end = name.data() + name.size();
-      if (row == numbered_.end() ||
-          std::from_chars(name.data() + at, end, number).ec != std::errc() ||
-          number >= row->second.count)
-        continue;
-      const bool later = row->second.offset > offset;
-      if (later) report(*context_, "one of ", row->first, "declared", offset);
-      else report(*context_, "", name, "declared", row->second.offset);
-      return;
-    }
+    const auto numbered = ptx::numbered_name(name);
+    const auto row = numbered ? numbered_.find(numbered->row) : numbered_.end();
+    if (row == numbered_.end() || numbered->number >= row->second.count) return;
+    const bool later = row->second.offset > offset;
+    if (later) report(*context_, "one of ", row->first, "declared", offset);
+    else report(*context_, "", name, "declared", row->second.offset);
   }
 
   Context* context_;

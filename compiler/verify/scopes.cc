@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/verify/scopes.h"
 
-#include <charconv>
-
 #include "compiler/isa/special_registers.h"
 
 namespace tartan::verify {
@@ -110,16 +108,11 @@ void Scopes::enter(const ptx::Statement& statement) {
 NameInfo Scopes::find(std::string_view name) const {
   if (const auto at = plain_.find(name); at != plain_.end() && !at->second.empty())
     return at->second.back();
-  for (std::size_t i = numbered_.size(); i-- > 0;) {
-    const Numbered& row = numbered_[i];
-    if (name.size() <= row.prefix.size() || !name.starts_with(row.prefix)) continue;
-    std::uint32_t number = 0;
-    const char* const digits = name.data() + row.prefix.size();
-    const auto [end, error] = std::from_chars(digits, name.data() + name.size(), number);
-    if (error == std::errc() && end == name.data() + name.size() && number < row.count &&
-        (*digits != '0' || digits + 1 == end))
-      return row.info;
-  }
+  if (const auto numbered = numbered_.empty() ? std::nullopt : ptx::numbered_name(name);
+      numbered && numbered->plain)
+    for (std::size_t i = numbered_.size(); i-- > 0;)
+      if (numbered_[i].prefix == numbered->row && numbered->number < numbered_[i].count)
+        return numbered_[i].info;
   if (label(name)) return {.kind = NameKind::Label};
   if (isa::is_special_register(name)) return {.kind = NameKind::Special};
   return module_names_.find(name);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cstring>
 
 #include "compiler/isa/special_registers.h"
@@ -251,22 +250,18 @@ std::uint32_t Decoder::register_slot(Range& range, std::uint32_t index) {
 }
 
 std::optional<RegisterRef> Decoder::find_register(std::string_view name) {
+  const auto numbered = ptx::numbered_name(name);
   for (int at = scope_; at >= 0; at = scopes_[static_cast<std::size_t>(at)].parent) {
     auto& registers = scopes_[static_cast<std::size_t>(at)].registers;
     if (const auto found = registers.find(name);
         found != registers.end() && !found->second.declaration.numbered)
       return RegisterRef{register_slot(found->second, 0), found->second.declaration.type};
-    // %r12 of `.reg .b32 %r<20>`: any split into a name and digits may be the declared one.
-    std::size_t digits = name.size();
-    while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') {
-      --digits;
-      const auto found = registers.find(name.substr(0, digits));
-      if (found == registers.end() || !found->second.declaration.numbered) continue;
-      std::uint32_t index = 0;
-      std::from_chars(name.data() + digits, name.data() + name.size(), index);
-      if (index < found->second.slots.size())
-        return RegisterRef{register_slot(found->second, index), found->second.declaration.type};
-    }
+    if (!numbered) continue;
+    if (const auto found = registers.find(numbered->row);
+        found != registers.end() && found->second.declaration.numbered &&
+        numbered->number < found->second.slots.size())
+      return RegisterRef{register_slot(found->second, numbered->number),
+                         found->second.declaration.type};
   }
   return std::nullopt;
 }
