@@ -20,18 +20,16 @@ struct Add {
     if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, Bfloat>)
       return from_float<T>(to_float(old) + to_float(b));
     else if constexpr (std::is_same_v<T, float>) return canonical_nan(old + b);
-    else if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(static_cast<std::make_unsigned_t<T>>(old) +
-                            static_cast<std::make_unsigned_t<T>>(b));
-    else return old + b;
+    else if constexpr (std::is_same_v<T, double>) return shared_sum(old, b);
+    else return static_cast<T>(old + b);  // unsigned
   }
 };
-// f32 in global memory: subnormal numbers are zeros of their sign.
-struct FlushedAdd {
-  template <typename T>
-  static T apply(T old, T b, T) {
+// In global memory: subnormal numbers of f32 are zeros of their sign, NaNs of f64 stay as they are.
+struct GlobalAdd {
+  static float apply(float old, float b, float) {
     return flush(canonical_nan(flush(old) + flush(b)));
   }
+  static double apply(double old, double b, double) { return global_sum(old, b); }
 };
 template <bool Max>
 struct Extremum {
@@ -109,7 +107,7 @@ using Word = std::conditional_t<sizeof(T) == 8, std::uint64_t,
 template <typename F, typename T>
 Word<T> changed(Word<T> old, Raw<T> b, Raw<T> c) {
   return static_cast<Word<T>>(
-      Lane<T>::put(F::template apply<T>(Lane<T>::get(old), Lane<T>::get(b), Lane<T>::get(c))));
+      Lane<T>::put(F::apply(Lane<T>::get(old), Lane<T>::get(b), Lane<T>::get(c))));
 }
 
 // No other host thread sees the memory.
@@ -174,7 +172,7 @@ void atomic(Warp& warp, const Op& op) {
       const T b = Lane<T>::get(lanes<Raw<T>>(warp, slots[op.count + k])[lane]),
               c = Lane<T>::get(third[lane]);
       Word<T> old = __atomic_load_n(at, __ATOMIC_RELAXED), next;
-      do next = static_cast<Word<T>>(Lane<T>::put(F::template apply<T>(Lane<T>::get(old), b, c)));
+      do next = static_cast<Word<T>>(Lane<T>::put(F::apply(Lane<T>::get(old), b, c)));
       while (
           !__atomic_compare_exchange_n(at, &old, next, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
       if (!(op.flags & 1)) lanes<Raw<T>>(warp, slots[k])[lane] = old;
@@ -182,15 +180,16 @@ void atomic(Warp& warp, const Op& op) {
   }
 }
 
-// add on f32 at generic addresses.
+// add at generic addresses.
+template <typename T>
 void add_anywhere(Warp& warp, const Op& op) {
   std::uint64_t at[32];
   addresses(warp, op, at);
   const std::uint32_t whole = warp.mask;
   const std::uint32_t in_global =
       lanes_where(whole, [&](int i) { return window_of(at[i]) == Window::global; });
-  if ((warp.mask = in_global)) atomic<FlushedAdd, float>(warp, op);
-  if (!warp.leave && (warp.mask = whole & ~in_global)) atomic<Add, float>(warp, op);
+  if ((warp.mask = in_global)) atomic<GlobalAdd, T>(warp, op);
+  if (!warp.leave && (warp.mask = whole & ~in_global)) atomic<Add, T>(warp, op);
   warp.mask = whole;
 }
 
@@ -264,11 +263,12 @@ Handler extremum(bool max, Type type) {
   }
 }
 
+template <typename T>
 Handler sum_of_floats(Window window) {
   switch (window) {
-    case Window::global: return atomic<FlushedAdd, float>;
-    case Window::generic: return add_anywhere;
-    default: return atomic<Add, float>;
+    case Window::global: return atomic<GlobalAdd, T>;
+    case Window::generic: return add_anywhere<T>;
+    default: return atomic<Add, T>;
   }
 }
 
@@ -278,8 +278,8 @@ Handler sum(Type type, Window window) {
     case Type::s32: return atomic<Add, std::uint32_t>;
     case Type::u64:
     case Type::s64: return atomic<Add, std::uint64_t>;
-    case Type::f32: return sum_of_floats(window);
-    case Type::f64: return atomic<Add, double>;
+    case Type::f32: return sum_of_floats<float>(window);
+    case Type::f64: return sum_of_floats<double>(window);
     case Type::f16: return atomic<Add, Half>;
     case Type::bf16: return atomic<Add, Bfloat>;
     case Type::f16x2: return atomic<Packed<Add, Half>, std::uint32_t>;

@@ -93,10 +93,6 @@ double to_odd(A a) {
   return is_negative ? -value : value;
 }
 
-double quiet(double x) {
-  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) | std::uint64_t{1} << 51);
-}
-
 // A NaN of f64 keeps its sign and the payload's upper bits in a smaller type.
 template <typename D>
 D narrow_nan(double x) {

@@ -125,31 +125,23 @@ struct Single {
   }
 };
 
-double quiet(double x) {
-  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) | std::uint64_t{1} << 51);
-}
-
-// The NaN of an f64 result: the first NaN of b, c, a.
-double double_nan(double a, double b) {
-  return b != b ? quiet(b) : a != a ? quiet(a) : std::bit_cast<double>(nan_f64);
-}
-double double_nan(double a, double b, double c) {
-  return b != b ? quiet(b) : c != c ? quiet(c) : a != a ? quiet(a) : std::bit_cast<double>(nan_f64);
-}
+// Of two operands the second's NaN goes before the first's, of three the second's, the third's.
+double nan_of(double a, double b) { return double_nan(b, a); }
+double nan_of(double a, double b, double c) { return double_nan(b, c, a); }
 
 template <typename F>
 struct Double {
   template <typename... T>
   static double apply(T... x) {
     const double out = F::apply(x...);
-    return out != out ? double_nan(x...) : out;
+    return out != out ? nan_of(x...) : out;
   }
 };
 // The quotient's NaN is the first of a, b.
 struct DoubleDivide {
   static double apply(double a, double b) {
     const double out = a / b;
-    return out != out ? double_nan(b, a) : out;
+    return out != out ? double_nan(a, b) : out;
   }
 };
 // abs and neg quiet a NaN and leave its sign.

@@ -164,6 +164,31 @@ inline float float_to_odd(double x) {
   return std::bit_cast<float>((bits - (away ? 1u : 0u)) | (inexact ? 1u : 0u));
 }
 
+/// A NaN as arithmetic on f64 hands it on.
+inline double quiet(double x) {
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) | std::uint64_t{1} << 51);
+}
+
+/// The NaN of an f64 result: that of the first operand which is one.
+template <typename... T>
+double double_nan(T... x) {
+  for (const double each : {x...})
+    if (each != each) return quiet(each);
+  return std::bit_cast<double>(nan_f64);
+}
+
+/// What shared memory makes of a sum of f64.
+inline double shared_sum(double old, double added) {
+  const double out = old + added;
+  return out != out ? double_nan(old, added) : out;
+}
+
+/// What global memory makes of it: a NaN that is added, else one that is there, stays as it is,
+/// signalling or not.
+inline double global_sum(double old, double added) {
+  return added != added ? added : old != old ? old : old + added;
+}
+
 /// Rounds a double to a 16-bit format; any NaN gives the canonical one.
 template <typename T>
 T from_double(double x, Rounding round = Rounding::rn, bool saturate = false) {
