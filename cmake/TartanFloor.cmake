@@ -12,11 +12,15 @@ endif()
 if(TARTAN_WARNINGS_AS_ERRORS)
   target_compile_options(tartan_options INTERFACE -Werror)
 endif()
+
+# What the library and the command are made with, beside tartan_options, where sanitizers watch them. Tests are not: what they compile to
+# is the same in every build, so that the compiler's cache has it.
+add_library(tartan_watched INTERFACE)
 if(TARTAN_SANITIZE)
-  target_compile_options(tartan_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_compile_options(tartan_watched INTERFACE -g1 -UNDEBUG -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # these stop constant expressions from comparing pointers; the address sanitizer sees null too
-    target_compile_options(tartan_options INTERFACE -fno-sanitize=null,nonnull-attribute,returns-nonnull-attribute
-                                                  -Wno-maybe-uninitialized)  # false alarms on std::optional with the sanitizers' own code around it
+    target_compile_options(tartan_watched INTERFACE -fno-sanitize=null,nonnull-attribute,returns-nonnull-attribute
+                                                    -Wno-maybe-uninitialized)  # false alarms on std::optional with the sanitizers' own code around it
   endif()
   target_link_options(tartan_options INTERFACE -fsanitize=address,undefined)
 endif()
@@ -29,8 +33,10 @@ function(tartan_floor name)
   foreach(floor ${ARG_DEPENDS})
     target_link_libraries(tartan_${name} PUBLIC tartan_${floor})
   endforeach()
-  target_link_libraries(tartan_${name} PRIVATE $<BUILD_INTERFACE:tartan_options> ${ARG_PRIVATE})
+  target_link_libraries(tartan_${name} PRIVATE $<BUILD_INTERFACE:tartan_options> $<BUILD_INTERFACE:tartan_watched> ${ARG_PRIVATE})
   if(TARTAN_SANITIZE AND name MATCHES "^(codegen|dsl|device|runtime)$")  # to compile these takes longer than to run them
     target_compile_options(tartan_${name} PRIVATE -O0)
+  elseif(TARTAN_SANITIZE)
+    target_compile_options(tartan_${name} PRIVATE -O1)
   endif()
 endfunction()

@@ -10,7 +10,7 @@ set(TARTAN_FUZZ_SECONDS 60 CACHE STRING "How long a fuzz test of a sanitizer's b
 function(tartan_fuzz name)
   cmake_parse_arguments(ARG "" "" "CORPUS" ${ARGN})
   add_executable(fuzz_${name} fuzz_${name}.cc ${PROJECT_SOURCE_DIR}/tests/fuzz_main.cc)
-  target_link_libraries(fuzz_${name} PRIVATE tartan::tartan tartan_options)
+  target_link_libraries(fuzz_${name} PRIVATE tartan::tartan tartan_options tartan_watched)
   if(TARTAN_SANITIZE)
     set(effort -max_total_time=${TARTAN_FUZZ_SECONDS})
   else()

@@ -4,10 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/codegen_testing.h"
-
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/lsan_interface.h>
-#endif
+#include "tests/sanitizer.h"
 
 namespace tartan::codegen {
 namespace {
@@ -261,20 +258,10 @@ TEST(Frame, LinesOfTheDescriptionAreCarried) {
   EXPECT_EQ(ptx.find(".section"), std::string::npos) << ptx;
 }
 
-// After a fatal error LLVM's objects are leaked on purpose: the leak checker is not to report them.
-struct LeaksExpected {
-#ifdef __SANITIZE_ADDRESS__
-  LeaksExpected() { __lsan_disable(); }
-  ~LeaksExpected() { __lsan_enable(); }
-#else
-  ~LeaksExpected() {}
-#endif
-};
-
 // What LLVM refuses with report_fatal_error must neither end the process nor spoil what comes
 // after.
 TEST(Errors, LlvmGivingUpIsADiagnostic) {
-  const LeaksExpected here;
+  const test::LeaksExpected here;  // LLVM's objects, on purpose, after a fatal error
   for (int round = 0; round < 3; ++round) {
     FunctionBuilder bad = simple("sm_75", "bad");
     bad.copy_async_wait(0);  // exists from sm_80 on
@@ -292,7 +279,7 @@ TEST(Errors, LlvmGivingUpIsADiagnostic) {
 }
 
 TEST(Errors, AnImpossibleTargetIsADiagnostic) {
-  const LeaksExpected here;
+  const test::LeaksExpected here;  // LLVM's objects, on purpose, after a fatal error
   FunctionBuilder f("early", Target({90, 'a'}, {7, 8}), {}, in_out);  // sm_90a came with 8.0
   const Result<std::string> refused = f.emit();
   ASSERT_FALSE(refused);

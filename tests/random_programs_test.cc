@@ -15,6 +15,7 @@
 #include "runtime/emulator/matrix/matrix.h"
 #include "runtime/emulator/matrix/tile.h"
 #include "tests/random_writer.h"
+#include "tests/sanitizer.h"
 
 namespace tartan {
 namespace {
@@ -22,11 +23,6 @@ namespace {
 using emulator::Path;
 using test::RandomProgram;
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr std::uint64_t usual_count = 100;
-#else
-constexpr std::uint64_t usual_count = 1000;
-#endif
 constexpr std::uint64_t programs_per_module = 25;
 
 std::uint64_t chosen(const char* variable, std::uint64_t usual) {
@@ -34,7 +30,9 @@ std::uint64_t chosen(const char* variable, std::uint64_t usual) {
   return text ? std::strtoull(text, nullptr, 10) : usual;
 }
 std::uint64_t first_seed() { return chosen("TARTAN_RANDOM_SEED", 1); }
-std::uint64_t program_count() { return chosen("TARTAN_RANDOM_PROGRAMS", usual_count); }
+std::uint64_t program_count() {
+  return chosen("TARTAN_RANDOM_PROGRAMS", test::sanitized() ? 100 : 1000);
+}
 
 using Batch = std::vector<RandomProgram>;
 
