@@ -60,7 +60,10 @@ class Descriptors {
     const Value begin = state.value(state.scalar(address) + first, u32);
     // Along k, an instruction rarely goes beyond its panel.
     const std::int64_t apart = panels.along_k && panels.width >= step ? 16 : panels.bytes();
-    low_ = f.bit_or(f.shift_right(begin, f.constant(u32, 4)), f.constant(u32, (apart >> 4) << 16));
+    // In a cluster, addresses of shared memory say above its 18 bits which block's it is.
+    const Value start =
+        f.shift_right(f.bit_and(begin, f.constant(u32, 0x3FFFF)), f.constant(u32, 4));
+    low_ = f.bit_or(start, f.constant(u32, (apart >> 4) << 16));
     const std::int64_t mode = panels.width == 128 ? 1 : panels.width == 64 ? 2 : 3;
     high_ = (8 * panels.width >> 4) << 32 | mode << 62;
   }

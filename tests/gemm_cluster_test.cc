@@ -56,6 +56,27 @@ TEST(GemmCluster, SharesB) {
   EXPECT_GE(products, 36);
 }
 
+// Operands whose lines lie across k in several panels: their descriptors say how far those are
+// apart, in front of which a block's addresses of shared memory have its place in the cluster.
+TEST(GemmCluster, PanelsAcrossK) {
+  const Target target = target_of("sm_90a");
+  if (!runs_here(target)) GTEST_SKIP();
+  for (const Type type : {f16, bf16})
+    for (const int cluster : {2, 4})
+      for (const Major a_major : {Major::row, Major::col})
+        for (const Major b_major : {Major::col, Major::row})
+          for (const int columns : {128, 192, 256}) {
+            SCOPED_TRACE(fmt::format("{}, {} blocks, {} columns", name(type), cluster, columns));
+            Gemm options = of_warpgroups(cluster);
+            options.a = options.b = type, options.a_major = a_major, options.b_major = b_major;
+            options.tile.m = 128, options.tile.warps_m = 8, options.tile.n = columns;
+            const Product product(options, 264, columns + 8, 136);
+            EXPECT_EQ(product.wrong(testing_gemm::run(kernels::gemm(product.options), target,
+                                                      product.launch())),
+                      0);
+          }
+}
+
 TEST(GemmCluster, EveryTypeAndTileAfterTile) {
   if (!runs_here(target_of("sm_90a"))) GTEST_SKIP();
   for (const Type type : {f16, f32, Type::s8, Type::e4m3})

@@ -85,7 +85,14 @@ void Block::start(Dim3 place) {
     warps_[i].start(left >= 32 ? all_lanes : (std::uint32_t{1} << left) - 1);
     warps_[i].registers = registers;
     fill_specials(warps_[i]);
+    if (const std::uint64_t place = own_place())
+      for (const SharedSlot& each : context_.program.shared_slots)
+        move_address(warps_[i].arena, each, place);
   }
+}
+
+std::uint64_t Block::own_place() const {
+  return cluster_.size() > 1 ? (std::uint64_t{rank_} + 1) << rank_shift : 0;
 }
 
 std::uint32_t Block::special(Special which, std::uint32_t warp, std::uint32_t lane) const {

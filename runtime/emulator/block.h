@@ -76,6 +76,9 @@ class Block {
   const LaunchContext& context() const { return context_; }
   Cluster& cluster() { return cluster_; }
   std::uint32_t rank() const { return rank_; }
+  /// What its own addresses of shared memory begin with, in clusters of several blocks: where the
+  /// cluster has it.
+  std::uint64_t own_place() const;
   Dim3 place() const { return place_; }
   std::span<Warp> warps() { return warps_; }
 

@@ -6,8 +6,9 @@
 // cluster can be left after any turn and taken up later: launches keep more clusters than host
 // threads in flight, for kernels whose blocks wait for each other.
 //
-// Shared memory of the block of rank r starts at (r + 1) << 24 of the shared window, as mapa says
-// it; a block's own is at 0, too.
+// Shared memory of the block of rank r starts at (r + 1) << 24 of the shared window, as mapa and in
+// clusters of several blocks its own variables' names say it (a GPU has r << 24: descriptors of
+// wgmma must leave these bits out); a block's own is at 0, too.
 #pragma once
 
 #include <cstdint>

@@ -389,15 +389,8 @@ Symbol Decoder::place_shared(const ptx::Variable& variable) {
 
 void Decoder::finish_shared() {
   program_.dynamic_shared_base = round_up(program_.shared_bytes, dynamic_alignment_);
-  for (const auto& [slot, width] : dynamic_slots_)
-    for (std::uint32_t lane = 0; lane < 32; ++lane) {
-      // The slot holds an offset so far.
-      std::byte* at = program_.arena.data() + slot + (width == 64 ? 8 : 4) * lane;
-      std::uint64_t address = 0;
-      std::memcpy(&address, at, width == 64 ? 8 : 4);
-      address += program_.dynamic_shared_base;
-      std::memcpy(at, &address, width == 64 ? 8 : 4);
-    }
+  for (const SharedSlot& each : program_.shared_slots)
+    if (each.dynamic) move_address(program_.arena.data(), each, program_.dynamic_shared_base);
 }
 
 std::optional<Symbol> Decoder::symbol(std::string_view name) {

@@ -250,7 +250,8 @@ class Decoder {
   std::map<std::pair<std::uint64_t, int>, std::uint32_t> constants_;
   std::map<std::pair<Special, int>, std::uint32_t> specials_;
   Symbols shared_;  // module-level shared variables that the kernel uses
-  std::vector<std::pair<std::uint32_t, int>> dynamic_slots_;
+  // Slots of addresses of shared memory, by offset and width.
+  std::map<std::pair<std::uint64_t, int>, std::uint32_t> static_addresses_, dynamic_addresses_;
   std::uint32_t dynamic_alignment_ = 16;
   std::uint32_t carry_ = 0;
   std::uint32_t predicates_ = 0, predicates_left_ = 0;

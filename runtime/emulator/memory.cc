@@ -143,6 +143,19 @@ bool resolve_global(Warp& warp, const std::uint64_t* addresses, std::uint32_t by
   return true;
 }
 
+// The block's own shared memory.
+bool resolve_shared(Warp& warp, const std::uint64_t* addresses, std::uint32_t bytes,
+                    Access& access) {
+  std::uint64_t inside[32];
+  const std::uint64_t own = warp.block->own_place();
+  for (int i = 0; i < 32; ++i)
+    inside[i] = own && (addresses[i] & ~shared_offset_mask) == own
+                    ? addresses[i] & shared_offset_mask
+                    : addresses[i];
+  return resolve_flat(warp, Window::shared, inside, bytes, warp.block->shared(),
+                      warp.block->shared_bytes(), 0, access);
+}
+
 // Shared memory of any block of the cluster.
 bool resolve_cluster(Warp& warp, const std::uint64_t* addresses, std::uint32_t bytes,
                      Access& access) {
@@ -215,7 +228,11 @@ Stretch expected(Warp& warp, const Op& op, std::uint64_t address) {
   }
   switch (window) {
     case Window::shared:
-    case Window::cluster: return {warp.block->shared(), base, warp.block->shared_bytes()};
+    case Window::cluster: {
+      const std::uint64_t own = warp.block->own_place();
+      if (own && ((address - base) & ~shared_offset_mask) == own) base += own;
+      return {warp.block->shared(), base, warp.block->shared_bytes()};
+    }
     case Window::param:
       if (op.writes) return {};
       return {warp.block->params(), base, warp.program->param_bytes};
@@ -370,9 +387,7 @@ bool resolve(Warp& warp, Window window, const std::uint64_t* addresses, std::uin
   if (window == Window::generic) return resolve_generic(warp, addresses, bytes, access);
   if (!aligned(warp, addresses, bytes)) return false;
   switch (window) {
-    case Window::shared:
-      return resolve_flat(warp, window, addresses, bytes, warp.block->shared(),
-                          warp.block->shared_bytes(), 0, access);
+    case Window::shared: return resolve_shared(warp, addresses, bytes, access);
     case Window::cluster: return resolve_cluster(warp, addresses, bytes, access);
     case Window::local:
       return resolve_flat(warp, window, addresses, bytes, warp.local, warp.program->local_bytes,

@@ -231,9 +231,12 @@ void decode_cvta(Decoder& d) {
 void is_space(Warp& warp, const Op& op) {
   const auto* a = lanes<std::uint64_t>(warp, op.a);
   const Window window = op.window == Window::cluster ? Window::shared : op.window;
+  const std::uint64_t own = warp.block->own_place();
   set_predicate(warp, op.d, lanes_where(warp.mask, [&](int i) {
                   return window_of(a[i]) == window &&
-                         (op.window != Window::shared || a[i] - shared_window < shared_offset_mask);
+                         (op.window != Window::shared ||
+                          a[i] - shared_window < shared_offset_mask ||
+                          ((a[i] - shared_window) & ~shared_offset_mask) == own);
                 }));
 }
 

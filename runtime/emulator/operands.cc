@@ -304,13 +304,17 @@ std::vector<std::uint32_t> Decoder::fragment(const ptx::Operand& operand,
 }
 
 std::uint32_t Decoder::symbol_slot(const Symbol& symbol, int width, std::uint64_t offset) {
-  if (!symbol.dynamic) return constant(symbol.address + offset, width);
-  const std::uint32_t slot = allocate(width);
+  if (symbol.window != Window::shared) return constant(symbol.address + offset, width);
+  auto& slots = symbol.dynamic ? dynamic_addresses_ : static_addresses_;
+  const auto [at, fresh] = slots.try_emplace({symbol.address + offset, width}, 0);
+  if (!fresh) return at->second;
+  at->second = allocate(width);
+  const std::uint64_t address = symbol.address + offset;
   for (std::uint32_t lane = 0; lane < 32; ++lane)
-    std::memcpy(program_.arena.data() + slot + lane * (width == 64 ? 8 : 4), &offset,
+    std::memcpy(program_.arena.data() + at->second + lane * (width == 64 ? 8 : 4), &address,
                 width == 64 ? 8 : 4);
-  dynamic_slots_.push_back({slot, width});  // finish_shared() adds the base
-  return slot;
+  program_.shared_slots.push_back({at->second, width, symbol.dynamic});
+  return at->second;
 }
 
 std::uint32_t Decoder::source(const ptx::Operand& operand, Type type) {

@@ -17,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
@@ -166,6 +167,13 @@ struct SpecialSlot {
   std::uint32_t slot = 0;
 };
 
+/// A constant that is an address of shared memory: Block::own_place() comes to it.
+struct SharedSlot {
+  std::uint32_t slot;
+  int width;
+  bool dynamic;  // counts from Program::dynamic_shared_base
+};
+
 /// The least known of the arithmetic that a program's results rest on.
 struct NumericBasis {
   Trust trust = Trust::Recorded;
@@ -186,6 +194,7 @@ struct Program {
   std::vector<WarpgroupOperation> warpgroup_operations;
   std::vector<Frame> frames;  // of functions
   std::vector<SpecialSlot> specials;
+  std::vector<SharedSlot> shared_slots;
   std::vector<std::byte> arena;  // a warp's arena as it starts: constants in place, registers zero
   std::vector<KernelParam> params;
   std::vector<std::uint32_t> param_offsets;
@@ -204,6 +213,18 @@ struct Program {
   bool explicit_cluster = false;   // .explicitcluster: launches state the cluster
   std::uint64_t max_cluster = 0;   // .maxclusterrank; 0: not stated
 };
+
+/// Adds to the address that a slot of an arena holds for all lanes.
+inline void move_address(std::byte* arena, const SharedSlot& slot, std::uint64_t distance) {
+  const std::size_t bytes = slot.width == 64 ? 8 : 4;
+  for (std::size_t lane = 0; lane < 32; ++lane) {
+    std::byte* at = arena + slot.slot + bytes * lane;
+    std::uint64_t address = 0;
+    std::memcpy(&address, at, bytes);
+    address += distance;
+    std::memcpy(at, &address, bytes);
+  }
+}
 
 /// The slot of the constant true in every program.
 inline constexpr std::uint32_t always_slot = 0;
