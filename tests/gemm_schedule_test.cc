@@ -147,8 +147,12 @@ TEST(GemmSchedule, TunedForHopper) {
     int m, n, k, tile_m, tile_n;
     bool persistent;
   } cases[] = {{8192, 8192, 8192, 128, 256, true},
-               {2048, 2048, 2048, 128, 128, true},
+               {2048, 2048, 2048, 128, 256, false},
+               {2048, 1280, 8192, 128, 160, false},  // one round of all multiprocessors
+               {1536, 1536, 1536, 128, 144, false},
+               {896, 1280, 2048, 128, 80, false},
                {1024, 1024, 1024, 128, 64, false},
+               {768, 768, 768, 128, 64, false},
                {512, 512, 512, 64, 32, false},
                {128, 4096, 4096, 64, 64, false},
                {40, 8192, 8192, 64, 128, false},
@@ -171,6 +175,14 @@ TEST(GemmSchedule, TunedForHopper) {
     options.a = options.b = type;
     if (type == Type::s8) options.accumulator = options.c = s32;
     const Product product(kernels::tuned(options, target), 136, 264, 200, true);
+    EXPECT_EQ(
+        product.wrong(testing_gemm::run(kernels::gemm(product.options), target, product.launch())),
+        0);
+  }
+  // Tiles of every width, with as many stages as there is room for.
+  for (const int n : {1024, 1280, 1536, 2048}) {
+    const Gemm options = kernels::tuned(Gemm{.m = 1024, .n = n, .k = 1024}, target);
+    const Product product(options, 136, options.tile.n + 8, 600, true);
     EXPECT_EQ(
         product.wrong(testing_gemm::run(kernels::gemm(product.options), target, product.launch())),
         0);

@@ -140,7 +140,9 @@ constexpr Row rows[] = {
     {"cvt.{s16,u16}.{s8,u8}", "b16 = b16"},
     {"cvt.{s32,u32}.{s8,u8,s16,u16}", "b32 = b16"},
     {"cvt.sat.u32.{s8,s16}", "b32 = b16"},
-    {"cvt{,.sat}.{s32,u32}.{s64,u64}", "b32 = b64"},
+    {"cvt.{s32,u32}.{s64,u64}", "b32 = b64"},
+    // Of a float's conversion to 64 bits and this NVIDIA's assembler makes one, which gives 0 for a NaN: the "or" of u64/ keeps them apart.
+    {"cvt.sat.{s32,u32}.{s64,u64}", "b32 = u64/"},
     {"cvt.{s64,u64}.{s8,u8,s16,u16}", "b64 = b16"},
     {"cvt.{s64,u64}.{s32,u32}", "b64 = b32"},
     {"cvt{.rni,.rzi,.rmi,.rpi}.{s8,u8,s16,u16}.f16", "b16 = f16"},

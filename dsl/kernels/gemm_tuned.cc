@@ -29,9 +29,14 @@ std::int64_t cycles(const Gemm& options) {
   const Tile& tile = options.tile;
   const unsigned blocks = options.persistent_blocks(options.m, options.n, h100_multiprocessors);
   const std::int64_t tiles = (options.blocks(options.m, options.n) + blocks - 1) / blocks;
-  const std::int64_t steps = (options.k + tile.k - 1) / tile.k;
+  const std::int64_t steps = options.k ? (options.k + tile.k - 1) / tile.k : 64;
   const int packets = straddles(options) ? 3 : 2;
   return tiles * (steps * std::max(4 * tile.n, packets * (tile.m + tile.n)) + 4500);
+}
+
+// As many as there is room for, beside results on their way to C.
+int stages_of(const Tile& tile) {
+  return std::min(192 * 1024 / ((tile.m + tile.n) * line_bytes), 8);
 }
 
 // A narrower tile where the last ones would leave most h100_multiprocessors without work. Boxes of
@@ -41,9 +46,10 @@ void fit_width(Gemm& options) {
                                                  : std::max(256 / bits(options.c), 16);
   const std::int64_t before = cycles(options);
   Gemm best = options;
-  for (int n = options.tile.n - step; n >= 128; n -= step) {
+  for (int n = options.tile.n - step; n >= 64; n -= step) {
     Gemm narrower = options;
     narrower.tile.n = n;
+    narrower.stages = stages_of(narrower.tile);
     if (cycles(narrower) < cycles(best)) best = narrower;
   }
   if (cycles(best) < before - before / 32) options = best;
@@ -106,34 +112,37 @@ Gemm tuned(const Gemm& options, const Target& target) {
   // The largest tile of which there are at least `tiles`.
   struct Way {
     int m, n, stages;
-    int group;  // 0: a block for each tile
+    int group;
     unsigned tiles;
+    bool persistent = false;
   };
   const bool short_sums = width > 8 && options.k > 0 && options.k <= 4096;
   const bool four_stages = short_sums || (width == 8 && bits(options.c) == 32);
-  const Way flat{64, 128, 6, 0, 0};
-  const Way ways[] = {
-      {128, 256, four_stages ? 4 : 3, width == 32 && !short_sums ? 8 : 16, h100_multiprocessors},
-      {128, 128, 6, 4, 192},
-      {128, 64, 8, 0, 96},
-      {64, 64, 8, 0, 96},
-      {64, 32, 8, 0, 0}};
-  const bool known = options.m > 0 && options.n > 0 && options.k > 0;
+  const Way flat{64, 128, 6, 8, 0};
+  const Way ways[] = {{128, 256, four_stages ? 4 : 3, width == 32 && !short_sums ? 8 : 16,
+                       h100_multiprocessors, true},
+                      {128, 256, 4, 4, 17},
+                      {64, 64, 8, 8, 96},
+                      {64, 32, 8, 8, 0}};
+  const bool known = options.m > 0 && options.n > 0,
+             whole = options.splits == 1 && options.stream_blocks == 0;
   const auto use = [&](const Way& way) {
     out.tile = {
         .m = way.m, .n = way.n, .k = 8 * line_bytes / width, .warps_m = way.m / 16, .warps_n = 1};
     out.stages = way.stages, out.producers = 4;
-    out.group = way.group ? way.group : options.group;
-    out.persistent = way.group && out.splits == 1 && out.stream_blocks == 0;
+    out.group = way.group;
+    out.persistent = way.persistent && whole;
     return options.m == 0 || options.n == 0 || out.blocks(options.m, options.n) >= way.tiles;
   };
   if (options.m && options.m <= flat.m) return use(flat), out;
-  const Way* way = std::ranges::find_if(ways, use);
-  if (way != ways || !out.persistent || !known) return out;
+  for (const Way& way : ways)
+    if (use(way)) break;
+  if (out.tile.n != 256 || !whole || !known) return out;
   // What blocks read together, which the copy engine must do, comes out of the cache once.
-  if (options.cluster == 1 && straddles(options) && line_of_b(options) % 128 == 0)
+  if (out.persistent && options.cluster == 1 && straddles(options) && line_of_b(options) % 128 == 0)
     out.cluster = 2, out.stages = 4;
   fit_width(out);
+  if (!out.persistent && out.tile.n <= 96) out.group = 8;
   return out;
 }
 
