@@ -60,10 +60,8 @@ class Descriptors {
     const Value begin = state.value(state.scalar(address) + first, u32);
     // Along k, an instruction rarely goes beyond its panel.
     const std::int64_t apart = panels.along_k && panels.width >= step ? 16 : panels.bytes();
-    // In a cluster, addresses of shared memory say above its 18 bits which block's it is.
-    const Value start =
-        f.shift_right(f.bit_and(begin, f.constant(u32, 0x3FFFF)), f.constant(u32, 4));
-    low_ = f.bit_or(start, f.constant(u32, (apart >> 4) << 16));
+    low_ = f.bit_or(f.shift_right(within_block(begin), f.constant(u32, 4)),
+                    f.constant(u32, (apart >> 4) << 16));
     const std::int64_t mode = panels.width == 128 ? 1 : panels.width == 64 ? 2 : 3;
     high_ = (8 * panels.width >> 4) << 32 | mode << 62;
   }
@@ -83,6 +81,14 @@ class Descriptors {
   }
 
  private:
+  // In a cluster, addresses of shared memory say above their 18 bits which block's it is: there a
+  // descriptor has the distance of its panels.
+  Value within_block(Value address) const {
+    codegen::FunctionBuilder& f = state_.f();
+    if (state_.options.cluster == 1) return address;
+    return f.bit_and(address, f.constant(u32, 0x3FFFF));
+  }
+
   KernelState& state_;
   Panels panels_;
   int step_;
