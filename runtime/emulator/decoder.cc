@@ -323,8 +323,7 @@ void Decoder::error(const Rule& rule, std::string message) {
   if (failed_) return;
   failed_ = true;
   Diag& diag = diags_.report(rule, module_.source->place(origin_.offset), std::move(message));
-  diag.source = module_.source->line_text(diag.place.line);
-  diag.width = instruction_ ? static_cast<int>(instruction_->opcode.size()) : 1;
+  module_.source->quote(diag, instruction_ ? instruction_->opcode.size() : 1);
 }
 
 void Decoder::rest_on(Trust trust, std::string_view source) {
