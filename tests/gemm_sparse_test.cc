@@ -268,6 +268,10 @@ TEST(SparseGemm, ClustersShareB) {
         compile(kernels::sparse_gemm(Sparse(options, 300, 72, 272).product.options),
                 testing_gemm::target_of(target));
     EXPECT_NE(compiled->ptx.find(".multicast::cluster ["), std::string::npos);
+    // B in several panels across k.
+    options = by_warpgroups({}, 128);
+    options.cluster = 2, options.b_major = Major::row;
+    EXPECT_EQ(wrong(options, 300, 136, 272, target), 0);
   }
 }
 
