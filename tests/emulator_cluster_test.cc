@@ -64,6 +64,46 @@ st.global.v4.u32 [rd1+32], {r2, r3, r4, r5};)";
 
 // ---- Distributed shared memory.
 
+// A variable's name is its place in the cluster, as mapa says it: instructions of the own block
+// take it, too, and whoever cuts addresses into descriptors must leave the block's part out.
+TEST(EmulatorCluster, NamesOfVariablesSayWhoseTheyAre) {
+  const std::string body = own_part + R"(
+mov.u32 r3, tile;
+mapa.shared::cluster.u32 r4, r3, r2;
+setp.eq.u32 p, r3, r4;
+selp.u32 r5, 1, 0, p;
+add.u32 r6, r1, 7;
+st.shared.u32 [r3+4], r6;
+ld.shared.u32 r7, [tile+4];
+st.shared::cluster.u32 [r3+8], r6;
+ld.shared.u32 r0, [r4+8];
+cvt.u64.u32 rd3, r3;
+cvta.shared.u64 rd3, rd3;
+isspacep.shared::cta q, rd3;
+selp.u32 r4, 1, 0, q;
+st.global.v4.u32 [rd1], {r5, r7, r0, r4};
+ld.u32 r5, [rd3+4];
+getctarank.shared::cluster.u32 r6, r3;
+shr.u32 r4, r3, 18;
+setp.ne.u32 p, r4, 0;
+selp.u32 r4, 1, 0, p;
+st.global.v4.u32 [rd1+16], {r5, r6, r4, r4};
+)" + meet;
+  const auto run =
+      run_body(body, {.grid = {4}, .block = {1}, .cluster = {2, 1, 1}}, 4 * 32, {}, shared);
+  expect_clean(run);
+  for (std::uint32_t block = 0; block < 4; ++block) {
+    const auto first = run.out.begin() + 32 * block;
+    const std::uint32_t value = block + 7;
+    EXPECT_EQ(std::vector(first, first + 8),
+              (std::vector<std::uint32_t>{1, value, value, 1, value, block % 2, 1, 1}));
+  }
+  // A block alone counts from the window's start.
+  const auto alone = run_body("mov.u32 r1, tile;\nst.global.u32 [rd0], r1;", {}, 1, {}, shared);
+  expect_clean(alone);
+  EXPECT_LT(alone.out[0], 1024u);
+}
+
 TEST(EmulatorCluster, ReadsAndWritesOfOtherBlocks) {
   const auto run = run_body(own_part + R"(
 mov.u32 r3, tile;
