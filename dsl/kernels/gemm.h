@@ -101,9 +101,9 @@ struct Gemm {
 Kernel gemm(const Gemm& options);
 
 /// The same with tile, warps, stages and producers as they were fastest for such sizes on an H100
-/// (docs/performance.md), for elements of 8 to 32 bits: by wgmma on sm_90a, by mma.sync and
-/// cp.async on others from sm_80 on, as given elsewhere. On sm_90a persistent where several tiles
-/// fall to a multiprocessor: see persistent_blocks().
+/// and an H200 (docs/performance.md), for elements of 8 to 32 bits: by wgmma on sm_90a, by mma.sync
+/// and cp.async on others from sm_80 on, as given elsewhere. On sm_90a persistent where several
+/// tiles fall to a multiprocessor: see persistent_blocks().
 Gemm tuned(const Gemm& options, const Target& target);
 inline constexpr int h100_multiprocessors = 132;
 
