@@ -85,10 +85,10 @@ class WarpgroupChecker {
   void next_round(const Place& head, std::size_t end) {
     if (end - head.statement > again_left_) return;  // loops around loops around loops
     again_left_ -= end - head.statement;
-    const State before = state_;
+    State before = state_;
     while (state_.blocks.size() > head.blocks) leave_block();
     for (std::size_t i = head.statement; i < end; ++i) step(view_.function.statements[i]);
-    state_ = before;
+    state_ = std::move(before);
   }
 
   bool has_products() const {

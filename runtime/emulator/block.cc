@@ -42,7 +42,10 @@ std::uint64_t Block::host_bytes(const LaunchContext& context) {
 }
 
 Block::Block(LaunchContext& context, Cluster& cluster, std::uint32_t rank)
-    : context_(context), cluster_(cluster), rank_(rank) {
+    : context_(context),
+      cluster_(cluster),
+      rank_(rank),
+      own_place_(context.cluster.count() > 1 ? (std::uint64_t{rank} + 1) << rank_shift : 0) {
   const Program& program = context.program;
   const std::uint64_t threads = context.launch.block.count();
   const std::size_t count = (threads + 31) / 32;
@@ -85,14 +88,10 @@ void Block::start(Dim3 place) {
     warps_[i].start(left >= 32 ? all_lanes : (std::uint32_t{1} << left) - 1);
     warps_[i].registers = registers;
     fill_specials(warps_[i]);
-    if (const std::uint64_t place = own_place())
+    if (own_place_)
       for (const SharedSlot& each : context_.program.shared_slots)
-        move_address(warps_[i].arena, each, place);
+        move_address(warps_[i].arena, each, own_place_);
   }
-}
-
-std::uint64_t Block::own_place() const {
-  return cluster_.size() > 1 ? (std::uint64_t{rank_} + 1) << rank_shift : 0;
 }
 
 std::uint32_t Block::special(Special which, std::uint32_t warp, std::uint32_t lane) const {

@@ -78,7 +78,7 @@ class Block {
   std::uint32_t rank() const { return rank_; }
   /// What its own addresses of shared memory begin with, in clusters of several blocks: where the
   /// cluster has it.
-  std::uint64_t own_place() const;
+  std::uint64_t own_place() const { return own_place_; }
   Dim3 place() const { return place_; }
   std::span<Warp> warps() { return warps_; }
 
@@ -123,6 +123,7 @@ class Block {
   LaunchContext& context_;
   Cluster& cluster_;
   std::uint32_t rank_;
+  std::uint64_t own_place_;
   std::vector<Warp> warps_;
   std::vector<std::byte> arenas_, locals_, shared_;
   std::size_t arena_shift_ = 0, shared_shift_ = 0, local_shift_ = 0;

@@ -149,9 +149,7 @@ bool resolve_shared(Warp& warp, const std::uint64_t* addresses, std::uint32_t by
   std::uint64_t inside[32];
   const std::uint64_t own = warp.block->own_place();
   for (int i = 0; i < 32; ++i)
-    inside[i] = own && (addresses[i] & ~shared_offset_mask) == own
-                    ? addresses[i] & shared_offset_mask
-                    : addresses[i];
+    inside[i] = addresses[i] - ((addresses[i] & ~shared_offset_mask) == own ? own : 0);
   return resolve_flat(warp, Window::shared, inside, bytes, warp.block->shared(),
                       warp.block->shared_bytes(), 0, access);
 }
@@ -230,7 +228,7 @@ Stretch expected(Warp& warp, const Op& op, std::uint64_t address) {
     case Window::shared:
     case Window::cluster: {
       const std::uint64_t own = warp.block->own_place();
-      if (own && ((address - base) & ~shared_offset_mask) == own) base += own;
+      if (((address - base) & ~shared_offset_mask) == own) base += own;
       return {warp.block->shared(), base, warp.block->shared_bytes()};
     }
     case Window::param:

@@ -309,10 +309,7 @@ std::uint32_t Decoder::symbol_slot(const Symbol& symbol, int width, std::uint64_
   const auto [at, fresh] = slots.try_emplace({symbol.address + offset, width}, 0);
   if (!fresh) return at->second;
   at->second = allocate(width);
-  const std::uint64_t address = symbol.address + offset;
-  for (std::uint32_t lane = 0; lane < 32; ++lane)
-    std::memcpy(program_.arena.data() + at->second + lane * (width == 64 ? 8 : 4), &address,
-                width == 64 ? 8 : 4);
+  move_address(program_.arena.data(), {at->second, width, symbol.dynamic}, symbol.address + offset);
   program_.shared_slots.push_back({at->second, width, symbol.dynamic});
   return at->second;
 }
