@@ -76,6 +76,21 @@ TEST(Ptx, OperandsKeepTheirMeaning) {
 }
 
 // C's operators on 64 bits, as the assembler has them.
+TEST(Ptx, NegatedRegistersAndUnifiedAddresses) {
+  const std::string text =
+      "vmad.s32.s32.s32 %r1, -%r2.b1, %r3, -4;\n"
+      "ld.global.u32 %r1, [%rd1+8].unified;\n";
+  Diags diags;
+  const Module module = parse(source(body(text)), diags);
+  ASSERT_TRUE(diags.empty()) << diags.text();
+  const auto negated = module.operands_of(module.instructions[0])[1];
+  EXPECT_EQ(negated.kind, OperandKind::Negative);
+  EXPECT_EQ(module.children(negated)[0].text, "%r2.b1");
+  EXPECT_EQ(module.operands_of(module.instructions[0])[3].kind, OperandKind::Integer);
+  EXPECT_EQ(module.operands_of(module.instructions[1])[1].text, ".unified");
+  expect_fixed_point(source(body(text)));
+}
+
 TEST(Ptx, ConstantExpressions) {
   for (const auto& [text, value] : std::initializer_list<std::pair<const char*, std::int64_t>>{
            {"64*2", 128},

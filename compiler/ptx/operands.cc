@@ -134,8 +134,8 @@ bool OperandParser::parse_primary(Operand& operand) {
       if (lists_ || names_next()) return parse_list(operand, OperandKind::List, ')');
       return parse_constant(operand);
     case '[': return parse_address(operand);
-    case '!': return names_next() ? parse_not(operand) : parse_constant(operand);
-    case '-':
+    case '!': return parse_prefixed(operand, OperandKind::Not);
+    case '-': return parse_prefixed(operand, OperandKind::Negative);
     case '+':
     case '~': return parse_constant(operand);
     default: syntax("an operand"); return false;
@@ -150,14 +150,16 @@ bool OperandParser::names_next() {
   return next.kind == TokenKind::Identifier && next.text != warp_size;
 }
 
-bool OperandParser::parse_not(Operand& operand) {
+// !p, -r, or a constant that begins so.
+bool OperandParser::parse_prefixed(Operand& operand, OperandKind kind) {
+  if (!names_next()) return parse_constant(operand);
   advance();
   Operand inner;
   inner.offset = token_.offset;
   if (!parse_name(inner)) return false;
   const Scratch scratch(*this);
   scratch.push(inner);
-  operand.kind = OperandKind::Not;
+  operand.kind = kind;
   operand.first = scratch.store(operand.count);
   return true;
 }
@@ -200,7 +202,12 @@ bool OperandParser::parse_address(Operand& operand) {
   } while (token_.is(',') && (advance(), true));
   if (!good) return false;
   operand.first = scratch.store(operand.count);
-  return expect(']', "an offset, ',' or ']'");
+  if (!expect(']', "an offset, ',' or ']'")) return false;
+  if (at_word(".unified")) {
+    operand.text = token_.text;
+    advance();
+  }
+  return true;
 }
 
 // `name`, `name.x`, `name+16`, `generic(name)`.

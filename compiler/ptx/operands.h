@@ -93,7 +93,7 @@ class OperandParser {
   bool parse_primary(Operand& operand);
   bool parse_list(Operand& operand, OperandKind kind, char close);
   bool parse_address(Operand& operand);
-  bool parse_not(Operand& operand);
+  bool parse_prefixed(Operand& operand, OperandKind kind);
   bool parse_name(Operand& operand);
   bool parse_masked(Operand& operand);
   bool parse_offset(Operand& operand);

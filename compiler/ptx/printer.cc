@@ -81,6 +81,7 @@ class Printer {
       case OperandKind::List: bracketed(operand, '(', ')'); break;
       case OperandKind::Address: address(operand); break;
       case OperandKind::Not: out_ += '!', list(module_.children(operand), ""); break;
+      case OperandKind::Negative: out_ += '-', list(module_.children(operand), ""); break;
       case OperandKind::Pair: {
         const auto pair = module_.children(operand);
         this->operand(pair[0]), out_ += '|', this->operand(pair[1]);
@@ -96,6 +97,7 @@ class Printer {
     offset(operand.value);
     for (std::size_t i = 1; i < parts.size(); ++i) out_ += ", ", this->operand(parts[i]);
     out_ += ']';
+    out_ += operand.text;
   }
 
   void directive(const Directive& directive) {

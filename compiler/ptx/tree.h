@@ -32,9 +32,10 @@ enum class OperandKind : std::uint8_t {
             // that type; (1.0+0.5)*2.0 too
   Vector,   // {a, b, c, d}
   Address,  // [base], [base+offset], [map, {x, y}]: first child the base, then any further parts;
-            // `value` the offset
+            // `value` the offset, `text` ".unified" where that follows the bracket
   Pair,     // p|q: two children (setp, shfl: the second predicate)
   Not,      // !p: one child
+  Negative,  // -r: one child (vmad)
   List,     // (a, b): the parameter lists of call
   String,   // "text", of directives
 };

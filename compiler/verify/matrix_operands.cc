@@ -21,6 +21,7 @@ std::string_view kind_name(ptx::OperandKind kind) {
     case ptx::OperandKind::Address: return "an address [...]";
     case ptx::OperandKind::Pair: return "a pair p|q";
     case ptx::OperandKind::Not: return "a negated predicate";
+    case ptx::OperandKind::Negative: return "a negated register";
     case ptx::OperandKind::List: return "a list (...)";
     case ptx::OperandKind::String: return "a string";
   }

@@ -24,6 +24,7 @@ std::span<const InstructionRow> integer_instructions();
 std::span<const InstructionRow> carry_instructions();
 std::span<const InstructionRow> bit_instructions();
 std::span<const InstructionRow> byte_instructions();
+std::span<const InstructionRow> video_instructions();
 std::span<const InstructionRow> comparison_instructions();
 std::span<const InstructionRow> conversion_instructions();
 std::span<const InstructionRow> move_instructions();
