@@ -63,13 +63,13 @@ TEST(CheckGolden, WrongKernels) {
   }
   // Every rule of the verifier has its example.
   for (const char* id :
-       {"unknown-target",   "undeclared-register", "undeclared-label", "redefined-name",
-        "llvm-leftover",    "unknown-qualifier",   "unknown-form",     "target-support",
-        "version-support",  "undocumented-form",   "operand-count",    "register-count",
-        "register-type",    "operand-kind",        "immediate-range",  "fragment-provenance",
-        "maybe-divergent",  "missing-wait",        "missing-barrier",  "misaligned-matrix",
-        "slow-instruction", "wgmma-fence",         "wgmma-wait",       "proxy-fence",
-        "register-bounds",  "tensor-map-space"})
+       {"unknown-target",      "undeclared-register", "undeclared-label",  "redefined-name",
+        "llvm-leftover",       "unknown-instruction", "unknown-qualifier", "unknown-form",
+        "target-support",      "version-support",     "undocumented-form", "operand-count",
+        "register-count",      "register-type",       "operand-kind",      "immediate-range",
+        "fragment-provenance", "maybe-divergent",     "missing-wait",      "missing-barrier",
+        "misaligned-matrix",   "slow-instruction",    "wgmma-fence",       "wgmma-wait",
+        "proxy-fence",         "register-bounds",     "tensor-map-space"})
     EXPECT_TRUE(ids.contains(id)) << id;
 }
 

@@ -89,9 +89,7 @@ std::string intrinsic_name(const Form& form) {
     case Opcode::wmma_store:
     case Opcode::wmma_mma: return wmma_name(form);
     case Opcode::mma: return mma_name(form);
-    case Opcode::none:
-    case Opcode::movmatrix:
-    case Opcode::wgmma: break;
+    default: break;  // movmatrix and wgmma have none
   }
   return "";
 }

@@ -301,7 +301,7 @@ std::string spell(const Form& form) {
     case Opcode::wmma_mma: return spell_wmma_mma(form);
     case Opcode::mma: return spell_mma(form);
     case Opcode::wgmma: return spell_wgmma(form);
-    case Opcode::none: break;
+    default: break;
   }
   return "";
 }
@@ -318,7 +318,7 @@ std::string_view family(const Form& form) {
     case Opcode::mma:
       if (form.sparsity == Sparsity::dense) return form.block_scale ? "mma.block_scale" : "mma";
       return form.block_scale ? "mma.sp.block_scale" : "mma.sp";
-    case Opcode::none: break;
+    default: break;
   }
   return "";
 }

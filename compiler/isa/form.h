@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/isa/opcode.h"
 #include "compiler/isa/type.h"
 
 namespace tartan {
@@ -52,19 +53,6 @@ constexpr std::string_view name(Space space) {
 }
 
 namespace isa {
-
-/// The instruction without its qualifiers.
-enum class Opcode : std::uint8_t {
-  none,
-  ldmatrix,
-  stmatrix,
-  movmatrix,
-  wmma_load,
-  wmma_store,
-  wmma_mma,
-  mma,
-  wgmma
-};
 
 enum class Rounding : std::uint8_t { none, rn, rz, rm, rp };
 enum class BitOp : std::uint8_t { none, and_popc, xor_popc };

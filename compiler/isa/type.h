@@ -47,6 +47,23 @@ enum class Type : std::uint8_t {
   b8x16,
   b6x16_p32,
   b4x16_p64,  // ldmatrix: sixteen values in a 16-byte row
+  u16x2,
+  s16x2,
+  f32x2,
+  u8x4,
+  s8x4,
+  b8x4,  // packed in one register
+  e2m1x2,
+  e2m1x4,
+  e2m3x2,
+  e2m3x4,
+  e3m2x2,
+  e3m2x4,
+  e4m3x2,
+  e4m3x4,
+  e5m2x2,
+  e5m2x4,
+  ue8m0x2,  // results and sources of cvt
 };
 
 struct TypeInfo {
@@ -94,6 +111,23 @@ inline constexpr TypeInfo type_table[] = {
     {Type::b8x16, "b8x16", 8, false, false},
     {Type::b6x16_p32, "b6x16_p32", 6, false, false},
     {Type::b4x16_p64, "b4x16_p64", 4, false, false},
+    {Type::u16x2, "u16x2", 32, false, false},
+    {Type::s16x2, "s16x2", 32, false, true},
+    {Type::f32x2, "f32x2", 64, true, false},
+    {Type::u8x4, "u8x4", 32, false, false},
+    {Type::s8x4, "s8x4", 32, false, true},
+    {Type::b8x4, "b8x4", 32, false, false},
+    {Type::e2m1x2, "e2m1x2", 8, true, false},
+    {Type::e2m1x4, "e2m1x4", 16, true, false},
+    {Type::e2m3x2, "e2m3x2", 16, true, false},
+    {Type::e2m3x4, "e2m3x4", 32, true, false},
+    {Type::e3m2x2, "e3m2x2", 16, true, false},
+    {Type::e3m2x4, "e3m2x4", 32, true, false},
+    {Type::e4m3x2, "e4m3x2", 16, true, false},
+    {Type::e4m3x4, "e4m3x4", 32, true, false},
+    {Type::e5m2x2, "e5m2x2", 16, true, false},
+    {Type::e5m2x4, "e5m2x4", 32, true, false},
+    {Type::ue8m0x2, "ue8m0x2", 16, true, false},
 };
 // clang-format on
 

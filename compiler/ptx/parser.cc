@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "compiler/ptx/declarations.h"
 
@@ -193,15 +194,24 @@ class Parser : public DeclarationParser {
       module_.labels.push_back({first.text, first.offset});
       return;
     }
+    instruction.spelling = spelling(instruction.opcode);
     if (!operands(instruction)) return recover();
     statements.push_back(
         {StatementKind::Instruction, static_cast<std::uint32_t>(module_.instructions.size())});
     module_.instructions.push_back(instruction);
   }
 
+  // Each spelling of a module is read once.
+  std::uint32_t spelling(std::string_view opcode) {
+    const auto [at, fresh] =
+        spellings_.try_emplace(opcode, static_cast<std::uint32_t>(module_.spellings.size()));
+    if (fresh) module_.spellings.push_back(isa::read_spelling(opcode));
+    return at->second;
+  }
+
   bool operands(Instruction& instruction) {
     const Scratch scratch(*this);
-    lists_ = instruction.opcode.starts_with("call");
+    lists_ = module_.spelling(instruction).opcode == isa::Opcode::call;
     if (!token_.is(';')) {
       do {
         Operand operand;
@@ -221,6 +231,8 @@ class Parser : public DeclarationParser {
                     fmt::format("the module has no {}",
                                 module_.version == Version{} ? ".version" : ".target"));
   }
+
+  std::unordered_map<std::string_view, std::uint32_t> spellings_;  // index into Module::spellings
 };
 
 }  // namespace

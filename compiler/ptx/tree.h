@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/isa/spelling.h"
 #include "compiler/isa/target.h"
 #include "compiler/isa/type.h"
 #include "compiler/support/source.h"
@@ -53,6 +54,7 @@ struct Operand {
 
 struct Instruction {
   std::string_view opcode;  // with every qualifier: "ld.global.v4.u32"
+  std::uint32_t spelling = 0;  // that, read: Module::spellings
   std::string_view guard;   // the predicate register of @p or @!p; empty if there is none
   bool guard_negated = false;
   std::uint32_t offset = 0;  // of the opcode
@@ -180,7 +182,11 @@ struct Module {
   std::vector<Location> locations;
   std::vector<Directive> directives;
   std::vector<Label> labels;
+  std::vector<isa::Spelling> spellings;  // each opcode with its qualifiers once
 
+  const isa::Spelling& spelling(const Instruction& instruction) const {
+    return spellings[instruction.spelling];
+  }
   std::span<const Operand> operands_of(const Instruction& instruction) const {
     return {operands.data() + instruction.first, instruction.count};
   }

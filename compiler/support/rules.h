@@ -33,8 +33,9 @@ inline constexpr Rule rules[] = {
     {"undeclared-label", Level::Error, "A branch goes to a label that its function does not define."},
     {"redefined-name", Level::Error, "A name is declared twice in one scope."},
     {"llvm-leftover", Level::Error, "The text calls an llvm.* symbol: the code generator met an intrinsic that its back end does not have."},
-    // Matrix instructions.
-    {"unknown-qualifier", Level::Error, "A qualifier of a matrix instruction that the PTX manual does not have there."},
+    // Instructions.
+    {"unknown-instruction", Level::Error, "There is no instruction of that name. The message names the nearest one."},
+    {"unknown-qualifier", Level::Error, "A qualifier that the instruction does not take, or that stands twice."},
     {"unknown-form", Level::Error, "Each qualifier exists, but not together: no such instruction form. The message names the nearest legal one."},
     {"target-support", Level::Error, "The form exists, but not on this target. The message names the oldest target that has it."},
     {"version-support", Level::Error, "The form exists on this target from a later PTX version on: raise .version."},

@@ -62,7 +62,7 @@ inline bool ends_way(const ptx::Instruction& instruction) {
 void check_target(Context& context);
 void check_module_names(Context& context);
 void check_redefinitions(Context& context, const FunctionView& view);
-void check_names(Context& context, const FunctionView& view);
+void check_instructions(Context& context, const FunctionView& view);
 void check_matrix_instructions(Context& context, const FunctionView& view);
 void check_availability(Context& context, const FunctionView& view);
 void check_provenance(Context& context, const FunctionView& view);

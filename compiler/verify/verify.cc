@@ -15,7 +15,7 @@ constexpr void (*module_passes[])(Context&) = {
     check_module_names,
 };
 constexpr void (*function_passes[])(Context&, const FunctionView&) = {
-    check_names,
+    check_instructions,
     check_redefinitions,
     check_matrix_instructions,
     check_availability,

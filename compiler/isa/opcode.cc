@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/isa/opcode.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+#include <vector>
+
+namespace tartan::isa {
+namespace {
+
+// clang-format off
+constexpr OpcodeRow rows[] = {
+    {Opcode::none, ""},
+    {.opcode = Opcode::ldmatrix, .name = "ldmatrix", .convergence = Convergence::Warp},
+    {.opcode = Opcode::stmatrix, .name = "stmatrix", .convergence = Convergence::Warp},
+    {.opcode = Opcode::movmatrix, .name = "movmatrix", .convergence = Convergence::Warp},
+    {.opcode = Opcode::wmma_load, .name = "wmma.load", .convergence = Convergence::Warp},
+    {.opcode = Opcode::wmma_store, .name = "wmma.store", .convergence = Convergence::Warp},
+    {.opcode = Opcode::wmma_mma, .name = "wmma.mma", .convergence = Convergence::Warp},
+    {.opcode = Opcode::mma, .name = "mma", .convergence = Convergence::Warp},
+    {.opcode = Opcode::wgmma, .name = "wgmma.mma_async", .convergence = Convergence::Warpgroup},
+    {.opcode = Opcode::wgmma_fence, .name = "wgmma.fence", .convergence = Convergence::Warpgroup},
+    {.opcode = Opcode::wgmma_commit_group, .name = "wgmma.commit_group", .convergence = Convergence::Warpgroup},
+    {.opcode = Opcode::wgmma_wait_group, .name = "wgmma.wait_group", .convergence = Convergence::Warpgroup},
+    {Opcode::add, "add"}, {Opcode::addc, "addc"}, {Opcode::sub, "sub"}, {Opcode::subc, "subc"},
+    {Opcode::mul, "mul"}, {Opcode::mad, "mad"}, {Opcode::madc, "madc"}, {Opcode::mul24, "mul24"},
+    {Opcode::mad24, "mad24"}, {Opcode::sad, "sad"}, {Opcode::div, "div"}, {Opcode::rem, "rem"},
+    {Opcode::abs, "abs"}, {Opcode::neg, "neg"}, {Opcode::min, "min"}, {Opcode::max, "max"},
+    {Opcode::popc, "popc"}, {Opcode::clz, "clz"}, {Opcode::bfind, "bfind"}, {Opcode::fns, "fns"},
+    {Opcode::brev, "brev"}, {Opcode::bfe, "bfe"}, {Opcode::bfi, "bfi"}, {Opcode::szext, "szext"},
+    {Opcode::bmsk, "bmsk"}, {Opcode::dp4a, "dp4a"}, {Opcode::dp2a, "dp2a"}, {Opcode::fma, "fma"},
+    {Opcode::rcp, "rcp"}, {Opcode::sqrt, "sqrt"}, {Opcode::rsqrt, "rsqrt"}, {Opcode::sin, "sin"},
+    {Opcode::cos, "cos"}, {Opcode::lg2, "lg2"}, {Opcode::ex2, "ex2"}, {Opcode::tanh, "tanh"},
+    {Opcode::testp, "testp"}, {Opcode::copysign, "copysign"}, {Opcode::set, "set"},
+    {Opcode::setp, "setp"}, {Opcode::selp, "selp"}, {Opcode::slct, "slct"}, {Opcode::and_, "and"},
+    {Opcode::or_, "or"}, {Opcode::xor_, "xor"}, {Opcode::not_, "not"}, {Opcode::cnot, "cnot"},
+    {Opcode::lop3, "lop3"}, {Opcode::shf, "shf"}, {Opcode::shl, "shl"}, {Opcode::shr, "shr"},
+    {Opcode::mov, "mov"},
+    {.opcode = Opcode::shfl, .name = "shfl", .convergence = Convergence::Mask},
+    {Opcode::prmt, "prmt"}, {Opcode::ld, "ld"}, {Opcode::ldu, "ldu"}, {Opcode::st, "st"},
+    {Opcode::st_async, "st.async"}, {Opcode::st_bulk, "st.bulk"},
+    {Opcode::multimem_ld_reduce, "multimem.ld_reduce"}, {Opcode::multimem_st, "multimem.st"},
+    {Opcode::multimem_red, "multimem.red"},
+    {Opcode::multimem_cp_async_bulk, "multimem.cp.async.bulk"},
+    {Opcode::multimem_cp_reduce_async_bulk, "multimem.cp.reduce.async.bulk"},
+    {Opcode::prefetch, "prefetch"}, {Opcode::prefetchu, "prefetchu"},
+    {Opcode::applypriority, "applypriority"}, {Opcode::discard, "discard"},
+    {Opcode::createpolicy, "createpolicy"}, {Opcode::isspacep, "isspacep"},
+    {Opcode::cvta, "cvta"}, {Opcode::cvt, "cvt"}, {Opcode::cvt_pack, "cvt.pack"},
+    {Opcode::mapa, "mapa"}, {Opcode::getctarank, "getctarank"}, {Opcode::cp_async, "cp.async"},
+    {Opcode::cp_async_commit_group, "cp.async.commit_group"},
+    {Opcode::cp_async_wait_group, "cp.async.wait_group"},
+    {Opcode::cp_async_wait_all, "cp.async.wait_all"},
+    {Opcode::cp_async_mbarrier_arrive, "cp.async.mbarrier.arrive"},
+    {Opcode::cp_async_bulk, "cp.async.bulk"},
+    {Opcode::cp_async_bulk_prefetch, "cp.async.bulk.prefetch"},
+    {Opcode::cp_async_bulk_tensor, "cp.async.bulk.tensor"},
+    {Opcode::cp_async_bulk_prefetch_tensor, "cp.async.bulk.prefetch.tensor"},
+    {Opcode::cp_async_bulk_commit_group, "cp.async.bulk.commit_group"},
+    {Opcode::cp_async_bulk_wait_group, "cp.async.bulk.wait_group"},
+    {Opcode::cp_reduce_async_bulk, "cp.reduce.async.bulk"},
+    {Opcode::cp_reduce_async_bulk_tensor, "cp.reduce.async.bulk.tensor"},
+    {Opcode::tensormap_replace, "tensormap.replace"},
+    {Opcode::tensormap_cp_fenceproxy, "tensormap.cp_fenceproxy"}, {Opcode::tex, "tex"},
+    {Opcode::tld4, "tld4"}, {Opcode::txq, "txq"}, {Opcode::istypep, "istypep"},
+    {Opcode::suld, "suld"}, {Opcode::sust, "sust"}, {Opcode::sured, "sured"},
+    {Opcode::suq, "suq"},
+    {.opcode = Opcode::bra, .name = "bra", .control = Control::Branches},
+    {.opcode = Opcode::brx_idx, .name = "brx.idx", .control = Control::Branches},
+    {.opcode = Opcode::call, .name = "call", .control = Control::Calls},
+    {.opcode = Opcode::ret, .name = "ret", .control = Control::Returns},
+    {.opcode = Opcode::exit, .name = "exit", .control = Control::Exits},
+    {.opcode = Opcode::bar, .name = "bar", .convergence = Convergence::Cta},
+    {.opcode = Opcode::bar_warp, .name = "bar.warp", .convergence = Convergence::Mask},
+    {.opcode = Opcode::barrier, .name = "barrier", .convergence = Convergence::Cta},
+    {.opcode = Opcode::barrier_cluster_arrive, .name = "barrier.cluster.arrive", .convergence = Convergence::Cluster},
+    {.opcode = Opcode::barrier_cluster_wait, .name = "barrier.cluster.wait", .convergence = Convergence::Cluster},
+    {Opcode::membar, "membar"}, {Opcode::fence, "fence"}, {Opcode::fence_proxy, "fence.proxy"},
+    {Opcode::fence_mbarrier_init, "fence.mbarrier_init"}, {Opcode::atom, "atom"},
+    {Opcode::red, "red"}, {Opcode::red_async, "red.async"},
+    {.opcode = Opcode::vote, .name = "vote", .convergence = Convergence::Mask},
+    {.opcode = Opcode::match, .name = "match", .convergence = Convergence::Mask},
+    {Opcode::activemask, "activemask"},
+    {.opcode = Opcode::redux, .name = "redux", .convergence = Convergence::Mask},
+    {Opcode::griddepcontrol, "griddepcontrol"},
+    {.opcode = Opcode::elect, .name = "elect", .convergence = Convergence::Mask},
+    {Opcode::mbarrier_init, "mbarrier.init"}, {Opcode::mbarrier_inval, "mbarrier.inval"},
+    {Opcode::mbarrier_expect_tx, "mbarrier.expect_tx"},
+    {Opcode::mbarrier_complete_tx, "mbarrier.complete_tx"},
+    {Opcode::mbarrier_arrive, "mbarrier.arrive"},
+    {Opcode::mbarrier_arrive_drop, "mbarrier.arrive_drop"},
+    {Opcode::mbarrier_test_wait, "mbarrier.test_wait"},
+    {Opcode::mbarrier_try_wait, "mbarrier.try_wait"},
+    {Opcode::mbarrier_pending_count, "mbarrier.pending_count"},
+    {Opcode::clusterlaunchcontrol_try_cancel, "clusterlaunchcontrol.try_cancel"},
+    {Opcode::clusterlaunchcontrol_query_cancel, "clusterlaunchcontrol.query_cancel"},
+    {.opcode = Opcode::tcgen05_alloc, .name = "tcgen05.alloc", .convergence = Convergence::Warp},
+    {.opcode = Opcode::tcgen05_dealloc, .name = "tcgen05.dealloc", .convergence = Convergence::Warp},
+    {.opcode = Opcode::tcgen05_relinquish_alloc_permit, .name = "tcgen05.relinquish_alloc_permit", .convergence = Convergence::Warp},
+    {.opcode = Opcode::tcgen05_ld, .name = "tcgen05.ld", .convergence = Convergence::Warp},
+    {.opcode = Opcode::tcgen05_ld_red, .name = "tcgen05.ld.red", .convergence = Convergence::Warp},
+    {.opcode = Opcode::tcgen05_st, .name = "tcgen05.st", .convergence = Convergence::Warp},
+    {.opcode = Opcode::tcgen05_wait_ld, .name = "tcgen05.wait::ld", .convergence = Convergence::Warp},
+    {.opcode = Opcode::tcgen05_wait_st, .name = "tcgen05.wait::st", .convergence = Convergence::Warp},
+    {Opcode::tcgen05_cp, "tcgen05.cp"}, {Opcode::tcgen05_shift, "tcgen05.shift"},
+    {Opcode::tcgen05_mma, "tcgen05.mma"}, {Opcode::tcgen05_mma_sp, "tcgen05.mma.sp"},
+    {Opcode::tcgen05_mma_ws, "tcgen05.mma.ws"}, {Opcode::tcgen05_mma_ws_sp, "tcgen05.mma.ws.sp"},
+    {Opcode::tcgen05_fence_before_thread_sync, "tcgen05.fence::before_thread_sync"},
+    {Opcode::tcgen05_fence_after_thread_sync, "tcgen05.fence::after_thread_sync"},
+    {Opcode::tcgen05_commit, "tcgen05.commit"}, {Opcode::stacksave, "stacksave"},
+    {Opcode::stackrestore, "stackrestore"}, {Opcode::alloca, "alloca"}, {Opcode::vadd, "vadd"},
+    {Opcode::vsub, "vsub"}, {Opcode::vabsdiff, "vabsdiff"}, {Opcode::vmin, "vmin"},
+    {Opcode::vmax, "vmax"}, {Opcode::vshl, "vshl"}, {Opcode::vshr, "vshr"},
+    {Opcode::vmad, "vmad"}, {Opcode::vset, "vset"}, {Opcode::vadd2, "vadd2"},
+    {Opcode::vsub2, "vsub2"}, {Opcode::vavrg2, "vavrg2"}, {Opcode::vabsdiff2, "vabsdiff2"},
+    {Opcode::vmin2, "vmin2"}, {Opcode::vmax2, "vmax2"}, {Opcode::vset2, "vset2"},
+    {Opcode::vadd4, "vadd4"}, {Opcode::vsub4, "vsub4"}, {Opcode::vavrg4, "vavrg4"},
+    {Opcode::vabsdiff4, "vabsdiff4"}, {Opcode::vmin4, "vmin4"}, {Opcode::vmax4, "vmax4"},
+    {Opcode::vset4, "vset4"}, {Opcode::brkpt, "brkpt"}, {Opcode::nanosleep, "nanosleep"},
+    {Opcode::pmevent, "pmevent"},
+    {.opcode = Opcode::trap, .name = "trap", .control = Control::Exits},
+    {.opcode = Opcode::setmaxnreg, .name = "setmaxnreg", .convergence = Convergence::Warp},
+};
+// clang-format on
+
+constexpr bool in_order() {
+  for (std::size_t i = 0; i < std::size(rows); ++i)
+    if (rows[i].opcode != static_cast<Opcode>(i)) return false;
+  return std::size(rows) == static_cast<std::size_t>(Opcode::count);
+}
+static_assert(in_order(), "rows are indexed by Opcode");
+
+// Rows by the name's first word, longest names first.
+using Candidates = std::unordered_map<std::string_view, std::vector<const OpcodeRow*>>;
+
+std::string_view first_word(std::string_view text) { return text.substr(0, text.find('.')); }
+
+const Candidates& candidates() {
+  static const Candidates all = [] {
+    Candidates out;
+    for (const OpcodeRow& each : rows)
+      if (!each.name.empty()) out[first_word(each.name)].push_back(&each);
+    for (auto& [word, list] : out)
+      std::sort(list.begin(), list.end(), [](const OpcodeRow* x, const OpcodeRow* y) {
+        return x->name.size() > y->name.size();
+      });
+    return out;
+  }();
+  return all;
+}
+
+std::size_t distance(std::string_view x, std::string_view y) {
+  std::vector<std::size_t> line(y.size() + 1);
+  for (std::size_t j = 0; j <= y.size(); ++j) line[j] = j;
+  for (std::size_t i = 1; i <= x.size(); ++i) {
+    std::size_t diagonal = line[0];
+    line[0] = i;
+    for (std::size_t j = 1; j <= y.size(); ++j) {
+      const std::size_t replaced = diagonal + (x[i - 1] != y[j - 1]);
+      diagonal = line[j];
+      line[j] = std::min({line[j] + 1, line[j - 1] + 1, replaced});
+    }
+  }
+  return line[y.size()];
+}
+
+}  // namespace
+
+const OpcodeRow& row(Opcode opcode) { return rows[static_cast<std::size_t>(opcode)]; }
+
+Opcode find_opcode(std::string_view text) {
+  const auto found = candidates().find(first_word(text));
+  if (found == candidates().end()) return Opcode::none;
+  for (const OpcodeRow* each : found->second)
+    if (text.starts_with(each->name) &&
+        (text.size() == each->name.size() || text[each->name.size()] == '.'))
+      return each->opcode;
+  return Opcode::none;
+}
+
+std::string_view nearest_opcode(std::string_view text) {
+  const std::string_view word = first_word(text).substr(0, 40);
+  std::string_view best;
+  std::size_t least = std::max<std::size_t>(word.size() / 3, 1) + 1;
+  for (const OpcodeRow& each : rows) {
+    const std::size_t steps = distance(word, first_word(each.name));
+    if (!each.name.empty() && steps < least) least = steps, best = each.name;
+  }
+  return best;
+}
+
+}  // namespace tartan::isa

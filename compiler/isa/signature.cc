@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/isa/signature.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "compiler/isa/signatures/families.h"
+
+namespace tartan::isa {
+namespace {
+
+struct OpcodeSignatures {
+  std::vector<Signature> signatures;
+  QualifierSet words;
+};
+
+// The rows of all families, by opcode.
+const std::vector<OpcodeSignatures>& table() {
+  static const std::vector<OpcodeSignatures> all = [] {
+    std::vector<OpcodeSignatures> out(static_cast<std::size_t>(Opcode::count));
+    for (const auto family : signature_families) {
+      for (const Signature& each : family()) {
+        OpcodeSignatures& into = out[static_cast<std::size_t>(each.opcode)];
+        into.signatures.push_back(each);
+        into.words = into.words | each.flags;
+        for (const QualifierSet& set : each.one) into.words = into.words | set;
+        for (const QualifierSet& set : each.any) into.words = into.words | set;
+      }
+    }
+    return out;
+  }();
+  return all;
+}
+
+std::string alternatives(const QualifierSet& set) {
+  std::string out;
+  for (QualifierSet rest = set; !rest.empty(); rest = rest.without(rest.first()))
+    out += fmt::format("{}.{}", out.empty() ? "" : "|", rest.first().word());
+  return out;
+}
+
+std::string text(const TypeSet& types) {
+  std::string out;
+  for (const TypeInfo& each : type_table)
+    if (each.type != Type::none && types.has(each.type))
+      out += fmt::format("{}.{}", out.empty() ? "" : "|", each.name);
+  return out;
+}
+
+}  // namespace
+
+std::span<const Signature> signatures(Opcode opcode) {
+  return table()[static_cast<std::size_t>(opcode)].signatures;
+}
+
+QualifierSet known_words(Opcode opcode) { return table()[static_cast<std::size_t>(opcode)].words; }
+
+std::string operand_name(const Signature& signature, std::size_t operand) {
+  const OperandRow& row = signature.operands[operand];
+  if (!row.name.empty()) return std::string(row.name);
+  if (row.written) return "d";
+  char letter = 'a';
+  for (std::size_t i = 0; i < operand; ++i) {
+    const OperandRow& before = signature.operands[i];
+    letter = static_cast<char>(letter + (before.name.empty() && !before.written));
+  }
+  return std::string(1, letter);
+}
+
+std::string syntax(const Signature& signature) {
+  std::string out(name(signature.opcode));
+  const auto group = [](const std::string& text, bool several) {
+    return several ? fmt::format("({})", text) : text;
+  };
+  for (const QualifierSet& set : signature.one) out += group(alternatives(set), set.count() > 1);
+  for (const QualifierSet& set : signature.any) out += fmt::format("{{{}}}", alternatives(set));
+  for (QualifierSet rest = signature.flags; !rest.empty(); rest = rest.without(rest.first()))
+    out += fmt::format("{{.{}}}", rest.first().word());
+  for (const TypeSet& types : signature.types)
+    out += group(text(types), std::popcount(types.mask) > 1);
+  std::string_view between = " ";
+  for (std::size_t i = 0; i < signature.operands.size; ++i) {
+    const OperandRow& operand = signature.operands[i];
+    const std::string called = operand_name(signature, i);
+    const std::string_view form =
+        operand.accepts & an_address && !(operand.accepts & a_register) ? "[{}]" : "{}";
+    std::string each = fmt::format(fmt::runtime(form), called);
+    if (operand.accepts & a_vector && operand.elements > 0)
+      each = fmt::format("{{{} x {}}}", operand.elements, called);
+    out += operand.optional ? fmt::format("{{{}{}}}", between, each)
+                            : fmt::format("{}{}", between, each);
+    between = ", ";
+  }
+  return out;
+}
+
+}  // namespace tartan::isa

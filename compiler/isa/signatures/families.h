@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/isa/signatures/families.h - the families of signatures, each in a file of its name.
+#pragma once
+
+#include <span>
+
+#include "compiler/isa/signature.h"
+
+namespace tartan::isa {
+
+std::span<const Signature> integer_signatures();
+
+inline constexpr std::span<const Signature> (*signature_families[])() = {
+    integer_signatures,
+};
+
+// The groups of types that many rows share.
+inline constexpr TypeSet ints_16{Type::u16, Type::s16};
+inline constexpr TypeSet ints_32{Type::u32, Type::s32};
+inline constexpr TypeSet ints_64{Type::u64, Type::s64};
+inline constexpr TypeSet ints{Type::u16, Type::s16, Type::u32, Type::s32, Type::u64, Type::s64};
+inline constexpr TypeSet ints_32_64{Type::u32, Type::s32, Type::u64, Type::s64};
+inline constexpr TypeSet bits_32_64{Type::b32, Type::b64};
+inline constexpr TypeSet bits_only{Type::b16, Type::b32, Type::b64};
+
+}  // namespace tartan::isa

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/isa/spelling.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <unordered_map>
+
+namespace tartan::isa {
+namespace {
+
+// What a word is, looked up once for all of the list.
+struct Word {
+  std::optional<Qualifier> qualifier;
+  Type type = Type::none;
+};
+
+const std::unordered_map<std::string_view, Word>& dictionary() {
+  static const std::unordered_map<std::string_view, Word> all = [] {
+    std::unordered_map<std::string_view, Word> out;
+    for (std::size_t i = 0; i < qualifier_count; ++i)
+      out[qualifier_words[i]].qualifier = Qualifier{static_cast<std::uint16_t>(i)};
+    for (const TypeInfo& each : type_table)
+      if (each.type != Type::none) out[each.name].type = each.type;
+    return out;
+  }();
+  return all;
+}
+
+void take(Spelling& spelling, std::string_view word) {
+  const auto found = dictionary().find(word);
+  if (found == dictionary().end()) {
+    if (spelling.unknown.empty()) spelling.unknown = word.empty() ? spelling.text : word;
+  } else if (found->second.qualifier) {
+    if (spelling.words.has(*found->second.qualifier) && spelling.repeated.empty())
+      spelling.repeated = word;
+    spelling.words.add(*found->second.qualifier);
+  } else if (spelling.types.size < spelling.types.items.size()) {
+    spelling.types.items[spelling.types.size++] = found->second.type;
+  } else {
+    ++spelling.excess_types;
+  }
+}
+
+bool types_match(const Signature& signature, const Spelling& spelling) {
+  if (spelling.excess_types || spelling.types.size != signature.types.size) return false;
+  for (std::size_t i = 0; i < signature.types.size; ++i)
+    if (!signature.types[i].has(spelling.types[i])) return false;
+  return true;
+}
+
+QualifierSet allowed(const Signature& signature) {
+  QualifierSet out = signature.flags;
+  for (const QualifierSet& each : signature.one) out = out | each;
+  for (const QualifierSet& each : signature.any) out = out | each;
+  return out;
+}
+
+// What of the words a signature does not take, as a sentence; empty if it takes them.
+std::string words_refused(const Signature& signature, const Spelling& spelling) {
+  const QualifierSet extra = spelling.words.without(allowed(signature));
+  if (!extra.empty()) return fmt::format("takes no .{}", extra.first().word());
+  const auto pick = [](const QualifierSet& set, std::string_view between) {
+    std::string out;
+    for (QualifierSet rest = set; !rest.empty(); rest = rest.without(rest.first()))
+      out += fmt::format("{}.{}", out.empty() ? "" : between, rest.first().word());
+    return out;
+  };
+  for (const QualifierSet& set : signature.one) {
+    const QualifierSet got = set & spelling.words;
+    if (got.empty())
+      return fmt::format("needs {}{}", set.count() > 1 ? "one of " : "", pick(set, " "));
+    if (got.count() > 1) return fmt::format("takes only one of {}", pick(got, " and "));
+  }
+  for (const QualifierSet& set : signature.any)
+    if ((set & spelling.words).count() > 1)
+      return fmt::format("takes only one of {}", pick(set & spelling.words, " and "));
+  return {};
+}
+
+std::string types_text(const Spelling& spelling) {
+  std::string out;
+  for (const Type type : spelling.types) out += fmt::format(".{}", name(type));
+  return out;
+}
+
+}  // namespace
+
+bool matches(const Signature& signature, const Spelling& spelling) {
+  if (!types_match(signature, spelling)) return false;
+  const QualifierSet extra = spelling.words.without(allowed(signature));
+  if (!extra.empty()) return false;
+  for (const QualifierSet& set : signature.one)
+    if ((set & spelling.words).count() != 1) return false;
+  for (const QualifierSet& set : signature.any)
+    if ((set & spelling.words).count() > 1) return false;
+  return !signature.refuses || signature.refuses(spelling).empty();
+}
+
+Spelling read_spelling(std::string_view text) {
+  Spelling out;
+  out.text = text;
+  out.opcode = find_opcode(text);
+  if (out.opcode == Opcode::none || is_matrix(out.opcode)) return out;
+  std::string_view rest = text.substr(name(out.opcode).size());
+  while (!rest.empty()) {
+    rest.remove_prefix(1);  // the dot
+    const std::string_view word = rest.substr(0, rest.find('.'));
+    take(out, word);
+    rest.remove_prefix(word.size());
+  }
+  if (!out.unknown.empty() || !out.repeated.empty()) return out;
+  for (const Signature& each : signatures(out.opcode))
+    if (matches(each, out)) out.signatures.push_back(&each);
+  return out;
+}
+
+std::string mismatch(const Spelling& spelling) {
+  const std::string_view opcode = name(spelling.opcode);
+  if (!spelling.unknown.empty()) return fmt::format("{} takes no .{}", opcode, spelling.unknown);
+  if (!spelling.repeated.empty()) return fmt::format(".{} stands twice", spelling.repeated);
+  if (!spelling.signatures.empty()) return {};
+  // Of the rows whose types fit, the one that objects to least; else what is said of types.
+  const Signature* near = nullptr;
+  int least = 1000;
+  for (const Signature& each : signatures(spelling.opcode)) {
+    int wrong = spelling.words.without(allowed(each)).count() * 2;
+    for (const QualifierSet& set : each.one) wrong += (set & spelling.words).count() != 1;
+    for (const QualifierSet& set : each.any) wrong += (set & spelling.words).count() > 1;
+    if (!types_match(each, spelling)) wrong += 4;
+    if (wrong < least) least = wrong, near = &each;
+  }
+  if (!near) return fmt::format("there is no {}", spelling.text);
+  std::string why = words_refused(*near, spelling);
+  if (why.empty() && !types_match(*near, spelling))
+    why = spelling.types.size ? fmt::format("has no form with {}", types_text(spelling))
+                              : std::string("needs a type");
+  if (why.empty() && near->refuses) why = near->refuses(spelling);
+  return fmt::format("{} {}; the nearest is {}", opcode, why, syntax(*near));
+}
+
+const Since* missing(const Signature& signature, const Spelling& spelling, const Target& target) {
+  const Since* out = nullptr;
+  const auto consider = [&](const Since& since) {
+    if (since.has(target)) return;
+    const auto asks_more = [&](const Since& x, const Since& y) {
+      if (x.has(target.arch) != y.has(target.arch)) return !x.has(target.arch);
+      return x.sm != y.sm ? x.sm > y.sm : x.ptx > y.ptx;
+    };
+    if (!out || asks_more(since, *out)) out = &since;
+  };
+  consider(signature.since);
+  for (const Need& need : signature.needs) {
+    bool holds = !(need.words & spelling.words).empty();
+    for (const Type type : spelling.types) holds = holds || need.types.has(type);
+    if (holds) consider(need.since);
+  }
+  return out;
+}
+
+int access_bits(const Spelling& spelling) {
+  const int count = spelling.has("v8"_q)   ? 8
+                    : spelling.has("v4"_q) ? 4
+                    : spelling.has("v2"_q) ? 2
+                                           : 1;
+  return count * bits(spelling.type());
+}
+
+}  // namespace tartan::isa

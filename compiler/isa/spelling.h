@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/isa/spelling.h - an opcode with its qualifiers, read: what the parser attaches to each
+// instruction.
+//
+//   const isa::Spelling add = isa::read_spelling("add.sat.s32");
+//   add.opcode, add.has("sat"_q), add.type(), add.signatures
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "compiler/isa/signature.h"
+
+namespace tartan::isa {
+
+struct Spelling {
+  std::string_view text;  // as written: "ld.global.v4.u32"
+  Opcode opcode = Opcode::none;
+  QualifierSet words;
+  List<Type, 6> types;  // in the order written; more than six are counted in `excess_types`
+  std::uint8_t excess_types = 0;
+  std::string_view unknown;   // the first word that is neither qualifier nor type; empty: none
+  std::string_view repeated;  // the first qualifier that stands twice
+  /// The signatures whose words and types these are; which of them is meant depends on the
+  /// operands.
+  std::vector<const Signature*> signatures;
+
+  constexpr bool has(Qualifier word) const { return words.has(word); }
+  Type type(std::size_t i = 0) const { return i < types.size ? types[i] : Type::none; }
+  const OpcodeRow& row() const { return isa::row(opcode); }
+};
+
+Spelling read_spelling(std::string_view text);
+
+/// Whether the signature has these words and types. Targets are not looked at.
+bool matches(const Signature& signature, const Spelling& spelling);
+
+/// Why no signature matches: "add.f32 takes no .sat with .rn"; empty if one does.
+std::string mismatch(const Spelling& spelling);
+
+/// What the spelling asks of a target beyond `target`: the greatest demand of the signature, or
+/// null.
+const Since* missing(const Signature& signature, const Spelling& spelling, const Target& target);
+
+/// The bits that one lane moves: a type times .v2, .v4, .v8.
+int access_bits(const Spelling& spelling);
+
+}  // namespace tartan::isa

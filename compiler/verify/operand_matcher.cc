@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/verify/operand_matcher.h"
+
+#include <fmt/format.h>
+
+#include "compiler/isa/special_registers.h"
+
+namespace tartan::verify {
+namespace {
+
+using isa::Fit;
+using isa::OperandRow;
+using isa::Signature;
+using isa::Spelling;
+using isa::operator""_q;
+
+Type doubled(Type type) {
+  switch (type) {
+    case Type::u16: return Type::u32;
+    case Type::s16: return Type::s32;
+    case Type::u32: return Type::u64;
+    case Type::s32: return Type::s64;
+    case Type::b16: return Type::b32;
+    case Type::b32: return Type::b64;
+    case Type::b64: return Type::b128;
+    default: return type;
+  }
+}
+
+Type halved(Type type) {
+  switch (type) {
+    case Type::b32: return Type::b16;
+    case Type::b64: return Type::b32;
+    case Type::b128: return Type::b64;
+    default: return type;
+  }
+}
+
+int written_elements(const Spelling& spelling) {
+  return spelling.has("v8"_q) ? 8 : spelling.has("v4"_q) ? 4 : spelling.has("v2"_q) ? 2 : 1;
+}
+
+int dimensions(const Spelling& spelling) {
+  return spelling.has("1d"_q)   ? 1
+         : spelling.has("2d"_q) ? 2
+         : spelling.has("3d"_q) ? 3
+         : spelling.has("4d"_q) ? 4
+                                : 5;
+}
+
+// The spaces whose variables an address may name.
+unsigned qualified_spaces(const Spelling& spelling) {
+  unsigned out = 0;
+  if (spelling.has("global"_q)) out |= isa::in_global;
+  if (spelling.has("const"_q)) out |= isa::in_const;
+  if (spelling.has("shared"_q) || spelling.has("shared::cta"_q) ||
+      spelling.has("shared::cluster"_q))
+    out |= isa::in_shared;
+  if (spelling.has("local"_q)) out |= isa::in_local;
+  if (spelling.has("param"_q) || spelling.has("param::entry"_q) || spelling.has("param::func"_q))
+    out |= isa::in_param;
+  return out ? out : static_cast<unsigned>(isa::anywhere);
+}
+
+unsigned space_bit(ptx::StateSpace space) {
+  switch (space) {
+    case ptx::StateSpace::global: return isa::in_global;
+    case ptx::StateSpace::constant: return isa::in_const;
+    case ptx::StateSpace::shared: return isa::in_shared;
+    case ptx::StateSpace::local: return isa::in_local;
+    case ptx::StateSpace::param: return isa::in_param;
+    default: return 0;
+  }
+}
+
+std::size_t required(const Signature& signature) {
+  std::size_t out = 0;
+  while (out < signature.operands.size && !signature.operands[out].optional) ++out;
+  return out;
+}
+
+std::string_view kind_text(const OperandRow& row) {
+  if (row.accepts & isa::an_address) return "an address";
+  if (row.accepts & isa::a_vector) return "a vector";
+  if (row.accepts & isa::a_label) return "a label";
+  if (!(row.accepts & isa::a_register)) return "a constant";
+  return row.accepts & isa::an_integer ? "a register or a constant" : "a register";
+}
+
+}  // namespace
+
+OperandMatcher::Wanted OperandMatcher::wanted(const OperandRow& row,
+                                              const Spelling& spelling) const {
+  Type type = row.type.written < 0 ? row.type.fixed
+                                   : spelling.type(static_cast<std::size_t>(row.type.written));
+  if (row.type.scale > 0) type = doubled(type);
+  if (row.type.scale < 0) type = halved(type);
+  const int elements = row.elements == isa::as_written ? written_elements(spelling) : row.elements;
+  return {row, spelling, type, elements};
+}
+
+bool OperandMatcher::match(const ptx::Instruction& instruction, const Spelling& spelling,
+                           const Signature& signature) const {
+  if (instruction.count < required(signature) || instruction.count > signature.operands.size)
+    return false;
+  const auto operands = module_.operands_of(instruction);
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    if (!fits(operands[i], wanted(signature.operands[i], spelling))) return false;
+  return true;
+}
+
+OperandMismatch OperandMatcher::mismatch(const ptx::Instruction& instruction,
+                                         const Spelling& spelling,
+                                         const Signature& signature) const {
+  const std::size_t least = required(signature), most = signature.operands.size;
+  if (instruction.count < least || instruction.count > most)
+    return {&"operand-count"_rule,
+            {},
+            least == most
+                ? fmt::format("takes {} operands, found {}", most, instruction.count)
+                : fmt::format("takes {} to {} operands, found {}", least, most, instruction.count),
+            -1};
+  const auto operands = module_.operands_of(instruction);
+  std::size_t i = 0;
+  while (i < operands.size() && fits(operands[i], wanted(signature.operands[i], spelling))) ++i;
+  const Wanted want = wanted(signature.operands[i], spelling);
+  const ptx::Operand& operand = operands[i];
+  const bool constant = operand.kind == ptx::OperandKind::Integer;
+  const Rule* rule = &"operand-kind"_rule;
+  std::string expected(kind_text(want.row));
+  if (want.row.ranged && constant) {
+    rule = &"immediate-range"_rule;
+    expected = fmt::format("a constant from {} to {}", want.row.low, want.row.high);
+  } else if (operand.kind == ptx::OperandKind::Vector && want.elements > 1 &&
+             operand.count != static_cast<unsigned>(want.elements)) {
+    rule = &"register-count"_rule;
+    expected = fmt::format("{} registers", want.elements);
+  } else if (operand.kind == ptx::OperandKind::Name &&
+             names_.of(operand).kind == NameKind::Register && want.row.accepts & isa::a_register) {
+    rule = &"register-type"_rule;
+    expected = fmt::format("a register of type .{}", tartan::name(want.type));
+  } else if (want.type != Type::none) {
+    expected += fmt::format(" of type .{}", tartan::name(want.type));
+  }
+  return {rule, operand.text,
+          fmt::format("takes {} as operand {}, found {}", expected, isa::operand_name(signature, i),
+                      found(operand)),
+          static_cast<int>(i)};
+}
+
+std::string OperandMatcher::found(const ptx::Operand& operand) const {
+  switch (operand.kind) {
+    case ptx::OperandKind::Name: {
+      const NameInfo& info = names_.of(operand);
+      if (info.kind == NameKind::Register)
+        return fmt::format("{} of type .{}", operand.text, tartan::name(info.type));
+      return std::string(operand.text);
+    }
+    case ptx::OperandKind::Integer:
+    case ptx::OperandKind::Float:
+    case ptx::OperandKind::String: return std::string(operand.text.substr(0, 40));
+    case ptx::OperandKind::Vector: return fmt::format("a vector of {}", operand.count);
+    case ptx::OperandKind::Address: return "an address";
+    case ptx::OperandKind::Pair: return "a pair";
+    case ptx::OperandKind::Not: return "a negated predicate";
+    case ptx::OperandKind::List: return "a list";
+  }
+  return {};
+}
+
+bool OperandMatcher::fits(const ptx::Operand& operand, const Wanted& wanted) const {
+  const unsigned accepts = wanted.row.accepts;
+  switch (operand.kind) {
+    case ptx::OperandKind::Name: return name_fits(operand, wanted);
+    case ptx::OperandKind::Integer: return integer_fits(operand, wanted);
+    case ptx::OperandKind::Float: return float_fits(operand, wanted);
+    case ptx::OperandKind::Vector: return vector_fits(operand, wanted);
+    case ptx::OperandKind::Address:
+      return accepts & isa::an_address && address_fits(operand, wanted);
+    case ptx::OperandKind::Pair: return pair_fits(operand, wanted);
+    case ptx::OperandKind::Not: {
+      if (!(accepts & isa::a_negation)) return false;
+      const NameInfo& info = names_.of(module_.children(operand)[0]);
+      return info.kind == NameKind::Register && info.type == Type::pred;
+    }
+    case ptx::OperandKind::List: return accepts & isa::a_list;
+    case ptx::OperandKind::String: return accepts & isa::a_string;
+  }
+  return false;
+}
+
+bool OperandMatcher::name_fits(const ptx::Operand& operand, const Wanted& wanted) const {
+  const unsigned accepts = wanted.row.accepts;
+  if (operand.text == "_") return accepts & isa::a_sink;
+  const NameInfo& info = names_.of(operand);
+  const bool scalar = !(accepts & isa::a_vector) || wanted.elements == 1 ||
+                      (info.vector > 1 && info.vector == wanted.elements);
+  switch (info.kind) {
+    case NameKind::Register:
+      if (operand.value) return false;  // %r1+4 is no register
+      return accepts & isa::a_register && scalar &&
+             isa::register_fits(info.type, wanted.type, wanted.row.fit);
+    case NameKind::Special: {
+      if (operand.text == "WARP_SZ") return accepts & isa::an_integer;
+      if (!(accepts & isa::a_special)) return false;
+      const isa::SpecialRegister* special = isa::find_special_register(base_name(operand.text));
+      const Type type = special ? special->type : u32;
+      return isa::register_fits(type, wanted.type, wanted.row.fit);
+    }
+    case NameKind::Variable: return accepts & isa::a_variable;
+    case NameKind::Function: return accepts & isa::a_function;
+    case NameKind::Label: return accepts & isa::a_label;
+    case NameKind::Unknown: return false;
+  }
+  return false;
+}
+
+bool OperandMatcher::integer_fits(const ptx::Operand& operand, const Wanted& wanted) const {
+  if (!(wanted.row.accepts & isa::an_integer)) return false;
+  if (wanted.type != Type::none && info(wanted.type).floating) return false;
+  const auto value = static_cast<std::int64_t>(operand.value);
+  return !wanted.row.ranged || (value >= wanted.row.low && value <= wanted.row.high);
+}
+
+// A constant of 32 or 64 bits is converted to a floating-point type, but not to one of bits.
+bool OperandMatcher::float_fits(const ptx::Operand& operand, const Wanted& wanted) const {
+  if (!(wanted.row.accepts & isa::a_float)) return false;
+  if (wanted.type == f32 || wanted.type == f64) return true;
+  return (wanted.type == b32 || wanted.type == b64) && bits(wanted.type) == bits(operand.type);
+}
+
+bool OperandMatcher::pair_fits(const ptx::Operand& operand, const Wanted& wanted) const {
+  if (!(wanted.row.accepts & isa::a_pair)) return false;
+  const auto children = module_.children(operand);
+  const auto fits_or_sink = [&](const ptx::Operand& each, Type type) {
+    if (each.kind != ptx::OperandKind::Name) return false;
+    if (each.text == "_") return true;
+    const NameInfo& info = names_.of(each);
+    return info.kind == NameKind::Register && isa::register_fits(info.type, type, Fit::Exact);
+  };
+  return fits_or_sink(children[0], wanted.type) && fits_or_sink(children[1], Type::pred);
+}
+
+bool OperandMatcher::vector_fits(const ptx::Operand& operand, const Wanted& wanted) const {
+  if (!(wanted.row.accepts & isa::a_vector)) return false;
+  if (operand.count != static_cast<unsigned>(wanted.elements)) return false;
+  OperandRow element = wanted.row;
+  element.accepts =
+      static_cast<std::uint16_t>((element.accepts & ~isa::a_vector) | isa::a_register);
+  const Wanted each{element, wanted.spelling, wanted.type, 1};
+  for (const ptx::Operand& child : module_.children(operand))
+    if (!fits(child, each)) return false;
+  return true;
+}
+
+bool OperandMatcher::address_fits(const ptx::Operand& operand, const Wanted& wanted) const {
+  const auto children = module_.children(operand);
+  if (children.empty() || !base_fits(children[0], wanted)) return false;
+  if (wanted.row.coordinates == 0) return children.size() == 1;
+  const int count = wanted.row.coordinates < 0 ? dimensions(wanted.spelling)
+                                               : static_cast<int>(wanted.row.coordinates);
+  if (children.size() != 2) return false;
+  OperandRow coordinate = isa::vec(count, b32);
+  coordinate.accepts |= isa::an_integer;
+  return fits(children[1], {coordinate, wanted.spelling, b32, count});
+}
+
+bool OperandMatcher::base_fits(const ptx::Operand& base, const Wanted& wanted) const {
+  if (base.kind == ptx::OperandKind::Integer) return true;
+  if (base.kind != ptx::OperandKind::Name) return false;
+  const NameInfo& info = names_.of(base);
+  if (info.kind == NameKind::Register) {
+    const TypeInfo& type = tartan::info(info.type);
+    return !type.floating && type.type != Type::pred && (type.bits == 32 || type.bits == 64);
+  }
+  if (info.kind != NameKind::Variable) return false;
+  const unsigned spaces = wanted.row.spaces == isa::as_qualified ? qualified_spaces(wanted.spelling)
+                                                                 : wanted.row.spaces;
+  return space_bit(info.space) & spaces;
+}
+
+}  // namespace tartan::verify

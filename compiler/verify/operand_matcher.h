@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/verify/operand_matcher.h - the operands of an instruction against a signature's.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "compiler/isa/spelling.h"
+#include "compiler/verify/pass.h"
+
+namespace tartan::verify {
+
+/// What the names in the operands of one instruction mean, looked up once for all signatures.
+class OperandNames {
+ public:
+  OperandNames(Context& context, const FunctionView& view);
+
+  /// Looks up every name of the instruction and reports those that nothing declares. False: after
+  /// such a report.
+  bool resolve(const ptx::Instruction& instruction, isa::Opcode opcode);
+  const NameInfo& of(const ptx::Operand& name) const {
+    return infos_[static_cast<std::size_t>(&name - operands_) - first_];
+  }
+
+ private:
+  bool operand(const ptx::Operand& operand, bool branch, bool call);
+  bool label(const ptx::Operand& operand);
+  bool name(const ptx::Operand& operand, bool call);
+  void guard(const ptx::Instruction& instruction);
+  void undeclared(std::string_view text, std::string_view base);
+  std::string unwritable(std::string_view text) const;
+
+  Context& context_;
+  const FunctionView& view_;
+  const ptx::Operand* operands_;                 // of the module
+  std::unordered_set<std::string_view> labels_;  // of all blocks
+  std::vector<NameInfo> infos_;
+  std::size_t first_ = 0;  // the module's operand that infos_ begins with
+};
+
+/// What is wrong with an instruction's operands.
+struct OperandMismatch {
+  const Rule* rule = nullptr;
+  std::string_view at;  // the operand's text; empty: the instruction as a whole
+  std::string message;  // behind the opcode: "takes 3 operands, found 2"
+  int matched = -1;     // operands that fit; -1: their number does not
+};
+
+class OperandMatcher {
+ public:
+  OperandMatcher(const ptx::Module& module, const OperandNames& names)
+      : module_(module), names_(names) {}
+
+  bool match(const ptx::Instruction& instruction, const isa::Spelling& spelling,
+             const isa::Signature& signature) const;
+  /// For a signature that does not match.
+  OperandMismatch mismatch(const ptx::Instruction& instruction, const isa::Spelling& spelling,
+                           const isa::Signature& signature) const;
+
+ private:
+  // One operand of a signature, with the type and the number of elements that the spelling gives.
+  struct Wanted {
+    const isa::OperandRow& row;
+    const isa::Spelling& spelling;
+    Type type;
+    int elements;
+  };
+  Wanted wanted(const isa::OperandRow& row, const isa::Spelling& spelling) const;
+  bool fits(const ptx::Operand& operand, const Wanted& wanted) const;
+  bool name_fits(const ptx::Operand& operand, const Wanted& wanted) const;
+  bool integer_fits(const ptx::Operand& operand, const Wanted& wanted) const;
+  bool float_fits(const ptx::Operand& operand, const Wanted& wanted) const;
+  bool pair_fits(const ptx::Operand& operand, const Wanted& wanted) const;
+  bool vector_fits(const ptx::Operand& operand, const Wanted& wanted) const;
+  bool address_fits(const ptx::Operand& operand, const Wanted& wanted) const;
+  bool base_fits(const ptx::Operand& base, const Wanted& wanted) const;
+  std::string found(const ptx::Operand& operand) const;
+
+  const ptx::Module& module_;
+  const OperandNames& names_;
+};
+
+}  // namespace tartan::verify

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every name that an instruction uses is declared.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/verify/operand_matcher.h"
+
+namespace tartan::verify {
+
+OperandNames::OperandNames(Context& context, const FunctionView& view)
+    : context_(context), view_(view), operands_(context.module.operands.data()) {
+  for (const ptx::Statement& statement : view.function.statements)
+    if (statement.kind == ptx::StatementKind::Label)
+      labels_.insert(context.module.labels[statement.index].name);
+}
+
+bool OperandNames::resolve(const ptx::Instruction& instruction, isa::Opcode opcode) {
+  if (!instruction.guard.empty()) guard(instruction);
+  // Children stand in front of their parents: the instruction's operands end behind the last.
+  std::size_t low = instruction.first;
+  const auto lowest = [&](const auto& self, const ptx::Operand& operand) -> void {
+    if (operand.count) low = std::min<std::size_t>(low, operand.first);
+    for (const ptx::Operand& child : context_.module.children(operand)) self(self, child);
+  };
+  const auto operands = context_.module.operands_of(instruction);
+  for (const ptx::Operand& each : operands) lowest(lowest, each);
+  first_ = low;
+  infos_.assign(instruction.first + instruction.count - low, {});
+  bool declared = true;
+  for (const ptx::Operand& each : operands)
+    declared &= operand(each, opcode == isa::Opcode::bra, opcode == isa::Opcode::call);
+  return declared;
+}
+
+bool OperandNames::operand(const ptx::Operand& operand, bool branch, bool call) {
+  if (operand.kind == ptx::OperandKind::Name) return branch ? label(operand) : name(operand, call);
+  bool declared = true;
+  for (const ptx::Operand& child : context_.module.children(operand))
+    declared &= this->operand(child, false, call);
+  return declared;
+}
+
+bool OperandNames::label(const ptx::Operand& operand) {
+  infos_[static_cast<std::size_t>(&operand - operands_) - first_].kind = NameKind::Label;
+  const std::string_view text = operand.text;
+  if (view_.scopes.label(text)) return true;
+  context_.report(
+      "undeclared-label"_rule, text,
+      fmt::format("label {} is {} in {}{}", text,
+                  labels_.contains(text) ? "defined" : "not defined", view_.function.name,
+                  labels_.contains(text) ? ", but in another block: no branch leads "
+                                           "into one"
+                                         : ""));
+  return false;
+}
+
+bool OperandNames::name(const ptx::Operand& operand, bool call) {
+  const std::string_view text = operand.text, base = base_name(text);
+  if (base == "_") return true;
+  if (call && text.starts_with("llvm.")) {
+    context_.report("llvm-leftover"_rule, text,
+                    fmt::format("call of {}: the back end has no such intrinsic", text));
+    return false;
+  }
+  const NameInfo found = view_.scopes.find(base);
+  infos_[static_cast<std::size_t>(&operand - operands_) - first_] = found;
+  if (found.kind == NameKind::Unknown) undeclared(text, base);
+  return found.kind != NameKind::Unknown;
+}
+
+void OperandNames::guard(const ptx::Instruction& instruction) {
+  const std::string_view text = instruction.guard, base = base_name(text);
+  const NameInfo found = view_.scopes.find(base);
+  if (found.kind == NameKind::Unknown) return undeclared(text, base);
+  if (found.type != Type::pred)
+    context_.report("register-type"_rule, text,
+                    fmt::format("a guard takes a register of type .pred, {} is .{}", base,
+                                tartan::name(found.type)));
+}
+
+void OperandNames::undeclared(std::string_view text, std::string_view base) {
+  context_.report("undeclared-register"_rule, text,
+                  fmt::format("{} is not declared{}", base, unwritable(base)));
+}
+
+// Why the name is none of a row `a1<4>` that the function has.
+std::string OperandNames::unwritable(std::string_view text) const {
+  const auto numbered = ptx::numbered_name(text);
+  if (!numbered) return {};
+  for (const ptx::Statement& statement : view_.function.statements) {
+    if (statement.kind != ptx::StatementKind::Registers) continue;
+    const ptx::Registers& row = context_.module.registers[statement.index];
+    if (!row.numbered || !text.starts_with(row.name) || row.name.size() <= numbered->row.size() ||
+        row.name.size() == text.size())
+      continue;
+    return fmt::format(
+        ": all digits at its end are its number, and the name of {}<{}> (line {}) ends in one; "
+        "{}_<{}> would do",
+        row.name, row.count, context_.module.source->line(row.offset), row.name, row.count);
+  }
+  return {};
+}
+
+}  // namespace tartan::verify
