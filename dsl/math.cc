@@ -85,6 +85,8 @@ Scalar select(const Scalar& condition, const Scalar& x, const Scalar& y) {
       KernelState::ones(x) | KernelState::ones(y));
 }
 
+Scalar relu(const Scalar& x) { return select(x <= 0, 0, x); }
+
 Scalar fma(const Scalar& x, const Scalar& y, const Scalar& z) {
   const auto state = common_state({&x, &y, &z});
   if (!state || !same_types(*state, x, y) || !same_types(*state, x, z) || !same_types(*state, y, z))

@@ -8,10 +8,13 @@
 
 namespace tartan {
 
+/// Of a NaN and a number, the number.
 Scalar minimum(const Scalar& x, const Scalar& y);
 Scalar maximum(const Scalar& x, const Scalar& y);
 /// x where `condition` holds, else y.
 Scalar select(const Scalar& condition, const Scalar& x, const Scalar& y);
+/// 0 where x is below, else x: NaN stays NaN (maximum() would give 0).
+Scalar relu(const Scalar& x);
 /// x * y + z with one rounding (floats).
 Scalar fma(const Scalar& x, const Scalar& y, const Scalar& z);
 /// Two f32 rounded to nearest even as e4m3 or e5m2, what lies beyond their range to the largest

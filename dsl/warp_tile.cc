@@ -274,7 +274,7 @@ WarpTile operand_b_transposed(const WarpTile& tile, MmaShape shape, Here at) {
 
 WarpTile relu(const WarpTile& tile, Here at) {
   return map(
-      tile, [](Scalar x, const ElementPlace&) { return maximum(x, 0); }, at);
+      tile, [](const Scalar& x, const ElementPlace&) { return relu(x); }, at);
 }
 
 WarpTile add(const WarpTile& x, const WarpTile& y, Here at) {

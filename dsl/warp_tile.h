@@ -116,7 +116,7 @@ WarpTile operand_b(const WarpTile& tile, MmaShape shape = m16n8k16, Here at = He
 WarpTile operand_b_transposed(const WarpTile& tile, MmaShape shape = m16n8k16,
                               Here at = Here::current());
 
-WarpTile relu(const WarpTile& tile, Here at = Here::current());
+WarpTile relu(const WarpTile& tile, Here at = Here::current());  // NaN stays NaN
 /// Element by element, of two tiles of one kind and shape.
 WarpTile add(const WarpTile& x, const WarpTile& y, Here at = Here::current());
 

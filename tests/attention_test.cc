@@ -1,137 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The attention kernel at awkward lengths, on the emulator and, where there is one, a GPU, against
 // the same formula in double precision, computed from the same rounded elements.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cmath>
-#include <limits>
-
-#include <tartan/tartan.h>
-
-#include "dsl/kernels/attention.h"
+#include "tests/attention_run.h"
 #include "tests/machine_code.h"
-#include "tests/numbers.h"
 
 namespace tartan {
 namespace {
 
-struct Lengths {
-  int queries, keys, heads = 1, kv_heads = 1, batch = 1;
-};
-
-// Numbers in (-1, 1), rounded to the type, and their bits.
-struct Elements {
-  std::vector<double> values;
-  std::vector<std::uint16_t> bits;
-};
-
-Elements elements(Type type, std::size_t count, unsigned seed) {
-  Elements out;
-  for (std::size_t i = 0; i < count; ++i) {
-    seed = seed * 1664525 + 1013904223;
-    const double value = (static_cast<int>(seed >> 8 & 0xffff) - 32768) / 32768.0;
-    out.bits.push_back(static_cast<std::uint16_t>(testing_numbers::float_bits(type, value)));
-    out.values.push_back(testing_numbers::float_value(type, out.bits.back()));
-  }
-  return out;
-}
-
-struct Expected {
-  std::vector<double> o, lse;
-};
-
-Expected reference(const kernels::Attention& options, const Lengths& size, double scale,
-                   const Elements& q, const Elements& k, const Elements& v) {
-  const int d = options.head_dim;
-  Expected out;
-  for (int head = 0; head < size.batch * size.heads; ++head) {
-    const int kv =
-        head / size.heads * size.kv_heads + head % size.heads / (size.heads / size.kv_heads);
-    const auto row = [&](const Elements& of, int matrix, int length, int i) {
-      return &of.values[(static_cast<std::size_t>(matrix) * length + i) * d];
-    };
-    for (int i = 0; i < size.queries; ++i) {
-      const int seen =
-          options.causal ? std::min(size.keys, i + 1 + size.keys - size.queries) : size.keys;
-      double sum = 0;
-      std::vector<double> o(d);
-      for (int j = 0; j < seen; ++j) {
-        double score = 0;
-        for (int c = 0; c < d; ++c)
-          score += row(q, head, size.queries, i)[c] * row(k, kv, size.keys, j)[c];
-        const double weight = std::exp(scale * score);  // |scale * score| stays small here
-        sum += weight;
-        for (int c = 0; c < d; ++c) o[c] += weight * row(v, kv, size.keys, j)[c];
-      }
-      for (const double each : o) out.o.push_back(sum > 0 ? each / sum : 0);
-      out.lse.push_back(std::log(sum));
-    }
-  }
-  return out;
-}
-
-// Runs one case; the complaint, or nothing.
-//
-// With u half a unit in the last place of 1 (2^-11 for f16, 2^-8 for bf16): rounding the weights
-// moves each by u of itself, so their sum with V by u * max|v|; rounding the result by the same.
-// Twice 2u leaves room for f32 sums and ex2.approx, whose 2^-22 do not count beside it.
-void expect_attention(Device& device, const Target& target, const kernels::Attention& options,
-                      const Lengths& size) {
-  SCOPED_TRACE(fmt::format("d {} {} {} queries {} keys {} heads {}/{} batch {} {} on {}",
-                           options.head_dim, name(options.type), options.causal ? "causal" : "full",
-                           size.queries, size.keys, size.heads, size.kv_heads, size.batch,
-                           target.text(), device.name()));
-  const auto compiled = compile(kernels::attention(options), target);
-  ASSERT_TRUE(compiled) << compiled.diags().text();
-  const auto d = static_cast<std::size_t>(options.head_dim);
-  const std::size_t rows = static_cast<std::size_t>(size.batch) * size.heads * size.queries,
-                    kv_rows = static_cast<std::size_t>(size.batch) * size.kv_heads * size.keys;
-  const Elements q = elements(options.type, rows * d, 1),
-                 k = elements(options.type, kv_rows * d, 2),
-                 v = elements(options.type, kv_rows * d, 3);
-  const float scale = 1 / std::sqrt(static_cast<float>(d)) * 3;
-
-  std::vector<Buffer> inputs;
-  for (const Elements* each : {&q, &k, &v}) {
-    inputs.push_back(*device.allocate(each->bits.size() * 2));
-    ASSERT_TRUE(inputs.back().write(each->bits));
-  }
-  Buffer o = *device.allocate(rows * d * 2), lse = *device.allocate(rows * 4);
-  ASSERT_TRUE(o.fill(0xFF) && lse.fill(0xFF));
-  auto module = device.load(compiled->ptx, compiled->name);
-  ASSERT_TRUE(module) << module.diags().text();
-  LoadedKernel loaded = *module->kernel(compiled->name);
-  Arguments arguments;
-  arguments.add(size.queries).add(size.keys).add(size.heads).add(size.kv_heads).add(scale);
-  arguments.add(inputs[0]).add(inputs[1]).add(inputs[2]).add(o).add(lse);
-  device.clear_findings();
-  const Dim3 grid{options.blocks(size.queries), static_cast<unsigned>(size.heads),
-                  static_cast<unsigned>(size.batch)};
-  const auto launched = launch(loaded, *compiled, grid, arguments);
-  ASSERT_TRUE(launched) << launched.diags().text();
-  const auto status = device.synchronize();
-  ASSERT_TRUE(status) << status.diags().text();
-  for (const Finding& finding : device.findings())
-    ADD_FAILURE() << finding.id << ": " << finding.message;
-
-  const Expected expected = reference(options, size, scale, q, k, v);
-  const std::vector<double> got = testing_numbers::decode(options.type, *o.read_all<std::byte>());
-  ASSERT_EQ(got.size(), expected.o.size());
-  const double u = std::ldexp(1, options.type == f16 ? -11 : -8);
-  int wrong = 0;
-  for (std::size_t i = 0; i < got.size(); ++i)
-    if (!(std::fabs(got[i] - expected.o[i]) <= 4 * u) && wrong++ == 0)
-      ADD_FAILURE() << "row " << i / d << " column " << i % d << ": expected " << expected.o[i]
-                    << ", got " << got[i];
-  EXPECT_EQ(wrong, 0) << "of " << got.size();
-  const std::vector<float> sums = *lse.read_all<float>();
-  for (std::size_t i = 0; i < rows; ++i) {
-    if (std::isinf(expected.lse[i])) EXPECT_EQ(sums[i], expected.lse[i]) << i;
-    else EXPECT_NEAR(sums[i], expected.lse[i], 1e-3) << i;
-  }
-}
+using testing_attention::expect_attention;
+using testing_attention::Lengths;
 
 const Target hopper = *Target::parse("sm_90a");
 
@@ -206,9 +85,44 @@ TEST(Attention, AssemblesWithoutSpills) {
       }
 }
 
+// Longer queries than a block has room for, with as many keys as for shorter ones.
+TEST(Attention, TunedFitsSharedMemory) {
+  Device device = *Device::open("emulator");
+  for (const auto& [name, head_dim] : {std::pair{"sm_75", 128},
+                                       {"sm_80", 512},
+                                       {"sm_86", 160},
+                                       {"sm_89", 192},
+                                       {"sm_89", 256},
+                                       {"sm_90a", 192},
+                                       {"sm_90a", 256},
+                                       {"sm_120", 256}}) {
+    const Target target = *Target::parse(name);
+    expect_attention(device, target, kernels::tuned({.head_dim = head_dim, .causal = true}, target),
+                     {70, 75});
+  }
+  // What fits as it is stays so.
+  EXPECT_EQ(kernels::tuned({.head_dim = 128}, *Target::parse("sm_89")).keys_per_step, 64);
+  EXPECT_EQ(kernels::tuned({.head_dim = 128}, hopper).keys_per_step, 128);
+}
+
+// One complaint for one mistake.
 TEST(Attention, RefusesWhatNoTargetHas) {
-  EXPECT_FALSE(compile(kernels::attention({.type = bf16}), *Target::parse("sm_75")));
-  EXPECT_FALSE(compile(kernels::attention({.head_dim = 72}), *Target::parse("sm_80")));
+  const auto complaints = [](const kernels::Attention& options, const char* target) {
+    const auto compiled = compile(kernels::attention(options), *Target::parse(target));
+    return compiled ? std::vector<Diag>{}
+                    : std::vector<Diag>(compiled.diags().begin(), compiled.diags().end());
+  };
+  using A = kernels::Attention;
+  for (const auto& [options, target, part] :
+       {std::tuple{A{.type = bf16}, "sm_75", "no mma.sync of bf16"},
+        {A{.head_dim = 72}, "sm_80", "head_dim = 72"},
+        {A{.head_dim = 0}, "sm_80", "head_dim = 0: a query has a multiple of 16 elements"},
+        {A{.head_dim = 2147483632}, "sm_80", "the nearest is 512"},
+        {A{.type = s8}, "sm_80", "type = s8"}}) {
+    const auto found = complaints(options, target);
+    ASSERT_EQ(found.size(), 1u) << part;
+    EXPECT_NE(found[0].message.find(part), std::string::npos) << found[0].message;
+  }
 }
 
 }  // namespace

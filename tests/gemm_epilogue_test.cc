@@ -129,6 +129,41 @@ int wrong(const Gemm& options, int m, int n, int k, double tolerance = 0) {
   return Finished{Product(options, m, n, k)}.wrong(tolerance);
 }
 
+// NaN in one row of A: its row of C is NaN whatever the activation, where C's type has one.
+TEST(GemmEpilogue, NanIsKept) {
+  for (const auto& [accumulator, c] :
+       {std::pair{f32, f32}, {f32, f16}, {f32, bf16}, {f32, Type::e4m3}, {f32, s8}, {f64, f64}})
+    for (const Activation activation :
+         {Activation::none, Activation::relu, Activation::gelu, Activation::silu}) {
+      if (c == f64 && activation > Activation::relu) continue;
+      SCOPED_TRACE(fmt::format("{}, activation {}", name(c), static_cast<int>(activation)));
+      Gemm options{.accumulator = accumulator, .c = c, .epilogue = {.activation = activation}};
+      if (c == f64) options.a = options.b = f64;
+      const Product product(options, 16, 16, 16);
+      Launch launch = product.launch();
+      launch.arguments = [&](Device& device, Arguments& arguments, std::vector<Buffer>& buffers) {
+        product.add_inputs(device, arguments, buffers);
+        const std::size_t line = 16 * static_cast<std::size_t>(bits(options.a)) / 8;
+        EXPECT_TRUE(buffers[0].write(Bytes(line, std::byte{0xFF}), 3 * line));
+        return product.add_output(device, arguments);
+      };
+      const Bytes got =
+          testing_gemm::run(kernels::gemm(product.options), testing_gemm::target("sm_89"), launch);
+      const auto values = testing_numbers::decode(c, got);
+      ASSERT_EQ(values.size(), 256u);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const bool nan = i / 16 == 3;
+        if (c == s8) {
+          EXPECT_TRUE(!nan || values[i] == -128) << i << ": " << values[i];  // the least
+          continue;
+        }
+        const bool found =
+            c == Type::e4m3 ? (got[i] & std::byte{0x7F}) == std::byte{0x7F} : std::isnan(values[i]);
+        EXPECT_EQ(found, nan) << i << ": " << values[i];
+      }
+    }
+}
+
 TEST(GemmEpilogue, EveryPart) {
   const Epilogue parts[] = {{.alpha = true},
                             {.alpha = true, .beta = true},

@@ -48,6 +48,10 @@ inline double float_value(Type type, std::uint64_t bits) {
   const auto exponent =
       static_cast<int>(bits >> f.mantissa & ((std::uint64_t{1} << f.exponent) - 1));
   const std::uint64_t mantissa = bits & ((std::uint64_t{1} << f.mantissa) - 1);
+  if (exponent == (1 << f.exponent) - 1 && type != Type::e4m3) {
+    const double infinity = bits >> (f.exponent + f.mantissa) & 1 ? -HUGE_VAL : HUGE_VAL;
+    return mantissa ? std::nan("") : infinity;
+  }
   double out = std::ldexp(static_cast<double>(mantissa), -f.mantissa);
   out = exponent ? std::ldexp(1 + out, exponent - bias) : std::ldexp(out, 1 - bias);
   return bits >> (f.exponent + f.mantissa) & 1 ? -out : out;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dsl/kernels/attention.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <limits>
 #include <numbers>
 
@@ -13,7 +16,20 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 Scalar times(const Scalar& x, const Scalar& y) { return x * y; }
 Scalar plus(const Scalar& x, const Scalar& y) { return x + y; }
-Scalar share(const Scalar& x, const Scalar& sum) { return select(sum > 0, x * reciprocal(sum), 0); }
+constexpr int most_head_dim = 512;
+
+// Of a row that sees no key nothing was added up. A sum of NaN is no such sum.
+Scalar share(const Scalar& x, const Scalar& sum) {
+  return select(sum == 0, 0, x * reciprocal(sum));
+}
+// Whether the product of a score and the scale has less than 12 bits behind the point.
+Scalar is_far(const Scalar& product) { return maximum(product, product * -1) > 4096; }
+
+Scalar any(const RowValues& rows, Scalar (*is)(const Scalar&)) {
+  Scalar out = is(rows.at(0));
+  for (std::size_t i = 1; i < rows.size(); ++i) out = out | is(rows[i]);
+  return out;
+}
 
 // One value for each row of the tile, whose first row is number `first`, to those that exist. The
 // four lanes that share a row have the same.
@@ -26,15 +42,47 @@ void write_rows(Builder& k, const Global& to, const Scalar& count, const Scalar&
   }
 }
 
+bool is_possible(Builder& k, const Attention& options) {
+  const int d = options.head_dim;
+  return k.require(d >= 16 && d <= most_head_dim && d % 16 == 0,
+                   fmt::format("head_dim = {}: a query has a multiple of 16 elements, 16 to {}; "
+                               "the nearest is {}",
+                               d, most_head_dim, std::clamp(d, 16, most_head_dim + 15) / 16 * 16)) &
+         k.require(options.type == f16 || options.type == bf16,
+                   fmt::format("type = {}: Q, K, V and O have elements of f16 or bf16",
+                               name(options.type)));
+}
+
+// Bytes of shared memory, at most.
+std::int64_t shared_bytes(const Attention& options) {
+  const std::int64_t line = 2 * std::int64_t{options.head_dim},
+                     padding = line & (line - 1) ? 16 : 0;
+  const std::int64_t lines =
+      options.tile_queries() + std::int64_t{2} * options.stages * options.keys_per_step;
+  constexpr std::int64_t barriers = 1024;
+  return lines * (line + padding) + barriers;
+}
+
+// Fewer keys in a step, and then fewer stages, where a block has no room for them.
+Attention fitting(const Attention& options, const Target& target) {
+  Attention out = options;
+  const ArchRow* arch = find_arch(target.arch);
+  if (!arch) return out;
+  const auto fits = [&] { return shared_bytes(out) <= arch->shared_bytes; };
+  while (!fits() && out.keys_per_step > 32) out.keys_per_step -= 16;
+  while (!fits() && out.stages > 1) --out.stages;
+  return out;
+}
+
 }  // namespace
 
 Attention tuned(const Attention& options, const Target& target) {
   Attention out = options;
-  if (target.arch.text() != "sm_90a") return out;
+  if (target.arch.text() != "sm_90a") return fitting(out, target);
   const bool narrow = options.head_dim <= 64;  // what three warpgroups have registers for
   out.warps = narrow ? 12 : 8, out.producers = 4;
   out.queries_per_block = 16 * out.warps, out.keys_per_step = 128;
-  return out;
+  return fitting(out, target);
 }
 
 Kernel attention(const Attention& options) {
@@ -44,6 +92,7 @@ Kernel attention(const Attention& options) {
   const Tile pv{.m = m, .n = d, .k = n, .warps_m = options.warps, .warps_n = 1};
   return kernel(
       "attention", {.block = qk.threads(), .producers = options.producers}, [=](Builder& k) {
+        if (!is_possible(k, options)) return;
         auto queries = k.param("queries", s32), keys = k.param("keys", s32);
         auto heads = k.param("heads", s32), kv_heads = k.param("kv_heads", s32);
         auto scale = k.param("scale", f32) * k.constant(f32, std::numbers::log2e);  // for exp2
@@ -57,6 +106,7 @@ Kernel attention(const Attention& options) {
         auto LSE = k.global("LSE", f32, row_major(1, queries)).matrix(head);
 
         const MmaKind mma = k.best_mma(type, type, f32);
+        if (mma.shape.shape.m == 0) return;  // best_mma() has said why
         auto mma_qk = k.tiled_mma(mma, qk), mma_pv = k.tiled_mma(mma, pv);
         auto sQ = k.shared("sQ", type, mma_qk.shared_a());
         auto sK = k.shared("sK", type, mma_qk.shared_b(options.stages, Major::col));
@@ -77,8 +127,8 @@ Kernel attention(const Attention& options) {
           auto q = mma_qk.load_a(sQ[0]);
 
           // Of each row: the maximum of its scores, the sum of exp(score - maximum), and with those
-          // weights the sum of V's rows. -1e30, not infinity: the difference of two is a number.
-          auto top = mma_qk.row_variable(k.constant(f32, -1e30));
+          // weights the sum of V's rows.
+          auto top = mma_qk.row_variable(masked);
           auto sum = mma_qk.row_variable(k.constant(f32, 0));
           auto o = mma_pv.accumulator();
           auto weights =
@@ -93,17 +143,27 @@ Kernel attention(const Attention& options) {
               });
             });
             RowValues before = top, now = map(before, row_maximum(s), maximum);
+            // Infinite where there is none yet: the difference of two would be no number.
+            auto base = map(now, now, [&](Scalar b, Scalar) { return select(b == masked, 0, b); });
             auto shrink =
-                map(before, now, [&](Scalar a, Scalar b) { return exp2((a - b) * scale); });
-            auto weight = [&](Scalar x, Scalar b) { return exp2(fma(x, scale, b * minus)); };
-            auto p = map_rows(s, now, weight);
+                map(before, base, [&](Scalar a, Scalar b) { return exp2((a - b) * scale); });
+            // fma(x, scale, -base * scale), whose last product is rounded: far from zero the
+            // difference comes first.
+            auto less = mma_qk.row_variable(k.constant(f32, 0));
+            less = map(base, base, [&](Scalar b, Scalar) { return b * minus; });
+            k.when(any(less, is_far), [&] {
+              s = map_rows(s, base, [](Scalar x, Scalar b) { return x - b; });
+              less = RowValues(base.size(), k.constant(f32, 0));
+            });
+            auto weight = [&](Scalar x, Scalar b) { return exp2(fma(x, scale, b)); };
+            auto p = map_rows(s, less, weight);
             sum = map(map(sum, shrink, times), row_sum(p), plus);
             o = map_rows(o, shrink, times);
             weights = operand_a(convert(p, type), mma.shape);
             top = now;
           };
           k.pipeline(
-              options.stages, steps + 1,
+              options.stages, select(steps > 0, steps + 1, 0),
               [&](Scalar t, Scalar stage) {
                 k.copy(K.tile(d, n, 0, t), sK[stage]);
                 k.copy(V.tile(n, d, select(t == 0, nowhere, t - 1), 0), sV[stage]);

@@ -27,9 +27,13 @@ namespace tartan::kernels {
 /// Parameters: queries, keys, heads, kv_heads (s32, any lengths; kv_heads divides heads: that many
 /// query heads share a head of keys and values), scale (f32, above zero), then Q, K, V, O and LSE.
 /// Sums, the softmax and its statistics are f32; the weights are rounded to `type` for the product
-/// with V. A row that sees no key is zero, its LSE minus infinity.
+/// with V. A row that sees no key, or whose scores are all minus infinity, is zero, its LSE minus
+/// infinity. NaN in a row of Q, or in a key that a row sees, makes that row of O and its LSE NaN,
+/// as does a score of plus infinity. V is multiplied by a weight of zero where a row does not see a
+/// key of the same step: NaN and infinity there reach the rows of that block (in softmax() * V of
+/// whole matrices, all rows), so that V must be finite where some rows shall not see it.
 struct Attention {
-  int head_dim = 64;  // a multiple of 16; 64 and 128 are tuned
+  int head_dim = 64;  // a multiple of 16 up to 512; 64 and 128 are tuned
   Type type = f16;    // of Q, K, V and O: f16 or bf16
   /// Query i sees the keys up to i + keys - queries: the last query sees all of them.
   bool causal = false;
@@ -41,7 +45,7 @@ struct Attention {
 
   /// Blocks (x) of a launch; y is the head, z the batch.
   unsigned blocks(int queries) const {
-    return static_cast<unsigned>((queries + tile_queries() - 1) / tile_queries());
+    return static_cast<unsigned>((std::int64_t{queries} + tile_queries() - 1) / tile_queries());
   }
   int tile_queries() const {
     return queries_per_block ? queries_per_block : head_dim <= 64 ? 128 : 64;
@@ -50,7 +54,8 @@ struct Attention {
 Kernel attention(const Attention& options);
 
 /// The same with tiles, warps and producers as they are fastest on a target: on sm_90a two
-/// or three warpgroups of consumers beside one of producers, elsewhere as above.
+/// or three warpgroups of consumers beside one of producers, elsewhere as above. Where a block has
+/// too little shared memory for that: fewer keys in a step, then fewer stages.
 Attention tuned(const Attention& options, const Target& target);
 
 }  // namespace tartan::kernels

@@ -51,7 +51,7 @@ Scalar Finisher::activated(const Scalar& x) {
   const auto number = [&](double value) { return k_.constant(in_, value); };
   switch (options_.activation) {
     case Activation::none: return x;
-    case Activation::relu: return maximum(x, 0);
+    case Activation::relu: return relu(x);
     case Activation::gelu: {
       const Scalar inner =
           x * fma(x * x, number(0.044715 * 0.7978845608028654), number(0.7978845608028654));

@@ -22,9 +22,10 @@ enum class Activation : std::uint8_t { none, relu, gelu, silu };  // gelu: the f
 ///   C[i][j] = activation(alpha * row_scale[i] * column_scale[j] * sum + beta * C[i][j] + bias[j])
 ///             + residual[i][j]
 ///
-/// Results of 8 bits are rounded to nearest even and clamped. Each part is a parameter of the
-/// kernel, behind C, in the order of the members: scalars and vectors of f32 (f64), the residual of
-/// C's type and shape.
+/// NaN stays NaN in each activation, as in PyTorch. Integer results are rounded to nearest even and
+/// clamped, NaN to the least; results of e4m3 and e5m2 clamp numbers, and keep NaN. Each part is a
+/// parameter of the kernel, behind C, in the order of the members: scalars and vectors of f32
+/// (f64), the residual of C's type and shape.
 struct Epilogue {
   bool alpha = false, beta = false;
   bool row_scales = false, column_scales = false;
@@ -42,7 +43,9 @@ struct Epilogue {
 /// parameter of the kernel (s32, in the order m, n, k).
 struct Gemm {
   int m = 256, n = 256, k = 256;
-  /// Elements of A and B. f32: rounded to tf32 on the way; tf32: f32 that has been rounded before.
+  /// Elements of A and B. tf32: f32 that has been rounded before. f32: rounded to tf32 on the way,
+  /// to nearest even, on all targets and by whatever copies them (of NaNs, those without any of the
+  /// upper 10 bits of the mantissa become infinities where a tensor map rounds).
   Type a = f16, b = f16;
   Type accumulator = f32;  // f32, f16, f64 or s32
   Type c = f32;            // elements of C: f32, f16, bf16, e4m3, e5m2, f64, s32, s8, u8
