@@ -118,8 +118,7 @@ Accumulator TiledMma::variable_a(Here at) const {
                      {warp_m_ * (fragments_m() * kind_.shape.shape.m), 0, tile_.m, tile_.k});
 }
 
-// The tensor cores drop the low 13 bits of an f32; cvt.rna.tf32 rounds to nearest, ties away from
-// zero.
+// The tensor cores drop the low 13 bits of an f32. Rounded to nearest even, as by tensor maps.
 std::vector<Fragment> TiledMma::rounded(std::vector<Fragment> fragments, const Shared& from) const {
   if (from.element() != f32) return fragments;
   for (Fragment& each : fragments) {
@@ -129,8 +128,10 @@ std::vector<Fragment> TiledMma::rounded(std::vector<Fragment> fragments, const S
       registers.push_back(
           state_->f().bitcast(state_->f().convert(state_->f().bitcast(value, f32), tf32), b32));
     each = state_->fragment(each.kind(), std::move(registers));
-    state_->choose(fmt::format("round {}", from.name), "cvt.rna.tf32.f32",
-                   "its elements are f32, and tensor cores would drop their low 13 bits");
+    state_->choose(
+        fmt::format("round {}", from.name),
+        state_->target.arch.sm >= 90 ? "cvt.rn.tf32.f32" : "to nearest even, by integers",
+        "its elements are f32, and tensor cores would drop their low 13 bits");
   }
   return fragments;
 }

@@ -71,7 +71,8 @@ class TiledMma {
   /// of two products whose results are looked at in turn, the second runs while the first is used.
   ///
   /// c + A * B for the block's tile, A and B of tile().m x k and k x n elements. Products of tf32
-  /// round elements that are f32 in memory (cvt.rna); elements of type tf32 are taken as they are.
+  /// round elements that are f32 in memory to nearest even, by the copy engine or the threads;
+  /// elements of type tf32 are taken as they are.
   WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& b,
                       Here at = Here::current()) const;
   /// The same of a stage whose first fragments are loaded; calls `next` when the last ones are.

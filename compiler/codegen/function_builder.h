@@ -132,8 +132,8 @@ class FunctionBuilder {
   Value approximate(Approximation which, Value x);  // f32
   Value compare(Compare how, Value x, Value y);     // -> pred
   Value select(Value condition, Value x, Value y);
-  /// Numeric. Floats round to nearest even, float to integer truncates; f32 to tf32 rounds to
-  /// nearest, ties away from zero. Integers become bf16 by way of f32 before sm_90.
+  /// Numeric. Floats round to nearest even, float to integer truncates. Integers become bf16 by way
+  /// of f32 before sm_90. The low 13 bits of a tf32 count for nothing.
   Value convert(Value x, Type to);
   /// Two f32 rounded to e4m3 or e5m2, what is out of range to the largest number: a u16, low first.
   /// convert() goes to and from these types, too (cvt: PTX 8.1 on sm_89, 7.8 from sm_90 on).

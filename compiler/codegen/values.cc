@@ -199,6 +199,22 @@ Value FunctionBuilder::Impl::widen(Value x) {
   return value(bits_as(resize(pair, from, false), type(f16)), f16);
 }
 
+namespace {
+
+// To nearest even, as cvt.rn.tf32.f32 does: sm_80 has cvt.rna alone, which rounds ties away from
+// zero. The sum is x with half of what goes, a little less where what stays is even. An infinity
+// stays one, a NaN might not.
+Value rounded_to_tf32(FunctionBuilder& f, Value x) {
+  const Value word = f.bitcast(x, u32);
+  const Value odd =
+      f.bit_and(f.shift_right(word, f.constant(u32, 13)), f.constant(u32, std::int64_t{1}));
+  const Value rounded = f.add(f.add(word, f.constant(u32, 0xFFF)), odd);
+  return f.bitcast(f.select(f.compare(Compare::ne, x, x), f.constant(u32, 0x7FFFE000), rounded),
+                   tf32);
+}
+
+}  // namespace
+
 Value FunctionBuilder::convert(Value x, Type to) {
   if (x.type == to) return x;
   if (eight_bits(x.type)) return convert(impl_->widen(x), to);
@@ -212,8 +228,8 @@ Value FunctionBuilder::convert(Value x, Type to) {
   const bool sign = info(x.type).is_signed;
   if (to == tf32) {
     if (x.type != f32) return convert(convert(x, f32), tf32);
-    return impl_->value(impl_->call(llvm::Intrinsic::nvvm_f2tf32_rna, from),
-                        tf32);  // ties away from zero: all that sm_80 has
+    if (target().arch.sm < 90) return rounded_to_tf32(*this, x);
+    return impl_->value(impl_->call(llvm::Intrinsic::nvvm_f2tf32_rn, from), tf32);
   }
   if (x.type == tf32) return convert(bitcast(x, f32), to);
   if (to == Type::pred) return compare(Compare::ne, x, constant(x.type, std::int64_t{0}));
