@@ -37,7 +37,9 @@ std::uint64_t number(const Compiled& compiled, const Arguments& arguments, const
 TensorMap tensor_map(const Compiled& compiled, const Arguments& arguments, const CompiledMap& of) {
   TensorMap out{.type = of.type};
   out.address = static_cast<std::uint64_t>(number(compiled, arguments, of.of));
-  for (const MapNumber& each : of.extents) out.extents.push_back(number(compiled, arguments, each));
+  // A map has at least one element, even of a matrix without any, of which nothing is read.
+  for (const MapNumber& each : of.extents)
+    out.extents.push_back(std::max<std::uint64_t>(number(compiled, arguments, each), 1));
   const auto element = static_cast<std::uint64_t>(bits(of.type) / 8);
   for (const MapNumber& each : of.strides)
     out.strides.push_back(number(compiled, arguments, each) * element);

@@ -67,6 +67,7 @@ Kernel gemm(const Gemm& options) {
 
     const MmaOptions with{.bit_op = options.a == Type::b1 ? options.bit_op : isa::BitOp::none};
     auto kind = k.best_mma(multiplied(options.a), multiplied(options.b), options.accumulator, with);
+    if (kind.shape.shape.m == 0) return;  // best_mma() has said why
     // Warpgroups read bytes and words along k alone.
     if (bits(options.a) != 16)
       kind.best = options.a_major == Major::row && options.b_major == Major::col;
@@ -125,7 +126,7 @@ Kernel gemm_sum(const Gemm& options) {
              [&] { finisher.store(sum_of_splits(k, options, parts, m, row, col), row, col); });
       return;
     }
-    const auto steps = maximum(ceil_div(size(k, "k", options.k, 1), tile.k), 1);
+    const auto steps = detail::units_each(ceil_div(size(k, "k", options.k, 1), tile.k));
     auto parts = k.global("parts", options.accumulator, workspace(options, m, n));
     detail::Finisher finisher(k, options.epilogue, options.accumulator, options.c, m, n);
     const auto number = k.convert(k.block_x(), s32);

@@ -38,6 +38,8 @@ Scalar stride(Builder& k, const char* name, const Gemm& options, int multiple) {
   return options.batched ? k.param(name, s64, multiple) : Scalar(0);
 }
 
+Scalar units_each(const Scalar& steps) { return maximum(steps, 1); }
+
 Layout workspace(const Gemm& options, const Scalar& m, const Scalar& n) {
   const Tile& tile = options.tile;
   if (options.stream_blocks) return row_major(2 * options.stream_blocks * tile.m, tile.n);
@@ -52,7 +54,7 @@ GemmTiles::GemmTiles(Builder& k, const Gemm& options, const TiledMma& mma, const
       tile_(mma.tile()),
       m_(m),
       n_(n),
-      steps_(maximum(ceil_div(depth, tile_.k), 1)) {
+      steps_(ceil_div(depth, tile_.k)) {
   possible_ =
       parts_are_possible(k, options) &
       k.require(options.promote >= 0 && (options.promote == 0 || options.accumulator == f32),
@@ -104,9 +106,11 @@ void GemmTiles::add_step(const Operands& operands, Accumulator& sum,
 }
 
 void GemmTiles::part_of_tile(const Operands& operands, const TileWork& work) {
-  const WarpTile sum = multiply(operands, work.row, work.col, work.first, work.count);
+  const WarpTile sum =
+      multiply(operands, work.row, work.col, work.first, minimum(work.count, steps_));
   k_.when(work.whole, [&] { finisher_->store(sum, tile_, work.row, work.col); });
-  k_.when(work.count < steps_, [&] { k_.store(parts_.tile(tile_.m, tile_.n, work.slot, 0), sum); });
+  k_.when(work.count < units_each(steps_),
+          [&] { k_.store(parts_.tile(tile_.m, tile_.n, work.slot, 0), sum); });
 }
 
 void GemmTiles::part_by_y(const Operands& operands, const Scalar& row, const Scalar& col) {
@@ -131,8 +135,8 @@ void GemmTiles::compute(const Operands& operands) {
   k_.roles([&] {
     if (options_.stream_blocks)
       return k_.stream_tiles(
-          m_, n_, tile_, steps_, [&](const TileWork& work) { part_of_tile(operands, work); },
-          options_.group);
+          m_, n_, tile_, units_each(steps_),
+          [&](const TileWork& work) { part_of_tile(operands, work); }, options_.group);
     if (options_.persistent) return k_.each_tile(m_, n_, tile_, whole_tile, options_.group);
     auto [row, col] = k_.block_tile(m_, n_, tile_, options_.group);
     if (options_.splits > 1) part_by_y(operands, row, col);

@@ -19,6 +19,9 @@ Scalar stride(Builder& k, const char* name, const Gemm& options, int multiple);
 /// What tensor cores multiply where memory has these elements.
 inline Type multiplied(Type element) { return element == f32 ? tf32 : element; }
 
+/// Units of work of a tile that blocks share: its steps, or, where k is 0, that of storing it.
+Scalar units_each(const Scalar& steps);
+
 /// Where the parts of a product lie: whole tiles, one part under the other.
 Layout workspace(const Gemm& options, const Scalar& m, const Scalar& n);
 

@@ -147,6 +147,7 @@ Kernel sparse_gemm(const Gemm& options) {
               fmt::format("a sparse A has elements of at least 8 bits, in groups of {}", group));
     auto kind = k.best_mma(detail::multiplied(options.a), detail::multiplied(options.b),
                            options.accumulator, {.sparsity = isa::Sparsity::sp_ordered_metadata});
+    if (kind.shape.shape.m == 0) return;  // best_mma() has said why
     // Warpgroups read bytes and words along k alone.
     if (bits(options.a) != 16) kind.best = options.b_major == Major::col;
     auto mma = k.tiled_mma(kind, tile);
