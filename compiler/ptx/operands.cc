@@ -278,8 +278,13 @@ bool OperandParser::parse_masked(Operand& operand) {
   const std::uint32_t start = operand.offset;
   advance();
   if (token_.kind != TokenKind::Identifier) return syntax("a variable's name"), false;
-  if (!parse_name(operand) || !expect(')')) return false;
-  operand.value = 0;
+  Operand address;
+  address.offset = token_.offset;
+  if (!parse_name(address) || !expect(')')) return false;
+  const Scratch scratch(*this);
+  scratch.push(address);
+  operand.kind = OperandKind::Name;
+  operand.first = scratch.store(operand.count);
   operand.text = source_.text().substr(start, behind_ - start);
   return true;
 }

@@ -114,7 +114,10 @@ class Parser : public DeclarationParser {
     } else if (!expect(';')) {
       recover_item();
     }
-    keep(ItemKind::Function, static_cast<std::uint32_t>(module_.functions.size()));
+    const auto index = static_cast<std::uint32_t>(module_.functions.size());
+    keep(ItemKind::Function, index);
+    const auto [known, fresh] = module_.function_index.try_emplace(function.name, index);
+    if (!fresh && !module_.functions[known->second].body) known->second = index;
     module_.functions.push_back(std::move(function));
   }
 

@@ -6,13 +6,8 @@
 namespace tartan::ptx {
 
 const Function* Module::function(std::string_view name) const {
-  const Function* declared = nullptr;
-  for (const Function& function : functions) {
-    if (function.name != name) continue;
-    if (function.body) return &function;
-    declared = &function;
-  }
-  return declared;
+  const auto found = function_index.find(name);
+  return found == function_index.end() ? nullptr : &functions[found->second];
 }
 
 std::vector<std::string_view> Module::kernels() const {

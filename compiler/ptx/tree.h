@@ -17,6 +17,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "compiler/isa/spelling.h"
@@ -104,7 +105,8 @@ struct Variable {
   std::string_view
       attributes;  // what else stood between: ".ptr .global .align 16", ".attribute(.managed)"
   /// `= {1, 2, name+4, 0xFF(name)}` or `= 7`: a Vector or scalar operand; the index into
-  /// Module::operands, or none. 0xFF(name) and .samplerref's field = value are a Name as a whole.
+  /// Module::operands, or none. 0xFF(name) and .samplerref's field = value are a Name as a whole;
+  /// the former has the name as a child.
   std::optional<std::uint32_t> initialiser;
   std::uint32_t offset = 0;
 };
@@ -175,6 +177,7 @@ struct Module {
   std::vector<Item> items;
 
   std::vector<Function> functions;
+  std::unordered_map<std::string_view, std::uint32_t> function_index;  // what function() finds
   std::vector<Instruction> instructions;
   std::vector<Operand> operands;
   std::vector<Registers> registers;

@@ -16,10 +16,15 @@ namespace {
 constexpr std::size_t alignment = 256;
 constexpr std::uint32_t slice_ops = 4096;
 
+// How far behind `storage` the next multiple of `alignment` is.
+std::size_t shift_of(const std::byte* storage) {
+  return (alignment - reinterpret_cast<std::uintptr_t>(storage) % alignment) % alignment;
+}
+
 // Room for `bytes` at a multiple of `alignment` inside `storage`; gives the shift to it.
 std::size_t make_room(std::vector<std::byte>& storage, std::size_t bytes) {
   storage.resize(bytes + alignment);
-  return (alignment - reinterpret_cast<std::uintptr_t>(storage.data()) % alignment) % alignment;
+  return shift_of(storage.data());
 }
 
 std::uint64_t shared_bytes_of(const LaunchContext& context) {
@@ -36,9 +41,14 @@ std::uint64_t local_step_of(const Program& program) {
 
 std::uint64_t Block::host_bytes(const LaunchContext& context) {
   const std::uint64_t warps = (context.launch.block.count() + 31) / 32;
-  const std::uint64_t of_warp = context.program.arena.size() + 32 * local_step_of(context.program);
+  // Few kernels use more than a page of a stack.
+  constexpr std::uint64_t usual_stack = 4096;
+  const Program& program = context.program;
+  const std::uint64_t local =
+      local_step_of(program) - (program.stack_slot ? stack_bytes - usual_stack : 0);
+  const std::uint64_t of_warp = program.arena.size() + 32 * local;
   // Order keeps about as much for each 16 bytes as they are.
-  return warps * of_warp + (context.program.ordered ? 3 : 1) * shared_bytes_of(context);
+  return warps * of_warp + (program.ordered ? 3 : 1) * shared_bytes_of(context);
 }
 
 Block::Block(LaunchContext& context, Cluster& cluster, std::uint32_t rank)
@@ -53,7 +63,10 @@ Block::Block(LaunchContext& context, Cluster& cluster, std::uint32_t rank)
   arena_shift_ = make_room(arenas_, program.arena.size() * count);
   shared_shift_ = make_room(shared_, shared_bytes_);
   const std::size_t lane_bytes = local_step_of(program);
-  local_shift_ = make_room(locals_, lane_bytes * 32 * count);
+  const std::size_t local_bytes = lane_bytes * 32 * count + alignment;
+  locals_.reset(static_cast<std::byte*>(std::calloc(local_bytes, 1)));
+  if (!locals_) throw std::bad_alloc();
+  local_shift_ = shift_of(locals_.get());
   warps_.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     Warp& warp = warps_[i];
@@ -61,8 +74,9 @@ Block::Block(LaunchContext& context, Cluster& cluster, std::uint32_t rank)
     warp.program = &program;
     warp.index = static_cast<std::uint32_t>(i);
     warp.arena = arenas_.data() + arena_shift_ + i * program.arena.size();
-    warp.local = locals_.data() + local_shift_ + i * 32 * lane_bytes;
+    warp.local = locals_.get() + local_shift_ + i * 32 * lane_bytes;
     warp.local_step = lane_bytes;
+    warp.stack_top = program.stack_begin;
   }
   for (Barrier& barrier : barriers_) barrier.arrived.assign(count, 0);
   if (!program.warpgroup_operations.empty())
@@ -73,7 +87,6 @@ void Block::start(Dim3 place) {
   place_ = place;
   recheck_ = false;
   std::ranges::fill(shared_, std::byte{0});
-  std::ranges::fill(locals_, std::byte{0});
   for (Barrier& barrier : barriers_) {
     barrier.pending = false;
     std::ranges::fill(barrier.arrived, 0);
@@ -88,6 +101,7 @@ void Block::start(Dim3 place) {
     warps_[i].start(left >= 32 ? all_lanes : (std::uint32_t{1} << left) - 1);
     warps_[i].registers = registers;
     fill_specials(warps_[i]);
+    clear_local(warps_[i]);
     if (own_place_)
       for (const SharedSlot& each : context_.program.shared_slots)
         move_address(warps_[i].arena, each, own_place_);
@@ -155,6 +169,18 @@ void Block::fill_specials(Warp& warp) {
     }
     if (slot.width == 1) predicate(warp, slot.slot) = holds;
   }
+}
+
+// Variables, and what was taken of the stacks.
+void Block::clear_local(Warp& warp) {
+  const Program& program = context_.program;
+  if (!program.stack_slot) {
+    std::memset(warp.local, 0, 32 * warp.local_step);
+    return;
+  }
+  for (std::size_t lane = 0; lane < 32; ++lane)
+    std::memset(warp.local + lane * warp.local_step, 0, warp.stack_top);
+  warp.stack_top = program.stack_begin;
 }
 
 bool Block::done() const { return std::ranges::all_of(warps_, &Warp::done); }

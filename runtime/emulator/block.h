@@ -7,6 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,6 +49,10 @@ struct Warpgroup {
 };
 
 class Cluster;
+
+struct Free {
+  void operator()(std::byte* memory) const { std::free(memory); }
+};
 
 class Block {
  public:
@@ -119,13 +125,15 @@ class Block {
   std::string source(std::uint32_t pc) const;
   std::uint32_t special(Special which, std::uint32_t warp, std::uint32_t lane) const;
   void fill_specials(Warp& warp);
+  void clear_local(Warp& warp);
 
   LaunchContext& context_;
   Cluster& cluster_;
   std::uint32_t rank_;
   std::uint64_t own_place_;
   std::vector<Warp> warps_;
-  std::vector<std::byte> arenas_, locals_, shared_;
+  std::vector<std::byte> arenas_, shared_;
+  std::unique_ptr<std::byte[], Free> locals_;  // the system gives stacks as they are used
   std::size_t arena_shift_ = 0, shared_shift_ = 0, local_shift_ = 0;
   std::uint64_t shared_bytes_ = 0;
   Dim3 place_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who calls whom: the order of functions in a program, and which calls may be recursive.
 #include <algorithm>
+#include <unordered_set>
 
 #include "runtime/emulator/decoder.h"
 #include "runtime/emulator/memory.h"
@@ -16,11 +17,6 @@ std::uint64_t address_of(const ptx::Module& module, const ptx::Function& functio
   return function_window + function_step * (index + 1);
 }
 
-void Decoder::keep(std::vector<FramePart> Frame::*part, std::uint32_t at, std::uint32_t bytes) {
-  if (function_ && !function_->entry)
-    (program_.frames[current().frame].*part).push_back({at, bytes});
-}
-
 void Decoder::go_to_entry(Op& op, const Function& callee) {
   entries_.push_back({static_cast<std::size_t>(&op - program_.ops.data()), callee.tree->name});
 }
@@ -29,12 +25,12 @@ void Decoder::go_to_entry(Op& op, const Function& callee) {
 const std::vector<const ptx::Function*>& Decoder::address_taken() {
   if (address_taken_) return *address_taken_;
   address_taken_.emplace();
+  std::unordered_set<const ptx::Function*> known;
   const auto take = [&](const ptx::Operand& operand, const auto& self) -> void {
     for (const ptx::Operand& child : module_.children(operand)) self(child, self);
     if (operand.kind != ptx::OperandKind::Name) return;
     const ptx::Function* function = module_.function(operand.text);
-    if (function && function->body && !function->entry &&
-        std::ranges::find(*address_taken_, function) == address_taken_->end())
+    if (function && function->body && !function->entry && known.insert(function).second)
       address_taken_->push_back(function);
   };
   for (const ptx::Instruction& instruction : module_.instructions)
@@ -45,12 +41,11 @@ const std::vector<const ptx::Function*>& Decoder::address_taken() {
   return *address_taken_;
 }
 
-const std::vector<const ptx::Function*>& Decoder::callees_of(const ptx::Function& function) {
-  const auto [at, fresh] = callees_.try_emplace(&function);
-  if (!fresh) return at->second;
+std::vector<const ptx::Function*> Decoder::callees_of(const ptx::Function& function) {
   std::vector<const ptx::Function*> out;
+  std::unordered_set<const ptx::Function*> known;
   const auto add = [&](const ptx::Function* callee) {
-    if (callee && callee->body && !callee->entry && std::ranges::find(out, callee) == out.end())
+    if (callee && callee->body && !callee->entry && known.insert(callee).second)
       out.push_back(callee);
   };
   for (const ptx::Statement& statement : function.statements) {
@@ -67,7 +62,64 @@ const std::vector<const ptx::Function*>& Decoder::callees_of(const ptx::Function
     if (!direct)
       for (const ptx::Function* callee : address_taken()) add(callee);
   }
-  return at->second = std::move(out);
+  return out;
+}
+
+// Tarjan's strongly connected components, without recursion: call chains may be long.
+std::vector<Decoder::CallNode> Decoder::order_calls(const ptx::Function& kernel) {
+  struct State {
+    std::uint32_t index = 0, low = 0;  // in the order of the first visit
+    bool open = true;                  // its component is not complete
+    CallNode node;
+  };
+  struct Visit {
+    State* state;
+    std::vector<const ptx::Function*> callees;
+    std::size_t next = 0;
+  };
+  std::unordered_map<const ptx::Function*, State> states;
+  std::vector<State*> open, finished;
+  std::vector<Visit> path;
+  std::uint32_t components = 0;
+  const auto visit = [&](const ptx::Function& function) {
+    const auto index = static_cast<std::uint32_t>(states.size());
+    State& state = states[&function];
+    state.index = state.low = index;
+    state.node.function = &function;
+    open.push_back(&state);
+    path.push_back({&state, callees_of(function)});
+  };
+  const auto close_component = [&](const State& root) {
+    const bool several = open.back() != &root;
+    for (bool last = false; !last; open.pop_back()) {
+      State& member = *open.back();
+      member.open = false;
+      member.node.component = components;
+      member.node.recursive |= several;
+      last = &member == &root;
+    }
+    ++components;
+  };
+  visit(kernel);
+  while (!path.empty()) {
+    Visit& here = path.back();
+    State& state = *here.state;
+    if (here.next < here.callees.size()) {
+      const ptx::Function* callee = here.callees[here.next++];
+      const auto known = states.find(callee);
+      if (known == states.end()) visit(*callee);
+      else if (known->second.open) state.low = std::min(state.low, known->second.index);
+      state.node.recursive |= callee == state.node.function;
+      continue;
+    }
+    if (state.low == state.index) close_component(state);
+    finished.push_back(&state);
+    path.pop_back();
+    if (!path.empty()) path.back().state->low = std::min(path.back().state->low, state.low);
+  }
+  std::vector<CallNode> out;
+  for (const State* state : finished) out.push_back(state->node);
+  return out;
 }
 
 std::vector<const Decoder::Function*> Decoder::call_targets(std::string_view label) const {
@@ -82,15 +134,8 @@ std::vector<const Decoder::Function*> Decoder::call_targets(std::string_view lab
   return out;
 }
 
-bool Decoder::may_return_into_itself(const Function& callee) {
-  if (function_->entry) return false;
-  std::vector<const ptx::Function*> reached{callee.tree};
-  for (std::size_t i = 0; i < reached.size(); ++i) {
-    if (reached[i] == function_) return true;
-    for (const ptx::Function* next : callees_of(*reached[i]))
-      if (std::ranges::find(reached, next) == reached.end()) reached.push_back(next);
-  }
-  return false;
+bool Decoder::may_return_into_itself(const Function& callee) const {
+  return callee.component == current().component;
 }
 
 }  // namespace tartan::emulator

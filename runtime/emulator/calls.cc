@@ -3,9 +3,9 @@
 // free of the device runtime.
 //
 // A function's registers and variables have fixed places, as a kernel's have. Only where a call may
-// come back into its own function, the executing lanes' registers and variables go to a stack
-// first, and are fetched from it behind the call. An indirect call is a guarded direct one for each
-// function that it may mean, so lanes that call different functions do so one after another.
+// come back into its own function, they are on the executing lanes' stacks (stack.cc). An indirect
+// call is a guarded direct one for each function that it may mean, so lanes that call different
+// functions do so one after another.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,13 +28,17 @@ void call(Warp& warp, const Op& op) {
   warp.branch(static_cast<std::uint32_t>(op.value));
 }
 
-// Bytes between registers or local memory: arguments and results of calls. op.window is the
-// destination's, op.count bytes for registers.
+// Bytes between registers and local memory: arguments and results of calls. In local memory places
+// count from what a register holds for the lane: op.e for the destination, op.b for the source.
+std::byte* local_place(Warp& warp, int lane, std::uint32_t base, std::uint32_t at) {
+  return warp.local + warp.local_step * static_cast<std::uint64_t>(lane) +
+         lanes<std::uint32_t>(warp, base)[lane] + at;
+}
 void copy_local(Warp& warp, const Op& op) {
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
-    std::byte* local =
-        warp.local + warp.local_step * static_cast<std::uint64_t>(std::countr_zero(m));
-    std::memmove(local + op.d, local + op.a, op.value);
+    const int lane = std::countr_zero(m);
+    std::memmove(local_place(warp, lane, op.e, op.d), local_place(warp, lane, op.b, op.a),
+                 op.value);
   }
 }
 template <typename R>
@@ -42,8 +46,7 @@ void register_to_local(Warp& warp, const Op& op) {
   const auto* a = lanes<R>(warp, op.a);
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
-    std::memcpy(warp.local + warp.local_step * static_cast<std::uint64_t>(lane) + op.d, &a[lane],
-                op.value);
+    std::memcpy(local_place(warp, lane, op.e, op.d), &a[lane], op.value);
   }
 }
 template <typename R>
@@ -52,8 +55,7 @@ void local_to_register(Warp& warp, const Op& op) {
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
     R value = 0;
-    std::memcpy(&value, warp.local + warp.local_step * static_cast<std::uint64_t>(lane) + op.a,
-                op.value);
+    std::memcpy(&value, local_place(warp, lane, op.b, op.a), op.value);
     d[lane] = value;
   }
 }
@@ -62,70 +64,6 @@ void register_to_register(Warp& warp, const Op& op) {
   auto* d = lanes<R>(warp, op.d);
   const auto* a = lanes<R>(warp, op.a);
   each_lane(warp.mask, [=](int i) { d[i] = a[i]; });
-}
-
-// ---- The stack of a lane. op.list: the frame.
-
-void push_frame(Warp& warp, const Op& op) {
-  const Frame& frame = warp.program->frames[op.list];
-  warp.stacks.resize(32);
-  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
-    const int lane = std::countr_zero(m);
-    std::vector<std::byte>& stack = warp.stacks[static_cast<std::size_t>(lane)];
-    std::size_t at = stack.size();
-    if (at + frame.bytes() > stack_bytes)
-      return warp.fail("stack-overflow"_rule,
-                       fmt::format("the call needs {} bytes of stack, of {} bytes {} are left",
-                                   frame.bytes(), stack_bytes, stack_bytes - at),
-                       lane);
-    stack.resize(at + frame.bytes());
-    const auto put = [&](const void* from, std::size_t bytes) {
-      std::memcpy(stack.data() + at, from, bytes);
-      at += bytes;
-    };
-    for (const FramePart& part : frame.registers) {
-      if (part.bytes == 0) {
-        const std::byte bit{static_cast<std::uint8_t>(predicate(warp, part.at) >> lane & 1)};
-        put(&bit, 1);
-        continue;
-      }
-      // 128 bits: the low words of all lanes, then the high words.
-      const std::size_t word = std::min<std::size_t>(part.bytes, 8);
-      for (std::size_t k = 0; k < part.bytes / word; ++k)
-        put(warp.arena + part.at + word * (32 * k + static_cast<std::size_t>(lane)), word);
-    }
-    const std::byte* local = warp.local + warp.local_step * static_cast<std::uint64_t>(lane);
-    for (const FramePart& part : frame.variables) put(local + part.at, part.bytes);
-  }
-}
-
-void pop_frame(Warp& warp, const Op& op) {
-  const Frame& frame = warp.program->frames[op.list];
-  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
-    const int lane = std::countr_zero(m);
-    std::vector<std::byte>& stack = warp.stacks[static_cast<std::size_t>(lane)];
-    const std::size_t begin = stack.size() - frame.bytes();
-    std::size_t at = begin;
-    const auto get = [&](void* to, std::size_t bytes) {
-      std::memcpy(to, stack.data() + at, bytes);
-      at += bytes;
-    };
-    for (const FramePart& part : frame.registers) {
-      if (part.bytes == 0) {
-        std::byte bit;
-        get(&bit, 1);
-        std::uint32_t& p = predicate(warp, part.at);
-        p = (p & ~(1u << lane)) | static_cast<std::uint32_t>(bit) << lane;
-        continue;
-      }
-      const std::size_t word = std::min<std::size_t>(part.bytes, 8);
-      for (std::size_t k = 0; k < part.bytes / word; ++k)
-        get(warp.arena + part.at + word * (32 * k + static_cast<std::size_t>(lane)), word);
-    }
-    std::byte* local = warp.local + warp.local_step * static_cast<std::uint64_t>(lane);
-    for (const FramePart& part : frame.variables) get(local + part.at, part.bytes);
-    stack.resize(begin);
-  }
 }
 
 // ---- Targets of indirect calls.
@@ -152,16 +90,24 @@ void require_target(Warp& warp, const Op& op) {
   }
 }
 
-// An argument or a result on the caller's side: a register, or a .param variable.
+// An argument or a result: a register, or a place in local memory.
 struct Place {
   bool in_register = false;
-  std::uint32_t at = 0;
+  std::uint32_t at = 0;    // slot, or bytes behind the base
+  std::uint32_t base = 0;  // slot, 32 bits
 };
+
+Place place_of(Decoder& d, const Symbol& symbol) {
+  return {false, static_cast<std::uint32_t>(symbol.address),
+          symbol.framed ? d.frame().base : d.constant(0, 32)};
+}
+
+// On the caller's side.
 
 Place place_of(Decoder& d, const ptx::Operand& operand, std::uint64_t bytes, bool is_result) {
   if (operand.kind == ptx::OperandKind::Name && !d.register_of(operand))
     if (const auto symbol = d.symbol(operand.text); symbol && symbol->window == Window::local)
-      return {false, static_cast<std::uint32_t>(symbol->address)};
+      return place_of(d, *symbol);
   const Type type = bytes == 8 ? Type::b64 : Type::b32;
   return {true, is_result ? d.destination(operand, type) : d.source(operand, type)};
 }
@@ -179,7 +125,9 @@ void emit_copy(Decoder& d, Place to, Place from, std::uint64_t bytes) {
     return d.unsupported("a register argument of more than 64 bits");
   Op& op = d.emit(handler);
   op.d = to.at;
+  op.e = to.base;
   op.a = from.at;
+  op.b = from.base;
   op.value = bytes;
 }
 
@@ -265,57 +213,67 @@ bool fits(Decoder& d, const Decoder::Function& callee, const Call& call) {
   return all(call.arguments, callee.params) && all(call.results, callee.results);
 }
 
-Place formal(std::uint32_t slot, const Symbol& symbol) {
-  return slot ? Place{true, slot} : Place{false, static_cast<std::uint32_t>(symbol.address)};
+// On the callee's side, for a caller: a frame starts where the stack is taken up to.
+Place room_of(Decoder& d, const Symbol& symbol) {
+  return {false, static_cast<std::uint32_t>(symbol.address),
+          symbol.framed ? d.stack_slot() : d.constant(0, 32)};
 }
 
-// Copies that may overlap, as those to and from a function's own parameters do, go through room
-// that no frame has.
-struct Transfer {
-  Place from, to;
-  std::uint64_t bytes = 0;
-  Place between;
-};
-
-void emit_copies(Decoder& d, const std::vector<Transfer>& transfers, bool first_half) {
-  for (const Transfer& t : transfers)
-    if (first_half) emit_copy(d, t.between, t.from, t.bytes);
-    else emit_copy(d, t.to, t.between, t.bytes);
-}
-
-void emit_call(Decoder& d, const Decoder::Function& callee, const Call& call) {
-  const bool recursive = d.may_return_into_itself(callee);
-  std::vector<Transfer> arguments, results;
-  const auto between = [&](std::uint64_t bytes) {
-    return recursive ? Place{false, d.transfer_room(bytes)} : Place{};
-  };
+// A callee that may come back into its caller may have its parameters in the very registers that
+// the arguments are in: those change places on the stack.
+void emit_arguments(Decoder& d, const Decoder::Function& callee, const Call& call, bool recursive) {
+  const auto in_register = [&](std::size_t i) { return callee.param_slots[i] != 0; };
   for (std::size_t i = 0; i < call.arguments.size(); ++i) {
     const std::uint64_t bytes = callee.params[i].bytes;
-    arguments.push_back({place_of(d, call.arguments[i], bytes, false),
-                         formal(callee.param_slots[i], callee.params[i]), bytes, between(bytes)});
+    const Place to = in_register(i) && !recursive ? Place{true, callee.param_slots[i]}
+                                                  : room_of(d, callee.params[i]);
+    emit_copy(d, to, place_of(d, call.arguments[i], bytes, false), bytes);
   }
-  for (std::size_t i = 0; i < call.results.size(); ++i) {
-    const std::uint64_t bytes = callee.results[i].bytes;
-    results.push_back({formal(callee.result_slots[i], callee.results[i]),
-                       place_of(d, call.results[i], bytes, true), bytes, between(bytes)});
-  }
-  if (recursive) {
-    emit_copies(d, arguments, true);
-    d.emit(push_frame).list = d.current().frame;
-    emit_copies(d, arguments, false);
-  } else {
-    for (const Transfer& t : arguments) emit_copy(d, t.to, t.from, t.bytes);
-  }
+  for (std::size_t i = 0; i < call.arguments.size() && recursive; ++i)
+    if (in_register(i))
+      emit_copy(d, {true, callee.param_slots[i]}, room_of(d, callee.params[i]),
+                callee.params[i].bytes);
+}
+
+void skip(Warp& warp, const Op& op) { warp.branch(static_cast<std::uint32_t>(op.value)); }
+
+void emit_returning_call(Decoder& d, const Decoder::Function& callee, const Call& call,
+                         bool recursive) {
+  const auto in_register = [&](std::size_t i) { return callee.result_slots[i] != 0; };
+  if (recursive) emit_save_registers(d);
+  emit_arguments(d, callee, call, recursive);
   Op& op = d.emit(emulator::call);
   op.d = callee.return_slot;
   d.go_to_entry(op, callee);
   if (recursive) {
-    emit_copies(d, results, true);
-    d.emit(pop_frame).list = d.current().frame;
-    emit_copies(d, results, false);
-  } else {
-    for (const Transfer& t : results) emit_copy(d, t.to, t.from, t.bytes);
+    for (std::size_t i = 0; i < call.results.size(); ++i)
+      if (in_register(i))
+        emit_copy(d, room_of(d, callee.results[i]), {true, callee.result_slots[i]},
+                  callee.results[i].bytes);
+    emit_restore_registers(d);
   }
+  for (std::size_t i = 0; i < call.results.size(); ++i) {
+    const std::uint64_t bytes = callee.results[i].bytes;
+    const Place from = in_register(i) && !recursive ? Place{true, callee.result_slots[i]}
+                                                    : room_of(d, callee.results[i]);
+    emit_copy(d, place_of(d, call.results[i], bytes, true), from, bytes);
+  }
+  if (recursive) emit_drop_registers(d);
+}
+
+void emit_call(Decoder& d, const Decoder::Function& callee, const Call& call) {
+  const bool recursive = d.may_return_into_itself(callee);
+  const Decoder::Guard guard = d.guard();
+  if (!recursive || guard.slot == always_slot)
+    return emit_returning_call(d, callee, call, recursive);
+  // The guard may have changed when the call comes back: other lanes go around all of it.
+  const std::size_t around = d.program().ops.size();
+  d.set_guard({guard.slot, ~guard.flip});
+  d.emit(skip);
+  d.set_guard({});
+  emit_returning_call(d, callee, call, recursive);
+  d.program().ops[around].value = d.program().ops.size();
+  d.set_guard(guard);
 }
 
 void emit_indirect_call(Decoder& d, const ptx::Operand& target, std::string_view label,

@@ -79,6 +79,7 @@ void decode_exit(Decoder& d) { d.emit(exit); }
 void decode_ret(Decoder& d) {
   d.spelling.has("uni");
   if (d.in_kernel()) return decode_exit(d);
+  if (d.current().framed) emit_leave_frame(d);
   d.emit(return_to_caller).a = d.current().return_slot;
 }
 

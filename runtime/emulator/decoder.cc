@@ -56,6 +56,7 @@ struct Decoder::Room {
 constexpr Decoder::Room param_room{"the parameter space of a kernel", 32764,
                                    "unsupported-instruction"_rule},
     local_room{"the local memory of a thread", 512 * 1024, "unsupported-instruction"_rule},
+    stack_room{"the stack of a thread", stack_bytes, "unsupported-instruction"_rule},
     shared_room{"the shared memory of a block", shared_offset_mask + 1, "shared-size"_rule};
 
 std::uint64_t size_of(const ptx::Variable& variable) {
@@ -70,8 +71,15 @@ std::uint32_t alignment_of(const ptx::Variable& variable) {
       1, static_cast<std::uint32_t>(bits(variable.type)) / 8 * variable.vector);
 }
 
-Decoder::Decoder(const ptx::Module& module, const Symbols& globals, Hardware hardware, Diags& diags)
-    : module_(module), globals_(globals), hardware_(hardware), diags_(diags) {}
+Decoder::Decoder(const ptx::Module& module, const Globals& globals, Hardware hardware, Diags& diags)
+    : module_(module), globals_(globals), hardware_(hardware), diags_(diags) {
+  for (const ptx::Item& item : module_.items) {
+    if (item.kind != ptx::ItemKind::Variable) continue;
+    const ptx::Variable& variable = module_.variables[item.index];
+    if (variable.space == ptx::StateSpace::shared)
+      module_shared_.try_emplace(variable.name, &variable);
+  }
+}
 
 Program Decoder::decode(const ptx::Function& kernel) {
   program_.name = kernel.name;
@@ -83,10 +91,13 @@ Program Decoder::decode(const ptx::Function& kernel) {
     return std::ranges::any_of(
         starts, [&](std::string_view start) { return instruction.opcode.starts_with(start); });
   });
-  decode_function(kernel);
+  const std::vector<CallNode> functions = order_calls(kernel);
+  for (const CallNode& node : functions) announce(node);
+  for (const CallNode& node : functions) decode_function(*node.function);
   for (const auto& [op, name] : entries_) program_.ops[op].value = functions_.at(name).entry;
   program_.entry = functions_.at(kernel.name).entry;
   finish_shared();
+  finish_stack();
   program_.arena.resize(round_up(program_.arena.size(), 256));
   return std::move(program_);
 }
@@ -116,58 +127,73 @@ void Decoder::read_directives(const ptx::Function& kernel) {
 
 // ---- Functions and statements.
 
-void Decoder::decode_function(const ptx::Function& function) {
-  const ptx::Function* outer = function_;
-  std::vector<Scope> outer_scopes = std::move(scopes_);
-  const int outer_scope = scope_;
-  scopes_.assign(1, {});
-  scope_ = 0;
-  function_ = &function;
-  functions_[function.name] = {.tree = &function,
-                               .frame = static_cast<std::uint32_t>(program_.frames.size())};
+void Decoder::announce(const CallNode& node) {
+  const ptx::Function& tree = *node.function;
+  function_ = &tree;
+  Function& made = functions_[tree.name];
+  made = {.tree = &tree,
+          .frame = static_cast<std::uint32_t>(program_.frames.size()),
+          .component = node.component,
+          .framed = !tree.entry && (node.recursive || takes_stack(tree))};
   program_.frames.emplace_back();
-  declare_params(function);
-  for (const ptx::Function* callee : callees_of(function))
-    if (!functions_.contains(callee->name)) decode_function(*callee);
-  functions_[function.name].entry = static_cast<std::uint32_t>(program_.ops.size());
-  decode_statements(function);
-  resolve_labels();
-
-  function_ = outer;
-  scopes_ = std::move(outer_scopes);
-  scope_ = outer_scope;
-}
-
-void Decoder::declare_params(const ptx::Function& function) {
-  if (function.entry) {
-    for (std::size_t i = 0; i < function.params.size(); ++i) {
-      const ptx::Variable& param = module_.variables[function.params[i]];
-      scope().variables[param.name] = {Window::param, program_.param_offsets[i], size_of(param)};
-    }
-    return;
-  }
-  Function& made = functions_[function.name];
+  if (tree.entry) return;
   made.return_slot = scratch(32);
-  const auto declare_all = [&](const std::vector<std::uint32_t>& list, std::vector<Symbol>& symbols,
-                               std::vector<std::uint32_t>& slots) {
-    for (std::uint32_t index : list) {
+  if (made.framed) {
+    stack_slot();
+    frame().base = scratch(32);
+  }
+  const auto place = [&](const std::vector<std::uint32_t>& list, std::vector<Symbol>& symbols,
+                         std::vector<std::uint32_t>& slots) {
+    for (const std::uint32_t index : list) {
       const ptx::Variable& variable = module_.variables[index];
-      if (variable.space == ptx::StateSpace::reg) {
-        ptx::Registers declaration{
-            .type = variable.type, .name = variable.name, .offset = variable.offset};
-        Range& range =
-            scope().registers.emplace(variable.name, Range{declaration, {0}}).first->second;
-        slots.push_back(register_slot(range, 0));
-        symbols.push_back({.bytes = size_of(variable)});
-      } else {
-        declare(variable);
-        slots.push_back(0);
-        symbols.push_back(scope().variables.at(variable.name));
-      }
+      const bool in_register = variable.space == ptx::StateSpace::reg;
+      slots.push_back(in_register ? new_register(variable.type) : 0);
+      // On the stack registers have room, too, to change places in.
+      symbols.push_back(in_register && !made.framed ? Symbol{.bytes = size_of(variable)}
+                                                    : place_local(variable, made));
     }
   };
-  declare_all(function.params, made.params, made.param_slots);
-  declare_all(function.results, made.results, made.result_slots);
+  place(tree.params, made.params, made.param_slots);
+  place(tree.results, made.results, made.result_slots);
+}
+
+void Decoder::decode_function(const ptx::Function& function) {
+  scopes_.assign(1, {});
+  scope_ = 0;
+  frame_addresses_.clear();
+  function_ = &function;
+  Function& made = functions_.at(function.name);
+  bind_params(function);
+  made.entry = static_cast<std::uint32_t>(program_.ops.size());
+  instruction_ = nullptr;
+  origin_ = {.offset = function.offset};
+  set_guard({});
+  if (made.framed) emit_enter_frame(*this);
+  decode_statements(function);
+  resolve_labels();
+}
+
+void Decoder::bind_params(const ptx::Function& function) {
+  const Function& made = current();
+  const auto bind = [&](const std::vector<std::uint32_t>& list, const std::vector<Symbol>& symbols,
+                        const std::vector<std::uint32_t>& slots) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const ptx::Variable& variable = module_.variables[list[i]];
+      const ptx::Registers declaration{
+          .type = variable.type, .name = variable.name, .offset = variable.offset};
+      if (slots[i]) scope().registers.emplace(variable.name, Range{declaration, {slots[i]}});
+      else scope().variables[variable.name] = symbols[i];
+    }
+  };
+  if (!function.entry) {
+    bind(function.params, made.params, made.param_slots);
+    bind(function.results, made.results, made.result_slots);
+    return;
+  }
+  for (std::size_t i = 0; i < function.params.size(); ++i) {
+    const ptx::Variable& param = module_.variables[function.params[i]];
+    scope().variables[param.name] = {Window::param, program_.param_offsets[i], size_of(param)};
+  }
 }
 
 std::uint32_t Decoder::make_room(std::uint32_t& used, std::uint64_t bytes, std::uint64_t alignment,
@@ -188,24 +214,30 @@ std::uint32_t Decoder::make_room(std::uint32_t& used, const ptx::Variable& varia
   return make_room(used, size_of(variable), alignment_of(variable), variable.offset, room);
 }
 
-std::uint32_t Decoder::transfer_room(std::uint64_t bytes) {
-  return make_room(program_.local_bytes, bytes, 16, origin_.offset, local_room);
-}
-
 // A variable inside a function. Parameters of functions, and those that a call passes, live in
 // local memory.
-void Decoder::declare(const ptx::Variable& variable) {
-  if (variable.space == ptx::StateSpace::shared) {
-    scope().variables[variable.name] = place_shared(variable);
-    return;
+void Decoder::declare(const ptx::Variable& variable, std::uint32_t index) {
+  switch (variable.space) {
+    case ptx::StateSpace::shared: scope().variables[variable.name] = place_shared(variable); return;
+    case ptx::StateSpace::local:
+    case ptx::StateSpace::param:
+      scope().variables[variable.name] = place_local(variable, current());
+      return;
+    default:  // .global and .const have their place since the module was loaded
+      if (const auto found = globals_.nested.find(index); found != globals_.nested.end())
+        scope().variables[variable.name] = found->second;
   }
-  if (variable.space == ptx::StateSpace::local || variable.space == ptx::StateSpace::param) {
-    const std::uint32_t at = make_room(program_.local_bytes, variable, local_room);
-    scope().variables[variable.name] = {Window::local, at, size_of(variable)};
-    keep(&Frame::variables, at, static_cast<std::uint32_t>(size_of(variable)));
-    return;
-  }
-  // .global and .const inside a function were placed when the module was loaded.
+}
+
+Symbol Decoder::place_local(const ptx::Variable& variable, const Function& owner) {
+  if (!owner.framed)
+    return {Window::local, make_room(program_.local_bytes, variable, local_room),
+            size_of(variable)};
+  program_.stack_alignment = std::max(program_.stack_alignment, alignment_of(variable));
+  return {.window = Window::local,
+          .address = make_room(program_.frames[owner.frame].bytes, variable, stack_room),
+          .bytes = size_of(variable),
+          .framed = true};
 }
 
 void Decoder::decode_statements(const ptx::Function& function) {
@@ -232,7 +264,9 @@ void Decoder::decode_statements(const ptx::Function& function) {
             declaration, std::vector<std::uint32_t>(declaration.numbered ? declaration.count : 1)};
         break;
       }
-      case ptx::StatementKind::Variable: declare(module_.variables[statement.index]); break;
+      case ptx::StatementKind::Variable:
+        declare(module_.variables[statement.index], statement.index);
+        break;
       case ptx::StatementKind::Location: origin_.location = statement.index + 1; break;
       case ptx::StatementKind::Directive: {
         const ptx::Directive& directive = module_.directives[statement.index];
@@ -392,20 +426,59 @@ void Decoder::finish_shared() {
     if (each.dynamic) move_address(program_.arena.data(), each, program_.dynamic_shared_base);
 }
 
-std::optional<Symbol> Decoder::symbol(std::string_view name) {
+// ---- The stack.
+
+std::uint32_t Decoder::stack_slot() {
+  if (!program_.stack_slot) program_.stack_slot = allocate(32);
+  return program_.stack_slot;
+}
+
+void Decoder::finish_stack() {
+  if (!program_.stack_slot) return;
+  const std::uint32_t alignment = program_.stack_alignment;
+  program_.stack_begin = round_up(program_.local_bytes, alignment);
+  program_.local_bytes = program_.stack_begin + stack_bytes;
+  for (int lane = 0; lane < 32; ++lane)
+    std::memcpy(program_.arena.data() + program_.stack_slot + 4 * lane, &program_.stack_begin, 4);
+  for (Frame& frame : program_.frames) {
+    frame.bytes = round_up(frame.bytes, alignment);
+    for (const SavedRegister& each : frame.registers)
+      frame.saved_bytes += std::max<std::uint32_t>(each.bytes, 1);
+    frame.saved_bytes = round_up(frame.saved_bytes, alignment);
+  }
+}
+
+// ---- Names.
+
+// All digits at a name's end may be its number in a row, %r<N>.
+Decoder::Declared Decoder::declared(std::string_view name) {
+  const auto numbered = ptx::numbered_name(name);
   for (int at = scope_; at >= 0; at = scopes_[static_cast<std::size_t>(at)].parent) {
-    const Symbols& variables = scopes_[static_cast<std::size_t>(at)].variables;
-    if (const auto found = variables.find(name); found != variables.end()) return found->second;
+    Scope& scope = scopes_[static_cast<std::size_t>(at)];
+    if (const auto found = scope.registers.find(name);
+        found != scope.registers.end() && !found->second.declaration.numbered)
+      return {RegisterRef{register_slot(found->second, 0), found->second.declaration.type}};
+    if (const auto found = scope.variables.find(name); found != scope.variables.end())
+      return {std::nullopt, &found->second};
+    if (!numbered) continue;
+    if (const auto found = scope.registers.find(numbered->row);
+        found != scope.registers.end() && found->second.declaration.numbered &&
+        numbered->number < found->second.slots.size())
+      return {RegisterRef{register_slot(found->second, numbered->number),
+                          found->second.declaration.type}};
   }
+  return {};
+}
+
+std::optional<Symbol> Decoder::symbol(std::string_view name) {
+  if (const Declared found = declared(name); found.variable) return *found.variable;
+  else if (found.reg) return std::nullopt;
   if (const auto found = shared_.find(name); found != shared_.end()) return found->second;
-  if (const auto found = globals_.find(name); found != globals_.end()) return found->second;
+  if (const auto found = globals_.named.find(name); found != globals_.named.end())
+    return found->second;
   // A shared variable of the module takes room only in kernels that use it.
-  for (const ptx::Item& item : module_.items) {
-    if (item.kind != ptx::ItemKind::Variable) continue;
-    const ptx::Variable& variable = module_.variables[item.index];
-    if (variable.space == ptx::StateSpace::shared && variable.name == name)
-      return shared_[variable.name] = place_shared(variable);
-  }
+  if (const auto found = module_shared_.find(name); found != module_shared_.end())
+    return shared_[name] = place_shared(*found->second);
   return std::nullopt;
 }
 

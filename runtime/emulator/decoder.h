@@ -55,14 +55,21 @@ class Spelling {
   std::uint64_t used_ = 0;
 };
 
-/// Global variables of a module: where load() put them.
+/// A variable, and where it is.
 struct Symbol {
   Window window = Window::global;
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
   bool dynamic = false;  // extern shared: behind everything static
+  bool framed = false;   // local: the address counts from the start of the function's frame
 };
 using Symbols = std::unordered_map<std::string_view, Symbol>;
+
+/// The .global and .const variables of a module: where load() put them.
+struct Globals {
+  Symbols named;                                     // those outside of functions
+  std::unordered_map<std::uint32_t, Symbol> nested;  // the others, by index into Module::variables
+};
 
 /// A register operand.
 struct RegisterRef {
@@ -79,7 +86,7 @@ std::uint32_t alignment_of(const ptx::Variable& variable);
 
 class Decoder {
  public:
-  Decoder(const ptx::Module& module, const Symbols& globals, Hardware hardware, Diags& diags);
+  Decoder(const ptx::Module& module, const Globals& globals, Hardware hardware, Diags& diags);
 
   /// Decodes `kernel` and everything that it calls.
   Program decode(const ptx::Function& kernel);
@@ -156,8 +163,10 @@ class Decoder {
     std::uint32_t return_slot = 0;
     std::vector<Symbol> params, results;  // local memory
     std::vector<std::uint32_t> param_slots,
-        result_slots;         // .reg parameters; 0 where it is a .param
-    std::uint32_t frame = 0;  // index into Program::frames
+        result_slots;             // .reg parameters; 0 where it is a .param
+    std::uint32_t frame = 0;      // index into Program::frames
+    std::uint32_t component = 0;  // functions that may call each other have the same
+    bool framed = false;          // parameters, results and variables are on the stack
   };
   /// The decoded function of that name, or null (undefined, or external).
   const Function* function(std::string_view name) const;
@@ -169,10 +178,12 @@ class Decoder {
     return emulator::address_of(module_, *function.tree);
   }
   /// Whether a call of `callee` from the current function may lead back into the latter.
-  bool may_return_into_itself(const Function& callee);
+  bool may_return_into_itself(const Function& callee) const;
+  /// The current function's frame.
+  Frame& frame() { return program_.frames[current().frame]; }
+  /// The register that says up to where the lanes' stacks are taken.
+  std::uint32_t stack_slot();
   struct Room;  // of a state space
-  /// Local memory that no frame has.
-  std::uint32_t transfer_room(std::uint64_t bytes);
   /// Makes the op go to `callee`, which may not be decoded yet.
   void go_to_entry(Op& op, const Function& callee);
 
@@ -203,13 +214,25 @@ class Decoder {
     std::uint32_t offset;
   };
 
-  void decode_function(const ptx::Function& function);
-  void decode_callees(const ptx::Function& function);
-  const std::vector<const ptx::Function*>& callees_of(const ptx::Function& function);
+  /// A function that the kernel calls, or the kernel.
+  struct CallNode {
+    const ptx::Function* function = nullptr;
+    std::uint32_t component = 0;  // functions that may call each other have the same
+    bool recursive = false;       // it may be called from within itself
+  };
+  /// All that `kernel` may call, callees first, and itself at the end.
+  std::vector<CallNode> order_calls(const ptx::Function& kernel);
+  std::vector<const ptx::Function*> callees_of(const ptx::Function& function);
   const std::vector<const ptx::Function*>& address_taken();
-  void keep(std::vector<FramePart> Frame::*part, std::uint32_t at, std::uint32_t bytes);
-  void declare_params(const ptx::Function& function);
-  void declare(const ptx::Variable& variable);
+  /// Places what callers of a function need to know.
+  void announce(const CallNode& node);
+  bool takes_stack(const ptx::Function& function) const;
+  void decode_function(const ptx::Function& function);
+  void bind_params(const ptx::Function& function);
+  void declare(const ptx::Variable& variable, std::uint32_t index);
+  /// Local memory for a variable of the current function, or of `owner`.
+  Symbol place_local(const ptx::Variable& variable, const Function& owner);
+  void finish_stack();
   /// Takes `bytes` bytes behind the `used` ones and gives their place; reports at `offset` of the
   /// text where the room has no more.
   std::uint32_t make_room(std::uint32_t& used, std::uint64_t bytes, std::uint64_t alignment,
@@ -221,21 +244,27 @@ class Decoder {
   void read_directives(const ptx::Function& kernel);
   void finish_shared();
   std::uint32_t allocate(int width);
+  std::uint32_t new_register(Type type);
   std::uint32_t register_slot(Range& range, std::uint32_t index);
-  std::optional<RegisterRef> find_register(std::string_view name);
+  /// What a name means in a function: a register or a variable of the innermost scope that has it.
+  struct Declared {
+    std::optional<RegisterRef> reg;
+    const Symbol* variable = nullptr;
+  };
+  Declared declared(std::string_view name);
+  std::optional<RegisterRef> find_register(std::string_view name) { return declared(name).reg; }
   std::uint32_t special_source(std::string_view name, Type type, bool& found);
   Symbol place_shared(const ptx::Variable& variable);
   std::uint32_t symbol_slot(const Symbol& symbol, int width, std::uint64_t offset = 0);
   Scope& scope() { return scopes_[static_cast<std::size_t>(scope_)]; }
 
   const ptx::Module& module_;
-  const Symbols& globals_;
+  const Globals& globals_;
   Hardware hardware_;
   Diags& diags_;
   Program program_;
   const ptx::Function* function_ = nullptr;
   std::unordered_map<std::string_view, Function> functions_;
-  std::unordered_map<const ptx::Function*, std::vector<const ptx::Function*>> callees_;
   std::optional<std::vector<const ptx::Function*>> address_taken_;
   std::vector<std::pair<std::size_t, std::string_view>> entries_;  // ops that go to functions
   std::span<const ptx::Operand> operands_;
@@ -249,9 +278,13 @@ class Decoder {
   std::vector<Fixup> fixups_;
   std::map<std::pair<std::uint64_t, int>, std::uint32_t> constants_;
   std::map<std::pair<Special, int>, std::uint32_t> specials_;
-  Symbols shared_;  // module-level shared variables that the kernel uses
+  // Shared variables of the module, and those that the kernel uses.
+  std::unordered_map<std::string_view, const ptx::Variable*> module_shared_;
+  Symbols shared_;
   // Slots of addresses of shared memory, by offset and width.
   std::map<std::pair<std::uint64_t, int>, std::uint32_t> static_addresses_, dynamic_addresses_;
+  // Of variables on the stack: of the current function.
+  std::map<std::pair<std::uint64_t, int>, std::uint32_t> frame_addresses_;
   std::uint32_t dynamic_alignment_ = 16;
   std::uint32_t carry_ = 0;
   std::uint32_t predicates_ = 0, predicates_left_ = 0;

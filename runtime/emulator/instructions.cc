@@ -29,8 +29,8 @@ Decode find_decode(std::string_view name) {
           video_instructions(), comparison_instructions(), conversion_instructions(),
           move_instructions(), memory_instructions(), atomic_instructions(),
           asynchronous_instructions(), warp_instructions(), barrier_instructions(),
-          control_instructions(), matrix_instructions(), warpgroup_instructions(),
-          approximation_instructions()})
+          control_instructions(), stack_instructions(), matrix_instructions(),
+          warpgroup_instructions(), approximation_instructions()})
       for (const InstructionRow& row : topic) out.emplace(row.name, row.decode);
     return out;
   }();

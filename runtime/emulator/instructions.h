@@ -34,6 +34,7 @@ std::span<const InstructionRow> asynchronous_instructions();
 std::span<const InstructionRow> warp_instructions();
 std::span<const InstructionRow> barrier_instructions();
 std::span<const InstructionRow> control_instructions();
+std::span<const InstructionRow> stack_instructions();
 std::span<const InstructionRow> matrix_instructions();
 std::span<const InstructionRow> warpgroup_instructions();
 std::span<const InstructionRow> approximation_instructions();
@@ -52,6 +53,13 @@ void decode_float_arithmetic(Decoder& decoder);
 bool decode_float_pairs(Decoder& decoder);
 // call.
 void decode_call(Decoder& decoder);
+// For functions whose variables are on the stack: at their start, in front of each return, and
+// around calls that may come back into the current one (stack.cc).
+void emit_enter_frame(Decoder& decoder);
+void emit_leave_frame(Decoder& decoder);
+void emit_save_registers(Decoder& decoder);
+void emit_restore_registers(Decoder& decoder);
+void emit_drop_registers(Decoder& decoder);
 // add.cc, addc, sub.cc, subc, mad.cc, madc.
 void decode_carry(Decoder& decoder);
 

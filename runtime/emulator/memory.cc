@@ -143,13 +143,18 @@ bool resolve_global(Warp& warp, const std::uint64_t* addresses, std::uint32_t by
   return true;
 }
 
+// Of a 64-bit register with an address of shared memory the lower half counts.
+constexpr std::uint64_t shared_address_mask = 0xFFFFFFFF;
+
 // The block's own shared memory.
 bool resolve_shared(Warp& warp, const std::uint64_t* addresses, std::uint32_t bytes,
                     Access& access) {
   std::uint64_t inside[32];
   const std::uint64_t own = warp.block->own_place();
-  for (int i = 0; i < 32; ++i)
-    inside[i] = addresses[i] - ((addresses[i] & ~shared_offset_mask) == own ? own : 0);
+  for (int i = 0; i < 32; ++i) {
+    inside[i] = addresses[i] & shared_address_mask;
+    if ((inside[i] & ~shared_offset_mask) == own) inside[i] -= own;
+  }
   return resolve_flat(warp, Window::shared, inside, bytes, warp.block->shared(),
                       warp.block->shared_bytes(), 0, access);
 }
@@ -160,7 +165,7 @@ bool resolve_cluster(Warp& warp, const std::uint64_t* addresses, std::uint32_t b
   Cluster& cluster = warp.block->cluster();
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
-    const std::uint64_t place = addresses[lane] >> rank_shift,
+    const std::uint64_t place = (addresses[lane] & shared_address_mask) >> rank_shift,
                         offset = addresses[lane] & shared_offset_mask;
     Block* block = place == 0               ? warp.block
                    : place > cluster.size() ? nullptr
@@ -349,17 +354,20 @@ GlobalMemory::~GlobalMemory() {
     ::operator delete (allocation.host, std::align_val_t{granule});
 }
 
-std::optional<std::uint64_t> GlobalMemory::allocate(std::uint64_t bytes) {
+std::optional<std::uint64_t> GlobalMemory::allocate(std::uint64_t bytes, bool constant) {
   if (bytes == 0) bytes = 1;
   if (bytes > std::uint64_t{1} << 46) return std::nullopt;
   const std::uint64_t room = (bytes + granule - 1) / granule * granule;
+  if (constant && room + gap > global_window - next_constant_) return std::nullopt;
   auto* host =
       static_cast<std::byte*>(::operator new (room, std::align_val_t{granule}, std::nothrow));
   if (!host) return std::nullopt;
   std::memset(host, 0, room);
-  const std::uint64_t address = next_;
-  allocations_.push_back({address, bytes, host});
-  next_ += room + gap;
+  std::uint64_t& next = constant ? next_constant_ : next_;
+  const std::uint64_t address = next;
+  next += room + gap;
+  const auto behind = std::ranges::upper_bound(allocations_, address, {}, &Allocation::address);
+  allocations_.insert(behind, {address, bytes, host});
   return address;
 }
 

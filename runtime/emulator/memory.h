@@ -9,8 +9,9 @@
 //   0x2'........  local memory of the lane
 //   0x3'........  kernel parameters
 //   0x4'........  functions: what their names mean, nothing that can be read
-//   0x10'...      global memory and constants: allocations with gaps between them, never the
-//                 host's own addresses
+//   0x5'...       constants: as global memory, but isspacep tells them apart
+//   0x10'...      global memory: allocations with gaps between them, never the host's own
+//                 addresses
 //
 // An address is never reused after free, so a stale pointer faults.
 #pragma once
@@ -30,7 +31,12 @@ inline constexpr std::uint64_t shared_window = 1 * window_bytes;
 inline constexpr std::uint64_t local_window = 2 * window_bytes;
 inline constexpr std::uint64_t param_window = 3 * window_bytes;
 inline constexpr std::uint64_t function_window = 4 * window_bytes;
+inline constexpr std::uint64_t constant_window = 5 * window_bytes;
 inline constexpr std::uint64_t global_window = 16 * window_bytes;
+
+constexpr bool is_constant(std::uint64_t address) {
+  return address >= constant_window && address < global_window;
+}
 
 /// Where a state space starts among generic addresses; global addresses are generic ones.
 constexpr std::uint64_t window_base(Window window) {
@@ -71,8 +77,9 @@ class GlobalMemory {
   GlobalMemory& operator=(const GlobalMemory&) = delete;
   ~GlobalMemory();
 
-  /// Zeroed memory at a multiple of 256, or nothing if the host has no more.
-  std::optional<std::uint64_t> allocate(std::uint64_t bytes);
+  /// Zeroed memory at a multiple of 256, or nothing if the host has no more; `constant`: where
+  /// constants are.
+  std::optional<std::uint64_t> allocate(std::uint64_t bytes, bool constant = false);
   void free(std::uint64_t address);
   /// The allocation that holds [address, address + bytes), or null.
   const Allocation* find(std::uint64_t address, std::uint64_t bytes) const;
@@ -82,7 +89,7 @@ class GlobalMemory {
 
  private:
   std::vector<Allocation> allocations_;  // by address
-  std::uint64_t next_ = global_window;
+  std::uint64_t next_ = global_window, next_constant_ = constant_window;
 };
 
 /// Host addresses of a warp's access, one a lane; inactive lanes are undefined.

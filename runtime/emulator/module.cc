@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstring>
 
+#include "compiler/ptx/constant.h"
 #include "runtime/emulator/small_float.h"
 
 namespace tartan::emulator {
@@ -30,11 +31,26 @@ std::uint64_t constant_bits(const ptx::Operand& operand, Type type) {
   }
 }
 
+// What `generic(name)` or `name` names.
+std::string_view bare_name(std::string_view text) {
+  const std::size_t open = text.find('(');
+  if (open == text.npos) return text;
+  constexpr std::string_view around = " \t\r\n()";
+  text.remove_prefix(text.find_first_not_of(around, open));
+  return text.substr(0, text.find_first_of(around));
+}
+
+// 0xFF00(name): the bits of an address that the mask has.
+std::uint64_t masked(std::string_view text, std::uint64_t address) {
+  const auto mask = ptx::parse_literal(text.substr(0, text.find_first_of(" \t\r\n(")));
+  return mask && mask->value ? (address & mask->value) >> std::countr_zero(mask->value) : 0;
+}
+
 }  // namespace
 
-std::optional<std::uint64_t> Machine::allocate(std::uint64_t bytes) {
+std::optional<std::uint64_t> Machine::allocate(std::uint64_t bytes, bool constant) {
   const std::unique_lock alone(running_);
-  return memory_.allocate(bytes);
+  return memory_.allocate(bytes, constant);
 }
 
 void Machine::free(std::uint64_t address) {
@@ -99,43 +115,87 @@ Module::Module(std::shared_ptr<Machine> machine, ptx::Module tree, Arch target)
     : machine_(std::move(machine)), tree_(std::move(tree)), target_(target) {}
 
 Module::~Module() {
-  for (const auto& [name, symbol] : symbols_) machine_->free(symbol.address);
+  for (const std::uint64_t address : addresses_) machine_->free(address);
+}
+
+Result<std::optional<Symbol>> Module::place(const ptx::Variable& variable) {
+  const bool constant = variable.space == ptx::StateSpace::constant;
+  if (variable.space != ptx::StateSpace::global && !constant) return std::optional<Symbol>();
+  // One of another module: using it is an undeclared name.
+  if (variable.linkage == ".extern") return std::optional<Symbol>();
+  std::uint64_t bytes = size_of(variable);
+  if (variable.unsized && variable.initialiser) {
+    const ptx::Operand& value = tree_.operands[*variable.initialiser];
+    bytes = static_cast<std::uint64_t>(std::max(bits(variable.type), 8)) / 8 *
+            std::max<std::uint64_t>(value.count, 1);
+  }
+  const auto address = machine_->allocate(bytes, constant);
+  if (!address)
+    return {"memory-fault"_rule,
+            fmt::format("no room for variable {} of {} bytes", variable.name, bytes)};
+  addresses_.push_back(*address);
+  return std::optional<Symbol>({Window::global, *address, bytes});
 }
 
 Status Module::place_variables() {
   Diags diags;
   std::vector<const ptx::Variable*> placed;
-  for (const ptx::Variable& variable : tree_.variables) {
-    if (variable.space != ptx::StateSpace::global && variable.space != ptx::StateSpace::constant)
-      continue;
-    std::uint64_t bytes = size_of(variable);
-    if (variable.unsized && variable.initialiser) {
-      const ptx::Operand& value = tree_.operands[*variable.initialiser];
-      bytes = static_cast<std::uint64_t>(std::max(bits(variable.type), 8)) / 8 *
-              std::max<std::uint64_t>(value.count, 1);
-    }
-    if (variable.linkage == ".extern") {
-      if (bytes == 0 || variable.unsized) bytes = 1;
-      continue;  // of another module: using it is an undeclared name
-    }
-    const auto address = machine_->allocate(bytes);
-    if (!address)
-      return {"memory-fault"_rule,
-              fmt::format("no room for variable {} of {} bytes", variable.name, bytes)};
-    symbols_[variable.name] = {Window::global, *address, bytes};
+  for (const ptx::Item& item : tree_.items) {
+    if (item.kind != ptx::ItemKind::Variable) continue;
+    const ptx::Variable& variable = tree_.variables[item.index];
+    auto symbol = place(variable);
+    if (!symbol) return symbol.diags();
+    if (!*symbol) continue;
+    globals_.named[variable.name] = **symbol;
     placed.push_back(&variable);
   }
   for (const ptx::Variable* variable : placed)
     if (variable->initialiser)
-      if (const Status status = initialise(*variable, symbols_.at(variable->name)); !status)
+      if (const Status status = initialise(*variable, globals_.named.at(variable->name), {});
+          !status)
         diags.append(status.diags());
+  for (const ptx::Function& function : tree_.functions)
+    if (const Status status = place_nested(function); !status) diags.append(status.diags());
   if (!diags.ok()) return diags;
   return Done{};
 }
 
+// Variables inside a function are known from their declaration to the end of the block.
+Status Module::place_nested(const ptx::Function& function) {
+  Diags diags;
+  std::vector<Symbols> scopes(1);
+  for (const ptx::Statement& statement : function.statements) {
+    if (statement.kind == ptx::StatementKind::BlockBegin) scopes.emplace_back();
+    if (statement.kind == ptx::StatementKind::BlockEnd) scopes.pop_back();
+    if (statement.kind != ptx::StatementKind::Variable) continue;
+    const ptx::Variable& variable = tree_.variables[statement.index];
+    auto symbol = place(variable);
+    if (!symbol) return symbol.diags();
+    if (!*symbol) continue;
+    globals_.nested[statement.index] = scopes.back()[variable.name] = **symbol;
+    if (variable.initialiser)
+      if (const Status status = initialise(variable, **symbol, scopes); !status)
+        diags.append(status.diags());
+  }
+  if (!diags.ok()) return diags;
+  return Done{};
+}
+
+std::optional<Symbol> Module::find(std::string_view name, std::span<const Symbols> scopes) const {
+  for (std::size_t i = scopes.size(); i > 0; --i)
+    if (const auto found = scopes[i - 1].find(name); found != scopes[i - 1].end())
+      return found->second;
+  if (const auto found = globals_.named.find(name); found != globals_.named.end())
+    return found->second;
+  if (const ptx::Function* function = tree_.function(name))
+    return Symbol{Window::global, address_of(tree_, *function), 0};
+  return std::nullopt;
+}
+
 // {1, 2, {3, 4}, name+8, generic(name), 0xFF(name)}: elements in order, nested braces flattened by
 // rows.
-Status Module::initialise(const ptx::Variable& variable, const Symbol& symbol) {
+Status Module::initialise(const ptx::Variable& variable, const Symbol& symbol,
+                          std::span<const Symbols> scopes) {
   std::vector<std::byte> bytes(symbol.bytes);
   std::byte* at = bytes.data();
   std::byte* const end = at + symbol.bytes;
@@ -148,22 +208,19 @@ Status Module::initialise(const ptx::Variable& variable, const Symbol& symbol) {
     }
     std::uint64_t value = 0;
     if (operand.kind == ptx::OperandKind::Name) {
-      std::string_view name = operand.text;
-      if (name.starts_with("generic(")) {
-        name.remove_prefix(8);
-        name = name.substr(0, name.find_first_of(" )"));
-      }
-      const auto found = symbols_.find(name);
-      const ptx::Function* function = tree_.function(name);
-      if (found == symbols_.end() && (!function || function->entry)) {
+      const bool is_masked = operand.count != 0;
+      const ptx::Operand& address = is_masked ? tree_.children(operand)[0] : operand;
+      const std::string_view name = bare_name(address.text);
+      const auto found = find(name, scopes);
+      if (!found) {
         diags.report("unsupported-instruction"_rule, tree_.source->place(operand.offset),
                      fmt::format("the initialiser of {} names {}, which is no variable in memory "
                                  "and no function",
                                  variable.name, name));
         return;
       }
-      value = (found == symbols_.end() ? address_of(tree_, *function) : found->second.address) +
-              operand.value;
+      value = found->address + address.value;
+      if (is_masked) value = masked(operand.text, value);
     } else {
       value = constant_bits(operand, variable.type);
     }
@@ -195,7 +252,7 @@ Result<std::shared_ptr<detail::EngineKernel>> Module::kernel(const std::string& 
     const Hardware hardware =
         hardware_of(machine_->hardware.value_or(target_)).value_or(Hardware::sm_70);
     auto decoded =
-        std::make_shared<Program>(Decoder(tree_, symbols_, hardware, diags).decode(*function));
+        std::make_shared<Program>(Decoder(tree_, globals_, hardware, diags).decode(*function));
     if (!diags.ok()) return diags;
     if (decoded->uses_heap && !machine_->open_heap())
       return {"memory-fault"_rule, "the host has no room for the heap of kernels"};

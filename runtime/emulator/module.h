@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,8 @@ class Machine {
   const std::optional<Arch> hardware;  // of the options; else the module's target counts
   Heap heap;                           // of malloc in kernels
 
-  std::optional<std::uint64_t> allocate(std::uint64_t bytes);
+  /// Memory of zeros; `constant`: where constants are.
+  std::optional<std::uint64_t> allocate(std::uint64_t bytes, bool constant = false);
   void free(std::uint64_t address);
   /// Gives the heap its room, once. False if the host has none.
   bool open_heap();
@@ -85,13 +87,20 @@ class Module : public detail::EngineModule, public std::enable_shared_from_this<
   Arch target() const { return target_; }
 
  private:
-  Status initialise(const ptx::Variable& variable, const Symbol& symbol);
+  /// Places `variable`, unless it is another module's.
+  Result<std::optional<Symbol>> place(const ptx::Variable& variable);
+  Status place_nested(const ptx::Function& function);
+  /// What a name means in an initialiser, in those scopes and outside of functions.
+  std::optional<Symbol> find(std::string_view name, std::span<const Symbols> scopes) const;
+  Status initialise(const ptx::Variable& variable, const Symbol& symbol,
+                    std::span<const Symbols> scopes);
 
   std::shared_ptr<Machine> machine_;
   ptx::Module tree_;
   Arch target_;
-  Symbols symbols_;
-  std::mutex mutex_;  // of programs_
+  Globals globals_;
+  std::vector<std::uint64_t> addresses_;  // of all its variables
+  std::mutex mutex_;                      // of programs_
   std::map<std::string, std::shared_ptr<const Program>> programs_;
 };
 

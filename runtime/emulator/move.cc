@@ -233,21 +233,38 @@ void is_space(Warp& warp, const Op& op) {
   const Window window = op.window == Window::cluster ? Window::shared : op.window;
   const std::uint64_t own = warp.block->own_place();
   set_predicate(warp, op.d, lanes_where(warp.mask, [&](int i) {
-                  return window_of(a[i]) == window &&
+                  return window_of(a[i]) == window && !is_constant(a[i]) &&
                          (op.window != Window::shared ||
                           a[i] - shared_window < shared_offset_mask ||
                           ((a[i] - shared_window) & ~shared_offset_mask) == own);
                 }));
 }
 
+// Parameters are global memory, too.
+void is_global_space(Warp& warp, const Op& op) {
+  const auto* a = lanes<std::uint64_t>(warp, op.a);
+  set_predicate(warp, op.d, lanes_where(warp.mask, [&](int i) {
+                  const Window window = window_of(a[i]);
+                  return (window == Window::global && !is_constant(a[i])) ||
+                         window == Window::param;
+                }));
+}
+
+void is_constant_space(Warp& warp, const Op& op) {
+  const auto* a = lanes<std::uint64_t>(warp, op.a);
+  set_predicate(warp, op.d, lanes_where(warp.mask, [&](int i) { return is_constant(a[i]); }));
+}
+
 void decode_isspacep(Decoder& d) {
-  // Constants live among the global buffers here: no address is a constant's.
   const bool constant = d.spelling.has("const");
   const auto window = constant ? Window::generic : window_qualifier(d).value_or(Window::generic);
   if (!constant && window == Window::generic) return d.unsupported();
   if (!d.expect_operands(2, 2)) return;
   const std::uint32_t to = d.destination(0, Type::pred), from = d.source(1, Type::u64);
-  Op& op = d.emit(is_space);
+  const Handler handler = constant                   ? is_constant_space
+                          : window == Window::global ? is_global_space
+                                                     : is_space;
+  Op& op = d.emit(handler);
   op.d = to;
   op.a = from;
   op.window = window;

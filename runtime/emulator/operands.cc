@@ -188,7 +188,8 @@ std::uint32_t Decoder::allocate(int width) {
 
 std::uint32_t Decoder::scratch(int width) {
   const std::uint32_t slot = allocate(width);
-  keep(&Frame::registers, slot, static_cast<std::uint32_t>(width) / 8);
+  if (function_ && !function_->entry)
+    frame().registers.push_back({slot, static_cast<std::uint32_t>(width) / 8});
   return slot;
 }
 
@@ -245,26 +246,11 @@ std::uint32_t Decoder::special_source(std::string_view name, Type type, bool& fo
 std::uint32_t Decoder::register_slot(Range& range, std::uint32_t index) {
   std::uint32_t& slot = range.slots[index];
   // Slot 0 is the constant true, which no register is.
-  if (slot == 0) slot = scratch(width_of(range.declaration.type));
+  if (slot == 0) slot = new_register(range.declaration.type);
   return slot;
 }
 
-std::optional<RegisterRef> Decoder::find_register(std::string_view name) {
-  const auto numbered = ptx::numbered_name(name);
-  for (int at = scope_; at >= 0; at = scopes_[static_cast<std::size_t>(at)].parent) {
-    auto& registers = scopes_[static_cast<std::size_t>(at)].registers;
-    if (const auto found = registers.find(name);
-        found != registers.end() && !found->second.declaration.numbered)
-      return RegisterRef{register_slot(found->second, 0), found->second.declaration.type};
-    if (!numbered) continue;
-    if (const auto found = registers.find(numbered->row);
-        found != registers.end() && found->second.declaration.numbered &&
-        numbered->number < found->second.slots.size())
-      return RegisterRef{register_slot(found->second, numbered->number),
-                         found->second.declaration.type};
-  }
-  return std::nullopt;
-}
+std::uint32_t Decoder::new_register(Type type) { return scratch(width_of(type)); }
 
 std::optional<RegisterRef> Decoder::register_of(const ptx::Operand& operand) {
   if (operand.kind != ptx::OperandKind::Name) return std::nullopt;
@@ -304,6 +290,14 @@ std::vector<std::uint32_t> Decoder::fragment(const ptx::Operand& operand,
 }
 
 std::uint32_t Decoder::symbol_slot(const Symbol& symbol, int width, std::uint64_t offset) {
+  if (symbol.framed) {
+    const auto [at, fresh] = frame_addresses_.try_emplace({symbol.address + offset, width}, 0);
+    if (!fresh) return at->second;
+    at->second = scratch(width);
+    frame().addresses.push_back(
+        {at->second, width, static_cast<std::uint32_t>(symbol.address + offset)});
+    return at->second;
+  }
   if (symbol.window != Window::shared) return constant(symbol.address + offset, width);
   auto& slots = symbol.dynamic ? dynamic_addresses_ : static_addresses_;
   const auto [at, fresh] = slots.try_emplace({symbol.address + offset, width}, 0);

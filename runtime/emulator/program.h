@@ -85,25 +85,31 @@ struct MatrixOperation {
   int selector = 0;
 };
 
-/// A register or variable of a function.
-struct FramePart {
-  std::uint32_t at = 0;     // slot, or offset in local memory
+/// A register of a function, which calls that may come back into it save.
+struct SavedRegister {
+  std::uint32_t slot = 0;
   std::uint32_t bytes = 0;  // of a lane; a predicate: 0
 };
 
-/// What a function that may be called from within itself keeps on the stack meanwhile.
+/// A register that holds the address of a variable on the stack.
+struct FrameAddress {
+  std::uint32_t slot = 0;
+  int width = 64;
+  std::uint32_t offset = 0;  // behind the frame's start
+};
+
+/// What a call of a function takes of the lane's stack. Functions that may be called from within
+/// themselves, and those with alloca, have their variables there; the others' have one place.
 struct Frame {
-  std::vector<FramePart> registers, variables;
-  std::size_t bytes() const {
-    std::size_t sum = 0;
-    for (const FramePart& part : registers) sum += part.bytes ? part.bytes : 1;
-    for (const FramePart& part : variables) sum += part.bytes;
-    return sum;
-  }
+  std::uint32_t base = 0;   // slot, 32 bits: where it starts in local memory; 0: not on the stack
+  std::uint32_t bytes = 0;  // variables, parameters and results
+  std::uint32_t saved_bytes = 0;
+  std::vector<SavedRegister> registers;
+  std::vector<FrameAddress> addresses;
 };
 
 /// A lane's stack.
-inline constexpr std::size_t stack_bytes = 64 * 1024;
+inline constexpr std::uint32_t stack_bytes = 64 * 1024;
 
 /// A decoded wgmma.mma_async: slots in each of the four warps' arenas.
 struct WarpgroupOperation {
@@ -201,7 +207,10 @@ struct Program {
   std::uint32_t param_bytes = 0;
   std::uint32_t shared_bytes = 0;  // static
   std::uint32_t dynamic_shared_base = 0;
-  std::uint32_t local_bytes = 0;  // of a lane
+  std::uint32_t local_bytes = 0;  // of a lane, with its stack
+  std::uint32_t stack_begin = 0;  // where that is in local memory
+  std::uint32_t stack_slot = 0;   // 32 bits: up to where it is taken; 0: there is no stack
+  std::uint32_t stack_alignment = 16;
   bool uses_heap = false;         // it calls malloc or free
   bool ordered = false;           // it has asynchronous copies or wgmma: order.h
   Dim3 required_block{0, 0, 0};   // .reqntid; zero: not stated

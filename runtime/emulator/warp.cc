@@ -51,7 +51,6 @@ void Warp::start(std::uint32_t lanes) {
   steps = lane_steps = multiply_adds = 0;
   groups.assign(1, Group{.pc = program->entry, .mask = lanes});
   current = 0;
-  stacks.clear();
   favoured_ = 0;
   waited_ = 0;
   at_cluster = in_cluster_phase = 0;

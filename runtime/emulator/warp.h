@@ -75,7 +75,7 @@ struct Warp {
   const Allocation* recent[8] = {};
   std::uint64_t steps = 0, lane_steps = 0, multiply_adds = 0;
 
-  std::vector<std::vector<std::byte>> stacks;  // of lanes, for recursive calls; empty: not used yet
+  std::uint32_t stack_top = 0;  // up to where any lane's stack was ever taken
   std::vector<Group> groups;  // those that do not run now, and the running one at `current`
   std::size_t current = 0;
   bool only_polled = false;  // what the last run() came to

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// What names mean on the emulator: scopes, initialisers, state spaces.
+#include "tests/emulator_kernel.h"
+
+namespace tartan {
+namespace {
+
+using test::run_body;
+using Words = std::vector<std::uint32_t>;
+
+// The first `count` words that one thread writes.
+Words words_of(const std::string& body, std::size_t count, const std::string& declarations = {}) {
+  auto run = run_body(body, {.grid = {1}, .block = {1}}, 64, {}, declarations);
+  EXPECT_TRUE(run.launched) << run.complaint;
+  EXPECT_TRUE(run.findings.empty()) << run.findings[0].message;
+  run.out.resize(count);
+  return run.out;
+}
+
+// The innermost declaration counts, whether it is of a register or of a variable.
+TEST(EmulatorNames, VariablesHideRegistersOfOuterScopes) {
+  EXPECT_EQ(words_of(R"(
+    mov.u32 r2, 1000;
+    {
+      .shared .align 4 .b32 r2;
+      .local .align 4 .b32 r3[4];
+      mov.u32 r4, r2;
+      mov.u32 r5, 33;
+      st.shared.u32 [r2], r5;
+      ld.shared.u32 r6, [r4];
+      st.local.u32 [r3+8], r5;
+      ld.local.u32 r7, [r3+8];
+      { .reg .b32 r5; mov.u32 r5, 8; add.u32 r6, r6, r5; }
+    }
+    st.global.u32 [rd0], r6;
+    st.global.u32 [rd0+4], r7;
+    st.global.u32 [rd0+8], r2;)",
+                     3),
+            (Words{41, 33, 1000}));
+}
+
+TEST(EmulatorNames, ParametersOfCallsHideRegisters) {
+  EXPECT_EQ(words_of(R"(
+    mov.u32 r9, 7;
+    {
+      .param .b32 r9;
+      .param .b32 r8;
+      st.param.b32 [r9], 5;
+      call (r8), twice, (r9);
+      ld.param.b32 r2, [r8];
+    }
+    st.global.u32 [rd0], r2;
+    st.global.u32 [rd0+4], r9;)",
+                     2,
+                     ".func (.param .b32 o) twice(.param .b32 i) { .reg .b32 r; ld.param.b32 r, "
+                     "[i]; add.u32 r, r, r; st.param.b32 [o], r; ret; }"),
+            (Words{10, 7}));
+}
+
+TEST(EmulatorNames, RegistersHideVariablesOfOuterScopes) {
+  EXPECT_EQ(words_of(R"(
+    { .reg .b32 v; mov.u32 v, 3; st.global.u32 [rd0], v; }
+    ld.shared.u32 r1, [v];
+    st.global.u32 [rd0+4], r1;)",
+                     2, ".shared .align 4 .b32 v;"),
+            (Words{3, 0}));
+}
+
+// .global variables of functions belong to their block, and each has a place of its own.
+TEST(EmulatorNames, GlobalVariablesInsideFunctions) {
+  EXPECT_EQ(words_of(R"(
+    { .global .u32 g = 1; ld.global.u32 r1, [g]; st.global.u32 [g], 5; }
+    { .global .u32 g = 2; .global .u64 at = g; ld.global.u64 rd2, [at]; ld.global.u32 r2, [rd2]; }
+    ld.global.u32 r3, [g];
+    { .param .b32 a; call (a), of_function; ld.param.b32 r4, [a]; }
+    st.global.u32 [rd0], r1;
+    st.global.u32 [rd0+4], r2;
+    st.global.u32 [rd0+8], r3;
+    st.global.u32 [rd0+12], r4;)",
+                     4,
+                     ".global .u32 g = 7;\n.func (.param .b32 o) of_function() { .reg .b32 r; "
+                     ".global .u32 g = 9; ld.global.u32 r, [g]; st.param.b32 [o], r; ret; }"),
+            (Words{1, 2, 7, 9}));
+}
+
+// 0xFF00(name): the second byte of the address.
+TEST(EmulatorNames, BytesOfAddressesInInitialisers) {
+  EXPECT_EQ(words_of(R"(
+    ld.global.u64 rd2, [bytes];
+    mov.u64 rd3, there;
+    sub.u64 rd2, rd2, rd3;
+    st.global.u64 [rd0], rd2;
+    ld.global.u8 r1, [bytes+8];
+    cvt.u32.u64 r2, rd3;
+    add.u32 r2, r2, 12;
+    and.b32 r2, r2, 255;
+    sub.u32 r1, r1, r2;
+    st.global.u32 [rd0+8], r1;)",
+                     3, R"(
+.global .align 4 .b8 there[16];
+.global .align 8 .b8 bytes[16] = {0xFF(there), 0xFF00(there), 0xFF0000(there), 0xFF000000(there),
+  0xFF00000000(there), 0xFF0000000000(there), 0xFF000000000000(there), 0xFF00000000000000(there),
+  0xFF(generic(there) + 3*4)};)"),
+            (Words{0, 0, 0}));
+}
+
+// What an H200 says: constants are not global, parameters are.
+TEST(EmulatorNames, StateSpacesOfGenericAddresses) {
+  const auto spaces = [](const std::string& address) {
+    std::string body = address;
+    int place = 0;
+    for (const char* space : {"global", "const", "shared", "local", "param"})
+      body += std::string("isspacep.") + space + " p, rd2;\nselp.u32 r1, 1, 0, p;\n" +
+              "st.global.u32 [rd0+" + std::to_string(4 * place++) + "], r1;\n";
+    return words_of(body, 5, ".const .u32 c[2] = {1, 2};\n.global .u32 g;\n.shared .u32 s;\n");
+  };
+  EXPECT_EQ(spaces("mov.u64 rd2, g;"), (Words{1, 0, 0, 0, 0}));
+  EXPECT_EQ(spaces("cvta.const.u64 rd2, c;"), (Words{0, 1, 0, 0, 0}));
+  EXPECT_EQ(spaces("cvta.shared.u64 rd2, s;"), (Words{0, 0, 1, 0, 0}));
+  EXPECT_EQ(spaces(".local .u32 l;\ncvta.local.u64 rd2, l;"), (Words{0, 0, 0, 1, 0}));
+  EXPECT_EQ(spaces("mov.u64 rd3, out;\ncvta.param.u64 rd2, rd3;"), (Words{1, 0, 0, 0, 1}));
+  EXPECT_EQ(spaces("mov.u64 rd2, rd0;"), (Words{1, 0, 0, 0, 0}));
+  EXPECT_EQ(spaces("mov.u64 rd2, 0;"), (Words{1, 0, 0, 0, 0}));
+}
+
+TEST(EmulatorNames, ConstantsAreRead) {
+  EXPECT_EQ(words_of(R"(
+    ld.const.u32 r1, [c+4];
+    cvta.const.u64 rd2, c;
+    ld.u32 r2, [rd2];
+    st.global.u32 [rd0], r1;
+    st.global.u32 [rd0+4], r2;)",
+                     2, ".const .u32 c[2] = {11, 12};"),
+            (Words{12, 11}));
+}
+
+// The upper half of a 64-bit register does not count in addresses of shared memory.
+TEST(EmulatorNames, SharedAddressesHaveThirtyTwoBits) {
+  EXPECT_EQ(words_of(R"(
+    cvta.shared.u64 rd2, s;
+    st.shared.u32 [rd2+4], 21;
+    atom.shared.add.u32 r1, [rd2+4], 4;
+    ld.shared.u32 r2, [s+4];
+    add.u64 rd3, rd2, 0x700000000;
+    ld.shared.u32 r3, [rd3+4];
+    st.global.u32 [rd0], r1;
+    st.global.u32 [rd0+4], r2;
+    st.global.u32 [rd0+8], r3;)",
+                     3, ".shared .align 8 .b8 s[16];"),
+            (Words{21, 25, 25}));
+}
+
+}  // namespace
+}  // namespace tartan
