@@ -163,6 +163,7 @@ std::string OperandMatcher::found(const ptx::Operand& operand) const {
     case ptx::OperandKind::Address: return "an address";
     case ptx::OperandKind::Pair: return "a pair";
     case ptx::OperandKind::Not: return "a negated predicate";
+    case ptx::OperandKind::Negative: return "a negated register";
     case ptx::OperandKind::List: return "a list";
   }
   return {};
@@ -183,6 +184,7 @@ bool OperandMatcher::fits(const ptx::Operand& operand, const Wanted& wanted) con
       const NameInfo& info = names_.of(module_.children(operand)[0]);
       return info.kind == NameKind::Register && info.type == Type::pred;
     }
+    case ptx::OperandKind::Negative: return false;
     case ptx::OperandKind::List: return accepts & isa::a_list;
     case ptx::OperandKind::String: return accepts & isa::a_string;
   }
