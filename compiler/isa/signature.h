@@ -57,6 +57,7 @@ enum Accepts : std::uint16_t {
   a_pair = 2048,    // d|p: `second` says what p is
   a_vector = 4096,  // {a, b}: `elements` of them
   a_list = 8192,    // (a, b) of call
+  a_minus = 16384,  // -a, of video instructions
 };
 
 /// How the register of an operand must fit the operand's type.
@@ -130,7 +131,7 @@ constexpr OperandRow dst(OperandType type = OperandType(0), std::string_view nam
 }
 /// A register or a constant.
 constexpr OperandRow src(OperandType type = OperandType(0), std::string_view name = {}) {
-  return {.name = name, .accepts = a_register | an_integer | a_float, .type = type};
+  return {.name = name, .accepts = a_register | an_integer | a_float | a_function, .type = type};
 }
 /// A register, no constant.
 constexpr OperandRow reg(OperandType type = OperandType(0), std::string_view name = {}) {
@@ -144,6 +145,10 @@ constexpr OperandRow imm(std::int64_t low, std::int64_t high, std::string_view n
           .ranged = true,
           .low = low,
           .high = high};
+}
+/// A register or a constant from 0 to 255: a position or length of bits.
+constexpr OperandRow position() {
+  return {.accepts = a_register | an_integer, .type = Type::u32, .ranged = true, .high = 255};
 }
 /// A predicate: p, !p or a constant.
 constexpr OperandRow condition(std::string_view name = {}) {

@@ -165,6 +165,7 @@ std::string OperandMatcher::found(const ptx::Operand& operand) const {
     case ptx::OperandKind::Not: return "a negated predicate";
     case ptx::OperandKind::Negative: return "a negated register";
     case ptx::OperandKind::List: return "a list";
+    case ptx::OperandKind::Negative: return "a negated register";
   }
   return {};
 }
@@ -186,9 +187,19 @@ bool OperandMatcher::fits(const ptx::Operand& operand, const Wanted& wanted) con
     }
     case ptx::OperandKind::Negative: return false;
     case ptx::OperandKind::List: return accepts & isa::a_list;
+    case ptx::OperandKind::Negative:
+      return accepts & isa::a_minus && fits(module_.children(operand)[0], wanted);
     case ptx::OperandKind::String: return accepts & isa::a_string;
   }
   return false;
+}
+
+// Where the operand has a type that the instruction writes, not one of its own, the assembler takes
+// registers of .f16x2 for integers of 32 bits, too.
+bool OperandMatcher::register_fits(Type type, const Wanted& wanted) {
+  if (isa::register_fits(type, wanted.type, wanted.row.fit)) return true;
+  return type == Type::f16x2 && wanted.row.type.written >= 0 && bits(wanted.type) == 32 &&
+         !info(wanted.type).floating;
 }
 
 bool OperandMatcher::name_fits(const ptx::Operand& operand, const Wanted& wanted) const {
@@ -200,8 +211,7 @@ bool OperandMatcher::name_fits(const ptx::Operand& operand, const Wanted& wanted
   switch (info.kind) {
     case NameKind::Register:
       if (operand.value) return false;  // %r1+4 is no register
-      return accepts & isa::a_register && scalar &&
-             isa::register_fits(info.type, wanted.type, wanted.row.fit);
+      return accepts & isa::a_register && scalar && register_fits(info.type, wanted);
     case NameKind::Special: {
       if (operand.text == "WARP_SZ") return accepts & isa::an_integer;
       if (!(accepts & isa::a_special)) return false;
@@ -210,7 +220,10 @@ bool OperandMatcher::name_fits(const ptx::Operand& operand, const Wanted& wanted
       return isa::register_fits(type, wanted.type, wanted.row.fit);
     }
     case NameKind::Variable: return accepts & isa::a_variable;
-    case NameKind::Function: return accepts & isa::a_function;
+    case NameKind::Function:
+      return accepts & isa::a_function && wanted.row.type.written >= 0 &&
+             wanted.type != Type::none && bits(wanted.type) >= 32 &&
+             !tartan::info(wanted.type).floating;
     case NameKind::Label: return accepts & isa::a_label;
     case NameKind::Unknown: return false;
   }

@@ -69,6 +69,7 @@ class OperandMatcher {
   };
   Wanted wanted(const isa::OperandRow& row, const isa::Spelling& spelling) const;
   bool fits(const ptx::Operand& operand, const Wanted& wanted) const;
+  static bool register_fits(Type type, const Wanted& wanted);
   bool name_fits(const ptx::Operand& operand, const Wanted& wanted) const;
   bool integer_fits(const ptx::Operand& operand, const Wanted& wanted) const;
   bool float_fits(const ptx::Operand& operand, const Wanted& wanted) const;

@@ -18,12 +18,12 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::bfind, .types = {ints_32_64}, .flags = "shiftamt", .operands = {dst(u32), src()}, .since = {{2, 0}, 20}},
     {.opcode = Opcode::fns, .types = {b32}, .operands = {dst(), src(), src(), src(s32)}, .since = {{6, 0}, 30}},
     {.opcode = Opcode::brev, .types = {bits_32_64}, .operands = {dst(), src()}, .since = {{2, 0}, 20}},
-    {.opcode = Opcode::bfe, .types = {ints_32_64}, .operands = {dst(), src(), src(u32), src(u32)}, .since = {{2, 0}, 20}},
-    {.opcode = Opcode::bfi, .types = {bits_32_64}, .operands = {dst(), src(), src(), src(u32), src(u32)}, .since = {{2, 0}, 20}},
+    {.opcode = Opcode::bfe, .types = {ints_32_64}, .operands = {dst(), src(), position(), position()}, .since = {{2, 0}, 20}},
+    {.opcode = Opcode::bfi, .types = {bits_32_64}, .operands = {dst(), src(), src(), position(), position()}, .since = {{2, 0}, 20}},
     {.opcode = Opcode::szext, .types = {ints_32}, .one = {"clamp wrap"}, .operands = {dst(), src(), src(u32)}, .since = {{7, 6}, 70}},
-    {.opcode = Opcode::bmsk, .types = {b32}, .one = {"clamp wrap"}, .operands = {dst(), src(), src()}, .since = {{7, 6}, 70}},
-    {.opcode = Opcode::dp4a, .types = {ints_32, ints_32}, .operands = {dst(b32), src(b32), src(b32), src(b32)}, .since = {{5, 0}, 61}},
-    {.opcode = Opcode::dp2a, .types = {ints_32, ints_32}, .one = {"lo hi"}, .operands = {dst(b32), src(b32), src(b32), src(b32)}, .since = {{5, 0}, 61}},
+    {.opcode = Opcode::bmsk, .types = {b32}, .one = {"clamp wrap"}, .operands = {dst(u32), src(u32), src(u32)}, .since = {{7, 6}, 70}},
+    {.opcode = Opcode::dp4a, .types = {ints_32, ints_32}, .operands = {dst(u32), src(u32), src(u32), src(u32)}, .since = {{5, 0}, 61}},
+    {.opcode = Opcode::dp2a, .types = {ints_32, ints_32}, .one = {"lo hi"}, .operands = {dst(u32), src(u32), src(u32), src(u32)}, .since = {{5, 0}, 61}},
 };
 // clang-format on
 
