@@ -76,8 +76,11 @@ struct Small {
   static H apply(H x) {
     if constexpr (Ftz && std::is_same_v<H, Half>) x = flush(x);
     const float in = to_float(x);
-    H out = in != in ? H{nan_16} : from_double<H>(F::apply(in));
+    const double exact = F::apply(in);
+    H out = in != in ? H{nan_16} : from_double<H>(exact);
     if constexpr (Ftz && std::is_same_v<H, Half>) out = flush(out);
+    else if constexpr (Ftz)
+      if (in == in && std::fabs(exact) < smallest_f32) out.bits &= 0x8000;
     return out;
   }
 };
@@ -117,6 +120,7 @@ struct DoubleReciprocalRoot {
 template <typename F, typename T, bool Ftz>
 void rounded(Warp& warp, const Op& op) {
   static constexpr int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
+  const auto round = static_cast<Rounding>(op.flags);
   std::fesetround(modes[op.flags]);
   auto* d = lanes<Raw<T>>(warp, op.d);
   const auto* a = lanes<Raw<T>>(warp, op.a);
@@ -128,7 +132,7 @@ void rounded(Warp& warp, const Op& op) {
     else if (x != x)
       out = std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) | std::uint64_t{1} << 51);
     else if (out != out) out = std::bit_cast<double>(nan_f64);
-    if constexpr (Ftz) out = flush(out);
+    if constexpr (Ftz) out = F::is_flushed(x, round) ? zero_of(out) : flush(out);
     d[i] = Lane<T>::put(out);
   });
   std::fesetround(FE_TONEAREST);
@@ -138,12 +142,19 @@ struct ExactReciprocal {
   static T exact(T x) {
     return T{1} / x;
   }
+  // Whether .ftz makes a zero of a result that rounds to the smallest normal number.
+  static bool is_flushed(float x, Rounding round) {
+    const bool negative = std::signbit(x);
+    return std::fabs(x) > 0x1p126f && emulator::is_flushed(negative ? -1 : 1, 0, round, negative,
+                                                           std::fabs(static_cast<double>(x)));
+  }
 };
 struct ExactRoot {
   template <typename T>
   static T exact(T x) {
     return std::sqrt(x);
   }
+  static bool is_flushed(float, Rounding) { return false; }
 };
 
 template <typename F>
@@ -155,15 +166,21 @@ Handler approximate(Type type, bool ftz) {
     case Type::f16:
       return ftz ? unary<Small<F, Half, true>, Half, Half>
                  : unary<Small<F, Half, false>, Half, Half>;
-    case Type::bf16: return unary<Small<F, Bfloat, false>, Bfloat, Bfloat>;
+    case Type::bf16:
+      return ftz ? unary<Small<F, Bfloat, true>, Bfloat, Bfloat>
+                 : unary<Small<F, Bfloat, false>, Bfloat, Bfloat>;
     case Type::f16x2:
       return ftz ? unary<Pair<F, Half, true>, std::uint32_t, std::uint32_t>
                  : unary<Pair<F, Half, false>, std::uint32_t, std::uint32_t>;
-    case Type::bf16x2: return unary<Pair<F, Bfloat, false>, std::uint32_t, std::uint32_t>;
-    case Type::f64:
-      if (ftz) return unary<Coarse<F>, double, double>;
-      return std::is_same_v<F, ReciprocalRoot> ? unary<DoubleReciprocalRoot, double, double>
-                                               : nullptr;
+    case Type::bf16x2:
+      return ftz ? unary<Pair<F, Bfloat, true>, std::uint32_t, std::uint32_t>
+                 : unary<Pair<F, Bfloat, false>, std::uint32_t, std::uint32_t>;
+    case Type::f64:  // of rcp and rsqrt
+      if constexpr (std::is_same_v<F, ReciprocalRoot>)
+        return ftz ? unary<Coarse<F>, double, double> : unary<DoubleReciprocalRoot, double, double>;
+      else if constexpr (std::is_same_v<F, Reciprocal>)
+        return ftz ? unary<Coarse<F>, double, double> : nullptr;
+      else return nullptr;
     default: return nullptr;
   }
 }

@@ -167,10 +167,12 @@ void atomic(Warp& warp, const Op& op) {
                                        : atomic_together<F, T>(warp, op, access);
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
+    Raw<T> operands[8];  // all are read before a destination, which may be one of them, is written
+    for (int k = 0; k < op.count; ++k) operands[k] = lanes<Raw<T>>(warp, slots[op.count + k])[lane];
+    const T c = Lane<T>::get(third[lane]);
     for (int k = 0; k < op.count; ++k) {
       auto* at = reinterpret_cast<Word<T>*>(access.at[lane]) + k;
-      const T b = Lane<T>::get(lanes<Raw<T>>(warp, slots[op.count + k])[lane]),
-              c = Lane<T>::get(third[lane]);
+      const T b = Lane<T>::get(operands[k]);
       Word<T> old = __atomic_load_n(at, __ATOMIC_RELAXED), next;
       do next = static_cast<Word<T>>(Lane<T>::put(F::apply(Lane<T>::get(old), b, c)));
       while (

@@ -2,6 +2,7 @@
 // Logic, shifts and bit fields (PTX ISA 9.7.1, 9.7.8).
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "runtime/emulator/instructions.h"
 #include "runtime/emulator/lanes.h"
@@ -362,7 +363,7 @@ void decode_szext(Decoder& d) {
 }
 
 // fns: position of the n-th set bit from `base` upwards (n > 0) or downwards (n < 0); n = 0: base
-// itself, if its bit is set.
+// itself, if its bit is set. The least n, which has no magnitude, gives 0.
 void find_nth_set(Warp& warp, const Op& op) {
   auto* d = lanes<std::uint32_t>(warp, op.d);
   const auto *mask = lanes<std::uint32_t>(warp, op.a), *base = lanes<std::uint32_t>(warp, op.b),
@@ -371,7 +372,9 @@ void find_nth_set(Warp& warp, const Op& op) {
     const auto n = static_cast<std::int32_t>(offset[i]);
     const std::uint32_t first = base[i];
     std::uint32_t found = 0xFFFFFFFF;
-    if (first > 31) {  // undefined
+    if (n == std::numeric_limits<std::int32_t>::min()) {
+      found = 0;
+    } else if (first > 31) {  // undefined
     } else if (n == 0) {
       if (mask[i] >> first & 1) found = first;
     } else {

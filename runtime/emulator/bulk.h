@@ -27,7 +27,8 @@ std::byte* resolve_range(Warp& warp, int lane, Window window, std::uint64_t addr
 /// Combines `bytes` bytes of elements at `from` into those at `to`, in order.
 using Reduction = void (*)(std::byte* to, const std::byte* from, std::uint32_t bytes);
 /// Null where there is none.
-Reduction find_reduction(std::string_view name, Type type);
+/// `flush`: subnormal f32 are zeros, in memory and in the result.
+Reduction find_reduction(std::string_view name, Type type, bool flush = false);
 /// The reduction that the spelling names; empty where there is none.
 std::string_view reduction_name(Decoder& d);
 /// A copy, or a reduction; `to` is a multiple of an element's size.

@@ -40,6 +40,9 @@ struct Add {
     else return a + b;
   }
 };
+struct FlushingAdd {
+  static float apply(float a, float b) { return flush(canonical_nan(flush(a) + flush(b))); }
+};
 template <bool Max>
 struct Extremum {
   template <typename T>
@@ -120,7 +123,8 @@ constexpr ReductionRow reductions[] = {
 
 }  // namespace
 
-Reduction find_reduction(std::string_view name, Type type) {
+Reduction find_reduction(std::string_view name, Type type, bool flush) {
+  if (flush && name == "add" && type == Type::f32) return reduce<float, FlushingAdd>;
   for (const ReductionRow& row : reductions)
     if (row.name == name && row.type == type) return row.apply;
   return nullptr;

@@ -10,22 +10,24 @@ namespace {
 
 constexpr std::uint8_t takes_carry = 1, gives_carry = 2, subtracts = 4;
 
-// d = a + b + carry, or a - b - borrow; op.e is the carry predicate.
+// d = a + b + carry; op.e is the carry predicate. A difference is the sum a + ~b + carry, with a
+// carry of 1 where none is taken: what it leaves is the complement of a borrow, and what follows
+// takes it as it is, sum or difference.
 template <typename T>
 void add_carry(Warp& warp, const Op& op) {
   auto* d = lanes<T>(warp, op.d);
   const auto* a = lanes<T>(warp, op.a);
   const auto* b = lanes<T>(warp, op.b);
-  const std::uint32_t carry_in = op.flags & takes_carry ? predicate(warp, op.e) : 0;
-  std::uint32_t carry_out = 0;
   const bool subtract = op.flags & subtracts;
+  const T flip = subtract ? ~T{0} : T{0};
+  const std::uint32_t carry_in = op.flags & takes_carry ? predicate(warp, op.e)
+                                 : subtract             ? ~std::uint32_t{0}
+                                                        : 0;
+  std::uint32_t carry_out = 0;
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int i = std::countr_zero(m);
-    const T carry = carry_in >> i & 1, x = a[i], y = b[i];
-    const T partial = subtract ? x - y : x + y;
-    const T result = subtract ? partial - carry : partial + carry;
-    const bool out = subtract ? x < y || partial < carry : partial < x || result < partial;
-    carry_out |= static_cast<std::uint32_t>(out) << i;
+    const T x = a[i], partial = x + (b[i] ^ flip), result = partial + (carry_in >> i & 1);
+    carry_out |= static_cast<std::uint32_t>(partial < x || result < partial) << i;
     d[i] = result;
   }
   if (op.flags & gives_carry) set_predicate(warp, op.e, carry_out);

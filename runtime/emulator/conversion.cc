@@ -100,6 +100,8 @@ D narrow_nan(double x) {
   if constexpr (std::is_same_v<D, float>)
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits >> 32 & 0x80000000) | 0x7F800000 |
                                 static_cast<std::uint32_t>(bits >> 29 & 0x7FFFFF));
+  else if constexpr (std::is_same_v<D, Bfloat>)
+    return D{static_cast<std::uint16_t>((bits >> 48 & 0x8000) | 0x7F80 | (bits >> 45 & 0x7F))};
   else return D{static_cast<std::uint16_t>((bits >> 48 & 0x8000) | 0x7C00 | (bits >> 42 & 0x3FF))};
 }
 
@@ -143,12 +145,12 @@ D convert(A a, const Op& op) {
   const Rounding round = rounding_of(op);
   if constexpr (is_float<A> && is_float<D>) {
     double x;
-    if constexpr (std::is_same_v<A, float>)
+    // Subnormal f32 that become f16 are not flushed.
+    if constexpr (std::is_same_v<A, float> && !std::is_same_v<D, Half>)
       x = widened(op.flags & ftz_flag ? canonical_nan(flush(a)) : a);
     else x = widened(a);
     D out;
-    if constexpr (std::is_same_v<A, double> &&
-                  (std::is_same_v<D, float> || std::is_same_v<D, Half>))
+    if constexpr (std::is_same_v<A, double> && !std::is_same_v<D, double>)
       if (std::isnan(x) && !(op.flags & (sat_flag | relu_flag))) return narrow_nan<D>(x);
     // What widens or stays is moved, NaN payloads included.
     if constexpr (std::is_same_v<D, float> &&
@@ -158,8 +160,13 @@ D convert(A a, const Op& op) {
       out = to_number<D>(to_integral(x, round), round);
     } else if constexpr (std::is_same_v<A, D> && !std::is_same_v<A, float>) {
       out = a;  // f64 to f64, f16 to f16: nothing is rounded
+      if constexpr (sizeof(D) == 2)
+        if (std::isnan(x)) out = {nan_16};
     } else {
       out = to_number<D>(x, round);
+      if constexpr (std::is_same_v<D, float> && std::is_same_v<A, double>)
+        if ((op.flags & ftz_flag) && is_smallest(out) && is_flushed(x, 0, round, std::signbit(x)))
+          out = zero_of(out);
     }
     if constexpr (std::is_same_v<D, float>)
       if (op.flags & ftz_flag) out = flush(out);
@@ -328,7 +335,8 @@ void floats_to_packed(Warp& warp, const Op& op) {
     const std::uint32_t first = into(row, std::bit_cast<float>(a[i]), op);
     const bool tf32 = row.format.mantissa == 10 && row.format.exponent == 8;
     if (tf32 && rounding_of(op) == Rounding::rna && std::isnan(std::bit_cast<float>(a[i])))
-      d[i] = a[i] & 0xFFFFE000;
+      // .satfinite steps down from what has the largest exponent, be it infinity or not.
+      d[i] = (a[i] & 0xFFFFE000) - (op.flags & sat_flag ? 0x2000 : 0);
     else if (op.count == 1) d[i] = tf32 ? first << 13 : first;
     else d[i] = first << row.element_bits | into(row, std::bit_cast<float>(b[i]), op);
   });

@@ -36,21 +36,38 @@ struct Multiply {
   static T apply(T a, T b) {
     return a * b;
   }
+  static bool is_flushed(float a, float b, Rounding round, bool negative) {
+    return emulator::is_flushed(static_cast<double>(a) * static_cast<double>(b), 0, round,
+                                negative);
+  }
 };
 struct Divide {
   template <typename T>
   static T apply(T a, T b) {
     return a / b;
   }
+  static bool is_flushed(float a, float b, Rounding round, bool is_negative) {
+    const double dividend = std::fabs(static_cast<double>(a));
+    return emulator::is_flushed(is_negative ? -dividend : dividend, 0, round, is_negative,
+                                std::fabs(static_cast<double>(b)));
+  }
 };
 struct FusedNearest {  // to nearest even
   static constexpr HalfOperation on_halves = HalfOperation::fused;
   static float apply(float a, float b, float c) { return fused(a, b, c); }
+  static bool is_flushed(float a, float b, float c, Rounding round, bool negative) {
+    return emulator::is_flushed(static_cast<double>(a) * static_cast<double>(b),
+                                static_cast<double>(c), round, negative);
+  }
 };
 struct Fused {  // in the host's rounding mode
   template <typename T>
   static T apply(T a, T b, T c) {
     return std::fma(a, b, c);
+  }
+  static bool is_flushed(float a, float b, float c, Rounding round, bool negative) {
+    return emulator::is_flushed(static_cast<double>(a) * static_cast<double>(b),
+                                static_cast<double>(c), round, negative);
   }
 };
 
@@ -169,7 +186,8 @@ struct Small {
     return to_float(x);
   }
   static H out(H x, float exact) {
-    if constexpr (Ftz && std::is_same_v<H, Half>) x = flush(x);
+    if constexpr (Ftz && std::is_same_v<H, Half>)
+      if (std::fabs(exact) < least_kept_f16) x.bits &= 0x8000;
     if constexpr (Sat) return exact > 0 ? (exact < 1 ? x : from_float<H>(1.0f)) : H{0};
     if constexpr (Relu) return (x.bits & 0x8000) ? H{0} : x;
     return x;
@@ -216,20 +234,46 @@ void rounded(Warp& warp, const Op& op) {
   std::fesetround(FE_TONEAREST);
 }
 
+// f32 with .ftz, of functions whose results may have been rounded up to the smallest normal number:
+// lanes that have it are looked at again.
+template <int N, typename F, bool Sat>
+void flushing(Warp& warp, const Op& op) {
+  auto* d = lanes<std::uint32_t>(warp, op.d);
+  const auto *a = lanes<std::uint32_t>(warp, op.a), *b = lanes<std::uint32_t>(warp, op.b),
+             *c = lanes<std::uint32_t>(warp, op.c);
+  const auto in = [](std::uint32_t raw) { return flush(std::bit_cast<float>(raw)); };
+  float out[32];
+  std::uint32_t any = 0;
+  for (int i = 0; i < 32; ++i) {
+    if constexpr (N == 2) out[i] = flush(canonical_nan(F::apply(in(a[i]), in(b[i]))));
+    else out[i] = flush(canonical_nan(F::apply(in(a[i]), in(b[i]), in(c[i]))));
+    any |= is_smallest(out[i]);
+  }
+  const auto round = static_cast<Rounding>(op.flags);
+  for (int i = 0; any && i < 32; ++i) {
+    if (!is_smallest(out[i])) continue;
+    bool is_flushed;
+    if constexpr (N == 2) is_flushed = F::is_flushed(in(a[i]), in(b[i]), round, negative(out[i]));
+    else is_flushed = F::is_flushed(in(a[i]), in(b[i]), in(c[i]), round, negative(out[i]));
+    if (is_flushed) out[i] = zero_of(out[i]);
+  }
+  each_lane(warp.mask, [=, &out](int i) {
+    d[i] = std::bit_cast<std::uint32_t>(Sat ? saturate(out[i]) : out[i]);
+  });
+}
+
 #if defined(__x86_64__)
 // fma.rn.f32 with the host's own instruction, where it has one.
-template <bool Ftz, bool Sat>
+template <bool Sat>
 __attribute__((target("avx2,fma"))) void hardware_fma(Warp& warp, const Op& op) {
   auto* d = lanes<std::uint32_t>(warp, op.d);
   const auto *a = lanes<std::uint32_t>(warp, op.a), *b = lanes<std::uint32_t>(warp, op.b),
              *c = lanes<std::uint32_t>(warp, op.c);
   std::uint32_t out[32];
   for (int i = 0; i < 32; ++i) {
-    float x = std::bit_cast<float>(a[i]), y = std::bit_cast<float>(b[i]),
-          z = std::bit_cast<float>(c[i]);
-    if constexpr (Ftz) x = flush(x), y = flush(y), z = flush(z);
+    const float x = std::bit_cast<float>(a[i]), y = std::bit_cast<float>(b[i]),
+                z = std::bit_cast<float>(c[i]);
     float r = canonical_nan(__builtin_fmaf(x, y, z));
-    if constexpr (Ftz) r = flush(r);
     if constexpr (Sat) r = saturate(r);
     out[i] = std::bit_cast<std::uint32_t>(r);
   }
@@ -237,8 +281,8 @@ __attribute__((target("avx2,fma"))) void hardware_fma(Warp& warp, const Op& op) 
 }
 Handler hardware_fma_of(bool ftz, bool sat) {
   if (!use_vectors()) return nullptr;
-  if (ftz) return sat ? hardware_fma<true, true> : hardware_fma<true, false>;
-  return sat ? hardware_fma<false, true> : hardware_fma<false, false>;
+  if (ftz) return sat ? on_avx2<flushing<3, Fused, true>> : on_avx2<flushing<3, Fused, false>>;
+  return sat ? hardware_fma<true> : hardware_fma<false>;
 }
 #else
 Handler hardware_fma_of(bool, bool) { return nullptr; }
@@ -274,19 +318,22 @@ constexpr Handler of_arity() {
   else return ternary<F, T, T>;
 }
 
+template <int N, typename F, bool Sat>
+constexpr Handler flushing_single() {
+  if constexpr (requires { F::is_flushed; }) return flushing<N, F, Sat>;
+  else return of_arity<N, Single<F, true, Sat>, float>();
+}
+
 template <int N, typename F>
 Handler single_of(const Options& o) {
-  if (o.ftz)
-    return o.sat ? of_arity<N, Single<F, true, true>, float>()
-                 : of_arity<N, Single<F, true, false>, float>();
+  if (o.ftz) return o.sat ? flushing_single<N, F, true>() : flushing_single<N, F, false>();
   return o.sat ? of_arity<N, Single<F, false, true>, float>()
                : of_arity<N, Single<F, false, false>, float>();
 }
 template <int N, typename F>
 Handler rounded_single_of(const Options& o) {
   if (o.ftz)
-    return o.sat ? rounded<of_arity<N, Single<F, true, true>, float>()>
-                 : rounded<of_arity<N, Single<F, true, false>, float>()>;
+    return o.sat ? rounded<flushing_single<N, F, true>()> : rounded<flushing_single<N, F, false>()>;
   return o.sat ? rounded<of_arity<N, Single<F, false, true>, float>()>
                : rounded<of_arity<N, Single<F, false, false>, float>()>;
 }
@@ -371,11 +418,11 @@ Handler sign(const Options& o) {
 }
 
 // div.approx: at most 2 ulp; the emulator's quotient is the correctly rounded one, except that
-// divisors beyond 2^126 give 0.
+// divisors beyond 2^126 give 0 for numbers.
 struct ApproximateDivide {
   static float apply(float a, float b) {
     if (std::fabs(b) > 0x1p126f && std::fabs(b) < HUGE_VALF)
-      return std::isinf(a) ? NAN : with_sign(0.0f, negative(a) != negative(b));
+      return std::isinf(a) || a != a ? NAN : with_sign(0.0f, negative(a) != negative(b));
     return a / b;
   }
 };
@@ -397,6 +444,22 @@ void widen(Warp& warp, const Op& op) {
   auto* d = lanes<float>(warp, op.d);
   const auto* a = lanes<std::uint32_t>(warp, op.a);
   each_lane(warp.mask, [=](int i) { d[i] = to_float(Small{static_cast<std::uint16_t>(a[i])}); });
+}
+
+// fma.oob: what an element outside of a tensor reads as (tensor.cc) makes the result +0. op.c: the
+// result so far.
+constexpr std::uint16_t out_of_bounds = 0x7FF7;
+
+void zero_where_out_of_bounds(Warp& warp, const Op& op) {
+  auto* d = lanes<std::uint32_t>(warp, op.d);
+  const auto *a = lanes<std::uint32_t>(warp, op.a), *b = lanes<std::uint32_t>(warp, op.b),
+             *result = lanes<std::uint32_t>(warp, op.c);
+  const auto half = [](std::uint32_t x, std::uint32_t y, int shift) -> std::uint32_t {
+    const auto is_outside = [=](std::uint32_t z) { return (z >> shift & 0xFFFF) == out_of_bounds; };
+    return is_outside(x) || is_outside(y) ? 0 : std::uint32_t{0xFFFF} << shift;
+  };
+  each_lane(warp.mask,
+            [=](int i) { d[i] = result[i] & (half(a[i], b[i], 0) | half(a[i], b[i], 16)); });
 }
 
 // Mixed precision (PTX ISA 9.7.5): all sources but the last are 16-bit floats, which f32 has all
@@ -441,16 +504,24 @@ void decode_float_arithmetic(Decoder& d) {
   if (sources == 3 && o.type == Type::f32 && o.rounding == 0 && (name == "fma" || name == "mad"))
     if (const Handler faster = hardware_fma_of(o.ftz, o.sat)) handler = faster;
   if (!d.expect_operands(sources + 1, sources + 1)) return;
-  const std::uint32_t to = d.destination(0, o.type);
+  const bool outside =
+      name == "fma" && bits(o.type) <= 32 && o.type != f32 && d.spelling.has("oob");
+  const std::uint32_t to = d.destination(0, o.type), result = outside ? d.scratch(32) : to;
   std::uint32_t from[3] = {};
   for (std::size_t i = 0; i < sources; ++i)
     from[i] = mixed && i + 1 < sources ? widened(d, i + 1, narrow) : d.source(i + 1, o.type);
   Op& op = d.emit(handler);
-  op.d = to;
+  op.d = result;
   op.a = from[0];
   op.b = from[1];
   op.c = from[2];
   op.flags = static_cast<std::uint8_t>(o.rounding);
+  if (!outside) return;
+  Op& last = d.emit(zero_where_out_of_bounds);
+  last.d = to;
+  last.a = from[0];
+  last.b = from[1];
+  last.c = result;
 }
 
 }  // namespace tartan::emulator

@@ -20,19 +20,29 @@ struct Subtract {
 };
 struct Multiply {
   static float apply(float a, float b, float) { return a * b; }
+  static constexpr bool is_product = true;
 };
 struct Fused {
   static float apply(float a, float b, float c) { return std::fma(a, b, c); }
+  static constexpr bool is_product = true;
 };
 
 template <typename F>
-std::uint32_t one(std::uint64_t a, std::uint64_t b, std::uint64_t c, bool ftz) {
+std::uint32_t one(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint8_t flags) {
+  const bool ftz = flags & ftz_flag;
   const auto in = [=](std::uint64_t raw) {
     const float x = std::bit_cast<float>(static_cast<std::uint32_t>(raw));
     return ftz ? flush(x) : x;
   };
-  const float out = canonical_nan(F::apply(in(a), in(b), in(c)));
-  return std::bit_cast<std::uint32_t>(ftz ? flush(out) : out);
+  float out = canonical_nan(F::apply(in(a), in(b), in(c)));
+  if (ftz) out = flush(out);
+  if constexpr (requires { F::is_product; })
+    if (ftz && is_smallest(out) &&
+        is_flushed(static_cast<double>(in(a)) * static_cast<double>(in(b)),
+                   std::is_same_v<F, Fused> ? static_cast<double>(in(c)) : 0,
+                   static_cast<Rounding>(flags & 3), std::signbit(out)))
+      out = zero_of(out);
+  return std::bit_cast<std::uint32_t>(out);
 }
 
 template <typename F>
@@ -41,12 +51,11 @@ void pairs(Warp& warp, const Op& op) {
   auto* d = lanes<std::uint64_t>(warp, op.d);
   const auto *a = lanes<std::uint64_t>(warp, op.a), *b = lanes<std::uint64_t>(warp, op.b),
              *c = lanes<std::uint64_t>(warp, op.c);
-  const bool ftz = op.flags & ftz_flag;
   std::fesetround(modes[op.flags & 3]);
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int i = std::countr_zero(m);
-    d[i] = std::uint64_t{one<F>(a[i] >> 32, b[i] >> 32, c[i] >> 32, ftz)} << 32 |
-           one<F>(a[i], b[i], c[i], ftz);
+    d[i] = std::uint64_t{one<F>(a[i] >> 32, b[i] >> 32, c[i] >> 32, op.flags)} << 32 |
+           one<F>(a[i], b[i], c[i], op.flags);
   }
   std::fesetround(FE_TONEAREST);
 }

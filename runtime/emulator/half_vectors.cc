@@ -120,6 +120,16 @@ TARTAN_INLINE __m128i round_to_halves(__m256 x) {
   return _mm_blendv_epi8(_mm256_cvtps_ph(x, Round), _mm_set1_epi16(nan_16), canonical);
 }
 
+// Where numbers, not rounded yet, are flushed: all bits but the sign, in eight lanes of 16 bits.
+TARTAN_INLINE __m128i flushed_magnitudes(__m256 exact) {
+  const __m256 magnitude = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), exact);
+  const __m256i below =
+      as_bits(_mm256_cmp_ps(magnitude, _mm256_set1_ps(least_kept_f16), _CMP_LT_OQ));
+  return _mm_and_si128(
+      _mm_packs_epi32(_mm256_castsi256_si128(below), _mm256_extracti128_si256(below, 1)),
+      _mm_set1_epi16(0x7FFF));
+}
+
 template <bool Ftz>
 TARTAN_INLINE __m256 eight_halves(const std::uint32_t* words) {
   __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(words));
@@ -143,7 +153,7 @@ TARTAN_VECTORS void halves(Warp& warp, const Op& op) {
     } else {
       r = round_to_halves<nearest>(exact);
     }
-    if constexpr (Ftz) r = flush_halves(r);
+    if constexpr (Ftz) r = _mm_andnot_si128(flushed_magnitudes(exact), r);
     if constexpr (Relu) r = _mm_andnot_si128(_mm_srai_epi16(r, 15), r);
     _mm_store_si128(reinterpret_cast<__m128i*>(out + i), r);
   }

@@ -22,7 +22,7 @@ std::uint64_t constant_bits(const ptx::Operand& operand, Type type) {
           ? std::bit_cast<double>(operand.value)
           : static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(operand.value)));
   switch (type) {
-    case Type::f64: return std::bit_cast<std::uint64_t>(value);
+    case Type::f64: return operand.value;  // 0f...: its 32 bits as they are
     case Type::f16: return from_double<Half>(value).bits;
     case Type::bf16: return from_double<Bfloat>(value).bits;
     default:

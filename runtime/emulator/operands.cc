@@ -93,11 +93,8 @@ Special element_of(const SpecialRow& row, char suffix) {
 // The bits of a literal that is read as `type`.
 std::uint64_t literal_bits(const ptx::Operand& operand, Type type) {
   if (operand.kind == ptx::OperandKind::Float) {
-    if (bits(type) == 64) {
-      if (operand.type == Type::f64) return operand.value;
-      return std::bit_cast<std::uint64_t>(
-          static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(operand.value))));
-    }
+    // 0f... in a place of 64 bits is its 32 bits as they are: the assembler does not convert it.
+    if (bits(type) == 64) return operand.value;
     const float single = operand.type == Type::f32
                              ? std::bit_cast<float>(static_cast<std::uint32_t>(operand.value))
                              : static_cast<float>(std::bit_cast<double>(operand.value));
@@ -319,6 +316,9 @@ std::uint32_t Decoder::source(const ptx::Operand& operand, Type type) {
       return constant(value, width);
     }
     case ptx::OperandKind::Name: break;
+    case ptx::OperandKind::Not:
+      if (type == Type::pred) return predicate_source(operand);
+      [[fallthrough]];
     default: unsupported("an operand of this kind is not known here"); return 0;
   }
   if (register_of(operand)) return destination(operand, type);

@@ -228,6 +228,33 @@ inline Half flush(Half x) {
   return {static_cast<std::uint16_t>((x.bits & 0x7C00) == 0 ? x.bits & 0x8000 : x.bits)};
 }
 
+// .ftz flushes what lies below the smallest normal number when it is rounded as if the exponent had
+// no end: a result that only the rounding at 2^-149 makes that number is a zero.
+inline constexpr double smallest_f32 = 0x1p-126;
+// Halves below this are flushed (to nearest even): what it is, and more, rounds to 2^-14.
+inline constexpr float least_kept_f16 = 0x1p-14f - 0x1p-26f;
+
+inline bool is_smallest(float x) { return std::bit_cast<std::uint32_t>(x) << 1 == 0x01000000; }
+inline float zero_of(float x) { return std::copysign(0.0f, x); }
+
+/// Whether product + addend, which rounds to plus or minus smallest_f32 times `scale`, is flushed.
+/// `product` has at most 48 bits, `addend` 24; the function is exact in any rounding mode of the
+/// host, which has nothing to do with `round`.
+inline bool is_flushed(double product, double addend, Rounding round, bool negative,
+                       double scale = 1) {
+  if (negative) product = -product, addend = -addend;
+  const double limit = smallest_f32 * scale;
+  if (product >= limit - addend) return false;  // not below it
+  switch (round) {
+    case Rounding::rn:
+    case Rounding::rna: return product < (limit - 0x1p-151 * scale) - addend;
+    case Rounding::rz: return true;
+    case Rounding::rm:
+    case Rounding::rp: break;
+  }
+  return (round == Rounding::rm) != negative || product <= (limit - 0x1p-150 * scale) - addend;
+}
+
 /// [0, 1], NaN to +0 (.sat).
 inline float saturate(float x) { return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f; }
 

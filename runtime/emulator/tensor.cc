@@ -240,7 +240,7 @@ Type plain(Type type, std::string_view name) {
 bool store_box(Warp& warp, const Op& op, int lane, Box& box) {
   const std::string_view name = reduction_names[op.value];
   const Type type = box.map().type;
-  const Reduction reduction = find_reduction(name, plain(type, name));
+  const Reduction reduction = find_reduction(name, plain(type, name), box.map().flush_subnormals);
   if (!name.empty() && !reduction) {
     warp.fail("tensor-map"_rule,
               fmt::format("there is no reduction .{} of tensors of {}", name, tartan::name(type)),
