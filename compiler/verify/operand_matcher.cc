@@ -165,7 +165,6 @@ std::string OperandMatcher::found(const ptx::Operand& operand) const {
     case ptx::OperandKind::Not: return "a negated predicate";
     case ptx::OperandKind::Negative: return "a negated register";
     case ptx::OperandKind::List: return "a list";
-    case ptx::OperandKind::Negative: return "a negated register";
   }
   return {};
 }
@@ -185,7 +184,6 @@ bool OperandMatcher::fits(const ptx::Operand& operand, const Wanted& wanted) con
       const NameInfo& info = names_.of(module_.children(operand)[0]);
       return info.kind == NameKind::Register && info.type == Type::pred;
     }
-    case ptx::OperandKind::Negative: return false;
     case ptx::OperandKind::List: return accepts & isa::a_list;
     case ptx::OperandKind::Negative:
       return accepts & isa::a_minus && fits(module_.children(operand)[0], wanted);
