@@ -60,9 +60,10 @@ std::optional<std::string> placeholder(const Common& common, std::string inner,
   }
   const std::string kinds = " +-~b";
   char kind = ' ';
-  if (inner.size() > 1 && std::string("+-~b#").find(inner.back()) != std::string::npos)
+  if (inner.size() > 1 && std::string("+-~b#!").find(inner.back()) != std::string::npos)
     kind = inner.back(), inner.pop_back();
   const auto word = chosen.find(inner);
+  if (kind == '!') return word->second;
   const auto row = common.types.find(word == chosen.end() ? inner : word->second);
   if (row == common.types.end()) return std::nullopt;
   if (kind == '#') return row->second.at(5);
@@ -291,6 +292,8 @@ std::map<std::string, Recorded> read_verdicts(const std::string& family) {
     if (words[0] == "block") {
       block = &out[words.at(1)];
       block->count = std::stoul(words.at(2)), block->checksum = words.at(3);
+    } else if (words[0] == "crashes") {
+      for (std::size_t i = 1; i < words.size(); ++i) block->crashes.insert(std::stoul(words[i]));
     } else if (words[0] == "verdicts") {
       classes.clear();
       for (std::size_t i = 1; i < words.size(); ++i)

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,8 +40,8 @@ struct Block {
 struct Recorded {
   std::size_t count = 0;
   std::string checksum;
-  std::vector<std::uint64_t>
-      verdicts;  // one of each statement: a bit a pair, the first the highest
+  std::vector<std::uint64_t> verdicts;  // of each statement: a bit a pair, the first the highest
+  std::set<std::size_t> crashes;        // statements without a verdict: the assembler crashes
 };
 
 Common read_common();

@@ -177,7 +177,8 @@ std::map<std::string, std::vector<Case>> cases_of(const std::string& family, std
     const std::vector<std::string>& pairs = common().pairs.at(block.pairs);
     for (std::size_t i = 0; i < statements.size(); ++i)
       for (std::size_t j = 0; j < pairs.size(); ++j)
-        if ((i + j) % share == 0 && (pair.empty() || pair == pairs[j]))
+        if ((i + j) % share == 0 && !recorded.crashes.contains(i) &&
+            (pair.empty() || pair == pairs[j]))
           out[pairs[j]].push_back(
               {&block, statements[i], (recorded.verdicts[i] >> (pairs.size() - 1 - j) & 1) != 0});
   }

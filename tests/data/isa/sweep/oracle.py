@@ -14,7 +14,9 @@ from pathlib import Path
 import spec
 
 PARSED, ASSEMBLED = 500, 50  # statements of a function
-DIAG = re.compile(r"^ptxas .*?, line (\d+); (error|fatal) *: (.*)$", re.M)
+FUNCTIONS = 40, 12  # of a module
+ON_LINE = re.compile(r"^ptxas warning : .* on line '(\d+)'", re.M)
+DIAG = re.compile(r"^ptxas (.*?), line (\d+); (error|fatal) *: (.*)$", re.M)
 
 
 def arch_of(target):
@@ -52,25 +54,30 @@ class Oracle:
         self.runs += 1
         done = subprocess.run(["ptxas", *options, str(self.path), "-o", "/dev/null"],
                               capture_output=True, text=True, errors="replace", check=False)
-        diags = [(places.get(int(line)), severity, message)
-                 for line, severity, message in DIAG.findall(done.stdout + done.stderr)]
+        diags = [(places.get(int(line)) if name == str(self.path) else None, severity, message)
+                 for name, line, severity, message in DIAG.findall(done.stdout + done.stderr)]
+        if done.returncode == 255:  # what is fatal to the module is a mere warning of the line
+            diags += [(places.get(int(line)), "warning", "") for line in
+                      ON_LINE.findall(done.stdout + done.stderr)]
         return done.returncode, diags
 
     def parse(self, statements, size):
         """The set of statements that the parser refuses."""
         refused, start = set(), 0
         while start < len(statements):
-            rest = statements[start:start + 40 * size]
+            rest = statements[start:start + FUNCTIONS[0] * size]
             code, diags = self.run(rest, size, "-arch", "compute_" + arch_of(self.target))
             end = len(rest)
             for index, severity, message in diags:
+                if severity == "warning":
+                    continue
+                if index is None and severity == "fatal":
+                    return refused | self.halve(statements, start, end, size)
+                if index is None:  # in a macro: shows again when the rest is assembled
+                    continue
                 if severity == "fatal":
-                    if index is None:  # the error shows in a later line, or between functions
-                        return refused | self.halve(statements, start, end, size)
                     end = index + 1
                     self.syntax.add(rest[index])
-                if index is None:
-                    raise RuntimeError(f"{self.pair}: {message}: outside of the statements")
                 refused.add(start + index)
                 self.messages.setdefault(message, statements[start + index])
             if code < 0 or (code and not diags):
@@ -121,8 +128,8 @@ class Oracle:
         right = [each for i, each in enumerate(right) if i not in bad]
         size = 1 if apart else ASSEMBLED
         verdicts = [False] * len(statements)
-        for start in range(0, len(right), 40 * size):
-            part = right[start:start + 40 * size]
+        for start in range(0, len(right), FUNCTIONS[1] * size):
+            part = right[start:start + FUNCTIONS[1] * size]
             bad = self.assemble([statements[i] for i in part], size)
             for i, each in enumerate(part):
                 verdicts[each] = i not in bad

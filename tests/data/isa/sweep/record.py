@@ -4,7 +4,8 @@
 
 Writes verdicts/FAMILY.txt: of each block the number of lines and their checksum, the verdicts that
 occur (a bit a pair of target and PTX version, the block's first pair the highest), and which of them
-each line has, as letters with repeat counts. What ptxas crashed on is printed.
+each line has, as letters with repeat counts; and the lines that have no verdict, because ptxas
+crashes on them.
 """
 import string
 import sys
@@ -50,7 +51,7 @@ def judge(task):
     return verdicts, witness.crashes, witness.messages, witness.runs
 
 
-def encode(block, pairs, lines, rows):
+def encode(block, pairs, lines, rows, crashed):
     """The block's paragraph; a row is a line's verdicts, of all pairs."""
     masks = [sum(int(taken) << (len(pairs) - 1 - i) for i, taken in enumerate(row)) for row in rows]
     order = sorted(set(masks), key=lambda mask: (-masks.count(mask), mask))
@@ -69,8 +70,12 @@ def encode(block, pairs, lines, rows):
             packed.append("")
         packed[-1] += part
     digits = (len(pairs) + 3) // 4
-    return "\n".join([f"block {block.name} {len(lines)} {spec.checksum(lines)}",
-                      "verdicts " + " ".join(f"{mask:0{digits}x}" for mask in order), *packed, ""])
+    head = [f"block {block.name} {len(lines)} {spec.checksum(lines)}"]
+    indices = [str(i) for i, line in enumerate(lines) if line in crashed]
+    if indices:
+        head.append("crashes " + " ".join(indices))
+    head.append("verdicts " + " ".join(f"{mask:0{digits}x}" for mask in order))
+    return "\n".join([*head, *packed, ""])
 
 
 def record(common, family, jobs):
@@ -84,20 +89,26 @@ def record(common, family, jobs):
         ends = pool.map(syntax_errors, [("sm_50/4.0", together), ("sm_121f/9.0", together)])
         hopeless = set.intersection(*ends)
         tasks = [(pair, [(b.name, b.apart, lines[b.name]) for b in blocks
-                         if pair in common.pairs[b.pairs]], hopeless) for pair in pairs]
-        for pair, (verdicts, crashed, said, ran) in zip(pairs, pool.map(judge, tasks)):
-            found[pair] = verdicts
-            runs += ran
-            for line in crashed:
-                crashes.setdefault(line, []).append(pair)
-            for message, line in said.items():
-                messages.setdefault(message, line)
+                         if pair in common.pairs[b.pairs]]) for pair in pairs]
+        tasks.sort(key=lambda task: (-sum(len(each[2]) for each in task[1]), task[0]))
+        # Where ptxas crashes there is no verdict: not tried again on other pairs.
+        first, *others = tasks
+        done = [pool.submit(judge, (*first, hopeless)).result()]
+        hopeless |= set(done[0][1])
+        done += pool.map(judge, [(*task, hopeless) for task in others])
+    for (pair, _), (verdicts, crashed, said, ran) in zip(tasks, done):
+        found[pair] = verdicts
+        runs += ran
+        for line in crashed:
+            crashes.setdefault(line, []).append(pair)
+        for message, line in said.items():
+            messages.setdefault(message, line)
     out = [f"# ptxas 13.0's verdicts on {family}.txt, by record.py. README.md tells the format.", ""]
     total = accepted = 0
     for block in blocks:
         own = common.pairs[block.pairs]
         rows = list(zip(*(found[pair][block.name] for pair in own)))
-        out.append(encode(block, own, lines[block.name], rows))
+        out.append(encode(block, own, lines[block.name], rows, crashes))
         total += len(rows) * len(own)
         accepted += sum(map(sum, rows))
     folder = spec.HERE / "verdicts"
@@ -105,8 +116,8 @@ def record(common, family, jobs):
     (folder / f"{family}.txt").write_text("\n".join(out))
     print(f"{family}: {sum(map(len, lines.values()))} lines, {total} verdicts, {accepted} taken, "
           f"{runs} runs of ptxas")
-    for line, where in crashes.items():
-        print(f"  crash on {' '.join(where)}: {line}")
+    for line in list(crashes)[:5]:
+        print(f"  one of {len(crashes)} crashes, on {crashes[line][0]}: {line}")
     return messages
 
 

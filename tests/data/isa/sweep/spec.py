@@ -105,6 +105,8 @@ def fill(common, text, chosen):
     def one(match):
         name, kind, count, first, index = match.groups()
         word = chosen.get(name, name)
+        if kind == "!":
+            return word
         row = common.types.get(word)
         if row is None:
             assert name in chosen, f"{name} is neither a slot nor a type: {text}"
@@ -123,7 +125,7 @@ def fill(common, text, chosen):
         listed = ", ".join(f"%{register}_{first + i}" for i in range(int(digits[-1])))
         return "{" + listed + "}"
 
-    return re.sub(r"<(\w+?)([-+~b#]?)(?:\*(\w+)(?:@(\d+))?)?>(\d*)", one, text)
+    return re.sub(r"<(\w+?)([-+~b#!]?)(?:\*(\w+)(?:@(\d+))?)?>(\d*)", one, text)
 
 
 def split_operands(text):
