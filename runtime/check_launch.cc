@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -59,6 +60,14 @@ void check_shape(const Launch& launch, Diags& diags) {
 }
 
 }  // namespace
+
+Diags unknown_variable(std::string_view module, std::string_view name,
+                       const std::vector<std::string_view>& known) {
+  return Diags::one(
+      "unknown-variable"_rule, {},
+      fmt::format("{} has no variable {} in global or constant memory; it has {}", module, name,
+                  known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+}
 
 Status check_cluster(Dim3 grid, Dim3 cluster) {
   Diags diags;

@@ -84,6 +84,20 @@ Result<LoadedKernel> Module::kernel(const std::string& name) const {
 
 std::vector<std::string> Module::kernels() const { return module_->kernels(); }
 
+Result<Buffer> Module::variable(const std::string& name) const {
+  assert(module_ && "a Module comes from Device::load()");
+  const auto found = module_->variable(name);
+  if (!found) return found.diags();
+  Buffer buffer;
+  buffer.engine_ = engine_;
+  buffer.hold_ = module_;
+  buffer.address_ = found->address;
+  buffer.size_ = found->bytes;
+  return buffer;
+}
+
+Diags Module::warnings() const { return module_->warnings(); }
+
 bool Device::emulated() const { return engine_->emulated(); }
 std::string Device::name() const { return engine_->name(); }
 Arch Device::arch() const { return engine_->arch(); }
@@ -92,6 +106,7 @@ Result<Module> Device::load(const std::string& ptx, const std::string& name) {
   auto loaded = engine_->load(ptx, name);
   if (!loaded) return loaded.diags();
   Module module;
+  module.engine_ = engine_;
   module.module_ = keeping(engine_, std::move(*loaded));
   return module;
 }

@@ -48,6 +48,9 @@ struct Launch {
   Dim3 block = {};
   std::uint32_t dynamic_shared = 0;
   Dim3 cluster{0, 0, 0};  // zero: what the kernel states (.reqnctapercluster), else one block
+  /// All blocks run at the same time, and may wait for each other as grid.sync() of CUDA's
+  /// cooperative groups does.
+  bool cooperative = false;
 };
 
 /// The block of a finding that is about no block in particular.
@@ -91,6 +94,8 @@ struct DeviceOptions {
   /// Emulator: instructions that one warp may issue before the launch is stopped as an endless
   /// loop.
   std::uint64_t max_steps = 1'000'000'000;
+  /// Emulator: seconds after which a launch is stopped; 0: no limit.
+  double timeout = 0;
   /// Emulator: host threads that share the blocks of a launch; 0: one per core.
   int threads = 0;
   /// Emulator: told at the start of a launch and after every block how many blocks are done, from
@@ -132,6 +137,7 @@ class Buffer {
 
  private:
   friend class Device;
+  friend class Module;
   std::shared_ptr<detail::Engine> engine_;
   std::shared_ptr<void> hold_;
   std::uint64_t address_ = 0;
@@ -212,9 +218,16 @@ class Module {
   /// The kernel of that name; if there is none, the message lists those there are.
   Result<LoadedKernel> kernel(const std::string& name) const;
   std::vector<std::string> kernels() const;
+  /// The .global or .const variable of that name, as a buffer: cudaMemcpyToSymbol is its write().
+  /// If there is none, the message lists those there are.
+  Result<Buffer> variable(const std::string& name) const;
+  /// What the engine cannot run of the module, wherever it is: a warning for each place. Loading
+  /// leaves it at the kernels that are asked for. On a GPU the driver has looked at all of it.
+  Diags warnings() const;
 
  private:
   friend class Device;
+  std::shared_ptr<detail::Engine> engine_;
   std::shared_ptr<detail::EngineModule> module_;
 };
 

@@ -32,11 +32,19 @@ class EngineKernel {
   virtual Status launch(const Launch& launch, const Arguments& arguments, EngineStream* stream) = 0;
 };
 
+/// A variable of a module.
+struct EngineVariable {
+  std::uint64_t address = 0;
+  std::size_t bytes = 0;
+};
+
 class EngineModule {
  public:
   virtual ~EngineModule() = default;
   virtual Result<std::shared_ptr<EngineKernel>> kernel(const std::string& name) = 0;
   virtual std::vector<std::string> kernels() const = 0;
+  virtual Result<EngineVariable> variable(const std::string& name) = 0;
+  virtual Diags warnings() = 0;
 };
 
 class Engine {
@@ -73,6 +81,9 @@ inline constexpr std::uint64_t most_blocks = 16;     // of a cluster; 8 wherever
 /// Checks a launch against a kernel: number and size of arguments, a grid and block that exist.
 /// Shared by both engines.
 Status check_launch(const EngineKernel& kernel, const Launch& launch, const Arguments& arguments);
+/// There is no variable `name` in `module`; those it has are listed.
+Diags unknown_variable(std::string_view module, std::string_view name,
+                       const std::vector<std::string_view>& known);
 /// Checks that a grid is made of such clusters.
 Status check_cluster(Dim3 grid, Dim3 cluster);
 

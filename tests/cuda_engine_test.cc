@@ -161,6 +161,40 @@ TEST_F(CudaEngine, ClustersGoAlong) {
             "[launch-arguments]");
 }
 
+TEST_F(CudaEngine, CooperativeLaunches) {
+  LoadedKernel kernel = load("other");
+  ASSERT_TRUE(kernel.launch({.grid = {4}, .block = {32}, .cooperative = true}, {}));
+  ASSERT_TRUE(
+      kernel.launch({.grid = {4}, .block = {32}, .cluster = {2, 1, 1}, .cooperative = true}, {}));
+  ASSERT_TRUE(kernel.launch({.grid = {4}, .block = {32}}, {}));
+  ASSERT_EQ(fake.launches.size(), 3u);
+  EXPECT_TRUE(fake.launches[0].cooperative);
+  EXPECT_EQ(fake.launches[0].cluster[0], 0u);
+  EXPECT_TRUE(fake.launches[1].cooperative);
+  EXPECT_EQ(fake.launches[1].cluster[0], 2u);
+  EXPECT_FALSE(fake.launches[2].cooperative);
+}
+
+TEST_F(CudaEngine, VariablesAreBuffers) {
+  fake.variables["table"] = std::vector<std::byte>(12);
+  auto module = device->load(
+      std::string(ptx) + ".const .u32 table[3];\n.extern .global .u32 far;\n", "test.ptx");
+  ASSERT_TRUE(module);
+  auto table = module->variable("table");
+  ASSERT_TRUE(table) << table.diags().text();
+  EXPECT_EQ(table->size(), 12u);
+  const std::vector<std::uint32_t> values{7, 8, 9};
+  ASSERT_TRUE(table->write(values));
+  EXPECT_EQ(*table->read_all<std::uint32_t>(), values);
+  EXPECT_EQ(std::memcmp(fake.variables["table"].data(), values.data(), 12), 0);
+  EXPECT_EQ(complaint(module->variable("far")),
+            "error: test.ptx has no variable far in global or constant memory; it has table "
+            "[unknown-variable]");
+  EXPECT_TRUE(module->warnings().empty());
+  fake.failures["cuModuleGetGlobal"] = 700;
+  EXPECT_FALSE(module->variable("table"));
+}
+
 TEST_F(CudaEngine, SharedMemoryIsOptedIn) {
   LoadedKernel kernel = load("other");
   ASSERT_TRUE(kernel.launch({.block = {32}, .dynamic_shared = 48 * 1024}, {}));

@@ -3,6 +3,7 @@
 // trusted.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <thread>
 
 #include "tests/emulator_kernel.h"
@@ -137,6 +138,148 @@ TEST(EmulatorTrust, ClaimsNoMoreThanWasRecorded) {
   EXPECT_EQ(level(".rz"), "recorded");
   EXPECT_EQ(level(".rm"), "documented");
   EXPECT_EQ(level(".rp"), "documented");
+}
+
+// ---- Variables, and what is wrong with code that does not run.
+
+TEST(EmulatorDevice, VariablesAreBuffers) {
+  auto device = Device::open("emulator");
+  ASSERT_TRUE(device);
+  auto module = device->load(
+      kernel_text("ld.const.u32 r1, [scale];\nld.global.u32 r2, [table+4];\nmad.lo.u32 r1, r1, r2, "
+                  "r0;\nst.global.u32 [rd1], r1;\nst.global.u32 [table], r1;",
+                  ".const .u32 scale = 3;\n.global .u32 table[2];\n"),
+      "test.ptx");
+  ASSERT_TRUE(module) << module.diags().text();
+  auto scale = module->variable("scale"), table = module->variable("table");
+  ASSERT_TRUE(scale && table);
+  EXPECT_EQ(scale->size(), 4u);
+  EXPECT_EQ(*scale->read_all<std::uint32_t>(), std::vector<std::uint32_t>{3});
+  ASSERT_TRUE(scale->write(std::vector<std::uint32_t>{10}));
+  ASSERT_TRUE(table->write(std::vector<std::uint32_t>{0, 7}));
+  auto out = device->allocate(4);
+  auto kernel = module->kernel("k");
+  ASSERT_TRUE(out && kernel);
+  ASSERT_TRUE(kernel->launch({.grid = {1}, .block = {1}}, Arguments().add(*out)));
+  EXPECT_EQ(*out->read_all<std::uint32_t>(), std::vector<std::uint32_t>{70});
+  EXPECT_EQ(*table->read_all<std::uint32_t>(), (std::vector<std::uint32_t>{70, 7}));
+  EXPECT_FALSE(table->write(std::vector<std::uint32_t>{1, 2, 3}));
+  const auto missing = module->variable("tabel");
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(to_string(missing.diags()[0]),
+            "error: test.ptx has no variable tabel in global or constant memory; it has scale, "
+            "table [unknown-variable]");
+}
+
+TEST(EmulatorDevice, WhatItDoesNotKnowElsewhereIsAWarning) {
+  const std::string elsewhere = R"(
+.func unused(.param .b64 at) { .reg .b32 r<4>; .reg .b64 a; ld.param.b64 a, [at];
+  multimem.red.relaxed.sys.global.add.u32 [a], r1; ret; }
+.func used() { ret; }
+.visible .entry other() { .reg .b32 r<4>; .reg .f32 f<8>; .reg .b64 a;
+  tex.2d.v4.f32.f32 {f0, f1, f2, f3}, [a, {f4, f5}]; call used; ret; }
+)";
+  auto device = Device::open("emulator");
+  auto module = device->load(kernel_text("call used;\nst.global.u32 [rd1], r0;", elsewhere));
+  ASSERT_TRUE(module) << module.diags().text();
+  EXPECT_TRUE(module->kernel("k"));
+  EXPECT_FALSE(module->kernel("other"));
+  std::vector<std::string> texts;
+  for (const Diag& diag : module->warnings()) {
+    EXPECT_EQ(diag.level, Level::Warning);
+    EXPECT_EQ(diag.id, "unsupported-instruction");
+    texts.push_back(std::to_string(diag.place.line) + diag.message.substr(0, 36));
+  }
+  EXPECT_EQ(texts, (std::vector<std::string>{"9the emulator does not know tex.2d.v4",
+                                             "6the emulator does not know multimem."}));
+}
+
+// ---- Cooperative launches and limits of time.
+
+// What nvcc makes of two grid.sync() of cooperative groups: a counter in the workspace that
+// %envreg1 and %envreg2 point to, whose top bit changes when all blocks have come.
+TEST(EmulatorDevice, BlocksOfACooperativeLaunchMeet) {
+  constexpr std::uint32_t blocks = 40, threads = 64;
+  const auto meet = [](const std::string& label) {
+    return R"(
+    mov.u32 r5, %envreg2;
+    mov.u32 r6, %envreg1;
+    mov.b64 rd4, {r5, r6};
+    barrier.sync 0;
+    setp.ne.u32 p, r0, 0;
+    @p bra )" +
+           label + R"(_done;
+    mov.u32 r7, %nctaid.x;
+    sub.u32 r8, 0x80000001, r7;
+    setp.eq.u32 q, r2, 0;
+    selp.u32 r8, r8, 1, q;
+    fence.acq_rel.gpu;
+    add.u64 rd5, rd4, 4;
+    atom.add.release.gpu.u32 r9, [rd5], r8;
+)" + label +
+           R"(_wait:
+    ld.acquire.gpu.u32 r10, [rd5];
+    xor.b32 r10, r10, r9;
+    setp.ge.s32 p, r10, 0;
+    @p bra )" +
+           label + R"(_wait;
+)" + label +
+           R"(_done:
+    barrier.sync 0;)";
+  };
+  // Every thread hands its number on to the block behind its own, twice.
+  const std::string body = R"(
+    mov.u32 r2, %ctaid.x;
+    mad.lo.u32 r3, r2, 64, r0;
+    mul.wide.u32 rd2, r3, 4;
+    add.u64 rd2, rd0, rd2;
+    add.u32 r4, r3, 100;
+    st.global.u32 [rd2], r4;)" +
+                           meet("first") + R"(
+    add.u32 r11, r3, 64;
+    rem.u32 r11, r11, 2560;
+    mul.wide.u32 rd3, r11, 4;
+    add.u64 rd3, rd0, rd3;
+    ld.global.u32 r12, [rd3];)" +
+                           meet("second") + R"(
+    st.global.u32 [rd2], r12;)";
+  const Launch launch{.grid = {blocks}, .block = {threads}, .cooperative = true};
+  const auto run = run_body(body, launch, blocks * threads, {.threads = 2});
+  ASSERT_TRUE(run.launched) << run.complaint;
+  ASSERT_TRUE(run.findings.empty()) << run.findings[0].message;
+  for (std::uint32_t i = 0; i < blocks * threads; ++i)
+    ASSERT_EQ(run.out[i], (i + 64) % 2560 + 100) << i;
+  // Without the workspace there is nothing where the counter would be.
+  const auto other = run_body(body, {.grid = {blocks}, .block = {threads}}, blocks * threads);
+  ASSERT_EQ(other.findings.size(), 1u);
+  EXPECT_EQ(other.findings[0].id, "memory-fault");
+}
+
+TEST(EmulatorDevice, CooperativeGridsFitTheHardware) {
+  Launch launch{.grid = {132 * 32}, .block = {64}, .cooperative = true};
+  EXPECT_TRUE(run_body("", launch, 64).launched);
+  ++launch.grid.x;
+  EXPECT_EQ(run_body("", launch, 64).complaint,
+            "error: a cooperative grid of 4225 blocks: sm_90 with its 132 multiprocessors has room "
+            "for 4224 of kernel k at the same time [launch-arguments]\n");
+  launch = {.grid = {133}, .block = {64}, .dynamic_shared = 120'000, .cooperative = true};
+  EXPECT_FALSE(run_body("", launch, 64).launched);
+  launch.cooperative = false;
+  EXPECT_TRUE(run_body("", launch, 64).launched);
+}
+
+TEST(EmulatorDevice, LaunchesEndWhenTheirTimeIsUp) {
+  const std::string forever = "AGAIN:\nadd.u32 r1, r1, 1;\nbra AGAIN;";
+  const auto begin = std::chrono::steady_clock::now();
+  const auto run = run_body(forever, {.grid = {100}, .block = {128}}, 1024,
+                            {.max_steps = ~std::uint64_t{0}, .timeout = 0.1});
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+  ASSERT_EQ(run.findings.size(), 1u);
+  EXPECT_EQ(run.findings[0].id, "time-limit");
+  EXPECT_GE(run.findings[0].line, line_of(forever, "add.u32 r1"));
+  EXPECT_TRUE(
+      run_body("st.global.u32 [rd1], r0;", {.grid = {1}, .block = {32}}, 32, {.timeout = 1000})
+          .findings.empty());
 }
 
 }  // namespace

@@ -150,5 +150,64 @@ TEST(EmulatorNames, SharedAddressesHaveThirtyTwoBits) {
             (Words{21, 25, 25}));
 }
 
+TEST(EmulatorNames, VectorRegisters) {
+  EXPECT_EQ(words_of(R"(
+    .reg .v4 .b32 v, w;
+    .reg .v2 .b32 u<3>;
+    ld.global.v4.b32 v, [g];
+    mov.v4.b32 w, v;
+    mov.b32 w.x, v.w;
+    mov.b32 v.b, 30;
+    mov.v2.b32 u1, {v.y, v.b};
+    mov.v2.b32 u1, {u1.y, u1.x};
+    mov.b64 rd2, u1;
+    mov.b64 u2, rd2;
+    st.global.v4.b32 [rd0], w;
+    st.global.v2.b32 [rd0+16], u2;
+    { .reg .b32 v; mov.b32 v, 5; st.global.b32 [rd0+24], v; }
+    add.u32 r1, u0.x, u2.r;
+    st.global.b32 [rd0+28], r1;)",
+                     8, ".global .align 16 .b32 g[4] = {1, 2, 3, 4};"),
+            (Words{4, 2, 3, 4, 30, 2, 5, 30}));
+  const auto run = run_body(".reg .v2 .b32 u;\nmov.b32 r1, u.z;");
+  EXPECT_NE(run.complaint.find("u.z"), std::string::npos) << run.complaint;
+}
+
+TEST(EmulatorNames, KernelsHaveAddresses) {
+  EXPECT_EQ(words_of(R"(
+    mov.u64 rd2, k;
+    ld.global.u64 rd3, [kernels];
+    setp.eq.u64 p, rd2, rd3;
+    selp.u32 r1, 1, 0, p;
+    setp.ne.u64 p, rd2, 0;
+    selp.u32 r2, 1, 0, p;
+    st.global.u32 [rd0], r1;
+    st.global.u32 [rd0+4], r2;)",
+                     2, ".entry k(.param .u64 out);\n.global .u64 kernels[1] = {k};"),
+            (Words{1, 1}));
+}
+
+// As an H200 has them, for 100 static and 64 dynamic bytes of shared memory.
+TEST(EmulatorNames, SpecialRegistersOfTheHardware) {
+  std::string body;
+  int place = 0;
+  for (const char* name :
+       {"%nwarpid", "%total_smem_size", "%aggr_smem_size", "%dynamic_smem_size",
+        "%reserved_smem_offset_begin", "%reserved_smem_offset_end", "%reserved_smem_offset_cap",
+        "%reserved_smem_offset_0", "%nsmid", "%envreg1", "%envreg2", "%envreg31", "%pm0", "%pm7"})
+    body += std::string("mov.u32 r1, ") + name + ";\nst.global.u32 [rd0+" +
+            std::to_string(4 * place++) + "], r1;\n";
+  body += "mov.u64 rd2, %pm3_64;\nst.global.u64 [rd0+56], rd2;\n";
+  body += "mov.u64 rd2, %gridid;\nst.global.u64 [rd0+64], rd2;\n";
+  const auto run =
+      run_body("mov.u32 r1, fixed;\nmov.u32 r2, more;\n" + body,
+               {.grid = {1}, .block = {1}, .dynamic_shared = 64}, 18, {},
+               ".shared .align 4 .b8 fixed[100];\n.extern .shared .align 4 .b8 more[];\n");
+  ASSERT_TRUE(run.launched) << run.complaint;
+  EXPECT_EQ(run.out, (Words{64, 256, 1200, 64, 0, 288, 1024, 0, 132, 0, 0, 0, 0, 0, 0, 0, 1, 0}));
+  for (const char* name : {"%envreg32", "%pm8", "%envreg01"})
+    EXPECT_FALSE(run_body(std::string("mov.u32 r1, ") + name + ";").launched) << name;
+}
+
 }  // namespace
 }  // namespace tartan

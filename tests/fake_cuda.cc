@@ -41,6 +41,7 @@ struct LaunchAttribute {
   union {
     char room[64];
     unsigned cluster[3];
+    int cooperative;
   };
 };
 struct LaunchConfiguration {
@@ -163,6 +164,15 @@ int cuModuleGetFunction(void** function, void*, const char* name) {
   return 0;
 }
 
+int cuModuleGetGlobal_v2(std::uint64_t* address, std::size_t* bytes, void*, const char* name) {
+  if (const int code = enter("cuModuleGetGlobal")) return code;
+  const auto found = state().variables.find(name);
+  if (found == state().variables.end()) return not_found;
+  *address = reinterpret_cast<std::uint64_t>(found->second.data());
+  *bytes = found->second.size();
+  return 0;
+}
+
 int cuFuncGetAttribute(int* value, int attribute, void*) {
   switch (attribute) {
     case 0: *value = state().max_threads; break;
@@ -196,14 +206,18 @@ int cuLaunchKernel(void*, unsigned gx, unsigned gy, unsigned gz, unsigned bx, un
 int cuLaunchKernelEx(const LaunchConfiguration* launch, void*, void** params, void**) {
   if (const int code = enter("cuLaunchKernelEx")) return code;
   const auto &grid = launch->grid, &block = launch->block;
-  const unsigned* cluster = launch->attributes->cluster;
-  if (launch->attribute_count != 1 || launch->attributes->id != 4) return invalid_value;
-  state().launches.push_back({{grid[0], grid[1], grid[2]},
-                              {block[0], block[1], block[2]},
-                              launch->shared,
-                              launch->stream,
-                              params,
-                              {cluster[0], cluster[1], cluster[2]}});
+  FakeLaunch made{{grid[0], grid[1], grid[2]},
+                  {block[0], block[1], block[2]},
+                  launch->shared,
+                  launch->stream,
+                  params};
+  for (unsigned i = 0; i < launch->attribute_count; ++i) {
+    const LaunchAttribute& attribute = launch->attributes[i];
+    if (attribute.id == 4) std::copy_n(attribute.cluster, 3, made.cluster);
+    else if (attribute.id == 2) made.cooperative = attribute.cooperative != 0;
+    else return invalid_value;
+  }
+  state().launches.push_back(made);
   return 0;
 }
 

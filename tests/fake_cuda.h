@@ -26,6 +26,7 @@ struct FakeLaunch {
   void* stream;
   void** params;  // while the kernel runs
   unsigned cluster[3] = {};
+  bool cooperative = false;
 };
 
 struct FakeCuda {
@@ -37,7 +38,8 @@ struct FakeCuda {
   int static_shared = 0;
   int max_threads = 1024;
   float milliseconds = 1.5f;
-  std::string error_log, info_log;                // what the JIT writes
+  std::string error_log, info_log;                          // what the JIT writes
+  std::map<std::string, std::vector<std::byte>> variables;  // of every module
   std::map<std::string, int> failures;            // entry point -> the code that it returns
   std::function<void(const FakeLaunch&)> kernel;  // what a launch does
 

@@ -160,5 +160,17 @@ TEST(Ptx, HeaderIsRequired) {
             "test.ptx:1:10: error: expected a version such as 8.0, found 'eight' [syntax]\n");
 }
 
+// The assembler takes blanks and comments in front of a dot, not behind it.
+TEST(Ptx, BlanksInFrontOfQualifiers) {
+  Diags diags;
+  const Module module = parse(
+      source(body("add .u32 %r1, %tid .x, V .y;\n@%p1 ld/* a */.param\n.u64 %rd1, [po];")), diags);
+  ASSERT_TRUE(diags.empty()) << diags.text();
+  EXPECT_EQ(print(module, module.instructions[0]), "add.u32 %r1, %tid.x, V.y");
+  EXPECT_EQ(print(module, module.instructions[1]), "@%p1 ld.param.u64 %rd1, [po]");
+  EXPECT_EQ(module.operands_of(module.instructions[0])[1].text, "%tid.x");
+  EXPECT_NE(complaints(body("add. u32 %r1, %r2, %r3;")), "");
+}
+
 }  // namespace
 }  // namespace tartan::ptx

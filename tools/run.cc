@@ -15,6 +15,7 @@ namespace {
 struct RunWords {
   std::string manifest, device = "auto", hardware;
   std::uint64_t max_steps = DeviceOptions{}.max_steps;
+  double timeout = 0;
   bool report = false, json = false;
 };
 
@@ -31,6 +32,7 @@ Outcome outcome_of(const RunWords& words) {
   return run(*manifest, words.device,
              {.hardware = words.hardware,
               .max_steps = words.max_steps,
+              .timeout = words.timeout,
               .progress = [&](std::uint64_t done, std::uint64_t all) { progress.set(done, all); }});
 }
 
@@ -66,6 +68,11 @@ void add_run(CLI::App& app, int& exit_code) {
       ->add_option("--max-steps", words->max_steps,
                    "Instructions of one warp after which the emulator stops the launch")
       ->check(CLI::Range(std::uint64_t{1}, std::numeric_limits<std::uint64_t>::max()))
+      ->capture_default_str();
+  command
+      ->add_option("--timeout", words->timeout,
+                   "Seconds after which the emulator stops the launch; 0: no limit")
+      ->check(CLI::Range(0.0, 1e9))
       ->capture_default_str();
   command->add_flag("--report", words->report, "Print what the emulator counted, too");
   command->add_flag("--json", words->json, "Print one JSON object on standard output");

@@ -99,6 +99,13 @@ std::optional<std::uint64_t> OperandParser::take_integer(std::string_view what) 
   return literal->value;
 }
 
+std::string_view OperandParser::join(std::string_view name) {
+  auto whole = std::make_shared<std::string>(name);
+  for (; token_.kind == TokenKind::Dot; advance()) *whole += token_.text;
+  module_.joined.push_back(whole);
+  return *whole;
+}
+
 bool OperandParser::parse_operand(Operand& operand) {
   if (!parse_primary(operand)) return false;
   if (!token_.is('|')) return true;
@@ -215,6 +222,7 @@ bool OperandParser::parse_name(Operand& operand) {
   operand.kind = OperandKind::Name;
   operand.text = lexer_.extend_opcode(token_);
   advance();
+  if (token_.kind == TokenKind::Dot) operand.text = join(operand.text);
   if (operand.text == warp_size && at_operator()) {
     lexer_.rewind(operand.offset);
     advance();

@@ -55,6 +55,8 @@ class OperandParser {
     return token_.kind == TokenKind::Dot && token_.text == word;
   }
 
+  /// `add .u32`, `%tid .x`: the words that follow `name`, without the blanks in front of them.
+  std::string_view join(std::string_view name);
   /// Takes the punctuation `c`; otherwise complains that `expected` was wanted.
   bool expect(char c, std::string_view expected = {});
   void syntax(std::string_view expected);

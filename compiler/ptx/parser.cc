@@ -189,6 +189,7 @@ class Parser : public DeclarationParser {
     instruction.offset = first.offset;
     instruction.opcode = lexer_.extend_opcode(first);
     advance();
+    if (token_.kind == TokenKind::Dot) instruction.opcode = join(instruction.opcode);
     if (token_.is(':') && instruction.guard.empty() &&
         instruction.opcode.size() == first.text.size()) {
       advance();

@@ -17,6 +17,18 @@ std::vector<std::string_view> Module::kernels() const {
   return out;
 }
 
+std::vector<std::string_view> Module::global_variables() const {
+  std::vector<std::string_view> out;
+  for (const Item& item : items) {
+    if (item.kind != ItemKind::Variable) continue;
+    const Variable& variable = variables[item.index];
+    if (variable.linkage != ".extern" &&
+        (variable.space == StateSpace::global || variable.space == StateSpace::constant))
+      out.push_back(variable.name);
+  }
+  return out;
+}
+
 std::string_view Module::file_name(std::uint32_t number) const {
   for (const Directive& directive : directives) {
     if (directive.name != ".file") continue;

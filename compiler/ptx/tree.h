@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -38,8 +39,8 @@ enum class OperandKind : std::uint8_t {
   Pair,     // p|q: two children (setp, shfl: the second predicate)
   Not,      // !p: one child
   Negative,  // -r: one child (vmad)
-  List,     // (a, b): the parameter lists of call
-  String,   // "text", of directives
+  List,      // (a, b): the parameter lists of call
+  String,    // "text", of directives
 };
 
 struct Operand {
@@ -54,9 +55,9 @@ struct Operand {
 };
 
 struct Instruction {
-  std::string_view opcode;  // with every qualifier: "ld.global.v4.u32"
+  std::string_view opcode;     // with every qualifier: "ld.global.v4.u32"
   std::uint32_t spelling = 0;  // that, read: Module::spellings
-  std::string_view guard;   // the predicate register of @p or @!p; empty if there is none
+  std::string_view guard;      // the predicate register of @p or @!p; empty if there is none
   bool guard_negated = false;
   std::uint32_t offset = 0;  // of the opcode
   std::uint32_t end = 0;     // one past the semicolon
@@ -186,6 +187,8 @@ struct Module {
   std::vector<Directive> directives;
   std::vector<Label> labels;
   std::vector<isa::Spelling> spellings;  // each opcode with its qualifiers once
+  std::vector<std::shared_ptr<const std::string>>
+      joined;  // words that had blanks in front of a dot
 
   const isa::Spelling& spelling(const Instruction& instruction) const {
     return spellings[instruction.spelling];
@@ -200,6 +203,9 @@ struct Module {
   const Function* function(std::string_view name) const;
   /// Names of the kernels (.entry with a body), in order.
   std::vector<std::string_view> kernels() const;
+  /// Names of the .global and .const variables outside of functions, in order; not those of other
+  /// modules.
+  std::vector<std::string_view> global_variables() const;
   /// `.file` number -> name, from the module's .file directives; empty if unknown.
   std::string_view file_name(std::uint32_t number) const;
 };

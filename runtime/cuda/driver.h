@@ -65,11 +65,11 @@ enum class FunctionAttribute : int {
   LargeClustersAllowed = 14,  // of more than 8 blocks; may be set
 };
 
-/// An attribute of a launch (CUlaunchAttribute): the one that Tartan uses.
+/// An attribute of a launch (CUlaunchAttribute): those that Tartan uses.
 struct LaunchAttribute {
-  static constexpr int cluster_dimension = 4;
+  static constexpr int cooperative = 2, cluster_dimension = 4;
   int id = cluster_dimension;
-  alignas(8) unsigned cluster[3] = {};
+  alignas(8) unsigned value[3] = {};  // 1; the cluster
   char rest[52] = {};
 };
 static_assert(sizeof(LaunchAttribute) == 72);
@@ -168,6 +168,8 @@ class Driver {
   Entry<ModuleHandle*, const void*, unsigned, JitOption*, void**> module_load{library_, "cuModuleLoadDataEx"};
   Entry<ModuleHandle> module_unload{library_, "cuModuleUnload"};
   Entry<FunctionHandle*, ModuleHandle, const char*> module_function{library_, "cuModuleGetFunction"};
+  // address; bytes; module; name
+  Entry<DeviceAddress*, std::size_t*, ModuleHandle, const char*> module_variable{library_, "cuModuleGetGlobal_v2"};
   Entry<int*, FunctionAttribute, FunctionHandle> function_attribute{library_, "cuFuncGetAttribute"};
   Entry<FunctionHandle, FunctionAttribute, int> set_function_attribute{library_, "cuFuncSetAttribute"};
   // function; grid x, y, z; block x, y, z; dynamic shared bytes; stream; parameters; extra

@@ -47,33 +47,40 @@ class Kernel final : public detail::EngineKernel {
     for (std::size_t i = 0; i < arguments.size(); ++i)
       values.push_back(const_cast<std::byte*>(arguments[i].data()));
     Context& context = *module_->context;
-    if (launch.cluster != Dim3{0, 0, 0}) return launch_clusters(launch, *queue, values.data());
+    if (launch.cooperative || launch.cluster != Dim3{0, 0, 0})
+      return launch_extended(launch, *queue, values.data());
     return context.call(context.driver().launch, handle_, launch.grid.x, launch.grid.y,
                         launch.grid.z, launch.block.x, launch.block.y, launch.block.z,
                         launch.dynamic_shared, *queue, values.data(), static_cast<void**>(nullptr));
   }
 
  private:
-  Status launch_clusters(const Launch& launch, StreamHandle stream, void** values) {
+  Status launch_extended(const Launch& launch, StreamHandle stream, void** values) {
     Context& context = *module_->context;
     const Driver& driver = context.driver();
+    const Dim3 grid = launch.grid, block = launch.block, cluster = launch.cluster;
+    const bool clusters = cluster != Dim3{0, 0, 0};
     if (!driver.launch_extended.address)
       return {"driver-version"_rule,
-              "the driver launches no clusters: it has no cuLaunchKernelEx, CUDA 11.8 has"};
-    const Dim3 grid = launch.grid, block = launch.block, cluster = launch.cluster;
+              fmt::format("the driver launches no {}: it has no cuLaunchKernelEx, CUDA 11.8 has",
+                          clusters ? "clusters" : "cooperative grids")};
     constexpr std::uint64_t everywhere = 8;  // blocks; more must be allowed
     if (cluster.count() > everywhere)
       if (auto status = context.call(driver.set_function_attribute, handle_,
                                      FunctionAttribute::LargeClustersAllowed, 1);
           !status)
         return status;
-    LaunchAttribute attribute{.cluster = {cluster.x, cluster.y, cluster.z}};
-    const LaunchConfiguration configuration{.grid = {grid.x, grid.y, grid.z},
-                                            .block = {block.x, block.y, block.z},
-                                            .dynamic_shared = launch.dynamic_shared,
-                                            .stream = stream,
-                                            .attributes = &attribute,
-                                            .attribute_count = 1};
+    std::vector<LaunchAttribute> attributes;
+    if (clusters) attributes.push_back({.value = {cluster.x, cluster.y, cluster.z}});
+    if (launch.cooperative)
+      attributes.push_back({.id = LaunchAttribute::cooperative, .value = {1}});
+    const LaunchConfiguration configuration{
+        .grid = {grid.x, grid.y, grid.z},
+        .block = {block.x, block.y, block.z},
+        .dynamic_shared = launch.dynamic_shared,
+        .stream = stream,
+        .attributes = attributes.data(),
+        .attribute_count = static_cast<unsigned>(attributes.size())};
     return context.call(driver.launch_extended, &configuration, handle_, values,
                         static_cast<void**>(nullptr));
   }

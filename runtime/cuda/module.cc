@@ -116,6 +116,23 @@ class Module final : public detail::EngineModule {
     return {names.begin(), names.end()};
   }
 
+  Result<detail::EngineVariable> variable(const std::string& name) override {
+    const std::vector<std::string_view> known = tree_.global_variables();
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      return detail::unknown_variable(name_, name, known);
+    const Driver& driver = loaded_->context->driver();
+    DeviceAddress address = 0;
+    detail::EngineVariable found;
+    if (auto status = loaded_->context->call(driver.module_variable, &address, &found.bytes,
+                                             loaded_->handle, name.c_str());
+        !status)
+      return status.diags();
+    found.address = address;
+    return found;
+  }
+
+  Diags warnings() override { return {}; }
+
  private:
   std::shared_ptr<LoadedModule> loaded_;
   ptx::Module tree_;

@@ -108,7 +108,19 @@ void Block::start(Dim3 place) {
   }
 }
 
-std::uint32_t Block::special(Special which, std::uint32_t warp, std::uint32_t lane) const {
+// In the steps in which a multiprocessor gives it out.
+std::uint32_t Block::allotted_shared() const {
+  const std::uint64_t step = context_.multiprocessor.shared_step;
+  return static_cast<std::uint32_t>((shared_bytes_ + step - 1) / step * step);
+}
+
+// %envreg<1> and <2>: the address that grid.sync() of cooperative groups has its barrier at.
+std::uint32_t environment(const LaunchContext& context, std::uint32_t index) {
+  if (index == 1) return static_cast<std::uint32_t>(context.workspace >> 32);
+  return index == 2 ? static_cast<std::uint32_t>(context.workspace) : 0;
+}
+
+std::uint64_t Block::special(Special which, std::uint32_t warp, std::uint32_t lane) const {
   const Dim3 block = context_.launch.block, grid = context_.launch.grid, size = context_.cluster;
   const std::uint32_t thread = warp * 32 + lane;
   switch (which) {
@@ -126,7 +138,7 @@ std::uint32_t Block::special(Special which, std::uint32_t warp, std::uint32_t la
     case Special::nctaid_z: return grid.z;
     case Special::laneid: return lane;
     case Special::warpid: return warp;
-    case Special::nwarpid: return static_cast<std::uint32_t>(warps_.size());
+    case Special::nwarpid: return context_.multiprocessor.warps;
     case Special::lanemask_eq: return 1u << lane;
     case Special::lanemask_lt: return (1u << lane) - 1;
     case Special::lanemask_le: return ((1u << lane) - 1) | 1u << lane;
@@ -148,24 +160,31 @@ std::uint32_t Block::special(Special which, std::uint32_t warp, std::uint32_t la
     case Special::cluster_nctarank: return static_cast<std::uint32_t>(size.count());
     case Special::is_explicit_cluster: return context_.explicit_cluster;
     case Special::dynamic_smem_size: return context_.launch.dynamic_shared;
-    case Special::total_smem_size: return static_cast<std::uint32_t>(shared_bytes_);
-    case Special::nsmid:
-    case Special::one: return 1;
+    case Special::total_smem_size: return allotted_shared();
+    case Special::aggr_smem_size: return shared_bytes_ + context_.multiprocessor.shared_reserved;
+    case Special::reserved_smem_end: return context_.multiprocessor.reserved_end;
+    case Special::reserved_smem_cap: return context_.multiprocessor.shared_reserved;
+    case Special::nsmid: return context_.multiprocessor.count;
     case Special::smid:
-    case Special::gridid:
+      return (place_.x + grid.x * (place_.y + std::uint64_t{grid.y} * place_.z)) %
+             context_.multiprocessor.count;
+    case Special::gridid: return context_.grid;
     case Special::zero: return 0;
+    default: break;
   }
-  return 0;
+  return environment(
+      context_, static_cast<std::uint32_t>(which) - static_cast<std::uint32_t>(Special::envreg));
 }
 
 void Block::fill_specials(Warp& warp) {
   for (const SpecialSlot& slot : context_.program.specials) {
     std::uint32_t holds = 0;
     for (std::uint32_t lane = 0; lane < 32; ++lane) {
-      const std::uint32_t value = special(slot.which, warp.index, lane);
+      const std::uint64_t value = special(slot.which, warp.index, lane);
       holds |= std::uint32_t{value != 0} << lane;
       if (slot.width == 64) lanes<std::uint64_t>(warp, slot.slot)[lane] = value;
-      if (slot.width == 32) lanes<std::uint32_t>(warp, slot.slot)[lane] = value;
+      if (slot.width == 32)
+        lanes<std::uint32_t>(warp, slot.slot)[lane] = static_cast<std::uint32_t>(value);
     }
     if (slot.width == 1) predicate(warp, slot.slot) = holds;
   }
@@ -186,16 +205,23 @@ void Block::clear_local(Warp& warp) {
 bool Block::done() const { return std::ranges::all_of(warps_, &Warp::done); }
 bool Block::stopped() const { return cluster_.stopped(); }
 
+void Block::report_limit(Warp& warp, const Rule& rule, std::string message) {
+  fail(warp, warp.groups.empty() ? 0 : warp.groups[0].pc, rule, std::move(message), -1, 0);
+}
+
 Block::Turn Block::run_turn() {
   bool alive = false, ran = false, progressed = false;
   for (Warp& warp : warps_) {
     if (warp.done()) continue;
     const std::uint64_t left = context_.max_steps - warp.steps;
     if (left == 0) {
-      const std::uint32_t pc = warp.groups.empty() ? 0 : warp.groups[0].pc;
-      fail(warp, pc, "step-limit"_rule,
-           fmt::format("warp {} issued {} instructions and is not done", warp.index, warp.steps),
-           -1, 0);
+      report_limit(
+          warp, "step-limit"_rule,
+          fmt::format("warp {} issued {} instructions and is not done", warp.index, warp.steps));
+      return Turn::done;
+    }
+    if (context_.deadline && std::chrono::steady_clock::now() >= *context_.deadline) {
+      report_limit(warp, "time-limit"_rule, "the launch is not done when its time is up");
       return Turn::done;
     }
     const bool now = warp.run(static_cast<std::uint32_t>(std::min<std::uint64_t>(slice_ops, left)));

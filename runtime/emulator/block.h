@@ -5,16 +5,19 @@
 // depends on nothing but its inputs.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "compiler/ptx/tree.h"
 #include "runtime/emulator/heap.h"
+#include "runtime/emulator/multiprocessor.h"
 #include "runtime/emulator/warp.h"
 
 namespace tartan::emulator {
@@ -30,6 +33,10 @@ struct LaunchContext {
   std::vector<std::byte> params;
   std::uint64_t max_steps = 0;
   Heap* heap = nullptr;
+  const Multiprocessor& multiprocessor;
+  std::uint64_t grid = 0;       // %gridid
+  std::uint64_t workspace = 0;  // of a cooperative launch
+  std::optional<std::chrono::steady_clock::time_point> deadline = {};
 };
 
 struct Barrier {
@@ -123,7 +130,9 @@ class Block {
   void hand_out_registers();
   void recheck();
   std::string source(std::uint32_t pc) const;
-  std::uint32_t special(Special which, std::uint32_t warp, std::uint32_t lane) const;
+  std::uint64_t special(Special which, std::uint32_t warp, std::uint32_t lane) const;
+  std::uint32_t allotted_shared() const;
+  void report_limit(Warp& warp, const Rule& rule, std::string message);
   void fill_specials(Warp& warp);
   void clear_local(Warp& warp);
 

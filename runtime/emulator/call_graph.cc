@@ -34,7 +34,7 @@ const std::vector<const ptx::Function*>& Decoder::address_taken() {
       address_taken_->push_back(function);
   };
   for (const ptx::Instruction& instruction : module_.instructions)
-    if (!instruction.opcode.starts_with("call"))
+    if (module_.spelling(instruction).opcode != isa::Opcode::call)
       for (const ptx::Operand& operand : module_.operands_of(instruction)) take(operand, take);
   for (const ptx::Variable& variable : module_.variables)
     if (variable.initialiser) take(module_.operands[*variable.initialiser], take);
@@ -51,7 +51,7 @@ std::vector<const ptx::Function*> Decoder::callees_of(const ptx::Function& funct
   for (const ptx::Statement& statement : function.statements) {
     if (statement.kind != ptx::StatementKind::Instruction) continue;
     const ptx::Instruction& instruction = module_.instructions[statement.index];
-    if (!instruction.opcode.starts_with("call")) continue;
+    if (module_.spelling(instruction).opcode != isa::Opcode::call) continue;
     bool direct = false;
     for (const ptx::Operand& operand : module_.operands_of(instruction)) {
       if (operand.kind != ptx::OperandKind::Name) continue;

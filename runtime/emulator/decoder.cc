@@ -102,6 +102,10 @@ Program Decoder::decode(const ptx::Function& kernel) {
   return std::move(program_);
 }
 
+void Decoder::add_decoded(std::set<const ptx::Function*>& to) const {
+  for (const auto& [name, function] : functions_) to.insert(function.tree);
+}
+
 void Decoder::read_directives(const ptx::Function& kernel) {
   std::uint32_t maxnreg = 0, blocks = 0;
   for (std::uint32_t index : kernel.directives) {
@@ -160,6 +164,7 @@ void Decoder::announce(const CallNode& node) {
 void Decoder::decode_function(const ptx::Function& function) {
   scopes_.assign(1, {});
   scope_ = 0;
+  has_vectors_ = false;
   frame_addresses_.clear();
   function_ = &function;
   Function& made = functions_.at(function.name);
@@ -260,8 +265,10 @@ void Decoder::decode_statements(const ptx::Function& function) {
                             most, declaration.count));
           break;
         }
+        const std::size_t count = declaration.numbered ? declaration.count : 1;
+        has_vectors_ |= declaration.vector > 1;
         scope().registers[declaration.name] = {
-            declaration, std::vector<std::uint32_t>(declaration.numbered ? declaration.count : 1)};
+            declaration, std::vector<std::uint32_t>(count * declaration.vector)};
         break;
       }
       case ptx::StatementKind::Variable:
@@ -295,6 +302,7 @@ void Decoder::decode_statements(const ptx::Function& function) {
 void Decoder::decode_instruction(const ptx::Instruction& instruction) {
   instruction_ = &instruction;
   operands_ = module_.operands_of(instruction);
+  if (has_vectors_) expand_vectors();
   origin_.offset = instruction.offset;
   spelling.read(instruction.opcode);
   failed_ = false;
@@ -457,22 +465,21 @@ Decoder::Declared Decoder::declared(std::string_view name) {
     Scope& scope = scopes_[static_cast<std::size_t>(at)];
     if (const auto found = scope.registers.find(name);
         found != scope.registers.end() && !found->second.declaration.numbered)
-      return {RegisterRef{register_slot(found->second, 0), found->second.declaration.type}};
+      return {&found->second};
     if (const auto found = scope.variables.find(name); found != scope.variables.end())
-      return {std::nullopt, &found->second};
+      return {.variable = &found->second};
     if (!numbered) continue;
     if (const auto found = scope.registers.find(numbered->row);
         found != scope.registers.end() && found->second.declaration.numbered &&
-        numbered->number < found->second.slots.size())
-      return {RegisterRef{register_slot(found->second, numbered->number),
-                          found->second.declaration.type}};
+        numbered->number < found->second.declaration.count)
+      return {&found->second, numbered->number};
   }
   return {};
 }
 
 std::optional<Symbol> Decoder::symbol(std::string_view name) {
   if (const Declared found = declared(name); found.variable) return *found.variable;
-  else if (found.reg) return std::nullopt;
+  else if (found.range) return std::nullopt;
   if (const auto found = shared_.find(name); found != shared_.end()) return found->second;
   if (const auto found = globals_.named.find(name); found != globals_.named.end())
     return found->second;

@@ -15,9 +15,11 @@
 // A qualifier that no decode function asked for is reported too: nothing is ignored by accident.
 #pragma once
 
+#include <deque>
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -88,15 +90,20 @@ class Decoder {
  public:
   Decoder(const ptx::Module& module, const Globals& globals, Hardware hardware, Diags& diags);
 
-  /// Decodes `kernel` and everything that it calls.
+  /// Decodes `kernel` and everything that it calls. A function that no kernel calls can be given as
+  /// well, to hear what is wrong with it.
   Program decode(const ptx::Function& kernel);
+  /// Adds the functions that decode() met.
+  void add_decoded(std::set<const ptx::Function*>& to) const;
 
   // For decode functions: the current instruction.
   Spelling spelling;
   std::size_t operand_count() const { return operands_.size(); }
   const ptx::Operand& operand(std::size_t i) const { return operands_[i]; }
   std::span<const ptx::Operand> children(const ptx::Operand& operand) const {
-    return module_.children(operand);
+    if (operand.first < module_.operands.size() || operand.count == 0)
+      return module_.children(operand);
+    return {elements_.data() + (operand.first - module_.operands.size()), operand.count};
   }
   Hardware hardware() const { return hardware_; }
   bool in_kernel() const { return function_->entry; }
@@ -195,9 +202,10 @@ class Decoder {
   void set_guard(Guard guard) { guard_ = guard.slot, guard_flip_ = guard.flip; }
 
  private:
+  // Registers of one declaration.
   struct Range {
     ptx::Registers declaration;
-    std::vector<std::uint32_t> slots;  // 0: not used yet
+    std::vector<std::uint32_t> slots;  // of each its elements; 0: not used yet
   };
   struct Scope {
     int parent = -1;
@@ -248,11 +256,15 @@ class Decoder {
   std::uint32_t register_slot(Range& range, std::uint32_t index);
   /// What a name means in a function: a register or a variable of the innermost scope that has it.
   struct Declared {
-    std::optional<RegisterRef> reg;
+    Range* range = nullptr;
+    std::uint32_t index = 0;  // of the register in its range
     const Symbol* variable = nullptr;
   };
   Declared declared(std::string_view name);
-  std::optional<RegisterRef> find_register(std::string_view name) { return declared(name).reg; }
+  std::optional<RegisterRef> register_at(const Declared& declared, std::size_t element);
+  std::optional<RegisterRef> find_register(std::string_view name);
+  /// Whole vector registers among the operands become the vectors of their elements.
+  void expand_vectors();
   std::uint32_t special_source(std::string_view name, Type type, bool& found);
   Symbol place_shared(const ptx::Variable& variable);
   std::uint32_t symbol_slot(const Symbol& symbol, int width, std::uint64_t offset = 0);
@@ -275,6 +287,10 @@ class Decoder {
 
   std::vector<Scope> scopes_;
   int scope_ = -1;
+  // Of the current instruction, where vector registers are among its operands.
+  bool has_vectors_ = false;  // the function declares some
+  std::vector<ptx::Operand> expanded_, elements_;
+  std::deque<std::string> element_names_;
   std::vector<Fixup> fixups_;
   std::map<std::pair<std::uint64_t, int>, std::uint32_t> constants_;
   std::map<std::pair<Special, int>, std::uint32_t> specials_;

@@ -9,6 +9,7 @@
 #include <limits>
 #include <mutex>
 #include <new>
+#include <system_error>
 #include <thread>
 
 #include "runtime/emulator/cluster.h"
@@ -47,7 +48,11 @@ class Work {
 
   void run() {
     std::vector<std::jthread> others;
-    for (std::uint64_t i = 1; i < threads_; ++i) others.emplace_back([&] { run_share(); });
+    try {
+      for (std::uint64_t i = 1; i < threads_; ++i) others.emplace_back([&] { run_share(); });
+    } catch (const std::system_error&) {
+      // The host has no more threads: those that there are do all of it.
+    }
     run_share();
   }
 
@@ -208,16 +213,43 @@ Status Kernel::check_cluster(const Launch& launch) const {
                     "not {}",
                     program_->max_cluster, cluster.count()));
   if (auto status = detail::check_cluster(launch.grid, cluster); !status) return status;
-  const Arch arch = module_->machine().hardware.value_or(module_->target());
+  const Arch arch = module_->hardware();
   if (cluster.count() > 1 && arch.sm < 90)
     return refuse(fmt::format("cannot run in clusters of several blocks: {} has none, sm_90 has",
                               arch.text()));
   return Done{};
 }
 
+// All blocks of a cooperative grid are on the multiprocessors at the same time.
+Status Kernel::check_cooperative(const Launch& launch) const {
+  const Arch arch = module_->hardware();
+  const Multiprocessor& each = multiprocessor_of(arch.sm);
+  constexpr std::uint64_t most = 32;  // blocks of a multiprocessor
+  std::uint64_t blocks = std::min(most, each.warps / ((launch.block.count() + 31) / 32));
+  const ArchRow* row = find_arch(arch);
+  if (const std::uint64_t shared = shared_bytes(launch); row && shared)
+    blocks =
+        std::min(blocks, (static_cast<std::uint64_t>(row->shared_bytes) + each.shared_reserved) /
+                             (shared + each.shared_reserved));
+  if (launch.grid.count() <= blocks * each.count) return Done{};
+  return {
+      "launch-arguments"_rule,
+      fmt::format("a cooperative grid of {} blocks: {} with its {} multiprocessors has room for "
+                  "{} of kernel {} at the same time",
+                  launch.grid.count(), arch.text(), each.count, blocks * each.count, name())};
+}
+
+std::uint64_t Kernel::shared_bytes(const Launch& launch) const {
+  return launch.dynamic_shared
+             ? std::uint64_t{program_->dynamic_shared_base} + launch.dynamic_shared
+             : program_->shared_bytes;
+}
+
 Status Kernel::check(const Launch& launch, const Arguments& arguments) const {
   if (Status status = detail::check_launch(*this, launch, arguments); !status) return status;
   if (Status status = check_cluster(launch); !status) return status;
+  if (launch.cooperative)
+    if (Status status = check_cooperative(launch); !status) return status;
   const Program& program = *program_;
   const Dim3 wanted = program.required_block;
   if (wanted.x != 0 && wanted != launch.block)
@@ -230,11 +262,9 @@ Status Kernel::check(const Launch& launch, const Arguments& arguments) const {
     return {"launch-arguments"_rule,
             fmt::format("kernel {} is compiled for at most {} threads (.maxntid), not {}", name(),
                         program.max_threads, launch.block.count())};
-  const Arch arch = module_->machine().hardware.value_or(module_->target());
+  const Arch arch = module_->hardware();
   const ArchRow* row = find_arch(arch);
-  const std::uint64_t bytes =
-      launch.dynamic_shared ? std::uint64_t{program.dynamic_shared_base} + launch.dynamic_shared
-                            : program.shared_bytes;
+  const std::uint64_t bytes = shared_bytes(launch);
   if (row && bytes > static_cast<std::uint64_t>(row->shared_bytes))
     return {"launch-arguments"_rule,
             fmt::format("kernel {} needs {} bytes of shared memory, a block of {} has {}", name(),
@@ -244,13 +274,25 @@ Status Kernel::check(const Launch& launch, const Arguments& arguments) const {
 
 Status Kernel::launch(const Launch& launch, const Arguments& arguments, detail::EngineStream*) {
   if (Status status = check(launch, arguments); !status) return status;
+  Machine& machine = module_->machine();
+  // grid.sync() of cooperative groups: the size of this, and a barrier's counter.
+  constexpr std::uint64_t workspace_bytes = 8;
+  std::uint64_t workspace = 0;
+  if (launch.cooperative) {
+    const auto address = machine.allocate(workspace_bytes);
+    if (!address) return {"memory-fault"_rule, "the host has no room for the grid's barrier"};
+    workspace = *address;
+  }
   Status status = Done{};
-  module_->machine().run([&](GlobalMemory& memory) { status = run(launch, arguments, memory); });
+  machine.run([&](GlobalMemory& memory) { status = run(launch, arguments, memory, workspace); });
+  if (workspace) machine.free(workspace);
   return status;
 }
 
-Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemory& memory) {
+Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemory& memory,
+                   std::uint64_t workspace) {
   Machine& machine = module_->machine();
+  const auto begin = std::chrono::steady_clock::now();
   LaunchContext context{*program_,
                         module_->tree(),
                         memory,
@@ -259,12 +301,19 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
                         launch.cluster != unstated || program_->required_cluster != unstated,
                         std::vector<std::byte>(program_->param_bytes),
                         machine.options.max_steps,
-                        &machine.heap};
+                        &machine.heap,
+                        multiprocessor_of(module_->hardware().sm),
+                        machine.next_grid(),
+                        workspace};
+  // What is no time point of the clock is no limit.
+  constexpr double longest = 1e9;
+  if (const double limit = machine.options.timeout; limit > 0 && limit < longest)
+    context.deadline = begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                   std::chrono::duration<double>(limit));
   for (std::size_t i = 0; i < arguments.size(); ++i)
     std::memcpy(context.params.data() + program_->param_offsets[i], arguments[i].data(),
                 arguments[i].size());
 
-  const auto begin = std::chrono::steady_clock::now();
   if (machine.options.progress) machine.options.progress(0, launch.grid.count());
   Work work(context, machine.options);
   work.run();

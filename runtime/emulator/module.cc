@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <set>
 
 #include "compiler/ptx/constant.h"
 #include "runtime/emulator/small_float.h"
@@ -240,6 +241,37 @@ std::vector<std::string> Module::kernels() const {
   return out;
 }
 
+Decoder Module::decoder(Diags& diags) const {
+  return {tree_, globals_, hardware_of(hardware()).value_or(Hardware::sm_70), diags};
+}
+
+Result<detail::EngineVariable> Module::variable(const std::string& name) {
+  const auto found = globals_.named.find(name);
+  if (found == globals_.named.end())
+    return detail::unknown_variable(tree_.source->name(), name, tree_.global_variables());
+  return detail::EngineVariable{found->second.address, found->second.bytes};
+}
+
+Diags Module::warnings() {
+  Diags diags, out;
+  // Kernels first: they decode what they call.
+  std::set<const ptx::Function*> decoded;
+  for (const bool entries : {true, false})
+    for (const ptx::Function& function : tree_.functions)
+      if (function.body && function.entry == entries && !decoded.contains(&function)) {
+        Decoder one = decoder(diags);
+        one.decode(function);
+        one.add_decoded(decoded);
+      }
+  std::set<std::pair<int, std::string>> known;
+  for (Diag diag : diags) {
+    if (!known.emplace(diag.place.line, diag.message).second) continue;
+    diag.level = Level::Warning;
+    out.add(std::move(diag));
+  }
+  return out;
+}
+
 Result<std::shared_ptr<detail::EngineKernel>> Module::kernel(const std::string& name) {
   const std::scoped_lock lock(mutex_);
   std::shared_ptr<const Program>& program = programs_[name];
@@ -249,10 +281,7 @@ Result<std::shared_ptr<detail::EngineKernel>> Module::kernel(const std::string& 
       return {"unknown-kernel"_rule, fmt::format("there is no kernel {}; the module has {}", name,
                                                  fmt::join(kernels(), ", "))};
     Diags diags;
-    const Hardware hardware =
-        hardware_of(machine_->hardware.value_or(target_)).value_or(Hardware::sm_70);
-    auto decoded =
-        std::make_shared<Program>(Decoder(tree_, globals_, hardware, diags).decode(*function));
+    auto decoded = std::make_shared<Program>(decoder(diags).decode(*function));
     if (!diags.ok()) return diags;
     if (decoded->uses_heap && !machine_->open_heap())
       return {"memory-fault"_rule, "the host has no room for the heap of kernels"};

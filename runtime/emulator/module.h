@@ -3,6 +3,7 @@
 // launches left behind.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -36,6 +37,8 @@ class Machine {
   /// Memory of zeros; `constant`: where constants are.
   std::optional<std::uint64_t> allocate(std::uint64_t bytes, bool constant = false);
   void free(std::uint64_t address);
+  /// Numbers of launches, from 1 on.
+  std::uint64_t next_grid() { return ++grids_; }
   /// Gives the heap its room, once. False if the host has none.
   bool open_heap();
   /// Calls `use` with the host address of a range; false if it is in no buffer.
@@ -65,6 +68,7 @@ class Machine {
 
  private:
   std::shared_mutex running_;  // shared by launches
+  std::atomic<std::uint64_t> grids_ = 0;
   GlobalMemory memory_;
   mutable std::mutex mutex_;  // of what follows
   std::vector<Finding> findings_;
@@ -81,12 +85,16 @@ class Module : public detail::EngineModule, public std::enable_shared_from_this<
   Status place_variables();
   Result<std::shared_ptr<detail::EngineKernel>> kernel(const std::string& name) override;
   std::vector<std::string> kernels() const override;
+  Result<detail::EngineVariable> variable(const std::string& name) override;
+  Diags warnings() override;
 
   const ptx::Module& tree() const { return tree_; }
   Machine& machine() { return *machine_; }
-  Arch target() const { return target_; }
+  /// Whose arithmetic and multiprocessors.
+  Arch hardware() const { return machine_->hardware.value_or(target_); }
 
  private:
+  Decoder decoder(Diags& diags) const;
   /// Places `variable`, unless it is another module's.
   Result<std::optional<Symbol>> place(const ptx::Variable& variable);
   Status place_nested(const ptx::Function& function);
@@ -116,8 +124,11 @@ class Kernel : public detail::EngineKernel {
  private:
   Status check(const Launch& launch, const Arguments& arguments) const;
   Status check_cluster(const Launch& launch) const;
+  Status check_cooperative(const Launch& launch) const;
+  std::uint64_t shared_bytes(const Launch& launch) const;
   Dim3 cluster_of(const Launch& launch) const;
-  Status run(const Launch& launch, const Arguments& arguments, GlobalMemory& memory);
+  Status run(const Launch& launch, const Arguments& arguments, GlobalMemory& memory,
+             std::uint64_t workspace);
   Diag describe(const Finding& finding) const;
 
   std::shared_ptr<Module> module_;

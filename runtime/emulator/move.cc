@@ -3,6 +3,7 @@
 // clocks.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 
@@ -162,12 +163,31 @@ bool decode_clock(Decoder& d, Type type) {
   return false;
 }
 
+// mov.v2.b32 {a, b}, {c, d}; through registers of their own, as a and b may be among c and d.
+void decode_vector_move(Decoder& d, Type type, std::size_t count) {
+  const auto to = d.children(d.operand(0)), from = d.children(d.operand(1));
+  if (to.size() != count || from.size() != count)
+    return d.error("register-count"_rule,
+                   fmt::format("{} takes vectors of {} registers", d.spelling.text(), count));
+  std::vector<std::uint32_t> between;
+  for (const ptx::Operand& element : from) {
+    const std::uint32_t source = d.source(element, type);
+    between.push_back(d.scratch(std::max(bits(type), 32)));
+    emit_move(d, move_handler(type), between.back(), source);
+  }
+  for (std::size_t i = 0; i < count && !d.failed(); ++i)
+    emit_move(d, move_handler(type), d.destination(to[i], type), between[i]);
+}
+
 void decode_mov(Decoder& d) {
+  const std::string_view vector = d.spelling.any({"v2", "v4"});
   const Type type = d.spelling.type();
   if (!d.expect_operands(2, 2)) return;
   if (type == Type::none) return d.unsupported();
   const bool from_vector = d.operand(1).kind == ptx::OperandKind::Vector,
              to_vector = d.operand(0).kind == ptx::OperandKind::Vector;
+  if (!vector.empty())
+    return decode_vector_move(d, type, static_cast<std::size_t>(vector[1] - '0'));
   const auto fits = [&](const ptx::Operand& vector) {
     return vector.count > 0 && bits(type) >= 16 && bits(type) % (8 * vector.count) == 0;
   };

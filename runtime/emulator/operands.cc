@@ -47,7 +47,7 @@ constexpr SpecialRow special_rows[] = {
     {"%lanemask_gt", Special::lanemask_gt},
     {"%dynamic_smem_size", Special::dynamic_smem_size},
     {"%total_smem_size", Special::total_smem_size},
-    {"%aggr_smem_size", Special::total_smem_size},
+    {"%aggr_smem_size", Special::aggr_smem_size},
     {"%is_explicit_cluster", Special::is_explicit_cluster},
     {"%clusterid", Special::clusterid_x},
     {"%nclusterid", Special::nclusterid_x},
@@ -55,10 +55,10 @@ constexpr SpecialRow special_rows[] = {
     {"%cluster_nctaid", Special::cluster_nctaid_x},
     {"%cluster_ctarank", Special::cluster_ctarank},
     {"%cluster_nctarank", Special::cluster_nctarank},
-    // Nothing is reserved, and there is no graph.
     {"%reserved_smem_offset_begin", Special::zero},
-    {"%reserved_smem_offset_end", Special::zero},
-    {"%reserved_smem_offset_cap", Special::zero},
+    {"%reserved_smem_offset_end", Special::reserved_smem_end},
+    {"%reserved_smem_offset_cap", Special::reserved_smem_cap},
+    // Nobody has asked for any of it, and there is no graph.
     {"%reserved_smem_offset_0", Special::zero},
     {"%reserved_smem_offset_1", Special::zero},
     {"%current_graph_exec", Special::zero},
@@ -225,7 +225,19 @@ std::uint32_t Decoder::special(Special which, int width) {
   return at->second;
 }
 
+// %envreg<32>; %pm<8> and %pm<8>_64: nobody counts events.
+std::optional<Special> numbered_special(std::string_view name) {
+  if (name.ends_with("_64") && name.starts_with("%pm")) name.remove_suffix(3);
+  const auto numbered = ptx::numbered_name(name);
+  if (!numbered || !numbered->plain) return std::nullopt;
+  if (numbered->row == "%pm" && numbered->number < 8) return Special::zero;
+  if (numbered->row != "%envreg" || numbered->number >= envregs) return std::nullopt;
+  return static_cast<Special>(static_cast<std::uint32_t>(Special::envreg) + numbered->number);
+}
+
 std::uint32_t Decoder::special_source(std::string_view name, Type type, bool& found) {
+  if (const auto which = numbered_special(name))
+    return found = true, special(*which, width_of(type));
   const std::size_t dot = name.find('.');
   const SpecialRow* row = find_special(name.substr(0, dot));
   const bool vector = row && isa::find_special_register(row->name)->vector;
@@ -245,6 +257,50 @@ std::uint32_t Decoder::register_slot(Range& range, std::uint32_t index) {
   // Slot 0 is the constant true, which no register is.
   if (slot == 0) slot = new_register(range.declaration.type);
   return slot;
+}
+
+// x, y, z, w or r, g, b, a.
+constexpr std::string_view element_letters = "xyzwrgba";
+
+std::optional<RegisterRef> Decoder::register_at(const Declared& declared, std::size_t element) {
+  Range& range = *declared.range;
+  const std::uint32_t vector = range.declaration.vector;
+  if (element >= vector) return std::nullopt;
+  const auto index = static_cast<std::uint32_t>(declared.index * vector + element);
+  return RegisterRef{register_slot(range, index), range.declaration.type};
+}
+
+// A whole vector register is none of the registers that instructions take one by one.
+std::optional<RegisterRef> Decoder::find_register(std::string_view name) {
+  if (const Declared found = declared(name); found.range && found.range->declaration.vector == 1)
+    return register_at(found, 0);
+  if (!has_vectors_ || name.size() < 3 || name[name.size() - 2] != '.') return std::nullopt;
+  const std::size_t letter = element_letters.find(name.back());
+  const Declared found = declared(name.substr(0, name.size() - 2));
+  if (letter == element_letters.npos || !found.range) return std::nullopt;
+  return register_at(found, letter % 4);
+}
+
+void Decoder::expand_vectors() {
+  expanded_.clear();
+  elements_.clear();
+  for (const ptx::Operand& operand : operands_) {
+    const Declared found =
+        operand.kind == ptx::OperandKind::Name ? declared(operand.text) : Declared{};
+    const std::uint32_t count = found.range ? found.range->declaration.vector : 1;
+    expanded_.push_back(operand);
+    if (count == 1) continue;
+    ptx::Operand& vector = expanded_.back();
+    vector.kind = ptx::OperandKind::Vector;
+    vector.first = static_cast<std::uint32_t>(module_.operands.size() + elements_.size());
+    vector.count = count;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      ptx::Operand& element = elements_.emplace_back(operand);
+      element_names_.push_back(fmt::format("{}.{}", operand.text, element_letters[i]));
+      element.text = element_names_.back();
+    }
+  }
+  operands_ = expanded_;
 }
 
 std::uint32_t Decoder::new_register(Type type) { return scratch(width_of(type)); }
@@ -327,7 +383,7 @@ std::uint32_t Decoder::source(const ptx::Operand& operand, Type type) {
   if (operand.text == "WARP_SZ") return constant(32, width);
   if (const auto variable = symbol(operand.text))
     return symbol_slot(*variable, width, operand.value);
-  if (const ptx::Function* function = module_.function(operand.text); function && !function->entry)
+  if (const ptx::Function* function = module_.function(operand.text))
     return constant(emulator::address_of(module_, *function), width);
   error("undeclared-register"_rule,
         fmt::format("{} is neither a register nor a variable that is declared here", operand.text));

@@ -163,9 +163,13 @@ enum class Special : std::uint8_t {
   is_explicit_cluster,
   dynamic_smem_size,
   total_smem_size,
+  aggr_smem_size,
+  reserved_smem_end,
+  reserved_smem_cap,
   zero,
-  one,
+  envreg,  // and the following ones: %envreg<32>
 };
+inline constexpr std::uint32_t envregs = 32;
 
 struct SpecialSlot {
   Special which;

@@ -218,8 +218,9 @@ void emit_drop_registers(Decoder& d) { d.emit(drop_registers).list = d.current()
 bool Decoder::takes_stack(const ptx::Function& function) const {
   return std::ranges::any_of(function.statements, [&](const ptx::Statement& statement) {
     if (statement.kind != ptx::StatementKind::Instruction) return false;
-    const std::string_view opcode = module_.instructions[statement.index].opcode;
-    return opcode.starts_with("alloca") || opcode.starts_with("stack");
+    using isa::Opcode;
+    const Opcode opcode = module_.spelling(module_.instructions[statement.index]).opcode;
+    return opcode == Opcode::alloca || opcode == Opcode::stackrestore;
   });
 }
 
