@@ -15,17 +15,16 @@
 #include <string_view>
 
 #include "runtime/engine.h"
-#include "runtime/manifest_fields.h"
+#include "runtime/manifest_params.h"
 
 namespace tartan {
 namespace {
 
 using detail::Json;
+using detail::most_bytes;
 using detail::shown;
 
-constexpr std::string_view scalar_names = "u8, s8, u16, s16, u32, s32, u64, s64, f32, f64, bytes";
-
-constexpr std::uint64_t most_bytes = std::uint64_t{1} << 36;  // of a buffer
+constexpr std::uint64_t most_struct = 32764;  // bytes: the parameter space of a kernel
 
 constexpr std::uint32_t most_dynamic_shared() {
   int most = 0;
@@ -42,16 +41,10 @@ std::string parse_complaint(std::string_view text) {
   return std::string(end == std::string_view::npos ? text : text.substr(end + 2));
 }
 
-template <typename T>
-std::vector<std::byte> bytes_of(T value) {
-  const auto* bytes = reinterpret_cast<const std::byte*>(&value);
-  return {bytes, bytes + sizeof value};
-}
-
-class Reader : private detail::ManifestFields {
+class Reader : private detail::ManifestParams {
  public:
   explicit Reader(const Source& source)
-      : ManifestFields(source), folder_(std::filesystem::path(source.name()).parent_path()) {}
+      : ManifestParams(source), folder_(std::filesystem::path(source.name()).parent_path()) {}
 
   Result<Manifest> read() {
     Json root;
@@ -82,8 +75,8 @@ class Reader : private detail::ManifestFields {
  private:
   void read_fields(const Json& root, Manifest& manifest) {
     known_fields(root, "",
-                 {"ptx", "kernel", "grid", "block", "dynamic_shared", "cluster", "hardware",
-                  "params", "buffers"});
+                 {"ptx", "kernel", "grid", "block", "dynamic_shared", "cluster", "cooperative",
+                  "hardware", "params", "buffers"});
     if (const auto file = text(root, "ptx", "ptx")) {
       auto source = read_source((folder_ / *file).string());
       if (source) manifest.ptx = std::move(*source);
@@ -100,6 +93,7 @@ class Reader : private detail::ManifestFields {
     if (find(root, "cluster"))
       manifest.launch.cluster =
           extents(root, "cluster", {detail::most_blocks, detail::most_blocks, detail::most_blocks});
+    if (find(root, "cooperative")) manifest.launch.cooperative = flag(root, "cooperative");
     read_hardware(root, manifest);
     read_params(root, manifest);
   }
@@ -123,8 +117,7 @@ class Reader : private detail::ManifestFields {
     }
     read_buffers(root, manifest);
     for (std::size_t i = 0; i < manifest.params.size(); ++i)
-      if (const auto& map = manifest.params[i].tensor_map)
-        check_inside(manifest, *map, fmt::format("params[{}]", i));
+      check_references(manifest, manifest.params[i], fmt::format("params[{}]", i));
   }
 
   void read_buffers(const Json& root, Manifest& manifest) {
@@ -157,61 +150,26 @@ class Reader : private detail::ManifestFields {
 
   ManifestParam read_param(const Json& param, const std::string& path) {
     if (param.is_object() && param.contains("buffer")) return {.buffer = read_buffer(param, path)};
-    if (param.is_object() && param.contains("tensor_map"))
-      return {.tensor_map = read_tensor_map(param, path)};
-    if (!param.is_object() || param.size() != 1) {
-      fail(path, fmt::format("a buffer, a tensor_map, or one of {}", scalar_names), &param);
-      return {};
-    }
-    return {.scalar = read_scalar(param.begin().key(), param.begin().value(), path)};
+    if (param.is_object() && param.contains("struct")) return read_struct(param, path);
+    return read_value(param, path);
   }
 
-  std::vector<std::byte> read_scalar(const std::string& key, const Json& value,
-                                     const std::string& path) {
-    const std::string field = path + "." + key;
-    if (key == "u8") return integer<std::uint8_t>(value, field);
-    if (key == "s8") return integer<std::int8_t>(value, field);
-    if (key == "u16") return integer<std::uint16_t>(value, field);
-    if (key == "s16") return integer<std::int16_t>(value, field);
-    if (key == "u32") return integer<std::uint32_t>(value, field);
-    if (key == "s32") return integer<std::int32_t>(value, field);
-    if (key == "u64") return integer<std::uint64_t>(value, field);
-    if (key == "s64") return integer<std::int64_t>(value, field);
-    if (key == "f32") return real<float>(value, field);
-    if (key == "f64") return real<double>(value, field);
-    if (key == "bytes") return raw(value, field);
-    fail(field, fmt::format("one of buffer, tensor_map, {} as the field's name", scalar_names),
-         &value);
-    return {};
-  }
-
-  std::vector<std::byte> raw(const Json& value, const std::string& path) {
-    const auto numbers = list<std::uint64_t>(value, path, 0, 255);
-    std::vector<std::byte> out;
-    if (numbers)
-      for (const std::uint64_t number : *numbers) out.push_back(static_cast<std::byte>(number));
+  // {"struct": 384, "file": "params.bin", "fields": [{"at": 8, "u32": 5}, ...]}
+  ManifestParam read_struct(const Json& param, const std::string& path) {
+    known_fields(param, path, {"struct", "file", "fields"});
+    ManifestParam out;
+    const auto bytes = whole(param["struct"], path + ".struct", 1, most_struct);
+    if (!bytes) return out;
+    out.scalar.resize(*bytes);
+    if (find(param, "file"))
+      if (auto contents = data(param, "file", path + ".file")) {
+        if (contents->size() != *bytes)
+          report(path + ".file",
+                 fmt::format("expected {} bytes, found {}", *bytes, contents->size()));
+        else out.scalar = std::move(*contents);
+      }
+    if (const Json* fields = find(param, "fields")) read_members(*fields, path + ".fields", out);
     return out;
-  }
-
-  template <typename T>
-  std::vector<std::byte> integer(const Json& value, const std::string& path) {
-    constexpr T least = std::numeric_limits<T>::min(), most = std::numeric_limits<T>::max();
-    const bool fits = value.is_number_unsigned()
-                          ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(most)
-                          : value.is_number_integer() &&
-                                std::cmp_greater_equal(value.get<std::int64_t>(), least) &&
-                                std::cmp_less_equal(value.get<std::int64_t>(), most);
-    if (fits) return bytes_of(value.get<T>());
-    fail(path, fmt::format("a whole number from {} to {}", least, most), &value);
-    return {};
-  }
-
-  template <typename T>
-  std::vector<std::byte> real(const Json& value, const std::string& path) {
-    if (value.is_number() && std::fabs(value.get<double>()) <= std::numeric_limits<T>::max())
-      return bytes_of(static_cast<T>(value.get<double>()));
-    fail(path, fmt::format("a number of at most {}", std::numeric_limits<T>::max()), &value);
-    return {};
   }
 
   ManifestBuffer read_buffer(const Json& param, const std::string& path) {
@@ -253,58 +211,42 @@ class Reader : private detail::ManifestFields {
     contents = {first, first + static_cast<std::ptrdiff_t>(bytes)};
   }
 
-  // ---- Tensor maps.
+  // Buffers that maps and addresses name are there, and are large enough.
+  void check_references(const Manifest& manifest, const ManifestParam& param,
+                        const std::string& path) {
+    if (param.tensor_map) check_inside(manifest, *param.tensor_map, path);
+    for (std::size_t i = 0; i < param.members.size(); ++i) {
+      const ManifestMember& member = param.members[i];
+      const std::string place =
+          param.is_struct ? fmt::format("{}.fields[{}]", path, member.field) : path;
+      if (member.tensor_map) check_inside(manifest, *member.tensor_map, place);
+      else check_address(manifest, member, place);
+    }
+  }
 
-  ManifestTensorMap read_tensor_map(const Json& param, const std::string& path) {
-    known_fields(param, path,
-                 {"tensor_map", "offset", "type", "extents", "strides", "box", "swizzle",
-                  "promotion", "fill", "element_strides", "flush_subnormals"});
-    const std::size_t before = diags_.size();
-    ManifestTensorMap out;
-    TensorMap& map = out.map;
-    out.buffer = text(param, "tensor_map", path + ".tensor_map").value_or("");
-    if (const Json* offset = find(param, "offset")) {
-      out.offset = whole(*offset, path + ".offset", 0, most_bytes).value_or(0);
-      if (out.offset % 16 != 0)
-        report(path + ".offset", fmt::format("{} is no multiple of 16 bytes", out.offset));
-    }
-    if (const auto name = text(param, "type", path + ".type")) {
-      if (const auto type = parse_type(*name)) map.type = *type;
-      else
-        fail(path + ".type", "an element type such as f16, bf16, f32 or u8", find(param, "type"));
-    }
-    numbers(param, "extents", path, map.extents);
-    if (map.extents.size() != 1 || find(param, "strides"))
-      numbers(param, "strides", path, map.strides);
-    numbers(param, "box", path, map.box);
-    if (find(param, "element_strides"))
-      numbers(param, "element_strides", path, map.element_strides);
-    map.swizzle = choice<TensorMap::Swizzle>(param, "swizzle", path, {"0", "32", "64", "128"});
-    map.promotion =
-        choice<TensorMap::Promotion>(param, "promotion", path, {"0", "64", "128", "256"});
-    map.fill = choice<TensorMap::Fill>(param, "fill", path, {"\"zero\"", "\"nan\""});
-    map.flush_subnormals =
-        choice<std::uint8_t>(param, "flush_subnormals", path, {"false", "true"}) != 0;
-    if (diags_.size() == before)
-      if (const Status status = map.check(); !status)
-        for (const Diag& diag : status.diags()) {
-          // "box[0]: ..." names a field.
-          const bool field = diag.message.find(": ") < diag.message.find(' ');
-          diags_.report("manifest"_rule, {source_.name(), 0, 0},
-                        fmt::format("{}{}{}", path, field ? "." : ": ", diag.message));
-        }
-    return out;
+  const ManifestBuffer* named(const Manifest& manifest, const std::string& name,
+                              const std::string& path) {
+    const ManifestBuffer* buffer = find_buffer(manifest, name);
+    if (!buffer)
+      report(path, fmt::format("there is no buffer {}: name one of params or of buffers", name));
+    return buffer;
+  }
+
+  void check_address(const Manifest& manifest, const ManifestMember& member,
+                     const std::string& path) {
+    if (member.buffer.empty() || !diags_.ok()) return;  // said already
+    const ManifestBuffer* buffer = named(manifest, member.buffer, path + ".address");
+    if (buffer && member.offset > buffer->size)
+      report(path + ".offset", fmt::format("{} lies behind buffer {}, which has {} bytes",
+                                           member.offset, buffer->name, buffer->size));
   }
 
   // The tensor lies in its buffer.
   void check_inside(const Manifest& manifest, const ManifestTensorMap& map,
                     const std::string& path) {
     if (map.buffer.empty() || !diags_.ok()) return;  // said already
-    const ManifestBuffer* buffer = find_buffer(manifest, map.buffer);
-    if (!buffer)
-      return report(
-          path + ".tensor_map",
-          fmt::format("there is no buffer {}: name one of params or of buffers", map.buffer));
+    const ManifestBuffer* buffer = named(manifest, map.buffer, path + ".tensor_map");
+    if (!buffer) return;
     const auto element = static_cast<std::uint64_t>(bits(map.map.type) / 8);
     std::uint64_t left = buffer->size;
     const auto take = [&](std::uint64_t count, std::uint64_t bytes) {

@@ -9,6 +9,8 @@
 //     "block": [128, 1, 1],              threads per block
 //     "dynamic_shared": 0,               bytes per block; 0 where it is left out
 //     "cluster": [2, 1, 1],              blocks; left out: what the kernel states, else one
+//     "cooperative": true,               blocks run at the same time, for grid.sync(); left out:
+//                                        false
 //     "hardware": "sm_90",               whose arithmetic; left out: that of the PTX target
 //     "params": [                        the kernel's parameters, in order
 //       {"buffer": "in", "file": "in.bin"},
@@ -16,9 +18,16 @@
 //        "compare": {"type": "f32", "max_rel": 1e-05, "max_abs": 1e-07}},
 //       {"u32": 1000},
 //       {"tensor_map": "matrix", "type": "f16", "extents": [512, 256], "strides": [1024],
-//        "box": [64, 128], "swizzle": 128}
+//        "box": [64, 128], "swizzle": 128},
+//       {"address": "matrix", "offset": 4096},
+//       {"struct": 256, "fields": [
+//         {"at": 0, "address": "in"},
+//         {"at": 8, "f32": 0.5},
+//         {"at": 128, "tensor_map": "matrix", "type": "f16", "extents": [512, 256],
+//          "strides": [1024], "box": [64, 128], "swizzle": 128}
+//       ]}
 //     ],
-//     "buffers": [                       those that the kernel gets through tensor maps alone
+//     "buffers": [                       those that are no parameter of their own
 //       {"buffer": "matrix", "file": "matrix.bin", "part": [4096, 262144]}
 //     ]
 //   }
@@ -28,6 +37,12 @@
 // afterwards with that file, which must be of the same size: as `compare` says, or as "bits" where
 // that is left out (see runtime/comparison.h). A scalar is one of u8, s8, u16, s16, u32, s32, u64,
 // s64, f32, f64; any other parameter by value is written as its bytes, {"bytes": [1, 0, 255]}.
+//
+// "address" is that of a buffer, `offset` bytes from its start (0 where it is left out).
+//
+// A "struct" is a parameter of so many bytes (.param .b8 name[256]): zeros, or the bytes of `file`,
+// which must be of that size. Over them go the fields, each at the byte that `at` says: a scalar,
+// an address, or a tensor map, which starts at a multiple of 64. Fields do not overlap.
 //
 // A tensor map describes a tensor in the buffer that it names, `offset` bytes from its start (0
 // where it is left out), as runtime/tensor_map.h says: dimension 0 is the innermost one, extents
@@ -65,11 +80,22 @@ struct ManifestTensorMap {
   TensorMap map;             // address 0
 };
 
-/// A buffer, a tensor map, or the bytes of a scalar.
+/// Bytes of a parameter that are known when the buffers are: a tensor map, or an address.
+struct ManifestMember {
+  std::size_t at = 0;  // bytes from the parameter's start
+  std::optional<ManifestTensorMap> tensor_map;
+  std::string buffer;        // of an address
+  std::uint64_t offset = 0;  // bytes
+  std::size_t field = 0;     // of the struct, for messages
+};
+
+/// A buffer, a tensor map, or the bytes of a scalar, an address or a struct.
 struct ManifestParam {
   std::optional<ManifestBuffer> buffer;
   std::optional<ManifestTensorMap> tensor_map;
   std::vector<std::byte> scalar;
+  std::vector<ManifestMember> members;  // over the bytes of `scalar`
+  bool is_struct = false;
 };
 
 struct Manifest {

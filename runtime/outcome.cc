@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "compiler/verify/verify.h"
@@ -62,6 +63,7 @@ class Run {
     auto kernel = module->kernel(manifest_.kernel);
     if (!accept(kernel)) return false;
     kernel_ = std::move(*kernel);
+    outcome_.warnings = module->warnings();
     return true;
   }
 
@@ -72,8 +74,7 @@ class Run {
       if (!allocate(device, buffer)) return false;
     for (const ManifestParam& param : manifest_.params) {
       if (param.buffer) arguments_.add(*find(param.buffer->name));
-      else if (!param.tensor_map) arguments_.add_bytes(param.scalar);
-      else if (!add_map(*param.tensor_map)) return false;
+      else if (!param.tensor_map ? !add_bytes(param) : !add_map(*param.tensor_map)) return false;
     }
     return true;
   }
@@ -88,12 +89,32 @@ class Run {
     return true;
   }
 
-  bool add_map(const ManifestTensorMap& wanted) {
+  Result<TensorMapBytes> encode(const ManifestTensorMap& wanted) const {
     TensorMap map = wanted.map;
     map.address = find(wanted.buffer)->address() + wanted.offset;
-    const auto bytes = map.encode();
+    return map.encode();
+  }
+
+  bool add_map(const ManifestTensorMap& wanted) {
+    const auto bytes = encode(wanted);
     if (!accept(bytes)) return false;
     arguments_.add(*bytes);
+    return true;
+  }
+
+  bool add_bytes(const ManifestParam& param) {
+    std::vector<std::byte> bytes = param.scalar;
+    for (const ManifestMember& member : param.members) {
+      if (!member.tensor_map) {
+        const std::uint64_t address = find(member.buffer)->address() + member.offset;
+        std::memcpy(bytes.data() + member.at, &address, sizeof address);
+        continue;
+      }
+      const auto map = encode(*member.tensor_map);
+      if (!accept(map)) return false;
+      std::memcpy(bytes.data() + member.at, &*map, sizeof *map);
+    }
+    arguments_.add_bytes(bytes);
     return true;
   }
 
@@ -157,6 +178,8 @@ Diag to_diag(const Finding& finding) {
   if (finding.line) diag.message = fmt::format("line {}: {}", finding.line, diag.message);
   if (finding.id == "step-limit")
     diag.message += ": an endless loop, or one that needs more (--max-steps)";
+  if (finding.id == "time-limit")
+    diag.message += ": an endless loop or a large grid, or one that needs longer (--timeout)";
   if (finding.block != no_block) {  // it stopped a launch
     diag.level = Level::Error;
     diag.message +=
@@ -241,6 +264,7 @@ std::string Outcome::trust_note() const {
 std::string Outcome::complaints(bool colour) const {
   std::string out = remark.empty() ? "" : fmt::format("note: {}\n", remark);
   out += trust_note();
+  out += warnings.text(colour);
   out += refused.text(colour);
   for (const Finding& finding : findings) out += to_text(to_diag(finding), colour) + '\n';
   return out;
@@ -251,8 +275,11 @@ std::string Outcome::json() const {
   for (const Diag& diag : refused) list.push_back(json_of(to_finding(diag)));
   for (const Finding& finding : findings) list.push_back(json_of(finding));
   for (const Expectation& expectation : expectations) compared.push_back(json_of(expectation));
-  Json json;
+  Json json, unknown = Json::array();
+  for (const Diag& diag : warnings)
+    unknown.push_back({{"id", diag.id}, {"message", diag.message}, {"line", diag.place.line}});
   json["findings"] = std::move(list);
+  if (!unknown.empty()) json["warnings"] = std::move(unknown);
   json["expectations"] = std::move(compared);
   json["report"] = {{"device", device},
                     {"warp_instructions", report.warp_instructions},

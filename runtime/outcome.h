@@ -23,6 +23,7 @@ struct Outcome {
   bool emulated = false;
   Diags refused;  // why the run could not start or be judged: the manifest, a file, the device, the
                   // launch
+  Diags warnings;  // what the device does not know in parts of the module that do not run
   std::vector<Finding> findings;          // what is wrong with the kernel: its text, traps, faults
   std::vector<Expectation> expectations;  // in the order of the parameters; empty where the kernel
                                           // did not come to its end

@@ -73,7 +73,7 @@ TEST_F(ManifestTest, EveryWrongFieldIsSaid) {
                            "hardware": "sm_91", "params": {}, "gird": 1})"),
       (Texts{
           "gird: there is no such field: expected ptx, kernel, grid, block, dynamic_shared, "
-          "cluster, hardware, params, buffers [manifest]",
+          "cluster, cooperative, hardware, params, buffers [manifest]",
           "ptx: expected a text, found 7 [manifest]",
           "kernel: expected a text, found \"\" [manifest]",
           "grid[0]: expected a whole number from 1 to 2147483647, found 0 [manifest]",
@@ -98,9 +98,10 @@ TEST_F(ManifestTest, NotJson) {
     EXPECT_FALSE(complaints(text).empty()) << text;
   EXPECT_FALSE(complaints("{\"params\": [" + std::string(100'000, '[')).empty());
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
-  EXPECT_EQ(param_complaints(deep), Texts{"params[0]: expected a buffer, a tensor_map, or one of "
-                                          "u8, s8, u16, s16, u32, s32, u64, s64, f32, f64, bytes, "
-                                          "found an array of 1 [manifest]"});
+  EXPECT_EQ(param_complaints(deep),
+            Texts{"params[0]: expected a buffer, a tensor_map, a struct, an address, or one of "
+                  "u8, s8, u16, s16, u32, s32, u64, s64, f32, f64, bytes, "
+                  "found an array of 1 [manifest]"});
 }
 
 TEST_F(ManifestTest, BlockOfTooManyThreads) {
@@ -133,19 +134,23 @@ TEST_F(ManifestTest, WrongScalars) {
           "params[7].f32: expected a number of at most 3.4028235e+38, found 1e+39 [manifest]",
           "params[8].f64: expected a number of at most 1.7976931348623157e+308, found null "
           "[manifest]",
-          "params[9].f16: expected one of buffer, tensor_map, u8, s8, u16, s16, u32, s32, u64, "
+          "params[9].f16: expected one of buffer, tensor_map, struct, address, u8, s8, u16, s16, "
+          "u32, s32, u64, "
           "s64, f32, f64, bytes as the "
           "field's "
           "name, found 1 [manifest]",
-          "params[10]: expected a buffer, a tensor_map, or one of u8, s8, u16, s16, u32, s32, u64, "
+          "params[10]: expected a buffer, a tensor_map, a struct, an address, or one of u8, s8, "
+          "u16, s16, u32, s32, u64, "
           "s64, f32, f64, bytes, "
           "found an object "
           "with u32, s32 [manifest]",
-          "params[11]: expected a buffer, a tensor_map, or one of u8, s8, u16, s16, u32, s32, u64, "
+          "params[11]: expected a buffer, a tensor_map, a struct, an address, or one of u8, s8, "
+          "u16, s16, u32, s32, u64, "
           "s64, f32, f64, bytes, "
           "found an object "
           "with no fields [manifest]",
-          "params[12]: expected a buffer, a tensor_map, or one of u8, s8, u16, s16, u32, s32, u64, "
+          "params[12]: expected a buffer, a tensor_map, a struct, an address, or one of u8, s8, "
+          "u16, s16, u32, s32, u64, "
           "s64, f32, f64, bytes, "
           "found 5 "
           "[manifest]",

@@ -197,6 +197,26 @@ TEST_F(RunCommand, EndlessLoopEnds) {
   EXPECT_NE(ran.out.find("[step-limit]"), std::string::npos) << ran.out;
 }
 
+TEST_F(RunCommand, TimeIsLimited) {
+  auto json = manifest();
+  json["kernel"] = "forever";
+  const auto begin = std::chrono::steady_clock::now();
+  const Ran ran = run(json, "--timeout 0.2 --max-steps 1000000000000");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_NE(ran.out.find("[time-limit]"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("(--timeout)"), std::string::npos) << ran.out;
+}
+
+// Each block ends at once, but there is no end of blocks.
+TEST_F(RunCommand, TimeIsLimitedForGridsWithoutEnd) {
+  auto json = manifest();
+  json["grid"] = {2147483647, 65535, 65535};
+  const Ran ran = run(json, "--timeout 0.2");
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_NE(ran.out.find("[time-limit]"), std::string::npos) << ran.out;
+}
+
 // ---- On a terminal.
 
 class Terminal {

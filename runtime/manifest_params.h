@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// runtime/manifest_params.h - parameters of a manifest that need no file: scalars, addresses,
+// tensor maps, and the members of a struct.
+#pragma once
+
+#include "runtime/manifest.h"
+#include "runtime/manifest_fields.h"
+
+namespace tartan::detail {
+
+inline constexpr std::uint64_t most_bytes = std::uint64_t{1} << 36;  // of a buffer
+
+class ManifestParams : protected ManifestFields {
+ protected:
+  using ManifestFields::ManifestFields;
+
+  /// A scalar, an address or a tensor map; as a member of a struct it has a field `at`, too.
+  ManifestParam read_value(const Json& param, const std::string& path, bool is_member = false);
+  /// Writes scalars into `into.scalar`, and adds what is known when the buffers are.
+  void read_members(const Json& fields, const std::string& path, ManifestParam& into);
+  /// true or false.
+  bool flag(const Json& object, const char* key);
+
+ private:
+  void read_member(const Json& field, const std::string& path, std::size_t number,
+                   std::vector<bool>& taken, ManifestParam& into);
+  ManifestMember read_address(const Json& param, const std::string& path, bool is_member);
+  ManifestTensorMap read_tensor_map(const Json& param, const std::string& path, bool is_member);
+  std::vector<std::byte> read_scalar(const std::string& key, const Json& value,
+                                     const std::string& path);
+  std::vector<std::byte> raw(const Json& value, const std::string& path);
+  template <typename T>
+  std::vector<std::byte> integer(const Json& value, const std::string& path);
+  template <typename T>
+  std::vector<std::byte> real(const Json& value, const std::string& path);
+};
+
+}  // namespace tartan::detail
