@@ -347,7 +347,7 @@ TEST(EmulatorLoading, NamesWhatItDoesNotKnow) {
         "[rd0, {r1, r2, r3}], [bar], {rs};",
         "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes "
         "[tile], [rd0, {r1, r2, r3, r4, r5}], [bar];",
-        "cvt.rs.satfinite.f16x2.f32 r1, f1, f2, r2;", "tcgen05.wait::ld.sync.aligned;",
+        "lg2.approx.ftz.f64 rd2, rd3;", "tcgen05.wait::ld.sync.aligned;",
         "barrier.cluster.meet;"}) {
     const KernelRun run = run_body("mov.u32 r5, 1;\n" + instruction, {}, 4, {}, shared);
     EXPECT_FALSE(run.launched) << instruction;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -190,8 +191,10 @@ TEST(EmulatorTensor, OutsideMayBeNan) {
 // ---- Reductions.
 
 template <typename T, typename F>
-void expect_reduced(const std::string& name, Type type, F&& combine, std::uint32_t mask = ~0u) {
+void expect_reduced(const std::string& name, Type type, F&& combine, std::uint32_t mask = ~0u,
+                    bool flush = false) {
   TensorCopy copy = copy_through(name, dense(type, {16, 6}, {8, 4}), {8, 1});
+  copy.map.flush_subnormals = flush;
   copy.mask = mask;
   auto memory = bytes_of(pattern_words(copy.memory_bytes, mask));
   const auto shared = bytes_of(pattern_words(copy.shared_bytes, mask));
@@ -222,6 +225,15 @@ TEST(EmulatorTensor, Reduces) {
   expect_reduced<s64>("min", Type::s64, [](s64 a, s64 b) { return std::min(a, b); });
   expect_reduced<float>(
       "add", Type::f32, [](float a, float b) { return a + b; }, 0x3FFFFFFF);
+  // Subnormal numbers, and normal ones whose differences are: zeros where the map says so.
+  const auto flushed = [](float x) {
+    return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x;
+  };
+  expect_reduced<float>(
+      "add", Type::f32, [](float a, float b) { return a + b; }, 0x80FFFFFF);
+  expect_reduced<float>(
+      "add", Type::f32, [&](float a, float b) { return flushed(flushed(a) + flushed(b)); },
+      0x80FFFFFF, true);
   // 0x4000 is 2 in bf16 and in f16: sums of 0, 2 and 4.
   using u16 = std::uint16_t;
   const auto sum_of = [](u16 four) {

@@ -10,6 +10,7 @@
 #include "runtime/emulator/half_vectors.h"
 #include "runtime/emulator/instructions.h"
 #include "runtime/emulator/lanes.h"
+#include "runtime/emulator/stochastic.h"
 
 namespace tartan::emulator {
 namespace {
@@ -420,7 +421,7 @@ void truncate(Warp& warp, const Op& op) {
 
 void decode_cvt(Decoder& d) {
   if (d.spelling.has("pack")) return decode_integer_pack(d);
-  if (d.spelling.has("rs")) return d.unsupported("stochastic rounding is not known");
+  if (d.spelling.has("rs")) return decode_stochastic(d);
   const Modes modes = read_modes(d);
   if (decode_powers_of_two(d, modes.round, modes.satfinite) || decode_packed(d, modes)) return;
   const Type to = d.spelling.type(0), from = d.spelling.type(1);

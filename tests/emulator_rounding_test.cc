@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// What no recording of a Hopper GPU has: stochastic rounding and pairs of f32, against arithmetic
+// that is exact or that has been recorded; and numbers that the assembler or memory, not an
+// instruction, makes what they are.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+
+#include "runtime/emulator/small_float.h"
+#include "tests/emulator_kernel.h"
+#include "tests/scalar_sweep.h"
+
+namespace tartan {
+namespace {
+
+using emulator::SmallFormat;
+using scalar_sweep::Form;
+using scalar_sweep::Kind;
+using scalar_sweep::row_count;
+using Words = std::vector<std::uint64_t>;
+
+Words run_form(const Form& form) {
+  auto engine = emulator::make_engine({});
+  EXPECT_TRUE(static_cast<bool>(engine));
+  const auto runs = scalar_sweep::run_forms(**engine, {form});
+  EXPECT_EQ(runs[0].complaint, "") << form.text;
+  return runs[0].results;
+}
+
+// ---- Stochastic rounding.
+
+struct Target {
+  std::string name;
+  SmallFormat format;
+  int elements, bits, random_bits;
+  std::uint32_t nan;
+};
+const Target targets[] = {
+    {"f16x2", emulator::format_f16, 2, 16, 13, 0x7FFF},
+    {"bf16x2", emulator::format_bf16, 2, 16, 16, 0x7FFF},
+    {"e4m3x4", emulator::format_e4m3, 4, 8, 16, 0x7F},
+    {"e5m2x4", emulator::format_e5m2, 4, 8, 16, 0x7F},
+    {"e2m3x4", emulator::format_e2m3, 4, 8, 16, 0x1F},
+    {"e3m2x4", emulator::format_e3m2, 4, 8, 16, 0x1F},
+    {"e2m1x4", emulator::format_e2m1, 4, 4, 16, 0x7},
+};
+
+// x in units of the last place of the format there: the whole ones, and one more where the rest and
+// the random bits, as a fraction, come to a unit.
+std::uint32_t expected_of(const Target& target, float x, std::uint32_t random, bool satfinite,
+                          bool relu) {
+  if (std::isnan(x)) return target.nan;
+  if (std::signbit(x) && relu) return 0;
+  const SmallFormat& format = target.format;
+  const int least = 2 - (1 << (format.exponent - 1));
+  double rounded = std::fabs(static_cast<double>(x));
+  if (rounded != 0 && std::isfinite(rounded)) {
+    const double unit = std::ldexp(1.0, std::max(std::ilogb(rounded), least) - format.mantissa),
+                 units = std::floor(rounded / unit), rest = rounded / unit - units;
+    rounded = (units + (rest + std::ldexp(random, -target.random_bits) >= 1 ? 1 : 0)) * unit;
+  }
+  std::uint32_t magnitude = emulator::narrow(format, rounded, emulator::Rounding::rz);
+  if (rounded > emulator::widen(format, format.largest))
+    magnitude = satfinite || !format.infinite ? format.largest : format.largest + 1;
+  return magnitude | static_cast<std::uint32_t>(std::signbit(x))
+                         << (format.exponent + format.mantissa);
+}
+
+std::uint32_t reversed(std::uint32_t x) {
+  std::uint32_t out = 0;
+  for (int i = 0; i < 16; ++i)
+    if (x & 1u << i) out |= 0x8000u >> i;
+  return out;
+}
+
+void expect_stochastic(const Target& target, bool satfinite, bool relu) {
+  const bool four = target.elements == 4;
+  const std::string name = "cvt.rs" + std::string(relu ? ".relu" : "") +
+                           (satfinite ? ".satfinite." : ".") + target.name + ".f32 d, ";
+  // Two sources that are near limits of f32, two of f16; c, too, is the random bits.
+  const std::vector<Kind> kinds(4, Kind::f32);
+  const Form form{name + (four ? "{a, b, c, e}, c;" : "a, b, c;"), target.bits == 4 ? 16 : 32,
+                  kinds};
+  const Words inputs = scalar_sweep::inputs_of(form), got = run_form(form);
+  ASSERT_EQ(got.size(), static_cast<std::size_t>(row_count));
+  for (std::size_t row = 0; row < got.size(); ++row) {
+    const auto random = static_cast<std::uint32_t>(inputs[2 * row_count + row]);
+    std::uint32_t want = 0;
+    for (int i = 0; i < target.elements; ++i) {
+      const std::size_t source = static_cast<std::size_t>(target.elements - 1 - i);
+      const float x =
+          std::bit_cast<float>(static_cast<std::uint32_t>(inputs[source * row_count + row]));
+      const std::uint32_t half = random >> (four ? i / 2 : i) * 16 & 0xFFFF;
+      const std::uint32_t bits =
+          four && i % 2 ? reversed(half) : half & ((1u << target.random_bits) - 1);
+      want |= expected_of(target, x, bits, satfinite, relu) << i * target.bits;
+    }
+    EXPECT_EQ(got[row], want) << form.text << " row " << row;
+  }
+}
+
+TEST(EmulatorRounding, StochasticRoundingAddsTheRandomBits) {
+  for (const Target& target : targets)
+    for (const bool relu : {false, true}) {
+      expect_stochastic(target, true, relu);
+      if (target.elements == 2) expect_stochastic(target, false, relu);
+    }
+}
+
+TEST(EmulatorRounding, StochasticRoundingOfFourTakesSatfinite) {
+  const auto run = test::run_body("cvt.rs.e4m3x4.f32 r1, {f1, f2, f3, f4}, r2;");
+  EXPECT_FALSE(run.launched);
+  EXPECT_NE(run.complaint.find("satfinite"), std::string::npos) << run.complaint;
+}
+
+// ---- Pairs of f32: each half is what the instruction on one number gives.
+
+TEST(EmulatorRounding, PairsOfSinglesAreTwoOfThem) {
+  const std::vector<Kind> kinds(3, Kind::f32);
+  for (const std::string name : {"add", "sub", "mul", "fma"})
+    for (const std::string round : {".rn", ".rz", ".rm", ".rp"})
+      for (const std::string ftz : {"", ".ftz"}) {
+        const std::string opcode = name + round + ftz + ".f32";
+        const bool three = name == "fma";
+        const std::string pair = "mov.b64 x, {a, b}; mov.b64 y, {b, c}; mov.b64 z, {c, a}; " +
+                                 opcode + "x2 x, x, y" + (three ? ", z; " : "; ");
+        for (const bool upper : {false, true}) {
+          const std::string one = upper ? "b, c, a" : "a, b, c";
+          const Form form{pair + (upper ? "mov.b64 {_, d}, x;" : "mov.b64 {d, _}, x;"), 32, kinds},
+              single{opcode + " d, " + (three ? one : one.substr(0, 4)) + ";", 32, kinds};
+          EXPECT_EQ(run_form(form), run_form(single)) << form.text;
+        }
+      }
+}
+
+// ---- Elements outside of a tensor.
+
+TEST(EmulatorRounding, ProductsWithWhatIsOutsideAreZero) {
+  const auto run = test::run_body(R"(mov.b32 r1, 0x7FF73C00;
+mov.b32 r2, 0x3C003C00;
+mov.b32 r3, 0xBC00BC00;
+fma.rn.oob.f16x2 r4, r1, r2, r3;
+fma.rn.oob.f16x2 r5, r2, r1, r2;
+fma.rn.f16x2 r6, r1, r2, r3;
+fma.rn.oob.relu.bf16x2 r7, r1, r2, r3;
+st.global.v4.b32 [rd0], {r4, r5, r6, r7};)",
+                                  {.grid = {1}, .block = {1}}, 4);
+  ASSERT_EQ(run.complaint, "");
+  EXPECT_EQ(run.out[0], 0x00000000u);  // 1 - 1 in the lower half
+  EXPECT_EQ(run.out[1], 0x00004000u);
+  EXPECT_EQ(run.out[2], 0x7FFF0000u);
+  EXPECT_EQ(run.out[3] >> 16, 0u);
+}
+
+// ---- The assembler takes the 32 bits of 0f... as they are, also for 64 bits.
+
+TEST(EmulatorRounding, SingleLiteralsInPlacesOfDoublesAreTheirBits) {
+  const auto run =
+      test::run_body(R"(.reg .f64 x;
+ld.global.v2.b32 {r1, r2}, [number];
+mov.f64 x, 0f3F800001;
+mov.b64 {r3, r4}, x;
+st.global.v4.b32 [rd0], {r1, r2, r3, r4};)",
+                     {.grid = {1}, .block = {1}}, 4, {}, ".global .f64 number = 0f3F800001;\n");
+  ASSERT_EQ(run.complaint, "");
+  EXPECT_EQ(run.out, (std::vector<std::uint32_t>{0x3F800001, 0, 0x3F800001, 0}));
+}
+
+// ---- A destination that is a later element's operand.
+
+TEST(EmulatorRounding, AtomicsOnVectorsReadBeforeTheyWrite) {
+  const auto run = test::run_body(R"(mov.f32 f1, 0f3F800000;
+mov.f32 f2, 0f40000000;
+mov.f32 f3, 0f40800000;
+mov.f32 f4, 0f41000000;
+atom.global.v4.f32.add {f1, f2, f3, f4}, [rd0], {f2, f3, f4, f1};)",
+                                  {.grid = {1}, .block = {1}}, 4);
+  ASSERT_EQ(run.complaint, "");
+  EXPECT_EQ(run.out, (std::vector<std::uint32_t>{0x40000000, 0x40800000, 0x41000000, 0x3F800000}));
+}
+
+}  // namespace
+}  // namespace tartan
