@@ -54,10 +54,11 @@ enum Accepts : std::uint16_t {
   an_address = 256,  // [base + offset]
   a_label = 512,
   a_string = 1024,
-  a_pair = 2048,    // d|p: `second` says what p is
-  a_vector = 4096,  // {a, b}: `elements` of them
-  a_list = 8192,    // (a, b) of call
-  a_minus = 16384,  // -a, of video instructions
+  a_pair = 2048,             // d|p: `second` says what p is
+  a_vector = 4096,           // {a, b}: `elements` of them
+  a_list = 8192,             // (a, b) of call
+  a_minus = 16384,           // -a, of video instructions
+  a_special_vector = 32768,  // %tid as a whole
 };
 
 /// How the register of an operand must fit the operand's type.
@@ -76,10 +77,14 @@ constexpr bool register_fits(Type reg, Type operand, Fit fit) {
   const bool untyped = r.name[0] == 'b' && r.name[1] != 'f';
   const bool any = o.name[0] == 'b' && o.name[1] != 'f';
   if (fit == Fit::AnySize) return !r.floating;
-  if (!untyped && !any && (r.floating || o.floating)) return false;
+  const bool packed = operand >= Type::u2;  // no registers have such types
+  if (!untyped && !any && (r.floating || o.floating || packed)) return false;
   return fit == Fit::Wider ? r.bits >= o.bits && (r.bits == o.bits || !r.floating)
                            : r.bits == o.bits;
 }
+
+/// Which half of d|p may be _.
+enum class SinkInPair : std::uint8_t { Either, First, Second };
 
 /// The type of an operand: that of the instruction's n-th written type, or a fixed one.
 struct OperandType {
@@ -119,7 +124,8 @@ struct OperandRow {
   std::uint16_t spaces = as_qualified;  // an_address: whose variables
   std::int8_t coordinates = 0;  // an_address: [base, {c0, ..}] with that many; -1: as .1d ... .5d
                                 // say; 0: no second part
-  bool ranged = false;          // an_integer: low to high
+  SinkInPair sinks = SinkInPair::Either;  // a_pair
+  bool ranged = false;                    // an_integer: low to high
   std::int64_t low = 0, high = 0;
 };
 

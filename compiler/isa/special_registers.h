@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "compiler/isa/target.h"
 #include "compiler/isa/type.h"
 
 namespace tartan::isa {
@@ -12,19 +13,34 @@ struct SpecialRegister {
   std::string_view name;
   Type type;            // of the register, or of each of its elements
   bool vector = false;  // read as .x, .y, .z
+  Since since = {{1, 0}, 10};
 };
+
+inline constexpr Since clusters{{7, 8}, 90}, lane_masks{{2, 0}, 20}, timers{{3, 1}, 30},
+    smem_sizes{{4, 1}, 20}, reserved_smem{{7, 6}, 80};
 
 // clang-format off
 inline constexpr SpecialRegister special_registers[] = {
-    {"%tid", u32, true}, {"%ntid", u32, true}, {"%laneid", u32}, {"%warpid", u32}, {"%nwarpid", u32},
-    {"%ctaid", u32, true}, {"%nctaid", u32, true}, {"%smid", u32}, {"%nsmid", u32}, {"%gridid", u64},
-    {"%is_explicit_cluster", Type::pred}, {"%clusterid", u32, true}, {"%nclusterid", u32, true},
-    {"%cluster_ctaid", u32, true}, {"%cluster_nctaid", u32, true}, {"%cluster_ctarank", u32}, {"%cluster_nctarank", u32},
-    {"%lanemask_eq", u32}, {"%lanemask_le", u32}, {"%lanemask_lt", u32}, {"%lanemask_ge", u32}, {"%lanemask_gt", u32},
-    {"%clock", u32}, {"%clock_hi", u32}, {"%clock64", u64}, {"%globaltimer", u64}, {"%globaltimer_lo", u32}, {"%globaltimer_hi", u32},
-    {"%reserved_smem_offset_begin", b32}, {"%reserved_smem_offset_end", b32}, {"%reserved_smem_offset_cap", b32},
-    {"%reserved_smem_offset_0", b32}, {"%reserved_smem_offset_1", b32},
-    {"%total_smem_size", u32}, {"%aggr_smem_size", u32}, {"%dynamic_smem_size", u32}, {"%current_graph_exec", u64},
+    {"%tid", u32, true}, {"%ntid", u32, true}, {"%laneid", u32}, {"%warpid", u32},
+    {"%nwarpid", u32, false, {{2, 0}, 20}}, {"%ctaid", u32, true}, {"%nctaid", u32, true}, {"%smid", u32},
+    {"%nsmid", u32, false, {{2, 0}, 20}}, {"%gridid", u64},
+    {"%is_explicit_cluster", Type::pred, false, clusters}, {"%clusterid", u32, true, clusters},
+    {"%nclusterid", u32, true, clusters}, {"%cluster_ctaid", u32, true, clusters},
+    {"%cluster_nctaid", u32, true, clusters}, {"%cluster_ctarank", u32, false, clusters},
+    {"%cluster_nctarank", u32, false, clusters},
+    {"%lanemask_eq", u32, false, lane_masks}, {"%lanemask_le", u32, false, lane_masks},
+    {"%lanemask_lt", u32, false, lane_masks}, {"%lanemask_ge", u32, false, lane_masks},
+    {"%lanemask_gt", u32, false, lane_masks},
+    {"%clock", u32}, {"%clock_hi", u32, false, {{5, 0}, 20}}, {"%clock64", u64, false, {{2, 0}, 20}},
+    {"%globaltimer", u64, false, timers}, {"%globaltimer_lo", u32, false, timers},
+    {"%globaltimer_hi", u32, false, timers},
+    {"%reserved_smem_offset_begin", b32, false, reserved_smem},
+    {"%reserved_smem_offset_end", b32, false, reserved_smem},
+    {"%reserved_smem_offset_cap", b32, false, reserved_smem},
+    {"%reserved_smem_offset_0", b32, false, reserved_smem},
+    {"%reserved_smem_offset_1", b32, false, reserved_smem},
+    {"%total_smem_size", u32, false, smem_sizes}, {"%aggr_smem_size", u32, false, {{8, 1}, 90}},
+    {"%dynamic_smem_size", u32, false, smem_sizes}, {"%current_graph_exec", u64, false, {{8, 0}, 50}},
     {"WARP_SZ", u32},
 };
 // clang-format on
@@ -46,7 +62,8 @@ constexpr bool is_special_register(std::string_view name) {
       if (c < '0' || c > '9') return false;
     return true;
   };
-  if (name.starts_with("%envreg")) return digits(name.substr(7));
+  if (name.starts_with("%envreg"))
+    return digits(name.substr(7)) && (name.size() == 8 || name.substr(7) <= "31");
   if (name.starts_with("%pm")) {
     name.remove_prefix(3);
     if (name.ends_with("_64")) name.remove_suffix(3);

@@ -47,6 +47,8 @@ enum class Type : std::uint8_t {
   b8x16,
   b6x16_p32,
   b4x16_p64,  // ldmatrix: sixteen values in a 16-byte row
+  u2,
+  s2,  // of cvt.pack
   u16x2,
   s16x2,
   f32x2,
@@ -111,6 +113,8 @@ inline constexpr TypeInfo type_table[] = {
     {Type::b8x16, "b8x16", 8, false, false},
     {Type::b6x16_p32, "b6x16_p32", 6, false, false},
     {Type::b4x16_p64, "b4x16_p64", 4, false, false},
+    {Type::u2, "u2", 2, false, false},
+    {Type::s2, "s2", 2, false, true},
     {Type::u16x2, "u16x2", 32, false, false},
     {Type::s16x2, "s16x2", 32, false, true},
     {Type::f32x2, "f32x2", 64, true, false},

@@ -3,6 +3,9 @@
 
 #include <bit>
 #include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <string>
 
 namespace tartan::ptx {
 namespace {
@@ -23,6 +26,10 @@ std::optional<Constant> parse_decimal_float(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc::invalid_argument || end != text.data() + text.size()) return std::nullopt;
+  if (error == std::errc::result_out_of_range) {  // too large, which is an error, or too small
+    value = std::strtod(std::string(text).c_str(), nullptr);
+    if (std::abs(value) > 1) return std::nullopt;
+  }
   return Constant{Type::f64, std::bit_cast<std::uint64_t>(value)};
 }
 

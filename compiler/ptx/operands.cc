@@ -358,6 +358,8 @@ bool OperandParser::unary(Constant& value) {
   if (!first.is('-') && !first.is('+') && !first.is('~') && !first.is('!'))
     return syntax("a number"), false;
   advance();
+  if (token_.text.starts_with("0f") || token_.text.starts_with("0F"))
+    return syntax("a number other than the bits of a float"), false;
   if (!unary(value)) return false;
   const auto result = apply(first.text[0], value);
   if (!result) return refuse(first.offset, fmt::format("{} takes an integer", first.text)), false;

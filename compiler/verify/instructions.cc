@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "compiler/isa/special_registers.h"
 #include "compiler/verify/operand_matcher.h"
 #include "compiler/verify/pass.h"
 
@@ -42,7 +43,18 @@ class InstructionChecker {
     const Signature* row = choose(instruction, spelling);
     if (!row) return wrong_operands(instruction, spelling);
     if (const Since* since = isa::missing(*row, spelling, context_.target))
-      unsupported(instruction, spelling, *since);
+      unsupported(instruction.opcode, spelling.text, *since);
+    for (const ptx::Operand& operand : context_.module.operands_of(instruction))
+      check_special(operand);
+  }
+
+  // A special register, on a target that has it.
+  void check_special(const ptx::Operand& operand) {
+    if (operand.kind != ptx::OperandKind::Name || names_.of(operand).kind != NameKind::Special)
+      return;
+    const isa::SpecialRegister* special = isa::find_special_register(base_name(operand.text));
+    if (special && !special->since.has(context_.target))
+      unsupported(operand.text, operand.text, special->since);
   }
 
   // The signature whose operands these are; of several, one that the target has.
@@ -82,24 +94,23 @@ class InstructionChecker {
                     fmt::format("{} {}: {}", spelling.text, worst.message, isa::syntax(*nearest)));
   }
 
-  void unsupported(const ptx::Instruction& instruction, const Spelling& spelling,
-                   const Since& since) {
+  void unsupported(std::string_view at, std::string_view what, const Since& since) {
     const Target& target = context_.target;
     if (target.arch.sm == 0) return;
     if (!since.has(target.arch)) {
       const std::string until = since.last_sm ? fmt::format(" to sm_{}", since.last_sm) : "";
-      context_.report("target-support"_rule, instruction.opcode,
-                      fmt::format("{} requires {}{}{}, the target is {}", spelling.text,
-                                  isa::oldest(since).text(), until,
-                                  since.reach == Reach::Onward ? "" : " with suffix a or f",
-                                  target.arch.text()));
+      context_.report(
+          "target-support"_rule, at,
+          fmt::format("{} requires {}{}{}, the target is {}", what, isa::oldest(since).text(),
+                      until, since.reach == Reach::Onward ? "" : " with suffix a or f",
+                      target.arch.text()));
     } else if (target.ptx < since.ptx) {
-      context_.report("version-support"_rule, instruction.opcode,
-                      fmt::format("{} requires PTX {}, the module states {}", spelling.text,
+      context_.report("version-support"_rule, at,
+                      fmt::format("{} requires PTX {}, the module states {}", what,
                                   since.ptx.text(), target.ptx.text()));
     } else {
-      context_.report("version-support"_rule, instruction.opcode,
-                      fmt::format("{} exists up to PTX {}, the module states {}", spelling.text,
+      context_.report("version-support"_rule, at,
+                      fmt::format("{} exists up to PTX {}, the module states {}", what,
                                   since.last.text(), target.ptx.text()));
     }
   }

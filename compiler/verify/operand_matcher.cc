@@ -196,28 +196,25 @@ bool OperandMatcher::fits(const ptx::Operand& operand, const Wanted& wanted) con
 // registers of .f16x2 for integers of 32 bits, too.
 bool OperandMatcher::register_fits(Type type, const Wanted& wanted) {
   if (isa::register_fits(type, wanted.type, wanted.row.fit)) return true;
-  return type == Type::f16x2 && wanted.row.type.written >= 0 && bits(wanted.type) == 32 &&
-         !info(wanted.type).floating;
+  return type == Type::f16x2 && wanted.row.type.written >= 0 && !info(wanted.type).floating &&
+         (wanted.row.fit == Fit::Wider ? bits(wanted.type) <= 32 : bits(wanted.type) == 32);
 }
 
 bool OperandMatcher::name_fits(const ptx::Operand& operand, const Wanted& wanted) const {
   const unsigned accepts = wanted.row.accepts;
-  if (operand.text == "_") return accepts & isa::a_sink;
   const NameInfo& info = names_.of(operand);
   const bool scalar = !(accepts & isa::a_vector) || wanted.elements == 1 ||
                       (info.vector > 1 && info.vector == wanted.elements);
+  if (operand.text == "_") return accepts & isa::a_sink && scalar;
   switch (info.kind) {
     case NameKind::Register:
       if (operand.value) return false;  // %r1+4 is no register
       return accepts & isa::a_register && scalar && register_fits(info.type, wanted);
-    case NameKind::Special: {
-      if (operand.text == "WARP_SZ") return accepts & isa::an_integer;
-      if (!(accepts & isa::a_special)) return false;
-      const isa::SpecialRegister* special = isa::find_special_register(base_name(operand.text));
-      const Type type = special ? special->type : u32;
-      return isa::register_fits(type, wanted.type, wanted.row.fit);
-    }
-    case NameKind::Variable: return accepts & isa::a_variable;
+    case NameKind::Special: return special_fits(operand, wanted);
+    case NameKind::Variable:
+      return accepts & isa::a_variable && !operand.text.starts_with("generic(") &&
+             info.type != Type::none && bits(wanted.type) >= 32 &&
+             !tartan::info(wanted.type).floating;
     case NameKind::Function:
       return accepts & isa::a_function && wanted.row.type.written >= 0 &&
              wanted.type != Type::none && bits(wanted.type) >= 32 &&
@@ -226,6 +223,25 @@ bool OperandMatcher::name_fits(const ptx::Operand& operand, const Wanted& wanted
     case NameKind::Unknown: return false;
   }
   return false;
+}
+
+// A special register of 32 bits fits types of 16 bits, too. Those with .x and its kind are vectors
+// without.
+bool OperandMatcher::special_fits(const ptx::Operand& operand, const Wanted& wanted) {
+  const unsigned accepts = wanted.row.accepts;
+  const TypeInfo& type = tartan::info(wanted.type);
+  if (operand.text == "WARP_SZ") return accepts & isa::an_integer && !type.floating;
+  const std::string_view base = base_name(operand.text);
+  const isa::SpecialRegister* special = isa::find_special_register(base);
+  if (special && special->vector && base.size() == operand.text.size())
+    return accepts & isa::a_special_vector;
+  if (!(accepts & isa::a_special) || type.floating) return false;
+  const Type has = special ? special->type : base.ends_with("_64") ? u64 : u32;
+  if (has == Type::pred || wanted.type == Type::pred) return has == wanted.type;
+  if (type.bits == bits(has)) return true;
+  if (wanted.row.fit == Fit::Wider) return bits(has) >= type.bits;
+  if (base == "%gridid") return true;  // it had 16 and 32 bits once, as those with .x had 16
+  return type.bits == 16 && special && special->vector && special->since.sm < 90;
 }
 
 bool OperandMatcher::integer_fits(const ptx::Operand& operand, const Wanted& wanted) const {
@@ -239,19 +255,22 @@ bool OperandMatcher::integer_fits(const ptx::Operand& operand, const Wanted& wan
 bool OperandMatcher::float_fits(const ptx::Operand& operand, const Wanted& wanted) const {
   if (!(wanted.row.accepts & isa::a_float)) return false;
   if (wanted.type == f32 || wanted.type == f64) return true;
-  return (wanted.type == b32 || wanted.type == b64) && bits(wanted.type) == bits(operand.type);
+  const bool single = operand.text.starts_with("0f") || operand.text.starts_with("0F");
+  return (wanted.type == b32 || wanted.type == b64) && bits(wanted.type) == (single ? 32 : 64);
 }
 
 bool OperandMatcher::pair_fits(const ptx::Operand& operand, const Wanted& wanted) const {
   if (!(wanted.row.accepts & isa::a_pair)) return false;
   const auto children = module_.children(operand);
-  const auto fits_or_sink = [&](const ptx::Operand& each, Type type) {
+  const isa::SinkInPair sinks = wanted.row.sinks;
+  const auto fits_or_sink = [&](const ptx::Operand& each, Type type, isa::SinkInPair other) {
     if (each.kind != ptx::OperandKind::Name) return false;
-    if (each.text == "_") return true;
+    if (each.text == "_") return sinks != other;
     const NameInfo& info = names_.of(each);
     return info.kind == NameKind::Register && isa::register_fits(info.type, type, Fit::Exact);
   };
-  return fits_or_sink(children[0], wanted.type) && fits_or_sink(children[1], Type::pred);
+  return fits_or_sink(children[0], wanted.type, isa::SinkInPair::Second) &&
+         fits_or_sink(children[1], Type::pred, isa::SinkInPair::First);
 }
 
 bool OperandMatcher::vector_fits(const ptx::Operand& operand, const Wanted& wanted) const {
@@ -261,9 +280,15 @@ bool OperandMatcher::vector_fits(const ptx::Operand& operand, const Wanted& want
   element.accepts =
       static_cast<std::uint16_t>((element.accepts & ~isa::a_vector) | isa::a_register);
   const Wanted each{element, wanted.spelling, wanted.type, 1};
-  for (const ptx::Operand& child : module_.children(operand))
+  bool floating = false, integer = false, sinks = true;
+  for (const ptx::Operand& child : module_.children(operand)) {
     if (!fits(child, each)) return false;
-  return true;
+    integer |= child.kind == ptx::OperandKind::Integer;
+    sinks &= child.text == "_";
+    floating |= child.kind == ptx::OperandKind::Name && info(names_.of(child).type).floating;
+  }
+  // Registers give the elements their type: a constant must go with it.
+  return !(floating && integer) && !(sinks && operand.count > 0);
 }
 
 bool OperandMatcher::address_fits(const ptx::Operand& operand, const Wanted& wanted) const {

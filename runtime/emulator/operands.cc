@@ -128,7 +128,7 @@ void Spelling::read(std::string_view opcode) {
     const std::string_view part =
         opcode.substr(dot + 1, next == std::string_view::npos ? next : next - dot - 1);
     const auto type = parse_type(part);
-    if (type && *type < Type::u16x2) types_.push_back(static_cast<int>(qualifiers_.size()));
+    if (type && *type < Type::u2) types_.push_back(static_cast<int>(qualifiers_.size()));
     qualifiers_.push_back(part);
     dot = next;
   }

@@ -9,9 +9,16 @@
 namespace tartan::isa {
 
 std::span<const Signature> integer_signatures();
+std::span<const Signature> arithmetic_signatures();
+std::span<const Signature> move_signatures();
+std::span<const Signature> conversion_signatures();
+std::span<const Signature> comparison_signatures();
+std::span<const Signature> logic_signatures();
+std::span<const Signature> float_signatures();
 
 inline constexpr std::span<const Signature> (*signature_families[])() = {
-    integer_signatures,
+    integer_signatures,    arithmetic_signatures, move_signatures,  conversion_signatures,
+    comparison_signatures, logic_signatures,      float_signatures,
 };
 
 // The groups of types that many rows share.

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of floating-point numbers (PTX ISA 9.7.3 and 9.7.4). What integers share by name is in
+// arithmetic.cc.
+#include "compiler/isa/signatures/families.h"
+
+namespace tartan::isa {
+namespace {
+
+constexpr TypeSet half{Type::f16, Type::f16x2};
+constexpr TypeSet brain{Type::bf16, Type::bf16x2};
+
+// clang-format off
+constexpr Signature rows[] = {
+    {.opcode = Opcode::rcp, .types = {f32}, .one = {"approx rn rz rm rp"}, .flags = "ftz", .operands = {dst(), src()}},
+    {.opcode = Opcode::rcp, .types = {f64}, .one = {"rn rz rm rp"}, .flags = "ftz", .operands = {dst(), src()}},
+    {.opcode = Opcode::rcp, .types = {f64}, .one = {"approx", "ftz"}, .operands = {dst(), src()}, .since = {{2, 1}, 20}},
+    {.opcode = Opcode::sqrt, .types = {f32}, .one = {"approx rn rz rm rp"}, .flags = "ftz", .operands = {dst(), src()}},
+    {.opcode = Opcode::sqrt, .types = {f64}, .one = {"rn rz rm rp"}, .operands = {dst(), src()}},
+    {.opcode = Opcode::rsqrt, .types = {f32}, .one = {"approx"}, .flags = "ftz", .operands = {dst(), src()}},
+    {.opcode = Opcode::rsqrt, .types = {f64}, .one = {"approx"}, .flags = "ftz", .operands = {dst(), src()}, .needs = {{"ftz", {}, {{4, 0}, 20}}}},
+    {.opcode = Opcode::sin, .types = {f32}, .one = {"approx"}, .flags = "ftz", .operands = {dst(), src()}},
+    {.opcode = Opcode::cos, .types = {f32}, .one = {"approx"}, .flags = "ftz", .operands = {dst(), src()}},
+    {.opcode = Opcode::lg2, .types = {f32}, .one = {"approx"}, .flags = "ftz", .operands = {dst(), src()}},
+    {.opcode = Opcode::ex2, .types = {f32}, .one = {"approx"}, .flags = "ftz", .operands = {dst(), src()}},
+    {.opcode = Opcode::ex2, .types = {half}, .one = {"approx"}, .operands = {dst(), reg()}, .since = {{7, 0}, 75}},
+    {.opcode = Opcode::ex2, .types = {brain}, .one = {"approx", "ftz"}, .operands = {dst(), reg()}, .since = {{7, 8}, 90}},
+    {.opcode = Opcode::tanh, .types = {f32}, .one = {"approx"}, .operands = {dst(), src()}, .since = {{7, 0}, 75}},
+    {.opcode = Opcode::tanh, .types = {half}, .one = {"approx"}, .operands = {dst(), reg()}, .since = {{7, 0}, 75}},
+    {.opcode = Opcode::tanh, .types = {brain}, .one = {"approx"}, .operands = {dst(), reg()}, .since = {{7, 8}, 90}},
+    {.opcode = Opcode::testp, .types = {TypeSet{f32, f64}}, .one = {"finite infinite number notanumber normal subnormal"}, .operands = {dst(Type::pred), src()}, .since = {{2, 0}, 20}},
+    {.opcode = Opcode::copysign, .types = {TypeSet{f32, f64}}, .operands = {dst(), src(), src()}, .since = {{2, 0}, 20}},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Signature> float_signatures() { return rows; }
+
+}  // namespace tartan::isa
