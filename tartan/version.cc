@@ -5,4 +5,6 @@ namespace tartan {
 
 std::string_view version() { return TARTAN_VERSION; }
 
+std::string_view code_generator() { return TARTAN_CODE_GENERATOR; }
+
 }  // namespace tartan

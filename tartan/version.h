@@ -14,4 +14,7 @@ namespace tartan {
 /// The library's version: "0.1.0".
 std::string_view version();
 
+/// What it generates code with: "LLVM 22.1.0"; empty where it was built without.
+std::string_view code_generator();
+
 }  // namespace tartan

@@ -118,7 +118,7 @@ TEST(CheckGolden, LongChains) {
 
 TEST(CheckGolden, UndocumentedAllowed) {
   verify::Options options;
-  options.allow_undocumented = true;
+  options.levels.set("undocumented-form"_rule, Level::Warning);
   const fs::path path = TEST_DATA "/check/bad-undocumented.ptx";
   const Diags diags =
       verify::check(std::make_shared<const Source>("bad", read_file(path)), options);

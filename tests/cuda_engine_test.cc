@@ -247,7 +247,7 @@ TEST_F(CudaEngine, RefusedModuleCarriesTheLog) {
   EXPECT_EQ(
       complaint(device->load(ptx, "test.ptx")),
       "error: test.ptx (.target sm_90) was refused: cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX "
-      "(218)\nptxas application ptx input, line 5; error : Unknown thing\ninfo: 12 registers "
+      "(218)\n  ptxas application ptx input, line 5; error : Unknown thing\n  info: 12 registers "
       "[module-load]");
 }
 

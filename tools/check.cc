@@ -6,8 +6,11 @@
 #include <memory>
 
 #include "compiler/isa/nearest_arch.h"
+#include "compiler/support/sarif.h"
 #include "compiler/verify/verify.h"
+#include "tartan/version.h"
 #include "tools/commands.h"
+#include "tools/rules.h"
 #include "tools/terminal.h"
 
 namespace tartan::tools {
@@ -16,15 +19,15 @@ namespace {
 struct CheckWords {
   std::vector<std::string> files;
   std::string target, ptx;
-  bool json = false, allow_undocumented = false, rules = false;
-  int max_errors = 0;
+  bool json = false, sarif = false, allow_undocumented = false, rules = false;
+  int max_errors = 100;
+  LevelWords levels;
 };
 
 // The options, or diagnostics about the words.
 Result<verify::Options> options(const CheckWords& words) {
   verify::Options out;
   out.max_errors = words.max_errors;
-  out.allow_undocumented = words.allow_undocumented;
   if (words.files.empty()) return {"usage"_rule, "check: FILE is required"};
   if (std::ranges::count(words.files, "-") > 1)
     return {"usage"_rule, "check: - stands twice, standard input can be read once"};
@@ -36,49 +39,71 @@ Result<verify::Options> options(const CheckWords& words) {
   if (out.ptx && !out.ptx->exists())
     return {"usage"_rule, fmt::format("--ptx {}: there is no such version; the nearest is {}",
                                       words.ptx, nearest_version(*out.ptx).text())};
+  LevelWords level_words = words.levels;
+  if (words.allow_undocumented) level_words.warn.emplace_back("undocumented-form");
+  const auto levels = read_levels(level_words);
+  if (!levels) return levels.diags();
+  out.levels = *levels;
   return out;
 }
 
-// docs/diagnostics.md.
-void print_rules() {
-  fmt::print(
-      "# Diagnostics\n\n<!-- Written by `tartan check --rules` from compiler/support/rules.h: "
-      "change it there. -->\n\n"
-      "A diagnostic ends in the id of its rule. Ids are stable across releases.\n\n| Rule | Level "
-      "| Meaning |\n|---|---|---|\n");
-  constexpr std::string_view levels[] = {"error", "warning", "note"};
-  for (const Rule& rule : rules)
-    fmt::print("| `{}` | {} | {} |\n", rule.id, levels[static_cast<int>(rule.level)], rule.meaning);
-}
+// Writes what is wrong with a file: text at once, anything else when all is known.
+class Report {
+ public:
+  explicit Report(const CheckWords& words) : words_(words) {}
 
-void print(const Diags& diags, bool json) {
-  if (json) fmt::print("{}\n", diags.json());
-  else fmt::print(stderr, "{}", diags.text(colour(stderr)));
-}
+  void add(const std::string& file, Diags diags) {
+    if (words_.json || words_.sarif) return all_.append(std::move(diags));
+    ok_ &= diags.ok();
+    fmt::print(stderr, "{}", diags.text(colour(stderr)));
+    if (const std::size_t more = diags.left_out(); more > 0)
+      fmt::print(stderr, "{}: note: {} more error{}, --max-errors 0 shows all\n", printable(file),
+                 more, more == 1 ? "" : "s");
+  }
+  void unreadable(const std::string& file, Diags diags) {
+    code_ = exit_usage;
+    add(file, std::move(diags));
+  }
+  int finish() {
+    const bool completed = code_ == exit_ok;
+    if (words_.json) fmt::print("{}\n", all_.json());
+    if (words_.sarif) fmt::print("{}\n", to_sarif(all_, version(), completed));
+    return completed && !(ok_ && all_.ok()) ? exit_failed : code_;
+  }
+
+ private:
+  const CheckWords& words_;
+  Diags all_;
+  bool ok_ = true;
+  int code_ = exit_ok;
+};
 
 int check(const CheckWords& words) {
   if (words.rules) {
-    print_rules();
+    fmt::print("{}", rules_document());
     return exit_ok;
   }
-  Diags all;
-  int code = exit_ok;
+  Report report(words);
   const auto checked = options(words);
   if (!checked) {
-    print(checked.diags(), words.json);
-    return exit_usage;
+    report.unreadable("", checked.diags());
+    return report.finish();
   }
   for (const std::string& file : words.files) {
-    auto source = read_source(file);
-    if (!source) {
-      all.append(source.diags());
-      code = exit_usage;
-      continue;
-    }
-    all.append(verify::check(std::make_shared<const Source>(std::move(*source)), *checked));
+    if (auto source = read_source(file); !source) report.unreadable(file, source.diags());
+    else
+      report.add(file, verify::check(std::make_shared<const Source>(std::move(*source)), *checked));
   }
-  print(all, words.json);
-  return code != exit_ok ? code : all.ok() ? exit_ok : exit_failed;
+  return report.finish();
+}
+
+void add_levels(CLI::App& command, LevelWords& words) {
+  const auto add = [&](const char* name, std::vector<std::string>& ids, const char* help) {
+    command.add_option(name, ids, help)->allow_extra_args(false)->option_text("RULE ...");
+  };
+  add("--error", words.error, "Diagnostics of the rule are errors; all: every warning is one");
+  add("--warn", words.warn, "Diagnostics of the rule are warnings");
+  add("--ignore", words.ignore, "Diagnostics of the rule are left out");
 }
 
 }  // namespace
@@ -91,12 +116,18 @@ void add_check(CLI::App& app, int& exit_code) {
                       "Check against this target instead of the file's .target (sm_90a)");
   command->add_option("--ptx", words->ptx,
                       "Check against this PTX version instead of the file's .version (8.4)");
-  command->add_flag("--json", words->json, "Print one JSON object on standard output");
+  auto* json = command->add_flag("--json", words->json, "Print one JSON object on standard output");
+  command->add_flag("--sarif", words->sarif, "Print a SARIF 2.1.0 log on standard output")
+      ->excludes(json);
   command
-      ->add_option("--max-errors", words->max_errors, "Report at most N errors of a file; 0: all")
-      ->check(CLI::Range(0, std::numeric_limits<int>::max()));
+      ->add_option("--max-errors", words->max_errors,
+                   "Print the first N errors of a file, and how many more there are; 0: all")
+      ->check(CLI::Range(0, std::numeric_limits<int>::max()))
+      ->capture_default_str();
+  add_levels(*command, words->levels);
   command->add_flag("--allow-undocumented", words->allow_undocumented,
-                    "Forms that the assembler takes but no manual has are warnings, not errors");
+                    "The same as --warn undocumented-form: forms that the assembler takes but no "
+                    "manual has");
   command->add_flag("--rules", words->rules,
                     "Print every rule with its meaning (docs/diagnostics.md), check nothing");
   command->add_option("FILE", words->files, "PTX files; - is standard input");

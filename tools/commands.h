@@ -11,11 +11,12 @@ namespace tartan::tools {
 inline constexpr int exit_ok = 0;
 inline constexpr int exit_failed =
     1;  // what was asked does not hold: an error in the text, an expectation that fails
-inline constexpr int exit_usage = 2;    // wrong words, an unreadable file, a missing device
+inline constexpr int exit_usage = 2;    // invalid arguments, an unreadable file, a missing device
 inline constexpr int exit_trapped = 3;  // run: the kernel trapped, or a check found a defect
 
 void add_check(CLI::App& app, int& exit_code);
 void add_isa(CLI::App& app, int& exit_code);
+void add_print(CLI::App& app, int& exit_code);
 void add_layout(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);
 void add_replay(CLI::App& app, int& exit_code);

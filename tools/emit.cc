@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <memory>
 
+#include "compiler/isa/nearest_arch.h"
 #include "compiler/support/source.h"
 #include "dsl/kernels/kernels.h"
 #include "tools/commands.h"
@@ -21,13 +21,29 @@ struct EmitWords {
   kernels::Attention attention;
 };
 
-int fail(int code, const Diags& diags) {
-  fmt::print(stderr, "{}", diags.text(colour(stderr)));
-  return code;
+// What compiling a built-in kernel complains of: its own C++ lines are nothing that the user wrote.
+Diags about_kernel(const std::string& kernel, const Diags& diags) {
+  Diags out;
+  for (Diag diag : diags) {
+    diag.place = {};
+    diag.source.clear();
+    diag.message = fmt::format("{}: {}", kernel, diag.message);
+    out.add(std::move(diag));
+  }
+  return out;
 }
 
-int fail(const std::string& message) {
-  return fail(exit_usage, Diags::one("usage"_rule, {}, message));
+bool to_file(const EmitWords& words) { return !words.output.empty() && words.output != "-"; }
+
+// What of the words does not go together with --manifest; empty: nothing.
+std::string manifest_problem(const EmitWords& words) {
+  if (words.manifest.empty()) return {};
+  if (words.kernel != "gemm" || words.gemm.batched)
+    return "--manifest: written for gemm, and not --batched";
+  if (!to_file(words)) return "--manifest names the PTX file: give it by -o";
+  if (same_path(words.output, words.manifest))
+    return fmt::format("-o and --manifest: expected two files, found {} twice", words.manifest);
+  return {};
 }
 
 const kernels::Named* find_kernel(const std::string& name) {
@@ -44,7 +60,8 @@ int list() {
 Result<Target> read_target(const EmitWords& words) {
   auto target = Target::parse(words.target);
   if (!target)
-    return {"usage"_rule, fmt::format("--target {}: there is no such target", words.target)};
+    return {"usage"_rule, fmt::format("--target {}: there is no such target; the nearest is {}",
+                                      words.target, nearest_arch(words.target).text())};
   if (words.ptx.empty()) return *target;
   const auto version = Version::parse(words.ptx);
   if (!version)
@@ -80,46 +97,36 @@ Result<Described> describe(const EmitWords& words, const Target& target) {
   return Described{named->make(*gemm), *gemm};
 }
 
-int write_manifest(const EmitWords& words, const kernels::Gemm& gemm, const Compiled& compiled) {
-  const unsigned blocks =
-      gemm.stream_blocks ? static_cast<unsigned>(gemm.stream_blocks)
-      : gemm.persistent  ? gemm.persistent_blocks(gemm.m, gemm.n, kernels::h100_multiprocessors)
-                         : gemm.blocks(gemm.m, gemm.n);
-  const Dim3 grid{blocks, static_cast<std::uint32_t>(gemm.splits)};
-  std::error_code error;
-  const auto folder = std::filesystem::absolute(words.manifest, error).parent_path();
-  const auto ptx = std::filesystem::absolute(words.output, error).lexically_proximate(folder);
-  const auto text = manifest_of(compiled, grid, ptx.string());
-  if (!text) return fail(exit_usage, text.diags());
-  const auto written = write_file(words.manifest, *text);
+// The PTX first: a manifest without it would name a file that is not there, or an old one.
+int write_files(const EmitWords& words, const kernels::Gemm& gemm, const Compiled& compiled) {
+  Result<std::string> manifest = std::string();
+  if (!words.manifest.empty())
+    manifest = gemm_manifest(compiled, gemm, words.output, words.manifest);
+  if (!manifest) return fail(exit_usage, manifest.diags());
+  Status written = write_file(words.output, compiled.ptx);
+  if (written && !words.manifest.empty()) written = write_file(words.manifest, *manifest);
   return written ? exit_ok : fail(exit_usage, written.diags());
 }
 
 int emit(const EmitWords& words) {
   if (words.list) return list();
-  if (words.kernel.empty()) return fail("which kernel? `tartan emit --list` shows them");
+  if (words.kernel.empty())
+    return usage_error("emit: KERNEL is required; `tartan emit --list` shows them");
   const auto target = read_target(words);
   if (!target) return fail(exit_usage, target.diags());
   const auto described = describe(words, *target);
   if (!described) return fail(exit_usage, described.diags());
+  if (const std::string problem = manifest_problem(words); !problem.empty())
+    return usage_error(problem);
   const auto compiled = words.ptx.empty() ? compile(described->kernel, target->arch)
                                           : compile(described->kernel, *target);
-  if (!compiled) return fail(exit_failed, compiled.diags());
-  const bool to_file = !words.output.empty() && words.output != "-";
-  if (!words.manifest.empty()) {
-    if (words.kernel != "gemm" || described->gemm.batched)
-      return fail("--manifest: written for gemm, and not --batched");
-    if (!to_file) return fail("--manifest names the PTX file: give it by -o");
-    if (const int code = write_manifest(words, described->gemm, *compiled); code != exit_ok)
-      return code;
-  }
+  if (!compiled) return fail(exit_failed, about_kernel(words.kernel, compiled.diags()));
   if (words.explain) fmt::print(stderr, "{}", explain(compiled->choices));
-  if (!to_file) {
+  if (!to_file(words)) {
     fmt::print("{}", compiled->ptx);
     return exit_ok;
   }
-  const auto written = write_file(words.output, compiled->ptx);
-  return written ? exit_ok : fail(exit_usage, written.diags());
+  return write_files(words, described->gemm, *compiled);
 }
 
 }  // namespace

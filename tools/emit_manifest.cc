@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 namespace tartan::tools {
@@ -40,8 +41,7 @@ std::optional<Json> param_of(const CompiledMap& map, const Compiled& compiled) {
               {"promotion", CompiledMap::promotion}};
 }
 
-}  // namespace
-
+// `ptx` is the file's name as the manifest has it.
 Result<std::string> manifest_of(const Compiled& compiled, Dim3 grid, const std::string& ptx) {
   Json params = Json::array();
   const auto add = [&](std::optional<Json> param) {
@@ -62,6 +62,26 @@ Result<std::string> manifest_of(const Compiled& compiled, Dim3 grid, const std::
                       {"dynamic_shared", compiled.dynamic_shared},
                       {"params", std::move(params)}};
   return manifest.dump(1) + "\n";
+}
+
+}  // namespace
+
+Result<std::string> gemm_manifest(const Compiled& compiled, const kernels::Gemm& gemm,
+                                  const std::string& output, const std::string& manifest) {
+  const unsigned blocks =
+      gemm.stream_blocks ? static_cast<unsigned>(gemm.stream_blocks)
+      : gemm.persistent  ? gemm.persistent_blocks(gemm.m, gemm.n, kernels::h100_multiprocessors)
+                         : gemm.blocks(gemm.m, gemm.n);
+  const Dim3 grid{blocks, static_cast<std::uint32_t>(gemm.splits)};
+  std::error_code error;
+  const auto folder = std::filesystem::absolute(manifest, error).parent_path();
+  const auto ptx = std::filesystem::absolute(output, error).lexically_proximate(folder);
+  return manifest_of(compiled, grid, ptx.string());
+}
+
+bool same_path(const std::string& x, const std::string& y) {
+  std::error_code none;
+  return std::filesystem::weakly_canonical(x, none) == std::filesystem::weakly_canonical(y, none);
 }
 
 }  // namespace tartan::tools

@@ -5,12 +5,18 @@
 #include <string>
 
 #include "dsl/kernel.h"
+#include "dsl/kernels/gemm.h"
 #include "runtime/device.h"
 
 namespace tartan::tools {
 
-/// Buffers are filled with zeros, ready to be replaced by files; scalars are 1. `ptx` is the file's
-/// name as the manifest has it. A kernel whose sizes only a launch knows is a diagnostic.
-Result<std::string> manifest_of(const Compiled& compiled, Dim3 grid, const std::string& ptx);
+/// The manifest of gemm with these options, for a file `manifest` that names the PTX file `output`.
+/// Buffers are filled with zeros, ready to be replaced by files; scalars are 1. A kernel whose sizes
+/// only a launch knows is a diagnostic.
+Result<std::string> gemm_manifest(const Compiled& compiled, const kernels::Gemm& gemm,
+                                  const std::string& output, const std::string& manifest);
+
+/// Whether both paths lead to one file.
+bool same_path(const std::string& x, const std::string& y);
 
 }  // namespace tartan::tools

@@ -9,6 +9,7 @@
 #include "compiler/isa/nearest_arch.h"
 #include "tools/commands.h"
 #include "tools/isa_document.h"
+#include "tools/terminal.h"
 
 namespace tartan::tools {
 namespace {
@@ -45,7 +46,10 @@ void print_json(const std::vector<isa::Instruction>& table) {
                     {"operands", isa::operands_text(row)},
                     {"min_version", row.since.ptx.text()},
                     {"targets", targets_of(row.since)}});
-  fmt::print("{}\n", nlohmann::ordered_json{{"instructions", rows}}.dump(1));
+  fmt::print(
+      "{}\n",
+      nlohmann::ordered_json{{"schema_version", json_schema_version}, {"instructions", rows}}.dump(
+          1));
 }
 
 void print_table(const std::vector<isa::Instruction>& table) {
@@ -63,26 +67,24 @@ std::vector<std::string_view> families() {
   return out;
 }
 
-int usage_error(const std::string& message) {
-  fmt::print(stderr, "error: {} [usage]\n", message);
-  return exit_usage;
-}
-
 int isa_command(const IsaWords& words) {
   if (words.markdown) {
     if (words.csv || words.json || !words.family.empty() || !words.target.empty())
-      return usage_error("--markdown writes the whole table: it takes no other words");
+      return usage_error("isa: --markdown writes the whole table: it takes no other argument",
+                         words.json);
     fmt::print("{}", isa_document());
     return exit_ok;
   }
   const auto arch = Arch::parse(words.target);
   if (!words.target.empty() && !arch)
     return usage_error(fmt::format("--target {}: there is no such target; the nearest is {}",
-                                   words.target, nearest_arch(words.target).text()));
+                                   words.target, nearest_arch(words.target).text()),
+                       words.json);
   const auto known = families();
   if (!words.family.empty() && std::ranges::find(known, words.family) == known.end())
     return usage_error(
-        fmt::format("there is no family {}; there are {}", words.family, fmt::join(known, ", ")));
+        fmt::format("there is no family {}; there are {}", words.family, fmt::join(known, ", ")),
+        words.json);
   std::vector<isa::Instruction> table;
   for (const isa::Form& form : words.family == "wgmma" ? isa::wgmma_forms() : isa::forms()) {
     const auto row = isa::find(form);

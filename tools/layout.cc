@@ -49,21 +49,15 @@ Diags option_errors(const LayoutWords& words, const isa::Form& form) {
   return out;
 }
 
-int fail(const Diags& diags) {
-  fmt::print(stderr, "{}", diags.text(colour(stderr)));
-  return exit_usage;
-}
-
 int shared_tile(const LayoutWords& words) {
   const auto type = parse_type(words.type);
   if (!type)
-    return fail(
-        Diags::one("usage"_rule, {}, fmt::format("--type {}: there is no such type", words.type)));
+    return usage_error(fmt::format("--type {}: there is no such type", words.type), words.json);
   const Result<SharedTile> tile = parse_tile(words.instruction, *type);
-  if (!tile) return fail(tile.diags());
+  if (!tile) return fail(exit_usage, tile.diags(), words.json);
   if (!words.svg.empty()) {
     const Status written = write_file(words.svg, tile_svg(*tile));
-    return written ? exit_ok : fail(written.diags());
+    return written ? exit_ok : fail(exit_usage, written.diags());
   }
   if (words.json) fmt::print("{}\n", tile_json(*tile));
   else fmt::print("{}", tile_text(*tile, colour(stdout)));
@@ -73,8 +67,9 @@ int shared_tile(const LayoutWords& words) {
 int layout(const LayoutWords& words) {
   if (names_tile(words.instruction)) return shared_tile(words);
   const Result<isa::Form> form = layout_form(words.instruction);
-  if (!form) return fail(form.diags());
-  if (const Diags wrong = option_errors(words, *form); !wrong.ok()) return fail(wrong);
+  if (!form) return fail(exit_usage, form.diags(), words.json);
+  if (const Diags wrong = option_errors(words, *form); !wrong.ok())
+    return fail(exit_usage, wrong, words.json);
   const Operand only = parse_operand(words.operand);
   const LayoutTable table = layout_table(*form, words.selector);
   if (words.json) {
@@ -87,7 +82,7 @@ int layout(const LayoutWords& words) {
     return exit_ok;
   }
   const Status written = write_file(words.svg, layout_svg(drawing));
-  return written ? exit_ok : fail(written.diags());
+  return written ? exit_ok : fail(exit_usage, written.diags());
 }
 
 }  // namespace
@@ -115,7 +110,7 @@ void add_layout(CLI::App& app, int& exit_code) {
       ->excludes(svg);
   command->footer(
       "T4V2:R1 is element 2 of lane 4, in its register 1\n"
-      "Exit codes: 0 shown, 2 no such instruction, wrong words or I/O");
+      "Exit codes: 0 shown, 2 no such instruction, usage or I/O");
   command->callback([words, &exit_code] { exit_code = layout(*words); });
 }
 

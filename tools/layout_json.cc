@@ -53,7 +53,9 @@ Json metadata_json(const MetadataTable& table) {
 }  // namespace
 
 std::string layout_json(const LayoutTable& table, Operand only) {
-  Json out{{"instruction", isa::spell(table.form)}, {"lanes", table.lanes}};
+  Json out{{"schema_version", json_schema_version},
+           {"instruction", isa::spell(table.form)},
+           {"lanes", table.lanes}};
   Json& operands = out["operands"] = Json::array();
   for (const OperandTable& operand : table.operands)
     if (only == Operand::none || operand.operand == only) operands.push_back(operand_json(operand));

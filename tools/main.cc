@@ -1,61 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // The `tartan` command.
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
+#include <new>
 #include <system_error>
 
 #include "tartan/version.h"
+#include "tools/command_line.h"
 #include "tools/commands.h"
+#include "tools/terminal.h"
 
 namespace {
 
 using namespace tartan::tools;
+using tartan::operator""_rule;
 
-std::vector<const CLI::App*> commands(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App*) { return true; });
-}
-
-// The first word, where it should be a command and is none.
-const char* unknown_command(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return nullptr;
-  for (const CLI::App* each : commands(app))
-    if (each->check_name(argv[1])) return nullptr;
-  return argv[1];
-}
-
-int complain(const CLI::App& app, const char* word) {
-  std::string known;
-  for (const CLI::App* each : commands(app))
-    known += (known.empty() ? "" : ", ") + each->get_name();
-  std::cerr << "error: there is no command " << word << "; there are " << known << " [usage]\n";
-  return exit_usage;
+std::string version_text() {
+  const std::string_view generator = tartan::code_generator();
+  return fmt::format("tartan {}{}", tartan::version(),
+                     generator.empty() ? "" : fmt::format(" ({})", generator));
 }
 
 int not_written(const char* why) {
-  std::cerr << "error: cannot write standard output: " << why << " [file]\n";
-  return exit_usage;
+  return fail(exit_usage, tartan::Diags::one("file"_rule, {},
+                                             fmt::format("cannot write standard output: {}", why)));
 }
 
-int run(CLI::App& app, int argc, char** argv, const int& exit_code) {
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? exit_ok : exit_usage;
-  }
-  return exit_code;
-}
-
-}  // namespace
-
-int main(int argc, char** argv) {
-  CLI::App app{"Validated PTX for NVIDIA's matrix instructions: generate, check, run, picture"};
-  app.set_version_flag("--version", std::string(tartan::version()));
-  app.require_subcommand(1);
-  app.failure_message(CLI::FailureMessage::simple);
+int run(CLI::App& app, int argc, char** argv) {
   int exit_code = exit_ok;
   add_check(app, exit_code);
+  add_print(app, exit_code);
   add_isa(app, exit_code);
   add_layout(app, exit_code);
   add_run(app, exit_code);
@@ -63,14 +41,30 @@ int main(int argc, char** argv) {
 #ifdef TARTAN_LLVM
   add_emit(app, exit_code);
 #endif
-  if (const char* word = unknown_command(app, argc, argv)) return complain(app, word);
+  if (const auto refused = parse_command_line(app, argc, argv)) exit_code = *refused;
+  errno = 0;
+  std::cout.flush();
+  const bool written = std::fflush(stdout) == 0 && !std::ferror(stdout) && std::cout.good();
+  return written ? exit_code : not_written(errno ? std::strerror(errno) : "write error");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Validated PTX for NVIDIA's matrix instructions: generate, check, run, picture"};
+  app.set_version_flag("--version", version_text());
+  app.require_subcommand(1);
+  app.fallthrough();  // options of all commands may stand behind the command's name
+  app.add_option_function<std::string>("--color", set_colour,
+                                       "Colours: always, never, or auto, on a terminal only")
+      ->check(CLI::IsMember({"always", "never", "auto"}))
+      ->trigger_on_parse();
   try {
-    const int code = run(app, argc, argv, exit_code);
-    errno = 0;
-    std::cout.flush();
-    const bool written = std::fflush(stdout) == 0 && !std::ferror(stdout) && std::cout.good();
-    return written ? code : not_written(errno ? std::strerror(errno) : "write error");
+    return run(app, argc, argv);
   } catch (const std::system_error& error) {  // of fmt::print
     return not_written(error.code().message().c_str());
+  } catch (const std::bad_alloc&) {
+    return fail(exit_usage,
+                tartan::Diags::one("out-of-memory"_rule, {}, "the host has no memory for this"));
   }
 }

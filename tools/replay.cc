@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // tools/replay.cc - tartan replay: recorded hardware behaviour against the emulator.
-#include <CLI/CLI.hpp>
-#include <iostream>
+#include <fmt/format.h>
+
 #include <memory>
 
 #include "runtime/emulator/matrix/recording.h"
 #include "tools/commands.h"
 #include "tools/progress.h"
+#include "tools/terminal.h"
 
 namespace tartan::tools {
 namespace {
@@ -20,24 +21,21 @@ int run(const Options& options) {
   exit_on_interrupt();
   const auto arch = Arch::parse(options.hardware);
   const auto hardware = arch ? emulator::hardware_of(*arch) : std::nullopt;
-  if (!hardware) {
-    std::cerr << "--hardware takes an architecture from sm_70 on, such as sm_90, not "
-              << options.hardware << '\n';
-    return 2;
-  }
+  if (!hardware)
+    return usage_error(
+        fmt::format("--hardware: expected an architecture from sm_70 on, such as sm_90, found {}",
+                    options.hardware),
+        options.json);
   const auto recording = emulator::Recording::read(options.index, options.data);
-  if (!recording) {
-    std::cerr << recording.diags().text();
-    return 2;
-  }
+  if (!recording) return fail(exit_usage, recording.diags(), options.json);
   const emulator::Replay replay = [&] {
     Progress progress("entries");
     return emulator::replay(
         *recording, *hardware, emulator::Path::best,
         [&](std::uint64_t done, std::uint64_t all) { progress.set(done, all); });
   }();
-  std::cout << (options.json ? replay.json() : replay.text());
-  return replay.mismatched == 0 ? 0 : 1;
+  fmt::print("{}", options.json ? replay.json() : replay.text());
+  return replay.mismatched == 0 ? exit_ok : exit_failed;
 }
 
 }  // namespace
@@ -51,7 +49,8 @@ void add_replay(CLI::App& app, int& exit_code) {
   command->add_option("--hardware", options->hardware, "Whose arithmetic the emulator uses")
       ->capture_default_str();
   command->add_flag("--json", options->json, "Print one JSON object");
-  command->footer("Exit status: 0 no word differs, 1 some do, 2 a file is damaged or missing.");
+  command->footer(
+      "Exit codes: 0 no word differs, 1 some do, 2 usage, or a file is damaged or missing");
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }
 

@@ -198,9 +198,10 @@ std::string tile_svg(const SharedTile& tile) {
 
 std::string tile_json(const SharedTile& tile) {
   std::string out = fmt::format(
-      "{{\"layout\": \"{}\", \"type\": \"{}\", \"ldmatrix_passes\": {}, \"copy_passes\": {}, "
+      "{{\"schema_version\": {}, \"layout\": \"{}\", \"type\": \"{}\", \"ldmatrix_passes\": {}, "
+      "\"copy_passes\": {}, "
       "\"groups\": [",
-      tile.text(), name(tile.type), read_passes(tile), write_passes(tile));
+      json_schema_version, tile.text(), name(tile.type), read_passes(tile), write_passes(tile));
   for (int line = 0; line < lines(tile); ++line) {
     out += line ? ", [" : "[";
     for (int chunk = 0; chunk < chunks(tile); ++chunk)

@@ -1,15 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// tools/terminal.h - where colours go.
+// tools/terminal.h - how commands write: where colours go, and errors.
 #pragma once
 
-#include <unistd.h>
-
 #include <cstdio>
-#include <cstdlib>
+#include <string>
+
+#include "compiler/support/diagnostic.h"
 
 namespace tartan::tools {
 
-/// Colours on a terminal only, and not where NO_COLOR asks for none.
-inline bool colour(std::FILE* stream) { return isatty(fileno(stream)) && !std::getenv("NO_COLOR"); }
+/// What --color says: "always", "never", or "auto".
+void set_colour(const std::string& when);
+
+/// Whether to write colours there. "auto": on a terminal that has them, and not where NO_COLOR asks
+/// for none.
+bool colour(std::FILE* stream);
+
+/// Writes the diagnostics to standard error, or as one JSON object to standard output; gives
+/// `code`.
+int fail(int code, const Diags& diags, bool json = false);
+
+/// The same for one of invalid arguments; gives their exit code.
+int usage_error(const std::string& message, bool json = false);
 
 }  // namespace tartan::tools

@@ -34,7 +34,6 @@ void OperandParser::refuse(std::uint32_t offset, std::string message) {
 }
 
 void OperandParser::report(std::uint32_t offset, std::size_t width, std::string message) {
-  if (max_errors_ > 0 && errors_++ >= max_errors_) return;
   Diag& diag = diags_.report("syntax"_rule, source_.place(offset), std::move(message));
   source_.quote(diag, width);
 }

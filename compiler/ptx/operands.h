@@ -14,12 +14,8 @@ namespace tartan::ptx {
 
 class OperandParser {
  public:
-  OperandParser(const Source& source, Module& module, Diags& diags, int max_errors)
-      : source_(source),
-        module_(module),
-        diags_(diags),
-        lexer_(source.text()),
-        max_errors_(max_errors) {
+  OperandParser(const Source& source, Module& module, Diags& diags)
+      : source_(source), module_(module), diags_(diags), lexer_(source.text()) {
     advance();
   }
 
@@ -112,8 +108,6 @@ class OperandParser {
   static void set(Operand& operand, Constant constant, std::string_view text);
 
   std::vector<Operand> scratch_;
-  int max_errors_;  // kept in diags_; 0: all
-  int errors_ = 0;
   int depth_ = 0;
   std::uint32_t behind_ = 0;  // where the last token that was taken ends
 };

@@ -241,13 +241,13 @@ class Parser : public DeclarationParser {
 
 }  // namespace
 
-Module parse(std::shared_ptr<const Source> source, Diags& diags, int max_errors) {
+Module parse(std::shared_ptr<const Source> source, Diags& diags) {
   Module module;
   module.source = source;
   const std::size_t size = source->text().size();
   module.instructions.reserve(size / 40);
   module.operands.reserve(size / 12);
-  Parser(*source, module, diags, max_errors).module();
+  Parser(*source, module, diags).module();
   return module;
 }
 

@@ -18,12 +18,16 @@
 
 namespace tartan::ptx {
 
-/// Parses `source`. Errors (all of them, or the first `max_errors`) go to `diags`; the module then
-/// holds what could be read.
-Module parse(std::shared_ptr<const Source> source, Diags& diags, int max_errors = 0);
+/// Parses `source`. Errors go to `diags`; the module then holds what could be read.
+Module parse(std::shared_ptr<const Source> source, Diags& diags);
+
+struct PrintOptions {
+  /// Without .loc, .file, .section and the target option `debug`: the machine code is the same.
+  bool strip_debug = false;
+};
 
 /// The module as text, one statement a line.
-std::string print(const Module& module);
+std::string print(const Module& module, const PrintOptions& options = {});
 
 /// One instruction as text, without its semicolon: "@%p1 bra $L_1".
 std::string print(const Module& module, const Instruction& instruction);

@@ -11,18 +11,14 @@ namespace {
 
 class Printer {
  public:
-  explicit Printer(const Module& module) : module_(module) {}
+  Printer(const Module& module, const PrintOptions& options) : module_(module), options_(options) {}
 
   std::string module() {
     if (!(module_.version == Version{})) line(".version {}", module_.version.text());
-    if (!module_.targets.empty()) {
-      out_ += ".target ";
-      for (std::size_t i = 0; i < module_.targets.size(); ++i)
-        (out_ += i ? ", " : "") += module_.targets[i];
-      out_ += '\n';
-    }
+    targets();
     if (module_.address_size) line(".address_size {}", module_.address_size);
     for (const Item& item : module_.items) {
+      if (item.kind == ItemKind::Directive && stripped(module_.directives[item.index])) continue;
       out_ += '\n';
       switch (item.kind) {
         case ItemKind::Function: function(module_.functions[item.index]); break;
@@ -42,6 +38,25 @@ class Printer {
   }
 
  private:
+  bool stripped(const Directive& directive) const {
+    return options_.strip_debug && (directive.name == ".file" || directive.name == ".section");
+  }
+
+  bool stripped(const Statement& at) const {
+    if (at.kind == StatementKind::Directive) return stripped(module_.directives[at.index]);
+    return at.kind == StatementKind::Location && options_.strip_debug;
+  }
+
+  void targets() {
+    std::string_view before = ".target ";
+    for (const std::string_view target : module_.targets) {
+      if (options_.strip_debug && target == "debug") continue;
+      (out_ += before) += target;
+      before = ", ";
+    }
+    if (!module_.targets.empty()) out_ += '\n';
+  }
+
   template <typename... Args>
   void append(fmt::format_string<Args...> format, Args&&... args) {
     fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
@@ -150,6 +165,7 @@ class Printer {
   }
 
   void statement(const Statement& at) {
+    if (stripped(at)) return;
     switch (at.kind) {
       case StatementKind::Label: line("{}:", module_.labels[at.index].name); return;
       case StatementKind::BlockBegin: out_ += "\t{\n"; return;
@@ -185,15 +201,18 @@ class Printer {
   }
 
   const Module& module_;
+  const PrintOptions options_;
   std::string out_;
 };
 
 }  // namespace
 
-std::string print(const Module& module) { return Printer(module).module(); }
+std::string print(const Module& module, const PrintOptions& options) {
+  return Printer(module, options).module();
+}
 
 std::string print(const Module& module, const Instruction& instruction) {
-  return Printer(module).instruction(instruction);
+  return Printer(module, {}).instruction(instruction);
 }
 
 }  // namespace tartan::ptx

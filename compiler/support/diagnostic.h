@@ -11,6 +11,8 @@
 #pragma once
 
 #include <cassert>
+#include <cstddef>
+#include <optional>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -52,39 +54,81 @@ struct Diag {
   int caret = 0;       // its column in `source`, where that is a part of a long line; else 0
 };
 
-/// `file:line:column: error: message [id]`, the one spelling of a diagnostic as text.
+/// `text` as a terminal may show it: control characters, characters that turn the direction of what
+/// is written, and bytes that are no UTF-8 become \xNN.
+std::string printable(std::string_view text);
+
+/// `file:line:column: error: message [id]`, the one spelling of a diagnostic as text. It is
+/// printable(); further lines of a message (a driver's log) are indented.
 std::string to_string(const Diag& diag);
 
 /// The same over several lines: the source line and a caret under it. With `colour`, for a
 /// terminal.
 std::string to_text(const Diag& diag, bool colour);
 
+/// Levels of rules in place of those of the table in compiler/support/rules.h.
+class RuleLevels {
+ public:
+  /// None: diagnostics of the rule are left out.
+  void set(const Rule& rule, std::optional<Level> level);
+  /// False where there is no rule of that id.
+  bool set(std::string_view id, std::optional<Level> level);
+  std::optional<Level> of(const Rule& rule) const;
+
+ private:
+  std::vector<std::pair<std::string_view, std::optional<Level>>> levels_;  // by id
+};
+
+/// What a list of diagnostics takes.
+struct Reporting {
+  RuleLevels levels;
+  /// Errors that are kept, the first ones of the text; the others are counted. 0: all.
+  int max_errors = 0;
+};
+
 /// A list of diagnostics, in the order in which they were found.
 class Diags {
  public:
-  void add(Diag diag) { list_.push_back(std::move(diag)); }
-  /// Adds a diagnostic of `rule`, at the rule's own level.
+  Diags() = default;
+  explicit Diags(Reporting reporting) : reporting_(std::move(reporting)) {}
+
+  void add(Diag diag);
+  /// Adds a diagnostic of `rule`, at the rule's level. The reference is good until the next call.
   Diag& report(const Rule& rule, Place place, std::string message);
   /// A list of one.
   static Diags one(const Rule& rule, Place place, std::string message);
   void append(Diags other);
 
-  bool ok() const;  // no error among them (warnings and notes do not count)
+  bool ok() const { return errors_ == 0; }  // no error (warnings and notes do not count)
   bool empty() const { return list_.empty(); }
   std::size_t size() const { return list_.size(); }
   std::size_t count(Level level) const;
   auto begin() const { return list_.begin(); }
   auto end() const { return list_.end(); }
   const Diag& operator[](std::size_t i) const { return list_[i]; }
-  /// Orders by file, line and column; diagnostics of one place keep their order.
+  /// Orders by file, line and column; diagnostics of one place keep their order. Leaves out what
+  /// stands behind the last error that Reporting::max_errors keeps.
   void sort();
+  /// Errors that were left out.
+  std::size_t left_out() const { return left_out_; }
 
   std::string text(bool colour = false) const;  // to_text of each, a line break after each
-  std::string json() const;  // {"diagnostics":[{"file","line","column","level","id","message"}]}
+  /// {"schema_version","diagnostics":[{"file","line","column","level","id","message"}],"truncated"}:
+  /// `truncated` is how many errors were left out.
+  std::string json() const;
 
  private:
+  void keep(Diag diag);
+
+  Reporting reporting_;
   std::vector<Diag> list_;
+  std::size_t errors_ = 0, left_out_ = 0;  // errors in all; those of them that are not in list_
+  std::size_t full_ = 0;                   // diagnostics at which the limit is applied next
+  Diag ignored_;                           // what is reported of a rule that is left out
 };
+
+/// Of the JSON that commands write: fields are added without a new number.
+inline constexpr int json_schema_version = 1;
 
 /// A value, or the diagnostics that say why there is none.
 ///

@@ -109,9 +109,20 @@ inline constexpr Rule rules[] = {
     {"file", Level::Error, "A file cannot be read or written."},
     {"manifest", Level::Error, "The manifest is not what `tartan run` takes. The message names the field."},
     {"recording", Level::Error, "The index or data of a recording is not what `tartan replay` takes, or was cut off. The message says where."},
-    {"usage", Level::Error, "A command was called with wrong words."},
+    {"usage", Level::Error, "Invalid command-line arguments. The message names the argument."},
+    {"out-of-memory", Level::Error, "The host has no memory, or no thread, for what was asked: smaller buffers, or a smaller launch, would do."},
 };
 // clang-format on
+
+/// "error", "warning" or "note".
+constexpr std::string_view level_name(Level level) {
+  switch (level) {
+    case Level::Error: return "error";
+    case Level::Warning: return "warning";
+    case Level::Note: return "note";
+  }
+  return "";
+}
 
 /// The row of `id`, or null.
 constexpr const Rule* find_rule(std::string_view id) {

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/support/source.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <new>
 
 namespace tartan {
 
@@ -33,11 +38,12 @@ Place Source::place(std::uint32_t offset) const {
 
 std::string_view Source::line_text(int number) const {
   if (number < 1 || number > static_cast<int>(line_starts_.size())) return {};
-  std::string_view rest = text();
-  rest.remove_prefix(line_starts_[static_cast<std::size_t>(number - 1)]);
-  rest = rest.substr(0, rest.find('\n'));
-  if (rest.ends_with('\r')) rest.remove_suffix(1);
-  return rest;
+  const auto at = static_cast<std::size_t>(number);
+  const std::size_t from = line_starts_[at - 1];
+  const std::size_t end = at < line_starts_.size() ? line_starts_[at] - 1 : text_.size();
+  std::string_view line = text().substr(from, end - from);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
 }
 
 void Source::quote(Diag& diag, std::size_t width) const {
@@ -77,9 +83,7 @@ Result<Source> read_all(const std::string& name, std::FILE* file) {
   return Source(name, std::move(text));
 }
 
-}  // namespace
-
-Result<Source> read_source(const std::string& path) {
+Result<Source> read_named(const std::string& path) {
   if (path == "-") return read_all("<stdin>", stdin);
   // Folders open like files, and devices never end.
   std::error_code none;
@@ -93,6 +97,16 @@ Result<Source> read_source(const std::string& path) {
                                                              std::fclose);
   if (!file) return unreadable(path, std::strerror(errno));
   return read_all(path, file.get());
+}
+
+}  // namespace
+
+Result<Source> read_source(const std::string& path) {
+  try {
+    return read_named(path);
+  } catch (const std::bad_alloc&) {
+    return unreadable(path, "it does not fit memory");
+  }
 }
 
 namespace {
@@ -114,6 +128,53 @@ Status write_to(const std::string& path, std::string_view text) {
   return Done{};
 }
 
+// All of it, or false and errno.
+bool write_all(int file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+// A new file in `folder`, open for writing, and its name. O_EXCL: whatever stands there under that
+// name already, a link that somebody planted among them, is not opened.
+int make_file(const fs::path& folder, ::mode_t mode, std::string& name) {
+  static std::atomic<unsigned> made = 0;
+  int file = -1;
+  do {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+    name = (folder / fmt::format(".tartan-{}-{}-{:x}", ::getpid(), made++, now)).string();
+    file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  } while (file < 0 && errno == EEXIST);
+  return file;
+}
+
+// Writes `text` to a file of its own in the folder of `target`, with the owner and the permissions
+// of `target` if it exists. Gives its name; empty, and errno, where it could not be written.
+std::string write_beside(const fs::path& target, std::string_view text) {
+  struct ::stat old = {};
+  const bool replaces = ::stat(target.c_str(), &old) == 0;
+  std::string name;
+  const int file = make_file(target.parent_path(), replaces ? 0600 : 0666, name);
+  if (file < 0) return {};
+  bool good = true;
+  if (replaces) {
+    if (old.st_uid != ::geteuid() || old.st_gid != ::getegid()) [[maybe_unused]]
+      const int tried = ::fchown(file, old.st_uid, old.st_gid);
+    good = ::fchmod(file, old.st_mode & 0777) == 0;
+  }
+  good = good && write_all(file, text);
+  int error = good ? 0 : errno;
+  if (::close(file) != 0 && good) error = errno;
+  if (error == 0) return name;
+  std::remove(name.c_str());
+  errno = error;
+  return {};
+}
+
 // Devices and FIFOs are written to where they are, and so is what a link names that leads nowhere
 // yet.
 bool in_place(const std::string& path) {
@@ -129,14 +190,13 @@ Status write_file(const std::string& path, std::string_view text) {
   if (in_place(path)) return write_to(path, text);
   std::error_code none;
   const fs::path linked = fs::canonical(path, none);
-  const std::string target = none ? path : linked.string();
-  const std::string temporary = fmt::format("{}.tmp-{}", target, ::getpid());
-  Status written = write_to(temporary, text);
-  if (written && std::rename(temporary.c_str(), target.c_str()) != 0)
-    written = not_written("replace", path);
-  if (written) return written;
+  const fs::path target = none ? fs::path(path) : linked;
+  const std::string temporary = write_beside(target, text);
+  if (temporary.empty()) return not_written("write", path);
+  if (std::rename(temporary.c_str(), target.c_str()) == 0) return Done{};
+  const Status failed = not_written("replace", path);
   std::remove(temporary.c_str());
-  return written;
+  return failed;
 }
 
 }  // namespace tartan

@@ -38,7 +38,8 @@ class Source {
 Result<Source> read_source(const std::string& path);
 
 /// Writes `text` to `path` by way of a temporary file beside it and an atomic rename: the file
-/// appears whole or not at all. Links are followed; devices and FIFOs are written to as they are.
+/// appears whole or not at all, and keeps its owner and permissions. Links are followed; devices
+/// and FIFOs are written to as they are. Any number of threads and processes may write one path.
 Status write_file(const std::string& path, std::string_view text);
 
 }  // namespace tartan

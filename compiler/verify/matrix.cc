@@ -152,11 +152,9 @@ class MatrixChecker {
   }
 
   void undocumented(const ptx::Instruction& instruction, const Reading& reading) {
-    Diag& diag =
-        context_.report("undocumented-form"_rule, instruction.opcode,
-                        fmt::format("{} is in no manual, although the assembler takes it{}",
-                                    reading.spelled, suggestion(reading.text.form)));
-    if (context_.options.allow_undocumented) context_.lower(diag);
+    context_.report("undocumented-form"_rule, instruction.opcode,
+                    fmt::format("{} is in no manual, although the assembler takes it{}",
+                                reading.spelled, suggestion(reading.text.form)));
   }
 
   static std::string_view reach(const Since& since) {

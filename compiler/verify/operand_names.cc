@@ -10,9 +10,13 @@ namespace tartan::verify {
 
 OperandNames::OperandNames(Context& context, const FunctionView& view)
     : context_(context), view_(view), operands_(context.module.operands.data()) {
-  for (const ptx::Statement& statement : view.function.statements)
+  for (const ptx::Statement& statement : view.function.statements) {
     if (statement.kind == ptx::StatementKind::Label)
       labels_.insert(context.module.labels[statement.index].name);
+    if (statement.kind != ptx::StatementKind::Registers) continue;
+    const ptx::Registers& row = context.module.registers[statement.index];
+    if (row.numbered && ptx::numbered_name(row.name)) unwritable_.try_emplace(row.name, &row);
+  }
 }
 
 bool OperandNames::resolve(const ptx::Instruction& instruction, isa::Opcode opcode) {
@@ -88,12 +92,10 @@ void OperandNames::undeclared(std::string_view text, std::string_view base) {
 std::string OperandNames::unwritable(std::string_view text) const {
   const auto numbered = ptx::numbered_name(text);
   if (!numbered) return {};
-  for (const ptx::Statement& statement : view_.function.statements) {
-    if (statement.kind != ptx::StatementKind::Registers) continue;
-    const ptx::Registers& row = context_.module.registers[statement.index];
-    if (!row.numbered || !text.starts_with(row.name) || row.name.size() <= numbered->row.size() ||
-        row.name.size() == text.size())
-      continue;
+  for (std::size_t size = numbered->row.size() + 1; size < text.size(); ++size) {
+    const auto found = unwritable_.find(text.substr(0, size));
+    if (found == unwritable_.end()) continue;
+    const ptx::Registers& row = *found->second;
     return fmt::format(
         ": all digits at its end are its number, and the name of {}<{}> (line {}) ends in one; "
         "{}_<{}> would do",

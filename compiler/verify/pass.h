@@ -37,17 +37,8 @@ class Context {
                   text.size(), std::move(message));
   }
 
-  /// Makes an error that was just reported a warning.
-  void lower(Diag& diag);
-  /// Another pass begins: it may report Options::max_errors errors, which is as many as anybody
-  /// will see.
-  void begin(std::size_t pass) { pass_ = pass; }
-
  private:
   Diags& diags_;
-  Diag unseen_;  // what is reported beyond that
-  std::size_t pass_ = 0;
-  std::vector<int> errors_;  // of each pass
 };
 
 /// Whether what stands behind is reached by a label alone: an unguarded branch, return or exit.

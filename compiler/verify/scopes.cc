@@ -38,25 +38,42 @@ NameInfo ModuleNames::find(std::string_view name) const {
 Scopes::Scopes(const ptx::Module& module, const ModuleNames& names, const ptx::Function& function)
     : module_(module), module_names_(names), function_(function) {
   collect_labels();
+  show_labels(0);
   restart();
 }
 
 void Scopes::collect_labels() {
   std::vector<std::uint32_t> around{0};
-  std::uint32_t begun = 0;
+  block_labels_.resize(1);
   for (const ptx::Statement& statement : function_.statements) {
-    if (statement.kind == ptx::StatementKind::BlockBegin) around.push_back(++begun);
-    if (statement.kind == ptx::StatementKind::BlockEnd && around.size() > 1) around.pop_back();
-    if (statement.kind == ptx::StatementKind::Label)
-      labels_.try_emplace({module_.labels[statement.index].name, around.back()}, statement.index);
+    if (statement.kind == ptx::StatementKind::BlockBegin) {
+      around.push_back(static_cast<std::uint32_t>(block_labels_.size()));
+      block_labels_.emplace_back();
+    } else if (statement.kind == ptx::StatementKind::BlockEnd && around.size() > 1) {
+      around.pop_back();
+    } else if (statement.kind == ptx::StatementKind::Label) {
+      block_labels_[around.back()].push_back(statement.index);
+    }
   }
 }
 
+// Of one name that a block has twice, the first is meant.
+void Scopes::show_labels(std::uint32_t block) {
+  const auto& labels = block_labels_[block];
+  for (auto at = labels.rbegin(); at != labels.rend(); ++at)
+    labels_[module_.labels[*at].name].push_back(*at);
+}
+
+void Scopes::hide_labels(std::uint32_t block) {
+  for (const std::uint32_t label : block_labels_[block])
+    labels_[module_.labels[label].name].pop_back();
+}
+
 void Scopes::restart() {
+  while (!blocks_.empty()) leave_block();
   numbered_.clear();
   plain_order_.clear();
   plain_.clear();
-  blocks_.clear();
   begun_ = 0;
   for (const auto* list : {&function_.results, &function_.params})
     for (const std::uint32_t index : *list) {
@@ -89,20 +106,28 @@ void Scopes::enter(const ptx::Statement& statement) {
       else declare(variable.name, info);
       break;
     }
-    case ptx::StatementKind::BlockBegin:
-      blocks_.push_back({numbered_.size(), plain_order_.size(), ++begun_});
-      break;
+    case ptx::StatementKind::BlockBegin: enter_block(); break;
     case ptx::StatementKind::BlockEnd:
-      if (blocks_.empty()) break;
-      numbered_.resize(blocks_.back().numbered);
-      while (plain_order_.size() > blocks_.back().plain) {
-        plain_[plain_order_.back().first].pop_back();
-        plain_order_.pop_back();
-      }
-      blocks_.pop_back();
+      if (!blocks_.empty()) leave_block();
       break;
     default: break;
   }
+}
+
+void Scopes::enter_block() {
+  blocks_.push_back({numbered_.size(), plain_order_.size(), ++begun_});
+  show_labels(begun_);
+}
+
+void Scopes::leave_block() {
+  const Block block = blocks_.back();
+  blocks_.pop_back();
+  numbered_.resize(block.numbered);
+  while (plain_order_.size() > block.plain) {
+    plain_[plain_order_.back().first].pop_back();
+    plain_order_.pop_back();
+  }
+  hide_labels(block.number);
 }
 
 NameInfo Scopes::find(std::string_view name) const {
@@ -119,12 +144,9 @@ NameInfo Scopes::find(std::string_view name) const {
 }
 
 std::optional<std::uint32_t> Scopes::label(std::string_view name) const {
-  if (labels_.empty()) return std::nullopt;
-  for (std::size_t i = blocks_.size() + 1; i-- > 0;) {
-    const auto found = labels_.find({name, i == 0 ? 0 : blocks_[i - 1].number});
-    if (found != labels_.end()) return found->second;
-  }
-  return std::nullopt;
+  const auto found = labels_.find(name);
+  if (found == labels_.end() || found->second.empty()) return std::nullopt;
+  return found->second.back();
 }
 
 }  // namespace tartan::verify

@@ -57,24 +57,19 @@ class Scopes {
     std::size_t numbered = 0, plain = 0;  // how many were declared when the block began
     std::uint32_t number = 0;             // blocks count from 1, in order; 0 is the function
   };
-  struct LabelKey {
-    std::string_view name;
-    std::uint32_t block;
-    bool operator==(const LabelKey&) const = default;
-  };
-  struct LabelHash {
-    std::size_t operator()(const LabelKey& key) const {
-      return std::hash<std::string_view>()(key.name) ^ key.block * std::size_t{0x9E3779B97F4A7C15};
-    }
-  };
 
   void collect_labels();
+  void enter_block();
+  void leave_block();
+  void show_labels(std::uint32_t block);
+  void hide_labels(std::uint32_t block);
   void declare(std::string_view name, NameInfo info);
 
   const ptx::Module& module_;
   const ModuleNames& module_names_;
   const ptx::Function& function_;
-  std::unordered_map<LabelKey, std::uint32_t, LabelHash> labels_;
+  std::vector<std::vector<std::uint32_t>> block_labels_;  // of each block, in order
+  std::unordered_map<std::string_view, std::vector<std::uint32_t>> labels_;  // innermost last
   std::vector<Numbered> numbered_;
   std::vector<std::pair<std::string_view, NameInfo>> plain_order_;     // for leaving blocks
   std::unordered_map<std::string_view, std::vector<NameInfo>> plain_;  // innermost last

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/verify/verify.h"
 
-#include <algorithm>
-#include <iterator>
-
 #include "compiler/ptx/parser.h"
 #include "compiler/verify/pass.h"
 
@@ -39,53 +36,21 @@ bool has_collectives(const ptx::Module& module, const ptx::Function& function) {
   return false;
 }
 
-// Keeps the first `limit` errors and what is not an error before them.
-Diags limited(Diags all, int limit) {
-  if (limit <= 0) return all;
-  Diags kept;
-  int errors = 0;
-  for (const Diag& diag : all) {
-    if (diag.level == Level::Error && ++errors > limit) break;
-    kept.add(diag);
-  }
-  return kept;
-}
+Diags diags_of(const Options& options) { return Diags({options.levels, options.max_errors}); }
 
 }  // namespace
 
 Diag& Context::report(const Rule& rule, std::uint32_t offset, std::size_t width,
                       std::string message) {
-  if (rule.level == Level::Error) {
-    errors_.resize(std::max(errors_.size(), pass_ + 1));
-    if (options.max_errors > 0 && errors_[pass_] >= options.max_errors) return unseen_;
-    ++errors_[pass_];
-  }
   Diag& diag = diags_.report(rule, module.source->place(offset), std::move(message));
   module.source->quote(diag, width);
   return diag;
 }
 
-void Context::lower(Diag& diag) {
-  if (&diag != &unseen_) --errors_[pass_];
-  diag.level = Level::Warning;
-}
-
-namespace {
-
-template <typename Passes, typename... Arguments>
-void run(std::size_t first, const Passes& passes, Context& context, Arguments&... arguments) {
-  for (const auto pass : passes) {
-    context.begin(first++);
-    pass(context, arguments...);
-  }
-}
-
-}  // namespace
-
 Diags verify(const ptx::Module& module, const Options& options) {
-  Diags diags;
+  Diags diags = diags_of(options);
   Context context(module, options, diags);
-  run(0, module_passes, context);
+  for (const auto pass : module_passes) pass(context);
   const ModuleNames names(module);
   Readings readings;
   for (const ptx::Function& function : module.functions) {
@@ -93,21 +58,20 @@ Diags verify(const ptx::Module& module, const Options& options) {
     Scopes scopes(module, names, function);
     Definitions definitions(module, function);
     const FunctionView view{function, scopes, readings, definitions};
-    constexpr std::size_t first = std::size(module_passes);
-    run(first, function_passes, context, view);
-    if (has_collectives(module, function))
-      run(first + std::size(function_passes), sanity_passes, context, view);
+    for (const auto pass : function_passes) pass(context, view);
+    if (!has_collectives(module, function)) continue;
+    for (const auto pass : sanity_passes) pass(context, view);
   }
   diags.sort();
-  return limited(std::move(diags), options.max_errors);
+  return diags;
 }
 
 Diags check(std::shared_ptr<const Source> source, const Options& options) {
-  Diags diags;
-  const ptx::Module module = ptx::parse(std::move(source), diags, options.max_errors);
+  Diags diags = diags_of(options);
+  const ptx::Module module = ptx::parse(std::move(source), diags);
   diags.append(verify(module, options));
   diags.sort();
-  return limited(std::move(diags), options.max_errors);
+  return diags;
 }
 
 }  // namespace tartan::verify

@@ -19,11 +19,11 @@ struct Options {
   /// In place of what the module's own .target and .version state.
   std::optional<Arch> arch;
   std::optional<Version> ptx;
-  /// Errors after which the rest is not reported; 0: no limit.
+  /// Errors that are reported, the first ones of the text; the others are counted
+  /// (Diags::left_out()). 0: no limit.
   int max_errors = 0;
-  /// Forms that the assembler takes but no manual has ("undocumented-form") are warnings instead of
-  /// errors.
-  bool allow_undocumented = false;
+  /// Of rules that another level suits better than the table's.
+  RuleLevels levels;
 };
 
 Diags verify(const ptx::Module& module, const Options& options = {});

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/support/nearest.h - for messages: which word a misspelled one may have meant.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace tartan {
+
+/// The first of the words with the fewest letters to insert, delete or replace; empty where there
+/// are none.
+std::string_view nearest_word(std::string_view word, std::span<const std::string_view> words);
+
+}  // namespace tartan

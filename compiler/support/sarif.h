@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/support/sarif.h - diagnostics as SARIF 2.1.0 (OASIS, Static Analysis Results Interchange
+// Format), which code hosts and editors show beside the source.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "compiler/support/diagnostic.h"
+
+namespace tartan {
+
+/// One run of the tool `tartan`, of that version. `completed`: everything that was asked for could
+/// be read and judged.
+std::string to_sarif(const Diags& diags, std::string_view version, bool completed);
+
+}  // namespace tartan

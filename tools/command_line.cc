@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/command_line.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/support/nearest.h"
+#include "runtime/outcome.h"
+#include "tools/commands.h"
+#include "tools/terminal.h"
+
+namespace tartan::tools {
+namespace {
+
+std::vector<CLI::App*> commands(CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+// An option that takes a value takes none that is empty: it would mean the same as no option.
+void refuse_empty_values(CLI::App& app) {
+  const auto check = [](const std::string& value) {
+    return std::string(value.empty() ? "expected a value, found an empty one" : "");
+  };
+  for (CLI::Option* option : app.get_options())
+    if (option->get_items_expected_max() > 0) option->check(check);
+  for (CLI::App* each : commands(app)) refuse_empty_values(*each);
+}
+
+std::vector<std::string_view> option_names(const CLI::App& app) {
+  std::vector<std::string_view> out;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) out.push_back(name);
+  return out;
+}
+
+// The command whose name stands on the command line.
+const CLI::App* chosen(const CLI::App& app) {
+  const auto parsed = app.get_subcommands();
+  return parsed.empty() ? nullptr : parsed.front();
+}
+
+// What is said of words that nothing takes.
+std::string unexpected(const CLI::App& app, const CLI::App* command) {
+  const std::string word = app.remaining(true).front();
+  if (word.size() < 2 || word[0] != '-') return fmt::format("unexpected argument {}", word);
+  const std::string name = word.substr(0, word.find('='));
+  std::vector<std::string_view> known = option_names(app);
+  if (command)
+    for (const std::string_view each : option_names(*command)) known.push_back(each);
+  const std::string_view bare = std::string_view(name).substr(name.starts_with("--") ? 2 : 1);
+  return fmt::format("there is no option {}; the nearest is --{}", name, nearest_word(bare, known));
+}
+
+std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* command = chosen(app);
+  std::string why = error.what();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error)) why = unexpected(app, command);
+  else if (!command && dynamic_cast<const CLI::RequiredError*>(&error))
+    why = "a command is required; `tartan --help` lists them";
+  return command ? fmt::format("{}: {}", command->get_name(), why) : why;
+}
+
+int refuse(const CLI::App* command, const std::string& message, bool json) {
+  const Diags diags = Diags::one("usage"_rule, {}, message);
+  if (!json || !command || command->get_name() != "run") return fail(exit_usage, diags, json);
+  fmt::print("{}\n", refused(diags).json());
+  return exit_usage;
+}
+
+// The first word, where it should be a command and is none.
+std::string unknown_command(CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return {};
+  std::vector<std::string_view> known;
+  std::vector<std::string> names;
+  for (const CLI::App* each : commands(app)) {
+    if (each->check_name(argv[1])) return {};
+    names.push_back(each->get_name());
+  }
+  known.assign(names.begin(), names.end());
+  return fmt::format("there is no command {}; the nearest of {} is {}", argv[1],
+                     fmt::join(names, ", "), nearest_word(argv[1], known));
+}
+
+}  // namespace
+
+std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
+  const bool json = std::find(argv, argv + argc, std::string_view("--json")) != argv + argc;
+  if (const std::string wrong = unknown_command(app, argc, argv); !wrong.empty())
+    return refuse(nullptr, wrong, json);
+  refuse_empty_values(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) {  // --help, --version
+      app.exit(error);
+      return exit_ok;
+    }
+    return refuse(chosen(app), complaint(app, error), json);
+  }
+  return std::nullopt;
+}
+
+}  // namespace tartan::tools
