@@ -22,6 +22,16 @@ std::shared_ptr<Part> keeping(std::shared_ptr<void> whole, std::shared_ptr<Part>
   return std::shared_ptr<Part>(std::move(kept), pointer);
 }
 
+// What `call` gives; where the host's memory does not suffice, a diagnostic.
+template <typename Call>
+auto within_memory(std::string_view what, const Call& call) -> decltype(call()) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    return {"out-of-memory"_rule, fmt::format("the host has no memory to {}", what)};
+  }
+}
+
 Status check_range(std::size_t offset, std::size_t bytes, std::size_t size) {
   if (offset <= size && bytes <= size - offset) return Done{};
   return {"buffer-range"_rule,
@@ -70,12 +80,14 @@ const std::vector<KernelParam>& LoadedKernel::params() const { return kernel_->p
 Status LoadedKernel::launch(const Launch& launch, const Arguments& arguments,
                             const Stream* stream) {
   assert(kernel_ && "a LoadedKernel comes from Module::kernel()");
-  return kernel_->launch(launch, arguments, stream ? stream->stream_.get() : nullptr);
+  return within_memory("launch a kernel", [&] {
+    return kernel_->launch(launch, arguments, stream ? stream->stream_.get() : nullptr);
+  });
 }
 
 Result<LoadedKernel> Module::kernel(const std::string& name) const {
   assert(module_ && "a Module comes from Device::load()");
-  auto found = module_->kernel(name);
+  auto found = within_memory("prepare a kernel", [&] { return module_->kernel(name); });
   if (!found) return found.diags();
   LoadedKernel kernel;
   kernel.kernel_ = keeping(module_, std::move(*found));
@@ -103,7 +115,7 @@ std::string Device::name() const { return engine_->name(); }
 Arch Device::arch() const { return engine_->arch(); }
 
 Result<Module> Device::load(const std::string& ptx, const std::string& name) {
-  auto loaded = engine_->load(ptx, name);
+  auto loaded = within_memory("load a module", [&] { return engine_->load(ptx, name); });
   if (!loaded) return loaded.diags();
   Module module;
   module.engine_ = engine_;

@@ -25,6 +25,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -129,7 +130,12 @@ class Buffer {
   }
   template <typename T>
   Result<std::vector<T>> read_all() const {
-    std::vector<T> values(size_ / sizeof(T));
+    std::vector<T> values;
+    try {
+      values.resize(size_ / sizeof(T));
+    } catch (const std::bad_alloc&) {
+      return {"out-of-memory"_rule, "the host has no memory for a copy of the buffer"};
+    }
     if (auto status = read(std::as_writable_bytes(std::span(values))); !status)
       return status.diags();
     return values;

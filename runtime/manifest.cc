@@ -11,9 +11,11 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "compiler/support/json_text.h"
 #include "runtime/engine.h"
 #include "runtime/manifest_params.h"
 
@@ -47,6 +49,12 @@ class Reader : private detail::ManifestParams {
       : ManifestParams(source), folder_(std::filesystem::path(source.name()).parent_path()) {}
 
   Result<Manifest> read() {
+    if (const auto at = nested_too_deep(source_.text())) {
+      diags_.report(
+          "manifest"_rule, source_.place(static_cast<std::uint32_t>(*at)),
+          fmt::format("brackets are nested too deep: expected at most {}", most_json_nesting));
+      return diags_;
+    }
     Json root;
     try {
       root = Json::parse(source_.text());
@@ -65,7 +73,7 @@ class Reader : private detail::ManifestParams {
                     parse_complaint(error.what()));
       return diags_;
     }
-    Manifest manifest;
+    Manifest manifest{.name = source_.name()};
     if (!root.is_object()) fail("the manifest", "an object", &root);
     else read_fields(root, manifest);
     if (!diags_.ok()) return diags_;
@@ -348,7 +356,12 @@ class Reader : private detail::ManifestParams {
     if (error) return refuse(error.message());
     if (size == 0) return refuse("it is empty");
     if (size > most_bytes) return refuse(fmt::format("it is larger than {} bytes", most_bytes));
-    std::vector<std::byte> bytes(size);
+    std::vector<std::byte> bytes;
+    try {
+      bytes.resize(size);
+    } catch (const std::bad_alloc&) {
+      return refuse(fmt::format("its {} bytes do not fit memory", size));
+    }
     errno = 0;
     std::ifstream in(file, std::ios::binary);
     in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size));
@@ -367,6 +380,13 @@ Result<Manifest> read_manifest(const std::string& path) {
   return parse_manifest(*source);
 }
 
-Result<Manifest> parse_manifest(const Source& source) { return Reader(source).read(); }
+Result<Manifest> parse_manifest(const Source& source) {
+  try {
+    return Reader(source).read();
+  } catch (const std::bad_alloc&) {
+    return Diags::one("out-of-memory"_rule, {source.name(), 0, 0},
+                      "the manifest and its files do not fit memory");
+  }
+}
 
 }  // namespace tartan

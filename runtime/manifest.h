@@ -99,6 +99,7 @@ struct ManifestParam {
 };
 
 struct Manifest {
+  std::string name;  // of its own text: a path
   Source ptx{"", ""};
   std::string kernel;
   Launch launch;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "compiler/verify/verify.h"
@@ -25,6 +26,7 @@ bool is_defect(const Diag& diag) {
       "no-driver",        "no-device",    "driver-version", "driver",
       "unknown-kernel",   "buffer-range", "foreign-device", "unsupported-instruction",
       "launch-arguments", "file",         "manifest",       "usage",
+      "out-of-memory",
   };
   return std::ranges::find(circumstances, diag.id) == std::end(circumstances);
 }
@@ -142,9 +144,10 @@ class Run {
   template <typename T>
   bool accept(const Result<T>& result) {
     if (result) return true;
-    for (const Diag& diag : result.diags()) {
+    for (Diag diag : result.diags()) {
+      if (!diag.place.known()) diag.place.file = manifest_.name;
       if (is_defect(diag)) add(to_finding(diag));
-      else outcome_.refused.add(diag);
+      else outcome_.refused.add(std::move(diag));
     }
     return false;
   }
@@ -169,13 +172,12 @@ class Run {
   std::vector<std::pair<const ManifestBuffer*, Buffer>> buffers_;
 };
 
-// For the eye: the block and thread follow the message, and the C++ line, where it is known, stands
-// in front.
-Diag to_diag(const Finding& finding) {
+// For the eye: the block and thread follow the message. In front stands the C++ line, where it is
+// known, else that of the PTX text.
+Diag to_diag(const Finding& finding, const std::string& ptx) {
   const Rule* rule = find_rule(finding.id);
   Diag diag{
       .level = rule ? rule->level : Level::Error, .id = finding.id, .message = finding.message};
-  if (finding.line) diag.message = fmt::format("line {}: {}", finding.line, diag.message);
   if (finding.id == "step-limit")
     diag.message += ": an endless loop, or one that needs more (--max-steps)";
   if (finding.id == "time-limit")
@@ -186,20 +188,23 @@ Diag to_diag(const Finding& finding) {
         fmt::format(", in block ({}, {}, {})", finding.block.x, finding.block.y, finding.block.z);
   }
   if (finding.lane >= 0) diag.message += fmt::format(", thread {}", finding.lane);
-  diag.place.file = finding.source;
+  diag.place = {ptx, finding.line, 0};
+  if (finding.source.empty()) return diag;
+  diag.place = {finding.source, 0, 0};
+  if (finding.line)
+    diag.message = fmt::format("line {} of {}: {}", finding.line, ptx, diag.message);
   return diag;
 }
 
 std::string text_of(const Expectation& expectation) {
   const Difference& difference = expectation.difference;
-  const std::string how = expectation.comparison.text();
+  const std::string how = expectation.comparison.text(), buffer = printable(expectation.buffer);
   const std::string_view unit = expectation.comparison.type == Type::b8 ? "bytes" : "elements";
   if (expectation.ok())
-    return fmt::format("{}: {} {} as expected, {}\n", expectation.buffer, difference.elements, unit,
-                       how);
-  return fmt::format("{}: {} of {} {} differ, {}; first at index {}: expected {}, got {}\n",
-                     expectation.buffer, difference.mismatched, difference.elements, unit, how,
-                     difference.first, difference.expected, difference.got);
+    return fmt::format("{}: {} {} as expected, {}\n", buffer, difference.elements, unit, how);
+  return fmt::format("{}: {} of {} {} differ, {}; first at index {}: expected {}, got {}\n", buffer,
+                     difference.mismatched, difference.elements, unit, how, difference.first,
+                     difference.expected, difference.got);
 }
 
 // A number where JSON can write it, else its text: "nan", "inf", "0x3f".
@@ -208,10 +213,14 @@ Json value_of(const std::string& text) {
   return value.is_number() ? value : Json(text);
 }
 
+// JSON's numbers are doubles to many readers: they have no room for all 64 bits.
+std::string hex(std::uint64_t address) { return fmt::format("0x{:x}", address); }
+
 Json json_of(const Finding& finding) {
-  Json json = {{"id", finding.id},          {"message", finding.message}, {"line", finding.line},
-               {"source", finding.source},  {"block", nullptr},           {"lane", nullptr},
-               {"address", finding.address}};
+  Json json = {{"id", finding.id},           {"message", finding.message},
+               {"line", finding.line},       {"source", finding.source},
+               {"block", nullptr},           {"lane", nullptr},
+               {"address", finding.address}, {"address_hex", hex(finding.address)}};
   if (finding.block != no_block)
     json["block"] = {finding.block.x, finding.block.y, finding.block.z};
   if (finding.lane >= 0) json["lane"] = finding.lane;
@@ -266,7 +275,7 @@ std::string Outcome::complaints(bool colour) const {
   out += trust_note();
   out += warnings.text(colour);
   out += refused.text(colour);
-  for (const Finding& finding : findings) out += to_text(to_diag(finding), colour) + '\n';
+  for (const Finding& finding : findings) out += to_text(to_diag(finding, ptx), colour) + '\n';
   return out;
 }
 
@@ -278,6 +287,9 @@ std::string Outcome::json() const {
   Json json, unknown = Json::array();
   for (const Diag& diag : warnings)
     unknown.push_back({{"id", diag.id}, {"message", diag.message}, {"line", diag.place.line}});
+  json["schema_version"] = json_schema_version;
+  json["manifest"] = manifest;
+  json["ptx"] = ptx;
   json["findings"] = std::move(list);
   if (!unknown.empty()) json["warnings"] = std::move(unknown);
   json["expectations"] = std::move(compared);
@@ -296,8 +308,13 @@ std::string Outcome::json() const {
 
 Outcome run(const Manifest& manifest, const std::string& device, DeviceOptions options) {
   if (options.hardware.empty()) options.hardware = manifest.hardware;
-  Outcome outcome;
-  Run(manifest, outcome)(device, options);
+  Outcome outcome{.manifest = manifest.name, .ptx = manifest.ptx.name()};
+  try {
+    Run(manifest, outcome)(device, options);
+  } catch (const std::bad_alloc&) {
+    outcome.refused.report("out-of-memory"_rule, {manifest.name, 0, 0},
+                           "the host has no memory for this run");
+  }
   return outcome;
 }
 

@@ -18,8 +18,9 @@ struct Expectation {
 };
 
 struct Outcome {
-  std::string device;  // name of the device, once there is one
-  std::string remark;  // on its choice: Device::remark()
+  std::string manifest, ptx;  // the names of their texts
+  std::string device;         // name of the device, once there is one
+  std::string remark;         // on its choice: Device::remark()
   bool emulated = false;
   Diags refused;  // why the run could not start or be judged: the manifest, a file, the device, the
                   // launch

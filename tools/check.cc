@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <new>
 
 #include "compiler/isa/nearest_arch.h"
 #include "compiler/support/sarif.h"
@@ -78,6 +79,17 @@ class Report {
   int code_ = exit_ok;
 };
 
+void check_file(const std::string& file, const verify::Options& options, Report& report) {
+  try {
+    auto source = read_source(file);
+    if (!source) return report.unreadable(file, source.diags());
+    report.add(file, verify::check(std::make_shared<const Source>(std::move(*source)), options));
+  } catch (const std::bad_alloc&) {
+    report.unreadable(file, Diags::one("out-of-memory"_rule, {file, 0, 0},
+                                       "the host has no memory to check this file"));
+  }
+}
+
 int check(const CheckWords& words) {
   if (words.rules) {
     fmt::print("{}", rules_document());
@@ -89,11 +101,7 @@ int check(const CheckWords& words) {
     report.unreadable("", checked.diags());
     return report.finish();
   }
-  for (const std::string& file : words.files) {
-    if (auto source = read_source(file); !source) report.unreadable(file, source.diags());
-    else
-      report.add(file, verify::check(std::make_shared<const Source>(std::move(*source)), *checked));
-  }
+  for (const std::string& file : words.files) check_file(file, *checked, report);
   return report.finish();
 }
 

@@ -11,8 +11,8 @@
 namespace tartan::tools {
 
 /// The manifest of gemm with these options, for a file `manifest` that names the PTX file `output`.
-/// Buffers are filled with zeros, ready to be replaced by files; scalars are 1. A kernel whose sizes
-/// only a launch knows is a diagnostic.
+/// Buffers are filled with zeros, ready to be replaced by files; scalars are 1. A kernel whose
+/// sizes only a launch knows is a diagnostic.
 Result<std::string> gemm_manifest(const Compiled& compiled, const kernels::Gemm& gemm,
                                   const std::string& output, const std::string& manifest);
 

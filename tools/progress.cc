@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <csignal>
 #include <mutex>
+#include <system_error>
 
 namespace tartan::tools {
 namespace {
@@ -37,7 +38,12 @@ std::string bar(std::uint64_t done, std::uint64_t all) {
 }  // namespace
 
 Progress::Progress(std::string unit) : unit_(std::move(unit)) {
-  if (isatty(STDERR_FILENO)) shown_ = std::jthread([this](std::stop_token stop) { show(stop); });
+  if (!isatty(STDERR_FILENO)) return;
+  try {
+    shown_ = std::jthread([this](std::stop_token stop) { show(stop); });
+  } catch (const std::system_error&) {
+    // The host has no more threads: the work goes on without a line about it.
+  }
 }
 
 Progress::~Progress() = default;

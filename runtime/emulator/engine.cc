@@ -72,7 +72,7 @@ class Engine : public detail::Engine {
 
   Result<std::uint64_t> allocate(std::size_t bytes) override {
     if (const auto address = machine_->allocate(bytes)) return *address;
-    return {"memory-fault"_rule, fmt::format("the host has no {} bytes for a buffer", bytes)};
+    return {"out-of-memory"_rule, fmt::format("the host has no {} bytes for a buffer", bytes)};
   }
   void free(std::uint64_t address) override { machine_->free(address); }
 

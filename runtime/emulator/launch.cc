@@ -322,9 +322,9 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
   machine.add(report, program_->basis);
   if (work.finding()) machine.add(*work.finding(), describe(*work.finding()));
   if (work.out_of_memory())
-    return {"memory-fault"_rule, fmt::format("the host has no memory for a block of kernel {}, "
-                                             "which takes {} bytes",
-                                             name(), Block::host_bytes(context))};
+    return {"out-of-memory"_rule, fmt::format("the host has no memory for a block of kernel {}, "
+                                              "which takes {} bytes",
+                                              name(), Block::host_bytes(context))};
   return Done{};
 }
 

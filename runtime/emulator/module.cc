@@ -132,8 +132,8 @@ Result<std::optional<Symbol>> Module::place(const ptx::Variable& variable) {
   }
   const auto address = machine_->allocate(bytes, constant);
   if (!address)
-    return {"memory-fault"_rule,
-            fmt::format("no room for variable {} of {} bytes", variable.name, bytes)};
+    return {"out-of-memory"_rule, fmt::format("the host has no memory for variable {} of {} bytes",
+                                              variable.name, bytes)};
   addresses_.push_back(*address);
   return std::optional<Symbol>({Window::global, *address, bytes});
 }
@@ -284,7 +284,7 @@ Result<std::shared_ptr<detail::EngineKernel>> Module::kernel(const std::string& 
     auto decoded = std::make_shared<Program>(decoder(diags).decode(*function));
     if (!diags.ok()) return diags;
     if (decoded->uses_heap && !machine_->open_heap())
-      return {"memory-fault"_rule, "the host has no room for the heap of kernels"};
+      return {"out-of-memory"_rule, "the host has no memory for the heap of kernels"};
     program = std::move(decoded);
   }
   return std::shared_ptr<detail::EngineKernel>(

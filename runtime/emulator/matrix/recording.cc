@@ -7,10 +7,12 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "compiler/isa/form.h"
+#include "compiler/support/json_text.h"
 #include "compiler/support/source.h"
 
 namespace tartan::emulator {
@@ -74,6 +76,9 @@ RecordedEntry read_entry(const nlohmann::json& json) {
 Result<std::vector<RecordedEntry>> read_index(const std::string& path) {
   const auto file = read_source(path);
   if (!file) return file.diags();
+  if (const auto at = nested_too_deep(file->text()))
+    return Diags::one("recording"_rule, file->place(static_cast<std::uint32_t>(*at)),
+                      fmt::format("the index nests deeper than {} brackets", most_json_nesting));
   const auto json = nlohmann::json::parse(file->text(), nullptr, false);
   if (json.is_discarded()) return {"recording"_rule, fmt::format("{} is not JSON", path)};
   const bool object = json.is_object() && json.contains("entries");
@@ -114,7 +119,9 @@ std::uint64_t RecordedEntry::bytes_per_test() const {
          (memory_out ? memory : 0);
 }
 
-Result<Recording> Recording::read(const std::string& index_path, const std::string& data_path) {
+namespace {
+
+Result<Recording> read_files(const std::string& index_path, const std::string& data_path) {
   auto entries = read_index(index_path);
   if (!entries) return entries.diags();
   auto words = read_words(data_path);
@@ -128,6 +135,16 @@ Result<Recording> Recording::read(const std::string& index_path, const std::stri
                           data_path, words->size() * 4, entry.mnemonic, end)};
   }
   return Recording{std::move(*entries), std::move(*words)};
+}
+
+}  // namespace
+
+Result<Recording> Recording::read(const std::string& index_path, const std::string& data_path) {
+  try {
+    return read_files(index_path, data_path);
+  } catch (const std::bad_alloc&) {
+    return {"out-of-memory"_rule, fmt::format("{} does not fit memory", data_path)};
+  }
 }
 
 Replay replay(const Recording& recording, Hardware hardware, Path path,
@@ -178,7 +195,8 @@ std::string Replay::json() const {
                              {"expected", e.expected},
                              {"got", e.got}}}});
   }
-  return nlohmann::json{{"words", words},
+  return nlohmann::json{{"schema_version", json_schema_version},
+                        {"words", words},
                         {"mismatched", mismatched},
                         {"differences", differences},
                         {"skipped", left_out}}
