@@ -119,7 +119,8 @@ std::string mnemonic(const std::vector<std::string>& words) {
 }
 
 std::string statement(const std::string& mnemonic, const std::vector<std::string>& operands) {
-  return mnemonic + (operands.empty() ? "" : " ") + joined(operands, ", ") + ";";
+  if (!operands.empty()) return mnemonic + " " + joined(operands, ", ") + ";";
+  return mnemonic.ends_with('}') || mnemonic.ends_with(':') ? mnemonic : mnemonic + ";";
 }
 
 // The statement with one random change.
@@ -171,7 +172,8 @@ std::size_t letter_index(const std::string& text, std::size_t& at) {
   return 52 + high * 52 + one();
 }
 
-// module.ptx or function.ptx: "?sm_70/8.3 text" stands from there on.
+// module.ptx or function.ptx: "?sm_70/8.3 text" stands from there on, "?texmode_independent text"
+// for targets with that option.
 std::vector<std::string> prelude(const std::string& name, const Pair& pair) {
   const auto version = [](const std::string& text) {
     const auto parts = split(text, '.');
@@ -184,8 +186,10 @@ std::vector<std::string> prelude(const std::string& name, const Pair& pair) {
       const std::size_t space = line.find(' ');
       const auto condition = split(line.substr(1, space - 1), '/');
       line = line.substr(space + 1);
-      if (std::stoi(pair.target.substr(3)) < std::stoi(condition.at(0).substr(3)) ||
-          version(pair.ptx) < version(condition.at(1)))
+      if (condition.size() == 1
+              ? pair.target.find(condition[0]) == std::string::npos
+              : std::stoi(pair.target.substr(3)) < std::stoi(condition[0].substr(3)) ||
+                    version(pair.ptx) < version(condition[1]))
         continue;
     }
     out.push_back(line);
@@ -232,8 +236,9 @@ std::vector<Block> read_family(const Common& common, const std::string& family) 
   std::vector<Block> blocks;
   for (const std::string& line : lines_of(folder + family + ".txt")) {
     if (line.empty() || line[0] == '#') continue;
-    const std::size_t space = std::min(line.find(' '), line.size() - 1);
-    const std::string key = line.substr(0, space), rest = line.substr(space + 1);
+    const std::size_t space = std::min(line.find(' '), line.size());
+    const std::string key = line.substr(0, space);
+    const std::string rest = space == line.size() ? "" : line.substr(space + 1);
     std::vector<std::string> words = words_of(rest);
     if (key == "block") {
       read_options(blocks.emplace_back(Block{.name = words.at(0)}), words);
@@ -345,6 +350,7 @@ Text module_text(const Pair& pair, const std::vector<std::pair<std::string, bool
   for (std::size_t i = 0; i < statements.size(); ++i) {
     const auto& [text, apart] = statements[i];
     if (in_function > 0 && (apart || in_function >= size)) close();
+    const int first = line + 1;
     if (in_function == 0) {
       for (std::string each : begin) {
         if (const std::size_t at = each.find("$NAME"); at != std::string::npos)
@@ -355,7 +361,9 @@ Text module_text(const Pair& pair, const std::vector<std::pair<std::string, bool
     add(text);
     out.places[line] = i;
     ++in_function;
-    if (apart) close();
+    if (!apart) continue;
+    close();
+    for (int each = first; each <= line; ++each) out.places[each] = i;
   }
   if (in_function > 0) close();
   return out;

@@ -59,7 +59,8 @@ struct Pair {
   std::string target, ptx;
 };
 
-/// A module with the statements, `size` of them in a function, and the line of each.
+/// A module with the statements, and the line of each: those apart have all lines of their
+/// function.
 struct Text {
   std::string text;
   std::map<int, std::size_t> places;

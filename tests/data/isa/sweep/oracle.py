@@ -7,6 +7,7 @@ what is left is assembled without errors in the way, halved where something fail
 What is a syntax error both for the oldest target and version and for the newest is not tried again.
 """
 import re
+import resource
 import subprocess
 import tempfile
 from pathlib import Path
@@ -17,6 +18,12 @@ PARSED, ASSEMBLED = 500, 50  # statements of a function
 FUNCTIONS = 40, 12  # of a module
 ON_LINE = re.compile(r"^ptxas warning : .* on line '(\d+)'", re.M)
 DIAG = re.compile(r"^ptxas (.*?), line (\d+); (error|fatal) *: (.*)$", re.M)
+
+
+def limit():
+    """Some statements make ptxas take all memory or time there is: as if it crashed."""
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+    resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
 
 
 def arch_of(target):
@@ -53,7 +60,10 @@ class Oracle:
         self.path.write_text(text)
         self.runs += 1
         done = subprocess.run(["ptxas", *options, str(self.path), "-o", "/dev/null"],
-                              capture_output=True, text=True, errors="replace", check=False)
+                              capture_output=True, text=True, errors="replace", check=False,
+                              preexec_fn=limit)
+        if "Memory allocation failure" in done.stderr:
+            return -1, []
         diags = [(places.get(int(line)) if name == str(self.path) else None, severity, message)
                  for name, line, severity, message in DIAG.findall(done.stdout + done.stderr)]
         if done.returncode == 255:  # what is fatal to the module is a mere warning of the line

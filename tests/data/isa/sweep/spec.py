@@ -141,8 +141,10 @@ def split_operands(text):
 
 
 def join(words, operands):
-    head = ".".join(word for word in words if word)
-    return head + (" " + ", ".join(operands) if operands else "") + ";"
+    text = ".".join(word for word in words if word)
+    if operands:
+        return text + " " + ", ".join(operands) + ";"
+    return text if text[-1:] in ("}", ":") else text + ";"
 
 
 def mutated(common, words, operands, seed):
@@ -209,7 +211,8 @@ def version(text):
 
 
 def prelude(name, pair):
-    """module.ptx or function.ptx as `pair` has it: "?sm_70/8.3 text" stands from there on."""
+    """module.ptx or function.ptx as `pair` has it: "?sm_70/8.3 text" stands from there
+    on, "?texmode_independent text" for targets with that option."""
     target, ptx = pair.split("/")
     lines = []
     for line in (HERE / name).read_text().splitlines():
@@ -217,8 +220,11 @@ def prelude(name, pair):
             continue
         if line.startswith("?"):
             condition, line = line[1:].split(" ", 1)
-            arch, first = condition.split("/")
-            if int(re.search(r"\d+", target)[0]) < int(arch[3:]) or version(ptx) < version(first):
+            arch, _, first = condition.partition("/")
+            if not first and condition not in target:
+                continue
+            if first and (int(re.search(r"\d+", target)[0]) < int(arch[3:])
+                          or version(ptx) < version(first)):
                 continue
         lines.append(line)
     return lines
