@@ -10,6 +10,7 @@ namespace tartan::isa {
 
 std::span<const Signature> integer_signatures();
 std::span<const Signature> arithmetic_signatures();
+std::span<const Signature> control_signatures();
 std::span<const Signature> move_signatures();
 std::span<const Signature> conversion_signatures();
 std::span<const Signature> comparison_signatures();

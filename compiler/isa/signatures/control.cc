@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Control flow, the stack and the rest that has no family (PTX ISA 9.7.12, 9.7.17 and 9.7.19).
+#include "compiler/isa/signatures/families.h"
+
+namespace tartan::isa {
+namespace {
+
+constexpr OperandRow target{.name = "label", .accepts = a_label};
+constexpr OperandRow table{.name = "targets", .accepts = a_label};
+constexpr OperandRow results{.name = "results", .accepts = a_list};
+constexpr OperandRow callee{
+    .name = "function", .accepts = a_function | a_register, .type = u64, .fit = Fit::AnySize};
+constexpr OperandRow arguments{.name = "arguments", .accepts = a_list};
+constexpr OperandRow prototype{.name = "prototype", .accepts = a_label};
+
+constexpr Since stack{{7, 3}, 52};
+
+// clang-format off
+constexpr Signature rows[] = {
+    {.opcode = Opcode::bra, .flags = "uni", .operands = {target}},
+    {.opcode = Opcode::brx_idx, .flags = "uni", .operands = {reg(u32, "index"), table}, .since = {{6, 0}, 30}},
+    {.opcode = Opcode::call, .flags = "uni", .operands = {callee}},
+    {.opcode = Opcode::call, .flags = "uni", .operands = {callee, arguments}},
+    {.opcode = Opcode::call, .flags = "uni", .operands = {results, callee}},
+    {.opcode = Opcode::call, .flags = "uni", .operands = {results, callee, arguments}},
+    {.opcode = Opcode::call, .flags = "uni", .operands = {callee, prototype}},
+    {.opcode = Opcode::call, .flags = "uni", .operands = {callee, arguments, prototype}},
+    {.opcode = Opcode::call, .flags = "uni", .operands = {results, callee, prototype}},
+    {.opcode = Opcode::call, .flags = "uni", .operands = {results, callee, arguments, prototype}},
+    {.opcode = Opcode::ret, .flags = "uni"},
+    {.opcode = Opcode::exit},
+    {.opcode = Opcode::trap},
+    {.opcode = Opcode::brkpt},
+    {.opcode = Opcode::stacksave, .types = {TypeSet{Type::u32, Type::u64}}, .operands = {dst()}, .since = stack},
+    {.opcode = Opcode::stackrestore, .types = {TypeSet{Type::u32, Type::u64}}, .operands = {reg()}, .since = stack},
+    {.opcode = Opcode::alloca, .types = {TypeSet{Type::u32, Type::u64}}, .operands = {dst(), src(OperandType(0), "size"), optional(imm(1, 1 << 23, "align"))}, .since = stack},
+    {.opcode = Opcode::nanosleep, .types = {Type::u32}, .operands = {src()}, .since = {{6, 3}, 70}},
+    {.opcode = Opcode::pmevent, .operands = {imm(0, 15)}, .since = {{1, 4}, 10}},
+    {.opcode = Opcode::pmevent, .one = {"mask"}, .operands = {imm(0, 65535)}, .since = {{3, 0}, 20}},
+    {.opcode = Opcode::setmaxnreg, .types = {Type::u32}, .one = {"inc dec", "sync", "aligned"}, .operands = {imm(24, 256, "registers")}, .since = {{8, 0}, 90, Reach::Family}},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Signature> control_signatures() { return rows; }
+
+}  // namespace tartan::isa
