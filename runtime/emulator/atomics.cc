@@ -320,7 +320,9 @@ void decode_atomic(Decoder& d) {
                                 "sys", "noftz", "level::cache_hint"})
     d.spelling.has(hint);
   d.spelling.ignore("L2::");
-  if (!gives && d.spelling.has("async")) return decode_reduction_async(d);
+  // red.async.mmio is an ordinary one that may be late: here it never is.
+  if (!gives && d.spelling.has("async") && !d.spelling.has("mmio"))
+    return decode_reduction_async(d);
   const Window window = memory_window(d);
   const std::string_view name =
       d.spelling.any({"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"});

@@ -70,7 +70,7 @@ void decode_barrier(Decoder& d) {
   const std::string_view kind = d.spelling.any({"sync", "arrive", "red"});
   if (kind.empty()) return d.unsupported();
   std::uint8_t mode = kind == "arrive" ? 0 : waits;
-  if (d.spelling.name() == "bar" || d.spelling.has("aligned")) mode |= aligned;
+  if (d.spelling.has("aligned") || d.spelling.name() == "bar") mode |= aligned;
   std::uint8_t reduction = 0;
   std::size_t at = 0;
   std::uint32_t to = 0;

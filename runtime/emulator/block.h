@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -37,6 +38,8 @@ struct LaunchContext {
   std::uint64_t grid = 0;       // %gridid
   std::uint64_t workspace = 0;  // of a cooperative launch
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
+  /// Takes a cluster that has not started out of the grid, and gives the place of its first block.
+  std::function<std::optional<Dim3>()> cancel = {};
 };
 
 struct Barrier {

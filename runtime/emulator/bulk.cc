@@ -49,18 +49,25 @@ void no_operation(Warp&, const Op&) {}
 
 // ---- Bulk.
 
-constexpr std::uint8_t has_barrier = 1, is_multicast = 2;  // in op.flags
+constexpr std::uint8_t has_barrier = 1, is_multicast = 2, is_masked = 4;  // in op.flags
+
+// Of every 16 bytes those whose bit is set.
+void copy_masked(std::byte* to, const std::byte* from, std::uint32_t bytes, std::uint32_t mask) {
+  for (std::uint32_t i = 0; i < bytes; ++i)
+    if (mask >> i % 16 & 1) to[i] = from[i];
+}
 
 // One lane's copy to one destination.
 std::byte* copy_one(Warp& warp, int lane, Window to, std::uint64_t target, const std::byte* source,
-                    std::uint32_t bytes, Reduction reduction) {
+                    std::uint32_t bytes, Reduction reduction, std::optional<std::uint32_t> mask) {
   std::byte* const at = resolve_range(warp, lane, to, target, bytes, unit);
-  if (at) move_bytes(at, source, bytes, reduction);
+  if (at && mask) copy_masked(at, source, bytes, *mask);
+  else if (at) move_bytes(at, source, bytes, reduction);
   return at;
 }
 
 // op.list: destination, source and mbarrier addresses; op.a: bytes; op.b: the blocks of a
-// multicast; op.value: a Reduction.
+// multicast; op.c: which bytes of 16 are copied; op.value: a Reduction.
 void copy_bulk(Warp& warp, const Op& op) {
   const auto* sizes = lanes<std::uint32_t>(warp, op.a);
   const auto reduction = reinterpret_cast<Reduction>(static_cast<std::uintptr_t>(op.value));
@@ -84,9 +91,11 @@ void copy_bulk(Warp& warp, const Op& op) {
     if (Order* order = warp.block->cluster().order();
         order && source && !order->take(warp, lane, source, bytes, !(op.flags & has_barrier)))
       return;
+    std::optional<std::uint32_t> mask;
+    if (op.flags & is_masked) mask = lanes<std::uint32_t>(warp, op.c)[lane];
     const auto copy = [&](Window window, std::uint64_t target, std::uint64_t barrier) {
       std::byte* at = nullptr;
-      if (bytes && !(at = copy_one(warp, lane, window, target, source, bytes, reduction)))
+      if (bytes && !(at = copy_one(warp, lane, window, target, source, bytes, reduction, mask)))
         return false;
       return !(op.flags & has_barrier) ||
              complete_transactions(warp, lane, barrier, bytes,
@@ -109,25 +118,28 @@ void copy_bulk(Warp& warp, const Op& op) {
 void decode_bulk(Decoder& d, Reduction reduction) {
   const auto spaces = read_spaces(d);
   if (!spaces) return d.unsupported("two state spaces are expected");
-  if (d.spelling.has("cp_mask")) return d.unsupported("byte masks are not known");
-  d.spelling.ignore("L2::");
+  const bool masked = d.spelling.has("cp_mask"), hinted = d.spelling.has("L2::cache_hint");
   const bool multicast = d.spelling.has("multicast::cluster");
   const bool barrier = d.spelling.has("mbarrier::complete_tx::bytes");
   if (!barrier && !d.spelling.has("bulk_group"))
     return d.unsupported("it ends with .bulk_group or .mbarrier::complete_tx::bytes");
-  const std::size_t operands = 3 + (barrier ? 1 : 0) + (multicast ? 1 : 0);
-  if (!d.expect_operands(operands, operands + 1)) return;
+  if (masked && (barrier || reduction)) return d.unsupported(".cp_mask is for copies to .global");
+  const std::size_t operands =
+      3 + (barrier ? 1 : 0) + (multicast ? 1 : 0) + (hinted ? 1 : 0) + (masked ? 1 : 0);
+  if (!d.expect_operands(operands, operands)) return;
   const std::uint32_t list = append_address(d, d.operand(0), spaces->to);
   append_address(d, d.operand(1), spaces->from);
   const std::uint32_t bytes = d.source(2, Type::u32);
   if (barrier) append_address(d, d.operand(3), Window::cluster);
   const std::uint32_t blocks = multicast ? d.source(4, Type::u16) : 0;
+  const std::uint32_t mask = masked ? d.source(operands - 1, Type::u16) : 0;
   Op& op = d.emit(copy_bulk);
   op.list = list;
   op.a = bytes;
   op.b = blocks;
-  op.flags =
-      static_cast<std::uint8_t>((barrier ? has_barrier : 0) | (multicast ? is_multicast : 0));
+  op.c = mask;
+  op.flags = static_cast<std::uint8_t>((barrier ? has_barrier : 0) |
+                                       (multicast ? is_multicast : 0) | (masked ? is_masked : 0));
   op.value = reinterpret_cast<std::uintptr_t>(reduction);
 }
 
@@ -140,6 +152,36 @@ void decode_bulk_reduction(Decoder& d) {
   const Reduction reduction = find_reduction(name, d.spelling.type());
   if (!reduction) return d.unsupported();
   decode_bulk(d, reduction);
+}
+
+// ---- st.bulk: zeros.
+
+// op.list: the address; op.a: how many bytes.
+void fill_shared(Warp& warp, const Op& op) {
+  const Op where = address_at(warp, op.list);
+  std::uint64_t at[32];
+  addresses(warp, where, at);
+  const auto* sizes = lanes<std::uint64_t>(warp, op.a);
+  constexpr std::uint64_t word = 8, most = std::uint64_t{1} << 24;
+  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    const std::uint64_t bytes = sizes[lane];
+    if (bytes % word != 0 || bytes > most)
+      return warp.fail(
+          "misaligned-access"_rule,
+          fmt::format("st.bulk of {} bytes: multiples of 8 up to 2^24 are filled", bytes), lane);
+    if (where.window == Window::generic && window_of(at[lane]) != Window::shared)
+      return warp.fail("memory-fault"_rule,
+                       fmt::format("st.bulk fills shared memory, 0x{:x} is none", at[lane]), lane,
+                       at[lane]);
+    if (bytes == 0) continue;
+    std::byte* const to = resolve_range(warp, lane, where.window, at[lane], bytes, word);
+    if (!to) return;
+    std::memset(to, 0, bytes);
+    Order* const order = warp.block->cluster().order();
+    const auto place = order ? order->place_of(to) : std::nullopt;
+    if (place && !order->write(warp, lane, *place, bytes, false)) return;
+  }
 }
 
 // ---- st.async, red.async: a value to shared memory, and its bytes to an mbarrier.
@@ -292,6 +334,19 @@ void decode_bulk_copy(Decoder& d) {
     return void(d.emit(no_operation));
   }
   decode_bulk(d, nullptr);
+}
+
+void decode_store_bulk(Decoder& d) {
+  d.spelling.has("weak");
+  const Window window = d.spelling.has("shared::cta") ? Window::shared : Window::generic;
+  if (!d.expect_operands(3, 3)) return;
+  if (d.integer(d.operand(2)).value_or(1) != 0)
+    return d.unsupported("it stores zeros: 0 is written");
+  const std::uint32_t list = append_address(d, d.operand(0), window),
+                      bytes = d.source(1, Type::u64);
+  Op& op = d.emit(fill_shared);
+  op.list = list;
+  op.a = bytes;
 }
 
 void decode_store_async(Decoder& d) {

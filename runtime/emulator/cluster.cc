@@ -23,12 +23,16 @@ Cluster::Cluster(LaunchContext& context) : context_(context) {
   if (context.program.ordered) order_ = std::make_unique<Order>(*this);
 }
 
-void Cluster::start(std::uint64_t index) {
-  const Dim3 grid = context_.launch.grid, size = context_.cluster;
+Dim3 Cluster::first_block(const LaunchContext& context, std::uint64_t index) {
+  const Dim3 grid = context.launch.grid, size = context.cluster;
   const std::uint64_t across = grid.x / size.x, down = grid.y / size.y;
-  const Dim3 first{static_cast<std::uint32_t>(index % across) * size.x,
-                   static_cast<std::uint32_t>(index / across % down) * size.y,
-                   static_cast<std::uint32_t>(index / across / down) * size.z};
+  return {static_cast<std::uint32_t>(index % across) * size.x,
+          static_cast<std::uint32_t>(index / across % down) * size.y,
+          static_cast<std::uint32_t>(index / across / down) * size.z};
+}
+
+void Cluster::start(std::uint64_t index) {
+  const Dim3 size = context_.cluster, first = first_block(context_, index);
   finding_.reset();
   idle_turns_ = 0;
   patience_ = idle_turns_of_a_deadlock;

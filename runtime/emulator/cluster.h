@@ -31,6 +31,8 @@ class Cluster {
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
 
+  /// The place in the grid of the first block of cluster number `index`.
+  static Dim3 first_block(const LaunchContext& context, std::uint64_t index);
   /// Makes this cluster number `index` of the grid, ready to run.
   void start(std::uint64_t index);
   /// Runs all warps for `turns` slices each at most. True when all blocks are done (or stopped by a

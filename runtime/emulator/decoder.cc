@@ -87,7 +87,8 @@ Program Decoder::decode(const ptx::Function& kernel) {
   std::memset(program_.arena.data() + always, 0xFF, 4);
   read_directives(kernel);
   program_.ordered = std::ranges::any_of(module_.instructions, [](const auto& instruction) {
-    constexpr std::string_view starts[] = {"cp.async.bulk", "wgmma.mma", "st.async", "red.async"};
+    constexpr std::string_view starts[] = {"cp.async.bulk", "wgmma.mma", "st.async", "red.async",
+                                           "clusterlaunchcontrol.try_cancel"};
     return std::ranges::any_of(
         starts, [&](std::string_view start) { return instruction.opcode.starts_with(start); });
   });

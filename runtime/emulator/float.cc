@@ -360,6 +360,15 @@ std::uint32_t widened(Decoder& d, std::size_t index, Type type) {
   return out;
 }
 
+// min and max of magnitudes (.abs): those of the sources.
+std::uint32_t magnitude_of(Decoder& d, std::size_t index) {
+  const std::uint32_t from = d.source(index, Type::f32), out = d.scratch(32);
+  Op& op = d.emit(unary<Absolute, float, float>);
+  op.d = out;
+  op.a = from;
+  return out;
+}
+
 }  // namespace
 
 void decode_float_arithmetic(Decoder& d) {
@@ -395,9 +404,12 @@ void decode_float_arithmetic(Decoder& d) {
   const bool outside =
       name == "fma" && bits(o.type) <= 32 && o.type != f32 && d.spelling.has("oob");
   const std::uint32_t to = d.destination(0, o.type), result = outside ? d.scratch(32) : to;
+  const bool magnitudes = sources == 3 && o.type == f32 && name[0] == 'm' && d.spelling.has("abs");
   std::uint32_t from[3] = {};
   for (std::size_t i = 0; i < sources; ++i)
-    from[i] = mixed && i + 1 < sources ? widened(d, i + 1, narrow) : d.source(i + 1, o.type);
+    from[i] = mixed && i + 1 < sources ? widened(d, i + 1, narrow)
+              : magnitudes             ? magnitude_of(d, i + 1)
+                                       : d.source(i + 1, o.type);
   Op& op = d.emit(handler);
   op.d = result;
   op.a = from[0];

@@ -38,6 +38,8 @@ std::span<const InstructionRow> stack_instructions();
 std::span<const InstructionRow> matrix_instructions();
 std::span<const InstructionRow> warpgroup_instructions();
 std::span<const InstructionRow> approximation_instructions();
+std::span<const InstructionRow> launch_control_instructions();
+std::span<const InstructionRow> refused_instructions();
 
 /// The row of that name, or null.
 Decode find_decode(std::string_view name);
@@ -70,6 +72,8 @@ bool decode_powers_of_two(Decoder& decoder, Rounding round, bool saturate);
 void decode_bulk_copy(Decoder& decoder);
 void decode_tensor_copy(Decoder& decoder);
 void decode_store_async(Decoder& decoder);
+// st.bulk.
+void decode_store_bulk(Decoder& decoder);
 // tensormap.replace and tensormap.cp_fenceproxy.
 void decode_tensor_map(Decoder& decoder);
 void decode_reduction_async(Decoder& decoder);

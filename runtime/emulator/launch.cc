@@ -44,6 +44,7 @@ class Work {
     threads_ = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::max(wanted, 1)), 1,
                                          std::min(clusters_, room));
     room_ = room / threads_;
+    context_.cancel = [this] { return cancel(); };
   }
 
   void run() {
@@ -91,6 +92,15 @@ class Work {
   }
 
   bool given_up(std::uint64_t index) const { return index > failed_.load() || out_of_memory_; }
+
+  // The next cluster, which then never starts: another one does its work.
+  std::optional<Dim3> cancel() {
+    if (next_.load() >= clusters_) return std::nullopt;
+    const std::uint64_t index = next_.fetch_add(1);
+    if (index >= clusters_) return std::nullopt;
+    done_ += context_.cluster.count();
+    return Cluster::first_block(context_, index);
+  }
 
   void admit(Share& share) {
     while (share.running.size() < share.wanted && next_.load() < clusters_) {

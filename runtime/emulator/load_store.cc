@@ -85,6 +85,29 @@ void store(Warp& warp, const Op& op) {
   }
 }
 
+constexpr std::uint32_t sink = ~std::uint32_t{0};  // `_` in a vector: nothing is loaded, or stored
+
+// A vector with `_` in it: memory keeps what stands there. R is as wide as its elements.
+template <typename R>
+void store_some(Warp& warp, const Op& op) {
+  Access access;
+  if (!resolve(warp, op, static_cast<std::uint32_t>(sizeof(R)) * op.count, access)) return;
+  const std::uint32_t* slots = warp.program->slots.data() + op.list;
+  for (int k = 0; k < op.count; ++k) {
+    if (slots[k] == sink) continue;
+    const auto* a = lanes<R>(warp, slots[k]);
+    each_lane(warp.mask,
+              [&](int i) { std::memcpy(access.at[i] + k * sizeof(R), &a[i], sizeof(R)); });
+  }
+}
+
+// Such vectors are of 256 bits.
+Handler skipping_store(Type type) {
+  return bits(type) == 32   ? store_some<std::uint32_t>
+         : bits(type) == 64 ? store_some<std::uint64_t>
+                            : nullptr;
+}
+
 // Vectors of two and four words, four lanes at a time: rows in memory, columns in registers.
 using Four = std::uint32_t __attribute__((vector_size(16)));
 
@@ -239,8 +262,6 @@ std::optional<Form> read_form(Decoder& d) {
   return form;
 }
 
-constexpr std::uint32_t sink = ~std::uint32_t{0};  // `_` in a vector
-
 bool is_vector(const ptx::Operand& operand) { return operand.kind == ptx::OperandKind::Vector; }
 
 // Emits the access to `data`'s registers. A register may be wider than the element; all of a vector
@@ -267,14 +288,16 @@ void emit_access(Decoder& d, const Form& form, const ptx::Operand& where, const 
     slots.push_back(ref.slot);
   }
   if (width == 0) width = std::max(bits(form.type), 32);
+  const bool stores = d.spelling.name() == "st", skips = std::ranges::count(slots, sink) > 0;
   for (std::uint32_t& slot : slots)
-    if (slot == sink) slot = d.scratch(std::max(width, 32));
+    if (slot == sink && !stores) slot = d.scratch(std::max(width, 32));
   if (d.failed()) return;
   const std::uint32_t list = d.append(slots);
-  Op& op = d.emit(handler_of(form.type, width, form.count));
+  Op& op = d.emit(stores && skips ? skipping_store(form.type)
+                                  : handler_of(form.type, width, form.count));
   op.list = list;
   op.count = static_cast<std::uint8_t>(form.count);
-  op.writes = d.spelling.name() == "st";
+  op.writes = stores;
   d.address(op, where, form.window);
 }
 
@@ -297,12 +320,18 @@ void decode_load(Decoder& d) {
 }
 
 void decode_store(Decoder& d) {
-  if (d.spelling.has("async")) return decode_store_async(d);
+  if (d.spelling.has("bulk")) return decode_store_bulk(d);
+  // st.async.mmio is an ordinary store that may be late: here it never is.
+  if (d.spelling.has("async") && !d.spelling.has("mmio")) return decode_store_async(d);
   const auto form = read_form(d);
   if (!form || !d.expect_operands(2, 3)) return;
   emit_access(
       d, *form, d.operand(0), d.operand(1),
-      [&](const ptx::Operand& operand) { return d.flexible(operand, form->type); }, store_handler);
+      [&](const ptx::Operand& operand) -> RegisterRef {
+        if (is_vector(d.operand(1)) && operand.text == "_") return {sink, Type::none};
+        return d.flexible(operand, form->type);
+      },
+      store_handler);
 }
 
 void no_operation(Warp&, const Op&) {}

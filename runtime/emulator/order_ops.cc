@@ -124,7 +124,7 @@ Op* note(Decoder& d, Handler handler, std::string_view opcode, Window window) {
   return nullptr;
 }
 
-// wmma.load and wmma.store, st.async and red.async note for themselves what they do.
+// wmma.load and wmma.store, st.async, st.bulk and red.async note for themselves what they do.
 void note_shared_load(Decoder& d, std::string_view opcode) {
   if (!is_one_of(opcode, {"ld.", "ldmatrix", "atom.", "red."}) || opcode.starts_with("red.async"))
     return;
@@ -134,7 +134,7 @@ void note_shared_load(Decoder& d, std::string_view opcode) {
 void note_shared_write(Decoder& d, std::string_view opcode) {
   const bool copies = is_one_of(opcode, {"cp.async.ca", "cp.async.cg"});
   if (!copies && !is_one_of(opcode, {"st.", "stmatrix", "atom.", "red."})) return;
-  if (is_one_of(opcode, {"st.async", "red.async"})) return;
+  if (is_one_of(opcode, {"st.async", "st.bulk", "red.async"})) return;
   // cp.async writes through the generic proxy too; compilers leave the fence out there, and it has
   // not been seen to matter.
   const auto window = copies ? Window::shared : shared_window_of(opcode);

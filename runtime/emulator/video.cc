@@ -379,8 +379,8 @@ void decode_multiply_add(Decoder& d) {
   };
   form.negated = negative(1) != negative(2);
   form.c_negated = negative(3);
-  if (form.plus_one && (negative(1) || negative(2) || negative(3)))
-    return d.unsupported("with .po nothing is negated");
+  if (form.plus_one && (form.negated || form.c_negated))
+    return d.unsupported("with .po neither the product is negated nor c");
   if (form.negated && form.c_negated) return d.unsupported("either the product is negated or c");
   const Selected to = selected(d, d.operand(0)), a = selected(d, d.operand(1)),
                  b = selected(d, d.operand(2)), c = selected(d, d.operand(3));

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// clusterlaunchcontrol (PTX ISA 9.7.13.17): a running cluster takes the place of one that has not
+// started. It gets the next one of the grid, for as long as there is one.
+//
+// The response, 16 bytes that programs must not look into: the place of the cluster's first block,
+// x, y and z, then 1; or four zeros.
+#include <bit>
+#include <cstring>
+
+#include "runtime/emulator/bulk.h"
+#include "runtime/emulator/cluster.h"
+#include "runtime/emulator/instructions.h"
+#include "runtime/emulator/lanes.h"
+#include "runtime/emulator/memory.h"
+
+namespace tartan::emulator {
+namespace {
+
+constexpr std::uint32_t response_bytes = 16;
+
+// A generic address as one of the cluster's shared memory.
+std::uint64_t of_cluster(Window window, std::uint64_t address) {
+  return window == Window::generic && window_of(address) == Window::shared ? address - shared_window
+                                                                           : address;
+}
+
+bool respond(Warp& warp, int lane, std::uint64_t target, std::uint64_t barrier,
+             const std::uint32_t (&response)[4]) {
+  std::byte* const at =
+      resolve_range(warp, lane, Window::cluster, target, response_bytes, response_bytes);
+  if (!at) return false;
+  std::memcpy(at, response, response_bytes);
+  return complete_transactions(warp, lane, barrier, response_bytes,
+                               {.at = at, .room = response_bytes});
+}
+
+// op.list: the addresses of the response and of the mbarrier; op.flags: to all blocks.
+void try_cancel(Warp& warp, const Op& op) {
+  const Op to = address_at(warp, op.list), barrier = address_at(warp, op.list + address_words);
+  std::uint64_t targets[32], barriers[32];
+  addresses(warp, to, targets);
+  addresses(warp, barrier, barriers);
+  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    const std::uint64_t target = of_cluster(to.window, targets[lane]),
+                        mbarrier = of_cluster(barrier.window, barriers[lane]);
+    const auto first = warp.block->context().cancel();
+    const std::uint32_t response[4] = {first ? first->x : 0, first ? first->y : 0,
+                                       first ? first->z : 0, first.has_value()};
+    if (!op.flags) {
+      if (!respond(warp, lane, target, mbarrier, response)) return;
+      continue;
+    }
+    for (std::uint32_t rank = 0; rank < warp.block->cluster().size(); ++rank)
+      if (!respond(warp, lane, in_block(target, rank), in_block(mbarrier, rank), response)) return;
+  }
+}
+
+void decode_try(Decoder& d) {
+  for (std::string_view q : {"async", "b128"}) d.spelling.has(q);
+  if (!d.spelling.has("mbarrier::complete_tx::bytes"))
+    return d.unsupported("it ends with .mbarrier::complete_tx::bytes.b128");
+  const Window window = d.spelling.has("shared::cta") ? Window::shared : Window::generic;
+  const bool to_all = d.spelling.has("multicast::cluster::all");
+  if (!d.expect_operands(2, 2)) return;
+  const std::uint32_t list = append_address(d, d.operand(0), window);
+  append_address(d, d.operand(1), window);
+  Op& op = d.emit(try_cancel);
+  op.list = list;
+  op.flags = to_all;
+}
+
+// Word op.flags of the response in op.a; op.d: a register, or a predicate.
+std::uint32_t word_of(const Warp& warp, const Op& op, int lane) {
+  const auto* words = reinterpret_cast<const std::uint64_t*>(warp.arena + op.a);
+  return static_cast<std::uint32_t>(words[lane + (op.flags / 2) * 32] >> 32 * (op.flags % 2));
+}
+
+void is_canceled(Warp& warp, const Op& op) {
+  set_predicate(warp, op.d,
+                lanes_where(warp.mask, [&](int i) { return word_of(warp, op, i) != 0; }));
+}
+
+void first_place(Warp& warp, const Op& op) {
+  auto* d = lanes<std::uint32_t>(warp, op.d);
+  each_lane(warp.mask, [&](int i) { d[i] = word_of(warp, op, i); });
+}
+
+void emit_query(Decoder& d, Handler handler, const ptx::Operand& to, Type type,
+                std::uint32_t response, int word) {
+  const std::uint32_t destination = d.destination(to, type);
+  Op& op = d.emit(handler);
+  op.d = destination;
+  op.a = response;
+  op.flags = static_cast<std::uint8_t>(word);
+}
+
+void decode_query(Decoder& d) {
+  d.spelling.has("b128");
+  if (!d.expect_operands(2, 2)) return;
+  const std::uint32_t response = d.source(1, Type::b128);
+  if (d.spelling.has("is_canceled")) {
+    d.spelling.has("pred");
+    return emit_query(d, is_canceled, d.operand(0), Type::pred, response, 3);
+  }
+  d.spelling.has("b32");
+  if (d.spelling.has("get_first_ctaid")) {
+    const auto places = d.children(d.operand(0));
+    if (!d.spelling.has("v4") || places.size() != 4) return d.unsupported("it gives four words");
+    for (int i = 0; i < 3; ++i)
+      emit_query(d, first_place, places[static_cast<std::size_t>(i)], Type::b32, response, i);
+    return;
+  }
+  constexpr std::string_view dimensions[] = {"get_first_ctaid::x", "get_first_ctaid::y",
+                                             "get_first_ctaid::z"};
+  for (int i = 0; i < 3; ++i)
+    if (d.spelling.has(dimensions[i]))
+      return emit_query(d, first_place, d.operand(0), Type::b32, response, i);
+  d.unsupported();
+}
+
+void decode_launch_control(Decoder& d) {
+  if (d.spelling.has("try_cancel")) return decode_try(d);
+  if (d.spelling.has("query_cancel")) return decode_query(d);
+  d.unsupported();
+}
+
+constexpr InstructionRow rows[] = {{"clusterlaunchcontrol", decode_launch_control}};
+
+}  // namespace
+
+std::span<const InstructionRow> launch_control_instructions() { return rows; }
+
+}  // namespace tartan::emulator
