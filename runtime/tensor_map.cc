@@ -14,7 +14,7 @@ constexpr std::uint64_t unit = 16;  // bytes: of addresses, strides and rows of 
 constexpr std::uint64_t most_elements = std::uint64_t{1} << 32,
                         most_stride = std::uint64_t{1} << 40;
 constexpr std::uint64_t most_box_bytes = 232448;  // what a block's shared memory holds at most
-constexpr std::uint32_t most_in_box = 256, most_element_stride = 8;
+constexpr std::uint32_t most_in_box = 256, most_element_stride = 8, most_pixels = 1024;
 
 constexpr TypeSet element_types{Type::u8,  Type::u16,  Type::u32, Type::s32,  Type::u64, Type::s64,
                                 Type::f16, Type::bf16, Type::f32, Type::tf32, Type::f64};
@@ -27,7 +27,10 @@ class Checker {
     if (!check_shape()) return std::move(diags_);
     check_type();
     check_memory();
-    check_box();
+    check_element_strides();
+    if (map_.im2col) check_pixels();
+    else check_box();
+    check_row();
     if (!diags_.ok()) return std::move(diags_);
     return Done{};
   }
@@ -45,11 +48,19 @@ class Checker {
     else if (map_.strides.size() + 1 != rank)
       report("strides: a tensor of {} dimensions takes {}, got {}", rank, rank - 1,
              map_.strides.size());
-    if (map_.box.size() != rank)
+    if (map_.im2col && (rank < 3 || !map_.box.empty()))
+      report("im2col takes 3 to {} dimensions and no box, got {} and {}", most_dimensions, rank,
+             map_.box.size());
+    else if (!map_.im2col && map_.box.size() != rank)
       report("box: one number a dimension is expected ({}), got {}", rank, map_.box.size());
     if (!map_.element_strides.empty() && map_.element_strides.size() != rank)
       report("element_strides: one number a dimension is expected ({}), got {}", rank,
              map_.element_strides.size());
+    if (map_.im2col && rank >= 3)
+      for (const auto* corner : {&map_.im2col->lower, &map_.im2col->upper})
+        if (corner->size() != rank - 2)
+          report("im2col: a corner of images in {} dimensions has {} numbers, got {}", rank,
+                 rank - 2, corner->size());
     return diags_.ok();
   }
 
@@ -77,27 +88,55 @@ class Checker {
                map_.strides[i]);
   }
 
-  void check_box() {
-    for (std::size_t i = 0; i < map_.rank(); ++i)
-      if (map_.box[i] < 1 || map_.box[i] > most_in_box)
-        report("box[{}]: 1 to {} elements are taken, got {}", i, most_in_box, map_.box[i]);
+  // Corners share 16 bits among their dimensions.
+  void check_pixels() {
+    const TensorMap::Im2col& im2col = *map_.im2col;
+    const std::int32_t most = map_.rank() == 3 ? 1 << 15 : map_.rank() == 4 ? 1 << 7 : 1 << 4;
+    for (std::size_t i = 0; i + 2 < map_.rank(); ++i) {
+      for (const std::int32_t corner : {im2col.lower[i], im2col.upper[i]})
+        if (corner < -most || corner >= most)
+          report("im2col: corners of {} dimensions are {} to {}, got {}", map_.rank(), -most,
+                 most - 1, corner);
+      if (static_cast<std::int64_t>(map_.extents[i + 1]) - 1 + im2col.upper[i] < im2col.lower[i])
+        report("im2col: no pixel is between the corners {} and {} of dimension {}, which has {}",
+               im2col.lower[i], im2col.upper[i], i + 1, map_.extents[i + 1]);
+    }
+    if (im2col.channels < 1 || im2col.channels > most_in_box)
+      report("im2col: 1 to {} channels are taken, got {}", most_in_box, im2col.channels);
+    if (im2col.pixels < 1 || im2col.pixels > most_pixels)
+      report("im2col: 1 to {} pixels are taken, got {}", most_pixels, im2col.pixels);
+  }
+
+  void check_element_strides() {
     for (std::size_t i = 0; i < map_.element_strides.size(); ++i)
       if (map_.element_strides[i] < 1 || map_.element_strides[i] > most_element_stride)
         report("element_strides[{}]: 1 to {} are taken, got {}", i, most_element_stride,
                map_.element_strides[i]);
+  }
+
+  void check_box() {
+    for (std::size_t i = 0; i < map_.rank(); ++i)
+      if (map_.box[i] < 1 || map_.box[i] > most_in_box)
+        report("box[{}]: 1 to {} elements are taken, got {}", i, most_in_box, map_.box[i]);
+  }
+
+  void check_row() {
+    const std::string_view what = map_.im2col ? "im2col channels" : "box[0]";
     const std::uint64_t row =
-        std::uint64_t{map_.box[0]} * static_cast<unsigned>(bits(map_.type)) / 8;
+        std::uint64_t{map_.row()} * static_cast<unsigned>(bits(map_.type)) / 8;
     if (row % unit != 0)
-      report("box[0]: {} elements of {} are {} bytes, which is no multiple of {}", map_.box[0],
+      report("{}: {} elements of {} are {} bytes, which is no multiple of {}", what, map_.row(),
              name(map_.type), row, unit);
     std::uint64_t bytes = row;
-    for (std::size_t i = 1; i < map_.rank(); ++i) bytes *= map_.box[i] / step(i);
+    if (map_.im2col) bytes *= map_.im2col->pixels;
+    else
+      for (std::size_t i = 1; i < map_.rank(); ++i) bytes *= map_.box[i] / step(i);
     if (bytes > most_box_bytes)
       report("box: {} bytes are more than the {} of a block's shared memory", bytes,
              most_box_bytes);
     const std::uint32_t span = span_bytes(map_.swizzle);
     if (span != 0 && row > span)
-      report("box[0]: {} elements of {} are {} bytes, the swizzle takes at most {}", map_.box[0],
+      report("{}: {} elements of {} are {} bytes, the swizzle takes at most {}", what, map_.row(),
              name(map_.type), row, span);
   }
 
@@ -116,10 +155,15 @@ std::uint32_t TensorMap::copied(std::size_t i) const {
   return (box[i] + step - 1) / step;
 }
 
+std::uint64_t TensorMap::rows() const {
+  if (im2col) return im2col->pixels;
+  std::uint64_t rows = 1;
+  for (std::size_t i = 1; i < rank(); ++i) rows *= copied(i);
+  return rows;
+}
+
 std::uint64_t TensorMap::box_bytes() const {
-  std::uint64_t bytes = static_cast<unsigned>(bits(type)) / 8;
-  for (std::size_t i = 0; i < rank(); ++i) bytes *= copied(i);
-  return bytes;
+  return rows() * row() * static_cast<unsigned>(bits(type)) / 8;
 }
 
 Status TensorMap::check() const { return Checker(*this).run(); }

@@ -16,6 +16,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -41,6 +42,7 @@ enum class TensorMapField : std::uint8_t {
   type,
   interleave,
   swizzle,
+  swizzle_atomicity,
   fill
 };
 
@@ -53,12 +55,28 @@ struct TensorMap {
   /// What a load gives for elements outside of the tensor.
   enum class Fill : std::uint8_t { zero, nan };
 
+  /// Images whose pixels become rows of a box, for convolutions (PTX ISA "im2col mode"): dimension
+  /// 0 are channels, the last one is the image's number, those between are its width, height,
+  /// depth.
+  ///
+  /// A copy visits as many pixels as `pixels` says, along the width first, and at the end of a line
+  /// goes to the next, then to the next image. What it visits are places of a filter, which lie
+  /// between corners: from `lower` to the image's last pixel + `upper`, in each dimension. The
+  /// instruction's offsets say which pixel under the filter is read there.
+  struct Im2col {
+    std::vector<std::int32_t> lower = {}, upper = {};  // of width, height, depth
+    std::uint32_t channels = 0;                        // of a pixel
+    std::uint32_t pixels = 0;
+
+    bool operator==(const Im2col&) const = default;
+  };
+
   /// u8, u16, u32, s32, u64, s64, f16, bf16, f32, tf32 or f64. Formats of 8 bits are u8 here.
   Type type = Type::none;
   std::uint64_t address = 0;                // of element 0, a multiple of 16
   std::vector<std::uint64_t> extents = {};  // elements; one a dimension, 1 to 5 dimensions
   std::vector<std::uint64_t> strides = {};  // bytes, of dimensions 1 and up: one fewer than extents
-  std::vector<std::uint32_t> box = {};      // elements that one copy covers
+  std::vector<std::uint32_t> box = {};      // elements that one copy covers; empty with im2col
   /// Every how many-th element of the box is copied; empty: all of them. Dimension 0 is never
   /// strided.
   std::vector<std::uint32_t> element_strides = {};
@@ -66,11 +84,13 @@ struct TensorMap {
   Promotion promotion = Promotion::none;
   Fill fill = Fill::zero;
   bool flush_subnormals = false;  // f32 and tf32
+  std::optional<Im2col> im2col = {};
 
   std::size_t rank() const { return extents.size(); }
   /// Every argument that is not what the copy engine takes.
   Status check() const;
-  /// What the driver's cuTensorMapEncodeTiled writes.
+  /// What the driver's cuTensorMapEncodeTiled writes. Bytes of maps with im2col are for the
+  /// emulator alone: those of cuTensorMapEncodeIm2col are not known.
   Result<TensorMapBytes> encode() const;
   /// The map in those bytes; nothing, with a reason, if they are none.
   static Result<TensorMap> decode(std::span<const std::byte, 128> bytes);
@@ -80,8 +100,13 @@ struct TensorMap {
 
   // Of a map that check() accepts.
 
-  /// Elements along dimension `i` that a copy moves: the box, divided by the element stride.
+  /// Elements along dimension `i` that a copy moves: the box, divided by the element stride. Of
+  /// tiles, not of im2col.
   std::uint32_t copied(std::size_t i) const;
+  /// Elements of a box's row, which lie side by side in memory.
+  std::uint32_t row() const { return im2col ? im2col->channels : box[0]; }
+  /// Rows of a box.
+  std::uint64_t rows() const;
   /// Bytes that a copy completes on its mbarrier: always the whole box, in bounds or not.
   std::uint64_t box_bytes() const;
 

@@ -12,6 +12,14 @@
 //   1   46..32 element strides - 1, 3 bits each     31..0 extents[4] - 1 7     31..0 box[4] to
 //   box[1] - 1, 8 bits each 8     bytes of the box, its extents divided by the element strides and
 //   rounded down 9     bytes after which the swizzle's pattern repeats; 16 without one
+//
+// The driver's cuTensorMapEncodeIm2col was not recorded yet. Until then a map with im2col has words
+// of its own behind those of a tile of one pixel, 8 dimensions, which no map has, and its name in
+// the last word: no GPU takes it for a map, and no driver's map is taken for it.
+//
+//   10, 11  the lower, the upper corner, 16 bits a dimension
+//   12      63..32 pixels     31..16 dimensions     15..0 channels
+//   15      "TARTANI2"
 #include <fmt/format.h>
 
 #include <cstring>
@@ -29,6 +37,24 @@ constexpr Words used = {
     ~std::uint64_t{0}, low_32 << 32 | 0x7E7F0, ~std::uint64_t{0},   0xFFFF'FFFFFFFF,
     ~std::uint64_t{0}, ~std::uint64_t{0},      0xFF007FFF'FFFFFFFF, low_32,
     ~std::uint64_t{0}, ~std::uint64_t{0}};
+
+constexpr std::uint64_t im2col_name = 0x3249'4E41'5452'4154;  // "TARTANI2"
+constexpr std::uint64_t rank_field = 7 << 4;
+constexpr std::size_t lower_word = 10, upper_word = 11, counts_word = 12, name_word = 15;
+
+std::uint64_t corner_bits(const std::vector<std::int32_t>& corner) {
+  std::uint64_t out = 0;
+  for (std::size_t i = 0; i < corner.size(); ++i)
+    out |= std::uint64_t{static_cast<std::uint16_t>(corner[i])} << 16 * i;
+  return out;
+}
+
+std::vector<std::int32_t> corner_of(std::uint64_t word, std::size_t dimensions) {
+  std::vector<std::int32_t> out;
+  for (std::size_t i = 0; i < dimensions; ++i)
+    out.push_back(static_cast<std::int16_t>(word >> 16 * i));
+  return out;
+}
 
 struct TypeRow {
   Type type;
@@ -65,6 +91,23 @@ std::uint64_t half(const Words& words, std::size_t word, bool high) {
 
 Result<TensorMapBytes> TensorMap::encode() const {
   if (auto status = check(); !status) return status.diags();
+  if (im2col) {
+    TensorMap tile = *this;
+    tile.im2col.reset();
+    tile.box.assign(rank(), 1);
+    tile.box[0] = im2col->channels;
+    auto out = tile.encode();
+    if (!out) return out;
+    Words words;
+    std::memcpy(words.data(), out->bytes.data(), sizeof words);
+    words[lower_word] = corner_bits(im2col->lower);
+    words[upper_word] = corner_bits(im2col->upper);
+    words[counts_word] = std::uint64_t{im2col->pixels} << 32 | rank() << 16 | im2col->channels;
+    words[1] |= rank_field;
+    words[name_word] = im2col_name;
+    std::memcpy(out->bytes.data(), words.data(), sizeof words);
+    return out;
+  }
   Words words{};
   words[0] = address;
   words[1] = (rank() - 1) << 4 | type_bits(*this) | static_cast<std::uint64_t>(swizzle) << 13 |
@@ -131,6 +174,9 @@ Status TensorMap::replace(std::span<std::byte, 128> bytes, TensorMapField field,
       if (value != 0) return refuse("interleaved layouts are not known");
       break;
     case TensorMapField::swizzle: put(1, 13, 2, value); break;
+    case TensorMapField::swizzle_atomicity:
+      if (value != 0) return refuse("swizzles that keep more than 16 bytes together are not known");
+      break;
     case TensorMapField::fill: put(1, 15, 1, value); break;
   }
   std::memcpy(bytes.data(), words.data(), sizeof words);
@@ -144,6 +190,24 @@ Result<TensorMap> TensorMap::decode(std::span<const std::byte, 128> bytes) {
     return Result<TensorMap>("tensor-map"_rule,
                              fmt::format("these 128 bytes are no tiled tensor map: {}", why));
   };
+  if (words[name_word] == im2col_name) {
+    const std::uint64_t rank = words[counts_word] >> 16 & 0xFFFF;
+    Im2col im2col{.channels = static_cast<std::uint32_t>(words[counts_word] & 0xFFFF),
+                  .pixels = static_cast<std::uint32_t>(words[counts_word] >> 32)};
+    const std::uint64_t lower = words[lower_word], upper = words[upper_word];
+    words[1] = (words[1] & ~rank_field) | ((rank - 1) << 4 & rank_field);
+    for (std::size_t word = lower_word; word <= name_word; ++word) words[word] = 0;
+    TensorMapBytes tile;
+    std::memcpy(tile.bytes.data(), words.data(), sizeof words);
+    auto map = decode(tile.bytes);
+    if (!map || map->rank() < 3) return wrong("its tile is none");
+    im2col.lower = corner_of(lower, map->rank() - 2);
+    im2col.upper = corner_of(upper, map->rank() - 2);
+    map->box.clear();
+    map->im2col = std::move(im2col);
+    if (const Status status = map->check(); !status) return wrong(status.diags()[0].message);
+    return map;
+  }
   for (std::size_t i = 0; i < words.size(); ++i)
     if (words[i] & ~used[i]) return wrong("bits are set that such a map leaves 0");
   const std::size_t rank = (words[1] >> 4 & 7) + 1;

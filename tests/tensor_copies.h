@@ -21,10 +21,12 @@
 namespace tartan::test {
 
 struct TensorCopy {
-  std::string operation = "load";  // load, store, or what cp.reduce.async.bulk.tensor takes: "add"
-  TensorMap map;                   // its address counts from the start of the memory
-  std::vector<std::int32_t> at;    // coordinates
-  std::uint32_t shift = 0;         // bytes from the start of shared memory, which is 1024-aligned
+  // load, store, gather (four rows), scatter, or what cp.reduce.async.bulk.tensor takes: "add"
+  std::string operation = "load";
+  TensorMap map;                            // its address counts from the start of the memory
+  std::vector<std::int32_t> at;             // coordinates
+  std::vector<std::uint32_t> offsets = {};  // of im2col loads
+  std::uint32_t shift = 0;  // bytes from the start of shared memory, which is 1024-aligned
   std::uint32_t memory_bytes = 0, shared_bytes = 0;
   std::uint32_t mask = 0xFFFFFFFF;  // which bits of the pattern are used
 };
@@ -43,24 +45,41 @@ inline std::vector<std::uint32_t> pattern_words(std::size_t bytes, std::uint32_t
   return out;
 }
 
+inline bool fills_shared(const TensorCopy& copy) {
+  return copy.operation == "load" || copy.operation == "gather";
+}
+inline bool of_rows(const TensorCopy& copy) {
+  return copy.operation == "gather" || copy.operation == "scatter";
+}
+
 inline std::string copy_instruction(const TensorCopy& copy, const std::string& shared) {
   std::string coordinates;
   for (std::size_t i = 0; i < copy.at.size(); ++i)
     coordinates += fmt::format("{}c{}", i ? ", " : "", i);
-  const std::size_t rank = copy.at.size();
-  if (copy.operation == "load")
+  const std::size_t rank = of_rows(copy) ? 2 : copy.at.size();
+  std::string offsets;
+  for (std::size_t i = 0; i < copy.offsets.size(); ++i)
+    offsets += fmt::format("{}h{}", i ? ", " : ", {", i);
+  if (!offsets.empty()) offsets += "}";
+  const bool pixels = copy.map.im2col.has_value();
+  if (fills_shared(copy))
     return fmt::format(
-        "cp.async.bulk.tensor.{}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{}], "
-        "[m, {{{}}}], [bar];",
-        rank, shared, coordinates);
-  if (copy.operation == "store")
+        "cp.async.bulk.tensor.{}d.shared::cluster.global.{}.mbarrier::complete_tx::bytes [{}], "
+        "[m, {{{}}}], [bar]{};",
+        rank,
+        pixels          ? "im2col"
+        : of_rows(copy) ? "tile::gather4"
+                        : "tile",
+        shared, coordinates, offsets);
+  const char* const mode = pixels ? "im2col_no_offs" : of_rows(copy) ? "tile::scatter4" : "tile";
+  if (copy.operation == "store" || of_rows(copy))
     return fmt::format(
-        "cp.async.bulk.tensor.{}d.global.shared::cta.tile.bulk_group [m, {{{}}}], "
+        "cp.async.bulk.tensor.{}d.global.shared::cta.{}.bulk_group [m, {{{}}}], "
         "[{}];",
-        rank, coordinates, shared);
+        rank, mode, coordinates, shared);
   return fmt::format(
-      "cp.reduce.async.bulk.tensor.{}d.global.shared::cta.{}.tile.bulk_group [m, {{{}}}], [{}];",
-      rank, copy.operation, coordinates, shared);
+      "cp.reduce.async.bulk.tensor.{}d.global.shared::cta.{}.{}.bulk_group [m, {{{}}}], [{}];",
+      rank, copy.operation, mode, coordinates, shared);
 }
 
 /// The kernel: parameters map, c0.., bytes, mask, words, shift, out.
@@ -70,9 +89,11 @@ inline std::string copy_kernel(const TensorCopy& copy) {
     params += fmt::format(".param .s32 p{}, ", i);
     loads += fmt::format("ld.param.s32 c{}, [p{}];\n", i, i);
   }
-  const bool load = copy.operation == "load";
-  return fmt::format(R"(.version 8.0
-.target sm_90
+  for (std::size_t i = 0; i < copy.offsets.size(); ++i)
+    loads += fmt::format("mov.u16 h{}, {};\n", i, copy.offsets[i]);
+  const bool load = fills_shared(copy);
+  return fmt::format(R"(.version {4}
+.target {5}
 .address_size 64
 .extern .shared .align 1024 .b8 tile[];
 .shared .align 8 .b64 bar;
@@ -80,6 +101,7 @@ inline std::string copy_kernel(const TensorCopy& copy) {
                   .param .u32 words, .param .u32 shift, .param .u64 out)
 {{
 .reg .pred p, q;
+.reg .b16 h<3>;
 .reg .b32 c<5>, r<16>;
 .reg .b64 m, rd<6>;
 {1}ld.param.u32 r1, [bytes];
@@ -141,7 +163,8 @@ ret;
                                 "@p bra DONE;\nadd.u32 r10, r10, 1;\nsetp.lt.u32 p, r10, 100000;\n"
                                 "@p bra SPIN;\nst.shared.u32 [r5], 0xDEADDEAD;"
                           : copy_instruction(copy, "r9") +
-                                "\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;");
+                                "\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;",
+                     of_rows(copy) ? "8.6" : "8.0", of_rows(copy) ? "sm_100a" : "sm_90");
 }
 
 /// What the device gives back; `encode` makes the 128 bytes of the map at its final address.
@@ -164,7 +187,7 @@ Result<std::vector<std::uint32_t>> run_copy(Device& device, const TensorCopy& co
   Arguments arguments;
   arguments.add(*bytes);
   for (const std::int32_t at : copy.at) arguments.add(at);
-  arguments.add(static_cast<std::uint32_t>(copy.map.box_bytes()))
+  arguments.add(static_cast<std::uint32_t>(copy.map.box_bytes() * (of_rows(copy) ? 4 : 1)))
       .add(copy.mask)
       .add(copy.shared_bytes / 4)
       .add(copy.shift)
@@ -172,20 +195,26 @@ Result<std::vector<std::uint32_t>> run_copy(Device& device, const TensorCopy& co
   const Launch launch{.grid = {1}, .block = {32}, .dynamic_shared = copy.shared_bytes};
   if (auto status = kernel->launch(launch, arguments); !status) return status.diags();
   if (auto status = device.synchronize(); !status) return status.diags();
-  return (copy.operation == "load" ? *out : *memory).template read_all<std::uint32_t>();
+  return (fills_shared(copy) ? *out : *memory).template read_all<std::uint32_t>();
 }
 
 inline nlohmann::json map_json(const TensorMap& map) {
-  return {{"type", std::string(name(map.type))},
-          {"address", map.address},
-          {"extents", map.extents},
-          {"strides", map.strides},
-          {"box", map.box},
-          {"element_strides", map.element_strides},
-          {"swizzle", static_cast<int>(map.swizzle)},
-          {"promotion", static_cast<int>(map.promotion)},
-          {"fill", static_cast<int>(map.fill)},
-          {"flush", map.flush_subnormals}};
+  nlohmann::json json = {{"type", std::string(name(map.type))},
+                         {"address", map.address},
+                         {"extents", map.extents},
+                         {"strides", map.strides},
+                         {"box", map.box},
+                         {"element_strides", map.element_strides},
+                         {"swizzle", static_cast<int>(map.swizzle)},
+                         {"promotion", static_cast<int>(map.promotion)},
+                         {"fill", static_cast<int>(map.fill)},
+                         {"flush", map.flush_subnormals}};
+  if (map.im2col)
+    json["im2col"] = {{"lower", map.im2col->lower},
+                      {"upper", map.im2col->upper},
+                      {"channels", map.im2col->channels},
+                      {"pixels", map.im2col->pixels}};
+  return json;
 }
 
 inline TensorMap map_of(const nlohmann::json& json) {
@@ -200,6 +229,13 @@ inline TensorMap map_of(const nlohmann::json& json) {
   map.promotion = static_cast<TensorMap::Promotion>(json.at("promotion").get<int>());
   map.fill = static_cast<TensorMap::Fill>(json.at("fill").get<int>());
   json.at("flush").get_to(map.flush_subnormals);
+  if (json.contains("im2col")) {
+    const auto& given = json.at("im2col");
+    map.im2col = {.lower = given.at("lower"),
+                  .upper = given.at("upper"),
+                  .channels = given.at("channels"),
+                  .pixels = given.at("pixels")};
+  }
   return map;
 }
 
@@ -207,6 +243,7 @@ inline nlohmann::json copy_json(const TensorCopy& copy) {
   return {{"operation", copy.operation},
           {"map", map_json(copy.map)},
           {"at", copy.at},
+          {"offsets", copy.offsets},
           {"shift", copy.shift},
           {"memory_bytes", copy.memory_bytes},
           {"shared_bytes", copy.shared_bytes},
@@ -218,6 +255,7 @@ inline TensorCopy copy_of(const nlohmann::json& json) {
   json.at("operation").get_to(copy.operation);
   copy.map = map_of(json.at("map"));
   json.at("at").get_to(copy.at);
+  if (json.contains("offsets")) json.at("offsets").get_to(copy.offsets);
   json.at("shift").get_to(copy.shift);
   json.at("memory_bytes").get_to(copy.memory_bytes);
   json.at("shared_bytes").get_to(copy.shared_bytes);

@@ -18,14 +18,16 @@
 #include "runtime/emulator/instructions.h"
 #include "runtime/emulator/lanes.h"
 #include "runtime/emulator/memory.h"
-#include "runtime/tensor_map.h"
+#include "runtime/emulator/tensor_rows.h"
 
 namespace tartan::emulator {
 namespace {
 
-constexpr std::size_t map_bytes = 128, map_alignment = 64, most_dimensions = 5;
+constexpr std::size_t map_bytes = 128, map_alignment = 64;
 constexpr std::uint64_t chunk = 16, shared_alignment = 128;
-constexpr std::uint8_t is_load = 1, is_multicast = 2;  // in op.flags
+// In op.flags. `gathers`: four rows, of which each has its coordinate; `of_pixels`: im2col;
+// `pairs`: .cta_group::2.
+constexpr std::uint8_t is_load = 1, is_multicast = 2, gathers = 4, of_pixels = 8, pairs = 16;
 
 constexpr std::string_view reduction_names[] = {"",    "add", "min", "max", "inc",
                                                 "dec", "and", "or",  "xor"};
@@ -50,17 +52,17 @@ void round_to_tf32(std::byte* at) {
 // One lane's copy: where the box is in the tensor and in memory.
 class Box {
  public:
-  Box(Warp& warp, int lane, TensorMap map, const std::int32_t* at)
-      : warp_(warp), lane_(lane), map_(std::move(map)) {
-    for (std::size_t i = 0; i < map_.rank(); ++i) at_[i] = at[i];
+  Box(Warp& warp, int lane, TensorMap map, const Place& place, bool gathers)
+      : warp_(warp), lane_(lane), map_(std::move(map)), place_(place), gathers_(gathers) {
     element_ = static_cast<unsigned>(bits(map_.type)) / 8;
-    row_bytes_ = map_.box[0] * element_;
+    row_bytes_ = map_.row() * element_;
     span_ = span_bytes(map_.swizzle);
     pitch_ = std::max<std::uint64_t>(span_, row_bytes_);
-    for (std::size_t i = 1; i < map_.rank(); ++i) rows_ *= map_.copied(i);
+    rows_ = gathers ? gathered_rows : map_.rows();
   }
 
   const TensorMap& map() const { return map_; }
+  std::uint64_t bytes() const { return rows_ * row_bytes_; }
   std::uint64_t shared_bytes() const { return rows_ * pitch_; }
   BoxShape shape() const {
     return {.tensor = true, .span = static_cast<std::uint32_t>(span_), .source = map_.address};
@@ -106,32 +108,30 @@ class Box {
   // tensor and start at `memory`, which is null where there are none.
   template <typename Body>
   bool each_row(Body&& body) {
-    const std::int64_t extent = static_cast<std::int64_t>(map_.extents[0]), x = at_[0];
-    const std::int64_t low = std::clamp<std::int64_t>(-x, 0, map_.box[0]),
-                       high = std::clamp<std::int64_t>(extent - x, low, map_.box[0]);
+    const std::int64_t extent = static_cast<std::int64_t>(map_.extents[0]), x = place_.at[0];
+    const std::int64_t low = std::clamp<std::int64_t>(-x, 0, map_.row()),
+                       high = std::clamp<std::int64_t>(extent - x, low, map_.row());
     const auto first = static_cast<std::uint64_t>(low) * element_,
                last = static_cast<std::uint64_t>(high) * element_;
-    std::uint32_t step[most_dimensions] = {};
-    for (std::uint64_t index = 0; index < rows_; ++index) {
+    Rows rows(map_, place_, gathers_);
+    for (std::uint64_t index = 0; index < rows_; ++index, rows.next()) {
       std::byte* memory = nullptr;
       if (first < last) {
         std::uint64_t address = map_.address + static_cast<std::uint64_t>(x + low) * element_;
-        if (add_outer(step, address)) {
+        if (add_outer(rows, address)) {
           memory = find(address, last - first);
           if (!memory) return false;
         }
       }
       body(index, memory, first, memory ? last : first);
-      for (std::size_t i = 1; i < map_.rank() && ++step[i] == map_.copied(i); ++i) step[i] = 0;
     }
     return true;
   }
 
   // Adds where the row lies along dimensions 1 and up; false if it is outside of the tensor.
-  bool add_outer(const std::uint32_t* step, std::uint64_t& address) const {
+  bool add_outer(const Rows& rows, std::uint64_t& address) const {
     for (std::size_t i = 1; i < map_.rank(); ++i) {
-      const std::uint32_t stride = map_.element_strides.empty() ? 1 : map_.element_strides[i];
-      const std::int64_t at = at_[i] + std::int64_t{step[i]} * stride;
+      const std::int64_t at = rows.at(i);
       if (at < 0 || at >= static_cast<std::int64_t>(map_.extents[i])) return false;
       address += static_cast<std::uint64_t>(at) * map_.strides[i - 1];
     }
@@ -161,13 +161,15 @@ class Box {
   Warp& warp_;
   int lane_;
   TensorMap map_;
-  std::int64_t at_[most_dimensions] = {};
+  Place place_;
+  bool gathers_;
   std::uint64_t element_ = 0, row_bytes_ = 0, span_ = 0, pitch_ = 0, rows_ = 1;
   Allocation allocation_;
 };
 
 // The map at a lane's address.
-std::optional<TensorMap> read_map(Warp& warp, int lane, const Op& where, std::size_t rank) {
+std::optional<TensorMap> read_map(Warp& warp, int lane, const Op& where, std::size_t rank,
+                                  std::uint8_t flags) {
   std::uint64_t at[32];
   addresses(warp, where, at);
   const std::uint64_t address = at[lane];
@@ -189,6 +191,13 @@ std::optional<TensorMap> read_map(Warp& warp, int lane, const Op& where, std::si
   if (map->rank() != rank)
     return fail(fmt::format("the instruction copies {} dimension{}, the tensor map has {}", rank,
                             rank == 1 ? "" : "s", map->rank()));
+  if (map->im2col.has_value() != ((flags & of_pixels) != 0))
+    return fail(map->im2col ? "the tensor map has corners of pixels (im2col), the instruction "
+                              "copies tiles"
+                            : "the instruction copies pixels (im2col), the tensor map has tiles");
+  if (flags & gathers && map->box[1] != 1)
+    return fail(
+        fmt::format("the instruction takes single rows, the tensor map's box has {}", map->box[1]));
   return *map;
 }
 
@@ -205,15 +214,25 @@ std::byte* find_shared(Warp& warp, int lane, Window window, std::uint64_t addres
   return resolve_range(warp, lane, window, address, bytes, chunk);
 }
 
+// The mbarrier that hears of a box in the shared memory of block `rank`: in that block, or with
+// .cta_group::2 in the one of its pair that stands as `mbarrier` does in its own.
+std::uint64_t barrier_of(const Warp& warp, const Op& op, std::uint64_t mbarrier,
+                         std::uint32_t rank) {
+  if (!(op.flags & pairs)) return in_block(mbarrier, rank);
+  const auto place = static_cast<std::uint32_t>(mbarrier >> rank_shift);
+  const std::uint32_t stands = (place == 0 ? warp.block->rank() : place - 1) & 1;
+  return in_block(mbarrier, (rank & ~1u) | stands);
+}
+
 // op.list: the addresses of the map, the box in shared memory and (loads) the mbarrier, then the
-// slots of the coordinates; op.count of them. op.b: the blocks of a multicast; op.value: which
-// reduction.
+// slots of the coordinates, op.count of them, and of offsets, op.c of them. op.b: the blocks of a
+// multicast; op.value: which reduction.
 bool load_box(Warp& warp, const Op& op, int lane, Box& box) {
   std::uint64_t targets[32], barriers[32];
   const Op to = address_at(warp, op.list + address_words);
   addresses(warp, to, targets);
   addresses(warp, address_at(warp, op.list + 2 * address_words), barriers);
-  const auto bytes = static_cast<std::uint32_t>(box.map().box_bytes());
+  const auto bytes = static_cast<std::uint32_t>(box.bytes());
   const auto load = [&](Window window, std::uint64_t target, std::uint64_t barrier) {
     std::byte* at = find_shared(warp, lane, window, target, box.shared_bytes());
     return at && box.load(at, target & shared_offset_mask) &&
@@ -225,7 +244,8 @@ bool load_box(Warp& warp, const Op& op, int lane, Box& box) {
   if (!check_multicast(warp, lane, blocks)) return false;
   for (std::uint32_t left = blocks; left; left &= left - 1) {
     const auto rank = static_cast<std::uint32_t>(std::countr_zero(left));
-    if (!load(Window::cluster, in_block(targets[lane], rank), in_block(barriers[lane], rank)))
+    if (!load(Window::cluster, in_block(targets[lane], rank),
+              barrier_of(warp, op, barriers[lane], rank)))
       return false;
   }
   return true;
@@ -261,12 +281,16 @@ void copy_box(Warp& warp, const Op& op) {
   const Op where = address_at(warp, op.list);
   const std::uint32_t* slots =
       warp.program->slots.data() + op.list + (op.flags & is_load ? 3 : 2) * address_words;
+  const std::size_t rank = op.flags & gathers ? 2 : op.count;
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
-    auto map = read_map(warp, lane, where, op.count);
+    auto map = read_map(warp, lane, where, rank, op.flags);
     if (!map) return;
-    std::int32_t at[most_dimensions];
+    Place place;
+    auto& at = place.at;
     for (std::size_t i = 0; i < op.count; ++i) at[i] = lanes<std::int32_t>(warp, slots[i])[lane];
+    for (std::size_t i = 0; i < op.c; ++i)
+      place.offsets[i] = lanes<std::uint32_t>(warp, slots[op.count + i])[lane];
     // An H100 stops with an illegal instruction.
     if (const std::int64_t bytes = std::int64_t{at[0]} * bits(map->type) / 8; bytes % chunk) {
       warp.fail(
@@ -277,7 +301,7 @@ void copy_box(Warp& warp, const Op& op) {
           lane);
       return;
     }
-    Box box(warp, lane, std::move(*map), at);
+    Box box(warp, lane, std::move(*map), place, op.flags & gathers);
     const bool good =
         op.flags & is_load ? load_box(warp, op, lane, box) : store_box(warp, op, lane, box);
     if (!good) return;
@@ -288,8 +312,41 @@ void copy_box(Warp& warp, const Op& op) {
 
 void no_operation(Warp&, const Op&) {}
 
+// What the spelling says of the map: how many dimensions, and how many coordinates are given.
+struct Mode {
+  std::size_t rank = 0, coordinates = 0;
+  std::uint8_t flags = 0;
+};
+
+std::optional<Mode> read_mode(Decoder& d) {
+  const std::string_view dimensions = d.spelling.any({"1d", "2d", "3d", "4d", "5d"});
+  if (dimensions.empty()) {
+    d.unsupported("it says how many dimensions: .1d to .5d");
+    return std::nullopt;
+  }
+  Mode mode{.rank = static_cast<std::size_t>(dimensions[0] - '0')};
+  mode.coordinates = mode.rank;
+  const std::string_view name = d.spelling.any({"tile", "tile::gather4", "tile::scatter4", "im2col",
+                                                "im2col_no_offs", "im2col::w", "im2col::w::128"});
+  if (name == "im2col::w" || name == "im2col::w::128") {
+    d.unsupported(fmt::format("tensor maps of mode .{} are not known, those of .im2col are", name));
+    return std::nullopt;
+  }
+  if (name.starts_with("tile::")) {
+    if (mode.rank != 2) d.unsupported("rows are gathered and scattered in 2 dimensions");
+    mode.flags = gathers;
+    mode.coordinates = 1 + gathered_rows;
+  }
+  if (name.starts_with("im2col")) {
+    if (mode.rank < 3) d.unsupported("images have 3 to 5 dimensions");
+    mode.flags = of_pixels;
+  }
+  if (d.failed()) return std::nullopt;
+  return mode;
+}
+
 // [map, {x, y}]: appends the map's address; the slots of the coordinates.
-std::vector<std::uint32_t> read_tensor(Decoder& d, const ptx::Operand& operand, std::size_t rank,
+std::vector<std::uint32_t> read_tensor(Decoder& d, const ptx::Operand& operand, const Mode& mode,
                                        std::uint32_t& list) {
   std::vector<std::uint32_t> slots;
   const auto parts = d.children(operand);
@@ -300,9 +357,9 @@ std::vector<std::uint32_t> read_tensor(Decoder& d, const ptx::Operand& operand, 
     return slots;
   }
   const auto coordinates = d.children(parts[1]);
-  if (coordinates.size() != rank) {
+  if (coordinates.size() != mode.coordinates) {
     d.error("operand-count"_rule, fmt::format("{} takes {} coordinates, got {}", d.spelling.text(),
-                                              rank, coordinates.size()));
+                                              mode.coordinates, coordinates.size()));
     return slots;
   }
   list = append_address(d, operand, Window::generic);
@@ -311,39 +368,63 @@ std::vector<std::uint32_t> read_tensor(Decoder& d, const ptx::Operand& operand, 
   return slots;
 }
 
-void decode_load(Decoder& d, std::size_t rank) {
-  const bool multicast = d.spelling.has("multicast::cluster");
+// {w, h}: the slots of im2col's offsets.
+std::vector<std::uint32_t> read_offsets(Decoder& d, const ptx::Operand& operand, const Mode& mode) {
+  std::vector<std::uint32_t> slots;
+  const auto offsets = d.children(operand);
+  if (operand.kind != ptx::OperandKind::Vector || offsets.size() != mode.rank - 2) {
+    d.error("operand-count"_rule,
+            fmt::format("{} takes {} offsets {{...}} behind the mbarrier, got {}",
+                        d.spelling.text(), mode.rank - 2, offsets.size()));
+    return slots;
+  }
+  for (const ptx::Operand& offset : offsets) slots.push_back(d.source(offset, Type::u16));
+  return slots;
+}
+
+void decode_load(Decoder& d, const Mode& mode) {
+  const bool multicast = d.spelling.has("multicast::cluster"),
+             of_pair = d.spelling.any({"cta_group::1", "cta_group::2"}).ends_with("2"),
+             hinted = d.spelling.has("L2::cache_hint"), offset = mode.flags & of_pixels;
   const auto spaces = read_spaces(d);
   if (!spaces || spaces->from != Window::global || spaces->to == Window::global)
     return d.unsupported("it copies from .global to .shared::cta or .shared::cluster");
-  const std::size_t least = multicast ? 4 : 3;
-  if (!d.expect_operands(least, least + 1)) return;
+  const std::size_t blocks_at = offset ? 4 : 3,
+                    operands = blocks_at + (multicast ? 1 : 0) + (hinted ? 1 : 0);
+  if (!d.expect_operands(operands, operands)) return;
   std::uint32_t list = 0;
-  const auto coordinates = read_tensor(d, d.operand(1), rank, list);
+  const auto coordinates = read_tensor(d, d.operand(1), mode, list);
   append_address(d, d.operand(0), spaces->to);
   append_address(d, d.operand(2), Window::cluster);
   d.append(coordinates);
-  const std::uint32_t blocks = multicast ? d.source(3, Type::u16) : 0;
+  const auto offsets = offset ? read_offsets(d, d.operand(3), mode) : std::vector<std::uint32_t>();
+  d.append(offsets);
+  const std::uint32_t blocks = multicast ? d.source(blocks_at, Type::u16) : 0;
   Op& op = d.emit(copy_box);
   op.list = list;
   op.b = blocks;
-  op.count = static_cast<std::uint8_t>(rank);
-  op.flags = static_cast<std::uint8_t>(is_load | (multicast ? is_multicast : 0));
+  op.c = static_cast<std::uint32_t>(offsets.size());
+  op.count = static_cast<std::uint8_t>(mode.coordinates);
+  op.flags = static_cast<std::uint8_t>(mode.flags | is_load | (multicast ? is_multicast : 0) |
+                                       (of_pair ? pairs : 0));
 }
 
-void decode_store(Decoder& d, std::size_t rank, std::string_view reduction) {
+void decode_store(Decoder& d, const Mode& mode, std::string_view reduction) {
+  const bool hinted = d.spelling.has("L2::cache_hint");
   const auto spaces = read_spaces(d);
   if (!d.spelling.has("bulk_group") || !spaces || spaces->to != Window::global ||
       spaces->from != Window::shared)
     return d.unsupported("it goes from .shared::cta to .global, with .bulk_group");
-  if (!d.expect_operands(2, 3)) return;
+  const std::size_t operands = hinted ? 3 : 2;
+  if (!d.expect_operands(operands, operands)) return;
   std::uint32_t list = 0;
-  const auto coordinates = read_tensor(d, d.operand(0), rank, list);
+  const auto coordinates = read_tensor(d, d.operand(0), mode, list);
   append_address(d, d.operand(1), spaces->from);
   d.append(coordinates);
   Op& op = d.emit(copy_box);
   op.list = list;
-  op.count = static_cast<std::uint8_t>(rank);
+  op.count = static_cast<std::uint8_t>(mode.coordinates);
+  op.flags = mode.flags;
   op.value = static_cast<std::uint64_t>(std::ranges::find(reduction_names, reduction) -
                                         std::begin(reduction_names));
 }
@@ -351,21 +432,14 @@ void decode_store(Decoder& d, std::size_t rank, std::string_view reduction) {
 }  // namespace
 
 void decode_tensor_copy(Decoder& d) {
-  const std::string_view dimensions = d.spelling.any({"1d", "2d", "3d", "4d", "5d"});
-  if (dimensions.empty()) return d.unsupported("it says how many dimensions: .1d to .5d");
-  for (const std::string_view qualifier : d.spelling.qualifiers())
-    if (qualifier.starts_with("im2col") || qualifier.starts_with("tile::"))
-      return d.unsupported(
-          fmt::format("tensor maps of mode .{} are not known, those of .tile are", qualifier));
-  d.spelling.has("tile");
-  d.spelling.ignore("L2::");
   if (d.spelling.has("prefetch")) {
     d.spelling.ignore_all();
     return void(d.emit(no_operation));
   }
-  const std::size_t rank = static_cast<std::size_t>(dimensions[0] - '0');
-  if (d.spelling.has("mbarrier::complete_tx::bytes")) return decode_load(d, rank);
-  decode_store(d, rank,
+  const auto mode = read_mode(d);
+  if (!mode) return;
+  if (d.spelling.has("mbarrier::complete_tx::bytes")) return decode_load(d, *mode);
+  decode_store(d, *mode,
                d.spelling.name() == "cp" && d.spelling.has("reduce") ? reduction_name(d) : "");
 }
 

@@ -33,6 +33,7 @@ constexpr FieldRow fields[] = {
     {"elemtype", TensorMapField::type, false, false},
     {"interleave_layout", TensorMapField::interleave, false, false},
     {"swizzle_mode", TensorMapField::swizzle, false, false},
+    {"swizzle_atomicity", TensorMapField::swizzle_atomicity, false, false},
     {"fill_mode", TensorMapField::fill, false, false},
 };
 
