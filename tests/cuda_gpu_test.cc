@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "runtime/device.h"
+#include "tests/device_features.h"
 
 namespace tartan {
 namespace {
@@ -83,6 +84,10 @@ TEST_F(CudaGpu, SaysWhatItIs) {
   EXPECT_NE(find_arch(device->arch()), nullptr);
   EXPECT_FALSE(Device::best()->emulated());
 }
+
+TEST_F(CudaGpu, BlocksOfACooperativeLaunchMeet) { test::expect_blocks_meet(*device); }
+
+TEST_F(CudaGpu, VariablesAreBuffers) { test::expect_variables_are_buffers(*device); }
 
 TEST_F(CudaGpu, RunsAKernel) {
   LoadedKernel kernel = load("index");

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <thread>
 
+#include "tests/device_features.h"
 #include "tests/emulator_kernel.h"
 
 namespace tartan::test {
@@ -145,30 +146,7 @@ TEST(EmulatorTrust, ClaimsNoMoreThanWasRecorded) {
 TEST(EmulatorDevice, VariablesAreBuffers) {
   auto device = Device::open("emulator");
   ASSERT_TRUE(device);
-  auto module = device->load(
-      kernel_text("ld.const.u32 r1, [scale];\nld.global.u32 r2, [table+4];\nmad.lo.u32 r1, r1, r2, "
-                  "r0;\nst.global.u32 [rd1], r1;\nst.global.u32 [table], r1;",
-                  ".const .u32 scale = 3;\n.global .u32 table[2];\n"),
-      "test.ptx");
-  ASSERT_TRUE(module) << module.diags().text();
-  auto scale = module->variable("scale"), table = module->variable("table");
-  ASSERT_TRUE(scale && table);
-  EXPECT_EQ(scale->size(), 4u);
-  EXPECT_EQ(*scale->read_all<std::uint32_t>(), std::vector<std::uint32_t>{3});
-  ASSERT_TRUE(scale->write(std::vector<std::uint32_t>{10}));
-  ASSERT_TRUE(table->write(std::vector<std::uint32_t>{0, 7}));
-  auto out = device->allocate(4);
-  auto kernel = module->kernel("k");
-  ASSERT_TRUE(out && kernel);
-  ASSERT_TRUE(kernel->launch({.grid = {1}, .block = {1}}, Arguments().add(*out)));
-  EXPECT_EQ(*out->read_all<std::uint32_t>(), std::vector<std::uint32_t>{70});
-  EXPECT_EQ(*table->read_all<std::uint32_t>(), (std::vector<std::uint32_t>{70, 7}));
-  EXPECT_FALSE(table->write(std::vector<std::uint32_t>{1, 2, 3}));
-  const auto missing = module->variable("tabel");
-  ASSERT_FALSE(missing);
-  EXPECT_EQ(to_string(missing.diags()[0]),
-            "error: test.ptx has no variable tabel in global or constant memory; it has scale, "
-            "table [unknown-variable]");
+  expect_variables_are_buffers(*device);
 }
 
 TEST(EmulatorDevice, WhatItDoesNotKnowElsewhereIsAWarning) {
@@ -196,63 +174,18 @@ TEST(EmulatorDevice, WhatItDoesNotKnowElsewhereIsAWarning) {
 
 // ---- Cooperative launches and limits of time.
 
-// What nvcc makes of two grid.sync() of cooperative groups: a counter in the workspace that
-// %envreg1 and %envreg2 point to, whose top bit changes when all blocks have come.
 TEST(EmulatorDevice, BlocksOfACooperativeLaunchMeet) {
-  constexpr std::uint32_t blocks = 40, threads = 64;
-  const auto meet = [](const std::string& label) {
-    return R"(
-    mov.u32 r5, %envreg2;
-    mov.u32 r6, %envreg1;
-    mov.b64 rd4, {r5, r6};
-    barrier.sync 0;
-    setp.ne.u32 p, r0, 0;
-    @p bra )" +
-           label + R"(_done;
-    mov.u32 r7, %nctaid.x;
-    sub.u32 r8, 0x80000001, r7;
-    setp.eq.u32 q, r2, 0;
-    selp.u32 r8, r8, 1, q;
-    fence.acq_rel.gpu;
-    add.u64 rd5, rd4, 4;
-    atom.add.release.gpu.u32 r9, [rd5], r8;
-)" + label +
-           R"(_wait:
-    ld.acquire.gpu.u32 r10, [rd5];
-    xor.b32 r10, r10, r9;
-    setp.ge.s32 p, r10, 0;
-    @p bra )" +
-           label + R"(_wait;
-)" + label +
-           R"(_done:
-    barrier.sync 0;)";
-  };
-  // Every thread hands its number on to the block behind its own, twice.
-  const std::string body = R"(
-    mov.u32 r2, %ctaid.x;
-    mad.lo.u32 r3, r2, 64, r0;
-    mul.wide.u32 rd2, r3, 4;
-    add.u64 rd2, rd0, rd2;
-    add.u32 r4, r3, 100;
-    st.global.u32 [rd2], r4;)" +
-                           meet("first") + R"(
-    add.u32 r11, r3, 64;
-    rem.u32 r11, r11, 2560;
-    mul.wide.u32 rd3, r11, 4;
-    add.u64 rd3, rd0, rd3;
-    ld.global.u32 r12, [rd3];)" +
-                           meet("second") + R"(
-    st.global.u32 [rd2], r12;)";
-  const Launch launch{.grid = {blocks}, .block = {threads}, .cooperative = true};
-  const auto run = run_body(body, launch, blocks * threads, {.threads = 2});
-  ASSERT_TRUE(run.launched) << run.complaint;
-  ASSERT_TRUE(run.findings.empty()) << run.findings[0].message;
-  for (std::uint32_t i = 0; i < blocks * threads; ++i)
-    ASSERT_EQ(run.out[i], (i + 64) % 2560 + 100) << i;
+  auto device = Device::open("emulator", {.threads = 2});
+  ASSERT_TRUE(device);
+  expect_blocks_meet(*device);
   // Without the workspace there is nothing where the counter would be.
-  const auto other = run_body(body, {.grid = {blocks}, .block = {threads}}, blocks * threads);
-  ASSERT_EQ(other.findings.size(), 1u);
-  EXPECT_EQ(other.findings[0].id, "memory-fault");
+  auto module = device->load(meeting_kernel(), "meeting.ptx");
+  auto out = device->allocate(4 * meeting_blocks * meeting_threads);
+  ASSERT_TRUE(module->kernel("meet")->launch({.grid = {meeting_blocks}, .block = {meeting_threads}},
+                                             Arguments().add(*out)));
+  EXPECT_FALSE(device->synchronize());
+  ASSERT_EQ(device->findings().size(), 1u);
+  EXPECT_EQ(device->findings()[0].id, "memory-fault");
 }
 
 TEST(EmulatorDevice, CooperativeGridsFitTheHardware) {
