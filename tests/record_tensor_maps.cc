@@ -2,11 +2,13 @@
 // Writes what the CUDA driver and a GPU of sm_90 or later make of tensor maps, one JSON object a
 // line on standard output:
 //
-//   {"map": {...}, "code": 0, "bytes": "..."}       cuTensorMapEncodeTiled: its result, 128 bytes
+//   {"map": {...}, "code": 0, "bytes": "..."}       cuTensorMapEncodeTiled, or ...Im2col where the
+//                                                   map has pixels: its result, 128 bytes
+//   {"map": {...}, "swizzle": 4, "code": 0, ...}    the same with a swizzle that TensorMap has not
 //   {"copy": {...}, "words": "..."}                 what a copy through the map left behind
 //
-// record_tensor_maps [maps|copies]; without a word, both. It links the library for the copies; the
-// maps are encoded by the driver alone.
+// record_tensor_maps [maps|images|copies]; without a word, all. Images are the maps and the copies
+// of im2col. It links the library for the copies; the maps are encoded by the driver alone.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -31,6 +33,17 @@ using Swizzle = TensorMap::Swizzle;
 using Encode = int (*)(void*, int, std::uint32_t, void*, const std::uint64_t*, const std::uint64_t*,
                        const std::uint32_t*, const std::uint32_t*, int, int, int, int);
 
+// cuTensorMapEncodeIm2col(map, type, rank, address, extents, strides, lower, upper, channels,
+// pixels, element strides, interleave, swizzle, promotion, fill)
+using EncodeImages = int (*)(void*, int, std::uint32_t, void*, const std::uint64_t*,
+                             const std::uint64_t*, const int*, const int*, std::uint32_t,
+                             std::uint32_t, const std::uint32_t*, int, int, int, int);
+
+struct Driver {
+  Encode tiles = nullptr;
+  EncodeImages images = nullptr;
+};
+
 constexpr struct {
   Type type;
   bool flush;
@@ -46,9 +59,9 @@ int driver_type(const TensorMap& map) {
   return 99;
 }
 
-Encode find_encode() {
+Driver find_encode() {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!library) return nullptr;
+  if (!library) return {};
   const auto initialise = reinterpret_cast<int (*)(unsigned)>(dlsym(library, "cuInit"));
   const auto retain =
       reinterpret_cast<int (*)(void**, int)>(dlsym(library, "cuDevicePrimaryCtxRetain"));
@@ -57,20 +70,29 @@ Encode find_encode() {
   void* context = nullptr;
   if (!initialise || !retain || !select || initialise(0) != 0 || retain(&context, 0) != 0 ||
       select(context) != 0)
-    return nullptr;
-  return reinterpret_cast<Encode>(dlsym(library, "cuTensorMapEncodeTiled"));
+    return {};
+  return {reinterpret_cast<Encode>(dlsym(library, "cuTensorMapEncodeTiled")),
+          reinterpret_cast<EncodeImages>(dlsym(library, "cuTensorMapEncodeIm2col"))};
 }
 
-int encode_by_driver(Encode encode, const TensorMap& map, TensorMapBytes& out) {
+int encode_by_driver(const Driver& driver, const TensorMap& map, TensorMapBytes& out,
+                     std::optional<int> swizzle = {}) {
   alignas(64) std::byte room[128] = {};
   std::vector<std::uint32_t> ones(map.rank(), 1);
   const std::uint64_t none[1] = {};  // the driver takes no null pointer
   const auto& steps = map.element_strides.empty() ? ones : map.element_strides;
-  const int code = encode(room, driver_type(map), static_cast<std::uint32_t>(map.rank()),
-                          reinterpret_cast<void*>(map.address), map.extents.data(),
-                          map.strides.empty() ? none : map.strides.data(), map.box.data(),
-                          steps.data(), 0, static_cast<int>(map.swizzle),
-                          static_cast<int>(map.promotion), static_cast<int>(map.fill));
+  const auto rank = static_cast<std::uint32_t>(map.rank());
+  const int pattern = swizzle.value_or(static_cast<int>(map.swizzle)),
+            promotion = static_cast<int>(map.promotion), fill = static_cast<int>(map.fill);
+  auto* const address = reinterpret_cast<void*>(map.address);
+  const std::uint64_t* const strides = map.strides.empty() ? none : map.strides.data();
+  const int code =
+      map.im2col
+          ? driver.images(room, driver_type(map), rank, address, map.extents.data(), strides,
+                          map.im2col->lower.data(), map.im2col->upper.data(), map.im2col->channels,
+                          map.im2col->pixels, steps.data(), 0, pattern, promotion, fill)
+          : driver.tiles(room, driver_type(map), rank, address, map.extents.data(), strides,
+                         map.box.data(), steps.data(), 0, pattern, promotion, fill);
   std::copy_n(room, 128, out.bytes.begin());
   return code;
 }
@@ -167,14 +189,76 @@ std::vector<TensorMap> maps() {
   return out;
 }
 
-void record_maps(Encode encode) {
-  for (const TensorMap& map : maps()) {
-    TensorMapBytes bytes;
-    const int code = encode_by_driver(encode, map, bytes);
-    nlohmann::json line{{"map", map_json(map)}, {"code", code}};
-    if (code == 0) line["bytes"] = hexadecimal(bytes.bytes);
-    std::printf("%s\n", line.dump().c_str());
+// One argument of an image at a time, then many.
+std::vector<TensorMap> image_maps() {
+  std::vector<TensorMap> out;
+  const auto plain_image = [](std::size_t rank) {
+    TensorMap map = plain(rank);
+    map.box.clear();
+    map.im2col = {.lower = std::vector<std::int32_t>(rank - 2, 0),
+                  .upper = std::vector<std::int32_t>(rank - 2, 0),
+                  .channels = 8,
+                  .pixels = 16};
+    return map;
+  };
+  const auto add = [&](TensorMap map, auto&& change) {
+    change(map);
+    out.push_back(std::move(map));
+  };
+  for (std::size_t rank = 3; rank <= 5; ++rank) {
+    out.push_back(plain_image(rank));
+    const std::int32_t most = rank == 3 ? 1 << 15 : rank == 4 ? 1 << 7 : 1 << 4;
+    for (std::size_t i = 0; i + 2 < rank; ++i)
+      for (const std::int32_t corner : {-1, 1, 2, 5, -most, most - 1, most, -most - 1}) {
+        add(plain_image(rank), [&](TensorMap& map) { map.im2col->lower[i] = corner; });
+        add(plain_image(rank), [&](TensorMap& map) { map.im2col->upper[i] = corner; });
+      }
+    for (const std::uint32_t channels : {16u, 64u, 128u, 256u, 264u})
+      add(plain_image(rank), [&](TensorMap& map) { map.im2col->channels = channels; });
+    for (const std::uint32_t pixels : {1u, 2u, 3u, 255u, 256u, 257u, 512u, 1024u, 1025u})
+      add(plain_image(rank), [&](TensorMap& map) { map.im2col->pixels = pixels; });
+    for (std::size_t i = 0; i < rank; ++i)
+      for (const std::uint32_t step : {2u, 3u, 8u, 9u})
+        add(plain_image(rank), [&](TensorMap& map) { map.element_strides[i] = step; });
   }
+  std::mt19937 random(20261122);
+  const auto below = [&](std::uint64_t n) { return random() % n; };
+  for (int n = 0; n < 40; ++n) {
+    TensorMap map = plain_image(3 + below(3));
+    for (std::size_t i = 0; i < map.rank(); ++i) {
+      map.extents[i] = 20 + below(1000);
+      map.element_strides[i] = 1 + static_cast<std::uint32_t>(below(4));
+    }
+    for (std::size_t i = 0; i + 2 < map.rank(); ++i) {
+      map.im2col->lower[i] = static_cast<std::int32_t>(below(8)) - 4;
+      map.im2col->upper[i] = static_cast<std::int32_t>(below(8)) - 4;
+    }
+    map.im2col->channels = 8 * (1 + static_cast<std::uint32_t>(below(2)));
+    map.im2col->pixels = 1 + static_cast<std::uint32_t>(below(1024));
+    map.swizzle = static_cast<Swizzle>(below(4));
+    map.promotion = static_cast<TensorMap::Promotion>(below(4));
+    out.push_back(std::move(map));
+  }
+  return out;
+}
+
+void print_map(const Driver& driver, const TensorMap& map, std::optional<int> swizzle = {}) {
+  TensorMapBytes bytes;
+  const int code = encode_by_driver(driver, map, bytes, swizzle);
+  nlohmann::json line{{"map", map_json(map)}, {"code", code}};
+  if (swizzle) line["swizzle"] = *swizzle;
+  if (code == 0) line["bytes"] = hexadecimal(bytes.bytes);
+  std::printf("%s\n", line.dump().c_str());
+}
+
+void record_maps(const Driver& driver) {
+  for (const TensorMap& map : maps()) print_map(driver, map);
+}
+
+// Swizzles 4 to 6 keep 32 or 64 bytes together.
+void record_image_maps(const Driver& driver) {
+  for (const TensorMap& map : image_maps()) print_map(driver, map);
+  for (int swizzle = 4; swizzle <= 6; ++swizzle) print_map(driver, plain(2), swizzle);
 }
 
 // ---- Copies.
@@ -286,19 +370,58 @@ std::vector<TensorCopy> copies() {
   return out;
 }
 
+// Loads and stores of pixels: corners, offsets, strides, swizzles, ends of lines and of images.
+std::vector<TensorCopy> image_copies() {
+  std::vector<TensorCopy> out;
+  const auto add = [&](std::string operation, std::vector<std::uint64_t> extents,
+                       TensorMap::Im2col im2col, std::vector<std::int32_t> at,
+                       std::vector<std::uint32_t> offsets, std::vector<std::uint32_t> steps = {},
+                       Swizzle swizzle = Swizzle::none) {
+    TensorMap map = dense(Type::f16, extents, {}, swizzle);
+    map.im2col = std::move(im2col);
+    map.element_strides = std::move(steps);
+    const std::uint32_t row =
+        std::max<std::uint32_t>(span_bytes(swizzle), 2 * map.im2col->channels);
+    out.push_back(
+        {.operation = std::move(operation),
+         .map = map,
+         .at = std::move(at),
+         .offsets = std::move(offsets),
+         .memory_bytes = static_cast<std::uint32_t>(map.extents.back() * map.strides.back()),
+         .shared_bytes = map.im2col->pixels * row + 128});
+  };
+  add("load", {16, 9, 14, 9}, {{-1, -1}, {-1, -1}, 8, 64}, {0, 4, 7, 7}, {0, 0});
+  add("load", {16, 9, 14, 9}, {{0, 0}, {-2, -2}, 8, 64}, {8, 4, 7, 7}, {2, 2});
+  add("load", {16, 8, 14, 9}, {{-1, -1}, {-1, -1}, 16, 32}, {0, 5, 7, 7}, {1, 1}, {1, 2, 2, 1});
+  add("load", {16, 9, 7, 9}, {{-1, -2}, {1, 0}, 16, 32}, {0, 5, 5, 0}, {1, 3}, {1, 3, 2, 1});
+  add("load", {16, 9, 7, 9}, {{0, 0}, {0, 0}, 16, 70}, {0, 2, 1, 0}, {0, 0}, {1, 1, 1, 2});
+  add("load", {16, 40, 5}, {{-3}, {2}, 8, 90}, {8, -3, 0}, {1});
+  add("load", {8, 5, 4, 3, 3}, {{-1, 0, -1}, {0, -1, 1}, 8, 100}, {0, 2, 1, -1, 1}, {1, 0, 1});
+  for (const auto& [swizzle, channels] :
+       {std::pair{Swizzle::bytes_32, 16u}, {Swizzle::bytes_64, 24u}, {Swizzle::bytes_128, 64u}})
+    add("load", {64, 6, 7, 4}, {{-1, -1}, {-1, -1}, channels, 70}, {0, -1, -1, 0}, {2, 1}, {},
+        swizzle);
+  // A start that is no place of the filter: what comes next?
+  add("load", {16, 9, 7, 3}, {{0, 0}, {-2, -2}, 8, 40}, {0, 8, 0, 0}, {0, 0});
+  add("load", {16, 9, 7, 3}, {{1, 1}, {0, 0}, 8, 40}, {0, 0, 0, 0}, {0, 0});
+  add("store", {16, 6, 7, 4}, {{0, 0}, {0, 0}, 8, 60}, {8, 2, 3, 1}, {});
+  add("store", {16, 6, 7, 4}, {{1, 1}, {-1, -2}, 16, 30}, {0, 1, 1, 0}, {}, {}, Swizzle::bytes_32);
+  return out;
+}
+
 // Copies from number `next` on, until one fails: the GPU's context goes with it.
 int record_some(const std::vector<TensorCopy>& all, std::atomic<std::size_t>& next) {
-  const Encode encode = find_encode();
+  const Driver driver = find_encode();
   auto device = Device::open("cuda");
-  if (!encode || !device) return std::fputs("no GPU\n", stderr), 2;
+  if (!driver.tiles || !driver.images || !device) return std::fputs("no GPU\n", stderr), 2;
   for (; next < all.size(); ++next) {
     const TensorCopy& copy = all[next];
     nlohmann::json line{{"copy", copy_json(copy)}};
     const auto words = run_copy(*device, copy, [&](const TensorMap& map) -> Result<TensorMapBytes> {
       TensorMapBytes bytes;
-      const int code = encode_by_driver(encode, map, bytes);
+      const int code = encode_by_driver(driver, map, bytes);
       if (code == 0) return bytes;
-      return {"driver"_rule, fmt::format("cuTensorMapEncodeTiled: {}", code)};
+      return {"driver"_rule, fmt::format("cuTensorMapEncode: {}", code)};
     });
     if (words) line["words"] = hexadecimal(std::as_bytes(std::span(*words)));
     else line["failure"] = words.diags().text();
@@ -312,8 +435,7 @@ int record_some(const std::vector<TensorCopy>& all, std::atomic<std::size_t>& ne
 }
 
 // A process of its own for what follows each failure.
-int record_copies() {
-  const std::vector<TensorCopy> all = copies();
+int record_copies(const std::vector<TensorCopy>& all) {
   void* room = mmap(nullptr, sizeof(std::atomic<std::size_t>), PROT_READ | PROT_WRITE,
                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (room == MAP_FAILED) return 2;
@@ -340,13 +462,18 @@ int record_copies() {
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   // First, because processes are split off before CUDA is used.
-  if (what != "maps")
-    if (const int code = tartan::test::record_copies(); code != 0) return code;
+  using namespace tartan::test;
+  if (what.empty() || what == "copies")
+    if (const int code = record_copies(copies()); code != 0) return code;
+  if (what.empty() || what == "images")
+    if (const int code = record_copies(image_copies()); code != 0) return code;
   if (what == "copies") return 0;
-  const auto encode = tartan::test::find_encode();
-  if (!encode) {
-    std::fputs("no CUDA driver that has cuTensorMapEncodeTiled\n", stderr);
+  const Driver driver = find_encode();
+  if (!driver.tiles || !driver.images) {
+    std::fputs("no CUDA driver that has cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col\n",
+               stderr);
     return 1;
   }
-  tartan::test::record_maps(encode);
+  if (what.empty() || what == "maps") record_maps(driver);
+  if (what.empty() || what == "images") record_image_maps(driver);
 }
