@@ -88,13 +88,17 @@ void write_element(KernelState& state, const Tensor& to, const Scalar& row, cons
 
 }  // namespace
 
-const Target& Builder::target() const { return state_->target; }
+const Target& Builder::target() const {
+  state_->looked_at_target = true;
+  return state_->target;
+}
 
 bool Builder::has(std::string_view spelling) const {
   if (isa::matrix_opcode(spelling) == isa::Opcode::none) return false;
   const isa::FormText text = isa::parse_form(spelling);
   const auto row =
       text.unknown.empty() && text.repeated.empty() ? isa::find(text.form) : std::nullopt;
+  if (row) state_->would_take(row->since);
   return row && row->since.has(state_->target);
 }
 
@@ -132,6 +136,15 @@ Global Builder::global(std::string name, Type type, Layout layout, Here at) {
                                  layout.text()));
       good = false;
     }
+  // What virtual addresses of GPUs reach.
+  constexpr std::int64_t most_bytes = std::int64_t{1} << 49;
+  if (layout.extent().value_or(0) > most_bytes / bits(type) * 8) {
+    state_->report("layout-mismatch"_rule,
+                   fmt::format("{}: {} of {} takes more than 2^49 bytes, which is all that a GPU "
+                               "addresses",
+                               name, layout.text(), tartan::name(type)));
+    good = false;
+  }
   if (!good) return Global(refused_tensor(state_, std::move(name), type, std::move(layout)));
   state_->params.push_back({name, type, true, layout.extent().value_or(0)});
   state_->param_values.push_back(-1);
@@ -341,13 +354,7 @@ Scalar Builder::convert(const Scalar& value, Type to, Here at) {
     return KernelState::bad();
   const TypeSet eight_bits{Type::e4m3, Type::e5m2};
   if (eight_bits.has(to) || eight_bits.has(value.type())) {
-    if (!has_eight_bits(state_->target)) {
-      state_->report("no-instruction"_rule,
-                     fmt::format("e4m3 and e5m2 are converted from sm_89 with PTX 8.1 on, the "
-                                 "target is {}",
-                                 state_->target.text()));
-      return KernelState::bad();
-    }
+    if (!has_eight_bits(state_->target)) return state_->refuse_eight_bits();
     if (eight_bits.has(to)) {
       const Value from = value.constant() ? state_->value(value, f32) : state_->value(value);
       return state_->scalar(state_->f().convert(from, to));

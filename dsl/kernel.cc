@@ -19,14 +19,13 @@ Diags check_options(const Kernel& kernel, const Target& target) {
   if (!detail::is_identifier(kernel.name()))
     diags.report("kernel-name"_rule, kernel.place(),
                  fmt::format("kernel '{}': {}", kernel.name(), detail::identifier_rule));
-  const int block = kernel.options().block;
+  const int block = kernel.options().block, producers = kernel.options().producers;
   if (block < 32 || block > 1024 || block % 32)
     diags.report(
         "launch-bounds"_rule, kernel.place(),
         fmt::format("kernel {}: a block has 32 to 1024 threads in whole warps of 32, found {}",
                     kernel.name(), block));
-  const int producers = kernel.options().producers;
-  if (producers < 0 || producers > 31 || block + 32 * producers > 1024)
+  else if (producers < 0 || producers > 31 || block + 32 * producers > 1024)
     diags.report(
         "launch-bounds"_rule, kernel.place(),
         fmt::format("kernel {}: a block has at most 1024 threads, found {} and {} warps of "
@@ -195,11 +194,18 @@ std::string explain_json(const std::vector<Choice>& choices) {
   return out + "\n]\n";
 }
 
-Result<Compiled> compile(const Kernel& kernel, const Target& target) {
+namespace {
+
+// `later`: where it is refused, the next PTX version that may do; as it was where none may.
+Result<Compiled> compile(const Kernel& kernel, const Target& target, Version& later) {
   if (Diags diags = check_options(kernel, target); !diags.ok()) return diags;
   auto state = std::make_shared<detail::KernelState>(kernel, target);
   describe(kernel, state);
   check_shared(kernel, *state);
+  later = std::max(later, state->wanted);
+  // A description that asks for the version may ask for any.
+  if (later == target.ptx && state->looked_at_target && target.ptx < newest_version)
+    later = target.ptx.next();
   // Handles that outlive this call find no function any more.
   const auto function = std::move(state->function);
   if (!state->diags.ok()) return state->diags;
@@ -219,12 +225,20 @@ Result<Compiled> compile(const Kernel& kernel, const Target& target) {
                   std::move(state->maps), std::move(state->choices)};
 }
 
+}  // namespace
+
+Result<Compiled> compile(const Kernel& kernel, const Target& target) {
+  Version later = target.ptx;
+  return compile(kernel, target, later);
+}
+
 Result<Compiled> compile(const Kernel& kernel, Arch arch) {
   Target target = Target::of(arch);
-  auto first = compile(kernel, target);
-  while (!first && target.ptx < newest_version) {
-    target.ptx = target.ptx.next();
-    if (auto newer = compile(kernel, target)) return newer;
+  Version later = target.ptx;
+  auto first = compile(kernel, target, later);
+  while (!first && later > target.ptx) {
+    target.ptx = later;
+    if (auto newer = compile(kernel, target, later)) return newer;
   }
   return first;
 }

@@ -97,21 +97,32 @@ Scalar fma(const Scalar& x, const Scalar& y, const Scalar& z) {
       state->f().fma(state->value(x, type), state->value(y, type), state->value(z, type)));
 }
 
-bool has_eight_bits(const Target& target) {
-  return target.arch.sm >= 90 || (target.arch.sm == 89 && target.ptx >= Version{8, 1});
+namespace {
+
+constexpr Since eight_bits{{8, 1}, 89};
+
+}  // namespace
+
+bool has_eight_bits(const Target& target) { return target.arch.sm >= 90 || eight_bits.has(target); }
+
+Scalar KernelState::refuse_eight_bits() {
+  would_take(eight_bits);
+  report("no-instruction"_rule,
+         fmt::format("e4m3 and e5m2 are converted from sm_89 with PTX 8.1 on, the target is {}",
+                     target.text()));
+  return bad();
 }
 
 Scalar convert_pair(const Scalar& low, const Scalar& high, Type to) {
   const auto state = common_state({&low, &high});
   if (!state) return KernelState::bad();
-  const bool good = (to == Type::e4m3 || to == Type::e5m2) && has_eight_bits(state->target);
-  if (!good) {
-    state->report("no-instruction"_rule,
-                  fmt::format("{} has no conversion of pairs to {}: e4m3 and e5m2 exist from sm_89 "
-                              "with PTX 8.1 on",
-                              state->target.text(), name(to)));
+  if (to != Type::e4m3 && to != Type::e5m2) {
+    state->report(
+        "no-instruction"_rule,
+        fmt::format("there is no conversion of pairs to {}: e4m3 and e5m2 have one", name(to)));
     return KernelState::bad();
   }
+  if (!has_eight_bits(state->target)) return state->refuse_eight_bits();
   return state->scalar(
       state->f().convert_pair(state->value(low, f32), state->value(high, f32), to));
 }

@@ -56,7 +56,12 @@ void KernelState::report(const Rule& rule, std::string message) {
   diags.report(rule, place, std::move(message));
 }
 
+void KernelState::would_take(const Since& since) {
+  if (since.has(target.arch) && since.ptx > target.ptx) wanted = std::max(wanted, since.ptx);
+}
+
 void KernelState::refuse_target(const isa::Instruction& row) {
+  would_take(row.since);
   const auto nearest = isa::nearest(row.form, target);
   report("no-instruction"_rule,
          fmt::format("{} exists from {} on, the target is {}{}", isa::spell(row.form),

@@ -65,6 +65,8 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   std::vector<CompiledParam> params;
   std::vector<Memory> memories;
   std::vector<std::string> names;  // of parameters and shared matrices
+  Version wanted;                  // the first with all that was refused for its version, if any
+  bool looked_at_target = false;   // whether the description may depend on it otherwise
   std::int64_t shared_bytes = 0;
   Place place;  // of the call in progress
   std::source_location location;
@@ -106,6 +108,10 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   void at(const std::source_location& here);
   /// Once for each place: loops and fragments say the same many times.
   void report(const Rule& rule, std::string message);
+  /// Notes that something refused would be there with a later PTX version.
+  void would_take(const Since& since);
+  /// Says that the target does not convert e4m3 and e5m2; gives a refused scalar.
+  Scalar refuse_eight_bits();
   /// Says from where on there is an instruction that the target lacks, and what is near.
   void refuse_target(const isa::Instruction& row);
   void choose(std::string what, std::string taken, std::string reason,

@@ -22,11 +22,6 @@ Type stored_type(const MmaKind& kind, Type element) {
   return isa::container_bits(form, element) == bits(element) ? element : Type::b8;
 }
 
-// An instruction as wide as the table has: fewest instructions for the same work.
-std::int64_t work(const Shape& shape) {
-  return static_cast<std::int64_t>(shape.m) * shape.n * shape.k;
-}
-
 }  // namespace
 
 RingLayout TiledMma::shared(Operand operand, int stages, Major major) const {
@@ -371,53 +366,6 @@ WarpTile TiledMma::load_a(const Shared& a, Here at) const {
   return tile;
 }
 
-MmaKind Builder::best_mma(Type a, Type b, Type c, const MmaOptions& options, Here at) {
-  state_->at(at);
-  std::optional<isa::Form> best, elsewhere;
-  for (const isa::Form& form : isa::forms()) {
-    isa::Form wanted{.opcode = isa::Opcode::mma, .shape = form.shape};
-    wanted.a_major = Major::row, wanted.b_major = Major::col;
-    wanted.a = a, wanted.b = b, wanted.c = c;
-    wanted.d = options.d == Type::none ? c : options.d;
-    wanted.satfinite = options.satfinite, wanted.rounding = options.rounding;
-    wanted.bit_op = options.bit_op;
-    if (options.scale_type != Type::none) {
-      wanted.kind = form.kind;
-      wanted.block_scale = true, wanted.scale_type = options.scale_type;
-      wanted.scale_vec =
-          options.scale_vec ? static_cast<std::uint8_t>(options.scale_vec) : form.scale_vec;
-    }
-    if (options.sparsity != isa::Sparsity::dense && form.sparsity != isa::Sparsity::dense)
-      wanted.sparsity = form.sparsity;
-    const bool sparse = wanted.sparsity != isa::Sparsity::dense;
-    if (sparse != (options.sparsity != isa::Sparsity::dense)) continue;
-    if (!(form == wanted) || isa::fragment(form, Operand::a).matrices != 1) continue;
-    auto& found = isa::find(form)->since.has(state_->target) ? best : elsewhere;
-    if (!found || work(form.shape) > work(found->shape)) found = form;
-  }
-  if (best) {
-    std::vector<std::string> refused;
-    if (elsewhere && work(elsewhere->shape) > work(best->shape))
-      refused.push_back(fmt::format("{}: it exists from {} on", isa::spell(*elsewhere),
-                                    isa::text(isa::find(*elsewhere)->since)));
-    state_->choose(fmt::format("product of {} and {}", name(a), name(b)), isa::spell(*best),
-                   fmt::format("it does most at once for these types on {}", state_->target.text()),
-                   std::move(refused));
-    return {
-        {best->shape, false, best->sparsity != isa::Sparsity::dense, best->kind}, a, b, c, true};
-  }
-  const auto nearest = elsewhere ? isa::nearest(*elsewhere, state_->target) : std::nullopt;
-  state_->report(
-      "no-instruction"_rule,
-      fmt::format("{} has no mma.sync of {} and {} with {} accumulators{}{}", state_->target.text(),
-                  name(a), name(b), name(c),
-                  elsewhere ? fmt::format("; {} exists from {} on", isa::spell(*elsewhere),
-                                          isa::text(isa::find(*elsewhere)->since))
-                            : "",
-                  nearest ? "; the nearest here is " + isa::spell(*nearest) : ""));
-  return {};
-}
-
 TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOptions& options,
                             Here at) {
   state_->at(at);
@@ -447,7 +395,8 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
         "tile-divide"_rule,
         fmt::format("the tile's {} = {} is no multiple of {}: the warps' share of {}; the "
                     "nearest is {}",
-                    axis, size, by, kind.shape.text(), std::max(1, (size + by / 2) / by) * by));
+                    axis, size, by, kind.shape.text(),
+                    std::max<std::int64_t>(1, (std::int64_t{size} + by / 2) / by) * by));
   };
   divides(tile.m, tile.warps_m * shape.m, "m");
   divides(tile.n, tile.warps_n * shape.n, "n");

@@ -22,6 +22,7 @@
 // Elsewhere each warp multiplies fragments of its part, and explain() says "not wgmma" and why.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 
 #include "dsl/tensor.h"
@@ -34,7 +35,10 @@ namespace tartan {
 struct Tile {
   int m = 128, n = 128, k = 32;
   int warps_m = 2, warps_n = 2;
-  constexpr int threads() const { return 32 * warps_m * warps_n; }
+  constexpr int threads() const {  // at most what an int holds
+    return static_cast<int>(
+        std::clamp<std::int64_t>(std::int64_t{warps_m} * warps_n, -(1 << 26), (1 << 26) - 1) * 32);
+  }
 };
 
 /// The fragments that the first products along k of a stage take, where they are loaded while the

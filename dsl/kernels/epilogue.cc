@@ -22,10 +22,12 @@ Finisher::Finisher(Builder& k, const Epilogue& options, Type sum, Type c, const 
   k.require(TypeSet{f32, f16, bf16, f64, s32, s8, u8, Type::e4m3, Type::e5m2}.has(c),
             fmt::format("C has elements of f32, f16, bf16, e4m3, e5m2, f64, s32, s8 or u8, not {}",
                         name(c)));
-  k.require(!is_small_float(c) || has_eight_bits(k.target()),
-            fmt::format("a C of {} is converted by cvt.rn.satfinite.{}x2.f32, which exists from "
-                        "sm_89 with PTX 8.1 on, the target is {}; f16 is the nearest there",
-                        name(c), name(c), k.target().text()));
+  if (is_small_float(c) && !has_eight_bits(k.target()))
+    k.require(false,
+              fmt::format("a C of {} is converted by cvt.rn.satfinite.{}x2.f32, which exists "
+                          "from sm_89 with PTX 8.1 on, the target is {}; f16 is the nearest "
+                          "there",
+                          name(c), name(c), k.target().text()));
   k.require(c != s32 || (sum == s32 && options.empty()),
             "a C of s32 takes s32 sums as they are, without an epilogue; c = f32, f16 or s8 takes "
             "one");

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which instruction multiplies elements of given types on a target.
+#include <algorithm>
+
+#include "dsl/state.h"
+#include "dsl/tiled_mma.h"
+
+namespace tartan {
+namespace {
+
+// An instruction as wide as the table has: fewest instructions for the same work.
+std::int64_t work(const Shape& shape) {
+  return static_cast<std::int64_t>(shape.m) * shape.n * shape.k;
+}
+
+}  // namespace
+
+MmaKind Builder::best_mma(Type a, Type b, Type c, const MmaOptions& options, Here at) {
+  state_->at(at);
+  std::optional<isa::Form> best, elsewhere;
+  std::optional<Since> soonest;  // with a later PTX version
+  for (const isa::Form& form : isa::forms()) {
+    isa::Form wanted{.opcode = isa::Opcode::mma, .shape = form.shape};
+    wanted.a_major = Major::row, wanted.b_major = Major::col;
+    wanted.a = a, wanted.b = b, wanted.c = c;
+    wanted.d = options.d == Type::none ? c : options.d;
+    wanted.satfinite = options.satfinite, wanted.rounding = options.rounding;
+    wanted.bit_op = options.bit_op;
+    if (options.scale_type != Type::none) {
+      wanted.kind = form.kind;
+      wanted.block_scale = true, wanted.scale_type = options.scale_type;
+      wanted.scale_vec =
+          options.scale_vec ? static_cast<std::uint8_t>(options.scale_vec) : form.scale_vec;
+    } else if (form.kind == isa::Kind::f8f6f4 && std::min(bits(a), bits(b)) < 8) {
+      wanted.kind = form.kind;  // elements of six and four bits have no other
+    }
+    if (options.sparsity != isa::Sparsity::dense && form.sparsity != isa::Sparsity::dense)
+      wanted.sparsity = form.sparsity;
+    const bool sparse = wanted.sparsity != isa::Sparsity::dense;
+    if (sparse != (options.sparsity != isa::Sparsity::dense)) continue;
+    if (!(form == wanted) || isa::fragment(form, Operand::a).matrices != 1) continue;
+    const Since since = isa::find(form)->since;
+    auto& found = since.has(state_->target) ? best : elsewhere;
+    if (since.has(state_->target.arch) && (!soonest || since.ptx < soonest->ptx)) soonest = since;
+    if (!found || work(form.shape) > work(found->shape)) found = form;
+  }
+  if (best) {
+    std::vector<std::string> refused;
+    if (elsewhere && work(elsewhere->shape) > work(best->shape))
+      refused.push_back(fmt::format("{}: it exists from {} on", isa::spell(*elsewhere),
+                                    isa::text(isa::find(*elsewhere)->since)));
+    state_->choose(fmt::format("product of {} and {}", name(a), name(b)), isa::spell(*best),
+                   fmt::format("it does most at once for these types on {}", state_->target.text()),
+                   std::move(refused));
+    return {
+        {best->shape, false, best->sparsity != isa::Sparsity::dense, best->kind}, a, b, c, true};
+  }
+  if (soonest) state_->would_take(*soonest);
+  const auto nearest = elsewhere ? isa::nearest(*elsewhere, state_->target) : std::nullopt;
+  state_->report(
+      "no-instruction"_rule,
+      fmt::format("{} has no mma.sync of {} and {} with {} accumulators{}{}", state_->target.text(),
+                  name(a), name(b), name(c),
+                  elsewhere ? fmt::format("; {} exists from {} on", isa::spell(*elsewhere),
+                                          isa::text(isa::find(*elsewhere)->since))
+                            : "",
+                  nearest ? "; the nearest here is " + isa::spell(*nearest) : ""));
+  return {};
+}
+
+}  // namespace tartan
