@@ -64,6 +64,15 @@ TEST(Command, WrongWords) {
                             "emit gemm --stages 0",
                             "emit gemm --promote -1",
                             "emit gemm --epilogue tan",
+                            "emit gemm --epilogue relu,gelu",
+                            "emit gemm --epilogue bias,bias",
+                            "emit gemm --bit-op and",
+                            "emit gemm --splits 300",
+                            "emit gemm --stream-blocks 2147483647",
+                            "emit gemm --stages 257",
+                            "emit gemm --tile 64x64 --warps 65536x65536",
+                            "emit gemm --m 20000000 --n 20000000",
+                            "emit gemm --m 2147483647 --n 2147483647 --k 2147483647",
                             "emit gemm --a-major up",
                             "emit block_scaled --scale f16 --target sm_120a",
                             "emit block_scaled --kind mxf2 --target sm_120a",
@@ -113,6 +122,48 @@ TEST(Command, EmitErrorsNameTheKernel) {
   EXPECT_EQ(out.code, 1);
   EXPECT_TRUE(out.out.starts_with("error: gemm: ")) << out.out;
   EXPECT_EQ(out.out.find(".cc:"), std::string::npos) << out.out;
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t out = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++out;
+  return out;
+}
+
+// Each kernel with every option: those that --list does not show for it are refused, each once.
+TEST(Command, EmitRefusesWhatAKernelIgnores) {
+  const std::string all =
+      " --m 64 --n 64 --k 64 --multiple 8 --multiple-c 8 --type f16 --a f16 --b f16 "
+      "--accumulator f32 --c f32 --a-major row --b-major col --tile 64x64 --warps 2x2 --stages 2 "
+      "--promote 0 --epilogue bias --splits 1 --stream-blocks 0 --producers 0 --cluster 1 "
+      "--group 8 --bit-op xor --batched --persistent --scale ue8m0 --kind mxf8f6f4 --head-dim 64 "
+      "--causal";
+  const std::string list = tartan("emit --list").out;
+  for (const std::string kernel : {"gemm", "gemm_sum", "sparse_gemm", "block_scaled", "wmma_gemm",
+                                   "attention", "transpose", "one_mma"}) {
+    SCOPED_TRACE(kernel);
+    const std::size_t line = list.find("\n", list.find("\n" + kernel + " ") + 1);
+    std::string options = list.substr(line + 1, list.find("\n", line + 1) - line);
+    if (options[0] != ' ') options.clear();
+    const std::size_t taken = count(options, "--");
+    const Ran out = tartan("emit " + kernel + all);
+    EXPECT_EQ(out.code, 2) << out.out;
+    EXPECT_EQ(count(out.out, ": " + kernel + " does not take it; "), 29 - taken) << out.out;
+    EXPECT_EQ(taken == 0, kernel == "one_mma");
+  }
+  const auto message = [](const std::string& words) { return tartan(words).out; };
+  EXPECT_EQ(message("emit attention --stages 3"),
+            "error: --stages: attention does not take it; gemm, gemm_sum, sparse_gemm, "
+            "block_scaled do [usage]\n");
+  EXPECT_EQ(message("emit gemm --causal"),
+            "error: --causal: gemm does not take it; attention does [usage]\n");
+  EXPECT_EQ(message("emit gemm --epilogue bias,relu,gelu"),
+            "error: --epilogue bias,relu,gelu: one of relu, gelu and silu is expected [usage]\n");
+  EXPECT_EQ(message("emit gemm --splits 300"),
+            "error: --splits 300: a number from 1 to 256 is expected [usage]\n");
+  EXPECT_NE(message("emit gemm --m 20000000 --n 20000000").find("--m 20000000 --n 20000000: C"),
+            std::string::npos);
 }
 
 TEST(Command, EmitWritesWhatCheckAccepts) {

@@ -9,6 +9,7 @@
 #include "tools/commands.h"
 #include "tools/emit_manifest.h"
 #include "tools/gemm_options.h"
+#include "tools/kernel_options.h"
 #include "tools/terminal.h"
 
 namespace tartan::tools {
@@ -53,7 +54,11 @@ const kernels::Named* find_kernel(const std::string& name) {
 }
 
 int list() {
-  for (const kernels::Named& row : kernels::all()) fmt::print("{:<26}{}\n", row.name, row.summary);
+  for (const kernels::Named& row : kernels::all()) {
+    fmt::print("{:<26}{}\n", row.name, row.summary);
+    const auto options = options_of(row.name);
+    if (!options.empty()) fmt::print("{:<28}{}\n", "", fmt::join(options, " "));
+  }
   return exit_ok;
 }
 
@@ -80,6 +85,8 @@ Result<Described> describe(const EmitWords& words, const Target& target) {
     return {"usage"_rule, fmt::format("there is no built-in kernel {}; `tartan emit --list` shows "
                                       "them",
                                       words.kernel)};
+  if (Diags refused = refused_options(words.kernel, words.gemm.given); !refused.ok())
+    return refused;
   auto gemm = read_gemm(words.gemm);
   if (!gemm) return gemm.diags();
   if (words.kernel == "attention") {
@@ -157,7 +164,11 @@ void add_emit(CLI::App& app, int& exit_code) {
                  "The last query sees all keys, each earlier one a key less")
       ->group("Options of attention (and --type)");
   command->footer("Exit codes: 0 written, 1 the target cannot run this kernel, 2 usage or I/O");
-  command->callback([words, &exit_code] { exit_code = emit(*words); });
+  command->callback([words, command, &exit_code] {
+    for (const CLI::Option* each : command->get_options())
+      if (each->count() > 0) words->gemm.given.push_back(each->get_name());
+    exit_code = emit(*words);
+  });
 }
 
 }  // namespace tartan::tools

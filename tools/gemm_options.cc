@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <limits>
 
 namespace tartan::tools {
 namespace {
@@ -42,10 +44,11 @@ class Reader {
     out.k = number("--k", words_.k, 0);
     out.multiple = number("--multiple", words_.multiple, 1);
     out.multiple_c = number("--multiple-c", words_.multiple_c, 1);
-    out.stages = number("--stages", words_.stages.value_or(out.stages), 1);
-    out.splits = number("--splits", words_.splits, 1);
-    out.stream_blocks = number("--stream-blocks", words_.stream_blocks, 0);
-    out.producers = number("--producers", words_.producers.value_or(out.producers), 0);
+    out.stages = number("--stages", words_.stages.value_or(out.stages), 1, 256);
+    out.splits = number("--splits", words_.splits, 1, kernels::most_splits);
+    out.stream_blocks =
+        number("--stream-blocks", words_.stream_blocks, 0, kernels::most_stream_blocks);
+    out.producers = number("--producers", words_.producers.value_or(out.producers), 0, 31);
     out.promote = number("--promote", words_.promote, 0);
     out.cluster = number("--cluster", words_.cluster.value_or(out.cluster), 1);
     out.group = number("--group", words_.group.value_or(out.group), 1);
@@ -63,7 +66,10 @@ class Reader {
     out.b_major = major("--b-major", words_.b_major);
     out.bit_op = bit_op();
     out.tile = tile(out.tile);
-    for (const std::string& word : words_.epilogue) add(out.epilogue, word);
+    read_epilogue(out.epilogue);
+    if (is_given("--bit-op") && out.a != Type::b1)
+      wrong("--bit-op", words_.bit_op, "--type b1, whose products count bits,");
+    if (diags_.ok()) check_sizes(out);
     if (!diags_.ok()) return diags_;
     return out;
   }
@@ -73,10 +79,37 @@ class Reader {
     diags_.report("usage"_rule, {}, fmt::format("{} {}: {} is expected", option, found, expected));
   }
 
-  int number(std::string_view option, int value, int least) {
-    if (value < least)
-      wrong(option, fmt::format("{}", value), fmt::format("a number from {} on", least));
+  bool is_given(std::string_view option) const {
+    return std::find(words_.given.begin(), words_.given.end(), option) != words_.given.end();
+  }
+
+  int number(std::string_view option, int value, int least,
+             int most = std::numeric_limits<int>::max()) {
+    if (value < least || value > most)
+      wrong(option, fmt::format("{}", value),
+            most == std::numeric_limits<int>::max()
+                ? fmt::format("a number from {} on", least)
+                : fmt::format("a number from {} to {}", least, most));
     return value;
+  }
+
+  // Sizes that no tile would do for: gemm() knows the tile, and says the rest.
+  void check_sizes(const Gemm& gemm) {
+    const auto bytes = [](int lines, int line, Type type) {
+      return static_cast<double>(lines) * line * bits(type) / 8;
+    };
+    const auto check = [&](std::string_view matrix, std::string_view lines, int count,
+                           std::string_view line, int length, Type type) {
+      constexpr double most = 0x1p49;
+      if (bytes(count, length, type) > most)
+        diags_.report("usage"_rule, {},
+                      fmt::format("{} {} {} {}: {} takes at most the 2^49 bytes that a GPU "
+                                  "addresses, found {:.3g}",
+                                  lines, count, line, length, matrix, bytes(count, length, type)));
+    };
+    check("A", "--m", gemm.m, "--k", gemm.k, gemm.a);
+    check("B", "--k", gemm.k, "--n", gemm.n, gemm.b);
+    check("C", "--m", gemm.m, "--n", gemm.n, gemm.c);
   }
 
   Type type(std::string_view option, const std::string& word, Type otherwise,
@@ -139,10 +172,26 @@ class Reader {
     if (!words_.warps.empty()) {
       const std::vector<int> warps = sizes(words_.warps);
       if (warps.size() != 2) return wrong("--warps", words_.warps, "MxN, such as 2x2,"), out;
+      if (warps[0] > 32 || warps[1] > 32 / warps[0])
+        return wrong("--warps", words_.warps, "at most 32 warps in all, such as 4x8,"), out;
       if (words_.tile.empty()) wrong("--warps", words_.warps, "a --tile that they share");
       out.warps_m = warps[0], out.warps_n = warps[1];
     }
     return out;
+  }
+
+  void read_epilogue(Epilogue& epilogue) {
+    const std::string all = fmt::format("{}", fmt::join(words_.epilogue, ","));
+    int activations = 0;
+    for (std::size_t i = 0; i < words_.epilogue.size(); ++i) {
+      const std::string& word = words_.epilogue[i];
+      add(epilogue, word);
+      activations += word == "relu" || word == "gelu" || word == "silu";
+      if (std::find(words_.epilogue.begin(), words_.epilogue.begin() + static_cast<int>(i), word) !=
+          words_.epilogue.begin() + static_cast<int>(i))
+        return wrong("--epilogue", all, fmt::format("{} once", word));
+    }
+    if (activations > 1) wrong("--epilogue", all, "one of relu, gelu and silu");
   }
 
   void add(Epilogue& epilogue, const std::string& word) {
@@ -230,8 +279,8 @@ void add_gemm_options(CLI::App& command, GemmWords& words) {
   option("--producers", words.producers,
          "Warps beside the tile's that copy for them; default beside a --tile: 0");
   option("--cluster", words.cluster,
-         "Blocks that read B once for all of them, from sm_90 on: 1, 2, 4 or 8; default beside a "
-         "--tile: 1");
+         "Blocks that read B once for all of them, on sm_90a, sm_100a and the like: 1, 2, 4 or 8; "
+         "default beside a --tile: 1");
   option("--group", words.group,
          "Rows of tiles that are walked together, column by column; default beside a --tile: 8");
   const char* const scaled = "Options of block_scaled (and those of gemm)";

@@ -23,6 +23,7 @@ struct GemmWords {
   std::string scale = "ue8m0", kind;
   std::string tile, warps, bit_op = "xor";
   std::vector<std::string> epilogue;
+  std::vector<std::string> given;  // the options that were: "--m"
 };
 
 void add_gemm_options(CLI::App& command, GemmWords& words);
