@@ -92,6 +92,14 @@ class BoxCopier {
     Share out{line_, lines_};
     const int blocks = state_.options.cluster;
     if (!state_.multicasts || blocks == 1) return out;
+    const Arch arch = state_.target.arch;
+    if (arch.suffix == 0 || arch.sm >= 120) {
+      refused_.push_back(fmt::format(
+          ".multicast::cluster: NVIDIA's assembler advises it for sm_90a, sm_100a, sm_103a, "
+          "sm_110a and their families alone, the target is {}",
+          arch.text()));
+      return out;
+    }
     const std::int64_t lines = lines_ / blocks, line = line_ / blocks;
     if (lines_ % (8 * blocks) == 0 && (lines <= longest || lines % longest == 0)) {
       out.lines = lines, out.first = state_.block_of_cluster() * lines;

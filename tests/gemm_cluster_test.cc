@@ -49,7 +49,7 @@ TEST(GemmCluster, SharesB) {
             EXPECT_EQ(launch.grid.x % static_cast<unsigned>(cluster), 0u);
             EXPECT_EQ(product.wrong(testing_gemm::run(gemm, target, launch)), 0);
             const auto compiled = compile(gemm, target);
-            EXPECT_EQ(multicasts(*compiled), target.arch.sm >= 90);
+            EXPECT_EQ(multicasts(*compiled), target.arch.suffix == 'a');
             EXPECT_EQ(compiled->cluster, cluster);
             ++products;
           }
@@ -145,6 +145,27 @@ TEST(GemmCluster, ExplainsWhatIsShared) {
             std::string::npos)
       << text;
   EXPECT_NE(text.find("to all blocks of the cluster"), std::string::npos) << text;
+}
+
+// Elsewhere NVIDIA's assembler advises against it: each block reads for itself.
+TEST(GemmCluster, MulticastsWhereThatIsFast) {
+  for (const auto& [name, fast] : {std::pair{"sm_90", false},
+                                   {"sm_90a", true},
+                                   {"sm_100", false},
+                                   {"sm_100a", true},
+                                   {"sm_100f", true},
+                                   {"sm_103a", true},
+                                   {"sm_120", false},
+                                   {"sm_120a", false},
+                                   {"sm_121f", false}}) {
+    const auto compiled =
+        compile(kernels::gemm(Product(of_warpgroups(2), 128, 128, 64).options), target_of(name));
+    ASSERT_TRUE(compiled) << compiled.diags().text();
+    EXPECT_EQ(multicasts(*compiled), fast) << name;
+    const bool explained =
+        explain(compiled->choices).find("not .multicast::cluster") != std::string::npos;
+    EXPECT_NE(explained, fast) << name;
+  }
 }
 
 TEST(GemmCluster, RefusesWhatThereIsNot) {
