@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which tiles of a result a block computes.
+#include <limits>
+
 #include "dsl/math.h"
 #include "dsl/state.h"
 
 namespace tartan {
 namespace {
 
+constexpr std::int64_t most_counted = std::numeric_limits<std::int32_t>::max();
+
 // The tiles of an m x n result, numbered so that neighbours share operands: groups of `group` rows
 // of tiles, walked column by column. A cluster takes `cluster` of them, one below the other, as
 // one.
 struct Tiles {
   Scalar rows, cols;  // of what a cluster takes
-  int group, cluster;
+  Scalar group;
+  int cluster;
   Scalar in_cluster;
 
   Scalar count() const { return rows * cols; }
@@ -31,8 +36,12 @@ Tiles tiles_of(detail::KernelState& state, const Scalar& m, const Scalar& n, con
                  fmt::format("a group has at least one row of tiles, found {}", group));
   const int cluster = state.options.cluster;
   const Scalar in_cluster = cluster == 1 ? Scalar(0) : state.block_of_cluster();
-  return {ceil_div(m, cluster * tile.m), ceil_div(n, tile.n), std::max(group / cluster, 1), cluster,
-          in_cluster};
+  const Scalar rows = ceil_div(m, std::int64_t{cluster} * tile.m), cols = ceil_div(n, tile.n);
+  // A group has no more rows than there are, where more tiles than 32 bits count would be in it.
+  const int height = std::max(group / cluster, 1);
+  const std::int64_t most_cols = cols.constant().value_or(most_counted / std::max(tile.n, 1) + 1);
+  const bool fits = most_cols <= most_counted / height;
+  return {rows, cols, fits ? Scalar(height) : minimum(rows, height), cluster, in_cluster};
 }
 
 }  // namespace
@@ -59,10 +68,16 @@ void Builder::each_tile(const Scalar& m, const Scalar& n, const Tile& tile,
       at);
 }
 
+Type StreamShare::counter(const Scalar& rows, const Scalar& cols, const Scalar& steps) {
+  const auto r = rows.constant(), c = cols.constant(), s = steps.constant();
+  if (!r || !c || !s || *r < 1 || *c < 1 || *s < 1) return s64;
+  return *r <= most_counted / *c && *r * *c < most_counted / *s ? s32 : s64;
+}
+
 StreamShare StreamShare::of(const Scalar& units, const Scalar& workers, const Scalar& worker) {
   const Scalar each = units / workers, more = units % workers;
-  const Scalar begin = worker * each + minimum(worker, more);
-  return {begin, begin + each + select(worker < more, 1, 0)};
+  const auto begin = [&](const Scalar& of) { return of * each + minimum(of, more); };
+  return {begin(worker), begin(worker + 1)};
 }
 
 Scalar StreamShare::owner(const Scalar& units, const Scalar& workers, const Scalar& unit) {
@@ -78,18 +93,23 @@ void Builder::stream_tiles(const Scalar& m, const Scalar& n, const Tile& tile, c
   if (!require(state_->options.cluster == 1, "blocks of a cluster have equal shares of no tile",
                at))
     return;
-  const Scalar worker = convert(block_x(at), s32, at);
-  const StreamShare share =
-      StreamShare::of(tiles.count() * steps, convert(blocks_x(at), s32, at), worker);
-  const Scalar first_tile = share.begin / steps;
+  const Type type = StreamShare::counter(tiles.rows, tiles.cols, steps);
+  const auto as = [&](const Scalar& x, Type wanted) {
+    return x.constant() || bits(x.type()) == bits(wanted) ? x : convert(x, wanted, at);
+  };
+  const Scalar block = convert(block_x(at), s32, at);
+  const Scalar worker = as(block, type), each = as(steps, type);
+  const Scalar units = as(tiles.rows, type) * as(tiles.cols, type) * each;
+  const StreamShare share = StreamShare::of(units, convert(blocks_x(at), type, at), worker);
+  const Scalar first_tile = share.begin / each;
   loop(
-      first_tile, (share.end + steps - 1) / steps, 1,
+      first_tile, (share.end + each - 1) / each, 1,
       [&](Scalar number) {
-        const Scalar begin = maximum(share.begin - number * steps, 0),
-                     end = minimum(share.end - number * steps, steps);
-        const auto [row, col] = tiles.place(*this, number);
-        const Scalar slot = worker * 2 + select(number == first_tile, 0, 1);
-        body({row, col, begin, end - begin, end - begin == steps, slot});
+        const Scalar begin = maximum(share.begin - number * each, 0),
+                     end = minimum(share.end - number * each, each);
+        const auto [row, col] = tiles.place(*this, as(number, s32));
+        const Scalar slot = block * 2 + select(number == first_tile, 0, 1), count = end - begin;
+        body({row, col, as(begin, s32), as(count, s32), count == each, slot});
       },
       at);
 }

@@ -19,6 +19,8 @@ struct TileWork {
 /// one more.
 struct StreamShare {
   Scalar begin, end;
+  /// What counts all units, tiles of `rows` x `cols` in `steps` each: s32 where that surely does.
+  static Type counter(const Scalar& rows, const Scalar& cols, const Scalar& steps);
   static StreamShare of(const Scalar& units, const Scalar& workers, const Scalar& worker);
   /// Which worker has a unit.
   static Scalar owner(const Scalar& units, const Scalar& workers, const Scalar& unit);

@@ -103,7 +103,8 @@ struct Product {
 
   Product(const kernels::Gemm& wanted, int rows, int cols, int depth, bool fixed = false)
       : options(wanted), m(rows), n(cols), k(depth) {
-    small = bits(options.accumulator) == 16 || bits(options.c) == 16;
+    small = bits(options.accumulator) == 16 || bits(options.c) == 16 ||
+            (info(options.a).floating && std::min(bits(options.a), bits(options.b)) < 8);
     const int line_a = options.a_major == Major::row ? k : m,
               line_b = options.b_major == Major::row ? n : k;
     options.multiple = std::min({largest_power(line_a), largest_power(line_b), 1024});

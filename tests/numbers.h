@@ -24,6 +24,9 @@ inline Format format(Type type) {
     case Type::bf16: return {8, 7};
     case Type::e4m3: return {4, 3};
     case Type::e5m2: return {5, 2};
+    case Type::e3m2: return {3, 2};
+    case Type::e2m3: return {2, 3};
+    case Type::e2m1: return {2, 1};
     case Type::f64: return {11, 52};
     default: return {8, 23};
   }
@@ -48,7 +51,7 @@ inline double float_value(Type type, std::uint64_t bits) {
   const auto exponent =
       static_cast<int>(bits >> f.mantissa & ((std::uint64_t{1} << f.exponent) - 1));
   const std::uint64_t mantissa = bits & ((std::uint64_t{1} << f.mantissa) - 1);
-  if (exponent == (1 << f.exponent) - 1 && type != Type::e4m3) {
+  if (exponent == (1 << f.exponent) - 1 && tartan::bits(type) >= 8 && type != Type::e4m3) {
     const double infinity = bits >> (f.exponent + f.mantissa) & 1 ? -HUGE_VAL : HUGE_VAL;
     return mantissa ? std::nan("") : infinity;
   }
@@ -68,7 +71,9 @@ inline std::vector<std::byte> encode(Type type, const std::vector<int>& values) 
         floating(type) ? float_bits(type, values[i]) : static_cast<std::uint64_t>(values[i]);
     if (width < 64) word &= (std::uint64_t{1} << width) - 1;
     if (width >= 8) std::memcpy(&out[i * width / 8], &word, width / 8);
-    else out[i * width / 8] |= static_cast<std::byte>(word << i * width % 8);
+    for (std::size_t bit = 0; bit < width && width < 8; ++bit)
+      out[(i * width + bit) / 8] |=
+          static_cast<std::byte>((word >> bit & 1) << (i * width + bit) % 8);
   }
   return out;
 }

@@ -3,9 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <numeric>
-
 #include "dsl/kernels/epilogue.h"
+#include "dsl/kernels/gemm_tiles.h"
 #include "dsl/math.h"
 
 namespace tartan::kernels {
@@ -38,12 +37,12 @@ Kernel block_scaled(const BlockScaled& options) {
     const MmaKind kind = product(k, options);
     if (kind.shape.shape.m == 0) return;
     const auto mma = k.tiled_mma(kind, tile, {.scale_type = options.scale});
-    const auto size = [&](const char* name, int fixed, int multiple) {
-      return fixed ? Scalar(fixed) : k.param(name, s32, multiple);
-    };
     const int unit = together(mma), block = mma.scale_block();
-    const auto m = size("m", options.m, 1), n = size("n", options.n, options.multiple_c),
-               depth = size("k", options.k, std::lcm(options.multiple, unit));
+    const auto m = detail::size(k, "m", options.m, 1),
+               n = detail::size(k, "n", options.n, options.multiple_c),
+               depth =
+                   detail::size(k, "k", options.k, detail::common_multiple(unit, options.multiple));
+    if (!detail::sizes_are_possible(k, tile, m, n, depth)) return;
     k.require(depth.multiple() % unit == 0,
               fmt::format("k must be a multiple of {} for products of {} and {}", unit,
                           name(kind.a), name(kind.b)));

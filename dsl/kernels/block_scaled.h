@@ -33,9 +33,7 @@ struct BlockScaled {
   Epilogue epilogue;
 
   /// Blocks (x) of a launch for sizes m and n.
-  unsigned blocks(int rows, int cols) const {
-    return static_cast<unsigned>((rows + tile.m - 1) / tile.m * ((cols + tile.n - 1) / tile.n));
-  }
+  unsigned blocks(int rows, int cols) const { return Gemm{.tile = tile}.blocks(rows, cols); }
 };
 Kernel block_scaled(const BlockScaled& options);
 

@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+#include <bit>
+#include <limits>
 
 #include "dsl/kernels/gemm_tiles.h"
 #include "dsl/math.h"
@@ -25,27 +26,34 @@ struct Multiples {
 Multiples multiples(const Gemm& options) {
   const bool a_by_rows = options.a_major == Major::row, b_by_rows = options.b_major == Major::row;
   return {a_by_rows ? 1 : options.multiple,
-          std::lcm(options.multiple_c, b_by_rows ? options.multiple : 1),
+          detail::common_multiple(options.multiple_c, b_by_rows ? options.multiple : 1),
           a_by_rows || !b_by_rows ? options.multiple : 1};
 }
 
 // Lines of 64 bytes, or as long as the longest instruction takes.
 Tile filled_in(const Gemm& options) {
   Tile out = options.tile;
-  if (out.k == 0) out.k = std::max(512 / std::max(bits(options.a), 1), 16);
+  if (out.k == 0)
+    out.k = std::max<int>(
+        std::bit_floor(512U / static_cast<unsigned>(std::max(bits(options.a), 1))), 16);
   return out;
 }
 
-void require_whole_bytes(Builder& k, const Gemm& options, const Scalar& depth) {
-  if (bits(options.a) >= 8 || bits(options.b) >= 8) return;
-  const int together = 8 / bits(options.a);
-  k.require(options.a_major == Major::row && options.b_major == Major::col,
-            fmt::format("elements of {} share bytes: A goes by rows and B by columns, so that both "
-                        "lie along k",
-                        name(options.a)));
-  k.require(depth.multiple() % together == 0,
-            fmt::format("{} elements of {} share a byte: k must be a multiple of {}", together,
-                        name(options.a), together));
+// Elements of less than a byte lie along k. Those that take a byte each in shared memory are copied
+// 16 at a time.
+bool whole_bytes(Builder& k, const Gemm& options, const TiledMma& mma, const Scalar& depth) {
+  const Type smaller = bits(options.a) < bits(options.b) ? options.a : options.b;
+  if (bits(smaller) >= 8) return true;
+  const bool spread = mma.stored_a() != options.a || mma.stored_b() != options.b;
+  const int together = spread ? 16 : 8 / bits(smaller);
+  return k.require(options.a_major == Major::row && options.b_major == Major::col,
+                   fmt::format(
+                       "elements of {} share bytes: A goes by rows and B by columns, so that both "
+                       "lie along k",
+                       name(smaller))) &&
+         k.require(depth.multiple() % together == 0,
+                   fmt::format("{} elements of {} share bytes: k must be a multiple of {}",
+                               together, name(smaller), together));
 }
 
 }  // namespace
@@ -58,22 +66,23 @@ Kernel gemm(const Gemm& options) {
     const Multiples sure = multiples(options);
     const auto m = size(k, "m", options.m, sure.m), n = size(k, "n", options.n, sure.n),
                depth = size(k, "k", options.k, sure.k);
+    if (!detail::sizes_are_possible(k, tile, m, n, depth)) return;
     const auto stride_a = stride(k, "stride_a", options, options.multiple),
                stride_b = stride(k, "stride_b", options, options.multiple),
                stride_c = stride(k, "stride_c", options, options.multiple_c);
     auto A = k.global("A", options.a, stored(options.a_major, m, depth));
     auto B = k.global("B", options.b, stored(options.b_major, depth, n));
-    require_whole_bytes(k, options, depth);
-
     const MmaOptions with{.bit_op = options.a == Type::b1 ? options.bit_op : isa::BitOp::none};
     auto kind = k.best_mma(multiplied(options.a), multiplied(options.b), options.accumulator, with);
     if (kind.shape.shape.m == 0) return;  // best_mma() has said why
-    // Warpgroups read bytes and words along k alone.
-    if (bits(options.a) != 16)
-      kind.best = options.a_major == Major::row && options.b_major == Major::col;
+    kind.best = detail::suits_warpgroups(options, tile);
     auto mma = k.tiled_mma(kind, tile, with);
-    auto sA = k.shared("sA", options.a, mma.shared_a(options.stages, options.a_major));
-    auto sB = k.shared("sB", options.b, mma.shared_b(options.stages, options.b_major));
+    if (!whole_bytes(k, options, mma, depth)) return;
+    const bool spread = bits(options.a) < 8 || bits(options.b) < 8;
+    const Type in_a = spread ? mma.stored_a() : options.a,
+               in_b = spread ? mma.stored_b() : options.b;
+    auto sA = k.shared("sA", in_a, mma.shared_a(options.stages, options.a_major));
+    auto sB = k.shared("sB", in_b, mma.shared_b(options.stages, options.b_major));
     FirstStep first = mma.first_step(sA[0], sB[0]);
     detail::GemmTiles tiles(k, options, mma, m, n, depth);
     if (options.batched) {
@@ -105,42 +114,63 @@ Scalar sum_of_splits(Builder& k, const Gemm& options, const Global& parts, const
   return sum;
 }
 
+// Of an m x n matrix: a thread has an element, one behind the other.
+std::pair<Scalar, Scalar> element_of_thread(Builder& k, int block, const Scalar& m,
+                                            const Scalar& n) {
+  const std::int64_t most = std::numeric_limits<std::int32_t>::max() - block,
+                     elements = m.constant().value_or(most) * n.constant().value_or(most);
+  if (elements <= most) {
+    const auto element = k.convert(k.block_x() * block + k.thread(), s32);
+    return {element / n, element % n};
+  }
+  const auto element = k.convert(k.block_x(), s64) * block + k.convert(k.thread(), s64);
+  const auto across = k.convert(n, s64);
+  return {k.convert(element / across, s32), k.convert(element % across, s32)};
+}
+
 }  // namespace
 
 Kernel gemm_sum(const Gemm& options) {
   const Tile tile = filled_in(options);
   constexpr int block = 256;
   return kernel("gemm_sum", {.block = block}, [=](Builder& k) {
-    constexpr int most_splits = 256;
-    if (!k.require(options.splits >= 1 && options.splits <= most_splits && tile.m > 0 && tile.n > 0,
-                   fmt::format("splits = {}, tiles of {} x {}: 1 to {} parts of tiles are added up",
-                               options.splits, tile.m, tile.n, most_splits)))
+    if (!k.require(
+            tile.m > 0 && tile.n > 0 && tile.k > 0,
+            fmt::format("tiles of {} x {} x {}: all sizes are positive", tile.m, tile.n, tile.k)))
       return;
     const auto m = size(k, "m", options.m, 1), n = size(k, "n", options.n, 1);
+    if (!detail::sizes_are_possible(k, tile, m, n, options.k) ||
+        !detail::parts_are_possible(k, options, m))
+      return;
     if (!options.stream_blocks) {
       auto parts = k.global("parts", options.accumulator, workspace(options, m, n));
       detail::Finisher finisher(k, options.epilogue, options.accumulator, options.c, m, n);
-      const auto element = k.convert(k.block_x() * block + k.thread(), s32);
-      const auto row = element / n, col = element % n;
-      k.when(row < m,
-             [&] { finisher.store(sum_of_splits(k, options, parts, m, row, col), row, col); });
+      const auto [row, col] = element_of_thread(k, block, m, n);
+      k.when(row < m, [&, row = row, col = col] {
+        finisher.store(sum_of_splits(k, options, parts, m, row, col), row, col);
+      });
       return;
     }
     const auto steps = detail::units_each(ceil_div(size(k, "k", options.k, 1), tile.k));
     auto parts = k.global("parts", options.accumulator, workspace(options, m, n));
     detail::Finisher finisher(k, options.epilogue, options.accumulator, options.c, m, n);
-    const auto number = k.convert(k.block_x(), s32);
-    const auto units = ceil_div(m, tile.m) * ceil_div(n, tile.n) * steps;
+    const auto rows = ceil_div(m, tile.m), cols = ceil_div(n, tile.n);
+    const Type type = StreamShare::counter(rows, cols, steps);
+    const auto as = [&](const Scalar& x) {
+      return x.constant() || bits(x.type()) == bits(type) ? x : k.convert(x, type);
+    };
+    const auto number = k.convert(k.block_x(), type), each = as(steps),
+               units = as(rows) * as(cols) * each;
     const Scalar workers = options.stream_blocks;
-    const auto first = StreamShare::owner(units, workers, number * steps),
-               last = StreamShare::owner(units, workers, number * steps + steps - 1);
+    const auto first = StreamShare::owner(units, workers, number * each),
+               last = StreamShare::owner(units, workers, number * each + each - 1);
     auto [row, col] = k.block_tile(m, n, tile, options.group);
     const auto top = k.convert(row, s32) * tile.m, left = k.convert(col, s32) * tile.n;
     const auto finish = [&](const Scalar& i, const Scalar& j) {
       auto sum = k.variable(k.constant(options.accumulator, 0));
       k.loop(first, last + 1, 1, [&](Scalar worker) {
-        const auto begins = StreamShare::of(units, workers, worker).begin / steps;
-        const auto slot = worker * 2 + select(begins == number, 0, 1);
+        const auto begins = StreamShare::of(units, workers, worker).begin / each;
+        const auto slot = k.convert(worker, s32) * 2 + select(begins == number, 0, 1);
         sum = sum + k.read(parts.tile(1, 1, slot * tile.m + i, j), 0, 0);
       });
       finisher.store(sum, top + i, left + j);

@@ -11,9 +11,13 @@
 //              Arguments().add(m).add(n).add(depth).add(a).add(b).add(c).add(scales).add(bias));
 #pragma once
 
+#include <algorithm>
+
 #include "dsl/builder.h"
 
 namespace tartan::kernels {
+
+inline constexpr int most_splits = 256, most_stream_blocks = 65536;
 
 enum class Activation : std::uint8_t { none, relu, gelu, silu };  // gelu: the form with tanh
 
@@ -40,7 +44,9 @@ struct Epilogue {
 
 /// C = A * B for any m, n and k, A and B by rows or columns, C by rows: cp.async pipeline,
 /// ldmatrix, mma.sync; with producers on sm_90a the copy engine and wgmma. A size of 0 is a
-/// parameter of the kernel (s32, in the order m, n, k).
+/// parameter of the kernel (s32, in the order m, n, k). Whole tiles end at 2^31 - 1 at most along
+/// each of them, those of all splits together along m, and there are fewer than 2^31 of them: known
+/// sizes beyond that are refused.
 struct Gemm {
   int m = 256, n = 256, k = 256;
   /// Elements of A and B. tf32: f32 that has been rounded before. f32: rounded to tf32 on the way,
@@ -61,11 +67,12 @@ struct Gemm {
   isa::BitOp bit_op = isa::BitOp::xor_popc;  // of products of b1
   Epilogue epilogue = {};
   /// The blocks' y is which part of k: parts are summed up by gemm_sum(), in their order, so that
-  /// the result is the same each time. C then is the workspace, see workspace_elements().
+  /// the result is the same each time. C then is the workspace, see workspace_elements(). At most
+  /// most_splits.
   int splits = 1;
   /// The blocks (x) of a launch, whatever the sizes: each gets as many steps along k as the others,
   /// parts of tiles go to a workspace behind C and are added up by gemm_sum(), a block for each
-  /// tile ("stream-K"). 0: a block for each tile.
+  /// tile ("stream-K"). 0: a block for each tile. At most most_stream_blocks.
   int stream_blocks = 0;
   /// Tiles are walked in groups of so many rows of them, column by column: what runs together then
   /// reads few of A's rows and B's columns.
@@ -75,30 +82,35 @@ struct Gemm {
   /// Warps beside the tile's that copy for them, see Builder::roles().
   int producers = 0;
   /// Blocks that compute tiles one below the other and read B once for all of them, where the copy
-  /// engine does (sm_90 on): 1, 2, 4 or 8. The grid's x is a multiple of it. Not for parts of k.
+  /// engine does (sm_90a, sm_100a and the like): 1, 2, 4 or 8. The grid's x is a multiple of it.
+  /// Not for parts of k.
   int cluster = 1;
   /// The blocks' z is which product of a batch; stride_a, stride_b and stride_c (s64, elements, in
   /// front of A) say how far the matrices are apart, multiples of `multiple` and `multiple_c`.
   bool batched = false;
 
-  /// Blocks (x) of a launch for sizes m and n.
-  unsigned blocks(int rows, int cols) const {
+  /// Tiles of a result, those that only fill up clusters included.
+  std::int64_t tiles(int rows, int cols) const {
     const std::int64_t high = std::int64_t{cluster} * tile.m, wide = tile.n;
-    return static_cast<unsigned>((rows + high - 1) / high * cluster * ((cols + wide - 1) / wide));
+    return (rows + high - 1) / high * cluster * ((cols + wide - 1) / wide);
+  }
+  /// Blocks (x) of a launch for sizes m and n; where no launch can have so many, 2^32 - 1.
+  unsigned blocks(int rows, int cols) const {
+    return static_cast<unsigned>(std::min<std::int64_t>(tiles(rows, cols), 0xFFFFFFFF));
   }
   /// Blocks of a launch of a persistent kernel: no more than a GPU has multiprocessors, and such
   /// that all have the same number of tiles, or one less.
   unsigned persistent_blocks(int rows, int cols, int multiprocessors) const {
     const auto each = static_cast<unsigned>(cluster);
-    const unsigned tiles = blocks(rows, cols) / each,
-                   most = static_cast<unsigned>(multiprocessors) / each;
-    const unsigned rounds = (tiles + most - 1) / most;
-    return each * (rounds ? (tiles + rounds - 1) / rounds : 1);
+    const std::int64_t whole = tiles(rows, cols) / each,
+                       most = std::max(multiprocessors / cluster, 1),
+                       rounds = (whole + most - 1) / most;
+    return each * static_cast<unsigned>(rounds ? (whole + rounds - 1) / rounds : 1);
   }
   /// Elements of accumulator type that the parts of a product take.
   std::int64_t workspace_elements(int rows, int cols) const {
     if (stream_blocks) return std::int64_t{2} * stream_blocks * tile.m * tile.n;
-    return std::int64_t{splits} * blocks(rows, cols) * tile.m * tile.n;
+    return splits * tiles(rows, cols) * tile.m * tile.n;
   }
 };
 Kernel gemm(const Gemm& options);

@@ -4,27 +4,73 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 
 #include "dsl/math.h"
 
 namespace tartan::kernels::detail {
 namespace {
 
-bool parts_are_possible(Builder& k, const Gemm& options) {
-  const bool whole = options.splits == 1 && options.stream_blocks == 0;
-  return k.require(options.splits >= 1 && options.stream_blocks >= 0,
-                   fmt::format("splits = {}, stream_blocks = {}: a product has at least one part",
-                               options.splits, options.stream_blocks)) &
-         k.require(whole || !options.batched, "a product of a batch is not split") &
-         k.require(options.splits == 1 || !options.persistent,
-                   "persistent blocks compute whole tiles: stream_blocks divides k among them") &
-         k.require(whole || options.cluster == 1,
-                   "clusters compute whole tiles: cluster = 1 goes with parts of k") &
-         k.require(options.splits == 1 || options.stream_blocks == 0,
-                   "a product is split evenly (splits) or among blocks (stream_blocks), not both");
+constexpr std::int64_t most_counted = std::numeric_limits<std::int32_t>::max();
+
+// Whether whole tiles along an axis end where indices do.
+bool reaches(Builder& k, const char* name, const Scalar& size, std::int64_t tile) {
+  const std::int64_t known = size.constant().value_or(0);
+  return k.require(
+      tile < 1 || known <= most_counted / tile * tile,
+      fmt::format("{} = {}: tiles of {} would end beyond {}; the largest is {}", name, known, tile,
+                  most_counted, tile < 1 ? 0 : most_counted / tile * tile));
 }
 
 }  // namespace
+
+int common_multiple(int x, int y) {
+  const std::int64_t out = std::lcm<std::int64_t>(x, y);
+  return out > most_counted ? x : static_cast<int>(out);
+}
+
+bool sizes_are_possible(Builder& k, const Tile& tile, const Scalar& m, const Scalar& n,
+                        const Scalar& depth) {
+  const bool inside =
+      reaches(k, "m", m, tile.m) & reaches(k, "n", n, tile.n) & reaches(k, "k", depth, tile.k);
+  if (!inside || tile.m < 1 || tile.n < 1) return inside;  // tiled_mma() tells of the tile
+  const std::int64_t rows = ceil_div(m.constant().value_or(0), tile.m).constant().value_or(0),
+                     cols = ceil_div(n.constant().value_or(0), tile.n).constant().value_or(0);
+  return k.require(rows * cols <= most_counted,
+                   fmt::format("m = {}, n = {}: {} tiles of {} x {}, and blocks are numbered up to "
+                               "{}; larger tiles are fewer",
+                               m.constant().value_or(0), n.constant().value_or(0), rows * cols,
+                               tile.m, tile.n, most_counted));
+}
+
+bool parts_are_possible(Builder& k, const Gemm& options, const Scalar& m) {
+  const bool whole = options.splits == 1 && options.stream_blocks == 0;
+  const std::int64_t tile = std::max(options.tile.m, 1),
+                     rows = ceil_div(m.constant().value_or(0), tile).constant().value_or(0) * tile;
+  return k.require(options.splits >= 1 && options.splits <= most_splits,
+                   fmt::format("splits = {}: a product has 1 to {} parts", options.splits,
+                               most_splits)) &&
+         k.require(options.stream_blocks >= 0 && options.stream_blocks <= most_stream_blocks,
+                   fmt::format("stream_blocks = {}: a product is shared by at most {} blocks, or "
+                               "not at all: 0",
+                               options.stream_blocks, most_stream_blocks)) &&
+         k.require(std::max(rows * options.splits,
+                            std::int64_t{2} * options.stream_blocks * tile) <= most_counted,
+                   fmt::format("m = {}, splits = {}, stream_blocks = {}: the workspace has more "
+                               "than {} rows",
+                               m.constant().value_or(0), options.splits, options.stream_blocks,
+                               most_counted)) &
+             k.require(whole || !options.batched, "a product of a batch is not split") &
+             k.require(
+                 whole || !options.persistent,
+                 "persistent blocks compute whole tiles: stream_blocks divides k among them") &
+             k.require(whole || options.cluster == 1,
+                       "clusters compute whole tiles: cluster = 1 goes with parts of k") &
+             k.require(
+                 options.splits == 1 || options.stream_blocks == 0,
+                 "a product is split evenly (splits) or among blocks (stream_blocks), not both");
+}
 
 Scalar size(Builder& k, const char* name, int fixed, int multiple) {
   k.require(fixed >= 0 && multiple >= 1,
@@ -40,10 +86,17 @@ Scalar stride(Builder& k, const char* name, const Gemm& options, int multiple) {
 
 Scalar units_each(const Scalar& steps) { return maximum(steps, 1); }
 
+bool suits_warpgroups(const Gemm& options, const Tile& tile) {
+  if (bits(options.a) != 16) return options.a_major == Major::row && options.b_major == Major::col;
+  return options.b_major == Major::col || tile.n % 16 == 0;
+}
+
 Layout workspace(const Gemm& options, const Scalar& m, const Scalar& n) {
   const Tile& tile = options.tile;
-  if (options.stream_blocks) return row_major(2 * options.stream_blocks * tile.m, tile.n);
-  return row_major(ceil_div(m, tile.m) * (tile.m * options.splits), ceil_div(n, tile.n) * tile.n);
+  if (options.stream_blocks)
+    return row_major(std::int64_t{2} * options.stream_blocks * tile.m, tile.n);
+  return row_major(ceil_div(m, tile.m) * (std::int64_t{tile.m} * options.splits),
+                   ceil_div(n, tile.n) * tile.n);
 }
 
 GemmTiles::GemmTiles(Builder& k, const Gemm& options, const TiledMma& mma, const Scalar& m,
@@ -56,7 +109,7 @@ GemmTiles::GemmTiles(Builder& k, const Gemm& options, const TiledMma& mma, const
       n_(n),
       steps_(ceil_div(depth, tile_.k)) {
   possible_ =
-      parts_are_possible(k, options) &
+      parts_are_possible(k, options, m) &&
       k.require(options.promote >= 0 && (options.promote == 0 || options.accumulator == f32),
                 fmt::format("promote = {}: sums of f32 are promoted, after one step or more",
                             options.promote));
@@ -106,8 +159,8 @@ void GemmTiles::add_step(const Operands& operands, Accumulator& sum,
 }
 
 void GemmTiles::part_of_tile(const Operands& operands, const TileWork& work) {
-  const WarpTile sum =
-      multiply(operands, work.row, work.col, work.first, minimum(work.count, steps_));
+  const Scalar count = steps_.constant() ? work.count : minimum(work.count, steps_);
+  const WarpTile sum = multiply(operands, work.row, work.col, work.first, count);
   k_.when(work.whole, [&] { finisher_->store(sum, tile_, work.row, work.col); });
   k_.when(work.count < units_each(steps_),
           [&] { k_.store(parts_.tile(tile_.m, tile_.n, work.slot, 0), sum); });

@@ -13,6 +13,17 @@ namespace tartan::kernels::detail {
 /// A size of a product, known or a parameter of the kernel.
 Scalar size(Builder& k, const char* name, int fixed, int multiple);
 
+/// A number that surely divides what x and y divide.
+int common_multiple(int x, int y);
+
+/// Whether indices of 32 bits reach all of a product whose sizes are known, and a grid has a block
+/// for each tile; complains if not.
+bool sizes_are_possible(Builder& k, const Tile& tile, const Scalar& m, const Scalar& n,
+                        const Scalar& depth);
+
+/// Whether a product may be divided so; complains if not.
+bool parts_are_possible(Builder& k, const Gemm& options, const Scalar& m);
+
 /// How far the matrices of a batch are apart, a parameter of the kernel; without batches, nothing.
 Scalar stride(Builder& k, const char* name, const Gemm& options, int multiple);
 
@@ -21,6 +32,10 @@ inline Type multiplied(Type element) { return element == f32 ? tf32 : element; }
 
 /// Units of work of a tile that blocks share: its steps, or, where k is 0, that of storing it.
 Scalar units_each(const Scalar& steps);
+
+/// Whether warpgroups can read operands that lie so: bytes and words along k alone, and lines of 32
+/// bytes at least.
+bool suits_warpgroups(const Gemm& options, const Tile& tile);
 
 /// Where the parts of a product lie: whole tiles, one part under the other.
 Layout workspace(const Gemm& options, const Scalar& m, const Scalar& n);

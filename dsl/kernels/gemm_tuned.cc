@@ -10,11 +10,11 @@ namespace {
 constexpr int line_bytes = 128;  // that a stage has along k
 
 // Bits of a line in memory.
-int line_of_a(const Gemm& options) {
-  return (options.a_major == Major::row ? options.k : options.m) * bits(options.a);
+std::int64_t line_of_a(const Gemm& options) {
+  return std::int64_t{options.a_major == Major::row ? options.k : options.m} * bits(options.a);
 }
-int line_of_b(const Gemm& options) {
-  return (options.b_major == Major::row ? options.n : options.k) * bits(options.b);
+std::int64_t line_of_b(const Gemm& options) {
+  return std::int64_t{options.b_major == Major::row ? options.n : options.k} * bits(options.b);
 }
 
 // Whether lines of A or B begin between those of the cache, so that a row of a box lies in two.
@@ -28,7 +28,7 @@ bool straddles(const Gemm& options) {
 std::int64_t cycles(const Gemm& options) {
   const Tile& tile = options.tile;
   const unsigned blocks = options.persistent_blocks(options.m, options.n, h100_multiprocessors);
-  const std::int64_t tiles = (options.blocks(options.m, options.n) + blocks - 1) / blocks;
+  const std::int64_t tiles = (options.tiles(options.m, options.n) + blocks - 1) / blocks;
   const std::int64_t steps = options.k ? (options.k + tile.k - 1) / tile.k : 64;
   const int packets = straddles(options) ? 3 : 2;
   return tiles * (steps * std::max(4 * tile.n, packets * (tile.m + tile.n)) + 4500);
@@ -103,6 +103,8 @@ Gemm tuned(const Gemm& options, const Target& target) {
   if (options.m < 0 || options.n < 0 || options.k < 0 || options.cluster < 1 ||
       bits(options.b) == 0 || bits(options.c) == 0)
     return out;  // gemm() says what is wrong
+  // Hours of work for all multiprocessors; cycles() counts further than that.
+  if (double{1} * options.m * options.n * options.k > 0x1p62) return out;
   const bool hopper = target.arch.text() == "sm_90a";
   // Whose mma.sync multiplies fp8 as f16, at half the speed.
   const bool slow_by_threads = hopper && width == 8 && info(options.a).floating;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 #include "compiler/isa/fragment.h"
 #include "dsl/kernels/gemm_tiles.h"
@@ -136,10 +135,13 @@ Kernel sparse_gemm(const Gemm& options) {
   return kernel("sparse_gemm", launch, [=](Builder& k) {
     const int group = bits(options.a) == 32 ? 2 : 4;
     const auto m = detail::size(k, "m", options.m, 1),
-               n = detail::size(k, "n", options.n,
-                                std::lcm(options.multiple_c,
-                                         options.b_major == Major::row ? options.multiple : 1)),
-               depth = detail::size(k, "k", options.k, std::lcm(options.multiple, group));
+               n = detail::size(
+                   k, "n", options.n,
+                   detail::common_multiple(options.multiple_c,
+                                           options.b_major == Major::row ? options.multiple : 1)),
+               depth = detail::size(k, "k", options.k,
+                                    detail::common_multiple(group, options.multiple));
+    if (!detail::sizes_are_possible(k, tile, m, n, depth)) return;
     k.require(options.a_major == Major::row, "a sparse A goes by rows");
     k.require(options.stream_blocks == 0 || options.tile.k != 0,
               "gemm_sum() must know the tile's k, too: stream_blocks take one that is given");
@@ -148,8 +150,7 @@ Kernel sparse_gemm(const Gemm& options) {
     auto kind = k.best_mma(detail::multiplied(options.a), detail::multiplied(options.b),
                            options.accumulator, {.sparsity = isa::Sparsity::sp_ordered_metadata});
     if (kind.shape.shape.m == 0) return;  // best_mma() has said why
-    // Warpgroups read bytes and words along k alone.
-    if (bits(options.a) != 16) kind.best = options.b_major == Major::col;
+    kind.best = detail::suits_warpgroups(options, tile);
     auto mma = k.tiled_mma(kind, tile);
     const Layout words = mma.metadata_tile();
     const Scalar steps = ceil_div(depth, 512 / std::max(bits(options.a), 8));

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
+#include "dsl/kernels/gemm_tiles.h"
 #include "dsl/math.h"
 
 namespace tartan::kernels {
@@ -36,9 +36,10 @@ Kernel wmma_gemm(const WmmaGemm& options) {
   const Tile tile = wmma_tile(options);
   return kernel("wmma_gemm", {.block = tile.threads()}, [=](Builder& k) {
     const auto m = k.param("m", s32, options.a_major == Major::col ? options.multiple : 1),
-               n = k.param("n", s32,
-                           std::lcm(options.multiple_c,
-                                    options.b_major == Major::row ? options.multiple : 1)),
+               n = k.param(
+                   "n", s32,
+                   detail::common_multiple(options.multiple_c,
+                                           options.b_major == Major::row ? options.multiple : 1)),
                depth = k.param("k", s32,
                                options.a_major == Major::row || options.b_major == Major::col
                                    ? options.multiple
