@@ -6,13 +6,28 @@ namespace tartan {
 namespace {
 
 using kernels::Attention;
-using testing_attention::expect_attention;
 using testing_attention::Inputs;
 using testing_attention::Lengths;
 
 Device& emulator() {
   static Device device = *Device::open("emulator");
   return device;
+}
+
+// The emulator and, where one runs text for the target, a GPU.
+std::vector<Device*> devices(const Target& target) {
+  static auto gpu = Device::open("cuda");
+  std::vector<Device*> out = {&emulator()};
+  if (!gpu) return out;
+  const int sm = gpu->arch().sm;
+  if (target.arch.suffix ? target.arch.sm == sm : target.arch.sm <= sm) out.push_back(&*gpu);
+  return out;
+}
+
+void expect_attention(const Target& target, const Attention& options, const Lengths& size,
+                      const Inputs& in) {
+  for (Device* device : devices(target))
+    testing_attention::expect_attention(*device, target, options, size, in);
 }
 
 struct Bits {
@@ -44,12 +59,12 @@ TEST(AttentionValues, NanReachesThoseWhoSeeIt) {
       const Bits special = bits_of(type);
       Inputs key(options, lengths);
       key.k.set(element(options, 70, 3), special.nan);
-      expect_attention(emulator(), target, options, lengths, key);
+      expect_attention(target, options, lengths, key);
       Inputs query(options, lengths);
       query.q.set(element(options, 7, 0), special.nan);
       query.q.set(element(options, 90, 5), special.infinity);
       query.q.set(element(options, 149, 31), special.minus_infinity);
-      expect_attention(emulator(), target, options, lengths, query);
+      expect_attention(target, options, lengths, query);
       const auto got = testing_attention::run(emulator(), target, options, lengths, query);
       for (const int row : {7, 90, 149}) EXPECT_TRUE(std::isnan(got.o[element(options, row, 9)]));
       EXPECT_FALSE(std::isnan(got.o[element(options, 8, 9)]));
@@ -64,11 +79,11 @@ TEST(AttentionValues, MinusInfinityWeighsNothing) {
     for (int i = 0; i < lengths.queries; ++i) in.q.set(element(options, i, 0), 0.5);
     for (const int key : {0, 1, 64, 120})
       in.k.set(element(options, key, 0), special.minus_infinity);
-    expect_attention(emulator(), target, options, lengths, in);
+    expect_attention(target, options, lengths, in);
     Inputs row(options, lengths);
     row.q.set(element(options, 80, 0), special.minus_infinity);
     for (int j = 0; j < lengths.keys; ++j) row.k.set(element(options, j, 0), 0.25 + j % 3);
-    expect_attention(emulator(), target, options, lengths, row);
+    expect_attention(target, options, lengths, row);
     const auto got = testing_attention::run(emulator(), target, options, lengths, row);
     EXPECT_EQ(got.o[element(options, 80, 4)], 0);
     EXPECT_EQ(got.lse[80], -std::numeric_limits<double>::infinity());
@@ -93,22 +108,22 @@ TEST(AttentionValues, LargeScores) {
       SCOPED_TRACE(q);
       const auto by_fives = [](int key) { return 0x1p62 * (1 + (key + 2) % 5); };
       const Inputs in = scores(options, q, by_fives);
-      expect_attention(emulator(), target, options, lengths, in);
+      expect_attention(target, options, lengths, in);
     }
   });
   everywhere(f16, [&](const Target& target, const Attention& options) {
     Inputs in = scores(options, 64, [](int key) { return 2048 + 2.0 * (key * 7 % 4); });
     in.scale = 1.0F / 32;  // scores of 4096, 4100, 4104, 4108
-    expect_attention(emulator(), target, options, lengths, in);
+    expect_attention(target, options, lengths, in);
     in.scale = 1.0F / 128;  // and a quarter of that
-    expect_attention(emulator(), target, options, lengths, in);
+    expect_attention(target, options, lengths, in);
   });
 }
 
 TEST(AttentionValues, NoKeys) {
   for (const Lengths& size : {Lengths{70, 0}, {1, 0, 2, 1, 2}})
     everywhere(f16, [&](const Target& target, const Attention& options) {
-      expect_attention(emulator(), target, options, size);
+      expect_attention(target, options, size, Inputs(options, size));
     });
 }
 

@@ -74,9 +74,10 @@ struct Nothing {
     SCOPED_TRACE(fmt::format("{} {}, {} splits, {} blocks{}", target, name(options.a),
                              options.splits, options.stream_blocks, sparse ? ", sparse" : ""));
     const Target compiled_for = testing_gemm::target_of(target);
-    Bytes got = testing_gemm::run(kernel(), compiled_for, launch(), false);
+    const bool on_gpu = testing_gemm::runs_on_gpu(compiled_for);
+    Bytes got = testing_gemm::run(kernel(), compiled_for, launch(), on_gpu);
     if (options.splits > 1)
-      got = testing_gemm::run(kernels::gemm_sum(options), compiled_for, sum(got), false);
+      got = testing_gemm::run(kernels::gemm_sum(options), compiled_for, sum(got), on_gpu);
     const auto values = testing_numbers::decode(options.c, got);
     ASSERT_EQ(values.size(), std::size_t{m} * n);
     EXPECT_EQ(std::count(values.begin(), values.end(), value), m * n) << values[0];

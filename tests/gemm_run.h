@@ -28,6 +28,13 @@ inline Device* gpu() {
   return device ? &*device : nullptr;
 }
 
+/// Whether there is a GPU that runs text for this target.
+inline bool runs_on_gpu(const Target& target) {
+  if (!gpu()) return false;
+  const int sm = gpu()->arch().sm;
+  return target.arch.suffix ? target.arch.sm == sm : target.arch.sm <= sm;
+}
+
 inline Target target_of(std::string_view name) {
   Target target = *Target::parse(name);
   target.ptx = newest_version;

@@ -156,10 +156,12 @@ TEST(GemmTf32, EveryPathRoundsToNearestEven) {
         ASSERT_TRUE(compiled) << compiled.diags().text();
         EXPECT_NE(compiled->ptx.find(path.instruction), std::string::npos);
         EXPECT_EQ(compiled->ptx.find("cvt.rna"), std::string::npos);
-        EXPECT_EQ(
-            diagonal.wrong(words_of(testing_gemm::run_on(
-                testing_gemm::emulator(), *compiled, diagonal.launch(path.options, path.sparse)))),
-            0);
+        std::vector<Device*> devices = {&testing_gemm::emulator()};
+        if (testing_gemm::runs_on_gpu(target)) devices.push_back(testing_gemm::gpu());
+        for (Device* device : devices)
+          EXPECT_EQ(diagonal.wrong(words_of(testing_gemm::run_on(
+                        *device, *compiled, diagonal.launch(path.options, path.sparse)))),
+                    0);
       }
 }
 
