@@ -71,8 +71,6 @@ inline constexpr AsynchronousRow asynchronous_rows[] = {
     {"mapa", "", {{7, 8}, 90}},
     {"getctarank", "", {{7, 8}, 90}},
     {"griddepcontrol", "", {{7, 8}, 90}},
-    {"elect", "", {{8, 0}, 90}},
-    {"setmaxnreg", "", {{8, 0}, 90, Reach::Family}},
 };
 // clang-format on
 

@@ -119,7 +119,7 @@ constexpr OpcodeRow rows[] = {
     {Opcode::vabsdiff4, "vabsdiff4"}, {Opcode::vmin4, "vmin4"}, {Opcode::vmax4, "vmax4"},
     {Opcode::vset4, "vset4"}, {Opcode::brkpt, "brkpt"}, {Opcode::nanosleep, "nanosleep"},
     {Opcode::pmevent, "pmevent"},
-    {.opcode = Opcode::trap, .name = "trap", .control = Control::Exits},
+    {.opcode = Opcode::trap, .name = "trap", .control = Control::Traps},
     {.opcode = Opcode::setmaxnreg, .name = "setmaxnreg", .convergence = Convergence::Warp},
 };
 // clang-format on

@@ -227,7 +227,8 @@ enum class Control : std::uint8_t {
   FallsThrough,
   Branches,  // to a label: bra, brx.idx
   Returns,   // from the function: ret
-  Exits,     // the thread ends: exit, trap
+  Exits,     // the thread ends: exit
+  Traps,     // the grid ends: trap
   Calls,     // a function, and comes back
 };
 
@@ -261,6 +262,20 @@ std::string_view nearest_opcode(std::string_view text);
 /// Whether the forms of the opcode are those of compiler/isa/tables.h.
 constexpr bool is_matrix(Opcode opcode) {
   return opcode >= Opcode::ldmatrix && opcode <= Opcode::wgmma;
+}
+
+/// cp.async, cp.async.bulk, their waits and their tensor and reducing kinds.
+constexpr bool is_asynchronous_copy(Opcode opcode) {
+  return opcode >= Opcode::cp_async && opcode <= Opcode::cp_reduce_async_bulk_tensor;
+}
+
+/// cp.async.bulk, cp.reduce.async.bulk and their tensor kinds, groups and prefetches.
+constexpr bool is_bulk_copy(Opcode opcode) {
+  return opcode >= Opcode::cp_async_bulk && opcode <= Opcode::cp_reduce_async_bulk_tensor;
+}
+
+constexpr bool is_mbarrier(Opcode opcode) {
+  return opcode >= Opcode::mbarrier_init && opcode <= Opcode::mbarrier_pending_count;
 }
 
 }  // namespace tartan::isa

@@ -101,7 +101,7 @@ Spelling read_spelling(std::string_view text) {
   Spelling out;
   out.text = text;
   out.opcode = find_opcode(text);
-  if (out.opcode == Opcode::none || is_matrix(out.opcode)) return out;
+  if (out.opcode == Opcode::none) return out;
   std::string_view rest = text.substr(name(out.opcode).size());
   while (!rest.empty()) {
     rest.remove_prefix(1);  // the dot
@@ -109,6 +109,7 @@ Spelling read_spelling(std::string_view text) {
     take(out, word);
     rest.remove_prefix(word.size());
   }
+  if (is_matrix(out.opcode)) out.unknown = out.repeated = {};  // parse_form() judges those
   if (!out.unknown.empty() || !out.repeated.empty()) return out;
   for (const Signature& each : signatures(out.opcode))
     if (matches(each, out)) out.signatures.push_back(&each);
@@ -137,6 +138,12 @@ std::string mismatch(const Spelling& spelling) {
                               : std::string("needs a type");
   if (why.empty() && near->refuses) why = near->refuses(spelling);
   return fmt::format("{} {}; the nearest is {}", opcode, why, syntax(*near));
+}
+
+bool needs_all_lanes(const Spelling& spelling) {
+  const Convergence needs = spelling.row().convergence;
+  if (needs == Convergence::None || needs == Convergence::Mask) return false;
+  return is_matrix(spelling.opcode) || spelling.opcode == Opcode::bar || spelling.has("aligned"_q);
 }
 
 const Since* missing(const Signature& signature, const Spelling& spelling, const Target& target) {

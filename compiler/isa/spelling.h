@@ -33,6 +33,9 @@ struct Spelling {
 
 Spelling read_spelling(std::string_view text);
 
+/// Whether all lanes of a warp must execute the instruction together.
+bool needs_all_lanes(const Spelling& spelling);
+
 /// Whether the signature has these words and types. Targets are not looked at.
 bool matches(const Signature& signature, const Spelling& spelling);
 

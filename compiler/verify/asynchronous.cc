@@ -16,6 +16,9 @@
 namespace tartan::verify {
 namespace {
 
+using isa::Opcode;
+using isa::operator""_q;
+
 // Bytes [low, high) behind a base that both sides name.
 struct Range {
   std::string_view base;
@@ -38,18 +41,8 @@ using Writes = std::map<At, Write>;
 
 constexpr int widest = 16;  // bytes that one lane writes at most
 
-bool shared(std::string_view opcode) {
-  return opcode.find(".shared") != std::string_view::npos &&
-         opcode.find("::cluster") == std::string_view::npos;
-}
-
-// Bytes that one lane moves: "ld.shared.v4.f32" 16.
-int access_bytes(std::string_view opcode) {
-  const int count = opcode.find(".v2.") != std::string_view::npos   ? 2
-                    : opcode.find(".v4.") != std::string_view::npos ? 4
-                                                                    : 1;
-  const auto type = parse_type(opcode.substr(opcode.rfind('.') + 1));
-  return type ? std::max(1, count * bits(*type) / 8) : 1;
+bool shared(const isa::Spelling& spelling) {
+  return spelling.has("shared"_q) || spelling.has("shared::cta"_q);
 }
 
 class AsynchronousChecker {
@@ -69,36 +62,46 @@ class AsynchronousChecker {
 
  private:
   void instruction(const ptx::Instruction& instruction) {
-    const std::string_view opcode = instruction.opcode;
+    const isa::Spelling& spelling = context_.module.spelling(instruction);
     const auto operands = context_.module.operands_of(instruction);
-    if (opcode.starts_with("cp.async.c") && operands.size() >= 3 &&
-        opcode.find(".bulk") == std::string_view::npos) {
-      write(instruction, operands[0], static_cast<int>(operands[2].value & 0xFF), true);
-    } else if (opcode.starts_with("st.") && shared(opcode) && !operands.empty()) {
-      write(instruction, operands[0], access_bytes(opcode), false);
-    } else if (opcode.starts_with("stmatrix") && !operands.empty()) {
-      write(instruction, operands[0], 16, false);
-    } else if (opcode.starts_with("ldmatrix") && operands.size() == 2) {
-      read(instruction, operands[1], 16, true);
-    } else if (opcode.starts_with("wmma.load") && shared(opcode) && operands.size() >= 2) {
-      read(instruction, operands[1], 16, true);
-    } else if (opcode.starts_with("ld.") && shared(opcode) && operands.size() == 2) {
-      read(instruction, operands[1], access_bytes(opcode), false);
-    } else if (opcode.starts_with("cp.async.commit_group")) {
-      ++groups_;
-    } else if (opcode.starts_with("cp.async.wait") || opcode.starts_with("cp.async.mbarrier")) {
-      if (instruction.guard.empty()) wait(opcode, operands);
-    } else if (backward(instruction)) {
-      finish(groups_);
-    } else if (orders(instruction)) {
-      writes_.clear();
+    const std::size_t count = operands.size();
+    const int bytes = std::max(1, isa::access_bits(spelling) / 8);
+    switch (spelling.opcode) {
+      case Opcode::cp_async:
+        if (count >= 3)
+          write(instruction, operands[0], static_cast<int>(operands[2].value & 0xFF), true);
+        break;
+      case Opcode::st:
+        if (shared(spelling) && count) write(instruction, operands[0], bytes, false);
+        break;
+      case Opcode::stmatrix:
+        if (count) write(instruction, operands[0], 16, false);
+        break;
+      case Opcode::ldmatrix:
+        if (count == 2) read(instruction, operands[1], 16, true);
+        break;
+      case Opcode::wmma_load:
+        if (shared(spelling) && count >= 2) read(instruction, operands[1], 16, true);
+        break;
+      case Opcode::ld:
+        if (shared(spelling) && count == 2) read(instruction, operands[1], bytes, false);
+        break;
+      case Opcode::cp_async_commit_group: ++groups_; break;
+      case Opcode::cp_async_wait_group:
+      case Opcode::cp_async_wait_all:
+      case Opcode::cp_async_mbarrier_arrive:
+        if (instruction.guard.empty()) wait(spelling.opcode, operands);
+        break;
+      default:
+        if (backward(instruction)) finish(groups_);
+        else if (orders(instruction)) writes_.clear();
     }
     if (!operands.empty()) overwritten(operands[0]);
   }
 
   // cp.async.wait_group N leaves the last N groups under way, and what is in none.
-  void wait(std::string_view opcode, std::span<const ptx::Operand> operands) {
-    if (!opcode.starts_with("cp.async.wait_group") || operands.empty() ||
+  void wait(Opcode opcode, std::span<const ptx::Operand> operands) {
+    if (opcode != Opcode::cp_async_wait_group || operands.empty() ||
         operands[0].kind != ptx::OperandKind::Integer)
       return finish(groups_);
     const auto left = static_cast<std::int64_t>(operands[0].value);
@@ -115,7 +118,7 @@ class AsynchronousChecker {
 
   // The end of a loop.
   bool backward(const ptx::Instruction& instruction) const {
-    if (!instruction.opcode.starts_with("bra") || instruction.guard.empty() ||
+    if (context_.module.spelling(instruction).opcode != Opcode::bra || instruction.guard.empty() ||
         instruction.count != 1)
       return false;
     const auto to = view_.scopes.label(context_.module.operands[instruction.first].text);
@@ -124,15 +127,15 @@ class AsynchronousChecker {
 
   // Behind a branch that all take nothing is known; barriers, calls and other collectives may order
   // the accesses.
-  static bool orders(const ptx::Instruction& instruction) {
-    const std::string_view opcode = instruction.opcode;
-    if (isa::matrix_opcode(opcode) != isa::Opcode::none) return false;
-    if (opcode.starts_with("bra") || opcode.starts_with("ret") || opcode == "exit" ||
-        opcode == "trap")
-      return instruction.guard.empty();
-    return opcode.starts_with("brx") || opcode.starts_with("bar") || opcode.starts_with("call") ||
-           opcode.starts_with("mbarrier") || opcode.starts_with("cp.async.bulk") ||
-           opcode.find(".sync") != std::string_view::npos;
+  bool orders(const ptx::Instruction& instruction) const {
+    const isa::Spelling& spelling = context_.module.spelling(instruction);
+    if (isa::is_matrix(spelling.opcode)) return false;
+    const isa::Control control = spelling.row().control;
+    if (control == isa::Control::Calls || spelling.opcode == Opcode::brx_idx) return true;
+    if (control != isa::Control::FallsThrough) return instruction.guard.empty();
+    return spelling.row().convergence != isa::Convergence::None ||
+           isa::is_mbarrier(spelling.opcode) || isa::is_bulk_copy(spelling.opcode) ||
+           spelling.has("sync"_q);
   }
 
   // A guarded write may not happen: it is not followed.

@@ -13,8 +13,9 @@
 namespace tartan::verify {
 namespace {
 
-bool leaves(std::string_view opcode) {
-  return opcode == "ret" || opcode == "ret.uni" || opcode == "exit";
+bool leaves(const isa::Spelling& spelling) {
+  const isa::Control control = spelling.row().control;
+  return control == isa::Control::Returns || control == isa::Control::Exits;
 }
 
 class ConvergenceChecker {
@@ -37,6 +38,10 @@ class ConvergenceChecker {
   // A label, as index into Module::labels: blocks have labels of their own.
   using Label = std::optional<std::uint32_t>;
 
+  const isa::Spelling& spelling(const ptx::Instruction& instruction) const {
+    return context_.module.spelling(instruction);
+  }
+
   // Where a branch leads, seen from where it stands.
   Label target(const ptx::Instruction& branch) const {
     if (branch.count != 1) return std::nullopt;
@@ -52,7 +57,7 @@ class ConvergenceChecker {
         if (context_.module.directives[statement.index].name == ".branchtargets") tables_ = true;
       } else if (statement.kind == ptx::StatementKind::Instruction) {
         const ptx::Instruction& instruction = context_.module.instructions[statement.index];
-        if (!instruction.opcode.starts_with("bra")) continue;
+        if (spelling(instruction).opcode != isa::Opcode::bra) continue;
         if (const Label to = target(instruction)) ++references_[*to];
       }
     }
@@ -64,8 +69,8 @@ class ConvergenceChecker {
     for (const ptx::Statement& statement : view_.function.statements) {
       if (statement.kind == ptx::StatementKind::Label) last = statement.index;
       if (statement.kind != ptx::StatementKind::Instruction) continue;
-      const std::string_view opcode = context_.module.instructions[statement.index].opcode;
-      if (last && (opcode.starts_with("ret") || opcode.starts_with("exit"))) ends_.insert(*last);
+      if (last && leaves(spelling(context_.module.instructions[statement.index])))
+        ends_.insert(*last);
       last.reset();
     }
   }
@@ -82,29 +87,30 @@ class ConvergenceChecker {
   }
 
   void instruction(const ptx::Instruction& instruction) {
-    if (collective(instruction)) {
+    if (isa::needs_all_lanes(spelling(instruction))) {
       if (region_) in_region(instruction);
       else if (!instruction.guard.empty() && divergent(instruction.guard))
         report(instruction, instruction.guard, instruction);
     }
-    if (instruction.opcode.starts_with("bra") && !instruction.guard.empty() &&
+    if (spelling(instruction).opcode == isa::Opcode::bra && !instruction.guard.empty() &&
         instruction.count == 1 && !region_ && forward(instruction) &&
         divergent(instruction.guard)) {
       branch_ = region_ = &instruction;
       target_ = target(instruction);
       leaves_ = target_ && ends_.contains(*target_);
     }
-    if (leaves(instruction.opcode) && !instruction.guard.empty() && !region_ &&
+    if (leaves(spelling(instruction)) && !instruction.guard.empty() && !region_ &&
         divergent(instruction.guard)) {
       region_ = &instruction;
       leaves_ = true;
     }
-    falls_through_ = !ends_way(instruction);
+    falls_through_ = !ends_way(context_.module, instruction);
   }
 
   // Lanes that left the function are not missing at a barrier.
   void in_region(const ptx::Instruction& instruction) {
-    const bool barrier = instruction.opcode.starts_with("bar");
+    const isa::Convergence needs = spelling(instruction).row().convergence;
+    const bool barrier = needs == isa::Convergence::Cta || needs == isa::Convergence::Cluster;
     if (!barrier || !leaves_) report(instruction, region_->guard, *region_);
   }
 
@@ -117,16 +123,6 @@ class ConvergenceChecker {
   bool divergent(std::string_view guard) {
     const auto values = view_.definitions.lanes(guard);
     return values && differs(*values);
-  }
-
-  bool collective(const ptx::Instruction& instruction) const {
-    const std::string_view opcode = instruction.opcode;
-    if (opcode.starts_with("bar.sync") || opcode.starts_with("bar.red") ||
-        opcode.starts_with("bar.arrive") || opcode.starts_with("barrier.sync.aligned") ||
-        opcode.starts_with("wgmma.") || opcode.starts_with("setmaxnreg."))
-      return true;
-    if (opcode.starts_with("barrier.cluster.")) return opcode.ends_with(".aligned");
-    return isa::matrix_opcode(opcode) != isa::Opcode::none;
   }
 
   void report(const ptx::Instruction& instruction, std::string_view guard,

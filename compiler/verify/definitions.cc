@@ -7,67 +7,52 @@
 namespace tartan::verify {
 namespace {
 
+using isa::Opcode;
+using isa::Spelling;
+using isa::operator""_q;
+
 constexpr int deepest = 24;  // operands followed back at most
 
-// The words of "setp.lt.u32" behind the first.
-bool has_word(std::string_view opcode, std::string_view word) {
-  for (std::size_t at = opcode.find('.'); at != std::string_view::npos;
-       at = opcode.find('.', at + 1)) {
-    const std::string_view rest = opcode.substr(at + 1);
-    if (rest.starts_with(word) && (rest.size() == word.size() || rest[word.size()] == '.'))
-      return true;
-  }
-  return false;
-}
-
-int width(std::string_view opcode) {
-  return opcode.ends_with("64")     ? 64
-         : opcode.ends_with("16")   ? 16
-         : opcode.ends_with("8")    ? 8
-         : opcode.ends_with("pred") ? 1
-                                    : 32;
-}
-
-// The low bits of a value, as the type of the instruction reads them.
-std::int64_t wrapped(std::int64_t value, std::string_view opcode) {
-  const int bits = width(opcode);
+// The low bits of a value, as a type reads them.
+std::int64_t wrapped(std::int64_t value, Type type) {
+  const int bits = tartan::bits(type);
   if (bits == 64) return value;
   const auto low = static_cast<std::uint64_t>(value) & ((std::uint64_t{1} << bits) - 1);
-  const bool negative =
-      opcode.find(".s", opcode.size() - std::min<std::size_t>(4, opcode.size())) !=
-          std::string_view::npos &&
-      (low >> (bits - 1) & 1);
+  const bool negative = info(type).is_signed && (low >> (bits - 1) & 1);
   return negative ? static_cast<std::int64_t>(low) - (std::int64_t{1} << bits)
                   : static_cast<std::int64_t>(low);
 }
 
-// "cvt.u16" of "cvt.u16.u32".
-std::string_view destination(std::string_view opcode) {
-  return opcode.substr(0, opcode.rfind('.'));
-}
-
-std::optional<bool> compare(std::string_view opcode, std::int64_t x, std::int64_t y) {
-  if (has_word(opcode, "eq")) return x == y;
-  if (has_word(opcode, "ne")) return x != y;
-  if (has_word(opcode, "lt") || has_word(opcode, "lo")) return x < y;
-  if (has_word(opcode, "le") || has_word(opcode, "ls")) return x <= y;
-  if (has_word(opcode, "gt") || has_word(opcode, "hi")) return x > y;
-  if (has_word(opcode, "ge") || has_word(opcode, "hs")) return x >= y;
+std::optional<bool> compare(const Spelling& spelling, std::int64_t x, std::int64_t y) {
+  if (spelling.has("eq"_q)) return x == y;
+  if (spelling.has("ne"_q)) return x != y;
+  if (spelling.has("lt"_q) || spelling.has("lo"_q)) return x < y;
+  if (spelling.has("le"_q) || spelling.has("ls"_q)) return x <= y;
+  if (spelling.has("gt"_q) || spelling.has("hi"_q)) return x > y;
+  if (spelling.has("ge"_q) || spelling.has("hs"_q)) return x >= y;
   return std::nullopt;
 }
 
-std::optional<std::int64_t> binary(std::string_view opcode, std::int64_t x, std::int64_t y) {
+bool shifts(const Spelling& spelling) {
+  return spelling.opcode == Opcode::shl || spelling.opcode == Opcode::shr;
+}
+
+std::optional<std::int64_t> binary(const Spelling& spelling, std::int64_t x, std::int64_t y) {
   const auto logical = static_cast<std::uint64_t>(x), other = static_cast<std::uint64_t>(y);
-  if (opcode.starts_with("add.")) return static_cast<std::int64_t>(logical + other);
-  if (opcode.starts_with("sub.")) return static_cast<std::int64_t>(logical - other);
-  if (opcode.starts_with("mul.lo.")) return static_cast<std::int64_t>(logical * other);
-  if (opcode.starts_with("and.")) return x & y;
-  if (opcode.starts_with("or.")) return x | y;
-  if (opcode.starts_with("xor.")) return x ^ y;
-  if (y < 0 || y > 63) return std::nullopt;
-  if (opcode.starts_with("shl.")) return static_cast<std::int64_t>(logical << y);
-  if (opcode.starts_with("shr.")) return x < 0 ? x >> y : static_cast<std::int64_t>(logical >> y);
-  return std::nullopt;
+  if (shifts(spelling) && (y < 0 || y > 63)) return std::nullopt;
+  switch (spelling.opcode) {
+    case Opcode::add: return static_cast<std::int64_t>(logical + other);
+    case Opcode::sub: return static_cast<std::int64_t>(logical - other);
+    case Opcode::mul:
+      if (!spelling.has("lo"_q)) return std::nullopt;
+      return static_cast<std::int64_t>(logical * other);
+    case Opcode::and_: return x & y;
+    case Opcode::or_: return x | y;
+    case Opcode::xor_: return x ^ y;
+    case Opcode::shl: return static_cast<std::int64_t>(logical << y);
+    case Opcode::shr: return x < 0 ? x >> y : static_cast<std::int64_t>(logical >> y);
+    default: return std::nullopt;
+  }
 }
 
 LaneValues one_lane() {
@@ -76,11 +61,10 @@ LaneValues one_lane() {
   return out;
 }
 
-bool integer_type(std::string_view opcode) {
-  return !has_word(opcode, "f16") && !has_word(opcode, "f32") && !has_word(opcode, "f64") &&
-         !has_word(opcode, "bf16") && !has_word(opcode, "f16x2") && !has_word(opcode, "bf16x2") &&
-         !has_word(opcode, "u16x2") && !has_word(opcode, "s16x2") && !has_word(opcode, "cc") &&
-         !has_word(opcode, "sat");
+bool integer_type(const Spelling& spelling) {
+  for (const Type type : spelling.types)
+    if (info(type).floating || type >= Type::u2) return false;
+  return spelling.types.size > 0 && !spelling.has("cc"_q) && !spelling.has("sat"_q);
 }
 
 }  // namespace
@@ -130,7 +114,8 @@ const ptx::Instruction* Definitions::of(std::string_view name) {
 
 const ptx::Instruction* Definitions::origin(std::string_view& name) {
   const ptx::Instruction* by = of(name);
-  for (int steps = 0; by && steps < deepest && by->opcode.starts_with("mov.") && by->count == 2;
+  for (int steps = 0;
+       by && steps < deepest && module_.spelling(*by).opcode == Opcode::mov && by->count == 2;
        ++steps) {
     const ptx::Operand& from = module_.operands[by->first + 1];
     if (from.kind != ptx::OperandKind::Name) break;
@@ -172,20 +157,22 @@ std::optional<LaneValues> Definitions::lanes(std::string_view name, int depth) {
 
 // elect.sync r|p, mask: p holds in one lane; which is the hardware's choice.
 bool Definitions::elects(const ptx::Instruction& by, std::string_view name) const {
-  if (!by.opcode.starts_with("elect.") || by.count == 0) return false;
+  if (module_.spelling(by).opcode != Opcode::elect || by.count == 0) return false;
   const ptx::Operand& first = module_.operands[by.first];
   return first.kind == ptx::OperandKind::Pair && module_.children(first)[1].text == name;
 }
 
 std::optional<LaneValues> Definitions::evaluate(const ptx::Instruction& instruction, int depth) {
-  const std::string_view opcode = instruction.opcode;
+  const Spelling& spelling = module_.spelling(instruction);
   const auto operands = module_.operands_of(instruction);
-  if (!integer_type(opcode) || operands.size() < 2 || operands[0].kind != ptx::OperandKind::Name)
+  if (!integer_type(spelling) || operands.size() < 2 || operands[0].kind != ptx::OperandKind::Name)
     return std::nullopt;
-  const bool copies =
-      opcode.starts_with("mov.") || (opcode.starts_with("cvt.") && !opcode.starts_with("cvt.pack"));
-  if (!copies && !(opcode.starts_with("setp.") && operands.size() == 3) && !binary(opcode, 1, 1))
+  const bool converts = spelling.opcode == Opcode::cvt;
+  const bool copies = converts || spelling.opcode == Opcode::mov;
+  const bool compares = spelling.opcode == Opcode::setp;
+  if (!copies && !(compares && operands.size() == 3) && !binary(spelling, 1, 1))
     return std::nullopt;
+  const Type type = spelling.types[spelling.types.size - 1u];
   if (operands.size() != (copies ? 2u : 3u)) return std::nullopt;
   std::array<LaneValues, 2> in;
   for (std::size_t i = 1; i < operands.size(); ++i) {
@@ -195,18 +182,17 @@ std::optional<LaneValues> Definitions::evaluate(const ptx::Instruction& instruct
   }
   LaneValues out;
   for (std::size_t lane = 0; lane < out.size(); ++lane) {
-    const std::int64_t x = wrapped(in[0][lane], opcode),
-                       y = copies ? 0 : wrapped(in[1][lane], opcode);
+    const std::int64_t x = wrapped(in[0][lane], type), y = copies ? 0 : wrapped(in[1][lane], type);
     if (copies) {
-      out[lane] = opcode.starts_with("cvt.") ? wrapped(x, destination(opcode)) : x;
-    } else if (opcode.starts_with("setp.")) {
-      const auto holds = compare(opcode, x, y);
+      out[lane] = converts ? wrapped(x, spelling.type()) : x;
+    } else if (compares) {
+      const auto holds = compare(spelling, x, y);
       if (!holds) return std::nullopt;
       out[lane] = *holds;
     } else {
-      const auto value = binary(opcode, x, opcode.starts_with("sh") ? in[1][lane] : y);
+      const auto value = binary(spelling, x, shifts(spelling) ? in[1][lane] : y);
       if (!value) return std::nullopt;
-      out[lane] = wrapped(*value, opcode);
+      out[lane] = wrapped(*value, type);
     }
   }
   return out;
@@ -232,11 +218,11 @@ std::optional<VariableOffset> Definitions::variable(std::string_view name, int d
   if (!by) return is_variable(name) ? std::optional(VariableOffset{name, 0}) : std::nullopt;
   const auto operands = module_.operands_of(*by);
   if (operands.size() < 2 || operands[1].kind != ptx::OperandKind::Name) return std::nullopt;
-  if ((by->opcode.starts_with("mov.") || by->opcode.starts_with("cvta.") ||
-       by->opcode.starts_with("cvt.")) &&
+  const Opcode opcode = module_.spelling(*by).opcode;
+  if ((opcode == Opcode::mov || opcode == Opcode::cvta || opcode == Opcode::cvt) &&
       operands.size() == 2)
     return variable(operands[1].text, depth + 1);
-  if (!by->opcode.starts_with("add.") || operands.size() != 3 ||
+  if (opcode != Opcode::add || operands.size() != 3 ||
       operands[2].kind != ptx::OperandKind::Integer)
     return std::nullopt;
   auto found = variable(operands[1].text, depth + 1);

@@ -31,12 +31,10 @@ class MatrixChecker {
       view_.scopes.enter(statement);
       if (statement.kind != ptx::StatementKind::Instruction) continue;
       const ptx::Instruction& instruction = context_.module.instructions[statement.index];
-      // Most instructions are others: look at one letter first.
-      const char first = instruction.opcode[0];
-      if ((first == 'm' || first == 'w' || first == 'l' || first == 's') &&
-          isa::matrix_opcode(instruction.opcode) != Opcode::none)
-        check(instruction);
-      else if (instruction.opcode.starts_with("wgmma.")) check_order(instruction);
+      const Opcode opcode = context_.module.spelling(instruction).opcode;
+      if (isa::is_matrix(opcode)) check(instruction);
+      else if (opcode >= Opcode::wgmma_fence && opcode <= Opcode::wgmma_wait_group)
+        check_order(instruction);
     }
   }
 

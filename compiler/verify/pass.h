@@ -42,11 +42,10 @@ class Context {
 };
 
 /// Whether what stands behind is reached by a label alone: an unguarded branch, return or exit.
-inline bool ends_way(const ptx::Instruction& instruction) {
-  const std::string_view opcode = instruction.opcode;
-  return instruction.guard.empty() &&
-         (opcode.starts_with("bra") || opcode.starts_with("brx") || opcode.starts_with("ret") ||
-          opcode == "exit" || opcode == "trap");
+inline bool ends_way(const ptx::Module& module, const ptx::Instruction& instruction) {
+  if (!instruction.guard.empty()) return false;
+  const isa::Control control = module.spelling(instruction).row().control;
+  return control != isa::Control::FallsThrough && control != isa::Control::Calls;
 }
 
 // The passes. Those of a module run once, those of a function once for each function with a body.

@@ -69,12 +69,11 @@ class Written {
   }
 
   void write(const ptx::Module& module, const ptx::Instruction& instruction) {
-    const std::string_view opcode = instruction.opcode;
-    if (ends_way(instruction)) return forget();
+    if (ends_way(module, instruction)) return forget();
     if (instruction.count == 0) return;
     const auto operands = module.operands_of(instruction);
     const ptx::Instruction* by = instruction.guard.empty() ? &instruction : nullptr;
-    const bool moves = opcode.starts_with("mov.") && operands.size() == 2 &&
+    const bool moves = module.spelling(instruction).opcode == Opcode::mov && operands.size() == 2 &&
                        operands[1].kind == ptx::OperandKind::Name;
     if (by && moves && last(operands[1].text)) by = last(operands[1].text);
     if (operands[0].kind == ptx::OperandKind::Name) by_[operands[0].text] = by;

@@ -8,6 +8,7 @@
 // them from.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <unordered_map>
 
@@ -15,6 +16,9 @@
 
 namespace tartan::verify {
 namespace {
+
+using isa::Opcode;
+using isa::operator""_q;
 
 constexpr int deepest = 24;  // operands followed back at most, where they are not known yet
 
@@ -52,48 +56,49 @@ class ProxyChecker {
   // The first store there.
   using Writes = std::map<At, const ptx::Instruction*>;
 
-  static bool product(std::string_view opcode) { return opcode.starts_with("wgmma.mma_async"); }
-  static bool bulk(std::string_view opcode) {
-    return opcode.starts_with("cp.async.bulk.") || opcode.starts_with("cp.reduce.async.bulk.");
-  }
-
   bool reads_asynchronously() const {
     for (const ptx::Statement& statement : view_.function.statements)
       if (statement.kind == ptx::StatementKind::Instruction) {
-        const std::string_view opcode = context_.module.instructions[statement.index].opcode;
-        if (product(opcode) || bulk(opcode)) return true;
+        const Opcode opcode =
+            context_.module.spelling(context_.module.instructions[statement.index]).opcode;
+        if (opcode == Opcode::wgmma || isa::is_bulk_copy(opcode)) return true;
       }
     return false;
   }
 
-  static bool has(std::string_view opcode, std::string_view text) {
-    return opcode.find(text) != std::string_view::npos;
-  }
-
   void instruction(const ptx::Instruction& instruction) {
-    const std::string_view opcode = instruction.opcode;
+    const isa::Spelling& spelling = context_.module.spelling(instruction);
     const auto operands = context_.module.operands_of(instruction);
-    const bool stores =
-        (opcode.starts_with("st.") && has(opcode, ".shared") && !has(opcode, ".shared::cluster")) ||
-        opcode.starts_with("stmatrix.") || opcode.starts_with("cp.async.ca.") ||
-        opcode.starts_with("cp.async.cg.");
+    const bool own = spelling.has("shared"_q) || spelling.has("shared::cta"_q);
+    const bool stores = (spelling.opcode == Opcode::st && own) ||
+                        spelling.opcode == Opcode::stmatrix || spelling.opcode == Opcode::cp_async;
     if (stores && !operands.empty()) {
       if (const auto to = root(operands[0], 0))
         writes_[to->variable].try_emplace({to->offset, !to->sum}, &instruction);
-    } else if (opcode.starts_with("fence.proxy.async")) {
-      if (!opcode.ends_with(".global")) fence(instruction);
-    } else if (product(opcode)) {
+    } else if (spelling.opcode == Opcode::fence_proxy && fences_shared(spelling)) {
+      fence(instruction);
+    } else if (spelling.opcode == Opcode::wgmma) {
       for (const ptx::Operand& operand : operands)
         if (operand.kind == ptx::OperandKind::Name) read(instruction, operand, 0);
-    } else if (bulk(opcode)) {
+    } else if (isa::is_bulk_copy(spelling.opcode)) {
       tensor_map(instruction);
-      if (operands.size() >= 2 && has(opcode, ".shared::cta") &&
-          !has(opcode, ".shared::cta.global"))
+      if (operands.size() >= 2 && spelling.has("shared::cta"_q) && !to_shared(spelling))
         read(instruction, operands[1], bytes(operands));
-    } else if (opcode.starts_with("call") || ends_way(instruction)) {
+    } else if (spelling.row().control == isa::Control::Calls ||
+               ends_way(context_.module, instruction)) {
       writes_.clear();
     }
     remember(operands);
+  }
+
+  static bool fences_shared(const isa::Spelling& spelling) {
+    return spelling.has("async"_q) || spelling.has("async::generic"_q) ||
+           spelling.has("async.shared::cta"_q);
+  }
+
+  // cp.async.bulk.shared::cta.global: .shared::cta is where the copy goes.
+  static bool to_shared(const isa::Spelling& spelling) {
+    return spelling.text.find(".shared::cta.global") != std::string_view::npos;
   }
 
   // A guarded fence may not happen: it counts for what stands behind the same guard.
@@ -172,14 +177,15 @@ class ProxyChecker {
   }
 
   std::optional<Root> made_by(const ptx::Instruction& instruction, int depth) {
-    const std::string_view opcode = instruction.opcode;
+    const Opcode opcode = context_.module.spelling(instruction).opcode;
     const auto operands = context_.module.operands_of(instruction);
-    constexpr std::string_view arithmetic[] = {"mov.", "cvta.", "cvt.", "add.", "sub.",
-                                               "mad.", "or.",   "and.", "shr.", "shl.",
-                                               "bfe.", "bfi.",  "xor.", "shfl."};
-    bool known = false;
-    for (const std::string_view each : arithmetic) known |= opcode.starts_with(each);
-    if (!known) return std::nullopt;
+    constexpr Opcode copying[] = {Opcode::mov, Opcode::cvta, Opcode::cvt, Opcode::shfl};
+    constexpr Opcode arithmetic[] = {Opcode::add,  Opcode::sub, Opcode::mad, Opcode::or_,
+                                     Opcode::and_, Opcode::shr, Opcode::shl, Opcode::bfe,
+                                     Opcode::bfi,  Opcode::xor_};
+    const bool copies = std::ranges::find(copying, opcode) != std::end(copying);
+    if (!copies && std::ranges::find(arithmetic, opcode) == std::end(arithmetic))
+      return std::nullopt;
     std::optional<Root> found;
     std::uint64_t constants = 0;
     bool others = false;
@@ -194,11 +200,8 @@ class ProxyChecker {
       else found = part;
     }
     if (!found) return std::nullopt;
-    const bool copies = opcode.starts_with("mov.") || opcode.starts_with("cvta.") ||
-                        opcode.starts_with("cvt.") || opcode.starts_with("shfl.");
-    if (opcode.starts_with("add.") && found->sum) found->offset = plus(found->offset, constants);
-    else if (!opcode.starts_with("add.") && !copies && !opcode.starts_with("mad."))
-      found->sum = false;
+    if (opcode == Opcode::add && found->sum) found->offset = plus(found->offset, constants);
+    else if (opcode != Opcode::add && !copies && opcode != Opcode::mad) found->sum = false;
     found->exact = found->exact && found->sum && !(others && !copies);
     return found;
   }

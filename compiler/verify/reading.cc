@@ -46,10 +46,7 @@ const Reading& Readings::of(std::string_view opcode) {
 
 const isa::Instruction* Readings::instruction(const ptx::Module& module,
                                               const ptx::Instruction& instruction) {
-  // Most instructions are others: look at one letter first.
-  const char first = instruction.opcode[0];
-  if (first != 'm' && first != 'w' && first != 'l' && first != 's') return nullptr;
-  if (isa::matrix_opcode(instruction.opcode) == isa::Opcode::none) return nullptr;
+  if (!isa::is_matrix(module.spelling(instruction).opcode)) return nullptr;
   const isa::Instruction* found = choose(module, instruction, of(instruction.opcode));
   return found && found->operands.size() == instruction.count ? found : nullptr;
 }

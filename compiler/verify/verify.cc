@@ -26,11 +26,10 @@ constexpr void (*sanity_passes[])(Context&, const FunctionView&) = {
 bool has_collectives(const ptx::Module& module, const ptx::Function& function) {
   for (const ptx::Statement& statement : function.statements) {
     if (statement.kind != ptx::StatementKind::Instruction) continue;
-    const std::string_view opcode = module.instructions[statement.index].opcode;
-    if (opcode.starts_with("bar.") || opcode.starts_with("barrier.") ||
-        opcode.starts_with("cp.async") || opcode.starts_with("cp.reduce.async") ||
-        opcode.starts_with("wgmma.") || opcode.starts_with("setmaxnreg.") ||
-        isa::matrix_opcode(opcode) != isa::Opcode::none)
+    const isa::Spelling& spelling = module.spelling(module.instructions[statement.index]);
+    const isa::Convergence needs = spelling.row().convergence;
+    if ((needs != isa::Convergence::None && needs != isa::Convergence::Mask) ||
+        spelling.opcode == isa::Opcode::bar_warp || isa::is_asynchronous_copy(spelling.opcode))
       return true;
   }
   return false;

@@ -71,11 +71,21 @@ class WarpgroupChecker {
     }
   }
 
+  isa::Opcode opcode(const ptx::Instruction& instruction) const {
+    return context_.module.spelling(instruction).opcode;
+  }
+
+  // Whether the first operand is written: not an address, nor a barrier's number.
+  static bool writes_first(isa::Opcode opcode) {
+    const auto rows = isa::signatures(opcode);
+    return rows.empty() || rows[0].operands.size == 0 || rows[0].operands[0].written;
+  }
+
   // Where a branch back leads.
   std::optional<Place> loop_head(const ptx::Statement& statement) const {
     if (statement.kind != ptx::StatementKind::Instruction) return std::nullopt;
     const ptx::Instruction& branch = context_.module.instructions[statement.index];
-    if (!branch.opcode.starts_with("bra") || branch.count != 1) return std::nullopt;
+    if (opcode(branch) != isa::Opcode::bra || branch.count != 1) return std::nullopt;
     const auto to = view_.scopes.label(context_.module.operands[branch.first].text);
     const auto place = to ? labels_.find(*to) : labels_.end();
     return place == labels_.end() ? std::nullopt : std::optional(place->second);
@@ -94,7 +104,7 @@ class WarpgroupChecker {
   bool has_products() const {
     for (const ptx::Statement& statement : view_.function.statements)
       if (statement.kind == ptx::StatementKind::Instruction &&
-          context_.module.instructions[statement.index].opcode.starts_with("wgmma.mma_async"))
+          opcode(context_.module.instructions[statement.index]) == isa::Opcode::wgmma)
         return true;
     return false;
   }
@@ -123,21 +133,19 @@ class WarpgroupChecker {
   }
 
   void instruction(const ptx::Instruction& instruction) {
-    const std::string_view opcode = instruction.opcode;
-    if (opcode.starts_with("wgmma.fence")) {
-      state_.fenced = true;
-      if (instruction.guard.empty()) state_.touched.clear();
-      return;
+    switch (opcode(instruction)) {
+      case isa::Opcode::wgmma_fence:
+        state_.fenced = true;
+        if (instruction.guard.empty()) state_.touched.clear();
+        return;
+      case isa::Opcode::call: state_.fenced = true; return forget();
+      case isa::Opcode::wgmma_commit_group: ++state_.groups; return;
+      case isa::Opcode::wgmma_wait_group: return wait(instruction);
+      case isa::Opcode::wgmma: return product(instruction);
+      default: break;
     }
-    if (opcode.starts_with("call")) {
-      state_.fenced = true;
-      return forget();
-    }
-    if (opcode.starts_with("wgmma.commit_group")) return void(++state_.groups);
-    if (opcode.starts_with("wgmma.wait_group")) return wait(instruction);
-    if (opcode.starts_with("wgmma.mma_async")) return product(instruction);
     ordinary(instruction);
-    if (ends_way(instruction)) forget();
+    if (ends_way(context_.module, instruction)) forget();
   }
 
   void wait(const ptx::Instruction& instruction) {
@@ -212,9 +220,7 @@ class WarpgroupChecker {
 
   void ordinary(const ptx::Instruction& instruction) {
     const auto operands = context_.module.operands_of(instruction);
-    const std::string_view opcode = instruction.opcode;
-    const bool writes =
-        !opcode.starts_with("st") && !opcode.starts_with("red.") && !opcode.starts_with("bar");
+    const bool writes = writes_first(opcode(instruction));
     for (std::size_t i = 0; i < operands.size(); ++i)
       each_name(operands[i], [&](std::string_view name) {
         state_.touched[name] = &instruction;
