@@ -126,7 +126,7 @@ struct OperandRow {
                                 // say; 0: no second part
   SinkInPair sinks = SinkInPair::Either;  // a_pair
   bool ranged = false;                    // an_integer: low to high
-  std::int64_t low = 0, high = 0;
+  std::int64_t low = 0, high = 0, step = 1;
 };
 
 // ---- The usual operands, so that rows read like the manual.

@@ -33,20 +33,6 @@ void check_since(Context& context, const ptx::Instruction& instruction) {
                                row->since.ptx.text(), target.ptx.text()));
 }
 
-// setmaxnreg.inc.sync.aligned.u32 N
-void check_register_count(Context& context, const ptx::Instruction& instruction) {
-  constexpr std::int64_t least = 24, most = 256, step = 8;
-  const auto operands = context.module.operands_of(instruction);
-  if (operands.size() != 1 || operands[0].kind != ptx::OperandKind::Integer) return;
-  const auto value = static_cast<std::int64_t>(operands[0].value);
-  if (value >= least && value <= most && value % step == 0) return;
-  const std::int64_t nearest = (std::clamp(value, least, most) + step / 2) / step * step;
-  context.report(
-      "immediate-range"_rule, operands[0].text,
-      fmt::format("{} takes {} to {} registers in steps of {}, got {}; the nearest is {}",
-                  instruction.opcode, least, most, step, value, nearest));
-}
-
 // Whether the assembler can tell how many registers the kernel starts with.
 bool bounded(const Context& context, const ptx::Function& function) {
   const auto states = [&](std::string_view name) {
@@ -68,8 +54,8 @@ void check_availability(Context& context, const FunctionView& view) {
     const ptx::Instruction& instruction = context.module.instructions[statement.index];
     if (instruction.opcode.empty()) continue;
     if (known) check_since(context, instruction);
-    if (instruction.opcode.starts_with("setmaxnreg.")) check_register_count(context, instruction);
-    if (reported || !view.function.entry || !instruction.opcode.starts_with("setmaxnreg.") ||
+    if (reported || !view.function.entry ||
+        context.module.spelling(instruction).opcode != isa::Opcode::setmaxnreg ||
         bounded(context, view.function))
       continue;
     reported = true;

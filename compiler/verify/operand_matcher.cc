@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "compiler/isa/special_registers.h"
 
 namespace tartan::verify {
@@ -79,6 +81,14 @@ std::size_t required(const Signature& signature) {
   return out;
 }
 
+// "a constant from 24 to 256 in steps of 8 (the nearest is 40)"
+std::string range_text(const OperandRow& row, std::int64_t value) {
+  const std::int64_t within = std::clamp(value, row.low, row.high) + row.step / 2;
+  return row.step == 1 ? fmt::format("a constant from {} to {}", row.low, row.high)
+                       : fmt::format("a constant from {} to {} in steps of {} (the nearest is {})",
+                                     row.low, row.high, row.step, within / row.step * row.step);
+}
+
 std::string_view kind_text(const OperandRow& row) {
   if (row.accepts & isa::an_address) return "an address";
   if (row.accepts & isa::a_vector) return "a vector";
@@ -130,7 +140,7 @@ OperandMismatch OperandMatcher::mismatch(const ptx::Instruction& instruction,
   std::string expected(kind_text(want.row));
   if (want.row.ranged && constant) {
     rule = &"immediate-range"_rule;
-    expected = fmt::format("a constant from {} to {}", want.row.low, want.row.high);
+    expected = range_text(want.row, static_cast<std::int64_t>(operand.value));
   } else if (operand.kind == ptx::OperandKind::Vector && want.elements > 1 &&
              operand.count != static_cast<unsigned>(want.elements)) {
     rule = &"register-count"_rule;
@@ -215,14 +225,18 @@ bool OperandMatcher::name_fits(const ptx::Operand& operand, const Wanted& wanted
       return accepts & isa::a_variable && !operand.text.starts_with("generic(") &&
              info.type != Type::none && bits(wanted.type) >= 32 &&
              !tartan::info(wanted.type).floating;
-    case NameKind::Function:
-      return accepts & isa::a_function && wanted.row.type.written >= 0 &&
-             wanted.type != Type::none && bits(wanted.type) >= 32 &&
-             !tartan::info(wanted.type).floating;
-    case NameKind::Label: return accepts & isa::a_label;
+    case NameKind::Function: return accepts & isa::a_function && function_fits(wanted);
+    case NameKind::Label: return accepts & isa::a_label && !operand.value;
     case NameKind::Unknown: return false;
   }
   return false;
+}
+
+// Where it is called, and where its address is taken: the assembler does so for every number.
+bool OperandMatcher::function_fits(const Wanted& wanted) {
+  if (wanted.type == Type::none) return true;
+  return wanted.row.type.written >= 0 && bits(wanted.type) >= 32 &&
+         !tartan::info(wanted.type).floating;
 }
 
 // A special register of 32 bits fits types of 16 bits, too. Those with .x and its kind are vectors
@@ -248,7 +262,8 @@ bool OperandMatcher::integer_fits(const ptx::Operand& operand, const Wanted& wan
   if (!(wanted.row.accepts & isa::an_integer)) return false;
   if (wanted.type != Type::none && info(wanted.type).floating) return false;
   const auto value = static_cast<std::int64_t>(operand.value);
-  return !wanted.row.ranged || (value >= wanted.row.low && value <= wanted.row.high);
+  return !wanted.row.ranged ||
+         (value >= wanted.row.low && value <= wanted.row.high && value % wanted.row.step == 0);
 }
 
 // A constant of 32 or 64 bits is converted to a floating-point type, but not to one of bits.

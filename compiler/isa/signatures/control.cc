@@ -8,17 +8,27 @@ namespace {
 constexpr OperandRow target{.name = "label", .accepts = a_label};
 constexpr OperandRow table{.name = "targets", .accepts = a_label};
 constexpr OperandRow results{.name = "results", .accepts = a_list};
-constexpr OperandRow callee{
-    .name = "function", .accepts = a_function | a_register, .type = u64, .fit = Fit::AnySize};
+constexpr OperandRow callee{.name = "function",
+                            .accepts = a_function | a_register,
+                            .type = Type::none,
+                            .fit = Fit::AnySize};
 constexpr OperandRow arguments{.name = "arguments", .accepts = a_list};
 constexpr OperandRow prototype{.name = "prototype", .accepts = a_label};
+
+constexpr OperandRow register_budget{.name = "registers",
+                                     .accepts = an_integer,
+                                     .type = u32,
+                                     .ranged = true,
+                                     .low = 24,
+                                     .high = 256,
+                                     .step = 8};
 
 constexpr Since stack{{7, 3}, 52};
 
 // clang-format off
 constexpr Signature rows[] = {
     {.opcode = Opcode::bra, .flags = "uni", .operands = {target}},
-    {.opcode = Opcode::brx_idx, .flags = "uni", .operands = {reg(u32, "index"), table}, .since = {{6, 0}, 30}},
+    {.opcode = Opcode::brx_idx, .flags = "uni", .operands = {src(u32, "index"), table}, .since = {{6, 0}, 30}},
     {.opcode = Opcode::call, .flags = "uni", .operands = {callee}},
     {.opcode = Opcode::call, .flags = "uni", .operands = {callee, arguments}},
     {.opcode = Opcode::call, .flags = "uni", .operands = {results, callee}},
@@ -37,7 +47,7 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::nanosleep, .types = {Type::u32}, .operands = {src()}, .since = {{6, 3}, 70}},
     {.opcode = Opcode::pmevent, .operands = {imm(0, 15)}, .since = {{1, 4}, 10}},
     {.opcode = Opcode::pmevent, .one = {"mask"}, .operands = {imm(0, 65535)}, .since = {{3, 0}, 20}},
-    {.opcode = Opcode::setmaxnreg, .types = {Type::u32}, .one = {"inc dec", "sync", "aligned"}, .operands = {imm(24, 256, "registers")}, .since = {{8, 0}, 90, Reach::Family}},
+    {.opcode = Opcode::setmaxnreg, .types = {Type::u32}, .one = {"inc dec", "sync", "aligned"}, .operands = {register_budget}, .since = {{8, 0}, 90, Reach::Family}},
 };
 // clang-format on
 

@@ -17,10 +17,18 @@ std::span<const Signature> comparison_signatures();
 std::span<const Signature> logic_signatures();
 std::span<const Signature> float_signatures();
 
+// clang-format off
 inline constexpr std::span<const Signature> (*signature_families[])() = {
-    integer_signatures,    arithmetic_signatures, move_signatures,  conversion_signatures,
-    comparison_signatures, logic_signatures,      float_signatures,
+    integer_signatures,
+    arithmetic_signatures,
+    float_signatures,
+    comparison_signatures,
+    logic_signatures,
+    conversion_signatures,
+    move_signatures,
+    control_signatures,
 };
+// clang-format on
 
 // The groups of types that many rows share.
 inline constexpr TypeSet ints_16{Type::u16, Type::s16};
