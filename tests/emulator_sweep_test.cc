@@ -3,8 +3,8 @@
 //
 // On a machine with such a GPU, TARTAN_RECORD=FILE writes the recording anew:
 //   TARTAN_RECORD=FILE emulator_sweep_test --gtest_filter='*RecordingIsCurrent'
-// The file: for each form its key (key_of), whether it could be run, and its results, as many
-// bytes each as the form's d has; little endian.
+// The file: for each form its key (key_of) and its results, as many bytes each as the form's d has;
+// little endian.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -81,6 +81,94 @@ TEST(EmulatorSweep, EveryFormRuns) {
   const auto runs = scalar_sweep::run_forms(**engine, forms);
   for (std::size_t i = 0; i < forms.size(); ++i)
     EXPECT_FALSE(runs[i].results.empty()) << forms[i].text << ": " << runs[i].complaint;
+}
+
+double value(std::uint64_t bits, Kind kind) {
+  switch (kind) {
+    case Kind::f64: return std::bit_cast<double>(bits);
+    case Kind::f32: return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+    case Kind::bf16: return std::bit_cast<float>(static_cast<std::uint32_t>(bits << 16));
+    default:
+      return emulator::widen(emulator::format_f16, static_cast<std::uint32_t>(bits & 0xFFFF));
+  }
+}
+
+// Approximations: what the manual allows between the hardware's table and the exact result,
+// relative; of sine, cosine and logarithm absolute, too. `source`: of what; beyond [-pi, pi] there
+// is no bound for sine and cosine.
+bool near(std::uint64_t expected, std::uint64_t got, const Form& form, std::uint64_t source) {
+  const Kind kind = form.sources[0];
+  if (kind == Kind::f16x2 || kind == Kind::bf16x2) {
+    const Form half{form.text, 16, {kind == Kind::f16x2 ? Kind::f16 : Kind::bf16}, true};
+    return near(expected & 0xFFFF, got & 0xFFFF, half, 0) &&
+           near(expected >> 16, got >> 16, half, 0);
+  }
+  const double x = value(expected, kind), y = value(got, kind);
+  if (std::isnan(x) || std::isnan(y)) return std::isnan(x) && std::isnan(y);
+  if (x == y) return true;
+  const bool periodic = form.text.starts_with("sin") || form.text.starts_with("cos");
+  double relative = 0x1p-21, absolute = kind == Kind::f16 ? 0x1p-24 : 0x1p-126;
+  if (kind == Kind::f16) relative = 0x1p-9;
+  if (kind == Kind::bf16) relative = 0x1p-7;
+  if (kind == Kind::f64) relative = 0x1p-19;
+  if (form.text.starts_with("tanh") && kind == Kind::f32) relative = 0x1p-10;
+  if (form.text.starts_with("lg2")) absolute = 0x1p-21;
+  if (periodic) absolute = std::fabs(value(source, kind)) > 3.15 ? 2 : 0x1p-20;
+  return std::fabs(x - y) <= std::max(relative * std::fabs(x), absolute);
+}
+
+// Forms that differ, and why: lines "cause | form" of sweep_differences.txt.
+std::map<std::string, std::string> read_differences() {
+  std::map<std::string, std::string> out;
+  std::ifstream file(std::string(TEST_DATA) + "/emulator/sweep_differences.txt");
+  for (std::string line; std::getline(file, line);)
+    if (const std::size_t bar = line.find(" | "); bar != std::string::npos)
+      out[line.substr(bar + 3)] = line.substr(0, bar);
+  return out;
+}
+
+std::string row_text(const Form& form, const std::vector<std::uint64_t>& inputs, int row) {
+  std::string out = fmt::format("{} row {}", form.text, row);
+  for (std::size_t s = 0; s < form.sources.size(); ++s)
+    out +=
+        fmt::format(" {}=0x{:x}", "abce"[s], inputs[s * row_count + static_cast<std::size_t>(row)]);
+  return out;
+}
+
+TEST(EmulatorSweep, ComputesWhatAHopperGpuRecorded) {
+  const auto forms = scalar_sweep::all_forms();
+  const auto recorded = read_recording(forms);
+  auto engine = emulator::make_engine({});
+  ASSERT_TRUE(engine);
+  const auto runs = scalar_sweep::run_forms(**engine, forms);
+  auto differences = read_differences();
+  for (std::size_t i = 0; i < forms.size(); ++i) {
+    const Form& form = forms[i];
+    const auto want = recorded.find(i);
+    if (want == recorded.end()) {
+      ADD_FAILURE() << form.text << ": not recorded";
+      continue;
+    }
+    if (runs[i].results.empty()) {
+      ADD_FAILURE() << form.text << ": " << runs[i].complaint;
+      continue;
+    }
+    const auto inputs = scalar_sweep::inputs_of(form);
+    int rows = 0;
+    std::string first;
+    for (int row = 0; row < row_count; ++row) {
+      const std::uint64_t x = want->second[static_cast<std::size_t>(row)],
+                          y = runs[i].results[static_cast<std::size_t>(row)];
+      if (form.approximate ? near(x, y, form, inputs[static_cast<std::size_t>(row)]) : x == y)
+        continue;
+      if (rows++ < 3)
+        first +=
+            fmt::format("\n  {}: expected 0x{:x}, got 0x{:x}", row_text(form, inputs, row), x, y);
+    }
+    EXPECT_EQ(differences.erase(form.text) != 0, rows != 0)
+        << form.text << ": " << rows << " of " << row_count << " rows differ" << first;
+  }
+  for (const auto& [text, cause] : differences) ADD_FAILURE() << "no such form: " << text;
 }
 
 TEST(EmulatorSweep, RecordingIsCurrent) {
