@@ -67,7 +67,7 @@ constexpr bool is_special_register(std::string_view name) {
   if (name.starts_with("%pm")) {
     name.remove_prefix(3);
     if (name.ends_with("_64")) name.remove_suffix(3);
-    return digits(name);
+    return name.size() == 1 && name[0] >= '0' && name[0] <= '7';
   }
   return false;
 }

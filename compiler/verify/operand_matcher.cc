@@ -223,7 +223,8 @@ bool OperandMatcher::name_fits(const ptx::Operand& operand, const Wanted& wanted
     case NameKind::Special: return special_fits(operand, wanted);
     case NameKind::Variable:
       return accepts & isa::a_variable && !operand.text.starts_with("generic(") &&
-             info.type != Type::none && bits(wanted.type) >= 32 &&
+             !info.local_param &&
+             (info.type == Type::none ? wanted.type == u64 : bits(wanted.type) >= 16) &&
              !tartan::info(wanted.type).floating;
     case NameKind::Function: return accepts & isa::a_function && function_fits(wanted);
     case NameKind::Label: return accepts & isa::a_label && !operand.value;
@@ -247,19 +248,26 @@ bool OperandMatcher::special_fits(const ptx::Operand& operand, const Wanted& wan
   if (operand.text == "WARP_SZ") return accepts & isa::an_integer && !type.floating;
   const std::string_view base = base_name(operand.text);
   const isa::SpecialRegister* special = isa::find_special_register(base);
-  if (special && special->vector && base.size() == operand.text.size())
-    return accepts & isa::a_special_vector;
+  const bool element = base.size() != operand.text.size();
+  const bool once_16 = special && special->vector && special->since.sm < 90;
+  if (special && special->vector != element)
+    return special->vector && accepts & isa::a_special_vector && (once_16 || type.bits != 16);
   if (!(accepts & isa::a_special) || type.floating) return false;
   const Type has = special ? special->type : base.ends_with("_64") ? u64 : u32;
   if (has == Type::pred || wanted.type == Type::pred) return has == wanted.type;
   if (type.bits == bits(has)) return true;
   if (wanted.row.fit == Fit::Wider) return bits(has) >= type.bits;
   if (base == "%gridid") return true;  // it had 16 and 32 bits once, as those with .x had 16
-  return type.bits == 16 && special && special->vector && special->since.sm < 90;
+  return type.bits == 16 && once_16;
+}
+
+// Constants may stand in vectors, not for them.
+bool OperandMatcher::takes_scalar(const Wanted& wanted) {
+  return !(wanted.row.accepts & isa::a_vector) || wanted.elements == 1;
 }
 
 bool OperandMatcher::integer_fits(const ptx::Operand& operand, const Wanted& wanted) const {
-  if (!(wanted.row.accepts & isa::an_integer)) return false;
+  if (!(wanted.row.accepts & isa::an_integer) || !takes_scalar(wanted)) return false;
   if (wanted.type != Type::none && info(wanted.type).floating) return false;
   const auto value = static_cast<std::int64_t>(operand.value);
   return !wanted.row.ranged ||
@@ -268,7 +276,7 @@ bool OperandMatcher::integer_fits(const ptx::Operand& operand, const Wanted& wan
 
 // A constant of 32 or 64 bits is converted to a floating-point type, but not to one of bits.
 bool OperandMatcher::float_fits(const ptx::Operand& operand, const Wanted& wanted) const {
-  if (!(wanted.row.accepts & isa::a_float)) return false;
+  if (!(wanted.row.accepts & isa::a_float) || !takes_scalar(wanted)) return false;
   if (wanted.type == f32 || wanted.type == f64) return true;
   const bool single = operand.text.starts_with("0f") || operand.text.starts_with("0F");
   return (wanted.type == b32 || wanted.type == b64) && bits(wanted.type) == (single ? 32 : 64);

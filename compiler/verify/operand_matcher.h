@@ -73,6 +73,7 @@ class OperandMatcher {
   bool fits(const ptx::Operand& operand, const Wanted& wanted) const;
   static bool register_fits(Type type, const Wanted& wanted);
   bool name_fits(const ptx::Operand& operand, const Wanted& wanted) const;
+  static bool takes_scalar(const Wanted& wanted);
   static bool function_fits(const Wanted& wanted);
   static bool special_fits(const ptx::Operand& operand, const Wanted& wanted);
   bool integer_fits(const ptx::Operand& operand, const Wanted& wanted) const;

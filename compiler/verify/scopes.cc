@@ -101,7 +101,8 @@ void Scopes::enter(const ptx::Statement& statement) {
     }
     case ptx::StatementKind::Variable: {
       const ptx::Variable& variable = module_.variables[statement.index];
-      const NameInfo info{NameKind::Variable, variable.type, variable.vector, variable.space};
+      const NameInfo info{NameKind::Variable, variable.type, variable.vector, variable.space,
+                          variable.space == ptx::StateSpace::param};
       if (variable.numbered) numbered_.push_back({variable.name, *variable.numbered, info});
       else declare(variable.name, info);
       break;

@@ -6,6 +6,8 @@
 namespace tartan::isa {
 namespace {
 
+constexpr TypeSet scalars{Type::b16, Type::b32, Type::b64, Type::u16, Type::u32, Type::u64,
+                          Type::s16, Type::s32, Type::s64, f32,       f64};
 constexpr OperandRow anything = also(a_special | a_variable | a_function, src());
 constexpr OperandRow mask = src(u32, "membermask");
 constexpr OperandRow shuffled{.accepts = a_register | a_pair,
@@ -26,11 +28,13 @@ constexpr OperandRow packed(int elements, OperandType type) {
 
 // clang-format off
 constexpr Signature rows[] = {
-    {.opcode = Opcode::mov, .types = {TypeSet{Type::b16, Type::b32, Type::b64, Type::u16, Type::u32, Type::u64, Type::s16, Type::s32, Type::s64, f32, f64}}, .operands = {dst(), anything}},
-    {.opcode = Opcode::mov, .types = {Type::b128}, .operands = {dst(), reg()}, .since = {{8, 3}, 70}},
+    {.opcode = Opcode::mov, .types = {scalars}, .operands = {dst(), anything}},
+    {.opcode = Opcode::mov, .types = {bits_only}, .operands = {dst(), vec(1, OperandType(0))}},
+    {.opcode = Opcode::mov, .types = {bits_only}, .operands = {written(vec(1, OperandType(0))), anything}},
+    {.opcode = Opcode::mov, .types = {Type::b128}, .operands = {dst(), anything}, .since = {{8, 3}, 70}},
     {.opcode = Opcode::mov, .types = {Type::pred}, .operands = {dst(), also(a_special, voter)}},
-    {.opcode = Opcode::mov, .types = {TypeSet{b32, Type::u32, Type::s32}}, .one = {"v4"}, .operands = {unpacked(4, OperandType(0)), also(a_special_vector, vec(4, OperandType(0)))}},
-    {.opcode = Opcode::mov, .types = {TypeSet{b32, Type::u32, Type::s32}}, .one = {"v2"}, .operands = {unpacked(2, OperandType(0)), vec(2, OperandType(0))}},
+    {.opcode = Opcode::mov, .types = {TypeSet{b16, Type::u16, Type::s16, b32, Type::u32, Type::s32}}, .one = {"v4"}, .operands = {unpacked(4, OperandType(0)), also(a_special_vector | a_special, vec(4, OperandType(0)))}},
+    {.opcode = Opcode::mov, .types = {TypeSet{b32, Type::u32, Type::s32}}, .one = {"v2"}, .operands = {unpacked(2, OperandType(0)), also(a_special, vec(2, OperandType(0)))}},
     {.opcode = Opcode::mov, .types = {b16}, .operands = {dst(), packed(2, Type::b8)}},
     {.opcode = Opcode::mov, .types = {b16}, .operands = {unpacked(2, Type::b8), src()}},
     {.opcode = Opcode::mov, .types = {b32}, .operands = {dst(), packed(2, b16)}},
@@ -42,9 +46,9 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::mov, .types = {b64}, .operands = {dst(), packed(4, b16)}},
     {.opcode = Opcode::mov, .types = {b64}, .operands = {unpacked(4, b16), src()}},
     {.opcode = Opcode::mov, .types = {Type::b128}, .operands = {dst(), packed(2, b64)}, .since = {{8, 3}, 70}},
-    {.opcode = Opcode::mov, .types = {Type::b128}, .operands = {unpacked(2, b64), reg()}, .since = {{8, 3}, 70}},
+    {.opcode = Opcode::mov, .types = {Type::b128}, .operands = {unpacked(2, b64), src()}, .since = {{8, 3}, 70}},
     {.opcode = Opcode::mov, .types = {Type::b128}, .operands = {dst(), packed(4, b32)}, .since = {{8, 3}, 70}},
-    {.opcode = Opcode::mov, .types = {Type::b128}, .operands = {unpacked(4, b32), reg()}, .since = {{8, 3}, 70}},
+    {.opcode = Opcode::mov, .types = {Type::b128}, .operands = {unpacked(4, b32), src()}, .since = {{8, 3}, 70}},
     {.opcode = Opcode::shfl, .types = {b32}, .one = {"up down bfly idx", "sync"}, .operands = {shuffled, src(), src(), src(), mask}, .since = with_masks},
     {.opcode = Opcode::shfl, .types = {b32}, .one = {"up down bfly idx"}, .operands = {shuffled, src(), src(), src()}, .since = {.ptx = {3, 0}, .sm = 30, .last_sm = 62}},
     {.opcode = Opcode::shfl, .types = {b32}, .one = {"up down bfly idx"}, .operands = {shuffled, src(), src(), src()}, .since = {.ptx = {3, 0}, .sm = 70, .last = {6, 3}}},
