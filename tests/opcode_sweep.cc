@@ -316,17 +316,25 @@ std::map<std::string, Recorded> read_verdicts(const std::string& family) {
   return out;
 }
 
-std::string checksum(const std::vector<std::string>& statements) {
+std::uint32_t crc32(std::string_view text) {
   std::uint32_t crc = ~0u;
-  const auto add = [&crc](char c) {
+  for (const char c : text) {
     crc ^= static_cast<unsigned char>(c);
     for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ (crc & 1 ? 0xEDB88320u : 0u);
-  };
-  for (const std::string& each : statements) {
-    for (const char c : each) add(c);
-    add('\n');
   }
-  return fmt::format("{:08x}", ~crc);
+  return ~crc;
+}
+
+std::string checksum(const std::vector<std::string>& statements) {
+  std::string all;
+  for (const std::string& each : statements) all += each + "\n";
+  return fmt::format("{:08x}", crc32(all));
+}
+
+bool is_unfinished(const std::string& family) {
+  for (const std::string& line : lines_of(folder + "unfinished.txt"))
+    if (line == family) return true;
+  return false;
 }
 
 Pair::Pair(const std::string& text)

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,9 @@ Common read_common();
 std::vector<Block> read_family(const Common& common, const std::string& family);
 std::map<std::string, Recorded> read_verdicts(const std::string& family);
 std::string checksum(const std::vector<std::string>& statements);
+std::uint32_t crc32(std::string_view text);
+/// Its disagreements are counted, and are not failures yet.
+bool is_unfinished(const std::string& family);
 
 /// A number that looks random, of another.
 std::uint32_t mix(std::uint32_t value);

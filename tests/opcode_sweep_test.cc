@@ -101,14 +101,6 @@ std::vector<Explained> read_explained(const std::string& family) {
   return out;
 }
 
-// Families whose disagreements are counted and not yet failures.
-bool unfinished(const std::string& family) {
-  std::ifstream in(folder + "unfinished.txt");
-  for (std::string line; std::getline(in, line);)
-    if (line == family) return true;
-  return false;
-}
-
 struct Score {
   std::size_t cases = 0, wrongly_taken = 0, wrongly_refused = 0, explained = 0;
   std::map<std::string, std::pair<std::size_t, std::vector<std::string>>> kinds;  // with examples
@@ -207,7 +199,7 @@ TEST_P(OpcodeSweep, AgreesWithTheAssembler) {
     for (const Explained& each : explained)
       EXPECT_GT(each.used, 0) << "explained.txt, but there is no such difference: " << each.pattern;
   }
-  if (unfinished(family)) {
+  if (is_unfinished(family)) {
     EXPECT_TRUE(!all || !score.kinds.empty()) << "no disagreement: take it off unfinished.txt";
     GTEST_SKIP() << "unfinished: " << summary;
   }
