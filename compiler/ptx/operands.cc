@@ -101,7 +101,8 @@ std::optional<std::uint64_t> OperandParser::take_integer(std::string_view what) 
 std::string_view OperandParser::join(std::string_view name) {
   auto whole = std::make_shared<std::string>(name);
   for (; token_.kind == TokenKind::Dot; advance()) *whole += token_.text;
-  module_.joined.push_back(whole);
+  module_.joined.push_back(
+      {whole, static_cast<std::uint32_t>(name.data() - source_.text().data())});
   return *whole;
 }
 

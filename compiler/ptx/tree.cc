@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/ptx/tree.h"
 
+#include <functional>
+
 #include <charconv>
 
 namespace tartan::ptx {
@@ -52,6 +54,18 @@ std::optional<NumberedName> numbered_name(std::string_view name) {
   if (error != std::errc()) return std::nullopt;  // more than any row has
   out.plain = name[digits] != '0' || digits + 1 == name.size();
   return out;
+}
+
+std::uint32_t Module::offset_of(std::string_view text) const {
+  const std::string_view all = source->text();
+  const std::less_equal<const char*> before;  // of any two pointers
+  if (before(all.data(), text.data()) && before(text.data(), all.data() + all.size()))
+    return static_cast<std::uint32_t>(text.data() - all.data());
+  for (const Joined& each : joined)
+    if (before(each.text->data(), text.data()) &&
+        before(text.data(), each.text->data() + each.text->size()))
+      return each.offset;
+  return 0;
 }
 
 }  // namespace tartan::ptx

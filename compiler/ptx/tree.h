@@ -187,8 +187,15 @@ struct Module {
   std::vector<Directive> directives;
   std::vector<Label> labels;
   std::vector<isa::Spelling> spellings;  // each opcode with its qualifiers once
-  std::vector<std::shared_ptr<const std::string>>
-      joined;  // words that had blanks in front of a dot
+  /// Words that had blanks in front of a dot: they are no views into the source's text.
+  struct Joined {
+    std::shared_ptr<const std::string> text;
+    std::uint32_t offset;  // where they began
+  };
+  std::vector<Joined> joined;
+
+  /// Where in the source's text a name or opcode of the tree begins.
+  std::uint32_t offset_of(std::string_view text) const;
 
   const isa::Spelling& spelling(const Instruction& instruction) const {
     return spellings[instruction.spelling];

@@ -33,8 +33,7 @@ class Context {
   /// Reports `rule` at a place of the text, `width` columns wide, with the source line.
   Diag& report(const Rule& rule, std::uint32_t offset, std::size_t width, std::string message);
   Diag& report(const Rule& rule, std::string_view text, std::string message) {
-    return report(rule, static_cast<std::uint32_t>(text.data() - module.source->text().data()),
-                  text.size(), std::move(message));
+    return report(rule, module.offset_of(text), text.size(), std::move(message));
   }
 
  private:
