@@ -4,9 +4,9 @@
 //   Diags diags = verify::verify(module, {});
 //
 // Each concern is one pass in a file of its own; verify.cc lists them. A legal module assembles:
-// what the manual documents for the module's target and version is accepted, everything else is an
-// error that says what was expected and found, and what would be legal. Instructions outside the
-// matrix families pass through: only their registers and labels must be declared.
+// every instruction is judged by the opcode table (compiler/isa/signature.h) for the module's
+// target and version; what is not in it is an error that says what was expected and found, and what
+// would be legal. docs/check.md says what is judged, and where manual and assembler differ.
 #pragma once
 
 #include <optional>
