@@ -279,9 +279,24 @@ std::vector<ScalarCase> cases_of(const std::vector<Video>& forms) {
   return out;
 }
 
-void compare(detail::Engine& engine) {
-  const std::vector<Video> forms = Forms().all();
+// Where an H100 computes what the manual says. There is no such instruction in it but vabsdiff4:
+// the assembler writes code for the others, which goes its own ways in these forms.
+bool follows_the_manual(const Video& v) {
+  const bool extremum = v.second == "min" || v.second == "max", left = v.name == "vshl";
+  if (v.elements > 1) return true;
+  if (v.name == "vmad")
+    return (v.signed_a || v.signed_b) && v.scale == 0 &&
+           !(v.sat && (v.minus_a || v.minus_b || v.minus_c));
+  if (!v.d_part.empty() && (v.sat || v.d_part == ".h1")) return false;
+  if (extremum && (left || v.name == "vset" || !v.signed_d)) return false;
+  return !(left && v.sat);
+}
+
+void compare(detail::Engine& engine, bool (*compared)(const Video&)) {
+  std::vector<Video> forms = Forms().all();
   ASSERT_GE(forms.size(), 1000u);
+  std::erase_if(forms, [=](const Video& form) { return !compared(form); });
+  ASSERT_GE(forms.size(), 500u);
   const auto got = test::run_scalar_cases(engine, cases_of(forms));
   ASSERT_EQ(got.size(), forms.size());
   int wrong = 0;
@@ -302,13 +317,13 @@ void compare(detail::Engine& engine) {
 TEST(EmulatorVideo, IsTheManualsPseudocode) {
   auto engine = emulator::make_engine({});
   ASSERT_TRUE(engine);
-  compare(**engine);
+  compare(**engine, [](const Video&) { return true; });
 }
 
-TEST(EmulatorVideo, AGpuAgrees) {
+TEST(EmulatorVideo, AGpuAgreesWhereItFollowsTheManual) {
   auto gpu = cuda::make_engine(0);
   if (!gpu) GTEST_SKIP() << "no GPU here";
-  compare(**gpu);
+  compare(**gpu, follows_the_manual);
 }
 
 // By hand: what nvcc makes of __vsadu4, __vavgu2 and __vaddss2, and the manual's own examples.
