@@ -109,6 +109,7 @@ TEST(Diagnostics, ManyErrorsTakeLinearTime) {
        {Case{"undeclared registers", "add.s32 %x1, %x2, %x3; "},
         {"syntax", "add.s32 %r1 %r2; "},
         {"labels", "bra $L1; "},
+        {"opcodes", "foo.bar %r1; "},
         {"redefinitions", ".reg .b32 %q; "},
         {"forms", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f33 {%r1}; "}}) {
     std::string text = head;

@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "compiler/support/nearest.h"
+
 namespace tartan::isa {
 namespace {
 
@@ -150,21 +152,6 @@ const Candidates& candidates() {
   return all;
 }
 
-std::size_t distance(std::string_view x, std::string_view y) {
-  std::vector<std::size_t> line(y.size() + 1);
-  for (std::size_t j = 0; j <= y.size(); ++j) line[j] = j;
-  for (std::size_t i = 1; i <= x.size(); ++i) {
-    std::size_t diagonal = line[0];
-    line[0] = i;
-    for (std::size_t j = 1; j <= y.size(); ++j) {
-      const std::size_t replaced = diagonal + (x[i - 1] != y[j - 1]);
-      diagonal = line[j];
-      line[j] = std::min({line[j] + 1, line[j - 1] + 1, replaced});
-    }
-  }
-  return line[y.size()];
-}
-
 }  // namespace
 
 const OpcodeRow& row(Opcode opcode) { return rows[static_cast<std::size_t>(opcode)]; }
@@ -184,8 +171,11 @@ std::string_view nearest_opcode(std::string_view text) {
   std::string_view best;
   std::size_t least = std::max<std::size_t>(word.size() / 3, 1) + 1;
   for (const OpcodeRow& each : rows) {
-    const std::size_t steps = distance(word, first_word(each.name));
-    if (!each.name.empty() && steps < least) least = steps, best = each.name;
+    const std::string_view known = first_word(each.name);
+    if (known.empty() || known.size() + least <= word.size() || word.size() + least <= known.size())
+      continue;
+    const std::size_t steps = edit_distance(word, known);
+    if (steps < least) least = steps, best = each.name;
   }
   return best;
 }

@@ -10,8 +10,9 @@ namespace {
 
 constexpr std::size_t longest = 100;  // letters that are compared
 
-// Levenshtein's distance.
-std::size_t distance(std::string_view x, std::string_view y) {
+}  // namespace
+
+std::size_t edit_distance(std::string_view x, std::string_view y) {
   std::vector<std::size_t> row(y.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -25,11 +26,9 @@ std::size_t distance(std::string_view x, std::string_view y) {
   return row.back();
 }
 
-}  // namespace
-
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> words) {
   const auto from = [&](std::string_view each) {
-    return distance(word.substr(0, longest), each.substr(0, longest));
+    return edit_distance(word.substr(0, longest), each.substr(0, longest));
   };
   const auto best = std::ranges::min_element(words, {}, from);
   return best == words.end() ? std::string_view{} : *best;

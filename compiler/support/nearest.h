@@ -2,10 +2,14 @@
 // compiler/support/nearest.h - for messages: which word a misspelled one may have meant.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string_view>
 
 namespace tartan {
+
+/// Letters to insert, delete or replace (Levenshtein).
+std::size_t edit_distance(std::string_view x, std::string_view y);
 
 /// The first of the words with the fewest letters to insert, delete or replace; empty where there
 /// are none.
