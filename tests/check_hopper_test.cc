@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "compiler/isa/asynchronous.h"
+#include "compiler/isa/spelling.h"
 #include "compiler/verify/verify.h"
 
 namespace tartan {
@@ -125,22 +125,28 @@ TEST(CheckHopper, VersionsAndTargets) {
   }
 }
 
-// Every row has an example.
-TEST(CheckHopper, RowsAreExercised) {
-  for (const isa::AsynchronousRow& row : isa::asynchronous_rows) {
-    if (row.words == "cp.async" || row.words == "multimem" || row.words == "discard" ||
-        row.words == "applypriority" || row.words == "mbarrier.complete_tx" ||
-        row.words == "tensormap.cp_fenceproxy" || row.words == "fence.proxy.async::generic" ||
-        row.qualifier == "relaxed" || row.qualifier.starts_with("sync_restrict") ||
-        row.qualifier == "cta_group::2" || row.qualifier == "im2col::w" ||
-        row.qualifier == "tile::gather4" || row.qualifier == "release" ||
-        row.qualifier == "tile::scatter4")
-      continue;
-    bool found = false;
-    for (const Example& one : examples)
-      found |= isa::holds(row, one.instruction.substr(0, one.instruction.find(' ')));
-    EXPECT_TRUE(found) << row.words << " " << row.qualifier;
+// The table says what instructions do to memory.
+TEST(CheckHopper, TheTableHasEffects) {
+  const isa::Spelling copy = isa::read_spelling(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint");
+  ASSERT_EQ(copy.signatures.size(), 1u);
+  const isa::Signature& row = *copy.signatures[0];
+  ASSERT_EQ(row.memory.size, 3);
+  for (const isa::MemoryEffect& effect : row.memory) {
+    EXPECT_EQ(effect.proxy, isa::Proxy::Async);
+    EXPECT_EQ(effect.completion, isa::Completion::Mbarrier);
   }
+  EXPECT_EQ(row.memory[0].access, isa::Access::Write);
+  EXPECT_EQ(isa::operand_name(row, 0), "dst");
+  EXPECT_EQ(row.memory[1].access, isa::Access::Read);
+  EXPECT_EQ(isa::operand_name(row, static_cast<std::size_t>(row.memory[0].bytes_operand)), "size");
+  EXPECT_EQ(isa::operand_name(row, static_cast<std::size_t>(row.memory[2].operand)), "mbar");
+  EXPECT_EQ(isa::operands(row, copy).size, 5);  // no mask without .multicast::cluster
+
+  const isa::Spelling load = isa::read_spelling("tcgen05.ld.sync.aligned.32x32b.x2.b32");
+  ASSERT_EQ(load.signatures.size(), 1u);
+  EXPECT_TRUE(load.signatures[0]->results_later);
+  EXPECT_EQ(load.signatures[0]->memory[0].completion, isa::Completion::Tcgen05Wait);
 }
 
 TEST(CheckHopper, AgreesWithTheAssembler) {

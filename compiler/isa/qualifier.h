@@ -38,13 +38,13 @@ inline constexpr std::string_view qualifier_words[] = {
     "L2::64B", "L2::128B", "L2::256B", "fractional", "range", "cvt", "level::eviction_priority",
     "tensormap", "tensormap::generic",
     // vectors
-    "v2", "v4", "v8", "x1", "x2", "x4", "x8", "x16", "x32", "x64", "x128",
+    "v2", "v4", "v8", "v16", "acc::f16", "acc::f32", "x1", "x2", "x4", "x8", "x16", "x32", "x64", "x128",
     // asynchronous copies and mbarriers
     "bulk", "bulk_group", "mbarrier::complete_tx::bytes", "multicast::cluster", "cp_mask", "ignore_oob",
     "tile", "im2col", "im2col_no_offs", "im2col::w", "im2col::w::128", "tile::gather4", "tile::scatter4",
     "cta_group::1", "cta_group::2", "noinc", "noComplete", "parity", "expect_tx", "tx_count", "phase", "state", "multicast::cluster::all",
     "1d", "2d", "3d", "4d", "5d", "replace", "global_address", "rank", "box_dim", "global_dim", "global_stride",
-    "element_stride", "elemtype", "interleave_layout", "swizzle_mode", "fill_mode", "swizzle_atomicity",
+    "b1024", "element_stride", "elemtype", "interleave_layout", "swizzle_mode", "fill_mode", "swizzle_atomicity",
     // fences and barriers
     "alias", "async", "async::generic", "async.global", "async.shared::cta", "cluster_launch", "proxy", "from", "mbarrier_init",
     "async::global", "async::shared::cta", "async::shared::cluster",

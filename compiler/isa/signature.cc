@@ -88,8 +88,8 @@ std::string syntax(const Signature& signature) {
     std::string each = fmt::format(fmt::runtime(form), called);
     if (operand.accepts & a_vector && operand.elements > 0)
       each = fmt::format("{{{} x {}}}", operand.elements, called);
-    out += operand.optional ? fmt::format("{{{}{}}}", between, each)
-                            : fmt::format("{}{}", between, each);
+    out += operand.optional || !operand.with.empty() ? fmt::format("{{{}{}}}", between, each)
+                                                     : fmt::format("{}{}", between, each);
     between = ", ";
   }
   return out;

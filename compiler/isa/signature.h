@@ -79,8 +79,8 @@ constexpr bool register_fits(Type reg, Type operand, Fit fit) {
   if (fit == Fit::AnySize) return !r.floating;
   const bool packed = operand >= Type::u2;  // no registers have such types
   if (!untyped && !any && (r.floating || o.floating || packed)) return false;
-  return fit == Fit::Wider ? r.bits >= o.bits && (r.bits == o.bits || !r.floating)
-                           : r.bits == o.bits;
+  if (fit == Fit::Exact) return r.bits == o.bits;
+  return r.bits >= o.bits && (any || !r.floating || r.bits == o.bits);
 }
 
 /// Which half of d|p may be _.
@@ -98,9 +98,13 @@ struct OperandType {
       : written(static_cast<std::int8_t>(written)), scale(static_cast<std::int8_t>(scale)) {}
 };
 
-/// The number of elements of a vector operand that a .v2, .v4 or .v8 states: none makes it a
-/// scalar.
-inline constexpr std::int8_t as_written = -1;
+/// Numbers of elements of a vector operand that the instruction's words state.
+enum Elements : std::int8_t {
+  as_written = -1,     // .v2, .v4, .v8; none makes it a scalar
+  image_offsets = -2,  // of .im2col: two less than .3d, .4d, .5d; of .im2col::w: 2
+  as_repeated = -3,    // of tcgen05.ld: .x1 ... .x128 times the registers of the shape
+  lane_masks = -4,     // of tcgen05.mma: 4 with .cta_group::1, 8 with .cta_group::2
+};
 
 /// Bits for the state spaces whose variables an address may name.
 enum Spaces : std::uint16_t {
@@ -109,6 +113,7 @@ enum Spaces : std::uint16_t {
   in_shared = 4,
   in_local = 8,
   in_param = 16,
+  in_tensor = 32,    // tensor memory: no variables, 32-bit addresses in registers
   as_qualified = 0,  // the spaces that the instruction's qualifiers name; none: all, generically
   anywhere = 31,
 };
@@ -118,15 +123,18 @@ struct OperandRow {
   std::uint16_t accepts = 0;
   OperandType type;
   Fit fit = Fit::Exact;
-  bool written = false;                 // the instruction writes it
+  bool written = false;                 // the instruction writes it, or to its address
   bool optional = false;                // it and those behind it may be left out
+  QualifierSet with;                    // there if one of these words is; empty: always
   std::int8_t elements = 0;             // a_vector: how many; as_written
   std::uint16_t spaces = as_qualified;  // an_address: whose variables
   std::int8_t coordinates = 0;  // an_address: [base, {c0, ..}] with that many; -1: as .1d ... .5d
-                                // say; 0: no second part
+                                // say, 5 with .tile::gather4 or scatter4; 0: no second part
   SinkInPair sinks = SinkInPair::Either;  // a_pair
-  bool ranged = false;                    // an_integer: low to high
-  std::int64_t low = 0, high = 0, step = 1;
+  bool unified = false;                   // an_address: .unified may follow
+  bool ranged = false;                    // an_integer: low to high; a_float: above low, to high
+  std::int64_t low = 0, high = 0;
+  std::int64_t step = 1;  // an_integer: a multiple of this; 0: a power of two
 };
 
 // ---- The usual operands, so that rows read like the manual.
@@ -172,6 +180,10 @@ constexpr OperandRow vec(int elements, OperandType type, std::string_view name =
           .type = type,
           .elements = static_cast<std::int8_t>(elements)};
 }
+/// There where the instruction has one of the words: with("L2::cache_hint", ...).
+constexpr OperandRow with(const QualifierSet& words, OperandRow row) {
+  return row.with = words, row;
+}
 constexpr OperandRow optional(OperandRow row) { return row.optional = true, row; }
 constexpr OperandRow written(OperandRow row) { return row.written = true, row; }
 constexpr OperandRow named(std::string_view name, OperandRow row) { return row.name = name, row; }
@@ -215,18 +227,19 @@ struct Need {
   QualifierSet words;
   TypeSet types;
   Since since;
+  bool together = false;  // only where one of the words and one of the types stand
 };
 
 struct Signature {
   Opcode opcode = Opcode::none;
   List<TypeSet, 5> types;     // the types as written, in order
-  List<QualifierSet, 6> one;  // exactly one of each set
+  List<QualifierSet, 8> one;  // exactly one of each set
   List<QualifierSet, 8> any;  // at most one of each set
   QualifierSet flags;         // any of these
   List<OperandRow, 12> operands;
   Since since = {{1, 0}, 10};
   List<Need, 8> needs;
-  List<MemoryEffect, 3> memory;
+  List<MemoryEffect, 4> memory;
   bool results_later = false;  // its destination registers are written when the completion says so
   /// What columns cannot say: null, or a function that gives the reason why the spelling is
   /// illegal, empty if it is legal.

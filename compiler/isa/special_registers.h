@@ -16,7 +16,7 @@ struct SpecialRegister {
   Since since = {{1, 0}, 10};
 };
 
-inline constexpr Since clusters{{7, 8}, 90}, lane_masks{{2, 0}, 20}, timers{{3, 1}, 30},
+inline constexpr Since clusters{{7, 8}, 90}, lane_mask{{2, 0}, 20}, timers{{3, 1}, 30},
     smem_sizes{{4, 1}, 20}, reserved_smem{{7, 6}, 80};
 
 // clang-format off
@@ -28,9 +28,9 @@ inline constexpr SpecialRegister special_registers[] = {
     {"%nclusterid", u32, true, clusters}, {"%cluster_ctaid", u32, true, clusters},
     {"%cluster_nctaid", u32, true, clusters}, {"%cluster_ctarank", u32, false, clusters},
     {"%cluster_nctarank", u32, false, clusters},
-    {"%lanemask_eq", u32, false, lane_masks}, {"%lanemask_le", u32, false, lane_masks},
-    {"%lanemask_lt", u32, false, lane_masks}, {"%lanemask_ge", u32, false, lane_masks},
-    {"%lanemask_gt", u32, false, lane_masks},
+    {"%lanemask_eq", u32, false, lane_mask}, {"%lanemask_le", u32, false, lane_mask},
+    {"%lanemask_lt", u32, false, lane_mask}, {"%lanemask_ge", u32, false, lane_mask},
+    {"%lanemask_gt", u32, false, lane_mask},
     {"%clock", u32}, {"%clock_hi", u32, false, {{5, 0}, 20}}, {"%clock64", u64, false, {{2, 0}, 20}},
     {"%globaltimer", u64, false, timers}, {"%globaltimer_lo", u32, false, timers},
     {"%globaltimer_hi", u32, false, timers},

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <unordered_map>
 
@@ -146,6 +147,13 @@ bool needs_all_lanes(const Spelling& spelling) {
   return is_matrix(spelling.opcode) || spelling.opcode == Opcode::bar || spelling.has("aligned"_q);
 }
 
+List<const OperandRow*, 12> operands(const Signature& signature, const Spelling& spelling) {
+  List<const OperandRow*, 12> out;
+  for (const OperandRow& each : signature.operands)
+    if (each.with.empty() || !(each.with & spelling.words).empty()) out.items[out.size++] = &each;
+  return out;
+}
+
 const Since* missing(const Signature& signature, const Spelling& spelling, const Target& target) {
   const Since* out = nullptr;
   const auto consider = [&](const Since& since) {
@@ -158,9 +166,10 @@ const Since* missing(const Signature& signature, const Spelling& spelling, const
   };
   consider(signature.since);
   for (const Need& need : signature.needs) {
-    bool holds = !(need.words & spelling.words).empty();
-    for (const Type type : spelling.types) holds = holds || need.types.has(type);
-    if (holds) consider(need.since);
+    const bool word = !(need.words & spelling.words).empty();
+    const bool type =
+        std::ranges::any_of(spelling.types, [&](Type each) { return need.types.has(each); });
+    if (need.together ? word && type : word || type) consider(need.since);
   }
   return out;
 }

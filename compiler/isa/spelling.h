@@ -42,6 +42,10 @@ bool matches(const Signature& signature, const Spelling& spelling);
 /// Why no signature matches: "add.f32 takes no .sat with .rn"; empty if one does.
 std::string mismatch(const Spelling& spelling);
 
+/// The operands that the signature takes with these words, in order; an operand's index in it is
+/// that of the instruction's operand.
+List<const OperandRow*, 12> operands(const Signature& signature, const Spelling& spelling);
+
 /// What the spelling asks of a target beyond `target`: the greatest demand of the signature, or
 /// null.
 const Since* missing(const Signature& signature, const Spelling& spelling, const Target& target);

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <limits>
 
 #include "compiler/isa/special_registers.h"
 
@@ -39,7 +41,11 @@ Type halved(Type type) {
 }
 
 int written_elements(const Spelling& spelling) {
-  return spelling.has("v8"_q) ? 8 : spelling.has("v4"_q) ? 4 : spelling.has("v2"_q) ? 2 : 1;
+  return spelling.has("v16"_q)  ? 16
+         : spelling.has("v8"_q) ? 8
+         : spelling.has("v4"_q) ? 4
+         : spelling.has("v2"_q) ? 2
+                                : 1;
 }
 
 int dimensions(const Spelling& spelling) {
@@ -50,8 +56,37 @@ int dimensions(const Spelling& spelling) {
                                 : 5;
 }
 
+constexpr unsigned generic_spaces = isa::in_global | isa::in_shared | isa::in_local;
+
+int coordinates(const Spelling& spelling) {
+  const bool rows = spelling.has("tile::gather4"_q) || spelling.has("tile::scatter4"_q);
+  return rows ? 5 : dimensions(spelling);
+}
+
+// .x1 ... .x128 of a shape of tcgen05.ld.
+int repeated_elements(const Spelling& spelling) {
+  constexpr isa::Qualifier counts[] = {"x1"_q,  "x2"_q,  "x4"_q,  "x8"_q,
+                                       "x16"_q, "x32"_q, "x64"_q, "x128"_q};
+  int out = spelling.has("16x256b"_q) ? 4 : spelling.has("16x128b"_q) ? 2 : 1;
+  for (const isa::Qualifier each : counts) {
+    if (spelling.has(each)) break;
+    out *= 2;
+  }
+  return out;
+}
+
+int stated_elements(const OperandRow& row, const Spelling& spelling) {
+  switch (row.elements) {
+    case isa::as_written: return written_elements(spelling);
+    case isa::image_offsets: return spelling.has("im2col"_q) ? dimensions(spelling) - 2 : 2;
+    case isa::as_repeated: return repeated_elements(spelling);
+    case isa::lane_masks: return spelling.has("cta_group::2"_q) ? 8 : 4;
+    default: return row.elements;
+  }
+}
+
 // The spaces whose variables an address may name.
-unsigned qualified_spaces(const Spelling& spelling) {
+unsigned stated_spaces(const Spelling& spelling) {
   unsigned out = 0;
   if (spelling.has("global"_q)) out |= isa::in_global;
   if (spelling.has("const"_q)) out |= isa::in_const;
@@ -61,7 +96,12 @@ unsigned qualified_spaces(const Spelling& spelling) {
   if (spelling.has("local"_q)) out |= isa::in_local;
   if (spelling.has("param"_q) || spelling.has("param::entry"_q) || spelling.has("param::func"_q))
     out |= isa::in_param;
-  return out ? out : static_cast<unsigned>(isa::anywhere);
+  return out;
+}
+
+unsigned qualified_spaces(const Spelling& spelling) {
+  const unsigned stated = stated_spaces(spelling);
+  return stated ? stated : generic_spaces;
 }
 
 unsigned space_bit(ptx::StateSpace space) {
@@ -75,18 +115,24 @@ unsigned space_bit(ptx::StateSpace space) {
   }
 }
 
-std::size_t required(const Signature& signature) {
+using Operands = isa::List<const OperandRow*, 12>;
+
+std::size_t required(const Operands& rows) {
   std::size_t out = 0;
-  while (out < signature.operands.size && !signature.operands[out].optional) ++out;
+  while (out < rows.size && !rows[out]->optional) ++out;
   return out;
 }
 
 // "a constant from 24 to 256 in steps of 8 (the nearest is 40)"
 std::string range_text(const OperandRow& row, std::int64_t value) {
+  const std::string range = fmt::format("a constant from {} to {}", row.low, row.high);
+  if (row.step == 1) return range;
+  if (row.step == 0) return range + " that is a power of two";
+  if (row.high == std::numeric_limits<std::int64_t>::max())
+    return fmt::format("a multiple of {}", row.step);
   const std::int64_t within = std::clamp(value, row.low, row.high) + row.step / 2;
-  return row.step == 1 ? fmt::format("a constant from {} to {}", row.low, row.high)
-                       : fmt::format("a constant from {} to {} in steps of {} (the nearest is {})",
-                                     row.low, row.high, row.step, within / row.step * row.step);
+  return fmt::format("{} in steps of {} (the nearest is {})", range, row.step,
+                     within / row.step * row.step);
 }
 
 std::string_view kind_text(const OperandRow& row) {
@@ -105,24 +151,24 @@ OperandMatcher::Wanted OperandMatcher::wanted(const OperandRow& row,
                                    : spelling.type(static_cast<std::size_t>(row.type.written));
   if (row.type.scale > 0) type = doubled(type);
   if (row.type.scale < 0) type = halved(type);
-  const int elements = row.elements == isa::as_written ? written_elements(spelling) : row.elements;
-  return {row, spelling, type, elements};
+  return {row, spelling, type, stated_elements(row, spelling)};
 }
 
 bool OperandMatcher::match(const ptx::Instruction& instruction, const Spelling& spelling,
                            const Signature& signature) const {
-  if (instruction.count < required(signature) || instruction.count > signature.operands.size)
-    return false;
+  const Operands rows = isa::operands(signature, spelling);
+  if (instruction.count < required(rows) || instruction.count > rows.size) return false;
   const auto operands = module_.operands_of(instruction);
   for (std::size_t i = 0; i < operands.size(); ++i)
-    if (!fits(operands[i], wanted(signature.operands[i], spelling))) return false;
+    if (!fits(operands[i], wanted(*rows[i], spelling))) return false;
   return true;
 }
 
 OperandMismatch OperandMatcher::mismatch(const ptx::Instruction& instruction,
                                          const Spelling& spelling,
                                          const Signature& signature) const {
-  const std::size_t least = required(signature), most = signature.operands.size;
+  const Operands rows = isa::operands(signature, spelling);
+  const std::size_t least = required(rows), most = rows.size;
   if (instruction.count < least || instruction.count > most)
     return {&"operand-count"_rule,
             {},
@@ -132,8 +178,8 @@ OperandMismatch OperandMatcher::mismatch(const ptx::Instruction& instruction,
             -1};
   const auto operands = module_.operands_of(instruction);
   std::size_t i = 0;
-  while (i < operands.size() && fits(operands[i], wanted(signature.operands[i], spelling))) ++i;
-  const Wanted want = wanted(signature.operands[i], spelling);
+  while (i < operands.size() && fits(operands[i], wanted(*rows[i], spelling))) ++i;
+  const Wanted want = wanted(*rows[i], spelling);
   const ptx::Operand& operand = operands[i];
   const bool constant = operand.kind == ptx::OperandKind::Integer;
   const Rule* rule = &"operand-kind"_rule;
@@ -153,7 +199,9 @@ OperandMismatch OperandMatcher::mismatch(const ptx::Instruction& instruction,
     expected += fmt::format(" of type .{}", tartan::name(want.type));
   }
   return {rule, operand.text,
-          fmt::format("takes {} as operand {}, found {}", expected, isa::operand_name(signature, i),
+          fmt::format("takes {} as operand {}, found {}", expected,
+                      isa::operand_name(signature, static_cast<std::size_t>(
+                                                       rows[i] - signature.operands.begin())),
                       found(operand)),
           static_cast<int>(i)};
 }
@@ -206,6 +254,9 @@ bool OperandMatcher::fits(const ptx::Operand& operand, const Wanted& wanted) con
 // registers of .f16x2 for integers of 32 bits, too.
 bool OperandMatcher::register_fits(Type type, const Wanted& wanted) {
   if (isa::register_fits(type, wanted.type, wanted.row.fit)) return true;
+  const bool bf = wanted.type == Type::bf16 || wanted.type == Type::bf16x2;
+  if (wanted.in_vector && info(wanted.type).floating && !bf && !info(type).floating)
+    return type != Type::pred && bits(type) == bits(wanted.type);
   return type == Type::f16x2 && wanted.row.type.written >= 0 && !info(wanted.type).floating &&
          (wanted.row.fit == Fit::Wider ? bits(wanted.type) <= 32 : bits(wanted.type) == 32);
 }
@@ -215,18 +266,23 @@ bool OperandMatcher::name_fits(const ptx::Operand& operand, const Wanted& wanted
   const NameInfo& info = names_.of(operand);
   const bool scalar = !(accepts & isa::a_vector) || wanted.elements == 1 ||
                       (info.vector > 1 && info.vector == wanted.elements);
-  if (operand.text == "_") return accepts & isa::a_sink && scalar;
+  if (operand.text == "_")
+    return accepts & isa::a_sink && (scalar || wanted.row.elements == isa::as_written);
   switch (info.kind) {
     case NameKind::Register:
       if (operand.value) return false;  // %r1+4 is no register
       return accepts & isa::a_register && scalar && register_fits(info.type, wanted);
     case NameKind::Special: return special_fits(operand, wanted);
-    case NameKind::Variable:
+    case NameKind::Variable: {
+      const unsigned spaces =
+          wanted.row.spaces ? wanted.row.spaces : stated_spaces(wanted.spelling);
       return accepts & isa::a_variable && !operand.text.starts_with("generic(") &&
              !info.local_param &&
              (info.type == Type::none ? wanted.type == u64 : bits(wanted.type) >= 16) &&
-             !tartan::info(wanted.type).floating;
-    case NameKind::Function: return accepts & isa::a_function && function_fits(wanted);
+             !tartan::info(wanted.type).floating && (!spaces || space_bit(info.space) & spaces);
+    }
+    case NameKind::Function:
+      return accepts & isa::a_function && wanted.elements <= 1 && function_fits(wanted);
     case NameKind::Label: return accepts & isa::a_label && !operand.value;
     case NameKind::Unknown: return false;
   }
@@ -267,16 +323,26 @@ bool OperandMatcher::takes_scalar(const Wanted& wanted) {
 }
 
 bool OperandMatcher::integer_fits(const ptx::Operand& operand, const Wanted& wanted) const {
-  if (!(wanted.row.accepts & isa::an_integer) || !takes_scalar(wanted)) return false;
+  const bool stated = wanted.row.elements < isa::as_written;
+  if (!(wanted.row.accepts & isa::an_integer) || stated || !takes_scalar(wanted)) return false;
   if (wanted.type != Type::none && info(wanted.type).floating) return false;
   const auto value = static_cast<std::int64_t>(operand.value);
-  return !wanted.row.ranged ||
-         (value >= wanted.row.low && value <= wanted.row.high && value % wanted.row.step == 0);
+  if (!wanted.row.ranged) return true;
+  if (value < wanted.row.low || value > wanted.row.high) return false;
+  return wanted.row.step ? value % wanted.row.step == 0 : (value & (value - 1)) == 0;
 }
 
 // A constant of 32 or 64 bits is converted to a floating-point type, but not to one of bits.
 bool OperandMatcher::float_fits(const ptx::Operand& operand, const Wanted& wanted) const {
   if (!(wanted.row.accepts & isa::a_float) || !takes_scalar(wanted)) return false;
+  if (wanted.row.ranged) {
+    const double value = operand.type == f32
+                             ? std::bit_cast<float>(static_cast<std::uint32_t>(operand.value))
+                             : std::bit_cast<double>(operand.value);
+    if (value <= static_cast<double>(wanted.row.low) ||
+        value > static_cast<double>(wanted.row.high))
+      return false;
+  }
   if (wanted.type == f32 || wanted.type == f64) return true;
   const bool single = operand.text.starts_with("0f") || operand.text.starts_with("0F");
   return (wanted.type == b32 || wanted.type == b64) && bits(wanted.type) == (single ? 32 : 64);
@@ -299,45 +365,69 @@ bool OperandMatcher::pair_fits(const ptx::Operand& operand, const Wanted& wanted
 bool OperandMatcher::vector_fits(const ptx::Operand& operand, const Wanted& wanted) const {
   if (!(wanted.row.accepts & isa::a_vector)) return false;
   if (operand.count != static_cast<unsigned>(wanted.elements)) return false;
+  // Of a result, the elements that nobody wants can be _; registers are all of one size, and not
+  // both of integers and of floating point.
   OperandRow element = wanted.row;
   element.accepts =
       static_cast<std::uint16_t>((element.accepts & ~isa::a_vector) | isa::a_register);
-  const Wanted each{element, wanted.spelling, wanted.type, 1};
-  bool floating = false, integer = false, sinks = true;
+  if (wanted.row.elements == isa::as_written)
+    element.accepts |= element.written ? isa::a_sink : isa::a_special;
+  element.elements = 0;
+  const Wanted each{element, wanted.spelling, wanted.type, 1, wanted.elements > 1};
+  int width = 0;
+  bool floating = false, integer = false, constant = false, sinks = true;
   for (const ptx::Operand& child : module_.children(operand)) {
     if (!fits(child, each)) return false;
-    integer |= child.kind == ptx::OperandKind::Integer;
+    constant |= child.kind == ptx::OperandKind::Integer;
     sinks &= child.text == "_";
-    floating |= child.kind == ptx::OperandKind::Name && info(names_.of(child).type).floating;
+    if (child.kind != ptx::OperandKind::Name || child.text == "_") continue;
+    const TypeInfo& type = info(names_.of(child).type);
+    floating |= type.floating;
+    integer |= type.name[0] == 's' || type.name[0] == 'u';
+    if (width && type.bits && width != type.bits) return false;
+    width = std::max(width, type.bits);
   }
   // Registers give the elements their type: a constant must go with it.
-  return !(floating && integer) && !(sinks && operand.count > 0);
+  return !(floating && (integer || constant)) && !(sinks && operand.count > 0);
 }
 
 bool OperandMatcher::address_fits(const ptx::Operand& operand, const Wanted& wanted) const {
   const auto children = module_.children(operand);
   if (children.empty() || !base_fits(children[0], wanted)) return false;
+  if (!operand.text.empty() && !(wanted.row.unified && is_register(children[0]))) return false;
   if (wanted.row.coordinates == 0) return children.size() == 1;
-  const int count = wanted.row.coordinates < 0 ? dimensions(wanted.spelling)
+  const int count = wanted.row.coordinates < 0 ? coordinates(wanted.spelling)
                                                : static_cast<int>(wanted.row.coordinates);
-  if (children.size() != 2) return false;
+  if (children.size() != 2 || children[1].kind != ptx::OperandKind::Vector || operand.value)
+    return false;
   OperandRow coordinate = isa::vec(count, b32);
   coordinate.accepts |= isa::an_integer;
-  return fits(children[1], {coordinate, wanted.spelling, b32, count});
+  return fits(children[1], {coordinate, wanted.spelling, Type::s32, count});
+}
+
+bool OperandMatcher::is_register(const ptx::Operand& operand) const {
+  return operand.kind == ptx::OperandKind::Name && names_.of(operand).kind == NameKind::Register;
 }
 
 bool OperandMatcher::base_fits(const ptx::Operand& base, const Wanted& wanted) const {
-  if (base.kind == ptx::OperandKind::Integer) return true;
+  const unsigned spaces = wanted.row.spaces == isa::as_qualified ? qualified_spaces(wanted.spelling)
+                                                                 : wanted.row.spaces;
+  if (base.kind == ptx::OperandKind::Integer) return spaces == isa::in_local;
   if (base.kind != ptx::OperandKind::Name) return false;
   const NameInfo& info = names_.of(base);
   if (info.kind == NameKind::Register) {
     const TypeInfo& type = tartan::info(info.type);
-    return !type.floating && type.type != Type::pred && (type.bits == 32 || type.bits == 64);
+    // Tensor memory: mma takes .b32 alone.
+    if (spaces == isa::in_tensor)
+      return type.type == b32 || (type.bits == 32 && !type.floating && wanted.type == u32);
+    // What writes global memory takes no half of an address; nor does an mbarrier's, generically.
+    const bool whole = (wanted.row.written && spaces & isa::in_global) ||
+                       (wanted.type == u64 && !stated_spaces(wanted.spelling));
+    if (whole && module_.address_size == 64 && type.bits != 64) return false;
+    return !type.floating && type.type != Type::pred && type.bits >= 16 && type.bits <= 64;
   }
-  if (info.kind != NameKind::Variable) return false;
-  const unsigned spaces = wanted.row.spaces == isa::as_qualified ? qualified_spaces(wanted.spelling)
-                                                                 : wanted.row.spaces;
-  return space_bit(info.space) & spaces;
+  if (info.kind != NameKind::Variable || info.type == Type::none) return false;
+  return space_bit(info.space) & spaces && !(wanted.row.written && info.constant);
 }
 
 }  // namespace tartan::verify

@@ -68,6 +68,7 @@ class OperandMatcher {
     const isa::Spelling& spelling;
     Type type;
     int elements;
+    bool in_vector = false;  // an element of a vector of several: its size counts, not its kind
   };
   Wanted wanted(const isa::OperandRow& row, const isa::Spelling& spelling) const;
   bool fits(const ptx::Operand& operand, const Wanted& wanted) const;
@@ -81,6 +82,7 @@ class OperandMatcher {
   bool pair_fits(const ptx::Operand& operand, const Wanted& wanted) const;
   bool vector_fits(const ptx::Operand& operand, const Wanted& wanted) const;
   bool address_fits(const ptx::Operand& operand, const Wanted& wanted) const;
+  bool is_register(const ptx::Operand& operand) const;
   bool base_fits(const ptx::Operand& base, const Wanted& wanted) const;
   std::string found(const ptx::Operand& operand) const;
 

@@ -80,7 +80,7 @@ void Scopes::restart() {
       const ptx::Variable& variable = module_.variables[index];
       const bool in_register = variable.space == ptx::StateSpace::reg;
       declare(variable.name, {in_register ? NameKind::Register : NameKind::Variable, variable.type,
-                              variable.vector, variable.space});
+                              variable.vector, variable.space, function_.entry});
     }
 }
 
@@ -101,8 +101,9 @@ void Scopes::enter(const ptx::Statement& statement) {
     }
     case ptx::StatementKind::Variable: {
       const ptx::Variable& variable = module_.variables[statement.index];
-      const NameInfo info{NameKind::Variable, variable.type, variable.vector, variable.space,
-                          variable.space == ptx::StateSpace::param};
+      const NameInfo info{
+          NameKind::Variable, variable.type, variable.vector,
+          variable.space,     false,         variable.space == ptx::StateSpace::param};
       if (variable.numbered) numbered_.push_back({variable.name, *variable.numbered, info});
       else declare(variable.name, info);
       break;

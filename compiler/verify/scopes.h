@@ -19,6 +19,7 @@ struct NameInfo {
   Type type = Type::none;                         // registers: their type
   std::uint8_t vector = 1;                        // registers: .v2, .v4
   ptx::StateSpace space = ptx::StateSpace::none;  // variables
+  bool constant = false;                          // parameters of kernels: nothing writes them
   bool local_param = false;  // a .param of a function's body: calls take it, it has no address
 };
 

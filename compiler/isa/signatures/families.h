@@ -16,6 +16,16 @@ std::span<const Signature> conversion_signatures();
 std::span<const Signature> comparison_signatures();
 std::span<const Signature> logic_signatures();
 std::span<const Signature> float_signatures();
+std::span<const Signature> load_store_signatures();
+std::span<const Signature> atomics_signatures();
+std::span<const Signature> cp_async_signatures();
+std::span<const Signature> bulk_copy_signatures();
+std::span<const Signature> tensor_copy_signatures();
+std::span<const Signature> mbarrier_signatures();
+std::span<const Signature> barriers_signatures();
+std::span<const Signature> addresses_signatures();
+std::span<const Signature> multimem_signatures();
+std::span<const Signature> tensor_memory_signatures();
 
 // clang-format off
 inline constexpr std::span<const Signature> (*signature_families[])() = {
@@ -27,6 +37,16 @@ inline constexpr std::span<const Signature> (*signature_families[])() = {
     conversion_signatures,
     move_signatures,
     control_signatures,
+    load_store_signatures,
+    atomics_signatures,
+    cp_async_signatures,
+    bulk_copy_signatures,
+    tensor_copy_signatures,
+    mbarrier_signatures,
+    barriers_signatures,
+    addresses_signatures,
+    multimem_signatures,
+    tensor_memory_signatures,
 };
 // clang-format on
 

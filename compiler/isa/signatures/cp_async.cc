@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asynchronous copies of a few bytes by each thread (PTX ISA 9.7.9.25.3), and stores and reductions
+// that an mbarrier completes (9.7.9.12, 9.7.9.13, 9.7.13.16).
+#include "compiler/isa/signatures/families.h"
+#include "compiler/isa/signatures/memory.h"
+
+namespace tartan::isa {
+namespace {
+
+std::string_view not_to_shared(const Spelling& spelling) {
+  return in_order(spelling, ".shared", ".global") ? "" : "copies from global to shared memory";
+}
+
+std::string_view over_128_bits(const Spelling& spelling) {
+  return access_bits(spelling) > 128 ? "moves at most 128 bits" : "";
+}
+
+constexpr QualifierSet prefetched = "L2::64B L2::128B L2::256B";
+
+constexpr OperandRow size(int low, int high) {
+  OperandRow out = imm(low, high, "cp_size");
+  out.step = 0;
+  return out;
+}
+constexpr OperandRow read_size(int bytes) {
+  return {.name = "src_size",
+          .accepts = a_register | an_integer,
+          .type = u32,
+          .ranged = true,
+          .high = bytes};
+}
+
+// cp.async of `size`. What may follow says how many of the bytes are read, the rest being zeroed,
+// or that the source is ignored.
+constexpr Signature copy(QualifierSet cache, const OperandRow& size,
+                         const OperandRow* rest = nullptr, Since since = {{7, 0}, 80}) {
+  Signature out{.opcode = Opcode::cp_async,
+                .one = {cache, "shared shared::cta", "global"},
+                .any = {prefetched},
+                .flags = "L2::cache_hint",
+                .operands = {target("dst", in_shared), addr(in_global, "src"), size},
+                .since = since,
+                .needs = {needs_cache_hint, {.words = prefetched, .since = {{7, 4}, 80}}},
+                .memory = {{.operand = 0,
+                            .access = Access::Write,
+                            .completion = Completion::CpAsyncGroup,
+                            .bytes_operand = 2},
+                           {.operand = 1,
+                            .access = Access::Read,
+                            .completion = Completion::CpAsyncGroup,
+                            .bytes_operand = 2}},
+                .refuses = not_to_shared};
+  if (rest) out.operands.items[out.operands.size++] = *rest;
+  out.operands.items[out.operands.size++] = cache_policy();
+  return out;
+}
+
+constexpr OperandRow read_4 = read_size(4), read_8 = read_size(8), read_16 = read_size(16),
+                     ignored{.name = "ignore_src",
+                             .accepts = a_register | a_negation,
+                             .type = Type::pred};
+
+constexpr TypeSet stored_types{Type::b32, Type::u32, Type::s32, Type::f32,
+                               Type::b64, Type::u64, Type::s64, Type::f64};
+constexpr TypeSet sums{Type::u32, Type::s32, Type::u64, Type::s64};
+constexpr QualifierSet completing = "mbarrier::complete_tx::bytes";
+
+constexpr OperandRow value() {
+  return also(an_integer | a_float, vec(as_written, OperandType(0), "b"));
+}
+constexpr List<MemoryEffect, 4> stored{{.operand = 0,
+                                        .access = Access::Write,
+                                        .proxy = Proxy::Async,
+                                        .completion = Completion::Mbarrier},
+                                       {.operand = 2,
+                                        .access = Access::Atomic,
+                                        .proxy = Proxy::Async,
+                                        .completion = Completion::Mbarrier}};
+constexpr List<MemoryEffect, 4> reduced{{.operand = 0,
+                                         .access = Access::Atomic,
+                                         .proxy = Proxy::Async,
+                                         .completion = Completion::Mbarrier},
+                                        {.operand = 2,
+                                         .access = Access::Atomic,
+                                         .proxy = Proxy::Async,
+                                         .completion = Completion::Mbarrier}};
+constexpr List<OperandRow, 12> reduction{target("a", in_shared), src(OperandType(0), "b"),
+                                         mbarrier()};
+
+// clang-format off
+constexpr Signature rows[] = {
+    copy("ca", size(4, 16)), copy("ca", size(4, 4), &read_4), copy("ca", size(8, 8), &read_8), copy("ca", size(16, 16), &read_16), copy("ca", size(4, 16), &ignored, {{7, 5}, 80}),
+    copy("cg", size(16, 16)), copy("cg", size(16, 16), &read_16), copy("cg", size(16, 16), &ignored, {{7, 5}, 80}),
+    {.opcode = Opcode::cp_async_commit_group, .since = {{7, 0}, 80}},
+    {.opcode = Opcode::cp_async_wait_group, .operands = {{.name = "n", .accepts = an_integer}}, .since = {{7, 0}, 80}},
+    {.opcode = Opcode::cp_async_wait_all, .since = {{7, 0}, 80}},
+    {.opcode = Opcode::cp_async_mbarrier_arrive, .types = {b64}, .any = {"shared shared::cta"}, .flags = "noinc", .operands = {addr(as_qualified, "mbar")}, .since = {{7, 0}, 80}, .needs = {needs_shared_cta},
+     .memory = {{.operand = 0, .access = Access::Atomic, .completion = Completion::CpAsyncGroup}}},
+
+    {.opcode = Opcode::st_async, .types = {stored_types}, .one = {completing}, .any = {"weak", "shared::cta shared::cluster", "v2 v4"}, .operands = {target("a", in_shared), value(), mbarrier()}, .since = {{8, 1}, 90}, .memory = stored, .refuses = over_128_bits},
+    {.opcode = Opcode::st_async, .types = {memory_types}, .one = {"release", "gpu sys", "global"}, .flags = "mmio", .operands = {target("a", in_global), value()}, .since = {{8, 7}, 100}, .memory = {{.operand = 0, .access = Access::Write, .proxy = Proxy::Async}}},
+    {.opcode = Opcode::st_bulk, .any = {"weak", "shared::cta"}, .operands = {target("a", in_shared), src(u64, "size"), imm(0, 0, "initval")}, .since = {{8, 6}, 100}, .memory = {{.operand = 0, .access = Access::Write, .bytes_operand = 1}}},
+    {.opcode = Opcode::st_bulk, .any = {"weak", "shared::cta"}, .operands = {target("a", in_shared), src(u32, "size"), imm(0, 0, "initval")}, .since = {{9, 0}, 100}, .memory = {{.operand = 0, .access = Access::Write, .bytes_operand = 1}}},
+
+    {.opcode = Opcode::red_async, .types = {u32}, .one = {"relaxed", "cluster", completing, "inc dec"}, .flags = "shared::cluster", .operands = reduction, .since = {{8, 1}, 90}, .memory = reduced},
+    {.opcode = Opcode::red_async, .types = {{Type::u32, Type::s32}}, .one = {"relaxed", "cluster", completing, "min max"}, .flags = "shared::cluster", .operands = reduction, .since = {{8, 1}, 90}, .memory = reduced},
+    {.opcode = Opcode::red_async, .types = {b32}, .one = {"relaxed", "cluster", completing, "and or xor"}, .flags = "shared::cluster", .operands = reduction, .since = {{8, 1}, 90}, .memory = reduced},
+    {.opcode = Opcode::red_async, .types = {sums}, .one = {"relaxed", "cluster", completing, "add"}, .flags = "shared::cluster", .operands = reduction, .since = {{8, 1}, 90}, .memory = reduced},
+    {.opcode = Opcode::red_async, .types = {sums}, .one = {"release", "cluster gpu sys", "global", "add"}, .flags = "mmio", .operands = {target("a", in_global), src(OperandType(0), "b")}, .since = {{8, 7}, 100}, .memory = {{.operand = 0, .access = Access::Atomic, .proxy = Proxy::Async}}},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Signature> cp_async_signatures() { return rows; }
+
+}  // namespace tartan::isa

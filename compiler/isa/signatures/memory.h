@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/isa/signatures/memory.h - operands, types and demands that the families of memory
+// instructions share.
+#pragma once
+
+#include <string_view>
+
+#include "compiler/isa/spelling.h"
+
+namespace tartan::isa {
+
+/// What ld and st move, but for b128.
+inline constexpr TypeSet memory_types{Type::b8,  Type::u8,  Type::s8,  Type::b16, Type::u16,
+                                      Type::s16, Type::b32, Type::u32, Type::s32, Type::f32,
+                                      Type::b64, Type::u64, Type::s64, Type::f64};
+inline constexpr TypeSet memory_types_128{Type::b8,  Type::u8,  Type::s8,  Type::b16, Type::u16,
+                                          Type::s16, Type::b32, Type::u32, Type::s32, Type::f32,
+                                          Type::b64, Type::u64, Type::s64, Type::f64, Type::b128};
+
+/// Where .L2::cache_hint stands: the policy of createpolicy.
+constexpr OperandRow cache_policy() {
+  return with("L2::cache_hint",
+              {.name = "policy", .accepts = a_register | an_integer, .type = u64});
+}
+/// [a] that the instruction writes.
+constexpr OperandRow target(std::string_view name = "a", std::uint16_t spaces = as_qualified) {
+  return {
+      .name = name, .accepts = an_address, .type = Type::none, .written = true, .spaces = spaces};
+}
+/// [bar]: an mbarrier in shared memory.
+constexpr OperandRow mbarrier(std::string_view name = "mbar") {
+  return {.name = name, .accepts = an_address, .type = Type::none, .spaces = in_shared};
+}
+
+/// Whether `first` stands before `second`: the one case where the order of words counts is that of
+/// two state spaces, to and from.
+inline bool in_order(const Spelling& spelling, std::string_view first, std::string_view second) {
+  return spelling.text.find(first) < spelling.text.find(second);
+}
+
+/// An order of memory is never without its scope, nor a scope without it.
+inline std::string_view order_without_scope(const Spelling& spelling) {
+  constexpr QualifierSet orders = "relaxed acquire release", scopes = "cta cluster gpu sys";
+  const bool order = !(spelling.words & orders).empty(), scope = !(spelling.words & scopes).empty();
+  if (order && !scope) return "needs a scope with its memory order";
+  return scope && !order ? "needs a memory order with its scope" : "";
+}
+
+/// An mbarrier whose address is generic, of 64 bits, where no space is stated.
+constexpr OperandRow mbarrier_object() {
+  OperandRow out = mbarrier();
+  out.type = u64;
+  return out;
+}
+
+// What the manual says of words that many instructions take.
+inline constexpr Need needs_memory_model{.words = "weak relaxed acquire release acq_rel",
+                                         .since = {{6, 0}, 70}};
+inline constexpr Need needs_shared_cta{.words = "shared::cta", .since = {{7, 8}, 10}};
+inline constexpr Need needs_cluster{.words = "cluster shared::cluster", .since = {{7, 8}, 90}};
+inline constexpr Need needs_param_kind{.words = "param::entry param::func", .since = {{8, 3}, 10}};
+inline constexpr Need needs_cache_hint{.words = "L2::cache_hint", .since = {{7, 4}, 80}};
+
+/// Targets with tensor memory: sm_100, sm_103 and sm_110 with suffix a or f.
+inline constexpr Since with_tensor_memory{
+    .ptx = {8, 6}, .sm = 100, .reach = Reach::Family, .last_sm = 110};
+
+}  // namespace tartan::isa

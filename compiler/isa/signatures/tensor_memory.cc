@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tensor cores of the fifth generation and their memory (PTX ISA 9.7.16). Tensor memory has no
+// variables: its addresses are 32-bit registers.
+#include "compiler/isa/signatures/families.h"
+#include "compiler/isa/signatures/memory.h"
+
+namespace tartan::isa {
+namespace {
+
+constexpr QualifierSet groups = "cta_group::1 cta_group::2";
+constexpr QualifierSet repeats = "x1 x2 x4 x8 x16 x32 x64 x128";
+
+// ---- Allocation, loads and stores, copies.
+
+constexpr OperandRow tensor(std::string_view name = "taddr", Type type = u32) {
+  return {.name = name, .accepts = an_address, .type = type, .spaces = in_tensor};
+}
+constexpr OperandRow columns() {
+  return {.name = "columns",
+          .accepts = a_register | an_integer,
+          .type = u32,
+          .ranged = true,
+          .low = 32,
+          .high = 512,
+          .step = 0};
+}
+constexpr OperandRow loaded() {
+  OperandRow out = written(vec(as_repeated, OperandType(0), "r"));
+  out.accepts = a_vector;
+  return out;
+}
+constexpr OperandRow stored() {
+  return also(an_integer | a_float, vec(as_repeated, OperandType(0), "r"));
+}
+constexpr OperandRow half() {
+  return {.name = "half_split_offset", .accepts = an_integer, .type = Type::s32};
+}
+constexpr OperandRow descriptor(std::string_view name) { return src(u64, name); }
+constexpr MemoryEffect load{.operand = 1,
+                            .access = Access::Read,
+                            .proxy = Proxy::Async,
+                            .completion = Completion::Tcgen05Wait};
+constexpr MemoryEffect store{.operand = 0,
+                             .access = Access::Write,
+                             .proxy = Proxy::Async,
+                             .completion = Completion::Tcgen05Wait};
+constexpr MemoryEffect reduced{.operand = 2,
+                               .access = Access::Read,
+                               .proxy = Proxy::Async,
+                               .completion = Completion::Tcgen05Wait};
+
+std::string_view too_many_registers(const Spelling& spelling) {
+  const int each = spelling.has("16x256b"_q) ? 4 : spelling.has("16x128b"_q) ? 2 : 1;
+  const int times = spelling.has("x128"_q) ? 128 : spelling.has("x64"_q) ? 64 : 1;
+  return each * times > 128 ? "moves at most 128 registers" : "";
+}
+
+constexpr Signature copy(QualifierSet shape, QualifierSet multicast, bool formats) {
+  Signature out{.opcode = Opcode::tcgen05_cp,
+                .one = {groups, shape},
+                .operands = {tensor(), descriptor("s_desc")},
+                .since = with_tensor_memory,
+                .memory = {{.operand = 0,
+                            .access = Access::Write,
+                            .proxy = Proxy::Async,
+                            .completion = Completion::Tcgen05Commit},
+                           {.operand = 1,
+                            .access = Access::Read,
+                            .proxy = Proxy::Async,
+                            .completion = Completion::Tcgen05Commit}}};
+  if (!multicast.empty()) out.one.items[out.one.size++] = multicast;
+  if (formats) out.types = {Type::b8x16, {Type::b6x16_p32, Type::b4x16_p64}};
+  return out;
+}
+
+// ---- mma: d, a (a descriptor or tensor memory), b, sparse metadata, the instruction's descriptor,
+// scales of a and b, lanes that stay, whether d is added, the scale of d.
+
+struct Product {
+  Opcode opcode = Opcode::tcgen05_mma;
+  bool from_tensor = false;  // a is in tensor memory
+  bool masks = false;        // operand: lanes of d that stay
+  bool scales_d = false;     // operand: the power of two by which d is divided
+};
+
+constexpr bool is_sparse(Opcode opcode) {
+  return opcode == Opcode::tcgen05_mma_sp || opcode == Opcode::tcgen05_mma_ws_sp;
+}
+
+constexpr void append(Signature& to, const OperandRow& operand) {
+  to.operands.items[to.operands.size++] = operand;
+}
+
+constexpr Signature product(const Product& with, QualifierSet kinds, Since since) {
+  Signature out{.opcode = with.opcode, .one = {kinds}, .since = since};
+  append(out, written(tensor("d", b32)));
+  append(out, with.from_tensor ? tensor("a", b32) : descriptor("a_desc"));
+  append(out, descriptor("b_desc"));
+  if (is_sparse(with.opcode)) append(out, tensor("metadata", b32));
+  append(out, src(u32, "idesc"));
+  constexpr auto done = Completion::Tcgen05Commit;
+  out.memory = {{.operand = 0, .access = Access::Write, .proxy = Proxy::Async, .completion = done},
+                {.operand = 1, .access = Access::Read, .proxy = Proxy::Async, .completion = done},
+                {.operand = 2, .access = Access::Read, .proxy = Proxy::Async, .completion = done}};
+  if (is_sparse(with.opcode))
+    out.memory.items[out.memory.size++] = {
+        .operand = 3, .access = Access::Read, .proxy = Proxy::Async, .completion = done};
+  return out;
+}
+
+constexpr Signature mma(const Product& with, QualifierSet kinds, Since since) {
+  Signature out = product(with, kinds, since);
+  out.one.items[out.one.size++] = groups;
+  out.any.items[out.any.size++] =
+      "collector::a::fill collector::a::use collector::a::lastuse collector::a::discard";
+  if (with.masks) append(out, vec(lane_masks, u32, "disable_output_lane"));
+  append(out, condition("enable_input_d"));
+  if (with.scales_d) append(out, imm(0, 15, "scale_input_d"));
+  return out;
+}
+// The same with .ashift, which keeps a in tensor memory and in no collector.
+constexpr Signature shifted(const Product& with, QualifierSet kinds, Since since) {
+  Signature out = mma(with, kinds, since);
+  out.any = {"collector::a::lastuse collector::a::discard"};
+  out.one.items[out.one.size++] = "ashift";
+  return out;
+}
+constexpr Signature scaled(Opcode opcode, bool from_tensor, QualifierSet kind, QualifierSet vectors,
+                           bool stated, Since since) {
+  Signature out = product({.opcode = opcode, .from_tensor = from_tensor}, kind, since);
+  out.one.items[out.one.size++] = groups;
+  out.one.items[out.one.size++] = "block_scale";
+  if (stated) out.one.items[out.one.size++] = vectors;
+  else out.any.items[out.any.size++] = vectors;
+  out.any.items[out.any.size++] =
+      "collector::a::fill collector::a::use collector::a::lastuse collector::a::discard";
+  append(out, tensor("scale_a", b32));
+  append(out, tensor("scale_b", b32));
+  append(out, condition("enable_input_d"));
+  return out;
+}
+constexpr Signature weight_stationary(Opcode opcode, bool from_tensor, QualifierSet kinds,
+                                      Since since) {
+  Signature out = product({.opcode = opcode, .from_tensor = from_tensor}, kinds, since);
+  out.one.items[out.one.size++] = "cta_group::1";
+  out.any.items[out.any.size++] =
+      "collector::b0::fill collector::b0::use collector::b0::lastuse collector::b0::discard "
+      "collector::b1::fill collector::b1::use collector::b1::lastuse "
+      "collector::b1::discard collector::b2::fill collector::b2::use collector::b2::lastuse "
+      "collector::b2::discard collector::b3::fill collector::b3::use "
+      "collector::b3::lastuse collector::b3::discard";
+  append(out, condition("enable_input_d"));
+  append(out, optional(descriptor("zero_column_mask")));
+  return out;
+}
+
+constexpr QualifierSet floats = "kind::f16 kind::tf32 kind::f8f6f4", integers = "kind::i8",
+                       scalable = "kind::f16 kind::tf32";
+constexpr Since first_a{.ptx = {8, 6}, .sm = 100, .reach = Reach::ArchOnly, .last_sm = 110};
+constexpr Since scales_a{.ptx = {8, 7}, .sm = 100, .reach = Reach::ArchOnly, .last_sm = 110};
+constexpr Since blocks{.ptx = {8, 8}, .sm = 100, .reach = Reach::Family, .last_sm = 110};
+constexpr Since scales_d{.ptx = {8, 6}, .sm = 100, .reach = Reach::Family, .last_sm = 103};
+constexpr Since reductions{.ptx = {8, 8}, .sm = 103, .reach = Reach::Family, .last_sm = 110};
+// sm_103a has no integers.
+constexpr Since integer_targets[] = {{{8, 6}, 100, Reach::ExactArch},
+                                     {{8, 6}, 101, Reach::ExactArch},
+                                     {{9, 0}, 110, Reach::ExactArch}};
+
+struct Rows {
+  Signature items[192]{};
+  std::size_t size = 0;
+  constexpr void add(const Signature& row) { items[size++] = row; }
+};
+
+constexpr Rows mma_rows() {
+  Rows out;
+  for (const Opcode opcode : {Opcode::tcgen05_mma, Opcode::tcgen05_mma_sp}) {
+    for (const bool masks : {false, true})
+      for (const bool from_tensor : {false, true}) {
+        out.add(mma({opcode, from_tensor, masks}, floats, with_tensor_memory));
+        out.add(mma({opcode, from_tensor, masks, true}, scalable, scales_d));
+        for (const Since& since : integer_targets)
+          for (const bool scales : {false, true})
+            out.add(mma({opcode, from_tensor, masks, scales}, integers, since));
+        if (!from_tensor) continue;
+        out.add(shifted({opcode, from_tensor, masks}, floats, with_tensor_memory));
+        out.add(shifted({opcode, from_tensor, masks, true}, scalable, scales_d));
+        for (const Since& since : integer_targets)
+          for (const bool scales : {false, true})
+            out.add(shifted({opcode, from_tensor, masks, scales}, integers, since));
+      }
+    for (const bool from_tensor : {false, true}) {
+      out.add(scaled(opcode, from_tensor, "kind::mxf8f6f4", "block32", false, blocks));
+      out.add(scaled(opcode, from_tensor, "kind::mxf8f6f4", "scale_vec::1X", true, first_a));
+      out.add(scaled(opcode, from_tensor, "kind::mxf4", "block32", false, blocks));
+      out.add(scaled(opcode, from_tensor, "kind::mxf4", "scale_vec::2X", true, first_a));
+      out.add(scaled(opcode, from_tensor, "kind::mxf4nvf4", "block16 block32", true, blocks));
+      out.add(scaled(opcode, from_tensor, "kind::mxf4nvf4", "scale_vec::2X scale_vec::4X", true,
+                     scales_a));
+    }
+  }
+  for (const Opcode opcode : {Opcode::tcgen05_mma_ws, Opcode::tcgen05_mma_ws_sp})
+    for (const bool from_tensor : {false, true}) {
+      out.add(weight_stationary(opcode, from_tensor, floats, with_tensor_memory));
+      for (const Since& since : integer_targets)
+        out.add(weight_stationary(opcode, from_tensor, integers, since));
+    }
+  return out;
+}
+
+constexpr Signature plain(Opcode opcode, std::initializer_list<QualifierSet> one) {
+  Signature out{.opcode = opcode, .since = with_tensor_memory};
+  for (const QualifierSet& each : one) out.one.items[out.one.size++] = each;
+  return out;
+}
+
+constexpr Rows all_rows() {
+  Rows out = mma_rows();
+  const QualifierSet shapes = "16x64b 16x128b 16x256b 32x32b", split = "16x32bx2";
+  const auto with_operands = [&](Signature row, std::initializer_list<OperandRow> operands,
+                                 std::initializer_list<MemoryEffect> memory = {}) {
+    row.operands = operands;
+    row.memory = memory;
+    out.add(row);
+  };
+  Signature row = plain(Opcode::tcgen05_alloc, {groups, "sync", "aligned"});
+  row.types = {TypeSet(b32)};
+  row.any = {"shared::cta"};
+  with_operands(row, {target("dst", in_shared), columns()},
+                {{.operand = 0, .access = Access::Write}});
+  row = plain(Opcode::tcgen05_dealloc, {groups, "sync", "aligned"});
+  row.types = {TypeSet(b32)};
+  with_operands(row, {reg(u32, "taddr"), columns()});
+  out.add(plain(Opcode::tcgen05_relinquish_alloc_permit, {groups, "sync", "aligned"}));
+  out.add(plain(Opcode::tcgen05_wait_ld, {"sync", "aligned"}));
+  out.add(plain(Opcode::tcgen05_wait_st, {"sync", "aligned"}));
+  out.add(plain(Opcode::tcgen05_fence_before_thread_sync, {}));
+  out.add(plain(Opcode::tcgen05_fence_after_thread_sync, {}));
+
+  for (const bool is_split : {false, true}) {
+    row = plain(Opcode::tcgen05_ld, {"sync", "aligned", is_split ? split : shapes, repeats});
+    row.types = {TypeSet(b32)};
+    row.flags = "pack::16b";
+    row.results_later = true;
+    row.refuses = too_many_registers;
+    if (is_split) with_operands(row, {loaded(), tensor(), half()}, {load});
+    else with_operands(row, {loaded(), tensor()}, {load});
+    row.opcode = Opcode::tcgen05_st;
+    row.flags = "unpack::16b";
+    row.results_later = false;
+    if (is_split) with_operands(row, {written(tensor()), half(), stored()}, {store});
+    else with_operands(row, {written(tensor()), stored()}, {store});
+    // Loads that reduce.
+    row =
+        plain(Opcode::tcgen05_ld_red, {"sync", "aligned", is_split ? split : QualifierSet("32x32b"),
+                                       "x2 x4 x8 x16 x32 x64 x128", "min max"});
+    row.since = reductions;
+    row.results_later = true;
+    for (const bool is_float : {false, true}) {
+      row.types = {is_float ? TypeSet(f32) : TypeSet{Type::u32, Type::s32}};
+      row.flags = is_float ? QualifierSet("abs NaN") : QualifierSet();
+      if (is_split)
+        with_operands(row, {loaded(), dst(OperandType(0), "reduced"), tensor(), half()}, {reduced});
+      else with_operands(row, {loaded(), dst(OperandType(0), "reduced"), tensor()}, {reduced});
+    }
+  }
+
+  for (const bool formats : {false, true}) {
+    out.add(copy("128x256b 4x256b 128x128b", {}, formats));
+    out.add(copy("64x128b", "warpx2::02_13 warpx2::01_23", formats));
+    out.add(copy("32x128b", "warpx4", formats));
+  }
+  row = plain(Opcode::tcgen05_shift, {groups, "down"});
+  row.since = first_a;
+  with_operands(row, {written(tensor())},
+                {{.operand = 0,
+                  .access = Access::Write,
+                  .proxy = Proxy::Async,
+                  .completion = Completion::Tcgen05Commit}});
+  row = plain(Opcode::tcgen05_commit, {groups, "mbarrier::arrive::one"});
+  row.types = {TypeSet(b64)};
+  row.flags = "shared::cluster multicast::cluster";
+  with_operands(row, {mbarrier(), with("multicast::cluster", reg(u16, "cta_mask"))},
+                {{.operand = 0,
+                  .access = Access::Atomic,
+                  .proxy = Proxy::Async,
+                  .completion = Completion::Tcgen05Commit}});
+  return out;
+}
+
+}  // namespace
+
+std::span<const Signature> tensor_memory_signatures() {
+  static const Rows rows = all_rows();
+  return {rows.items, rows.size};
+}
+
+}  // namespace tartan::isa
