@@ -92,8 +92,8 @@ class ProxyChecker {
   }
 
   static bool fences_shared(const isa::Spelling& spelling) {
-    return spelling.has("async"_q) || spelling.has("async::generic"_q) ||
-           spelling.has("async.shared::cta"_q);
+    return spelling.has("async::generic"_q) ||
+           (spelling.has("async"_q) && !spelling.has("global"_q));
   }
 
   // cp.async.bulk.shared::cta.global: .shared::cta is where the copy goes.

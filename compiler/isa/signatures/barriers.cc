@@ -77,9 +77,9 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::fence_proxy, .one = {"tensormap::generic", "release", scopes}, .since = {{8, 3}, 90}},
     {.opcode = Opcode::fence_proxy, .one = {"tensormap::generic", "acquire", scopes}, .operands = {addr(), imm(128, 128, "size")}, .since = {{8, 3}, 90}},
 
-    {.opcode = Opcode::wgmma_fence, .one = {"sync", "aligned"}, .since = {{8, 0}, 90, Reach::ExactArch}},
-    {.opcode = Opcode::wgmma_commit_group, .one = {"sync", "aligned"}, .since = {{8, 0}, 90, Reach::ExactArch}},
-    {.opcode = Opcode::wgmma_wait_group, .one = {"sync", "aligned"}, .operands = {{.name = "n", .accepts = an_integer}}, .since = {{8, 0}, 90, Reach::ExactArch}},
+    {.opcode = Opcode::wgmma_fence, .one = {"sync"}, .flags = "aligned", .since = {{8, 0}, 90, Reach::ExactArch}},
+    {.opcode = Opcode::wgmma_commit_group, .one = {"sync"}, .flags = "aligned", .since = {{8, 0}, 90, Reach::ExactArch}},
+    {.opcode = Opcode::wgmma_wait_group, .one = {"sync"}, .flags = "aligned", .operands = {{.name = "n", .accepts = an_integer}}, .since = {{8, 0}, 90, Reach::ExactArch}},
 };
 // clang-format on
 

@@ -111,7 +111,7 @@ constexpr Signature rows[] = {
     arrive(drops, {}, "shared::cluster", true, sink(), nullptr, hopper), arrive(drops, {}, "shared::cluster", true, sink(), &counted, hopper),
     arrive(drops, "noComplete", here, false, state(), &counted, first), arrive(drops, "noComplete", here, false, sink(), &counted, first),
     arrive(drops, "expect_tx", here, false, state(), &bytes, hopper), arrive(drops, "expect_tx", "shared shared::cta shared::cluster", false, sink(), &bytes, hopper),
-    wait(Opcode::mbarrier_test_wait, false, first), wait(Opcode::mbarrier_test_wait, true, first),
+    wait(Opcode::mbarrier_test_wait, false, first), wait(Opcode::mbarrier_test_wait, true, sinks),
     wait(Opcode::mbarrier_try_wait, false, counts), wait(Opcode::mbarrier_try_wait, true, counts),
     {.opcode = Opcode::mbarrier_pending_count, .types = {b64}, .operands = {dst(u32, "count"), src(u64, "state")}, .since = first},
 
