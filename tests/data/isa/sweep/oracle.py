@@ -23,7 +23,7 @@ DIAG = re.compile(r"^ptxas (.*?), line (\d+); (error|fatal) *: (.*)$", re.M)
 def limit():
     """Some statements make ptxas take all memory or time there is: as if it crashed."""
     resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
-    resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+    resource.setrlimit(resource.RLIMIT_CPU, (6, 6))
 
 
 def arch_of(target):
