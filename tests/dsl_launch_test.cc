@@ -87,7 +87,6 @@ TEST(Launch, NamesTheMatrixThatTheCopyEngineDoesNotRead) {
   EXPECT_EQ(complaints(arguments_of(copies, all(64, 8, 264, 256))),
             "error: A (parameter 2): address: 0x108 is no multiple of 16 [tensor-map]\n");
   EXPECT_EQ(complaints(arguments_of(copies, all(0, 7, 256, 256))),
-            "error: A (parameter 2): extents[1]: 1 to 2^32 elements are taken, got 0 [tensor-map]\n"
             "error: A (parameter 2): strides[0]: multiples of 16 below 2^40 bytes are taken, got "
             "28 [tensor-map]\n");
 }

@@ -342,11 +342,8 @@ TEST(EmulatorHeap, FreeOfAForeignAddressIsAFinding) {
 
 TEST(EmulatorLoading, NamesWhatItDoesNotKnow) {
   for (const std::string instruction :
-       {"cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
-        "[tile], "
-        "[rd0, {r1, r2, r3}], [bar], {rs};",
-        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes "
-        "[tile], [rd0, {r1, r2, r3, r4, r5}], [bar];",
+       {"cp.async.bulk.tensor.3d.shared::cta.global.im2col::w.mbarrier::complete_tx::bytes "
+        "[tile], [rd0, {r1, r2, r3}], [bar], {r4, r5};",
         "lg2.approx.ftz.f64 rd2, rd3;", "tcgen05.wait::ld.sync.aligned;",
         "barrier.cluster.meet;"}) {
     const KernelRun run = run_body("mov.u32 r5, 1;\n" + instruction, {}, 4, {}, shared);

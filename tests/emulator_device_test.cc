@@ -168,8 +168,8 @@ TEST(EmulatorDevice, WhatItDoesNotKnowElsewhereIsAWarning) {
     EXPECT_EQ(diag.id, "unsupported-instruction");
     texts.push_back(std::to_string(diag.place.line) + diag.message.substr(0, 36));
   }
-  EXPECT_EQ(texts, (std::vector<std::string>{"9the emulator does not know tex.2d.v4",
-                                             "6the emulator does not know multimem."}));
+  EXPECT_EQ(texts, (std::vector<std::string>{"9textures and samplers are not emulat",
+                                             "6multimem addresses, memory of severa"}));
 }
 
 // ---- Cooperative launches and limits of time.

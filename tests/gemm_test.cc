@@ -113,7 +113,7 @@ TEST(Gemm, WhatCannotBeIsRefused) {
   options = {.a = s8, .b = s8, .accumulator = s32, .c = f64};
   EXPECT_NE(refusal(options, "sm_80").find("kernel-option"), std::string::npos);
   options = {.splits = 0};
-  EXPECT_NE(refusal(options, "sm_80").find("at least one part"), std::string::npos);
+  EXPECT_NE(refusal(options, "sm_80").find("splits = 0: a product has 1 to"), std::string::npos);
 }
 
 }  // namespace

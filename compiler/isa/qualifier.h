@@ -46,7 +46,7 @@ inline constexpr std::string_view qualifier_words[] = {
     "1d", "2d", "3d", "4d", "5d", "replace", "global_address", "rank", "box_dim", "global_dim", "global_stride",
     "b1024", "element_stride", "elemtype", "interleave_layout", "swizzle_mode", "fill_mode", "swizzle_atomicity",
     // fences and barriers
-    "alias", "async", "async::generic", "async.global", "async.shared::cta", "cluster_launch", "proxy", "from", "mbarrier_init",
+    "alias", "async", "async::generic", "cluster_launch", "proxy", "from", "mbarrier_init",
     "async::global", "async::shared::cta", "async::shared::cluster",
     "arrive", "wait", "sync", "aligned", "red", "warp",
     // warps
