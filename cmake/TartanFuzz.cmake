@@ -5,7 +5,7 @@
 #
 # With sanitizers it searches for TARTAN_FUZZ_SECONDS. Without, it replays its corpus and a fixed handful of mutations of it.
 
-set(TARTAN_FUZZ_SECONDS 60 CACHE STRING "How long a fuzz test of a sanitizer's build searches, in seconds")
+set(TARTAN_FUZZ_SECONDS 10 CACHE STRING "How long a fuzz test of a sanitizer's build searches, in seconds")
 
 function(tartan_fuzz name)
   cmake_parse_arguments(ARG "" "" "CORPUS" ${ARGN})
@@ -17,5 +17,5 @@ function(tartan_fuzz name)
     set(effort -runs=500 -seed=1)
   endif()
   add_test(NAME fuzz_${name} COMMAND fuzz_${name} ${effort} -seed=1 ${ARG_CORPUS})
-  set_tests_properties(fuzz_${name} PROPERTIES LABELS fuzz)
+  set_tests_properties(fuzz_${name} PROPERTIES LABELS fuzz TIMEOUT 7200)
 endfunction()

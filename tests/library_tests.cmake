@@ -15,4 +15,4 @@ set_tests_properties(library_load_time PROPERTIES RUN_SERIAL ON)
 
 add_test(NAME library_install COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/install_test/install_test.sh ${CMAKE_COMMAND} ${PROJECT_BINARY_DIR}
                                       ${CMAKE_GENERATOR} ${CMAKE_CXX_COMPILER})
-set_tests_properties(library_install PROPERTIES LABELS install)
+set_tests_properties(library_symbols library_size library_load_time library_install PROPERTIES LABELS library)
