@@ -76,7 +76,7 @@ struct Warp {
   std::uint64_t steps = 0, lane_steps = 0, multiply_adds = 0;
 
   std::uint32_t stack_top = 0;  // up to where any lane's stack was ever taken
-  std::vector<Group> groups;  // those that do not run now, and the running one at `current`
+  std::vector<Group> groups;    // those that do not run now, and the running one at `current`
   std::size_t current = 0;
   bool only_polled = false;  // what the last run() came to
 
