@@ -102,7 +102,7 @@ class InstructionChecker {
       context_.report(
           "target-support"_rule, at,
           fmt::format("{} requires {}{}{}, the target is {}", what, isa::oldest(since).text(),
-                      until, since.reach == Reach::Onward ? "" : " with suffix a or f",
+                      until, since.reach == Reach::Onward ? "" : ", for targets with suffix a or f",
                       target.arch.text()));
     } else if (target.ptx < since.ptx) {
       context_.report("version-support"_rule, at,
