@@ -13,13 +13,13 @@
 //   box[1] - 1, 8 bits each 8     bytes of the box, its extents divided by the element strides and
 //   rounded down 9     bytes after which the swizzle's pattern repeats; 16 without one
 //
-// The driver's cuTensorMapEncodeIm2col was not recorded yet. Until then a map with im2col has words
-// of its own behind those of a tile of one pixel, 8 dimensions, which no map has, and its name in
-// the last word: no GPU takes it for a map, and no driver's map is taken for it.
+// cuTensorMapEncodeIm2col's differ in three words (derived from 181 maps, and the same for all):
 //
-//   10, 11  the lower, the upper corner, 16 bits a dimension
-//   12      63..32 pixels     31..16 dimensions     15..0 channels
-//   15      "TARTANI2"
+//   1     bit 0 set
+//   6     63..56 channels - 1
+//   7     63..32 pixels - 1     31..16 upper, 15..0 lower corner: 16, 8 or 5 bits for each
+//         dimension of 3, 4 and 5, the innermost lowest
+//   8     channels times pixels times bytes
 #include <fmt/format.h>
 
 #include <cstring>
@@ -38,21 +38,24 @@ constexpr Words used = {
     ~std::uint64_t{0}, ~std::uint64_t{0},      0xFF007FFF'FFFFFFFF, low_32,
     ~std::uint64_t{0}, ~std::uint64_t{0}};
 
-constexpr std::uint64_t im2col_name = 0x3249'4E41'5452'4154;  // "TARTANI2"
-constexpr std::uint64_t rank_field = 7 << 4;
-constexpr std::size_t lower_word = 10, upper_word = 11, counts_word = 12, name_word = 15;
+constexpr std::uint64_t im2col_mode = 1;  // of word 1
 
-std::uint64_t corner_bits(const std::vector<std::int32_t>& corner) {
+// Bits of a corner's coordinate, by the map's rank.
+constexpr unsigned corner_width(std::size_t rank) { return rank == 3 ? 16 : rank == 4 ? 8 : 5; }
+
+std::uint64_t corner_bits(const std::vector<std::int32_t>& corner, unsigned width) {
   std::uint64_t out = 0;
   for (std::size_t i = 0; i < corner.size(); ++i)
-    out |= std::uint64_t{static_cast<std::uint16_t>(corner[i])} << 16 * i;
+    out |= (static_cast<std::uint64_t>(corner[i]) & ((1u << width) - 1)) << width * i;
   return out;
 }
 
-std::vector<std::int32_t> corner_of(std::uint64_t word, std::size_t dimensions) {
+std::vector<std::int32_t> corner_of(std::uint64_t word, std::size_t dimensions, unsigned width) {
   std::vector<std::int32_t> out;
-  for (std::size_t i = 0; i < dimensions; ++i)
-    out.push_back(static_cast<std::int16_t>(word >> 16 * i));
+  for (std::size_t i = 0; i < dimensions; ++i) {
+    const auto field = static_cast<std::int32_t>(word >> width * i & ((1u << width) - 1));
+    out.push_back(field >> (width - 1) ? field - (std::int32_t{1} << width) : field);
+  }
   return out;
 }
 
@@ -100,11 +103,12 @@ Result<TensorMapBytes> TensorMap::encode() const {
     if (!out) return out;
     Words words;
     std::memcpy(words.data(), out->bytes.data(), sizeof words);
-    words[lower_word] = corner_bits(im2col->lower);
-    words[upper_word] = corner_bits(im2col->upper);
-    words[counts_word] = std::uint64_t{im2col->pixels} << 32 | rank() << 16 | im2col->channels;
-    words[1] |= rank_field;
-    words[name_word] = im2col_name;
+    const unsigned width = corner_width(rank());
+    words[1] |= im2col_mode;
+    words[7] = corner_bits(im2col->lower, width) | corner_bits(im2col->upper, width) << 16 |
+               std::uint64_t{im2col->pixels - 1} << 32;
+    words[8] =
+        std::uint64_t{im2col->channels} * im2col->pixels * (static_cast<unsigned>(bits(type)) / 8);
     std::memcpy(out->bytes.data(), words.data(), sizeof words);
     return out;
   }
@@ -190,19 +194,21 @@ Result<TensorMap> TensorMap::decode(std::span<const std::byte, 128> bytes) {
     return Result<TensorMap>("tensor-map"_rule,
                              fmt::format("these 128 bytes are no tiled tensor map: {}", why));
   };
-  if (words[name_word] == im2col_name) {
-    const std::uint64_t rank = words[counts_word] >> 16 & 0xFFFF;
-    Im2col im2col{.channels = static_cast<std::uint32_t>(words[counts_word] & 0xFFFF),
-                  .pixels = static_cast<std::uint32_t>(words[counts_word] >> 32)};
-    const std::uint64_t lower = words[lower_word], upper = words[upper_word];
-    words[1] = (words[1] & ~rank_field) | ((rank - 1) << 4 & rank_field);
-    for (std::size_t word = lower_word; word <= name_word; ++word) words[word] = 0;
+  if (words[1] & im2col_mode) {
+    const std::size_t dimensions = words[1] >> 4 & 7;  // the rank less one
+    if (dimensions < 2 || dimensions > 4) return wrong("its rank is not 3 to 5");
+    const unsigned width = corner_width(dimensions + 1);
+    const std::uint64_t counts = words[7];
+    Im2col im2col{.lower = corner_of(counts, dimensions - 1, width),
+                  .upper = corner_of(counts >> 16, dimensions - 1, width),
+                  .channels = static_cast<std::uint32_t>(words[6] >> 56) + 1,
+                  .pixels = static_cast<std::uint32_t>(counts >> 32) + 1};
+    words[1] &= ~im2col_mode;
+    words[7] = 0;
     TensorMapBytes tile;
     std::memcpy(tile.bytes.data(), words.data(), sizeof words);
     auto map = decode(tile.bytes);
-    if (!map || map->rank() < 3) return wrong("its tile is none");
-    im2col.lower = corner_of(lower, map->rank() - 2);
-    im2col.upper = corner_of(upper, map->rank() - 2);
+    if (!map) return map;
     map->box.clear();
     map->im2col = std::move(im2col);
     if (const Status status = map->check(); !status) return wrong(status.diags()[0].message);

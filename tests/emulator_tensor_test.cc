@@ -399,11 +399,13 @@ TEST(TensorMap, OtherBytesAreNone) {
 
 std::vector<nlohmann::json> recorded(const char* what) {
   std::vector<nlohmann::json> out;
-  std::ifstream in(TEST_DATA "/tensor/sm_90.jsonl");
-  for (std::string line; std::getline(in, line);)
-    if (auto one = nlohmann::json::parse(line);
-        one.contains(what) && !one.contains("copy") == (what[0] == 'm'))
-      out.push_back(std::move(one));
+  for (const char* name : {"sm_90.jsonl", "sm_90_images.jsonl"}) {
+    std::ifstream in(std::string(TEST_DATA "/tensor/") + name);
+    for (std::string line; std::getline(in, line);)
+      if (auto one = nlohmann::json::parse(line);
+          one.contains(what) && !one.contains("copy") == (what[0] == 'm'))
+        out.push_back(std::move(one));
+  }
   return out;
 }
 
@@ -422,20 +424,24 @@ TEST(TensorMap, BytesAreTheDrivers) {
     ASSERT_TRUE(static_cast<bool>(back)) << one << back.diags().text();
     EXPECT_EQ(map_json(*back), one.at("map"));
   }
-  EXPECT_GE(accepted, 160);
-  EXPECT_GE(refused, 20);
+  EXPECT_GE(accepted, 340);
+  EXPECT_GE(refused, 60);
 }
 
 TEST(EmulatorTensor, CopiesAreTheHardwares) {
   int seen = 0;
   for (const auto& one : recorded("copy")) {
     const auto words = run(copy_of(one.at("copy")));
+    if (one.contains("failure")) {  // the hardware stops the kernel
+      EXPECT_FALSE(static_cast<bool>(words)) << one.at("copy");
+      continue;
+    }
     ASSERT_TRUE(static_cast<bool>(words)) << one.at("copy") << words.diags().text();
     EXPECT_EQ(hexadecimal(std::as_bytes(std::span(*words))), one.at("words").get<std::string>())
         << one.at("copy");
     ++seen;
   }
-  EXPECT_GE(seen, 60);
+  EXPECT_GE(seen, 75);
 }
 
 }  // namespace

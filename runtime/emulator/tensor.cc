@@ -277,6 +277,24 @@ bool store_box(Warp& warp, const Op& op, int lane, Box& box) {
   return at && box.store(at, sources[lane] & shared_offset_mask, reduction);
 }
 
+// The first pixel lies between the corners: an H100 stops with an illegal instruction otherwise.
+bool begins_inside(Warp& warp, int lane, const TensorMap& map, const Place& place) {
+  if (!map.im2col) return true;
+  for (std::size_t i = 1; i + 1 < map.rank(); ++i) {
+    const std::int64_t low = map.im2col->lower[i - 1],
+                       high =
+                           static_cast<std::int64_t>(map.extents[i]) - 1 + map.im2col->upper[i - 1];
+    if (place.at[i] >= low && place.at[i] <= high) continue;
+    warp.fail("tensor-map"_rule,
+              fmt::format("coordinate {} of the first pixel is {}: the tensor map's corners leave "
+                          "{} to {}",
+                          i, place.at[i], low, high),
+              lane);
+    return false;
+  }
+  return true;
+}
+
 void copy_box(Warp& warp, const Op& op) {
   const Op where = address_at(warp, op.list);
   const std::uint32_t* slots =
@@ -291,6 +309,7 @@ void copy_box(Warp& warp, const Op& op) {
     for (std::size_t i = 0; i < op.count; ++i) at[i] = lanes<std::int32_t>(warp, slots[i])[lane];
     for (std::size_t i = 0; i < op.c; ++i)
       place.offsets[i] = lanes<std::uint32_t>(warp, slots[op.count + i])[lane];
+    if (!begins_inside(warp, lane, *map, place)) return;
     // An H100 stops with an illegal instruction.
     if (const std::int64_t bytes = std::int64_t{at[0]} * bits(map->type) / 8; bytes % chunk) {
       warp.fail(

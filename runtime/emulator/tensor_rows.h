@@ -56,7 +56,7 @@ class Rows {
         return;
       base_[i] = map_.im2col->lower[i - 1];
     }
-    ++base_[images];
+    base_[images] += stride(images);
   }
 
   const TensorMap& map_;
