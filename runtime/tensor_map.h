@@ -89,8 +89,7 @@ struct TensorMap {
   std::size_t rank() const { return extents.size(); }
   /// Every argument that is not what the copy engine takes.
   Status check() const;
-  /// What the driver's cuTensorMapEncodeTiled writes. Bytes of maps with im2col are for the
-  /// emulator alone: those of cuTensorMapEncodeIm2col are not known.
+  /// What the driver's cuTensorMapEncodeTiled writes, or cuTensorMapEncodeIm2col.
   Result<TensorMapBytes> encode() const;
   /// The map in those bytes; nothing, with a reason, if they are none.
   static Result<TensorMap> decode(std::span<const std::byte, 128> bytes);
