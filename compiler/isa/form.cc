@@ -93,18 +93,18 @@ class FormReader {
 
   template <typename T>
   bool set(T& field, T value, std::string_view word) {
-    if (field != T{} && field != value) out_.repeated.push_back(word);
+    if (field != T{}) out_.repeated.push_back(word);
     field = value;
     return true;
   }
 
   bool flag(std::string_view word) {
-    if (word == "sync") return out_.sync = true;
-    if (word == "aligned") return aligned_ = form().aligned = true;
-    if (word == "trans") return form().trans = true;
-    if (word == "satfinite") return form().satfinite = true;
-    if (word == "block_scale") return form().block_scale = true;
-    if (word == "popc") return popc_ = true;
+    if (word == "sync") return out_.sync = true;  // the assembler takes it twice
+    if (word == "aligned") return form().aligned = true, set(aligned_, true, word);
+    if (word == "trans") return set(form().trans, true, word);
+    if (word == "satfinite") return set(form().satfinite, true, word);
+    if (word == "block_scale") return set(form().block_scale, true, word);
+    if (word == "popc") return set(popc_, true, word);
     return false;
   }
 

@@ -97,7 +97,7 @@ struct FormText {
   Form form;
   bool sync = false;
   std::vector<std::string_view> unknown;   // qualifiers that no form of the opcode has
-  std::vector<std::string_view> repeated;  // qualifiers given twice with different values
+  std::vector<std::string_view> repeated;  // qualifiers given twice; .sync may be
   int types = 0;                           // how many element types were written
 };
 
