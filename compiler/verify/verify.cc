@@ -15,7 +15,7 @@ constexpr void (*function_passes[])(Context&, const FunctionView&) = {
     check_instructions,
     check_redefinitions,
     check_matrix_instructions,
-    check_availability,
+    check_register_budget,
 };
 // Legal, but is it sane? For functions with instructions of whole warps or asynchronous copies.
 constexpr void (*sanity_passes[])(Context&, const FunctionView&) = {

@@ -4,9 +4,10 @@
 //   Diags diags = verify::verify(module, {});
 //
 // Each concern is one pass in a file of its own; verify.cc lists them. A legal module assembles:
-// every instruction is judged by the opcode table (compiler/isa/signature.h) for the module's
-// target and version; what is not in it is an error that says what was expected and found, and what
-// would be legal. docs/check.md says what is judged, and where manual and assembler differ.
+// instructions are judged by the opcode table (compiler/isa/signature.h) for the module's target
+// and version; what is not in it is an error that says what was expected and found, and what would
+// be legal. docs/check.md says what is judged and what not yet, and where manual and assembler
+// differ.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The copy engine, on memory as bytes (PTX ISA 9.7.9.25.4): cp.async.bulk, cp.reduce.async.bulk.
+// Bulk copies by TMA, of memory as bytes (PTX ISA 9.7.9.25.4): cp.async.bulk, cp.reduce.async.bulk.
 // What it reads and writes goes through the async proxy; an mbarrier or a bulk group completes it.
 #include "compiler/isa/signatures/families.h"
 #include "compiler/isa/signatures/memory.h"
@@ -7,19 +7,11 @@
 namespace tartan::isa {
 namespace {
 
-std::string_view not_from_global(const Spelling& spelling) {
-  return in_order(spelling, ".shared", ".global") ? "" : "with an mbarrier copies to shared memory";
-}
-std::string_view not_to_global(const Spelling& spelling) {
-  return in_order(spelling, ".global", ".shared") ? "" : "with .bulk_group copies to global memory";
-}
 std::string_view not_to_cluster(const Spelling& spelling) {
   return in_order(spelling, ".shared::cluster", ".shared::cta")
              ? ""
              : "copies from .shared::cta to .shared::cluster";
 }
-
-constexpr QualifierSet completing = "mbarrier::complete_tx::bytes";
 
 constexpr OperandRow size() {
   return {.name = "size",

@@ -63,7 +63,6 @@ constexpr OperandRow read_4 = read_size(4), read_8 = read_size(8), read_16 = rea
 constexpr TypeSet stored_types{Type::b32, Type::u32, Type::s32, Type::f32,
                                Type::b64, Type::u64, Type::s64, Type::f64};
 constexpr TypeSet sums{Type::u32, Type::s32, Type::u64, Type::s64};
-constexpr QualifierSet completing = "mbarrier::complete_tx::bytes";
 
 constexpr OperandRow value() {
   return also(an_integer | a_float, vec(as_written, OperandType(0), "b"));

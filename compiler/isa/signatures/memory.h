@@ -65,4 +65,15 @@ inline constexpr Need needs_cache_hint{.words = "L2::cache_hint", .since = {{7, 
 inline constexpr Since with_tensor_memory{
     .ptx = {8, 6}, .sm = 100, .reach = Reach::Family, .last_sm = 110};
 
+/// The completion mechanism that names an mbarrier.
+inline constexpr QualifierSet completing = "mbarrier::complete_tx::bytes";
+
+/// Refusals of bulk copies: the direction goes with what completes them.
+inline std::string_view not_from_global(const Spelling& spelling) {
+  return in_order(spelling, ".shared", ".global") ? "" : "with an mbarrier copies to shared memory";
+}
+inline std::string_view not_to_global(const Spelling& spelling) {
+  return in_order(spelling, ".global", ".shared") ? "" : "with .bulk_group copies to global memory";
+}
+
 }  // namespace tartan::isa

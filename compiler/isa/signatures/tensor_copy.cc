@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The copy engine, on tensors (PTX ISA 9.7.9.25.5), and tensor maps (9.7.9.26 to 9.7.9.28).
+// Copies by TMA, of tensors (PTX ISA 9.7.9.25.5), and tensor maps (9.7.9.26 to 9.7.9.28).
 #include "compiler/isa/signatures/families.h"
 #include "compiler/isa/signatures/memory.h"
 
 namespace tartan::isa {
 namespace {
 
-std::string_view not_from_global(const Spelling& spelling) {
-  return in_order(spelling, ".shared", ".global") ? "" : "with an mbarrier copies to shared memory";
-}
-std::string_view not_to_global(const Spelling& spelling) {
-  return in_order(spelling, ".global", ".shared") ? "" : "with .bulk_group copies to global memory";
-}
-
 constexpr QualifierSet any_dimensions = "1d 2d 3d 4d 5d";
 constexpr QualifierSet image_dimensions = "3d 4d 5d";
-constexpr QualifierSet completing = "mbarrier::complete_tx::bytes";
 constexpr Need groups{.words = "cta_group::1 cta_group::2", .since = with_tensor_memory};
 
 // [map, {coordinates}]

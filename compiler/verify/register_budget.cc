@@ -22,12 +22,11 @@ bool bounded(const Context& context, const ptx::Function& function) {
 
 }  // namespace
 
-void check_availability(Context& context, const FunctionView& view) {
+void check_register_budget(Context& context, const FunctionView& view) {
   bool reported = false;
   for (const ptx::Statement& statement : view.function.statements) {
     if (statement.kind != ptx::StatementKind::Instruction) continue;
     const ptx::Instruction& instruction = context.module.instructions[statement.index];
-    if (instruction.opcode.empty()) continue;
     if (reported || !view.function.entry ||
         context.module.spelling(instruction).opcode != isa::Opcode::setmaxnreg ||
         bounded(context, view.function))
