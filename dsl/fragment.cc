@@ -39,7 +39,7 @@ bool has(const isa::Wmma& row, const FragmentKind& kind) {
 }
 
 const isa::Mma* mma_row(const FragmentKind& kind) {
-  for (const isa::Mma& row : isa::mmas)
+  for (const isa::Mma& row : isa::mma_rows())
     if (has(row, kind)) return &row;
   return nullptr;
 }
@@ -71,7 +71,7 @@ isa::Fragment FragmentKind::fragment() const {
 
 bool FragmentKind::exists() const {
   if (!shape.wmma) return mma_row(*this) != nullptr;
-  for (const isa::Wmma& row : isa::wmmas)
+  for (const isa::Wmma& row : isa::wmma_rows())
     if (has(row, *this)) return true;
   return false;
 }

@@ -93,7 +93,7 @@ std::vector<std::vector<Scalar>> TiledMma::scale_words(const Shared& scales,
 }
 
 int TiledMma::scale_block() const {
-  for (const isa::Mma& row : isa::mmas)
+  for (const isa::Mma& row : isa::mma_rows())
     if (row.scale_vec && row.scale_type == options_.scale_type && row.shape == kind_.shape.shape &&
         row.kind == kind_.shape.kind &&
         (options_.scale_vec == 0 || row.scale_vec == options_.scale_vec))
@@ -103,7 +103,7 @@ int TiledMma::scale_block() const {
 
 // mxf4nvf4 is written with its .scale_vec, which the scales' type decides.
 void TiledMma::complete_scales() {
-  for (const isa::Mma& row : isa::mmas)
+  for (const isa::Mma& row : isa::mma_rows())
     if (row.options & isa::needs_vec && row.kind == kind_.shape.kind &&
         row.scale_type == options_.scale_type && options_.scale_vec == 0)
       options_.scale_vec = row.scale_vec;

@@ -290,8 +290,8 @@ TEST(DslElement, EveryShapeHasAName) {
   std::set<std::string> names, table;
   for (const MmaShape& shape : named) names.insert(shape.text());
   for (const MmaShape& shape : named_wmma) names.insert(shape.text());
-  for (const isa::Mma& row : isa::mmas) table.insert(row.shape.text());
-  for (const isa::Wmma& row : isa::wmmas) table.insert("wmma " + row.shape.text());
+  for (const isa::Mma& row : isa::mma_rows()) table.insert(row.shape.text());
+  for (const isa::Wmma& row : isa::wmma_rows()) table.insert("wmma " + row.shape.text());
   EXPECT_EQ(names, table);
 }
 

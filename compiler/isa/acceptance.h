@@ -6,7 +6,7 @@
 // everybody else asks find() in compiler/isa/instruction.h.
 #pragma once
 
-#include "compiler/isa/tables.h"
+#include "compiler/isa/rows.h"
 
 namespace tartan::isa {
 

@@ -14,7 +14,7 @@
 // here are sm_90's, as recorded. Every map is proven a bijection below, at compile time.
 #pragma once
 
-#include "compiler/isa/tables.h"
+#include "compiler/isa/form.h"
 
 namespace tartan::isa {
 

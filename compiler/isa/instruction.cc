@@ -7,6 +7,7 @@
 
 #include "compiler/isa/acceptance.h"
 #include "compiler/isa/fragment.h"
+#include "compiler/isa/tables.h"
 
 namespace tartan::isa {
 namespace {
@@ -279,6 +280,11 @@ const OperandSpec* Instruction::operand(Role role) const {
     if (spec.role == role) return &spec;
   return nullptr;
 }
+
+std::span<const MatrixMove> matrix_move_rows() { return matrix_moves; }
+std::span<const Wmma> wmma_rows() { return wmmas; }
+std::span<const Mma> mma_rows() { return mmas; }
+std::span<const Wgmma> wgmma_rows() { return wgmmas; }
 
 const MatrixMove* matrix_move(const Form& form) {
   return first_row(matrix_moves, [&](const MatrixMove& row) { return accepts(row, form); });

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/isa/tables.h"
+#include "compiler/isa/rows.h"
 
 namespace tartan::isa {
 

@@ -5,6 +5,7 @@
 
 #include "compiler/isa/acceptance.h"
 #include "compiler/isa/instruction.h"
+#include "compiler/isa/tables.h"
 
 namespace tartan::isa {
 namespace {
