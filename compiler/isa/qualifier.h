@@ -70,7 +70,7 @@ inline constexpr std::string_view qualifier_words[] = {
     "collector::b3::fill", "collector::b3::use", "collector::b3::lastuse", "collector::b3::discard",
     "block16", "block32", "mbarrier::arrive::one", "down_shift", "is_async", "i8",
     // miscellaneous
-    "mask", "shr7", "shr15", "po", "b0", "b1", "b2", "b3", "h0", "h1", "b10", "h10",
+    "mask", "shr7", "shr15", "po",
 };
 // clang-format on
 

@@ -48,7 +48,46 @@ std::string text(const TypeSet& types) {
   return out;
 }
 
+// Digits below `limit`, as many as `least` to `most`; `falling`: the highest first.
+bool are_digits(std::string_view text, std::size_t least, std::size_t most, int limit,
+                bool falling) {
+  if (text.size() < least || text.size() > most) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] < '0' || text[i] - '0' >= limit) return false;
+    if (falling && i > 0 && text[i] >= text[i - 1]) return false;
+  }
+  return true;
+}
+
+// How an operand is written: "[addr]", "{4 x d}", "{-}a{.asel}".
+std::string syntax(const OperandRow& row, const std::string& called) {
+  std::string out = called;
+  if (row.accepts & an_address && !(row.accepts & a_register)) out = fmt::format("[{}]", called);
+  if (row.accepts & a_vector && row.elements > 0)
+    out = fmt::format("{{{} x {}}}", row.elements, called);
+  if (row.selector != Selector::None)
+    out += fmt::format(fmt::runtime(row.selects ? ".{}sel" : "{{.{}sel}}"), called);
+  if (row.accepts & a_minus) out.insert(0, row.accepts & a_register ? "{-}" : "-");
+  return out;
+}
+
 }  // namespace
+
+bool selector_fits(std::string_view text, Selector selector) {
+  if (text.size() < 3 || text[0] != '.') return false;
+  const std::string_view digits = text.substr(2);
+  switch (selector) {
+    case Selector::None: return false;
+    case Selector::Part:
+      return text[1] == 'h' ? are_digits(digits, 1, 1, 2, false)
+                            : text[1] == 'b' && are_digits(digits, 1, 1, 4, false);
+    case Selector::Halves: return text[1] == 'h' && are_digits(digits, 2, 2, 4, false);
+    case Selector::Bytes: return text[1] == 'b' && are_digits(digits, 4, 4, 8, false);
+    case Selector::SomeHalves: return text[1] == 'h' && are_digits(digits, 1, 2, 2, true);
+    case Selector::SomeBytes: return text[1] == 'b' && are_digits(digits, 1, 4, 4, true);
+  }
+  return false;
+}
 
 std::span<const Signature> signatures(Opcode opcode) {
   return table()[static_cast<std::size_t>(opcode)].signatures;
@@ -82,12 +121,7 @@ std::string syntax(const Signature& signature) {
   std::string_view between = " ";
   for (std::size_t i = 0; i < signature.operands.size; ++i) {
     const OperandRow& operand = signature.operands[i];
-    const std::string called = operand_name(signature, i);
-    const std::string_view form =
-        operand.accepts & an_address && !(operand.accepts & a_register) ? "[{}]" : "{}";
-    std::string each = fmt::format(fmt::runtime(form), called);
-    if (operand.accepts & a_vector && operand.elements > 0)
-      each = fmt::format("{{{} x {}}}", operand.elements, called);
+    const std::string each = syntax(operand, operand_name(signature, i));
     out += operand.optional || !operand.with.empty() ? fmt::format("{{{}{}}}", between, each)
                                                      : fmt::format("{}{}", between, each);
     between = ", ";

@@ -57,7 +57,7 @@ enum Accepts : std::uint16_t {
   a_pair = 2048,             // d|p: `second` says what p is
   a_vector = 4096,           // {a, b}: `elements` of them
   a_list = 8192,             // (a, b) of call
-  a_minus = 16384,           // -a, of video instructions
+  a_minus = 16384,           // -a of a register, of vmad
   a_special_vector = 32768,  // %tid as a whole
 };
 
@@ -82,6 +82,20 @@ constexpr bool register_fits(Type reg, Type operand, Fit fit) {
   if (fit == Fit::Exact) return r.bits == o.bits;
   return r.bits >= o.bits && (any || !r.floating || r.bits == o.bits);
 }
+
+/// What may stand behind the name of a register: the part or the elements that a video instruction
+/// takes of it (PTX ISA 9.7.18).
+enum class Selector : std::uint8_t {
+  None,
+  Part,        // one of .b0 .b1 .b2 .b3 .h0 .h1
+  Halves,      // two of the four halves of a and b: .h10, .h32
+  Bytes,       // four of the eight bytes of a and b: .b3210, .b7777
+  SomeHalves,  // those of the result that are written, the highest first: .h1, .h10
+  SomeBytes,   // .b3, .b320
+};
+
+/// Whether `text` (".b0") is such a selector.
+bool selector_fits(std::string_view text, Selector selector);
 
 /// Which half of d|p may be _.
 enum class SinkInPair : std::uint8_t { Either, First, Second };
@@ -131,6 +145,8 @@ struct OperandRow {
   std::int8_t coordinates = 0;  // an_address: [base, {c0, ..}] with that many; -1: as .1d ... .5d
                                 // say, 5 with .tile::gather4 or scatter4; 0: no second part
   SinkInPair sinks = SinkInPair::Either;  // a_pair
+  Selector selector = Selector::None;     // a_register
+  bool selects = false;                   // the selector must stand
   bool unified = false;                   // an_address: .unified may follow
   bool ranged = false;                    // an_integer: low to high; a_float: above low, to high
   std::int64_t low = 0, high = 0;

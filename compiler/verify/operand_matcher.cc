@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/verify/operand_matcher.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
-#include <limits>
 
 #include "compiler/isa/special_registers.h"
 
@@ -115,35 +112,13 @@ unsigned space_bit(ptx::StateSpace space) {
   }
 }
 
-using Operands = isa::List<const OperandRow*, 12>;
+}  // namespace
 
-std::size_t required(const Operands& rows) {
+std::size_t OperandMatcher::required(const Operands& rows) {
   std::size_t out = 0;
   while (out < rows.size && !rows[out]->optional) ++out;
   return out;
 }
-
-// "a constant from 24 to 256 in steps of 8 (the nearest is 40)"
-std::string range_text(const OperandRow& row, std::int64_t value) {
-  const std::string range = fmt::format("a constant from {} to {}", row.low, row.high);
-  if (row.step == 1) return range;
-  if (row.step == 0) return range + " that is a power of two";
-  if (row.high == std::numeric_limits<std::int64_t>::max())
-    return fmt::format("a multiple of {}", row.step);
-  const std::int64_t within = std::clamp(value, row.low, row.high) + row.step / 2;
-  return fmt::format("{} in steps of {} (the nearest is {})", range, row.step,
-                     within / row.step * row.step);
-}
-
-std::string_view kind_text(const OperandRow& row) {
-  if (row.accepts & isa::an_address) return "an address";
-  if (row.accepts & isa::a_vector) return "a vector";
-  if (row.accepts & isa::a_label) return "a label";
-  if (!(row.accepts & isa::a_register)) return "a constant";
-  return row.accepts & isa::an_integer ? "a register or a constant" : "a register";
-}
-
-}  // namespace
 
 OperandMatcher::Wanted OperandMatcher::wanted(const OperandRow& row,
                                               const Spelling& spelling) const {
@@ -164,69 +139,6 @@ bool OperandMatcher::match(const ptx::Instruction& instruction, const Spelling& 
   return true;
 }
 
-OperandMismatch OperandMatcher::mismatch(const ptx::Instruction& instruction,
-                                         const Spelling& spelling,
-                                         const Signature& signature) const {
-  const Operands rows = isa::operands(signature, spelling);
-  const std::size_t least = required(rows), most = rows.size;
-  if (instruction.count < least || instruction.count > most)
-    return {&"operand-count"_rule,
-            {},
-            least == most
-                ? fmt::format("takes {} operands, found {}", most, instruction.count)
-                : fmt::format("takes {} to {} operands, found {}", least, most, instruction.count),
-            -1};
-  const auto operands = module_.operands_of(instruction);
-  std::size_t i = 0;
-  while (i < operands.size() && fits(operands[i], wanted(*rows[i], spelling))) ++i;
-  const Wanted want = wanted(*rows[i], spelling);
-  const ptx::Operand& operand = operands[i];
-  const bool constant = operand.kind == ptx::OperandKind::Integer;
-  const Rule* rule = &"operand-kind"_rule;
-  std::string expected(kind_text(want.row));
-  if (want.row.ranged && constant) {
-    rule = &"immediate-range"_rule;
-    expected = range_text(want.row, static_cast<std::int64_t>(operand.value));
-  } else if (operand.kind == ptx::OperandKind::Vector && want.elements > 1 &&
-             operand.count != static_cast<unsigned>(want.elements)) {
-    rule = &"register-count"_rule;
-    expected = fmt::format("{} registers", want.elements);
-  } else if (operand.kind == ptx::OperandKind::Name &&
-             names_.of(operand).kind == NameKind::Register && want.row.accepts & isa::a_register) {
-    rule = &"register-type"_rule;
-    expected = fmt::format("a register of type .{}", tartan::name(want.type));
-  } else if (want.type != Type::none) {
-    expected += fmt::format(" of type .{}", tartan::name(want.type));
-  }
-  return {rule, operand.text,
-          fmt::format("takes {} as operand {}, found {}", expected,
-                      isa::operand_name(signature, static_cast<std::size_t>(
-                                                       rows[i] - signature.operands.begin())),
-                      found(operand)),
-          static_cast<int>(i)};
-}
-
-std::string OperandMatcher::found(const ptx::Operand& operand) const {
-  switch (operand.kind) {
-    case ptx::OperandKind::Name: {
-      const NameInfo& info = names_.of(operand);
-      if (info.kind == NameKind::Register)
-        return fmt::format("{} of type .{}", operand.text, tartan::name(info.type));
-      return std::string(operand.text);
-    }
-    case ptx::OperandKind::Integer:
-    case ptx::OperandKind::Float:
-    case ptx::OperandKind::String: return std::string(operand.text.substr(0, 40));
-    case ptx::OperandKind::Vector: return fmt::format("a vector of {}", operand.count);
-    case ptx::OperandKind::Address: return "an address";
-    case ptx::OperandKind::Pair: return "a pair";
-    case ptx::OperandKind::Not: return "a negated predicate";
-    case ptx::OperandKind::Negative: return "a negated register";
-    case ptx::OperandKind::List: return "a list";
-  }
-  return {};
-}
-
 bool OperandMatcher::fits(const ptx::Operand& operand, const Wanted& wanted) const {
   const unsigned accepts = wanted.row.accepts;
   switch (operand.kind) {
@@ -243,11 +155,16 @@ bool OperandMatcher::fits(const ptx::Operand& operand, const Wanted& wanted) con
       return info.kind == NameKind::Register && info.type == Type::pred;
     }
     case ptx::OperandKind::List: return accepts & isa::a_list;
-    case ptx::OperandKind::Negative:
-      return accepts & isa::a_minus && fits(module_.children(operand)[0], wanted);
+    case ptx::OperandKind::Negative: return accepts & isa::a_minus && minus_fits(operand, wanted);
     case ptx::OperandKind::String: return accepts & isa::a_string;
   }
   return false;
+}
+
+bool OperandMatcher::minus_fits(const ptx::Operand& operand, const Wanted& wanted) const {
+  OperandRow inner = wanted.row;
+  inner.accepts = isa::a_register;
+  return fits(module_.children(operand)[0], {inner, wanted.spelling, wanted.type, wanted.elements});
 }
 
 // Where the operand has a type that the instruction writes, not one of its own, the assembler takes
@@ -264,14 +181,14 @@ bool OperandMatcher::register_fits(Type type, const Wanted& wanted) {
 bool OperandMatcher::name_fits(const ptx::Operand& operand, const Wanted& wanted) const {
   const unsigned accepts = wanted.row.accepts;
   const NameInfo& info = names_.of(operand);
-  const bool scalar = !(accepts & isa::a_vector) || wanted.elements == 1 ||
-                      (info.vector > 1 && info.vector == wanted.elements);
   if (operand.text == "_")
-    return accepts & isa::a_sink && (scalar || wanted.row.elements == isa::as_written);
+    return accepts & isa::a_sink &&
+           (takes_scalar(wanted) || wanted.row.elements == isa::as_written);
   switch (info.kind) {
     case NameKind::Register:
       if (operand.value) return false;  // %r1+4 is no register
-      return accepts & isa::a_register && scalar && register_fits(info.type, wanted);
+      return accepts & isa::a_register && shape_fits(operand, wanted) &&
+             register_fits(info.type, wanted);
     case NameKind::Special: return special_fits(operand, wanted);
     case NameKind::Variable: {
       const unsigned spaces =
@@ -287,6 +204,20 @@ bool OperandMatcher::name_fits(const ptx::Operand& operand, const Wanted& wanted
     case NameKind::Unknown: return false;
   }
   return false;
+}
+
+// A register of .v2 or .v4 is a vector, %v.x an element of it; others have selectors alone.
+bool OperandMatcher::shape_fits(const ptx::Operand& operand, const Wanted& wanted) const {
+  const std::string_view behind = operand.text.substr(base_name(operand.text).size());
+  const int width = names_.of(operand).vector;
+  if (width > 1 && behind.empty())
+    return wanted.row.accepts & isa::a_vector && width == wanted.elements;
+  if (!takes_scalar(wanted)) return false;
+  if (width > 1)
+    return behind.size() == 2 &&
+           std::string_view("xyzwrgba").find(behind[1]) != std::string_view::npos &&
+           wanted.row.selector == isa::Selector::None;
+  return behind.empty() ? !wanted.row.selects : isa::selector_fits(behind, wanted.row.selector);
 }
 
 // Where it is called, and where its address is taken: the assembler does so for every number.

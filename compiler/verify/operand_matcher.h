@@ -62,6 +62,8 @@ class OperandMatcher {
                            const isa::Signature& signature) const;
 
  private:
+  using Operands = isa::List<const isa::OperandRow*, 12>;
+  static std::size_t required(const Operands& rows);
   // One operand of a signature, with the type and the number of elements that the spelling gives.
   struct Wanted {
     const isa::OperandRow& row;
@@ -74,6 +76,8 @@ class OperandMatcher {
   bool fits(const ptx::Operand& operand, const Wanted& wanted) const;
   static bool register_fits(Type type, const Wanted& wanted);
   bool name_fits(const ptx::Operand& operand, const Wanted& wanted) const;
+  bool minus_fits(const ptx::Operand& operand, const Wanted& wanted) const;
+  bool shape_fits(const ptx::Operand& operand, const Wanted& wanted) const;
   static bool takes_scalar(const Wanted& wanted);
   static bool function_fits(const Wanted& wanted);
   static bool special_fits(const ptx::Operand& operand, const Wanted& wanted);

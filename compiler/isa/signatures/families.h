@@ -26,6 +26,7 @@ std::span<const Signature> barriers_signatures();
 std::span<const Signature> addresses_signatures();
 std::span<const Signature> multimem_signatures();
 std::span<const Signature> tensor_memory_signatures();
+std::span<const Signature> video_signatures();
 
 // clang-format off
 inline constexpr std::span<const Signature> (*signature_families[])() = {
@@ -47,6 +48,7 @@ inline constexpr std::span<const Signature> (*signature_families[])() = {
     addresses_signatures,
     multimem_signatures,
     tensor_memory_signatures,
+    video_signatures,
 };
 // clang-format on
 
