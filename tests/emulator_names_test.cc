@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What names mean on the emulator: scopes, initialisers, state spaces.
+#include "runtime/emulator/instructions.h"
 #include "tests/emulator_kernel.h"
 
 namespace tartan {
@@ -207,6 +208,39 @@ TEST(EmulatorNames, SpecialRegistersOfTheHardware) {
   EXPECT_EQ(run.out, (Words{64, 256, 1200, 64, 0, 288, 1024, 0, 132, 0, 0, 0, 0, 0, 0, 0, 1, 0}));
   for (const char* name : {"%envreg32", "%pm8", "%envreg01"})
     EXPECT_FALSE(run_body(std::string("mov.u32 r1, ") + name + ";").launched) << name;
+}
+
+// Every instruction of the table is run, or refused by a row that says why.
+TEST(EmulatorNames, EveryOpcodeHasADecoder) {
+  for (std::uint16_t i = 1; i < static_cast<std::uint16_t>(isa::Opcode::count); ++i) {
+    const auto opcode = static_cast<isa::Opcode>(i);
+    EXPECT_TRUE(emulator::find_decode(opcode)) << isa::name(opcode);
+  }
+  EXPECT_FALSE(emulator::find_decode(isa::Opcode::none));
+}
+
+// A word that the table knows and that nothing of the emulator asks for is not passed over.
+TEST(EmulatorNames, WordsThatNobodyAsksForAreReported) {
+  for (const std::string line : {"add.rn.u32 r2, r0, r0;", "add.u32.u32 r2, r0, r0;",
+                                 "add.sat.sat.s32 r2, r0, r0;", "add.foo.u32 r2, r0, r0;"}) {
+    const auto run = run_body(line, {.grid = {1}, .block = {1}}, 4);
+    EXPECT_NE(run.complaint.find("unsupported-instruction"), std::string::npos)
+        << line << run.complaint;
+  }
+}
+
+// Copies and reductions of whole tiles need the fences of the async proxy: kernels that have no
+// other instruction of it as well.
+TEST(EmulatorNames, RowsSayWhichInstructionsUseTheAsyncProxy) {
+  using isa::Opcode;
+  for (const Opcode each :
+       {Opcode::cp_async_bulk, Opcode::cp_async_bulk_tensor, Opcode::st_async,
+        Opcode::cp_reduce_async_bulk, Opcode::cp_reduce_async_bulk_tensor, Opcode::red_async,
+        Opcode::wgmma, Opcode::clusterlaunchcontrol_try_cancel})
+    EXPECT_TRUE(isa::uses_async_proxy(each)) << isa::name(each);
+  for (const Opcode each : {Opcode::cp_async, Opcode::st_bulk, Opcode::ld, Opcode::st, Opcode::atom,
+                            Opcode::mbarrier_arrive, Opcode::tensormap_replace, Opcode::mma})
+    EXPECT_FALSE(isa::uses_async_proxy(each)) << isa::name(each);
 }
 
 }  // namespace

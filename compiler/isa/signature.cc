@@ -13,6 +13,7 @@ namespace {
 struct OpcodeSignatures {
   std::vector<Signature> signatures;
   QualifierSet words;
+  bool async_proxy = false;
 };
 
 // The rows of all families, by opcode.
@@ -24,6 +25,8 @@ const std::vector<OpcodeSignatures>& table() {
         OpcodeSignatures& into = out[static_cast<std::size_t>(each.opcode)];
         into.signatures.push_back(each);
         into.words = into.words | each.flags;
+        for (const MemoryEffect& effect : each.memory)
+          into.async_proxy |= effect.proxy == Proxy::Async;
         for (const QualifierSet& set : each.one) into.words = into.words | set;
         for (const QualifierSet& set : each.any) into.words = into.words | set;
       }
@@ -91,6 +94,11 @@ bool selector_fits(std::string_view text, Selector selector) {
 
 std::span<const Signature> signatures(Opcode opcode) {
   return table()[static_cast<std::size_t>(opcode)].signatures;
+}
+
+bool uses_async_proxy(Opcode opcode) {
+  // The one matrix instruction that does; signatures have none.
+  return opcode == Opcode::wgmma || table()[static_cast<std::size_t>(opcode)].async_proxy;
 }
 
 QualifierSet known_words(Opcode opcode) { return table()[static_cast<std::size_t>(opcode)].words; }

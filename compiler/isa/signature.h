@@ -265,6 +265,9 @@ struct Signature {
 /// All signatures of an opcode; empty for matrix instructions.
 std::span<const Signature> signatures(Opcode opcode);
 
+/// Whether some form of the opcode accesses memory through the async proxy.
+bool uses_async_proxy(Opcode opcode);
+
 /// Every word that some signature of the opcode has.
 QualifierSet known_words(Opcode opcode);
 

@@ -204,7 +204,7 @@ void emit(Decoder& d, Handler handler, Type type, std::uint8_t flags = 0) {
 
 template <typename F>
 void decode_approximate(Decoder& d) {
-  d.spelling.has("approx");
+  d.spelling.ignore("approx");
   d.rest_on(Trust::Documented, approximation_source);
   const bool ftz = d.spelling.has("ftz");
   const Type type = d.spelling.type();
@@ -213,7 +213,7 @@ void decode_approximate(Decoder& d) {
 
 template <typename F, typename Exact>
 void decode_either(Decoder& d) {
-  const std::string_view rounding = d.spelling.any({"rn", "rz", "rm", "rp"});
+  const std::string_view rounding = d.spelling.any("rn rz rm rp");
   if (rounding.empty()) return decode_approximate<F>(d);
   const bool ftz = d.spelling.has("ftz");
   const Type type = d.spelling.type();
@@ -225,15 +225,15 @@ void decode_either(Decoder& d) {
 }
 
 constexpr InstructionRow rows[] = {
-    {"fma", decode_float_arithmetic},
-    {"rcp", decode_either<Reciprocal, ExactReciprocal>},
-    {"sqrt", decode_either<Root, ExactRoot>},
-    {"rsqrt", decode_approximate<ReciprocalRoot>},
-    {"ex2", decode_approximate<Exponential>},
-    {"lg2", decode_approximate<Logarithm>},
-    {"sin", decode_approximate<Sine>},
-    {"cos", decode_approximate<Cosine>},
-    {"tanh", decode_approximate<HyperbolicTangent>},
+    {Opcode::fma, decode_float_arithmetic},
+    {Opcode::rcp, decode_either<Reciprocal, ExactReciprocal>},
+    {Opcode::sqrt, decode_either<Root, ExactRoot>},
+    {Opcode::rsqrt, decode_approximate<ReciprocalRoot>},
+    {Opcode::ex2, decode_approximate<Exponential>},
+    {Opcode::lg2, decode_approximate<Logarithm>},
+    {Opcode::sin, decode_approximate<Sine>},
+    {Opcode::cos, decode_approximate<Cosine>},
+    {Opcode::tanh, decode_approximate<HyperbolicTangent>},
 };
 
 }  // namespace

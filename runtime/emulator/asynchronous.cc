@@ -69,10 +69,9 @@ void copy(Warp& warp, const Op& op) {
 }
 
 void decode_copy(Decoder& d) {
-  if (!d.spelling.has("ca") && !d.spelling.has("cg")) return d.unsupported();
-  for (std::string_view space : {"shared", "shared::cta", "global", "level::cache_hint"})
-    d.spelling.has(space);
-  d.spelling.ignore("L2::");
+  if (!d.spelling.has("ca cg")) return d.unsupported();
+  d.spelling.ignore("shared shared::cta global");
+  d.spelling.ignore(cache_hints);
   if (!d.expect_operands(3, 5)) return;
   const auto size = d.integer(d.operand(2));
   if (!size || (*size != 4 && *size != 8 && *size != 16))
@@ -281,64 +280,71 @@ void emit_action(Decoder& d, Action action, std::size_t where, std::uint32_t cou
   d.address(op, d.operand(where), window);
 }
 
+constexpr isa::QualifierSet mbarrier_orders = "release acquire relaxed cta cluster";
+
+void decode_init(Decoder& d) {
+  d.spelling.type();
+  if (d.expect_operands(2, 2))
+    emit_action(d, Action::init, 0, d.source(1, Type::u32), std::nullopt);
+}
+
+void decode_invalidate(Decoder& d) {
+  d.spelling.type();
+  if (d.expect_operands(1, 1))
+    emit_action(d, Action::invalidate, 0, d.constant(1, 32), std::nullopt);
+}
+
+void decode_wait(Decoder& d) {
+  d.spelling.type();
+  d.spelling.ignore(mbarrier_orders);
+  const bool parity = d.spelling.has("parity");
+  if (!d.expect_operands(3, 4)) return;
+  const std::uint32_t to = d.destination(0, Type::pred),
+                      from = d.source(2, parity ? Type::u32 : Type::b64);
+  const Window window = mbarrier_window(d, true);
+  Op& op = d.emit(test_wait);
+  op.d = to;
+  op.b = from;
+  op.flags = parity;
+  d.address(op, d.operand(1), window);
+}
+
+void decode_pending_count(Decoder& d) {
+  d.spelling.type();
+  if (!d.expect_operands(2, 2)) return;
+  const std::uint32_t to = d.destination(0, Type::u32), from = d.source(1, Type::b64);
+  Op& op = d.emit(pending_count);
+  op.d = to;
+  op.a = from;
+}
+
+// Arrivals, and the transactions that a phase waits for.
 void decode_mbarrier(Decoder& d) {
-  for (std::string_view q :
-       {"b64", "release", "acquire", "relaxed", "cta", "cluster", "noComplete"})
-    d.spelling.has(q);
-  const std::uint32_t one = d.constant(1, 32);
-  const std::size_t n = d.operand_count();
-  if (d.spelling.has("init")) {
-    if (!d.expect_operands(2, 2)) return;
-    return emit_action(d, Action::init, 0, d.source(1, Type::u32), std::nullopt);
-  }
-  if (d.spelling.has("inval")) {
-    if (!d.expect_operands(1, 1)) return;
-    return emit_action(d, Action::invalidate, 0, one, std::nullopt);
-  }
-  if (d.spelling.has("test_wait") || d.spelling.has("try_wait")) {
-    const bool parity = d.spelling.has("parity");
-    if (!d.expect_operands(3, 4)) return;
-    const std::uint32_t to = d.destination(0, Type::pred),
-                        from = d.source(2, parity ? Type::u32 : Type::b64);
-    const Window window = mbarrier_window(d, true);
-    Op& op = d.emit(test_wait);
-    op.d = to;
-    op.b = from;
-    op.flags = parity;
-    return d.address(op, d.operand(1), window);
-  }
-  if (d.spelling.has("pending_count")) {
-    if (!d.expect_operands(2, 2)) return;
-    const std::uint32_t to = d.destination(0, Type::u32), from = d.source(1, Type::b64);
-    Op& op = d.emit(pending_count);
-    op.d = to;
-    op.a = from;
-    return;
-  }
-  const bool arrive = d.spelling.has("arrive"), drop = d.spelling.has("arrive_drop"),
-             expect = d.spelling.has("expect_tx"), complete = d.spelling.has("complete_tx");
-  if (!arrive && !drop && !expect && !complete) return d.unsupported();
+  d.spelling.type();
+  d.spelling.ignore(mbarrier_orders);
+  d.spelling.ignore("noComplete");
+  const bool with_transactions = d.spelling.has("expect_tx");
+  Action action = Action::complete;
+  if (d.spelling.opcode() == Opcode::mbarrier_expect_tx) action = Action::expect;
+  if (d.spelling.opcode() == Opcode::mbarrier_arrive)
+    action = with_transactions ? Action::arrive_expect : Action::arrive;
+  if (d.spelling.opcode() == Opcode::mbarrier_arrive_drop)
+    action = with_transactions ? Action::arrive_drop_expect : Action::arrive_drop;
   // [state,] [address] [, count]
+  const std::size_t n = d.operand_count();
   const bool has_state = n > 0 && d.operand(0).kind != ptx::OperandKind::Address;
   const std::size_t where = has_state ? 1 : 0;
   if (!d.expect_operands(where + 1, where + 2)) return;
   std::optional<std::uint32_t> state;
   if (has_state && d.operand(0).text != "_") state = d.destination(0, Type::b64);
-  const std::uint32_t count = n > where + 1 ? d.source(where + 1, Type::u32) : one;
-  const Action action = drop && expect     ? Action::arrive_drop_expect
-                        : drop             ? Action::arrive_drop
-                        : arrive && expect ? Action::arrive_expect
-                        : arrive           ? Action::arrive
-                        : expect           ? Action::expect
-                                           : Action::complete;
+  const std::uint32_t count = n > where + 1 ? d.source(where + 1, Type::u32) : d.constant(1, 32);
   emit_action(d, action, where, count, state);
 }
 
 // cp.async.mbarrier.arrive: the lane's copies are done, so it arrives now. Without .noinc the
 // arrival is one more than the barrier expected, which leaves it as it was.
 void decode_copy_arrival(Decoder& d) {
-  d.spelling.has("b64");
-  if (!d.spelling.has("arrive")) return d.unsupported();
+  d.spelling.type();
   if (!d.expect_operands(1, 1)) return;
   if (d.spelling.has("noinc"))
     return emit_action(d, Action::arrive, 0, d.constant(1, 32), std::nullopt);
@@ -346,21 +352,28 @@ void decode_copy_arrival(Decoder& d) {
   d.emit(no_operation);
 }
 
-void decode_cp(Decoder& d) {
-  if (!d.spelling.has("async")) return d.unsupported();
-  if (d.spelling.has("bulk")) return decode_bulk_copy(d);
-  if (d.spelling.has("commit_group") || d.spelling.has("wait_all"))
-    return void(d.emit(no_operation));
-  if (d.spelling.has("wait_group")) {
-    if (!d.expect_operands(1, 1)) return;
-    return void(d.emit(no_operation));
-  }
-  if (d.spelling.has("mbarrier")) return decode_copy_arrival(d);
-  decode_copy(d);
+// What is copied when it is issued needs no waiting for.
+void decode_group(Decoder& d) {
+  const std::size_t operands = d.spelling.opcode() == Opcode::cp_async_wait_group ? 1 : 0;
+  if (d.expect_operands(operands, operands)) d.emit(no_operation);
 }
 
 constexpr InstructionRow rows[] = {
-    {"cp", decode_cp}, {"mbarrier", decode_mbarrier}, {"tensormap", decode_tensor_map}};
+    {Opcode::cp_async, decode_copy},
+    {Opcode::cp_async_commit_group, decode_group},
+    {Opcode::cp_async_wait_group, decode_group},
+    {Opcode::cp_async_wait_all, decode_group},
+    {Opcode::cp_async_mbarrier_arrive, decode_copy_arrival},
+    {Opcode::mbarrier_init, decode_init},
+    {Opcode::mbarrier_inval, decode_invalidate},
+    {Opcode::mbarrier_expect_tx, decode_mbarrier},
+    {Opcode::mbarrier_complete_tx, decode_mbarrier},
+    {Opcode::mbarrier_arrive, decode_mbarrier},
+    {Opcode::mbarrier_arrive_drop, decode_mbarrier},
+    {Opcode::mbarrier_test_wait, decode_wait},
+    {Opcode::mbarrier_try_wait, decode_wait},
+    {Opcode::mbarrier_pending_count, decode_pending_count},
+};
 
 }  // namespace
 

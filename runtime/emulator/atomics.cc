@@ -315,19 +315,13 @@ Handler handler_of(std::string_view name, Type type, Window window) {
 }
 
 void decode_atomic(Decoder& d) {
-  const bool gives = d.spelling.name() == "atom";
-  for (std::string_view hint : {"relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu",
-                                "sys", "noftz", "level::cache_hint"})
-    d.spelling.has(hint);
-  d.spelling.ignore("L2::");
-  // red.async.mmio is an ordinary one that may be late: here it never is.
-  if (!gives && d.spelling.has("async") && !d.spelling.has("mmio"))
-    return decode_reduction_async(d);
+  const bool gives = d.spelling.opcode() == Opcode::atom;
+  d.spelling.ignore(scopes_and_orders);
+  d.spelling.ignore(cache_hints);
+  d.spelling.ignore("noftz");
   const Window window = memory_window(d);
-  const std::string_view name =
-      d.spelling.any({"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"});
-  const std::string_view vector = d.spelling.any({"v2", "v4", "v8"});
-  const int count = vector.empty() ? 1 : vector[1] - '0';
+  const std::string_view name = d.spelling.any("add min max and or xor exch cas inc dec");
+  const int count = d.spelling.vector_length();
   const Type type = d.spelling.type();
   const Handler handler = handler_of(name, type, window);
   if (!handler) return d.unsupported();
@@ -363,7 +357,14 @@ void decode_atomic(Decoder& d) {
   d.address(op, d.operand(first), window);
 }
 
-constexpr InstructionRow rows[] = {{"atom", decode_atomic}, {"red", decode_atomic}};
+// red.async to global memory is an ordinary one that may be late: here it never is.
+void decode_late(Decoder& d) {
+  if (d.spelling.has("global")) decode_atomic(d);
+  else decode_reduction_async(d);
+}
+
+constexpr InstructionRow rows[] = {
+    {Opcode::atom, decode_atomic}, {Opcode::red, decode_atomic}, {Opcode::red_async, decode_late}};
 
 }  // namespace
 

@@ -41,41 +41,38 @@ void cluster_barrier(Warp& warp, const Op& op) {
 }
 
 void decode_cluster_barrier(Decoder& d) {
-  const std::string_view kind = d.spelling.any({"arrive", "wait"});
-  if (kind.empty()) return d.unsupported();
-  for (std::string_view order : {"release", "relaxed", "acquire"}) d.spelling.has(order);
+  const bool wait = d.spelling.opcode() == Opcode::barrier_cluster_wait;
+  d.spelling.ignore("release relaxed acquire");
   if (!d.expect_operands(0, 0)) return;
-  d.emit(cluster_barrier).count = static_cast<std::uint8_t>(
-      (kind == "wait" ? waits : 0) | (d.spelling.has("aligned") ? aligned : 0));
+  d.emit(cluster_barrier).count =
+      static_cast<std::uint8_t>((wait ? waits : 0) | (d.spelling.has("aligned") ? aligned : 0));
+}
+
+void decode_warp_barrier(Decoder& d) {
+  d.spelling.ignore("sync");
+  if (!d.expect_operands(1, 1)) return;
+  const std::uint32_t members = d.source(0, Type::b32);
+  Op& op = d.emit([](Warp& warp, const Op& o) {
+    const auto* masks = lanes<std::uint32_t>(warp, o.e);
+    const std::uint32_t first = masks[std::countr_zero(warp.mask)];
+    warp.defer_all_but(lanes_where(warp.mask, [=](int i) { return masks[i] == first; }));
+    warp.gather_anywhere(first);
+  });
+  op.e = members;
+  d.gather_anywhere(op, {});
 }
 
 void decode_barrier(Decoder& d) {
-  if (d.spelling.has("cluster")) return decode_cluster_barrier(d);
-  d.spelling.has("cta");
-  if (d.spelling.has("warp")) {  // bar.warp.sync
-    d.spelling.has("sync");
-    if (!d.expect_operands(1, 1)) return;
-    const std::uint32_t members = d.source(0, Type::b32);
-    Op& op = d.emit([](Warp& warp, const Op& o) {
-      const auto* masks = lanes<std::uint32_t>(warp, o.e);
-      const std::uint32_t first = masks[std::countr_zero(warp.mask)];
-      warp.defer_all_but(lanes_where(warp.mask, [=](int i) { return masks[i] == first; }));
-      warp.gather_anywhere(first);
-    });
-    op.e = members;
-    d.gather_anywhere(op, {});
-    return;
-  }
-  if (d.spelling.has("cluster")) return d.unsupported("clusters of several blocks are not known");
-  const std::string_view kind = d.spelling.any({"sync", "arrive", "red"});
+  d.spelling.ignore("cta aligned");
+  const std::string_view kind = d.spelling.any("sync arrive red");
   if (kind.empty()) return d.unsupported();
   std::uint8_t mode = kind == "arrive" ? 0 : waits;
-  if (d.spelling.has("aligned") || d.spelling.name() == "bar") mode |= aligned;
+  if (isa::needs_all_lanes(d.spelling.as_read())) mode |= aligned;
   std::uint8_t reduction = 0;
   std::size_t at = 0;
   std::uint32_t to = 0;
   if (kind == "red") {
-    const std::string_view name = d.spelling.any({"popc", "and", "or"});
+    const std::string_view name = d.spelling.any("popc and or");
     const Type type = d.spelling.type();
     reduction = name == "popc" ? 1 : name == "and" ? 2 : name == "or" ? 3 : 0;
     if (!reduction || type != (reduction == 1 ? Type::u32 : Type::pred)) return d.unsupported();
@@ -106,18 +103,22 @@ void fence(Warp&, const Op&) { std::atomic_thread_fence(std::memory_order_seq_cs
 void fence_proxy(Warp& warp, const Op&) { warp.block->cluster().order()->fence_proxy(warp); }
 
 void decode_fence(Decoder& d) {
-  const std::string_view text = d.spelling.text();
+  const bool async = d.spelling.has("async async::generic") && !d.spelling.has("global");
   d.spelling.ignore_all();
   d.emit(fence);
-  if (d.program().ordered && text.starts_with("fence.proxy.async") && !text.ends_with(".global"))
-    d.emit(fence_proxy);
+  if (async && d.program().ordered) d.emit(fence_proxy);
 }
 
 constexpr InstructionRow rows[] = {
-    {"bar", decode_barrier},
-    {"barrier", decode_barrier},
-    {"fence", decode_fence},
-    {"membar", decode_fence},
+    {Opcode::bar, decode_barrier},
+    {Opcode::bar_warp, decode_warp_barrier},
+    {Opcode::barrier, decode_barrier},
+    {Opcode::barrier_cluster_arrive, decode_cluster_barrier},
+    {Opcode::barrier_cluster_wait, decode_cluster_barrier},
+    {Opcode::fence, decode_fence},
+    {Opcode::fence_proxy, decode_fence},
+    {Opcode::fence_mbarrier_init, decode_fence},
+    {Opcode::membar, decode_fence},
 };
 
 }  // namespace

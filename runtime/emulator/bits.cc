@@ -421,7 +421,7 @@ void lop3_test(Warp& warp, const Op& op) {
 }
 
 void decode_lop3(Decoder& d) {
-  const std::string_view combine = d.spelling.any({"or", "and"});
+  const std::string_view combine = d.spelling.any("or and");
   if (d.spelling.type() != Type::b32) return d.unsupported();
   if (!d.expect_operands(combine.empty() ? 5 : 6, combine.empty() ? 5 : 6)) return;
   const ptx::Operand* to = &d.operand(0);
@@ -449,24 +449,24 @@ void decode_lop3(Decoder& d) {
 }
 
 constexpr InstructionRow rows[] = {
-    {"and", decode_logic<And>},
-    {"or", decode_logic<Or>},
-    {"xor", decode_logic<Xor>},
-    {"not", decode_not},
-    {"cnot", decode_cnot},
-    {"shl", decode_shift<ShiftLeft>},
-    {"shr", decode_shift<ShiftRight>},
-    {"shf", decode_shf},
-    {"popc", decode_count<PopulationCount>},
-    {"clz", decode_count<LeadingZeros>},
-    {"brev", decode_brev},
-    {"bfind", decode_bfind},
-    {"bfe", decode_bfe},
-    {"bfi", decode_bfi},
-    {"bmsk", decode_bmsk},
-    {"szext", decode_szext},
-    {"fns", decode_fns},
-    {"lop3", decode_lop3},
+    {Opcode::and_, decode_logic<And>},
+    {Opcode::or_, decode_logic<Or>},
+    {Opcode::xor_, decode_logic<Xor>},
+    {Opcode::not_, decode_not},
+    {Opcode::cnot, decode_cnot},
+    {Opcode::shl, decode_shift<ShiftLeft>},
+    {Opcode::shr, decode_shift<ShiftRight>},
+    {Opcode::shf, decode_shf},
+    {Opcode::popc, decode_count<PopulationCount>},
+    {Opcode::clz, decode_count<LeadingZeros>},
+    {Opcode::brev, decode_brev},
+    {Opcode::bfind, decode_bfind},
+    {Opcode::bfe, decode_bfe},
+    {Opcode::bfi, decode_bfi},
+    {Opcode::bmsk, decode_bmsk},
+    {Opcode::szext, decode_szext},
+    {Opcode::fns, decode_fns},
+    {Opcode::lop3, decode_lop3},
 
 };
 

@@ -144,10 +144,7 @@ void decode_bulk(Decoder& d, Reduction reduction) {
 }
 
 void decode_bulk_reduction(Decoder& d) {
-  d.spelling.has("async");
-  if (!d.spelling.has("bulk")) return d.unsupported();
-  if (d.spelling.has("tensor")) return decode_tensor_copy(d);
-  d.spelling.has("noftz");
+  d.spelling.ignore("noftz");
   const std::string_view name = reduction_name(d);
   const Reduction reduction = find_reduction(name, d.spelling.type());
   if (!reduction) return d.unsupported();
@@ -213,8 +210,7 @@ void store_async(Warp& warp, const Op& op) {
 }
 
 void decode_to_barrier(Decoder& d, Reduction reduction, Type type, int count) {
-  for (std::string_view q : {"async", "weak", "relaxed", "cluster", "shared::cluster"})
-    d.spelling.has(q);
+  d.spelling.ignore("weak relaxed cluster shared::cluster");
   if (!d.spelling.has("mbarrier::complete_tx::bytes"))
     return d.unsupported("it ends with .mbarrier::complete_tx::bytes");
   if (bits(type) != 32 && bits(type) != 64) return d.unsupported();
@@ -259,15 +255,16 @@ Op address_at(const Warp& warp, std::uint32_t list) {
 }
 
 std::optional<Spaces> read_spaces(Decoder& d) {
-  std::vector<Window> found;
-  for (std::string_view q : d.spelling.qualifiers()) {
-    if (q == "global") found.push_back(Window::global);
-    else if (q == "shared::cta") found.push_back(Window::shared);
-    else if (q == "shared::cluster") found.push_back(Window::cluster);
-  }
-  for (std::string_view q : {"global", "shared::cta", "shared::cluster"}) d.spelling.has(q);
+  constexpr SpaceRow spaces[] = {{"global", Window::global},
+                                 {"shared::cta", Window::shared},
+                                 {"shared::cluster", Window::cluster}};
+  std::vector<std::pair<std::size_t, Window>> found;
+  for (const auto& [space, window] : spaces)
+    if (d.spelling.has(space))
+      found.emplace_back(d.spelling.text().find(space.first().word()), window);
   if (found.size() != 2) return std::nullopt;
-  return Spaces{found[0], found[1]};
+  std::ranges::sort(found);
+  return Spaces{found[0].second, found[1].second};
 }
 
 std::uint64_t in_block(std::uint64_t address, std::uint32_t rank) {
@@ -311,7 +308,9 @@ void wait_for_copies(Warp& warp, const Op& op) {
 }
 
 // What is done when it is issued needs no waiting for: only who may go on is taken down.
-void decode_bulk_group(Decoder& d, bool wait) {
+void decode_bulk_group(Decoder& d) {
+  const bool wait = d.spelling.opcode() == Opcode::cp_async_bulk_wait_group;
+  d.spelling.ignore("read");
   if (!d.expect_operands(wait ? 1 : 0, wait ? 1 : 0)) return;
   if (!d.program().ordered) return void(d.emit(no_operation));
   if (!wait) return void(d.emit(commit_copies));
@@ -319,25 +318,8 @@ void decode_bulk_group(Decoder& d, bool wait) {
   d.emit(wait_for_copies).value = pending ? static_cast<std::uint64_t>(*pending) : 0;
 }
 
-}  // namespace
-
-void decode_bulk_copy(Decoder& d) {
-  if (d.spelling.name() == "cp" && d.spelling.has("reduce")) return decode_bulk_reduction(d);
-  if (d.spelling.has("tensor")) return decode_tensor_copy(d);
-  const bool wait = d.spelling.has("wait_group");
-  if (wait || d.spelling.has("commit_group")) {
-    d.spelling.has("read");
-    return decode_bulk_group(d, wait);
-  }
-  if (d.spelling.has("prefetch")) {
-    d.spelling.ignore_all();
-    return void(d.emit(no_operation));
-  }
-  decode_bulk(d, nullptr);
-}
-
 void decode_store_bulk(Decoder& d) {
-  d.spelling.has("weak");
+  d.spelling.ignore("weak");
   const Window window = d.spelling.has("shared::cta") ? Window::shared : Window::generic;
   if (!d.expect_operands(3, 3)) return;
   if (d.integer(d.operand(2)).value_or(1) != 0)
@@ -349,9 +331,20 @@ void decode_store_bulk(Decoder& d) {
   op.a = bytes;
 }
 
+constexpr InstructionRow rows[] = {
+    {Opcode::cp_async_bulk, [](Decoder& d) { decode_bulk(d, nullptr); }},
+    {Opcode::cp_reduce_async_bulk, decode_bulk_reduction},
+    {Opcode::cp_async_bulk_commit_group, decode_bulk_group},
+    {Opcode::cp_async_bulk_wait_group, decode_bulk_group},
+    {Opcode::st_bulk, decode_store_bulk},
+};
+
+}  // namespace
+
+std::span<const InstructionRow> bulk_instructions() { return rows; }
+
 void decode_store_async(Decoder& d) {
-  const std::string_view vector = d.spelling.any({"v2", "v4"});
-  decode_to_barrier(d, nullptr, d.spelling.type(), vector.empty() ? 1 : vector[1] - '0');
+  decode_to_barrier(d, nullptr, d.spelling.type(), d.spelling.vector_length());
 }
 
 void decode_reduction_async(Decoder& d) {

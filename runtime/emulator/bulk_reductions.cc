@@ -131,7 +131,7 @@ Reduction find_reduction(std::string_view name, Type type, bool flush) {
 }
 
 std::string_view reduction_name(Decoder& d) {
-  return d.spelling.any({"add", "min", "max", "and", "or", "xor", "inc", "dec"});
+  return d.spelling.any("add min max and or xor inc dec");
 }
 
 void move_bytes(std::byte* to, const std::byte* from, std::uint32_t bytes, Reduction reduction) {

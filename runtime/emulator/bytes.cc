@@ -73,10 +73,8 @@ void permute(Warp& warp, const Op& op) {
 
 void decode_prmt(Decoder& d) {
   if (d.spelling.type() != Type::b32) return d.unsupported();
-  std::uint8_t mode = 0;
-  for (std::uint8_t i = 1; i < std::size(prmt_modes); ++i)
-    if (d.spelling.has(prmt_modes[i])) mode = i;
-  emit(d, permute, Type::b32, Type::b32, mode);
+  const auto mode = std::ranges::find(prmt_modes, d.spelling.any("f4e b4e rc8 ecl ecr rc16"));
+  emit(d, permute, Type::b32, Type::b32, static_cast<std::uint8_t>(mode - std::begin(prmt_modes)));
 }
 
 // dp4a, dp2a: flags 1 a signed, 2 b signed, 4 the upper half of b (dp2a).
@@ -102,10 +100,10 @@ void dot(Warp& warp, const Op& op) {
 }
 
 void decode_dot(Decoder& d) {
-  const bool four = d.spelling.name() == "dp4a";
+  const bool four = d.spelling.opcode() == Opcode::dp4a;
   const Type a = d.spelling.type(0), b = d.spelling.type(1);
   if (bits(a) != 32 || bits(b) != 32) return d.unsupported();
-  const std::string_view half = four ? "" : d.spelling.any({"lo", "hi"});
+  const std::string_view half = four ? "" : d.spelling.any("lo hi");
   if (!four && half.empty()) return d.unsupported();
   const int flags =
       (info(a).is_signed ? 1 : 0) | (info(b).is_signed ? 2 : 0) | (half == "hi" ? 4 : 0);
@@ -113,7 +111,7 @@ void decode_dot(Decoder& d) {
 }
 
 constexpr InstructionRow rows[] = {
-    {"prmt", decode_prmt}, {"dp4a", decode_dot}, {"dp2a", decode_dot}};
+    {Opcode::prmt, decode_prmt}, {Opcode::dp4a, decode_dot}, {Opcode::dp2a, decode_dot}};
 
 }  // namespace
 

@@ -311,7 +311,7 @@ void emit_indirect_call(Decoder& d, const ptx::Operand& target, std::string_view
 }  // namespace
 
 void decode_call(Decoder& d) {
-  d.spelling.has("uni");
+  d.spelling.ignore("uni");
   std::size_t at = 0;
   Call call;
   if (at < d.operand_count() && d.operand(at).kind == ptx::OperandKind::List)

@@ -63,13 +63,14 @@ void decode(Decoder& d) {
   const bool wide = bits(d.spelling.type()) == 64, is_signed = info(d.spelling.type()).is_signed;
   const Type type = d.spelling.type();
   if (bits(type) != 32 && !wide) return d.unsupported();
-  const std::string_view name = d.spelling.name();
-  const bool multiply = name.starts_with("mad");
+  const Opcode opcode = d.spelling.opcode();
+  const bool multiply = opcode == Opcode::mad || opcode == Opcode::madc;
   if (!d.expect_operands(multiply ? 4 : 3, multiply ? 4 : 3)) return;
   std::uint8_t flags = 0;
   if (d.spelling.has("cc")) flags |= gives_carry;
-  if (name.ends_with('c')) flags |= takes_carry;
-  if (name.starts_with("sub")) flags |= subtracts;
+  if (opcode == Opcode::addc || opcode == Opcode::subc || opcode == Opcode::madc)
+    flags |= takes_carry;
+  if (opcode == Opcode::sub || opcode == Opcode::subc) flags |= subtracts;
   const std::uint32_t to = d.destination(0, type);
   std::uint32_t a = d.source(1, type);
   const std::uint32_t b = d.source(2, type), addend = multiply ? d.source(3, type) : b;
@@ -92,7 +93,8 @@ void decode(Decoder& d) {
   op.flags = flags;
 }
 
-constexpr InstructionRow rows[] = {{"addc", decode}, {"subc", decode}, {"madc", decode}};
+constexpr InstructionRow rows[] = {
+    {Opcode::addc, decode}, {Opcode::subc, decode}, {Opcode::madc, decode}};
 
 }  // namespace
 

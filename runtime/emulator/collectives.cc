@@ -69,7 +69,7 @@ Handler shuffle_handler(Shuffle mode) {
 
 void decode_shfl(Decoder& d) {
   if (!d.spelling.has("sync")) return d.unsupported("only shfl.sync is known");
-  constexpr std::string_view modes[] = {"up", "down", "bfly", "idx"};
+  constexpr isa::Qualifier modes[] = {"up"_q, "down"_q, "bfly"_q, "idx"_q};
   std::optional<std::uint8_t> mode;
   for (std::uint8_t i = 0; i < 4; ++i)
     if (d.spelling.has(modes[i])) mode = i;
@@ -109,7 +109,7 @@ void vote(Warp& warp, const Op& op) {
 
 void decode_vote(Decoder& d) {
   if (!d.spelling.has("sync")) return d.unsupported("only vote.sync is known");
-  const std::string_view mode = d.spelling.any({"all", "any", "uni", "ballot"});
+  const std::string_view mode = d.spelling.any("all any uni ballot");
   const Type type = d.spelling.type();
   const bool ballot = mode == "ballot";
   if (mode.empty() || type != (ballot ? Type::b32 : Type::pred)) return d.unsupported();
@@ -139,8 +139,8 @@ void match(Warp& warp, const Op& op) {
 }
 
 void decode_match(Decoder& d) {
-  d.spelling.has("sync");
-  const std::string_view mode = d.spelling.any({"any", "all"});
+  d.spelling.ignore("sync");
+  const std::string_view mode = d.spelling.any("any all");
   const Type type = d.spelling.type();
   if (mode.empty() || bits(type) < 32) return d.unsupported();
   if (!d.expect_operands(3, 3)) return;
@@ -231,8 +231,8 @@ void reduce_float(Warp& warp, const Op& op) {
 }
 
 void decode_redux(Decoder& d) {
-  d.spelling.has("sync");
-  const std::string_view name = d.spelling.any({"add", "min", "max", "and", "or", "xor"});
+  d.spelling.ignore("sync");
+  const std::string_view name = d.spelling.any("add min max and or xor");
   const Type type = d.spelling.type();
   Handler handler = nullptr;
   std::uint8_t flags = 0;
@@ -272,7 +272,7 @@ void elect(Warp& warp, const Op& op) {
 }
 
 void decode_elect(Decoder& d) {
-  d.spelling.has("sync");
+  d.spelling.ignore("sync");
   if (!d.expect_operands(2, 2) || d.operand(0).kind != ptx::OperandKind::Pair)
     return d.unsupported();
   const auto pair = d.children(d.operand(0));
@@ -286,9 +286,9 @@ void decode_elect(Decoder& d) {
 }
 
 constexpr InstructionRow rows[] = {
-    {"shfl", decode_shfl},   {"vote", decode_vote},
-    {"match", decode_match}, {"activemask", decode_activemask},
-    {"redux", decode_redux}, {"elect", decode_elect},
+    {Opcode::shfl, decode_shfl},   {Opcode::vote, decode_vote},
+    {Opcode::match, decode_match}, {Opcode::activemask, decode_activemask},
+    {Opcode::redux, decode_redux}, {Opcode::elect, decode_elect},
 };
 
 }  // namespace

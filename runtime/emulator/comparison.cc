@@ -25,8 +25,9 @@ enum class Compare : std::uint8_t {
   nan
 };
 
-constexpr std::string_view compare_names[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ",
-                                              "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
+constexpr isa::Qualifier compare_names[] = {"eq"_q,  "ne"_q,  "lt"_q,  "le"_q,  "gt"_q,
+                                            "ge"_q,  "equ"_q, "neu"_q, "ltu"_q, "leu"_q,
+                                            "gtu"_q, "geu"_q, "num"_q, "nan"_q};
 
 template <Compare C, typename T>
 bool holds(T a, T b) {
@@ -168,8 +169,8 @@ Handler setp_handler(Type type, Compare c, bool ftz) {
 
 std::optional<Compare> comparison(Decoder& d, Type type) {
   // lo, ls, hi, hs: unsigned, whatever the type says.
-  constexpr std::pair<std::string_view, Compare> unsigned_names[] = {
-      {"lo", Compare::lt}, {"ls", Compare::le}, {"hi", Compare::gt}, {"hs", Compare::ge}};
+  constexpr std::pair<isa::Qualifier, Compare> unsigned_names[] = {
+      {"lo"_q, Compare::lt}, {"ls"_q, Compare::le}, {"hi"_q, Compare::gt}, {"hs"_q, Compare::ge}};
   if (!info(type).is_signed && !info(type).floating)
     for (const auto& [name, c] : unsigned_names)
       if (d.spelling.has(name)) return c;
@@ -180,7 +181,7 @@ std::optional<Compare> comparison(Decoder& d, Type type) {
 }
 
 std::uint8_t bool_op(Decoder& d) {
-  const std::string_view name = d.spelling.any({"and", "or", "xor"});
+  const std::string_view name = d.spelling.any("and or xor");
   return name == "and" ? 1 : name == "or" ? 2 : name == "xor" ? 3 : 0;
 }
 
@@ -323,8 +324,8 @@ void decode_slct(Decoder& d) {
 }
 
 enum class Test : std::uint8_t { finite, infinite, number, notanumber, normal, subnormal };
-constexpr std::string_view test_names[] = {"finite",     "infinite", "number",
-                                           "notanumber", "normal",   "subnormal"};
+constexpr isa::Qualifier test_names[] = {"finite"_q,     "infinite"_q, "number"_q,
+                                         "notanumber"_q, "normal"_q,   "subnormal"_q};
 
 template <typename T>
 void testp(Warp& warp, const Op& op) {
@@ -379,8 +380,8 @@ void decode_copysign(Decoder& d) {
 }
 
 constexpr InstructionRow rows[] = {
-    {"setp", decode_setp}, {"set", decode_set},     {"selp", decode_selp},
-    {"slct", decode_slct}, {"testp", decode_testp}, {"copysign", decode_copysign},
+    {Opcode::setp, decode_setp}, {Opcode::set, decode_set},     {Opcode::selp, decode_selp},
+    {Opcode::slct, decode_slct}, {Opcode::testp, decode_testp}, {Opcode::copysign, decode_copysign},
 };
 
 }  // namespace

@@ -52,14 +52,13 @@ void trap(Warp& warp, const Op& op) {
 }
 
 void decode_bra(Decoder& d) {
-  d.spelling.has("uni");
+  d.spelling.ignore("uni");
   if (!d.expect_operands(1, 1)) return;
   d.jump(d.emit(branch), d.operand(0).text);
 }
 
 void decode_brx(Decoder& d) {
-  if (!d.spelling.has("idx")) return d.unsupported();
-  d.spelling.has("uni");
+  d.spelling.ignore("uni");
   if (!d.expect_operands(2, 2)) return;
   const auto targets = d.branch_targets(d.operand(1).text);
   if (targets.empty())
@@ -77,13 +76,13 @@ void decode_brx(Decoder& d) {
 void decode_exit(Decoder& d) { d.emit(exit); }
 
 void decode_ret(Decoder& d) {
-  d.spelling.has("uni");
+  d.spelling.ignore("uni");
   if (d.in_kernel()) return decode_exit(d);
   if (d.current().framed) emit_leave_frame(d);
   d.emit(return_to_caller).a = d.current().return_slot;
 }
 
-void decode_trap(Decoder& d) { d.emit(trap).flags = d.spelling.name() == "brkpt"; }
+void decode_trap(Decoder& d) { d.emit(trap).flags = d.spelling.opcode() == Opcode::brkpt; }
 
 void decode_nanosleep(Decoder& d) {
   d.spelling.type();
@@ -98,7 +97,7 @@ void set_registers(Warp& warp, const Op& op) {
 void decode_register_budget(Decoder& d) {
   const bool more = d.spelling.has("inc");
   if (!more && !d.spelling.has("dec")) return d.unsupported();
-  for (std::string_view q : {"sync", "aligned"}) d.spelling.has(q);
+  d.spelling.ignore("sync aligned");
   d.spelling.type();
   if (!d.expect_operands(1, 1)) return;
   const auto registers = d.integer(d.operand(0));
@@ -118,17 +117,17 @@ void decode_nothing(Decoder& d) {
 }
 
 constexpr InstructionRow rows[] = {
-    {"bra", decode_bra},
-    {"brx", decode_brx},
-    {"exit", decode_exit},
-    {"ret", decode_ret},
-    {"trap", decode_trap},
-    {"brkpt", decode_trap},
-    {"nanosleep", decode_nanosleep},
-    {"call", decode_call},
-    {"pmevent", decode_nothing},
-    {"setmaxnreg", decode_register_budget},
-    {"griddepcontrol", decode_nothing},
+    {Opcode::bra, decode_bra},
+    {Opcode::brx_idx, decode_brx},
+    {Opcode::exit, decode_exit},
+    {Opcode::ret, decode_ret},
+    {Opcode::trap, decode_trap},
+    {Opcode::brkpt, decode_trap},
+    {Opcode::nanosleep, decode_nanosleep},
+    {Opcode::call, decode_call},
+    {Opcode::pmevent, decode_nothing},
+    {Opcode::setmaxnreg, decode_register_budget},
+    {Opcode::griddepcontrol, decode_nothing},
 };
 
 }  // namespace

@@ -286,8 +286,8 @@ Handler vector_handler(Type to, Type from, std::uint8_t flags, bool pair = false
 
 Modes read_modes(Decoder& d) {
   Modes m;
-  const std::string_view integral = d.spelling.any({"rni", "rzi", "rmi", "rpi"}),
-                         plain = d.spelling.any({"rn", "rz", "rm", "rp", "rna"});
+  const std::string_view integral = d.spelling.any("rni rzi rmi rpi"),
+                         plain = d.spelling.any("rn rz rm rp rna");
   const std::string_view mode = integral.empty() ? plain : integral.substr(0, 2);
   if (mode == "rz") m.round = Rounding::rz;
   else if (mode == "rm") m.round = Rounding::rm;
@@ -305,7 +305,7 @@ Modes read_modes(Decoder& d) {
 // ---- Packed formats: op.e the destination's row, op.list the source's; op.count elements.
 
 struct PackedRow {
-  std::string_view name;
+  Type type;
   SmallFormat format;
   int element_bits;  // between elements of a register
   std::uint32_t nan;
@@ -313,11 +313,11 @@ struct PackedRow {
 };
 
 constexpr PackedRow packed_rows[] = {
-    {"f16x2", format_f16, 16, 0x7FFF, 32}, {"bf16x2", format_bf16, 16, 0x7FFF, 32},
-    {"e4m3x2", format_e4m3, 8, 0x7F, 16},  {"e5m2x2", format_e5m2, 8, 0x7F, 16},
-    {"e2m3x2", format_e2m3, 8, 0x1F, 16},  {"e3m2x2", format_e3m2, 8, 0x1F, 16},
-    {"e2m1x2", format_e2m1, 4, 0x7, 8},    {"f16", format_f16, 16, 0x7FFF, 16},
-    {"bf16", format_bf16, 16, 0x7FFF, 16}, {"tf32", format_tf32, 32, 0x3FFFF, 32},
+    {Type::f16x2, format_f16, 16, 0x7FFF, 32}, {Type::bf16x2, format_bf16, 16, 0x7FFF, 32},
+    {Type::e4m3x2, format_e4m3, 8, 0x7F, 16},  {Type::e5m2x2, format_e5m2, 8, 0x7F, 16},
+    {Type::e2m3x2, format_e2m3, 8, 0x1F, 16},  {Type::e3m2x2, format_e3m2, 8, 0x1F, 16},
+    {Type::e2m1x2, format_e2m1, 4, 0x7, 8},    {Type::f16, format_f16, 16, 0x7FFF, 16},
+    {Type::bf16, format_bf16, 16, 0x7FFF, 16}, {Type::tf32, format_tf32, 32, 0x3FFFF, 32},
 };
 
 std::uint32_t into(const PackedRow& row, double x, const Op& op) {
@@ -356,38 +356,32 @@ void packed_to_packed(Warp& warp, const Op& op) {
   });
 }
 
-std::optional<std::uint32_t> packed_row(std::string_view name) {
+std::optional<std::uint32_t> packed_row(Type type) {
   for (std::uint32_t i = 0; i < std::size(packed_rows); ++i)
-    if (packed_rows[i].name == name) return i;
+    if (packed_rows[i].type == type) return i;
   return std::nullopt;
 }
 
-// The packed formats and tf32, whose spellings are no element types of their own.
+// The packed formats and tf32, which no registers have.
 bool decode_packed(Decoder& d, const Modes& modes) {
-  std::string_view names[2];
-  int found = 0;
-  for (std::string_view q : d.spelling.qualifiers())
-    if (found < 2 && (packed_row(q) || q == "f32")) names[found++] = q;
-  if (found != 2) return false;
-  const auto to = packed_row(names[0]), from = packed_row(names[1]);
-  if (!to) return false;
-  const bool single = names[0] == "f16" || names[0] == "bf16" || names[0] == "tf32";
-  if (single && (names[1] != "f32" || (names[0] != "tf32" && !modes.satfinite))) return false;
-  d.spelling.has(names[0]);
-  d.spelling.has(names[1]);
+  const Type into = d.spelling.type(0), out_of = d.spelling.type(1);
+  const auto to = packed_row(into), from = packed_row(out_of);
+  if (d.spelling.types() != 2 || !to || (!from && out_of != Type::f32)) return false;
+  const bool single = into == Type::f16 || into == Type::bf16 || into == Type::tf32;
+  if (single && (out_of != Type::f32 || (into != Type::tf32 && !modes.satfinite))) return false;
   const Type destination = packed_rows[*to].register_bits == 32   ? Type::b32
                            : packed_rows[*to].register_bits == 16 ? Type::b16
                                                                   : Type::b8;
   std::uint8_t flags = modes.flags;
   if (modes.satfinite) flags |= sat_flag;
-  if (names[1] == "f32") {
+  if (out_of == Type::f32) {
     const std::size_t operands = single ? 2 : 3;
     if (!d.expect_operands(operands, operands)) return true;
     const std::uint32_t slot = d.destination(0, destination), a = d.source(1, Type::f32),
                         b = single ? a : d.source(2, Type::f32);
-    const Type half = names[0].starts_with("f16")    ? Type::f16
-                      : names[0].starts_with("bf16") ? Type::bf16
-                                                     : Type::none;
+    const Type half = into == Type::f16 || into == Type::f16x2     ? Type::f16
+                      : into == Type::bf16 || into == Type::bf16x2 ? Type::bf16
+                                                                   : Type::none;
     const Handler faster = vector_handler(half, Type::f32, modes.flags, !single, modes.satfinite);
     Op& op = d.emit(faster ? faster : floats_to_packed);
     op.d = slot;
@@ -420,7 +414,6 @@ void truncate(Warp& warp, const Op& op) {
 }
 
 void decode_cvt(Decoder& d) {
-  if (d.spelling.has("pack")) return decode_integer_pack(d);
   if (d.spelling.has("rs")) return decode_stochastic(d);
   const Modes modes = read_modes(d);
   if (decode_powers_of_two(d, modes.round, modes.satfinite) || decode_packed(d, modes)) return;
@@ -459,7 +452,8 @@ void decode_cvt(Decoder& d) {
   wide.value = ~std::uint64_t{0};
 }
 
-constexpr InstructionRow rows[] = {{"cvt", decode_cvt}};
+constexpr InstructionRow rows[] = {{Opcode::cvt, decode_cvt},
+                                   {Opcode::cvt_pack, decode_integer_pack}};
 
 }  // namespace
 

@@ -86,11 +86,8 @@ Program Decoder::decode(const ptx::Function& kernel) {
   const std::uint32_t always = allocate(1);
   std::memset(program_.arena.data() + always, 0xFF, 4);
   read_directives(kernel);
-  program_.ordered = std::ranges::any_of(module_.instructions, [](const auto& instruction) {
-    constexpr std::string_view starts[] = {"cp.async.bulk", "wgmma.mma", "st.async", "red.async",
-                                           "clusterlaunchcontrol.try_cancel"};
-    return std::ranges::any_of(
-        starts, [&](std::string_view start) { return instruction.opcode.starts_with(start); });
+  program_.ordered = std::ranges::any_of(module_.spellings, [](const isa::Spelling& each) {
+    return isa::uses_async_proxy(each.opcode);
   });
   const std::vector<CallNode> functions = order_calls(kernel);
   for (const CallNode& node : functions) announce(node);
@@ -296,8 +293,9 @@ void Decoder::decode_statements(const ptx::Function& function) {
   operands_ = {};
   guard_ = always_slot;
   guard_flip_ = 0;
-  spelling.read("ret");
-  find_decode("ret")(*this);
+  static const isa::Spelling ret = isa::read_spelling("ret");
+  spelling.read(ret);
+  find_decode(Opcode::ret)(*this);
 }
 
 void Decoder::decode_instruction(const ptx::Instruction& instruction) {
@@ -305,7 +303,7 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
   operands_ = module_.operands_of(instruction);
   if (has_vectors_) expand_vectors();
   origin_.offset = instruction.offset;
-  spelling.read(instruction.opcode);
+  spelling.read(module_.spelling(instruction));
   failed_ = false;
   guard_ = always_slot;
   guard_flip_ = 0;
@@ -318,7 +316,7 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
     guard_ = guard->slot;
     guard_flip_ = instruction.guard_negated ? ~std::uint32_t{0} : 0;
   }
-  const Decode decode = find_decode(spelling.name());
+  const Decode decode = find_decode(spelling.opcode());
   if (!decode) return unsupported();
   if (program_.ordered) decode_before(*this);
   decode(*this);

@@ -15,6 +15,7 @@
 // A qualifier that no decode function asked for is reported too: nothing is ignored by accident.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <initializer_list>
 #include <map>
@@ -27,34 +28,52 @@
 #include <vector>
 
 #include "compiler/isa/instruction.h"
+#include "compiler/isa/spelling.h"
 #include "compiler/ptx/tree.h"
 #include "runtime/emulator/program.h"
 
 namespace tartan::emulator {
 
-/// An opcode taken apart. Whoever asks for a qualifier uses it up.
+using isa::Opcode;
+using isa::operator""_q;
+
+/// The current instruction's words and types. Whoever asks for one uses it up.
 class Spelling {
  public:
-  void read(std::string_view opcode);
-  std::string_view text() const { return text_; }
-  std::string_view name() const { return name_; }
-  bool has(std::string_view qualifier);
-  /// The first of `choices` that is there; empty if none is.
-  std::string_view any(std::initializer_list<std::string_view> choices);
-  /// The `index`-th element type among the qualifiers, or none.
-  Type type(int index = 0);
-  int types() const { return static_cast<int>(types_.size()); }
-  /// Uses up every qualifier that starts with `prefix`.
-  void ignore(std::string_view prefix);
-  void ignore_all() { used_ = ~std::uint64_t{0}; }
+  void read(const isa::Spelling& spelling) { *this = Spelling(spelling); }
+  const isa::Spelling& as_read() const { return *read_; }
+  std::string_view text() const { return read_->text; }
+  Opcode opcode() const { return read_->opcode; }
+  /// Whether one of the words is there.
+  bool has(const isa::QualifierSet& words) { return !(take(words)).empty(); }
+  /// The first of the words that is there; empty if none is.
+  std::string_view any(const isa::QualifierSet& words);
+  void ignore(const isa::QualifierSet& words) { take(words); }
+  void ignore_all() { ignored_ = true; }
+  /// Elements of .v2, .v4, .v8; 1 without.
+  int vector_length() { return has("v8") ? 8 : has("v4") ? 4 : has("v2") ? 2 : 1; }
+  /// The `index`-th type as written, or none.
+  Type type(std::size_t index = 0) {
+    used_types_ = std::max(used_types_, index + 1);
+    return read_->type(index);
+  }
+  std::size_t types() const { return read_->types.size; }
+  /// What was not asked for, or is no word of PTX; empty if there is nothing.
   std::string_view unused() const;
-  std::span<const std::string_view> qualifiers() const { return qualifiers_; }
+
+  Spelling() = default;
 
  private:
-  std::string_view text_, name_;
-  std::vector<std::string_view> qualifiers_;
-  std::vector<int> types_;  // indices of qualifiers that are types
-  std::uint64_t used_ = 0;
+  explicit Spelling(const isa::Spelling& spelling) : read_(&spelling) {}
+  isa::QualifierSet take(const isa::QualifierSet& words) {
+    used_ = used_ | words;
+    return read_->words & words;
+  }
+
+  const isa::Spelling* read_ = nullptr;
+  isa::QualifierSet used_;
+  std::size_t used_types_ = 0;
+  bool ignored_ = false;
 };
 
 /// A variable, and where it is.

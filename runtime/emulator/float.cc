@@ -289,7 +289,7 @@ Handler extremum(const Options& o, bool nan, bool xor_sign) {
 
 Handler extremum(Decoder& d, const Options& o, bool max) {
   const bool nan = d.spelling.has("NaN"), xor_sign = d.spelling.has("xorsign");
-  if (xor_sign) d.spelling.has("abs");
+  if (xor_sign) d.spelling.ignore("abs");
   if (o.type == Type::f64)
     return max ? binary<Double<Extremum<true, false, false>>, double, double>
                : binary<Double<Extremum<false, false, false>>, double, double>;
@@ -374,37 +374,45 @@ std::uint32_t magnitude_of(Decoder& d, std::size_t index) {
 void decode_float_arithmetic(Decoder& d) {
   if (decode_float_pairs(d)) return;
   Options o{.type = d.spelling.type()};
-  const std::string_view rounding = d.spelling.any({"rn", "rz", "rm", "rp"});
+  const std::string_view rounding = d.spelling.any("rn rz rm rp");
   o.rounding = rounding == "rz" ? 1 : rounding == "rm" ? 2 : rounding == "rp" ? 3 : 0;
   o.ftz = d.spelling.has("ftz");
   o.sat = d.spelling.has("sat");
   o.relu = d.spelling.has("relu");
-  const std::string_view name = d.spelling.name();
+  const Opcode opcode = d.spelling.opcode();
+  const bool multiplies_and_adds = opcode == Opcode::fma || opcode == Opcode::mad;
   const Type narrow = d.spelling.types() == 2 ? d.spelling.type(1) : Type::none;
   const bool mixed = o.type == f32 && (narrow == f16 || narrow == bf16) &&
-                     (name == "add" || name == "sub" || name == "fma");
+                     (opcode == Opcode::add || opcode == Opcode::sub || opcode == Opcode::fma);
   if (d.spelling.types() > 1 && !mixed)
     return d.unsupported("mixed precision: add, sub and fma of f32 take f16 or bf16");
   std::size_t sources = 2;
   Handler handler = nullptr;
-  if (name == "add") handler = arithmetic<2, Add>(o);
-  else if (name == "sub") handler = arithmetic<2, Subtract>(o);
-  else if (name == "mul") handler = arithmetic<2, Multiply>(o);
-  else if (name == "div") handler = division(d, o);
-  else if (name == "fma" || name == "mad")
-    handler = arithmetic<3, Fused, FusedNearest>(o), sources = 3;
-  else if (name == "min" || name == "max")
-    handler = extremum(d, o, name == "max"), sources = d.operand_count() == 4 ? 3 : 2;
-  else if (name == "abs") handler = sign<Absolute>(o), sources = 1;
-  else if (name == "neg") handler = sign<Negate>(o), sources = 1;
+  switch (opcode) {
+    case Opcode::add: handler = arithmetic<2, Add>(o); break;
+    case Opcode::sub: handler = arithmetic<2, Subtract>(o); break;
+    case Opcode::mul: handler = arithmetic<2, Multiply>(o); break;
+    case Opcode::div: handler = division(d, o); break;
+    case Opcode::fma:
+    case Opcode::mad: handler = arithmetic<3, Fused, FusedNearest>(o), sources = 3; break;
+    case Opcode::min:
+    case Opcode::max:
+      handler = extremum(d, o, opcode == Opcode::max);
+      sources = d.operand_count() == 4 ? 3 : 2;
+      break;
+    case Opcode::abs: handler = sign<Absolute>(o), sources = 1; break;
+    case Opcode::neg: handler = sign<Negate>(o), sources = 1; break;
+    default: break;
+  }
   if (!handler) return d.unsupported();
-  if (sources == 3 && o.type == Type::f32 && o.rounding == 0 && (name == "fma" || name == "mad"))
+  if (sources == 3 && o.type == Type::f32 && o.rounding == 0 && multiplies_and_adds)
     if (const Handler faster = hardware_fma_of(o.ftz, o.sat)) handler = faster;
   if (!d.expect_operands(sources + 1, sources + 1)) return;
   const bool outside =
-      name == "fma" && bits(o.type) <= 32 && o.type != f32 && d.spelling.has("oob");
+      opcode == Opcode::fma && bits(o.type) <= 32 && o.type != f32 && d.spelling.has("oob");
   const std::uint32_t to = d.destination(0, o.type), result = outside ? d.scratch(32) : to;
-  const bool magnitudes = sources == 3 && o.type == f32 && name[0] == 'm' && d.spelling.has("abs");
+  const bool magnitudes =
+      sources == 3 && o.type == f32 && !multiplies_and_adds && d.spelling.has("abs");
   std::uint32_t from[3] = {};
   for (std::size_t i = 0; i < sources; ++i)
     from[i] = mixed && i + 1 < sources ? widened(d, i + 1, narrow)

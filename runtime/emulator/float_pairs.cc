@@ -63,18 +63,18 @@ void pairs(Warp& warp, const Op& op) {
 }  // namespace
 
 bool decode_float_pairs(Decoder& d) {
-  if (!d.spelling.has("f32x2")) return false;
-  const std::string_view rounding = d.spelling.any({"rn", "rz", "rm", "rp"}),
-                         name = d.spelling.name();
-  const Handler handler = name == "add"   ? pairs<Add>
-                          : name == "sub" ? pairs<Subtract>
-                          : name == "mul" ? pairs<Multiply>
-                          : name == "fma" ? pairs<Fused>
-                                          : nullptr;
+  if (d.spelling.type() != Type::f32x2) return false;
+  const std::string_view rounding = d.spelling.any("rn rz rm rp");
+  const Opcode opcode = d.spelling.opcode();
+  const Handler handler = opcode == Opcode::add   ? pairs<Add>
+                          : opcode == Opcode::sub ? pairs<Subtract>
+                          : opcode == Opcode::mul ? pairs<Multiply>
+                          : opcode == Opcode::fma ? pairs<Fused>
+                                                  : nullptr;
   if (!handler) return d.unsupported(), true;
   std::uint8_t flags = rounding == "rz" ? 1 : rounding == "rm" ? 2 : rounding == "rp" ? 3 : 0;
   if (d.spelling.has("ftz")) flags |= ftz_flag;
-  const std::size_t sources = name == "fma" ? 3 : 2;
+  const std::size_t sources = opcode == Opcode::fma ? 3 : 2;
   if (!d.expect_operands(sources + 1, sources + 1)) return true;
   const std::uint32_t to = d.destination(0, Type::b64), a = d.source(1, Type::b64),
                       b = d.source(2, Type::b64), c = sources == 3 ? d.source(3, Type::b64) : b;

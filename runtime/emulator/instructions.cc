@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/instructions.h"
 
+#include <array>
 #include <atomic>
 
 #include "runtime/emulator/lanes.h"
@@ -21,22 +22,23 @@ bool use_vectors() {
 
 void set_vectors(bool allowed) { vectors_allowed = allowed; }
 
-Decode find_decode(std::string_view name) {
+Decode find_decode(Opcode opcode) {
   static const auto table = [] {
-    std::unordered_map<std::string_view, Decode> out;
+    std::array<Decode, static_cast<std::size_t>(Opcode::count)> out{};
     for (const auto topic :
          {integer_instructions(),        carry_instructions(),        bit_instructions(),
           byte_instructions(),           video_instructions(),        comparison_instructions(),
           conversion_instructions(),     move_instructions(),         memory_instructions(),
           atomic_instructions(),         asynchronous_instructions(), warp_instructions(),
           barrier_instructions(),        control_instructions(),      stack_instructions(),
+          bulk_instructions(),           tensor_instructions(),       tensor_map_instructions(),
           matrix_instructions(),         warpgroup_instructions(),    approximation_instructions(),
           launch_control_instructions(), refused_instructions()})
-      for (const InstructionRow& row : topic) out.emplace(row.name, row.decode);
+      for (const InstructionRow& row : topic)
+        out[static_cast<std::size_t>(row.opcode)] = row.decode;
     return out;
   }();
-  const auto found = table.find(name);
-  return found == table.end() ? nullptr : found->second;
+  return table[static_cast<std::size_t>(opcode)];
 }
 
 }  // namespace tartan::emulator

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/instructions.h - which instructions the emulator knows: one row per name, by
+// runtime/emulator/instructions.h - which instructions the emulator knows: one row per opcode, by
 // topic.
 #pragma once
 
@@ -16,7 +16,7 @@ struct Access;
 using Decode = void (*)(Decoder&);
 
 struct InstructionRow {
-  std::string_view name;  // the opcode without its qualifiers
+  Opcode opcode;
   Decode decode;
 };
 
@@ -31,6 +31,9 @@ std::span<const InstructionRow> move_instructions();
 std::span<const InstructionRow> memory_instructions();
 std::span<const InstructionRow> atomic_instructions();
 std::span<const InstructionRow> asynchronous_instructions();
+std::span<const InstructionRow> bulk_instructions();
+std::span<const InstructionRow> tensor_instructions();
+std::span<const InstructionRow> tensor_map_instructions();
 std::span<const InstructionRow> warp_instructions();
 std::span<const InstructionRow> barrier_instructions();
 std::span<const InstructionRow> control_instructions();
@@ -41,8 +44,8 @@ std::span<const InstructionRow> approximation_instructions();
 std::span<const InstructionRow> launch_control_instructions();
 std::span<const InstructionRow> refused_instructions();
 
-/// The row of that name, or null.
-Decode find_decode(std::string_view name);
+/// How that opcode is decoded; null: the emulator does not know it.
+Decode find_decode(Opcode opcode);
 
 /// What rest_on() says of instructions whose last bits are a table of the hardware's.
 inline constexpr std::string_view approximation_source =
@@ -67,16 +70,18 @@ void decode_carry(Decoder& decoder);
 
 // cvt.pack; cvt to and from ue8m0x2, if it is one.
 void decode_integer_pack(Decoder& decoder);
-bool decode_powers_of_two(Decoder& decoder, Rounding round, bool saturate);
-// cp.async.bulk and cp.reduce.async.bulk, and those with .tensor; st.async; red.async.
-void decode_bulk_copy(Decoder& decoder);
-void decode_tensor_copy(Decoder& decoder);
+// st.async and red.async that complete transactions of an mbarrier.
 void decode_store_async(Decoder& decoder);
-// st.bulk.
-void decode_store_bulk(Decoder& decoder);
-// tensormap.replace and tensormap.cp_fenceproxy.
-void decode_tensor_map(Decoder& decoder);
 void decode_reduction_async(Decoder& decoder);
+bool decode_powers_of_two(Decoder& decoder, Rounding round, bool saturate);
+// What orders and places an access, and says no more of it where a warp's accesses happen at once
+// and in order, and blocks see each other's memory.
+inline constexpr isa::QualifierSet scopes_and_orders =
+    "weak relaxed acquire release acq_rel volatile mmio cta cluster gpu sys";
+inline constexpr isa::QualifierSet cache_hints =
+    "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate "
+    "L2::evict_normal L2::evict_unchanged L2::evict_first L2::evict_last L2::cache_hint "
+    "L2::64B L2::128B L2::256B";
 
 // The ops that Order needs in front of an instruction, and behind it (order.h).
 void decode_before(Decoder& decoder);
@@ -84,6 +89,11 @@ void decode_behind(Decoder& decoder);
 /// What they do, for an op whose places are known when it runs. False: after a finding.
 bool note_access(Warp& warp, const Access& access, std::uint32_t bytes, bool writes);
 
+/// Words for a state space, and where it is.
+struct SpaceRow {
+  isa::QualifierSet words;
+  Window window;
+};
 /// The state space that a memory instruction's spelling names.
 Window memory_window(Decoder& decoder);
 

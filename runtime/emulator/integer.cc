@@ -251,7 +251,7 @@ Type wide_type(Type type) {
   }
 }
 
-bool packed_integers(std::string_view text) { return text.find("16x2") != std::string_view::npos; }
+bool is_packed(Type type) { return type == Type::u16x2 || type == Type::s16x2; }
 
 Handler multiply_wide(Type type) {
   switch (type) {
@@ -307,8 +307,7 @@ void emit_ternary(Decoder& d, Handler handler, Type to_type, Type type) {
 
 template <typename F>
 void decode_packed(Decoder& d) {
-  const bool is_signed = d.spelling.has("s16x2");
-  if (!is_signed) d.spelling.has("u16x2");
+  const bool is_signed = d.spelling.type() == Type::s16x2;
   emit_binary(d,
               is_signed ? binary<Halves<F, std::int16_t>, std::uint32_t, std::uint32_t>
                         : binary<Halves<F, std::uint16_t>, std::uint32_t, std::uint32_t>,
@@ -318,9 +317,8 @@ void decode_packed(Decoder& d) {
 void decode_add(Decoder& d) {
   if (decode_float_pairs(d)) return;
   if (d.spelling.has("cc")) return decode_carry(d);
-  if (packed_integers(d.spelling.text()) && d.spelling.type() == Type::none)
-    return decode_packed<Add>(d);
   const Type type = d.spelling.type();
+  if (is_packed(type)) return decode_packed<Add>(d);
   if (info(type).floating) return decode_float_arithmetic(d);
   if (d.spelling.has("sat"))
     return emit_binary(
@@ -345,7 +343,7 @@ void decode_mul(Decoder& d) {
   if (decode_float_pairs(d)) return;
   const Type type = d.spelling.type();
   if (info(type).floating) return decode_float_arithmetic(d);
-  const std::string_view half = d.spelling.any({"lo", "hi", "wide"});
+  const std::string_view half = d.spelling.any("lo hi wide");
   if (half == "wide") return emit_binary(d, multiply_wide(type), wide_type(type), type);
   if (half.empty()) return d.unsupported();
   emit_binary(d, half == "lo" ? binary_of<MultiplyLow>(type) : binary_of<MultiplyHigh>(type), type,
@@ -356,7 +354,7 @@ void decode_mad(Decoder& d) {
   if (d.spelling.has("cc")) return decode_carry(d);
   const Type type = d.spelling.type();
   if (info(type).floating) return decode_float_arithmetic(d);
-  const std::string_view half = d.spelling.any({"lo", "hi", "wide"});
+  const std::string_view half = d.spelling.any("lo hi wide");
   if (half == "wide") return emit_ternary(d, multiply_add_wide(type), wide_type(type), type);
   if (half.empty()) return d.unsupported();
   if (d.spelling.has("sat"))
@@ -420,9 +418,9 @@ void decode_extremum(Decoder& d) {
   const Type type = d.spelling.type();
   if (info(type).floating) return decode_float_arithmetic(d);
   const bool relu = d.spelling.has("relu");
-  if (type == Type::none && packed_integers(d.spelling.text())) {
+  if (is_packed(type)) {
     if (!relu) return decode_packed<F>(d);
-    if (!d.spelling.has("s16x2")) return d.unsupported();
+    if (type != Type::s16x2) return d.unsupported();
     return emit_binary(d, binary<Halves<Relu<F>, std::int16_t>, std::uint32_t, std::uint32_t>,
                        Type::b32, Type::b32);
   }
@@ -450,19 +448,19 @@ void decode_sad(Decoder& d) {
 }
 
 constexpr InstructionRow rows[] = {
-    {"add", decode_add},
-    {"sub", decode_sub},
-    {"mul", decode_mul},
-    {"mad", decode_mad},
-    {"mul24", decode_mul24},
-    {"mad24", decode_mad24},
-    {"div", decode_div},
-    {"rem", decode_rem},
-    {"min", decode_extremum<Minimum>},
-    {"max", decode_extremum<Maximum>},
-    {"abs", decode_sign<Absolute>},
-    {"neg", decode_sign<Negate>},
-    {"sad", decode_sad},
+    {Opcode::add, decode_add},
+    {Opcode::sub, decode_sub},
+    {Opcode::mul, decode_mul},
+    {Opcode::mad, decode_mad},
+    {Opcode::mul24, decode_mul24},
+    {Opcode::mad24, decode_mad24},
+    {Opcode::div, decode_div},
+    {Opcode::rem, decode_rem},
+    {Opcode::min, decode_extremum<Minimum>},
+    {Opcode::max, decode_extremum<Maximum>},
+    {Opcode::abs, decode_sign<Absolute>},
+    {Opcode::neg, decode_sign<Negate>},
+    {Opcode::sad, decode_sad},
 };
 
 }  // namespace

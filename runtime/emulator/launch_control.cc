@@ -57,7 +57,8 @@ void try_cancel(Warp& warp, const Op& op) {
 }
 
 void decode_try(Decoder& d) {
-  for (std::string_view q : {"async", "b128"}) d.spelling.has(q);
+  d.spelling.ignore("async");
+  d.spelling.type();
   if (!d.spelling.has("mbarrier::complete_tx::bytes"))
     return d.unsupported("it ends with .mbarrier::complete_tx::bytes.b128");
   const Window window = d.spelling.has("shared::cta") ? Window::shared : Window::generic;
@@ -96,14 +97,11 @@ void emit_query(Decoder& d, Handler handler, const ptx::Operand& to, Type type,
 }
 
 void decode_query(Decoder& d) {
-  d.spelling.has("b128");
+  d.spelling.type(1);  // what is asked for, of what
   if (!d.expect_operands(2, 2)) return;
   const std::uint32_t response = d.source(1, Type::b128);
-  if (d.spelling.has("is_canceled")) {
-    d.spelling.has("pred");
+  if (d.spelling.has("is_canceled"))
     return emit_query(d, is_canceled, d.operand(0), Type::pred, response, 3);
-  }
-  d.spelling.has("b32");
   if (d.spelling.has("get_first_ctaid")) {
     const auto places = d.children(d.operand(0));
     if (!d.spelling.has("v4") || places.size() != 4) return d.unsupported("it gives four words");
@@ -111,21 +109,18 @@ void decode_query(Decoder& d) {
       emit_query(d, first_place, places[static_cast<std::size_t>(i)], Type::b32, response, i);
     return;
   }
-  constexpr std::string_view dimensions[] = {"get_first_ctaid::x", "get_first_ctaid::y",
-                                             "get_first_ctaid::z"};
+  constexpr isa::Qualifier dimensions[] = {"get_first_ctaid::x"_q, "get_first_ctaid::y"_q,
+                                           "get_first_ctaid::z"_q};
   for (int i = 0; i < 3; ++i)
     if (d.spelling.has(dimensions[i]))
       return emit_query(d, first_place, d.operand(0), Type::b32, response, i);
   d.unsupported();
 }
 
-void decode_launch_control(Decoder& d) {
-  if (d.spelling.has("try_cancel")) return decode_try(d);
-  if (d.spelling.has("query_cancel")) return decode_query(d);
-  d.unsupported();
-}
-
-constexpr InstructionRow rows[] = {{"clusterlaunchcontrol", decode_launch_control}};
+constexpr InstructionRow rows[] = {
+    {Opcode::clusterlaunchcontrol_try_cancel, decode_try},
+    {Opcode::clusterlaunchcontrol_query_cancel, decode_query},
+};
 
 }  // namespace
 

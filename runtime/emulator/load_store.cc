@@ -229,20 +229,6 @@ Handler store_handler(Type type, int register_bits, int count) {
   }
 }
 
-// Hints, scopes and orders: a warp's accesses happen at once and in order, and blocks see each
-// other's memory.
-constexpr std::string_view hints[] = {
-    "weak", "relaxed", "acquire", "release", "volatile",
-    "mmio", "cta",     "cluster", "gpu",     "sys",
-    "ca",   "cg",      "cs",      "cv",      "lu",
-    "wb",   "wt",      "nc",      "unified", "level::cache_hint",
-};
-
-int vector_length(Decoder& d) {
-  const std::string_view vector = d.spelling.any({"v2", "v4", "v8"});
-  return vector.empty() ? 1 : vector[1] - '0';
-}
-
 // The access's type follows the vector and the hints: the last type of the spelling.
 struct Form {
   Type type = Type::none;
@@ -251,10 +237,11 @@ struct Form {
 };
 
 std::optional<Form> read_form(Decoder& d) {
-  for (std::string_view hint : hints) d.spelling.has(hint);
-  d.spelling.ignore("L1::");
-  d.spelling.ignore("L2::");
-  Form form{.type = d.spelling.type(), .window = memory_window(d), .count = vector_length(d)};
+  d.spelling.ignore(scopes_and_orders);
+  d.spelling.ignore(cache_hints);
+  d.spelling.ignore("ca cg cs cv lu wb wt nc unified");
+  Form form{
+      .type = d.spelling.type(), .window = memory_window(d), .count = d.spelling.vector_length()};
   if (d.spelling.types() != 1 || form.type == Type::pred) {
     d.unsupported();
     return std::nullopt;
@@ -288,7 +275,8 @@ void emit_access(Decoder& d, const Form& form, const ptx::Operand& where, const 
     slots.push_back(ref.slot);
   }
   if (width == 0) width = std::max(bits(form.type), 32);
-  const bool stores = d.spelling.name() == "st", skips = std::ranges::count(slots, sink) > 0;
+  const bool stores = d.spelling.opcode() != Opcode::ld && d.spelling.opcode() != Opcode::ldu,
+             skips = std::ranges::count(slots, sink) > 0;
   for (std::uint32_t& slot : slots)
     if (slot == sink && !stores) slot = d.scratch(std::max(width, 32));
   if (d.failed()) return;
@@ -320,9 +308,6 @@ void decode_load(Decoder& d) {
 }
 
 void decode_store(Decoder& d) {
-  if (d.spelling.has("bulk")) return decode_store_bulk(d);
-  // st.async.mmio is an ordinary store that may be late: here it never is.
-  if (d.spelling.has("async") && !d.spelling.has("mmio")) return decode_store_async(d);
   const auto form = read_form(d);
   if (!form || !d.expect_operands(2, 3)) return;
   emit_access(
@@ -332,6 +317,12 @@ void decode_store(Decoder& d) {
         return d.flexible(operand, form->type);
       },
       store_handler);
+}
+
+// st.async to global memory is an ordinary store that may be late: here it never is.
+void decode_late(Decoder& d) {
+  if (d.spelling.has("global")) decode_store(d);
+  else decode_store_async(d);
 }
 
 void no_operation(Warp&, const Op&) {}
@@ -356,23 +347,29 @@ void decode_policy(Decoder& d) {
 }
 
 constexpr InstructionRow rows[] = {
-    {"ld", decode_load},        {"ldu", decode_load},
-    {"st", decode_store},       {"prefetch", decode_hint},
-    {"prefetchu", decode_hint}, {"applypriority", decode_hint},
-    {"discard", decode_hint},   {"createpolicy", decode_policy},
+    {Opcode::ld, decode_load},
+    {Opcode::ldu, decode_load},
+    {Opcode::st, decode_store},
+    {Opcode::st_async, decode_late},
+    {Opcode::prefetch, decode_hint},
+    {Opcode::prefetchu, decode_hint},
+    {Opcode::cp_async_bulk_prefetch, decode_hint},
+    {Opcode::cp_async_bulk_prefetch_tensor, decode_hint},
+    {Opcode::applypriority, decode_hint},
+    {Opcode::discard, decode_hint},
+    {Opcode::createpolicy, decode_policy},
 };
 
 }  // namespace
 
 Window memory_window(Decoder& d) {
-  constexpr std::pair<std::string_view, Window> spaces[] = {
-      {"global", Window::global},           {"const", Window::global},
-      {"shared", Window::shared},           {"shared::cta", Window::shared},
-      {"shared::cluster", Window::cluster}, {"local", Window::local},
-      {"param::entry", Window::param},      {"param::func", Window::local},
+  constexpr SpaceRow spaces[] = {
+      {"global const", Window::global},     {"shared shared::cta", Window::shared},
+      {"shared::cluster", Window::cluster}, {"local param::func", Window::local},
+      {"param::entry", Window::param},
   };
-  for (const auto& [name, window] : spaces)
-    if (d.spelling.has(name)) return window;
+  for (const auto& [names, window] : spaces)
+    if (d.spelling.has(names)) return window;
   if (d.spelling.has("param")) return d.in_kernel() ? Window::param : Window::local;
   return Window::generic;
 }

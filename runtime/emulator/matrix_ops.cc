@@ -445,8 +445,10 @@ void decode_matrix(Decoder& d) {
 }
 
 constexpr InstructionRow rows[] = {
-    {"ldmatrix", decode_matrix}, {"stmatrix", decode_matrix}, {"movmatrix", decode_matrix},
-    {"wmma", decode_matrix},     {"mma", decode_matrix},
+    {Opcode::ldmatrix, decode_matrix},   {Opcode::stmatrix, decode_matrix},
+    {Opcode::movmatrix, decode_matrix},  {Opcode::wmma_load, decode_matrix},
+    {Opcode::wmma_store, decode_matrix}, {Opcode::wmma_mma, decode_matrix},
+    {Opcode::mma, decode_matrix},
 };
 
 }  // namespace

@@ -180,14 +180,13 @@ void decode_vector_move(Decoder& d, Type type, std::size_t count) {
 }
 
 void decode_mov(Decoder& d) {
-  const std::string_view vector = d.spelling.any({"v2", "v4"});
+  const int count = d.spelling.vector_length();
   const Type type = d.spelling.type();
   if (!d.expect_operands(2, 2)) return;
   if (type == Type::none) return d.unsupported();
   const bool from_vector = d.operand(1).kind == ptx::OperandKind::Vector,
              to_vector = d.operand(0).kind == ptx::OperandKind::Vector;
-  if (!vector.empty())
-    return decode_vector_move(d, type, static_cast<std::size_t>(vector[1] - '0'));
+  if (count > 1) return decode_vector_move(d, type, static_cast<std::size_t>(count));
   const auto fits = [&](const ptx::Operand& vector) {
     return vector.count > 0 && bits(type) >= 16 && bits(type) % (8 * vector.count) == 0;
   };
@@ -200,24 +199,14 @@ void decode_mov(Decoder& d) {
 
 // ---- Generic addresses.
 
-struct WindowRow {
-  std::string_view name;
-  Window window;
-};
-constexpr WindowRow windows[] = {
-    {"global", Window::global},
-    {"const", Window::global},
-    {"shared", Window::shared},
-    {"shared::cta", Window::shared},
-    {"shared::cluster", Window::cluster},
-    {"local", Window::local},
-    {"param", Window::param},
-    {"param::entry", Window::param},
-};
-
 std::optional<Window> window_qualifier(Decoder& d) {
-  for (const WindowRow& row : windows)
-    if (d.spelling.has(row.name)) return row.window;
+  constexpr SpaceRow windows[] = {
+      {"global const", Window::global},      {"shared shared::cta", Window::shared},
+      {"shared::cluster", Window::cluster},  {"local", Window::local},
+      {"param param::entry", Window::param},
+  };
+  for (const auto& [names, window] : windows)
+    if (d.spelling.has(names)) return window;
   return std::nullopt;
 }
 
@@ -334,7 +323,7 @@ void decode_mapa(Decoder& d) {
 }
 
 void decode_getctarank(Decoder& d) {
-  d.spelling.has("shared::cluster");
+  d.spelling.ignore("shared::cluster");
   const Type type = d.spelling.type();
   if (bits(type) != 32 && bits(type) != 64) return d.unsupported();
   if (!d.expect_operands(2, 2)) return;
@@ -345,11 +334,11 @@ void decode_getctarank(Decoder& d) {
 }
 
 constexpr InstructionRow rows[] = {
-    {"mov", decode_mov},
-    {"cvta", decode_cvta},
-    {"isspacep", decode_isspacep},
-    {"mapa", decode_mapa},
-    {"getctarank", decode_getctarank},
+    {Opcode::mov, decode_mov},
+    {Opcode::cvta, decode_cvta},
+    {Opcode::isspacep, decode_isspacep},
+    {Opcode::mapa, decode_mapa},
+    {Opcode::getctarank, decode_getctarank},
 };
 
 }  // namespace

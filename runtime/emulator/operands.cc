@@ -116,56 +116,18 @@ std::uint64_t literal_bits(const ptx::Operand& operand, Type type) {
 
 // ---- Spelling.
 
-void Spelling::read(std::string_view opcode) {
-  text_ = opcode;
-  qualifiers_.clear();
-  types_.clear();
-  used_ = 0;
-  std::size_t dot = opcode.find('.');
-  name_ = opcode.substr(0, dot);
-  while (dot != std::string_view::npos) {
-    const std::size_t next = opcode.find('.', dot + 1);
-    const std::string_view part =
-        opcode.substr(dot + 1, next == std::string_view::npos ? next : next - dot - 1);
-    const auto type = parse_type(part);
-    if (type && *type < Type::u2) types_.push_back(static_cast<int>(qualifiers_.size()));
-    qualifiers_.push_back(part);
-    dot = next;
-  }
-}
-
-bool Spelling::has(std::string_view qualifier) {
-  bool found = false;
-  for (std::size_t i = 0; i < qualifiers_.size(); ++i)
-    if (qualifiers_[i] == qualifier) {
-      used_ |= std::uint64_t{1} << i;
-      found = true;
-    }
-  return found;
-}
-
-std::string_view Spelling::any(std::initializer_list<std::string_view> choices) {
-  for (std::string_view choice : choices)
-    if (has(choice)) return choice;
-  return {};
-}
-
-Type Spelling::type(int index) {
-  if (index >= types()) return Type::none;
-  const int at = types_[static_cast<std::size_t>(index)];
-  used_ |= std::uint64_t{1} << at;
-  return *parse_type(qualifiers_[static_cast<std::size_t>(at)]);
-}
-
-void Spelling::ignore(std::string_view prefix) {
-  for (std::size_t i = 0; i < qualifiers_.size(); ++i)
-    if (qualifiers_[i].starts_with(prefix)) used_ |= std::uint64_t{1} << i;
+std::string_view Spelling::any(const isa::QualifierSet& words) {
+  const isa::QualifierSet found = take(words);
+  return found.empty() ? std::string_view() : found.first().word();
 }
 
 std::string_view Spelling::unused() const {
-  for (std::size_t i = 0; i < qualifiers_.size(); ++i)
-    if (!(used_ >> i & 1)) return qualifiers_[i];
-  return {};
+  if (ignored_) return {};
+  if (!read_->unknown.empty()) return read_->unknown;
+  if (!read_->repeated.empty()) return read_->repeated;
+  if (const isa::QualifierSet left = read_->words.without(used_); !left.empty())
+    return left.first().word();
+  return used_types_ < types() ? name(read_->types[used_types_]) : std::string_view();
 }
 
 // ---- The arena.

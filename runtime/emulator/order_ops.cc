@@ -62,84 +62,89 @@ void note_load(Warp& warp, const Op& op) {
   }
 }
 
-bool is_one_of(std::string_view text, std::initializer_list<std::string_view> starts) {
-  return std::ranges::any_of(starts, [&](std::string_view each) { return text.starts_with(each); });
-}
-
-bool has(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 // Whether other warps may learn by it what this one did, or the other way round.
-bool meets(std::string_view opcode) {
-  if (is_one_of(opcode, {"atom", "red.", "membar", "fence."}))
-    return !is_one_of(opcode, {"membar.proxy", "fence.proxy", "fence.mbarrier_init"});
-  if (!is_one_of(opcode, {"ld.", "st.", "multimem."})) return false;
-  for (std::string_view order : {".volatile", ".relaxed", ".acquire", ".release", ".mmio"})
-    if (has(opcode, order)) return true;
-  return false;
+bool meets(const isa::Spelling& spelling) {
+  switch (spelling.opcode) {
+    case Opcode::atom:
+    case Opcode::red:
+    case Opcode::red_async: return true;
+    case Opcode::membar: return !spelling.has("proxy"_q);
+    case Opcode::fence: return !spelling.has("mbarrier_init"_q);
+    case Opcode::ld:
+    case Opcode::st:
+    case Opcode::st_async: {
+      constexpr isa::QualifierSet orders = "volatile relaxed acquire release mmio";
+      return !(spelling.words & orders).empty();
+    }
+    default: return false;
+  }
 }
 
-std::uint8_t bytes_of(Decoder& d, std::string_view opcode) {
-  if (opcode.starts_with("stmatrix")) return 16;
-  if (opcode.starts_with("cp.async"))
+std::uint8_t bytes_of(Decoder& d) {
+  const isa::Spelling& spelling = d.spelling.as_read();
+  if (spelling.opcode == Opcode::stmatrix) return 16;
+  if (spelling.opcode == Opcode::cp_async)
     return static_cast<std::uint8_t>(d.operand_count() > 2 ? d.integer(d.operand(2)).value_or(16)
                                                            : 16);
-  const int count = has(opcode, ".v2.") ? 2 : has(opcode, ".v4.") ? 4 : has(opcode, ".v8.") ? 8 : 1;
-  const auto type = parse_type(opcode.substr(opcode.rfind('.') + 1));
-  return static_cast<std::uint8_t>(type ? std::max(1, count * bits(*type) / 8) : 1);
+  return static_cast<std::uint8_t>(std::max(1, isa::access_bits(spelling) / 8));
 }
 
 // Rows of ldmatrix and stmatrix: 8 lanes a matrix give them.
-std::uint8_t lanes_of(std::string_view opcode) {
-  if (!is_one_of(opcode, {"stmatrix", "ldmatrix"})) return 0;
-  return has(opcode, ".x4") ? 32 : has(opcode, ".x2") ? 16 : 8;
+std::uint8_t lanes_of(const isa::Spelling& spelling) {
+  if (spelling.opcode != Opcode::stmatrix && spelling.opcode != Opcode::ldmatrix) return 0;
+  return spelling.has("x4"_q) ? 32 : spelling.has("x2"_q) ? 16 : 8;
 }
 
 // The window of an access that may go to shared memory.
-std::optional<Window> shared_window_of(std::string_view opcode) {
-  if (has(opcode, ".shared::cluster")) return Window::cluster;
-  if (has(opcode, ".shared")) return Window::shared;
-  for (std::string_view other : {".global", ".local", ".param", ".const"})
-    if (has(opcode, other)) return std::nullopt;
+std::optional<Window> shared_window_of(const isa::Spelling& spelling) {
+  constexpr isa::QualifierSet own = "shared shared::cta",
+                              others = "global local param param::entry param::func const";
+  if (spelling.opcode == Opcode::cp_async) return Window::shared;
+  if (spelling.has("shared::cluster"_q)) return Window::cluster;
+  if (!(spelling.words & own).empty()) return Window::shared;
+  if (!(spelling.words & others).empty()) return std::nullopt;
   return Window::generic;
 }
 
 // Emits `note` for the instruction's first address.
-Op* note(Decoder& d, Handler handler, std::string_view opcode, Window window) {
-  for (std::size_t i = 0; i < d.operand_count(); ++i) {
+Op* note(Decoder& d, Handler handler) {
+  const auto window = shared_window_of(d.spelling.as_read());
+  for (std::size_t i = 0; window && i < d.operand_count(); ++i) {
     const ptx::Operand& operand = d.operand(i);
     if (operand.kind != ptx::OperandKind::Address || operand.count != 1) continue;
     Op where{};
-    d.address(where, operand, window);
+    d.address(where, operand, *window);
     Op& op = d.emit(handler);
     op.a = where.a;
     op.value = where.value;
     op.wide = where.wide;
     op.window = where.window;
-    op.count = bytes_of(d, opcode);
-    op.flags = lanes_of(opcode);
+    op.count = bytes_of(d);
+    op.flags = lanes_of(d.spelling.as_read());
     return &op;
   }
   return nullptr;
 }
 
 // wmma.load and wmma.store, st.async, st.bulk and red.async note for themselves what they do.
-void note_shared_load(Decoder& d, std::string_view opcode) {
-  if (!is_one_of(opcode, {"ld.", "ldmatrix", "atom.", "red."}) || opcode.starts_with("red.async"))
-    return;
-  if (const auto window = shared_window_of(opcode)) note(d, note_load, opcode, *window);
-}
-
-void note_shared_write(Decoder& d, std::string_view opcode) {
-  const bool copies = is_one_of(opcode, {"cp.async.ca", "cp.async.cg"});
-  if (!copies && !is_one_of(opcode, {"st.", "stmatrix", "atom.", "red."})) return;
-  if (is_one_of(opcode, {"st.async", "st.bulk", "red.async"})) return;
-  // cp.async writes through the generic proxy too; compilers leave the fence out there, and it has
-  // not been seen to matter.
-  const auto window = copies ? Window::shared : shared_window_of(opcode);
-  if (!window) return;
-  if (Op* op = note(d, note_write, opcode, *window)) op->c = copies ? 1 : 0;
+void note_shared_accesses(Decoder& d) {
+  switch (d.spelling.opcode()) {
+    case Opcode::ld:
+    case Opcode::ldmatrix: note(d, note_load); break;
+    case Opcode::st:
+    case Opcode::stmatrix: note(d, note_write); break;
+    case Opcode::atom:
+    case Opcode::red:
+      note(d, note_load);
+      note(d, note_write);
+      break;
+    case Opcode::cp_async:
+      // It writes through the generic proxy too; compilers leave the fence out there, and it has
+      // not been seen to matter.
+      if (Op* op = note(d, note_write)) op->c = 1;
+      break;
+    default: break;
+  }
 }
 
 }  // namespace
@@ -159,15 +164,13 @@ bool note_access(Warp& warp, const Access& access, std::uint32_t bytes, bool wri
 }
 
 void decode_before(Decoder& d) {
-  const std::string_view opcode = d.spelling.text();
-  note_shared_load(d, opcode);
-  note_shared_write(d, opcode);
-  if (meets(opcode)) d.emit(release);
+  note_shared_accesses(d);
+  if (meets(d.spelling.as_read())) d.emit(release);
 }
 
 // Whatever the guard has become.
 void decode_behind(Decoder& d) {
-  if (!meets(d.spelling.text())) return;
+  if (!meets(d.spelling.as_read())) return;
   const Decoder::Guard guard = d.guard();
   d.set_guard({});
   d.emit(acquire);

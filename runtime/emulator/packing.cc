@@ -31,12 +31,12 @@ void pack_integers(Warp& warp, const Op& op) {
 }  // namespace
 
 void decode_integer_pack(Decoder& d) {
-  d.spelling.has("sat");
-  const std::string_view to = d.spelling.any({"u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2"});
-  if (to.empty() || !d.spelling.has("s32")) return d.unsupported();
-  const int width = to == "u16" || to == "s16" ? 16 : to[1] - '0';
+  d.spelling.ignore("sat");
+  const Type to = d.spelling.type(0);
+  const int width = bits(to);
   const bool merges = width != 16;
-  if (merges && !d.spelling.has("b32")) return d.unsupported();
+  if (d.spelling.type(1) != Type::s32 || (merges && d.spelling.type(2) != Type::b32))
+    return d.unsupported();
   if (!d.expect_operands(merges ? 4 : 3, merges ? 4 : 3)) return;
   const std::uint32_t slot = d.destination(0, Type::b32), a = d.source(1, Type::s32),
                       b = d.source(2, Type::s32), c = merges ? d.source(3, Type::b32) : b;
@@ -46,7 +46,7 @@ void decode_integer_pack(Decoder& d) {
   op.b = b;
   op.c = c;
   op.count = static_cast<std::uint8_t>(width);
-  op.flags = to[0] == 's';
+  op.flags = info(to).is_signed;
 }
 
 namespace {
@@ -90,9 +90,10 @@ void from_powers(Warp& warp, const Op& op) {
 }  // namespace
 
 bool decode_powers_of_two(Decoder& d, Rounding round, bool saturate) {
-  if (!d.spelling.has("ue8m0x2")) return false;
-  const bool pair = d.spelling.has("bf16x2"), back = pair && d.spelling.text().ends_with("ue8m0x2");
-  if (!pair && d.spelling.type() != Type::f32) return d.unsupported(), true;
+  const Type to = d.spelling.type(0), from = d.spelling.type(1);
+  const bool back = from == Type::ue8m0x2, pair = back || from == Type::bf16x2;
+  if (to != Type::ue8m0x2 && !back) return false;
+  if (back ? to != Type::bf16x2 : !pair && from != Type::f32) return d.unsupported(), true;
   const bool directed = round == Rounding::rz || round == Rounding::rp;
   if (back ? round != Rounding::rn : !directed)
     return d.unsupported("this rounding is not known"), true;

@@ -186,9 +186,9 @@ void decode_stackrestore(Decoder& d) {
 }
 
 constexpr InstructionRow rows[] = {
-    {"alloca", decode_alloca},
-    {"stacksave", decode_stacksave},
-    {"stackrestore", decode_stackrestore},
+    {Opcode::alloca, decode_alloca},
+    {Opcode::stacksave, decode_stacksave},
+    {Opcode::stackrestore, decode_stackrestore},
 };
 
 }  // namespace

@@ -12,17 +12,17 @@ namespace tartan::emulator {
 namespace {
 
 struct StochasticRow {
-  std::string_view name;
+  Type type;
   SmallFormat format;
   int elements, element_bits;
   int random_bits;  // of an element
   std::uint32_t nan;
 };
 constexpr StochasticRow stochastic_rows[] = {
-    {"f16x2", format_f16, 2, 16, 13, nan_16}, {"bf16x2", format_bf16, 2, 16, 16, nan_16},
-    {"e4m3x4", format_e4m3, 4, 8, 16, 0x7F},  {"e5m2x4", format_e5m2, 4, 8, 16, 0x7F},
-    {"e2m3x4", format_e2m3, 4, 8, 16, 0x1F},  {"e3m2x4", format_e3m2, 4, 8, 16, 0x1F},
-    {"e2m1x4", format_e2m1, 4, 4, 16, 0x7},
+    {Type::f16x2, format_f16, 2, 16, 13, nan_16}, {Type::bf16x2, format_bf16, 2, 16, 16, nan_16},
+    {Type::e4m3x4, format_e4m3, 4, 8, 16, 0x7F},  {Type::e5m2x4, format_e5m2, 4, 8, 16, 0x7F},
+    {Type::e2m3x4, format_e2m3, 4, 8, 16, 0x1F},  {Type::e3m2x4, format_e3m2, 4, 8, 16, 0x1F},
+    {Type::e2m1x4, format_e2m1, 4, 4, 16, 0x7},
 };
 constexpr std::uint8_t satfinite_flag = 1, relu_flag = 2;
 
@@ -85,10 +85,11 @@ void round_stochastically(Warp& warp, const Op& op) {
 
 void decode_stochastic(Decoder& d) {
   std::uint32_t which = 0;
-  while (which < std::size(stochastic_rows) && !d.spelling.has(stochastic_rows[which].name))
+  while (which < std::size(stochastic_rows) && stochastic_rows[which].type != d.spelling.type(0))
     ++which;
   const bool satfinite = d.spelling.has("satfinite"), relu = d.spelling.has("relu");
-  if (which == std::size(stochastic_rows) || !d.spelling.has("f32")) return d.unsupported();
+  if (which == std::size(stochastic_rows) || d.spelling.type(1) != Type::f32)
+    return d.unsupported();
   const StochasticRow& row = stochastic_rows[which];
   const bool of_four = row.elements == 4;
   if (of_four && !satfinite) return d.unsupported("cvt.rs into four elements takes .satfinite");

@@ -329,8 +329,6 @@ void copy_box(Warp& warp, const Op& op) {
 
 // ---- Decoding.
 
-void no_operation(Warp&, const Op&) {}
-
 // What the spelling says of the map: how many dimensions, and how many coordinates are given.
 struct Mode {
   std::size_t rank = 0, coordinates = 0;
@@ -338,15 +336,15 @@ struct Mode {
 };
 
 std::optional<Mode> read_mode(Decoder& d) {
-  const std::string_view dimensions = d.spelling.any({"1d", "2d", "3d", "4d", "5d"});
+  const std::string_view dimensions = d.spelling.any("1d 2d 3d 4d 5d");
   if (dimensions.empty()) {
     d.unsupported("it says how many dimensions: .1d to .5d");
     return std::nullopt;
   }
   Mode mode{.rank = static_cast<std::size_t>(dimensions[0] - '0')};
   mode.coordinates = mode.rank;
-  const std::string_view name = d.spelling.any({"tile", "tile::gather4", "tile::scatter4", "im2col",
-                                                "im2col_no_offs", "im2col::w", "im2col::w::128"});
+  const std::string_view name = d.spelling.any(
+      "tile tile::gather4 tile::scatter4 im2col im2col_no_offs im2col::w im2col::w::128");
   if (name == "im2col::w" || name == "im2col::w::128") {
     d.unsupported(fmt::format("tensor maps of mode .{} are not known, those of .im2col are", name));
     return std::nullopt;
@@ -403,7 +401,7 @@ std::vector<std::uint32_t> read_offsets(Decoder& d, const ptx::Operand& operand,
 
 void decode_load(Decoder& d, const Mode& mode) {
   const bool multicast = d.spelling.has("multicast::cluster"),
-             of_pair = d.spelling.any({"cta_group::1", "cta_group::2"}).ends_with("2"),
+             of_pair = d.spelling.any("cta_group::1 cta_group::2") == "cta_group::2",
              hinted = d.spelling.has("L2::cache_hint"), offset = mode.flags & of_pixels;
   const auto spaces = read_spaces(d);
   if (!spaces || spaces->from != Window::global || spaces->to == Window::global)
@@ -448,18 +446,21 @@ void decode_store(Decoder& d, const Mode& mode, std::string_view reduction) {
                                         std::begin(reduction_names));
 }
 
-}  // namespace
-
 void decode_tensor_copy(Decoder& d) {
-  if (d.spelling.has("prefetch")) {
-    d.spelling.ignore_all();
-    return void(d.emit(no_operation));
-  }
   const auto mode = read_mode(d);
   if (!mode) return;
   if (d.spelling.has("mbarrier::complete_tx::bytes")) return decode_load(d, *mode);
-  decode_store(d, *mode,
-               d.spelling.name() == "cp" && d.spelling.has("reduce") ? reduction_name(d) : "");
+  const bool reduces = d.spelling.opcode() == Opcode::cp_reduce_async_bulk_tensor;
+  decode_store(d, *mode, reduces ? reduction_name(d) : "");
 }
+
+constexpr InstructionRow rows[] = {
+    {Opcode::cp_async_bulk_tensor, decode_tensor_copy},
+    {Opcode::cp_reduce_async_bulk_tensor, decode_tensor_copy},
+};
+
+}  // namespace
+
+std::span<const InstructionRow> tensor_instructions() { return rows; }
 
 }  // namespace tartan::emulator

@@ -19,22 +19,22 @@ namespace {
 constexpr std::size_t map_bytes = 128, map_alignment = 128;
 
 struct FieldRow {
-  std::string_view name;
+  isa::Qualifier name;
   TensorMapField field;
   bool has_ordinal, wide;
 };
 constexpr FieldRow fields[] = {
-    {"global_address", TensorMapField::address, false, true},
-    {"rank", TensorMapField::rank, false, false},
-    {"box_dim", TensorMapField::box, true, false},
-    {"global_dim", TensorMapField::extent, true, false},
-    {"global_stride", TensorMapField::stride, true, true},
-    {"element_stride", TensorMapField::element_stride, true, false},
-    {"elemtype", TensorMapField::type, false, false},
-    {"interleave_layout", TensorMapField::interleave, false, false},
-    {"swizzle_mode", TensorMapField::swizzle, false, false},
-    {"swizzle_atomicity", TensorMapField::swizzle_atomicity, false, false},
-    {"fill_mode", TensorMapField::fill, false, false},
+    {"global_address"_q, TensorMapField::address, false, true},
+    {"rank"_q, TensorMapField::rank, false, false},
+    {"box_dim"_q, TensorMapField::box, true, false},
+    {"global_dim"_q, TensorMapField::extent, true, false},
+    {"global_stride"_q, TensorMapField::stride, true, true},
+    {"element_stride"_q, TensorMapField::element_stride, true, false},
+    {"elemtype"_q, TensorMapField::type, false, false},
+    {"interleave_layout"_q, TensorMapField::interleave, false, false},
+    {"swizzle_mode"_q, TensorMapField::swizzle, false, false},
+    {"swizzle_atomicity"_q, TensorMapField::swizzle_atomicity, false, false},
+    {"fill_mode"_q, TensorMapField::fill, false, false},
 };
 
 std::byte* find_map(Warp& warp, int lane, const Op& where) {
@@ -70,10 +70,8 @@ void copy_map(Warp& warp, const Op& op) {
 }
 
 void decode_replace(Decoder& d) {
-  d.spelling.has("tile");
-  d.spelling.has("b1024");
-  const bool wide = d.spelling.has("b64");
-  d.spelling.has("b32");
+  d.spelling.ignore("tile b1024");
+  const bool wide = d.spelling.type() == Type::b64;
   std::uint8_t index = 0;
   while (index < std::size(fields) && !d.spelling.has(fields[index].name)) ++index;
   if (index == std::size(fields)) return d.unsupported();
@@ -97,9 +95,8 @@ void decode_replace(Decoder& d) {
 }
 
 void decode_copy(Decoder& d) {
-  for (std::string_view q : {"global", "shared::cta", "tensormap::generic", "release", "cta",
-                             "cluster", "gpu", "sys", "sync", "aligned"})
-    d.spelling.has(q);
+  d.spelling.ignore(
+      "global shared::cta tensormap::generic release cta cluster gpu sys sync aligned");
   if (!d.expect_operands(3, 3)) return;
   if (const auto bytes = d.integer(d.operand(2)); !bytes || *bytes != map_bytes)
     return d.unsupported("it copies 128 bytes");
@@ -108,12 +105,13 @@ void decode_copy(Decoder& d) {
   d.emit(copy_map).list = list;
 }
 
+constexpr InstructionRow rows[] = {
+    {Opcode::tensormap_replace, decode_replace},
+    {Opcode::tensormap_cp_fenceproxy, decode_copy},
+};
+
 }  // namespace
 
-void decode_tensor_map(Decoder& d) {
-  if (d.spelling.has("replace")) return decode_replace(d);
-  if (d.spelling.has("cp_fenceproxy")) return decode_copy(d);
-  d.unsupported();
-}
+std::span<const InstructionRow> tensor_map_instructions() { return rows; }
 
 }  // namespace tartan::emulator

@@ -245,7 +245,7 @@ bool is_word(Type type) { return type == Type::u32 || type == Type::s32; }
 
 // The types of `count` sources in front of which the destination's stands, or does not (vset).
 bool read_types(Decoder& d, bool has_destination, std::uint8_t& flags) {
-  const int first = has_destination ? 1 : 0;
+  const std::size_t first = has_destination ? 1 : 0;
   if (d.spelling.types() != 2 + first) return false;
   const Type a = d.spelling.type(first), b = d.spelling.type(first + 1),
              to = has_destination ? d.spelling.type(0) : Type::u32;
@@ -256,36 +256,41 @@ bool read_types(Decoder& d, bool has_destination, std::uint8_t& flags) {
 }
 
 struct OperationRow {
-  std::string_view name;
+  Opcode scalar, halves, bytes;
   Operation operation;
 };
 constexpr OperationRow operations[] = {
-    {"vadd", Operation::add},
-    {"vsub", Operation::subtract},
-    {"vabsdiff", Operation::difference},
-    {"vmin", Operation::minimum},
-    {"vmax", Operation::maximum},
-    {"vavrg", Operation::average},
-    {"vshl", Operation::shift_left},
-    {"vshr", Operation::shift_right},
+    {Opcode::vadd, Opcode::vadd2, Opcode::vadd4, Operation::add},
+    {Opcode::vsub, Opcode::vsub2, Opcode::vsub4, Operation::subtract},
+    {Opcode::vabsdiff, Opcode::vabsdiff2, Opcode::vabsdiff4, Operation::difference},
+    {Opcode::vmin, Opcode::vmin2, Opcode::vmin4, Operation::minimum},
+    {Opcode::vmax, Opcode::vmax2, Opcode::vmax4, Operation::maximum},
+    {Opcode::none, Opcode::vavrg2, Opcode::vavrg4, Operation::average},
+    {Opcode::vshl, Opcode::none, Opcode::none, Operation::shift_left},
+    {Opcode::vshr, Opcode::none, Opcode::none, Operation::shift_right},
 };
-constexpr OperationRow comparisons[] = {
-    {"eq", Operation::equal},   {"ne", Operation::not_equal}, {"lt", Operation::less},
-    {"le", Operation::at_most}, {"gt", Operation::greater},   {"ge", Operation::at_least},
+constexpr std::pair<isa::Qualifier, Operation> comparisons[] = {
+    {"eq"_q, Operation::equal},   {"ne"_q, Operation::not_equal}, {"lt"_q, Operation::less},
+    {"le"_q, Operation::at_most}, {"gt"_q, Operation::greater},   {"ge"_q, Operation::at_least},
 };
 
-// The operation that the spelling names; `stem`: its name without the number of elements.
-std::optional<Operation> read_operation(Decoder& d, std::string_view stem) {
+bool is_comparison(Opcode opcode) {
+  return opcode == Opcode::vset || opcode == Opcode::vset2 || opcode == Opcode::vset4;
+}
+
+// The operation of the opcode, or the comparison that the spelling names.
+std::optional<Operation> read_operation(Decoder& d) {
+  const Opcode opcode = d.spelling.opcode();
   for (const OperationRow& row : operations)
-    if (row.name == stem) return row.operation;
-  if (stem == "vset")
-    for (const OperationRow& row : comparisons)
-      if (d.spelling.has(row.name)) return row.operation;
+    if (opcode == row.scalar || opcode == row.halves || opcode == row.bytes) return row.operation;
+  if (is_comparison(opcode))
+    for (const auto& [name, operation] : comparisons)
+      if (d.spelling.has(name)) return operation;
   return std::nullopt;
 }
 
 Second read_second(Decoder& d) {
-  const std::string_view name = d.spelling.any({"add", "min", "max"});
+  const std::string_view name = d.spelling.any("add min max");
   return name == "add"   ? Second::add
          : name == "min" ? Second::minimum
          : name == "max" ? Second::maximum
@@ -307,8 +312,9 @@ void emit(Decoder& d, Handler handler, std::uint32_t form, const Selected& to, c
 
 void decode_scalar(Decoder& d) {
   Form form;
-  const auto operation = read_operation(d, d.spelling.name());
-  if (!operation || !read_types(d, d.spelling.name() != "vset", form.flags)) return d.unsupported();
+  const auto operation = read_operation(d);
+  if (!operation || !read_types(d, d.spelling.opcode() != Opcode::vset, form.flags))
+    return d.unsupported();
   form.operation = *operation;
   if (form.operation == Operation::shift_left || form.operation == Operation::shift_right) {
     const bool wrap = d.spelling.has("wrap");
@@ -338,12 +344,12 @@ void decode_scalar(Decoder& d) {
   emit(d, run<Form, scalar>, append(d, form), to, a, b, has_third ? &d.operand(3) : nullptr);
 }
 
+template <std::uint8_t Lanes>
 void decode_parallel(Decoder& d) {
-  std::string_view stem = d.spelling.name();
-  Form form{.lanes = static_cast<std::uint8_t>(stem.back() - '0')};
-  stem.remove_suffix(1);
-  const auto operation = read_operation(d, stem);
-  if (!operation || !read_types(d, stem != "vset", form.flags)) return d.unsupported();
+  Form form{.lanes = Lanes};
+  const auto operation = read_operation(d);
+  if (!operation || !read_types(d, !is_comparison(d.spelling.opcode()), form.flags))
+    return d.unsupported();
   form.operation = *operation;
   if (d.spelling.has("sat")) form.flags |= saturates;
   form.second = d.spelling.has("add") ? Second::add : Second::merge;
@@ -374,7 +380,7 @@ void decode_multiply_add(Decoder& d) {
   if (!read_types(d, true, form.flags)) return d.unsupported();
   if (d.spelling.has("sat")) form.flags |= saturates;
   form.plus_one = d.spelling.has("po");
-  const std::string_view scale = d.spelling.any({"shr7", "shr15"});
+  const std::string_view scale = d.spelling.any("shr7 shr15");
   form.scale = scale == "shr7" ? 7 : scale == "shr15" ? 15 : 0;
   if (!d.expect_operands(4, 4)) return;
   const auto negative = [&](std::size_t i) {
@@ -396,14 +402,18 @@ void decode_multiply_add(Decoder& d) {
 }
 
 constexpr InstructionRow rows[] = {
-    {"vadd", decode_scalar},        {"vsub", decode_scalar},        {"vabsdiff", decode_scalar},
-    {"vmin", decode_scalar},        {"vmax", decode_scalar},        {"vshl", decode_scalar},
-    {"vshr", decode_scalar},        {"vset", decode_scalar},        {"vmad", decode_multiply_add},
-    {"vadd2", decode_parallel},     {"vsub2", decode_parallel},     {"vavrg2", decode_parallel},
-    {"vabsdiff2", decode_parallel}, {"vmin2", decode_parallel},     {"vmax2", decode_parallel},
-    {"vset2", decode_parallel},     {"vadd4", decode_parallel},     {"vsub4", decode_parallel},
-    {"vavrg4", decode_parallel},    {"vabsdiff4", decode_parallel}, {"vmin4", decode_parallel},
-    {"vmax4", decode_parallel},     {"vset4", decode_parallel},
+    {Opcode::vadd, decode_scalar},           {Opcode::vsub, decode_scalar},
+    {Opcode::vabsdiff, decode_scalar},       {Opcode::vmin, decode_scalar},
+    {Opcode::vmax, decode_scalar},           {Opcode::vshl, decode_scalar},
+    {Opcode::vshr, decode_scalar},           {Opcode::vset, decode_scalar},
+    {Opcode::vmad, decode_multiply_add},     {Opcode::vadd2, decode_parallel<2>},
+    {Opcode::vsub2, decode_parallel<2>},     {Opcode::vavrg2, decode_parallel<2>},
+    {Opcode::vabsdiff2, decode_parallel<2>}, {Opcode::vmin2, decode_parallel<2>},
+    {Opcode::vmax2, decode_parallel<2>},     {Opcode::vset2, decode_parallel<2>},
+    {Opcode::vadd4, decode_parallel<4>},     {Opcode::vsub4, decode_parallel<4>},
+    {Opcode::vavrg4, decode_parallel<4>},    {Opcode::vabsdiff4, decode_parallel<4>},
+    {Opcode::vmin4, decode_parallel<4>},     {Opcode::vmax4, decode_parallel<4>},
+    {Opcode::vset4, decode_parallel<4>},
 };
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <span>
 #include <unordered_set>
 
 #include "runtime/emulator/mbarrier.h"
@@ -17,15 +16,39 @@ namespace {
 constexpr std::uint64_t longest_round = 64;  // ops of a loop that is looked into
 constexpr std::size_t most_places = 8;       // in a message
 
-// Instructions that compute their first operand from the others and nothing else.
-constexpr std::string_view register_only[] = {
-    "mov", "setp", "set", "selp", "slct", "not", "and", "or",  "xor", "add", "sub",  "shl", "shr",
-    "cvt", "cvta", "mul", "mad",  "min",  "max", "abs", "neg", "bfe", "bfi", "lop3", "prmt"};
-constexpr std::string_view silent[] = {"bra", "nanosleep", "fence", "membar"};
+using isa::Opcode;
 
-bool among(std::span<const std::string_view> names, std::string_view name) {
-  return std::ranges::find(names, name) != names.end();
-}
+// Instructions that compute their first operand from the others and nothing else; and waits.
+constexpr Opcode register_only[] = {Opcode::mov,
+                                    Opcode::setp,
+                                    Opcode::set,
+                                    Opcode::selp,
+                                    Opcode::slct,
+                                    Opcode::not_,
+                                    Opcode::and_,
+                                    Opcode::or_,
+                                    Opcode::xor_,
+                                    Opcode::add,
+                                    Opcode::sub,
+                                    Opcode::shl,
+                                    Opcode::shr,
+                                    Opcode::cvt,
+                                    Opcode::cvt_pack,
+                                    Opcode::cvta,
+                                    Opcode::mul,
+                                    Opcode::mad,
+                                    Opcode::min,
+                                    Opcode::max,
+                                    Opcode::abs,
+                                    Opcode::neg,
+                                    Opcode::bfe,
+                                    Opcode::bfi,
+                                    Opcode::lop3,
+                                    Opcode::prmt,
+                                    Opcode::mbarrier_test_wait,
+                                    Opcode::mbarrier_try_wait};
+constexpr Opcode silent[] = {Opcode::bra,   Opcode::nanosleep,   Opcode::membar,
+                             Opcode::fence, Opcode::fence_proxy, Opcode::fence_mbarrier_init};
 
 // The rounds that lead from the op behind a wait back to it.
 class Loop {
@@ -60,7 +83,7 @@ class Loop {
     if (!here) return false;
     path_.push_back(pc);
     bool good = true;
-    const bool branch = here->opcode.starts_with("bra");
+    const bool branch = opcode_of(*here) == Opcode::bra;
     if (branch) good = walk(static_cast<std::uint32_t>(context_.program.ops[pc].value), left - 1);
     if (!branch || !here->guard.empty()) good = good && walk(pc + 1, left - 1);
     path_.pop_back();
@@ -82,14 +105,11 @@ class Loop {
     return true;
   }
 
-  static std::string_view name_of(const ptx::Instruction& instruction) {
-    return instruction.opcode.substr(0, instruction.opcode.find('.'));
+  Opcode opcode_of(const ptx::Instruction& instruction) const {
+    return context_.module.spelling(instruction).opcode;
   }
-  static bool is_wait(const ptx::Instruction& instruction) {
-    return instruction.opcode.starts_with("mbarrier.t");  // test_wait, try_wait
-  }
-  static bool writes(const ptx::Instruction& instruction) {
-    return is_wait(instruction) || among(register_only, name_of(instruction));
+  bool writes(const ptx::Instruction& instruction) const {
+    return std::ranges::count(register_only, opcode_of(instruction)) > 0;
   }
 
   void collect(const ptx::Instruction& instruction,
@@ -108,7 +128,7 @@ class Loop {
   bool is_idle(const ptx::Instruction& here, const std::unordered_set<std::string_view>& written,
                const std::unordered_set<std::string_view>& later) const {
     const bool writing = writes(here);
-    if (!writing && !among(silent, name_of(here))) return false;
+    if (!writing && std::ranges::count(silent, opcode_of(here)) == 0) return false;
     bool good = true;
     const auto read = [&](std::string_view name) {
       if (name.starts_with("%clock") || name.starts_with("%globaltimer") || name.starts_with("%pm"))

@@ -220,20 +220,22 @@ void decode_product(Decoder& d) {
   d.program().warpgroup_operations.push_back(std::move(w));
 }
 
-void decode_wgmma(Decoder& d) {
-  if (d.spelling.has("mma_async")) return decode_product(d);
-  const bool waits = d.spelling.has("wait_group");
-  const bool commits = d.spelling.has("commit_group");
-  if (!waits && !commits && !d.spelling.has("fence")) return d.unsupported();
-  d.spelling.has("sync");
-  d.spelling.has("aligned");
+void decode_group(Decoder& d) {
+  const bool waits = d.spelling.opcode() == Opcode::wgmma_wait_group,
+             commits = d.spelling.opcode() == Opcode::wgmma_commit_group;
+  d.spelling.ignore("sync aligned");
   if (!d.expect_operands(waits ? 1 : 0, waits ? 1 : 0)) return;
   if (!waits || !d.program().ordered)
     return void(d.emit(commits && d.program().ordered ? commit : converge));
   d.emit(wait).value = static_cast<std::uint64_t>(d.integer(d.operand(0)).value_or(0));
 }
 
-constexpr InstructionRow rows[] = {{"wgmma", decode_wgmma}};
+constexpr InstructionRow rows[] = {
+    {Opcode::wgmma, decode_product},
+    {Opcode::wgmma_fence, decode_group},
+    {Opcode::wgmma_commit_group, decode_group},
+    {Opcode::wgmma_wait_group, decode_group},
+};
 
 }  // namespace
 

@@ -110,7 +110,7 @@ Result<std::vector<std::uint32_t>> read_words(const std::string& path) {
 
 }  // namespace
 
-bool RecordedEntry::warpgroup() const { return mnemonic.starts_with("wgmma"); }
+bool RecordedEntry::warpgroup() const { return isa::find_opcode(mnemonic) == isa::Opcode::wgmma; }
 
 std::uint64_t RecordedEntry::bytes_per_test() const {
   const auto lanes = warpgroup() ? 1u : 32u;  // wgmma's counts are of all lanes together
