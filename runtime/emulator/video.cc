@@ -7,11 +7,21 @@
 //   vadd4.u32.u32.s32         d.b31, a.b7210, b, c;  bytes; those that the mask leaves out are c's
 //   vadd4.u32.u32.s32.add     d, a, b, c;            their sum, and c
 //
-// Parts are extended by their type and computed with exactly. A result is clamped (.sat) or cut to
-// the destination's type; only then comes the second operation. So the manual has it. A GPU has few
-// of these instructions, and the assembler's code for the rest gives other results in some forms
-// (an H100, 671 of 888 forms are the same): vshl.sat, .sat and .h1 of a part of d, .min and .max as
-// second operations of unsigned results, vmad with a scale or of unsigned sources.
+// Parts are extended by their type and computed with. A result is clamped (.sat) or cut to the
+// destination's type; only then comes the second operation. So the manual has it, and so are
+// instructions on halves and bytes. A GPU has no scalar video instructions: NVIDIA's assembler
+// writes each as a few others, on 64-bit numbers where 32 bits do not hold the result, and leaves
+// the manual in places. Scalar forms are computed as that code does (sm_90, CUDA 13):
+//
+//   .sat of all of d   vshl and vshr: what 34 bits hold of the result is clamped; others: to s32
+//                      from both sides, to u32 from below alone
+//   .sat of a part     vshl and vshr: to 32 bits, not to the part's; others: what is negative or
+//                      beyond 32 bits becomes the largest, as what is beyond the part's type does
+//   d.h1               takes the upper half of the result, not the lower
+//   .min, .max         compare 64 bits: the result of vadd and vsub, and a clamped shift, is
+//                      extended by its sign even where d is u32; vset takes a's type for d's
+//   vmad               the sources of the product, and c, are signed numbers of 32 bits whatever
+//                      their types
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -71,7 +81,7 @@ std::int64_t extended(std::uint32_t word, Part part, bool is_signed) {
 
 std::uint32_t ones(std::uint32_t width) { return width == 32 ? ~0u : (1u << width) - 1; }
 
-Int128 compute(Operation operation, std::int64_t a, std::int64_t b, bool wrap) {
+std::int64_t compute(Operation operation, std::int64_t a, std::int64_t b, bool wrap) {
   const int distance = static_cast<int>(wrap ? b & 31 : std::clamp<std::int64_t>(b, 0, 32));
   switch (operation) {
     case Operation::add: return a + b;
@@ -80,7 +90,8 @@ Int128 compute(Operation operation, std::int64_t a, std::int64_t b, bool wrap) {
     case Operation::minimum: return std::min(a, b);
     case Operation::maximum: return std::max(a, b);
     case Operation::average: return (a + b + (a + b >= 0)) >> 1;
-    case Operation::shift_left: return static_cast<Int128>(a) * (std::int64_t{1} << distance);
+    case Operation::shift_left:
+      return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) << distance);
     case Operation::shift_right: return a >> distance;
     case Operation::equal: return a == b;
     case Operation::not_equal: return a != b;
@@ -92,36 +103,52 @@ Int128 compute(Operation operation, std::int64_t a, std::int64_t b, bool wrap) {
   return 0;
 }
 
-Int128 clamped(Int128 value, std::uint32_t width, bool is_signed) {
-  const Int128 one = 1;
-  const Int128 low = is_signed ? -(one << (width - 1)) : 0,
-               high = (is_signed ? one << (width - 1) : one << width) - 1;
+std::int64_t clamped(std::int64_t value, std::uint32_t width, bool is_signed) {
+  const std::int64_t one = 1;
+  const std::int64_t low = is_signed ? -(one << (width - 1)) : 0,
+                     high = (is_signed ? one << (width - 1) : one << width) - 1;
   return std::clamp(value, low, high);
 }
 
-std::uint32_t word_of(Int128 value) { return static_cast<std::uint32_t>(value); }
+std::uint32_t word_of(std::int64_t value) { return static_cast<std::uint32_t>(value); }
 
-// The second operation on whole words, as numbers of the destination's type.
-std::uint32_t combined(Second second, std::uint32_t value, std::uint32_t c, bool is_signed) {
-  const auto less = [&](std::uint32_t x, std::uint32_t y) {
-    return is_signed ? static_cast<std::int32_t>(x) < static_cast<std::int32_t>(y) : x < y;
-  };
-  switch (second) {
-    case Second::add: return value + c;
-    case Second::minimum: return less(value, c) ? value : c;
-    case Second::maximum: return less(value, c) ? c : value;
-    default: return value;
-  }
+bool is_shift(Operation operation) {
+  return operation == Operation::shift_left || operation == Operation::shift_right;
+}
+
+std::int64_t saturated(const Form& form, std::int64_t value) {
+  const bool is_signed = form.flags & d_signed;
+  if (is_shift(form.operation)) return clamped(value << 30 >> 30, 32, is_signed);
+  if (form.d.width == 32)
+    return is_signed ? clamped(value, 32, true) : std::max<std::int64_t>(value, 0);
+  const std::int64_t highest = ones(form.d.width - is_signed);
+  return value < 0 ? highest : std::min(value, highest);
+}
+
+// .min and .max: whether the result, and not c, is the smaller one.
+bool is_below(const Form& form, std::int64_t value, std::uint32_t c) {
+  if (form.operation == Operation::add || form.operation == Operation::subtract ||
+      (is_shift(form.operation) && form.flags & saturates))
+    value = static_cast<std::int32_t>(value);
+  return form.flags & d_signed ? value < static_cast<std::int32_t>(c)
+                               : static_cast<std::uint64_t>(value) < c;
 }
 
 std::uint32_t scalar(const Form& form, std::uint32_t a, std::uint32_t b, std::uint32_t c) {
-  Int128 value = compute(form.operation, extended(a, form.a, form.flags & a_signed),
-                         extended(b, form.b, form.flags & b_signed), form.flags & wraps);
-  const bool is_signed = form.flags & d_signed;
-  if (form.flags & saturates) value = clamped(value, form.d.width, is_signed);
-  if (form.second != Second::merge) return combined(form.second, word_of(value), c, is_signed);
-  const std::uint32_t field = ones(form.d.width);
-  return (c & ~(field << form.d.first)) | (word_of(value) & field) << form.d.first;
+  std::int64_t value = compute(form.operation, extended(a, form.a, form.flags & a_signed),
+                               extended(b, form.b, form.flags & b_signed), form.flags & wraps);
+  if (form.flags & saturates) value = saturated(form, value);
+  const std::uint32_t word = word_of(value);
+  switch (form.second) {
+    case Second::none: return word;
+    case Second::add: return word + c;
+    case Second::minimum: return is_below(form, value, c) ? word : c;
+    case Second::maximum: return is_below(form, value, c) ? c : word;
+    case Second::merge: break;
+  }
+  const std::uint32_t field = ones(form.d.width),
+                      shift = form.d.first == 16 && form.d.width == 16 ? 16 : 0;
+  return (c & ~(field << form.d.first)) | (word >> shift & field) << form.d.first;
 }
 
 std::uint32_t parallel(const Form& form, std::uint32_t a, std::uint32_t b, std::uint32_t c) {
@@ -134,7 +161,7 @@ std::uint32_t parallel(const Form& form, std::uint32_t a, std::uint32_t b, std::
   std::uint32_t out = c;
   for (std::uint32_t i = 0; i < form.lanes; ++i) {
     if (!(form.mask >> i & 1)) continue;
-    Int128 value =
+    std::int64_t value =
         compute(form.operation, element(form.a_elements >> 3 * i & 7, form.flags & a_signed),
                 element(form.b_elements >> 3 * i & 7, form.flags & b_signed), false);
     if (form.flags & saturates) value = clamped(value, width, form.flags & d_signed);
@@ -158,13 +185,17 @@ struct MultiplyForm {
 std::uint32_t multiply_add(const MultiplyForm& form, std::uint32_t a, std::uint32_t b,
                            std::uint32_t c) {
   const bool is_signed = form.flags & (a_signed | b_signed) || form.negated || form.c_negated;
-  Int128 sum = static_cast<Int128>(extended(a, form.a, form.flags & a_signed)) *
-               extended(b, form.b, form.flags & b_signed);
-  if (form.negated) sum = -sum;
-  const Int128 addend =
-      is_signed ? Int128{static_cast<std::int32_t>(form.c_negated ? ~c : c)} : Int128{c};
-  sum += addend + (form.plus_one || (form.c_negated && !form.negated));
-  sum >>= form.scale;
+  const auto factor = [](std::uint32_t word, Part part, bool extends) {
+    return std::int64_t{static_cast<std::int32_t>(extended(word, part, extends))};
+  };
+  const std::int64_t product = factor(a, form.a, form.flags & a_signed) *
+                               factor(b, form.b, form.flags & b_signed),
+                     addend = static_cast<std::int32_t>(form.c_negated ? ~c : c);
+  std::int64_t sum =
+      (form.negated ? -product : product) + addend + (form.plus_one || form.c_negated);
+  sum = is_signed || form.scale == 0
+            ? sum >> form.scale
+            : static_cast<std::int64_t>(static_cast<std::uint64_t>(sum) >> form.scale);
   if (form.flags & saturates) sum = clamped(sum, 32, is_signed);
   return word_of(sum);
 }
@@ -243,12 +274,12 @@ std::optional<std::uint8_t> mask_of(std::string_view selector, std::uint32_t cou
 
 bool is_word(Type type) { return type == Type::u32 || type == Type::s32; }
 
-// The types of `count` sources in front of which the destination's stands, or does not (vset).
+// The types of the sources, in front of which the destination's stands; vset takes that of a.
 bool read_types(Decoder& d, bool has_destination, std::uint8_t& flags) {
   const std::size_t first = has_destination ? 1 : 0;
   if (d.spelling.types() != 2 + first) return false;
   const Type a = d.spelling.type(first), b = d.spelling.type(first + 1),
-             to = has_destination ? d.spelling.type(0) : Type::u32;
+             to = has_destination ? d.spelling.type(0) : a;
   flags =
       static_cast<std::uint8_t>((a == Type::s32 ? a_signed : 0) | (b == Type::s32 ? b_signed : 0) |
                                 (to == Type::s32 ? d_signed : 0));
