@@ -2,6 +2,7 @@
 // What no recording of a Hopper GPU has: stochastic rounding and pairs of f32, against arithmetic
 // that is exact or that has been recorded; and numbers that the assembler or memory, not an
 // instruction, makes what they are.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -151,6 +152,75 @@ st.global.v4.b32 [rd0], {r4, r5, r6, r7};)",
   EXPECT_EQ(run.out[1], 0x00004000u);
   EXPECT_EQ(run.out[2], 0x7FFF0000u);
   EXPECT_EQ(run.out[3] >> 16, 0u);
+}
+
+// All 65536 numbers in the place of each operand; result r of number x at [16 * x + r].
+std::vector<std::uint32_t> products_with_all_numbers(detail::Engine& engine) {
+  std::string text = R"(.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+.reg .b16 x, y;
+.reg .b32 i, xs, ys, d;
+.reg .b64 to, at;
+ld.param.u64 to, [out];
+mov.u32 i, %ctaid.x;
+mad.lo.u32 i, i, 256, 0;
+mov.u32 d, %tid.x;
+add.u32 i, i, d;
+mul.wide.u32 at, i, 64;
+add.s64 to, to, at;
+cvt.u16.u32 x, i;
+mul.lo.u16 y, x, 40503;
+mov.b32 xs, {x, y};
+xor.b32 ys, xs, 0xC0003C00;
+)";
+  int word = 0;
+  for (const char* type : {"f16", "bf16"})
+    for (const char* relu : {"", ".relu"}) {
+      for (const char* sources : {"xs, ys, 0x3C003F80", "ys, xs, 0xBF807FF7", "ys, 0x3C003F80, xs"})
+        text += fmt::format("fma.rn.oob{}.{}x2 d, {};\nst.global.b32 [to+{}], d;\n", relu, type,
+                            sources, 4 * word++);
+      text +=
+          fmt::format("fma.rn.oob{}.{} y, x, x, x;\ncvt.u32.u16 d, y;\nst.global.b32 [to+{}], d;\n",
+                      relu, type, 4 * word++);
+    }
+  const auto module = engine.load(text + "ret;\n}\n", "oob.ptx");
+  EXPECT_TRUE(module) << module.diags().text();
+  const auto kernel = (*module)->kernel("k");
+  EXPECT_TRUE(kernel) << kernel.diags().text();
+  const auto out = engine.allocate(16 * 4 << 16);
+  EXPECT_TRUE((*kernel)->launch({.grid = {256}, .block = {256}}, Arguments().add(*out), nullptr));
+  std::vector<std::uint32_t> results(16 << 16);
+  EXPECT_TRUE(engine.read(*out, std::as_writable_bytes(std::span(results))));
+  return results;
+}
+
+TEST(EmulatorRounding, OutsideIsANanOfEitherSign) {
+  auto engine = emulator::make_engine({});
+  ASSERT_TRUE(engine);
+  const auto got = products_with_all_numbers(**engine);
+  for (const std::uint32_t x : {0x7FF7u, 0xFFF7u})
+    for (const std::size_t result : {0, 1, 4, 5, 8, 9, 12, 13})
+      EXPECT_EQ(got[16 * x + result] & 0xFFFF, 0u) << x << " " << result;
+  for (const std::uint32_t x : {0x7FF6u, 0x7FF8u, 0xFFF6u, 0xFFF8u})
+    for (const std::size_t result : {0, 4, 8, 12})
+      EXPECT_EQ(got[16 * x + result] & 0xFFFF, 0x7FFFu) << x << " " << result;
+  EXPECT_EQ(got[16 * 0x7FF7 + 2] & 0xFFFF, 0x7FFFu) << "as what is added it is any NaN";
+}
+
+TEST(EmulatorRounding, AGpuFindsTheSameOutside) {
+  auto gpu = cuda::make_engine(0);
+  if (!gpu || (*gpu)->arch().sm != 90) GTEST_SKIP() << "no Hopper GPU here";
+  auto engine = emulator::make_engine({});
+  ASSERT_TRUE(engine);
+  const auto got = products_with_all_numbers(**engine), expected = products_with_all_numbers(**gpu);
+  int wrong = 0;
+  for (std::size_t i = 0; i < got.size() && wrong < 100; ++i) {
+    EXPECT_EQ(got[i], expected[i]) << fmt::format("0x{:x} result {}", i / 16, i % 16);
+    wrong += got[i] != expected[i];
+  }
 }
 
 // ---- The assembler takes the 32 bits of 0f... as they are, also for 64 bits.

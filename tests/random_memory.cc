@@ -39,7 +39,7 @@ void load_shared(Writer& w, const std::string& at, int count, std::string_view t
                                        type, vector_text(registers), at);
   w.line(text);
   for (const std::string& reg : registers)
-    w.result(reg, bits, fmt::format("b{}", bits), because + " " + text);
+    w.loaded(reg, bits, fmt::format("b{}", bits), because + " " + text);
 }
 
 struct Access {
@@ -69,7 +69,7 @@ void load_statement(Writer& w) {
                                        access.type, vector_text(registers), w.input(zone, 16, 16));
   w.line(text);
   for (const std::string& reg : registers)
-    w.result(reg, access.bits, fmt::format("b{}", access.bits), text);
+    w.loaded(reg, access.bits, fmt::format("b{}", access.bits), text);
 }
 
 void exchange_statement(Writer& w) {

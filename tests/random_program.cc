@@ -136,7 +136,7 @@ void first_values(Writer& w) {
     const std::string text =
         fmt::format("ld.global.b{} {}, {};", first.bits, reg, w.input(first.zone, 8));
     w.line(text);
-    w.result(reg, first.bits, first.type, text);
+    w.loaded(reg, first.bits, first.type, text);
   }
   for (const char* special : {"%laneid", "%tid.x", "%ctaid.x"}) {
     const std::string reg = w.destination(32);

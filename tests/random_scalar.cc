@@ -118,6 +118,23 @@ constexpr Row rows[] = {
     {"{min,max}{,.NaN}{,.xorsign.abs}.bf16", "bf16! = bf16 bf16"},
     {"{min,max}{,.NaN}{,.xorsign.abs}.bf16x2", "bf16x2 = bf16x2 bf16x2"},
     {"{abs,neg}.bf16", "bf16! = bf16"},
+    // Video.
+    {"{vadd,vsub,vabsdiff,vmin,vmax}.{s32,u32}.{s32,u32}.{s32,u32}{,.sat} D, A, B", "b32 = b32 b32"},
+    {"{vadd,vsub,vabsdiff,vmin,vmax}.{s32,u32}.s32.u32{,.sat} D.{b0,b3,h0,h1}, A.b1, B.h1, C", "b32 = b32 b32 b32"},
+    {"{vadd,vsub,vmin,vmax}.{s32,u32}.{s32.u32,u32.u32}{,.sat}.{add,min,max} D, A.h1, B, C", "b32 = b32 b32 b32"},
+    {"{vshl,vshr}.{s32,u32}.{s32,u32}.u32{,.sat}.{clamp,wrap} D, A, B.b0", "b32 = b32 b32"},
+    {"{vshl,vshr}.{s32,u32}.{s32,u32}.u32{,.sat}.wrap.{add,min,max} D, A, B, C", "b32 = b32 b32 b32"},
+    {"vset.{s32,u32}.{s32,u32}.{eq,lt,ge}.{add,min,max} D, A.h0, B, C", "b32 = b32 b32 b32"},
+    {"vmad.{u32.u32.u32,s32.s32.u32,s32.s32.s32}{,.po}{,.sat}{,.shr7,.shr15} D, A, B.h0, C", "b32 = b32 b32 b32"},
+    {"vmad.s32.{u32,s32}.s32{,.sat}{,.shr7,.shr15} D, A, B, -C", "b32 = b32 b32 b32"},
+    {"{vadd,vsub,vavrg,vabsdiff,vmin,vmax}{2,4}.{s32,u32}.{s32,u32}.s32{,.sat,.add} D, A, B, C", "b32 = b32 b32 b32"},
+    {"vset{2,4}.{s32,u32}.u32.{ne,gt}{,.add} D, A, B, C", "b32 = b32 b32 b32"},
+    // Chains.
+    {"add.cc.u32 D, A, B; addc.cc.u32 E, B, C; subc.cc.u32 D, D, E; madc.hi.cc.u32 E, E, A, D; subc.u32 D, D, E", "b32 b32 = b32 b32 b32"},
+    {"sub.cc.u64 D, A, B; subc.cc.u64 E, B, C; addc.cc.u64 D, D, E; subc.u64 E, E, A", "b64 b64 = b64 b64 b64"},
+    {"and.pred D, !A, B; xor.pred E, D, !C; or.pred D, E, !A; not.pred E, D; xor.pred D, D, C", "pred pred = pred pred pred"},
+    {"cvt.rzi.s32.f32 E, A; cvt.rn.f16.s32 D, E; cvt.rpi.s32.f16 E, D", "f16 b32 = f32"},
+    {"cvt.rn.f16x2.f32 D, A, B; cvt.rn.satfinite.e4m3x2.f16x2 E, D; cvt.rn.relu.f16x2.e4m3x2 D, E", "f16x2 b16 = f32 f32"},
     // Comparison and choice.
     {"setp.{eq,ne,lt,le,gt,ge}.{s16,u16}", "pred = b16 b16"},
     {"setp.{eq,ne,lt,le,gt,ge,lo,ls,hi,hs}.u32", "pred = b32 b32"},
@@ -320,7 +337,7 @@ namespace {
 // NVIDIA's assembler writes these out as several instructions, and then runs some of them even
 // where the guard is false.
 bool keeps_guards(const std::string& spelling) {
-  return !spelling.starts_with("testp") && !spelling.starts_with("bf") &&
+  return !spelling.starts_with("testp") && !spelling.starts_with("bf") && spelling[0] != 'v' &&
          spelling.find("tf32") == std::string::npos;
 }
 

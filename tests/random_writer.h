@@ -76,6 +76,13 @@ class Writer {
   /// What now holds `reg` is a value that later instructions may read and that is stored at the
   /// end.
   void result(const std::string& reg, int bits, std::string_view type, std::string instruction);
+  /// The same of what was just loaded. NVIDIA's assembler takes the upper half of the 32-bit
+  /// register of a 16-bit load for zero ever after, and loses it on the way: an instruction whose
+  /// result it cannot foresee stands between.
+  void loaded(const std::string& reg, int bits, std::string_view type, std::string instruction) {
+    if (bits == 16) line("or.b16 {}, {}, %zero16;", reg, reg);
+    result(reg, bits, type, std::move(instruction));
+  }
   /// A value of so many bits; one that was computed as `type` for choice.
   std::string source(int bits, std::string_view type = {});
   std::vector<std::string> sources(int bits, int count) {

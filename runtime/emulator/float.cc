@@ -334,8 +334,8 @@ void widen(Warp& warp, const Op& op) {
   each_lane(warp.mask, [=](int i) { d[i] = to_float(Small{static_cast<std::uint16_t>(a[i])}); });
 }
 
-// fma.oob: what an element outside of a tensor reads as (tensor.cc) makes the result +0. op.c: the
-// result so far.
+// fma.oob: what an element outside of a tensor reads as (tensor.cc), of either sign, makes the
+// result +0. op.c: the result so far.
 constexpr std::uint16_t out_of_bounds = 0x7FF7;
 
 void zero_where_out_of_bounds(Warp& warp, const Op& op) {
@@ -343,7 +343,7 @@ void zero_where_out_of_bounds(Warp& warp, const Op& op) {
   const auto *a = lanes<std::uint32_t>(warp, op.a), *b = lanes<std::uint32_t>(warp, op.b),
              *result = lanes<std::uint32_t>(warp, op.c);
   const auto half = [](std::uint32_t x, std::uint32_t y, int shift) -> std::uint32_t {
-    const auto is_outside = [=](std::uint32_t z) { return (z >> shift & 0xFFFF) == out_of_bounds; };
+    const auto is_outside = [=](std::uint32_t z) { return (z >> shift & 0x7FFF) == out_of_bounds; };
     return is_outside(x) || is_outside(y) ? 0 : std::uint32_t{0xFFFF} << shift;
   };
   each_lane(warp.mask,
