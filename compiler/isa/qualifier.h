@@ -56,7 +56,7 @@ inline constexpr std::string_view qualifier_words[] = {
     "row", "col", "trans", "a", "b", "c", "d", "sp", "sp::ordered_metadata", "block_scale", "scale_vec::1X", "scale_vec::2X", "scale_vec::4X",
     "kind::f8f6f4", "kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4", "kind::f16", "kind::tf32", "kind::i8",
     // textures and surfaces
-    "base", "level", "grad", "a1d", "a2d", "cube", "acube", "2dms", "a2dms", "g", "trap", "zero",
+    "p", "base", "level", "grad", "a1d", "a2d", "cube", "acube", "2dms", "a2dms", "g", "trap", "zero",
     "width", "height", "depth", "channel_data_type", "channel_order", "normalized_coords", "force_unnormalized_coords",
     "filter_mode", "addr_mode_0", "addr_mode_1", "addr_mode_2", "array_size", "num_mipmap_levels", "num_samples", "memory_layout",
     "texref", "samplerref", "surfref",

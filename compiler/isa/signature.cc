@@ -65,9 +65,12 @@ bool are_digits(std::string_view text, std::size_t least, std::size_t most, int 
 // How an operand is written: "[addr]", "{4 x d}", "{-}a{.asel}".
 std::string syntax(const OperandRow& row, const std::string& called) {
   std::string out = called;
-  if (row.accepts & an_address && !(row.accepts & a_register)) out = fmt::format("[{}]", called);
+  if (row.accepts & an_address && !(row.accepts & a_register))
+    out = fmt::format("[{}{}{}]", called, row.sampled ? "{, sampler}" : "",
+                      row.coordinates == texels ? ", c" : "");
   if (row.accepts & a_vector && row.elements > 0)
     out = fmt::format("{{{} x {}}}", row.elements, called);
+  if (row.accepts & a_pair && row.accepts & a_vector) out += "{|p}";
   if (row.selector != Selector::None)
     out += fmt::format(fmt::runtime(row.selects ? ".{}sel" : "{{.{}sel}}"), called);
   if (row.accepts & a_minus) out.insert(0, row.accepts & a_register ? "{-}" : "-");

@@ -118,6 +118,8 @@ enum Elements : std::int8_t {
   image_offsets = -2,  // of .im2col: two less than .3d, .4d, .5d; of .im2col::w: 2
   as_repeated = -3,    // of tcgen05.ld: .x1 ... .x128 times the registers of the shape
   lane_masks = -4,     // of tcgen05.mma: 4 with .cta_group::1, 8 with .cta_group::2
+  texel_offsets = -5,  // of tex: one for each dimension of .1d ... .a2dms; 4 of .3d, more of others
+  gradients = -6,      // of tex.grad: the same, 4 of .3d and cubes; no more
 };
 
 /// Bits for the state spaces whose variables an address may name.
@@ -127,10 +129,20 @@ enum Spaces : std::uint16_t {
   in_shared = 4,
   in_local = 8,
   in_param = 16,
-  in_tensor = 32,    // tensor memory: no variables, 32-bit addresses in registers
+  in_tensor = 32,  // tensor memory: no variables, 32-bit addresses in registers
+  // No memory, but images: opaque variables, or their handles in registers of 64 bits.
+  as_texture = 64,
+  as_sampler = 128,
+  as_surface = 256,
+  as_sampling = 512,  // what knows how to sample: a texture, or with .texmode_independent a sampler
+  as_image = as_texture | as_sampler | as_surface | as_sampling,
   as_qualified = 0,  // the spaces that the instruction's qualifiers name; none: all, generically
   anywhere = 31,
 };
+
+/// Coordinates of an image: 1, 2 or 4, of which an array's index is the first; those that its
+/// dimensions do not need mean nothing.
+inline constexpr std::int8_t texels = -2;
 
 struct OperandRow {
   std::string_view name;  // in diagnostics and syntax; empty: d for results, else a, b, c in order
@@ -143,7 +155,9 @@ struct OperandRow {
   std::int8_t elements = 0;             // a_vector: how many; as_written
   std::uint16_t spaces = as_qualified;  // an_address: whose variables
   std::int8_t coordinates = 0;  // an_address: [base, {c0, ..}] with that many; -1: as .1d ... .5d
-                                // say, 5 with .tile::gather4 or scatter4; 0: no second part
+                                // say, 5 with .tile::gather4 or scatter4; 0: no second part;
+                                // texels: of the operand's type, as .1d ... .a2dms say
+  bool sampled = false;         // an_address: [texture, sampler, {c0, ..}] too
   SinkInPair sinks = SinkInPair::Either;  // a_pair
   Selector selector = Selector::None;     // a_register
   bool selects = false;                   // the selector must stand
@@ -151,6 +165,7 @@ struct OperandRow {
   bool ranged = false;                    // an_integer: low to high; a_float: above low, to high
   std::int64_t low = 0, high = 0;
   std::int64_t step = 1;  // an_integer: a multiple of this; 0: a power of two
+  Since part_since;       // what a part that may be left out asks: p of d|p, a sampler beside a handle
 };
 
 // ---- The usual operands, so that rows read like the manual.
@@ -213,7 +228,7 @@ constexpr OperandRow wider(OperandRow row) { return row.fit = Fit::Wider, row; }
 enum class Access : std::uint8_t { None, Read, Write, Atomic };
 
 /// The proxy through which memory is accessed (PTX ISA 8.6).
-enum class Proxy : std::uint8_t { Generic, Async, Tensormap, Constant, Texture };
+enum class Proxy : std::uint8_t { Generic, Async, Tensormap, Constant, Texture, Surface };
 
 /// What says that an asynchronous access is complete.
 enum class Completion : std::uint8_t {

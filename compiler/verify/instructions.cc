@@ -43,7 +43,7 @@ class InstructionChecker {
     if (!declared) return;
     const Signature* row = choose(instruction, spelling);
     if (!row) return wrong_operands(instruction, spelling);
-    if (const Since* since = isa::missing(*row, spelling, context_.target))
+    if (const Since* since = operands_.missing(instruction, spelling, *row, context_.target))
       unsupported(instruction.opcode, spelling.text, *since);
     for (const ptx::Operand& operand : context_.module.operands_of(instruction))
       check_special(operand);
@@ -63,7 +63,7 @@ class InstructionChecker {
     const Signature* out = nullptr;
     for (const Signature* each : spelling.signatures) {
       if (!operands_.match(instruction, spelling, *each)) continue;
-      if (!isa::missing(*each, spelling, context_.target)) return each;
+      if (!operands_.missing(instruction, spelling, *each, context_.target)) return each;
       if (!out) out = each;
     }
     return out;

@@ -72,12 +72,21 @@ int repeated_elements(const Spelling& spelling) {
   return out;
 }
 
+// Of an image: one of .3d and of cubes, whose vectors have four elements, as 4.
+int texel_dimensions(const Spelling& spelling) {
+  constexpr isa::QualifierSet one = "1d a1d", two = "2d a2d 2dms a2dms";
+  if (!(spelling.words & one).empty()) return 1;
+  return (spelling.words & two).empty() ? 4 : 2;
+}
+
 int stated_elements(const OperandRow& row, const Spelling& spelling) {
   switch (row.elements) {
     case isa::as_written: return written_elements(spelling);
     case isa::image_offsets: return spelling.has("im2col"_q) ? dimensions(spelling) - 2 : 2;
     case isa::as_repeated: return repeated_elements(spelling);
     case isa::lane_masks: return spelling.has("cta_group::2"_q) ? 8 : 4;
+    case isa::texel_offsets:
+    case isa::gradients: return texel_dimensions(spelling);
     default: return row.elements;
   }
 }
@@ -118,6 +127,21 @@ std::size_t OperandMatcher::required(const Operands& rows) {
   std::size_t out = 0;
   while (out < rows.size && !rows[out]->optional) ++out;
   return out;
+}
+
+const Since* OperandMatcher::missing(const ptx::Instruction& instruction, const Spelling& spelling,
+                                     const Signature& signature, const Target& target) const {
+  if (const Since* since = isa::missing(signature, spelling, target)) return since;
+  const Operands rows = isa::operands(signature, spelling);
+  const auto operands = module_.operands_of(instruction);
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const auto parts = module_.children(operands[i]);
+    const bool pair = operands[i].kind == ptx::OperandKind::Pair;
+    const bool handle =
+        rows[i]->sampled && parts.size() == 3 && (is_register(parts[0]) || is_register(parts[1]));
+    if ((pair || handle) && !rows[i]->part_since.has(target)) return &rows[i]->part_since;
+  }
+  return nullptr;
 }
 
 OperandMatcher::Wanted OperandMatcher::wanted(const OperandRow& row,
@@ -250,12 +274,12 @@ bool OperandMatcher::special_fits(const ptx::Operand& operand, const Wanted& wan
 
 // Constants may stand in vectors, not for them.
 bool OperandMatcher::takes_scalar(const Wanted& wanted) {
-  return !(wanted.row.accepts & isa::a_vector) || wanted.elements == 1;
+  return !(wanted.row.accepts & isa::a_vector) ||
+         (wanted.row.accepts & isa::a_register && wanted.elements == 1);
 }
 
 bool OperandMatcher::integer_fits(const ptx::Operand& operand, const Wanted& wanted) const {
-  const bool stated = wanted.row.elements < isa::as_written;
-  if (!(wanted.row.accepts & isa::an_integer) || stated || !takes_scalar(wanted)) return false;
+  if (!(wanted.row.accepts & isa::an_integer) || !takes_scalar(wanted)) return false;
   if (wanted.type != Type::none && info(wanted.type).floating) return false;
   const auto value = static_cast<std::int64_t>(operand.value);
   if (!wanted.row.ranged) return true;
@@ -289,40 +313,57 @@ bool OperandMatcher::pair_fits(const ptx::Operand& operand, const Wanted& wanted
     const NameInfo& info = names_.of(each);
     return info.kind == NameKind::Register && isa::register_fits(info.type, type, Fit::Exact);
   };
-  return fits_or_sink(children[0], wanted.type, isa::SinkInPair::Second) &&
-         fits_or_sink(children[1], Type::pred, isa::SinkInPair::First);
+  if (!fits_or_sink(children[1], Type::pred, isa::SinkInPair::First)) return false;
+  if (wanted.row.accepts & isa::a_vector)
+    return children[0].kind == ptx::OperandKind::Vector && vector_fits(children[0], wanted);
+  return fits_or_sink(children[0], wanted.type, isa::SinkInPair::Second);
 }
 
 bool OperandMatcher::vector_fits(const ptx::Operand& operand, const Wanted& wanted) const {
-  if (!(wanted.row.accepts & isa::a_vector)) return false;
-  if (operand.count != static_cast<unsigned>(wanted.elements)) return false;
-  // Of a result, the elements that nobody wants can be _; registers are all of one size, and not
-  // both of integers and of floating point.
-  OperandRow element = wanted.row;
-  element.accepts =
-      static_cast<std::uint16_t>((element.accepts & ~isa::a_vector) | isa::a_register);
-  if (wanted.row.elements == isa::as_written)
-    element.accepts |= element.written ? isa::a_sink : isa::a_special;
-  element.elements = 0;
-  const Wanted each{element, wanted.spelling, wanted.type, 1, wanted.elements > 1};
+  if (!(wanted.row.accepts & isa::a_vector) || !count_fits(operand, wanted)) return false;
+  const OperandRow element = element_row(wanted);
+  return elements_fit(module_.children(operand),
+                      {element, wanted.spelling, wanted.type, 1, wanted.elements > 1});
+}
+
+// Of a result, the elements that nobody wants can be _.
+OperandRow OperandMatcher::element_row(const Wanted& vector) {
+  OperandRow out = vector.row;
+  out.accepts = static_cast<std::uint16_t>((out.accepts & ~isa::a_vector) | isa::a_register);
+  if (out.elements == isa::as_written) out.accepts |= out.written ? isa::a_sink : isa::a_special;
+  out.elements = 0;
+  return out;
+}
+
+bool OperandMatcher::count_fits(const ptx::Operand& vector, const Wanted& wanted) {
+  const auto count = static_cast<int>(vector.count);
+  if (wanted.row.elements != isa::texel_offsets) return count == wanted.elements;
+  return count >= wanted.elements && (count == 1 || count == 2 || count == 4);
+}
+
+// Registers are all of one size, and not both of integers and of floating point: they give the
+// elements their type, and a constant must go with it.
+bool OperandMatcher::elements_fit(std::span<const ptx::Operand> elements,
+                                  const Wanted& each) const {
   int width = 0;
   bool floating = false, integer = false, constant = false, sinks = true;
-  for (const ptx::Operand& child : module_.children(operand)) {
-    if (!fits(child, each)) return false;
-    constant |= child.kind == ptx::OperandKind::Integer;
-    sinks &= child.text == "_";
-    if (child.kind != ptx::OperandKind::Name || child.text == "_") continue;
-    const TypeInfo& type = info(names_.of(child).type);
+  for (const ptx::Operand& one : elements) {
+    if (!fits(one, each)) return false;
+    constant |= one.kind == ptx::OperandKind::Integer;
+    floating |= one.kind == ptx::OperandKind::Float;
+    sinks &= one.text == "_";
+    if (one.kind != ptx::OperandKind::Name || one.text == "_") continue;
+    const TypeInfo& type = info(names_.of(one).type);
     floating |= type.floating;
     integer |= type.name[0] == 's' || type.name[0] == 'u';
     if (width && type.bits && width != type.bits) return false;
     width = std::max(width, type.bits);
   }
-  // Registers give the elements their type: a constant must go with it.
-  return !(floating && (integer || constant)) && !(sinks && operand.count > 0);
+  return !(floating && (integer || constant)) && !(sinks && !elements.empty());
 }
 
 bool OperandMatcher::address_fits(const ptx::Operand& operand, const Wanted& wanted) const {
+  if (wanted.row.spaces & isa::as_image) return image_fits(operand, wanted);
   const auto children = module_.children(operand);
   if (children.empty() || !base_fits(children[0], wanted)) return false;
   if (!operand.text.empty() && !(wanted.row.unified && is_register(children[0]))) return false;

@@ -2,6 +2,7 @@
 // compiler/verify/operand_matcher.h - the operands of an instruction against a signature's.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -57,6 +58,10 @@ class OperandMatcher {
 
   bool match(const ptx::Instruction& instruction, const isa::Spelling& spelling,
              const isa::Signature& signature) const;
+  /// What the instruction asks of the target beyond it, or null: isa::missing(), and what parts of
+  /// operands ask that may be left out. For a signature that matches.
+  const Since* missing(const ptx::Instruction& instruction, const isa::Spelling& spelling,
+                       const isa::Signature& signature, const Target& target) const;
   /// For a signature that does not match.
   OperandMismatch mismatch(const ptx::Instruction& instruction, const isa::Spelling& spelling,
                            const isa::Signature& signature) const;
@@ -85,10 +90,28 @@ class OperandMatcher {
   bool float_fits(const ptx::Operand& operand, const Wanted& wanted) const;
   bool pair_fits(const ptx::Operand& operand, const Wanted& wanted) const;
   bool vector_fits(const ptx::Operand& operand, const Wanted& wanted) const;
+  static bool count_fits(const ptx::Operand& vector, const Wanted& wanted);
+  static isa::OperandRow element_row(const Wanted& vector);
+  bool elements_fit(std::span<const ptx::Operand> elements, const Wanted& each) const;
   bool address_fits(const ptx::Operand& operand, const Wanted& wanted) const;
+  bool image_fits(const ptx::Operand& operand, const Wanted& wanted) const;
+  bool handle_fits(const ptx::Operand& base, unsigned spaces) const;
+  struct Texel;
+  bool texel_fits(const ptx::Operand& coordinates, const Wanted& wanted) const;
+  bool independent_samplers() const;
+  unsigned images(unsigned spaces) const;
   bool is_register(const ptx::Operand& operand) const;
   bool base_fits(const ptx::Operand& base, const Wanted& wanted) const;
+  struct Expectation {
+    const Rule* rule;
+    std::string text;           // what an operand should be
+    const ptx::Operand* found;  // the operand, or the element that is not
+  };
+  Expectation expectation(const ptx::Operand& operand, const Wanted& want) const;
+  Expectation element_expectation(const ptx::Operand& vector, const Wanted& want) const;
   std::string found(const ptx::Operand& operand) const;
+  OperandMismatch image_mismatch(const ptx::Operand& operand, const Wanted& wanted) const;
+  OperandMismatch texel_mismatch(const ptx::Operand& coordinates, const Wanted& wanted) const;
 
   const ptx::Module& module_;
   const OperandNames& names_;

@@ -26,9 +26,10 @@ std::string range_text(const OperandRow& row, std::int64_t value) {
                      within / row.step * row.step);
 }
 
-std::string_view kind_text(const OperandRow& row) {
+std::string_view kind_text(const OperandRow& row, bool one) {
+  if (row.spaces & isa::as_image) return "an image in brackets";
   if (row.accepts & isa::an_address) return "an address";
-  if (row.accepts & isa::a_vector) return "a vector";
+  if (row.accepts & isa::a_vector && !one) return "a vector";
   if (row.accepts & isa::a_label) return "a label";
   if (!(row.accepts & isa::a_register)) return "a constant";
   return row.accepts & isa::an_integer ? "a register or a constant" : "a register";
@@ -68,31 +69,53 @@ OperandMismatch OperandMatcher::mismatch(const ptx::Instruction& instruction,
   while (i < operands.size() && fits(operands[i], wanted(*rows[i], spelling))) ++i;
   const Wanted want = wanted(*rows[i], spelling);
   const ptx::Operand& operand = operands[i];
-  const bool constant = operand.kind == ptx::OperandKind::Integer;
-  const Rule* rule = &"operand-kind"_rule;
-  std::string expected(kind_text(want.row));
-  if (want.row.ranged && constant) {
-    rule = &"immediate-range"_rule;
-    expected = range_text(want.row, static_cast<std::int64_t>(operand.value));
-  } else if (operand.kind == ptx::OperandKind::Vector && want.elements > 1 &&
-             operand.count != static_cast<unsigned>(want.elements)) {
-    rule = &"register-count"_rule;
-    expected = fmt::format("{} registers", want.elements);
-  } else if (is_register(operand) && want.row.accepts & isa::a_register &&
-             !shape_fits(operand, want)) {
-    expected = shape_text(want.row);
-  } else if (is_register(operand) && want.row.accepts & isa::a_register) {
-    rule = &"register-type"_rule;
-    expected = fmt::format("a register of type .{}", tartan::name(want.type));
-  } else if (want.type != Type::none) {
-    expected += fmt::format(" of type .{}", tartan::name(want.type));
+  const std::string name =
+      isa::operand_name(signature, static_cast<std::size_t>(rows[i] - signature.operands.begin()));
+  if (want.row.spaces & isa::as_image && operand.kind == ptx::OperandKind::Address) {
+    OperandMismatch out = image_mismatch(operand, want);
+    out.message = fmt::format("takes, as operand {}, {}", name, out.message);
+    out.matched = static_cast<int>(i);
+    return out;
   }
-  return {rule, operand.text,
-          fmt::format("takes {} as operand {}, found {}", expected,
-                      isa::operand_name(signature, static_cast<std::size_t>(
-                                                       rows[i] - signature.operands.begin())),
-                      found(operand)),
+  const Expectation wants = expectation(operand, want);
+  return {wants.rule, wants.found->text,
+          fmt::format("takes {} as operand {}, found {}", wants.text, name, found(*wants.found)),
           static_cast<int>(i)};
+}
+
+OperandMatcher::Expectation OperandMatcher::expectation(const ptx::Operand& operand,
+                                                        const Wanted& want) const {
+  const bool to_register = is_register(operand) && want.row.accepts & isa::a_register;
+  if (want.row.ranged && operand.kind == ptx::OperandKind::Integer)
+    return {&"immediate-range"_rule, range_text(want.row, static_cast<std::int64_t>(operand.value)),
+            &operand};
+  if (operand.kind == ptx::OperandKind::Vector && want.row.accepts & isa::a_vector) {
+    if (count_fits(operand, want)) return element_expectation(operand, want);
+    if (want.elements > 1)
+      return {&"register-count"_rule, fmt::format("{} registers", want.elements), &operand};
+  }
+  if (to_register && !shape_fits(operand, want))
+    return {&"operand-kind"_rule, std::string(shape_text(want.row)), &operand};
+  if (to_register)
+    return {&"register-type"_rule, fmt::format("a register of type .{}", tartan::name(want.type)),
+            &operand};
+  std::string text(kind_text(want.row, takes_scalar(want)));
+  if (want.type != Type::none && !(want.row.accepts & isa::an_address))
+    text += fmt::format(" of type .{}", tartan::name(want.type));
+  return {&"operand-kind"_rule, std::move(text), &operand};
+}
+
+// Of a vector with the right number of elements: the first that does not fit.
+OperandMatcher::Expectation OperandMatcher::element_expectation(const ptx::Operand& vector,
+                                                                const Wanted& want) const {
+  const OperandRow row = element_row(want);
+  const Wanted each{row, want.spelling, want.type, 1, want.elements > 1};
+  const auto elements = module_.children(vector);
+  const auto wrong = std::find_if(elements.begin(), elements.end(),
+                                  [&](const auto& element) { return !fits(element, each); });
+  return {&"register-type"_rule,
+          fmt::format("a vector of elements of type .{}", tartan::name(want.type)),
+          wrong == elements.end() ? &vector : &*wrong};
 }
 
 std::string OperandMatcher::found(const ptx::Operand& operand) const {

@@ -10,13 +10,34 @@ std::string_view base_name(std::string_view name) {
   return name.substr(0, name.find('.'));
 }
 
+namespace {
+
+Opaque opaque_of(const ptx::Variable& variable) {
+  if (variable.type != Type::none) return Opaque::No;
+  const auto says = [&](std::string_view word) {
+    return variable.attributes.find(word) != std::string_view::npos;
+  };
+  return says(".texref")       ? Opaque::Texture
+         : says(".samplerref") ? Opaque::Sampler
+         : says(".surfref")    ? Opaque::Surface
+                               : Opaque::No;
+}
+
+NameInfo info_of(const ptx::Variable& variable) {
+  return {.kind = NameKind::Variable,
+          .type = variable.type,
+          .vector = variable.vector,
+          .space = variable.space,
+          .opaque = opaque_of(variable)};
+}
+
+}  // namespace
+
 ModuleNames::ModuleNames(const ptx::Module& module) {
   for (const ptx::Item& item : module.items) {
     if (item.kind == ptx::ItemKind::Variable) {
       const ptx::Variable& variable = module.variables[item.index];
-      names_.try_emplace(
-          variable.name,
-          NameInfo{.kind = NameKind::Variable, .type = variable.type, .space = variable.space});
+      names_.try_emplace(variable.name, info_of(variable));
     } else if (item.kind == ptx::ItemKind::Function) {
       names_.try_emplace(module.functions[item.index].name, NameInfo{.kind = NameKind::Function});
     } else if (const ptx::Directive& directive = module.directives[item.index];
@@ -78,9 +99,10 @@ void Scopes::restart() {
   for (const auto* list : {&function_.results, &function_.params})
     for (const std::uint32_t index : *list) {
       const ptx::Variable& variable = module_.variables[index];
-      const bool in_register = variable.space == ptx::StateSpace::reg;
-      declare(variable.name, {in_register ? NameKind::Register : NameKind::Variable, variable.type,
-                              variable.vector, variable.space, function_.entry});
+      NameInfo info = info_of(variable);
+      if (variable.space == ptx::StateSpace::reg) info.kind = NameKind::Register;
+      info.constant = function_.entry;
+      declare(variable.name, info);
     }
 }
 
@@ -101,9 +123,8 @@ void Scopes::enter(const ptx::Statement& statement) {
     }
     case ptx::StatementKind::Variable: {
       const ptx::Variable& variable = module_.variables[statement.index];
-      const NameInfo info{
-          NameKind::Variable, variable.type, variable.vector,
-          variable.space,     false,         variable.space == ptx::StateSpace::param};
+      NameInfo info = info_of(variable);
+      info.local_param = variable.space == ptx::StateSpace::param;
       if (variable.numbered) numbered_.push_back({variable.name, *variable.numbered, info});
       else declare(variable.name, info);
       break;

@@ -14,13 +14,17 @@ namespace tartan::verify {
 
 enum class NameKind : std::uint8_t { Unknown, Register, Variable, Function, Label, Special };
 
+/// What an opaque variable holds (PTX ISA 5.3): textures, samplers and surfaces.
+enum class Opaque : std::uint8_t { No, Texture, Sampler, Surface };
+
 struct NameInfo {
   NameKind kind = NameKind::Unknown;
   Type type = Type::none;                         // registers: their type
   std::uint8_t vector = 1;                        // registers: .v2, .v4
   ptx::StateSpace space = ptx::StateSpace::none;  // variables
   bool constant = false;                          // parameters of kernels: nothing writes them
-  bool local_param = false;  // a .param of a function's body: calls take it, it has no address
+  bool local_param = false;    // a .param of a function's body: calls take it, it has no address
+  Opaque opaque = Opaque::No;  // variables
 };
 
 /// The names of a module that every function sees.

@@ -27,6 +27,8 @@ std::span<const Signature> addresses_signatures();
 std::span<const Signature> multimem_signatures();
 std::span<const Signature> tensor_memory_signatures();
 std::span<const Signature> video_signatures();
+std::span<const Signature> texture_signatures();
+std::span<const Signature> surface_signatures();
 
 // clang-format off
 inline constexpr std::span<const Signature> (*signature_families[])() = {
@@ -49,6 +51,8 @@ inline constexpr std::span<const Signature> (*signature_families[])() = {
     multimem_signatures,
     tensor_memory_signatures,
     video_signatures,
+    texture_signatures,
+    surface_signatures,
 };
 // clang-format on
 
