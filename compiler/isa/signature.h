@@ -162,10 +162,12 @@ struct OperandRow {
   Selector selector = Selector::None;     // a_register
   bool selects = false;                   // the selector must stand
   bool unified = false;                   // an_address: .unified may follow
-  bool ranged = false;                    // an_integer: low to high; a_float: above low, to high
+  bool whole = false;  // an_address: not half of one in global memory; written ones never are
+  bool at_most_next = false;  // an_integer of 32 bits: not above the next operand, if that is one
+  bool ranged = false;        // an_integer: low to high; a_float: above low, to high
   std::int64_t low = 0, high = 0;
   std::int64_t step = 1;  // an_integer: a multiple of this; 0: a power of two
-  Since part_since;       // what a part that may be left out asks: p of d|p, a sampler beside a handle
+  Since part_since;  // what a part that may be left out asks: p of d|p, a sampler beside a handle
 };
 
 // ---- The usual operands, so that rows read like the manual.
@@ -267,6 +269,7 @@ struct Signature {
   List<QualifierSet, 8> one;  // exactly one of each set
   List<QualifierSet, 8> any;  // at most one of each set
   QualifierSet flags;         // any of these
+  QualifierSet twice;         // what may stand twice and means two things
   List<OperandRow, 12> operands;
   Since since = {{1, 0}, 10};
   List<Need, 8> needs;

@@ -33,8 +33,10 @@ void take(Spelling& spelling, std::string_view word) {
   if (found == dictionary().end()) {
     if (spelling.unknown.empty()) spelling.unknown = word.empty() ? spelling.text : word;
   } else if (found->second.qualifier) {
-    if (spelling.words.has(*found->second.qualifier) && spelling.repeated.empty())
-      spelling.repeated = word;
+    if (spelling.words.has(*found->second.qualifier)) {
+      if (spelling.repeated.empty()) spelling.repeated = word;
+      ++spelling.repetitions;
+    }
     spelling.words.add(*found->second.qualifier);
   } else if (spelling.types.size < spelling.types.items.size()) {
     spelling.types.items[spelling.types.size++] = found->second.type;
@@ -48,6 +50,11 @@ bool types_match(const Signature& signature, const Spelling& spelling) {
   for (std::size_t i = 0; i < signature.types.size; ++i)
     if (!signature.types[i].has(spelling.types[i])) return false;
   return true;
+}
+
+bool repetition_matches(const Signature& signature, const Spelling& spelling) {
+  if (spelling.repeated.empty()) return true;
+  return spelling.repetitions == 1 && signature.twice.has(*find_qualifier(spelling.repeated));
 }
 
 QualifierSet allowed(const Signature& signature) {
@@ -88,6 +95,7 @@ std::string types_text(const Spelling& spelling) {
 }  // namespace
 
 bool matches(const Signature& signature, const Spelling& spelling) {
+  if (!repetition_matches(signature, spelling)) return false;
   if (!types_match(signature, spelling)) return false;
   const QualifierSet extra = spelling.words.without(allowed(signature));
   if (!extra.empty()) return false;
@@ -111,7 +119,7 @@ Spelling read_spelling(std::string_view text) {
     rest.remove_prefix(word.size());
   }
   if (is_matrix(out.opcode)) out.unknown = out.repeated = {};  // parse_form() judges those
-  if (!out.unknown.empty() || !out.repeated.empty()) return out;
+  if (!out.unknown.empty()) return out;
   for (const Signature& each : signatures(out.opcode))
     if (matches(each, out)) out.signatures.push_back(&each);
   return out;
@@ -120,8 +128,8 @@ Spelling read_spelling(std::string_view text) {
 std::string mismatch(const Spelling& spelling) {
   const std::string_view opcode = name(spelling.opcode);
   if (!spelling.unknown.empty()) return fmt::format("{} takes no .{}", opcode, spelling.unknown);
-  if (!spelling.repeated.empty()) return fmt::format(".{} stands twice", spelling.repeated);
   if (!spelling.signatures.empty()) return {};
+  if (!spelling.repeated.empty()) return fmt::format(".{} stands twice", spelling.repeated);
   // Of the rows whose types fit, the one that objects to least; else what is said of types.
   const Signature* near = nullptr;
   int least = 1000;

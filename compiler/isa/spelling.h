@@ -22,6 +22,7 @@ struct Spelling {
   std::uint8_t excess_types = 0;
   std::string_view unknown;   // the first word that is neither qualifier nor type; empty: none
   std::string_view repeated;  // the first qualifier that stands twice
+  std::uint8_t repetitions = 0;
   /// The signatures whose words and types these are; which of them is meant depends on the
   /// operands.
   std::vector<const Signature*> signatures;

@@ -159,8 +159,17 @@ bool OperandMatcher::match(const ptx::Instruction& instruction, const Spelling& 
   if (instruction.count < required(rows) || instruction.count > rows.size) return false;
   const auto operands = module_.operands_of(instruction);
   for (std::size_t i = 0; i < operands.size(); ++i)
-    if (!fits(operands[i], wanted(*rows[i], spelling))) return false;
+    if (!fits(operands[i], wanted(*rows[i], spelling)) || exceeds_next(operands, i, *rows[i]))
+      return false;
   return true;
+}
+
+bool OperandMatcher::exceeds_next(std::span<const ptx::Operand> operands, std::size_t i,
+                                  const OperandRow& row) {
+  if (!row.at_most_next || i + 1 >= operands.size()) return false;
+  const ptx::Operand &one = operands[i], &next = operands[i + 1];
+  return one.kind == ptx::OperandKind::Integer && next.kind == ptx::OperandKind::Integer &&
+         static_cast<std::uint32_t>(one.value) > static_cast<std::uint32_t>(next.value);
 }
 
 bool OperandMatcher::fits(const ptx::Operand& operand, const Wanted& wanted) const {
@@ -368,8 +377,7 @@ bool OperandMatcher::address_fits(const ptx::Operand& operand, const Wanted& wan
   if (children.empty() || !base_fits(children[0], wanted)) return false;
   if (!operand.text.empty() && !(wanted.row.unified && is_register(children[0]))) return false;
   if (wanted.row.coordinates == 0) return children.size() == 1;
-  const int count = wanted.row.coordinates < 0 ? coordinates(wanted.spelling)
-                                               : static_cast<int>(wanted.row.coordinates);
+  const int count = tensor_coordinates(wanted);
   if (children.size() != 2 || children[1].kind != ptx::OperandKind::Vector || operand.value)
     return false;
   OperandRow coordinate = isa::vec(count, b32);
@@ -377,13 +385,29 @@ bool OperandMatcher::address_fits(const ptx::Operand& operand, const Wanted& wan
   return fits(children[1], {coordinate, wanted.spelling, Type::s32, count});
 }
 
+int OperandMatcher::tensor_coordinates(const Wanted& wanted) {
+  return wanted.row.coordinates < 0 ? coordinates(wanted.spelling)
+                                    : static_cast<int>(wanted.row.coordinates);
+}
+
 bool OperandMatcher::is_register(const ptx::Operand& operand) const {
   return operand.kind == ptx::OperandKind::Name && names_.of(operand).kind == NameKind::Register;
 }
 
+unsigned OperandMatcher::wanted_spaces(const Wanted& wanted) {
+  return wanted.row.spaces == isa::as_qualified ? qualified_spaces(wanted.spelling)
+                                                : wanted.row.spaces;
+}
+
+// What writes global memory takes no half of an address; nor does an mbarrier's, generically.
+bool OperandMatcher::takes_whole(const Wanted& wanted) const {
+  const bool global = wanted_spaces(wanted) & isa::in_global;
+  return module_.address_size == 64 && (((wanted.row.written || wanted.row.whole) && global) ||
+                                        (wanted.type == u64 && !stated_spaces(wanted.spelling)));
+}
+
 bool OperandMatcher::base_fits(const ptx::Operand& base, const Wanted& wanted) const {
-  const unsigned spaces = wanted.row.spaces == isa::as_qualified ? qualified_spaces(wanted.spelling)
-                                                                 : wanted.row.spaces;
+  const unsigned spaces = wanted_spaces(wanted);
   if (base.kind == ptx::OperandKind::Integer) return spaces == isa::in_local;
   if (base.kind != ptx::OperandKind::Name) return false;
   const NameInfo& info = names_.of(base);
@@ -392,10 +416,7 @@ bool OperandMatcher::base_fits(const ptx::Operand& base, const Wanted& wanted) c
     // Tensor memory: mma takes .b32 alone.
     if (spaces == isa::in_tensor)
       return type.type == b32 || (type.bits == 32 && !type.floating && wanted.type == u32);
-    // What writes global memory takes no half of an address; nor does an mbarrier's, generically.
-    const bool whole = (wanted.row.written && spaces & isa::in_global) ||
-                       (wanted.type == u64 && !stated_spaces(wanted.spelling));
-    if (whole && module_.address_size == 64 && type.bits != 64) return false;
+    if (takes_whole(wanted) && type.bits != 64) return false;
     return !type.floating && type.type != Type::pred && type.bits >= 16 && type.bits <= 64;
   }
   if (info.kind != NameKind::Variable || info.type == Type::none) return false;

@@ -79,6 +79,8 @@ class OperandMatcher {
   };
   Wanted wanted(const isa::OperandRow& row, const isa::Spelling& spelling) const;
   bool fits(const ptx::Operand& operand, const Wanted& wanted) const;
+  static bool exceeds_next(std::span<const ptx::Operand> operands, std::size_t i,
+                           const isa::OperandRow& row);
   static bool register_fits(Type type, const Wanted& wanted);
   bool name_fits(const ptx::Operand& operand, const Wanted& wanted) const;
   bool minus_fits(const ptx::Operand& operand, const Wanted& wanted) const;
@@ -101,6 +103,9 @@ class OperandMatcher {
   bool independent_samplers() const;
   unsigned images(unsigned spaces) const;
   bool is_register(const ptx::Operand& operand) const;
+  static int tensor_coordinates(const Wanted& wanted);
+  static unsigned wanted_spaces(const Wanted& wanted);
+  bool takes_whole(const Wanted& wanted) const;
   bool base_fits(const ptx::Operand& base, const Wanted& wanted) const;
   struct Expectation {
     const Rule* rule;
@@ -108,6 +113,8 @@ class OperandMatcher {
     const ptx::Operand* found;  // the operand, or the element that is not
   };
   Expectation expectation(const ptx::Operand& operand, const Wanted& want) const;
+  Expectation address_expectation(const ptx::Operand& operand, const Wanted& want) const;
+  Expectation base_expectation(const ptx::Operand& base, const Wanted& want) const;
   Expectation element_expectation(const ptx::Operand& vector, const Wanted& want) const;
   std::string found(const ptx::Operand& operand) const;
   OperandMismatch image_mismatch(const ptx::Operand& operand, const Wanted& wanted) const;

@@ -35,6 +35,30 @@ std::string_view kind_text(const OperandRow& row, bool one) {
   return row.accepts & isa::an_integer ? "a register or a constant" : "a register";
 }
 
+std::string_view space_name(ptx::StateSpace space) {
+  switch (space) {
+    case ptx::StateSpace::none: return "no";
+    case ptx::StateSpace::reg: return ".reg";
+    case ptx::StateSpace::global: return ".global";
+    case ptx::StateSpace::constant: return ".const";
+    case ptx::StateSpace::shared: return ".shared";
+    case ptx::StateSpace::local: return ".local";
+    case ptx::StateSpace::param: return ".param";
+  }
+  return {};
+}
+
+// "in .global or .shared memory"
+std::string spaces_text(unsigned spaces) {
+  constexpr std::pair<unsigned, std::string_view> names[] = {
+      {isa::in_global, ".global"}, {isa::in_const, ".const"}, {isa::in_shared, ".shared"},
+      {isa::in_local, ".local"},   {isa::in_param, ".param"}, {isa::in_tensor, "tensor"}};
+  std::string out;
+  for (const auto& [bit, name] : names)
+    if (spaces & bit) out += fmt::format("{}{}", out.empty() ? "in " : " or ", name);
+  return out + " memory";
+}
+
 // What may stand behind the name of a register.
 std::string_view shape_text(const OperandRow& row) {
   switch (row.selector) {
@@ -66,7 +90,9 @@ OperandMismatch OperandMatcher::mismatch(const ptx::Instruction& instruction,
             -1};
   const auto operands = module_.operands_of(instruction);
   std::size_t i = 0;
-  while (i < operands.size() && fits(operands[i], wanted(*rows[i], spelling))) ++i;
+  while (i < operands.size() && fits(operands[i], wanted(*rows[i], spelling)) &&
+         !exceeds_next(operands, i, *rows[i]))
+    ++i;
   const Wanted want = wanted(*rows[i], spelling);
   const ptx::Operand& operand = operands[i];
   const std::string name =
@@ -77,7 +103,11 @@ OperandMismatch OperandMatcher::mismatch(const ptx::Instruction& instruction,
     out.matched = static_cast<int>(i);
     return out;
   }
-  const Expectation wants = expectation(operand, want);
+  const Expectation wants =
+      exceeds_next(operands, i, *rows[i])
+          ? Expectation{&"immediate-range"_rule,
+                        fmt::format("a constant of at most {}", operands[i + 1].text), &operand}
+          : expectation(operand, want);
   return {wants.rule, wants.found->text,
           fmt::format("takes {} as operand {}, found {}", wants.text, name, found(*wants.found)),
           static_cast<int>(i)};
@@ -94,6 +124,8 @@ OperandMatcher::Expectation OperandMatcher::expectation(const ptx::Operand& oper
     if (want.elements > 1)
       return {&"register-count"_rule, fmt::format("{} registers", want.elements), &operand};
   }
+  if (operand.kind == ptx::OperandKind::Address && want.row.accepts & isa::an_address)
+    return address_expectation(operand, want);
   if (to_register && !shape_fits(operand, want))
     return {&"operand-kind"_rule, std::string(shape_text(want.row)), &operand};
   if (to_register)
@@ -103,6 +135,35 @@ OperandMatcher::Expectation OperandMatcher::expectation(const ptx::Operand& oper
   if (want.type != Type::none && !(want.row.accepts & isa::an_address))
     text += fmt::format(" of type .{}", tartan::name(want.type));
   return {&"operand-kind"_rule, std::move(text), &operand};
+}
+
+OperandMatcher::Expectation OperandMatcher::address_expectation(const ptx::Operand& operand,
+                                                                const Wanted& want) const {
+  const auto parts = module_.children(operand);
+  if (parts.empty() || !base_fits(parts[0], want))
+    return base_expectation(parts.empty() ? operand : parts[0], want);
+  if (want.row.coordinates == 0)
+    return {&"operand-kind"_rule,
+            operand.text.empty() ? "an address of one part" : "an address without .unified",
+            &operand};
+  return {&"operand-kind"_rule,
+          fmt::format("an address with {} coordinates in braces", tensor_coordinates(want)),
+          parts.size() == 2 ? &parts[1] : &operand};
+}
+
+OperandMatcher::Expectation OperandMatcher::base_expectation(const ptx::Operand& base,
+                                                             const Wanted& want) const {
+  if (is_register(base))
+    return {&"register-type"_rule,
+            fmt::format("an address in a register of {}", wanted_spaces(want) == isa::in_tensor
+                                                              ? "32 bits"
+                                                          : takes_whole(want) ? "64 bits"
+                                                                              : "an integer type"),
+            &base};
+  const bool name = base.kind == ptx::OperandKind::Name;
+  if (name && names_.of(base).constant && want.row.written)
+    return {&"operand-kind"_rule, "an address that can be written", &base};
+  return {&"operand-kind"_rule, "an address " + spaces_text(wanted_spaces(want)), &base};
 }
 
 // Of a vector with the right number of elements: the first that does not fit.
@@ -128,13 +189,17 @@ std::string OperandMatcher::found(const ptx::Operand& operand) const {
                                ? fmt::format(".v{} ", info.vector)
                                : "",
                            tartan::name(info.type));
+      if (info.kind == NameKind::Variable && info.type != Type::none)
+        return fmt::format("{} in {} memory", operand.text, space_name(info.space));
       return std::string(operand.text);
     }
     case ptx::OperandKind::Integer:
     case ptx::OperandKind::Float:
     case ptx::OperandKind::String: return std::string(operand.text.substr(0, 40));
     case ptx::OperandKind::Vector: return fmt::format("a vector of {}", operand.count);
-    case ptx::OperandKind::Address: return "an address";
+    case ptx::OperandKind::Address:
+      return operand.count > 1 ? fmt::format("an address of {} parts", operand.count)
+                               : std::string("an address") + std::string(operand.text);
     case ptx::OperandKind::Pair: return "a pair";
     case ptx::OperandKind::Not: return "a negated predicate";
     case ptx::OperandKind::Negative: return "a negated register";

@@ -124,7 +124,7 @@ std::string_view Spelling::any(const isa::QualifierSet& words) {
 std::string_view Spelling::unused() const {
   if (ignored_) return {};
   if (!read_->unknown.empty()) return read_->unknown;
-  if (!read_->repeated.empty()) return read_->repeated;
+  if (!read_->repeated.empty() && read_->signatures.empty()) return read_->repeated;
   if (const isa::QualifierSet left = read_->words.without(used_); !left.empty())
     return left.first().word();
   return used_types_ < types() ? name(read_->types[used_types_]) : std::string_view();

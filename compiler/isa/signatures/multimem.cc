@@ -30,6 +30,13 @@ std::string_view order_or_weak(const Spelling& spelling) {
 constexpr Since hopper{{8, 1}, 90};
 constexpr Since with_bytes{.ptx = {8, 6}, .sm = 120, .reach = Reach::ArchOnly};
 
+// A multicast object has no addresses of 32 bits.
+constexpr OperandRow source() {
+  OperandRow out = addr(in_global, "a");
+  out.whole = true;
+  return out;
+}
+
 constexpr Signature load(QualifierSet operation, TypeSet types, QualifierSet vectors, bool vector,
                          Since since = hopper, QualifierSet accumulator = {}) {
   Signature out{.opcode = Opcode::multimem_ld_reduce,
@@ -37,7 +44,7 @@ constexpr Signature load(QualifierSet operation, TypeSet types, QualifierSet vec
                 .one = {operation},
                 .any = {"weak relaxed acquire", scopes},
                 .flags = accumulator | QualifierSet("global"),
-                .operands = {written(vec(as_written, OperandType(0), "d")), addr(in_global, "a")},
+                .operands = {written(vec(as_written, OperandType(0), "d")), source()},
                 .since = since,
                 .needs = {{.words = "acc::f32", .since = {{8, 2}, 90}}},
                 .memory = {{.operand = 1, .access = Access::Read}},
@@ -78,7 +85,7 @@ constexpr Signature rows[] = {
     change(st, {}, stored, {}, false), change(st, {}, {Type::f32, Type::f16x2, Type::bf16x2}, "v2 v4", true), change(st, {}, halves, "v2 v4 v8", true),
     change(st, {}, byte_quads, "v2 v4", false, with_tensor_memory), change(st, {}, byte_quads, "v2 v4", false, with_bytes), change(st, {}, byte_pairs, "v2 v4 v8", true, with_tensor_memory), change(st, {}, byte_pairs, "v2 v4 v8", true, with_bytes), change(st, {}, bytes, "v4 v8 v16", true, with_tensor_memory), change(st, {}, bytes, "v4 v8 v16", true, with_bytes),
     change(red, "add", added, {}, false), change(red, "add", {Type::f32, Type::f16x2, Type::bf16x2}, "v2 v4", true), change(red, "add", halves, "v2 v4 v8", true),
-    change(red, "min max", compared, {}, false), change(red, "and or xor", {Type::b32, Type::b64}, {}, false),
+    change(red, "min max", compared, {}, false), change(red, "min max", half_pairs, "v2 v4", true), change(red, "min max", halves, "v2 v4 v8", true), change(red, "and or xor", {Type::b32, Type::b64}, {}, false),
 };
 // clang-format on
 
