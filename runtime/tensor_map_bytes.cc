@@ -85,6 +85,29 @@ const TypeRow* type_row(std::uint64_t word) {
   return nullptr;
 }
 
+constexpr std::uint64_t rounded = 11, rounded_flushed = 12;  // elemtype: f32 that becomes tf32
+
+// What a field of a few bits takes, and what values beyond are.
+struct FieldRow {
+  TensorMapField field;
+  std::string_view name;
+  std::uint64_t least, most;
+  std::string_view more;
+};
+constexpr FieldRow field_rows[] = {
+    {TensorMapField::rank, "rank", 0, 4, ", which is the rank less one"},
+    {TensorMapField::box, "box_dim", 1, 256, ""},
+    {TensorMapField::element_stride, "element_stride", 1, 8, ""},
+    {TensorMapField::type, "elemtype", 0, rounded_flushed,
+     ": packed elements of 4 and 6 bits are not emulated"},
+    {TensorMapField::interleave, "interleave_layout", 0, 0,
+     ": layouts interleaved by 16 and 32 bytes are not emulated"},
+    {TensorMapField::swizzle, "swizzle_mode", 0, 3, ": the swizzle of 96 bytes is not emulated"},
+    {TensorMapField::swizzle_atomicity, "swizzle_atomicity", 0, 0,
+     ": swizzles that keep more than 16 bytes together are not emulated"},
+    {TensorMapField::fill, "fill_mode", 0, 1, ""},
+};
+
 // The low 32 bits of extents and strides are fields of this word, the high or the low half.
 std::uint64_t half(const Words& words, std::size_t word, bool high) {
   return high ? words[word] >> 32 : words[word] & low_32;
@@ -146,6 +169,10 @@ Status TensorMap::replace(std::span<std::byte, 128> bytes, TensorMapField field,
     words[word] = (words[word] & ~(mask << low)) | (number & mask) << low;
   };
   const auto refuse = [](std::string why) { return Status("tensor-map"_rule, std::move(why)); };
+  for (const FieldRow& row : field_rows)
+    if (row.field == field && (value < row.least || value > row.most))
+      return refuse(fmt::format("{} takes {} to {}, got {}{}", row.name, row.least, row.most, value,
+                                row.more));
   switch (field) {
     case TensorMapField::address: put(0, 0, 64, value); break;
     case TensorMapField::rank: put(1, 4, 3, value); break;
@@ -168,19 +195,13 @@ Status TensorMap::replace(std::span<std::byte, 128> bytes, TensorMapField field,
     }
     case TensorMapField::element_stride: put(6, 32 + 3 * ordinal, 3, value - 1); break;
     case TensorMapField::type: {
-      constexpr std::uint64_t tf32 = 11, tf32_flushed = 12;
-      if (value > tf32_flushed) return refuse(fmt::format("there is no element type {}", value));
-      put(1, 7, 4, value == tf32 ? 7 : value == tf32_flushed ? 8 : value);
-      put(1, 16, 1, value >= tf32);
+      put(1, 7, 4, value == rounded ? 7 : value == rounded_flushed ? 8 : value);
+      put(1, 16, 1, value >= rounded);
       break;
     }
     case TensorMapField::interleave:
-      if (value != 0) return refuse("interleaved layouts are not known");
-      break;
+    case TensorMapField::swizzle_atomicity: break;
     case TensorMapField::swizzle: put(1, 13, 2, value); break;
-    case TensorMapField::swizzle_atomicity:
-      if (value != 0) return refuse("swizzles that keep more than 16 bytes together are not known");
-      break;
     case TensorMapField::fill: put(1, 15, 1, value); break;
   }
   std::memcpy(bytes.data(), words.data(), sizeof words);
@@ -215,7 +236,10 @@ Result<TensorMap> TensorMap::decode(std::span<const std::byte, 128> bytes) {
     return map;
   }
   for (std::size_t i = 0; i < words.size(); ++i)
-    if (words[i] & ~used[i]) return wrong("bits are set that such a map leaves 0");
+    if (words[i] & ~used[i])
+      return wrong(
+          "bits are set that such a map leaves 0 (interleaved layouts, and modes other than tile "
+          "and im2col, are not emulated)");
   const std::size_t rank = (words[1] >> 4 & 7) + 1;
   const TypeRow* row = type_row(words[1]);
   if (rank > 5) return wrong(fmt::format("it would have {} dimensions", rank));

@@ -189,6 +189,24 @@ TEST(CheckOperands, Addresses) {
   expect("sm_80", "8.0", global + "[tile], 16;", false);
 }
 
+// .global .u32 a<3>: a0, a1 and a2, but not a; NVIDIA's assembler gives none of them a value.
+TEST(CheckOperands, RowsOfVariables) {
+  const auto ids = [](const std::string& variable, const std::string& name) {
+    std::string out;
+    for (const Diag& diag : verify::check(std::make_shared<const Source>(
+             "rows", ".version 8.6 .target sm_90 .address_size 64 .global .u32 " + variable +
+                         "; .visible .entry k() { .reg .b32 r; ld.global.u32 r, [" + name +
+                         "]; st.global.u32 [" + name + "+0], r; ret; }")))
+      out += std::string(diag.id) + " ";
+    return out;
+  };
+  for (const char* name : {"a0", "a2"}) EXPECT_EQ(ids("a<3>", name), "");
+  EXPECT_EQ(ids("a<3>, b", "b"), "");
+  for (const char* name : {"a", "a3", "a02", "b0"})
+    EXPECT_EQ(ids("a<3>", name), "undeclared-register undeclared-register ") << name;
+  EXPECT_NE(ids("a<3> = 5", "a0").find("syntax"), std::string::npos);
+}
+
 TEST(CheckOperands, BlockScales) {
   const std::string scaled =
       "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0 " + f4 +

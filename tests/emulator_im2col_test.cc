@@ -262,7 +262,7 @@ TEST(EmulatorIm2col, OffsetsAreCounted) {
   const std::string wide =
       "cp.async.bulk.tensor.3d.shared::cluster.global.im2col::w.mbarrier::"
       "complete_tx::bytes [r1], [rd0, {r1, r2, r3}], [r2], {h1, h1};";
-  EXPECT_NE(run_body(".reg .b16 h1;\n" + wide).complaint.find(".im2col::w are not known"),
+  EXPECT_NE(run_body(".reg .b16 h1;\n" + wide).complaint.find("of mode .im2col::w, which"),
             std::string::npos);
 }
 

@@ -84,6 +84,58 @@ TEST(EmulatorNames, GlobalVariablesInsideFunctions) {
             (Words{1, 2, 7, 9}));
 }
 
+// a<3>: a0, a1 and a2, each where its alignment wants it.
+TEST(EmulatorNames, RowsOfVariables) {
+  EXPECT_EQ(
+      words_of(R"(
+    .shared .align 4 .u32 s<2>;
+    .local .b32 l<3>;
+    { .global .u32 a<2>; st.global.u32 [a1], 99; }
+    st.global.u32 [a0], 1;
+    st.global.u32 [a1], 2;
+    st.shared.u32 [s0], 3;
+    st.shared.u32 [s1], 4;
+    st.shared.u32 [m1], 5;
+    st.local.u32 [l0], 6;
+    st.local.u32 [l2], 7;
+    { .param .b32 q<2>; st.param.b32 [q1], 8; ld.param.b32 r7, [q1]; }
+    ld.global.u32 r1, [a0];
+    ld.global.u32 r2, [a1];
+    ld.shared.u32 r3, [s0];
+    ld.shared.u32 r4, [s1];
+    ld.local.u32 r5, [l0];
+    ld.local.u32 r6, [l2];
+    mov.u64 rd2, a1;
+    mov.u64 rd3, a0;
+    sub.u64 rd2, rd2, rd3;
+    ld.global.u64 rd4, [at];
+    sub.u64 rd4, rd4, rd3;
+    ld.shared.u32 r8, [m1];
+    st.global.v4.u32 [rd0], {r1, r2, r3, r4};
+    st.global.v4.u32 [rd0+16], {r5, r6, r7, r8};
+    st.global.v2.u64 [rd0+32], {rd2, rd4};)",
+               12, ".global .align 16 .u32 a<3>;\n.shared .u32 m<2>;\n.global .u64 at = a2;\n"),
+      (Words{1, 2, 3, 4, 6, 7, 8, 5, 16, 0, 32, 0}));
+  for (const char* none : {"a", "a3", "a03"}) {
+    const auto run = test::run_body("ld.global.u32 r1, [" + std::string(none) + "];",
+                                    {.grid = {1}, .block = {1}}, 1, {}, ".global .u32 a<3>;\n");
+    EXPECT_NE(run.complaint, "") << none;
+  }
+}
+
+// The host finds them, too.
+TEST(EmulatorNames, RowsOfVariablesAreTheHosts) {
+  auto engine = emulator::make_engine({});
+  const auto module = (*engine)->load(
+      ".version 8.6\n.target sm_90\n.address_size 64\n.visible .global .u64 a<3>;\n", "rows.ptx");
+  ASSERT_TRUE(module) << module.diags().text();
+  const auto first = (*module)->variable("a0"), last = (*module)->variable("a2");
+  ASSERT_TRUE(first && last);
+  EXPECT_EQ(last->address - first->address, 16u);
+  EXPECT_EQ(last->bytes, 8u);
+  for (const char* none : {"a", "a3"}) EXPECT_FALSE((*module)->variable(none)) << none;
+}
+
 // 0xFF00(name): the second byte of the address.
 TEST(EmulatorNames, BytesOfAddressesInInitialisers) {
   EXPECT_EQ(words_of(R"(

@@ -77,9 +77,20 @@ TEST(TensorMapReplace, WhatIsNone) {
        std::vector<std::tuple<Field, std::size_t, std::uint64_t>>{{Field::stride, 4, 16},
                                                                   {Field::stride, 0, 8},
                                                                   {Field::type, 0, 13},
+                                                                  {Field::rank, 0, 5},
+                                                                  {Field::box, 1, 257},
+                                                                  {Field::box, 0, 0},
+                                                                  {Field::element_stride, 2, 9},
+                                                                  {Field::fill, 0, 2},
+                                                                  {Field::swizzle, 0, 4},
+                                                                  {Field::swizzle_atomicity, 0, 1},
                                                                   {Field::interleave, 0, 1}})
-    EXPECT_FALSE(static_cast<bool>(TensorMap::replace(bytes, field, ordinal, value)));
+    EXPECT_FALSE(static_cast<bool>(TensorMap::replace(bytes, field, ordinal, value)))
+        << static_cast<int>(field) << " " << value;
   EXPECT_EQ(bytes, Bytes{});
+  EXPECT_EQ(TensorMap::replace(bytes, Field::interleave, 0, 2).diags()[0].message,
+            "interleave_layout takes 0 to 0, got 2: layouts interleaved by 16 and 32 bytes are not "
+            "emulated");
 }
 
 // In a kernel: made in shared memory, copied to global memory, read back.

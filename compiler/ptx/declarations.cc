@@ -189,7 +189,7 @@ void DeclarationParser::variables(std::string_view linkage) {
   declared.linkage = linkage;
   if (!variable(declared)) return recover();
   while (true) {
-    if (token_.is('=') && !initialiser(declared)) return recover();
+    if (token_.is('=') && !declared.numbered && !initialiser(declared)) return recover();
     module_.variables.push_back(declared);
     if (!token_.is(',')) break;
     advance();
@@ -199,7 +199,8 @@ void DeclarationParser::variables(std::string_view linkage) {
     declared.numbered.reset();
     if (!declarator(declared)) return recover();
   }
-  if (!expect(';', "'=', ',' or ';'")) recover();
+  const bool is_row = module_.variables.back().numbered.has_value();
+  if (!expect(';', is_row ? "',' or ';'" : "'=', ',' or ';'")) recover();
 }
 
 bool DeclarationParser::parameters(std::vector<std::uint32_t>& into) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/ptx/tree.h"
 
-#include <functional>
-
+#include <algorithm>
 #include <charconv>
+#include <functional>
 
 namespace tartan::ptx {
 
@@ -19,16 +19,32 @@ std::vector<std::string_view> Module::kernels() const {
   return out;
 }
 
+namespace {
+
+bool lies_in_module(const Variable& variable) {
+  return variable.linkage != ".extern" &&
+         (variable.space == StateSpace::global || variable.space == StateSpace::constant);
+}
+
+}  // namespace
+
 std::vector<std::string_view> Module::global_variables() const {
   std::vector<std::string_view> out;
-  for (const Item& item : items) {
-    if (item.kind != ItemKind::Variable) continue;
-    const Variable& variable = variables[item.index];
-    if (variable.linkage != ".extern" &&
-        (variable.space == StateSpace::global || variable.space == StateSpace::constant))
-      out.push_back(variable.name);
-  }
+  for (const Item& item : items)
+    if (item.kind == ItemKind::Variable && lies_in_module(variables[item.index]))
+      out.push_back(variables[item.index].name);
   return out;
+}
+
+bool Module::has_global_variable(std::string_view name) const {
+  const auto numbered = numbered_name(name);
+  return std::ranges::any_of(items, [&](const Item& item) {
+    if (item.kind != ItemKind::Variable || !lies_in_module(variables[item.index])) return false;
+    const Variable& variable = variables[item.index];
+    if (!variable.numbered) return variable.name == name;
+    return numbered && numbered->plain && numbered->row == variable.name &&
+           numbered->number < *variable.numbered;
+  });
 }
 
 std::string_view Module::file_name(std::uint32_t number) const {

@@ -213,6 +213,8 @@ struct Module {
   /// Names of the .global and .const variables outside of functions, in order; not those of other
   /// modules.
   std::vector<std::string_view> global_variables() const;
+  /// Whether it is one of them, or of a row of them.
+  bool has_global_variable(std::string_view name) const;
   /// `.file` number -> name, from the module's .file directives; empty if unknown.
   std::string_view file_name(std::uint32_t number) const;
 };

@@ -37,7 +37,9 @@ ModuleNames::ModuleNames(const ptx::Module& module) {
   for (const ptx::Item& item : module.items) {
     if (item.kind == ptx::ItemKind::Variable) {
       const ptx::Variable& variable = module.variables[item.index];
-      names_.try_emplace(variable.name, info_of(variable));
+      if (variable.numbered)
+        rows_.try_emplace(variable.name, Row{*variable.numbered, info_of(variable)});
+      else names_.try_emplace(variable.name, info_of(variable));
     } else if (item.kind == ptx::ItemKind::Function) {
       names_.try_emplace(module.functions[item.index].name, NameInfo{.kind = NameKind::Function});
     } else if (const ptx::Directive& directive = module.directives[item.index];
@@ -52,8 +54,11 @@ ModuleNames::ModuleNames(const ptx::Module& module) {
 }
 
 NameInfo ModuleNames::find(std::string_view name) const {
-  const auto at = names_.find(name);
-  return at == names_.end() ? NameInfo{} : at->second;
+  if (const auto at = names_.find(name); at != names_.end()) return at->second;
+  const auto numbered = rows_.empty() ? std::nullopt : ptx::numbered_name(name);
+  if (!numbered || !numbered->plain) return {};
+  const auto row = rows_.find(numbered->row);
+  return row != rows_.end() && numbered->number < row->second.count ? row->second.info : NameInfo{};
 }
 
 Scopes::Scopes(const ptx::Module& module, const ModuleNames& names, const ptx::Function& function)

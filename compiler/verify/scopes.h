@@ -34,7 +34,12 @@ class ModuleNames {
   NameInfo find(std::string_view name) const;
 
  private:
+  struct Row {
+    std::uint32_t count = 0;
+    NameInfo info;
+  };
   std::unordered_map<std::string_view, NameInfo> names_;
+  std::unordered_map<std::string_view, Row> rows_;  // a<3>: a0, a1, a2
 };
 
 /// The names inside one function, as a walk over its statements meets them: call enter() for each

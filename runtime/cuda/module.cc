@@ -117,9 +117,8 @@ class Module final : public detail::EngineModule {
   }
 
   Result<detail::EngineVariable> variable(const std::string& name) override {
-    const std::vector<std::string_view> known = tree_.global_variables();
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      return detail::unknown_variable(name_, name, known);
+    if (!tree_.has_global_variable(name))
+      return detail::unknown_variable(name_, name, tree_.global_variables());
     const Driver& driver = loaded_->context->driver();
     DeviceAddress address = 0;
     detail::EngineVariable found;

@@ -59,25 +59,12 @@ constexpr Decoder::Room param_room{"the parameter space of a kernel", 32764,
     stack_room{"the stack of a thread", stack_bytes, "unsupported-instruction"_rule},
     shared_room{"the shared memory of a block", shared_offset_mask + 1, "shared-size"_rule};
 
-std::uint64_t size_of(const ptx::Variable& variable) {
-  const std::uint64_t element =
-      static_cast<std::uint64_t>(std::max(bits(variable.type), 8)) / 8 * variable.vector;
-  return element * variable.elements;
-}
-
-std::uint32_t alignment_of(const ptx::Variable& variable) {
-  if (variable.align) return variable.align;
-  return std::max<std::uint32_t>(
-      1, static_cast<std::uint32_t>(bits(variable.type)) / 8 * variable.vector);
-}
-
 Decoder::Decoder(const ptx::Module& module, const Globals& globals, Hardware hardware, Diags& diags)
     : module_(module), globals_(globals), hardware_(hardware), diags_(diags) {
   for (const ptx::Item& item : module_.items) {
     if (item.kind != ptx::ItemKind::Variable) continue;
     const ptx::Variable& variable = module_.variables[item.index];
-    if (variable.space == ptx::StateSpace::shared)
-      module_shared_.try_emplace(variable.name, &variable);
+    if (variable.space == ptx::StateSpace::shared) module_shared_.add(variable, &variable);
   }
 }
 
@@ -185,7 +172,7 @@ void Decoder::bind_params(const ptx::Function& function) {
       const ptx::Registers declaration{
           .type = variable.type, .name = variable.name, .offset = variable.offset};
       if (slots[i]) scope().registers.emplace(variable.name, Range{declaration, {slots[i]}});
-      else scope().variables[variable.name] = symbols[i];
+      else scope().variables.add(variable, symbols[i]);
     }
   };
   if (!function.entry) {
@@ -195,7 +182,7 @@ void Decoder::bind_params(const ptx::Function& function) {
   }
   for (std::size_t i = 0; i < function.params.size(); ++i) {
     const ptx::Variable& param = module_.variables[function.params[i]];
-    scope().variables[param.name] = {Window::param, program_.param_offsets[i], size_of(param)};
+    scope().variables.add(param, {Window::param, program_.param_offsets[i], size_of(param)});
   }
 }
 
@@ -214,21 +201,21 @@ std::uint32_t Decoder::make_room(std::uint32_t& used, std::uint64_t bytes, std::
 
 std::uint32_t Decoder::make_room(std::uint32_t& used, const ptx::Variable& variable,
                                  const Room& room) {
-  return make_room(used, size_of(variable), alignment_of(variable), variable.offset, room);
+  return make_room(used, size_with_row(variable), alignment_of(variable), variable.offset, room);
 }
 
 // A variable inside a function. Parameters of functions, and those that a call passes, live in
 // local memory.
 void Decoder::declare(const ptx::Variable& variable, std::uint32_t index) {
   switch (variable.space) {
-    case ptx::StateSpace::shared: scope().variables[variable.name] = place_shared(variable); return;
+    case ptx::StateSpace::shared: scope().variables.add(variable, place_shared(variable)); return;
     case ptx::StateSpace::local:
     case ptx::StateSpace::param:
-      scope().variables[variable.name] = place_local(variable, current());
+      scope().variables.add(variable, place_local(variable, current()));
       return;
     default:  // .global and .const have their place since the module was loaded
       if (const auto found = globals_.nested.find(index); found != globals_.nested.end())
-        scope().variables[variable.name] = found->second;
+        scope().variables.add(variable, found->second);
   }
 }
 
@@ -465,8 +452,7 @@ Decoder::Declared Decoder::declared(std::string_view name) {
     if (const auto found = scope.registers.find(name);
         found != scope.registers.end() && !found->second.declaration.numbered)
       return {&found->second};
-    if (const auto found = scope.variables.find(name); found != scope.variables.end())
-      return {.variable = &found->second};
+    if (const auto found = scope.variables.find(name)) return {.variable = found};
     if (!numbered) continue;
     if (const auto found = scope.registers.find(numbered->row);
         found != scope.registers.end() && found->second.declaration.numbered &&
@@ -477,14 +463,15 @@ Decoder::Declared Decoder::declared(std::string_view name) {
 }
 
 std::optional<Symbol> Decoder::symbol(std::string_view name) {
-  if (const Declared found = declared(name); found.variable) return *found.variable;
+  if (const Declared found = declared(name); found.variable) return found.variable;
   else if (found.range) return std::nullopt;
-  if (const auto found = shared_.find(name); found != shared_.end()) return found->second;
-  if (const auto found = globals_.named.find(name); found != globals_.named.end())
-    return found->second;
+  if (const auto found = shared_.find(name)) return found;
+  if (const auto found = globals_.named.find(name)) return found;
   // A shared variable of the module takes room only in kernels that use it.
-  if (const auto found = module_shared_.find(name); found != module_shared_.end())
-    return shared_[name] = place_shared(*found->second);
+  if (const auto found = module_shared_.find(name); found.value) {
+    shared_.add(**found.value, place_shared(**found.value));
+    return shared_.find(name);
+  }
   return std::nullopt;
 }
 

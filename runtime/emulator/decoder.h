@@ -31,6 +31,7 @@
 #include "compiler/isa/spelling.h"
 #include "compiler/ptx/tree.h"
 #include "runtime/emulator/program.h"
+#include "runtime/emulator/symbols.h"
 
 namespace tartan::emulator {
 
@@ -76,16 +77,6 @@ class Spelling {
   bool ignored_ = false;
 };
 
-/// A variable, and where it is.
-struct Symbol {
-  Window window = Window::global;
-  std::uint64_t address = 0;
-  std::uint64_t bytes = 0;
-  bool dynamic = false;  // extern shared: behind everything static
-  bool framed = false;   // local: the address counts from the start of the function's frame
-};
-using Symbols = std::unordered_map<std::string_view, Symbol>;
-
 /// The .global and .const variables of a module: where load() put them.
 struct Globals {
   Symbols named;                                     // those outside of functions
@@ -100,10 +91,6 @@ struct RegisterRef {
 
 /// What the name of a function stands for; `function` is one of `module`.
 std::uint64_t address_of(const ptx::Module& module, const ptx::Function& function);
-
-/// Size in bytes of a variable.
-std::uint64_t size_of(const ptx::Variable& variable);
-std::uint32_t alignment_of(const ptx::Variable& variable);
 
 class Decoder {
  public:
@@ -277,7 +264,7 @@ class Decoder {
   struct Declared {
     Range* range = nullptr;
     std::uint32_t index = 0;  // of the register in its range
-    const Symbol* variable = nullptr;
+    std::optional<Symbol> variable = {};
   };
   Declared declared(std::string_view name);
   std::optional<RegisterRef> register_at(const Declared& declared, std::size_t element);
@@ -314,7 +301,7 @@ class Decoder {
   std::map<std::pair<std::uint64_t, int>, std::uint32_t> constants_;
   std::map<std::pair<Special, int>, std::uint32_t> specials_;
   // Shared variables of the module, and those that the kernel uses.
-  std::unordered_map<std::string_view, const ptx::Variable*> module_shared_;
+  VariableNames<const ptx::Variable*> module_shared_;
   Symbols shared_;
   // Slots of addresses of shared memory, by offset and width.
   std::map<std::pair<std::uint64_t, int>, std::uint32_t> static_addresses_, dynamic_addresses_;

@@ -124,7 +124,7 @@ Result<std::optional<Symbol>> Module::place(const ptx::Variable& variable) {
   if (variable.space != ptx::StateSpace::global && !constant) return std::optional<Symbol>();
   // One of another module: using it is an undeclared name.
   if (variable.linkage == ".extern") return std::optional<Symbol>();
-  std::uint64_t bytes = size_of(variable);
+  std::uint64_t bytes = size_with_row(variable);
   if (variable.unsized && variable.initialiser) {
     const ptx::Operand& value = tree_.operands[*variable.initialiser];
     bytes = static_cast<std::uint64_t>(std::max(bits(variable.type), 8)) / 8 *
@@ -135,7 +135,8 @@ Result<std::optional<Symbol>> Module::place(const ptx::Variable& variable) {
     return {"out-of-memory"_rule, fmt::format("the host has no memory for variable {} of {} bytes",
                                               variable.name, bytes)};
   addresses_.push_back(*address);
-  return std::optional<Symbol>({Window::global, *address, bytes});
+  return std::optional<Symbol>(
+      {Window::global, *address, variable.numbered ? size_of(variable) : bytes});
 }
 
 Status Module::place_variables() {
@@ -147,12 +148,12 @@ Status Module::place_variables() {
     auto symbol = place(variable);
     if (!symbol) return symbol.diags();
     if (!*symbol) continue;
-    globals_.named[variable.name] = **symbol;
+    globals_.named.add(variable, **symbol);
     placed.push_back(&variable);
   }
   for (const ptx::Variable* variable : placed)
     if (variable->initialiser)
-      if (const Status status = initialise(*variable, globals_.named.at(variable->name), {});
+      if (const Status status = initialise(*variable, *globals_.named.find(variable->name), {});
           !status)
         diags.append(status.diags());
   for (const ptx::Function& function : tree_.functions)
@@ -173,7 +174,8 @@ Status Module::place_nested(const ptx::Function& function) {
     auto symbol = place(variable);
     if (!symbol) return symbol.diags();
     if (!*symbol) continue;
-    globals_.nested[statement.index] = scopes.back()[variable.name] = **symbol;
+    globals_.nested[statement.index] = **symbol;
+    scopes.back().add(variable, **symbol);
     if (variable.initialiser)
       if (const Status status = initialise(variable, **symbol, scopes); !status)
         diags.append(status.diags());
@@ -184,10 +186,8 @@ Status Module::place_nested(const ptx::Function& function) {
 
 std::optional<Symbol> Module::find(std::string_view name, std::span<const Symbols> scopes) const {
   for (std::size_t i = scopes.size(); i > 0; --i)
-    if (const auto found = scopes[i - 1].find(name); found != scopes[i - 1].end())
-      return found->second;
-  if (const auto found = globals_.named.find(name); found != globals_.named.end())
-    return found->second;
+    if (const auto found = scopes[i - 1].find(name)) return found;
+  if (const auto found = globals_.named.find(name)) return found;
   if (const ptx::Function* function = tree_.function(name))
     return Symbol{Window::global, address_of(tree_, *function), 0};
   return std::nullopt;
@@ -247,9 +247,8 @@ Decoder Module::decoder(Diags& diags) const {
 
 Result<detail::EngineVariable> Module::variable(const std::string& name) {
   const auto found = globals_.named.find(name);
-  if (found == globals_.named.end())
-    return detail::unknown_variable(tree_.source->name(), name, tree_.global_variables());
-  return detail::EngineVariable{found->second.address, found->second.bytes};
+  if (!found) return detail::unknown_variable(tree_.source->name(), name, tree_.global_variables());
+  return detail::EngineVariable{found->address, found->bytes};
 }
 
 Diags Module::warnings() {

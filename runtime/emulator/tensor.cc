@@ -346,7 +346,10 @@ std::optional<Mode> read_mode(Decoder& d) {
   const std::string_view name = d.spelling.any(
       "tile tile::gather4 tile::scatter4 im2col im2col_no_offs im2col::w im2col::w::128");
   if (name == "im2col::w" || name == "im2col::w::128") {
-    d.unsupported(fmt::format("tensor maps of mode .{} are not known, those of .im2col are", name));
+    d.unsupported(
+        fmt::format("tensor maps of mode .{}, which drivers make for sm_100 and later "
+                    "alone, are not emulated: those of .im2col are",
+                    name));
     return std::nullopt;
   }
   if (name.starts_with("tile::")) {
