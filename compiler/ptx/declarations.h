@@ -3,6 +3,8 @@
 // directives.
 #pragma once
 
+#include <span>
+
 #include "compiler/ptx/operands.h"
 
 namespace tartan::ptx {
@@ -31,7 +33,9 @@ class DeclarationParser : public OperandParser {
   std::uint32_t line_directive();           // .file: ends with its line
   std::uint32_t section();                  // .section name { ... }
   std::uint32_t function_directive();       // .maxntid 1, 2, 3 before a body
-  std::uint32_t statement_directive();      // .pragma "..."; and others up to a semicolon
+  std::uint32_t module_directive();         // .pragma "..."; .alias f, g;
+  /// Those two, and `.branchtargets L1, L2;` and its like, which need a label in front.
+  std::uint32_t statement_directive(bool labelled);
 
  private:
   bool variable(Variable& variable);
@@ -40,6 +44,12 @@ class DeclarationParser : public OperandParser {
   bool initialiser(Variable& variable);
   std::uint32_t keep_directive(std::string_view name, std::uint32_t from, std::uint32_t to,
                                bool semicolon);
+  std::uint32_t keep_directive(const Directive& directive);
+  std::uint32_t unknown_directive(std::span<const std::string_view> known);
+  std::uint32_t ended_directive();
+  bool strings(Directive& directive);
+  bool names(Directive& directive, bool numbered);
+  bool prototype(Directive& directive);
 };
 
 }  // namespace tartan::ptx

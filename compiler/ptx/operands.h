@@ -76,6 +76,7 @@ class OperandParser {
   Token token_;
   bool lists_ = false;         // operands of call: (1) is a list, elsewhere a constant
   bool initialisers_ = false;  // 0xFF(name) and name = value are operands
+  std::uint32_t behind_ = 0;   // where the last token that was taken ends
 
  private:
   struct Nesting {
@@ -109,7 +110,6 @@ class OperandParser {
 
   std::vector<Operand> scratch_;
   int depth_ = 0;
-  std::uint32_t behind_ = 0;  // where the last token that was taken ends
 };
 
 }  // namespace tartan::ptx

@@ -47,7 +47,7 @@ class Parser : public DeclarationParser {
       syntax(".entry, .func or a state space");
       return recover_item();
     }
-    keep(ItemKind::Directive, statement_directive());
+    keep(ItemKind::Directive, module_directive());
   }
 
   // Skips a statement, and the block that belongs to it.
@@ -143,7 +143,6 @@ class Parser : public DeclarationParser {
     if (token_.kind == TokenKind::Identifier || token_.is('@'))
       return instruction_or_label(statements);
     if (token_.kind == TokenKind::Dot) return declaration(statements);
-    if (token_.is(';')) return advance();  // an empty statement
     syntax("an instruction, a label or a declaration");
     recover();
   }
@@ -170,8 +169,8 @@ class Parser : public DeclarationParser {
     }
     if (!linkage.empty() || token_.kind != TokenKind::Dot)
       return syntax("a declaration"), recover();
-    const std::uint32_t index = token_.text == ".file" ? line_directive() : statement_directive();
-    statements.push_back({StatementKind::Directive, index});
+    const bool labelled = !statements.empty() && statements.back().kind == StatementKind::Label;
+    statements.push_back({StatementKind::Directive, statement_directive(labelled)});
   }
 
   void instruction_or_label(std::vector<Statement>& statements) {

@@ -126,6 +126,15 @@ struct Directive {
   std::string_view text;   // from the name to the end of its arguments, without the semicolon
   bool semicolon = false;  // ends in one
   std::uint32_t offset = 0;
+  std::uint32_t first = 0;  // its arguments: Module::operands[first, first + count)
+  std::uint32_t count = 0;
+  std::optional<std::uint32_t> prototype;  // of .callprototype: Module::prototypes
+};
+
+/// What `.callprototype (results) _ (params)` says.
+struct Prototype {
+  std::vector<Variable> results, params;
+  bool returns = true;  // without .noreturn
 };
 
 enum class StatementKind : std::uint8_t {
@@ -185,6 +194,7 @@ struct Module {
   std::vector<Variable> variables;
   std::vector<Location> locations;
   std::vector<Directive> directives;
+  std::vector<Prototype> prototypes;
   std::vector<Label> labels;
   std::vector<isa::Spelling> spellings;  // each opcode with its qualifiers once
   /// Words that had blanks in front of a dot: they are no views into the source's text.
@@ -202,6 +212,9 @@ struct Module {
   }
   std::span<const Operand> operands_of(const Instruction& instruction) const {
     return {operands.data() + instruction.first, instruction.count};
+  }
+  std::span<const Operand> operands_of(const Directive& directive) const {
+    return {operands.data() + directive.first, directive.count};
   }
   std::span<const Operand> children(const Operand& operand) const {
     return {operands.data() + operand.first, operand.count};

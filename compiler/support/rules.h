@@ -31,7 +31,14 @@ inline constexpr Rule rules[] = {
     {"target-version", Level::Error, "The target came with a later PTX version than the module states: raise .version."},
     {"undeclared-register", Level::Error, "The register is used without a .reg declaration in an enclosing block."},
     {"undeclared-label", Level::Error, "A branch goes to a label that its function does not define."},
+    {"unknown-directive", Level::Error, "There is no directive of that name, or none that may stand here. The message names the nearest one."},
     {"redefined-name", Level::Error, "A name is declared twice in one scope."},
+    {"declaration", Level::Error, "A register, variable or parameter cannot be declared so: its state space, linkage, type, length, array or alignment."},
+    {"initializer", Level::Error, "The initial value does not fit the variable, or names what has no address yet."},
+    {"redeclaration", Level::Error, "Two declarations of one name do not go together: linkage, type, parameters or directives differ."},
+    {"function-directive", Level::Error, "A directive of a kernel or function (.maxntid and its like) that it does not take: its place, its numbers, or beside another one."},
+    {"alias", Level::Error, ".alias takes two functions that are declared before it: one without a body, and the one with a body that it stands for."},
+    {"unwritten-parameter", Level::Error, "A .param variable of the body is read, and no call writes it."},
     {"llvm-leftover", Level::Error, "The text calls an llvm.* symbol: the code generator met an intrinsic that its back end does not have."},
     // Instructions.
     {"unknown-instruction", Level::Error, "There is no instruction of that name. The message names the nearest one."},
@@ -45,6 +52,10 @@ inline constexpr Rule rules[] = {
     {"register-type", Level::Error, "The register's type does not fit the operand."},
     {"operand-kind", Level::Error, "The operand is of the wrong kind: a vector, an address, an immediate or a bare register is expected."},
     {"immediate-range", Level::Error, "The immediate is outside the range that the operand allows."},
+    // Branches and calls.
+    {"branch-table", Level::Error, "brx.idx takes a label in front of .branchtargets that is declared before it, and no branch leads to such a label."},
+    {"call-callee", Level::Error, "What is called is no function, or an indirect call has no .callprototype or .calltargets in front of it."},
+    {"call-signature", Level::Error, "The arguments or results of a call do not fit the function's: their number, types, sizes or alignments."},
     // Sane matrix code: legal, but probably not what was meant.
     {"fragment-provenance", Level::Warning, "A register holds a fragment of another operand, shape, layout or type than the instruction that reads it takes. The message names both places."},
     {"maybe-divergent", Level::Warning, "An instruction for whole warps (.sync.aligned) stands behind a branch or guard that differs between the lanes of a warp."},

@@ -31,6 +31,7 @@ std::string_view kind_text(const OperandRow& row, bool one) {
   if (row.accepts & isa::an_address) return "an address";
   if (row.accepts & isa::a_vector && !one) return "a vector";
   if (row.accepts & isa::a_label) return "a label";
+  if (row.accepts & isa::a_function) return "a function or the register of its address";
   if (!(row.accepts & isa::a_register)) return "a constant";
   return row.accepts & isa::an_integer ? "a register or a constant" : "a register";
 }
@@ -128,6 +129,8 @@ OperandMatcher::Expectation OperandMatcher::expectation(const ptx::Operand& oper
     return address_expectation(operand, want);
   if (to_register && !shape_fits(operand, want))
     return {&"operand-kind"_rule, std::string(shape_text(want.row)), &operand};
+  if (to_register && want.type == Type::none)
+    return {&"register-type"_rule, std::string(kind_text(want.row, true)), &operand};
   if (to_register)
     return {&"register-type"_rule, fmt::format("a register of type .{}", tartan::name(want.type)),
             &operand};

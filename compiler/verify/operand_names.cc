@@ -69,8 +69,12 @@ bool OperandNames::name(const ptx::Operand& operand, bool call) {
   }
   const NameInfo found = view_.scopes.find(base);
   infos_[static_cast<std::size_t>(&operand - operands_) - first_] = found;
-  if (found.kind == NameKind::Unknown) undeclared(text, base);
-  return found.kind != NameKind::Unknown;
+  if (found.kind == NameKind::Unknown) return undeclared(text, base), false;
+  if (found.offset <= operand.offset) return true;
+  context_.report("undeclared-register"_rule, text,
+                  fmt::format("{} is used before its declaration on line {}", base,
+                              context_.module.source->line(found.offset)));
+  return false;
 }
 
 void OperandNames::guard(const ptx::Instruction& instruction) {

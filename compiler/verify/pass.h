@@ -52,6 +52,7 @@ void check_target(Context& context);
 void check_module_names(Context& context);
 void check_redefinitions(Context& context, const FunctionView& view);
 void check_instructions(Context& context, const FunctionView& view);
+void check_calls(Context& context, const FunctionView& view);
 void check_matrix_instructions(Context& context, const FunctionView& view);
 void check_register_budget(Context& context, const FunctionView& view);
 void check_provenance(Context& context, const FunctionView& view);

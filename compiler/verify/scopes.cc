@@ -28,7 +28,8 @@ NameInfo info_of(const ptx::Variable& variable) {
           .type = variable.type,
           .vector = variable.vector,
           .space = variable.space,
-          .opaque = opaque_of(variable)};
+          .opaque = opaque_of(variable),
+          .variable = &variable};
 }
 
 }  // namespace
@@ -37,18 +38,14 @@ ModuleNames::ModuleNames(const ptx::Module& module) {
   for (const ptx::Item& item : module.items) {
     if (item.kind == ptx::ItemKind::Variable) {
       const ptx::Variable& variable = module.variables[item.index];
-      if (variable.numbered)
-        rows_.try_emplace(variable.name, Row{*variable.numbered, info_of(variable)});
-      else names_.try_emplace(variable.name, info_of(variable));
+      NameInfo info = info_of(variable);
+      info.offset = variable.offset;
+      if (variable.numbered) rows_.try_emplace(variable.name, Row{*variable.numbered, info});
+      else names_.try_emplace(variable.name, info);
     } else if (item.kind == ptx::ItemKind::Function) {
-      names_.try_emplace(module.functions[item.index].name, NameInfo{.kind = NameKind::Function});
-    } else if (const ptx::Directive& directive = module.directives[item.index];
-               directive.name == ".alias") {
-      const std::string_view text = directive.text;
-      const std::size_t start = text.find_first_not_of(" \t", 6),
-                        end = text.find_first_of(", \t", start);
-      if (start != std::string_view::npos)
-        names_.try_emplace(text.substr(start, end - start), NameInfo{.kind = NameKind::Function});
+      const ptx::Function& function = module.functions[item.index];
+      names_.try_emplace(function.name,
+                         NameInfo{.kind = NameKind::Function, .offset = function.offset});
     }
   }
 }
@@ -120,8 +117,10 @@ void Scopes::enter(const ptx::Statement& statement) {
   switch (statement.kind) {
     case ptx::StatementKind::Registers: {
       const ptx::Registers& registers = module_.registers[statement.index];
-      const NameInfo info{NameKind::Register, registers.type, registers.vector,
-                          ptx::StateSpace::reg};
+      const NameInfo info{.kind = NameKind::Register,
+                          .type = registers.type,
+                          .vector = registers.vector,
+                          .space = ptx::StateSpace::reg};
       if (registers.numbered) numbered_.push_back({registers.name, registers.count, info});
       else declare(registers.name, info);
       break;

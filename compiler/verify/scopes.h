@@ -25,6 +25,8 @@ struct NameInfo {
   bool constant = false;                          // parameters of kernels: nothing writes them
   bool local_param = false;    // a .param of a function's body: calls take it, it has no address
   Opaque opaque = Opaque::No;  // variables
+  const ptx::Variable* variable = nullptr;
+  std::uint32_t offset = 0;  // of variables and functions of the module: where they are declared
 };
 
 /// The names of a module that every function sees.

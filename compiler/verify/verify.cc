@@ -14,6 +14,7 @@ constexpr void (*module_passes[])(Context&) = {
 constexpr void (*function_passes[])(Context&, const FunctionView&) = {
     check_instructions,
     check_redefinitions,
+    check_calls,
     check_matrix_instructions,
     check_register_budget,
 };

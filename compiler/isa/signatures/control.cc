@@ -13,7 +13,18 @@ constexpr OperandRow callee{.name = "function",
                             .type = Type::none,
                             .fit = Fit::AnySize};
 constexpr OperandRow arguments{.name = "arguments", .accepts = a_list};
-constexpr OperandRow prototype{.name = "prototype", .accepts = a_label};
+// A label of .callprototype or .calltargets, or an array of addresses of functions.
+constexpr OperandRow prototype{.name = "prototype",
+                               .accepts = a_label | a_variable,
+                               .type = u64,
+                               .spaces = in_global | in_const};
+constexpr OperandRow stack_alignment{.name = "align",
+                                     .accepts = an_integer,
+                                     .type = u32,
+                                     .ranged = true,
+                                     .low = 1,
+                                     .high = 1 << 23,
+                                     .step = 0};
 
 constexpr OperandRow register_budget{.name = "registers",
                                      .accepts = an_integer,
@@ -43,7 +54,7 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::brkpt},
     {.opcode = Opcode::stacksave, .types = {TypeSet{Type::u32, Type::u64}}, .operands = {dst()}, .since = stack},
     {.opcode = Opcode::stackrestore, .types = {TypeSet{Type::u32, Type::u64}}, .operands = {reg()}, .since = stack},
-    {.opcode = Opcode::alloca, .types = {TypeSet{Type::u32, Type::u64}}, .operands = {dst(), src(OperandType(0), "size"), optional(imm(1, 1 << 23, "align"))}, .since = stack},
+    {.opcode = Opcode::alloca, .types = {TypeSet{Type::u32, Type::u64}}, .operands = {dst(), src(OperandType(0), "size"), optional(stack_alignment)}, .since = stack},
     {.opcode = Opcode::nanosleep, .types = {Type::u32}, .operands = {src()}, .since = {{6, 3}, 70}},
     {.opcode = Opcode::pmevent, .operands = {imm(0, 15)}, .since = {{1, 4}, 10}},
     {.opcode = Opcode::pmevent, .one = {"mask"}, .operands = {imm(0, 65535)}, .since = {{3, 0}, 20}},

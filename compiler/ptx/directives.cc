@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands between declarations and instructions: .loc, .file, .section, .pragma, .alias, the
+// tables of brx.idx and call, and the directives of functions.
+#include <fmt/format.h>
+
+#include "compiler/ptx/declarations.h"
+#include "compiler/support/nearest.h"
+
+namespace tartan::ptx {
+namespace {
+
+constexpr std::uint64_t most_labels = 1 << 16;  // of one L<N> in .branchtargets
+
+constexpr std::string_view module_words[] = {
+    ".version", ".target", ".address_size", ".entry",  ".func",    ".global", ".const", ".shared",
+    ".extern",  ".weak",   ".visible",      ".common", ".section", ".file",   ".alias", ".pragma"};
+constexpr std::string_view function_words[] = {
+    ".reg",    ".local", ".shared",        ".param",       ".global",        ".const",
+    ".pragma", ".alias", ".branchtargets", ".calltargets", ".callprototype", ".loc"};
+
+}  // namespace
+
+std::uint32_t DeclarationParser::keep_directive(std::string_view name, std::uint32_t from,
+                                                std::uint32_t to, bool semicolon) {
+  return keep_directive({.name = name,
+                         .text = source_.text().substr(from, to - from),
+                         .semicolon = semicolon,
+                         .offset = from});
+}
+
+std::uint32_t DeclarationParser::keep_directive(const Directive& directive) {
+  module_.directives.push_back(directive);
+  return static_cast<std::uint32_t>(module_.directives.size() - 1);
+}
+
+std::optional<std::uint32_t> DeclarationParser::location() {
+  Location at;
+  at.offset = token_.offset;
+  std::uint32_t end = token_.end();
+  advance();
+  for (std::uint32_t* field : {&at.file, &at.line, &at.column}) {
+    end = token_.end();
+    const auto value = take_integer("a file, line and column number");
+    if (!value) return recover_line(), std::nullopt;
+    *field = static_cast<std::uint32_t>(*value);
+  }
+  // , function_name label+n, inlined_at file line column
+  while (token_.is(',')) {
+    advance();
+    if (token_.kind != TokenKind::Identifier)
+      return syntax("function_name or inlined_at"), recover_line(), std::nullopt;
+    const bool inlined = token_.text == "inlined_at";
+    end = token_.end();
+    advance();
+    if (inlined) {
+      for (int i = 0; i < 3; ++i) {
+        end = token_.end();
+        if (!take_integer("a file, line and column number")) return recover_line(), std::nullopt;
+      }
+      continue;
+    }
+    Operand label;
+    end = token_.end();
+    const std::uint32_t start = token_.offset;
+    if (!parse_operand(label)) return recover_line(), std::nullopt;
+    end = start +
+          static_cast<std::uint32_t>(
+              source_.text().substr(start, token_.offset - start).find_last_not_of(" \t\r\n") + 1);
+  }
+  at.text = source_.text().substr(at.offset, end - at.offset);
+  module_.locations.push_back(at);
+  return static_cast<std::uint32_t>(module_.locations.size() - 1);
+}
+
+std::uint32_t DeclarationParser::line_directive() {
+  const Token first = token_;
+  std::uint32_t end = first.end();
+  const int line = source_.line(first.offset);
+  while (token_.kind != TokenKind::End && token_.kind != TokenKind::Unknown &&
+         source_.line(token_.offset) == line && !token_.is(';')) {
+    end = token_.end();
+    advance();
+  }
+  const bool semicolon = token_.is(';') && source_.line(token_.offset) == line;
+  if (semicolon) advance();
+  return keep_directive(first.text, first.offset, end, semicolon);
+}
+
+std::uint32_t DeclarationParser::section() {
+  const Token first = token_;
+  std::uint32_t end = first.end();
+  const auto is_name = [this] {
+    return token_.kind == TokenKind::Identifier || token_.kind == TokenKind::Dot ||
+           token_.kind == TokenKind::String || token_.kind == TokenKind::Number || token_.is(',');
+  };
+  while (is_name()) {
+    end = token_.end();
+    advance();
+  }
+  const bool semicolon = token_.is(';');
+  if (token_.is('{')) {
+    while (token_.kind != TokenKind::End && token_.kind != TokenKind::Unknown && !token_.is('}'))
+      advance();
+    end = token_.end();
+    expect('}');
+  } else if (semicolon) {
+    advance();
+  } else if (token_.kind != TokenKind::End) {
+    syntax("'{' and what the section holds");
+  }
+  return keep_directive(first.text, first.offset, end, semicolon);
+}
+
+std::uint32_t DeclarationParser::function_directive() {
+  const Token first = token_;
+  std::uint32_t end = first.end();
+  advance();
+  while (token_.kind == TokenKind::Number || token_.kind == TokenKind::String ||
+         token_.kind == TokenKind::Identifier || token_.is(',')) {
+    end = token_.end();
+    advance();
+  }
+  const bool semicolon = first.text == ".pragma" && token_.is(';');
+  if (semicolon) advance();
+  return keep_directive(first.text, first.offset, end, semicolon);
+}
+
+std::uint32_t DeclarationParser::module_directive() {
+  if (at_word(".pragma") || at_word(".alias")) return ended_directive();
+  return unknown_directive(module_words);
+}
+
+std::uint32_t DeclarationParser::statement_directive(bool labelled) {
+  if (at_word(".pragma") || at_word(".alias")) return ended_directive();
+  if (!at_word(".branchtargets") && !at_word(".calltargets") && !at_word(".callprototype"))
+    return unknown_directive(function_words);
+  if (!labelled)
+    refuse(token_.offset, fmt::format("{} has no name: expected a label in front of it, such as "
+                                      "table: {}",
+                                      token_.text, token_.text));
+  return ended_directive();
+}
+
+std::uint32_t DeclarationParser::unknown_directive(std::span<const std::string_view> known) {
+  const Token first = token_;
+  Diag& diag = diags_.report("unknown-directive"_rule, source_.place(first.offset),
+                             fmt::format("there is no directive {} here; the nearest is {}",
+                                         first.text, nearest_word(first.text, known)));
+  source_.quote(diag, first.text.size());
+  const std::uint32_t end = first.end();
+  recover();
+  return keep_directive(first.text, first.offset, end, true);
+}
+
+// Those that a semicolon ends.
+std::uint32_t DeclarationParser::ended_directive() {
+  const Token first = token_;
+  Directive out{.name = first.text, .semicolon = true, .offset = first.offset};
+  advance();
+  const bool good = first.text == ".callprototype" ? prototype(out)
+                    : first.text == ".pragma"      ? strings(out)
+                                                   : names(out, first.text == ".branchtargets");
+  out.text = source_.text().substr(out.offset, behind_ - out.offset);
+  if (!good || !expect(';', "',' or ';'")) recover();
+  return keep_directive(out);
+}
+
+// "nounroll", "frequency 5"
+bool DeclarationParser::strings(Directive& directive) {
+  const Scratch scratch(*this);
+  do {
+    if (token_.is(',')) advance();
+    if (token_.kind != TokenKind::String) return syntax("a string"), false;
+    scratch.push({.kind = OperandKind::String, .offset = token_.offset, .text = token_.text});
+    advance();
+  } while (token_.is(','));
+  directive.first = scratch.store(directive.count);
+  return true;
+}
+
+// L_1, L_2, L<3>: the last stands for L0, L1, L2.
+bool DeclarationParser::names(Directive& directive, bool numbered) {
+  const Scratch scratch(*this);
+  do {
+    if (token_.is(',')) advance();
+    if (token_.kind != TokenKind::Identifier) return syntax("a name"), false;
+    const Token name = token_;
+    advance();
+    if (!numbered || !token_.is('<')) {
+      scratch.push({.kind = OperandKind::Name, .offset = name.offset, .text = name.text});
+      continue;
+    }
+    advance();
+    const auto count = take_integer("the number of labels");
+    if (!count || !expect('>')) return false;
+    if (*count > most_labels)
+      return refuse(name.offset, fmt::format("too many labels: expected {} at most, found {}",
+                                             most_labels, *count)),
+             false;
+    for (std::uint64_t i = 0; i < *count; ++i) {
+      module_.joined.push_back(
+          {std::make_shared<std::string>(fmt::format("{}{}", name.text, i)), name.offset});
+      scratch.push(
+          {.kind = OperandKind::Name, .offset = name.offset, .text = *module_.joined.back().text});
+    }
+  } while (token_.is(','));
+  directive.first = scratch.store(directive.count);
+  return true;
+}
+
+// (.param .b32 _) _ (.param .b64 _, .reg .f32 _) .noreturn
+bool DeclarationParser::prototype(Directive& directive) {
+  Prototype out;
+  const auto list = [&](std::vector<Variable>& into) {
+    if (!token_.is('(')) return true;
+    const auto from = static_cast<std::ptrdiff_t>(module_.variables.size());
+    std::vector<std::uint32_t> indices;
+    const bool good = parameters(indices);
+    into.assign(module_.variables.begin() + from, module_.variables.end());
+    module_.variables.resize(static_cast<std::size_t>(from));
+    return good;
+  };
+  if (!list(out.results)) return false;
+  if (token_.text != "_") return syntax("_ in place of the function's name"), false;
+  advance();
+  if (!list(out.params)) return false;
+  if (at_word(".noreturn")) out.returns = false, advance();
+  while (at_word(".abi_preserve") || at_word(".abi_preserve_control")) {
+    advance();
+    if (!take_integer("a number of registers")) return false;
+  }
+  directive.prototype = static_cast<std::uint32_t>(module_.prototypes.size());
+  module_.prototypes.push_back(std::move(out));
+  return true;
+}
+
+}  // namespace tartan::ptx

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls against what they call, and the tables that branches and indirect calls name:
+// .branchtargets, .calltargets, .callprototype (PTX ISA 7.1, 9.7.12 and 11.3).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "compiler/ptx/declarations.h"
+#include "compiler/verify/parameters.h"
+#include "compiler/verify/pass.h"
+
+namespace tartan::verify {
+namespace {
+
+using isa::Opcode;
+using ptx::Operand;
+using ptx::OperandKind;
+
+// The parts of `call (results), callee, (arguments), prototype`.
+struct Call {
+  const ptx::Instruction& instruction;
+  const Operand* results = nullptr;
+  const Operand* callee = nullptr;
+  const Operand* arguments = nullptr;
+  const Operand* prototype = nullptr;
+};
+
+Call parts_of(const ptx::Module& module, const ptx::Instruction& instruction) {
+  Call out{instruction};
+  for (const Operand& each : module.operands_of(instruction)) {
+    const bool list = each.kind == OperandKind::List;
+    if (list && !out.callee) out.results = &each;
+    else if (list) out.arguments = &each;
+    else if (!out.callee) out.callee = &each;
+    else out.prototype = &each;
+  }
+  return out;
+}
+
+class CallChecker {
+ public:
+  CallChecker(Context& context, const FunctionView& view)
+      : context_(context), module_(context.module), view_(view) {}
+
+  void run() {
+    collect_tables();
+    view_.scopes.restart();
+    for (const ptx::Statement& statement : view_.function.statements) {
+      view_.scopes.enter(statement);
+      if (statement.kind == ptx::StatementKind::Instruction)
+        check(module_.instructions[statement.index]);
+      else if (statement.kind == ptx::StatementKind::Directive)
+        table(module_.directives[statement.index]);
+    }
+  }
+
+ private:
+  struct Table {
+    const ptx::Directive* directive;
+    std::uint32_t offset;
+  };
+
+  void collect_tables() {
+    const ptx::Statement* before = nullptr;
+    for (const ptx::Statement& statement : view_.function.statements) {
+      if (statement.kind == ptx::StatementKind::Directive && before &&
+          before->kind == ptx::StatementKind::Label) {
+        const ptx::Directive& directive = module_.directives[statement.index];
+        if (directive.prototype || directive.name.ends_with("targets"))
+          tables_.emplace(before->index, Table{&directive, module_.labels[before->index].offset});
+      }
+      before = &statement;
+    }
+  }
+
+  // The names that a table lists.
+  void table(const ptx::Directive& directive) {
+    for (const Operand& each : module_.operands_of(directive)) {
+      if (directive.name == ".branchtargets" && !view_.scopes.label(each.text))
+        context_.report("undeclared-label"_rule, each.text,
+                        fmt::format("{} is no label: .branchtargets takes labels of {}", each.text,
+                                    view_.function.name));
+      if (directive.name == ".calltargets" && !function(each))
+        context_.report("call-callee"_rule, each.text,
+                        fmt::format("{} is no function: .calltargets takes functions that are "
+                                    "declared before it",
+                                    each.text));
+    }
+  }
+
+  void check(const ptx::Instruction& instruction) {
+    const Opcode opcode = module_.spelling(instruction).opcode;
+    if (opcode == Opcode::bra) return branch(instruction);
+    if (opcode == Opcode::brx_idx) return indexed_branch(instruction);
+    if (opcode != Opcode::call || module_.spelling(instruction).signatures.empty()) return;
+    const Call call = parts_of(module_, instruction);
+    if (!call.callee || call.callee->kind != OperandKind::Name) return;
+    const NameInfo callee = view_.scopes.find(base_name(call.callee->text));
+    if (callee.kind == NameKind::Function) return direct(call);
+    if (callee.kind == NameKind::Register) return indirect(call, callee);
+  }
+
+  // The directive behind the label, if that stands in front of the instruction.
+  const ptx::Directive* table_of(const Operand& name, const ptx::Instruction& instruction) const {
+    const auto label = view_.scopes.label(name.text);
+    const auto found = label ? tables_.find(*label) : tables_.end();
+    const bool before = found != tables_.end() && found->second.offset < instruction.offset;
+    return before ? found->second.directive : nullptr;
+  }
+
+  void branch(const ptx::Instruction& instruction) {
+    if (tables_.empty() || instruction.count != 1) return;
+    const Operand& to = module_.operands_of(instruction)[0];
+    const ptx::Directive* table = table_of(to, instruction);
+    if (table)
+      context_.report("branch-table"_rule, to.text,
+                      fmt::format("bra leads to {}: expected a label in front of an instruction, "
+                                  "found one of {}; brx.idx takes those of .branchtargets",
+                                  to.text, table->name));
+  }
+
+  void indexed_branch(const ptx::Instruction& instruction) {
+    if (instruction.count != 2) return;
+    const Operand& to = module_.operands_of(instruction)[1];
+    if (to.kind != OperandKind::Name || !view_.scopes.label(to.text)) return;
+    const ptx::Directive* table = table_of(to, instruction);
+    if (table && table->name == ".branchtargets") return;
+    context_.report("branch-table"_rule, to.text,
+                    fmt::format("brx.idx has no targets: expected a label of .branchtargets in "
+                                "front of it, found {}{}",
+                                to.text, table ? fmt::format(", a label of {}", table->name) : ""));
+  }
+
+  const ptx::Function* function(const Operand& name) const {
+    const NameInfo found = view_.scopes.find(name.text);
+    const bool known = found.kind == NameKind::Function && found.offset < name.offset;
+    return known ? module_.function(name.text) : nullptr;
+  }
+
+  void direct(const Call& call) {
+    const ptx::Function* callee = function(*call.callee);
+    if (!callee) return;  // said already
+    if (callee->entry)
+      return callee_error(
+          call, fmt::format("{} is a kernel: expected a function (.func)", call.callee->text));
+    if (call.prototype)
+      return callee_error(call, fmt::format("the call of {} names a prototype, {}: only calls "
+                                            "through a register have one",
+                                            call.callee->text, call.prototype->text));
+    match(call, Signature(module_, *callee));
+  }
+
+  void indirect(const Call& call, const NameInfo& callee) {
+    const TypeInfo& type = info(callee.type);
+    if (type.floating || type.type == Type::pred) return;  // said already
+    if (type.bits < 32 || type.bits > 64 || callee.vector > 1)
+      return callee_error(call, fmt::format("{} holds no address of a function: expected a "
+                                            "register of type .b64, found .{}",
+                                            call.callee->text, type.name));
+    if (!call.prototype)
+      return callee_error(call,
+                          fmt::format("the call through {} says nothing of what it calls: expected "
+                                      "a label of .callprototype or .calltargets behind it",
+                                      call.callee->text));
+    const ptx::Directive* table = table_of(*call.prototype, call.instruction);
+    if (table && table->prototype)
+      return void(match(call, Signature(module_.prototypes[*table->prototype])));
+    if (table && table->name == ".calltargets") {
+      for (const Operand& each : module_.operands_of(*table))
+        if (const ptx::Function* target = function(each))
+          if (!match(call, Signature(module_, *target))) return;
+      return;
+    }
+    if (variable_table(call)) return;
+    callee_error(call, fmt::format("{} says nothing of what is called: expected a label of "
+                                   ".callprototype or .calltargets in front of the call{}",
+                                   call.prototype->text,
+                                   table ? fmt::format(", found one of {}", table->name) : ""));
+  }
+
+  // An array that is initialised with the addresses of functions. False: it is none.
+  bool variable_table(const Call& call) {
+    const NameInfo found = view_.scopes.find(call.prototype->text);
+    if (found.kind != NameKind::Variable || !found.variable || !found.variable->initialiser)
+      return false;
+    bool functions = false;
+    for (const Operand& each : module_.children(module_.operands[*found.variable->initialiser])) {
+      const ptx::Function* target =
+          each.kind == OperandKind::Name ? module_.function(each.text) : nullptr;
+      if (!target) continue;
+      functions = true;
+      if (!match(call, Signature(module_, *target))) break;
+    }
+    return functions;
+  }
+
+  void callee_error(const Call& call, std::string message) {
+    context_.report("call-callee"_rule, call.callee->text, std::move(message));
+  }
+
+  bool match(const Call& call, const Signature& signature) {
+    const auto results =
+        call.results ? module_.children(*call.results) : std::span<const Operand>();
+    const auto arguments =
+        call.arguments ? module_.children(*call.arguments) : std::span<const Operand>();
+    // The last parameter of a function with any number of arguments is name[]: it may be left out.
+    const bool open = !signature.params.empty() && signature.params.back()->unsized;
+    const bool left_out = open && call.arguments && arguments.size() + 1 == signature.params.size();
+    if (results.size() != signature.results.size())
+      return number(call, "result", signature.results.size(), results.size());
+    if (arguments.size() != signature.params.size() && !left_out)
+      return number(call, "argument", signature.params.size(), arguments.size());
+    bool good = true;
+    for (std::size_t i = 0; i < results.size(); ++i)
+      good &= value(call, *signature.results[i], results[i], true);
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+      good &= value(call, *signature.params[i], arguments[i], false);
+    return good;
+  }
+
+  bool number(const Call& call, std::string_view what, std::size_t expected, std::size_t found) {
+    context_.report("call-signature"_rule, call.callee->text,
+                    fmt::format("the call of {} has the wrong number of {}s: expected {}, found {}",
+                                call.callee->text, what, expected, found));
+    return false;
+  }
+
+  bool value(const Call& call, const ptx::Variable& formal, const Operand& operand, bool result) {
+    const std::string found = mismatch(formal, operand, result);
+    if (found.empty()) return true;
+    context_.report("call-signature"_rule, operand.text.empty() ? call.callee->text : operand.text,
+                    fmt::format("{} {} of {} does not fit: expected {}, found {}",
+                                result ? "result" : "parameter", formal.name, call.callee->text,
+                                describe(formal), found));
+    return false;
+  }
+
+  // What is found instead of what `formal` takes; empty: it fits.
+  std::string mismatch(const ptx::Variable& formal, const Operand& operand, bool result) const {
+    switch (operand.kind) {
+      case OperandKind::Integer:
+      case OperandKind::Float:
+        return !result && takes_constant(formal, operand.kind == OperandKind::Float)
+                   ? small(formal)
+                   : fmt::format("the constant {}", operand.text);
+      case OperandKind::Name: return name_mismatch(formal, operand, result);
+      default: return "another kind of operand";
+    }
+  }
+
+  std::string name_mismatch(const ptx::Variable& formal, const Operand& operand,
+                            bool result) const {
+    if (operand.text == "_") return result ? "" : "_, which holds no value";
+    if (operand.text == "WARP_SZ" && !result && takes_constant(formal, false)) return {};
+    const NameInfo found = view_.scopes.find(operand.text);
+    if (found.kind == NameKind::Unknown) return {};  // said already
+    if (operand.value || (found.kind != NameKind::Register && found.kind != NameKind::Variable))
+      return fmt::format("{}, neither a register nor a .param variable", operand.text);
+    ptx::Variable actual;
+    if (found.kind == NameKind::Register) {
+      actual.space = ptx::StateSpace::reg;
+      actual.type = found.type;
+      actual.vector = found.vector;
+    } else if (found.local_param && found.variable) {
+      actual = *found.variable;
+    } else if (found.space == ptx::StateSpace::param) {
+      return fmt::format("{}, a parameter of {} itself; copy it to a .param variable", operand.text,
+                         view_.function.name);
+    } else {
+      return fmt::format("{} in {} memory", operand.text, ptx::name(found.space));
+    }
+    if (!same_layout(formal, actual)) return fmt::format("{}, {}", operand.text, describe(actual));
+    return small(formal);
+  }
+
+  // The assembler compiles no call that passes one number of 8 or 16 bits by its kind.
+  static std::string small(const ptx::Variable& formal) {
+    const TypeInfo& type = info(formal.type);
+    const bool refused = !formal.array && formal.vector == 1 &&
+                         (formal.type == Type::pred ||
+                          (type.bits <= 16 && (type.name[0] == 'u' || type.name[0] == 's')));
+    return refused
+               ? fmt::format("a call that passes .{}, which is not supported; .b32 is", type.name)
+               : std::string();
+  }
+
+  Context& context_;
+  const ptx::Module& module_;
+  const FunctionView& view_;
+  std::unordered_map<std::uint32_t, Table> tables_;  // by label
+};
+
+}  // namespace
+
+void check_calls(Context& context, const FunctionView& view) { CallChecker(context, view).run(); }
+
+}  // namespace tartan::verify
