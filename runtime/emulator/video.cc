@@ -11,7 +11,7 @@
 // destination's type; only then comes the second operation. So the manual has it, and so are
 // instructions on halves and bytes. A GPU has no scalar video instructions: NVIDIA's assembler
 // writes each as a few others, on 64-bit numbers where 32 bits do not hold the result, and leaves
-// the manual in places. Scalar forms are computed as that code does (sm_90, CUDA 13):
+// the manual in places. Scalar forms are computed as that code does (ptxas 13.0, sm_75 to sm_100a):
 //
 //   .sat of all of d   vshl and vshr: what 34 bits hold of the result is clamped; others: to s32
 //                      from both sides, to u32 from below alone
