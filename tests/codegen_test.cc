@@ -184,6 +184,66 @@ TEST(Memory, AsynchronousCopies) {
   EXPECT_LT(ptx.find("bar.sync"), ptx.find("ld.shared"));
 }
 
+// What code generation writes as inline assembly, each once: emit() looks it up in the table.
+TEST(Memory, AssemblyOfTheCopyEngineIsInTheTable) {
+  FunctionBuilder f("engine", *Target::parse("sm_90a"), {.block = {128, 1, 1}, .cluster = 2},
+                    in_out);
+  const Pointer map = f.add_tensor_map(), tile = f.shared("tile", 4096, 128),
+                bar = f.shared("bar", 8, 8);
+  const Value zero = f.constant(u32, 0), elected = f.elect();
+  f.mbarrier_init(bar, 1);
+  f.mbarrier_init_fence();
+  f.cluster_barrier();
+  f.prefetch_tensor_map(map);
+  f.if_then(elected, [&] {
+    f.mbarrier_expect(bar, 2048);
+    for (std::size_t rank = 1; rank <= 5; ++rank) {
+      const std::vector<Value> corner(rank, zero);
+      f.tensor_load(tile, map, corner, bar, rank == 2 ? 3 : 0);
+    }
+  });
+  f.copy_async(tile, f.pointer_param(0), 16, CacheOperator::cg);
+  f.copy_async_arrive(bar);
+  f.mbarrier_arrive(bar);
+  f.mbarrier_arrive(bar, zero);
+  f.mbarrier_wait(bar, zero);
+  f.proxy_fence();
+  f.if_then(elected, [&] {
+    for (std::size_t rank = 1; rank <= 5; ++rank)
+      f.tensor_store(map, std::vector<Value>(rank, zero), tile);
+    f.bulk_commit();
+    f.bulk_wait_read(0);
+  });
+  f.set_max_registers(40, false);
+  const std::string ptx = emit_and_assemble(f);
+  for (const char* const opcode :
+       {"mbarrier.init", "fence.mbarrier_init", "prefetch.tensormap", "mbarrier.arrive.expect_tx",
+        ".multicast::cluster", "cp.async.mbarrier.arrive.noinc", "mapa.shared::cluster",
+        "mbarrier.try_wait.parity", "fence.proxy.async", "cp.async.bulk.commit_group",
+        "cp.async.bulk.wait_group.read", "elect.sync", "setmaxnreg.dec"})
+    EXPECT_GE(count(ptx, opcode), 1) << opcode;
+  EXPECT_EQ(count(ptx, "cp.async.bulk.tensor"), 10);
+}
+
+TEST(Values, AssemblyOfApproximationsAndConversionsIsInTheTable) {
+  FunctionBuilder f = simple("sm_90");
+  Value sum = f.load(f.pointer_param(0), f32);
+  for (const Approximation each : {Approximation::ex2, Approximation::lg2, Approximation::rcp,
+                                   Approximation::rsqrt, Approximation::tanh})
+    sum = f.add(sum, f.approximate(each, sum));
+  for (const Type type : {Type::e4m3, Type::e5m2}) {
+    f.store(f.offset(f.pointer_param(1), type == Type::e4m3 ? 4 : 6),
+            f.convert_pair(sum, sum, type));
+    sum = f.add(sum, f.convert(f.convert(sum, type), f32));
+  }
+  f.store(f.pointer_param(1), sum);
+  const std::string ptx = emit_and_assemble(f);
+  for (const char* const opcode :
+       {"ex2.approx.ftz.f32", "lg2.approx.ftz.f32", "rcp.approx.ftz.f32", "rsqrt.approx.ftz.f32",
+        "tanh.approx.f32", "cvt.rn.satfinite.e4m3x2.f32", "cvt.rn.f16x2.e5m2x2"})
+    EXPECT_GE(count(ptx, opcode), 1) << opcode;
+}
+
 TEST(Control, BranchesAndLoopsNest) {
   FunctionBuilder f("control", *Target::parse("sm_80"), {},
                     {{"out", PointerSpace::global}, {"n", PointerSpace::generic, u32}});

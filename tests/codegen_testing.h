@@ -10,12 +10,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "compiler/codegen/function_builder.h"
+#include "compiler/verify/verify.h"
 
 namespace tartan::codegen {
 
@@ -53,10 +55,15 @@ inline std::string assemble(const std::string& ptx, const Target& target) {
   return "exit status " + std::to_string(status) + ": " + said.str();
 }
 
+// The text. Each instruction, be it LLVM's or inline assembly, is one of the table's with legal
+// operands, and legal for the target.
 inline std::string emit(FunctionBuilder& f) {
   Result<std::string> ptx = f.emit();
   EXPECT_TRUE(ptx) << ptx.diags().text();
-  return ptx ? *ptx : "";
+  if (!ptx) return "";
+  const Diags found = verify::check(std::make_shared<const Source>("emitted.ptx", *ptx));
+  EXPECT_TRUE(found.ok()) << found.text() << *ptx;
+  return *ptx;
 }
 
 // The text, accepted by the assembler.
