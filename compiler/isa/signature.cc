@@ -24,11 +24,9 @@ const std::vector<OpcodeSignatures>& table() {
       for (const Signature& each : family()) {
         OpcodeSignatures& into = out[static_cast<std::size_t>(each.opcode)];
         into.signatures.push_back(each);
-        into.words = into.words | each.flags;
+        into.words = into.words | words(each);
         for (const MemoryEffect& effect : each.memory)
           into.async_proxy |= effect.proxy == Proxy::Async;
-        for (const QualifierSet& set : each.one) into.words = into.words | set;
-        for (const QualifierSet& set : each.any) into.words = into.words | set;
       }
     }
     return out;
@@ -102,6 +100,13 @@ std::span<const Signature> signatures(Opcode opcode) {
 bool uses_async_proxy(Opcode opcode) {
   // The one matrix instruction that does; signatures have none.
   return opcode == Opcode::wgmma || table()[static_cast<std::size_t>(opcode)].async_proxy;
+}
+
+QualifierSet words(const Signature& signature) {
+  QualifierSet out = signature.flags;
+  for (const QualifierSet& each : signature.one) out = out | each;
+  for (const QualifierSet& each : signature.any) out = out | each;
+  return out;
 }
 
 QualifierSet known_words(Opcode opcode) { return table()[static_cast<std::size_t>(opcode)].words; }

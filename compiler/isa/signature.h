@@ -286,6 +286,9 @@ std::span<const Signature> signatures(Opcode opcode);
 /// Whether some form of the opcode accesses memory through the async proxy.
 bool uses_async_proxy(Opcode opcode);
 
+/// Every word that the signature takes.
+QualifierSet words(const Signature& signature);
+
 /// Every word that some signature of the opcode has.
 QualifierSet known_words(Opcode opcode);
 

@@ -57,16 +57,9 @@ bool repetition_matches(const Signature& signature, const Spelling& spelling) {
   return spelling.repetitions == 1 && signature.twice.has(*find_qualifier(spelling.repeated));
 }
 
-QualifierSet allowed(const Signature& signature) {
-  QualifierSet out = signature.flags;
-  for (const QualifierSet& each : signature.one) out = out | each;
-  for (const QualifierSet& each : signature.any) out = out | each;
-  return out;
-}
-
 // What of the words a signature does not take, as a sentence; empty if it takes them.
 std::string words_refused(const Signature& signature, const Spelling& spelling) {
-  const QualifierSet extra = spelling.words.without(allowed(signature));
+  const QualifierSet extra = spelling.words.without(words(signature));
   if (!extra.empty()) return fmt::format("takes no .{}", extra.first().word());
   const auto pick = [](const QualifierSet& set, std::string_view between) {
     std::string out;
@@ -97,7 +90,7 @@ std::string types_text(const Spelling& spelling) {
 bool matches(const Signature& signature, const Spelling& spelling) {
   if (!repetition_matches(signature, spelling)) return false;
   if (!types_match(signature, spelling)) return false;
-  const QualifierSet extra = spelling.words.without(allowed(signature));
+  const QualifierSet extra = spelling.words.without(words(signature));
   if (!extra.empty()) return false;
   for (const QualifierSet& set : signature.one)
     if ((set & spelling.words).count() != 1) return false;
@@ -134,7 +127,7 @@ std::string mismatch(const Spelling& spelling) {
   const Signature* near = nullptr;
   int least = 1000;
   for (const Signature& each : signatures(spelling.opcode)) {
-    int wrong = spelling.words.without(allowed(each)).count() * 2;
+    int wrong = spelling.words.without(words(each)).count() * 2;
     for (const QualifierSet& set : each.one) wrong += (set & spelling.words).count() != 1;
     for (const QualifierSet& set : each.any) wrong += (set & spelling.words).count() > 1;
     if (!types_match(each, spelling)) wrong += 4;
@@ -182,12 +175,16 @@ const Since* missing(const Signature& signature, const Spelling& spelling, const
   return out;
 }
 
+int written_elements(const Spelling& spelling) {
+  return spelling.has("v16"_q)  ? 16
+         : spelling.has("v8"_q) ? 8
+         : spelling.has("v4"_q) ? 4
+         : spelling.has("v2"_q) ? 2
+                                : 1;
+}
+
 int access_bits(const Spelling& spelling) {
-  const int count = spelling.has("v8"_q)   ? 8
-                    : spelling.has("v4"_q) ? 4
-                    : spelling.has("v2"_q) ? 2
-                                           : 1;
-  return count * bits(spelling.type());
+  return written_elements(spelling) * bits(spelling.type());
 }
 
 }  // namespace tartan::isa

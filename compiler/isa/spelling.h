@@ -34,6 +34,12 @@ struct Spelling {
 
 Spelling read_spelling(std::string_view text);
 
+/// Whether `first` stands before `second`: the one case where the order of words counts is that of
+/// two state spaces, to and from.
+inline bool in_order(const Spelling& spelling, std::string_view first, std::string_view second) {
+  return spelling.text.find(first) < spelling.text.find(second);
+}
+
 /// Whether all lanes of a warp must execute the instruction together.
 bool needs_all_lanes(const Spelling& spelling);
 
@@ -51,7 +57,10 @@ List<const OperandRow*, 12> operands(const Signature& signature, const Spelling&
 /// null.
 const Since* missing(const Signature& signature, const Spelling& spelling, const Target& target);
 
-/// The bits that one lane moves: a type times .v2, .v4, .v8.
+/// The elements that .v2, .v4, .v8, .v16 say; 1 without.
+int written_elements(const Spelling& spelling);
+
+/// The bits that one lane moves: a type times its elements.
 int access_bits(const Spelling& spelling);
 
 }  // namespace tartan::isa

@@ -37,14 +37,6 @@ Type halved(Type type) {
   }
 }
 
-int written_elements(const Spelling& spelling) {
-  return spelling.has("v16"_q)  ? 16
-         : spelling.has("v8"_q) ? 8
-         : spelling.has("v4"_q) ? 4
-         : spelling.has("v2"_q) ? 2
-                                : 1;
-}
-
 int dimensions(const Spelling& spelling) {
   return spelling.has("1d"_q)   ? 1
          : spelling.has("2d"_q) ? 2
@@ -81,7 +73,7 @@ int texel_dimensions(const Spelling& spelling) {
 
 int stated_elements(const OperandRow& row, const Spelling& spelling) {
   switch (row.elements) {
-    case isa::as_written: return written_elements(spelling);
+    case isa::as_written: return isa::written_elements(spelling);
     case isa::image_offsets: return spelling.has("im2col"_q) ? dimensions(spelling) - 2 : 2;
     case isa::as_repeated: return repeated_elements(spelling);
     case isa::lane_masks: return spelling.has("cta_group::2"_q) ? 8 : 4;

@@ -98,7 +98,8 @@ class ProxyChecker {
 
   // cp.async.bulk.shared::cta.global: .shared::cta is where the copy goes.
   static bool to_shared(const isa::Spelling& spelling) {
-    return spelling.text.find(".shared::cta.global") != std::string_view::npos;
+    return spelling.has("shared::cta"_q) && spelling.has("global"_q) &&
+           isa::in_order(spelling, ".shared::cta", ".global");
   }
 
   // A guarded fence may not happen: it counts for what stands behind the same guard.

@@ -258,13 +258,14 @@ std::optional<Spaces> read_spaces(Decoder& d) {
   constexpr SpaceRow spaces[] = {{"global", Window::global},
                                  {"shared::cta", Window::shared},
                                  {"shared::cluster", Window::cluster}};
-  std::vector<std::pair<std::size_t, Window>> found;
-  for (const auto& [space, window] : spaces)
-    if (d.spelling.has(space))
-      found.emplace_back(d.spelling.text().find(space.first().word()), window);
+  std::vector<const SpaceRow*> found;
+  for (const SpaceRow& each : spaces)
+    if (d.spelling.has(each.words)) found.push_back(&each);
   if (found.size() != 2) return std::nullopt;
-  std::ranges::sort(found);
-  return Spaces{found[0].second, found[1].second};
+  const auto word = [](const SpaceRow* row) { return row->words.first().word(); };
+  if (!isa::in_order(d.spelling.as_read(), word(found[0]), word(found[1])))
+    std::swap(found[0], found[1]);
+  return Spaces{found[0]->window, found[1]->window};
 }
 
 std::uint64_t in_block(std::uint64_t address, std::uint32_t rank) {

@@ -52,7 +52,7 @@ class Spelling {
   void ignore(const isa::QualifierSet& words) { take(words); }
   void ignore_all() { ignored_ = true; }
   /// Elements of .v2, .v4, .v8; 1 without.
-  int vector_length() { return has("v8") ? 8 : has("v4") ? 4 : has("v2") ? 2 : 1; }
+  int vector_length() { return ignore("v2 v4 v8"), isa::written_elements(*read_); }
   /// The `index`-th type as written, or none.
   Type type(std::size_t index = 0) {
     used_types_ = std::max(used_types_, index + 1);

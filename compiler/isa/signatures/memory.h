@@ -32,12 +32,6 @@ constexpr OperandRow mbarrier(std::string_view name = "mbar") {
   return {.name = name, .accepts = an_address, .type = Type::none, .spaces = in_shared};
 }
 
-/// Whether `first` stands before `second`: the one case where the order of words counts is that of
-/// two state spaces, to and from.
-inline bool in_order(const Spelling& spelling, std::string_view first, std::string_view second) {
-  return spelling.text.find(first) < spelling.text.find(second);
-}
-
 /// An order of memory is never without its scope, nor a scope without it.
 inline std::string_view order_without_scope(const Spelling& spelling) {
   constexpr QualifierSet orders = "relaxed acquire release", scopes = "cta cluster gpu sys";
