@@ -19,6 +19,12 @@ TEST(Docs, InstructionsAreFresh) {
   EXPECT_EQ(ran.out, page("isa.md")) << "stale: run docs/generate";
 }
 
+TEST(Docs, OpcodesAreFresh) {
+  const Ran ran = run("isa --opcodes --markdown");
+  ASSERT_EQ(ran.code, 0);
+  EXPECT_EQ(ran.out, page("opcodes.md")) << "stale: run docs/generate";
+}
+
 // ---- docs/isa.md written out is `tartan isa --csv`.
 
 Words cells(const std::string& line) {
@@ -144,15 +150,75 @@ TEST(Docs, IsaFiltersByFamilyAndTarget) {
 TEST(Docs, IsaWrongWords) {
   const Ran family = run("isa ldmatrx", true);
   EXPECT_EQ(family.code, 2);
-  EXPECT_EQ(
-      family.out,
-      "error: there is no family ldmatrx; there are ldmatrix, stmatrix, movmatrix, wmma.load, "
-      "wmma.store, wmma.mma, mma, mma.block_scale, mma.sp, mma.sp.block_scale, wgmma [usage]\n");
+  EXPECT_EQ(family.out,
+            "error: there is no instruction ldmatrx; the nearest is ldmatrix [usage]\n");
   const Ran target = run("isa --target sm_91a", true);
   EXPECT_EQ(target.code, 2);
   EXPECT_EQ(target.out,
             "error: --target sm_91a: there is no such target; the nearest is sm_90a [usage]\n");
   EXPECT_EQ(run("isa mma --markdown", true).code, 2);
+}
+
+// What cp.async.bulk does to memory, of the table alone.
+TEST(Docs, IsaShowsTheEffectsOfAnInstruction) {
+  const std::string text = run("isa cp.async.bulk").out;
+  for (const std::string_view line :
+       {"cp.async.bulk: 4 forms\n",
+        "\ncp.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}{.cp_mask} [dst], [src], "
+        "size{, policy}{, byte_mask}\n  since      PTX 8.0, sm_90 on\n"
+        "             .cp_mask: PTX 8.6, sm_100 on\n",
+        "\n  dst        address; in .shared; written\n",
+        "\n  size       register or integer; .u32; 0 to 4294967280; a multiple of 16\n",
+        "\n  memory     writes [dst], size bytes, through the async proxy, complete with a phase "
+        "of "
+        "the mbarrier, by complete_tx\n",
+        "             reads [src], size bytes, through the async proxy, complete after "
+        "cp.async.bulk.wait_group\n"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << text;
+  const json all = json::parse(run("isa cp.async.bulk --json").out);
+  EXPECT_EQ(all["opcode"], "cp.async.bulk");
+  EXPECT_EQ(all["control"], "falls_through");
+  ASSERT_EQ(all["forms"].size(), 4u);
+  const json& effect = all["forms"][0]["memory"][0];
+  EXPECT_EQ(effect["access"], "write");
+  EXPECT_EQ(effect["operand"], "dst");
+  EXPECT_EQ(effect["bytes"], "size");
+  EXPECT_EQ(effect["proxy"], "async");
+  EXPECT_EQ(effect["completion"], "mbarrier");
+  EXPECT_TRUE(all["forms"][0]["targets"].get<std::string>().starts_with("sm_90 sm_90a "));
+}
+
+TEST(Docs, IsaShowsFormsOfEveryInstruction) {
+  EXPECT_EQ(lines_of(run("isa add.f32 --target sm_90").out).front(), "add: 1 form");
+  EXPECT_EQ(lines_of(run("isa ret").out).front(), "ret: 1 form; returns from the function");
+  EXPECT_EQ(run("isa cp.async.bulk --target sm_80").out, "cp.async.bulk: 0 forms\n");
+  const Words all = lines_of(run("isa --opcodes").out);
+  EXPECT_EQ(all.back(), std::to_string(all.size() - 1) + " instructions");
+  EXPECT_GT(all.size(), 190u);
+  const auto ends = [&](std::string_view name, std::string_view with) {
+    return std::ranges::any_of(all, [&](const std::string& line) {
+      return line.starts_with(std::string(name) + ' ') && line.ends_with(with);
+    });
+  };
+  EXPECT_TRUE(ends("ldmatrix", "; reads"));
+  EXPECT_TRUE(ends("stmatrix", "; writes"));
+  EXPECT_TRUE(
+      ends("wgmma.mma_async", "; reads through the async proxy, complete after wgmma.wait_group"));
+  EXPECT_TRUE(ends("exit", "ends the thread"));
+  for (std::size_t i = 0; i + 1 < all.size(); ++i) {
+    const std::string name = all[i].substr(0, all[i].find(' '));
+    EXPECT_EQ(run("isa " + (name == "wgmma.mma_async" ? "wgmma" : name)).code, 0) << name;
+  }
+}
+
+TEST(Docs, IsaWordsThatNoInstructionHas) {
+  const auto complaint = [](const std::string& words) { return run("isa " + words, true).out; };
+  EXPECT_EQ(complaint("cp.asynk"),
+            "error: there is no instruction cp.asynk; the nearest is cp.async [usage]\n");
+  EXPECT_EQ(complaint("add.foo"), "error: add takes no .foo [usage]\n");
+  EXPECT_EQ(complaint("add.lo.f32").substr(0, 21), "error: add takes no .");
+  EXPECT_EQ(complaint("add --csv"), "error: isa: --csv writes matrix forms [usage]\n");
+  EXPECT_EQ(run("isa add --opcodes", true).code, 2);
 }
 
 }  // namespace

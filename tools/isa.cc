@@ -4,27 +4,24 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "compiler/isa/instruction.h"
 #include "compiler/isa/nearest_arch.h"
+#include "compiler/isa/spelling.h"
+#include "compiler/support/nearest.h"
 #include "tools/commands.h"
 #include "tools/isa_document.h"
+#include "tools/opcode_text.h"
 #include "tools/terminal.h"
 
 namespace tartan::tools {
 namespace {
 
 struct IsaWords {
-  std::string family, target;
-  bool csv = false, json = false, markdown = false;
+  std::string name, target;
+  bool csv = false, json = false, markdown = false, opcodes = false;
 };
-
-std::string targets_of(const Since& since) {
-  std::string out;
-  for (const ArchRow& row : archs)
-    if (row.current && since.has(row.arch)) out += (out.empty() ? "" : " ") + row.arch.text();
-  return out;
-}
 
 // Operands hold commas where there is a {byte-id, thread-id}: quoted then.
 std::string csv_field(const std::string& text) {
@@ -35,7 +32,7 @@ void print_csv(const std::vector<isa::Instruction>& table) {
   fmt::print("family,mnemonic,operands,min_version,targets\n");
   for (const isa::Instruction& row : table)
     fmt::print("{},{},{},{},{}\n", isa::family(row.form), isa::spell(row.form),
-               csv_field(isa::operands_text(row)), row.since.ptx.text(), targets_of(row.since));
+               csv_field(isa::operands_text(row)), row.since.ptx.text(), target_names(row.since));
 }
 
 void print_json(const std::vector<isa::Instruction>& table) {
@@ -45,7 +42,7 @@ void print_json(const std::vector<isa::Instruction>& table) {
                     {"mnemonic", isa::spell(row.form)},
                     {"operands", isa::operands_text(row)},
                     {"min_version", row.since.ptx.text()},
-                    {"targets", targets_of(row.since)}});
+                    {"targets", target_names(row.since)}});
   fmt::print(
       "{}\n",
       nlohmann::ordered_json{{"schema_version", json_schema_version}, {"instructions", rows}}.dump(
@@ -67,12 +64,45 @@ std::vector<std::string_view> families() {
   return out;
 }
 
+// An instruction of which the name alone is known, or some of its words and types as well.
+int opcode_command(const IsaWords& asked, const std::optional<Arch>& arch) {
+  const isa::Spelling spelling = isa::read_spelling(asked.name);
+  if (!spelling.unknown.empty()) return usage_error(isa::mismatch(spelling), asked.json);
+  if (asked.csv) return usage_error("isa: --csv writes matrix forms", asked.json);
+  OpcodeForms forms{.opcode = spelling.opcode};
+  bool exists = isa::signatures(spelling.opcode).empty();
+  for (const isa::Signature& each : isa::signatures(spelling.opcode)) {
+    const auto has = [&](Type type) {
+      return std::ranges::any_of(each.types, [&](const TypeSet& set) { return set.has(type); });
+    };
+    if (!spelling.words.without(isa::words(each)).empty() ||
+        !std::ranges::all_of(spelling.types, has))
+      continue;
+    exists = true;
+    if (!arch || each.since.has(*arch)) forms.signatures.push_back(&each);
+  }
+  if (!exists) return usage_error(isa::mismatch(spelling), asked.json);
+  if (!asked.json) return fmt::print("{}", opcode_text(forms)), exit_ok;
+  nlohmann::ordered_json out{{"schema_version", json_schema_version}};
+  out.update(opcode_json(forms));
+  fmt::print("{}\n", out.dump(1));
+  return exit_ok;
+}
+
+int unknown_name(const IsaWords& asked, std::vector<std::string_view> known) {
+  for (int i = 1; i < static_cast<int>(isa::Opcode::count); ++i)
+    known.push_back(isa::name(static_cast<isa::Opcode>(i)));
+  return usage_error(fmt::format("there is no instruction {}; the nearest is {}", asked.name,
+                                 nearest_word(asked.name, known)),
+                     asked.json);
+}
+
 int isa_command(const IsaWords& words) {
   if (words.markdown) {
-    if (words.csv || words.json || !words.family.empty() || !words.target.empty())
+    if (words.csv || words.json || !words.name.empty() || !words.target.empty())
       return usage_error("isa: --markdown writes the whole table: it takes no other argument",
                          words.json);
-    fmt::print("{}", isa_document());
+    fmt::print("{}", words.opcodes ? opcode_document() : isa_document());
     return exit_ok;
   }
   const auto arch = Arch::parse(words.target);
@@ -80,15 +110,21 @@ int isa_command(const IsaWords& words) {
     return usage_error(fmt::format("--target {}: there is no such target; the nearest is {}",
                                    words.target, nearest_arch(words.target).text()),
                        words.json);
+  if (words.opcodes) {
+    if (words.csv || words.json || !words.name.empty())
+      return usage_error("isa: --opcodes lists all instructions: a name shows one", words.json);
+    return fmt::print("{}", opcode_list(arch)), exit_ok;
+  }
   const auto known = families();
-  if (!words.family.empty() && std::ranges::find(known, words.family) == known.end())
-    return usage_error(
-        fmt::format("there is no family {}; there are {}", words.family, fmt::join(known, ", ")),
-        words.json);
+  if (!words.name.empty() && std::ranges::find(known, words.name) == known.end()) {
+    const isa::Opcode opcode = isa::find_opcode(words.name);
+    if (opcode == isa::Opcode::none || isa::is_matrix(opcode)) return unknown_name(words, known);
+    return opcode_command(words, arch);
+  }
   std::vector<isa::Instruction> table;
-  for (const isa::Form& form : words.family == "wgmma" ? isa::wgmma_forms() : isa::forms()) {
+  for (const isa::Form& form : words.name == "wgmma" ? isa::wgmma_forms() : isa::forms()) {
     const auto row = isa::find(form);
-    if (!words.family.empty() && isa::family(form) != words.family) continue;
+    if (!words.name.empty() && isa::family(form) != words.name) continue;
     if (arch && !row->since.has(*arch)) continue;
     table.push_back(*row);
   }
@@ -103,16 +139,22 @@ int isa_command(const IsaWords& words) {
 void add_isa(CLI::App& app, int& exit_code) {
   auto words = std::make_shared<IsaWords>();
   CLI::App* command =
-      app.add_subcommand("isa", "The instruction table: every documented matrix instruction form");
-  command->add_option("FAMILY", words->family,
-                      "Only this family: ldmatrix, stmatrix, movmatrix, wmma.load, wmma.store, "
-                      "wmma.mma, mma, mma.sp, "
-                      "mma.block_scale, mma.sp.block_scale; wgmma (listed only when named)");
+      app.add_subcommand("isa",
+                         "The instruction table: every documented matrix instruction form; or all "
+                         "that it says of one instruction");
+  command->add_option("NAME", words->name,
+                      "An instruction, with or without qualifiers and types (cp.async.bulk, "
+                      "ld.global.nc, add.f32): its forms, operands, targets and effects; or a "
+                      "family of matrix forms: ldmatrix, stmatrix, movmatrix, wmma.load, "
+                      "wmma.store, wmma.mma, mma, mma.sp, mma.block_scale, mma.sp.block_scale; "
+                      "wgmma (listed only when named)");
+  command->add_flag("--opcodes", words->opcodes, "Every instruction of PTX, a line each");
   command->add_option("--target", words->target, "Only what this target has (sm_90)");
   auto* csv = command->add_flag("--csv", words->csv,
                                 "Comma-separated: family,mnemonic,operands,min_version,targets");
   command->add_flag("--json", words->json, "One JSON object")->excludes(csv);
-  command->add_flag("--markdown", words->markdown, "The whole table as a page: docs/isa.md");
+  command->add_flag("--markdown", words->markdown,
+                    "The whole table as a page: docs/isa.md; with --opcodes docs/opcodes.md");
   command->callback([words, &exit_code] { exit_code = isa_command(*words); });
 }
 

@@ -46,17 +46,6 @@ struct Line {
   }
 };
 
-std::string targets_text(const Since& since) {
-  const std::string sm = fmt::format("sm_{}", since.sm);
-  switch (since.reach) {
-    case Reach::Onward: return sm + " on";
-    case Reach::Family: return fmt::format("{0}a, {0}f on", sm);
-    case Reach::ArchOnly: return sm + "a on";
-    case Reach::ExactArch: return sm + "a";
-  }
-  return sm;
-}
-
 Places split(const std::string& spelling) {
   Places out;
   for (std::size_t from = 0; from <= spelling.size();) {
@@ -220,6 +209,25 @@ std::string targets_table(const std::vector<isa::Form>& warp, const std::vector<
 }
 
 }  // namespace
+
+std::string targets_text(const Since& since) {
+  const std::string sm = fmt::format("sm_{}", since.sm),
+                    to = since.last_sm ? fmt::format("to sm_{}", since.last_sm) : "on";
+  switch (since.reach) {
+    case Reach::Onward: return fmt::format("{} {}", sm, to);
+    case Reach::Family: return fmt::format("{0}a, {0}f {1}", sm, to);
+    case Reach::ArchOnly: return fmt::format("{}a {}", sm, to);
+    case Reach::ExactArch: return sm + "a";
+  }
+  return sm;
+}
+
+std::string target_names(const Since& since) {
+  std::string out;
+  for (const ArchRow& row : archs)
+    if (row.current && since.has(row.arch)) out += (out.empty() ? "" : " ") + row.arch.text();
+  return out;
+}
 
 std::string isa_document() {
   const std::vector<isa::Form> warp = isa::forms(), group = isa::wgmma_forms();

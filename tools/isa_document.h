@@ -7,8 +7,15 @@
 
 #include <string>
 
+#include "compiler/isa/target.h"
+
 namespace tartan::tools {
 
 std::string isa_document();
+
+/// "sm_90 on", "sm_100a, sm_100f on", "sm_90a".
+std::string targets_text(const Since& since);
+/// The names, those that CUDA 13 compiles for: "sm_90 sm_90a sm_100".
+std::string target_names(const Since& since);
 
 }  // namespace tartan::tools
