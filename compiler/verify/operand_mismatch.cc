@@ -31,7 +31,8 @@ std::string_view kind_text(const OperandRow& row, bool one) {
   if (row.accepts & isa::an_address) return "an address";
   if (row.accepts & isa::a_vector && !one) return "a vector";
   if (row.accepts & isa::a_label) return "a label";
-  if (row.accepts & isa::a_function) return "a function or the register of its address";
+  if (row.accepts & isa::a_function && !(row.accepts & isa::an_integer))
+    return "a function or the register of its address";
   if (!(row.accepts & isa::a_register)) return "a constant";
   return row.accepts & isa::an_integer ? "a register or a constant" : "a register";
 }

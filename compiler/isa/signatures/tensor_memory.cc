@@ -29,9 +29,7 @@ constexpr OperandRow loaded() {
   out.accepts = a_vector;
   return out;
 }
-constexpr OperandRow stored() {
-  return also(an_integer | a_float, vec(as_repeated, OperandType(0), "r"));
-}
+constexpr OperandRow stored() { return vec(as_repeated, OperandType(0), "r"); }
 constexpr OperandRow half() {
   return {.name = "half_split_offset", .accepts = an_integer, .type = Type::s32};
 }

@@ -27,9 +27,11 @@ def limit():
 
 
 def arch_of(target):
-    """The -arch for a .target: no older one than sm_75 is left in ptxas 13.0."""
-    name = target.split(",")[0]
-    return "75" if int(re.search(r"\d+", name)[0]) < 75 else name[3:]
+    """The -arch for a .target: ptxas 13.0 has none older than sm_75, and calls sm_101 sm_110."""
+    name = target.split(",")[0][3:]
+    if int(re.match(r"\d+", name)[0]) < 75:
+        return "75"
+    return name.replace("101", "110")
 
 
 class Oracle:
