@@ -256,8 +256,11 @@ void matrix_move_statement(Writer& w) {
   const isa::Form& form = moves()[w.below(static_cast<std::uint32_t>(moves().size()))];
   const auto instruction = isa::find(form);
   if (form.opcode == isa::Opcode::movmatrix) {
-    const std::string d = w.destination(32);
-    const std::string text = fmt::format("{} {}, {};", isa::spell(form), d, w.source(32));
+    // Of what all lanes have the same, NVIDIA's assembler takes the transposed matrix for the same
+    // in all lanes, too.
+    const std::string d = w.destination(32), a = w.fresh('r');
+    w.line("or.b32 {}, {}, %zero;", a, w.source(32));
+    const std::string text = fmt::format("{} {}, {};", isa::spell(form), d, a);
     w.line(text);
     return w.result(d, 32, "b32", text);
   }

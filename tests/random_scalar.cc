@@ -341,6 +341,13 @@ bool keeps_guards(const std::string& spelling) {
          spelling.find("tf32") == std::string::npos;
 }
 
+// It takes it that neg and abs do not overflow, and that sqrt of what set gives, 0 or 1.0, needs no
+// special case: what comes of them goes through an instruction whose result it cannot foresee.
+bool is_foreseen(const std::string& spelling) {
+  return spelling == "neg.s16" || spelling == "abs.s16" ||
+         (spelling.starts_with("set.") && spelling.find("f32.") != std::string::npos);
+}
+
 // It merges a comparison with the predicate of the branch around it into one FSETP, which loses
 // .ftz on the way.
 void keep_subnormals(std::string& text) {
@@ -369,6 +376,11 @@ void scalar_statement(Writer& w) {
   std::string text = predicate + with_operands(scalar, results, sources);
   if (guard || was_guarded || w.depth > 0) keep_subnormals(text);
   w.line(text);
+  if (is_foreseen(scalar.spelling)) {
+    const bool narrow = bits_of(scalar.results[0]) == 16;
+    w.line("or.b{} {}, {}, {};", narrow ? 16 : 32, results[0], results[0],
+           narrow ? "%zero16" : "%zero");
+  }
   for (std::size_t i = 0; i < results.size(); ++i) {
     std::string type = scalar.results[i];
     if (type.back() == '!') {

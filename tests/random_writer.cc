@@ -72,7 +72,7 @@ std::string Writer::text() const {
       "{{\n.shared .align 128 .b8 exchange[2048];\n.shared .align 128 .b8 matrices[8192];\n"
       ".shared .align 8 .b8 counters[64];\n.local .align 16 .b8 own[64];\n"
       ".reg .b64 %in, %in8, %in16, %outlane, %sums, %wide;\n"
-      ".reg .b32 %thread, %lane, %mine, %warp, %uniform, %word;\n"
+      ".reg .b32 %thread, %lane, %mine, %warp, %uniform, %word, %zero;\n"
       ".reg .b16 %zero16;\n",
       program.name);
   constexpr std::string_view types[][2] = {{"p", "pred"}, {"h", "b16"}, {"r", "b32"},
@@ -90,7 +90,7 @@ std::string Writer::text() const {
       "cvta.to.global.u64 %outlane, %outlane;\nadd.s64 %outlane, %outlane, %wide;\n"
       "ld.param.u64 %sums, [sums];\ncvta.to.global.u64 %sums, %sums;\n"
       "ld.param.u32 %uniform, [uniform];\n"
-      "shr.u32 %word, %uniform, 16;\ncvt.u16.u32 %zero16, %word;\n"
+      "ld.global.b32 %zero, [%outlane];\ncvt.u16.u32 %zero16, %zero;\n"
       "mov.u32 %mine, exchange;\nmad.lo.u32 %mine, %thread, 16, %mine;\n"
       "shr.u32 %word, %thread, 5;\nmov.u32 %warp, matrices;\nmad.lo.u32 %warp, %word, 2048, "
       "%warp;\n";
