@@ -85,7 +85,7 @@ TEST(CheckCalls, RejectsArgumentsOfOtherTypes) {
   EXPECT_EQ(in_kernel("call (7), regs, (%r1);"),
             "call-signature: result %out of regs does not fit: expected .b32, found the constant "
             "7");
-  EXPECT_EQ(errors(".func f (.param .u16 x) { ret; }\n"
+  EXPECT_EQ(errors(".extern .func f (.param .u16 x);\n"
                    ".entry k () { .reg .u16 a; call f, (a); ret; }"),
             "call-signature: parameter x of f does not fit: expected .u16, found a call that "
             "passes .u16, which is not supported; .b32 is");

@@ -145,7 +145,9 @@ std::string mutated(const Common& common, const std::string& name,
 
 void read_options(Block& block, const std::vector<std::string>& words) {
   for (std::size_t i = 1; i < words.size(); ++i) {
-    if (words[i] == "apart") {
+    if (words[i] == "alone") {
+      block.alone = true;
+    } else if (words[i] == "apart") {
       block.apart = true;
     } else if (words[i] == "keep") {
       const auto parts = split(words.at(++i), '/');
@@ -261,6 +263,7 @@ std::vector<Block> read_family(const Common& common, const std::string& family) 
 }
 
 std::vector<std::string> Block::statements(const Common& common) const {
+  if (alone) return operands;
   std::size_t total = operands.size();
   for (const Slot& slot : slots) total *= slot.words.size();
   std::vector<std::string> out;
@@ -339,6 +342,20 @@ bool is_unfinished(const std::string& family) {
 
 Pair::Pair(const std::string& text)
     : target(text.substr(0, text.find('/'))), ptx(text.substr(text.find('/') + 1)) {}
+
+std::string module_alone(const Pair& pair, std::string statement) {
+  const auto replace = [&](const std::string& what, const std::string& by) {
+    for (std::size_t at = 0; (at = statement.find(what, at)) != std::string::npos; at += by.size())
+      statement.replace(at, what.size(), by);
+  };
+  replace("\\n", "\n");
+  if (statement.find(".version") == std::string::npos)
+    return fmt::format(".version {}\n.target {}\n.address_size 64\n{}\n", pair.ptx, pair.target,
+                       statement);
+  replace("$PTX", pair.ptx);
+  replace("$TARGET", pair.target);
+  return statement + "\n";
+}
 
 Text module_text(const Pair& pair, const std::vector<std::pair<std::string, bool>>& statements) {
   constexpr std::size_t size = 500;  // statements of a function

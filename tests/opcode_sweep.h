@@ -31,6 +31,7 @@ struct Block {
   std::string name, pairs = "usual";
   unsigned keep = 1, of = 1, mutate = 0;
   bool apart = false;  // each statement in a function of its own
+  bool alone = false;  // each statement is a module
   std::vector<Slot> slots;
   std::vector<std::string> operands;
 
@@ -62,6 +63,9 @@ struct Pair {
   explicit Pair(const std::string& text);
   std::string target, ptx;
 };
+
+/// The module that a statement of a block `alone` is.
+std::string module_alone(const Pair& pair, std::string statement);
 
 /// A module with the statements, and the line of each: those apart have all lines of their
 /// function.

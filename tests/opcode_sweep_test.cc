@@ -46,8 +46,22 @@ struct Finding {
   std::string id, message;
 };
 
+// The first error in each of the modules.
+std::vector<Finding> judge_alone(const Pair& pair, const std::vector<Case>& cases) {
+  std::vector<Finding> found(cases.size());
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const auto source =
+        std::make_shared<const Source>(cases[i].text, module_alone(pair, cases[i].text));
+    for (const Diag& diag : verify::check(source))
+      if (diag.level == Level::Error && found[i].id.empty())
+        found[i] = {std::string(diag.id), diag.message};
+  }
+  return found;
+}
+
 // What `check` says of each statement.
 std::vector<Finding> judge(const Pair& pair, const std::vector<Case>& cases) {
+  if (!cases.empty() && cases[0].block->alone) return judge_alone(pair, cases);
   std::vector<std::pair<std::string, bool>> statements;
   for (const Case& each : cases) statements.emplace_back(each.text, each.block->apart);
   const Text module = module_text(pair, statements);

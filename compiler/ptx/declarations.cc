@@ -65,7 +65,7 @@ void DeclarationParser::registers() {
   declared.type = *type;
   do {
     advance();
-    if (token_.kind != TokenKind::Identifier) return syntax("a register's name"), recover();
+    if (!at_name()) return syntax("a register's name"), recover();
     declared.name = token_.text;
     declared.offset = token_.offset;
     declared.numbered = false;
@@ -84,57 +84,88 @@ void DeclarationParser::registers() {
   if (!expect(';', "',' or ';'")) recover();
 }
 
+// .align 16 .attribute(.managed) .v4 .f32; behind the type of a kernel's parameter .ptr .global
+// .align 8
 bool DeclarationParser::type_and_attributes(Variable& variable) {
-  bool pointer = false;
-  std::uint32_t attributes_from = 0, attributes_to = 0;
-  const auto attribute = [&](std::uint32_t from, std::uint32_t to) {
-    if (!attributes_to) attributes_from = from;
-    attributes_to = to;
+  std::uint32_t from = 0, to = 0;
+  const auto keep = [&](std::uint32_t start) {
+    if (!to) from = start;
+    to = behind_;
   };
-  while (token_.kind == TokenKind::Dot) {
+  while (at_word(".align") || at_word(".attribute")) {
     const Token word = token_;
+    if (word.text == ".align" ? !alignment(variable.align) : !attribute()) return false;
+    if (word.text == ".attribute") keep(word.offset);
+  }
+  if (const int length = token_.kind == TokenKind::Dot ? vector_length(token_.text) : 0) {
+    variable.vector = static_cast<std::uint8_t>(length);
     advance();
-    if (word.text == ".align") {
-      const std::uint32_t end = token_.end();
-      const auto align = take_integer("an alignment in bytes");
-      if (!align) return false;
-      if (!pointer) variable.align = static_cast<std::uint32_t>(*align);
-      else attribute(word.offset, end);  // `.ptr .global .align 16`: the pointee's
-    } else if (const int length = vector_length(word.text)) {
-      variable.vector = static_cast<std::uint8_t>(length);
-    } else if (const auto type = parse_type(word.text.substr(1))) {
-      variable.type = *type;
-    } else if (opaque_type(word.text) || word.text == ".ptr" ||
-               state_space(word.text) != StateSpace::none) {
-      pointer |= word.text == ".ptr";
-      attribute(word.offset, word.end());
-    } else if (word.text == ".attribute") {
-      attribute(word.offset, word.end());
-      int depth = 0;
-      do {
-        if (token_.kind == TokenKind::End) return syntax("')'"), false;
-        depth += token_.is('(') ? 1 : token_.is(')') ? -1 : 0;
-        attribute(word.offset, token_.end());
-        advance();
-      } while (depth > 0);
-    } else {
-      attribute(word.offset, word.end());
-    }
   }
-  if (attributes_to)
-    variable.attributes = source_.text().substr(attributes_from, attributes_to - attributes_from);
-  if (variable.type == Type::none && variable.attributes.empty()) {
+  const auto type =
+      token_.kind == TokenKind::Dot ? parse_type(token_.text.substr(1)) : std::nullopt;
+  if (!type && !(token_.kind == TokenKind::Dot && opaque_type(token_.text)))
     return syntax("a type"), false;
+  const std::uint32_t type_at = token_.offset;
+  advance();
+  if (type) variable.type = *type;
+  else keep(type_at);
+  if (kernel_parameters_ && at_word(".ptr")) {
+    const std::uint32_t start = token_.offset;
+    advance();
+    if (at_word(".global") || at_word(".const") || at_word(".shared") || at_word(".local"))
+      advance();
+    std::uint32_t pointee = 0;
+    if (at_word(".align") && !alignment(pointee)) return false;
+    keep(start);
+  } else if (kernel_parameters_ && at_word(".align") && !alignment(variable.align)) {
+    return false;
   }
+  if (to) variable.attributes = source_.text().substr(from, to - from);
   return true;
 }
 
+bool DeclarationParser::alignment(std::uint32_t& into) {
+  advance();
+  const std::uint32_t at = token_.offset;
+  const auto value = take_integer("an alignment in bytes");
+  if (!value) return false;
+  if (*value == 0 || (*value & (*value - 1)) != 0 || *value > UINT32_MAX)
+    report("declaration"_rule, at, 1,
+           fmt::format("the alignment is no power of two: expected 1, 2, 4, 8 or more, found {}",
+                       *value));
+  else into = static_cast<std::uint32_t>(*value);
+  return true;
+}
+
+// .attribute(.managed, .unified(19, 95))
+bool DeclarationParser::attribute() {
+  advance();
+  if (!expect('(')) return false;
+  do {
+    if (token_.is(',')) advance();
+    const bool unified = at_word(".unified");
+    if (!unified && !at_word(".managed")) return syntax(".managed or .unified"), false;
+    advance();
+    if (!unified) continue;
+    constexpr std::string_view half = "half of an identifier";
+    if (!expect('(') || !take_integer(half) || !expect(',') || !take_integer(half) || !expect(')'))
+      return false;
+  } while (token_.is(','));
+  return expect(')');
+}
+
+// Not _, which only stands for a name, and no constant.
+bool DeclarationParser::at_name() const {
+  return token_.kind == TokenKind::Identifier && (token_.text != "_" || prototype_) &&
+         token_.text != "WARP_SZ" && token_.text != "%";
+}
+
 bool DeclarationParser::declarator(Variable& variable) {
-  if (token_.kind != TokenKind::Identifier) return syntax("a variable's name"), false;
+  if (!at_name()) return syntax("a variable's name"), false;
   variable.name = token_.text;
   variable.offset = token_.offset;
   advance();
-  if (token_.is('<')) {  // parameterised names: .param .b32 p<4>
+  if (token_.is('<') && !parameters_) {  // .global .b32 p<4>
     const std::uint32_t start = token_.offset;
     advance();
     const auto count = take_integer("the number of variables");
@@ -147,10 +178,11 @@ bool DeclarationParser::declarator(Variable& variable) {
   }
   const std::uint32_t start = token_.offset;
   std::uint32_t end = start;
-  while (token_.is('[')) {
+  while (token_.is('[') && !(variable.array && parameters_)) {
+    const bool first = !variable.array;
     variable.array = true;
     advance();
-    if (token_.is(']')) {
+    if (token_.is(']') && first) {
       variable.unsized = true;
     } else {
       const auto size = take_integer("the number of elements");
@@ -203,9 +235,17 @@ void DeclarationParser::variables(std::string_view linkage) {
   if (!expect(';', is_row ? "',' or ';'" : "'=', ',' or ';'")) recover();
 }
 
-bool DeclarationParser::parameters(std::vector<std::uint32_t>& into) {
+bool DeclarationParser::parameters(std::vector<std::uint32_t>& into, bool kernel) {
+  parameters_ = true;
+  kernel_parameters_ = kernel;
+  const bool good = parameter_list(into);
+  parameters_ = kernel_parameters_ = false;
+  return good;
+}
+
+bool DeclarationParser::parameter_list(std::vector<std::uint32_t>& into) {
   advance();
-  while (!token_.is(')')) {
+  while (!token_.is(')') || !into.empty()) {
     Variable declared;
     if (token_.kind != TokenKind::Dot || state_space(token_.text) == StateSpace::none)
       return syntax("a parameter (.param) or ')'"), false;

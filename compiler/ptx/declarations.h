@@ -27,19 +27,24 @@ class DeclarationParser : public OperandParser {
   /// `.space ... names;`: appends to Module::variables.
   void variables(std::string_view linkage);
   /// `( .param ..., ... )`: appends to Module::variables and lists the indices. False: recover.
-  bool parameters(std::vector<std::uint32_t>& into);
+  bool parameters(std::vector<std::uint32_t>& into, bool kernel);
+  bool attribute();  // .attribute(...)
+  bool at_name() const;
 
-  std::optional<std::uint32_t> location();  // .loc
-  std::uint32_t line_directive();           // .file: ends with its line
-  std::uint32_t section();                  // .section name { ... }
-  std::uint32_t function_directive();       // .maxntid 1, 2, 3 before a body
-  std::uint32_t module_directive();         // .pragma "..."; .alias f, g;
+  std::optional<std::uint32_t> location();        // .loc
+  std::uint32_t file();                           // .file 1 "name", time, size
+  std::uint32_t section();                        // .section name { ... }
+  std::uint32_t function_directive(bool kernel);  // .maxntid 1, 2, 3 before a body
+  std::uint32_t module_directive();               // .pragma "..."; .alias f, g;
   /// Those two, and `.branchtargets L1, L2;` and its like, which need a label in front.
   std::uint32_t statement_directive(bool labelled);
 
  private:
   bool variable(Variable& variable);
   bool type_and_attributes(Variable& variable);
+  bool alignment(std::uint32_t& into);
+  bool parameter_list(std::vector<std::uint32_t>& into);
+  bool section_data();
   bool declarator(Variable& variable);
   bool initialiser(Variable& variable);
   std::uint32_t keep_directive(std::string_view name, std::uint32_t from, std::uint32_t to,
@@ -50,6 +55,10 @@ class DeclarationParser : public OperandParser {
   bool strings(Directive& directive);
   bool names(Directive& directive, bool numbered);
   bool prototype(Directive& directive);
+
+  bool parameters_ = false;         // those of functions are read
+  bool kernel_parameters_ = false;  // those of kernels
+  bool prototype_ = false;          // of .callprototype: _ is a name
 };
 
 }  // namespace tartan::ptx

@@ -72,57 +72,95 @@ std::optional<std::uint32_t> DeclarationParser::location() {
   return static_cast<std::uint32_t>(module_.locations.size() - 1);
 }
 
-std::uint32_t DeclarationParser::line_directive() {
-  const Token first = token_;
-  std::uint32_t end = first.end();
-  const int line = source_.line(first.offset);
-  while (token_.kind != TokenKind::End && token_.kind != TokenKind::Unknown &&
-         source_.line(token_.offset) == line && !token_.is(';')) {
-    end = token_.end();
+std::uint32_t DeclarationParser::file() {
+  Directive out{.name = token_.text, .offset = token_.offset};
+  const Scratch scratch(*this);
+  advance();
+  const Token number = token_;
+  const auto value = take_integer("the number of the file");
+  bool good = value.has_value();
+  if (good)
+    scratch.push({.kind = OperandKind::Integer,
+                  .offset = number.offset,
+                  .value = *value,
+                  .text = number.text});
+  if (good && token_.kind != TokenKind::String) syntax("the name of the file"), good = false;
+  if (good) advance();
+  for (int i = 0; good && i < 2 && token_.is(','); ++i) {  // time, size
     advance();
+    good = take_integer("a number").has_value();
   }
-  const bool semicolon = token_.is(';') && source_.line(token_.offset) == line;
-  if (semicolon) advance();
-  return keep_directive(first.text, first.offset, end, semicolon);
+  if (!good) recover_line();
+  out.first = scratch.store(out.count);
+  out.text = source_.text().substr(out.offset, behind_ - out.offset);
+  return keep_directive(out);
 }
 
+// .section .debug_info { L: .b8 1, -2 .b32 L+4, .debug_str, L1-L2 }
 std::uint32_t DeclarationParser::section() {
   const Token first = token_;
-  std::uint32_t end = first.end();
-  const auto is_name = [this] {
-    return token_.kind == TokenKind::Identifier || token_.kind == TokenKind::Dot ||
-           token_.kind == TokenKind::String || token_.kind == TokenKind::Number || token_.is(',');
-  };
-  while (is_name()) {
-    end = token_.end();
-    advance();
-  }
-  const bool semicolon = token_.is(';');
-  if (token_.is('{')) {
+  advance();
+  bool good = token_.kind == TokenKind::Dot;
+  if (!good) syntax("the name of a section, such as .debug_info");
+  else advance();
+  const bool braces = token_.is('{');
+  good = good && expect('{');
+  while (good && !token_.is('}')) good = section_data();
+  if (good) advance();
+  const std::uint32_t end = behind_;
+  if (!good && !braces) recover();
+  if (!good && braces) {
     while (token_.kind != TokenKind::End && token_.kind != TokenKind::Unknown && !token_.is('}'))
       advance();
-    end = token_.end();
-    expect('}');
-  } else if (semicolon) {
-    advance();
-  } else if (token_.kind != TokenKind::End) {
-    syntax("'{' and what the section holds");
+    if (token_.is('}')) advance();
   }
-  return keep_directive(first.text, first.offset, end, semicolon);
+  return keep_directive(first.text, first.offset, end, false);
 }
 
-std::uint32_t DeclarationParser::function_directive() {
-  const Token first = token_;
-  std::uint32_t end = first.end();
+// A label, or `.b8` with its numbers and addresses.
+bool DeclarationParser::section_data() {
+  if (token_.kind == TokenKind::Identifier) return advance(), expect(':');
+  if (!at_word(".b8") && !at_word(".b16") && !at_word(".b32") && !at_word(".b64"))
+    return syntax(".b8, .b16, .b32, .b64, a label or '}'"), false;
+  do {
+    advance();
+    if (token_.is('-')) advance();
+    if (token_.kind != TokenKind::Number && token_.kind != TokenKind::Identifier &&
+        token_.kind != TokenKind::Dot)
+      return syntax("a number or a label"), false;
+    if (token_.kind == TokenKind::Number) {
+      if (!take_integer("an integer")) return false;
+      continue;
+    }
+    advance();
+    if (!token_.is('+') && !token_.is('-')) continue;
+    advance();
+    if (token_.kind != TokenKind::Number && token_.kind != TokenKind::Identifier)
+      return syntax("a number or a label"), false;
+    advance();
+  } while (token_.is(','));
+  return true;
+}
+
+std::uint32_t DeclarationParser::function_directive(bool kernel) {
+  Directive out{.name = token_.text, .offset = token_.offset};
+  if (kernel && at_word(".pragma")) return ended_directive();
   advance();
-  while (token_.kind == TokenKind::Number || token_.kind == TokenKind::String ||
-         token_.kind == TokenKind::Identifier || token_.is(',')) {
-    end = token_.end();
+  const Scratch scratch(*this);
+  while (token_.kind == TokenKind::Number) {
+    const Token number = token_;
+    const auto value = take_integer("a number");
+    if (!value) break;
+    scratch.push({.kind = OperandKind::Integer,
+                  .offset = number.offset,
+                  .value = *value,
+                  .text = number.text});
+    if (!token_.is(',')) break;
     advance();
   }
-  const bool semicolon = first.text == ".pragma" && token_.is(';');
-  if (semicolon) advance();
-  return keep_directive(first.text, first.offset, end, semicolon);
+  out.first = scratch.store(out.count);
+  out.text = source_.text().substr(out.offset, behind_ - out.offset);
+  return keep_directive(out);
 }
 
 std::uint32_t DeclarationParser::module_directive() {
@@ -215,7 +253,9 @@ bool DeclarationParser::prototype(Directive& directive) {
     if (!token_.is('(')) return true;
     const auto from = static_cast<std::ptrdiff_t>(module_.variables.size());
     std::vector<std::uint32_t> indices;
-    const bool good = parameters(indices);
+    prototype_ = true;
+    const bool good = parameters(indices, false);
+    prototype_ = false;
     into.assign(module_.variables.begin() + from, module_.variables.end());
     module_.variables.resize(static_cast<std::size_t>(from));
     return good;

@@ -25,16 +25,17 @@ std::string describe(const Token& token) {
 
 void OperandParser::syntax(std::string_view expected) {
   if (token_.kind == TokenKind::End) return end_of_text(expected);
-  report(token_.offset, token_.text.size(),
+  report("syntax"_rule, token_.offset, token_.text.size(),
          fmt::format("expected {}, found {}", expected, describe(token_)));
 }
 
 void OperandParser::refuse(std::uint32_t offset, std::string message) {
-  report(offset, 1, std::move(message));
+  report("syntax"_rule, offset, 1, std::move(message));
 }
 
-void OperandParser::report(std::uint32_t offset, std::size_t width, std::string message) {
-  Diag& diag = diags_.report("syntax"_rule, source_.place(offset), std::move(message));
+void OperandParser::report(const Rule& rule, std::uint32_t offset, std::size_t width,
+                           std::string message) {
+  Diag& diag = diags_.report(rule, source_.place(offset), std::move(message));
   source_.quote(diag, width);
 }
 

@@ -47,6 +47,7 @@ class OperandParser {
     behind_ = token_.end();
     token_ = lexer_.next();
   }
+  void report(const Rule& rule, std::uint32_t offset, std::size_t width, std::string message);
   bool at_word(std::string_view word) const {
     return token_.kind == TokenKind::Dot && token_.text == word;
   }
@@ -86,7 +87,6 @@ class OperandParser {
     int& depth;
   };
 
-  void report(std::uint32_t offset, std::size_t width, std::string message);
   bool skip_braces();
   bool too_deep(std::string_view what);
   bool parse_primary(Operand& operand);

@@ -11,6 +11,8 @@
 namespace tartan::ptx {
 namespace {
 
+enum class Header { Begin, Version, Target, AddressSize, End };
+
 // The statements of a module and of its functions. Declarations are in declarations.cc, operands in
 // operands.cc.
 class Parser : public DeclarationParser {
@@ -25,16 +27,16 @@ class Parser : public DeclarationParser {
  private:
   void item() {
     if (token_.kind != TokenKind::Dot) {
-      if (token_.is('@')) return skip_line();  // @@DWARF of old compilers
+      if (source_.text().substr(token_.offset).starts_with("@@DWARF")) return skip_line();
       syntax("a directive");
       return recover_item();
     }
-    if (token_.text == ".version") return version();
-    if (token_.text == ".target") return target();
-    if (token_.text == ".address_size") return address_size();
+    if (token_.text == ".version") return header(Header::Version), version();
+    if (token_.text == ".target") return header(Header::Target), target();
+    if (token_.text == ".address_size") return header(Header::AddressSize), address_size();
+    header_ = Header::End;
     if (token_.text == ".section") return keep(ItemKind::Directive, section());
-    if (token_.text == ".file") return keep(ItemKind::Directive, line_directive());
-    if (token_.text == ".loc") return void(location());
+    if (token_.text == ".file") return keep(ItemKind::Directive, file());
     const std::string_view linkage = take_linkage();
     if (at_word(".entry") || at_word(".func")) return function(linkage);
     if (state_space(token_.text) != StateSpace::none) {
@@ -63,6 +65,18 @@ class Parser : public DeclarationParser {
   }
 
   void keep(ItemKind kind, std::uint32_t index) { module_.items.push_back({kind, index}); }
+
+  // A module begins with .version, .target (again and again) and .address_size, in this order.
+  void header(Header now) {
+    const bool again = now == header_ && now == Header::Target;
+    const bool first = now == Header::Target && header_ == Header::Begin;  // see finish()
+    if (!again && !first && now != static_cast<Header>(static_cast<int>(header_) + 1))
+      report("syntax"_rule, token_.offset, token_.text.size(),
+             fmt::format("{} in the wrong place: expected .version, .target and .address_size, "
+                         "each once and in this order, at the beginning of the module",
+                         token_.text));
+    if (now > header_) header_ = now;
+  }
 
   void version() {
     module_.version_offset = token_.offset;
@@ -99,14 +113,19 @@ class Parser : public DeclarationParser {
     Function function;
     function.linkage = linkage;
     function.entry = token_.text == ".entry";
+    if (linkage == ".common")
+      report("declaration"_rule, token_.offset, token_.text.size(),
+             "a function has no linkage .common: expected .visible, .extern, .weak or none");
     advance();
-    if (token_.is('(') && !parameters(function.results)) return recover_item();
-    if (token_.kind != TokenKind::Identifier) return syntax("the function's name"), recover_item();
+    if (token_.is('(') && !function.entry && !parameters(function.results, false))
+      return recover_item();
+    if (!at_name()) return syntax("the function's name"), recover_item();
     function.name = token_.text;
     function.offset = token_.offset;
     advance();
-    if (token_.is('(') && !parameters(function.params)) return recover_item();
-    while (token_.kind == TokenKind::Dot) function.directives.push_back(function_directive());
+    if (token_.is('(') && !parameters(function.params, function.entry)) return recover_item();
+    while (token_.kind == TokenKind::Dot)
+      function.directives.push_back(function_directive(function.entry));
     if (token_.is('{')) {
       function.body = true;
       advance();
@@ -159,8 +178,14 @@ class Parser : public DeclarationParser {
         statements.push_back({StatementKind::Registers, first});
       return;
     }
+    const Token word = token_;
     const std::string_view linkage = take_linkage();
     if (state_space(token_.text) != StateSpace::none) {
+      if (!linkage.empty())
+        report("declaration"_rule, word.offset, word.text.size(),
+               fmt::format("{} inside of a function: names of functions' bodies have no linkage; "
+                           "declare it in front of the function",
+                           linkage));
       std::uint32_t first = static_cast<std::uint32_t>(module_.variables.size());
       variables(linkage);
       for (; first < module_.variables.size(); ++first)
@@ -235,6 +260,7 @@ class Parser : public DeclarationParser {
                                 module_.version == Version{} ? ".version" : ".target"));
   }
 
+  Header header_ = Header::Begin;                                  // what came last
   std::unordered_map<std::string_view, std::uint32_t> spellings_;  // index into Module::spellings
 };
 

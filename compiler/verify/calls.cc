@@ -253,6 +253,8 @@ class CallChecker {
                             bool result) const {
     if (operand.text == "_") return result ? "" : "_, which holds no value";
     if (operand.text == "WARP_SZ" && !result && takes_constant(formal, false)) return {};
+    if (base_name(operand.text).size() != operand.text.size())
+      return fmt::format("{}, an element", operand.text);
     const NameInfo found = view_.scopes.find(operand.text);
     if (found.kind == NameKind::Unknown) return {};  // said already
     if (operand.value || (found.kind != NameKind::Register && found.kind != NameKind::Variable))
@@ -274,15 +276,12 @@ class CallChecker {
     return small(formal);
   }
 
-  // The assembler compiles no call that passes one number of 8 or 16 bits by its kind.
   static std::string small(const ptx::Variable& formal) {
-    const TypeInfo& type = info(formal.type);
-    const bool refused = !formal.array && formal.vector == 1 &&
-                         (formal.type == Type::pred ||
-                          (type.bits <= 16 && (type.name[0] == 'u' || type.name[0] == 's')));
-    return refused
-               ? fmt::format("a call that passes .{}, which is not supported; .b32 is", type.name)
-               : std::string();
+    return unsupported(formal) ? fmt::format(
+                                     "a call that passes .{}, which is not supported; .b32 "
+                                     "is",
+                                     tartan::name(formal.type))
+                               : std::string();
   }
 
   Context& context_;

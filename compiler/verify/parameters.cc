@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "compiler/ptx/declarations.h"
+
 namespace tartan::verify {
 namespace {
 
@@ -50,6 +52,38 @@ bool takes_constant(const ptx::Variable& formal, bool floating) {
   if (formal.array || formal.vector > 1 || formal.type == Type::pred || formal.type == Type::f16x2)
     return false;
   return untyped(formal.type) || info(formal.type).floating == floating;
+}
+
+bool unsupported(const ptx::Variable& variable) {
+  const TypeInfo& type = info(variable.type);
+  const bool kind = type.name[0] == 'u' || type.name[0] == 's';
+  return !variable.array && variable.vector == 1 &&
+         (variable.type == Type::pred || (kind && type.bits <= 16));
+}
+
+std::string difference(const Signature& x, const Signature& y) {
+  const auto compare = [](const std::vector<const ptx::Variable*>& left,
+                          const std::vector<const ptx::Variable*>& right,
+                          std::string_view what) -> std::string {
+    if (left.size() != right.size())
+      return fmt::format("the number of {}s: {} and {}", what, left.size(), right.size());
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      const ptx::Variable &a = *left[i], &b = *right[i];
+      if (a.space != b.space || a.type != b.type || a.vector != b.vector || a.array != b.array ||
+          a.elements != b.elements || alignment_of(a) != alignment_of(b))
+        return fmt::format("{} {}: {} {} and {} {}", what, i, ptx::name(a.space), describe(a),
+                           ptx::name(b.space), describe(b));
+    }
+    return {};
+  };
+  const std::string results = compare(x.results, y.results, "result");
+  return results.empty() ? compare(x.params, y.params, "parameter") : results;
+}
+
+bool states(const ptx::Module& module, const ptx::Function& function, std::string_view directive) {
+  return std::ranges::any_of(function.directives, [&](std::uint32_t index) {
+    return module.directives[index].name == directive;
+  });
 }
 
 std::string describe(const ptx::Variable& variable) {

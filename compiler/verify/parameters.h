@@ -26,6 +26,16 @@ bool same_layout(const ptx::Variable& formal, const ptx::Variable& actual);
 /// Whether a constant goes there.
 bool takes_constant(const ptx::Variable& formal, bool floating);
 
+/// One predicate, or one number of 8 or 16 bits by its kind (.u16): the assembler compiles no
+/// function and no call that passes it.
+bool unsupported(const ptx::Variable& variable);
+
+/// What of two declarations of one function differs, in words; empty: nothing.
+std::string difference(const Signature& x, const Signature& y);
+
+/// Whether a kernel or function states the directive, such as .noreturn.
+bool states(const ptx::Module& module, const ptx::Function& function, std::string_view directive);
+
 /// ".align 16 .b8[64]", ".v2 .f32"
 std::string describe(const ptx::Variable& variable);
 

@@ -6,7 +6,11 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
+#include "compiler/isa/special_registers.h"
+#include "compiler/ptx/declarations.h"
+#include "compiler/verify/parameters.h"
 #include "compiler/verify/pass.h"
 
 namespace tartan::verify {
@@ -91,47 +95,124 @@ void declare(const Context& context, const ptx::Statement& statement, BlockNames
   }
 }
 
+// The names of a module: one definition each, and declarations that go with it.
 class ModuleChecker {
  public:
-  explicit ModuleChecker(Context& context) : context_(context) {}
+  explicit ModuleChecker(Context& context) : context_(context), module_(context.module) {}
 
-  void item(const ptx::Item& item) {
-    if (item.kind == ptx::ItemKind::Function) {
-      const ptx::Function& function = context_.module.functions[item.index];
-      name(function.name, "function ", {function.offset, true, function.body});
-    } else if (item.kind == ptx::ItemKind::Variable) {
-      const ptx::Variable& variable = context_.module.variables[item.index];
-      name(variable.name, "", {variable.offset, false, variable.linkage != ".extern"});
+  void run() {
+    for (const ptx::Item& item : module_.items) {
+      if (item.kind == ptx::ItemKind::Function) {
+        const ptx::Function& function = module_.functions[item.index];
+        name(function.name, {function.offset, function.body, &function, nullptr});
+      } else if (item.kind == ptx::ItemKind::Variable) {
+        const ptx::Variable& variable = module_.variables[item.index];
+        if (variable.numbered) numbered_.numbered(variable.name, *variable.numbered);
+        else
+          name(variable.name, {variable.offset, variable.linkage != ".extern", nullptr, &variable});
+      }
     }
+    for (const ptx::Directive& each : module_.directives)
+      if (each.name == ".alias" && each.count > 0)
+        aliases_.insert(module_.operands_of(each)[0].text);
+    for (const auto& [text, each] : declared_)
+      if (each.variable) numbered_.variable(text);
+    numbered_.finish();
+    for (const ptx::Function& each : module_.functions) undefined(each);
   }
 
  private:
   struct Declared {
     std::uint32_t offset;
-    bool function;
     bool defined;
+    const ptx::Function* function;
+    const ptx::Variable* variable;
   };
 
-  void name(std::string_view text, std::string_view what, Declared now) {
+  void name(std::string_view text, Declared now) {
     const auto [at, fresh] = declared_.try_emplace(text, now);
-    if (fresh) return;
+    if (fresh) {
+      if (now.variable && isa::is_special_register(text))
+        differ(text, "is the name of a special register", now.offset);
+      if (now.function && now.defined && now.function->linkage == ".extern")
+        differ(text, "is .extern and has a body: expected one of the two", now.offset);
+      return;
+    }
     Declared& first = at->second;
     const bool again = first.defined && (now.defined || now.function);
-    if (again || first.function != now.function)
-      return report(context_, what, text, first.defined ? "defined" : "declared", first.offset);
+    if (again || !first.function != !now.function)
+      return report(context_, now.function ? "function " : "", text,
+                    first.defined ? "defined" : "declared", first.offset);
+    if (now.function) functions(*first.function, *now.function);
+    else variables(*first.variable, *now.variable);
     if (now.defined) first = now;
   }
 
+  void functions(const ptx::Function& first, const ptx::Function& now) {
+    if (first.entry != now.entry)
+      return differ(now.name, "is declared as a kernel and as a function", first.offset);
+    const std::string what = difference(Signature(module_, first), Signature(module_, now));
+    if (!what.empty())
+      return differ(now.name, fmt::format("is declared with differences in {}", what),
+                    first.offset);
+    if (states(module_, first, ".noreturn") != states(module_, now, ".noreturn"))
+      return differ(now.name, "is declared with and without .noreturn", first.offset);
+    if (now.body && (first.linkage == ".extern" || now.linkage == ".extern"))
+      return differ(now.name, "is .extern and has a body: expected one of the two", first.offset);
+    if (now.linkage != first.linkage && !now.linkage.empty())
+      differ(now.name,
+             fmt::format("is declared {} and {}", linkage_text(first.linkage),
+                         linkage_text(now.linkage)),
+             first.offset);
+  }
+
+  void variables(const ptx::Variable& first, const ptx::Variable& now) {
+    const bool lengths = !first.unsized && !now.unsized && first.elements != now.elements;
+    if (first.type != now.type || first.vector != now.vector || first.array != now.array || lengths)
+      return differ(now.name,
+                    fmt::format("is declared as {} and {}", describe(first), describe(now)),
+                    first.offset);
+    if (first.space != now.space)
+      return differ(
+          now.name,
+          fmt::format("is declared in {} and {}", ptx::name(first.space), ptx::name(now.space)),
+          first.offset);
+    if (first.linkage.empty() != now.linkage.empty())
+      differ(now.name, "is .extern: expected a definition that is .visible or .weak", first.offset);
+  }
+
+  // Every function has a body here, or says that it has one elsewhere.
+  void undefined(const ptx::Function& function) {
+    const ptx::Function* known = module_.function(function.name);
+    if (function.body || function.linkage == ".extern" || (known && known->body) ||
+        aliases_.contains(function.name) || !reported_.insert(function.name).second)
+      return;
+    context_.report("redeclaration"_rule, function.name,
+                    fmt::format("{} has no body: expected one in this module, or .extern in front "
+                                "of {}",
+                                function.name, function.entry ? ".entry" : ".func"));
+  }
+
+  static std::string_view linkage_text(std::string_view linkage) {
+    return linkage.empty() ? "for this module alone" : linkage;
+  }
+
+  void differ(std::string_view text, std::string_view how, std::uint32_t first) {
+    context_.report("redeclaration"_rule, text,
+                    fmt::format("{} {}; the first declaration is on line {}", text, how,
+                                module_.source->line(first)));
+  }
+
   Context& context_;
+  const ptx::Module& module_;
+  BlockNames numbered_{context_};  // x<4>
   std::unordered_map<std::string_view, Declared> declared_;
+  std::unordered_set<std::string_view> aliases_, reported_;
 };
 
 }  // namespace
 
-void check_module_names(Context& context) {
-  ModuleChecker checker(context);
-  for (const ptx::Item& item : context.module.items) checker.item(item);
-}
+void check_module_names(Context& context) { ModuleChecker(context).run(); }
 
 void check_redefinitions(Context& context, const FunctionView& view) {
   std::vector<BlockNames> blocks{BlockNames(context)};

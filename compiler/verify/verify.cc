@@ -8,15 +8,11 @@ namespace tartan::verify {
 namespace {
 
 constexpr void (*module_passes[])(Context&) = {
-    check_target,
-    check_module_names,
+    check_target, check_module_names, check_declarations, check_initializers, check_directives,
 };
 constexpr void (*function_passes[])(Context&, const FunctionView&) = {
-    check_instructions,
-    check_redefinitions,
-    check_calls,
-    check_matrix_instructions,
-    check_register_budget,
+    check_instructions,  check_redefinitions,       check_calls,
+    check_parameter_use, check_matrix_instructions, check_register_budget,
 };
 // Legal, but is it sane? For functions with instructions of whole warps or asynchronous copies.
 constexpr void (*sanity_passes[])(Context&, const FunctionView&) = {

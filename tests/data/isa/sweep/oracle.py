@@ -133,6 +133,15 @@ class Oracle:
         return {group[i] for group in groups
                 for i in self.assemble([statements[i] for i in group], size)}
 
+    def takes_module(self, statement):
+        """Whether the module of a block `alone` assembles. What no module defines may be elsewhere."""
+        self.path.write_text(spec.module(statement, self.pair))
+        self.runs += 1
+        done = subprocess.run(["ptxas", "-O0", "-c", "-arch", "sm_" + arch_of(self.target),
+                               str(self.path), "-o", "/dev/null"], capture_output=True, text=True,
+                              errors="replace", check=False, preexec_fn=limit)
+        return done.returncode == 0
+
     def taken(self, statements, apart=False):
         """One verdict of each statement: True if it assembles."""
         right = [i for i, text in enumerate(statements) if text not in self.hopeless]

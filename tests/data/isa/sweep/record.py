@@ -41,12 +41,15 @@ def judge(task):
     with oracle.temporary_folder() as folder:
         witness = oracle.Oracle(pair, folder, hopeless)
         verdicts = {}
-        together = [(name, line) for name, apart, lines in blocks if not apart for line in lines]
+        together = [(name, line) for name, apart, lines in blocks if apart is False
+                    for line in lines]
         results = iter(witness.taken([line for _, line in together]))
         for name, _ in together:
             verdicts.setdefault(name, []).append(next(results))
         for name, apart, lines in blocks:
-            if apart:
+            if apart == "alone":
+                verdicts[name] = [witness.takes_module(line) for line in lines]
+            elif apart:
                 verdicts[name] = witness.taken(lines, apart=True)
     return verdicts, witness.crashes, witness.messages, witness.runs
 
@@ -85,10 +88,10 @@ def record(common, family, jobs):
     pairs = sorted({pair for block in blocks for pair in common.pairs[block.pairs]})
     found, crashes, messages, runs = {}, {}, {}, 0
     with ProcessPoolExecutor(jobs) as pool:
-        together = sorted({line for each in lines.values() for line in each})
+        together = sorted({line for b in blocks if not b.alone for line in lines[b.name]})
         ends = pool.map(syntax_errors, [("sm_50/4.0", together), ("sm_121f/9.0", together)])
         hopeless = set.intersection(*ends)
-        tasks = [(pair, [(b.name, b.apart, lines[b.name]) for b in blocks
+        tasks = [(pair, [(b.name, "alone" if b.alone else b.apart, lines[b.name]) for b in blocks
                          if pair in common.pairs[b.pairs]]) for pair in pairs]
         tasks.sort(key=lambda task: (-sum(len(each[2]) for each in task[1]), task[0]))
         # Where ptxas crashes there is no verdict: not tried again on other pairs.

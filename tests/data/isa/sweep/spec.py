@@ -55,6 +55,7 @@ class Block:
     keep: tuple = (1, 1)
     mutate: int = 0
     apart: bool = False
+    alone: bool = False
     slots: list = field(default_factory=list)  # (letter, alternatives, part of the mnemonic)
     operands: list = field(default_factory=list)
 
@@ -72,6 +73,8 @@ def read_family(common, path):
             for option in options:
                 if option == "apart":
                     blocks[-1].apart = True
+                elif option == "alone":
+                    blocks[-1].alone = True
                 elif option == "keep":
                     blocks[-1].keep = tuple(int(n) for n in next(options).split("/"))
                 elif option == "mutate":
@@ -174,6 +177,8 @@ def mutated(common, words, operands, seed):
 
 def expand(common, block):
     """The block's lines, in order."""
+    if block.alone:
+        return list(block.operands)
     radices = [len(words) for _, words, _ in block.slots] + [len(block.operands)]
     total = 1
     for radix in radices:
@@ -203,6 +208,16 @@ def expand(common, block):
 def checksum(lines):
     """CRC-32 of the lines, each with a line break."""
     return f"{zlib.crc32(''.join(line + chr(10) for line in lines).encode()):08x}"
+
+
+def module(text, pair):
+    """The module that a statement of a block `alone` is."""
+    target, ptx = pair.split("/")
+    target = target.replace(",", ", ")
+    text = text.replace("\\n", "\n")
+    if ".version" in text:
+        return text.replace("$PTX", ptx).replace("$TARGET", target) + "\n"
+    return f".version {ptx}\n.target {target}\n.address_size 64\n{text}\n"
 
 
 def version(text):

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// Directives: those of kernels and functions (.maxntid, .noreturn), .alias, .file, .pragma, and the
+// options of .target (PTX ISA 11).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "compiler/support/nearest.h"
+#include "compiler/verify/parameters.h"
+#include "compiler/verify/pass.h"
+
+namespace tartan::verify {
+namespace {
+
+using ptx::Directive;
+using ptx::Function;
+
+// A directive between a function's parameters and its body.
+struct DirectiveRow {
+  std::string_view name;
+  bool kernel = true;                 // of kernels, else of functions
+  std::uint32_t least = 0, most = 0;  // numbers
+  bool positive = false;
+  bool once = false;
+  Since since = {{1, 0}, 10};
+};
+
+constexpr Since cluster{{7, 8}, 90}, abi{{9, 0}, 80};
+constexpr DirectiveRow rows[] = {
+    {.name = ".maxntid", .least = 1, .most = 3, .positive = true},
+    {.name = ".reqntid", .least = 1, .most = 3, .positive = true},
+    {.name = ".minnctapersm", .least = 1, .most = 1, .positive = true},
+    {.name = ".maxnreg", .least = 1, .most = 1, .positive = true},
+    {.name = ".reqnctapercluster", .least = 1, .most = 3, .since = cluster},
+    {.name = ".explicitcluster", .since = cluster},
+    {.name = ".maxclusterrank", .least = 1, .most = 1, .since = cluster},
+    {.name = ".blocksareclusters", .since = {{9, 0}, 90}},
+    {.name = ".noreturn", .kernel = false, .since = {{6, 4}, 30}},
+    {.name = ".abi_preserve", .kernel = false, .least = 1, .most = 1, .once = true, .since = abi},
+    {.name = ".abi_preserve_control",
+     .kernel = false,
+     .least = 1,
+     .most = 1,
+     .once = true,
+     .since = abi},
+};
+
+// Of these pairs a kernel states one.
+constexpr std::string_view exclusive[][2] = {{".maxntid", ".reqntid"},
+                                             {".maxclusterrank", ".reqnctapercluster"}};
+constexpr std::string_view target_options[] = {"debug", "texmode_unified", "texmode_independent",
+                                               "map_f64_to_f32"};
+constexpr std::string_view no_return = ".noreturn";
+
+struct PragmaRow {
+  std::string_view name;
+  bool in_function = true;  // in bodies alone
+  bool number = false;      // a number follows
+  Since since = {{2, 0}, 10};
+};
+constexpr PragmaRow pragmas[] = {
+    {.name = "nounroll", .in_function = false},
+    {.name = "used_bytes_mask", .since = {{8, 3}, 50}},
+    {.name = "enable_smem_spilling", .since = {{9, 0}, 75}},
+    {.name = "frequency", .number = true, .since = {{9, 0}, 10}},
+};
+
+const DirectiveRow* find_row(std::string_view name) {
+  const auto* found = std::ranges::find(rows, name, &DirectiveRow::name);
+  return found == std::end(rows) ? nullptr : found;
+}
+
+class DirectiveChecker {
+ public:
+  explicit DirectiveChecker(Context& context) : context_(context), module_(context.module) {}
+
+  void run() {
+    target_options_of_module();
+    for (const ptx::Item& item : module_.items) {
+      if (item.kind == ptx::ItemKind::Function) {
+        const Function& function = module_.functions[item.index];
+        in_function_ = true;
+        directives_of(function);
+        functions_[function.name].push_back(&function);
+        for (const ptx::Statement& each : function.statements)
+          if (each.kind == ptx::StatementKind::Directive) directive(module_.directives[each.index]);
+        in_function_ = false;
+      } else if (item.kind == ptx::ItemKind::Variable) {
+        variables_.insert(module_.variables[item.index].name);
+      } else {
+        directive(module_.directives[item.index]);
+      }
+    }
+  }
+
+ private:
+  void directive(const Directive& directive) {
+    if (directive.name == ".alias") alias(directive);
+    if (directive.name == ".file") file(directive);
+    if (directive.name == ".pragma") pragma(directive);
+    if (directive.name == ".branchtargets") since(directive, directive.name, {{6, 0}, 30});
+    if (!directive.prototype) return;
+    if (!module_.prototypes[*directive.prototype].returns)
+      since(directive, no_return, find_row(no_return)->since);
+    if (directive.text.find(".abi_preserve") != std::string_view::npos)
+      since(directive, ".abi_preserve", abi);
+  }
+
+  void target_options_of_module() {
+    for (std::size_t i = 1; i < module_.targets.size(); ++i) {
+      const std::string_view option = module_.targets[i];
+      const auto arch = Arch::parse(option);
+      const ArchRow* row = arch ? find_arch(*arch) : nullptr;
+      if (row && context_.target.ptx < row->first)
+        context_.report("target-version"_rule, option,
+                        fmt::format("target {} came with PTX {}, the module states {}", option,
+                                    row->first.text(), context_.target.ptx.text()));
+      const bool known = std::ranges::find(target_options, option) != std::end(target_options);
+      if (!known && !Arch::parse(option))
+        context_.report("unknown-target"_rule, option,
+                        fmt::format("there is no target or option {}; the nearest is {}", option,
+                                    nearest_word(option, target_options)));
+      if (option == "map_f64_to_f32")
+        context_.report("target-support"_rule, option,
+                        "map_f64_to_f32 is an option of targets up to sm_12");
+      if (option == "texmode_unified" && has_option("texmode_independent"))
+        context_.report("unknown-target"_rule, option,
+                        "texmode_unified beside texmode_independent: expected one of them");
+    }
+    if (module_.address_size == 32 && context_.target.arch.sm >= 90)
+      context_.report("target-support"_rule, module_.target_offset, 7,
+                      fmt::format("target {} has addresses of 64 bits alone: expected "
+                                  ".address_size 64, found 32",
+                                  context_.target.arch.text()));
+  }
+
+  bool has_option(std::string_view option) const {
+    return std::ranges::find(module_.targets, option) != module_.targets.end();
+  }
+
+  // ---- .maxntid and its like
+
+  void directives_of(const Function& function) {
+    std::unordered_set<std::string_view> seen;
+    for (const std::uint32_t index : function.directives) {
+      const Directive& each = module_.directives[index];
+      if (each.name != ".pragma") check(function, each, !seen.insert(each.name).second);
+      else seen.insert(each.name);
+    }
+    for (const auto& [one, other] : exclusive)
+      if (seen.contains(one) && seen.contains(other))
+        error(function.name,
+              fmt::format("{} states {} and {}: expected one of them", function.name, one, other));
+    if (seen.contains(".blocksareclusters") &&
+        !(seen.contains(".reqntid") && seen.contains(".reqnctapercluster")))
+      error(function.name, fmt::format(".blocksareclusters of {} needs .reqntid and "
+                                       ".reqnctapercluster beside it",
+                                       function.name));
+    if (seen.contains(no_return) && !function.results.empty())
+      error(function.name,
+            fmt::format("{} has results: expected none beside .noreturn", function.name));
+    if (!seen.empty() && function.entry && !function.body)
+      error(function.name, fmt::format("{} has no body: expected its directives in front of the "
+                                       "body",
+                                       function.name));
+  }
+
+  void check(const Function& function, const Directive& directive, bool again) {
+    const DirectiveRow* row = find_row(directive.name);
+    if (!row || row->kernel != function.entry) return misplaced(function, directive, row);
+    if (directive.count < row->least || directive.count > row->most)
+      return error(
+          directive.name,
+          fmt::format("{} has the wrong number of numbers: expected {}{}, found {}", row->name,
+                      row->least, row->least == row->most ? "" : fmt::format(" to {}", row->most),
+                      directive.count));
+    for (const ptx::Operand& each : module_.operands_of(directive))
+      if (each.value > UINT32_MAX || (row->positive && each.value == 0))
+        error(each.text, fmt::format("{} is out of range: expected 1 to {}, found {}", row->name,
+                                     UINT32_MAX, each.text));
+    if (directive.name == ".abi_preserve" && module_.operands_of(directive)[0].value > 255)
+      error(directive.name, "a thread has 255 registers at most: .abi_preserve states more");
+    if (again && row->once)
+      error(directive.name, fmt::format("{} stands twice: expected it once", row->name));
+    since(directive, row->name, row->since);
+  }
+
+  void misplaced(const Function& function, const Directive& directive, const DirectiveRow* row) {
+    if (row)
+      return error(directive.name,
+                   fmt::format("{} is for {}, {} is a {}", row->name,
+                               row->kernel ? "kernels (.entry)" : "functions (.func)",
+                               function.name, function.entry ? "kernel" : "function"));
+    std::vector<std::string_view> names;
+    for (const DirectiveRow& each : rows)
+      if (each.kernel == function.entry) names.push_back(each.name);
+    context_.report("unknown-directive"_rule, directive.name,
+                    fmt::format("a {} has no directive {}; the nearest is {}",
+                                function.entry ? "kernel" : "function", directive.name,
+                                nearest_word(directive.name, names)));
+  }
+
+  void since(const Directive& directive, std::string_view what, const Since& since) {
+    const Target& target = context_.target;
+    if (target.arch.sm == 0 || since.has(target)) return;
+    const bool arch = !since.has(target.arch);
+    context_.report(arch ? "target-support"_rule : "version-support"_rule, directive.offset,
+                    directive.name.size(),
+                    fmt::format("{} requires sm_{} and PTX {}, the module states {} and {}", what,
+                                since.sm, since.ptx.text(), target.arch.text(), target.ptx.text()));
+  }
+
+  void error(std::string_view at, std::string message) {
+    context_.report("function-directive"_rule, at, std::move(message));
+  }
+
+  // ---- .alias name, function;
+
+  void alias(const Directive& directive) {
+    since(directive, directive.name, {{6, 3}, 30});
+    if (directive.count != 2)
+      return alias_error(directive.name,
+                         fmt::format("the alias takes 2 names, found {}", directive.count));
+    const auto names = module_.operands_of(directive);
+    const Function* alias = alias_part(names[0].text);
+    const Function* of = alias_part(names[1].text);
+    if (!alias || !of) return;
+    if (alias->name == of->name)
+      return alias_error(names[0].text, fmt::format("{} is an alias of itself", alias->name));
+    if (body_of(alias->name))
+      return alias_error(names[0].text,
+                         fmt::format("{} has a body: expected a declaration alone", alias->name));
+    if (!aliases_.insert(alias->name).second)
+      return alias_error(names[0].text, fmt::format("{} is an alias already", alias->name));
+    if (of->linkage == ".weak" || of->linkage == ".extern" || aliases_.contains(of->name))
+      return alias_error(
+          names[1].text,
+          fmt::format("{} is {}: expected a function with a body that is .visible "
+                      "or of this module alone",
+                      of->name, aliases_.contains(of->name) ? "an alias" : of->linkage));
+    if (const std::string difference = differ(*alias, *of); !difference.empty())
+      alias_error(names[0].text,
+                  fmt::format("{} and {} differ in {}", alias->name, of->name, difference));
+  }
+
+  const Function* alias_part(std::string_view name) {
+    const auto found = functions_.find(name);
+    if (found == functions_.end()) {
+      alias_error(name, variables_.contains(name)
+                            ? fmt::format("{} is a variable: expected a function", name)
+                            : fmt::format("{} is not declared: expected a function that is "
+                                          "declared before .alias, as in .func {};",
+                                          name, name));
+      return nullptr;
+    }
+    const Function* function = found->second.front();
+    if (!function->entry) return function;
+    alias_error(name, fmt::format("{} is a kernel: expected a function (.func)", name));
+    return nullptr;
+  }
+
+  // The definition, wherever it stands.
+  const Function* body_of(std::string_view name) const {
+    const Function* found = module_.function(name);
+    return found && found->body ? found : nullptr;
+  }
+
+  std::string differ(const Function& x, const Function& y) const {
+    if (states(module_, x, no_return) != states(module_, y, no_return))
+      return std::string(no_return);
+    return difference(Signature(module_, x), Signature(module_, y));
+  }
+
+  void alias_error(std::string_view at, std::string message) {
+    context_.report("alias"_rule, at, std::move(message));
+  }
+
+  // ---- .file
+
+  void file(const Directive& directive) {
+    if (directive.count == 0) return;
+    const ptx::Operand& number = module_.operands_of(directive)[0];
+    if (!files_.insert(number.value).second)
+      context_.report("redefined-name"_rule, number.text,
+                      fmt::format("file {} is named already", number.text));
+  }
+
+  // ---- .pragma "nounroll";
+
+  void pragma(const Directive& directive) {
+    for (const ptx::Operand& each : module_.operands_of(directive)) {
+      const std::string_view text = each.text.substr(1, each.text.size() - 2);
+      const std::string_view name = text.substr(0, text.find(' '));
+      const auto* row = std::ranges::find(pragmas, name, &PragmaRow::name);
+      const bool known = row != std::end(pragmas);
+      if (known && row->in_function && !in_function_)
+        error(each.text,
+              fmt::format("{} stands outside of a function: expected it in a body", each.text));
+      else if (!known && !in_function_)
+        error(each.text,
+              fmt::format("there is no pragma {} of a module; the nearest is \"nounroll\"",
+                          each.text));
+      else if (known) since(directive, name, row->since);
+      if (known && row->number && !is_number(text.substr(std::min(name.size() + 1, text.size()))))
+        error(each.text, fmt::format("{} has no number: expected one behind {}", each.text, name));
+    }
+  }
+
+  static bool is_number(std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+  }
+
+  Context& context_;
+  const ptx::Module& module_;
+  bool in_function_ = false;
+  std::unordered_map<std::string_view, std::vector<const Function*>> functions_;  // so far
+  std::unordered_set<std::string_view> variables_, aliases_;
+  std::unordered_set<std::uint64_t> files_;
+};
+
+}  // namespace
+
+void check_directives(Context& context) { DirectiveChecker(context).run(); }
+
+}  // namespace tartan::verify

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parameters of functions are read, their results written; a .param variable of the body is
+// read behind a call that writes it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "compiler/verify/pass.h"
+
+namespace tartan::verify {
+namespace {
+
+using isa::Opcode;
+using isa::operator""_q;
+using ptx::Operand;
+using ptx::OperandKind;
+
+class ParameterChecker {
+ public:
+  ParameterChecker(Context& context, const FunctionView& view)
+      : context_(context), module_(context.module), view_(view) {
+    for (const std::uint32_t each : view.function.results)
+      results_.insert(&module_.variables[each]);
+  }
+
+  void run() {
+    view_.scopes.restart();
+    for (const ptx::Statement& statement : view_.function.statements) {
+      view_.scopes.enter(statement);
+      if (statement.kind != ptx::StatementKind::Instruction) continue;
+      const ptx::Instruction& instruction = module_.instructions[statement.index];
+      const isa::Spelling& spelling = module_.spelling(instruction);
+      if (spelling.opcode == Opcode::call) call(instruction);
+      const bool param = spelling.has("param"_q) || spelling.has("param::func"_q);
+      if (param && spelling.opcode == Opcode::ld) load(instruction);
+      if (param && spelling.opcode == Opcode::st) store(instruction);
+    }
+  }
+
+ private:
+  void call(const ptx::Instruction& instruction) {
+    const auto operands = module_.operands_of(instruction);
+    if (operands.empty() || operands[0].kind != OperandKind::List) return;
+    for (const Operand& each : module_.children(operands[0]))
+      if (each.kind == OperandKind::Name) written_.insert(key(each.text));
+  }
+
+  void load(const ptx::Instruction& instruction) {
+    if (instruction.count != 2) return;
+    const Operand* name = base(module_.operands_of(instruction)[1]);
+    if (!name) return;
+    const NameInfo found = view_.scopes.find(name->text);
+    if (results_.contains(found.variable))
+      context_.report("operand-kind"_rule, name->text,
+                      fmt::format("{} is a result of {}: expected a parameter to read, or "
+                                  "st.param to write it",
+                                  name->text, view_.function.name));
+    else if (found.local_param && !written_.contains(key(name->text)))
+      context_.report("unwritten-parameter"_rule, name->text,
+                      fmt::format("{} is read, but nothing wrote it: expected a call in front that "
+                                  "has {} as a result",
+                                  name->text, name->text));
+  }
+
+  void store(const ptx::Instruction& instruction) {
+    if (instruction.count != 2) return;
+    const Operand* name = base(module_.operands_of(instruction)[0]);
+    if (!name) return;
+    const NameInfo found = view_.scopes.find(name->text);
+    if (found.space == ptx::StateSpace::param && !found.local_param && !found.constant &&
+        found.variable && !results_.contains(found.variable))
+      context_.report("operand-kind"_rule, name->text,
+                      fmt::format("{} is a parameter of {}: expected a result or a .param variable "
+                                  "of the body to write",
+                                  name->text, view_.function.name));
+  }
+
+  const Operand* base(const Operand& address) const {
+    if (address.kind != OperandKind::Address) return nullptr;
+    const Operand& first = module_.children(address)[0];
+    return first.kind == OperandKind::Name ? &first : nullptr;
+  }
+
+  // Which variable of that name is meant: blocks may declare several.
+  std::pair<std::string_view, const ptx::Variable*> key(std::string_view name) const {
+    return {name, view_.scopes.find(name).variable};
+  }
+
+  struct Hash {
+    std::size_t operator()(const std::pair<std::string_view, const ptx::Variable*>& key) const {
+      return std::hash<std::string_view>()(key.first) ^
+             std::hash<const ptx::Variable*>()(key.second);
+    }
+  };
+
+  Context& context_;
+  const ptx::Module& module_;
+  const FunctionView& view_;
+  std::unordered_set<const ptx::Variable*> results_;
+  std::unordered_set<std::pair<std::string_view, const ptx::Variable*>, Hash> written_;
+};
+
+}  // namespace
+
+void check_parameter_use(Context& context, const FunctionView& view) {
+  ParameterChecker(context, view).run();
+}
+
+}  // namespace tartan::verify
