@@ -69,7 +69,7 @@ TEST(CheckGolden, WrongKernels) {
         "register-count",      "register-type",       "operand-kind",      "immediate-range",
         "fragment-provenance", "maybe-divergent",     "missing-wait",      "missing-barrier",
         "misaligned-matrix",   "slow-instruction",    "wgmma-fence",       "wgmma-wait",
-        "proxy-fence",         "register-bounds",     "tensor-map-space"})
+        "proxy-fence",         "register-bounds",     "tensor-map-space",  "cta-group"})
     EXPECT_TRUE(ids.contains(id)) << id;
 }
 

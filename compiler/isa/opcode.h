@@ -278,4 +278,9 @@ constexpr bool is_mbarrier(Opcode opcode) {
   return opcode >= Opcode::mbarrier_init && opcode <= Opcode::mbarrier_pending_count;
 }
 
+/// tcgen05.
+constexpr bool is_tensor_memory(Opcode opcode) {
+  return opcode >= Opcode::tcgen05_alloc && opcode <= Opcode::tcgen05_commit;
+}
+
 }  // namespace tartan::isa

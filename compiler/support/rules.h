@@ -56,6 +56,7 @@ inline constexpr Rule rules[] = {
     {"branch-table", Level::Error, "brx.idx takes a label in front of .branchtargets that is declared before it, and no branch leads to such a label."},
     {"call-callee", Level::Error, "What is called is no function, or an indirect call has no .callprototype or .calltargets in front of it."},
     {"call-signature", Level::Error, "The arguments or results of a call do not fit the function's: their number, types, sizes or alignments."},
+    {"cta-group", Level::Error, "tcgen05 instructions with .cta_group::1 and with .cta_group::2 in one kernel, or in functions that it may call."},
     // Sane matrix code: legal, but probably not what was meant.
     {"fragment-provenance", Level::Warning, "A register holds a fragment of another operand, shape, layout or type than the instruction that reads it takes. The message names both places."},
     {"maybe-divergent", Level::Warning, "An instruction for whole warps (.sync.aligned) stands behind a branch or guard that differs between the lanes of a warp."},

@@ -50,6 +50,7 @@ inline bool ends_way(const ptx::Module& module, const ptx::Instruction& instruct
 // The passes. Those of a module run once, those of a function once for each function with a body.
 void check_target(Context& context);
 void check_module_names(Context& context);
+void check_tensor_memory_groups(Context& context);
 void check_declarations(Context& context);
 void check_initializers(Context& context);
 void check_directives(Context& context);

@@ -8,7 +8,8 @@ namespace tartan::verify {
 namespace {
 
 constexpr void (*module_passes[])(Context&) = {
-    check_target, check_module_names, check_declarations, check_initializers, check_directives,
+    check_target,       check_module_names, check_tensor_memory_groups,
+    check_declarations, check_initializers, check_directives,
 };
 constexpr void (*function_passes[])(Context&, const FunctionView&) = {
     check_instructions,  check_redefinitions,       check_calls,

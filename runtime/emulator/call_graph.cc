@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who calls whom: the order of functions in a program, and which calls may be recursive.
 #include <algorithm>
-#include <unordered_set>
 
+#include "compiler/ptx/call_graph.h"
 #include "runtime/emulator/decoder.h"
 #include "runtime/emulator/memory.h"
 
@@ -21,48 +21,18 @@ void Decoder::go_to_entry(Op& op, const Function& callee) {
   entries_.push_back({static_cast<std::size_t>(&op - program_.ops.data()), callee.tree->name});
 }
 
-// Functions whose address something else than a direct call names.
 const std::vector<const ptx::Function*>& Decoder::address_taken() {
-  if (address_taken_) return *address_taken_;
-  address_taken_.emplace();
-  std::unordered_set<const ptx::Function*> known;
-  const auto take = [&](const ptx::Operand& operand, const auto& self) -> void {
-    for (const ptx::Operand& child : module_.children(operand)) self(child, self);
-    if (operand.kind != ptx::OperandKind::Name) return;
-    const ptx::Function* function = module_.function(operand.text);
-    if (function && function->body && !function->entry && known.insert(function).second)
-      address_taken_->push_back(function);
-  };
-  for (const ptx::Instruction& instruction : module_.instructions)
-    if (module_.spelling(instruction).opcode != isa::Opcode::call)
-      for (const ptx::Operand& operand : module_.operands_of(instruction)) take(operand, take);
-  for (const ptx::Variable& variable : module_.variables)
-    if (variable.initialiser) take(module_.operands[*variable.initialiser], take);
+  if (!address_taken_) address_taken_ = ptx::address_taken(module_);
   return *address_taken_;
 }
 
 std::vector<const ptx::Function*> Decoder::callees_of(const ptx::Function& function) {
-  std::vector<const ptx::Function*> out;
-  std::unordered_set<const ptx::Function*> known;
-  const auto add = [&](const ptx::Function* callee) {
-    if (callee && callee->body && !callee->entry && known.insert(callee).second)
-      out.push_back(callee);
-  };
-  for (const ptx::Statement& statement : function.statements) {
-    if (statement.kind != ptx::StatementKind::Instruction) continue;
-    const ptx::Instruction& instruction = module_.instructions[statement.index];
-    if (module_.spelling(instruction).opcode != isa::Opcode::call) continue;
-    bool direct = false;
-    for (const ptx::Operand& operand : module_.operands_of(instruction)) {
-      if (operand.kind != ptx::OperandKind::Name) continue;
-      const ptx::Function* callee = module_.function(operand.text);
-      direct |= callee != nullptr;
-      add(callee);
-    }
-    if (!direct)
-      for (const ptx::Function* callee : address_taken()) add(callee);
-  }
-  return out;
+  ptx::Callees callees = ptx::callees_of(module_, function);
+  if (!callees.indirect) return std::move(callees.named);
+  for (const ptx::Function* callee : address_taken())
+    if (std::ranges::find(callees.named, callee) == callees.named.end())
+      callees.named.push_back(callee);
+  return std::move(callees.named);
 }
 
 // Tarjan's strongly connected components, without recursion: call chains may be long.

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/ptx/call_graph.h - who calls whom in a module, and whose address is taken.
+#pragma once
+
+#include <vector>
+
+#include "compiler/ptx/tree.h"
+
+namespace tartan::ptx {
+
+/// Functions that calls name, each once; only those with a body.
+struct Callees {
+  std::vector<const Function*> named;
+  bool indirect = false;  // a call goes through a register: to any function of address_taken()
+};
+Callees callees_of(const Module& module, const Function& function);
+
+/// The functions with a body whose address an instruction or an initializer takes.
+std::vector<const Function*> address_taken(const Module& module);
+/// Whether an instruction of `function` takes the address of a function.
+bool takes_address(const Module& module, const Function& function);
+
+}  // namespace tartan::ptx

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// tcgen05 works on one CTA or on a pair of CTAs: all of a kernel's instructions on one of the two
+// (PTX ISA 9.0, 9.7.16.5).
+#include <fmt/format.h>
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "compiler/isa/qualifier.h"
+#include "compiler/ptx/call_graph.h"
+#include "compiler/verify/pass.h"
+
+namespace tartan::verify {
+namespace {
+
+using isa::operator""_q;
+
+/// The first instruction with .cta_group::1, and the first with ::2; null: there is none.
+struct Groups {
+  const ptx::Instruction* of[2] = {};
+
+  bool both() const { return of[0] && of[1]; }
+  void add(const Groups& other) {
+    for (int i = 0; i < 2; ++i)
+      if (!of[i]) of[i] = other.of[i];
+  }
+};
+
+Groups groups_of(const ptx::Module& module, const ptx::Function& function) {
+  Groups groups;
+  for (const ptx::Statement& statement : function.statements) {
+    if (statement.kind != ptx::StatementKind::Instruction) continue;
+    const ptx::Instruction& instruction = module.instructions[statement.index];
+    const isa::Spelling& spelling = module.spelling(instruction);
+    if (!isa::is_tensor_memory(spelling.opcode)) continue;
+    if (!groups.of[0] && spelling.has("cta_group::1"_q)) groups.of[0] = &instruction;
+    if (!groups.of[1] && spelling.has("cta_group::2"_q)) groups.of[1] = &instruction;
+  }
+  return groups;
+}
+
+/// What a function and those it may call have. As the assembler does it, a function that takes the
+/// address of another may call all those whose address is taken.
+class Reach {
+ public:
+  explicit Reach(const ptx::Module& module) : module_(module) {
+    for (const ptx::Function& function : module.functions)
+      all_.add(own_[&function] = groups_of(module, function));
+  }
+
+  bool needed() const { return all_.both(); }
+
+  Groups from(const ptx::Function& start) {
+    if (taken_.empty()) taken_ = ptx::address_taken(module_);
+    Groups groups;
+    std::vector<const ptx::Function*> open{&start};
+    std::unordered_set<const ptx::Function*> known{&start};
+    while (!open.empty()) {
+      const ptx::Function& function = *open.back();
+      open.pop_back();
+      groups.add(own_.at(&function));
+      const ptx::Callees callees = ptx::callees_of(module_, function);
+      for (const ptx::Function* callee : callees.named)
+        if (known.insert(callee).second) open.push_back(callee);
+      if (!callees.indirect && !ptx::takes_address(module_, function)) continue;
+      for (const ptx::Function* callee : taken_)
+        if (known.insert(callee).second) open.push_back(callee);
+    }
+    return groups;
+  }
+
+ private:
+  const ptx::Module& module_;
+  std::unordered_map<const ptx::Function*, Groups> own_;
+  Groups all_;
+  std::vector<const ptx::Function*> taken_;
+};
+
+}  // namespace
+
+void check_tensor_memory_groups(Context& context) {
+  const ptx::Module& module = context.module;
+  Reach reach(module);
+  if (!reach.needed()) return;
+  std::unordered_set<const ptx::Instruction*> reported;
+  for (const ptx::Function& function : module.functions) {
+    if (!function.body) continue;
+    const Groups groups = function.entry ? reach.from(function) : groups_of(module, function);
+    if (!groups.both()) continue;
+    const bool ordered =
+        module.offset_of(groups.of[0]->opcode) < module.offset_of(groups.of[1]->opcode);
+    const ptx::Instruction& first = *groups.of[ordered ? 0 : 1];
+    const ptx::Instruction& second = *groups.of[ordered ? 1 : 0];
+    if (!reported.insert(&second).second) continue;
+    context.report("cta-group"_rule, second.opcode,
+                   fmt::format("{}: expected .cta_group::{}, as line {} has it: all tcgen05 "
+                               "instructions that {} {} runs must have the same",
+                               second.opcode, ordered ? 1 : 2,
+                               module.source->line(module.offset_of(first.opcode)),
+                               function.entry ? "kernel" : "function", function.name));
+  }
+}
+
+}  // namespace tartan::verify
