@@ -163,6 +163,17 @@ std::vector<Mutant> mutants_of(const Lines& lines, const Recording& recording) {
   return out;
 }
 
+// What the assembler takes and `check` refuses, on purpose; docs/check.md has the reasons.
+bool explained(const std::string& mutant, const std::string& error) {
+  const auto says = [&](std::string_view text) { return error.find(text) != std::string::npos; };
+  if (says("stands twice")) return true;                                // a slip: bra.uni.uni
+  if (says("is written") && says("[unknown-form]")) return true;        // wgmma.fence.aligned.sync
+  if (says("wgmma needs .sync.aligned")) return true;                   // required by the manual
+  if (mutant.find("wmma.mma.") != std::string::npos)                    // a parameter, a predicate
+    return says("[register-type]") || says("[operand-kind]");           // for a fragment's register
+  return says("[syntax]") && mutant.find(" s[+") != std::string::npos;  // elements: name[1]
+}
+
 // What `check` finds first, or nothing.
 std::string first_error(const Lines& lines) {
   std::string text;
@@ -175,6 +186,7 @@ std::string first_error(const Lines& lines) {
 
 struct Tally {
   std::size_t mutants = 0, taken = 0, wrongly_taken = 0, wrongly_refused = 0;
+  std::size_t explained = 0;
 };
 
 void compare(const Recording& recording, std::size_t share, std::size_t show, Tally& tally) {
@@ -191,6 +203,10 @@ void compare(const Recording& recording, std::size_t share, std::size_t show, Ta
     const bool taken = recording.taken(i);
     ++tally.mutants, tally.taken += taken;
     if (error.empty() == taken) continue;
+    if (taken && explained(one.text, error)) {
+      ++tally.explained;
+      continue;
+    }
     ++(taken ? tally.wrongly_refused : tally.wrongly_taken);
     if (tally.wrongly_refused + tally.wrongly_taken > show) continue;
     fmt::print("  {} of {} {} on {}, line {}\n    {}\n -> {}\n    {}\n",
@@ -209,9 +225,10 @@ TEST(CheckMutants, AgreeWithTheAssembler) {
     compare(recording, whole ? 1 : 16, shown ? std::stoul(shown) : 10, tally);
     if (HasFailure()) return;
   }
-  const std::string summary =
-      fmt::format("{} mutants, {} taken by the assembler, {} wrongly taken, {} wrongly refused",
-                  tally.mutants, tally.taken, tally.wrongly_taken, tally.wrongly_refused);
+  const std::string summary = fmt::format(
+      "{} mutants, {} taken by the assembler, {} wrongly taken, {} wrongly refused, "
+      "{} explained",
+      tally.mutants, tally.taken, tally.wrongly_taken, tally.wrongly_refused, tally.explained);
   fmt::print("{}\n", summary);
   EXPECT_GT(tally.taken, 20u);
   if (is_unfinished("mutants")) GTEST_SKIP() << "unfinished: " << summary;

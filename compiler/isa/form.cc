@@ -72,6 +72,7 @@ class FormReader {
   explicit FormReader(Opcode opcode) { out_.form.opcode = opcode; }
 
   void qualifier(std::string_view word) {
+    ++words_;
     if (!(flag(word) || operand(word) || shape(word) || layout(word) || space(word) ||
           modifier(word) || type(word)))
       out_.unknown.push_back(word);
@@ -108,7 +109,9 @@ class FormReader {
     return false;
   }
 
+  // Which operand is moved stands first: wmma.load.a, wmma.store.d.
   bool operand(std::string_view word) {
+    if (words_ != 1) return false;
     const Opcode opcode = form().opcode;
     if (opcode == Opcode::wmma_load && (word == "a" || word == "b" || word == "c"))
       return set(form().operand,
@@ -194,6 +197,7 @@ class FormReader {
   int bit_op_ = 0;
   bool popc_ = false;
   bool aligned_ = false;
+  int words_ = 0;
 };
 
 // Appends `.word` unless there is nothing to say.

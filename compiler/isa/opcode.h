@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "compiler/isa/qualifier.h"
+
 namespace tartan::isa {
 
 /// Enumerators are the names with underscores for dots and colons. Where that is a word of C++, an
@@ -247,6 +249,7 @@ struct OpcodeRow {
   std::string_view name;  // as written, with its dots
   Control control = Control::FallsThrough;
   Convergence convergence = Convergence::None;
+  QualifierSet leading = {};  // each of them stands right behind the name; others in any order
 };
 
 const OpcodeRow& row(Opcode opcode);

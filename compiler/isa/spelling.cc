@@ -52,6 +52,14 @@ bool types_match(const Signature& signature, const Spelling& spelling) {
   return true;
 }
 
+// The word that must stand right behind the opcode, and does not.
+std::string_view misplaced(const Spelling& spelling) {
+  const QualifierSet leading = spelling.words & spelling.row().leading;
+  if (leading.empty()) return {};
+  const std::string_view word = leading.first().word();
+  return word == spelling.first ? std::string_view{} : word;
+}
+
 bool repetition_matches(const Signature& signature, const Spelling& spelling) {
   if (spelling.repeated.empty()) return true;
   return spelling.repetitions == 1 && signature.twice.has(*find_qualifier(spelling.repeated));
@@ -90,6 +98,7 @@ std::string types_text(const Spelling& spelling) {
 bool matches(const Signature& signature, const Spelling& spelling) {
   if (!repetition_matches(signature, spelling)) return false;
   if (!types_match(signature, spelling)) return false;
+  if (!misplaced(spelling).empty()) return false;
   const QualifierSet extra = spelling.words.without(words(signature));
   if (!extra.empty()) return false;
   for (const QualifierSet& set : signature.one)
@@ -108,6 +117,7 @@ Spelling read_spelling(std::string_view text) {
   while (!rest.empty()) {
     rest.remove_prefix(1);  // the dot
     const std::string_view word = rest.substr(0, rest.find('.'));
+    if (out.first.empty()) out.first = word;
     take(out, word);
     rest.remove_prefix(word.size());
   }
@@ -139,6 +149,7 @@ std::string mismatch(const Spelling& spelling) {
     why = spelling.types.size ? fmt::format("has no form with {}", types_text(spelling))
                               : std::string("needs a type");
   if (why.empty() && near->refuses) why = near->refuses(spelling);
+  if (why.empty()) why = fmt::format("has .{} in front of its other words", misplaced(spelling));
   return fmt::format("{} {}; the nearest is {}", opcode, why, syntax(*near));
 }
 

@@ -17,6 +17,7 @@ namespace tartan::isa {
 struct Spelling {
   std::string_view text;  // as written: "ld.global.v4.u32"
   Opcode opcode = Opcode::none;
+  std::string_view first;  // the word behind the opcode
   QualifierSet words;
   List<Type, 6> types;  // in the order written; more than six are counted in `excess_types`
   std::uint8_t excess_types = 0;

@@ -37,8 +37,6 @@ class InstructionChecker {
     const bool declared = names_.resolve(instruction, spelling.opcode);
     if (isa::is_matrix(spelling.opcode)) return;
     if (spelling.opcode == Opcode::none) return unknown_opcode(instruction);
-    // Textures, surfaces and video instructions have no rows yet: only their names are judged.
-    if (isa::signatures(spelling.opcode).empty()) return;
     if (spelling.signatures.empty()) return unknown_form(instruction, spelling);
     if (!declared) return;
     const Signature* row = choose(instruction, spelling);

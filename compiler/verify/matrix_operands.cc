@@ -299,9 +299,9 @@ void MatrixOperands::address(const OperandSpec& spec, const ptx::Operand& operan
   const auto parts = context_.module.children(operand);
   if (parts.size() != 1)
     return wrong_kind(spec, operand, "an address of one register and an offset");
-  if (parts[0].kind != ptx::OperandKind::Name)
+  if (parts[0].kind != ptx::OperandKind::Name || parts[0].text != base_name(parts[0].text))
     return wrong_kind(spec, parts[0], "an address in a register or a variable");
-  const NameInfo found = scopes_.find(base_name(parts[0].text));
+  const NameInfo found = scopes_.find(parts[0].text);
   if (found.kind == NameKind::Unknown) return;
   if (found.kind == NameKind::Variable) return variable(spec, parts[0], found.space);
   if (found.kind != NameKind::Register)

@@ -218,7 +218,7 @@ bool OperandMatcher::name_fits(const ptx::Operand& operand, const Wanted& wanted
     case NameKind::Variable: {
       const unsigned spaces =
           wanted.row.spaces ? wanted.row.spaces : stated_spaces(wanted.spelling);
-      return accepts & isa::a_variable && !operand.text.starts_with("generic(") &&
+      return accepts & isa::a_variable && operand.text == base_name(operand.text) &&
              !info.local_param &&
              (info.type == Type::none ? wanted.type == u64 : bits(wanted.type) >= 16) &&
              !tartan::info(wanted.type).floating && (!spaces || space_bit(info.space) & spaces);
@@ -231,6 +231,12 @@ bool OperandMatcher::name_fits(const ptx::Operand& operand, const Wanted& wanted
   return false;
 }
 
+// What names an element of a vector: .x to .w, or .r to .a.
+bool is_element(std::string_view suffix) {
+  return suffix.size() == 2 &&
+         std::string_view("xyzwrgba").find(suffix[1]) != std::string_view::npos;
+}
+
 // A register of .v2 or .v4 is a vector, %v.x an element of it; others have selectors alone.
 bool OperandMatcher::shape_fits(const ptx::Operand& operand, const Wanted& wanted) const {
   const std::string_view behind = operand.text.substr(base_name(operand.text).size());
@@ -238,10 +244,7 @@ bool OperandMatcher::shape_fits(const ptx::Operand& operand, const Wanted& wante
   if (width > 1 && behind.empty())
     return wanted.row.accepts & isa::a_vector && width == wanted.elements;
   if (!takes_scalar(wanted)) return false;
-  if (width > 1)
-    return behind.size() == 2 &&
-           std::string_view("xyzwrgba").find(behind[1]) != std::string_view::npos &&
-           wanted.row.selector == isa::Selector::None;
+  if (width > 1) return is_element(behind) && wanted.row.selector == isa::Selector::None;
   return behind.empty() ? !wanted.row.selects : isa::selector_fits(behind, wanted.row.selector);
 }
 
@@ -260,7 +263,9 @@ bool OperandMatcher::special_fits(const ptx::Operand& operand, const Wanted& wan
   if (operand.text == "WARP_SZ") return accepts & isa::an_integer && !type.floating;
   const std::string_view base = base_name(operand.text);
   const isa::SpecialRegister* special = isa::find_special_register(base);
-  const bool element = base.size() != operand.text.size();
+  const std::string_view behind = operand.text.substr(base.size());
+  const bool element = is_element(behind);
+  if (!behind.empty() && !element) return false;
   const bool once_16 = special && special->vector && special->since.sm < 90;
   if (special && special->vector != element)
     return special->vector && accepts & isa::a_special_vector && (once_16 || type.bits != 16);
@@ -401,7 +406,8 @@ bool OperandMatcher::takes_whole(const Wanted& wanted) const {
 bool OperandMatcher::base_fits(const ptx::Operand& base, const Wanted& wanted) const {
   const unsigned spaces = wanted_spaces(wanted);
   if (base.kind == ptx::OperandKind::Integer) return spaces == isa::in_local;
-  if (base.kind != ptx::OperandKind::Name) return false;
+  if (base.kind != ptx::OperandKind::Name || base.text.find('.') != std::string_view::npos)
+    return false;
   const NameInfo& info = names_.of(base);
   if (info.kind == NameKind::Register) {
     const TypeInfo& type = tartan::info(info.type);
