@@ -276,6 +276,27 @@ TEST(EmulatorControl, BranchTablesReachEveryTarget) {
   for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(run.out[i], 10 * (i % 3 + 1)) << i;
 }
 
+// L<3> stands for L0, L1 and L2; each of two tables is its own.
+TEST(EmulatorControl, BranchTablesOfNumberedLabels) {
+  const auto run = run_body(R"(
+    rem.u32 r1, r0, 4;
+    setp.lt.u32 p, r0, 16;
+    T: .branchtargets L<3>, E;
+    BACK: .branchtargets E, L2, L<2>;
+    mov.u32 r2, 40;
+    @p brx.idx r1, T;
+    brx.idx r1, BACK;
+  L0: mov.u32 r2, 10; bra E;
+  L1: mov.u32 r2, 20; bra E;
+  L2: mov.u32 r2, 30;
+  E: st.global.u32 [rd1], r2;)");
+  ASSERT_TRUE(run.launched) << run.complaint;
+  ASSERT_TRUE(run.findings.empty()) << run.findings[0].message;
+  constexpr std::uint32_t first[] = {10, 20, 30, 40}, back[] = {40, 30, 10, 20};
+  for (std::uint32_t i = 0; i < 32; ++i)
+    EXPECT_EQ(run.out[i], i < 16 ? first[i % 4] : back[i % 4]) << i;
+}
+
 TEST(EmulatorControl, UnknownInstructionsAreReportedWithTheKernelThatHasThem) {
   const std::string other =
       ".visible .entry other()\n{\n.reg .b32 x;\nfrobnicate.b32 x, x;\nadd.bogus.s32 x, x, "

@@ -97,8 +97,8 @@ std::vector<const Decoder::Function*> Decoder::call_targets(std::string_view lab
   const auto add = [&](std::string_view name) {
     if (const Function* callee = function(name)) out.push_back(callee);
   };
-  if (const auto names = branch_targets(label); !names.empty())
-    for (std::string_view name : names) add(name);
+  if (const auto names = targets(label); !names.empty())
+    for (const ptx::Operand& name : names) add(name.text);
   else if (address_taken_)
     for (const ptx::Function* callee : *address_taken_) add(callee->name);
   return out;

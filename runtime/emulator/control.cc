@@ -60,13 +60,13 @@ void decode_bra(Decoder& d) {
 void decode_brx(Decoder& d) {
   d.spelling.ignore("uni");
   if (!d.expect_operands(2, 2)) return;
-  const auto targets = d.branch_targets(d.operand(1).text);
+  const auto targets = d.targets(d.operand(1).text);
   if (targets.empty())
     return d.error("undeclared-label"_rule,
                    fmt::format("there are no .branchtargets {}", d.operand(1).text));
   const std::uint32_t index = d.source(0, Type::u32);
   const std::uint32_t list = d.append(std::vector<std::uint32_t>(targets.size()));
-  for (std::uint32_t i = 0; i < targets.size(); ++i) d.jump_table(list + i, targets[i]);
+  for (std::uint32_t i = 0; i < targets.size(); ++i) d.jump_table(list + i, targets[i].text);
   Op& op = d.emit(branch_indexed);
   op.a = index;
   op.list = list;

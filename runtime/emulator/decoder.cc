@@ -231,6 +231,7 @@ Symbol Decoder::place_local(const ptx::Variable& variable, const Function& owner
 }
 
 void Decoder::decode_statements(const ptx::Function& function) {
+  std::string_view last_label;  // the one in front of a directive is its name
   for (const ptx::Statement& statement : function.statements) {
     switch (statement.kind) {
       case ptx::StatementKind::Instruction:
@@ -239,6 +240,7 @@ void Decoder::decode_statements(const ptx::Function& function) {
       case ptx::StatementKind::Label: {
         const ptx::Label& label = module_.labels[statement.index];
         scope().labels[label.name] = static_cast<std::uint32_t>(program_.ops.size());
+        last_label = label.name;
         break;
       }
       case ptx::StatementKind::Registers: {
@@ -262,9 +264,8 @@ void Decoder::decode_statements(const ptx::Function& function) {
       case ptx::StatementKind::Location: origin_.location = statement.index + 1; break;
       case ptx::StatementKind::Directive: {
         const ptx::Directive& directive = module_.directives[statement.index];
-        if (directive.name != ".branchtargets" && directive.name != ".calltargets") break;
-        for (const auto& [name, at] : scope().labels)
-          if (at == program_.ops.size()) scope().targets[name] = directive.text;
+        if (directive.name == ".branchtargets" || directive.name == ".calltargets")
+          scope().targets[last_label] = &directive;
         break;
       }
       case ptx::StatementKind::BlockBegin:
@@ -378,23 +379,13 @@ void Decoder::jump_table(std::uint32_t index, std::string_view label) {
   fixups_.push_back({index, true, scope_, label, origin_.offset});
 }
 
-std::vector<std::string_view> Decoder::branch_targets(std::string_view label) const {
-  std::string_view text;
-  for (int at = scope_; at >= 0 && text.empty();
-       at = scopes_[static_cast<std::size_t>(at)].parent) {
+std::span<const ptx::Operand> Decoder::targets(std::string_view label) const {
+  for (int at = scope_; at >= 0; at = scopes_[static_cast<std::size_t>(at)].parent) {
     const auto& targets = scopes_[static_cast<std::size_t>(at)].targets;
-    if (const auto found = targets.find(label); found != targets.end()) text = found->second;
+    if (const auto found = targets.find(label); found != targets.end())
+      return module_.operands_of(*found->second);
   }
-  std::vector<std::string_view> out;
-  constexpr std::string_view separators = " \t\r\n,;";
-  std::size_t at = text.find_first_of(separators);
-  while (at != std::string_view::npos &&
-         (at = text.find_first_not_of(separators, at)) != std::string_view::npos) {
-    const std::size_t end = std::min(text.find_first_of(separators, at), text.size());
-    out.push_back(text.substr(at, end - at));
-    at = end;
-  }
-  return out;
+  return {};
 }
 
 const Decoder::Function* Decoder::function(std::string_view name) const {

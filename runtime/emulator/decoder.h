@@ -167,8 +167,8 @@ class Decoder {
   void jump(Op& op, std::string_view label);
   /// The same for entry `index` of a branch table in Program::slots.
   void jump_table(std::uint32_t index, std::string_view label);
-  /// The names listed by `.branchtargets` or `.calltargets` under that label.
-  std::vector<std::string_view> branch_targets(std::string_view label) const;
+  /// The names that `.branchtargets` or `.calltargets` lists under that label.
+  std::span<const ptx::Operand> targets(std::string_view label) const;
 
   struct Function {
     const ptx::Function* tree = nullptr;
@@ -218,7 +218,7 @@ class Decoder {
     std::unordered_map<std::string_view, Range> registers;
     Symbols variables;
     std::unordered_map<std::string_view, std::uint32_t> labels;
-    std::unordered_map<std::string_view, std::string_view> targets;
+    std::unordered_map<std::string_view, const ptx::Directive*> targets;
   };
   struct Fixup {
     std::size_t index;
