@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Handlers in the host's vectors against the scalar ones: the same bits, for whole warps and for
 // some of their lanes.
+#include <fmt/format.h>
+
 #include <random>
+#include <set>
 
 #include "runtime/emulator/lanes.h"
 #include "tests/emulator_scalar.h"
@@ -139,7 +142,13 @@ TEST(EmulatorVectors, ComputeTheSameOfRandomBits) {
   const auto in = (*engine)->allocate(4 * numbers.size()), out = (*engine)->allocate(4 * words);
   ASSERT_TRUE(in && out);
   ASSERT_TRUE((*engine)->write(*in, std::as_bytes(std::span(numbers))));
-  for (const std::string& instruction : instructions())
+  std::vector<std::string> texts = instructions();
+  for (const std::string shift :
+       {"shl.b16 hd, ha", "shl.b32 d, a", "shl.b64 xd, xa", "shr.u16 hd, ha", "shr.s16 hd, ha",
+        "shr.u32 d, a", "shr.s32 d, a", "shr.u64 xd, xa", "shr.s64 xd, xa"})
+    for (const char* amount : {"0", "7", "16", "32", "33", "64", "i"})  // i: the thread
+      texts.push_back(fmt::format("{}, {}", shift, amount));
+  for (const std::string& instruction : texts)
     for (const bool guard : {false, true}) {
       const auto fast = run(**engine, instruction, guard, *in, *out);
       const Vectors off(false);
@@ -150,6 +159,49 @@ TEST(EmulatorVectors, ComputeTheSameOfRandomBits) {
             << instruction << std::hex << " a 0x" << numbers[3 * i] << " b 0x" << numbers[3 * i + 1]
             << " c 0x" << numbers[3 * i + 2];
     }
+}
+
+// A whole warp's predicates are made in vectors, those of some lanes one by one. Few bits of the
+// words: some are equal, some no numbers.
+TEST(EmulatorVectors, WholeWarpsCompareAsTheirLanesDo) {
+  auto engine = emulator::make_engine({});
+  ASSERT_TRUE(engine);
+  const auto numbers = inputs();
+  const auto in = (*engine)->allocate(4 * numbers.size()), out = (*engine)->allocate(4 * words);
+  ASSERT_TRUE(in && out);
+  ASSERT_TRUE((*engine)->write(*in, std::as_bytes(std::span(numbers))));
+  const auto results = [&](const std::string& type, bool apart) {
+    std::string text = R"(and.b32 a, a, 0xFFF00000;
+  and.b32 b, b, 0xFFF00000;
+  mov.b64 xa, {b, a};
+  mov.b64 xb, {a, b};
+  shr.u32 high, a, 16;
+  cvt.u16.u32 ha, high;
+  shr.u32 high, b, 16;
+  cvt.u16.u32 hb, high;
+  .reg .pred o;
+)";
+    const bool is_float = type.find('f') != std::string::npos && type[0] != 'b';
+    std::vector<std::string> names = {"eq", "ne"};
+    if (type[0] != 'b') names.insert(names.end(), {"lt", "le", "gt", "ge"});
+    if (is_float)
+      names.insert(names.end(), {"equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"});
+    const bool wide = type.ends_with("64"), narrow = type.ends_with("16");
+    const std::string operands = wide ? "o, xa, xb" : narrow ? "o, ha, hb" : "o, a, b";
+    for (const std::string& name : names) {
+      for (const std::string guard : {"@p ", "@!p "})
+        if (apart || guard == "@p ")
+          text += fmt::format("  {}setp.{}.{} {};\n", apart ? guard : "", name, type, operands);
+      text += "  selp.b32 i, 1, 0, o;\n  shl.b32 d, d, 1;\n  or.b32 d, d, i;\n";
+    }
+    return run(**engine, text + "  mov.b64 xd, 0; mov.b16 hd, 0", false, *in, *out);
+  };
+  for (const std::string type :
+       {"b16", "u16", "s16", "b32", "u32", "s32", "b64", "u64", "s64", "f16", "f32", "f64"}) {
+    const auto together = results(type, false), apart = results(type, true);
+    EXPECT_TRUE(together == apart) << type;
+    EXPECT_GE(std::set(together.begin(), together.end()).size(), type[0] == 'f' ? 4u : 2u) << type;
+  }
 }
 
 }  // namespace

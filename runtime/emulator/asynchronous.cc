@@ -27,19 +27,15 @@ void copy(Warp& warp, const Op& op) {
   Op source = op;
   source.a = op.b;
   source.value = more[0] | std::uint64_t{more[1]} << 32;
-  source.window = Window::global;
   source.wide = more[2];
-  std::uint64_t at[32];
-  addresses(warp, source, at);
   const auto* sizes = lanes<std::uint32_t>(warp, op.c);
-  const auto window = static_cast<Window>(more[3]);
+  source.window = static_cast<Window>(more[3]);
   const std::uint32_t whole = warp.mask;
   const std::uint32_t ignore = op.flags & 1 ? predicate(warp, op.e) : 0;
   const std::uint32_t reading =
       lanes_where(whole, [&](int i) { return !(ignore >> i & 1) && sizes[i] != 0; });
   const std::uint32_t complete = lanes_where(reading, [&](int i) { return sizes[i] >= op.count; });
   if (complete == whole) {  // the usual case
-    source.window = window;
     if (!resolve(warp, source, op.count, from)) return;
     const auto move = [&](auto bytes) {
       each_lane(whole, [&](int i) { std::memcpy(to.at[i], from.at[i], bytes); });
@@ -48,13 +44,15 @@ void copy(Warp& warp, const Op& op) {
     if (op.count == 8) return move(std::integral_constant<std::size_t, 8>{});
     return move(std::integral_constant<std::size_t, 4>{});
   }
+  std::uint64_t at[32];
+  addresses(warp, source, at);
   bool good = true;
-  if ((warp.mask = complete)) good = resolve(warp, window, at, op.count, from);
+  if ((warp.mask = complete)) good = resolve(warp, source.window, at, op.count, from);
   if (good && (warp.mask = reading & ~complete)) {
     // Only the bytes that are read must exist: the last one, then the first.
     std::uint64_t last[32] = {};
     each_lane(warp.mask, [&](int i) { last[i] = at[i] + sizes[i] - 1; });
-    good = resolve(warp, window, last, 1, from) && resolve(warp, window, at, 1, from);
+    good = resolve(warp, source.window, last, 1, from) && resolve(warp, source.window, at, 1, from);
   }
   warp.mask = whole;
   if (!good) return;

@@ -110,19 +110,27 @@ Word<T> changed(Word<T> old, Raw<T> b, Raw<T> c) {
       Lane<T>::put(F::apply(Lane<T>::get(old), Lane<T>::get(b), Lane<T>::get(c))));
 }
 
+// Calls body(lane) for each active lane, the lowest first.
+template <typename Body>
+inline void in_order(std::uint32_t mask, Body&& body) {
+  if (mask == all_lanes)
+    for (int lane = 0; lane < 32; ++lane) body(lane);
+  else
+    for (; mask; mask &= mask - 1) body(std::countr_zero(mask));
+}
+
 // No other host thread sees the memory.
 template <typename F, typename T>
 void atomic_alone(Warp& warp, const Op& op, const Access& access) {
   const std::uint32_t* slots = warp.program->slots.data() + op.list;
   const auto *b = lanes<Raw<T>>(warp, slots[1]), *c = lanes<Raw<T>>(warp, op.c);
   auto* d = op.flags & 1 ? nullptr : lanes<Raw<T>>(warp, slots[0]);
-  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
-    const int lane = std::countr_zero(m);
+  in_order(warp.mask, [=, &access](int lane) {
     auto* at = reinterpret_cast<Word<T>*>(access.at[lane]);
     const Word<T> old = *at;
     *at = changed<F, T>(old, b[lane], c[lane]);
     if (d) d[lane] = old;
-  }
+  });
 }
 
 bool same_place(std::uint32_t mask, const Access& access) {
@@ -139,18 +147,51 @@ void atomic_together(Warp& warp, const Op& op, const Access& access) {
   Word<T> before[32], old = __atomic_load_n(at, __ATOMIC_RELAXED), value;
   do {
     value = old;
-    for (std::uint32_t m = warp.mask; m; m &= m - 1) {
-      const int lane = std::countr_zero(m);
+    in_order(warp.mask, [&](int lane) {
       before[lane] = value;
       value = changed<F, T>(value, b[lane], c[lane]);
-    }
+    });
   } while (
       !__atomic_compare_exchange_n(at, &old, value, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
   if (op.flags & 1) return;
   auto* d = lanes<Raw<T>>(warp, slots[0]);
+  each_lane(warp.mask, [=, &before](int lane) { d[lane] = before[lane]; });
+}
+
+// Exchanges a word for what F makes of it; gives the old one.
+template <typename F, typename T>
+Word<T> exchange(Word<T>* at, Raw<T> b, Raw<T> c) {
+  Word<T> old = __atomic_load_n(at, __ATOMIC_RELAXED), next;
+  do next = changed<F, T>(old, b, c);
+  while (!__atomic_compare_exchange_n(at, &old, next, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+  return old;
+}
+
+template <typename F, typename T>
+void atomic_apart(Warp& warp, const Op& op, const Access& access) {
+  const std::uint32_t* slots = warp.program->slots.data() + op.list;
+  const auto *b = lanes<Raw<T>>(warp, slots[1]), *c = lanes<Raw<T>>(warp, op.c);
+  auto* d = op.flags & 1 ? nullptr : lanes<Raw<T>>(warp, slots[0]);
+  in_order(warp.mask, [=, &access](int lane) {
+    const Word<T> old =
+        exchange<F, T>(reinterpret_cast<Word<T>*>(access.at[lane]), b[lane], c[lane]);
+    if (d) d[lane] = old;
+  });
+}
+
+template <typename F, typename T>
+void atomic_vector(Warp& warp, const Op& op, const Access& access) {
+  const std::uint32_t* slots = warp.program->slots.data() + op.list;
+  const auto* third = lanes<Raw<T>>(warp, op.c);
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
-    d[lane] = before[lane];
+    Raw<T> operands[8];  // all are read before a destination, which may be one of them, is written
+    for (int k = 0; k < op.count; ++k) operands[k] = lanes<Raw<T>>(warp, slots[op.count + k])[lane];
+    for (int k = 0; k < op.count; ++k) {
+      auto* at = reinterpret_cast<Word<T>*>(access.at[lane]) + k;
+      const Word<T> old = exchange<F, T>(at, operands[k], third[lane]);
+      if (!(op.flags & 1)) lanes<Raw<T>>(warp, slots[k])[lane] = old;
+    }
   }
 }
 
@@ -160,26 +201,10 @@ template <typename F, typename T>
 void atomic(Warp& warp, const Op& op) {
   Access access;
   if (!resolve(warp, op, static_cast<std::uint32_t>(sizeof(T)) * op.count, access)) return;
-  const std::uint32_t* slots = warp.program->slots.data() + op.list;
-  const auto* third = lanes<Raw<T>>(warp, op.c);
-  if (op.count == 1 && (op.window == Window::shared || same_place(warp.mask, access)))
-    return op.window == Window::shared ? atomic_alone<F, T>(warp, op, access)
-                                       : atomic_together<F, T>(warp, op, access);
-  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
-    const int lane = std::countr_zero(m);
-    Raw<T> operands[8];  // all are read before a destination, which may be one of them, is written
-    for (int k = 0; k < op.count; ++k) operands[k] = lanes<Raw<T>>(warp, slots[op.count + k])[lane];
-    const T c = Lane<T>::get(third[lane]);
-    for (int k = 0; k < op.count; ++k) {
-      auto* at = reinterpret_cast<Word<T>*>(access.at[lane]) + k;
-      const T b = Lane<T>::get(operands[k]);
-      Word<T> old = __atomic_load_n(at, __ATOMIC_RELAXED), next;
-      do next = static_cast<Word<T>>(Lane<T>::put(F::apply(Lane<T>::get(old), b, c)));
-      while (
-          !__atomic_compare_exchange_n(at, &old, next, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
-      if (!(op.flags & 1)) lanes<Raw<T>>(warp, slots[k])[lane] = old;
-    }
-  }
+  if (op.count > 1) return atomic_vector<F, T>(warp, op, access);
+  if (op.window == Window::shared) return atomic_alone<F, T>(warp, op, access);
+  if (same_place(warp.mask, access)) return atomic_together<F, T>(warp, op, access);
+  atomic_apart<F, T>(warp, op, access);
 }
 
 // add at generic addresses.

@@ -226,20 +226,25 @@ void decode_cnot(Decoder& d) {
   emit(d, handler, type, {type});
 }
 
+template <typename F, typename T>
+Handler shift() {
+  return for_machine<binary<F, T, T, std::uint32_t>>();
+}
+
 template <typename F>
 void decode_shift(Decoder& d) {
   const Type type = d.spelling.type();
   Handler handler = nullptr;
   switch (type) {
     case Type::b16:
-    case Type::u16: handler = binary<F, std::uint16_t, std::uint16_t, std::uint32_t>; break;
-    case Type::s16: handler = binary<F, std::int16_t, std::int16_t, std::uint32_t>; break;
+    case Type::u16: handler = shift<F, std::uint16_t>(); break;
+    case Type::s16: handler = shift<F, std::int16_t>(); break;
     case Type::b32:
-    case Type::u32: handler = binary<F, std::uint32_t, std::uint32_t, std::uint32_t>; break;
-    case Type::s32: handler = binary<F, std::int32_t, std::int32_t, std::uint32_t>; break;
+    case Type::u32: handler = shift<F, std::uint32_t>(); break;
+    case Type::s32: handler = shift<F, std::int32_t>(); break;
     case Type::b64:
-    case Type::u64: handler = binary<F, std::uint64_t, std::uint64_t, std::uint32_t>; break;
-    case Type::s64: handler = binary<F, std::int64_t, std::int64_t, std::uint32_t>; break;
+    case Type::u64: handler = shift<F, std::uint64_t>(); break;
+    case Type::s64: handler = shift<F, std::int64_t>(); break;
     default: break;
   }
   emit(d, handler, type, {type, Type::u32});

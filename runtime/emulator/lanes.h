@@ -10,6 +10,7 @@
 #include <bit>
 #include <concepts>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "runtime/emulator/small_float.h"
@@ -123,7 +124,15 @@ template <typename Test>
 inline std::uint32_t lanes_where(std::uint32_t mask, Test&& test) {
   std::uint32_t bits = 0;
   if (mask == all_lanes) {
-    for (int lane = 0; lane < 32; ++lane) bits |= static_cast<std::uint32_t>(test(lane)) << lane;
+    // Bytes first: tests of all lanes become vector code. The product moves the lowest bits of
+    // eight bytes side by side.
+    std::uint8_t holds[32];
+    for (int lane = 0; lane < 32; ++lane) holds[lane] = static_cast<bool>(test(lane));
+    for (int lane = 0; lane < 32; lane += 8) {
+      std::uint64_t eight;
+      std::memcpy(&eight, holds + lane, 8);
+      bits |= static_cast<std::uint32_t>(eight * 0x0102040810204080 >> 56) << lane;
+    }
     return bits;
   }
   for (; mask; mask &= mask - 1) {
