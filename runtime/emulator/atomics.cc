@@ -114,6 +114,7 @@ Word<T> changed(Word<T> old, Raw<T> b, Raw<T> c) {
 template <typename Body>
 inline void in_order(std::uint32_t mask, Body&& body) {
   if (mask == all_lanes)
+#pragma GCC unroll 4
     for (int lane = 0; lane < 32; ++lane) body(lane);
   else
     for (; mask; mask &= mask - 1) body(std::countr_zero(mask));

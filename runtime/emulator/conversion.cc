@@ -267,13 +267,37 @@ struct Modes {
   bool satfinite = false;
 };
 
-// Between f32 and 16-bit floats, eight at a time; null where the modes ask for more.
+template <typename D>
+struct Nearest {
+  template <typename A>
+  static D apply(A a) {
+    return static_cast<D>(a);
+  }
+};
+template <typename D>
+Handler nearest_of(Type from) {
+  switch (from) {
+    case Type::u8: return unary<Nearest<D>, D, std::uint8_t>;
+    case Type::s8: return unary<Nearest<D>, D, std::int8_t>;
+    case Type::u16: return unary<Nearest<D>, D, std::uint16_t>;
+    case Type::s16: return unary<Nearest<D>, D, std::int16_t>;
+    case Type::u32: return unary<Nearest<D>, D, std::uint32_t>;
+    case Type::s32: return unary<Nearest<D>, D, std::int32_t>;
+    default: return nullptr;
+  }
+}
+
+// From integers up to 32 bits to the nearest f32, or to the equal f64; and between f32 and 16-bit
+// floats, eight at a time. Null where the modes ask for more.
 Handler vector_handler(Type to, Type from, std::uint8_t flags, bool pair = false,
                        bool satfinite = false) {
   const auto round = static_cast<Rounding>(flags & 7);
   const bool plain =
       !(flags & (sat_flag | integral_flag)) && (round == Rounding::rn || round == Rounding::rz);
   if (!plain) return nullptr;
+  if (to == Type::f32 && round == Rounding::rn && !pair)
+    if (const Handler nearest = nearest_of<float>(from)) return nearest;
+  if (to == Type::f64) return nearest_of<double>(from);
   if (from == Type::f16 && to == Type::f32) return flags & relu_flag ? nullptr : from_half();
   const bool bfloat = to == Type::bf16;
   if (from != Type::f32 || (to != Type::f16 && !(bfloat && !(flags & ftz_flag)))) return nullptr;

@@ -190,6 +190,11 @@ void fused_doubles(Warp& warp, const Op& op) {
   }
   if (any >> 63) return ternary<Double<Fused>, double, double>(warp, op);
   auto* d = lanes<std::uint64_t>(warp, op.d);
+  if (warp.mask == all_lanes) {  // each_lane() would keep these few vector moves a loop
+#pragma GCC ivdep
+    for (int i = 0; i < 32; ++i) d[i] = std::bit_cast<std::uint64_t>(out[i]);
+    return;
+  }
   each_lane(warp.mask, [=, &out](int i) { d[i] = std::bit_cast<std::uint64_t>(out[i]); });
 }
 

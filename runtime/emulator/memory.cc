@@ -248,25 +248,27 @@ Stretch expected(Warp& warp, const Op& op, std::uint64_t address) {
   }
 }
 
-// All of `mask` at once; false where one of them is out of the stretch or misaligned. Addresses and
-// sizes are far below 2^63, so that the top bit tells what is negative. Inactive lanes go where the
-// first active one does.
+// All of `mask` at once; false where one of them is out of the stretch or misaligned, or where that
+// takes more bits than an address has. Places and sizes are below half of what an address can say,
+// so that the top bit tells what is negative. Inactive lanes go where the first active one does.
 template <typename Address>
 inline bool resolve_in(const Stretch& stretch, std::uint32_t mask, const Address* base,
                        Address offset, std::uint32_t bytes, Access& access) {
-  if (stretch.bytes < bytes) return false;
+  constexpr int top = 8 * sizeof(Address) - 1;
+  if (stretch.bytes < bytes || (stretch.base | stretch.bytes) >> top) return false;
   Address filled[32];
   if (mask != all_lanes) {
     const Address first = base[std::countr_zero(mask)];
     for (std::uint32_t i = 0; i < 32; ++i) filled[i] = mask >> i & 1 ? base[i] : first;
     base = filled;
   }
-  const std::uint64_t last = stretch.bytes - bytes, start = stretch.base;
+  const auto last = static_cast<Address>(stretch.bytes - bytes),
+             start = static_cast<Address>(stretch.base), distance = offset - start;
   // Numbers, until they are known to be places.
   const auto host = reinterpret_cast<std::uintptr_t>(stretch.host);
-  std::uint64_t any = 0, outside = 0;
+  Address any = 0, outside = 0;
   for (int i = 0; i < 32; ++i) {
-    const std::uint64_t at = static_cast<Address>(base[i] + offset) - start;
+    const Address at = base[i] + distance;
     any |= at;
     outside |= at | (last - at);
     access.at[i] = reinterpret_cast<std::byte*>(host + at);
@@ -275,7 +277,16 @@ inline bool resolve_in(const Stretch& stretch, std::uint32_t mask, const Address
     for (std::uint32_t i = 0; i < 32; ++i)
       access.at[i] = reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(access.at[i]) +
                                                   i * stretch.step);
-  return !((any | start) & (bytes - 1)) && !(outside >> 63);
+  return !((any | start) & (bytes - 1)) && !(outside >> top);
+}
+
+// All active lanes where the first of them is expected to be.
+template <typename Address>
+inline bool resolve_expected(Warp& warp, const Op& op, std::uint32_t bytes, Access& access) {
+  const auto* base = lanes<Address>(warp, op.a);
+  const auto offset = static_cast<Address>(op.value);
+  const Address first = base[std::countr_zero(warp.mask)] + offset;
+  return resolve_in(expected(warp, op, first), warp.mask, base, offset, bytes, access);
 }
 
 // Whether lane l's address is lane 0's plus l * step.
@@ -289,17 +300,15 @@ inline bool evenly_spaced(const Address* base, Address step) {
 // These two, for the vectors that the machine has.
 template <typename Address>
 struct AddressLoops {
-  bool (*resolve_in)(const Stretch&, std::uint32_t, const Address*, Address, std::uint32_t,
-                     Access&);
+  bool (*resolve_expected)(Warp&, const Op&, std::uint32_t, Access&);
   bool (*evenly_spaced)(const Address*, Address);
 };
 #if defined(__x86_64__)
 template <typename Address>
-__attribute__((target("avx2"), flatten)) bool resolve_in_avx2(const Stretch& stretch,
-                                                              std::uint32_t mask,
-                                                              const Address* base, Address offset,
-                                                              std::uint32_t bytes, Access& access) {
-  return resolve_in(stretch, mask, base, offset, bytes, access);
+__attribute__((target("avx2"), flatten)) bool resolve_expected_avx2(Warp& warp, const Op& op,
+                                                                    std::uint32_t bytes,
+                                                                    Access& access) {
+  return resolve_expected<Address>(warp, op, bytes, access);
 }
 template <typename Address>
 __attribute__((target("avx2"), flatten)) bool evenly_spaced_avx2(const Address* base,
@@ -308,23 +317,14 @@ __attribute__((target("avx2"), flatten)) bool evenly_spaced_avx2(const Address* 
 }
 template <typename Address>
 const AddressLoops<Address> loops = __builtin_cpu_supports("avx2")
-                                        ? AddressLoops<Address>{resolve_in_avx2<Address>,
+                                        ? AddressLoops<Address>{resolve_expected_avx2<Address>,
                                                                 evenly_spaced_avx2<Address>}
-                                        : AddressLoops<Address>{resolve_in<Address>,
+                                        : AddressLoops<Address>{resolve_expected<Address>,
                                                                 evenly_spaced<Address>};
 #else
 template <typename Address>
-const AddressLoops<Address> loops{resolve_in<Address>, evenly_spaced<Address>};
+const AddressLoops<Address> loops{resolve_expected<Address>, evenly_spaced<Address>};
 #endif
-
-template <typename Address>
-bool resolve_expected(Warp& warp, const Op& op, std::uint32_t bytes, Access& access) {
-  const auto* base = lanes<Address>(warp, op.a);
-  const auto offset = static_cast<Address>(op.value);
-  const Address first = base[std::countr_zero(warp.mask)] + offset;
-  return loops<Address>.resolve_in(expected(warp, op, first), warp.mask, base, offset, bytes,
-                                   access);
-}
 
 template <typename Address>
 EvenAccess resolve_evenly(Warp& warp, const Op& op, std::uint32_t bytes) {
@@ -417,8 +417,9 @@ void addresses(Warp& warp, const Op& op, std::uint64_t* out) {
 }
 
 bool resolve(Warp& warp, const Op& op, std::uint32_t bytes, Access& access) {
-  if (warp.mask && (op.wide ? resolve_expected<std::uint64_t>(warp, op, bytes, access)
-                            : resolve_expected<std::uint32_t>(warp, op, bytes, access))) [[likely]]
+  if (warp.mask && (op.wide ? loops<std::uint64_t>.resolve_expected(warp, op, bytes, access)
+                            : loops<std::uint32_t>.resolve_expected(warp, op, bytes, access)))
+      [[likely]]
     return true;
   std::uint64_t at[32];
   addresses(warp, op, at);
