@@ -162,7 +162,7 @@ std::vector<std::uint32_t> products_with_all_numbers(detail::Engine& engine) {
 .visible .entry k(.param .u64 out)
 {
 .reg .b16 x, y;
-.reg .b32 i, xs, ys, d;
+.reg .b32 i, xs, ys, one, minus, d;
 .reg .b64 to, at;
 ld.param.u64 to, [out];
 mov.u32 i, %ctaid.x;
@@ -175,11 +175,13 @@ cvt.u16.u32 x, i;
 mul.lo.u16 y, x, 40503;
 mov.b32 xs, {x, y};
 xor.b32 ys, xs, 0xC0003C00;
+mov.b32 one, 0x3C003F80;
+mov.b32 minus, 0xBF807FF7;
 )";
   int word = 0;
   for (const char* type : {"f16", "bf16"})
     for (const char* relu : {"", ".relu"}) {
-      for (const char* sources : {"xs, ys, 0x3C003F80", "ys, xs, 0xBF807FF7", "ys, 0x3C003F80, xs"})
+      for (const char* sources : {"xs, ys, one", "ys, xs, minus", "ys, one, xs"})
         text += fmt::format("fma.rn.oob{}.{}x2 d, {};\nst.global.b32 [to+{}], d;\n", relu, type,
                             sources, 4 * word++);
       text +=
