@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "compiler/ptx/declarations.h"
+#include "compiler/support/names.h"
 
 namespace tartan::ptx {
 namespace {
@@ -260,8 +260,8 @@ class Parser : public DeclarationParser {
                                 module_.version == Version{} ? ".version" : ".target"));
   }
 
-  Header header_ = Header::Begin;                                  // what came last
-  std::unordered_map<std::string_view, std::uint32_t> spellings_;  // index into Module::spellings
+  Header header_ = Header::Begin;     // what came last
+  NameMap<std::uint32_t> spellings_;  // index into Module::spellings
 };
 
 }  // namespace

@@ -62,7 +62,8 @@ std::string_view Module::file_name(std::uint32_t number) const {
 }
 
 std::optional<NumberedName> numbered_name(std::string_view name) {
-  const std::size_t digits = name.find_last_not_of("0123456789") + 1;
+  std::size_t digits = name.size();
+  while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
   if (digits == 0 || digits == name.size()) return std::nullopt;
   NumberedName out{.row = name.substr(0, digits)};
   const auto [end, error] =

@@ -25,7 +25,7 @@ class AlignmentChecker {
     for (const ptx::Statement& statement : view_.function.statements) {
       if (statement.kind != ptx::StatementKind::Instruction) continue;
       const ptx::Instruction& instruction = context_.module.instructions[statement.index];
-      if (const isa::Instruction* row = view_.readings.instruction(context_.module, instruction))
+      if (const isa::Instruction* row = view_.readings.instruction(instruction))
         check(instruction, *row);
     }
   }

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
-#include <unordered_map>
 #include <unordered_set>
 
+#include "compiler/support/names.h"
 #include "compiler/verify/pass.h"
 
 namespace tartan::verify {
@@ -210,9 +210,9 @@ class AsynchronousChecker {
 
   Context& context_;
   const FunctionView& view_;
-  std::unordered_map<std::string_view, Writes> writes_;  // by base
-  std::int64_t groups_ = 0;                              // committed so far
-  std::unordered_set<std::uint32_t> seen_;               // labels
+  NameMap<Writes> writes_;                  // by base
+  std::int64_t groups_ = 0;                 // committed so far
+  std::unordered_set<std::uint32_t> seen_;  // labels
 };
 
 }  // namespace

@@ -77,6 +77,7 @@ bool differs(const LaneValues& values) {
 void Definitions::build() {
   if (built_) return;
   built_ = true;
+  writers_.reserve(function_.statements.size());
   const auto write = [&](const ptx::Operand& operand, const ptx::Instruction& by) {
     if (operand.kind != ptx::OperandKind::Name) return;
     const auto [at, fresh] = writers_.try_emplace(operand.text, &by);

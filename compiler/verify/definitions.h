@@ -8,11 +8,12 @@
 
 #include <array>
 #include <cstdint>
+#include <memory_resource>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 
 #include "compiler/ptx/tree.h"
+#include "compiler/support/names.h"
 
 namespace tartan::verify {
 
@@ -59,10 +60,11 @@ class Definitions {
   const ptx::Module& module_;
   const ptx::Function& function_;
   bool built_ = false;
-  bool whole_warps_ = true;  // the first 32 threads differ in %tid.x alone
-  std::unordered_map<std::string_view, const ptx::Instruction*> writers_;
-  std::unordered_map<std::string_view, bool> variables_;
-  std::unordered_map<std::string_view, std::optional<LaneValues>> lanes_;  // of registers
+  bool whole_warps_ = true;                     // the first 32 threads differ in %tid.x alone
+  std::pmr::monotonic_buffer_resource memory_;  // of a function's many writers
+  std::pmr::unordered_map<std::string_view, const ptx::Instruction*, NameHash> writers_{&memory_};
+  NameMap<bool> variables_;
+  NameMap<std::optional<LaneValues>> lanes_;  // of registers
 };
 
 /// Whether some lane's value differs from another's.

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_map>
 #include <unordered_set>
 
+#include "compiler/support/names.h"
 #include "compiler/support/nearest.h"
 #include "compiler/verify/parameters.h"
 #include "compiler/verify/pass.h"
@@ -143,7 +143,7 @@ class DirectiveChecker {
   // ---- .maxntid and its like
 
   void directives_of(const Function& function) {
-    std::unordered_set<std::string_view> seen;
+    NameSet seen;
     for (const std::uint32_t index : function.directives) {
       const Directive& each = module_.directives[index];
       if (each.name != ".pragma") check(function, each, !seen.insert(each.name).second);
@@ -315,8 +315,8 @@ class DirectiveChecker {
   Context& context_;
   const ptx::Module& module_;
   bool in_function_ = false;
-  std::unordered_map<std::string_view, std::vector<const Function*>> functions_;  // so far
-  std::unordered_set<std::string_view> variables_, aliases_;
+  NameMap<std::vector<const Function*>> functions_;  // so far
+  NameSet variables_, aliases_;
   std::unordered_set<std::uint64_t> files_;
 };
 

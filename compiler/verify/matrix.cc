@@ -71,7 +71,7 @@ class MatrixChecker {
   }
 
   void check(const ptx::Instruction& instruction) {
-    const Reading& reading = view_.readings.of(instruction.opcode);
+    const Reading& reading = view_.readings.of(instruction);
     if (!legal_spelling(instruction, reading)) return;
     const isa::Instruction& found = *choose(context_.module, instruction, reading);
     if (!legal_target(instruction, reading, found)) return;

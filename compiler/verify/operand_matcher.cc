@@ -124,14 +124,15 @@ std::size_t OperandMatcher::required(const Operands& rows) {
 const Since* OperandMatcher::missing(const ptx::Instruction& instruction, const Spelling& spelling,
                                      const Signature& signature, const Target& target) const {
   if (const Since* since = isa::missing(signature, spelling, target)) return since;
-  const Operands rows = isa::operands(signature, spelling);
   const auto operands = module_.operands_of(instruction);
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const auto parts = module_.children(operands[i]);
     const bool pair = operands[i].kind == ptx::OperandKind::Pair;
+    if (!pair && parts.size() != 3) continue;
+    const OperandRow& row = *isa::operands(signature, spelling)[i];
     const bool handle =
-        rows[i]->sampled && parts.size() == 3 && (is_register(parts[0]) || is_register(parts[1]));
-    if ((pair || handle) && !rows[i]->part_since.has(target)) return &rows[i]->part_since;
+        row.sampled && parts.size() == 3 && (is_register(parts[0]) || is_register(parts[1]));
+    if ((pair || handle) && !row.part_since.has(target)) return &row.part_since;
   }
   return nullptr;
 }

@@ -5,11 +5,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "compiler/isa/spelling.h"
+#include "compiler/support/names.h"
 #include "compiler/verify/pass.h"
 
 namespace tartan::verify {
@@ -36,9 +35,9 @@ class OperandNames {
 
   Context& context_;
   const FunctionView& view_;
-  const ptx::Operand* operands_;                                            // of the module
-  std::unordered_set<std::string_view> labels_;                             // of all blocks
-  std::unordered_map<std::string_view, const ptx::Registers*> unwritable_;  // rows a1<4>, by name
+  const ptx::Operand* operands_;               // of the module
+  NameSet labels_;                             // of all blocks
+  NameMap<const ptx::Registers*> unwritable_;  // rows a1<4>, by name
   std::vector<NameInfo> infos_;
   std::size_t first_ = 0;  // the module's operand that infos_ begins with
 };

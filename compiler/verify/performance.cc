@@ -49,7 +49,7 @@ void check_performance(Context& context, const FunctionView& view) {
   for (const ptx::Statement& statement : view.function.statements) {
     if (statement.kind != ptx::StatementKind::Instruction) continue;
     const ptx::Instruction& instruction = context.module.instructions[statement.index];
-    const isa::Instruction* row = view.readings.instruction(context.module, instruction);
+    const isa::Instruction* row = view.readings.instruction(instruction);
     if (!row || sm == 0 || !row->since.has(context.target)) continue;
     for (const Slow& each : slow)
       if (each.is(row->form) && each.on(sm))

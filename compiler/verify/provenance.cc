@@ -4,8 +4,9 @@
 // type and (for A and B) layout stand.
 #include <fmt/format.h>
 
-#include <unordered_map>
+#include <memory_resource>
 
+#include "compiler/support/names.h"
 #include "compiler/verify/pass.h"
 
 namespace tartan::verify {
@@ -85,7 +86,8 @@ class Written {
   void forget() { by_.clear(); }
 
  private:
-  std::unordered_map<std::string_view, const ptx::Instruction*> by_;
+  std::pmr::monotonic_buffer_resource memory_;
+  std::pmr::unordered_map<std::string_view, const ptx::Instruction*, NameHash> by_{&memory_};
 };
 
 class ProvenanceChecker {
@@ -109,7 +111,7 @@ class ProvenanceChecker {
 
  private:
   void read(const ptx::Instruction& instruction) {
-    const isa::Instruction* row = view_.readings.instruction(context_.module, instruction);
+    const isa::Instruction* row = view_.readings.instruction(instruction);
     if (!row) return;
     for (std::size_t i = 0; i < row->operands.size(); ++i)
       operand(*row, row->operands[i].role, context_.module.operands_of(instruction)[i]);
@@ -123,8 +125,7 @@ class ProvenanceChecker {
       std::string_view origin = each.text;
       const ptx::Instruction* by = written_.last(each.text);
       if (!by) by = view_.definitions.origin(origin);
-      const isa::Instruction* source =
-          by ? view_.readings.instruction(context_.module, *by) : nullptr;
+      const isa::Instruction* source = by ? view_.readings.instruction(*by) : nullptr;
       if (source && wrong(row, role, each, *source, *by)) return;
     }
   }

@@ -10,8 +10,8 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_map>
 
+#include "compiler/support/names.h"
 #include "compiler/verify/pass.h"
 
 namespace tartan::verify {
@@ -235,9 +235,9 @@ class ProxyChecker {
 
   Context& context_;
   const FunctionView& view_;
-  std::unordered_map<std::string_view, Writes> writes_;  // by variable; since the last fence
-  std::unordered_map<std::string_view, std::optional<Root>> roots_;  // of registers
-  std::unordered_map<std::string_view, bool> sized_;                 // variables
+  NameMap<Writes> writes_;              // by variable; since the last fence
+  NameMap<std::optional<Root>> roots_;  // of registers
+  NameMap<bool> sized_;                 // variables
 };
 
 }  // namespace

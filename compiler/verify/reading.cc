@@ -39,15 +39,18 @@ const isa::Instruction* choose(const ptx::Module& module, const ptx::Instruction
   return vector ? &*reading.alternative : &*reading.plain;
 }
 
-const Reading& Readings::of(std::string_view opcode) {
-  const auto at = readings_.find(opcode);
-  return at != readings_.end() ? at->second : readings_.emplace(opcode, read(opcode)).first->second;
+Readings::Readings(const ptx::Module& module)
+    : module_(module), readings_(module.spellings.size()) {}
+
+const Reading& Readings::of(const ptx::Instruction& instruction) {
+  std::unique_ptr<Reading>& reading = readings_[instruction.spelling];
+  if (!reading) reading = std::make_unique<Reading>(read(instruction.opcode));
+  return *reading;
 }
 
-const isa::Instruction* Readings::instruction(const ptx::Module& module,
-                                              const ptx::Instruction& instruction) {
-  if (!isa::is_matrix(module.spelling(instruction).opcode)) return nullptr;
-  const isa::Instruction* found = choose(module, instruction, of(instruction.opcode));
+const isa::Instruction* Readings::instruction(const ptx::Instruction& instruction) {
+  if (!isa::is_matrix(module_.spelling(instruction).opcode)) return nullptr;
+  const isa::Instruction* found = choose(module_, instruction, of(instruction));
   return found && found->operands.size() == instruction.count ? found : nullptr;
 }
 

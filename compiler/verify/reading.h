@@ -3,9 +3,10 @@
 // spelling is looked up once.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
+#include <vector>
 
 #include "compiler/isa/instruction.h"
 #include "compiler/ptx/tree.h"
@@ -27,14 +28,16 @@ const isa::Instruction* choose(const ptx::Module& module, const ptx::Instruction
 
 class Readings {
  public:
-  const Reading& of(std::string_view opcode);
+  explicit Readings(const ptx::Module& module);
+
+  const Reading& of(const ptx::Instruction& instruction);
   /// What `instruction` is; null unless it is a matrix instruction that exists, with as many
   /// operands as it takes.
-  const isa::Instruction* instruction(const ptx::Module& module,
-                                      const ptx::Instruction& instruction);
+  const isa::Instruction* instruction(const ptx::Instruction& instruction);
 
  private:
-  std::unordered_map<std::string_view, Reading> readings_;
+  const ptx::Module& module_;
+  std::vector<std::unique_ptr<Reading>> readings_;  // as Module::spellings
 };
 
 }  // namespace tartan::verify

@@ -5,11 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "compiler/isa/special_registers.h"
 #include "compiler/ptx/declarations.h"
+#include "compiler/support/names.h"
 #include "compiler/verify/parameters.h"
 #include "compiler/verify/pass.h"
 
@@ -76,8 +75,8 @@ class BlockNames {
   }
 
   Context* context_;
-  std::unordered_map<std::string_view, Plain> plain_;
-  std::unordered_map<std::string_view, Numbered> numbered_;
+  NameMap<Plain> plain_;
+  NameMap<Numbered> numbered_;
 };
 
 void declare(const Context& context, const ptx::Statement& statement, BlockNames& names) {
@@ -206,8 +205,8 @@ class ModuleChecker {
   Context& context_;
   const ptx::Module& module_;
   BlockNames numbered_{context_};  // x<4>
-  std::unordered_map<std::string_view, Declared> declared_;
-  std::unordered_set<std::string_view> aliases_, reported_;
+  NameMap<Declared> declared_;
+  NameSet aliases_, reported_;
 };
 
 }  // namespace

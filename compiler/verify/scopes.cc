@@ -94,9 +94,13 @@ void Scopes::hide_labels(std::uint32_t block) {
 
 void Scopes::restart() {
   while (!blocks_.empty()) leave_block();
-  numbered_.clear();
+  row_order_.clear();
+  rows_.clear();
+  last_rows_ = nullptr;
   plain_order_.clear();
   plain_.clear();
+  plain_rows_.clear();
+  hidden_rows_ = false;
   begun_ = 0;
   for (const auto* list : {&function_.results, &function_.params})
     for (const std::uint32_t index : *list) {
@@ -111,6 +115,17 @@ void Scopes::restart() {
 void Scopes::declare(std::string_view name, NameInfo info) {
   plain_order_.emplace_back(name, info);
   plain_[name].push_back(info);
+  if (const auto numbered = ptx::numbered_name(name)) {
+    plain_rows_.insert(numbered->row);
+    hidden_rows_ = hidden_rows_ || rows_.contains(numbered->row);
+  }
+}
+
+void Scopes::declare_row(std::string_view name, Row row) {
+  row_order_.push_back(name);
+  rows_[name].push_back(row);
+  last_rows_ = nullptr;
+  hidden_rows_ = hidden_rows_ || plain_rows_.contains(name);
 }
 
 void Scopes::enter(const ptx::Statement& statement) {
@@ -121,7 +136,7 @@ void Scopes::enter(const ptx::Statement& statement) {
                           .type = registers.type,
                           .vector = registers.vector,
                           .space = ptx::StateSpace::reg};
-      if (registers.numbered) numbered_.push_back({registers.name, registers.count, info});
+      if (registers.numbered) declare_row(registers.name, {registers.count, info});
       else declare(registers.name, info);
       break;
     }
@@ -129,7 +144,7 @@ void Scopes::enter(const ptx::Statement& statement) {
       const ptx::Variable& variable = module_.variables[statement.index];
       NameInfo info = info_of(variable);
       info.local_param = variable.space == ptx::StateSpace::param;
-      if (variable.numbered) numbered_.push_back({variable.name, *variable.numbered, info});
+      if (variable.numbered) declare_row(variable.name, {*variable.numbered, info});
       else declare(variable.name, info);
       break;
     }
@@ -142,14 +157,17 @@ void Scopes::enter(const ptx::Statement& statement) {
 }
 
 void Scopes::enter_block() {
-  blocks_.push_back({numbered_.size(), plain_order_.size(), ++begun_});
+  blocks_.push_back({row_order_.size(), plain_order_.size(), ++begun_});
   show_labels(begun_);
 }
 
 void Scopes::leave_block() {
   const Block block = blocks_.back();
   blocks_.pop_back();
-  numbered_.resize(block.numbered);
+  while (row_order_.size() > block.rows) {
+    rows_[row_order_.back()].pop_back();
+    row_order_.pop_back();
+  }
   while (plain_order_.size() > block.plain) {
     plain_[plain_order_.back().first].pop_back();
     plain_order_.pop_back();
@@ -157,14 +175,30 @@ void Scopes::leave_block() {
   hide_labels(block.number);
 }
 
+const std::vector<Scopes::Row>& Scopes::rows_named(std::string_view name) const {
+  static const std::vector<Row> none;
+  if (last_rows_ && last_name_ == name) return *last_rows_;
+  const auto found = rows_.find(name);
+  last_name_ = name;
+  last_rows_ = found == rows_.end() ? &none : &found->second;
+  return *last_rows_;
+}
+
+const Scopes::Row* Scopes::row_of(std::string_view name) const {
+  const auto numbered = ptx::numbered_name(name);
+  if (!numbered || !numbered->plain) return nullptr;
+  const std::vector<Row>& rows = rows_named(numbered->row);
+  for (auto row = rows.rbegin(); row != rows.rend(); ++row)
+    if (numbered->number < row->count) return &*row;
+  return nullptr;
+}
+
 NameInfo Scopes::find(std::string_view name) const {
+  const Row* row = row_of(name);
+  if (row && !hidden_rows_) return row->info;
   if (const auto at = plain_.find(name); at != plain_.end() && !at->second.empty())
     return at->second.back();
-  if (const auto numbered = numbered_.empty() ? std::nullopt : ptx::numbered_name(name);
-      numbered && numbered->plain)
-    for (std::size_t i = numbered_.size(); i-- > 0;)
-      if (numbered_[i].prefix == numbered->row && numbered->number < numbered_[i].count)
-        return numbered_[i].info;
+  if (row) return row->info;
   if (label(name)) return {.kind = NameKind::Label};
   if (isa::is_special_register(name)) return {.kind = NameKind::Special};
   return module_names_.find(name);

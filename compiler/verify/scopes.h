@@ -5,10 +5,10 @@
 
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "compiler/ptx/tree.h"
+#include "compiler/support/names.h"
 
 namespace tartan::verify {
 
@@ -40,8 +40,8 @@ class ModuleNames {
     std::uint32_t count = 0;
     NameInfo info;
   };
-  std::unordered_map<std::string_view, NameInfo> names_;
-  std::unordered_map<std::string_view, Row> rows_;  // a<3>: a0, a1, a2
+  NameMap<NameInfo> names_;
+  NameMap<Row> rows_;  // a<3>: a0, a1, a2
 };
 
 /// The names inside one function, as a walk over its statements meets them: call enter() for each
@@ -61,14 +61,13 @@ class Scopes {
   std::optional<std::uint32_t> label(std::string_view name) const;
 
  private:
-  struct Numbered {
-    std::string_view prefix;
+  struct Row {  // %r<5>: %r0 to %r4
     std::uint32_t count;
     NameInfo info;
   };
   struct Block {
-    std::size_t numbered = 0, plain = 0;  // how many were declared when the block began
-    std::uint32_t number = 0;             // blocks count from 1, in order; 0 is the function
+    std::size_t rows = 0, plain = 0;  // how many were declared when the block began
+    std::uint32_t number = 0;         // blocks count from 1, in order; 0 is the function
   };
 
   void collect_labels();
@@ -77,15 +76,24 @@ class Scopes {
   void show_labels(std::uint32_t block);
   void hide_labels(std::uint32_t block);
   void declare(std::string_view name, NameInfo info);
+  void declare_row(std::string_view name, Row row);
+  const std::vector<Row>& rows_named(std::string_view name) const;
+  const Row* row_of(std::string_view name) const;
 
   const ptx::Module& module_;
   const ModuleNames& module_names_;
   const ptx::Function& function_;
-  std::vector<std::vector<std::uint32_t>> block_labels_;  // of each block, in order
-  std::unordered_map<std::string_view, std::vector<std::uint32_t>> labels_;  // innermost last
-  std::vector<Numbered> numbered_;
-  std::vector<std::pair<std::string_view, NameInfo>> plain_order_;     // for leaving blocks
-  std::unordered_map<std::string_view, std::vector<NameInfo>> plain_;  // innermost last
+  std::vector<std::vector<std::uint32_t>> block_labels_;            // of each block, in order
+  NameMap<std::vector<std::uint32_t>> labels_;                      // innermost last
+  std::vector<std::string_view> row_order_;                         // for leaving blocks
+  NameMap<std::vector<Row>> rows_;                                  // innermost last
+  std::vector<std::pair<std::string_view, NameInfo>> plain_order_;  // for leaving blocks
+  NameMap<std::vector<NameInfo>> plain_;                            // innermost last
+  // What rows_named() found last: neighbouring operands are mostly of one row.
+  mutable std::string_view last_name_;
+  mutable const std::vector<Row>* last_rows_ = nullptr;
+  NameSet plain_rows_;        // of each plain name that ends in a number: what is in front of it
+  bool hidden_rows_ = false;  // some plain name may be one of a row
   std::vector<Block> blocks_;
   std::uint32_t begun_ = 0;  // blocks so far
 };

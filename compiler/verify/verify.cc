@@ -49,7 +49,7 @@ Diags verify(const ptx::Module& module, const Options& options) {
   Context context(module, options, diags);
   for (const auto pass : module_passes) pass(context);
   const ModuleNames names(module);
-  Readings readings;
+  Readings readings(module);
   for (const ptx::Function& function : module.functions) {
     if (!function.body) continue;
     Scopes scopes(module, names, function);

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "compiler/support/names.h"
 #include "compiler/verify/pass.h"
 
 namespace tartan::verify {
@@ -47,8 +48,8 @@ class WarpgroupChecker {
     bool fenced = false;  // a fence stood anywhere before
     std::int64_t groups = 0;
     std::vector<std::vector<std::uint32_t>> blocks;  // around this statement: their registers
-    std::unordered_map<std::string_view, const ptx::Instruction*> touched;  // since the last fence
-    std::unordered_map<std::string_view, Flight> flights;
+    NameMap<const ptx::Instruction*> touched;        // since the last fence
+    NameMap<Flight> flights;
   };
 
   // A label, as the walk met it.
@@ -169,7 +170,7 @@ class WarpgroupChecker {
   }
 
   void product(const ptx::Instruction& instruction) {
-    const isa::Instruction* row = view_.readings.instruction(context_.module, instruction);
+    const isa::Instruction* row = view_.readings.instruction(instruction);
     if (!row || !row->since.has(context_.target)) return;
     if (!state_.fenced && view_.function.entry)
       context_.report("wgmma-fence"_rule, instruction.opcode,
