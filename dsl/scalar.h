@@ -21,7 +21,7 @@
 #include <memory>
 #include <optional>
 
-#include "compiler/codegen/function_builder.h"
+#include "compiler/codegen/value.h"
 #include "compiler/isa/type.h"
 
 namespace tartan {

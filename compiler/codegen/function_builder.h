@@ -22,20 +22,12 @@
 #include <string>
 #include <vector>
 
+#include "compiler/codegen/value.h"
 #include "compiler/isa/form.h"
 #include "compiler/isa/target.h"
 #include "compiler/support/diagnostic.h"
 
 namespace tartan::codegen {
-
-/// A scalar (or one 32-bit fragment register) in flight. Types: pred, u16, u32, s32, u64, s64, f16,
-/// bf16, f32, f64, b32 (fragment registers). Signedness lives in the type: divide, shift right,
-/// compare and convert follow it.
-struct Value {
-  int id = -1;
-  Type type = Type::none;
-  bool valid() const { return id >= 0; }
-};
 
 enum class PointerSpace : std::uint8_t { generic, global, shared, local };
 
@@ -43,13 +35,6 @@ enum class PointerSpace : std::uint8_t { generic, global, shared, local };
 struct Pointer {
   int id = -1;
   PointerSpace space = PointerSpace::generic;
-};
-
-/// A mutable scalar of the function (an LLVM alloca that mem2reg turns into registers):
-/// accumulators, loop-carried values.
-struct Variable {
-  int id = -1;
-  Type type = Type::none;
 };
 
 struct Param {

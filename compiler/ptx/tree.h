@@ -18,12 +18,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "compiler/isa/spelling.h"
 #include "compiler/isa/target.h"
 #include "compiler/isa/type.h"
-#include "compiler/support/names.h"
 #include "compiler/support/source.h"
 
 namespace tartan::ptx {
@@ -187,7 +187,7 @@ struct Module {
   std::vector<Item> items;
 
   std::vector<Function> functions;
-  NameMap<std::uint32_t> function_index;  // what function() finds
+  std::unordered_map<std::string_view, std::uint32_t> function_index;  // what function() finds
   std::vector<Instruction> instructions;
   std::vector<Operand> operands;
   std::vector<Registers> registers;
