@@ -8,9 +8,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "compiler/isa/instruction.h"
-#include "compiler/ptx/parser.h"
-#include "compiler/verify/verify.h"
+#include "tartan/isa/instruction.h"
+#include "tartan/ptx/parser.h"
+#include "tartan/verify/verify.h"
 
 namespace tartan {
 namespace {

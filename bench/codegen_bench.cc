@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "compiler/codegen/function_builder.h"
-#include "compiler/isa/instruction.h"
+#include "tartan/isa/instruction.h"
 
 namespace tartan::codegen {
 namespace {

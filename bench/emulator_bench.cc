@@ -13,9 +13,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "compiler/ptx/parser.h"
-#include "runtime/device.h"
-#include "runtime/emulator/decoder.h"
+#include "runtime/emulator/decode/decoder.h"
+#include "tartan/ptx/parser.h"
+#include "tartan/runtime/device.h"
 
 namespace tartan {
 namespace {

@@ -6,8 +6,8 @@
 #include <array>
 #include <random>
 
-#include "compiler/isa/fragment.h"
 #include "runtime/emulator/matrix/matrix.h"
+#include "tartan/isa/fragment.h"
 
 namespace tartan::emulator {
 namespace {

@@ -28,8 +28,9 @@ endif()
 function(tartan_floor name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
   add_library(tartan_${name} STATIC ${ARG_SOURCES})
-  set_property(GLOBAL APPEND PROPERTY TARTAN_FLOORS ${name})  # tartan/ puts them all into libtartan.so
-  target_include_directories(tartan_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+  set_property(GLOBAL APPEND PROPERTY TARTAN_FLOORS ${name})  # library/ puts them all into libtartan.so
+  target_include_directories(tartan_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                                                   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
   foreach(floor ${ARG_DEPENDS})
     target_link_libraries(tartan_${name} PUBLIC tartan_${floor})
   endforeach()

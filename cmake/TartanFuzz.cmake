@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# A fuzz target: one LLVMFuzzerTestOneInput, which clang's libFuzzer takes as it is, and tests/fuzz_main.cc drives without clang.
+# A fuzz target: one LLVMFuzzerTestOneInput, which clang's libFuzzer takes as it is, and tests/fuzz/main.cc drives without clang.
 #
-#   tartan_fuzz(parser CORPUS ${PROJECT_SOURCE_DIR}/tests/data/ptx)   ->  fuzz_parser.cc, test fuzz_parser
+#   tartan_fuzz(parser CORPUS ${PROJECT_SOURCE_DIR}/tests/data/ptx)   ->  fuzz/parser.cc, test fuzz_parser
 #
 # With sanitizers it searches for TARTAN_FUZZ_SECONDS. Without, it replays its corpus and a fixed handful of mutations of it.
 
@@ -9,7 +9,8 @@ set(TARTAN_FUZZ_SECONDS 10 CACHE STRING "How long a fuzz test of a sanitizer's b
 
 function(tartan_fuzz name)
   cmake_parse_arguments(ARG "" "" "CORPUS" ${ARGN})
-  add_executable(fuzz_${name} fuzz_${name}.cc ${PROJECT_SOURCE_DIR}/tests/fuzz_main.cc)
+  add_executable(fuzz_${name} fuzz/${name}.cc fuzz/main.cc)
+  target_include_directories(fuzz_${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(fuzz_${name} PRIVATE tartan::tartan tartan_options tartan_watched)
   if(TARTAN_SANITIZE)
     set(effort -max_total_time=${TARTAN_FUZZ_SECONDS})

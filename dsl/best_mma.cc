@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "dsl/state.h"
-#include "dsl/tiled_mma.h"
+#include "tartan/dsl/tiled_mma.h"
 
 namespace tartan {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dsl/builder.h"
+#include "tartan/dsl/builder.h"
 
 #include <algorithm>
 #include <numeric>
 
-#include "compiler/isa/instruction.h"
-#include "dsl/math.h"
 #include "dsl/state.h"
+#include "tartan/dsl/math.h"
+#include "tartan/isa/instruction.h"
 
 namespace tartan {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dsl/fragment.h"
+#include "tartan/dsl/fragment.h"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "dsl/fragment.h"
+#include "tartan/dsl/fragment.h"
 
 namespace tartan::detail {
 

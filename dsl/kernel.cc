@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dsl/kernel.h"
+#include "tartan/dsl/kernel.h"
 
 #include <algorithm>
 
-#include "compiler/ptx/parser.h"
-#include "compiler/verify/verify.h"
 #include "dsl/state.h"
+#include "tartan/ptx/parser.h"
+#include "tartan/verify/verify.h"
 
 namespace tartan {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dsl/layout.h"
+#include "tartan/dsl/layout.h"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loading fragments: ldmatrix, wmma.load or plain loads, chosen from the layouts.
-#include "compiler/isa/instruction.h"
 #include "dsl/fragment_map.h"
 #include "dsl/state.h"
+#include "tartan/isa/instruction.h"
 
 namespace tartan::detail {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dsl/math.h"
+#include "tartan/dsl/math.h"
 
 #include "dsl/state.h"
 

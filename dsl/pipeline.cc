@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rings of shared memory between copies and products.
-#include "dsl/math.h"
 #include "dsl/roles.h"
+#include "tartan/dsl/math.h"
 
 namespace tartan {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "dsl/math.h"
+#include "tartan/dsl/math.h"
 
 namespace tartan {
 namespace detail {

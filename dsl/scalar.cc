@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dsl/scalar.h"
+#include "tartan/dsl/scalar.h"
 
 #include <bit>
 #include <limits>

@@ -2,8 +2,8 @@
 // Which tiles of a result a block computes.
 #include <limits>
 
-#include "dsl/math.h"
 #include "dsl/state.h"
+#include "tartan/dsl/math.h"
 
 namespace tartan {
 namespace {

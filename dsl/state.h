@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "compiler/codegen/function_builder.h"
-#include "compiler/isa/instruction.h"
-#include "dsl/builder.h"
 #include "dsl/in_flight.h"
+#include "tartan/dsl/builder.h"
+#include "tartan/isa/instruction.h"
 
 namespace tartan::detail {
 

@@ -2,7 +2,7 @@
 // Copies from global to shared memory by the copy engine, box by box (cp.async.bulk.tensor).
 #include <algorithm>
 
-#include "dsl/engine_matrix.h"
+#include "dsl/tma_matrix.h"
 
 namespace tartan::detail {
 namespace {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dsl/tiled_mma.h"
+#include "tartan/dsl/tiled_mma.h"
 
 #include <algorithm>
 #include <bit>
 
-#include "compiler/isa/instruction.h"
-#include "dsl/engine_matrix.h"
-#include "dsl/math.h"
 #include "dsl/state.h"
+#include "dsl/tma_matrix.h"
 #include "dsl/warpgroup_mma.h"
+#include "tartan/dsl/math.h"
+#include "tartan/isa/instruction.h"
 
 namespace tartan {
 namespace {

@@ -2,10 +2,10 @@
 // Tiled products with block scales (PTX ISA 9.7.14.3).
 #include <algorithm>
 
-#include "compiler/isa/instruction.h"
-#include "dsl/math.h"
 #include "dsl/state.h"
-#include "dsl/tiled_mma.h"
+#include "tartan/dsl/math.h"
+#include "tartan/dsl/tiled_mma.h"
+#include "tartan/isa/instruction.h"
 
 namespace tartan {
 

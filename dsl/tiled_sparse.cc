@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tiled products with a sparse A (PTX ISA 9.7.14.6 and 9.7.15.6).
-#include "dsl/math.h"
 #include "dsl/state.h"
-#include "dsl/tiled_mma.h"
 #include "dsl/warpgroup_mma.h"
+#include "tartan/dsl/math.h"
+#include "tartan/dsl/tiled_mma.h"
 
 namespace tartan {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dsl/warp_tile.h"
+#include "tartan/dsl/warp_tile.h"
 
 #include <algorithm>
 
-#include "dsl/math.h"
 #include "dsl/state.h"
+#include "tartan/dsl/math.h"
 
 namespace tartan {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "dsl/engine_matrix.h"
+#include "dsl/tma_matrix.h"
 
 namespace tartan::detail {
 namespace {

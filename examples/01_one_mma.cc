@@ -4,7 +4,7 @@
 // Tiles go from global to shared memory, from there into fragments (the registers of the 32 lanes,
 // laid out as the instruction wants them), and the product back. Tartan chooses ldmatrix and its
 // .trans from how the tiles are stored.
-#include "examples/lesson.h"
+#include "lesson.h"
 
 using namespace tartan;
 

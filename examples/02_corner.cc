@@ -4,7 +4,7 @@
 //
 // The top left 8x8 of a 64x64 tile, loaded twice: by the instruction, each lane pointing to its
 // row; and as a tile, where Tartan finds the instruction.
-#include "examples/lesson.h"
+#include "lesson.h"
 
 int main(int argc, char** argv) {
   tartan::Device device = lesson::open_device(argc, argv);

@@ -4,7 +4,7 @@
 //
 // Shared memory holds 0, 1, 2, ... Each line: lane -> what memory holds at twice its number (+ 64
 // per matrix), and the two values in its register.
-#include "examples/lesson.h"
+#include "lesson.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 //
 // Each lane writes the values of its registers behind each other: the result shows how the rows of
 // a matrix are dealt out.
-#include "examples/lesson.h"
+#include "lesson.h"
 
 namespace {
 

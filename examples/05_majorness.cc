@@ -2,7 +2,7 @@
 // Lesson 5: NT, TN, NN, TT. mma wants A by rows and B by columns; where a matrix is stored the
 // other way, ldmatrix transposes on the way (.trans). One description serves all four: Tartan picks
 // from the layouts.
-#include "examples/lesson.h"
+#include "lesson.h"
 
 using namespace tartan;
 

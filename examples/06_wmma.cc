@@ -2,7 +2,7 @@
 // Lesson 6: wmma, the older route. Its fragments are opaque: wmma.load fills them (by rows or by
 // columns, straight from global memory), wmma.mma multiplies, wmma.store knows where the elements
 // go.
-#include "examples/lesson.h"
+#include "lesson.h"
 
 using namespace tartan;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lesson 7: a whole matrix product.
-#include "examples/lesson.h"
+#include "lesson.h"
 
 using namespace tartan;
 

@@ -4,7 +4,7 @@
 // below the other read B once. One description serves every target: sm_90a gets the copy engine
 // and wgmma, sm_80 cp.async and mma.sync, and sm_75 what it has.
 //
-// The rules (dsl/tiled_mma.h has all of wgmma's, and explain() says which one is not met):
+// The rules (tartan/dsl/tiled_mma.h has all of wgmma's, and explain() says which one is not met):
 //   - wgmma: best_mma()'s kind, producers, m = 16 * warps_m, warps_n = 1, warps_m = 4, 8, ..
 //   - k.roles(): memory and parameters are declared outside, each pipeline has rings of its own,
 //     indexed by `stage`
@@ -12,7 +12,7 @@
 //     grid is a whole number of clusters
 //   - edges: copies and stores of tiles look at them, a read() of one element is clamped by hand;
 //     rows and columns of tiles and elements are u32
-#include "examples/lesson.h"
+#include "lesson.h"
 
 using namespace tartan;
 

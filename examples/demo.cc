@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-#include "examples/lesson.h"
+#include "lesson.h"
 
 using namespace tartan;
 

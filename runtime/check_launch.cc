@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "runtime/engine.h"
-#include "runtime/tensor_map.h"
+#include "tartan/runtime/tensor_map.h"
 
 namespace tartan::detail {
 namespace {

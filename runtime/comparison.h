@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "compiler/isa/type.h"
+#include "tartan/isa/type.h"
 
 namespace tartan {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // runtime/engine.h - what an engine (the CUDA driver, the emulator) implements. Users see
-// runtime/device.h.
+// tartan/runtime/device.h.
 //
 // Users' objects keep the engine alive longer than its modules, streams and events, and a module
 // longer than its kernels.
 #pragma once
 
-#include "runtime/device.h"
+#include "tartan/runtime/device.h"
 
 namespace tartan::detail {
 

@@ -45,10 +45,10 @@
 // an address, or a tensor map, which starts at a multiple of 64. Fields do not overlap.
 //
 // A tensor map describes a tensor in the buffer that it names, `offset` bytes from its start (0
-// where it is left out), as runtime/tensor_map.h says: dimension 0 is the innermost one, extents
-// and box count elements, strides are bytes, of dimensions 1 and up. May be left out: `swizzle` (0,
-// 32, 64 or 128 bytes), `promotion` (0, 64, 128 or 256 bytes), `fill` ("zero" or "nan"),
-// `element_strides`, `flush_subnormals` (true or false).
+// where it is left out), as tartan/runtime/tensor_map.h says: dimension 0 is the innermost one,
+// extents and box count elements, strides are bytes, of dimensions 1 and up. May be left out:
+// `swizzle` (0, 32, 64 or 128 bytes), `promotion` (0, 64, 128 or 256 bytes), `fill` ("zero" or
+// "nan"), `element_strides`, `flush_subnormals` (true or false).
 #pragma once
 
 #include <cstddef>
@@ -57,10 +57,10 @@
 #include <string>
 #include <vector>
 
-#include "compiler/support/source.h"
 #include "runtime/comparison.h"
-#include "runtime/device.h"
-#include "runtime/tensor_map.h"
+#include "tartan/runtime/device.h"
+#include "tartan/runtime/tensor_map.h"
+#include "tartan/support/source.h"
 
 namespace tartan {
 

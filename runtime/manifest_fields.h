@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/support/diagnostic.h"
-#include "compiler/support/source.h"
+#include "tartan/support/diagnostic.h"
+#include "tartan/support/source.h"
 
 namespace tartan::detail {
 

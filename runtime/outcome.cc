@@ -8,7 +8,7 @@
 #include <new>
 #include <nlohmann/json.hpp>
 
-#include "compiler/verify/verify.h"
+#include "tartan/verify/verify.h"
 
 namespace tartan {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/tensor_map.h"
+#include "tartan/runtime/tensor_map.h"
 
 #include <fmt/format.h>
 

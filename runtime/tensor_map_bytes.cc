@@ -24,7 +24,7 @@
 
 #include <cstring>
 
-#include "runtime/tensor_map.h"
+#include "tartan/runtime/tensor_map.h"
 
 namespace tartan {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "compiler/isa/nearest_arch.h"
 #include "compiler/support/sarif.h"
-#include "compiler/verify/verify.h"
+#include "tartan/verify/verify.h"
 #include "tartan/version.h"
 #include "tools/commands.h"
 #include "tools/rules.h"

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "compiler/isa/nearest_arch.h"
-#include "compiler/support/source.h"
-#include "dsl/kernels/kernels.h"
+#include "tartan/dsl/kernels/kernels.h"
+#include "tartan/support/source.h"
 #include "tools/commands.h"
 #include "tools/emit_manifest.h"
 #include "tools/gemm_options.h"

@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "dsl/kernel.h"
-#include "dsl/kernels/gemm.h"
-#include "runtime/device.h"
+#include "tartan/dsl/kernel.h"
+#include "tartan/dsl/kernels/gemm.h"
+#include "tartan/runtime/device.h"
 
 namespace tartan::tools {
 

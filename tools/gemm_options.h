@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "compiler/support/diagnostic.h"
-#include "dsl/kernels/block_scaled.h"
-#include "dsl/kernels/gemm.h"
+#include "tartan/dsl/kernels/block_scaled.h"
+#include "tartan/dsl/kernels/gemm.h"
+#include "tartan/support/diagnostic.h"
 
 namespace tartan::tools {
 

@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "compiler/isa/instruction.h"
 #include "compiler/isa/nearest_arch.h"
-#include "compiler/isa/spelling.h"
 #include "compiler/support/nearest.h"
+#include "tartan/isa/instruction.h"
+#include "tartan/isa/spelling.h"
 #include "tools/commands.h"
 #include "tools/isa_document.h"
 #include "tools/opcode_text.h"

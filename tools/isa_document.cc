@@ -7,8 +7,8 @@
 #include <set>
 #include <vector>
 
-#include "compiler/isa/fragment.h"
-#include "compiler/isa/instruction.h"
+#include "tartan/isa/fragment.h"
+#include "tartan/isa/instruction.h"
 
 namespace tartan::tools {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "compiler/isa/target.h"
+#include "tartan/isa/target.h"
 
 namespace tartan::tools {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/support/diagnostic.h"
+#include "tartan/support/diagnostic.h"
 
 namespace tartan::tools {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "compiler/support/source.h"
+#include "tartan/support/source.h"
 #include "tools/commands.h"
 #include "tools/layout_drawing.h"
 #include "tools/shared_tile.h"

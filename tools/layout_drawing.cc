@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "compiler/isa/instruction.h"
+#include "tartan/isa/instruction.h"
 
 namespace tartan::tools {
 namespace {

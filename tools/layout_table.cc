@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "compiler/isa/instruction.h"
+#include "tartan/isa/instruction.h"
 
 namespace tartan::tools {
 namespace {

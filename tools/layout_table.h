@@ -2,7 +2,7 @@
 // tools/layout_table.h - which lane holds which element, as data: what `tartan layout` prints,
 // draws or writes as JSON.
 //
-// Nothing here is a list of instructions: a table is the lane map of compiler/isa/fragment.h
+// Nothing here is a list of instructions: a table is the lane map of tartan/isa/fragment.h
 // written out, so every form of the instruction tables has one.
 //
 //   auto form = tools::layout_form("mma.m16n8k16.row.col.f32.f16.f16.f32");
@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/isa/fragment.h"
-#include "compiler/support/diagnostic.h"
+#include "tartan/isa/fragment.h"
+#include "tartan/support/diagnostic.h"
 
 namespace tartan::tools {
 

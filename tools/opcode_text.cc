@@ -7,8 +7,8 @@
 #include <tuple>
 #include <utility>
 
-#include "compiler/isa/instruction.h"
-#include "compiler/isa/spelling.h"
+#include "tartan/isa/instruction.h"
+#include "tartan/isa/spelling.h"
 #include "tools/isa_document.h"
 
 namespace tartan::tools {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tools/opcode_text.h - rows of the opcode table (compiler/isa/opcode.h, signature.h) in words:
+// tools/opcode_text.h - rows of the opcode table (tartan/isa/opcode.h, signature.h) in words:
 // what `tartan isa cp.async.bulk` prints, as text and as JSON, and the page docs/opcodes.md.
 #pragma once
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/isa/signature.h"
+#include "tartan/isa/signature.h"
 
 namespace tartan::tools {
 

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "compiler/ptx/parser.h"
+#include "tartan/ptx/parser.h"
 #include "tools/commands.h"
 #include "tools/terminal.h"
 

@@ -20,7 +20,8 @@ std::string_view nearest_rule(const std::string& id) {
 
 std::string rules_document() {
   std::string out =
-      "# Diagnostics\n\n<!-- Written by `tartan check --rules` from compiler/support/rules.h: "
+      "# Diagnostics\n\n<!-- Written by `tartan check --rules` from "
+      "include/tartan/support/rules.h: "
       "change it there. -->\n\n"
       "A diagnostic ends in the id of its rule. Ids are stable across releases. `tartan check` "
       "sets "

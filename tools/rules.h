@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/support/diagnostic.h"
+#include "tartan/support/diagnostic.h"
 
 namespace tartan::tools {
 

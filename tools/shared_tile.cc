@@ -7,8 +7,8 @@
 #include <array>
 #include <vector>
 
-#include "compiler/isa/layout_algebra.h"
 #include "compiler/support/svg.h"
+#include "tartan/isa/layout_algebra.h"
 
 namespace tartan::tools {
 namespace {

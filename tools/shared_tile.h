@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "compiler/isa/nested_layout.h"
-#include "compiler/isa/type.h"
-#include "compiler/support/diagnostic.h"
+#include "tartan/isa/nested_layout.h"
+#include "tartan/isa/type.h"
+#include "tartan/support/diagnostic.h"
 
 namespace tartan::tools {
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string>
 
-#include "compiler/support/diagnostic.h"
+#include "tartan/support/diagnostic.h"
 
 namespace tartan::tools {
 

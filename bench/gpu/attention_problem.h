@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "dsl/kernels/attention.h"
-#include "runtime/device.h"
+#include "tartan/dsl/kernels/attention.h"
+#include "tartan/runtime/device.h"
 
 namespace gpu {
 

@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "dsl/kernels/gemm.h"
+#include "tartan/dsl/kernels/gemm.h"
 
 namespace gpu {
 

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "runtime/device.h"
+#include "tartan/runtime/device.h"
 
 namespace gpu {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/isa/type.h"
+#include "tartan/isa/type.h"
 
 namespace gpu {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "dsl/kernels/gemm.h"
-#include "runtime/device.h"
+#include "tartan/dsl/kernels/gemm.h"
+#include "tartan/runtime/device.h"
 
 namespace gpu {
 

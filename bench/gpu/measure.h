@@ -13,8 +13,8 @@
 
 #include "bench/gpu/driver.h"
 #include "bench/gpu/figures.h"
-#include "dsl/kernels/kernels.h"
-#include "runtime/device.h"
+#include "tartan/dsl/kernels/kernels.h"
+#include "tartan/runtime/device.h"
 
 namespace gpu {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/isa/type.h"
+#include "tartan/isa/type.h"
 
 namespace tartan::codegen {
 

@@ -22,10 +22,10 @@
 #include <string>
 #include <vector>
 
-#include "compiler/codegen/value.h"
-#include "compiler/isa/form.h"
-#include "compiler/isa/target.h"
-#include "compiler/support/diagnostic.h"
+#include "tartan/codegen/value.h"
+#include "tartan/isa/form.h"
+#include "tartan/isa/target.h"
+#include "tartan/support/diagnostic.h"
 
 namespace tartan::codegen {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "compiler/codegen/function_builder.h"
-#include "compiler/isa/instruction.h"
+#include "tartan/isa/instruction.h"
 
 namespace tartan::codegen {
 

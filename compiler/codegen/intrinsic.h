@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "compiler/isa/form.h"
-#include "compiler/isa/target.h"
+#include "tartan/isa/form.h"
+#include "tartan/isa/target.h"
 
 namespace tartan::codegen {
 

@@ -9,7 +9,7 @@
 #include "compiler/codegen/assembly.h"
 #include "compiler/codegen/impl.h"
 #include "compiler/codegen/intrinsic.h"
-#include "compiler/isa/instruction.h"
+#include "tartan/isa/instruction.h"
 
 namespace tartan::codegen {
 namespace {

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "compiler/isa/target.h"
+#include "tartan/isa/target.h"
 
 namespace tartan::codegen {
 

@@ -5,7 +5,7 @@
 
 #include "compiler/codegen/assembly.h"
 #include "compiler/codegen/impl.h"
-#include "compiler/isa/instruction.h"
+#include "tartan/isa/instruction.h"
 
 namespace tartan::codegen {
 namespace {

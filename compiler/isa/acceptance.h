@@ -3,10 +3,10 @@
 //
 // Each function rebuilds the form from the columns that the row knows and compares: a qualifier
 // that the row's family does not have makes the form another one. Inside this folder only;
-// everybody else asks find() in compiler/isa/instruction.h.
+// everybody else asks find() in tartan/isa/instruction.h.
 #pragma once
 
-#include "compiler/isa/rows.h"
+#include "tartan/isa/rows.h"
 
 namespace tartan::isa {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/isa/form.h"
+#include "tartan/isa/form.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The proof that every lane map is a bijection: each element of each operand's matrix is in exactly
 // one place (or in `copies` of them).
-#include "compiler/isa/fragment.h"
+#include "tartan/isa/fragment.h"
 
 #include "compiler/isa/tables.h"
 

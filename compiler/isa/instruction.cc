@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/isa/instruction.h"
+#include "tartan/isa/instruction.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "compiler/isa/acceptance.h"
-#include "compiler/isa/fragment.h"
 #include "compiler/isa/tables.h"
+#include "tartan/isa/fragment.h"
 
 namespace tartan::isa {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/isa/layout_algebra.h"
+#include "tartan/isa/layout_algebra.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "compiler/isa/target.h"
+#include "tartan/isa/target.h"
 
 namespace tartan {
 

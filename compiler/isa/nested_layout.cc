@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/isa/nested_layout.h"
+#include "tartan/isa/nested_layout.h"
 
 #include <fmt/format.h>
 

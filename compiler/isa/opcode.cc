@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/isa/opcode.h"
+#include "tartan/isa/opcode.h"
 
 #include <algorithm>
 #include <array>

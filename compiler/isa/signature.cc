@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/isa/signature.h"
+#include "tartan/isa/signature.h"
 
 #include <fmt/format.h>
 

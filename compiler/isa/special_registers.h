@@ -4,8 +4,8 @@
 
 #include <string_view>
 
-#include "compiler/isa/target.h"
-#include "compiler/isa/type.h"
+#include "tartan/isa/target.h"
+#include "tartan/isa/type.h"
 
 namespace tartan::isa {
 

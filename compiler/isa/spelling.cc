@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/isa/spelling.h"
+#include "tartan/isa/spelling.h"
 
 #include <fmt/format.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // compiler/isa/tables.h - the instruction tables: every warp-level matrix instruction and wgmma,
-// one row per PTX signature, with the columns of compiler/isa/rows.h.
+// one row per PTX signature, with the columns of tartan/isa/rows.h.
 //
-// Inside this folder only: everybody else asks compiler/isa/instruction.h, or takes the rows that
+// Inside this folder only: everybody else asks tartan/isa/instruction.h, or takes the rows that
 // rows.h gives out, and need not be compiled again when a row changes.
 #pragma once
 
-#include "compiler/isa/rows.h"
+#include "tartan/isa/rows.h"
 
 namespace tartan::isa {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/isa/target.h"
+#include "tartan/isa/target.h"
 
 #include <fmt/format.h>
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "compiler/isa/acceptance.h"
-#include "compiler/isa/instruction.h"
 #include "compiler/isa/tables.h"
+#include "tartan/isa/instruction.h"
 
 namespace tartan::isa {
 namespace {

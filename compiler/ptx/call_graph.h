@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "compiler/ptx/tree.h"
+#include "tartan/ptx/tree.h"
 
 namespace tartan::ptx {
 

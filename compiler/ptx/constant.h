@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "compiler/isa/type.h"
+#include "tartan/isa/type.h"
 
 namespace tartan::ptx {
 

@@ -8,7 +8,7 @@
 
 #include "compiler/ptx/constant.h"
 #include "compiler/ptx/lexer.h"
-#include "compiler/ptx/tree.h"
+#include "tartan/ptx/tree.h"
 
 namespace tartan::ptx {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/ptx/parser.h"
+#include "tartan/ptx/parser.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "compiler/ptx/declarations.h"
-#include "compiler/ptx/parser.h"
+#include "tartan/ptx/parser.h"
 
 namespace tartan::ptx {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/ptx/tree.h"
+#include "tartan/ptx/tree.h"
 
 #include <algorithm>
 #include <charconv>

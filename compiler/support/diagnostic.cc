@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/support/diagnostic.h"
+#include "tartan/support/diagnostic.h"
 
 #include <fmt/format.h>
 

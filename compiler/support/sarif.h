@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "compiler/support/diagnostic.h"
+#include "tartan/support/diagnostic.h"
 
 namespace tartan {
 

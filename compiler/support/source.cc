@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/support/source.h"
+#include "tartan/support/source.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

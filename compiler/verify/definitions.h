@@ -12,8 +12,8 @@
 #include <optional>
 #include <string_view>
 
-#include "compiler/ptx/tree.h"
 #include "compiler/support/names.h"
+#include "tartan/ptx/tree.h"
 
 namespace tartan::verify {
 

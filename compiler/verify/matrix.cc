@@ -3,9 +3,9 @@
 // register types, immediates.
 #include <fmt/format.h>
 
-#include "compiler/isa/instruction.h"
 #include "compiler/verify/matrix_operands.h"
 #include "compiler/verify/pass.h"
+#include "tartan/isa/instruction.h"
 
 namespace tartan::verify {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <span>
 
-#include "compiler/isa/instruction.h"
 #include "compiler/verify/pass.h"
+#include "tartan/isa/instruction.h"
 
 namespace tartan::verify {
 

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/isa/spelling.h"
 #include "compiler/support/names.h"
 #include "compiler/verify/pass.h"
+#include "tartan/isa/spelling.h"
 
 namespace tartan::verify {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/ptx/tree.h"
+#include "tartan/ptx/tree.h"
 
 namespace tartan::verify {
 

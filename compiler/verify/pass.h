@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "compiler/ptx/tree.h"
 #include "compiler/verify/definitions.h"
 #include "compiler/verify/reading.h"
 #include "compiler/verify/scopes.h"
-#include "compiler/verify/verify.h"
+#include "tartan/ptx/tree.h"
+#include "tartan/verify/verify.h"
 
 namespace tartan::verify {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "compiler/isa/instruction.h"
-#include "compiler/ptx/tree.h"
+#include "tartan/isa/instruction.h"
+#include "tartan/ptx/tree.h"
 
 namespace tartan::verify {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/ptx/tree.h"
 #include "compiler/support/names.h"
+#include "tartan/ptx/tree.h"
 
 namespace tartan::verify {
 

@@ -6,9 +6,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "compiler/isa/qualifier.h"
 #include "compiler/ptx/call_graph.h"
 #include "compiler/verify/pass.h"
+#include "tartan/isa/qualifier.h"
 
 namespace tartan::verify {
 namespace {

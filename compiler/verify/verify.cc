@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/verify/verify.h"
+#include "tartan/verify/verify.h"
 
-#include "compiler/ptx/parser.h"
 #include "compiler/verify/pass.h"
+#include "tartan/ptx/parser.h"
 
 namespace tartan::verify {
 namespace {

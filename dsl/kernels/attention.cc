@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dsl/kernels/attention.h"
+#include "tartan/dsl/kernels/attention.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <limits>
 #include <numbers>
 
-#include "dsl/math.h"
+#include "tartan/dsl/math.h"
 
 namespace tartan::kernels {
 namespace {

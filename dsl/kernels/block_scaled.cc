@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dsl/kernels/block_scaled.h"
+#include "tartan/dsl/kernels/block_scaled.h"
 
 #include <fmt/format.h>
 
 #include "dsl/kernels/epilogue.h"
 #include "dsl/kernels/gemm_tiles.h"
-#include "dsl/math.h"
+#include "tartan/dsl/math.h"
 
 namespace tartan::kernels {
 namespace {

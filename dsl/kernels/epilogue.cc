@@ -6,7 +6,7 @@
 #include <optional>
 #include <tuple>
 
-#include "dsl/math.h"
+#include "tartan/dsl/math.h"
 
 namespace tartan::kernels::detail {
 namespace {

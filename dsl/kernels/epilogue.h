@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "dsl/kernels/gemm.h"
+#include "tartan/dsl/kernels/gemm.h"
 
 namespace tartan::kernels::detail {
 

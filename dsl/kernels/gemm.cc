@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dsl/kernels/gemm.h"
+#include "tartan/dsl/kernels/gemm.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "dsl/kernels/gemm_tiles.h"
-#include "dsl/math.h"
+#include "tartan/dsl/math.h"
 
 namespace tartan::kernels {
 namespace {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <numeric>
 
-#include "dsl/math.h"
+#include "tartan/dsl/math.h"
 
 namespace tartan::kernels::detail {
 namespace {

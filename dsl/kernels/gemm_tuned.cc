@@ -2,7 +2,7 @@
 // Which tiles were fastest on an H100, by the size of the product.
 #include <algorithm>
 
-#include "dsl/kernels/gemm.h"
+#include "tartan/dsl/kernels/gemm.h"
 
 namespace tartan::kernels {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dsl/kernels/probe.h"
+#include "tartan/dsl/kernels/probe.h"
 
 #include <fmt/format.h>
 
 #include <string>
 
-#include "compiler/isa/instruction.h"
+#include "tartan/isa/instruction.h"
 
 namespace tartan::kernels {
 namespace {

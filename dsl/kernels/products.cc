@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "dsl/kernels/kernels.h"
+#include "tartan/dsl/kernels/kernels.h"
 
 namespace tartan::kernels {
 Kernel one_mma() {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dsl/kernels/sparse.h"
+#include "tartan/dsl/kernels/sparse.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
-#include "compiler/isa/fragment.h"
 #include "dsl/kernels/gemm_tiles.h"
-#include "dsl/math.h"
+#include "tartan/dsl/math.h"
+#include "tartan/isa/fragment.h"
 
 namespace tartan::kernels {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dsl/kernels/transpose.h"
+#include "tartan/dsl/kernels/transpose.h"
 
 namespace tartan::kernels {
 

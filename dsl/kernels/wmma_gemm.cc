@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dsl/kernels/wmma_gemm.h"
+#include "tartan/dsl/kernels/wmma_gemm.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "dsl/kernels/gemm_tiles.h"
-#include "dsl/math.h"
+#include "tartan/dsl/math.h"
 
 namespace tartan::kernels {
 namespace {

@@ -10,9 +10,9 @@
 #include <mutex>
 #include <vector>
 
-#include "compiler/isa/target.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/engine.h"
+#include "tartan/isa/target.h"
 
 namespace tartan::cuda {
 

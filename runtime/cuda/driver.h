@@ -20,7 +20,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "compiler/support/diagnostic.h"
+#include "tartan/support/diagnostic.h"
 
 namespace tartan::cuda {
 

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <array>
 
-#include "compiler/ptx/parser.h"
 #include "runtime/cuda/kernel.h"
+#include "tartan/ptx/parser.h"
 
 namespace tartan::cuda {
 namespace {

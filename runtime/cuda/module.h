@@ -2,8 +2,8 @@
 // runtime/cuda/module.h - PTX text compiled by the driver.
 #pragma once
 
-#include "compiler/isa/target.h"
 #include "runtime/cuda/context.h"
+#include "tartan/isa/target.h"
 
 namespace tartan::cuda {
 

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <optional>
 
-#include "compiler/ptx/parser.h"
 #include "runtime/emulator/module.h"
+#include "tartan/ptx/parser.h"
 
 namespace tartan::emulator {
 namespace {

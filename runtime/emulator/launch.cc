@@ -12,7 +12,7 @@
 #include <system_error>
 #include <thread>
 
-#include "runtime/emulator/cluster.h"
+#include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/module.h"
 
 namespace tartan::emulator {

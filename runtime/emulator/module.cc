@@ -10,7 +10,7 @@
 #include <set>
 
 #include "compiler/ptx/constant.h"
-#include "runtime/emulator/small_float.h"
+#include "runtime/emulator/numbers/small_float.h"
 
 namespace tartan::emulator {
 namespace {

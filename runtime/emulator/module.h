@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "compiler/ptx/tree.h"
-#include "runtime/emulator/decoder.h"
-#include "runtime/emulator/heap.h"
-#include "runtime/emulator/memory.h"
+#include "runtime/emulator/decode/decoder.h"
+#include "runtime/emulator/machine/heap.h"
+#include "runtime/emulator/machine/memory.h"
 #include "runtime/engine.h"
+#include "tartan/ptx/tree.h"
 
 namespace tartan::emulator {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Comparison and selection (PTX ISA 9.7.6 and 9.7.7).
 #include "compiler/isa/signatures/families.h"
-#include "compiler/isa/spelling.h"
+#include "tartan/isa/spelling.h"
 
 namespace tartan::isa {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cvt and cvt.pack (PTX ISA 9.7.9.21 and 9.7.9.22).
 #include "compiler/isa/signatures/families.h"
-#include "compiler/isa/spelling.h"
+#include "tartan/isa/spelling.h"
 
 namespace tartan::isa {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "compiler/isa/signature.h"
+#include "tartan/isa/signature.h"
 
 namespace tartan::isa {
 

@@ -4,7 +4,7 @@
 // alone.
 #include "compiler/isa/signatures/families.h"
 #include "compiler/isa/signatures/memory.h"
-#include "compiler/isa/spelling.h"
+#include "tartan/isa/spelling.h"
 
 namespace tartan::isa {
 namespace {

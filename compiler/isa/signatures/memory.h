@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "compiler/isa/spelling.h"
+#include "tartan/isa/spelling.h"
 
 namespace tartan::isa {
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "compiler/isa/signatures/families.h"
-#include "compiler/isa/spelling.h"
+#include "tartan/isa/spelling.h"
 
 namespace tartan::isa {
 namespace {

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "compiler/isa/fragment.h"
 #include "runtime/emulator/matrix/fused_sum.h"
 #include "runtime/emulator/matrix/rule.h"
 #include "runtime/emulator/matrix/tile.h"
+#include "tartan/isa/fragment.h"
 
 namespace tartan::emulator {
 

@@ -10,7 +10,7 @@
 #include <cassert>
 #include <cstdint>
 
-#include "compiler/isa/type.h"
+#include "tartan/isa/type.h"
 
 namespace tartan::emulator {
 

@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "compiler/isa/fragment.h"
 #include "runtime/emulator/matrix/tile.h"
+#include "tartan/isa/fragment.h"
 
 namespace tartan::emulator {
 

@@ -15,9 +15,9 @@
 #include <optional>
 #include <string_view>
 
-#include "compiler/isa/form.h"
-#include "compiler/isa/target.h"
-#include "compiler/support/diagnostic.h"
+#include "tartan/isa/form.h"
+#include "tartan/isa/target.h"
+#include "tartan/support/diagnostic.h"
 
 namespace tartan::emulator {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "compiler/isa/instruction.h"
 #include "runtime/emulator/matrix/arithmetic.h"
 #include "runtime/emulator/matrix/lane_map.h"
 #include "runtime/emulator/matrix/matrix.h"
+#include "tartan/isa/instruction.h"
 
 namespace tartan::emulator {
 namespace {

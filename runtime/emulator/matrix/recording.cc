@@ -11,9 +11,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "compiler/isa/form.h"
 #include "compiler/support/json_text.h"
-#include "compiler/support/source.h"
+#include "tartan/isa/form.h"
+#include "tartan/support/source.h"
 
 namespace tartan::emulator {
 namespace {

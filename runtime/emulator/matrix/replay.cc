@@ -3,9 +3,9 @@
 #include <array>
 #include <cstring>
 
-#include "compiler/isa/fragment.h"
-#include "compiler/isa/instruction.h"
 #include "runtime/emulator/matrix/recording.h"
+#include "tartan/isa/fragment.h"
+#include "tartan/isa/instruction.h"
 
 namespace tartan::emulator {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "compiler/isa/fragment.h"
 #include "runtime/emulator/matrix/recording.h"
 #include "runtime/emulator/matrix/wgmma.h"
+#include "tartan/isa/fragment.h"
 
 namespace tartan::emulator {
 namespace {

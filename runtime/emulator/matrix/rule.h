@@ -5,8 +5,8 @@
 
 #include <initializer_list>
 
-#include "compiler/isa/form.h"
 #include "runtime/emulator/matrix/matrix.h"
+#include "tartan/isa/form.h"
 
 namespace tartan::emulator {
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "compiler/isa/form.h"
+#include "tartan/isa/form.h"
 
 namespace tartan::emulator {
 

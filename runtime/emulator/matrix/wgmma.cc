@@ -8,9 +8,9 @@
 #include <optional>
 #include <vector>
 
-#include "compiler/isa/instruction.h"
 #include "runtime/emulator/matrix/arithmetic.h"
 #include "runtime/emulator/matrix/lane_map.h"
+#include "tartan/isa/instruction.h"
 
 namespace tartan::emulator {
 namespace {

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dsl/tma_matrix.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace tartan::detail {
+
+namespace {
+
+Type unsigned_of(int bits) {
+  return bits == 8 ? Type::u8 : bits == 16 ? Type::u16 : bits == 32 ? u32 : u64;
+}
+
+}  // namespace
+
+Swizzle swizzle_of_lines(std::int64_t bytes, Type type) {
+  const int chunks = std::countr_zero(static_cast<std::uint64_t>(bytes / 16));  // a line's, as 2^
+  return {std::min(chunks, 3), std::countr_zero(static_cast<unsigned>(128 / bits(type))),
+          std::max(chunks, 3)};
+}
+
+std::optional<int> engine_swizzle(const Swizzle& swizzle, std::int64_t bytes, Type type) {
+  if (!swizzle.bits) return 0;
+  const bool spans = bytes == 32 || bytes == 64 || bytes == 128;
+  if (!spans || !(swizzle == swizzle_of_lines(bytes, type))) return std::nullopt;
+  return static_cast<int>(bytes);
+}
+
+std::string EngineMatrix::problem() {
+  const Layout& layout = matrix_.layout;
+  const int element = bits(matrix_.type);
+  if (!state_.has_copy_engine())
+    return fmt::format("it exists from sm_90 and PTX 8.0 on, the target is {}",
+                       state_.target.text());
+  if (element < 8) return fmt::format("it takes elements of 8 bits and more, not {}", element);
+  if (layout.is_nested() || layout.major() == Major::none)
+    return fmt::format("it has no lines of neighbours in {}", layout.text());
+  if (across(layout).multiple() * element % 128)
+    return fmt::format("its lines begin on multiples of 16 bytes, {} has them {} bytes apart",
+                       matrix_.name, across(layout).multiple() * element / 8);
+  if (matrix_.ragged_inside) return "a tile hangs over another one, behind which more follows";
+  if (matrix_.batches > 1) return "it is a matrix of a batch of batches";
+  return numbers_problem();
+}
+
+// What the map says must be known when the kernel is launched.
+std::string EngineMatrix::numbers_problem() {
+  const auto length = state_.map_number(by_rows_ ? matrix_.whole_cols : matrix_.whole_rows),
+             count = state_.map_number(by_rows_ ? matrix_.whole_rows : matrix_.whole_cols),
+             stride = state_.map_number(across(matrix_.layout));
+  if (!length || !count || !stride)
+    return fmt::format("the size of {} is computed by the kernel", matrix_.name);
+  if (matrix_.matrix_at && !matrix_.matrix_stride && (count->divisor != 1 || stride->divisor != 1))
+    return fmt::format("how far matrices of {} are apart is computed by the kernel", matrix_.name);
+  extents_ = {*length, *count};
+  strides_ = {*stride};
+  if (!matrix_.matrix_at) return {};
+  // A batch is a third dimension, as long as it may be: how many there are, the launch knows.
+  MapNumber apart{count->value * stride->value, count->params};
+  apart.params.insert(apart.params.end(), stride->params.begin(), stride->params.end());
+  if (matrix_.matrix_stride) {
+    const auto given = state_.map_number(*matrix_.matrix_stride);
+    if (!given || matrix_.matrix_stride->multiple() * bits(matrix_.type) % 128)
+      return fmt::format("matrices of {} are not surely a multiple of 16 bytes apart",
+                         matrix_.name);
+    apart = *given;
+  }
+  extents_.push_back({std::int64_t{1} << 31, {}});
+  strides_.push_back(apart);
+  return {};
+}
+
+std::vector<codegen::Value> EngineMatrix::coordinates(const Scalar& along,
+                                                      const Scalar& first) const {
+  const Scalar inner = (by_rows_ ? matrix_.col_at : matrix_.row_at) + along,
+               outer = (by_rows_ ? matrix_.row_at : matrix_.col_at) + first;
+  std::vector<codegen::Value> out{state_.value(inner, u32), state_.value(outer, u32)};
+  if (matrix_.matrix_at) out.push_back(state_.value(*matrix_.matrix_at, u32));
+  return out;
+}
+
+codegen::Pointer EngineMatrix::map(int along, int lines, int swizzle, bool rounds) {
+  const Memory& memory = state_.memories[static_cast<std::size_t>(matrix_.memory)];
+  const Type type = rounds ? tf32 : unsigned_of(bits(matrix_.type));
+  CompiledMap wanted{.of = memory.param, .type = type};
+  wanted.extents = extents_, wanted.strides = strides_, wanted.swizzle = swizzle;
+  wanted.box = {along, lines};
+  if (matrix_.matrix_at) wanted.box.push_back(1);
+  for (std::size_t i = 0; i < state_.maps.size(); ++i) {
+    const CompiledMap& each = state_.maps[i];
+    if (state_.map_uses[i].memory == matrix_.memory && each.box == wanted.box &&
+        each.swizzle == swizzle && each.type == type && each.extents == extents_ &&
+        each.strides == strides_)
+      return state_.map_uses[i].map;
+  }
+  wanted.name = matrix_.name + "_map";
+  state_.maps.push_back(std::move(wanted));
+  state_.map_uses.push_back({matrix_.memory, state_.f().add_tensor_map()});
+  return state_.map_uses.back().map;
+}
+
+}  // namespace tartan::detail

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// tartan/codegen/value.h - handles of what a kernel under description computes.
+#pragma once
+
+#include "tartan/isa/type.h"
+
+namespace tartan::codegen {
+
+/// A scalar (or one 32-bit fragment register) in flight. Types: pred, u16, u32, s32, u64, s64, f16,
+/// bf16, f32, f64, b32 (fragment registers). Signedness lives in the type: divide, shift right,
+/// compare and convert follow it.
+struct Value {
+  int id = -1;
+  Type type = Type::none;
+  bool valid() const { return id >= 0; }
+};
+
+/// A mutable scalar of the function (an LLVM alloca that mem2reg turns into registers):
+/// accumulators, loop-carried values.
+struct Variable {
+  int id = -1;
+  Type type = Type::none;
+};
+
+}  // namespace tartan::codegen

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// tartan/dsl/fragment.h - a warp's share of a matrix in registers, laid out as an MMA instruction
+// wants it (PTX ISA 9.7.14, "Matrix fragments").
+//
+// Which lane holds which element follows from the instruction: `tartan layout
+// mma.m16n8k16.row.col.f32.f16.f16.f32` shows it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tartan/dsl/scalar.h"
+#include "tartan/isa/fragment.h"
+#include "tartan/support/diagnostic.h"
+
+namespace tartan {
+
+struct MmaKind;
+
+/// What of an MMA instruction its fragments depend on, beside their types: the shape, and by which
+/// route it is reached: mma.sync, or wmma with its opaque fragments.
+///
+///   m16n8k32                                    mma.m16n8k32
+///   sparse(m16n8k32)                            mma.sp.m16n8k32: A has 16 columns, half of k
+///   of_kind(m16n8k32, isa::Kind::f8f6f4)        mma.m16n8k32.kind::f8f6f4: six bits take a byte
+///   wmma_m16n16k16                              wmma.mma.m16n16k16
+struct MmaShape {
+  Shape shape;
+  bool wmma = false;
+  bool sparse = false;
+  isa::Kind kind = isa::Kind::none;
+  bool operator==(const MmaShape&) const = default;
+  std::string text() const;  // "m16n8k16", "wmma m16n16k16", "sparse m16n8k32 kind::mxf4"
+  constexpr MmaKind operator()(Type a, Type b, Type c) const;
+};
+
+/// An MMA's shape and the types of A, B and of the accumulator: m16n8k16(f16, f16, f32).
+struct MmaKind {
+  MmaShape shape;
+  Type a = Type::none, b = Type::none, c = Type::none;
+  /// Chosen by Builder::best_mma(): a tile may be multiplied by another instruction with the same
+  /// bits where the target has one for whole tiles.
+  bool best = false;
+  bool operator==(const MmaKind&) const = default;
+};
+constexpr MmaKind MmaShape::operator()(Type a, Type b, Type c) const { return {*this, a, b, c}; }
+
+inline constexpr MmaShape m8n8k4{{8, 8, 4}}, m8n8k16{{8, 8, 16}}, m8n8k32{{8, 8, 32}},
+    m8n8k128{{8, 8, 128}};
+inline constexpr MmaShape m16n8k4{{16, 8, 4}}, m16n8k8{{16, 8, 8}}, m16n8k16{{16, 8, 16}},
+    m16n8k32{{16, 8, 32}}, m16n8k64{{16, 8, 64}}, m16n8k128{{16, 8, 128}}, m16n8k256{{16, 8, 256}};
+inline constexpr MmaShape wmma_m16n16k16{{16, 16, 16}, true}, wmma_m32n8k16{{32, 8, 16}, true},
+    wmma_m8n32k16{{8, 32, 16}, true}, wmma_m16n16k8{{16, 16, 8}, true},
+    wmma_m8n8k4{{8, 8, 4}, true}, wmma_m8n8k32{{8, 8, 32}, true}, wmma_m8n8k128{{8, 8, 128}, true};
+
+constexpr MmaShape sparse(MmaShape shape) {
+  shape.sparse = true;
+  return shape;
+}
+constexpr MmaShape of_kind(MmaShape shape, isa::Kind kind) {
+  shape.kind = kind;
+  return shape;
+}
+
+/// Which operand of which instruction a fragment is. What the tables have no row for (an
+/// accumulator of s8, an A of m16n8k8 in f16 that is sparse) is reported where it is first used.
+struct FragmentKind {
+  MmaShape shape;
+  Operand operand = Operand::none;  // a, b, or c (which is also d)
+  Type type = Type::none;
+  /// A and B of m8n8k4 on f16, and of wmma: which of the .row and .col variants. none: .row for A,
+  /// .col for B, and what the tile says where wmma.load fills it.
+  Major major = Major::none;
+
+  bool operator==(const FragmentKind&) const = default;
+  isa::Form form() const;          // enough of a form for isa::fragment and isa::coord
+  isa::Fragment fragment() const;  // no registers where there is no such fragment
+  isa::Coord coord(int lane, int i) const { return isa::coord(form(), operand, lane, i); }
+  bool exists() const;       // some instruction has such a fragment
+  std::string text() const;  // "A of m16n8k16 (f16)"
+};
+
+constexpr FragmentKind operand_a(MmaShape shape, Type type, Major major = Major::none) {
+  return {shape, Operand::a, type, major};
+}
+constexpr FragmentKind operand_b(MmaShape shape, Type type, Major major = Major::none) {
+  return {shape, Operand::b, type, major};
+}
+constexpr FragmentKind operand_c(MmaShape shape, Type type) { return {shape, Operand::c, type}; }
+
+class Fragment {
+ public:
+  const FragmentKind& kind() const { return kind_; }
+
+ private:
+  friend struct detail::KernelState;
+  std::shared_ptr<detail::KernelState> state_;
+  FragmentKind kind_;
+  Major major_ = Major::none;               // wmma: how it was loaded
+  std::vector<codegen::Value> registers_;   // empty: an error was reported where it was made
+  std::shared_ptr<detail::Flight> flight_;  // of a product that may still be computing them
+  std::size_t first_ = 0;                   // of its registers
+  std::shared_ptr<detail::VariableRecord> variable_;  // that it was read from
+  Place made_;
+};
+
+/// The accumulator that an MMA starts from when there is none yet: all zeros, of that type.
+struct Zero {
+  Type type;
+};
+constexpr Zero zero(Type type) { return {type}; }
+
+/// The scales of A or of B (PTX ISA 9.7.14.3): each lane gives 32 bits of them, and the hardware
+/// takes those of the lanes that `thread_id` names, from byte `byte_id` on.
+struct BlockScale {
+  Scalar scales;
+  Scalar byte_id = 0, thread_id = 0;  // constants, or values of type u16
+};
+
+/// What an MMA is told beside its fragments. Everything may be left out, except where the
+/// instruction has no form without it: the message then names the nearest form that exists.
+struct MmaOptions {
+  Type d = Type::none;  // type of the result; none: that of c
+  bool satfinite = false;
+  isa::Rounding rounding = isa::Rounding::none;
+  isa::BitOp bit_op = isa::BitOp::none;  // products of b1
+  // -A, -B: of floating-point elements of 8 bits and more. wgmma has it; elsewhere sign bits are
+  // flipped.
+  bool negate_a = false, negate_b = false;
+  // Sparse shapes: two (or four) bits for each element that A keeps. Which lanes' registers count:
+  // `tartan layout` shows the metadata. `sparsity` dense: .sp::ordered_metadata where the target
+  // has it, .sp elsewhere.
+  std::optional<Scalar> metadata = {};
+  int selector = 0;
+  isa::Sparsity sparsity = isa::Sparsity::dense;
+  // Block-scaled products.
+  Type scale_type = Type::none;  // ue8m0, ue4m3; none: not block-scaled
+  int scale_vec = 0;             // .scale_vec::1X, 2X, 4X; 0: not written
+  std::optional<BlockScale> a_scale = {}, b_scale = {};
+};
+
+/// Where an element of a fragment sits. `matrix`: which of the four products of m8n8k4 on f16.
+struct ElementPlace {
+  Scalar matrix, row, col;
+};
+
+/// A fragment that changes in a run-time loop: an accumulator.
+///
+///   FragmentVariable acc = k.variable(operand_c(m16n8k16, f32));
+///   k.loop(0, steps, 1, [&](Scalar t) { ...; acc = k.mma(a, b, acc); });
+class FragmentVariable {
+ public:
+  FragmentVariable& operator=(const Fragment& fragment);
+  FragmentVariable& operator=(const FragmentVariable& other) {
+    return *this = static_cast<Fragment>(other);
+  }
+  FragmentVariable(const FragmentVariable&) = default;
+  operator Fragment() const;
+
+ private:
+  friend struct detail::KernelState;
+  FragmentVariable() = default;
+  std::shared_ptr<detail::KernelState> state_;
+  FragmentKind kind_;
+  std::shared_ptr<detail::VariableRecord> record_;
+  Place made_;
+};
+
+}  // namespace tartan

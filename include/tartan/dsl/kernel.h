@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// tartan/dsl/kernel.h - a kernel as a C++ function, and what compiling it for a target gives.
+//
+//   Kernel copy_tile() {
+//     return kernel("copy_tile", {.block = 32}, [](Builder& k) { ... });
+//   }
+//   Result<Compiled> compiled = compile(copy_tile(), *Target::parse("sm_80"));
+//   if (!compiled) std::cerr << compiled.diags().text();     // every misuse, at its C++ line
+//
+// The function runs once for each compile, against a Builder that knows its target: C++ `if` and
+// `for` choose and unroll. Only what stands in Builder::roles() runs once for each role.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "tartan/isa/target.h"
+#include "tartan/isa/type.h"
+#include "tartan/support/diagnostic.h"
+
+namespace tartan {
+
+class Builder;
+
+struct KernelOptions {
+  int block = 32;         // threads of a block: a whole number of warps, at most 1024
+  int producers = 0;      // warps behind them that fill pipelines, in Builder::roles()
+  int min_blocks = 0;     // blocks that one multiprocessor shall hold at least; 0: any
+  int max_registers = 0;  // per thread; 0: as many as the block allows
+  int cluster = 1;        // blocks that share copies, 1 to 8: see Builder::multicast()
+};
+
+class Kernel {
+ public:
+  Kernel(std::string name, KernelOptions options, std::function<void(Builder&)> body, Place place)
+      : name_(std::move(name)),
+        options_(options),
+        body_(std::move(body)),
+        place_(std::move(place)) {}
+  const std::string& name() const { return name_; }
+  const KernelOptions& options() const { return options_; }
+  const std::function<void(Builder&)>& body() const { return body_; }
+  const Place& place() const { return place_; }
+
+ private:
+  std::string name_;
+  KernelOptions options_;
+  std::function<void(Builder&)> body_;
+  Place place_;
+};
+
+Kernel kernel(std::string name, KernelOptions options, std::function<void(Builder&)> body,
+              const std::source_location& at = std::source_location::current());
+
+/// One thing that Tartan decided, and why.
+struct Choice {
+  Place place;        // the C++ line
+  std::string what;   // "load A of m16n8k16 (f16) from sa"
+  std::string taken;  // "ldmatrix.sync.aligned.m8n8.x4.shared.b16"
+  std::string reason;
+  std::vector<std::string>
+      refused;  // "ldmatrix.trans: rows are contiguous, no transposition needed"
+};
+
+/// As text; as a JSON array of {"file", "line", "what", "taken", "reason", "refused"}. What was
+/// taken also stands in the PTX, as comments.
+std::string explain(const std::vector<Choice>& choices);
+std::string explain_json(const std::vector<Choice>& choices);
+
+struct CompiledParam {
+  std::string name;
+  Type type = Type::none;  // of a scalar, or of a pointer's elements
+  bool pointer = false;
+  std::int64_t elements =
+      0;  // of a pointer: how many its layout spans; 0 where a value of the kernel decides
+};
+
+/// A number that a launch knows: `value` times the product of these parameters' arguments, which is
+/// divided by `divisor` before, and rounded up.
+struct MapNumber {
+  std::int64_t value = 0;
+  std::vector<int> params = {};
+  std::int64_t divisor = 1;
+  bool operator==(const MapNumber&) const = default;
+};
+
+/// A tensor map, through which the copy engine reads a matrix: a parameter of 128 bytes behind all
+/// others. See launch() and arguments_of() in tartan/launch.h, which make it.
+struct CompiledMap {
+  std::string name;  // "A_map"
+  int of = 0;        // the pointer parameter
+  Type type = Type::none;
+  std::vector<MapNumber> extents;  // elements, the innermost dimension first
+  std::vector<MapNumber> strides;  // elements, of dimensions 1 and up
+  std::vector<int> box;            // elements
+  int swizzle = 0;                 // bytes of the swizzle's span: 0, 32, 64 or 128
+  /// Bytes that a read has brought into L2. Of lines that begin between two multiples of 128, 256
+  /// bring much that nobody reads: a product with such lines took 1.17 times as long on an H100.
+  static constexpr int promotion = 128;
+};
+
+/// A kernel compiled for a target: its verified PTX and what a launch needs to know.
+struct Compiled {
+  std::string name;
+  Target target;
+  std::string ptx;
+  int block = 0;                      // threads, those of producers included
+  int shared_bytes = 0;               // shared memory of the kernel's own, up to 48 KB
+  int dynamic_shared = 0;             // or, where that is too little, what the launch must give it
+  int cluster = 1;                    // blocks: the x of a launch's grid is a multiple of it
+  std::vector<CompiledParam> params;  // in the order of the description
+  std::vector<CompiledMap> maps;      // parameters behind them
+  std::vector<Choice> choices;
+};
+
+/// Builds, emits, parses back and verifies. Wrong descriptions give all their diagnostics, each at
+/// the line of the user's C++.
+Result<Compiled> compile(const Kernel& kernel, const Target& target);
+/// The same with the first PTX version, from that of Target::of() on, that has all that the kernel
+/// takes.
+///   compile(kernel, device.arch());
+Result<Compiled> compile(const Kernel& kernel, Arch arch);
+
+}  // namespace tartan

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// tartan/dsl/kernels/attention.h - softmax(scale * Q * K^T) * V, tile by tile: no matrix of scores
+// in memory (FlashAttention, Dao et al. 2022).
+//
+//   const Target target = Target::of(device.arch());
+//   const auto options = kernels::tuned({.head_dim = 128, .type = bf16, .causal = true}, target);
+//   const auto compiled = compile(kernels::attention(options), device.arch());
+//   ...                                                   // load it: see tartan/launch.h
+//   const unsigned queries = 4096, keys = 4096, heads = 32, kv_heads = 8, batch = 2;
+//   const float scale = 1 / std::sqrt(128.0F);
+//   const Status launched =
+//       launch(kernel, *compiled, {options.blocks(queries), heads, batch},
+//              Arguments().add(queries).add(keys).add(heads).add(kv_heads).add(scale)
+//                         .add(q).add(k).add(v).add(o).add(lse));
+#pragma once
+
+#include "tartan/dsl/builder.h"
+
+namespace tartan::kernels {
+
+/// The forward pass. All matrices lie by rows, one behind the other:
+///
+///   Q, O   [batch][heads][queries][head_dim]      K, V   [batch][kv_heads][keys][head_dim]
+///   LSE    [batch][heads][queries], f32: ln(sum over the keys of exp(scale * score)), which the
+///          backward pass needs, and which joins the results of several sets of keys
+///
+/// Parameters: queries, keys, heads, kv_heads (s32, any lengths; kv_heads divides heads: that many
+/// query heads share a head of keys and values; a grid has at most 65535 heads and batches), scale
+/// (f32, above zero), then Q, K, V, O and LSE. Sums, the softmax and its statistics are f32; the
+/// weights are rounded to `type` for the product with V. A row that sees no key, or whose scores
+/// are all minus infinity, is zero, its LSE minus infinity. NaN in a row of Q, or in a key that a
+/// row sees, makes that row of O and its LSE NaN, as does a score of plus infinity. V is multiplied
+/// by a weight of zero where a row does not see a key of the same step: NaN and infinity there
+/// reach the rows of that block (in softmax() * V of whole matrices, all rows), so that V must be
+/// finite where some rows shall not see it.
+struct Attention {
+  int head_dim = 64;  // a multiple of 16 up to 512; 64 and 128 are tuned
+  Type type = f16;    // of Q, K, V and O: f16 or bf16
+  /// Query i sees the keys up to i + keys - queries: the last query sees all of them.
+  bool causal = false;
+  int queries_per_block = 0;  // 0: 128 for head_dim up to 64, else 64: what registers hold
+  int keys_per_step = 64;
+  int warps = 4;
+  int stages = 2;     // of the rings for K and V
+  int producers = 0;  // warps beside those that copy for them, see Builder::roles()
+
+  /// Blocks (x) of a launch; y is the head, z the batch.
+  unsigned blocks(int queries) const {
+    return static_cast<unsigned>((std::int64_t{queries} + tile_queries() - 1) / tile_queries());
+  }
+  int tile_queries() const {
+    return queries_per_block ? queries_per_block : head_dim <= 64 ? 128 : 64;
+  }
+};
+Kernel attention(const Attention& options);
+
+/// The same with tiles, warps and producers as they are fastest on a target: on sm_90a two
+/// or three warpgroups of consumers beside one of producers, elsewhere as above. Where a block has
+/// too little shared memory for that: fewer keys in a step, then fewer stages.
+Attention tuned(const Attention& options, const Target& target);
+
+}  // namespace tartan::kernels

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// tartan/dsl/kernels/kernels.h - the built-in kernels: what `tartan emit --list` shows, and what
+// examples/ explains.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "tartan/dsl/builder.h"
+#include "tartan/dsl/kernels/attention.h"
+#include "tartan/dsl/kernels/block_scaled.h"
+#include "tartan/dsl/kernels/gemm.h"
+#include "tartan/dsl/kernels/probe.h"
+#include "tartan/dsl/kernels/sparse.h"
+#include "tartan/dsl/kernels/transpose.h"
+#include "tartan/dsl/kernels/wmma_gemm.h"
+
+namespace tartan::kernels {
+
+/// D(16x8, f32) = A(16x16, f16, by rows) * B(16x8, f16, by columns): one warp, one mma.m16n8k16.
+Kernel one_mma();
+
+/// The same product with A and B stored by rows or columns. In the words of BLAS: a column-major A
+/// is N, a row-major one T; B likewise.
+Kernel stored_mma(Major a, Major b);
+
+/// One wmma.mma: D(16x16, f32) = A(16x16, f16) * B(16x16, f16), loaded by wmma.load straight from
+/// global memory.
+Kernel one_wmma(Major a, Major b);
+
+/// ldmatrix .x`count` of matrices that hold 0, 1, 2, ...; out row r: what each lane got in register
+/// r, two values a lane (u16).
+Kernel ldmatrix_registers(int count, bool trans);
+/// The same from a matrix in memory: 8x8 (x1), 8x16 (x2) or 16x16 (x4) f16; each lane writes its
+/// values behind each other.
+Kernel ldmatrix_matrix(int count, bool trans);
+/// The top left 8x8 of a 64x64 f16 matrix that holds 0, 1, 2, ...: by the instruction, or by
+/// loading a tile.
+Kernel ldmatrix_corner(bool by_tile);
+/// stmatrix .x`count` of registers that hold 2 lane and 2 lane + 1 (+ 64 per register); out: the
+/// shared memory written.
+Kernel stmatrix_registers(int count, bool trans);
+/// movmatrix of an 8x8 matrix that holds 0, 1, 2, ...; out: two values a lane.
+Kernel movmatrix_registers();
+
+/// A built-in kernel as the command names it.
+struct Named {
+  std::string_view name;
+  std::string_view summary;
+  Kernel (*make)(const Gemm& size);  // size: the options --m --n --k, for those that have them
+};
+std::span<const Named> all();
+
+}  // namespace tartan::kernels

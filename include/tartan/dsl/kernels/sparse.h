@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// tartan/dsl/kernels/sparse.h - products whose A has zeros in half of its places, in a pattern that
+// the tensor cores skip (mma.sp): at most two nonzero elements among four neighbours of a row, or,
+// in f32 and tf32, one of two.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tartan/dsl/kernels/gemm.h"
+#include "tartan/support/diagnostic.h"
+
+namespace tartan::kernels {
+
+/// A sparse matrix as the kernel takes it.
+struct Compressed {
+  std::vector<std::byte> values;        // the kept elements: m x k/2, by rows
+  std::vector<std::uint32_t> metadata;  // which they are
+};
+
+/// Compresses an m x k matrix of `type` (8, 16 or 32 bits), by rows. k must be a multiple of four
+/// (two for 32 bits); a group with too many nonzero elements is an error that names its place.
+///
+/// The metadata: for each 16 rows, for each k of one instruction (512 / bits(type)), the words of
+/// the lanes that the hardware asks, in their order: 16, or 32 for types of 8 bits. Rows and
+/// columns beyond the matrix count as zeros. mma.sp and each warp of wgmma.mma_async.sp take the
+/// same words, in the same lanes: one compressed matrix serves both.
+Result<Compressed> compress(std::span<const std::byte> dense, int m, int k, Type type);
+
+/// gemm() with a sparse A, by rows: parameters (m, n, k), A's values, its metadata (u32), B, C and
+/// those of the epilogue. k counts A's columns before compression, and is a multiple of
+/// options.multiple; A's lines are half as long. All of gemm()'s options; with stream_blocks tile.k
+/// must be given. In a batch stride_a counts kept elements, in multiples of half of `multiple`, and
+/// behind stride_c comes stride_metadata: words, in multiples of four. With producers, sm_90a
+/// multiplies by wgmma where gemm() does; the copy engine brings A where its lines are multiples of
+/// 16 bytes.
+Kernel sparse_gemm(const Gemm& options);
+
+}  // namespace tartan::kernels

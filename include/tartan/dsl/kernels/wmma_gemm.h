@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// tartan/dsl/kernels/wmma_gemm.h - matrix products by wmma, in each of its shapes. What mma.sync
+// does too it does at least as fast: see gemm.h. This is for what has to compare or to keep to
+// wmma.
+#pragma once
+
+#include "tartan/dsl/builder.h"
+
+namespace tartan::kernels {
+
+/// C = A * B for any m, n and k, which are parameters (s32), A and B by rows or columns, C by rows:
+/// through shared memory, wmma.load, wmma.mma, wmma.store.
+struct WmmaGemm {
+  MmaShape shape = wmma_m16n16k16;
+  Type a = f16, b = f16;  // elements; tf32: f32 that has been rounded before
+  Type c = f32;           // accumulators and elements of C
+  Major a_major = Major::row, b_major = Major::col;
+  int multiple = 8,
+      multiple_c = 8;  // what the lengths of lines of A and B, and of C, are multiples of
+  MmaOptions with;     // .bit_op for b1
+};
+Kernel wmma_gemm(const WmmaGemm& options);
+
+/// What a block computes at a time.
+Tile wmma_tile(const WmmaGemm& options);
+
+}  // namespace tartan::kernels

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// tartan/dsl/scalar.h - one number per thread of a kernel under description: an index, a condition,
+// an element.
+//
+// A Scalar is a constant that is known while the kernel is described, or a value that the GPU will
+// compute. Arithmetic on constants happens at once; `index + 16` only moves a constant that later
+// becomes part of an address. What is known of divisibility (block index times 64 is a multiple of
+// 64) travels along, and decides how wide a copy may be.
+//
+// Types do not mix on their own: of a u32 and an s32 the result, and whether a comparison is
+// signed, is that of the left operand; a constant takes the type of what it meets. Indices
+// (thread(), block_x(), block_tile(), ElementPlace) are u32: where a difference may go below zero,
+// k.convert(x, s32) first.
+//
+//   Scalar row = k.block_y() * 64 + k.lane() / 4;
+//   k.when(row < n, [&] { k.write(out, row, 0, k.read(in, row, 0)); });
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "tartan/codegen/value.h"
+#include "tartan/isa/type.h"
+
+namespace tartan {
+
+namespace detail {
+struct Flight;
+struct KernelState;
+struct Tensor;
+struct VariableRecord;
+}  // namespace detail
+
+class Scalar {
+ public:
+  Scalar() : Scalar(0) {}
+  template <std::integral T>
+  Scalar(T value) : addend_(static_cast<std::int64_t>(value)) {}
+
+  /// The value, if it is known while the kernel is described.
+  std::optional<std::int64_t> constant() const;
+  /// none for constants: they take the type of what they meet.
+  Type type() const { return value_.type; }
+  /// A number that surely divides the value (0 if the value is surely 0).
+  std::int64_t multiple() const;
+
+  friend Scalar operator+(const Scalar& x, const Scalar& y);
+  friend Scalar operator-(const Scalar& x, const Scalar& y);
+  friend Scalar operator*(const Scalar& x, const Scalar& y);
+  friend Scalar operator/(const Scalar& x, const Scalar& y);
+  friend Scalar operator%(const Scalar& x, const Scalar& y);
+  friend Scalar operator&(const Scalar& x, const Scalar& y);
+  friend Scalar operator|(const Scalar& x, const Scalar& y);
+  friend Scalar operator^(const Scalar& x, const Scalar& y);
+  friend Scalar operator<<(const Scalar& x, const Scalar& y);
+  friend Scalar operator>>(const Scalar& x, const Scalar& y);
+  friend Scalar operator<(const Scalar& x, const Scalar& y);
+  friend Scalar operator<=(const Scalar& x, const Scalar& y);
+  friend Scalar operator>(const Scalar& x, const Scalar& y);
+  friend Scalar operator>=(const Scalar& x, const Scalar& y);
+  friend Scalar operator==(const Scalar& x, const Scalar& y);
+  friend Scalar operator!=(const Scalar& x, const Scalar& y);
+  Scalar& operator+=(const Scalar& y) { return *this = *this + y; }
+
+ private:
+  friend struct detail::KernelState;
+
+  // The value is value_ + addend_; without a state it is addend_ alone.
+  std::shared_ptr<detail::KernelState> state_;
+  codegen::Value value_;
+  std::int64_t addend_ = 0;
+  std::int64_t multiple_ = 1;               // divides value_
+  std::uint64_t ones_ = ~std::uint64_t{0};  // the bits of value_ that may be set
+  bool wraps_ = false;  // value_ alone may have gone below zero (1 - warp): it is whole only with
+                        // its addend, in its own width
+};
+
+/// A scalar that changes: `sum = sum + x` in a run-time loop. See Builder::variable().
+class ScalarVariable {
+ public:
+  ScalarVariable& operator=(const Scalar& value);
+  ScalarVariable& operator=(const ScalarVariable& other) {
+    return *this = static_cast<Scalar>(other);
+  }
+  ScalarVariable(const ScalarVariable&) = default;
+  operator Scalar() const;
+
+ private:
+  friend class Builder;
+  ScalarVariable() = default;
+  std::shared_ptr<detail::KernelState> state_;
+  codegen::Variable variable_;
+};
+
+}  // namespace tartan

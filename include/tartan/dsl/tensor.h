@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// tartan/dsl/tensor.h - matrices in memory: Global (a pointer parameter of the kernel) and Shared
+// (memory of the block). A tile of one is one again.
+//
+//   Global a = k.global("A", f16, row_major(m, n));
+//   Global tile = a.tile(64, 32, block_row, t);        // rows 64*block_row .., columns 32*t ..
+//   Shared half = s.tile(16, 16, 2 * warp + i, 0);
+#pragma once
+
+#include <optional>
+#include <source_location>
+#include <string>
+#include <utility>
+
+#include "tartan/dsl/layout.h"
+#include "tartan/support/diagnostic.h"
+
+namespace tartan {
+
+namespace detail {
+
+/// Where a tile hangs over the matrix: its element i exists where origin + i < limit.
+struct Edge {
+  Scalar origin, limit;
+};
+
+/// What Global and Shared have in common. An element's address is base + swizzle(offset +
+/// layout.offset(row, col)), in elements from the memory's first byte.
+struct Tensor {
+  std::shared_ptr<KernelState> state;
+  std::string name;
+  Type type = Type::none;
+  Layout layout;
+  Scalar offset;
+  int memory = -1;  // which of the kernel's memories; -1: the declaration was refused
+  Place declared;
+  Scalar base;  // a multiple of the swizzle's period; u64 or constant in global memory
+  std::optional<Edge> row_edge, col_edge;
+  // In global memory: where this tile begins in the matrix that was declared, and that one's size.
+  Scalar row_at = 0, col_at = 0, whole_rows, whole_cols;
+  std::optional<Scalar> matrix_at, matrix_stride;  // of a batch; no stride: one behind the other
+  int batches = 0;                                 // one within the other
+  bool divided = false;                            // a tile
+  bool ragged_inside = false;  // that hangs over another one, whatever lies behind that
+
+  Tensor tile(const Scalar& rows, const Scalar& cols, const Scalar& row, const Scalar& col,
+              const std::source_location& at) const;
+  Tensor matrix(const Scalar& index, const Scalar* stride, const std::source_location& at) const;
+};
+
+}  // namespace detail
+
+template <bool in_shared_memory>
+class View : public detail::Tensor {
+ public:
+  View() = default;
+  explicit View(detail::Tensor tensor) : Tensor(std::move(tensor)) {}
+
+  const Layout& layout() const { return Tensor::layout; }
+  Type element() const { return type; }
+
+  /// The tile `row`, `col` of a division into tiles of `rows` x `cols` elements. Shared memory
+  /// divides without rest. A matrix in global memory need not: its last tiles hang over, copies
+  /// fill what is missing with zeros, stores leave it out. Builder::read() and write() of single
+  /// elements do not look at that.
+  View tile(const Scalar& rows, const Scalar& cols, const Scalar& row, const Scalar& col,
+            const std::source_location& at = std::source_location::current()) const {
+    return View(Tensor::tile(rows, cols, row, col, at));
+  }
+  /// Matrix number `index` of a batch: the parameter points to the first of several, which begin
+  /// `stride` elements apart; without a stride, one behind the other.
+  ///   Global a = k.global("A", f16, row_major(m, n)).matrix(k.block_z());
+  View matrix(const Scalar& index,
+              const std::source_location& at = std::source_location::current()) const
+      requires(!in_shared_memory) {
+    return View(Tensor::matrix(index, nullptr, at));
+  }
+  View matrix(const Scalar& index, const Scalar& stride,
+              const std::source_location& at = std::source_location::current()) const
+      requires(!in_shared_memory) {
+    return View(Tensor::matrix(index, &stride, at));
+  }
+  /// The same memory with rows and columns exchanged.
+  View transposed() const {
+    View out = *this;
+    out.Tensor::layout = layout().transposed();
+    std::swap(out.row_edge, out.col_edge);
+    std::swap(out.row_at, out.col_at);
+    std::swap(out.whole_rows, out.whole_cols);
+    return out;
+  }
+};
+
+using Global = View<false>;
+using Shared = View<true>;
+
+/// What a ring of shared matrices looks like: `stages` of one layout.
+struct RingLayout {
+  Layout layout;
+  int stages = 1;
+};
+
+/// Shared matrices of one layout, one for each stage of a pipeline.
+///   Ring s = k.shared("sA", f16, mma.shared_a(3));
+///   k.copy(tile, s[stage]);
+class Ring {
+ public:
+  Ring() = default;
+  Ring(Shared first, int stages, std::int64_t distance)
+      : first_(std::move(first)), stages_(stages), distance_(distance) {}
+
+  Shared operator[](const Scalar& stage) const;
+  int stages() const { return stages_; }
+  const Layout& layout() const { return first_.layout(); }
+
+ private:
+  Shared first_;
+  int stages_ = 0;
+  std::int64_t distance_ = 0;  // elements from one to the next
+};
+
+}  // namespace tartan

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// tartan/dsl/tiled_mma.h - one MMA instruction spread over a block's tile: which warp does which
+// part, and what shared memory for the operands should look like.
+//
+//   const Tile tile{.m = 128, .n = 128, .k = 32, .warps_m = 2, .warps_n = 2};
+//   auto mma = k.tiled_mma(k.best_mma(f16, f16, f32), tile);
+//   auto sA = k.shared("sA", f16, mma.shared_a(stages));
+//   auto sB = k.shared("sB", f16, mma.shared_b(stages));
+//   auto sum = mma.accumulator();
+//   const auto use = [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); };
+//   k.pipeline(stages, steps, fill, use);
+//
+// On sm_90a whole warpgroups multiply (wgmma) where
+//
+//   - the kind is best_mma()'s, and results are of the accumulators' type,
+//   - producers fill the operands: KernelOptions::producers > 0, pipelines in Builder::roles(),
+//   - a warpgroup has 64 rows and all columns: warps_n = 1, m = 16 * warps_m, and warps_m a
+//     multiple of 4,
+//   - n is a multiple of 8 up to 256 (of s8, u8 and b1 above 32: of 16), and k one of the
+//     instruction's: 32 bytes of A, 64 for sparse kinds.
+//
+// Elsewhere each warp multiplies fragments of its part, and explain() says "not wgmma" and why.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+
+#include "tartan/dsl/tensor.h"
+#include "tartan/dsl/warp_tile.h"
+
+namespace tartan {
+
+/// What a block computes at a time: m x n elements of the result from k columns of A, by warps_m x
+/// warps_n warps.
+struct Tile {
+  int m = 128, n = 128, k = 32;
+  int warps_m = 2, warps_n = 2;
+  constexpr int threads() const {  // at most what an int holds
+    return static_cast<int>(
+        std::clamp<std::int64_t>(std::int64_t{warps_m} * warps_n, -(1 << 26), (1 << 26) - 1) * 32);
+  }
+};
+
+/// The fragments that the first products along k of a stage take, where they are loaded while the
+/// stage before it is still multiplied (Builder::pipeline()). Nothing where warpgroups multiply,
+/// who read shared memory themselves.
+class FirstStep {
+ public:
+  bool empty() const { return a_.empty(); }
+
+ private:
+  friend class TiledMma;
+  std::vector<FragmentVariable> a_, b_;
+};
+
+class TiledMma {
+ public:
+  const MmaKind& kind() const { return kind_; }
+  const Tile& tile() const { return tile_; }
+
+  /// Layouts for a stage of A (m x k) and B (k x n) in shared memory. `major` says which way
+  /// neighbours lie, best as in global memory; none: along k. The swizzle is chosen so that
+  /// neither the copy nor ldmatrix meets a bank conflict.
+  RingLayout shared_a(int stages = 1, Major major = Major::none) const;
+  RingLayout shared_b(int stages = 1, Major major = Major::none) const;
+
+  Accumulator accumulator(Here at = Here::current()) const;
+  /// A variable for this warp's part of A, in registers.
+  Accumulator variable_a(Here at = Here::current()) const;
+  /// A variable for each row of the accumulators that a lane has elements of.
+  RowVariable row_variable(const Scalar& initial, Here at = Here::current()) const;
+
+  /// Where warpgroups multiply (wgmma), a product runs beside the threads until its result is first
+  /// looked at, by anything but another product that adds to it or an assignment to an Accumulator:
+  /// of two products whose results are looked at in turn, the second runs while the first is used.
+  ///
+  /// c + A * B for the block's tile, A and B of tile().m x k and k x n elements. Products of tf32
+  /// round elements that are f32 in memory to nearest even, by the copy engine or the threads;
+  /// elements of type tf32 are taken as they are.
+  WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& b,
+                      Here at = Here::current()) const;
+  /// The same of a stage whose first fragments are loaded; calls `next` when the last ones are.
+  WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& b, const FirstStep& first,
+                      const std::function<void()>& next, Here at = Here::current()) const;
+  /// For stages like these; nothing where a thread has too few registers for that.
+  FirstStep first_step(const Shared& a, const Shared& b, Here at = Here::current()) const;
+  void load(FirstStep& first, const Shared& a, const Shared& b, Here at = Here::current()) const;
+  /// The same with A in registers: one row of warps only (warps_n = 1).
+  WarpTile operator()(const WarpTile& c, const WarpTile& a, const Shared& b,
+                      Here at = Here::current()) const;
+  /// The same with B in registers: one column of warps only (warps_m = 1).
+  WarpTile operator()(const WarpTile& c, const Shared& a, const WarpTile& b,
+                      Here at = Here::current()) const;
+  /// The same of a sparse kind: A's kept elements (m x k/2) and the words that say where they
+  /// belong, metadata_tile() of them (see tartan/dsl/kernels/sparse.h). Threads read the words
+  /// themselves, for warpgroups too, whose warps take the same words as mma.sp does.
+  WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& metadata, const Shared& b,
+                      Here at = Here::current()) const;
+  /// Words (u32) for a stage of A: a row for each 16 rows of A.
+  Layout metadata_tile() const;
+  /// The same of a block-scaled kind: (A o scales) * (B o scales), a scale for each scale_block()
+  /// elements along k. A warp reads 32 bits of scales at a time, those of several fragments at
+  /// once: the instruction's byte-id and thread-id say which of them count.
+  WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& a_scales, const Shared& b,
+                      const Shared& b_scales, Here at = Here::current()) const;
+  /// Scales for a stage, of the kind's scale type: A's by rows (m x k / scale_block()), B's by
+  /// columns.
+  Layout scales_a() const;
+  Layout scales_b() const;
+  /// Elements along k that share a scale: 32, or 16.
+  int scale_block() const;
+  /// What A and B are in shared memory: the kind's own types, but b8 where an element of six or
+  /// four bits takes a byte of a register (mxf8f6f4, f8f6f4). Such a tile of b8 has a byte for each
+  /// element, and each 16 of them are packed into the first 12 or 8 bytes of their 16, as ldmatrix
+  /// expands them; Builder::copy() packs them so.
+  Type stored_a() const;
+  Type stored_b() const;
+  /// This warp's part of A, to use several times; the shared memory stays as it is as long, because
+  /// warpgroups read it there.
+  WarpTile load_a(const Shared& a, Here at = Here::current()) const;
+
+ private:
+  friend class Builder;
+  friend struct detail::KernelState;
+  RingLayout shared(Operand operand, int stages, Major major) const;
+  using Side = std::function<std::vector<Fragment>(int step)>;
+  /// Adds to an instruction's options what it takes beside fragments: of the `i`th row or column of
+  /// fragments.
+  using Beside = std::function<void(MmaOptions&, int i, int step)>;
+  WarpTile multiply(const WarpTile& c, const Side& a, const Side& b, const Beside& row = {},
+                    const Beside& column = {}) const;
+  bool fits(const Shared& a, const Shared& b) const;
+  bool fits(const FirstStep& first) const;
+  bool by_warpgroups(const WarpTile& c, bool sparse = false) const;
+  Side side_a(const Shared& a) const;
+  Side side_b(const Shared& b) const;
+  std::vector<std::vector<Scalar>> scale_words(const Shared& scales, Operand operand) const;
+  int metadata_words() const;
+  Scalar metadata_word(const Shared& metadata, const Scalar& rows, const Scalar& step,
+                       Here at) const;
+  std::vector<codegen::Value> metadata_registers(const Shared& metadata, int selectors,
+                                                 Here at) const;
+  void complete_scales();
+  int scales_in_step() const { return kind_.shape.shape.k / scale_block(); }
+  int columns_a() const { return kind_.shape.sparse ? tile_.k / 2 : tile_.k; }
+  std::vector<Fragment> rounded(std::vector<Fragment> fragments, const Shared& from) const;
+  int fragments_m() const { return tile_.m / tile_.warps_m / kind_.shape.shape.m; }
+  int fragments_n() const { return tile_.n / tile_.warps_n / kind_.shape.shape.n; }
+  int steps() const { return tile_.k / kind_.shape.shape.k; }
+
+  std::shared_ptr<detail::KernelState> state_;  // none: the description was refused
+  MmaKind kind_;
+  Tile tile_;
+  MmaOptions options_;
+  Scalar warp_m_, warp_n_;
+  std::optional<isa::Form> warpgroup_;  // the wgmma that computes the tile, where one does
+};
+
+}  // namespace tartan

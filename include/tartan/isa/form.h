@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// tartan/isa/form.h - one matrix instruction form: every qualifier of its spelling as a field
+// (PTX ISA 9.7.14 and 9.7.15).
+//
+// A form is to a row of the tables what a word is to a grammar: the rows (compiler/isa/tables.h)
+// say which combinations exist, a form is one of them, written out. The PTX parser turns
+// `mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32` into a form whatever the order of the
+// qualifiers, `spell` writes a form in the manual's order, and everything that wants to know
+// something about an instruction (registers, lane maps, targets) asks the row that the form belongs
+// to.
+//
+//   auto read = isa::parse_form("ldmatrix.sync.aligned.x4.trans.m8n8.shared.b16");  // CuTe's order
+//   isa::spell(read.form);      // the manual's: "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tartan/isa/opcode.h"
+#include "tartan/isa/type.h"
+
+namespace tartan {
+
+/// Elements along m, n and k. Instructions that move one matrix use m (rows) and n (columns).
+struct Shape {
+  std::int16_t m = 0, n = 0, k = 0;
+  constexpr bool operator==(const Shape&) const = default;
+  std::string text() const;  // "m16n8k16", "m8n8"
+};
+
+/// How a matrix lies in memory: rows contiguous, or columns.
+enum class Major : std::uint8_t { none, row, col };
+
+/// The matrices of D = A * B + C.
+enum class Operand : std::uint8_t { none, a, b, c, d };
+
+/// The state space of an address; `none` is generic addressing.
+enum class Space : std::uint8_t { none, global, shared, shared_cta };
+
+constexpr std::string_view name(Major major) {
+  constexpr std::string_view names[] = {"", "row", "col"};
+  return names[static_cast<int>(major)];
+}
+constexpr std::string_view name(Operand operand) {
+  constexpr std::string_view names[] = {"", "a", "b", "c", "d"};
+  return names[static_cast<int>(operand)];
+}
+constexpr std::string_view name(Space space) {
+  constexpr std::string_view names[] = {"", "global", "shared", "shared::cta"};
+  return names[static_cast<int>(space)];
+}
+
+namespace isa {
+
+enum class Rounding : std::uint8_t { none, rn, rz, rm, rp };
+enum class BitOp : std::uint8_t { none, and_popc, xor_popc };
+enum class Sparsity : std::uint8_t { dense, sp, sp_ordered_metadata };
+enum class Kind : std::uint8_t { none, f8f6f4, mxf8f6f4, mxf4, mxf4nvf4 };
+
+struct Form {
+  Opcode opcode = Opcode::none;
+  Operand operand = Operand::none;  // wmma.load.{a,b,c}, wmma.store.d
+  Shape shape;
+  Major a_major = Major::none;  // wmma.load and wmma.store: the one layout they have
+  Major b_major = Major::none;
+  Type d = Type::none;  // loads and stores: the element type; ldmatrix with formats: the
+                        // destination format
+  Type a = Type::none;  // ldmatrix with formats: the source format
+  Type b = Type::none;
+  Type c = Type::none;
+  std::uint8_t count = 0;  // .x1 .x2 .x4; .x8 is read, but no documented form has it
+  bool trans = false;
+  Space space = Space::none;
+  bool stride = false;  // wmma.load and wmma.store: the operand is written (it has no qualifier)
+  bool a_in_registers = false;  // wgmma: A is a vector, not a descriptor (it has no qualifier)
+  bool satfinite = false;
+  Rounding rounding = Rounding::none;
+  BitOp bit_op = BitOp::none;
+  Sparsity sparsity = Sparsity::dense;
+  Kind kind = Kind::none;
+  bool block_scale = false;
+  std::uint8_t scale_vec = 0;    // 1, 2 or 4; 0 where it is not written
+  Type scale_type = Type::none;  // ue8m0, ue4m3
+  bool aligned = true;           // required by every version from 6.3 on
+
+  constexpr bool operator==(const Form&) const = default;
+};
+
+/// The opcode that `text` (an instruction up to its first blank, qualifiers included) starts with;
+/// none for every other instruction.
+Opcode matrix_opcode(std::string_view text);
+
+/// What reading a spelling gave: the form, and what could not be read.
+struct FormText {
+  Form form;
+  bool sync = false;
+  std::vector<std::string_view> unknown;   // qualifiers that no form of the opcode has
+  std::vector<std::string_view> repeated;  // qualifiers given twice; .sync may be
+  int types = 0;                           // how many element types were written
+};
+
+/// Reads a spelling, qualifiers in any order; `text` starts with a matrix opcode. Only types and
+/// layouts depend on their order among themselves.
+FormText parse_form(std::string_view text);
+
+/// The form in the manual's order of qualifiers.
+std::string spell(const Form& form);
+
+/// The name of the family in `tartan isa` and facts: "mma.sp.block_scale", "wmma.load", ...
+std::string_view family(const Form& form);
+
+}  // namespace isa
+}  // namespace tartan

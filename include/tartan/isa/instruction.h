@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// tartan/isa/instruction.h - what the tables say about a form: whether it exists, from when, and
+// which operands it takes.
+//
+//   const auto found = isa::find(form);             // nothing: no such instruction
+//   found->since.has(target)                        // legal there?
+//   for (const isa::OperandSpec& operand : found->operands) ...
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tartan/isa/rows.h"
+
+namespace tartan::isa {
+
+/// What an operand is for. The order in PTX text is the order in Instruction::operands.
+enum class Role : std::uint8_t {
+  d,
+  a,
+  b,
+  c,  // fragments
+  address,
+  stride,  // memory
+  metadata,
+  selector,  // sparsity
+  scale_a,
+  scale_b,
+  select_a,
+  select_b,  // block scales and their {byte-id, thread-id}
+  a_descriptor,
+  b_descriptor,
+  scale_d,  // wgmma
+  imm_scale_a,
+  imm_scale_b,
+  imm_trans_a,
+  imm_trans_b,
+};
+
+constexpr std::string_view name(Role role) {
+  constexpr std::string_view names[] = {"d",
+                                        "a",
+                                        "b",
+                                        "c",
+                                        "addr",
+                                        "stride",
+                                        "meta",
+                                        "selector",
+                                        "scale-a",
+                                        "scale-b",
+                                        "{byte-id-a,thread-id-a}",
+                                        "{byte-id-b,thread-id-b}",
+                                        "a-desc",
+                                        "b-desc",
+                                        "scale-d",
+                                        "imm-scale-a",
+                                        "imm-scale-b",
+                                        "imm-trans-a",
+                                        "imm-trans-b"};
+  return names[static_cast<int>(role)];
+}
+
+enum class OperandKind : std::uint8_t {
+  Vector,     // {r0, ..., rn}: `count` registers of `type`
+  Register,   // one register, without braces
+  Address,    // [base + offset], a 32 or 64-bit base
+  Immediate,  // low..high
+  Pair,       // {byte-id, thread-id}: immediates or 16-bit registers
+};
+
+struct OperandSpec {
+  Role role;
+  OperandKind kind;
+  Type type = Type::none;  // of each register: b32, f32, f64, b64, pred
+  int count = 1;           // registers of a vector
+  int low = 0, high = 0;   // immediates: the legal range. -1 and 1 alone where low is -1.
+  /// Pairs: byte-id takes 0..high in steps of `step`; thread-id takes 0..threads-1.
+  int step = 1, threads = 0;
+};
+
+/// A form that exists, and what the tables say about it.
+struct Instruction {
+  Form form;
+  Since since;
+  std::vector<OperandSpec> operands;
+
+  const OperandSpec* operand(Role role) const;
+};
+
+/// The instruction of `form`; nothing if no row has it. `form.stride` and `form.a_in_registers`
+/// choose between signatures.
+std::optional<Instruction> find(const Form& form);
+
+/// The same for what early versions of PTX had and later ones took back: f16 wmma without .aligned
+/// (until 6.2) and with .satfinite (until 6.4). Nothing where find() has the form.
+std::optional<Instruction> find_legacy(const Form& form);
+
+/// The same for what NVIDIA's assembler takes although the manual has no such form. What these
+/// compute nobody says: the verifier calls them errors unless told otherwise, and nothing else in
+/// Tartan knows them. A vector whose `count` is 0 takes 1, 2 or 4 registers.
+std::optional<Instruction> find_undocumented(const Form& form);
+
+/// The rows behind a form, for those who need a row's own columns. Null where the form is of
+/// another family or does not exist.
+const MatrixMove* matrix_move(const Form& form);
+const Wmma* wmma(const Form& form);  // for loads and stores: the first product that they belong to
+const Mma* mma(const Form& form);
+const Wgmma* wgmma(const Form& form);
+
+/// Every documented warp-level form (1542 of them), and every form of wgmma (2148), written out
+/// from the rows.
+std::vector<Form> forms();
+std::vector<Form> wgmma_forms();
+
+/// The operands as the `operands` column of `tartan isa --csv` spells them: "d=4x.f32; a=4x.b32;
+/// b=2x.b32; c=4x.f32".
+std::string operands_text(const Instruction& instruction);
+
+/// The legal form nearest to `form` on `target` (fewest qualifiers changed), or nothing if nothing
+/// is near. For diagnostics.
+std::optional<Form> nearest(const Form& form, const Target& target);
+
+/// The oldest architecture that has the form.
+Arch oldest(const Since& since);
+/// That, and the first version: "sm_89 with PTX 8.4".
+std::string text(const Since& since);
+
+}  // namespace tartan::isa

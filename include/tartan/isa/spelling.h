@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// tartan/isa/spelling.h - an opcode with its qualifiers, read: what the parser attaches to each
+// instruction.
+//
+//   const isa::Spelling add = isa::read_spelling("add.sat.s32");
+//   add.opcode, add.has("sat"_q), add.type(), add.signatures
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "tartan/isa/signature.h"
+
+namespace tartan::isa {
+
+struct Spelling {
+  std::string_view text;  // as written: "ld.global.v4.u32"
+  Opcode opcode = Opcode::none;
+  std::string_view first;  // the word behind the opcode
+  QualifierSet words;
+  List<Type, 6> types;  // in the order written; more than six are counted in `excess_types`
+  std::uint8_t excess_types = 0;
+  std::string_view unknown;   // the first word that is neither qualifier nor type; empty: none
+  std::string_view repeated;  // the first qualifier that stands twice
+  std::uint8_t repetitions = 0;
+  /// The signatures whose words and types these are; which of them is meant depends on the
+  /// operands.
+  std::vector<const Signature*> signatures;
+
+  constexpr bool has(Qualifier word) const { return words.has(word); }
+  Type type(std::size_t i = 0) const { return i < types.size ? types[i] : Type::none; }
+  const OpcodeRow& row() const { return isa::row(opcode); }
+};
+
+Spelling read_spelling(std::string_view text);
+
+/// Whether `first` stands before `second`: the one case where the order of words counts is that of
+/// two state spaces, to and from.
+inline bool in_order(const Spelling& spelling, std::string_view first, std::string_view second) {
+  return spelling.text.find(first) < spelling.text.find(second);
+}
+
+/// Whether all lanes of a warp must execute the instruction together.
+bool needs_all_lanes(const Spelling& spelling);
+
+/// Whether the signature has these words and types. Targets are not looked at.
+bool matches(const Signature& signature, const Spelling& spelling);
+
+/// Why no signature matches: "add.f32 takes no .sat with .rn"; empty if one does.
+std::string mismatch(const Spelling& spelling);
+
+/// The operands that the signature takes with these words, in order; an operand's index in it is
+/// that of the instruction's operand.
+List<const OperandRow*, 12> operands(const Signature& signature, const Spelling& spelling);
+
+/// What the spelling asks of a target beyond `target`: the greatest demand of the signature, or
+/// null.
+const Since* missing(const Signature& signature, const Spelling& spelling, const Target& target);
+
+/// The elements that .v2, .v4, .v8, .v16 say; 1 without.
+int written_elements(const Spelling& spelling);
+
+/// The bits that one lane moves: a type times its elements.
+int access_bits(const Spelling& spelling);
+
+}  // namespace tartan::isa

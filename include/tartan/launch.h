@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// tartan/launch.h - launching what compile() made: block, shared memory and tensor maps are filled
+// in from it.
+//
+//   const Result<Compiled> compiled = compile(product, device->arch());
+//   const Result<Module> module = device->load(compiled->ptx, compiled->name);
+//   Result<LoadedKernel> kernel = module->kernel(compiled->name);
+//   const auto arguments = Arguments().add(m).add(n).add(a).add(b).add(c);
+//   const Status launched = launch(*kernel, *compiled, {blocks}, arguments);
+#pragma once
+
+#include "tartan/dsl/kernel.h"
+#include "tartan/runtime/device.h"
+
+namespace tartan {
+
+/// Starts `kernel`, which is `compiled` loaded on a device. `grid` counts blocks, `arguments` are
+/// those of the description's parameters, in their order; arguments_of() adds the others. What does
+/// not fit is refused before anything runs, each mistake a diagnostic.
+Status launch(LoadedKernel& kernel, const Compiled& compiled, Dim3 grid, const Arguments& arguments,
+              const Stream* stream = nullptr);
+
+/// The arguments of a launch by LoadedKernel::launch(): those of the description's parameters, in
+/// their order, and behind them the tensor maps (Compiled::maps) that the copy engine of sm_90 and
+/// later reads its matrices through. For kernels without any, nothing is added.
+///
+/// Diagnostics: a wrong number of arguments, or one that is not as long as its parameter (pointers
+/// take 8 bytes); then, of all maps, what the copy engine cannot read: a matrix whose address, or
+/// whose distance from line to line, is no multiple of 16 bytes, and one with an extent of 0. An
+/// empty product is not launched at all.
+Result<Arguments> arguments_of(const Compiled& compiled, Arguments arguments);
+
+}  // namespace tartan

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// tartan/runtime/device.h - running PTX: one interface for NVIDIA GPUs (through the CUDA driver)
+// and for the built-in emulator.
+//
+//   Result<Device> device = Device::best();         // the first GPU, else the emulator
+//   Result<Module> module = device->load(ptx);      // the driver compiles, the emulator decodes
+//   Result<LoadedKernel> kernel = module->kernel("scale");
+//   Result<Buffer> out = device->allocate(1024);
+//   const auto arguments = Arguments().add(*out).add(std::uint32_t{64});
+//   Status launched = kernel->launch({.grid = {8}, .block = {32}}, arguments);
+//   Status finished = device->synchronize();        // what failed in the kernel
+//   Result<std::vector<float>> values = out->read_all<float>();
+//
+// Each may be diagnostics in place of a value: look before `*` and `->`. What compile() made is
+// launched by launch() of tartan/launch.h, which knows its block and its further arguments.
+//
+// Every object keeps what it needs alive; destroying one frees its resource. Objects may be used
+// from several threads, one at a time each. A program that links Tartan runs on machines without a
+// driver: libcuda is looked for only when a GPU is asked for. The environment variable
+// TARTAN_CUDA_DRIVER names another file to load in its place.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "tartan/isa/target.h"
+#include "tartan/support/diagnostic.h"
+
+namespace tartan {
+
+struct Dim3 {
+  std::uint32_t x = 1, y = 1, z = 1;
+  constexpr std::uint64_t count() const { return std::uint64_t{x} * y * z; }
+  bool operator==(const Dim3&) const = default;
+};
+
+/// The shape of a launch: blocks, threads per block, bytes of dynamic shared memory per block, and
+/// blocks per cluster (sm_90 and later; the grid is a whole number of clusters).
+struct Launch {
+  Dim3 grid = {};
+  Dim3 block = {};
+  std::uint32_t dynamic_shared = 0;
+  Dim3 cluster{0, 0, 0};  // zero: what the kernel states (.reqnctapercluster), else one block
+  /// All blocks run at the same time, and may wait for each other as grid.sync() of CUDA's
+  /// cooperative groups does.
+  bool cooperative = false;
+};
+
+/// The block of a finding that is about no block in particular.
+inline constexpr Dim3 no_block{0xffffffff, 0xffffffff, 0xffffffff};
+
+/// Something wrong that a run found: what `tartan run --json` lists under "findings". `id` is a
+/// rule of tartan/support/rules.h.
+struct Finding {
+  std::string id;
+  std::string message;
+  int line = 0;           // of the PTX text; 0 where unknown
+  std::string source;     // "gemm.cc:42", from .loc; empty where unknown
+  Dim3 block = no_block;  // ctaid
+  int lane = -1;          // thread of the block (linear index); -1 where it is about all of them
+  std::uint64_t address = 0;
+};
+
+/// How far emulated numbers can be relied on to be the hardware's. `level` is "recorded" (bits
+/// recorded on that hardware are reproduced), "measured" (public measurements agree for ordinary
+/// numbers), "documented" (the manual's semantics or error bound) or "assumed" (the nearest
+/// generation's rule); empty where everything is exact by definition.
+struct NumericTrust {
+  std::string level;
+  std::string instruction;  // the least known of the kernel's: "mma.sync.aligned.m16n8k16..."
+  std::string source;       // what the emulator's rule for it comes from
+};
+
+/// What the last launches did; emulator only (all zero on a GPU).
+struct Report {
+  std::uint64_t warp_instructions = 0;  // instructions issued, one per warp
+  std::uint64_t lane_instructions = 0;  // the same, times active lanes
+  std::uint64_t multiply_adds = 0;      // of matrix instructions
+  double seconds = 0;                   // host time inside launches
+  NumericTrust trust;                   // the weakest of all kernels launched
+};
+
+struct DeviceOptions {
+  /// Emulator: whose arithmetic ("sm_90"); empty: that of the module's target. A module for another
+  /// target is loaded all the same: `tartan check --target` says whether it fits that hardware.
+  std::string hardware;
+  /// Emulator: instructions that one warp may issue before the launch is stopped as an endless
+  /// loop.
+  std::uint64_t max_steps = 1'000'000'000;
+  /// Emulator: seconds after which a launch is stopped; 0: no limit.
+  double timeout = 0;
+  /// Emulator: host threads that share the blocks of a launch; 0: one per core.
+  int threads = 0;
+  /// Emulator: told at the start of a launch and after every block how many blocks are done, from
+  /// any of those threads; it may not throw.
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};
+};
+
+namespace detail {
+class Engine;  // what an engine implements: runtime/engine.h
+class EngineModule;
+class EngineKernel;
+class EngineStream;
+class EngineEvent;
+}  // namespace detail
+
+/// Device memory, freed when the last copy goes.
+class Buffer {
+ public:
+  std::size_t size() const { return size_; }
+  std::uint64_t address() const { return address_; }
+  /// Copies between host and device; waits for the device first. The range must lie inside the
+  /// buffer.
+  Status write(std::span<const std::byte> bytes, std::size_t offset = 0);
+  Status read(std::span<std::byte> bytes, std::size_t offset = 0) const;
+  Status fill(std::uint8_t byte);
+
+  /// The same for arrays of plain values.
+  template <typename T>
+  Status write(const std::vector<T>& values) {
+    return write(std::as_bytes(std::span(values)));
+  }
+  template <typename T>
+  Result<std::vector<T>> read_all() const {
+    std::vector<T> values;
+    try {
+      values.resize(size_ / sizeof(T));
+    } catch (const std::bad_alloc&) {
+      return {"out-of-memory"_rule, "the host has no memory for a copy of the buffer"};
+    }
+    if (auto status = read(std::as_writable_bytes(std::span(values))); !status)
+      return status.diags();
+    return values;
+  }
+
+ private:
+  friend class Device;
+  friend class Module;
+  std::shared_ptr<detail::Engine> engine_;
+  std::shared_ptr<void> hold_;
+  std::uint64_t address_ = 0;
+  std::size_t size_ = 0;
+};
+
+/// The arguments of a launch, in the kernel's parameter order. Scalars must have the parameter's
+/// size.
+class Arguments {
+ public:
+  Arguments& add(const Buffer& buffer) { return add(buffer.address()); }
+  template <typename T>
+  requires std::is_trivially_copyable_v<T> Arguments& add(const T& value) {
+    return add_bytes(std::as_bytes(std::span(&value, 1)));
+  }
+  /// An argument as its bytes.
+  Arguments& add_bytes(std::span<const std::byte> bytes) {
+    values_.emplace_back(bytes.begin(), bytes.end());
+    return *this;
+  }
+  std::size_t size() const { return values_.size(); }
+  const std::vector<std::byte>& operator[](std::size_t i) const { return values_[i]; }
+
+ private:
+  std::vector<std::vector<std::byte>> values_;
+};
+
+/// An order of work on a device. The default Stream of a launch is the device's own.
+class Stream {
+ public:
+  /// Waits until all work of the stream is done, and reports what failed in it.
+  Status synchronize();
+  /// The driver's own (CUstream), for other libraries that work on this stream; the emulator's is
+  /// null.
+  void* handle() const;
+
+ private:
+  friend class Device;
+  friend class LoadedKernel;
+  friend class Event;
+  std::shared_ptr<detail::EngineStream> stream_;
+};
+
+/// A point in a stream, for measuring time.
+class Event {
+ public:
+  Status record(const Stream* stream = nullptr);
+  /// Milliseconds from `start` to this event; waits for both.
+  Result<double> milliseconds_since(const Event& start) const;
+
+ private:
+  friend class Device;
+  std::shared_ptr<detail::EngineEvent> event_;
+};
+
+struct KernelParam {
+  std::string name;
+  std::size_t bytes = 0;
+};
+
+class LoadedKernel {
+ public:
+  const std::string& name() const;
+  /// The parameters, where the engine knows them (both do for modules given as PTX text).
+  const std::vector<KernelParam>& params() const;
+  /// Starts the kernel. A launch that does not fit it (arguments, grid, block, more shared memory
+  /// than a block has) is refused before anything runs. Too little dynamic_shared is a fault of the
+  /// run: nothing in PTX says how much a kernel uses.
+  Status launch(const Launch& launch, const Arguments& arguments, const Stream* stream = nullptr);
+
+ private:
+  friend class Module;
+  std::shared_ptr<detail::EngineKernel> kernel_;
+};
+
+class Module {
+ public:
+  /// The kernel of that name; if there is none, the message lists those there are.
+  Result<LoadedKernel> kernel(const std::string& name) const;
+  std::vector<std::string> kernels() const;
+  /// The .global or .const variable of that name, as a buffer: cudaMemcpyToSymbol is its write().
+  /// If there is none, the message lists those there are.
+  Result<Buffer> variable(const std::string& name) const;
+  /// What the engine cannot run of the module, wherever it is: a warning for each place. Loading
+  /// leaves it at the kernels that are asked for. On a GPU the driver has looked at all of it.
+  Diags warnings() const;
+
+ private:
+  friend class Device;
+  std::shared_ptr<detail::Engine> engine_;
+  std::shared_ptr<detail::EngineModule> module_;
+};
+
+class Device {
+ public:
+  /// The first GPU, else the emulator. Where `options.hardware` names another architecture than the
+  /// GPU's, the emulator, which computes as that one does; remark() says so.
+  static Result<Device> best(const DeviceOptions& options = {});
+  /// "auto" (as best()), "emulator", "cuda" (the first GPU) or "cuda:N".
+  static Result<Device> open(const std::string& name, const DeviceOptions& options = {});
+
+  bool emulated() const;
+  /// What is worth knowing about the choice of this device; empty where there is nothing.
+  const std::string& remark() const { return remark_; }
+  std::string name() const;  // "NVIDIA H100 80GB HBM3 (sm_90), driver 13.0", "emulator"
+  /// The architecture to compile for: of a GPU its own with suffix a where it has one; of the
+  /// emulator the hardware option's or sm_90a.
+  Arch arch() const;
+
+  /// Loads PTX text. `name` is how diagnostics call it.
+  Result<Module> load(const std::string& ptx, const std::string& name = "<ptx>");
+  Result<Buffer> allocate(std::size_t bytes);
+  Result<Stream> stream();
+  Result<Event> event();
+  /// Waits for all work, and reports what failed in it.
+  Status synchronize();
+
+  /// What launches found since the last call of clear_findings (emulator: traps and faults with
+  /// their places).
+  std::vector<Finding> findings() const;
+  void clear_findings();
+  Report report() const;
+
+ private:
+  explicit Device(std::shared_ptr<detail::Engine> engine, std::string remark = {})
+      : engine_(std::move(engine)), remark_(std::move(remark)) {}
+  std::shared_ptr<detail::Engine> engine_;
+  std::string remark_;
+};
+
+}  // namespace tartan

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// tartan/runtime/tensor_map.h - tensor maps: how the copy engine of sm_90 and later
+// (cp.async.bulk.tensor) finds the elements of a tensor in global memory, and how it lays a box of
+// them out in shared memory.
+//
+//   TensorMap map{.type = f16, .address = a.address(), .extents = {4096, 1024},
+//                 .strides = {8192}, .box = {64, 128}, .swizzle = TensorMap::Swizzle::bytes_128};
+//   const auto bytes = map.encode();            // or diagnostics that name each bad argument
+//   Status launched = kernel->launch(shape, Arguments().add(*bytes).add(c));
+//
+// The kernel takes it as `.param .align 64 .b8 map[128]` and passes the parameter's address to the
+// instruction. The maps of kernels that compile() made come from arguments_of() of tartan/launch.h.
+// Dimension 0 is the innermost one everywhere: its elements are neighbours in memory.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "tartan/isa/type.h"
+#include "tartan/support/diagnostic.h"
+
+namespace tartan {
+
+/// The 128 bytes that a kernel gets.
+struct TensorMapBytes {
+  std::array<std::byte, 128> bytes{};
+  bool operator==(const TensorMapBytes&) const = default;
+};
+
+/// What tensormap.replace writes, in the words of PTX: box_dim, global_dim and so on.
+enum class TensorMapField : std::uint8_t {
+  address,
+  rank,  // less one
+  box,
+  extent,
+  stride,  // bytes, of dimension ordinal + 1
+  element_stride,
+  type,
+  interleave,
+  swizzle,
+  swizzle_atomicity,
+  fill
+};
+
+struct TensorMap {
+  /// Where in shared memory the 16-byte chunks of a box's rows go: the chunk's number in its row,
+  /// XOR the bits of the shared address above bit 7, as many as the span has room for.
+  enum class Swizzle : std::uint8_t { none, bytes_32, bytes_64, bytes_128 };
+  /// How much the second-level cache fetches at once.
+  enum class Promotion : std::uint8_t { none, bytes_64, bytes_128, bytes_256 };
+  /// What a load gives for elements outside of the tensor.
+  enum class Fill : std::uint8_t { zero, nan };
+
+  /// Images whose pixels become rows of a box, for convolutions (PTX ISA "im2col mode"): dimension
+  /// 0 are channels, the last one is the image's number, those between are its width, height,
+  /// depth.
+  ///
+  /// A copy visits as many pixels as `pixels` says, along the width first, and at the end of a line
+  /// goes to the next, then to the next image. What it visits are places of a filter, which lie
+  /// between corners: from `lower` to the image's last pixel + `upper`, in each dimension. The
+  /// instruction's offsets say which pixel under the filter is read there.
+  struct Im2col {
+    std::vector<std::int32_t> lower = {}, upper = {};  // of width, height, depth
+    std::uint32_t channels = 0;                        // of a pixel
+    std::uint32_t pixels = 0;
+
+    bool operator==(const Im2col&) const = default;
+  };
+
+  /// u8, u16, u32, s32, u64, s64, f16, bf16, f32, tf32 or f64. Formats of 8 bits are u8 here.
+  Type type = Type::none;
+  std::uint64_t address = 0;                // of element 0, a multiple of 16
+  std::vector<std::uint64_t> extents = {};  // elements; one a dimension, 1 to 5 dimensions
+  std::vector<std::uint64_t> strides = {};  // bytes, of dimensions 1 and up: one fewer than extents
+  std::vector<std::uint32_t> box = {};      // elements that one copy covers; empty with im2col
+  /// Every how many-th element of the box is copied; empty: all of them. Dimension 0 is never
+  /// strided.
+  std::vector<std::uint32_t> element_strides = {};
+  Swizzle swizzle = Swizzle::none;
+  Promotion promotion = Promotion::none;
+  Fill fill = Fill::zero;
+  bool flush_subnormals = false;  // f32 and tf32
+  std::optional<Im2col> im2col = {};
+
+  std::size_t rank() const { return extents.size(); }
+  /// Every argument that is not what the copy engine takes.
+  Status check() const;
+  /// What the driver's cuTensorMapEncodeTiled writes, or cuTensorMapEncodeIm2col.
+  Result<TensorMapBytes> encode() const;
+  /// The map in those bytes; nothing, with a reason, if they are none.
+  static Result<TensorMap> decode(std::span<const std::byte, 128> bytes);
+  /// Writes one field of a map that need not be whole yet.
+  static Status replace(std::span<std::byte, 128> bytes, TensorMapField field, std::size_t ordinal,
+                        std::uint64_t value);
+
+  // Of a map that check() accepts.
+
+  /// Elements along dimension `i` that a copy moves: the box, divided by the element stride. Of
+  /// tiles, not of im2col.
+  std::uint32_t copied(std::size_t i) const;
+  /// Elements of a box's row, which lie side by side in memory.
+  std::uint32_t row() const { return im2col ? im2col->channels : box[0]; }
+  /// Rows of a box.
+  std::uint64_t rows() const;
+  /// Bytes that a copy completes on its mbarrier: always the whole box, in bounds or not.
+  std::uint64_t box_bytes() const;
+
+  bool operator==(const TensorMap&) const = default;
+};
+
+/// Bytes after which the swizzle starts anew in a row: 0, 32, 64, 128.
+constexpr std::uint32_t span_bytes(TensorMap::Swizzle swizzle) {
+  return swizzle == TensorMap::Swizzle::none ? 0 : 16u << static_cast<int>(swizzle);
+}
+
+}  // namespace tartan

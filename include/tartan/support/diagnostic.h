@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// tartan/support/diagnostic.h - how Tartan says that something is wrong.
+//
+// Three kinds of failure are kept apart. Wrong input (a kernel description, PTX text, a manifest)
+// gives diagnostics: all of them, each with a place, what was expected and what was found. A wrong
+// environment (no driver, no file) gives a Result whose diagnostic says what to install or set. Our
+// own bugs are asserts.
+//
+// Every diagnostic names a Rule: a row of the table in tartan/support/rules.h, whose id is stable
+// across releases and documented in docs/diagnostics.md.
+#pragma once
+
+#include <cassert>
+#include <cstddef>
+#include <optional>
+#include <source_location>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "tartan/support/rules.h"
+
+namespace tartan {
+
+/// Where in a text or a C++ file something stands. Lines and columns count from 1; 0 means unknown.
+struct Place {
+  std::string file;
+  int line = 0;
+  int column = 0;
+
+  Place() = default;
+  Place(std::string file, int line, int column)
+      : file(std::move(file)), line(line), column(column) {}
+  Place(const std::source_location& at)  // implicit: DSL calls pass their caller's location
+      : file(at.file_name()),
+        line(static_cast<int>(at.line())),
+        column(static_cast<int>(at.column())) {}
+
+  bool known() const { return !file.empty(); }
+  bool operator==(const Place&) const = default;
+};
+
+/// One thing that is wrong, or worth knowing.
+struct Diag {
+  Level level = Level::Error;
+  std::string_view id;  // a rule's id: static storage
+  Place place;
+  std::string
+      message;  // lower case, no full stop: "operand a of mma.m16n8k16 takes 4 registers, got 2"
+  std::string source;  // the line of the text it is about, when there is one (for the caret)
+  int width = 0;       // how many columns from place.column on it is about
+  int caret = 0;       // its column in `source`, where that is a part of a long line; else 0
+};
+
+/// `text` as a terminal may show it: control characters, characters that turn the direction of what
+/// is written, and bytes that are no UTF-8 become \xNN.
+std::string printable(std::string_view text);
+
+/// `file:line:column: error: message [id]`, the one spelling of a diagnostic as text. It is
+/// printable(); further lines of a message (a driver's log) are indented.
+std::string to_string(const Diag& diag);
+
+/// The same over several lines: the source line and a caret under it. With `colour`, for a
+/// terminal.
+std::string to_text(const Diag& diag, bool colour);
+
+/// Levels of rules in place of those of the table in tartan/support/rules.h.
+class RuleLevels {
+ public:
+  /// None: diagnostics of the rule are left out.
+  void set(const Rule& rule, std::optional<Level> level);
+  /// False where there is no rule of that id.
+  bool set(std::string_view id, std::optional<Level> level);
+  std::optional<Level> of(const Rule& rule) const;
+
+ private:
+  std::vector<std::pair<std::string_view, std::optional<Level>>> levels_;  // by id
+};
+
+/// What a list of diagnostics takes.
+struct Reporting {
+  RuleLevels levels;
+  /// Errors that are kept, the first ones of the text; the others are counted. 0: all.
+  int max_errors = 0;
+};
+
+/// A list of diagnostics, in the order in which they were found.
+class Diags {
+ public:
+  Diags() = default;
+  explicit Diags(Reporting reporting) : reporting_(std::move(reporting)) {}
+
+  void add(Diag diag);
+  /// Adds a diagnostic of `rule`, at the rule's level. The reference is good until the next call.
+  Diag& report(const Rule& rule, Place place, std::string message);
+  /// A list of one.
+  static Diags one(const Rule& rule, Place place, std::string message);
+  void append(Diags other);
+
+  bool ok() const { return errors_ == 0; }  // no error (warnings and notes do not count)
+  bool empty() const { return list_.empty(); }
+  std::size_t size() const { return list_.size(); }
+  std::size_t count(Level level) const;
+  auto begin() const { return list_.begin(); }
+  auto end() const { return list_.end(); }
+  const Diag& operator[](std::size_t i) const { return list_[i]; }
+  /// Orders by file, line and column; diagnostics of one place keep their order. Leaves out what
+  /// stands behind the last error that Reporting::max_errors keeps.
+  void sort();
+  /// Errors that were left out.
+  std::size_t left_out() const { return left_out_; }
+
+  std::string text(bool colour = false) const;  // to_text of each, a line break after each
+  /// {"schema_version","diagnostics":[{"file","line","column","level","id","message"}],"truncated"}:
+  /// `truncated` is how many errors were left out.
+  std::string json() const;
+
+ private:
+  void keep(Diag diag);
+
+  Reporting reporting_;
+  std::vector<Diag> list_;
+  std::size_t errors_ = 0, left_out_ = 0;  // errors in all; those of them that are not in list_
+  std::size_t full_ = 0;                   // diagnostics at which the limit is applied next
+  Diag ignored_;                           // what is reported of a rule that is left out
+};
+
+/// Of the JSON that commands write: fields are added without a new number.
+inline constexpr int json_schema_version = 1;
+
+/// A value, or the diagnostics that say why there is none.
+///
+///   Result<Device> device = Device::open("cuda");
+///   if (!device) { std::cerr << device.diags().text(); return 2; }
+///   std::cout << device->name();
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::move(value)) {}
+  Result(Diags diags) : state_(std::move(diags)) { assert(!std::get<Diags>(state_).ok()); }
+  Result(const Rule& rule, std::string message)
+      : state_(Diags::one(rule, {}, std::move(message))) {}
+
+  explicit operator bool() const { return std::holds_alternative<T>(state_); }
+  T& operator*() { return value(); }
+  const T& operator*() const { return std::get<T>(state_); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &std::get<T>(state_); }
+  T& value() {
+    assert(*this && "Result has no value: look at diags() first");
+    return std::get<T>(state_);
+  }
+  const Diags& diags() const {
+    assert(!*this && "Result holds a value");
+    return std::get<Diags>(state_);
+  }
+
+ private:
+  std::variant<T, Diags> state_;
+};
+
+/// Result of something that has no value to give.
+struct Done {};
+using Status = Result<Done>;
+
+}  // namespace tartan

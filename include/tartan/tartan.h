@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// tartan/tartan.h - all of Tartan: describe kernels, check PTX, run it.
+//
+//   compiler/isa/      what the matrix instructions are, and which lane holds which element
+//   compiler/ptx/      PTX text to a tree and back
+//   compiler/verify/   whether a module is legal, and what is wrong with it
+//   dsl/               kernels as C++ functions, compiled to verified PTX
+//   runtime/           running PTX on a GPU, or on the built-in emulator
+//
+// A program that needs one of these may include its header alone: the paths are the same as in the
+// source tree.
+#pragma once
+
+#include "tartan/config.h"
+#include "tartan/isa/form.h"
+#include "tartan/isa/fragment.h"
+#include "tartan/isa/instruction.h"
+#include "tartan/isa/layout_algebra.h"
+#include "tartan/isa/target.h"
+#include "tartan/isa/type.h"
+#include "tartan/ptx/parser.h"
+#include "tartan/runtime/device.h"
+#include "tartan/runtime/tensor_map.h"
+#include "tartan/support/diagnostic.h"
+#include "tartan/support/source.h"
+#include "tartan/verify/verify.h"
+#include "tartan/version.h"
+#if TARTAN_HAS_LLVM
+#include "tartan/dsl/builder.h"
+#include "tartan/dsl/kernels/kernels.h"
+#include "tartan/dsl/math.h"
+#include "tartan/launch.h"
+#endif

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tartan/launch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "tartan/runtime/tensor_map.h"
+
+namespace tartan {
+namespace {
+
+std::size_t bytes_of(const CompiledParam& param) {
+  return param.pointer ? 8 : static_cast<std::size_t>(bits(param.type)) / 8;
+}
+
+// An argument as a number: 4 or 8 bytes, as its parameter says.
+std::int64_t number(const Compiled& compiled, const Arguments& arguments, int param) {
+  const auto i = static_cast<std::size_t>(param);
+  if (bytes_of(compiled.params[i]) == 8) {
+    std::int64_t out = 0;
+    std::memcpy(&out, arguments[i].data(), sizeof out);
+    return out;
+  }
+  std::int32_t out = 0;
+  std::memcpy(&out, arguments[i].data(), sizeof out);
+  return out;
+}
+
+std::uint64_t number(const Compiled& compiled, const Arguments& arguments, const MapNumber& of) {
+  std::int64_t product = 1;
+  for (const int param : of.params) product *= number(compiled, arguments, param);
+  return static_cast<std::uint64_t>(of.value * ((product + of.divisor - 1) / of.divisor));
+}
+
+TensorMap tensor_map(const Compiled& compiled, const Arguments& arguments, const CompiledMap& of) {
+  TensorMap out{.type = of.type};
+  out.address = static_cast<std::uint64_t>(number(compiled, arguments, of.of));
+  // A map has at least one element, even of a matrix without any, of which nothing is read.
+  for (const MapNumber& each : of.extents)
+    out.extents.push_back(std::max<std::uint64_t>(number(compiled, arguments, each), 1));
+  const auto element = static_cast<std::uint64_t>(bits(of.type) / 8);
+  for (const MapNumber& each : of.strides)
+    out.strides.push_back(number(compiled, arguments, each) * element);
+  for (const int each : of.box) out.box.push_back(static_cast<std::uint32_t>(each));
+  using Swizzle = TensorMap::Swizzle;
+  out.swizzle = of.swizzle == 128  ? Swizzle::bytes_128
+                : of.swizzle == 64 ? Swizzle::bytes_64
+                : of.swizzle == 32 ? Swizzle::bytes_32
+                                   : Swizzle::none;
+  static_assert(CompiledMap::promotion == 128);
+  out.promotion = TensorMap::Promotion::bytes_128;
+  return out;
+}
+
+Status check(const Compiled& compiled, const Arguments& arguments) {
+  const std::vector<CompiledParam>& params = compiled.params;
+  Diags diags;
+  if (arguments.size() != params.size()) {
+    diags.report("launch-arguments"_rule, {},
+                 fmt::format("kernel {} takes {} argument{}, got {}{}", compiled.name,
+                             params.size(), params.size() == 1 ? "" : "s", arguments.size(),
+                             compiled.maps.empty() ? "" : "; arguments_of() adds tensor maps"));
+    return diags;
+  }
+  for (std::size_t i = 0; i < params.size(); ++i)
+    if (arguments[i].size() != bytes_of(params[i]))
+      diags.report(
+          "launch-arguments"_rule, {},
+          fmt::format("argument {} ({}) of kernel {} takes {} bytes, got {}", i, params[i].name,
+                      compiled.name, bytes_of(params[i]), arguments[i].size()));
+  if (!diags.ok()) return diags;
+  return Done{};
+}
+
+// Each once: a matrix may have several maps, which differ in their boxes.
+void report(const Compiled& compiled, const CompiledMap& of, const Diags& found, Diags& diags) {
+  const std::string& matrix = compiled.params[static_cast<std::size_t>(of.of)].name;
+  for (Diag each : found) {
+    each.message = fmt::format("{} (parameter {}): {}", matrix, of.of, each.message);
+    const auto same = [&](const Diag& other) { return other.message == each.message; };
+    if (std::none_of(diags.begin(), diags.end(), same)) diags.add(std::move(each));
+  }
+}
+
+}  // namespace
+
+Result<Arguments> arguments_of(const Compiled& compiled, Arguments arguments) {
+  if (const Status status = check(compiled, arguments); !status) return status.diags();
+  Arguments out = arguments;
+  Diags diags;
+  for (const CompiledMap& each : compiled.maps) {
+    if (const auto bytes = tensor_map(compiled, arguments, each).encode()) out.add(*bytes);
+    else report(compiled, each, bytes.diags(), diags);
+  }
+  if (!diags.ok()) return diags;
+  return out;
+}
+
+Status launch(LoadedKernel& kernel, const Compiled& compiled, Dim3 grid, const Arguments& arguments,
+              const Stream* stream) {
+  const auto all = arguments_of(compiled, arguments);
+  if (!all) return all.diags();
+  return kernel.launch({.grid = grid,
+                        .block = {static_cast<std::uint32_t>(compiled.block)},
+                        .dynamic_shared = static_cast<std::uint32_t>(compiled.dynamic_shared)},
+                       *all, stream);
+}
+
+}  // namespace tartan

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/emulator/decode/symbols.h"
+
+#include <algorithm>
+
+namespace tartan::emulator {
+namespace {
+
+std::uint64_t step_of(const ptx::Variable& variable) {
+  const std::uint64_t alignment = alignment_of(variable);
+  return (size_of(variable) + alignment - 1) / alignment * alignment;
+}
+
+}  // namespace
+
+std::uint64_t size_of(const ptx::Variable& variable) {
+  const std::uint64_t element =
+      static_cast<std::uint64_t>(std::max(bits(variable.type), 8)) / 8 * variable.vector;
+  return element * variable.elements;
+}
+
+std::uint64_t size_with_row(const ptx::Variable& variable) {
+  return variable.numbered ? step_of(variable) * *variable.numbered : size_of(variable);
+}
+
+std::uint32_t alignment_of(const ptx::Variable& variable) {
+  if (variable.align) return variable.align;
+  return std::max<std::uint32_t>(
+      1, static_cast<std::uint32_t>(bits(variable.type)) / 8 * variable.vector);
+}
+
+void Symbols::add(const ptx::Variable& variable, const Symbol& symbol) {
+  names_.add(variable, Placed{symbol, variable.numbered ? step_of(variable) : 0});
+}
+
+std::optional<Symbol> Symbols::find(std::string_view name) const {
+  const auto [placed, number] = names_.find(name);
+  if (!placed) return std::nullopt;
+  Symbol symbol = placed->first;
+  symbol.address += number * placed->step;
+  return symbol;
+}
+
+}  // namespace tartan::emulator

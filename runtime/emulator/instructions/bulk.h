@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// runtime/emulator/instructions/bulk.h - what instructions share that move bytes and complete
+// transactions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "runtime/emulator/decode/decoder.h"
+#include "runtime/emulator/machine/warp.h"
+#include "runtime/emulator/races/order.h"
+
+namespace tartan::emulator {
+
+/// An address operand in Program::slots: slot, offset (two words), width, window.
+inline constexpr std::uint32_t address_words = 5;
+std::uint32_t append_address(Decoder& d, const ptx::Operand& operand, Window window);
+/// The op whose address that is, for addresses() and resolve().
+Op address_at(const Warp& warp, std::uint32_t list);
+
+/// Host address of `bytes` bytes (not 0) from one lane's address on, both multiples of `unit`: the
+/// first and the last unit must exist and be of one piece. Null after a finding.
+std::byte* resolve_range(Warp& warp, int lane, Window window, std::uint64_t address,
+                         std::uint64_t bytes, std::uint32_t unit);
+
+/// Combines `bytes` bytes of elements at `from` into those at `to`, in order.
+using Reduction = void (*)(std::byte* to, const std::byte* from, std::uint32_t bytes);
+/// Null where there is none.
+/// `flush`: subnormal f32 are zeros, in memory and in the result.
+Reduction find_reduction(std::string_view name, Type type, bool flush = false);
+/// The reduction that the spelling names; empty where there is none.
+std::string_view reduction_name(Decoder& d);
+/// A copy, or a reduction; `to` is a multiple of an element's size.
+void move_bytes(std::byte* to, const std::byte* from, std::uint32_t bytes, Reduction reduction);
+
+/// The spaces of [destination], [source], in the spelling's order.
+struct Spaces {
+  Window to = Window::generic, from = Window::generic;
+};
+std::optional<Spaces> read_spaces(Decoder& d);
+
+/// Where a shared address lies in the block of rank `rank`, as an address of the cluster.
+std::uint64_t in_block(std::uint64_t address, std::uint32_t rank);
+/// Whether a multicast may go to the blocks in `mask`; if not, the warp is stopped with a finding.
+bool check_multicast(Warp& warp, int lane, std::uint32_t mask);
+/// What a copy has written: `room` bytes of host memory, those between its elements included.
+struct Filled {
+  const std::byte* at = nullptr;
+  std::uint64_t room = 0;
+  BoxShape shape;
+  const std::byte* from = nullptr;  // where as many bytes were taken, if that is known
+};
+/// Completes `bytes` of the mbarrier at `lane`'s address of the cluster.
+bool complete_transactions(Warp& warp, int lane, std::uint64_t mbarrier, std::uint32_t bytes,
+                           const Filled& filled);
+
+}  // namespace tartan::emulator

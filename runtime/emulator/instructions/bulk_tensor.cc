@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies through tensor maps (cp.async.bulk.tensor and cp.reduce.async.bulk.tensor; PTX ISA
+// 9.7.9.27.1), done when they are issued.
+//
+// A box lies in shared memory row after row, dimension 0 along the row. With a swizzle a row takes
+// the whole span, and the 16-byte chunk at address x goes to x XOR (x >> 7 & mask) << 4: bits of
+// the address in shared memory, wherever the box starts.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "runtime/emulator/instructions/bulk.h"
+#include "runtime/emulator/instructions/table.h"
+#include "runtime/emulator/instructions/tensor_rows.h"
+#include "runtime/emulator/machine/cluster.h"
+#include "runtime/emulator/machine/lanes.h"
+#include "runtime/emulator/machine/memory.h"
+
+namespace tartan::emulator {
+namespace {
+
+constexpr std::size_t map_bytes = 128, map_alignment = 64;
+constexpr std::uint64_t chunk = 16, shared_alignment = 128;
+// In op.flags. `gathers`: four rows, of which each has its coordinate; `of_pixels`: im2col;
+// `pairs`: .cta_group::2.
+constexpr std::uint8_t is_load = 1, is_multicast = 2, gathers = 4, of_pixels = 8, pairs = 16;
+
+constexpr std::string_view reduction_names[] = {"",    "add", "min", "max", "inc",
+                                                "dec", "and", "or",  "xor"};
+
+// What an element outside of the tensor reads as: the same 16 bits again and again, as an H100
+// does.
+std::uint64_t fill_bits(const TensorMap& map) {
+  return map.fill == TensorMap::Fill::zero ? 0 : 0x7FF77FF77FF77FF7;
+}
+
+// Elements of tf32 are f32 in memory and are rounded on the way, to nearest, from the middle to
+// even.
+void round_to_tf32(std::byte* at) {
+  std::uint32_t bits;
+  std::memcpy(&bits, at, sizeof bits);
+  const bool finite = (~bits & 0x7F800000) != 0;
+  const std::uint32_t half = 0xFFF + (bits >> 13 & 1);
+  bits = (bits + (finite ? half : 0)) & ~std::uint32_t{0x1FFF};
+  std::memcpy(at, &bits, sizeof bits);
+}
+
+// One lane's copy: where the box is in the tensor and in memory.
+class Box {
+ public:
+  Box(Warp& warp, int lane, TensorMap map, const Place& place, bool gathers)
+      : warp_(warp), lane_(lane), map_(std::move(map)), place_(place), gathers_(gathers) {
+    element_ = static_cast<unsigned>(bits(map_.type)) / 8;
+    row_bytes_ = map_.row() * element_;
+    span_ = span_bytes(map_.swizzle);
+    pitch_ = std::max<std::uint64_t>(span_, row_bytes_);
+    rows_ = gathers ? gathered_rows : map_.rows();
+  }
+
+  const TensorMap& map() const { return map_; }
+  std::uint64_t bytes() const { return rows_ * row_bytes_; }
+  std::uint64_t shared_bytes() const { return rows_ * pitch_; }
+  BoxShape shape() const {
+    return {.tensor = true, .span = static_cast<std::uint32_t>(span_), .source = map_.address};
+  }
+
+  /// Fills `image`, a copy of shared memory from `address` on.
+  bool load(std::byte* image, std::uint64_t address) {
+    std::vector<std::byte> row(row_bytes_);
+    const std::uint64_t outside = fill_bits(map_);
+    return each_row(
+        [&](std::uint64_t index, const std::byte* memory, std::uint64_t first, std::uint64_t last) {
+          for (std::uint64_t i = 0; i < row_bytes_; i += element_)
+            if (i < first || i >= last) std::memcpy(&row[i], &outside, element_);
+          if (memory) std::memcpy(&row[first], memory, last - first);
+          if (memory && map_.type == tf32)
+            for (std::uint64_t i = first; i < last; i += element_) round_to_tf32(&row[i]);
+          for (std::uint64_t i = 0; i < row_bytes_; i += chunk)
+            std::memcpy(image + place(address, index, i), &row[i], chunk);
+        });
+  }
+
+  /// Writes those elements of the box that are inside of the tensor.
+  bool store(const std::byte* image, std::uint64_t address, Reduction reduction) {
+    std::vector<std::byte> row(row_bytes_);
+    return each_row(
+        [&](std::uint64_t index, std::byte* memory, std::uint64_t first, std::uint64_t last) {
+          if (!memory) return;
+          for (std::uint64_t i = 0; i < row_bytes_; i += chunk)
+            std::memcpy(&row[i], image + place(address, index, i), chunk);
+          move_bytes(memory, &row[first], static_cast<std::uint32_t>(last - first), reduction);
+        });
+  }
+
+ private:
+  // The chunk at `inside` of row `index`, counted from the start of the box.
+  std::uint64_t place(std::uint64_t address, std::uint64_t index, std::uint64_t inside) const {
+    const std::uint64_t linear = address + index * pitch_ + inside;
+    const std::uint64_t mask = span_ ? span_ / chunk - 1 : 0;
+    return (linear ^ (linear >> 7 & mask) << 4) - address;
+  }
+
+  // Calls body(index, memory, first, last) for each row: its bytes [first, last) are inside of the
+  // tensor and start at `memory`, which is null where there are none.
+  template <typename Body>
+  bool each_row(Body&& body) {
+    const std::int64_t extent = static_cast<std::int64_t>(map_.extents[0]), x = place_.at[0];
+    const std::int64_t low = std::clamp<std::int64_t>(-x, 0, map_.row()),
+                       high = std::clamp<std::int64_t>(extent - x, low, map_.row());
+    const auto first = static_cast<std::uint64_t>(low) * element_,
+               last = static_cast<std::uint64_t>(high) * element_;
+    Rows rows(map_, place_, gathers_);
+    for (std::uint64_t index = 0; index < rows_; ++index, rows.next()) {
+      std::byte* memory = nullptr;
+      if (first < last) {
+        std::uint64_t address = map_.address + static_cast<std::uint64_t>(x + low) * element_;
+        if (add_outer(rows, address)) {
+          memory = find(address, last - first);
+          if (!memory) return false;
+        }
+      }
+      body(index, memory, first, memory ? last : first);
+    }
+    return true;
+  }
+
+  // Adds where the row lies along dimensions 1 and up; false if it is outside of the tensor.
+  bool add_outer(const Rows& rows, std::uint64_t& address) const {
+    for (std::size_t i = 1; i < map_.rank(); ++i) {
+      const std::int64_t at = rows.at(i);
+      if (at < 0 || at >= static_cast<std::int64_t>(map_.extents[i])) return false;
+      address += static_cast<std::uint64_t>(at) * map_.strides[i - 1];
+    }
+    return true;
+  }
+
+  std::byte* find(std::uint64_t address, std::uint64_t bytes) {
+    if (!allocation_.host || !allocation_.holds(address, bytes)) {
+      const Allocation* found = warp_.block->memory().find(address, bytes);
+      if (!found) {
+        const Allocation* near = warp_.block->memory().nearest(address);
+        warp_.fail("memory-fault"_rule,
+                   fmt::format("the tensor of the map has {} bytes at 0x{:x}, which are in no "
+                               "buffer{}",
+                               bytes, address,
+                               near ? fmt::format(": the nearest is 0x{:x} with {} bytes",
+                                                  near->address, near->bytes)
+                                    : std::string()),
+                   lane_, address);
+        return nullptr;
+      }
+      allocation_ = *found;
+    }
+    return allocation_.host + (address - allocation_.address);
+  }
+
+  Warp& warp_;
+  int lane_;
+  TensorMap map_;
+  Place place_;
+  bool gathers_;
+  std::uint64_t element_ = 0, row_bytes_ = 0, span_ = 0, pitch_ = 0, rows_ = 1;
+  Allocation allocation_;
+};
+
+// The map at a lane's address.
+std::optional<TensorMap> read_map(Warp& warp, int lane, const Op& where, std::size_t rank,
+                                  std::uint8_t flags) {
+  std::uint64_t at[32];
+  addresses(warp, where, at);
+  const std::uint64_t address = at[lane];
+  const auto fail = [&](std::string why) {
+    warp.fail("tensor-map"_rule, std::move(why), lane, address);
+    return std::nullopt;
+  };
+  const Window window = where.window == Window::generic ? window_of(address) : where.window;
+  if (window == Window::local || window == Window::shared || window == Window::cluster)
+    return fail(
+        fmt::format("the tensor map at 0x{:x} is in {} memory: it must be a parameter, or "
+                    "in global or constant memory",
+                    address, window == Window::local ? "local" : "shared"));
+  const std::byte* const bytes =
+      resolve_range(warp, lane, where.window, address, map_bytes, map_alignment);
+  if (!bytes) return std::nullopt;
+  const auto map = TensorMap::decode(std::span<const std::byte, map_bytes>(bytes, map_bytes));
+  if (!map) return fail(map.diags()[0].message);
+  if (map->rank() != rank)
+    return fail(fmt::format("the instruction copies {} dimension{}, the tensor map has {}", rank,
+                            rank == 1 ? "" : "s", map->rank()));
+  if (map->im2col.has_value() != ((flags & of_pixels) != 0))
+    return fail(map->im2col ? "the tensor map has corners of pixels (im2col), the instruction "
+                              "copies tiles"
+                            : "the instruction copies pixels (im2col), the tensor map has tiles");
+  if (flags & gathers && map->box[1] != 1)
+    return fail(
+        fmt::format("the instruction takes single rows, the tensor map's box has {}", map->box[1]));
+  return *map;
+}
+
+// Host memory of a box that lies at `address` of a block's shared memory.
+std::byte* find_shared(Warp& warp, int lane, Window window, std::uint64_t address,
+                       std::uint64_t bytes) {
+  if (address % shared_alignment != 0) {
+    warp.fail("misaligned-access"_rule,
+              fmt::format("a box in shared memory starts at a multiple of {}, not at 0x{:x}",
+                          shared_alignment, address),
+              lane, address);
+    return nullptr;
+  }
+  return resolve_range(warp, lane, window, address, bytes, chunk);
+}
+
+// The mbarrier that hears of a box in the shared memory of block `rank`: in that block, or with
+// .cta_group::2 in the one of its pair that stands as `mbarrier` does in its own.
+std::uint64_t barrier_of(const Warp& warp, const Op& op, std::uint64_t mbarrier,
+                         std::uint32_t rank) {
+  if (!(op.flags & pairs)) return in_block(mbarrier, rank);
+  const auto place = static_cast<std::uint32_t>(mbarrier >> rank_shift);
+  const std::uint32_t stands = (place == 0 ? warp.block->rank() : place - 1) & 1;
+  return in_block(mbarrier, (rank & ~1u) | stands);
+}
+
+// op.list: the addresses of the map, the box in shared memory and (loads) the mbarrier, then the
+// slots of the coordinates, op.count of them, and of offsets, op.c of them. op.b: the blocks of a
+// multicast; op.value: which reduction.
+bool load_box(Warp& warp, const Op& op, int lane, Box& box) {
+  std::uint64_t targets[32], barriers[32];
+  const Op to = address_at(warp, op.list + address_words);
+  addresses(warp, to, targets);
+  addresses(warp, address_at(warp, op.list + 2 * address_words), barriers);
+  const auto bytes = static_cast<std::uint32_t>(box.bytes());
+  const auto load = [&](Window window, std::uint64_t target, std::uint64_t barrier) {
+    std::byte* at = find_shared(warp, lane, window, target, box.shared_bytes());
+    return at && box.load(at, target & shared_offset_mask) &&
+           complete_transactions(warp, lane, barrier, bytes,
+                                 {.at = at, .room = box.shared_bytes(), .shape = box.shape()});
+  };
+  if (!(op.flags & is_multicast)) return load(to.window, targets[lane], barriers[lane]);
+  const std::uint32_t blocks = lanes<std::uint32_t>(warp, op.b)[lane];
+  if (!check_multicast(warp, lane, blocks)) return false;
+  for (std::uint32_t left = blocks; left; left &= left - 1) {
+    const auto rank = static_cast<std::uint32_t>(std::countr_zero(left));
+    if (!load(Window::cluster, in_block(targets[lane], rank),
+              barrier_of(warp, op, barriers[lane], rank)))
+      return false;
+  }
+  return true;
+}
+
+Type plain(Type type, std::string_view name) {
+  const bool bitwise = name == "and" || name == "or" || name == "xor";
+  if (!bitwise || info(type).floating) return type;
+  return bits(type) == 64 ? Type::b64 : bits(type) == 32 ? Type::b32 : type;
+}
+
+bool store_box(Warp& warp, const Op& op, int lane, Box& box) {
+  const std::string_view name = reduction_names[op.value];
+  const Type type = box.map().type;
+  const Reduction reduction = find_reduction(name, plain(type, name), box.map().flush_subnormals);
+  if (!name.empty() && !reduction) {
+    warp.fail("tensor-map"_rule,
+              fmt::format("there is no reduction .{} of tensors of {}", name, tartan::name(type)),
+              lane);
+    return false;
+  }
+  std::uint64_t sources[32];
+  const Op from = address_at(warp, op.list + address_words);
+  addresses(warp, from, sources);
+  const std::byte* at = find_shared(warp, lane, from.window, sources[lane], box.shared_bytes());
+  if (Order* order = warp.block->cluster().order();
+      order && at && !order->take(warp, lane, at, box.shared_bytes(), true))
+    return false;
+  return at && box.store(at, sources[lane] & shared_offset_mask, reduction);
+}
+
+// The first pixel lies between the corners: an H100 stops with an illegal instruction otherwise.
+bool begins_inside(Warp& warp, int lane, const TensorMap& map, const Place& place) {
+  if (!map.im2col) return true;
+  for (std::size_t i = 1; i + 1 < map.rank(); ++i) {
+    const std::int64_t low = map.im2col->lower[i - 1],
+                       high =
+                           static_cast<std::int64_t>(map.extents[i]) - 1 + map.im2col->upper[i - 1];
+    if (place.at[i] >= low && place.at[i] <= high) continue;
+    warp.fail("tensor-map"_rule,
+              fmt::format("coordinate {} of the first pixel is {}: the tensor map's corners leave "
+                          "{} to {}",
+                          i, place.at[i], low, high),
+              lane);
+    return false;
+  }
+  return true;
+}
+
+void copy_box(Warp& warp, const Op& op) {
+  const Op where = address_at(warp, op.list);
+  const std::uint32_t* slots =
+      warp.program->slots.data() + op.list + (op.flags & is_load ? 3 : 2) * address_words;
+  const std::size_t rank = op.flags & gathers ? 2 : op.count;
+  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    auto map = read_map(warp, lane, where, rank, op.flags);
+    if (!map) return;
+    Place place;
+    auto& at = place.at;
+    for (std::size_t i = 0; i < op.count; ++i) at[i] = lanes<std::int32_t>(warp, slots[i])[lane];
+    for (std::size_t i = 0; i < op.c; ++i)
+      place.offsets[i] = lanes<std::uint32_t>(warp, slots[op.count + i])[lane];
+    if (!begins_inside(warp, lane, *map, place)) return;
+    // An H100 stops with an illegal instruction.
+    if (const std::int64_t bytes = std::int64_t{at[0]} * bits(map->type) / 8; bytes % chunk) {
+      warp.fail(
+          "misaligned-access"_rule,
+          fmt::format("a box begins at a multiple of {} bytes of the innermost dimension, not "
+                      "at element {} of {}",
+                      chunk, at[0], name(map->type)),
+          lane);
+      return;
+    }
+    Box box(warp, lane, std::move(*map), place, op.flags & gathers);
+    const bool good =
+        op.flags & is_load ? load_box(warp, op, lane, box) : store_box(warp, op, lane, box);
+    if (!good) return;
+  }
+}
+
+// ---- Decoding.
+
+// What the spelling says of the map: how many dimensions, and how many coordinates are given.
+struct Mode {
+  std::size_t rank = 0, coordinates = 0;
+  std::uint8_t flags = 0;
+};
+
+std::optional<Mode> read_mode(Decoder& d) {
+  const std::string_view dimensions = d.spelling.any("1d 2d 3d 4d 5d");
+  if (dimensions.empty()) {
+    d.unsupported("it says how many dimensions: .1d to .5d");
+    return std::nullopt;
+  }
+  Mode mode{.rank = static_cast<std::size_t>(dimensions[0] - '0')};
+  mode.coordinates = mode.rank;
+  const std::string_view name = d.spelling.any(
+      "tile tile::gather4 tile::scatter4 im2col im2col_no_offs im2col::w im2col::w::128");
+  if (name == "im2col::w" || name == "im2col::w::128") {
+    d.unsupported(
+        fmt::format("tensor maps of mode .{}, which drivers make for sm_100 and later "
+                    "alone, are not emulated: those of .im2col are",
+                    name));
+    return std::nullopt;
+  }
+  if (name.starts_with("tile::")) {
+    if (mode.rank != 2) d.unsupported("rows are gathered and scattered in 2 dimensions");
+    mode.flags = gathers;
+    mode.coordinates = 1 + gathered_rows;
+  }
+  if (name.starts_with("im2col")) {
+    if (mode.rank < 3) d.unsupported("images have 3 to 5 dimensions");
+    mode.flags = of_pixels;
+  }
+  if (d.failed()) return std::nullopt;
+  return mode;
+}
+
+// [map, {x, y}]: appends the map's address; the slots of the coordinates.
+std::vector<std::uint32_t> read_tensor(Decoder& d, const ptx::Operand& operand, const Mode& mode,
+                                       std::uint32_t& list) {
+  std::vector<std::uint32_t> slots;
+  const auto parts = d.children(operand);
+  if (operand.kind != ptx::OperandKind::Address || parts.size() != 2 ||
+      parts[1].kind != ptx::OperandKind::Vector) {
+    d.error("operand-kind"_rule,
+            fmt::format("{} takes a tensor [map, {{coordinates}}]", d.spelling.text()));
+    return slots;
+  }
+  const auto coordinates = d.children(parts[1]);
+  if (coordinates.size() != mode.coordinates) {
+    d.error("operand-count"_rule, fmt::format("{} takes {} coordinates, got {}", d.spelling.text(),
+                                              mode.coordinates, coordinates.size()));
+    return slots;
+  }
+  list = append_address(d, operand, Window::generic);
+  for (const ptx::Operand& coordinate : coordinates)
+    slots.push_back(d.source(coordinate, Type::s32));
+  return slots;
+}
+
+// {w, h}: the slots of im2col's offsets.
+std::vector<std::uint32_t> read_offsets(Decoder& d, const ptx::Operand& operand, const Mode& mode) {
+  std::vector<std::uint32_t> slots;
+  const auto offsets = d.children(operand);
+  if (operand.kind != ptx::OperandKind::Vector || offsets.size() != mode.rank - 2) {
+    d.error("operand-count"_rule,
+            fmt::format("{} takes {} offsets {{...}} behind the mbarrier, got {}",
+                        d.spelling.text(), mode.rank - 2, offsets.size()));
+    return slots;
+  }
+  for (const ptx::Operand& offset : offsets) slots.push_back(d.source(offset, Type::u16));
+  return slots;
+}
+
+void decode_load(Decoder& d, const Mode& mode) {
+  const bool multicast = d.spelling.has("multicast::cluster"),
+             of_pair = d.spelling.any("cta_group::1 cta_group::2") == "cta_group::2",
+             hinted = d.spelling.has("L2::cache_hint"), offset = mode.flags & of_pixels;
+  const auto spaces = read_spaces(d);
+  if (!spaces || spaces->from != Window::global || spaces->to == Window::global)
+    return d.unsupported("it copies from .global to .shared::cta or .shared::cluster");
+  const std::size_t blocks_at = offset ? 4 : 3,
+                    operands = blocks_at + (multicast ? 1 : 0) + (hinted ? 1 : 0);
+  if (!d.expect_operands(operands, operands)) return;
+  std::uint32_t list = 0;
+  const auto coordinates = read_tensor(d, d.operand(1), mode, list);
+  append_address(d, d.operand(0), spaces->to);
+  append_address(d, d.operand(2), Window::cluster);
+  d.append(coordinates);
+  const auto offsets = offset ? read_offsets(d, d.operand(3), mode) : std::vector<std::uint32_t>();
+  d.append(offsets);
+  const std::uint32_t blocks = multicast ? d.source(blocks_at, Type::u16) : 0;
+  Op& op = d.emit(copy_box);
+  op.list = list;
+  op.b = blocks;
+  op.c = static_cast<std::uint32_t>(offsets.size());
+  op.count = static_cast<std::uint8_t>(mode.coordinates);
+  op.flags = static_cast<std::uint8_t>(mode.flags | is_load | (multicast ? is_multicast : 0) |
+                                       (of_pair ? pairs : 0));
+}
+
+void decode_store(Decoder& d, const Mode& mode, std::string_view reduction) {
+  const bool hinted = d.spelling.has("L2::cache_hint");
+  const auto spaces = read_spaces(d);
+  if (!d.spelling.has("bulk_group") || !spaces || spaces->to != Window::global ||
+      spaces->from != Window::shared)
+    return d.unsupported("it goes from .shared::cta to .global, with .bulk_group");
+  const std::size_t operands = hinted ? 3 : 2;
+  if (!d.expect_operands(operands, operands)) return;
+  std::uint32_t list = 0;
+  const auto coordinates = read_tensor(d, d.operand(0), mode, list);
+  append_address(d, d.operand(1), spaces->from);
+  d.append(coordinates);
+  Op& op = d.emit(copy_box);
+  op.list = list;
+  op.count = static_cast<std::uint8_t>(mode.coordinates);
+  op.flags = mode.flags;
+  op.value = static_cast<std::uint64_t>(std::ranges::find(reduction_names, reduction) -
+                                        std::begin(reduction_names));
+}
+
+void decode_tensor_copy(Decoder& d) {
+  const auto mode = read_mode(d);
+  if (!mode) return;
+  if (d.spelling.has("mbarrier::complete_tx::bytes")) return decode_load(d, *mode);
+  const bool reduces = d.spelling.opcode() == Opcode::cp_reduce_async_bulk_tensor;
+  decode_store(d, *mode, reduces ? reduction_name(d) : "");
+}
+
+constexpr InstructionRow rows[] = {
+    {Opcode::cp_async_bulk_tensor, decode_tensor_copy},
+    {Opcode::cp_reduce_async_bulk_tensor, decode_tensor_copy},
+};
+
+}  // namespace
+
+std::span<const InstructionRow> tensor_instructions() { return rows; }
+
+}  // namespace tartan::emulator

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Control flow (PTX ISA 9.7.12): branches, returns, traps. Calls are in calls.cc.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "runtime/emulator/instructions/table.h"
+#include "runtime/emulator/machine/block.h"
+#include "runtime/emulator/machine/lanes.h"
+
+namespace tartan::emulator {
+namespace {
+
+void branch(Warp& warp, const Op& op) { warp.branch(static_cast<std::uint32_t>(op.value)); }
+void exit(Warp& warp, const Op&) { warp.exit(); }
+void no_operation(Warp&, const Op&) {}
+void yield(Warp& warp, const Op&) { warp.yield(); }
+
+// Lanes go on at targets of their own: those of the first lane's target do now, the others run the
+// op again.
+void branch_by_lane(Warp& warp, const std::uint32_t* targets) {
+  const std::uint32_t target = targets[std::countr_zero(warp.mask)];
+  warp.defer_all_but(lanes_where(warp.mask, [&](int i) { return targets[i] == target; }));
+  warp.branch(target);
+}
+
+void branch_indexed(Warp& warp, const Op& op) {
+  const auto* index = lanes<std::uint32_t>(warp, op.a);
+  std::uint32_t targets[32] = {};
+  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    if (index[lane] >= op.value) {
+      warp.fail(
+          "trap"_rule,
+          fmt::format("brx.idx with index {} into a table of {} targets", index[lane], op.value),
+          lane);
+      return;
+    }
+    targets[lane] = warp.program->slots[op.list + index[lane]];
+  }
+  branch_by_lane(warp, targets);
+}
+
+void return_to_caller(Warp& warp, const Op& op) {
+  branch_by_lane(warp, lanes<std::uint32_t>(warp, op.a));
+}
+
+void trap(Warp& warp, const Op& op) {
+  warp.fail("trap"_rule, op.flags ? "the kernel executed brkpt" : "the kernel executed trap",
+            std::countr_zero(warp.mask));
+}
+
+void decode_bra(Decoder& d) {
+  d.spelling.ignore("uni");
+  if (!d.expect_operands(1, 1)) return;
+  d.jump(d.emit(branch), d.operand(0).text);
+}
+
+void decode_brx(Decoder& d) {
+  d.spelling.ignore("uni");
+  if (!d.expect_operands(2, 2)) return;
+  const auto targets = d.targets(d.operand(1).text);
+  if (targets.empty())
+    return d.error("undeclared-label"_rule,
+                   fmt::format("there are no .branchtargets {}", d.operand(1).text));
+  const std::uint32_t index = d.source(0, Type::u32);
+  const std::uint32_t list = d.append(std::vector<std::uint32_t>(targets.size()));
+  for (std::uint32_t i = 0; i < targets.size(); ++i) d.jump_table(list + i, targets[i].text);
+  Op& op = d.emit(branch_indexed);
+  op.a = index;
+  op.list = list;
+  op.value = targets.size();
+}
+
+void decode_exit(Decoder& d) { d.emit(exit); }
+
+void decode_ret(Decoder& d) {
+  d.spelling.ignore("uni");
+  if (d.in_kernel()) return decode_exit(d);
+  if (d.current().framed) emit_leave_frame(d);
+  d.emit(return_to_caller).a = d.current().return_slot;
+}
+
+void decode_trap(Decoder& d) { d.emit(trap).flags = d.spelling.opcode() == Opcode::brkpt; }
+
+void decode_nanosleep(Decoder& d) {
+  d.spelling.type();
+  d.emit(yield);
+}
+
+void set_registers(Warp& warp, const Op& op) {
+  if (warp.gather(all_lanes))
+    warp.block->set_registers(warp, static_cast<std::uint32_t>(op.value), op.flags != 0);
+}
+
+void decode_register_budget(Decoder& d) {
+  const bool more = d.spelling.has("inc");
+  if (!more && !d.spelling.has("dec")) return d.unsupported();
+  d.spelling.ignore("sync aligned");
+  d.spelling.type();
+  if (!d.expect_operands(1, 1)) return;
+  const auto registers = d.integer(d.operand(0));
+  if (!registers || *registers < 24 || *registers > 256 || *registers % 8 != 0)
+    return d.error("immediate-range"_rule,
+                   fmt::format("{} takes 24 to 256 registers, a multiple of 8", d.spelling.text()));
+  std::uint32_t& largest = d.program().largest_budget;
+  largest = std::max(largest, static_cast<std::uint32_t>(*registers));
+  Op& op = d.emit(set_registers);
+  op.value = *registers;
+  op.flags = more;
+}
+
+void decode_nothing(Decoder& d) {
+  d.spelling.ignore_all();
+  d.emit(no_operation);
+}
+
+constexpr InstructionRow rows[] = {
+    {Opcode::bra, decode_bra},
+    {Opcode::brx_idx, decode_brx},
+    {Opcode::exit, decode_exit},
+    {Opcode::ret, decode_ret},
+    {Opcode::trap, decode_trap},
+    {Opcode::brkpt, decode_trap},
+    {Opcode::nanosleep, decode_nanosleep},
+    {Opcode::call, decode_call},
+    {Opcode::pmevent, decode_nothing},
+    {Opcode::setmaxnreg, decode_register_budget},
+    {Opcode::griddepcontrol, decode_nothing},
+};
+
+}  // namespace
+
+std::span<const InstructionRow> control_instructions() { return rows; }
+
+}  // namespace tartan::emulator

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// wgmma (PTX ISA 9.7.15): products of a warpgroup. The last of its four warps to arrive computes
+// for all of them.
+//
+// A product is done when it is issued: recorded hardware gives the result of program order,
+// whatever fences and waits are left out. wgmma.fence, commit_group and wait_group only bring the
+// warp's lanes together.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <span>
+#include <vector>
+
+#include "runtime/emulator/instructions/table.h"
+#include "runtime/emulator/machine/cluster.h"
+#include "runtime/emulator/machine/lanes.h"
+#include "tartan/isa/instruction.h"
+
+namespace tartan::emulator {
+namespace {
+
+constexpr std::size_t warp_lanes = 32, warpgroup_lanes = 128;
+
+// A value that all threads of the warpgroup must agree on, by its name in the manual.
+struct SharedOperand {
+  std::string_view name;
+  std::uint64_t value = 0;
+  bool agreed = true;
+  std::uint32_t warp = 0;
+  int lane = 0;  // of the first that differs
+
+  template <typename ValueOf>
+  SharedOperand(std::string_view name, std::span<Warp> warps, ValueOf&& value_of) : name(name) {
+    value = value_of(warps[0], 0);
+    for (std::uint32_t w = 0; w < warps.size(); ++w)
+      for (int l = 0; l < static_cast<int>(warp_lanes) && agreed; ++l)
+        if (value_of(warps[w], l) != value) {
+          agreed = false;
+          warp = w;
+          lane = l;
+        }
+  }
+};
+
+SharedOperand descriptor(std::string_view name, std::span<Warp> warps, std::uint32_t slot) {
+  return {name, warps,
+          [=](Warp& warp, int lane) { return lanes<std::uint64_t>(warp, slot)[lane]; }};
+}
+
+// Registers of a fragment as 128 threads' words, and back.
+class Registers {
+ public:
+  explicit Registers(std::size_t count) : words_(count * warpgroup_lanes) {
+    for (std::size_t r = 0; r < count; ++r)
+      pointers_.push_back(words_.data() + r * warpgroup_lanes);
+  }
+  void load(std::span<Warp> warps, const std::vector<std::uint32_t>& slots) {
+    for (std::size_t r = 0; r < slots.size(); ++r)
+      for (std::size_t w = 0; w < warps.size(); ++w)
+        std::copy_n(lanes<std::uint32_t>(warps[w], slots[r]), warp_lanes,
+                    pointers_[r] + w * warp_lanes);
+  }
+  void store(std::span<Warp> warps, const std::vector<std::uint32_t>& slots) const {
+    for (std::size_t r = 0; r < slots.size(); ++r)
+      for (std::size_t w = 0; w < warps.size(); ++w)
+        std::copy_n(pointers_[r] + w * warp_lanes, warp_lanes,
+                    lanes<std::uint32_t>(warps[w], slots[r]));
+  }
+  std::uint32_t* const* get() const { return pointers_.data(); }
+
+ private:
+  std::vector<std::uint32_t> words_;
+  std::vector<std::uint32_t*> pointers_;
+};
+
+// All lanes of the warp at this op; false when it has to wait, or with a finding.
+bool gather_warp(Warp& warp) {
+  if (!warp.gather(all_lanes)) return false;
+  if (warp.mask == all_lanes) return true;
+  warp.fail("divergent-collective"_rule,
+            fmt::format("lanes 0x{:08x} of the warp do not exist or have exited: an instruction of "
+                        "warpgroups needs all of them",
+                        ~warp.mask),
+            std::countr_zero(~warp.mask));
+  return false;
+}
+
+// Whether those who wrote the tiles have let the warpgroup know.
+bool check_order(Warp& warp, const WarpgroupOperation& w, const WgmmaOperands& operands) {
+  Order& order = *warp.block->cluster().order();
+  const isa::Form& form = w.product->form();
+  const bool sparse = form.sparsity != isa::Sparsity::dense;
+  const auto read = [&](char name, std::uint64_t bits, int mn_major, Type type, int outer, int k) {
+    const MatrixDescriptor descriptor = MatrixDescriptor::of(bits);
+    return order.read(warp, {.name = name,
+                             .descriptor = &descriptor,
+                             .mn_major = mn_major != 0,
+                             .long_rows = sparse && name == 'B',
+                             .element_bits = tartan::bits(type),
+                             .outer = outer,
+                             .k = k});
+  };
+  if (w.a.empty() && !read('A', operands.a_descriptor, operands.trans_a, form.a, form.shape.m,
+                           sparse ? form.shape.k / 2 : form.shape.k))
+    return false;
+  return read('B', operands.b_descriptor, operands.trans_b, form.b, form.shape.n, form.shape.k);
+}
+
+void product(Warp& warp, const Op& op) {
+  if (!gather_warp(warp) || !warp.block->gather_warpgroup(warp)) return;
+  const WarpgroupOperation& w = warp.program->warpgroup_operations[op.list];
+  const std::span<Warp> warps = warp.block->warpgroup(warp);
+  WgmmaOperands operands = w.immediates;
+
+  std::vector<SharedOperand> agreed;
+  agreed.emplace_back("scale-d", warps, [&](Warp& of, int lane) {
+    return std::uint64_t{predicate(of, w.scale_d) >> lane & 1};
+  });
+  operands.scale_d = agreed[0].value != 0;
+  agreed.push_back(descriptor("b-desc", warps, w.b_descriptor));
+  operands.b_descriptor = agreed[1].value;
+  if (w.a.empty()) {
+    agreed.push_back(descriptor("a-desc", warps, w.a_descriptor));
+    operands.a_descriptor = agreed[2].value;
+  }
+  for (const SharedOperand& one : agreed)
+    if (!one.agreed)
+      return warp.block->fail(
+          warps[one.warp], warp.pc - 1, "warpgroup-operand"_rule,
+          fmt::format("the threads of a warpgroup must agree on {}: the first thread has 0x{:x}",
+                      one.name, one.value),
+          one.lane, 0);
+
+  Registers d(w.d.size()), a(w.a.size()), metadata(w.metadata ? 1 : 0);
+  if (operands.scale_d) d.load(warps, w.d);
+  a.load(warps, w.a);
+  if (w.metadata) metadata.load(warps, {*w.metadata});
+  operands.d = d.get();
+  operands.a = a.get();
+  operands.metadata = w.metadata ? metadata.get()[0] : nullptr;
+  operands.shared = {warp.block->shared(), warp.block->shared_bytes()};
+  if (!check_order(warp, w, operands)) return;
+  if (const Status status = w.product->run(operands); !status)
+    return warp.fail("memory-fault"_rule, status.diags()[0].message);
+  d.store(warps, w.d);
+  warp.multiply_adds += w.product->multiply_adds();
+}
+
+void converge(Warp& warp, const Op&) { gather_warp(warp); }
+
+void commit(Warp& warp, const Op&) {
+  if (gather_warp(warp)) warp.block->cluster().order()->commit(warp);
+}
+
+// op.value: groups that may be pending.
+void wait(Warp& warp, const Op& op) {
+  if (gather_warp(warp))
+    warp.block->cluster().order()->wait(warp, static_cast<std::uint32_t>(op.value));
+}
+
+// ---- Decoding.
+
+int read_immediate(Decoder& d, const ptx::Operand& operand, const isa::OperandSpec& spec) {
+  const auto value = d.integer(operand);
+  const bool legal =
+      value && *value >= spec.low && *value <= spec.high && !(spec.low == -1 && *value == 0);
+  if (!legal)
+    d.error("immediate-range"_rule,
+            fmt::format("operand {} of {} takes an immediate {} {} {}", name(spec.role),
+                        d.spelling.text(), spec.low, spec.low == -1 ? "or" : "to", spec.high));
+  return legal ? static_cast<int>(*value) : 0;
+}
+
+void read_operand(Decoder& d, const ptx::Operand& operand, const isa::OperandSpec& spec,
+                  WarpgroupOperation& w) {
+  using isa::Role;
+  WgmmaOperands& immediates = w.immediates;
+  switch (spec.role) {
+    case Role::d: w.d = d.fragment(operand, spec, true); break;
+    case Role::a: w.a = d.fragment(operand, spec, false); break;
+    case Role::a_descriptor: w.a_descriptor = d.source(operand, Type::b64); break;
+    case Role::b_descriptor: w.b_descriptor = d.source(operand, Type::b64); break;
+    case Role::metadata: w.metadata = d.source(operand, Type::b32); break;
+    case Role::scale_d: w.scale_d = d.predicate_source(operand); break;
+    case Role::selector: immediates.selector = read_immediate(d, operand, spec); break;
+    case Role::imm_scale_a: immediates.scale_a = read_immediate(d, operand, spec); break;
+    case Role::imm_scale_b: immediates.scale_b = read_immediate(d, operand, spec); break;
+    case Role::imm_trans_a:  // with A in registers there is one immediate, and it is B's
+      (w.a.empty() ? immediates.trans_a : immediates.trans_b) = read_immediate(d, operand, spec);
+      break;
+    case Role::imm_trans_b: immediates.trans_b = read_immediate(d, operand, spec); break;
+    default: d.unsupported(); break;
+  }
+}
+
+void decode_product(Decoder& d) {
+  isa::FormText text = isa::parse_form(d.spelling.text());
+  d.spelling.ignore_all();
+  if (!text.unknown.empty())
+    return d.error("unknown-qualifier"_rule,
+                   fmt::format("{} has no qualifier {}", d.spelling.text(), text.unknown.front()));
+  isa::Form form = text.form;
+  form.a_in_registers = d.operand_count() > 1 && d.operand(1).kind == ptx::OperandKind::Vector;
+  const auto instruction = isa::find(form);
+  if (!instruction)
+    return d.error("unknown-form"_rule, fmt::format("{} is no instruction", d.spelling.text()));
+  if (d.hardware() != Hardware::sm_90)
+    return d.unsupported(fmt::format("{} has no wgmma", name(d.hardware())));
+  if (!d.expect_operands(instruction->operands.size(), instruction->operands.size())) return;
+  WarpgroupOperation w;
+  for (std::size_t i = 0; i < instruction->operands.size() && !d.failed(); ++i)
+    read_operand(d, d.operand(i), instruction->operands[i], w);
+  if (d.failed()) return;
+  auto made = WgmmaProduct::make(form);
+  if (!made) return d.unsupported(made.diags()[0].message);
+  w.product = std::move(*made);
+  d.rest_on(w.product->trust(), w.product->source());
+  d.emit(product).list = static_cast<std::uint32_t>(d.program().warpgroup_operations.size());
+  d.program().warpgroup_operations.push_back(std::move(w));
+}
+
+void decode_group(Decoder& d) {
+  const bool waits = d.spelling.opcode() == Opcode::wgmma_wait_group,
+             commits = d.spelling.opcode() == Opcode::wgmma_commit_group;
+  d.spelling.ignore("sync aligned");
+  if (!d.expect_operands(waits ? 1 : 0, waits ? 1 : 0)) return;
+  if (!waits || !d.program().ordered)
+    return void(d.emit(commits && d.program().ordered ? commit : converge));
+  d.emit(wait).value = static_cast<std::uint64_t>(d.integer(d.operand(0)).value_or(0));
+}
+
+constexpr InstructionRow rows[] = {
+    {Opcode::wgmma, decode_product},
+    {Opcode::wgmma_fence, decode_group},
+    {Opcode::wgmma_commit_group, decode_group},
+    {Opcode::wgmma_wait_group, decode_group},
+};
+
+}  // namespace
+
+std::span<const InstructionRow> warpgroup_instructions() { return rows; }
+
+}  // namespace tartan::emulator

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/emulator/machine/cluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "runtime/emulator/machine/waiting.h"
+
+namespace tartan::emulator {
+namespace {
+
+// Enough for every group of a warp to have had its turn.
+constexpr int idle_turns_of_a_deadlock = 256;
+
+}  // namespace
+
+Cluster::Cluster(LaunchContext& context) : context_(context) {
+  const std::uint64_t count = context.cluster.count();
+  for (std::uint32_t rank = 0; rank < count; ++rank)
+    blocks_.push_back(std::make_unique<Block>(context, *this, rank));
+  if (context.program.ordered) order_ = std::make_unique<Order>(*this);
+}
+
+Dim3 Cluster::first_block(const LaunchContext& context, std::uint64_t index) {
+  const Dim3 grid = context.launch.grid, size = context.cluster;
+  const std::uint64_t across = grid.x / size.x, down = grid.y / size.y;
+  return {static_cast<std::uint32_t>(index % across) * size.x,
+          static_cast<std::uint32_t>(index / across % down) * size.y,
+          static_cast<std::uint32_t>(index / across / down) * size.z};
+}
+
+void Cluster::start(std::uint64_t index) {
+  const Dim3 size = context_.cluster, first = first_block(context_, index);
+  finding_.reset();
+  idle_turns_ = 0;
+  patience_ = idle_turns_of_a_deadlock;
+  for (std::uint32_t rank = 0; rank < blocks_.size(); ++rank)
+    blocks_[rank]->start({first.x + rank % size.x, first.y + rank / size.x % size.y,
+                          first.z + rank / size.x / size.y});
+  if (order_) order_->start();
+}
+
+bool Cluster::run(int turns) {
+  for (; turns > 0; --turns) {
+    bool done = true, ran = false, progressed = false;
+    for (const auto& block : blocks_) {
+      const Block::Turn turn = block->run_turn();
+      if (stopped()) return true;
+      done &= turn == Block::Turn::done;
+      ran |= turn == Block::Turn::progressed || turn == Block::Turn::polled;
+      progressed |= turn == Block::Turn::progressed;
+    }
+    if (done) return true;
+    idle_turns_ = progressed ? 0 : idle_turns_ + 1;
+    if (!ran || idle_turns_ >= patience_) {
+      report_deadlock();
+      if (stopped()) return true;
+      patience_ = std::min(2 * patience_, 1 << 20);
+      idle_turns_ = 0;
+    }
+  }
+  return false;
+}
+
+void Cluster::count(Report& report) const {
+  for (const auto& block : blocks_) block->count(report);
+}
+
+void Cluster::stop(Finding finding) {
+  if (!finding_) finding_ = std::move(finding);
+}
+
+// ---- The cluster's barrier.
+
+void Cluster::arrive(Warp& warp) {
+  if (const std::uint32_t twice = warp.mask & warp.at_cluster)
+    return warp.fail("cluster-barrier"_rule,
+                     "barrier.cluster.arrive, and the thread has not waited for the one before it",
+                     std::countr_zero(twice));
+  warp.at_cluster |= warp.mask;
+  warp.in_cluster_phase |= warp.mask;
+  if (order_) order_->release(warp, {Meeting::Kind::cluster});
+  release_if_complete();
+}
+
+void Cluster::wait(Warp& warp) {
+  if (const std::uint32_t never = warp.mask & ~warp.at_cluster)
+    return warp.fail("cluster-barrier"_rule, "barrier.cluster.wait, and the thread has not arrived",
+                     std::countr_zero(never));
+  warp.at_cluster &= ~warp.mask;
+  warp.mask &= warp.in_cluster_phase;
+  if (warp.mask) warp.wait_for_cluster();
+  else if (order_) order_->acquire(warp, {Meeting::Kind::cluster});
+}
+
+void Cluster::release_if_complete() {
+  for (const auto& block : blocks_)
+    for (const Warp& warp : block->warps())
+      if (warp.live & ~warp.in_cluster_phase) return;
+  for (const auto& block : blocks_)
+    for (Warp& warp : block->warps()) {
+      warp.in_cluster_phase = 0;
+      for (Group& group : warp.groups)
+        if (group.state == Group::State::at_cluster) {
+          group.state = Group::State::ready;
+          if (order_) order_->acquire(warp, {Meeting::Kind::cluster});
+        }
+    }
+}
+
+void Cluster::recheck() {
+  const bool anyone = std::ranges::any_of(blocks_, [](const auto& block) {
+    return std::ranges::any_of(block->warps(),
+                               [](const Warp& warp) { return warp.in_cluster_phase != 0; });
+  });
+  if (anyone) release_if_complete();
+}
+
+// ---- When nobody can go on.
+
+void Cluster::report_deadlock() {
+  const bool within_blocks =
+      std::ranges::all_of(blocks_, [](const auto& block) { return block->waits_for_itself(); });
+  if (!within_blocks) return report_waiting(*this);
+  for (const auto& block : blocks_) block->report_deadlock();
+}
+
+}  // namespace tartan::emulator

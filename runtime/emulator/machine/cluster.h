@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// runtime/emulator/machine/cluster.h - blocks that run together and reach each other's shared
+// memory; most often a single one.
+//
+// The blocks of a cluster share a host thread and take turns, a slice of each of their warps. A
+// cluster can be left after any turn and taken up later: launches keep more clusters than host
+// threads in flight, for kernels whose blocks wait for each other.
+//
+// Shared memory of the block of rank r starts at (r + 1) << 24 of the shared window, as mapa and in
+// clusters of several blocks its own variables' names say it (a GPU has r << 24: descriptors of
+// wgmma must leave these bits out); a block's own is at 0, too.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/emulator/machine/block.h"
+#include "runtime/emulator/races/order.h"
+
+namespace tartan::emulator {
+
+inline constexpr int rank_shift = 24;
+inline constexpr std::uint64_t shared_offset_mask = (std::uint64_t{1} << rank_shift) - 1;
+
+class Cluster {
+ public:
+  explicit Cluster(LaunchContext& context);
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+
+  /// The place in the grid of the first block of cluster number `index`.
+  static Dim3 first_block(const LaunchContext& context, std::uint64_t index);
+  /// Makes this cluster number `index` of the grid, ready to run.
+  void start(std::uint64_t index);
+  /// Runs all warps for `turns` slices each at most. True when all blocks are done (or stopped by a
+  /// finding).
+  bool run(int turns);
+  const std::optional<Finding>& finding() const { return finding_; }
+  /// Adds what the warps did.
+  void count(Report& report) const;
+
+  // For blocks, warps and handlers.
+  std::uint32_t size() const { return static_cast<std::uint32_t>(blocks_.size()); }
+  Block& block(std::uint32_t rank) { return *blocks_[rank]; }
+  /// Null for kernels without asynchronous copies and wgmma.
+  Order* order() { return order_.get(); }
+  bool stopped() const { return finding_.has_value(); }
+  void stop(Finding finding);
+  /// `warp`'s executing lanes arrive at the cluster's barrier, or wait there for the phase that
+  /// they arrived in.
+  void arrive(Warp& warp);
+  void wait(Warp& warp);
+  /// Lanes have exited: nobody waits for them.
+  void recheck();
+
+ private:
+  void release_if_complete();
+  void report_deadlock();
+
+  LaunchContext& context_;
+  std::vector<std::unique_ptr<Block>> blocks_;
+  std::unique_ptr<Order> order_;
+  std::optional<Finding> finding_;
+  int idle_turns_ = 0;  // in a row, in which warps only found what they wait for not done
+  int patience_ = 0;
+};
+
+}  // namespace tartan::emulator

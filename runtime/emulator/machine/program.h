@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// runtime/emulator/machine/program.h - a kernel, decoded: a flat list of ops over a byte arena of
+// registers.
+//
+// A warp's registers live side by side in one arena. An op names them by byte offset (a slot) and
+// so do constants, which the arena holds as registers that nobody writes: a handler has one shape,
+// whatever its operands were in the text.
+//
+//   predicate      uint32_t        bit l: lane l
+//   up to 32 bits  uint32_t[32]    element l: lane l; narrower values have zeros above them
+//   64 bits        uint64_t[32]
+//   128 bits       uint64_t[32][2] low words of all lanes, then high words
+//
+// Functions that the kernel calls stand in front of it, callees first: the scheduler runs the
+// lowest program counter, so lanes that call come back before those that did not go on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/emulator/matrix/matrix.h"
+#include "runtime/emulator/matrix/wgmma.h"
+#include "tartan/isa/form.h"
+#include "tartan/runtime/device.h"
+
+namespace tartan::emulator {
+
+struct Warp;
+struct Op;
+
+using Handler = void (*)(Warp&, const Op&);
+
+/// Where an address points. `cluster` is shared memory too, of any block of the cluster.
+enum class Window : std::uint8_t { generic, global, shared, local, param, cluster };
+
+/// One decoded instruction. What the fields mean is between a handler and its decoder; the names
+/// say what they usually hold.
+struct Op {
+  Handler run = nullptr;
+  std::uint32_t guard = 0;  // slot of the predicate that guards it; unguarded: the constant true
+  std::uint32_t guard_flip = 0;  // all ones for @!p
+  std::uint32_t d = 0, e = 0;    // destination slots
+  std::uint32_t a = 0, b = 0, c = 0;
+  std::uint32_t list = 0;   // first of a list in Program::slots, or an index of another side table
+  std::uint64_t value = 0;  // address offset, branch target, immediate
+  Window window = Window::generic;
+  bool wide = true;        // memory: 64-bit addresses
+  std::uint8_t count = 1;  // elements of a vector
+  std::uint8_t flags = 0;
+  bool writes = false;  // memory: what resolve() is asked for
+};
+
+/// Where an op came from.
+struct Origin {
+  std::uint32_t offset = 0;    // into the PTX text
+  std::uint32_t location = 0;  // 1 + index into ptx::Module::locations; 0: none
+};
+
+/// Where an element of a fragment is in memory: ldmatrix and stmatrix: the lane that holds the
+/// row's address, and the element of the row.
+struct ElementPlace {
+  std::uint8_t row = 0;
+  std::uint8_t col = 0;
+};
+
+/// {byte-id, thread-id} of a block scale: slots, and the values that the manual allows there.
+struct ScaleSelector {
+  std::uint32_t byte = 0, thread = 0;
+  std::uint32_t highest = 0, step = 1, threads = 1;
+};
+
+/// A decoded matrix product or fragment load or store: slots in operand order.
+struct MatrixOperation {
+  isa::Form form;
+  std::vector<ElementPlace>
+      places;  // [element][lane]; fragment moves: row and column of the matrix
+  std::vector<std::uint32_t> d, a, b, c;
+  std::optional<MatrixProduct> product;
+  std::optional<std::uint32_t> metadata, scale_a, scale_b;
+  std::optional<ScaleSelector> select_a, select_b;
+  int selector = 0;
+};
+
+/// A register of a function, which calls that may come back into it save.
+struct SavedRegister {
+  std::uint32_t slot = 0;
+  std::uint32_t bytes = 0;  // of a lane; a predicate: 0
+};
+
+/// A register that holds the address of a variable on the stack.
+struct FrameAddress {
+  std::uint32_t slot = 0;
+  int width = 64;
+  std::uint32_t offset = 0;  // behind the frame's start
+};
+
+/// What a call of a function takes of the lane's stack. Functions that may be called from within
+/// themselves, and those with alloca, have their variables there; the others' have one place.
+struct Frame {
+  std::uint32_t base = 0;   // slot, 32 bits: where it starts in local memory; 0: not on the stack
+  std::uint32_t bytes = 0;  // variables, parameters and results
+  std::uint32_t saved_bytes = 0;
+  std::vector<SavedRegister> registers;
+  std::vector<FrameAddress> addresses;
+};
+
+/// A lane's stack.
+inline constexpr std::uint32_t stack_bytes = 64 * 1024;
+
+/// A decoded wgmma.mma_async: slots in each of the four warps' arenas.
+struct WarpgroupOperation {
+  WgmmaOperands immediates;  // selector, scales and transpositions; the rest is filled at run time
+  std::vector<std::uint32_t> d, a;  // a: empty where A is in shared memory
+  std::uint32_t a_descriptor = 0, b_descriptor = 0, scale_d = 0;
+  std::optional<std::uint32_t> metadata;
+  std::optional<WgmmaProduct> product;
+};
+
+/// Special registers whose value is fixed for a warp's life; their slots are filled when the warp
+/// starts.
+enum class Special : std::uint8_t {
+  tid_x,
+  tid_y,
+  tid_z,
+  ntid_x,
+  ntid_y,
+  ntid_z,
+  ctaid_x,
+  ctaid_y,
+  ctaid_z,
+  nctaid_x,
+  nctaid_y,
+  nctaid_z,
+  laneid,
+  warpid,
+  nwarpid,
+  smid,
+  nsmid,
+  gridid,
+  lanemask_eq,
+  lanemask_le,
+  lanemask_lt,
+  lanemask_ge,
+  lanemask_gt,
+  clusterid_x,
+  clusterid_y,
+  clusterid_z,
+  nclusterid_x,
+  nclusterid_y,
+  nclusterid_z,
+  cluster_ctaid_x,
+  cluster_ctaid_y,
+  cluster_ctaid_z,
+  cluster_nctaid_x,
+  cluster_nctaid_y,
+  cluster_nctaid_z,
+  cluster_ctarank,
+  cluster_nctarank,
+  is_explicit_cluster,
+  dynamic_smem_size,
+  total_smem_size,
+  aggr_smem_size,
+  reserved_smem_end,
+  reserved_smem_cap,
+  zero,
+  envreg,  // and the following ones: %envreg<32>
+};
+inline constexpr std::uint32_t envregs = 32;
+
+struct SpecialSlot {
+  Special which;
+  int width = 32;  // 64, 32, or 1: a predicate
+  std::uint32_t slot = 0;
+};
+
+/// A constant that is an address of shared memory: Block::own_place() comes to it.
+struct SharedSlot {
+  std::uint32_t slot;
+  int width;
+  bool dynamic;  // counts from Program::dynamic_shared_base
+};
+
+/// The least known of the arithmetic that a program's results rest on.
+struct NumericBasis {
+  Trust trust = Trust::Recorded;
+  std::string instruction;
+  std::string_view source;  // static storage
+};
+
+struct Program {
+  std::string name;
+  std::optional<NumericBasis> basis;  // none: all of it is exact by definition
+  std::vector<Op> ops;
+  std::vector<Origin> origins;  // one an op
+  std::uint32_t entry = 0;
+  std::uint32_t gathering_slot =
+      0;  // six registers of 64 bits, if ops with a member mask are there
+  std::vector<std::uint32_t> slots;
+  std::vector<MatrixOperation> matrices;
+  std::vector<WarpgroupOperation> warpgroup_operations;
+  std::vector<Frame> frames;  // of functions
+  std::vector<SpecialSlot> specials;
+  std::vector<SharedSlot> shared_slots;
+  std::vector<std::byte> arena;  // a warp's arena as it starts: constants in place, registers zero
+  std::vector<KernelParam> params;
+  std::vector<std::uint32_t> param_offsets;
+  std::uint32_t param_bytes = 0;
+  std::uint32_t shared_bytes = 0;  // static
+  std::uint32_t dynamic_shared_base = 0;
+  std::uint32_t local_bytes = 0;  // of a lane, with its stack
+  std::uint32_t stack_begin = 0;  // where that is in local memory
+  std::uint32_t stack_slot = 0;   // 32 bits: up to where it is taken; 0: there is no stack
+  std::uint32_t stack_alignment = 16;
+  bool uses_heap = false;         // it calls malloc or free
+  bool ordered = false;           // it has asynchronous copies or wgmma: order.h
+  Dim3 required_block{0, 0, 0};   // .reqntid; zero: not stated
+  std::uint64_t max_threads = 0;  // .maxntid; 0: not stated
+  // Of a thread: as many as the kernel's bounds allow (0: none stated, so that setmaxnreg is
+  // ignored) and as the largest setmaxnreg asks for. It starts with the fewer of them.
+  std::uint32_t most_registers = 0, largest_budget = 0;
+  Dim3 required_cluster{0, 0, 0};  // .reqnctapercluster; zero: not stated
+  bool explicit_cluster = false;   // .explicitcluster: launches state the cluster
+  std::uint64_t max_cluster = 0;   // .maxclusterrank; 0: not stated
+};
+
+/// Adds to the address that a slot of an arena holds for all lanes.
+inline void move_address(std::byte* arena, const SharedSlot& slot, std::uint64_t distance) {
+  const std::size_t bytes = slot.width == 64 ? 8 : 4;
+  for (std::size_t lane = 0; lane < 32; ++lane) {
+    std::byte* at = arena + slot.slot + bytes * lane;
+    std::uint64_t address = 0;
+    std::memcpy(&address, at, bytes);
+    address += distance;
+    std::memcpy(at, &address, bytes);
+  }
+}
+
+/// The slot of the constant true in every program.
+inline constexpr std::uint32_t always_slot = 0;
+
+}  // namespace tartan::emulator

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/emulator/machine/warp.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "runtime/emulator/machine/block.h"
+#include "runtime/emulator/machine/lanes.h"
+
+namespace tartan::emulator {
+namespace {
+// Steps that a group may run while another one of its warp could, and those in which the lanes that
+// were kept waiting then come first. A turn that ends with a wait counts as many as a whole one.
+constexpr std::uint64_t patience = 16384, whole_turn = 4096;
+
+// What an op with a member mask takes and gives: slots, and where Op::value says their bits.
+struct GatheredField {
+  std::uint32_t Op::*slot;
+  int shift;
+  bool given;
+};
+constexpr GatheredField gathered_fields[] = {{&Op::a, 0, false},
+                                             {&Op::b, 8, false},
+                                             {&Op::c, 16, false},
+                                             {&Op::d, 24, true},
+                                             {&Op::list, 32, true}};
+constexpr std::uint32_t field_step = 32 * 8;
+
+template <typename R>
+void copy_lanes(Warp& warp, std::uint32_t to, std::uint32_t from, std::uint32_t which) {
+  auto* d = lanes<R>(warp, to);
+  const auto* a = lanes<R>(warp, from);
+  each_lane(which, [=](int i) { d[i] = a[i]; });
+}
+
+void copy_lanes(Warp& warp, std::uint32_t to, std::uint32_t from, std::uint32_t which,
+                std::uint64_t bits) {
+  if (bits == 64) return copy_lanes<std::uint64_t>(warp, to, from, which);
+  if (bits == 32) return copy_lanes<std::uint32_t>(warp, to, from, which);
+  std::uint32_t& p = predicate(warp, to);
+  p = (p & ~which) | (predicate(warp, from) & which);
+}
+
+}  // namespace
+
+void Warp::start(std::uint32_t lanes) {
+  live = lanes;
+  steps = lane_steps = multiply_adds = 0;
+  groups.assign(1, Group{.pc = program->entry, .mask = lanes});
+  current = 0;
+  favoured_ = 0;
+  waited_ = 0;
+  at_cluster = in_cluster_phase = 0;
+  std::ranges::fill(recent, nullptr);
+}
+
+bool Warp::choose() {
+  if (groups.size() == 1 && groups[0].state == Group::State::ready) {
+    current = 0;
+    waited_ = 0;
+    return true;
+  }
+  std::size_t best = groups.size(), ready = 0;
+  if (steps >= favoured_until_) favoured_ = 0;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    Group& g = groups[i];
+    if (g.state == Group::State::gathering && !(g.required & live & ~gathered(g)))
+      g.state = Group::State::ready;
+    if (g.state != Group::State::ready) continue;
+    ++ready;
+    if (best == groups.size()) best = i;
+    const bool first = g.mask & favoured_, before = groups[best].mask & favoured_;
+    if (first != before ? first : g.pc < groups[best].pc) best = i;
+  }
+  if (best == groups.size()) return false;
+  current = best;
+  if (ready < 2) waited_ = 0;
+  else if (waited_ >= patience) favour_oldest();
+  return true;
+}
+
+void Warp::favour_oldest() {
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    if (groups[i].state == Group::State::ready && groups[i].last_run < groups[current].last_run)
+      current = i;
+  favoured_ = groups[current].mask;
+  favoured_until_ = steps + whole_turn;
+  waited_ = 0;
+}
+
+void Warp::merge_into_current() {
+  Group& running = groups[current];
+  for (std::size_t i = 0; i < groups.size();) {
+    const Group& g = groups[i];
+    if (i == current || g.state != Group::State::ready || g.pc != running.pc) {
+      ++i;
+      continue;
+    }
+    groups[current].mask |= g.mask;
+    groups[current].poll = {};
+    groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(i));
+    if (current > i) --current;
+    i = 0;
+    return merge_into_current();
+  }
+}
+
+bool Warp::run(std::uint32_t slice_ops) {
+  slice = slice_ops;
+  bool ran = false;
+  only_polled = true;
+  const Op* ops = program->ops.data();
+  while (slice > 0 && choose()) {
+    merge_into_current();
+    ran = true;
+    pc = groups[current].pc;
+    group = groups[current].mask;
+    groups[current].last_run = steps;
+    leave = false;
+    paused_ = false;
+    began_ = steps;
+    std::uint32_t limit = std::numeric_limits<std::uint32_t>::max();
+    for (std::size_t i = 0; i < groups.size(); ++i)
+      if (i != current && groups[i].state == Group::State::ready && groups[i].pc > pc)
+        limit = std::min(limit, groups[i].pc);
+
+    std::uint64_t lane_count = 0;
+    do {
+      const Op& op = ops[pc++];
+      --slice;
+      ++steps;
+      mask = group & (predicate(*this, op.guard) ^ op.guard_flip);
+      if (mask == all_lanes) lane_count += 32;
+      else if (mask) lane_count += static_cast<std::uint64_t>(std::popcount(mask));
+      else continue;
+      op.run(*this, op);
+      if (leave) break;
+    } while (pc < limit && slice > 0);
+    lane_steps += lane_count;
+
+    if (block->stopped()) return true;
+    waited_ += paused_ ? whole_turn : steps - began_;
+    if (paused_) favoured_ = 0;
+    only_polled &= paused_;
+    groups[current].poll.steps += steps - began_;
+    groups[current].pc = pc;
+    groups[current].mask = group;
+    if (group == 0) groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(current));
+  }
+  if (slice > 0 && live != 0 && !groups.empty() && std::ranges::all_of(groups, [](const Group& g) {
+        return g.state == Group::State::gathering;
+      }))
+    report_divergence();
+  return ran;
+}
+
+void Warp::branch(std::uint32_t target) {
+  if (mask == group) {
+    pc = target;
+    return;
+  }
+  group &= ~mask;
+  const Group other{.pc = target, .mask = mask, .last_run = steps};
+  groups.push_back(other);
+  leave = true;
+}
+
+void Warp::exit() {
+  group &= ~mask;
+  live &= ~mask;
+  leave = true;
+  block->lanes_exited();
+}
+
+// Whether two groups that gather belong together.
+bool Warp::alike(const Group& a, const Group& b) const {
+  if ((a.required & live) != (b.required & live)) return false;
+  if (a.pc == b.pc) return true;
+  const Op &one = program->ops[a.pc], &other = program->ops[b.pc];
+  return a.anywhere && b.anywhere && one.run == other.run && one.flags == other.flags &&
+         one.value == other.value;
+}
+
+std::uint32_t Warp::gathered(const Group& group) const {
+  std::uint32_t there = 0;
+  for (const Group& g : groups)
+    if (g.state == Group::State::gathering && alike(g, group)) there |= g.mask;
+  return there;
+}
+
+bool Warp::gather(std::uint32_t required, bool anywhere) {
+  required &= live;
+  if (!(required & ~mask)) return true;
+  Group here{.pc = pc - 1,
+             .state = Group::State::gathering,
+             .anywhere = anywhere,
+             .required = required,
+             .last_run = steps};
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const Group& g = groups[i];
+    if (i == current || g.state != Group::State::gathering || g.pc != here.pc || !alike(g, here))
+      continue;
+    mask |= g.mask;
+    group |= g.mask;
+    groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(i));
+    if (current > i) --current;
+    break;  // groups that gather at one place were merged when the second came
+  }
+  if (!(required & ~mask)) return true;
+  leave = true;
+  if (anywhere && !(required & ~(mask | gathered(here)))) return run_together(here), false;
+  here.mask = mask;
+  groups.push_back(here);
+  group &= ~mask;
+  return false;
+}
+
+// The op for the executing lanes and all that wait for it elsewhere. Each lane brings the operands
+// of its own place into registers that nobody else has, and takes the results from there.
+void Warp::run_together(const Group& here) {
+  const Op& op = program->ops[here.pc];
+  const std::uint32_t own = mask, others = gathered(here);
+  const auto each_place = [&](auto&& body) {
+    body(op, own);
+    for (const Group& g : groups)
+      if (g.mask & others) body(program->ops[g.pc], g.mask);
+  };
+  Op together = op;
+  std::uint32_t next = together.e = program->gathering_slot;
+  std::fill_n(lanes<std::uint32_t>(*this, together.e), 32, here.required);
+  for (const GatheredField& field : gathered_fields) {
+    const std::uint64_t bits = op.value >> field.shift & 0xFF;
+    if (!bits) continue;
+    together.*field.slot = next += field_step;
+    if (!field.given)
+      each_place([&](const Op& at, std::uint32_t which) {
+        copy_lanes(*this, together.*field.slot, at.*field.slot, which, bits);
+      });
+  }
+  mask = own | others;
+  together.run(*this, together);
+  mask = own;
+  for (const GatheredField& field : gathered_fields) {
+    const std::uint64_t bits = op.value >> field.shift & 0xFF;
+    if (bits && field.given)
+      each_place([&](const Op& at, std::uint32_t which) {
+        copy_lanes(*this, at.*field.slot, together.*field.slot, which, bits);
+      });
+  }
+  for (Group& g : groups)
+    if (g.mask & others) {
+      g.state = Group::State::ready;
+      ++g.pc;
+    }
+}
+
+void Warp::defer_all_but(std::uint32_t lanes) {
+  const std::uint32_t others = mask & ~lanes;
+  if (!others) return;
+  groups.push_back({.pc = pc - 1, .mask = others, .last_run = steps});
+  group &= ~others;
+  mask &= lanes;
+  leave = true;
+}
+
+void Warp::wait_at_barrier(std::uint8_t barrier) {
+  groups.push_back({.pc = pc,
+                    .mask = mask,
+                    .state = Group::State::at_barrier,
+                    .barrier = barrier,
+                    .last_run = steps});
+  group &= ~mask;
+  leave = true;
+}
+
+void Warp::wait_for_warpgroup() {
+  groups.push_back(
+      {.pc = pc, .mask = mask, .state = Group::State::in_warpgroup, .last_run = steps});
+  group &= ~mask;
+  leave = true;
+}
+
+void Warp::wait_for_cluster() {
+  groups.push_back({.pc = pc, .mask = mask, .state = Group::State::at_cluster, .last_run = steps});
+  group &= ~mask;
+  leave = true;
+}
+
+void Warp::wait_for_registers(std::uint32_t wanted) {
+  groups.push_back({.pc = pc,
+                    .mask = mask,
+                    .state = Group::State::for_registers,
+                    .wanted = wanted,
+                    .last_run = steps});
+  group &= ~mask;
+  leave = true;
+}
+
+void Warp::poll_again(std::uint64_t address, bool parity) {
+  Group::Poll& poll = groups[current].poll;
+  const std::uint64_t round = poll.steps + steps - began_;
+  poll.length = poll.pc == pc && poll.address == address && poll.parity == parity ? round : 0;
+  poll.pc = pc;
+  poll.address = address;
+  poll.parity = parity;
+  // run() adds the whole turn: from here on counts what follows.
+  poll.steps = 0 - (steps - began_);
+  yield();
+}
+
+void Warp::fail(const Rule& rule, std::string message, int lane, std::uint64_t address) {
+  leave = true;
+  block->fail(*this, pc - 1, rule, std::move(message), lane, address);
+}
+
+void Warp::report_divergence() {
+  const Group& g = groups.front();
+  const std::uint32_t missing = g.required & live & ~gathered(g);
+  const int lane = std::countr_zero(missing);
+  std::string text = fmt::format(
+      "lanes 0x{:08x} wait here for lanes 0x{:08x}, which wait elsewhere", g.mask, missing);
+  for (const Group& other : groups)
+    if (other.mask & missing) {
+      text += fmt::format(": lane {} at line {}", lane, block->line(other.pc));
+      break;
+    }
+  block->fail(*this, g.pc, "divergent-collective"_rule, std::move(text), std::countr_zero(g.mask),
+              0);
+}
+
+}  // namespace tartan::emulator

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// runtime/emulator/machine/warp.h - 32 lanes that run a program.
+//
+// Lanes of a warp are kept in groups that share a program counter (independent thread scheduling).
+// Of the groups that can run, the one with the lowest counter does, so groups meet again where
+// their paths join, and merge. Lanes that could go on and have not for long (those that others spin
+// for) come first once in a while, so every lane makes progress.
+//
+// A collective instruction parks its group until every lane that it needs, and that has not exited,
+// has come to it: one of .aligned to the same place of the text, one with a member mask to the same
+// instruction with the same mask, wherever that stands.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/emulator/machine/memory.h"
+#include "runtime/emulator/machine/program.h"
+
+namespace tartan::emulator {
+
+class Block;
+
+/// Lanes that share a program counter.
+struct Group {
+  enum class State : std::uint8_t {
+    ready,
+    gathering,
+    at_barrier,
+    in_warpgroup,
+    at_cluster,
+    for_registers
+  };
+
+  /// The last wait for an mbarrier that was not done, and how the lanes come back to it.
+  struct Poll {
+    std::uint32_t pc = 0;       // behind the wait; 0: none
+    std::uint64_t steps = 0;    // since then
+    std::uint64_t length = 0;   // of the way round, once it was gone
+    std::uint64_t address = 0;  // of the first lane's mbarrier
+    bool parity = false;        // of the phase that it waits for
+  };
+
+  std::uint32_t pc = 0;
+  std::uint32_t mask = 0;
+  State state = State::ready;
+  std::uint8_t barrier = 0;    // at_barrier
+  bool anywhere = false;       // gathering: others may do so at other places
+  std::uint32_t required = 0;  // gathering: the lanes that must come
+  std::uint32_t wanted = 0;    // for_registers: how many a lane is to have
+  std::uint64_t last_run = 0;
+  Poll poll;
+};
+
+struct Warp {
+  // What handlers use.
+  std::byte* arena = nullptr;
+  std::uint32_t mask = 0;  // lanes that execute the current op
+  std::uint32_t pc = 0;    // the op after the current one; a branch changes it
+  std::uint32_t group =
+      0;               // lanes of the running group; exit and divergent branches take lanes out
+  bool leave = false;  // set by whatever changes groups: back to the scheduler after this op
+  std::uint32_t slice = 0;  // ops until other warps get their turn
+  Block* block = nullptr;
+  const Program* program = nullptr;
+  std::byte* local = nullptr;
+  std::uint64_t local_step = 0;  // bytes from a lane's local memory to the next one's
+  std::uint32_t live = 0;        // lanes that exist and have not exited
+  std::uint32_t index = 0;       // in the block
+  std::uint32_t at_cluster = 0;  // lanes that arrived at the cluster's barrier and have not waited
+  std::uint32_t in_cluster_phase = 0;  // those of them whose phase is not complete
+  std::uint32_t registers = 0;         // of a lane; counts where the kernel bounds them
+  const Allocation* recent[8] = {};
+  std::uint64_t steps = 0, lane_steps = 0, multiply_adds = 0;
+
+  std::uint32_t stack_top = 0;  // up to where any lane's stack was ever taken
+  std::vector<Group> groups;    // those that do not run now, and the running one at `current`
+  std::size_t current = 0;
+  bool only_polled = false;  // what the last run() came to
+
+  void start(std::uint32_t lanes);
+  bool done() const { return live == 0; }
+  /// Runs until the slice is over or no group can run. False if no group could.
+  bool run(std::uint32_t slice_ops);
+
+  /// For control ops: the executing lanes go on at `target`, the rest of the group behind this op.
+  void branch(std::uint32_t target);
+  /// The executing lanes are done.
+  void exit();
+  /// True when all of `required` that live are among the executing lanes. Otherwise parks the lanes
+  /// at this op, which runs again later.
+  bool gather(std::uint32_t required) { return gather(required, false); }
+  /// The same for an op with a member mask, for which lanes may wait at other places of the text.
+  /// Where some do, the op is done for all of them at once, and the result is false.
+  bool gather_anywhere(std::uint32_t required) { return gather(required, true); }
+  /// The lanes that have come to what a group gathers for.
+  std::uint32_t gathered(const Group& group) const;
+  /// Keeps only `lanes` of the executing ones; the others run this op again by themselves.
+  void defer_all_but(std::uint32_t lanes);
+  /// Parks the executing lanes behind this op until the barrier releases them.
+  void wait_at_barrier(std::uint8_t barrier);
+  /// Parks them behind this op until the other warps of the warpgroup have come to it.
+  void wait_for_warpgroup();
+  /// Parks them behind this op until all threads of the cluster have arrived.
+  void wait_for_cluster();
+  /// Parks them behind this op until the block has `wanted` registers for each of them.
+  void wait_for_registers(std::uint32_t wanted);
+  /// Ends the turn of this warp after the op: it waits for something that another one does.
+  void yield() {
+    slice = 0;
+    paused_ = true;
+  }
+  /// The executing lanes found the mbarrier at `address` in the phase that they wait to end.
+  void poll_again(std::uint64_t address, bool parity);
+  /// Some of them found it in the next one.
+  void poll_done() { groups[current].poll = {}; }
+  /// Stops the launch with a finding at the current op.
+  void fail(const Rule& rule, std::string message, int lane = -1, std::uint64_t address = 0);
+
+ private:
+  bool choose();
+  void favour_oldest();
+  void merge_into_current();
+  bool gather(std::uint32_t required, bool anywhere);
+  bool alike(const Group& a, const Group& b) const;
+  void run_together(const Group& here);
+  void report_divergence();
+
+  std::uint32_t favoured_ = 0;  // lanes that come first, until so many steps are done
+  std::uint64_t favoured_until_ = 0;
+  std::uint64_t waited_ = 0;  // steps for which some group could have run and did not
+  std::uint64_t began_ = 0;   // steps before the running group's turn
+  bool paused_ = false;       // the turn ended with yield()
+  friend class Block;
+};
+
+}  // namespace tartan::emulator

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products between producers and consumers that are written in unusual ways: right, or refused at
+// the C++ line. On sm_90a by wgmma and the copy engine, on sm_80 by mma.sync and cp.async.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "tartan/tartan.h"
+#include "tests/support/numbers.h"
+
+namespace tartan {
+namespace {
+
+constexpr int size = 64;
+
+int element_a(int i) { return i * 7 % 13 - 6; }
+int element_b(int i) { return i * 5 % 7 - 3; }
+
+// What a test finds: C = A * B with tiles of 64 x 64 x 64, rings of two stages.
+struct Parts {
+  Builder& k;
+  TiledMma mma;
+  Global a, b, c;
+  Ring sa, sb;
+  Accumulator sum;
+
+  void add(const Scalar& stage) { sum = mma(sum, sa[stage], sb[stage]); }
+  void fill(const Scalar& t, const Scalar& stage) {
+    k.copy(a.tile(size, size, 0, t), sa[stage]);
+    k.copy(b.tile(size, size, t, 0), sb[stage]);
+  }
+};
+using Body = std::function<void(Parts&)>;
+
+Kernel product(int depth, const Body& body, int producers = 4) {
+  return kernel("product", {.block = 128, .producers = producers}, [=](Builder& k) {
+    const Tile tile{.m = size, .n = size, .k = size, .warps_m = 4, .warps_n = 1};
+    auto mma = k.tiled_mma(k.best_mma(f16, f16, f32), tile);
+    auto a = k.global("A", f16, row_major(size, depth)),
+         b = k.global("B", f16, col_major(depth, size)),
+         c = k.global("C", f32, row_major(size, size));
+    auto sa = k.shared("sA", f16, mma.shared_a(2)), sb = k.shared("sB", f16, mma.shared_b(2));
+    Parts parts{k, mma, a, b, c, sa, sb, mma.accumulator()};
+    body(parts);
+  });
+}
+
+Target target_of(const char* name) {
+  Target target = *Target::parse(name);
+  target.ptx = newest_version;
+  return target;
+}
+
+class Roles : public testing::TestWithParam<const char*> {
+ protected:
+  // What is in C, which held sevens. A is four matrices long.
+  std::vector<double> run(int depth, const Body& body) {
+    const auto compiled = compile(product(depth, body), target_of(GetParam()));
+    EXPECT_TRUE(compiled) << compiled.diags().text();
+    if (!compiled) return {};
+    Device device = *Device::open("emulator", {.max_steps = 3'000'000});
+    LoadedKernel kernel = *device.load(compiled->ptx)->kernel("product");
+    const auto buffer = [&](Type type, int count, auto element) {
+      std::vector<int> values;
+      for (int i = 0; i < count; ++i) values.push_back(element(i));
+      const auto bytes = testing_numbers::encode(type, values);
+      Buffer out = *device.allocate(bytes.size());
+      EXPECT_TRUE(out.write(bytes));
+      return out;
+    };
+    const Buffer a = buffer(f16, 4 * size * depth, element_a),
+                 b = buffer(f16, depth * size, element_b),
+                 c = buffer(f32, size * size, [](int) { return 7; });
+    const auto started = launch(kernel, *compiled, {}, Arguments().add(a).add(b).add(c));
+    EXPECT_TRUE(started) << started.diags().text();
+    const auto done = device.synchronize();
+    EXPECT_TRUE(done) << done.diags().text();
+    for (const Finding& finding : device.findings())
+      ADD_FAILURE() << finding.id << ": " << finding.message;
+    return testing_numbers::decode(f32, *c.read_all<std::byte>());
+  }
+
+  // The sum over columns [first, last) of A, `from` elements behind its beginning.
+  static std::vector<double> expected(int depth, int first, int last,
+                                      std::initializer_list<int> from = {0}) {
+    std::vector<double> out;
+    for (int i = 0; i < size; ++i)
+      for (int j = 0; j < size; ++j) {
+        int sum = 0;
+        for (const int begin : from)
+          for (int q = first; q < last; ++q)
+            sum += element_a(begin + i * depth + q) * element_b(j * depth + q);
+        out.push_back(sum);
+      }
+    return out;
+  }
+
+  std::string refusal(int depth, const Body& body, int producers = 4) {
+    const auto compiled = compile(product(depth, body, producers), target_of(GetParam()));
+    return compiled ? "" : compiled.diags().text();
+  }
+  void expect_refused(const Body& body, std::string_view part, std::string_view id) {
+    const std::string text = refusal(2 * size, body);
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+    EXPECT_NE(text.find(id), std::string::npos) << text;
+    EXPECT_NE(text.find("dsl_roles_test.cc"), std::string::npos) << text;
+  }
+};
+
+TEST_P(Roles, AddUpAllStages) {
+  const auto got = run(3 * size, [](Parts& p) {
+    p.k.roles([&] {
+      p.k.pipeline(
+          2, 3, [&](Scalar t, Scalar s) { p.fill(t, s); }, [&](Scalar, Scalar s) { p.add(s); });
+      p.k.store(p.c, p.sum);
+    });
+  });
+  EXPECT_EQ(got, expected(3 * size, 0, 3 * size));
+}
+
+// A tile of a tile ends where that does, although A goes on.
+TEST_P(Roles, TilesOfTilesEndWithThem) {
+  const auto got = run(96, [](Parts& p) {
+    const Global a = p.a.tile(size, 48, 0, 0), b = p.b.tile(48, size, 0, 0);
+    p.k.roles([&] {
+      p.k.pipeline(
+          2, 1,
+          [&](Scalar t, Scalar s) {
+            p.k.copy(a.tile(size, size, 0, t), p.sa[s]);
+            p.k.copy(b.tile(size, size, t, 0), p.sb[s]);
+          },
+          [&](Scalar, Scalar s) { p.add(s); });
+      p.k.store(p.c, p.sum);
+    });
+  });
+  EXPECT_EQ(got, expected(96, 0, 48));
+}
+
+// Two views of one parameter, with different strides.
+TEST_P(Roles, MatricesOfBatches) {
+  const auto got = run(size, [](Parts& p) {
+    const Scalar one = p.k.block_x() + 1;
+    const Global near = p.a.matrix(one, size * size), far = p.a.matrix(one, 2 * size * size);
+    const Ring more = p.k.shared("more", f16, p.mma.shared_a(2));
+    p.k.roles([&] {
+      p.k.pipeline(
+          2, 1,
+          [&](Scalar, Scalar s) {
+            p.k.copy(p.b.tile(size, size, 0, 0), p.sb[s]);
+            p.k.copy(near, p.sa[s]);
+            p.k.copy(far, more[s]);
+          },
+          [&](Scalar, Scalar s) {
+            p.add(s);
+            p.sum = p.mma(p.sum, more[s], p.sb[s]);
+          });
+      p.k.store(p.c, p.sum);
+    });
+  });
+  EXPECT_EQ(got, expected(size, 0, size, {size * size, 2 * size * size}));
+}
+
+TEST_P(Roles, BatchesOfBatches) {
+  const auto got = run(size, [](Parts& p) {
+    const Scalar one = p.k.block_x() + 1;
+    const Global a = p.a.matrix(one, size * size).matrix(one, 2 * size * size);
+    p.k.roles([&] {
+      p.k.pipeline(
+          2, 1,
+          [&](Scalar, Scalar s) {
+            p.k.copy(p.b.tile(size, size, 0, 0), p.sb[s]);
+            p.k.copy(a, p.sa[s]);
+          },
+          [&](Scalar, Scalar s) { p.add(s); });
+      p.k.store(p.c, p.sum);
+    });
+  });
+  EXPECT_EQ(got, expected(size, 0, size, {3 * size * size}));
+}
+
+TEST_P(Roles, CopiesInConditionsAndLoops) {
+  const auto got = run(2 * size, [](Parts& p) {
+    Builder& k = p.k;
+    k.roles([&] {
+      k.pipeline(
+          2, 2,
+          [&](Scalar t, Scalar s) {
+            k.loop(0, k.block_x() + 2, 1,
+                   [&](Scalar) { k.copy(p.a.tile(size, size, 0, t), p.sa[s]); });
+            k.when(t + k.block_x() < 1, [&] { k.copy(p.b.tile(size, size, t, 0), p.sb[s]); });
+          },
+          [&](Scalar t, Scalar s) { k.when(t < 1, [&] { p.add(s); }); });
+      k.store(p.c, p.sum);
+    });
+  });
+  EXPECT_EQ(got, expected(2 * size, 0, size));
+}
+
+TEST_P(Roles, ProducersWriteElements) {
+  const auto got = run(size, [](Parts& p) {
+    Builder& k = p.k;
+    const Ring ring = k.shared("ring", f32, RingLayout{row_major(1, 32), 2});
+    k.roles([&] {
+      k.pipeline(
+          2, 2,
+          [&](Scalar t, Scalar s) {
+            k.when(k.thread() < 32, [&] { k.write(ring[s], 0, k.thread(), k.convert(t, f32)); });
+          },
+          [&](Scalar t, Scalar s) {
+            k.write(p.c, t, k.thread() % 32, k.read(ring[s], 0, k.thread() % 32));
+          });
+    });
+  });
+  std::vector<double> want(size * size, 7);
+  for (int i = 0; i < 32; ++i)
+    want[static_cast<std::size_t>(i)] = 0, want[static_cast<std::size_t>(size + i)] = 1;
+  EXPECT_EQ(got, want);
+}
+
+TEST_P(Roles, WhatCannotBeIsRefused) {
+  const auto use = [](Parts& p) { return [&p](Scalar, Scalar s) { p.add(s); }; };
+  const auto fill = [](Parts& p) { return [&p](Scalar t, Scalar s) { p.fill(t, s); }; };
+  const auto once = [&](Parts& p, int stages) { p.k.pipeline(stages, 2, fill(p), use(p)); };
+  expect_refused(
+      [&](Parts& p) {
+        p.k.roles([&] {
+          p.k.pipeline(
+              2, 1, [](Scalar, Scalar) {}, use(p));
+        });
+      },
+      "consumers would wait for ever", "[kernel-option]");
+  expect_refused(
+      [&](Parts& p) {
+        p.k.roles([&] { p.k.pipeline(2, 1, fill(p), [&](Scalar, Scalar) { once(p, 2); }); });
+      },
+      "a pipeline inside another one's stage", "[kernel-option]");
+  expect_refused(
+      [&](Parts& p) {
+        for (int i = 0; i < 2; ++i) p.k.roles([&] { once(p, 2); });
+      },
+      "roles() stands once in a kernel", "[kernel-option]");
+  expect_refused(
+      [&](Parts& p) {
+        p.k.loop(0, p.k.block_x(), 1, [&](Scalar) { p.k.roles([&] { once(p, 2); }); });
+      },
+      "in no loop or condition", "[kernel-option]");
+  expect_refused([&](Parts& p) { p.k.roles([&] { once(p, 4); }); },
+                 "sA has 2 stages, its pipeline 4", "[tile-bounds]");
+  expect_refused([&](Parts& p) { p.k.roles([&] { p.add(2); }); }, "sA has no stage 2, but 2",
+                 "[tile-bounds]");
+  expect_refused(
+      [&](Parts& p) {
+        p.k.roles([&] {
+          once(p, 2);
+          p.k.store(p.c.tile(32, 32, 0, 0), p.sum);
+        });
+      },
+      "the warps' tile has 64x64 elements, C is 32x32", "[layout-mismatch]");
+  expect_refused(
+      [&](Parts& p) {
+        p.k.roles([&] {
+          p.k.pipeline(
+              2, 1, [&](Scalar t, Scalar s) { p.fill(t, s), p.k.barrier(); }, use(p));
+        });
+      },
+      "a barrier in what producers fill", "[kernel-option]");
+  expect_refused([&](Parts& p) { p.k.roles([&] { p.k.shared("late", f16, p.mma.shared_a(2)); }); },
+                 "shared matrix late is declared inside roles()", "[kernel-option]");
+  expect_refused([&](Parts& p) { p.k.roles([&] { once(p, 2), once(p, 2); }); },
+                 "sA is filled by another pipeline at dsl_roles_test.cc", "[unsynchronized-tile]");
+  expect_refused(
+      [&](Parts& p) {
+        p.k.roles([&] {
+          p.k.copy(p.a.tile(size, size, 0, 0), p.sa[0]);
+          p.k.barrier();
+          once(p, 2);
+        });
+      },
+      "sA is filled by producers, and consumers write it at", "[unsynchronized-tile]");
+  expect_refused([&](Parts& p) { once(p, 2); }, "kernel product has producers and no roles()",
+                 "[kernel-option]");
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, Roles, testing::Values("sm_80", "sm_90a"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace tartan

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// The emulator's calls through addresses, and calls that come back into their own function.
+#include "tests/emulator/kernel.h"
+
+namespace tartan {
+namespace {
+
+using test::line_of;
+using test::run_body;
+
+// Operations on two numbers, and one of another signature.
+const std::string operations = R"(
+.func (.param .b32 result) plus(.param .b32 x, .param .b32 y)
+{
+  .reg .b32 r<4>;
+  ld.param.b32 r0, [x];
+  ld.param.b32 r1, [y];
+  add.s32 r2, r0, r1;
+  st.param.b32 [result], r2;
+  ret;
+}
+.func (.param .b32 result) times(.param .b32 x, .param .b32 y)
+{
+  .reg .b32 r<4>;
+  ld.param.b32 r0, [x];
+  ld.param.b32 r1, [y];
+  mul.lo.s32 r2, r0, r1;
+  st.param.b32 [result], r2;
+  ret;
+}
+.func (.param .b32 result) minus(.param .b32 x, .param .b32 y)
+{
+  .reg .b32 r<4>;
+  ld.param.b32 r0, [x];
+  ld.param.b32 r1, [y];
+  sub.s32 r2, r0, r1;
+  st.param.b32 [result], r2;
+  ret;
+}
+.func (.param .b64 result) other(.param .b64 x)
+{
+  .reg .b64 rd<4>;
+  ld.param.b64 rd0, [x];
+  st.param.b64 [result], rd0;
+  ret;
+}
+.global .align 8 .u64 table[4] = {plus, times, minus, other};
+)";
+
+// result = (the function at rd2)(r0, 7), in r2.
+const std::string call_through_rd2 = R"(
+    {
+      .param .b32 a;
+      .param .b32 b;
+      .param .b32 c;
+      st.param.b32 [a], r0;
+      st.param.b32 [b], 7;
+      prototype: .callprototype (.param .b32 _) _ (.param .b32 _, .param .b32 _);
+      call (c), rd2, (a, b), prototype;
+      ld.param.b32 r2, [c];
+    }
+    st.global.u32 [rd1], r2;)";
+
+TEST(EmulatorCalls, LanesCallDifferentFunctionsThroughATable) {
+  const auto run = run_body(R"(
+    mov.u64 rd3, table;
+    rem.u32 r1, r0, 3;
+    mad.wide.u32 rd3, r1, 8, rd3;
+    ld.global.u64 rd2, [rd3];)" +
+                                call_through_rd2,
+                            {.grid = {1}, .block = {64}}, 1024, {}, operations);
+  ASSERT_TRUE(run.launched) << run.complaint;
+  ASSERT_TRUE(run.findings.empty()) << run.findings[0].message;
+  for (std::uint32_t i = 0; i < 64; ++i)
+    EXPECT_EQ(run.out[i], i % 3 == 0 ? i + 7 : i % 3 == 1 ? i * 7 : i - 7) << i;
+}
+
+TEST(EmulatorCalls, AddressesAreValues) {
+  const auto run = run_body(R"(
+    setp.lt.u32 p, r0, 9;
+    mov.u64 rd4, plus;
+    mov.u64 rd5, times;
+    selp.b64 rd2, rd4, rd5, p;)" +
+                                call_through_rd2,
+                            {.grid = {1}, .block = {32}}, 1024, {}, operations);
+  ASSERT_TRUE(run.launched) << run.complaint;
+  ASSERT_TRUE(run.findings.empty()) << run.findings[0].message;
+  for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(run.out[i], i < 9 ? i + 7 : i * 7) << i;
+}
+
+// Only the lanes of the guard call; .calltargets names what they may call.
+TEST(EmulatorCalls, GuardedCallsOfListedTargets) {
+  const auto run = run_body(R"(
+    mov.u64 rd2, minus;
+    mov.u32 r2, 77;
+    setp.gt.u32 p, r0, 20;
+    {
+      .param .b32 a;
+      .param .b32 b;
+      .param .b32 c;
+      st.param.b32 [a], r0;
+      st.param.b32 [b], 7;
+      st.param.b32 [c], r2;
+      targets: .calltargets plus, minus;
+      @p call (c), rd2, (a, b), targets;
+      ld.param.b32 r2, [c];
+    }
+    st.global.u32 [rd1], r2;)",
+                            {.grid = {1}, .block = {32}}, 1024, {}, operations);
+  ASSERT_TRUE(run.launched) << run.complaint;
+  ASSERT_TRUE(run.findings.empty()) << run.findings[0].message;
+  for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(run.out[i], i > 20 ? i - 7 : 77) << i;
+}
+
+TEST(EmulatorCalls, TargetsThatAreNoFunctionOfTheSignatureAreFindings) {
+  for (const std::string address : {"mov.u64 rd2, other;", "mov.u64 rd2, 24;"}) {
+    const std::string body = "mov.u64 rd3, plus;" + address + call_through_rd2;
+    const auto run = run_body(body, {.grid = {1}, .block = {32}}, 1024, {}, operations);
+    ASSERT_TRUE(run.launched) << run.complaint;
+    ASSERT_EQ(run.findings.size(), 1u);
+    EXPECT_EQ(run.findings[0].id, "call-target");
+    EXPECT_EQ(run.findings[0].line, line_of(body, "call (c)", operations));
+  }
+}
+
+// fibonacci(n) = n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2), with a register, a predicate, a
+// local variable and a 64-bit register that live across the calls; each lane goes as deep as it
+// wants.
+const std::string fibonacci = R"(
+.func (.param .b32 result) fibonacci(.param .b32 n)
+{
+  .reg .pred small, odd;
+  .reg .b32 r<8>;
+  .reg .b64 wide;
+  .local .align 4 .b32 kept;
+  .param .b32 a;
+  .param .b32 b;
+  ld.param.b32 r0, [n];
+  setp.lt.u32 small, r0, 2;
+  @small bra LEAF;
+  and.b32 r4, r0, 1;
+  setp.eq.u32 odd, r4, 1;
+  cvt.u64.u32 wide, r0;
+  sub.u32 r1, r0, 1;
+  st.param.b32 [a], r1;
+  call (b), fibonacci, (a);
+  ld.param.b32 r2, [b];
+  st.local.b32 [kept], r2;
+  cvt.u32.u64 r5, wide;
+  @odd sub.u32 r5, r5, 2;
+  @!odd sub.u32 r5, r0, 2;
+  st.param.b32 [a], r5;
+  call (b), fibonacci, (a);
+  ld.param.b32 r3, [b];
+  ld.local.b32 r2, [kept];
+  add.u32 r2, r2, r3;
+  st.param.b32 [result], r2;
+  ret;
+LEAF:
+  st.param.b32 [result], r0;
+  ret;
+}
+)";
+
+TEST(EmulatorCalls, RecursionKeepsWhatLivesAcrossIt) {
+  const auto run = run_body(R"(
+    {
+      .param .b32 a;
+      .param .b32 b;
+      rem.u32 r1, r0, 12;
+      st.param.b32 [a], r1;
+      call (b), fibonacci, (a);
+      ld.param.b32 r2, [b];
+    }
+    st.global.u32 [rd1], r2;)",
+                            {.grid = {1}, .block = {64}}, 1024, {}, fibonacci);
+  ASSERT_TRUE(run.launched) << run.complaint;
+  ASSERT_TRUE(run.findings.empty()) << run.findings[0].message;
+  constexpr std::uint32_t numbers[] = {0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89};
+  for (std::uint32_t i = 0; i < 64; ++i) EXPECT_EQ(run.out[i], numbers[i % 12]) << i;
+}
+
+// Two functions that call each other, with parameters in registers that change places.
+TEST(EmulatorCalls, MutualRecursion) {
+  const std::string functions = R"(
+.func (.reg .b32 out) second(.reg .b32 x, .reg .b32 y);
+.func (.reg .b32 out) first(.reg .b32 x, .reg .b32 y)
+{
+  .reg .pred done;
+  .reg .b32 next, below;
+  setp.eq.u32 done, x, 0;
+  mov.u32 out, y;
+  @done ret;
+  sub.u32 next, x, 1;
+  call (below), second, (y, next);
+  mad.lo.u32 out, below, 2, x;
+  ret;
+}
+.func (.reg .b32 out) second(.reg .b32 y, .reg .b32 x)
+{
+  .reg .b32 below;
+  call (below), first, (x, y);
+  add.u32 out, below, y;
+  ret;
+}
+)";
+  const auto run = run_body(R"(
+    and.b32 r1, r0, 7;
+    call (r2), first, (r1, 3);
+    st.global.u32 [rd1], r2;)",
+                            {.grid = {1}, .block = {32}}, 1024, {}, functions);
+  ASSERT_TRUE(run.launched) << run.complaint;
+  ASSERT_TRUE(run.findings.empty()) << run.findings[0].message;
+  const auto first = [](auto&& self, std::uint32_t x, std::uint32_t y) -> std::uint32_t {
+    return x == 0 ? y : (self(self, x - 1, y) + y) * 2 + x;
+  };
+  for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(run.out[i], first(first, i & 7, 3)) << i;
+}
+
+// A function that calls itself through a pointer that it is given.
+TEST(EmulatorCalls, RecursionThroughAnAddress) {
+  const std::string functions = R"(
+.func (.param .b32 result) sum(.param .b64 self, .param .b32 n)
+{
+  .reg .pred done;
+  .reg .b32 r<4>;
+  .reg .b64 at;
+  ld.param.b64 at, [self];
+  ld.param.b32 r0, [n];
+  setp.eq.u32 done, r0, 0;
+  @done bra END;
+  {
+    .param .b64 a;
+    .param .b32 b;
+    .param .b32 c;
+    st.param.b64 [a], at;
+    sub.u32 r1, r0, 1;
+    st.param.b32 [b], r1;
+    prototype: .callprototype (.param .b32 _) _ (.param .b64 _, .param .b32 _);
+    call (c), at, (a, b), prototype;
+    ld.param.b32 r1, [c];
+  }
+  add.u32 r0, r0, r1;
+END:
+  st.param.b32 [result], r0;
+  ret;
+}
+)";
+  const auto run = run_body(R"(
+    {
+      .param .b64 a;
+      .param .b32 b;
+      .param .b32 c;
+      mov.u64 rd2, sum;
+      st.param.b64 [a], rd2;
+      st.param.b32 [b], r0;
+      call (c), sum, (a, b);
+      ld.param.b32 r2, [c];
+    }
+    st.global.u32 [rd1], r2;)",
+                            {.grid = {1}, .block = {32}}, 1024, {}, functions);
+  ASSERT_TRUE(run.launched) << run.complaint;
+  ASSERT_TRUE(run.findings.empty()) << run.findings[0].message;
+  for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(run.out[i], i * (i + 1) / 2) << i;
+}
+
+TEST(EmulatorCalls, EndlessRecursionIsAFinding) {
+  const std::string functions = R"(
+.func forever(.param .b32 n)
+{
+  .reg .b32 r;
+  .param .b32 a;
+  ld.param.b32 r, [n];
+  add.u32 r, r, 1;
+  st.param.b32 [a], r;
+  call forever, (a);
+  ret;
+}
+)";
+  const auto run = run_body(R"(
+    {
+      .param .b32 a;
+      st.param.b32 [a], r0;
+      setp.eq.u32 p, r0, 5;
+      @p call forever, (a);
+    })",
+                            {.grid = {1}, .block = {32}}, 1024, {}, functions);
+  ASSERT_TRUE(run.launched) << run.complaint;
+  ASSERT_EQ(run.findings.size(), 1u);
+  EXPECT_EQ(run.findings[0].id, "stack-overflow");
+  EXPECT_EQ(run.findings[0].lane, 5);
+}
+
+}  // namespace
+}  // namespace tartan

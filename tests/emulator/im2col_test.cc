@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies of pixels (im2col), of gathered and scattered rows, and their maps, against plain loops.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <span>
+
+#include "tests/emulator/kernel.h"
+#include "tests/emulator/tensor_copies.h"
+
+namespace tartan::test {
+namespace {
+
+using Swizzle = TensorMap::Swizzle;
+using Bytes = std::vector<std::byte>;
+
+std::uint64_t element_bytes(const TensorMap& map) {
+  return static_cast<unsigned>(bits(map.type)) / 8;
+}
+
+TensorMap dense(Type type, std::vector<std::uint64_t> extents) {
+  TensorMap map{.type = type, .extents = std::move(extents)};
+  std::uint64_t stride = map.extents[0] * element_bytes(map);
+  for (std::size_t i = 1; i < map.rank(); ++i) {
+    map.strides.push_back(stride);
+    stride *= map.extents[i];
+  }
+  return map;
+}
+
+Bytes bytes_of(const std::vector<std::uint32_t>& words) {
+  Bytes out(4 * words.size());
+  std::memcpy(out.data(), words.data(), out.size());
+  return out;
+}
+
+// Where an element of a row lies in shared memory that starts at a multiple of 1024.
+std::uint64_t shared_place(const TensorMap& map, std::uint64_t row, std::uint64_t byte) {
+  const std::uint64_t span = span_bytes(map.swizzle);
+  if (span == 0) return row * map.row() * element_bytes(map) + byte;
+  const std::uint64_t chunks = span / 16, rows_of_line = 128 / span;
+  const std::uint64_t chunk = (byte / 16) ^ (row / rows_of_line % chunks);
+  return row * span + chunk * 16 + byte % 16;
+}
+
+// A row's first element, dimension 0 aside: its index along the other dimensions.
+using Line = std::vector<std::int64_t>;
+
+// What shared memory, or the tensor's memory, holds in the end.
+Bytes expected(const TensorCopy& copy, const std::vector<Line>& lines) {
+  const TensorMap& map = copy.map;
+  const std::uint64_t size = element_bytes(map);
+  const bool fills = fills_shared(copy);
+  Bytes memory = bytes_of(pattern_words(copy.memory_bytes, copy.mask)),
+        shared = fills ? Bytes(copy.shared_bytes, std::byte{0xEE})
+                       : bytes_of(pattern_words(copy.shared_bytes, copy.mask));
+  for (std::size_t row = 0; row < lines.size(); ++row)
+    for (std::uint32_t i = 0; i < map.row(); ++i) {
+      const std::int64_t x = copy.at[0] + std::int64_t{i};
+      bool inside = x >= 0 && x < static_cast<std::int64_t>(map.extents[0]);
+      std::uint64_t place = static_cast<std::uint64_t>(x) * size;
+      for (std::size_t d = 1; d < map.rank(); ++d) {
+        const std::int64_t y = lines[row][d - 1];
+        inside &= y >= 0 && y < static_cast<std::int64_t>(map.extents[d]);
+        place += static_cast<std::uint64_t>(y) * map.strides[d - 1];
+      }
+      std::byte* const there = &shared[shared_place(map, row, i * size)];
+      if (!fills && inside) std::memcpy(&memory[place], there, size);
+      if (fills && inside) std::memcpy(there, &memory[place], size);
+      if (fills && !inside)
+        for (std::uint64_t k = 0; k < size; ++k)
+          there[k] =
+              map.fill == TensorMap::Fill::nan ? std::byte(k % 2 ? 0x7F : 0xF7) : std::byte{};
+    }
+  return fills ? shared : memory;
+}
+
+// All places of the filter, image after image, from the copy's own on.
+std::vector<Line> pixels(const TensorCopy& copy) {
+  const TensorMap& map = copy.map;
+  const std::size_t between = map.rank() - 2;
+  const auto grid = [&](std::size_t d) {
+    std::vector<std::int64_t> out;
+    if (d > between) return std::vector<std::int64_t>{0};
+    const std::int64_t step = map.element_strides.empty() ? 1 : map.element_strides[d];
+    for (std::int64_t x = map.im2col->lower[d - 1];
+         x < static_cast<std::int64_t>(map.extents[d]) + map.im2col->upper[d - 1]; x += step)
+      out.push_back(x);
+    return out;
+  };
+  const auto offset = [&](std::size_t d) {
+    return d - 1 < copy.offsets.size() ? std::int64_t{copy.offsets[d - 1]} : 0;
+  };
+  std::vector<Line> out;
+  bool started = false;
+  for (std::int64_t image = copy.at.back(); out.size() < map.im2col->pixels; ++image)
+    for (const std::int64_t z : grid(3))
+      for (const std::int64_t y : grid(2))
+        for (const std::int64_t x : grid(1)) {
+          started |= x == copy.at[1] && (between < 2 || y == copy.at[2]) &&
+                     (between < 3 || z == copy.at[3]);
+          if (!started || out.size() == map.im2col->pixels) continue;
+          Line line{x + offset(1)};
+          if (between >= 2) line.push_back(y + offset(2));
+          if (between >= 3) line.push_back(z + offset(3));
+          line.push_back(image);
+          out.push_back(line);
+        }
+  return out;
+}
+
+Result<std::vector<std::uint32_t>> run(const TensorCopy& copy) {
+  auto device = Device::open("emulator");
+  if (!device) return device.diags();
+  return run_copy(*device, copy, [](const TensorMap& map) { return map.encode(); });
+}
+
+void expect_copied(TensorCopy copy) {
+  const TensorMap& map = copy.map;
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 1; i < map.rank(); ++i)
+    bytes = std::max(bytes, map.extents[i] * map.strides[i - 1]);
+  copy.memory_bytes = static_cast<std::uint32_t>(bytes);
+  const std::uint64_t rows = of_rows(copy) ? 4 : map.rows();
+  copy.shared_bytes = static_cast<std::uint32_t>(
+      rows * std::max<std::uint64_t>(map.row() * element_bytes(map), span_bytes(map.swizzle)) + 64);
+  std::vector<Line> lines;
+  if (of_rows(copy))
+    for (std::size_t i = 1; i < 5; ++i) lines.push_back({copy.at[i]});
+  else lines = pixels(copy);
+  const auto words = run(copy);
+  ASSERT_TRUE(static_cast<bool>(words)) << copy_json(copy) << words.diags().text();
+  const Bytes want = expected(copy, lines), got = bytes_of(*words);
+  ASSERT_EQ(want.size(), got.size());
+  for (std::size_t i = 0; i < want.size(); ++i)
+    ASSERT_EQ(want[i], got[i]) << copy_json(copy) << " at byte " << i;
+}
+
+// ---- im2col.
+
+TensorMap images(Type type, std::vector<std::uint64_t> extents, std::vector<std::int32_t> lower,
+                 std::vector<std::int32_t> upper, std::uint32_t channels, std::uint32_t count) {
+  TensorMap map = dense(type, std::move(extents));
+  map.im2col = {std::move(lower), std::move(upper), channels, count};
+  return map;
+}
+
+// The manual's figures 13 and 14, with fewer channels: a 3 x 3 filter over images of 14 x 9.
+TEST(EmulatorIm2col, TheManualsExamples) {
+  expect_copied({.map = images(f16, {16, 9, 14, 9}, {-1, -1}, {-1, -1}, 8, 64),
+                 .at = {0, 4, 7, 7},
+                 .offsets = {0, 0}});
+  expect_copied({.map = images(f16, {16, 9, 14, 9}, {0, 0}, {-2, -2}, 8, 64),
+                 .at = {8, 4, 7, 7},
+                 .offsets = {2, 2}});
+  TensorMap strided = images(f16, {16, 8, 14, 9}, {-1, -1}, {-1, -1}, 16, 32);
+  strided.element_strides = {1, 2, 2, 1};
+  expect_copied({.map = strided, .at = {0, 5, 7, 7}, .offsets = {1, 1}});
+}
+
+TEST(EmulatorIm2col, EveryRankTypeAndSwizzle) {
+  expect_copied(
+      {.map = images(Type::u32, {8, 11, 5}, {-3}, {2}, 4, 50), .at = {4, -3, 0}, .offsets = {1}});
+  expect_copied({.map = images(f32, {8, 5, 4, 3, 3}, {-1, 0, -1}, {0, -1, 1}, 8, 100),
+                 .at = {0, 2, 1, -1, 1},
+                 .offsets = {1, 0, 1}});
+  for (const auto& [swizzle, channels] :
+       {std::pair{Swizzle::bytes_32, 16u}, {Swizzle::bytes_64, 24u}, {Swizzle::bytes_128, 64u}})
+    for (const std::uint32_t offset : {0u, 2u}) {
+      TensorMap map = images(bf16, {64, 6, 7, 4}, {-1, -1}, {-1, -1}, channels, 70);
+      map.swizzle = swizzle;
+      map.fill = offset ? TensorMap::Fill::nan : TensorMap::Fill::zero;
+      expect_copied({.map = map, .at = {0, -1, -1, 0}, .offsets = {offset, 1}});
+      expect_copied({.map = map, .at = {48, 4, 5, 3}, .offsets = {offset, offset}});
+    }
+  TensorMap steps = images(Type::u8, {32, 10, 9, 8, 2}, {-1, -2, 0}, {1, -1, -1}, 16, 64);
+  steps.element_strides = {1, 3, 2, 4, 1};
+  expect_copied({.map = steps, .at = {16, 2, 0, 4, 0}, .offsets = {0, 2, 1}});
+}
+
+TEST(EmulatorIm2col, Stores) {
+  expect_copied({.operation = "store",
+                 .map = images(f16, {16, 6, 7, 4}, {0, 0}, {0, 0}, 8, 60),
+                 .at = {8, 2, 3, 1}});
+  TensorMap map = images(f16, {16, 6, 7, 4}, {1, 1}, {-1, -2}, 16, 30);
+  map.swizzle = Swizzle::bytes_32;
+  expect_copied({.operation = "store", .map = map, .at = {0, 1, 1, 0}});
+}
+
+TEST(EmulatorIm2col, MapsKeepTheirCorners) {
+  TensorMap map = images(f16, {64, 9, 14, 64}, {-128, 3}, {127, -10}, 8, 1024);
+  map.address = 0x700000000000;
+  map.element_strides = {1, 2, 3, 1};
+  const auto bytes = map.encode();
+  ASSERT_TRUE(static_cast<bool>(bytes)) << bytes.diags().text();
+  const auto back = TensorMap::decode(bytes->bytes);
+  ASSERT_TRUE(static_cast<bool>(back)) << back.diags().text();
+  EXPECT_EQ(*back, map);
+  TensorMapBytes spoiled = *bytes;
+  spoiled.bytes[8 * 12 + 4] = std::byte{0xFF};  // pixels
+  spoiled.bytes[8 * 12 + 5] = std::byte{0xFF};
+  EXPECT_FALSE(static_cast<bool>(TensorMap::decode(spoiled.bytes)));
+}
+
+TEST(EmulatorIm2col, MapsThatAreRefused) {
+  const auto complaint = [](auto&& change) {
+    TensorMap map = images(f16, {64, 9, 14, 64}, {-1, -1}, {-1, -1}, 8, 64);
+    change(map);
+    const Status status = map.check();
+    return status ? std::string() : status.diags()[0].message;
+  };
+  EXPECT_EQ(complaint([](TensorMap&) {}), "");
+  EXPECT_NE(complaint([](TensorMap& map) {
+              map.box = {8, 1, 1, 1};
+            }).find("no box"),
+            std::string::npos);
+  EXPECT_NE(complaint([](TensorMap& map) { map.im2col->lower = {0}; }).find("2 numbers"),
+            std::string::npos);
+  EXPECT_NE(complaint([](TensorMap& map) { map.im2col->upper[0] = 128; }).find("-128 to 127"),
+            std::string::npos);
+  EXPECT_NE(complaint([](TensorMap& map) { map.im2col->upper[0] = -10; }).find("no pixel"),
+            std::string::npos);
+  EXPECT_NE(complaint([](TensorMap& map) { map.im2col->pixels = 1025; }).find("1 to 1024"),
+            std::string::npos);
+  EXPECT_NE(complaint([](TensorMap& map) { map.im2col->channels = 4; }).find("multiple of 16"),
+            std::string::npos);
+  EXPECT_NE(complaint([](TensorMap& map) {
+              map.im2col->channels = 32, map.swizzle = Swizzle::bytes_32;
+            }).find("the swizzle takes"),
+            std::string::npos);
+}
+
+// An instruction of tiles with a map of pixels, and the other way round.
+TEST(EmulatorIm2col, TheInstructionMustFitTheMap) {
+  TensorMap pixels_map = images(f16, {16, 6, 7}, {0}, {0}, 8, 8);
+  TensorMap tiles = dense(f16, {16, 6, 7});
+  tiles.box = {8, 2, 2};
+  for (const bool pixels_first : {true, false}) {
+    TensorCopy copy{.map = pixels_first ? pixels_map : tiles,
+                    .at = {0, 0, 0},
+                    .memory_bytes = 2048,
+                    .shared_bytes = 2048};
+    if (pixels_first) copy.offsets = {0};
+    auto device = Device::open("emulator");
+    const auto words = run_copy(*device, copy, [&](TensorMap map) {
+      TensorMap other = pixels_first ? tiles : pixels_map;
+      other.address = map.address;
+      return other.encode();
+    });
+    ASSERT_FALSE(static_cast<bool>(words));
+    EXPECT_EQ(words.diags()[0].id, "tensor-map");
+    EXPECT_NE(words.diags()[0].message.find("im2col"), std::string::npos);
+  }
+}
+
+TEST(EmulatorIm2col, OffsetsAreCounted) {
+  const std::string line =
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::"
+      "complete_tx::bytes [r1], [rd0, {r1, r2, r3, r4}], [r2], {h1};";
+  EXPECT_NE(run_body(".reg .b16 h1;\n" + line).complaint.find("takes 2 offsets"),
+            std::string::npos);
+  const std::string wide =
+      "cp.async.bulk.tensor.3d.shared::cluster.global.im2col::w.mbarrier::"
+      "complete_tx::bytes [r1], [rd0, {r1, r2, r3}], [r2], {h1, h1};";
+  EXPECT_NE(run_body(".reg .b16 h1;\n" + wide).complaint.find("of mode .im2col::w, which"),
+            std::string::npos);
+}
+
+// ---- Rows.
+
+TensorMap rows_map(Swizzle swizzle, std::uint32_t width) {
+  TensorMap map = dense(f16, {64, 20});
+  map.box = {width, 1};
+  map.swizzle = swizzle;
+  return map;
+}
+
+TEST(EmulatorIm2col, FourRowsAreGatheredAndScattered) {
+  for (const auto& [swizzle, width] : {std::pair{Swizzle::none, 24u},
+                                       {Swizzle::bytes_32, 16u},
+                                       {Swizzle::bytes_64, 32u},
+                                       {Swizzle::bytes_128, 64u}})
+    for (const std::int32_t x : {0, 8, 56}) {
+      expect_copied(
+          {.operation = "gather", .map = rows_map(swizzle, width), .at = {x, 5, 0, 19, 2}});
+      expect_copied(
+          {.operation = "scatter", .map = rows_map(swizzle, width), .at = {x, 5, 0, 19, 2}});
+    }
+  // Outside of the tensor, and the same row twice.
+  expect_copied(
+      {.operation = "gather", .map = rows_map(Swizzle::bytes_128, 64), .at = {-8, -1, 7, 20, 7}});
+  expect_copied(
+      {.operation = "scatter", .map = rows_map(Swizzle::bytes_64, 32), .at = {48, 3, 20, 100, 4}});
+}
+
+TEST(EmulatorIm2col, GatheredRowsAreSingle) {
+  TensorMap map = rows_map(Swizzle::none, 16);
+  map.box[1] = 2;
+  const auto words = run({.operation = "gather",
+                          .map = map,
+                          .at = {0, 1, 2, 3, 4},
+                          .memory_bytes = 2560,
+                          .shared_bytes = 512});
+  ASSERT_FALSE(static_cast<bool>(words));
+  EXPECT_NE(words.diags()[0].message.find("single rows"), std::string::npos);
+}
+
+// ---- Pairs of blocks.
+
+// Both blocks of two pairs get the box. With .cta_group::2 the mbarriers of the blocks whose rank
+// is as odd as that of the issuing block's hear of it, twice each; else each block's own.
+TEST(EmulatorIm2col, PairsOfBlocksShareAnMbarrier) {
+  for (const int group : {1, 2}) {
+    std::string text = kernel_text(
+        R"(
+mov.u32 r2, %cluster_ctarank;
+setp.eq.u32 q, r0, 0;
+mov.b64 rd4, map;
+cvta.param.u64 rd4, rd4;
+@q mbarrier.init.shared::cta.b64 [bar], 1;
+fence.mbarrier_init.release.cluster;
+@q mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], BYTES;
+barrier.cluster.arrive;
+barrier.cluster.wait;
+mov.u16 h, 15;
+mov.u32 r5, tile;
+mov.u32 r6, bar;
+setp.eq.and.u32 p, r2, 1, q;
+@p cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::GROUP [r5], [rd4, {0}], [r6], h;
+barrier.cluster.arrive;
+barrier.cluster.wait;
+mov.u32 r3, 0;
+mbarrier.test_wait.parity.shared::cta.b64 p, [bar], 0;
+selp.u32 r3, 1, 0, p;
+mad.wide.u32 rd5, r2, 4, rd0;
+@q st.global.u32 [rd5], r3;
+)",
+        ".shared .align 128 .b8 tile[128];\n.shared .align 8 .b8 bar[8];\n");
+    const auto replace = [&](const std::string& what, const std::string& by) {
+      text.replace(text.find(what), what.size(), by);
+    };
+    replace(".version 8.6\n.target sm_90\n", ".version 8.6\n.target sm_100a\n");
+    replace(".param .u64 out", ".param .u64 out, .param .align 64 .b8 map[128]");
+    replace(".reg .pred p, q;", ".reg .pred p, q;\n.reg .b16 h;");
+    replace("BYTES", group == 2 ? "128" : "64");
+    replace("GROUP", std::to_string(group));
+    auto engine = emulator::make_engine({});
+    auto module = (*engine)->load(text, "pairs.ptx");
+    ASSERT_TRUE(static_cast<bool>(module)) << module.diags().text();
+    auto kernel = (*module)->kernel("k");
+    ASSERT_TRUE(static_cast<bool>(kernel)) << kernel.diags().text();
+    const auto out = (*engine)->allocate(64), memory = (*engine)->allocate(256);
+    TensorMap map{.type = Type::u32, .address = *memory, .extents = {64}, .box = {16}};
+    const Status launched = (*kernel)->launch({.grid = {4}, .block = {32}, .cluster = {4, 1, 1}},
+                                              Arguments().add(*out).add(*map.encode()), nullptr);
+    ASSERT_TRUE(static_cast<bool>(launched)) << launched.diags().text();
+    ASSERT_TRUE(static_cast<bool>((*engine)->synchronize())) << (*engine)->findings()[0].message;
+    std::uint32_t done[4];
+    ASSERT_TRUE(static_cast<bool>((*engine)->read(*out, std::as_writable_bytes(std::span(done)))));
+    for (std::uint32_t rank = 0; rank < 4; ++rank)
+      EXPECT_EQ(done[rank], group == 2 ? rank % 2 : 1u) << group << " " << rank;
+  }
+}
+
+}  // namespace
+}  // namespace tartan::test

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command: help texts, emit, check and isa, and what they say to wrong words.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tartan/version.h"
+#include "tests/paths.h"
+#include "tests/support/shell.h"
+
+namespace {
+
+using tartan::version;
+using tartan::test::Ran;
+
+Ran tartan(const std::string& words) {
+  return tartan::test::shell(TARTAN_COMMAND " " + words + " 2>&1");
+}
+
+std::string read(const std::string& path) {
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// TARTAN_REBASE=1 writes the texts anew; read the difference before committing it.
+void expect_golden(const std::string& name, const std::string& got) {
+  const std::string path = std::string(TEST_DATA) + "/help/" + name + ".txt";
+  if (std::getenv("TARTAN_REBASE")) std::ofstream(path) << got;
+  EXPECT_EQ(got, read(path));
+}
+
+TEST(Command, HelpTexts) {
+  std::string program = TARTAN_COMMAND;
+  for (const std::string name : {"", "check", "print", "isa", "layout", "run", "replay", "emit"}) {
+    Ran out = tartan(name + " --help");
+    EXPECT_EQ(out.code, 0);
+    for (std::size_t at = out.out.find(program); at != std::string::npos;
+         at = out.out.find(program))
+      out.out.replace(at, program.size(), "tartan");
+    expect_golden(name.empty() ? "tartan" : name, out.out);
+  }
+}
+
+TEST(Command, WrongWords) {
+  for (const char* words : {"",
+                            "unknown",
+                            "check",
+                            "check --target sm_9000 x.ptx",
+                            "check --ptx eight x.ptx",
+                            "check --max-errors -1 x.ptx",
+                            "check /no/such/file.ptx",
+                            "emit",
+                            "emit unknown",
+                            "emit one_mma --target sm_81",
+                            "emit gemm --type f9",
+                            "emit gemm --tile 64x",
+                            "emit gemm --warps 4x1",
+                            "emit gemm --tile 64x64 --warps 4",
+                            "emit gemm --stages 0",
+                            "emit gemm --promote -1",
+                            "emit gemm --epilogue tan",
+                            "emit gemm --epilogue relu,gelu",
+                            "emit gemm --epilogue bias,bias",
+                            "emit gemm --bit-op and",
+                            "emit gemm --splits 300",
+                            "emit gemm --stream-blocks 2147483647",
+                            "emit gemm --stages 257",
+                            "emit gemm --tile 64x64 --warps 65536x65536",
+                            "emit gemm --m 20000000 --n 20000000",
+                            "emit gemm --m 2147483647 --n 2147483647 --k 2147483647",
+                            "emit gemm --a-major up",
+                            "emit block_scaled --scale f16 --target sm_120a",
+                            "emit block_scaled --kind mxf2 --target sm_120a",
+                            "emit one_mma --ptx x",
+                            "emit gemm --manifest x.json",
+                            "emit one_mma --manifest x.json -o x.ptx",
+                            "emit gemm --m 0 --manifest x.json -o x.ptx",
+                            "emit one_mma -o /no/such/folder/x.ptx",
+                            "emit one_mma -o ''",
+                            "emit one_mma --target ''",
+                            "emit gemm --tile ''",
+                            "isa nothing",
+                            "isa --target sm_1",
+                            "layout nothing",
+                            "run /no/such/manifest.json",
+                            "replay a b",
+                            "check .",
+                            "run .",
+                            "replay . .",
+                            "run"}) {
+    const Ran out = tartan(words);
+    EXPECT_EQ(out.code, 2) << words << "\n" << out.out;
+    EXPECT_NE(out.out.find("error: "), std::string::npos) << words << "\n" << out.out;
+    EXPECT_TRUE(out.out.ends_with("]\n")) << words << "\n" << out.out;
+  }
+}
+
+// Either both files or, where one cannot be written, no manifest without its PTX.
+TEST(Command, EmitWritesThePtxBeforeTheManifest) {
+  const std::string at = testing::TempDir() + std::to_string(getpid()) + "_emit";
+  const std::string manifest = at + ".json", ptx = at + ".ptx";
+  const Ran same = tartan("emit gemm -o " + ptx + " --manifest " +
+                          std::filesystem::path(ptx).parent_path().string() + "/./" +
+                          std::filesystem::path(ptx).filename().string());
+  EXPECT_EQ(same.code, 2);
+  EXPECT_NE(same.out.find("-o and --manifest: expected two files"), std::string::npos) << same.out;
+  EXPECT_FALSE(std::filesystem::exists(ptx));
+  EXPECT_EQ(tartan("emit gemm -o /no/such/folder/x.ptx --manifest " + manifest).code, 2);
+  EXPECT_FALSE(std::filesystem::exists(manifest));
+  EXPECT_EQ(tartan("emit gemm -o " + ptx + " --manifest " + manifest).out, "");
+  EXPECT_TRUE(std::filesystem::remove(ptx) && std::filesystem::remove(manifest));
+}
+
+// Complaints about a built-in kernel are about its options, not about lines of Tartan's own source.
+TEST(Command, EmitErrorsNameTheKernel) {
+  const Ran out = tartan("emit gemm --tile 60x60");
+  EXPECT_EQ(out.code, 1);
+  EXPECT_TRUE(out.out.starts_with("error: gemm: ")) << out.out;
+  EXPECT_EQ(out.out.find(".cc:"), std::string::npos) << out.out;
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t out = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++out;
+  return out;
+}
+
+// Each kernel with every option: those that --list does not show for it are refused, each once.
+TEST(Command, EmitRefusesWhatAKernelIgnores) {
+  const std::string all =
+      " --m 64 --n 64 --k 64 --multiple 8 --multiple-c 8 --type f16 --a f16 --b f16 "
+      "--accumulator f32 --c f32 --a-major row --b-major col --tile 64x64 --warps 2x2 --stages 2 "
+      "--promote 0 --epilogue bias --splits 1 --stream-blocks 0 --producers 0 --cluster 1 "
+      "--group 8 --bit-op xor --batched --persistent --scale ue8m0 --kind mxf8f6f4 --head-dim 64 "
+      "--causal";
+  const std::string list = tartan("emit --list").out;
+  for (const std::string kernel : {"gemm", "gemm_sum", "sparse_gemm", "block_scaled", "wmma_gemm",
+                                   "attention", "transpose", "one_mma"}) {
+    SCOPED_TRACE(kernel);
+    const std::size_t line = list.find("\n", list.find("\n" + kernel + " ") + 1);
+    std::string options = list.substr(line + 1, list.find("\n", line + 1) - line);
+    if (options[0] != ' ') options.clear();
+    const std::size_t taken = count(options, "--");
+    const Ran out = tartan("emit " + kernel + all);
+    EXPECT_EQ(out.code, 2) << out.out;
+    EXPECT_EQ(count(out.out, ": " + kernel + " does not take it; "), 29 - taken) << out.out;
+    EXPECT_EQ(taken == 0, kernel == "one_mma");
+  }
+  const auto message = [](const std::string& words) { return tartan(words).out; };
+  EXPECT_EQ(message("emit attention --stages 3"),
+            "error: --stages: attention does not take it; gemm, gemm_sum, sparse_gemm, "
+            "block_scaled do [usage]\n");
+  EXPECT_EQ(message("emit gemm --causal"),
+            "error: --causal: gemm does not take it; attention does [usage]\n");
+  EXPECT_EQ(message("emit gemm --epilogue bias,relu,gelu"),
+            "error: --epilogue bias,relu,gelu: one of relu, gelu and silu is expected [usage]\n");
+  EXPECT_EQ(message("emit gemm --splits 300"),
+            "error: --splits 300: a number from 1 to 256 is expected [usage]\n");
+  EXPECT_NE(message("emit gemm --m 20000000 --n 20000000").find("--m 20000000 --n 20000000: C"),
+            std::string::npos);
+}
+
+TEST(Command, EmitWritesWhatCheckAccepts) {
+  const std::string path = testing::TempDir() + std::to_string(getpid()) + "_one_mma.ptx";
+  std::filesystem::remove(path);
+  EXPECT_EQ(tartan("emit one_mma --target sm_90a --ptx 8.0 -o " + path).out, "");
+  EXPECT_NE(read(path).find(".version 8.0\n.target sm_90a"), std::string::npos);
+  EXPECT_TRUE(read(path).starts_with("// Generated by Tartan " + std::string(version()) + "\n"));
+  EXPECT_EQ(tartan("check " + path).code, 0);
+  EXPECT_EQ(tartan("check --target sm_75 " + path).code, 1);
+  EXPECT_EQ(tartan("check --ptx 6.5 " + path).code, 1);
+  // A target that cannot run it: exit 1, and no file.
+  std::filesystem::remove(path);
+  const Ran refused = tartan("emit one_mma --target sm_75 -o " + path);
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_NE(refused.out.find("exists from sm_80"), std::string::npos) << refused.out;
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+// What is not said is chosen: tiles for the sizes and the target, and the first version with all
+// that they take.
+TEST(Command, EmitChoosesTiles) {
+  struct Case {
+    const char *words, *version, *product;
+    int threads;  // 128 of them copy
+  };
+  for (const Case& each :
+       {Case{"--target sm_90a --m 8192 --n 8192 --k 8192", "8.0",
+             "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16", 384},
+        {"--target sm_90a --type e4m3", "8.4",
+         "wgmma.mma_async.sync.aligned.m64n32k32.f32.e4m3.e4m3", 256},
+        {"--target sm_90a --tile 64x64", "8.0", "mma.sync.aligned.m16n8k16", 128},
+        {"--target sm_90a --m 4096 --n 4096 --k 4096 --producers 0", "8.0",
+         "mma.sync.aligned.m16n8k16", 256},
+        {"--m 4096 --n 4096 --k 4096", "7.8", "mma.sync.aligned.m16n8k16", 256}}) {
+    const Ran out = tartan(std::string("emit gemm ") + each.words);
+    EXPECT_EQ(out.code, 0) << out.out;
+    for (const std::string& part :
+         {std::string(".version ") + each.version + "\n", std::string(each.product),
+          ".reqntid " + std::to_string(each.threads)})
+      EXPECT_NE(out.out.find(part), std::string::npos) << each.words << ": " << part;
+  }
+  EXPECT_EQ(tartan("emit gemm --type e4m3 --target sm_90a --ptx 8.0").code, 1);
+  EXPECT_EQ(tartan("emit gemm --type e4m3 --target sm_80").code, 1);
+}
+
+TEST(Command, CheckAsJson) {
+  const std::string path = testing::TempDir() + std::to_string(getpid()) + "_wrong.ptx";
+  std::ofstream(path) << ".version 7.0\n.target sm_80\n.visible .entry k()\n{\n.reg .b32 %r<9>;\n"
+                         "movmatrix.sync.aligned.m8n8.trans.b16 %r1, "
+                         "%r2;\nldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r1}, [%r2];\nret;\n}\n";
+  const Ran out = tartan("check --json " + path);
+  EXPECT_EQ(out.code, 1);
+  EXPECT_EQ(out.out,
+            "{\"schema_version\":1,\"diagnostics\":[{\"file\":\"" + path +
+                "\",\"line\":6,\"column\":1,\"level\":\"error\",\"id\":\"version-support\","
+                "\"message\":\"movmatrix.sync.aligned.m8n8.trans.b16 exists from PTX 7.8 "
+                "on, the module states 7.0\"},{\"file\":\"" +
+                path +
+                "\",\"line\":7,\"column\":42,\"level\":\"error\",\"id\":\"register-count\","
+                "\"message\":\"operand d of ldmatrix.sync.aligned.m8n8.x2.shared.b16 "
+                "takes 2 registers, got 1\"}],\"truncated\":0}\n");
+  EXPECT_EQ(tartan("check --max-errors 1 " + path).out.find("register-count"), std::string::npos);
+  std::filesystem::remove(path);
+}
+
+TEST(Command, IsaAnswersForATarget) {
+  EXPECT_NE(tartan("isa stmatrix --target sm_90").out.find("18 forms"), std::string::npos);
+  EXPECT_NE(tartan("isa stmatrix --target sm_80").out.find("0 forms"), std::string::npos);
+  EXPECT_TRUE(
+      tartan("isa movmatrix --csv")
+          .out.starts_with("family,mnemonic,operands,min_version,targets\nmovmatrix,movmatrix."
+                           "sync.aligned.m8n8.trans.b16,d=.b32; a=.b32,7.8,sm_75 sm_80 "));
+}
+
+}  // namespace

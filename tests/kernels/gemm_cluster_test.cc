@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clusters of blocks that read B once for all of them.
+#include <regex>
+
+#include "tests/kernels/gemm_run.h"
+
+namespace tartan {
+namespace {
+
+using kernels::Gemm;
+using testing_gemm::Launch;
+using testing_gemm::Product;
+using testing_gemm::target_of;
+
+constexpr const char* targets[] = {"sm_80", "sm_90", "sm_90a"};
+
+bool runs_here(const Target& target) {
+  const Device* const gpu = testing_gemm::gpu();
+  return !gpu || target.arch.sm <= gpu->arch().sm;
+}
+
+Gemm of_warpgroups(int cluster) {
+  Gemm out{.stages = 2};
+  out.tile = {.m = 64, .n = 64, .k = 64, .warps_m = 4, .warps_n = 1};
+  out.producers = 4, out.cluster = cluster;
+  return out;
+}
+
+bool multicasts(const Compiled& compiled) {
+  return compiled.ptx.find(".multicast::cluster [") != std::string::npos;
+}
+
+// Rows of tiles that fill clusters, and some that do not: the last blocks have nothing to store.
+TEST(GemmCluster, SharesB) {
+  int products = 0;
+  for (const char* name : targets)
+    for (const int cluster : {2, 4, 8})
+      for (const int m : {64, 200, 520})
+        for (const bool fixed : {false, true})
+          for (const Major b_major : {Major::col, Major::row}) {
+            const Target target = target_of(name);
+            if (!runs_here(target)) continue;
+            SCOPED_TRACE(fmt::format("{}, {} blocks, {} rows, {}", name, cluster, m, fixed));
+            Gemm options = of_warpgroups(cluster);
+            options.b_major = b_major;
+            const Product product(options, m, 136, 200, fixed);
+            const Kernel gemm = kernels::gemm(product.options);
+            const Launch launch = product.launch();
+            EXPECT_EQ(launch.grid.x % static_cast<unsigned>(cluster), 0u);
+            EXPECT_EQ(product.wrong(testing_gemm::run(gemm, target, launch)), 0);
+            const auto compiled = compile(gemm, target);
+            EXPECT_EQ(multicasts(*compiled), target.arch.suffix == 'a');
+            EXPECT_EQ(compiled->cluster, cluster);
+            ++products;
+          }
+  EXPECT_GE(products, 36);
+}
+
+// Operands whose lines lie across k in several panels: their descriptors say how far those are
+// apart, in front of which a block's addresses of shared memory have its place in the cluster.
+TEST(GemmCluster, PanelsAcrossK) {
+  const Target target = target_of("sm_90a");
+  if (!runs_here(target)) GTEST_SKIP();
+  for (const Type type : {f16, bf16})
+    for (const int cluster : {2, 4})
+      for (const Major a_major : {Major::row, Major::col})
+        for (const Major b_major : {Major::col, Major::row})
+          for (const int columns : {128, 192, 256}) {
+            SCOPED_TRACE(fmt::format("{}, {} blocks, {} columns", name(type), cluster, columns));
+            Gemm options = of_warpgroups(cluster);
+            options.a = options.b = type, options.a_major = a_major, options.b_major = b_major;
+            options.tile.m = 128, options.tile.warps_m = 8, options.tile.n = columns;
+            const Product product(options, 264, columns + 8, 136);
+            EXPECT_EQ(product.wrong(testing_gemm::run(kernels::gemm(product.options), target,
+                                                      product.launch())),
+                      0);
+          }
+}
+
+TEST(GemmCluster, EveryTypeAndTileAfterTile) {
+  if (!runs_here(target_of("sm_90a"))) GTEST_SKIP();
+  for (const Type type : {f16, f32, Type::s8, Type::e4m3})
+    for (const unsigned blocks : {2u, 6u, 8u}) {
+      SCOPED_TRACE(fmt::format("{}, {} blocks", name(type), blocks));
+      Gemm options = of_warpgroups(2);
+      options.a = options.b = type, options.tile.k = 1024 / bits(type);
+      if (type == Type::s8) options.accumulator = options.c = s32;
+      options.persistent = true;
+      const Product product(options, 328, 200, 272);
+      Launch launch = product.launch();
+      launch.grid = {blocks};
+      EXPECT_EQ(product.wrong(
+                    testing_gemm::run(kernels::gemm(product.options), target_of("sm_90a"), launch)),
+                0);
+    }
+}
+
+// C = A B + C, in place: a block beyond the last row of tiles must not add once more.
+TEST(GemmCluster, AddsOnce) {
+  for (const char* name : targets) {
+    const Target target = target_of(name);
+    if (!runs_here(target)) continue;
+    for (const bool fixed : {false, true}) {
+      SCOPED_TRACE(fmt::format("{}, {}", name, fixed));
+      Gemm options = of_warpgroups(4);
+      options.epilogue.beta = true;
+      const Product product(options, 192, 72, 64, fixed);  // three rows of tiles
+      const Launch launch{{product.options.blocks(192, 72)},
+                          [&](Device& device, Arguments& arguments, std::vector<Buffer>& buffers) {
+                            product.add_inputs(device, arguments, buffers);
+                            Buffer c = testing_gemm::buffer_of(
+                                device,
+                                testing_numbers::encode(f32, std::vector<int>(192 * 72, 5)));
+                            arguments.add(c).add(3.0F);
+                            return c;
+                          }};
+      EXPECT_EQ(launch.grid.x, 8u);
+      const auto got = testing_gemm::run(kernels::gemm(product.options), target, launch);
+      EXPECT_EQ(product.wrong(got, [&](int i, int j) { return product.sum(i, j) + 15; }), 0);
+    }
+  }
+}
+
+// Lines of B that the copy engine cannot reach are copied by each block for itself.
+TEST(GemmCluster, CopiesWhatCannotBeShared) {
+  for (const char* name : targets) {
+    const Target target = target_of(name);
+    if (!runs_here(target)) continue;
+    SCOPED_TRACE(name);
+    const Product product(of_warpgroups(2), 136, 61, 131);
+    const Kernel gemm = kernels::gemm(product.options);
+    EXPECT_EQ(product.wrong(testing_gemm::run(gemm, target, product.launch())), 0);
+    const auto compiled = compile(gemm, target);
+    EXPECT_FALSE(multicasts(*compiled));
+    EXPECT_EQ(compiled->ptx.find("barrier.cluster"), std::string::npos);
+  }
+}
+
+TEST(GemmCluster, ExplainsWhatIsShared) {
+  const auto compiled =
+      compile(kernels::gemm(Product(of_warpgroups(2), 128, 128, 64).options), target_of("sm_90a"));
+  ASSERT_TRUE(compiled);
+  const std::string text = explain(compiled->choices);
+  EXPECT_NE(text.find("cp.async.bulk.tensor.multicast::cluster, boxes of 64 x 32"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("to all blocks of the cluster"), std::string::npos) << text;
+}
+
+// Elsewhere NVIDIA's assembler advises against it: each block reads for itself.
+TEST(GemmCluster, MulticastsWhereThatIsFast) {
+  for (const auto& [name, fast] : {std::pair{"sm_90", false},
+                                   {"sm_90a", true},
+                                   {"sm_100", false},
+                                   {"sm_100a", true},
+                                   {"sm_100f", true},
+                                   {"sm_103a", true},
+                                   {"sm_120", false},
+                                   {"sm_120a", false},
+                                   {"sm_121f", false}}) {
+    const auto compiled =
+        compile(kernels::gemm(Product(of_warpgroups(2), 128, 128, 64).options), target_of(name));
+    ASSERT_TRUE(compiled) << compiled.diags().text();
+    EXPECT_EQ(multicasts(*compiled), fast) << name;
+    const bool explained =
+        explain(compiled->choices).find("not .multicast::cluster") != std::string::npos;
+    EXPECT_NE(explained, fast) << name;
+  }
+}
+
+TEST(GemmCluster, RefusesWhatThereIsNot) {
+  const auto message = [](const Gemm& options) {
+    const auto compiled = compile(kernels::gemm(options), target_of("sm_90a"));
+    return compiled ? std::string() : compiled.diags().text();
+  };
+  Gemm options = of_warpgroups(3);
+  EXPECT_NE(message(options).find("a cluster has 1, 2, 4 or 8 blocks, found 3"), std::string::npos);
+  options.cluster = 2, options.splits = 2;
+  EXPECT_NE(message(options).find("cluster = 1 goes with parts of k"), std::string::npos);
+  options.splits = 1, options.stream_blocks = 4;
+  EXPECT_NE(message(options).find("cluster = 1 goes with parts of k"), std::string::npos);
+}
+
+// What the emulator says of a kernel whose text was spoiled; nothing where that ran.
+std::string complaint(const Product& product, Compiled compiled, const std::string& spoiled) {
+  EXPECT_NE(spoiled, compiled.ptx);
+  compiled.ptx = spoiled;
+  const auto out = testing_gemm::result_on(testing_gemm::emulator(), compiled, product.launch());
+  return out ? std::string() : out.diags().text();
+}
+
+// Without the arrival at `from` and the wait behind it.
+std::string without_barrier(std::string text, std::size_t from) {
+  for (const std::string_view part : {"barrier.cluster.arrive;", "barrier.cluster.wait;"}) {
+    from = text.find(part, from);
+    if (from == std::string::npos) return {};
+    text.erase(from, part.size());
+  }
+  return text;
+}
+
+// The text of a right kernel without one of the things that clusters need.
+TEST(GemmCluster, MistakesAreFound) {
+  const Product product(of_warpgroups(2), 256, 128, 512, true);
+  const auto compiled = compile(kernels::gemm(product.options), target_of("sm_90a"));
+  ASSERT_TRUE(compiled) << compiled.diags().text();
+  const std::string& ptx = compiled->ptx;
+  const auto expect = [&](const std::string& spoiled, const char* id, const char* part) {
+    const std::string text = complaint(product, *compiled, spoiled);
+    EXPECT_NE(text.find(id), std::string::npos) << text;
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  // A stage counts as free when one of the two blocks has released it.
+  const std::regex arrivals(R"((mbarrier\.init\.shared\.b64 \[%r\d+\]), 8;)");
+  expect(std::regex_replace(ptx, arrivals, "$1, 4;"), "asynchronous-race",
+         "the copy overwrites shared memory");
+  // Each block releases its own stage twice, and the other's never.
+  const std::regex remote(R"(mapa\.shared::cluster\.u32 (%r\d+), (%r\d+), %r\d+;)");
+  expect(std::regex_replace(ptx, remote, "mov.b32 $1, $2;"), "asynchronous-race",
+         "the copy overwrites shared memory");
+  // Nobody waits until the other block's barriers are made.
+  expect(without_barrier(ptx, 0), "mbarrier",
+         "put barrier.cluster.arrive and barrier.cluster.wait in between");
+  // A block ends while the other still arrives at its barriers.
+  expect(without_barrier(ptx, ptx.rfind("barrier.cluster.arrive;")), "memory-fault",
+         "the block of rank 1 has exited");
+}
+
+TEST(GemmCluster, BlocksOfALaunch) {
+  Gemm options = of_warpgroups(4);
+  EXPECT_EQ(options.blocks(65, 64), 4u);
+  EXPECT_EQ(options.blocks(257, 65), 16u);
+  // 36 tiles on 30 multiprocessors: 9 clusters of work for 7.
+  EXPECT_EQ(options.persistent_blocks(64 * 9, 64 * 3, 30), 20u);
+  options.cluster = 1;
+  EXPECT_EQ(options.blocks(257, 65), 10u);
+}
+
+}  // namespace
+}  // namespace tartan

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens to sums on their way to C, parts of a product, and batches.
+#include "tests/kernels/gemm_run.h"
+
+namespace tartan {
+namespace {
+
+using kernels::Activation;
+using kernels::Epilogue;
+using kernels::Gemm;
+using testing_gemm::Bytes;
+using testing_gemm::Launch;
+using testing_gemm::Product;
+
+double activated(Activation activation, double x) {
+  switch (activation) {
+    case Activation::none: return x;
+    case Activation::relu: return std::max(x, 0.0);
+    case Activation::gelu:
+      return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+    case Activation::silu: return x / (1 + std::exp(-x));
+  }
+  return x;
+}
+
+// To nearest even, beyond the range to its largest number, as the manual has cvt.rn.satfinite (and
+// as cvt.rn has bf16, whose range nothing here exceeds).
+double rounded(Type type, double x) {
+  const int mantissa = type == bf16         ? 7
+                       : type == Type::e4m3 ? 3
+                                            : 2,
+            lowest = type == bf16         ? -126
+                     : type == Type::e4m3 ? -6
+                                          : -14;
+  const double largest = type == bf16 ? 1e30 : type == Type::e4m3 ? 448 : 57344;
+  int exponent = 0;
+  std::frexp(x, &exponent);  // x = f * 2^exponent, f from 1/2 on
+  const double unit = std::ldexp(1, std::max(exponent - 1, lowest) - mantissa);
+  return std::clamp(std::nearbyint(x / unit) * unit, -largest, largest);
+}
+
+// A product and the values of its epilogue: powers of two times small integers, so that all but
+// the activations is exact.
+struct Finished {
+  Product product;
+  static constexpr double alpha = 0.5, beta = 2, before = 3;
+  double row_scale(int i) const { return 0.25 * (i % 3 + 1); }
+  double column_scale(int j) const { return j % 2 ? 0.5 : 0.125; }
+  double bias(int j) const { return j % 7 - 3; }
+  double residual(int i, int j) const { return (i + j) % 5 - 2; }
+
+  Bytes vector(int count, const std::function<double(int)>& value) const {
+    const Type type = product.options.accumulator == f64 ? f64 : f32;
+    Bytes out;
+    for (int i = 0; i < count; ++i) {
+      const std::uint64_t word = testing_numbers::float_bits(type, value(i));
+      for (int byte = 0; byte < bits(type) / 8; ++byte)
+        out.push_back(static_cast<std::byte>(word >> 8 * byte));
+    }
+    return out;
+  }
+
+  void add_extras(Device& device, Arguments& arguments, std::vector<Buffer>& buffers) const {
+    const Epilogue& epilogue = product.options.epilogue;
+    const bool doubles = product.options.accumulator == f64;
+    const auto number = [&](double x) {
+      doubles ? arguments.add(x) : arguments.add(static_cast<float>(x));
+    };
+    const auto memory = [&](const Bytes& bytes) {
+      buffers.push_back(testing_gemm::buffer_of(device, bytes));
+      arguments.add(buffers.back());
+    };
+    if (epilogue.alpha) number(alpha);
+    if (epilogue.beta) number(beta);
+    if (epilogue.row_scales) memory(vector(product.m, [&](int i) { return row_scale(i); }));
+    if (epilogue.column_scales) memory(vector(product.n, [&](int j) { return column_scale(j); }));
+    if (epilogue.bias) memory(vector(product.n, [&](int j) { return bias(j); }));
+    if (epilogue.residual) {
+      std::vector<int> values;
+      for (int i = 0; i < product.m; ++i)
+        for (int j = 0; j < product.n; ++j) values.push_back(static_cast<int>(residual(i, j)));
+      memory(testing_numbers::encode(product.options.c, values));
+    }
+  }
+
+  Launch launch() const {
+    Launch out = product.launch();
+    out.arguments = [this](Device& device, Arguments& arguments, std::vector<Buffer>& buffers) {
+      product.add_inputs(device, arguments, buffers);
+      Buffer c = product.add_output(device, arguments);
+      const std::vector<int> old(static_cast<std::size_t>(product.m) * product.n,
+                                 static_cast<int>(before));
+      EXPECT_TRUE(c.write(testing_numbers::encode(product.options.c, old)));
+      add_extras(device, arguments, buffers);
+      return c;
+    };
+    return out;
+  }
+
+  double expected(int i, int j) const {
+    const Epilogue& epilogue = product.options.epilogue;
+    double x = product.sum(i, j);
+    if (epilogue.alpha) x *= alpha;
+    if (epilogue.row_scales) x *= row_scale(i);
+    if (epilogue.column_scales) x *= column_scale(j);
+    if (epilogue.beta) x += beta * before;
+    if (epilogue.bias) x += bias(j);
+    x = activated(epilogue.activation, x);
+    if (epilogue.residual) x += residual(i, j);
+    const Type c = product.options.c;
+    if (c == s8) return std::nearbyint(std::clamp(x, -128.0, 127.0));
+    if (c == u8) return std::nearbyint(std::clamp(x, 0.0, 255.0));
+    if (c == bf16 || c == Type::e4m3 || c == Type::e5m2) return rounded(c, x);
+    return x;
+  }
+  bool exact() const {
+    const Activation activation = product.options.epilogue.activation;
+    return activation == Activation::none || activation == Activation::relu;
+  }
+  int wrong(double tolerance, const char* target = "sm_80") const {
+    return product.wrong(
+        testing_gemm::run(kernels::gemm(product.options), testing_gemm::target(target), launch(),
+                          exact()),
+        [&](int i, int j) { return expected(i, j); }, tolerance);
+  }
+};
+
+int wrong(const Gemm& options, int m, int n, int k, double tolerance = 0) {
+  return Finished{Product(options, m, n, k)}.wrong(tolerance);
+}
+
+// NaN in one row of A: its row of C is NaN whatever the activation, where C's type has one.
+TEST(GemmEpilogue, NanIsKept) {
+  for (const auto& [accumulator, c] :
+       {std::pair{f32, f32}, {f32, f16}, {f32, bf16}, {f32, Type::e4m3}, {f32, s8}, {f64, f64}})
+    for (const Activation activation :
+         {Activation::none, Activation::relu, Activation::gelu, Activation::silu}) {
+      if (c == f64 && activation > Activation::relu) continue;
+      SCOPED_TRACE(fmt::format("{}, activation {}", name(c), static_cast<int>(activation)));
+      Gemm options{.accumulator = accumulator, .c = c, .epilogue = {.activation = activation}};
+      if (c == f64) options.a = options.b = f64;
+      const Product product(options, 16, 16, 16);
+      Launch launch = product.launch();
+      launch.arguments = [&](Device& device, Arguments& arguments, std::vector<Buffer>& buffers) {
+        product.add_inputs(device, arguments, buffers);
+        const std::size_t line = 16 * static_cast<std::size_t>(bits(options.a)) / 8;
+        EXPECT_TRUE(buffers[0].write(Bytes(line, std::byte{0xFF}), 3 * line));
+        return product.add_output(device, arguments);
+      };
+      const bool exact = activation <= Activation::relu;  // the others approximate
+      const Bytes got = testing_gemm::run(kernels::gemm(product.options),
+                                          testing_gemm::target("sm_89"), launch, exact);
+      const auto values = testing_numbers::decode(c, got);
+      ASSERT_EQ(values.size(), 256u);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const bool nan = i / 16 == 3;
+        if (c == s8) {
+          EXPECT_TRUE(!nan || values[i] == -128) << i << ": " << values[i];  // the least
+          continue;
+        }
+        const bool found =
+            c == Type::e4m3 ? (got[i] & std::byte{0x7F}) == std::byte{0x7F} : std::isnan(values[i]);
+        EXPECT_EQ(found, nan) << i << ": " << values[i];
+      }
+    }
+}
+
+TEST(GemmEpilogue, EveryPart) {
+  const Epilogue parts[] = {{.alpha = true},
+                            {.alpha = true, .beta = true},
+                            {.row_scales = true},
+                            {.column_scales = true, .bias = true},
+                            {.activation = Activation::relu},
+                            {.bias = true, .activation = Activation::relu, .residual = true},
+                            {.alpha = true,
+                             .beta = true,
+                             .row_scales = true,
+                             .column_scales = true,
+                             .bias = true,
+                             .activation = Activation::relu,
+                             .residual = true}};
+  int round = 0;
+  for (const Epilogue& epilogue : parts) {
+    SCOPED_TRACE(round);
+    EXPECT_EQ(wrong({.epilogue = epilogue}, 65, 63 + round % 2, 40), 0);
+    EXPECT_EQ(
+        wrong({.a = f64, .b = f64, .accumulator = f64, .c = f64, .epilogue = epilogue}, 33, 65, 17),
+        0);
+    ++round;
+  }
+}
+
+// tanh.approx is good to 2^-11, ex2.approx and rcp.approx to some units in the last place.
+TEST(GemmEpilogue, Activations) {
+  EXPECT_EQ(
+      wrong({.epilogue = {.alpha = true, .column_scales = true, .activation = Activation::gelu}},
+            64, 65, 16, 1.5e-3),
+      0);
+  EXPECT_EQ(
+      wrong({.epilogue = {.row_scales = true, .activation = Activation::silu}}, 7, 200, 63, 1e-5),
+      0);
+}
+
+TEST(GemmEpilogue, SmallResults) {
+  // Scales of 1/8 leave halves: the tie goes to the even neighbour. Sums beyond the range clamp.
+  Gemm options{.a = s8, .b = s8, .accumulator = s32, .c = s8, .epilogue = {.column_scales = true}};
+  EXPECT_EQ(wrong(options, 65, 66, 64), 0);
+  EXPECT_EQ(wrong(options, 63, 65, 200), 0);
+  options.c = Type::u8, options.epilogue.bias = true;
+  EXPECT_EQ(wrong(options, 16, 127, 64), 0);
+  options.c = f16;
+  EXPECT_EQ(wrong(options, 64, 65, 16), 0);
+  options = {
+      .accumulator = f16, .c = f16, .epilogue = {.bias = true, .activation = Activation::relu}};
+  EXPECT_EQ(wrong(options, 64, 63, 16), 0);
+  options = {.a = bf16, .b = bf16, .c = bf16, .epilogue = {.bias = true, .residual = true}};
+  EXPECT_EQ(wrong(options, 63, 64, 65), 0);
+}
+
+int wrong_on(const char* target, const Gemm& options, int m, int n, int k) {
+  SCOPED_TRACE(fmt::format("{} to {} on {}: {} x {} x {}", name(options.a), name(options.c), target,
+                           m, n, k));
+  return Finished{Product(options, m, n, k)}.wrong(0, target);
+}
+
+// Sums of the first type's products reach beyond 448; the scales make ties, and numbers below 2^-6.
+TEST(GemmEpilogue, EightBitFloats) {
+  constexpr Type e4m3 = Type::e4m3, e5m2 = Type::e5m2;
+  for (const char* target : {"sm_89", "sm_90", "sm_120"}) {
+    EXPECT_EQ(wrong_on(target, {.a = e4m3, .b = e4m3, .c = e4m3}, 65, 63, 127), 0);
+    EXPECT_EQ(wrong_on(target, {.a = e4m3, .b = e5m2, .c = e5m2}, 16, 200, 64), 0);
+    const Epilogue every{.alpha = true,
+                         .beta = true,
+                         .row_scales = true,
+                         .column_scales = true,
+                         .bias = true,
+                         .activation = Activation::relu,
+                         .residual = true};
+    EXPECT_EQ(wrong_on(target, {.a = e5m2, .b = e5m2, .c = e4m3, .epilogue = every}, 33, 66, 40),
+              0);
+    EXPECT_EQ(
+        wrong_on(target, {.c = f16, .epilogue = {.alpha = true, .residual = true}}, 64, 65, 40), 0);
+    EXPECT_EQ(
+        wrong_on(target, {.c = e5m2, .epilogue = {.alpha = true, .residual = true}}, 64, 65, 40),
+        0);
+  }
+}
+
+TEST(GemmEpilogue, EightBitFloatsWhereTheyAreNot) {
+  const auto compiled = compile(kernels::gemm({.c = Type::e4m3}), testing_gemm::target_of("sm_86"));
+  ASSERT_FALSE(compiled);
+  EXPECT_NE(compiled.diags().text().find("cvt.rn.satfinite.e4m3x2.f32, which exists from sm_89"),
+            std::string::npos)
+      << compiled.diags().text();
+}
+
+TEST(GemmEpilogue, WhatCannotBeIsRefused) {
+  for (const Gemm& options :
+       {Gemm{.a = s8, .b = s8, .accumulator = s32, .c = s32, .epilogue = {.alpha = true}},
+        Gemm{.a = f64,
+        .b = f64,
+        .accumulator = f64,
+        .c = f64,
+        .epilogue = {.activation = Activation::gelu}},
+        Gemm{.c = Type::e4m3}, Gemm{.c = Type::e2m1}}) {
+    const auto compiled = compile(kernels::gemm(options), testing_gemm::target_of("sm_80"));
+    ASSERT_FALSE(compiled);
+    EXPECT_EQ(compiled.diags()[0].id, "kernel-option");
+  }
+}
+
+// fp8 as it is used on Hopper: scales of rows and columns, sums promoted to full f32 or not.
+TEST(GemmEpilogue, ScalesBehindWarpgroups) {
+  if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
+  const Target target = testing_gemm::target_of("sm_90a");
+  for (const Type c : {bf16, Type::e4m3, f16, f32})
+    for (const int promote : {0, 1, 2})
+      for (const auto& [m, n, k] : {std::array{128, 128, 256}, {72, 136, 400}, {1, 16, 16}}) {
+        SCOPED_TRACE(fmt::format("{}, {}: {} x {} x {}", name(c), promote, m, n, k));
+        Gemm options{.a = Type::e4m3, .b = Type::e4m3, .c = c, .promote = promote};
+        options.epilogue = {.row_scales = true, .column_scales = true};
+        options.tile = {.m = 128, .n = 64, .k = 128, .warps_m = 8, .warps_n = 1};
+        options.producers = 4;
+        const Finished finished{Product(options, m, n, k)};
+        const Kernel gemm = kernels::gemm(finished.product.options);
+        EXPECT_NE(compile(gemm, target)->ptx.find("\twgmma.mma_async"), std::string::npos);
+        EXPECT_EQ(finished.product.wrong(testing_gemm::run(gemm, target, finished.launch()),
+                                         [&](int i, int j) { return finished.expected(i, j); }),
+                  0);
+      }
+}
+
+TEST(GemmEpilogue, PartsOfAProduct) {
+  for (const auto& [splits, k] : {std::pair{2, 65}, {3, 200}, {5, 64}}) {
+    SCOPED_TRACE(fmt::format("{} parts of {}", splits, k));
+    Gemm options{.epilogue = {.alpha = true, .bias = true}, .splits = splits};
+    const Finished finished{Product(options, 65, 70, k)};
+    const Product& product = finished.product;
+    Launch parts = product.launch();
+    parts.grid = {product.options.blocks(65, 70), static_cast<unsigned>(splits)};
+    parts.arguments = [&](Device& device, Arguments& arguments, std::vector<Buffer>& buffers) {
+      product.add_inputs(device, arguments, buffers);
+      Buffer out = *device.allocate(
+          static_cast<std::size_t>(product.options.workspace_elements(65, 70)) * 4);
+      EXPECT_TRUE(out.fill(0xFF));
+      arguments.add(out);
+      return out;
+    };
+    const Target target = testing_gemm::target("sm_80");
+    const Bytes workspace = testing_gemm::run(kernels::gemm(product.options), target, parts);
+    Launch sum = product.launch();
+    sum.grid = {(65 * 70 + 255) / 256};
+    sum.arguments = [&](Device& device, Arguments& arguments, std::vector<Buffer>& buffers) {
+      arguments.add(product.m).add(product.n);
+      buffers.push_back(testing_gemm::buffer_of(device, workspace));
+      arguments.add(buffers.back());
+      Buffer out = product.add_output(device, arguments);
+      finished.add_extras(device, arguments, buffers);
+      return out;
+    };
+    EXPECT_EQ(product.wrong(testing_gemm::run(kernels::gemm_sum(product.options), target, sum),
+                            [&](int i, int j) { return finished.expected(i, j); }),
+              0);
+  }
+}
+
+TEST(GemmEpilogue, Batches) {
+  constexpr int count = 3, m = 17, n = 24, k = 40;
+  Gemm options{.batched = true};
+  const Product product(options, m, n, k);
+  // The same matrices, each number i apart by a line more than they are long.
+  const auto spread = [](const Bytes& one, std::size_t stride) {
+    Bytes out;
+    for (int i = 0; i < count; ++i) {
+      out.insert(out.end(), one.begin(), one.end());
+      out.resize(stride * static_cast<std::size_t>(i + 1));
+    }
+    return out;
+  };
+  const std::int64_t stride_a = m * k + k, stride_b = n * k + k, stride_c = m * n + n;
+  Launch launch = product.launch();
+  launch.grid = {product.options.blocks(m, n), 1, count};
+  launch.arguments = [&](Device& device, Arguments& arguments, std::vector<Buffer>& buffers) {
+    arguments.add(m).add(n).add(k).add(stride_a).add(stride_b).add(stride_c);
+    for (const auto& [type, values, stride] :
+         {std::tuple{f16, product.a, stride_a}, {f16, product.b, stride_b}}) {
+      buffers.push_back(testing_gemm::buffer_of(
+          device,
+          spread(testing_numbers::encode(type, values), static_cast<std::size_t>(stride) * 2)));
+      arguments.add(buffers.back());
+    }
+    Buffer out = *device.allocate(static_cast<std::size_t>(count * stride_c) * 4);
+    EXPECT_TRUE(out.fill(0xFF));
+    arguments.add(out);
+    return out;
+  };
+  const Bytes got =
+      testing_gemm::run(kernels::gemm(product.options), testing_gemm::target("sm_80"), launch);
+  ASSERT_EQ(got.size(), static_cast<std::size_t>(count * stride_c) * 4);
+  for (int i = 0; i < count; ++i) {
+    const auto begin = got.begin() + i * stride_c * 4;
+    EXPECT_EQ(product.wrong(Bytes(begin, begin + m * n * 4)), 0);
+    EXPECT_TRUE(std::all_of(begin + m * n * 4, begin + stride_c * 4,
+                            [](std::byte b) { return b == std::byte{0xFF}; }));
+  }
+}
+
+}  // namespace
+}  // namespace tartan

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GEMM kernel's ways to divide its work: producers that copy for the others, blocks that
+// compute tile after tile, tiles that several blocks share.
+#include "tests/kernels/gemm_run.h"
+
+namespace tartan {
+namespace {
+
+using kernels::Gemm;
+using testing_gemm::Bytes;
+using testing_gemm::Launch;
+using testing_gemm::Product;
+
+struct Sizes {
+  int m, n, k;
+};
+constexpr const char* targets[] = {"sm_80", "sm_90"};
+constexpr Sizes all_sizes[] = {
+    {64, 64, 64}, {1, 7, 16}, {65, 127, 200}, {200, 63, 1}, {127, 200, 65}};
+
+int wrong_elements(const Product& product, unsigned blocks) {
+  Launch launch = product.launch();
+  launch.grid = {blocks};
+  int out = 0;
+  for (const char* target : targets)  // copies by threads, and by the copy engine
+    out += product.wrong(
+        testing_gemm::run(kernels::gemm(product.options), testing_gemm::target(target), launch));
+  return out;
+}
+
+TEST(GemmSchedule, ProducersCopyForTheOthers) {
+  for (const auto& [m, n, k] : all_sizes)
+    for (const int producers : {1, 2, 4})
+      for (const Major b_major : {Major::col, Major::row}) {
+        SCOPED_TRACE(fmt::format("{} x {} x {}, {} warps fill", m, n, k, producers));
+        Gemm options{.b_major = b_major, .stages = 1 + producers, .producers = producers};
+        const Product product(options, m, n, k);
+        EXPECT_EQ(wrong_elements(product, product.options.blocks(m, n)), 0);
+      }
+}
+
+TEST(GemmSchedule, BlocksComputeTileAfterTile) {
+  for (const auto& [m, n, k] : all_sizes)
+    for (const unsigned blocks : {1u, 2u, 5u, 64u})
+      for (const int producers : {0, 1}) {
+        SCOPED_TRACE(fmt::format("{} x {} x {}, {} blocks, {}", m, n, k, blocks, producers));
+        Gemm options{.persistent = true, .producers = producers};
+        EXPECT_EQ(wrong_elements(Product(options, m, n, k), blocks), 0);
+      }
+}
+
+// Warpgroups that multiply from shared memory. Elements are small integers, so that the sums are
+// exact whatever their order.
+TEST(GemmSchedule, WarpgroupsMultiply) {
+  if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
+  int products = 0;
+  for (const auto& [m, n, k] : {Sizes{128, 64, 64}, {1, 8, 16}, {72, 136, 200}, {200, 64, 8}})
+    for (const Type type : {f16, bf16, Type::s8, f32, Type::e4m3, Type::e5m2})
+      for (const Major a_major : {Major::row, Major::col})
+        for (const Major b_major : {Major::col, Major::row}) {
+          SCOPED_TRACE(fmt::format("{} {} {}: {} x {} x {}", name(type), name(a_major),
+                                   name(b_major), m, n, k));
+          Gemm options{.a = type, .b = type, .a_major = a_major, .b_major = b_major};
+          if (type == Type::s8) options.accumulator = options.c = s32;
+          options.tile = {.m = 128, .n = 64, .k = 64, .warps_m = 8, .warps_n = 1};
+          options.producers = 4;
+          const Product product(options, m, n, k);
+          const Kernel gemm = kernels::gemm(product.options);
+          const Target target = testing_gemm::target_of("sm_90a");
+          EXPECT_EQ(product.wrong(testing_gemm::run(gemm, target, product.launch())), 0);
+          // Bytes and words are multiplied along k alone, whatever the target has.
+          const bool along_k = a_major == Major::row && b_major == Major::col;
+          EXPECT_EQ(compile(gemm, target)->ptx.find("\twgmma.mma_async") != std::string::npos,
+                    bits(type) == 16 || along_k);
+          ++products;
+        }
+  EXPECT_EQ(products, 96);
+}
+
+// Five boxes for each warp where two have room: the next tile's first one may come to lie where the
+// last one still is.
+TEST(GemmSchedule, TheEngineStoresTileAfterTile) {
+  if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
+  for (const int stages : {2, 5}) {
+    Gemm options{.stages = stages};
+    options.tile = {.m = 128, .n = 160, .k = 64, .warps_m = 8, .warps_n = 1};
+    options.persistent = true, options.producers = 4;
+    const Product product(options, 300, 328, 136);
+    Launch launch = product.launch();
+    launch.grid = {2};
+    const Kernel gemm = kernels::gemm(product.options);
+    const Target target = testing_gemm::target_of("sm_90a");
+    EXPECT_EQ(product.wrong(testing_gemm::run(gemm, target, launch)), 0);
+    const std::string text = explain(compile(gemm, target)->choices);
+    const std::string batch =
+        fmt::format("each warp lays out {} of its 5 boxes at a time", stages == 2 ? 5 : 1);
+    EXPECT_NE(text.find(batch), std::string::npos) << text;
+  }
+}
+
+// Boxes of C whose lines are not all as long, stored by the copy engine and by warps.
+TEST(GemmSchedule, TilesOfAnyWidthAreStoredByBoxes) {
+  if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
+  for (const auto& [c, width] : {std::pair{bf16, 80}, {bf16, 208}, {f32, 56}, {Type::e4m3, 224}})
+    for (const int n : {424, 421}) {
+      SCOPED_TRACE(fmt::format("{} {}: {} columns", name(c), width, n));
+      Gemm options{.c = c, .stages = 2};
+      options.tile = {.m = 64, .n = width, .k = 64, .warps_m = 4, .warps_n = 1};
+      options.producers = 4, options.persistent = true;
+      const Product product(options, 72, n, 64);
+      const Kernel gemm = kernels::gemm(product.options);
+      const Target target = testing_gemm::target_of("sm_90a");
+      const std::string text = explain(compile(gemm, target)->choices);
+      const std::string way =
+          n % (128 / bits(c)) ? "lines of boxes" : "cp.async.bulk.tensor, boxes";
+      EXPECT_NE(text.find("store to C: " + way), std::string::npos) << text;
+      Launch launch = product.launch();
+      launch.grid = {3};
+      const auto sum = [&](int i, int j) { return product.sum(i, j); };
+      const double rounding = bits(c) == 8 ? 1. / 16 : 0;
+      EXPECT_EQ(product.wrong(testing_gemm::run(gemm, target, launch), sum, rounding), 0);
+    }
+}
+
+// A warpgroup that asked for more registers than the others leave would wait for ever.
+TEST(GemmSchedule, RegistersAreHandedOnAmongAnyNumberOfWarpgroups) {
+  if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
+  for (const int warpgroups : {2, 3, 4, 6})
+    for (const int producers : {4, 8}) {
+      SCOPED_TRACE(fmt::format("{} warpgroups compute, {} warps fill", warpgroups, producers));
+      Gemm options{.stages = 2};
+      options.tile = {.m = 64 * warpgroups, .n = 64, .k = 64, .warps_m = 4 * warpgroups};
+      options.tile.warps_n = 1;
+      options.producers = producers;
+      const Product product(options, 64 * warpgroups, 64, 136);
+      const Kernel gemm = kernels::gemm(product.options);
+      const Target target = testing_gemm::target_of("sm_90a");
+      EXPECT_EQ(product.wrong(testing_gemm::run(gemm, target, product.launch())), 0);
+      EXPECT_NE(compile(gemm, target)->ptx.find("setmaxnreg.inc"), std::string::npos);
+    }
+}
+
+TEST(GemmSchedule, TunedForHopper) {
+  if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
+  const Target target = testing_gemm::target_of("sm_90a");
+  const struct {
+    int m, n, k, tile_m, tile_n;
+    bool persistent;
+  } cases[] = {{8192, 8192, 8192, 128, 256, true},
+               {2048, 2048, 2048, 128, 256, false},
+               {2048, 1280, 8192, 128, 160, false},  // one round of all multiprocessors
+               {1536, 1536, 1536, 128, 144, false},
+               {896, 1280, 2048, 128, 80, false},
+               {1024, 1024, 1024, 128, 64, false},
+               {768, 768, 768, 128, 64, false},
+               {512, 512, 512, 64, 32, false},
+               {128, 4096, 4096, 64, 64, false},
+               {40, 8192, 8192, 64, 128, false},
+               // 17 columns of 256 would be five rounds, as are 20 of 208.
+               {4096, 4098, 4096, 128, 208, true},
+               {4095, 4097, 4104, 128, 208, true}};
+  for (const auto& [m, n, k, tile_m, tile_n, persistent] : cases) {
+    const Gemm options = kernels::tuned(Gemm{.m = m, .n = n, .k = k}, target);
+    EXPECT_EQ(options.tile.m, tile_m) << m << " x " << n;
+    EXPECT_EQ(options.tile.n, tile_n) << m << " x " << n;
+    EXPECT_EQ(options.persistent, persistent) << m << " x " << n;
+    EXPECT_EQ(options.cluster, k == 4104 ? 2 : 1) << m << " x " << n;
+    const auto compiled = compile(kernels::gemm(options), target);
+    ASSERT_TRUE(compiled) << compiled.diags().text();
+    EXPECT_NE(compiled->ptx.find("wgmma.mma_async"), std::string::npos);
+  }
+  EXPECT_EQ(kernels::tuned(Gemm{}, *Target::parse("sm_90")).producers, 0);
+  for (const Type type : {bf16, f32, Type::s8, Type::e4m3}) {
+    Gemm options{.m = 136, .n = 264, .k = 200};
+    options.a = options.b = type;
+    if (type == Type::s8) options.accumulator = options.c = s32;
+    const Product product(kernels::tuned(options, target), 136, 264, 200, true);
+    EXPECT_EQ(
+        product.wrong(testing_gemm::run(kernels::gemm(product.options), target, product.launch())),
+        0);
+  }
+  // Tiles of every width, with as many stages as there is room for.
+  for (const int n : {1024, 1280, 1536, 2048}) {
+    const Gemm options = kernels::tuned(Gemm{.m = 1024, .n = n, .k = 1024}, target);
+    const Product product(options, 136, options.tile.n + 8, 600, true);
+    EXPECT_EQ(
+        product.wrong(testing_gemm::run(kernels::gemm(product.options), target, product.launch())),
+        0);
+  }
+}
+
+// By mma.sync: what there is room for, and work for all multiprocessors.
+TEST(GemmSchedule, TunedElsewhere) {
+  const struct {
+    const char* target;
+    Type type;
+    int size, tile_m, tile_n;
+  } cases[] = {{"sm_80", f16, 4096, 128, 256},   {"sm_89", f16, 4096, 128, 128},
+               {"sm_80", f16, 2048, 128, 128},   {"sm_120", bf16, 1024, 64, 64},
+               {"sm_90", Type::s8, 512, 32, 64}, {"sm_86", f32, 4096, 128, 128},
+               {"sm_90a", f16, 16, 16, 64},      {"sm_80", f16, 16, 16, 64},
+               {"sm_89", bf16, 24, 32, 64},      {"sm_90a", Type::e4m3, 16, 64, 128}};
+  for (const auto& [name, type, size, tile_m, tile_n] : cases) {
+    SCOPED_TRACE(fmt::format("{} {} {}", name, tartan::name(type), size));
+    const Target target = testing_gemm::target_of(name);
+    Gemm options{.m = size, .n = 4096, .k = 4096, .a = type, .b = type};
+    if (size > 32) options.n = size;
+    if (type == Type::s8) options.accumulator = options.c = s32;
+    const Gemm tuned = kernels::tuned(options, target);
+    EXPECT_EQ(tuned.tile.m, tile_m);
+    EXPECT_EQ(tuned.tile.n, tile_n);
+    if (testing_gemm::gpu() && testing_gemm::gpu()->arch().text() != name) continue;
+    const Product product(tuned, std::min(size, 136), 264, 400, true);
+    const auto got = testing_gemm::run(kernels::gemm(product.options), target, product.launch());
+    EXPECT_EQ(product.wrong(got), 0);
+  }
+  EXPECT_EQ(kernels::tuned(Gemm{}, *Target::parse("sm_75")).stages, Gemm{}.stages);
+}
+
+// Where C and then the parts go; gives what `out` names.
+struct Shared {
+  const Product& product;
+  Bytes c, parts;
+
+  Launch launch(bool want_parts) const {
+    Launch out = product.launch();
+    out.grid = {static_cast<unsigned>(product.options.stream_blocks)};
+    out.arguments = [this, want_parts](Device& device, Arguments& arguments,
+                                       std::vector<Buffer>& buffers) {
+      product.add_inputs(device, arguments, buffers);
+      buffers.push_back(product.add_output(device, arguments));
+      buffers.push_back(*device.allocate(
+          static_cast<std::size_t>(product.options.workspace_elements(product.m, product.n) * 4)));
+      EXPECT_TRUE(buffers.back().fill(0xFF));
+      arguments.add(buffers.back());
+      return want_parts ? buffers.back() : buffers[buffers.size() - 2];
+    };
+    return out;
+  }
+  Launch sum() const {
+    Launch out = product.launch();
+    out.arguments = [this](Device& device, Arguments& arguments, std::vector<Buffer>& buffers) {
+      arguments.add(product.m).add(product.n).add(product.k);
+      buffers.push_back(testing_gemm::buffer_of(device, parts));
+      arguments.add(buffers.back());
+      Buffer result = testing_gemm::buffer_of(device, c);
+      arguments.add(result);
+      return result;
+    };
+    return out;
+  }
+};
+
+TEST(GemmSchedule, BlocksShareTiles) {
+  for (const auto& [m, n, k] : all_sizes)
+    for (const int blocks : {1, 3, 7, 16})
+      for (const int producers : {0, 2}) {
+        SCOPED_TRACE(fmt::format("{} x {} x {}, {} blocks, {}", m, n, k, blocks, producers));
+        const Product product(Gemm{.stream_blocks = blocks, .producers = producers}, m, n, k);
+        const Target target = testing_gemm::target(targets[producers / 2]);
+        const Kernel gemm = kernels::gemm(product.options);
+        Shared shared{product, {}, {}};
+        shared.c = testing_gemm::run(gemm, target, shared.launch(false));
+        shared.parts = testing_gemm::run(gemm, target, shared.launch(true));
+        Bytes out = testing_gemm::run(kernels::gemm_sum(product.options), target, shared.sum());
+        out.resize(std::min(out.size(), shared.c.size()));
+        EXPECT_EQ(product.wrong(out), 0);
+      }
+}
+
+TEST(GemmSchedule, WhatCannotBeIsRefused) {
+  const auto refused = [](const Gemm& options) {
+    const auto compiled = compile(kernels::gemm(options), testing_gemm::target_of("sm_80"));
+    return compiled ? std::string("compiled") : compiled.diags().text();
+  };
+  EXPECT_NE(refused({.splits = 2, .stream_blocks = 4}).find("not both"), std::string::npos);
+  EXPECT_NE(refused({.stream_blocks = 4, .batched = true}).find("not split"), std::string::npos);
+  EXPECT_NE(refused({.producers = 40}).find("at most 1024 threads"), std::string::npos);
+  // Before sm_80 nobody can wait for another's copies: everyone copies.
+  const auto compiled = compile(kernels::gemm({.producers = 4}), testing_gemm::target_of("sm_75"));
+  ASSERT_TRUE(compiled) << compiled.diags().text();
+  EXPECT_EQ(compiled->block, 128);
+}
+
+}  // namespace
+}  // namespace tartan

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/runtime/fake_cuda.h - the dials and the records of the CUDA driver's test double
+// (fake_cuda.cc).
+//
+// The double is a shared library with the entry points of libcuda. Device memory is host memory, a
+// launch runs `kernel`, and every call that needs a current context fails without one, as the
+// driver's do. A test reaches the state through fake_cuda().
+#pragma once
+
+#include <dlfcn.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#if __has_include("tests/paths.h")  // of a test, not of the double itself
+#include "tests/paths.h"
+#endif
+
+struct FakeLaunch {
+  unsigned grid[3], block[3], shared;
+  void* stream;
+  void** params;  // while the kernel runs
+  unsigned cluster[3] = {};
+  bool cooperative = false;
+};
+
+struct FakeCuda {
+  // Dials.
+  int driver_version = 13000;
+  int devices = 1;
+  int capability = 90;
+  int shared_per_block = 232448;
+  int static_shared = 0;
+  int max_threads = 1024;
+  float milliseconds = 1.5f;
+  std::string error_log, info_log;                          // what the JIT writes
+  std::map<std::string, std::vector<std::byte>> variables;  // of every module
+  std::map<std::string, int> failures;            // entry point -> the code that it returns
+  std::function<void(const FakeLaunch&)> kernel;  // what a launch does
+
+  // Records.
+  std::vector<std::string> calls;
+  std::vector<FakeLaunch> launches;
+  std::map<std::uint64_t, std::unique_ptr<std::byte[]>> memory;
+  int contexts = 0, modules = 0, streams = 0, events = 0;  // alive
+  int max_dynamic_shared = 48 * 1024;
+  bool large_clusters = false;
+  std::string loaded;  // the last module's text
+
+  bool called(const std::string& entry) const {
+    for (const std::string& call : calls)
+      if (call == entry) return true;
+    return false;
+  }
+};
+
+#ifdef FAKE_CUDA_PATH
+/// The double's state, after making Tartan take it for the driver.
+inline FakeCuda& fake_cuda() {
+  static FakeCuda* const state = [] {
+    setenv("TARTAN_CUDA_DRIVER", FAKE_CUDA_PATH, 1);
+    void* library = dlopen(FAKE_CUDA_PATH, RTLD_NOW);
+    auto* function =
+        library ? reinterpret_cast<FakeCuda* (*)()>(dlsym(library, "fake_cuda_state")) : nullptr;
+    if (!function) std::abort();
+    return function();
+  }();
+  return *state;
+}
+#endif

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/support/machine_code.h - what NVIDIA's assembler makes of PTX text, where it is installed.
+#pragma once
+
+#include <elf.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+
+namespace tartan::test {
+
+inline std::string read_file(const std::string& path) {
+  std::ostringstream out;
+  out << std::ifstream(path, std::ios::binary).rdbuf();
+  return out.str();
+}
+
+inline bool has_assembler() { return std::system("ptxas --version > /dev/null 2>&1") == 0; }
+
+/// The -arch for a .target: the assembler of CUDA 13 has none older than sm_75, and calls sm_101
+/// sm_110.
+inline std::string arch_of(const std::string& target) {
+  if (target.starts_with("sm_") && std::atoi(target.c_str() + 3) < 75) return "sm_75";
+  if (target.starts_with("sm_101")) return "sm_110" + target.substr(6);
+  return target;
+}
+
+/// Fails where the assembler refuses the text, has registers in local memory, or lets products of
+/// warpgroups wait needlessly (its infos C75xx). `at`: a path of the test's own, without extension.
+inline void expect_good_registers(const std::string& ptx, const std::string& arch,
+                                  const std::string& at) {
+  std::ofstream(at + ".ptx") << ptx;
+  const std::string command =
+      fmt::format("ptxas -v -arch {0} -o /dev/null {1}.ptx > {1}.txt 2>&1", arch_of(arch), at);
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  const std::string report = read_file(at + ".txt");
+  EXPECT_NE(report.find("0 bytes spill stores, 0 bytes spill loads"), std::string::npos) << report;
+  EXPECT_EQ(report.find("(C75"), std::string::npos) << report;
+  for (const char* end : {".ptx", ".txt"}) std::remove((at + end).c_str());
+}
+
+/// Code and initialised data of a cubin, by section.
+inline std::map<std::string, std::string> sections(const std::string& cubin) {
+  std::map<std::string, std::string> out;
+  Elf64_Ehdr header;
+  if (cubin.size() < sizeof header) return out;
+  std::memcpy(&header, cubin.data(), sizeof header);
+  const auto section = [&](int i) {
+    Elf64_Shdr row;
+    std::memcpy(&row, cubin.data() + header.e_shoff + static_cast<std::size_t>(i) * sizeof row,
+                sizeof row);
+    return row;
+  };
+  const Elf64_Shdr names = section(header.e_shstrndx);
+  for (int i = 0; i < header.e_shnum; ++i) {
+    const Elf64_Shdr row = section(i);
+    const std::string name = cubin.data() + names.sh_offset + row.sh_name;
+    if (row.sh_type == SHT_PROGBITS &&
+        (name.starts_with(".text") || name.starts_with(".nv.constant") ||
+         name.starts_with(".nv.global")))
+      out[name] = cubin.substr(row.sh_offset, row.sh_size);
+  }
+  return out;
+}
+
+/// Assembles FILE.ptx for a .target into FILE.cubin, and gives its sections; the test fails where
+/// it cannot.
+inline std::map<std::string, std::string> assemble(const std::string& file,
+                                                   const std::string& target) {
+  const int code = std::system(fmt::format("ptxas -arch {} {}.ptx -o {}.cubin > {}.log 2>&1",
+                                           arch_of(target), file, file, file)
+                                   .c_str());
+  EXPECT_EQ(code, 0) << file << "\n" << read_file(file + ".log");
+  auto out = sections(read_file(file + ".cubin"));
+  for (const char* end : {".log", ".cubin"}) std::remove((file + end).c_str());
+  return out;
+}
+
+}  // namespace tartan::test

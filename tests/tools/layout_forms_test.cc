@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `tartan layout` prints, draws and writes as JSON, for every form of the tables: through the
+// functions of the command, without a process for each form.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tartan/isa/instruction.h"
+#include "tools/layout_drawing.h"
+
+namespace tartan::tools {
+namespace {
+
+// Each place of each matrix is held as often as there are copies, and each element of each lane is
+// one place.
+void expect_complete(const LayoutTable& table, const OperandTable& operand) {
+  const isa::Fragment& f = operand.fragment;
+  ASSERT_EQ(f.rows * f.cols * f.matrices * f.copies, table.lanes * f.elements());
+  std::vector<int> held(static_cast<std::size_t>(f.rows * f.cols * f.matrices));
+  std::vector<int> used(static_cast<std::size_t>(table.lanes * f.elements()));
+  for (const LayoutCell& cell : operand.cells) {
+    ++held.at(
+        static_cast<std::size_t>((cell.at.matrix * f.rows + cell.at.row) * f.cols + cell.at.col));
+    ++used.at(static_cast<std::size_t>(cell.lane * f.elements() + cell.element));
+  }
+  EXPECT_TRUE(std::ranges::all_of(held, [&](int n) { return n == f.copies; }));
+  EXPECT_TRUE(std::ranges::all_of(used, [](int n) { return n == 1; }));
+  const std::size_t rows = operand.in_memory ? static_cast<std::size_t>(f.rows * f.matrices) : 0;
+  EXPECT_EQ(operand.row_addresses.size(), rows);
+}
+
+bool mentions(const LayoutTable& table, std::string_view text) {
+  return std::ranges::any_of(
+      table.notes, [&](const std::string& note) { return note.find(text) != std::string::npos; });
+}
+
+// The table of a spelling, and what must be in it.
+LayoutTable table_of(const isa::Form& form) {
+  const auto read = layout_form(isa::spell(form));
+  EXPECT_TRUE(read);
+  LayoutTable table = layout_table(*read);
+  EXPECT_FALSE(table.operands.empty());
+  for (const OperandTable& operand : table.operands) expect_complete(table, operand);
+  const bool sparse = form.sparsity != isa::Sparsity::dense;
+  EXPECT_EQ(table.metadata.has_value(), sparse);
+  if (sparse) {
+    EXPECT_EQ(table.metadata->cells.size(),
+              static_cast<std::size_t>(form.shape.m * isa::codes_per_row(form)));
+  }
+  EXPECT_EQ(mentions(table, "scale-a of row g"), form.block_scale);
+  EXPECT_EQ(mentions(table, "b is read from shared memory"), form.opcode == isa::Opcode::wgmma);
+  return table;
+}
+
+void expect_outputs(const LayoutTable& table) {
+  const std::string spelling = isa::spell(table.form);
+  const Drawing drawing = draw(table, Operand::none);
+  const std::string text = layout_text(drawing, false), svg = layout_svg(drawing);
+  EXPECT_TRUE(text.starts_with(spelling)) << text.substr(0, 200);
+  EXPECT_TRUE(svg.starts_with("<svg") && svg.ends_with("</svg>\n"));
+  EXPECT_NE(svg.find(spelling), std::string::npos);
+  const auto json = nlohmann::json::parse(layout_json(table, Operand::none), nullptr, false);
+  ASSERT_TRUE(json.is_object());
+  EXPECT_EQ(json["instruction"], spelling);
+  ASSERT_EQ(json["operands"].size(), table.operands.size());
+  for (std::size_t i = 0; i < table.operands.size(); ++i)
+    EXPECT_EQ(json["operands"][i]["cells"].size(), table.operands[i].cells.size());
+  for (const std::string& note : table.notes) EXPECT_NE(text.find(note), std::string::npos) << note;
+}
+
+TEST(LayoutForms, EveryWarpLevelFormInAllOutputs) {
+  int tables = 0, outputs = 0;
+  for (const isa::Form& form : isa::forms()) {
+    SCOPED_TRACE(isa::spell(form));
+    const LayoutTable table = table_of(form);
+    ++tables;
+    if (form.stride) continue;  // the same spelling
+    expect_outputs(table);
+    ++outputs;
+  }
+  EXPECT_EQ(tables, 1542);
+  EXPECT_EQ(outputs, 1542 - 352 - 104);
+}
+
+TEST(LayoutForms, EveryWarpgroupForm) {
+  int tables = 0;
+  for (const isa::Form& form : isa::wgmma_forms()) {
+    SCOPED_TRACE(isa::spell(form));
+    const LayoutTable table = table_of(form);
+    if (form.shape.n == 24) expect_outputs(table);
+    ++tables;
+  }
+  EXPECT_EQ(tables, 2148);
+}
+
+}  // namespace
+}  // namespace tartan::tools

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// `tartan run` and `tartan replay` as a user meets them: messages and exit codes of bad inputs, the
+// progress line on a terminal, Ctrl-C.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/paths.h"
+#include "tests/support/shell.h"
+
+namespace tartan {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* module_text = R"(.version 7.8
+.target sm_80
+.address_size 64
+.extern .shared .align 16 .b8 dynamic[];
+.visible .entry copy(.param .u64 in, .param .u64 out, .param .u32 offset)
+{
+  .reg .b64 %a, %b, %c;
+  .reg .b32 %r<5>;
+  ld.param.u64 %a, [in];
+  ld.param.u64 %b, [out];
+  ld.param.u32 %r4, [offset];
+  cvt.u64.u32 %c, %r4;
+  add.s64 %a, %a, %c;
+  ld.global.v4.u32 {%r0, %r1, %r2, %r3}, [%a];
+  st.global.v4.u32 [%b], {%r0, %r1, %r2, %r3};
+  ret;
+}
+.visible .entry forever(.param .u64 in, .param .u64 out, .param .u32 offset)
+{
+$again:
+  bra $again;
+}
+.visible .entry root(.param .u64 in, .param .u64 out, .param .u32 offset)
+{
+  .reg .b64 %a, %b;
+  .reg .f32 %f;
+  ld.param.u64 %a, [in];
+  ld.param.u64 %b, [out];
+  ld.global.f32 %f, [%a];
+  sqrt.approx.f32 %f, %f;
+  st.global.f32 [%b], %f;
+  ret;
+}
+)";
+
+using test::Ran;
+
+class RunCommand : public testing::Test {
+ protected:
+  RunCommand() : folder(fs::temp_directory_path() / fmt::format("tartan_run_{}", getpid())) {
+    fs::create_directories(folder);
+    write("small.ptx", module_text);
+    write("in.bin", std::string(32, '\1'));
+    write("ones.bin", std::string(16, '\1'));
+    write("short.bin", std::string(15, '\1'));
+  }
+  ~RunCommand() override { fs::remove_all(folder); }
+
+  void write(const std::string& name, const std::string& text) {
+    std::ofstream(folder / name, std::ios::binary) << text;
+  }
+
+  nlohmann::ordered_json manifest() const {
+    return nlohmann::ordered_json::parse(
+        R"({"ptx": "small.ptx", "kernel": "copy", "grid": [1], "block": [1], "params": [
+            {"buffer": "in", "file": "in.bin"}, {"buffer": "out", "bytes": 16, "expect": "ones.bin"},
+            {"u32": 0}]})");
+  }
+
+  std::string command(const nlohmann::ordered_json& json, const std::string& words) {
+    write("manifest.json", json.dump());
+    return fmt::format("cd {} && exec {} run manifest.json --device emulator {}", folder.string(),
+                       TARTAN_COMMAND, words);
+  }
+
+  Ran run(const nlohmann::ordered_json& json, const std::string& words = "") {
+    return shell(command(json, words));
+  }
+
+  static Ran shell(const std::string& command) {
+    return test::shell(fmt::format("({}) 2>&1", command));
+  }
+
+  void expect(const nlohmann::ordered_json& json, int code, const std::string& words) {
+    const Ran ran = run(json);
+    EXPECT_EQ(ran.code, code) << ran.out;
+    EXPECT_NE(ran.out.find(words), std::string::npos) << ran.out << "\nexpected: " << words;
+  }
+
+  fs::path folder;
+};
+
+TEST_F(RunCommand, WhatHolds) {
+  const Ran ran = run(manifest());
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_EQ(ran.out, "out: 16 bytes as expected, bit for bit\n");
+  const Ran with_report = run(manifest(), "--report");
+  EXPECT_NE(with_report.out.find("warp instructions: 8\n"), std::string::npos) << with_report.out;
+}
+
+TEST_F(RunCommand, JsonIsOneObject) {
+  const Ran ran = run(manifest(), "--json");
+  EXPECT_EQ(ran.code, 0);
+  const auto json = nlohmann::json::parse(ran.out);
+  EXPECT_EQ(json["expectations"][0]["ok"], true);
+  EXPECT_EQ(json["report"]["trust"]["level"], "");
+  auto bad = manifest();
+  bad["kernel"] = "cpoy";
+  EXPECT_EQ(nlohmann::json::parse(run(bad, "--json").out)["findings"][0]["id"], "unknown-kernel");
+}
+
+TEST_F(RunCommand, LeastKnownArithmeticIsSaid) {
+  auto json = manifest();
+  json["kernel"] = "root";
+  json["params"][1].erase("expect");
+  const Ran ran = run(json);
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_NE(ran.out.find("note: the results rest on arithmetic that is only documented: sqrt"),
+            std::string::npos)
+      << ran.out;
+  const auto trust = nlohmann::json::parse(run(json, "--json").out)["report"]["trust"];
+  EXPECT_EQ(trust["level"], "documented");
+  EXPECT_NE(trust["instruction"].get<std::string>().find("sqrt.approx"), std::string::npos);
+}
+
+TEST_F(RunCommand, MissingAndShortFiles) {
+  auto json = manifest();
+  json["params"][0]["file"] = "none.bin";
+  json["params"][1]["expect"] = "short.bin";
+  expect(json, 2, "params[0].file: cannot read none.bin: no such file");
+  expect(json, 2, "params[1].expect: \"short.bin\" has 15 bytes, buffer out has 16");
+  const Ran none = shell(fmt::format("{} run {}/none.json", TARTAN_COMMAND, folder.string()));
+  EXPECT_EQ(none.code, 2);
+  EXPECT_NE(none.out.find("cannot read"), std::string::npos) << none.out;
+}
+
+TEST_F(RunCommand, ManifestThatDoesNotFitTheKernel) {
+  auto fewer = manifest();
+  fewer["params"].erase(2);
+  expect(fewer, 2, "kernel copy takes 3 arguments, got 2 [launch-arguments]");
+  auto wider = manifest();
+  wider["params"][2] = {{"u64", 0}};
+  expect(wider, 2, "argument 2 (offset) of kernel copy takes 4 bytes, got 8 [launch-arguments]");
+  auto unknown = manifest();
+  unknown["kernel"] = "cpoy";
+  const Ran ran = run(unknown);
+  EXPECT_EQ(ran.code, 2);
+  for (const char* words : {"cpoy", "copy", "forever", "root", "[unknown-kernel]"})
+    EXPECT_NE(ran.out.find(words), std::string::npos) << ran.out;
+}
+
+TEST_F(RunCommand, LaunchesThatDoNotExist) {
+  auto empty = manifest();
+  empty["grid"] = {0};
+  expect(empty, 2, "grid[0]: expected a whole number from 1 to 2147483647, found 0");
+  auto huge = manifest();
+  huge["grid"] = {1, 65536};
+  huge["block"] = {2048};
+  expect(huge, 2, "grid[1]: expected a whole number from 1 to 65535, found 65536");
+  expect(huge, 2, "block[0]: expected a whole number from 1 to 1024, found 2048");
+  auto shared = manifest();
+  shared["dynamic_shared"] = 300000;
+  expect(shared, 2, "dynamic_shared: expected a whole number from 0 to 232448, found 300000");
+  shared["dynamic_shared"] = 200000;
+  expect(shared, 2, "kernel copy needs 200000 bytes of shared memory, a block of sm_80 has 166912");
+}
+
+TEST_F(RunCommand, UnalignedVectorAccess) {
+  auto json = manifest();
+  json["params"][2] = {{"u32", 4}};
+  const Ran ran = run(json);
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_NE(ran.out.find("[misaligned-access]"), std::string::npos) << ran.out;
+  EXPECT_TRUE(ran.out.starts_with("small.ptx:14: error: ")) << ran.out;
+}
+
+TEST_F(RunCommand, EndlessLoopEnds) {
+  auto json = manifest();
+  json["kernel"] = "forever";
+  const Ran ran = run(json, "--max-steps 1000");
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_NE(ran.out.find("1000"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("[step-limit]"), std::string::npos) << ran.out;
+}
+
+TEST_F(RunCommand, TimeIsLimited) {
+  auto json = manifest();
+  json["kernel"] = "forever";
+  const auto begin = std::chrono::steady_clock::now();
+  const Ran ran = run(json, "--timeout 0.2 --max-steps 1000000000000");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_NE(ran.out.find("[time-limit]"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("(--timeout)"), std::string::npos) << ran.out;
+}
+
+// Each block ends at once, but there is no end of blocks.
+TEST_F(RunCommand, TimeIsLimitedForGridsWithoutEnd) {
+  auto json = manifest();
+  json["grid"] = {2147483647, 65535, 65535};
+  const Ran ran = run(json, "--timeout 0.2");
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_NE(ran.out.find("[time-limit]"), std::string::npos) << ran.out;
+}
+
+// ---- On a terminal.
+
+class Terminal {
+ public:
+  explicit Terminal(const std::string& command) {
+    pid_ = forkpty(&terminal_, nullptr, nullptr, nullptr);
+    if (pid_ == 0) {
+      execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      _exit(127);
+    }
+  }
+  ~Terminal() { close(terminal_); }
+
+  // Reads until `words` have come, or the time is over.
+  bool wait_for(const std::string& words, std::chrono::seconds patience) {
+    const auto end = std::chrono::steady_clock::now() + patience;
+    while (text_.find(words) == std::string::npos) {
+      pollfd ready{terminal_, POLLIN, 0};
+      char buffer[1024];
+      if (std::chrono::steady_clock::now() > end) return false;
+      if (poll(&ready, 1, 100) <= 0) continue;
+      const ssize_t size = read(terminal_, buffer, sizeof buffer);
+      if (size <= 0) return false;
+      text_.append(buffer, static_cast<std::size_t>(size));
+    }
+    return true;
+  }
+  void interrupt() const { [[maybe_unused]] const auto size = ::write(terminal_, "\3", 1); }
+  int exit_code() const {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  int terminal_ = -1;
+  pid_t pid_ = -1;
+  std::string text_;
+};
+
+TEST_F(RunCommand, ProgressAndInterrupt) {
+  auto json = manifest();
+  json["kernel"] = "forever";
+  json["grid"] = {7};
+  Terminal terminal(command(json, "--max-steps 1000000000000"));
+  ASSERT_TRUE(terminal.wait_for("0 of 7 blocks, 2 s", std::chrono::seconds(20))) << terminal.text();
+  const auto asked = std::chrono::steady_clock::now();
+  terminal.interrupt();
+  EXPECT_EQ(terminal.exit_code(), 130);
+  EXPECT_LT(std::chrono::steady_clock::now() - asked, std::chrono::seconds(2));
+  EXPECT_FALSE(terminal.wait_for("expected", std::chrono::seconds(1))) << terminal.text();
+}
+
+TEST_F(RunCommand, NoProgressLineInAPipe) {
+  auto json = manifest();
+  json["kernel"] = "forever";
+  const Ran ran =
+      shell(fmt::format("timeout -s INT 3 sh -c '{}'", command(json, "--max-steps 1000000000000")));
+  EXPECT_EQ(ran.out, "");
+}
+
+TEST_F(RunCommand, ReplaySaysWhatIsWrong) {
+  const auto replay = [&](const std::string& words) {
+    return shell(fmt::format("cd {} && {} replay {}", folder.string(), TARTAN_COMMAND, words));
+  };
+  const Ran none = replay("none.json in.bin");
+  EXPECT_EQ(none.code, 2);
+  EXPECT_NE(none.out.find("none.json"), std::string::npos) << none.out;
+  const Ran hardware = replay("none.json in.bin --hardware sm_1");
+  EXPECT_EQ(hardware.code, 2);
+  EXPECT_NE(hardware.out.find("--hardware"), std::string::npos) << hardware.out;
+  const Ran good =
+      shell(fmt::format("{0} replay {1}/golden/sm_90_wgmma.json {1}/golden/sm_90_wgmma.bin",
+                        TARTAN_COMMAND, TEST_DATA));
+  EXPECT_EQ(good.code, 0) << good.out;
+  EXPECT_NE(good.out.find("mismatched: 0"), std::string::npos) << good.out;
+}
+
+}  // namespace
+}  // namespace tartan

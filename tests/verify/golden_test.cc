@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `check` says about wrong kernels, word for word: tests/data/check/bad-NAME.ptx and its
+// expected bad-NAME.txt. TARTAN_REBASE=1 in the environment writes the expectations anew; then read
+// the difference.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "tartan/verify/verify.h"
+#include "tests/paths.h"
+
+namespace tartan {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_file(const fs::path& path) {
+  std::ostringstream out;
+  out << std::ifstream(path).rdbuf();
+  return out.str();
+}
+
+bool rebase() { return std::getenv("TARTAN_REBASE") != nullptr; }
+
+void expect_file(const fs::path& path, const std::string& text) {
+  if (rebase()) std::ofstream(path) << text;
+  EXPECT_EQ(read_file(path), text) << path << ": TARTAN_REBASE=1 rewrites it";
+}
+
+std::vector<fs::path> kernels(const std::string& prefix) {
+  std::vector<fs::path> out;
+  for (const auto& entry : fs::directory_iterator(TEST_DATA "/check"))
+    if (entry.path().extension() == ".ptx" && entry.path().filename().string().starts_with(prefix))
+      out.push_back(entry.path());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+TEST(CheckGolden, WrongKernels) {
+  const auto files = kernels("bad-");
+  ASSERT_GE(files.size(), 10u);
+  std::set<std::string_view> ids;
+  for (const fs::path& path : files) {
+    const Diags diags =
+        verify::check(std::make_shared<const Source>(path.filename().string(), read_file(path)));
+    EXPECT_FALSE(diags.empty()) << path;
+    std::string text;
+    for (const Diag& diag : diags) {
+      ids.insert(diag.id);
+      EXPECT_GT(diag.place.line, 0);
+      EXPECT_GT(diag.place.column, 0);
+      EXPECT_TRUE(find_rule(diag.id)) << diag.id;
+      text += to_string(diag) + "\n";
+    }
+    fs::path expected = path;
+    expect_file(expected.replace_extension(".txt"), text);
+  }
+  // Every rule of the verifier has its example.
+  for (const char* id :
+       {"unknown-target",      "undeclared-register", "undeclared-label",  "redefined-name",
+        "llvm-leftover",       "unknown-instruction", "unknown-qualifier", "unknown-form",
+        "target-support",      "version-support",     "undocumented-form", "operand-count",
+        "register-count",      "register-type",       "operand-kind",      "immediate-range",
+        "fragment-provenance", "maybe-divergent",     "missing-wait",      "missing-barrier",
+        "misaligned-matrix",   "slow-instruction",    "wgmma-fence",       "wgmma-wait",
+        "proxy-fence",         "register-bounds",     "tensor-map-space",  "cta-group"})
+    EXPECT_TRUE(ids.contains(id)) << id;
+}
+
+// tests/data/check/good-NAME.ptx: legal, and nothing to remark.
+TEST(CheckGolden, RightKernels) {
+  const auto files = kernels("good-");
+  ASSERT_GE(files.size(), 3u);
+  for (const fs::path& path : files) {
+    const Diags diags =
+        verify::check(std::make_shared<const Source>(path.filename().string(), read_file(path)));
+    EXPECT_TRUE(diags.empty()) << diags.text();
+  }
+}
+
+// Of a line of any length only the part around the place is shown, with the caret under it.
+TEST(CheckGolden, LongLines) {
+  std::string text = ".version 8.4 .target sm_80 .visible .entry k() { .reg .b32 %r<9>; ";
+  for (int i = 0; i < 20000; ++i) text += "mov.u32 %r1, %x; ";
+  verify::Options options;
+  const auto source = std::make_shared<const Source>("long", text + "ret; }");
+  const Diags all = verify::check(source, options);
+  EXPECT_EQ(all.size(), 20000u);
+  EXPECT_LT(all.text().size(), 20000u * 600);
+  const Diag& last = all[all.size() - 1];
+  EXPECT_EQ(last.source.substr(static_cast<std::size_t>(last.caret - 1), 2), "%x");
+  options.max_errors = 3;
+  EXPECT_EQ(verify::check(source, options).size(), 3u);
+}
+
+// What was exponential, or quadratic, in the number of instructions.
+TEST(CheckGolden, LongChains) {
+  std::string text =
+      ".version 8.4 .target sm_90a .shared .align 16 .b8 s[65536]; .shared .align 16 .b8 t[64];\n"
+      ".visible .entry k(.param .u64 p) { .reg .b32 %r<200>; .reg .b64 %d; .reg .pred %p;\n"
+      "mov.u32 %r0, %tid.x; mov.u32 %r100, s;\n";
+  for (int i = 1; i < 90; ++i)
+    text += fmt::format(
+        "add.u32 %r{0}, %r{1}, %r{1}; mad.lo.u32 %r1{0:02}, %r1{1:02}, 1, %r1{1:02};", i, i - 1);
+  text += "setp.eq.u32 %p, %r89, 1; @%p bar.sync 1, 32; ld.param.u64 %d, [p];\n";
+  for (int i = 0; i < 20000; ++i)
+    text += fmt::format(
+        "st.shared.u32 [s+{}], %r1; cp.async.bulk.global.shared::cta.bulk_group [%d], [t], 64;\n",
+        4 * (i % 16384));
+  verify::check(std::make_shared<const Source>("chains", text + "ret; }"));
+}
+
+TEST(CheckGolden, UndocumentedAllowed) {
+  verify::Options options;
+  options.levels.set("undocumented-form"_rule, Level::Warning);
+  const fs::path path = TEST_DATA "/check/bad-undocumented.ptx";
+  const Diags diags =
+      verify::check(std::make_shared<const Source>("bad", read_file(path)), options);
+  EXPECT_TRUE(diags.ok());
+  EXPECT_EQ(diags.count(Level::Warning), 3u);
+}
+
+TEST(CheckGolden, MaxErrors) {
+  verify::Options options;
+  options.max_errors = 2;
+  const Diags diags = verify::check(
+      std::make_shared<const Source>("bad", read_file(TEST_DATA "/check/bad-operands.ptx")),
+      options);
+  EXPECT_EQ(diags.count(Level::Error), 2u);
+}
+
+TEST(CheckGolden, ProgramsAreClean) {
+  int seen = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(TEST_DATA "/programs")) {
+    if (entry.path().extension() != ".ptx") continue;
+    ++seen;
+    const Diags diags = verify::check(
+        std::make_shared<const Source>(entry.path().string(), read_file(entry.path())));
+    for (const Diag& diag : diags) EXPECT_EQ(diag.level, Level::Note) << to_string(diag);
+  }
+  EXPECT_GE(seen, 2);
+}
+
+// docs/diagnostics.md is what `tartan check --rules` prints.
+TEST(CheckGolden, RulesDocumented) {
+  const std::string output = ::testing::TempDir() + std::to_string(getpid()) + "_tartan_rules.md";
+  ASSERT_EQ(std::system(fmt::format("{} check --rules > {}", TARTAN_COMMAND, output).c_str()), 0);
+  const std::string text = read_file(output);
+  std::remove(output.c_str());
+  for (const Rule& rule : rules)
+    EXPECT_NE(text.find(fmt::format("`{}`", rule.id)), std::string::npos) << rule.id;
+  expect_file(SOURCE_ROOT "/docs/diagnostics.md", text);
+}
+
+}  // namespace
+}  // namespace tartan

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels compiled by Triton (tests/data/triton): they check clean, print to a fixed point, and
+// give an H100's results, bit for bit but for those that rest on ex2.approx (their manifests say
+// within what).
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "runtime/outcome.h"
+#include "tartan/ptx/parser.h"
+#include "tartan/verify/verify.h"
+#include "tests/emulator/compiled_kernels.h"
+#include "tests/support/machine_code.h"
+
+namespace tartan {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path data = fs::path(TEST_DATA) / "triton";
+
+const std::vector<std::string>& kernels() {
+  static const auto names = test::compiled_kernels(data);
+  return names;
+}
+
+// Registers of products are touched with no wait in between (in the next round of a loop, too),
+// which the assembler repairs.
+const std::set<std::string> lack_a_wait = {"matmul_dequant", "matmul_e4m3_precise"};
+
+void expect_results(const std::string& device) {
+  for (const std::string& kernel : kernels()) {
+    const auto manifest = read_manifest((data / kernel / "manifest.json").string());
+    ASSERT_TRUE(manifest) << manifest.diags().text();
+    const Outcome outcome = run(*manifest, device);
+    ASSERT_FALSE(outcome.expectations.empty()) << kernel << "\n" << outcome.complaints(false);
+    EXPECT_EQ(outcome.exit_code(), lack_a_wait.contains(kernel) ? 3 : 0)
+        << kernel << "\n"
+        << outcome.complaints(false) << outcome.text(false);
+    for (const Expectation& each : outcome.expectations)
+      EXPECT_TRUE(each.ok()) << kernel << ": " << outcome.text(false);
+    for (const Finding& finding : outcome.findings)
+      EXPECT_EQ(finding.id, "wgmma-wait") << kernel << ": " << finding.message;
+  }
+}
+
+TEST(TritonKernels, GiveTheRecordedResults) {
+  EXPECT_GE(kernels().size(), 23u);
+  expect_results("emulator");
+}
+
+TEST(TritonKernels, GiveTheRecordedResultsOnAGpu) {
+  const auto device = Device::open("cuda");
+  if (!device) GTEST_SKIP() << device.diags().text();
+  if (device->arch().sm != 90) GTEST_SKIP() << "recorded on sm_90, found " << device->name();
+  expect_results("cuda");
+}
+
+// Tolerances are for the kernels with ex2.approx alone.
+TEST(TritonKernels, AllOthersAreComparedBitForBit) {
+  int exact = 0, within = 0;
+  for (const std::string& kernel : kernels()) {
+    const auto manifest = read_manifest((data / kernel / "manifest.json").string());
+    ASSERT_TRUE(manifest) << manifest.diags().text();
+    const bool approximate = manifest->ptx.text().find("ex2.approx") != std::string_view::npos;
+    const auto look = [&](const ManifestBuffer& buffer) {
+      if (!buffer.expect) return;
+      const bool tolerant = buffer.comparison.max_rel != 0 || buffer.comparison.max_abs != 0;
+      EXPECT_EQ(tolerant, approximate) << kernel << " " << buffer.name;
+      ++(tolerant ? within : exact);
+    };
+    for (const ManifestParam& param : manifest->params)
+      if (param.buffer) look(*param.buffer);
+    for (const ManifestBuffer& buffer : manifest->buffers) look(buffer);
+  }
+  EXPECT_GE(exact, 20);
+  EXPECT_EQ(within, 7);
+}
+
+ptx::Module parsed(const std::string& name, const std::string& text, Diags& diags) {
+  return ptx::parse(std::make_shared<const Source>(name, text), diags);
+}
+
+std::string text_of(const std::string& kernel) {
+  return test::read_file((data / kernel / "kernel.ptx").string());
+}
+
+TEST(TritonKernels, CheckCleanAndPrintToAFixedPoint) {
+  for (const std::string& kernel : kernels()) {
+    Diags diags;
+    const auto module = parsed(kernel, text_of(kernel), diags);
+    diags.append(verify::verify(module));
+    EXPECT_EQ(module.kernels().size(), 1u);
+    const bool lacks = lack_a_wait.contains(kernel);
+    EXPECT_EQ(diags.count(Level::Warning) > 0, lacks) << kernel << "\n" << diags.text();
+    for (const Diag& diag : diags) {
+      if (diag.level == Level::Note) continue;
+      EXPECT_EQ(diag.id, "wgmma-wait") << to_string(diag);
+    }
+    const std::string printed = ptx::print(module);
+    EXPECT_EQ(ptx::print(parsed("printed", printed, diags)), printed) << kernel;
+    EXPECT_TRUE(diags.ok()) << diags.text();
+  }
+}
+
+TEST(TritonKernels, PrintedTextAssemblesToTheSameCode) {
+  if (!test::has_assembler()) GTEST_SKIP() << "no ptxas";
+  const std::string base = testing::TempDir() + "tartan_triton_" + std::to_string(getpid());
+  for (const std::string& kernel : kernels()) {
+    if (kernel == "with_lines") continue;  // its lines are others when printed
+    Diags diags;
+    const std::string text = text_of(kernel);
+    const auto module = parsed(kernel, text, diags);
+    std::ofstream(base + ".ptx") << text;
+    std::ofstream(base + "_printed.ptx") << ptx::print(module);
+    const auto before = test::assemble(base, "sm_90a"),
+               after = test::assemble(base + "_printed", "sm_90a");
+    EXPECT_GE(before.size(), 1u);
+    EXPECT_TRUE(before == after) << kernel << " assembles to something else after printing";
+  }
+  for (const char* end : {".ptx", "_printed.ptx"}) std::remove((base + end).c_str());
+}
+
+// ---- The same products computed here: the recordings are of what they say.
+
+double half(std::uint16_t bits) {
+  const int exponent = bits >> 10 & 31;
+  const double fraction = bits & 1023;
+  const double magnitude =
+      exponent ? std::ldexp(1024 + fraction, exponent - 25) : std::ldexp(fraction, -24);
+  return bits >> 15 ? -magnitude : magnitude;
+}
+
+std::vector<double> halves(const fs::path& file) {
+  const std::string bytes = test::read_file(file.string());
+  std::vector<double> out;
+  for (std::size_t i = 0; i + 1 < bytes.size(); i += 2) {
+    std::uint16_t each;
+    std::memcpy(&each, bytes.data() + i, 2);
+    out.push_back(half(each));
+  }
+  return out;
+}
+
+TEST(TritonKernels, ProductsAreProducts) {
+  const std::vector<double> in = halves(data / "halves.bin");
+  struct Product {
+    std::string file;
+    std::size_t m, n, k, b;  // where B begins
+    bool by_columns;
+  };
+  for (const Product& p : {Product{"matmul_f16/c_ptr.bin", 128, 256, 256, 32768, false},
+                           Product{"matmul_f16_columns/c_ptr.bin", 128, 128, 256, 32768, true},
+                           Product{"matmul_described/c.bin", 256, 128, 256, 16384, true},
+                           Product{"matmul_described_ragged/c.bin", 200, 72, 136, 16384, true},
+                           Product{"matmul_describing/c_ptr.bin", 256, 128, 256, 16384, true}}) {
+    const std::vector<double> got = halves(data / p.file);
+    ASSERT_EQ(got.size(), p.m * p.n) << p.file;
+    for (std::size_t row = 0; row < p.m; ++row)
+      for (std::size_t column = 0; column < p.n; ++column) {
+        double sum = 0, size = 0;
+        for (std::size_t i = 0; i < p.k; ++i) {
+          const double a = in[row * p.k + i],
+                       b = in[p.b + (p.by_columns ? column * p.k + i : i * p.n + column)];
+          sum += a * b;
+          size += std::fabs(a * b);
+        }
+        ASSERT_NEAR(got[row * p.n + column], sum, 5e-4 * std::fabs(sum) + 1e-6 * size)
+            << p.file << " " << row << ", " << column;
+      }
+  }
+  EXPECT_EQ(test::read_file((data / "matmul_described/c.bin").string()),
+            test::read_file((data / "matmul_describing/c_ptr.bin").string()));
+}
+
+}  // namespace
+}  // namespace tartan
