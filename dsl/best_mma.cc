@@ -5,7 +5,7 @@
 #include "dsl/state.h"
 #include "tartan/dsl/tiled_mma.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 namespace {
 
 // An instruction as wide as the table has: fewest instructions for the same work.
@@ -68,4 +68,4 @@ MmaKind Builder::best_mma(Type a, Type b, Type c, const MmaOptions& options, Her
   return {};
 }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

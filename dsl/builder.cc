@@ -8,7 +8,7 @@
 #include "tartan/dsl/math.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 namespace {
 
 using codegen::Special;
@@ -476,4 +476,4 @@ std::vector<Scalar> Builder::instruction(std::string_view spelling,
   return state_->instruction(spelling, operands);
 }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

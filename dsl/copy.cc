@@ -5,7 +5,7 @@
 #include "dsl/packed_copy.h"
 #include "dsl/state.h"
 
-namespace tartan::detail {
+namespace tartan::inline TARTAN_ABI::detail {
 namespace {
 
 using codegen::Pointer;
@@ -265,4 +265,4 @@ void KernelState::copy_by_warp(const Tensor& from, const Tensor& to) {
   Copier(*this, from, to, rows, cols, scalar(lane(), 1, 31), 32, {}).copy();
 }
 
-}  // namespace tartan::detail
+}  // namespace tartan::inline TARTAN_ABI::detail

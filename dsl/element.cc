@@ -6,7 +6,7 @@
 #include "dsl/fragment_map.h"
 #include "dsl/state.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 namespace detail {
 namespace {
 
@@ -189,4 +189,4 @@ ElementPlace Builder::place(const FragmentKind& kind, int i, Here at) {
           detail::along(lane, map, &isa::Coord::col)};
 }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

@@ -5,7 +5,7 @@
 
 #include "dsl/state.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 
 namespace {
 
@@ -89,4 +89,4 @@ FragmentVariable& FragmentVariable::operator=(const Fragment& fragment) {
 
 FragmentVariable::operator Fragment() const { return detail::KernelState::read({this, 1})[0]; }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

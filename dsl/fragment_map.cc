@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dsl/fragment_map.h"
 
-namespace tartan::detail {
+namespace tartan::inline TARTAN_ABI::detail {
 namespace {
 
 isa::Coord minus(const isa::Coord& x, const isa::Coord& y) {
@@ -61,4 +61,4 @@ LaneMap lane_map(const FragmentKind& kind, int i) {
   return out;
 }
 
-}  // namespace tartan::detail
+}  // namespace tartan::inline TARTAN_ABI::detail

@@ -4,7 +4,7 @@
 
 #include "dsl/state.h"
 
-namespace tartan::detail {
+namespace tartan::inline TARTAN_ABI::detail {
 namespace {
 
 thread_local KernelState* described = nullptr;
@@ -63,9 +63,9 @@ bool KernelState::has_body(bool given, std::string_view what) {
   return given;
 }
 
-}  // namespace tartan::detail
+}  // namespace tartan::inline TARTAN_ABI::detail
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 
 Shared Ring::operator[](const Scalar& stage) const {
   Shared out = first_;
@@ -79,4 +79,4 @@ Shared Ring::operator[](const Scalar& stage) const {
   return out;
 }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

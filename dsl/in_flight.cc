@@ -5,7 +5,7 @@
 
 #include "dsl/state.h"
 
-namespace tartan::detail {
+namespace tartan::inline TARTAN_ABI::detail {
 
 using codegen::Value;
 using codegen::Variable;
@@ -283,4 +283,4 @@ FragmentVariable KernelState::fragment_variable(const FragmentKind& kind,
   return out;
 }
 
-}  // namespace tartan::detail
+}  // namespace tartan::inline TARTAN_ABI::detail

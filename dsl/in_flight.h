@@ -14,7 +14,7 @@
 
 #include "compiler/codegen/function_builder.h"
 
-namespace tartan::detail {
+namespace tartan::inline TARTAN_ABI::detail {
 
 struct VariableRecord;
 
@@ -85,4 +85,4 @@ struct FlightLog {
   bool all_landed() const;
 };
 
-}  // namespace tartan::detail
+}  // namespace tartan::inline TARTAN_ABI::detail

@@ -2,7 +2,7 @@
 // Matrix instructions by name.
 #include "dsl/state.h"
 
-namespace tartan::detail {
+namespace tartan::inline TARTAN_ABI::detail {
 namespace {
 
 using codegen::Pointer;
@@ -158,9 +158,9 @@ std::vector<Scalar> KernelState::instruction(std::string_view spelling,
   return out;
 }
 
-}  // namespace tartan::detail
+}  // namespace tartan::inline TARTAN_ABI::detail
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 
 std::vector<Scalar> Builder::instruction(std::string_view spelling, const detail::Tensor& memory,
                                          const Scalar& row, const Scalar& col,
@@ -172,4 +172,4 @@ std::vector<Scalar> Builder::instruction(std::string_view spelling, const detail
   return state_->instruction(spelling, operands, &*address);
 }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

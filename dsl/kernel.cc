@@ -7,7 +7,7 @@
 #include "tartan/ptx/parser.h"
 #include "tartan/verify/verify.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 namespace {
 
 constexpr std::int64_t max_static_shared =
@@ -243,4 +243,4 @@ Result<Compiled> compile(const Kernel& kernel, Arch arch) {
   return first;
 }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

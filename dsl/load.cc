@@ -4,7 +4,7 @@
 #include "dsl/state.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::detail {
+namespace tartan::inline TARTAN_ABI::detail {
 namespace {
 
 using codegen::Pointer;
@@ -292,4 +292,4 @@ std::vector<Fragment> KernelState::load_side(const FragmentKind& kind, const Ten
   return out;
 }
 
-}  // namespace tartan::detail
+}  // namespace tartan::inline TARTAN_ABI::detail

@@ -3,7 +3,7 @@
 
 #include "dsl/state.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 namespace {
 
 using codegen::Value;
@@ -149,4 +149,4 @@ Scalar shuffle_xor(const Scalar& x, int mask) {
   return state->scalar(state->f().shuffle_xor(state->value(x), mask));
 }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

@@ -2,7 +2,7 @@
 // Multiplying fragments.
 #include "dsl/state.h"
 
-namespace tartan::detail {
+namespace tartan::inline TARTAN_ABI::detail {
 namespace {
 
 using codegen::Value;
@@ -211,9 +211,9 @@ Fragment KernelState::mma(const Fragment& a, const Fragment& b, const Fragment* 
   return Multiplier(*this, a, b, c, zero_type, options).multiply();
 }
 
-}  // namespace tartan::detail
+}  // namespace tartan::inline TARTAN_ABI::detail
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 
 Fragment Builder::mma(const Fragment& a, const Fragment& b, const Fragment& c,
                       const MmaOptions& options, Here at) {
@@ -224,4 +224,4 @@ Fragment Builder::mma(const Fragment& a, const Fragment& b, const Zero& c,
   return state_->at(at), state_->mma(a, b, nullptr, c.type, options);
 }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

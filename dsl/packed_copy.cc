@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tartan::detail {
+namespace tartan::inline TARTAN_ABI::detail {
 namespace {
 
 using codegen::Pointer;
@@ -113,4 +113,4 @@ void copy_packed(KernelState& state, const Tensor& from, const Tensor& to) {
   state.note_write(to);
 }
 
-}  // namespace tartan::detail
+}  // namespace tartan::inline TARTAN_ABI::detail

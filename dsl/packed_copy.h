@@ -5,7 +5,7 @@
 
 #include "dsl/state.h"
 
-namespace tartan::detail {
+namespace tartan::inline TARTAN_ABI::detail {
 
 /// Copies a tile of elements of six or four bits to a tile of b8 of the same shape. Both lie in
 /// lines of whole groups of sixteen elements, each of which takes 16 bytes there (ldmatrix
@@ -15,4 +15,4 @@ namespace tartan::detail {
 ///   to     | 12 or 8 bytes, rest unused    | 12 or 8 bytes, rest unused    | ..
 void copy_packed(KernelState& state, const Tensor& from, const Tensor& to);
 
-}  // namespace tartan::detail
+}  // namespace tartan::inline TARTAN_ABI::detail

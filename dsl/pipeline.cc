@@ -3,7 +3,7 @@
 #include "dsl/roles.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 namespace {
 
 using detail::KernelState;
@@ -175,4 +175,4 @@ ScalarVariable::operator Scalar() const {
   return state_->scalar(state_->f().get(variable_));
 }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

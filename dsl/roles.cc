@@ -7,7 +7,7 @@
 
 #include "tartan/dsl/math.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 namespace detail {
 namespace {
 
@@ -330,4 +330,4 @@ void Builder::roles(const std::function<void()>& body, Here at) {
   if (detail::shared_by_cluster(state)) f.cluster_barrier();
 }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

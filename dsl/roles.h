@@ -4,7 +4,7 @@
 
 #include "dsl/state.h"
 
-namespace tartan::detail {
+namespace tartan::inline TARTAN_ABI::detail {
 
 /// What Builder::pipeline() takes.
 struct Stages {
@@ -24,4 +24,4 @@ void use_stage(KernelState& state, const Stages& stages, const Scalar& t, const 
 /// This role's part of a pipeline, inside Builder::roles().
 void role_pipeline(KernelState& state, const Stages& stages);
 
-}  // namespace tartan::detail
+}  // namespace tartan::inline TARTAN_ABI::detail

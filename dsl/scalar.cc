@@ -7,7 +7,7 @@
 
 #include "dsl/state.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 namespace detail {
 namespace {
 
@@ -349,4 +349,4 @@ Scalar operator!=(const Scalar& x, const Scalar& y) {
   return KernelState::arithmetic(Operator::ne, x, y);
 }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

@@ -5,7 +5,7 @@
 #include "dsl/state.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 namespace {
 
 constexpr std::int64_t most_counted = std::numeric_limits<std::int32_t>::max();
@@ -114,4 +114,4 @@ void Builder::stream_tiles(const Scalar& m, const Scalar& n, const Tile& tile, c
       at);
 }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

@@ -5,7 +5,7 @@
 #include <bit>
 #include <numeric>
 
-namespace tartan::detail {
+namespace tartan::inline TARTAN_ABI::detail {
 
 KernelState::KernelState(const Kernel& kernel, const Target& target)
     : target(target), options(kernel.options()), place(kernel.place()) {
@@ -435,4 +435,4 @@ Tensor Tensor::matrix(const Scalar& index, const Scalar* stride,
   return out;
 }
 
-}  // namespace tartan::detail
+}  // namespace tartan::inline TARTAN_ABI::detail

@@ -16,7 +16,7 @@
 #include "tartan/dsl/builder.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::detail {
+namespace tartan::inline TARTAN_ABI::detail {
 
 /// A matrix's memory: where it begins, and whether it is shared.
 struct Memory {
@@ -308,4 +308,4 @@ class Description {
 /// The type of one 32 or 64-bit register of a fragment of `type`.
 constexpr Type register_type(Type type) { return type == f32 || type == f64 ? type : b32; }
 
-}  // namespace tartan::detail
+}  // namespace tartan::inline TARTAN_ABI::detail

@@ -4,7 +4,7 @@
 #include "dsl/state.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::detail {
+namespace tartan::inline TARTAN_ABI::detail {
 namespace {
 
 using codegen::Pointer;
@@ -207,4 +207,4 @@ void KernelState::store(const Tensor& to, const Fragment& fragment) {
   note_write(to);
 }
 
-}  // namespace tartan::detail
+}  // namespace tartan::inline TARTAN_ABI::detail

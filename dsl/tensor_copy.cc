@@ -4,7 +4,7 @@
 
 #include "dsl/tma_matrix.h"
 
-namespace tartan::detail {
+namespace tartan::inline TARTAN_ABI::detail {
 namespace {
 
 constexpr std::int64_t longest = 256;  // elements of a box along any dimension
@@ -177,4 +177,4 @@ void KernelState::derive_number(const Scalar& result, Operator op, const Scalar&
   derived_numbers[result.value_.id] = *number;
 }
 
-}  // namespace tartan::detail
+}  // namespace tartan::inline TARTAN_ABI::detail

@@ -7,7 +7,7 @@
 
 #include "dsl/tma_matrix.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 namespace detail {
 namespace {
 
@@ -246,4 +246,4 @@ void Builder::store(const Shared& to, const WarpTile& tile, Here at) {
   state_->at(at), detail::store_tile(*state_, to, tile);
 }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

@@ -10,7 +10,7 @@
 #include "tartan/dsl/math.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 namespace {
 
 using detail::KernelState;
@@ -446,4 +446,4 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
   return out;
 }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

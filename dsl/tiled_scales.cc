@@ -7,7 +7,7 @@
 #include "tartan/dsl/tiled_mma.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 
 using detail::KernelState;
 
@@ -112,4 +112,4 @@ void TiledMma::complete_scales() {
 Layout TiledMma::scales_a() const { return row_major(tile_.m, tile_.k / scale_block()); }
 Layout TiledMma::scales_b() const { return col_major(tile_.k / scale_block(), tile_.n); }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

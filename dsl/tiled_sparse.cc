@@ -5,7 +5,7 @@
 #include "tartan/dsl/math.h"
 #include "tartan/dsl/tiled_mma.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 
 WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& metadata,
                               const Shared& b, Here at) const {
@@ -64,4 +64,4 @@ Layout TiledMma::metadata_tile() const {
   return row_major(std::max(tile_.m / 16, 1), std::max(steps() * metadata_words(), 1));
 }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace tartan::detail {
+namespace tartan::inline TARTAN_ABI::detail {
 
 namespace {
 
@@ -100,4 +100,4 @@ codegen::Pointer EngineMatrix::map(int along, int lines, int swizzle, bool round
   return state_.map_uses.back().map;
 }
 
-}  // namespace tartan::detail
+}  // namespace tartan::inline TARTAN_ABI::detail

@@ -4,7 +4,7 @@
 
 #include "dsl/state.h"
 
-namespace tartan::detail {
+namespace tartan::inline TARTAN_ABI::detail {
 
 /// What a tensor map says of a matrix, or why none can. Lines are its rows, or its columns where
 /// neighbours lie along those.
@@ -45,4 +45,4 @@ std::optional<int> engine_swizzle(const Swizzle& swizzle, std::int64_t bytes, Ty
 /// counts. Up to 128 bytes these are the copy engine's swizzles.
 Swizzle swizzle_of_lines(std::int64_t bytes, Type type);
 
-}  // namespace tartan::detail
+}  // namespace tartan::inline TARTAN_ABI::detail

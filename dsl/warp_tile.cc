@@ -6,7 +6,7 @@
 #include "dsl/state.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 namespace {
 
 using detail::KernelState;
@@ -300,4 +300,4 @@ WarpTile add(const WarpTile& x, const WarpTile& y, Here at) {
   return WarpTile(std::move(out), x.across(), x.place());
 }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

@@ -7,7 +7,7 @@
 
 #include "dsl/tma_matrix.h"
 
-namespace tartan::detail {
+namespace tartan::inline TARTAN_ABI::detail {
 namespace {
 
 using codegen::Value;
@@ -255,4 +255,4 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
       .multiply(std::move(left), Right(state, form, b, *panels_b));
 }
 
-}  // namespace tartan::detail
+}  // namespace tartan::inline TARTAN_ABI::detail

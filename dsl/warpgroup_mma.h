@@ -4,7 +4,7 @@
 
 #include "dsl/state.h"
 
-namespace tartan::detail {
+namespace tartan::inline TARTAN_ABI::detail {
 
 /// The wgmma that computes a tile, 64 rows by each warpgroup; or why there is none.
 std::optional<isa::Form> warpgroup_form(const KernelState& state, const MmaKind& kind,
@@ -25,4 +25,4 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
                                          const std::vector<Fragment>& sums, const WarpTile& a,
                                          const Shared& b);
 
-}  // namespace tartan::detail
+}  // namespace tartan::inline TARTAN_ABI::detail

@@ -8,7 +8,7 @@
 
 #include "tartan/runtime/tensor_map.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 namespace {
 
 std::size_t bytes_of(const CompiledParam& param) {
@@ -108,4 +108,4 @@ Status launch(LoadedKernel& kernel, const Compiled& compiled, Dim3 grid, const A
                        *all, stream);
 }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

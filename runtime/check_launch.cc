@@ -7,7 +7,7 @@
 #include "runtime/engine.h"
 #include "tartan/runtime/tensor_map.h"
 
-namespace tartan::detail {
+namespace tartan::inline TARTAN_ABI::detail {
 namespace {
 
 std::string_view plural(std::size_t count) { return count == 1 ? "" : "s"; }
@@ -95,4 +95,4 @@ Status check_launch(const EngineKernel& kernel, const Launch& launch, const Argu
   return Done{};
 }
 
-}  // namespace tartan::detail
+}  // namespace tartan::inline TARTAN_ABI::detail

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <cstring>
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 namespace {
 
 struct Format {
@@ -150,4 +150,4 @@ Difference compare(const Comparison& comparison, std::span<const std::byte> expe
   return difference;
 }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

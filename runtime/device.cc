@@ -7,7 +7,7 @@
 
 #include "runtime/engine.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 namespace {
 
 // `part` as a pointer that also keeps `whole` alive, and lets go of the part first.
@@ -157,4 +157,4 @@ std::vector<Finding> Device::findings() const { return engine_->findings(); }
 void Device::clear_findings() { engine_->clear_findings(); }
 Report Device::report() const { return engine_->report(); }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

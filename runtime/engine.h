@@ -8,7 +8,7 @@
 
 #include "tartan/runtime/device.h"
 
-namespace tartan::detail {
+namespace tartan::inline TARTAN_ABI::detail {
 
 class EngineStream {
  public:
@@ -87,13 +87,13 @@ Diags unknown_variable(std::string_view module, std::string_view name,
 /// Checks that a grid is made of such clusters.
 Status check_cluster(Dim3 grid, Dim3 cluster);
 
-}  // namespace tartan::detail
+}  // namespace tartan::inline TARTAN_ABI::detail
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 Result<std::shared_ptr<detail::Engine>> make_engine(const DeviceOptions& options);
 }
 
-namespace tartan::cuda {
+namespace tartan::inline TARTAN_ABI::cuda {
 /// GPU `ordinal` of the installed driver.
 Result<std::shared_ptr<detail::Engine>> make_engine(int ordinal);
-}  // namespace tartan::cuda
+}  // namespace tartan::inline TARTAN_ABI::cuda

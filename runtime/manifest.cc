@@ -19,7 +19,7 @@
 #include "runtime/engine.h"
 #include "runtime/manifest_params.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 namespace {
 
 using detail::Json;
@@ -389,4 +389,4 @@ Result<Manifest> parse_manifest(const Source& source) {
   }
 }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

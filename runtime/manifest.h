@@ -62,7 +62,7 @@
 #include "tartan/runtime/tensor_map.h"
 #include "tartan/support/source.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 
 struct ManifestBuffer {
   std::string name;
@@ -115,4 +115,4 @@ Result<Manifest> read_manifest(const std::string& path);
 /// The same for a text; the folder of the source's name is where its files are looked for.
 Result<Manifest> parse_manifest(const Source& source);
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

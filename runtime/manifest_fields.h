@@ -16,7 +16,7 @@
 #include "tartan/support/diagnostic.h"
 #include "tartan/support/source.h"
 
-namespace tartan::detail {
+namespace tartan::inline TARTAN_ABI::detail {
 
 using Json = nlohmann::ordered_json;
 
@@ -120,4 +120,4 @@ class ManifestFields {
   Diags diags_;
 };
 
-}  // namespace tartan::detail
+}  // namespace tartan::inline TARTAN_ABI::detail

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tartan::detail {
+namespace tartan::inline TARTAN_ABI::detail {
 namespace {
 
 constexpr std::size_t tensor_map_alignment = 64;
@@ -196,4 +196,4 @@ ManifestTensorMap ManifestParams::read_tensor_map(const Json& param, const std::
   return out;
 }
 
-}  // namespace tartan::detail
+}  // namespace tartan::inline TARTAN_ABI::detail

@@ -6,7 +6,7 @@
 #include "runtime/manifest.h"
 #include "runtime/manifest_fields.h"
 
-namespace tartan::detail {
+namespace tartan::inline TARTAN_ABI::detail {
 
 inline constexpr std::uint64_t most_bytes = std::uint64_t{1} << 36;  // of a buffer
 
@@ -35,4 +35,4 @@ class ManifestParams : protected ManifestFields {
   std::vector<std::byte> real(const Json& value, const std::string& path);
 };
 
-}  // namespace tartan::detail
+}  // namespace tartan::inline TARTAN_ABI::detail

@@ -6,7 +6,7 @@
 
 #include "runtime/engine.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 namespace {
 
 using EngineResult = Result<std::shared_ptr<detail::Engine>>;
@@ -57,4 +57,4 @@ Result<Device> Device::open(const std::string& name, const DeviceOptions& option
   return Device(std::move(*engine));
 }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

@@ -10,7 +10,7 @@
 
 #include "tartan/verify/verify.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -324,4 +324,4 @@ Outcome refused(Diags diags) {
   return outcome;
 }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

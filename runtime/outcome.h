@@ -7,7 +7,7 @@
 
 #include "runtime/manifest.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 
 /// One buffer against its expected contents.
 struct Expectation {
@@ -52,4 +52,4 @@ Outcome run(const Manifest& manifest, const std::string& device, DeviceOptions o
 /// The outcome of a manifest that could not be read.
 Outcome refused(Diags diags);
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

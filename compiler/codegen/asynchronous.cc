@@ -8,7 +8,7 @@
 
 #include "compiler/codegen/impl.h"
 
-namespace tartan::codegen {
+namespace tartan::inline TARTAN_ABI::codegen {
 
 void FunctionBuilder::copy_async(Pointer to, Pointer from, int bytes, CacheOperator cache,
                                  Value valid_bytes) {
@@ -210,4 +210,4 @@ void FunctionBuilder::set_max_registers(int count, bool more) {
                     "", {});
 }
 
-}  // namespace tartan::codegen
+}  // namespace tartan::inline TARTAN_ABI::codegen

@@ -20,7 +20,7 @@
 #include "compiler/codegen/impl.h"
 #include "compiler/codegen/target_machine.h"
 
-namespace tartan::codegen {
+namespace tartan::inline TARTAN_ABI::codegen {
 namespace {
 
 // LLVM's complaints become ours. Some, such as an impossible asm constraint, leave the passes to
@@ -142,4 +142,4 @@ Result<std::string> FunctionBuilder::emit() {
   return finished({text.data(), text.size()});
 }
 
-}  // namespace tartan::codegen
+}  // namespace tartan::inline TARTAN_ABI::codegen

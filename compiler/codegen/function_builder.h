@@ -27,7 +27,7 @@
 #include "tartan/isa/target.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::codegen {
+namespace tartan::inline TARTAN_ABI::codegen {
 
 enum class PointerSpace : std::uint8_t { generic, global, shared, local };
 
@@ -242,4 +242,4 @@ class FunctionBuilder {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace tartan::codegen
+}  // namespace tartan::inline TARTAN_ABI::codegen

@@ -16,7 +16,7 @@
 #include "compiler/codegen/function_builder.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::codegen {
+namespace tartan::inline TARTAN_ABI::codegen {
 
 /// LLVM's numbers for the state spaces.
 constexpr unsigned address_space(PointerSpace space) {
@@ -117,4 +117,4 @@ struct [[gnu::visibility("hidden")]] FunctionBuilder::Impl {
   std::map<std::string, llvm::DILexicalBlockFile*> scopes;  // by file
 };
 
-}  // namespace tartan::codegen
+}  // namespace tartan::inline TARTAN_ABI::codegen

@@ -8,7 +8,7 @@
 #include "tartan/isa/form.h"
 #include "tartan/isa/target.h"
 
-namespace tartan::codegen {
+namespace tartan::inline TARTAN_ABI::codegen {
 
 /// The name that LLVM would give the form, without a pointer suffix:
 /// "llvm.nvvm.mma.m16n8k16.row.col.f32.f32". LLVM may not have it. Empty where LLVM's naming has no
@@ -18,4 +18,4 @@ std::string intrinsic_name(const isa::Form& form);
 /// Whether LLVM's back end can select that intrinsic for `target`; it would abort otherwise.
 bool selectable(const isa::Form& form, const Target& target);
 
-}  // namespace tartan::codegen
+}  // namespace tartan::inline TARTAN_ABI::codegen

@@ -11,7 +11,7 @@
 #include "compiler/codegen/intrinsic.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::codegen {
+namespace tartan::inline TARTAN_ABI::codegen {
 namespace {
 
 using isa::Form;
@@ -181,4 +181,4 @@ std::vector<Value> FunctionBuilder::matrix(const Form& form, Pointer address,
   return impl_->matrix_by_assembly(*instruction, address, operands);
 }
 
-}  // namespace tartan::codegen
+}  // namespace tartan::inline TARTAN_ABI::codegen

@@ -7,7 +7,7 @@
 
 #include "compiler/codegen/impl.h"
 
-namespace tartan::codegen {
+namespace tartan::inline TARTAN_ABI::codegen {
 
 llvm::Value* FunctionBuilder::Impl::pointer_in(Pointer pointer, PointerSpace space) {
   if (pointer.space == space) return get(pointer);
@@ -153,4 +153,4 @@ Pointer FunctionBuilder::shared_pointer(Value address) {
       PointerSpace::shared);
 }
 
-}  // namespace tartan::codegen
+}  // namespace tartan::inline TARTAN_ABI::codegen

@@ -20,7 +20,7 @@ void LLVMInitializeNVPTXTargetMC(void);
 void LLVMInitializeNVPTXAsmPrinter(void);
 }
 
-namespace tartan::codegen {
+namespace tartan::inline TARTAN_ABI::codegen {
 namespace {
 
 thread_local bool guarded = false;
@@ -109,4 +109,4 @@ void guard_fatal_errors(const std::function<void()>& work) {
   guarded = false;
 }
 
-}  // namespace tartan::codegen
+}  // namespace tartan::inline TARTAN_ABI::codegen

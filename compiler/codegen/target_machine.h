@@ -12,7 +12,7 @@
 
 #include "tartan/isa/target.h"
 
-namespace tartan::codegen {
+namespace tartan::inline TARTAN_ABI::codegen {
 
 const llvm::Triple& target_triple();
 
@@ -36,4 +36,4 @@ struct FatalError : std::runtime_error {
 /// frames are not cleaned up then: every LLVM object that `work` touched must be leaked.
 void guard_fatal_errors(const std::function<void()>& work);
 
-}  // namespace tartan::codegen
+}  // namespace tartan::inline TARTAN_ABI::codegen

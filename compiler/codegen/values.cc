@@ -8,7 +8,7 @@
 
 #include "compiler/codegen/impl.h"
 
-namespace tartan::codegen {
+namespace tartan::inline TARTAN_ABI::codegen {
 namespace {
 
 // Types that LLVM knows as floating. The others of PTX (tf32, e4m3, f16x2) are bits here.
@@ -273,4 +273,4 @@ std::pair<Value, Value> FunctionBuilder::unpack(Value x, Type to) {
   return {low, impl_->value(build.CreateExtractElement(pair, std::uint64_t{1}), to)};
 }
 
-}  // namespace tartan::codegen
+}  // namespace tartan::inline TARTAN_ABI::codegen

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/isa/acceptance.h"
 
-namespace tartan::isa {
+namespace tartan::inline TARTAN_ABI::isa {
 namespace {
 
 bool shared_only(Space space) { return space != Space::global; }
@@ -104,4 +104,4 @@ bool accepts(const Wgmma& row, const Form& f) {
   return same == f;
 }
 
-}  // namespace tartan::isa
+}  // namespace tartan::inline TARTAN_ABI::isa

@@ -9,7 +9,7 @@
 #include "compiler/isa/tables.h"
 #include "tartan/isa/fragment.h"
 
-namespace tartan::isa {
+namespace tartan::inline TARTAN_ABI::isa {
 namespace {
 
 constexpr Version cta_since{7, 8};  // the ::cta suffix of .shared
@@ -440,4 +440,4 @@ std::string text(const Since& since) {
   return fmt::format("{} with PTX {}", oldest(since).text(), since.ptx.text());
 }
 
-}  // namespace tartan::isa
+}  // namespace tartan::inline TARTAN_ABI::isa

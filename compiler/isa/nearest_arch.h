@@ -6,7 +6,7 @@
 
 #include "tartan/isa/target.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 
 /// The version that exists and is nearest to `version`: of the same number before the dot, if there
 /// is one.
@@ -15,4 +15,4 @@ Version nearest_version(Version version);
 /// The known architecture whose number, and then suffix, is nearest to what `text` says.
 Arch nearest_arch(std::string_view text);
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

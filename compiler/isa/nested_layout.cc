@@ -8,7 +8,7 @@
 #include <charconv>
 #include <optional>
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 namespace {
 
 constexpr int deepest = 16;  // nesting that parse() follows
@@ -319,4 +319,4 @@ Result<Tiler> parse_tiler(std::string_view text) {
   return out;
 }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

@@ -8,7 +8,7 @@
 
 #include "compiler/support/nearest.h"
 
-namespace tartan::isa {
+namespace tartan::inline TARTAN_ABI::isa {
 namespace {
 
 // clang-format off
@@ -188,4 +188,4 @@ std::string_view nearest_opcode(std::string_view text) {
   return best;
 }
 
-}  // namespace tartan::isa
+}  // namespace tartan::inline TARTAN_ABI::isa

@@ -7,7 +7,7 @@
 
 #include "compiler/isa/signatures/families.h"
 
-namespace tartan::isa {
+namespace tartan::inline TARTAN_ABI::isa {
 namespace {
 
 struct OpcodeSignatures {
@@ -145,4 +145,4 @@ std::string syntax(const Signature& signature) {
   return out;
 }
 
-}  // namespace tartan::isa
+}  // namespace tartan::inline TARTAN_ABI::isa

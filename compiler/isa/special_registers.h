@@ -7,7 +7,7 @@
 #include "tartan/isa/target.h"
 #include "tartan/isa/type.h"
 
-namespace tartan::isa {
+namespace tartan::inline TARTAN_ABI::isa {
 
 struct SpecialRegister {
   std::string_view name;
@@ -72,4 +72,4 @@ constexpr bool is_special_register(std::string_view name) {
   return false;
 }
 
-}  // namespace tartan::isa
+}  // namespace tartan::inline TARTAN_ABI::isa

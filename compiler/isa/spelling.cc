@@ -7,7 +7,7 @@
 #include <optional>
 #include <unordered_map>
 
-namespace tartan::isa {
+namespace tartan::inline TARTAN_ABI::isa {
 namespace {
 
 // What a word is, looked up once for all of the list.
@@ -198,4 +198,4 @@ int access_bits(const Spelling& spelling) {
   return written_elements(spelling) * bits(spelling.type());
 }
 
-}  // namespace tartan::isa
+}  // namespace tartan::inline TARTAN_ABI::isa

@@ -9,7 +9,7 @@
 
 #include "compiler/isa/nearest_arch.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 namespace {
 
 // A decimal number without sign or leading characters; nothing if `text` is not wholly that.
@@ -86,4 +86,4 @@ Arch nearest_arch(std::string_view text) {
   return best;
 }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-namespace tartan::ptx {
+namespace tartan::inline TARTAN_ABI::ptx {
 namespace {
 
 /// Collects functions, each once.
@@ -70,4 +70,4 @@ bool takes_address(const Module& module, const Function& function) {
   });
 }
 
-}  // namespace tartan::ptx
+}  // namespace tartan::inline TARTAN_ABI::ptx

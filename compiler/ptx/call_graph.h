@@ -6,7 +6,7 @@
 
 #include "tartan/ptx/tree.h"
 
-namespace tartan::ptx {
+namespace tartan::inline TARTAN_ABI::ptx {
 
 /// Functions that calls name, each once; only those with a body.
 struct Callees {
@@ -20,4 +20,4 @@ std::vector<const Function*> address_taken(const Module& module);
 /// Whether an instruction of `function` takes the address of a function.
 bool takes_address(const Module& module, const Function& function);
 
-}  // namespace tartan::ptx
+}  // namespace tartan::inline TARTAN_ABI::ptx

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace tartan::ptx {
+namespace tartan::inline TARTAN_ABI::ptx {
 namespace {
 
 // 0f and 0d: the bits, as hexadecimal digits.
@@ -163,4 +163,4 @@ std::optional<Constant> apply(char by, Constant x) {
   }
 }
 
-}  // namespace tartan::ptx
+}  // namespace tartan::inline TARTAN_ABI::ptx

@@ -9,7 +9,7 @@
 
 #include "tartan/isa/type.h"
 
-namespace tartan::ptx {
+namespace tartan::inline TARTAN_ABI::ptx {
 
 /// A value as the tree has it: the bits of its type, which is s64, u64, f64, or f32 for 0f3F800000.
 struct Constant {
@@ -37,4 +37,4 @@ std::optional<Constant> apply(char by, Constant x);
 /// What ?: asks of its condition.
 inline bool holds(Constant x) { return info(x.type).floating ? (x.value << 1) != 0 : x.value != 0; }
 
-}  // namespace tartan::ptx
+}  // namespace tartan::inline TARTAN_ABI::ptx

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tartan::ptx {
+namespace tartan::inline TARTAN_ABI::ptx {
 namespace {
 
 struct SpaceName {
@@ -258,4 +258,4 @@ bool DeclarationParser::parameter_list(std::vector<std::uint32_t>& into) {
   return expect(')', "',' or ')'");
 }
 
-}  // namespace tartan::ptx
+}  // namespace tartan::inline TARTAN_ABI::ptx

@@ -7,7 +7,7 @@
 
 #include "compiler/ptx/operands.h"
 
-namespace tartan::ptx {
+namespace tartan::inline TARTAN_ABI::ptx {
 
 /// The state space of ".shared" and its like; none for every other word.
 StateSpace state_space(std::string_view word);
@@ -61,4 +61,4 @@ class DeclarationParser : public OperandParser {
   bool prototype_ = false;          // of .callprototype: _ is a name
 };
 
-}  // namespace tartan::ptx
+}  // namespace tartan::inline TARTAN_ABI::ptx

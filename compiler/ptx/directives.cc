@@ -6,7 +6,7 @@
 #include "compiler/ptx/declarations.h"
 #include "compiler/support/nearest.h"
 
-namespace tartan::ptx {
+namespace tartan::inline TARTAN_ABI::ptx {
 namespace {
 
 constexpr std::uint64_t most_labels = 1 << 16;  // of one L<N> in .branchtargets
@@ -274,4 +274,4 @@ bool DeclarationParser::prototype(Directive& directive) {
   return true;
 }
 
-}  // namespace tartan::ptx
+}  // namespace tartan::inline TARTAN_ABI::ptx

@@ -3,7 +3,7 @@
 
 #include <array>
 
-namespace tartan::ptx {
+namespace tartan::inline TARTAN_ABI::ptx {
 namespace {
 
 enum CharClass : std::uint8_t { kOther = 0, kBlank = 1, kLetter = 2, kDigit = 4, kPunctuation = 8 };
@@ -132,4 +132,4 @@ std::string_view Lexer::extend_opcode(const Token& first) {
   return text_.substr(first.offset, end - first.offset);
 }
 
-}  // namespace tartan::ptx
+}  // namespace tartan::inline TARTAN_ABI::ptx

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <string_view>
 
-namespace tartan::ptx {
+#include "tartan/abi.h"
+
+namespace tartan::inline TARTAN_ABI::ptx {
 
 enum class TokenKind : std::uint8_t {
   End,
@@ -53,4 +55,4 @@ class Lexer {
   bool blank_ = false;
 };
 
-}  // namespace tartan::ptx
+}  // namespace tartan::inline TARTAN_ABI::ptx

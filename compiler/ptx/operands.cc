@@ -5,7 +5,7 @@
 
 #include "compiler/ptx/constant.h"
 
-namespace tartan::ptx {
+namespace tartan::inline TARTAN_ABI::ptx {
 namespace {
 
 constexpr int max_depth = 32;  // of nested braces in one operand; far beyond what PTX has
@@ -381,4 +381,4 @@ bool OperandParser::parenthesised(Constant& value) {
   return true;
 }
 
-}  // namespace tartan::ptx
+}  // namespace tartan::inline TARTAN_ABI::ptx

@@ -10,7 +10,7 @@
 #include "compiler/ptx/lexer.h"
 #include "tartan/ptx/tree.h"
 
-namespace tartan::ptx {
+namespace tartan::inline TARTAN_ABI::ptx {
 
 class OperandParser {
  public:
@@ -112,4 +112,4 @@ class OperandParser {
   int depth_ = 0;
 };
 
-}  // namespace tartan::ptx
+}  // namespace tartan::inline TARTAN_ABI::ptx

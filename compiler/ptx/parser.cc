@@ -8,7 +8,7 @@
 #include "compiler/ptx/declarations.h"
 #include "compiler/support/names.h"
 
-namespace tartan::ptx {
+namespace tartan::inline TARTAN_ABI::ptx {
 namespace {
 
 enum class Header { Begin, Version, Target, AddressSize, End };
@@ -276,4 +276,4 @@ Module parse(std::shared_ptr<const Source> source, Diags& diags) {
   return module;
 }
 
-}  // namespace tartan::ptx
+}  // namespace tartan::inline TARTAN_ABI::ptx

@@ -6,7 +6,7 @@
 #include "compiler/ptx/declarations.h"
 #include "tartan/ptx/parser.h"
 
-namespace tartan::ptx {
+namespace tartan::inline TARTAN_ABI::ptx {
 namespace {
 
 class Printer {
@@ -215,4 +215,4 @@ std::string print(const Module& module, const Instruction& instruction) {
   return Printer(module, {}).instruction(instruction);
 }
 
-}  // namespace tartan::ptx
+}  // namespace tartan::inline TARTAN_ABI::ptx

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 namespace {
 
 constexpr std::string_view level_colour(Level level) {
@@ -215,4 +215,4 @@ std::string Diags::json() const {
   return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

@@ -6,7 +6,9 @@
 #include <optional>
 #include <string_view>
 
-namespace tartan {
+#include "tartan/abi.h"
+
+namespace tartan::inline TARTAN_ABI {
 
 /// Brackets and braces around a value of JSON that Tartan reads; its own files have at most six.
 inline constexpr int most_json_nesting = 100;
@@ -15,4 +17,4 @@ inline constexpr int most_json_nesting = 100;
 /// copy and destroy values by recursion, so such a text could overflow their stack.
 std::optional<std::size_t> nested_too_deep(std::string_view json);
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

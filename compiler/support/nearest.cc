@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 namespace {
 
 constexpr std::size_t longest = 100;  // letters that are compared
@@ -34,4 +34,4 @@ std::string_view nearest_word(std::string_view word, std::span<const std::string
   return best == words.end() ? std::string_view{} : *best;
 }
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

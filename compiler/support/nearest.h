@@ -6,7 +6,9 @@
 #include <span>
 #include <string_view>
 
-namespace tartan {
+#include "tartan/abi.h"
+
+namespace tartan::inline TARTAN_ABI {
 
 /// Letters to insert, delete or replace (Levenshtein).
 std::size_t edit_distance(std::string_view x, std::string_view y);
@@ -15,4 +17,4 @@ std::size_t edit_distance(std::string_view x, std::string_view y);
 /// are none.
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> words);
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

@@ -8,10 +8,10 @@
 
 #include "tartan/support/diagnostic.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 
 /// One run of the tool `tartan`, of that version. `completed`: everything that was asked for could
 /// be read and judged.
 std::string to_sarif(const Diags& diags, std::string_view version, bool completed);
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

@@ -5,7 +5,9 @@
 #include <string>
 #include <string_view>
 
-namespace tartan::svg {
+#include "tartan/abi.h"
+
+namespace tartan::inline TARTAN_ABI::svg {
 
 /// As the text of an element.
 inline std::string escaped(std::string_view text) {
@@ -27,4 +29,4 @@ inline double width_of(std::string_view text, int font_size) {
   return static_cast<double>(text.size()) * letter * font_size;
 }
 
-}  // namespace tartan::svg
+}  // namespace tartan::inline TARTAN_ABI::svg

@@ -8,7 +8,7 @@
 
 #include "compiler/verify/pass.h"
 
-namespace tartan::verify {
+namespace tartan::inline TARTAN_ABI::verify {
 namespace {
 
 using isa::Opcode;
@@ -91,4 +91,4 @@ void check_alignment(Context& context, const FunctionView& view) {
   AlignmentChecker(context, view).run();
 }
 
-}  // namespace tartan::verify
+}  // namespace tartan::inline TARTAN_ABI::verify

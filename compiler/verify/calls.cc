@@ -10,7 +10,7 @@
 #include "compiler/verify/parameters.h"
 #include "compiler/verify/pass.h"
 
-namespace tartan::verify {
+namespace tartan::inline TARTAN_ABI::verify {
 namespace {
 
 using isa::Opcode;
@@ -294,4 +294,4 @@ class CallChecker {
 
 void check_calls(Context& context, const FunctionView& view) { CallChecker(context, view).run(); }
 
-}  // namespace tartan::verify
+}  // namespace tartan::inline TARTAN_ABI::verify

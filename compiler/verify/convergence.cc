@@ -10,7 +10,7 @@
 
 #include "compiler/verify/pass.h"
 
-namespace tartan::verify {
+namespace tartan::inline TARTAN_ABI::verify {
 namespace {
 
 bool leaves(const isa::Spelling& spelling) {
@@ -151,4 +151,4 @@ void check_convergence(Context& context, const FunctionView& view) {
   ConvergenceChecker(context, view).run();
 }
 
-}  // namespace tartan::verify
+}  // namespace tartan::inline TARTAN_ABI::verify

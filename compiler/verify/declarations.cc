@@ -10,7 +10,7 @@
 #include "compiler/verify/parameters.h"
 #include "compiler/verify/pass.h"
 
-namespace tartan::verify {
+namespace tartan::inline TARTAN_ABI::verify {
 namespace {
 
 using ptx::StateSpace;
@@ -245,4 +245,4 @@ class DeclarationChecker {
 
 void check_declarations(Context& context) { DeclarationChecker(context).run(); }
 
-}  // namespace tartan::verify
+}  // namespace tartan::inline TARTAN_ABI::verify

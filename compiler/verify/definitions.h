@@ -15,7 +15,7 @@
 #include "compiler/support/names.h"
 #include "tartan/ptx/tree.h"
 
-namespace tartan::verify {
+namespace tartan::inline TARTAN_ABI::verify {
 
 /// A register's value in each lane of a block's first warp.
 using LaneValues = std::array<std::int64_t, 32>;
@@ -70,4 +70,4 @@ class Definitions {
 /// Whether some lane's value differs from another's.
 bool differs(const LaneValues& values);
 
-}  // namespace tartan::verify
+}  // namespace tartan::inline TARTAN_ABI::verify

@@ -11,7 +11,7 @@
 #include "compiler/verify/parameters.h"
 #include "compiler/verify/pass.h"
 
-namespace tartan::verify {
+namespace tartan::inline TARTAN_ABI::verify {
 namespace {
 
 using ptx::Directive;
@@ -324,4 +324,4 @@ class DirectiveChecker {
 
 void check_directives(Context& context) { DirectiveChecker(context).run(); }
 
-}  // namespace tartan::verify
+}  // namespace tartan::inline TARTAN_ABI::verify

@@ -10,7 +10,7 @@
 #include "compiler/verify/operand_matcher.h"
 #include "compiler/verify/pass.h"
 
-namespace tartan::verify {
+namespace tartan::inline TARTAN_ABI::verify {
 namespace {
 
 using isa::Opcode;
@@ -126,4 +126,4 @@ void check_instructions(Context& context, const FunctionView& view) {
   InstructionChecker(context, view).run();
 }
 
-}  // namespace tartan::verify
+}  // namespace tartan::inline TARTAN_ABI::verify

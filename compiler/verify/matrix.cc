@@ -7,7 +7,7 @@
 #include "compiler/verify/pass.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::verify {
+namespace tartan::inline TARTAN_ABI::verify {
 namespace {
 
 using isa::Form;
@@ -175,4 +175,4 @@ void check_matrix_instructions(Context& context, const FunctionView& view) {
   MatrixChecker(context, view).run();
 }
 
-}  // namespace tartan::verify
+}  // namespace tartan::inline TARTAN_ABI::verify

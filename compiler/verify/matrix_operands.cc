@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tartan::verify {
+namespace tartan::inline TARTAN_ABI::verify {
 namespace {
 
 using isa::OperandKind;
@@ -366,4 +366,4 @@ void MatrixOperands::pair(const OperandSpec& spec, const ptx::Operand& operand) 
   }
 }
 
-}  // namespace tartan::verify
+}  // namespace tartan::inline TARTAN_ABI::verify

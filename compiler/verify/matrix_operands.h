@@ -7,7 +7,7 @@
 #include "compiler/verify/pass.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::verify {
+namespace tartan::inline TARTAN_ABI::verify {
 
 class MatrixOperands {
  public:
@@ -46,4 +46,4 @@ class MatrixOperands {
   const isa::Instruction& row_;
 };
 
-}  // namespace tartan::verify
+}  // namespace tartan::inline TARTAN_ABI::verify

@@ -6,7 +6,7 @@
 
 #include "compiler/isa/special_registers.h"
 
-namespace tartan::verify {
+namespace tartan::inline TARTAN_ABI::verify {
 namespace {
 
 using isa::Fit;
@@ -422,4 +422,4 @@ bool OperandMatcher::base_fits(const ptx::Operand& base, const Wanted& wanted) c
   return space_bit(info.space) & spaces && !(wanted.row.written && info.constant);
 }
 
-}  // namespace tartan::verify
+}  // namespace tartan::inline TARTAN_ABI::verify

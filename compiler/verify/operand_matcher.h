@@ -11,7 +11,7 @@
 #include "compiler/verify/pass.h"
 #include "tartan/isa/spelling.h"
 
-namespace tartan::verify {
+namespace tartan::inline TARTAN_ABI::verify {
 
 /// What the names in the operands of one instruction mean, looked up once for all signatures.
 class OperandNames {
@@ -123,4 +123,4 @@ class OperandMatcher {
   const OperandNames& names_;
 };
 
-}  // namespace tartan::verify
+}  // namespace tartan::inline TARTAN_ABI::verify

@@ -7,7 +7,7 @@
 
 #include "compiler/verify/operand_matcher.h"
 
-namespace tartan::verify {
+namespace tartan::inline TARTAN_ABI::verify {
 namespace {
 
 using isa::OperandRow;
@@ -212,4 +212,4 @@ std::string OperandMatcher::found(const ptx::Operand& operand) const {
   return {};
 }
 
-}  // namespace tartan::verify
+}  // namespace tartan::inline TARTAN_ABI::verify

@@ -8,7 +8,7 @@
 
 #include "compiler/verify/pass.h"
 
-namespace tartan::verify {
+namespace tartan::inline TARTAN_ABI::verify {
 namespace {
 
 using isa::Opcode;
@@ -107,4 +107,4 @@ void check_parameter_use(Context& context, const FunctionView& view) {
   ParameterChecker(context, view).run();
 }
 
-}  // namespace tartan::verify
+}  // namespace tartan::inline TARTAN_ABI::verify

@@ -7,7 +7,7 @@
 
 #include "tartan/ptx/tree.h"
 
-namespace tartan::verify {
+namespace tartan::inline TARTAN_ABI::verify {
 
 /// What a function or prototype takes and gives.
 struct Signature {
@@ -39,4 +39,4 @@ bool states(const ptx::Module& module, const ptx::Function& function, std::strin
 /// ".align 16 .b8[64]", ".v2 .f32"
 std::string describe(const ptx::Variable& variable);
 
-}  // namespace tartan::verify
+}  // namespace tartan::inline TARTAN_ABI::verify

@@ -5,7 +5,7 @@
 
 #include "compiler/verify/pass.h"
 
-namespace tartan::verify {
+namespace tartan::inline TARTAN_ABI::verify {
 namespace {
 
 using isa::Form;
@@ -67,4 +67,4 @@ void check_performance(Context& context, const FunctionView& view) {
   }
 }
 
-}  // namespace tartan::verify
+}  // namespace tartan::inline TARTAN_ABI::verify

@@ -6,7 +6,7 @@
 
 #include "compiler/verify/pass.h"
 
-namespace tartan::verify {
+namespace tartan::inline TARTAN_ABI::verify {
 namespace {
 
 // Whether the assembler can tell how many registers the kernel starts with.
@@ -40,4 +40,4 @@ void check_register_budget(Context& context, const FunctionView& view) {
   }
 }
 
-}  // namespace tartan::verify
+}  // namespace tartan::inline TARTAN_ABI::verify

@@ -5,7 +5,7 @@
 #include "compiler/isa/nearest_arch.h"
 #include "compiler/verify/pass.h"
 
-namespace tartan::verify {
+namespace tartan::inline TARTAN_ABI::verify {
 void check_target(Context& context) {
   const ptx::Module& module = context.module;
   context.target = {{}, module.version};
@@ -39,4 +39,4 @@ void check_target(Context& context) {
                                row->first.text(), context.target.ptx.text()));
 }
 
-}  // namespace tartan::verify
+}  // namespace tartan::inline TARTAN_ABI::verify

@@ -10,7 +10,7 @@
 #include "compiler/verify/pass.h"
 #include "tartan/isa/qualifier.h"
 
-namespace tartan::verify {
+namespace tartan::inline TARTAN_ABI::verify {
 namespace {
 
 using isa::operator""_q;
@@ -101,4 +101,4 @@ void check_tensor_memory_groups(Context& context) {
   }
 }
 
-}  // namespace tartan::verify
+}  // namespace tartan::inline TARTAN_ABI::verify

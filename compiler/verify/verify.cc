@@ -4,7 +4,7 @@
 #include "compiler/verify/pass.h"
 #include "tartan/ptx/parser.h"
 
-namespace tartan::verify {
+namespace tartan::inline TARTAN_ABI::verify {
 namespace {
 
 constexpr void (*module_passes[])(Context&) = {
@@ -71,4 +71,4 @@ Diags check(std::shared_ptr<const Source> source, const Options& options) {
   return diags;
 }
 
-}  // namespace tartan::verify
+}  // namespace tartan::inline TARTAN_ABI::verify

@@ -12,7 +12,7 @@
 #include "compiler/support/names.h"
 #include "compiler/verify/pass.h"
 
-namespace tartan::verify {
+namespace tartan::inline TARTAN_ABI::verify {
 namespace {
 
 using isa::Role;
@@ -268,4 +268,4 @@ void check_warpgroups(Context& context, const FunctionView& view) {
   WarpgroupChecker(context, view).run();
 }
 
-}  // namespace tartan::verify
+}  // namespace tartan::inline TARTAN_ABI::verify

@@ -9,7 +9,7 @@
 
 #include "tartan/dsl/math.h"
 
-namespace tartan::kernels {
+namespace tartan::inline TARTAN_ABI::kernels {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -185,4 +185,4 @@ Kernel attention(const Attention& options) {
       });
 }
 
-}  // namespace tartan::kernels
+}  // namespace tartan::inline TARTAN_ABI::kernels

@@ -7,7 +7,7 @@
 #include "dsl/kernels/gemm_tiles.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan::kernels {
+namespace tartan::inline TARTAN_ABI::kernels {
 namespace {
 
 // mxf4nvf4 alone has scales of ue4m3; it and mxf4 take e2m1 as it is, mxf8f6f4 everything.
@@ -74,4 +74,4 @@ Kernel block_scaled(const BlockScaled& options) {
   });
 }
 
-}  // namespace tartan::kernels
+}  // namespace tartan::inline TARTAN_ABI::kernels

@@ -8,7 +8,7 @@
 
 #include "tartan/dsl/math.h"
 
-namespace tartan::kernels::detail {
+namespace tartan::inline TARTAN_ABI::kernels::detail {
 namespace {
 
 bool is_byte(Type type) { return type == s8 || type == u8; }
@@ -182,4 +182,4 @@ void Finisher::store_elements(const Global& part, std::vector<Finished>& out) {
   }
 }
 
-}  // namespace tartan::kernels::detail
+}  // namespace tartan::inline TARTAN_ABI::kernels::detail

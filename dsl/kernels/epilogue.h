@@ -6,7 +6,7 @@
 
 #include "tartan/dsl/kernels/gemm.h"
 
-namespace tartan::kernels::detail {
+namespace tartan::inline TARTAN_ABI::kernels::detail {
 
 class Finisher {
  public:
@@ -44,4 +44,4 @@ class Finisher {
   Global out_, row_scales_, column_scales_, bias_, residual_;
 };
 
-}  // namespace tartan::kernels::detail
+}  // namespace tartan::inline TARTAN_ABI::kernels::detail

@@ -10,7 +10,7 @@
 #include "dsl/kernels/gemm_tiles.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan::kernels {
+namespace tartan::inline TARTAN_ABI::kernels {
 namespace {
 
 using detail::multiplied;
@@ -184,4 +184,4 @@ Kernel gemm_sum(const Gemm& options) {
   });
 }
 
-}  // namespace tartan::kernels
+}  // namespace tartan::inline TARTAN_ABI::kernels

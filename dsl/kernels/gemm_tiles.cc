@@ -9,7 +9,7 @@
 
 #include "tartan/dsl/math.h"
 
-namespace tartan::kernels::detail {
+namespace tartan::inline TARTAN_ABI::kernels::detail {
 namespace {
 
 constexpr std::int64_t most_counted = std::numeric_limits<std::int32_t>::max();
@@ -197,4 +197,4 @@ void GemmTiles::compute(const Operands& operands) {
   });
 }
 
-}  // namespace tartan::kernels::detail
+}  // namespace tartan::inline TARTAN_ABI::kernels::detail

@@ -8,7 +8,7 @@
 
 #include "dsl/kernels/epilogue.h"
 
-namespace tartan::kernels::detail {
+namespace tartan::inline TARTAN_ABI::kernels::detail {
 
 /// A size of a product, known or a parameter of the kernel.
 Scalar size(Builder& k, const char* name, int fixed, int multiple);
@@ -80,4 +80,4 @@ class GemmTiles {
   Global parts_;
 };
 
-}  // namespace tartan::kernels::detail
+}  // namespace tartan::inline TARTAN_ABI::kernels::detail

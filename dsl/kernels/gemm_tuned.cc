@@ -4,7 +4,7 @@
 
 #include "tartan/dsl/kernels/gemm.h"
 
-namespace tartan::kernels {
+namespace tartan::inline TARTAN_ABI::kernels {
 namespace {
 
 constexpr int line_bytes = 128;  // that a stage has along k
@@ -148,4 +148,4 @@ Gemm tuned(const Gemm& options, const Target& target) {
   return out;
 }
 
-}  // namespace tartan::kernels
+}  // namespace tartan::inline TARTAN_ABI::kernels

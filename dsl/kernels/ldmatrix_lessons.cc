@@ -4,7 +4,7 @@
 
 #include "tartan/dsl/kernels/kernels.h"
 
-namespace tartan::kernels {
+namespace tartan::inline TARTAN_ABI::kernels {
 namespace {
 
 std::string trans_name(bool trans) { return trans ? "_trans" : ""; }
@@ -184,4 +184,4 @@ std::span<const Named> all() {
   return list;
 }
 
-}  // namespace tartan::kernels
+}  // namespace tartan::inline TARTAN_ABI::kernels

@@ -7,7 +7,7 @@
 
 #include "tartan/isa/instruction.h"
 
-namespace tartan::kernels {
+namespace tartan::inline TARTAN_ABI::kernels {
 namespace {
 
 // Any product whose result can be its accumulator.
@@ -98,4 +98,4 @@ double probe_operations(std::string_view spelling, const Probe& options, std::in
          static_cast<double>(rounds);
 }
 
-}  // namespace tartan::kernels
+}  // namespace tartan::inline TARTAN_ABI::kernels

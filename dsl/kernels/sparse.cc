@@ -10,7 +10,7 @@
 #include "tartan/dsl/math.h"
 #include "tartan/isa/fragment.h"
 
-namespace tartan::kernels {
+namespace tartan::inline TARTAN_ABI::kernels {
 namespace {
 
 // The longest instruction of a type.
@@ -183,4 +183,4 @@ Kernel sparse_gemm(const Gemm& options) {
   });
 }
 
-}  // namespace tartan::kernels
+}  // namespace tartan::inline TARTAN_ABI::kernels

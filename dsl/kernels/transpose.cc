@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tartan/dsl/kernels/transpose.h"
 
-namespace tartan::kernels {
+namespace tartan::inline TARTAN_ABI::kernels {
 
 Kernel transpose(int multiple) {
   return kernel("transpose", {.block = 128}, [=](Builder& k) {
@@ -26,4 +26,4 @@ Kernel transpose(int multiple) {
   });
 }
 
-}  // namespace tartan::kernels
+}  // namespace tartan::inline TARTAN_ABI::kernels

@@ -8,7 +8,7 @@
 #include "dsl/kernels/gemm_tiles.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan::kernels {
+namespace tartan::inline TARTAN_ABI::kernels {
 namespace {
 
 constexpr int across = 2, down = 2;  // warps of a block
@@ -87,4 +87,4 @@ Kernel wmma_gemm(const WmmaGemm& options) {
   });
 }
 
-}  // namespace tartan::kernels
+}  // namespace tartan::inline TARTAN_ABI::kernels

@@ -12,7 +12,7 @@
 #include "tartan/dsl/kernel.h"
 #include "tartan/runtime/device.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 
 /// Starts `kernel`, which is `compiled` loaded on a device. `grid` counts blocks, `arguments` are
 /// those of the description's parameters, in their order; arguments_of() adds the others. What does
@@ -30,4 +30,4 @@ Status launch(LoadedKernel& kernel, const Compiled& compiled, Dim3 grid, const A
 /// empty product is not launched at all.
 Result<Arguments> arguments_of(const Compiled& compiled, Arguments arguments);
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

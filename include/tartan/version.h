@@ -7,9 +7,10 @@
 
 #include <string_view>
 
+#include "tartan/abi.h"
 #include "tartan/config.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 
 /// The library's version: "0.1.0".
 std::string_view version();
@@ -17,4 +18,4 @@ std::string_view version();
 /// What it generates code with: "LLVM 22.1.0"; empty where it was built without.
 std::string_view code_generator();
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdlib>
 
-namespace tartan::cuda {
+namespace tartan::inline TARTAN_ABI::cuda {
 namespace {
 
 std::string visible_devices() {
@@ -70,4 +70,4 @@ Diags Context::failure(const char* call, Code code) {
   return diags;
 }
 
-}  // namespace tartan::cuda
+}  // namespace tartan::inline TARTAN_ABI::cuda

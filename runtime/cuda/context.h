@@ -14,7 +14,7 @@
 #include "runtime/engine.h"
 #include "tartan/isa/target.h"
 
-namespace tartan::cuda {
+namespace tartan::inline TARTAN_ABI::cuda {
 
 class Context {
  public:
@@ -73,4 +73,4 @@ class Context {
   bool lost_ = false;
 };
 
-}  // namespace tartan::cuda
+}  // namespace tartan::inline TARTAN_ABI::cuda

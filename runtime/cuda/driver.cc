@@ -9,7 +9,7 @@
 #include <memory>
 #include <mutex>
 
-namespace tartan::cuda {
+namespace tartan::inline TARTAN_ABI::cuda {
 namespace {
 
 const Rule& rule_of(Code code) {
@@ -116,4 +116,4 @@ Result<const Driver*> installed_driver() {
   return installed;
 }
 
-}  // namespace tartan::cuda
+}  // namespace tartan::inline TARTAN_ABI::cuda

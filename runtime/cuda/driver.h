@@ -22,7 +22,7 @@
 
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::cuda {
+namespace tartan::inline TARTAN_ABI::cuda {
 
 /// What every entry point returns. The values that Tartan tells apart; others pass through.
 enum class Code : int {
@@ -202,4 +202,4 @@ Result<const Driver*> installed_driver();
 /// answers every later call with it.
 bool kernel_failed(Code code);
 
-}  // namespace tartan::cuda
+}  // namespace tartan::inline TARTAN_ABI::cuda

@@ -6,7 +6,7 @@
 #include "runtime/cuda/stream.h"
 #include "runtime/engine.h"
 
-namespace tartan::cuda {
+namespace tartan::inline TARTAN_ABI::cuda {
 namespace {
 
 // The architecture to compile for: the GPU's own, with suffix a where it has one. A GPU newer than
@@ -89,4 +89,4 @@ Result<std::shared_ptr<detail::Engine>> make_engine(int ordinal) {
   return std::shared_ptr<detail::Engine>(std::make_shared<Engine>(std::move(*context)));
 }
 
-}  // namespace tartan::cuda
+}  // namespace tartan::inline TARTAN_ABI::cuda

@@ -5,7 +5,7 @@
 
 #include "runtime/cuda/stream.h"
 
-namespace tartan::cuda {
+namespace tartan::inline TARTAN_ABI::cuda {
 namespace {
 
 // Without opting in, a block has this much shared memory, static and dynamic together.
@@ -137,4 +137,4 @@ Result<std::shared_ptr<detail::EngineKernel>> load_kernel(std::shared_ptr<Loaded
   return std::shared_ptr<detail::EngineKernel>(std::move(kernel));
 }
 
-}  // namespace tartan::cuda
+}  // namespace tartan::inline TARTAN_ABI::cuda

@@ -4,7 +4,7 @@
 
 #include "runtime/cuda/context.h"
 
-namespace tartan::cuda {
+namespace tartan::inline TARTAN_ABI::cuda {
 
 /// A module in the driver, unloaded with its last kernel.
 struct LoadedModule {
@@ -22,4 +22,4 @@ Result<std::shared_ptr<detail::EngineKernel>> load_kernel(std::shared_ptr<Loaded
                                                           const std::string& name,
                                                           std::vector<KernelParam> params);
 
-}  // namespace tartan::cuda
+}  // namespace tartan::inline TARTAN_ABI::cuda

@@ -10,7 +10,7 @@
 #include "runtime/cuda/kernel.h"
 #include "tartan/ptx/parser.h"
 
-namespace tartan::cuda {
+namespace tartan::inline TARTAN_ABI::cuda {
 namespace {
 
 struct PtxOfDriver {
@@ -166,4 +166,4 @@ Result<std::shared_ptr<detail::EngineModule>> load_module(std::shared_ptr<Contex
       std::make_shared<LoadedModule>(std::move(context), handle), std::move(tree), name));
 }
 
-}  // namespace tartan::cuda
+}  // namespace tartan::inline TARTAN_ABI::cuda

@@ -5,7 +5,7 @@
 #include "runtime/cuda/context.h"
 #include "tartan/isa/target.h"
 
-namespace tartan::cuda {
+namespace tartan::inline TARTAN_ABI::cuda {
 
 /// The newest PTX version that a driver of CUDA version `version` (12020 for 12.2) compiles, from
 /// the release notes of the PTX manual. A driver newer than the table gives the table's last.
@@ -17,4 +17,4 @@ Result<std::shared_ptr<detail::EngineModule>> load_module(std::shared_ptr<Contex
                                                           const std::string& ptx,
                                                           const std::string& name);
 
-}  // namespace tartan::cuda
+}  // namespace tartan::inline TARTAN_ABI::cuda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cuda/stream.h"
 
-namespace tartan::cuda {
+namespace tartan::inline TARTAN_ABI::cuda {
 namespace {
 
 constexpr unsigned default_flags = 0;
@@ -77,4 +77,4 @@ Result<StreamHandle> stream_handle(detail::EngineStream* stream) {
   return static_cast<StreamHandle>(own->handle());
 }
 
-}  // namespace tartan::cuda
+}  // namespace tartan::inline TARTAN_ABI::cuda

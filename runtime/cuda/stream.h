@@ -6,7 +6,7 @@
 
 #include "runtime/cuda/context.h"
 
-namespace tartan::cuda {
+namespace tartan::inline TARTAN_ABI::cuda {
 
 Result<std::shared_ptr<detail::EngineStream>> make_stream(std::shared_ptr<Context> context);
 Result<std::shared_ptr<detail::EngineEvent>> make_event(std::shared_ptr<Context> context);
@@ -15,4 +15,4 @@ Result<std::shared_ptr<detail::EngineEvent>> make_event(std::shared_ptr<Context>
 /// made it.
 Result<StreamHandle> stream_handle(detail::EngineStream* stream);
 
-}  // namespace tartan::cuda
+}  // namespace tartan::inline TARTAN_ABI::cuda

@@ -10,7 +10,7 @@
 #include "runtime/emulator/module.h"
 #include "tartan/ptx/parser.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 // Work is done when a launch returns: streams have nothing to wait for, but they report what
@@ -127,4 +127,4 @@ Result<std::shared_ptr<detail::Engine>> make_engine(const DeviceOptions& options
   return std::shared_ptr<detail::Engine>(std::make_shared<Engine>(std::move(machine)));
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -15,7 +15,7 @@
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/module.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 // Slices per warp of a round, in which a host thread looks after each of its running clusters.
@@ -351,4 +351,4 @@ Diag Kernel::describe(const Finding& finding) const {
           .message = std::move(text)};
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -12,7 +12,7 @@
 #include "compiler/ptx/constant.h"
 #include "runtime/emulator/numbers/small_float.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 // The bytes of a constant as an element of `type`.
@@ -290,4 +290,4 @@ Result<std::shared_ptr<detail::EngineKernel>> Module::kernel(const std::string& 
       std::make_shared<Kernel>(shared_from_this(), program));
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

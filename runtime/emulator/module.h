@@ -19,7 +19,7 @@
 #include "runtime/engine.h"
 #include "tartan/ptx/tree.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 
 /// What modules, kernels and streams of one device share.
 ///
@@ -135,4 +135,4 @@ class Kernel : public detail::EngineKernel {
   std::shared_ptr<const Program> program_;
 };
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -2,7 +2,7 @@
 // Arithmetic that integers and floating point share by name (PTX ISA 9.7.1 to 9.7.5).
 #include "compiler/isa/signatures/families.h"
 
-namespace tartan::isa {
+namespace tartan::inline TARTAN_ABI::isa {
 namespace {
 
 constexpr TypeSet packed_16{Type::u16x2, Type::s16x2};
@@ -114,4 +114,4 @@ constexpr Signature rows[] = {
 
 std::span<const Signature> arithmetic_signatures() { return rows; }
 
-}  // namespace tartan::isa
+}  // namespace tartan::inline TARTAN_ABI::isa

@@ -4,7 +4,7 @@
 #include "compiler/isa/signatures/families.h"
 #include "compiler/isa/signatures/memory.h"
 
-namespace tartan::isa {
+namespace tartan::inline TARTAN_ABI::isa {
 namespace {
 
 std::string_view not_to_cluster(const Spelling& spelling) {
@@ -109,4 +109,4 @@ constexpr Signature rows[] = {
 
 std::span<const Signature> bulk_copy_signatures() { return rows; }
 
-}  // namespace tartan::isa
+}  // namespace tartan::inline TARTAN_ABI::isa

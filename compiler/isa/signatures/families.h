@@ -6,7 +6,7 @@
 
 #include "tartan/isa/signature.h"
 
-namespace tartan::isa {
+namespace tartan::inline TARTAN_ABI::isa {
 
 std::span<const Signature> integer_signatures();
 std::span<const Signature> arithmetic_signatures();
@@ -65,4 +65,4 @@ inline constexpr TypeSet ints_32_64{Type::u32, Type::s32, Type::u64, Type::s64};
 inline constexpr TypeSet bits_32_64{Type::b32, Type::b64};
 inline constexpr TypeSet bits_only{Type::b16, Type::b32, Type::b64};
 
-}  // namespace tartan::isa
+}  // namespace tartan::inline TARTAN_ABI::isa

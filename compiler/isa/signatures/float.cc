@@ -3,7 +3,7 @@
 // arithmetic.cc.
 #include "compiler/isa/signatures/families.h"
 
-namespace tartan::isa {
+namespace tartan::inline TARTAN_ABI::isa {
 namespace {
 
 constexpr TypeSet half{Type::f16, Type::f16x2};
@@ -36,4 +36,4 @@ constexpr Signature rows[] = {
 
 std::span<const Signature> float_signatures() { return rows; }
 
-}  // namespace tartan::isa
+}  // namespace tartan::inline TARTAN_ABI::isa

@@ -3,7 +3,7 @@
 // arithmetic.cc.
 #include "compiler/isa/signatures/families.h"
 
-namespace tartan::isa {
+namespace tartan::inline TARTAN_ABI::isa {
 namespace {
 
 // clang-format off
@@ -31,4 +31,4 @@ constexpr Signature rows[] = {
 
 std::span<const Signature> integer_signatures() { return rows; }
 
-}  // namespace tartan::isa
+}  // namespace tartan::inline TARTAN_ABI::isa

@@ -6,7 +6,7 @@
 #include "compiler/isa/signatures/memory.h"
 #include "tartan/isa/spelling.h"
 
-namespace tartan::isa {
+namespace tartan::inline TARTAN_ABI::isa {
 namespace {
 
 // An access moves 128 bits at most.
@@ -111,4 +111,4 @@ constexpr Signature rows[] = {
 
 std::span<const Signature> load_store_signatures() { return rows; }
 
-}  // namespace tartan::isa
+}  // namespace tartan::inline TARTAN_ABI::isa

@@ -7,7 +7,7 @@
 
 #include "tartan/isa/spelling.h"
 
-namespace tartan::isa {
+namespace tartan::inline TARTAN_ABI::isa {
 
 /// What ld and st move, but for b128.
 inline constexpr TypeSet memory_types{Type::b8,  Type::u8,  Type::s8,  Type::b16, Type::u16,
@@ -70,4 +70,4 @@ inline std::string_view not_to_global(const Spelling& spelling) {
   return in_order(spelling, ".global", ".shared") ? "" : "with .bulk_group copies to global memory";
 }
 
-}  // namespace tartan::isa
+}  // namespace tartan::inline TARTAN_ABI::isa

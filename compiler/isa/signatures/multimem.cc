@@ -3,7 +3,7 @@
 #include "compiler/isa/signatures/families.h"
 #include "compiler/isa/signatures/memory.h"
 
-namespace tartan::isa {
+namespace tartan::inline TARTAN_ABI::isa {
 namespace {
 
 constexpr QualifierSet scopes = "cta cluster gpu sys";
@@ -93,4 +93,4 @@ constexpr Signature rows[] = {
 
 std::span<const Signature> multimem_signatures() { return rows; }
 
-}  // namespace tartan::isa
+}  // namespace tartan::inline TARTAN_ABI::isa

@@ -4,7 +4,7 @@
 
 #include "tartan/isa/type.h"
 
-namespace tartan::codegen {
+namespace tartan::inline TARTAN_ABI::codegen {
 
 /// A scalar (or one 32-bit fragment register) in flight. Types: pred, u16, u32, s32, u64, s64, f16,
 /// bf16, f32, f64, b32 (fragment registers). Signedness lives in the type: divide, shift right,
@@ -22,4 +22,4 @@ struct Variable {
   Type type = Type::none;
 };
 
-}  // namespace tartan::codegen
+}  // namespace tartan::inline TARTAN_ABI::codegen

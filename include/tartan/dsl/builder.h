@@ -20,7 +20,7 @@
 #include "tartan/dsl/tensor.h"
 #include "tartan/dsl/tiled_mma.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 
 class Builder {
  public:
@@ -245,4 +245,4 @@ class Builder {
   std::shared_ptr<detail::KernelState> state_;
 };
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

@@ -14,7 +14,7 @@
 #include "tartan/isa/fragment.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 
 struct MmaKind;
 
@@ -167,4 +167,4 @@ class FragmentVariable {
   Place made_;
 };
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

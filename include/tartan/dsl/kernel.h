@@ -21,7 +21,7 @@
 #include "tartan/isa/type.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 
 class Builder;
 
@@ -124,4 +124,4 @@ Result<Compiled> compile(const Kernel& kernel, const Target& target);
 ///   compile(kernel, device.arch());
 Result<Compiled> compile(const Kernel& kernel, Arch arch);
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

@@ -26,7 +26,7 @@
 #include "tartan/isa/form.h"
 #include "tartan/isa/nested_layout.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 
 struct Layout {
   Scalar rows, cols;
@@ -87,4 +87,4 @@ Layout blocked(const Layout& block, const Layout& of);
 /// row_major or col_major, as `major` says.
 Layout stored(Major major, const Scalar& rows, const Scalar& cols);
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

@@ -6,7 +6,7 @@
 #include "tartan/dsl/scalar.h"
 #include "tartan/isa/target.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 
 /// Of a NaN and a number, the number.
 Scalar minimum(const Scalar& x, const Scalar& y);
@@ -35,4 +35,4 @@ Scalar tanh(const Scalar& x);  // sm_75 on
 /// x of the lane whose number differs in the bits of `mask` (shfl.sync.bfly).
 Scalar shuffle_xor(const Scalar& x, int mask);
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

@@ -24,7 +24,7 @@
 #include "tartan/codegen/value.h"
 #include "tartan/isa/type.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 
 namespace detail {
 struct Flight;
@@ -94,4 +94,4 @@ class ScalarVariable {
   codegen::Variable variable_;
 };
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

@@ -15,7 +15,7 @@
 #include "tartan/dsl/layout.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 
 namespace detail {
 
@@ -119,4 +119,4 @@ class Ring {
   std::int64_t distance_ = 0;  // elements from one to the next
 };
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

@@ -28,7 +28,7 @@
 #include "tartan/dsl/tensor.h"
 #include "tartan/dsl/warp_tile.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 
 /// What a block computes at a time: m x n elements of the result from k columns of A, by warps_m x
 /// warps_n warps.
@@ -156,4 +156,4 @@ class TiledMma {
   std::optional<isa::Form> warpgroup_;  // the wgmma that computes the tile, where one does
 };
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

@@ -14,7 +14,7 @@
 
 #include "tartan/dsl/fragment.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 
 /// Where a warp's part of a tile begins in it, and the size of the whole; 0: it is no one's part.
 struct WarpPlace {
@@ -120,4 +120,4 @@ WarpTile relu(const WarpTile& tile, Here at = Here::current());  // NaN stays Na
 /// Element by element, of two tiles of one kind and shape.
 WarpTile add(const WarpTile& x, const WarpTile& y, Here at = Here::current());
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

@@ -21,7 +21,7 @@
 #include "tartan/isa/opcode.h"
 #include "tartan/isa/type.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 
 /// Elements along m, n and k. Instructions that move one matrix use m (rows) and n (columns).
 struct Shape {
@@ -112,4 +112,4 @@ std::string spell(const Form& form);
 std::string_view family(const Form& form);
 
 }  // namespace isa
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

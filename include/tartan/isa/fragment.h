@@ -16,7 +16,7 @@
 
 #include "tartan/isa/form.h"
 
-namespace tartan::isa {
+namespace tartan::inline TARTAN_ABI::isa {
 
 /// How an operand lies in registers.
 struct Fragment {
@@ -249,4 +249,4 @@ constexpr MetadataBits metadata(const Form& f, int row, int j, int selector) {
   }
 }
 
-}  // namespace tartan::isa
+}  // namespace tartan::inline TARTAN_ABI::isa

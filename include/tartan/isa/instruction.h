@@ -13,7 +13,7 @@
 
 #include "tartan/isa/rows.h"
 
-namespace tartan::isa {
+namespace tartan::inline TARTAN_ABI::isa {
 
 /// What an operand is for. The order in PTX text is the order in Instruction::operands.
 enum class Role : std::uint8_t {
@@ -126,4 +126,4 @@ Arch oldest(const Since& since);
 /// That, and the first version: "sm_89 with PTX 8.4".
 std::string text(const Since& since);
 
-}  // namespace tartan::isa
+}  // namespace tartan::inline TARTAN_ABI::isa

@@ -11,7 +11,7 @@
 
 #include "tartan/isa/nested_layout.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 
 /// The same function of an index with as few modes as possible: modes of extent 1 go, neighbours
 /// that continue each other become one.
@@ -79,4 +79,4 @@ Result<NestedLayout> right_inverse(const NestedLayout& layout);
 /// larger one, as in (3,2):(2,7).
 Result<NestedLayout> left_inverse(const NestedLayout& layout);
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

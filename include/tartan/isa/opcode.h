@@ -14,7 +14,7 @@
 
 #include "tartan/isa/qualifier.h"
 
-namespace tartan::isa {
+namespace tartan::inline TARTAN_ABI::isa {
 
 /// Enumerators are the names with underscores for dots and colons. Where that is a word of C++, an
 /// underscore follows.
@@ -286,4 +286,4 @@ constexpr bool is_tensor_memory(Opcode opcode) {
   return opcode >= Opcode::tcgen05_alloc && opcode <= Opcode::tcgen05_commit;
 }
 
-}  // namespace tartan::isa
+}  // namespace tartan::inline TARTAN_ABI::isa

@@ -13,7 +13,9 @@
 #include <optional>
 #include <string_view>
 
-namespace tartan::isa {
+#include "tartan/abi.h"
+
+namespace tartan::inline TARTAN_ABI::isa {
 
 // clang-format off
 inline constexpr std::string_view qualifier_words[] = {
@@ -145,4 +147,4 @@ struct QualifierSet {
   }
 };
 
-}  // namespace tartan::isa
+}  // namespace tartan::inline TARTAN_ABI::isa

@@ -12,7 +12,7 @@
 
 #include "tartan/isa/signature.h"
 
-namespace tartan::isa {
+namespace tartan::inline TARTAN_ABI::isa {
 
 struct Spelling {
   std::string_view text;  // as written: "ld.global.v4.u32"
@@ -64,4 +64,4 @@ int written_elements(const Spelling& spelling);
 /// The bits that one lane moves: a type times its elements.
 int access_bits(const Spelling& spelling);
 
-}  // namespace tartan::isa
+}  // namespace tartan::inline TARTAN_ABI::isa

@@ -9,7 +9,9 @@
 #include <string>
 #include <string_view>
 
-namespace tartan {
+#include "tartan/abi.h"
+
+namespace tartan::inline TARTAN_ABI {
 
 /// A PTX ISA version, as `.version 8.7` states it.
 struct Version {
@@ -136,4 +138,4 @@ struct Since {
   constexpr bool has(const Target& target) const { return has(target.arch) && has(target.ptx); }
 };
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

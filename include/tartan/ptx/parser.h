@@ -16,7 +16,7 @@
 
 #include "tartan/ptx/tree.h"
 
-namespace tartan::ptx {
+namespace tartan::inline TARTAN_ABI::ptx {
 
 /// Parses `source`. Errors go to `diags`; the module then holds what could be read.
 Module parse(std::shared_ptr<const Source> source, Diags& diags);
@@ -32,4 +32,4 @@ std::string print(const Module& module, const PrintOptions& options = {});
 /// One instruction as text, without its semicolon: "@%p1 bra $L_1".
 std::string print(const Module& module, const Instruction& instruction);
 
-}  // namespace tartan::ptx
+}  // namespace tartan::inline TARTAN_ABI::ptx

@@ -26,7 +26,7 @@
 #include "tartan/isa/type.h"
 #include "tartan/support/source.h"
 
-namespace tartan::ptx {
+namespace tartan::inline TARTAN_ABI::ptx {
 
 enum class OperandKind : std::uint8_t {
   Name,     // %r1, label, variable, function, special register (%tid.x), _ (sink)
@@ -232,4 +232,4 @@ struct Module {
   std::string_view file_name(std::uint32_t number) const;
 };
 
-}  // namespace tartan::ptx
+}  // namespace tartan::inline TARTAN_ABI::ptx

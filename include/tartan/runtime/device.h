@@ -34,7 +34,7 @@
 #include "tartan/isa/target.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 
 struct Dim3 {
   std::uint32_t x = 1, y = 1, z = 1;
@@ -274,4 +274,4 @@ class Device {
   std::string remark_;
 };
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

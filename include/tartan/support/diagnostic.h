@@ -22,7 +22,7 @@
 
 #include "tartan/support/rules.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 
 /// Where in a text or a C++ file something stands. Lines and columns count from 1; 0 means unknown.
 struct Place {
@@ -165,4 +165,4 @@ class [[nodiscard]] Result {
 struct Done {};
 using Status = Result<Done>;
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <string_view>
 
-namespace tartan {
+#include "tartan/abi.h"
+
+namespace tartan::inline TARTAN_ABI {
 
 enum class Level : std::uint8_t { Error, Warning, Note };
 
@@ -152,4 +154,4 @@ consteval const Rule& operator""_rule(const char* id, std::size_t length) {
 }
 }  // namespace literals
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

@@ -9,7 +9,7 @@
 
 #include "tartan/support/diagnostic.h"
 
-namespace tartan {
+namespace tartan::inline TARTAN_ABI {
 
 class Source {
  public:
@@ -42,4 +42,4 @@ Result<Source> read_source(const std::string& path);
 /// and FIFOs are written to as they are. Any number of threads and processes may write one path.
 Status write_file(const std::string& path, std::string_view text);
 
-}  // namespace tartan
+}  // namespace tartan::inline TARTAN_ABI

@@ -14,7 +14,7 @@
 
 #include "tartan/ptx/tree.h"
 
-namespace tartan::verify {
+namespace tartan::inline TARTAN_ABI::verify {
 
 struct Options {
   /// In place of what the module's own .target and .version state.
@@ -32,4 +32,4 @@ Diags verify(const ptx::Module& module, const Options& options = {});
 /// Reads, parses and verifies; the diagnostics of both, in the order of the text.
 Diags check(std::shared_ptr<const Source> source, const Options& options = {});
 
-}  // namespace tartan::verify
+}  // namespace tartan::inline TARTAN_ABI::verify

@@ -11,7 +11,7 @@
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/memory.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 std::uint32_t round_up(std::uint64_t value, std::uint64_t multiple) {
@@ -466,4 +466,4 @@ std::optional<Symbol> Decoder::symbol(std::string_view name) {
   return std::nullopt;
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -33,7 +33,7 @@
 #include "tartan/isa/spelling.h"
 #include "tartan/ptx/tree.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 
 using isa::Opcode;
 using isa::operator""_q;
@@ -312,4 +312,4 @@ class Decoder {
   std::uint32_t predicates_ = 0, predicates_left_ = 0;
 };
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

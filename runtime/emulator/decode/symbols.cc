@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 std::uint64_t step_of(const ptx::Variable& variable) {
@@ -41,4 +41,4 @@ std::optional<Symbol> Symbols::find(std::string_view name) const {
   return symbol;
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -13,7 +13,7 @@
 #include "runtime/emulator/machine/mbarrier.h"
 #include "runtime/emulator/machine/memory.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 void no_operation(Warp&, const Op&) {}
@@ -377,4 +377,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> asynchronous_instructions() { return rows; }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

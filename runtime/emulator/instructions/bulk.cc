@@ -17,7 +17,7 @@
 #include "runtime/emulator/machine/mbarrier.h"
 #include "runtime/emulator/machine/memory.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 
 std::byte* resolve_range(Warp& warp, int lane, Window window, std::uint64_t address,
                          std::uint64_t bytes, std::uint32_t unit) {
@@ -356,4 +356,4 @@ void decode_reduction_async(Decoder& d) {
   decode_to_barrier(d, reduction, type, 1);
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

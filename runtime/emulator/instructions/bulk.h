@@ -12,7 +12,7 @@
 #include "runtime/emulator/machine/warp.h"
 #include "runtime/emulator/races/order.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 
 /// An address operand in Program::slots: slot, offset (two words), width, window.
 inline constexpr std::uint32_t address_words = 5;
@@ -56,4 +56,4 @@ struct Filled {
 bool complete_transactions(Warp& warp, int lane, std::uint64_t mbarrier, std::uint32_t bytes,
                            const Filled& filled);
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

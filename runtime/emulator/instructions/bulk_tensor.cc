@@ -20,7 +20,7 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/memory.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::size_t map_bytes = 128, map_alignment = 64;
@@ -466,4 +466,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> tensor_instructions() { return rows; }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -17,7 +17,7 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/print.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 // The lanes' return addresses go to the callee's slot op.d.
@@ -337,4 +337,4 @@ void decode_call(Decoder& d) {
   emit_call(d, *callee, call);
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

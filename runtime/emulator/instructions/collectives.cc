@@ -6,7 +6,7 @@
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/lanes.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 // Waits for the lanes of the member mask in slot op.e. True when the executing lanes are complete
@@ -295,4 +295,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> warp_instructions() { return rows; }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -9,7 +9,7 @@
 #include "runtime/emulator/machine/block.h"
 #include "runtime/emulator/machine/lanes.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 void branch(Warp& warp, const Op& op) { warp.branch(static_cast<std::uint32_t>(op.value)); }
@@ -134,4 +134,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> control_instructions() { return rows; }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -12,7 +12,7 @@
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/lanes.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::uint8_t ftz_flag = 8, sat_flag = 16, relu_flag = 32,
@@ -483,4 +483,4 @@ constexpr InstructionRow rows[] = {{Opcode::cvt, decode_cvt},
 
 std::span<const InstructionRow> conversion_instructions() { return rows; }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

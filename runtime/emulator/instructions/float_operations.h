@@ -13,7 +13,7 @@
 #include "runtime/emulator/instructions/half_vectors.h"
 #include "runtime/emulator/numbers/small_float.h"
 
-namespace tartan::emulator::floats {
+namespace tartan::inline TARTAN_ABI::emulator::floats {
 
 struct Add {
   static constexpr HalfOperation on_halves = HalfOperation::add;
@@ -130,4 +130,4 @@ struct Negate {
   }
 };
 
-}  // namespace tartan::emulator::floats
+}  // namespace tartan::inline TARTAN_ABI::emulator::floats

@@ -13,7 +13,7 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/memory.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::uint32_t response_bytes = 16;
@@ -126,4 +126,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> launch_control_instructions() { return rows; }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

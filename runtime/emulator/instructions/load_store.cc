@@ -11,7 +11,7 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/memory.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 // Resolves an op's access of `bytes` bytes a lane and calls body(place), place(lane) being a lane's
@@ -376,4 +376,4 @@ Window memory_window(Decoder& d) {
 
 std::span<const InstructionRow> memory_instructions() { return rows; }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

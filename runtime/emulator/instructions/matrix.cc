@@ -14,7 +14,7 @@
 #include "tartan/isa/fragment.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::uint32_t row_bytes = 16;
@@ -455,4 +455,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> matrix_instructions() { return rows; }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

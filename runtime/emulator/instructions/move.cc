@@ -13,7 +13,7 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/memory.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 template <typename R>
@@ -345,4 +345,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> move_instructions() { return rows; }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

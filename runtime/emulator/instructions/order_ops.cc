@@ -9,7 +9,7 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/memory.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 constexpr Meeting memory_meeting{Meeting::Kind::memory, 0};
@@ -177,4 +177,4 @@ void decode_behind(Decoder& d) {
   d.set_guard(guard);
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

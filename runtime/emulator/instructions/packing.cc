@@ -6,7 +6,7 @@
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/lanes.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 // ---- cvt.pack: two integers, clamped to op.count bits, below what c has: {c, a, b}.
@@ -112,4 +112,4 @@ bool decode_powers_of_two(Decoder& d, Rounding round, bool saturate) {
   return true;
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

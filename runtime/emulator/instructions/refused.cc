@@ -4,7 +4,7 @@
 
 #include "runtime/emulator/instructions/table.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 void refuse(Decoder& d, std::string_view what) {
@@ -55,4 +55,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> refused_instructions() { return rows; }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

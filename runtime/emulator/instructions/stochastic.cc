@@ -8,7 +8,7 @@
 
 #include "runtime/emulator/machine/lanes.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 struct StochasticRow {
@@ -112,4 +112,4 @@ void decode_stochastic(Decoder& d) {
   d.rest_on(Trust::Documented, "the manual's semantics of .rs, and what is published of its bits");
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

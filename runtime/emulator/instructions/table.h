@@ -9,7 +9,7 @@
 #include "runtime/emulator/decode/decoder.h"
 #include "runtime/emulator/numbers/small_float.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 
 struct Access;
 
@@ -97,4 +97,4 @@ struct SpaceRow {
 /// The state space that a memory instruction's spelling names.
 Window memory_window(Decoder& decoder);
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -13,7 +13,7 @@
 #include "runtime/emulator/machine/memory.h"
 #include "tartan/runtime/tensor_map.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::size_t map_bytes = 128, map_alignment = 128;
@@ -114,4 +114,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> tensor_map_instructions() { return rows; }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

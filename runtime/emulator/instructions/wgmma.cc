@@ -17,7 +17,7 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::size_t warp_lanes = 32, warpgroup_lanes = 128;
@@ -241,4 +241,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> warpgroup_instructions() { return rows; }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

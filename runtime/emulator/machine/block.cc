@@ -10,7 +10,7 @@
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::size_t alignment = 256;
@@ -463,4 +463,4 @@ void Block::fail(Warp& warp, std::uint32_t pc, const Rule& rule, std::string mes
   cluster_.stop(std::move(finding));
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -21,7 +21,7 @@
 #include "runtime/emulator/machine/warp.h"
 #include "tartan/ptx/tree.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 
 /// What all blocks of a launch share.
 struct LaunchContext {
@@ -155,4 +155,4 @@ class Block {
   bool recheck_ = false;
 };
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -8,7 +8,7 @@
 
 #include "runtime/emulator/machine/waiting.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 // Enough for every group of a warp to have had its turn.
@@ -127,4 +127,4 @@ void Cluster::report_deadlock() {
   for (const auto& block : blocks_) block->report_deadlock();
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

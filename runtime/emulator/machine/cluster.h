@@ -20,7 +20,7 @@
 #include "runtime/emulator/machine/block.h"
 #include "runtime/emulator/races/order.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 
 inline constexpr int rank_shift = 24;
 inline constexpr std::uint64_t shared_offset_mask = (std::uint64_t{1} << rank_shift) - 1;
@@ -68,4 +68,4 @@ class Cluster {
   int patience_ = 0;
 };
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -7,7 +7,9 @@
 #include <map>
 #include <mutex>
 
-namespace tartan::emulator {
+#include "tartan/abi.h"
+
+namespace tartan::inline TARTAN_ABI::emulator {
 
 class Heap {
  public:
@@ -29,4 +31,4 @@ class Heap {
   std::map<std::uint64_t, std::uint64_t> free_, used_;  // address -> bytes
 };
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -12,7 +12,9 @@
 #include <cstdint>
 #include <cstring>
 
-namespace tartan::emulator {
+#include "tartan/abi.h"
+
+namespace tartan::inline TARTAN_ABI::emulator {
 
 struct Mbarrier {
   static constexpr std::uint64_t field = (std::uint64_t{1} << 21) - 1;
@@ -55,4 +57,4 @@ struct Mbarrier {
   }
 };
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

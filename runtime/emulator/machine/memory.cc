@@ -12,7 +12,7 @@
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::uint64_t granule = 256;
@@ -443,4 +443,4 @@ std::byte* resolve_one(Warp& warp, int lane, std::uint64_t address, std::uint32_
   return good ? found : nullptr;
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -25,7 +25,7 @@
 
 #include "runtime/emulator/machine/program.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 
 inline constexpr std::uint64_t window_bytes = std::uint64_t{1} << 32;
 inline constexpr std::uint64_t shared_window = 1 * window_bytes;
@@ -122,4 +122,4 @@ EvenAccess resolve_evenly(Warp& warp, const Op& op, std::uint32_t bytes);
 /// bad.
 std::byte* resolve_one(Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes);
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

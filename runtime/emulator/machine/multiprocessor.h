@@ -5,7 +5,9 @@
 
 #include <cstdint>
 
-namespace tartan::emulator {
+#include "tartan/abi.h"
+
+namespace tartan::inline TARTAN_ABI::emulator {
 
 /// From `sm` on. Warps and the steps in which a block gets shared memory: CUDA programming guide,
 /// "Compute Capabilities", and PTX ISA, "%total_smem_size". The count is that of the largest
@@ -37,4 +39,4 @@ constexpr const Multiprocessor& multiprocessor_of(int sm) {
   return *found;
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

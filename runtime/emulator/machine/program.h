@@ -27,7 +27,7 @@
 #include "tartan/isa/form.h"
 #include "tartan/runtime/device.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 
 struct Warp;
 struct Op;
@@ -242,4 +242,4 @@ inline void move_address(std::byte* arena, const SharedSlot& slot, std::uint64_t
 /// The slot of the constant true in every program.
 inline constexpr std::uint32_t always_slot = 0;
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

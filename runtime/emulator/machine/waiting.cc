@@ -10,7 +10,7 @@
 
 #include "runtime/emulator/machine/mbarrier.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::uint64_t longest_round = 64;  // ops of a loop that is looked into
@@ -261,4 +261,4 @@ void report_waiting(Cluster& cluster) {
   if (waiting.collect()) waiting.report();
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -8,9 +8,9 @@
 
 #include "runtime/emulator/machine/cluster.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 
 /// Stops the cluster with a finding that says who waits where, if nobody can go on.
 void report_waiting(Cluster& cluster);
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

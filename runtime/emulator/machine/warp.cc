@@ -10,7 +10,7 @@
 #include "runtime/emulator/machine/block.h"
 #include "runtime/emulator/machine/lanes.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 // Steps that a group may run while another one of its warp could, and those in which the lanes that
 // were kept waiting then come first. A turn that ends with a wait counts as many as a whole one.
@@ -331,4 +331,4 @@ void Warp::report_divergence() {
               0);
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

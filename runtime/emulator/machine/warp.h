@@ -19,7 +19,7 @@
 #include "runtime/emulator/machine/memory.h"
 #include "runtime/emulator/machine/program.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 
 class Block;
 
@@ -136,4 +136,4 @@ struct Warp {
   friend class Block;
 };
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -10,7 +10,7 @@
 #include "runtime/emulator/matrix/tile.h"
 #include "tartan/isa/fragment.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 
 /// The images of one execution, and what else it reads. For f64 the images have 64-bit cells.
 struct Images {
@@ -89,4 +89,4 @@ class Arithmetic {
   int step_ = 0;  // places of one sum
 };
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -9,7 +9,7 @@
 
 #include "runtime/emulator/matrix/arithmetic.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 std::optional<TileFormat> tile_format(Type type, bool through_half) {
@@ -232,4 +232,4 @@ void Arithmetic::run_integer_tile(const Images& images, const std::uint32_t* a,
   }
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -12,7 +12,7 @@
 
 #include "tartan/isa/type.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 
 struct Format {
   int exponent_bits = 0;
@@ -146,4 +146,4 @@ constexpr std::uint32_t canonical(float value) {
   return value != value ? 0x7FFFFFFFu : std::bit_cast<std::uint32_t>(value);
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

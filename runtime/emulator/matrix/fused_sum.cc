@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 // Infinity or NaN, if the sum is one: what its operands say whatever the finite terms are.
@@ -78,4 +78,4 @@ std::uint32_t fused_sum(const FusedSum& rule, const Term* a, const Term* b, int 
   return c;
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

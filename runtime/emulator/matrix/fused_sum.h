@@ -14,7 +14,7 @@
 
 #include "runtime/emulator/matrix/float_format.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 
 struct FusedSum {
   int product_fraction = 0;  // fraction bits of a product: those of both factors
@@ -30,4 +30,4 @@ struct FusedSum {
 std::uint32_t fused_sum(const FusedSum& rule, const Term* a, const Term* b, int count,
                         std::uint32_t c);
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/matrix/lane_map.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 // The axes of an operand's matrix: `outer` counts rows of A, columns of B, `along` is k; C and D:
@@ -156,4 +156,4 @@ void LaneMap::scatter(const void* image, void* const* registers, const TileKerne
   scatter_words(static_cast<const std::uint32_t*>(image), registers);
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -19,7 +19,7 @@
 #include "tartan/isa/target.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 
 /// Whose arithmetic: the generations that differ.
 enum class Hardware : std::uint8_t { sm_70, sm_75, sm_80, sm_89, sm_90, sm_100, sm_120 };
@@ -95,4 +95,4 @@ class MatrixProduct {
   std::shared_ptr<const Plan> plan_;
 };
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -15,7 +15,7 @@
 #include "tartan/isa/form.h"
 #include "tartan/support/source.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 constexpr int most_words = 1 << 20;  // per test; more is a damaged index
@@ -204,4 +204,4 @@ std::string Replay::json() const {
          "\n";
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -3,7 +3,7 @@
 
 #include <cassert>
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::uint8_t on(std::initializer_list<Hardware> list) {
@@ -134,4 +134,4 @@ std::optional<Hardware> hardware_of(Arch arch) {
   return sm_120;
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -11,7 +11,9 @@
 
 #include <cstdint>
 
-namespace tartan::emulator {
+#include "tartan/abi.h"
+
+namespace tartan::inline TARTAN_ABI::emulator {
 
 /// A factor taken apart: element (k, outer) at k * outer_count + outer.
 struct TileFactor {
@@ -83,4 +85,4 @@ constexpr bool fits(const TileFactor& a, const TileFactor& b) {
   return a.lowest + b.lowest >= -100 && a.highest + b.highest <= 126;
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

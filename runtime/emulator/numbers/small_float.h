@@ -12,7 +12,9 @@
 #include <cstdint>
 #include <limits>
 
-namespace tartan::emulator {
+#include "tartan/abi.h"
+
+namespace tartan::inline TARTAN_ABI::emulator {
 
 __extension__ typedef __int128 Int128;
 __extension__ typedef unsigned __int128 UInt128;
@@ -259,4 +261,4 @@ inline bool is_flushed(double product, double addend, Rounding round, bool negat
 /// [0, 1], NaN to +0 (.sat).
 inline float saturate(float x) { return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f; }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -8,7 +8,7 @@
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/races/order.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 
 // Whether a copy's thread knows that a box is full, and that all who read it have.
 bool Order::may_overwrite(Warp& warp, int lane, std::uint32_t rank, const Box& box) {
@@ -254,4 +254,4 @@ bool Order::write(Warp& warp, int lane, Place place, std::uint64_t bytes, bool f
   return true;
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -8,7 +8,7 @@
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/races/order.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 
 void Order::keep_source(Source source, Shared& shared, std::uint64_t first) {
   const auto free = std::ranges::find(shared.sources, 0u, &Source::chunks);
@@ -76,4 +76,4 @@ void Order::wait_for_copies(const Warp& warp, std::uint32_t pending) {
       source.waited = clocks_[mine][mine];
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

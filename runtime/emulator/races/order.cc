@@ -9,7 +9,7 @@
 
 #include "runtime/emulator/machine/cluster.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::size_t barriers = 16, memory_meeting = 0, cluster_meeting = 1, first_barrier = 2;
@@ -178,4 +178,4 @@ void Order::wait(const Warp& warp, std::uint32_t pending) {
     }
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

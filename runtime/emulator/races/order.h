@@ -28,7 +28,9 @@
 #include <unordered_map>
 #include <vector>
 
-namespace tartan::emulator {
+#include "tartan/abi.h"
+
+namespace tartan::inline TARTAN_ABI::emulator {
 
 class Block;
 class Cluster;
@@ -230,4 +232,4 @@ class Order {
   Clock fenced_;                        // what is known to those who have fenced
 };
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

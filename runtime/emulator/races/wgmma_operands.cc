@@ -8,7 +8,7 @@
 #include "runtime/emulator/matrix/wgmma.h"
 #include "runtime/emulator/races/order.h"
 
-namespace tartan::emulator {
+namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 std::string swizzle_name(std::uint32_t span) {
@@ -142,4 +142,4 @@ bool Order::check_rows(Warp& warp, const TileOperand& operand, std::uint64_t fir
   return false;
 }
 
-}  // namespace tartan::emulator
+}  // namespace tartan::inline TARTAN_ABI::emulator

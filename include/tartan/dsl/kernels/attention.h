@@ -16,7 +16,7 @@
 
 #include "tartan/dsl/builder.h"
 
-namespace tartan::kernels {
+namespace tartan::inline TARTAN_ABI::kernels {
 
 /// The forward pass. All matrices lie by rows, one behind the other:
 ///
@@ -59,4 +59,4 @@ Kernel attention(const Attention& options);
 /// too little shared memory for that: fewer keys in a step, then fewer stages.
 Attention tuned(const Attention& options, const Target& target);
 
-}  // namespace tartan::kernels
+}  // namespace tartan::inline TARTAN_ABI::kernels

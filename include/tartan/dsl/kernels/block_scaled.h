@@ -6,7 +6,7 @@
 
 #include "tartan/dsl/kernels/gemm.h"
 
-namespace tartan::kernels {
+namespace tartan::inline TARTAN_ABI::kernels {
 
 /// C = (A o scales of A) * (B o scales of B), A by rows, B by columns, C by rows; sums are f32.
 ///
@@ -38,4 +38,4 @@ struct BlockScaled {
 };
 Kernel block_scaled(const BlockScaled& options);
 
-}  // namespace tartan::kernels
+}  // namespace tartan::inline TARTAN_ABI::kernels

@@ -15,7 +15,7 @@
 
 #include "tartan/dsl/builder.h"
 
-namespace tartan::kernels {
+namespace tartan::inline TARTAN_ABI::kernels {
 
 inline constexpr int most_splits = 256, most_stream_blocks = 65536;
 
@@ -127,4 +127,4 @@ inline constexpr int h100_multiprocessors = 132;
 /// stream_blocks: parameters (m, n, k), and a block of 256 threads for each tile.
 Kernel gemm_sum(const Gemm& options);
 
-}  // namespace tartan::kernels
+}  // namespace tartan::inline TARTAN_ABI::kernels

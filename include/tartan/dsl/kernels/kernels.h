@@ -15,7 +15,7 @@
 #include "tartan/dsl/kernels/transpose.h"
 #include "tartan/dsl/kernels/wmma_gemm.h"
 
-namespace tartan::kernels {
+namespace tartan::inline TARTAN_ABI::kernels {
 
 /// D(16x8, f32) = A(16x16, f16, by rows) * B(16x8, f16, by columns): one warp, one mma.m16n8k16.
 Kernel one_mma();
@@ -51,4 +51,4 @@ struct Named {
 };
 std::span<const Named> all();
 
-}  // namespace tartan::kernels
+}  // namespace tartan::inline TARTAN_ABI::kernels

@@ -8,7 +8,7 @@
 
 #include "tartan/dsl/builder.h"
 
-namespace tartan::kernels {
+namespace tartan::inline TARTAN_ABI::kernels {
 
 struct Probe {
   int block = 256;       // threads
@@ -24,4 +24,4 @@ Kernel mma_probe(std::string_view spelling, const Probe& options = {});
 double probe_operations(std::string_view spelling, const Probe& options, std::int64_t blocks,
                         std::int64_t rounds);
 
-}  // namespace tartan::kernels
+}  // namespace tartan::inline TARTAN_ABI::kernels

@@ -12,7 +12,7 @@
 #include "tartan/dsl/kernels/gemm.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::kernels {
+namespace tartan::inline TARTAN_ABI::kernels {
 
 /// A sparse matrix as the kernel takes it.
 struct Compressed {
@@ -38,4 +38,4 @@ Result<Compressed> compress(std::span<const std::byte> dense, int m, int k, Type
 /// 16 bytes.
 Kernel sparse_gemm(const Gemm& options);
 
-}  // namespace tartan::kernels
+}  // namespace tartan::inline TARTAN_ABI::kernels

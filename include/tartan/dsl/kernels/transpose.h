@@ -4,7 +4,7 @@
 
 #include "tartan/dsl/builder.h"
 
-namespace tartan::kernels {
+namespace tartan::inline TARTAN_ABI::kernels {
 
 /// out (cols x rows) = the transposed of in (rows x cols), both by rows, of 16-bit elements, of any
 /// size: parameters rows, cols (s32, multiples of `multiple`), in, out
@@ -16,4 +16,4 @@ namespace tartan::kernels {
 /// ldmatrix.trans, and back by stmatrix where the target has that (sm_90).
 Kernel transpose(int multiple = 8);
 
-}  // namespace tartan::kernels
+}  // namespace tartan::inline TARTAN_ABI::kernels

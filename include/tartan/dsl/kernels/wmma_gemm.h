@@ -6,7 +6,7 @@
 
 #include "tartan/dsl/builder.h"
 
-namespace tartan::kernels {
+namespace tartan::inline TARTAN_ABI::kernels {
 
 /// C = A * B for any m, n and k, which are parameters (s32), A and B by rows or columns, C by rows:
 /// through shared memory, wmma.load, wmma.mma, wmma.store.
@@ -24,4 +24,4 @@ Kernel wmma_gemm(const WmmaGemm& options);
 /// What a block computes at a time.
 Tile wmma_tile(const WmmaGemm& options);
 
-}  // namespace tartan::kernels
+}  // namespace tartan::inline TARTAN_ABI::kernels
