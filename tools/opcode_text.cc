@@ -131,11 +131,12 @@ std::vector<std::string> kinds_of(const OperandRow& row) {
 
 std::vector<std::string> spaces_of(const OperandRow& row) {
   constexpr std::pair<isa::Spaces, std::string_view> all[] = {
-      {isa::in_global, ".global"},  {isa::in_const, ".const"},
-      {isa::in_shared, ".shared"},  {isa::in_local, ".local"},
-      {isa::in_param, ".param"},    {isa::in_tensor, "tensor memory"},
-      {isa::as_texture, "texture"}, {isa::as_sampler, "sampler"},
-      {isa::as_surface, "surface"}, {isa::as_sampling, "texture or sampler"}};
+      {isa::in_global, ".global"},     {isa::in_const, ".const"},
+      {isa::in_shared, ".shared"},     {isa::in_local, ".local"},
+      {isa::in_param, ".param"},       {isa::in_tensor, "tensor memory"},
+      {isa::as_texture, "texture"},    {isa::as_sampler, "sampler"},
+      {isa::as_surface, "surface"},    {isa::as_sampling, "texture or sampler"},
+      {isa::in_register, "a register"}};
   std::vector<std::string> out;
   for (const auto& [bit, name] : all)
     if (row.spaces & bit) out.emplace_back(name);
@@ -182,6 +183,7 @@ std::string operand_text(const Signature& signature, const OperandRow& row) {
   }
   if (row.selector != isa::Selector::None) parts.emplace_back("a selector may follow");
   if (row.fit == isa::Fit::Wider) parts.emplace_back("registers may be wider");
+  if (row.fit == isa::Fit::Signed) parts.emplace_back("no register of bits");
   if (row.written) parts.emplace_back("written");
   if (!row.with.empty())
     parts.push_back(fmt::format("with {}", fmt::join(words_of(row.with), " or ")));

@@ -55,6 +55,7 @@ std::string spaces_text(unsigned spaces) {
   constexpr std::pair<unsigned, std::string_view> names[] = {
       {isa::in_global, ".global"}, {isa::in_const, ".const"}, {isa::in_shared, ".shared"},
       {isa::in_local, ".local"},   {isa::in_param, ".param"}, {isa::in_tensor, "tensor"}};
+  if (spaces == isa::in_register) return "in a register";
   std::string out;
   for (const auto& [bit, name] : names)
     if (spaces & bit) out += fmt::format("{}{}", out.empty() ? "in " : " or ", name);

@@ -38,7 +38,8 @@ st.shared.u32 [r1], 0xFFFFFFFF;
 bar.sync 0;
 setp.eq.u32 q, r0, 0;
 mov.u64 rd3, SIZE;
-@q st.bulk.weak.shared::cta [area+16], rd3, 0;
+mov.u32 r3, area;
+@q st.bulk.weak.shared::cta [r3+16], rd3, 0;
 bar.sync 0;
 ld.shared.u32 r2, [r1];
 st.global.u32 [rd1], r2;
@@ -67,12 +68,19 @@ cvta.shared.u64 rd2, area;
 st.bulk [rd2+8], 8, 0;
 ld.shared.u32 r2, [r1+8];
 st.global.u32 [rd1], r2;
+.reg .u32 size;
+mov.u32 size, 8;
+st.shared.u64 [r1], -1;
+st.bulk [rd2], size, 0;
+ld.shared.u32 r2, [r1+4];
+st.global.u32 [rd1+4], r2;
 st.bulk [rd0], 8, 0;
 done:
 )",
                                       ".shared .align 16 .b8 area[16];\n");
   ASSERT_EQ(run.complaint, "");
   EXPECT_EQ(run.out[0], 0u);
+  EXPECT_EQ(run.out[1], 0u);
   ASSERT_EQ(run.findings.size(), 1u);  // of global memory
   EXPECT_EQ(run.findings[0].id, "memory-fault");
 }
@@ -99,9 +107,11 @@ TEST(EmulatorRare, LateStoresAndReductions) {
 mov.u32 r1, 7;
 st.async.mmio.release.gpu.global.b32 [rd1], r1;
 red.async.mmio.release.sys.global.add.u32 [rd1], r0;
+st.async.release.gpu.b32 [rd1+128], r1;
+red.async.release.gpu.add.u32 [rd1+128], r0;
 )");
   ASSERT_EQ(run.complaint, "");
-  for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(run.out[i], 7 + i);
+  for (std::uint32_t i = 0; i < 64; ++i) EXPECT_EQ(run.out[i], 7 + i % 32);
 }
 
 TEST(EmulatorRare, MaskedBulkCopies) {

@@ -18,9 +18,11 @@ constexpr OperandRow size() {
           .accepts = a_register | an_integer,
           .type = u32,
           .ranged = true,
-          .high = 0xFFFFFFF0,
+          .high = 0xFFFF0,  // 2^20 is what an mbarrier counts to
           .step = 16};
 }
+// For sm_120 the assembler takes no half of the source's address.
+constexpr OperandRow whole(OperandRow row) { return row.whole = true, row; }
 constexpr OperandRow mask(std::string_view name) {
   return {.name = name, .accepts = a_register | an_integer, .type = u16};
 }
@@ -88,7 +90,7 @@ constexpr TypeSet compared{Type::u32, Type::s32, Type::u64, Type::s64, Type::f16
 
 // clang-format off
 constexpr Signature rows[] = {
-    {.opcode = Opcode::cp_async_bulk, .one = {"shared::cluster", "global", completing}, .flags = "multicast::cluster L2::cache_hint", .operands = {target("dst", in_shared), addr(in_global, "src"), size(), mbarrier(), with("multicast::cluster", mask("cta_mask")), cache_policy()}, .since = {{8, 0}, 90}, .memory = until_mbarrier(Access::Write), .refuses = not_from_global},
+    {.opcode = Opcode::cp_async_bulk, .one = {"shared::cluster", "global", completing}, .flags = "multicast::cluster L2::cache_hint", .operands = {target("dst", in_shared), whole(addr(in_global, "src")), size(), mbarrier(), with("multicast::cluster", mask("cta_mask")), cache_policy()}, .since = {{8, 0}, 90}, .memory = until_mbarrier(Access::Write), .refuses = not_from_global},
     {.opcode = Opcode::cp_async_bulk, .one = {"shared::cta", "global", completing}, .flags = "L2::cache_hint", .operands = {target("dst", in_shared), addr(in_global, "src"), size(), mbarrier(), cache_policy()}, .since = {{8, 6}, 90}, .memory = until_mbarrier(Access::Write), .refuses = not_from_global},
     {.opcode = Opcode::cp_async_bulk, .one = {"shared::cluster", "shared::cta", completing}, .operands = {target("dst", in_shared), addr(in_shared, "src"), size(), mbarrier()}, .since = {{8, 0}, 90}, .memory = until_mbarrier(Access::Write), .refuses = not_to_cluster},
     {.opcode = Opcode::cp_async_bulk, .one = {"global", "shared::cta", "bulk_group"}, .flags = "L2::cache_hint cp_mask", .operands = {target("dst", in_global), addr(in_shared, "src"), size(), cache_policy(), with("cp_mask", mask("byte_mask"))}, .since = {{8, 0}, 90}, .needs = {{.words = "cp_mask", .since = {{8, 6}, 100}}}, .memory = until_group(Access::Write), .refuses = not_to_global},

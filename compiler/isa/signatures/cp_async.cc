@@ -83,6 +83,37 @@ constexpr List<MemoryEffect, 4> reduced{{.operand = 0,
                                          .access = Access::Atomic,
                                          .proxy = Proxy::Async,
                                          .completion = Completion::Mbarrier}};
+// To shared memory, with an mbarrier; the assembler takes .shared::cta also without `completing`.
+constexpr Signature to_shared(List<QualifierSet, 8> one, List<QualifierSet, 8> any) {
+  return {.opcode = Opcode::st_async,
+          .types = {stored_types},
+          .one = one,
+          .any = any,
+          .operands = {target("a", in_shared), value(), mbarrier()},
+          .since = {{8, 1}, 90},
+          .memory = stored,
+          .refuses = over_128_bits};
+}
+
+// st.bulk to `space`; variables may be named in generic addresses alone.
+constexpr Signature zeros(QualifierSet space, Type size, Since since) {
+  Signature out{.opcode = Opcode::st_bulk,
+                .any = {"weak"},
+                .operands = {target("a", space.empty() ? in_shared : in_register),
+                             {.name = "size",
+                              .accepts = a_register | an_integer,
+                              .type = size,
+                              .fit = size == u32 ? Fit::Signed : Fit::Exact,
+                              .ranged = true,
+                              .high = 1 << 24,
+                              .step = 8},
+                             imm(0, 0, "initval")},
+                .since = since,
+                .memory = {{.operand = 0, .access = Access::Write, .bytes_operand = 1}}};
+  if (!space.empty()) out.one.items[out.one.size++] = space;
+  return out;
+}
+
 constexpr List<OperandRow, 12> reduction{target("a", in_shared), src(OperandType(0), "b"),
                                          mbarrier()};
 
@@ -96,16 +127,15 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::cp_async_mbarrier_arrive, .types = {b64}, .any = {"shared shared::cta"}, .flags = "noinc", .operands = {addr(as_qualified, "mbar")}, .since = {{7, 0}, 80}, .needs = {needs_shared_cta},
      .memory = {{.operand = 0, .access = Access::Atomic, .completion = Completion::CpAsyncGroup}}},
 
-    {.opcode = Opcode::st_async, .types = {stored_types}, .one = {completing}, .any = {"weak", "shared::cta shared::cluster", "v2 v4"}, .operands = {target("a", in_shared), value(), mbarrier()}, .since = {{8, 1}, 90}, .memory = stored, .refuses = over_128_bits},
-    {.opcode = Opcode::st_async, .types = {memory_types}, .one = {"release", "gpu sys", "global"}, .flags = "mmio", .operands = {target("a", in_global), value()}, .since = {{8, 7}, 100}, .memory = {{.operand = 0, .access = Access::Write, .proxy = Proxy::Async}}},
-    {.opcode = Opcode::st_bulk, .any = {"weak", "shared::cta"}, .operands = {target("a", in_shared), src(u64, "size"), imm(0, 0, "initval")}, .since = {{8, 6}, 100}, .memory = {{.operand = 0, .access = Access::Write, .bytes_operand = 1}}},
-    {.opcode = Opcode::st_bulk, .any = {"weak", "shared::cta"}, .operands = {target("a", in_shared), src(u32, "size"), imm(0, 0, "initval")}, .since = {{9, 0}, 100}, .memory = {{.operand = 0, .access = Access::Write, .bytes_operand = 1}}},
+    to_shared({completing}, {"weak", "shared shared::cta shared::cluster", "v2 v4"}), to_shared({completing, "cluster"}, {"shared::cluster", "v2 v4"}), to_shared({"shared shared::cta"}, {"weak", "v2 v4"}),
+    {.opcode = Opcode::st_async, .types = {memory_types}, .one = {"release", "gpu sys"}, .flags = "mmio global", .operands = {target("a", in_global), value()}, .since = {{8, 7}, 100}, .memory = {{.operand = 0, .access = Access::Write, .proxy = Proxy::Async}}},
+    zeros({}, u64, {{8, 6}, 100}), zeros("shared::cta", u64, {{8, 6}, 100}), zeros({}, u32, {{9, 0}, 100}), zeros("shared::cta", u32, {{9, 0}, 100}),
 
     {.opcode = Opcode::red_async, .types = {u32}, .one = {"relaxed", "cluster", completing, "inc dec"}, .flags = "shared::cluster", .operands = reduction, .since = {{8, 1}, 90}, .memory = reduced},
     {.opcode = Opcode::red_async, .types = {{Type::u32, Type::s32}}, .one = {"relaxed", "cluster", completing, "min max"}, .flags = "shared::cluster", .operands = reduction, .since = {{8, 1}, 90}, .memory = reduced},
     {.opcode = Opcode::red_async, .types = {b32}, .one = {"relaxed", "cluster", completing, "and or xor"}, .flags = "shared::cluster", .operands = reduction, .since = {{8, 1}, 90}, .memory = reduced},
     {.opcode = Opcode::red_async, .types = {sums}, .one = {"relaxed", "cluster", completing, "add"}, .flags = "shared::cluster", .operands = reduction, .since = {{8, 1}, 90}, .memory = reduced},
-    {.opcode = Opcode::red_async, .types = {sums}, .one = {"release", "cluster gpu sys", "global", "add"}, .flags = "mmio", .operands = {target("a", in_global), src(OperandType(0), "b")}, .since = {{8, 7}, 100}, .memory = {{.operand = 0, .access = Access::Atomic, .proxy = Proxy::Async}}},
+    {.opcode = Opcode::red_async, .types = {sums}, .one = {"release", "gpu sys", "add"}, .flags = "mmio global", .operands = {target("a", in_global), src(OperandType(0), "b")}, .since = {{8, 7}, 100}, .memory = {{.operand = 0, .access = Access::Atomic, .proxy = Proxy::Async}}},
 };
 // clang-format on
 

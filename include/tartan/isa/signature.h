@@ -66,6 +66,7 @@ enum class Fit : std::uint8_t {
   Exact,    // the same size, and a type that goes with it (PTX ISA 9.4)
   Wider,    // as large or larger (9.4.1: ld, st, cvt)
   AnySize,  // any integer register
+  Signed,   // an integer of the same size, not one of bits: its type says how it is extended
 };
 
 /// Whether a register of type `reg` fits an operand of type `operand`: of the same size, and of the
@@ -77,9 +78,10 @@ constexpr bool register_fits(Type reg, Type operand, Fit fit) {
   const bool untyped = r.name[0] == 'b' && r.name[1] != 'f';
   const bool any = o.name[0] == 'b' && o.name[1] != 'f';
   if (fit == Fit::AnySize) return !r.floating;
+  if (fit == Fit::Signed && untyped) return false;
   const bool packed = operand >= Type::u2;  // no registers have such types
   if (!untyped && !any && (r.floating || o.floating || packed)) return false;
-  if (fit == Fit::Exact) return r.bits == o.bits;
+  if (fit != Fit::Wider) return r.bits == o.bits;
   return r.bits >= o.bits && (any || !r.floating || r.bits == o.bits);
 }
 
@@ -136,7 +138,8 @@ enum Spaces : std::uint16_t {
   as_surface = 256,
   as_sampling = 512,  // what knows how to sample: a texture, or with .texmode_independent a sampler
   as_image = as_texture | as_sampler | as_surface | as_sampling,
-  as_qualified = 0,  // the spaces that the instruction's qualifiers name; none: all, generically
+  in_register = 1024,  // no variables: the address is in a register
+  as_qualified = 0,    // the spaces that the instruction's qualifiers name; none: all, generically
   anywhere = 31,
 };
 

@@ -383,9 +383,9 @@ void decode_atomic(Decoder& d) {
   d.address(op, d.operand(first), window);
 }
 
-// red.async to global memory is an ordinary one that may be late: here it never is.
+// red.async.release, to global memory, is an ordinary one that may be late: here it never is.
 void decode_late(Decoder& d) {
-  if (d.spelling.has("global")) decode_atomic(d);
+  if (d.spelling.has("release")) decode_atomic(d);
   else decode_reduction_async(d);
 }
 

@@ -153,16 +153,16 @@ void decode_bulk_reduction(Decoder& d) {
 
 // ---- st.bulk: zeros.
 
-// op.list: the address; op.a: how many bytes.
+// op.list: the address; op.a: how many bytes, in 32 bits if op.flags says so.
 void fill_shared(Warp& warp, const Op& op) {
   const Op where = address_at(warp, op.list);
   std::uint64_t at[32];
   addresses(warp, where, at);
-  const auto* sizes = lanes<std::uint64_t>(warp, op.a);
   constexpr std::uint64_t word = 8, most = std::uint64_t{1} << 24;
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
-    const std::uint64_t bytes = sizes[lane];
+    const std::uint64_t bytes =
+        op.flags ? lanes<std::uint32_t>(warp, op.a)[lane] : lanes<std::uint64_t>(warp, op.a)[lane];
     if (bytes % word != 0 || bytes > most)
       return warp.fail(
           "misaligned-access"_rule,
@@ -211,7 +211,9 @@ void store_async(Warp& warp, const Op& op) {
 
 void decode_to_barrier(Decoder& d, Reduction reduction, Type type, int count) {
   d.spelling.ignore("weak relaxed cluster shared::cluster");
-  if (!d.spelling.has("mbarrier::complete_tx::bytes"))
+  // What the assembler makes of st.async.shared::cta completes at the mbarrier without saying so.
+  const bool here = !reduction && d.spelling.has("shared shared::cta");
+  if (!d.spelling.has("mbarrier::complete_tx::bytes") && !here)
     return d.unsupported("it ends with .mbarrier::complete_tx::bytes");
   if (bits(type) != 32 && bits(type) != 64) return d.unsupported();
   if (!d.expect_operands(3, 3)) return;
@@ -325,11 +327,14 @@ void decode_store_bulk(Decoder& d) {
   if (!d.expect_operands(3, 3)) return;
   if (d.integer(d.operand(2)).value_or(1) != 0)
     return d.unsupported("it stores zeros: 0 is written");
+  const auto size = d.register_of(d.operand(1));
+  const bool narrow = size && bits(size->type) == 32;
   const std::uint32_t list = append_address(d, d.operand(0), window),
-                      bytes = d.source(1, Type::u64);
+                      bytes = d.source(1, narrow ? size->type : Type::u64);
   Op& op = d.emit(fill_shared);
   op.list = list;
   op.a = bytes;
+  op.flags = narrow;
 }
 
 constexpr InstructionRow rows[] = {

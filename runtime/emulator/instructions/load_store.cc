@@ -319,9 +319,9 @@ void decode_store(Decoder& d) {
       store_handler);
 }
 
-// st.async to global memory is an ordinary store that may be late: here it never is.
+// st.async.release, to global memory, is an ordinary store that may be late: here it never is.
 void decode_late(Decoder& d) {
-  if (d.spelling.has("global")) decode_store(d);
+  if (d.spelling.has("release")) decode_store(d);
   else decode_store_async(d);
 }
 
