@@ -12,6 +12,20 @@ trap 'rm -rf "$work"' EXIT
 mv "$work/first" "$work/installed"
 "$work/installed/bin/tartan" --version
 
+# The licences of everything inside go along: each file that the notices link is there, and each shared library that ours needs is named.
+notices=$(find "$work/installed" -name THIRD_PARTY_NOTICES.md)
+texts=$(grep -o '](\(LICENSE\|licenses/[^)]*\))' "$notices" | tr -d '])(' | sort -u)
+test "$(echo "$texts" | wc -l)" -ge 5
+for text in $texts; do
+  test -s "$(dirname "$notices")/$text" || { echo "not installed: $text"; exit 1; }
+done
+library=$(find "$work/installed" -name libtartan.so)
+needed=$(objdump -p "$library" | sed -n 's/^ *NEEDED *//p')
+test -n "$needed"
+for name in $needed; do
+  grep -qF "\`$name\`" "$notices" || { echo "THIRD_PARTY_NOTICES.md does not name $name, which libtartan.so needs"; exit 1; }
+done
+
 mkdir "$work/consumer"
 cp "$here/CMakeLists.txt" "$here/consumer.cc" "$work/consumer"
 "$cmake" -S "$work/consumer" -B "$work/build" -G "$generator" -DCMAKE_PREFIX_PATH="$work/installed" \
@@ -20,7 +34,7 @@ cp "$here/CMakeLists.txt" "$here/consumer.cc" "$work/consumer"
 CTEST_OUTPUT_ON_FAILURE=1 "$cmake" --build "$work/build" --target test
 
 if command -v pkg-config >/dev/null; then
-  library=$(dirname "$(find "$work/installed" -name libtartan.so)")
+  library=$(dirname "$library")
   export PKG_CONFIG_PATH="$library/pkgconfig"
   # shellcheck disable=SC2046  # one word an option
   "$cxx" "$here/consumer.cc" $(pkg-config --cflags --libs tartan) -o "$work/consumer/by_pkg_config"
