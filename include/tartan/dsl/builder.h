@@ -22,6 +22,8 @@
 
 namespace tartan::inline TARTAN_ABI {
 
+/// What a kernel's description is written with: it declares parameters and shared memory, copies,
+/// loads, multiplies and stores. Each call adds code to the kernel, in the order of the calls.
 class Builder {
  public:
   using Here = std::source_location;

@@ -89,6 +89,7 @@ constexpr FragmentKind operand_b(MmaShape shape, Type type, Major major = Major:
 }
 constexpr FragmentKind operand_c(MmaShape shape, Type type) { return {shape, Operand::c, type}; }
 
+/// One operand of an MMA in the registers of a warp. Builder loads, multiplies and stores it.
 class Fragment {
  public:
   const FragmentKind& kind() const { return kind_; }

@@ -25,6 +25,7 @@ namespace tartan::inline TARTAN_ABI {
 
 class Builder;
 
+/// The shape of a kernel's blocks, and limits that its code is generated for.
 struct KernelOptions {
   int block = 32;         // threads of a block: a whole number of warps, at most 1024
   int producers = 0;      // warps behind them that fill pipelines, in Builder::roles()
@@ -33,6 +34,8 @@ struct KernelOptions {
   int cluster = 1;        // blocks that share copies, 1 to 8: see Builder::multicast()
 };
 
+/// A kernel's name, options and description; kernel() makes one, compile() runs the description for
+/// a target.
 class Kernel {
  public:
   Kernel(std::string name, KernelOptions options, std::function<void(Builder&)> body, Place place)
@@ -70,6 +73,7 @@ struct Choice {
 std::string explain(const std::vector<Choice>& choices);
 std::string explain_json(const std::vector<Choice>& choices);
 
+/// A parameter of a compiled kernel, in the order of its declaration.
 struct CompiledParam {
   std::string name;
   Type type = Type::none;  // of a scalar, or of a pointer's elements

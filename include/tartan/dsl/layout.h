@@ -28,6 +28,8 @@
 
 namespace tartan::inline TARTAN_ABI {
 
+/// Where the elements of a matrix are: rows, columns and their strides, in elements. The numbers
+/// may be values of the kernel.
 struct Layout {
   Scalar rows, cols;
   Scalar row_stride, col_stride;  // elements from (r, c) to (r + 1, c), and to (r, c + 1)

@@ -53,6 +53,8 @@ class FirstStep {
   std::vector<FragmentVariable> a_, b_;
 };
 
+/// The product of a block's tile: which MMA each warp issues for which part, and the layouts of the
+/// operands in shared memory that fit it.
 class TiledMma {
  public:
   const MmaKind& kind() const { return kind_; }

@@ -22,6 +22,7 @@ struct WarpPlace {
   int rows = 0, cols = 0;
 };
 
+/// The fragments of one operand that a warp holds of a tile, row by row.
 class WarpTile {
  public:
   /// Of one kind, `across` of them in each row of fragments.

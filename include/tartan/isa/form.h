@@ -54,11 +54,17 @@ constexpr std::string_view name(Space space) {
 
 namespace isa {
 
+/// Rounding of wmma with f64.
 enum class Rounding : std::uint8_t { none, rn, rz, rm, rp };
+/// How products of single bits are formed before they are counted.
 enum class BitOp : std::uint8_t { none, and_popc, xor_popc };
+/// Whether A is sparse, and how its metadata must be ordered.
 enum class Sparsity : std::uint8_t { dense, sp, sp_ordered_metadata };
+/// The .kind qualifier of mma.
 enum class Kind : std::uint8_t { none, f8f6f4, mxf8f6f4, mxf4, mxf4nvf4 };
 
+/// One form of a matrix instruction: every qualifier has a value. A row of the table stands for
+/// many.
 struct Form {
   Opcode opcode = Opcode::none;
   Operand operand = Operand::none;  // wmma.load.{a,b,c}, wmma.store.d

@@ -230,6 +230,7 @@ constexpr int selectors(const Form& f) {
   return f.opcode == Opcode::wgmma ? (codes_per_row(f) == 8 ? 2 : 1) : 16 / codes_per_row(f);
 }
 
+/// Where the metadata of a sparse A is: the bits of one code.
 struct MetadataBits {
   int lane;    // whose metadata register
   int lowest;  // bit of it, of four

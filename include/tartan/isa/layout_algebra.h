@@ -6,7 +6,7 @@
 // the extents and strides that stand in the way. An index beyond a layout's size runs on in its
 // last mode.
 //
-// In the examples, L("8:2") is *NestedLayout::parse("8:2").
+// In the examples, L("8:2") is what tartan::NestedLayout::parse() makes of "8:2".
 #pragma once
 
 #include "tartan/isa/nested_layout.h"

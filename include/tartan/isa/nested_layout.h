@@ -54,6 +54,8 @@ struct Mode {
   bool operator==(const Mode&) const = default;
 };
 
+/// A layout of CuTe: a tree of modes, each an extent and a stride, as a function from an index to
+/// an offset.
 class NestedLayout {
  public:
   /// extent:stride, one mode that is no tuple. 1:0 without arguments: a single element.

@@ -244,6 +244,7 @@ enum class Convergence : std::uint8_t {
   Cluster,    // a barrier of the cluster
 };
 
+/// A row of the table of opcodes.
 struct OpcodeRow {
   Opcode opcode;
   std::string_view name;  // as written, with its dots

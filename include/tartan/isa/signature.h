@@ -147,6 +147,7 @@ enum Spaces : std::uint16_t {
 /// dimensions do not need mean nothing.
 inline constexpr std::int8_t texels = -2;
 
+/// What a signature says of one operand.
 struct OperandRow {
   std::string_view name;  // in diagnostics and syntax; empty: d for results, else a, b, c in order
   std::uint16_t accepts = 0;
@@ -230,6 +231,7 @@ constexpr OperandRow wider(OperandRow row) { return row.fit = Fit::Wider, row; }
 
 // ---- What an instruction does to memory.
 
+/// How an instruction accesses memory.
 enum class Access : std::uint8_t { None, Read, Write, Atomic };
 
 /// The proxy through which memory is accessed (PTX ISA 8.6).
@@ -246,6 +248,7 @@ enum class Completion : std::uint8_t {
   Tcgen05Commit,  // tcgen05.commit to an mbarrier
 };
 
+/// One access to memory: at which address operand, how, how much and complete when.
 struct MemoryEffect {
   std::int8_t operand = -1;  // the address: index into the signature's operands
   Access access = Access::None;
@@ -266,6 +269,7 @@ struct Need {
   bool together = false;  // only where one of the words and one of the types stand
 };
 
+/// A row of the table: the words, types and operands that go together behind an opcode.
 struct Signature {
   Opcode opcode = Opcode::none;
   List<TypeSet, 5> types;     // the types as written, in order

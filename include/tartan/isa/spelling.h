@@ -14,6 +14,7 @@
 
 namespace tartan::inline TARTAN_ABI::isa {
 
+/// An opcode with its qualifiers and types, and the signatures that it matches.
 struct Spelling {
   std::string_view text;  // as written: "ld.global.v4.u32"
   Opcode opcode = Opcode::none;

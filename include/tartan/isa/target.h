@@ -55,6 +55,7 @@ struct Arch {
   static std::optional<Arch> parse(std::string_view text);
 };
 
+/// A row of the table of architectures.
 struct ArchRow {
   Arch arch;
   Version first;     // the first PTX version that has the name

@@ -70,6 +70,7 @@ enum class Type : std::uint8_t {
   ue8m0x2,  // results and sources of cvt
 };
 
+/// A row of the table of types.
 struct TypeInfo {
   Type type;
   std::string_view name;

@@ -21,6 +21,7 @@ namespace tartan::inline TARTAN_ABI::ptx {
 /// Parses `source`. Errors go to `diags`; the module then holds what could be read.
 Module parse(std::shared_ptr<const Source> source, Diags& diags);
 
+/// How a module is printed.
 struct PrintOptions {
   /// Without .loc, .file, .section and the target option `debug`: the machine code is the same.
   bool strip_debug = false;

@@ -28,6 +28,7 @@
 
 namespace tartan::inline TARTAN_ABI::ptx {
 
+/// How an operand is written.
 enum class OperandKind : std::uint8_t {
   Name,     // %r1, label, variable, function, special register (%tid.x), _ (sink)
   Integer,  // 42, -1, 0x1F, 0b101, 017, 1U, 4*16: `value` holds the 64 bits
@@ -43,6 +44,7 @@ enum class OperandKind : std::uint8_t {
   String,    // "text", of directives
 };
 
+/// An operand. Vectors, addresses, pairs and lists have children.
 struct Operand {
   OperandKind kind;
   Type type =
@@ -54,6 +56,7 @@ struct Operand {
   std::string_view text;  // as written: names (with a trailing ".x" element, if any) and literals
 };
 
+/// An instruction with its guard and operands.
 struct Instruction {
   std::string_view opcode;     // with every qualifier: "ld.global.v4.u32"
   std::uint32_t spelling = 0;  // that, read: Module::spellings
@@ -86,6 +89,7 @@ struct Registers {
   std::uint32_t offset = 0;
 };
 
+/// The state space of a variable or parameter.
 enum class StateSpace : std::uint8_t { none, reg, global, constant, shared, local, param };
 
 /// A variable or parameter: `.shared .align 16 .b8 tile[4096]`, `.param .u64 .ptr .global .align 16
@@ -137,6 +141,7 @@ struct Prototype {
   bool returns = true;  // without .noreturn
 };
 
+/// What a statement of a body is.
 enum class StatementKind : std::uint8_t {
   Instruction,
   Label,
@@ -148,16 +153,19 @@ enum class StatementKind : std::uint8_t {
   BlockEnd
 };
 
+/// A statement of a body: its kind, and where it is in the module.
 struct Statement {
   StatementKind kind;
   std::uint32_t index = 0;  // into the module's array of that kind; labels: Module::labels
 };
 
+/// A label, by its name.
 struct Label {
   std::string_view name;
   std::uint32_t offset = 0;
 };
 
+/// A kernel (.entry) or function (.func), or the declaration of one.
 struct Function {
   bool entry = false;
   bool body = false;  // false: a declaration
@@ -171,13 +179,16 @@ struct Function {
   std::uint32_t offset = 0;           // of the name
 };
 
+/// What an item of a module is.
 enum class ItemKind : std::uint8_t { Function, Variable, Directive };
 
+/// An item of a module, in the order of the text.
 struct Item {
   ItemKind kind;
   std::uint32_t index = 0;
 };
 
+/// A PTX module as a tree, in arrays that its items and statements index.
 struct Module {
   std::shared_ptr<const Source> source;  // every view points into its text
   Version version;

@@ -36,6 +36,7 @@
 
 namespace tartan::inline TARTAN_ABI {
 
+/// Blocks of a grid, or threads of a block, along x, y and z.
 struct Dim3 {
   std::uint32_t x = 1, y = 1, z = 1;
   constexpr std::uint64_t count() const { return std::uint64_t{x} * y * z; }
@@ -88,6 +89,7 @@ struct Report {
   NumericTrust trust;                   // the weakest of all kernels launched
 };
 
+/// How a device is opened; the emulator's checks and limits.
 struct DeviceOptions {
   /// Emulator: whose arithmetic ("sm_90"); empty: that of the module's target. A module for another
   /// target is loaded all the same: `tartan check --target` says whether it fits that hardware.
@@ -199,11 +201,13 @@ class Event {
   std::shared_ptr<detail::EngineEvent> event_;
 };
 
+/// A parameter of a loaded kernel, as its module declares it.
 struct KernelParam {
   std::string name;
   std::size_t bytes = 0;
 };
 
+/// A kernel of a loaded module, ready to be launched.
 class LoadedKernel {
  public:
   const std::string& name() const;
@@ -219,6 +223,7 @@ class LoadedKernel {
   std::shared_ptr<detail::EngineKernel> kernel_;
 };
 
+/// PTX that a device has loaded: its kernels and variables.
 class Module {
  public:
   /// The kernel of that name; if there is none, the message lists those there are.
@@ -237,6 +242,7 @@ class Module {
   std::shared_ptr<detail::EngineModule> module_;
 };
 
+/// A GPU or the emulator: loads modules, allocates buffers, waits for launches.
 class Device {
  public:
   /// The first GPU, else the emulator. Where `options.hardware` names another architecture than the

@@ -46,6 +46,7 @@ enum class TensorMapField : std::uint8_t {
   fill
 };
 
+/// What cuTensorMapEncode takes: a tensor in global memory and the box that TMA copies of it.
 struct TensorMap {
   /// Where in shared memory the 16-byte chunks of a box's rows go: the chunk's number in its row,
   /// XOR the bits of the shared address above bit 7, as many as the span has room for.

@@ -55,7 +55,7 @@ struct Diag {
 };
 
 /// `text` as a terminal may show it: control characters, characters that turn the direction of what
-/// is written, and bytes that are no UTF-8 become \xNN.
+/// is written, and bytes that are no UTF-8 become `\xNN`.
 std::string printable(std::string_view text);
 
 /// `file:line:column: error: message [id]`, the one spelling of a diagnostic as text. It is

@@ -14,8 +14,10 @@
 
 namespace tartan::inline TARTAN_ABI {
 
+/// How severe a diagnostic is.
 enum class Level : std::uint8_t { Error, Warning, Note };
 
+/// A row of the table of diagnostics.
 struct Rule {
   std::string_view id;
   Level level;

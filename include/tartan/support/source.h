@@ -11,6 +11,7 @@
 
 namespace tartan::inline TARTAN_ABI {
 
+/// A text with a name: gives the line and column of an offset, and lines to quote.
 class Source {
  public:
   /// `name` is how diagnostics call the text: a path, "<stdin>", a kernel's name.

@@ -16,6 +16,7 @@
 
 namespace tartan::inline TARTAN_ABI::verify {
 
+/// What a module is checked against, and how findings are reported.
 struct Options {
   /// In place of what the module's own .target and .version state.
   std::optional<Arch> arch;

@@ -19,6 +19,7 @@ namespace tartan::inline TARTAN_ABI::kernels {
 
 inline constexpr int most_splits = 256, most_stream_blocks = 65536;
 
+/// The activation that an epilogue applies.
 enum class Activation : std::uint8_t { none, relu, gelu, silu };  // gelu: the form with tanh
 
 /// What happens to a sum on its way to C, computed in f32 (products of f64: in f64):

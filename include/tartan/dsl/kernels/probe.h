@@ -10,6 +10,7 @@
 
 namespace tartan::inline TARTAN_ABI::kernels {
 
+/// Options of the throughput probe of one MMA.
 struct Probe {
   int block = 256;       // threads
   int accumulators = 8;  // independent products of each warp, one behind the other
