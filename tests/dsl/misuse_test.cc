@@ -52,6 +52,11 @@ std::vector<Misuse> misuses() {
                    sum = mma(sum, a, b);
                  })});
   out.push_back(
+      {"a tile larger than the fragment", __LINE__, "sm_80", described(32, [](Builder& k) {
+         auto sa = k.shared("sa", f16, row_major(32, 32));
+         k.load(operand_a(m16n8k16, f16), sa);
+       })});
+  out.push_back(
       {"4-bit elements stored the wrong way", __LINE__, "sm_80", described(32, [](Builder& k) {
          auto s = k.shared("s", Type::s4, row_major(64, 8));
          k.load(operand_b(m16n8k64, Type::s4), s);

@@ -37,13 +37,6 @@ Words cells(const std::string& line) {
   return out;
 }
 
-std::string replaced(std::string text, const std::string& what, const std::string& by) {
-  for (std::size_t at = text.find(what); at != std::string::npos;
-       at = text.find(what, at + by.size()))
-    text.replace(at, what.size(), by);
-  return text;
-}
-
 // Every spelling of "mma[.satfinite].{s8,u8}".
 Words expand(const std::string& pattern) {
   const std::size_t open = pattern.find_first_of("{[");

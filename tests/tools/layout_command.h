@@ -56,6 +56,13 @@ inline std::string read(const std::filesystem::path& path) {
   return out.str();
 }
 
+inline std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  for (std::size_t at = text.find(what); at != std::string::npos;
+       at = text.find(what, at + by.size()))
+    text.replace(at, what.size(), by);
+  return text;
+}
+
 inline Words data_lines(const std::string& name) {
   Words out;
   for (std::string& line : lines_of(read(std::filesystem::path(TEST_DATA) / "seeds" / name)))

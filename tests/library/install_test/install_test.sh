@@ -27,7 +27,7 @@ for name in $needed; do
 done
 
 mkdir "$work/consumer"
-cp "$here/CMakeLists.txt" "$here/consumer.cc" "$work/consumer"
+cp "$here/CMakeLists.txt" "$here"/*.cc "$work/consumer"
 "$cmake" -S "$work/consumer" -B "$work/build" -G "$generator" -DCMAKE_PREFIX_PATH="$work/installed" \
   -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_DISABLE_FIND_PACKAGE_LLVM=ON >/dev/null
 "$cmake" --build "$work/build" >/dev/null
