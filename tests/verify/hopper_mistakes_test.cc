@@ -62,24 +62,24 @@ const std::vector<Mistake>& mistakes() {
   static const std::vector<Mistake> all = {
       // ---- Phases.
       {"full-parity",
-       "the consumers wait for the phase of the other parity",
+       "consumers wait for the opposite parity",
        emulator,
        "deadlock",
        {{"WAIT_FULL:\n", "	xor.b32 %phase, %phase, 1;\nWAIT_FULL:\n"}}},
       {"full-phase-stays",
-       "the consumers wait for phase 0 in every round",
+       "consumers wait for phase 0 in every iteration",
        emulator,
        "deadlock",
        {{"WAIT_FULL:\n", "	mov.u32 %phase, 0;\nWAIT_FULL:\n"}}},
       {"full-not-waited",
-       "the consumers do not wait for the stage at all",
+       "consumers do not wait for the stage",
        emulator,
        "asynchronous-race",
        {{"	mbarrier.try_wait.parity.shared::cta.b64 %p, [%full], %phase;\n	@!%p bra "
          "WAIT_FULL;\n",
          ""}}},
       {"full-not-waited-first",
-       "the same, and the producer is slow to start",
+       "the same, with a producer that starts late",
        emulator,
        "unwritten-tile",
        {{"	mbarrier.try_wait.parity.shared::cta.b64 %p, [%full], %phase;\n	@!%p bra "
@@ -90,7 +90,7 @@ const std::vector<Mistake>& mistakes() {
         {"	wgmma.commit_group.sync.aligned;\n",
          "	wgmma.commit_group.sync.aligned;\n	bar.sync 2, 160;\n"}}},
       {"empty-parity",
-       "the producer waits for the phase of the other parity",
+       "the producer waits for the opposite parity",
        emulator,
        "deadlock",
        {{"	xor.b32 %phase, %phase, 1;                                     // the first round "
@@ -98,18 +98,18 @@ const std::vector<Mistake>& mistakes() {
          "empty\n",
          ""}}},
       {"empty-phase-stays",
-       "the producer waits for the phase before the first in every round",
+       "the producer waits for the phase before the first one in every iteration",
        emulator,
        "asynchronous-race",
        {{"WAIT_EMPTY:\n", "	mov.u32 %phase, 1;\nWAIT_EMPTY:\n"}}},
       // ---- mbarriers.
       {"no-arrive",
-       "the consumers do not release the stage",
+       "consumers do not release the stage",
        emulator,
        "deadlock",
        {{"	mbarrier.arrive.shared::cta.b64 _, [%empty];\n", ""}}},
       {"early-arrive",
-       "the consumers release the stage before their products have read it",
+       "consumers release the stage before their wgmma has read it",
        emulator,
        "asynchronous-race",
        {{"	wgmma.wait_group.sync.aligned 0;\n", ""},
@@ -117,77 +117,77 @@ const std::vector<Mistake>& mistakes() {
          "	wgmma.wait_group.sync.aligned 0;\n	shr.u32 %x, "
          "%thread, 5;\n"}}},
       {"empty-count-high",
-       "the empty barriers expect every thread, one of each warp arrives",
+       "the empty mbarriers expect all threads, but one thread per warp arrives",
        emulator,
        "deadlock",
        {{"[empty], 4;", "[empty], 128;"}, {"[empty+8], 4;", "[empty+8], 128;"}}},
       {"full-count-high",
-       "the full barriers expect two arrivals, only the producer arrives",
+       "the full mbarriers expect two arrivals, but only the producer arrives",
        emulator,
        "deadlock",
        {{"[full], 1;", "[full], 2;"}, {"[full+8], 1;", "[full+8], 2;"}}},
       {"init-missing",
-       "one of the full barriers is not initialised",
+       "one full mbarrier is not initialized",
        emulator,
        "mbarrier",
        {{"	mbarrier.init.shared::cta.b64 [full+8], 1;\n", ""}}},
       {"init-not-synchronised",
-       "nobody waits for the initialisation",
+       "no thread waits for the initialization of the mbarriers",
        emulator,
        "mbarrier",
        {{"READY:\n	bar.sync 0;\n", "READY:\n"}}},
       {"expect-too-few",
-       "the producer expects the bytes of A alone",
+       "the producer expects only the bytes of A",
        emulator,
        "asynchronous-race",
        {{"[%full], 12288;", "[%full], 8192;"}}},
       {"expect-too-many",
-       "the producer expects 16 bytes more than come",
+       "the producer expects 16 bytes too many",
        emulator,
        "deadlock",
        {{"[%full], 12288;", "[%full], 12304;"}}},
       {"expect-off",
-       "the producer expects 16 bytes less than come",
+       "the producer expects 16 bytes too few",
        emulator,
        "deadlock",
        {{"[%full], 12288;", "[%full], 12272;"}}},
       // ---- Fences and groups.
       {"no-proxy-fence",
-       "the sums are stored by ordinary code and copied out without a proxy fence",
+       "accumulators go to shared memory and out by TMA, without a proxy fence",
        check,
        "proxy-fence",
        {{"	fence.proxy.async.shared::cta;\n", ""}}},
       {"no-proxy-fence-behind-label",
-       "the same where the text alone does not show it",
+       "the same, where the text alone does not show it",
        emulator,
        "proxy-fence",
        {{"	fence.proxy.async.shared::cta;\n	bar.sync 1, 128;\n",
          "	bar.sync 1, 128;\n	bra.uni STORED;\nSTORED:\n"}}},
       {"source-early",
-       "a sum is overwritten before cp.async.bulk.wait_group",
+       "the source of a TMA store is overwritten before cp.async.bulk.wait_group",
        emulator,
        "asynchronous-race",
        {{"	cp.async.bulk.wait_group 0;\n",
          "	st.shared.f32 [%own], %f0;\n	cp.async.bulk.wait_group 0;\n"}}},
       {"no-wgmma-fence",
-       "the accumulators are set to zero, and no wgmma.fence follows",
+       "accumulators are zeroed, and no wgmma.fence follows",
        check,
        "wgmma-fence",
        {{first_product, first_product.substr(first_product.find('\n') + 1)}}},
       {"accumulator-early",
-       "a sum is read before wgmma.wait_group",
+       "an accumulator is read before wgmma.wait_group",
        check,
        "wgmma-wait",
        {{"	wgmma.wait_group.sync.aligned 0;\n",
          "	add.f32 %f0, %f0, %f0;\n	wgmma.wait_group.sync.aligned 0;\n"}}},
       // ---- Descriptors and tensor maps.
       {"descriptor-swizzle",
-       "the descriptors say the swizzle of 64 bytes",
+       "the matrix descriptors have a 64-byte swizzle instead of 128",
        emulator,
        "matrix-descriptor",
        {{"0x4000004000010000", "0x8000004000010000"}}},
       {"descriptor-row",
-       "B's descriptor starts a row of 128 bytes early",
+       "B's descriptor starts one 128-byte row early",
        emulator,
        "matrix-descriptor",
        {{"	add.s64 %db, %da, 512;\n", "	add.s64 %db, %da, 504;\n"}}},
@@ -198,12 +198,12 @@ const std::vector<Mistake>& mistakes() {
        {{"	add.s64 %db, %da, 512;\n",
          "	add.s64 %db, %da, 512;\n	add.s64 %da, %da, 1;\n"}}},
       {"descriptor-step",
-       "A's descriptor steps by 64 bytes for each k16",
+       "A's descriptor advances by 64 bytes per k16 instead of 32",
        emulator,
        "matrix-descriptor",
        {{"	add.s64 %da, %da, 2;\n", "	add.s64 %da, %da, 4;\n"}}},
       {"map-swizzle",
-       "A's tensor map has the swizzle of 32 bytes and a box of as many",
+       "A's tensor map has a 32-byte swizzle and a box of 32 bytes",
        emulator,
        "deadlock",
        {},
@@ -218,13 +218,13 @@ const std::vector<Mistake>& mistakes() {
        {},
        [](Host& host) { host.a.swizzle = TensorMap::Swizzle::none; }},
       {"map-box",
-       "B's tensor map has a box of 64 rows, the stage has room for 32",
+       "B's tensor map has a box of 64 rows in a stage of 32",
        emulator,
        "asynchronous-race",
        {},
        [](Host& host) { host.b.box[1] = 64; }},
       {"map-local",
-       "the tensor map is taken from a copy in local memory",
+       "the tensor map is a copy in local memory",
        check,
        "tensor-map-space",
        {{"	.shared .align 8 .b64 full[2];\n",
@@ -233,7 +233,7 @@ const std::vector<Mistake>& mistakes() {
          "	mov.b64 %rd1, copy;\n	cvta.local.u64 %map_c, %rd1;\n"}}},
       // ---- Who takes part, and where.
       {"divergent",
-       "the products stand behind a branch that half a warp takes",
+       "wgmma is control-dependent on a condition that differs within a warp",
        check,
        "maybe-divergent",
        {{"	wgmma.fence.sync.aligned;\n",
@@ -243,7 +243,7 @@ const std::vector<Mistake>& mistakes() {
         {"	.reg .f32 %f<16>;\n",
          "	.reg .f32 %f<16>;\n	.reg .b32 %half;\n	.reg .pred %low;\n"}}},
       {"half-warpgroup",
-       "the block has 96 threads: three warps of the warpgroup, no producer",
+       "the CTA has 96 threads: three warps of the warpgroup, and no producer",
        emulator,
        "divergent-collective",
        {{"	mbarrier.try_wait.parity.shared::cta.b64 %p, [%full], %phase;\n	@!%p bra "
@@ -251,22 +251,22 @@ const std::vector<Mistake>& mistakes() {
          ""}},
        [](Host& host) { host.launch.block = {96}; }},
       {"target-without-a",
-       "the module is for sm_90",
+       "the module targets sm_90 instead of sm_90a",
        check,
        "target-support",
        {{".target sm_90a", ".target sm_90"}}},
       {"setmaxnreg-unbounded",
-       "registers are traded in a kernel without launch bounds",
+       "setmaxnreg in a kernel without launch bounds",
        check,
        "register-bounds",
        {{".minnctapersm 1\n", ""}}},
       {"setmaxnreg-too-many",
-       "those who compute ask for more registers than the others give up",
+       "consumers request more registers than the producer releases",
        emulator,
        "deadlock",
        {{".minnctapersm 1\n", ".maxnreg 192\n"}}},
       {"box-unaligned",
-       "a stage begins at no multiple of 128 bytes",
+       "the address of a stage is not a multiple of 128",
        emulator,
        "misaligned-access",
        {{"[%at+8192], [%map_b", "[%at+8208], [%map_b"}}},
@@ -365,19 +365,40 @@ TEST(HopperMistakes, TheCheckerIsSilentWhereItCannotKnow) {
   }
 }
 
+const char* const page_head = R"(<!-- SPDX-License-Identifier: Apache-2.0 -->
+# Mistakes in Hopper kernels, and their messages
+
+Which mistakes does Tartan find, and what does it say? Each row below is one mistake in a correct
+warp-specialized GEMM (`tests/data/hopper_mistakes/gemm.ptx`): a producer warp fills a ring of
+stages by TMA, a consumer warpgroup multiplies them by wgmma. `check` reports what the text shows.
+The emulator reports the rest when it runs the kernel, even where its warp order happens to give
+the right numbers.
+
+`tests/verify/hopper_mistakes_test.cc` has the edits and writes this page (`TARTAN_REBASE=1`).
+
+| Mistake | Found by | Message |
+|---|---|---|
+)";
+
+const char* const page_foot = R"(
+## What the emulator does not find
+
+The emulator performs a copy or a product when the thread issues it. Vector clocks
+(`runtime/emulator/races/order.h`) record which accesses are ordered, so that a correct kernel has
+no finding. It does not see:
+
+- order between the lanes of one warp;
+- missing fences and waits of wgmma's accumulators: `check` reports those;
+- races between ordinary loads and stores, and an ordinary store that a copy overwrites;
+- cp.async into shared memory that another warp still reads, by ldmatrix or otherwise;
+- any race in kernels without TMA, st.async and wgmma;
+- a matrix descriptor that is off by whole rows within boxes of one tensor. That is legal and gives
+  other numbers: `expect` in a manifest finds it.
+)";
+
 // The page: what is wrong, and the first message without its place.
 TEST(HopperMistakes, ThePageIsFresh) {
-  std::string page =
-      "<!-- SPDX-License-Identifier: Apache-2.0 -->\n# Mistakes in Hopper kernels, and what is "
-      "said "
-      "of them\n\nEach is planted in one right kernel, a product whose producer warp fills a ring "
-      "of stages through tensor maps and whose\nconsumer warpgroup empties it with wgmma "
-      "(tests/data/hopper_mistakes/gemm.ptx); tests/verify/hopper_mistakes_test.cc has the "
-      "edits\nand "
-      "writes this page (TARTAN_REBASE=1). `check` finds what the text shows; the emulator finds "
-      "the rest when it runs the kernel,\nalso where the order in which its warps run happens to "
-      "give the right numbers.\n\n| Mistake | "
-      "Found by | Message |\n|---|---|---|\n";
+  std::string page = page_head;
   for (const Mistake& mistake : mistakes()) {
     std::string message = found(mistake);
     message = message.substr(0, message.find('\n'));
@@ -390,17 +411,7 @@ TEST(HopperMistakes, ThePageIsFresh) {
     page += fmt::format("| {} | {} | {} |\n", mistake.what,
                         mistake.finder == Finder::check ? "`check`" : "emulator", text);
   }
-  page +=
-      "\nThe emulator does a copy or a product when it is issued, and keeps clocks of who knows "
-      "what "
-      "(runtime/emulator/races/order.h), so that a\nkernel which is right has no finding. It does "
-      "not "
-      "see: order between the lanes of one warp; accumulators and fences of wgmma, which\nare "
-      "`check`'s; loads and stores of ordinary code against each other, and a store that a copy "
-      "overwrites; cp.async into shared memory\nthat another warp still reads, with ldmatrix or "
-      "otherwise; in kernels without the copy engine, st.async and wgmma, any of this; a\n"
-      "descriptor that is off by rows within boxes of one tensor, which is legal and gives other "
-      "numbers: `expect` in a manifest finds those.\n";
+  page += page_foot;
   expect_file(SOURCE_ROOT "/docs/mistakes.md", page);
 }
 
