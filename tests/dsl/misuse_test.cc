@@ -212,7 +212,7 @@ std::string told(const Misuse& misuse) {
   for (const Diag& diag : compiled.diags()) {
     std::string message = diag.message;
     // Places inside messages are lines of this file as well.
-    const std::string file = "dsl_misuse_test.cc:";
+    const std::string file = "misuse_test.cc:";
     for (auto at = message.find(file); at != std::string::npos; at = message.find(file, at + 1)) {
       const auto begin = at + file.size();
       std::size_t end = begin;
