@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // README.md and the pages under docs/, bench/ and tests/data/: what a reader copies from them
 // works. Commands run, their output is what the page shows, C++ and CMake are excerpts of files
-// that are built, links lead to files, figures are those of docs/performance.md.
+// that are built, figures are those of docs/performance.md. (Links: scripts/lint.)
 //
 // Blocks: `sh` holds commands, `console` commands ("$ ...") and what they print, where a line "..."
 // stands for any lines; white space does not count, so that a page may wrap a long message.
@@ -353,7 +353,7 @@ TEST(DocsPages, BlocksSayWhatTheyAre) {
           << page.place(block) << ": a block of \"" << block.language << "\"";
 }
 
-// ---- Figures, links, form and words.
+// ---- Figures, form and words.
 
 TEST(DocsPages, ReadmeHasTheFiguresOfPerformance) {
   const Words figures = lines_of(read(root / "docs/performance.md"));
@@ -364,29 +364,6 @@ TEST(DocsPages, ReadmeHasTheFiguresOfPerformance) {
       ++rows;
     }
   EXPECT_GE(rows, 3);
-}
-
-TEST(DocsPages, LinksLeadToFiles) {
-  static const std::regex link(R"(\]\(([^)#]+)(#[^)]*)?\))");
-  int links = 0;
-  for (const Page& page : pages()) {
-    std::size_t number = 0;
-    for (const std::string& line : page.lines) {
-      const bool in_block = std::ranges::any_of(page.blocks, [&](const Block& block) {
-        return number >= block.line && number < block.line + block.lines.size();
-      });
-      ++number;
-      if (in_block) continue;
-      for (std::sregex_iterator at(line.begin(), line.end(), link), end; at != end; ++at) {
-        const std::string target = (*at)[1];
-        if (target.starts_with("http")) continue;
-        EXPECT_TRUE(fs::exists((root / page.name).parent_path() / target))
-            << page.name << ":" << number << ": " << target;
-        ++links;
-      }
-    }
-  }
-  EXPECT_GE(links, 20);
 }
 
 TEST(DocsPages, LinesHaveAtMostAHundredColumns) {
