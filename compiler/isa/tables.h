@@ -13,33 +13,33 @@ namespace tartan::inline TARTAN_ABI::isa {
 // ldmatrix, stmatrix, movmatrix.
 // clang-format off
 inline constexpr MatrixMove matrix_moves[] = {
-    {Opcode::ldmatrix,  {8, 8},   b16,         Type::none, 1 + 2 + 4, Trans::Optional, 1, {{6, 5}, 75}},
-    {Opcode::ldmatrix,  {16, 16}, Type::b8,    Type::none, 1 + 2,     Trans::Always,   2, {{8, 6}, 100, Reach::Family}},
-    {Opcode::ldmatrix,  {16, 16}, Type::b8x16, {Type::b6x16_p32, Type::b4x16_p64}, 1 + 2, Trans::Always, 2, {{8, 6}, 100, Reach::Family}},
-    {Opcode::ldmatrix,  {8, 16},  Type::b8x16, {Type::b6x16_p32, Type::b4x16_p64}, 1 + 2 + 4, Trans::Never, 1, {{8, 6}, 100, Reach::Family}},
-    {Opcode::stmatrix,  {8, 8},   b16,         Type::none, 1 + 2 + 4, Trans::Optional, 1, {{7, 8}, 90}},
-    {Opcode::stmatrix,  {16, 8},  Type::b8,    Type::none, 1 + 2 + 4, Trans::Always,   1, {{8, 6}, 100, Reach::Family}},
-    {Opcode::movmatrix, {8, 8},   b16,         Type::none, 0,         Trans::Always,   1, {{7, 8}, 75}},
+    {.opcode = Opcode::ldmatrix, .shape = {8, 8}, .format = b16, .from = Type::none, .counts = 1 + 2 + 4, .trans = Trans::Optional, .registers = 1, .since = {{6, 5}, 75}},
+    {.opcode = Opcode::ldmatrix, .shape = {16, 16}, .format = Type::b8, .from = Type::none, .counts = 1 + 2, .trans = Trans::Always, .registers = 2, .since = {{8, 6}, 100, Reach::Family}},
+    {.opcode = Opcode::ldmatrix, .shape = {16, 16}, .format = Type::b8x16, .from = {Type::b6x16_p32, Type::b4x16_p64}, .counts = 1 + 2, .trans = Trans::Always, .registers = 2, .since = {{8, 6}, 100, Reach::Family}},
+    {.opcode = Opcode::ldmatrix, .shape = {8, 16}, .format = Type::b8x16, .from = {Type::b6x16_p32, Type::b4x16_p64}, .counts = 1 + 2 + 4, .trans = Trans::Never, .registers = 1, .since = {{8, 6}, 100, Reach::Family}},
+    {.opcode = Opcode::stmatrix, .shape = {8, 8}, .format = b16, .from = Type::none, .counts = 1 + 2 + 4, .trans = Trans::Optional, .registers = 1, .since = {{7, 8}, 90}},
+    {.opcode = Opcode::stmatrix, .shape = {16, 8}, .format = Type::b8, .from = Type::none, .counts = 1 + 2 + 4, .trans = Trans::Always, .registers = 1, .since = {{8, 6}, 100, Reach::Family}},
+    {.opcode = Opcode::movmatrix, .shape = {8, 8}, .format = b16, .from = Type::none, .counts = 0, .trans = Trans::Always, .registers = 1, .since = {{7, 8}, 75}},
 };
 // clang-format on
 
 // wmma.load, wmma.store, wmma.mma.
 // clang-format off
 inline constexpr Wmma wmmas[] = {
-    {{16, 16, 16}, f16,  {f16, f32}, true, false, false, BitOp::none, {{6, 3}, 70}, {6, 0}},
-    {{32, 8, 16},  f16,  {f16, f32}, true, false, false, BitOp::none, {{6, 3}, 70}, {6, 1}},
-    {{8, 32, 16},  f16,  {f16, f32}, true, false, false, BitOp::none, {{6, 3}, 70}, {6, 1}},
-    {{16, 16, 16}, {s8, u8}, s32,    true, true,  false, BitOp::none, {{6, 3}, 72}},
-    {{32, 8, 16},  {s8, u8}, s32,    true, true,  false, BitOp::none, {{6, 3}, 72}},
-    {{8, 32, 16},  {s8, u8}, s32,    true, true,  false, BitOp::none, {{6, 3}, 72}},
-    {{8, 8, 32},   {Type::s4, Type::u4}, s32, false, true,  false, BitOp::none, {{6, 3}, 75}},
-    {{8, 8, 128},  Type::b1, s32,    false, false, false, BitOp::xor_popc, {{6, 3}, 75}},
-    {{8, 8, 128},  Type::b1, s32,    false, false, false, BitOp::and_popc, {{7, 1}, 80}},
-    {{16, 16, 16}, bf16, f32,        true, false, false, BitOp::none, {{7, 0}, 80}},
-    {{32, 8, 16},  bf16, f32,        true, false, false, BitOp::none, {{7, 0}, 80}},
-    {{8, 32, 16},  bf16, f32,        true, false, false, BitOp::none, {{7, 0}, 80}},
-    {{16, 16, 8},  tf32, f32,        true, false, false, BitOp::none, {{7, 0}, 80}},
-    {{8, 8, 4},    f64,  f64,        true, false, true,  BitOp::none, {{7, 0}, 80}},
+    {.shape = {16, 16, 16}, .ab = f16, .cd = {f16, f32}, .any_major = true, .since = {{6, 3}, 70}, .unaligned = {6, 0}},
+    {.shape = {32, 8, 16}, .ab = f16, .cd = {f16, f32}, .any_major = true, .since = {{6, 3}, 70}, .unaligned = {6, 1}},
+    {.shape = {8, 32, 16}, .ab = f16, .cd = {f16, f32}, .any_major = true, .since = {{6, 3}, 70}, .unaligned = {6, 1}},
+    {.shape = {16, 16, 16}, .ab = {s8, u8}, .cd = s32, .any_major = true, .satfinite = true, .since = {{6, 3}, 72}},
+    {.shape = {32, 8, 16}, .ab = {s8, u8}, .cd = s32, .any_major = true, .satfinite = true, .since = {{6, 3}, 72}},
+    {.shape = {8, 32, 16}, .ab = {s8, u8}, .cd = s32, .any_major = true, .satfinite = true, .since = {{6, 3}, 72}},
+    {.shape = {8, 8, 32}, .ab = {Type::s4, Type::u4}, .cd = s32, .satfinite = true, .since = {{6, 3}, 75}},
+    {.shape = {8, 8, 128}, .ab = Type::b1, .cd = s32, .bit_op = BitOp::xor_popc, .since = {{6, 3}, 75}},
+    {.shape = {8, 8, 128}, .ab = Type::b1, .cd = s32, .bit_op = BitOp::and_popc, .since = {{7, 1}, 80}},
+    {.shape = {16, 16, 16}, .ab = bf16, .cd = f32, .any_major = true, .since = {{7, 0}, 80}},
+    {.shape = {32, 8, 16}, .ab = bf16, .cd = f32, .any_major = true, .since = {{7, 0}, 80}},
+    {.shape = {8, 32, 16}, .ab = bf16, .cd = f32, .any_major = true, .since = {{7, 0}, 80}},
+    {.shape = {16, 16, 8}, .ab = tf32, .cd = f32, .any_major = true, .since = {{7, 0}, 80}},
+    {.shape = {8, 8, 4}, .ab = f64, .cd = f64, .any_major = true, .roundings = true, .since = {{7, 0}, 80}},
 };
 // clang-format on
 
@@ -129,17 +129,17 @@ inline constexpr Mma mmas[] = {
 // wgmma.mma_async.
 // clang-format off
 inline constexpr Wgmma wgmmas[] = {
-    {16,  f16, f16,  f16,  true,  true,  true,  false, BitOp::none, {{8, 0}, 90, Reach::ExactArch}, {8, 2}},
-    {16,  f32, f16,  f16,  true,  true,  true,  false, BitOp::none, {{8, 0}, 90, Reach::ExactArch}, {8, 2}},
-    {16,  f32, bf16, bf16, true,  true,  true,  false, BitOp::none, {{8, 0}, 90, Reach::ExactArch}, {8, 2}},
-    {8,   f32, tf32, tf32, true,  true,  false, false, BitOp::none, {{8, 0}, 90, Reach::ExactArch}, {8, 2}},
-    {32,  f16, fp8,  fp8,  true,  true,  false, false, BitOp::none, {{8, 0}, 90, Reach::ExactArch}, {8, 2}},
-    {32,  f32, fp8,  fp8,  true,  true,  false, false, BitOp::none, {{8, 0}, 90, Reach::ExactArch}, {8, 2}},
-    {32,  s32, s8,   s8,   false, false, false, true,  BitOp::none, {{8, 0}, 90, Reach::ExactArch}, {8, 2}},
-    {32,  s32, u8,   u8,   false, false, false, true,  BitOp::none, {{8, 0}, 90, Reach::ExactArch}, {8, 2}},
-    {32,  s32, s8,   u8,   false, false, false, true,  BitOp::none, {{8, 4}, 90, Reach::ExactArch}, {8, 4}},
-    {32,  s32, u8,   s8,   false, false, false, true,  BitOp::none, {{8, 4}, 90, Reach::ExactArch}, {8, 4}},
-    {256, s32, Type::b1, Type::b1, false, false, false, false, BitOp::and_popc, {{8, 0}, 90, Reach::ExactArch}, {}},
+    {.k = 16, .d = f16, .a = f16, .b = f16, .every_n = true, .floating = true, .majors = true, .since = {{8, 0}, 90, Reach::ExactArch}, .sparse = {8, 2}},
+    {.k = 16, .d = f32, .a = f16, .b = f16, .every_n = true, .floating = true, .majors = true, .since = {{8, 0}, 90, Reach::ExactArch}, .sparse = {8, 2}},
+    {.k = 16, .d = f32, .a = bf16, .b = bf16, .every_n = true, .floating = true, .majors = true, .since = {{8, 0}, 90, Reach::ExactArch}, .sparse = {8, 2}},
+    {.k = 8, .d = f32, .a = tf32, .b = tf32, .every_n = true, .floating = true, .since = {{8, 0}, 90, Reach::ExactArch}, .sparse = {8, 2}},
+    {.k = 32, .d = f16, .a = fp8, .b = fp8, .every_n = true, .floating = true, .since = {{8, 0}, 90, Reach::ExactArch}, .sparse = {8, 2}},
+    {.k = 32, .d = f32, .a = fp8, .b = fp8, .every_n = true, .floating = true, .since = {{8, 0}, 90, Reach::ExactArch}, .sparse = {8, 2}},
+    {.k = 32, .d = s32, .a = s8, .b = s8, .satfinite = true, .since = {{8, 0}, 90, Reach::ExactArch}, .sparse = {8, 2}},
+    {.k = 32, .d = s32, .a = u8, .b = u8, .satfinite = true, .since = {{8, 0}, 90, Reach::ExactArch}, .sparse = {8, 2}},
+    {.k = 32, .d = s32, .a = s8, .b = u8, .satfinite = true, .since = {{8, 4}, 90, Reach::ExactArch}, .sparse = {8, 4}},
+    {.k = 32, .d = s32, .a = u8, .b = s8, .satfinite = true, .since = {{8, 4}, 90, Reach::ExactArch}, .sparse = {8, 4}},
+    {.k = 256, .d = s32, .a = Type::b1, .b = Type::b1, .bit_op = BitOp::and_popc, .since = {{8, 0}, 90, Reach::ExactArch}},
 };
 // clang-format on
 

@@ -199,7 +199,7 @@ TEST(DslForms, EveryFormOnItsOldestTarget) {
     add(batches, targets.front(), form);
     ++families[isa::family(form)];
   }
-  EXPECT_EQ(emit(batches).forms, 1542u);
+  EXPECT_EQ(emit(batches).forms, isa::forms().size());
   const std::map<std::string_view, int> documented = {
       {"ldmatrix", 54},        {"stmatrix", 27},          {"movmatrix", 1}, {"wmma.load", 704},
       {"wmma.store", 208},     {"wmma.mma", 138},         {"mma", 160},     {"mma.sp", 142},

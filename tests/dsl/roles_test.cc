@@ -104,7 +104,7 @@ class Roles : public testing::TestWithParam<const char*> {
     const std::string text = refusal(2 * size, body);
     EXPECT_NE(text.find(part), std::string::npos) << text;
     EXPECT_NE(text.find(id), std::string::npos) << text;
-    EXPECT_NE(text.find("dsl_roles_test.cc"), std::string::npos) << text;
+    EXPECT_NE(text.find("roles_test.cc"), std::string::npos) << text;
   }
 };
 
@@ -268,7 +268,7 @@ TEST_P(Roles, WhatCannotBeIsRefused) {
   expect_refused([&](Parts& p) { p.k.roles([&] { p.k.shared("late", f16, p.mma.shared_a(2)); }); },
                  "shared matrix late is declared inside roles()", "[kernel-option]");
   expect_refused([&](Parts& p) { p.k.roles([&] { once(p, 2), once(p, 2); }); },
-                 "sA is filled by another pipeline at dsl_roles_test.cc", "[unsynchronized-tile]");
+                 "sA is filled by another pipeline at roles_test.cc", "[unsynchronized-tile]");
   expect_refused(
       [&](Parts& p) {
         p.k.roles([&] {

@@ -108,8 +108,7 @@ const Wmma* wmma(const Form& form);  // for loads and stores: the first product 
 const Mma* mma(const Form& form);
 const Wgmma* wgmma(const Form& form);
 
-/// Every documented warp-level form (1542 of them), and every form of wgmma (2148), written out
-/// from the rows.
+/// Every documented warp-level form, and every form of wgmma, written out from the rows.
 std::vector<Form> forms();
 std::vector<Form> wgmma_forms();
 

@@ -40,12 +40,12 @@ struct MatrixMove {
 
 struct Wmma {
   Shape shape;
-  TypeSet ab;      // types of A and B (always the same for both)
-  TypeSet cd;      // types of C and D, each of them any
-  bool any_major;  // all four of row/col; otherwise A is .row and B is .col
-  bool satfinite;
-  bool roundings;
-  BitOp bit_op;
+  TypeSet ab;              // types of A and B (always the same for both)
+  TypeSet cd;              // types of C and D, each of them any
+  bool any_major = false;  // all four of row/col; otherwise A is .row and B is .col
+  bool satfinite = false;
+  bool roundings = false;
+  BitOp bit_op = BitOp::none;
   Since since;
   Version unaligned = {};  // the version from which it exists without .aligned, until 6.2; 0.0:
                            // never. Such rows also take .satfinite until 6.4.
@@ -84,13 +84,13 @@ struct Wgmma {
   int k;  // dense; sparse forms take twice that
   Type d;
   TypeSet a, b;
-  bool every_n;   // N in steps of 8; otherwise 8, 16, 24, 32 and from there in steps of 16
-  bool floating;  // takes imm-scale-a and imm-scale-b
-  bool majors;    // takes imm-trans for operands in shared memory
-  bool satfinite;
-  BitOp bit_op;
+  bool every_n = false;   // N in steps of 8; otherwise 8, 16, 24, 32 and from there in steps of 16
+  bool floating = false;  // takes imm-scale-a and imm-scale-b
+  bool majors = false;    // takes imm-trans for operands in shared memory
+  bool satfinite = false;
+  BitOp bit_op = BitOp::none;
   Since since;
-  Version sparse;  // the version from which .sp exists; 0.0: it does not
+  Version sparse = {};  // the version from which .sp exists; 0.0: it does not
 };
 
 /// Whether `n` columns are legal for a row of the table.

@@ -51,49 +51,49 @@ constexpr std::string_view nearest = "nothing published: the nearest generation'
 // clang-format off
 constexpr NumericRule rules[] = {
     // Exact everywhere.
-    {any, mma | wmma | wgmma, integers, Type::none, {}, integer, 0, 0, 0, 0, 0, Recorded, exact},
-    {any, mma | wmma | wgmma, Type::b1, Type::none, {}, popcount, 0, 0, 0, 0, 0, Recorded, exact},
-    {on({sm_90}), mma, f64, Type::none, {}, fma_chain, 0, 0, 0, 0, 0, Documented, directed, true},
-    {on({sm_90}), warp, f64, Type::none, {}, fma_chain, 0, 0, 0, 0, 0, Recorded, recorded},
-    {on({sm_80, sm_89, sm_100, sm_120}), warp, f64, Type::none, {}, fma_chain, 0, 0, 0, 0, 0, Measured, "one or more DMMA m8n8k4, an fma chain"},
-    {any, warp, f64, Type::none, {}, fma_chain, 0, 0, 0, 0, 0, Assumed, nearest},
+    {.hardware = any, .opcodes = mma | wmma | wgmma, .a = integers, .method = integer, .trust = Recorded, .source = exact},
+    {.hardware = any, .opcodes = mma | wmma | wgmma, .a = Type::b1, .method = popcount, .trust = Recorded, .source = exact},
+    {.hardware = on({sm_90}), .opcodes = mma, .a = f64, .method = fma_chain, .trust = Documented, .source = directed, .directed = true},
+    {.hardware = on({sm_90}), .opcodes = warp, .a = f64, .method = fma_chain, .trust = Recorded, .source = recorded},
+    {.hardware = on({sm_80, sm_89, sm_100, sm_120}), .opcodes = warp, .a = f64, .method = fma_chain, .trust = Measured, .source = "one or more DMMA m8n8k4, .directed = an fma chain"},
+    {.hardware = any, .opcodes = warp, .a = f64, .method = fma_chain, .trust = Assumed, .source = nearest},
     // wgmma: sm_90 alone has it.
-    {any, wgmma, halves, Type::none, {}, fused_sum, 16, 25, -133, -21, 24, Recorded, recorded},
-    {any, wgmma, tf32,   Type::none, {}, fused_sum,  8, 25, -133, -21, 24, Recorded, recorded},
-    {any, wgmma, bytes,  Type::none, {}, fused_sum, 32, 13, -133, -21, 14, Recorded, recorded},
+    {.hardware = any, .opcodes = wgmma, .a = halves, .method = fused_sum, .length = 16, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Recorded, .source = recorded},
+    {.hardware = any, .opcodes = wgmma, .a = tf32, .method = fused_sum, .length = 8, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Recorded, .source = recorded},
+    {.hardware = any, .opcodes = wgmma, .a = bytes, .method = fused_sum, .length = 32, .fraction = 13, .floor_f32 = -133, .floor_f16 = -21, .kept = 14, .trust = Recorded, .source = recorded},
     // The f16 product of a quad pair: native up to sm_75.
-    {on({sm_70}), mma, f16, Type::none, quad_pair, fused_sum, 4, 23, -131, -19, 24, Measured, volta},
-    {on({sm_75}), mma, f16, Type::none, quad_pair, fused_sum, 4, 24, -132, -20, 24, Assumed, turing},
-    {on({sm_90}), mma, f16, f32,        quad_pair, float_chain, 0, 0, 0, 0, 0, Recorded, recorded},
-    {on({sm_90}), mma, f16, f16,        quad_pair, half_tree, 0, 0, 0, 0, 0, Recorded, recorded},
-    {any, mma, f16, f32,                quad_pair, float_chain, 0, 0, 0, 0, 0, Measured, scalar},
-    {any, mma, f16, f16,                quad_pair, half_tree, 0, 0, 0, 0, 0, Measured, scalar},
+    {.hardware = on({sm_70}), .opcodes = mma, .a = f16, .shape = quad_pair, .method = fused_sum, .length = 4, .fraction = 23, .floor_f32 = -131, .floor_f16 = -19, .kept = 24, .trust = Measured, .source = volta},
+    {.hardware = on({sm_75}), .opcodes = mma, .a = f16, .shape = quad_pair, .method = fused_sum, .length = 4, .fraction = 24, .floor_f32 = -132, .floor_f16 = -20, .kept = 24, .trust = Assumed, .source = turing},
+    {.hardware = on({sm_90}), .opcodes = mma, .a = f16, .d = f32, .shape = quad_pair, .method = float_chain, .trust = Recorded, .source = recorded},
+    {.hardware = on({sm_90}), .opcodes = mma, .a = f16, .d = f16, .shape = quad_pair, .method = half_tree, .trust = Recorded, .source = recorded},
+    {.hardware = any, .opcodes = mma, .a = f16, .d = f32, .shape = quad_pair, .method = float_chain, .trust = Measured, .source = scalar},
+    {.hardware = any, .opcodes = mma, .a = f16, .d = f16, .shape = quad_pair, .method = half_tree, .trust = Measured, .source = scalar},
     // f16 and bf16.
-    {on({sm_70}), warp, f16, Type::none, {}, fused_sum, 4, 23, -131, -19, 24, Measured, volta},
-    {on({sm_75}), warp, f16, Type::none, {}, fused_sum, 8, 24, -132, -20, 24, Assumed, turing},
-    {on({sm_80, sm_89}), warp, halves, Type::none, {}, fused_sum, 8, 24, -132, -20, 24, Measured, ampere},
-    {on({sm_90}), warp, halves, Type::none, {}, fused_sum, 16, 25, -133, -21, 24, Recorded, recorded},
-    {on({sm_100, sm_120}), warp, halves, Type::none, {}, fused_sum, 16, 25, -133, -21, 24, Measured, blackwell},
-    {on({sm_70, sm_75}), warp, halves, Type::none, {}, fused_sum, 8, 24, -132, -20, 24, Assumed, nearest},
+    {.hardware = on({sm_70}), .opcodes = warp, .a = f16, .method = fused_sum, .length = 4, .fraction = 23, .floor_f32 = -131, .floor_f16 = -19, .kept = 24, .trust = Measured, .source = volta},
+    {.hardware = on({sm_75}), .opcodes = warp, .a = f16, .method = fused_sum, .length = 8, .fraction = 24, .floor_f32 = -132, .floor_f16 = -20, .kept = 24, .trust = Assumed, .source = turing},
+    {.hardware = on({sm_80, sm_89}), .opcodes = warp, .a = halves, .method = fused_sum, .length = 8, .fraction = 24, .floor_f32 = -132, .floor_f16 = -20, .kept = 24, .trust = Measured, .source = ampere},
+    {.hardware = on({sm_90}), .opcodes = warp, .a = halves, .method = fused_sum, .length = 16, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Recorded, .source = recorded},
+    {.hardware = on({sm_100, sm_120}), .opcodes = warp, .a = halves, .method = fused_sum, .length = 16, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Measured, .source = blackwell},
+    {.hardware = on({sm_70, sm_75}), .opcodes = warp, .a = halves, .method = fused_sum, .length = 8, .fraction = 24, .floor_f32 = -132, .floor_f16 = -20, .kept = 24, .trust = Assumed, .source = nearest},
     // tf32: wmma chains two steps where mma has one.
-    {on({sm_80, sm_89}), warp, tf32, Type::none, {}, fused_sum, 4, 24, -132, -20, 24, Measured, ampere},
-    {on({sm_90}), mma,  tf32, Type::none, {}, fused_sum, 8, 25, -133, -21, 24, Recorded, recorded},
-    {on({sm_90}), wmma, tf32, Type::none, {}, fused_sum, 4, 25, -133, -21, 24, Recorded, recorded},
-    {on({sm_100, sm_120}), mma,  tf32, Type::none, {}, fused_sum, 8, 25, -133, -21, 24, Measured, blackwell},
-    {on({sm_100, sm_120}), wmma, tf32, Type::none, {}, fused_sum, 4, 25, -133, -21, 24, Assumed, nearest},
-    {on({sm_70, sm_75}), warp, tf32, Type::none, {}, fused_sum, 4, 24, -132, -20, 24, Assumed, nearest},
+    {.hardware = on({sm_80, sm_89}), .opcodes = warp, .a = tf32, .method = fused_sum, .length = 4, .fraction = 24, .floor_f32 = -132, .floor_f16 = -20, .kept = 24, .trust = Measured, .source = ampere},
+    {.hardware = on({sm_90}), .opcodes = mma, .a = tf32, .method = fused_sum, .length = 8, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Recorded, .source = recorded},
+    {.hardware = on({sm_90}), .opcodes = wmma, .a = tf32, .method = fused_sum, .length = 4, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Recorded, .source = recorded},
+    {.hardware = on({sm_100, sm_120}), .opcodes = mma, .a = tf32, .method = fused_sum, .length = 8, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Measured, .source = blackwell},
+    {.hardware = on({sm_100, sm_120}), .opcodes = wmma, .a = tf32, .method = fused_sum, .length = 4, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Assumed, .source = nearest},
+    {.hardware = on({sm_70, sm_75}), .opcodes = warp, .a = tf32, .method = fused_sum, .length = 4, .fraction = 24, .floor_f32 = -132, .floor_f16 = -20, .kept = 24, .trust = Assumed, .source = nearest},
     // 8, 6 and 4-bit floats.
-    {on({sm_89}), mma, bytes, Type::none, {}, fused_sum, 16, 13, -133, -21, 14, Measured, ada},
-    {on({sm_90}), mma, bytes, Type::none, {}, half_pairs, 16, 25, -133, -21, 24, Recorded, recorded},
-    {on({sm_100}), mma, bytes, Type::none, {}, half_pairs, 16, 25, -133, -21, 24, Measured, blackwell},
-    {on({sm_120}), mma, bytes, Type::none, {}, fused_sum, 32, 25, -133, -21, 24, Measured, consumer},
-    {on({sm_120}), mma, small, Type::none, {}, fused_sum, 32, 25, -133, -21, 24, Documented, consumer},
-    {on({sm_100, sm_90}), mma, small, Type::none, {}, half_pairs, 16, 25, -133, -21, 24, Assumed, nearest},
-    {any, mma, small, Type::none, {}, fused_sum, 16, 13, -133, -21, 14, Assumed, nearest},
+    {.hardware = on({sm_89}), .opcodes = mma, .a = bytes, .method = fused_sum, .length = 16, .fraction = 13, .floor_f32 = -133, .floor_f16 = -21, .kept = 14, .trust = Measured, .source = ada},
+    {.hardware = on({sm_90}), .opcodes = mma, .a = bytes, .method = half_pairs, .length = 16, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Recorded, .source = recorded},
+    {.hardware = on({sm_100}), .opcodes = mma, .a = bytes, .method = half_pairs, .length = 16, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Measured, .source = blackwell},
+    {.hardware = on({sm_120}), .opcodes = mma, .a = bytes, .method = fused_sum, .length = 32, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Measured, .source = consumer},
+    {.hardware = on({sm_120}), .opcodes = mma, .a = small, .method = fused_sum, .length = 32, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Documented, .source = consumer},
+    {.hardware = on({sm_100, sm_90}), .opcodes = mma, .a = small, .method = half_pairs, .length = 16, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Assumed, .source = nearest},
+    {.hardware = any, .opcodes = mma, .a = small, .method = fused_sum, .length = 16, .fraction = 13, .floor_f32 = -133, .floor_f16 = -21, .kept = 14, .trust = Assumed, .source = nearest},
 };
 
 // Block-scaled products: scaling is exact, so that only the sum has to be chosen.
-constexpr NumericRule block_scaled = {any, mma, small, Type::none, {}, fused_sum, 64, 25, -133, -21, 24, Documented, scaled};
+constexpr NumericRule block_scaled = {.hardware = any, .opcodes = mma, .a = small, .method = fused_sum, .length = 64, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Documented, .source = scaled};
 // clang-format on
 
 std::uint8_t opcode_bit(isa::Opcode opcode) {
