@@ -147,7 +147,7 @@ Global Builder::global(std::string name, Type type, Layout layout, Here at) {
   }
   if (!good) return Global(refused_tensor(state_, std::move(name), type, std::move(layout)));
   state_->params.push_back({name, type, true, layout.extent().value_or(0)});
-  state_->param_values.push_back(-1);
+  state_->launch_numbers.add_pointer();
   detail::Memory memory{state_->f().add_pointer_param(codegen::PointerSpace::global), false};
   memory.param = static_cast<int>(state_->params.size()) - 1;
   state_->memories.push_back(memory);
@@ -172,7 +172,7 @@ Scalar Builder::param(std::string name, Type type, int multiple_of, Here at) {
   if (!good) return KernelState::bad();
   state_->params.push_back({std::move(name), type, false, 0});
   const codegen::Value value = state_->f().add_param(type);
-  state_->param_values.push_back(value.id);
+  state_->launch_numbers.add_parameter(value.id);
   return state_->scalar(value, std::max(multiple_of, 1));
 }
 
@@ -255,13 +255,13 @@ void Builder::copy(const Shared& from, const Global& to, Here at) {
 }
 void Builder::multicast(const Global& from, const Shared& to, Here at) {
   state_->at(at);
-  state_->multicasts = true;
+  state_->fill.multicasts = true;
   state_->copy(from, to);
-  state_->multicasts = false;
+  state_->fill.multicasts = false;
 }
 void Builder::barrier(Here at) {
   state_->at(at);
-  if (state_->role == detail::Role::producer && !state_->f().is_muted())
+  if (state_->roles.current == detail::Role::producer && !state_->f().is_muted())
     return state_->report("kernel-option"_rule,
                           "a barrier in what producers fill: consumers do not come there");
   state_->barrier();
@@ -335,7 +335,7 @@ Scalar Builder::read(const Global& from, const Scalar& row, const Scalar& col, H
 }
 Scalar Builder::read(const Shared& from, const Scalar& row, const Scalar& col, Here at) {
   state_->at(at);
-  state_->threads_read = true;
+  state_->fill.read_by_threads = true;
   return read_element(*state_, from, row, col);
 }
 void Builder::write(const Global& to, const Scalar& row, const Scalar& col, const Scalar& value,
@@ -466,7 +466,7 @@ void Builder::when(const Scalar& condition, const std::function<void()>& body, H
 Scalar Builder::address(const Shared& tile, const Scalar& row, const Scalar& col, Here at) {
   state_->at(at);
   if (!usable(*state_, tile, row, col)) return KernelState::bad();
-  state_->threads_read = true;  // by the instruction that it is for
+  state_->fill.read_by_threads = true;  // by the instruction that it is for
   return state_->scalar(state_->f().shared_address(state_->pointer(tile, row, col)));
 }
 

@@ -33,7 +33,7 @@ class Copier {
     const std::int64_t per_line = line() / width_;
     const std::int64_t chunks = rows_ * cols_ / width_, threads = threads_;
     const Scalar& thread = thread_;
-    state_.thread_copies = true;
+    state_.fill.by_threads = true;
     const auto chunk = [&](const Scalar& index) {
       move(index / per_line, index % per_line * width_);
     };
@@ -97,7 +97,7 @@ class Copier {
     const bool together = from == to && from != Major::none;
     if (!has_whole_bytes(together)) return false;
     asynchronous_ = state_.asynchronous && may_be_asynchronous();
-    if (state_.asynchronous && !asynchronous_) state_.plain_copies = true;
+    if (state_.asynchronous && !asynchronous_) state_.fill.plain = true;
     if (!together)
       refused_.push_back(fmt::format("wider accesses: neighbours in {} are no neighbours in {}",
                                      from_.layout.text(), to_.layout.text()));
@@ -109,7 +109,7 @@ class Copier {
     if (asynchronous_ && bytes() < 4) {
       refused_.push_back(fmt::format("cp.async: it takes 4, 8 or 16 bytes, found {}", bytes()));
       asynchronous_ = false;
-      state_.plain_copies = true;
+      state_.fill.plain = true;
     }
     return true;
   }
@@ -252,7 +252,7 @@ void KernelState::copy(const Tensor& from, const Tensor& to) {
     report("layout-mismatch"_rule, fmt::format("copy does not convert: {} is {}, {} is {}",
                                                from.name, name(from.type), to.name, name(to.type)));
   if (!same_shape || from.type != to.type || !require_barrier(from)) return;
-  if (role == Role::producer) note_fill(to);
+  if (roles.current == Role::producer) note_fill(to);
   else note_write(to);
   std::vector<std::string> refused;
   if (copy_boxes(from, to, refused)) return;

@@ -115,7 +115,7 @@ bool KernelState::land_before_body(Flight& flight) {
 }
 
 void KernelState::land_all() {
-  if (!warpgroups || role == Role::producer) return;
+  if (!fill.read_by_wgmma || roles.current == Role::producer) return;
   (void)f().warpgroup_wait(0, {}, {});
   log.landings.push_back({static_cast<int>(log.commits.size()), log.scopes.back()});
 }

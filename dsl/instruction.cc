@@ -168,7 +168,8 @@ std::vector<Scalar> Builder::instruction(std::string_view spelling, const detail
   state_->at(at);
   const auto address = state_->element_pointer(memory, row, col);
   if (!address) return std::vector<Scalar>(16, detail::KernelState::bad());
-  state_->threads_read |= state_->memories[static_cast<std::size_t>(memory.memory)].in_shared;
+  state_->fill.read_by_threads |=
+      state_->memories[static_cast<std::size_t>(memory.memory)].in_shared;
   return state_->instruction(spelling, operands, &*address);
 }
 

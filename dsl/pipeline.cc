@@ -132,7 +132,7 @@ void Builder::pipeline(int stages, const Scalar& count,
     return state_->report("operand-count"_rule,
                           fmt::format("a pipeline has 1 to {} stages, found {}", most, stages));
   const detail::Stages ring{stages, count, fill, ahead, use, state_->place};
-  if (state_->role != detail::Role::all) detail::role_pipeline(*state_, ring);
+  if (state_->roles.current != detail::Role::all) detail::role_pipeline(*state_, ring);
   else CommonPipeline(*this, *state_, ring).run();
 }
 

@@ -40,7 +40,7 @@ class Cursor {
  public:
   Cursor(Builder& k, KernelState& state, int stages) : state_(state), stages_(stages) {
     // The role may come by several times: the ring goes on where it was.
-    state.f().at_mark(state.role_begin, [&] {
+    state.f().at_mark(state.roles.begin, [&] {
       stage_ = k.variable(k.constant(u32, 0));
       parity_ = k.variable(k.constant(u32, 0));
     });
@@ -85,27 +85,27 @@ void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const
 class Consumption {
  public:
   Consumption(Builder& k, KernelState& state, int stages)
-      : k_(k), state_(state), number_(state.role_pipelines.size()), cursor_(k, state, stages) {
+      : k_(k), state_(state), number_(state.roles.pipelines.size()), cursor_(k, state, stages) {
     RolePipeline pipeline{.stages = stages};
     pipeline.full = state.shared_memory(state.unused_name("pipeline"), 2 * stages * mbarrier_bytes);
     pipeline.empty = state.f().offset(pipeline.full, stages * mbarrier_bytes);
-    state.role_pipelines.push_back(pipeline);
-    state.threads_read = false;
+    state.roles.pipelines.push_back(pipeline);
+    state.fill.read_by_threads = false;
   }
 
   Scalar stage() const { return cursor_.stage(); }
 
   void wait() {
-    state_.f().mbarrier_wait(cursor_.of(state_.role_pipelines[number_].full), cursor_.parity());
+    state_.f().mbarrier_wait(cursor_.of(state_.roles.pipelines[number_].full), cursor_.parity());
   }
 
   void release() {
     // Products that nobody has looked at may still be reading. To leave them in flight and release
     // the stage a round later was slower on an H100, by 1 to 4 percent.
     if (!state_.log.all_landed()) state_.land_all();
-    RolePipeline& pipeline = state_.role_pipelines[number_];
+    RolePipeline& pipeline = state_.roles.pipelines[number_];
     const Scalar stage = cursor_.stage();
-    pipeline.threads_read = state_.threads_read;
+    pipeline.threads_read = state_.fill.read_by_threads;
     if (state_.options.cluster > 1 && state_.has_copy_engine())
       pipeline.released = state_.value(stage, u32), pipeline.release = state_.f().mark();
     else release_stage(k_, state_, pipeline, stage);
@@ -141,28 +141,28 @@ int fill_stage(KernelState& state, const std::function<void()>& fill, codegen::P
   codegen::FunctionBuilder& f = state.f();
   const int before = f.mark();
   state.asynchronous = true;
-  state.plain_copies = state.thread_copies = state.filled_by_cluster = false;
-  state.engine_bytes = 0, state.fill_barrier = full;
-  state.fill_depth = state.log.bodies.size();
-  const bool in_stage = std::exchange(state.in_stage, true);
+  state.fill.plain = state.fill.by_threads = state.fill.by_cluster = false;
+  state.fill.tma_bytes = 0, state.fill.barrier = full;
+  state.roles.fill_depth = state.log.bodies.size();
+  const bool in_stage = std::exchange(state.roles.in_stage, true);
   fill();
-  state.in_stage = in_stage;
+  state.roles.in_stage = in_stage;
   state.asynchronous = false;
-  if (state.engine_bytes)
+  if (state.fill.tma_bytes)
     f.at_mark(before, [&] {
-      f.if_then(state.starts_engine, [&] { f.mbarrier_expect(full, state.engine_bytes); });
+      f.if_then(state.fill.starts_tma, [&] { f.mbarrier_expect(full, state.fill.tma_bytes); });
     });
   // wgmma sees what threads have written behind a fence alone, which they cannot run ahead of.
-  if (state.plain_copies || (state.thread_copies && state.warpgroups)) {
+  if (state.fill.plain || (state.fill.by_threads && state.fill.read_by_wgmma)) {
     f.copy_async_commit();
     f.copy_async_wait(0);
-    if (state.warpgroups) f.proxy_fence();
+    if (state.fill.read_by_wgmma) f.proxy_fence();
     f.mbarrier_arrive(full);
-  } else if (state.thread_copies) {
+  } else if (state.fill.by_threads) {
     f.copy_async_arrive(full);
   }
-  const bool by_threads = state.plain_copies || state.thread_copies;
-  return (by_threads ? state.threads() : 0) + (state.engine_bytes ? 1 : 0);
+  const bool by_threads = state.fill.plain || state.fill.by_threads;
+  return (by_threads ? state.threads() : 0) + (state.fill.tma_bytes ? 1 : 0);
 }
 
 // The thread that starts the copy engine: one of the first warp.
@@ -172,32 +172,32 @@ codegen::Value engine_starter(KernelState& state) {
 }
 
 void produce(Builder& k, KernelState& state, const Stages& stages) {
-  if (state.role_pipeline >= state.role_pipelines.size()) return;  // reported by the consumers
-  RolePipeline& pipeline = state.role_pipelines[state.role_pipeline++];
+  if (state.roles.next >= state.roles.pipelines.size()) return;  // reported by the consumers
+  RolePipeline& pipeline = state.roles.pipelines[state.roles.next++];
   codegen::FunctionBuilder& f = state.f();
   const bool muted = f.mute(false);
   Cursor cursor(k, state, stages.stages);
   // How many of the producers have anything to do turns out below.
   std::optional<ScalarVariable> busy;
-  f.at_mark(state.role_begin, [&] { busy = k.variable(k.constant(u32, state.threads())); });
-  state.starts_engine = engine_starter(state);
+  f.at_mark(state.roles.begin, [&] { busy = k.variable(k.constant(u32, state.threads())); });
+  state.fill.starts_tma = engine_starter(state);
   k.when(state.thread() < *busy, [&] {
     k.loop(0, stages.count, 1, [&](Scalar t) {
       f.mbarrier_wait(cursor.of(pipeline.empty), cursor.other_parity());
       const Scalar stage = cursor.stage();
-      state.stage_counts[state.value(stage, u32).id] = stages.stages;
+      state.roles.stage_counts[state.value(stage, u32).id] = stages.stages;
       state.place = stages.place;
       pipeline.full_arrivals = fill_stage(
           state, [&] { stages.fill(t, stage); }, cursor.of(pipeline.full));
-      pipeline.shared_by_cluster = state.filled_by_cluster;
+      pipeline.shared_by_cluster = state.fill.by_cluster;
       cursor.advance();
     });
   });
   if (pipeline.release >= 0) {
-    state.role = Role::consumer;
+    state.roles.current = Role::consumer;
     f.at_mark(pipeline.release,
               [&] { release_stage(k, state, pipeline, state.scalar(pipeline.released)); });
-    state.role = Role::producer;
+    state.roles.current = Role::producer;
   }
   state.place = stages.place;
   if (pipeline.full_arrivals == 0)
@@ -205,8 +205,8 @@ void produce(Builder& k, KernelState& state, const Stages& stages) {
                  "what fills the pipeline's stages writes no shared memory: consumers would wait "
                  "for ever; copy() to a ring");
   if (pipeline.full_arrivals == 1)
-    f.at_mark(state.role_begin, [&] { *busy = k.constant(u32, 32); });
-  state.starts_engine = {};
+    f.at_mark(state.roles.begin, [&] { *busy = k.constant(u32, 32); });
+  state.fill.starts_tma = {};
   f.mute(muted);
 }
 
@@ -223,15 +223,14 @@ void move_registers(KernelState& state, Role role) {
 
 // The first of the producers asks for the tensor maps while others make the barriers ready.
 void prefetch_maps(KernelState& state) {
-  if (state.map_uses.empty()) return;
+  if (state.tensor_maps.uses.empty()) return;
   state.f().if_then(state.value(state.thread() == state.options.block), [&] {
-    for (const KernelState::TensorMapUse& each : state.map_uses)
-      state.f().prefetch_tensor_map(each.map);
+    for (const TensorMapUse& each : state.tensor_maps.uses) state.f().prefetch_tensor_map(each.map);
   });
 }
 
 bool shared_by_cluster(const KernelState& state) {
-  return std::any_of(state.role_pipelines.begin(), state.role_pipelines.end(),
+  return std::any_of(state.roles.pipelines.begin(), state.roles.pipelines.end(),
                      [](const RolePipeline& each) { return each.shared_by_cluster; });
 }
 
@@ -241,7 +240,7 @@ void init_barriers(KernelState& state) {
   codegen::FunctionBuilder& f = state.f();
   const bool for_cluster = shared_by_cluster(state);
   f.if_then(state.value(state.thread() == 0), [&] {
-    for (const RolePipeline& each : state.role_pipelines)
+    for (const RolePipeline& each : state.roles.pipelines)
       for (int s = 0; s < each.stages; ++s) {
         f.mbarrier_init(f.offset(each.full, s * mbarrier_bytes), each.full_arrivals);
         f.mbarrier_init(f.offset(each.empty, s * mbarrier_bytes), each.empty_arrivals);
@@ -262,25 +261,25 @@ int KernelState::registers() const {
 void use_stage(KernelState& state, const Stages& stages, const Scalar& t, const Scalar& stage,
                const std::function<void()>& leave) {
   bool left = false;
-  state.stage_counts[state.value(stage, u32).id] = stages.stages;
+  state.roles.stage_counts[state.value(stage, u32).id] = stages.stages;
   state.place = stages.place;
-  const bool before = std::exchange(state.in_stage, true);
+  const bool before = std::exchange(state.roles.in_stage, true);
   stages.use(t, stage, [&] {
     if (left) return state.report("operand-count"_rule, "next() is called once for a stage");
     left = true;
     leave();
   });
-  state.in_stage = before;
+  state.roles.in_stage = before;
   if (!left) leave();
 }
 
 void role_pipeline(KernelState& state, const Stages& stages) {
-  if (state.in_stage)
+  if (state.roles.in_stage)
     return state.report("kernel-option"_rule,
                         "a pipeline inside another one's stage: producers do not come there; put "
                         "one behind the other, or fill both rings in one stage");
   Builder k(state.shared_from_this());
-  if (state.role == Role::consumer) consume(k, state, stages);
+  if (state.roles.current == Role::consumer) consume(k, state, stages);
   else produce(k, state, stages);
 }
 
@@ -291,13 +290,13 @@ void Builder::roles(const std::function<void()>& body, Here at) {
   state_->at(at);
   detail::KernelState& state = *state_;
   if (!state.has_body(body != nullptr, "roles")) return;
-  if (state.role != Role::all)
+  if (state.roles.current != Role::all)
     return state.report("wrong-role"_rule, "roles inside roles: a block is divided once");
-  if (state.divided || !state.log.bodies.empty())
+  if (state.roles.divided || !state.log.bodies.empty())
     return state.report("kernel-option"_rule,
                         "roles() stands once in a kernel, and in no loop or condition: put those "
                         "into its body");
-  state.divided = true;
+  state.roles.divided = true;
   if (state.options.producers == 0) return body();
   state.choose(
       "roles",
@@ -308,9 +307,9 @@ void Builder::roles(const std::function<void()>& body, Here at) {
   f.barrier();
   const Scalar computes = state.thread() < state.options.block;
   const auto run = [&](Role role) {
-    state.role = role, state.role_pipeline = 0;
+    state.roles.current = role, state.roles.next = 0;
     detail::move_registers(state, role);
-    state.role_begin = f.mark();
+    state.roles.begin = f.mark();
     const std::size_t mistakes = state.diags.size();
     if (role == Role::consumer || mistakes == 0) {
       const bool muted = f.mute(role == Role::producer);
@@ -318,7 +317,7 @@ void Builder::roles(const std::function<void()>& body, Here at) {
       if (role == Role::consumer) state.finish_stores();
       f.mute(muted);
     }
-    state.role = Role::all;
+    state.roles.current = Role::all;
   };
   f.if_else(
       state.value(computes), [&] { run(Role::consumer); }, [&] { run(Role::producer); });

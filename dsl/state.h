@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,41 +12,14 @@
 
 #include "compiler/codegen/function_builder.h"
 #include "dsl/in_flight.h"
+#include "dsl/launch_numbers.h"
+#include "dsl/memory.h"
+#include "dsl/role_state.h"
+#include "dsl/tensor_maps.h"
 #include "tartan/dsl/builder.h"
 #include "tartan/isa/instruction.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
-
-/// A matrix's memory: where it begins, and whether it is shared.
-struct Memory {
-  codegen::Pointer base;
-  bool in_shared = false;
-  std::int64_t bytes = 0;
-  int stages = 1;                     // of a ring
-  std::optional<Place> written = {};  // by other threads too, with no barrier since
-  // Between roles: by consumers; by which of their pipelines.
-  std::optional<Place> written_by_consumers = {}, filled = {};
-  std::size_t filled_by = 0;
-  int param = -1;                // of global memory: which of the kernel's
-  bool rounded_to_tf32 = false;  // what is copied here from memory of f32
-};
-
-/// Which of the block's warps run the code that is being described. See Builder::roles().
-enum class Role : std::uint8_t { all, consumer, producer };
-
-constexpr int consumers_barrier = 1;  // the number of the barrier that producers take no part in
-
-/// A pipeline between producers and consumers: a pair of mbarriers for each stage. Consumers wait
-/// for `full`, producers for `empty`; phases alternate each time round the ring.
-struct RolePipeline {
-  int stages = 0;
-  codegen::Pointer full, empty;
-  int full_arrivals = 0, empty_arrivals = 0;
-  bool threads_read = false;       // what is filled, beside products
-  bool shared_by_cluster = false;  // blocks fill each other's stages
-  int release = -1;                // where blocks may do so: the mark where consumers release
-  codegen::Value released;         // this stage
-};
 
 /// Names of kernels, parameters and shared matrices become PTX identifiers (PTX ISA 4.4).
 bool is_identifier(std::string_view name);
@@ -72,37 +44,11 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   std::source_location location;
   int alignment = 16;         // bytes, of every base address
   bool asynchronous = false;  // copies to shared memory go by cp.async where they can
-  Role role = Role::all;
-  bool divided = false;             // into roles
-  bool in_stage = false;            // what fills or uses a stage between roles is described
-  std::size_t fill_depth = 0;       // of loops and conditions, where the filling begins
-  std::map<int, int> stage_counts;  // of the pipelines whose stages these values are
-  int role_begin = -1;              // the mark where the role's code begins
-  std::vector<RolePipeline> role_pipelines;
-  std::size_t role_pipeline = 0;  // the next one that this role meets
-  // How the stage that is being filled is filled: by the threads' copies, asynchronous or not, or
-  // by the copy engine, which counts its bytes down at the mbarrier and is started by one thread.
-  bool thread_copies = false, plain_copies = false;
-  int engine_bytes = 0;
-  bool multicasts = false;         // the copy that is being described
-  bool filled_by_cluster = false;  // whether such a copy fills the stage
-  bool warpgroups = false;         // whether wgmma reads what is filled
-  bool threads_read = false;       // whether threads themselves do
-  codegen::Pointer fill_barrier;
-  codegen::Value starts_engine;  // a predicate; none outside of producers
-  struct TensorMapUse {
-    int memory = -1;
-    codegen::Pointer map;
-  };
-  std::vector<TensorMapUse> map_uses;  // of `maps`
-  // Where warps lay out what the copy engine stores for them: so many boxes for each warp.
-  int staging = -1;       // of memories
-  int staging_batch = 0;  // boxes that are stored together
-  int staging_slots = 0;  // batches that have room
-  bool engine_stores = false;
-  std::vector<CompiledMap> maps;
-  std::vector<int> param_values;             // of each parameter: its value's id; -1: a pointer
-  std::map<int, MapNumber> derived_numbers;  // of values that parameters alone decide
+  RoleState roles;
+  StageFill fill;
+  TensorMaps tensor_maps;
+  TmaStaging staging;
+  LaunchNumbers launch_numbers;
 
   // -- Every Builder call begins here: notes the place for diagnostics, choices and .loc.
   void at(const std::source_location& here);
@@ -251,7 +197,6 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   Scalar block_of_cluster();
   /// A number that a launch knows: a constant or a parameter.
   std::optional<MapNumber> map_number(const Scalar& scalar) const;
-  std::optional<MapNumber> map_number(int value) const;  // a value's id
   /// Notes what a launch knows of `result`, op of x and a constant.
   void derive_number(const Scalar& result, Operator op, const Scalar& x, std::int64_t y);
   /// `address`: where the instruction's address operand points, which then is none of `operands`.

@@ -21,7 +21,7 @@ class BoxCopier {
 
   /// Why the copy engine cannot do it; empty where it can.
   std::string problem() {
-    if (!state_.starts_engine.valid() && state_.has_copy_engine())
+    if (!state_.fill.starts_tma.valid() && state_.has_copy_engine())
       return "it fills stages of a pipeline between producers and consumers";
     const std::string global = matrix_.problem();
     if (!global.empty()) return global;
@@ -37,20 +37,20 @@ class BoxCopier {
     const bool rounds = state_.memories[static_cast<std::size_t>(to_.memory)].rounded_to_tf32;
     const codegen::Pointer map =
         matrix_.map(static_cast<int>(panel_), static_cast<int>(height), swizzle_, rounds);
-    state_.f().if_then(state_.starts_engine, [&] {
+    state_.f().if_then(state_.fill.starts_tma, [&] {
       for (std::int64_t x = 0; x < share.line; x += panel_)
         for (std::int64_t y = 0; y < share.lines; y += height) {
           const bool by_rows = matrix_.by_rows();
           const Scalar along = share.along + x, first = share.first + y;
           const Scalar row = by_rows ? first : along, col = by_rows ? along : first;
           state_.f().tensor_load(state_.pointer(to_, row, col), map,
-                                 matrix_.coordinates(along, first), state_.fill_barrier,
+                                 matrix_.coordinates(along, first), state_.fill.barrier,
                                  share.blocks);
         }
     });
     const std::int64_t bytes = line_ * lines_ * bits(from_.type) / 8;
-    state_.engine_bytes += static_cast<int>(bytes);
-    state_.filled_by_cluster |= share.blocks != 0;
+    state_.fill.tma_bytes += static_cast<int>(bytes);
+    state_.fill.by_cluster |= share.blocks != 0;
     state_.choose(
         fmt::format("copy {} to {}", from_.name, to_.name),
         fmt::format("cp.async.bulk.tensor{}, boxes of {} x {}",
@@ -91,7 +91,7 @@ class BoxCopier {
   Share share() {
     Share out{line_, lines_};
     const int blocks = state_.options.cluster;
-    if (!state_.multicasts || blocks == 1) return out;
+    if (!state_.fill.multicasts || blocks == 1) return out;
     const Arch arch = state_.target.arch;
     if (arch.suffix == 0 || arch.sm >= 120) {
       refused_.push_back(fmt::format(
@@ -130,8 +130,8 @@ class BoxCopier {
 
 bool KernelState::copy_boxes(const Tensor& from, const Tensor& to,
                              std::vector<std::string>& refused) {
-  if (role != Role::producer || !asynchronous) return false;
-  if (log.bodies.size() != fill_depth) {
+  if (roles.current != Role::producer || !asynchronous) return false;
+  if (log.bodies.size() != roles.fill_depth) {
     refused.push_back(
         "cp.async.bulk.tensor: it stands in a loop or condition of what fills the "
         "stage");
@@ -144,37 +144,6 @@ bool KernelState::copy_boxes(const Tensor& from, const Tensor& to,
   }
   copier.copy();
   return true;
-}
-
-std::optional<MapNumber> KernelState::map_number(const Scalar& scalar) const {
-  if (const auto constant = scalar.constant()) return MapNumber{*constant, {}};
-  if (scalar.addend_ || scalar.wraps_) return std::nullopt;
-  return map_number(scalar.value_.id);
-}
-
-std::optional<MapNumber> KernelState::map_number(int value) const {
-  const auto at = std::find(param_values.begin(), param_values.end(), value);
-  if (at != param_values.end()) return MapNumber{1, {static_cast<int>(at - param_values.begin())}};
-  const auto derived = derived_numbers.find(value);
-  if (derived == derived_numbers.end()) return std::nullopt;
-  return derived->second;
-}
-
-void KernelState::derive_number(const Scalar& result, Operator op, const Scalar& x,
-                                std::int64_t y) {
-  if (y <= 0 || x.wraps_ || result.value_.type == Type::none) return;
-  auto number = map_number(x.value_.id);
-  if (!number) return;
-  if (op == Operator::multiply) {
-    number->value *= y;
-  } else if (op == Operator::divide && number->value == 1 && number->divisor == 1) {
-    // x / y without a rest, or (x + y - 1) / y: rounded up.
-    if (x.addend_ != y - 1 && (x.addend_ || x.multiple_ % y)) return;
-    number->divisor = y;
-  } else {
-    return;
-  }
-  derived_numbers[result.value_.id] = *number;
 }
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -41,9 +41,9 @@ class BoxStorer {
   void store() {
     const std::string refused = refused_by_engine_;
     const bool by_engine = refused.empty();
-    state_.engine_stores |= by_engine;
+    state_.staging.used |= by_engine;
     const std::vector<Box> all = boxes();
-    const std::size_t each = static_cast<std::size_t>(state_.staging_batch);
+    const std::size_t each = static_cast<std::size_t>(state_.staging.batch);
     for (std::size_t i = 0; i < all.size(); i += each) {
       const std::span batch = std::span(all).subspan(i, std::min(each, all.size() - i));
       const int number = static_cast<int>(i / each);
@@ -85,7 +85,7 @@ class BoxStorer {
     codegen::FunctionBuilder& f = state_.f();
     std::vector<codegen::Pointer> maps;
     for (const Box& box : batch) maps.push_back(matrix_.map(box.cols, box_lines, line_bytes(box)));
-    wait_for_engine(number ? state_.staging_slots - 1 : 0);
+    wait_for_engine(number ? state_.staging.slots - 1 : 0);
     lay_out(batch, number);
     f.proxy_fence();
     f.warp_sync();
@@ -131,7 +131,7 @@ class BoxStorer {
   // For all boxes of a warp, or, where the engine stores them, for two batches, so that one is laid
   // out while the other is stored; for one box at least.
   bool make_room() {
-    if (state_.staging >= 0) return true;
+    if (state_.staging.memory >= 0) return true;
     constexpr std::int64_t reserve = 2048;  // for barriers that are declared later
     const std::int64_t room =
         find_arch(state_.target.arch)->shared_bytes - state_.shared_bytes - reserve;
@@ -139,27 +139,27 @@ class BoxStorer {
     const int most = static_cast<int>(room / (warps * box_bytes));
     if (most < 1) return false;
     const bool by_engine = refused_by_engine_.empty();
-    state_.staging_slots = by_engine && most < all && most > 1 ? 2 : 1;
-    state_.staging_batch = by_engine ? std::min(all, most / state_.staging_slots) : 1;
+    state_.staging.slots = by_engine && most < all && most > 1 ? 2 : 1;
+    state_.staging.batch = by_engine ? std::min(all, most / state_.staging.slots) : 1;
     const std::string name = state_.unused_name("staging");
-    const int bytes = warps * state_.staging_slots * state_.staging_batch * box_bytes;
+    const int bytes = warps * state_.staging.slots * state_.staging.batch * box_bytes;
     state_.memories.push_back({state_.shared_memory(name, bytes, 1024), true, bytes});
-    state_.staging = static_cast<int>(state_.memories.size()) - 1;
+    state_.staging.memory = static_cast<int>(state_.memories.size()) - 1;
     return true;
   }
 
   // The place of this warp's box, number i of a batch.
   Tensor staged(int batch, std::size_t i, const Box& box) const {
-    const int slot = batch % state_.staging_slots * state_.staging_batch + static_cast<int>(i);
+    const int slot = batch % state_.staging.slots * state_.staging.batch + static_cast<int>(i);
     Tensor out{state_.shared_from_this(),
                "the staged tile",
                to_.type,
                row_major(box_lines, box.cols).swizzled(swizzle_of_lines(line_bytes(box), to_.type)),
                0,
-               state_.staging,
+               state_.staging.memory,
                state_.place};
     const int elements = box_bytes * 8 / bits(to_.type);
-    out.base = state_.thread() / 32 * (state_.staging_slots * state_.staging_batch * elements) +
+    out.base = state_.thread() / 32 * (state_.staging.slots * state_.staging.batch * elements) +
                slot * elements;
     return out;
   }
@@ -187,7 +187,7 @@ class BoxStorer {
 
 bool KernelState::store_boxes(const Tensor& to, const WarpTile& tile,
                               std::vector<std::string>& refused) {
-  if (role != Role::consumer) return false;
+  if (roles.current != Role::consumer) return false;
   BoxStorer storer(*this, to, tile);
   if (const std::string problem = storer.problem(); !problem.empty()) {
     refused.push_back("boxes in shared memory: " + problem);
@@ -198,7 +198,7 @@ bool KernelState::store_boxes(const Tensor& to, const WarpTile& tile,
 }
 
 void KernelState::finish_stores() {
-  if (!engine_stores) return;
+  if (!staging.used) return;
   f().if_then(value(thread() % 32 == 0), [&] { f().bulk_wait_read(0); });
 }
 

@@ -432,7 +432,7 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
   if (tile.warps_m == 1) out.warp_m_ = 0;
   std::string why_not;
   out.warpgroup_ = detail::warpgroup_form(*state_, kind, tile, options, why_not);
-  state_->warpgroups |= out.warpgroup_.has_value();
+  state_->fill.read_by_wgmma |= out.warpgroup_.has_value();
   if (out.warpgroup_)
     state_->choose(fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k),
                    isa::spell(*out.warpgroup_),

@@ -87,17 +87,17 @@ codegen::Pointer EngineMatrix::map(int along, int lines, int swizzle, bool round
   wanted.extents = extents_, wanted.strides = strides_, wanted.swizzle = swizzle;
   wanted.box = {along, lines};
   if (matrix_.matrix_at) wanted.box.push_back(1);
-  for (std::size_t i = 0; i < state_.maps.size(); ++i) {
-    const CompiledMap& each = state_.maps[i];
-    if (state_.map_uses[i].memory == matrix_.memory && each.box == wanted.box &&
+  for (std::size_t i = 0; i < state_.tensor_maps.compiled.size(); ++i) {
+    const CompiledMap& each = state_.tensor_maps.compiled[i];
+    if (state_.tensor_maps.uses[i].memory == matrix_.memory && each.box == wanted.box &&
         each.swizzle == swizzle && each.type == type && each.extents == extents_ &&
         each.strides == strides_)
-      return state_.map_uses[i].map;
+      return state_.tensor_maps.uses[i].map;
   }
   wanted.name = matrix_.name + "_map";
-  state_.maps.push_back(std::move(wanted));
-  state_.map_uses.push_back({matrix_.memory, state_.f().add_tensor_map()});
-  return state_.map_uses.back().map;
+  state_.tensor_maps.compiled.push_back(std::move(wanted));
+  state_.tensor_maps.uses.push_back({matrix_.memory, state_.f().add_tensor_map()});
+  return state_.tensor_maps.uses.back().map;
 }
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -161,7 +161,7 @@ TEST(Docs, IsaShowsTheEffectsOfAnInstruction) {
         "size{, policy}{, byte_mask}\n  since      PTX 8.0, sm_90 on\n"
         "             .cp_mask: PTX 8.6, sm_100 on\n",
         "\n  dst        address; in .shared; written\n",
-        "\n  size       register or integer; .u32; 0 to 4294967280; a multiple of 16\n",
+        "\n  size       register or integer; .u32; 0 to 1048560; a multiple of 16\n",
         "\n  memory     writes [dst], size bytes, through the async proxy, complete with a phase "
         "of "
         "the mbarrier, by complete_tx\n",
