@@ -61,6 +61,7 @@ constexpr std::string_view name(Role role) {
   return names[static_cast<int>(role)];
 }
 
+/// How an operand of a matrix instruction is written.
 enum class OperandKind : std::uint8_t {
   Vector,     // {r0, ..., rn}: `count` registers of `type`
   Register,   // one register, without braces
@@ -69,6 +70,7 @@ enum class OperandKind : std::uint8_t {
   Pair,       // {byte-id, thread-id}: immediates or 16-bit registers
 };
 
+/// One operand of a matrix form.
 struct OperandSpec {
   Role role;
   OperandKind kind;

@@ -22,8 +22,10 @@ namespace tartan::inline TARTAN_ABI::isa {
 // ---- ldmatrix, stmatrix, movmatrix (PTX ISA 9.7.14.5.15 to 17): one matrix of rows of 16 bytes
 // per 32-bit register (or two).
 
+/// Whether .trans may or must be written.
 enum class Trans : std::uint8_t { Never, Optional, Always };
 
+/// A row of ldmatrix, stmatrix or movmatrix.
 struct MatrixMove {
   Opcode opcode;
   Shape shape;   // rows and columns of one matrix
@@ -38,6 +40,7 @@ struct MatrixMove {
 // ---- wmma.load, wmma.store, wmma.mma (9.7.14.4): a row is a product; its loads and stores follow
 // from it.
 
+/// A row of wmma.
 struct Wmma {
   Shape shape;
   TypeSet ab;              // types of A and B (always the same for both)
@@ -62,6 +65,7 @@ enum MmaOption : std::uint8_t {
   needs_vec = 8,  // .scale_vec must be written (otherwise it may be left out)
 };
 
+/// A row of mma.
 struct Mma {
   Shape shape;  // for sparse rows, k counts the dense columns
   Type d;
@@ -80,6 +84,7 @@ struct Mma {
 // ---- wgmma.mma_async (9.7.15): a warpgroup's 64 x N product; N is 8 to 256, K follows from the
 // types. C and D are the same registers.
 
+/// A row of wgmma.mma_async.
 struct Wgmma {
   int k;  // dense; sparse forms take twice that
   Type d;
