@@ -21,12 +21,11 @@ Status launch(LoadedKernel& kernel, const Compiled& compiled, Dim3 grid, const A
               const Stream* stream = nullptr);
 
 /// The arguments of a launch by LoadedKernel::launch(): those of the description's parameters, in
-/// their order, and behind them the tensor maps (Compiled::maps) that the copy engine of sm_90 and
-/// later reads its matrices through. For kernels without any, nothing is added.
+/// their order, then the TMA tensor maps (Compiled::maps), if the kernel has any.
 ///
 /// Diagnostics: a wrong number of arguments, or one that is not as long as its parameter (pointers
-/// take 8 bytes); then, of all maps, what the copy engine cannot read: a matrix whose address, or
-/// whose distance from line to line, is no multiple of 16 bytes, and one with an extent of 0. An
+/// take 8 bytes); then, of all maps, what TMA does not support: a matrix whose address or leading
+/// dimension is not a multiple of 16 bytes, or an extent of 0. An
 /// empty product is not launched at all.
 Result<Arguments> arguments_of(const Compiled& compiled, Arguments arguments);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/dsl/builder.h - what a kernel's function calls to describe the kernel.
+// tartan/dsl/builder.h - the calls that describe a kernel.
 //
 // Every call notes its C++ line: diagnostics and choices carry it, and so does the PTX (.loc). A
 // wrong call reports a diagnostic and goes on, so that one compile shows all mistakes. Fragments
@@ -22,20 +22,20 @@
 
 namespace tartan::inline TARTAN_ABI {
 
-/// What a kernel's description is written with: it declares parameters and shared memory, copies,
-/// loads, multiplies and stores. Each call adds code to the kernel, in the order of the calls.
+/// Describes a kernel: declares parameters and shared memory, copies, loads, multiplies and stores.
+/// Each call appends code to the kernel.
 class Builder {
  public:
   using Here = std::source_location;
 
   explicit Builder(std::shared_ptr<detail::KernelState> state) : state_(std::move(state)) {}
 
-  /// What the kernel is being compiled for: `if (k.target().arch.sm >= 90) ...`
+  /// The target of this compilation: `if (k.target().arch.sm >= 90) ...`
   const Target& target() const;
   /// Whether the target has an instruction, named by its PTX spelling.
   bool has(std::string_view spelling) const;
-  /// For what a kernel's own options must fulfil: reports `otherwise` where `condition` does not
-  /// hold, and gives it back.
+  /// Checks a requirement on the kernel's own options: reports `otherwise` unless `condition`
+  /// holds. Returns `condition`.
   bool require(bool condition, std::string_view otherwise, Here at = Here::current());
 
   // ---- Parameters and memory.
@@ -44,19 +44,19 @@ class Builder {
   /// multiple of 16 bytes.
   Global global(std::string name, Type type, Layout layout, Here at = Here::current());
   /// A scalar parameter: u32, s32, u64, s64, f32 or f64.
-  /// `multiple_of`: what the launch promises to pass a multiple of; wide copies live on it.
+  /// `multiple_of`: divisor that the launch guarantees; enables vectorized copies.
   Scalar param(std::string name, Type type, int multiple_of = 1, Here at = Here::current());
-  /// Memory of the block, with a constant layout.
-  /// All of it together may take what a block of the target has (227 KB on sm_90); over 48 KB it
-  /// becomes dynamic: see Compiled::dynamic_shared.
+  /// Shared memory of the CTA, with a constant layout. In total at most what a CTA of the target
+  /// can have (227 KB on sm_90); above 48 KB it becomes dynamic shared memory: see
+  /// Compiled::dynamic_shared.
   Shared shared(std::string name, Type type, Layout layout, Here at = Here::current());
   Ring shared(std::string name, Type type, const RingLayout& layout, Here at = Here::current());
-  /// A number that is known now, in a type of its own: 0.125 in f32.
+  /// A compile-time constant of a given type: 0.125 in f32.
   Scalar constant(Type type, double value, Here at = Here::current());
   /// A scalar that changes in run-time loops and conditions.
   ScalarVariable variable(const Scalar& initial, Here at = Here::current());
 
-  // ---- Where this thread is. All u32.
+  // ---- Thread and block indices, u32.
 
   Scalar thread(Here at = Here::current());  // 0 .. block-1
   Scalar lane(Here at = Here::current());    // thread % 32
@@ -66,45 +66,44 @@ class Builder {
   Scalar block_z(Here at = Here::current());
   Scalar blocks_x(Here at = Here::current());  // of the launch
 
-  // ---- Tiles: all threads of the block take part.
+  // ---- Tiles: executed by all threads of the CTA.
 
-  /// Copies a tile, spread over the block's threads, as wide as layouts and alignment allow. A
-  /// barrier must come before other threads read it.
+  /// Copies a tile cooperatively, with the widest access that layouts and alignment allow. A
+  /// barrier must precede reads by other threads.
   void copy(const Global& from, const Shared& to, Here at = Here::current());
   void copy(const Shared& from, const Global& to, Here at = Here::current());
-  /// The same of a tile that every block of the cluster copies to the same place at the same time,
-  /// in what a pipeline fills: each block has the copy engine bring its share to all of them, so
-  /// that a cluster reads the tile once. The blocks of a cluster must fill as many stages, with the
-  /// same tile each. Elsewhere, and before sm_90 with PTX 8.0, it is copy().
+  /// Same for a tile that all CTAs of the cluster need: each CTA loads its share by TMA multicast,
+  /// so that the cluster reads the tile once. Only in the fill callback of a pipeline; the CTAs of
+  /// the cluster must fill the same number of stages, each with the same tile. Elsewhere, and
+  /// before sm_90 and PTX 8.0, it is copy().
   ///   k.copy(A.tile(tile.m, tile.k, row, step), sA[stage]);        // a row for each block,
   ///   k.multicast(B.tile(tile.k, tile.n, step, col), sB[stage]);   // one column for all
   void multicast(const Global& from, const Shared& to, Here at = Here::current());
-  /// Waits until all threads of the block are here and their shared memory writes are visible.
+  /// CTA barrier: waits for all threads and makes their shared memory writes visible.
   void barrier(Here at = Here::current());
 
-  // ---- Products of whole tiles.
+  // ---- Tiled MMA.
 
-  /// The instruction that does most at once for these types, on this target. Products of b1 need
-  /// options.bit_op.
+  /// The largest MMA shape for these types on this target. Products of b1 need options.bit_op.
   MmaKind best_mma(Type a, Type b, Type c, const MmaOptions& options = {},
                    Here at = Here::current());
   TiledMma tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOptions& options = {},
                      Here at = Here::current());
 
-  /// `use(t, stage)` for t = 0 .. count-1, while up to stages - 1 later `fill(t, stage)` are on
-  /// their way: copies to shared memory that fill makes go by cp.async where they can. What fill
-  /// wrote is there when use runs; the stage is free again when use has returned.
+  /// The mainloop: `use(t, stage)` for t = 0 .. count-1, with up to stages - 1 later
+  /// `fill(t, stage)` in flight. Copies to shared memory in fill use cp.async or TMA where
+  /// possible. Data are visible when use runs; the stage is released when use returns.
   ///
-  /// `stage` is 0 .. stages - 1, and what rings are indexed by. It is not always t % stages:
-  /// between roles a ring goes on where the last run of the pipeline left it. Inside roles() a ring
-  /// belongs to one call of pipeline(); another call takes a ring of its own.
+  /// `stage`, 0 .. stages - 1, indexes rings. It is not always t % stages: in a warp-specialized
+  /// kernel a ring continues where the pipeline's last run ended. Inside roles() a ring belongs to
+  /// one call of pipeline(); another call needs its own ring.
   ///   k.pipeline(stages, steps, [&](Scalar t, Scalar s) { k.copy(A.tile(m, 32, row, t), sA[s]); },
   ///              [&](Scalar, Scalar s) { sum = mma(sum, sA[s], sB); });
   void pipeline(int stages, const Scalar& count, const std::function<void(Scalar, Scalar)>& fill,
                 const std::function<void(Scalar, Scalar)>& use, Here at = Here::current());
-  /// The same where a stage's first data come to registers while the stage before it is still
-  /// multiplied: `ahead(stage)` runs as soon as a stage is there. `use` calls `next()` when it has
-  /// read all of its stage, which frees that and runs ahead() of the next one, if there is one.
+  /// Same with register prefetch across stages: `ahead(stage)` runs as soon as a stage has arrived.
+  /// `use` calls `next()` once it has read all of its stage, which releases the stage and runs
+  /// ahead() of the next one, if there is one.
   ///   FirstStep first = mma.first_step(sA[0], sB[0]);
   ///   k.pipeline(stages, steps, fill, [&](Scalar s) { mma.load(first, sA[s], sB[s]); },
   ///              [&](Scalar, Scalar s, auto next) { sum = mma(sum, sA[s], sB[s], first, next); });
@@ -113,35 +112,35 @@ class Builder {
                 const std::function<void(Scalar, Scalar, const std::function<void()>&)>& use,
                 Here at = Here::current());
 
-  /// Divides the block into consumers (KernelOptions::block threads) and producers
-  /// (KernelOptions::producers warps), and describes both with one `body`: producers run what
-  /// pipelines fill, consumers everything else. thread(), copy() and barrier() then mean the
-  /// consumers' part of the block. Memory and parameters are declared outside. Without producers,
-  /// and before sm_80, the body is run by all threads, as it stands. Where both are whole
-  /// warpgroups, on sm_90a, consumers get most of the producers' registers (setmaxnreg).
+  /// Warp specialization: divides the CTA into consumers (KernelOptions::block threads) and
+  /// producers (KernelOptions::producers warps). One `body` describes both: producers run the fill
+  /// callbacks of pipelines, consumers everything else. thread(), copy() and barrier() refer to the
+  /// consumers. Declare memory and parameters outside. Without producers, and before sm_80, all
+  /// threads run the body. If both are whole warpgroups, on sm_90a, setmaxnreg moves registers to
+  /// the consumers.
   ///   return kernel("product", {.block = tile.threads(), .producers = 4}, [=](Builder& k) {
   ///     ...                                                       // declarations
   ///     k.roles([&] { k.pipeline(stages, steps, fill, use); k.store(...); });
   ///   });
   void roles(const std::function<void()>& body, Here at = Here::current());
 
-  /// Which tile of an m x n result this block computes (row, column), from block_x: groups of
-  /// `group` tile rows are walked column by column, so that blocks that run together share operands
-  /// in L2. The blocks of a cluster compute tiles one below the other: rows of tiles are as many as
-  /// fill clusters, and those beyond m are empty. With c = KernelOptions::cluster the grid's x is
+  /// The tile (row, column) of an m x n result that this CTA computes, from blockIdx.x: groups of
+  /// `group` tile rows are visited column by column, so that concurrent CTAs share operands in L2.
+  /// The CTAs of a cluster compute vertically adjacent tiles: the number of tile rows is rounded up
+  /// to whole clusters, and rows beyond m are empty. With c = KernelOptions::cluster the grid's x
+  /// is
   ///   ceil(m / (c * tile.m)) * c * ceil(n / tile.n)
   /// and a smaller grid leaves tiles unwritten.
   std::pair<Scalar, Scalar> block_tile(const Scalar& m, const Scalar& n, const Tile& tile,
                                        int group = 8, Here at = Here::current());
-  /// All tiles, spread over however many blocks (x) the launch has: a block computes every
-  /// blocks_x()th of them. Clusters take their tiles as in block_tile().
+  /// Persistent loop over all tiles, for any gridDim.x: each CTA computes every blocks_x()th tile.
+  /// Clusters order their tiles as in block_tile().
   void each_tile(const Scalar& m, const Scalar& n, const Tile& tile,
                  const std::function<void(Scalar row, Scalar col)>& body, int group = 8,
                  Here at = Here::current());
-  /// The same in equal shares: a tile's `steps` along k may be divided among blocks ("stream-K",
-  /// Osama et al. 2023), so that none idles in the last round. What a block has of a tile that it
-  /// shares goes to its `slot` of a workspace, two of them a block, for someone to add up. Not in
-  /// clusters.
+  /// Stream-K (Osama et al. 2023): the k-tiles (`steps`) of a tile may be divided among CTAs, so
+  /// that none idles in the tail wave. A CTA stores its part of a shared tile to its `slot` of a
+  /// workspace, two slots per CTA, for a later reduction. Not in clusters.
   void stream_tiles(const Scalar& m, const Scalar& n, const Tile& tile, const Scalar& steps,
                     const std::function<void(const TileWork&)>& body, int group = 8,
                     Here at = Here::current());
@@ -150,17 +149,16 @@ class Builder {
   void store(const Global& to, const WarpTile& tile, Here at = Here::current());
   void store(const Shared& to, const WarpTile& tile, Here at = Here::current());
 
-  // ---- Fragments: all lanes of the warp take part.
+  // ---- Fragments: executed by all lanes of the warp.
 
-  /// Loads a fragment from a tile of exactly its shape: ldmatrix (.trans where the tile is stored
-  /// the other way), wmma.load, or plain loads.
+  /// Loads a fragment from a tile of exactly its shape: ldmatrix (.trans if the tile has the
+  /// opposite major order), wmma.load, or plain loads.
   Fragment load(const FragmentKind& kind, const Shared& from, Here at = Here::current());
   Fragment load(const FragmentKind& kind, const Global& from, Here at = Here::current());
   /// D = A * B + C.
   Fragment mma(const Fragment& a, const Fragment& b, const Fragment& c, Here at = Here::current());
   Fragment mma(const Fragment& a, const Fragment& b, const Zero& c, Here at = Here::current());
-  /// The same for forms that take more than three fragments: other result types, rounding, sparse
-  /// and block-scaled products.
+  /// Same with options: other result types, rounding, sparse and block-scaled MMAs.
   Fragment mma(const Fragment& a, const Fragment& b, const Fragment& c, const MmaOptions& options,
                Here at = Here::current());
   Fragment mma(const Fragment& a, const Fragment& b, const Zero& c, const MmaOptions& options,
@@ -196,10 +194,10 @@ class Builder {
   ///   const Fragment b = k.pack(kind, elements);
   ElementPlace place(const FragmentKind& kind, int i, Here at = Here::current());
 
-  // ---- Elements: each thread for itself.
+  // ---- Elements: executed per thread.
 
-  /// One element of a matrix or tile. Edges are not looked at: where a tile hangs over its matrix,
-  /// or a row or column may lie beyond it, clamp the index or ask first.
+  /// One element of a matrix or tile, without bounds checks: where a tile exceeds its matrix, or an
+  /// index may be out of bounds, clamp or predicate it.
   ///   k.when(col < n, [&] { k.write(C, row, col, k.read(bias, 0, col)); });
   Scalar read(const Global& from, const Scalar& row, const Scalar& col, Here at = Here::current());
   Scalar read(const Shared& from, const Scalar& row, const Scalar& col, Here at = Here::current());
@@ -213,7 +211,7 @@ class Builder {
   /// A fragment register of two 16-bit values.
   Scalar word(const Scalar& low, const Scalar& high, Here at = Here::current());
 
-  // ---- Control. Bodies describe their part once.
+  // ---- Control flow. A body is described once.
 
   void loop(const Scalar& begin, const Scalar& end, const Scalar& step,
             const std::function<void(Scalar)>& body, Here at = Here::current());

@@ -8,7 +8,7 @@
 //   if (!compiled) std::cerr << compiled.diags().text();     // every misuse, at its C++ line
 //
 // The function runs once for each compile, against a Builder that knows its target: C++ `if` and
-// `for` choose and unroll. Only what stands in Builder::roles() runs once for each role.
+// `for` choose and unroll. Only the body of Builder::roles() runs once per role.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,10 @@ class Builder;
 /// The shape of a kernel's blocks, and limits that its code is generated for.
 struct KernelOptions {
   int block = 32;         // threads of a block: a whole number of warps, at most 1024
-  int producers = 0;      // warps behind them that fill pipelines, in Builder::roles()
-  int min_blocks = 0;     // blocks that one multiprocessor shall hold at least; 0: any
+  int producers = 0;      // producer warps, which fill pipelines in Builder::roles()
+  int min_blocks = 0;     // minimum blocks per SM (occupancy); 0: any
   int max_registers = 0;  // per thread; 0: as many as the block allows
-  int cluster = 1;        // blocks that share copies, 1 to 8: see Builder::multicast()
+  int cluster = 1;        // CTAs that share copies, 1 to 8: see Builder::multicast()
 };
 
 /// A kernel's name, options and description; kernel() makes one, compile() runs the description for
@@ -91,8 +91,8 @@ struct MapNumber {
   bool operator==(const MapNumber&) const = default;
 };
 
-/// A tensor map, through which the copy engine reads a matrix: a parameter of 128 bytes behind all
-/// others. See launch() and arguments_of() in tartan/launch.h, which make it.
+/// A TMA tensor map of a matrix: a kernel parameter of 128 bytes after all others. See launch() and
+/// arguments_of() in tartan/launch.h, which make it.
 struct CompiledMap {
   std::string name;  // "A_map"
   int of = 0;        // the pointer parameter

@@ -59,10 +59,10 @@ class View : public detail::Tensor {
   const Layout& layout() const { return Tensor::layout; }
   Type element() const { return type; }
 
-  /// The tile `row`, `col` of a division into tiles of `rows` x `cols` elements. Shared memory
-  /// divides without rest. A matrix in global memory need not: its last tiles hang over, copies
-  /// fill what is missing with zeros, stores leave it out. Builder::read() and write() of single
-  /// elements do not look at that.
+  /// The tile `row`, `col` of a division into tiles of `rows` x `cols` elements. Tiles must divide
+  /// shared memory. In global memory the last tiles may exceed the matrix: copies zero-fill and
+  /// stores skip the elements out of bounds; Builder::read() and write() of single elements do not
+  /// check.
   View tile(const Scalar& rows, const Scalar& cols, const Scalar& row, const Scalar& col,
             const std::source_location& at = std::source_location::current()) const {
     return View(Tensor::tile(rows, cols, row, col, at));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/dsl/tiled_mma.h - one MMA instruction spread over a block's tile: which warp does which
-// part, and what shared memory for the operands should look like.
+// tartan/dsl/tiled_mma.h - tiled MMA: one MMA instruction over a CTA tile. Which warp computes
+// which part, and the shared memory layouts of the operands.
 //
 //   const Tile tile{.m = 128, .n = 128, .k = 32, .warps_m = 2, .warps_n = 2};
 //   auto mma = k.tiled_mma(k.best_mma(f16, f16, f32), tile);
@@ -10,16 +10,16 @@
 //   const auto use = [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); };
 //   k.pipeline(stages, steps, fill, use);
 //
-// On sm_90a whole warpgroups multiply (wgmma) where
+// On sm_90a warpgroups multiply (wgmma) if
 //
-//   - the kind is best_mma()'s, and results are of the accumulators' type,
+//   - the kind is best_mma()'s, and results have the accumulator type,
 //   - producers fill the operands: KernelOptions::producers > 0, pipelines in Builder::roles(),
 //   - a warpgroup has 64 rows and all columns: warps_n = 1, m = 16 * warps_m, and warps_m a
 //     multiple of 4,
 //   - n is a multiple of 8 up to 256 (of s8, u8 and b1 above 32: of 16), and k one of the
 //     instruction's: 32 bytes of A, 64 for sparse kinds.
 //
-// Elsewhere each warp multiplies fragments of its part, and explain() says "not wgmma" and why.
+// Otherwise each warp multiplies fragments of its part, and explain() says why it is not wgmma.
 #pragma once
 
 #include <algorithm>
@@ -30,8 +30,7 @@
 
 namespace tartan::inline TARTAN_ABI {
 
-/// What a block computes at a time: m x n elements of the result from k columns of A, by warps_m x
-/// warps_n warps.
+/// CTA tile: m x n elements of the result, k per k-tile, computed by warps_m x warps_n warps.
 struct Tile {
   int m = 128, n = 128, k = 32;
   int warps_m = 2, warps_n = 2;
@@ -41,9 +40,8 @@ struct Tile {
   }
 };
 
-/// The fragments that the first products along k of a stage take, where they are loaded while the
-/// stage before it is still multiplied (Builder::pipeline()). Nothing where warpgroups multiply,
-/// who read shared memory themselves.
+/// The fragments of a stage's first k-step, loaded while the preceding stage is still multiplied
+/// (Builder::pipeline()). Empty with wgmma, which reads shared memory itself.
 class FirstStep {
  public:
   bool empty() const { return a_.empty(); }
@@ -53,16 +51,16 @@ class FirstStep {
   std::vector<FragmentVariable> a_, b_;
 };
 
-/// The product of a block's tile: which MMA each warp issues for which part, and the layouts of the
-/// operands in shared memory that fit it.
+/// The MMA of a CTA tile: which instruction each warp issues for which part, and matching layouts
+/// of the operands in shared memory.
 class TiledMma {
  public:
   const MmaKind& kind() const { return kind_; }
   const Tile& tile() const { return tile_; }
 
-  /// Layouts for a stage of A (m x k) and B (k x n) in shared memory. `major` says which way
-  /// neighbours lie, best as in global memory; none: along k. The swizzle is chosen so that
-  /// neither the copy nor ldmatrix meets a bank conflict.
+  /// Layouts for a stage of A (m x k) and B (k x n) in shared memory. `major` is
+  /// the contiguous dimension, best as in global memory; none: along k. The swizzle avoids bank
+  /// conflicts of both the copy and ldmatrix.
   RingLayout shared_a(int stages = 1, Major major = Major::none) const;
   RingLayout shared_b(int stages = 1, Major major = Major::none) const;
 
@@ -72,13 +70,13 @@ class TiledMma {
   /// A variable for each row of the accumulators that a lane has elements of.
   RowVariable row_variable(const Scalar& initial, Here at = Here::current()) const;
 
-  /// Where warpgroups multiply (wgmma), a product runs beside the threads until its result is first
-  /// looked at, by anything but another product that adds to it or an assignment to an Accumulator:
-  /// of two products whose results are looked at in turn, the second runs while the first is used.
+  /// wgmma is asynchronous: it is waited for at the first use of its result, other than an MMA that
+  /// accumulates into it or an assignment to an Accumulator. Of two MMAs whose results are used in
+  /// turn, the second runs while the first result is used.
   ///
-  /// c + A * B for the block's tile, A and B of tile().m x k and k x n elements. Products of tf32
-  /// round elements that are f32 in memory to nearest even, by the copy engine or the threads;
-  /// elements of type tf32 are taken as they are.
+  /// c + A * B for the CTA tile, A and B of tile().m x k and k x n elements. Products of tf32
+  /// round f32 elements in memory to nearest even, by TMA or the threads; elements of type tf32 are
+  /// used unchanged.
   WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& b,
                       Here at = Here::current()) const;
   /// The same of a stage whose first fragments are loaded; calls `next` when the last ones are.
@@ -105,8 +103,8 @@ class TiledMma {
   /// once: the instruction's byte-id and thread-id say which of them count.
   WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& a_scales, const Shared& b,
                       const Shared& b_scales, Here at = Here::current()) const;
-  /// Scales for a stage, of the kind's scale type: A's by rows (m x k / scale_block()), B's by
-  /// columns.
+  /// Scales for a stage, of the kind's scale type: A's row-major (m x k / scale_block()), B's
+  /// column-major.
   Layout scales_a() const;
   Layout scales_b() const;
   /// Elements along k that share a scale: 32, or 16.

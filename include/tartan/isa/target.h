@@ -96,7 +96,7 @@ struct Target {
   constexpr Target(Arch arch, Version ptx) : arch(arch), ptx(ptx) {}
   /// `arch` with the version that Tartan emits for it by default: the architecture's first, but at
   /// least 7.8 (CUDA 11.8), because older drivers refuse newer text. What needs a newer one says
-  /// so: mma.sync of e4m3 takes 8.4, the copy engine on sm_90 (without a) 8.0.
+  /// so: mma.sync of e4m3 takes 8.4, TMA on sm_90 (without a) 8.0.
   static Target of(Arch arch);
   /// "sm_90a": as of(). Nothing if there is no such architecture.
   static std::optional<Target> parse(std::string_view arch);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/runtime/tensor_map.h - tensor maps: how the copy engine of sm_90 and later
+// tartan/runtime/tensor_map.h - tensor maps: how the TMA unit of sm_90 and later
 // (cp.async.bulk.tensor) finds the elements of a tensor in global memory, and how it lays a box of
 // them out in shared memory.
 //
@@ -88,7 +88,7 @@ struct TensorMap {
   std::optional<Im2col> im2col = {};
 
   std::size_t rank() const { return extents.size(); }
-  /// Every argument that is not what the copy engine takes.
+  /// Every argument that TMA does not support.
   Status check() const;
   /// What the driver's cuTensorMapEncodeTiled writes, or cuTensorMapEncodeIm2col.
   Result<TensorMapBytes> encode() const;

@@ -18,7 +18,7 @@
 
 namespace tartan::inline TARTAN_ABI::kernels {
 
-/// The forward pass. All matrices lie by rows, one behind the other:
+/// The forward pass. All matrices are row-major and contiguous:
 ///
 ///   Q, O   [batch][heads][queries][head_dim]      K, V   [batch][kv_heads][keys][head_dim]
 ///   LSE    [batch][heads][queries], f32: ln(sum over the keys of exp(scale * score)), which the
@@ -26,13 +26,13 @@ namespace tartan::inline TARTAN_ABI::kernels {
 ///
 /// Parameters: queries, keys, heads, kv_heads (s32, any lengths; kv_heads divides heads: that many
 /// query heads share a head of keys and values; a grid has at most 65535 heads and batches), scale
-/// (f32, above zero), then Q, K, V, O and LSE. Sums, the softmax and its statistics are f32; the
-/// weights are rounded to `type` for the product with V. A row that sees no key, or whose scores
-/// are all minus infinity, is zero, its LSE minus infinity. NaN in a row of Q, or in a key that a
-/// row sees, makes that row of O and its LSE NaN, as does a score of plus infinity. V is multiplied
-/// by a weight of zero where a row does not see a key of the same step: NaN and infinity there
-/// reach the rows of that block (in softmax() * V of whole matrices, all rows), so that V must be
-/// finite where some rows shall not see it.
+/// (f32, above zero), then Q, K, V, O and LSE. Accumulators, the softmax and its statistics are
+/// f32; the weights are rounded to `type` for the product with V. A row that sees no key, or whose
+/// scores are all minus infinity, is zero, its LSE minus infinity. NaN in a row of Q, or in a key
+/// that a row sees, makes that row of O and its LSE NaN, as does a score of plus infinity. V is
+/// multiplied by a weight of zero where a row does not see a key of the same step: NaN and infinity
+/// there reach the rows of that block (in softmax() * V of whole matrices, all rows), so that V
+/// must be finite where some rows shall not see it.
 struct Attention {
   int head_dim = 64;  // a multiple of 16 up to 512; 64 and 128 are tuned
   Type type = f16;    // of Q, K, V and O: f16 or bf16
@@ -42,7 +42,7 @@ struct Attention {
   int keys_per_step = 64;
   int warps = 4;
   int stages = 2;     // of the rings for K and V
-  int producers = 0;  // warps beside those that copy for them, see Builder::roles()
+  int producers = 0;  // producer warps, see Builder::roles()
 
   /// Blocks (x) of a launch; y is the head, z the batch.
   unsigned blocks(int queries) const {
@@ -54,9 +54,9 @@ struct Attention {
 };
 Kernel attention(const Attention& options);
 
-/// The same with tiles, warps and producers as they are fastest on a target: on sm_90a two
-/// or three warpgroups of consumers beside one of producers, elsewhere as above. Where a block has
-/// too little shared memory for that: fewer keys in a step, then fewer stages.
+/// `options` with the tile, warps and producers that are fastest on a target: on sm_90a two or
+/// three consumer warpgroups and one producer warpgroup, unchanged elsewhere. If shared memory does
+/// not suffice: fewer keys per step, then fewer stages.
 Attention tuned(const Attention& options, const Target& target);
 
 }  // namespace tartan::inline TARTAN_ABI::kernels

@@ -8,15 +8,16 @@
 
 namespace tartan::inline TARTAN_ABI::kernels {
 
-/// C = (A o scales of A) * (B o scales of B), A by rows, B by columns, C by rows; sums are f32.
+/// C = (A o scales of A) * (B o scales of B), A row-major, B column-major, C row-major;
+/// accumulators are f32.
 ///
 /// Parameters: m, n, k (those that are 0 here), A, scales of A, B, scales of B, C, and those of the
 /// epilogue. A line of A (a column of B) has k elements, one behind the other without padding: four
 /// of six bits take three bytes. It has one scale for each block of 32 elements (16 for ue4m3), the
 /// last block of a line may be a part of one:
 ///
-///   A       m x k                             scales of A   m x ceil(k / block), by rows
-///   B       k x n, by columns                 scales of B   ceil(k / block) x n, by columns
+///   A       m x k                             scales of A   m x ceil(k / block), row-major
+///   B       k x n, column-major               scales of B   ceil(k / block) x n, column-major
 ///
 /// k is any number for elements of eight bits, even for e2m1 times e2m1, and a multiple of 16 where
 /// elements of six or four bits meet others, or those of six bits each other.
@@ -24,9 +25,9 @@ struct BlockScaled {
   int m = 256, n = 256, k = 256;
   Type a = Type::e4m3, b = Type::e4m3;  // e4m3, e5m2, e3m2, e2m3, e2m1: any with any
   Type scale = Type::ue8m0;             // ue4m3: for e2m1 times e2m1
-  /// mxf8f6f4, mxf4 or mxf4nvf4; none: what does most at once.
+  /// mxf8f6f4, mxf4 or mxf4nvf4; none: the kind with the largest shape.
   isa::Kind kind = isa::Kind::none;
-  Type c = f32;  // as Gemm::c for sums of f32
+  Type c = f32;  // as Gemm::c for f32 accumulators
   /// As in Gemm. Scales are copied four at a time where `multiple` is a multiple of four blocks.
   int multiple = 8, multiple_c = 8;
   Tile tile = {.m = 64, .n = 64, .k = 128, .warps_m = 2, .warps_n = 2};

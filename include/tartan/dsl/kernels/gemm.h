@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/dsl/kernels/gemm.h - matrix products of any size, in every type that mma.sync has.
+// tartan/dsl/kernels/gemm.h - GEMM of any size, in every type that mma.sync supports.
 //
 //   Gemm options{.m = 0, .n = 0, .k = 0};              // sizes are parameters of the kernel
 //   options.a = options.b = s8, options.accumulator = s32, options.c = s8;
@@ -22,15 +22,16 @@ inline constexpr int most_splits = 256, most_stream_blocks = 65536;
 /// The activation that an epilogue applies.
 enum class Activation : std::uint8_t { none, relu, gelu, silu };  // gelu: the form with tanh
 
-/// What happens to a sum on its way to C, computed in f32 (products of f64: in f64):
+/// The epilogue: what is applied to an accumulator before it is stored to C, in f32 (f64 GEMM: in
+/// f64):
 ///
 ///   C[i][j] = activation(alpha * row_scale[i] * column_scale[j] * sum + beta * C[i][j] + bias[j])
 ///             + residual[i][j]
 ///
-/// NaN stays NaN in each activation, as in PyTorch. Integer results are rounded to nearest even and
-/// clamped, NaN to the least; results of e4m3 and e5m2 clamp numbers, and keep NaN. Each part is a
-/// parameter of the kernel, behind C, in the order of the members: scalars and vectors of f32
-/// (f64), the residual of C's type and shape.
+/// Activations propagate NaN, as in PyTorch. Integer results are rounded to nearest even and
+/// saturated, NaN to the minimum; e4m3 and e5m2 results saturate and keep NaN. Each operation adds
+/// a kernel parameter after C, in the order of the members: scalars and vectors of f32 (f64), the
+/// residual of C's type and shape.
 struct Epilogue {
   bool alpha = false, beta = false;
   bool row_scales = false, column_scales = false;
@@ -43,64 +44,63 @@ struct Epilogue {
   }
 };
 
-/// C = A * B for any m, n and k, A and B by rows or columns, C by rows: cp.async pipeline,
-/// ldmatrix, mma.sync; with producers on sm_90a the copy engine and wgmma. A size of 0 is a
-/// parameter of the kernel (s32, in the order m, n, k). Whole tiles end at 2^31 - 1 at most along
-/// each of them, those of all splits together along m, and there are fewer than 2^31 of them: known
-/// sizes beyond that are refused.
+/// C = A * B for any m, n and k; A and B row-major or column-major, C row-major. The mainloop is a
+/// cp.async pipeline with ldmatrix and mma.sync; with producer warps on sm_90a, TMA and wgmma. A
+/// size of 0 is a kernel parameter (s32, in the order m, n, k). Each size, rounded up to whole
+/// tiles (m times the splits), is at most 2^31 - 1, and there are fewer than 2^31 tiles: larger
+/// constant sizes are refused.
 struct Gemm {
   int m = 256, n = 256, k = 256;
-  /// Elements of A and B. tf32: f32 that has been rounded before. f32: rounded to tf32 on the way,
-  /// to nearest even, on all targets and by whatever copies them (of NaNs, those without any of the
-  /// upper 10 bits of the mantissa become infinities where a tensor map rounds).
+  /// Element types of A and B. tf32: f32 that is already rounded. f32: the kernel rounds to tf32,
+  /// to nearest even, on all targets (where a tensor map rounds, a NaN without any of the upper 10
+  /// mantissa bits becomes infinity).
   Type a = f16, b = f16;
   Type accumulator = f32;  // f32, f16, f64 or s32
-  Type c = f32;            // elements of C: f32, f16, bf16, e4m3, e5m2, f64, s32, s8, u8
+  Type c = f32;            // type of C: f32, f16, bf16, e4m3, e5m2, f64, s32, s8, u8
   Major a_major = Major::row, b_major = Major::col;
-  // Sizes that are parameters: what the lengths of lines in memory are multiples of, in elements.
+  // Run-time sizes: guaranteed divisor of the leading dimensions, in elements.
   int multiple = 8, multiple_c = 8;                                    // of A and B, and of C
-  Tile tile = {.m = 64, .n = 64, .k = 0, .warps_m = 2, .warps_n = 2};  // k = 0: lines of 64 bytes
+  Tile tile = {.m = 64, .n = 64, .k = 0, .warps_m = 2, .warps_n = 2};  // k = 0: rows of 64 bytes
   int stages = 3;
-  /// After so many steps of tile.k along k, what the tensor cores have added up is added to sums in
-  /// full f32, and they begin anew; 0: never. Tensor cores that multiply fp8 natively (wgmma,
-  /// sm_89) keep about 14 bits of a sum. Takes twice the registers for sums; accumulators of f32.
+  /// Number of k-tiles after which the tensor cores' accumulators are added to accumulators in full
+  /// f32 and cleared; 0: never. Tensor cores with native fp8 (wgmma, sm_89) accumulate in about 14
+  /// bits. Requires f32 accumulators and twice the registers for them.
   int promote = 0;
   isa::BitOp bit_op = isa::BitOp::xor_popc;  // of products of b1
   Epilogue epilogue = {};
-  /// The blocks' y is which part of k: parts are summed up by gemm_sum(), in their order, so that
-  /// the result is the same each time. C then is the workspace, see workspace_elements(). At most
-  /// most_splits.
+  /// Split-K: blockIdx.y selects the split of k; gemm_sum() reduces the splits in order,
+  /// deterministically. C is the workspace, see workspace_elements(). At most most_splits.
   int splits = 1;
-  /// The blocks (x) of a launch, whatever the sizes: each gets as many steps along k as the others,
-  /// parts of tiles go to a workspace behind C and are added up by gemm_sum(), a block for each
-  /// tile ("stream-K"). 0: a block for each tile. At most most_stream_blocks.
+  /// Stream-K: the number of CTAs (x) of a launch, for any sizes. They divide all k-tiles evenly;
+  /// partial tiles go to a workspace after C, and gemm_sum() reduces them, one CTA per tile. 0: one
+  /// CTA per tile, no stream-K. At most most_stream_blocks.
   int stream_blocks = 0;
-  /// Tiles are walked in groups of so many rows of them, column by column: what runs together then
-  /// reads few of A's rows and B's columns.
+  /// Rasterization: tiles are visited in groups of this many tile rows, column by column, so that
+  /// concurrent CTAs share rows of A and columns of B in L2.
   int group = 8;
-  /// Any number of blocks: each computes tile after tile.
+  /// Persistent kernel, for any number of CTAs: each computes tile after tile.
   bool persistent = false;
-  /// Warps beside the tile's that copy for them, see Builder::roles().
+  /// Producer warps of a warp-specialized kernel, see Builder::roles().
   int producers = 0;
-  /// Blocks that compute tiles one below the other and read B once for all of them, where the copy
-  /// engine does (sm_90a, sm_100a and the like): 1, 2, 4 or 8. The grid's x is a multiple of it.
-  /// Not for parts of k.
+  /// Cluster size: CTAs with vertically adjacent tiles that share B by TMA multicast (sm_90a,
+  /// sm_100a and the like): 1, 2, 4 or 8. gridDim.x is a multiple of it. Not with split-K or
+  /// stream-K.
   int cluster = 1;
-  /// The blocks' z is which product of a batch; stride_a, stride_b and stride_c (s64, elements, in
-  /// front of A) say how far the matrices are apart, multiples of `multiple` and `multiple_c`.
+  /// Batched GEMM: blockIdx.z selects the product. The parameters stride_a, stride_b and stride_c
+  /// (s64, elements, before A) are the batch strides, multiples of `multiple` and `multiple_c`.
   bool batched = false;
 
-  /// Tiles of a result, those that only fill up clusters included.
+  /// Tiles of C, including those that only fill up clusters.
   std::int64_t tiles(int rows, int cols) const {
     const std::int64_t high = std::int64_t{cluster} * tile.m, wide = tile.n;
     return (rows + high - 1) / high * cluster * ((cols + wide - 1) / wide);
   }
-  /// Blocks (x) of a launch for sizes m and n; where no launch can have so many, 2^32 - 1.
+  /// gridDim.x of a launch for sizes m and n; 2^32 - 1 if no launch can have that many CTAs.
   unsigned blocks(int rows, int cols) const {
     return static_cast<unsigned>(std::min<std::int64_t>(tiles(rows, cols), 0xFFFFFFFF));
   }
-  /// Blocks of a launch of a persistent kernel: no more than a GPU has multiprocessors, and such
-  /// that all have the same number of tiles, or one less.
+  /// gridDim.x of a launch of a persistent kernel: at most the number of SMs, chosen so that all
+  /// CTAs have the same number of tiles, or one less.
   unsigned persistent_blocks(int rows, int cols, int multiprocessors) const {
     const auto each = static_cast<unsigned>(cluster);
     const std::int64_t whole = tiles(rows, cols) / each,
@@ -108,7 +108,7 @@ struct Gemm {
                        rounds = (whole + most - 1) / most;
     return each * static_cast<unsigned>(rounds ? (whole + rounds - 1) / rounds : 1);
   }
-  /// Elements of accumulator type that the parts of a product take.
+  /// Size of the workspace of split-K and stream-K, in elements of the accumulator type.
   std::int64_t workspace_elements(int rows, int cols) const {
     if (stream_blocks) return std::int64_t{2} * stream_blocks * tile.m * tile.n;
     return splits * tiles(rows, cols) * tile.m * tile.n;
@@ -116,16 +116,16 @@ struct Gemm {
 };
 Kernel gemm(const Gemm& options);
 
-/// The same with tile, warps, stages and producers as they were fastest for such sizes on an H100
-/// and an H200 (docs/performance.md), for elements of 8 to 32 bits: by wgmma on sm_90a, by mma.sync
-/// and cp.async on others from sm_80 on, as given elsewhere. On sm_90a persistent where several
-/// tiles fall to a multiprocessor: see persistent_blocks().
+/// `options` with the tile, warps, stages and producers that were fastest for such sizes on an H100
+/// and an H200 (docs/performance.md), for elements of 8 to 32 bits: wgmma on sm_90a, mma.sync and
+/// cp.async from sm_80 on; unchanged on other targets. Persistent on sm_90a if there are several
+/// tiles per SM: see persistent_blocks().
 Gemm tuned(const Gemm& options, const Target& target);
 inline constexpr int h100_multiprocessors = 132;
 
-/// Adds up what a gemm with splits > 1 left in its workspace, and finishes it: parameters (m, n),
-/// the workspace, C and those of the epilogue. A thread for each element, 256 in a block. With
-/// stream_blocks: parameters (m, n, k), and a block of 256 threads for each tile.
+/// Reduces the workspace of a gemm with splits > 1 and applies the epilogue: parameters (m, n), the
+/// workspace, C and those of the epilogue. One thread per element, 256 per block. With
+/// stream_blocks: parameters (m, n, k), and one block of 256 threads per tile.
 Kernel gemm_sum(const Gemm& options);
 
 }  // namespace tartan::inline TARTAN_ABI::kernels

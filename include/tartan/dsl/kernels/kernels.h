@@ -17,11 +17,11 @@
 
 namespace tartan::inline TARTAN_ABI::kernels {
 
-/// D(16x8, f32) = A(16x16, f16, by rows) * B(16x8, f16, by columns): one warp, one mma.m16n8k16.
+/// D(16x8, f32) = A(16x16, f16, row-major) * B(16x8, f16, column-major): one warp, one m16n8k16.
 Kernel one_mma();
 
-/// The same product with A and B stored by rows or columns. In the words of BLAS: a column-major A
-/// is N, a row-major one T; B likewise.
+/// The same product with A and B row-major or column-major. In BLAS terms: a column-major A is N, a
+/// row-major one T; B likewise.
 Kernel stored_mma(Major a, Major b);
 
 /// One wmma.mma: D(16x16, f32) = A(16x16, f16) * B(16x16, f16), loaded by wmma.load straight from

@@ -20,7 +20,7 @@ struct Compressed {
   std::vector<std::uint32_t> metadata;  // which they are
 };
 
-/// Compresses an m x k matrix of `type` (8, 16 or 32 bits), by rows. k must be a multiple of four
+/// Compresses an m x k matrix of `type` (8, 16 or 32 bits), row-major. k must be a multiple of four
 /// (two for 32 bits); a group with too many nonzero elements is an error that names its place.
 ///
 /// The metadata: for each 16 rows, for each k of one instruction (512 / bits(type)), the words of
@@ -29,12 +29,12 @@ struct Compressed {
 /// same words, in the same lanes: one compressed matrix serves both.
 Result<Compressed> compress(std::span<const std::byte> dense, int m, int k, Type type);
 
-/// gemm() with a sparse A, by rows: parameters (m, n, k), A's values, its metadata (u32), B, C and
+/// gemm() with a row-major sparse A: parameters (m, n, k), A's values, its metadata (u32), B, C and
 /// those of the epilogue. k counts A's columns before compression, and is a multiple of
 /// options.multiple; A's lines are half as long. All of gemm()'s options; with stream_blocks tile.k
 /// must be given. In a batch stride_a counts kept elements, in multiples of half of `multiple`, and
 /// behind stride_c comes stride_metadata: words, in multiples of four. With producers, sm_90a
-/// multiplies by wgmma where gemm() does; the copy engine brings A where its lines are multiples of
+/// multiplies by wgmma where gemm() does; TMA loads A where its leading dimension is a multiple of
 /// 16 bytes.
 Kernel sparse_gemm(const Gemm& options);
 

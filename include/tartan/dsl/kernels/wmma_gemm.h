@@ -8,8 +8,8 @@
 
 namespace tartan::inline TARTAN_ABI::kernels {
 
-/// C = A * B for any m, n and k, which are parameters (s32), A and B by rows or columns, C by rows:
-/// through shared memory, wmma.load, wmma.mma, wmma.store.
+/// C = A * B for any m, n and k, which are parameters (s32), A and B row- or column-major, C
+/// row-major: through shared memory, wmma.load, wmma.mma, wmma.store.
 struct WmmaGemm {
   MmaShape shape = wmma_m16n16k16;
   Type a = f16, b = f16;  // elements; tf32: f32 that has been rounded before
