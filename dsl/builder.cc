@@ -230,7 +230,7 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
     return refused();
   }
   const std::int64_t bytes = (elements * bits(type) + 7) / 8;
-  // The copy engine and wgmma swizzle by the bits of the address itself.
+  // TMA and wgmma swizzle by the bits of the address itself.
   const int align = layout.swizzle.bits && state_->target.arch.sm >= 90 ? 1024 : 128;
   state_->memories.push_back({state_->shared_memory(name, bytes, align), true, bytes, ring.stages});
   detail::Tensor first{

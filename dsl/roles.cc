@@ -165,7 +165,7 @@ int fill_stage(KernelState& state, const std::function<void()>& fill, codegen::P
   return (by_threads ? state.threads() : 0) + (state.fill.tma_bytes ? 1 : 0);
 }
 
-// The thread that starts the copy engine: one of the first warp.
+// The thread that issues TMA copies: one of the first warp.
 codegen::Value engine_starter(KernelState& state) {
   if (!state.has_copy_engine()) return {};
   return state.f().bit_and(state.f().elect(), state.value(state.thread() < 32));

@@ -185,7 +185,7 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   void copy(const Tensor& from, const Tensor& to);
   /// The same by this thread's warp alone, of tiles that are as large.
   void copy_by_warp(const Tensor& from, const Tensor& to);
-  /// The same by the copy engine, where it can; else why not.
+  /// The same by TMA, where it can; else why not.
   bool copy_boxes(const Tensor& from, const Tensor& to, std::vector<std::string>& refused);
   /// A warp's part of a tile to global memory by way of shared memory, where that goes; else why
   /// not.

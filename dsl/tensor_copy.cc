@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies from global to shared memory by the copy engine, box by box (cp.async.bulk.tensor).
+// Copies from global to shared memory by TMA, box by box (cp.async.bulk.tensor).
 #include <algorithm>
 
 #include "dsl/tma_matrix.h"
@@ -19,7 +19,7 @@ class BoxCopier {
         line_(*(matrix_.by_rows() ? to.layout.cols : to.layout.rows).constant()),
         lines_(*(matrix_.by_rows() ? to.layout.rows : to.layout.cols).constant()) {}
 
-  /// Why the copy engine cannot do it; empty where it can.
+  /// Why TMA cannot do it; empty where it can.
   std::string problem() {
     if (!state_.fill.starts_tma.valid() && state_.has_copy_engine())
       return "it fills stages of a pipeline between producers and consumers";
@@ -65,7 +65,7 @@ class BoxCopier {
 
  private:
   // A box is `panel_` elements of each line, one line behind the other in shared memory, swizzled
-  // as the copy engine does.
+  // as TMA does.
   std::string shared_problem() {
     const Layout& layout = to_.layout;
     panel_ = layout.run() ? layout.run() : line_;
@@ -81,7 +81,7 @@ class BoxCopier {
     return {};
   }
 
-  // What this block has the copy engine bring: all of the tile, or its part of what goes to all
+  // What this CTA loads by TMA: all of the tile, or its share of what is multicast to all
   // blocks of the cluster. Parts begin where the swizzle does.
   struct Share {
     std::int64_t line, lines;  // elements of a line, and lines

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Storing a warp's part of a tile: fragment by fragment, or by way of shared memory, from where the
-// copy engine stores it (PTX ISA 9.7.9.27, cp.async.bulk.tensor to global memory) or the warp does,
+// TMA stores it (PTX ISA 9.7.9.27, cp.async.bulk.tensor to global memory) or the warp does,
 // whole lines at a time.
 #include <algorithm>
 #include <span>
@@ -180,7 +180,7 @@ class BoxStorer {
   const Tensor& to_;
   const WarpTile& tile_;
   EngineMatrix matrix_;
-  std::string refused_by_engine_;  // why the copy engine cannot reach it
+  std::string refused_by_engine_;  // why TMA cannot reach it
 };
 
 }  // namespace

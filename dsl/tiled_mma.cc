@@ -33,7 +33,7 @@ RingLayout TiledMma::shared(Operand operand, int stages, Major major) const {
   if (kind_.shape.shape.m == 0) return {layout, stages};  // refused
   const std::int64_t line = std::int64_t{by_rows ? cols : rows} * bits(type) / 8;
   const std::string what = fmt::format("shared {}", is_a ? "A" : "B");
-  // What the copy engine swizzles: lines of 128, 64 or 32 bytes.
+  // What TMA swizzles: lines of 128, 64 or 32 bytes.
   std::int64_t width = std::min<std::int64_t>(line & -line, 128);
   const auto panel_of = [&] { return width * 8 / std::max(bits(type), 1); };
   // A warp's share of the lines is no part of two panels.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/tma_matrix.h - a matrix in global memory as the copy engine sees it. Not installed.
+// dsl/tma_matrix.h - a matrix in global memory as TMA addresses it. Not installed.
 #pragma once
 
 #include "dsl/state.h"
@@ -13,7 +13,7 @@ class EngineMatrix {
   EngineMatrix(KernelState& state, const Tensor& matrix)
       : state_(state), matrix_(matrix), by_rows_(matrix.layout.major() != Major::col) {}
 
-  /// Why the copy engine cannot reach it; empty where it can. To be asked before the others.
+  /// Why TMA cannot address it; empty where it can. To be asked before the others.
   std::string problem();
 
   bool by_rows() const { return by_rows_; }
@@ -35,14 +35,14 @@ class EngineMatrix {
   std::vector<MapNumber> extents_, strides_;
 };
 
-/// The bytes that the copy engine's own swizzle spans where lines of `bytes` bytes are swizzled so:
+/// The bytes that TMA's swizzle spans where lines of `bytes` bytes are swizzled so:
 /// 32, 64 or 128; 0: not swizzled; nothing where it has none like that.
 std::optional<int> engine_swizzle(const Swizzle& swizzle, std::int64_t bytes, Type type);
 
 /// Lines of `bytes` bytes (a power of two), 16-byte chunks of them XORed with the line's number:
 /// eight neighbouring lines then have any chunk in eight different groups of banks. Lines of 32 and
 /// 64 bytes share a span of 128 with their neighbours, so that only every fourth or second line
-/// counts. Up to 128 bytes these are the copy engine's swizzles.
+/// counts. Up to 128 bytes these are TMA's swizzles.
 Swizzle swizzle_of_lines(std::int64_t bytes, Type type);
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench/gpu/cublas_words.h - a product in the numbers of cuBLAS (library_types.h, cublas_api.h).
 //
-// cuBLAS counts by columns: it computes C^T (n x m) = B^T * A^T, so that its first operand is B.
+// cuBLAS is column-major: it computes C^T (n x m) = B^T * A^T, so that its first operand is B.
 #pragma once
 
 #include <optional>

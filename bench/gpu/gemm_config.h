@@ -27,7 +27,7 @@ struct Product {
 bool read_size(const std::string& word, Product& product);
 /// "f16", or of A and B: "e4m3xe5m2"; sets C to what such products usually give, see usual_c().
 bool read_type(const std::string& word, Product& product);
-/// "rc": A by rows, B by columns.
+/// "rc": A row-major, B column-major.
 bool read_majors(const std::string& word, Product& product);
 /// f16, bf16: the same; tf32: f32; s8: s32; e4m3, e5m2: bf16.
 tartan::Type usual_c(tartan::Type a);

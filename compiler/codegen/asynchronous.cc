@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies that run beside the threads: cp.async, the copy engine, and the mbarriers that say when
+// Asynchronous copies: cp.async, TMA, and the mbarriers that say when
 // they are done.
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
@@ -124,7 +124,7 @@ void FunctionBuilder::cluster_barrier() {
   impl_->assembly("barrier.cluster.wait;", "", {});
 }
 
-// ---- The copy engine (sm_90 on).
+// ---- TMA (sm_90 on).
 
 Pointer FunctionBuilder::add_tensor_map() {
   auto& params = impl_->late_params;

@@ -167,10 +167,10 @@ class FunctionBuilder {
   /// Makes this thread's mbarrier_init() visible to the cluster, behind a cluster_barrier().
   void mbarrier_init_fence();
 
-  // The copy engine (PTX ISA 9.7.9.27, sm_90 on). One thread starts a copy of a whole box.
+  // TMA (PTX ISA 9.7.9.27, sm_90 on). One thread starts a copy of a whole box.
   /// A further parameter of 128 bytes: a tensor map, by its address.
   Pointer add_tensor_map();
-  /// Has it brought to where the copy engine looks for it, ahead of its first use.
+  /// Prefetches a tensor map ahead of its first use.
   void prefetch_tensor_map(Pointer map);
   /// The box at `coordinates` (elements, innermost first); its bytes count down `mbarrier`.
   /// `blocks`: to the same place of those blocks of the cluster, a bit each; 0: of this one.
@@ -180,7 +180,7 @@ class FunctionBuilder {
   void bulk_commit();
   /// All but `pending_groups` groups of this thread's stores have read their shared memory.
   void bulk_wait_read(int pending_groups);
-  /// Makes this thread's writes to shared memory visible to the copy engine and to wgmma.
+  /// Makes this thread's writes to shared memory visible to TMA and to wgmma.
   void proxy_fence();
   Value elect();  // true in one lane of the warp
   /// setmaxnreg, by a whole warpgroup (sm_90a).

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared memory that ordinary stores wrote and that wgmma or the copy engine reads, which goes
+// Shared memory that ordinary stores wrote and that wgmma or TMA reads, which goes
 // another way to memory (the async proxy): fence.proxy.async must stand in between. On the way
 // through the text that takes no branch, where both addresses lead back to one variable and to
 // places in it that meet: the bytes of a bulk copy whose size is a constant, else the same distance
 // from the variable's start. Stores through generic addresses that do not lead back to a variable,
-// and by red and atom, are not seen. And tensor maps in memory that the copy engine does not read
+// and by red and atom, are not seen. And tensor maps in memory that TMA does not read
 // them from.
 #include <fmt/format.h>
 

@@ -40,7 +40,7 @@ int stages_of(const Tile& tile) {
 }
 
 // A narrower tile where the last ones would leave most h100_multiprocessors without work. Boxes of
-// C take lines of 32 bytes and more, and B by rows those of 128.
+// C need rows of at least 32 bytes, and a row-major B rows of 128.
 void fit_width(Gemm& options) {
   const int step = options.b_major == Major::row ? 8 * line_bytes / bits(options.b)
                                                  : std::max(256 / bits(options.c), 16);
@@ -140,7 +140,7 @@ Gemm tuned(const Gemm& options, const Target& target) {
   for (const Way& way : ways)
     if (use(way)) break;
   if (out.tile.n != 256 || !whole || !known) return out;
-  // What blocks read together, which the copy engine must do, comes out of the cache once.
+  // What blocks read together, which TMA must do, comes out of the cache once.
   if (out.persistent && options.cluster == 1 && straddles(options) && line_of_b(options) % 128 == 0)
     out.cluster = 2, out.stages = 4;
   fit_width(out);
