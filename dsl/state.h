@@ -187,9 +187,6 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   void copy_by_warp(const Tensor& from, const Tensor& to);
   /// The same by TMA, where it can; else why not.
   bool copy_boxes(const Tensor& from, const Tensor& to, std::vector<std::string>& refused);
-  /// A warp's part of a tile to global memory by way of shared memory, where that goes; else why
-  /// not.
-  bool store_boxes(const Tensor& to, const WarpTile& tile, std::vector<std::string>& refused);
   /// Before a warp that stored so ends: its shared memory must have been read.
   void finish_stores();
   bool has_copy_engine() const { return target.arch.sm >= 90 && target.ptx >= Version{8, 0}; }

@@ -15,18 +15,71 @@ constexpr int box_lines = 16;
 constexpr int box_bytes = box_lines * 128;
 constexpr int shortest_line = 32;  // in bytes
 
+// A tile's fragments in the order in which they are stored, as they are or finished. What finishes
+// them is read ahead, a few fragments at a time: as many as surely fit in registers beside the sums
+// that are still to be stored.
+class Fragments {
+ public:
+  using Order = std::vector<std::pair<int, int>>;  // rows and columns of fragments
+
+  Fragments(KernelState& state, const WarpTile& tile, const Finish* finish)
+      : state_(state), tile_(tile), finish_(finish) {}
+
+  FragmentKind kind() const { return finish_ ? finish_->kind : tile_.fragment(0, 0).kind(); }
+  void store_by(Order order) { order_ = std::move(order); }
+  /// The next one.
+  Fragment next() {
+    const auto [i, j] = order_[stored_];
+    if (!finish_) return ++stored_, tile_.fragment(i, j);
+    const std::source_location here = state_.location;
+    if (finish_->read && stored_ % together == 0) {
+      if (stored_ && finish_->registers)
+        state_.f().warp_sync();  // no reads of later ones move above it
+      read_ahead();
+    }
+    ++stored_;
+    Fragment out = finish_->finished(i, j);
+    state_.at(here);
+    return out;
+  }
+
+ private:
+  static constexpr std::size_t together = 4;
+
+  void read_ahead() {
+    while (read_ < order_.size() && (read_ == stored_ || has_room())) {
+      const std::size_t end = std::min(read_ + together, order_.size());
+      for (; read_ < end; ++read_) finish_->read(order_[read_].first, order_[read_].second);
+    }
+  }
+  bool has_room() const {
+    constexpr std::size_t others = 88;  // addresses, and what is being computed
+    const auto sums = static_cast<std::size_t>(tile_.fragment(0, 0).kind().fragment().registers),
+               each = static_cast<std::size_t>(finish_->registers);
+    return (order_.size() - stored_) * sums + (read_ + together - stored_) * each + others <=
+           static_cast<std::size_t>(state_.registers());
+  }
+
+  KernelState& state_;
+  const WarpTile& tile_;
+  const Finish* finish_;
+  Order order_;
+  std::size_t read_ = 0, stored_ = 0;  // of `order_`
+};
+
 class BoxStorer {
  public:
-  BoxStorer(KernelState& state, const Tensor& to, const WarpTile& tile)
+  BoxStorer(KernelState& state, const Tensor& to, const WarpTile& tile, Fragments& fragments)
       : state_(state),
         to_(to),
         tile_(tile),
+        fragments_(fragments),
         matrix_(state, to),
         refused_by_engine_(matrix_.problem()) {}
 
   /// Why that does not go; empty where it does.
   std::string problem() {
-    const FragmentKind& kind = tile_.fragment(0, 0).kind();
+    const FragmentKind kind = fragments_.kind();
     if (to_.layout.is_nested() || to_.layout.major() != Major::row)
       return fmt::format("{} does not lie by rows", to_.name);
     if (kind.operand != Operand::c || kind.shape.wmma || kind.shape.shape.m != 16 ||
@@ -43,6 +96,10 @@ class BoxStorer {
     const bool by_engine = refused.empty();
     state_.staging.used |= by_engine;
     const std::vector<Box> all = boxes();
+    Fragments::Order order;
+    for (const Box& box : all)
+      for (int x = 0; x < box.cols / 8; ++x) order.emplace_back(box.down, box.left / 8 + x);
+    fragments_.store_by(std::move(order));
     const std::size_t each = static_cast<std::size_t>(state_.staging.batch);
     for (std::size_t i = 0; i < all.size(); i += each) {
       const std::span batch = std::span(all).subspan(i, std::min(each, all.size() - i));
@@ -166,8 +223,7 @@ class BoxStorer {
 
   void lay_out(const Tensor& place, const Box& box) {
     std::vector<Fragment> row;
-    for (int x = 0; x < box.cols / 8; ++x)
-      row.push_back(tile_.fragment(box.down, box.left / 8 + x));
+    for (int x = 0; x < box.cols / 8; ++x) row.push_back(fragments_.next());
     WarpTile part(std::move(row), box.cols / 8, {});
     // Two of 16 bits make an A of m16n8k16, which one stmatrix.x4 writes.
     if (bits(to_.type) == 16) part = operand_a(part, m16n8k16, state_.location);
@@ -179,16 +235,16 @@ class BoxStorer {
   KernelState& state_;
   const Tensor& to_;
   const WarpTile& tile_;
+  Fragments& fragments_;
   EngineMatrix matrix_;
   std::string refused_by_engine_;  // why TMA cannot reach it
 };
 
-}  // namespace
-
-bool KernelState::store_boxes(const Tensor& to, const WarpTile& tile,
-                              std::vector<std::string>& refused) {
-  if (roles.current != Role::consumer) return false;
-  BoxStorer storer(*this, to, tile);
+// By way of shared memory, where that goes; else why not.
+bool store_boxes(KernelState& state, const Tensor& to, const WarpTile& tile, Fragments& fragments,
+                 std::vector<std::string>& refused) {
+  if (state.roles.current != Role::consumer) return false;
+  BoxStorer storer(state, to, tile, fragments);
   if (const std::string problem = storer.problem(); !problem.empty()) {
     refused.push_back("boxes in shared memory: " + problem);
     return false;
@@ -197,12 +253,19 @@ bool KernelState::store_boxes(const Tensor& to, const WarpTile& tile,
   return true;
 }
 
-void KernelState::finish_stores() {
-  if (!staging.used) return;
-  f().if_then(value(thread() % 32 == 0), [&] { f().bulk_wait_read(0); });
+// Row by row of fragments; where they are finished by what is read, by columns, whose scales and
+// bias are read once then.
+Fragments::Order plain_order(const WarpTile& tile, bool by_columns) {
+  Fragments::Order out;
+  if (by_columns) {
+    for (int j = 0; j < tile.across(); ++j)
+      for (int i = 0; i < tile.down(); ++i) out.emplace_back(i, j);
+    return out;
+  }
+  for (int i = 0; i < tile.down(); ++i)
+    for (int j = 0; j < tile.across(); ++j) out.emplace_back(i, j);
+  return out;
 }
-
-namespace {
 
 bool has_room(KernelState& state, const Tensor& to, const WarpPlace& place) {
   std::int64_t rows = 0, cols = 0;
@@ -214,7 +277,8 @@ bool has_room(KernelState& state, const Tensor& to, const WarpPlace& place) {
   return false;
 }
 
-void store_tile(KernelState& state, const Tensor& to, const WarpTile& tile) {
+void store_tile(KernelState& state, const Tensor& to, const WarpTile& tile,
+                const Finish* finish = nullptr) {
   if (state.f().is_muted()) return;
   if (tile.fragments().empty()) return;
   for (const Fragment& each : tile.fragments())
@@ -223,24 +287,37 @@ void store_tile(KernelState& state, const Tensor& to, const WarpTile& tile) {
   const bool in_shared = state.memories[static_cast<std::size_t>(to.memory)].in_shared;
   if ((in_shared || to.divided) && !has_room(state, to, tile.place())) return;
   std::vector<std::string> refused;
-  if (!in_shared && state.store_boxes(to, tile, refused)) return;
+  Fragments fragments(state, tile, finish);
+  if (!in_shared && store_boxes(state, to, tile, fragments, refused)) return;
   if (!refused.empty())
     state.choose(fmt::format("store to {}", to.name), "fragment by fragment",
                  "every lane stores its own elements", std::move(refused));
   const isa::Fragment shape = tile.fragment(0, 0).kind().fragment();
-  for (int i = 0; i < tile.down(); ++i)
-    for (int j = 0; j < tile.across(); ++j) {
-      Tensor part = to.tile(shape.rows, shape.cols, tile.row() / shape.rows + i,
-                            tile.col() / shape.cols + j, state.location);
-      if (part.memory >= 0) state.store(part, tile.fragment(i, j));
-    }
+  const Fragments::Order order = plain_order(tile, finish && finish->registers);
+  fragments.store_by(order);
+  for (const auto& [i, j] : order) {
+    const Tensor part = to.tile(shape.rows, shape.cols, tile.row() / shape.rows + i,
+                                tile.col() / shape.cols + j, state.location);
+    if (part.memory >= 0) state.store(part, fragments.next());
+  }
 }
 
 }  // namespace
+
+void KernelState::finish_stores() {
+  if (!staging.used) return;
+  f().if_then(value(thread() % 32 == 0), [&] { f().bulk_wait_read(0); });
+}
+
 }  // namespace detail
 
 void Builder::store(const Global& to, const WarpTile& tile, Here at) {
   state_->at(at), detail::store_tile(*state_, to, tile);
+}
+void Builder::store(const Global& to, const WarpTile& tile, const Finish& finish, Here at) {
+  state_->at(at);
+  if (state_->has_body(finish.finished != nullptr, "store"))
+    detail::store_tile(*state_, to, tile, &finish);
 }
 void Builder::store(const Shared& to, const WarpTile& tile, Here at) {
   state_->at(at), detail::store_tile(*state_, to, tile);

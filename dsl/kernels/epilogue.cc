@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <optional>
 #include <tuple>
 
@@ -79,16 +80,24 @@ Scalar Finisher::tile_value(const Global& part, const Scalar& row, const Scalar&
   return k_.convert(k_.read(part, inside(part.row_edge, row), inside(part.col_edge, col)), in_);
 }
 
-Scalar Finisher::finished(const Scalar& sum, const Scalar& row, const Scalar& col,
-                          const Element& old, const Element& residual) {
+// `row`, `col`: of the matrix. What lies in C and in the residual comes besides.
+Finisher::Others Finisher::vector_values(const Scalar& row, const Scalar& col, bool scale_row) {
+  Others out;
+  if (options_.row_scales && scale_row) out.row_scale = vector_value(row_scales_, row);
+  if (options_.column_scales) out.column_scale = vector_value(column_scales_, col);
+  if (options_.bias) out.bias = vector_value(bias_, col);
+  return out;
+}
+
+Scalar Finisher::finished(const Scalar& sum, const Others& with) {
   Scalar x = k_.convert(sum, in_);
   if (options_.alpha) x = x * alpha_;
-  if (options_.row_scales) x = x * vector_value(row_scales_, row);
-  if (options_.column_scales) x = x * vector_value(column_scales_, col);
-  if (options_.beta) x = fma(beta_, old(), x);
-  if (options_.bias) x = x + vector_value(bias_, col);
+  if (options_.row_scales) x = x * with.row_scale;
+  if (options_.column_scales) x = x * with.column_scale;
+  if (options_.beta) x = fma(beta_, with.old, x);
+  if (options_.bias) x = x + with.bias;
   x = activated(x);
-  if (options_.residual) x = x + residual();
+  if (options_.residual) x = x + with.residual;
   return x;
 }
 
@@ -112,11 +121,11 @@ void Finisher::store(const Scalar& sum, const Scalar& row, const Scalar& col) {
   // Tiles of one element: their places are computed in 64 bits.
   const auto one = [&](const Global& of) { return of.tile(1, 1, row, col); };
   const auto value = [&](const Global& of) { return k_.convert(k_.read(one(of), 0, 0), in_); };
-  k_.write(one(out_), 0, 0,
-           c_ == s32 ? sum
-                     : converted(finished(
-                           sum, row, col, [&] { return value(out_); },
-                           [&] { return value(residual_); })));
+  if (c_ == s32) return k_.write(one(out_), 0, 0, sum);
+  Others with = vector_values(row, col);
+  if (options_.beta) with.old = value(out_);
+  if (options_.residual) with.residual = value(residual_);
+  k_.write(one(out_), 0, 0, converted(finished(sum, with)));
 }
 
 void Finisher::store(const WarpTile& sums, const Tile& tile, const Scalar& row, const Scalar& col) {
@@ -124,39 +133,71 @@ void Finisher::store(const WarpTile& sums, const Tile& tile, const Scalar& row, 
   if (sums.fragments().empty()) return;
   if (options_.empty() && (c_ == sum_ || (sum_ == f32 && (c_ == f16 || c_ == bf16))))
     return k_.store(part, convert(sums, c_));
-  // All elements first, so that what they share is read once.
+  const FragmentKind from = sums.fragment(0, 0).kind(), kind{from.shape, Operand::c, c_};
   const Global added = options_.residual ? residual_.tile(tile.m, tile.n, row, col) : part;
   const Scalar top = k_.convert(row, s32) * tile.m, left = k_.convert(col, s32) * tile.n;
-  std::vector<Finished> out;
-  map(sums, [&](const Scalar& x, const ElementPlace& at) {
-    const Scalar r = k_.convert(at.row, s32), c = k_.convert(at.col, s32);
-    const Scalar y = finished(
-        x, top + r, left + c, [&] { return tile_value(part, at.row, at.col); },
-        [&] { return tile_value(added, at.row, at.col); });
-    out.push_back({at.row, at.col, y});
-    return x;
-  });
-  const FragmentKind kind{sums.fragment(0, 0).kind().shape, Operand::c, c_};
-  if (!kind.exists()) return store_elements(part, out);
-  const std::size_t each = out.size() / sums.fragments().size();
-  std::vector<Fragment> fragments;
-  for (std::size_t i = 0; i < out.size(); i += each)
-    fragments.push_back(converted(kind, std::span(out).subspan(i, each)));
-  k_.store(part, WarpTile(std::move(fragments), sums.across(), sums.place()));
+  const auto elements = from.fragment().elements();
+  const auto place = [&](int i, int j, int element) {
+    const isa::Fragment shape = from.fragment();
+    const ElementPlace in = k_.place(from, element);
+    return std::pair{k_.convert(sums.row() + in.row + i * shape.rows, s32),
+                     k_.convert(sums.col() + in.col + j * shape.cols, s32)};
+  };
+  // Scales of rows serve all columns: read once, and kept.
+  std::map<std::pair<int, int>, Scalar> row_scales;  // by row of fragments, and element
+  std::map<std::pair<int, int>, std::vector<Others>> others;
+  const auto read = [&](int i, int j) {
+    for (int e = 0; e < elements; ++e) {
+      const auto [r, c] = place(i, j, e);
+      const auto scale = row_scales.find({i, e});
+      Others with = vector_values(top + r, left + c, scale == row_scales.end());
+      if (scale != row_scales.end()) with.row_scale = scale->second;
+      else row_scales[{i, e}] = with.row_scale;
+      if (options_.beta) with.old = tile_value(part, r, c);
+      if (options_.residual) with.residual = tile_value(added, r, c);
+      others[{i, j}].push_back(with);
+    }
+  };
+  const auto finish = [&](int i, int j) {
+    std::vector<Scalar> out = k_.elements(sums.fragment(i, j));
+    const std::vector<Others> with = others.extract({i, j}).mapped();
+    for (std::size_t e = 0; e < out.size(); ++e) out[e] = finished(out[e], with[e]);
+    return out;
+  };
+  if (!kind.exists()) {
+    for (int i = 0; i < sums.down(); ++i)
+      for (int j = 0; j < sums.across(); ++j) {
+        read(i, j);
+        std::vector<Finished> out;
+        for (const Scalar& x : finish(i, j)) {
+          const auto [r, c] = place(i, j, static_cast<int>(out.size()));
+          out.push_back({r, c, x});
+        }
+        store_elements(part, out);
+      }
+    return;
+  }
+  const int matrices = options_.beta + options_.residual,
+            vectors = options_.column_scales + options_.bias;
+  k_.store(part, sums,
+           {.kind = kind,
+            .read = read,
+            .registers = elements * matrices + elements / 2 * vectors,
+            .finished = [&](int i, int j) { return converted(kind, finish(i, j)); }});
 }
 
-Fragment Finisher::converted(const FragmentKind& kind, std::span<const Finished> elements) {
+Fragment Finisher::converted(const FragmentKind& kind, std::span<const Scalar> elements) {
   std::vector<Scalar> values;
   if (is_small_float(c_)) {
     for (std::size_t i = 0; i < elements.size(); i += 4) {
-      const Scalar low = convert_pair(elements[i].value, elements[i + 1].value, c_),
-                   high = convert_pair(elements[i + 2].value, elements[i + 3].value, c_);
+      const Scalar low = convert_pair(elements[i], elements[i + 1], c_),
+                   high = convert_pair(elements[i + 2], elements[i + 3], c_);
       values.push_back(k_.convert(low, u32) | k_.convert(high, u32) << 16);
     }
     return k_.fragment(kind, values);
   }
-  for (const Finished& each : elements)
-    values.push_back(is_byte(c_) ? rounded(each.value) : k_.convert(each.value, c_));
+  for (const Scalar& each : elements)
+    values.push_back(is_byte(c_) ? rounded(each) : k_.convert(each, c_));
   return k_.pack(kind, values);
 }
 

@@ -2,8 +2,6 @@
 // dsl/kernels/epilogue.h - how sums become elements of C. Not installed.
 #pragma once
 
-#include <functional>
-
 #include "tartan/dsl/kernels/gemm.h"
 
 namespace tartan::inline TARTAN_ABI::kernels::detail {
@@ -22,16 +20,19 @@ class Finisher {
   void store(const Scalar& sum, const Scalar& row, const Scalar& col);
 
  private:
-  using Element = std::function<Scalar()>;  // read where it is wanted
-  Scalar finished(const Scalar& sum, const Scalar& row, const Scalar& col, const Element& old,
-                  const Element& residual);
+  // What is read for an element, beside its sum.
+  struct Others {
+    Scalar row_scale = 1, column_scale = 1, bias = 0, old = 0, residual = 0;
+  };
+  Others vector_values(const Scalar& row, const Scalar& col, bool scale_row = true);
+  Scalar finished(const Scalar& sum, const Others& with);
   Scalar activated(const Scalar& x);
   struct Finished {
     Scalar row, col, value;
   };
   void store_elements(const Global& part, std::vector<Finished>& out);
   Scalar rounded(const Scalar& x);
-  Fragment converted(const FragmentKind& kind, std::span<const Finished> elements);
+  Fragment converted(const FragmentKind& kind, std::span<const Scalar> elements);
   Scalar converted(const Scalar& x);
   std::pair<Scalar, Scalar> converted(const Scalar& x, const Scalar& y);
   Scalar vector_value(const Global& from, const Scalar& i);

@@ -161,9 +161,10 @@ void GemmTiles::add_step(const Operands& operands, Accumulator& sum,
 void GemmTiles::part_of_tile(const Operands& operands, const TileWork& work) {
   const Scalar count = steps_.constant() ? work.count : minimum(work.count, steps_);
   const WarpTile sum = multiply(operands, work.row, work.col, work.first, count);
-  k_.when(work.whole, [&] { finisher_->store(sum, tile_, work.row, work.col); });
+  // Finishing comes last: it takes registers, and may use those of sums that it has stored.
   k_.when(work.count < units_each(steps_),
           [&] { k_.store(parts_.tile(tile_.m, tile_.n, work.slot, 0), sum); });
+  k_.when(work.whole, [&] { finisher_->store(sum, tile_, work.row, work.col); });
 }
 
 void GemmTiles::part_by_y(const Operands& operands, const Scalar& row, const Scalar& col) {

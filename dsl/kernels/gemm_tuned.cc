@@ -69,8 +69,12 @@ Gemm tuned_for_threads(const Gemm& options, const Target& target) {
       {{.m = 128, .n = 128, .k = line, .warps_m = 2, .warps_n = 2}, 3, h100_multiprocessors},
       {{.m = 64, .n = 64, .k = line, .warps_m = 2, .warps_n = 2}, 4, h100_multiprocessors},
       {{.m = 32, .n = 64, .k = 2 * line, .warps_m = 2, .warps_n = 2}, 4, 0}};
+  // mma.sync multiplies fp8 as f16 there, and what it is converted to takes registers, too.
+  const bool converts = bits(options.a) == 8 && info(options.a).floating && target.arch.sm >= 90 &&
+                        target.arch.sm < 120;
   const ArchRow* arch = find_arch(target.arch);
-  for (const Way& way : ways) {
+  for (Way way : ways) {
+    if (converts && way.tile.m == 128) way.tile.n = 128, way.tile.warps_n = 4;
     out.tile = way.tile, out.stages = way.stages;
     const int bytes = way.stages * (way.tile.m + way.tile.n) * way.tile.k * bits(options.a) / 8;
     const bool unknown = options.m == 0 || options.n == 0;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happens to sums on their way to C, parts of a product, and batches.
+#include <unistd.h>
+
 #include "tests/kernels/gemm_run.h"
+#include "tests/support/machine_code.h"
 
 namespace tartan {
 namespace {
@@ -362,6 +365,58 @@ TEST(GemmEpilogue, Batches) {
     EXPECT_EQ(product.wrong(Bytes(begin, begin + m * n * 4)), 0);
     EXPECT_TRUE(std::all_of(begin + m * n * 4, begin + stride_c * 4,
                             [](std::byte b) { return b == std::byte{0xFF}; }));
+  }
+}
+
+// What finishes sums finds room in registers beside them. `spills`: the bytes that remain.
+TEST(GemmEpilogue, FitsInRegisters) {
+  if (!test::has_assembler()) GTEST_SKIP() << "no ptxas";
+  const Epilogue residual{.residual = true},
+      scaled{
+          .row_scales = true, .column_scales = true, .bias = true, .activation = Activation::relu},
+      everything{.alpha = true,
+                 .beta = true,
+                 .row_scales = true,
+                 .column_scales = true,
+                 .bias = true,
+                 .activation = Activation::gelu,
+                 .residual = true};
+  const Gemm large{.m = 4096, .n = 4096, .k = 4096}, any{.m = 0, .n = 0, .k = 0};
+  const auto to = [](Gemm options, Type c) { return options.c = c, options; };
+  const auto of = [](Gemm options, Type type, Type sums) {
+    return options.a = options.b = type, options.accumulator = sums, options.multiple = 16, options;
+  };
+  Gemm a_by_columns = any, shared = any, few = large;
+  a_by_columns.a_major = Major::col, shared.stream_blocks = 132, few.m = 64;
+  struct Row {
+    const char* target;
+    Gemm options;
+    Epilogue epilogue;
+    int spills = 0;
+  };
+  const Row rows[] = {{"sm_90a", large, residual},
+                      {"sm_90a", to(large, bf16), scaled},
+                      {"sm_90a", any, scaled},
+                      {"sm_90a", large, everything},
+                      {"sm_90a", to(any, bf16), everything},
+                      {"sm_90a", few, everything},
+                      {"sm_90a", to(of(any, Type::e4m3, f32), Type::e4m3), everything},
+                      {"sm_90a", to(of(any, s8, s32), s8), everything},
+                      {"sm_90a", to(shared, bf16), everything},
+                      {"sm_80", to(any, bf16), everything},
+                      {"sm_86", a_by_columns, {.row_scales = true}},
+                      {"sm_80", to(shared, bf16), everything, 64},
+                      {"sm_90", of(any, Type::e4m3, f32), everything},
+                      {"sm_120a", to(of(any, Type::e4m3, f32), Type::e4m3), everything}};
+  const std::string at = testing::TempDir() + std::to_string(getpid()) + "_tartan_epilogue";
+  for (const Row& row : rows) {
+    Gemm options = row.options;
+    options.epilogue = row.epilogue;
+    const Target target = testing_gemm::target_of(row.target);
+    const auto compiled = compile(kernels::gemm(tuned(options, target)), target);
+    ASSERT_TRUE(compiled) << compiled.diags().text();
+    EXPECT_LE(test::spilled_bytes(compiled->ptx, row.target, at), row.spills)
+        << "row " << &row - rows << ", " << row.target;
   }
 }
 

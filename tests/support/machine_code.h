@@ -31,6 +31,21 @@ inline std::string arch_of(const std::string& target) {
   return target;
 }
 
+/// The bytes that the assembler stores to local memory because registers do not suffice; fails
+/// where it refuses the text. `at`: a path of the test's own, without extension.
+inline int spilled_bytes(const std::string& ptx, const std::string& arch, const std::string& at) {
+  std::ofstream(at + ".ptx") << ptx;
+  const std::string command =
+      fmt::format("ptxas -v -arch {0} -o /dev/null {1}.ptx > {1}.txt 2>&1", arch_of(arch), at);
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  const std::string report = read_file(at + ".txt");
+  for (const char* end : {".ptx", ".txt"}) std::remove((at + end).c_str());
+  const std::size_t words = report.find(" bytes spill stores");
+  EXPECT_NE(words, std::string::npos) << report;
+  if (words == std::string::npos) return -1;
+  return std::atoi(report.c_str() + report.rfind(' ', words - 1));
+}
+
 /// Fails where the assembler refuses the text, has registers in local memory, or lets products of
 /// warpgroups wait needlessly (its infos C75xx). `at`: a path of the test's own, without extension.
 inline void expect_good_registers(const std::string& ptx, const std::string& arch,

@@ -147,6 +147,9 @@ class Builder {
 
   /// Stores a warp's part of a block's tile.
   void store(const Global& to, const WarpTile& tile, Here at = Here::current());
+  /// The same of what its fragments become.
+  void store(const Global& to, const WarpTile& tile, const Finish& finish,
+             Here at = Here::current());
   void store(const Shared& to, const WarpTile& tile, Here at = Here::current());
 
   // ---- Fragments: executed by all lanes of the warp.

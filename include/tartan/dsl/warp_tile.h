@@ -81,6 +81,16 @@ class RowVariable {
   std::vector<ScalarVariable> values_;
 };
 
+/// What becomes of a tile's fragments on their way to memory: of the one in row i of fragments,
+/// column j. A store takes a few at a time, so that what finishes them fits in registers.
+struct Finish {
+  FragmentKind kind;  // of what is stored
+  /// Reads what the fragment needs, some fragments ahead of finished().
+  std::function<void(int i, int j)> read;
+  int registers = 0;  // that one fragment's reads take
+  std::function<Fragment(int i, int j)> finished;
+};
+
 using Here = std::source_location;
 
 /// f(x, place) of each element; `place` counts rows and columns of the block's tile.
