@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storing a warp's part of a tile: fragment by fragment, or by way of shared memory, from where the
+// Storing a warp's part of a tile: fragment by fragment, or by way of shared memory, from where
 // TMA stores it (PTX ISA 9.7.9.27, cp.async.bulk.tensor to global memory) or the warp does,
 // whole lines at a time.
 #include <algorithm>

@@ -147,7 +147,8 @@ class Builder {
 
   /// Stores a warp's part of a block's tile.
   void store(const Global& to, const WarpTile& tile, Here at = Here::current());
-  /// The same of what its fragments become.
+  /// Same for fragments that are finished as they are stored: the epilogue of a GEMM, with only
+  /// the reads of a few fragments in registers at a time.
   void store(const Global& to, const WarpTile& tile, const Finish& finish,
              Here at = Here::current());
   void store(const Shared& to, const WarpTile& tile, Here at = Here::current());

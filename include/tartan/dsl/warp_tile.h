@@ -81,13 +81,14 @@ class RowVariable {
   std::vector<ScalarVariable> values_;
 };
 
-/// What becomes of a tile's fragments on their way to memory: of the one in row i of fragments,
-/// column j. A store takes a few at a time, so that what finishes them fits in registers.
+/// How a store finishes the fragments of a tile: the one in row i, column j of fragments. It takes
+/// a few at a time, so that what finished() needs fits in registers beside the accumulators.
+///   k.store(C, sum, {.kind = kind, .finished = [&](int i, int j) { return scaled(i, j); }});
 struct Finish {
-  FragmentKind kind;  // of what is stored
-  /// Reads what the fragment needs, some fragments ahead of finished().
+  FragmentKind kind;  // of what is stored: the tile's shape, and the type of the matrix
+  /// Reads what the fragment needs, some fragments ahead of finished(); may be left out.
   std::function<void(int i, int j)> read;
-  int registers = 0;  // that one fragment's reads take
+  int registers = 0;  // taken by one fragment's reads
   std::function<Fragment(int i, int j)> finished;
 };
 
