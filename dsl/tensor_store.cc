@@ -40,10 +40,23 @@ class Fragments {
     ++stored_;
     Fragment out = finish_->finished(i, j);
     state_.at(here);
-    return out;
+    return checked(std::move(out));
   }
 
  private:
+  // What is no fragment of the stated kind is reported, and zeros take its place.
+  Fragment checked(Fragment fragment) {
+    const FragmentKind& kind = finish_->kind;
+    const bool bad = KernelState::is_bad(fragment);  // reported where it was made
+    if (!bad && fragment.kind() == kind) return fragment;
+    if (!bad)
+      state_.report("fragment-mismatch"_rule, fmt::format("finished(): expected {}, found {}",
+                                                          kind.text(), fragment.kind().text()));
+    const Type type = register_type(kind.type);
+    return state_.fragment(
+        kind, std::vector(static_cast<std::size_t>(kind.fragment().registers), state_.zero(type)));
+  }
+
   static constexpr std::size_t together = 4;
 
   void read_ahead() {
@@ -316,8 +329,14 @@ void Builder::store(const Global& to, const WarpTile& tile, Here at) {
 }
 void Builder::store(const Global& to, const WarpTile& tile, const Finish& finish, Here at) {
   state_->at(at);
-  if (state_->has_body(finish.finished != nullptr, "store"))
-    detail::store_tile(*state_, to, tile, &finish);
+  if (tile.fragments().empty() || !state_->has_body(finish.finished != nullptr, "store")) return;
+  const FragmentKind& from = tile.fragment(0, 0).kind();
+  if (finish.kind.exists() && finish.kind.shape == from.shape &&
+      finish.kind.operand == from.operand)
+    return detail::store_tile(*state_, to, tile, &finish);
+  state_->report(
+      "fragment-mismatch"_rule,
+      fmt::format("store: a tile of {} cannot be finished as {}", from.text(), finish.kind.text()));
 }
 void Builder::store(const Shared& to, const WarpTile& tile, Here at) {
   state_->at(at), detail::store_tile(*state_, to, tile);

@@ -202,6 +202,17 @@ std::vector<Misuse> misuses() {
          sum = other(sum, large_a, b, first, [] {});
          k.tiled_mma(m16n8k16(f16, f16, f32), {.m = 17}).load(first, a, b);
        })});
+  out.push_back(
+      {"fragments that are finished as others", __LINE__, "sm_80", described(128, [](Builder& k) {
+         auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), {.m = 64, .n = 64, .k = 32});
+         auto c = k.global("C", f16, row_major(64, 64));
+         const WarpTile sum = mma.accumulator();
+         const FragmentKind kind = operand_c(m16n8k16, f16);
+         const auto same = [&](int i, int j) { return sum.fragment(i, j); };
+         k.store(c, sum, {.kind = kind, .finished = same});
+         k.store(c, sum, {.kind = operand_a(m16n8k16, f16), .finished = same});
+         k.store(c, sum, {.kind = kind});
+       })});
   return out;
 }
 
