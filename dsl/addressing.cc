@@ -127,8 +127,8 @@ bool KernelState::require_shape(const Tensor& tensor, std::int64_t rows, std::in
   if (!owns(tensor, tensor.name) || tensor.memory < 0) return false;
   std::int64_t r = 0, c = 0;
   if (constant_shape(tensor, r, c) && r == rows && c == cols) return true;
-  std::string message = fmt::format("{} takes a tile of {}x{} elements, {} is {}", what, rows, cols,
-                                    tensor.name, tensor.layout.text());
+  std::string message = fmt::format("wrong tile shape for {}: expected {}x{} elements, {} is {}",
+                                    what, rows, cols, tensor.name, tensor.layout.text());
   if (r == cols && c == rows)
     message += fmt::format("; {}.transposed() has that shape", tensor.name);
   else message += fmt::format("; take {}.tile({}, {}, row, col)", tensor.name, rows, cols);

@@ -47,11 +47,12 @@ MmaKind Builder::best_mma(Type a, Type b, Type c, const MmaOptions& options, Her
   if (best) {
     std::vector<std::string> refused;
     if (elsewhere && work(elsewhere->shape) > work(best->shape))
-      refused.push_back(fmt::format("{}: it exists from {} on", isa::spell(*elsewhere),
+      refused.push_back(fmt::format("{}: requires {}", isa::spell(*elsewhere),
                                     isa::text(isa::find(*elsewhere)->since)));
-    state_->choose(fmt::format("product of {} and {}", name(a), name(b)), isa::spell(*best),
-                   fmt::format("it does most at once for these types on {}", state_->target.text()),
-                   std::move(refused));
+    state_->choose(
+        fmt::format("product of {} and {}", name(a), name(b)), isa::spell(*best),
+        fmt::format("it is the largest MMA shape for these types on {}", state_->target.text()),
+        std::move(refused));
     return {
         {best->shape, false, best->sparsity != isa::Sparsity::dense, best->kind}, a, b, c, true};
   }
@@ -61,10 +62,10 @@ MmaKind Builder::best_mma(Type a, Type b, Type c, const MmaOptions& options, Her
       "no-instruction"_rule,
       fmt::format("{} has no mma.sync of {} and {} with {} accumulators{}{}", state_->target.text(),
                   name(a), name(b), name(c),
-                  elsewhere ? fmt::format("; {} exists from {} on", isa::spell(*elsewhere),
+                  elsewhere ? fmt::format("; {} requires {}", isa::spell(*elsewhere),
                                           isa::text(isa::find(*elsewhere)->since))
                             : "",
-                  nearest ? "; the nearest here is " + isa::spell(*nearest) : ""));
+                  nearest ? "; the nearest supported form is " + isa::spell(*nearest) : ""));
   return {};
 }
 

@@ -43,8 +43,8 @@ bool in_bounds(KernelState& state, const Tensor& tensor, const Scalar& row, cons
   const auto inside = [&](const Scalar& index, const Scalar& size, std::string_view axis) {
     const auto i = index.constant(), n = size.constant();
     if (!i || (*i >= 0 && (!n || *i < *n))) return true;
-    state.report("tile-bounds"_rule, fmt::format("{} {} lies outside {}, which is {}", axis, *i,
-                                                 tensor.name, tensor.layout.text()));
+    state.report("tile-bounds"_rule, fmt::format("{} {} is out of bounds of {}, which is {}", axis,
+                                                 *i, tensor.name, tensor.layout.text()));
     return false;
   };
   return inside(row, tensor.layout.rows, "row") & inside(col, tensor.layout.cols, "column");
@@ -56,8 +56,9 @@ bool usable(KernelState& state, const Tensor& tensor, const Scalar& row, const S
   if (bits(tensor.type) < 8) {
     state.report(
         "scalar-type"_rule,
-        fmt::format("{}: elements of type {} share bytes, they are read and written as fragments",
-                    tensor.name, name(tensor.type)));
+        fmt::format(
+            "{}: elements of type {} are smaller than a byte; load or store them as fragments",
+            tensor.name, name(tensor.type)));
     return false;
   }
   return in_bounds(state, tensor, row, col);
@@ -74,9 +75,10 @@ void write_element(KernelState& state, const Tensor& to, const Scalar& row, cons
       (KernelState::state_of(value) && !state.owns(value, "the value")))
     return;
   if (value.type() != Type::none && bits(value.type()) != bits(to.type)) {
-    state.report("scalar-type"_rule,
-                 fmt::format("{} has elements of type {}, the value is {}; convert() it", to.name,
-                             name(to.type), name(value.type())));
+    state.report(
+        "scalar-type"_rule,
+        fmt::format("element type mismatch: {} has elements of {}, the value is {}; convert() it",
+                    to.name, name(to.type), name(value.type())));
     return;
   }
   // Equal widths store as they are: an f16 as b16, a u32 as b32.
@@ -114,13 +116,15 @@ Global Builder::global(std::string name, Type type, Layout layout, Here at) {
   if (!in_memory(type)) {
     state_->report(
         "scalar-type"_rule,
-        fmt::format("{}: a matrix in memory has elements of 1, 4, 6 or 8 to 64 bits, not {}", name,
-                    tartan::name(type)));
+        fmt::format("{}: element size of a matrix: expected 1, 4, 6 or 8 to 64 bits, found {}",
+                    name, tartan::name(type)));
     good = false;
   }
   if (layout.swizzle.bits) {
-    state_->report("layout-mismatch"_rule,
-                   fmt::format("{}: matrices in global memory are not swizzled", name));
+    state_->report(
+        "layout-mismatch"_rule,
+        fmt::format("{}: swizzled layout in global memory; swizzle the shared matrix instead",
+                    name));
     good = false;
   }
   if (!layout.problem.empty()) {
@@ -131,18 +135,17 @@ Global Builder::global(std::string name, Type type, Layout layout, Here at) {
     good &= state_->is_index(*each, "a size of a matrix");
   for (const Scalar* each : {&layout.rows, &layout.cols})
     if (each->constant().value_or(0) < 0) {
-      state_->report("layout-mismatch"_rule,
-                     fmt::format("{}: a matrix has 0 or more rows and columns, found {}", name,
-                                 layout.text()));
+      state_->report(
+          "layout-mismatch"_rule,
+          fmt::format("{}: expected 0 or more rows and columns, found {}", name, layout.text()));
       good = false;
     }
   // What virtual addresses of GPUs reach.
   constexpr std::int64_t most_bytes = std::int64_t{1} << 49;
   if (layout.extent().value_or(0) > most_bytes / bits(type) * 8) {
     state_->report("layout-mismatch"_rule,
-                   fmt::format("{}: {} of {} takes more than 2^49 bytes, which is all that a GPU "
-                               "addresses",
-                               name, layout.text(), tartan::name(type)));
+                   fmt::format("{}: {} of {} exceeds the 2^49 bytes that a GPU addresses", name,
+                               layout.text(), tartan::name(type)));
     good = false;
   }
   if (!good) return Global(refused_tensor(state_, std::move(name), type, std::move(layout)));
@@ -165,8 +168,9 @@ Scalar Builder::param(std::string name, Type type, int multiple_of, Here at) {
   if (!allowed.has(type)) {
     state_->report(
         "scalar-type"_rule,
-        fmt::format("parameter {}: a scalar parameter is u32, s32, u64, s64, f32 or f64, not {}",
-                    name, tartan::name(type)));
+        fmt::format(
+            "parameter {}: expected a scalar of type u32, s32, u64, s64, f32 or f64, found {}",
+            name, tartan::name(type)));
     good = false;
   }
   if (!good) return KernelState::bad();
@@ -200,8 +204,8 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
   if (!in_memory(type)) {
     state_->report(
         "scalar-type"_rule,
-        fmt::format("{}: a matrix in memory has elements of 1, 4, 6 or 8 to 64 bits, not {}", name,
-                    tartan::name(type)));
+        fmt::format("{}: element size of a matrix: expected 1, 4, 6 or 8 to 64 bits, found {}",
+                    name, tartan::name(type)));
     good = false;
   }
   if (const std::string problem = layout.problem_in_shared(); !problem.empty()) {
@@ -210,7 +214,8 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
   }
   if (ring.stages < 1) {
     state_->report("layout-mismatch"_rule,
-                   fmt::format("{}: a ring has at least one stage, found {}", name, ring.stages));
+                   fmt::format("{}: number of stages of a ring: expected at least 1, found {}",
+                               name, ring.stages));
     good = false;
   }
   const auto refused = [&] {
@@ -224,7 +229,7 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
   const std::int64_t elements = (ring.stages - 1) * apart + (layout.swizzle.bits ? apart : extent);
   if (elements > most) {
     state_->report("shared-size"_rule,
-                   fmt::format("{}: {}{} takes more shared memory than any block has", name,
+                   fmt::format("{}: {}{} exceeds the shared memory of every target", name,
                                ring.stages > 1 ? fmt::format("a ring of {} ", ring.stages) : "",
                                layout.text()));
     return refused();
@@ -262,8 +267,9 @@ void Builder::multicast(const Global& from, const Shared& to, Here at) {
 void Builder::barrier(Here at) {
   state_->at(at);
   if (state_->roles.current == detail::Role::producer && !state_->f().is_muted())
-    return state_->report("kernel-option"_rule,
-                          "a barrier in what producers fill: consumers do not come there");
+    return state_->report(
+        "kernel-option"_rule,
+        "barrier() in a fill callback: consumer warps never reach it; move it out of the pipeline");
   state_->barrier();
 }
 
@@ -293,11 +299,10 @@ Fragment Builder::convert(const Fragment& fragment, Type to, Here at) {
   if (kind.type == to) return fragment;
   if (kind.shape.wmma || kind.operand != Operand::c || kind.type != f32 ||
       (to != f16 && to != bf16)) {
-    state_->report(
-        "no-instruction"_rule,
-        fmt::format(
-            "{} cannot be converted to {}: accumulators of mma.sync go from f32 to f16 or bf16",
-            kind.text(), name(to)));
+    state_->report("no-instruction"_rule,
+                   fmt::format("unsupported conversion from {} to {}: expected accumulators of "
+                               "mma.sync, from f32 to f16 or bf16",
+                               kind.text(), name(to)));
     return {};
   }
   // Both types hold element i of a lane at the same place of the matrix; two of them share a
@@ -362,8 +367,9 @@ Scalar Builder::convert(const Scalar& value, Type to, Here at) {
   }
   const TypeSet allowed{s8, u8, u16, u32, s32, u64, s64, f16, bf16, f32, f64};
   if (!allowed.has(to) || value.type() == Type::pred) {
-    state_->report("scalar-type"_rule, fmt::format("a value of type {} cannot be converted to {}",
-                                                   name(value.type()), name(to)));
+    state_->report("scalar-type"_rule,
+                   fmt::format("unsupported conversion from a value of type {} to {}",
+                               name(value.type()), name(to)));
     return KernelState::bad();
   }
   // What is cut off is a multiple of a power of two.
@@ -378,9 +384,10 @@ std::pair<Scalar, Scalar> Builder::halves(const Scalar& word, Type to, Here at) 
   if (!word.constant() && !state_->owns(word, "the value"))
     return {KernelState::bad(), KernelState::bad()};
   if (bits(word.type()) != 32 || bits(to) != 16) {
-    state_->report("scalar-type"_rule,
-                   fmt::format("a 32-bit value has halves of a 16-bit type; found {} and {}",
-                               name(word.type()), name(to)));
+    state_->report(
+        "scalar-type"_rule,
+        fmt::format("expected a 32-bit value and a 16-bit type for its halves, found {} and {}",
+                    name(word.type()), name(to)));
     return {KernelState::bad(), KernelState::bad()};
   }
   const auto [low, high] = state_->f().unpack(state_->f().bitcast(state_->value(word), b32), to);
@@ -393,9 +400,10 @@ Scalar Builder::word(const Scalar& low, const Scalar& high, Here at) {
                      (high.constant() || state_->owns(high, "the high half"));
   if (!owned || bits(low.type()) != 16 || bits(high.type()) != 16) {
     if (owned)
-      state_->report("scalar-type"_rule,
-                     fmt::format("a word is made of two 16-bit values, found {} and {}",
-                                 name(low.type()), name(high.type())));
+      state_->report(
+          "scalar-type"_rule,
+          fmt::format("expected two 16-bit values for the halves of a word, found {} and {}",
+                      name(low.type()), name(high.type())));
     return KernelState::bad();
   }
   return state_->scalar(state_->f().pack(state_->value(low), state_->value(high), b32));
@@ -409,13 +417,13 @@ bool can_count(KernelState& state, const Scalar& begin, const Scalar& end, const
   bool good = step.constant().value_or(1) > 0;
   if (!good)
     state.report("immediate-range"_rule,
-                 fmt::format("a loop's step is at least 1, found {}", *step.constant()));
+                 fmt::format("loop step: expected at least 1, found {}", *step.constant()));
   for (const Scalar* each : {&begin, &end}) {
     if (info(type).is_signed || each->constant().value_or(0) >= 0) continue;
     good = false;
     state.report("immediate-range"_rule,
-                 fmt::format("a loop over {0} begins and ends at 0 or above, found {1}; "
-                             "k.constant(s32, {1}) counts from or to there",
+                 fmt::format("bounds of a loop over {0}: expected 0 or more, found {1}; use "
+                             "k.constant(s32, {1}) for a signed loop",
                              name(type), *each->constant()));
   }
   return good;
@@ -456,9 +464,11 @@ void Builder::when(const Scalar& condition, const std::function<void()>& body, H
   }
   if (!state_->owns(condition, "the condition")) return;
   if (condition.type() != Type::pred)
-    return state_->report("scalar-type"_rule,
-                          fmt::format("a condition is a comparison, found a value of type {}",
-                                      name(condition.type())));
+    return state_->report(
+        "scalar-type"_rule,
+        fmt::format(
+            "expected a condition of type pred, such as a comparison, found a value of type {}",
+            name(condition.type())));
   const detail::BeforeBody before = state_->before_body(false);
   state_->f().if_then(state_->value(condition), [&] { state_->in_body(before, body); });
 }

@@ -77,10 +77,14 @@ class Copier {
       return true;
     state_.report(
         "layout-mismatch"_rule,
-        fmt::format("copy moves whole bytes, and an element of {} is none: {} is {}, {} is {}; {}",
-                    name(from_.type), from_.name, from_.layout.text(), to_.name, to_.layout.text(),
-                    element == 6 ? "a tile of b8 takes them, see TiledMma::stored_a()"
-                                 : fmt::format("keep lines alike, of a multiple of {}", each)));
+        fmt::format(
+            "copy needs whole bytes; {} is sub-byte: {} is {}, {} is {}; {}", name(from_.type),
+            from_.name, from_.layout.text(), to_.name, to_.layout.text(),
+            element == 6
+                ? "copy to a tile of b8, see TiledMma::stored_a()"
+                : fmt::format(
+                      "use the same major order and a leading dimension that is a multiple of {}",
+                      each)));
     return false;
   }
 
@@ -99,15 +103,16 @@ class Copier {
     asynchronous_ = state_.asynchronous && may_be_asynchronous();
     if (state_.asynchronous && !asynchronous_) state_.fill.plain = true;
     if (!together)
-      refused_.push_back(fmt::format("wider accesses: neighbours in {} are no neighbours in {}",
-                                     from_.layout.text(), to_.layout.text()));
+      refused_.push_back(
+          fmt::format("wider accesses: elements contiguous in {} are not contiguous in {}",
+                      from_.layout.text(), to_.layout.text()));
     for (std::int64_t bytes = together ? 16 : 0; bytes * 8 > element; bytes /= 2)
       if (fits(bytes)) {
         width_ = bytes * 8 / element;
         break;
       }
     if (asynchronous_ && bytes() < 4) {
-      refused_.push_back(fmt::format("cp.async: it takes 4, 8 or 16 bytes, found {}", bytes()));
+      refused_.push_back(fmt::format("cp.async: it copies 4, 8 or 16 bytes, found {}", bytes()));
       asynchronous_ = false;
       state_.fill.plain = true;
     }
@@ -116,11 +121,12 @@ class Copier {
 
   bool may_be_asynchronous() {
     const bool in = state_.memories[static_cast<std::size_t>(from_.memory)].in_shared;
-    if (in) return refused_.push_back("cp.async: it copies from global to shared memory"), false;
-    if (rounds_) return refused_.push_back("cp.async: it does not round to tf32"), false;
+    if (in)
+      return refused_.push_back("cp.async: it copies from global to shared memory only"), false;
+    if (rounds_) return refused_.push_back("cp.async: it cannot round to tf32"), false;
     if (state_.target.arch.sm >= 80) return true;
-    refused_.push_back(fmt::format("cp.async: it exists from sm_80 on, the target is {}",
-                                   state_.target.arch.text()));
+    refused_.push_back(
+        fmt::format("cp.async: requires sm_80, the target is {}", state_.target.arch.text()));
     return false;
   }
 
@@ -130,9 +136,11 @@ class Copier {
     const bool edges = edges_on_boundary(width) || (asynchronous_ && bytes >= 4);
     if (line() % width == 0 && sure_from >= bytes && sure_to >= bytes && edges) return true;
     refused_.push_back(fmt::format(
-        "{} bytes: lines of {} elements, sure alignment {} and {} bytes{}", bytes, line(),
+        "{} bytes: rows of {} elements, guaranteed alignment {} and {} bytes{}", bytes, line(),
         sure_from, sure_to,
-        edges ? "" : fmt::format(", the matrix may end between two multiples of {}", width)));
+        edges ? ""
+              : fmt::format(", and the matrix may end at a position that is not a multiple of {}",
+                            width)));
     return false;
   }
 
@@ -211,7 +219,7 @@ class Copier {
                   fmt::format("{}{} bytes per access", how, bytes()),
                   fmt::format("{} accesses over {} threads; {} to {}{}", chunks, threads_,
                               from_.layout.text(), to_.layout.text(),
-                              ragged ? "; what hangs over the edge is zero or left out" : ""),
+                              ragged ? "; out-of-bounds elements are zero-filled or skipped" : ""),
                   refused_);
   }
 
@@ -237,19 +245,19 @@ void KernelState::copy(const Tensor& from, const Tensor& to) {
   std::int64_t rows = 0, cols = 0, to_rows = 0, to_cols = 0;
   if (!constant_shape(from, rows, cols) || !constant_shape(to, to_rows, to_cols)) {
     report("layout-mismatch"_rule,
-           fmt::format("copy takes tiles of constant shape, {} is {}; take a .tile() of it",
+           fmt::format("copy needs a tile of constant shape, {} is {}; take a .tile() of it",
                        from.name, from.layout.text()));
     return;
   }
   const bool same_shape = rows == to_rows && cols == to_cols;
   if (!same_shape)
     report("layout-mismatch"_rule,
-           fmt::format("copy takes two tiles of one shape, {} is {} and {} is {}", from.name,
+           fmt::format("copy between different shapes: {} is {} and {} is {}", from.name,
                        from.layout.text(), to.name, to.layout.text()));
   const bool packs = info(from.type).floating && bits(from.type) < 8 && to.type == Type::b8;
   if (same_shape && packs) return copy_packed(*this, from, to);
   if (from.type != to.type)
-    report("layout-mismatch"_rule, fmt::format("copy does not convert: {} is {}, {} is {}",
+    report("layout-mismatch"_rule, fmt::format("copy does not convert types: {} is {}, {} is {}",
                                                from.name, name(from.type), to.name, name(to.type)));
   if (!same_shape || from.type != to.type || !require_barrier(from)) return;
   if (roles.current == Role::producer) note_fill(to);

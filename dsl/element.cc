@@ -71,8 +71,8 @@ std::optional<std::vector<Value>> values_of(KernelState& state, std::span<const 
     }
     if (bits(scalar.type()) != bits(type)) {
       state.report("scalar-type"_rule,
-                   fmt::format("{} is a value of {} bits ({}), found one of type {}", what,
-                               bits(type), name(type), name(scalar.type())));
+                   fmt::format("wrong register size: {} has {} bits ({}), found a value of type {}",
+                               what, bits(type), name(type), name(scalar.type())));
       return std::nullopt;
     }
     out.push_back(state.f().bitcast(state.value(scalar), type));
@@ -84,12 +84,13 @@ std::optional<std::vector<Value>> values_of(KernelState& state, std::span<const 
 bool fits(KernelState& state, const FragmentKind& kind, std::size_t found, int wanted,
           std::string_view what) {
   if (!kind.exists()) {
-    state.report("fragment-mismatch"_rule, fmt::format("there is no fragment {}", kind.text()));
+    state.report("fragment-mismatch"_rule, fmt::format("no such fragment: {}", kind.text()));
     return false;
   }
   if (found == static_cast<std::size_t>(wanted)) return true;
-  state.report("operand-count"_rule, fmt::format("{} has {} {} in each lane, found {}", kind.text(),
-                                                 wanted, what, found));
+  state.report("operand-count"_rule,
+               fmt::format("wrong number of values: {} has {} {} in each lane, found {}",
+                           kind.text(), wanted, what, found));
   return false;
 }
 
@@ -180,7 +181,7 @@ ElementPlace Builder::place(const FragmentKind& kind, int i, Here at) {
   state_->at(at);
   if (!kind.exists() || i < 0 || i >= kind.fragment().elements()) {
     state_->report("fragment-mismatch"_rule,
-                   fmt::format("there is no element {} of {}", i, kind.text()));
+                   fmt::format("element index {} is out of bounds of {}", i, kind.text()));
     return {KernelState::bad(), KernelState::bad(), KernelState::bad()};
   }
   const detail::LaneMap map = detail::lane_map(kind, i);

@@ -53,13 +53,15 @@ bool KernelState::is_index(const Scalar& scalar, std::string_view what) {
   if (scalar.constant()) return true;
   if (!owns(scalar, what)) return false;
   if (!info(scalar.type()).floating && scalar.type() != Type::pred) return true;
-  report("scalar-type"_rule, fmt::format("{} is an integer, found a value of type {}; convert() it",
-                                         what, name(scalar.type())));
+  report("scalar-type"_rule,
+         fmt::format("{}: expected an integer, found a value of type {}; convert() it", what,
+                     name(scalar.type())));
   return false;
 }
 
 bool KernelState::has_body(bool given, std::string_view what) {
-  if (!given) report("kernel-option"_rule, fmt::format("{} takes a function, found none", what));
+  if (!given)
+    report("kernel-option"_rule, fmt::format("{}: expected a function, found none", what));
   return given;
 }
 

@@ -173,8 +173,8 @@ void KernelState::assign(FragmentVariable& variable, const Fragment& fragment) {
     return;
   if (!(fragment.kind_ == variable.kind_)) {
     state->report("fragment-mismatch"_rule,
-                  fmt::format("a variable for {} cannot hold {}", variable.kind_.text(),
-                              fragment.kind_.text()));
+                  fmt::format("type mismatch: a variable for {} cannot hold {}",
+                              variable.kind_.text(), fragment.kind_.text()));
     return;
   }
   VariableRecord& record = *variable.record_;
@@ -270,7 +270,7 @@ void KernelState::in_body(BeforeBody before, const std::function<void()>& body) 
 FragmentVariable KernelState::fragment_variable(const FragmentKind& kind,
                                                 std::vector<Variable> registers) {
   if (registers.empty())
-    report("fragment-mismatch"_rule, fmt::format("there is no fragment {}", kind.text()));
+    report("fragment-mismatch"_rule, fmt::format("no such fragment: {}", kind.text()));
   FragmentVariable out;
   if (registers.empty() || !is_described()) return out;
   out.state_ = shared_from_this();

@@ -58,7 +58,7 @@ bool reaches(Space space, codegen::PointerSpace memory) {
 std::optional<isa::Instruction> find(KernelState& state, std::string_view spelling,
                                      std::size_t operands, bool with_address) {
   if (isa::matrix_opcode(spelling) == isa::Opcode::none) {
-    state.report("unknown-form"_rule, fmt::format("{} is no matrix instruction", spelling));
+    state.report("unknown-form"_rule, fmt::format("{} is not a matrix instruction", spelling));
     return std::nullopt;
   }
   isa::FormText text = isa::parse_form(spelling);
@@ -72,7 +72,7 @@ std::optional<isa::Instruction> find(KernelState& state, std::string_view spelli
   if (!row || row->form.opcode == isa::Opcode::wgmma) {
     const auto nearest = isa::nearest(text.form, state.target);
     state.report("unknown-form"_rule,
-                 fmt::format("there is no instruction {}{}", spelling,
+                 fmt::format("unknown instruction {}{}", spelling,
                              nearest ? "; the nearest on " + state.target.text() + " is " +
                                            isa::spell(*nearest)
                                      : ""));
@@ -89,8 +89,8 @@ std::optional<Value> KernelState::operand(const isa::Instruction& row, const isa
                                           const Scalar& scalar, int part) {
   const auto wrong = [&](const std::string& expected) {
     report("scalar-type"_rule,
-           fmt::format("operand {} of {} takes {}, found {}", name(spec.role), isa::spell(row.form),
-                       expected,
+           fmt::format("operand {} of {}: expected {}, found {}", name(spec.role),
+                       isa::spell(row.form), expected,
                        scalar.constant() ? fmt::format("the constant {}", *scalar.constant())
                                          : fmt::format("a value of type {}", name(scalar.type()))));
     return std::nullopt;
@@ -125,15 +125,16 @@ std::vector<Scalar> KernelState::instruction(std::string_view spelling,
   const std::size_t wanted = scalar_count(*row, !address);
   isa::Form form = row->form;
   if (operands.size() != wanted || (address && !is_memory(form))) {
-    report("operand-count"_rule, fmt::format("{} takes {} operands ({}), found {}{}",
-                                             isa::spell(form), wanted, isa::operands_text(*row),
-                                             operands.size(), address ? " and an address" : ""));
+    report("operand-count"_rule,
+           fmt::format("wrong number of operands: {} takes {} ({}), found {}{}", isa::spell(form),
+                       wanted, isa::operands_text(*row), operands.size(),
+                       address ? " and an address" : ""));
     return refused;
   }
   if (address && !reaches(form.space, address->space)) {
     report("layout-mismatch"_rule,
-           fmt::format("{} reaches {} memory, the address is one of {} memory", isa::spell(form),
-                       form.space == Space::global ? "global" : "shared",
+           fmt::format("wrong state space: {} addresses {} memory, the pointer is to {} memory",
+                       isa::spell(form), form.space == Space::global ? "global" : "shared",
                        form.space == Space::global ? "shared" : "global"));
     return refused;
   }

@@ -23,31 +23,33 @@ Diags check_options(const Kernel& kernel, const Target& target) {
   if (block < 32 || block > 1024 || block % 32)
     diags.report(
         "launch-bounds"_rule, kernel.place(),
-        fmt::format("kernel {}: a block has 32 to 1024 threads in whole warps of 32, found {}",
+        fmt::format("kernel {}: block size: expected 32 to 1024 threads in whole warps, found {}",
                     kernel.name(), block));
   else if (producers < 0 || producers > 31 || block + 32 * producers > 1024)
     diags.report(
         "launch-bounds"_rule, kernel.place(),
-        fmt::format("kernel {}: a block has at most 1024 threads, found {} and {} warps of "
-                    "producers",
-                    kernel.name(), block, producers));
+        fmt::format(
+            "kernel {}: expected at most 1024 threads in total, found {} and {} producer warps",
+            kernel.name(), block, producers));
   const int cluster = kernel.options().cluster;
   if (cluster != 1 && cluster != 2 && cluster != 4 && cluster != 8)
-    diags.report("launch-bounds"_rule, kernel.place(),
-                 fmt::format("kernel {}: a cluster has 1, 2, 4 or 8 blocks, found {}",
-                             kernel.name(), cluster));
+    diags.report(
+        "launch-bounds"_rule, kernel.place(),
+        fmt::format("kernel {}: cluster size: expected 1, 2, 4 or 8 thread blocks, found {}",
+                    kernel.name(), cluster));
   for (const auto& [name, number] : {std::pair{"min_blocks", kernel.options().min_blocks},
                                      std::pair{"max_registers", kernel.options().max_registers}})
     if (number < 0)
       diags.report("launch-bounds"_rule, kernel.place(),
-                   fmt::format("kernel {}: {} = {}, 0 is no bound", kernel.name(), name, number));
+                   fmt::format("kernel {}: {} = {}: expected 0 (no bound) or more", kernel.name(),
+                               name, number));
   const ArchRow* row = find_arch(target.arch);
   if (!row)
     diags.report("unknown-target"_rule, kernel.place(),
-                 fmt::format("there is no target {}", target.arch.text()));
+                 fmt::format("unknown target {}", target.arch.text()));
   else if (target.ptx < row->first || target.ptx > newest_version)
     diags.report("target-version"_rule, kernel.place(),
-                 fmt::format("target {} takes PTX {} to {}, found {}", target.arch.text(),
+                 fmt::format("target {} requires PTX {} to {}, found {}", target.arch.text(),
                              row->first.text(), newest_version.text(), target.ptx.text()));
   return diags;
 }
@@ -59,7 +61,7 @@ Diags verify_back(const std::string& name, const std::string& ptx) {
   for (const Diag& diag : verify::check(std::make_shared<const Source>(name + ".ptx", ptx)))
     if (diag.level == Level::Error)
       diags.report("codegen"_rule, diag.place,
-                   fmt::format("the generated text is not legal: {} [{}]", diag.message, diag.id));
+                   fmt::format("generated illegal PTX: {} [{}]", diag.message, diag.id));
   return diags;
 }
 
@@ -123,8 +125,8 @@ void check_shared(const Kernel& kernel, detail::KernelState& state) {
   const std::int64_t most = find_arch(state.target.arch)->shared_bytes;
   if (state.shared_bytes <= most) return;
   std::string message =
-      fmt::format("kernel {} has {} bytes of shared memory, a block of {} has {}", kernel.name(),
-                  state.shared_bytes, state.target.arch.text(), most);
+      fmt::format("kernel {} uses {} bytes of shared memory: a thread block of {} has at most {}",
+                  kernel.name(), state.shared_bytes, state.target.arch.text(), most);
   int stages = 1;
   for (const detail::Memory& each : state.memories) stages = std::max(stages, each.stages);
   const auto with = [&](int count) {
@@ -136,8 +138,8 @@ void check_shared(const Kernel& kernel, detail::KernelState& state) {
   int fitting = stages;
   while (fitting > 0 && with(fitting) > most) --fitting;
   if (stages > 1 && fitting > 0)
-    message += fmt::format("; {} instead of {} stages would fit", fitting, stages);
-  else if (stages > 1) message += "; not even one stage fits, smaller tiles would";
+    message += fmt::format("; {} stages instead of {} fit", fitting, stages);
+  else if (stages > 1) message += "; not even one stage fits: use a smaller tile";
   state.diags.report("shared-size"_rule, kernel.place(), std::move(message));
 }
 
@@ -148,8 +150,8 @@ void describe(const Kernel& kernel, const std::shared_ptr<detail::KernelState>& 
   kernel.body()(builder);
   if (kernel.options().producers > 0 && !state->roles.divided && state->diags.ok())
     state->diags.report("kernel-option"_rule, kernel.place(),
-                        fmt::format("kernel {} has producers and no roles(): put pipelines and "
-                                    "what follows into k.roles([&] {{ ... }})",
+                        fmt::format("kernel {} has producer warps but no roles(): put its "
+                                    "pipelines and epilogue into k.roles([&] {{ ... }})",
                                     kernel.name()));
 }
 

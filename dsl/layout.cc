@@ -213,7 +213,7 @@ std::string Layout::problem_in_shared() const {
   if (const std::string why = layout->problem(); !why.empty())
     return fmt::format("{}: {}", text(), why);
   if (is_distinct(*layout)) return "";
-  return fmt::format("{}: some of its elements lie at the same place", text());
+  return fmt::format("{}: elements overlap in memory", text());
 }
 
 std::string Layout::text() const {
@@ -247,8 +247,8 @@ Layout nested(const NestedLayout& layout) {
   if (std::string problem = layout.problem(); !problem.empty())
     return refused(fmt::format("{}: {}", layout.text(), problem));
   if (layout.rank() != 2)
-    return refused(fmt::format("{}: a matrix has two axes, rows and columns, found {}",
-                               layout.text(), layout.rank()));
+    return refused(fmt::format("{}: expected two modes, rows and columns, found {}", layout.text(),
+                               layout.rank()));
   Layout out;
   set_axis(layout[0], out.rows, out.row_stride, out.row_modes);
   set_axis(layout[1], out.cols, out.col_stride, out.col_modes);
@@ -266,9 +266,10 @@ Layout blocked(const Layout& block, const Layout& of) {
     if (!each->problem.empty()) return *each;
   const auto apart = block.extent();
   if (!apart || *apart < 1)
-    return refused(fmt::format("blocked: a block is constant, found {}", block.text()));
+    return refused(
+        fmt::format("blocked: expected a block of constant shape, found {}", block.text()));
   if (block.swizzle.bits || of.swizzle.bits)
-    return refused("blocked: swizzle the matrix of blocks, not its parts");
+    return refused("blocked: a block is swizzled; swizzle the whole matrix instead");
   Layout out;
   out.rows = block.rows * of.rows, out.cols = block.cols * of.cols;
   set_blocked(block.rows, block.row_stride, block.row_modes, of.row_stride, of.row_modes, *apart,

@@ -50,7 +50,7 @@ class Loader {
     if (!shared_)
       return no(fmt::format("{} is in global memory, ldmatrix reads shared memory", from_.name));
     auto tiling = matrix_tiling(kind_);
-    if (!tiling) return no("the fragment does not consist of matrices of 8 lines of 16 bytes");
+    if (!tiling) return no("the fragment does not consist of 8x8 matrices with rows of 16 bytes");
     for (std::size_t i = 0, own = tiling->origins.size(); count == 2 && i < own; ++i) {
       isa::Coord origin = tiling->origins[i];
       (kind_.operand == Operand::b ? origin.col : origin.row) +=
@@ -62,10 +62,9 @@ class Loader {
       return no(fmt::format("neither rows nor columns of {} are contiguous", from_.layout.text()));
     const bool packed = takes_bytes(kind_);
     if (packed && from_.type != Type::b8)
-      return no(
-          fmt::format("{} has elements of type {}; copy them to a tile of b8, see "
-                      "TiledMma::stored_a()",
-                      from_.name, name(from_.type)));
+      return no(fmt::format(
+          "{} has elements of type {}; copy them to a tile of b8, see TiledMma::stored_a()",
+          from_.name, name(from_.type)));
     isa::Form form{.opcode = isa::Opcode::ldmatrix, .shape = {8, 8}, .d = b16};
     if (packed) {
       form.shape = {8, 16}, form.d = Type::b8x16;
@@ -75,19 +74,18 @@ class Loader {
     form.trans = (major == Major::row) != tiling->pairs_along_columns;
     form.space = Space::shared;
     const auto row = isa::find(form);
-    if (!row) return no(fmt::format("there is no .x{}", tiling->origins.size()));
+    if (!row) return no(fmt::format(".x{} does not exist", tiling->origins.size()));
     if (!row->since.has(state_.target))
-      return no(fmt::format("it exists from {} on", isa::text(row->since)));
+      return no(fmt::format("requires {}", isa::text(row->since)));
     if (form.trans && bits(kind_.type) != 16)
-      return no(
-          fmt::format("{} lies the other way, and .trans takes elements of 16 bits", from_.name));
+      return no(fmt::format(
+          "{} has the opposite major order, and .trans requires elements of 16 bits", from_.name));
     const int line = 128 / bits(from_.type);  // elements of 16 bytes
     const int aligned = major == Major::row ? state_.aligned_bytes(from_, 1, line)
                                             : state_.aligned_bytes(from_, line, 1);
     if (aligned < 16)
-      return no(fmt::format(
-          "its rows must start on 16-byte boundaries, those of {} are sure of {} bytes only",
-          from_.layout.text(), aligned));
+      return no(fmt::format("its rows must be 16-byte aligned, {} guarantees only {} bytes",
+                            from_.layout.text(), aligned));
     return LdmatrixPlan{std::move(*tiling), form};
   }
 
@@ -106,13 +104,13 @@ class Loader {
     (from_.layout.major() == Major::row ? row : col) += lane % 8;
     const Pointer address = state_.pointer(from_, row, col);
     const std::string reason = fmt::format(
-        "{} matrices of 8 lines of 16 bytes; {} are contiguous in {}, the fragment wants pairs "
+        "{} 8x8 matrices with rows of 16 bytes; {} of {} are contiguous, the fragment needs pairs "
         "along {}{}",
         origins.size(), from_.layout.major() == Major::row ? "rows" : "columns", from_.name,
         plan.tiling.pairs_along_columns ? "rows" : "columns", plan.form.trans ? ", so .trans" : "");
     const std::string_view refused =
-        plan.form.trans ? "without .trans: the tile is stored the other way"
-                        : ".trans: the tile is stored the way the fragment wants it";
+        plan.form.trans ? "without .trans: the tile has the opposite major order"
+                        : ".trans: the tile already has the fragment's major order";
     state_.choose(what(), isa::spell(plan.form), reason, {std::string(refused)});
     std::vector<Value> registers = state_.f().matrix(plan.form, address, {});
     if (plan.form.a == Type::b4x16_p64) to_middle(registers);
@@ -146,10 +144,9 @@ class Loader {
     }
     if (!row->since.has(state_.target)) return state_.refuse_target(*row), Fragment{};
     if (from_.row_edge || from_.col_edge) {
-      state_.report("tile-divide"_rule,
-                    fmt::format("wmma.load takes whole tiles, and those of {} hang over its edge; "
-                                "copy it by way of shared memory",
-                                from_.name));
+      state_.report("tile-divide"_rule, fmt::format("wmma.load needs whole tiles, those of {} "
+                                                    "exceed its edge; copy through shared memory",
+                                                    from_.name));
       return {};
     }
     const isa::Fragment fragment = kind_.fragment();
@@ -160,7 +157,7 @@ class Loader {
       state_.report(
           "layout-alignment"_rule,
           fmt::format(
-              "wmma.load needs rows that start on {}-byte boundaries and no swizzle; {} gives {}",
+              "wmma.load requires {}-byte aligned rows and no swizzle; {} guarantees {} bytes",
               wanted, from_.layout.text(), aligned));
       return {};
     }
@@ -168,7 +165,7 @@ class Loader {
         form.a_major == Major::row ? from_.layout.row_stride : from_.layout.col_stride;
     const Value operands[] = {state_.value(stride, u32)};
     state_.choose(what(), isa::spell(form),
-                  fmt::format("wmma fragments are opaque: only wmma.load fills them; {} is {}",
+                  fmt::format("wmma fragments are opaque: only wmma.load can load them; {} is {}",
                               from_.name, from_.layout.text()));
     return state_.fragment(kind_, state_.f().matrix(form, state_.pointer(from_, 0, 0), operands),
                            form.a_major);
@@ -181,7 +178,7 @@ class Loader {
         (bits(kind_.type) < 8 && !together)) {
       state_.report(
           "no-instruction"_rule,
-          fmt::format("there is no way to load {} from {}: {}{}", kind_.text(), from_.name, refused,
+          fmt::format("no instruction loads {} from {}: {}{}", kind_.text(), from_.name, refused,
                       bits(kind_.type) < 8 ? "; keep it contiguous along k" : ""));
       return {};
     }
@@ -192,7 +189,7 @@ class Loader {
     const std::string width =
         fmt::format("ld.{} of {} bits", shared_ ? "shared" : "global",
                     together ? bits(register_type(kind_.type)) : bits(kind_.type));
-    state_.choose(what(), width, "each lane reads its own elements", {refused});
+    state_.choose(what(), width, "each lane loads its own elements", {refused});
     return state_.fragment(kind_, std::move(registers));
   }
 
@@ -250,7 +247,7 @@ Fragment KernelState::load(const FragmentKind& kind, const Tensor& from) {
   if (!owns(from, from.name) || from.memory < 0) return {};
   const isa::Fragment fragment = kind.fragment();
   if (fragment.registers == 0 || kind.operand == Operand::none) {
-    report("fragment-mismatch"_rule, fmt::format("there is no fragment {}", kind.text()));
+    report("fragment-mismatch"_rule, fmt::format("no such fragment: {}", kind.text()));
     return {};
   }
   const bool right_type =
@@ -258,8 +255,8 @@ Fragment KernelState::load(const FragmentKind& kind, const Tensor& from) {
       (bits(from.type) == bits(kind.type) && (from.type == f32 || kind.type == tf32));
   if (!right_type)
     report("layout-mismatch"_rule,
-           fmt::format("{} takes elements of type {}, {} has {}", kind.text(), name(kind.type),
-                       from.name, name(from.type)));
+           fmt::format("element type mismatch: {} has elements of {}, {} of {}", kind.text(),
+                       name(kind.type), from.name, name(from.type)));
   if (!require_shape(from, fragment.rows, fragment.cols, kind.text()) || !right_type ||
       !require_barrier(from))
     return {};

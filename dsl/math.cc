@@ -30,8 +30,7 @@ Type common_type(const Scalar& x, const Scalar& y) {
 bool same_types(KernelState& state, const Scalar& x, const Scalar& y) {
   if (x.constant() || y.constant() || x.type() == y.type()) return true;
   state.report("scalar-type"_rule,
-               fmt::format("this function takes operands of one type, found {} and {}; convert() "
-                           "one of them",
+               fmt::format("operands of different types, {} and {}; convert() one of them",
                            name(x.type()), name(y.type())));
   return false;
 }
@@ -50,7 +49,7 @@ Scalar approximate(codegen::Approximation function, const Scalar& x) {
   if (!state) return KernelState::bad();
   if (x.type() != f32) {
     state->report("scalar-type"_rule,
-                  fmt::format("this function takes an f32, found {}; convert() it",
+                  fmt::format("expected an f32 operand, found {}; convert() it",
                               x.constant() ? fmt::format("the constant {}", *x.constant())
                                            : fmt::format("a value of type {}", name(x.type()))));
     return KernelState::bad();
@@ -74,9 +73,11 @@ Scalar select(const Scalar& condition, const Scalar& x, const Scalar& y) {
   const auto state = common_state({&condition, &x, &y});
   if (!state || !same_types(*state, x, y)) return KernelState::bad();
   if (condition.type() != Type::pred) {
-    state->report("scalar-type"_rule,
-                  fmt::format("a condition is a comparison, found a value of type {}",
-                              name(condition.type())));
+    state->report(
+        "scalar-type"_rule,
+        fmt::format(
+            "expected a condition of type pred, such as a comparison, found a value of type {}",
+            name(condition.type())));
     return KernelState::bad();
   }
   const Type type = common_type(x, y) == Type::none ? u32 : common_type(x, y);
@@ -108,7 +109,7 @@ bool has_eight_bits(const Target& target) { return target.arch.sm >= 90 || eight
 Scalar KernelState::refuse_eight_bits() {
   would_take(eight_bits);
   report("no-instruction"_rule,
-         fmt::format("e4m3 and e5m2 are converted from sm_89 with PTX 8.1 on, the target is {}",
+         fmt::format("conversions of e4m3 and e5m2 require sm_89 and PTX 8.1, the target is {}",
                      target.text()));
   return bad();
 }
@@ -117,9 +118,8 @@ Scalar convert_pair(const Scalar& low, const Scalar& high, Type to) {
   const auto state = common_state({&low, &high});
   if (!state) return KernelState::bad();
   if (to != Type::e4m3 && to != Type::e5m2) {
-    state->report(
-        "no-instruction"_rule,
-        fmt::format("there is no conversion of pairs to {}: e4m3 and e5m2 have one", name(to)));
+    state->report("no-instruction"_rule,
+                  fmt::format("no packed conversion to {}: expected e4m3 or e5m2", name(to)));
     return KernelState::bad();
   }
   if (!has_eight_bits(state->target)) return state->refuse_eight_bits();
@@ -142,7 +142,7 @@ Scalar shuffle_xor(const Scalar& x, int mask) {
   if (bits(x.type()) != 32 || mask < 0 || mask > 31) {
     state->report(
         "scalar-type"_rule,
-        fmt::format("shuffle_xor takes a 32-bit value and a mask below 32, found {} and {}",
+        fmt::format("shuffle_xor: expected a 32-bit value and a mask below 32, found {} and {}",
                     name(x.type()), mask));
     return KernelState::bad();
   }

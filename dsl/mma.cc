@@ -54,8 +54,8 @@ class Multiplier {
     if (fragment.kind().operand == wanted) return true;
     const FragmentKind fitting{fragment.kind().shape, wanted, fragment.kind().type};
     state_.report("wrong-role"_rule,
-                  fmt::format("operand {} of mma takes the fragment {}, found {} (made at {}); "
-                              "load it as operand_{}({}, {})",
+                  fmt::format("wrong operand {} of mma: expected the fragment {}, found {} (made "
+                              "at {}); load it as operand_{}({}, {})",
                               name(wanted), fitting.text(), fragment.kind().text(),
                               made_at(KernelState::made(fragment)), name(wanted),
                               fragment.kind().shape.shape.text(), name(fragment.kind().type)));
@@ -69,10 +69,9 @@ class Multiplier {
       if (!other || other->kind().shape == shape) continue;
       state_.report(
           "fragment-mismatch"_rule,
-          fmt::format(
-              "mma takes fragments of one instruction, found {} (made at {}) and {} (made at {})",
-              a_.kind().text(), made_at(KernelState::made(a_)), other->kind().text(),
-              made_at(KernelState::made(*other))));
+          fmt::format("fragments of different instructions: {} (made at {}) and {} (made at {})",
+                      a_.kind().text(), made_at(KernelState::made(a_)), other->kind().text(),
+                      made_at(KernelState::made(*other))));
       return false;
     }
     return true;
@@ -151,13 +150,13 @@ class Multiplier {
       }
     }
     for (const isa::Role role : {isa::Role::metadata, isa::Role::scale_a, isa::Role::scale_b})
-      if (!scalars(role).empty() && !row.operand(role)) good = missing(row, role, "has no place");
+      if (!scalars(role).empty() && !row.operand(role)) good = missing(row, role, "is unexpected");
     return good;
   }
 
   bool missing(const isa::Instruction& row, isa::Role role, std::string_view what) {
     state_.report("operand-count"_rule,
-                  fmt::format("{} {} in {} ({})",
+                  fmt::format("{} {}: {} takes ({})",
                               role == isa::Role::metadata  ? "metadata"
                               : role == isa::Role::scale_a ? "a_scale"
                                                            : "b_scale",
@@ -168,7 +167,7 @@ class Multiplier {
   Fragment refuse_types(const isa::Form& form) {
     const auto nearest = isa::nearest(form, state_.target);
     state_.report("fragment-mismatch"_rule,
-                  fmt::format("there is no instruction {}{}", isa::spell(form),
+                  fmt::format("unknown instruction {}{}", isa::spell(form),
                               nearest ? "; the nearest on " + state_.target.text() + " is " +
                                             isa::spell(*nearest)
                                       : ""));
@@ -196,8 +195,8 @@ bool KernelState::may_negate(const MmaOptions& options, Type a, Type b) {
   const auto possible = [&](bool negate, Type type, std::string_view which) {
     if (!negate || (info(type).floating && bits(type) >= 8)) return true;
     report("no-instruction"_rule,
-           fmt::format("floating-point elements of 8 bits and more can be negated, {} is {}; "
-                       "negate the sums",
+           fmt::format("negation requires floating-point elements of at least 8 bits, {} is {}; "
+                       "negate the accumulators instead",
                        which, name(type)));
     return false;
   };

@@ -32,8 +32,8 @@ class PackedCopier {
     state_.choose(
         fmt::format("copy {} to {}", from_.name, to_.name),
         fmt::format("{}{} bytes per access", asynchronous() ? "cp.async.ca, " : "", width_),
-        fmt::format("groups of sixteen elements take {} bytes in global memory, and 16 in "
-                    "shared memory, where ldmatrix expands them",
+        fmt::format("groups of 16 elements take {} bytes in global memory and 16 in shared memory, "
+                    "where ldmatrix expands them",
                     bytes()),
         {fmt::format("16 bytes: a group of {} has {}", name(from_.type), bytes())});
   }
@@ -60,8 +60,8 @@ class PackedCopier {
       return true;
     }
     state_.report("layout-alignment"_rule,
-                  fmt::format("elements of {} go to a tile of b8 in whole groups of sixteen along "
-                              "their lines; {} is {}, {} is {}",
+                  fmt::format("elements of {} are copied to a tile of b8 in whole groups of 16 "
+                              "along the contiguous dimension; {} is {}, {} is {}",
                               name(from_.type), from_.name, from_.layout.text(), to_.name,
                               to_.layout.text()));
     return false;

@@ -44,10 +44,9 @@ class CommonPipeline {
   void run() {
     const int stages = ring_.stages;
     state_.choose(fmt::format("pipeline of {} stages", stages),
-                  state_.target.arch.sm >= 80 ? "cp.async groups, one a stage" : "plain copies",
-                  stages > 1
-                      ? fmt::format("{} tiles are on their way while one is used", stages - 1)
-                      : "one stage: a tile is filled, then used");
+                  state_.target.arch.sm >= 80 ? "cp.async groups, one per stage" : "plain copies",
+                  stages > 1 ? fmt::format("{} k-tiles are in flight while one is used", stages - 1)
+                             : "single stage: each tile is filled, then used");
     if (stages == 1) k_.loop(0, ring_.count, 1, [&](Scalar t) { fill_and_use(t); });
     else keep_filled();
   }
@@ -130,7 +129,7 @@ void Builder::pipeline(int stages, const Scalar& count,
   constexpr int most = 256;
   if (stages < 1 || stages > most)
     return state_->report("operand-count"_rule,
-                          fmt::format("a pipeline has 1 to {} stages, found {}", most, stages));
+                          fmt::format("pipeline stages: expected 1 to {}, found {}", most, stages));
   const detail::Stages ring{stages, count, fill, ahead, use, state_->place};
   if (state_->roles.current != detail::Role::all) detail::role_pipeline(*state_, ring);
   else CommonPipeline(*this, *state_, ring).run();
@@ -161,9 +160,10 @@ ScalarVariable& ScalarVariable::operator=(const Scalar& value) {
       (KernelState::state_of(value) && !state_->owns(value, "the value")))
     return *this;
   if (!value.constant() && value.type() != variable_.type) {
-    state_->report("scalar-type"_rule,
-                   fmt::format("the variable is a {}, found a value of type {}; convert() it",
-                               name(variable_.type), name(value.type())));
+    state_->report(
+        "scalar-type"_rule,
+        fmt::format("type mismatch: the variable is {}, found a value of type {}; convert() it",
+                    name(variable_.type), name(value.type())));
     return *this;
   }
   state_->f().set(variable_, state_->value(value, variable_.type));

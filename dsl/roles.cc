@@ -202,8 +202,8 @@ void produce(Builder& k, KernelState& state, const Stages& stages) {
   state.place = stages.place;
   if (pipeline.full_arrivals == 0)
     state.report("kernel-option"_rule,
-                 "what fills the pipeline's stages writes no shared memory: consumers would wait "
-                 "for ever; copy() to a ring");
+                 "the fill callback writes no shared memory, so consumers would wait forever; "
+                 "copy() to a ring");
   if (pipeline.full_arrivals == 1)
     f.at_mark(state.roles.begin, [&] { *busy = k.constant(u32, 32); });
   state.fill.starts_tma = {};
@@ -217,8 +217,8 @@ void move_registers(KernelState& state, Role role) {
   state.f().set_max_registers(role == Role::producer ? producer_registers : count,
                               role == Role::consumer);
   if (role == Role::consumer)
-    state.choose("registers", fmt::format("setmaxnreg: {} for those who compute", count),
-                 fmt::format("those who fill keep {}", producer_registers));
+    state.choose("registers", fmt::format("setmaxnreg: {} for consumer warpgroups", count),
+                 fmt::format("producer warps keep {}", producer_registers));
 }
 
 // The first of the producers asks for the tensor maps while others make the barriers ready.
@@ -265,7 +265,7 @@ void use_stage(KernelState& state, const Stages& stages, const Scalar& t, const 
   state.place = stages.place;
   const bool before = std::exchange(state.roles.in_stage, true);
   stages.use(t, stage, [&] {
-    if (left) return state.report("operand-count"_rule, "next() is called once for a stage");
+    if (left) return state.report("operand-count"_rule, "next() is called twice for one stage");
     left = true;
     leave();
   });
@@ -276,8 +276,8 @@ void use_stage(KernelState& state, const Stages& stages, const Scalar& t, const 
 void role_pipeline(KernelState& state, const Stages& stages) {
   if (state.roles.in_stage)
     return state.report("kernel-option"_rule,
-                        "a pipeline inside another one's stage: producers do not come there; put "
-                        "one behind the other, or fill both rings in one stage");
+                        "pipeline inside another pipeline's stage: producer warps never reach it; "
+                        "run them one after the other, or fill both rings in one stage");
   Builder k(state.shared_from_this());
   if (state.roles.current == Role::consumer) consume(k, state, stages);
   else produce(k, state, stages);
@@ -291,17 +291,18 @@ void Builder::roles(const std::function<void()>& body, Here at) {
   detail::KernelState& state = *state_;
   if (!state.has_body(body != nullptr, "roles")) return;
   if (state.roles.current != Role::all)
-    return state.report("wrong-role"_rule, "roles inside roles: a block is divided once");
+    return state.report("wrong-role"_rule,
+                        "roles() inside roles(): a thread block is warp-specialized once");
   if (state.roles.divided || !state.log.bodies.empty())
-    return state.report("kernel-option"_rule,
-                        "roles() stands once in a kernel, and in no loop or condition: put those "
-                        "into its body");
+    return state.report(
+        "kernel-option"_rule,
+        "roles() must be called once, outside loops and conditions; put those into its body");
   state.roles.divided = true;
   if (state.options.producers == 0) return body();
-  state.choose(
-      "roles",
-      fmt::format("{} threads compute, {} fill", state.options.block, 32 * state.options.producers),
-      "a pair of mbarriers for each stage of a pipeline");
+  state.choose("roles",
+               fmt::format("warp-specialized: {} consumer threads, {} producer threads",
+                           state.options.block, 32 * state.options.producers),
+               "two mbarriers per pipeline stage, full and empty");
   codegen::FunctionBuilder& f = state.f();
   const int before = f.mark();
   f.barrier();

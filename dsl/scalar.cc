@@ -180,8 +180,8 @@ bool KernelState::fits(std::int64_t constant, Type type) {
   const std::int64_t least = type == Type::pred ? 0 : -(most / 2) - 1;
   if (constant >= least && constant <= most) return true;
   report("immediate-range"_rule,
-         fmt::format("the constant {} does not fit a value of type {}; the nearest that does is {}",
-                     constant, name(type), constant < least ? least : most));
+         fmt::format("the constant {} does not fit type {}; the nearest value is {}", constant,
+                     name(type), constant < least ? least : most));
   return false;
 }
 
@@ -214,7 +214,7 @@ Scalar KernelState::arithmetic(Operator op, const Scalar& x, const Scalar& y) {
     return bad();
   };
   if (is_division(op) && cy == 0 && !info(x.type()).floating)
-    return refused("immediate-range"_rule, "a division by the constant 0");
+    return refused("immediate-range"_rule, "division by the constant 0");
   if (cx && cy) return fold(op, *cx, *cy);
   for (const auto& each : {x.state_, y.state_})
     if (each && (each.get() != state || !state->is_described()))
@@ -227,12 +227,12 @@ Scalar KernelState::arithmetic(Operator op, const Scalar& x, const Scalar& y) {
       (x.state_ && y.state_ && info(x.type()).floating != info(y.type()).floating))
     return refused(
         "scalar-type"_rule,
-        fmt::format("this operation takes no operands of type {} and {}; convert() one of them",
+        fmt::format("no such operation on operands of type {} and {}; convert() one of them",
                     name(x.type()), name(y.type())));
   if ((cx && !state->fits(*cx, type)) || (cy && !state->fits(*cy, type))) return bad();
   if (is_shift(op) && cy && (*cy < 0 || *cy >= bits(type)))
     return refused("immediate-range"_rule,
-                   fmt::format("a value of type {} is shifted by 0 to {} bits, found {}",
+                   fmt::format("shift of a value of type {}: expected 0 to {} bits, found {}",
                                name(type), bits(type) - 1, *cy));
   // Constants move outward: (v + 3) + 4 = v + 7, (v + 3) * 2 = 2v + 6. Not for floats, where it
   // would round differently.

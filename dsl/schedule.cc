@@ -33,7 +33,7 @@ Tiles tiles_of(detail::KernelState& state, const Scalar& m, const Scalar& n, con
                int group) {
   if (group < 1)
     state.report("operand-count"_rule,
-                 fmt::format("a group has at least one row of tiles, found {}", group));
+                 fmt::format("rows of tiles in a group: expected at least 1, found {}", group));
   const int cluster = state.options.cluster;
   const Scalar in_cluster = cluster == 1 ? Scalar(0) : state.block_of_cluster();
   const Scalar rows = ceil_div(m, std::int64_t{cluster} * tile.m), cols = ceil_div(n, tile.n);
@@ -90,9 +90,7 @@ void Builder::stream_tiles(const Scalar& m, const Scalar& n, const Tile& tile, c
   state_->at(at);
   if (!state_->has_body(body != nullptr, "stream_tiles")) return;
   const Tiles tiles = tiles_of(*state_, m, n, tile, group);
-  if (!require(state_->options.cluster == 1, "blocks of a cluster have equal shares of no tile",
-               at))
-    return;
+  if (!require(state_->options.cluster == 1, "stream-K requires cluster = 1", at)) return;
   const Type type = StreamShare::counter(tiles.rows, tiles.cols, steps);
   const auto as = [&](const Scalar& x, Type wanted) {
     return x.constant() || bits(x.type()) == bits(wanted) ? x : convert(x, wanted, at);

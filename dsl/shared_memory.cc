@@ -24,7 +24,8 @@ std::string text(const Place& place) {
 
 void KernelState::check_stage(const std::string& ring, const Scalar& stage, int stages) {
   if (const auto number = stage.constant(); number && (*number < 0 || *number >= stages))
-    report("tile-bounds"_rule, fmt::format("{} has no stage {}, but {}", ring, *number, stages));
+    report("tile-bounds"_rule, fmt::format("stage index out of bounds: {} has no stage {}, only {}",
+                                           ring, *number, stages));
   const auto of_pipeline = roles.stage_counts.find(stage.value_.id);
   if (of_pipeline != roles.stage_counts.end() && !stage.constant() && of_pipeline->second > stages)
     report("tile-bounds"_rule,
@@ -35,13 +36,13 @@ void KernelState::note_fill(const Tensor& to) {
   Memory& memory = memories[static_cast<std::size_t>(to.memory)];
   if (memory.written_by_consumers)
     report("unsynchronized-tile"_rule,
-           fmt::format("{} is filled by producers, and consumers write it at {}: neither waits for "
-                       "the other; take a matrix for each",
+           fmt::format("{} is filled by producers and also written by consumers at {}, without "
+                       "synchronization; use one matrix for each",
                        to.name, text(*memory.written_by_consumers)));
   if (memory.filled && memory.filled_by != roles.next)
     report("unsynchronized-tile"_rule,
-           fmt::format("{} is filled by another pipeline at {}, and producers do not wait for "
-                       "those who still use that one's stages; take a ring for each",
+           fmt::format("{} is also filled by another pipeline, at {}, whose consumers are not "
+                       "waited for; use one ring for each pipeline",
                        to.name, text(*memory.filled)));
   memory.filled = place, memory.filled_by = roles.next;
 }
@@ -62,10 +63,11 @@ bool KernelState::require_barrier(const Tensor& from) {
   Memory& memory = memories[static_cast<std::size_t>(from.memory)];
   fill.read_by_threads |= memory.in_shared;
   if (!memory.written) return true;
-  report("unsynchronized-tile"_rule,
-         fmt::format("{} was written at {} and is loaded before any barrier; put a barrier() "
-                     "between them",
-                     from.name, text(*memory.written)));
+  report(
+      "unsynchronized-tile"_rule,
+      fmt::format(
+          "{} was written at {} and is loaded without a barrier; insert a barrier() between them",
+          from.name, text(*memory.written)));
   memory.written.reset();  // once is enough
   return false;
 }

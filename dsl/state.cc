@@ -64,18 +64,17 @@ void KernelState::refuse_target(const isa::Instruction& row) {
   would_take(row.since);
   const auto nearest = isa::nearest(row.form, target);
   report("no-instruction"_rule,
-         fmt::format("{} exists from {} on, the target is {}{}", isa::spell(row.form),
+         fmt::format("{} requires {}, the target is {}{}", isa::spell(row.form),
                      isa::text(row.since), target.text(),
-                     nearest ? "; the nearest there is " + isa::spell(*nearest) : ""));
+                     nearest ? "; the nearest supported form is " + isa::spell(*nearest) : ""));
 }
 
 bool KernelState::fresh_name(const std::string& name, std::string_view what) {
   if (!is_described()) return false;
   if (roles.current != Role::all) {
-    report("kernel-option"_rule,
-           fmt::format("{} {} is declared inside roles(), which describes its body once for each "
-                       "role; declare it outside",
-                       what, name));
+    report("kernel-option"_rule, fmt::format("{} {} is declared inside roles(), which describes "
+                                             "its body once per role; declare it outside",
+                                             what, name));
     return false;
   }
   if (std::find(names.begin(), names.end(), name) == names.end()) {
@@ -83,8 +82,8 @@ bool KernelState::fresh_name(const std::string& name, std::string_view what) {
     return true;
   }
   report("duplicate-name"_rule,
-         fmt::format("{} {}: the kernel already has a parameter or shared matrix of that name",
-                     what, name));
+         fmt::format("{} {}: name already used by a parameter or shared matrix of the kernel", what,
+                     name));
   return false;
 }
 

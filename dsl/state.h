@@ -24,7 +24,7 @@ namespace tartan::inline TARTAN_ABI::detail {
 /// Names of kernels, parameters and shared matrices become PTX identifiers (PTX ISA 4.4).
 bool is_identifier(std::string_view name);
 inline constexpr std::string_view identifier_rule =
-    "a name has letters, digits, _ and $, starts with no digit, and is not _, $ or WARP_SZ";
+    "expected letters, digits, _ and $, not starting with a digit, and not _, $ or WARP_SZ";
 
 struct KernelState : std::enable_shared_from_this<KernelState> {
   KernelState(const Kernel& kernel, const Target& target);

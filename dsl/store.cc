@@ -39,7 +39,7 @@ class Storer {
     if (!shared_)
       return no(fmt::format("{} is in global memory, stmatrix writes shared memory", to_.name));
     const auto tiling = matrix_tiling(kind_);
-    if (!tiling) return no("the fragment does not consist of matrices of 8 lines of 16 bytes");
+    if (!tiling) return no("the fragment does not consist of 8x8 matrices with rows of 16 bytes");
     const Major major = to_.layout.major();
     if (major == Major::none)
       return no(fmt::format("neither rows nor columns of {} are contiguous", to_.layout.text()));
@@ -48,24 +48,23 @@ class Storer {
     form.trans = (major == Major::row) != tiling->pairs_along_columns;
     form.space = Space::shared;
     if (form.trans && bits(kind_.type) != 16)
-      return no(
-          fmt::format("{} lies the other way, and .trans takes elements of 16 bits", to_.name));
+      return no(fmt::format(
+          "{} has the opposite major order, and .trans requires elements of 16 bits", to_.name));
     const auto row = isa::find(form);
-    if (!row) return no(fmt::format("there is no .x{}", tiling->origins.size()));
+    if (!row) return no(fmt::format(".x{} does not exist", tiling->origins.size()));
     if (!row->since.has(state_.target))
-      return no(fmt::format("it exists from {} on", isa::text(row->since)));
+      return no(fmt::format("requires {}", isa::text(row->since)));
     const int line = 128 / bits(kind_.type);  // elements of 16 bytes
     const int aligned = major == Major::row ? state_.aligned_bytes(to_, 1, line)
                                             : state_.aligned_bytes(to_, line, 1);
     if (aligned < 16)
-      return no(fmt::format(
-          "its rows must start on 16-byte boundaries, those of {} are sure of {} bytes only",
-          to_.layout.text(), aligned));
+      return no(fmt::format("its rows must be 16-byte aligned, {} guarantees only {} bytes",
+                            to_.layout.text(), aligned));
     return form;
   }
 
   void stmatrix(const isa::Form& form) {
-    state_.choose(what(), isa::spell(form), "lines of 16 bytes to shared memory");
+    state_.choose(what(), isa::spell(form), "rows of 16 bytes to shared memory");
     state_.f().matrix(form, state_.pointer(to_, lane_row(form).first, lane_row(form).second),
                       registers());
   }
@@ -101,24 +100,23 @@ class Storer {
     }
     if (!row->since.has(state_.target)) return state_.refuse_target(*row);
     if (to_.row_edge || to_.col_edge) {
-      state_.report("tile-divide"_rule,
-                    fmt::format("wmma.store takes whole tiles, and those of {} hang over its edge; "
-                                "store it by way of shared memory",
-                                to_.name));
+      state_.report("tile-divide"_rule, fmt::format("wmma.store needs whole tiles, those of {} "
+                                                    "exceed its edge; store through shared memory",
+                                                    to_.name));
       return;
     }
     std::vector<Value> operands = registers();
     operands.push_back(state_.value(
         form.a_major == Major::row ? to_.layout.row_stride : to_.layout.col_stride, u32));
     state_.choose(what(), isa::spell(form),
-                  "wmma fragments are opaque: only wmma.store knows where their elements go");
+                  "wmma fragments are opaque: only wmma.store knows their layout");
     state_.f().matrix(form, state_.pointer(to_, 0, 0), operands);
   }
 
   void plain(const std::string& refused) {
     const isa::Fragment fragment = kind_.fragment();
     if (!affine_map(kind_, 0)) {
-      state_.report("no-instruction"_rule, fmt::format("there is no way to store {} to {}: {}",
+      state_.report("no-instruction"_rule, fmt::format("no instruction stores {} to {}: {}",
                                                        kind_.text(), to_.name, refused));
       return;
     }
@@ -151,8 +149,8 @@ class Storer {
     }
     const int width = pairs ? 2 * bits(kind_.type) : bits(kind_.type);
     state_.choose(what(), fmt::format("st.{} of {} bits", shared_ ? "shared" : "global", width),
-                  pairs ? "each lane holds pairs that are neighbours in memory"
-                        : "each lane writes its own elements",
+                  pairs ? "each lane holds pairs that are contiguous in memory"
+                        : "each lane stores its own elements",
                   {refused});
   }
 
@@ -193,15 +191,18 @@ void KernelState::store(const Tensor& to, const Fragment& fragment) {
   if (!owns(fragment, "the fragment") || is_bad(fragment) || !tensor_good) return;
   const FragmentKind& kind = fragment.kind();
   if (kind.shape.wmma && kind.operand != Operand::c) {
-    report("wrong-role"_rule, fmt::format("wmma.store stores accumulators, found {}", kind.text()));
+    report("wrong-role"_rule,
+           fmt::format("wmma.store: expected accumulators, found {}", kind.text()));
     return;
   }
   const isa::Fragment shape = kind.fragment();
   const bool right_type = to.type == kind.type;
   if (!right_type)
-    report("layout-mismatch"_rule,
-           fmt::format("{} has elements of type {}, the fragment is {}; convert() it to {}",
-                       to.name, name(to.type), kind.text(), name(to.type)));
+    report(
+        "layout-mismatch"_rule,
+        fmt::format(
+            "element type mismatch: {} has elements of {}, the fragment is {}; convert() it to {}",
+            to.name, name(to.type), kind.text(), name(to.type)));
   if (!require_shape(to, shape.rows, shape.cols, "the fragment") || !right_type) return;
   Storer(*this, to, fragment).store();
   note_write(to);

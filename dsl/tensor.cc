@@ -14,7 +14,7 @@ bool cut(KernelState& state, const Tensor& tensor, const Scalar& size, const Sca
   const auto s = size.constant(), i = index.constant(), w = whole.constant();
   if (!s || *s <= 0) {
     state.report("tile-divide"_rule,
-                 fmt::format("a tile's number of {} is a positive constant", axis));
+                 fmt::format("number of {} of a tile: expected a positive constant", axis));
     return false;
   }
   const bool divides = whole.multiple() % *s == 0;
@@ -25,8 +25,8 @@ bool cut(KernelState& state, const Tensor& tensor, const Scalar& size, const Sca
   }
   if (w && i && (*i < 0 || *i >= (*w + *s - 1) / *s)) {
     state.report("tile-bounds"_rule,
-                 fmt::format("tile {} along the {} does not exist: {} has {} of {}", *i, axis,
-                             tensor.name, (*w + *s - 1) / *s, *s));
+                 fmt::format("tile {} along the {} is out of bounds: {} has {} tiles of {}", *i,
+                             axis, tensor.name, (*w + *s - 1) / *s, *s));
     return false;
   }
   if (edge) edge->origin = edge->origin + index * size;
@@ -54,7 +54,7 @@ Tensor Tensor::tile(const Scalar& rows, const Scalar& cols, const Scalar& row, c
   const auto first = good ? layout.tile(rows, cols) : std::nullopt;
   if (good && !first)
     state->report("tile-divide"_rule,
-                  fmt::format("tiles of {}x{} elements cut through the blocks of {} ({})",
+                  fmt::format("tiles of {}x{} elements do not divide the blocks of {} ({})",
                               *rows.constant(), *cols.constant(), name, layout.text()));
   if (!first) {
     out.memory = -1;

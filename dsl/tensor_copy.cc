@@ -2,6 +2,7 @@
 // Copies from global to shared memory by TMA, box by box (cp.async.bulk.tensor).
 #include <algorithm>
 
+#include "compiler/support/counted.h"
 #include "dsl/tma_matrix.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -22,11 +23,11 @@ class BoxCopier {
   /// Why TMA cannot do it; empty where it can.
   std::string problem() {
     if (!state_.fill.starts_tma.valid() && state_.has_copy_engine())
-      return "it fills stages of a pipeline between producers and consumers";
+      return "TMA loads fill stages of a warp-specialized pipeline only";
     const std::string global = matrix_.problem();
     if (!global.empty()) return global;
     if (from_.layout.major() != to_.layout.major())
-      return fmt::format("neighbours in {} are no neighbours in {}", from_.layout.text(),
+      return fmt::format("elements contiguous in {} are not contiguous in {}", from_.layout.text(),
                          to_.layout.text());
     return shared_problem();
   }
@@ -55,11 +56,12 @@ class BoxCopier {
         fmt::format("copy {} to {}", from_.name, to_.name),
         fmt::format("cp.async.bulk.tensor{}, boxes of {} x {}",
                     share.blocks ? ".multicast::cluster" : "", panel_, height),
-        fmt::format("one thread starts {} copies of {} bytes{}; what hangs over the edge is zero{}",
-                    share.line / panel_ * (share.lines / height),
+        fmt::format("one thread issues {} of {} bytes{}; out-of-bounds "
+                    "elements are zero-filled{}",
+                    detail::counted(share.line / panel_ * (share.lines / height), "TMA load"),
                     panel_ * height * bits(from_.type) / 8,
-                    share.blocks ? " to all blocks of the cluster" : "",
-                    rounds ? "; rounded to tf32 on the way" : ""),
+                    share.blocks ? " to all CTAs of the cluster" : "",
+                    rounds ? "; rounded to tf32 by TMA" : ""),
         std::move(refused_));
   }
 
@@ -72,11 +74,11 @@ class BoxCopier {
     const std::int64_t bytes = panel_ * bits(to_.type) / 8;
     if (to_.offset.constant() != 0) return fmt::format("{} is a part of its stage", to_.name);
     if (matrix_.across(layout).constant() != panel_ || line_ % panel_)
-      return fmt::format("lines in {} do not lie one behind the other", layout.text());
+      return fmt::format("rows of {} are not consecutive in memory", layout.text());
     if (bytes % 16 || panel_ > longest || (lines_ > longest && lines_ % longest))
-      return fmt::format("no boxes of it fit {}", layout.text());
+      return fmt::format("its boxes do not fit {}", layout.text());
     const auto swizzle = engine_swizzle(layout.swizzle, bytes, to_.type);
-    if (!swizzle) return fmt::format("it has no swizzle like that of {}", layout.text());
+    if (!swizzle) return fmt::format("TMA has no swizzle like that of {}", layout.text());
     swizzle_ = *swizzle;
     return {};
   }
@@ -94,10 +96,10 @@ class BoxCopier {
     if (!state_.fill.multicasts || blocks == 1) return out;
     const Arch arch = state_.target.arch;
     if (arch.suffix == 0 || arch.sm >= 120) {
-      refused_.push_back(fmt::format(
-          ".multicast::cluster: NVIDIA's assembler advises it for sm_90a, sm_100a, sm_103a, "
-          "sm_110a and their families alone, the target is {}",
-          arch.text()));
+      refused_.push_back(
+          fmt::format(".multicast::cluster: NVIDIA's assembler advises it only for sm_90a, "
+                      "sm_100a, sm_103a, sm_110a and their families, the target is {}",
+                      arch.text()));
       return out;
     }
     const std::int64_t lines = lines_ / blocks, line = line_ / blocks;
@@ -107,8 +109,8 @@ class BoxCopier {
       out.line = line, out.along = state_.block_of_cluster() * line;
     } else {
       refused_.push_back(
-          fmt::format(".multicast::cluster: neither {} lines in eights nor {} boxes beside each "
-                      "other can be shared by {} blocks",
+          fmt::format(".multicast::cluster: neither {} rows in groups of 8 nor {} adjacent boxes "
+                      "divide among {} CTAs",
                       lines_, line_ / panel_, blocks));
       return out;
     }
@@ -132,9 +134,7 @@ bool KernelState::copy_boxes(const Tensor& from, const Tensor& to,
                              std::vector<std::string>& refused) {
   if (roles.current != Role::producer || !asynchronous) return false;
   if (log.bodies.size() != roles.fill_depth) {
-    refused.push_back(
-        "cp.async.bulk.tensor: it stands in a loop or condition of what fills the "
-        "stage");
+    refused.push_back("cp.async.bulk.tensor: it is in a loop or condition of the fill callback");
     return false;
   }
   BoxCopier copier(*this, from, to);

@@ -94,13 +94,13 @@ class BoxStorer {
   std::string problem() {
     const FragmentKind kind = fragments_.kind();
     if (to_.layout.is_nested() || to_.layout.major() != Major::row)
-      return fmt::format("{} does not lie by rows", to_.name);
+      return fmt::format("{} is not row-major", to_.name);
     if (kind.operand != Operand::c || kind.shape.wmma || kind.shape.shape.m != 16 ||
         kind.shape.shape.n != 8 || kind.type != to_.type)
       return fmt::format("{} are not accumulators of m16n8 in {}", kind.text(), name(to_.type));
     if (tile_.across() * bits(to_.type) % shortest_line)
-      return fmt::format("its boxes have lines of {} bytes and more", shortest_line);
-    if (!make_room()) return "there is no shared memory left to lay it out in";
+      return fmt::format("its boxes need rows of at least {} bytes", shortest_line);
+    if (!make_room()) return "no shared memory is left to stage it";
     return {};
   }
 
@@ -122,14 +122,13 @@ class BoxStorer {
     }
     std::string shape = fmt::format("boxes of {} x {}", box_lines, all.front().cols);
     if (all.back().cols != all.front().cols) shape += fmt::format(" to {}", all.back().cols);
-    state_.choose(
-        fmt::format("store to {}", to_.name),
-        (by_engine ? "cp.async.bulk.tensor, " : "lines of ") + shape,
-        fmt::format("each warp lays out {} of its {} boxes at a time in shared memory, {} stores "
-                    "what lies inside the matrix",
-                    std::min(each, all.size()), all.size(), by_engine ? "the copy engine" : "and"),
-        by_engine ? std::vector<std::string>{}
-                  : std::vector<std::string>{"cp.async.bulk.tensor: " + refused});
+    state_.choose(fmt::format("store to {}", to_.name),
+                  (by_engine ? "cp.async.bulk.tensor, " : "rows of ") + shape,
+                  fmt::format("each warp stages {} of its {} boxes at a time in shared memory, {} "
+                              "stores the part inside the matrix",
+                              std::min(each, all.size()), all.size(), by_engine ? "TMA" : "and"),
+                  by_engine ? std::vector<std::string>{}
+                            : std::vector<std::string>{"cp.async.bulk.tensor: " + refused});
   }
 
  private:
@@ -285,8 +284,8 @@ bool has_room(KernelState& state, const Tensor& to, const WarpPlace& place) {
   if (!state.constant_shape(to, rows, cols) || (rows >= place.rows && cols >= place.cols))
     return true;
   state.report("layout-mismatch"_rule,
-               fmt::format("the warps' tile has {}x{} elements, {} is {}", place.rows, place.cols,
-                           to.name, to.layout.text()));
+               fmt::format("wrong tile shape: the warps' tile has {}x{} elements, {} is {}",
+                           place.rows, place.cols, to.name, to.layout.text()));
   return false;
 }
 
@@ -304,7 +303,7 @@ void store_tile(KernelState& state, const Tensor& to, const WarpTile& tile,
   if (!in_shared && store_boxes(state, to, tile, fragments, refused)) return;
   if (!refused.empty())
     state.choose(fmt::format("store to {}", to.name), "fragment by fragment",
-                 "every lane stores its own elements", std::move(refused));
+                 "each lane stores its own elements", std::move(refused));
   const isa::Fragment shape = tile.fragment(0, 0).kind().fragment();
   const Fragments::Order order = plain_order(tile, finish && finish->registers);
   fragments.store_by(order);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "compiler/support/counted.h"
 #include "dsl/state.h"
 #include "dsl/tma_matrix.h"
 #include "dsl/warpgroup_mma.h"
@@ -43,8 +44,8 @@ RingLayout TiledMma::shared(Operand operand, int stages, Major major) const {
   const std::int64_t panel = panel_of();
   if (warpgroup_ && width < 32)
     state_->report("tile-divide"_rule,
-                   fmt::format("wgmma reads panels with lines of 32, 64 or 128 bytes, those of {} "
-                               "have {}: {} = {} is no multiple of {}",
+                   fmt::format("wgmma reads panels with rows of 32, 64 or 128 bytes, those of {} "
+                               "have {}: {} = {} is not a multiple of {}",
                                is_a ? "A" : "B", line,
                                by_rows == is_a ? "k"
                                : is_a          ? "m"
@@ -55,31 +56,30 @@ RingLayout TiledMma::shared(Operand operand, int stages, Major major) const {
     layout = by_rows ? blocked(row_major(rows, panel), row_major(1, cols / panel))
                      : blocked(col_major(panel, cols), col_major(rows / panel, 1));
     layout = layout.swizzled(detail::swizzle_of_lines(width, type));
-    state_->choose(
-        what, layout.text(),
-        fmt::format("panels with lines of {} bytes, which the copy engine swizzles: any "
-                    "eight of them have the same 16 bytes in eight groups of banks",
-                    width),
-        {fmt::format("lines of {} bytes: the copy engine has no swizzle for them", line)});
+    state_->choose(what, layout.text(),
+                   fmt::format("panels with rows of {} bytes, swizzled by TMA: any eight rows put "
+                               "a given 16-byte chunk in eight different bank groups",
+                               width),
+                   {fmt::format("rows of {} bytes: TMA has no swizzle for them", line)});
     return {layout, stages};
   }
   if (line >= 32 && std::has_single_bit(static_cast<std::uint64_t>(line))) {
     layout = layout.swizzled(detail::swizzle_of_lines(line, type));
     if (state_)
-      state_->choose(what, layout.text(),
-                     fmt::format("lines of {} bytes: any eight of them have the same 16 bytes in "
-                                 "eight groups of banks, and so has a copy's 128 bytes",
-                                 line),
-                     {"padding: it takes more memory and breaks the 16-byte chunks' alignment with "
-                      "some sizes"});
+      state_->choose(
+          what, layout.text(),
+          fmt::format("rows of {} bytes: any eight rows put a given 16-byte chunk in eight "
+                      "different bank groups; so do the 128 bytes of a copy",
+                      line),
+          {"padding: it uses more memory and misaligns the 16-byte chunks for some sizes"});
   } else if (line % 16 == 0 && line / 16 % 2 == 0) {
     const std::int64_t padded = (line + 16) * 8 / bits(type);
     layout = by_rows ? row_major(rows, cols, padded) : col_major(rows, cols, padded);
     if (state_)
       state_->choose(what, layout.text(),
-                     "an odd number of 16-byte chunks in a line puts eight neighbouring lines into "
-                     "eight groups of banks",
-                     {fmt::format("a swizzle: lines of {} bytes are no power of two", line)});
+                     "an odd number of 16-byte chunks per row puts eight adjacent rows in eight "
+                     "different bank groups",
+                     {fmt::format("a swizzle: {} bytes per row is not a power of two", line)});
   }
   return {layout, stages};
 }
@@ -125,8 +125,8 @@ std::vector<Fragment> TiledMma::rounded(std::vector<Fragment> fragments, const S
     each = state_->fragment(each.kind(), std::move(registers));
     state_->choose(
         fmt::format("round {}", from.name),
-        state_->target.arch.sm >= 90 ? "cvt.rn.tf32.f32" : "to nearest even, by integers",
-        "its elements are f32, and tensor cores would drop their low 13 bits");
+        state_->target.arch.sm >= 90 ? "cvt.rn.tf32.f32" : "to nearest even, in integer arithmetic",
+        "its elements are f32, and tensor cores would truncate their low 13 bits");
   }
   return fragments;
 }
@@ -146,9 +146,10 @@ WarpTile TiledMma::multiply(const WarpTile& c, const Side& a, const Side& b, con
   const int m = fragments_m(), n = fragments_n();
   std::vector<Fragment> sums = c.fragments();
   if (sums.size() != static_cast<std::size_t>(m * n)) {
-    state_->report("fragment-mismatch"_rule,
-                   fmt::format("the tiled product takes {} accumulators in each warp, found {}",
-                               m * n, sums.size()));
+    state_->report(
+        "fragment-mismatch"_rule,
+        fmt::format("wrong number of accumulators per warp of the tiled MMA: expected {}, found {}",
+                    m * n, sums.size()));
     return {};
   }
   for (int step = 0; step < steps(); ++step) {
@@ -195,8 +196,8 @@ TiledMma::Side TiledMma::side_b(const Shared& b) const {
 }
 
 bool TiledMma::fits(const Shared& a, const Shared& b) const {
-  return state_->require_shape(a, tile_.m, tile_.k, "the tiled product's A") &
-         state_->require_shape(b, tile_.k, tile_.n, "the tiled product's B");
+  return state_->require_shape(a, tile_.m, tile_.k, "A of the tiled MMA") &
+         state_->require_shape(b, tile_.k, tile_.n, "B of the tiled MMA");
 }
 
 namespace {
@@ -228,10 +229,10 @@ FirstStep TiledMma::first_step(const Shared& a_stage, const Shared& b_stage, Her
                      registers_beside(*state_, a_stage, b_stage);
   const bool possible = needed <= state_->registers();
   state_->choose(
-      "first fragments of a stage",
-      possible ? "loaded before the last products of the stage before"
-               : "loaded when they are multiplied",
-      fmt::format("that takes about {} registers, a thread has {}", needed, state_->registers()));
+      "first k-step of a stage",
+      possible ? "loaded before the last MMAs of the preceding stage"
+               : "loaded just before its MMAs",
+      fmt::format("it needs about {} registers, a thread has {}", needed, state_->registers()));
   if (!possible) return out;
   Builder k(state_);
   for (int i = 0; i < fragments_m(); ++i) out.a_.push_back(k.variable(a, at));
@@ -250,8 +251,8 @@ bool TiledMma::fits(const FirstStep& first) const {
   const auto count = [](const auto& side) { return static_cast<int>(side.size()); };
   if (count(first.a_) == fragments_m() && count(first.b_) == fragments_n()) return true;
   state_->report("fragment-mismatch"_rule,
-                 fmt::format("the tiled product's first step has {} and {} fragments of A and B in "
-                             "each warp, found {} and {}: those of another tile",
+                 fmt::format("first k-step of another tile: expected {} and {} fragments of A and "
+                             "B per warp, found {} and {}",
                              fragments_m(), fragments_n(), count(first.a_), count(first.b_)));
   return false;
 }
@@ -261,7 +262,7 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
                               Here at) const {
   if (first.empty()) return (*this)(c, a, b, at);
   if (!KernelState::begins(state_, at) || !fits(first) || !fits(a, b)) return {};
-  if (!state_->has_body(next != nullptr, "a product with its first step loaded")) return {};
+  if (!state_->has_body(next != nullptr, "an MMA whose first k-step is loaded")) return {};
   // What each step multiplies is loaded a step before.
   using Fragments = std::vector<Fragment>;
   Fragments left(first.a_.begin(), first.a_.end()), right(first.b_.begin(), first.b_.end());
@@ -305,16 +306,16 @@ Type TiledMma::stored_b() const { return stored_type(kind_, kind_.b); }
 WarpTile TiledMma::operator()(const WarpTile& c, const WarpTile& a, const Shared& b,
                               Here at) const {
   if (!KernelState::begins(state_, at)) return {};
-  if (!state_->require_shape(b, tile_.k, tile_.n, "the tiled product's B")) return {};
+  if (!state_->require_shape(b, tile_.k, tile_.n, "B of the tiled MMA")) return {};
   if (a.down() != fragments_m() || a.across() != steps()) {
     state_->report(
         "fragment-mismatch"_rule,
-        fmt::format("the tiled product's A has {} x {} fragments in each warp, found {} x {}",
+        fmt::format("wrong number of fragments of A per warp: expected {} x {}, found {} x {}",
                     fragments_m(), steps(), a.down(), a.across()));
     return {};
   }
   for (const Fragment& each : a.fragments())
-    if (!state_->owns(each, "the tiled product's A") || KernelState::is_bad(each)) return {};
+    if (!state_->owns(each, "A of the tiled MMA") || KernelState::is_bad(each)) return {};
   if (by_warpgroups(c)) {
     const auto& sums = c.fragments();
     return WarpTile(a.memory_
@@ -334,11 +335,11 @@ WarpTile TiledMma::operator()(const WarpTile& c, const WarpTile& a, const Shared
 WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const WarpTile& b,
                               Here at) const {
   if (!KernelState::begins(state_, at)) return {};
-  if (!state_->require_shape(a, tile_.m, tile_.k, "the tiled product's A")) return {};
+  if (!state_->require_shape(a, tile_.m, tile_.k, "A of the tiled MMA")) return {};
   if (b.down() != steps() || b.across() != fragments_n()) {
     state_->report(
         "fragment-mismatch"_rule,
-        fmt::format("the tiled product's B has {} x {} fragments in each warp, found {} x {}",
+        fmt::format("wrong number of fragments of B per warp: expected {} x {}, found {} x {}",
                     steps(), fragments_n(), b.down(), b.across()));
     return {};
   }
@@ -352,7 +353,7 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const WarpTile
 
 WarpTile TiledMma::load_a(const Shared& a, Here at) const {
   if (!KernelState::begins(state_, at)) return {};
-  if (!state_->require_shape(a, tile_.m, tile_.k, "the tiled product's A")) return {};
+  if (!state_->require_shape(a, tile_.m, tile_.k, "A of the tiled MMA")) return {};
   const FragmentKind kind = operand_a(kind_.shape, kind_.a);
   const isa::Fragment fragment = kind.fragment();
   std::vector<Fragment> out;
@@ -377,13 +378,13 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
   if (shape.m == 0) return out;  // best_mma() has said why
   if (shape.m < 0 || shape.n < 1 || shape.k < 1 || tile.m < 1 || tile.n < 1 || tile.k < 1) {
     state_->report("tile-divide"_rule,
-                   fmt::format("a tile of {} x {} x {} by {}: all sizes are positive", tile.m,
+                   fmt::format("illegal tile {} x {} x {} by {}: expected sizes above 0", tile.m,
                                tile.n, tile.k, kind.shape.text()));
     return out;
   }
   if (tile.warps_m < 1 || tile.warps_n < 1 || tile.warps_m > 32 || tile.warps_n > 32) {
     state_->report("launch-bounds"_rule,
-                   fmt::format("a tile is shared by 1 to 32 warps along m and n, found {} x {}",
+                   fmt::format("warps of a tile: expected 1 to 32 along m and n, found {} x {}",
                                tile.warps_m, tile.warps_n));
     return out;
   }
@@ -393,10 +394,10 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
     good = false;
     state_->report(
         "tile-divide"_rule,
-        fmt::format("the tile's {} = {} is no multiple of {}: the warps' share of {}; the "
-                    "nearest is {}",
-                    axis, size, by, kind.shape.text(),
-                    std::max<std::int64_t>(1, (std::int64_t{size} + by / 2) / by) * by));
+        fmt::format(
+            "the tile's {} = {} is not a multiple of {}, the warps' share of {}; the nearest is {}",
+            axis, size, by, kind.shape.text(),
+            std::max<std::int64_t>(1, (std::int64_t{size} + by / 2) / by) * by));
   };
   divides(tile.m, tile.warps_m * shape.m, "m");
   divides(tile.n, tile.warps_n * shape.n, "n");
@@ -412,8 +413,8 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
   if (elements > most_elements) {
     good = false;
     state_->report("launch-bounds"_rule,
-                   fmt::format("a thread would add up {} elements of a tile of {} x {}; it has 255 "
-                               "registers",
+                   fmt::format("{} accumulator elements per thread for a tile of {} x {}: a thread "
+                               "has 255 registers; use more warps or a smaller tile",
                                elements, tile.m, tile.n));
   }
   good &= state_->may_negate(options, kind.a, kind.b);
@@ -421,8 +422,9 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
     good = false;
     state_->report(
         "launch-bounds"_rule,
-        fmt::format("a tile of {} x {} warps takes a block of {} threads, the kernel has {}",
-                    tile.warps_m, tile.warps_n, tile.threads(), state_->options.block));
+        fmt::format(
+            "block size mismatch: a tile of {} x {} warps needs {} threads, the kernel has {}",
+            tile.warps_m, tile.warps_n, tile.threads(), state_->options.block));
   }
   if (!good) return out;
   out.state_ = state_;
@@ -436,13 +438,14 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
   if (out.warpgroup_)
     state_->choose(fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k),
                    isa::spell(*out.warpgroup_),
-                   fmt::format("{} warpgroups multiply from shared memory, {}", tile.warps_m / 4,
+                   fmt::format("{} multiplying from shared memory, {}",
+                               detail::counted(tile.warps_m / 4, "warpgroup"),
                                bits(kind.a) == 8 && info(kind.a).floating
-                                   ? std::string("and keep 14 bits of each sum")
-                                   : "with the bits of " + kind.shape.text()));
+                                   ? std::string("with 14-bit accumulation")
+                                   : "with the same result bits as " + kind.shape.text()));
   else if (kind.best && state_->target.arch.text() == "sm_90a")
     state_->choose(fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k), kind.shape.text(),
-                   "every warp multiplies its part", {"wgmma: " + why_not});
+                   "each warp multiplies its part", {"wgmma: " + why_not});
   return out;
 }
 

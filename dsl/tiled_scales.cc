@@ -15,18 +15,19 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
                               const Shared& b, const Shared& b_scales, Here at) const {
   if (!detail::KernelState::begins(state_, at)) return {};
   if (options_.scale_type == Type::none || kind_.shape.sparse) {
-    state_->report("fragment-mismatch"_rule,
-                   fmt::format("{} takes no scales: a product of scaled blocks is dense, and of a "
-                               "kind that tiled_mma() was given .scale_type for",
-                               kind_.shape.text()));
+    state_->report(
+        "fragment-mismatch"_rule,
+        fmt::format(
+            "{} has no scales: block scaling requires a dense kind and .scale_type in tiled_mma()",
+            kind_.shape.text()));
     return {};
   }
   const int blocks = tile_.k / scale_block();
   const bool shapes =
-      state_->require_shape(a, tile_.m, tile_.k, "the tiled product's A") &
-      state_->require_shape(a_scales, tile_.m, blocks, "the tiled product's scales of A") &
-      state_->require_shape(b, tile_.k, tile_.n, "the tiled product's B") &
-      state_->require_shape(b_scales, blocks, tile_.n, "the tiled product's scales of B");
+      state_->require_shape(a, tile_.m, tile_.k, "A of the tiled MMA") &
+      state_->require_shape(a_scales, tile_.m, blocks, "the A scales of the tiled MMA") &
+      state_->require_shape(b, tile_.k, tile_.n, "B of the tiled MMA") &
+      state_->require_shape(b_scales, blocks, tile_.n, "the B scales of the tiled MMA");
   if (!shapes) return {};
   const auto of_a = scale_words(a_scales, Operand::a), of_b = scale_words(b_scales, Operand::b);
   if (of_a.empty() || of_b.empty()) return {};
@@ -53,17 +54,19 @@ std::vector<std::vector<Scalar>> TiledMma::scale_words(const Shared& scales,
   if (!state_->owns(scales, scales.name) || scales.memory < 0 || !state_->require_barrier(scales))
     return {};
   if (scales.element() != options_.scale_type) {
-    state_->report("layout-mismatch"_rule,
-                   fmt::format("the product's scales are {}, {} has elements of {}",
-                               name(options_.scale_type), scales.name, name(scales.element())));
+    state_->report(
+        "layout-mismatch"_rule,
+        fmt::format("scale type mismatch: the tiled MMA has scales of {}, {} has elements of {}",
+                    name(options_.scale_type), scales.name, name(scales.element())));
     return {};
   }
   const int words = tile_.k / scale_block() / 4;
   if (scales.layout().major() != (is_a ? Major::row : Major::col) ||
       state_->aligned_bytes(scales, is_a ? 1 : 0, is_a ? 0 : 1) < 4) {
-    state_->report("layout-alignment"_rule,
-                   fmt::format("scales lie along k, in words of four; {} is {}", scales.name,
-                               scales.layout().text()));
+    state_->report(
+        "layout-alignment"_rule,
+        fmt::format("scales must be contiguous along k, in aligned groups of four; {} is {}",
+                    scales.name, scales.layout().text()));
     return {};
   }
   const Scalar lane = state_->thread() % 32, group = lane / 4, member = lane % 4;
@@ -85,10 +88,10 @@ std::vector<std::vector<Scalar>> TiledMma::scale_words(const Shared& scales,
           b32)));
     out.push_back(std::move(each));
   }
-  state_->choose(fmt::format("scales of {}", scales.name), "ld.shared.b32",
-                 fmt::format("{} scales along k for each lane, which serve {} fragments side by "
-                             "side by turns of thread-id",
-                             4 * words, together));
+  state_->choose(
+      fmt::format("scales of {}", scales.name), "ld.shared.b32",
+      fmt::format("{} scales along k per lane; {} adjacent fragments share them through thread-id",
+                  4 * words, together));
   return out;
 }
 

@@ -12,10 +12,10 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
   if (!detail::KernelState::begins(state_, at)) return {};
   const Layout words = metadata_tile();
   const bool shapes =
-      state_->require_shape(a, tile_.m, columns_a(), "the tiled product's A") &
+      state_->require_shape(a, tile_.m, columns_a(), "A of the tiled MMA") &
       state_->require_shape(metadata, *words.rows.constant(), *words.cols.constant(),
-                            "the tiled product's metadata") &
-      state_->require_shape(b, tile_.k, tile_.n, "the tiled product's B");
+                            "the metadata of the tiled MMA") &
+      state_->require_shape(b, tile_.k, tile_.n, "B of the tiled MMA");
   if (!shapes) return {};
   if (by_warpgroups(c, true))
     return WarpTile(

@@ -31,16 +31,16 @@ std::string EngineMatrix::problem() {
   const Layout& layout = matrix_.layout;
   const int element = bits(matrix_.type);
   if (!state_.has_copy_engine())
-    return fmt::format("it exists from sm_90 and PTX 8.0 on, the target is {}",
-                       state_.target.text());
-  if (element < 8) return fmt::format("it takes elements of 8 bits and more, not {}", element);
+    return fmt::format("requires sm_90 and PTX 8.0, the target is {}", state_.target.text());
+  if (element < 8) return fmt::format("requires elements of at least 8 bits, found {}", element);
   if (layout.is_nested() || layout.major() == Major::none)
-    return fmt::format("it has no lines of neighbours in {}", layout.text());
+    return fmt::format("{} has no contiguous dimension", layout.text());
   if (across(layout).multiple() * element % 128)
-    return fmt::format("its lines begin on multiples of 16 bytes, {} has them {} bytes apart",
-                       matrix_.name, across(layout).multiple() * element / 8);
-  if (matrix_.ragged_inside) return "a tile hangs over another one, behind which more follows";
-  if (matrix_.batches > 1) return "it is a matrix of a batch of batches";
+    return fmt::format(
+        "the leading dimension must be a multiple of 16 bytes, that of {} is a multiple of {}",
+        matrix_.name, across(layout).multiple() * element / 8);
+  if (matrix_.ragged_inside) return "a tile exceeds the edge of another tile inside the matrix";
+  if (matrix_.batches > 1) return "the matrix belongs to a batch of batches";
   return numbers_problem();
 }
 
@@ -52,7 +52,7 @@ std::string EngineMatrix::numbers_problem() {
   if (!length || !count || !stride)
     return fmt::format("the size of {} is computed by the kernel", matrix_.name);
   if (matrix_.matrix_at && !matrix_.matrix_stride && (count->divisor != 1 || stride->divisor != 1))
-    return fmt::format("how far matrices of {} are apart is computed by the kernel", matrix_.name);
+    return fmt::format("the batch stride of {} is computed by the kernel", matrix_.name);
   extents_ = {*length, *count};
   strides_ = {*stride};
   if (!matrix_.matrix_at) return {};
@@ -62,7 +62,7 @@ std::string EngineMatrix::numbers_problem() {
   if (matrix_.matrix_stride) {
     const auto given = state_.map_number(*matrix_.matrix_stride);
     if (!given || matrix_.matrix_stride->multiple() * bits(matrix_.type) % 128)
-      return fmt::format("matrices of {} are not surely a multiple of 16 bytes apart",
+      return fmt::format("the batch stride of {} is not guaranteed to be a multiple of 16 bytes",
                          matrix_.name);
     apart = *given;
   }

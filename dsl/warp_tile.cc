@@ -94,9 +94,11 @@ const Fragment& WarpTile::fragment(int i, int j) const {
   if (i >= 0 && i < down() && j >= 0 && j < across_)
     return fragments_[static_cast<std::size_t>(i * across_ + j)];
   if (const auto& state = fragments_.empty() ? nullptr : KernelState::state_of(fragments_[0]))
-    state->report("tile-bounds"_rule, fmt::format("the tile has {} x {} fragments in each warp, "
-                                                  "found number ({}, {})",
-                                                  down(), across_, i, j));
+    state->report(
+        "tile-bounds"_rule,
+        fmt::format(
+            "fragment index out of bounds: the tile has {} x {} fragments per warp, found ({}, {})",
+            down(), across_, i, j));
   return none;
 }
 
@@ -139,7 +141,7 @@ WarpTile map_rows(const WarpTile& tile, const RowValues& rows,
     KernelState::state_of(tile.fragment(0, 0))
         ->report(
             "operand-count"_rule,
-            fmt::format("the tile has {} rows in each lane, found {} values",
+            fmt::format("wrong number of row values: the tile has {} rows per lane, found {}",
                         lanes.first.size() * static_cast<std::size_t>(tile.down()), rows.size()));
     return {};
   }
@@ -195,12 +197,11 @@ WarpTile operand_a(const WarpTile& tile, MmaShape shape, Here at) {
   if (!good_shape || kind.operand != Operand::c || kind.shape.wmma || kind.shape.shape.m != 16 ||
       bits(kind.type) != 16 || tile.across() % together) {
     KernelState::state_of(tile.fragment(0, 0))
-        ->report(
-            "wrong-role"_rule,
-            fmt::format("operand_a makes A of m16n8k16 of an even number of 16-bit accumulators "
-                        "of m16n8 in a row, A of m16n8k8 of any number, found A of {} and {} of "
-                        "{}; convert() them to f16 or bf16",
-                        shape.text(), tile.across(), kind.text()));
+        ->report("wrong-role"_rule,
+                 fmt::format("operand_a: expected 16-bit accumulators of m16n8, an even number per "
+                             "row for A of m16n8k16 or any number for A of m16n8k8; found A of {} "
+                             "and {} of {}; convert() them to f16 or bf16",
+                             shape.text(), tile.across(), kind.text()));
     return {};
   }
   std::vector<Fragment> out;
@@ -227,8 +228,8 @@ bool takes_accumulators(const WarpTile& tile, const MmaShape& shape, int togethe
     return true;
   KernelState::state_of(tile.fragment(0, 0))
       ->report("wrong-role"_rule,
-               fmt::format("{} makes B of m16n8k16 or m16n8k8 of {}16-bit accumulators of m16n8, "
-                           "found B of {} and {} of {}; convert() them to f16 or bf16",
+               fmt::format("{}: expected B of m16n8k16 or m16n8k8 and {}16-bit accumulators of "
+                           "m16n8, found B of {} and {} of {}; convert() them to f16 or bf16",
                            what, number, shape.text(), tile.across(), kind.text()));
   return false;
 }
@@ -256,7 +257,7 @@ WarpTile operand_b_transposed(const WarpTile& tile, MmaShape shape, Here at) {
   const int together = shape == m16n8k16 ? 2 : 1;  // fragments along k
   auto k = builder_of(tile, at);
   if (!k || !takes_accumulators(tile, shape, together, "operand_b_transposed",
-                                together == 2 ? "an even number in a row of " : ""))
+                                together == 2 ? "an even number per row of " : ""))
     return {};
   const Type type = tile.fragment(0, 0).kind().type;
   std::vector<Fragment> out;
@@ -283,11 +284,10 @@ WarpTile add(const WarpTile& x, const WarpTile& y, Here at) {
   if (x.down() != y.down() || x.across() != y.across() ||
       !(x.fragment(0, 0).kind() == y.fragment(0, 0).kind())) {
     KernelState::state_of(x.fragment(0, 0))
-        ->report(
-            "fragment-mismatch"_rule,
-            fmt::format("add takes two tiles of one shape, found {} x {} of {} and {} x {} of {}",
-                        x.down(), x.across(), x.fragment(0, 0).kind().text(), y.down(), y.across(),
-                        y.fragment(0, 0).kind().text()));
+        ->report("fragment-mismatch"_rule,
+                 fmt::format("add: tiles of different shapes: {} x {} of {} and {} x {} of {}",
+                             x.down(), x.across(), x.fragment(0, 0).kind().text(), y.down(),
+                             y.across(), y.fragment(0, 0).kind().text()));
     return {};
   }
   std::vector<Fragment> out;

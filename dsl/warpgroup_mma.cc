@@ -108,21 +108,21 @@ std::optional<isa::Form> warpgroup_form(const KernelState& state, const MmaKind&
   form.d = form.c = kind.c, form.a = kind.a, form.b = kind.b;
   form.satfinite = options.satfinite;
   const auto row = isa::find(form);
-  if (!kind.best) why_not = "the description asks for another instruction";
+  if (!kind.best) why_not = "the kernel asks for another instruction";
   else if (options.d != Type::none && options.d != kind.c)
-    why_not = fmt::format("its results are of its accumulators' type, {}", name(kind.c));
-  else if (state.options.producers == 0) why_not = "no producers fill its operands";
+    why_not = fmt::format("its results have the accumulator's type, {}", name(kind.c));
+  else if (state.options.producers == 0) why_not = "no producer warps fill its operands";
   else if (!row || !row->since.has(state.target))
-    why_not = fmt::format("there is none of {} columns of {}{}", tile.n,
+    why_not = fmt::format("no form has {} columns of {}{}", tile.n,
                           kind.shape.sparse ? "sparse " : "", name(kind.a));
   else if (tile.m % 64)
-    why_not = fmt::format("its warpgroups compute 64 rows each, m = {} is no multiple", tile.m);
+    why_not = fmt::format("a warpgroup computes 64 rows, and m = {} is not a multiple", tile.m);
   else if (tile.warps_n != 1 || tile.warps_m % 4 || tile.m != 16 * tile.warps_m)
     why_not = fmt::format(
-        "its warpgroups compute 64 rows and all columns each: warps_m = {}, "
-        "warps_n = 1 would do",
+        "a warpgroup computes 64 rows and all columns; use warps_m = {} and warps_n = 1",
         tile.m / 16);
-  else if (tile.k % form.shape.k) why_not = fmt::format("k = {} is no multiple of it", tile.k);
+  else if (tile.k % form.shape.k)
+    why_not = fmt::format("k = {} is not a multiple of its k", tile.k);
   else return form;
   return std::nullopt;
 }
@@ -135,7 +135,8 @@ std::optional<Panels> panels(KernelState& state, const Tensor& tile, Operand ope
   if (!out)
     state.report(
         "layout-mismatch"_rule,
-        fmt::format("wgmma reads {0} as shared_{0}() lays it out, {1} along k alone; {2} is {3}",
+        fmt::format("wgmma reads {0} only in the layout of shared_{0}(), with {1} contiguous along "
+                    "k; {2} is {3}",
                     name(operand), "elements of 8 and 32 bits", tile.name, tile.layout.text()));
   // The tensor cores drop the low 13 bits of an f32.
   if (tile.type == f32)

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compiler/support/counted.h"
 #include "tartan/runtime/tensor_map.h"
 
 namespace tartan::inline TARTAN_ABI {
@@ -58,18 +59,19 @@ Status check(const Compiled& compiled, const Arguments& arguments) {
   const std::vector<CompiledParam>& params = compiled.params;
   Diags diags;
   if (arguments.size() != params.size()) {
-    diags.report("launch-arguments"_rule, {},
-                 fmt::format("kernel {} takes {} argument{}, got {}{}", compiled.name,
-                             params.size(), params.size() == 1 ? "" : "s", arguments.size(),
-                             compiled.maps.empty() ? "" : "; arguments_of() adds tensor maps"));
+    diags.report(
+        "launch-arguments"_rule, {},
+        fmt::format("wrong number of arguments: kernel {} expects {}, found {}{}", compiled.name,
+                    detail::counted(params.size(), "argument"), arguments.size(),
+                    compiled.maps.empty() ? "" : "; arguments_of() adds tensor maps"));
     return diags;
   }
   for (std::size_t i = 0; i < params.size(); ++i)
     if (arguments[i].size() != bytes_of(params[i]))
-      diags.report(
-          "launch-arguments"_rule, {},
-          fmt::format("argument {} ({}) of kernel {} takes {} bytes, got {}", i, params[i].name,
-                      compiled.name, bytes_of(params[i]), arguments[i].size()));
+      diags.report("launch-arguments"_rule, {},
+                   fmt::format("argument {} ({}) of kernel {}: expected {}, found {}", i,
+                               params[i].name, compiled.name,
+                               detail::counted(bytes_of(params[i]), "byte"), arguments[i].size()));
   if (!diags.ok()) return diags;
   return Done{};
 }

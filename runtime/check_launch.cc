@@ -4,13 +4,12 @@
 
 #include <algorithm>
 
+#include "compiler/support/counted.h"
 #include "runtime/engine.h"
 #include "tartan/runtime/tensor_map.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 namespace {
-
-std::string_view plural(std::size_t count) { return count == 1 ? "" : "s"; }
 
 // Compiled kernels take their tensor maps behind the parameters of the description.
 bool lacks_maps(const std::vector<KernelParam>& params, std::size_t given) {
@@ -22,28 +21,28 @@ bool lacks_maps(const std::vector<KernelParam>& params, std::size_t given) {
 void check_arguments(const EngineKernel& kernel, const Arguments& arguments, Diags& diags) {
   const std::vector<KernelParam>& params = kernel.params();
   if (arguments.size() != params.size()) {
-    diags.report("launch-arguments"_rule, {},
-                 fmt::format("kernel {} takes {} argument{}, got {}{}", kernel.name(),
-                             params.size(), plural(params.size()), arguments.size(),
-                             lacks_maps(params, arguments.size())
-                                 ? "; tensor maps are among them: arguments_of() of "
-                                   "tartan/launch.h adds those"
-                                 : ""));
+    diags.report(
+        "launch-arguments"_rule, {},
+        fmt::format("wrong number of arguments: kernel {} expects {}, found {}{}", kernel.name(),
+                    counted(params.size(), "argument"), arguments.size(),
+                    lacks_maps(params, arguments.size())
+                        ? "; it needs tensor maps, which arguments_of() of tartan/launch.h adds"
+                        : ""));
     return;
   }
   for (std::size_t i = 0; i < params.size(); ++i)
     if (arguments[i].size() != params[i].bytes)
-      diags.report("launch-arguments"_rule, {},
-                   fmt::format("argument {} ({}) of kernel {} takes {} byte{}, got {}", i,
-                               params[i].name, kernel.name(), params[i].bytes,
-                               plural(params[i].bytes), arguments[i].size()));
+      diags.report(
+          "launch-arguments"_rule, {},
+          fmt::format("argument {} ({}) of kernel {}: expected {}, found {}", i, params[i].name,
+                      kernel.name(), counted(params[i].bytes, "byte"), arguments[i].size()));
 }
 
 void check_extent(std::string_view what, std::uint32_t extent, std::uint32_t largest,
                   Diags& diags) {
   if (extent == 0 || extent > largest)
     diags.report("launch-arguments"_rule, {},
-                 fmt::format("{} takes 1 to {}, got {}", what, largest, extent));
+                 fmt::format("{}: expected 1 to {}, found {}", what, largest, extent));
 }
 
 void check_shape(const Launch& launch, Diags& diags) {
@@ -54,9 +53,11 @@ void check_shape(const Launch& launch, Diags& diags) {
   check_extent("block.y", launch.block.y, largest_block.y, diags);
   check_extent("block.z", launch.block.z, largest_block.z, diags);
   if (diags.ok() && launch.block.count() > most_threads)
-    diags.report("launch-arguments"_rule, {},
-                 fmt::format("a block takes at most {} threads, {} x {} x {} are {}", most_threads,
-                             launch.block.x, launch.block.y, launch.block.z, launch.block.count()));
+    diags.report(
+        "launch-arguments"_rule, {},
+        fmt::format("thread block too large: expected at most {} threads, found {} x {} x {} = {}",
+                    most_threads, launch.block.x, launch.block.y, launch.block.z,
+                    launch.block.count()));
 }
 
 }  // namespace
@@ -72,14 +73,16 @@ Diags unknown_variable(std::string_view module, std::string_view name,
 Status check_cluster(Dim3 grid, Dim3 cluster) {
   Diags diags;
   if (cluster.count() < 1 || cluster.count() > most_blocks)
-    diags.report("launch-arguments"_rule, {},
-                 fmt::format("a cluster takes 1 to {} blocks, {} x {} x {} are {}", most_blocks,
-                             cluster.x, cluster.y, cluster.z, cluster.count()));
+    diags.report(
+        "launch-arguments"_rule, {},
+        fmt::format("illegal cluster: expected 1 to {} thread blocks, found {} x {} x {} = {}",
+                    most_blocks, cluster.x, cluster.y, cluster.z, cluster.count()));
   else if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0)
-    diags.report("launch-arguments"_rule, {},
-                 fmt::format("a grid of {} x {} x {} blocks is no whole number of clusters of {} x "
-                             "{} x {}",
-                             grid.x, grid.y, grid.z, cluster.x, cluster.y, cluster.z));
+    diags.report(
+        "launch-arguments"_rule, {},
+        fmt::format(
+            "the grid of {} x {} x {} blocks is not a multiple of the cluster of {} x {} x {}",
+            grid.x, grid.y, grid.z, cluster.x, cluster.y, cluster.z));
   if (!diags.ok()) return diags;
   return Done{};
 }

@@ -28,15 +28,15 @@ auto within_memory(std::string_view what, const Call& call) -> decltype(call()) 
   try {
     return call();
   } catch (const std::bad_alloc&) {
-    return {"out-of-memory"_rule, fmt::format("the host has no memory to {}", what)};
+    return {"out-of-memory"_rule, fmt::format("out of host memory: cannot {}", what)};
   }
 }
 
 Status check_range(std::size_t offset, std::size_t bytes, std::size_t size) {
   if (offset <= size && bytes <= size - offset) return Done{};
   return {"buffer-range"_rule,
-          fmt::format("{} bytes from offset {} on lie outside a buffer of {} bytes", bytes, offset,
-                      size)};
+          fmt::format("copy out of bounds: {} bytes at offset {} of a buffer of {} bytes", bytes,
+                      offset, size)};
 }
 
 }  // namespace
@@ -58,19 +58,19 @@ Status Buffer::fill(std::uint8_t byte) {
 }
 
 Status Stream::synchronize() {
-  assert(stream_ && "a Stream comes from Device::stream()");
+  assert(stream_ && "empty Stream: use Device::stream()");
   return stream_->synchronize();
 }
 
 void* Stream::handle() const { return stream_ ? stream_->handle() : nullptr; }
 
 Status Event::record(const Stream* stream) {
-  assert(event_ && "an Event comes from Device::event()");
+  assert(event_ && "empty Event: use Device::event()");
   return event_->record(stream ? stream->stream_.get() : nullptr);
 }
 
 Result<double> Event::milliseconds_since(const Event& start) const {
-  assert(event_ && start.event_ && "an Event comes from Device::event()");
+  assert(event_ && start.event_ && "empty Event: use Device::event()");
   return event_->milliseconds_since(*start.event_);
 }
 
@@ -79,14 +79,14 @@ const std::vector<KernelParam>& LoadedKernel::params() const { return kernel_->p
 
 Status LoadedKernel::launch(const Launch& launch, const Arguments& arguments,
                             const Stream* stream) {
-  assert(kernel_ && "a LoadedKernel comes from Module::kernel()");
+  assert(kernel_ && "empty LoadedKernel: use Module::kernel()");
   return within_memory("launch a kernel", [&] {
     return kernel_->launch(launch, arguments, stream ? stream->stream_.get() : nullptr);
   });
 }
 
 Result<LoadedKernel> Module::kernel(const std::string& name) const {
-  assert(module_ && "a Module comes from Device::load()");
+  assert(module_ && "empty Module: use Device::load()");
   auto found = within_memory("prepare a kernel", [&] { return module_->kernel(name); });
   if (!found) return found.diags();
   LoadedKernel kernel;
@@ -97,7 +97,7 @@ Result<LoadedKernel> Module::kernel(const std::string& name) const {
 std::vector<std::string> Module::kernels() const { return module_->kernels(); }
 
 Result<Buffer> Module::variable(const std::string& name) const {
-  assert(module_ && "a Module comes from Device::load()");
+  assert(module_ && "empty Module: use Device::load()");
   const auto found = module_->variable(name);
   if (!found) return found.diags();
   Buffer buffer;

@@ -52,7 +52,7 @@ class Reader : private detail::ManifestParams {
     if (const auto at = nested_too_deep(source_.text())) {
       diags_.report(
           "manifest"_rule, source_.place(static_cast<std::uint32_t>(*at)),
-          fmt::format("brackets are nested too deep: expected at most {}", most_json_nesting));
+          fmt::format("nested too deep: expected at most {} brackets", most_json_nesting));
       return diags_;
     }
     Json root;
@@ -148,7 +148,8 @@ class Reader : private detail::ManifestParams {
   void check_name(const Manifest& manifest, const ManifestBuffer& buffer, const std::string& path) {
     const auto check = [&](const ManifestBuffer& other, std::string_view list, std::size_t i) {
       if (!buffer.name.empty() && other.name == buffer.name)
-        report(path + ".buffer", fmt::format("{}[{}] is called {} too", list, i, buffer.name));
+        report(path + ".buffer",
+               fmt::format("duplicate name: {}[{}] is also called {}", list, i, buffer.name));
     };
     for (std::size_t i = 0; i < manifest.params.size(); ++i)
       if (const auto& other = manifest.params[i].buffer) check(*other, "params", i);
@@ -191,12 +192,12 @@ class Reader : private detail::ManifestParams {
 
   void read_contents(const Json& param, const std::string& path, ManifestBuffer& buffer) {
     const Json *file = find(param, "file"), *bytes = find(param, "bytes");
-    if (!file == !bytes) return fail(path, "either a file or bytes", &param);
+    if (!file == !bytes) return fail(path, "either file or bytes", &param);
     if (const Json* fill = find(param, "fill")) {
-      if (file) report(path + ".fill", "goes with bytes, not with a file");
+      if (file) report(path + ".fill", "requires bytes, found a file");
       buffer.fill = static_cast<std::uint8_t>(whole(*fill, path + ".fill", 0, 255).value_or(0));
     }
-    if (bytes && find(param, "part")) report(path + ".part", "goes with a file, not with bytes");
+    if (bytes && find(param, "part")) report(path + ".part", "requires a file, found bytes");
     if (bytes) {
       buffer.size = whole(*bytes, path + ".bytes", 1, most_bytes).value_or(0);
     } else if (auto contents = data(param, "file", path + ".file")) {
@@ -210,11 +211,11 @@ class Reader : private detail::ManifestParams {
   void cut(const Json& part, const std::string& path, std::vector<std::byte>& contents) {
     const auto numbers = list<std::uint64_t>(part, path, 0, most_bytes);
     if (!numbers) return;
-    if (numbers->size() != 2) return fail(path, "an offset and a number of bytes", &part);
+    if (numbers->size() != 2) return fail(path, "expected an offset and a number of bytes", &part);
     const std::uint64_t offset = (*numbers)[0], bytes = (*numbers)[1];
     if (bytes == 0 || offset > contents.size() || bytes > contents.size() - offset)
-      return report(path, fmt::format("{} bytes from {} on are no part of a file of {} bytes",
-                                      bytes, offset, contents.size()));
+      return report(path, fmt::format("{} bytes at offset {} are outside a file of {} bytes", bytes,
+                                      offset, contents.size()));
     const auto first = contents.begin() + static_cast<std::ptrdiff_t>(offset);
     contents = {first, first + static_cast<std::ptrdiff_t>(bytes)};
   }
@@ -236,7 +237,7 @@ class Reader : private detail::ManifestParams {
                               const std::string& path) {
     const ManifestBuffer* buffer = find_buffer(manifest, name);
     if (!buffer)
-      report(path, fmt::format("there is no buffer {}: name one of params or of buffers", name));
+      report(path, fmt::format("unknown buffer {}: expected one of params or buffers", name));
     return buffer;
   }
 
@@ -245,7 +246,7 @@ class Reader : private detail::ManifestParams {
     if (member.buffer.empty() || !diags_.ok()) return;  // said already
     const ManifestBuffer* buffer = named(manifest, member.buffer, path + ".address");
     if (buffer && member.offset > buffer->size)
-      report(path + ".offset", fmt::format("{} lies behind buffer {}, which has {} bytes",
+      report(path + ".offset", fmt::format("{} is beyond the end of buffer {}, which has {} bytes",
                                            member.offset, buffer->name, buffer->size));
   }
 
@@ -266,8 +267,9 @@ class Reader : private detail::ManifestParams {
     for (std::size_t i = 0; i < map.map.strides.size() && inside; ++i)
       inside = take(map.map.extents[i + 1] - 1, map.map.strides[i]);
     if (!inside)
-      report(path + ".extents", fmt::format("the tensor ends behind buffer {}, which has {} bytes",
-                                            buffer->name, buffer->size));
+      report(path + ".extents",
+             fmt::format("the tensor extends beyond the end of buffer {}, which has {} bytes",
+                         buffer->name, buffer->size));
   }
 
   static const ManifestBuffer* find_buffer(const Manifest& manifest, const std::string& name) {
@@ -290,7 +292,7 @@ class Reader : private detail::ManifestParams {
                     fmt::format("{} has {} bytes, buffer {} has {}", shown(*expect),
                                 buffer.expect->size(), buffer.name, buffer.size));
     if (const std::size_t element = buffer.comparison.element_bytes(); buffer.size % element != 0)
-      report(path + ".compare", fmt::format("{} bytes are not a whole number of {}-byte elements",
+      report(path + ".compare", fmt::format("{} bytes are not a multiple of the {}-byte elements",
                                             buffer.size, element));
   }
 
@@ -354,18 +356,19 @@ class Reader : private detail::ManifestParams {
     if (!std::filesystem::is_regular_file(status)) return refuse("not a file");
     const std::uintmax_t size = std::filesystem::file_size(file, error);
     if (error) return refuse(error.message());
-    if (size == 0) return refuse("it is empty");
-    if (size > most_bytes) return refuse(fmt::format("it is larger than {} bytes", most_bytes));
+    if (size == 0) return refuse("the file is empty");
+    if (size > most_bytes)
+      return refuse(fmt::format("the file is larger than {} bytes", most_bytes));
     std::vector<std::byte> bytes;
     try {
       bytes.resize(size);
     } catch (const std::bad_alloc&) {
-      return refuse(fmt::format("its {} bytes do not fit memory", size));
+      return refuse(fmt::format("its {} bytes do not fit in memory", size));
     }
     errno = 0;
     std::ifstream in(file, std::ios::binary);
     in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size));
-    if (!in) return refuse(errno ? std::strerror(errno) : "it ends early");
+    if (!in) return refuse(errno ? std::strerror(errno) : "the file is truncated");
     return bytes;
   }
 
@@ -385,7 +388,7 @@ Result<Manifest> parse_manifest(const Source& source) {
     return Reader(source).read();
   } catch (const std::bad_alloc&) {
     return Diags::one("out-of-memory"_rule, {source.name(), 0, 0},
-                      "the manifest and its files do not fit memory");
+                      "the manifest and its files do not fit in memory");
   }
 }
 

@@ -105,7 +105,7 @@ class ManifestFields {
     for (const auto& [key, value] : object.items())
       if (std::find(known.begin(), known.end(), key) == known.end())
         report(path.empty() ? key : path + "." + key,
-               fmt::format("there is no such field: expected {}", fmt::join(known, ", ")));
+               fmt::format("unknown field: expected {}", fmt::join(known, ", ")));
   }
 
   void fail(const std::string& path, std::string_view expected, const Json* found) {

@@ -82,19 +82,21 @@ void ManifestParams::read_member(const Json& field, const std::string& path, std
     member.scalar.resize(sizeof(TensorMapBytes));
     member.members.push_back({.tensor_map = std::move(member.tensor_map)});
     if (offset && *offset % tensor_map_alignment != 0)
-      report(path + ".at", fmt::format("a tensor map starts at a multiple of {} bytes, not at {}",
-                                       tensor_map_alignment, *offset));
+      report(path + ".at",
+             fmt::format("misaligned tensor map: expected a multiple of {} bytes, found {}",
+                         tensor_map_alignment, *offset));
   }
   if (!offset || member.scalar.empty()) return;  // said already
   const std::size_t bytes = member.scalar.size();
   if (bytes > size - *offset)
-    return report(path + ".at", fmt::format("{} bytes at {} end behind the struct, which has {}",
-                                            bytes, *offset, size));
+    return report(path + ".at",
+                  fmt::format("{} bytes at offset {} extend beyond the struct, which has {}", bytes,
+                              *offset, size));
   const auto first = taken.begin() + static_cast<std::ptrdiff_t>(*offset),
              last = first + static_cast<std::ptrdiff_t>(bytes);
   if (std::find(first, last, true) != last)
     return report(path + ".at",
-                  fmt::format("the {} bytes at {} overlap another field's", bytes, *offset));
+                  fmt::format("the {} bytes at offset {} overlap another field's", bytes, *offset));
   std::fill(first, last, true);
   std::ranges::copy(member.scalar, into.scalar.begin() + static_cast<std::ptrdiff_t>(*offset));
   for (ManifestMember& each : member.members) {
@@ -169,7 +171,7 @@ ManifestTensorMap ManifestParams::read_tensor_map(const Json& param, const std::
   if (const Json* offset = find(param, "offset")) {
     out.offset = whole(*offset, path + ".offset", 0, most_bytes).value_or(0);
     if (out.offset % 16 != 0)
-      report(path + ".offset", fmt::format("{} is no multiple of 16 bytes", out.offset));
+      report(path + ".offset", fmt::format("{} is not a multiple of 16 bytes", out.offset));
   }
   if (const auto name = text(param, "type", path + ".type")) {
     if (const auto type = parse_type(*name)) map.type = *type;

@@ -27,14 +27,14 @@ EngineResult named_engine(const std::string& name, const DeviceOptions& options)
   if (name == "emulator") return emulator::make_engine(options);
   if (const auto ordinal = gpu_ordinal(name)) return cuda::make_engine(*ordinal);
   return {"no-device"_rule,
-          fmt::format("no device is called {}: take auto, emulator, cuda or cuda:N", name)};
+          fmt::format("unknown device {}: expected auto, emulator, cuda or cuda:N", name)};
 }
 
 // A GPU computes as it does: for another architecture's arithmetic the emulator is asked.
 std::string why_not(const detail::Engine& gpu, const std::string& hardware) {
   const auto wanted = Arch::parse(hardware);
   if (!wanted || wanted->sm == gpu.arch().sm) return {};
-  return fmt::format("the emulator runs this, with the arithmetic of {}: the GPU is {}",
+  return fmt::format("running on the emulator with the arithmetic of {}: the GPU is {}",
                      wanted->text(), gpu.name());
 }
 

@@ -178,10 +178,9 @@ Diag to_diag(const Finding& finding, const std::string& ptx) {
   const Rule* rule = find_rule(finding.id);
   Diag diag{
       .level = rule ? rule->level : Level::Error, .id = finding.id, .message = finding.message};
-  if (finding.id == "step-limit")
-    diag.message += ": an endless loop, or one that needs more (--max-steps)";
+  if (finding.id == "step-limit") diag.message += ": an infinite loop, or raise --max-steps";
   if (finding.id == "time-limit")
-    diag.message += ": an endless loop or a large grid, or one that needs longer (--timeout)";
+    diag.message += ": an infinite loop or a large grid; otherwise raise --timeout";
   if (finding.block != no_block) {  // it stopped a launch
     diag.level = Level::Error;
     diag.message +=
@@ -202,9 +201,9 @@ std::string text_of(const Expectation& expectation) {
   const std::string_view unit = expectation.comparison.type == Type::b8 ? "bytes" : "elements";
   if (expectation.ok())
     return fmt::format("{}: {} {} as expected, {}\n", buffer, difference.elements, unit, how);
-  return fmt::format("{}: {} of {} {} differ, {}; first at index {}: expected {}, got {}\n", buffer,
-                     difference.mismatched, difference.elements, unit, how, difference.first,
-                     difference.expected, difference.got);
+  return fmt::format("{}: {} of {} {} differ, {}; first at index {}: expected {}, found {}\n",
+                     buffer, difference.mismatched, difference.elements, unit, how,
+                     difference.first, difference.expected, difference.got);
 }
 
 // A number where JSON can write it, else its text: "nan", "inf", "0x3f".
@@ -266,7 +265,7 @@ std::string Outcome::trust_note() const {
   const NumericTrust& trust = report.trust;
   if (!emulated || trust.level.empty() || trust.level == "recorded") return "";
   const bool assumed = trust.level == "assumed";
-  return fmt::format("{}: the results rest on arithmetic that is only {}: {} ({})\n",
+  return fmt::format("{}: the results depend on arithmetic that is only {}: {} ({})\n",
                      assumed ? "warning" : "note", trust.level, trust.instruction, trust.source);
 }
 
@@ -312,8 +311,7 @@ Outcome run(const Manifest& manifest, const std::string& device, DeviceOptions o
   try {
     Run(manifest, outcome)(device, options);
   } catch (const std::bad_alloc&) {
-    outcome.refused.report("out-of-memory"_rule, {manifest.name, 0, 0},
-                           "the host has no memory for this run");
+    outcome.refused.report("out-of-memory"_rule, {manifest.name, 0, 0}, "out of host memory");
   }
   return outcome;
 }

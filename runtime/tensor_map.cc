@@ -44,22 +44,22 @@ class Checker {
   bool check_shape() {
     const std::size_t rank = map_.rank();
     if (rank < 1 || rank > most_dimensions)
-      report("a tensor map takes 1 to {} extents, got {}", most_dimensions, rank);
+      report("wrong number of extents: a tensor map has 1 to {}, found {}", most_dimensions, rank);
     else if (map_.strides.size() + 1 != rank)
-      report("strides: a tensor of {} dimensions takes {}, got {}", rank, rank - 1,
+      report("wrong number of strides: a tensor of {} dimensions has {}, found {}", rank, rank - 1,
              map_.strides.size());
     if (map_.im2col && (rank < 3 || !map_.box.empty()))
-      report("im2col takes 3 to {} dimensions and no box, got {} and {}", most_dimensions, rank,
-             map_.box.size());
+      report("im2col: expected 3 to {} dimensions and no box, found {} and {}", most_dimensions,
+             rank, map_.box.size());
     else if (!map_.im2col && map_.box.size() != rank)
-      report("box: one number a dimension is expected ({}), got {}", rank, map_.box.size());
+      report("box: expected one number per dimension ({}), found {}", rank, map_.box.size());
     if (!map_.element_strides.empty() && map_.element_strides.size() != rank)
-      report("element_strides: one number a dimension is expected ({}), got {}", rank,
+      report("element_strides: expected one number per dimension ({}), found {}", rank,
              map_.element_strides.size());
     if (map_.im2col && rank >= 3)
       for (const auto* corner : {&map_.im2col->lower, &map_.im2col->upper})
         if (corner->size() != rank - 2)
-          report("im2col: a corner of images in {} dimensions has {} numbers, got {}", rank,
+          report("im2col: a corner of images in {} dimensions has {} numbers, found {}", rank,
                  rank - 2, corner->size());
     return diags_.ok();
   }
@@ -67,24 +67,25 @@ class Checker {
   void check_type() {
     if (!element_types.has(map_.type))
       report(
-          "type: {} is no element type of tensor maps: u8, u16, u32, s32, u64, s64, f16, bf16, "
-          "f32, tf32 and f64 are",
+          "type: {} is unsupported in tensor maps: expected u8, u16, u32, s32, u64, s64, f16, "
+          "bf16, "
+          "f32, tf32 or f64",
           map_.type == Type::none ? "none" : name(map_.type));
     else if (map_.flush_subnormals && map_.type != Type::f32 && map_.type != Type::tf32)
-      report("flush_subnormals: {} has no such form, f32 and tf32 have", name(map_.type));
+      report("flush_subnormals is unsupported for {}: expected f32 or tf32", name(map_.type));
     if (map_.fill == TensorMap::Fill::nan && !info(map_.type).floating)
       report("fill: {} has no NaN", name(map_.type));
   }
 
   void check_memory() {
     if (map_.address % unit != 0)
-      report("address: 0x{:x} is no multiple of {}", map_.address, unit);
+      report("address: 0x{:x} is not a multiple of {}", map_.address, unit);
     for (std::size_t i = 0; i < map_.rank(); ++i)
       if (map_.extents[i] < 1 || map_.extents[i] > most_elements)
-        report("extents[{}]: 1 to 2^32 elements are taken, got {}", i, map_.extents[i]);
+        report("extents[{}]: expected 1 to 2^32 elements, found {}", i, map_.extents[i]);
     for (std::size_t i = 0; i < map_.strides.size(); ++i)
       if (map_.strides[i] % unit != 0 || map_.strides[i] >= most_stride)
-        report("strides[{}]: multiples of {} below 2^40 bytes are taken, got {}", i, unit,
+        report("strides[{}]: expected a multiple of {} below 2^40 bytes, found {}", i, unit,
                map_.strides[i]);
   }
 
@@ -95,29 +96,29 @@ class Checker {
     for (std::size_t i = 0; i + 2 < map_.rank(); ++i) {
       for (const std::int32_t corner : {im2col.lower[i], im2col.upper[i]})
         if (corner < -most || corner >= most)
-          report("im2col: corners of {} dimensions are {} to {}, got {}", map_.rank(), -most,
+          report("im2col: corners of {} dimensions are {} to {}, found {}", map_.rank(), -most,
                  most - 1, corner);
       if (static_cast<std::int64_t>(map_.extents[i + 1]) - 1 + im2col.upper[i] < im2col.lower[i])
-        report("im2col: no pixel is between the corners {} and {} of dimension {}, which has {}",
+        report("im2col: no pixel lies between the corners {} and {} of dimension {}, which has {}",
                im2col.lower[i], im2col.upper[i], i + 1, map_.extents[i + 1]);
     }
     if (im2col.channels < 1 || im2col.channels > most_in_box)
-      report("im2col: 1 to {} channels are taken, got {}", most_in_box, im2col.channels);
+      report("im2col: expected 1 to {} channels, found {}", most_in_box, im2col.channels);
     if (im2col.pixels < 1 || im2col.pixels > most_pixels)
-      report("im2col: 1 to {} pixels are taken, got {}", most_pixels, im2col.pixels);
+      report("im2col: expected 1 to {} pixels, found {}", most_pixels, im2col.pixels);
   }
 
   void check_element_strides() {
     for (std::size_t i = 0; i < map_.element_strides.size(); ++i)
       if (map_.element_strides[i] < 1 || map_.element_strides[i] > most_element_stride)
-        report("element_strides[{}]: 1 to {} are taken, got {}", i, most_element_stride,
+        report("element_strides[{}]: expected 1 to {}, found {}", i, most_element_stride,
                map_.element_strides[i]);
   }
 
   void check_box() {
     for (std::size_t i = 0; i < map_.rank(); ++i)
       if (map_.box[i] < 1 || map_.box[i] > most_in_box)
-        report("box[{}]: 1 to {} elements are taken, got {}", i, most_in_box, map_.box[i]);
+        report("box[{}]: expected 1 to {} elements, found {}", i, most_in_box, map_.box[i]);
   }
 
   void check_row() {
@@ -125,18 +126,18 @@ class Checker {
     const std::uint64_t row =
         std::uint64_t{map_.row()} * static_cast<unsigned>(bits(map_.type)) / 8;
     if (row % unit != 0)
-      report("{}: {} elements of {} are {} bytes, which is no multiple of {}", what, map_.row(),
+      report("{}: {} elements of {} are {} bytes, which is not a multiple of {}", what, map_.row(),
              name(map_.type), row, unit);
     std::uint64_t bytes = row;
     if (map_.im2col) bytes *= map_.im2col->pixels;
     else
       for (std::size_t i = 1; i < map_.rank(); ++i) bytes *= map_.box[i] / step(i);
     if (bytes > most_box_bytes)
-      report("box: {} bytes are more than the {} of a block's shared memory", bytes,
+      report("box: {} bytes exceed the {} bytes of shared memory of a thread block", bytes,
              most_box_bytes);
     const std::uint32_t span = span_bytes(map_.swizzle);
     if (span != 0 && row > span)
-      report("{}: {} elements of {} are {} bytes, the swizzle takes at most {}", what, map_.row(),
+      report("{}: {} elements of {} are {} bytes, the swizzle allows at most {}", what, map_.row(),
              name(map_.type), row, span);
   }
 

@@ -95,16 +95,16 @@ struct FieldRow {
   std::string_view more;
 };
 constexpr FieldRow field_rows[] = {
-    {TensorMapField::rank, "rank", 0, 4, ", which is the rank less one"},
+    {TensorMapField::rank, "rank", 0, 4, " (the rank minus one)"},
     {TensorMapField::box, "box_dim", 1, 256, ""},
     {TensorMapField::element_stride, "element_stride", 1, 8, ""},
     {TensorMapField::type, "elemtype", 0, rounded_flushed,
      ": packed elements of 4 and 6 bits are not emulated"},
     {TensorMapField::interleave, "interleave_layout", 0, 0,
      ": layouts interleaved by 16 and 32 bytes are not emulated"},
-    {TensorMapField::swizzle, "swizzle_mode", 0, 3, ": the swizzle of 96 bytes is not emulated"},
+    {TensorMapField::swizzle, "swizzle_mode", 0, 3, ": the 96-byte swizzle is not emulated"},
     {TensorMapField::swizzle_atomicity, "swizzle_atomicity", 0, 0,
-     ": swizzles that keep more than 16 bytes together are not emulated"},
+     ": swizzle atomicities above 16 bytes are not emulated"},
     {TensorMapField::fill, "fill_mode", 0, 1, ""},
 };
 
@@ -171,8 +171,8 @@ Status TensorMap::replace(std::span<std::byte, 128> bytes, TensorMapField field,
   const auto refuse = [](std::string why) { return Status("tensor-map"_rule, std::move(why)); };
   for (const FieldRow& row : field_rows)
     if (row.field == field && (value < row.least || value > row.most))
-      return refuse(fmt::format("{} takes {} to {}, got {}{}", row.name, row.least, row.most, value,
-                                row.more));
+      return refuse(fmt::format("{}: expected {} to {}, found {}{}", row.name, row.least, row.most,
+                                value, row.more));
   switch (field) {
     case TensorMapField::address: put(0, 0, 64, value); break;
     case TensorMapField::rank: put(1, 4, 3, value); break;
@@ -186,9 +186,9 @@ Status TensorMap::replace(std::span<std::byte, 128> bytes, TensorMapField field,
       break;
     case TensorMapField::stride: {
       const std::size_t i = ordinal + 1;
-      if (i > 4) return refuse(fmt::format("there is no stride {}: 0 to 3 are", ordinal));
+      if (i > 4) return refuse(fmt::format("stride {} does not exist: expected 0 to 3", ordinal));
       if (value % 16 != 0)
-        return refuse(fmt::format("stride {}: {} bytes are no multiple of 16", ordinal, value));
+        return refuse(fmt::format("stride {}: {} bytes are not a multiple of 16", ordinal, value));
       put(1 + i / 2, 32 * (i % 2), 32, value / 16);
       put(3, 32 + 4 * ordinal, 4, value / 16 >> 32);
       break;
@@ -212,8 +212,7 @@ Result<TensorMap> TensorMap::decode(std::span<const std::byte, 128> bytes) {
   Words words;
   std::memcpy(words.data(), bytes.data(), sizeof words);
   const auto wrong = [](std::string_view why) {
-    return Result<TensorMap>("tensor-map"_rule,
-                             fmt::format("these 128 bytes are no tiled tensor map: {}", why));
+    return Result<TensorMap>("tensor-map"_rule, fmt::format("not a tiled tensor map: {}", why));
   };
   if (words[1] & im2col_mode) {
     const std::size_t dimensions = words[1] >> 4 & 7;  // the rank less one
@@ -238,12 +237,12 @@ Result<TensorMap> TensorMap::decode(std::span<const std::byte, 128> bytes) {
   for (std::size_t i = 0; i < words.size(); ++i)
     if (words[i] & ~used[i])
       return wrong(
-          "bits are set that such a map leaves 0 (interleaved layouts, and modes other than tile "
-          "and im2col, are not emulated)");
+          "reserved bits are set (interleaved layouts, and modes other than tile and im2col, are "
+          "not emulated)");
   const std::size_t rank = (words[1] >> 4 & 7) + 1;
   const TypeRow* row = type_row(words[1]);
-  if (rank > 5) return wrong(fmt::format("it would have {} dimensions", rank));
-  if (!row) return wrong("there is no such element type");
+  if (rank > 5) return wrong(fmt::format("its rank is {}", rank));
+  if (!row) return wrong("its element type is unknown");
   TensorMap map;
   map.type = row->type;
   map.flush_subnormals = row->flush_subnormals;

@@ -31,15 +31,15 @@ Result<verify::Options> options(const CheckWords& words) {
   out.max_errors = words.max_errors;
   if (words.files.empty()) return {"usage"_rule, "check: FILE is required"};
   if (std::ranges::count(words.files, "-") > 1)
-    return {"usage"_rule, "check: - stands twice, standard input can be read once"};
+    return {"usage"_rule, "check: '-' given twice; standard input can be read only once"};
   if (!words.target.empty() && !(out.arch = Arch::parse(words.target)))
-    return {"usage"_rule, fmt::format("--target {}: there is no such target; the nearest is {}",
+    return {"usage"_rule, fmt::format("--target {}: unknown target; the nearest is {}",
                                       words.target, nearest_arch(words.target).text())};
   if (!words.ptx.empty() && !(out.ptx = Version::parse(words.ptx)))
-    return {"usage"_rule, fmt::format("--ptx {}: a version such as 8.4 is expected", words.ptx)};
+    return {"usage"_rule, fmt::format("--ptx {}: expected a version such as 8.4", words.ptx)};
   if (out.ptx && !out.ptx->exists())
-    return {"usage"_rule, fmt::format("--ptx {}: there is no such version; the nearest is {}",
-                                      words.ptx, nearest_version(*out.ptx).text())};
+    return {"usage"_rule, fmt::format("--ptx {}: unknown PTX version; the nearest is {}", words.ptx,
+                                      nearest_version(*out.ptx).text())};
   LevelWords level_words = words.levels;
   if (words.allow_undocumented) level_words.warn.emplace_back("undocumented-form");
   const auto levels = read_levels(level_words);
@@ -58,8 +58,8 @@ class Report {
     ok_ &= diags.ok();
     fmt::print(stderr, "{}", diags.text(colour(stderr)));
     if (const std::size_t more = diags.left_out(); more > 0)
-      fmt::print(stderr, "{}: note: {} more error{}, --max-errors 0 shows all\n", printable(file),
-                 more, more == 1 ? "" : "s");
+      fmt::print(stderr, "{}: note: {} more error{} not shown; --max-errors 0 shows all\n",
+                 printable(file), more, more == 1 ? "" : "s");
   }
   void unreadable(const std::string& file, Diags diags) {
     code_ = exit_usage;
@@ -86,7 +86,7 @@ void check_file(const std::string& file, const verify::Options& options, Report&
     report.add(file, verify::check(std::make_shared<const Source>(std::move(*source)), options));
   } catch (const std::bad_alloc&) {
     report.unreadable(file, Diags::one("out-of-memory"_rule, {file, 0, 0},
-                                       "the host has no memory to check this file"));
+                                       "out of host memory while checking this file"));
   }
 }
 
@@ -109,17 +109,18 @@ void add_levels(CLI::App& command, LevelWords& words) {
   const auto add = [&](const char* name, std::vector<std::string>& ids, const char* help) {
     command.add_option(name, ids, help)->allow_extra_args(false)->option_text("RULE ...");
   };
-  add("--error", words.error, "Diagnostics of the rule are errors; all: every warning is one");
-  add("--warn", words.warn, "Diagnostics of the rule are warnings");
-  add("--ignore", words.ignore, "Diagnostics of the rule are left out");
+  add("--error", words.error, "Report the rule as an error; all: report every warning as an error");
+  add("--warn", words.warn, "Report the rule as a warning");
+  add("--ignore", words.ignore, "Do not report the rule");
 }
 
 }  // namespace
 
 void add_check(CLI::App& app, int& exit_code) {
   auto words = std::make_shared<CheckWords>();
-  CLI::App* command = app.add_subcommand(
-      "check", "Is this PTX legal for its target? All errors, each with what would be legal");
+  CLI::App* command = app.add_subcommand("check",
+                                         "Check PTX: is it legal for its target? Reports every "
+                                         "error with the nearest legal alternative");
   command->add_option("--target", words->target,
                       "Check against this target instead of the file's .target (sm_90a)");
   command->add_option("--ptx", words->ptx,
@@ -128,17 +129,18 @@ void add_check(CLI::App& app, int& exit_code) {
   command->add_flag("--sarif", words->sarif, "Print a SARIF 2.1.0 log on standard output")
       ->excludes(json);
   command
-      ->add_option("--max-errors", words->max_errors,
-                   "Print the first N errors of a file, and how many more there are; 0: all")
+      ->add_option(
+          "--max-errors", words->max_errors,
+          "Print only the first N errors of a file and the number of the others; 0: print all")
       ->check(CLI::Range(0, std::numeric_limits<int>::max()))
       ->capture_default_str();
   add_levels(*command, words->levels);
   command->add_flag("--allow-undocumented", words->allow_undocumented,
-                    "The same as --warn undocumented-form: forms that the assembler takes but no "
-                    "manual has");
+                    "Same as --warn undocumented-form: accept forms that the assembler takes but "
+                    "no manual documents");
   command->add_flag("--rules", words->rules,
-                    "Print every rule with its meaning (docs/diagnostics.md), check nothing");
-  command->add_option("FILE", words->files, "PTX files; - is standard input");
+                    "Print every rule with its meaning (docs/diagnostics.md) and exit");
+  command->add_option("FILE", words->files, "PTX files; - reads standard input");
   command->footer("Exit codes: 0 legal, 1 an error was reported, 2 usage or I/O");
   command->callback([words, &exit_code] { exit_code = check(*words); });
 }

@@ -53,7 +53,7 @@ std::string unexpected(const CLI::App& app, const CLI::App* command) {
   if (command)
     for (const std::string_view each : option_names(*command)) known.push_back(each);
   const std::string_view bare = std::string_view(name).substr(name.starts_with("--") ? 2 : 1);
-  return fmt::format("there is no option {}; the nearest is --{}", name, nearest_word(bare, known));
+  return fmt::format("unknown option {}; the nearest is --{}", name, nearest_word(bare, known));
 }
 
 std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
@@ -82,7 +82,7 @@ std::string unknown_command(CLI::App& app, int argc, char** argv) {
     names.push_back(each->get_name());
   }
   known.assign(names.begin(), names.end());
-  return fmt::format("there is no command {}; the nearest of {} is {}", argv[1],
+  return fmt::format("unknown command {}: expected one of {}; the nearest is {}", argv[1],
                      fmt::join(names, ", "), nearest_word(argv[1], known));
 }
 

@@ -40,10 +40,11 @@ bool to_file(const EmitWords& words) { return !words.output.empty() && words.out
 std::string manifest_problem(const EmitWords& words) {
   if (words.manifest.empty()) return {};
   if (words.kernel != "gemm" || words.gemm.batched)
-    return "--manifest: written for gemm, and not --batched";
-  if (!to_file(words)) return "--manifest names the PTX file: give it by -o";
+    return "--manifest: supported for gemm without --batched";
+  if (!to_file(words)) return "--manifest needs the name of a PTX file; add -o FILE";
   if (same_path(words.output, words.manifest))
-    return fmt::format("-o and --manifest: expected two files, found {} twice", words.manifest);
+    return fmt::format("-o and --manifest: expected two different files, found {} for both",
+                       words.manifest);
   return {};
 }
 
@@ -65,12 +66,12 @@ int list() {
 Result<Target> read_target(const EmitWords& words) {
   auto target = Target::parse(words.target);
   if (!target)
-    return {"usage"_rule, fmt::format("--target {}: there is no such target; the nearest is {}",
+    return {"usage"_rule, fmt::format("--target {}: unknown target; the nearest is {}",
                                       words.target, nearest_arch(words.target).text())};
   if (words.ptx.empty()) return *target;
   const auto version = Version::parse(words.ptx);
   if (!version)
-    return {"usage"_rule, fmt::format("--ptx {}: a version such as 8.0 is expected", words.ptx)};
+    return {"usage"_rule, fmt::format("--ptx {}: expected a version such as 8.0", words.ptx)};
   return Target(target->arch, *version);
 }
 
@@ -82,9 +83,9 @@ struct Described {
 Result<Described> describe(const EmitWords& words, const Target& target) {
   const kernels::Named* named = find_kernel(words.kernel);
   if (!named)
-    return {"usage"_rule, fmt::format("there is no built-in kernel {}; `tartan emit --list` shows "
-                                      "them",
-                                      words.kernel)};
+    return {"usage"_rule,
+            fmt::format("unknown kernel {}; `tartan emit --list` shows the built-in kernels",
+                        words.kernel)};
   if (Diags refused = refused_options(words.kernel, words.gemm.given); !refused.ok())
     return refused;
   auto gemm = read_gemm(words.gemm);
@@ -118,7 +119,7 @@ int write_files(const EmitWords& words, const kernels::Gemm& gemm, const Compile
 int emit(const EmitWords& words) {
   if (words.list) return list();
   if (words.kernel.empty())
-    return usage_error("emit: KERNEL is required; `tartan emit --list` shows them");
+    return usage_error("emit: KERNEL is required; `tartan emit --list` shows the built-in kernels");
   const auto target = read_target(words);
   if (!target) return fail(exit_usage, target.diags());
   const auto described = describe(words, *target);
@@ -142,28 +143,27 @@ void add_emit(CLI::App& app, int& exit_code) {
   auto words = std::make_shared<EmitWords>();
   CLI::App* command = app.add_subcommand("emit", "Write the PTX of a built-in kernel");
   command->add_flag("--list", words->list, "List the built-in kernels");
-  command->add_option("KERNEL", words->kernel, "Which one");
-  command->add_option("--target", words->target, "The architecture to generate for")
-      ->capture_default_str();
-  command->add_option(
-      "--ptx", words->ptx,
-      "The PTX version to state (8.0); default: the first that has all that the kernel "
-      "takes, at least 7.8");
-  command->add_option("-o", words->output, "The file to write; default: standard output");
+  command->add_option("KERNEL", words->kernel, "Name of the kernel");
+  command->add_option("--target", words->target, "Target architecture")->capture_default_str();
+  command->add_option("--ptx", words->ptx,
+                      "PTX version of the module (8.0); default: the first that supports "
+                      "everything the kernel uses, at least 7.8");
+  command->add_option("-o", words->output, "Output file; default: standard output");
   command->add_option("--manifest", words->manifest,
-                      "A file to write, too: what `tartan run` takes to launch gemm, its tensor "
-                      "maps included, on buffers of zeros");
-  command->add_flag("--explain", words->explain, "Say on standard error what was chosen, and why");
+                      "Also write a `tartan run` manifest that launches gemm, tensor maps "
+                      "included, on zeroed buffers");
+  command->add_flag("--explain", words->explain,
+                    "Print to standard error which instructions and layouts were chosen, and why");
   add_gemm_options(*command, words->gemm);
-  command
-      ->add_option("--head-dim", words->attention.head_dim, "Elements of a query, a multiple of 16")
+  command->add_option("--head-dim", words->attention.head_dim, "Head dimension, a multiple of 16")
       ->capture_default_str()
       ->group("Options of attention (and --type)");
   command
       ->add_flag("--causal", words->attention.causal,
-                 "The last query sees all keys, each earlier one a key less")
+                 "Causal mask, bottom-right aligned: the last query attends to all keys")
       ->group("Options of attention (and --type)");
-  command->footer("Exit codes: 0 written, 1 the target cannot run this kernel, 2 usage or I/O");
+  command->footer(
+      "Exit codes: 0 written, 1 the kernel is unsupported on the target, 2 usage or I/O");
   command->callback([words, command, &exit_code] {
     for (const CLI::Option* each : command->get_options())
       if (each->count() > 0) words->gemm.given.push_back(each->get_name());

@@ -53,7 +53,7 @@ Result<std::string> manifest_of(const Compiled& compiled, Dim3 grid, const std::
   for (const CompiledMap& map : compiled.maps) all &= add(param_of(map, compiled));
   if (!all)
     return {"usage"_rule,
-            fmt::format("kernel {} takes sizes that only a launch knows: state them for a manifest",
+            fmt::format("kernel {} takes its sizes at launch; a manifest needs --m, --n and --k",
                         compiled.name)};
   const Json manifest{{"ptx", ptx},
                       {"kernel", compiled.name},

@@ -68,7 +68,7 @@ class Reader {
     out.tile = tile(out.tile);
     read_epilogue(out.epilogue);
     if (is_given("--bit-op") && out.a != Type::b1)
-      wrong("--bit-op", words_.bit_op, "--type b1, whose products count bits,");
+      wrong("--bit-op", words_.bit_op, "--type b1, the type that --bit-op applies to");
     if (diags_.ok()) check_sizes(out);
     if (!diags_.ok()) return diags_;
     return out;
@@ -76,7 +76,7 @@ class Reader {
 
  private:
   void wrong(std::string_view option, std::string_view found, std::string_view expected) {
-    diags_.report("usage"_rule, {}, fmt::format("{} {}: {} is expected", option, found, expected));
+    diags_.report("usage"_rule, {}, fmt::format("{} {}: expected {}", option, found, expected));
   }
 
   bool is_given(std::string_view option) const {
@@ -88,7 +88,7 @@ class Reader {
     if (value < least || value > most)
       wrong(option, fmt::format("{}", value),
             most == std::numeric_limits<int>::max()
-                ? fmt::format("a number from {} on", least)
+                ? fmt::format("a number of at least {}", least)
                 : fmt::format("a number from {} to {}", least, most));
     return value;
   }
@@ -102,10 +102,10 @@ class Reader {
                            std::string_view line, int length, Type type) {
       constexpr double most = 0x1p49;
       if (bytes(count, length, type) > most)
-        diags_.report("usage"_rule, {},
-                      fmt::format("{} {} {} {}: {} takes at most the 2^49 bytes that a GPU "
-                                  "addresses, found {:.3g}",
-                                  lines, count, line, length, matrix, bytes(count, length, type)));
+        diags_.report(
+            "usage"_rule, {},
+            fmt::format("{} {} {} {}: {} exceeds the 2^49 bytes that a GPU addresses: {:.3g} bytes",
+                        lines, count, line, length, matrix, bytes(count, length, type)));
     };
     check("A", "--m", gemm.m, "--k", gemm.k, gemm.a);
     check("B", "--k", gemm.k, "--n", gemm.n, gemm.b);
@@ -166,15 +166,15 @@ class Reader {
     if (!words_.tile.empty()) {
       const std::vector<int> size = sizes(words_.tile);
       if (size.size() != 2 && size.size() != 3)
-        return wrong("--tile", words_.tile, "MxN or MxNxK, such as 128x128x32,"), out;
+        return wrong("--tile", words_.tile, "MxN or MxNxK, such as 128x128x32"), out;
       out.m = size[0], out.n = size[1], out.k = size.size() == 3 ? size[2] : 0;
     }
     if (!words_.warps.empty()) {
       const std::vector<int> warps = sizes(words_.warps);
-      if (warps.size() != 2) return wrong("--warps", words_.warps, "MxN, such as 2x2,"), out;
+      if (warps.size() != 2) return wrong("--warps", words_.warps, "MxN, such as 2x2"), out;
       if (warps[0] > 32 || warps[1] > 32 / warps[0])
-        return wrong("--warps", words_.warps, "at most 32 warps in all, such as 4x8,"), out;
-      if (words_.tile.empty()) wrong("--warps", words_.warps, "a --tile that they share");
+        return wrong("--warps", words_.warps, "at most 32 warps in total, such as 4x8"), out;
+      if (words_.tile.empty()) wrong("--warps", words_.warps, "a --tile to divide among the warps");
       out.warps_m = warps[0], out.warps_n = warps[1];
     }
     return out;
@@ -191,7 +191,7 @@ class Reader {
           words_.epilogue.begin() + static_cast<int>(i))
         return wrong("--epilogue", all, fmt::format("{} once", word));
     }
-    if (activations > 1) wrong("--epilogue", all, "one of relu, gelu and silu");
+    if (activations > 1) wrong("--epilogue", all, "at most one of relu, gelu and silu");
   }
 
   void add(Epilogue& epilogue, const std::string& word) {
@@ -243,62 +243,66 @@ void add_gemm_options(CLI::App& command, GemmWords& words) {
   const auto option = [&](const char* name, auto& value, const char* help) {
     return command.add_option(name, value, help)->group("Options of gemm");
   };
-  option("--m", words.m, "Rows of A and C; 0: a parameter of the kernel")->capture_default_str();
-  option("--n", words.n, "Columns of B and C")->capture_default_str();
-  option("--k", words.k, "Columns of A, rows of B")->capture_default_str();
+  option("--m", words.m, "Rows of A and C; 0: a kernel parameter")->capture_default_str();
+  option("--n", words.n, "Columns of B and C; 0: a kernel parameter")->capture_default_str();
+  option("--k", words.k, "Columns of A, rows of B; 0: a kernel parameter")->capture_default_str();
   option("--multiple", words.multiple,
-         "Where sizes are parameters: what the lengths of A's and B's lines are multiples of, in "
-         "elements")
+         "Guaranteed divisor of A's and B's leading dimensions, in elements, for run-time sizes")
       ->capture_default_str();
-  option("--multiple-c", words.multiple_c, "The same of C's lines")->capture_default_str();
-  option("--type", words.type, "Elements of A and B; default: f16");
-  option("--a", words.a, "Elements of A alone");
-  option("--b", words.b, "Elements of B alone");
-  option("--accumulator", words.accumulator, "f32, f16, f64 or s32; default: what fits A");
-  option("--c", words.c, "Elements of C; default: those of the accumulator");
-  option("--a-major", words.a_major, "How A lies in memory: row or col")->capture_default_str();
-  option("--b-major", words.b_major, "How B lies in memory: row or col")->capture_default_str();
-  option(
-      "--tile", words.tile,
-      "What a block computes at a time: MxN or MxNxK elements; default: what was fastest for "
-      "such sizes on an H100, with its warps, stages, producers, cluster, group and --persistent");
-  option("--warps", words.warps, "Warps that share a --tile, along m and n; default: 2x2");
-  option("--stages", words.stages, "Stages of the pipeline; default beside a --tile: 3");
+  option("--multiple-c", words.multiple_c, "Same for C")->capture_default_str();
+  option("--type", words.type, "Element type of A and B; default: f16");
+  option("--a", words.a, "Element type of A alone");
+  option("--b", words.b, "Element type of B alone");
+  option("--accumulator", words.accumulator,
+         "Accumulator type: f32, f16, f64 or s32; default: follows A");
+  option("--c", words.c, "Element type of C; default: the accumulator's");
+  option("--a-major", words.a_major, "Major order of A: row or col")->capture_default_str();
+  option("--b-major", words.b_major, "Major order of B: row or col")->capture_default_str();
+  option("--tile", words.tile,
+         "CTA tile, MxN or MxNxK; default: the fastest for these sizes on an H100, together with "
+         "its warps, stages, producers, cluster, group and --persistent");
+  option("--warps", words.warps, "Warps of a --tile along m and n; default: 2x2");
+  option("--stages", words.stages, "Pipeline stages; default with --tile: 3");
   option("--promote", words.promote,
-         "fp8: steps of the tile's K after which the tensor cores' sums, of about 14 bits on sm_89 "
-         "and sm_90a, are added to sums in full f32; 0: never")
+         "fp8: k-tiles between promotions of the tensor cores' accumulators (about 14 "
+         "bits on sm_89 and sm_90a) into full f32; 0: never")
       ->capture_default_str();
   option("--epilogue", words.epilogue,
-         "What happens to sums, separated by commas: alpha, beta, row-scales, column-scales, bias, "
+         "Epilogue operations, separated by commas: alpha, beta, row-scales, column-scales, bias, "
          "relu, gelu, silu, residual")
       ->delimiter(',');
-  option("--splits", words.splits, "Parts of k, which gemm_sum adds up")->capture_default_str();
+  option("--splits", words.splits, "Split-K: number of splits of k; gemm_sum reduces them")
+      ->capture_default_str();
   option("--stream-blocks", words.stream_blocks,
-         "Blocks that share all steps evenly, stream-K; gemm_sum adds up the parts; 0: off")
+         "Stream-K: number of CTAs that divide all k-tiles evenly; gemm_sum reduces the partial "
+         "tiles; 0: off")
       ->capture_default_str();
   option("--producers", words.producers,
-         "Warps beside the tile's that copy for them; default beside a --tile: 0");
+         "Producer warps of a warp-specialized kernel; default with --tile: 0");
   option("--cluster", words.cluster,
-         "Blocks that read B once for all of them, on sm_90a, sm_100a and the like: 1, 2, 4 or 8; "
-         "default beside a --tile: 1");
+         "Cluster size, whose CTAs share B by TMA multicast, from sm_90a on: 1, 2, 4 or 8; default "
+         "with --tile: 1");
   option("--group", words.group,
-         "Rows of tiles that are walked together, column by column; default beside a --tile: 8");
+         "Rasterization: rows of tiles visited together, column by column, for reuse in L2; "
+         "default with --tile: 8");
   const char* const scaled = "Options of block_scaled (and those of gemm)";
   command
-      .add_option("--scale", words.scale,
-                  "Scales: ue8m0, one for 32 elements, or ue4m3, one for 16 of e2m1")
+      .add_option(
+          "--scale", words.scale,
+          "Type of the scales: ue8m0, one per 32 elements, or ue4m3, one per 16 elements of e2m1")
       ->capture_default_str()
       ->group(scaled);
   command
       .add_option("--kind", words.kind,
-                  "mxf8f6f4, mxf4 or mxf4nvf4; default: what does most at once")
+                  "mxf8f6f4, mxf4 or mxf4nvf4; default: the kind with the largest shape")
       ->group(scaled);
-  option("--bit-op", words.bit_op, "What products of b1 count: xor or and")->capture_default_str();
-  command.add_flag("--batched", words.batched, "A product for each z of the grid")
+  option("--bit-op", words.bit_op, "b1: bit operation of the product, xor or and")
+      ->capture_default_str();
+  command.add_flag("--batched", words.batched, "Batched GEMM: blockIdx.z selects the product")
       ->group("Options of gemm");
   command
       .add_flag("--persistent", words.persistent,
-                "Blocks compute tile after tile, for any number of blocks")
+                "Persistent kernel: each CTA computes tile after tile, for any grid size")
       ->group("Options of gemm");
 }
 

@@ -68,7 +68,7 @@ std::vector<std::string_view> families() {
 int opcode_command(const IsaWords& asked, const std::optional<Arch>& arch) {
   const isa::Spelling spelling = isa::read_spelling(asked.name);
   if (!spelling.unknown.empty()) return usage_error(isa::mismatch(spelling), asked.json);
-  if (asked.csv) return usage_error("isa: --csv writes matrix forms", asked.json);
+  if (asked.csv) return usage_error("isa: --csv lists matrix forms only", asked.json);
   OpcodeForms forms{.opcode = spelling.opcode};
   bool exists = isa::signatures(spelling.opcode).empty();
   for (const isa::Signature& each : isa::signatures(spelling.opcode)) {
@@ -92,7 +92,7 @@ int opcode_command(const IsaWords& asked, const std::optional<Arch>& arch) {
 int unknown_name(const IsaWords& asked, std::vector<std::string_view> known) {
   for (int i = 1; i < static_cast<int>(isa::Opcode::count); ++i)
     known.push_back(isa::name(static_cast<isa::Opcode>(i)));
-  return usage_error(fmt::format("there is no instruction {}; the nearest is {}", asked.name,
+  return usage_error(fmt::format("unknown instruction {}; the nearest is {}", asked.name,
                                  nearest_word(asked.name, known)),
                      asked.json);
 }
@@ -100,19 +100,19 @@ int unknown_name(const IsaWords& asked, std::vector<std::string_view> known) {
 int isa_command(const IsaWords& words) {
   if (words.markdown) {
     if (words.csv || words.json || !words.name.empty() || !words.target.empty())
-      return usage_error("isa: --markdown writes the whole table: it takes no other argument",
+      return usage_error("isa: --markdown writes the whole table and takes no other argument",
                          words.json);
     fmt::print("{}", words.opcodes ? opcode_document() : isa_document());
     return exit_ok;
   }
   const auto arch = Arch::parse(words.target);
   if (!words.target.empty() && !arch)
-    return usage_error(fmt::format("--target {}: there is no such target; the nearest is {}",
-                                   words.target, nearest_arch(words.target).text()),
+    return usage_error(fmt::format("--target {}: unknown target; the nearest is {}", words.target,
+                                   nearest_arch(words.target).text()),
                        words.json);
   if (words.opcodes) {
     if (words.csv || words.json || !words.name.empty())
-      return usage_error("isa: --opcodes lists all instructions: a name shows one", words.json);
+      return usage_error("isa: --opcodes lists all instructions and takes no name", words.json);
     return fmt::print("{}", opcode_list(arch)), exit_ok;
   }
   const auto known = families();
@@ -138,23 +138,22 @@ int isa_command(const IsaWords& words) {
 
 void add_isa(CLI::App& app, int& exit_code) {
   auto words = std::make_shared<IsaWords>();
-  CLI::App* command =
-      app.add_subcommand("isa",
-                         "The instruction table: every documented matrix instruction form; or all "
-                         "that it says of one instruction");
-  command->add_option("NAME", words->name,
-                      "An instruction, with or without qualifiers and types (cp.async.bulk, "
-                      "ld.global.nc, add.f32): its forms, operands, targets and effects; or a "
-                      "family of matrix forms: ldmatrix, stmatrix, movmatrix, wmma.load, "
-                      "wmma.store, wmma.mma, mma, mma.sp, mma.block_scale, mma.sp.block_scale; "
-                      "wgmma (listed only when named)");
-  command->add_flag("--opcodes", words->opcodes, "Every instruction of PTX, a line each");
-  command->add_option("--target", words->target, "Only what this target has (sm_90)");
-  auto* csv = command->add_flag("--csv", words->csv,
-                                "Comma-separated: family,mnemonic,operands,min_version,targets");
-  command->add_flag("--json", words->json, "One JSON object")->excludes(csv);
+  CLI::App* command = app.add_subcommand(
+      "isa", "List every documented matrix instruction form, or show all forms of one instruction");
+  command->add_option(
+      "NAME", words->name,
+      "Instruction, with or without qualifiers and types (cp.async.bulk, ld.global.nc, add.f32): "
+      "its forms, operands, targets and effects; or a family of matrix forms: ldmatrix, stmatrix, "
+      "movmatrix, wmma.load, wmma.store, wmma.mma, mma, mma.sp, mma.block_scale, "
+      "mma.sp.block_scale, wgmma (listed only when named)");
+  command->add_flag("--opcodes", words->opcodes, "List every PTX instruction, one per line");
+  command->add_option("--target", words->target, "Only forms that this target supports (sm_90)");
+  auto* csv = command->add_flag(
+      "--csv", words->csv,
+      "Print comma-separated values: family,mnemonic,operands,min_version,targets");
+  command->add_flag("--json", words->json, "Print one JSON object")->excludes(csv);
   command->add_flag("--markdown", words->markdown,
-                    "The whole table as a page: docs/isa.md; with --opcodes docs/opcodes.md");
+                    "Print the whole table as a page: docs/isa.md; with --opcodes docs/opcodes.md");
   command->callback([words, &exit_code] { exit_code = isa_command(*words); });
 }
 

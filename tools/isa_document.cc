@@ -19,17 +19,17 @@ struct Family {
 
 // clang-format off
 constexpr Family families[] = {
-    {"ldmatrix", "Loads 8x8 matrices (16x16, 8x16) from shared memory; each lane gives the address of a row."},
-    {"stmatrix", "Stores them."},
+    {"ldmatrix", "Loads 8x8 matrices (16x16, 8x16) from shared memory; each lane passes the address of one row."},
+    {"stmatrix", "Stores 8x8 matrices (16x8) to shared memory."},
     {"movmatrix", "Transposes an 8x8 matrix across the lanes of a warp."},
-    {"wmma.load", "Fills a fragment of wmma.mma. Which lane holds what is the hardware's own affair."},
+    {"wmma.load", "Loads a fragment of wmma.mma. The mapping of elements to lanes is unspecified."},
     {"wmma.store", "Stores an accumulator of wmma.mma."},
-    {"wmma.mma", "D = A * B + C on opaque fragments. f16: two types are written, those of D and C."},
-    {"mma", "D = A * B + C on fragments whose layout the manual states: `tartan layout` shows it."},
-    {"mma.sp", "The same with a sparse A: of each four columns two are kept (tf32: one of two), and metadata say which."},
-    {"mma.block_scale", "The same on narrow floats, with a scale for each block of k."},
+    {"wmma.mma", "D = A * B + C on opaque fragments. f16 forms name two types, those of D and C."},
+    {"mma", "D = A * B + C on fragments with a documented layout: `tartan layout` shows it."},
+    {"mma.sp", "Same with a 2:4 sparse A: two of each four columns are kept (tf32: one of two); metadata select them."},
+    {"mma.block_scale", "Same on narrow floats, with one scale per block along k."},
     {"mma.sp.block_scale", "Both."},
-    {"wgmma", "A warpgroup's 64 x N product, asynchronous. B, and A unless it is in registers, is read from shared memory through a descriptor."},
+    {"wgmma", "Asynchronous 64 x N product of a warpgroup. B, and A unless in registers, is read from shared memory through a descriptor."},
 };
 // clang-format on
 
@@ -232,14 +232,13 @@ std::string target_names(const Since& since) {
 std::string isa_document() {
   const std::vector<isa::Form> warp = isa::forms(), group = isa::wgmma_forms();
   std::string out = fmt::format(
-      "# Instructions\n\n"
-      "<!-- Written by `tartan isa --markdown` from compiler/isa/tables.h: change it there. -->\n\n"
-      "Every documented matrix instruction: {} forms for warps and {} for warpgroups. `tartan isa` "
-      "lists them one\nby one, `tartan isa --target sm_90` those of one GPU.\n\n"
-      "A line stands for several forms: of `{{s8,u8}}` one is written, and `[.satfinite]` may be. "
-      "`4x.b32` is a vector of\nfour registers, `imm` a constant. PTX is the first version of the "
-      "language that has the form; `.shared::cta`\ncame with 7.8. Targets stands for these names, "
-      "those that CUDA 13 compiles for:\n\n",
+      "# Instructions\n\n<!-- Written by `tartan isa --markdown` from compiler/isa/tables.h: "
+      "change it there. -->\n\nEvery documented matrix instruction: {} forms for warps and {} for "
+      "warpgroups. `tartan isa` lists them one\nby one, `tartan isa --target sm_90` those of one "
+      "GPU.\n\nA row stands for several forms: `{{s8,u8}}` means one of the two, `[.satfinite]` is "
+      "optional. `4x.b32` is a vector of\nfour registers, `imm` an immediate. PTX is the first PTX "
+      "version that has the form; `.shared::cta` requires 7.8.\nTargets are the names in the table "
+      "below, the targets that CUDA 13 compiles for:\n\n",
       warp.size(), group.size());
   out += targets_table(warp, group);
   for (const Family& family : families)

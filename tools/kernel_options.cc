@@ -73,10 +73,10 @@ Diags refused_options(std::string_view kernel, const std::vector<std::string>& g
   Diags out;
   for (const Option& each : options())
     if (std::find(given.begin(), given.end(), each.name) != given.end() && !takes(each, kernel))
-      out.report(
-          "usage"_rule, {},
-          fmt::format("{}: {} does not take it; {} {}", each.name, kernel,
-                      fmt::join(each.kernels, ", "), each.kernels.size() == 1 ? "does" : "do"));
+      out.report("usage"_rule, {},
+                 fmt::format("{}: unsupported by kernel {}; {} {} it", each.name, kernel,
+                             fmt::join(each.kernels, ", "),
+                             each.kernels.size() == 1 ? "supports" : "support"));
   return out;
 }
 

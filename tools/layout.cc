@@ -35,8 +35,8 @@ Diags option_errors(const LayoutWords& words, const isa::Form& form) {
     for (const Operand one : operands)
       has += fmt::format("{}{}", has.empty() ? "" : ", ", name(one));
     out.report("usage"_rule, {},
-               fmt::format("--operand {}: {} has no such fragment, but {}", words.operand,
-                           isa::spell(form), has));
+               fmt::format("--operand {}: {} has no such fragment: expected one of {}",
+                           words.operand, isa::spell(form), has));
   }
   const bool sparse = form.sparsity != isa::Sparsity::dense;
   const int selectors = sparse ? isa::selectors(form) : 1;
@@ -51,8 +51,7 @@ Diags option_errors(const LayoutWords& words, const isa::Form& form) {
 
 int shared_tile(const LayoutWords& words) {
   const auto type = parse_type(words.type);
-  if (!type)
-    return usage_error(fmt::format("--type {}: there is no such type", words.type), words.json);
+  if (!type) return usage_error(fmt::format("--type {}: unknown type", words.type), words.json);
   const Result<SharedTile> tile = parse_tile(words.instruction, *type);
   if (!tile) return fail(exit_usage, tile.diags(), words.json);
   if (!words.svg.empty()) {
@@ -89,28 +88,29 @@ int layout(const LayoutWords& words) {
 
 void add_layout(CLI::App& app, int& exit_code) {
   auto words = std::make_shared<LayoutWords>();
-  CLI::App* command = app.add_subcommand("layout", "Which lane and register holds which element");
+  CLI::App* command = app.add_subcommand(
+      "layout", "Show which lane and register holds which element of a matrix operand");
   command
       ->add_option(
           "INSTRUCTION", words->instruction,
-          "A PTX spelling, qualifiers in any order, with or without .sync.aligned "
-          "(mma.m16n8k16.row.col.f32.f16.f16.f32); or a matrix in shared memory, whose banks "
-          "are shown (\"64x32:(32,1) swizzle<2,3,3>\", \"((8,8),(8,8)):((8,512),(1,64))\")")
+          "A PTX spelling, qualifiers in any order, .sync.aligned optional "
+          "(mma.m16n8k16.row.col.f32.f16.f16.f32); or the layout of a matrix in shared memory, to "
+          "show its banks (\"64x32:(32,1) swizzle<2,3,3>\", \"((8,8),(8,8)):((8,512),(1,64))\")")
       ->required();
-  command->add_option("--operand", words->operand, "Only this operand")
+  command->add_option("--operand", words->operand, "Show only this operand")
       ->check(CLI::IsMember({"a", "b", "c", "d"}));
   command
       ->add_option("--selector", words->selector,
                    "Sparse forms: show the metadata for this selector (default 0)")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--type", words->type, "Elements of a matrix in shared memory")
+  command->add_option("--type", words->type, "Element type of a matrix in shared memory")
       ->capture_default_str();
-  auto* svg = command->add_option("--svg", words->svg, "Write a picture to this file");
+  auto* svg = command->add_option("--svg", words->svg, "Write an SVG picture to this file");
   command->add_flag("--json", words->json, "Print one JSON object on standard output")
       ->excludes(svg);
   command->footer(
-      "T4V2:R1 is element 2 of lane 4, in its register 1\n"
-      "Exit codes: 0 shown, 2 no such instruction, usage or I/O");
+      "T4V2:R1 is element 2 of lane 4, in its register 1\nExit codes: 0 shown, 2 unknown "
+      "instruction, usage or I/O");
   command->callback([words, &exit_code] { exit_code = layout(*words); });
 }
 

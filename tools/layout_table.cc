@@ -69,30 +69,30 @@ std::vector<std::string> notes(const isa::Form& form) {
   std::vector<std::string> out;
   if (is_wmma(form))
     out.push_back(
-        "the manual leaves wmma fragments open: this is sm_90's map, as recorded on the hardware");
+        "the manual leaves wmma fragments unspecified: this is the map recorded on sm_90");
   if (form.opcode == isa::Opcode::movmatrix)
     out.push_back("rows and columns are those of the matrix that a holds; d holds its transpose");
   if (isa::detail::quad_pairs(form))
-    out.push_back("four independent products, one for each pair of quads");
+    out.push_back("four independent products, one per pair of quads");
   if (warpgroup(form)) {
     out.push_back("128 lanes: the four warps of a warpgroup, T0 to T127");
     out.push_back("b is read from shared memory through its descriptor: it has no fragment");
-    out.push_back("a is shown in registers; it may be in shared memory too, without a fragment");
+    out.push_back(
+        "a is shown in registers; it may also be read from shared memory, without a fragment");
     out.push_back("d is the accumulator: read and written in the same registers");
   }
   if (sparse(form)) {
     const bool recorded = isa::find(form)->since.has(newest_warpgroup);
-    out.push_back(recorded ? "the metadata map is sm_90's, as recorded on the hardware"
-                           : "the metadata map is the one recorded on sm_90 for as many codes a "
-                             "row, though sm_90 lacks this form");
+    out.push_back(recorded ? "the metadata map was recorded on sm_90"
+                           : "the metadata map was recorded on sm_90 with the same number of codes "
+                             "per row; sm_90 lacks this form");
   }
   if (form.block_scale) {
     out.push_back(
-        "scale-a of row g (0 to 7) and g + 8: in lanes 4g + 2 thread-id-a and the next, from byte "
-        "byte-id-a on, the lowest k in the lowest byte");
+        "scale-a of rows g (0 to 7) and g + 8: lanes 4g + 2 * thread-id-a and the next one, from "
+        "byte byte-id-a on, lowest k in the lowest byte");
     out.push_back(
-        "scale-b of column g: in lane 4g + thread-id-b, from byte byte-id-b on, the lowest k in "
-        "the "
+        "scale-b of column g: lane 4g + thread-id-b, from byte byte-id-b on, lowest k in the "
         "lowest byte");
   }
   return out;
@@ -106,8 +106,8 @@ Result<isa::Form> layout_form(std::string_view spelling) {
   spelling = spelling.substr(0, spelling.find_first_of(" \t\n;{["));
   if (isa::matrix_opcode(spelling) == isa::Opcode::none)
     return {"unknown-form"_rule,
-            fmt::format("\"{}\" is no matrix instruction: one of ldmatrix, stmatrix, movmatrix, "
-                        "wmma.load, wmma.store, wmma.mma, mma and wgmma.mma_async is expected",
+            fmt::format("\"{}\" is not a matrix instruction: expected one of ldmatrix, stmatrix, "
+                        "movmatrix, wmma.load, wmma.store, wmma.mma, mma and wgmma.mma_async",
                         spelling)};
   isa::FormText text = isa::parse_form(spelling);
   isa::Form& form = text.form;
@@ -117,15 +117,15 @@ Result<isa::Form> layout_form(std::string_view spelling) {
   for (const std::string_view word : text.unknown)
     diags.report(
         "unknown-qualifier"_rule, {},
-        fmt::format("{} takes no qualifier .{}{}", isa::family(form), word, nearest_text(form)));
+        fmt::format("{} has no qualifier .{}{}", isa::family(form), word, nearest_text(form)));
   for (const std::string_view word : text.repeated)
     diags.report("unknown-qualifier"_rule, {},
-                 fmt::format("qualifier .{} of {} is one too many{}", word, isa::family(form),
+                 fmt::format("unexpected qualifier .{} of {}{}", word, isa::family(form),
                              nearest_text(form)));
   if (!diags.ok()) return diags;
   if (!isa::find(form))
     return {"unknown-form"_rule,
-            fmt::format("there is no instruction {}{}", spelling, nearest_text(form))};
+            fmt::format("unknown instruction {}{}", spelling, nearest_text(form))};
   return form;
 }
 

@@ -51,12 +51,12 @@ int run(CLI::App& app, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Validated PTX for NVIDIA's matrix instructions: generate, check, run, picture"};
+  CLI::App app{"Validated PTX for NVIDIA's matrix instructions: generate, check, run, draw"};
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
   app.fallthrough();  // options of all commands may stand behind the command's name
   app.add_option_function<std::string>("--color", set_colour,
-                                       "Colours: always, never, or auto, on a terminal only")
+                                       "Colors: always, never, or auto (on a terminal only)")
       ->check(CLI::IsMember({"always", "never", "auto"}))
       ->trigger_on_parse();
   try {
@@ -64,7 +64,6 @@ int main(int argc, char** argv) {
   } catch (const std::system_error& error) {  // of fmt::print
     return not_written(error.code().message().c_str());
   } catch (const std::bad_alloc&) {
-    return fail(exit_usage,
-                tartan::Diags::one("out-of-memory"_rule, {}, "the host has no memory for this"));
+    return fail(exit_usage, tartan::Diags::one("out-of-memory"_rule, {}, "out of host memory"));
   }
 }

@@ -36,12 +36,12 @@ Words words(isa::Control control) {
 Words words(isa::Convergence convergence) {
   switch (convergence) {
     case isa::Convergence::None: return {"none", ""};
-    case isa::Convergence::Mask: return {"mask", "the lanes of a member mask execute it together"};
-    case isa::Convergence::Warp: return {"warp", "all lanes of the warp execute it together"};
+    case isa::Convergence::Mask: return {"mask", "executed together by the lanes of a member mask"};
+    case isa::Convergence::Warp: return {"warp", "executed together by all lanes of the warp"};
     case isa::Convergence::Warpgroup:
-      return {"warpgroup", "all lanes of four warps execute it together"};
-    case isa::Convergence::Cta: return {"cta", "a barrier of the block's threads"};
-    case isa::Convergence::Cluster: return {"cluster", "a barrier of the cluster's threads"};
+      return {"warpgroup", "executed together by all lanes of four warps"};
+    case isa::Convergence::Cta: return {"cta", "a barrier of the CTA"};
+    case isa::Convergence::Cluster: return {"cluster", "a barrier of the cluster"};
   }
   return {};
 }
@@ -158,11 +158,11 @@ std::string type_of(const Signature& signature, const OperandRow& row) {
 std::string elements_of(const OperandRow& row) {
   switch (row.elements) {
     case 0: return "";
-    case isa::as_written: return "elements as .v2, .v4, .v8 say";
-    case isa::image_offsets: return "an offset for each dimension of the image";
-    case isa::as_repeated: return "elements as shape and .x1 to .x128 say";
-    case isa::texel_offsets: return "an offset for each dimension of the texture";
-    case isa::gradients: return "a gradient for each dimension of the texture";
+    case isa::as_written: return "as many elements as .v2, .v4 or .v8 says";
+    case isa::image_offsets: return "an offset per dimension of the image";
+    case isa::as_repeated: return "as many elements as shape and .x1 to .x128 say";
+    case isa::texel_offsets: return "an offset per dimension of the texture";
+    case isa::gradients: return "a gradient per dimension of the texture";
     case isa::lane_masks: return "4 elements, 8 with .cta_group::2";
     default: return fmt::format("{} elements", row.elements);
   }
@@ -181,9 +181,9 @@ std::string operand_text(const Signature& signature, const OperandRow& row) {
     if (row.step == 0) parts.emplace_back("a power of two");
     if (row.step > 1) parts.push_back(fmt::format("a multiple of {}", row.step));
   }
-  if (row.selector != isa::Selector::None) parts.emplace_back("a selector may follow");
-  if (row.fit == isa::Fit::Wider) parts.emplace_back("registers may be wider");
-  if (row.fit == isa::Fit::Signed) parts.emplace_back("no register of bits");
+  if (row.selector != isa::Selector::None) parts.emplace_back("an optional selector");
+  if (row.fit == isa::Fit::Wider) parts.emplace_back("wider registers are allowed");
+  if (row.fit == isa::Fit::Signed) parts.emplace_back("no untyped registers (.b)");
   if (row.written) parts.emplace_back("written");
   if (!row.with.empty())
     parts.push_back(fmt::format("with {}", fmt::join(words_of(row.with), " or ")));
@@ -230,9 +230,9 @@ std::string signature_text(const Signature& signature) {
   std::string_view what = "memory";
   for (const isa::MemoryEffect& effect : signature.memory)
     line(std::exchange(what, ""), effect_text(signature, effect));
-  if (signature.results_later) line("", "its results are there when that is complete");
+  if (signature.results_later) line("", "its results are visible when that completes");
   if (signature.refuses)
-    line("words", "some orders or combinations are illegal: `tartan check` says which");
+    line("words", "some orders or combinations are illegal: `tartan check` reports which");
   return out;
 }
 
@@ -403,18 +403,14 @@ std::string opcode_list(const std::optional<Arch>& target) {
 std::string opcode_document() {
   const std::vector<Summary> all = summaries(std::nullopt);
   std::string out = fmt::format(
-      "# Opcodes\n\n"
-      "<!-- Written by `tartan isa --opcodes --markdown` from compiler/isa: change it there. "
-      "-->\n\n"
-      "All {} instructions of PTX ISA 9.0: the version and targets that had the first form of "
-      "each, "
-      "what it does to control\nflow and asks of the threads around it, and what its forms do to "
-      "memory. `tartan isa NAME` shows the forms: qualifiers\n(`(.a|.b)`: one of them, "
-      "`{{.a|.b}}`: one or none), operands with kinds, types and ranges, versions and targets, and "
-      "the effect\non each address. An empty cell: control goes on, each thread alone; no memory. "
-      "The forms of matrix instructions are in\n[isa.md](isa.md).\n\n"
-      "| Instruction | PTX | Targets | Control, threads | Memory |\n"
-      "|---|---|---|---|---|\n",
+      "# Opcodes\n\n<!-- Written by `tartan isa --opcodes --markdown` from compiler/isa: change it "
+      "there. -->\n\nAll {} instructions of PTX ISA 9.0: the first version and targets that have a "
+      "form of it, its effect on control flow\nand the threads that must execute it together, and "
+      "its memory effects. `tartan isa NAME` shows the forms: qualifiers\n(`(.a|.b)`: one of them, "
+      "`{{.a|.b}}`: at most one), operands with kinds, types and ranges, versions and targets, and "
+      "the\neffect on each address. An empty cell: falls through, per thread, no memory access. "
+      "[isa.md](isa.md) lists the forms of\nmatrix instructions.\n\n| Instruction | PTX | Targets "
+      "| Control, threads | Memory |\n|---|---|---|---|---|\n",
       all.size());
   for (const Summary& each : all)
     out += fmt::format("| `{}` | {} | {} | {} | {} |\n", each.name, each.oldest.ptx.text(),

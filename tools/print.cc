@@ -35,14 +35,13 @@ int print(const PrintWords& words) {
 
 void add_print(CLI::App& app, int& exit_code) {
   auto words = std::make_shared<PrintWords>();
-  CLI::App* command = app.add_subcommand(
-      "print",
-      "PTX in canonical form: one statement a line, no comments; printing it again "
-      "changes nothing");
-  command->add_option("FILE", words->file, "A PTX file; - is standard input")->required();
+  CLI::App* command = app.add_subcommand("print",
+                                         "Print PTX in canonical form: one statement per line, no "
+                                         "comments; printing it again changes nothing");
+  command->add_option("FILE", words->file, "A PTX file; - reads standard input")->required();
   command->add_flag("--strip-debug", words->options.strip_debug,
-                    "Leave out .loc, .file, .section and the target option debug");
-  command->add_option("-o", words->output, "The file to write; - is standard output")
+                    "Omit .loc, .file, .section and the target option debug");
+  command->add_option("-o", words->output, "Output file; - is standard output")
       ->capture_default_str();
   command->footer("Exit codes: 0 printed, 1 the text is not PTX, 2 usage or I/O");
   command->callback([words, &exit_code] { exit_code = print(*words); });

@@ -46,11 +46,13 @@ void add_replay(CLI::App& app, int& exit_code) {
       "replay", "Compare recorded hardware behaviour with the emulator, bit for bit");
   command->add_option("INDEX", options->index, "The recording's index (JSON)")->required();
   command->add_option("DATA", options->data, "The recorded words")->required();
-  command->add_option("--hardware", options->hardware, "Whose arithmetic the emulator uses")
+  command
+      ->add_option("--hardware", options->hardware,
+                   "Architecture whose arithmetic the emulator reproduces")
       ->capture_default_str();
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
-      "Exit codes: 0 no word differs, 1 some do, 2 usage, or a file is damaged or missing");
+      "Exit codes: 0 all words equal, 1 some differ, 2 usage, or a file is damaged or missing");
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }
 

@@ -21,12 +21,10 @@ std::string_view nearest_rule(const std::string& id) {
 std::string rules_document() {
   std::string out =
       "# Diagnostics\n\n<!-- Written by `tartan check --rules` from "
-      "include/tartan/support/rules.h: "
-      "change it there. -->\n\n"
-      "A diagnostic ends in the id of its rule. Ids are stable across releases. `tartan check` "
-      "sets "
-      "another level of a rule\nby `--error RULE`, `--warn RULE` and `--ignore RULE`, "
-      "`verify::Options::levels` in C++.\n\n| Rule | Level | Meaning |\n|---|---|---|\n";
+      "include/tartan/support/rules.h: change it there. -->\n\nEvery diagnostic ends in the id of "
+      "its rule. Ids are stable across releases. Change a rule's level with\n`tartan check --error "
+      "RULE`, `--warn RULE` or `--ignore RULE`, or `verify::Options::levels` in C++.\n\n| Rule | "
+      "Level | Meaning |\n|---|---|---|\n";
   for (const Rule& rule : rules)
     out += fmt::format("| `{}` | {} | {} |\n", rule.id, level_name(rule.level), rule.meaning);
   return out;
@@ -41,12 +39,12 @@ Result<RuleLevels> read_levels(const LevelWords& words) {
     for (const std::string& id : ids) {
       if (level == Level::Error && id == "all") continue;
       if (!out.set(id, level))
-        wrong.report("usage"_rule, {},
-                     fmt::format("{} {}: there is no such rule; the nearest is {}", option, id,
-                                 nearest_rule(id)));
+        wrong.report(
+            "usage"_rule, {},
+            fmt::format("{} {}: unknown rule; the nearest is {}", option, id, nearest_rule(id)));
       else if (!seen.insert(id).second)
         wrong.report("usage"_rule, {},
-                     fmt::format("{} {}: the rule has a level already", option, id));
+                     fmt::format("{} {}: the rule already has a level", option, id));
     }
   };
   for (const std::string& id : words.error)

@@ -24,7 +24,7 @@ Outcome outcome_of(const RunWords& words) {
   if (!words.hardware.empty() && !Arch::parse(words.hardware))
     diags.report(
         "usage"_rule, {},
-        fmt::format("--hardware {}: an architecture such as sm_90 is expected", words.hardware));
+        fmt::format("--hardware {}: expected an architecture such as sm_90", words.hardware));
   const auto manifest = read_manifest(words.manifest);
   if (!manifest) diags.append(manifest.diags());
   if (!diags.ok()) return refused(diags);
@@ -52,33 +52,34 @@ int run_manifest(const RunWords& words) {
 
 void add_run(CLI::App& app, int& exit_code) {
   auto words = std::make_shared<RunWords>();
-  CLI::App* command = app.add_subcommand(
-      "run", "Launch compiled PTX as a manifest says, and compare what it writes");
+  CLI::App* command =
+      app.add_subcommand("run", "Launch PTX as a manifest describes, and compare its results");
   command
       ->add_option("MANIFEST", words->manifest,
-                   "The launch and its data (JSON); - is standard input")
+                   "The launch and its data (JSON); - reads standard input")
       ->required();
   command
       ->add_option("--device", words->device,
                    "auto (a GPU, else the emulator), emulator, cuda or cuda:N")
       ->capture_default_str();
-  command->add_option("--hardware", words->hardware,
-                      "Whose arithmetic the emulator uses (sm_90), in place of the manifest's");
+  command->add_option(
+      "--hardware", words->hardware,
+      "Architecture whose arithmetic the emulator reproduces (sm_90); default: the manifest's");
   command
       ->add_option("--max-steps", words->max_steps,
-                   "Instructions of one warp after which the emulator stops the launch")
+                   "Stop the emulator after this many instructions of one warp")
       ->check(CLI::Range(std::uint64_t{1}, std::numeric_limits<std::uint64_t>::max()))
       ->capture_default_str();
   command
       ->add_option("--timeout", words->timeout,
-                   "Seconds after which the emulator stops the launch; 0: no limit")
+                   "Stop the emulator after this many seconds; 0: no limit")
       ->check(CLI::Range(0.0, 1e9))
       ->capture_default_str();
-  command->add_flag("--report", words->report, "Print what the emulator counted, too");
+  command->add_flag("--report", words->report, "Also print the emulator's counters");
   command->add_flag("--json", words->json, "Print one JSON object on standard output");
   command->footer(
-      "Exit codes: 0 every expectation holds, 1 one does not, 2 usage, manifest or I/O,\n"
-      "3 the kernel trapped or a check found a defect");
+      "Exit codes: 0 every expectation holds, 1 one does not, 2 usage, manifest or I/O,\n3 the "
+      "kernel trapped or the emulator found a defect");
   command->callback([words, &exit_code] { exit_code = run_manifest(*words); });
 }
 

@@ -88,23 +88,22 @@ std::string cute_notation(std::string_view words) {
 // Why there is no picture of the tile.
 std::string problem(const SharedTile& tile) {
   if (tile.layout[0].size() > 1024 || tile.layout[1].size() > 1024)
-    return "1 to 1024 rows and columns are drawn";
-  if (bits(tile.type) < 4 || bits(tile.type) > 64) return "elements have 4 to 64 bits";
+    return "too large or empty to draw: expected 1 to 1024 rows and columns";
+  if (bits(tile.type) < 4 || bits(tile.type) > 64) return "expected elements of 4 to 64 bits";
   const NestedLayout& line = tile.layout[by_rows(tile) ? 1 : 0];
   const auto [together, stride] = neighbours(line);
-  if (stride != 1) return "rows or columns must be contiguous: one of the strides is 1";
+  if (stride != 1) return "neither rows nor columns are contiguous: one stride must be 1";
   if (together % chunk_elements(tile))
-    return fmt::format(
-        "{} neighbours lie together, which is no multiple of 16 bytes ({} elements of {})",
-        together, chunk_elements(tile), name(tile.type));
+    return fmt::format("{} contiguous elements are not a multiple of 16 bytes ({} elements of {})",
+                       together, chunk_elements(tile), name(tile.type));
   if (tile.layout.swizzle().bits &&
       (std::int64_t{bits(tile.type)} << tile.layout.swizzle().base) % 128)
-    return "the swizzle tears 16 bytes apart";
+    return "the swizzle splits a 16-byte chunk";
   for (int i = 0; i < lines(tile); ++i)
     for (int chunk = 0; chunk < chunks(tile); ++chunk)
       if (const std::int64_t byte = first_byte(tile, i, chunk); byte % chunk_bytes)
-        return fmt::format("chunk {} of {} {} begins at byte {}, no multiple of 16", chunk,
-                           by_rows(tile) ? "row" : "column", i, byte);
+        return fmt::format("chunk {} of {} {} starts at byte {}, which is not a multiple of 16",
+                           chunk, by_rows(tile) ? "row" : "column", i, byte);
   return {};
 }
 
@@ -130,11 +129,11 @@ Result<SharedTile> parse_tile(std::string_view words, Type type) {
   const std::string notation = cute_notation(words);
   const auto layout = NestedLayout::parse(notation);
   if (!layout || layout->rank() != 2)
-    return wrong(fmt::format(
-        "a shared tile is written ROWSxCOLS:(ROW_STRIDE,COL_STRIDE), with swizzle<B,M,S> "
-        "behind it where it has one, as 64x32:(32,1) swizzle<2,3,3>; or nested, as "
-        "((8,8),(8,8)):((8,512),(1,64)){}",
-        layout ? "" : "; " + layout.diags()[0].message));
+    return wrong(
+        fmt::format("cannot read the layout: expected ROWSxCOLS:(ROW_STRIDE,COL_STRIDE) with an "
+                    "optional swizzle<B,M,S>, such as 64x32:(32,1) swizzle<2,3,3>; or a nested "
+                    "layout, such as ((8,8),(8,8)):((8,512),(1,64)){}",
+                    layout ? "" : "; " + layout.diags()[0].message));
   const SharedTile out{*layout, type};
   const std::string why = problem(out);
   return why.empty() ? Result<SharedTile>(out) : wrong(why);
@@ -142,7 +141,7 @@ Result<SharedTile> parse_tile(std::string_view words, Type type) {
 
 std::string tile_text(const SharedTile& tile, bool colour) {
   const std::string_view line_name = by_rows(tile) ? "row" : "col";
-  std::string out = fmt::format("{} of {}: the group of banks of each 16 bytes ({} elements)\n",
+  std::string out = fmt::format("{} of {}: bank group of each 16-byte chunk ({} elements)\n",
                                 tile.text(), name(tile.type), chunk_elements(tile));
   out += fmt::format("{:>5}", line_name);
   for (int chunk = 0; chunk < chunks(tile); ++chunk) out += fmt::format(" {}", chunk % 10);
@@ -154,7 +153,7 @@ std::string tile_text(const SharedTile& tile, bool colour) {
     out += '\n';
   }
   const auto cost = [](int passes) {
-    return passes == 1 ? std::string("no conflicts")
+    return passes == 1 ? std::string("no bank conflicts")
                        : fmt::format("{} passes instead of 1", passes);
   };
   out += fmt::format("ldmatrix, 8 {}s of 16 bytes: {}\n", line_name, cost(read_passes(tile)));
@@ -175,7 +174,7 @@ std::string tile_svg(const SharedTile& tile) {
                        svg::escaped(text));
   };
   write(16, 18, "start",
-        fmt::format("{} of {}: the group of banks of each 16 bytes", tile.text(), name(tile.type)));
+        fmt::format("{} of {}: bank group of each 16-byte chunk", tile.text(), name(tile.type)));
   write(
       16, 34, "start",
       fmt::format("passes: ldmatrix {}, 16-byte copies {}", read_passes(tile), write_passes(tile)));

@@ -44,7 +44,7 @@ inline std::optional<Named> read_named(std::string_view word) {
 /// Ends the program: a word on the command line is wrong.
 [[noreturn]] inline void refuse(std::string_view option, std::string_view word,
                                 std::string_view expected) {
-  std::cerr << fmt::format("{} {}: {} is expected\n", option, word, expected);
+  std::cerr << fmt::format("{} {}: expected {}\n", option, word, expected);
   std::exit(2);
 }
 

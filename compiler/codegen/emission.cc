@@ -91,7 +91,7 @@ std::string finished(std::string_view text) {
     out.erase(at, section.size());
   while (!out.empty() && (out.back() == '\n' || out.back() == ' ' || out.back() == '\t'))
     out.pop_back();
-  assert(!out.empty() && "the back end printed nothing");
+  assert(!out.empty() && "the back end produced no text");
   return out + '\n';
 }
 
@@ -106,7 +106,7 @@ std::string one_line(std::string text) {
 
 Result<std::string> FunctionBuilder::emit() {
   Impl& m = *impl_;
-  assert(m.module && "emit() was called before");
+  assert(m.module && "emit() was already called");
   m.build.CreateRetVoid();
   for (const Impl::Mark& each : m.marks) llvm::BranchInst::Create(each.next, each.open);
   m.settle_params();
@@ -128,7 +128,7 @@ Result<std::string> FunctionBuilder::emit() {
     });
   } catch (const FatalError& error) {
     diags.report("codegen"_rule, {},
-                 "LLVM gave up on kernel " + m.name + ": " + one_line(error.what()));
+                 "LLVM failed on kernel " + m.name + ": " + one_line(error.what()));
     abandon_target_machine(m.target);
     (void)m.debug.release();
     (void)m.module.release();

@@ -128,13 +128,13 @@ void FunctionBuilder::Impl::settle_params() {
 
 llvm::Value* FunctionBuilder::Impl::get(Value value) const {
   assert(value.valid() && static_cast<std::size_t>(value.id) < values.size() &&
-         "a value of another kernel, or none");
+         "the value belongs to another kernel, or is empty");
   return values[static_cast<std::size_t>(value.id)];
 }
 
 llvm::Value* FunctionBuilder::Impl::get(Pointer pointer) const {
   assert(pointer.id >= 0 && static_cast<std::size_t>(pointer.id) < pointers.size() &&
-         "a pointer of another kernel, or none");
+         "the pointer belongs to another kernel, or is empty");
   return pointers[static_cast<std::size_t>(pointer.id)];
 }
 

@@ -96,7 +96,7 @@ std::vector<Value> FunctionBuilder::Impl::matrix_by_intrinsic(const Instruction&
       llvm::Intrinsic::getOrInsertDeclaration(module.get(), id, overloads);
   llvm::FunctionType* const signature = callee->getFunctionType();
   assert(signature->getNumParams() == arguments.size() &&
-         "LLVM's intrinsic takes other operands than the instruction table says");
+         "the operands of LLVM's intrinsic differ from the instruction table");
   for (unsigned i = 0; i < arguments.size(); ++i) {
     llvm::Type* const wanted = signature->getParamType(i);
     llvm::Value*& argument = arguments[i];
@@ -172,8 +172,8 @@ std::vector<Value> FunctionBuilder::Impl::zeros(const Instruction& instruction) 
 std::vector<Value> FunctionBuilder::matrix(const Form& form, Pointer address,
                                            std::span<const Value> operands) {
   const auto instruction = isa::find(form);
-  assert(form.opcode != Opcode::wgmma && "that is a warpgroup_product()");
-  assert(instruction && instruction->since.has(target()) && "the target has no such instruction");
+  assert(form.opcode != Opcode::wgmma && "wgmma: use warpgroup_product() instead");
+  assert(instruction && instruction->since.has(target()) && "unsupported on the target");
   assert(operands.size() == static_cast<std::size_t>(inputs(*instruction)));
   if (impl_->muted) return impl_->zeros(*instruction);
   if (const llvm::Intrinsic::ID id = usable_intrinsic(form, target()))

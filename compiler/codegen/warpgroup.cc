@@ -65,7 +65,7 @@ std::vector<Value> FunctionBuilder::warpgroup_product(const isa::Form& form,
                                                       std::span<const Value> accumulators,
                                                       std::span<const std::vector<Value>> steps) {
   const auto instruction = isa::find(form);
-  assert(instruction && instruction->since.has(target()) && "the target has no such instruction");
+  assert(instruction && instruction->since.has(target()) && "unsupported on the target");
   if (impl_->muted) return {accumulators.begin(), accumulators.end()};
   const OperandSpec& d = *instruction->operand(isa::Role::d);
   assert(accumulators.size() == static_cast<std::size_t>(d.count));

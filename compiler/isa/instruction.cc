@@ -437,7 +437,7 @@ Arch oldest(const Since& since) {
 }
 
 std::string text(const Since& since) {
-  return fmt::format("{} with PTX {}", oldest(since).text(), since.ptx.text());
+  return fmt::format("{} and PTX {}", oldest(since).text(), since.ptx.text());
 }
 
 }  // namespace tartan::inline TARTAN_ABI::isa

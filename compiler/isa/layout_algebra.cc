@@ -20,7 +20,7 @@ Diags check(std::string_view operation, std::initializer_list<const NestedLayout
     if (const std::string problem = layout->problem(); !problem.empty())
       out.append(none(fmt::format("{} of {}: {}", operation, layout->text(), problem)));
     else if (layout->swizzle().bits && layout != may_be_swizzled)
-      out.append(none(fmt::format("{} of {}: the result would be no layout, for its swizzle",
+      out.append(none(fmt::format("{} of {}: the swizzle allows no result that is a layout",
                                   operation, layout->text())));
   }
   return out;
@@ -29,7 +29,7 @@ Diags check(std::string_view operation, std::initializer_list<const NestedLayout
 // A result whose numbers stay in bounds.
 Result<NestedLayout> bounded(std::string_view operation, NestedLayout layout) {
   if (const std::string problem = layout.problem(); !problem.empty())
-    return none(fmt::format("{}: {} would be the result: {}", operation, layout.text(), problem));
+    return none(fmt::format("{}: the result would be {}: {}", operation, layout.text(), problem));
   return layout;
 }
 
@@ -95,16 +95,16 @@ class Picker {
       const std::int64_t extent = modes_[i].extent;
       if (steps.stride >= extent) {
         if (steps.stride % extent)
-          return refused("steps of {} are no multiple of the extent {}", steps.stride, extent);
+          return refused("stride {} is not a multiple of the extent {}", steps.stride, extent);
         steps.stride /= extent;
         continue;
       }
       const std::int64_t reached = (extent + steps.stride - 1) / steps.stride;
       if (steps.extent <= reached) return take(i, steps, out);
       if (extent % steps.stride)
-        return refused("steps of {} do not divide the extent {}", steps.stride, extent);
+        return refused("stride {} does not divide the extent {}", steps.stride, extent);
       if (steps.extent % reached)
-        return refused("{} of {} elements in the extent {} do not divide the {} wanted", reached,
+        return refused("{} of {} elements in the extent {} do not divide the required {}", reached,
                        extent, extent, steps.extent);
       if (auto taken = take(i, {reached, steps.stride}, out); !taken) return taken;
       steps = {steps.extent / reached, 1};
@@ -116,7 +116,7 @@ class Picker {
   Result<NestedLayout> take(std::size_t i, Mode steps, std::vector<Mode>& out) {
     highest_[i] += (steps.extent - 1) * steps.stride;
     if (i + 1 < modes_.size() && highest_[i] >= modes_[i].extent)
-      return refused("modes that together go up to {} leave the extent {}", highest_[i],
+      return refused("modes that together reach {} exceed the extent {}", highest_[i],
                      modes_[i].extent);
     out.push_back({steps.extent, steps.stride * modes_[i].stride});
     return unflattened(out);
@@ -144,8 +144,8 @@ Result<NestedLayout> by_axis(std::string_view name, const NestedLayout& layout, 
                              const Operation& operation) {
   if (Diags wrong = check(name, {&layout}, &layout); !wrong.empty()) return wrong;
   if (tiler.size() > layout.rank())
-    return none(fmt::format("{} of {}: it has {} axes, the tiler has {}", name, layout.text(),
-                            layout.rank(), tiler.size()));
+    return none(fmt::format("{} of {}: rank mismatch: it has {} modes, the tiler has {}", name,
+                            layout.text(), layout.rank(), tiler.size()));
   Modes out = axes(layout);
   for (std::size_t i = 0; i < tiler.size(); ++i) {
     const Result<NestedLayout> axis = operation(out[i].swizzled({}), tiler[i]);
@@ -240,7 +240,7 @@ Result<NestedLayout> composition(const NestedLayout& a, const Tiler& tiler) {
 
 Result<NestedLayout> with_shape(const NestedLayout& layout, const NestedLayout& shape) {
   if (layout.size() != shape.size())
-    return none(fmt::format("with_shape: {} has {} elements, the shape {}", layout.text(),
+    return none(fmt::format("with_shape: {} has {} elements, the new shape has {}", layout.text(),
                             layout.size(), shape.size()));
   return composition(layout, compact(shape));
 }
@@ -248,7 +248,8 @@ Result<NestedLayout> with_shape(const NestedLayout& layout, const NestedLayout& 
 Result<NestedLayout> complement(const NestedLayout& layout, std::int64_t size) {
   if (Diags wrong = check("complement", {&layout}); !wrong.empty()) return wrong;
   if (size < 1 || size > NestedLayout::limit)
-    return none(fmt::format("complement: a size is 1 to {}, found {}", NestedLayout::limit, size));
+    return none(fmt::format("complement: expected a size from 1 to {}, found {}",
+                            NestedLayout::limit, size));
   std::vector<Mode> modes;
   for (const Mode& mode : layout.flat())
     if (mode.extent > 1 && mode.stride > 0) modes.push_back(mode);
@@ -258,7 +259,7 @@ Result<NestedLayout> complement(const NestedLayout& layout, std::int64_t size) {
   for (const auto& [extent, stride] : modes) {
     if (stride % covered)
       return none(fmt::format(
-          "complement of {}: the stride {} is no multiple of {}, which the smaller ones cover",
+          "complement of {}: the stride {} is not a multiple of {}, which the smaller modes cover",
           layout.text(), stride, covered));
     gaps.push_back({stride / covered, covered});
     covered = extent * stride;
@@ -337,7 +338,7 @@ Result<NestedLayout> left_inverse(const NestedLayout& layout) {
   if (Diags wrong = check("left_inverse", {&layout}); !wrong.empty()) return wrong;
   const std::vector<Placed> modes = ascending(layout);
   if (std::ranges::any_of(coalesced(layout), [](const Mode& mode) { return mode.stride == 0; }))
-    return none(fmt::format("left_inverse of {}: elements coincide, a stride is 0", layout.text()));
+    return none(fmt::format("left_inverse of {}: not injective, a stride is 0", layout.text()));
   std::vector<Mode> out;
   if (!modes.empty()) out.push_back({modes[0].mode.stride, 0});
   for (std::size_t i = 0; i < modes.size(); ++i) {
@@ -345,8 +346,8 @@ Result<NestedLayout> left_inverse(const NestedLayout& layout) {
     const std::int64_t next = i + 1 < modes.size() ? modes[i + 1].mode.stride : extent * stride;
     if (next % stride || next < extent * stride)
       return none(
-          fmt::format("left_inverse of {}: beside {}:{}, the stride {} must be a multiple "
-                      "of {} and at least {}",
+          fmt::format("left_inverse of {}: next to {}:{}, the stride {} must be a multiple of {} "
+                      "and at least {}",
                       layout.text(), extent, stride, next, stride, extent * stride));
     out.push_back({next / stride, modes[i].index});
   }

@@ -102,7 +102,7 @@ class Reader {
       *part = static_cast<int>(std::min<std::int64_t>(*value, 99));
     }
     if (out.shift < out.bits || out.bits + out.base + out.shift > 30) {
-      wrong(column, "a swizzle<B,M,S> has S >= B, and no more than 30 bits in all");
+      wrong(column, "illegal swizzle: swizzle<B,M,S> requires S >= B and at most 30 bits in total");
       return std::nullopt;
     }
     return out;
@@ -151,7 +151,7 @@ class Reader {
     const auto [end, error] =
         std::from_chars(text_.data() + first, text_.data() + text_.size(), value);
     if (error != std::errc() || value > NestedLayout::limit)
-      return wrong(at_, "the number is too large"), std::nullopt;
+      return wrong(at_, "number too large"), std::nullopt;
     at_ = static_cast<std::size_t>(end - text_.data());
     return value;
   }
@@ -165,7 +165,7 @@ class Reader {
       out.value = *value;
       return out;
     }
-    if (depth == deepest) return wrong(out.column, "the nesting is too deep"), std::nullopt;
+    if (depth == deepest) return wrong(out.column, "nesting too deep"), std::nullopt;
     out.tuple = true;
     do {
       auto part = numbers(what, depth + 1);
@@ -181,8 +181,9 @@ class Reader {
       return numbers.tuple ? fmt::format("a tuple of {}", numbers.parts.size()) : "a number";
     };
     if (shape.tuple != stride.tuple || shape.parts.size() != stride.parts.size())
-      return wrong(stride.column, fmt::format("the stride is {} where the shape has {}",
-                                              named(stride), named(shape))),
+      return wrong(stride.column,
+                   fmt::format("structure mismatch: the stride is {} where the shape has {}",
+                               named(stride), named(shape))),
              std::nullopt;
     if (!shape.tuple) return NestedLayout(shape.value, stride.value);
     std::vector<NestedLayout> modes;
@@ -282,18 +283,19 @@ std::string NestedLayout::text() const {
 }
 
 std::string NestedLayout::problem() const {
-  if (tuple_ && modes_.empty()) return "a tuple has at least one mode";
+  if (tuple_ && modes_.empty()) return "empty tuple: expected at least one mode";
   for (const NestedLayout& mode : modes_) {
-    if (mode.swizzle_.bits) return "a swizzle belongs to the whole layout, found one on a mode";
+    if (mode.swizzle_.bits) return "a swizzle applies to the whole layout, found one on a mode";
     if (std::string problem = mode.problem(); !problem.empty()) return problem;
   }
-  if (mode_.extent < 1) return fmt::format("an extent is at least 1, found {}", mode_.extent);
+  if (mode_.extent < 1)
+    return fmt::format("illegal extent: expected at least 1, found {}", mode_.extent);
   if (mode_.stride < 0 || mode_.stride > limit)
-    return fmt::format("a stride is 0 to {}, found {}", limit, mode_.stride);
-  if (size() > limit) return fmt::format("a layout has up to {} elements", limit);
+    return fmt::format("illegal stride: expected 0 to {}, found {}", limit, mode_.stride);
+  if (size() > limit) return fmt::format("too many elements: expected at most {}", limit);
   const auto& [bits, base, shift] = swizzle_;
   if (bits < 0 || base < 0 || shift < bits || shift > 30 || bits + base + shift > 30)
-    return "a swizzle<B,M,S> has S >= B, and no more than 30 bits in all";
+    return "illegal swizzle: swizzle<B,M,S> requires S >= B and at most 30 bits in total";
   return {};
 }
 

@@ -68,7 +68,7 @@ bool repetition_matches(const Signature& signature, const Spelling& spelling) {
 // What of the words a signature does not take, as a sentence; empty if it takes them.
 std::string words_refused(const Signature& signature, const Spelling& spelling) {
   const QualifierSet extra = spelling.words.without(words(signature));
-  if (!extra.empty()) return fmt::format("takes no .{}", extra.first().word());
+  if (!extra.empty()) return fmt::format("does not accept .{}", extra.first().word());
   const auto pick = [](const QualifierSet& set, std::string_view between) {
     std::string out;
     for (QualifierSet rest = set; !rest.empty(); rest = rest.without(rest.first()))
@@ -78,12 +78,12 @@ std::string words_refused(const Signature& signature, const Spelling& spelling) 
   for (const QualifierSet& set : signature.one) {
     const QualifierSet got = set & spelling.words;
     if (got.empty())
-      return fmt::format("needs {}{}", set.count() > 1 ? "one of " : "", pick(set, " "));
-    if (got.count() > 1) return fmt::format("takes only one of {}", pick(got, " and "));
+      return fmt::format("requires {}{}", set.count() > 1 ? "one of " : "", pick(set, " "));
+    if (got.count() > 1) return fmt::format("accepts only one of {}", pick(got, " and "));
   }
   for (const QualifierSet& set : signature.any)
     if ((set & spelling.words).count() > 1)
-      return fmt::format("takes only one of {}", pick(set & spelling.words, " and "));
+      return fmt::format("accepts only one of {}", pick(set & spelling.words, " and "));
   return {};
 }
 
@@ -130,9 +130,11 @@ Spelling read_spelling(std::string_view text) {
 
 std::string mismatch(const Spelling& spelling) {
   const std::string_view opcode = name(spelling.opcode);
-  if (!spelling.unknown.empty()) return fmt::format("{} takes no .{}", opcode, spelling.unknown);
+  if (!spelling.unknown.empty())
+    return fmt::format("{} does not accept .{}", opcode, spelling.unknown);
   if (!spelling.signatures.empty()) return {};
-  if (!spelling.repeated.empty()) return fmt::format(".{} stands twice", spelling.repeated);
+  if (!spelling.repeated.empty())
+    return fmt::format("qualifier .{} is repeated", spelling.repeated);
   // Of the rows whose types fit, the one that objects to least; else what is said of types.
   const Signature* near = nullptr;
   int least = 1000;
@@ -143,13 +145,13 @@ std::string mismatch(const Spelling& spelling) {
     if (!types_match(each, spelling)) wrong += 4;
     if (wrong < least) least = wrong, near = &each;
   }
-  if (!near) return fmt::format("there is no {}", spelling.text);
+  if (!near) return fmt::format("unknown form {}", spelling.text);
   std::string why = words_refused(*near, spelling);
   if (why.empty() && !types_match(*near, spelling))
     why = spelling.types.size ? fmt::format("has no form with {}", types_text(spelling))
-                              : std::string("needs a type");
+                              : std::string("requires a type");
   if (why.empty() && near->refuses) why = near->refuses(spelling);
-  if (why.empty()) why = fmt::format("has .{} in front of its other words", misplaced(spelling));
+  if (why.empty()) why = fmt::format("has .{} in the wrong place", misplaced(spelling));
   return fmt::format("{} {}; the nearest is {}", opcode, why, syntax(*near));
 }
 

@@ -131,8 +131,7 @@ bool DeclarationParser::alignment(std::uint32_t& into) {
   if (!value) return false;
   if (*value == 0 || (*value & (*value - 1)) != 0 || *value > UINT32_MAX)
     report("declaration"_rule, at, 1,
-           fmt::format("the alignment is no power of two: expected 1, 2, 4, 8 or more, found {}",
-                       *value));
+           fmt::format("illegal alignment: expected a power of two, found {}", *value));
   else into = static_cast<std::uint32_t>(*value);
   return true;
 }
@@ -188,7 +187,7 @@ bool DeclarationParser::declarator(Variable& variable) {
       const auto size = take_integer("the number of elements");
       if (!size) return false;
       if (*size != 0 && variable.elements > (std::uint64_t{1} << 48) / *size)
-        return syntax("an array that fits memory"), false;
+        return syntax("an array that fits in memory"), false;
       variable.elements *= *size;
     }
     end = token_.end();

@@ -173,16 +173,16 @@ std::uint32_t DeclarationParser::statement_directive(bool labelled) {
   if (!at_word(".branchtargets") && !at_word(".calltargets") && !at_word(".callprototype"))
     return unknown_directive(function_words);
   if (!labelled)
-    refuse(token_.offset, fmt::format("{} has no name: expected a label in front of it, such as "
-                                      "table: {}",
-                                      token_.text, token_.text));
+    refuse(token_.offset,
+           fmt::format("{} has no name: expected a label in front of it, such as table: {}",
+                       token_.text, token_.text));
   return ended_directive();
 }
 
 std::uint32_t DeclarationParser::unknown_directive(std::span<const std::string_view> known) {
   const Token first = token_;
   Diag& diag = diags_.report("unknown-directive"_rule, source_.place(first.offset),
-                             fmt::format("there is no directive {} here; the nearest is {}",
+                             fmt::format("unexpected directive {}; the nearest legal one is {}",
                                          first.text, nearest_word(first.text, known)));
   source_.quote(diag, first.text.size());
   const std::uint32_t end = first.end();
@@ -232,7 +232,7 @@ bool DeclarationParser::names(Directive& directive, bool numbered) {
     const auto count = take_integer("the number of labels");
     if (!count || !expect('>')) return false;
     if (*count > most_labels)
-      return refuse(name.offset, fmt::format("too many labels: expected {} at most, found {}",
+      return refuse(name.offset, fmt::format("too many labels: expected at most {}, found {}",
                                              most_labels, *count)),
              false;
     for (std::uint64_t i = 0; i < *count; ++i) {

@@ -14,8 +14,8 @@ constexpr std::string_view warp_size = "WARP_SZ";  // 32, to constant expression
 std::string describe(const Token& token) {
   if (token.kind == TokenKind::End) return "the end of the text";
   if (token.kind != TokenKind::Unknown) return fmt::format("'{}'", token.text.substr(0, 60));
-  if (token.text.starts_with("/*")) return "a comment that is not closed";
-  if (token.text.starts_with('"')) return "a string that is not closed";
+  if (token.text.starts_with("/*")) return "an unterminated comment";
+  if (token.text.starts_with('"')) return "an unterminated string";
   return token.text.size() == 1 && (token.text[0] < ' ' || token.text[0] > '~')
              ? fmt::format("byte 0x{:02X}", static_cast<unsigned char>(token.text[0]))
              : fmt::format("'{}'", token.text.substr(0, 60));
@@ -49,7 +49,7 @@ void OperandParser::end_of_text(std::string_view expected) {
   if (!diags_.empty() && diags_[diags_.size() - 1].id == "unexpected-end")
     return;  // once is enough
   diags_.report("unexpected-end"_rule, source_.place(token_.offset),
-                fmt::format("the text ends here; expected {}", expected));
+                fmt::format("unexpected end of the text: expected {}", expected));
 }
 
 bool OperandParser::expect(char c, std::string_view expected) {
@@ -256,7 +256,7 @@ bool OperandParser::parse_offset(Operand& operand) {
   constant.offset = token_.offset;
   if (!parse_constant(constant)) return false;
   if (constant.kind != OperandKind::Integer)
-    return refuse(constant.offset, "an offset is an integer"), false;
+    return refuse(constant.offset, "an offset must be an integer"), false;
   operand.value = constant.value;
   return true;
 }
@@ -336,8 +336,10 @@ bool OperandParser::binary(Constant& left, int level) {
     if (!binary(right, by->level + 1)) return false;
     const auto value = apply(*by, left, right);
     if (!value)
-      return refuse(at, fmt::format("{} takes two integers or two doubles{}", by->text,
-                                    by->text == "/" || by->text == "%" ? ", and no zero" : "")),
+      return refuse(at, fmt::format("{} requires two integers or two doubles{}", by->text,
+                                    by->text == "/" || by->text == "%"
+                                        ? " and a divisor other than zero"
+                                        : "")),
              false;
     left = *value;
   }
@@ -360,10 +362,11 @@ bool OperandParser::unary(Constant& value) {
     return syntax("a number"), false;
   advance();
   if (token_.text.starts_with("0f") || token_.text.starts_with("0F"))
-    return syntax("a number other than the bits of a float"), false;
+    return syntax("a number other than a float's bit pattern"), false;
   if (!unary(value)) return false;
   const auto result = apply(first.text[0], value);
-  if (!result) return refuse(first.offset, fmt::format("{} takes an integer", first.text)), false;
+  if (!result)
+    return refuse(first.offset, fmt::format("{} requires an integer", first.text)), false;
   value = *result;
   return true;
 }
@@ -376,7 +379,7 @@ bool OperandParser::parenthesised(Constant& value) {
   const std::uint32_t at = token_.offset;
   advance();
   if (!expect(')') || !unary(value)) return false;
-  if (info(value.type).floating) return refuse(at, "a cast takes an integer"), false;
+  if (info(value.type).floating) return refuse(at, "a cast requires an integer"), false;
   value.type = type;
   return true;
 }

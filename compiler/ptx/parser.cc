@@ -72,8 +72,8 @@ class Parser : public DeclarationParser {
     const bool first = now == Header::Target && header_ == Header::Begin;  // see finish()
     if (!again && !first && now != static_cast<Header>(static_cast<int>(header_) + 1))
       report("syntax"_rule, token_.offset, token_.text.size(),
-             fmt::format("{} in the wrong place: expected .version, .target and .address_size, "
-                         "each once and in this order, at the beginning of the module",
+             fmt::format("{} in the wrong place: expected .version, .target and .address_size once "
+                         "each, in this order, at the start of the module",
                          token_.text));
     if (now > header_) header_ = now;
   }
@@ -115,7 +115,7 @@ class Parser : public DeclarationParser {
     function.entry = token_.text == ".entry";
     if (linkage == ".common")
       report("declaration"_rule, token_.offset, token_.text.size(),
-             "a function has no linkage .common: expected .visible, .extern, .weak or none");
+             "functions cannot have linkage .common: expected .visible, .extern, .weak or none");
     advance();
     if (token_.is('(') && !function.entry && !parameters(function.results, false))
       return recover_item();
@@ -183,9 +183,7 @@ class Parser : public DeclarationParser {
     if (state_space(token_.text) != StateSpace::none) {
       if (!linkage.empty())
         report("declaration"_rule, word.offset, word.text.size(),
-               fmt::format("{} inside of a function: names of functions' bodies have no linkage; "
-                           "declare it in front of the function",
-                           linkage));
+               fmt::format("{} inside a function: expected a declaration in front of it", linkage));
       std::uint32_t first = static_cast<std::uint32_t>(module_.variables.size());
       variables(linkage);
       for (; first < module_.variables.size(); ++first)

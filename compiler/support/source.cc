@@ -74,7 +74,7 @@ Result<Source> read_all(const std::string& name, std::FILE* file) {
   constexpr std::size_t piece = std::size_t{1} << 20;
   for (std::size_t taken = piece; taken == piece;) {
     const std::size_t size = text.size();
-    if (size > most) return unreadable(name, "it is larger than 1 GiB");
+    if (size > most) return unreadable(name, "the file is larger than 1 GiB");
     text.resize(size + piece);
     taken = std::fread(text.data() + size, 1, piece, file);
     text.resize(size + taken);
@@ -105,7 +105,7 @@ Result<Source> read_source(const std::string& path) {
   try {
     return read_named(path);
   } catch (const std::bad_alloc&) {
-    return unreadable(path, "it does not fit memory");
+    return unreadable(path, "the file does not fit in memory");
   }
 }
 

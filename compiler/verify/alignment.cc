@@ -61,10 +61,10 @@ class AlignmentChecker {
         (*declared)->align == 0)
       return;
     if (found->offset % needed == 0) return;
-    context_.report("misaligned-matrix"_rule, operand.offset,
-                    std::max<std::size_t>(operand.text.size(), 1),
-                    fmt::format("{} takes rows at multiples of {} bytes, {}{:+} is none",
-                                isa::spell(row.form), needed, found->variable, found->offset));
+    context_.report(
+        "misaligned-matrix"_rule, operand.offset, std::max<std::size_t>(operand.text.size(), 1),
+        fmt::format("misaligned matrix: {} requires {}-byte aligned rows, {}{:+} is not a multiple",
+                    isa::spell(row.form), needed, found->variable, found->offset));
   }
 
   void stride(const isa::Instruction& row, const ptx::Operand& operand, int needed) {
@@ -72,12 +72,11 @@ class AlignmentChecker {
     const auto distance =
         static_cast<std::int64_t>(operand.value * static_cast<std::uint64_t>(bits(row.form.d)));
     if (distance % (8 * needed) == 0) return;
-    context_.report(
-        "misaligned-matrix"_rule, operand.text,
-        fmt::format(
-            "{} takes rows at multiples of {} bytes, a stride of {} elements of {} is {} bytes",
-            isa::spell(row.form), needed, operand.text, name(row.form.d),
-            static_cast<double>(distance) / 8));
+    context_.report("misaligned-matrix"_rule, operand.text,
+                    fmt::format("misaligned matrix: {} requires {}-byte aligned rows, and a stride "
+                                "of {} elements of {} is {} bytes",
+                                isa::spell(row.form), needed, operand.text, name(row.form.d),
+                                static_cast<double>(distance) / 8));
   }
 
   Context& context_;

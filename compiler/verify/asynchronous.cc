@@ -172,14 +172,14 @@ class AsynchronousChecker {
     const int line = context_.module.source->line(by.offset);
     if (found->first.asynchronous)
       context_.report("missing-wait"_rule, instruction.opcode,
-                      fmt::format("{} reads what {} on line {} is still writing: "
-                                  "cp.async.wait_group or cp.async.wait_all is missing",
+                      fmt::format("{} reads data that {} on line {} may still be writing: insert "
+                                  "cp.async.wait_group or cp.async.wait_all",
                                   instruction.opcode, by.opcode, line));
     else
       context_.report(
           "missing-barrier"_rule, instruction.opcode,
           fmt::format(
-              "{} reads what other lanes stored on line {}: bar.sync or bar.warp.sync is missing",
+              "{} reads data that other lanes stored on line {}: insert bar.sync or bar.warp.sync",
               instruction.opcode, line));
   }
 

@@ -79,13 +79,13 @@ class CallChecker {
     for (const Operand& each : module_.operands_of(directive)) {
       if (directive.name == ".branchtargets" && !view_.scopes.label(each.text))
         context_.report("undeclared-label"_rule, each.text,
-                        fmt::format("{} is no label: .branchtargets takes labels of {}", each.text,
-                                    view_.function.name));
+                        fmt::format("{} is not a label: .branchtargets expects labels of {}",
+                                    each.text, view_.function.name));
       if (directive.name == ".calltargets" && !function(each))
-        context_.report("call-callee"_rule, each.text,
-                        fmt::format("{} is no function: .calltargets takes functions that are "
-                                    "declared before it",
-                                    each.text));
+        context_.report(
+            "call-callee"_rule, each.text,
+            fmt::format("{} is not a function: .calltargets expects functions declared before it",
+                        each.text));
     }
   }
 
@@ -115,8 +115,8 @@ class CallChecker {
     const ptx::Directive* table = table_of(to, instruction);
     if (table)
       context_.report("branch-table"_rule, to.text,
-                      fmt::format("bra leads to {}: expected a label in front of an instruction, "
-                                  "found one of {}; brx.idx takes those of .branchtargets",
+                      fmt::format("bra to {}: expected the label of an instruction, found the "
+                                  "label of {}; only brx.idx accepts .branchtargets",
                                   to.text, table->name));
   }
 
@@ -127,7 +127,7 @@ class CallChecker {
     const ptx::Directive* table = table_of(to, instruction);
     if (table && table->name == ".branchtargets") return;
     context_.report("branch-table"_rule, to.text,
-                    fmt::format("brx.idx has no targets: expected a label of .branchtargets in "
+                    fmt::format("brx.idx without targets: expected a label of .branchtargets in "
                                 "front of it, found {}{}",
                                 to.text, table ? fmt::format(", a label of {}", table->name) : ""));
   }
@@ -145,9 +145,9 @@ class CallChecker {
       return callee_error(
           call, fmt::format("{} is a kernel: expected a function (.func)", call.callee->text));
     if (call.prototype)
-      return callee_error(call, fmt::format("the call of {} names a prototype, {}: only calls "
-                                            "through a register have one",
-                                            call.callee->text, call.prototype->text));
+      return callee_error(
+          call, fmt::format("the call of {} names the prototype {}: only indirect calls have one",
+                            call.callee->text, call.prototype->text));
     match(call, Signature(module_, *callee));
   }
 
@@ -155,13 +155,13 @@ class CallChecker {
     const TypeInfo& type = info(callee.type);
     if (type.floating || type.type == Type::pred) return;  // said already
     if (type.bits < 32 || type.bits > 64 || callee.vector > 1)
-      return callee_error(call, fmt::format("{} holds no address of a function: expected a "
+      return callee_error(call, fmt::format("{} cannot hold the address of a function: expected a "
                                             "register of type .b64, found .{}",
                                             call.callee->text, type.name));
     if (!call.prototype)
       return callee_error(call,
-                          fmt::format("the call through {} says nothing of what it calls: expected "
-                                      "a label of .callprototype or .calltargets behind it",
+                          fmt::format("the indirect call through {} has no signature: expected a "
+                                      "label of .callprototype or .calltargets after it",
                                       call.callee->text));
     const ptx::Directive* table = table_of(*call.prototype, call.instruction);
     if (table && table->prototype)
@@ -173,8 +173,8 @@ class CallChecker {
       return;
     }
     if (variable_table(call)) return;
-    callee_error(call, fmt::format("{} says nothing of what is called: expected a label of "
-                                   ".callprototype or .calltargets in front of the call{}",
+    callee_error(call, fmt::format("{} has no signature: expected a label of .callprototype or "
+                                   ".calltargets in front of the call{}",
                                    call.prototype->text,
                                    table ? fmt::format(", found one of {}", table->name) : ""));
   }
@@ -229,10 +229,10 @@ class CallChecker {
   bool value(const Call& call, const ptx::Variable& formal, const Operand& operand, bool result) {
     const std::string found = mismatch(formal, operand, result);
     if (found.empty()) return true;
-    context_.report("call-signature"_rule, operand.text.empty() ? call.callee->text : operand.text,
-                    fmt::format("{} {} of {} does not fit: expected {}, found {}",
-                                result ? "result" : "parameter", formal.name, call.callee->text,
-                                describe(formal), found));
+    context_.report(
+        "call-signature"_rule, operand.text.empty() ? call.callee->text : operand.text,
+        fmt::format("{} {} of {}: expected {}, found {}", result ? "result" : "parameter",
+                    formal.name, call.callee->text, describe(formal), found));
     return false;
   }
 
@@ -277,11 +277,10 @@ class CallChecker {
   }
 
   static std::string small(const ptx::Variable& formal) {
-    return unsupported(formal) ? fmt::format(
-                                     "a call that passes .{}, which is not supported; .b32 "
-                                     "is",
-                                     tartan::name(formal.type))
-                               : std::string();
+    return unsupported(formal)
+               ? fmt::format("a call that passes .{}, which is unsupported; use .b32",
+                             tartan::name(formal.type))
+               : std::string();
   }
 
   Context& context_;

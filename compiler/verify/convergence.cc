@@ -129,8 +129,9 @@ class ConvergenceChecker {
               const ptx::Instruction& at) {
     context_.report(
         "maybe-divergent"_rule, instruction.opcode,
-        fmt::format("{} needs all lanes of a warp, but {} (line {}) differs between them",
-                    instruction.opcode, guard, context_.module.source->line(at.offset)));
+        fmt::format(
+            "{} must be executed by all lanes of the warp, but {} (line {}) is lane-varying",
+            instruction.opcode, guard, context_.module.source->line(at.offset)));
   }
 
   Context& context_;

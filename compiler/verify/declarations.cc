@@ -46,9 +46,9 @@ class DeclarationChecker {
     for (const Variable* each : signature.params) {
       variable(*each, function.entry ? Where::Kernel : Where::Function);
       if (each->unsized && each != signature.params.back())
-        error(each->name, fmt::format("{} has no length: only the last parameter may be written {}"
-                                      "[]",
-                                      each->name, each->name));
+        error(each->name,
+              fmt::format("{} has no length: only the last parameter may be declared {}[]",
+                          each->name, each->name));
     }
     several_results(signature);
     if (function.body && !function.entry) small_numbers(signature);
@@ -72,9 +72,9 @@ class DeclarationChecker {
       const std::uint64_t align = alignment_of(each), before = size;
       size = (size + align - 1) / align * align + bytes_of(each) * each.numbered.value_or(1);
       if (before <= most && size > most)
-        error(each.name, fmt::format("{} lies behind the end of constant memory: expected {} bytes "
-                                     "at most, found {}",
-                                     each.name, most, size));
+        error(each.name,
+              fmt::format("{} exceeds constant memory: expected at most {} bytes, found {}",
+                          each.name, most, size));
     }
   }
 
@@ -88,16 +88,17 @@ class DeclarationChecker {
     for (const Variable* each : signature.params) variable(*each, Where::Function);
     several_results(signature);
     if (!returns && !signature.results.empty())
-      error(signature.results[0]->name, "a prototype with results is not .noreturn");
+      error(signature.results[0]->name, "a prototype with results cannot be .noreturn");
   }
 
   void small_numbers(const Signature& signature) {
     for (const auto* list : {&signature.results, &signature.params})
       for (const Variable* each : *list)
         if (unsupported(*each))
-          error(each->name, fmt::format("a function passes no single number of 8 or 16 bits: "
-                                        "expected .b32, found .{} {}",
-                                        tartan::name(each->type), each->name));
+          error(each->name,
+                fmt::format(
+                    "functions cannot pass scalars of 8 or 16 bits: expected .b32, found .{} {}",
+                    tartan::name(each->type), each->name));
   }
 
   void several_results(const Signature& signature) {
@@ -105,7 +106,7 @@ class DeclarationChecker {
     for (const Variable* each : signature.results)
       if (each->space != StateSpace::reg)
         return error(each->name, fmt::format("{} is one of several results: expected .reg, found "
-                                             "{}; one .param array takes them all",
+                                             "{}; use one .param array for all of them",
                                              each->name, ptx::name(each->space)));
   }
 
@@ -118,9 +119,9 @@ class DeclarationChecker {
       size = (size + align - 1) / align * align + bytes_of(*each);
     }
     if (size > most)
-      error(kernel.name, fmt::format("the parameters of {} are too large: expected {} bytes at "
-                                     "most, found {}",
-                                     kernel.name, most, size));
+      error(kernel.name,
+            fmt::format("the parameters of {} are too large: expected at most {} bytes, found {}",
+                        kernel.name, most, size));
   }
 
   void registers(const ptx::Registers& registers) {
@@ -138,7 +139,7 @@ class DeclarationChecker {
     if (where == Where::Body && variable.space == StateSpace::param &&
         variable.align > most_param_alignment)
       error(variable.name,
-            fmt::format("the alignment of {} is too large: expected {} at most, found {}",
+            fmt::format("the alignment of {} is too large: expected at most {}, found {}",
                         variable.name, most_param_alignment, variable.align));
     if (variable.linkage == ".common") since(variable.name, ".common", common);
     if (where == Where::Function && variable.unsized) since(variable.name, "name[]", open_list);
@@ -172,16 +173,17 @@ class DeclarationChecker {
   void type(std::string_view name, Type type, int vector, StateSpace space) {
     const bool in_register = space == StateSpace::reg;
     if (!declarable.has(type))
-      return error(name, fmt::format("{} has a type of instructions alone: expected .b{}, found "
-                                     ".{}",
-                                     name, nearest_size(type), tartan::name(type)));
+      return error(name, fmt::format("{} has an instruction type: expected .b{}, found .{}", name,
+                                     nearest_size(type), tartan::name(type)));
     if (type == Type::pred && (!in_register || vector > 1))
       return error(name, fmt::format("{} is a predicate: expected one .reg, found {}{}", name,
                                      ptx::name(space), vector > 1 ? " with a length" : ""));
     if (vector == 8 || vector * bits(type) > 128)
-      return error(name, fmt::format("the vector {} is too long: expected 128 bits and 4 elements "
-                                     "at most, found .v{} .{}",
-                                     name, vector, tartan::name(type)));
+      return error(
+          name,
+          fmt::format(
+              "the vector {} is too long: expected at most 128 bits and 4 elements, found .v{} .{}",
+              name, vector, tartan::name(type)));
     if (space == StateSpace::param && (vector > 1 || type == Type::f16x2))
       return error(name, fmt::format("the parameter {} is a vector: expected .align {} .b8[{}], "
                                      "found .{}",

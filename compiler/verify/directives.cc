@@ -115,25 +115,26 @@ class DirectiveChecker {
       const ArchRow* row = arch ? find_arch(*arch) : nullptr;
       if (row && context_.target.ptx < row->first)
         context_.report("target-version"_rule, option,
-                        fmt::format("target {} came with PTX {}, the module states {}", option,
+                        fmt::format("target {} requires PTX {}, the module states {}", option,
                                     row->first.text(), context_.target.ptx.text()));
       const bool known = std::ranges::find(target_options, option) != std::end(target_options);
       if (!known && !Arch::parse(option))
         context_.report("unknown-target"_rule, option,
-                        fmt::format("there is no target or option {}; the nearest is {}", option,
+                        fmt::format("unknown target or option {}; the nearest is {}", option,
                                     nearest_word(option, target_options)));
       if (option == "map_f64_to_f32")
         context_.report("target-support"_rule, option,
-                        "map_f64_to_f32 is an option of targets up to sm_12");
+                        "map_f64_to_f32 is legal only for targets up to sm_12");
       if (option == "texmode_unified" && has_option("texmode_independent"))
-        context_.report("unknown-target"_rule, option,
-                        "texmode_unified beside texmode_independent: expected one of them");
+        context_.report(
+            "unknown-target"_rule, option,
+            "conflicting texmode_unified and texmode_independent: expected one of them");
     }
     if (module_.address_size == 32 && context_.target.arch.sm >= 90)
-      context_.report("target-support"_rule, module_.target_offset, 7,
-                      fmt::format("target {} has addresses of 64 bits alone: expected "
-                                  ".address_size 64, found 32",
-                                  context_.target.arch.text()));
+      context_.report(
+          "target-support"_rule, module_.target_offset, 7,
+          fmt::format("target {} has 64-bit addresses only: expected .address_size 64, found 32",
+                      context_.target.arch.text()));
   }
 
   bool has_option(std::string_view option) const {
@@ -152,19 +153,18 @@ class DirectiveChecker {
     for (const auto& [one, other] : exclusive)
       if (seen.contains(one) && seen.contains(other))
         error(function.name,
-              fmt::format("{} states {} and {}: expected one of them", function.name, one, other));
+              fmt::format("conflicting directives of {}: {} and {}; expected one of them",
+                          function.name, one, other));
     if (seen.contains(".blocksareclusters") &&
         !(seen.contains(".reqntid") && seen.contains(".reqnctapercluster")))
-      error(function.name, fmt::format(".blocksareclusters of {} needs .reqntid and "
-                                       ".reqnctapercluster beside it",
-                                       function.name));
-    if (seen.contains(no_return) && !function.results.empty())
       error(function.name,
-            fmt::format("{} has results: expected none beside .noreturn", function.name));
+            fmt::format(".blocksareclusters of {} requires .reqntid and .reqnctapercluster",
+                        function.name));
+    if (seen.contains(no_return) && !function.results.empty())
+      error(function.name, fmt::format("{} has results: .noreturn requires none", function.name));
     if (!seen.empty() && function.entry && !function.body)
-      error(function.name, fmt::format("{} has no body: expected its directives in front of the "
-                                       "body",
-                                       function.name));
+      error(function.name,
+            fmt::format("{} has no body: directives go to its definition", function.name));
   }
 
   void check(const Function& function, const Directive& directive, bool again) {
@@ -173,7 +173,7 @@ class DirectiveChecker {
     if (directive.count < row->least || directive.count > row->most)
       return error(
           directive.name,
-          fmt::format("{} has the wrong number of numbers: expected {}{}, found {}", row->name,
+          fmt::format("wrong number of values for {}: expected {}{}, found {}", row->name,
                       row->least, row->least == row->most ? "" : fmt::format(" to {}", row->most),
                       directive.count));
     for (const ptx::Operand& each : module_.operands_of(directive))
@@ -181,23 +181,23 @@ class DirectiveChecker {
         error(each.text, fmt::format("{} is out of range: expected 1 to {}, found {}", row->name,
                                      UINT32_MAX, each.text));
     if (directive.name == ".abi_preserve" && module_.operands_of(directive)[0].value > 255)
-      error(directive.name, "a thread has 255 registers at most: .abi_preserve states more");
+      error(directive.name, ".abi_preserve exceeds the 255 registers of a thread");
     if (again && row->once)
-      error(directive.name, fmt::format("{} stands twice: expected it once", row->name));
+      error(directive.name, fmt::format("{} is repeated: expected it once", row->name));
     since(directive, row->name, row->since);
   }
 
   void misplaced(const Function& function, const Directive& directive, const DirectiveRow* row) {
     if (row)
       return error(directive.name,
-                   fmt::format("{} is for {}, {} is a {}", row->name,
+                   fmt::format("{} applies to {}, {} is a {}", row->name,
                                row->kernel ? "kernels (.entry)" : "functions (.func)",
                                function.name, function.entry ? "kernel" : "function"));
     std::vector<std::string_view> names;
     for (const DirectiveRow& each : rows)
       if (each.kernel == function.entry) names.push_back(each.name);
     context_.report("unknown-directive"_rule, directive.name,
-                    fmt::format("a {} has no directive {}; the nearest is {}",
+                    fmt::format("unexpected directive {1} of a {0}; the nearest is {2}",
                                 function.entry ? "kernel" : "function", directive.name,
                                 nearest_word(directive.name, names)));
   }
@@ -221,8 +221,9 @@ class DirectiveChecker {
   void alias(const Directive& directive) {
     since(directive, directive.name, {{6, 3}, 30});
     if (directive.count != 2)
-      return alias_error(directive.name,
-                         fmt::format("the alias takes 2 names, found {}", directive.count));
+      return alias_error(
+          directive.name,
+          fmt::format("wrong number of names: .alias expects 2, found {}", directive.count));
     const auto names = module_.operands_of(directive);
     const Function* alias = alias_part(names[0].text);
     const Function* of = alias_part(names[1].text);
@@ -233,13 +234,13 @@ class DirectiveChecker {
       return alias_error(names[0].text,
                          fmt::format("{} has a body: expected a declaration alone", alias->name));
     if (!aliases_.insert(alias->name).second)
-      return alias_error(names[0].text, fmt::format("{} is an alias already", alias->name));
+      return alias_error(names[0].text, fmt::format("{} already is an alias", alias->name));
     if (of->linkage == ".weak" || of->linkage == ".extern" || aliases_.contains(of->name))
       return alias_error(
           names[1].text,
-          fmt::format("{} is {}: expected a function with a body that is .visible "
-                      "or of this module alone",
-                      of->name, aliases_.contains(of->name) ? "an alias" : of->linkage));
+          fmt::format(
+              "{} is {}: expected a function with a body that is .visible or local to this module",
+              of->name, aliases_.contains(of->name) ? "an alias" : of->linkage));
     if (const std::string difference = differ(*alias, *of); !difference.empty())
       alias_error(names[0].text,
                   fmt::format("{} and {} differ in {}", alias->name, of->name, difference));
@@ -248,11 +249,13 @@ class DirectiveChecker {
   const Function* alias_part(std::string_view name) {
     const auto found = functions_.find(name);
     if (found == functions_.end()) {
-      alias_error(name, variables_.contains(name)
-                            ? fmt::format("{} is a variable: expected a function", name)
-                            : fmt::format("{} is not declared: expected a function that is "
-                                          "declared before .alias, as in .func {};",
-                                          name, name));
+      alias_error(
+          name,
+          variables_.contains(name)
+              ? fmt::format("{} is a variable: expected a function", name)
+              : fmt::format(
+                    "{} is undeclared: expected a function declared before .alias, as in .func {};",
+                    name, name));
       return nullptr;
     }
     const Function* function = found->second.front();
@@ -284,7 +287,7 @@ class DirectiveChecker {
     const ptx::Operand& number = module_.operands_of(directive)[0];
     if (!files_.insert(number.value).second)
       context_.report("redefined-name"_rule, number.text,
-                      fmt::format("file {} is named already", number.text));
+                      fmt::format("file number {} is already used", number.text));
   }
 
   // ---- .pragma "nounroll";
@@ -296,15 +299,14 @@ class DirectiveChecker {
       const auto* row = std::ranges::find(pragmas, name, &PragmaRow::name);
       const bool known = row != std::end(pragmas);
       if (known && row->in_function && !in_function_)
-        error(each.text,
-              fmt::format("{} stands outside of a function: expected it in a body", each.text));
+        error(each.text, fmt::format("{} outside a function: expected it in a body", each.text));
       else if (!known && !in_function_)
         error(each.text,
-              fmt::format("there is no pragma {} of a module; the nearest is \"nounroll\"",
-                          each.text));
+              fmt::format("unknown pragma {} of a module; the nearest is \"nounroll\"", each.text));
       else if (known) since(directive, name, row->since);
       if (known && row->number && !is_number(text.substr(std::min(name.size() + 1, text.size()))))
-        error(each.text, fmt::format("{} has no number: expected one behind {}", each.text, name));
+        error(each.text,
+              fmt::format("{} has no value: expected a number after it", each.text, name));
     }
   }
 

@@ -214,7 +214,7 @@ class InitializerChecker {
 
   void error(const Operand& at, const Variable& variable, const std::string& message) {
     context_.report("initializer"_rule, at.offset, std::max<std::size_t>(at.text.size(), 1),
-                    fmt::format("wrong initial value of {}: {}", variable.name, message));
+                    fmt::format("illegal initializer of {}: {}", variable.name, message));
   }
 
   Context& context_;

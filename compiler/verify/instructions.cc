@@ -71,7 +71,7 @@ class InstructionChecker {
     const std::string_view nearest = isa::nearest_opcode(instruction.opcode);
     context_.report(
         "unknown-instruction"_rule, instruction.opcode,
-        fmt::format("there is no instruction {}{}", instruction.opcode,
+        fmt::format("unknown instruction {}{}", instruction.opcode,
                     nearest.empty() ? "" : fmt::format("; the nearest is {}", nearest)));
   }
 
@@ -90,7 +90,8 @@ class InstructionChecker {
       if (!nearest || found.matched > worst.matched) worst = std::move(found), nearest = each;
     }
     context_.report(*worst.rule, worst.at.empty() ? instruction.opcode : worst.at,
-                    fmt::format("{} {}: {}", spelling.text, worst.message, isa::syntax(*nearest)));
+                    fmt::format("{}: {}; the nearest form is {}", spelling.text, worst.message,
+                                isa::syntax(*nearest)));
   }
 
   void unsupported(std::string_view at, std::string_view what, const Since& since) {
@@ -101,7 +102,8 @@ class InstructionChecker {
       context_.report(
           "target-support"_rule, at,
           fmt::format("{} requires {}{}{}, the target is {}", what, isa::oldest(since).text(),
-                      until, since.reach == Reach::Onward ? "" : ", for targets with suffix a or f",
+                      until,
+                      since.reach == Reach::Onward ? "" : " (targets with suffix a or f only)",
                       target.arch.text()));
     } else if (target.ptx < since.ptx) {
       context_.report("version-support"_rule, at,
@@ -109,7 +111,7 @@ class InstructionChecker {
                                   since.ptx.text(), target.ptx.text()));
     } else {
       context_.report("version-support"_rule, at,
-                      fmt::format("{} exists up to PTX {}, the module states {}", what,
+                      fmt::format("{} was removed after PTX {}, the module states {}", what,
                                   since.last.text(), target.ptx.text()));
     }
   }

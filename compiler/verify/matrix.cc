@@ -47,27 +47,30 @@ class MatrixChecker {
     if (name != "fence" && name != "commit_group" && name != "wait_group") return;
     const std::string_view rest = words.substr(name.size());
     if (rest != ".sync.aligned" && rest != ".sync")
-      return context_.report("unknown-form"_rule, opcode,
-                             fmt::format("wgmma.{} is written wgmma.{}.sync.aligned", name, name)),
+      return context_.report(
+                 "unknown-form"_rule, opcode,
+                 fmt::format("illegal wgmma.{}: expected wgmma.{}.sync.aligned", name, name)),
              void();
     const Target& target = context_.target;
     if (target.arch.sm != 0 && !since.has(target))
       context_.report(since.has(target.arch) ? "version-support"_rule : "target-support"_rule,
                       opcode,
-                      fmt::format("{} exists on {} from PTX {} on, the module is for {} and PTX {}",
-                                  opcode, isa::oldest(since).text(), since.ptx.text(),
-                                  target.arch.text(), target.ptx.text()));
+                      fmt::format("{} requires {} and PTX {}, the target is {} and PTX {}", opcode,
+                                  isa::oldest(since).text(), since.ptx.text(), target.arch.text(),
+                                  target.ptx.text()));
     const auto operands = context_.module.operands_of(instruction);
     const std::size_t expected = name == "wait_group" ? 1 : 0;
     if (operands.size() != expected)
-      context_.report(
-          "operand-count"_rule, opcode,
-          fmt::format("{} takes {} operands, found {}", opcode, expected, operands.size()));
+      context_.report("operand-count"_rule, opcode,
+                      fmt::format("wrong number of operands: {} expects {}, found {}", opcode,
+                                  expected, operands.size()));
     else if (expected && (operands[0].kind != ptx::OperandKind::Integer ||
                           static_cast<std::int64_t>(operands[0].value) < 0))
       context_.report(
           "operand-kind"_rule, opcode,
-          fmt::format("{} takes a constant from 0 on: the groups that may be under way", opcode));
+          fmt::format(
+              "{} expects a constant of at least 0, the number of groups that may remain in flight",
+              opcode));
   }
 
   void check(const ptx::Instruction& instruction) {
@@ -84,25 +87,25 @@ class MatrixChecker {
     const std::string_view opcode = instruction.opcode;
     if (!text.unknown.empty()) {
       context_.report("unknown-qualifier"_rule, opcode,
-                      fmt::format("{} takes no qualifier {}{}", isa::family(text.form),
+                      fmt::format("{} does not accept {}{}", isa::family(text.form),
                                   listed(text.unknown), suggestion(text.form)));
       return false;
     }
     if (!text.repeated.empty()) {
       context_.report("unknown-qualifier"_rule, opcode,
-                      fmt::format("qualifier {} of {} is one too many{}", listed(text.repeated),
+                      fmt::format("qualifier {} of {} is repeated{}", listed(text.repeated),
                                   isa::family(text.form), suggestion(text.form)));
       return false;
     }
     if (!text.sync || (!text.form.aligned && !reading.plain)) {
       context_.report("unknown-form"_rule, opcode,
-                      fmt::format("{} needs .sync.aligned{}{}", isa::family(text.form),
+                      fmt::format("{} requires .sync.aligned{}{}", isa::family(text.form),
                                   text.sync ? ", .aligned is missing" : "", suggestion(text.form)));
       return false;
     }
     if (!reading.plain && !reading.alternative) {
       context_.report("unknown-form"_rule, opcode,
-                      fmt::format("there is no instruction {}{}", opcode, suggestion(text.form)));
+                      fmt::format("unknown instruction form {}{}", opcode, suggestion(text.form)));
       return false;
     }
     return true;
@@ -122,20 +125,20 @@ class MatrixChecker {
     const Since& since = found.since;
     if (target.arch.sm == 0 || since.has(target)) return true;
     if (!since.has(target.arch)) {
-      const std::string until = since.last_sm ? fmt::format(" up to sm_{}", since.last_sm) : "";
+      const std::string until = since.last_sm ? fmt::format(" to sm_{}", since.last_sm) : "";
       context_.report("target-support"_rule, instruction.opcode,
-                      fmt::format("{} exists from {} on{}{}, the target is {}{}", reading.spelled,
+                      fmt::format("{} requires {}{}{}, the target is {}{}", reading.spelled,
                                   isa::oldest(since).text(), until, reach(since),
                                   target.arch.text(), suggestion(found.form)));
     } else if (target.ptx < since.ptx) {
+      context_.report("version-support"_rule, instruction.opcode,
+                      fmt::format("{} requires PTX {}, the module states {}{}", reading.spelled,
+                                  since.ptx.text(), target.ptx.text(), older(found.form)));
+    } else {
       context_.report(
           "version-support"_rule, instruction.opcode,
-          fmt::format("{} exists from PTX {} on, the module states {}{}", reading.spelled,
-                      since.ptx.text(), target.ptx.text(), older(found.form)));
-    } else {
-      context_.report("version-support"_rule, instruction.opcode,
-                      fmt::format("{} exists up to PTX {}, the module states {}{}", reading.spelled,
-                                  since.last.text(), target.ptx.text(), suggestion(found.form)));
+          fmt::format("{} was removed after PTX {}, the module states {}{}", reading.spelled,
+                      since.last.text(), target.ptx.text(), suggestion(found.form)));
     }
     return false;
   }
@@ -145,22 +148,22 @@ class MatrixChecker {
     form.aligned = false;
     const auto found = isa::find_legacy(form);
     return found && found->since.has(context_.target)
-               ? fmt::format("; before, it is {}", isa::spell(form))
+               ? fmt::format("; before that version, write {}", isa::spell(form))
                : "";
   }
 
   void undocumented(const ptx::Instruction& instruction, const Reading& reading) {
     context_.report("undocumented-form"_rule, instruction.opcode,
-                    fmt::format("{} is in no manual, although the assembler takes it{}",
+                    fmt::format("{} is undocumented, although the assembler accepts it{}",
                                 reading.spelled, suggestion(reading.text.form)));
   }
 
   static std::string_view reach(const Since& since) {
     switch (since.reach) {
       case Reach::Onward: return "";
-      case Reach::Family: return ", for targets with suffix a or f";
-      case Reach::ArchOnly: return ", for targets with suffix a";
-      case Reach::ExactArch: return " and nowhere else";
+      case Reach::Family: return " (targets with suffix a or f only)";
+      case Reach::ArchOnly: return " (targets with suffix a only)";
+      case Reach::ExactArch: return " (and no other target)";
     }
     return "";
   }

@@ -118,16 +118,17 @@ void MatrixOperands::report(const Rule& rule, const ptx::Operand& operand, std::
 void MatrixOperands::wrong_kind(const OperandSpec& spec, const ptx::Operand& operand,
                                 std::string_view expected) {
   report("operand-kind"_rule, operand,
-         fmt::format("{} takes {}, found {}", label(spec), expected, kind_name(operand.kind)));
+         fmt::format("{}: expected {}, found {}", label(spec), expected, kind_name(operand.kind)));
 }
 
 void MatrixOperands::check() {
   const auto operands = context_.module.operands_of(instruction_);
   const std::size_t expected = row_.operands.size();
   if (operands.size() != expected) {
-    context_.report("operand-count"_rule, instruction_.opcode,
-                    fmt::format("{} takes {} operands ({}), found {}", isa::spell(row_.form),
-                                expected, isa::operands_text(row_), operands.size()));
+    context_.report(
+        "operand-count"_rule, instruction_.opcode,
+        fmt::format("wrong number of operands: {} expects {} ({}), found {}", isa::spell(row_.form),
+                    expected, isa::operands_text(row_), operands.size()));
     return;
   }
   for (std::size_t i = 0; i < expected; ++i) operand(row_.operands[i], operands[i]);
@@ -161,7 +162,7 @@ void MatrixOperands::vector(const OperandSpec& spec, const ptx::Operand& operand
       spec.count == 0 ? count == 1 || count == 2 || count == 4 : count == spec.count;
   if (!counts)
     return report("register-count"_rule, operand,
-                  fmt::format("{} takes {} register{}, got {}", label(spec),
+                  fmt::format("{}: expected {} register{}, found {}", label(spec),
                               spec.count == 0 ? "1, 2 or 4" : std::to_string(spec.count),
                               spec.count == 1 ? "" : "s", count));
   const TypeSet mixed = mixture(spec, operand);
@@ -180,7 +181,7 @@ void MatrixOperands::vector(const OperandSpec& spec, const ptx::Operand& operand
   if (std::all_of(elements.begin(), elements.end(), typeless) && (sink || !integers) &&
       !floats(spec, elements))
     report("operand-kind"_rule, operand,
-           fmt::format("{} takes at least one register, found none", label(spec)));
+           fmt::format("{}: expected at least one register, found none", label(spec)));
 }
 
 // Numbers alone, with a type of their own that fits.
@@ -274,21 +275,22 @@ void MatrixOperands::element(const OperandSpec& spec, const ptx::Operand& operan
   if (base == "_") {
     if (!sink(spec))
       report("operand-kind"_rule, operand,
-             fmt::format("{} takes {}, found _", label(spec), expected()));
+             fmt::format("{}: expected {}, found _", label(spec), expected()));
     return;
   }
   const NameInfo found = scopes_.find(base);
   if (found.kind == NameKind::Unknown) return;  // the names pass says so
   if (found.kind == NameKind::Special)
-    return report("operand-kind"_rule, operand,
-                  fmt::format("{} takes {}, found the special register {}: move it to one first",
-                              label(spec), expected(), reg.text));
+    return report(
+        "operand-kind"_rule, operand,
+        fmt::format("{}: expected {}, found the special register {}; move it to a register first",
+                    label(spec), expected(), reg.text));
   if (found.kind != NameKind::Register) return wrong_kind(spec, operand, expected());
   const bool scalar = (found.vector == 1) == (base == reg.text);  // x of a vector is one, too
   if (!types.has(found.type) || !scalar)
     report(
         "register-type"_rule, operand,
-        fmt::format("{} takes registers of type {}, {} is {}.{}", label(spec), type_list(types),
+        fmt::format("{}: expected registers of type {}, {} is {}.{}", label(spec), type_list(types),
                     reg.text, scalar || found.vector == 1 ? "" : fmt::format(".v{} ", found.vector),
                     tartan::name(found.type)));
 }
@@ -306,13 +308,13 @@ void MatrixOperands::address(const OperandSpec& spec, const ptx::Operand& operan
   if (found.kind == NameKind::Variable) return variable(spec, parts[0], found.space);
   if (found.kind != NameKind::Register)
     return report("operand-kind"_rule, parts[0],
-                  fmt::format("{} takes a register or a variable as address, {} is neither",
+                  fmt::format("{}: expected a register or a variable as address, found {}",
                               label(spec), parts[0].text));
   const TypeSet types{Type::b32, Type::u32, Type::s32, Type::b64, Type::u64, Type::s64};
   if (!types.has(found.type))
     report("register-type"_rule, parts[0],
-           fmt::format("an address is a 32 or 64-bit integer register, {} is .{}", parts[0].text,
-                       tartan::name(found.type)));
+           fmt::format("illegal address: expected a 32 or 64-bit integer register, {} is .{}",
+                       parts[0].text, tartan::name(found.type)));
 }
 
 void MatrixOperands::variable(const OperandSpec& spec, const ptx::Operand& operand,
@@ -326,12 +328,13 @@ void MatrixOperands::variable(const OperandSpec& spec, const ptx::Operand& opera
   if (fits) return;
   const bool only_shared =
       !generic || opcode == isa::Opcode::ldmatrix || opcode == isa::Opcode::stmatrix;
-  report("operand-kind"_rule, operand,
-         fmt::format("{} takes an address in {} memory, {} is in another state space", label(spec),
-                     row_.form.space == Space::global ? "global"
-                     : only_shared                    ? "shared"
-                                                      : "global or shared",
-                     operand.text));
+  report(
+      "operand-kind"_rule, operand,
+      fmt::format("{}: expected an address in {} memory, {} is in another state space", label(spec),
+                  row_.form.space == Space::global ? "global"
+                  : only_shared                    ? "shared"
+                                                   : "global or shared",
+                  operand.text));
 }
 
 void MatrixOperands::range(const OperandSpec& spec, const ptx::Operand& operand,
@@ -346,7 +349,7 @@ void MatrixOperands::range(const OperandSpec& spec, const ptx::Operand& operand,
                             : step > 1  ? fmt::format("0 or {}", high)
                                         : fmt::format("{} to {}", spec.low, high);
   report("immediate-range"_rule, operand,
-         fmt::format("{} of {} is {}, got {}", what, isa::spell(row_.form), legal, value));
+         fmt::format("{} of {}: expected {}, found {}", what, isa::spell(row_.form), legal, value));
 }
 
 void MatrixOperands::immediate(const OperandSpec& spec, const ptx::Operand& operand) {

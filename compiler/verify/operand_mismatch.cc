@@ -87,9 +87,10 @@ OperandMismatch OperandMatcher::mismatch(const ptx::Instruction& instruction,
   if (instruction.count < least || instruction.count > most)
     return {&"operand-count"_rule,
             {},
-            least == most
-                ? fmt::format("takes {} operands, found {}", most, instruction.count)
-                : fmt::format("takes {} to {} operands, found {}", least, most, instruction.count),
+            least == most ? fmt::format("wrong number of operands: expected {}, found {}", most,
+                                        instruction.count)
+                          : fmt::format("wrong number of operands: expected {} to {}, found {}",
+                                        least, most, instruction.count),
             -1};
   const auto operands = module_.operands_of(instruction);
   std::size_t i = 0;
@@ -102,7 +103,7 @@ OperandMismatch OperandMatcher::mismatch(const ptx::Instruction& instruction,
       isa::operand_name(signature, static_cast<std::size_t>(rows[i] - signature.operands.begin()));
   if (want.row.spaces & isa::as_image && operand.kind == ptx::OperandKind::Address) {
     OperandMismatch out = image_mismatch(operand, want);
-    out.message = fmt::format("takes, as operand {}, {}", name, out.message);
+    out.message = fmt::format("operand {}: expected {}", name, out.message);
     out.matched = static_cast<int>(i);
     return out;
   }
@@ -112,7 +113,7 @@ OperandMismatch OperandMatcher::mismatch(const ptx::Instruction& instruction,
                         fmt::format("a constant of at most {}", operands[i + 1].text), &operand}
           : expectation(operand, want);
   return {wants.rule, wants.found->text,
-          fmt::format("takes {} as operand {}, found {}", wants.text, name, found(*wants.found)),
+          fmt::format("expected {} as operand {}, found {}", wants.text, name, found(*wants.found)),
           static_cast<int>(i)};
 }
 
@@ -149,7 +150,8 @@ OperandMatcher::Expectation OperandMatcher::address_expectation(const ptx::Opera
     return base_expectation(parts.empty() ? operand : parts[0], want);
   if (want.row.coordinates == 0)
     return {&"operand-kind"_rule,
-            operand.text.empty() ? "an address of one part" : "an address without .unified",
+            operand.text.empty() ? "a plain address without coordinates"
+                                 : "an address without .unified",
             &operand};
   return {&"operand-kind"_rule,
           fmt::format("an address with {} coordinates in braces", tensor_coordinates(want)),
@@ -167,7 +169,7 @@ OperandMatcher::Expectation OperandMatcher::base_expectation(const ptx::Operand&
             &base};
   const bool name = base.kind == ptx::OperandKind::Name;
   if (name && names_.of(base).constant && want.row.written)
-    return {&"operand-kind"_rule, "an address that can be written", &base};
+    return {&"operand-kind"_rule, "a writable address", &base};
   return {&"operand-kind"_rule, "an address " + spaces_text(wanted_spaces(want)), &base};
 }
 

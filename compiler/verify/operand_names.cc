@@ -51,11 +51,10 @@ bool OperandNames::label(const ptx::Operand& operand) {
   if (view_.scopes.label(text)) return true;
   context_.report(
       "undeclared-label"_rule, text,
-      fmt::format("label {} is {} in {}{}", text,
-                  labels_.contains(text) ? "defined" : "not defined", view_.function.name,
-                  labels_.contains(text) ? ", but in another block: no branch leads "
-                                           "into one"
-                                         : ""));
+      fmt::format(
+          "label {} is {} in {}{}", text, labels_.contains(text) ? "defined" : "not defined",
+          view_.function.name,
+          labels_.contains(text) ? ", but in another block, which branches cannot enter" : ""));
   return false;
 }
 
@@ -64,7 +63,7 @@ bool OperandNames::name(const ptx::Operand& operand, bool call) {
   if (base == "_") return true;
   if (call && text.starts_with("llvm.")) {
     context_.report("llvm-leftover"_rule, text,
-                    fmt::format("call of {}: the back end has no such intrinsic", text));
+                    fmt::format("call of {}: unsupported intrinsic of the back end", text));
     return false;
   }
   const NameInfo found = view_.scopes.find(base);
@@ -83,13 +82,13 @@ void OperandNames::guard(const ptx::Instruction& instruction) {
   if (found.kind == NameKind::Unknown) return undeclared(text, base);
   if (found.type != Type::pred)
     context_.report("register-type"_rule, text,
-                    fmt::format("a guard takes a register of type .pred, {} is .{}", base,
+                    fmt::format("guard: expected a register of type .pred, {} is .{}", base,
                                 tartan::name(found.type)));
 }
 
 void OperandNames::undeclared(std::string_view text, std::string_view base) {
   context_.report("undeclared-register"_rule, text,
-                  fmt::format("{} is not declared{}", base, unwritable(base)));
+                  fmt::format("{} is undeclared{}", base, unwritable(base)));
 }
 
 // Why the name is none of a row `a1<4>` that the function has.
@@ -101,8 +100,8 @@ std::string OperandNames::unwritable(std::string_view text) const {
     if (found == unwritable_.end()) continue;
     const ptx::Registers& row = *found->second;
     return fmt::format(
-        ": all digits at its end are its number, and the name of {}<{}> (line {}) ends in one; "
-        "{}_<{}> would do",
+        ": trailing digits are a register's number, and the name of {}<{}> (line {}) ends in one; "
+        "use {}_<{}>",
         row.name, row.count, context_.module.source->line(row.offset), row.name, row.count);
   }
   return {};

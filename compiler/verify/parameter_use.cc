@@ -53,14 +53,14 @@ class ParameterChecker {
     const NameInfo found = view_.scopes.find(name->text);
     if (results_.contains(found.variable))
       context_.report("operand-kind"_rule, name->text,
-                      fmt::format("{} is a result of {}: expected a parameter to read, or "
-                                  "st.param to write it",
+                      fmt::format("{} is a result of {}: it cannot be read; write it with st.param",
                                   name->text, view_.function.name));
     else if (found.local_param && !written_.contains(key(name->text)))
-      context_.report("unwritten-parameter"_rule, name->text,
-                      fmt::format("{} is read, but nothing wrote it: expected a call in front that "
-                                  "has {} as a result",
-                                  name->text, name->text));
+      context_.report(
+          "unwritten-parameter"_rule, name->text,
+          fmt::format(
+              "{} is read but never written: expected a call before it that has {} as a result",
+              name->text, name->text));
   }
 
   void store(const ptx::Instruction& instruction) {
@@ -71,8 +71,8 @@ class ParameterChecker {
     if (found.space == ptx::StateSpace::param && !found.local_param && !found.constant &&
         found.variable && !results_.contains(found.variable))
       context_.report("operand-kind"_rule, name->text,
-                      fmt::format("{} is a parameter of {}: expected a result or a .param variable "
-                                  "of the body to write",
+                      fmt::format("{} is a parameter of {}: it cannot be written; expected a "
+                                  "result or a .param variable of the body",
                                   name->text, view_.function.name));
   }
 

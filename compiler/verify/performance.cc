@@ -22,24 +22,24 @@ bool product(const Form& f) { return f.opcode == Opcode::mma || f.opcode == Opco
 constexpr Slow slow[] = {
     {[](const Form& f) { return product(f) && (f.a == Type::s4 || f.a == Type::u4); },
      [](int sm) { return sm >= 90; },
-     "is computed as two 8-bit products with hundreds of conversions: widen to s8 or u8"},
+     "is emulated with two 8-bit products and hundreds of conversions; widen to s8 or u8"},
     {[](const Form& f) { return product(f) && f.a == Type::b1; }, [](int sm) { return sm >= 100; },
-     "is computed with 8-bit products: use s8 or u8"},
+     "is emulated with 8-bit products; use s8 or u8"},
     {[](const Form& f) { return product(f) && f.bit_op == isa::BitOp::xor_popc; },
-     [](int sm) { return sm == 90; }, "is computed as two products: .and.popc takes one"},
+     [](int sm) { return sm == 90; }, "is emulated with two products; .and.popc needs one"},
     {[](const Form& f) {
        return f.opcode == Opcode::mma && f.shape == Shape{8, 8, 4} && f.a == f16;
      },
-     [](int sm) { return sm >= 80; }, "is computed without tensor cores: use m16n8k16"},
+     [](int sm) { return sm >= 80; }, "does not use tensor cores; use m16n8k16"},
     {[](const Form& f) {
        return f.opcode == Opcode::mma && f.kind == isa::Kind::none && bits(f.a) == 8 &&
               info(f.a).floating;
      },
      [](int sm) { return sm >= 90 && sm < 120; },
-     "is computed as f16 products after a conversion: use f16 or the target's own instructions for "
-     "fp8"},
+     "is emulated with f16 products after a conversion; use f16 or the target's own fp8 "
+     "instructions"},
     {[](const Form& f) { return f.opcode == Opcode::mma && f.a == f64 && f.shape.m == 16; },
-     [](int sm) { return sm >= 100; }, "is computed as m8n8k4 products"},
+     [](int sm) { return sm >= 100; }, "is split into m8n8k4 products"},
 };
 
 }  // namespace
@@ -62,7 +62,7 @@ void check_performance(Context& context, const FunctionView& view) {
     const auto better = isa::find(ordered);
     if (better && better->since.has(context.target))
       context.report("slow-instruction"_rule, instruction.opcode,
-                     fmt::format("{} may be slow: {} has the hardware's own order of metadata",
+                     fmt::format("{} may be slow; {} uses the hardware's metadata order",
                                  isa::spell(row->form), isa::spell(ordered)));
   }
 }

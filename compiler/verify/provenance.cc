@@ -153,8 +153,8 @@ class ProvenanceChecker {
   bool report(const isa::Instruction& row, Role role, const ptx::Operand& reg,
               const ptx::Instruction& by, std::string wanted, std::string held) {
     context_.report("fragment-provenance"_rule, reg.text,
-                    fmt::format("operand {} of {} takes {}, {} holds {} from line {}", name(role),
-                                isa::spell(row.form), wanted, reg.text, held,
+                    fmt::format("operand {} of {}: expected {}, {} holds {} from line {}",
+                                name(role), isa::spell(row.form), wanted, reg.text, held,
                                 context_.module.source->line(by.offset)));
     return true;
   }

@@ -125,8 +125,7 @@ class ProxyChecker {
     if (!by) return;
     context_.report(
         "proxy-fence"_rule, instruction.opcode,
-        fmt::format("{} reads {}, where {} stored on line {}: fence.proxy.async is missing in "
-                    "between",
+        fmt::format("{} reads {}, which {} stored on line {}: insert fence.proxy.async in between",
                     instruction.opcode, from->variable, by->opcode,
                     context_.module.source->line(by->offset)));
     writes_.clear();  // once
@@ -221,15 +220,14 @@ class ProxyChecker {
           (info.space != ptx::StateSpace::local && info.space != ptx::StateSpace::shared))
         continue;
       const ptx::Instruction* made = view_.definitions.of(base.text);
-      context_.report(
-          "tensor-map-space"_rule, instruction.opcode,
-          fmt::format("{} takes its tensor map from {}, a variable in {} memory{}: pass the "
-                      "address of the kernel's parameter",
-                      instruction.opcode, at->variable,
-                      info.space == ptx::StateSpace::local ? "local" : "shared",
-                      made ? fmt::format(" (address of line {})",
-                                         context_.module.source->line(made->offset))
-                           : std::string()));
+      context_.report("tensor-map-space"_rule, instruction.opcode,
+                      fmt::format("{} uses the tensor map {}, a variable in {} memory{}: pass the "
+                                  "address of a kernel parameter, or of global or constant memory",
+                                  instruction.opcode, at->variable,
+                                  info.space == ptx::StateSpace::local ? "local" : "shared",
+                                  made ? fmt::format(" (address from line {})",
+                                                     context_.module.source->line(made->offset))
+                                       : std::string()));
     }
   }
 

@@ -134,7 +134,7 @@ class ModuleChecker {
       if (now.variable && isa::is_special_register(text))
         differ(text, "is the name of a special register", now.offset);
       if (now.function && now.defined && now.function->linkage == ".extern")
-        differ(text, "is .extern and has a body: expected one of the two", now.offset);
+        differ(text, "is .extern but has a body: expected one of the two", now.offset);
       return;
     }
     Declared& first = at->second;
@@ -157,7 +157,7 @@ class ModuleChecker {
     if (states(module_, first, ".noreturn") != states(module_, now, ".noreturn"))
       return differ(now.name, "is declared with and without .noreturn", first.offset);
     if (now.body && (first.linkage == ".extern" || now.linkage == ".extern"))
-      return differ(now.name, "is .extern and has a body: expected one of the two", first.offset);
+      return differ(now.name, "is .extern but has a body: expected one of the two", first.offset);
     if (now.linkage != first.linkage && !now.linkage.empty())
       differ(now.name,
              fmt::format("is declared {} and {}", linkage_text(first.linkage),
@@ -186,10 +186,10 @@ class ModuleChecker {
     if (function.body || function.linkage == ".extern" || (known && known->body) ||
         aliases_.contains(function.name) || !reported_.insert(function.name).second)
       return;
-    context_.report("redeclaration"_rule, function.name,
-                    fmt::format("{} has no body: expected one in this module, or .extern in front "
-                                "of {}",
-                                function.name, function.entry ? ".entry" : ".func"));
+    context_.report(
+        "redeclaration"_rule, function.name,
+        fmt::format("{} has no body: expected one in this module, or .extern in front of {}",
+                    function.name, function.entry ? ".entry" : ".func"));
   }
 
   static std::string_view linkage_text(std::string_view linkage) {

@@ -32,11 +32,12 @@ void check_register_budget(Context& context, const FunctionView& view) {
         bounded(context, view.function))
       continue;
     reported = true;
-    context.report("register-bounds"_rule, instruction.opcode,
-                   fmt::format("{} is ignored by the assembler: kernel {} (line {}) states neither "
-                               ".maxnreg nor .minnctapersm beside .maxntid or .reqntid",
-                               instruction.opcode, view.function.name,
-                               context.module.source->line(view.function.offset)));
+    context.report(
+        "register-bounds"_rule, instruction.opcode,
+        fmt::format("{} has no effect, the assembler ignores it: kernel {} (line {}) states "
+                    "neither .maxnreg nor .minnctapersm with .maxntid or .reqntid",
+                    instruction.opcode, view.function.name,
+                    context.module.source->line(view.function.offset)));
   }
 }
 

@@ -12,12 +12,12 @@ void check_target(Context& context) {
   if (context.options.ptx) context.target.ptx = *context.options.ptx;
   if (!module.version.exists() && module.version < newest_version && !(module.version == Version{}))
     context.report("unknown-version"_rule, module.version_offset, 8,
-                   fmt::format("there is no PTX {}; the nearest is {}", module.version.text(),
+                   fmt::format("unknown PTX version {}; the nearest is {}", module.version.text(),
                                nearest_version(module.version).text()));
   if (module.version > newest_version)
     context.report("unknown-version"_rule, module.version_offset, 8,
-                   fmt::format("PTX {} is newer than what Tartan knows ({})", module.version.text(),
-                               newest_version.text()));
+                   fmt::format("PTX {} is newer than this release of Tartan supports ({})",
+                               module.version.text(), newest_version.text()));
   if (context.options.arch) {
     context.target.arch = *context.options.arch;
   } else if (!module.targets.empty()) {
@@ -26,7 +26,7 @@ void check_target(Context& context) {
     if (!arch) {
       context.report(
           "unknown-target"_rule, text,
-          fmt::format("there is no target {}; the nearest is {}", text, nearest_arch(text).text()));
+          fmt::format("unknown target {}; the nearest is {}", text, nearest_arch(text).text()));
       context.target.arch = nearest_arch(text);
       return;
     }
@@ -35,7 +35,7 @@ void check_target(Context& context) {
   const ArchRow* row = find_arch(context.target.arch);
   if (row && !(context.target.ptx == Version{}) && context.target.ptx < row->first)
     context.report("target-version"_rule, module.target_offset, 7,
-                   fmt::format("target {} came with PTX {}, the module states {}", row->arch.text(),
+                   fmt::format("target {} requires PTX {}, the module states {}", row->arch.text(),
                                row->first.text(), context.target.ptx.text()));
 }
 

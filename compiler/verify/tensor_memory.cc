@@ -93,8 +93,8 @@ void check_tensor_memory_groups(Context& context) {
     const ptx::Instruction& second = *groups.of[ordered ? 1 : 0];
     if (!reported.insert(&second).second) continue;
     context.report("cta-group"_rule, second.opcode,
-                   fmt::format("{}: expected .cta_group::{}, as line {} has it: all tcgen05 "
-                               "instructions that {} {} runs must have the same",
+                   fmt::format("{}: expected .cta_group::{}, as on line {}: all tcgen05 "
+                               "instructions of {} {} must use the same group",
                                second.opcode, ordered ? 1 : 2,
                                module.source->line(module.offset_of(first.opcode)),
                                function.entry ? "kernel" : "function", function.name));

@@ -173,10 +173,10 @@ class WarpgroupChecker {
     const isa::Instruction* row = view_.readings.instruction(instruction);
     if (!row || !row->since.has(context_.target)) return;
     if (!state_.fenced && view_.function.entry)
-      context_.report("wgmma-fence"_rule, instruction.opcode,
-                      fmt::format("no wgmma.fence stands before {} in kernel {} (line {})",
-                                  isa::spell(row->form), view_.function.name,
-                                  context_.module.source->line(view_.function.offset)));
+      context_.report(
+          "wgmma-fence"_rule, instruction.opcode,
+          fmt::format("no wgmma.fence precedes {} in kernel {} (line {})", isa::spell(row->form),
+                      view_.function.name, context_.module.source->line(view_.function.offset)));
     const auto operands = context_.module.operands_of(instruction);
     bool reported = !state_.fenced;
     state_.fenced = true;
@@ -204,10 +204,9 @@ class WarpgroupChecker {
     if (reported_.insert(&instruction).second)
       context_.report(
           "wgmma-fence"_rule, instruction.opcode,
-          fmt::format(
-              "{} uses {}, which {} on line {} touched{}: wgmma.fence is missing in between",
-              instruction.opcode, name, at->second->opcode, line(*at->second),
-              round_of(*at->second, instruction)));
+          fmt::format("{} uses {}, which {} on line {} accessed{}: insert wgmma.fence in between",
+                      instruction.opcode, name, at->second->opcode, line(*at->second),
+                      round_of(*at->second, instruction)));
     return true;
   }
 
@@ -238,7 +237,7 @@ class WarpgroupChecker {
   // What stands behind `instruction` came before it in a loop.
   static std::string_view round_of(const ptx::Instruction& earlier,
                                    const ptx::Instruction& instruction) {
-    return earlier.offset < instruction.offset ? "" : " in the loop's round before";
+    return earlier.offset < instruction.offset ? "" : " in the preceding iteration";
   }
 
   void report_flight(const ptx::Instruction& instruction, std::string_view name,
@@ -246,12 +245,11 @@ class WarpgroupChecker {
     if (!reported_.insert(&instruction).second) return;
     context_.report(
         "wgmma-wait"_rule, instruction.opcode,
-        fmt::format("{} touches {} while wgmma.mma_async of line {}{} {}: {} in between",
+        fmt::format("{} accesses {} while wgmma.mma_async of line {}{} {}: insert {} in between",
                     instruction.opcode, name, line(*flight.by), round_of(*flight.by, instruction),
                     flight.accumulator ? "accumulates into it" : "reads it as A",
-                    flight.group == state_.groups
-                        ? "no wgmma.commit_group and wgmma.wait_group stand"
-                        : "no wgmma.wait_group stands"));
+                    flight.group == state_.groups ? "wgmma.commit_group and wgmma.wait_group"
+                                                  : "wgmma.wait_group"));
   }
 
   Context& context_;

@@ -45,12 +45,12 @@ void write_rows(Builder& k, const Global& to, const Scalar& count, const Scalar&
 bool is_possible(Builder& k, const Attention& options) {
   const int d = options.head_dim;
   return k.require(d >= 16 && d <= most_head_dim && d % 16 == 0,
-                   fmt::format("head_dim = {}: a query has a multiple of 16 elements, 16 to {}; "
-                               "the nearest is {}",
-                               d, most_head_dim, std::clamp(d, 16, most_head_dim + 15) / 16 * 16)) &
-         k.require(options.type == f16 || options.type == bf16,
-                   fmt::format("type = {}: Q, K, V and O have elements of f16 or bf16",
-                               name(options.type)));
+                   fmt::format(
+                       "head_dim = {}: expected a multiple of 16, from 16 to {}; the nearest is {}",
+                       d, most_head_dim, std::clamp(d, 16, most_head_dim + 15) / 16 * 16)) &
+         k.require(
+             options.type == f16 || options.type == bf16,
+             fmt::format("type = {}: expected f16 or bf16 for Q, K, V and O", name(options.type)));
 }
 
 // Bytes of shared memory, at most.

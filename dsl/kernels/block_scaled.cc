@@ -44,7 +44,7 @@ Kernel block_scaled(const BlockScaled& options) {
                    detail::size(k, "k", options.k, detail::common_multiple(unit, options.multiple));
     if (!detail::sizes_are_possible(k, tile, m, n, depth)) return;
     k.require(depth.multiple() % unit == 0,
-              fmt::format("k must be a multiple of {} for products of {} and {}", unit,
+              fmt::format("k is not a multiple of {}, which products of {} and {} require", unit,
                           name(kind.a), name(kind.b)));
     const auto blocks = block_count(depth, block);
     auto A = k.global("A", kind.a, row_major(m, depth));

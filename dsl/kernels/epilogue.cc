@@ -20,22 +20,22 @@ bool is_small_float(Type type) { return type == Type::e4m3 || type == Type::e5m2
 Finisher::Finisher(Builder& k, const Epilogue& options, Type sum, Type c, const Scalar& m,
                    const Scalar& n)
     : k_(k), options_(options), sum_(sum), c_(c), in_(sum == f64 ? f64 : f32) {
-  k.require(TypeSet{f32, f16, bf16, f64, s32, s8, u8, Type::e4m3, Type::e5m2}.has(c),
-            fmt::format("C has elements of f32, f16, bf16, e4m3, e5m2, f64, s32, s8 or u8, not {}",
-                        name(c)));
+  k.require(
+      TypeSet{f32, f16, bf16, f64, s32, s8, u8, Type::e4m3, Type::e5m2}.has(c),
+      fmt::format("type of C: expected f32, f16, bf16, e4m3, e5m2, f64, s32, s8 or u8, found {}",
+                  name(c)));
   if (is_small_float(c) && !has_eight_bits(k.target()))
-    k.require(false,
-              fmt::format("a C of {} is converted by cvt.rn.satfinite.{}x2.f32, which exists "
-                          "from sm_89 with PTX 8.1 on, the target is {}; f16 is the nearest "
-                          "there",
-                          name(c), name(c), k.target().text()));
+    k.require(false, fmt::format("C of {} needs cvt.rn.satfinite.{}x2.f32, which requires sm_89 "
+                                 "and PTX 8.1; the target is {}; the nearest supported type is f16",
+                                 name(c), name(c), k.target().text()));
   k.require(c != s32 || (sum == s32 && options.empty()),
-            "a C of s32 takes s32 sums as they are, without an epilogue; c = f32, f16 or s8 takes "
-            "one");
-  k.require((c == f64) == (sum == f64), "f64 sums make a C of f64, and others do not");
+            "C of s32 requires s32 accumulators and no epilogue; use c = f32, f16 or s8 with an "
+            "epilogue");
+  k.require((c == f64) == (sum == f64),
+            "f64 accumulators require C of f64, and C of f64 requires f64 accumulators");
   k.require(in_ == f32 || options.activation == Activation::none ||
                 options.activation == Activation::relu,
-            "products of f64 have no gelu and silu: their approximations are those of f32");
+            "gelu and silu are unsupported for f64: their approximations are f32");
   out_ = k.global("C", c, row_major(m, n));
   if (options.alpha) alpha_ = k.param("alpha", in_);
   if (options.beta) beta_ = k.param("beta", in_);

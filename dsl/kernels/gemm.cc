@@ -47,12 +47,11 @@ bool whole_bytes(Builder& k, const Gemm& options, const TiledMma& mma, const Sca
   const bool spread = mma.stored_a() != options.a || mma.stored_b() != options.b;
   const int together = spread ? 16 : 8 / bits(smaller);
   return k.require(options.a_major == Major::row && options.b_major == Major::col,
-                   fmt::format(
-                       "elements of {} share bytes: A goes by rows and B by columns, so that both "
-                       "lie along k",
-                       name(smaller))) &&
+                   fmt::format("{} is sub-byte: A must be row-major and B column-major, so that "
+                               "both are contiguous along k",
+                               name(smaller))) &&
          k.require(depth.multiple() % together == 0,
-                   fmt::format("{} elements of {} share bytes: k must be a multiple of {}",
+                   fmt::format("{} elements of {} share a byte: k must be a multiple of {}",
                                together, name(smaller), together));
 }
 
@@ -134,9 +133,9 @@ Kernel gemm_sum(const Gemm& options) {
   const Tile tile = filled_in(options);
   constexpr int block = 256;
   return kernel("gemm_sum", {.block = block}, [=](Builder& k) {
-    if (!k.require(
-            tile.m > 0 && tile.n > 0 && tile.k > 0,
-            fmt::format("tiles of {} x {} x {}: all sizes are positive", tile.m, tile.n, tile.k)))
+    if (!k.require(tile.m > 0 && tile.n > 0 && tile.k > 0,
+                   fmt::format("illegal tile {} x {} x {}: expected sizes above 0", tile.m, tile.n,
+                               tile.k)))
       return;
     const auto m = size(k, "m", options.m, 1), n = size(k, "n", options.n, 1);
     if (!detail::sizes_are_possible(k, tile, m, n, options.k) ||

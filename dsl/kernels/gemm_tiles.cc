@@ -19,8 +19,8 @@ bool reaches(Builder& k, const char* name, const Scalar& size, std::int64_t tile
   const std::int64_t known = size.constant().value_or(0);
   return k.require(
       tile < 1 || known <= most_counted / tile * tile,
-      fmt::format("{} = {}: tiles of {} would end beyond {}; the largest is {}", name, known, tile,
-                  most_counted, tile < 1 ? 0 : most_counted / tile * tile));
+      fmt::format("{} = {}: tiles of {} would end beyond {}; the largest size is {}", name, known,
+                  tile, most_counted, tile < 1 ? 0 : most_counted / tile * tile));
 }
 
 }  // namespace
@@ -37,11 +37,12 @@ bool sizes_are_possible(Builder& k, const Tile& tile, const Scalar& m, const Sca
   if (!inside || tile.m < 1 || tile.n < 1) return inside;  // tiled_mma() tells of the tile
   const std::int64_t rows = ceil_div(m.constant().value_or(0), tile.m).constant().value_or(0),
                      cols = ceil_div(n.constant().value_or(0), tile.n).constant().value_or(0);
-  return k.require(rows * cols <= most_counted,
-                   fmt::format("m = {}, n = {}: {} tiles of {} x {}, and blocks are numbered up to "
-                               "{}; larger tiles are fewer",
-                               m.constant().value_or(0), n.constant().value_or(0), rows * cols,
-                               tile.m, tile.n, most_counted));
+  return k.require(
+      rows * cols <= most_counted,
+      fmt::format(
+          "m = {}, n = {}: {} tiles of {} x {} exceed the largest grid, {}; use larger tiles",
+          m.constant().value_or(0), n.constant().value_or(0), rows * cols, tile.m, tile.n,
+          most_counted));
 }
 
 bool parts_are_possible(Builder& k, const Gemm& options, const Scalar& m) {
@@ -49,33 +50,30 @@ bool parts_are_possible(Builder& k, const Gemm& options, const Scalar& m) {
   const std::int64_t tile = std::max(options.tile.m, 1),
                      rows = ceil_div(m.constant().value_or(0), tile).constant().value_or(0) * tile;
   return k.require(options.splits >= 1 && options.splits <= most_splits,
-                   fmt::format("splits = {}: a product has 1 to {} parts", options.splits,
-                               most_splits)) &&
+                   fmt::format("splits = {}: expected 1 to {}", options.splits, most_splits)) &&
          k.require(options.stream_blocks >= 0 && options.stream_blocks <= most_stream_blocks,
-                   fmt::format("stream_blocks = {}: a product is shared by at most {} blocks, or "
-                               "not at all: 0",
-                               options.stream_blocks, most_stream_blocks)) &&
-         k.require(std::max(rows * options.splits,
-                            std::int64_t{2} * options.stream_blocks * tile) <= most_counted,
-                   fmt::format("m = {}, splits = {}, stream_blocks = {}: the workspace has more "
-                               "than {} rows",
-                               m.constant().value_or(0), options.splits, options.stream_blocks,
-                               most_counted)) &
-             k.require(whole || !options.batched, "a product of a batch is not split") &
-             k.require(
-                 whole || !options.persistent,
-                 "persistent blocks compute whole tiles: stream_blocks divides k among them") &
-             k.require(whole || options.cluster == 1,
-                       "clusters compute whole tiles: cluster = 1 goes with parts of k") &
-             k.require(
-                 options.splits == 1 || options.stream_blocks == 0,
-                 "a product is split evenly (splits) or among blocks (stream_blocks), not both");
+                   fmt::format("stream_blocks = {}: expected 0 (off) to {}", options.stream_blocks,
+                               most_stream_blocks)) &&
+         k.require(
+             std::max(rows * options.splits, std::int64_t{2} * options.stream_blocks * tile) <=
+                 most_counted,
+             fmt::format("m = {}, splits = {}, stream_blocks = {}: the workspace exceeds {} rows",
+                         m.constant().value_or(0), options.splits, options.stream_blocks,
+                         most_counted)) &
+             k.require(whole || !options.batched,
+                       "split-K and stream-K are unsupported for batched products") &
+             k.require(whole || !options.persistent,
+                       "split-K and stream-K are unsupported for persistent kernels, whose CTAs "
+                       "compute whole tiles") &
+             k.require(whole || options.cluster == 1, "split-K and stream-K require cluster = 1") &
+             k.require(options.splits == 1 || options.stream_blocks == 0,
+                       "split-K (splits) and stream-K (stream_blocks) exclude each other");
 }
 
 Scalar size(Builder& k, const char* name, int fixed, int multiple) {
   k.require(fixed >= 0 && multiple >= 1,
-            fmt::format("{} = {}, a multiple of {}: a size is positive, or 0 where it is a "
-                        "parameter of the kernel, and its multiple too",
+            fmt::format("{} = {}, divisor {}: expected a positive size, or 0 for a kernel "
+                        "parameter, and a divisor of at least 1",
                         name, fixed, multiple));
   return fixed > 0 ? Scalar(fixed) : k.param(name, s32, std::max(multiple, 1));
 }
@@ -111,7 +109,8 @@ GemmTiles::GemmTiles(Builder& k, const Gemm& options, const TiledMma& mma, const
   possible_ =
       parts_are_possible(k, options, m) &&
       k.require(options.promote >= 0 && (options.promote == 0 || options.accumulator == f32),
-                fmt::format("promote = {}: sums of f32 are promoted, after one step or more",
+                fmt::format("promote = {}: promotion requires f32 accumulators and a number of "
+                            "k-tiles of at least 1 (0: off)",
                             options.promote));
   if (!possible_) return;
   // Parts of tiles go to a workspace, whole ones are finished.

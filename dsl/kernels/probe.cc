@@ -46,8 +46,8 @@ Kernel mma_probe(std::string_view spelling, const Probe& options) {
       [options, spelling = std::string(spelling)](Builder& k) {
         const auto form = product(spelling);
         if (!k.require(form.has_value() && options.accumulators > 0,
-                       fmt::format("{} is no mma or wmma.mma whose result can be its accumulator, "
-                                   "or accumulators = {} is below one",
+                       fmt::format("{} is not an mma or wmma.mma whose result can be its "
+                                   "accumulator, or accumulators = {} is below 1",
                                    spelling, options.accumulators)))
           return;
         const isa::Instruction row = *isa::find(*form);

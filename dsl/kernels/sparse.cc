@@ -77,10 +77,10 @@ class Compressor {
     std::array<bool, 4> there{};
     for (int i = 0; i < group_; ++i) there[static_cast<std::size_t>(i)] = nonzero(row, col + i);
     if (std::count(there.begin(), there.end(), true) > group_ / 2)
-      diags_.report("kernel-option"_rule, {},
-                    fmt::format("row {}, columns {} to {}: at most {} of {} elements may be other "
-                                "than zero",
-                                row, col, col + group_ - 1, group_ / 2, group_));
+      diags_.report(
+          "kernel-option"_rule, {},
+          fmt::format("row {}, columns {} to {}: at most {} of {} elements may be nonzero", row,
+                      col, col + group_ - 1, group_ / 2, group_));
     std::uint32_t code = 0;
     if (group_ == 2) {
       code = there[1] ? 0b1110 : 0b0100;
@@ -119,8 +119,8 @@ Result<Compressed> compress(std::span<const std::byte> dense, int m, int k, Type
                                         static_cast<std::size_t>(width) / 8;
   if (!good)
     return Diags::one("kernel-option"_rule, {},
-                      fmt::format("a sparse matrix has elements of 8, 16 or 32 bits and rows of "
-                                  "whole groups of {}; found {} x {} of {} in {} bytes",
+                      fmt::format("sparse matrix: expected elements of 8, 16 or 32 bits and rows "
+                                  "of whole groups of {}; found {} x {} of {} in {} bytes",
                                   group, m, k, name(type), dense.size()));
   return Compressor(dense, m, k, type).compress();
 }
@@ -142,11 +142,12 @@ Kernel sparse_gemm(const Gemm& options) {
                depth = detail::size(k, "k", options.k,
                                     detail::common_multiple(group, options.multiple));
     if (!detail::sizes_are_possible(k, tile, m, n, depth)) return;
-    k.require(options.a_major == Major::row, "a sparse A goes by rows");
+    k.require(options.a_major == Major::row, "sparse A must be row-major");
     k.require(options.stream_blocks == 0 || options.tile.k != 0,
-              "gemm_sum() must know the tile's k, too: stream_blocks take one that is given");
-    k.require(bits(options.a) >= 8 && depth.multiple() % group == 0,
-              fmt::format("a sparse A has elements of at least 8 bits, in groups of {}", group));
+              "gemm_sum() also needs the tile's k for stream_blocks; set tile.k");
+    k.require(
+        bits(options.a) >= 8 && depth.multiple() % group == 0,
+        fmt::format("sparse A: expected elements of at least 8 bits, in groups of {}", group));
     auto kind = k.best_mma(detail::multiplied(options.a), detail::multiplied(options.b),
                            options.accumulator, {.sparsity = isa::Sparsity::sp_ordered_metadata});
     if (kind.shape.shape.m == 0) return;  // best_mma() has said why

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cuda/context.h"
+#include "compiler/support/counted.h"
 
 #include <fmt/format.h>
 
@@ -24,9 +25,8 @@ Result<std::shared_ptr<Context>> Context::open(int ordinal) {
   int count = 0;
   if (auto status = driver.call(driver.device_count, &count); !status) return status.diags();
   if (ordinal >= count)
-    return {"no-device"_rule,
-            fmt::format("there is no cuda:{}: the driver shows {} GPU{}{}", ordinal, count,
-                        count == 1 ? "" : "s", visible_devices())};
+    return {"no-device"_rule, fmt::format("no device cuda:{}: the driver finds {}{}", ordinal,
+                                          detail::counted(count, "GPU"), visible_devices())};
   DeviceOrdinal device = 0;
   if (auto status = driver.call(driver.device, &device, ordinal); !status) return status.diags();
   ContextHandle handle = nullptr;

@@ -65,9 +65,7 @@ Diags Driver::failure(std::string_view call, Code code) const {
   Diags diags;
   std::string message = describe(call, code);
   if (kernel_failed(code))
-    message +=
-        "; a kernel failed while it ran and took its GPU context with it: this process cannot use "
-        "the GPU any more";
+    message += "; the error has destroyed the GPU context: this process can no longer use the GPU";
   diags.report(rule_of(code), {}, std::move(message));
   return diags;
 }
@@ -94,7 +92,7 @@ Result<const Driver*> Driver::load(const std::vector<std::string>& candidates) {
     std::unique_ptr<Driver> driver(new Driver(handle));
     if (!driver->library_.missing().empty()) {
       reasons.push_back(
-          fmt::format("{}: lacks {}", path, fmt::join(driver->library_.missing(), ", ")));
+          fmt::format("{}: missing symbol {}", path, fmt::join(driver->library_.missing(), ", ")));
       continue;
     }
     if (auto status = driver->call(driver->initialize, 0u); !status) return status.diags();

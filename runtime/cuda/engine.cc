@@ -44,8 +44,8 @@ class Engine final : public detail::Engine {
     if (code == Code::Success) return address;
     const char* call = driver().memory_allocate.symbol;
     if (code != Code::OutOfMemory) return context_->failure(call, code);
-    return {"driver"_rule,
-            fmt::format("the GPU has no {} bytes left: {}", bytes, driver().describe(call, code))};
+    return {"driver"_rule, fmt::format("the GPU cannot allocate {} bytes: {}", bytes,
+                                       driver().describe(call, code))};
   }
 
   void free(std::uint64_t address) override { context_->invoke(driver().memory_free, address); }

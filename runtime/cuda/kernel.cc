@@ -62,7 +62,7 @@ class Kernel final : public detail::EngineKernel {
     const bool clusters = cluster != Dim3{0, 0, 0};
     if (!driver.launch_extended.address)
       return {"driver-version"_rule,
-              fmt::format("the driver launches no {}: it has no cuLaunchKernelEx, CUDA 11.8 has",
+              fmt::format("the driver cannot launch {}: cuLaunchKernelEx requires CUDA 11.8",
                           clusters ? "clusters" : "cooperative grids")};
     constexpr std::uint64_t everywhere = 8;  // blocks; more must be allowed
     if (cluster.count() > everywhere)
@@ -91,13 +91,13 @@ class Kernel final : public detail::EngineKernel {
     Diags diags;
     if (launch.block.count() > static_cast<std::uint64_t>(max_threads_))
       diags.report("launch-arguments"_rule, {},
-                   fmt::format("kernel {} runs with at most {} threads per block on this GPU "
-                               "(registers, .maxntid), got {}",
+                   fmt::format("kernel {} supports at most {} threads per block on this GPU "
+                               "(registers, .maxntid), found {}",
                                name_, max_threads_, launch.block.count()));
     if (static_cast<std::int64_t>(launch.dynamic_shared) > most_dynamic_shared())
       diags.report("launch-arguments"_rule, {},
-                   fmt::format("kernel {} leaves {} bytes of dynamic shared memory per block on "
-                               "this GPU, got {}",
+                   fmt::format("kernel {} has at most {} bytes of dynamic shared memory per block "
+                               "on this GPU, found {}",
                                name_, most_dynamic_shared(), launch.dynamic_shared));
     if (!diags.ok()) return diags;
     return Done{};

@@ -83,15 +83,15 @@ Diags refusal(const Driver& driver, Code code, const ptx::Module& module, const 
   if (code == Code::UnsupportedPtxVersion ||
       (code == Code::InvalidPtx && module.version > newest)) {
     diags.report("driver-version"_rule, {},
-                 fmt::format("{} is PTX {}, and the installed driver (CUDA {}) takes at most PTX "
-                             "{}: emit with --ptx {}, or install a newer driver",
+                 fmt::format("{} is PTX {}, and the installed driver (CUDA {}) supports at most "
+                             "PTX {}: emit with --ptx {}, or install a newer driver",
                              name, module.version.text(), cuda_version_text(driver.version()),
                              newest.text(), newest.text()));
     return diags;
   }
-  std::string message =
-      fmt::format("{} (.target {}) was refused: {}", name, fmt::join(module.targets, ", "),
-                  driver.describe(driver.module_load.symbol, code));
+  std::string message = fmt::format("{} (.target {}) was rejected by the driver: {}", name,
+                                    fmt::join(module.targets, ", "),
+                                    driver.describe(driver.module_load.symbol, code));
   if (!log.empty()) message += "\n" + log;
   diags.report("module-load"_rule, {}, std::move(message));
   return diags;

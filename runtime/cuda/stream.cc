@@ -35,7 +35,7 @@ class Event final : public detail::EngineEvent {
 
   Result<double> milliseconds_since(const detail::EngineEvent& start) const override {
     const auto* from = dynamic_cast<const Event*>(&start);
-    if (!from) return {"foreign-device"_rule, "the event at the start is not one of a GPU"};
+    if (!from) return {"foreign-device"_rule, "the start event does not belong to a GPU"};
     const Driver& driver = context_->driver();
     if (auto status = context_->call(driver.event_synchronize, from->handle_); !status)
       return status.diags();
@@ -73,7 +73,7 @@ Result<std::shared_ptr<detail::EngineEvent>> make_event(std::shared_ptr<Context>
 Result<StreamHandle> stream_handle(detail::EngineStream* stream) {
   if (!stream) return StreamHandle{nullptr};
   const auto* own = dynamic_cast<const Stream*>(stream);
-  if (!own) return {"foreign-device"_rule, "the stream is not one of a GPU"};
+  if (!own) return {"foreign-device"_rule, "the stream does not belong to a GPU"};
   return static_cast<StreamHandle>(own->handle());
 }
 

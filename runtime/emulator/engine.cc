@@ -32,11 +32,10 @@ class Event : public detail::EngineEvent {
   }
   Result<double> milliseconds_since(const detail::EngineEvent& start) const override {
     const auto* from = dynamic_cast<const Event*>(&start);
-    if (!from) return {"foreign-device"_rule, "the event at the start is not one of the emulator"};
+    if (!from) return {"foreign-device"_rule, "the start event does not belong to the emulator"};
     if (!from->time_ || !time_)
-      return {"driver"_rule,
-              fmt::format("the event at the {} was not recorded: call record() first",
-                          from->time_ ? "end" : "start")};
+      return {"driver"_rule, fmt::format("the {} event was not recorded: call record() first",
+                                         from->time_ ? "end" : "start")};
     return std::chrono::duration<double, std::milli>(*time_ - *from->time_).count();
   }
 
@@ -62,8 +61,7 @@ class Engine : public detail::Engine {
     std::optional<Arch> target;
     if (!tree.targets.empty()) target = Arch::parse(tree.targets.front());
     if (diags.ok() && !target)
-      diags.report("unknown-target"_rule, {name, 1, 1},
-                   "the module states no target that is known");
+      diags.report("unknown-target"_rule, {name, 1, 1}, "the module's target is unknown");
     if (!diags.ok()) return diags;
     auto module = std::make_shared<Module>(machine_, std::move(tree), *target);
     if (Status status = module->place_variables(); !status) return status.diags();
@@ -72,7 +70,8 @@ class Engine : public detail::Engine {
 
   Result<std::uint64_t> allocate(std::size_t bytes) override {
     if (const auto address = machine_->allocate(bytes)) return *address;
-    return {"out-of-memory"_rule, fmt::format("the host has no {} bytes for a buffer", bytes)};
+    return {"out-of-memory"_rule,
+            fmt::format("out of host memory: cannot allocate a buffer of {} bytes", bytes)};
   }
   void free(std::uint64_t address) override { machine_->free(address); }
 
@@ -106,7 +105,7 @@ class Engine : public detail::Engine {
     if (Status status = synchronize(); !status) return status;
     if (machine_->access(address, bytes, use)) return Done{};
     return {"memory-fault"_rule,
-            fmt::format("{} bytes at 0x{:x} are in no buffer", bytes, address)};
+            fmt::format("{} bytes at 0x{:x} are not inside a buffer", bytes, address)};
   }
 
   std::shared_ptr<Machine> machine_;
@@ -120,7 +119,7 @@ Result<std::shared_ptr<detail::Engine>> make_engine(const DeviceOptions& options
     hardware = Arch::parse(options.hardware);
     if (!hardware || !hardware_of(*hardware))
       return {"unknown-target"_rule,
-              fmt::format("the emulator knows no hardware {}: sm_70 and later are known",
+              fmt::format("the emulator does not support hardware {}: expected sm_70 or later",
                           options.hardware)};
   }
   auto machine = std::make_shared<Machine>(options, hardware);

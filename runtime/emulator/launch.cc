@@ -172,8 +172,8 @@ class Work {
     const std::uint64_t size = context_.cluster.count();
     finding.id = "deadlock"_rule.id;
     finding.message += fmt::format(
-        ": {} blocks run without an end and {} have not started, for which the emulator has no "
-        "room at the same time (a block takes {} bytes)",
+        ": {} blocks never finish, and {} cannot start because the emulator has no memory left for "
+        "them (a block needs {} bytes)",
         share.running.size() * size * threads_, (clusters_ - started) * size,
         Block::host_bytes(context_));
   }
@@ -213,19 +213,17 @@ Status Kernel::check_cluster(const Launch& launch) const {
     return Status("launch-arguments"_rule, fmt::format("kernel {} {}", name(), why));
   };
   if (stated != unstated && required != unstated && stated != required)
-    return refuse(fmt::format("is compiled for clusters of {} blocks (.reqnctapercluster), not {}",
+    return refuse(fmt::format("requires clusters of {} blocks (.reqnctapercluster), found {}",
                               text(required), text(stated)));
   if (program_->explicit_cluster && stated == unstated && required == unstated)
-    return refuse("is compiled for launches that state a cluster (.explicitcluster)");
+    return refuse("requires a cluster size at launch (.explicitcluster)");
   if (program_->max_cluster != 0 && cluster.count() > program_->max_cluster)
-    return refuse(
-        fmt::format("is compiled for clusters of at most {} blocks (.maxclusterrank), "
-                    "not {}",
-                    program_->max_cluster, cluster.count()));
+    return refuse(fmt::format("requires clusters of at most {} blocks (.maxclusterrank), found {}",
+                              program_->max_cluster, cluster.count()));
   if (auto status = detail::check_cluster(launch.grid, cluster); !status) return status;
   const Arch arch = module_->hardware();
   if (cluster.count() > 1 && arch.sm < 90)
-    return refuse(fmt::format("cannot run in clusters of several blocks: {} has none, sm_90 has",
+    return refuse(fmt::format("uses clusters of several blocks: unsupported on {}, requires sm_90",
                               arch.text()));
   return Done{};
 }
@@ -242,11 +240,10 @@ Status Kernel::check_cooperative(const Launch& launch) const {
         std::min(blocks, (static_cast<std::uint64_t>(row->shared_bytes) + each.shared_reserved) /
                              (shared + each.shared_reserved));
   if (launch.grid.count() <= blocks * each.count) return Done{};
-  return {
-      "launch-arguments"_rule,
-      fmt::format("a cooperative grid of {} blocks: {} with its {} multiprocessors has room for "
-                  "{} of kernel {} at the same time",
-                  launch.grid.count(), arch.text(), each.count, blocks * each.count, name())};
+  return {"launch-arguments"_rule,
+          fmt::format("cooperative grid of {} blocks too large: {} with its {} multiprocessors "
+                      "holds {} blocks of kernel {} at a time",
+                      launch.grid.count(), arch.text(), each.count, blocks * each.count, name())};
 }
 
 std::uint64_t Kernel::shared_bytes(const Launch& launch) const {
@@ -266,19 +263,19 @@ Status Kernel::check(const Launch& launch, const Arguments& arguments) const {
     return {
         "launch-arguments"_rule,
         fmt::format(
-            "kernel {} is compiled for blocks of {} x {} x {} threads (.reqntid), not {} x {} x {}",
+            "kernel {} requires blocks of {} x {} x {} threads (.reqntid), found {} x {} x {}",
             name(), wanted.x, wanted.y, wanted.z, launch.block.x, launch.block.y, launch.block.z)};
   if (program.max_threads != 0 && launch.block.count() > program.max_threads)
     return {"launch-arguments"_rule,
-            fmt::format("kernel {} is compiled for at most {} threads (.maxntid), not {}", name(),
-                        program.max_threads, launch.block.count())};
+            fmt::format("kernel {} supports at most {} threads per block (.maxntid), found {}",
+                        name(), program.max_threads, launch.block.count())};
   const Arch arch = module_->hardware();
   const ArchRow* row = find_arch(arch);
   const std::uint64_t bytes = shared_bytes(launch);
   if (row && bytes > static_cast<std::uint64_t>(row->shared_bytes))
     return {"launch-arguments"_rule,
-            fmt::format("kernel {} needs {} bytes of shared memory, a block of {} has {}", name(),
-                        bytes, arch.text(), row->shared_bytes)};
+            fmt::format("kernel {} needs {} bytes of shared memory: a block of {} has at most {}",
+                        name(), bytes, arch.text(), row->shared_bytes)};
   return Done{};
 }
 
@@ -290,7 +287,7 @@ Status Kernel::launch(const Launch& launch, const Arguments& arguments, detail::
   std::uint64_t workspace = 0;
   if (launch.cooperative) {
     const auto address = machine.allocate(workspace_bytes);
-    if (!address) return {"memory-fault"_rule, "the host has no room for the grid's barrier"};
+    if (!address) return {"memory-fault"_rule, "out of host memory for the grid's barrier"};
     workspace = *address;
   }
   Status status = Done{};
@@ -332,9 +329,9 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
   machine.add(report, program_->basis);
   if (work.finding()) machine.add(*work.finding(), describe(*work.finding()));
   if (work.out_of_memory())
-    return {"out-of-memory"_rule, fmt::format("the host has no memory for a block of kernel {}, "
-                                              "which takes {} bytes",
-                                              name(), Block::host_bytes(context))};
+    return {"out-of-memory"_rule,
+            fmt::format("out of host memory: a block of kernel {} needs {} bytes", name(),
+                        Block::host_bytes(context))};
   return Done{};
 }
 

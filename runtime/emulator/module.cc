@@ -132,8 +132,8 @@ Result<std::optional<Symbol>> Module::place(const ptx::Variable& variable) {
   }
   const auto address = machine_->allocate(bytes, constant);
   if (!address)
-    return {"out-of-memory"_rule, fmt::format("the host has no memory for variable {} of {} bytes",
-                                              variable.name, bytes)};
+    return {"out-of-memory"_rule,
+            fmt::format("out of host memory: variable {} needs {} bytes", variable.name, bytes)};
   addresses_.push_back(*address);
   return std::optional<Symbol>(
       {Window::global, *address, variable.numbered ? size_of(variable) : bytes});
@@ -215,8 +215,8 @@ Status Module::initialise(const ptx::Variable& variable, const Symbol& symbol,
       const auto found = find(name, scopes);
       if (!found) {
         diags.report("unsupported-instruction"_rule, tree_.source->place(operand.offset),
-                     fmt::format("the initialiser of {} names {}, which is no variable in memory "
-                                 "and no function",
+                     fmt::format("the initializer of {} names {}, which is neither a variable in "
+                                 "memory nor a function",
                                  variable.name, name));
         return;
       }
@@ -277,13 +277,13 @@ Result<std::shared_ptr<detail::EngineKernel>> Module::kernel(const std::string& 
   if (!program) {
     const ptx::Function* function = tree_.function(name);
     if (!function || !function->entry || !function->body)
-      return {"unknown-kernel"_rule, fmt::format("there is no kernel {}; the module has {}", name,
+      return {"unknown-kernel"_rule, fmt::format("unknown kernel {}; the module has {}", name,
                                                  fmt::join(kernels(), ", "))};
     Diags diags;
     auto decoded = std::make_shared<Program>(decoder(diags).decode(*function));
     if (!diags.ok()) return diags;
     if (decoded->uses_heap && !machine_->open_heap())
-      return {"out-of-memory"_rule, "the host has no memory for the heap of kernels"};
+      return {"out-of-memory"_rule, "out of host memory for the device heap"};
     program = std::move(decoded);
   }
   return std::shared_ptr<detail::EngineKernel>(

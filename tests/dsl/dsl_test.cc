@@ -55,20 +55,17 @@ TEST(Dsl, SeveralMistakesInOneCompile) {
     k.instruction("ldmatrix.sync.aligned.m8n8.x3.shared.b16", {k.address(s, 0, 0)});
     (void)b;
   });
-  EXPECT_EQ(complaints(wrong, sm_80, first),
-            "3: parameter A: the kernel already has a parameter or shared matrix of that name "
-            "[duplicate-name]\n"
-            "5: copy takes two tiles of one shape, A is 16x16:(16,1) and s is 16x8:(16,1) "
-            "[layout-mismatch]\n"
-            "7: A of m16n8k16 (bf16) takes elements of type bf16, s has f16 [layout-mismatch]\n"
-            "8: operand b of mma takes the fragment B of m16n8k16 (f16), found A of m16n8k16 (f16) "
-            "(made at line 6); "
-            "load it as operand_b(m16n8k16, f16) [wrong-role]\n"
-            "9: tile 2 along the columns does not exist: A has 2 of 8 [tile-bounds]\n"
-            "10: row 16 lies outside s, which is 16x16:(16,1) [tile-bounds]\n"
-            "11: there is no instruction ldmatrix.sync.aligned.m8n8.x3.shared.b16; the nearest on "
-            "sm_80, PTX 7.8 is "
-            "ldmatrix.sync.aligned.m8n8.x1.shared.b16 [unknown-form]\n");
+  EXPECT_EQ(
+      complaints(wrong, sm_80, first),
+      "3: parameter A: name already used by a parameter or shared matrix of the kernel "
+      "[duplicate-name]\n5: copy between different shapes: A is 16x16:(16,1) and s is 16x8:(16,1) "
+      "[layout-mismatch]\n7: element type mismatch: A of m16n8k16 (bf16) has elements of bf16, s "
+      "of f16 [layout-mismatch]\n8: wrong operand b of mma: expected the fragment B of m16n8k16 "
+      "(f16), found A of m16n8k16 (f16) (made at line 6); load it as operand_b(m16n8k16, f16) "
+      "[wrong-role]\n9: tile 2 along the columns is out of bounds: A has 2 tiles of 8 "
+      "[tile-bounds]\n10: row 16 is out of bounds of s, which is 16x16:(16,1) [tile-bounds]\n11: "
+      "unknown instruction ldmatrix.sync.aligned.m8n8.x3.shared.b16; the nearest on sm_80, PTX 7.8 "
+      "is ldmatrix.sync.aligned.m8n8.x1.shared.b16 [unknown-form]\n");
 }
 
 TEST(Dsl, TilesThatDoNotFit) {
@@ -81,10 +78,10 @@ TEST(Dsl, TilesThatDoNotFit) {
     k.copy(k.global("G", f16, row_major(24, 16)).tile(0, 16, 0, 0), s);
   });
   EXPECT_EQ(complaints(wrong, sm_80, first),
-            "4: tiles of 16 rows do not divide the 24 of A (24x16:(16,1)) [tile-divide]\n"
-            "5: B of m16n8k16 (f16) takes a tile of 16x8 elements, s is 8x16:(16,1); "
-            "s.transposed() has that shape [layout-mismatch]\n"
-            "6: a tile's number of rows is a positive constant [tile-divide]\n");
+            "4: tiles of 16 rows do not divide the 24 of A (24x16:(16,1)) [tile-divide]\n5: wrong "
+            "tile shape for B of m16n8k16 (f16): expected 16x8 elements, s is 8x16:(16,1); "
+            "s.transposed() has that shape [layout-mismatch]\n6: number of rows of a tile: "
+            "expected a positive constant [tile-divide]\n");
 }
 
 TEST(Dsl, KernelsThatCannotBe) {
@@ -96,20 +93,19 @@ TEST(Dsl, KernelsThatCannotBe) {
                : compiled.diags()[0].message + " [" + std::string(compiled.diags()[0].id) + "]";
   };
   EXPECT_EQ(text(kernel("ns::k<int>", {.block = 32}, nothing), sm_80),
-            "kernel 'ns::k<int>': a name has letters, digits, _ and $, starts with no digit, and "
-            "is not _, $ or WARP_SZ "
-            "[kernel-name]");
+            "kernel 'ns::k<int>': expected letters, digits, _ and $, not starting with a digit, "
+            "and not _, $ or WARP_SZ [kernel-name]");
   EXPECT_EQ(text(kernel("", {.block = 32}, nothing), sm_80),
-            "kernel '': a name has letters, digits, _ and $, starts with no digit, and is not _, $ "
+            "kernel '': expected letters, digits, _ and $, not starting with a digit, and not _, $ "
             "or WARP_SZ [kernel-name]");
   EXPECT_EQ(
       text(kernel("k", {.block = 48}, nothing), sm_80),
-      "kernel k: a block has 32 to 1024 threads in whole warps of 32, found 48 [launch-bounds]");
+      "kernel k: block size: expected 32 to 1024 threads in whole warps, found 48 [launch-bounds]");
   EXPECT_EQ(text(kernel("k", {.block = 32}, nothing), Target({90, 'a'}, {7, 0})),
-            "target sm_90a takes PTX 8.0 to 9.0, found 7.0 [target-version]");
-  EXPECT_EQ(
-      text(one_warp([](Builder& k) { k.shared("big", f32, row_major(256, 256)); }), sm_80),
-      "kernel test has 262144 bytes of shared memory, a block of sm_80 has 166912 [shared-size]");
+            "target sm_90a requires PTX 8.0 to 9.0, found 7.0 [target-version]");
+  EXPECT_EQ(text(one_warp([](Builder& k) { k.shared("big", f32, row_major(256, 256)); }), sm_80),
+            "kernel test uses 262144 bytes of shared memory: a thread block of sm_80 has at most "
+            "166912 [shared-size]");
 }
 
 TEST(Dsl, TargetsWithoutTheInstruction) {
@@ -120,11 +116,10 @@ TEST(Dsl, TargetsWithoutTheInstruction) {
          b = k.load(operand_b(m16n8k16, f16), s.tile(16, 8, 0, 0));
     k.mma(a, b, zero(f32));
   });
-  EXPECT_EQ(
-      complaints(sixteen, *Target::parse("sm_75"), first),
-      "5: mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 exists from sm_80 with PTX 7.0 on, the "
-      "target is sm_75, PTX 7.8; "
-      "the nearest there is mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 [no-instruction]\n");
+  EXPECT_EQ(complaints(sixteen, *Target::parse("sm_75"), first),
+            "5: mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 requires sm_80 and PTX 7.0, the "
+            "target is sm_75, PTX 7.8; the nearest supported form is "
+            "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 [no-instruction]\n");
 }
 
 TEST(Dsl, ValuesOfAnotherKernel) {
@@ -162,12 +157,11 @@ TEST(Dsl, ScalarTypes) {
     (void)y;
   });
   EXPECT_EQ(complaints(wrong, sm_80, first),
-            "2: this operation takes no operands of type f32 and u32; convert() one of them "
-            "[scalar-type]\n"
-            "4: a condition is a comparison, found a value of type u32 [scalar-type]\n"
-            "5: out has elements of type f16, the value is f32; convert() it [scalar-type]\n"
-            "6: parameter h: a scalar parameter is u32, s32, u64, s64, f32 or f64, not f16 "
-            "[scalar-type]\n");
+            "2: no such operation on operands of type f32 and u32; convert() one of them "
+            "[scalar-type]\n4: expected a condition of type pred, such as a comparison, found a "
+            "value of type u32 [scalar-type]\n5: element type mismatch: out has elements of f16, "
+            "the value is f32; convert() it [scalar-type]\n6: parameter h: expected a scalar of "
+            "type u32, s32, u64, s64, f32 or f64, found f16 [scalar-type]\n");
 }
 
 TEST(Dsl, ChoosesTransFromTheLayout) {
@@ -198,9 +192,10 @@ TEST(Dsl, SaysWhyNot) {
                                 sm_80);
   ASSERT_TRUE(compiled) << compiled.diags().text();
   const std::string why = explain(compiled->choices);
-  EXPECT_NE(why.find("not ldmatrix: its rows must start on 16-byte boundaries, those of "
-                     "16x16:(18,1) are sure of 4 bytes only"),
-            std::string::npos)
+  EXPECT_NE(
+      why.find(
+          "not ldmatrix: its rows must be 16-byte aligned, 16x16:(18,1) guarantees only 4 bytes"),
+      std::string::npos)
       << why;
   EXPECT_EQ(compiled->ptx.find("ldmatrix"), std::string::npos);
 }

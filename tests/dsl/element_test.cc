@@ -209,12 +209,12 @@ TEST(DslElement, WrongFragments) {
               k.place(operand_a(m16n8k8, f16), 4);
               k.pack(operand_b(m8n8k128, Type::b1), std::vector<Scalar>(32, k.param("x", f64)));
             }),
-            "A of m16n8k16 (f16) has 4 registers in each lane, found 3 [operand-count]\n"
-            "C of m16n8k32 (s32) has 4 elements in each lane, found 5 [operand-count]\n"
-            "there is no fragment C of m16n8k32 (s4) [fragment-mismatch]\n"
-            "there is no element 4 of A of m16n8k8 (f16) [fragment-mismatch]\n"
-            "an element of the fragment is a value of 32 bits (u32), found one of type f64 "
-            "[scalar-type]\n");
+            "wrong number of values: A of m16n8k16 (f16) has 4 registers in each lane, found 3 "
+            "[operand-count]\nwrong number of values: C of m16n8k32 (s32) has 4 elements in each "
+            "lane, found 5 [operand-count]\nno such fragment: C of m16n8k32 (s4) "
+            "[fragment-mismatch]\nelement index 4 is out of bounds of A of m16n8k8 (f16) "
+            "[fragment-mismatch]\nwrong register size: an element of the fragment has 32 bits "
+            "(u32), found a value of type f64 [scalar-type]\n");
 }
 
 TEST(DslElement, WrongOptions) {
@@ -232,14 +232,13 @@ TEST(DslElement, WrongOptions) {
     k.mma(fill(k, operand_a(m16n8k16, f16)), fill(k, operand_b(m16n8k16, f16)), zero(f32),
           {.metadata = 1});
   });
-  EXPECT_NE(text.find("metadata is missing in " + form), std::string::npos) << text;
+  EXPECT_NE(text.find("metadata is missing: " + form + " takes"), std::string::npos) << text;
   EXPECT_NE(text.find("operand selector of " + form +
-                      " takes a constant from 0 to 1, found the "
-                      "constant 2 [scalar-type]"),
+                      ": expected a constant from 0 to 1, found the constant 2 [scalar-type]"),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("there is no instruction mma.sp"), std::string::npos) << text;
-  EXPECT_NE(text.find("metadata has no place in mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"),
+  EXPECT_NE(text.find("unknown instruction mma.sp"), std::string::npos) << text;
+  EXPECT_NE(text.find("metadata is unexpected: mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"),
             std::string::npos)
       << text;
 
@@ -255,13 +254,14 @@ TEST(DslElement, WrongOptions) {
                .b_scale = BlockScale{k.lane(), 3, 3}});
       },
       "sm_120a");
-  EXPECT_NE(scaled.find("takes a byte-id from 0 to 3 in steps of 1, found the constant 4"),
+  EXPECT_NE(scaled.find("expected a byte-id from 0 to 3 in steps of 1, found the constant 4"),
             std::string::npos)
       << scaled;
-  EXPECT_NE(scaled.find("b_scale is missing in mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4"),
+  EXPECT_NE(scaled.find("b_scale is missing: mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4"),
             std::string::npos)
       << scaled;
-  EXPECT_NE(scaled.find("takes a thread-id from 0 to 1, found the constant 2"), std::string::npos)
+  EXPECT_NE(scaled.find("expected a thread-id from 0 to 1, found the constant 2"),
+            std::string::npos)
       << scaled;
 }
 
@@ -273,12 +273,12 @@ TEST(DslElement, MemoryOfTheWrongSpace) {
               k.instruction("wmma.load.c.sync.aligned.row.m16n16k16.global.f32", s, 0, 0, {});
               k.instruction("movmatrix.sync.aligned.m8n8.trans.b16", s, 0, 0, {1});
             }),
-            "wmma.load.c.sync.aligned.row.m16n16k16.shared.f32 reaches shared memory, the address "
-            "is one of global memory [layout-mismatch]\n"
-            "wmma.load.c.sync.aligned.row.m16n16k16.global.f32 reaches global memory, the address "
-            "is one of shared memory [layout-mismatch]\n"
-            "movmatrix.sync.aligned.m8n8.trans.b16 takes 1 operands (d=.b32; a=.b32), found 1 and "
-            "an address [operand-count]\n");
+            "wrong state space: wmma.load.c.sync.aligned.row.m16n16k16.shared.f32 addresses shared "
+            "memory, the pointer is to global memory [layout-mismatch]\nwrong state space: "
+            "wmma.load.c.sync.aligned.row.m16n16k16.global.f32 addresses global memory, the "
+            "pointer is to shared memory [layout-mismatch]\nwrong number of operands: "
+            "movmatrix.sync.aligned.m8n8.trans.b16 takes 1 (d=.b32; a=.b32), found 1 and an "
+            "address [operand-count]\n");
 }
 
 // The shapes that have names are those of the tables.

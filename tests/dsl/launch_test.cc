@@ -68,16 +68,18 @@ TEST(Launch, FillsInWhatTheKernelNeeds) {
 
 TEST(Launch, CountsAndMeasuresArguments) {
   EXPECT_EQ(complaints(arguments_of(compiled("sm_90a"), Arguments().add(1).add(2))),
-            "error: kernel copies takes 4 arguments, got 2; arguments_of() adds tensor maps "
-            "[launch-arguments]\n");
+            "error: wrong number of arguments: kernel copies expects 4 arguments, found 2; "
+            "arguments_of() adds tensor maps [launch-arguments]\n");
   EXPECT_EQ(complaints(arguments_of(compiled("sm_80"), Arguments())),
-            "error: kernel copies takes 4 arguments, got 0 [launch-arguments]\n");
+            "error: wrong number of arguments: kernel copies expects 4 arguments, found 0 "
+            "[launch-arguments]\n");
   for (const char* target : {"sm_80", "sm_90a"})
     EXPECT_EQ(complaints(arguments_of(
                   compiled(target),
                   Arguments().add(std::uint64_t{64}).add(8).add(std::uint64_t{256}).add(1.0F))),
-              "error: argument 0 (m) of kernel copies takes 4 bytes, got 8 [launch-arguments]\n"
-              "error: argument 3 (C) of kernel copies takes 8 bytes, got 4 [launch-arguments]\n");
+              "error: argument 0 (m) of kernel copies: expected 4 bytes, found 8 "
+              "[launch-arguments]\nerror: argument 3 (C) of kernel copies: expected 8 bytes, found "
+              "4 [launch-arguments]\n");
 }
 
 // The matrix stands in front of each complaint about its map, and all of them come.
@@ -85,9 +87,9 @@ TEST(Launch, NamesTheMatrixThatTheCopyEngineDoesNotRead) {
   const Compiled copies = compiled("sm_90a");
   EXPECT_EQ(arguments_of(copies, all(64, 8, 256, 256))->size(), 5u);
   EXPECT_EQ(complaints(arguments_of(copies, all(64, 8, 264, 256))),
-            "error: A (parameter 2): address: 0x108 is no multiple of 16 [tensor-map]\n");
+            "error: A (parameter 2): address: 0x108 is not a multiple of 16 [tensor-map]\n");
   EXPECT_EQ(complaints(arguments_of(copies, all(0, 7, 256, 256))),
-            "error: A (parameter 2): strides[0]: multiples of 16 below 2^40 bytes are taken, got "
+            "error: A (parameter 2): strides[0]: expected a multiple of 16 below 2^40 bytes, found "
             "28 [tensor-map]\n");
 }
 
@@ -102,8 +104,8 @@ TEST(Launch, CollectsTheComplaintsOfAllMaps) {
                                                               .add(std::uint64_t{520})
                                                               .add(std::uint64_t{1024})));
   EXPECT_EQ(text,
-            "error: A (parameter 3): address: 0x108 is no multiple of 16 [tensor-map]\n"
-            "error: B (parameter 4): address: 0x208 is no multiple of 16 [tensor-map]\n");
+            "error: A (parameter 3): address: 0x108 is not a multiple of 16 [tensor-map]\nerror: B "
+            "(parameter 4): address: 0x208 is not a multiple of 16 [tensor-map]\n");
 }
 
 }  // namespace

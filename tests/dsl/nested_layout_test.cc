@@ -72,7 +72,7 @@ TEST(NestedMatrix, TheSameAsItIsWritten) {
   EXPECT_EQ(nested("((8,8),(8,8)):((8,512),(1,64))").transposed().text(),
             "((8,8),(8,8)):((1,64),(8,512))");
   EXPECT_EQ(nested("((8,8),(8,8)):((8,512),(1,64))").extent(), 4096);
-  EXPECT_EQ(nested("8:1").text(), "8:1: a matrix has two axes, rows and columns, found 1");
+  EXPECT_EQ(nested("8:1").text(), "8:1: expected two modes, rows and columns, found 1");
   EXPECT_EQ(nested("(8,8").text(), "(8,8: column 5: expected , or ), found the end");
 }
 
@@ -378,7 +378,7 @@ TEST(NestedMatrix, WhatIsRefused) {
               auto u = k.shared("u", f16, nested("((6,8),16):((16,100),1)"));
               u.tile(4, 16, 1, 0);
             }),
-            "tiles of 4x16 elements cut through the blocks of u (((6,8),16):((16,100),1)) "
+            "tiles of 4x16 elements do not divide the blocks of u (((6,8),16):((16,100),1)) "
             "[tile-divide]\n");
   EXPECT_EQ(complaints([](Builder& k) {
               k.shared("s", f16, nested("((8,8),(8,8)):((8,512),(1,64)"));
@@ -387,11 +387,10 @@ TEST(NestedMatrix, WhatIsRefused) {
               k.shared("u", f16, blocked(row_major(k.param("m", u32), 8), row_major(2, 2)));
             }),
             "s: ((8,8),(8,8)):((8,512),(1,64): column 30: expected , or ), found the end "
-            "[layout-mismatch]\n"
-            "g: (8,8,8):(1,8,64): a matrix has two axes, rows and columns, found 3 "
-            "[layout-mismatch]\n"
-            "t: blocked: swizzle the matrix of blocks, not its parts [layout-mismatch]\n"
-            "u: blocked: a block is constant, found ?x8:(8,1) [layout-mismatch]\n");
+            "[layout-mismatch]\ng: (8,8,8):(1,8,64): expected two modes, rows and columns, found 3 "
+            "[layout-mismatch]\nt: blocked: a block is swizzled; swizzle the whole matrix instead "
+            "[layout-mismatch]\nu: blocked: expected a block of constant shape, found ?x8:(8,1) "
+            "[layout-mismatch]\n");
   EXPECT_EQ(complaints([](Builder& k) {
               auto s = k.shared("s", f16, blocked(row_major(8, 8), row_major(2, 2)));
               k.load(operand_a(wmma_m16n16k16, f16), s);

@@ -111,7 +111,7 @@ TEST(DslPipeline, AStageIsLeftOnce) {
       });
       const auto compiled = compile(twice, *Target::parse("sm_80"));
       ASSERT_FALSE(compiled);
-      EXPECT_NE(compiled.diags().text().find("next() is called once for a stage"),
+      EXPECT_NE(compiled.diags().text().find("next() is called twice for one stage"),
                 std::string::npos)
           << compiled.diags().text();
     }

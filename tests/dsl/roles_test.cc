@@ -229,26 +229,26 @@ TEST_P(Roles, WhatCannotBeIsRefused) {
               2, 1, [](Scalar, Scalar) {}, use(p));
         });
       },
-      "consumers would wait for ever", "[kernel-option]");
+      "consumers would wait forever", "[kernel-option]");
   expect_refused(
       [&](Parts& p) {
         p.k.roles([&] { p.k.pipeline(2, 1, fill(p), [&](Scalar, Scalar) { once(p, 2); }); });
       },
-      "a pipeline inside another one's stage", "[kernel-option]");
+      "pipeline inside another pipeline's stage", "[kernel-option]");
   expect_refused(
       [&](Parts& p) {
         for (int i = 0; i < 2; ++i) p.k.roles([&] { once(p, 2); });
       },
-      "roles() stands once in a kernel", "[kernel-option]");
+      "roles() must be called once", "[kernel-option]");
   expect_refused(
       [&](Parts& p) {
         p.k.loop(0, p.k.block_x(), 1, [&](Scalar) { p.k.roles([&] { once(p, 2); }); });
       },
-      "in no loop or condition", "[kernel-option]");
+      "outside loops and conditions", "[kernel-option]");
   expect_refused([&](Parts& p) { p.k.roles([&] { once(p, 4); }); },
                  "sA has 2 stages, its pipeline 4", "[tile-bounds]");
-  expect_refused([&](Parts& p) { p.k.roles([&] { p.add(2); }); }, "sA has no stage 2, but 2",
-                 "[tile-bounds]");
+  expect_refused([&](Parts& p) { p.k.roles([&] { p.add(2); }); },
+                 "stage index out of bounds: sA has no stage 2, only 2", "[tile-bounds]");
   expect_refused(
       [&](Parts& p) {
         p.k.roles([&] {
@@ -256,7 +256,7 @@ TEST_P(Roles, WhatCannotBeIsRefused) {
           p.k.store(p.c.tile(32, 32, 0, 0), p.sum);
         });
       },
-      "the warps' tile has 64x64 elements, C is 32x32", "[layout-mismatch]");
+      "wrong tile shape: the warps' tile has 64x64 elements, C is 32x32", "[layout-mismatch]");
   expect_refused(
       [&](Parts& p) {
         p.k.roles([&] {
@@ -264,11 +264,12 @@ TEST_P(Roles, WhatCannotBeIsRefused) {
               2, 1, [&](Scalar t, Scalar s) { p.fill(t, s), p.k.barrier(); }, use(p));
         });
       },
-      "a barrier in what producers fill", "[kernel-option]");
+      "barrier() in a fill callback", "[kernel-option]");
   expect_refused([&](Parts& p) { p.k.roles([&] { p.k.shared("late", f16, p.mma.shared_a(2)); }); },
                  "shared matrix late is declared inside roles()", "[kernel-option]");
   expect_refused([&](Parts& p) { p.k.roles([&] { once(p, 2), once(p, 2); }); },
-                 "sA is filled by another pipeline at roles_test.cc", "[unsynchronized-tile]");
+                 "sA is also filled by another pipeline, at roles_test.cc",
+                 "[unsynchronized-tile]");
   expect_refused(
       [&](Parts& p) {
         p.k.roles([&] {
@@ -277,8 +278,8 @@ TEST_P(Roles, WhatCannotBeIsRefused) {
           once(p, 2);
         });
       },
-      "sA is filled by producers, and consumers write it at", "[unsynchronized-tile]");
-  expect_refused([&](Parts& p) { once(p, 2); }, "kernel product has producers and no roles()",
+      "sA is filled by producers and also written by consumers at", "[unsynchronized-tile]");
+  expect_refused([&](Parts& p) { once(p, 2); }, "kernel product has producer warps but no roles()",
                  "[kernel-option]");
 }
 

@@ -93,24 +93,21 @@ TEST(Scalars, RefuseNumbersThatDoNotFit) {
   const auto refuses = [](const std::function<void(Builder&, const Scalar&)>& body) {
     return complaint(body);
   };
-  EXPECT_EQ(refuses([](Builder&, const Scalar& x) { x / 0; }), "a division by the constant 0");
-  EXPECT_EQ(refuses([](Builder&, const Scalar&) { Scalar(8) % 0; }),
-            "a division by the constant 0");
+  EXPECT_EQ(refuses([](Builder&, const Scalar& x) { x / 0; }), "division by the constant 0");
+  EXPECT_EQ(refuses([](Builder&, const Scalar&) { Scalar(8) % 0; }), "division by the constant 0");
   EXPECT_EQ(refuses([](Builder&, const Scalar& x) { x << 32; }),
-            "a value of type u32 is shifted by 0 to 31 bits, found 32");
+            "shift of a value of type u32: expected 0 to 31 bits, found 32");
   EXPECT_EQ(refuses([](Builder& k, const Scalar& x) { k.when(x < (1LL << 32), [] {}); }),
-            "the constant 4294967296 does not fit a value of type u32; the nearest that does is "
-            "4294967295");
+            "the constant 4294967296 does not fit type u32; the nearest value is 4294967295");
   EXPECT_EQ(refuses([](Builder& k, const Scalar&) { k.loop(0, 1LL << 40, 1, [](Scalar) {}); }),
-            "the constant 1099511627776 does not fit a value of type u32; the nearest that does is "
-            "4294967295");
+            "the constant 1099511627776 does not fit type u32; the nearest value is 4294967295");
   EXPECT_EQ(refuses([](Builder& k, const Scalar& x) { k.loop(x, 8, 0, [](Scalar) {}); }),
-            "a loop's step is at least 1, found 0");
+            "loop step: expected at least 1, found 0");
   EXPECT_EQ(refuses([](Builder& k, const Scalar& x) { k.loop(-4, x, 1, [](Scalar) {}); }),
-            "a loop over u32 begins and ends at 0 or above, found -4; k.constant(s32, -4) counts "
-            "from or to there");
+            "bounds of a loop over u32: expected 0 or more, found -4; use k.constant(s32, -4) for "
+            "a signed loop");
   EXPECT_EQ(refuses([](Builder& k, const Scalar& x) { k.loop(0, x < 3, 1, [](Scalar) {}); }),
-            "the loop's bound is an integer, found a value of type pred; convert() it");
+            "the loop's bound: expected an integer, found a value of type pred; convert() it");
   // As C++ does: all bits set.
   EXPECT_EQ(refuses([](Builder& k, const Scalar& x) { k.when((x ^ -1) == 0xFFFFFFFF, [] {}); }),
             "");

@@ -120,7 +120,7 @@ TEST(WarpTile, WhatIsNoOperandB) {
             std::string::npos);
   EXPECT_NE(complaint([&](Builder& k) {
               operand_b_transposed(convert(tile(k, 24), f16));
-            }).find("an even number in a row of 16-bit accumulators"),
+            }).find("an even number per row of 16-bit accumulators"),
             std::string::npos);
   EXPECT_NE(complaint([&](Builder& k) {
               operand_b(convert(tile(k, 16), f16), m16n8k32);
@@ -132,7 +132,7 @@ TEST(WarpTile, WhatIsNoOperandB) {
                                      {.m = 16, .n = 32, .k = 16, .warps_m = 1, .warps_n = 1});
               auto a = k.shared("a", f16, mma.shared_a())[0];
               mma(mma.accumulator(), a, operand_b(convert(tile(k, 16), f16)));
-            }).find("the tiled product's B has 1 x 4 fragments in each warp, found 1 x 2"),
+            }).find("wrong number of fragments of B per warp: expected 1 x 4, found 1 x 2"),
             std::string::npos);
 }
 

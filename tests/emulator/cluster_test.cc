@@ -158,12 +158,12 @@ TEST(EmulatorCluster, BadAddressesAreFindings) {
   const std::string map = "mapa.shared::cluster.u32 r4, r3, 1;\n";
   EXPECT_EQ(finding(map + "st.shared::cluster.u32 [r4+1020], r7;\n"), "");
   EXPECT_NE(finding(map + "st.shared::cluster.u32 [r4+2048], r7;\n")
-                .find("the block of rank 1 has 1024 bytes of shared memory"),
+                .find("the CTA of rank 1 has 1024 bytes of shared memory"),
             std::string::npos);
-  EXPECT_NE(finding("mapa.shared::cluster.u32 r4, r3, 2;\n").find("rank 2 of a cluster of 2"),
+  EXPECT_NE(finding("mapa.shared::cluster.u32 r4, r3, 2;\n").find("rank 2 in a cluster of 2"),
             std::string::npos);
-  EXPECT_NE(finding(map, 1).find("rank 1 of a cluster of 1"), std::string::npos);
-  EXPECT_NE(finding(map + "st.shared.u32 [r4], r7;\n").find("an address of the cluster"),
+  EXPECT_NE(finding(map, 1).find("rank 1 in a cluster of 1"), std::string::npos);
+  EXPECT_NE(finding(map + "st.shared.u32 [r4], r7;\n").find("a cluster address"),
             std::string::npos);
   EXPECT_NE(finding("barrier.cluster.wait;\n").find("cluster-barrier"), std::string::npos);
   EXPECT_NE(finding("barrier.cluster.arrive;\nbarrier.cluster.arrive;\n").find("cluster-barrier"),
@@ -176,7 +176,7 @@ TEST(EmulatorCluster, SharedMemoryGoesWithItsBlock) {
                            "mapa.shared::cluster.u32 r4, r3, 1;\nld.shared::cluster.u32 r5, [r4];";
   const auto run = run_body(late, two, 128, {}, shared);
   ASSERT_EQ(run.findings.size(), 1u);
-  EXPECT_NE(run.findings[0].message.find("block of rank 1 has exited"), std::string::npos);
+  EXPECT_NE(run.findings[0].message.find("CTA of rank 1 has exited"), std::string::npos);
 }
 
 // ---- The barrier.
@@ -331,7 +331,8 @@ TEST(EmulatorCluster, MulticastReachesEveryBlock) {
     for (std::uint32_t lane = 0; lane < 32; ++lane) EXPECT_EQ(run.out[32 * block + lane], lane + 7);
   const auto wide = run_body(".reg .b16 h;\n" + multicast(0x1F), all, 160, {}, shared);
   ASSERT_EQ(wide.findings.size(), 1u);
-  EXPECT_NE(wide.findings[0].message.find("0x1f of a cluster of 4"), std::string::npos);
+  EXPECT_NE(wide.findings[0].message.find("0x1f, which exceeds the cluster of 4"),
+            std::string::npos);
 }
 
 // Each of two blocks loads half of a box and multicasts it to both.
@@ -427,14 +428,14 @@ TEST(EmulatorCluster, LaunchesThatDoNotFit) {
   EXPECT_EQ(complaint(".reqnctapercluster 2", grid(4, 2)), "");
   EXPECT_NE(complaint(".reqnctapercluster 2, 1, 1", grid(4, 4)).find(".reqnctapercluster"),
             std::string::npos);
-  EXPECT_NE(complaint(".reqnctapercluster 2, 1, 1", grid(3)).find("no whole number of clusters"),
+  EXPECT_NE(complaint(".reqnctapercluster 2, 1, 1", grid(3)).find("not a multiple of the cluster"),
             std::string::npos);
   EXPECT_NE(complaint(".explicitcluster", grid(4)).find(".explicitcluster"), std::string::npos);
   EXPECT_EQ(complaint(".explicitcluster", grid(4, 2)), "");
   EXPECT_EQ(complaint(".maxclusterrank 4", grid(4, 4)), "");
   EXPECT_NE(complaint(".maxclusterrank 2", grid(4, 4)).find(".maxclusterrank"), std::string::npos);
-  EXPECT_NE(complaint("", grid(32, 32)).find("1 to 16 blocks"), std::string::npos);
-  EXPECT_NE(complaint("", grid(4, 2), "sm_80").find("sm_80 has none"), std::string::npos);
+  EXPECT_NE(complaint("", grid(32, 32)).find("expected 1 to 16 thread blocks"), std::string::npos);
+  EXPECT_NE(complaint("", grid(4, 2), "sm_80").find("unsupported on sm_80"), std::string::npos);
 }
 
 TEST(EmulatorCluster, RegisterBudgetIsChecked) {

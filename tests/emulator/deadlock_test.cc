@@ -34,10 +34,10 @@ bar.sync 0;)";
   const std::string message = deadlock(body, {.grid = {1}, .block = {96}});
   EXPECT_NE(message.find("96 threads wait at line " +
                          std::to_string(line_of(body, "mbarrier.try_wait", shared)) +
-                         " for mbarrier 0x0 to end the phase of parity 0"),
+                         " for the end of phase parity 0 of mbarrier 0x0"),
             std::string::npos)
       << message;
-  EXPECT_NE(message.find("lacks 1 arrivals and 4096 bytes"), std::string::npos) << message;
+  EXPECT_NE(message.find("pending: 1 arrival, 4096 bytes"), std::string::npos) << message;
 }
 
 TEST(EmulatorDeadlock, SomeAtABarrierSomeAtAnMbarrier) {
@@ -58,8 +58,8 @@ setp.eq.u32 q, r5, 0;
 DONE:)",
                                        {.grid = {1}, .block = {64}});
   EXPECT_NE(message.find("32 threads wait at"), std::string::npos) << message;
-  EXPECT_NE(message.find("for mbarrier 0x0"), std::string::npos) << message;
-  EXPECT_NE(message.find("barrier 1, which has 32 threads and waits for all of the block"),
+  EXPECT_NE(message.find("of mbarrier 0x0"), std::string::npos) << message;
+  EXPECT_NE(message.find("barrier 1, which has 32 threads and waits for all threads of the CTA"),
             std::string::npos)
       << message;
 }
@@ -81,8 +81,8 @@ mbarrier.test_wait.parity.shared::cta.b64 p, [bar], 0;
 @!p bra SPIN;
 DONE:)",
                                        {.grid = {4}, .block = {64}, .cluster = {2, 1, 1}});
-  EXPECT_NE(message.find("block 0,0,0: 64 threads wait"), std::string::npos) << message;
-  EXPECT_NE(message.find("block 1,0,0: 64 threads wait"), std::string::npos) << message;
+  EXPECT_NE(message.find("CTA 0,0,0: 64 threads wait"), std::string::npos) << message;
+  EXPECT_NE(message.find("CTA 1,0,0: 64 threads wait"), std::string::npos) << message;
   EXPECT_NE(message.find("all threads of the cluster to arrive"), std::string::npos) << message;
 }
 
@@ -140,10 +140,9 @@ TEST(EmulatorDeadlock, RegistersThatNobodyGivesUp) {
   const auto stuck = run(160, ".maxnreg 128");
   ASSERT_EQ(stuck.findings.size(), 1U);
   EXPECT_EQ(stuck.findings[0].id, "deadlock");
-  EXPECT_EQ(
-      stuck.findings[0].message,
-      "waits for 160 registers for a thread: it has 128, and of the block's 160 x 128 are 256 "
-      "free");
+  EXPECT_EQ(stuck.findings[0].message,
+            "waits for 160 registers per thread: it has 128, and of the CTA's 160 x 128 registers "
+            "256 are free");
   EXPECT_TRUE(run(120, ".maxnreg 128").findings.empty()) << "they start with 120";
 }
 

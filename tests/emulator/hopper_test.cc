@@ -144,8 +144,8 @@ TEST_F(EmulatorHopperGemm, IsRight) {
 TEST_F(EmulatorHopperGemm, StandsStillWithTooManyBytesExpected) {
   compute("[%full], 16384", "[%full], 16400");
   EXPECT_NE(complaint.find("[deadlock]"), std::string::npos) << complaint;
-  for (const char* part : {"block 0,0,0: 128 threads wait at line", "block 0,1,0: 1 thread waits",
-                           "lacks 0 arrivals and 16 bytes", "all threads of the cluster to arrive"})
+  for (const char* part : {"CTA 0,0,0: 128 threads wait at line", "CTA 0,1,0: 1 thread waits",
+                           "pending: 0 arrivals, 16 bytes", "all threads of the cluster to arrive"})
     EXPECT_NE(complaint.find(part), std::string::npos) << part << ": " << complaint;
 }
 

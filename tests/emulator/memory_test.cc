@@ -298,7 +298,7 @@ TEST(EmulatorMemory, ParametersAreReadOnly) {
     ASSERT_TRUE(run.launched) << run.complaint;
     ASSERT_EQ(run.findings.size(), 1u) << body;
     EXPECT_EQ(run.findings[0].id, "memory-fault") << body;
-    EXPECT_NE(run.findings[0].message.find("read only"), std::string::npos) << body;
+    EXPECT_NE(run.findings[0].message.find("read-only"), std::string::npos) << body;
   }
 }
 

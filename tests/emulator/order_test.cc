@@ -77,7 +77,8 @@ TEST(EmulatorOrder, WhatDoesNot) {
            {"", wait("bar", "SPIN", 1)}}) {
     const std::string message = complaint(first, second);
     EXPECT_NE(message.find("[asynchronous-race]"), std::string::npos) << first << second << message;
-    EXPECT_NE(message.find("the copy overwrites shared memory at"), std::string::npos) << message;
+    EXPECT_NE(message.find("the TMA load overwrites shared memory at"), std::string::npos)
+        << message;
   }
 }
 

@@ -131,11 +131,12 @@ TEST(EmulatorSizes, RoomThatThereIsNot) {
   const auto body = [](const std::string& text) {
     return run_body(text, {.grid = {1}, .block = {1}}, 1).complaint;
   };
-  EXPECT_NE(body(".local .b8 a[524289];").find("the local memory of a thread has 524288 bytes"),
+  EXPECT_NE(body(".local .b8 a[524289];")
+                .find("the local memory of a thread exceeded: at most 524288 bytes"),
             std::string::npos);
-  EXPECT_NE(body(".local .b8 a[524280];\n.local .b8 b[16];").find("524280 are taken, and 16 more"),
+  EXPECT_NE(body(".local .b8 a[524280];\n.local .b8 b[16];").find("524280 are in use and 16 more"),
             std::string::npos);
-  EXPECT_NE(body(".shared .b8 a[4294967296];").find("the shared memory of a block has"),
+  EXPECT_NE(body(".shared .b8 a[4294967296];").find("the shared memory of a block exceeded"),
             std::string::npos);
   EXPECT_NE(body(".shared .b8 a[4294967295];\n.shared .b8 b[2];").find("[shared-size]"),
             std::string::npos);
@@ -147,7 +148,8 @@ TEST(EmulatorSizes, ParametersThatWrap) {
   const std::string text =
       ".version 8.6\n.target sm_90\n.address_size 64\n"
       ".visible .entry k(.param .b8 a[2147483680], .param .b8 b[2147483680])\n{\nret;\n}\n";
-  EXPECT_NE(run_text(text, {}, 1).complaint.find("the parameter space of a kernel has 32764"),
+  EXPECT_NE(run_text(text, {}, 1)
+                .complaint.find("the parameter space of a kernel exceeded: at most 32764"),
             std::string::npos);
 }
 

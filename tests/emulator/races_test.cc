@@ -133,7 +133,7 @@ TEST(EmulatorRaces, SourceOfACopyBetweenBlocks) {
                 "[tile], 16, [r4];\n" +
                     behind);
   };
-  EXPECT_TRUE(holds(run("st.shared.u32 [tile], r0;\n"), "may still be taking"));
+  EXPECT_TRUE(holds(run("st.shared.u32 [tile], r0;\n"), "may still be reading"));
 }
 
 TEST(EmulatorRaces, PlacesOfMbarriers) {
@@ -159,7 +159,7 @@ TEST(EmulatorRaces, PlacesOfMbarriers) {
         "mbarrier.init.shared::cluster.b64 [r2], 1;\n", "mbarrier.arrive.b64 rd6, [rd5];\n",
         "mbarrier.inval.b64 [rd5];\n", "mbarrier.try_wait.parity.b64 p, [rd5], 1;\n",
         "mbarrier.init.b64 [rd0], 1;\n"})
-    EXPECT_TRUE(holds(complaint(remote + bad + end), "own block")) << bad;
+    EXPECT_TRUE(holds(complaint(remote + bad + end), "own CTA")) << bad;
 }
 
 TEST(EmulatorRaces, MbarriersCountSoManyBytes) {
@@ -167,7 +167,7 @@ TEST(EmulatorRaces, MbarriersCountSoManyBytes) {
   EXPECT_EQ(found(init + "@q exit;\n" + most), "");
   EXPECT_TRUE(holds(found(init + "@q exit;\n" + most +
                           "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [full], 1;\n"),
-                    "it counts 1048575 at most"));
+                    "at most 1048575 in total"));
 }
 
 // The same mbarrier again and again: its phases start anew, and the clocks do not grow.
@@ -178,7 +178,7 @@ TEST(EmulatorRaces, MbarriersThatAreMadeAgain) {
                            "mbarrier.init.shared::cta.b64 [full], 1;\nadd.u32 r3, r3, 1;\n"
                            "setp.lt.u32 p, r3, 1000;\n@p bra AGAIN;\n";
   EXPECT_EQ(found(body), "");
-  EXPECT_TRUE(holds(found(body + copy + "ld.shared.u32 r5, [tile];\n"), "(of parity 0)"));
+  EXPECT_TRUE(holds(found(body + copy + "ld.shared.u32 r5, [tile];\n"), "(parity 0)"));
 }
 
 }  // namespace

@@ -204,7 +204,7 @@ TEST(EmulatorStack, AllocaOfMoreThanTheStackIsAFinding) {
   EXPECT_EQ(run.findings[0].id, "stack-overflow");
   EXPECT_EQ(run.findings[0].lane, 17);
   EXPECT_EQ(run.findings[0].message,
-            "the alloca needs 69632 bytes of stack, of 65536 bytes 65536 are left");
+            "stack overflow: the alloca needs 69632 bytes, of 65536 bytes 65536 are free");
   const auto other = run_body("mov.u64 rd2, 48;\nstackrestore.u64 rd2;\n");
   ASSERT_EQ(other.findings.size(), 1u);
   EXPECT_EQ(other.findings[0].id, "memory-fault");

@@ -89,8 +89,8 @@ TEST(TensorMapReplace, WhatIsNone) {
         << static_cast<int>(field) << " " << value;
   EXPECT_EQ(bytes, Bytes{});
   EXPECT_EQ(TensorMap::replace(bytes, Field::interleave, 0, 2).diags()[0].message,
-            "interleave_layout takes 0 to 0, got 2: layouts interleaved by 16 and 32 bytes are not "
-            "emulated");
+            "interleave_layout: expected 0 to 0, found 2: layouts interleaved by 16 and 32 bytes "
+            "are not emulated");
 }
 
 // In a kernel: made in shared memory, copied to global memory, read back.

@@ -270,7 +270,7 @@ TEST(EmulatorTensor, BadCopiesAreFindings) {
   EXPECT_EQ(failure(wrong).substr(0, 12), "memory-fault");
   wrong = copy;
   wrong.at = {4, 0};
-  EXPECT_NE(failure(wrong).find("begins at a multiple of 16 bytes"), std::string::npos);
+  EXPECT_NE(failure(wrong).find("misaligned box: its innermost coordinate"), std::string::npos);
   wrong = copy;
   wrong.at = {0, 0, 0};
   EXPECT_NE(failure(wrong).find("copies 3 dimensions, the tensor map has 2"), std::string::npos);
@@ -320,7 +320,7 @@ TEST(EmulatorTensor, MapsLieInParametersAndGlobalMemory) {
             std::string::npos);
   EXPECT_NE(run_with_map("mov.u64 rd2, place;\ncvta.global.u64 m, rd2;\n",
                          ".global .align 64 .b8 place[128];\n")
-                .find("no tiled tensor map"),
+                .find("not a tiled tensor map"),
             std::string::npos);
 }
 
@@ -358,16 +358,18 @@ TEST(TensorMap, NamesEveryBadArgument) {
   starts("extents[2]", [](TensorMap& map) { map.extents[2] = (std::uint64_t{1} << 32) + 1; });
   starts("strides[0]", [](TensorMap& map) { map.strides[0] = 136; });
   starts("strides[1]", [](TensorMap& map) { map.strides[1] = std::uint64_t{1} << 40; });
-  starts("strides: a tensor of 3", [](TensorMap& map) { map.strides.pop_back(); });
-  starts("box: one number", [](TensorMap& map) { map.box.pop_back(); });
+  starts("wrong number of strides: a tensor of 3", [](TensorMap& map) { map.strides.pop_back(); });
+  starts("box: expected one number", [](TensorMap& map) { map.box.pop_back(); });
   starts("box[2]", [](TensorMap& map) { map.box[2] = 257; });
   starts("box[0]: 12 elements of f16 are 24", [](TensorMap& map) { map.box[0] = 12; });
-  starts("box[0]: 40 elements of f16 are 80 bytes, the swizzle takes at most 64",
+  starts("box[0]: 40 elements of f16 are 80 bytes, the swizzle allows at most 64",
          [](TensorMap& map) { map.box[0] = 40; });
-  starts("element_strides: one", [](TensorMap& map) { map.element_strides = {1}; });
+  starts("element_strides: expected one", [](TensorMap& map) { map.element_strides = {1}; });
   starts("element_strides[1]", [](TensorMap& map) { map.element_strides = {1, 9, 1}; });
-  starts("a tensor map takes 1 to 5 extents, got 0", [](TensorMap& map) { map.extents.clear(); });
-  starts("a tensor map takes 1 to 5 extents, got 6", [](TensorMap& map) { map.extents.resize(6); });
+  starts("wrong number of extents: a tensor map has 1 to 5, found 0",
+         [](TensorMap& map) { map.extents.clear(); });
+  starts("wrong number of extents: a tensor map has 1 to 5, found 6",
+         [](TensorMap& map) { map.extents.resize(6); });
   EXPECT_EQ(complaint([](TensorMap& map) { map.extents[0] = std::uint64_t{1} << 32; }), "");
 
   TensorMap map = dense(Type::f16, {64, 64}, {12, 300});

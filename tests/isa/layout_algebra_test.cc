@@ -48,24 +48,26 @@ TEST(NestedLayout, WhatIsNoLayout) {
   EXPECT_EQ(complaint("(8,4):(1"), "(8,4):(1: column 9: expected , or ), found the end");
   EXPECT_EQ(complaint("(8,x)"), "(8,x): column 4: expected an extent or (, found x");
   EXPECT_EQ(complaint("(8,4):(1,(8,2))"),
-            "(8,4):(1,(8,2)): column 10: the stride is a tuple of 2 where the shape has a number");
+            "(8,4):(1,(8,2)): column 10: structure mismatch: the stride is a tuple of 2 where the "
+            "shape has a number");
   EXPECT_EQ(complaint("(8,4):(1,2,3)"),
-            "(8,4):(1,2,3): column 7: the stride is a tuple of 3 where the shape has a tuple of 2");
-  EXPECT_EQ(complaint("(8,0):(1,2)"), "(8,0):(1,2): column 1: an extent is at least 1, found 0");
+            "(8,4):(1,2,3): column 7: structure mismatch: the stride is a tuple of 3 where the "
+            "shape has a tuple of 2");
+  EXPECT_EQ(complaint("(8,0):(1,2)"),
+            "(8,0):(1,2): column 1: illegal extent: expected at least 1, found 0");
   EXPECT_EQ(complaint("8:-1"), "8:-1: column 3: expected a stride or (, found -");
   EXPECT_EQ(complaint("8:1 swizzle<3,3>"),
             "8:1 swizzle<3,3>: column 16: expected swizzle<B,M,S>, found >");
   EXPECT_EQ(complaint("8:1 swizzle<3,3,1>"),
-            "8:1 swizzle<3,3,1>: column 5: a swizzle<B,M,S> has S >= B, and no more than 30 bits "
-            "in all");
+            "8:1 swizzle<3,3,1>: column 5: illegal swizzle: swizzle<B,M,S> requires S >= B and at "
+            "most 30 bits in total");
   EXPECT_EQ(complaint("8:1 more"), "8:1 more: column 5: expected swizzle<B,M,S>, found m");
   EXPECT_EQ(complaint(""), ": column 1: expected an extent or (, found the end");
   EXPECT_EQ(complaint("()"), "(): column 2: expected an extent or (, found )");
-  EXPECT_EQ(complaint("99999999999999999999"),
-            "99999999999999999999: column 1: the number is too large");
+  EXPECT_EQ(complaint("99999999999999999999"), "99999999999999999999: column 1: number too large");
   EXPECT_EQ(complaint("(65536,65536)"),
-            "(65536,65536): column 1: a layout has up to 2147483647 elements");
-  EXPECT_NE(complaint(std::string(100000, '(')).find("the nesting is too deep"), std::string::npos);
+            "(65536,65536): column 1: too many elements: expected at most 2147483647");
+  EXPECT_NE(complaint(std::string(100000, '(')).find("nesting too deep"), std::string::npos);
   EXPECT_FALSE(parse_tiler("<3:3"));
   EXPECT_FALSE(parse_tiler("3:3"));
   EXPECT_FALSE(parse_tiler("<3:3>,"));
@@ -209,30 +211,31 @@ TEST(LayoutAlgebra, Inverse) {
 TEST(LayoutAlgebra, WhatDoesNotExist) {
   EXPECT_EQ(text(composition(L("(4,3):(1,8)"), L("6:1"))),
             "composition of (4,3):(1,8) with 6:1: 4 of 4 elements in the extent 4 do not divide "
-            "the 6 wanted");
+            "the required 6");
   EXPECT_EQ(text(composition(L("(4,3):(1,8)"), L("2:6"))),
-            "composition of (4,3):(1,8) with 2:6: steps of 6 are no multiple of the extent 4");
+            "composition of (4,3):(1,8) with 2:6: stride 6 is not a multiple of the extent 4");
   EXPECT_EQ(text(composition(L("(4,3):(1,8)"), L("4:3"))),
-            "composition of (4,3):(1,8) with 4:3: steps of 3 do not divide the extent 4");
+            "composition of (4,3):(1,8) with 4:3: stride 3 does not divide the extent 4");
   EXPECT_EQ(text(composition(L("(4,3):(1,8)"), L("(2,2):(3,1)"))),
-            "composition of (4,3):(1,8) with (2,2):(3,1): modes that together go up to 4 leave "
-            "the extent 4");
+            "composition of (4,3):(1,8) with (2,2):(3,1): modes that together reach 4 exceed the "
+            "extent 4");
   EXPECT_EQ(text(complement(L("(4,2):(1,2)"), 24)),
-            "complement of (4,2):(1,2): the stride 2 is no multiple of 4, which the smaller ones "
-            "cover");
-  EXPECT_EQ(text(complement(L("4:1"), 0)), "complement: a size is 1 to 2147483647, found 0");
+            "complement of (4,2):(1,2): the stride 2 is not a multiple of 4, which the smaller "
+            "modes cover");
+  EXPECT_EQ(text(complement(L("4:1"), 0)),
+            "complement: expected a size from 1 to 2147483647, found 0");
   EXPECT_EQ(text(complement(L("16:1 swizzle<1,1,2>"), 16)),
-            "complement of 16:1 swizzle<1,1,2>: the result would be no layout, for its swizzle");
+            "complement of 16:1 swizzle<1,1,2>: the swizzle allows no result that is a layout");
   EXPECT_EQ(text(left_inverse(L("(3,2):(2,7)"))),
-            "left_inverse of (3,2):(2,7): beside 3:2, the stride 7 must be a multiple of 2 and at "
+            "left_inverse of (3,2):(2,7): next to 3:2, the stride 7 must be a multiple of 2 and at "
             "least 6");
-  EXPECT_EQ(text(left_inverse(L("2:0"))), "left_inverse of 2:0: elements coincide, a stride is 0");
+  EXPECT_EQ(text(left_inverse(L("2:0"))), "left_inverse of 2:0: not injective, a stride is 0");
   EXPECT_EQ(text(logical_divide(L("(4,8):(1,4)"), T("<2,2,2>"))),
-            "logical_divide of (4,8):(1,4): it has 2 axes, the tiler has 3");
+            "logical_divide of (4,8):(1,4): rank mismatch: it has 2 modes, the tiler has 3");
   EXPECT_EQ(text(with_shape(L("(4,6):(6,1)"), L("(2,10)"))),
-            "with_shape: (4,6):(6,1) has 24 elements, the shape 20");
+            "with_shape: (4,6):(6,1) has 24 elements, the new shape has 20");
   EXPECT_EQ(text(composition(NestedLayout(0, 1), L("4"))),
-            "composition of 0:1: an extent is at least 1, found 0");
+            "composition of 0:1: illegal extent: expected at least 1, found 0");
   EXPECT_FALSE(composition(NestedLayout(4, NestedLayout::limit), L("4:2")));
   EXPECT_FALSE(composition(NestedLayout::tuple({}), L("4:2")));
   EXPECT_FALSE(logical_product(L("2147483647:1"), L("2147483647:2147483647")));

@@ -295,7 +295,7 @@ TEST(Layout, RunsOfOneRegisterAreOneCell) {
 }
 
 TEST(Layout, SaysWhatTheManualLeavesOpen) {
-  EXPECT_NE(run("layout wmma.load.a.row.m16n16k16.f16").out.find("sm_90's map, as recorded"),
+  EXPECT_NE(run("layout wmma.load.a.row.m16n16k16.f16").out.find("the map recorded on sm_90"),
             std::string::npos);
   const std::string wgmma = run("layout wgmma.mma_async.m64n8k16.f32.f16.f16").out;
   EXPECT_NE(wgmma.find("b is read from shared memory"), std::string::npos);
@@ -326,11 +326,12 @@ TEST(Layout, WrongWordsNameTheNearestForm) {
                "nearest form is wgmma.mma_async.sync.aligned.m64n");
   expect_error("mma.m16n8k64.row.col.kind::mxf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue8m0",
                "kind::mxf4");
-  expect_error("wmma", "no matrix instruction");
+  expect_error("wmma", "not a matrix instruction");
   expect_error("''", "");
   expect_error("mma.", "[unknown-qualifier]");
-  expect_error("ldmatrix.m8n8.x1.shared.b16 --operand a", "has no such fragment, but d [usage]");
-  expect_error("wgmma.mma_async.m64n8k16.f32.f16.f16 --operand b", "but a, d [usage]");
+  expect_error("ldmatrix.m8n8.x1.shared.b16 --operand a",
+               "has no such fragment: expected one of d [usage]");
+  expect_error("wgmma.mma_async.m64n8k16.f32.f16.f16 --operand b", "expected one of a, d [usage]");
   expect_error("mma.m16n8k16.row.col.f32.f16.f16.f32 --selector 1", "is not sparse [usage]");
   expect_error("mma.sp.m16n8k32.row.col.f32.f16.f16.f32 --selector 2", "takes 0 to 1 [usage]");
   expect_error("ldmatrix.m8n8.x1.shared.b16 --svg a.svg --json", "");

@@ -18,7 +18,8 @@ std::string last_lines(const std::string& tile, const std::string& more = "") {
 
 TEST(SharedTile, KnownCosts) {
   const std::string free =
-      "ldmatrix, 8 rows of 16 bytes: no conflicts\n16-byte copies, 8 lanes: no conflicts\n";
+      "ldmatrix, 8 rows of 16 bytes: no bank conflicts\n16-byte copies, 8 lanes: no bank "
+      "conflicts\n";
   EXPECT_EQ(last_lines("64x16:(16,1)").substr(0, 49),
             "ldmatrix, 8 rows of 16 bytes: 2 passes instead of");
   EXPECT_EQ(last_lines("64x32:(32,1)").substr(0, 49),
@@ -38,32 +39,22 @@ TEST(SharedTile, KnownCosts) {
 TEST(SharedTile, TheGroupsOfBanks) {
   const auto outcome = layout_test::run("layout \"8x32:(32,1) swizzle<2,3,3>\"");
   EXPECT_EQ(outcome.out.substr(0, outcome.out.find("ldmatrix")),
-            "8x32:(32,1) swizzle<2,3,3> of f16: the group of banks of each 16 bytes (8 elements)\n"
-            "  row 0 1 2 3\n"
-            "    0 0 1 2 3\n"
-            "    1 4 5 6 7\n"
-            "    2 1 0 3 2\n"
-            "    3 5 4 7 6\n"
-            "    4 2 3 0 1\n"
-            "    5 6 7 4 5\n"
-            "    6 3 2 1 0\n"
-            "    7 7 6 5 4\n");
+            "8x32:(32,1) swizzle<2,3,3> of f16: bank group of each 16-byte chunk (8 elements)\n  "
+            "row 0 1 2 3\n    0 0 1 2 3\n    1 4 5 6 7\n    2 1 0 3 2\n    3 5 4 7 6\n    4 2 3 0 "
+            "1\n    5 6 7 4 5\n    6 3 2 1 0\n    7 7 6 5 4\n");
 }
 
 // Core matrices of eight rows of 16 bytes: ldmatrix reads one without conflicts, and a copy of a
 // whole row meets the same banks in each of them.
 TEST(SharedTile, NestedRowsAndColumns) {
   const auto outcome = layout_test::run("layout \"((8,2),(8,4)):((8,256),(1,64))\"");
-  EXPECT_EQ(outcome.out,
-            "((8,2),(8,4)):((8,256),(1,64)) of f16: the group of banks of each 16 bytes (8 "
-            "elements)\n"
-            "  row 0 1 2 3\n"
-            "    0 0 0 0 0\n    1 1 1 1 1\n    2 2 2 2 2\n    3 3 3 3 3\n"
-            "    4 4 4 4 4\n    5 5 5 5 5\n    6 6 6 6 6\n    7 7 7 7 7\n"
-            "    8 0 0 0 0\n    9 1 1 1 1\n   10 2 2 2 2\n   11 3 3 3 3\n"
-            "   12 4 4 4 4\n   13 5 5 5 5\n   14 6 6 6 6\n   15 7 7 7 7\n"
-            "ldmatrix, 8 rows of 16 bytes: no conflicts\n"
-            "16-byte copies, 8 lanes: 4 passes instead of 1\n");
+  EXPECT_EQ(
+      outcome.out,
+      "((8,2),(8,4)):((8,256),(1,64)) of f16: bank group of each 16-byte chunk (8 elements)\n  row "
+      "0 1 2 3\n    0 0 0 0 0\n    1 1 1 1 1\n    2 2 2 2 2\n    3 3 3 3 3\n    4 4 4 4 4\n    5 5 "
+      "5 5 5\n    6 6 6 6 6\n    7 7 7 7 7\n    8 0 0 0 0\n    9 1 1 1 1\n   10 2 2 2 2\n   11 3 3 "
+      "3 3\n   12 4 4 4 4\n   13 5 5 5 5\n   14 6 6 6 6\n   15 7 7 7 7\nldmatrix, 8 rows of 16 "
+      "bytes: no bank conflicts\n16-byte copies, 8 lanes: 4 passes instead of 1\n");
   const auto json = layout_test::layout_json("\"((8,2),(8,4)):((8,256),(1,64))\"");
   EXPECT_EQ(json["layout"], "((8,2),(8,4)):((8,256),(1,64))");
   EXPECT_EQ(json["copy_passes"], 4);

@@ -116,7 +116,7 @@ TEST(Attention, RefusesWhatNoTargetHas) {
   for (const auto& [options, target, part] :
        {std::tuple{A{.type = bf16}, "sm_75", "no mma.sync of bf16"},
         {A{.head_dim = 72}, "sm_80", "head_dim = 72"},
-        {A{.head_dim = 0}, "sm_80", "head_dim = 0: a query has a multiple of 16 elements"},
+        {A{.head_dim = 0}, "sm_80", "head_dim = 0: expected a multiple of 16"},
         {A{.head_dim = 2147483632}, "sm_80", "the nearest is 512"},
         {A{.type = s8}, "sm_80", "type = s8"}}) {
     const auto found = complaints(options, target);

@@ -108,7 +108,8 @@ TEST(Command, EmitWritesThePtxBeforeTheManifest) {
                           std::filesystem::path(ptx).parent_path().string() + "/./" +
                           std::filesystem::path(ptx).filename().string());
   EXPECT_EQ(same.code, 2);
-  EXPECT_NE(same.out.find("-o and --manifest: expected two files"), std::string::npos) << same.out;
+  EXPECT_NE(same.out.find("-o and --manifest: expected two different files"), std::string::npos)
+      << same.out;
   EXPECT_FALSE(std::filesystem::exists(ptx));
   EXPECT_EQ(tartan("emit gemm -o /no/such/folder/x.ptx --manifest " + manifest).code, 2);
   EXPECT_FALSE(std::filesystem::exists(manifest));
@@ -149,19 +150,20 @@ TEST(Command, EmitRefusesWhatAKernelIgnores) {
     const std::size_t taken = count(options, "--");
     const Ran out = tartan("emit " + kernel + all);
     EXPECT_EQ(out.code, 2) << out.out;
-    EXPECT_EQ(count(out.out, ": " + kernel + " does not take it; "), 29 - taken) << out.out;
+    EXPECT_EQ(count(out.out, ": unsupported by kernel " + kernel + "; "), 29 - taken) << out.out;
     EXPECT_EQ(taken == 0, kernel == "one_mma");
   }
   const auto message = [](const std::string& words) { return tartan(words).out; };
   EXPECT_EQ(message("emit attention --stages 3"),
-            "error: --stages: attention does not take it; gemm, gemm_sum, sparse_gemm, "
-            "block_scaled do [usage]\n");
+            "error: --stages: unsupported by kernel attention; gemm, gemm_sum, sparse_gemm, "
+            "block_scaled support it [usage]\n");
   EXPECT_EQ(message("emit gemm --causal"),
-            "error: --causal: gemm does not take it; attention does [usage]\n");
-  EXPECT_EQ(message("emit gemm --epilogue bias,relu,gelu"),
-            "error: --epilogue bias,relu,gelu: one of relu, gelu and silu is expected [usage]\n");
+            "error: --causal: unsupported by kernel gemm; attention supports it [usage]\n");
+  EXPECT_EQ(
+      message("emit gemm --epilogue bias,relu,gelu"),
+      "error: --epilogue bias,relu,gelu: expected at most one of relu, gelu and silu [usage]\n");
   EXPECT_EQ(message("emit gemm --splits 300"),
-            "error: --splits 300: a number from 1 to 256 is expected [usage]\n");
+            "error: --splits 300: expected a number from 1 to 256 [usage]\n");
   EXPECT_NE(message("emit gemm --m 20000000 --n 20000000").find("--m 20000000 --n 20000000: C"),
             std::string::npos);
 }
@@ -179,7 +181,7 @@ TEST(Command, EmitWritesWhatCheckAccepts) {
   std::filesystem::remove(path);
   const Ran refused = tartan("emit one_mma --target sm_75 -o " + path);
   EXPECT_EQ(refused.code, 1);
-  EXPECT_NE(refused.out.find("exists from sm_80"), std::string::npos) << refused.out;
+  EXPECT_NE(refused.out.find("requires sm_80"), std::string::npos) << refused.out;
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
@@ -220,12 +222,12 @@ TEST(Command, CheckAsJson) {
   EXPECT_EQ(out.out,
             "{\"schema_version\":1,\"diagnostics\":[{\"file\":\"" + path +
                 "\",\"line\":6,\"column\":1,\"level\":\"error\",\"id\":\"version-support\","
-                "\"message\":\"movmatrix.sync.aligned.m8n8.trans.b16 exists from PTX 7.8 "
-                "on, the module states 7.0\"},{\"file\":\"" +
+                "\"message\":\"movmatrix.sync.aligned.m8n8.trans.b16 requires PTX 7.8, the module "
+                "states 7.0\"},{\"file\":\"" +
                 path +
                 "\",\"line\":7,\"column\":42,\"level\":\"error\",\"id\":\"register-count\","
-                "\"message\":\"operand d of ldmatrix.sync.aligned.m8n8.x2.shared.b16 "
-                "takes 2 registers, got 1\"}],\"truncated\":0}\n");
+                "\"message\":\"operand d of ldmatrix.sync.aligned.m8n8.x2.shared.b16: expected 2 "
+                "registers, found 1\"}],\"truncated\":0}\n");
   EXPECT_EQ(tartan("check --max-errors 1 " + path).out.find("register-count"), std::string::npos);
   std::filesystem::remove(path);
 }

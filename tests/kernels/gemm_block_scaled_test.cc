@@ -203,16 +203,16 @@ std::string refusal(const BlockScaled& options, const char* target) {
 }
 
 TEST(BlockScaledGemm, WhatCannotBeIsRefused) {
-  EXPECT_NE(refusal({}, "sm_90").find("exists from sm_120a with PTX 8.7 on"), std::string::npos)
+  EXPECT_NE(refusal({}, "sm_90").find("requires sm_120a and PTX 8.7"), std::string::npos)
       << refusal({}, "sm_90");
   EXPECT_NE(refusal({.a = f16, .b = f16}, "sm_120a").find("has no mma.sync of f16 and f16"),
             std::string::npos);
   EXPECT_NE(refusal({.scale = Type::ue4m3}, "sm_120a").find("has no mma.sync of e4m3 and e4m3"),
             std::string::npos);
-  EXPECT_NE(refusal({.k = 24, .a = Type::e3m2}, "sm_120a").find("k must be a multiple of 16"),
+  EXPECT_NE(refusal({.k = 24, .a = Type::e3m2}, "sm_120a").find("k is not a multiple of 16"),
             std::string::npos);
   EXPECT_NE(refusal({.tile = {.m = 64, .n = 64, .k = 64, .warps_m = 2, .warps_n = 2}}, "sm_120a")
-                .find("the tile's k = 64 is no multiple of 128"),
+                .find("the tile's k = 64 is not a multiple of 128"),
             std::string::npos);
 }
 

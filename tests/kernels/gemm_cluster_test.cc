@@ -144,7 +144,7 @@ TEST(GemmCluster, ExplainsWhatIsShared) {
   EXPECT_NE(text.find("cp.async.bulk.tensor.multicast::cluster, boxes of 64 x 32"),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("to all blocks of the cluster"), std::string::npos) << text;
+  EXPECT_NE(text.find("to all CTAs of the cluster"), std::string::npos) << text;
 }
 
 // Elsewhere NVIDIA's assembler advises against it: each block reads for itself.
@@ -174,11 +174,12 @@ TEST(GemmCluster, RefusesWhatThereIsNot) {
     return compiled ? std::string() : compiled.diags().text();
   };
   Gemm options = of_warpgroups(3);
-  EXPECT_NE(message(options).find("a cluster has 1, 2, 4 or 8 blocks, found 3"), std::string::npos);
+  EXPECT_NE(message(options).find("expected 1, 2, 4 or 8 thread blocks, found 3"),
+            std::string::npos);
   options.cluster = 2, options.splits = 2;
-  EXPECT_NE(message(options).find("cluster = 1 goes with parts of k"), std::string::npos);
+  EXPECT_NE(message(options).find("split-K and stream-K require cluster = 1"), std::string::npos);
   options.splits = 1, options.stream_blocks = 4;
-  EXPECT_NE(message(options).find("cluster = 1 goes with parts of k"), std::string::npos);
+  EXPECT_NE(message(options).find("split-K and stream-K require cluster = 1"), std::string::npos);
 }
 
 // What the emulator says of a kernel whose text was spoiled; nothing where that ran.
@@ -213,17 +214,17 @@ TEST(GemmCluster, MistakesAreFound) {
   // A stage counts as free when one of the two blocks has released it.
   const std::regex arrivals(R"((mbarrier\.init\.shared\.b64 \[%r\d+\]), 8;)");
   expect(std::regex_replace(ptx, arrivals, "$1, 4;"), "asynchronous-race",
-         "the copy overwrites shared memory");
+         "the TMA load overwrites shared memory");
   // Each block releases its own stage twice, and the other's never.
   const std::regex remote(R"(mapa\.shared::cluster\.u32 (%r\d+), (%r\d+), %r\d+;)");
   expect(std::regex_replace(ptx, remote, "mov.b32 $1, $2;"), "asynchronous-race",
-         "the copy overwrites shared memory");
+         "the TMA load overwrites shared memory");
   // Nobody waits until the other block's barriers are made.
   expect(without_barrier(ptx, 0), "mbarrier",
-         "put barrier.cluster.arrive and barrier.cluster.wait in between");
+         "insert barrier.cluster.arrive and barrier.cluster.wait in between");
   // A block ends while the other still arrives at its barriers.
   expect(without_barrier(ptx, ptx.rfind("barrier.cluster.arrive;")), "memory-fault",
-         "the block of rank 1 has exited");
+         "the CTA of rank 1 has exited");
 }
 
 TEST(GemmCluster, BlocksOfALaunch) {

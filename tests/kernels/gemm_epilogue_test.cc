@@ -252,7 +252,7 @@ TEST(GemmEpilogue, EightBitFloats) {
 TEST(GemmEpilogue, EightBitFloatsWhereTheyAreNot) {
   const auto compiled = compile(kernels::gemm({.c = Type::e4m3}), testing_gemm::target_of("sm_86"));
   ASSERT_FALSE(compiled);
-  EXPECT_NE(compiled.diags().text().find("cvt.rn.satfinite.e4m3x2.f32, which exists from sm_89"),
+  EXPECT_NE(compiled.diags().text().find("cvt.rn.satfinite.e4m3x2.f32, which requires sm_89"),
             std::string::npos)
       << compiled.diags().text();
 }

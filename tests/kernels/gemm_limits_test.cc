@@ -36,17 +36,17 @@ struct Refused {
 TEST(GemmLimits, KnownSizes) {
   const Tile small{.m = 16, .n = 16, .k = 32, .warps_m = 1, .warps_n = 1};
   for (const auto& [options, part] : {
-           Refused{{.m = largest, .n = 64, .k = 64}, "the largest is 2147483584"},
+           Refused{{.m = largest, .n = 64, .k = 64}, "the largest size is 2147483584"},
            {{.m = 64, .n = largest, .k = 64}, "n = 2147483647"},
-           {{.m = 64, .n = 64, .k = largest}, "the largest is 2147483616"},
+           {{.m = 64, .n = 64, .k = largest}, "the largest size is 2147483616"},
            {{.m = 1 << 21, .n = 1 << 21, .k = 64, .tile = small}, "17179869184 tiles of 16 x 16"},
            {{.m = -1}, "m = -1"},
-           {{.splits = 0}, "splits = 0: a product has 1 to 256 parts"},
-           {{.splits = 300}, "splits = 300: a product has 1 to 256 parts"},
+           {{.splits = 0}, "splits = 0: expected 1 to 256"},
+           {{.splits = 300}, "splits = 300: expected 1 to 256"},
            {{.splits = largest}, "splits = 2147483647"},
-           {{.m = 1 << 24, .n = 64, .k = 64, .splits = 256}, "the workspace has more"},
+           {{.m = 1 << 24, .n = 64, .k = 64, .splits = 256}, "the workspace exceeds"},
            {{.stream_blocks = -1}, "stream_blocks = -1"},
-           {{.stream_blocks = 65537}, "at most 65536 blocks"},
+           {{.stream_blocks = 65537}, "expected 0 (off) to 65536"},
            {{.stream_blocks = largest}, "stream_blocks = 2147483647"},
        }) {
     // What the parts are made by, and what adds them up, say the same.
@@ -67,15 +67,14 @@ TEST(GemmLimits, KnownSizes) {
 TEST(GemmLimits, OneComplaintForOneMistake) {
   Gemm warps;
   warps.tile.warps_m = warps.tile.warps_n = 65536;
-  EXPECT_NE(complaint(kernels::gemm(warps)).find("a block has 32 to 1024 threads"),
-            std::string::npos);
+  EXPECT_NE(complaint(kernels::gemm(warps)).find("expected 32 to 1024 threads"), std::string::npos);
   EXPECT_NE(complaint(kernels::gemm({.stream_blocks = 4, .persistent = true})).find("persistent"),
             std::string::npos);
   const std::string sparse = complaint(kernels::sparse_gemm({}), "sm_75");
   EXPECT_NE(sparse.find("sm_75, PTX 9.0 has no mma.sync of f16"), std::string::npos) << sparse;
   const Kernel large = kernel("large", {.block = 32},
                               [](Builder& k) { k.global("A", f64, row_major(largest, largest)); });
-  EXPECT_NE(complaint(large).find("more than 2^49 bytes"), std::string::npos) << complaint(large);
+  EXPECT_NE(complaint(large).find("exceeds the 2^49 bytes"), std::string::npos) << complaint(large);
   // Multiples whose common one is beyond 32 bits.
   Gemm multiples{.m = 0, .n = 0, .k = 0, .b_major = Major::row};
   multiples.multiple = largest;

@@ -93,12 +93,12 @@ TEST(GemmSchedule, TheEngineStoresTileAfterTile) {
     EXPECT_EQ(product.wrong(testing_gemm::run(gemm, target, launch)), 0);
     const std::string text = explain(compile(gemm, target)->choices);
     const std::string batch =
-        fmt::format("each warp lays out {} of its 5 boxes at a time", stages == 2 ? 5 : 1);
+        fmt::format("each warp stages {} of its 5 boxes at a time", stages == 2 ? 5 : 1);
     EXPECT_NE(text.find(batch), std::string::npos) << text;
   }
 }
 
-// Boxes of C whose lines are not all as long, stored by the copy engine and by warps.
+// Boxes of C whose lines are not all as long, stored by TMA and by warps.
 TEST(GemmSchedule, TilesOfAnyWidthAreStoredByBoxes) {
   if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
   for (const auto& [c, width] : {std::pair{bf16, 80}, {bf16, 208}, {f32, 56}, {Type::e4m3, 224}})
@@ -111,8 +111,7 @@ TEST(GemmSchedule, TilesOfAnyWidthAreStoredByBoxes) {
       const Kernel gemm = kernels::gemm(product.options);
       const Target target = testing_gemm::target_of("sm_90a");
       const std::string text = explain(compile(gemm, target)->choices);
-      const std::string way =
-          n % (128 / bits(c)) ? "lines of boxes" : "cp.async.bulk.tensor, boxes";
+      const std::string way = n % (128 / bits(c)) ? "rows of boxes" : "cp.async.bulk.tensor, boxes";
       EXPECT_NE(text.find("store to C: " + way), std::string::npos) << text;
       Launch launch = product.launch();
       launch.grid = {3};
@@ -273,9 +272,11 @@ TEST(GemmSchedule, WhatCannotBeIsRefused) {
     const auto compiled = compile(kernels::gemm(options), testing_gemm::target_of("sm_80"));
     return compiled ? std::string("compiled") : compiled.diags().text();
   };
-  EXPECT_NE(refused({.splits = 2, .stream_blocks = 4}).find("not both"), std::string::npos);
-  EXPECT_NE(refused({.stream_blocks = 4, .batched = true}).find("not split"), std::string::npos);
-  EXPECT_NE(refused({.producers = 40}).find("at most 1024 threads"), std::string::npos);
+  EXPECT_NE(refused({.splits = 2, .stream_blocks = 4}).find("exclude each other"),
+            std::string::npos);
+  EXPECT_NE(refused({.stream_blocks = 4, .batched = true}).find("unsupported for batched products"),
+            std::string::npos);
+  EXPECT_NE(refused({.producers = 40}).find("at most 1024 threads in total"), std::string::npos);
   // Before sm_80 nobody can wait for another's copies: everyone copies.
   const auto compiled = compile(kernels::gemm({.producers = 4}), testing_gemm::target_of("sm_75"));
   ASSERT_TRUE(compiled) << compiled.diags().text();

@@ -320,9 +320,9 @@ TEST(SparseGemm, SaysWhyWarpgroupsDoNotMultiply) {
   EXPECT_NE(why(options).find("wgmma.mma_async.sp.sync.aligned.m64n64k32.f32.f16.f16"),
             std::string::npos);
   options.tile.warps_n = 2, options.tile.warps_m = 4;
-  EXPECT_NE(why(options).find("warps_m = 8, warps_n = 1 would do"), std::string::npos);
+  EXPECT_NE(why(options).find("use warps_m = 8 and warps_n = 1"), std::string::npos);
   options = by_warpgroups({}, 64), options.producers = 0;
-  EXPECT_NE(why(options).find("no producers fill its operands"), std::string::npos);
+  EXPECT_NE(why(options).find("no producer warps fill its operands"), std::string::npos);
 }
 
 TEST(SparseGemm, CompressRefusesWhatIsTooDense) {

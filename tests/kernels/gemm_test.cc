@@ -102,18 +102,19 @@ std::string refusal(const Gemm& options, const char* target) {
 TEST(Gemm, WhatCannotBeIsRefused) {
   Gemm options{.a = Type::e4m3, .b = Type::e4m3};
   EXPECT_NE(refusal(options, "sm_80")
-                .find("e4m3.e4m3.f32 exists from sm_89 with PTX 8.4 on; the nearest here is"),
+                .find("e4m3.e4m3.f32 requires sm_89 and PTX 8.4; the nearest supported form is"),
             std::string::npos)
       << refusal(options, "sm_80");
   options = {.a = Type::s4, .b = Type::s4, .accumulator = s32, .c = s32};
   options.b_major = Major::row;
-  EXPECT_NE(refusal(options, "sm_80").find("elements of s4 share bytes"), std::string::npos);
+  EXPECT_NE(refusal(options, "sm_80").find("s4 is sub-byte: A must be row-major"),
+            std::string::npos);
   options.b_major = Major::col, options.k = 7;
   EXPECT_NE(refusal(options, "sm_80").find("k must be a multiple of 2"), std::string::npos);
   options = {.a = s8, .b = s8, .accumulator = s32, .c = f64};
   EXPECT_NE(refusal(options, "sm_80").find("kernel-option"), std::string::npos);
   options = {.splits = 0};
-  EXPECT_NE(refusal(options, "sm_80").find("splits = 0: a product has 1 to"), std::string::npos);
+  EXPECT_NE(refusal(options, "sm_80").find("splits = 0: expected 1 to"), std::string::npos);
 }
 
 }  // namespace

@@ -101,9 +101,10 @@ TEST_F(DamagedRecording, IsAnError) {
   const std::string index = file("index.json", entry),
                     data = file("data.bin", std::string(256, '\0'));
   EXPECT_EQ(message(index, data), "");
-  EXPECT_NE(message(index, file("short.bin", std::string(255, '\0'))).find("cut off"),
+  EXPECT_NE(message(index, file("short.bin", std::string(255, '\0'))).find("is truncated"),
             std::string::npos);
-  EXPECT_NE(message(file("text.json", "not json"), data).find("is not JSON"), std::string::npos);
+  EXPECT_NE(message(file("text.json", "not json"), data).find("is not valid JSON"),
+            std::string::npos);
   EXPECT_NE(message(file("object.json", "{}"), data).find("no list of entries"), std::string::npos);
   EXPECT_NE(message(file("entry.json", R"([{"mnemonic":1}])"), data).find("entry 0"),
             std::string::npos);

@@ -85,7 +85,7 @@ TEST_F(CudaEngine, OtherHardwareIsEmulated) {
   ASSERT_TRUE(chosen);
   EXPECT_TRUE(chosen->emulated());
   EXPECT_EQ(chosen->remark(),
-            "the emulator runs this, with the arithmetic of sm_80: the GPU is Fake GPU (sm_90), "
+            "running on the emulator with the arithmetic of sm_80: the GPU is Fake GPU (sm_90), "
             "driver 13.0");
   EXPECT_EQ(device->remark(), "");
 }
@@ -157,7 +157,7 @@ TEST_F(CudaEngine, ClustersGoAlong) {
   ASSERT_TRUE(kernel.launch({.grid = {16}, .block = {32}, .cluster = {16, 1, 1}}, {}));
   EXPECT_TRUE(fake.large_clusters);
   EXPECT_EQ(complaint(kernel.launch({.grid = {5}, .block = {32}, .cluster = {2, 1, 1}}, {})),
-            "error: a grid of 5 x 1 x 1 blocks is no whole number of clusters of 2 x 1 x 1 "
+            "error: the grid of 5 x 1 x 1 blocks is not a multiple of the cluster of 2 x 1 x 1 "
             "[launch-arguments]");
 }
 
@@ -201,10 +201,9 @@ TEST_F(CudaEngine, SharedMemoryIsOptedIn) {
   EXPECT_FALSE(fake.called("cuFuncSetAttribute"));
   ASSERT_TRUE(kernel.launch({.block = {32}, .dynamic_shared = 200'000}, {}));
   EXPECT_EQ(fake.max_dynamic_shared, 232448);
-  EXPECT_EQ(
-      complaint(kernel.launch({.block = {32}, .dynamic_shared = 232449}, {})),
-      "error: kernel other leaves 232448 bytes of dynamic shared memory per block on this GPU, "
-      "got 232449 [launch-arguments]");
+  EXPECT_EQ(complaint(kernel.launch({.block = {32}, .dynamic_shared = 232449}, {})),
+            "error: kernel other has at most 232448 bytes of dynamic shared memory per block on "
+            "this GPU, found 232449 [launch-arguments]");
 }
 
 TEST_F(CudaEngine, StaticSharedMemoryCounts) {
@@ -220,16 +219,18 @@ TEST_F(CudaEngine, LaunchThatDoesNotFitNeverReachesTheDriver) {
   const auto status = kernel.launch({.grid = {0}, .block = {1024, 2}}, Arguments().add(1));
   ASSERT_FALSE(status);
   EXPECT_EQ(status.diags().text(),
-            "error: grid.x takes 1 to 2147483647, got 0 [launch-arguments]\n"
-            "error: kernel scale takes 3 arguments, got 1 [launch-arguments]\n");
-  EXPECT_EQ(complaint(kernel.launch({.block = {32}},
-                                    Arguments().add(std::uint64_t{0}).add(1.0).add(Shape{}))),
-            "error: argument 1 (factor) of kernel scale takes 4 bytes, got 8 [launch-arguments]");
+            "error: grid.x: expected 1 to 2147483647, found 0 [launch-arguments]\nerror: wrong "
+            "number of arguments: kernel scale expects 3 arguments, found 1 [launch-arguments]\n");
+  EXPECT_EQ(
+      complaint(
+          kernel.launch({.block = {32}}, Arguments().add(std::uint64_t{0}).add(1.0).add(Shape{}))),
+      "error: argument 1 (factor) of kernel scale: expected 4 bytes, found 8 [launch-arguments]");
   EXPECT_EQ(complaint(load("other").launch({.block = {32, 32, 2}}, {})),
-            "error: a block takes at most 1024 threads, 32 x 32 x 2 are 2048 [launch-arguments]");
+            "error: thread block too large: expected at most 1024 threads, found 32 x 32 x 2 = "
+            "2048 [launch-arguments]");
   EXPECT_EQ(complaint(load("other").launch({.block = {512}}, {})),
-            "error: kernel other runs with at most 256 threads per block on this GPU (registers, "
-            ".maxntid), got 512 [launch-arguments]");
+            "error: kernel other supports at most 256 threads per block on this GPU (registers, "
+            ".maxntid), found 512 [launch-arguments]");
   EXPECT_FALSE(fake.called("cuLaunchKernel"));
 }
 
@@ -244,11 +245,10 @@ TEST_F(CudaEngine, RefusedModuleCarriesTheLog) {
   fake.failures["cuModuleLoadDataEx"] = 218;
   fake.error_log = "ptxas application ptx input, line 5; error : Unknown thing\n";
   fake.info_log = "info: 12 registers";
-  EXPECT_EQ(
-      complaint(device->load(ptx, "test.ptx")),
-      "error: test.ptx (.target sm_90) was refused: cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX "
-      "(218)\n  ptxas application ptx input, line 5; error : Unknown thing\n  info: 12 registers "
-      "[module-load]");
+  EXPECT_EQ(complaint(device->load(ptx, "test.ptx")),
+            "error: test.ptx (.target sm_90) was rejected by the driver: cuModuleLoadDataEx: "
+            "CUDA_ERROR_INVALID_PTX (218)\n  ptxas application ptx input, line 5; error : Unknown "
+            "thing\n  info: 12 registers [module-load]");
 }
 
 TEST_F(CudaEngine, LongLogIsCut) {
@@ -262,9 +262,8 @@ TEST_F(CudaEngine, LongLogIsCut) {
 TEST_F(CudaEngine, OldDriverSaysWhichPtxItTakes) {
   fake.driver_version = 12010;
   const char* expected =
-      "error: test.ptx is PTX 8.3, and the installed driver (CUDA 12.1) takes at most PTX 8.1: "
-      "emit "
-      "with --ptx 8.1, or install a newer driver [driver-version]";
+      "error: test.ptx is PTX 8.3, and the installed driver (CUDA 12.1) supports at most PTX 8.1: "
+      "emit with --ptx 8.1, or install a newer driver [driver-version]";
   fake.failures["cuModuleLoadDataEx"] = 222;
   EXPECT_EQ(complaint(device->load(ptx, "test.ptx")), expected);
   fake.failures["cuModuleLoadDataEx"] = 218;  // what drivers before 11.1 say
@@ -283,11 +282,10 @@ TEST_F(CudaEngine, FailedKernelIsSaidWithItsConsequence) {
   EXPECT_TRUE(device->findings().empty());
   for (const char* entry : {"cuCtxSynchronize", "cuMemcpyDtoH", "cuLaunchKernel", "cuMemFree"})
     fake.failures[entry] = 700;
-  EXPECT_EQ(
-      complaint(device->synchronize()),
-      "error: cuCtxSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was "
-      "encountered; a kernel failed while it ran and took its GPU context with it: this process "
-      "cannot use the GPU any more [memory-fault]");
+  EXPECT_EQ(complaint(device->synchronize()),
+            "error: cuCtxSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access "
+            "was encountered; the error has destroyed the GPU context: this process can no longer "
+            "use the GPU [memory-fault]");
   EXPECT_FALSE(device->synchronize());
   ASSERT_EQ(device->findings().size(), 1u) << "later calls say the same";
   EXPECT_EQ(device->findings()[0].id, "memory-fault");
@@ -299,8 +297,8 @@ TEST_F(CudaEngine, FailedKernelIsSaidWithItsConsequence) {
 TEST_F(CudaEngine, EveryFailureNamesItsCall) {
   fake.failures["cuMemAlloc"] = 2;
   EXPECT_EQ(complaint(device->allocate(12345)),
-            "error: the GPU has no 12345 bytes left: cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (2) "
-            "[driver]");
+            "error: the GPU cannot allocate 12345 bytes: cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY "
+            "(2) [driver]");
   fake.failures["cuStreamCreate"] = 1;
   EXPECT_EQ(complaint(device->stream()),
             "error: cuStreamCreate: CUDA_ERROR_INVALID_VALUE (1) [driver]");
@@ -367,12 +365,12 @@ TEST_F(CudaEngine, AnyThreadMayCall) {
 TEST_F(CudaEngine, NoSuchGpu) {
   fake.devices = 2;
   EXPECT_TRUE(Device::open("cuda:1"));
-  EXPECT_NE(complaint(Device::open("cuda:2")).find("there is no cuda:2: the driver shows 2 GPUs"),
+  EXPECT_NE(complaint(Device::open("cuda:2")).find("no device cuda:2: the driver finds 2 GPUs"),
             std::string::npos);
   for (const char* name : {"", "gpu", "cuda:", "cuda:-1", "cuda:1x", "cuda:99999999999"}) {
     const std::string text = complaint(Device::open(name));
     EXPECT_NE(text.find("[no-device]"), std::string::npos) << name;
-    EXPECT_NE(text.find("take auto, emulator, cuda or cuda:N"), std::string::npos) << name;
+    EXPECT_NE(text.find("expected auto, emulator, cuda or cuda:N"), std::string::npos) << name;
   }
 }
 
@@ -388,7 +386,7 @@ TEST(CudaDriver, SomeOtherLibrary) {
   const auto driver = cuda::Driver::load({"libc.so.6"});
   ASSERT_FALSE(driver);
   EXPECT_EQ(driver.diags()[0].id, "no-driver");
-  EXPECT_NE(driver.diags()[0].message.find("lacks cuInit, "), std::string::npos);
+  EXPECT_NE(driver.diags()[0].message.find("missing symbol cuInit, "), std::string::npos);
 }
 
 TEST(CudaDriver, NoGpu) {

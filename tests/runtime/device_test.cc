@@ -73,7 +73,7 @@ TEST_F(DeviceTest, CopiesStayInsideTheBuffer) {
     EXPECT_EQ(read.diags()[0].id, "buffer-range");
   }
   EXPECT_EQ(buffer->write(bytes, 5).diags()[0].message,
-            "4 bytes from offset 5 on lie outside a buffer of 8 bytes");
+            "copy out of bounds: 4 bytes at offset 5 of a buffer of 8 bytes");
 }
 
 TEST_F(DeviceTest, EmptyBuffers) {
@@ -138,11 +138,12 @@ TEST_F(DeviceTest, MissingTensorMapsAreNamed) {
   const auto refused = kernel->launch({}, Arguments().add(std::uint64_t{256}));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.diags()[0].message,
-            "kernel reads takes 3 arguments, got 1; tensor maps are among them: arguments_of() of "
-            "tartan/launch.h adds those");
+            "wrong number of arguments: kernel reads expects 3 arguments, found 1; it needs tensor "
+            "maps, which arguments_of() of tartan/launch.h adds");
   const auto none = kernel->launch({}, Arguments());
   ASSERT_FALSE(none);
-  EXPECT_EQ(none.diags()[0].message, "kernel reads takes 3 arguments, got 0");
+  EXPECT_EQ(none.diags()[0].message,
+            "wrong number of arguments: kernel reads expects 3 arguments, found 0");
 }
 
 TEST_F(DeviceTest, UnknownKernel) {

@@ -61,11 +61,10 @@ TEST_F(ManifestTest, WrongTensorMaps) {
           "params[0].extents: expected an array of whole numbers, found nothing [manifest]",
           "params[0].strides: expected an array of whole numbers, found nothing [manifest]",
           "params[0].box: expected an array of whole numbers, found nothing [manifest]",
-          "params[1].offset: 8 is no multiple of 16 bytes [manifest]",
+          "params[1].offset: 8 is not a multiple of 16 bytes [manifest]",
           "params[1].swizzle: expected one of 0, 32, 64, 128, found 16 [manifest]",
-          "params[2].interleave: there is no such field: expected tensor_map, offset, type, "
-          "extents, strides, box, swizzle, promotion, fill, element_strides, flush_subnormals "
-          "[manifest]",
+          "params[2].interleave: unknown field: expected tensor_map, offset, type, extents, "
+          "strides, box, swizzle, promotion, fill, element_strides, flush_subnormals [manifest]",
           "params[2].promotion: expected one of 0, 64, 128, 256, found \"256\" [manifest]",
           "params[2].fill: expected one of \"zero\", \"nan\", found 0 [manifest]",
           "params[3].type: expected an element type such as f16, bf16, f32 or u8, found \"f17\" "
@@ -82,29 +81,32 @@ TEST_F(ManifestTest, WrongTensorMaps) {
           of("b", R"("type": "f16", "extents": [1, 1, 1, 1, 1, 1], "strides": [], "box": [1])") +
           ", " + of("b", good + R"(, "swizzle": 64)")),
       (Texts{
-          "params[0].strides[0]: multiples of 16 below 2^40 bytes are taken, got 120 [manifest]",
-          "params[0].box[1]: 1 to 256 elements are taken, got 257 [manifest]",
-          "params[0].box[0]: 60 elements of f16 are 120 bytes, which is no multiple of 16 "
+          "params[0].strides[0]: expected a multiple of 16 below 2^40 bytes, found 120 [manifest]",
+          "params[0].box[1]: expected 1 to 256 elements, found 257 [manifest]",
+          "params[0].box[0]: 60 elements of f16 are 120 bytes, which is not a multiple of 16 "
           "[manifest]",
-          "params[1]: a tensor map takes 1 to 5 extents, got 6 [manifest]",
-          "params[1].box: one number a dimension is expected (6), got 1 [manifest]",
-          "params[2].box[0]: 64 elements of f16 are 128 bytes, the swizzle takes at most 64 "
+          "params[1]: wrong number of extents: a tensor map has 1 to 5, found 6 [manifest]",
+          "params[1].box: expected one number per dimension (6), found 1 [manifest]",
+          "params[2].box[0]: 64 elements of f16 are 128 bytes, the swizzle allows at most 64 "
           "[manifest]",
       }));
   // Where the tensor is.
-  EXPECT_EQ(param_complaints(of("c", good) + R"(, {"buffer": "b", "bytes": 512})"),
-            Texts{"params[0].tensor_map: there is no buffer c: name one of params or of buffers "
-                  "[manifest]"});
+  EXPECT_EQ(
+      param_complaints(of("c", good) + R"(, {"buffer": "b", "bytes": 512})"),
+      Texts{
+          "params[0].tensor_map: unknown buffer c: expected one of params or buffers [manifest]"});
   for (const char* bytes : {"496", "128", "1"})
-    EXPECT_EQ(param_complaints(of("b", good) + R"(, {"buffer": "b", "bytes": )" + bytes + "}"),
-              Texts{std::string("params[0].extents: the tensor ends behind buffer b, which has ") +
-                    bytes + " bytes [manifest]"});
+    EXPECT_EQ(
+        param_complaints(of("b", good) + R"(, {"buffer": "b", "bytes": )" + bytes + "}"),
+        Texts{std::string(
+                  "params[0].extents: the tensor extends beyond the end of buffer b, which has ") +
+              bytes + " bytes [manifest]"});
   EXPECT_EQ(
       param_complaints(
           of("b",
              R"("type": "u8", "extents": [4294967296, 4294967296], "strides": [1099511627760], "box": [16, 1])") +
           R"(, {"buffer": "b", "bytes": 512})"),
-      Texts{"params[0].extents: the tensor ends behind buffer b, which has 512 bytes "
+      Texts{"params[0].extents: the tensor extends beyond the end of buffer b, which has 512 bytes "
             "[manifest]"});
 }
 
@@ -115,20 +117,20 @@ TEST_F(ManifestTest, WrongPartsAndBuffers) {
                    {"buffer": "c", "bytes": 4, "part": [0, 4]}, {"buffer": "d", "file": "long.bin", "part": [7, 0]},
                    {"buffer": "e", "file": "long.bin", "part": 3})"),
       (Texts{
-          "params[0].part: 5 bytes from 2 on are no part of a file of 6 bytes [manifest]",
-          "params[1].part: expected an offset and a number of bytes, found an array of 1 "
+          "params[0].part: 5 bytes at offset 2 are outside a file of 6 bytes [manifest]",
+          "params[1].part: expected expected an offset and a number of bytes, found an array of 1 "
           "[manifest]",
-          "params[2].part: goes with a file, not with bytes [manifest]",
-          "params[3].part: 0 bytes from 7 on are no part of a file of 6 bytes [manifest]",
+          "params[2].part: requires a file, found bytes [manifest]",
+          "params[3].part: 0 bytes at offset 7 are outside a file of 6 bytes [manifest]",
           "params[4].part: expected an array of whole numbers, found 3 [manifest]",
       }));
   EXPECT_EQ(complaints(R"({"ptx": "small.ptx", "kernel": "store", "grid": [1], "block": [1],
                            "params": [{"buffer": "a", "bytes": 4}],
                            "buffers": [{"buffer": "a", "bytes": 4}, 7, {"buffer": "b"}]})"),
             (Texts{
-                "buffers[0].buffer: params[0] is called a too [manifest]",
+                "buffers[0].buffer: duplicate name: params[0] is also called a [manifest]",
                 "buffers[1]: expected a buffer, found 7 [manifest]",
-                "buffers[2]: expected either a file or bytes, found an object with buffer "
+                "buffers[2]: expected either file or bytes, found an object with buffer "
                 "[manifest]",
             }));
 }

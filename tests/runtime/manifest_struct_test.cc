@@ -101,33 +101,34 @@ TEST_F(ManifestStruct, EveryWrongFieldIsSaid) {
           "params[0].fields[4]: expected a tensor_map, an address, or one of u8, s8, u16, s16, "
           "u32, s32, u64, s64, f32, f64, bytes, found an object with at, u32, u8",
       }));
-  EXPECT_EQ(said(R"({"at": 252, "address": "in"}, {"at": 8, "u32": 1}, {"at": 10, "u8": 1})"),
-            (Texts{
-                "params[0].fields[0].at: 8 bytes at 252 end behind the struct, which has 256",
-                "params[0].fields[2].at: the 1 bytes at 10 overlap another field's",
-            }));
+  EXPECT_EQ(
+      said(R"({"at": 252, "address": "in"}, {"at": 8, "u32": 1}, {"at": 10, "u8": 1})"),
+      (Texts{
+          "params[0].fields[0].at: 8 bytes at offset 252 extend beyond the struct, which has 256",
+          "params[0].fields[2].at: the 1 bytes at offset 10 overlap another field's",
+      }));
   EXPECT_EQ(said(R"({"at": 32, "tensor_map": "in", "type": "u32", "extents": [4], "strides": [],
                      "box": [4]})"),
-            (Texts{"params[0].fields[0].at: a tensor map starts at a multiple of 64 bytes, not at "
-                   "32"}));
+            (Texts{"params[0].fields[0].at: misaligned tensor map: expected a multiple of 64 "
+                   "bytes, found 32"}));
+  EXPECT_EQ(said(R"({"at": 0, "address": "inn"}, {"at": 8, "address": "in", "size": 4})"),
+            (Texts{"params[0].fields[1].size: unknown field: expected address, offset, at"}));
   EXPECT_EQ(
-      said(R"({"at": 0, "address": "inn"}, {"at": 8, "address": "in", "size": 4})"),
-      (Texts{"params[0].fields[1].size: there is no such field: expected address, offset, at"}));
-  EXPECT_EQ(said(R"({"at": 0, "address": "inn"})"),
-            (Texts{"params[0].fields[0].address: there is no buffer inn: name one of params or of "
-                   "buffers"}));
-  EXPECT_EQ(said(R"({"at": 0, "u8": 1}, {"at": 8, "address": "in", "offset": 17})"),
-            (Texts{"params[0].fields[1].offset: 17 lies behind buffer in, which has 16 bytes"}));
+      said(R"({"at": 0, "address": "inn"})"),
+      (Texts{
+          "params[0].fields[0].address: unknown buffer inn: expected one of params or buffers"}));
+  EXPECT_EQ(
+      said(R"({"at": 0, "u8": 1}, {"at": 8, "address": "in", "offset": 17})"),
+      (Texts{"params[0].fields[1].offset: 17 is beyond the end of buffer in, which has 16 bytes"}));
   EXPECT_EQ(said("", R"("file": "in.bin", )"),
             (Texts{"params[0].file: expected 256 bytes, found 16"}));
-  EXPECT_EQ(
-      param_complaints(R"({"struct": 0, "fields": []}, {"struct": 8, "fields": {}},
+  EXPECT_EQ(param_complaints(R"({"struct": 0, "fields": []}, {"struct": 8, "fields": {}},
                                 {"struct": 8, "members": []})"),
-      (Texts{
-          "params[0].struct: expected a whole number from 1 to 32764, found 0 [manifest]",
-          "params[1].fields: expected an array, found an object with no fields [manifest]",
-          "params[2].members: there is no such field: expected struct, file, fields [manifest]",
-      }));
+            (Texts{
+                "params[0].struct: expected a whole number from 1 to 32764, found 0 [manifest]",
+                "params[1].fields: expected an array, found an object with no fields [manifest]",
+                "params[2].members: unknown field: expected struct, file, fields [manifest]",
+            }));
 }
 
 TEST_F(ManifestTest, CooperativeIsTrueOrFalse) {

@@ -72,8 +72,8 @@ TEST_F(ManifestTest, EveryWrongFieldIsSaid) {
           R"({"ptx": 7, "kernel": "", "grid": [0, 65536], "block": [1, 1, 65], "dynamic_shared": -1,
                            "hardware": "sm_91", "params": {}, "gird": 1})"),
       (Texts{
-          "gird: there is no such field: expected ptx, kernel, grid, block, dynamic_shared, "
-          "cluster, cooperative, hardware, params, buffers [manifest]",
+          "gird: unknown field: expected ptx, kernel, grid, block, dynamic_shared, cluster, "
+          "cooperative, hardware, params, buffers [manifest]",
           "ptx: expected a text, found 7 [manifest]",
           "kernel: expected a text, found \"\" [manifest]",
           "grid[0]: expected a whole number from 1 to 2147483647, found 0 [manifest]",
@@ -170,19 +170,19 @@ TEST_F(ManifestTest, WrongBuffers) {
       (Texts{
           "params[0].buffer: expected a text, found 1 [manifest]",
           "params[0].bytes: expected a whole number from 1 to 68719476736, found 0 [manifest]",
-          "params[1]: expected either a file or bytes, found an object with buffer [manifest]",
-          "params[2]: expected either a file or bytes, found an object with buffer, bytes, file "
+          "params[1]: expected either file or bytes, found an object with buffer "
           "[manifest]",
+          "params[2]: expected either file or bytes, found an object with buffer, bytes, "
+          "file [manifest]",
           "params[3].fill: expected a whole number from 0 to 255, found 256 [manifest]",
-          "params[3].buffer: params[2] is called b too [manifest]",
+          "params[3].buffer: duplicate name: params[2] is also called b [manifest]",
           "params[4].bytes: expected a whole number from 1 to 68719476736, found 99999999999999 "
           "[manifest]",
-          "params[5].fill: goes with bytes, not with a file [manifest]",
+          "params[5].fill: requires bytes, found a file [manifest]",
           "params[6].file: cannot read " + at + "none.bin: no such file [file]",
-          "params[7].file: cannot read " + at + "empty.bin: it is empty [file]",
+          "params[7].file: cannot read " + at + "empty.bin: the file is empty [file]",
           "params[8].file: cannot read " + at + ".: not a file [file]",
-          "params[9].expct: there is no such field: expected buffer, file, part, bytes, fill, "
-          "expect, "
+          "params[9].expct: unknown field: expected buffer, file, part, bytes, fill, expect, "
           "compare [manifest]",
       }));
 }
@@ -197,12 +197,11 @@ TEST_F(ManifestTest, WrongExpectations) {
                                 {"buffer": "f", "bytes": 4, "expect": "zero.bin", "compare": {}})"),
       (Texts{
           "params[0].expect: \"long.bin\" has 6 bytes, buffer a has 4 [manifest]",
-          "params[1].compare: 6 bytes are not a whole number of 4-byte elements [manifest]",
+          "params[1].compare: 6 bytes are not a multiple of the 4-byte elements [manifest]",
           "params[2].compare: there is no expect to compare with [manifest]",
           "params[3].compare: expected \"bits\" or an object with type, max_rel and max_abs, found "
           "\"bit\" [manifest]",
-          "params[4].compare.max: there is no such field: expected type, max_rel, max_abs "
-          "[manifest]",
+          "params[4].compare.max: unknown field: expected type, max_rel, max_abs [manifest]",
           "params[4].compare.type: expected an element type such as f32, f16, bf16, f64 or s32, "
           "found \"s4\" [manifest]",
           "params[4].compare.max_rel: expected a number of at least 0, found -1 [manifest]",
@@ -241,8 +240,9 @@ TEST_F(ManifestTest, ExpectationFails) {
   const Outcome outcome = run_text(
       R"({"buffer": "out", "bytes": 4, "expect": "seven.bin", "compare": {"type": "s32"}}, {"u32": 4294967294})");
   EXPECT_EQ(outcome.exit_code(), 1);
-  EXPECT_EQ(outcome.text(false),
-            "out: 1 of 1 elements differ, as s32, exactly; first at index 0: expected 7, got -2\n");
+  EXPECT_EQ(
+      outcome.text(false),
+      "out: 1 of 1 elements differ, as s32, exactly; first at index 0: expected 7, found -2\n");
   EXPECT_EQ(nlohmann::json::parse(outcome.json())["expectations"][0]["first"].dump(),
             R"({"expected":7,"got":-2,"index":0})");
 }
@@ -286,10 +286,9 @@ TEST_F(ManifestTest, IllegalModuleIsADefect) {
 TEST_F(ManifestTest, LaunchThatDoesNotFitIsRefused) {
   const Outcome scalar = run_text(R"({"buffer": "out", "bytes": 4}, {"u64": 7})");
   EXPECT_EQ(scalar.exit_code(), 2);
-  EXPECT_EQ(scalar.complaints(false),
-            (folder / "manifest.json").string() +
-                ": error: argument 1 (value) of kernel store takes 4 bytes, got 8 "
-                "[launch-arguments]\n");
+  EXPECT_EQ(scalar.complaints(false), (folder / "manifest.json").string() +
+                                          ": error: argument 1 (value) of kernel store: expected 4 "
+                                          "bytes, found 8 [launch-arguments]\n");
   const auto json = nlohmann::json::parse(scalar.json());
   EXPECT_EQ(json["findings"][0]["id"], "launch-arguments");
   EXPECT_TRUE(json["findings"][0]["block"].is_null());

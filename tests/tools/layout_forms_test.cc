@@ -48,7 +48,7 @@ LayoutTable table_of(const isa::Form& form) {
     EXPECT_EQ(table.metadata->cells.size(),
               static_cast<std::size_t>(form.shape.m * isa::codes_per_row(form)));
   }
-  EXPECT_EQ(mentions(table, "scale-a of row g"), form.block_scale);
+  EXPECT_EQ(mentions(table, "scale-a of rows g"), form.block_scale);
   EXPECT_EQ(mentions(table, "b is read from shared memory"), form.opcode == isa::Opcode::wgmma);
   return table;
 }

@@ -70,69 +70,67 @@ TEST(CheckCalls, RejectsAnotherNumberOfArguments) {
 
 TEST(CheckCalls, RejectsArgumentsOfOtherTypes) {
   EXPECT_EQ(in_kernel("call (%r0), regs, (%d1);"),
-            "call-signature: parameter %in of regs does not fit: expected .b32, found %d1, .b64");
+            "call-signature: parameter %in of regs: expected .b32, found %d1, .b64");
   EXPECT_EQ(in_kernel("call (%d0), regs, (%r1);"),
-            "call-signature: result %out of regs does not fit: expected .b32, found %d0, .b64");
+            "call-signature: result %out of regs: expected .b32, found %d0, .b64");
   EXPECT_EQ(in_kernel("call params, (loose, %f0);"),
-            "call-signature: parameter box of params does not fit: expected .align 8 .b8[16], "
-            "found loose, .align 4 .b8[16]");
+            "call-signature: parameter box of params: expected .align 8 .b8[16], found loose, "
+            ".align 4 .b8[16]");
   EXPECT_EQ(in_kernel("call params, (box, 5);"),
-            "call-signature: parameter x of params does not fit: expected .f32, found the constant "
-            "5");
+            "call-signature: parameter x of params: expected .f32, found the constant 5");
   EXPECT_EQ(in_kernel("call (%r0), printf, (own, 0);"),
-            "call-signature: parameter format of printf does not fit: expected .b64, found own, a "
-            "parameter of kernel itself; copy it to a .param variable");
+            "call-signature: parameter format of printf: expected .b64, found own, a parameter of "
+            "kernel itself; copy it to a .param variable");
   EXPECT_EQ(in_kernel("call (7), regs, (%r1);"),
-            "call-signature: result %out of regs does not fit: expected .b32, found the constant "
-            "7");
+            "call-signature: result %out of regs: expected .b32, found the constant 7");
   EXPECT_EQ(errors(".extern .func f (.param .u16 x);\n"
                    ".entry k () { .reg .u16 a; call f, (a); ret; }"),
-            "call-signature: parameter x of f does not fit: expected .u16, found a call that "
-            "passes .u16, which is not supported; .b32 is");
+            "call-signature: parameter x of f: expected .u16, found a call that passes .u16, which "
+            "is unsupported; use .b32");
 }
 
 TEST(CheckCalls, RejectsCallsOfNothing) {
   EXPECT_EQ(in_kernel("call kernel, (%d0);"),
             "call-callee: kernel is a kernel: expected a function (.func)");
   EXPECT_EQ(in_kernel("call %d0;"),
-            "call-callee: the call through %d0 says nothing of what it calls: expected a label of "
-            ".callprototype or .calltargets behind it");
+            "call-callee: the indirect call through %d0 has no signature: expected a label of "
+            ".callprototype or .calltargets after it");
   EXPECT_EQ(in_kernel("call %f0, p; p: .callprototype _ ();"),
-            "register-type: call takes a function or the register of its address as operand "
-            "function, found %f0 of type .f32: call{.uni} function, arguments");
+            "register-type: call: expected a function or the register of its address as operand "
+            "function, found %f0 of type .f32; the nearest form is call{.uni} function, arguments");
   EXPECT_EQ(in_kernel(".reg .b16 h; p: .callprototype _ (); call h, p;"),
-            "call-callee: h holds no address of a function: expected a register of type .b64, "
-            "found .b16");
+            "call-callee: h cannot hold the address of a function: expected a register of type "
+            ".b64, found .b16");
   EXPECT_EQ(in_kernel("l: .branchtargets end; call %d0, l;"),
-            "call-callee: l says nothing of what is called: expected a label of .callprototype or "
-            ".calltargets in front of the call, found one of .branchtargets");
-  EXPECT_EQ(in_kernel("l: .calltargets box;"),
-            "call-callee: box is no function: .calltargets takes functions that are declared "
-            "before it");
+            "call-callee: l has no signature: expected a label of .callprototype or .calltargets "
+            "in front of the call, found one of .branchtargets");
+  EXPECT_EQ(
+      in_kernel("l: .calltargets box;"),
+      "call-callee: box is not a function: .calltargets expects functions declared before it");
   EXPECT_EQ(errors(".entry k () { call later; ret; }\n.func later () { ret; }"),
             "undeclared-register: later is used before its declaration on line 5");
 }
 
 TEST(CheckCalls, RejectsBranchesThroughOtherTables) {
   EXPECT_EQ(in_kernel("brx.idx %r0, end;"),
-            "branch-table: brx.idx has no targets: expected a label of .branchtargets in front of "
+            "branch-table: brx.idx without targets: expected a label of .branchtargets in front of "
             "it, found end");
   EXPECT_EQ(in_kernel("brx.idx %r0, l; l: .branchtargets end;"),
-            "branch-table: brx.idx has no targets: expected a label of .branchtargets in front of "
+            "branch-table: brx.idx without targets: expected a label of .branchtargets in front of "
             "it, found l");
   EXPECT_EQ(in_kernel("l: .branchtargets nowhere; brx.idx %r0, l;"),
-            "undeclared-label: nowhere is no label: .branchtargets takes labels of kernel");
+            "undeclared-label: nowhere is not a label: .branchtargets expects labels of kernel");
   EXPECT_EQ(in_kernel("l: .branchtargets end; bra l;"),
-            "branch-table: bra leads to l: expected a label in front of an instruction, found one "
-            "of .branchtargets; brx.idx takes those of .branchtargets");
+            "branch-table: bra to l: expected the label of an instruction, found the label of "
+            ".branchtargets; only brx.idx accepts .branchtargets");
 }
 
 TEST(CheckCalls, RejectsStatementsThatAreNone) {
   EXPECT_EQ(in_kernel(";"), "syntax: expected an instruction, a label or a declaration, found ';'");
   EXPECT_EQ(in_kernel(".bogus 1, 2, 3;"),
-            "unknown-directive: there is no directive .bogus here; the nearest is .reg");
+            "unknown-directive: unexpected directive .bogus; the nearest legal one is .reg");
   EXPECT_EQ(errors(".sharde .b32 x;"),
-            "unknown-directive: there is no directive .sharde here; the nearest is .shared");
+            "unknown-directive: unexpected directive .sharde; the nearest legal one is .shared");
   EXPECT_EQ(in_kernel(".branchtargets end;"),
             "syntax: .branchtargets has no name: expected a label in front of it, such as table: "
             ".branchtargets");

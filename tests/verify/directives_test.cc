@@ -26,15 +26,14 @@ std::string errors(const std::string& body) {
 
 TEST(CheckDirectives, RejectsWrongDeclarations) {
   EXPECT_EQ(errors(".global .align 3 .b32 x;"),
-            "declaration: the alignment is no power of two: expected 1, 2, 4, 8 or more, found 3");
-  EXPECT_EQ(
-      errors(".global .v4 .b64 x;"),
-      "declaration: the vector x is too long: expected 128 bits and 4 elements at most, found "
-      ".v4 .b64");
+            "declaration: illegal alignment: expected a power of two, found 3");
+  EXPECT_EQ(errors(".global .v4 .b64 x;"),
+            "declaration: the vector x is too long: expected at most 128 bits and 4 elements, "
+            "found .v4 .b64");
   EXPECT_EQ(errors(".global .pred x;"),
             "declaration: x is a predicate: expected one .reg, found .global");
   EXPECT_EQ(errors(".global .bf16 x;"),
-            "declaration: x has a type of instructions alone: expected .b16, found .bf16");
+            "declaration: x has an instruction type: expected .b16, found .bf16");
   EXPECT_EQ(errors(".global .b32 x[];"),
             "declaration: x has no length: expected x[1] or more, found x[]");
   EXPECT_EQ(errors(".local .b32 x;"),
@@ -46,27 +45,25 @@ TEST(CheckDirectives, RejectsWrongDeclarations) {
             "declaration: x cannot be declared as a parameter of a kernel: expected .param, found "
             ".reg");
   EXPECT_EQ(errors(".entry k () { .visible .shared .b32 x; ret; }"),
-            "declaration: .visible inside of a function: names of functions' bodies have no "
-            "linkage; declare it in front of the function");
+            "declaration: .visible inside a function: expected a declaration in front of it");
   EXPECT_EQ(errors(".const .b8 x[65537];"),
-            "declaration: x lies behind the end of constant memory: expected 65536 bytes at most, "
-            "found 65537");
+            "declaration: x exceeds constant memory: expected at most 65536 bytes, found 65537");
 }
 
 TEST(CheckDirectives, RejectsWrongInitialValues) {
   EXPECT_EQ(errors(".global .f32 x = 5;"),
-            "initializer: wrong initial value of x: expected a number such as 5.0, found 5");
+            "initializer: illegal initializer of x: expected a number such as 5.0, found 5");
   EXPECT_EQ(errors(".global .b32 x[2] = {1, 2, 3};"),
-            "initializer: wrong initial value of x: expected 2 elements at most, found 3");
+            "initializer: illegal initializer of x: expected 2 elements at most, found 3");
   EXPECT_EQ(errors(".shared .b32 x = 1;"),
-            "initializer: wrong initial value of x: expected .global or .const, found .shared");
+            "initializer: illegal initializer of x: expected .global or .const, found .shared");
   EXPECT_EQ(errors(".global .u64 x = y; .global .u64 y = x;"),
-            "initializer: wrong initial value of x: expected a variable or function that is "
+            "initializer: illegal initializer of x: expected a variable or function that is "
             "declared before x, found y");
   EXPECT_EQ(errors(".global .b32 y; .global .b64 x = y;"),
-            "initializer: wrong initial value of x: expected .u64 for an address, found .b64");
+            "initializer: illegal initializer of x: expected .u64 for an address, found .b64");
   EXPECT_EQ(errors(".global .u64 y; .global .u8 x = 0xF0(y);"),
-            "initializer: wrong initial value of x: expected the mask of one byte such as 0xFF00, "
+            "initializer: illegal initializer of x: expected the mask of one byte such as 0xFF00, "
             "found 0xF0");
 }
 
@@ -75,7 +72,7 @@ TEST(CheckDirectives, RejectsDeclarationsThatDoNotGoTogether) {
             "redeclaration: f is declared with differences in parameter 0: .param .b32 and .param "
             ".b64; the first declaration is on line 4");
   EXPECT_EQ(errors(".extern .func f () { ret; }"),
-            "redeclaration: f is .extern and has a body: expected one of the two; the first "
+            "redeclaration: f is .extern but has a body: expected one of the two; the first "
             "declaration is on line 4");
   EXPECT_EQ(errors(".func f ();"),
             "redeclaration: f has no body: expected one in this module, or .extern in front of "
@@ -90,51 +87,51 @@ TEST(CheckDirectives, RejectsWrongDirectivesOfFunctions) {
   EXPECT_EQ(errors(".entry k () .maxntid 0 { ret; }"),
             "function-directive: .maxntid is out of range: expected 1 to 4294967295, found 0");
   EXPECT_EQ(errors(".entry k () .maxntid 32, 1, 1, 1 { ret; }"),
-            "function-directive: .maxntid has the wrong number of numbers: expected 1 to 3, found "
-            "4");
+            "function-directive: wrong number of values for .maxntid: expected 1 to 3, found 4");
   EXPECT_EQ(errors(".entry k () .maxntid 32 .reqntid 32 { ret; }"),
-            "function-directive: k states .maxntid and .reqntid: expected one of them");
+            "function-directive: conflicting directives of k: .maxntid and .reqntid; expected one "
+            "of them");
   EXPECT_EQ(errors(".func f () .maxntid 32 { ret; }"),
-            "function-directive: .maxntid is for kernels (.entry), f is a function");
-  EXPECT_EQ(errors(".entry k () .maxntidd 32 { ret; }"),
-            "unknown-directive: a kernel has no directive .maxntidd; the nearest is .maxntid");
-  EXPECT_EQ(errors(".pragma \"nounrol\";"),
-            "function-directive: there is no pragma \"nounrol\" of a module; the nearest is "
-            "\"nounroll\"");
+            "function-directive: .maxntid applies to kernels (.entry), f is a function");
+  EXPECT_EQ(
+      errors(".entry k () .maxntidd 32 { ret; }"),
+      "unknown-directive: unexpected directive .maxntidd of a kernel; the nearest is .maxntid");
+  EXPECT_EQ(
+      errors(".pragma \"nounrol\";"),
+      "function-directive: unknown pragma \"nounrol\" of a module; the nearest is \"nounroll\"");
 }
 
 TEST(CheckDirectives, RejectsWrongAliases) {
   EXPECT_EQ(errors(".func f () { ret; } .alias g, f;"),
-            "alias: g is not declared: expected a function that is declared before .alias, as in "
-            ".func g;");
+            "alias: g is undeclared: expected a function declared before .alias, as in .func g;");
   EXPECT_EQ(errors(".func f () { ret; } .func g (.param .b32 x); .alias g, f;"),
             "alias: g and f differ in the number of parameters: 1 and 0");
   EXPECT_EQ(errors(".weak .func f () { ret; } .func g (); .alias g, f;"),
-            "alias: f is .weak: expected a function with a body that is .visible or of this module "
-            "alone");
+            "alias: f is .weak: expected a function with a body that is .visible or local to this "
+            "module");
   EXPECT_EQ(errors(".func f () { ret; } .func g (); .alias g, f;"), "");
 }
 
 TEST(CheckDirectives, RejectsWrongHeaders) {
   EXPECT_EQ(module_errors(".target sm_90\n.version 8.0\n").substr(0, 20), "syntax: .version in ");
   EXPECT_EQ(module_errors(".version 8.0\n.target sm_90, foo\n"),
-            "unknown-target: there is no target or option foo; the nearest is debug");
+            "unknown-target: unknown target or option foo; the nearest is debug");
   EXPECT_EQ(module_errors(".version 8.0\n.target sm_90\n.address_size 32\n"),
-            "target-support: target sm_90 has addresses of 64 bits alone: expected .address_size "
-            "64, found 32");
-  EXPECT_EQ(errors(".file 1 \"a\"\n.file 1 \"b\""), "redefined-name: file 1 is named already");
+            "target-support: target sm_90 has 64-bit addresses only: expected .address_size 64, "
+            "found 32");
+  EXPECT_EQ(errors(".file 1 \"a\"\n.file 1 \"b\""),
+            "redefined-name: file number 1 is already used");
 }
 
 TEST(CheckDirectives, RejectsUseOfParametersTheWrongWay) {
   EXPECT_EQ(errors(".entry k () { .param .b32 q; .reg .b32 a; ld.param.b32 a, [q]; ret; }"),
-            "unwritten-parameter: q is read, but nothing wrote it: expected a call in front that "
-            "has q as a result");
+            "unwritten-parameter: q is read but never written: expected a call before it that has "
+            "q as a result");
   EXPECT_EQ(errors(".func (.param .b32 r) f () { .reg .b32 a; ld.param.b32 a, [r]; ret; }"),
-            "operand-kind: r is a result of f: expected a parameter to read, or st.param to write "
-            "it");
+            "operand-kind: r is a result of f: it cannot be read; write it with st.param");
   EXPECT_EQ(errors(".func f (.param .b32 x) { .reg .b32 a; st.param.b32 [x], a; ret; }"),
-            "operand-kind: x is a parameter of f: expected a result or a .param variable of the "
-            "body to write");
+            "operand-kind: x is a parameter of f: it cannot be written; expected a result or a "
+            ".param variable of the body");
   EXPECT_EQ(errors(".func (.param .b32 r) f () { st.param.b32 [r], 1; ret; }\n"
                    ".entry k () { .param .b32 q; .reg .b32 a; call (q), f; ld.param.b32 a, [q]; "
                    "ret; }"),

@@ -241,18 +241,18 @@ TEST(CheckHopper, WrongKernelsAreNot) {
   } rounds[] = {
       {fence + "LOOP:\n" + product + commit + wait + "add.f32 f0, f0, f4;\n@p0 bra LOOP;",
        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 uses f0, which add.f32 on line 26 "
-       "touched in the loop's round before: wgmma.fence is missing in between"},
+       "accessed in the preceding iteration: insert wgmma.fence in between"},
       {"LOOP:\nadd.f32 f4, f0, f1;\n" + fence + product + commit + "@p0 bra LOOP;\n" + wait,
-       "add.f32 touches f0 while wgmma.mma_async of line 24 in the loop's round before accumulates "
-       "into it: no wgmma.wait_group stands in between"},
+       "add.f32 accesses f0 while wgmma.mma_async of line 24 in the preceding iteration "
+       "accumulates into it: insert wgmma.wait_group in between"},
       {"LOOP:\n@p1 bra DONE;\nmov.b32 r4, r0;\n" + fence + from_registers + commit +
            "bra LOOP;\nDONE:\n" + wait,
-       "mov.b32 touches r4 while wgmma.mma_async of line 25 in the loop's round before reads it as "
-       "A: no wgmma.wait_group stands in between"},
+       "mov.b32 accesses r4 while wgmma.mma_async of line 25 in the preceding iteration reads it "
+       "as A: insert wgmma.wait_group in between"},
       // Two rounds later: the loop around.
       {"AROUND:\nmov.f32 f2, 0f00000000;\n" + fence + "LOOP:\n" + product + commit +
            "@p0 bra LOOP;\n@p1 bra AROUND;\n" + wait,
-       "mov.f32 touches f2 while"}};
+       "mov.f32 accesses f2 while"}};
   for (const auto& [body, message] : rounds) {
     const std::string text = complaints(body);
     EXPECT_NE(text.find(message), std::string::npos) << body << text;

@@ -26,7 +26,7 @@ std::string_view second_first(const Spelling& spelling) {
       spelling.has("L2::evict_first"_q) ? ".L2::evict_first" : ".L2::evict_unchanged";
   return in_order(spelling, first, second)
              ? ""
-             : "takes .L2::evict_last and .L2::evict_normal as first of two priorities";
+             : "accepts only .L2::evict_last and .L2::evict_normal as the first of two priorities";
 }
 
 constexpr OperandRow policy() { return dst(u64, "policy"); }

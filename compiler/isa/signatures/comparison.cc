@@ -34,8 +34,9 @@ constexpr Since brains{{7, 8}, 90};
 constexpr Need half_result{{}, f16, halves}, brain_result{{}, bf16, brains};
 
 std::string_view flushed_brain(const Spelling& spelling) {
-  return spelling.has("ftz"_q) && spelling.type() == bf16 ? "takes no .ftz with a result of .bf16"
-                                                          : "";
+  return spelling.has("ftz"_q) && spelling.type() == bf16
+             ? "does not accept .ftz with a result of .bf16"
+             : "";
 }
 
 // clang-format off

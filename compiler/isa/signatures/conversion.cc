@@ -32,8 +32,9 @@ std::string_view saturates(const Spelling& spelling) {
   const TypeInfo &to = info(spelling.type()), &from = info(spelling.type(1));
   const bool holds_all =
       to.is_signed == from.is_signed ? to.bits >= from.bits : to.is_signed && to.bits > from.bits;
-  return spelling.has("sat"_q) && holds_all ? "takes no .sat where the result holds every source"
-                                            : "";
+  return spelling.has("sat"_q) && holds_all
+             ? "does not accept .sat when the result type holds every source value"
+             : "";
 }
 
 // clang-format off

@@ -8,11 +8,11 @@ namespace tartan::inline TARTAN_ABI::isa {
 namespace {
 
 std::string_view not_to_shared(const Spelling& spelling) {
-  return in_order(spelling, ".shared", ".global") ? "" : "copies from global to shared memory";
+  return in_order(spelling, ".shared", ".global") ? "" : "copies from global to shared memory only";
 }
 
 std::string_view over_128_bits(const Spelling& spelling) {
-  return access_bits(spelling) > 128 ? "moves at most 128 bits" : "";
+  return access_bits(spelling) > 128 ? "accesses at most 128 bits" : "";
 }
 
 constexpr QualifierSet prefetched = "L2::64B L2::128B L2::256B";

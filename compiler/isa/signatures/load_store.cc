@@ -11,18 +11,18 @@ namespace {
 
 // An access moves 128 bits at most.
 std::string_view too_wide(const Spelling& spelling) {
-  if (access_bits(spelling) > 128) return "moves at most 128 bits there";
+  if (access_bits(spelling) > 128) return "accesses at most 128 bits in this state space";
   return {};
 }
 
 // One to global memory also 256, as .v8 of 32 bits or .v4 of 64.
 std::string_view too_wide_for_global(const Spelling& spelling) {
   const int bits = access_bits(spelling);
-  if (bits > 256) return "moves at most 256 bits";
-  if (spelling.type() == Type::b128 && bits > 128) return "takes no vectors of .b128";
+  if (bits > 256) return "accesses at most 256 bits";
+  if (spelling.type() == Type::b128 && bits > 128) return "does not accept vectors of .b128";
   constexpr QualifierSet l2 = "L2::evict_normal L2::evict_first L2::evict_last";
   if (!(spelling.words & l2).empty() && bits != 256)
-    return "takes .L2 eviction priorities with .v8 of 32 bits or .v4 of 64";
+    return "accepts .L2 eviction priorities only with .v8 of 32 bits or .v4 of 64 bits";
   return {};
 }
 

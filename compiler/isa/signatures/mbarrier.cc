@@ -17,9 +17,9 @@ constexpr Need of_cluster{.words = "cluster shared::cluster", .since = {{8, 0}, 
 std::string_view misplaced(const Spelling& spelling) {
   const std::string_view rest = spelling.text.substr(name(spelling.opcode).size());
   if (spelling.has("expect_tx"_q) && !rest.starts_with(".expect_tx"))
-    return "takes .expect_tx as its first word";
+    return "requires .expect_tx as its first qualifier";
   if (spelling.has("parity"_q) && in_order(spelling, ".b64", ".parity"))
-    return "takes .parity before the type";
+    return "requires .parity before the type";
   return order_without_scope(spelling);
 }
 

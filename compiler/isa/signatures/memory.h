@@ -36,8 +36,8 @@ constexpr OperandRow mbarrier(std::string_view name = "mbar") {
 inline std::string_view order_without_scope(const Spelling& spelling) {
   constexpr QualifierSet orders = "relaxed acquire release", scopes = "cta cluster gpu sys";
   const bool order = !(spelling.words & orders).empty(), scope = !(spelling.words & scopes).empty();
-  if (order && !scope) return "needs a scope with its memory order";
-  return scope && !order ? "needs a memory order with its scope" : "";
+  if (order && !scope) return "requires a scope with its memory order";
+  return scope && !order ? "requires a memory order with its scope" : "";
 }
 
 /// An mbarrier whose address is generic, of 64 bits, where no space is stated.
@@ -64,10 +64,12 @@ inline constexpr QualifierSet completing = "mbarrier::complete_tx::bytes";
 
 /// Refusals of bulk copies: the direction goes with what completes them.
 inline std::string_view not_from_global(const Spelling& spelling) {
-  return in_order(spelling, ".shared", ".global") ? "" : "with an mbarrier copies to shared memory";
+  return in_order(spelling, ".shared", ".global") ? ""
+                                                  : "with an mbarrier copies to shared memory only";
 }
 inline std::string_view not_to_global(const Spelling& spelling) {
-  return in_order(spelling, ".global", ".shared") ? "" : "with .bulk_group copies to global memory";
+  return in_order(spelling, ".global", ".shared") ? ""
+                                                  : "with .bulk_group copies to global memory only";
 }
 
 }  // namespace tartan::inline TARTAN_ABI::isa

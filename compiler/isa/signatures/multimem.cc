@@ -22,7 +22,8 @@ std::string_view order_or_weak(const Spelling& spelling) {
   constexpr QualifierSet orders = "relaxed acquire release";
   const bool order = !(spelling.words & orders).empty();
   if (order != !(spelling.words & scopes).empty())
-    return order ? "needs a scope with its memory order" : "needs a memory order with its scope";
+    return order ? "requires a scope with its memory order"
+                 : "requires a memory order with its scope";
   return {};
 }
 

@@ -13,7 +13,7 @@ constexpr TypeSet sizes{Type::b8, b16, b32, b64};
 constexpr Since wide_extremes{{8, 1}, 50};
 
 std::string_view over_128_bits(const Spelling& spelling) {
-  return access_bits(spelling) > 128 ? "moves at most 128 bits" : "";
+  return access_bits(spelling) > 128 ? "accesses at most 128 bits" : "";
 }
 
 // [a, c]: surface and coordinates.

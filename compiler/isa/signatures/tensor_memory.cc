@@ -50,7 +50,7 @@ constexpr MemoryEffect reduced{.operand = 2,
 std::string_view too_many_registers(const Spelling& spelling) {
   const int each = spelling.has("16x256b"_q) ? 4 : spelling.has("16x128b"_q) ? 2 : 1;
   const int times = spelling.has("x128"_q) ? 128 : spelling.has("x64"_q) ? 64 : 1;
-  return each * times > 128 ? "moves at most 128 registers" : "";
+  return each * times > 128 ? "accesses at most 128 registers" : "";
 }
 
 constexpr Signature copy(QualifierSet shape, QualifierSet multicast, bool formats) {

@@ -63,7 +63,7 @@ void with_options(Rows& out, Signature row, bool offsets, bool depths) {
 std::string_view packed_in_two(const Spelling& spelling) {
   const bool packed = spelling.type() == Type::f16x2;
   if (packed == spelling.has("v2"_q)) return "";
-  return packed ? "takes .v2 with .f16x2" : "takes .v4, and .v2 with .f16x2 alone";
+  return packed ? "requires .v2 with .f16x2" : "requires .v4; .v2 needs .f16x2";
 }
 
 // What is read at coordinates of images of some dimensions, at some level of detail.

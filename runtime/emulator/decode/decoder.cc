@@ -193,9 +193,10 @@ std::uint32_t Decoder::make_room(std::uint32_t& used, std::uint64_t bytes, std::
     used = static_cast<std::uint32_t>(at + bytes);
     return static_cast<std::uint32_t>(at);
   }
-  diags_.report(room.rule, module_.source->place(offset),
-                fmt::format("{} has {} bytes at most: {} are taken, and {} more are declared here",
-                            room.name, room.most, used, bytes));
+  diags_.report(
+      room.rule, module_.source->place(offset),
+      fmt::format("{} exceeded: at most {} bytes, {} are in use and {} more are declared here",
+                  room.name, room.most, used, bytes));
   return 0;
 }
 
@@ -248,8 +249,8 @@ void Decoder::decode_statements(const ptx::Function& function) {
         if (constexpr std::uint32_t most = 1 << 20;
             declaration.numbered && declaration.count > most) {
           error("unsupported-instruction"_rule,
-                fmt::format("the emulator has {} registers of one name at most, {} are declared",
-                            most, declaration.count));
+                fmt::format("too many registers of one name: expected at most {}, found {}", most,
+                            declaration.count));
           break;
         }
         const std::size_t count = declaration.numbered ? declaration.count : 1;
@@ -298,9 +299,8 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
   if (!instruction.guard.empty()) {
     const auto guard = find_register(instruction.guard);
     if (!guard || guard->type != Type::pred)
-      return error(
-          "undeclared-register"_rule,
-          fmt::format("{} is no predicate register that is declared here", instruction.guard));
+      return error("undeclared-register"_rule,
+                   fmt::format("{} is not a declared predicate register", instruction.guard));
     guard_ = guard->slot;
     guard_flip_ = instruction.guard_negated ? ~std::uint32_t{0} : 0;
   }
@@ -311,7 +311,7 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
   if (program_.ordered) decode_behind(*this);
   if (!failed_)
     if (const std::string_view left = spelling.unused(); !left.empty())
-      unsupported(fmt::format(".{} is not known here", left));
+      unsupported(fmt::format("unsupported state space .{}", left));
 }
 
 void Decoder::resolve_labels() {
@@ -328,7 +328,7 @@ void Decoder::resolve_labels() {
     }
     if (!found)
       diags_.report("undeclared-label"_rule, module_.source->place(fixup.offset),
-                    fmt::format("there is no label {}", fixup.label));
+                    fmt::format("undefined label {}", fixup.label));
   }
   fixups_.clear();
 }
@@ -344,7 +344,7 @@ Op& Decoder::emit(Handler handler) {
 
 void Decoder::unsupported(std::string_view why) {
   if (failed_) return;
-  error("unsupported-instruction"_rule, fmt::format("the emulator does not know {}{}{}",
+  error("unsupported-instruction"_rule, fmt::format("the emulator does not support {}{}{}",
                                                     spelling.text(), why.empty() ? "" : ": ", why));
 }
 
@@ -363,10 +363,10 @@ void Decoder::rest_on(Trust trust, std::string_view source) {
 bool Decoder::expect_operands(std::size_t low, std::size_t high) {
   if (operands_.size() >= low && operands_.size() <= high) return true;
   error("operand-count"_rule,
-        low == high
-            ? fmt::format("{} takes {} operands, got {}", spelling.text(), low, operands_.size())
-            : fmt::format("{} takes {} to {} operands, got {}", spelling.text(), low, high,
-                          operands_.size()));
+        low == high ? fmt::format("wrong number of operands: {} expects {}, found {}",
+                                  spelling.text(), low, operands_.size())
+                    : fmt::format("wrong number of operands: {} expects {} to {}, found {}",
+                                  spelling.text(), low, high, operands_.size()));
   return false;
 }
 

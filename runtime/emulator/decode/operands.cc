@@ -276,13 +276,12 @@ std::uint32_t Decoder::destination(const ptx::Operand& operand, Type type) {
   if (operand.kind == ptx::OperandKind::Name && operand.text == "_") return scratch(width_of(type));
   const auto found = register_of(operand);
   if (!found) {
-    error("undeclared-register"_rule,
-          fmt::format("{} is no register that is declared here", operand.text));
+    error("undeclared-register"_rule, fmt::format("{} is not a declared register", operand.text));
     return 0;
   }
   if (width_of(found->type) != width_of(type))
     error("register-type"_rule,
-          fmt::format("{} takes a register of type {} here, {} is {}", spelling.text(), name(type),
+          fmt::format("{}: expected a register of type {}, {} is {}", spelling.text(), name(type),
                       operand.text, name(found->type)));
   return found->slot;
 }
@@ -294,7 +293,7 @@ std::vector<std::uint32_t> Decoder::fragment(const ptx::Operand& operand,
       operand.kind == ptx::OperandKind::Vector ? children(operand) : std::span(&operand, 1);
   if (static_cast<int>(elements.size()) != spec.count) {
     error("register-count"_rule,
-          fmt::format("operand {} of {} takes {} registers, got {}", isa::name(spec.role),
+          fmt::format("operand {} of {}: expected {} registers, found {}", isa::name(spec.role),
                       spelling.text(), spec.count, elements.size()));
     return slots;
   }
@@ -337,7 +336,7 @@ std::uint32_t Decoder::source(const ptx::Operand& operand, Type type) {
     case ptx::OperandKind::Not:
       if (type == Type::pred) return predicate_source(operand);
       [[fallthrough]];
-    default: unsupported("an operand of this kind is not known here"); return 0;
+    default: unsupported("unsupported kind of operand"); return 0;
   }
   if (register_of(operand)) return destination(operand, type);
   bool found = false;
@@ -348,7 +347,7 @@ std::uint32_t Decoder::source(const ptx::Operand& operand, Type type) {
   if (const ptx::Function* function = module_.function(operand.text))
     return constant(emulator::address_of(module_, *function), width);
   error("undeclared-register"_rule,
-        fmt::format("{} is neither a register nor a variable that is declared here", operand.text));
+        fmt::format("{} is neither a declared register nor a declared variable", operand.text));
   return 0;
 }
 
@@ -366,7 +365,7 @@ RegisterRef Decoder::flexible(const ptx::Operand& operand, Type type) {
     if (bits(found->type) < bits(type) || (found->type == Type::pred) != (type == Type::pred) ||
         (bits(found->type) == 128) != (bits(type) == 128))
       error("register-type"_rule,
-            fmt::format("{} takes a register of type {} or wider here, {} is {}", spelling.text(),
+            fmt::format("{}: expected a register of type {} or wider, {} is {}", spelling.text(),
                         name(type), operand.text, name(found->type)));
     return *found;
   }
@@ -381,7 +380,7 @@ std::optional<std::int64_t> Decoder::integer(const ptx::Operand& operand) const 
 void Decoder::address(Op& op, const ptx::Operand& operand, Window window) {
   op.window = window;
   if (operand.kind != ptx::OperandKind::Address || operand.count == 0)
-    return error("operand-kind"_rule, fmt::format("{} takes an address here", spelling.text()));
+    return error("operand-kind"_rule, fmt::format("{}: expected an address", spelling.text()));
   const ptx::Operand& base = children(operand)[0];
   op.value = operand.value;
   op.wide = true;
@@ -393,8 +392,8 @@ void Decoder::address(Op& op, const ptx::Operand& operand, Window window) {
     op.wide = bits(found->type) == 64;
     if (found->type == Type::pred || bits(found->type) == 128 || bits(found->type) < 32)
       return error("register-type"_rule,
-                   fmt::format("an address takes a register of 32 or 64 bits, {} is {}", base.text,
-                               name(found->type)));
+                   fmt::format("an address requires a register of 32 or 64 bits, {} is {}",
+                               base.text, name(found->type)));
     op.a = found->slot;
     return;
   }
@@ -402,7 +401,7 @@ void Decoder::address(Op& op, const ptx::Operand& operand, Window window) {
   if (!variable)
     return error(
         "undeclared-register"_rule,
-        fmt::format("{} is neither a register nor a variable that is declared here", base.text));
+        fmt::format("{} is neither a declared register nor a declared variable", base.text));
   // A variable's own window says where it is; a generic access to a shared variable's name means
   // its address in the window all the same.
   op.window = variable->window;

@@ -134,8 +134,8 @@ bool are_in_place(Warp& warp, const Op& op, bool own) {
   if (!lost) return true;
   const int lane = std::countr_zero(lost);
   warp.fail("memory-fault"_rule,
-            fmt::format("an mbarrier is expected in shared memory of the {}, 0x{:x} is elsewhere",
-                        own ? "own block" : "cluster", at[lane]),
+            fmt::format("expected an mbarrier in shared memory of the {}, found address 0x{:x}",
+                        own ? "own CTA" : "cluster", at[lane]),
             lane, at[lane]);
   return false;
 }
@@ -148,8 +148,8 @@ bool expect_more(Warp& warp, int lane, Mbarrier& barrier, std::uint32_t bytes) {
     return true;
   }
   warp.fail("trap"_rule,
-            fmt::format("an mbarrier that waits for {} bytes is to expect {} more: it counts {} at "
-                        "most",
+            fmt::format("expect_tx overflow: the mbarrier already waits for {} bytes and is to "
+                        "expect {} more, at most {} in total",
                         barrier.transactions, bytes, Mbarrier::most_transactions),
             lane);
   return false;
@@ -196,14 +196,16 @@ void act(Warp& warp, const Op& op) {
       case Action::arrive_drop_expect:
         if (!expect_more(warp, lane, barrier, count)) return;
         if (barrier.pending == 0)
-          return warp.fail("trap"_rule, "an mbarrier got more arrivals than it expects", lane);
+          return warp.fail("trap"_rule,
+                           "too many arrivals: the mbarrier expects no more in this phase", lane);
         --barrier.pending;
         if (action == Action::arrive_drop_expect) --barrier.expected;
         break;
       case Action::arrive:
       case Action::arrive_drop:
         if (barrier.pending < count)
-          return warp.fail("trap"_rule, "an mbarrier got more arrivals than it expects", lane);
+          return warp.fail("trap"_rule,
+                           "too many arrivals: the mbarrier expects no more in this phase", lane);
         barrier.pending -= count;
         if (action == Action::arrive_drop) barrier.expected -= count;
         break;
@@ -258,11 +260,11 @@ void pending_count(Warp& warp, const Op& op) {
 Window mbarrier_window(Decoder& d, bool own) {
   const Window window = memory_window(d);
   if (window == Window::global || window == Window::local || window == Window::param)
-    d.unsupported("an mbarrier is in shared memory");
+    d.unsupported("an mbarrier must be in shared memory");
   else if (own && window == Window::cluster)
     d.unsupported(
-        "with .shared::cluster, arrivals without a state, expect_tx and complete_tx are known; an "
-        "mbarrier of the own block is .shared::cta");
+        "with .shared::cluster, only arrivals without a state, expect_tx and complete_tx are "
+        "supported; use .shared::cta for an mbarrier of the own CTA");
   return window;
 }
 

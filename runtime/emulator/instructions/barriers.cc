@@ -22,12 +22,14 @@ void barrier(Warp& warp, const Op& op) {
   const std::uint32_t id = ids[lane];
   warp.defer_all_but(lanes_where(warp.mask, [=](int i) { return ids[i] == id; }));
   if (id > 15)
-    return warp.fail("trap"_rule, fmt::format("barrier {} does not exist: 0 to 15 do", id), lane);
+    return warp.fail("trap"_rule, fmt::format("barrier {} does not exist: expected 0 to 15", id),
+                     lane);
   const std::uint32_t expected = op.count & counted ? lanes<std::uint32_t>(warp, op.b)[lane] : 0;
   if ((op.count & counted) && (expected == 0 || expected % 32 != 0))
     return warp.fail(
         "trap"_rule,
-        fmt::format("barrier {} for {} threads: the count must be a multiple of 32", id, expected),
+        fmt::format("barrier {} for {} threads: the thread count must be a multiple of 32", id,
+                    expected),
         lane);
   warp.block->arrive(warp, id, expected, op.count & waits, op.flags ? predicate(warp, op.c) : 0);
 }

@@ -432,7 +432,7 @@ void decode_lop3(Decoder& d) {
   const ptx::Operand* to = &d.operand(0);
   std::uint32_t p = 0, q = 0;
   if (!combine.empty()) {
-    if (to->kind != ptx::OperandKind::Pair) return d.unsupported("d|p is expected");
+    if (to->kind != ptx::OperandKind::Pair) return d.unsupported("expected d|p");
     p = d.destination(d.children(*to)[1], Type::pred);
     q = d.source(5, Type::pred);
     to = &d.children(*to)[0];
@@ -441,7 +441,7 @@ void decode_lop3(Decoder& d) {
   const std::uint32_t a = d.source(1, Type::b32), b = d.source(2, Type::b32),
                       c = d.source(3, Type::b32);
   const auto table = d.integer(d.operand(4));
-  if (!table) return d.error("operand-kind"_rule, "lop3 takes its truth table as a number");
+  if (!table) return d.error("operand-kind"_rule, "lop3 requires an immediate truth table");
   Op& op = d.emit(combine.empty() ? lop3 : lop3_test);
   op.d = destination;
   op.e = p;

@@ -33,10 +33,11 @@ std::byte* resolve_range(Warp& warp, int lane, Window window, std::uint64_t addr
   if (!good) return nullptr;
   if (last.at[lane] - first.at[lane] == static_cast<std::ptrdiff_t>(bytes - unit))
     return first.at[lane];
-  warp.fail("memory-fault"_rule,
-            fmt::format("a bulk copy of {} bytes at 0x{:x} runs from one buffer into another",
-                        bytes, address),
-            lane, address);
+  warp.fail(
+      "memory-fault"_rule,
+      fmt::format("bulk copy out of bounds: {} bytes at 0x{:x} extend from one buffer into another",
+                  bytes, address),
+      lane, address);
   return nullptr;
 }
 
@@ -83,7 +84,8 @@ void copy_bulk(Warp& warp, const Op& op) {
     if (bytes % unit != 0 || bytes > most_bytes)
       return warp.fail(
           "misaligned-access"_rule,
-          fmt::format("a bulk copy of {} bytes: multiples of 16 below 2^20 are copied", bytes),
+          fmt::format("illegal size of a bulk copy, {} bytes: expected a multiple of 16 below 2^20",
+                      bytes),
           lane);
     const std::byte* source =
         bytes ? resolve_range(warp, lane, from.window, sources[lane], bytes, unit) : nullptr;
@@ -117,13 +119,13 @@ void copy_bulk(Warp& warp, const Op& op) {
 
 void decode_bulk(Decoder& d, Reduction reduction) {
   const auto spaces = read_spaces(d);
-  if (!spaces) return d.unsupported("two state spaces are expected");
+  if (!spaces) return d.unsupported("expected two state spaces");
   const bool masked = d.spelling.has("cp_mask"), hinted = d.spelling.has("L2::cache_hint");
   const bool multicast = d.spelling.has("multicast::cluster");
   const bool barrier = d.spelling.has("mbarrier::complete_tx::bytes");
   if (!barrier && !d.spelling.has("bulk_group"))
-    return d.unsupported("it ends with .bulk_group or .mbarrier::complete_tx::bytes");
-  if (masked && (barrier || reduction)) return d.unsupported(".cp_mask is for copies to .global");
+    return d.unsupported("expected .bulk_group or .mbarrier::complete_tx::bytes at the end");
+  if (masked && (barrier || reduction)) return d.unsupported(".cp_mask requires a copy to .global");
   const std::size_t operands =
       3 + (barrier ? 1 : 0) + (multicast ? 1 : 0) + (hinted ? 1 : 0) + (masked ? 1 : 0);
   if (!d.expect_operands(operands, operands)) return;
@@ -166,11 +168,14 @@ void fill_shared(Warp& warp, const Op& op) {
     if (bytes % word != 0 || bytes > most)
       return warp.fail(
           "misaligned-access"_rule,
-          fmt::format("st.bulk of {} bytes: multiples of 8 up to 2^24 are filled", bytes), lane);
+          fmt::format("illegal size of st.bulk, {} bytes: expected a multiple of 8 up to 2^24",
+                      bytes),
+          lane);
     if (where.window == Window::generic && window_of(at[lane]) != Window::shared)
-      return warp.fail("memory-fault"_rule,
-                       fmt::format("st.bulk fills shared memory, 0x{:x} is none", at[lane]), lane,
-                       at[lane]);
+      return warp.fail(
+          "memory-fault"_rule,
+          fmt::format("st.bulk requires a shared memory address, found 0x{:x}", at[lane]), lane,
+          at[lane]);
     if (bytes == 0) continue;
     std::byte* const to = resolve_range(warp, lane, where.window, at[lane], bytes, word);
     if (!to) return;
@@ -214,14 +219,14 @@ void decode_to_barrier(Decoder& d, Reduction reduction, Type type, int count) {
   // What the assembler makes of st.async.shared::cta completes at the mbarrier without saying so.
   const bool here = !reduction && d.spelling.has("shared shared::cta");
   if (!d.spelling.has("mbarrier::complete_tx::bytes") && !here)
-    return d.unsupported("it ends with .mbarrier::complete_tx::bytes");
+    return d.unsupported("expected .mbarrier::complete_tx::bytes at the end");
   if (bits(type) != 32 && bits(type) != 64) return d.unsupported();
   if (!d.expect_operands(3, 3)) return;
   const ptx::Operand& data = d.operand(1);
   const auto elements =
       data.kind == ptx::OperandKind::Vector ? d.children(data) : std::span(&data, 1);
   if (static_cast<int>(elements.size()) != count)
-    return d.error("register-count"_rule, fmt::format("{} takes {} values, got {}",
+    return d.error("register-count"_rule, fmt::format("{} expects {} values, found {}",
                                                       d.spelling.text(), count, elements.size()));
   std::vector<std::uint32_t> slots;
   for (const ptx::Operand& element : elements) slots.push_back(d.source(element, type));
@@ -278,7 +283,8 @@ bool check_multicast(Warp& warp, int lane, std::uint32_t mask) {
   const std::uint32_t size = warp.block->cluster().size();
   if (!(mask >> size)) return true;
   warp.fail("memory-fault"_rule,
-            fmt::format("a multicast to the blocks 0x{:x} of a cluster of {}", mask, size), lane);
+            fmt::format("multicast to CTAs 0x{:x}, which exceeds the cluster of {}", mask, size),
+            lane);
   return false;
 }
 
@@ -326,7 +332,7 @@ void decode_store_bulk(Decoder& d) {
   const Window window = d.spelling.has("shared::cta") ? Window::shared : Window::generic;
   if (!d.expect_operands(3, 3)) return;
   if (d.integer(d.operand(2)).value_or(1) != 0)
-    return d.unsupported("it stores zeros: 0 is written");
+    return d.unsupported("st.bulk stores zeros only: expected the value 0");
   const auto size = d.register_of(d.operand(1));
   const bool narrow = size && bits(size->type) == 32;
   const std::uint32_t list = append_address(d, d.operand(0), window),

@@ -13,6 +13,7 @@
 #include <limits>
 #include <vector>
 
+#include "compiler/support/counted.h"
 #include "runtime/emulator/instructions/bulk.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/instructions/tensor_rows.h"
@@ -143,14 +144,15 @@ class Box {
       const Allocation* found = warp_.block->memory().find(address, bytes);
       if (!found) {
         const Allocation* near = warp_.block->memory().nearest(address);
-        warp_.fail("memory-fault"_rule,
-                   fmt::format("the tensor of the map has {} bytes at 0x{:x}, which are in no "
-                               "buffer{}",
-                               bytes, address,
-                               near ? fmt::format(": the nearest is 0x{:x} with {} bytes",
-                                                  near->address, near->bytes)
-                                    : std::string()),
-                   lane_, address);
+        warp_.fail(
+            "memory-fault"_rule,
+            fmt::format(
+                "the tensor map's tensor has {} bytes at 0x{:x}, which are not inside a buffer{}",
+                bytes, address,
+                near ? fmt::format("; the nearest is 0x{:x} with {} bytes", near->address,
+                                   near->bytes)
+                     : std::string()),
+            lane_, address);
         return nullptr;
       }
       allocation_ = *found;
@@ -180,7 +182,7 @@ std::optional<TensorMap> read_map(Warp& warp, int lane, const Op& where, std::si
   const Window window = where.window == Window::generic ? window_of(address) : where.window;
   if (window == Window::local || window == Window::shared || window == Window::cluster)
     return fail(
-        fmt::format("the tensor map at 0x{:x} is in {} memory: it must be a parameter, or "
+        fmt::format("the tensor map at 0x{:x} is in {} memory: it must be a kernel parameter, or "
                     "in global or constant memory",
                     address, window == Window::local ? "local" : "shared"));
   const std::byte* const bytes =
@@ -189,15 +191,16 @@ std::optional<TensorMap> read_map(Warp& warp, int lane, const Op& where, std::si
   const auto map = TensorMap::decode(std::span<const std::byte, map_bytes>(bytes, map_bytes));
   if (!map) return fail(map.diags()[0].message);
   if (map->rank() != rank)
-    return fail(fmt::format("the instruction copies {} dimension{}, the tensor map has {}", rank,
-                            rank == 1 ? "" : "s", map->rank()));
+    return fail(fmt::format("rank mismatch: the instruction copies {}, the tensor map has {}",
+                            detail::counted(rank, "dimension"), map->rank()));
   if (map->im2col.has_value() != ((flags & of_pixels) != 0))
-    return fail(map->im2col ? "the tensor map has corners of pixels (im2col), the instruction "
-                              "copies tiles"
-                            : "the instruction copies pixels (im2col), the tensor map has tiles");
+    return fail(map->im2col
+                    ? "mode mismatch: the tensor map is im2col, the instruction copies tiles"
+                    : "mode mismatch: the instruction is im2col, the tensor map is tiled");
   if (flags & gathers && map->box[1] != 1)
-    return fail(
-        fmt::format("the instruction takes single rows, the tensor map's box has {}", map->box[1]));
+    return fail(fmt::format(
+        ".tile::gather4 and .tile::scatter4 require a box of one row, the tensor map's has {}",
+        map->box[1]));
   return *map;
 }
 
@@ -205,10 +208,12 @@ std::optional<TensorMap> read_map(Warp& warp, int lane, const Op& where, std::si
 std::byte* find_shared(Warp& warp, int lane, Window window, std::uint64_t address,
                        std::uint64_t bytes) {
   if (address % shared_alignment != 0) {
-    warp.fail("misaligned-access"_rule,
-              fmt::format("a box in shared memory starts at a multiple of {}, not at 0x{:x}",
-                          shared_alignment, address),
-              lane, address);
+    warp.fail(
+        "misaligned-access"_rule,
+        fmt::format(
+            "misaligned box in shared memory: expected a multiple of {}, found address 0x{:x}",
+            shared_alignment, address),
+        lane, address);
     return nullptr;
   }
   return resolve_range(warp, lane, window, address, bytes, chunk);
@@ -263,8 +268,7 @@ bool store_box(Warp& warp, const Op& op, int lane, Box& box) {
   const Reduction reduction = find_reduction(name, plain(type, name), box.map().flush_subnormals);
   if (!name.empty() && !reduction) {
     warp.fail("tensor-map"_rule,
-              fmt::format("there is no reduction .{} of tensors of {}", name, tartan::name(type)),
-              lane);
+              fmt::format("no reduction .{} for tensors of {}", name, tartan::name(type)), lane);
     return false;
   }
   std::uint64_t sources[32];
@@ -286,9 +290,9 @@ bool begins_inside(Warp& warp, int lane, const TensorMap& map, const Place& plac
                            static_cast<std::int64_t>(map.extents[i]) - 1 + map.im2col->upper[i - 1];
     if (place.at[i] >= low && place.at[i] <= high) continue;
     warp.fail("tensor-map"_rule,
-              fmt::format("coordinate {} of the first pixel is {}: the tensor map's corners leave "
-                          "{} to {}",
-                          i, place.at[i], low, high),
+              fmt::format(
+                  "coordinate {} of the first pixel is {}: the tensor map's corners allow {} to {}",
+                  i, place.at[i], low, high),
               lane);
     return false;
   }
@@ -312,12 +316,11 @@ void copy_box(Warp& warp, const Op& op) {
     if (!begins_inside(warp, lane, *map, place)) return;
     // An H100 stops with an illegal instruction.
     if (const std::int64_t bytes = std::int64_t{at[0]} * bits(map->type) / 8; bytes % chunk) {
-      warp.fail(
-          "misaligned-access"_rule,
-          fmt::format("a box begins at a multiple of {} bytes of the innermost dimension, not "
-                      "at element {} of {}",
-                      chunk, at[0], name(map->type)),
-          lane);
+      warp.fail("misaligned-access"_rule,
+                fmt::format("misaligned box: its innermost coordinate must be a multiple of {} "
+                            "bytes, found element {} of {}",
+                            chunk, at[0], name(map->type)),
+                lane);
       return;
     }
     Box box(warp, lane, std::move(*map), place, op.flags & gathers);
@@ -338,7 +341,7 @@ struct Mode {
 std::optional<Mode> read_mode(Decoder& d) {
   const std::string_view dimensions = d.spelling.any("1d 2d 3d 4d 5d");
   if (dimensions.empty()) {
-    d.unsupported("it says how many dimensions: .1d to .5d");
+    d.unsupported("expected the number of dimensions, .1d to .5d");
     return std::nullopt;
   }
   Mode mode{.rank = static_cast<std::size_t>(dimensions[0] - '0')};
@@ -346,19 +349,18 @@ std::optional<Mode> read_mode(Decoder& d) {
   const std::string_view name = d.spelling.any(
       "tile tile::gather4 tile::scatter4 im2col im2col_no_offs im2col::w im2col::w::128");
   if (name == "im2col::w" || name == "im2col::w::128") {
-    d.unsupported(
-        fmt::format("tensor maps of mode .{}, which drivers make for sm_100 and later "
-                    "alone, are not emulated: those of .im2col are",
-                    name));
+    d.unsupported(fmt::format(
+        "tensor maps of mode .{} (sm_100 and later) are not emulated, only those of .im2col",
+        name));
     return std::nullopt;
   }
   if (name.starts_with("tile::")) {
-    if (mode.rank != 2) d.unsupported("rows are gathered and scattered in 2 dimensions");
+    if (mode.rank != 2) d.unsupported("gather4 and scatter4 require 2 dimensions");
     mode.flags = gathers;
     mode.coordinates = 1 + gathered_rows;
   }
   if (name.starts_with("im2col")) {
-    if (mode.rank < 3) d.unsupported("images have 3 to 5 dimensions");
+    if (mode.rank < 3) d.unsupported("im2col requires 3 to 5 dimensions");
     mode.flags = of_pixels;
   }
   if (d.failed()) return std::nullopt;
@@ -373,13 +375,14 @@ std::vector<std::uint32_t> read_tensor(Decoder& d, const ptx::Operand& operand, 
   if (operand.kind != ptx::OperandKind::Address || parts.size() != 2 ||
       parts[1].kind != ptx::OperandKind::Vector) {
     d.error("operand-kind"_rule,
-            fmt::format("{} takes a tensor [map, {{coordinates}}]", d.spelling.text()));
+            fmt::format("{} expects [map, {{coordinates}}]", d.spelling.text()));
     return slots;
   }
   const auto coordinates = d.children(parts[1]);
   if (coordinates.size() != mode.coordinates) {
-    d.error("operand-count"_rule, fmt::format("{} takes {} coordinates, got {}", d.spelling.text(),
-                                              mode.coordinates, coordinates.size()));
+    d.error("operand-count"_rule,
+            fmt::format("wrong number of coordinates: {} expects {}, found {}", d.spelling.text(),
+                        mode.coordinates, coordinates.size()));
     return slots;
   }
   list = append_address(d, operand, Window::generic);
@@ -393,9 +396,11 @@ std::vector<std::uint32_t> read_offsets(Decoder& d, const ptx::Operand& operand,
   std::vector<std::uint32_t> slots;
   const auto offsets = d.children(operand);
   if (operand.kind != ptx::OperandKind::Vector || offsets.size() != mode.rank - 2) {
-    d.error("operand-count"_rule,
-            fmt::format("{} takes {} offsets {{...}} behind the mbarrier, got {}",
-                        d.spelling.text(), mode.rank - 2, offsets.size()));
+    d.error(
+        "operand-count"_rule,
+        fmt::format(
+            "wrong number of im2col offsets: {} expects {} in {{...}} after the mbarrier, found {}",
+            d.spelling.text(), mode.rank - 2, offsets.size()));
     return slots;
   }
   for (const ptx::Operand& offset : offsets) slots.push_back(d.source(offset, Type::u16));
@@ -408,7 +413,7 @@ void decode_load(Decoder& d, const Mode& mode) {
              hinted = d.spelling.has("L2::cache_hint"), offset = mode.flags & of_pixels;
   const auto spaces = read_spaces(d);
   if (!spaces || spaces->from != Window::global || spaces->to == Window::global)
-    return d.unsupported("it copies from .global to .shared::cta or .shared::cluster");
+    return d.unsupported("expected a copy from .global to .shared::cta or .shared::cluster");
   const std::size_t blocks_at = offset ? 4 : 3,
                     operands = blocks_at + (multicast ? 1 : 0) + (hinted ? 1 : 0);
   if (!d.expect_operands(operands, operands)) return;
@@ -434,7 +439,7 @@ void decode_store(Decoder& d, const Mode& mode, std::string_view reduction) {
   const auto spaces = read_spaces(d);
   if (!d.spelling.has("bulk_group") || !spaces || spaces->to != Window::global ||
       spaces->from != Window::shared)
-    return d.unsupported("it goes from .shared::cta to .global, with .bulk_group");
+    return d.unsupported("expected a copy from .shared::cta to .global with .bulk_group");
   const std::size_t operands = hinted ? 3 : 2;
   if (!d.expect_operands(operands, operands)) return;
   std::uint32_t list = 0;

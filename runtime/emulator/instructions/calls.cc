@@ -84,9 +84,10 @@ void require_target(Warp& warp, const Op& op) {
   if (const std::uint32_t lost = warp.mask & ~known) {
     const int lane = std::countr_zero(lost);
     const std::uint64_t target = lanes<std::uint64_t>(warp, op.a)[lane];
-    warp.fail("call-target"_rule,
-              fmt::format("call of 0x{:x}, where no function of that signature is", target), lane,
-              target);
+    warp.fail(
+        "call-target"_rule,
+        fmt::format("indirect call of 0x{:x}, which is not a function with that signature", target),
+        lane, target);
   }
 }
 
@@ -146,7 +147,7 @@ void release(Warp& warp, const Op& op) {
     const int lane = std::countr_zero(m);
     if (at[lane] != 0 && !warp.block->context().heap->free(at[lane]))
       return warp.fail("memory-fault"_rule,
-                       fmt::format("free of 0x{:x}, which malloc did not give", at[lane]), lane,
+                       fmt::format("free of 0x{:x}, which malloc did not return", at[lane]), lane,
                        at[lane]);
   }
 }
@@ -172,7 +173,7 @@ void decode_runtime_call(Decoder& d, std::string_view name, std::span<const ptx:
     return decode_heap_call(d, name == "malloc", arguments, results);
   const bool print = name == "vprintf";
   if (!print && name != "__assertfail")
-    return d.unsupported(fmt::format("{} is not defined in the module", name));
+    return d.unsupported(fmt::format("{} has no body in the module", name));
   if (arguments.size() != (print ? 2u : 5u)) return d.unsupported();
   std::uint32_t slots[5] = {};
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -330,10 +331,12 @@ void decode_call(Decoder& d) {
   if (!callee) return decode_runtime_call(d, target.text, call.arguments, call.results);
   if (call.arguments.size() != callee->params.size() ||
       call.results.size() != callee->results.size())
-    return d.error("operand-count"_rule,
-                   fmt::format("{} takes {} arguments and gives {} results, the call has {} and {}",
-                               target.text, callee->params.size(), callee->results.size(),
-                               call.arguments.size(), call.results.size()));
+    return d.error(
+        "operand-count"_rule,
+        fmt::format(
+            "call mismatch: {} has {} parameters and {} results, the call passes {} and takes {}",
+            target.text, callee->params.size(), callee->results.size(), call.arguments.size(),
+            call.results.size()));
   emit_call(d, *callee, call);
 }
 

@@ -68,7 +68,7 @@ Handler shuffle_handler(Shuffle mode) {
 }
 
 void decode_shfl(Decoder& d) {
-  if (!d.spelling.has("sync")) return d.unsupported("only shfl.sync is known");
+  if (!d.spelling.has("sync")) return d.unsupported("only shfl.sync is supported");
   constexpr isa::Qualifier modes[] = {"up"_q, "down"_q, "bfly"_q, "idx"_q};
   std::optional<std::uint8_t> mode;
   for (std::uint8_t i = 0; i < 4; ++i)
@@ -108,7 +108,7 @@ void vote(Warp& warp, const Op& op) {
 }
 
 void decode_vote(Decoder& d) {
-  if (!d.spelling.has("sync")) return d.unsupported("only vote.sync is known");
+  if (!d.spelling.has("sync")) return d.unsupported("only vote.sync is supported");
   const std::string_view mode = d.spelling.any("all any uni ballot");
   const Type type = d.spelling.type();
   const bool ballot = mode == "ballot";

@@ -176,7 +176,7 @@ std::optional<Compare> comparison(Decoder& d, Type type) {
       if (d.spelling.has(name)) return c;
   for (std::size_t i = 0; i < std::size(compare_names); ++i)
     if (d.spelling.has(compare_names[i])) return static_cast<Compare>(i);
-  d.unsupported("no comparison is named");
+  d.unsupported("the comparison operator is missing");
   return std::nullopt;
 }
 

@@ -33,7 +33,7 @@ void branch_indexed(Warp& warp, const Op& op) {
     if (index[lane] >= op.value) {
       warp.fail(
           "trap"_rule,
-          fmt::format("brx.idx with index {} into a table of {} targets", index[lane], op.value),
+          fmt::format("brx.idx: index {} is out of range of the {} targets", index[lane], op.value),
           lane);
       return;
     }
@@ -63,7 +63,7 @@ void decode_brx(Decoder& d) {
   const auto targets = d.targets(d.operand(1).text);
   if (targets.empty())
     return d.error("undeclared-label"_rule,
-                   fmt::format("there are no .branchtargets {}", d.operand(1).text));
+                   fmt::format("undefined .branchtargets {}", d.operand(1).text));
   const std::uint32_t index = d.source(0, Type::u32);
   const std::uint32_t list = d.append(std::vector<std::uint32_t>(targets.size()));
   for (std::uint32_t i = 0; i < targets.size(); ++i) d.jump_table(list + i, targets[i].text);
@@ -103,7 +103,7 @@ void decode_register_budget(Decoder& d) {
   const auto registers = d.integer(d.operand(0));
   if (!registers || *registers < 24 || *registers > 256 || *registers % 8 != 0)
     return d.error("immediate-range"_rule,
-                   fmt::format("{} takes 24 to 256 registers, a multiple of 8", d.spelling.text()));
+                   fmt::format("{} requires a multiple of 8 from 24 to 256", d.spelling.text()));
   std::uint32_t& largest = d.program().largest_budget;
   largest = std::max(largest, static_cast<std::uint32_t>(*registers));
   Op& op = d.emit(set_registers);

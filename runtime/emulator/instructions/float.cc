@@ -390,7 +390,7 @@ void decode_float_arithmetic(Decoder& d) {
   const bool mixed = o.type == f32 && (narrow == f16 || narrow == bf16) &&
                      (opcode == Opcode::add || opcode == Opcode::sub || opcode == Opcode::fma);
   if (d.spelling.types() > 1 && !mixed)
-    return d.unsupported("mixed precision: add, sub and fma of f32 take f16 or bf16");
+    return d.unsupported("mixed precision: f32 results require f16 or bf16 sources");
   std::size_t sources = 2;
   Handler handler = nullptr;
   switch (opcode) {

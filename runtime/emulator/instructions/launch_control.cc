@@ -60,7 +60,7 @@ void decode_try(Decoder& d) {
   d.spelling.ignore("async");
   d.spelling.type();
   if (!d.spelling.has("mbarrier::complete_tx::bytes"))
-    return d.unsupported("it ends with .mbarrier::complete_tx::bytes.b128");
+    return d.unsupported("expected .mbarrier::complete_tx::bytes.b128 at the end");
   const Window window = d.spelling.has("shared::cta") ? Window::shared : Window::generic;
   const bool to_all = d.spelling.has("multicast::cluster::all");
   if (!d.expect_operands(2, 2)) return;
@@ -104,7 +104,8 @@ void decode_query(Decoder& d) {
     return emit_query(d, is_canceled, d.operand(0), Type::pred, response, 3);
   if (d.spelling.has("get_first_ctaid")) {
     const auto places = d.children(d.operand(0));
-    if (!d.spelling.has("v4") || places.size() != 4) return d.unsupported("it gives four words");
+    if (!d.spelling.has("v4") || places.size() != 4)
+      return d.unsupported("expected four registers for the result");
     for (int i = 0; i < 3; ++i)
       emit_query(d, first_place, places[static_cast<std::size_t>(i)], Type::b32, response, i);
     return;

@@ -258,8 +258,9 @@ void emit_access(Decoder& d, const Form& form, const ptx::Operand& where, const 
                  Registers&& register_of, HandlerOf&& handler_of) {
   const auto elements = is_vector(data) ? d.children(data) : std::span(&data, 1);
   if (static_cast<int>(elements.size()) != form.count)
-    return d.error("register-count"_rule, std::string(d.spelling.text()) +
-                                              " takes a vector of as many registers as it says");
+    return d.error("register-count"_rule,
+                   std::string(d.spelling.text()) +
+                       " requires a vector with as many registers as its qualifier says");
   std::vector<std::uint32_t> slots;
   int width = 0;
   for (const ptx::Operand& element : elements) {
@@ -299,7 +300,7 @@ void decode_load(Decoder& d) {
         const auto found = d.register_of(operand);
         if (!found) {
           d.error("undeclared-register"_rule,
-                  std::string(operand.text) + " is no register that is declared here");
+                  std::string(operand.text) + " is not a declared register");
           return {};
         }
         return d.flexible(operand, form->type);

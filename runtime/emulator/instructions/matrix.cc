@@ -273,16 +273,17 @@ std::optional<Selected> read_selector(Warp& warp, const std::optional<ScaleSelec
     const int lane = std::countr_zero(differing);
     warp.fail(
         "scale-selector"_rule,
-        fmt::format("lanes {} and {} pass {{{}, {}}} and {{{}, {}}} as {{byte-id, thread-id}}",
-                    first, lane, bytes[first], threads[first], bytes[lane], threads[lane]),
+        fmt::format(
+            "lanes {} and {} pass different {{byte-id, thread-id}}: {{{}, {}}} and {{{}, {}}}",
+            first, lane, bytes[first], threads[first], bytes[lane], threads[lane]),
         lane);
     return std::nullopt;
   }
   if (bytes[first] > selector->highest || bytes[first] % selector->step ||
       threads[first] >= selector->threads) {
     warp.fail("scale-selector"_rule,
-              fmt::format("{{byte-id, thread-id}} is {{{}, {}}}; byte-id takes 0 to {} in steps of "
-                          "{}, thread-id 0 to {}",
+              fmt::format("illegal {{byte-id, thread-id}} {{{}, {}}}: byte-id is 0 to {} in steps "
+                          "of {}, thread-id 0 to {}",
                           bytes[first], threads[first], selector->highest, selector->step,
                           selector->threads - 1),
               first);
@@ -345,7 +346,7 @@ bool read_operand(Decoder& d, const ptx::Operand& operand, const isa::OperandSpe
   const auto number = [&](const ptx::Operand& from, int& to) {
     const auto value = d.integer(from);
     if (value) to = static_cast<int>(*value);
-    else d.unsupported(fmt::format("operand {} is no number", name(spec.role)));
+    else d.unsupported(fmt::format("operand {} is not a number", name(spec.role)));
   };
   switch (spec.role) {
     case Role::d: m.d = d.fragment(operand, spec, true); break;
@@ -362,7 +363,7 @@ bool read_operand(Decoder& d, const ptx::Operand& operand, const isa::OperandSpe
     case Role::select_b: {
       const auto pair = d.children(operand);
       if (operand.kind != ptx::OperandKind::Vector || pair.size() != 2)
-        return d.unsupported("a {byte-id, thread-id} pair is expected"), false;
+        return d.unsupported("expected a {byte-id, thread-id} pair"), false;
       (spec.role == Role::select_a ? m.select_a : m.select_b) = ScaleSelector{
           d.source(pair[0], Type::u16), d.source(pair[1], Type::u16),
           static_cast<std::uint32_t>(spec.high), static_cast<std::uint32_t>(spec.step),
@@ -413,7 +414,7 @@ void decode_matrix(Decoder& d) {
   const auto instruction = isa::find(m.form);
   const Handler handler = handler_of(m.form.opcode);
   if (!instruction)
-    return d.error("unknown-form"_rule, fmt::format("{} is no instruction", d.spelling.text()));
+    return d.error("unknown-form"_rule, fmt::format("unknown instruction {}", d.spelling.text()));
   if (!handler) return d.unsupported();
   if (!d.expect_operands(instruction->operands.size(), instruction->operands.size())) return;
 

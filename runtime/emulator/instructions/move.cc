@@ -168,7 +168,7 @@ void decode_vector_move(Decoder& d, Type type, std::size_t count) {
   const auto to = d.children(d.operand(0)), from = d.children(d.operand(1));
   if (to.size() != count || from.size() != count)
     return d.error("register-count"_rule,
-                   fmt::format("{} takes vectors of {} registers", d.spelling.text(), count));
+                   fmt::format("{} requires vectors of {} registers", d.spelling.text(), count));
   std::vector<std::uint32_t> between;
   for (const ptx::Operand& element : from) {
     const std::uint32_t source = d.source(element, type);
@@ -226,7 +226,7 @@ void decode_cvta(Decoder& d) {
   if (!d.expect_operands(2, 2)) return;
   // The parameters of a function live in local memory.
   Window space = *window == Window::param && !d.in_kernel() ? Window::local : *window;
-  if (type != Type::u64) return d.unsupported("the emulator's generic addresses take 64 bits");
+  if (type != Type::u64) return d.unsupported("the emulator's generic addresses need 64 bits");
   const std::uint32_t to = d.destination(0, type);
   std::uint32_t from = 0;
   if (const auto symbol =
@@ -289,10 +289,9 @@ void map_address(Warp& warp, const Op& op) {
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
     if (ranks[lane] >= blocks)
-      return warp.fail(
-          "memory-fault"_rule,
-          fmt::format("mapa to the block of rank {} of a cluster of {}", ranks[lane], blocks),
-          lane);
+      return warp.fail("memory-fault"_rule,
+                       fmt::format("mapa to CTA rank {} in a cluster of {}", ranks[lane], blocks),
+                       lane);
     d[lane] = static_cast<Address>(in_block(a[lane], ranks[lane]) + op.value);
   }
 }

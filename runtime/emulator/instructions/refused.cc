@@ -14,8 +14,8 @@ void refuse(Decoder& d, std::string_view what) {
 
 void refuse_textures(Decoder& d) { refuse(d, "textures and samplers"); }
 void refuse_surfaces(Decoder& d) { refuse(d, "surfaces"); }
-void refuse_multimem(Decoder& d) { refuse(d, "multimem addresses, memory of several GPUs,"); }
-void refuse_tensor_memory(Decoder& d) { refuse(d, "tensor memory and the products of tcgen05"); }
+void refuse_multimem(Decoder& d) { refuse(d, "multimem addresses (memory of several GPUs)"); }
+void refuse_tensor_memory(Decoder& d) { refuse(d, "tensor memory and tcgen05 MMAs"); }
 void refuse_opaque(Decoder& d) { refuse(d, "textures, samplers and surfaces"); }
 
 constexpr InstructionRow rows[] = {

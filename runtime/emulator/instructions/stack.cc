@@ -29,8 +29,8 @@ bool take(Warp& warp, int lane, std::uint64_t bytes, std::string_view what) {
   const std::uint64_t left = std::uint64_t{warp.program->local_bytes} - top;
   if (bytes > left) {
     warp.fail("stack-overflow"_rule,
-              fmt::format("the {} needs {} bytes of stack, of {} bytes {} are left", what, bytes,
-                          stack_bytes, left),
+              fmt::format("stack overflow: the {} needs {} bytes, of {} bytes {} are free", what,
+                          bytes, stack_bytes, left),
               lane);
     return false;
   }
@@ -134,11 +134,12 @@ void restore_stack(Warp& warp, const Op& op) {
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
     if (a[lane] < begin || a[lane] > top[lane])
-      return warp.fail("memory-fault"_rule,
-                       fmt::format("stackrestore to 0x{:x}, where the stack was not: it is taken "
-                                   "from 0x{:x} to 0x{:x}",
-                                   a[lane], begin, top[lane]),
-                       lane, a[lane]);
+      return warp.fail(
+          "memory-fault"_rule,
+          fmt::format(
+              "stackrestore to 0x{:x}, which is not on the stack: expected 0x{:x} to 0x{:x}",
+              a[lane], begin, top[lane]),
+          lane, a[lane]);
     top[lane] = static_cast<std::uint32_t>(a[lane]);
   }
 }
@@ -158,7 +159,7 @@ void decode_alloca(Decoder& d) {
   if (d.operand_count() == 3) {
     const auto given = d.integer(d.operand(2));
     if (!given || *given < 1 || *given > (1 << 23) || !std::has_single_bit(std::uint64_t(*given)))
-      return d.error("immediate-range"_rule, "alloca takes an alignment that is a power of two");
+      return d.error("immediate-range"_rule, "alloca requires a power of two as alignment");
     alignment = static_cast<std::uint64_t>(*given);
   }
   const std::uint32_t to = d.destination(0, type), size = d.source(1, type);

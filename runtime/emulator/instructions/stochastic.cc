@@ -92,7 +92,7 @@ void decode_stochastic(Decoder& d) {
     return d.unsupported();
   const StochasticRow& row = stochastic_rows[which];
   const bool of_four = row.elements == 4;
-  if (of_four && !satfinite) return d.unsupported("cvt.rs into four elements takes .satfinite");
+  if (of_four && !satfinite) return d.unsupported("cvt.rs to four elements requires .satfinite");
   const std::size_t operands = of_four ? 3 : 4;
   if (!d.expect_operands(operands, operands)) return;
   std::vector<std::uint32_t> slots;

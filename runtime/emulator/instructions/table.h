@@ -49,7 +49,7 @@ Decode find_decode(Opcode opcode);
 
 /// What rest_on() says of instructions whose last bits are a table of the hardware's.
 inline constexpr std::string_view approximation_source =
-    "within the manual's error bound; the hardware's last bits are not known";
+    "within the manual's error bound; the hardware's last bits are unknown";
 
 // Names that integers and floating point share (add, mul, min, ...) are in integer_instructions;
 // for floating-point types they go on here.

@@ -76,13 +76,13 @@ void decode_replace(Decoder& d) {
   while (index < std::size(fields) && !d.spelling.has(fields[index].name)) ++index;
   if (index == std::size(fields)) return d.unsupported();
   const FieldRow& row = fields[index];
-  if (row.wide != wide) return d.unsupported(wide ? "it takes .b32" : "it takes .b64");
+  if (row.wide != wide) return d.unsupported(wide ? "expected .b32" : "expected .b64");
   const std::size_t count = row.has_ordinal ? 3 : 2;
   if (!d.expect_operands(count, count)) return;
   std::int64_t ordinal = 0;
   if (row.has_ordinal) {
     const auto given = d.integer(d.operand(1));
-    if (!given || *given < 0 || *given > 4) return d.unsupported("the ordinal is 0 to 4");
+    if (!given || *given < 0 || *given > 4) return d.unsupported("expected an ordinal from 0 to 4");
     ordinal = *given;
   }
   const std::uint32_t list = append_address(d, d.operand(0), memory_window(d)),

@@ -365,13 +365,13 @@ void decode_scalar(Decoder& d) {
   form.d = *d_part;
   if (!to.selector.empty()) {
     if (form.second != Second::none)
-      return d.unsupported("a second operation takes all of the destination");
+      return d.unsupported("a secondary operation requires all of the destination");
     form.second = Second::merge;
   }
   const bool has_third = form.second != Second::none;
   if (has_third != (d.operand_count() == 4))
-    return d.unsupported(has_third ? "it takes a third source"
-                                   : "a third source is for .add, .min, .max or a part of d");
+    return d.unsupported(has_third ? "expected a third source"
+                                   : "a third source requires .add, .min, .max or a part of d");
   emit(d, run<Form, scalar>, append(d, form), to, a, b, has_third ? &d.operand(3) : nullptr);
 }
 
@@ -391,15 +391,16 @@ void decode_parallel(Decoder& d) {
                  b = selected(d, d.operand(2));
   for (const Selected* each : {&a, &b})
     if (!each->selector.empty() && each->selector.size() != std::size_t{form.lanes} + 1)
-      return d.unsupported("a selector names one element for each of the result");
+      return d.unsupported("a selector names one source element per result element");
   const char letter = form.lanes == 2 ? 'h' : 'b';
   for (const Selected* each : {&to, &a, &b})
     if (!each->selector.empty() && each->selector[0] != letter)
-      return d.unsupported(form.lanes == 2 ? "elements are halves, .h" : "elements are bytes, .b");
+      return d.unsupported(form.lanes == 2 ? "expected half selectors, .h"
+                                           : "expected byte selectors, .b");
   const auto a_elements = elements_of(a.selector, form.lanes, 0),
              b_elements = elements_of(b.selector, form.lanes, form.lanes);
   const auto mask = mask_of(to.selector, form.lanes);
-  if (!a_elements || !b_elements || !mask) return d.unsupported("there is no such element");
+  if (!a_elements || !b_elements || !mask) return d.unsupported("element selector out of range");
   form.a_elements = *a_elements;
   form.b_elements = *b_elements;
   form.mask = *mask;
@@ -420,13 +421,14 @@ void decode_multiply_add(Decoder& d) {
   form.negated = negative(1) != negative(2);
   form.c_negated = negative(3);
   if (form.plus_one && (form.negated || form.c_negated))
-    return d.unsupported("with .po neither the product is negated nor c");
-  if (form.negated && form.c_negated) return d.unsupported("either the product is negated or c");
+    return d.unsupported("with .po, neither the product nor c can be negated");
+  if (form.negated && form.c_negated)
+    return d.unsupported("the product and c cannot both be negated");
   const Selected to = selected(d, d.operand(0)), a = selected(d, d.operand(1)),
                  b = selected(d, d.operand(2)), c = selected(d, d.operand(3));
   const auto a_part = part_of(a.selector), b_part = part_of(b.selector);
   if (!a_part || !b_part || !to.selector.empty() || !c.selector.empty())
-    return d.unsupported("parts, .b0 to .b3, .h0 and .h1, are of a and b");
+    return d.unsupported("parts, .b0 to .b3, .h0 and .h1, apply to a and b");
   form.a = *a_part;
   form.b = *b_part;
   emit(d, run<MultiplyForm, multiply_add>, append(d, form), to, a, b, &c.operand);

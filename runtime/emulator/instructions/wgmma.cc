@@ -79,9 +79,9 @@ bool gather_warp(Warp& warp) {
   if (!warp.gather(all_lanes)) return false;
   if (warp.mask == all_lanes) return true;
   warp.fail("divergent-collective"_rule,
-            fmt::format("lanes 0x{:08x} of the warp do not exist or have exited: an instruction of "
-                        "warpgroups needs all of them",
-                        ~warp.mask),
+            fmt::format(
+                "lanes 0x{:08x} of the warp do not exist or have exited: wgmma requires all lanes",
+                ~warp.mask),
             std::countr_zero(~warp.mask));
   return false;
 }
@@ -128,7 +128,7 @@ void product(Warp& warp, const Op& op) {
     if (!one.agreed)
       return warp.block->fail(
           warps[one.warp], warp.pc - 1, "warpgroup-operand"_rule,
-          fmt::format("the threads of a warpgroup must agree on {}: the first thread has 0x{:x}",
+          fmt::format("the threads of a warpgroup disagree on {}: the first thread has 0x{:x}",
                       one.name, one.value),
           one.lane, 0);
 
@@ -167,7 +167,7 @@ int read_immediate(Decoder& d, const ptx::Operand& operand, const isa::OperandSp
       value && *value >= spec.low && *value <= spec.high && !(spec.low == -1 && *value == 0);
   if (!legal)
     d.error("immediate-range"_rule,
-            fmt::format("operand {} of {} takes an immediate {} {} {}", name(spec.role),
+            fmt::format("operand {} of {} requires an immediate {} {} {}", name(spec.role),
                         d.spelling.text(), spec.low, spec.low == -1 ? "or" : "to", spec.high));
   return legal ? static_cast<int>(*value) : 0;
 }
@@ -204,9 +204,9 @@ void decode_product(Decoder& d) {
   form.a_in_registers = d.operand_count() > 1 && d.operand(1).kind == ptx::OperandKind::Vector;
   const auto instruction = isa::find(form);
   if (!instruction)
-    return d.error("unknown-form"_rule, fmt::format("{} is no instruction", d.spelling.text()));
+    return d.error("unknown-form"_rule, fmt::format("unknown instruction {}", d.spelling.text()));
   if (d.hardware() != Hardware::sm_90)
-    return d.unsupported(fmt::format("{} has no wgmma", name(d.hardware())));
+    return d.unsupported(fmt::format("wgmma is unsupported on {}", name(d.hardware())));
   if (!d.expect_operands(instruction->operands.size(), instruction->operands.size())) return;
   WarpgroupOperation w;
   for (std::size_t i = 0; i < instruction->operands.size() && !d.failed(); ++i)

@@ -215,13 +215,13 @@ Block::Turn Block::run_turn() {
     if (warp.done()) continue;
     const std::uint64_t left = context_.max_steps - warp.steps;
     if (left == 0) {
-      report_limit(
-          warp, "step-limit"_rule,
-          fmt::format("warp {} issued {} instructions and is not done", warp.index, warp.steps));
+      report_limit(warp, "step-limit"_rule,
+                   fmt::format("warp {} has issued {} instructions without finishing", warp.index,
+                               warp.steps));
       return Turn::done;
     }
     if (context_.deadline && std::chrono::steady_clock::now() >= *context_.deadline) {
-      report_limit(warp, "time-limit"_rule, "the launch is not done when its time is up");
+      report_limit(warp, "time-limit"_rule, "the launch has not finished within the time limit");
       return Turn::done;
     }
     const bool now = warp.run(static_cast<std::uint32_t>(std::min<std::uint64_t>(slice_ops, left)));
@@ -306,7 +306,7 @@ bool Block::gather_warpgroup(Warp& warp) {
   const std::span<Warp> warps = warpgroup(warp);
   if (warps.size() < warps_of_warpgroup) {
     warp.fail("divergent-collective"_rule,
-              fmt::format("the warpgroup of warps {} and following has {} of 4 warps",
+              fmt::format("incomplete warpgroup: warps {} and following are {} of 4 warps",
                           warps[0].index, warps.size()));
     return false;
   }
@@ -364,9 +364,9 @@ void Block::hand_out_registers() {
 }
 
 std::string Block::registers_text(const Warp& warp, std::uint32_t wanted) const {
-  return fmt::format("{} registers for a thread: it has {}, and of the block's {} x {} are {} free",
-                     wanted, warp.registers, warps_.size() * 32, first_registers(),
-                     free_registers_ * 32);
+  return fmt::format(
+      "{} registers per thread: it has {}, and of the CTA's {} x {} registers {} are free", wanted,
+      warp.registers, warps_.size() * 32, first_registers(), free_registers_ * 32);
 }
 
 void Block::recheck() {
@@ -393,9 +393,9 @@ std::string Block::barrier_text(std::uint8_t id) const {
   std::uint32_t here = 0;
   for (std::uint32_t arrived : barrier.arrived)
     here += static_cast<std::uint32_t>(std::popcount(arrived));
-  return fmt::format(
-      "has {} threads and waits for {}", here,
-      barrier.expected ? fmt::format("{}", barrier.expected) : std::string("all of the block"));
+  return fmt::format("has {} threads and waits for {}", here,
+                     barrier.expected ? fmt::format("{}", barrier.expected)
+                                      : std::string("all threads of the CTA"));
 }
 
 void Block::report_deadlock() {
@@ -414,8 +414,7 @@ void Block::report_deadlock() {
       if (group.state == Group::State::in_warpgroup)
         return fail(
             warp, group.pc - 1, "divergent-collective"_rule,
-            fmt::format("{} of the 4 warps of a warpgroup wait here, and the others do not "
-                        "come",
+            fmt::format("{} of the 4 warps of a warpgroup wait here, the others never arrive",
                         std::popcount(warpgroups_[warp.index / warps_of_warpgroup].arrived)),
             0, 0);
   for (Warp& warp : warps_)

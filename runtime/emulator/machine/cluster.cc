@@ -77,7 +77,7 @@ void Cluster::stop(Finding finding) {
 void Cluster::arrive(Warp& warp) {
   if (const std::uint32_t twice = warp.mask & warp.at_cluster)
     return warp.fail("cluster-barrier"_rule,
-                     "barrier.cluster.arrive, and the thread has not waited for the one before it",
+                     "barrier.cluster.arrive twice without barrier.cluster.wait in between",
                      std::countr_zero(twice));
   warp.at_cluster |= warp.mask;
   warp.in_cluster_phase |= warp.mask;
@@ -87,7 +87,8 @@ void Cluster::arrive(Warp& warp) {
 
 void Cluster::wait(Warp& warp) {
   if (const std::uint32_t never = warp.mask & ~warp.at_cluster)
-    return warp.fail("cluster-barrier"_rule, "barrier.cluster.wait, and the thread has not arrived",
+    return warp.fail("cluster-barrier"_rule,
+                     "barrier.cluster.wait without a preceding barrier.cluster.arrive",
                      std::countr_zero(never));
   warp.at_cluster &= ~warp.mask;
   warp.mask &= warp.in_cluster_phase;

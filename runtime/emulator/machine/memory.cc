@@ -9,6 +9,7 @@
 #include <cstring>
 #include <new>
 
+#include "compiler/support/counted.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
 
@@ -22,16 +23,14 @@ constexpr std::uint64_t gap =
 std::string cluster_place(Warp& warp, std::uint64_t address) {
   Cluster& cluster = warp.block->cluster();
   const std::uint64_t place = address >> rank_shift;
-  if (place > cluster.size())
-    return fmt::format("the cluster has {} block{}", cluster.size(),
-                       cluster.size() == 1 ? "" : "s");
+  if (place > cluster.size()) return "the cluster has " + detail::counted(cluster.size(), "CTA");
   Block& block = place == 0 ? *warp.block : cluster.block(static_cast<std::uint32_t>(place - 1));
   if (block.done())
     return fmt::format(
-        "the block of rank {} has exited, and its shared memory is gone: the "
-        "cluster must meet at barrier.cluster before that",
+        "the CTA of rank {} has exited and freed its shared memory; synchronize by barrier.cluster "
+        "before a CTA exits",
         block.rank());
-  return fmt::format("the block of rank {} has {} bytes of shared memory", block.rank(),
+  return fmt::format("the CTA of rank {} has {} bytes of shared memory", block.rank(),
                      block.shared_bytes());
 }
 
@@ -39,12 +38,11 @@ void bad_address(Warp& warp, Window window, int lane, std::uint64_t address, std
   std::string place;
   switch (window) {
     case Window::shared:
-      place =
-          address >> rank_shift == 0
-              ? fmt::format("the block has {} bytes of shared memory", warp.block->shared_bytes())
-              : fmt::format(
-                    "it is an address of the cluster (mapa), which .shared::cluster and "
-                    "generic accesses take");
+      place = address >> rank_shift == 0
+                  ? fmt::format("the CTA has {} bytes of shared memory", warp.block->shared_bytes())
+                  : fmt::format(
+                        "it is a cluster address (mapa), which only .shared::cluster and generic "
+                        "accesses accept");
       break;
     case Window::cluster: place = cluster_place(warp, address); break;
     case Window::local:
@@ -59,7 +57,7 @@ void bad_address(Warp& warp, Window window, int lane, std::uint64_t address, std
                     ? fmt::format("the nearest buffer is 0x{:x} with {} bytes", near->address,
                                   near->bytes)
                     : "no buffer is near";
-      else place = "it is in no buffer";
+      else place = "it is outside every buffer";
   }
   warp.fail("memory-fault"_rule,
             fmt::format("access of {} bytes at 0x{:x} is out of bounds: {}", bytes, address, place),
@@ -68,8 +66,8 @@ void bad_address(Warp& warp, Window window, int lane, std::uint64_t address, std
 
 void misaligned(Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes) {
   warp.fail("misaligned-access"_rule,
-            fmt::format("access of {} bytes at 0x{:x}, which is no multiple of {}", bytes, address,
-                        bytes),
+            fmt::format("misaligned access of {} bytes at 0x{:x}, which is not a multiple of {}",
+                        bytes, address, bytes),
             lane, address);
 }
 
@@ -207,8 +205,7 @@ bool may_write(Warp& warp, Window window, const std::uint64_t* addresses, std::u
   if (!params) return true;
   const int lane = std::countr_zero(params);
   warp.fail("memory-fault"_rule,
-            fmt::format("{} bytes are written at 0x{:x}, in a parameter of the kernel: those are "
-                        "read only",
+            fmt::format("store of {} bytes at 0x{:x} to a kernel parameter, which is read-only",
                         bytes, addresses[lane]),
             lane, addresses[lane]);
   return false;

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <unordered_set>
 
+#include "compiler/support/counted.h"
 #include "runtime/emulator/machine/mbarrier.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
@@ -163,17 +164,16 @@ struct Place {
 
 std::string mbarrier_text(Warp& warp, const Group::Poll& poll) {
   std::string text =
-      fmt::format("mbarrier 0x{:x} to end the phase of parity {:d}", poll.address, poll.parity);
+      fmt::format("the end of phase parity {1:d} of mbarrier 0x{0:x}", poll.address, poll.parity);
   Block& block = *warp.block;
   const std::uint64_t at = poll.address & shared_offset_mask;
   if (at + 8 > block.shared_bytes()) return text;
   const Mbarrier barrier = Mbarrier::load(block.shared() + at);
-  const std::string bytes =
-      barrier.transactions < 0
-          ? fmt::format("has got {} bytes more than it expects", -barrier.transactions)
-          : fmt::format("{} bytes", barrier.transactions);
-  return text + fmt::format(" (it is in a phase of parity {:d} and lacks {} arrivals and {})",
-                            barrier.phase, barrier.pending, bytes);
+  const std::string bytes = barrier.transactions < 0
+                                ? fmt::format("{} bytes more than expected", -barrier.transactions)
+                                : detail::counted(barrier.transactions, "byte");
+  return text + fmt::format(" (current phase parity {:d}; pending: {}, {})", barrier.phase,
+                            detail::counted(barrier.pending, "arrival"), bytes);
 }
 
 class Waiting {
@@ -190,8 +190,8 @@ class Waiting {
   }
 
   void report() {
-    std::string text = cluster_.size() > 1 ? "no thread of the cluster can go on: "
-                                           : "no thread of the block can go on: ";
+    std::string text = cluster_.size() > 1 ? "deadlock, no thread of the cluster can proceed: "
+                                           : "deadlock, no thread of the CTA can proceed: ";
     for (std::size_t i = 0; i < places_.size(); ++i) {
       if (i == most_places) {
         text += fmt::format("; and {} more places", places_.size() - i);
@@ -200,7 +200,7 @@ class Waiting {
       Place& place = places_[i];
       const Dim3 at = place.block->place();
       if (i > 0) text += "; ";
-      if (cluster_.size() > 1) text += fmt::format("block {},{},{}: ", at.x, at.y, at.z);
+      if (cluster_.size() > 1) text += fmt::format("CTA {},{},{}: ", at.x, at.y, at.z);
       text += fmt::format("{} thread{} at {} for {}", place.threads,
                           place.threads == 1 ? " waits" : "s wait", place.block->where(place.pc),
                           place.what);

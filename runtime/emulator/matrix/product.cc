@@ -44,7 +44,7 @@ Result<MatrixProduct> MatrixProduct::make(const isa::Form& form, Hardware hardwa
   const bool product = form.opcode == isa::Opcode::mma || form.opcode == isa::Opcode::wmma_mma;
   if (!product || !isa::find(form))
     return {"unsupported-instruction"_rule,
-            isa::spell(form) + " is no wmma.mma or mma instruction"};
+            isa::spell(form) + " is not a wmma.mma or mma instruction"};
   return MatrixProduct(std::make_shared<const Plan>(form, rule_of(form, hardware), path));
 }
 

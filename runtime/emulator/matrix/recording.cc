@@ -78,9 +78,10 @@ Result<std::vector<RecordedEntry>> read_index(const std::string& path) {
   if (!file) return file.diags();
   if (const auto at = nested_too_deep(file->text()))
     return Diags::one("recording"_rule, file->place(static_cast<std::uint32_t>(*at)),
-                      fmt::format("the index nests deeper than {} brackets", most_json_nesting));
+                      fmt::format("the index is nested too deep: expected at most {} brackets",
+                                  most_json_nesting));
   const auto json = nlohmann::json::parse(file->text(), nullptr, false);
-  if (json.is_discarded()) return {"recording"_rule, fmt::format("{} is not JSON", path)};
+  if (json.is_discarded()) return {"recording"_rule, fmt::format("{} is not valid JSON", path)};
   const bool object = json.is_object() && json.contains("entries");
   const auto& list = object ? json.at("entries") : json;
   if (!list.is_array()) return {"recording"_rule, fmt::format("{} has no list of entries", path)};
@@ -131,8 +132,8 @@ Result<Recording> read_files(const std::string& index_path, const std::string& d
         entry.offset + static_cast<std::uint64_t>(entry.tests) * entry.bytes_per_test();
     if (end < entry.offset || end > words->size() * 4)
       return {"recording"_rule,
-              fmt::format("{} ends at byte {}, but {} needs bytes up to {}: the file was cut off",
-                          data_path, words->size() * 4, entry.mnemonic, end)};
+              fmt::format("{} is truncated: it ends at byte {}, {} needs bytes up to {}", data_path,
+                          words->size() * 4, entry.mnemonic, end)};
   }
   return Recording{std::move(*entries), std::move(*words)};
 }
@@ -143,7 +144,7 @@ Result<Recording> Recording::read(const std::string& index_path, const std::stri
   try {
     return read_files(index_path, data_path);
   } catch (const std::bad_alloc&) {
-    return {"out-of-memory"_rule, fmt::format("{} does not fit memory", data_path)};
+    return {"out-of-memory"_rule, fmt::format("{} does not fit in memory", data_path)};
   }
 }
 
@@ -170,12 +171,12 @@ std::string Replay::text() const {
     const auto& kinds = e.entry->kinds;
     const auto test = static_cast<std::size_t>(e.test);
     text += fmt::format(
-        "{}: {} of {} words differ; first in test {}{}, {}: expected 0x{:08x}, got 0x{:08x}\n",
+        "{}: {} of {} words differ; first in test {}{}, {}: expected 0x{:08x}, found 0x{:08x}\n",
         e.entry->mnemonic, e.mismatched, e.words, e.test,
         test < kinds.size() ? " (" + kinds[test] + ")" : "", place, e.expected, e.got);
   }
   if (skipped)
-    text += fmt::format("skipped: {} of {} entries, whose instruction is not known\n", skipped,
+    text += fmt::format("skipped: {} of {} entries with unsupported instructions\n", skipped,
                         entries.size());
   return text + fmt::format("words: {}, mismatched: {}\n", words, mismatched);
 }

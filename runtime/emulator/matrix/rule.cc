@@ -42,11 +42,10 @@ constexpr std::string_view blackwell = "published B200 measurements: as on an H1
 constexpr std::string_view consumer =
     "published RTX 5090 measurements: one step of 32 products, 25 fraction bits";
 constexpr std::string_view scaled =
-    "the manual's semantics; the sum is taken as the unscaled instruction's";
+    "the manual's semantics; the sum is assumed to be the unscaled instruction's";
 constexpr std::string_view directed =
-    "recorded on an H100 for .rn and .rz of mma, and for wmma; taken to hold for .rm and .rp of "
-    "mma";
-constexpr std::string_view nearest = "nothing published: the nearest generation's rule";
+    "recorded on an H100 for .rn and .rz of mma, and for wmma; assumed for .rm and .rp of mma";
+constexpr std::string_view nearest = "nothing published: assumed equal to the nearest generation";
 
 // clang-format off
 constexpr NumericRule rules[] = {

@@ -109,7 +109,7 @@ struct WgmmaProduct::Plan {
 Result<WgmmaProduct> WgmmaProduct::make(const isa::Form& form, Path path) {
   if (form.opcode != isa::Opcode::wgmma || !isa::find(form))
     return {"unsupported-instruction"_rule,
-            isa::spell(form) + " is no wgmma.mma_async instruction"};
+            isa::spell(form) + " is not a wgmma.mma_async instruction"};
   return WgmmaProduct(std::make_shared<const Plan>(form, rule_of(form, Hardware::sm_90), path));
 }
 
@@ -132,10 +132,9 @@ Status WgmmaProduct::run(const WgmmaOperands& operands) const {
   reader.read(form.shape.n, form.shape.k, store.b);
   if (!fault) fault = reader.fault();
   if (fault)
-    return {
-        "memory-fault"_rule,
-        fmt::format("a matrix descriptor of {} leads to shared address 0x{:x}, outside {} bytes",
-                    isa::spell(form), *fault, operands.shared.size())};
+    return {"memory-fault"_rule, fmt::format("out of bounds: the matrix descriptor of {} addresses "
+                                             "shared memory at 0x{:x}, beyond {} bytes",
+                                             isa::spell(form), *fault, operands.shared.size())};
 
   const auto cells = static_cast<std::size_t>(plan_->d.cells());
   store.c.assign(cells, 0);

@@ -14,10 +14,10 @@ namespace tartan::inline TARTAN_ABI::emulator {
 bool Order::may_overwrite(Warp& warp, int lane, std::uint32_t rank, const Box& box) {
   const Clock& mine = clock(warp);
   const auto overwrites = [&](std::string what) {
-    warp.fail(
-        "asynchronous-race"_rule,
-        fmt::format("the copy overwrites shared memory at 0x{:x}, {}", box.first * chunk, what),
-        lane, box.first * chunk);
+    warp.fail("asynchronous-race"_rule,
+              fmt::format("race: the TMA load overwrites shared memory at 0x{:x}, {}",
+                          box.first * chunk, what),
+              lane, box.first * chunk);
     return false;
   };
   for (const Read& read : box.reads) {
@@ -29,25 +29,24 @@ bool Order::may_overwrite(Warp& warp, int lane, std::uint32_t rank, const Box& b
     }
     if (ordered) continue;
     return overwrites(
-        over ? fmt::format("which wgmma.mma_async of line {} reads: that product was waited for, "
-                           "but nothing tells this thread so; wait for the phase of an mbarrier "
-                           "at which its warpgroup arrives behind wgmma.wait_group",
+        over ? fmt::format("which wgmma.mma_async of line {} reads: it has completed, but that is "
+                           "not ordered before this load; wait for an mbarrier phase at which its "
+                           "warpgroup arrives after wgmma.wait_group",
                            warp.block->line(read.pc))
              : fmt::format("which wgmma.mma_async of line {} may still be reading: no "
-                           "wgmma.wait_group covers it yet",
+                           "wgmma.wait_group covers it",
                            warp.block->line(read.pc)));
   }
   for (const Load& load : box.loads)
     if (mine[load.warp] < load.time)
       return overwrites(
-          fmt::format("from which warp {} loads on line {}: nothing tells this thread that it has; "
-                      "wait for the phase of an mbarrier at which that warp arrives behind its "
-                      "loads",
+          fmt::format("from which warp {} loads on line {}: the load is not ordered before this "
+                      "copy; wait for an mbarrier phase at which that warp arrives after its loads",
                       load.warp % warps_per_block_, warp.block->line(load.pc)));
   if (mine[box.entry] <= box.phase)
     return overwrites(
-        fmt::format("which the {0} of line {1} fills: nothing tells this thread that phase {2} of "
-                    "mbarrier 0x{3:x}, in which that {0} completes, has ended",
+        fmt::format("which the {0} of line {1} fills: this thread has not waited for phase {2} of "
+                    "mbarrier 0x{3:x}, in which that {0} completes",
                     box.filler(), warp.block->line(box.pc), box.phase, box.mbarrier));
   return true;
 }
@@ -173,19 +172,18 @@ bool Order::take(Warp& warp, int lane, const std::byte* from, std::uint64_t byte
       if (clock(warp)[box.entry] > box.phase) continue;
       warp.fail(
           "asynchronous-race"_rule,
-          fmt::format("the copy takes shared memory at 0x{:x}, which the {} of line {} "
+          fmt::format("race: the copy reads shared memory at 0x{:x}, which the {} of line {} "
                       "fills: this thread has not waited for mbarrier 0x{:x} to end phase {}",
                       at * chunk, box.filler(), warp.block->line(box.pc), box.mbarrier, box.phase),
           lane, at * chunk);
       return false;
     }
     if (fenced(shared.written[at])) continue;
-    warp.fail(
-        "proxy-fence"_rule,
-        fmt::format("the copy takes shared memory at 0x{:x}, where ordinary code stored: "
-                    "fence.proxy.async is missing between the store and the barrier behind it",
-                    at * chunk),
-        lane, at * chunk);
+    warp.fail("proxy-fence"_rule,
+              fmt::format("the copy reads shared memory at 0x{:x}, written by ordinary stores: "
+                          "insert fence.proxy.async between the store and the following barrier",
+                          at * chunk),
+              lane, at * chunk);
     return false;
   }
   if (in_group) {
@@ -209,9 +207,9 @@ bool Order::is_full(Warp& warp, int lane, const Box& box, std::uint64_t offset,
                     std::string_view what) {
   if (clock(warp)[box.entry] > box.phase) return true;
   warp.fail("asynchronous-race"_rule,
-            fmt::format("{} 0x{:x} is in the box at 0x{:x} that the {} of line {} fills: no thread "
-                        "of this warp has waited for mbarrier 0x{:x} to end phase {} (of parity "
-                        "{}), or heard from one that has",
+            fmt::format("race: {} 0x{:x} is in the box at 0x{:x} that the {} of line {} fills: "
+                        "this warp has not waited for mbarrier 0x{:x} to end phase {} (parity {}), "
+                        "directly or through another warp",
                         what, offset, box.some ? box.begin : box.first * chunk, box.filler(),
                         warp.block->line(box.pc), box.mbarrier, box.phase, box.phase % 2),
             lane, offset);
@@ -226,7 +224,7 @@ bool Order::load(Warp& warp, int lane, Place place, std::uint64_t bytes) {
   if (!index) return true;
   Box& box = shared.boxes[index - 1];
   if (!box.holds(place.offset, bytes)) return true;
-  if (!is_full(warp, lane, box, place.offset, "shared memory at")) return false;
+  if (!is_full(warp, lane, box, place.offset, "the load from shared memory at")) return false;
   const std::size_t mine = entry(warp);
   auto load = std::ranges::find(box.loads, mine, &Load::warp);
   if (load == box.loads.end()) load = box.loads.insert(load, Load{.warp = mine});
@@ -246,7 +244,7 @@ bool Order::write(Warp& warp, int lane, Place place, std::uint64_t bytes, bool f
     if (!free_source(warp, lane, shared, at)) return false;
     if (const std::uint32_t index = shared.box[at])
       if (const Box& box = shared.boxes[index - 1]; box.holds(offset, bytes)) {
-        if (!is_full(warp, lane, box, offset, "what is stored at")) return false;
+        if (!is_full(warp, lane, box, offset, "the store to shared memory at")) return false;
         shared.box[at] = 0;
       }
     shared.written[at] = fenced ? fenced_write : made;

@@ -50,15 +50,15 @@ bool Order::free_source(Warp& warp, int lane, Shared& shared, std::uint64_t at) 
     return true;
   }
   warp.fail("asynchronous-race"_rule,
-            fmt::format("shared memory at 0x{:x} is overwritten, which the copy of line {} {}",
-                        at * chunk, warp.block->line(source.pc),
-                        source.entry ? "may still be taking: nothing tells this thread that the "
-                                       "phase of the mbarrier has ended in which it completes"
-                        : source.waited
-                            ? "takes: its thread has waited for that, but nothing tells this one "
-                              "so; put a barrier behind cp.async.bulk.wait_group"
-                            : "may still be taking: its thread has not waited for it with "
-                              "cp.async.bulk.wait_group"),
+            fmt::format(
+                "race: the store overwrites shared memory at 0x{:x}, which the copy of line {} {}",
+                at * chunk, warp.block->line(source.pc),
+                source.entry ? "may still be reading: this thread has not waited for the mbarrier "
+                               "phase in which it completes"
+                : source.waited
+                    ? "reads: its thread has waited for it, but that is not ordered before this "
+                      "store; insert a barrier after cp.async.bulk.wait_group"
+                    : "may still be reading: its thread has not executed cp.async.bulk.wait_group"),
             lane, at * chunk);
   return false;
 }

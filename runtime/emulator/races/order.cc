@@ -121,23 +121,24 @@ bool Order::use(Warp& warp, int lane, const std::byte* at) {
     const std::uint64_t offset = place_of(at).value_or(Place{}).offset;
     warp.fail(
         "mbarrier"_rule,
-        fmt::format("there is no mbarrier at shared address 0x{:x}: no mbarrier.init has made "
-                    "one there",
-                    offset),
+        fmt::format(
+            "no mbarrier at shared address 0x{:x}: expected mbarrier.init before its first use",
+            offset),
         lane, offset);
     return false;
   }
   const Mbarrier& barrier = found->second;
   if (clock(warp)[barrier.warp] >= barrier.time) return true;
-  warp.fail("mbarrier"_rule,
-            fmt::format("the mbarrier at shared address 0x{:x} may not be made yet: nothing orders "
-                        "the mbarrier.init of line {} before this; put {} in between",
-                        barrier.place.offset, warp.block->line(barrier.pc),
-                        barrier.place.rank == warp.block->rank() &&
-                                barrier.warp / warps_per_block_ == barrier.place.rank
-                            ? "bar.sync"
-                            : "barrier.cluster.arrive and barrier.cluster.wait"),
-            lane, barrier.place.offset);
+  warp.fail(
+      "mbarrier"_rule,
+      fmt::format("use before initialization: the mbarrier at shared address 0x{:x}, initialized "
+                  "by mbarrier.init on line {}, is used without ordering; insert {} in between",
+                  barrier.place.offset, warp.block->line(barrier.pc),
+                  barrier.place.rank == warp.block->rank() &&
+                          barrier.warp / warps_per_block_ == barrier.place.rank
+                      ? "bar.sync"
+                      : "barrier.cluster.arrive and barrier.cluster.wait"),
+      lane, barrier.place.offset);
   return false;
 }
 

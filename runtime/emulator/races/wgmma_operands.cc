@@ -12,7 +12,7 @@ namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 std::string swizzle_name(std::uint32_t span) {
-  return span ? fmt::format("the swizzle of {} bytes", span) : "no swizzle";
+  return span ? fmt::format("a {}-byte swizzle", span) : "no swizzle";
 }
 
 }  // namespace
@@ -40,8 +40,8 @@ bool Order::read(Warp& warp, const TileOperand& operand) {
   if (any || mbarriers_.empty()) return true;
   const std::uint64_t start = address(0, 0);
   warp.fail("unwritten-tile"_rule,
-            fmt::format("{} at shared address 0x{:x} was never written: neither a copy nor a store "
-                        "has been there; the wait in front of this product let it pass too early",
+            fmt::format("{} at shared address 0x{:x} was never written, neither by a copy nor by a "
+                        "store: the wait before this wgmma returned early",
                         operand.name, start),
             0, start);
   return false;
@@ -64,7 +64,7 @@ bool Order::check_start(Warp& warp, const TileOperand& operand) {
   if (inside + bytes <= width) return true;
   warp.fail("matrix-descriptor"_rule,
             fmt::format("the descriptor of {} starts at 0x{:x}, {} bytes into a row of {}: the {} "
-                        "bytes that the product takes of a row go beyond its end",
+                        "bytes per row that wgmma reads exceed its end",
                         operand.name, descriptor.start, inside, width, bytes),
             0, descriptor.start);
   return false;
@@ -85,35 +85,35 @@ bool Order::check_chunk(Warp& warp, const TileOperand& operand, std::uint64_t ad
   if (!index) {
     any |= shared.written[at].time != 0;
     if (fenced(shared.written[at])) return true;
-    warp.fail(
-        "proxy-fence"_rule,
-        fmt::format("{} at shared address 0x{:x} was stored by ordinary code: "
-                    "fence.proxy.async is missing between the store and the barrier behind it",
-                    operand.name, at * chunk),
-        0, at * chunk);
+    warp.fail("proxy-fence"_rule,
+              fmt::format("{} at shared address 0x{:x} was written by ordinary stores: insert "
+                          "fence.proxy.async between the store and the following barrier",
+                          operand.name, at * chunk),
+              0, at * chunk);
     return false;
   }
   any = true;
   Box& box = shared.boxes[index - 1];
   const auto width = static_cast<std::uint32_t>(operand.descriptor->width);
   if (box.shape.tensor && box.shape.span != width) {
-    warp.fail("matrix-descriptor"_rule,
-              fmt::format("the descriptor of {} says {}, the copy of line {} wrote the box at "
-                          "0x{:x} with {}: make the descriptor's bits 62 and 63 and the tensor map "
-                          "agree",
-                          operand.name, swizzle_name(width), warp.block->line(box.pc),
-                          box.first * chunk, swizzle_name(box.shape.span)),
-              0, address);
+    warp.fail(
+        "matrix-descriptor"_rule,
+        fmt::format(
+            "swizzle mismatch: the descriptor of {} has {}, the copy of line {} wrote the box at "
+            "0x{:x} with {}; make bits 62 and 63 of the descriptor agree with the tensor map",
+            operand.name, swizzle_name(width), warp.block->line(box.pc), box.first * chunk,
+            swizzle_name(box.shape.span)),
+        0, address);
     return false;
   }
   if (!known_to_warpgroup(warp, box)) {
-    warp.fail("asynchronous-race"_rule,
-              fmt::format("{} lies in the box at 0x{:x} that the copy of line {} fills: no thread "
-                          "of the warpgroup has waited for mbarrier 0x{:x} to end phase {} (of "
-                          "parity {})",
-                          operand.name, box.first * chunk, warp.block->line(box.pc), box.mbarrier,
-                          box.phase, box.phase % 2),
-              0, address);
+    warp.fail(
+        "asynchronous-race"_rule,
+        fmt::format("race: {} is in the box at 0x{:x} that the copy of line {} fills: no thread of "
+                    "the warpgroup has waited for mbarrier 0x{:x} to end phase {} (parity {})",
+                    operand.name, box.first * chunk, warp.block->line(box.pc), box.mbarrier,
+                    box.phase, box.phase % 2),
+        0, address);
     return false;
   }
   constexpr auto of_warpgroup = static_cast<std::uint32_t>(warps_of_warpgroup);
@@ -133,12 +133,11 @@ bool Order::check_rows(Warp& warp, const TileOperand& operand, std::uint64_t fir
   if (one == other || !one || !other) return true;
   const Box &a = shared.boxes[one - 1], &b = shared.boxes[other - 1];
   if (a.shape.source == b.shape.source) return true;
-  warp.fail(
-      "matrix-descriptor"_rule,
-      fmt::format("the descriptor of {} starts at 0x{:x}: eight rows of one 8x8 matrix lie in "
-                  "two boxes, the one at 0x{:x} and that of another tensor at 0x{:x}",
-                  operand.name, operand.descriptor->start, a.first * chunk, b.first * chunk),
-      0, operand.descriptor->start);
+  warp.fail("matrix-descriptor"_rule,
+            fmt::format("the descriptor of {} starts at 0x{:x}: the rows of one 8x8 matrix are in "
+                        "two boxes, at 0x{:x} and, of another tensor, at 0x{:x}",
+                        operand.name, operand.descriptor->start, a.first * chunk, b.first * chunk),
+            0, operand.descriptor->start);
   return false;
 }
 
