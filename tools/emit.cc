@@ -4,12 +4,10 @@
 #include <memory>
 
 #include "compiler/isa/nearest_arch.h"
-#include "tartan/dsl/kernels/kernels.h"
 #include "tartan/support/source.h"
 #include "tools/commands.h"
 #include "tools/emit_manifest.h"
-#include "tools/gemm_options.h"
-#include "tools/kernel_options.h"
+#include "tools/kernels/registry.h"
 #include "tools/terminal.h"
 
 namespace tartan::tools {
@@ -18,8 +16,6 @@ namespace {
 struct EmitWords {
   bool list = false, explain = false;
   std::string kernel, target = "sm_80", ptx, output, manifest;
-  GemmWords gemm;
-  kernels::Attention attention;
 };
 
 // What compiling a built-in kernel complains of: its own C++ lines are nothing that the user wrote.
@@ -37,10 +33,10 @@ Diags about_kernel(const std::string& kernel, const Diags& diags) {
 bool to_file(const EmitWords& words) { return !words.output.empty() && words.output != "-"; }
 
 // What of the words does not go together with --manifest; empty: nothing.
-std::string manifest_problem(const EmitWords& words) {
+std::string manifest_problem(const EmitWords& words, const Described& described) {
   if (words.manifest.empty()) return {};
-  if (words.kernel != "gemm" || words.gemm.batched)
-    return "--manifest: supported for gemm without --batched";
+  if (!described.grid)
+    return fmt::format("--manifest: the grid of {} is unknown with these options", words.kernel);
   if (!to_file(words)) return "--manifest needs the name of a PTX file; add -o FILE";
   if (same_path(words.output, words.manifest))
     return fmt::format("-o and --manifest: expected two different files, found {} for both",
@@ -48,17 +44,10 @@ std::string manifest_problem(const EmitWords& words) {
   return {};
 }
 
-const kernels::Named* find_kernel(const std::string& name) {
-  for (const kernels::Named& row : kernels::all())
-    if (row.name == name) return &row;
-  return nullptr;
-}
-
-int list() {
-  for (const kernels::Named& row : kernels::all()) {
-    fmt::print("{:<26}{}\n", row.name, row.summary);
-    const auto options = options_of(row.name);
-    if (!options.empty()) fmt::print("{:<28}{}\n", "", fmt::join(options, " "));
+int list(const KernelRegistry& kernels) {
+  for (const BuiltinKernel& each : kernels.all()) {
+    fmt::print("{:<26}{}\n", each.name, each.summary);
+    if (!each.options.empty()) fmt::print("{:<28}{}\n", "", fmt::join(each.options, " "));
   }
   return exit_ok;
 }
@@ -75,56 +64,37 @@ Result<Target> read_target(const EmitWords& words) {
   return Target(target->arch, *version);
 }
 
-struct Described {
-  Kernel kernel;
-  kernels::Gemm gemm;
-};
-
-Result<Described> describe(const EmitWords& words, const Target& target) {
-  const kernels::Named* named = find_kernel(words.kernel);
-  if (!named)
-    return {"usage"_rule,
-            fmt::format("unknown kernel {}; `tartan emit --list` shows the built-in kernels",
-                        words.kernel)};
-  if (Diags refused = refused_options(words.kernel, words.gemm.given); !refused.ok())
-    return refused;
-  auto gemm = read_gemm(words.gemm);
-  if (!gemm) return gemm.diags();
-  if (words.kernel == "attention") {
-    kernels::Attention attention = words.attention;
-    attention.type = gemm->a;
-    return Described{kernels::attention(tuned(attention, target)), *gemm};
-  }
-  if (words.kernel == "block_scaled") {
-    const auto scaled = read_block_scaled(words.gemm);
-    if (!scaled) return scaled.diags();
-    return Described{kernels::block_scaled(*scaled), *gemm};
-  }
-  if (words.kernel == "gemm" || words.kernel == "gemm_sum")
-    gemm = completed(words.gemm, *gemm, target);
-  return Described{named->make(*gemm), *gemm};
+Result<Described> describe(const KernelRegistry& kernels, const std::string& name,
+                           const Target& target) {
+  const BuiltinKernel* kernel = kernels.find(name);
+  if (!kernel)
+    return {"usage"_rule, fmt::format("unknown kernel {}; `tartan emit --list` shows the built-in "
+                                      "kernels",
+                                      name)};
+  if (Diags refused = kernels.refused_options(*kernel); !refused.ok()) return refused;
+  return kernel->describe(target);
 }
 
 // The PTX first: a manifest without it would name a file that is not there, or an old one.
-int write_files(const EmitWords& words, const kernels::Gemm& gemm, const Compiled& compiled) {
+int write_files(const EmitWords& words, const Described& described, const Compiled& compiled) {
   Result<std::string> manifest = std::string();
   if (!words.manifest.empty())
-    manifest = gemm_manifest(compiled, gemm, words.output, words.manifest);
+    manifest = launch_manifest(compiled, *described.grid, words.output, words.manifest);
   if (!manifest) return fail(exit_usage, manifest.diags());
   Status written = write_file(words.output, compiled.ptx);
   if (written && !words.manifest.empty()) written = write_file(words.manifest, *manifest);
   return written ? exit_ok : fail(exit_usage, written.diags());
 }
 
-int emit(const EmitWords& words) {
-  if (words.list) return list();
+int emit(const EmitWords& words, const KernelRegistry& kernels) {
+  if (words.list) return list(kernels);
   if (words.kernel.empty())
     return usage_error("emit: KERNEL is required; `tartan emit --list` shows the built-in kernels");
   const auto target = read_target(words);
   if (!target) return fail(exit_usage, target.diags());
-  const auto described = describe(words, *target);
+  const auto described = describe(kernels, words.kernel, *target);
   if (!described) return fail(exit_usage, described.diags());
-  if (const std::string problem = manifest_problem(words); !problem.empty())
+  if (const std::string problem = manifest_problem(words, *described); !problem.empty())
     return usage_error(problem);
   const auto compiled = words.ptx.empty() ? compile(described->kernel, target->arch)
                                           : compile(described->kernel, *target);
@@ -134,7 +104,7 @@ int emit(const EmitWords& words) {
     fmt::print("{}", compiled->ptx);
     return exit_ok;
   }
-  return write_files(words, described->gemm, *compiled);
+  return write_files(words, *described, *compiled);
 }
 
 }  // namespace
@@ -150,25 +120,14 @@ void add_emit(CLI::App& app, int& exit_code) {
                       "everything the kernel uses, at least 7.8");
   command->add_option("-o", words->output, "Output file; default: standard output");
   command->add_option("--manifest", words->manifest,
-                      "Also write a `tartan run` manifest that launches gemm, tensor maps "
+                      "Also write a `tartan run` manifest that launches the kernel, tensor maps "
                       "included, on zeroed buffers");
   command->add_flag("--explain", words->explain,
                     "Print to standard error which instructions and layouts were chosen, and why");
-  add_gemm_options(*command, words->gemm);
-  command->add_option("--head-dim", words->attention.head_dim, "Head dimension, a multiple of 16")
-      ->capture_default_str()
-      ->group("Options of attention (and --type)");
-  command
-      ->add_flag("--causal", words->attention.causal,
-                 "Causal mask, bottom-right aligned: the last query attends to all keys")
-      ->group("Options of attention (and --type)");
+  const auto kernels = std::make_shared<KernelRegistry>(*command);
   command->footer(
       "Exit codes: 0 written, 1 the kernel is unsupported on the target, 2 usage or I/O");
-  command->callback([words, command, &exit_code] {
-    for (const CLI::Option* each : command->get_options())
-      if (each->count() > 0) words->gemm.given.push_back(each->get_name());
-    exit_code = emit(*words);
-  });
+  command->callback([words, kernels, &exit_code] { exit_code = emit(*words, *kernels); });
 }
 
 }  // namespace tartan::tools

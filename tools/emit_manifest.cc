@@ -66,13 +66,8 @@ Result<std::string> manifest_of(const Compiled& compiled, Dim3 grid, const std::
 
 }  // namespace
 
-Result<std::string> gemm_manifest(const Compiled& compiled, const kernels::Gemm& gemm,
-                                  const std::string& output, const std::string& manifest) {
-  const unsigned blocks =
-      gemm.stream_blocks ? static_cast<unsigned>(gemm.stream_blocks)
-      : gemm.persistent  ? gemm.persistent_blocks(gemm.m, gemm.n, kernels::h100_multiprocessors)
-                         : gemm.blocks(gemm.m, gemm.n);
-  const Dim3 grid{blocks, static_cast<std::uint32_t>(gemm.splits)};
+Result<std::string> launch_manifest(const Compiled& compiled, Dim3 grid, const std::string& output,
+                                    const std::string& manifest) {
   std::error_code error;
   const auto folder = std::filesystem::absolute(manifest, error).parent_path();
   const auto ptx = std::filesystem::absolute(output, error).lexically_proximate(folder);

@@ -5,16 +5,15 @@
 #include <string>
 
 #include "tartan/dsl/kernel.h"
-#include "tartan/dsl/kernels/gemm.h"
 #include "tartan/runtime/device.h"
 
 namespace tartan::tools {
 
-/// The manifest of gemm with these options, for a file `manifest` that names the PTX file `output`.
+/// The manifest of a launch with this grid, for a file `manifest` that names the PTX file `output`.
 /// Buffers are filled with zeros, ready to be replaced by files; scalars are 1. A kernel whose
 /// sizes only a launch knows is a diagnostic.
-Result<std::string> gemm_manifest(const Compiled& compiled, const kernels::Gemm& gemm,
-                                  const std::string& output, const std::string& manifest);
+Result<std::string> launch_manifest(const Compiled& compiled, Dim3 grid, const std::string& output,
+                                    const std::string& manifest);
 
 /// Whether both paths lead to one file.
 bool same_path(const std::string& x, const std::string& y);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command: help texts, emit, check and isa, and what they say to wrong words.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -78,7 +79,6 @@ TEST(Command, WrongWords) {
                             "emit block_scaled --kind mxf2 --target sm_120a",
                             "emit one_mma --ptx x",
                             "emit gemm --manifest x.json",
-                            "emit one_mma --manifest x.json -o x.ptx",
                             "emit gemm --m 0 --manifest x.json -o x.ptx",
                             "emit one_mma -o /no/such/folder/x.ptx",
                             "emit one_mma -o ''",
@@ -115,6 +115,23 @@ TEST(Command, EmitWritesThePtxBeforeTheManifest) {
   EXPECT_FALSE(std::filesystem::exists(manifest));
   EXPECT_EQ(tartan("emit gemm -o " + ptx + " --manifest " + manifest).out, "");
   EXPECT_TRUE(std::filesystem::remove(ptx) && std::filesystem::remove(manifest));
+}
+
+// The grid of a manifest is the kernel's own.
+TEST(Command, EmitManifestsRun) {
+  const std::string at = testing::TempDir() + std::to_string(getpid()) + "_launch";
+  for (const char* kernel :
+       {"gemm --target sm_90a", "gemm --persistent --target sm_80", "one_mma --target sm_80",
+        "block_scaled --m 64 --n 64 --k 128 --type e4m3 --target sm_120a"}) {
+    const Ran written = tartan(fmt::format("emit {0} -o {1}.ptx --manifest {1}.json", kernel, at));
+    EXPECT_EQ(written.code, 0) << kernel << "\n" << written.out;
+    const Ran ran = tartan(fmt::format("run {}.json", at));
+    EXPECT_EQ(ran.code, 0) << kernel << "\n" << ran.out;
+  }
+  const Ran unknown = tartan(fmt::format("emit transpose -o {0}.ptx --manifest {0}.json", at));
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.out.find("the grid of transpose is unknown"), std::string::npos) << unknown.out;
+  std::filesystem::remove(at + ".ptx"), std::filesystem::remove(at + ".json");
 }
 
 // Complaints about a built-in kernel are about its options, not about lines of Tartan's own source.

@@ -10,10 +10,31 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tools/kernels/registry.h"
+
 namespace tartan {
 namespace {
 
-const kernels::Gemm small{128, 64, 96};
+// The names of all built-in kernels.
+std::vector<std::string> names() {
+  CLI::App command;
+  const tools::KernelRegistry kernels(command);
+  std::vector<std::string> out;
+  for (const tools::BuiltinKernel& each : kernels.all()) out.push_back(each.name);
+  return out;
+}
+
+// A kernel for small sizes; products whose tile is not the target's choice, so that their matrices
+// are all that a launch takes.
+tools::Described small(const std::string& name, const Target& target) {
+  CLI::App command;
+  const tools::KernelRegistry kernels(command);
+  command.parse(name.starts_with("gemm") ? "--m 128 --n 64 --k 96 --tile 64x64x32"
+                                         : "--m 128 --n 64 --k 96");
+  auto out = kernels.find(name)->describe(target);
+  EXPECT_TRUE(out) << out.diags().text();
+  return *out;
+}
 
 bool needs_stmatrix(std::string_view name) { return name.starts_with("stmatrix"); }
 
@@ -35,12 +56,12 @@ bool have_ptxas() { return std::system("ptxas --version > /dev/null 2>&1") == 0;
 TEST(Kernels, CompileForEveryTargetThatIsMeantToTakeThem) {
   int compiled_count = 0, assembled = 0;
   const bool assemble = have_ptxas();
-  for (const kernels::Named& named : kernels::all())
+  for (const std::string& name : names())
     for (const ArchRow& row : archs) {
       if (row.arch.sm < 75 || !row.current) continue;
-      SCOPED_TRACE(std::string(named.name) + " for " + row.arch.text());
-      const auto compiled = compile(named.make(small), Target::of(row.arch));
-      if (!takes(row.arch, named.name)) {
+      SCOPED_TRACE(name + " for " + row.arch.text());
+      const auto compiled = compile(small(name, Target::of(row.arch)).kernel, Target::of(row.arch));
+      if (!takes(row.arch, name)) {
         ASSERT_FALSE(compiled);
         EXPECT_EQ(compiled.diags()[0].id, "no-instruction");
         continue;
@@ -49,7 +70,7 @@ TEST(Kernels, CompileForEveryTargetThatIsMeantToTakeThem) {
       ++compiled_count;
       // Assembling all of them takes long: each kernel for three targets, each target for some
       // kernels.
-      if (!assemble || (compiled_count % 7 && named.name != "one_mma")) continue;
+      if (!assemble || (compiled_count % 7 && name != "one_mma")) continue;
       const std::string path = testing::TempDir() + std::to_string(getpid()) + "_tartan_kernel.ptx";
       std::ofstream(path) << compiled->ptx;
       EXPECT_EQ(std::system(("ptxas -arch " + row.arch.text() + " -o /dev/null " + path).c_str()),
@@ -104,21 +125,21 @@ bool takes_any_numbers(std::string_view name) {
          name != "transpose" && name != "mma_probe" && name != "block_scaled";
 }
 
-Dim3 grid_of(std::string_view name) { return name == "gemm" ? Dim3{64 / 64, 128 / 64} : Dim3{}; }
-
 // The text made for the GPU, on the GPU and on the emulator: the same bits.
 TEST(Kernels, GpuAndEmulatorAgree) {
   auto gpu = Device::open("cuda");
   if (!gpu) GTEST_SKIP() << gpu.diags().text();
   Device emulator = *Device::open("emulator");
   int run = 0;
-  for (const kernels::Named& named : kernels::all()) {
-    if (!takes(gpu->arch(), named.name) || !takes_any_numbers(named.name)) continue;
-    SCOPED_TRACE(std::string(named.name));
-    const auto compiled = compile(named.make(small), Target::of(gpu->arch()));
+  for (const std::string& name : names()) {
+    if (!takes(gpu->arch(), name) || !takes_any_numbers(name)) continue;
+    SCOPED_TRACE(name);
+    const Target target = Target::of(gpu->arch());
+    const tools::Described described = small(name, target);
+    const auto compiled = compile(described.kernel, target);
     ASSERT_TRUE(compiled) << compiled.diags().text();
-    EXPECT_EQ(outcome(*gpu, *compiled, grid_of(named.name)),
-              outcome(emulator, *compiled, grid_of(named.name)));
+    const Dim3 grid = described.grid.value_or(Dim3{});
+    EXPECT_EQ(outcome(*gpu, *compiled, grid), outcome(emulator, *compiled, grid));
     ++run;
   }
   EXPECT_GT(run, 20);
@@ -128,14 +149,16 @@ TEST(Kernels, GpuAndEmulatorAgree) {
 // differ, give the same bits on the emulator.
 TEST(Kernels, TargetsAgreeOnTheEmulator) {
   Device emulator = *Device::open("emulator", {.hardware = "sm_90"});
-  for (const kernels::Named& named : kernels::all()) {
-    if (oldest(named.name) > 80 || !takes_any_numbers(named.name)) continue;
-    SCOPED_TRACE(std::string(named.name));
-    const auto on_80 = compile(named.make(small), *Target::parse("sm_80")),
-               on_90 = compile(named.make(small), *Target::parse("sm_90a"));
+  for (const std::string& name : names()) {
+    if (oldest(name) > 80 || !takes_any_numbers(name)) continue;
+    SCOPED_TRACE(name);
+    const Target ampere = *Target::parse("sm_80"), hopper = *Target::parse("sm_90a");
+    const tools::Described described = small(name, ampere);
+    const auto on_80 = compile(described.kernel, ampere),
+               on_90 = compile(small(name, hopper).kernel, hopper);
     ASSERT_TRUE(on_80 && on_90);
-    EXPECT_EQ(outcome(emulator, *on_80, grid_of(named.name)),
-              outcome(emulator, *on_90, grid_of(named.name)));
+    const Dim3 grid = described.grid.value_or(Dim3{});
+    EXPECT_EQ(outcome(emulator, *on_80, grid), outcome(emulator, *on_90, grid));
   }
 }
 

@@ -3,9 +3,6 @@
 // examples/ explains.
 #pragma once
 
-#include <span>
-#include <string_view>
-
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/kernels/attention.h"
 #include "tartan/dsl/kernels/block_scaled.h"
@@ -42,13 +39,5 @@ Kernel ldmatrix_corner(bool by_tile);
 Kernel stmatrix_registers(int count, bool trans);
 /// movmatrix of an 8x8 matrix that holds 0, 1, 2, ...; out: two values a lane.
 Kernel movmatrix_registers();
-
-/// A built-in kernel as the command names it.
-struct Named {
-  std::string_view name;
-  std::string_view summary;
-  Kernel (*make)(const Gemm& size);  // size: the options --m --n --k, for those that have them
-};
-std::span<const Named> all();
 
 }  // namespace tartan::inline TARTAN_ABI::kernels

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/gemm_options.h"
+#include "tools/kernels/product_options.h"
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ using kernels::Gemm;
 
 class Reader {
  public:
-  explicit Reader(const GemmWords& words) : words_(words) {}
+  explicit Reader(const ProductWords& words) : words_(words) {}
 
   Result<BlockScaled> read_block_scaled() {
     BlockScaled out;
@@ -35,6 +35,12 @@ class Reader {
     out.tile = rest->tile;
     if (out.tile.k == 0) out.tile.k = BlockScaled{}.tile.k;
     out.epilogue = rest->epilogue;
+    return out;
+  }
+
+  Result<Type> read_type() {
+    const Type out = type("--type", words_.type, f16);
+    if (!diags_.ok()) return diags_;
     return out;
   }
 
@@ -67,7 +73,7 @@ class Reader {
     out.bit_op = bit_op();
     out.tile = tile(out.tile);
     read_epilogue(out.epilogue);
-    if (is_given("--bit-op") && out.a != Type::b1)
+    if (!words_.bit_op.empty() && out.a != Type::b1)
       wrong("--bit-op", words_.bit_op, "--type b1, the type that --bit-op applies to");
     if (diags_.ok()) check_sizes(out);
     if (!diags_.ok()) return diags_;
@@ -77,10 +83,6 @@ class Reader {
  private:
   void wrong(std::string_view option, std::string_view found, std::string_view expected) {
     diags_.report("usage"_rule, {}, fmt::format("{} {}: expected {}", option, found, expected));
-  }
-
-  bool is_given(std::string_view option) const {
-    return std::find(words_.given.begin(), words_.given.end(), option) != words_.given.end();
   }
 
   int number(std::string_view option, int value, int least,
@@ -142,7 +144,7 @@ class Reader {
   }
 
   isa::BitOp bit_op() {
-    if (words_.bit_op != "xor" && words_.bit_op != "and")
+    if (!words_.bit_op.empty() && words_.bit_op != "xor" && words_.bit_op != "and")
       wrong("--bit-op", words_.bit_op, "xor or and");
     return words_.bit_op == "and" ? isa::BitOp::and_popc : isa::BitOp::xor_popc;
   }
@@ -216,15 +218,15 @@ class Reader {
           "alpha, beta, row-scales, column-scales, bias, relu, gelu, silu or residual");
   }
 
-  const GemmWords& words_;
+  const ProductWords& words_;
   Diags diags_;
 };
 
 }  // namespace
 
-Result<Gemm> read_gemm(const GemmWords& words) { return Reader(words).read(); }
+Result<Gemm> read_gemm(const ProductWords& words) { return Reader(words).read(); }
 
-Gemm completed(const GemmWords& words, const Gemm& read, const Target& target) {
+Gemm completed(const ProductWords& words, const Gemm& read, const Target& target) {
   if (!words.tile.empty()) return read;
   Gemm out = kernels::tuned(read, target);
   if (words.stages) out.stages = read.stages;
@@ -235,11 +237,13 @@ Gemm completed(const GemmWords& words, const Gemm& read, const Target& target) {
   return out;
 }
 
-Result<BlockScaled> read_block_scaled(const GemmWords& words) {
+Result<BlockScaled> read_block_scaled(const ProductWords& words) {
   return Reader(words).read_block_scaled();
 }
 
-void add_gemm_options(CLI::App& command, GemmWords& words) {
+Result<Type> read_type(const ProductWords& words) { return Reader(words).read_type(); }
+
+void add_product_options(CLI::App& command, ProductWords& words) {
   const auto option = [&](const char* name, auto& value, const char* help) {
     return command.add_option(name, value, help)->group("Options of gemm");
   };
@@ -285,19 +289,8 @@ void add_gemm_options(CLI::App& command, GemmWords& words) {
   option("--group", words.group,
          "Rasterization: rows of tiles visited together, column by column, for reuse in L2; "
          "default with --tile: 8");
-  const char* const scaled = "Options of block_scaled (and those of gemm)";
-  command
-      .add_option(
-          "--scale", words.scale,
-          "Type of the scales: ue8m0, one per 32 elements, or ue4m3, one per 16 elements of e2m1")
-      ->capture_default_str()
-      ->group(scaled);
-  command
-      .add_option("--kind", words.kind,
-                  "mxf8f6f4, mxf4 or mxf4nvf4; default: the kind with the largest shape")
-      ->group(scaled);
   option("--bit-op", words.bit_op, "b1: bit operation of the product, xor or and")
-      ->capture_default_str();
+      ->default_str("xor");
   command.add_flag("--batched", words.batched, "Batched GEMM: blockIdx.z selects the product")
       ->group("Options of gemm");
   command

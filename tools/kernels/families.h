@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// tools/kernels/families.h - what adds kernels to the registry, a function for each source here.
+#pragma once
+
+#include <memory>
+
+#include "tools/kernels/product_options.h"
+#include "tools/kernels/registry.h"
+
+namespace tartan::tools {
+
+using SharedProductWords = std::shared_ptr<const ProductWords>;
+
+void add_gemm(KernelRegistry& registry, const SharedProductWords& words);
+void add_block_scaled(KernelRegistry& registry, const std::shared_ptr<ProductWords>& words);
+void add_attention(KernelRegistry& registry, const SharedProductWords& words);
+void add_wmma_gemm(KernelRegistry& registry, const SharedProductWords& words);
+void add_transpose(KernelRegistry& registry, const SharedProductWords& words);
+/// One instruction each: mma, wmma, ldmatrix, stmatrix, movmatrix.
+void add_lessons(KernelRegistry& registry);
+
+}  // namespace tartan::tools

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products: gemm, the sum of its parts, and products of a sparse A.
+#include "tartan/dsl/kernels/gemm.h"
+
+#include "tartan/dsl/kernels/sparse.h"
+#include "tools/kernels/families.h"
+
+namespace tartan::tools {
+namespace {
+
+using kernels::Gemm;
+
+std::optional<Dim3> grid_of(const Gemm& gemm) {
+  if (gemm.batched) return std::nullopt;
+  const unsigned blocks =
+      gemm.stream_blocks ? static_cast<unsigned>(gemm.stream_blocks)
+      : gemm.persistent  ? gemm.persistent_blocks(gemm.m, gemm.n, kernels::h100_multiprocessors)
+                         : gemm.blocks(gemm.m, gemm.n);
+  return Dim3{blocks, static_cast<std::uint32_t>(gemm.splits)};
+}
+
+}  // namespace
+
+void add_gemm(KernelRegistry& registry, const SharedProductWords& words) {
+  const std::vector<std::string> sum_options = {
+      "--m",       "--n",        "--k",      "--multiple",      "--multiple-c",
+      "--type",    "--a",        "--b",      "--accumulator",   "--c",
+      "--a-major", "--b-major",  "--tile",   "--warps",         "--stages",
+      "--promote", "--epilogue", "--splits", "--stream-blocks", "--producers",
+      "--cluster", "--group",    "--bit-op"};
+  std::vector<std::string> options = sum_options;
+  options.insert(options.end(), {"--batched", "--persistent"});
+  registry.add({"gemm", "GEMM in every supported type", options,
+                [=](const Target& target) -> Result<Described> {
+                  const auto read = read_gemm(*words);
+                  if (!read) return read.diags();
+                  const Gemm gemm = completed(*words, *read, target);
+                  return Described{kernels::gemm(gemm), grid_of(gemm)};
+                }});
+  // It takes what gemm takes: tiles and types follow from all of it.
+  registry.add({"gemm_sum", "reduction of the partial sums of a split-K or stream-K gemm",
+                sum_options, [=](const Target& target) -> Result<Described> {
+                  const auto read = read_gemm(*words);
+                  if (!read) return read.diags();
+                  return Described{kernels::gemm_sum(completed(*words, *read, target))};
+                }});
+  std::erase(options, "--a-major");
+  std::erase(options, "--bit-op");
+  registry.add(
+      {"sparse_gemm", "GEMM with a 2:4 sparse A", options, [=](const Target&) -> Result<Described> {
+         const auto read = read_gemm(*words);
+         if (!read) return read.diags();
+         return Described{kernels::sparse_gemm(*read)};
+       }});
+}
+
+}  // namespace tartan::tools

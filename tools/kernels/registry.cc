@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/kernels/registry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tools/kernels/families.h"
+
+namespace tartan::tools {
+namespace {
+
+bool takes(const BuiltinKernel& kernel, const std::string& option) {
+  return std::ranges::find(kernel.options, option) != kernel.options.end();
+}
+
+}  // namespace
+
+KernelRegistry::KernelRegistry(CLI::App& command) : command_(command) {
+  const auto words = std::make_shared<ProductWords>();
+  add_product_options(command, *words);
+  add_gemm(*this, words);
+  add_block_scaled(*this, words);
+  add_attention(*this, words);
+  add_wmma_gemm(*this, words);
+  add_transpose(*this, words);
+  add_lessons(*this);
+}
+
+const BuiltinKernel* KernelRegistry::find(std::string_view name) const {
+  const auto at = std::ranges::find(kernels_, name, &BuiltinKernel::name);
+  return at == kernels_.end() ? nullptr : &*at;
+}
+
+Diags KernelRegistry::refused_options(const BuiltinKernel& kernel) const {
+  Diags out;
+  for (const CLI::Option* option : command_.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() == 0 || takes(kernel, name)) continue;
+    std::vector<std::string_view> takers;
+    for (const BuiltinKernel& each : kernels_)
+      if (takes(each, name)) takers.push_back(each.name);
+    if (takers.empty()) continue;  // an option of the command, not of kernels
+    out.report("usage"_rule, {},
+               fmt::format("{}: unsupported by kernel {}; {} {} it", name, kernel.name,
+                           fmt::join(takers, ", "), takers.size() == 1 ? "supports" : "support"));
+  }
+  return out;
+}
+
+}  // namespace tartan::tools
