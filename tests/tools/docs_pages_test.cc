@@ -346,7 +346,8 @@ TEST(DocsPages, MessagesAreRecorded) {
 
 // No block is left out for want of a word behind its ```.
 TEST(DocsPages, BlocksSayWhatTheyAre) {
-  const std::set<std::string> known = {"sh", "console", "cpp", "cmake", "text", "ptx", "json"};
+  const std::set<std::string> known = {"sh",   "console", "cpp",  "cmake",
+                                       "text", "ptx",     "json", "diff"};
   for (const Page& page : pages())
     for (const Block& block : page.blocks)
       EXPECT_TRUE(known.contains(block.language))
