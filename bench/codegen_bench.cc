@@ -24,7 +24,7 @@ std::string text(FunctionBuilder& f) {
   return *ptx;
 }
 
-const std::vector<Param> in_out{{"in", PointerSpace::global}, {"out", PointerSpace::global}};
+const std::vector<Param> in_out{{"in", StateSpace::global}, {"out", StateSpace::global}};
 
 std::string single_instruction() {
   FunctionBuilder f("single", *Target::parse("sm_80"), {.block = {32, 1, 1}}, in_out);
@@ -44,10 +44,9 @@ std::string single_instruction() {
 // One k loop of a 64x64 warp tile: 16 cp.async, 64 ldmatrix, 256 mma onto 128 accumulators.
 std::string big() {
   constexpr int accumulators = 128, rows = 4, columns = 8, steps = 8;
-  FunctionBuilder f("big", *Target::parse("sm_80"), {.block = {128, 1, 1}},
-                    {{"in", PointerSpace::global},
-                     {"out", PointerSpace::global},
-                     {"blocks", PointerSpace::generic, u32}});
+  FunctionBuilder f(
+      "big", *Target::parse("sm_80"), {.block = {128, 1, 1}},
+      {{"in", StateSpace::global}, {"out", StateSpace::global}, {"blocks", StateSpace::none, u32}});
   const auto number = [&](std::int64_t n) { return f.constant(u32, n); };
   const Value thread = f.special(Special::tid_x);
   const Pointer tile = f.offset(f.dynamic_shared(128), f.multiply(thread, number(16)));

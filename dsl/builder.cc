@@ -151,7 +151,7 @@ Global Builder::global(std::string name, Type type, Layout layout, Here at) {
   if (!good) return Global(refused_tensor(state_, std::move(name), type, std::move(layout)));
   state_->params.push_back({name, type, true, layout.extent().value_or(0)});
   state_->launch_numbers.add_pointer();
-  detail::Memory memory{state_->f().add_pointer_param(codegen::PointerSpace::global), false};
+  detail::Memory memory{state_->f().add_pointer_param(StateSpace::global), false};
   memory.param = static_cast<int>(state_->params.size()) - 1;
   state_->memories.push_back(memory);
   detail::Tensor out{

@@ -50,9 +50,9 @@ bool takes(const isa::OperandSpec& spec, int part, std::int64_t constant) {
 }
 
 // Whether an instruction that names `space` can go to a pointer's memory.
-bool reaches(Space space, codegen::PointerSpace memory) {
-  return space == Space::none ||
-         (space == Space::global) == (memory == codegen::PointerSpace::global);
+bool reaches(StateSpace space, StateSpace memory) {
+  return space == StateSpace::none ||
+         (space == StateSpace::global) == (memory == StateSpace::global);
 }
 
 std::optional<isa::Instruction> find(KernelState& state, std::string_view spelling,
@@ -134,8 +134,8 @@ std::vector<Scalar> KernelState::instruction(std::string_view spelling,
   if (address && !reaches(form.space, address->space)) {
     report("layout-mismatch"_rule,
            fmt::format("wrong state space: {} addresses {} memory, the pointer is to {} memory",
-                       isa::spell(form), form.space == Space::global ? "global" : "shared",
-                       form.space == Space::global ? "shared" : "global"));
+                       isa::spell(form), form.space == StateSpace::global ? "global" : "shared",
+                       form.space == StateSpace::global ? "shared" : "global"));
     return refused;
   }
   Pointer place = address ? *address : Pointer{};
@@ -152,8 +152,8 @@ std::vector<Scalar> KernelState::instruction(std::string_view spelling,
     }
   }
   if (!good) return refused;
-  if (!address && is_memory(form) && form.space == Space::none)
-    form.space = Space::shared;  // the address is one of shared memory
+  if (!address && is_memory(form) && form.space == StateSpace::none)
+    form.space = StateSpace::shared;  // the address is one of shared memory
   std::vector<Scalar> out;
   for (const Value& value : f().matrix(form, place, values)) out.push_back(scalar(value));
   return out;

@@ -72,7 +72,7 @@ class Loader {
     }
     form.count = static_cast<std::uint8_t>(tiling->origins.size());
     form.trans = (major == Major::row) != tiling->pairs_along_columns;
-    form.space = Space::shared;
+    form.space = StateSpace::shared;
     const auto row = isa::find(form);
     if (!row) return no(fmt::format(".x{} does not exist", tiling->origins.size()));
     if (!row->since.has(state_.target))
@@ -134,7 +134,7 @@ class Loader {
                    .shape = kind_.shape.shape,
                    .a_major = from_.layout.major(),
                    .d = kind_.type};
-    form.space = shared_ ? Space::shared : Space::global;
+    form.space = shared_ ? StateSpace::shared : StateSpace::global;
     form.stride = true;
     const auto row = isa::find(form);
     if (!row || form.a_major == Major::none || from_.layout.is_nested()) {

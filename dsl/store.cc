@@ -46,7 +46,7 @@ class Storer {
     isa::Form form{.opcode = isa::Opcode::stmatrix, .shape = {8, 8}, .d = b16};
     form.count = static_cast<std::uint8_t>(tiling->origins.size());
     form.trans = (major == Major::row) != tiling->pairs_along_columns;
-    form.space = Space::shared;
+    form.space = StateSpace::shared;
     if (form.trans && bits(kind_.type) != 16)
       return no(fmt::format(
           "{} has the opposite major order, and .trans requires elements of 16 bits", to_.name));
@@ -90,7 +90,7 @@ class Storer {
                    .shape = kind_.shape.shape,
                    .a_major = to_.layout.major(),
                    .d = kind_.type};
-    form.space = shared_ ? Space::shared : Space::global;
+    form.space = shared_ ? StateSpace::shared : StateSpace::global;
     form.stride = true;
     const auto row = isa::find(form);
     if (!row || form.a_major == Major::none || to_.layout.is_nested() || to_.layout.swizzle.bits) {

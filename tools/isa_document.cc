@@ -73,8 +73,8 @@ std::string columns_text(const isa::Form& form, std::string& spelling, std::stri
 // .shared does, so both leave their mark on the line of the form without them.
 Line line_of(isa::Form form) {
   const std::string spelling = isa::spell(form);
-  const bool cta = form.space == Space::shared_cta;
-  if (cta) form.space = Space::shared;
+  const bool cta = form.space == StateSpace::shared_cta;
+  if (cta) form.space = StateSpace::shared;
   const auto row = isa::find(form);
   Line out;
   out.operands = isa::operands_text(*row);

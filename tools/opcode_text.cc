@@ -130,15 +130,17 @@ std::vector<std::string> kinds_of(const OperandRow& row) {
 }
 
 std::vector<std::string> spaces_of(const OperandRow& row) {
-  constexpr std::pair<isa::Spaces, std::string_view> all[] = {
-      {isa::in_global, ".global"},     {isa::in_const, ".const"},
-      {isa::in_shared, ".shared"},     {isa::in_local, ".local"},
-      {isa::in_param, ".param"},       {isa::in_tensor, "tensor memory"},
-      {isa::as_texture, "texture"},    {isa::as_sampler, "sampler"},
-      {isa::as_surface, "surface"},    {isa::as_sampling, "texture or sampler"},
+  constexpr std::pair<isa::Spaces, std::string_view> others[] = {
+      {isa::in_tensor, "tensor memory"},
+      {isa::as_texture, "texture"},
+      {isa::as_sampler, "sampler"},
+      {isa::as_surface, "surface"},
+      {isa::as_sampling, "texture or sampler"},
       {isa::in_register, "a register"}};
   std::vector<std::string> out;
-  for (const auto& [bit, name] : all)
+  for (const StateSpace each : memory_spaces)
+    if (row.spaces & isa::space_bit(each)) out.push_back(fmt::format(".{}", name(each)));
+  for (const auto& [bit, name] : others)
     if (row.spaces & bit) out.emplace_back(name);
   return out;
 }

@@ -23,8 +23,8 @@ void FunctionBuilder::copy_async(Pointer to, Pointer from, int bytes, CacheOpera
       nvvm_cp_async_ca_shared_global_4_s, nvvm_cp_async_ca_shared_global_8_s,
       nvvm_cp_async_ca_shared_global_16_s, nvvm_cp_async_cg_shared_global_16_s};
   const int which = cache == CacheOperator::cg ? 3 : bytes == 16 ? 2 : bytes == 8 ? 1 : 0;
-  std::vector<llvm::Value*> arguments{impl_->pointer_in(to, PointerSpace::shared),
-                                      impl_->pointer_in(from, PointerSpace::global)};
+  std::vector<llvm::Value*> arguments{impl_->pointer_in(to, StateSpace::shared),
+                                      impl_->pointer_in(from, StateSpace::global)};
   if (valid_bytes.valid())
     arguments.push_back(impl_->resize(impl_->get(valid_bytes), impl_->build.getInt32Ty(), false));
   impl_->call(valid_bytes.valid() ? filled[which] : whole[which], arguments);
@@ -58,7 +58,7 @@ llvm::CallInst* FunctionBuilder::Impl::assembly(const std::string& text,
 }
 
 llvm::Value* FunctionBuilder::Impl::shared_window(Pointer pointer) {
-  return build.CreatePtrToInt(pointer_in(pointer, PointerSpace::shared), build.getInt32Ty());
+  return build.CreatePtrToInt(pointer_in(pointer, StateSpace::shared), build.getInt32Ty());
 }
 
 void FunctionBuilder::mbarrier_init(Pointer at, int arrivals) {
@@ -128,9 +128,9 @@ void FunctionBuilder::cluster_barrier() {
 
 Pointer FunctionBuilder::add_tensor_map() {
   auto& params = impl_->late_params;
-  params.push_back(std::make_unique<llvm::Argument>(impl_->pointer_type(PointerSpace::generic)));
+  params.push_back(std::make_unique<llvm::Argument>(impl_->pointer_type(StateSpace::none)));
   impl_->tensor_maps.push_back(params.back().get());
-  return impl_->pointer(params.back().get(), PointerSpace::generic);
+  return impl_->pointer(params.back().get(), StateSpace::none);
 }
 
 void FunctionBuilder::prefetch_tensor_map(Pointer map) {

@@ -86,7 +86,7 @@ Value FunctionBuilder::add_param(Type type) {
   return impl_->value(params.back().get(), type);
 }
 
-Pointer FunctionBuilder::add_pointer_param(PointerSpace space) {
+Pointer FunctionBuilder::add_pointer_param(StateSpace space) {
   auto& params = impl_->late_params;
   params.push_back(std::make_unique<llvm::Argument>(impl_->pointer_type(space)));
   return impl_->pointer(params.back().get(), space);
@@ -143,7 +143,7 @@ Value FunctionBuilder::Impl::value(llvm::Value* of, Type type) {
   return {static_cast<int>(values.size()) - 1, type};
 }
 
-Pointer FunctionBuilder::Impl::pointer(llvm::Value* of, PointerSpace space) {
+Pointer FunctionBuilder::Impl::pointer(llvm::Value* of, StateSpace space) {
   pointers.push_back(of);
   return {static_cast<int>(pointers.size()) - 1, space};
 }
@@ -160,7 +160,7 @@ llvm::Type* FunctionBuilder::Impl::type(Type of) {
   }
 }
 
-llvm::PointerType* FunctionBuilder::Impl::pointer_type(PointerSpace space) {
+llvm::PointerType* FunctionBuilder::Impl::pointer_type(StateSpace space) {
   return build.getPtrTy(address_space(space));
 }
 

@@ -7,7 +7,7 @@
 // refuses comes back from emit() as diagnostics, never as an abort.
 //
 //   FunctionBuilder f("copy", *Target::parse("sm_80"), {.block = {32, 1, 1}},
-//                     {{"in", PointerSpace::global}, {"out", PointerSpace::global}});
+//                     {{"in", StateSpace::global}, {"out", StateSpace::global}});
 //   const Value at = f.multiply(f.special(Special::tid_x), f.constant(u32, 4));
 //   f.store(f.offset(f.pointer_param(1), at), f.load(f.offset(f.pointer_param(0), at), u32));
 //   Result<std::string> ptx = f.emit();
@@ -29,18 +29,17 @@
 
 namespace tartan::inline TARTAN_ABI::codegen {
 
-enum class PointerSpace : std::uint8_t { generic, global, shared, local };
-
-/// An address in a state space. Byte offsets; constants added last fold into [base+offset].
+/// An address: generic, or in global, shared or local memory. Byte offsets; constants added last
+/// fold into [base+offset].
 struct Pointer {
   int id = -1;
-  PointerSpace space = PointerSpace::generic;
+  StateSpace space = StateSpace::none;
 };
 
 struct Param {
   std::string name;
-  PointerSpace space = PointerSpace::generic;  // global: a pointer parameter
-  Type type = Type::none;                      // not none: a scalar parameter
+  StateSpace space = StateSpace::none;  // global: a pointer parameter
+  Type type = Type::none;               // not none: a scalar parameter
 };
 
 struct LaunchBounds {
@@ -91,7 +90,7 @@ class FunctionBuilder {
   Pointer pointer_param(int index);
   /// A further parameter, behind all others.
   Value add_param(Type type);
-  Pointer add_pointer_param(PointerSpace space);
+  Pointer add_pointer_param(StateSpace space);
   Value special(Special which);
   Value constant(Type type, std::int64_t value);
   template <std::integral Integer>

@@ -8,6 +8,7 @@
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 
+#include <cassert>
 #include <map>
 #include <memory>
 #include <string>
@@ -19,14 +20,13 @@
 namespace tartan::inline TARTAN_ABI::codegen {
 
 /// LLVM's numbers for the state spaces.
-constexpr unsigned address_space(PointerSpace space) {
+constexpr unsigned address_space(StateSpace space) {
   switch (space) {
-    case PointerSpace::generic: return 0;
-    case PointerSpace::global: return 1;
-    case PointerSpace::shared: return 3;
-    case PointerSpace::local: return 5;
+    case StateSpace::global: return 1;
+    case StateSpace::shared: return 3;
+    case StateSpace::local: return 5;
+    default: assert(space == StateSpace::none); return 0;
   }
-  return 0;
 }
 
 /// Whether `text` can stand in PTX as a name.
@@ -39,15 +39,15 @@ struct [[gnu::visibility("hidden")]] FunctionBuilder::Impl {
   llvm::Value* get(Value value) const;
   llvm::Value* get(Pointer pointer) const;
   Value value(llvm::Value * of, Type type);
-  Pointer pointer(llvm::Value * of, PointerSpace space);
+  Pointer pointer(llvm::Value * of, StateSpace space);
 
   llvm::Type* type(Type of);
-  llvm::PointerType* pointer_type(PointerSpace space);
+  llvm::PointerType* pointer_type(StateSpace space);
   llvm::Value* bits_as(llvm::Value * of, llvm::Type * type);            // same bits, other type
   llvm::Value* resize(llvm::Value * of, llvm::Type * type, bool sign);  // integers
   Value widen(Value x);                                                 // of eight bits, to f16
   llvm::Value* pointer_in(Pointer pointer,
-                          PointerSpace space);  // the same place, addressed in `space`
+                          StateSpace space);  // the same place, addressed in `space`
   llvm::Value* byte_offset(llvm::Value * base, llvm::Value * bytes, bool sign);
 
   /// Calls an intrinsic by id; `overloads` where it has overloaded types. What it returns is its

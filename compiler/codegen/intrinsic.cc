@@ -81,7 +81,7 @@ std::string move_name(const Form& f) {
 }  // namespace
 
 std::string intrinsic_name(const Form& form) {
-  if (form.space == Space::shared_cta) return "";  // LLVM writes .shared for its address space
+  if (form.space == StateSpace::shared_cta) return "";  // LLVM writes .shared for its address space
   switch (form.opcode) {
     case Opcode::ldmatrix:
     case Opcode::stmatrix: return move_name(form);

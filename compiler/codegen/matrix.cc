@@ -21,16 +21,6 @@ using isa::OperandKind;
 using isa::OperandSpec;
 using isa::Role;
 
-PointerSpace pointer_space(Space space) {
-  switch (space) {
-    case Space::none: return PointerSpace::generic;
-    case Space::global: return PointerSpace::global;
-    case Space::shared:
-    case Space::shared_cta: return PointerSpace::shared;
-  }
-  return PointerSpace::generic;
-}
-
 // How many values an operand takes from the flattened list.
 int flattened(const OperandSpec& operand) {
   switch (operand.kind) {
@@ -84,7 +74,7 @@ std::vector<Value> FunctionBuilder::Impl::matrix_by_intrinsic(const Instruction&
   for (const OperandSpec& operand : instruction.operands) {
     if (operand.role == Role::d) continue;
     if (operand.kind == OperandKind::Address) {
-      arguments.push_back(pointer_in(address, pointer_space(instruction.form.space)));
+      arguments.push_back(pointer_in(address, memory_of(instruction.form.space)));
       overloads.push_back(arguments.back()->getType());
     }
     for (int i = flattened(operand); i > 0; --i) {
@@ -132,7 +122,7 @@ std::vector<Value> FunctionBuilder::Impl::matrix_by_assembly(const Instruction& 
           constraint(operand.type));
   };
   const auto write_address = [&] {
-    llvm::Value* const pointer = pointer_in(address, pointer_space(form.space));
+    llvm::Value* const pointer = pointer_in(address, memory_of(form.space));
     assembly.write("[");
     assembly.input(
         pointer,

@@ -9,9 +9,9 @@
 
 namespace tartan::inline TARTAN_ABI::codegen {
 
-llvm::Value* FunctionBuilder::Impl::pointer_in(Pointer pointer, PointerSpace space) {
+llvm::Value* FunctionBuilder::Impl::pointer_in(Pointer pointer, StateSpace space) {
   if (pointer.space == space) return get(pointer);
-  assert(pointer.space == PointerSpace::generic || space == PointerSpace::generic);
+  assert(pointer.space == StateSpace::none || space == StateSpace::none);
   return build.CreateAddrSpaceCast(get(pointer), pointer_type(space));
 }
 
@@ -83,10 +83,10 @@ Pointer FunctionBuilder::shared(const std::string& name, std::int64_t bytes, int
       llvm::ArrayType::get(impl_->build.getInt8Ty(), static_cast<std::uint64_t>(bytes));
   auto* const variable = new llvm::GlobalVariable(
       *impl_->module, type, false, llvm::GlobalValue::InternalLinkage, llvm::PoisonValue::get(type),
-      name, nullptr, llvm::GlobalValue::NotThreadLocal, address_space(PointerSpace::shared));
+      name, nullptr, llvm::GlobalValue::NotThreadLocal, address_space(StateSpace::shared));
   variable->setAlignment(llvm::Align(static_cast<std::uint64_t>(align)));
   impl_->shared.push_back(variable);
-  return impl_->pointer(variable, PointerSpace::shared);
+  return impl_->pointer(variable, StateSpace::shared);
 }
 
 Pointer FunctionBuilder::dynamic_shared(int align) {
@@ -95,12 +95,12 @@ Pointer FunctionBuilder::dynamic_shared(int align) {
     impl_->dynamic_shared = new llvm::GlobalVariable(
         *impl_->module, type, false, llvm::GlobalValue::ExternalLinkage, nullptr,
         impl_->name + "_shared", nullptr, llvm::GlobalValue::NotThreadLocal,
-        address_space(PointerSpace::shared));
+        address_space(StateSpace::shared));
   }
   const llvm::Align wanted(static_cast<std::uint64_t>(align));
   if (impl_->dynamic_shared->getAlign().valueOrOne() < wanted)
     impl_->dynamic_shared->setAlignment(wanted);
-  return impl_->pointer(impl_->dynamic_shared, PointerSpace::shared);
+  return impl_->pointer(impl_->dynamic_shared, StateSpace::shared);
 }
 
 namespace {
@@ -142,15 +142,15 @@ std::int64_t FunctionBuilder::make_shared_dynamic() {
 }
 
 Value FunctionBuilder::shared_address(Pointer pointer) {
-  return impl_->value(impl_->build.CreatePtrToInt(impl_->pointer_in(pointer, PointerSpace::shared),
+  return impl_->value(impl_->build.CreatePtrToInt(impl_->pointer_in(pointer, StateSpace::shared),
                                                   impl_->build.getInt32Ty()),
                       u32);
 }
 
 Pointer FunctionBuilder::shared_pointer(Value address) {
   return impl_->pointer(
-      impl_->build.CreateIntToPtr(impl_->get(address), impl_->pointer_type(PointerSpace::shared)),
-      PointerSpace::shared);
+      impl_->build.CreateIntToPtr(impl_->get(address), impl_->pointer_type(StateSpace::shared)),
+      StateSpace::shared);
 }
 
 }  // namespace tartan::inline TARTAN_ABI::codegen

@@ -4,7 +4,7 @@
 namespace tartan::inline TARTAN_ABI::isa {
 namespace {
 
-bool shared_only(Space space) { return space != Space::global; }
+bool shared_only(StateSpace space) { return space != StateSpace::global; }
 
 // What `form` would be if only the columns of its family were set: anything else that is set makes
 // the form illegal.
@@ -29,7 +29,7 @@ bool accepts(const MatrixMove& row, const Form& f) {
                  : f.count)
     return false;
   if (row.trans != Trans::Optional && f.trans != (row.trans == Trans::Always)) return false;
-  if (row.opcode == Opcode::movmatrix ? f.space != Space::none : !shared_only(f.space))
+  if (row.opcode == Opcode::movmatrix ? f.space != StateSpace::none : !shared_only(f.space))
     return false;
   Form same = bare(f);
   same.d = f.d, same.a = f.a, same.count = f.count, same.trans = f.trans, same.space = f.space;

@@ -139,7 +139,7 @@ class FormReader {
   }
 
   bool space(std::string_view word) {
-    for (const Space space : {Space::global, Space::shared, Space::shared_cta})
+    for (const StateSpace space : {StateSpace::global, StateSpace::shared, StateSpace::shared_cta})
       if (word == name(space)) return set(form().space, space, word);
     return false;
   }

@@ -127,7 +127,7 @@ std::vector<OperandSpec> wgmma_operands(const Wgmma& row, const Form& f) {
 }
 
 Since shared_cta(Since since, const Form& f) {
-  if (f.space == Space::shared_cta) since.ptx = std::max(since.ptx, cta_since);
+  if (f.space == StateSpace::shared_cta) since.ptx = std::max(since.ptx, cta_since);
   return since;
 }
 
@@ -155,7 +155,8 @@ void write_moves(std::vector<Form>& out) {
     each_type(row.from, [&](Type from) {
       for (const int count : {0, 1, 2, 4})
         for (const bool trans : {false, true})
-          for (const Space space : {Space::none, Space::shared, Space::shared_cta}) {
+          for (const StateSpace space :
+               {StateSpace::none, StateSpace::shared, StateSpace::shared_cta}) {
             Form f{.opcode = row.opcode, .shape = row.shape, .d = row.format, .a = from};
             f.count = static_cast<std::uint8_t>(count), f.trans = trans, f.space = space;
             if (accepts(row, f)) out.push_back(f);
@@ -168,7 +169,8 @@ void write_wmma_moves(std::vector<Form>& out, Opcode opcode, Operand operand) {
   for (const Wmma& row : wmmas)
     each_type(input ? row.ab : row.cd, [&](Type type) {
       for (const Major major : both_majors)
-        for (const Space space : {Space::none, Space::global, Space::shared, Space::shared_cta})
+        for (const StateSpace space :
+             {StateSpace::none, StateSpace::global, StateSpace::shared, StateSpace::shared_cta})
           for (const bool with_stride : {false, true}) {
             Form f{.opcode = opcode,
                    .operand = operand,
@@ -348,7 +350,8 @@ std::optional<Instruction> find_legacy(const Form& form) {
   if (form.aligned) found->since.last = {6, 4};
   else found->since.ptx = row->unaligned, found->since.last = {6, 2};
   // .shared::cta came long after.
-  if (!found->since.has(found->since.ptx) || form.space == Space::shared_cta) return std::nullopt;
+  if (!found->since.has(found->since.ptx) || form.space == StateSpace::shared_cta)
+    return std::nullopt;
   return found;
 }
 

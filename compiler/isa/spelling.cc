@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <optional>
 #include <unordered_map>
 
@@ -93,6 +94,27 @@ std::string types_text(const Spelling& spelling) {
   return out;
 }
 
+// Words of an instruction that name a state space; where an access has one, the first counts.
+struct SpaceWord {
+  StateSpace space;
+  Qualifier word;
+};
+constexpr SpaceWord space_words[] = {{StateSpace::shared_cluster, "shared::cluster"_q},
+                                     {StateSpace::shared_cta, "shared::cta"_q},
+                                     {StateSpace::shared, "shared"_q},
+                                     {StateSpace::global, "global"_q},
+                                     {StateSpace::constant, "const"_q},
+                                     {StateSpace::local, "local"_q},
+                                     {StateSpace::param, "param"_q},
+                                     {StateSpace::param_entry, "param::entry"_q},
+                                     {StateSpace::param_func, "param::func"_q}};
+constexpr bool spaces_have_their_names() {
+  for (const SpaceWord& row : space_words)
+    if (row.word.word() != name(row.space)) return false;
+  return true;
+}
+static_assert(spaces_have_their_names());
+
 }  // namespace
 
 bool matches(const Signature& signature, const Spelling& spelling) {
@@ -153,6 +175,19 @@ std::string mismatch(const Spelling& spelling) {
   if (why.empty() && near->refuses) why = near->refuses(spelling);
   if (why.empty()) why = fmt::format("has .{} in the wrong place", misplaced(spelling));
   return fmt::format("{} {}; the nearest is {}", opcode, why, syntax(*near));
+}
+
+Qualifier qualifier_of(StateSpace space) {
+  const auto* found = std::ranges::find(space_words, space, &SpaceWord::space);
+  assert(found != std::end(space_words));
+  return found->word;
+}
+
+List<StateSpace, 9> state_spaces(const Spelling& spelling) {
+  List<StateSpace, 9> out;
+  for (const SpaceWord& row : space_words)
+    if (spelling.has(row.word)) out.items[out.size++] = row.space;
+  return out;
 }
 
 bool needs_all_lanes(const Spelling& spelling) {

@@ -154,7 +154,7 @@ std::optional<Instruction> find_undocumented(const Form& form) {
     case Opcode::mma: found = find_mma(form); break;
     default: break;
   }
-  if (found && form.space == Space::shared_cta)
+  if (found && form.space == StateSpace::shared_cta)
     found->since.ptx = std::max(found->since.ptx, Version{7, 8});
   return found;
 }

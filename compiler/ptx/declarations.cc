@@ -8,16 +8,6 @@
 namespace tartan::inline TARTAN_ABI::ptx {
 namespace {
 
-struct SpaceName {
-  std::string_view name;
-  StateSpace space;
-};
-constexpr SpaceName space_names[] = {
-    {".reg", StateSpace::reg},           {".global", StateSpace::global},
-    {".const", StateSpace::constant},    {".shared", StateSpace::shared},
-    {".local", StateSpace::local},       {".param", StateSpace::param},
-    {".shared::cta", StateSpace::shared}};
-
 // ".v4" -> 4
 int vector_length(std::string_view word) {
   if (word == ".v2") return 2;
@@ -32,16 +22,12 @@ bool opaque_type(std::string_view word) {
 
 }  // namespace
 
-StateSpace state_space(std::string_view word) {
-  for (const SpaceName& row : space_names)
-    if (row.name == word) return row.space;
+StateSpace declared_space(std::string_view word) {
+  if (word == ".shared::cta") return StateSpace::shared;
+  if (word == ".reg") return StateSpace::reg;
+  for (const StateSpace each : memory_spaces)
+    if (word.starts_with('.') && word.substr(1) == name(each)) return each;
   return StateSpace::none;
-}
-
-std::string_view name(StateSpace space) {
-  for (const SpaceName& row : space_names)
-    if (row.space == space) return row.name;
-  return "";
 }
 
 std::string_view DeclarationParser::take_linkage() {
@@ -210,7 +196,7 @@ bool DeclarationParser::initialiser(Variable& variable) {
 }
 
 bool DeclarationParser::variable(Variable& variable) {
-  variable.space = state_space(token_.text);
+  variable.space = declared_space(token_.text);
   advance();
   return type_and_attributes(variable) && declarator(variable);
 }
@@ -246,7 +232,7 @@ bool DeclarationParser::parameter_list(std::vector<std::uint32_t>& into) {
   advance();
   while (!token_.is(')') || !into.empty()) {
     Variable declared;
-    if (token_.kind != TokenKind::Dot || state_space(token_.text) == StateSpace::none)
+    if (token_.kind != TokenKind::Dot || declared_space(token_.text) == StateSpace::none)
       return syntax("a parameter (.param) or ')'"), false;
     if (!variable(declared)) return false;
     into.push_back(static_cast<std::uint32_t>(module_.variables.size()));

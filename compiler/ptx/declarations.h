@@ -9,10 +9,9 @@
 
 namespace tartan::inline TARTAN_ABI::ptx {
 
-/// The state space of ".shared" and its like; none for every other word.
-StateSpace state_space(std::string_view word);
-/// ".shared"; empty for none.
-std::string_view name(StateSpace space);
+/// The state space of a declaration that starts with ".shared" and its like; none for every other
+/// word.
+StateSpace declared_space(std::string_view word);
 
 class DeclarationParser : public OperandParser {
  public:

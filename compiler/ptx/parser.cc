@@ -39,7 +39,7 @@ class Parser : public DeclarationParser {
     if (token_.text == ".file") return keep(ItemKind::Directive, file());
     const std::string_view linkage = take_linkage();
     if (at_word(".entry") || at_word(".func")) return function(linkage);
-    if (state_space(token_.text) != StateSpace::none) {
+    if (declared_space(token_.text) != StateSpace::none) {
       const std::uint32_t first = static_cast<std::uint32_t>(module_.variables.size());
       variables(linkage);
       for (std::uint32_t i = first; i < module_.variables.size(); ++i) keep(ItemKind::Variable, i);
@@ -180,7 +180,7 @@ class Parser : public DeclarationParser {
     }
     const Token word = token_;
     const std::string_view linkage = take_linkage();
-    if (state_space(token_.text) != StateSpace::none) {
+    if (declared_space(token_.text) != StateSpace::none) {
       if (!linkage.empty())
         report("declaration"_rule, word.offset, word.text.size(),
                fmt::format("{} inside a function: expected a declaration in front of it", linkage));

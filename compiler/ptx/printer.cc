@@ -123,7 +123,7 @@ class Printer {
 
   void variable(const Variable& variable) {
     if (!variable.linkage.empty()) append("{} ", variable.linkage);
-    out_ += name(variable.space);
+    append(".{}", name(variable.space));
     const bool first = variable.attributes.starts_with(
         ".attribute");  // .attribute(.managed) .align 4 .b8 x; .b64 .ptr .global y
     if (first) append(" {}", variable.attributes);

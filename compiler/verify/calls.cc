@@ -261,16 +261,16 @@ class CallChecker {
       return fmt::format("{}, neither a register nor a .param variable", operand.text);
     ptx::Variable actual;
     if (found.kind == NameKind::Register) {
-      actual.space = ptx::StateSpace::reg;
+      actual.space = StateSpace::reg;
       actual.type = found.type;
       actual.vector = found.vector;
     } else if (found.local_param && found.variable) {
       actual = *found.variable;
-    } else if (found.space == ptx::StateSpace::param) {
+    } else if (found.space == StateSpace::param) {
       return fmt::format("{}, a parameter of {} itself; copy it to a .param variable", operand.text,
                          view_.function.name);
     } else {
-      return fmt::format("{} in {} memory", operand.text, ptx::name(found.space));
+      return fmt::format("{} in .{} memory", operand.text, name(found.space));
     }
     if (!same_layout(formal, actual)) return fmt::format("{}, {}", operand.text, describe(actual));
     return small(formal);

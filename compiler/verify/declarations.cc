@@ -13,7 +13,6 @@
 namespace tartan::inline TARTAN_ABI::verify {
 namespace {
 
-using ptx::StateSpace;
 using ptx::Variable;
 
 constexpr TypeSet declarable{Type::pred, Type::b8,  Type::b16, Type::b32,   Type::b64, Type::b128,
@@ -106,8 +105,8 @@ class DeclarationChecker {
     for (const Variable* each : signature.results)
       if (each->space != StateSpace::reg)
         return error(each->name, fmt::format("{} is one of several results: expected .reg, found "
-                                             "{}; use one .param array for all of them",
-                                             each->name, ptx::name(each->space)));
+                                             ".{}; use one .param array for all of them",
+                                             each->name, tartan::name(each->space)));
   }
 
   // Bytes of a kernel's parameters.
@@ -133,8 +132,8 @@ class DeclarationChecker {
     if (variable.type == Type::none) opaque(variable, where);
     else type(variable.name, variable.type, variable.vector, variable.space);
     if (variable.linkage == ".common" && variable.space != StateSpace::global)
-      error(variable.name, fmt::format("{} is .common: expected .global, found {}", variable.name,
-                                       ptx::name(variable.space)));
+      error(variable.name, fmt::format("{} is .common: expected .global, found .{}", variable.name,
+                                       tartan::name(variable.space)));
     length(variable, where);
     if (where == Where::Body && variable.space == StateSpace::param &&
         variable.align > most_param_alignment)
@@ -147,8 +146,8 @@ class DeclarationChecker {
       since(variable.name, ".unified", unified);
     if (variable.attributes.starts_with(".attribute") && variable.space != StateSpace::global)
       error(variable.name,
-            fmt::format("{} has an attribute of global memory: expected .global, found {}",
-                        variable.name, ptx::name(variable.space)));
+            fmt::format("{} has an attribute of global memory: expected .global, found .{}",
+                        variable.name, tartan::name(variable.space)));
   }
 
   // False: there is no more to say.
@@ -165,8 +164,8 @@ class DeclarationChecker {
                                            "as a parameter of a kernel",
                                            "as a parameter of a function"};
     error(variable.name,
-          fmt::format("{} cannot be declared {}: expected {}, found {}", variable.name,
-                      places[static_cast<int>(where)], expected, ptx::name(space)));
+          fmt::format("{} cannot be declared {}: expected {}, found .{}", variable.name,
+                      places[static_cast<int>(where)], expected, tartan::name(space)));
     return false;
   }
 
@@ -176,8 +175,8 @@ class DeclarationChecker {
       return error(name, fmt::format("{} has an instruction type: expected .b{}, found .{}", name,
                                      nearest_size(type), tartan::name(type)));
     if (type == Type::pred && (!in_register || vector > 1))
-      return error(name, fmt::format("{} is a predicate: expected one .reg, found {}{}", name,
-                                     ptx::name(space), vector > 1 ? " with a length" : ""));
+      return error(name, fmt::format("{} is a predicate: expected one .reg, found .{}{}", name,
+                                     tartan::name(space), vector > 1 ? " with a length" : ""));
     if (vector == 8 || vector * bits(type) > 128)
       return error(
           name,

@@ -14,7 +14,6 @@ namespace {
 
 using ptx::Operand;
 using ptx::OperandKind;
-using ptx::StateSpace;
 using ptx::Variable;
 
 constexpr std::string_view texture_fields[] = {"width",
@@ -73,8 +72,9 @@ class InitializerChecker {
   void check(const Variable& variable) {
     const Operand& value = module_.operands[*variable.initialiser];
     if (variable.space != StateSpace::global && variable.space != StateSpace::constant)
-      return error(value, variable,
-                   fmt::format("expected .global or .const, found {}", ptx::name(variable.space)));
+      return error(
+          value, variable,
+          fmt::format("expected .global or .const, found .{}", tartan::name(variable.space)));
     if (variable.linkage == ".extern")
       return error(value, variable, "expected none for an .extern variable, found one");
     if (variable.type == Type::none) return opaque(variable, value);
@@ -172,8 +172,8 @@ class InitializerChecker {
                               generic ? "generic()" : "an offset"));
     return found.space == StateSpace::global || found.space == StateSpace::constant ||
            fail(at, variable,
-                fmt::format("expected the address of a .global or .const variable, found {} in {}",
-                            base, ptx::name(found.space)));
+                fmt::format("expected the address of a .global or .const variable, found {} in .{}",
+                            base, tartan::name(found.space)));
   }
 
   // {addr_mode_0 = wrap, filter_mode = linear}

@@ -318,22 +318,21 @@ void MatrixOperands::address(const OperandSpec& spec, const ptx::Operand& operan
 }
 
 void MatrixOperands::variable(const OperandSpec& spec, const ptx::Operand& operand,
-                              ptx::StateSpace space) {
+                              StateSpace space) {
   const isa::Opcode opcode = row_.form.opcode;
-  const bool generic = row_.form.space == Space::none;
-  const bool shared = space == ptx::StateSpace::shared, global = space == ptx::StateSpace::global;
-  const bool fits = generic ? shared || global || space == ptx::StateSpace::local
-                    : row_.form.space == Space::global ? global
-                                                       : shared;
+  const StateSpace wanted = memory_of(row_.form.space);
+  const bool generic = wanted == StateSpace::none;
+  const bool fits = generic ? space == StateSpace::global || space == StateSpace::shared ||
+                                  space == StateSpace::local
+                            : space == wanted;
   if (fits) return;
-  const bool only_shared =
-      !generic || opcode == isa::Opcode::ldmatrix || opcode == isa::Opcode::stmatrix;
+  const bool only_shared = opcode == isa::Opcode::ldmatrix || opcode == isa::Opcode::stmatrix;
   report(
       "operand-kind"_rule, operand,
       fmt::format("{}: expected an address in {} memory, {} is in another state space", label(spec),
-                  row_.form.space == Space::global ? "global"
-                  : only_shared                    ? "shared"
-                                                   : "global or shared",
+                  !generic      ? tartan::name(wanted)
+                  : only_shared ? "shared"
+                                : "global or shared",
                   operand.text));
 }
 

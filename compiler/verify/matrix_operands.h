@@ -31,7 +31,7 @@ class MatrixOperands {
   TypeSet mixture(const isa::OperandSpec& spec, const ptx::Operand& operand);
   bool constant(const isa::OperandSpec& spec, const ptx::Operand& operand) const;
   bool sink(const isa::OperandSpec& spec) const;
-  void variable(const isa::OperandSpec& spec, const ptx::Operand& operand, ptx::StateSpace space);
+  void variable(const isa::OperandSpec& spec, const ptx::Operand& operand, StateSpace space);
   void range(const isa::OperandSpec& spec, const ptx::Operand& operand, std::string_view what,
              int high, int step);
 

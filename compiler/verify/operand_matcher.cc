@@ -86,31 +86,13 @@ int stated_elements(const OperandRow& row, const Spelling& spelling) {
 // The spaces whose variables an address may name.
 unsigned stated_spaces(const Spelling& spelling) {
   unsigned out = 0;
-  if (spelling.has("global"_q)) out |= isa::in_global;
-  if (spelling.has("const"_q)) out |= isa::in_const;
-  if (spelling.has("shared"_q) || spelling.has("shared::cta"_q) ||
-      spelling.has("shared::cluster"_q))
-    out |= isa::in_shared;
-  if (spelling.has("local"_q)) out |= isa::in_local;
-  if (spelling.has("param"_q) || spelling.has("param::entry"_q) || spelling.has("param::func"_q))
-    out |= isa::in_param;
+  for (const StateSpace each : isa::state_spaces(spelling)) out |= isa::space_bit(each);
   return out;
 }
 
 unsigned qualified_spaces(const Spelling& spelling) {
   const unsigned stated = stated_spaces(spelling);
   return stated ? stated : generic_spaces;
-}
-
-unsigned space_bit(ptx::StateSpace space) {
-  switch (space) {
-    case ptx::StateSpace::global: return isa::in_global;
-    case ptx::StateSpace::constant: return isa::in_const;
-    case ptx::StateSpace::shared: return isa::in_shared;
-    case ptx::StateSpace::local: return isa::in_local;
-    case ptx::StateSpace::param: return isa::in_param;
-    default: return 0;
-  }
 }
 
 }  // namespace
@@ -222,7 +204,8 @@ bool OperandMatcher::name_fits(const ptx::Operand& operand, const Wanted& wanted
       return accepts & isa::a_variable && operand.text == base_name(operand.text) &&
              !info.local_param &&
              (info.type == Type::none ? wanted.type == u64 : bits(wanted.type) >= 16) &&
-             !tartan::info(wanted.type).floating && (!spaces || space_bit(info.space) & spaces);
+             !tartan::info(wanted.type).floating &&
+             (!spaces || isa::space_bit(info.space) & spaces);
     }
     case NameKind::Function:
       return accepts & isa::a_function && wanted.elements <= 1 && function_fits(wanted);
@@ -419,7 +402,7 @@ bool OperandMatcher::base_fits(const ptx::Operand& base, const Wanted& wanted) c
     return !type.floating && type.type != Type::pred && type.bits >= 16 && type.bits <= 64;
   }
   if (info.kind != NameKind::Variable || info.type == Type::none) return false;
-  return space_bit(info.space) & spaces && !(wanted.row.written && info.constant);
+  return isa::space_bit(info.space) & spaces && !(wanted.row.written && info.constant);
 }
 
 }  // namespace tartan::inline TARTAN_ABI::verify

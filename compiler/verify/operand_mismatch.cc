@@ -37,28 +37,14 @@ std::string_view kind_text(const OperandRow& row, bool one) {
   return row.accepts & isa::an_integer ? "a register or a constant" : "a register";
 }
 
-std::string_view space_name(ptx::StateSpace space) {
-  switch (space) {
-    case ptx::StateSpace::none: return "no";
-    case ptx::StateSpace::reg: return ".reg";
-    case ptx::StateSpace::global: return ".global";
-    case ptx::StateSpace::constant: return ".const";
-    case ptx::StateSpace::shared: return ".shared";
-    case ptx::StateSpace::local: return ".local";
-    case ptx::StateSpace::param: return ".param";
-  }
-  return {};
-}
-
 // "in .global or .shared memory"
 std::string spaces_text(unsigned spaces) {
-  constexpr std::pair<unsigned, std::string_view> names[] = {
-      {isa::in_global, ".global"}, {isa::in_const, ".const"}, {isa::in_shared, ".shared"},
-      {isa::in_local, ".local"},   {isa::in_param, ".param"}, {isa::in_tensor, "tensor"}};
   if (spaces == isa::in_register) return "in a register";
+  if (spaces == isa::in_tensor) return "in tensor memory";
   std::string out;
-  for (const auto& [bit, name] : names)
-    if (spaces & bit) out += fmt::format("{}{}", out.empty() ? "in " : " or ", name);
+  for (const StateSpace each : memory_spaces)
+    if (spaces & isa::space_bit(each))
+      out += fmt::format("{} .{}", out.empty() ? "in" : " or", tartan::name(each));
   return out + " memory";
 }
 
@@ -197,7 +183,7 @@ std::string OperandMatcher::found(const ptx::Operand& operand) const {
                                : "",
                            tartan::name(info.type));
       if (info.kind == NameKind::Variable && info.type != Type::none)
-        return fmt::format("{} in {} memory", operand.text, space_name(info.space));
+        return fmt::format("{} in .{} memory", operand.text, tartan::name(info.space));
       return std::string(operand.text);
     }
     case ptx::OperandKind::Integer:

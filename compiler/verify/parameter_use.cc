@@ -68,7 +68,7 @@ class ParameterChecker {
     const Operand* name = base(module_.operands_of(instruction)[0]);
     if (!name) return;
     const NameInfo found = view_.scopes.find(name->text);
-    if (found.space == ptx::StateSpace::param && !found.local_param && !found.constant &&
+    if (found.space == StateSpace::param && !found.local_param && !found.constant &&
         found.variable && !results_.contains(found.variable))
       context_.report("operand-kind"_rule, name->text,
                       fmt::format("{} is a parameter of {}: it cannot be written; expected a "

@@ -71,8 +71,8 @@ std::string difference(const Signature& x, const Signature& y) {
       const ptx::Variable &a = *left[i], &b = *right[i];
       if (a.space != b.space || a.type != b.type || a.vector != b.vector || a.array != b.array ||
           a.elements != b.elements || alignment_of(a) != alignment_of(b))
-        return fmt::format("{} {}: {} {} and {} {}", what, i, ptx::name(a.space), describe(a),
-                           ptx::name(b.space), describe(b));
+        return fmt::format("{} {}: .{} {} and .{} {}", what, i, name(a.space), describe(a),
+                           name(b.space), describe(b));
     }
     return {};
   };

@@ -163,8 +163,7 @@ class ProxyChecker {
     const ptx::Instruction* by = view_.definitions.of(operand.text);
     if (by) return register_root(operand.text, *by, depth);
     const NameInfo info = view_.scopes.find(base_name(operand.text));
-    if (info.kind != NameKind::Variable || info.space != ptx::StateSpace::shared)
-      return std::nullopt;
+    if (info.kind != NameKind::Variable || info.space != StateSpace::shared) return std::nullopt;
     return Root{.variable = operand.text, .offset = static_cast<std::int64_t>(operand.value)};
   }
 
@@ -217,14 +216,13 @@ class ProxyChecker {
       if (!at) continue;
       const NameInfo info = view_.scopes.find(at->variable);
       if (info.kind != NameKind::Variable ||
-          (info.space != ptx::StateSpace::local && info.space != ptx::StateSpace::shared))
+          (info.space != StateSpace::local && info.space != StateSpace::shared))
         continue;
       const ptx::Instruction* made = view_.definitions.of(base.text);
       context_.report("tensor-map-space"_rule, instruction.opcode,
                       fmt::format("{} uses the tensor map {}, a variable in {} memory{}: pass the "
                                   "address of a kernel parameter, or of global or constant memory",
-                                  instruction.opcode, at->variable,
-                                  info.space == ptx::StateSpace::local ? "local" : "shared",
+                                  instruction.opcode, at->variable, tartan::name(info.space),
                                   made ? fmt::format(" (address from line {})",
                                                      context_.module.source->line(made->offset))
                                        : std::string()));

@@ -172,10 +172,10 @@ class ModuleChecker {
                     fmt::format("is declared as {} and {}", describe(first), describe(now)),
                     first.offset);
     if (first.space != now.space)
-      return differ(
-          now.name,
-          fmt::format("is declared in {} and {}", ptx::name(first.space), ptx::name(now.space)),
-          first.offset);
+      return differ(now.name,
+                    fmt::format("is declared in .{} and .{}", tartan::name(first.space),
+                                tartan::name(now.space)),
+                    first.offset);
     if (first.linkage.empty() != now.linkage.empty())
       differ(now.name, "is .extern: expected a definition that is .visible or .weak", first.offset);
   }

@@ -106,7 +106,7 @@ void Scopes::restart() {
     for (const std::uint32_t index : *list) {
       const ptx::Variable& variable = module_.variables[index];
       NameInfo info = info_of(variable);
-      if (variable.space == ptx::StateSpace::reg) info.kind = NameKind::Register;
+      if (variable.space == StateSpace::reg) info.kind = NameKind::Register;
       info.constant = function_.entry;
       declare(variable.name, info);
     }
@@ -135,7 +135,7 @@ void Scopes::enter(const ptx::Statement& statement) {
       const NameInfo info{.kind = NameKind::Register,
                           .type = registers.type,
                           .vector = registers.vector,
-                          .space = ptx::StateSpace::reg};
+                          .space = StateSpace::reg};
       if (registers.numbered) declare_row(registers.name, {registers.count, info});
       else declare(registers.name, info);
       break;
@@ -143,7 +143,7 @@ void Scopes::enter(const ptx::Statement& statement) {
     case ptx::StatementKind::Variable: {
       const ptx::Variable& variable = module_.variables[statement.index];
       NameInfo info = info_of(variable);
-      info.local_param = variable.space == ptx::StateSpace::param;
+      info.local_param = variable.space == StateSpace::param;
       if (variable.numbered) declare_row(variable.name, {*variable.numbered, info});
       else declare(variable.name, info);
       break;

@@ -19,10 +19,10 @@ enum class Opaque : std::uint8_t { No, Texture, Sampler, Surface };
 
 struct NameInfo {
   NameKind kind = NameKind::Unknown;
-  Type type = Type::none;                         // registers: their type
-  std::uint8_t vector = 1;                        // registers: .v2, .v4
-  ptx::StateSpace space = ptx::StateSpace::none;  // variables
-  bool constant = false;                          // parameters of kernels: nothing writes them
+  Type type = Type::none;               // registers: their type
+  std::uint8_t vector = 1;              // registers: .v2, .v4
+  StateSpace space = StateSpace::none;  // variables
+  bool constant = false;                // parameters of kernels: nothing writes them
   bool local_param = false;    // a .param of a function's body: calls take it, it has no address
   Opaque opaque = Opaque::No;  // variables
   const ptx::Variable* variable = nullptr;

@@ -120,8 +120,8 @@ Module::~Module() {
 }
 
 Result<std::optional<Symbol>> Module::place(const ptx::Variable& variable) {
-  const bool constant = variable.space == ptx::StateSpace::constant;
-  if (variable.space != ptx::StateSpace::global && !constant) return std::optional<Symbol>();
+  const bool constant = variable.space == StateSpace::constant;
+  if (variable.space != StateSpace::global && !constant) return std::optional<Symbol>();
   // One of another module: using it is an undeclared name.
   if (variable.linkage == ".extern") return std::optional<Symbol>();
   std::uint64_t bytes = size_with_row(variable);

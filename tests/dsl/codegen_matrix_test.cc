@@ -52,7 +52,7 @@ void add_form(FunctionBuilder& f, const isa::Form& form, Pointer shared) {
         break;
     }
   }
-  const Pointer address = form.space == Space::global ? in : shared;
+  const Pointer address = form.space == StateSpace::global ? in : shared;
   std::vector<Value> results;
   if (form.opcode == isa::Opcode::wgmma) {
     const auto count = static_cast<std::size_t>(isa::find(form)->operand(isa::Role::d)->count);
@@ -183,9 +183,9 @@ TEST(Matrix, WarpgroupProductsAreEmitted) {
 TEST(Matrix, WarpgroupAccumulatorsDoNotMove) {
   constexpr int accumulators = 128;
   FunctionBuilder f("loop", *Target::parse("sm_90a"), {.block = {128, 1, 1}},
-                    {{"out", PointerSpace::global},
-                     {"descriptor", PointerSpace::generic, u64},
-                     {"blocks", PointerSpace::generic, u32}});
+                    {{"out", StateSpace::global},
+                     {"descriptor", StateSpace::none, u64},
+                     {"blocks", StateSpace::none, u32}});
   const isa::Form form =
       isa::parse_form("wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16").form;
   std::vector<Variable> sums;

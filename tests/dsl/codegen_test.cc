@@ -136,10 +136,9 @@ TEST(Values, UnsignedDivisionByPowersOfTwoBecomesShifts) {
 }
 
 TEST(Memory, OffsetsKeepTheirSign) {
-  FunctionBuilder f("offsets", *Target::parse("sm_80"), {},
-                    {{"out", PointerSpace::global},
-                     {"u", PointerSpace::generic, u32},
-                     {"s", PointerSpace::generic, s32}});
+  FunctionBuilder f(
+      "offsets", *Target::parse("sm_80"), {},
+      {{"out", StateSpace::global}, {"u", StateSpace::none, u32}, {"s", StateSpace::none, s32}});
   f.store(f.offset(f.pointer_param(0), f.param(1)), f.constant(u32, 1));
   f.store(f.offset(f.pointer_param(0), f.param(2)), f.constant(u32, 2));
   const std::string ptx = emit_and_assemble(f);
@@ -246,7 +245,7 @@ TEST(Values, AssemblyOfApproximationsAndConversionsIsInTheTable) {
 
 TEST(Control, BranchesAndLoopsNest) {
   FunctionBuilder f("control", *Target::parse("sm_80"), {},
-                    {{"out", PointerSpace::global}, {"n", PointerSpace::generic, u32}});
+                    {{"out", StateSpace::global}, {"n", StateSpace::none, u32}});
   const auto number = [&](std::int64_t n) { return f.constant(u32, n); };
   const Variable sum = f.variable(number(0));
   f.for_range(number(0), f.param(1), number(1), [&](Value i) {
@@ -273,10 +272,10 @@ TEST(Control, BranchesAndLoopsNest) {
 TEST(Frame, LaunchBoundsAndParametersAreStated) {
   FunctionBuilder f("frame$1", *Target::parse("sm_90a"),
                     {.block = {64, 2, 1}, .min_blocks = 3, .max_registers = 96},
-                    {{"in", PointerSpace::global},
-                     {"n", PointerSpace::generic, u32},
-                     {"scale", PointerSpace::generic, f32},
-                     {"wide", PointerSpace::generic, f64}});
+                    {{"in", StateSpace::global},
+                     {"n", StateSpace::none, u32},
+                     {"scale", StateSpace::none, f32},
+                     {"wide", StateSpace::none, f64}});
   f.store(f.pointer_param(0),
           f.multiply(f.param(2), f.convert(f.add(f.convert(f.param(1), f64), f.param(3)), f32)));
   const std::string ptx = emit_and_assemble(f);

@@ -81,7 +81,7 @@ inline int count(const std::string& text, std::string_view part) {
   return found;
 }
 
-inline const std::vector<Param> in_out{{"in", PointerSpace::global}, {"out", PointerSpace::global}};
+inline const std::vector<Param> in_out{{"in", StateSpace::global}, {"out", StateSpace::global}};
 
 inline FunctionBuilder simple(const char* target, const char* name = "kernel") {
   return {name, *Target::parse(target), {.block = {128, 1, 1}}, in_out};

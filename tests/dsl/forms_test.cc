@@ -67,7 +67,8 @@ class Forms {
     }
     if (form.opcode == Opcode::movmatrix) return k_.instruction(isa::spell(form), operands);
     const bool wmma = form.opcode == Opcode::wmma_load || form.opcode == Opcode::wmma_store;
-    const bool global = form.space == Space::global || (form.space == Space::none && wmma);
+    const bool global =
+        form.space == StateSpace::global || (form.space == StateSpace::none && wmma);
     if (global) return k_.instruction(isa::spell(form), words_, 0, 0, operands);
     return k_.instruction(isa::spell(form), shared_, k_.lane(), 0, operands);
   }

@@ -176,6 +176,24 @@ TEST(EmulatorNames, StateSpacesOfGenericAddresses) {
   EXPECT_EQ(spaces("mov.u64 rd2, 0;"), (Words{1, 0, 0, 0, 0}));
 }
 
+// In a function .param::entry means the kernel's parameters still.
+TEST(EmulatorNames, KernelParametersInFunctions) {
+  EXPECT_EQ(words_of(R"(
+    mov.u64 rd3, out;
+    call (rd2), read, (rd3);
+    sub.u64 rd2, rd2, rd0;
+    st.global.u64 [rd0], rd2;)",
+                     2, R"(
+.func (.reg .u64 value) read(.reg .u64 address)
+{
+  .reg .u64 generic;
+  cvta.param::entry.u64 generic, address;
+  ld.u64 value, [generic];
+  ret;
+})"),
+            (Words{0, 0}));
+}
+
 TEST(EmulatorNames, ConstantsAreRead) {
   EXPECT_EQ(words_of(R"(
     ld.const.u32 r1, [c+4];

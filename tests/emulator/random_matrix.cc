@@ -16,8 +16,8 @@ const std::vector<isa::Form>& forms_of(std::initializer_list<isa::Opcode> opcode
   if (!list.empty()) return list;
   for (const isa::Form& form : isa::forms()) {
     if (std::find(opcodes.begin(), opcodes.end(), form.opcode) == opcodes.end()) continue;
-    const bool generic = form.space == Space::none && (form.opcode == isa::Opcode::ldmatrix ||
-                                                       form.opcode == isa::Opcode::stmatrix);
+    const bool generic = form.space == StateSpace::none && (form.opcode == isa::Opcode::ldmatrix ||
+                                                            form.opcode == isa::Opcode::stmatrix);
     const auto instruction = isa::find(form);
     if (!generic && instruction && instruction->since.has({Arch{90, 0}, {8, 6}}))
       list.push_back(form);
@@ -128,7 +128,7 @@ struct Memory {
 };
 
 // The load or store that goes with an operand of a product.
-Memory memory_of(const isa::Form& product, isa::Opcode opcode, Operand operand, Space space,
+Memory memory_of(const isa::Form& product, isa::Opcode opcode, Operand operand, StateSpace space,
                  Major major) {
   isa::Form form{.opcode = opcode, .operand = operand, .shape = product.shape, .a_major = major};
   form.space = space;
@@ -150,7 +150,8 @@ Memory memory_of(const isa::Form& product, isa::Opcode opcode, Operand operand, 
 
 std::string load_fragment(Writer& w, const isa::Form& product, Operand operand, Major major,
                           bool calm) {
-  const Memory memory = memory_of(product, isa::Opcode::wmma_load, operand, Space::global, major);
+  const Memory memory =
+      memory_of(product, isa::Opcode::wmma_load, operand, StateSpace::global, major);
   const auto registers = registers_of(w, memory.fragment);
   const int offset = static_cast<int>(zone_of(memory.form.d, calm)) * zone_bytes +
                      32 * static_cast<int>(w.below(64));
@@ -160,7 +161,7 @@ std::string load_fragment(Writer& w, const isa::Form& product, Operand operand, 
 
 void store_fragment(Writer& w, const isa::Form& product, const std::vector<std::string>& d,
                     const std::string& made_by) {
-  const Memory memory = memory_of(product, isa::Opcode::wmma_store, Operand::d, Space::shared,
+  const Memory memory = memory_of(product, isa::Opcode::wmma_store, Operand::d, StateSpace::shared,
                                   w.chance(50) ? Major::row : Major::col);
   const int bytes = product.shape.m * product.shape.n * bits(product.d) / 8;
   w.line("bar.warp.sync 0xffffffff;");

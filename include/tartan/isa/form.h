@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "tartan/isa/opcode.h"
+#include "tartan/isa/state_space.h"
 #include "tartan/isa/type.h"
 
 namespace tartan::inline TARTAN_ABI {
@@ -36,9 +37,6 @@ enum class Major : std::uint8_t { none, row, col };
 /// The matrices of D = A * B + C.
 enum class Operand : std::uint8_t { none, a, b, c, d };
 
-/// The state space of an address; `none` is generic addressing.
-enum class Space : std::uint8_t { none, global, shared, shared_cta };
-
 constexpr std::string_view name(Major major) {
   constexpr std::string_view names[] = {"", "row", "col"};
   return names[static_cast<int>(major)];
@@ -46,10 +44,6 @@ constexpr std::string_view name(Major major) {
 constexpr std::string_view name(Operand operand) {
   constexpr std::string_view names[] = {"", "a", "b", "c", "d"};
   return names[static_cast<int>(operand)];
-}
-constexpr std::string_view name(Space space) {
-  constexpr std::string_view names[] = {"", "global", "shared", "shared::cta"};
-  return names[static_cast<int>(space)];
 }
 
 namespace isa {
@@ -78,7 +72,7 @@ struct Form {
   Type c = Type::none;
   std::uint8_t count = 0;  // .x1 .x2 .x4; .x8 is read, but no documented form has it
   bool trans = false;
-  Space space = Space::none;
+  StateSpace space = StateSpace::none;  // of the address: none, global, shared, shared_cta
   bool stride = false;  // wmma.load and wmma.store: the operand is written (it has no qualifier)
   bool a_in_registers = false;  // wgmma: A is a vector, not a descriptor (it has no qualifier)
   bool satfinite = false;

@@ -21,6 +21,7 @@
 
 #include "tartan/isa/opcode.h"
 #include "tartan/isa/qualifier.h"
+#include "tartan/isa/state_space.h"
 #include "tartan/isa/target.h"
 #include "tartan/isa/type.h"
 
@@ -142,6 +143,18 @@ enum Spaces : std::uint16_t {
   as_qualified = 0,    // the spaces that the instruction's qualifiers name; none: all, generically
   anywhere = 31,
 };
+
+/// The bit of a state space, with or without its sub-qualifier; 0: no variables to address.
+constexpr Spaces space_bit(StateSpace space) {
+  switch (memory_of(space)) {
+    case StateSpace::global: return in_global;
+    case StateSpace::constant: return in_const;
+    case StateSpace::shared: return in_shared;
+    case StateSpace::local: return in_local;
+    case StateSpace::param: return in_param;
+    default: return as_qualified;
+  }
+}
 
 /// Coordinates of an image: 1, 2 or 4, of which an array's index is the first; those that its
 /// dimensions do not need mean nothing.

@@ -36,6 +36,12 @@ struct Spelling {
 
 Spelling read_spelling(std::string_view text);
 
+/// The word that names the state space; `space` is not none.
+Qualifier qualifier_of(StateSpace space);
+
+/// The state spaces that the words name: none, one, or those that a copy goes to and from.
+List<StateSpace, 9> state_spaces(const Spelling& spelling);
+
 /// Whether `first` stands before `second`: the one case where the order of words counts is that of
 /// two state spaces, to and from.
 inline bool in_order(const Spelling& spelling, std::string_view first, std::string_view second) {

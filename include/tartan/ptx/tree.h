@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "tartan/isa/spelling.h"
+#include "tartan/isa/state_space.h"
 #include "tartan/isa/target.h"
 #include "tartan/isa/type.h"
 #include "tartan/support/source.h"
@@ -88,9 +89,6 @@ struct Registers {
   std::string_view name;
   std::uint32_t offset = 0;
 };
-
-/// The state space of a variable or parameter.
-enum class StateSpace : std::uint8_t { none, reg, global, constant, shared, local, param };
 
 /// A variable or parameter: `.shared .align 16 .b8 tile[4096]`, `.param .u64 .ptr .global .align 16
 /// name`.

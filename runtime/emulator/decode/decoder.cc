@@ -64,7 +64,7 @@ Decoder::Decoder(const ptx::Module& module, const Globals& globals, Hardware har
   for (const ptx::Item& item : module_.items) {
     if (item.kind != ptx::ItemKind::Variable) continue;
     const ptx::Variable& variable = module_.variables[item.index];
-    if (variable.space == ptx::StateSpace::shared) module_shared_.add(variable, &variable);
+    if (variable.space == StateSpace::shared) module_shared_.add(variable, &variable);
   }
 }
 
@@ -135,7 +135,7 @@ void Decoder::announce(const CallNode& node) {
                          std::vector<std::uint32_t>& slots) {
     for (const std::uint32_t index : list) {
       const ptx::Variable& variable = module_.variables[index];
-      const bool in_register = variable.space == ptx::StateSpace::reg;
+      const bool in_register = variable.space == StateSpace::reg;
       slots.push_back(in_register ? new_register(variable.type) : 0);
       // On the stack registers have room, too, to change places in.
       symbols.push_back(in_register && !made.framed ? Symbol{.bytes = size_of(variable)}
@@ -209,9 +209,9 @@ std::uint32_t Decoder::make_room(std::uint32_t& used, const ptx::Variable& varia
 // local memory.
 void Decoder::declare(const ptx::Variable& variable, std::uint32_t index) {
   switch (variable.space) {
-    case ptx::StateSpace::shared: scope().variables.add(variable, place_shared(variable)); return;
-    case ptx::StateSpace::local:
-    case ptx::StateSpace::param:
+    case StateSpace::shared: scope().variables.add(variable, place_shared(variable)); return;
+    case StateSpace::local:
+    case StateSpace::param:
       scope().variables.add(variable, place_local(variable, current()));
       return;
     default:  // .global and .const have their place since the module was loaded

@@ -51,6 +51,12 @@ class Spelling {
   std::string_view any(const isa::QualifierSet& words);
   void ignore(const isa::QualifierSet& words) { take(words); }
   void ignore_all() { ignored_ = true; }
+  /// The state space that a word names, or none.
+  StateSpace space() {
+    const auto found = isa::state_spaces(*read_);
+    if (found.size) take(isa::qualifier_of(found[0]));
+    return found.size ? found[0] : StateSpace::none;
+  }
   /// Elements of .v2, .v4, .v8; 1 without.
   int vector_length() { return ignore("v2 v4 v8"), isa::written_elements(*read_); }
   /// The `index`-th type as written, or none.

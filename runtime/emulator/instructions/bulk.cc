@@ -262,17 +262,15 @@ Op address_at(const Warp& warp, std::uint32_t list) {
 }
 
 std::optional<Spaces> read_spaces(Decoder& d) {
-  constexpr SpaceRow spaces[] = {{"global", Window::global},
-                                 {"shared::cta", Window::shared},
-                                 {"shared::cluster", Window::cluster}};
-  std::vector<const SpaceRow*> found;
-  for (const SpaceRow& each : spaces)
-    if (d.spelling.has(each.words)) found.push_back(&each);
+  constexpr StateSpace taken[] = {StateSpace::global, StateSpace::shared_cta,
+                                  StateSpace::shared_cluster};
+  std::vector<StateSpace> found;
+  for (const StateSpace each : taken)
+    if (d.spelling.has(isa::qualifier_of(each))) found.push_back(each);
   if (found.size() != 2) return std::nullopt;
-  const auto word = [](const SpaceRow* row) { return row->words.first().word(); };
-  if (!isa::in_order(d.spelling.as_read(), word(found[0]), word(found[1])))
+  if (!isa::in_order(d.spelling.as_read(), name(found[0]), name(found[1])))
     std::swap(found[0], found[1]);
-  return Spaces{found[0]->window, found[1]->window};
+  return Spaces{window_of(found[0]), window_of(found[1])};
 }
 
 std::uint64_t in_block(std::uint64_t address, std::uint32_t rank) {

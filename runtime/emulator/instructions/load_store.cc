@@ -363,17 +363,7 @@ constexpr InstructionRow rows[] = {
 
 }  // namespace
 
-Window memory_window(Decoder& d) {
-  constexpr SpaceRow spaces[] = {
-      {"global const", Window::global},     {"shared shared::cta", Window::shared},
-      {"shared::cluster", Window::cluster}, {"local param::func", Window::local},
-      {"param::entry", Window::param},
-  };
-  for (const auto& [names, window] : spaces)
-    if (d.spelling.has(names)) return window;
-  if (d.spelling.has("param")) return d.in_kernel() ? Window::param : Window::local;
-  return Window::generic;
-}
+Window memory_window(Decoder& d) { return window_of(d.spelling.space(), d.in_kernel()); }
 
 std::span<const InstructionRow> memory_instructions() { return rows; }
 

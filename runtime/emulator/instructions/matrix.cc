@@ -325,15 +325,6 @@ void product(Warp& warp, const Op& op) {
 
 // ---- Decoding.
 
-Window window_of_form(const isa::Form& form) {
-  switch (form.space) {
-    case Space::global: return Window::global;
-    case Space::shared:
-    case Space::shared_cta: return Window::shared;
-    default: return Window::generic;
-  }
-}
-
 // The leading dimension where no stride is written: the matrix lies densely.
 std::uint32_t default_stride(const isa::Form& form) {
   const isa::Fragment fragment = isa::fragment(form, form.operand);
@@ -353,7 +344,7 @@ bool read_operand(Decoder& d, const ptx::Operand& operand, const isa::OperandSpe
     case Role::a: m.a = d.fragment(operand, spec, false); break;
     case Role::b: m.b = d.fragment(operand, spec, false); break;
     case Role::c: m.c = d.fragment(operand, spec, false); break;
-    case Role::address: d.address(op, operand, window_of_form(m.form)); break;
+    case Role::address: d.address(op, operand, window_of(m.form.space)); break;
     case Role::stride: op.b = d.source(operand, Type::u32); break;
     case Role::metadata: m.metadata = d.source(operand, Type::b32); break;
     case Role::selector: number(operand, m.selector); break;

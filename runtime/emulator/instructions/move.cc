@@ -199,17 +199,6 @@ void decode_mov(Decoder& d) {
 
 // ---- Generic addresses.
 
-std::optional<Window> window_qualifier(Decoder& d) {
-  constexpr SpaceRow windows[] = {
-      {"global const", Window::global},      {"shared shared::cta", Window::shared},
-      {"shared::cluster", Window::cluster},  {"local", Window::local},
-      {"param param::entry", Window::param},
-  };
-  for (const auto& [names, window] : windows)
-    if (d.spelling.has(names)) return window;
-  return std::nullopt;
-}
-
 template <typename R>
 void add_constant(Warp& warp, const Op& op) {
   auto* d = lanes<R>(warp, op.d);
@@ -220,21 +209,20 @@ void add_constant(Warp& warp, const Op& op) {
 
 void decode_cvta(Decoder& d) {
   const bool back = d.spelling.has("to");
-  const auto window = window_qualifier(d);
+  const StateSpace space = d.spelling.space();
   const Type type = d.spelling.type();
-  if (!window) return d.unsupported();
+  if (space == StateSpace::none || space == StateSpace::param_func) return d.unsupported();
   if (!d.expect_operands(2, 2)) return;
-  // The parameters of a function live in local memory.
-  Window space = *window == Window::param && !d.in_kernel() ? Window::local : *window;
+  Window window = window_of(space, d.in_kernel());
   if (type != Type::u64) return d.unsupported("the emulator's generic addresses need 64 bits");
   const std::uint32_t to = d.destination(0, type);
   std::uint32_t from = 0;
   if (const auto symbol =
           d.operand(1).kind == ptx::OperandKind::Name ? d.symbol(d.operand(1).text) : std::nullopt)
-    space = symbol->window;
+    window = symbol->window;
   from = d.source(1, type);
   emit_move(d, add_constant<std::uint64_t>, to, from, 0,
-            back ? 0 - window_base(space) : window_base(space));
+            back ? 0 - window_base(window) : window_base(window));
 }
 
 void is_space(Warp& warp, const Op& op) {
@@ -265,18 +253,17 @@ void is_constant_space(Warp& warp, const Op& op) {
 }
 
 void decode_isspacep(Decoder& d) {
-  const bool constant = d.spelling.has("const");
-  const auto window = constant ? Window::generic : window_qualifier(d).value_or(Window::generic);
-  if (!constant && window == Window::generic) return d.unsupported();
+  const StateSpace space = d.spelling.space();
+  if (space == StateSpace::none || space == StateSpace::param_func) return d.unsupported();
   if (!d.expect_operands(2, 2)) return;
   const std::uint32_t to = d.destination(0, Type::pred), from = d.source(1, Type::u64);
-  const Handler handler = constant                   ? is_constant_space
-                          : window == Window::global ? is_global_space
-                                                     : is_space;
+  const Handler handler = space == StateSpace::constant ? is_constant_space
+                          : space == StateSpace::global ? is_global_space
+                                                        : is_space;
   Op& op = d.emit(handler);
   op.d = to;
   op.a = from;
-  op.window = window;
+  op.window = window_of(space);
 }
 
 // op.a: addresses, in the window or (op.value its base) generic; op.b: ranks.

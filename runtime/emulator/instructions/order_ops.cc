@@ -97,13 +97,11 @@ std::uint8_t lanes_of(const isa::Spelling& spelling) {
 
 // The window of an access that may go to shared memory.
 std::optional<Window> shared_window_of(const isa::Spelling& spelling) {
-  constexpr isa::QualifierSet own = "shared shared::cta",
-                              others = "global local param param::entry param::func const";
   if (spelling.opcode == Opcode::cp_async) return Window::shared;
-  if (spelling.has("shared::cluster"_q)) return Window::cluster;
-  if (!(spelling.words & own).empty()) return Window::shared;
-  if (!(spelling.words & others).empty()) return std::nullopt;
-  return Window::generic;
+  const auto spaces = isa::state_spaces(spelling);
+  if (spaces.size == 0) return Window::generic;
+  if (memory_of(spaces[0]) != StateSpace::shared) return std::nullopt;
+  return window_of(spaces[0]);
 }
 
 // Emits `note` for the instruction's first address.

@@ -89,12 +89,7 @@ void decode_behind(Decoder& decoder);
 /// What they do, for an op whose places are known when it runs. False: after a finding.
 bool note_access(Warp& warp, const Access& access, std::uint32_t bytes, bool writes);
 
-/// Words for a state space, and where it is.
-struct SpaceRow {
-  isa::QualifierSet words;
-  Window window;
-};
-/// The state space that a memory instruction's spelling names.
+/// The window of the state space that a memory instruction's spelling names.
 Window memory_window(Decoder& decoder);
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

@@ -37,6 +37,24 @@ using Handler = void (*)(Warp&, const Op&);
 /// Where an address points. `cluster` is shared memory too, of any block of the cluster.
 enum class Window : std::uint8_t { generic, global, shared, local, param, cluster };
 
+/// Where the addresses of a state space point; .param of a function is in local memory.
+constexpr Window window_of(StateSpace space, bool in_kernel = true) {
+  switch (space) {
+    case StateSpace::none:
+    case StateSpace::reg: return Window::generic;
+    case StateSpace::global:
+    case StateSpace::constant: return Window::global;
+    case StateSpace::shared:
+    case StateSpace::shared_cta: return Window::shared;
+    case StateSpace::shared_cluster: return Window::cluster;
+    case StateSpace::local:
+    case StateSpace::param_func: return Window::local;
+    case StateSpace::param: return in_kernel ? Window::param : Window::local;
+    case StateSpace::param_entry: return Window::param;
+  }
+  return Window::generic;
+}
+
 /// One decoded instruction. What the fields mean is between a handler and its decoder; the names
 /// say what they usually hold.
 struct Op {
