@@ -28,10 +28,10 @@ const std::vector<Param> in_out{{"in", StateSpace::global}, {"out", StateSpace::
 
 std::string single_instruction() {
   FunctionBuilder f("single", *Target::parse("sm_80"), {.block = {32, 1, 1}}, in_out);
-  const Pointer in =
-      f.offset(f.pointer_param(0), f.multiply(f.special(Special::laneid), f.constant(u32, 40)));
-  const Pointer out =
-      f.offset(f.pointer_param(1), f.multiply(f.special(Special::laneid), f.constant(u32, 16)));
+  const Pointer in = f.offset(
+      f.pointer_param(0), f.multiply(f.special(isa::SpecialRegister::laneid), f.constant(u32, 40)));
+  const Pointer out = f.offset(
+      f.pointer_param(1), f.multiply(f.special(isa::SpecialRegister::laneid), f.constant(u32, 16)));
   std::vector<Value> operands;
   for (int i = 0; i < 6; ++i) operands.push_back(f.load(f.offset(in, 4 * i), b32));
   for (int i = 6; i < 10; ++i) operands.push_back(f.load(f.offset(in, 4 * i), f32));
@@ -48,7 +48,7 @@ std::string big() {
       "big", *Target::parse("sm_80"), {.block = {128, 1, 1}},
       {{"in", StateSpace::global}, {"out", StateSpace::global}, {"blocks", StateSpace::none, u32}});
   const auto number = [&](std::int64_t n) { return f.constant(u32, n); };
-  const Value thread = f.special(Special::tid_x);
+  const Value thread = f.special(isa::SpecialRegister::tid_x);
   const Pointer tile = f.offset(f.dynamic_shared(128), f.multiply(thread, number(16)));
   const Pointer in = f.offset(f.pointer_param(0), f.multiply(thread, number(16)));
   const isa::Form load = form("ldmatrix.sync.aligned.m8n8.x4.shared.b16"),

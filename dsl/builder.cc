@@ -11,10 +11,10 @@
 namespace tartan::inline TARTAN_ABI {
 namespace {
 
-using codegen::Special;
 using codegen::Value;
 using detail::KernelState;
 using detail::Tensor;
+using isa::SpecialRegister;
 
 // Element types that memory holds; several of less than a byte share one.
 bool in_memory(Type type) {
@@ -36,7 +36,9 @@ Tensor refused_tensor(const std::shared_ptr<KernelState>& state, std::string nam
   return {state, std::move(name), type, std::move(layout), 0, -1, state->place};
 }
 
-Scalar special(KernelState& state, Special which) { return state.scalar(state.f().special(which)); }
+Scalar special(KernelState& state, SpecialRegister which) {
+  return state.scalar(state.f().special(which));
+}
 
 // Reads and writes check only what is constant; the emulator checks the rest.
 bool in_bounds(KernelState& state, const Tensor& tensor, const Scalar& row, const Scalar& col) {
@@ -247,10 +249,18 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
 Scalar Builder::thread(Here at) { return state_->at(at), state_->thread(); }
 Scalar Builder::lane(Here at) { return state_->at(at), state_->thread() % 32; }
 Scalar Builder::warp(Here at) { return state_->at(at), state_->thread() / 32; }
-Scalar Builder::block_x(Here at) { return state_->at(at), special(*state_, Special::ctaid_x); }
-Scalar Builder::block_y(Here at) { return state_->at(at), special(*state_, Special::ctaid_y); }
-Scalar Builder::block_z(Here at) { return state_->at(at), special(*state_, Special::ctaid_z); }
-Scalar Builder::blocks_x(Here at) { return state_->at(at), special(*state_, Special::nctaid_x); }
+Scalar Builder::block_x(Here at) {
+  return state_->at(at), special(*state_, SpecialRegister::ctaid_x);
+}
+Scalar Builder::block_y(Here at) {
+  return state_->at(at), special(*state_, SpecialRegister::ctaid_y);
+}
+Scalar Builder::block_z(Here at) {
+  return state_->at(at), special(*state_, SpecialRegister::ctaid_z);
+}
+Scalar Builder::blocks_x(Here at) {
+  return state_->at(at), special(*state_, SpecialRegister::nctaid_x);
+}
 
 void Builder::copy(const Global& from, const Shared& to, Here at) {
   state_->at(at), state_->copy(from, to);

@@ -103,14 +103,14 @@ int KernelState::threads() const {
 }
 
 Scalar KernelState::thread() {
-  codegen::Value number = f().special(codegen::Special::tid_x);
+  codegen::Value number = f().special(isa::SpecialRegister::tid_x);
   if (roles.current == Role::producer)
     number = f().subtract(number, f().constant(u32, options.block));
   return scalar(number, 1, std::bit_ceil(static_cast<std::uint64_t>(threads())) - 1);
 }
 
 Scalar KernelState::block_of_cluster() {
-  return scalar(f().special(codegen::Special::ctaid_x)) % options.cluster;
+  return scalar(f().special(isa::SpecialRegister::ctaid_x)) % options.cluster;
 }
 
 codegen::Value KernelState::lane() { return value(thread() % 32); }

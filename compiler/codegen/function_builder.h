@@ -8,7 +8,7 @@
 //
 //   FunctionBuilder f("copy", *Target::parse("sm_80"), {.block = {32, 1, 1}},
 //                     {{"in", StateSpace::global}, {"out", StateSpace::global}});
-//   const Value at = f.multiply(f.special(Special::tid_x), f.constant(u32, 4));
+//   const Value at = f.multiply(f.special(isa::SpecialRegister::tid_x), f.constant(u32, 4));
 //   f.store(f.offset(f.pointer_param(1), at), f.load(f.offset(f.pointer_param(0), at), u32));
 //   Result<std::string> ptx = f.emit();
 #pragma once
@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/isa/special_registers.h"
 #include "tartan/codegen/value.h"
 #include "tartan/isa/form.h"
 #include "tartan/isa/target.h"
@@ -49,21 +50,6 @@ struct LaunchBounds {
   int cluster = 1;           // blocks along x: .reqnctapercluster (sm_90 on)
 };
 
-enum class Special : std::uint8_t {
-  tid_x,
-  tid_y,
-  tid_z,
-  ntid_x,
-  ntid_y,
-  ntid_z,
-  ctaid_x,
-  ctaid_y,
-  ctaid_z,
-  nctaid_x,
-  nctaid_y,
-  nctaid_z,
-  laneid
-};
 /// The approximations of PTX ISA 9.7.3 on f32: ex2.approx.ftz, lg2.approx.ftz, rcp.approx.ftz,
 /// rsqrt.approx.ftz, tanh.approx.
 enum class Approximation : std::uint8_t { ex2, lg2, rcp, rsqrt, tanh };
@@ -91,7 +77,8 @@ class FunctionBuilder {
   /// A further parameter, behind all others.
   Value add_param(Type type);
   Pointer add_pointer_param(StateSpace space);
-  Value special(Special which);
+  /// %tid, %ntid, %ctaid, %nctaid or %laneid.
+  Value special(isa::SpecialRegister which);
   Value constant(Type type, std::int64_t value);
   template <std::integral Integer>
   Value constant(Type type, Integer value) {

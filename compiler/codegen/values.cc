@@ -2,6 +2,7 @@
 // Scalar arithmetic. Floating multiply and add stay apart (.rn), and fuse only in fma().
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
+#include <algorithm>
 #include <cassert>
 
 #include <llvm/IR/InlineAsm.h>
@@ -33,17 +34,29 @@ llvm::Value* FunctionBuilder::Impl::resize(llvm::Value* of, llvm::Type* type, bo
   return sign ? build.CreateSExtOrTrunc(of, type) : build.CreateZExtOrTrunc(of, type);
 }
 
-Value FunctionBuilder::special(Special which) {
+Value FunctionBuilder::special(isa::SpecialRegister which) {
+  using isa::SpecialRegister;
   using namespace llvm::Intrinsic;
-  constexpr llvm::Intrinsic::ID ids[] = {
-      nvvm_read_ptx_sreg_tid_x,    nvvm_read_ptx_sreg_tid_y,    nvvm_read_ptx_sreg_tid_z,
-      nvvm_read_ptx_sreg_ntid_x,   nvvm_read_ptx_sreg_ntid_y,   nvvm_read_ptx_sreg_ntid_z,
-      nvvm_read_ptx_sreg_ctaid_x,  nvvm_read_ptx_sreg_ctaid_y,  nvvm_read_ptx_sreg_ctaid_z,
-      nvvm_read_ptx_sreg_nctaid_x, nvvm_read_ptx_sreg_nctaid_y, nvvm_read_ptx_sreg_nctaid_z,
-      nvvm_read_ptx_sreg_laneid,
+  struct Row {
+    SpecialRegister which;
+    llvm::Intrinsic::ID id;
   };
-  static_assert(std::size(ids) == static_cast<std::size_t>(Special::laneid) + 1);
-  return impl_->value(impl_->call(ids[static_cast<int>(which)], {}), u32);
+  constexpr Row rows[] = {{SpecialRegister::tid_x, nvvm_read_ptx_sreg_tid_x},
+                          {SpecialRegister::tid_y, nvvm_read_ptx_sreg_tid_y},
+                          {SpecialRegister::tid_z, nvvm_read_ptx_sreg_tid_z},
+                          {SpecialRegister::ntid_x, nvvm_read_ptx_sreg_ntid_x},
+                          {SpecialRegister::ntid_y, nvvm_read_ptx_sreg_ntid_y},
+                          {SpecialRegister::ntid_z, nvvm_read_ptx_sreg_ntid_z},
+                          {SpecialRegister::ctaid_x, nvvm_read_ptx_sreg_ctaid_x},
+                          {SpecialRegister::ctaid_y, nvvm_read_ptx_sreg_ctaid_y},
+                          {SpecialRegister::ctaid_z, nvvm_read_ptx_sreg_ctaid_z},
+                          {SpecialRegister::nctaid_x, nvvm_read_ptx_sreg_nctaid_x},
+                          {SpecialRegister::nctaid_y, nvvm_read_ptx_sreg_nctaid_y},
+                          {SpecialRegister::nctaid_z, nvvm_read_ptx_sreg_nctaid_z},
+                          {SpecialRegister::laneid, nvvm_read_ptx_sreg_laneid}};
+  const Row* found = std::ranges::find(rows, which, &Row::which);
+  assert(found != std::end(rows));
+  return impl_->value(impl_->call(found->id, {}), u32);
 }
 
 Value FunctionBuilder::constant(Type type, std::int64_t value) {

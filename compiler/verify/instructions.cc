@@ -51,7 +51,7 @@ class InstructionChecker {
   void check_special(const ptx::Operand& operand) {
     if (operand.kind != ptx::OperandKind::Name || names_.of(operand).kind != NameKind::Special)
       return;
-    const isa::SpecialRegister* special = isa::find_special_register(base_name(operand.text));
+    const isa::SpecialRegisterRow* special = isa::find_special_register(base_name(operand.text));
     if (special && !special->since.has(context_.target))
       unsupported(operand.text, operand.text, special->since);
   }

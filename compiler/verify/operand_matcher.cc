@@ -246,7 +246,7 @@ bool OperandMatcher::special_fits(const ptx::Operand& operand, const Wanted& wan
   const TypeInfo& type = tartan::info(wanted.type);
   if (operand.text == "WARP_SZ") return accepts & isa::an_integer && !type.floating;
   const std::string_view base = base_name(operand.text);
-  const isa::SpecialRegister* special = isa::find_special_register(base);
+  const isa::SpecialRegisterRow* special = isa::find_special_register(base);
   const std::string_view behind = operand.text.substr(base.size());
   const bool element = is_element(behind);
   if (!behind.empty() && !element) return false;
@@ -254,7 +254,7 @@ bool OperandMatcher::special_fits(const ptx::Operand& operand, const Wanted& wan
   if (special && special->vector != element)
     return special->vector && accepts & isa::a_special_vector && (once_16 || type.bits != 16);
   if (!(accepts & isa::a_special) || type.floating) return false;
-  const Type has = special ? special->type : base.ends_with("_64") ? u64 : u32;
+  const Type has = special ? special->type : u32;
   if (has == Type::pred || wanted.type == Type::pred) return has == wanted.type;
   if (type.bits == bits(has)) return true;
   if (wanted.row.fit == Fit::Wider) return bits(has) >= type.bits;

@@ -131,7 +131,7 @@ class ModuleChecker {
   void name(std::string_view text, Declared now) {
     const auto [at, fresh] = declared_.try_emplace(text, now);
     if (fresh) {
-      if (now.variable && isa::is_special_register(text))
+      if (now.variable && isa::find_special_register(text))
         differ(text, "is the name of a special register", now.offset);
       if (now.function && now.defined && now.function->linkage == ".extern")
         differ(text, "is .extern but has a body: expected one of the two", now.offset);

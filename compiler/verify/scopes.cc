@@ -200,7 +200,7 @@ NameInfo Scopes::find(std::string_view name) const {
     return at->second.back();
   if (row) return row->info;
   if (label(name)) return {.kind = NameKind::Label};
-  if (isa::is_special_register(name)) return {.kind = NameKind::Special};
+  if (isa::find_special_register(name)) return {.kind = NameKind::Special};
   return module_names_.find(name);
 }
 

@@ -133,9 +133,10 @@ TEST(Matrix, ProductsStayOutsideOfBranches) {
            ++i)
         operands.push_back(f.load(f.offset(f.pointer_param(0), 8 * i), operand.type));
     const std::vector<Value> d = f.matrix(form, f.dynamic_shared(16), operands);
-    f.if_then(f.compare(Compare::eq, f.special(Special::laneid), f.constant(u32, 0)), [&] {
-      for (const Value& value : d) f.store(f.pointer_param(1), value);
-    });
+    f.if_then(f.compare(Compare::eq, f.special(isa::SpecialRegister::laneid), f.constant(u32, 0)),
+              [&] {
+                for (const Value& value : d) f.store(f.pointer_param(1), value);
+              });
     const std::string ptx = emit_and_assemble(f);
     const std::size_t product = ptx.find(spelling), branch = ptx.find("bra");
     ASSERT_NE(product, std::string::npos) << ptx;
@@ -163,7 +164,8 @@ TEST(Matrix, AssemblyKeepsItsPlaceAmongStores) {
 TEST(Matrix, AddressOffsetsFold) {
   FunctionBuilder f = simple("sm_80");
   const Pointer tile =
-      f.offset(f.dynamic_shared(16), f.multiply(f.special(Special::laneid), f.constant(u32, 16)));
+      f.offset(f.dynamic_shared(16),
+               f.multiply(f.special(isa::SpecialRegister::laneid), f.constant(u32, 16)));
   const Value d = f.matrix(isa::parse_form("ldmatrix.sync.aligned.m8n8.x1.shared.b16").form,
                            f.offset(tile, 1024), {})[0];
   f.store(f.offset(f.pointer_param(1), 64), d);

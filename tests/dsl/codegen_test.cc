@@ -106,7 +106,8 @@ TEST(Values, OperationsFollowTheType) {
   for (const Expected& one : cases) {
     FunctionBuilder f = simple("sm_80");
     const Pointer in =
-        f.offset(f.pointer_param(0), f.multiply(f.special(Special::tid_x), f.constant(u32, 16)));
+        f.offset(f.pointer_param(0),
+                 f.multiply(f.special(isa::SpecialRegister::tid_x), f.constant(u32, 16)));
     f.store(f.pointer_param(1),
             one.make(f, f.load(in, one.type), f.load(f.offset(in, 8), one.type)));
     const std::string ptx = emit_and_assemble(f);
@@ -127,7 +128,7 @@ TEST(Values, RoundsToTf32) {
 
 TEST(Values, UnsignedDivisionByPowersOfTwoBecomesShifts) {
   FunctionBuilder f = simple("sm_80");
-  const Value thread = f.special(Special::tid_x), eight = f.constant(u32, 8);
+  const Value thread = f.special(isa::SpecialRegister::tid_x), eight = f.constant(u32, 8);
   f.store(f.pointer_param(1), f.add(f.divide(thread, eight), f.remainder(thread, eight)));
   const std::string ptx = emit_and_assemble(f);
   EXPECT_EQ(count(ptx, "div.") + count(ptx, "rem."), 0) << ptx;
@@ -150,7 +151,7 @@ TEST(Memory, OffsetsKeepTheirSign) {
 TEST(Memory, SharedPointersHave32Bits) {
   FunctionBuilder f = simple("sm_80");
   const Pointer fixed = f.shared("fixed", 512, 32), dynamic = f.dynamic_shared(128);
-  const Value thread = f.multiply(f.special(Special::tid_x), f.constant(u32, 16));
+  const Value thread = f.multiply(f.special(isa::SpecialRegister::tid_x), f.constant(u32, 16));
   f.store_vector(f.offset(fixed, thread), f.load_vector(f.pointer_param(0), f32, 4));
   f.store(f.offset(dynamic, thread), f.shared_address(fixed));
   const std::string ptx = emit_and_assemble(f);
@@ -166,7 +167,7 @@ TEST(Memory, AsynchronousCopies) {
   const Pointer tile = f.shared("tile", 4096, 16), in = f.pointer_param(0);
   f.copy_async(tile, in, 16, CacheOperator::cg);
   f.copy_async(f.offset(tile, 16), f.offset(in, 16), 16, CacheOperator::ca,
-               f.special(Special::tid_x));
+               f.special(isa::SpecialRegister::tid_x));
   f.copy_async(f.offset(tile, 32), f.offset(in, 32), 8, CacheOperator::ca);
   f.copy_async(f.offset(tile, 40), f.offset(in, 40), 4, CacheOperator::ca, f.constant(u32, 0));
   f.copy_async_commit();

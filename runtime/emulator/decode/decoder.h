@@ -161,7 +161,7 @@ class Decoder {
   std::uint32_t constant(std::uint64_t bits, int width);
   std::uint32_t scratch(int width);
   std::uint32_t append(std::span<const std::uint32_t> slots);
-  std::uint32_t special(Special which, int width);
+  std::uint32_t special(isa::SpecialRegister which, int width);
   /// The predicate that holds the condition code's carry.
   std::uint32_t carry() { return carry_ ? carry_ : carry_ = scratch(1); }
   Program& program() { return program_; }
@@ -305,7 +305,7 @@ class Decoder {
   std::deque<std::string> element_names_;
   std::vector<Fixup> fixups_;
   std::map<std::pair<std::uint64_t, int>, std::uint32_t> constants_;
-  std::map<std::pair<Special, int>, std::uint32_t> specials_;
+  std::map<std::pair<isa::SpecialRegister, int>, std::uint32_t> specials_;
   // Shared variables of the module, and those that the kernel uses.
   VariableNames<const ptx::Variable*> module_shared_;
   Symbols shared_;

@@ -22,74 +22,6 @@ int width_of(Type type) {
   return type == Type::pred ? 1 : size <= 32 ? 32 : size;
 }
 
-// Which Special gives a register of isa::special_registers its value; of a vector, its x. The other
-// elements of a vector follow it in the enumeration.
-struct SpecialRow {
-  std::string_view name;
-  Special which;
-};
-
-constexpr SpecialRow special_rows[] = {
-    {"%tid", Special::tid_x},
-    {"%ntid", Special::ntid_x},
-    {"%ctaid", Special::ctaid_x},
-    {"%nctaid", Special::nctaid_x},
-    {"%laneid", Special::laneid},
-    {"%warpid", Special::warpid},
-    {"%nwarpid", Special::nwarpid},
-    {"%smid", Special::smid},
-    {"%nsmid", Special::nsmid},
-    {"%gridid", Special::gridid},
-    {"%lanemask_eq", Special::lanemask_eq},
-    {"%lanemask_le", Special::lanemask_le},
-    {"%lanemask_lt", Special::lanemask_lt},
-    {"%lanemask_ge", Special::lanemask_ge},
-    {"%lanemask_gt", Special::lanemask_gt},
-    {"%dynamic_smem_size", Special::dynamic_smem_size},
-    {"%total_smem_size", Special::total_smem_size},
-    {"%aggr_smem_size", Special::aggr_smem_size},
-    {"%is_explicit_cluster", Special::is_explicit_cluster},
-    {"%clusterid", Special::clusterid_x},
-    {"%nclusterid", Special::nclusterid_x},
-    {"%cluster_ctaid", Special::cluster_ctaid_x},
-    {"%cluster_nctaid", Special::cluster_nctaid_x},
-    {"%cluster_ctarank", Special::cluster_ctarank},
-    {"%cluster_nctarank", Special::cluster_nctarank},
-    {"%reserved_smem_offset_begin", Special::zero},
-    {"%reserved_smem_offset_end", Special::reserved_smem_end},
-    {"%reserved_smem_offset_cap", Special::reserved_smem_cap},
-    // Nobody has asked for any of it, and there is no graph.
-    {"%reserved_smem_offset_0", Special::zero},
-    {"%reserved_smem_offset_1", Special::zero},
-    {"%current_graph_exec", Special::zero},
-};
-
-constexpr const SpecialRow* find_special(std::string_view name) {
-  for (const SpecialRow& row : special_rows)
-    if (row.name == name) return &row;
-  return nullptr;
-}
-
-// Registers that change while a warp runs (mov reads them), and WARP_SZ.
-constexpr bool is_elsewhere(std::string_view name) {
-  return name.starts_with("%clock") || name.starts_with("%globaltimer") || name == "WARP_SZ";
-}
-
-constexpr bool every_special_register_has_a_value() {
-  for (const SpecialRow& row : special_rows)
-    if (!isa::find_special_register(row.name)) return false;
-  for (const isa::SpecialRegister& row : isa::special_registers)
-    if (!find_special(row.name) && !is_elsewhere(row.name)) return false;
-  return true;
-}
-static_assert(every_special_register_has_a_value());
-
-// Element `suffix` (x, y, z or w) of a vector register; there is no fourth dimension.
-Special element_of(const SpecialRow& row, char suffix) {
-  if (suffix == 'w') return Special::zero;
-  return static_cast<Special>(static_cast<int>(row.which) + (suffix - 'x'));
-}
-
 // The bits of a literal that is read as `type`.
 std::uint64_t literal_bits(const ptx::Operand& operand, Type type) {
   if (operand.kind == ptx::OperandKind::Float) {
@@ -178,7 +110,7 @@ std::uint32_t Decoder::append(std::span<const std::uint32_t> slots) {
   return first;
 }
 
-std::uint32_t Decoder::special(Special which, int width) {
+std::uint32_t Decoder::special(isa::SpecialRegister which, int width) {
   const auto [at, fresh] = specials_.try_emplace({which, width}, 0);
   if (fresh) {
     at->second = allocate(width);
@@ -187,29 +119,27 @@ std::uint32_t Decoder::special(Special which, int width) {
   return at->second;
 }
 
-// %envreg<32>; %pm<8> and %pm<8>_64: nobody counts events.
-std::optional<Special> numbered_special(std::string_view name) {
-  if (name.ends_with("_64") && name.starts_with("%pm")) name.remove_suffix(3);
-  const auto numbered = ptx::numbered_name(name);
-  if (!numbered || !numbered->plain) return std::nullopt;
-  if (numbered->row == "%pm" && numbered->number < 8) return Special::zero;
-  if (numbered->row != "%envreg" || numbered->number >= envregs) return std::nullopt;
-  return static_cast<Special>(static_cast<std::uint32_t>(Special::envreg) + numbered->number);
-}
-
 std::uint32_t Decoder::special_source(std::string_view name, Type type, bool& found) {
-  if (const auto which = numbered_special(name))
-    return found = true, special(*which, width_of(type));
+  using isa::SpecialRegister;
   const std::size_t dot = name.find('.');
-  const SpecialRow* row = find_special(name.substr(0, dot));
-  const bool vector = row && isa::find_special_register(row->name)->vector;
-  const std::string_view suffix = dot == std::string_view::npos ? "" : name.substr(dot + 1);
-  constexpr std::string_view suffixes = "xyzw";
-  found = row && (vector ? suffix.size() == 1 && suffixes.find(suffix) != suffixes.npos
-                         : dot == std::string_view::npos);
+  const std::string_view base = name.substr(0, dot),
+                         element = dot == std::string_view::npos ? "" : name.substr(dot);
+  const isa::SpecialRegisterRow* row = isa::find_special_register(base);
+  const bool counter =
+      row && (row->first == SpecialRegister::pm || row->first == SpecialRegister::pm_64);
+  constexpr std::string_view elements = ".x.y.z.w";
+  const std::size_t at = element.size() == 2 ? elements.find(element) : elements.npos;
+  // mov reads those that vary.
+  found = row && (counter || !row->varies) && row->first != SpecialRegister::warp_sz &&
+          (row->vector ? at != elements.npos : dot == std::string_view::npos);
   if (!found) return 0;
-  const Special which = vector ? element_of(*row, suffix[0]) : row->which;
-  return special(which, width_of(type));
+  // Nobody counts events; there is no fourth dimension.
+  if (counter || element == ".w") return constant(0, width_of(type));
+  const int behind = row->vector  ? static_cast<int>(at / 2)
+                     : row->count ? isa::special_number(*row, base)
+                                  : 0;
+  return special(static_cast<SpecialRegister>(static_cast<int>(row->first) + behind),
+                 width_of(type));
 }
 
 // ---- Registers.

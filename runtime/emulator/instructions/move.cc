@@ -142,17 +142,19 @@ void read_clock(Warp& warp, const Op& op) {
 }
 
 struct ClockRow {
-  std::string_view name;
+  isa::SpecialRegister which;
   std::uint8_t flags;
   std::uint8_t shift;
 };
-constexpr ClockRow clocks[] = {{"%clock", 0, 0},          {"%clock64", 0, 0},
-                               {"%clock_hi", 0, 32},      {"%globaltimer", 1, 0},
-                               {"%globaltimer_lo", 1, 0}, {"%globaltimer_hi", 1, 32}};
+constexpr ClockRow clocks[] = {
+    {isa::SpecialRegister::clock, 0, 0},          {isa::SpecialRegister::clock64, 0, 0},
+    {isa::SpecialRegister::clock_hi, 0, 32},      {isa::SpecialRegister::globaltimer, 1, 0},
+    {isa::SpecialRegister::globaltimer_lo, 1, 0}, {isa::SpecialRegister::globaltimer_hi, 1, 32}};
 
 bool decode_clock(Decoder& d, Type type) {
+  const isa::SpecialRegisterRow* const found = isa::find_special_register(d.operand(1).text);
   for (const ClockRow& row : clocks) {
-    if (d.operand(1).text != row.name) continue;
+    if (!found || found->first != row.which) continue;
     const std::uint32_t to = d.destination(0, type);
     Op& op = d.emit(bits(type) == 64 ? read_clock<std::uint64_t> : read_clock<std::uint32_t>);
     op.d = to;

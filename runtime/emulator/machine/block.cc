@@ -2,6 +2,7 @@
 #include "runtime/emulator/machine/block.h"
 
 #include <fmt/format.h>
+#include <cassert>
 
 #include <algorithm>
 #include <bit>
@@ -120,60 +121,77 @@ std::uint32_t environment(const LaunchContext& context, std::uint32_t index) {
   return index == 2 ? static_cast<std::uint32_t>(context.workspace) : 0;
 }
 
-std::uint64_t Block::special(Special which, std::uint32_t warp, std::uint32_t lane) const {
+std::uint64_t Block::special(isa::SpecialRegister which, std::uint32_t warp,
+                             std::uint32_t lane) const {
   const Dim3 block = context_.launch.block, grid = context_.launch.grid, size = context_.cluster;
   const std::uint32_t thread = warp * 32 + lane;
+  using isa::SpecialRegister;
   switch (which) {
-    case Special::tid_x: return thread % block.x;
-    case Special::tid_y: return thread / block.x % block.y;
-    case Special::tid_z: return thread / block.x / block.y;
-    case Special::ntid_x: return block.x;
-    case Special::ntid_y: return block.y;
-    case Special::ntid_z: return block.z;
-    case Special::ctaid_x: return place_.x;
-    case Special::ctaid_y: return place_.y;
-    case Special::ctaid_z: return place_.z;
-    case Special::nctaid_x: return grid.x;
-    case Special::nctaid_y: return grid.y;
-    case Special::nctaid_z: return grid.z;
-    case Special::laneid: return lane;
-    case Special::warpid: return warp;
-    case Special::nwarpid: return context_.multiprocessor.warps;
-    case Special::lanemask_eq: return 1u << lane;
-    case Special::lanemask_lt: return (1u << lane) - 1;
-    case Special::lanemask_le: return ((1u << lane) - 1) | 1u << lane;
-    case Special::lanemask_gt: return ~(((1u << lane) - 1) | 1u << lane);
-    case Special::lanemask_ge: return ~((1u << lane) - 1);
-    case Special::clusterid_x: return place_.x / size.x;
-    case Special::clusterid_y: return place_.y / size.y;
-    case Special::clusterid_z: return place_.z / size.z;
-    case Special::nclusterid_x: return grid.x / size.x;
-    case Special::nclusterid_y: return grid.y / size.y;
-    case Special::nclusterid_z: return grid.z / size.z;
-    case Special::cluster_ctaid_x: return place_.x % size.x;
-    case Special::cluster_ctaid_y: return place_.y % size.y;
-    case Special::cluster_ctaid_z: return place_.z % size.z;
-    case Special::cluster_nctaid_x: return size.x;
-    case Special::cluster_nctaid_y: return size.y;
-    case Special::cluster_nctaid_z: return size.z;
-    case Special::cluster_ctarank: return rank_;
-    case Special::cluster_nctarank: return static_cast<std::uint32_t>(size.count());
-    case Special::is_explicit_cluster: return context_.explicit_cluster;
-    case Special::dynamic_smem_size: return context_.launch.dynamic_shared;
-    case Special::total_smem_size: return allotted_shared();
-    case Special::aggr_smem_size: return shared_bytes_ + context_.multiprocessor.shared_reserved;
-    case Special::reserved_smem_end: return context_.multiprocessor.reserved_end;
-    case Special::reserved_smem_cap: return context_.multiprocessor.shared_reserved;
-    case Special::nsmid: return context_.multiprocessor.count;
-    case Special::smid:
+    case SpecialRegister::tid_x: return thread % block.x;
+    case SpecialRegister::tid_y: return thread / block.x % block.y;
+    case SpecialRegister::tid_z: return thread / block.x / block.y;
+    case SpecialRegister::ntid_x: return block.x;
+    case SpecialRegister::ntid_y: return block.y;
+    case SpecialRegister::ntid_z: return block.z;
+    case SpecialRegister::ctaid_x: return place_.x;
+    case SpecialRegister::ctaid_y: return place_.y;
+    case SpecialRegister::ctaid_z: return place_.z;
+    case SpecialRegister::nctaid_x: return grid.x;
+    case SpecialRegister::nctaid_y: return grid.y;
+    case SpecialRegister::nctaid_z: return grid.z;
+    case SpecialRegister::laneid: return lane;
+    case SpecialRegister::warpid: return warp;
+    case SpecialRegister::nwarpid: return context_.multiprocessor.warps;
+    case SpecialRegister::lanemask_eq: return 1u << lane;
+    case SpecialRegister::lanemask_lt: return (1u << lane) - 1;
+    case SpecialRegister::lanemask_le: return ((1u << lane) - 1) | 1u << lane;
+    case SpecialRegister::lanemask_gt: return ~(((1u << lane) - 1) | 1u << lane);
+    case SpecialRegister::lanemask_ge: return ~((1u << lane) - 1);
+    case SpecialRegister::clusterid_x: return place_.x / size.x;
+    case SpecialRegister::clusterid_y: return place_.y / size.y;
+    case SpecialRegister::clusterid_z: return place_.z / size.z;
+    case SpecialRegister::nclusterid_x: return grid.x / size.x;
+    case SpecialRegister::nclusterid_y: return grid.y / size.y;
+    case SpecialRegister::nclusterid_z: return grid.z / size.z;
+    case SpecialRegister::cluster_ctaid_x: return place_.x % size.x;
+    case SpecialRegister::cluster_ctaid_y: return place_.y % size.y;
+    case SpecialRegister::cluster_ctaid_z: return place_.z % size.z;
+    case SpecialRegister::cluster_nctaid_x: return size.x;
+    case SpecialRegister::cluster_nctaid_y: return size.y;
+    case SpecialRegister::cluster_nctaid_z: return size.z;
+    case SpecialRegister::cluster_ctarank: return rank_;
+    case SpecialRegister::cluster_nctarank: return static_cast<std::uint32_t>(size.count());
+    case SpecialRegister::is_explicit_cluster: return context_.explicit_cluster;
+    case SpecialRegister::dynamic_smem_size: return context_.launch.dynamic_shared;
+    case SpecialRegister::total_smem_size: return allotted_shared();
+    case SpecialRegister::aggr_smem_size:
+      return shared_bytes_ + context_.multiprocessor.shared_reserved;
+    case SpecialRegister::reserved_smem_offset_end: return context_.multiprocessor.reserved_end;
+    case SpecialRegister::reserved_smem_offset_cap: return context_.multiprocessor.shared_reserved;
+    case SpecialRegister::nsmid: return context_.multiprocessor.count;
+    case SpecialRegister::smid:
       return (place_.x + grid.x * (place_.y + std::uint64_t{grid.y} * place_.z)) %
              context_.multiprocessor.count;
-    case Special::gridid: return context_.grid;
-    case Special::zero: return 0;
-    default: break;
+    case SpecialRegister::gridid: return context_.grid;
+    case SpecialRegister::reserved_smem_offset_begin: return 0;
+    // Nobody has asked for any of it, and there is no graph.
+    case SpecialRegister::reserved_smem_offset_0:
+    case SpecialRegister::reserved_smem_offset_1:
+    case SpecialRegister::current_graph_exec: return 0;
+    // Read by mov when it runs, or constants: they have no slots.
+    case SpecialRegister::clock:
+    case SpecialRegister::clock_hi:
+    case SpecialRegister::clock64:
+    case SpecialRegister::globaltimer:
+    case SpecialRegister::globaltimer_lo:
+    case SpecialRegister::globaltimer_hi:
+    case SpecialRegister::warp_sz:
+    case SpecialRegister::pm:
+    case SpecialRegister::pm_64: assert(false); return 0;
+    case SpecialRegister::envreg: break;
   }
-  return environment(
-      context_, static_cast<std::uint32_t>(which) - static_cast<std::uint32_t>(Special::envreg));
+  return environment(context_, static_cast<std::uint32_t>(which) -
+                                   static_cast<std::uint32_t>(SpecialRegister::envreg));
 }
 
 void Block::fill_specials(Warp& warp) {

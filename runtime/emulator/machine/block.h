@@ -133,7 +133,7 @@ class Block {
   void hand_out_registers();
   void recheck();
   std::string source(std::uint32_t pc) const;
-  std::uint64_t special(Special which, std::uint32_t warp, std::uint32_t lane) const;
+  std::uint64_t special(isa::SpecialRegister which, std::uint32_t warp, std::uint32_t lane) const;
   std::uint32_t allotted_shared() const;
   void report_limit(Warp& warp, const Rule& rule, std::string message);
   void fill_specials(Warp& warp);

@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/isa/special_registers.h"
 #include "runtime/emulator/matrix/matrix.h"
 #include "runtime/emulator/matrix/wgmma.h"
 #include "tartan/isa/form.h"
@@ -138,59 +139,10 @@ struct WarpgroupOperation {
   std::optional<WgmmaProduct> product;
 };
 
-/// Special registers whose value is fixed for a warp's life; their slots are filled when the warp
+/// A special register whose value is fixed for a warp's life: its slot is filled when the warp
 /// starts.
-enum class Special : std::uint8_t {
-  tid_x,
-  tid_y,
-  tid_z,
-  ntid_x,
-  ntid_y,
-  ntid_z,
-  ctaid_x,
-  ctaid_y,
-  ctaid_z,
-  nctaid_x,
-  nctaid_y,
-  nctaid_z,
-  laneid,
-  warpid,
-  nwarpid,
-  smid,
-  nsmid,
-  gridid,
-  lanemask_eq,
-  lanemask_le,
-  lanemask_lt,
-  lanemask_ge,
-  lanemask_gt,
-  clusterid_x,
-  clusterid_y,
-  clusterid_z,
-  nclusterid_x,
-  nclusterid_y,
-  nclusterid_z,
-  cluster_ctaid_x,
-  cluster_ctaid_y,
-  cluster_ctaid_z,
-  cluster_nctaid_x,
-  cluster_nctaid_y,
-  cluster_nctaid_z,
-  cluster_ctarank,
-  cluster_nctarank,
-  is_explicit_cluster,
-  dynamic_smem_size,
-  total_smem_size,
-  aggr_smem_size,
-  reserved_smem_end,
-  reserved_smem_cap,
-  zero,
-  envreg,  // and the following ones: %envreg<32>
-};
-inline constexpr std::uint32_t envregs = 32;
-
 struct SpecialSlot {
-  Special which;
+  isa::SpecialRegister which;
   int width = 32;  // 64, 32, or 1: a predicate
   std::uint32_t slot = 0;
 };

@@ -132,8 +132,8 @@ class Loop {
     if (!writing && std::ranges::count(silent, opcode_of(here)) == 0) return false;
     bool good = true;
     const auto read = [&](std::string_view name) {
-      if (name.starts_with("%clock") || name.starts_with("%globaltimer") || name.starts_with("%pm"))
-        good = false;
+      const isa::SpecialRegisterRow* const special = isa::find_special_register(name);
+      if (special && special->varies) good = false;
       if (later.contains(name) && !written.contains(name)) good = false;
     };
     if (!here.guard.empty()) read(here.guard);
