@@ -53,7 +53,7 @@ class WarpgroupChecker {
   };
 
   // A label, as the walk met it.
-  struct Place {
+  struct LabelPosition {
     std::size_t statement;
     std::size_t blocks;  // around it
   };
@@ -83,7 +83,7 @@ class WarpgroupChecker {
   }
 
   // Where a branch back leads.
-  std::optional<Place> loop_head(const ptx::Statement& statement) const {
+  std::optional<LabelPosition> loop_head(const ptx::Statement& statement) const {
     if (statement.kind != ptx::StatementKind::Instruction) return std::nullopt;
     const ptx::Instruction& branch = context_.module.instructions[statement.index];
     if (opcode(branch) != isa::Opcode::bra || branch.count != 1) return std::nullopt;
@@ -93,7 +93,7 @@ class WarpgroupChecker {
   }
 
   // From a loop's head to its end with what its last round left, and back to where the walk was.
-  void next_round(const Place& head, std::size_t end) {
+  void next_round(const LabelPosition& head, std::size_t end) {
     if (end - head.statement > again_left_) return;  // loops around loops around loops
     again_left_ -= end - head.statement;
     State before = state_;
@@ -255,8 +255,8 @@ class WarpgroupChecker {
   Context& context_;
   const FunctionView& view_;
   State state_;
-  std::unordered_map<std::uint32_t, Place> labels_;  // by index into Module::labels
-  std::size_t again_left_ = 0;                       // statements that next rounds may still take
+  std::unordered_map<std::uint32_t, LabelPosition> labels_;  // by index into Module::labels
+  std::size_t again_left_ = 0;  // statements that next rounds may still take
   std::unordered_set<const ptx::Instruction*> reported_;
 };
 

@@ -73,10 +73,10 @@ inline Words data_lines(const std::string& name) {
 
 // ---- Reading our own tables back.
 
-struct Place {
+struct ElementCell {
   std::string operand;
   int matrix, row, col, lane, element;
-  auto operator<=>(const Place&) const = default;
+  auto operator<=>(const ElementCell&) const = default;
 };
 
 struct Span {
@@ -91,7 +91,7 @@ inline Span span(const std::string& text) {
 
 // What the lines of a table say: every element that its boxes cover, and the row addresses.
 struct TextTables {
-  std::set<Place> places;
+  std::set<ElementCell> places;
   std::map<std::pair<int, int>, int> address_lanes;  // by matrix and row
   std::map<std::pair<int, int>, std::string> boxes;  // of single elements: matrix * 1000 + row, col
 };
@@ -143,8 +143,8 @@ inline TextTables read_text(const std::string& text) {
 
 // The same from JSON: later copies of wmma fragments left out, which the tables name in a line of
 // their own.
-inline std::set<Place> places_of(const json& layout) {
-  std::set<Place> out;
+inline std::set<ElementCell> cells_of(const json& layout) {
+  std::set<ElementCell> out;
   for (const json& operand : layout["operands"]) {
     const int per = operand["elements_per_register"], registers = operand["registers"];
     const int copies = operand["copies"];

@@ -53,7 +53,7 @@ void round_to_tf32(std::byte* at) {
 // One lane's copy: where the box is in the tensor and in memory.
 class Box {
  public:
-  Box(Warp& warp, int lane, TensorMap map, const Place& place, bool gathers)
+  Box(Warp& warp, int lane, TensorMap map, const BoxCorner& place, bool gathers)
       : warp_(warp), lane_(lane), map_(std::move(map)), place_(place), gathers_(gathers) {
     element_ = static_cast<unsigned>(bits(map_.type)) / 8;
     row_bytes_ = map_.row() * element_;
@@ -163,7 +163,7 @@ class Box {
   Warp& warp_;
   int lane_;
   TensorMap map_;
-  Place place_;
+  BoxCorner place_;
   bool gathers_;
   std::uint64_t element_ = 0, row_bytes_ = 0, span_ = 0, pitch_ = 0, rows_ = 1;
   Allocation allocation_;
@@ -282,7 +282,7 @@ bool store_box(Warp& warp, const Op& op, int lane, Box& box) {
 }
 
 // The first pixel lies between the corners: an H100 stops with an illegal instruction otherwise.
-bool begins_inside(Warp& warp, int lane, const TensorMap& map, const Place& place) {
+bool begins_inside(Warp& warp, int lane, const TensorMap& map, const BoxCorner& place) {
   if (!map.im2col) return true;
   for (std::size_t i = 1; i + 1 < map.rank(); ++i) {
     const std::int64_t low = map.im2col->lower[i - 1],
@@ -308,7 +308,7 @@ void copy_box(Warp& warp, const Op& op) {
     const int lane = std::countr_zero(m);
     auto map = read_map(warp, lane, where, rank, op.flags);
     if (!map) return;
-    Place place;
+    BoxCorner place;
     auto& at = place.at;
     for (std::size_t i = 0; i < op.count; ++i) at[i] = lanes<std::int32_t>(warp, slots[i])[lane];
     for (std::size_t i = 0; i < op.c; ++i)

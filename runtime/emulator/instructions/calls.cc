@@ -92,28 +92,29 @@ void require_target(Warp& warp, const Op& op) {
 }
 
 // An argument or a result: a register, or a place in local memory.
-struct Place {
+struct ValueLocation {
   bool in_register = false;
   std::uint32_t at = 0;    // slot, or bytes behind the base
   std::uint32_t base = 0;  // slot, 32 bits
 };
 
-Place place_of(Decoder& d, const Symbol& symbol) {
+ValueLocation location_of(Decoder& d, const Symbol& symbol) {
   return {false, static_cast<std::uint32_t>(symbol.address),
           symbol.framed ? d.frame().base : d.constant(0, 32)};
 }
 
 // On the caller's side.
 
-Place place_of(Decoder& d, const ptx::Operand& operand, std::uint64_t bytes, bool is_result) {
+ValueLocation location_of(Decoder& d, const ptx::Operand& operand, std::uint64_t bytes,
+                          bool is_result) {
   if (operand.kind == ptx::OperandKind::Name && !d.register_of(operand))
     if (const auto symbol = d.symbol(operand.text); symbol && symbol->window == Window::local)
-      return place_of(d, *symbol);
+      return location_of(d, *symbol);
   const Type type = bytes == 8 ? Type::b64 : Type::b32;
   return {true, is_result ? d.destination(operand, type) : d.source(operand, type)};
 }
 
-void emit_copy(Decoder& d, Place to, Place from, std::uint64_t bytes) {
+void emit_copy(Decoder& d, ValueLocation to, ValueLocation from, std::uint64_t bytes) {
   const bool wide = bytes == 8;
   Handler handler = copy_local;
   if (to.in_register && from.in_register)
@@ -157,12 +158,12 @@ void decode_heap_call(Decoder& d, bool gives, std::span<const ptx::Operand> argu
                       std::span<const ptx::Operand> results) {
   if (arguments.size() != 1 || results.size() != (gives ? 1u : 0u)) return d.unsupported();
   const std::uint32_t argument = d.scratch(64), result = d.scratch(64);
-  emit_copy(d, {true, argument}, place_of(d, arguments[0], 8, false), 8);
+  emit_copy(d, {true, argument}, location_of(d, arguments[0], 8, false), 8);
   Op& op = d.emit(gives ? allocate : release);
   op.d = result;
   op.a = argument;
   d.program().uses_heap = true;
-  if (gives) emit_copy(d, place_of(d, results[0], 8, true), {true, result}, 8);
+  if (gives) emit_copy(d, location_of(d, results[0], 8, true), {true, result}, 8);
 }
 
 // vprintf(format, arguments) and __assertfail(message, file, line, function, size): generic
@@ -178,7 +179,7 @@ void decode_runtime_call(Decoder& d, std::string_view name, std::span<const ptx:
   std::uint32_t slots[5] = {};
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const bool narrow = !print && i == 2;
-    const Place place = place_of(d, arguments[i], narrow ? 4 : 8, false);
+    const ValueLocation place = location_of(d, arguments[i], narrow ? 4 : 8, false);
     slots[i] = d.scratch(narrow ? 32 : 64);
     emit_copy(d, {true, slots[i]}, place, narrow ? 4 : 8);
   }
@@ -187,7 +188,7 @@ void decode_runtime_call(Decoder& d, std::string_view name, std::span<const ptx:
   op.d = count;
   op.list = list;
   for (const ptx::Operand& result : results)
-    emit_copy(d, place_of(d, result, 4, true), {true, count}, 4);
+    emit_copy(d, location_of(d, result, 4, true), {true, count}, 4);
 }
 
 // What a call passes, and where to.
@@ -215,7 +216,7 @@ bool fits(Decoder& d, const Decoder::Function& callee, const Call& call) {
 }
 
 // On the callee's side, for a caller: a frame starts where the stack is taken up to.
-Place room_of(Decoder& d, const Symbol& symbol) {
+ValueLocation room_of(Decoder& d, const Symbol& symbol) {
   return {false, static_cast<std::uint32_t>(symbol.address),
           symbol.framed ? d.stack_slot() : d.constant(0, 32)};
 }
@@ -226,9 +227,10 @@ void emit_arguments(Decoder& d, const Decoder::Function& callee, const Call& cal
   const auto in_register = [&](std::size_t i) { return callee.param_slots[i] != 0; };
   for (std::size_t i = 0; i < call.arguments.size(); ++i) {
     const std::uint64_t bytes = callee.params[i].bytes;
-    const Place to = in_register(i) && !recursive ? Place{true, callee.param_slots[i]}
-                                                  : room_of(d, callee.params[i]);
-    emit_copy(d, to, place_of(d, call.arguments[i], bytes, false), bytes);
+    const ValueLocation to = in_register(i) && !recursive
+                                 ? ValueLocation{true, callee.param_slots[i]}
+                                 : room_of(d, callee.params[i]);
+    emit_copy(d, to, location_of(d, call.arguments[i], bytes, false), bytes);
   }
   for (std::size_t i = 0; i < call.arguments.size() && recursive; ++i)
     if (in_register(i))
@@ -255,9 +257,10 @@ void emit_returning_call(Decoder& d, const Decoder::Function& callee, const Call
   }
   for (std::size_t i = 0; i < call.results.size(); ++i) {
     const std::uint64_t bytes = callee.results[i].bytes;
-    const Place from = in_register(i) && !recursive ? Place{true, callee.result_slots[i]}
-                                                    : room_of(d, callee.results[i]);
-    emit_copy(d, place_of(d, call.results[i], bytes, true), from, bytes);
+    const ValueLocation from = in_register(i) && !recursive
+                                   ? ValueLocation{true, callee.result_slots[i]}
+                                   : room_of(d, callee.results[i]);
+    emit_copy(d, location_of(d, call.results[i], bytes, true), from, bytes);
   }
   if (recursive) emit_drop_registers(d);
 }

@@ -52,7 +52,7 @@ void load_matrix(Warp& warp, const Op& op) {
   Access access;
   if (!resolve_rows(warp, op, rows, access)) return;
   std::uint32_t out[8][32] = {};
-  const ElementPlace* place = m.places.data();
+  const RowElement* place = m.places.data();
   for (int i = 0; i < fragment.elements(); ++i) {
     std::uint32_t* words = out[i / fragment.per_register];
     const int shift = i % fragment.per_register * fragment.container_bits;
@@ -75,7 +75,7 @@ void store_matrix(Warp& warp, const Op& op) {
   for (int i = 0; i < fragment.elements(); ++i) {
     const auto* source =
         lanes<std::uint32_t>(warp, m.c[static_cast<std::size_t>(i / fragment.per_register)]);
-    const ElementPlace* places = m.places.data() + 32 * i;
+    const RowElement* places = m.places.data() + 32 * i;
     each_lane(warp.mask, [&](int lane) {
       const std::uint32_t value =
           source[lane] >> i % fragment.per_register * fragment.container_bits;
@@ -97,7 +97,7 @@ PlainMove plain_move(const MatrixOperation& m) {
   PlainMove move{true, m.form.trans};
   for (int i = 0; i < fragment.elements(); ++i)
     for (int lane = 0; lane < 32; ++lane) {
-      const ElementPlace place = m.places[static_cast<std::size_t>(32 * i + lane)];
+      const RowElement place = m.places[static_cast<std::size_t>(32 * i + lane)];
       const int along = 2 * (lane % 4) + i % 2, first = i / 2 * 8;
       const int row = first + (move.transposed ? along : lane / 4),
                 col = move.transposed ? lane / 4 : along;
@@ -182,7 +182,7 @@ void transpose_matrix(Warp& warp, const Op& op) {
 // ---- wmma.load and wmma.store: element (row, col) of the matrix at row * stride + col (.row) or
 // col * stride + row (.col).
 
-std::uint64_t element_bits(const isa::Form& form, ElementPlace at, std::uint64_t stride) {
+std::uint64_t element_bits(const isa::Form& form, RowElement at, std::uint64_t stride) {
   const std::uint64_t row = at.row, col = at.col;
   const std::uint64_t index = form.a_major == Major::col ? col * stride + row : row * stride + col;
   return index * static_cast<std::uint64_t>(bits(form.d));
@@ -367,8 +367,8 @@ bool read_operand(Decoder& d, const ptx::Operand& operand, const isa::OperandSpe
 }
 
 // The places of a load's or store's elements, worked out once.
-std::vector<ElementPlace> places_of(const isa::Form& form, bool fragment_move) {
-  std::vector<ElementPlace> out;
+std::vector<RowElement> places_of(const isa::Form& form, bool fragment_move) {
+  std::vector<RowElement> out;
   const Operand operand = fragment_move ? form.operand : Operand::d;
   for (int i = 0; i < isa::fragment(form, operand).elements(); ++i)
     for (int lane = 0; lane < 32; ++lane) {

@@ -16,7 +16,7 @@ inline constexpr std::size_t most_dimensions = 5, gathered_rows = 4;
 /// What an instruction says of a box: a coordinate of each dimension; of gathered rows: of
 /// dimension 0, then of each row; of im2col: offsets too, of all dimensions but the first and the
 /// last.
-struct Place {
+struct BoxCorner {
   std::int32_t at[most_dimensions] = {};
   std::uint32_t offsets[most_dimensions] = {};
 };
@@ -24,7 +24,7 @@ struct Place {
 /// Goes through the rows of a box.
 class Rows {
  public:
-  Rows(const TensorMap& map, const Place& place, bool gathers)
+  Rows(const TensorMap& map, const BoxCorner& place, bool gathers)
       : map_(map), place_(place), gathers_(gathers) {
     for (std::size_t i = 1; i < map_.rank(); ++i) base_[i] = place.at[i];
   }
@@ -61,7 +61,7 @@ class Rows {
   }
 
   const TensorMap& map_;
-  const Place& place_;
+  const BoxCorner& place_;
   bool gathers_;
   std::size_t index_ = 0;
   std::int64_t base_[most_dimensions] = {};

@@ -81,7 +81,7 @@ struct Origin {
 
 /// Where an element of a fragment is in memory: ldmatrix and stmatrix: the lane that holds the
 /// row's address, and the element of the row.
-struct ElementPlace {
+struct RowElement {
   std::uint8_t row = 0;
   std::uint8_t col = 0;
 };
@@ -95,8 +95,7 @@ struct ScaleSelector {
 /// A decoded matrix product or fragment load or store: slots in operand order.
 struct MatrixOperation {
   isa::Form form;
-  std::vector<ElementPlace>
-      places;  // [element][lane]; fragment moves: row and column of the matrix
+  std::vector<RowElement> places;  // [element][lane]; fragment moves: row and column of the matrix
   std::vector<std::uint32_t> d, a, b, c;
   std::optional<MatrixProduct> product;
   std::optional<std::uint32_t> metadata, scale_a, scale_b;

@@ -152,7 +152,7 @@ class Loop {
 };
 
 // Threads that wait for the same thing at the same place.
-struct Place {
+struct WaitingThreads {
   Block* block;
   Warp* warp;
   std::uint32_t pc;
@@ -197,7 +197,7 @@ class Waiting {
         text += fmt::format("; and {} more places", places_.size() - i);
         break;
       }
-      Place& place = places_[i];
+      WaitingThreads& place = places_[i];
       const Dim3 at = place.block->place();
       if (i > 0) text += "; ";
       if (cluster_.size() > 1) text += fmt::format("CTA {},{},{}: ", at.x, at.y, at.z);
@@ -205,19 +205,19 @@ class Waiting {
                           place.threads == 1 ? " waits" : "s wait", place.block->where(place.pc),
                           place.what);
     }
-    const Place& first = places_.front();
+    const WaitingThreads& first = places_.front();
     first.block->fail(*first.warp, first.pc, "deadlock"_rule, std::move(text), first.lane,
                       first.address);
   }
 
  private:
   bool add(Warp& warp, const Group& group) {
-    Place place{.block = warp.block,
-                .warp = &warp,
-                .pc = group.pc - 1,
-                .threads = std::popcount(group.mask),
-                .lane = std::countr_zero(group.mask),
-                .address = 0};
+    WaitingThreads place{.block = warp.block,
+                         .warp = &warp,
+                         .pc = group.pc - 1,
+                         .threads = std::popcount(group.mask),
+                         .lane = std::countr_zero(group.mask),
+                         .address = 0};
     switch (group.state) {
       case Group::State::ready:
         if (group.poll.pc == 0 || group.poll.steps > longest_round ||
@@ -242,7 +242,7 @@ class Waiting {
         break;
       case Group::State::at_cluster: place.what = "all threads of the cluster to arrive"; break;
     }
-    const auto same = std::ranges::find_if(places_, [&](const Place& other) {
+    const auto same = std::ranges::find_if(places_, [&](const WaitingThreads& other) {
       return other.block == place.block && other.pc == place.pc && other.what == place.what;
     });
     if (same == places_.end()) places_.push_back(std::move(place));
@@ -251,7 +251,7 @@ class Waiting {
   }
 
   Cluster& cluster_;
-  std::vector<Place> places_;
+  std::vector<WaitingThreads> places_;
 };
 
 }  // namespace

@@ -6,14 +6,15 @@ namespace {
 
 // The axes of an operand's matrix: `outer` counts rows of A, columns of B, `along` is k; C and D:
 // outer rows, along columns.
-struct Place {
+struct OperandCoord {
   int matrix, outer, along;
 };
 
-Place place_of(const isa::Form& form, Operand operand, int lane, int element, bool transposed) {
+OperandCoord coord_of(const isa::Form& form, Operand operand, int lane, int element,
+                      bool transposed) {
   const isa::Coord at = isa::coord(form, operand, lane, element);
   const bool turned = operand == Operand::b || (transposed && operand != Operand::a);
-  return turned ? Place{at.matrix, at.col, at.row} : Place{at.matrix, at.row, at.col};
+  return turned ? OperandCoord{at.matrix, at.col, at.row} : OperandCoord{at.matrix, at.row, at.col};
 }
 
 }  // namespace
@@ -33,8 +34,8 @@ LaneMap::LaneMap(const isa::Form& form, Operand operand, bool transposed) {
   bool whole = factor || per == 1;
   for (int lane = 0; whole && lane < lanes_; ++lane)
     for (int i = 0; i < fragment.elements() / fragment.copies; ++i) {
-      const Place first = place_of(form, operand, lane, i / per * per, transposed);
-      const Place place = place_of(form, operand, lane, i, transposed);
+      const OperandCoord first = coord_of(form, operand, lane, i / per * per, transposed);
+      const OperandCoord place = coord_of(form, operand, lane, i, transposed);
       whole &= place.outer == first.outer && place.along == first.along + i % per &&
                (per == 1 || first.along % per == 0);
     }
@@ -47,7 +48,7 @@ LaneMap::LaneMap(const isa::Form& form, Operand operand, bool transposed) {
     for (int e = 0; e < (whole ? 1 : per); ++e) {
       std::vector<std::uint16_t> cells;
       for (int lane = 0; lane < lanes_; ++lane) {
-        const Place place = place_of(form, operand, lane, r * per + e, transposed);
+        const OperandCoord place = coord_of(form, operand, lane, r * per + e, transposed);
         const int column = factor ? place.along / per : place.along;
         const int cell = place.matrix * matrix_cells + column * outer + place.outer;
         cells.push_back(static_cast<std::uint16_t>(
