@@ -6,9 +6,9 @@
 
 #include <tartan/tartan.h>
 
-#include <fstream>
 #include <optional>
-#include <sstream>
+
+#include "tests/support/text_files.h"
 
 namespace tartan {
 namespace {
@@ -239,11 +239,7 @@ std::string told(const Misuse& misuse) {
 TEST(Misuse, IsExplained) {
   std::string got;
   for (const Misuse& misuse : misuses()) got += told(misuse);
-  const std::string path = std::string(TEST_DATA) + "/misuse.txt";
-  if (std::getenv("TARTAN_REBASE")) std::ofstream(path) << got;
-  std::ifstream in(path);
-  ASSERT_TRUE(in);
-  EXPECT_EQ(got, std::string(std::istreambuf_iterator<char>(in), {}));
+  test::expect_file(TEST_DATA "/misuse.txt", got);
 }
 
 }  // namespace

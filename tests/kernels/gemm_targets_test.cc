@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "tests/kernels/gemm_run.h"
+#include "tests/support/machine_code.h"
 
 namespace tartan {
 namespace {
@@ -15,16 +15,6 @@ using kernels::Activation;
 using kernels::Gemm;
 
 constexpr const char* targets[] = {"sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120a"};
-
-// TARTAN_REBASE=1 writes the texts anew; read the difference before committing it.
-void expect_golden(const std::string& name, const std::string& got) {
-  const std::string path = std::string(TEST_DATA) + "/explain/" + name + ".txt";
-  if (std::getenv("TARTAN_REBASE")) std::ofstream(path) << got;
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  EXPECT_EQ(got, text.str());
-}
 
 TEST(GemmTargets, WhatIsChosen) {
   for (const char* target : targets) {
@@ -37,11 +27,10 @@ TEST(GemmTargets, WhatIsChosen) {
       for (const std::string& refused : choice.refused)
         text += fmt::format("    not {}\n", refused);
     }
-    expect_golden(std::string("gemm_") + target, text);
+    test::expect_file(std::string(TEST_DATA "/explain/") + std::string("gemm_") + target + ".txt",
+                      text);
   }
 }
-
-bool have_ptxas() { return std::system("ptxas --version > /dev/null 2>&1") == 0; }
 
 bool assembles(const Compiled& compiled, const std::string& arch) {
   const std::string path = testing::TempDir() + std::to_string(getpid()) + "_tartan_gemm.ptx";
@@ -61,7 +50,7 @@ TEST(GemmTargets, EveryTypeWhereItExists) {
       {f16, f32, f32, 75},      {f16, f16, f16, 75},      {bf16, f32, bf16, 80},
       {f32, f32, f32, 80},      {f64, f64, f64, 80},      {s8, s32, s8, 75},
       {Type::s4, s32, s32, 75}, {Type::b1, s32, s32, 75}, {Type::e4m3, f32, f16, 89}};
-  const bool assemble = have_ptxas();
+  const bool assemble = test::has_assembler();
   int compiled_count = 0, assembled = 0;
   for (const char* name : targets)
     for (const Types& each : types) {
@@ -95,7 +84,7 @@ TEST(GemmTargets, EveryTypeWhereItExists) {
 }
 
 TEST(GemmTargets, TheOtherKernels) {
-  if (!have_ptxas()) GTEST_SKIP() << "no ptxas";
+  if (!test::has_assembler()) GTEST_SKIP() << "no ptxas";
   const std::pair<Kernel, const char*> kernels[] = {
       {kernels::sparse_gemm({.m = 0, .n = 0, .k = 0}), "sm_80"},
       {kernels::sparse_gemm({.a = Type::e4m3, .b = Type::e4m3}), "sm_120a"},

@@ -284,12 +284,12 @@ TEST(Museum, EachMistakeIsJudgedAsRecorded) {
   Json now = pieces();
   for (std::size_t i = 0; i < now.size(); ++i) {
     now[i]["found"] = verdict(wrong_outcomes()[i]);
-    if (std::getenv("TARTAN_REBASE")) continue;
+    if (test::rebases()) continue;
     EXPECT_EQ(text_of(now[i], "found"), text_of(pieces()[i], "found"))
         << text_of(now[i], "name") << ", expected is " << text_of(now[i], "expected") << "\n"
         << wrong_outcomes()[i].complaints(false) << "TARTAN_REBASE=1 writes the record anew";
   }
-  if (std::getenv("TARTAN_REBASE")) std::ofstream(record) << now.dump(1) << "\n";
+  if (test::rebases()) std::ofstream(record) << now.dump(1) << "\n";
 }
 
 TEST(Museum, TheRecordIsWhole) {
@@ -325,11 +325,7 @@ TEST(Museum, TheAssemblerTakesEachText) {
   }
 }
 
-TEST(Museum, ThePageIsFresh) {
-  const std::string path = SOURCE_ROOT "/docs/museum.md", text = page();
-  if (std::getenv("TARTAN_REBASE")) std::ofstream(path) << text;
-  EXPECT_EQ(test::read_file(path), text) << "TARTAN_REBASE=1 writes it anew";
-}
+TEST(Museum, ThePageIsFresh) { test::expect_file(SOURCE_ROOT "/docs/museum.md", page()); }
 
 }  // namespace
 }  // namespace tartan

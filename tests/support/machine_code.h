@@ -13,13 +13,9 @@
 #include <sstream>
 #include <string>
 
-namespace tartan::test {
+#include "tests/support/text_files.h"
 
-inline std::string read_file(const std::string& path) {
-  std::ostringstream out;
-  out << std::ifstream(path, std::ios::binary).rdbuf();
-  return out.str();
-}
+namespace tartan::test {
 
 inline bool has_assembler() { return std::system("ptxas --version > /dev/null 2>&1") == 0; }
 

@@ -9,15 +9,16 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <thread>
 
 #include "tartan/support/source.h"
+#include "tests/support/text_files.h"
 
 namespace tartan {
 namespace {
 
 namespace fs = std::filesystem;
+using test::read_file;
 
 class WriteFile : public testing::Test {
  protected:
@@ -25,12 +26,6 @@ class WriteFile : public testing::Test {
     fs::create_directories(folder);
   }
   ~WriteFile() override { fs::remove_all(folder); }
-
-  static std::string read(const fs::path& path) {
-    std::ostringstream out;
-    out << std::ifstream(path).rdbuf();
-    return out.str();
-  }
 
   fs::path folder;
 };
@@ -42,8 +37,8 @@ TEST_F(WriteFile, LinksAreFollowed) {
   ASSERT_TRUE(write_file((folder / "link").string(), "two"));
   ASSERT_TRUE(write_file((folder / "ahead").string(), "three"));
   EXPECT_TRUE(fs::is_symlink(folder / "link") && fs::is_symlink(folder / "ahead"));
-  EXPECT_EQ(read(folder / "file"), "two");
-  EXPECT_EQ(read(folder / "later"), "three");
+  EXPECT_EQ(read_file(folder / "file"), "two");
+  EXPECT_EQ(read_file(folder / "later"), "three");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 4);
 }
 
@@ -67,8 +62,8 @@ TEST_F(WriteFile, PlantedLinksAreNotFollowed) {
   for (const std::string& name : {fmt::format("file.tmp-{}", getpid()), std::string("file.tmp")})
     fs::create_symlink("victim", folder / name);
   ASSERT_TRUE(write_file((folder / "file").string(), "text"));
-  EXPECT_EQ(read(folder / "victim"), "mine");
-  EXPECT_EQ(read(folder / "file"), "text");
+  EXPECT_EQ(read_file(folder / "victim"), "mine");
+  EXPECT_EQ(read_file(folder / "file"), "text");
 }
 
 TEST_F(WriteFile, ManyThreadsOnePath) {
@@ -84,7 +79,7 @@ TEST_F(WriteFile, ManyThreadsOnePath) {
       });
   }
   EXPECT_EQ(failed, 0);
-  EXPECT_NE(std::ranges::find(texts, read(path)), texts.end()) << "torn";
+  EXPECT_NE(std::ranges::find(texts, read_file(path)), texts.end()) << "torn";
   EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 1);
 }
 

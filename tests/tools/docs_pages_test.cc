@@ -37,7 +37,7 @@ struct Page {
 };
 
 Page page_of(const std::string& name) {
-  Page page{name, lines_of(read(root / name)), {}};
+  Page page{name, lines_of(read_file(root / name)), {}};
   bool inside = false;
   for (std::size_t i = 0; i < page.lines.size(); ++i) {
     if (page.lines[i].starts_with("```")) {
@@ -135,9 +135,9 @@ void expect_known(const std::string& command, const std::string& place) {
     EXPECT_TRUE(fs::exists(root / program)) << place << ": " << command;
     return;
   }
-  const std::string lists = read(root / "bench/CMakeLists.txt") +
-                            read(root / "examples/CMakeLists.txt") +
-                            read(root / "tools/CMakeLists.txt");
+  const std::string lists = read_file(root / "bench/CMakeLists.txt") +
+                            read_file(root / "examples/CMakeLists.txt") +
+                            read_file(root / "tools/CMakeLists.txt");
   EXPECT_TRUE(lists.find(name) != std::string::npos || fs::exists(root / "bench" / (name + ".cc")))
       << place << ": no program " << name;
   const fs::path built = fs::path(TARTAN_COMMAND).parent_path() / name;
@@ -273,7 +273,7 @@ TEST(DocsPages, ConsoleOutputIsWhatThePageShows) {
         ++compared;
       }
     }
-    if (!std::getenv("TARTAN_REBASE") || changes.empty()) continue;
+    if (!test::rebases() || changes.empty()) continue;
     for (auto change = changes.rbegin(); change != changes.rend(); ++change) {
       const auto at = page.lines.begin() + static_cast<std::ptrdiff_t>(change->first.first);
       page.lines.insert(
@@ -303,8 +303,9 @@ const std::vector<std::string>& sources(const std::string& language) {
        {"examples", "tests/library", "include", "compiler", "dsl", "runtime", "library", "tools"})
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       const std::string name = entry.path().filename(), kind = entry.path().extension();
-      if (kind == ".cc" || kind == ".h") all["cpp"].push_back(flat(lines_of(read(entry.path()))));
-      if (name == "CMakeLists.txt") all["cmake"].push_back(flat(lines_of(read(entry.path()))));
+      if (kind == ".cc" || kind == ".h")
+        all["cpp"].push_back(flat(lines_of(read_file(entry.path()))));
+      if (name == "CMakeLists.txt") all["cmake"].push_back(flat(lines_of(read_file(entry.path()))));
     }
   return all[language];
 }
@@ -326,7 +327,7 @@ TEST(DocsPages, CodeIsAnExcerptOfWhatIsBuilt) {
 
 // "FILE:LINE: error: MESSAGE [id]" in a text block is a message that a test has recorded.
 TEST(DocsPages, MessagesAreRecorded) {
-  const std::string recorded = read(fs::path(TEST_DATA) / "misuse.txt");
+  const std::string recorded = read_file(fs::path(TEST_DATA) / "misuse.txt");
   int messages = 0;
   for (const Page& page : pages())
     for (const Block& block : page.blocks) {
@@ -357,7 +358,7 @@ TEST(DocsPages, BlocksSayWhatTheyAre) {
 // ---- Figures, form and words.
 
 TEST(DocsPages, ReadmeHasTheFiguresOfPerformance) {
-  const Words figures = lines_of(read(root / "docs/performance.md"));
+  const Words figures = lines_of(read_file(root / "docs/performance.md"));
   int rows = 0;
   for (const std::string& line : page_of("README.md").lines)
     if (line.starts_with("| ") && !line.starts_with("| TFLOP/s")) {

@@ -9,7 +9,7 @@ namespace tartan::layout_test {
 namespace {
 
 std::string page(const std::string& name) {
-  return read(std::filesystem::path(SOURCE_ROOT) / "docs" / name);
+  return read_file(std::filesystem::path(SOURCE_ROOT) / "docs" / name);
 }
 
 TEST(Docs, InstructionsAreFresh) {

@@ -18,6 +18,7 @@
 
 #include "tests/paths.h"
 #include "tests/support/shell.h"
+#include "tests/support/text_files.h"
 
 namespace tartan::layout_test {
 
@@ -25,6 +26,7 @@ using nlohmann::json;
 using Words = std::vector<std::string>;
 
 using test::Ran;
+using test::read_file;
 
 // Runs `tartan WORDS`, standard error with standard output if asked for. Words with blanks must be
 // quoted.
@@ -50,12 +52,6 @@ inline Words lines_of(const std::string& text) {
   return out;
 }
 
-inline std::string read(const std::filesystem::path& path) {
-  std::ostringstream out;
-  out << std::ifstream(path, std::ios::binary).rdbuf();
-  return out.str();
-}
-
 inline std::string replaced(std::string text, const std::string& what, const std::string& by) {
   for (std::size_t at = text.find(what); at != std::string::npos;
        at = text.find(what, at + by.size()))
@@ -65,7 +61,7 @@ inline std::string replaced(std::string text, const std::string& what, const std
 
 inline Words data_lines(const std::string& name) {
   Words out;
-  for (std::string& line : lines_of(read(std::filesystem::path(TEST_DATA) / "seeds" / name)))
+  for (std::string& line : lines_of(read_file(std::filesystem::path(TEST_DATA) / "seeds" / name)))
     if (!line.empty() && line[0] != '#') out.push_back(std::move(line));
   EXPECT_FALSE(out.empty()) << name;
   return out;

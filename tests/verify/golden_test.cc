@@ -8,30 +8,19 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include "tartan/verify/verify.h"
 #include "tests/paths.h"
+#include "tests/support/text_files.h"
 
 namespace tartan {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string read_file(const fs::path& path) {
-  std::ostringstream out;
-  out << std::ifstream(path).rdbuf();
-  return out.str();
-}
-
-bool rebase() { return std::getenv("TARTAN_REBASE") != nullptr; }
-
-void expect_file(const fs::path& path, const std::string& text) {
-  if (rebase()) std::ofstream(path) << text;
-  EXPECT_EQ(read_file(path), text) << path << ": TARTAN_REBASE=1 rewrites it";
-}
+using test::expect_file;
+using test::read_file;
 
 std::vector<fs::path> kernels(const std::string& prefix) {
   std::vector<fs::path> out;

@@ -7,31 +7,19 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <functional>
-#include <sstream>
 
 #include "tartan/runtime/device.h"
 #include "tartan/runtime/tensor_map.h"
 #include "tartan/verify/verify.h"
 #include "tests/paths.h"
 #include "tests/support/small_product.h"
+#include "tests/support/text_files.h"
 
 namespace tartan {
 namespace {
 
 constexpr std::uint32_t m = 128, n = 64, k = 320, tile_m = 64, tile_n = 32, tile_k = 64;
-
-std::string read_file(const std::string& path) {
-  std::ostringstream out;
-  out << std::ifstream(path).rdbuf();
-  return out.str();
-}
-
-void expect_file(const std::string& path, const std::string& text) {
-  if (std::getenv("TARTAN_REBASE")) std::ofstream(path) << text;
-  EXPECT_EQ(read_file(path), text) << path << ": TARTAN_REBASE=1 rewrites it";
-}
 
 struct Edit {
   std::string was, is;
@@ -275,7 +263,7 @@ const std::vector<Mistake>& mistakes() {
 }
 
 std::string spoiled(const Mistake& mistake) {
-  std::string text = read_file(TEST_DATA "/hopper_mistakes/gemm.ptx");
+  std::string text = test::read_file(TEST_DATA "/hopper_mistakes/gemm.ptx");
   for (const Edit& edit : mistake.edits) {
     EXPECT_NE(text.find(edit.was), std::string::npos) << mistake.name << ": " << edit.was;
     for (std::size_t at = text.find(edit.was); at != std::string::npos;
@@ -354,7 +342,7 @@ TEST(HopperMistakes, EachIsFound) {
         << mistake.name << ": " << message;
     all += fmt::format("== {}\n{}", mistake.name, message);
   }
-  expect_file(TEST_DATA "/hopper_mistakes/expected.txt", all);
+  test::expect_file(TEST_DATA "/hopper_mistakes/expected.txt", all);
 }
 
 // What only running shows, the checker does not claim to know.
@@ -412,7 +400,7 @@ TEST(HopperMistakes, ThePageIsFresh) {
                         mistake.finder == Finder::check ? "`check`" : "emulator", text);
   }
   page += page_foot;
-  expect_file(SOURCE_ROOT "/docs/mistakes.md", page);
+  test::expect_file(SOURCE_ROOT "/docs/mistakes.md", page);
 }
 
 }  // namespace
