@@ -155,11 +155,9 @@ kernels::Gemm options_of(const Config& config, const Product& product) {
 
 Dim3 grid_of(const Config& config, const Product& product, int multiprocessors) {
   const kernels::Gemm& gemm = config.gemm;
-  if (gemm.stream_blocks) return {static_cast<unsigned>(gemm.stream_blocks)};
-  if (gemm.persistent)
-    return {config.blocks ? static_cast<unsigned>(config.blocks)
-                          : gemm.persistent_blocks(product.m, product.n, multiprocessors)};
-  return {gemm.blocks(product.m, product.n), static_cast<unsigned>(gemm.splits)};
+  const unsigned blocks = config.blocks ? static_cast<unsigned>(config.blocks)
+                                        : gemm.grid_x(product.m, product.n, multiprocessors);
+  return {blocks, static_cast<unsigned>(gemm.splits)};
 }
 
 unsigned sum_blocks_of(const Config& config, const Product& product) {

@@ -12,11 +12,8 @@ using kernels::Gemm;
 
 std::optional<Dim3> grid_of(const Gemm& gemm) {
   if (gemm.batched) return std::nullopt;
-  const unsigned blocks =
-      gemm.stream_blocks ? static_cast<unsigned>(gemm.stream_blocks)
-      : gemm.persistent  ? gemm.persistent_blocks(gemm.m, gemm.n, kernels::h100_multiprocessors)
-                         : gemm.blocks(gemm.m, gemm.n);
-  return Dim3{blocks, static_cast<std::uint32_t>(gemm.splits)};
+  return Dim3{gemm.grid_x(gemm.m, gemm.n, kernels::h100_multiprocessors),
+              static_cast<std::uint32_t>(gemm.splits)};
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ struct Gemm {
     const std::int64_t high = std::int64_t{cluster} * tile.m, wide = tile.n;
     return (rows + high - 1) / high * cluster * ((cols + wide - 1) / wide);
   }
-  /// gridDim.x of a launch for sizes m and n; 2^32 - 1 if no launch can have that many CTAs.
+  /// gridDim.x of one CTA per tile, for sizes m and n; 2^32 - 1 if no launch can have that many.
   unsigned blocks(int rows, int cols) const {
     return static_cast<unsigned>(std::min<std::int64_t>(tiles(rows, cols), 0xFFFFFFFF));
   }
@@ -107,6 +107,12 @@ struct Gemm {
                        most = std::max(multiprocessors / cluster, 1),
                        rounds = (whole + most - 1) / most;
     return each * static_cast<unsigned>(rounds ? (whole + rounds - 1) / rounds : 1);
+  }
+  /// gridDim.x of a launch on a GPU of that many SMs: stream_blocks, persistent_blocks() or
+  /// blocks(). gridDim.y is `splits`.
+  unsigned grid_x(int rows, int cols, int multiprocessors) const {
+    if (stream_blocks) return static_cast<unsigned>(stream_blocks);
+    return persistent ? persistent_blocks(rows, cols, multiprocessors) : blocks(rows, cols);
   }
   /// Size of the workspace of split-K and stream-K, in elements of the accumulator type.
   std::int64_t workspace_elements(int rows, int cols) const {
