@@ -155,7 +155,7 @@ TEST(EmulatorBulk, BadCopiesAreFindings) {
 }
 
 TEST(EmulatorAsynchronous, StoresAndReductionsCompleteTransactions) {
-  const KernelRun run = run_body(R"(
+  const std::string expecting = R"(
 setp.ne.u32 q, r0, 0;
 @q exit;
 mbarrier.init.shared::cta.b64 [bar], 1;
@@ -167,24 +167,15 @@ mapa.shared::cluster.u32 r3, r3, 0;
 mov.b32 r4, 5;
 mov.b32 r5, 6;
 mov.b32 r6, 7;
+)";
+  const KernelRun run = run_body(expecting + R"(
 st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [r2], {r4, r5, r6, r4}, [r3];
 red.async.relaxed.cluster.shared::cluster.add.u32 [r2], r4, [r3];
 )",
                                  {.grid = {1}, .block = {32}}, 32, {}, shared);
   EXPECT_NE(run.complaint.find("unsupported-instruction"), std::string::npos) << run.complaint;
 
-  const KernelRun good = run_body(R"(
-setp.ne.u32 q, r0, 0;
-@q exit;
-mbarrier.init.shared::cta.b64 [bar], 1;
-mbarrier.arrive.expect_tx.shared::cta.b64 rd2, [bar], 20;
-mov.u32 r2, tile;
-mov.u32 r3, bar;
-mapa.shared::cluster.u32 r2, r2, 0;
-mapa.shared::cluster.u32 r3, r3, 0;
-mov.b32 r4, 5;
-mov.b32 r5, 6;
-mov.b32 r6, 7;
+  const KernelRun good = run_body(expecting + R"(
 st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [r2], {r4, r5}, [r3];
 st.async.shared::cta.v2.b32 [r2+8], {r6, r4}, [r3];
 mbarrier.test_wait.shared::cta.b64 p, [bar], rd2;

@@ -25,6 +25,13 @@ inline std::vector<std::string> compiled_kernels(const std::filesystem::path& da
   return out;
 }
 
+/// Why the results recorded on sm_90 cannot be compared with a GPU's here; empty: they can.
+inline std::string no_hopper() {
+  const auto device = Device::open("cuda");
+  if (!device) return device.diags().text();
+  return device->arch().sm == 90 ? "" : "recorded on sm_90, found " + device->name();
+}
+
 /// A buffer after the launch, under the name of the file that its expectation has.
 struct WrittenBuffer {
   std::string file;

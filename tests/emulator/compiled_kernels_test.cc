@@ -13,7 +13,7 @@
 #include "tartan/ptx/parser.h"
 #include "tartan/verify/verify.h"
 #include "tests/emulator/compiled_kernels.h"
-#include "tests/support/machine_code.h"
+#include "tests/support/printed.h"
 
 namespace tartan {
 namespace {
@@ -56,46 +56,26 @@ TEST(CompiledKernels, GiveTheRecordedResults) {
 }
 
 TEST(CompiledKernels, GiveTheRecordedResultsOnAGpu) {
-  const auto device = Device::open("cuda");
-  if (!device) GTEST_SKIP() << device.diags().text();
-  if (device->arch().sm != 90) GTEST_SKIP() << "recorded on sm_90, found " << device->name();
+  if (const std::string reason = test::no_hopper(); !reason.empty()) GTEST_SKIP() << reason;
   expect_results("cuda");
-}
-
-ptx::Module parsed(const std::string& name, const std::string& text, Diags& diags) {
-  return ptx::parse(std::make_shared<const Source>(name, text), diags);
 }
 
 TEST(CompiledKernels, CheckCleanAndPrintToAFixedPoint) {
   EXPECT_GE(modules().size(), 5u);
   for (const fs::path& path : modules()) {
     Diags diags;
-    const auto module = parsed(path.string(), test::read_file(path.string()), diags);
+    const auto module = test::parsed(path.string(), test::read_file(path), diags);
     diags.append(verify::verify(module));
     EXPECT_GE(module.kernels().size(), 5u);
     for (const Diag& diag : diags) EXPECT_EQ(diag.level, Level::Note) << to_string(diag);
-    const std::string printed = ptx::print(module);
-    EXPECT_EQ(ptx::print(parsed("printed", printed, diags)), printed) << path;
-    EXPECT_TRUE(diags.ok()) << diags.text();
+    test::expect_fixed_point(path.string(), module);
   }
 }
 
 TEST(CompiledKernels, PrintedTextAssemblesToTheSameCode) {
   if (!test::has_assembler()) GTEST_SKIP() << "no ptxas";
-  const std::string base = testing::TempDir() + "tartan_kernels_" + std::to_string(getpid());
-  for (const fs::path& path : modules()) {
-    Diags diags;
-    const std::string text = test::read_file(path.string());
-    const auto module = parsed(path.string(), text, diags);
-    ASSERT_FALSE(module.targets.empty());
-    std::ofstream(base + ".ptx") << text;
-    std::ofstream(base + "_printed.ptx") << ptx::print(module);
-    const std::string arch(module.targets.front());
-    const auto before = test::assemble(base, arch), after = test::assemble(base + "_printed", arch);
-    EXPECT_GE(before.size(), module.kernels().size());
-    EXPECT_TRUE(before == after) << path << " assembles to something else after printing";
-  }
-  for (const char* end : {".ptx", "_printed.ptx"}) std::remove((base + end).c_str());
+  for (const fs::path& path : modules())
+    test::expect_same_code(path.string(), test::read_file(path));
 }
 
 // ---- The same results computed here.

@@ -126,7 +126,7 @@ std::string statement(const std::string& mnemonic, const std::vector<std::string
 // The statement with one random change.
 std::string mutated(const Common& common, const std::string& name,
                     std::vector<std::string> operands, std::uint32_t seed) {
-  std::vector<std::string> words = split(name, '.');
+  std::vector<std::string> words = split(name, ".");
   unsigned kind = mix(seed) % 8;
   const std::size_t where = mix(seed + 1), which = mix(seed + 2);
   const std::size_t word = 1 + where % std::max<std::size_t>(words.size() - 1, 1);
@@ -150,7 +150,7 @@ void read_options(Block& block, const std::vector<std::string>& words) {
     } else if (words[i] == "apart") {
       block.apart = true;
     } else if (words[i] == "keep") {
-      const auto parts = split(words.at(++i), '/');
+      const auto parts = split(words.at(++i), "/");
       block.keep = static_cast<unsigned>(std::stoi(parts.at(0)));
       block.of = static_cast<unsigned>(std::stoi(parts.at(1)));
     } else if (words[i] == "mutate") {
@@ -178,7 +178,7 @@ std::size_t letter_index(const std::string& text, std::size_t& at) {
 // for targets with that option.
 std::vector<std::string> prelude(const std::string& name, const Pair& pair) {
   const auto version = [](const std::string& text) {
-    const auto parts = split(text, '.');
+    const auto parts = split(text, ".");
     return std::pair(std::stoi(parts.at(0)), std::stoi(parts.at(1)));
   };
   std::vector<std::string> out;
@@ -186,7 +186,7 @@ std::vector<std::string> prelude(const std::string& name, const Pair& pair) {
     if (line.starts_with("//")) continue;
     if (line.starts_with("?")) {
       const std::size_t space = line.find(' ');
-      const auto condition = split(line.substr(1, space - 1), '/');
+      const auto condition = split(line.substr(1, space - 1), "/");
       line = line.substr(space + 1);
       if (condition.size() == 1
               ? pair.target.find(condition[0]) == std::string::npos
@@ -200,15 +200,6 @@ std::vector<std::string> prelude(const std::string& name, const Pair& pair) {
 }
 
 }  // namespace
-
-std::vector<std::string> split(const std::string& text, char by) {
-  std::vector<std::string> out = {""};
-  for (const char c : text) {
-    if (c == by) out.emplace_back();
-    else out.back() += c;
-  }
-  return out;
-}
 
 std::uint32_t mix(std::uint32_t value) {
   value = (value ^ (value >> 16)) * 0x7FEB352Du;

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/text_files.h"
+
 namespace tartan::sweep {
 
 struct Common {
@@ -56,7 +58,7 @@ bool is_unfinished(const std::string& family);
 
 /// A number that looks random, of another.
 std::uint32_t mix(std::uint32_t value);
-std::vector<std::string> split(const std::string& text, char by = ' ');
+using test::split;
 
 /// "sm_90a/8.0"
 struct Pair {

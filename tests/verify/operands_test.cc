@@ -9,19 +9,12 @@
 #include <fstream>
 
 #include "tartan/verify/verify.h"
+#include "tests/support/text_files.h"
 
 namespace tartan {
 namespace {
 
-std::vector<std::string> split(const std::string& text, const std::string& by) {
-  std::vector<std::string> out;
-  std::size_t from = 0;
-  for (std::size_t at = text.find(by); at != std::string::npos;
-       from = at + by.size(), at = text.find(by, from))
-    out.push_back(text.substr(from, at - from));
-  out.push_back(text.substr(from));
-  return out;
-}
+using test::split;
 
 const std::vector<std::string> types = {"b16", "u16",   "s16", "f16", "b32", "u32", "s32",
                                         "f32", "f16x2", "b64", "u64", "s64", "f64"};

@@ -15,6 +15,7 @@
 #include <sstream>
 
 #include "tartan/verify/verify.h"
+#include "tests/support/text_files.h"
 
 namespace tartan {
 namespace {
@@ -28,15 +29,7 @@ struct Row {
   Verdict verdict = Verdict::Legal;
 };
 
-std::vector<std::string> split(const std::string& text, const std::string& by) {
-  std::vector<std::string> out;
-  std::size_t from = 0;
-  for (std::size_t at = text.find(by); at != std::string::npos;
-       from = at + by.size(), at = text.find(by, from))
-    out.push_back(text.substr(from, at - from));
-  out.push_back(text.substr(from));
-  return out;
-}
+using test::split;
 
 // forms.txt has family|mnemonic|operands|first|targets, beyond.txt
 // class|mnemonic|operands|first|last|targets.

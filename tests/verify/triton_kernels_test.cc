@@ -13,7 +13,7 @@
 #include "tartan/ptx/parser.h"
 #include "tartan/verify/verify.h"
 #include "tests/emulator/compiled_kernels.h"
-#include "tests/support/machine_code.h"
+#include "tests/support/printed.h"
 
 namespace tartan {
 namespace {
@@ -53,9 +53,7 @@ TEST(TritonKernels, GiveTheRecordedResults) {
 }
 
 TEST(TritonKernels, GiveTheRecordedResultsOnAGpu) {
-  const auto device = Device::open("cuda");
-  if (!device) GTEST_SKIP() << device.diags().text();
-  if (device->arch().sm != 90) GTEST_SKIP() << "recorded on sm_90, found " << device->name();
+  if (const std::string reason = test::no_hopper(); !reason.empty()) GTEST_SKIP() << reason;
   expect_results("cuda");
 }
 
@@ -80,18 +78,14 @@ TEST(TritonKernels, AllOthersAreComparedBitForBit) {
   EXPECT_EQ(within, 7);
 }
 
-ptx::Module parsed(const std::string& name, const std::string& text, Diags& diags) {
-  return ptx::parse(std::make_shared<const Source>(name, text), diags);
-}
-
 std::string text_of(const std::string& kernel) {
-  return test::read_file((data / kernel / "kernel.ptx").string());
+  return test::read_file(data / kernel / "kernel.ptx");
 }
 
 TEST(TritonKernels, CheckCleanAndPrintToAFixedPoint) {
   for (const std::string& kernel : kernels()) {
     Diags diags;
-    const auto module = parsed(kernel, text_of(kernel), diags);
+    const auto module = test::parsed(kernel, text_of(kernel), diags);
     diags.append(verify::verify(module));
     EXPECT_EQ(module.kernels().size(), 1u);
     const bool lacks = lack_a_wait.contains(kernel);
@@ -100,28 +94,16 @@ TEST(TritonKernels, CheckCleanAndPrintToAFixedPoint) {
       if (diag.level == Level::Note) continue;
       EXPECT_EQ(diag.id, "wgmma-wait") << to_string(diag);
     }
-    const std::string printed = ptx::print(module);
-    EXPECT_EQ(ptx::print(parsed("printed", printed, diags)), printed) << kernel;
     EXPECT_TRUE(diags.ok()) << diags.text();
+    test::expect_fixed_point(kernel, module);
   }
 }
 
 TEST(TritonKernels, PrintedTextAssemblesToTheSameCode) {
   if (!test::has_assembler()) GTEST_SKIP() << "no ptxas";
-  const std::string base = testing::TempDir() + "tartan_triton_" + std::to_string(getpid());
-  for (const std::string& kernel : kernels()) {
-    if (kernel == "with_lines") continue;  // its lines are others when printed
-    Diags diags;
-    const std::string text = text_of(kernel);
-    const auto module = parsed(kernel, text, diags);
-    std::ofstream(base + ".ptx") << text;
-    std::ofstream(base + "_printed.ptx") << ptx::print(module);
-    const auto before = test::assemble(base, "sm_90a"),
-               after = test::assemble(base + "_printed", "sm_90a");
-    EXPECT_GE(before.size(), 1u);
-    EXPECT_TRUE(before == after) << kernel << " assembles to something else after printing";
-  }
-  for (const char* end : {".ptx", "_printed.ptx"}) std::remove((base + end).c_str());
+  for (const std::string& kernel : kernels())
+    if (kernel != "with_lines")  // its lines are others when printed
+      test::expect_same_code(kernel, text_of(kernel));
 }
 
 // ---- The same products computed here: the recordings are of what they say.
