@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "dsl/state.h"
+#include "dsl/operations.h"
 #include "tartan/dsl/math.h"
 #include "tartan/isa/instruction.h"
 
@@ -263,15 +263,15 @@ Scalar Builder::blocks_x(Here at) {
 }
 
 void Builder::copy(const Global& from, const Shared& to, Here at) {
-  state_->at(at), state_->copy(from, to);
+  state_->at(at), copy_tile(*state_, from, to);
 }
 void Builder::copy(const Shared& from, const Global& to, Here at) {
-  state_->at(at), state_->copy(from, to);
+  state_->at(at), copy_tile(*state_, from, to);
 }
 void Builder::multicast(const Global& from, const Shared& to, Here at) {
   state_->at(at);
   state_->fill.multicasts = true;
-  state_->copy(from, to);
+  copy_tile(*state_, from, to);
   state_->fill.multicasts = false;
 }
 void Builder::barrier(Here at) {
@@ -284,22 +284,22 @@ void Builder::barrier(Here at) {
 }
 
 Fragment Builder::load(const FragmentKind& kind, const Shared& from, Here at) {
-  return state_->at(at), state_->load(kind, from);
+  return state_->at(at), load_fragment(*state_, kind, from);
 }
 Fragment Builder::load(const FragmentKind& kind, const Global& from, Here at) {
-  return state_->at(at), state_->load(kind, from);
+  return state_->at(at), load_fragment(*state_, kind, from);
 }
 Fragment Builder::mma(const Fragment& a, const Fragment& b, const Fragment& c, Here at) {
-  return state_->at(at), state_->mma(a, b, &c, Type::none);
+  return state_->at(at), multiply_fragments(*state_, a, b, &c, Type::none);
 }
 Fragment Builder::mma(const Fragment& a, const Fragment& b, const Zero& c, Here at) {
-  return state_->at(at), state_->mma(a, b, nullptr, c.type);
+  return state_->at(at), multiply_fragments(*state_, a, b, nullptr, c.type);
 }
 void Builder::store(const Global& to, const Fragment& fragment, Here at) {
-  state_->at(at), state_->store(to, fragment);
+  state_->at(at), store_fragment(*state_, to, fragment);
 }
 void Builder::store(const Shared& to, const Fragment& fragment, Here at) {
-  state_->at(at), state_->store(to, fragment);
+  state_->at(at), store_fragment(*state_, to, fragment);
 }
 
 Fragment Builder::convert(const Fragment& fragment, Type to, Here at) {
@@ -369,7 +369,7 @@ Scalar Builder::convert(const Scalar& value, Type to, Here at) {
     return KernelState::bad();
   const TypeSet eight_bits{Type::e4m3, Type::e5m2};
   if (eight_bits.has(to) || eight_bits.has(value.type())) {
-    if (!has_eight_bits(state_->target)) return state_->refuse_eight_bits();
+    if (!has_eight_bits(state_->target)) return refuse_eight_bits(*state_);
     if (eight_bits.has(to)) {
       const Value from = value.constant() ? state_->value(value, f32) : state_->value(value);
       return state_->scalar(state_->f().convert(from, to));
@@ -493,7 +493,7 @@ Scalar Builder::address(const Shared& tile, const Scalar& row, const Scalar& col
 std::vector<Scalar> Builder::instruction(std::string_view spelling,
                                          std::span<const Scalar> operands, Here at) {
   state_->at(at);
-  return state_->instruction(spelling, operands);
+  return named_instruction(*state_, spelling, operands);
 }
 
 }  // namespace tartan::inline TARTAN_ABI

@@ -2,8 +2,8 @@
 // Copying a tile with all threads of the block, or of a warp.
 #include <numeric>
 
+#include "dsl/operations.h"
 #include "dsl/packed_copy.h"
-#include "dsl/state.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 namespace {
@@ -238,39 +238,40 @@ class Copier {
 
 }  // namespace
 
-void KernelState::copy(const Tensor& from, const Tensor& to) {
-  if (f().is_muted()) return;
-  const bool owned = owns(from, from.name) & owns(to, to.name);
+void copy_tile(KernelState& state, const Tensor& from, const Tensor& to) {
+  if (state.f().is_muted()) return;
+  const bool owned = state.owns(from, from.name) & state.owns(to, to.name);
   if (!owned || from.memory < 0 || to.memory < 0) return;
   std::int64_t rows = 0, cols = 0, to_rows = 0, to_cols = 0;
-  if (!constant_shape(from, rows, cols) || !constant_shape(to, to_rows, to_cols)) {
-    report("layout-mismatch"_rule,
-           fmt::format("copy needs a tile of constant shape, {} is {}; take a .tile() of it",
-                       from.name, from.layout.text()));
+  if (!state.constant_shape(from, rows, cols) || !state.constant_shape(to, to_rows, to_cols)) {
+    state.report("layout-mismatch"_rule,
+                 fmt::format("copy needs a tile of constant shape, {} is {}; take a .tile() of it",
+                             from.name, from.layout.text()));
     return;
   }
   const bool same_shape = rows == to_rows && cols == to_cols;
   if (!same_shape)
-    report("layout-mismatch"_rule,
-           fmt::format("copy between different shapes: {} is {} and {} is {}", from.name,
-                       from.layout.text(), to.name, to.layout.text()));
+    state.report("layout-mismatch"_rule,
+                 fmt::format("copy between different shapes: {} is {} and {} is {}", from.name,
+                             from.layout.text(), to.name, to.layout.text()));
   const bool packs = info(from.type).floating && bits(from.type) < 8 && to.type == Type::b8;
-  if (same_shape && packs) return copy_packed(*this, from, to);
+  if (same_shape && packs) return copy_packed(state, from, to);
   if (from.type != to.type)
-    report("layout-mismatch"_rule, fmt::format("copy does not convert types: {} is {}, {} is {}",
-                                               from.name, name(from.type), to.name, name(to.type)));
-  if (!same_shape || from.type != to.type || !require_barrier(from)) return;
-  if (roles.current == Role::producer) note_fill(to);
-  else note_write(to);
+    state.report("layout-mismatch"_rule,
+                 fmt::format("copy does not convert types: {} is {}, {} is {}", from.name,
+                             name(from.type), to.name, name(to.type)));
+  if (!same_shape || from.type != to.type || !state.require_barrier(from)) return;
+  if (state.roles.current == Role::producer) state.note_fill(to);
+  else state.note_write(to);
   std::vector<std::string> refused;
-  if (copy_boxes(from, to, refused)) return;
-  Copier(*this, from, to, rows, cols, thread(), threads(), std::move(refused)).copy();
+  if (copy_by_tma(state, from, to, refused)) return;
+  Copier(state, from, to, rows, cols, state.thread(), state.threads(), std::move(refused)).copy();
 }
 
-void KernelState::copy_by_warp(const Tensor& from, const Tensor& to) {
+void copy_by_warp(KernelState& state, const Tensor& from, const Tensor& to) {
   std::int64_t rows = 0, cols = 0;
-  if (from.memory < 0 || to.memory < 0 || !constant_shape(from, rows, cols)) return;
-  Copier(*this, from, to, rows, cols, scalar(lane(), 1, 31), 32, {}).copy();
+  if (from.memory < 0 || to.memory < 0 || !state.constant_shape(from, rows, cols)) return;
+  Copier(state, from, to, rows, cols, state.scalar(state.lane(), 1, 31), 32, {}).copy();
 }
 
 }  // namespace tartan::inline TARTAN_ABI::detail

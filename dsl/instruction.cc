@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix instructions by name.
-#include "dsl/state.h"
+#include "dsl/operations.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 namespace {
@@ -85,27 +85,31 @@ std::optional<isa::Instruction> find(KernelState& state, std::string_view spelli
 
 }  // namespace
 
-std::optional<Value> KernelState::operand(const isa::Instruction& row, const isa::OperandSpec& spec,
-                                          const Scalar& scalar, int part) {
+std::optional<Value> instruction_operand(KernelState& state, const isa::Instruction& row,
+                                         const isa::OperandSpec& spec, const Scalar& scalar,
+                                         int part) {
   const auto wrong = [&](const std::string& expected) {
-    report("scalar-type"_rule,
-           fmt::format("operand {} of {}: expected {}, found {}", name(spec.role),
-                       isa::spell(row.form), expected,
-                       scalar.constant() ? fmt::format("the constant {}", *scalar.constant())
-                                         : fmt::format("a value of type {}", name(scalar.type()))));
+    state.report(
+        "scalar-type"_rule,
+        fmt::format("operand {} of {}: expected {}, found {}", name(spec.role),
+                    isa::spell(row.form), expected,
+                    scalar.constant() ? fmt::format("the constant {}", *scalar.constant())
+                                      : fmt::format("a value of type {}", name(scalar.type()))));
     return std::nullopt;
   };
-  if (is_bad(scalar) || (state_of(scalar) && !owns(scalar, "an operand"))) return std::nullopt;
+  if (KernelState::is_bad(scalar) ||
+      (KernelState::state_of(scalar) && !state.owns(scalar, "an operand")))
+    return std::nullopt;
   const auto constant = scalar.constant();
   if (constant && !takes(spec, part, *constant)) return wrong(constants(spec, part));
   if (spec.kind == isa::OperandKind::Immediate)
-    return constant ? std::optional(f().constant(u32, *constant)) : wrong("a constant");
+    return constant ? std::optional(state.f().constant(u32, *constant)) : wrong("a constant");
   const Type type = spec.kind == isa::OperandKind::Address ? u32
                     : spec.kind == isa::OperandKind::Pair  ? u16
                                                            : spec.type;
-  if (constant) return value(scalar, type);
+  if (constant) return state.value(scalar, type);
   if (bits(scalar.type()) != bits(type)) return wrong(fmt::format("{} bits", bits(type)));
-  return f().bitcast(value(scalar), type);
+  return state.f().bitcast(state.value(scalar), type);
 }
 
 std::optional<Pointer> KernelState::element_pointer(const Tensor& tensor, const Scalar& row,
@@ -115,27 +119,28 @@ std::optional<Pointer> KernelState::element_pointer(const Tensor& tensor, const 
   return pointer(tensor, row, col);
 }
 
-std::vector<Scalar> KernelState::instruction(std::string_view spelling,
-                                             std::span<const Scalar> operands,
-                                             const Pointer* address) {
-  const auto row = find(*this, spelling, operands.size(), !address);
-  if (!row) return std::vector<Scalar>(16, bad());  // more registers than any instruction has
+std::vector<Scalar> named_instruction(KernelState& state, std::string_view spelling,
+                                      std::span<const Scalar> operands, const Pointer* address) {
+  const auto row = find(state, spelling, operands.size(), !address);
+  if (!row)
+    return std::vector<Scalar>(16, KernelState::bad());  // more registers than any instruction has
   const isa::OperandSpec* d = row->operand(isa::Role::d);
-  const std::vector<Scalar> refused(d ? static_cast<std::size_t>(d->count) : 0, bad());
+  const std::vector<Scalar> refused(d ? static_cast<std::size_t>(d->count) : 0, KernelState::bad());
   const std::size_t wanted = scalar_count(*row, !address);
   isa::Form form = row->form;
   if (operands.size() != wanted || (address && !is_memory(form))) {
-    report("operand-count"_rule,
-           fmt::format("wrong number of operands: {} takes {} ({}), found {}{}", isa::spell(form),
-                       wanted, isa::operands_text(*row), operands.size(),
-                       address ? " and an address" : ""));
+    state.report("operand-count"_rule,
+                 fmt::format("wrong number of operands: {} takes {} ({}), found {}{}",
+                             isa::spell(form), wanted, isa::operands_text(*row), operands.size(),
+                             address ? " and an address" : ""));
     return refused;
   }
   if (address && !reaches(form.space, address->space)) {
-    report("layout-mismatch"_rule,
-           fmt::format("wrong state space: {} addresses {} memory, the pointer is to {} memory",
-                       isa::spell(form), form.space == StateSpace::global ? "global" : "shared",
-                       form.space == StateSpace::global ? "shared" : "global"));
+    state.report(
+        "layout-mismatch"_rule,
+        fmt::format("wrong state space: {} addresses {} memory, the pointer is to {} memory",
+                    isa::spell(form), form.space == StateSpace::global ? "global" : "shared",
+                    form.space == StateSpace::global ? "shared" : "global"));
     return refused;
   }
   Pointer place = address ? *address : Pointer{};
@@ -144,10 +149,10 @@ std::vector<Scalar> KernelState::instruction(std::string_view spelling,
   for (const isa::OperandSpec& spec : row->operands) {
     if (spec.role == isa::Role::d || (address && spec.kind == isa::OperandKind::Address)) continue;
     for (int i = 0; i < scalars(spec); ++i) {
-      const auto value = operand(*row, spec, operands.front(), i);
+      const auto value = instruction_operand(state, *row, spec, operands.front(), i);
       operands = operands.subspan(1);
       if (!value) good = false;
-      else if (spec.kind == isa::OperandKind::Address) place = f().shared_pointer(*value);
+      else if (spec.kind == isa::OperandKind::Address) place = state.f().shared_pointer(*value);
       else values.push_back(*value);
     }
   }
@@ -155,7 +160,8 @@ std::vector<Scalar> KernelState::instruction(std::string_view spelling,
   if (!address && is_memory(form) && form.space == StateSpace::none)
     form.space = StateSpace::shared;  // the address is one of shared memory
   std::vector<Scalar> out;
-  for (const Value& value : f().matrix(form, place, values)) out.push_back(scalar(value));
+  for (const Value& value : state.f().matrix(form, place, values))
+    out.push_back(state.scalar(value));
   return out;
 }
 
@@ -171,7 +177,7 @@ std::vector<Scalar> Builder::instruction(std::string_view spelling, const detail
   if (!address) return std::vector<Scalar>(16, detail::KernelState::bad());
   state_->fill.read_by_threads |=
       state_->memories[static_cast<std::size_t>(memory.memory)].in_shared;
-  return state_->instruction(spelling, operands, &*address);
+  return named_instruction(*state_, spelling, operands, &*address);
 }
 
 }  // namespace tartan::inline TARTAN_ABI

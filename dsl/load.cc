@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loading fragments: ldmatrix, wmma.load or plain loads, chosen from the layouts.
 #include "dsl/fragment_map.h"
-#include "dsl/state.h"
+#include "dsl/operations.h"
 #include "tartan/isa/instruction.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -243,48 +243,48 @@ class Loader {
 
 }  // namespace
 
-Fragment KernelState::load(const FragmentKind& kind, const Tensor& from) {
-  if (!owns(from, from.name) || from.memory < 0) return {};
+Fragment load_fragment(KernelState& state, const FragmentKind& kind, const Tensor& from) {
+  if (!state.owns(from, from.name) || from.memory < 0) return {};
   const isa::Fragment fragment = kind.fragment();
   if (fragment.registers == 0 || kind.operand == Operand::none) {
-    report("fragment-mismatch"_rule, fmt::format("no such fragment: {}", kind.text()));
+    state.report("fragment-mismatch"_rule, fmt::format("no such fragment: {}", kind.text()));
     return {};
   }
   const bool right_type =
       from.type == kind.type || (from.type == Type::b8 && takes_bytes(kind)) ||
       (bits(from.type) == bits(kind.type) && (from.type == f32 || kind.type == tf32));
   if (!right_type)
-    report("layout-mismatch"_rule,
-           fmt::format("element type mismatch: {} has elements of {}, {} of {}", kind.text(),
-                       name(kind.type), from.name, name(from.type)));
-  if (!require_shape(from, fragment.rows, fragment.cols, kind.text()) || !right_type ||
-      !require_barrier(from))
+    state.report("layout-mismatch"_rule,
+                 fmt::format("element type mismatch: {} has elements of {}, {} of {}", kind.text(),
+                             name(kind.type), from.name, name(from.type)));
+  if (!state.require_shape(from, fragment.rows, fragment.cols, kind.text()) || !right_type ||
+      !state.require_barrier(from))
     return {};
-  return Loader(*this, kind, from).load();
+  return Loader(state, kind, from).load();
 }
 
-std::vector<Fragment> KernelState::load_side(const FragmentKind& kind, const Tensor& from,
-                                             int count) {
+std::vector<Fragment> load_side(KernelState& state, const FragmentKind& kind, const Tensor& from,
+                                int count) {
   const isa::Fragment fragment = kind.fragment();
   const bool down = kind.operand != Operand::b;
   const auto part = [&](int first, int fragments) {
     return from.tile(fragment.rows * (down ? fragments : 1), fragment.cols * (down ? 1 : fragments),
-                     down ? first / fragments : 0, down ? 0 : first / fragments, location);
+                     down ? first / fragments : 0, down ? 0 : first / fragments, state.location);
   };
   std::vector<Fragment> out;
   for (int i = 0; i < count; ++i) {
     if (i % 2 == 0 && count % 2 == 0 && fragment.registers <= 2) {
       const Tensor both = part(i, 2);
-      if (both.memory >= 0 && !require_barrier(both)) return {};
+      if (both.memory >= 0 && !state.require_barrier(both)) return {};
       const auto pair =
-          both.memory < 0 ? std::vector<Fragment>{} : Loader(*this, kind, both).load_pair();
+          both.memory < 0 ? std::vector<Fragment>{} : Loader(state, kind, both).load_pair();
       if (!pair.empty()) {
         out.insert(out.end(), pair.begin(), pair.end());
         ++i;
         continue;
       }
     }
-    out.push_back(load(kind, part(i, 1)));
+    out.push_back(load_fragment(state, kind, part(i, 1)));
   }
   return out;
 }

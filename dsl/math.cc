@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tartan/dsl/math.h"
 
-#include "dsl/state.h"
+#include "dsl/operations.h"
 
 namespace tartan::inline TARTAN_ABI {
 namespace {
@@ -106,12 +106,13 @@ constexpr Since eight_bits{{8, 1}, 89};
 
 bool has_eight_bits(const Target& target) { return target.arch.sm >= 90 || eight_bits.has(target); }
 
-Scalar KernelState::refuse_eight_bits() {
-  would_take(eight_bits);
-  report("no-instruction"_rule,
-         fmt::format("conversions of e4m3 and e5m2 require sm_89 and PTX 8.1, the target is {}",
-                     target.text()));
-  return bad();
+Scalar detail::refuse_eight_bits(KernelState& state) {
+  state.would_take(eight_bits);
+  state.report(
+      "no-instruction"_rule,
+      fmt::format("conversions of e4m3 and e5m2 require sm_89 and PTX 8.1, the target is {}",
+                  state.target.text()));
+  return KernelState::bad();
 }
 
 Scalar convert_pair(const Scalar& low, const Scalar& high, Type to) {
@@ -122,7 +123,7 @@ Scalar convert_pair(const Scalar& low, const Scalar& high, Type to) {
                   fmt::format("no packed conversion to {}: expected e4m3 or e5m2", name(to)));
     return KernelState::bad();
   }
-  if (!has_eight_bits(state->target)) return state->refuse_eight_bits();
+  if (!has_eight_bits(state->target)) return refuse_eight_bits(*state);
   return state->scalar(
       state->f().convert_pair(state->value(low, f32), state->value(high, f32), to));
 }

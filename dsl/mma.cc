@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Multiplying fragments.
-#include "dsl/state.h"
+#include "dsl/operations.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 namespace {
@@ -24,7 +24,7 @@ class Multiplier {
     const auto row = isa::find(form);
     if (!row) return refuse_types(form);
     if (!row->since.has(state_.target)) return state_.refuse_target(*row), Fragment{};
-    if (!state_.may_negate(options_, form.a, form.b)) return {};
+    if (!may_negate(state_, options_, form.a, form.b)) return {};
     std::vector<Value> operands = registers(a_, options_.negate_a);
     const auto append = [&](const std::vector<Value>& registers) {
       operands.insert(operands.end(), registers.begin(), registers.end());
@@ -144,7 +144,7 @@ class Multiplier {
       const std::vector<Scalar> given = scalars(spec.role);
       if (given.empty()) good = missing(row, spec.role, "is missing");
       for (std::size_t i = 0; i < given.size(); ++i) {
-        const auto value = state_.operand(row, spec, given[i], static_cast<int>(i));
+        const auto value = instruction_operand(state_, row, spec, given[i], static_cast<int>(i));
         if (value) operands.push_back(*value);
         else good = false;
       }
@@ -191,23 +191,26 @@ class Multiplier {
 
 }  // namespace
 
-bool KernelState::may_negate(const MmaOptions& options, Type a, Type b) {
+bool may_negate(KernelState& state, const MmaOptions& options, Type a, Type b) {
   const auto possible = [&](bool negate, Type type, std::string_view which) {
     if (!negate || (info(type).floating && bits(type) >= 8)) return true;
-    report("no-instruction"_rule,
-           fmt::format("negation requires floating-point elements of at least 8 bits, {} is {}; "
-                       "negate the accumulators instead",
-                       which, name(type)));
+    state.report(
+        "no-instruction"_rule,
+        fmt::format("negation requires floating-point elements of at least 8 bits, {} is {}; "
+                    "negate the accumulators instead",
+                    which, name(type)));
     return false;
   };
   return possible(options.negate_a, a, "A") & possible(options.negate_b, b, "B");
 }
 
-Fragment KernelState::mma(const Fragment& a, const Fragment& b, const Fragment* c, Type zero_type,
-                          const MmaOptions& options) {
-  const bool owned = owns(a, "operand a") & owns(b, "operand b") & (!c || owns(*c, "operand c"));
-  if (!owned || is_bad(a) || is_bad(b) || (c && is_bad(*c))) return {};
-  return Multiplier(*this, a, b, c, zero_type, options).multiply();
+Fragment multiply_fragments(KernelState& state, const Fragment& a, const Fragment& b,
+                            const Fragment* c, Type zero_type, const MmaOptions& options) {
+  const bool owned =
+      state.owns(a, "operand a") & state.owns(b, "operand b") & (!c || state.owns(*c, "operand c"));
+  const auto bad = [](const Fragment& each) { return KernelState::is_bad(each); };
+  if (!owned || bad(a) || bad(b) || (c && bad(*c))) return {};
+  return Multiplier(state, a, b, c, zero_type, options).multiply();
 }
 
 }  // namespace tartan::inline TARTAN_ABI::detail
@@ -216,11 +219,11 @@ namespace tartan::inline TARTAN_ABI {
 
 Fragment Builder::mma(const Fragment& a, const Fragment& b, const Fragment& c,
                       const MmaOptions& options, Here at) {
-  return state_->at(at), state_->mma(a, b, &c, Type::none, options);
+  return state_->at(at), multiply_fragments(*state_, a, b, &c, Type::none, options);
 }
 Fragment Builder::mma(const Fragment& a, const Fragment& b, const Zero& c,
                       const MmaOptions& options, Here at) {
-  return state_->at(at), state_->mma(a, b, nullptr, c.type, options);
+  return state_->at(at), multiply_fragments(*state_, a, b, nullptr, c.type, options);
 }
 
 }  // namespace tartan::inline TARTAN_ABI

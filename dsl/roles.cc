@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "dsl/operations.h"
 #include "tartan/dsl/math.h"
 
 namespace tartan::inline TARTAN_ABI {
@@ -315,7 +316,7 @@ void Builder::roles(const std::function<void()>& body, Here at) {
     if (role == Role::consumer || mistakes == 0) {
       const bool muted = f.mute(role == Role::producer);
       body();
-      if (role == Role::consumer) state.finish_stores();
+      if (role == Role::consumer) finish_stores(state);
       f.mute(muted);
     }
     state.roles.current = Role::all;

@@ -56,8 +56,6 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   void report(const Rule& rule, std::string message);
   /// Notes that something refused would be there with a later PTX version.
   void would_take(const Since& since);
-  /// Says that the target does not convert e4m3 and e5m2; gives a refused scalar.
-  Scalar refuse_eight_bits();
   /// Says from where on there is an instruction that the target lacks, and what is near.
   void refuse_target(const isa::Instruction& row);
   void choose(std::string what, std::string taken, std::string reason,
@@ -174,21 +172,6 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   BeforeBody before_body(bool loops);
   void in_body(BeforeBody before, const std::function<void()>& body);
 
-  Fragment load(const FragmentKind& kind, const Tensor& from);
-  /// `count` fragments side by side, two by one ldmatrix where that goes: down for A, across for B.
-  std::vector<Fragment> load_side(const FragmentKind& kind, const Tensor& from, int count);
-  void store(const Tensor& to, const Fragment& fragment);
-  Fragment mma(const Fragment& a, const Fragment& b, const Fragment* c, Type zero_type,
-               const MmaOptions& options = {});
-  /// Whether elements of A and B can be negated, where the options ask for that; reports if not.
-  bool may_negate(const MmaOptions& options, Type a, Type b);
-  void copy(const Tensor& from, const Tensor& to);
-  /// The same by this thread's warp alone, of tiles that are as large.
-  void copy_by_warp(const Tensor& from, const Tensor& to);
-  /// The same by TMA, where it can; else why not.
-  bool copy_boxes(const Tensor& from, const Tensor& to, std::vector<std::string>& refused);
-  /// Before a warp that stored so ends: its shared memory must have been read.
-  void finish_stores();
   bool has_copy_engine() const { return target.arch.sm >= 90 && target.ptx >= Version{8, 0}; }
   /// Of the blocks of a cluster, which this one is.
   Scalar block_of_cluster();
@@ -196,13 +179,6 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   std::optional<MapNumber> map_number(const Scalar& scalar) const;
   /// Notes what a launch knows of `result`, op of x and a constant.
   void derive_number(const Scalar& result, Operator op, const Scalar& x, std::int64_t y);
-  /// `address`: where the instruction's address operand points, which then is none of `operands`.
-  std::vector<Scalar> instruction(std::string_view spelling, std::span<const Scalar> operands,
-                                  const codegen::Pointer* address = nullptr);
-  /// One operand of an instruction against what its row takes; gives the value, or reports. `part`:
-  /// which of a {byte-id, thread-id}.
-  std::optional<codegen::Value> operand(const isa::Instruction& row, const isa::OperandSpec& spec,
-                                        const Scalar& scalar, int part = 0);
   /// An element's address, or nothing (reported) where the tensor or an index is no good.
   std::optional<codegen::Pointer> element_pointer(const Tensor& tensor, const Scalar& row,
                                                   const Scalar& col);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Storing fragments: stmatrix, wmma.store, vector or plain stores; and converting accumulators.
 #include "dsl/fragment_map.h"
-#include "dsl/state.h"
+#include "dsl/operations.h"
 #include "tartan/isa/instruction.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -185,27 +185,28 @@ class Storer {
 
 }  // namespace
 
-void KernelState::store(const Tensor& to, const Fragment& fragment) {
-  if (f().is_muted()) return;
-  const bool tensor_good = owns(to, to.name) && to.memory >= 0;
-  if (!owns(fragment, "the fragment") || is_bad(fragment) || !tensor_good) return;
+void store_fragment(KernelState& state, const Tensor& to, const Fragment& fragment) {
+  if (state.f().is_muted()) return;
+  const bool tensor_good = state.owns(to, to.name) && to.memory >= 0;
+  if (!state.owns(fragment, "the fragment") || KernelState::is_bad(fragment) || !tensor_good)
+    return;
   const FragmentKind& kind = fragment.kind();
   if (kind.shape.wmma && kind.operand != Operand::c) {
-    report("wrong-role"_rule,
-           fmt::format("wmma.store: expected accumulators, found {}", kind.text()));
+    state.report("wrong-role"_rule,
+                 fmt::format("wmma.store: expected accumulators, found {}", kind.text()));
     return;
   }
   const isa::Fragment shape = kind.fragment();
   const bool right_type = to.type == kind.type;
   if (!right_type)
-    report(
+    state.report(
         "layout-mismatch"_rule,
         fmt::format(
             "element type mismatch: {} has elements of {}, the fragment is {}; convert() it to {}",
             to.name, name(to.type), kind.text(), name(to.type)));
-  if (!require_shape(to, shape.rows, shape.cols, "the fragment") || !right_type) return;
-  Storer(*this, to, fragment).store();
-  note_write(to);
+  if (!state.require_shape(to, shape.rows, shape.cols, "the fragment") || !right_type) return;
+  Storer(state, to, fragment).store();
+  state.note_write(to);
 }
 
 }  // namespace tartan::inline TARTAN_ABI::detail

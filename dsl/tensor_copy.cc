@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/support/counted.h"
+#include "dsl/operations.h"
 #include "dsl/tma_matrix.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -130,14 +131,14 @@ class BoxCopier {
 
 }  // namespace
 
-bool KernelState::copy_boxes(const Tensor& from, const Tensor& to,
-                             std::vector<std::string>& refused) {
-  if (roles.current != Role::producer || !asynchronous) return false;
-  if (log.bodies.size() != roles.fill_depth) {
+bool copy_by_tma(KernelState& state, const Tensor& from, const Tensor& to,
+                 std::vector<std::string>& refused) {
+  if (state.roles.current != Role::producer || !state.asynchronous) return false;
+  if (state.log.bodies.size() != state.roles.fill_depth) {
     refused.push_back("cp.async.bulk.tensor: it is in a loop or condition of the fill callback");
     return false;
   }
-  BoxCopier copier(*this, from, to);
+  BoxCopier copier(state, from, to);
   if (const std::string problem = copier.problem(); !problem.empty()) {
     refused.push_back("cp.async.bulk.tensor: " + problem);
     return false;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <span>
 
+#include "dsl/operations.h"
 #include "dsl/tma_matrix.h"
 
 namespace tartan::inline TARTAN_ABI {
@@ -174,7 +175,7 @@ class BoxStorer {
     lay_out(batch, number);
     state_.f().warp_sync();
     for (std::size_t i = 0; i < batch.size(); ++i)
-      state_.copy_by_warp(staged(number, i, batch[i]), place(batch[i]));
+      copy_by_warp(state_, staged(number, i, batch[i]), place(batch[i]));
   }
 
   // A box may begin at any multiple of 8 columns.
@@ -241,7 +242,8 @@ class BoxStorer {
     if (bits(to_.type) == 16) part = operand_a(part, m16n8k16, state_.location);
     const int width = part.fragment(0, 0).kind().fragment().cols;
     for (int x = 0; x < part.across(); ++x)
-      state_.store(place.tile(box_lines, width, 0, x, state_.location), part.fragment(0, x));
+      store_fragment(state_, place.tile(box_lines, width, 0, x, state_.location),
+                     part.fragment(0, x));
   }
 
   KernelState& state_;
@@ -310,15 +312,15 @@ void store_tile(KernelState& state, const Tensor& to, const WarpTile& tile,
   for (const auto& [i, j] : order) {
     const Tensor part = to.tile(shape.rows, shape.cols, tile.row() / shape.rows + i,
                                 tile.col() / shape.cols + j, state.location);
-    if (part.memory >= 0) state.store(part, fragments.next());
+    if (part.memory >= 0) store_fragment(state, part, fragments.next());
   }
 }
 
 }  // namespace
 
-void KernelState::finish_stores() {
-  if (!staging.used) return;
-  f().if_then(value(thread() % 32 == 0), [&] { f().bulk_wait_read(0); });
+void finish_stores(KernelState& state) {
+  if (!state.staging.used) return;
+  state.f().if_then(state.value(state.thread() % 32 == 0), [&] { state.f().bulk_wait_read(0); });
 }
 
 }  // namespace detail

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "compiler/support/counted.h"
+#include "dsl/operations.h"
 #include "dsl/state.h"
 #include "dsl/tma_matrix.h"
 #include "dsl/warpgroup_mma.h"
@@ -164,8 +165,8 @@ WarpTile TiledMma::multiply(const WarpTile& c, const Side& a, const Side& b, con
         const int x = i % 2 ? n - 1 - j : j;
         if (column) column(options, x, step);
         Fragment& sum = sums[static_cast<std::size_t>(i * n + x)];
-        sum = state_->mma(left[static_cast<std::size_t>(i)], right[static_cast<std::size_t>(x)],
-                          &sum, Type::none, options);
+        sum = multiply_fragments(*state_, left[static_cast<std::size_t>(i)],
+                                 right[static_cast<std::size_t>(x)], &sum, Type::none, options);
       }
     }
   }
@@ -176,10 +177,10 @@ TiledMma::Side TiledMma::side_a(const Shared& a) const {
   return [this, &a](int step) {
     const FragmentKind kind = operand_a(kind_.shape, kind_.a);
     const isa::Fragment fragment = kind.fragment();
-    return rounded(state_->load_side(kind,
-                                     a.tile(fragment.rows * fragments_m(), fragment.cols, warp_m_,
-                                            step, state_->location),
-                                     fragments_m()),
+    return rounded(load_side(*state_, kind,
+                             a.tile(fragment.rows * fragments_m(), fragment.cols, warp_m_, step,
+                                    state_->location),
+                             fragments_m()),
                    a);
   };
 }
@@ -188,9 +189,9 @@ TiledMma::Side TiledMma::side_b(const Shared& b) const {
   return [this, &b](int step) {
     const Shape& shape = kind_.shape.shape;
     return rounded(
-        state_->load_side(operand_b(kind_.shape, kind_.b),
-                          b.tile(shape.k, shape.n * fragments_n(), step, warp_n_, state_->location),
-                          fragments_n()),
+        load_side(*state_, operand_b(kind_.shape, kind_.b),
+                  b.tile(shape.k, shape.n * fragments_n(), step, warp_n_, state_->location),
+                  fragments_n()),
         b);
   };
 }
@@ -359,8 +360,9 @@ WarpTile TiledMma::load_a(const Shared& a, Here at) const {
   std::vector<Fragment> out;
   for (int i = 0; i < fragments_m(); ++i)
     for (int step = 0; step < steps(); ++step)
-      out.push_back(state_->load(
-          kind, a.tile(fragment.rows, fragment.cols, warp_m_ * fragments_m() + i, step, at)));
+      out.push_back(load_fragment(
+          *state_, kind,
+          a.tile(fragment.rows, fragment.cols, warp_m_ * fragments_m() + i, step, at)));
   WarpTile tile(rounded(std::move(out), a), steps(),
                 {warp_m_ * (fragments_m() * fragment.rows), 0, tile_.m, tile_.k});
   if (warpgroup_) tile.memory_ = std::make_shared<const detail::Tensor>(a);
@@ -417,7 +419,7 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
                                "has 255 registers; use more warps or a smaller tile",
                                elements, tile.m, tile.n));
   }
-  good &= state_->may_negate(options, kind.a, kind.b);
+  good &= may_negate(*state_, options, kind.a, kind.b);
   if (tile.threads() != state_->options.block) {
     good = false;
     state_->report(
