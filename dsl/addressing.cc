@@ -2,108 +2,125 @@
 // Addresses of elements, and how wide an access may be.
 #include <numeric>
 
-#include "dsl/state.h"
+#include "dsl/addressing.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 
-codegen::Value KernelState::zero(Type type) {
-  return info(type).floating ? f().constant(type, 0.0) : f().constant(type, std::int64_t{0});
-}
-
-Scalar KernelState::wide(const Scalar& x) {
-  if (x.constant() || is_bad(x) || bits(x.type()) == 64) return x;
-  Scalar out = scalar(f().convert(wraps(x) ? value(x) : dynamic(x), u64), x.multiple());
-  return wraps(x) ? out : out + addend(x);
+Scalar widened(KernelState& state, const Scalar& x) {
+  if (x.constant() || KernelState::is_bad(x) || bits(x.type()) == 64) return x;
+  Scalar out = state.scalar(
+      state.f().convert(KernelState::wraps(x) ? state.value(x) : state.dynamic(x), u64),
+      x.multiple());
+  return KernelState::wraps(x) ? out : out + KernelState::addend(x);
 }
 
 namespace {
+
+constexpr int global_alignment = 16, shared_alignment = 128;  // bytes, of every matrix
 
 std::int64_t bytes_of(std::int64_t elements, Type type) { return elements * bits(type) / 8; }
 
 }  // namespace
 
-// Elements as bytes; several elements of less than a byte share one.
-codegen::Value KernelState::byte_offset(codegen::Value elements, Type element) {
+codegen::Value byte_offset(codegen::FunctionBuilder& f, codegen::Value elements, Type element) {
   const int size = bits(element);
   if (size == 8) return elements;
   if (size == 6)  // four in three bytes
-    return f().multiply(f().divide(elements, f().constant(elements.type, 4)),
-                        f().constant(elements.type, 3));
-  if (size < 8) return f().divide(elements, f().constant(elements.type, 8 / size));
-  return f().multiply(elements, f().constant(elements.type, size / 8));
+    return f.multiply(f.divide(elements, f.constant(elements.type, 4)),
+                      f.constant(elements.type, 3));
+  if (size < 8) return f.divide(elements, f.constant(elements.type, 8 / size));
+  return f.multiply(elements, f.constant(elements.type, size / 8));
 }
+
+namespace {
 
 // swizzle(offset) in bytes. The XOR is linear: what a constant adds without a carry is XORed to the
 // swizzled rest, so that neighbouring accesses share that; whole periods are left for
 // [base+constant].
-codegen::Pointer KernelState::swizzled(codegen::Pointer from, const Scalar& offset,
-                                       const Tensor& tensor) {
+codegen::Pointer swizzled(KernelState& state, codegen::Pointer from, const Scalar& offset,
+                          const Tensor& tensor) {
+  codegen::FunctionBuilder& f = state.f();
   const Swizzle swizzle = tensor.layout.swizzle;
   if (const auto constant = offset.constant())
-    return f().offset(from, bytes_of(swizzle(*constant), tensor.type));
+    return f.offset(from, bytes_of(swizzle(*constant), tensor.type));
   const std::int64_t period = std::int64_t{1} << (swizzle.bits + swizzle.base + swizzle.shift);
-  const bool whole = wraps(offset) || addend(offset) < 0;
-  const std::int64_t periods = whole ? 0 : addend(offset) / period * period;
+  const bool whole = KernelState::wraps(offset) || KernelState::addend(offset) < 0;
+  const std::int64_t periods = whole ? 0 : KernelState::addend(offset) / period * period;
   Scalar rest = offset + -periods;
   std::int64_t apart = 0;
-  if (!whole && (ones(rest + -addend(rest)) & static_cast<std::uint64_t>(addend(rest))) == 0) {
-    apart = swizzle(addend(rest));
-    rest = rest + -addend(rest);
+  if (!whole && (KernelState::ones(rest + -KernelState::addend(rest)) &
+                 static_cast<std::uint64_t>(KernelState::addend(rest))) == 0) {
+    apart = swizzle(KernelState::addend(rest));
+    rest = rest + -KernelState::addend(rest);
   }
   const std::int64_t mask = ((std::int64_t{1} << swizzle.bits) - 1) << swizzle.base;
-  const codegen::Value plain = value(rest, u32);
-  const codegen::Value source =
-      f().bit_and(f().shift_right(plain, f().constant(u32, std::int64_t{swizzle.shift})),
-                  f().constant(u32, mask));
-  codegen::Value bytes = byte_offset(f().bit_xor(plain, source), tensor.type);
-  if (apart) bytes = f().bit_xor(bytes, f().constant(u32, bytes_of(apart, tensor.type)));
-  const codegen::Pointer out = f().offset(from, bytes);
-  return periods ? f().offset(out, bytes_of(periods, tensor.type)) : out;
+  const codegen::Value plain = state.value(rest, u32);
+  const codegen::Value source = f.bit_and(
+      f.shift_right(plain, f.constant(u32, std::int64_t{swizzle.shift})), f.constant(u32, mask));
+  codegen::Value bytes = byte_offset(f, f.bit_xor(plain, source), tensor.type);
+  if (apart) bytes = f.bit_xor(bytes, f.constant(u32, bytes_of(apart, tensor.type)));
+  const codegen::Pointer out = f.offset(from, bytes);
+  return periods ? f.offset(out, bytes_of(periods, tensor.type)) : out;
 }
 
-codegen::Pointer KernelState::pointer(const Tensor& tensor, const Scalar& row, const Scalar& col) {
-  const Memory& memory = memories[static_cast<std::size_t>(tensor.memory)];
+}  // namespace
+
+codegen::Pointer address_of(KernelState& state, const Tensor& tensor, const Scalar& row,
+                            const Scalar& col) {
+  codegen::FunctionBuilder& f = state.f();
+  const Memory& memory = state.memories[static_cast<std::size_t>(tensor.memory)];
   const Type type = memory.in_shared ? u32 : u64;
   codegen::Pointer out = memory.base;
   // Addends become the [base+constant] of the address, unless they wrap around.
   const auto moved = [&](const Scalar& elements) {
-    const codegen::Value count =
-        wraps(elements) ? value(elements, type) : f().convert(dynamic(elements), type);
-    return f().offset(out, byte_offset(count, tensor.type));
+    const codegen::Value count = KernelState::wraps(elements)
+                                     ? state.value(elements, type)
+                                     : f.convert(state.dynamic(elements), type);
+    return f.offset(out, byte_offset(f, count, tensor.type));
   };
-  const auto known = [&](const Scalar& elements) { return wraps(elements) ? 0 : addend(elements); };
-  if (is_bad(tensor.base)) return out;  // reported where it was made
+  const auto known = [&](const Scalar& elements) {
+    return KernelState::wraps(elements) ? 0 : KernelState::addend(elements);
+  };
+  if (KernelState::is_bad(tensor.base)) return out;  // reported where it was made
   std::int64_t fixed = tensor.base.constant().value_or(0);
   if (!tensor.base.constant()) out = moved(tensor.base), fixed = known(tensor.base);
   const Scalar offset = tensor.offset + tensor.layout.offset(row, col);
-  if (is_bad(offset)) return out;
+  if (KernelState::is_bad(offset)) return out;
   if (tensor.layout.swizzle.bits) {
-    out = swizzled(out, offset, tensor);
-    return fixed ? f().offset(out, bytes_of(fixed, tensor.type)) : out;
+    out = swizzled(state, out, offset, tensor);
+    return fixed ? f.offset(out, bytes_of(fixed, tensor.type)) : out;
   }
   if (offset.type() != Type::none) out = moved(offset);
   const std::int64_t constant = fixed + known(offset);
-  return constant ? f().offset(out, bytes_of(constant, tensor.type)) : out;
+  return constant ? f.offset(out, bytes_of(constant, tensor.type)) : out;
 }
 
-std::optional<codegen::Value> KernelState::exists(const Tensor& tensor, const Scalar& row,
-                                                  const Scalar& col) {
+std::optional<codegen::Pointer> checked_address(KernelState& state, const Tensor& tensor,
+                                                const Scalar& row, const Scalar& col) {
+  if (!state.owns(tensor, tensor.name) || tensor.memory < 0) return std::nullopt;
+  if (!(state.is_index(row, "a row") & state.is_index(col, "a column"))) return std::nullopt;
+  return address_of(state, tensor, row, col);
+}
+
+std::optional<codegen::Value> is_inside(KernelState& state, const Tensor& tensor, const Scalar& row,
+                                        const Scalar& col) {
   std::optional<codegen::Value> out;
   const auto check = [&](const std::optional<Edge>& edge, const Scalar& index) {
     if (!edge) return;
-    const codegen::Value inside = value(edge->origin + index < edge->limit, Type::pred);
-    out = out ? f().bit_and(*out, inside) : inside;
+    const codegen::Value inside = state.value(edge->origin + index < edge->limit, Type::pred);
+    out = out ? state.f().bit_and(*out, inside) : inside;
   };
   check(tensor.row_edge, row);
   check(tensor.col_edge, col);
   return out;
 }
 
-int KernelState::aligned_bytes(const Tensor& tensor, std::int64_t row_step,
-                               std::int64_t col_step) const {
+int aligned_bytes(const KernelState& state, const Tensor& tensor, std::int64_t row_step,
+                  std::int64_t col_step) {
   const std::int64_t element = bits(tensor.type);
-  std::int64_t known =
-      memories[static_cast<std::size_t>(tensor.memory)].in_shared ? 128 : alignment;
+  std::int64_t known = state.memories[static_cast<std::size_t>(tensor.memory)].in_shared
+                           ? shared_alignment
+                           : global_alignment;
   known *= 8;  // in bits from here on
   known = std::gcd(known, tensor.base.multiple() * element);
   known = std::gcd(known, tensor.offset.multiple() * element);
@@ -115,16 +132,16 @@ int KernelState::aligned_bytes(const Tensor& tensor, std::int64_t row_step,
   return static_cast<int>((known & -known) / 8);
 }
 
-bool KernelState::constant_shape(const Tensor& tensor, std::int64_t& rows, std::int64_t& cols) {
+bool constant_shape(const Tensor& tensor, std::int64_t& rows, std::int64_t& cols) {
   const auto r = tensor.layout.rows.constant(), c = tensor.layout.cols.constant();
   if (!r || !c) return false;
   rows = *r, cols = *c;
   return true;
 }
 
-bool KernelState::require_shape(const Tensor& tensor, std::int64_t rows, std::int64_t cols,
-                                std::string_view what) {
-  if (!owns(tensor, tensor.name) || tensor.memory < 0) return false;
+bool require_shape(KernelState& state, const Tensor& tensor, std::int64_t rows, std::int64_t cols,
+                   std::string_view what) {
+  if (!state.owns(tensor, tensor.name) || tensor.memory < 0) return false;
   std::int64_t r = 0, c = 0;
   if (constant_shape(tensor, r, c) && r == rows && c == cols) return true;
   std::string message = fmt::format("wrong tile shape for {}: expected {}x{} elements, {} is {}",
@@ -132,7 +149,7 @@ bool KernelState::require_shape(const Tensor& tensor, std::int64_t rows, std::in
   if (r == cols && c == rows)
     message += fmt::format("; {}.transposed() has that shape", tensor.name);
   else message += fmt::format("; take {}.tile({}, {}, row, col)", tensor.name, rows, cols);
-  report("layout-mismatch"_rule, std::move(message));
+  state.report("layout-mismatch"_rule, std::move(message));
   return false;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "dsl/addressing.h"
 #include "dsl/operations.h"
 #include "tartan/dsl/math.h"
 #include "tartan/isa/instruction.h"
@@ -68,7 +69,7 @@ bool usable(KernelState& state, const Tensor& tensor, const Scalar& row, const S
 
 Scalar read_element(KernelState& state, const Tensor& from, const Scalar& row, const Scalar& col) {
   if (!usable(state, from, row, col)) return KernelState::bad();
-  return state.scalar(state.f().load(state.pointer(from, row, col), from.type));
+  return state.scalar(state.f().load(address_of(state, from, row, col), from.type));
 }
 
 void write_element(KernelState& state, const Tensor& to, const Scalar& row, const Scalar& col,
@@ -86,7 +87,7 @@ void write_element(KernelState& state, const Tensor& to, const Scalar& row, cons
   // Equal widths store as they are: an f16 as b16, a u32 as b32.
   const Value stored =
       value.type() == Type::none ? state.value(value, to.type) : state.value(value);
-  state.f().store(state.pointer(to, row, col), stored);
+  state.f().store(address_of(state, to, row, col), stored);
   state.note_write(to);
 }
 
@@ -487,7 +488,7 @@ Scalar Builder::address(const Shared& tile, const Scalar& row, const Scalar& col
   state_->at(at);
   if (!usable(*state_, tile, row, col)) return KernelState::bad();
   state_->fill.read_by_threads = true;  // by the instruction that it is for
-  return state_->scalar(state_->f().shared_address(state_->pointer(tile, row, col)));
+  return state_->scalar(state_->f().shared_address(address_of(*state_, tile, row, col)));
 }
 
 std::vector<Scalar> Builder::instruction(std::string_view spelling,

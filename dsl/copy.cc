@@ -2,6 +2,7 @@
 // Copying a tile with all threads of the block, or of a warp.
 #include <numeric>
 
+#include "dsl/addressing.h"
 #include "dsl/operations.h"
 #include "dsl/packed_copy.h"
 
@@ -89,8 +90,8 @@ class Copier {
   }
 
   std::int64_t aligned(const Tensor& tensor, std::int64_t width) const {
-    return lines_are_rows() ? state_.aligned_bytes(tensor, 1, width)
-                            : state_.aligned_bytes(tensor, width, 1);
+    return lines_are_rows() ? aligned_bytes(state_, tensor, 1, width)
+                            : aligned_bytes(state_, tensor, width, 1);
   }
 
   // The widest access that both sides allow: neighbours in both, on a boundary of its size.
@@ -146,9 +147,11 @@ class Copier {
 
   void move(const Scalar& line, const Scalar& along) {
     const Scalar &row = lines_are_rows() ? line : along, &col = lines_are_rows() ? along : line;
-    const Pointer from = state_.pointer(from_, row, col), to = state_.pointer(to_, row, col);
+    const Pointer from = address_of(state_, from_, row, col),
+                  to = address_of(state_, to_, row, col);
     if (asynchronous_) return move_asynchronous(to, from, line, along);
-    const auto read = state_.exists(from_, row, col), written = state_.exists(to_, row, col);
+    const auto read = is_inside(state_, from_, row, col),
+               written = is_inside(state_, to_, row, col);
     if (written) {
       state_.f().if_then(*written, [&] { store(to, load(from)); });
     } else if (read) {
@@ -174,7 +177,7 @@ class Copier {
       if (!edges_on_boundary(width_)) {
         const Value left = state_.f().convert(state_.value(edge->limit - begin), u32);
         const Value left_bytes =
-            state_.byte_offset(state_.f().minimum(left, constant(width_)), from_.type);
+            byte_offset(state_.f(), state_.f().minimum(left, constant(width_)), from_.type);
         most = left_bytes;
       }
       valid = state_.f().select(inside, most, constant(0));
@@ -243,7 +246,7 @@ void copy_tile(KernelState& state, const Tensor& from, const Tensor& to) {
   const bool owned = state.owns(from, from.name) & state.owns(to, to.name);
   if (!owned || from.memory < 0 || to.memory < 0) return;
   std::int64_t rows = 0, cols = 0, to_rows = 0, to_cols = 0;
-  if (!state.constant_shape(from, rows, cols) || !state.constant_shape(to, to_rows, to_cols)) {
+  if (!constant_shape(from, rows, cols) || !constant_shape(to, to_rows, to_cols)) {
     state.report("layout-mismatch"_rule,
                  fmt::format("copy needs a tile of constant shape, {} is {}; take a .tile() of it",
                              from.name, from.layout.text()));
@@ -270,7 +273,7 @@ void copy_tile(KernelState& state, const Tensor& from, const Tensor& to) {
 
 void copy_by_warp(KernelState& state, const Tensor& from, const Tensor& to) {
   std::int64_t rows = 0, cols = 0;
-  if (from.memory < 0 || to.memory < 0 || !state.constant_shape(from, rows, cols)) return;
+  if (from.memory < 0 || to.memory < 0 || !constant_shape(from, rows, cols)) return;
   Copier(state, from, to, rows, cols, state.scalar(state.lane(), 1, 31), 32, {}).copy();
 }
 

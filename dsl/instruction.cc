@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix instructions by name.
+#include "dsl/addressing.h"
 #include "dsl/operations.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -112,13 +113,6 @@ std::optional<Value> instruction_operand(KernelState& state, const isa::Instruct
   return state.f().bitcast(state.value(scalar), type);
 }
 
-std::optional<Pointer> KernelState::element_pointer(const Tensor& tensor, const Scalar& row,
-                                                    const Scalar& col) {
-  if (!owns(tensor, tensor.name) || tensor.memory < 0) return std::nullopt;
-  if (!(is_index(row, "a row") & is_index(col, "a column"))) return std::nullopt;
-  return pointer(tensor, row, col);
-}
-
 std::vector<Scalar> named_instruction(KernelState& state, std::string_view spelling,
                                       std::span<const Scalar> operands, const Pointer* address) {
   const auto row = find(state, spelling, operands.size(), !address);
@@ -173,7 +167,7 @@ std::vector<Scalar> Builder::instruction(std::string_view spelling, const detail
                                          const Scalar& row, const Scalar& col,
                                          const std::vector<Scalar>& operands, Here at) {
   state_->at(at);
-  const auto address = state_->element_pointer(memory, row, col);
+  const auto address = checked_address(*state_, memory, row, col);
   if (!address) return std::vector<Scalar>(16, detail::KernelState::bad());
   state_->fill.read_by_threads |=
       state_->memories[static_cast<std::size_t>(memory.memory)].in_shared;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loading fragments: ldmatrix, wmma.load or plain loads, chosen from the layouts.
+#include "dsl/addressing.h"
 #include "dsl/fragment_map.h"
 #include "dsl/operations.h"
 #include "tartan/isa/instruction.h"
@@ -81,8 +82,8 @@ class Loader {
       return no(fmt::format(
           "{} has the opposite major order, and .trans requires elements of 16 bits", from_.name));
     const int line = 128 / bits(from_.type);  // elements of 16 bytes
-    const int aligned = major == Major::row ? state_.aligned_bytes(from_, 1, line)
-                                            : state_.aligned_bytes(from_, line, 1);
+    const int aligned = major == Major::row ? aligned_bytes(state_, from_, 1, line)
+                                            : aligned_bytes(state_, from_, line, 1);
     if (aligned < 16)
       return no(fmt::format("its rows must be 16-byte aligned, {} guarantees only {} bytes",
                             from_.layout.text(), aligned));
@@ -102,7 +103,7 @@ class Loader {
       col += set * (step.col - origins[0].col);
     }
     (from_.layout.major() == Major::row ? row : col) += lane % 8;
-    const Pointer address = state_.pointer(from_, row, col);
+    const Pointer address = address_of(state_, from_, row, col);
     const std::string reason = fmt::format(
         "{} 8x8 matrices with rows of 16 bytes; {} of {} are contiguous, the fragment needs pairs "
         "along {}{}",
@@ -151,8 +152,8 @@ class Loader {
     }
     const isa::Fragment fragment = kind_.fragment();
     const int wanted = std::min(32, fragment.elements() / fragment.copies * bits(kind_.type) / 8);
-    const int aligned = form.a_major == Major::row ? state_.aligned_bytes(from_, 1, 0)
-                                                   : state_.aligned_bytes(from_, 0, 1);
+    const int aligned = form.a_major == Major::row ? aligned_bytes(state_, from_, 1, 0)
+                                                   : aligned_bytes(state_, from_, 0, 1);
     if (from_.layout.swizzle.bits || aligned < std::min(wanted, 16)) {
       state_.report(
           "layout-alignment"_rule,
@@ -167,8 +168,8 @@ class Loader {
     state_.choose(what(), isa::spell(form),
                   fmt::format("wmma fragments are opaque: only wmma.load can load them; {} is {}",
                               from_.name, from_.layout.text()));
-    return state_.fragment(kind_, state_.f().matrix(form, state_.pointer(from_, 0, 0), operands),
-                           form.a_major);
+    return state_.fragment(
+        kind_, state_.f().matrix(form, address_of(state_, from_, 0, 0), operands), form.a_major);
   }
 
   Fragment plain(const std::string& refused) {
@@ -199,10 +200,10 @@ class Loader {
     const AffineMap map = *affine_map(kind_, i);
     const Scalar row = group * map.group.row + member * map.member.row + map.origin.row,
                  col = group * map.group.col + member * map.member.col + map.origin.col;
-    const auto exists = state_.exists(from_, row, col);
-    const Pointer place = state_.pointer(from_, row, col);
+    const auto exists = is_inside(state_, from_, row, col);
+    const Pointer place = address_of(state_, from_, row, col);
     if (!exists) return state_.f().load(place, type);
-    const codegen::Variable out = state_.f().variable(state_.zero(type));
+    const codegen::Variable out = state_.f().variable(zero_value(state_.f(), type));
     state_.f().if_then(*exists, [&] { state_.f().set(out, state_.f().load(place, type)); });
     return state_.f().get(out);
   }
@@ -231,8 +232,8 @@ class Loader {
     if (from_.layout.major() != (along_columns ? Major::row : Major::col)) return false;
     const auto& edge = along_columns ? from_.col_edge : from_.row_edge;
     if (edge && edge->limit.multiple() % per) return false;
-    return (along_columns ? state_.aligned_bytes(from_, 1, per)
-                          : state_.aligned_bytes(from_, per, 1)) >= fragment.register_bits / 8;
+    return (along_columns ? aligned_bytes(state_, from_, 1, per)
+                          : aligned_bytes(state_, from_, per, 1)) >= fragment.register_bits / 8;
   }
 
   KernelState& state_;
@@ -257,7 +258,7 @@ Fragment load_fragment(KernelState& state, const FragmentKind& kind, const Tenso
     state.report("layout-mismatch"_rule,
                  fmt::format("element type mismatch: {} has elements of {}, {} of {}", kind.text(),
                              name(kind.type), from.name, name(from.type)));
-  if (!state.require_shape(from, fragment.rows, fragment.cols, kind.text()) || !right_type ||
+  if (!require_shape(state, from, fragment.rows, fragment.cols, kind.text()) || !right_type ||
       !state.require_barrier(from))
     return {};
   return Loader(state, kind, from).load();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dsl/packed_copy.h"
+#include "dsl/addressing.h"
 
 #include <algorithm>
 
@@ -45,8 +46,8 @@ class PackedCopier {
   // Whether groups are whole in both tiles; notes how much of one may move at a time.
   bool good() {
     const auto aligned = [&](const Tensor& tensor) {
-      return by_rows_ ? state_.aligned_bytes(tensor, 1, group)
-                      : state_.aligned_bytes(tensor, group, 1);
+      return by_rows_ ? aligned_bytes(state_, tensor, 1, group)
+                      : aligned_bytes(state_, tensor, group, 1);
     };
     const auto& edge = by_rows_ ? from_.col_edge : from_.row_edge;
     const Major major = from_.layout.major();
@@ -69,8 +70,9 @@ class PackedCopier {
 
   void move(const Scalar& line, const Scalar& along) {
     const Scalar &row = by_rows_ ? line : along, &col = by_rows_ ? along : line;
-    const Pointer from = state_.pointer(from_, row, col), to = state_.pointer(to_, row, col);
-    const auto exists = state_.exists(from_, row, col);
+    const Pointer from = address_of(state_, from_, row, col),
+                  to = address_of(state_, to_, row, col);
+    const auto exists = is_inside(state_, from_, row, col);
     for (int at = 0; at < bytes(); at += width_) {
       const Pointer source = state_.f().offset(from, at), target = state_.f().offset(to, at);
       if (asynchronous()) copy_async(target, source, exists);
@@ -88,7 +90,7 @@ class PackedCopier {
 
   void copy_now(Pointer to, Pointer from, const std::optional<Value>& exists) {
     for (int at = 0; at < width_; at += 4) {
-      const codegen::Variable word = state_.f().variable(state_.zero(b32));
+      const codegen::Variable word = state_.f().variable(zero_value(state_.f(), b32));
       const auto read = [&] {
         state_.f().set(word, state_.f().load(state_.f().offset(from, at), b32));
       };

@@ -143,6 +143,10 @@ bool takes(Operator op, Type type) {
 
 }  // namespace
 
+codegen::Value zero_value(codegen::FunctionBuilder& f, Type type) {
+  return info(type).floating ? f.constant(type, 0.0) : f.constant(type, std::int64_t{0});
+}
+
 // The bits of x that may be set, its addend included.
 std::uint64_t KernelState::ones(const Scalar& x) {
   const std::uint64_t all = ~std::uint64_t{0};
@@ -186,15 +190,16 @@ bool KernelState::fits(std::int64_t constant, Type type) {
 }
 
 codegen::Value KernelState::dynamic(const Scalar& scalar) {
-  return is_bad(scalar) || (scalar.state_ && !owns(scalar, "a value")) ? zero(scalar.type())
-                                                                       : scalar.value_;
+  return is_bad(scalar) || (scalar.state_ && !owns(scalar, "a value"))
+             ? zero_value(f(), scalar.type())
+             : scalar.value_;
 }
 
 codegen::Value KernelState::value(const Scalar& scalar, Type type) {
   if (type == Type::none) type = scalar.type() == Type::none ? u32 : scalar.type();
-  if (is_bad(scalar) || (scalar.state_ && !owns(scalar, "a value"))) return zero(type);
+  if (is_bad(scalar) || (scalar.state_ && !owns(scalar, "a value"))) return zero_value(f(), type);
   if (scalar.type() == Type::none) {
-    if (!fits(scalar.addend_, type)) return zero(type);
+    if (!fits(scalar.addend_, type)) return zero_value(f(), type);
     if (info(type).floating) return f().constant(type, static_cast<double>(scalar.addend_));
     return f().constant(type, scalar.addend_);
   }

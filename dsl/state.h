@@ -42,7 +42,6 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   std::int64_t shared_bytes = 0;
   Place place;  // of the call in progress
   std::source_location location;
-  int alignment = 16;         // bytes, of every base address
   bool asynchronous = false;  // copies to shared memory go by cp.async where they can
   RoleState roles;
   StageFill fill;
@@ -122,24 +121,6 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   /// Whether a value of `type` can be the constant, signed or not; reports if not.
   bool fits(std::int64_t constant, Type type);
 
-  // -- Addresses.
-  codegen::Value zero(Type type);
-  Scalar wide(const Scalar& x);  // as u64
-  codegen::Value byte_offset(codegen::Value elements, Type element);
-  codegen::Pointer swizzled(codegen::Pointer from, const Scalar& offset, const Tensor& tensor);
-  /// Whether element (row, col) of a tile that hangs over lies inside; nothing where it surely
-  /// does.
-  std::optional<codegen::Value> exists(const Tensor& tensor, const Scalar& row, const Scalar& col);
-  /// Where element (row, col) of a tensor is.
-  codegen::Pointer pointer(const Tensor& tensor, const Scalar& row, const Scalar& col);
-  /// How wide an access to neighbours may be: the largest power of two that surely divides the byte
-  /// address of each (r, c) with r, c multiples of the given steps, and the run of bytes there.
-  int aligned_bytes(const Tensor& tensor, std::int64_t row_step, std::int64_t col_step) const;
-  static bool constant_shape(const Tensor& tensor, std::int64_t& rows, std::int64_t& cols);
-  /// Reports unless the tile is exactly rows x cols (both constant).
-  bool require_shape(const Tensor& tensor, std::int64_t rows, std::int64_t cols,
-                     std::string_view what);
-
   // -- Fragments.
   Fragment fragment(const FragmentKind& kind, std::vector<codegen::Value> registers,
                     Major major = Major::none);
@@ -179,9 +160,6 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   std::optional<MapNumber> map_number(const Scalar& scalar) const;
   /// Notes what a launch knows of `result`, op of x and a constant.
   void derive_number(const Scalar& result, Operator op, const Scalar& x, std::int64_t y);
-  /// An element's address, or nothing (reported) where the tensor or an index is no good.
-  std::optional<codegen::Pointer> element_pointer(const Tensor& tensor, const Scalar& row,
-                                                  const Scalar& col);
 
   codegen::Pointer shared_memory(const std::string& name, std::int64_t bytes, int align = 128);
   /// What the block's threads write to shared memory is there for each other behind a barrier only.
@@ -209,6 +187,9 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   codegen::FunctionBuilder& nowhere();
   std::unique_ptr<codegen::FunctionBuilder> unheard;  // what calls to no effect build
 };
+
+/// Zero of a type.
+codegen::Value zero_value(codegen::FunctionBuilder& f, Type type);
 
 /// While it lives, this thread describes that kernel.
 class Description {

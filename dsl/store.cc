@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Storing fragments: stmatrix, wmma.store, vector or plain stores; and converting accumulators.
+#include "dsl/addressing.h"
 #include "dsl/fragment_map.h"
 #include "dsl/operations.h"
 #include "tartan/isa/instruction.h"
@@ -55,8 +56,8 @@ class Storer {
     if (!row->since.has(state_.target))
       return no(fmt::format("requires {}", isa::text(row->since)));
     const int line = 128 / bits(kind_.type);  // elements of 16 bytes
-    const int aligned = major == Major::row ? state_.aligned_bytes(to_, 1, line)
-                                            : state_.aligned_bytes(to_, line, 1);
+    const int aligned = major == Major::row ? aligned_bytes(state_, to_, 1, line)
+                                            : aligned_bytes(state_, to_, line, 1);
     if (aligned < 16)
       return no(fmt::format("its rows must be 16-byte aligned, {} guarantees only {} bytes",
                             to_.layout.text(), aligned));
@@ -65,7 +66,7 @@ class Storer {
 
   void stmatrix(const isa::Form& form) {
     state_.choose(what(), isa::spell(form), "rows of 16 bytes to shared memory");
-    state_.f().matrix(form, state_.pointer(to_, lane_row(form).first, lane_row(form).second),
+    state_.f().matrix(form, address_of(state_, to_, lane_row(form).first, lane_row(form).second),
                       registers());
   }
 
@@ -110,7 +111,7 @@ class Storer {
         form.a_major == Major::row ? to_.layout.row_stride : to_.layout.col_stride, u32));
     state_.choose(what(), isa::spell(form),
                   "wmma fragments are opaque: only wmma.store knows their layout");
-    state_.f().matrix(form, state_.pointer(to_, 0, 0), operands);
+    state_.f().matrix(form, address_of(state_, to_, 0, 0), operands);
   }
 
   void plain(const std::string& refused) {
@@ -126,8 +127,8 @@ class Storer {
       const AffineMap map = *affine_map(kind_, i);
       const Scalar row = group * map.group.row + member * map.member.row + map.origin.row,
                    col = group * map.group.col + member * map.member.col + map.origin.col;
-      const Pointer place = state_.pointer(to_, row, col);
-      const auto exists = state_.exists(to_, row, col);
+      const Pointer place = address_of(state_, to_, row, col);
+      const auto exists = is_inside(state_, to_, row, col);
       if (exists) state_.f().if_then(*exists, [&] { put(place); });
       else put(place);
     };
@@ -171,7 +172,7 @@ class Storer {
     const auto& edge = along_columns ? to_.col_edge : to_.row_edge;
     if (edge && edge->limit.multiple() % 2) return false;
     const int aligned =
-        along_columns ? state_.aligned_bytes(to_, 1, 2) : state_.aligned_bytes(to_, 2, 1);
+        along_columns ? aligned_bytes(state_, to_, 1, 2) : aligned_bytes(state_, to_, 2, 1);
     return aligned >= 2 * bits(kind_.type) / 8;
   }
 
@@ -204,7 +205,7 @@ void store_fragment(KernelState& state, const Tensor& to, const Fragment& fragme
         fmt::format(
             "element type mismatch: {} has elements of {}, the fragment is {}; convert() it to {}",
             to.name, name(to.type), kind.text(), name(to.type)));
-  if (!state.require_shape(to, shape.rows, shape.cols, "the fragment") || !right_type) return;
+  if (!require_shape(state, to, shape.rows, shape.cols, "the fragment") || !right_type) return;
   Storer(state, to, fragment).store();
   state.note_write(to);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tiles and matrices of a tensor: views of the same memory.
 
-#include "dsl/state.h"
+#include "dsl/addressing.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 
@@ -70,7 +70,7 @@ Tensor Tensor::tile(const Scalar& rows, const Scalar& cols, const Scalar& row, c
   }
   out.row_at = row_at + row * rows;
   out.col_at = col_at + col * cols;
-  const auto wide = [&](const Scalar& x) { return state->wide(x); };
+  const auto wide = [&](const Scalar& x) { return widened(*state, x); };
   if (layout.is_nested()) {
     Layout far = layout;
     far.row_stride = wide(layout.row_stride);
@@ -94,7 +94,7 @@ Tensor Tensor::matrix(const Scalar& index, const Scalar* stride,
       out.memory = -1;
       return out;
     }
-  const auto wide = [&](const Scalar& x) { return state->wide(x); };
+  const auto wide = [&](const Scalar& x) { return widened(*state, x); };
   const bool by_columns = layout.major() == Major::col;
   const Scalar apart = stride               ? wide(*stride)
                        : layout.is_nested() ? wide(whole_rows) * wide(whole_cols)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/support/counted.h"
+#include "dsl/addressing.h"
 #include "dsl/operations.h"
 #include "dsl/tma_matrix.h"
 
@@ -45,7 +46,7 @@ class BoxCopier {
           const bool by_rows = matrix_.by_rows();
           const Scalar along = share.along + x, first = share.first + y;
           const Scalar row = by_rows ? first : along, col = by_rows ? along : first;
-          state_.f().tensor_load(state_.pointer(to_, row, col), map,
+          state_.f().tensor_load(address_of(state_, to_, row, col), map,
                                  matrix_.coordinates(along, first), state_.fill.barrier,
                                  share.blocks);
         }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <span>
 
+#include "dsl/addressing.h"
 #include "dsl/operations.h"
 #include "dsl/tma_matrix.h"
 
@@ -54,8 +55,8 @@ class Fragments {
       state_.report("fragment-mismatch"_rule, fmt::format("finished(): expected {}, found {}",
                                                           kind.text(), fragment.kind().text()));
     const Type type = register_type(kind.type);
-    return state_.fragment(
-        kind, std::vector(static_cast<std::size_t>(kind.fragment().registers), state_.zero(type)));
+    return state_.fragment(kind, std::vector(static_cast<std::size_t>(kind.fragment().registers),
+                                             zero_value(state_.f(), type)));
   }
 
   static constexpr std::size_t together = 4;
@@ -164,7 +165,7 @@ class BoxStorer {
         f.tensor_store(maps[i],
                        matrix_.coordinates(tile_.col() + batch[i].left,
                                            tile_.row() + box_lines * batch[i].down),
-                       state_.pointer(staged(number, i, batch[i]), 0, 0));
+                       address_of(state_, staged(number, i, batch[i]), 0, 0));
       f.bulk_commit();
     });
   }
@@ -283,8 +284,7 @@ Fragments::Order plain_order(const WarpTile& tile, bool by_columns) {
 
 bool has_room(KernelState& state, const Tensor& to, const WarpPlace& place) {
   std::int64_t rows = 0, cols = 0;
-  if (!state.constant_shape(to, rows, cols) || (rows >= place.rows && cols >= place.cols))
-    return true;
+  if (!constant_shape(to, rows, cols) || (rows >= place.rows && cols >= place.cols)) return true;
   state.report("layout-mismatch"_rule,
                fmt::format("wrong tile shape: the warps' tile has {}x{} elements, {} is {}",
                            place.rows, place.cols, to.name, to.layout.text()));

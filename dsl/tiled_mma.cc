@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "compiler/support/counted.h"
+#include "dsl/addressing.h"
 #include "dsl/operations.h"
 #include "dsl/state.h"
 #include "dsl/tma_matrix.h"
@@ -197,8 +198,8 @@ TiledMma::Side TiledMma::side_b(const Shared& b) const {
 }
 
 bool TiledMma::fits(const Shared& a, const Shared& b) const {
-  return state_->require_shape(a, tile_.m, tile_.k, "A of the tiled MMA") &
-         state_->require_shape(b, tile_.k, tile_.n, "B of the tiled MMA");
+  return require_shape(*state_, a, tile_.m, tile_.k, "A of the tiled MMA") &
+         require_shape(*state_, b, tile_.k, tile_.n, "B of the tiled MMA");
 }
 
 namespace {
@@ -307,7 +308,7 @@ Type TiledMma::stored_b() const { return stored_type(kind_, kind_.b); }
 WarpTile TiledMma::operator()(const WarpTile& c, const WarpTile& a, const Shared& b,
                               Here at) const {
   if (!KernelState::begins(state_, at)) return {};
-  if (!state_->require_shape(b, tile_.k, tile_.n, "B of the tiled MMA")) return {};
+  if (!require_shape(*state_, b, tile_.k, tile_.n, "B of the tiled MMA")) return {};
   if (a.down() != fragments_m() || a.across() != steps()) {
     state_->report(
         "fragment-mismatch"_rule,
@@ -336,7 +337,7 @@ WarpTile TiledMma::operator()(const WarpTile& c, const WarpTile& a, const Shared
 WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const WarpTile& b,
                               Here at) const {
   if (!KernelState::begins(state_, at)) return {};
-  if (!state_->require_shape(a, tile_.m, tile_.k, "A of the tiled MMA")) return {};
+  if (!require_shape(*state_, a, tile_.m, tile_.k, "A of the tiled MMA")) return {};
   if (b.down() != steps() || b.across() != fragments_n()) {
     state_->report(
         "fragment-mismatch"_rule,
@@ -354,7 +355,7 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const WarpTile
 
 WarpTile TiledMma::load_a(const Shared& a, Here at) const {
   if (!KernelState::begins(state_, at)) return {};
-  if (!state_->require_shape(a, tile_.m, tile_.k, "A of the tiled MMA")) return {};
+  if (!require_shape(*state_, a, tile_.m, tile_.k, "A of the tiled MMA")) return {};
   const FragmentKind kind = operand_a(kind_.shape, kind_.a);
   const isa::Fragment fragment = kind.fragment();
   std::vector<Fragment> out;

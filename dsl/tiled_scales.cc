@@ -2,7 +2,7 @@
 // Tiled products with block scales (PTX ISA 9.7.14.3).
 #include <algorithm>
 
-#include "dsl/state.h"
+#include "dsl/addressing.h"
 #include "tartan/dsl/math.h"
 #include "tartan/dsl/tiled_mma.h"
 #include "tartan/isa/instruction.h"
@@ -24,10 +24,10 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
   }
   const int blocks = tile_.k / scale_block();
   const bool shapes =
-      state_->require_shape(a, tile_.m, tile_.k, "A of the tiled MMA") &
-      state_->require_shape(a_scales, tile_.m, blocks, "the A scales of the tiled MMA") &
-      state_->require_shape(b, tile_.k, tile_.n, "B of the tiled MMA") &
-      state_->require_shape(b_scales, blocks, tile_.n, "the B scales of the tiled MMA");
+      require_shape(*state_, a, tile_.m, tile_.k, "A of the tiled MMA") &
+      require_shape(*state_, a_scales, tile_.m, blocks, "the A scales of the tiled MMA") &
+      require_shape(*state_, b, tile_.k, tile_.n, "B of the tiled MMA") &
+      require_shape(*state_, b_scales, blocks, tile_.n, "the B scales of the tiled MMA");
   if (!shapes) return {};
   const auto of_a = scale_words(a_scales, Operand::a), of_b = scale_words(b_scales, Operand::b);
   if (of_a.empty() || of_b.empty()) return {};
@@ -62,7 +62,7 @@ std::vector<std::vector<Scalar>> TiledMma::scale_words(const Shared& scales,
   }
   const int words = tile_.k / scale_block() / 4;
   if (scales.layout().major() != (is_a ? Major::row : Major::col) ||
-      state_->aligned_bytes(scales, is_a ? 1 : 0, is_a ? 0 : 1) < 4) {
+      aligned_bytes(*state_, scales, is_a ? 1 : 0, is_a ? 0 : 1) < 4) {
     state_->report(
         "layout-alignment"_rule,
         fmt::format("scales must be contiguous along k, in aligned groups of four; {} is {}",
@@ -83,9 +83,10 @@ std::vector<std::vector<Scalar>> TiledMma::scale_words(const Shared& scales,
                             : warp_n_ * (count * 8) + (which + first) * 8 + group;
     std::vector<Scalar> each;
     for (int word = 0; word < words; ++word)
-      each.push_back(state_->scalar(state_->f().load(
-          state_->pointer(scales, is_a ? line : Scalar(4 * word), is_a ? Scalar(4 * word) : line),
-          b32)));
+      each.push_back(state_->scalar(
+          state_->f().load(address_of(*state_, scales, is_a ? line : Scalar(4 * word),
+                                      is_a ? Scalar(4 * word) : line),
+                           b32)));
     out.push_back(std::move(each));
   }
   state_->choose(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tiled products with a sparse A (PTX ISA 9.7.14.6 and 9.7.15.6).
-#include "dsl/state.h"
+#include "dsl/addressing.h"
 #include "dsl/warpgroup_mma.h"
 #include "tartan/dsl/math.h"
 #include "tartan/dsl/tiled_mma.h"
@@ -11,11 +11,10 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
                               const Shared& b, Here at) const {
   if (!detail::KernelState::begins(state_, at)) return {};
   const Layout words = metadata_tile();
-  const bool shapes =
-      state_->require_shape(a, tile_.m, columns_a(), "A of the tiled MMA") &
-      state_->require_shape(metadata, *words.rows.constant(), *words.cols.constant(),
-                            "the metadata of the tiled MMA") &
-      state_->require_shape(b, tile_.k, tile_.n, "B of the tiled MMA");
+  const bool shapes = require_shape(*state_, a, tile_.m, columns_a(), "A of the tiled MMA") &
+                      require_shape(*state_, metadata, *words.rows.constant(),
+                                    *words.cols.constant(), "the metadata of the tiled MMA") &
+                      require_shape(*state_, b, tile_.k, tile_.n, "B of the tiled MMA");
   if (!shapes) return {};
   if (by_warpgroups(c, true))
     return WarpTile(

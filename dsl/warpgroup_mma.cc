@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "dsl/addressing.h"
 #include "dsl/tma_matrix.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -56,7 +57,7 @@ class Descriptors {
               const Scalar& first)
       : state_(state), panels_(panels), step_(step) {
     codegen::FunctionBuilder& f = state.f();
-    const Value address = f.shared_address(state.pointer(tile, 0, 0));
+    const Value address = f.shared_address(address_of(state, tile, 0, 0));
     const Value begin = state.value(state.scalar(address) + first, u32);
     // Along k, an instruction rarely goes beyond its panel.
     const std::int64_t apart = panels.along_k && panels.width >= step ? 16 : panels.bytes();
