@@ -3,15 +3,15 @@
 #include <numeric>
 
 #include "dsl/addressing.h"
+#include "dsl/scalars.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 
 Scalar widened(KernelState& state, const Scalar& x) {
-  if (x.constant() || KernelState::is_bad(x) || bits(x.type()) == 64) return x;
-  Scalar out = state.scalar(
-      state.f().convert(KernelState::wraps(x) ? state.value(x) : state.dynamic(x), u64),
-      x.multiple());
-  return KernelState::wraps(x) ? out : out + KernelState::addend(x);
+  if (x.constant() || is_bad(x) || bits(x.type()) == 64) return x;
+  Scalar out = state.scalar(state.f().convert(wraps(x) ? state.value(x) : state.dynamic(x), u64),
+                            x.multiple());
+  return wraps(x) ? out : out + addend(x);
 }
 
 namespace {
@@ -44,14 +44,13 @@ codegen::Pointer swizzled(KernelState& state, codegen::Pointer from, const Scala
   if (const auto constant = offset.constant())
     return f.offset(from, bytes_of(swizzle(*constant), tensor.type));
   const std::int64_t period = std::int64_t{1} << (swizzle.bits + swizzle.base + swizzle.shift);
-  const bool whole = KernelState::wraps(offset) || KernelState::addend(offset) < 0;
-  const std::int64_t periods = whole ? 0 : KernelState::addend(offset) / period * period;
+  const bool whole = wraps(offset) || addend(offset) < 0;
+  const std::int64_t periods = whole ? 0 : addend(offset) / period * period;
   Scalar rest = offset + -periods;
   std::int64_t apart = 0;
-  if (!whole && (KernelState::ones(rest + -KernelState::addend(rest)) &
-                 static_cast<std::uint64_t>(KernelState::addend(rest))) == 0) {
-    apart = swizzle(KernelState::addend(rest));
-    rest = rest + -KernelState::addend(rest);
+  if (!whole && (ones(rest + -addend(rest)) & static_cast<std::uint64_t>(addend(rest))) == 0) {
+    apart = swizzle(addend(rest));
+    rest = rest + -addend(rest);
   }
   const std::int64_t mask = ((std::int64_t{1} << swizzle.bits) - 1) << swizzle.base;
   const codegen::Value plain = state.value(rest, u32);
@@ -73,19 +72,16 @@ codegen::Pointer address_of(KernelState& state, const Tensor& tensor, const Scal
   codegen::Pointer out = memory.base;
   // Addends become the [base+constant] of the address, unless they wrap around.
   const auto moved = [&](const Scalar& elements) {
-    const codegen::Value count = KernelState::wraps(elements)
-                                     ? state.value(elements, type)
-                                     : f.convert(state.dynamic(elements), type);
+    const codegen::Value count =
+        wraps(elements) ? state.value(elements, type) : f.convert(state.dynamic(elements), type);
     return f.offset(out, byte_offset(f, count, tensor.type));
   };
-  const auto known = [&](const Scalar& elements) {
-    return KernelState::wraps(elements) ? 0 : KernelState::addend(elements);
-  };
-  if (KernelState::is_bad(tensor.base)) return out;  // reported where it was made
+  const auto known = [&](const Scalar& elements) { return wraps(elements) ? 0 : addend(elements); };
+  if (is_bad(tensor.base)) return out;  // reported where it was made
   std::int64_t fixed = tensor.base.constant().value_or(0);
   if (!tensor.base.constant()) out = moved(tensor.base), fixed = known(tensor.base);
   const Scalar offset = tensor.offset + tensor.layout.offset(row, col);
-  if (KernelState::is_bad(offset)) return out;
+  if (is_bad(offset)) return out;
   if (tensor.layout.swizzle.bits) {
     out = swizzled(state, out, offset, tensor);
     return fixed ? f.offset(out, bytes_of(fixed, tensor.type)) : out;

@@ -5,7 +5,9 @@
 #include <numeric>
 
 #include "dsl/addressing.h"
+#include "dsl/fragments.h"
 #include "dsl/operations.h"
+#include "dsl/scalars.h"
 #include "tartan/dsl/math.h"
 #include "tartan/isa/instruction.h"
 
@@ -68,14 +70,14 @@ bool usable(KernelState& state, const Tensor& tensor, const Scalar& row, const S
 }
 
 Scalar read_element(KernelState& state, const Tensor& from, const Scalar& row, const Scalar& col) {
-  if (!usable(state, from, row, col)) return KernelState::bad();
+  if (!usable(state, from, row, col)) return detail::bad_scalar();
   return state.scalar(state.f().load(address_of(state, from, row, col), from.type));
 }
 
 void write_element(KernelState& state, const Tensor& to, const Scalar& row, const Scalar& col,
                    const Scalar& value) {
-  if (!usable(state, to, row, col) || KernelState::is_bad(value) ||
-      (KernelState::state_of(value) && !state.owns(value, "the value")))
+  if (!usable(state, to, row, col) || detail::is_bad(value) ||
+      (detail::state_of(value) && !state.owns(value, "the value")))
     return;
   if (value.type() != Type::none && bits(value.type()) != bits(to.type)) {
     state.report(
@@ -176,7 +178,7 @@ Scalar Builder::param(std::string name, Type type, int multiple_of, Here at) {
             name, tartan::name(type)));
     good = false;
   }
-  if (!good) return KernelState::bad();
+  if (!good) return detail::bad_scalar();
   state_->params.push_back({std::move(name), type, false, 0});
   const codegen::Value value = state_->f().add_param(type);
   state_->launch_numbers.add_parameter(value.id);
@@ -305,7 +307,7 @@ void Builder::store(const Shared& to, const Fragment& fragment, Here at) {
 
 Fragment Builder::convert(const Fragment& fragment, Type to, Here at) {
   state_->at(at);
-  if (!state_->owns(fragment, "the fragment") || KernelState::is_bad(fragment)) return {};
+  if (!state_->owns(fragment, "the fragment") || detail::is_bad(fragment)) return {};
   const FragmentKind& kind = fragment.kind();
   if (kind.type == to) return fragment;
   if (kind.shape.wmma || kind.operand != Operand::c || kind.type != f32 ||
@@ -318,12 +320,12 @@ Fragment Builder::convert(const Fragment& fragment, Type to, Here at) {
   }
   // Both types hold element i of a lane at the same place of the matrix; two of them share a
   // register.
-  const auto from = KernelState::registers(fragment);
+  const auto from = detail::registers_of(fragment);
   std::vector<Value> registers;
   for (std::size_t i = 0; i + 1 < from.size(); i += 2)
     registers.push_back(state_->f().pack(state_->f().convert(from[i], to),
                                          state_->f().convert(from[i + 1], to), b32));
-  return state_->fragment({kind.shape, Operand::c, to}, std::move(registers));
+  return make_fragment(*state_, {kind.shape, Operand::c, to}, std::move(registers));
 }
 
 FragmentVariable Builder::variable(const FragmentKind& kind, Here at) {
@@ -334,15 +336,15 @@ FragmentVariable Builder::variable(const FragmentKind& kind, Here at) {
     registers.push_back(state_->f().variable(info(type).floating
                                                  ? state_->f().constant(type, 0.0)
                                                  : state_->f().constant(type, std::int64_t{0})));
-  return state_->fragment_variable(kind, std::move(registers));
+  return make_variable(*state_, kind, std::move(registers));
 }
 
 std::vector<Scalar> Builder::registers(const Fragment& fragment, Here at) {
   state_->at(at);
-  if (!state_->owns(fragment, "the fragment") || KernelState::is_bad(fragment))
-    return std::vector<Scalar>(8, KernelState::bad());
+  if (!state_->owns(fragment, "the fragment") || detail::is_bad(fragment))
+    return std::vector<Scalar>(8, detail::bad_scalar());
   std::vector<Scalar> out;
-  for (const Value& value : KernelState::registers(fragment)) out.push_back(state_->scalar(value));
+  for (const Value& value : detail::registers_of(fragment)) out.push_back(state_->scalar(value));
   return out;
 }
 
@@ -365,9 +367,8 @@ void Builder::write(const Shared& to, const Scalar& row, const Scalar& col, cons
 
 Scalar Builder::convert(const Scalar& value, Type to, Here at) {
   state_->at(at);
-  if (KernelState::is_bad(value) ||
-      (KernelState::state_of(value) && !state_->owns(value, "the value")))
-    return KernelState::bad();
+  if (detail::is_bad(value) || (detail::state_of(value) && !state_->owns(value, "the value")))
+    return detail::bad_scalar();
   const TypeSet eight_bits{Type::e4m3, Type::e5m2};
   if (eight_bits.has(to) || eight_bits.has(value.type())) {
     if (!has_eight_bits(state_->target)) return refuse_eight_bits(*state_);
@@ -381,7 +382,7 @@ Scalar Builder::convert(const Scalar& value, Type to, Here at) {
     state_->report("scalar-type"_rule,
                    fmt::format("unsupported conversion from a value of type {} to {}",
                                name(value.type()), name(to)));
-    return KernelState::bad();
+    return detail::bad_scalar();
   }
   // What is cut off is a multiple of a power of two.
   const bool cuts = bits(to) < std::min(bits(value.type()), 32);
@@ -393,13 +394,13 @@ Scalar Builder::convert(const Scalar& value, Type to, Here at) {
 std::pair<Scalar, Scalar> Builder::halves(const Scalar& word, Type to, Here at) {
   state_->at(at);
   if (!word.constant() && !state_->owns(word, "the value"))
-    return {KernelState::bad(), KernelState::bad()};
+    return {detail::bad_scalar(), detail::bad_scalar()};
   if (bits(word.type()) != 32 || bits(to) != 16) {
     state_->report(
         "scalar-type"_rule,
         fmt::format("expected a 32-bit value and a 16-bit type for its halves, found {} and {}",
                     name(word.type()), name(to)));
-    return {KernelState::bad(), KernelState::bad()};
+    return {detail::bad_scalar(), detail::bad_scalar()};
   }
   const auto [low, high] = state_->f().unpack(state_->f().bitcast(state_->value(word), b32), to);
   return {state_->scalar(low), state_->scalar(high)};
@@ -415,7 +416,7 @@ Scalar Builder::word(const Scalar& low, const Scalar& high, Here at) {
           "scalar-type"_rule,
           fmt::format("expected two 16-bit values for the halves of a word, found {} and {}",
                       name(low.type()), name(high.type())));
-    return KernelState::bad();
+    return detail::bad_scalar();
   }
   return state_->scalar(state_->f().pack(state_->value(low), state_->value(high), b32));
 }
@@ -455,10 +456,10 @@ void Builder::loop(const Scalar& begin, const Scalar& end, const Scalar& step,
   const Type type = typed->type() == Type::none ? u32 : typed->type();
   if (!can_count(*state_, begin, end, step, type)) return;
   const std::int64_t multiple = std::gcd(begin.multiple(), step.multiple());
-  const detail::BeforeBody before = state_->before_body(true);
+  const detail::BeforeBody before = state_->flights.before_body(state_->f(), true);
   state_->f().for_range(state_->value(begin, type), state_->value(end, type),
                         state_->value(step, type), [&](Value i) {
-                          state_->in_body(before, [&] {
+                          state_->flights.in_body(state_->f(), before, [&] {
                             body(state_->scalar(i, std::max<std::int64_t>(multiple, 1)));
                           });
                         });
@@ -467,8 +468,7 @@ void Builder::loop(const Scalar& begin, const Scalar& end, const Scalar& step,
 void Builder::when(const Scalar& condition, const std::function<void()>& body, Here at) {
   state_->at(at);
   if (!state_->has_body(body != nullptr, "a condition")) return;
-  if (KernelState::is_bad(condition))
-    return body();  // describe it all the same: its mistakes count too
+  if (detail::is_bad(condition)) return body();  // describe it all the same: its mistakes count too
   if (const auto constant = condition.constant()) {
     if (*constant) body();
     return;
@@ -480,13 +480,14 @@ void Builder::when(const Scalar& condition, const std::function<void()>& body, H
         fmt::format(
             "expected a condition of type pred, such as a comparison, found a value of type {}",
             name(condition.type())));
-  const detail::BeforeBody before = state_->before_body(false);
-  state_->f().if_then(state_->value(condition), [&] { state_->in_body(before, body); });
+  const detail::BeforeBody before = state_->flights.before_body(state_->f(), false);
+  state_->f().if_then(state_->value(condition),
+                      [&] { state_->flights.in_body(state_->f(), before, body); });
 }
 
 Scalar Builder::address(const Shared& tile, const Scalar& row, const Scalar& col, Here at) {
   state_->at(at);
-  if (!usable(*state_, tile, row, col)) return KernelState::bad();
+  if (!usable(*state_, tile, row, col)) return detail::bad_scalar();
   state_->fill.read_by_threads = true;  // by the instruction that it is for
   return state_->scalar(state_->f().shared_address(address_of(*state_, tile, row, col)));
 }

@@ -4,7 +4,8 @@
 #include <algorithm>
 
 #include "dsl/fragment_map.h"
-#include "dsl/state.h"
+#include "dsl/fragments.h"
+#include "dsl/scalars.h"
 
 namespace tartan::inline TARTAN_ABI {
 namespace detail {
@@ -63,8 +64,7 @@ std::optional<std::vector<Value>> values_of(KernelState& state, std::span<const 
                                             Type type, std::string_view what) {
   std::vector<Value> out;
   for (const Scalar& scalar : scalars) {
-    if (KernelState::is_bad(scalar) || (KernelState::state_of(scalar) && !state.owns(scalar, what)))
-      return std::nullopt;
+    if (is_bad(scalar) || (state_of(scalar) && !state.owns(scalar, what))) return std::nullopt;
     if (scalar.constant()) {
       out.push_back(state.value(scalar, type));
       continue;
@@ -127,7 +127,7 @@ constexpr int most_elements = 128;  // of any fragment in a lane: A of m16n8k256
 // Refused scalars: they were reported, and so are not counted.
 bool has_bad(std::span<const Scalar> scalars) {
   return std::any_of(scalars.begin(), scalars.end(),
-                     [](const Scalar& each) { return KernelState::is_bad(each); });
+                     [](const Scalar& each) { return detail::is_bad(each); });
 }
 
 }  // namespace
@@ -140,17 +140,17 @@ Fragment Builder::fragment(const FragmentKind& kind, std::span<const Scalar> reg
   auto values = detail::values_of(*state_, registers, detail::register_type(kind.type),
                                   "a register of the fragment");
   if (!values) return {};
-  return state_->fragment(kind, std::move(*values), detail::stored(kind));
+  return make_fragment(*state_, kind, std::move(*values), detail::stored(kind));
 }
 
 std::vector<Scalar> Builder::elements(const Fragment& fragment, Here at) {
   state_->at(at);
   const isa::Fragment shape = fragment.kind().fragment();
   const int count = fragment.kind().exists() ? shape.elements() / shape.copies : 0;
-  if (!state_->owns(fragment, "the fragment") || KernelState::is_bad(fragment))
+  if (!state_->owns(fragment, "the fragment") || detail::is_bad(fragment))
     return std::vector<Scalar>(static_cast<std::size_t>(count ? count : most_elements),
-                               KernelState::bad());
-  const auto registers = KernelState::registers(fragment);
+                               detail::bad_scalar());
+  const auto registers = detail::registers_of(fragment);
   std::vector<Scalar> out;
   for (int i = 0; i < count; ++i) {
     const Value word = registers[static_cast<std::size_t>(i / shape.per_register)];
@@ -174,7 +174,7 @@ Fragment Builder::pack(const FragmentKind& kind, std::span<const Scalar> element
   for (std::size_t i = 0; i < static_cast<std::size_t>(shape.registers); ++i)
     registers.push_back(detail::insert(
         state_->f(), std::span(*values).subspan(i * per % values->size(), per), shape));
-  return state_->fragment(kind, std::move(registers), detail::stored(kind));
+  return make_fragment(*state_, kind, std::move(registers), detail::stored(kind));
 }
 
 ElementPlace Builder::place(const FragmentKind& kind, int i, Here at) {
@@ -182,7 +182,7 @@ ElementPlace Builder::place(const FragmentKind& kind, int i, Here at) {
   if (!kind.exists() || i < 0 || i >= kind.fragment().elements()) {
     state_->report("fragment-mismatch"_rule,
                    fmt::format("element index {} is out of bounds of {}", i, kind.text()));
-    return {KernelState::bad(), KernelState::bad(), KernelState::bad()};
+    return {detail::bad_scalar(), detail::bad_scalar(), detail::bad_scalar()};
   }
   const detail::LaneMap map = detail::lane_map(kind, i);
   const Scalar lane = state_->scalar(state_->lane());

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "dsl/state.h"
+#include "dsl/fragments.h"
 
 namespace tartan::inline TARTAN_ABI {
 
@@ -83,10 +83,10 @@ std::string FragmentKind::text() const {
 }
 
 FragmentVariable& FragmentVariable::operator=(const Fragment& fragment) {
-  detail::KernelState::assign(*this, fragment);
+  detail::assign(*this, fragment);
   return *this;
 }
 
-FragmentVariable::operator Fragment() const { return detail::KernelState::read({this, 1})[0]; }
+FragmentVariable::operator Fragment() const { return detail::read({this, 1})[0]; }
 
 }  // namespace tartan::inline TARTAN_ABI

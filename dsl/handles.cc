@@ -2,7 +2,7 @@
 // Whose handles a call may take: those of the kernel that this thread describes.
 #include <utility>
 
-#include "dsl/state.h"
+#include "dsl/scalars.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 namespace {

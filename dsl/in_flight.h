@@ -8,6 +8,7 @@
 // those inside; beyond, the next look waits for everything.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -65,24 +66,55 @@ struct BeforeBody {
   std::vector<Variable> variables;
 };
 
-/// The order of commits and waits in a description.
-struct FlightLog {
-  std::vector<int> scopes{0};  // those that are open, the innermost last
-  int scope_count = 0;
-  int clock = 0;
-  std::vector<int> commits;  // the scope of each
+/// The products in flight, in the order of commits and waits in a description.
+class Flights {
+ public:
+  /// A product that was committed just now, and computes these registers.
+  std::shared_ptr<Flight> depart(codegen::FunctionBuilder& f,
+                                 const std::vector<codegen::Value>& registers,
+                                 std::vector<codegen::Value> kept);
+  /// What reads these variables, of which one at least is in flight.
+  std::shared_ptr<Flight> of(codegen::FunctionBuilder& f,
+                             const std::vector<std::shared_ptr<VariableRecord>>& variables);
+  /// Registers that are copied as they are: of a product, landing waits in front of that.
+  std::vector<codegen::Value> copy(codegen::FunctionBuilder& f, Flight& flight, std::size_t first,
+                                   std::size_t count);
+
+  bool has_landed(const Flight& flight) const;
+  void land(codegen::FunctionBuilder& f, Flight& flight);
+  bool all_landed() const;
+  void land_all(codegen::FunctionBuilder& f);
+
+  std::shared_ptr<VariableRecord> declare(std::vector<codegen::Variable> registers);
+  void observe(VariableRecord& variable) const { variable.observed = clock_; }
+  /// Whether nothing was assigned to a variable since it was declared.
+  bool is_untouched(const VariableRecord& variable) const {
+    return variable.version == 0 && variable.scope == scopes_.back();
+  }
+
+  /// Around the body of a loop or condition: in front of it, and in it.
+  BeforeBody before_body(codegen::FunctionBuilder& f, bool loops) const;
+  void in_body(codegen::FunctionBuilder& f, BeforeBody before, const std::function<void()>& body);
+  /// Of loops and conditions that are being described.
+  std::size_t depth() const { return bodies_.size(); }
+
+ private:
   struct Landing {
     int group, scope;
   };
-  std::vector<Landing> landings;  // up to which group all are done, and where that is known
-  std::vector<std::shared_ptr<VariableRecord>> variables;
-  std::vector<BeforeBody> bodies;  // that are open, the innermost last
 
+  bool land_before_body(codegen::FunctionBuilder& f, Flight& flight);
   bool is_open(int scope) const;
   /// How many groups were surely committed behind this one, of the first `commits`.
   int newer(int group, std::size_t commits) const;
-  int newer(int group) const { return newer(group, commits.size()); }
-  bool all_landed() const;
+
+  std::vector<int> scopes_{0};  // those that are open, the innermost last
+  int scope_count_ = 0;
+  int clock_ = 0;
+  std::vector<int> commits_;       // the scope of each
+  std::vector<Landing> landings_;  // up to which group all are done, and where that is known
+  std::vector<std::shared_ptr<VariableRecord>> variables_;
+  std::vector<BeforeBody> bodies_;  // that are open, the innermost last
 };
 
 }  // namespace tartan::inline TARTAN_ABI::detail

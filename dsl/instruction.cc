@@ -2,6 +2,7 @@
 // Matrix instructions by name.
 #include "dsl/addressing.h"
 #include "dsl/operations.h"
+#include "dsl/scalars.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 namespace {
@@ -98,8 +99,7 @@ std::optional<Value> instruction_operand(KernelState& state, const isa::Instruct
                                       : fmt::format("a value of type {}", name(scalar.type()))));
     return std::nullopt;
   };
-  if (KernelState::is_bad(scalar) ||
-      (KernelState::state_of(scalar) && !state.owns(scalar, "an operand")))
+  if (is_bad(scalar) || (state_of(scalar) && !state.owns(scalar, "an operand")))
     return std::nullopt;
   const auto constant = scalar.constant();
   if (constant && !takes(spec, part, *constant)) return wrong(constants(spec, part));
@@ -117,9 +117,9 @@ std::vector<Scalar> named_instruction(KernelState& state, std::string_view spell
                                       std::span<const Scalar> operands, const Pointer* address) {
   const auto row = find(state, spelling, operands.size(), !address);
   if (!row)
-    return std::vector<Scalar>(16, KernelState::bad());  // more registers than any instruction has
+    return std::vector<Scalar>(16, bad_scalar());  // more registers than any instruction has
   const isa::OperandSpec* d = row->operand(isa::Role::d);
-  const std::vector<Scalar> refused(d ? static_cast<std::size_t>(d->count) : 0, KernelState::bad());
+  const std::vector<Scalar> refused(d ? static_cast<std::size_t>(d->count) : 0, bad_scalar());
   const std::size_t wanted = scalar_count(*row, !address);
   isa::Form form = row->form;
   if (operands.size() != wanted || (address && !is_memory(form))) {
@@ -168,7 +168,7 @@ std::vector<Scalar> Builder::instruction(std::string_view spelling, const detail
                                          const std::vector<Scalar>& operands, Here at) {
   state_->at(at);
   const auto address = checked_address(*state_, memory, row, col);
-  if (!address) return std::vector<Scalar>(16, detail::KernelState::bad());
+  if (!address) return std::vector<Scalar>(16, detail::bad_scalar());
   state_->fill.read_by_threads |=
       state_->memories[static_cast<std::size_t>(memory.memory)].in_shared;
   return named_instruction(*state_, spelling, operands, &*address);

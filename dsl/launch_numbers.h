@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tartan/dsl/kernel.h"
+#include "tartan/dsl/scalar.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 
@@ -26,5 +27,8 @@ class LaunchNumbers {
   std::vector<int> values_;           // of each parameter: its value's id; -1: a pointer
   std::map<int, MapNumber> derived_;  // of values that parameters alone decide
 };
+
+/// A number that a launch knows: a constant or a parameter.
+std::optional<MapNumber> map_number(const LaunchNumbers& numbers, const Scalar& scalar);
 
 }  // namespace tartan::inline TARTAN_ABI::detail

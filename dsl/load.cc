@@ -2,7 +2,9 @@
 // Loading fragments: ldmatrix, wmma.load or plain loads, chosen from the layouts.
 #include "dsl/addressing.h"
 #include "dsl/fragment_map.h"
+#include "dsl/fragments.h"
 #include "dsl/operations.h"
+#include "dsl/scalars.h"
 #include "tartan/isa/instruction.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -118,7 +120,7 @@ class Loader {
     const auto each = static_cast<std::ptrdiff_t>(kind_.fragment().registers);
     std::vector<Fragment> out;
     for (auto at = registers.begin(); at != registers.end(); at += each)
-      out.push_back(state_.fragment(kind_, std::vector<Value>(at, at + each)));
+      out.push_back(make_fragment(state_, kind_, std::vector<Value>(at, at + each)));
     return out;
   }
 
@@ -168,8 +170,9 @@ class Loader {
     state_.choose(what(), isa::spell(form),
                   fmt::format("wmma fragments are opaque: only wmma.load can load them; {} is {}",
                               from_.name, from_.layout.text()));
-    return state_.fragment(
-        kind_, state_.f().matrix(form, address_of(state_, from_, 0, 0), operands), form.a_major);
+    return make_fragment(state_, kind_,
+                         state_.f().matrix(form, address_of(state_, from_, 0, 0), operands),
+                         form.a_major);
   }
 
   Fragment plain(const std::string& refused) {
@@ -191,7 +194,7 @@ class Loader {
         fmt::format("ld.{} of {} bits", shared_ ? "shared" : "global",
                     together ? bits(register_type(kind_.type)) : bits(kind_.type));
     state_.choose(what(), width, "each lane loads its own elements", {refused});
-    return state_.fragment(kind_, std::move(registers));
+    return make_fragment(state_, kind_, std::move(registers));
   }
 
   // What lies at element i of this lane; zero beyond the edge of the matrix.

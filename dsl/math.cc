@@ -2,6 +2,7 @@
 #include "tartan/dsl/math.h"
 
 #include "dsl/operations.h"
+#include "dsl/scalars.h"
 
 namespace tartan::inline TARTAN_ABI {
 namespace {
@@ -13,13 +14,13 @@ using detail::KernelState;
 std::shared_ptr<KernelState> common_state(std::initializer_list<const Scalar*> operands) {
   std::shared_ptr<KernelState> out;
   for (const Scalar* each : operands) {
-    if (KernelState::is_bad(*each)) return nullptr;
-    if (const auto& state = KernelState::state_of(*each)) out = state;
+    if (detail::is_bad(*each)) return nullptr;
+    if (const auto& state = detail::state_of(*each)) out = state;
   }
   if (auto* const current = detail::Description::current()) out = current->shared_from_this();
   if (!out || !out->is_described()) return nullptr;
   for (const Scalar* each : operands)
-    if (KernelState::state_of(*each) && !out->owns(*each, "an operand")) return nullptr;
+    if (detail::state_of(*each) && !out->owns(*each, "an operand")) return nullptr;
   return out;
 }
 
@@ -39,20 +40,20 @@ using Binary = Value (codegen::FunctionBuilder::*)(Value, Value);
 
 Scalar binary(Binary function, const Scalar& x, const Scalar& y) {
   const auto state = common_state({&x, &y});
-  if (!state || !same_types(*state, x, y)) return KernelState::bad();
+  if (!state || !same_types(*state, x, y)) return detail::bad_scalar();
   const Type type = common_type(x, y);
   return state->scalar((state->f().*function)(state->value(x, type), state->value(y, type)));
 }
 
 Scalar approximate(codegen::Approximation function, const Scalar& x) {
   const auto state = common_state({&x});
-  if (!state) return KernelState::bad();
+  if (!state) return detail::bad_scalar();
   if (x.type() != f32) {
     state->report("scalar-type"_rule,
                   fmt::format("expected an f32 operand, found {}; convert() it",
                               x.constant() ? fmt::format("the constant {}", *x.constant())
                                            : fmt::format("a value of type {}", name(x.type()))));
-    return KernelState::bad();
+    return detail::bad_scalar();
   }
   return state->scalar(state->f().approximate(function, state->value(x)));
 }
@@ -71,19 +72,19 @@ Scalar maximum(const Scalar& x, const Scalar& y) {
 Scalar select(const Scalar& condition, const Scalar& x, const Scalar& y) {
   if (const auto constant = condition.constant()) return *constant ? x : y;
   const auto state = common_state({&condition, &x, &y});
-  if (!state || !same_types(*state, x, y)) return KernelState::bad();
+  if (!state || !same_types(*state, x, y)) return detail::bad_scalar();
   if (condition.type() != Type::pred) {
     state->report(
         "scalar-type"_rule,
         fmt::format(
             "expected a condition of type pred, such as a comparison, found a value of type {}",
             name(condition.type())));
-    return KernelState::bad();
+    return detail::bad_scalar();
   }
   const Type type = common_type(x, y) == Type::none ? u32 : common_type(x, y);
   return state->scalar(
       state->f().select(state->value(condition), state->value(x, type), state->value(y, type)), 1,
-      KernelState::ones(x) | KernelState::ones(y));
+      detail::ones(x) | detail::ones(y));
 }
 
 Scalar relu(const Scalar& x) { return select(x <= 0, 0, x); }
@@ -91,7 +92,7 @@ Scalar relu(const Scalar& x) { return select(x <= 0, 0, x); }
 Scalar fma(const Scalar& x, const Scalar& y, const Scalar& z) {
   const auto state = common_state({&x, &y, &z});
   if (!state || !same_types(*state, x, y) || !same_types(*state, x, z) || !same_types(*state, y, z))
-    return KernelState::bad();
+    return detail::bad_scalar();
   const Type type = common_type(common_type(x, y) == Type::none ? z : x.constant() ? y : x, z);
   if (!info(type).floating) return x * y + z;
   return state->scalar(
@@ -112,16 +113,16 @@ Scalar detail::refuse_eight_bits(KernelState& state) {
       "no-instruction"_rule,
       fmt::format("conversions of e4m3 and e5m2 require sm_89 and PTX 8.1, the target is {}",
                   state.target.text()));
-  return KernelState::bad();
+  return detail::bad_scalar();
 }
 
 Scalar convert_pair(const Scalar& low, const Scalar& high, Type to) {
   const auto state = common_state({&low, &high});
-  if (!state) return KernelState::bad();
+  if (!state) return detail::bad_scalar();
   if (to != Type::e4m3 && to != Type::e5m2) {
     state->report("no-instruction"_rule,
                   fmt::format("no packed conversion to {}: expected e4m3 or e5m2", name(to)));
-    return KernelState::bad();
+    return detail::bad_scalar();
   }
   if (!has_eight_bits(state->target)) return refuse_eight_bits(*state);
   return state->scalar(
@@ -139,13 +140,13 @@ Scalar tanh(const Scalar& x) { return approximate(codegen::Approximation::tanh, 
 Scalar shuffle_xor(const Scalar& x, int mask) {
   if (x.constant()) return x;
   const auto state = common_state({&x});
-  if (!state) return KernelState::bad();
+  if (!state) return detail::bad_scalar();
   if (bits(x.type()) != 32 || mask < 0 || mask > 31) {
     state->report(
         "scalar-type"_rule,
         fmt::format("shuffle_xor: expected a 32-bit value and a mask below 32, found {} and {}",
                     name(x.type()), mask));
-    return KernelState::bad();
+    return detail::bad_scalar();
   }
   return state->scalar(state->f().shuffle_xor(state->value(x), mask));
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Multiplying fragments.
+#include "dsl/fragments.h"
 #include "dsl/operations.h"
+#include "dsl/scalars.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 namespace {
@@ -30,15 +32,15 @@ class Multiplier {
       operands.insert(operands.end(), registers.begin(), registers.end());
     };
     append(registers(b_, options_.negate_b));
-    append(c_ ? KernelState::registers(*c_) : zeros(operand_c(a_.kind().shape, accumulator)));
+    append(c_ ? registers_of(*c_) : zeros(operand_c(a_.kind().shape, accumulator)));
     if (!append_scalars(*row, operands)) return {};
-    return state_.fragment(operand_c(a_.kind().shape, form.d),
-                           state_.f().matrix(form, {}, operands));
+    return make_fragment(state_, operand_c(a_.kind().shape, form.d),
+                         state_.f().matrix(form, {}, operands));
   }
 
  private:
   std::vector<Value> registers(const Fragment& fragment, bool negate) {
-    std::vector<Value> out = KernelState::registers(fragment);
+    std::vector<Value> out = registers_of(fragment);
     if (!negate) return out;
     codegen::FunctionBuilder& f = state_.f();
     const int element = bits(fragment.kind().type);
@@ -57,7 +59,7 @@ class Multiplier {
                   fmt::format("wrong operand {} of mma: expected the fragment {}, found {} (made "
                               "at {}); load it as operand_{}({}, {})",
                               name(wanted), fitting.text(), fragment.kind().text(),
-                              made_at(KernelState::made(fragment)), name(wanted),
+                              made_at(HandleParts::made(fragment)), name(wanted),
                               fragment.kind().shape.shape.text(), name(fragment.kind().type)));
     return false;
   }
@@ -70,8 +72,8 @@ class Multiplier {
       state_.report(
           "fragment-mismatch"_rule,
           fmt::format("fragments of different instructions: {} (made at {}) and {} (made at {})",
-                      a_.kind().text(), made_at(KernelState::made(a_)), other->kind().text(),
-                      made_at(KernelState::made(*other))));
+                      a_.kind().text(), made_at(HandleParts::made(a_)), other->kind().text(),
+                      made_at(HandleParts::made(*other))));
       return false;
     }
     return true;
@@ -79,7 +81,7 @@ class Multiplier {
 
   static Major major(const Fragment& fragment, Major usual) {
     const Major own =
-        fragment.kind().shape.wmma ? KernelState::major(fragment) : fragment.kind().major;
+        fragment.kind().shape.wmma ? HandleParts::major(fragment) : fragment.kind().major;
     return own == Major::none ? usual : own;
   }
 
@@ -208,7 +210,7 @@ Fragment multiply_fragments(KernelState& state, const Fragment& a, const Fragmen
                             const Fragment* c, Type zero_type, const MmaOptions& options) {
   const bool owned =
       state.owns(a, "operand a") & state.owns(b, "operand b") & (!c || state.owns(*c, "operand c"));
-  const auto bad = [](const Fragment& each) { return KernelState::is_bad(each); };
+  const auto bad = [](const Fragment& each) { return is_bad(each); };
   if (!owned || bad(a) || bad(b) || (c && bad(*c))) return {};
   return Multiplier(state, a, b, c, zero_type, options).multiply();
 }

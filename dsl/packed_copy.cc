@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dsl/packed_copy.h"
 #include "dsl/addressing.h"
+#include "dsl/scalars.h"
 
 #include <algorithm>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rings of shared memory between copies and products.
 #include "dsl/roles.h"
+#include "dsl/scalars.h"
 #include "tartan/dsl/math.h"
 
 namespace tartan::inline TARTAN_ABI {
@@ -147,17 +148,16 @@ Scalar Builder::constant(Type type, double value, Here at) {
 ScalarVariable Builder::variable(const Scalar& initial, Here at) {
   state_->at(at);
   ScalarVariable out;
-  const bool owned =
-      !KernelState::state_of(initial) || state_->owns(initial, "the variable's value");
-  if (KernelState::is_bad(initial) || !owned || !state_->is_described()) return out;
+  const bool owned = !detail::state_of(initial) || state_->owns(initial, "the variable's value");
+  if (detail::is_bad(initial) || !owned || !state_->is_described()) return out;
   out.state_ = state_;
   out.variable_ = state_->f().variable(state_->value(initial));
   return out;
 }
 
 ScalarVariable& ScalarVariable::operator=(const Scalar& value) {
-  if (!state_ || !state_->takes_calls("the variable") || KernelState::is_bad(value) ||
-      (KernelState::state_of(value) && !state_->owns(value, "the value")))
+  if (!state_ || !state_->takes_calls("the variable") || detail::is_bad(value) ||
+      (detail::state_of(value) && !state_->owns(value, "the value")))
     return *this;
   if (!value.constant() && value.type() != variable_.type) {
     state_->report(
@@ -171,7 +171,7 @@ ScalarVariable& ScalarVariable::operator=(const Scalar& value) {
 }
 
 ScalarVariable::operator Scalar() const {
-  if (!state_ || !state_->takes_calls("the variable")) return KernelState::bad();
+  if (!state_ || !state_->takes_calls("the variable")) return detail::bad_scalar();
   return state_->scalar(state_->f().get(variable_));
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "dsl/fragments.h"
 #include "dsl/operations.h"
 #include "tartan/dsl/math.h"
 
@@ -103,7 +104,7 @@ class Consumption {
   void release() {
     // Products that nobody has looked at may still be reading. To leave them in flight and release
     // the stage a round later was slower on an H100, by 1 to 4 percent.
-    if (!state_.log.all_landed()) state_.land_all();
+    if (!state_.flights.all_landed()) land_all(state_);
     RolePipeline& pipeline = state_.roles.pipelines[number_];
     const Scalar stage = cursor_.stage();
     pipeline.threads_read = state_.fill.read_by_threads;
@@ -144,7 +145,7 @@ int fill_stage(KernelState& state, const std::function<void()>& fill, codegen::P
   state.asynchronous = true;
   state.fill.plain = state.fill.by_threads = state.fill.by_cluster = false;
   state.fill.tma_bytes = 0, state.fill.barrier = full;
-  state.roles.fill_depth = state.log.bodies.size();
+  state.roles.fill_depth = state.flights.depth();
   const bool in_stage = std::exchange(state.roles.in_stage, true);
   fill();
   state.roles.in_stage = in_stage;
@@ -294,7 +295,7 @@ void Builder::roles(const std::function<void()>& body, Here at) {
   if (state.roles.current != Role::all)
     return state.report("wrong-role"_rule,
                         "roles() inside roles(): a thread block is warp-specialized once");
-  if (state.roles.divided || !state.log.bodies.empty())
+  if (state.roles.divided || state.flights.depth() > 0)
     return state.report(
         "kernel-option"_rule,
         "roles() must be called once, outside loops and conditions; put those into its body");

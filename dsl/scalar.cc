@@ -5,14 +5,33 @@
 #include <limits>
 #include <numeric>
 
-#include "dsl/state.h"
+#include "dsl/scalars.h"
 
 namespace tartan::inline TARTAN_ABI {
 namespace detail {
 namespace {
 
-using Operator = KernelState::Operator;
+using Parts = HandleParts;
 using codegen::Value;
+
+enum class Operator : std::uint8_t {
+  add,
+  subtract,
+  multiply,
+  divide,
+  remainder,
+  bit_and,
+  bit_or,
+  bit_xor,
+  shift_left,
+  shift_right,
+  lt,
+  le,
+  gt,
+  ge,
+  eq,
+  ne
+};
 
 bool is_comparison(Operator op) { return op >= Operator::lt; }
 
@@ -148,33 +167,33 @@ codegen::Value zero_value(codegen::FunctionBuilder& f, Type type) {
 }
 
 // The bits of x that may be set, its addend included.
-std::uint64_t KernelState::ones(const Scalar& x) {
+std::uint64_t ones(const Scalar& x) {
   const std::uint64_t all = ~std::uint64_t{0};
-  if (x.addend_ < 0 || x.wraps_) return all;
-  if (x.type() == Type::none) return static_cast<std::uint64_t>(x.addend_);
+  if (Parts::addend(x) < 0 || Parts::wraps(x)) return all;
+  if (x.type() == Type::none) return static_cast<std::uint64_t>(Parts::addend(x));
   if (info(x.type()).floating || info(x.type()).is_signed) return all;
-  return sum_ones(x.ones_, static_cast<std::uint64_t>(x.addend_));
+  return sum_ones(Parts::ones(x), static_cast<std::uint64_t>(Parts::addend(x)));
 }
 
 Scalar KernelState::scalar(Value value, std::int64_t multiple, std::uint64_t ones) {
-  if (!is_described()) return bad();
+  if (!is_described()) return bad_scalar();
   Scalar out;
-  out.state_ = shared_from_this();
-  out.value_ = value;
-  out.multiple_ = multiple;
-  out.ones_ = ones;
+  Parts::state(out) = shared_from_this();
+  Parts::value(out) = value;
+  Parts::multiple(out) = multiple;
+  Parts::ones(out) = ones;
   return out;
 }
 
 // A value with a type but no state: every use gives another one, without a further complaint.
-Scalar KernelState::bad() {
+Scalar bad_scalar() {
   Scalar out;
-  out.value_ = {-1, u32};
+  Parts::value(out) = {-1, u32};
   return out;
 }
 
-bool KernelState::is_bad(const Scalar& scalar) {
-  return scalar.value_.type != Type::none && !scalar.value_.valid();
+bool is_bad(const Scalar& scalar) {
+  return Parts::value(scalar).type != Type::none && !Parts::value(scalar).valid();
 }
 
 bool KernelState::fits(std::int64_t constant, Type type) {
@@ -190,51 +209,73 @@ bool KernelState::fits(std::int64_t constant, Type type) {
 }
 
 codegen::Value KernelState::dynamic(const Scalar& scalar) {
-  return is_bad(scalar) || (scalar.state_ && !owns(scalar, "a value"))
+  return is_bad(scalar) || (Parts::state(scalar) && !owns(scalar, "a value"))
              ? zero_value(f(), scalar.type())
-             : scalar.value_;
+             : Parts::value(scalar);
 }
 
 codegen::Value KernelState::value(const Scalar& scalar, Type type) {
   if (type == Type::none) type = scalar.type() == Type::none ? u32 : scalar.type();
-  if (is_bad(scalar) || (scalar.state_ && !owns(scalar, "a value"))) return zero_value(f(), type);
+  if (is_bad(scalar) || (Parts::state(scalar) && !owns(scalar, "a value")))
+    return zero_value(f(), type);
   if (scalar.type() == Type::none) {
-    if (!fits(scalar.addend_, type)) return zero_value(f(), type);
-    if (info(type).floating) return f().constant(type, static_cast<double>(scalar.addend_));
-    return f().constant(type, scalar.addend_);
+    if (!fits(Parts::addend(scalar), type)) return zero_value(f(), type);
+    if (info(type).floating) return f().constant(type, static_cast<double>(Parts::addend(scalar)));
+    return f().constant(type, Parts::addend(scalar));
   }
-  Value value = scalar.value_;
-  if (scalar.addend_) value = f().add(value, f().constant(value.type, scalar.addend_));
+  Value value = Parts::value(scalar);
+  if (Parts::addend(scalar))
+    value = f().add(value, f().constant(value.type, Parts::addend(scalar)));
   return value.type == type ? value : f().convert(value, type);
 }
 
-Scalar KernelState::arithmetic(Operator op, const Scalar& x, const Scalar& y) {
-  if (is_bad(x) || is_bad(y)) return bad();
-  KernelState* const state = Description::current() ? Description::current()
-                             : x.state_             ? x.state_.get()
-                                                    : y.state_.get();
+namespace {
+
+// Notes what a launch knows of `result`, op of x and a constant.
+void derive_number(LaunchNumbers& numbers, const Scalar& result, Operator op, const Scalar& x,
+                   std::int64_t y) {
+  if (y <= 0 || Parts::wraps(x) || Parts::value(result).type == Type::none) return;
+  auto number = numbers.find(Parts::value(x).id);
+  if (!number) return;
+  if (op == Operator::multiply) {
+    number->value *= y;
+  } else if (op == Operator::divide && number->value == 1 && number->divisor == 1) {
+    // x / y without a rest, or (x + y - 1) / y: rounded up.
+    if (Parts::addend(x) != y - 1 && (Parts::addend(x) || Parts::multiple(x) % y)) return;
+    number->divisor = y;
+  } else {
+    return;
+  }
+  numbers.note(Parts::value(result).id, *number);
+}
+
+Scalar arithmetic(Operator op, const Scalar& x, const Scalar& y) {
+  if (is_bad(x) || is_bad(y)) return bad_scalar();
+  KernelState* const of_x = state_of(x).get();
+  KernelState* const of_y = state_of(y).get();
+  KernelState* const state = Description::current() ? Description::current() : of_x ? of_x : of_y;
   const auto cx = x.constant(), cy = y.constant();
   const auto refused = [&](const Rule& rule, std::string message) {
     if (state) state->report(rule, std::move(message));
-    return bad();
+    return bad_scalar();
   };
   if (is_division(op) && cy == 0 && !info(x.type()).floating)
     return refused("immediate-range"_rule, "division by the constant 0");
   if (cx && cy) return fold(op, *cx, *cy);
-  for (const auto& each : {x.state_, y.state_})
-    if (each && (each.get() != state || !state->is_described()))
+  for (KernelState* const each : {of_x, of_y})
+    if (each && (each != state || !state->is_described()))
       return refused("foreign-value"_rule,
-                     x.state_ && y.state_ && x.state_ != y.state_
+                     of_x && of_y && of_x != of_y
                          ? "the operands of this expression belong to different kernels"
                          : "an operand of this expression belongs to another kernel");
-  const Type type = x.state_ ? x.type() : y.type();
-  if ((x.state_ && y.state_ && bits(x.type()) != bits(y.type())) || !takes(op, type) ||
-      (x.state_ && y.state_ && info(x.type()).floating != info(y.type()).floating))
+  const Type type = of_x ? x.type() : y.type();
+  if ((of_x && of_y && bits(x.type()) != bits(y.type())) || !takes(op, type) ||
+      (of_x && of_y && info(x.type()).floating != info(y.type()).floating))
     return refused(
         "scalar-type"_rule,
         fmt::format("no such operation on operands of type {} and {}; convert() one of them",
                     name(x.type()), name(y.type())));
-  if ((cx && !state->fits(*cx, type)) || (cy && !state->fits(*cy, type))) return bad();
+  if ((cx && !state->fits(*cx, type)) || (cy && !state->fits(*cy, type))) return bad_scalar();
   if (is_shift(op) && cy && (*cy < 0 || *cy >= bits(type)))
     return refused("immediate-range"_rule,
                    fmt::format("shift of a value of type {}: expected 0 to {} bits, found {}",
@@ -244,7 +285,7 @@ Scalar KernelState::arithmetic(Operator op, const Scalar& x, const Scalar& y) {
   if (!info(type).floating && type != Type::pred) {
     if ((op == Operator::add && (cx || cy)) || (op == Operator::subtract && cy)) {
       Scalar out = cy ? x : y;
-      out.addend_ = fold(op, out.addend_, cy ? *cy : *cx);
+      Parts::addend(out) = fold(op, Parts::addend(out), cy ? *cy : *cx);
       return out;
     }
     if (op == Operator::multiply && (cx || cy)) {
@@ -253,31 +294,33 @@ Scalar KernelState::arithmetic(Operator op, const Scalar& x, const Scalar& y) {
       if (factor == 0) return 0;
       if (factor == 1) return variable;
       Scalar out = state->scalar(
-          state->f().multiply(variable.value_, state->f().constant(type, factor)),
-          product(variable.multiple_, factor), combined_ones(op, variable.ones_, 0, factor));
-      state->derive_number(out, op, variable, factor);
-      out.addend_ = fold(op, variable.addend_, factor);
-      out.wraps_ = variable.wraps_ || factor < 0;
+          state->f().multiply(Parts::value(variable), state->f().constant(type, factor)),
+          product(Parts::multiple(variable), factor),
+          combined_ones(op, Parts::ones(variable), 0, factor));
+      derive_number(state->launch_numbers, out, op, variable, factor);
+      Parts::addend(out) = fold(op, Parts::addend(variable), factor);
+      Parts::wraps(out) = Parts::wraps(variable) || factor < 0;
       return out;
     }
     if (op == Operator::add || op == Operator::subtract) {
       Scalar left = x, right = y;
-      left.addend_ = right.addend_ = 0;
+      Parts::addend(left) = Parts::addend(right) = 0;
       const Value value = emit(state->f(), op, state->value(left, type), state->value(right, type));
-      const bool sum = op == Operator::add && !x.wraps_ && !y.wraps_;
-      Scalar out = state->scalar(value, std::gcd(x.state_ ? x.multiple_ : 0, y.multiple_),
-                                 sum ? sum_ones(x.ones_, y.ones_) : ~std::uint64_t{0});
-      out.addend_ = fold(op, x.addend_, y.addend_);
-      out.wraps_ = op == Operator::subtract || x.wraps_ || y.wraps_;
+      const bool sum = op == Operator::add && !Parts::wraps(x) && !Parts::wraps(y);
+      Scalar out =
+          state->scalar(value, std::gcd(of_x ? Parts::multiple(x) : 0, Parts::multiple(y)),
+                        sum ? sum_ones(Parts::ones(x), Parts::ones(y)) : ~std::uint64_t{0});
+      Parts::addend(out) = fold(op, Parts::addend(x), Parts::addend(y));
+      Parts::wraps(out) = op == Operator::subtract || Parts::wraps(x) || Parts::wraps(y);
       return out;
     }
     // (v + 32) / 8 = v / 8 + 4, and (v + 32) % 8 = v % 8: where v is not below zero.
-    if (is_division(op) && !info(type).is_signed && cy && *cy > 0 && x.addend_ > 0 &&
-        x.addend_ % *cy == 0 && !x.wraps_) {
+    if (is_division(op) && !info(type).is_signed && cy && *cy > 0 && Parts::addend(x) > 0 &&
+        Parts::addend(x) % *cy == 0 && !Parts::wraps(x)) {
       Scalar variable = x;
-      variable.addend_ = 0;
+      Parts::addend(variable) = 0;
       const Scalar out = arithmetic(op, variable, y);
-      return op == Operator::divide ? arithmetic(Operator::add, out, x.addend_ / *cy) : out;
+      return op == Operator::divide ? arithmetic(Operator::add, out, Parts::addend(x) / *cy) : out;
     }
   }
   const Value value = emit(state->f(), op, state->value(x, type), state->value(y, type));
@@ -285,14 +328,16 @@ Scalar KernelState::arithmetic(Operator op, const Scalar& x, const Scalar& y) {
       value,
       is_comparison(op) ? 1 : combined_multiple(op, x.multiple(), y.multiple(), y.constant()),
       combined_ones(op, ones(x), ones(y), y.constant()));
-  if (const auto constant = y.constant()) state->derive_number(out, op, x, *constant);
+  if (const auto constant = y.constant())
+    derive_number(state->launch_numbers, out, op, x, *constant);
   return out;
 }
 
+}  // namespace
+
 }  // namespace detail
 
-using detail::KernelState;
-using Operator = KernelState::Operator;
+using detail::Operator;
 
 std::optional<std::int64_t> Scalar::constant() const {
   if (value_.type != Type::none) return std::nullopt;
@@ -306,52 +351,52 @@ std::int64_t Scalar::multiple() const {
 }
 
 Scalar operator+(const Scalar& x, const Scalar& y) {
-  return KernelState::arithmetic(Operator::add, x, y);
+  return detail::arithmetic(Operator::add, x, y);
 }
 Scalar operator-(const Scalar& x, const Scalar& y) {
-  return KernelState::arithmetic(Operator::subtract, x, y);
+  return detail::arithmetic(Operator::subtract, x, y);
 }
 Scalar operator*(const Scalar& x, const Scalar& y) {
-  return KernelState::arithmetic(Operator::multiply, x, y);
+  return detail::arithmetic(Operator::multiply, x, y);
 }
 Scalar operator/(const Scalar& x, const Scalar& y) {
-  return KernelState::arithmetic(Operator::divide, x, y);
+  return detail::arithmetic(Operator::divide, x, y);
 }
 Scalar operator%(const Scalar& x, const Scalar& y) {
-  return KernelState::arithmetic(Operator::remainder, x, y);
+  return detail::arithmetic(Operator::remainder, x, y);
 }
 Scalar operator&(const Scalar& x, const Scalar& y) {
-  return KernelState::arithmetic(Operator::bit_and, x, y);
+  return detail::arithmetic(Operator::bit_and, x, y);
 }
 Scalar operator|(const Scalar& x, const Scalar& y) {
-  return KernelState::arithmetic(Operator::bit_or, x, y);
+  return detail::arithmetic(Operator::bit_or, x, y);
 }
 Scalar operator^(const Scalar& x, const Scalar& y) {
-  return KernelState::arithmetic(Operator::bit_xor, x, y);
+  return detail::arithmetic(Operator::bit_xor, x, y);
 }
 Scalar operator<<(const Scalar& x, const Scalar& y) {
-  return KernelState::arithmetic(Operator::shift_left, x, y);
+  return detail::arithmetic(Operator::shift_left, x, y);
 }
 Scalar operator>>(const Scalar& x, const Scalar& y) {
-  return KernelState::arithmetic(Operator::shift_right, x, y);
+  return detail::arithmetic(Operator::shift_right, x, y);
 }
 Scalar operator<(const Scalar& x, const Scalar& y) {
-  return KernelState::arithmetic(Operator::lt, x, y);
+  return detail::arithmetic(Operator::lt, x, y);
 }
 Scalar operator<=(const Scalar& x, const Scalar& y) {
-  return KernelState::arithmetic(Operator::le, x, y);
+  return detail::arithmetic(Operator::le, x, y);
 }
 Scalar operator>(const Scalar& x, const Scalar& y) {
-  return KernelState::arithmetic(Operator::gt, x, y);
+  return detail::arithmetic(Operator::gt, x, y);
 }
 Scalar operator>=(const Scalar& x, const Scalar& y) {
-  return KernelState::arithmetic(Operator::ge, x, y);
+  return detail::arithmetic(Operator::ge, x, y);
 }
 Scalar operator==(const Scalar& x, const Scalar& y) {
-  return KernelState::arithmetic(Operator::eq, x, y);
+  return detail::arithmetic(Operator::eq, x, y);
 }
 Scalar operator!=(const Scalar& x, const Scalar& y) {
-  return KernelState::arithmetic(Operator::ne, x, y);
+  return detail::arithmetic(Operator::ne, x, y);
 }
 
 }  // namespace tartan::inline TARTAN_ABI

@@ -2,7 +2,7 @@
 // Shared memory: who wrote a matrix, and whether a barrier stands between them and those who read.
 #include <algorithm>
 
-#include "dsl/state.h"
+#include "dsl/fragments.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 
@@ -26,7 +26,7 @@ void KernelState::check_stage(const std::string& ring, const Scalar& stage, int 
   if (const auto number = stage.constant(); number && (*number < 0 || *number >= stages))
     report("tile-bounds"_rule, fmt::format("stage index out of bounds: {} has no stage {}, only {}",
                                            ring, *number, stages));
-  const auto of_pipeline = roles.stage_counts.find(stage.value_.id);
+  const auto of_pipeline = roles.stage_counts.find(HandleParts::value(stage).id);
   if (of_pipeline != roles.stage_counts.end() && !stage.constant() && of_pipeline->second > stages)
     report("tile-bounds"_rule,
            fmt::format("{} has {} stages, its pipeline {}", ring, stages, of_pipeline->second));
@@ -73,7 +73,7 @@ bool KernelState::require_barrier(const Tensor& from) {
 }
 
 void KernelState::barrier() {
-  land_all();  // behind the barrier others write what products may still be reading
+  land_all(*this);  // behind the barrier others write what products may still be reading
   if (has_copy_engine() && fill.read_by_wgmma &&
       std::any_of(memories.begin(), memories.end(), [](const Memory& m) { return !!m.written; }))
     f().proxy_fence();  // wgmma sees what threads have written behind a fence alone

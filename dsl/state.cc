@@ -115,16 +115,4 @@ Scalar KernelState::block_of_cluster() {
 
 codegen::Value KernelState::lane() { return value(thread() % 32); }
 
-Fragment KernelState::fragment(const FragmentKind& kind, std::vector<codegen::Value> registers,
-                               Major major) {
-  if (!is_described()) return {};
-  Fragment out;
-  out.state_ = shared_from_this();
-  out.kind_ = kind;
-  out.registers_ = std::move(registers);
-  out.major_ = major;
-  out.made_ = place;
-  return out;
-}
-
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "compiler/codegen/function_builder.h"
+#include "dsl/handles.h"
 #include "dsl/in_flight.h"
 #include "dsl/launch_numbers.h"
 #include "dsl/memory.h"
@@ -48,6 +49,7 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   TensorMaps tensor_maps;
   TmaStaging staging;
   LaunchNumbers launch_numbers;
+  Flights flights;
 
   // -- Every Builder call begins here: notes the place for diagnostics, choices and .loc.
   void at(const std::source_location& here);
@@ -81,86 +83,17 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   bool fresh_name(const std::string& name, std::string_view what);
   std::string unused_name(std::string name);  // this one, or with _ behind it
 
-  // -- Scalars.
   Scalar scalar(codegen::Value value, std::int64_t multiple = 1,
                 std::uint64_t ones = ~std::uint64_t{0});
-  static std::uint64_t ones(const Scalar& x);  // the bits that may be set
-  static Scalar bad();                         // the result of a refused operation
-  static bool is_bad(const Scalar& scalar);
   /// The value as `type` (none: its own; u32 for constants), constants and addends materialised.
   codegen::Value value(const Scalar& scalar, Type type = Type::none);
   codegen::Value dynamic(const Scalar& scalar);  // without its addend; invalid for constants
-  static std::int64_t addend(const Scalar& scalar) { return scalar.addend_; }
-  static bool wraps(const Scalar& scalar) { return scalar.wraps_; }
-  static const std::shared_ptr<KernelState>& state_of(const Scalar& scalar) {
-    return scalar.state_;
-  }
-  static const std::shared_ptr<KernelState>& state_of(const Tensor& tensor) { return tensor.state; }
-  static const std::shared_ptr<KernelState>& state_of(const Fragment& fragment) {
-    return fragment.state_;
-  }
-  enum class Operator : std::uint8_t {
-    add,
-    subtract,
-    multiply,
-    divide,
-    remainder,
-    bit_and,
-    bit_or,
-    bit_xor,
-    shift_left,
-    shift_right,
-    lt,
-    le,
-    gt,
-    ge,
-    eq,
-    ne
-  };
-  static Scalar arithmetic(Operator op, const Scalar& x, const Scalar& y);
   /// Whether a value of `type` can be the constant, signed or not; reports if not.
   bool fits(std::int64_t constant, Type type);
-
-  // -- Fragments.
-  Fragment fragment(const FragmentKind& kind, std::vector<codegen::Value> registers,
-                    Major major = Major::none);
-  /// A fragment's registers, to look at: waits for a product that computes them.
-  static std::vector<codegen::Value> registers(const Fragment& fragment);
-  static bool is_bad(const Fragment& fragment) { return fragment.registers_.empty(); }
-  static Major major(const Fragment& fragment) { return fragment.major_; }
-  static const Place& made(const Fragment& fragment) { return fragment.made_; }
-  FragmentVariable fragment_variable(const FragmentKind& kind,
-                                     std::vector<codegen::Variable> registers);
-  static void assign(FragmentVariable& variable, const Fragment& fragment);
-  static std::vector<Fragment> read(std::span<const FragmentVariable> variables);
-
-  // -- Products in flight: see dsl/in_flight.h.
-  FlightLog log;
-  /// Registers to be added to, or copied: as they are.
-  static std::vector<codegen::Value> flying_registers(const Fragment& fragment);
-  /// What a product that was committed just now computes: accumulators `like` those.
-  std::vector<Fragment> take_off(const std::vector<Fragment>& like,
-                                 const std::vector<codegen::Value>& registers,
-                                 std::vector<codegen::Value> kept);
-  std::shared_ptr<Flight> flight_of(std::span<const FragmentVariable> variables);
-  bool has_landed(const Flight& flight) const;
-  void land(Flight& flight);
-  bool land_before_body(Flight& flight);
-  void land_all();
-  /// Whether a fragment is of a variable that nothing was assigned to since it was declared.
-  bool still_zero(const Fragment& fragment) const;
-  /// Around the body of a loop or condition: in front of it, and in it.
-  BeforeBody before_body(bool loops);
-  void in_body(BeforeBody before, const std::function<void()>& body);
 
   bool has_copy_engine() const { return target.arch.sm >= 90 && target.ptx >= Version{8, 0}; }
   /// Of the blocks of a cluster, which this one is.
   Scalar block_of_cluster();
-  /// A number that a launch knows: a constant or a parameter.
-  std::optional<MapNumber> map_number(const Scalar& scalar) const;
-  /// Notes what a launch knows of `result`, op of x and a constant.
-  void derive_number(const Scalar& result, Operator op, const Scalar& x, std::int64_t y);
-
   codegen::Pointer shared_memory(const std::string& name, std::int64_t bytes, int align = 128);
   /// What the block's threads write to shared memory is there for each other behind a barrier only.
   /// Whether a ring has the stage; reports if not.
@@ -188,9 +121,6 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   std::unique_ptr<codegen::FunctionBuilder> unheard;  // what calls to no effect build
 };
 
-/// Zero of a type.
-codegen::Value zero_value(codegen::FunctionBuilder& f, Type type);
-
 /// While it lives, this thread describes that kernel.
 class Description {
  public:
@@ -203,8 +133,5 @@ class Description {
  private:
   KernelState* before_;
 };
-
-/// The type of one 32 or 64-bit register of a fragment of `type`.
-constexpr Type register_type(Type type) { return type == f32 || type == f64 ? type : b32; }
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -2,7 +2,9 @@
 // Storing fragments: stmatrix, wmma.store, vector or plain stores; and converting accumulators.
 #include "dsl/addressing.h"
 #include "dsl/fragment_map.h"
+#include "dsl/fragments.h"
 #include "dsl/operations.h"
+#include "dsl/scalars.h"
 #include "tartan/isa/instruction.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -18,7 +20,7 @@ class Storer {
         to_(to),
         kind_(fragment.kind()),
         fragment_(fragment),
-        registers_(KernelState::registers(fragment)),
+        registers_(registers_of(fragment)),
         shared_(state.memories[static_cast<std::size_t>(to.memory)].in_shared) {}
 
   void store() {
@@ -189,8 +191,7 @@ class Storer {
 void store_fragment(KernelState& state, const Tensor& to, const Fragment& fragment) {
   if (state.f().is_muted()) return;
   const bool tensor_good = state.owns(to, to.name) && to.memory >= 0;
-  if (!state.owns(fragment, "the fragment") || KernelState::is_bad(fragment) || !tensor_good)
-    return;
+  if (!state.owns(fragment, "the fragment") || is_bad(fragment) || !tensor_good) return;
   const FragmentKind& kind = fragment.kind();
   if (kind.shape.wmma && kind.operand != Operand::c) {
     state.report("wrong-role"_rule,

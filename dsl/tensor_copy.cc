@@ -135,7 +135,7 @@ class BoxCopier {
 bool copy_by_tma(KernelState& state, const Tensor& from, const Tensor& to,
                  std::vector<std::string>& refused) {
   if (state.roles.current != Role::producer || !state.asynchronous) return false;
-  if (state.log.bodies.size() != state.roles.fill_depth) {
+  if (state.flights.depth() != state.roles.fill_depth) {
     refused.push_back("cp.async.bulk.tensor: it is in a loop or condition of the fill callback");
     return false;
   }

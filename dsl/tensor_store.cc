@@ -6,7 +6,9 @@
 #include <span>
 
 #include "dsl/addressing.h"
+#include "dsl/fragments.h"
 #include "dsl/operations.h"
+#include "dsl/scalars.h"
 #include "dsl/tma_matrix.h"
 
 namespace tartan::inline TARTAN_ABI {
@@ -49,14 +51,15 @@ class Fragments {
   // What is no fragment of the stated kind is reported, and zeros take its place.
   Fragment checked(Fragment fragment) {
     const FragmentKind& kind = finish_->kind;
-    const bool bad = KernelState::is_bad(fragment);  // reported where it was made
+    const bool bad = is_bad(fragment);  // reported where it was made
     if (!bad && fragment.kind() == kind) return fragment;
     if (!bad)
       state_.report("fragment-mismatch"_rule, fmt::format("finished(): expected {}, found {}",
                                                           kind.text(), fragment.kind().text()));
     const Type type = register_type(kind.type);
-    return state_.fragment(kind, std::vector(static_cast<std::size_t>(kind.fragment().registers),
-                                             zero_value(state_.f(), type)));
+    return make_fragment(state_, kind,
+                         std::vector(static_cast<std::size_t>(kind.fragment().registers),
+                                     zero_value(state_.f(), type)));
   }
 
   static constexpr std::size_t together = 4;
@@ -296,7 +299,7 @@ void store_tile(KernelState& state, const Tensor& to, const WarpTile& tile,
   if (state.f().is_muted()) return;
   if (tile.fragments().empty()) return;
   for (const Fragment& each : tile.fragments())
-    if (KernelState::is_bad(each)) return;
+    if (is_bad(each)) return;
   if (to.memory < 0) return;
   const bool in_shared = state.memories[static_cast<std::size_t>(to.memory)].in_shared;
   if ((in_shared || to.divided) && !has_room(state, to, tile.place())) return;

@@ -6,7 +6,9 @@
 
 #include "compiler/support/counted.h"
 #include "dsl/addressing.h"
+#include "dsl/fragments.h"
 #include "dsl/operations.h"
+#include "dsl/scalars.h"
 #include "dsl/state.h"
 #include "dsl/tma_matrix.h"
 #include "dsl/warpgroup_mma.h"
@@ -119,12 +121,12 @@ Accumulator TiledMma::variable_a(Here at) const {
 std::vector<Fragment> TiledMma::rounded(std::vector<Fragment> fragments, const Shared& from) const {
   if (from.element() != f32) return fragments;
   for (Fragment& each : fragments) {
-    if (each.kind().type != tf32 || KernelState::is_bad(each)) continue;
+    if (each.kind().type != tf32 || detail::is_bad(each)) continue;
     std::vector<codegen::Value> registers;
-    for (const codegen::Value& value : KernelState::registers(each))
+    for (const codegen::Value& value : detail::registers_of(each))
       registers.push_back(
           state_->f().bitcast(state_->f().convert(state_->f().bitcast(value, f32), tf32), b32));
-    each = state_->fragment(each.kind(), std::move(registers));
+    each = make_fragment(*state_, each.kind(), std::move(registers));
     state_->choose(
         fmt::format("round {}", from.name),
         state_->target.arch.sm >= 90 ? "cvt.rn.tf32.f32" : "to nearest even, in integer arithmetic",
@@ -298,7 +300,7 @@ bool TiledMma::by_warpgroups(const WarpTile& c, bool sparse) const {
   return warpgroup_ && kind_.shape.sparse == sparse &&
          sums.size() == static_cast<std::size_t>(fragments_n()) &&
          std::none_of(sums.begin(), sums.end(), [&](const Fragment& each) {
-           return KernelState::is_bad(each) || KernelState::state_of(each) != state_;
+           return detail::is_bad(each) || detail::state_of(each) != state_;
          });
 }
 
@@ -317,7 +319,7 @@ WarpTile TiledMma::operator()(const WarpTile& c, const WarpTile& a, const Shared
     return {};
   }
   for (const Fragment& each : a.fragments())
-    if (!state_->owns(each, "A of the tiled MMA") || KernelState::is_bad(each)) return {};
+    if (!state_->owns(each, "A of the tiled MMA") || detail::is_bad(each)) return {};
   if (by_warpgroups(c)) {
     const auto& sums = c.fragments();
     return WarpTile(a.memory_

@@ -46,9 +46,11 @@ std::string EngineMatrix::problem() {
 
 // What the map says must be known when the kernel is launched.
 std::string EngineMatrix::numbers_problem() {
-  const auto length = state_.map_number(by_rows_ ? matrix_.whole_cols : matrix_.whole_rows),
-             count = state_.map_number(by_rows_ ? matrix_.whole_rows : matrix_.whole_cols),
-             stride = state_.map_number(across(matrix_.layout));
+  const auto length = map_number(state_.launch_numbers,
+                                 by_rows_ ? matrix_.whole_cols : matrix_.whole_rows),
+             count = map_number(state_.launch_numbers,
+                                by_rows_ ? matrix_.whole_rows : matrix_.whole_cols),
+             stride = map_number(state_.launch_numbers, across(matrix_.layout));
   if (!length || !count || !stride)
     return fmt::format("the size of {} is computed by the kernel", matrix_.name);
   if (matrix_.matrix_at && !matrix_.matrix_stride && (count->divisor != 1 || stride->divisor != 1))
@@ -60,7 +62,7 @@ std::string EngineMatrix::numbers_problem() {
   MapNumber apart{count->value * stride->value, count->params};
   apart.params.insert(apart.params.end(), stride->params.begin(), stride->params.end());
   if (matrix_.matrix_stride) {
-    const auto given = state_.map_number(*matrix_.matrix_stride);
+    const auto given = map_number(state_.launch_numbers, *matrix_.matrix_stride);
     if (!given || matrix_.matrix_stride->multiple() * bits(matrix_.type) % 128)
       return fmt::format("the batch stride of {} is not guaranteed to be a multiple of 16 bytes",
                          matrix_.name);

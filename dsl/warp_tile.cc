@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-#include "dsl/state.h"
+#include "dsl/fragments.h"
+#include "dsl/scalars.h"
 #include "tartan/dsl/math.h"
 
 namespace tartan::inline TARTAN_ABI {
@@ -14,14 +15,14 @@ using detail::KernelState;
 // A builder for the kernel that the tile belongs to; none for tiles of refused calls.
 std::optional<Builder> builder_of(const WarpTile& tile, Here at) {
   for (const Fragment& each : tile.fragments())
-    if (!KernelState::begins(KernelState::state_of(each), at) || KernelState::is_bad(each))
+    if (!KernelState::begins(detail::state_of(each), at) || detail::is_bad(each))
       return std::nullopt;
   if (tile.fragments().empty()) return std::nullopt;
-  return Builder(KernelState::state_of(tile.fragments().front()));
+  return Builder(detail::state_of(tile.fragments().front()));
 }
 
 bool has_body(const WarpTile& tile, bool given) {
-  return KernelState::state_of(tile.fragments().front())->has_body(given, "map");
+  return detail::state_of(tile.fragments().front())->has_body(given, "map");
 }
 
 // Where element i of fragment (y, x) sits in the block's tile.
@@ -63,7 +64,7 @@ std::vector<int> masks_along_rows(const FragmentKind& kind) {
 RowValues reduce_rows(const WarpTile& tile, Scalar (*combine)(const Scalar&, const Scalar&),
                       Here at) {
   auto k = builder_of(tile, at);
-  if (!k) return RowValues(2, KernelState::bad());
+  if (!k) return RowValues(2, detail::bad_scalar());
   const FragmentKind& kind = tile.fragment(0, 0).kind();
   const LaneRows rows = lane_rows(kind);
   RowValues out;
@@ -93,7 +94,7 @@ const Fragment& WarpTile::fragment(int i, int j) const {
   static const Fragment none;
   if (i >= 0 && i < down() && j >= 0 && j < across_)
     return fragments_[static_cast<std::size_t>(i * across_ + j)];
-  if (const auto& state = fragments_.empty() ? nullptr : KernelState::state_of(fragments_[0]))
+  if (const auto& state = fragments_.empty() ? nullptr : detail::state_of(fragments_[0]))
     state->report(
         "tile-bounds"_rule,
         fmt::format(
@@ -115,7 +116,7 @@ RowVariable& RowVariable::operator=(const RowValues& values) {
 }
 
 Accumulator::operator WarpTile() const {
-  return WarpTile(KernelState::read(fragments_), across_, place_);
+  return WarpTile(detail::read(fragments_), across_, place_);
 }
 
 WarpTile map(const WarpTile& tile, const std::function<Scalar(Scalar, ElementPlace)>& f, Here at) {
@@ -138,7 +139,7 @@ WarpTile map_rows(const WarpTile& tile, const RowValues& rows,
   if (!k || !has_body(tile, f != nullptr)) return {};
   const LaneRows lanes = lane_rows(tile.fragment(0, 0).kind());
   if (rows.size() != lanes.first.size() * static_cast<std::size_t>(tile.down())) {
-    KernelState::state_of(tile.fragment(0, 0))
+    detail::state_of(tile.fragment(0, 0))
         ->report(
             "operand-count"_rule,
             fmt::format("wrong number of row values: the tile has {} rows per lane, found {}",
@@ -170,7 +171,7 @@ RowValues row_sum(const WarpTile& tile, Here at) { return reduce_rows(tile, plus
 
 std::vector<Scalar> row_places(const WarpTile& tile, Here at) {
   auto k = builder_of(tile, at);
-  if (!k) return std::vector<Scalar>(2, KernelState::bad());
+  if (!k) return std::vector<Scalar>(2, detail::bad_scalar());
   std::vector<Scalar> out;
   for (int y = 0; y < tile.down(); ++y)
     for (const int i : lane_rows(tile.fragment(y, 0).kind()).first)
@@ -184,7 +185,7 @@ RowValues map(const RowValues& x, const RowValues& y,
   if (!f && state) state->has_body(false, "map");
   RowValues out;
   for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i)
-    out.push_back(f ? f(x[i], y[i]) : KernelState::bad());
+    out.push_back(f ? f(x[i], y[i]) : detail::bad_scalar());
   return out;
 }
 
@@ -196,7 +197,7 @@ WarpTile operand_a(const WarpTile& tile, MmaShape shape, Here at) {
   const bool good_shape = shape == m16n8k16 || shape == m16n8k8;
   if (!good_shape || kind.operand != Operand::c || kind.shape.wmma || kind.shape.shape.m != 16 ||
       bits(kind.type) != 16 || tile.across() % together) {
-    KernelState::state_of(tile.fragment(0, 0))
+    detail::state_of(tile.fragment(0, 0))
         ->report("wrong-role"_rule,
                  fmt::format("operand_a: expected 16-bit accumulators of m16n8, an even number per "
                              "row for A of m16n8k16 or any number for A of m16n8k8; found A of {} "
@@ -226,7 +227,7 @@ bool takes_accumulators(const WarpTile& tile, const MmaShape& shape, int togethe
   if (good_shape && kind.operand == Operand::c && !kind.shape.wmma && kind.shape.shape.m == 16 &&
       bits(kind.type) == 16 && tile.across() % together == 0)
     return true;
-  KernelState::state_of(tile.fragment(0, 0))
+  detail::state_of(tile.fragment(0, 0))
       ->report("wrong-role"_rule,
                fmt::format("{}: expected B of m16n8k16 or m16n8k8 and {}16-bit accumulators of "
                            "m16n8, found B of {} and {} of {}; convert() them to f16 or bf16",
@@ -283,7 +284,7 @@ WarpTile add(const WarpTile& x, const WarpTile& y, Here at) {
   if (!k || !builder_of(y, at)) return {};
   if (x.down() != y.down() || x.across() != y.across() ||
       !(x.fragment(0, 0).kind() == y.fragment(0, 0).kind())) {
-    KernelState::state_of(x.fragment(0, 0))
+    detail::state_of(x.fragment(0, 0))
         ->report("fragment-mismatch"_rule,
                  fmt::format("add: tiles of different shapes: {} x {} of {} and {} x {} of {}",
                              x.down(), x.across(), x.fragment(0, 0).kind().text(), y.down(),

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "dsl/addressing.h"
+#include "dsl/fragments.h"
 #include "dsl/tma_matrix.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -173,18 +174,19 @@ class Product {
 
   std::vector<Fragment> multiply(Left a, const Right& b) {
     codegen::FunctionBuilder& f = state_.f();
-    const bool zero = std::all_of(sums_.begin(), sums_.end(),
-                                  [&](const Fragment& each) { return state_.still_zero(each); });
+    const bool zero = std::all_of(sums_.begin(), sums_.end(), [&](const Fragment& each) {
+      return is_still_zero(state_, each);
+    });
     std::vector<Value> registers;
     for (const Fragment& each : sums_)
-      for (const Value& value : KernelState::flying_registers(each))
+      for (const Value& value : flying_registers(each))
         registers.push_back(zero ? f.undefined(value.type) : value);
     std::vector<std::vector<Value>> all;
     for (int step = 0; step < b.steps; ++step)
       all.push_back(operands(a, b, step, zero && step == 0));
     registers = f.warpgroup_product(form_, registers, all);
     a.kept.insert(a.kept.end(), a.metadata.begin(), a.metadata.end());
-    return state_.take_off(sums_, registers, std::move(a.kept));
+    return take_off(state_, sums_, registers, std::move(a.kept));
   }
 
  private:
@@ -247,7 +249,7 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
   of_registers.a_in_registers = true;
   Left left;
   for (const Fragment& each : a.fragments())
-    for (const Value& value : KernelState::registers(each)) left.kept.push_back(value);
+    for (const Value& value : registers_of(each)) left.kept.push_back(value);
   const std::size_t per_step = left.kept.size() / a.fragments().size();
   left.operand = [&, all = left.kept](int step) {
     const auto first = all.begin() + static_cast<std::ptrdiff_t>(step * per_step);

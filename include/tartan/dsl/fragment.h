@@ -95,7 +95,7 @@ class Fragment {
   const FragmentKind& kind() const { return kind_; }
 
  private:
-  friend struct detail::KernelState;
+  friend struct detail::HandleParts;
   std::shared_ptr<detail::KernelState> state_;
   FragmentKind kind_;
   Major major_ = Major::none;               // wmma: how it was loaded
@@ -160,7 +160,7 @@ class FragmentVariable {
   operator Fragment() const;
 
  private:
-  friend struct detail::KernelState;
+  friend struct detail::HandleParts;
   FragmentVariable() = default;
   std::shared_ptr<detail::KernelState> state_;
   FragmentKind kind_;

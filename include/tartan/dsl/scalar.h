@@ -28,6 +28,7 @@ namespace tartan::inline TARTAN_ABI {
 
 namespace detail {
 struct Flight;
+struct HandleParts;
 struct KernelState;
 struct Tensor;
 struct VariableRecord;
@@ -65,7 +66,7 @@ class Scalar {
   Scalar& operator+=(const Scalar& y) { return *this = *this + y; }
 
  private:
-  friend struct detail::KernelState;
+  friend struct detail::HandleParts;
 
   // The value is value_ + addend_; without a state it is addend_ alone.
   std::shared_ptr<detail::KernelState> state_;

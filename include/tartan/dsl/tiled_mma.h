@@ -121,7 +121,6 @@ class TiledMma {
 
  private:
   friend class Builder;
-  friend struct detail::KernelState;
   RingLayout shared(Operand operand, int stages, Major major) const;
   using Side = std::function<std::vector<Fragment>(int step)>;
   /// Adds to an instruction's options what it takes beside fragments: of the `i`th row or column of

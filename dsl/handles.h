@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// dsl/handles.h - what the handles of a description (numbers, fragments, tensors) keep to
+// themselves, and whose they are. Not installed.
+#pragma once
+
+#include <memory>
+
+#include "tartan/dsl/fragment.h"
+#include "tartan/dsl/scalar.h"
+#include "tartan/dsl/tensor.h"
+
+namespace tartan::inline TARTAN_ABI::detail {
+
+/// The one friend of Scalar, Fragment and FragmentVariable.
+struct HandleParts {
+  static auto& state(auto& handle) { return handle.state_; }
+
+  // Of a Scalar.
+  static auto& value(auto& scalar) { return scalar.value_; }
+  static auto& addend(auto& scalar) { return scalar.addend_; }
+  static auto& multiple(auto& scalar) { return scalar.multiple_; }
+  static auto& ones(auto& scalar) { return scalar.ones_; }
+  static auto& wraps(auto& scalar) { return scalar.wraps_; }
+
+  // Of a Fragment, and of its variables.
+  static auto& kind(auto& fragment) { return fragment.kind_; }
+  static auto& registers(auto& fragment) { return fragment.registers_; }
+  static auto& major(auto& fragment) { return fragment.major_; }
+  static auto& made(auto& fragment) { return fragment.made_; }
+  /// Of the product that may still be computing its registers, from the `first`th of that one's on.
+  static auto& flight(auto& fragment) { return fragment.flight_; }
+  static auto& first(auto& fragment) { return fragment.first_; }
+  /// That it was read from.
+  static auto& variable(auto& fragment) { return fragment.variable_; }
+
+  static auto& record(auto& fragment_variable) { return fragment_variable.record_; }
+  static FragmentVariable fragment_variable() { return {}; }
+};
+
+/// The kernel that made a handle; none for those of refused calls.
+inline const std::shared_ptr<KernelState>& state_of(const Tensor& tensor) { return tensor.state; }
+const std::shared_ptr<KernelState>& state_of(const auto& handle) {
+  return HandleParts::state(handle);
+}
+
+}  // namespace tartan::inline TARTAN_ABI::detail
