@@ -67,7 +67,7 @@ codegen::Pointer swizzled(KernelState& state, codegen::Pointer from, const Scala
 codegen::Pointer address_of(KernelState& state, const Tensor& tensor, const Scalar& row,
                             const Scalar& col) {
   codegen::FunctionBuilder& f = state.f();
-  const Memory& memory = state.memories[static_cast<std::size_t>(tensor.memory)];
+  const Memory& memory = state.memories.of(tensor);
   const Type type = memory.in_shared ? u32 : u64;
   codegen::Pointer out = memory.base;
   // Addends become the [base+constant] of the address, unless they wrap around.
@@ -114,9 +114,7 @@ std::optional<codegen::Value> is_inside(KernelState& state, const Tensor& tensor
 int aligned_bytes(const KernelState& state, const Tensor& tensor, std::int64_t row_step,
                   std::int64_t col_step) {
   const std::int64_t element = bits(tensor.type);
-  std::int64_t known = state.memories[static_cast<std::size_t>(tensor.memory)].in_shared
-                           ? shared_alignment
-                           : global_alignment;
+  std::int64_t known = state.memories.of(tensor).in_shared ? shared_alignment : global_alignment;
   known *= 8;  // in bits from here on
   known = std::gcd(known, tensor.base.multiple() * element);
   known = std::gcd(known, tensor.offset.multiple() * element);

@@ -8,6 +8,7 @@
 #include "dsl/fragments.h"
 #include "dsl/operations.h"
 #include "dsl/scalars.h"
+#include "dsl/shared_memory.h"
 #include "tartan/dsl/math.h"
 #include "tartan/isa/instruction.h"
 
@@ -90,7 +91,7 @@ void write_element(KernelState& state, const Tensor& to, const Scalar& row, cons
   const Value stored =
       value.type() == Type::none ? state.value(value, to.type) : state.value(value);
   state.f().store(address_of(state, to, row, col), stored);
-  state.note_write(to);
+  note_write(state, to);
 }
 
 }  // namespace
@@ -158,10 +159,8 @@ Global Builder::global(std::string name, Type type, Layout layout, Here at) {
   state_->launch_numbers.add_pointer();
   detail::Memory memory{state_->f().add_pointer_param(StateSpace::global), false};
   memory.param = static_cast<int>(state_->params.size()) - 1;
-  state_->memories.push_back(memory);
-  detail::Tensor out{
-      state_,       std::move(name), type, layout, 0, static_cast<int>(state_->memories.size()) - 1,
-      state_->place};
+  const int number = state_->memories.add(memory);
+  detail::Tensor out{state_, std::move(name), type, layout, 0, number, state_->place};
   out.whole_rows = layout.rows, out.whole_cols = layout.cols;
   return Global(std::move(out));
 }
@@ -242,10 +241,9 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
   const std::int64_t bytes = (elements * bits(type) + 7) / 8;
   // TMA and wgmma swizzle by the bits of the address itself.
   const int align = layout.swizzle.bits && state_->target.arch.sm >= 90 ? 1024 : 128;
-  state_->memories.push_back({state_->shared_memory(name, bytes, align), true, bytes, ring.stages});
-  detail::Tensor first{
-      state_,       std::move(name), type, layout, 0, static_cast<int>(state_->memories.size()) - 1,
-      state_->place};
+  const codegen::Pointer base = state_->memories.share(state_->f(), name, bytes, align);
+  const int number = state_->memories.add({base, true, bytes, ring.stages});
+  detail::Tensor first{state_, std::move(name), type, layout, 0, number, state_->place};
   return Ring(Shared(std::move(first)), ring.stages, apart);
 }
 
@@ -283,7 +281,7 @@ void Builder::barrier(Here at) {
     return state_->report(
         "kernel-option"_rule,
         "barrier() in a fill callback: consumer warps never reach it; move it out of the pipeline");
-  state_->barrier();
+  block_barrier(*state_);
 }
 
 Fragment Builder::load(const FragmentKind& kind, const Shared& from, Here at) {

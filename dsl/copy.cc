@@ -5,6 +5,7 @@
 #include "dsl/addressing.h"
 #include "dsl/operations.h"
 #include "dsl/packed_copy.h"
+#include "dsl/shared_memory.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 namespace {
@@ -26,7 +27,7 @@ class Copier {
         cols_(cols),
         thread_(std::move(thread)),
         threads_(threads),
-        rounds_(state.memories[static_cast<std::size_t>(to.memory)].rounded_to_tf32),
+        rounds_(state.memories.of(to).rounded_to_tf32),
         refused_(std::move(refused)) {}
 
   void copy() {
@@ -101,8 +102,8 @@ class Copier {
     major_ = from == Major::none ? to : from;
     const bool together = from == to && from != Major::none;
     if (!has_whole_bytes(together)) return false;
-    asynchronous_ = state_.asynchronous && may_be_asynchronous();
-    if (state_.asynchronous && !asynchronous_) state_.fill.plain = true;
+    asynchronous_ = state_.fill.asynchronous && may_be_asynchronous();
+    if (state_.fill.asynchronous && !asynchronous_) state_.fill.plain = true;
     if (!together)
       refused_.push_back(
           fmt::format("wider accesses: elements contiguous in {} are not contiguous in {}",
@@ -121,7 +122,7 @@ class Copier {
   }
 
   bool may_be_asynchronous() {
-    const bool in = state_.memories[static_cast<std::size_t>(from_.memory)].in_shared;
+    const bool in = state_.memories.of(from_).in_shared;
     if (in)
       return refused_.push_back("cp.async: it copies from global to shared memory only"), false;
     if (rounds_) return refused_.push_back("cp.async: it cannot round to tf32"), false;
@@ -263,9 +264,9 @@ void copy_tile(KernelState& state, const Tensor& from, const Tensor& to) {
     state.report("layout-mismatch"_rule,
                  fmt::format("copy does not convert types: {} is {}, {} is {}", from.name,
                              name(from.type), to.name, name(to.type)));
-  if (!same_shape || from.type != to.type || !state.require_barrier(from)) return;
-  if (state.roles.current == Role::producer) state.note_fill(to);
-  else state.note_write(to);
+  if (!same_shape || from.type != to.type || !require_barrier(state, from)) return;
+  if (state.roles.current == Role::producer) note_fill(state, to);
+  else note_write(state, to);
   std::vector<std::string> refused;
   if (copy_by_tma(state, from, to, refused)) return;
   Copier(state, from, to, rows, cols, state.thread(), state.threads(), std::move(refused)).copy();

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "dsl/scalars.h"
+#include "dsl/shared_memory.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 namespace {
@@ -76,7 +77,7 @@ Shared Ring::operator[](const Scalar& stage) const {
     out.memory = -1;
     return out;
   }
-  out.state->check_stage(out.name, stage, stages_);
+  check_stage(*out.state, out.name, stage, stages_);
   out.base = out.base + stage * distance_;
   return out;
 }

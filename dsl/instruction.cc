@@ -169,8 +169,7 @@ std::vector<Scalar> Builder::instruction(std::string_view spelling, const detail
   state_->at(at);
   const auto address = checked_address(*state_, memory, row, col);
   if (!address) return std::vector<Scalar>(16, detail::bad_scalar());
-  state_->fill.read_by_threads |=
-      state_->memories[static_cast<std::size_t>(memory.memory)].in_shared;
+  state_->fill.read_by_threads |= state_->memories.of(memory).in_shared;
   return named_instruction(*state_, spelling, operands, &*address);
 }
 

@@ -5,6 +5,7 @@
 #include "dsl/fragments.h"
 #include "dsl/operations.h"
 #include "dsl/scalars.h"
+#include "dsl/shared_memory.h"
 #include "tartan/isa/instruction.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -22,10 +23,7 @@ struct LdmatrixPlan {
 class Loader {
  public:
   Loader(KernelState& state, const FragmentKind& kind, const Tensor& from)
-      : state_(state),
-        kind_(kind),
-        from_(from),
-        shared_(state.memories[static_cast<std::size_t>(from.memory)].in_shared) {}
+      : state_(state), kind_(kind), from_(from), shared_(state.memories.of(from).in_shared) {}
 
   Fragment load() {
     if (kind_.shape.wmma) return wmma_load();
@@ -262,7 +260,7 @@ Fragment load_fragment(KernelState& state, const FragmentKind& kind, const Tenso
                  fmt::format("element type mismatch: {} has elements of {}, {} of {}", kind.text(),
                              name(kind.type), from.name, name(from.type)));
   if (!require_shape(state, from, fragment.rows, fragment.cols, kind.text()) || !right_type ||
-      !state.require_barrier(from))
+      !require_barrier(state, from))
     return {};
   return Loader(state, kind, from).load();
 }
@@ -279,7 +277,7 @@ std::vector<Fragment> load_side(KernelState& state, const FragmentKind& kind, co
   for (int i = 0; i < count; ++i) {
     if (i % 2 == 0 && count % 2 == 0 && fragment.registers <= 2) {
       const Tensor both = part(i, 2);
-      if (both.memory >= 0 && !state.require_barrier(both)) return {};
+      if (both.memory >= 0 && !require_barrier(state, both)) return {};
       const auto pair =
           both.memory < 0 ? std::vector<Fragment>{} : Loader(state, kind, both).load_pair();
       if (!pair.empty()) {

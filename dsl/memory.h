@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/memory.h - the memory of a kernel's matrices, and who wrote it. Not installed.
+// dsl/memory.h - the memories of a kernel's matrices, and who wrote them. Not installed.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "compiler/codegen/function_builder.h"
+#include "tartan/dsl/tensor.h"
 #include "tartan/support/diagnostic.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -22,6 +27,43 @@ struct Memory {
   std::size_t filled_by = 0;
   int param = -1;                // of global memory: which of the kernel's
   bool rounded_to_tf32 = false;  // what is copied here from memory of f32
+};
+
+/// Those of a kernel. A Tensor names its own by its number.
+class Memories {
+ public:
+  /// Gives its number.
+  int add(Memory memory) {
+    all_.push_back(std::move(memory));
+    return static_cast<int>(all_.size()) - 1;
+  }
+  Memory& of(const Tensor& tensor) { return all_[static_cast<std::size_t>(tensor.memory)]; }
+  const Memory& of(const Tensor& tensor) const {
+    return all_[static_cast<std::size_t>(tensor.memory)];
+  }
+  const std::vector<Memory>& all() const { return all_; }
+
+  /// Shared memory, which is counted. Boundaries of 128 bytes: what every access needs; swizzles of
+  /// up to 1024 bytes repeat from their memory's first byte, so that needs no more.
+  codegen::Pointer share(codegen::FunctionBuilder& f, const std::string& name, std::int64_t bytes,
+                         int align = 128) {
+    shared_bytes_ = (shared_bytes_ + align - 1) / align * align + bytes;
+    return f.shared(name, bytes, align);
+  }
+  std::int64_t shared_bytes() const { return shared_bytes_; }
+
+  /// By threads, with no barrier since.
+  bool is_any_written() const {
+    return std::any_of(all_.begin(), all_.end(),
+                       [](const Memory& each) { return each.written.has_value(); });
+  }
+  void forget_writes() {
+    for (Memory& each : all_) each.written.reset();
+  }
+
+ private:
+  std::vector<Memory> all_;
+  std::int64_t shared_bytes_ = 0;
 };
 
 }  // namespace tartan::inline TARTAN_ABI::detail

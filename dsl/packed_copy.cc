@@ -2,6 +2,7 @@
 #include "dsl/packed_copy.h"
 #include "dsl/addressing.h"
 #include "dsl/scalars.h"
+#include "dsl/shared_memory.h"
 
 #include <algorithm>
 
@@ -42,7 +43,7 @@ class PackedCopier {
 
  private:
   int bytes() const { return group * bits(from_.type) / 8; }
-  bool asynchronous() const { return state_.asynchronous && state_.target.arch.sm >= 80; }
+  bool asynchronous() const { return state_.fill.asynchronous && state_.target.arch.sm >= 80; }
 
   // Whether groups are whole in both tiles; notes how much of one may move at a time.
   bool good() {
@@ -111,9 +112,9 @@ class PackedCopier {
 }  // namespace
 
 void copy_packed(KernelState& state, const Tensor& from, const Tensor& to) {
-  if (!state.require_barrier(from)) return;
+  if (!require_barrier(state, from)) return;
   PackedCopier(state, from, to).copy();
-  state.note_write(to);
+  note_write(state, to);
 }
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -15,9 +15,9 @@ class Filler {
   explicit Filler(KernelState& state) : state_(state), real_(state.target.arch.sm >= 80) {}
 
   void fill(const std::function<void()>& body) {
-    state_.asynchronous = true;
+    state_.fill.asynchronous = true;
     body();
-    state_.asynchronous = false;
+    state_.fill.asynchronous = false;
   }
   void commit() {
     if (real_) state_.f().copy_async_commit();

@@ -43,6 +43,7 @@ struct RoleState {
 /// How the stage that is being filled is filled: by the threads' copies, asynchronous or not, or by
 /// TMA, which counts its bytes down at the mbarrier and is started by one thread.
 struct StageFill {
+  bool asynchronous = false;  // copies to shared memory go by cp.async where they can
   bool by_threads = false, plain = false;
   int tma_bytes = 0;
   bool multicasts = false;       // the copy that is being described

@@ -89,7 +89,8 @@ class Consumption {
   Consumption(Builder& k, KernelState& state, int stages)
       : k_(k), state_(state), number_(state.roles.pipelines.size()), cursor_(k, state, stages) {
     RolePipeline pipeline{.stages = stages};
-    pipeline.full = state.shared_memory(state.unused_name("pipeline"), 2 * stages * mbarrier_bytes);
+    pipeline.full =
+        state.memories.share(state.f(), state.unused_name("pipeline"), 2 * stages * mbarrier_bytes);
     pipeline.empty = state.f().offset(pipeline.full, stages * mbarrier_bytes);
     state.roles.pipelines.push_back(pipeline);
     state.fill.read_by_threads = false;
@@ -142,14 +143,14 @@ void consume(Builder& k, KernelState& state, const Stages& stages) {
 int fill_stage(KernelState& state, const std::function<void()>& fill, codegen::Pointer full) {
   codegen::FunctionBuilder& f = state.f();
   const int before = f.mark();
-  state.asynchronous = true;
+  state.fill.asynchronous = true;
   state.fill.plain = state.fill.by_threads = state.fill.by_cluster = false;
   state.fill.tma_bytes = 0, state.fill.barrier = full;
   state.roles.fill_depth = state.flights.depth();
   const bool in_stage = std::exchange(state.roles.in_stage, true);
   fill();
   state.roles.in_stage = in_stage;
-  state.asynchronous = false;
+  state.fill.asynchronous = false;
   if (state.fill.tma_bytes)
     f.at_mark(before, [&] {
       f.if_then(state.fill.starts_tma, [&] { f.mbarrier_expect(full, state.fill.tma_bytes); });

@@ -36,14 +36,12 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   Diags diags;
   std::vector<Choice> choices;
   std::vector<CompiledParam> params;
-  std::vector<Memory> memories;
+  Memories memories;
   std::vector<std::string> names;  // of parameters and shared matrices
   Version wanted;                  // the first with all that was refused for its version, if any
   bool looked_at_target = false;   // whether the description may depend on it otherwise
-  std::int64_t shared_bytes = 0;
-  Place place;  // of the call in progress
+  Place place;                     // of the call in progress
   std::source_location location;
-  bool asynchronous = false;  // copies to shared memory go by cp.async where they can
   RoleState roles;
   StageFill fill;
   TensorMaps tensor_maps;
@@ -94,14 +92,6 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   bool has_copy_engine() const { return target.arch.sm >= 90 && target.ptx >= Version{8, 0}; }
   /// Of the blocks of a cluster, which this one is.
   Scalar block_of_cluster();
-  codegen::Pointer shared_memory(const std::string& name, std::int64_t bytes, int align = 128);
-  /// What the block's threads write to shared memory is there for each other behind a barrier only.
-  /// Whether a ring has the stage; reports if not.
-  void check_stage(const std::string& ring, const Scalar& stage, int stages);
-  void note_write(const Tensor& to);
-  void note_fill(const Tensor& to);  // by a pipeline's producers
-  bool require_barrier(const Tensor& from);
-  void barrier();
   /// Whether producers give registers to consumers (setmaxnreg): whole warpgroups on sm_90a, one
   /// block on a multiprocessor.
   bool moves_registers() const {

@@ -5,6 +5,7 @@
 #include "dsl/fragments.h"
 #include "dsl/operations.h"
 #include "dsl/scalars.h"
+#include "dsl/shared_memory.h"
 #include "tartan/isa/instruction.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -21,7 +22,7 @@ class Storer {
         kind_(fragment.kind()),
         fragment_(fragment),
         registers_(registers_of(fragment)),
-        shared_(state.memories[static_cast<std::size_t>(to.memory)].in_shared) {}
+        shared_(state.memories.of(to).in_shared) {}
 
   void store() {
     if (kind_.shape.wmma) return wmma_store();
@@ -208,7 +209,7 @@ void store_fragment(KernelState& state, const Tensor& to, const Fragment& fragme
             to.name, name(to.type), kind.text(), name(to.type)));
   if (!require_shape(state, to, shape.rows, shape.cols, "the fragment") || !right_type) return;
   Storer(state, to, fragment).store();
-  state.note_write(to);
+  note_write(state, to);
 }
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -48,7 +48,7 @@ Tensor Tensor::tile(const Scalar& rows, const Scalar& cols, const Scalar& row, c
   }
   out.layout.rows = rows;
   out.layout.cols = cols;
-  const bool in_shared = state->memories[static_cast<std::size_t>(memory)].in_shared;
+  const bool in_shared = state->memories.of(*this).in_shared;
   const bool good = cut(*state, *this, rows, row, layout.rows, "rows", !in_shared, out.row_edge) &
                     cut(*state, *this, cols, col, layout.cols, "columns", !in_shared, out.col_edge);
   const auto first = good ? layout.tile(rows, cols) : std::nullopt;

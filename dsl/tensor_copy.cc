@@ -37,7 +37,7 @@ class BoxCopier {
   void copy() {
     const Share share = this->share();
     const std::int64_t height = std::min(share.lines, longest);
-    const bool rounds = state_.memories[static_cast<std::size_t>(to_.memory)].rounded_to_tf32;
+    const bool rounds = state_.memories.of(to_).rounded_to_tf32;
     const codegen::Pointer map =
         matrix_.map(static_cast<int>(panel_), static_cast<int>(height), swizzle_, rounds);
     state_.f().if_then(state_.fill.starts_tma, [&] {
@@ -134,7 +134,7 @@ class BoxCopier {
 
 bool copy_by_tma(KernelState& state, const Tensor& from, const Tensor& to,
                  std::vector<std::string>& refused) {
-  if (state.roles.current != Role::producer || !state.asynchronous) return false;
+  if (state.roles.current != Role::producer || !state.fill.asynchronous) return false;
   if (state.flights.depth() != state.roles.fill_depth) {
     refused.push_back("cp.async.bulk.tensor: it is in a loop or condition of the fill callback");
     return false;

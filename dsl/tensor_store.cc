@@ -208,7 +208,7 @@ class BoxStorer {
     if (state_.staging.memory >= 0) return true;
     constexpr std::int64_t reserve = 2048;  // for barriers that are declared later
     const std::int64_t room =
-        find_arch(state_.target.arch)->shared_bytes - state_.shared_bytes - reserve;
+        find_arch(state_.target.arch)->shared_bytes - state_.memories.shared_bytes() - reserve;
     const int warps = state_.threads() / 32, all = static_cast<int>(boxes().size());
     const int most = static_cast<int>(room / (warps * box_bytes));
     if (most < 1) return false;
@@ -217,8 +217,8 @@ class BoxStorer {
     state_.staging.batch = by_engine ? std::min(all, most / state_.staging.slots) : 1;
     const std::string name = state_.unused_name("staging");
     const int bytes = warps * state_.staging.slots * state_.staging.batch * box_bytes;
-    state_.memories.push_back({state_.shared_memory(name, bytes, 1024), true, bytes});
-    state_.staging.memory = static_cast<int>(state_.memories.size()) - 1;
+    const codegen::Pointer base = state_.memories.share(state_.f(), name, bytes, 1024);
+    state_.staging.memory = state_.memories.add({base, true, bytes});
     return true;
   }
 
@@ -301,7 +301,7 @@ void store_tile(KernelState& state, const Tensor& to, const WarpTile& tile,
   for (const Fragment& each : tile.fragments())
     if (is_bad(each)) return;
   if (to.memory < 0) return;
-  const bool in_shared = state.memories[static_cast<std::size_t>(to.memory)].in_shared;
+  const bool in_shared = state.memories.of(to).in_shared;
   if ((in_shared || to.divided) && !has_room(state, to, tile.place())) return;
   std::vector<std::string> refused;
   Fragments fragments(state, tile, finish);

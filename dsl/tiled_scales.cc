@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dsl/addressing.h"
+#include "dsl/shared_memory.h"
 #include "tartan/dsl/math.h"
 #include "tartan/dsl/tiled_mma.h"
 #include "tartan/isa/instruction.h"
@@ -51,7 +52,7 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
 std::vector<std::vector<Scalar>> TiledMma::scale_words(const Shared& scales,
                                                        Operand operand) const {
   const bool is_a = operand == Operand::a;
-  if (!state_->owns(scales, scales.name) || scales.memory < 0 || !state_->require_barrier(scales))
+  if (!state_->owns(scales, scales.name) || scales.memory < 0 || !require_barrier(*state_, scales))
     return {};
   if (scales.element() != options_.scale_type) {
     state_->report(

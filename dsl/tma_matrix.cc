@@ -83,7 +83,7 @@ std::vector<codegen::Value> EngineMatrix::coordinates(const Scalar& along,
 }
 
 codegen::Pointer EngineMatrix::map(int along, int lines, int swizzle, bool rounds) {
-  const Memory& memory = state_.memories[static_cast<std::size_t>(matrix_.memory)];
+  const Memory& memory = state_.memories.of(matrix_);
   const Type type = rounds ? tf32 : unsigned_of(bits(matrix_.type));
   CompiledMap wanted{.of = memory.param, .type = type};
   wanted.extents = extents_, wanted.strides = strides_, wanted.swizzle = swizzle;

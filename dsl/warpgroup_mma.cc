@@ -141,8 +141,7 @@ std::optional<Panels> panels(KernelState& state, const Tensor& tile, Operand ope
                     "k; {2} is {3}",
                     name(operand), "elements of 8 and 32 bits", tile.name, tile.layout.text()));
   // The tensor cores drop the low 13 bits of an f32.
-  if (tile.type == f32)
-    state.memories[static_cast<std::size_t>(tile.memory)].rounded_to_tf32 = true;
+  if (tile.type == f32) state.memories.of(tile).rounded_to_tf32 = true;
   return out;
 }
 
