@@ -143,7 +143,7 @@ bool require_shape(KernelState& state, const Tensor& tensor, std::int64_t rows, 
   if (r == cols && c == rows)
     message += fmt::format("; {}.transposed() has that shape", tensor.name);
   else message += fmt::format("; take {}.tile({}, {}, row, col)", tensor.name, rows, cols);
-  state.report("layout-mismatch"_rule, std::move(message));
+  state.log.report("layout-mismatch"_rule, std::move(message));
   return false;
 }
 

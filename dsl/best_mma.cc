@@ -49,16 +49,16 @@ MmaKind Builder::best_mma(Type a, Type b, Type c, const MmaOptions& options, Her
     if (elsewhere && work(elsewhere->shape) > work(best->shape))
       refused.push_back(fmt::format("{}: requires {}", isa::spell(*elsewhere),
                                     isa::text(isa::find(*elsewhere)->since)));
-    state_->choose(
+    state_->log.choose(
         fmt::format("product of {} and {}", name(a), name(b)), isa::spell(*best),
         fmt::format("it is the largest MMA shape for these types on {}", state_->target.text()),
         std::move(refused));
     return {
         {best->shape, false, best->sparsity != isa::Sparsity::dense, best->kind}, a, b, c, true};
   }
-  if (soonest) state_->would_take(*soonest);
+  if (soonest) state_->log.would_take(*soonest);
   const auto nearest = elsewhere ? isa::nearest(*elsewhere, state_->target) : std::nullopt;
-  state_->report(
+  state_->log.report(
       "no-instruction"_rule,
       fmt::format("{} has no mma.sync of {} and {} with {} accumulators{}{}", state_->target.text(),
                   name(a), name(b), name(c),

@@ -28,8 +28,8 @@ bool in_memory(Type type) {
 
 bool good_name(KernelState& state, const std::string& name, std::string_view what) {
   if (!detail::is_identifier(name)) {
-    state.report("kernel-name"_rule,
-                 fmt::format("{} '{}': {}", what, name, detail::identifier_rule));
+    state.log.report("kernel-name"_rule,
+                     fmt::format("{} '{}': {}", what, name, detail::identifier_rule));
     return false;
   }
   return state.fresh_name(name, what);
@@ -37,7 +37,7 @@ bool good_name(KernelState& state, const std::string& name, std::string_view wha
 
 Tensor refused_tensor(const std::shared_ptr<KernelState>& state, std::string name, Type type,
                       Layout layout) {
-  return {state, std::move(name), type, std::move(layout), 0, -1, state->place};
+  return {state, std::move(name), type, std::move(layout), 0, -1, state->log.place()};
 }
 
 Scalar special(KernelState& state, SpecialRegister which) {
@@ -49,8 +49,8 @@ bool in_bounds(KernelState& state, const Tensor& tensor, const Scalar& row, cons
   const auto inside = [&](const Scalar& index, const Scalar& size, std::string_view axis) {
     const auto i = index.constant(), n = size.constant();
     if (!i || (*i >= 0 && (!n || *i < *n))) return true;
-    state.report("tile-bounds"_rule, fmt::format("{} {} is out of bounds of {}, which is {}", axis,
-                                                 *i, tensor.name, tensor.layout.text()));
+    state.log.report("tile-bounds"_rule, fmt::format("{} {} is out of bounds of {}, which is {}",
+                                                     axis, *i, tensor.name, tensor.layout.text()));
     return false;
   };
   return inside(row, tensor.layout.rows, "row") & inside(col, tensor.layout.cols, "column");
@@ -60,7 +60,7 @@ bool usable(KernelState& state, const Tensor& tensor, const Scalar& row, const S
   if (!state.owns(tensor, tensor.name) || tensor.memory < 0) return false;
   if (!(state.is_index(row, "a row") & state.is_index(col, "a column"))) return false;
   if (bits(tensor.type) < 8) {
-    state.report(
+    state.log.report(
         "scalar-type"_rule,
         fmt::format(
             "{}: elements of type {} are smaller than a byte; load or store them as fragments",
@@ -81,7 +81,7 @@ void write_element(KernelState& state, const Tensor& to, const Scalar& row, cons
       (detail::state_of(value) && !state.owns(value, "the value")))
     return;
   if (value.type() != Type::none && bits(value.type()) != bits(to.type)) {
-    state.report(
+    state.log.report(
         "scalar-type"_rule,
         fmt::format("element type mismatch: {} has elements of {}, the value is {}; convert() it",
                     to.name, name(to.type), name(value.type())));
@@ -97,7 +97,7 @@ void write_element(KernelState& state, const Tensor& to, const Scalar& row, cons
 }  // namespace
 
 const Target& Builder::target() const {
-  state_->looked_at_target = true;
+  state_->log.note_target_read();
   return state_->target;
 }
 
@@ -106,13 +106,13 @@ bool Builder::has(std::string_view spelling) const {
   const isa::FormText text = isa::parse_form(spelling);
   const auto row =
       text.unknown.empty() && text.repeated.empty() ? isa::find(text.form) : std::nullopt;
-  if (row) state_->would_take(row->since);
+  if (row) state_->log.would_take(row->since);
   return row && row->since.has(state_->target);
 }
 
 bool Builder::require(bool condition, std::string_view otherwise, Here at) {
   state_->at(at);
-  if (!condition) state_->report("kernel-option"_rule, std::string(otherwise));
+  if (!condition) state_->log.report("kernel-option"_rule, std::string(otherwise));
   return condition;
 }
 
@@ -120,28 +120,28 @@ Global Builder::global(std::string name, Type type, Layout layout, Here at) {
   state_->at(at);
   bool good = good_name(*state_, name, "parameter");
   if (!in_memory(type)) {
-    state_->report(
+    state_->log.report(
         "scalar-type"_rule,
         fmt::format("{}: element size of a matrix: expected 1, 4, 6 or 8 to 64 bits, found {}",
                     name, tartan::name(type)));
     good = false;
   }
   if (layout.swizzle.bits) {
-    state_->report(
+    state_->log.report(
         "layout-mismatch"_rule,
         fmt::format("{}: swizzled layout in global memory; swizzle the shared matrix instead",
                     name));
     good = false;
   }
   if (!layout.problem.empty()) {
-    state_->report("layout-mismatch"_rule, fmt::format("{}: {}", name, layout.problem));
+    state_->log.report("layout-mismatch"_rule, fmt::format("{}: {}", name, layout.problem));
     good = false;
   }
   for (const Scalar* each : {&layout.rows, &layout.cols, &layout.row_stride, &layout.col_stride})
     good &= state_->is_index(*each, "a size of a matrix");
   for (const Scalar* each : {&layout.rows, &layout.cols})
     if (each->constant().value_or(0) < 0) {
-      state_->report(
+      state_->log.report(
           "layout-mismatch"_rule,
           fmt::format("{}: expected 0 or more rows and columns, found {}", name, layout.text()));
       good = false;
@@ -149,9 +149,9 @@ Global Builder::global(std::string name, Type type, Layout layout, Here at) {
   // What virtual addresses of GPUs reach.
   constexpr std::int64_t most_bytes = std::int64_t{1} << 49;
   if (layout.extent().value_or(0) > most_bytes / bits(type) * 8) {
-    state_->report("layout-mismatch"_rule,
-                   fmt::format("{}: {} of {} exceeds the 2^49 bytes that a GPU addresses", name,
-                               layout.text(), tartan::name(type)));
+    state_->log.report("layout-mismatch"_rule,
+                       fmt::format("{}: {} of {} exceeds the 2^49 bytes that a GPU addresses", name,
+                                   layout.text(), tartan::name(type)));
     good = false;
   }
   if (!good) return Global(refused_tensor(state_, std::move(name), type, std::move(layout)));
@@ -160,7 +160,7 @@ Global Builder::global(std::string name, Type type, Layout layout, Here at) {
   detail::Memory memory{state_->f().add_pointer_param(StateSpace::global), false};
   memory.param = static_cast<int>(state_->params.size()) - 1;
   const int number = state_->memories.add(memory);
-  detail::Tensor out{state_, std::move(name), type, layout, 0, number, state_->place};
+  detail::Tensor out{state_, std::move(name), type, layout, 0, number, state_->log.place()};
   out.whole_rows = layout.rows, out.whole_cols = layout.cols;
   return Global(std::move(out));
 }
@@ -170,7 +170,7 @@ Scalar Builder::param(std::string name, Type type, int multiple_of, Here at) {
   bool good = good_name(*state_, name, "parameter");
   const TypeSet allowed{u32, s32, u64, s64, f32, f64};
   if (!allowed.has(type)) {
-    state_->report(
+    state_->log.report(
         "scalar-type"_rule,
         fmt::format(
             "parameter {}: expected a scalar of type u32, s32, u64, s64, f32 or f64, found {}",
@@ -206,20 +206,20 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
   bool good = good_name(*state_, name, "shared matrix");
   const Layout& layout = ring.layout;
   if (!in_memory(type)) {
-    state_->report(
+    state_->log.report(
         "scalar-type"_rule,
         fmt::format("{}: element size of a matrix: expected 1, 4, 6 or 8 to 64 bits, found {}",
                     name, tartan::name(type)));
     good = false;
   }
   if (const std::string problem = layout.problem_in_shared(); !problem.empty()) {
-    state_->report("layout-mismatch"_rule, fmt::format("{}: {}", name, problem));
+    state_->log.report("layout-mismatch"_rule, fmt::format("{}: {}", name, problem));
     good = false;
   }
   if (ring.stages < 1) {
-    state_->report("layout-mismatch"_rule,
-                   fmt::format("{}: number of stages of a ring: expected at least 1, found {}",
-                               name, ring.stages));
+    state_->log.report("layout-mismatch"_rule,
+                       fmt::format("{}: number of stages of a ring: expected at least 1, found {}",
+                                   name, ring.stages));
     good = false;
   }
   const auto refused = [&] {
@@ -232,10 +232,10 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
   // The last one ends with its last element, unless a swizzle moves that.
   const std::int64_t elements = (ring.stages - 1) * apart + (layout.swizzle.bits ? apart : extent);
   if (elements > most) {
-    state_->report("shared-size"_rule,
-                   fmt::format("{}: {}{} exceeds the shared memory of every target", name,
-                               ring.stages > 1 ? fmt::format("a ring of {} ", ring.stages) : "",
-                               layout.text()));
+    state_->log.report("shared-size"_rule,
+                       fmt::format("{}: {}{} exceeds the shared memory of every target", name,
+                                   ring.stages > 1 ? fmt::format("a ring of {} ", ring.stages) : "",
+                                   layout.text()));
     return refused();
   }
   const std::int64_t bytes = (elements * bits(type) + 7) / 8;
@@ -243,7 +243,7 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
   const int align = layout.swizzle.bits && state_->target.arch.sm >= 90 ? 1024 : 128;
   const codegen::Pointer base = state_->memories.share(state_->f(), name, bytes, align);
   const int number = state_->memories.add({base, true, bytes, ring.stages});
-  detail::Tensor first{state_, std::move(name), type, layout, 0, number, state_->place};
+  detail::Tensor first{state_, std::move(name), type, layout, 0, number, state_->log.place()};
   return Ring(Shared(std::move(first)), ring.stages, apart);
 }
 
@@ -278,7 +278,7 @@ void Builder::multicast(const Global& from, const Shared& to, Here at) {
 void Builder::barrier(Here at) {
   state_->at(at);
   if (state_->roles.current == detail::Role::producer && !state_->f().is_muted())
-    return state_->report(
+    return state_->log.report(
         "kernel-option"_rule,
         "barrier() in a fill callback: consumer warps never reach it; move it out of the pipeline");
   block_barrier(*state_);
@@ -310,10 +310,10 @@ Fragment Builder::convert(const Fragment& fragment, Type to, Here at) {
   if (kind.type == to) return fragment;
   if (kind.shape.wmma || kind.operand != Operand::c || kind.type != f32 ||
       (to != f16 && to != bf16)) {
-    state_->report("no-instruction"_rule,
-                   fmt::format("unsupported conversion from {} to {}: expected accumulators of "
-                               "mma.sync, from f32 to f16 or bf16",
-                               kind.text(), name(to)));
+    state_->log.report("no-instruction"_rule,
+                       fmt::format("unsupported conversion from {} to {}: expected accumulators of "
+                                   "mma.sync, from f32 to f16 or bf16",
+                                   kind.text(), name(to)));
     return {};
   }
   // Both types hold element i of a lane at the same place of the matrix; two of them share a
@@ -377,9 +377,9 @@ Scalar Builder::convert(const Scalar& value, Type to, Here at) {
   }
   const TypeSet allowed{s8, u8, u16, u32, s32, u64, s64, f16, bf16, f32, f64};
   if (!allowed.has(to) || value.type() == Type::pred) {
-    state_->report("scalar-type"_rule,
-                   fmt::format("unsupported conversion from a value of type {} to {}",
-                               name(value.type()), name(to)));
+    state_->log.report("scalar-type"_rule,
+                       fmt::format("unsupported conversion from a value of type {} to {}",
+                                   name(value.type()), name(to)));
     return detail::bad_scalar();
   }
   // What is cut off is a multiple of a power of two.
@@ -394,7 +394,7 @@ std::pair<Scalar, Scalar> Builder::halves(const Scalar& word, Type to, Here at) 
   if (!word.constant() && !state_->owns(word, "the value"))
     return {detail::bad_scalar(), detail::bad_scalar()};
   if (bits(word.type()) != 32 || bits(to) != 16) {
-    state_->report(
+    state_->log.report(
         "scalar-type"_rule,
         fmt::format("expected a 32-bit value and a 16-bit type for its halves, found {} and {}",
                     name(word.type()), name(to)));
@@ -410,7 +410,7 @@ Scalar Builder::word(const Scalar& low, const Scalar& high, Here at) {
                      (high.constant() || state_->owns(high, "the high half"));
   if (!owned || bits(low.type()) != 16 || bits(high.type()) != 16) {
     if (owned)
-      state_->report(
+      state_->log.report(
           "scalar-type"_rule,
           fmt::format("expected two 16-bit values for the halves of a word, found {} and {}",
                       name(low.type()), name(high.type())));
@@ -426,15 +426,15 @@ bool can_count(KernelState& state, const Scalar& begin, const Scalar& end, const
                Type type) {
   bool good = step.constant().value_or(1) > 0;
   if (!good)
-    state.report("immediate-range"_rule,
-                 fmt::format("loop step: expected at least 1, found {}", *step.constant()));
+    state.log.report("immediate-range"_rule,
+                     fmt::format("loop step: expected at least 1, found {}", *step.constant()));
   for (const Scalar* each : {&begin, &end}) {
     if (info(type).is_signed || each->constant().value_or(0) >= 0) continue;
     good = false;
-    state.report("immediate-range"_rule,
-                 fmt::format("bounds of a loop over {0}: expected 0 or more, found {1}; use "
-                             "k.constant(s32, {1}) for a signed loop",
-                             name(type), *each->constant()));
+    state.log.report("immediate-range"_rule,
+                     fmt::format("bounds of a loop over {0}: expected 0 or more, found {1}; use "
+                                 "k.constant(s32, {1}) for a signed loop",
+                                 name(type), *each->constant()));
   }
   return good;
 }
@@ -473,7 +473,7 @@ void Builder::when(const Scalar& condition, const std::function<void()>& body, H
   }
   if (!state_->owns(condition, "the condition")) return;
   if (condition.type() != Type::pred)
-    return state_->report(
+    return state_->log.report(
         "scalar-type"_rule,
         fmt::format(
             "expected a condition of type pred, such as a comparison, found a value of type {}",

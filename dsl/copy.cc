@@ -77,7 +77,7 @@ class Copier {
     if (element >= 8 || (together && element != 6 && line() % each == 0 && aligned(from_, each) &&
                          aligned(to_, each) && edges_on_boundary(each)))
       return true;
-    state_.report(
+    state_.log.report(
         "layout-mismatch"_rule,
         fmt::format(
             "copy needs whole bytes; {} is sub-byte: {} is {}, {} is {}; {}", name(from_.type),
@@ -219,12 +219,13 @@ class Copier {
                                  : bytes() == 16 ? "cp.async.cg, "
                                                  : "cp.async.ca, ";
     const bool ragged = from_.row_edge || from_.col_edge || to_.row_edge || to_.col_edge;
-    state_.choose(fmt::format("copy {} to {}", from_.name, to_.name),
-                  fmt::format("{}{} bytes per access", how, bytes()),
-                  fmt::format("{} accesses over {} threads; {} to {}{}", chunks, threads_,
-                              from_.layout.text(), to_.layout.text(),
-                              ragged ? "; out-of-bounds elements are zero-filled or skipped" : ""),
-                  refused_);
+    state_.log.choose(
+        fmt::format("copy {} to {}", from_.name, to_.name),
+        fmt::format("{}{} bytes per access", how, bytes()),
+        fmt::format("{} accesses over {} threads; {} to {}{}", chunks, threads_,
+                    from_.layout.text(), to_.layout.text(),
+                    ragged ? "; out-of-bounds elements are zero-filled or skipped" : ""),
+        refused_);
   }
 
   KernelState& state_;
@@ -248,22 +249,23 @@ void copy_tile(KernelState& state, const Tensor& from, const Tensor& to) {
   if (!owned || from.memory < 0 || to.memory < 0) return;
   std::int64_t rows = 0, cols = 0, to_rows = 0, to_cols = 0;
   if (!constant_shape(from, rows, cols) || !constant_shape(to, to_rows, to_cols)) {
-    state.report("layout-mismatch"_rule,
-                 fmt::format("copy needs a tile of constant shape, {} is {}; take a .tile() of it",
-                             from.name, from.layout.text()));
+    state.log.report(
+        "layout-mismatch"_rule,
+        fmt::format("copy needs a tile of constant shape, {} is {}; take a .tile() of it",
+                    from.name, from.layout.text()));
     return;
   }
   const bool same_shape = rows == to_rows && cols == to_cols;
   if (!same_shape)
-    state.report("layout-mismatch"_rule,
-                 fmt::format("copy between different shapes: {} is {} and {} is {}", from.name,
-                             from.layout.text(), to.name, to.layout.text()));
+    state.log.report("layout-mismatch"_rule,
+                     fmt::format("copy between different shapes: {} is {} and {} is {}", from.name,
+                                 from.layout.text(), to.name, to.layout.text()));
   const bool packs = info(from.type).floating && bits(from.type) < 8 && to.type == Type::b8;
   if (same_shape && packs) return copy_packed(state, from, to);
   if (from.type != to.type)
-    state.report("layout-mismatch"_rule,
-                 fmt::format("copy does not convert types: {} is {}, {} is {}", from.name,
-                             name(from.type), to.name, name(to.type)));
+    state.log.report("layout-mismatch"_rule,
+                     fmt::format("copy does not convert types: {} is {}, {} is {}", from.name,
+                                 name(from.type), to.name, name(to.type)));
   if (!same_shape || from.type != to.type || !require_barrier(state, from)) return;
   if (state.roles.current == Role::producer) note_fill(state, to);
   else note_write(state, to);

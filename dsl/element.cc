@@ -70,9 +70,10 @@ std::optional<std::vector<Value>> values_of(KernelState& state, std::span<const 
       continue;
     }
     if (bits(scalar.type()) != bits(type)) {
-      state.report("scalar-type"_rule,
-                   fmt::format("wrong register size: {} has {} bits ({}), found a value of type {}",
-                               what, bits(type), name(type), name(scalar.type())));
+      state.log.report(
+          "scalar-type"_rule,
+          fmt::format("wrong register size: {} has {} bits ({}), found a value of type {}", what,
+                      bits(type), name(type), name(scalar.type())));
       return std::nullopt;
     }
     out.push_back(state.f().bitcast(state.value(scalar), type));
@@ -84,13 +85,13 @@ std::optional<std::vector<Value>> values_of(KernelState& state, std::span<const 
 bool fits(KernelState& state, const FragmentKind& kind, std::size_t found, int wanted,
           std::string_view what) {
   if (!kind.exists()) {
-    state.report("fragment-mismatch"_rule, fmt::format("no such fragment: {}", kind.text()));
+    state.log.report("fragment-mismatch"_rule, fmt::format("no such fragment: {}", kind.text()));
     return false;
   }
   if (found == static_cast<std::size_t>(wanted)) return true;
-  state.report("operand-count"_rule,
-               fmt::format("wrong number of values: {} has {} {} in each lane, found {}",
-                           kind.text(), wanted, what, found));
+  state.log.report("operand-count"_rule,
+                   fmt::format("wrong number of values: {} has {} {} in each lane, found {}",
+                               kind.text(), wanted, what, found));
   return false;
 }
 
@@ -180,8 +181,8 @@ Fragment Builder::pack(const FragmentKind& kind, std::span<const Scalar> element
 ElementPlace Builder::place(const FragmentKind& kind, int i, Here at) {
   state_->at(at);
   if (!kind.exists() || i < 0 || i >= kind.fragment().elements()) {
-    state_->report("fragment-mismatch"_rule,
-                   fmt::format("element index {} is out of bounds of {}", i, kind.text()));
+    state_->log.report("fragment-mismatch"_rule,
+                       fmt::format("element index {} is out of bounds of {}", i, kind.text()));
     return {detail::bad_scalar(), detail::bad_scalar(), detail::bad_scalar()};
   }
   const detail::LaneMap map = detail::lane_map(kind, i);

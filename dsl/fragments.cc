@@ -17,7 +17,7 @@ Fragment make_fragment(KernelState& state, const FragmentKind& kind, std::vector
   Parts::kind(out) = kind;
   Parts::registers(out) = std::move(registers);
   Parts::major(out) = major;
-  Parts::made(out) = state.place;
+  Parts::made(out) = state.log.place();
   return out;
 }
 
@@ -60,13 +60,13 @@ void land_all(KernelState& state) {
 FragmentVariable make_variable(KernelState& state, const FragmentKind& kind,
                                std::vector<codegen::Variable> registers) {
   if (registers.empty())
-    state.report("fragment-mismatch"_rule, fmt::format("no such fragment: {}", kind.text()));
+    state.log.report("fragment-mismatch"_rule, fmt::format("no such fragment: {}", kind.text()));
   FragmentVariable out = Parts::fragment_variable();
   if (registers.empty() || !state.is_described()) return out;
   Parts::state(out) = state.shared_from_this();
   Parts::kind(out) = kind;
   Parts::record(out) = state.flights.declare(std::move(registers));
-  Parts::made(out) = state.place;
+  Parts::made(out) = state.log.place();
   return out;
 }
 
@@ -77,9 +77,9 @@ void assign(FragmentVariable& variable, const Fragment& fragment) {
     return;
   const FragmentKind& kind = Parts::kind(variable);
   if (!(fragment.kind() == kind)) {
-    state->report("fragment-mismatch"_rule,
-                  fmt::format("type mismatch: a variable for {} cannot hold {}", kind.text(),
-                              fragment.kind().text()));
+    state->log.report("fragment-mismatch"_rule,
+                      fmt::format("type mismatch: a variable for {} cannot hold {}", kind.text(),
+                                  fragment.kind().text()));
     return;
   }
   VariableRecord& record = *Parts::record(variable);

@@ -19,7 +19,7 @@ KernelState* Description::current() { return described; }
 bool KernelState::owns_state(const std::shared_ptr<KernelState>& state, std::string_view what) {
   if (!is_described() || !state) return false;
   if (state.get() == this) return true;
-  report("foreign-value"_rule, fmt::format("{} belongs to another kernel", what));
+  log.report("foreign-value"_rule, fmt::format("{} belongs to another kernel", what));
   return false;
 }
 
@@ -31,7 +31,7 @@ bool KernelState::is_described() const {
 bool KernelState::takes_calls(std::string_view what) {
   if (is_described()) return true;
   if (KernelState* const other = Description::current())
-    other->report("foreign-value"_rule, fmt::format("{} belongs to another kernel", what));
+    other->log.report("foreign-value"_rule, fmt::format("{} belongs to another kernel", what));
   return false;
 }
 
@@ -54,15 +54,15 @@ bool KernelState::is_index(const Scalar& scalar, std::string_view what) {
   if (scalar.constant()) return true;
   if (!owns(scalar, what)) return false;
   if (!info(scalar.type()).floating && scalar.type() != Type::pred) return true;
-  report("scalar-type"_rule,
-         fmt::format("{}: expected an integer, found a value of type {}; convert() it", what,
-                     name(scalar.type())));
+  log.report("scalar-type"_rule,
+             fmt::format("{}: expected an integer, found a value of type {}; convert() it", what,
+                         name(scalar.type())));
   return false;
 }
 
 bool KernelState::has_body(bool given, std::string_view what) {
   if (!given)
-    report("kernel-option"_rule, fmt::format("{}: expected a function, found none", what));
+    log.report("kernel-option"_rule, fmt::format("{}: expected a function, found none", what));
   return given;
 }
 

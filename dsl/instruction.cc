@@ -60,7 +60,7 @@ bool reaches(StateSpace space, StateSpace memory) {
 std::optional<isa::Instruction> find(KernelState& state, std::string_view spelling,
                                      std::size_t operands, bool with_address) {
   if (isa::matrix_opcode(spelling) == isa::Opcode::none) {
-    state.report("unknown-form"_rule, fmt::format("{} is not a matrix instruction", spelling));
+    state.log.report("unknown-form"_rule, fmt::format("{} is not a matrix instruction", spelling));
     return std::nullopt;
   }
   isa::FormText text = isa::parse_form(spelling);
@@ -73,15 +73,15 @@ std::optional<isa::Instruction> find(KernelState& state, std::string_view spelli
   }
   if (!row || row->form.opcode == isa::Opcode::wgmma) {
     const auto nearest = isa::nearest(text.form, state.target);
-    state.report("unknown-form"_rule,
-                 fmt::format("unknown instruction {}{}", spelling,
-                             nearest ? "; the nearest on " + state.target.text() + " is " +
-                                           isa::spell(*nearest)
-                                     : ""));
+    state.log.report("unknown-form"_rule,
+                     fmt::format("unknown instruction {}{}", spelling,
+                                 nearest ? "; the nearest on " + state.target.text() + " is " +
+                                               isa::spell(*nearest)
+                                         : ""));
     return std::nullopt;
   }
   if (row->since.has(state.target)) return row;
-  state.refuse_target(*row);
+  state.log.refuse_target(*row);
   return std::nullopt;
 }
 
@@ -91,7 +91,7 @@ std::optional<Value> instruction_operand(KernelState& state, const isa::Instruct
                                          const isa::OperandSpec& spec, const Scalar& scalar,
                                          int part) {
   const auto wrong = [&](const std::string& expected) {
-    state.report(
+    state.log.report(
         "scalar-type"_rule,
         fmt::format("operand {} of {}: expected {}, found {}", name(spec.role),
                     isa::spell(row.form), expected,
@@ -123,14 +123,14 @@ std::vector<Scalar> named_instruction(KernelState& state, std::string_view spell
   const std::size_t wanted = scalar_count(*row, !address);
   isa::Form form = row->form;
   if (operands.size() != wanted || (address && !is_memory(form))) {
-    state.report("operand-count"_rule,
-                 fmt::format("wrong number of operands: {} takes {} ({}), found {}{}",
-                             isa::spell(form), wanted, isa::operands_text(*row), operands.size(),
-                             address ? " and an address" : ""));
+    state.log.report("operand-count"_rule,
+                     fmt::format("wrong number of operands: {} takes {} ({}), found {}{}",
+                                 isa::spell(form), wanted, isa::operands_text(*row),
+                                 operands.size(), address ? " and an address" : ""));
     return refused;
   }
   if (address && !reaches(form.space, address->space)) {
-    state.report(
+    state.log.report(
         "layout-mismatch"_rule,
         fmt::format("wrong state space: {} addresses {} memory, the pointer is to {} memory",
                     isa::spell(form), form.space == StateSpace::global ? "global" : "shared",

@@ -112,7 +112,7 @@ class Loader {
     const std::string_view refused =
         plan.form.trans ? "without .trans: the tile has the opposite major order"
                         : ".trans: the tile already has the fragment's major order";
-    state_.choose(what(), isa::spell(plan.form), reason, {std::string(refused)});
+    state_.log.choose(what(), isa::spell(plan.form), reason, {std::string(refused)});
     std::vector<Value> registers = state_.f().matrix(plan.form, address, {});
     if (plan.form.a == Type::b4x16_p64) to_middle(registers);
     const auto each = static_cast<std::ptrdiff_t>(kind_.fragment().registers);
@@ -139,15 +139,16 @@ class Loader {
     form.stride = true;
     const auto row = isa::find(form);
     if (!row || form.a_major == Major::none || from_.layout.is_nested()) {
-      state_.report("no-instruction"_rule, fmt::format("wmma.load cannot load {} from {}",
-                                                       kind_.text(), from_.layout.text()));
+      state_.log.report("no-instruction"_rule, fmt::format("wmma.load cannot load {} from {}",
+                                                           kind_.text(), from_.layout.text()));
       return {};
     }
-    if (!row->since.has(state_.target)) return state_.refuse_target(*row), Fragment{};
+    if (!row->since.has(state_.target)) return state_.log.refuse_target(*row), Fragment{};
     if (from_.row_edge || from_.col_edge) {
-      state_.report("tile-divide"_rule, fmt::format("wmma.load needs whole tiles, those of {} "
-                                                    "exceed its edge; copy through shared memory",
-                                                    from_.name));
+      state_.log.report("tile-divide"_rule,
+                        fmt::format("wmma.load needs whole tiles, those of {} "
+                                    "exceed its edge; copy through shared memory",
+                                    from_.name));
       return {};
     }
     const isa::Fragment fragment = kind_.fragment();
@@ -155,7 +156,7 @@ class Loader {
     const int aligned = form.a_major == Major::row ? aligned_bytes(state_, from_, 1, 0)
                                                    : aligned_bytes(state_, from_, 0, 1);
     if (from_.layout.swizzle.bits || aligned < std::min(wanted, 16)) {
-      state_.report(
+      state_.log.report(
           "layout-alignment"_rule,
           fmt::format(
               "wmma.load requires {}-byte aligned rows and no swizzle; {} guarantees {} bytes",
@@ -165,9 +166,10 @@ class Loader {
     const Scalar& stride =
         form.a_major == Major::row ? from_.layout.row_stride : from_.layout.col_stride;
     const Value operands[] = {state_.value(stride, u32)};
-    state_.choose(what(), isa::spell(form),
-                  fmt::format("wmma fragments are opaque: only wmma.load can load them; {} is {}",
-                              from_.name, from_.layout.text()));
+    state_.log.choose(
+        what(), isa::spell(form),
+        fmt::format("wmma fragments are opaque: only wmma.load can load them; {} is {}", from_.name,
+                    from_.layout.text()));
     return make_fragment(state_, kind_,
                          state_.f().matrix(form, address_of(state_, from_, 0, 0), operands),
                          form.a_major);
@@ -178,7 +180,7 @@ class Loader {
     const bool together = register_contiguous();
     if (!affine_map(kind_, 0) || fragment.container_bits != bits(kind_.type) ||
         (bits(kind_.type) < 8 && !together)) {
-      state_.report(
+      state_.log.report(
           "no-instruction"_rule,
           fmt::format("no instruction loads {} from {}: {}{}", kind_.text(), from_.name, refused,
                       bits(kind_.type) < 8 ? "; keep it contiguous along k" : ""));
@@ -191,7 +193,7 @@ class Loader {
     const std::string width =
         fmt::format("ld.{} of {} bits", shared_ ? "shared" : "global",
                     together ? bits(register_type(kind_.type)) : bits(kind_.type));
-    state_.choose(what(), width, "each lane loads its own elements", {refused});
+    state_.log.choose(what(), width, "each lane loads its own elements", {refused});
     return make_fragment(state_, kind_, std::move(registers));
   }
 
@@ -249,16 +251,16 @@ Fragment load_fragment(KernelState& state, const FragmentKind& kind, const Tenso
   if (!state.owns(from, from.name) || from.memory < 0) return {};
   const isa::Fragment fragment = kind.fragment();
   if (fragment.registers == 0 || kind.operand == Operand::none) {
-    state.report("fragment-mismatch"_rule, fmt::format("no such fragment: {}", kind.text()));
+    state.log.report("fragment-mismatch"_rule, fmt::format("no such fragment: {}", kind.text()));
     return {};
   }
   const bool right_type =
       from.type == kind.type || (from.type == Type::b8 && takes_bytes(kind)) ||
       (bits(from.type) == bits(kind.type) && (from.type == f32 || kind.type == tf32));
   if (!right_type)
-    state.report("layout-mismatch"_rule,
-                 fmt::format("element type mismatch: {} has elements of {}, {} of {}", kind.text(),
-                             name(kind.type), from.name, name(from.type)));
+    state.log.report("layout-mismatch"_rule,
+                     fmt::format("element type mismatch: {} has elements of {}, {} of {}",
+                                 kind.text(), name(kind.type), from.name, name(from.type)));
   if (!require_shape(state, from, fragment.rows, fragment.cols, kind.text()) || !right_type ||
       !require_barrier(state, from))
     return {};
@@ -271,7 +273,8 @@ std::vector<Fragment> load_side(KernelState& state, const FragmentKind& kind, co
   const bool down = kind.operand != Operand::b;
   const auto part = [&](int first, int fragments) {
     return from.tile(fragment.rows * (down ? fragments : 1), fragment.cols * (down ? 1 : fragments),
-                     down ? first / fragments : 0, down ? 0 : first / fragments, state.location);
+                     down ? first / fragments : 0, down ? 0 : first / fragments,
+                     state.log.location());
   };
   std::vector<Fragment> out;
   for (int i = 0; i < count; ++i) {

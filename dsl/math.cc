@@ -30,9 +30,9 @@ Type common_type(const Scalar& x, const Scalar& y) {
 
 bool same_types(KernelState& state, const Scalar& x, const Scalar& y) {
   if (x.constant() || y.constant() || x.type() == y.type()) return true;
-  state.report("scalar-type"_rule,
-               fmt::format("operands of different types, {} and {}; convert() one of them",
-                           name(x.type()), name(y.type())));
+  state.log.report("scalar-type"_rule,
+                   fmt::format("operands of different types, {} and {}; convert() one of them",
+                               name(x.type()), name(y.type())));
   return false;
 }
 
@@ -49,10 +49,11 @@ Scalar approximate(codegen::Approximation function, const Scalar& x) {
   const auto state = common_state({&x});
   if (!state) return detail::bad_scalar();
   if (x.type() != f32) {
-    state->report("scalar-type"_rule,
-                  fmt::format("expected an f32 operand, found {}; convert() it",
-                              x.constant() ? fmt::format("the constant {}", *x.constant())
-                                           : fmt::format("a value of type {}", name(x.type()))));
+    state->log.report(
+        "scalar-type"_rule,
+        fmt::format("expected an f32 operand, found {}; convert() it",
+                    x.constant() ? fmt::format("the constant {}", *x.constant())
+                                 : fmt::format("a value of type {}", name(x.type()))));
     return detail::bad_scalar();
   }
   return state->scalar(state->f().approximate(function, state->value(x)));
@@ -74,7 +75,7 @@ Scalar select(const Scalar& condition, const Scalar& x, const Scalar& y) {
   const auto state = common_state({&condition, &x, &y});
   if (!state || !same_types(*state, x, y)) return detail::bad_scalar();
   if (condition.type() != Type::pred) {
-    state->report(
+    state->log.report(
         "scalar-type"_rule,
         fmt::format(
             "expected a condition of type pred, such as a comparison, found a value of type {}",
@@ -108,8 +109,8 @@ constexpr Since eight_bits{{8, 1}, 89};
 bool has_eight_bits(const Target& target) { return target.arch.sm >= 90 || eight_bits.has(target); }
 
 Scalar detail::refuse_eight_bits(KernelState& state) {
-  state.would_take(eight_bits);
-  state.report(
+  state.log.would_take(eight_bits);
+  state.log.report(
       "no-instruction"_rule,
       fmt::format("conversions of e4m3 and e5m2 require sm_89 and PTX 8.1, the target is {}",
                   state.target.text()));
@@ -120,8 +121,8 @@ Scalar convert_pair(const Scalar& low, const Scalar& high, Type to) {
   const auto state = common_state({&low, &high});
   if (!state) return detail::bad_scalar();
   if (to != Type::e4m3 && to != Type::e5m2) {
-    state->report("no-instruction"_rule,
-                  fmt::format("no packed conversion to {}: expected e4m3 or e5m2", name(to)));
+    state->log.report("no-instruction"_rule,
+                      fmt::format("no packed conversion to {}: expected e4m3 or e5m2", name(to)));
     return detail::bad_scalar();
   }
   if (!has_eight_bits(state->target)) return refuse_eight_bits(*state);
@@ -142,7 +143,7 @@ Scalar shuffle_xor(const Scalar& x, int mask) {
   const auto state = common_state({&x});
   if (!state) return detail::bad_scalar();
   if (bits(x.type()) != 32 || mask < 0 || mask > 31) {
-    state->report(
+    state->log.report(
         "scalar-type"_rule,
         fmt::format("shuffle_xor: expected a 32-bit value and a mask below 32, found {} and {}",
                     name(x.type()), mask));

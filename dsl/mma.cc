@@ -25,7 +25,7 @@ class Multiplier {
     const isa::Form form = this->form(accumulator);
     const auto row = isa::find(form);
     if (!row) return refuse_types(form);
-    if (!row->since.has(state_.target)) return state_.refuse_target(*row), Fragment{};
+    if (!row->since.has(state_.target)) return state_.log.refuse_target(*row), Fragment{};
     if (!may_negate(state_, options_, form.a, form.b)) return {};
     std::vector<Value> operands = registers(a_, options_.negate_a);
     const auto append = [&](const std::vector<Value>& registers) {
@@ -55,12 +55,13 @@ class Multiplier {
   bool role(const Fragment& fragment, Operand wanted) {
     if (fragment.kind().operand == wanted) return true;
     const FragmentKind fitting{fragment.kind().shape, wanted, fragment.kind().type};
-    state_.report("wrong-role"_rule,
-                  fmt::format("wrong operand {} of mma: expected the fragment {}, found {} (made "
-                              "at {}); load it as operand_{}({}, {})",
-                              name(wanted), fitting.text(), fragment.kind().text(),
-                              made_at(HandleParts::made(fragment)), name(wanted),
-                              fragment.kind().shape.shape.text(), name(fragment.kind().type)));
+    state_.log.report(
+        "wrong-role"_rule,
+        fmt::format("wrong operand {} of mma: expected the fragment {}, found {} (made "
+                    "at {}); load it as operand_{}({}, {})",
+                    name(wanted), fitting.text(), fragment.kind().text(),
+                    made_at(HandleParts::made(fragment)), name(wanted),
+                    fragment.kind().shape.shape.text(), name(fragment.kind().type)));
     return false;
   }
 
@@ -69,7 +70,7 @@ class Multiplier {
     const Fragment* const others[] = {&b_, c_};
     for (const Fragment* other : others) {
       if (!other || other->kind().shape == shape) continue;
-      state_.report(
+      state_.log.report(
           "fragment-mismatch"_rule,
           fmt::format("fragments of different instructions: {} (made at {}) and {} (made at {})",
                       a_.kind().text(), made_at(HandleParts::made(a_)), other->kind().text(),
@@ -157,22 +158,22 @@ class Multiplier {
   }
 
   bool missing(const isa::Instruction& row, isa::Role role, std::string_view what) {
-    state_.report("operand-count"_rule,
-                  fmt::format("{} {}: {} takes ({})",
-                              role == isa::Role::metadata  ? "metadata"
-                              : role == isa::Role::scale_a ? "a_scale"
-                                                           : "b_scale",
-                              what, isa::spell(row.form), isa::operands_text(row)));
+    state_.log.report("operand-count"_rule,
+                      fmt::format("{} {}: {} takes ({})",
+                                  role == isa::Role::metadata  ? "metadata"
+                                  : role == isa::Role::scale_a ? "a_scale"
+                                                               : "b_scale",
+                                  what, isa::spell(row.form), isa::operands_text(row)));
     return false;
   }
 
   Fragment refuse_types(const isa::Form& form) {
     const auto nearest = isa::nearest(form, state_.target);
-    state_.report("fragment-mismatch"_rule,
-                  fmt::format("unknown instruction {}{}", isa::spell(form),
-                              nearest ? "; the nearest on " + state_.target.text() + " is " +
-                                            isa::spell(*nearest)
-                                      : ""));
+    state_.log.report("fragment-mismatch"_rule,
+                      fmt::format("unknown instruction {}{}", isa::spell(form),
+                                  nearest ? "; the nearest on " + state_.target.text() + " is " +
+                                                isa::spell(*nearest)
+                                          : ""));
     return {};
   }
 
@@ -196,7 +197,7 @@ class Multiplier {
 bool may_negate(KernelState& state, const MmaOptions& options, Type a, Type b) {
   const auto possible = [&](bool negate, Type type, std::string_view which) {
     if (!negate || (info(type).floating && bits(type) >= 8)) return true;
-    state.report(
+    state.log.report(
         "no-instruction"_rule,
         fmt::format("negation requires floating-point elements of at least 8 bits, {} is {}; "
                     "negate the accumulators instead",

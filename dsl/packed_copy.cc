@@ -32,7 +32,7 @@ class PackedCopier {
     if (const std::int64_t rest = groups % threads)
       state_.f().if_then(state_.value(thread < rest),
                          [&] { move(thread + groups / threads * threads); });
-    state_.choose(
+    state_.log.choose(
         fmt::format("copy {} to {}", from_.name, to_.name),
         fmt::format("{}{} bytes per access", asynchronous() ? "cp.async.ca, " : "", width_),
         fmt::format("groups of 16 elements take {} bytes in global memory and 16 in shared memory, "
@@ -62,11 +62,11 @@ class PackedCopier {
       width_ = bytes() == 8 && aligned(from_) >= 8 ? 8 : 4;
       return true;
     }
-    state_.report("layout-alignment"_rule,
-                  fmt::format("elements of {} are copied to a tile of b8 in whole groups of 16 "
-                              "along the contiguous dimension; {} is {}, {} is {}",
-                              name(from_.type), from_.name, from_.layout.text(), to_.name,
-                              to_.layout.text()));
+    state_.log.report("layout-alignment"_rule,
+                      fmt::format("elements of {} are copied to a tile of b8 in whole groups of 16 "
+                                  "along the contiguous dimension; {} is {}, {} is {}",
+                                  name(from_.type), from_.name, from_.layout.text(), to_.name,
+                                  to_.layout.text()));
     return false;
   }
 

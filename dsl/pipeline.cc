@@ -44,17 +44,18 @@ class CommonPipeline {
 
   void run() {
     const int stages = ring_.stages;
-    state_.choose(fmt::format("pipeline of {} stages", stages),
-                  state_.target.arch.sm >= 80 ? "cp.async groups, one per stage" : "plain copies",
-                  stages > 1 ? fmt::format("{} k-tiles are in flight while one is used", stages - 1)
-                             : "single stage: each tile is filled, then used");
+    state_.log.choose(
+        fmt::format("pipeline of {} stages", stages),
+        state_.target.arch.sm >= 80 ? "cp.async groups, one per stage" : "plain copies",
+        stages > 1 ? fmt::format("{} k-tiles are in flight while one is used", stages - 1)
+                   : "single stage: each tile is filled, then used");
     if (stages == 1) k_.loop(0, ring_.count, 1, [&](Scalar t) { fill_and_use(t); });
     else keep_filled();
   }
 
  private:
   void fill(const Scalar& t, const Scalar& stage) {
-    state_.place = ring_.place;
+    state_.log.resume(ring_.place);
     filler_.fill([&] { ring_.fill(t, stage); });
   }
 
@@ -64,7 +65,7 @@ class CommonPipeline {
     wait(0);
     if (ring_.ahead) ring_.ahead(0);
     detail::use_stage(state_, ring_, t, 0, [] {});
-    k_.barrier(state_.location);
+    k_.barrier(state_.log.location());
   }
 
   void keep_filled() {
@@ -99,7 +100,7 @@ class CommonPipeline {
   // everyone's.
   void wait(int pending) {
     filler_.wait(pending);
-    k_.barrier(state_.location);
+    k_.barrier(state_.log.location());
   }
 
   Builder& k_;
@@ -129,9 +130,10 @@ void Builder::pipeline(int stages, const Scalar& count,
   if (!state_->has_body(fill && use, "a pipeline")) return;
   constexpr int most = 256;
   if (stages < 1 || stages > most)
-    return state_->report("operand-count"_rule,
-                          fmt::format("pipeline stages: expected 1 to {}, found {}", most, stages));
-  const detail::Stages ring{stages, count, fill, ahead, use, state_->place};
+    return state_->log.report(
+        "operand-count"_rule,
+        fmt::format("pipeline stages: expected 1 to {}, found {}", most, stages));
+  const detail::Stages ring{stages, count, fill, ahead, use, state_->log.place()};
   if (state_->roles.current != detail::Role::all) detail::role_pipeline(*state_, ring);
   else CommonPipeline(*this, *state_, ring).run();
 }
@@ -160,7 +162,7 @@ ScalarVariable& ScalarVariable::operator=(const Scalar& value) {
       (detail::state_of(value) && !state_->owns(value, "the value")))
     return *this;
   if (!value.constant() && value.type() != variable_.type) {
-    state_->report(
+    state_->log.report(
         "scalar-type"_rule,
         fmt::format("type mismatch: the variable is {}, found a value of type {}; convert() it",
                     name(variable_.type), name(value.type())));

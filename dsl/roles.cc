@@ -189,7 +189,7 @@ void produce(Builder& k, KernelState& state, const Stages& stages) {
       f.mbarrier_wait(cursor.of(pipeline.empty), cursor.other_parity());
       const Scalar stage = cursor.stage();
       state.roles.stage_counts[state.value(stage, u32).id] = stages.stages;
-      state.place = stages.place;
+      state.log.resume(stages.place);
       pipeline.full_arrivals = fill_stage(
           state, [&] { stages.fill(t, stage); }, cursor.of(pipeline.full));
       pipeline.shared_by_cluster = state.fill.by_cluster;
@@ -202,11 +202,11 @@ void produce(Builder& k, KernelState& state, const Stages& stages) {
               [&] { release_stage(k, state, pipeline, state.scalar(pipeline.released)); });
     state.roles.current = Role::producer;
   }
-  state.place = stages.place;
+  state.log.resume(stages.place);
   if (pipeline.full_arrivals == 0)
-    state.report("kernel-option"_rule,
-                 "the fill callback writes no shared memory, so consumers would wait forever; "
-                 "copy() to a ring");
+    state.log.report("kernel-option"_rule,
+                     "the fill callback writes no shared memory, so consumers would wait forever; "
+                     "copy() to a ring");
   if (pipeline.full_arrivals == 1)
     f.at_mark(state.roles.begin, [&] { *busy = k.constant(u32, 32); });
   state.fill.starts_tma = {};
@@ -220,8 +220,8 @@ void move_registers(KernelState& state, Role role) {
   state.f().set_max_registers(role == Role::producer ? producer_registers : count,
                               role == Role::consumer);
   if (role == Role::consumer)
-    state.choose("registers", fmt::format("setmaxnreg: {} for consumer warpgroups", count),
-                 fmt::format("producer warps keep {}", producer_registers));
+    state.log.choose("registers", fmt::format("setmaxnreg: {} for consumer warpgroups", count),
+                     fmt::format("producer warps keep {}", producer_registers));
 }
 
 // The first of the producers asks for the tensor maps while others make the barriers ready.
@@ -265,10 +265,10 @@ void use_stage(KernelState& state, const Stages& stages, const Scalar& t, const 
                const std::function<void()>& leave) {
   bool left = false;
   state.roles.stage_counts[state.value(stage, u32).id] = stages.stages;
-  state.place = stages.place;
+  state.log.resume(stages.place);
   const bool before = std::exchange(state.roles.in_stage, true);
   stages.use(t, stage, [&] {
-    if (left) return state.report("operand-count"_rule, "next() is called twice for one stage");
+    if (left) return state.log.report("operand-count"_rule, "next() is called twice for one stage");
     left = true;
     leave();
   });
@@ -278,9 +278,10 @@ void use_stage(KernelState& state, const Stages& stages, const Scalar& t, const 
 
 void role_pipeline(KernelState& state, const Stages& stages) {
   if (state.roles.in_stage)
-    return state.report("kernel-option"_rule,
-                        "pipeline inside another pipeline's stage: producer warps never reach it; "
-                        "run them one after the other, or fill both rings in one stage");
+    return state.log.report(
+        "kernel-option"_rule,
+        "pipeline inside another pipeline's stage: producer warps never reach it; "
+        "run them one after the other, or fill both rings in one stage");
   Builder k(state.shared_from_this());
   if (state.roles.current == Role::consumer) consume(k, state, stages);
   else produce(k, state, stages);
@@ -294,18 +295,18 @@ void Builder::roles(const std::function<void()>& body, Here at) {
   detail::KernelState& state = *state_;
   if (!state.has_body(body != nullptr, "roles")) return;
   if (state.roles.current != Role::all)
-    return state.report("wrong-role"_rule,
-                        "roles() inside roles(): a thread block is warp-specialized once");
+    return state.log.report("wrong-role"_rule,
+                            "roles() inside roles(): a thread block is warp-specialized once");
   if (state.roles.divided || state.flights.depth() > 0)
-    return state.report(
+    return state.log.report(
         "kernel-option"_rule,
         "roles() must be called once, outside loops and conditions; put those into its body");
   state.roles.divided = true;
   if (state.options.producers == 0) return body();
-  state.choose("roles",
-               fmt::format("warp-specialized: {} consumer threads, {} producer threads",
-                           state.options.block, 32 * state.options.producers),
-               "two mbarriers per pipeline stage, full and empty");
+  state.log.choose("roles",
+                   fmt::format("warp-specialized: {} consumer threads, {} producer threads",
+                               state.options.block, 32 * state.options.producers),
+                   "two mbarriers per pipeline stage, full and empty");
   codegen::FunctionBuilder& f = state.f();
   const int before = f.mark();
   f.barrier();
@@ -314,7 +315,7 @@ void Builder::roles(const std::function<void()>& body, Here at) {
     state.roles.current = role, state.roles.next = 0;
     detail::move_registers(state, role);
     state.roles.begin = f.mark();
-    const std::size_t mistakes = state.diags.size();
+    const std::size_t mistakes = state.log.diags().size();
     if (role == Role::consumer || mistakes == 0) {
       const bool muted = f.mute(role == Role::producer);
       body();

@@ -202,9 +202,9 @@ bool KernelState::fits(std::int64_t constant, Type type) {
   const std::int64_t most = (std::int64_t{1} << width) - 1;
   const std::int64_t least = type == Type::pred ? 0 : -(most / 2) - 1;
   if (constant >= least && constant <= most) return true;
-  report("immediate-range"_rule,
-         fmt::format("the constant {} does not fit type {}; the nearest value is {}", constant,
-                     name(type), constant < least ? least : most));
+  log.report("immediate-range"_rule,
+             fmt::format("the constant {} does not fit type {}; the nearest value is {}", constant,
+                         name(type), constant < least ? least : most));
   return false;
 }
 
@@ -256,7 +256,7 @@ Scalar arithmetic(Operator op, const Scalar& x, const Scalar& y) {
   KernelState* const state = Description::current() ? Description::current() : of_x ? of_x : of_y;
   const auto cx = x.constant(), cy = y.constant();
   const auto refused = [&](const Rule& rule, std::string message) {
-    if (state) state->report(rule, std::move(message));
+    if (state) state->log.report(rule, std::move(message));
     return bad_scalar();
   };
   if (is_division(op) && cy == 0 && !info(x.type()).floating)

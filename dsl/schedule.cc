@@ -32,8 +32,8 @@ struct Tiles {
 Tiles tiles_of(detail::KernelState& state, const Scalar& m, const Scalar& n, const Tile& tile,
                int group) {
   if (group < 1)
-    state.report("operand-count"_rule,
-                 fmt::format("rows of tiles in a group: expected at least 1, found {}", group));
+    state.log.report("operand-count"_rule,
+                     fmt::format("rows of tiles in a group: expected at least 1, found {}", group));
   const int cluster = state.options.cluster;
   const Scalar in_cluster = cluster == 1 ? Scalar(0) : state.block_of_cluster();
   const Scalar rows = ceil_div(m, std::int64_t{cluster} * tile.m), cols = ceil_div(n, tile.n);

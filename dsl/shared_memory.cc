@@ -15,31 +15,31 @@ std::string text(const Place& place) {
 
 void check_stage(KernelState& state, const std::string& ring, const Scalar& stage, int stages) {
   if (const auto number = stage.constant(); number && (*number < 0 || *number >= stages))
-    state.report("tile-bounds"_rule,
-                 fmt::format("stage index out of bounds: {} has no stage {}, only {}", ring,
-                             *number, stages));
+    state.log.report("tile-bounds"_rule,
+                     fmt::format("stage index out of bounds: {} has no stage {}, only {}", ring,
+                                 *number, stages));
   const auto of_pipeline = state.roles.stage_counts.find(HandleParts::value(stage).id);
   if (of_pipeline != state.roles.stage_counts.end() && !stage.constant() &&
       of_pipeline->second > stages)
-    state.report("tile-bounds"_rule, fmt::format("{} has {} stages, its pipeline {}", ring, stages,
-                                                 of_pipeline->second));
+    state.log.report("tile-bounds"_rule, fmt::format("{} has {} stages, its pipeline {}", ring,
+                                                     stages, of_pipeline->second));
 }
 
 void note_fill(KernelState& state, const Tensor& to) {
   Memory& memory = state.memories.of(to);
   if (memory.written_by_consumers)
-    state.report(
+    state.log.report(
         "unsynchronized-tile"_rule,
         fmt::format("{} is filled by producers and also written by consumers at {}, without "
                     "synchronization; use one matrix for each",
                     to.name, text(*memory.written_by_consumers)));
   if (memory.filled && memory.filled_by != state.roles.next)
-    state.report(
+    state.log.report(
         "unsynchronized-tile"_rule,
         fmt::format("{} is also filled by another pipeline, at {}, whose consumers are not "
                     "waited for; use one ring for each pipeline",
                     to.name, text(*memory.filled)));
-  memory.filled = state.place, memory.filled_by = state.roles.next;
+  memory.filled = state.log.place(), memory.filled_by = state.roles.next;
 }
 
 void note_write(KernelState& state, const Tensor& to) {
@@ -49,16 +49,16 @@ void note_write(KernelState& state, const Tensor& to) {
     state.fill.plain = true;
     return note_fill(state, to);
   }
-  if (state.roles.current == Role::consumer) memory.written_by_consumers = state.place;
+  if (state.roles.current == Role::consumer) memory.written_by_consumers = state.log.place();
   // A pipeline's copies are waited for by the pipeline.
-  if (!state.fill.asynchronous) memory.written = state.place;
+  if (!state.fill.asynchronous) memory.written = state.log.place();
 }
 
 bool require_barrier(KernelState& state, const Tensor& from) {
   Memory& memory = state.memories.of(from);
   state.fill.read_by_threads |= memory.in_shared;
   if (!memory.written) return true;
-  state.report(
+  state.log.report(
       "unsynchronized-tile"_rule,
       fmt::format(
           "{} was written at {} and is loaded without a barrier; insert a barrier() between them",

@@ -8,7 +8,7 @@
 namespace tartan::inline TARTAN_ABI::detail {
 
 KernelState::KernelState(const Kernel& kernel, const Target& target)
-    : target(target), options(kernel.options()), place(kernel.place()) {
+    : target(target), options(kernel.options()), log(target, kernel.place()) {
   codegen::LaunchBounds bounds;
   // Before sm_80 there are no copies beside the threads that someone else could wait for.
   if (target.arch.sm < 80) options.producers = 0;
@@ -30,60 +30,32 @@ bool is_identifier(std::string_view name) {
 }
 
 void KernelState::at(const std::source_location& here) {
-  place = here;
-  location = here;
+  log.at(here);
   if (is_described()) return function->at(here);
   // A kernel that is still to be compiled lacks what was meant for it.
-  if (function) report("foreign-value"_rule, "this call belongs to another kernel");
+  if (function) log.report("foreign-value"_rule, "this call belongs to another kernel");
   KernelState* const other = Description::current();
   if (!other) return;
-  other->place = here;
-  other->report("foreign-value"_rule, "this call belongs to another kernel");
-}
-
-void KernelState::choose(std::string what, std::string taken, std::string reason,
-                         std::vector<std::string> refused) {
-  // An unrolled loop decides the same thing many times.
-  for (const Choice& choice : choices)
-    if (choice.place == place && choice.what == what && choice.taken == taken) return;
-  choices.push_back(
-      {place, std::move(what), std::move(taken), std::move(reason), std::move(refused)});
-}
-
-void KernelState::report(const Rule& rule, std::string message) {
-  for (const Diag& each : diags)
-    if (each.place == place && each.message == message) return;
-  diags.report(rule, place, std::move(message));
-}
-
-void KernelState::would_take(const Since& since) {
-  if (since.has(target.arch) && since.ptx > target.ptx) wanted = std::max(wanted, since.ptx);
-}
-
-void KernelState::refuse_target(const isa::Instruction& row) {
-  would_take(row.since);
-  const auto nearest = isa::nearest(row.form, target);
-  report("no-instruction"_rule,
-         fmt::format("{} requires {}, the target is {}{}", isa::spell(row.form),
-                     isa::text(row.since), target.text(),
-                     nearest ? "; the nearest supported form is " + isa::spell(*nearest) : ""));
+  other->log.resume(here);
+  other->log.report("foreign-value"_rule, "this call belongs to another kernel");
 }
 
 bool KernelState::fresh_name(const std::string& name, std::string_view what) {
   if (!is_described()) return false;
   if (roles.current != Role::all) {
-    report("kernel-option"_rule, fmt::format("{} {} is declared inside roles(), which describes "
-                                             "its body once per role; declare it outside",
-                                             what, name));
+    log.report("kernel-option"_rule,
+               fmt::format("{} {} is declared inside roles(), which describes "
+                           "its body once per role; declare it outside",
+                           what, name));
     return false;
   }
   if (std::find(names.begin(), names.end(), name) == names.end()) {
     names.push_back(name);
     return true;
   }
-  report("duplicate-name"_rule,
-         fmt::format("{} {}: name already used by a parameter or shared matrix of the kernel", what,
-                     name));
+  log.report("duplicate-name"_rule,
+             fmt::format("{} {}: name already used by a parameter or shared matrix of the kernel",
+                         what, name));
   return false;
 }
 

@@ -14,6 +14,7 @@
 #include "dsl/handles.h"
 #include "dsl/in_flight.h"
 #include "dsl/launch_numbers.h"
+#include "dsl/log.h"
 #include "dsl/memory.h"
 #include "dsl/role_state.h"
 #include "dsl/tensor_maps.h"
@@ -33,15 +34,10 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   Target target;
   KernelOptions options;
   std::unique_ptr<codegen::FunctionBuilder> function;  // gone once the kernel is compiled
-  Diags diags;
-  std::vector<Choice> choices;
   std::vector<CompiledParam> params;
   Memories memories;
   std::vector<std::string> names;  // of parameters and shared matrices
-  Version wanted;                  // the first with all that was refused for its version, if any
-  bool looked_at_target = false;   // whether the description may depend on it otherwise
-  Place place;                     // of the call in progress
-  std::source_location location;
+  Log log;
   RoleState roles;
   StageFill fill;
   TensorMaps tensor_maps;
@@ -51,14 +47,6 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
 
   // -- Every Builder call begins here: notes the place for diagnostics, choices and .loc.
   void at(const std::source_location& here);
-  /// Once for each place: loops and fragments say the same many times.
-  void report(const Rule& rule, std::string message);
-  /// Notes that something refused would be there with a later PTX version.
-  void would_take(const Since& since);
-  /// Says from where on there is an instruction that the target lacks, and what is near.
-  void refuse_target(const isa::Instruction& row);
-  void choose(std::string what, std::string taken, std::string reason,
-              std::vector<std::string> refused = {});
   /// Whether a handle was made by this kernel; reports if not. Handles of refused calls (no state)
   /// fail silently: they were reported.
   template <typename Handle>

@@ -68,7 +68,7 @@ class Storer {
   }
 
   void stmatrix(const isa::Form& form) {
-    state_.choose(what(), isa::spell(form), "rows of 16 bytes to shared memory");
+    state_.log.choose(what(), isa::spell(form), "rows of 16 bytes to shared memory");
     state_.f().matrix(form, address_of(state_, to_, lane_row(form).first, lane_row(form).second),
                       registers());
   }
@@ -98,30 +98,31 @@ class Storer {
     form.stride = true;
     const auto row = isa::find(form);
     if (!row || form.a_major == Major::none || to_.layout.is_nested() || to_.layout.swizzle.bits) {
-      state_.report("no-instruction"_rule, fmt::format("wmma.store cannot store {} to {}",
-                                                       kind_.text(), to_.layout.text()));
+      state_.log.report("no-instruction"_rule, fmt::format("wmma.store cannot store {} to {}",
+                                                           kind_.text(), to_.layout.text()));
       return;
     }
-    if (!row->since.has(state_.target)) return state_.refuse_target(*row);
+    if (!row->since.has(state_.target)) return state_.log.refuse_target(*row);
     if (to_.row_edge || to_.col_edge) {
-      state_.report("tile-divide"_rule, fmt::format("wmma.store needs whole tiles, those of {} "
-                                                    "exceed its edge; store through shared memory",
-                                                    to_.name));
+      state_.log.report("tile-divide"_rule,
+                        fmt::format("wmma.store needs whole tiles, those of {} "
+                                    "exceed its edge; store through shared memory",
+                                    to_.name));
       return;
     }
     std::vector<Value> operands = registers();
     operands.push_back(state_.value(
         form.a_major == Major::row ? to_.layout.row_stride : to_.layout.col_stride, u32));
-    state_.choose(what(), isa::spell(form),
-                  "wmma fragments are opaque: only wmma.store knows their layout");
+    state_.log.choose(what(), isa::spell(form),
+                      "wmma fragments are opaque: only wmma.store knows their layout");
     state_.f().matrix(form, address_of(state_, to_, 0, 0), operands);
   }
 
   void plain(const std::string& refused) {
     const isa::Fragment fragment = kind_.fragment();
     if (!affine_map(kind_, 0)) {
-      state_.report("no-instruction"_rule, fmt::format("no instruction stores {} to {}: {}",
-                                                       kind_.text(), to_.name, refused));
+      state_.log.report("no-instruction"_rule, fmt::format("no instruction stores {} to {}: {}",
+                                                           kind_.text(), to_.name, refused));
       return;
     }
     const Scalar lane = state_.scalar(state_.lane(), 1, 31), group = lane / 4, member = lane % 4;
@@ -152,10 +153,10 @@ class Storer {
       }
     }
     const int width = pairs ? 2 * bits(kind_.type) : bits(kind_.type);
-    state_.choose(what(), fmt::format("st.{} of {} bits", shared_ ? "shared" : "global", width),
-                  pairs ? "each lane holds pairs that are contiguous in memory"
-                        : "each lane stores its own elements",
-                  {refused});
+    state_.log.choose(what(), fmt::format("st.{} of {} bits", shared_ ? "shared" : "global", width),
+                      pairs ? "each lane holds pairs that are contiguous in memory"
+                            : "each lane stores its own elements",
+                      {refused});
   }
 
   // One byte of a register, or two.
@@ -195,14 +196,14 @@ void store_fragment(KernelState& state, const Tensor& to, const Fragment& fragme
   if (!state.owns(fragment, "the fragment") || is_bad(fragment) || !tensor_good) return;
   const FragmentKind& kind = fragment.kind();
   if (kind.shape.wmma && kind.operand != Operand::c) {
-    state.report("wrong-role"_rule,
-                 fmt::format("wmma.store: expected accumulators, found {}", kind.text()));
+    state.log.report("wrong-role"_rule,
+                     fmt::format("wmma.store: expected accumulators, found {}", kind.text()));
     return;
   }
   const isa::Fragment shape = kind.fragment();
   const bool right_type = to.type == kind.type;
   if (!right_type)
-    state.report(
+    state.log.report(
         "layout-mismatch"_rule,
         fmt::format(
             "element type mismatch: {} has elements of {}, the fragment is {}; convert() it to {}",

@@ -13,20 +13,21 @@ bool cut(KernelState& state, const Tensor& tensor, const Scalar& size, const Sca
          std::optional<Edge>& edge) {
   const auto s = size.constant(), i = index.constant(), w = whole.constant();
   if (!s || *s <= 0) {
-    state.report("tile-divide"_rule,
-                 fmt::format("number of {} of a tile: expected a positive constant", axis));
+    state.log.report("tile-divide"_rule,
+                     fmt::format("number of {} of a tile: expected a positive constant", axis));
     return false;
   }
   const bool divides = whole.multiple() % *s == 0;
   if (w && !divides && (!may_hang_over || edge)) {
-    state.report("tile-divide"_rule, fmt::format("tiles of {} {} do not divide the {} of {} ({})",
-                                                 *s, axis, *w, tensor.name, tensor.layout.text()));
+    state.log.report("tile-divide"_rule,
+                     fmt::format("tiles of {} {} do not divide the {} of {} ({})", *s, axis, *w,
+                                 tensor.name, tensor.layout.text()));
     return false;
   }
   if (w && i && (*i < 0 || *i >= (*w + *s - 1) / *s)) {
-    state.report("tile-bounds"_rule,
-                 fmt::format("tile {} along the {} is out of bounds: {} has {} tiles of {}", *i,
-                             axis, tensor.name, (*w + *s - 1) / *s, *s));
+    state.log.report("tile-bounds"_rule,
+                     fmt::format("tile {} along the {} is out of bounds: {} has {} tiles of {}", *i,
+                                 axis, tensor.name, (*w + *s - 1) / *s, *s));
     return false;
   }
   if (edge) edge->origin = edge->origin + index * size;
@@ -53,9 +54,9 @@ Tensor Tensor::tile(const Scalar& rows, const Scalar& cols, const Scalar& row, c
                     cut(*state, *this, cols, col, layout.cols, "columns", !in_shared, out.col_edge);
   const auto first = good ? layout.tile(rows, cols) : std::nullopt;
   if (good && !first)
-    state->report("tile-divide"_rule,
-                  fmt::format("tiles of {}x{} elements do not divide the blocks of {} ({})",
-                              *rows.constant(), *cols.constant(), name, layout.text()));
+    state->log.report("tile-divide"_rule,
+                      fmt::format("tiles of {}x{} elements do not divide the blocks of {} ({})",
+                                  *rows.constant(), *cols.constant(), name, layout.text()));
   if (!first) {
     out.memory = -1;
     return out;

@@ -54,17 +54,16 @@ class BoxCopier {
     const std::int64_t bytes = line_ * lines_ * bits(from_.type) / 8;
     state_.fill.tma_bytes += static_cast<int>(bytes);
     state_.fill.by_cluster |= share.blocks != 0;
-    state_.choose(
-        fmt::format("copy {} to {}", from_.name, to_.name),
-        fmt::format("cp.async.bulk.tensor{}, boxes of {} x {}",
-                    share.blocks ? ".multicast::cluster" : "", panel_, height),
-        fmt::format("one thread issues {} of {} bytes{}; out-of-bounds "
-                    "elements are zero-filled{}",
-                    detail::counted(share.line / panel_ * (share.lines / height), "TMA load"),
-                    panel_ * height * bits(from_.type) / 8,
-                    share.blocks ? " to all CTAs of the cluster" : "",
-                    rounds ? "; rounded to tf32 by TMA" : ""),
-        std::move(refused_));
+    state_.log.choose(fmt::format("copy {} to {}", from_.name, to_.name),
+                      fmt::format("cp.async.bulk.tensor{}, boxes of {} x {}",
+                                  share.blocks ? ".multicast::cluster" : "", panel_, height),
+                      fmt::format("one thread issues {} TMA loads of {} bytes{}; out-of-bounds "
+                                  "elements are zero-filled{}",
+                                  share.line / panel_ * (share.lines / height),
+                                  panel_ * height * bits(from_.type) / 8,
+                                  share.blocks ? " to all CTAs of the cluster" : "",
+                                  rounds ? "; rounded to tf32 by TMA" : ""),
+                      std::move(refused_));
   }
 
  private:

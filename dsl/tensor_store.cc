@@ -35,7 +35,7 @@ class Fragments {
   Fragment next() {
     const auto [i, j] = order_[stored_];
     if (!finish_) return ++stored_, tile_.fragment(i, j);
-    const std::source_location here = state_.location;
+    const std::source_location here = state_.log.location();
     if (finish_->read && stored_ % together == 0) {
       if (stored_ && finish_->registers)
         state_.f().warp_sync();  // no reads of later ones move above it
@@ -54,8 +54,8 @@ class Fragments {
     const bool bad = is_bad(fragment);  // reported where it was made
     if (!bad && fragment.kind() == kind) return fragment;
     if (!bad)
-      state_.report("fragment-mismatch"_rule, fmt::format("finished(): expected {}, found {}",
-                                                          kind.text(), fragment.kind().text()));
+      state_.log.report("fragment-mismatch"_rule, fmt::format("finished(): expected {}, found {}",
+                                                              kind.text(), fragment.kind().text()));
     const Type type = register_type(kind.type);
     return make_fragment(state_, kind,
                          std::vector(static_cast<std::size_t>(kind.fragment().registers),
@@ -127,13 +127,14 @@ class BoxStorer {
     }
     std::string shape = fmt::format("boxes of {} x {}", box_lines, all.front().cols);
     if (all.back().cols != all.front().cols) shape += fmt::format(" to {}", all.back().cols);
-    state_.choose(fmt::format("store to {}", to_.name),
-                  (by_engine ? "cp.async.bulk.tensor, " : "rows of ") + shape,
-                  fmt::format("each warp stages {} of its {} boxes at a time in shared memory, {} "
-                              "stores the part inside the matrix",
-                              std::min(each, all.size()), all.size(), by_engine ? "TMA" : "and"),
-                  by_engine ? std::vector<std::string>{}
-                            : std::vector<std::string>{"cp.async.bulk.tensor: " + refused});
+    state_.log.choose(
+        fmt::format("store to {}", to_.name),
+        (by_engine ? "cp.async.bulk.tensor, " : "rows of ") + shape,
+        fmt::format("each warp stages {} of its {} boxes at a time in shared memory, {} "
+                    "stores the part inside the matrix",
+                    std::min(each, all.size()), all.size(), by_engine ? "TMA" : "and"),
+        by_engine ? std::vector<std::string>{}
+                  : std::vector<std::string>{"cp.async.bulk.tensor: " + refused});
   }
 
  private:
@@ -185,7 +186,7 @@ class BoxStorer {
   // A box may begin at any multiple of 8 columns.
   Tensor place(const Box& box) const {
     Tensor out = to_.tile(box_lines, 8, tile_.row() / box_lines + box.down,
-                          (tile_.col() + box.left) / 8, state_.location);
+                          (tile_.col() + box.left) / 8, state_.log.location());
     out.layout.cols = box.cols;
     return out;
   }
@@ -231,7 +232,7 @@ class BoxStorer {
                row_major(box_lines, box.cols).swizzled(swizzle_of_lines(line_bytes(box), to_.type)),
                0,
                state_.staging.memory,
-               state_.place};
+               state_.log.place()};
     const int elements = box_bytes * 8 / bits(to_.type);
     out.base = state_.thread() / 32 * (state_.staging.slots * state_.staging.batch * elements) +
                slot * elements;
@@ -243,10 +244,10 @@ class BoxStorer {
     for (int x = 0; x < box.cols / 8; ++x) row.push_back(fragments_.next());
     WarpTile part(std::move(row), box.cols / 8, {});
     // Two of 16 bits make an A of m16n8k16, which one stmatrix.x4 writes.
-    if (bits(to_.type) == 16) part = operand_a(part, m16n8k16, state_.location);
+    if (bits(to_.type) == 16) part = operand_a(part, m16n8k16, state_.log.location());
     const int width = part.fragment(0, 0).kind().fragment().cols;
     for (int x = 0; x < part.across(); ++x)
-      store_fragment(state_, place.tile(box_lines, width, 0, x, state_.location),
+      store_fragment(state_, place.tile(box_lines, width, 0, x, state_.log.location()),
                      part.fragment(0, x));
   }
 
@@ -288,9 +289,9 @@ Fragments::Order plain_order(const WarpTile& tile, bool by_columns) {
 bool has_room(KernelState& state, const Tensor& to, const WarpPlace& place) {
   std::int64_t rows = 0, cols = 0;
   if (!constant_shape(to, rows, cols) || (rows >= place.rows && cols >= place.cols)) return true;
-  state.report("layout-mismatch"_rule,
-               fmt::format("wrong tile shape: the warps' tile has {}x{} elements, {} is {}",
-                           place.rows, place.cols, to.name, to.layout.text()));
+  state.log.report("layout-mismatch"_rule,
+                   fmt::format("wrong tile shape: the warps' tile has {}x{} elements, {} is {}",
+                               place.rows, place.cols, to.name, to.layout.text()));
   return false;
 }
 
@@ -307,14 +308,14 @@ void store_tile(KernelState& state, const Tensor& to, const WarpTile& tile,
   Fragments fragments(state, tile, finish);
   if (!in_shared && store_boxes(state, to, tile, fragments, refused)) return;
   if (!refused.empty())
-    state.choose(fmt::format("store to {}", to.name), "fragment by fragment",
-                 "each lane stores its own elements", std::move(refused));
+    state.log.choose(fmt::format("store to {}", to.name), "fragment by fragment",
+                     "each lane stores its own elements", std::move(refused));
   const isa::Fragment shape = tile.fragment(0, 0).kind().fragment();
   const Fragments::Order order = plain_order(tile, finish && finish->registers);
   fragments.store_by(order);
   for (const auto& [i, j] : order) {
     const Tensor part = to.tile(shape.rows, shape.cols, tile.row() / shape.rows + i,
-                                tile.col() / shape.cols + j, state.location);
+                                tile.col() / shape.cols + j, state.log.location());
     if (part.memory >= 0) store_fragment(state, part, fragments.next());
   }
 }
@@ -338,7 +339,7 @@ void Builder::store(const Global& to, const WarpTile& tile, const Finish& finish
   if (finish.kind.exists() && finish.kind.shape == from.shape &&
       finish.kind.operand == from.operand)
     return detail::store_tile(*state_, to, tile, &finish);
-  state_->report(
+  state_->log.report(
       "fragment-mismatch"_rule,
       fmt::format("store: a tile of {} cannot be finished as {}", from.text(), finish.kind.text()));
 }

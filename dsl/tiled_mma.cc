@@ -47,30 +47,32 @@ RingLayout TiledMma::shared(Operand operand, int stages, Major major) const {
   while (!warpgroup_ && width >= 32 && share % panel_of() && panel_of() % share) width /= 2;
   const std::int64_t panel = panel_of();
   if (warpgroup_ && width < 32)
-    state_->report("tile-divide"_rule,
-                   fmt::format("wgmma reads panels with rows of 32, 64 or 128 bytes, those of {} "
-                               "have {}: {} = {} is not a multiple of {}",
-                               is_a ? "A" : "B", line,
-                               by_rows == is_a ? "k"
-                               : is_a          ? "m"
-                                               : "n",
-                               by_rows ? cols : rows, 256 / bits(type)));
+    state_->log.report(
+        "tile-divide"_rule,
+        fmt::format("wgmma reads panels with rows of 32, 64 or 128 bytes, those of {} "
+                    "have {}: {} = {} is not a multiple of {}",
+                    is_a ? "A" : "B", line,
+                    by_rows == is_a ? "k"
+                    : is_a          ? "m"
+                                    : "n",
+                    by_rows ? cols : rows, 256 / bits(type)));
   if (state_ && state_->has_copy_engine() && state_->options.producers && bits(type) >= 8 &&
       line > width && width >= 32) {
     layout = by_rows ? blocked(row_major(rows, panel), row_major(1, cols / panel))
                      : blocked(col_major(panel, cols), col_major(rows / panel, 1));
     layout = layout.swizzled(detail::swizzle_of_lines(width, type));
-    state_->choose(what, layout.text(),
-                   fmt::format("panels with rows of {} bytes, swizzled by TMA: any eight rows put "
-                               "a given 16-byte chunk in eight different bank groups",
-                               width),
-                   {fmt::format("rows of {} bytes: TMA has no swizzle for them", line)});
+    state_->log.choose(
+        what, layout.text(),
+        fmt::format("panels with rows of {} bytes, swizzled by TMA: any eight rows put "
+                    "a given 16-byte chunk in eight different bank groups",
+                    width),
+        {fmt::format("rows of {} bytes: TMA has no swizzle for them", line)});
     return {layout, stages};
   }
   if (line >= 32 && std::has_single_bit(static_cast<std::uint64_t>(line))) {
     layout = layout.swizzled(detail::swizzle_of_lines(line, type));
     if (state_)
-      state_->choose(
+      state_->log.choose(
           what, layout.text(),
           fmt::format("rows of {} bytes: any eight rows put a given 16-byte chunk in eight "
                       "different bank groups; so do the 128 bytes of a copy",
@@ -80,10 +82,11 @@ RingLayout TiledMma::shared(Operand operand, int stages, Major major) const {
     const std::int64_t padded = (line + 16) * 8 / bits(type);
     layout = by_rows ? row_major(rows, cols, padded) : col_major(rows, cols, padded);
     if (state_)
-      state_->choose(what, layout.text(),
-                     "an odd number of 16-byte chunks per row puts eight adjacent rows in eight "
-                     "different bank groups",
-                     {fmt::format("a swizzle: {} bytes per row is not a power of two", line)});
+      state_->log.choose(
+          what, layout.text(),
+          "an odd number of 16-byte chunks per row puts eight adjacent rows in eight "
+          "different bank groups",
+          {fmt::format("a swizzle: {} bytes per row is not a power of two", line)});
   }
   return {layout, stages};
 }
@@ -127,7 +130,7 @@ std::vector<Fragment> TiledMma::rounded(std::vector<Fragment> fragments, const S
       registers.push_back(
           state_->f().bitcast(state_->f().convert(state_->f().bitcast(value, f32), tf32), b32));
     each = make_fragment(*state_, each.kind(), std::move(registers));
-    state_->choose(
+    state_->log.choose(
         fmt::format("round {}", from.name),
         state_->target.arch.sm >= 90 ? "cvt.rn.tf32.f32" : "to nearest even, in integer arithmetic",
         "its elements are f32, and tensor cores would truncate their low 13 bits");
@@ -150,7 +153,7 @@ WarpTile TiledMma::multiply(const WarpTile& c, const Side& a, const Side& b, con
   const int m = fragments_m(), n = fragments_n();
   std::vector<Fragment> sums = c.fragments();
   if (sums.size() != static_cast<std::size_t>(m * n)) {
-    state_->report(
+    state_->log.report(
         "fragment-mismatch"_rule,
         fmt::format("wrong number of accumulators per warp of the tiled MMA: expected {}, found {}",
                     m * n, sums.size()));
@@ -182,7 +185,7 @@ TiledMma::Side TiledMma::side_a(const Shared& a) const {
     const isa::Fragment fragment = kind.fragment();
     return rounded(load_side(*state_, kind,
                              a.tile(fragment.rows * fragments_m(), fragment.cols, warp_m_, step,
-                                    state_->location),
+                                    state_->log.location()),
                              fragments_m()),
                    a);
   };
@@ -193,7 +196,7 @@ TiledMma::Side TiledMma::side_b(const Shared& b) const {
     const Shape& shape = kind_.shape.shape;
     return rounded(
         load_side(*state_, operand_b(kind_.shape, kind_.b),
-                  b.tile(shape.k, shape.n * fragments_n(), step, warp_n_, state_->location),
+                  b.tile(shape.k, shape.n * fragments_n(), step, warp_n_, state_->log.location()),
                   fragments_n()),
         b);
   };
@@ -232,7 +235,7 @@ FirstStep TiledMma::first_step(const Shared& a_stage, const Shared& b_stage, Her
                      2 * (fragments_m() * words(a) + fragments_n() * words(b)) +
                      registers_beside(*state_, a_stage, b_stage);
   const bool possible = needed <= state_->registers();
-  state_->choose(
+  state_->log.choose(
       "first k-step of a stage",
       possible ? "loaded before the last MMAs of the preceding stage"
                : "loaded just before its MMAs",
@@ -254,10 +257,11 @@ void TiledMma::load(FirstStep& first, const Shared& a, const Shared& b, Here at)
 bool TiledMma::fits(const FirstStep& first) const {
   const auto count = [](const auto& side) { return static_cast<int>(side.size()); };
   if (count(first.a_) == fragments_m() && count(first.b_) == fragments_n()) return true;
-  state_->report("fragment-mismatch"_rule,
-                 fmt::format("first k-step of another tile: expected {} and {} fragments of A and "
-                             "B per warp, found {} and {}",
-                             fragments_m(), fragments_n(), count(first.a_), count(first.b_)));
+  state_->log.report(
+      "fragment-mismatch"_rule,
+      fmt::format("first k-step of another tile: expected {} and {} fragments of A and "
+                  "B per warp, found {} and {}",
+                  fragments_m(), fragments_n(), count(first.a_), count(first.b_)));
   return false;
 }
 
@@ -312,7 +316,7 @@ WarpTile TiledMma::operator()(const WarpTile& c, const WarpTile& a, const Shared
   if (!KernelState::begins(state_, at)) return {};
   if (!require_shape(*state_, b, tile_.k, tile_.n, "B of the tiled MMA")) return {};
   if (a.down() != fragments_m() || a.across() != steps()) {
-    state_->report(
+    state_->log.report(
         "fragment-mismatch"_rule,
         fmt::format("wrong number of fragments of A per warp: expected {} x {}, found {} x {}",
                     fragments_m(), steps(), a.down(), a.across()));
@@ -341,7 +345,7 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const WarpTile
   if (!KernelState::begins(state_, at)) return {};
   if (!require_shape(*state_, a, tile_.m, tile_.k, "A of the tiled MMA")) return {};
   if (b.down() != steps() || b.across() != fragments_n()) {
-    state_->report(
+    state_->log.report(
         "fragment-mismatch"_rule,
         fmt::format("wrong number of fragments of B per warp: expected {} x {}, found {} x {}",
                     steps(), fragments_n(), b.down(), b.across()));
@@ -382,22 +386,22 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
   const Shape& shape = kind.shape.shape;
   if (shape.m == 0) return out;  // best_mma() has said why
   if (shape.m < 0 || shape.n < 1 || shape.k < 1 || tile.m < 1 || tile.n < 1 || tile.k < 1) {
-    state_->report("tile-divide"_rule,
-                   fmt::format("illegal tile {} x {} x {} by {}: expected sizes above 0", tile.m,
-                               tile.n, tile.k, kind.shape.text()));
+    state_->log.report("tile-divide"_rule,
+                       fmt::format("illegal tile {} x {} x {} by {}: expected sizes above 0",
+                                   tile.m, tile.n, tile.k, kind.shape.text()));
     return out;
   }
   if (tile.warps_m < 1 || tile.warps_n < 1 || tile.warps_m > 32 || tile.warps_n > 32) {
-    state_->report("launch-bounds"_rule,
-                   fmt::format("warps of a tile: expected 1 to 32 along m and n, found {} x {}",
-                               tile.warps_m, tile.warps_n));
+    state_->log.report("launch-bounds"_rule,
+                       fmt::format("warps of a tile: expected 1 to 32 along m and n, found {} x {}",
+                                   tile.warps_m, tile.warps_n));
     return out;
   }
   bool good = true;
   const auto divides = [&](int size, int by, std::string_view axis) {
     if (size > 0 && by > 0 && size % by == 0) return;
     good = false;
-    state_->report(
+    state_->log.report(
         "tile-divide"_rule,
         fmt::format(
             "the tile's {} = {} is not a multiple of {}, the warps' share of {}; the nearest is {}",
@@ -417,15 +421,16 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
       std::int64_t{tile.m} * tile.n / (std::int64_t{tile.warps_m} * tile.warps_n * 32);
   if (elements > most_elements) {
     good = false;
-    state_->report("launch-bounds"_rule,
-                   fmt::format("{} accumulator elements per thread for a tile of {} x {}: a thread "
-                               "has 255 registers; use more warps or a smaller tile",
-                               elements, tile.m, tile.n));
+    state_->log.report(
+        "launch-bounds"_rule,
+        fmt::format("{} accumulator elements per thread for a tile of {} x {}: a thread "
+                    "has 255 registers; use more warps or a smaller tile",
+                    elements, tile.m, tile.n));
   }
   good &= may_negate(*state_, options, kind.a, kind.b);
   if (tile.threads() != state_->options.block) {
     good = false;
-    state_->report(
+    state_->log.report(
         "launch-bounds"_rule,
         fmt::format(
             "block size mismatch: a tile of {} x {} warps needs {} threads, the kernel has {}",
@@ -441,16 +446,15 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
   out.warpgroup_ = detail::warpgroup_form(*state_, kind, tile, options, why_not);
   state_->fill.read_by_wgmma |= out.warpgroup_.has_value();
   if (out.warpgroup_)
-    state_->choose(fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k),
-                   isa::spell(*out.warpgroup_),
-                   fmt::format("{} multiplying from shared memory, {}",
-                               detail::counted(tile.warps_m / 4, "warpgroup"),
-                               bits(kind.a) == 8 && info(kind.a).floating
-                                   ? std::string("with 14-bit accumulation")
-                                   : "with the same result bits as " + kind.shape.text()));
+    state_->log.choose(
+        fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k), isa::spell(*out.warpgroup_),
+        fmt::format("{} warpgroups multiply from shared memory, {}", tile.warps_m / 4,
+                    bits(kind.a) == 8 && info(kind.a).floating
+                        ? std::string("with 14-bit accumulation")
+                        : "with the same result bits as " + kind.shape.text()));
   else if (kind.best && state_->target.arch.text() == "sm_90a")
-    state_->choose(fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k), kind.shape.text(),
-                   "each warp multiplies its part", {"wgmma: " + why_not});
+    state_->log.choose(fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k),
+                       kind.shape.text(), "each warp multiplies its part", {"wgmma: " + why_not});
   return out;
 }
 

@@ -16,7 +16,7 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
                               const Shared& b, const Shared& b_scales, Here at) const {
   if (!detail::KernelState::begins(state_, at)) return {};
   if (options_.scale_type == Type::none || kind_.shape.sparse) {
-    state_->report(
+    state_->log.report(
         "fragment-mismatch"_rule,
         fmt::format(
             "{} has no scales: block scaling requires a dense kind and .scale_type in tiled_mma()",
@@ -55,7 +55,7 @@ std::vector<std::vector<Scalar>> TiledMma::scale_words(const Shared& scales,
   if (!state_->owns(scales, scales.name) || scales.memory < 0 || !require_barrier(*state_, scales))
     return {};
   if (scales.element() != options_.scale_type) {
-    state_->report(
+    state_->log.report(
         "layout-mismatch"_rule,
         fmt::format("scale type mismatch: the tiled MMA has scales of {}, {} has elements of {}",
                     name(options_.scale_type), scales.name, name(scales.element())));
@@ -64,7 +64,7 @@ std::vector<std::vector<Scalar>> TiledMma::scale_words(const Shared& scales,
   const int words = tile_.k / scale_block() / 4;
   if (scales.layout().major() != (is_a ? Major::row : Major::col) ||
       aligned_bytes(*state_, scales, is_a ? 1 : 0, is_a ? 0 : 1) < 4) {
-    state_->report(
+    state_->log.report(
         "layout-alignment"_rule,
         fmt::format("scales must be contiguous along k, in aligned groups of four; {} is {}",
                     scales.name, scales.layout().text()));
@@ -90,7 +90,7 @@ std::vector<std::vector<Scalar>> TiledMma::scale_words(const Shared& scales,
                            b32)));
     out.push_back(std::move(each));
   }
-  state_->choose(
+  state_->log.choose(
       fmt::format("scales of {}", scales.name), "ld.shared.b32",
       fmt::format("{} scales along k per lane; {} adjacent fragments share them through thread-id",
                   4 * words, together));

@@ -95,7 +95,7 @@ const Fragment& WarpTile::fragment(int i, int j) const {
   if (i >= 0 && i < down() && j >= 0 && j < across_)
     return fragments_[static_cast<std::size_t>(i * across_ + j)];
   if (const auto& state = fragments_.empty() ? nullptr : detail::state_of(fragments_[0]))
-    state->report(
+    state->log.report(
         "tile-bounds"_rule,
         fmt::format(
             "fragment index out of bounds: the tile has {} x {} fragments per warp, found ({}, {})",
@@ -140,7 +140,7 @@ WarpTile map_rows(const WarpTile& tile, const RowValues& rows,
   const LaneRows lanes = lane_rows(tile.fragment(0, 0).kind());
   if (rows.size() != lanes.first.size() * static_cast<std::size_t>(tile.down())) {
     detail::state_of(tile.fragment(0, 0))
-        ->report(
+        ->log.report(
             "operand-count"_rule,
             fmt::format("wrong number of row values: the tile has {} rows per lane, found {}",
                         lanes.first.size() * static_cast<std::size_t>(tile.down()), rows.size()));
@@ -198,11 +198,12 @@ WarpTile operand_a(const WarpTile& tile, MmaShape shape, Here at) {
   if (!good_shape || kind.operand != Operand::c || kind.shape.wmma || kind.shape.shape.m != 16 ||
       bits(kind.type) != 16 || tile.across() % together) {
     detail::state_of(tile.fragment(0, 0))
-        ->report("wrong-role"_rule,
-                 fmt::format("operand_a: expected 16-bit accumulators of m16n8, an even number per "
-                             "row for A of m16n8k16 or any number for A of m16n8k8; found A of {} "
-                             "and {} of {}; convert() them to f16 or bf16",
-                             shape.text(), tile.across(), kind.text()));
+        ->log.report(
+            "wrong-role"_rule,
+            fmt::format("operand_a: expected 16-bit accumulators of m16n8, an even number per "
+                        "row for A of m16n8k16 or any number for A of m16n8k8; found A of {} "
+                        "and {} of {}; convert() them to f16 or bf16",
+                        shape.text(), tile.across(), kind.text()));
     return {};
   }
   std::vector<Fragment> out;
@@ -228,10 +229,10 @@ bool takes_accumulators(const WarpTile& tile, const MmaShape& shape, int togethe
       bits(kind.type) == 16 && tile.across() % together == 0)
     return true;
   detail::state_of(tile.fragment(0, 0))
-      ->report("wrong-role"_rule,
-               fmt::format("{}: expected B of m16n8k16 or m16n8k8 and {}16-bit accumulators of "
-                           "m16n8, found B of {} and {} of {}; convert() them to f16 or bf16",
-                           what, number, shape.text(), tile.across(), kind.text()));
+      ->log.report("wrong-role"_rule,
+                   fmt::format("{}: expected B of m16n8k16 or m16n8k8 and {}16-bit accumulators of "
+                               "m16n8, found B of {} and {} of {}; convert() them to f16 or bf16",
+                               what, number, shape.text(), tile.across(), kind.text()));
   return false;
 }
 
@@ -285,10 +286,10 @@ WarpTile add(const WarpTile& x, const WarpTile& y, Here at) {
   if (x.down() != y.down() || x.across() != y.across() ||
       !(x.fragment(0, 0).kind() == y.fragment(0, 0).kind())) {
     detail::state_of(x.fragment(0, 0))
-        ->report("fragment-mismatch"_rule,
-                 fmt::format("add: tiles of different shapes: {} x {} of {} and {} x {} of {}",
-                             x.down(), x.across(), x.fragment(0, 0).kind().text(), y.down(),
-                             y.across(), y.fragment(0, 0).kind().text()));
+        ->log.report("fragment-mismatch"_rule,
+                     fmt::format("add: tiles of different shapes: {} x {} of {} and {} x {} of {}",
+                                 x.down(), x.across(), x.fragment(0, 0).kind().text(), y.down(),
+                                 y.across(), y.fragment(0, 0).kind().text()));
     return {};
   }
   std::vector<Fragment> out;

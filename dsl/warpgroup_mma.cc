@@ -135,7 +135,7 @@ namespace {
 std::optional<Panels> panels(KernelState& state, const Tensor& tile, Operand operand) {
   const auto out = panels(tile, operand == Operand::a);
   if (!out)
-    state.report(
+    state.log.report(
         "layout-mismatch"_rule,
         fmt::format("wgmma reads {0} only in the layout of shared_{0}(), with {1} contiguous along "
                     "k; {2} is {3}",

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dsl/log.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tartan::inline TARTAN_ABI::detail {
+
+void Log::report(const Rule& rule, std::string message) {
+  for (const Diag& each : diags_)
+    if (each.place == place_ && each.message == message) return;
+  diags_.report(rule, place_, std::move(message));
+}
+
+void Log::refuse_target(const isa::Instruction& row) {
+  would_take(row.since);
+  const auto nearest = isa::nearest(row.form, target_);
+  report("no-instruction"_rule,
+         fmt::format("{} requires {}, the target is {}{}", isa::spell(row.form),
+                     isa::text(row.since), target_.text(),
+                     nearest ? "; the nearest supported form is " + isa::spell(*nearest) : ""));
+}
+
+void Log::choose(std::string what, std::string taken, std::string reason,
+                 std::vector<std::string> refused) {
+  // An unrolled loop decides the same thing many times.
+  for (const Choice& choice : choices_)
+    if (choice.place == place_ && choice.what == what && choice.taken == taken) return;
+  choices_.push_back(
+      {place_, std::move(what), std::move(taken), std::move(reason), std::move(refused)});
+}
+
+void Log::would_take(const Since& since) {
+  if (since.has(target_.arch) && since.ptx > target_.ptx) wanted_ = std::max(wanted_, since.ptx);
+}
+
+Version Log::next_version() const {
+  const Version out = std::max(wanted_, target_.ptx);
+  // A description that asks for the version may ask for any.
+  return out == target_.ptx && target_read_ && out < newest_version ? out.next() : out;
+}
+
+}  // namespace tartan::inline TARTAN_ABI::detail
