@@ -40,8 +40,9 @@ MmaKind Builder::best_mma(Type a, Type b, Type c, const MmaOptions& options, Her
     if (sparse != (options.sparsity != isa::Sparsity::dense)) continue;
     if (!(form == wanted) || isa::fragment(form, Operand::a).matrices != 1) continue;
     const Since since = isa::find(form)->since;
-    auto& found = since.has(state_->target) ? best : elsewhere;
-    if (since.has(state_->target.arch) && (!soonest || since.ptx < soonest->ptx)) soonest = since;
+    auto& found = since.has(state_->config.target) ? best : elsewhere;
+    if (since.has(state_->config.target.arch) && (!soonest || since.ptx < soonest->ptx))
+      soonest = since;
     if (!found || work(form.shape) > work(found->shape)) found = form;
   }
   if (best) {
@@ -49,19 +50,19 @@ MmaKind Builder::best_mma(Type a, Type b, Type c, const MmaOptions& options, Her
     if (elsewhere && work(elsewhere->shape) > work(best->shape))
       refused.push_back(fmt::format("{}: requires {}", isa::spell(*elsewhere),
                                     isa::text(isa::find(*elsewhere)->since)));
-    state_->log.choose(
-        fmt::format("product of {} and {}", name(a), name(b)), isa::spell(*best),
-        fmt::format("it is the largest MMA shape for these types on {}", state_->target.text()),
-        std::move(refused));
+    state_->log.choose(fmt::format("product of {} and {}", name(a), name(b)), isa::spell(*best),
+                       fmt::format("it is the largest MMA shape for these types on {}",
+                                   state_->config.target.text()),
+                       std::move(refused));
     return {
         {best->shape, false, best->sparsity != isa::Sparsity::dense, best->kind}, a, b, c, true};
   }
   if (soonest) state_->log.would_take(*soonest);
-  const auto nearest = elsewhere ? isa::nearest(*elsewhere, state_->target) : std::nullopt;
+  const auto nearest = elsewhere ? isa::nearest(*elsewhere, state_->config.target) : std::nullopt;
   state_->log.report(
       "no-instruction"_rule,
-      fmt::format("{} has no mma.sync of {} and {} with {} accumulators{}{}", state_->target.text(),
-                  name(a), name(b), name(c),
+      fmt::format("{} has no mma.sync of {} and {} with {} accumulators{}{}",
+                  state_->config.target.text(), name(a), name(b), name(c),
                   elsewhere ? fmt::format("; {} requires {}", isa::spell(*elsewhere),
                                           isa::text(isa::find(*elsewhere)->since))
                             : "",

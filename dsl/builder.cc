@@ -6,6 +6,7 @@
 
 #include "dsl/addressing.h"
 #include "dsl/fragments.h"
+#include "dsl/indices.h"
 #include "dsl/operations.h"
 #include "dsl/scalars.h"
 #include "dsl/shared_memory.h"
@@ -32,7 +33,21 @@ bool good_name(KernelState& state, const std::string& name, std::string_view wha
                      fmt::format("{} '{}': {}", what, name, detail::identifier_rule));
     return false;
   }
-  return state.fresh_name(name, what);
+  if (!state.is_described()) return false;
+  if (state.roles.current != detail::Role::all) {
+    state.log.report(
+        "kernel-option"_rule,
+        fmt::format("{} {} is declared inside roles(), which describes its body once per role; "
+                    "declare it outside",
+                    what, name));
+    return false;
+  }
+  if (state.names.take(name)) return true;
+  state.log.report(
+      "duplicate-name"_rule,
+      fmt::format("{} {}: name already used by a parameter or shared matrix of the kernel", what,
+                  name));
+  return false;
 }
 
 Tensor refused_tensor(const std::shared_ptr<KernelState>& state, std::string name, Type type,
@@ -98,7 +113,7 @@ void write_element(KernelState& state, const Tensor& to, const Scalar& row, cons
 
 const Target& Builder::target() const {
   state_->log.note_target_read();
-  return state_->target;
+  return state_->config.target;
 }
 
 bool Builder::has(std::string_view spelling) const {
@@ -107,7 +122,7 @@ bool Builder::has(std::string_view spelling) const {
   const auto row =
       text.unknown.empty() && text.repeated.empty() ? isa::find(text.form) : std::nullopt;
   if (row) state_->log.would_take(row->since);
-  return row && row->since.has(state_->target);
+  return row && row->since.has(state_->config.target);
 }
 
 bool Builder::require(bool condition, std::string_view otherwise, Here at) {
@@ -155,10 +170,8 @@ Global Builder::global(std::string name, Type type, Layout layout, Here at) {
     good = false;
   }
   if (!good) return Global(refused_tensor(state_, std::move(name), type, std::move(layout)));
-  state_->params.push_back({name, type, true, layout.extent().value_or(0)});
-  state_->launch_numbers.add_pointer();
-  detail::Memory memory{state_->f().add_pointer_param(StateSpace::global), false};
-  memory.param = static_cast<int>(state_->params.size()) - 1;
+  detail::Memory memory{state_->f().add_pointer_param(codegen::PointerSpace::global), false};
+  memory.param = state_->launch.add_pointer({name, type, true, layout.extent().value_or(0)});
   const int number = state_->memories.add(memory);
   detail::Tensor out{state_, std::move(name), type, layout, 0, number, state_->log.place()};
   out.whole_rows = layout.rows, out.whole_cols = layout.cols;
@@ -178,9 +191,8 @@ Scalar Builder::param(std::string name, Type type, int multiple_of, Here at) {
     good = false;
   }
   if (!good) return detail::bad_scalar();
-  state_->params.push_back({std::move(name), type, false, 0});
   const codegen::Value value = state_->f().add_param(type);
-  state_->launch_numbers.add_parameter(value.id);
+  state_->launch.add_scalar({std::move(name), type, false, 0}, value.id);
   return state_->scalar(value, std::max(multiple_of, 1));
 }
 
@@ -240,28 +252,20 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
   }
   const std::int64_t bytes = (elements * bits(type) + 7) / 8;
   // TMA and wgmma swizzle by the bits of the address itself.
-  const int align = layout.swizzle.bits && state_->target.arch.sm >= 90 ? 1024 : 128;
+  const int align = layout.swizzle.bits && state_->config.target.arch.sm >= 90 ? 1024 : 128;
   const codegen::Pointer base = state_->memories.share(state_->f(), name, bytes, align);
   const int number = state_->memories.add({base, true, bytes, ring.stages});
   detail::Tensor first{state_, std::move(name), type, layout, 0, number, state_->log.place()};
   return Ring(Shared(std::move(first)), ring.stages, apart);
 }
 
-Scalar Builder::thread(Here at) { return state_->at(at), state_->thread(); }
-Scalar Builder::lane(Here at) { return state_->at(at), state_->thread() % 32; }
-Scalar Builder::warp(Here at) { return state_->at(at), state_->thread() / 32; }
-Scalar Builder::block_x(Here at) {
-  return state_->at(at), special(*state_, SpecialRegister::ctaid_x);
-}
-Scalar Builder::block_y(Here at) {
-  return state_->at(at), special(*state_, SpecialRegister::ctaid_y);
-}
-Scalar Builder::block_z(Here at) {
-  return state_->at(at), special(*state_, SpecialRegister::ctaid_z);
-}
-Scalar Builder::blocks_x(Here at) {
-  return state_->at(at), special(*state_, SpecialRegister::nctaid_x);
-}
+Scalar Builder::thread(Here at) { return state_->at(at), thread_index(*state_); }
+Scalar Builder::lane(Here at) { return state_->at(at), thread_index(*state_) % 32; }
+Scalar Builder::warp(Here at) { return state_->at(at), thread_index(*state_) / 32; }
+Scalar Builder::block_x(Here at) { return state_->at(at), special(*state_, Special::ctaid_x); }
+Scalar Builder::block_y(Here at) { return state_->at(at), special(*state_, Special::ctaid_y); }
+Scalar Builder::block_z(Here at) { return state_->at(at), special(*state_, Special::ctaid_z); }
+Scalar Builder::blocks_x(Here at) { return state_->at(at), special(*state_, Special::nctaid_x); }
 
 void Builder::copy(const Global& from, const Shared& to, Here at) {
   state_->at(at), copy_tile(*state_, from, to);
@@ -369,7 +373,7 @@ Scalar Builder::convert(const Scalar& value, Type to, Here at) {
     return detail::bad_scalar();
   const TypeSet eight_bits{Type::e4m3, Type::e5m2};
   if (eight_bits.has(to) || eight_bits.has(value.type())) {
-    if (!has_eight_bits(state_->target)) return refuse_eight_bits(*state_);
+    if (!has_eight_bits(state_->config.target)) return refuse_eight_bits(*state_);
     if (eight_bits.has(to)) {
       const Value from = value.constant() ? state_->value(value, f32) : state_->value(value);
       return state_->scalar(state_->f().convert(from, to));

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "dsl/addressing.h"
+#include "dsl/indices.h"
 #include "dsl/operations.h"
 #include "dsl/packed_copy.h"
 #include "dsl/shared_memory.h"
@@ -126,9 +127,9 @@ class Copier {
     if (in)
       return refused_.push_back("cp.async: it copies from global to shared memory only"), false;
     if (rounds_) return refused_.push_back("cp.async: it cannot round to tf32"), false;
-    if (state_.target.arch.sm >= 80) return true;
-    refused_.push_back(
-        fmt::format("cp.async: requires sm_80, the target is {}", state_.target.arch.text()));
+    if (state_.config.target.arch.sm >= 80) return true;
+    refused_.push_back(fmt::format("cp.async: requires sm_80, the target is {}",
+                                   state_.config.target.arch.text()));
     return false;
   }
 
@@ -271,13 +272,14 @@ void copy_tile(KernelState& state, const Tensor& from, const Tensor& to) {
   else note_write(state, to);
   std::vector<std::string> refused;
   if (copy_by_tma(state, from, to, refused)) return;
-  Copier(state, from, to, rows, cols, state.thread(), state.threads(), std::move(refused)).copy();
+  Copier(state, from, to, rows, cols, thread_index(state), thread_count(state), std::move(refused))
+      .copy();
 }
 
 void copy_by_warp(KernelState& state, const Tensor& from, const Tensor& to) {
   std::int64_t rows = 0, cols = 0;
   if (from.memory < 0 || to.memory < 0 || !constant_shape(from, rows, cols)) return;
-  Copier(state, from, to, rows, cols, state.scalar(state.lane(), 1, 31), 32, {}).copy();
+  Copier(state, from, to, rows, cols, state.scalar(lane_index(state), 1, 31), 32, {}).copy();
 }
 
 }  // namespace tartan::inline TARTAN_ABI::detail

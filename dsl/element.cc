@@ -5,6 +5,7 @@
 
 #include "dsl/fragment_map.h"
 #include "dsl/fragments.h"
+#include "dsl/indices.h"
 #include "dsl/scalars.h"
 
 namespace tartan::inline TARTAN_ABI {
@@ -186,7 +187,7 @@ ElementPlace Builder::place(const FragmentKind& kind, int i, Here at) {
     return {detail::bad_scalar(), detail::bad_scalar(), detail::bad_scalar()};
   }
   const detail::LaneMap map = detail::lane_map(kind, i);
-  const Scalar lane = state_->scalar(state_->lane());
+  const Scalar lane = state_->scalar(lane_index(*state_));
   return {detail::along(lane, map, &isa::Coord::matrix), detail::along(lane, map, &isa::Coord::row),
           detail::along(lane, map, &isa::Coord::col)};
 }

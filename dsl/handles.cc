@@ -44,8 +44,8 @@ bool KernelState::begins(const std::shared_ptr<KernelState>& state,
 
 codegen::FunctionBuilder& KernelState::nowhere() {
   if (!unheard)
-    unheard =
-        std::make_unique<codegen::FunctionBuilder>("unheard", target, codegen::LaunchBounds{});
+    unheard = std::make_unique<codegen::FunctionBuilder>("unheard", config.target,
+                                                         codegen::LaunchBounds{});
   return *unheard;
 }
 

@@ -72,15 +72,15 @@ std::optional<isa::Instruction> find(KernelState& state, std::string_view spelli
     row = isa::find(text.form);
   }
   if (!row || row->form.opcode == isa::Opcode::wgmma) {
-    const auto nearest = isa::nearest(text.form, state.target);
+    const auto nearest = isa::nearest(text.form, state.config.target);
     state.log.report("unknown-form"_rule,
                      fmt::format("unknown instruction {}{}", spelling,
-                                 nearest ? "; the nearest on " + state.target.text() + " is " +
-                                               isa::spell(*nearest)
+                                 nearest ? "; the nearest on " + state.config.target.text() +
+                                               " is " + isa::spell(*nearest)
                                          : ""));
     return std::nullopt;
   }
-  if (row->since.has(state.target)) return row;
+  if (row->since.has(state.config.target)) return row;
   state.log.refuse_target(*row);
   return std::nullopt;
 }

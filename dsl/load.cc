@@ -3,6 +3,7 @@
 #include "dsl/addressing.h"
 #include "dsl/fragment_map.h"
 #include "dsl/fragments.h"
+#include "dsl/indices.h"
 #include "dsl/operations.h"
 #include "dsl/scalars.h"
 #include "dsl/shared_memory.h"
@@ -76,7 +77,7 @@ class Loader {
     form.space = StateSpace::shared;
     const auto row = isa::find(form);
     if (!row) return no(fmt::format(".x{} does not exist", tiling->origins.size()));
-    if (!row->since.has(state_.target))
+    if (!row->since.has(state_.config.target))
       return no(fmt::format("requires {}", isa::text(row->since)));
     if (form.trans && bits(kind_.type) != 16)
       return no(fmt::format(
@@ -93,7 +94,7 @@ class Loader {
   // The lane's row address: lane 8m+i points to row i of matrix m. The matrices' origins are linear
   // in the bits of m.
   std::vector<Fragment> ldmatrix(const LdmatrixPlan& plan) {
-    const Scalar lane = state_.scalar(state_.lane(), 1, 31);
+    const Scalar lane = state_.scalar(lane_index(state_), 1, 31);
     const auto& origins = plan.tiling.origins;
     Scalar row = origins[0].row, col = origins[0].col;
     for (std::size_t bit = 0; (std::size_t{1} << bit) < origins.size(); ++bit) {
@@ -143,7 +144,7 @@ class Loader {
                                                            kind_.text(), from_.layout.text()));
       return {};
     }
-    if (!row->since.has(state_.target)) return state_.log.refuse_target(*row), Fragment{};
+    if (!row->since.has(state_.config.target)) return state_.log.refuse_target(*row), Fragment{};
     if (from_.row_edge || from_.col_edge) {
       state_.log.report("tile-divide"_rule,
                         fmt::format("wmma.load needs whole tiles, those of {} "
@@ -199,7 +200,8 @@ class Loader {
 
   // What lies at element i of this lane; zero beyond the edge of the matrix.
   Value read(int i, Type type) {
-    const Scalar lane = state_.scalar(state_.lane(), 1, 31), group = lane / 4, member = lane % 4;
+    const Scalar lane = state_.scalar(lane_index(state_), 1, 31), group = lane / 4,
+                 member = lane % 4;
     const AffineMap map = *affine_map(kind_, i);
     const Scalar row = group * map.group.row + member * map.member.row + map.origin.row,
                  col = group * map.group.col + member * map.member.col + map.origin.col;

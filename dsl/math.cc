@@ -113,7 +113,7 @@ Scalar detail::refuse_eight_bits(KernelState& state) {
   state.log.report(
       "no-instruction"_rule,
       fmt::format("conversions of e4m3 and e5m2 require sm_89 and PTX 8.1, the target is {}",
-                  state.target.text()));
+                  state.config.target.text()));
   return detail::bad_scalar();
 }
 
@@ -125,7 +125,7 @@ Scalar convert_pair(const Scalar& low, const Scalar& high, Type to) {
                       fmt::format("no packed conversion to {}: expected e4m3 or e5m2", name(to)));
     return detail::bad_scalar();
   }
-  if (!has_eight_bits(state->target)) return refuse_eight_bits(*state);
+  if (!has_eight_bits(state->config.target)) return refuse_eight_bits(*state);
   return state->scalar(
       state->f().convert_pair(state->value(low, f32), state->value(high, f32), to));
 }

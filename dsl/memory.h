@@ -29,6 +29,14 @@ struct Memory {
   bool rounded_to_tf32 = false;  // what is copied here from memory of f32
 };
 
+/// Shared memory in which warps lay out what TMA stores: so many boxes for each warp.
+struct TmaStaging {
+  int memory = -1;    // its number
+  int batch = 0;      // boxes that are stored together
+  int slots = 0;      // batches that have room
+  bool used = false;  // something was stored so
+};
+
 /// Those of a kernel. A Tensor names its own by its number.
 class Memories {
  public:

@@ -25,7 +25,7 @@ class Multiplier {
     const isa::Form form = this->form(accumulator);
     const auto row = isa::find(form);
     if (!row) return refuse_types(form);
-    if (!row->since.has(state_.target)) return state_.log.refuse_target(*row), Fragment{};
+    if (!row->since.has(state_.config.target)) return state_.log.refuse_target(*row), Fragment{};
     if (!may_negate(state_, options_, form.a, form.b)) return {};
     std::vector<Value> operands = registers(a_, options_.negate_a);
     const auto append = [&](const std::vector<Value>& registers) {
@@ -112,7 +112,7 @@ class Multiplier {
     const auto plain = isa::find(form);
     form.sparsity = isa::Sparsity::sp_ordered_metadata;
     const auto ordered = isa::find(form);
-    return plain && !(ordered && ordered->since.has(state_.target))
+    return plain && !(ordered && ordered->since.has(state_.config.target))
                ? isa::Sparsity::sp
                : isa::Sparsity::sp_ordered_metadata;
   }
@@ -168,11 +168,11 @@ class Multiplier {
   }
 
   Fragment refuse_types(const isa::Form& form) {
-    const auto nearest = isa::nearest(form, state_.target);
+    const auto nearest = isa::nearest(form, state_.config.target);
     state_.log.report("fragment-mismatch"_rule,
                       fmt::format("unknown instruction {}{}", isa::spell(form),
-                                  nearest ? "; the nearest on " + state_.target.text() + " is " +
-                                                isa::spell(*nearest)
+                                  nearest ? "; the nearest on " + state_.config.target.text() +
+                                                " is " + isa::spell(*nearest)
                                           : ""));
     return {};
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dsl/packed_copy.h"
 #include "dsl/addressing.h"
+#include "dsl/indices.h"
 #include "dsl/scalars.h"
 #include "dsl/shared_memory.h"
 
@@ -23,8 +24,8 @@ class PackedCopier {
     if (!good()) return;
     const std::int64_t rows = *from_.layout.rows.constant(), cols = *from_.layout.cols.constant();
     const std::int64_t per_line = (by_rows_ ? cols : rows) / group;
-    const std::int64_t groups = rows * cols / group, threads = state_.threads();
-    const Scalar thread = state_.thread();
+    const std::int64_t groups = rows * cols / group, threads = thread_count(state_);
+    const Scalar thread = thread_index(state_);
     const auto move = [&](const Scalar& index) {
       this->move(index / per_line, index % per_line * group);
     };
@@ -43,7 +44,9 @@ class PackedCopier {
 
  private:
   int bytes() const { return group * bits(from_.type) / 8; }
-  bool asynchronous() const { return state_.fill.asynchronous && state_.target.arch.sm >= 80; }
+  bool asynchronous() const {
+    return state_.fill.asynchronous && state_.config.target.arch.sm >= 80;
+  }
 
   // Whether groups are whole in both tiles; notes how much of one may move at a time.
   bool good() {

@@ -12,7 +12,7 @@ using detail::KernelState;
 // What `fill` copies goes by cp.async; targets before sm_80 have none, and copy at once.
 class Filler {
  public:
-  explicit Filler(KernelState& state) : state_(state), real_(state.target.arch.sm >= 80) {}
+  explicit Filler(KernelState& state) : state_(state), real_(state.config.target.arch.sm >= 80) {}
 
   void fill(const std::function<void()>& body) {
     state_.fill.asynchronous = true;
@@ -46,7 +46,7 @@ class CommonPipeline {
     const int stages = ring_.stages;
     state_.log.choose(
         fmt::format("pipeline of {} stages", stages),
-        state_.target.arch.sm >= 80 ? "cp.async groups, one per stage" : "plain copies",
+        state_.config.target.arch.sm >= 80 ? "cp.async groups, one per stage" : "plain copies",
         stages > 1 ? fmt::format("{} k-tiles are in flight while one is used", stages - 1)
                    : "single stage: each tile is filled, then used");
     if (stages == 1) k_.loop(0, ring_.count, 1, [&](Scalar t) { fill_and_use(t); });

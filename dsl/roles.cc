@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "dsl/fragments.h"
+#include "dsl/indices.h"
 #include "dsl/operations.h"
 #include "tartan/dsl/math.h"
 
@@ -14,24 +15,6 @@ namespace detail {
 namespace {
 
 constexpr std::int64_t mbarrier_bytes = 8;
-
-// Registers come in multiples of 8. A multiprocessor has four parts with 512 for each lane, among
-// which it divides its warps.
-constexpr int of_part = 512, parts = 4, producer_registers = 24;
-
-int first_registers(const KernelState& state) {
-  const int warps = std::max(state.options.min_blocks, 1) * ((state.all_threads() + 31) / 32);
-  return of_part / ((warps + parts - 1) / parts) / 8 * 8;
-}
-
-// What a consumer has when producers have given theirs up. One that asked for more would wait for
-// ever.
-int consumer_registers(const KernelState& state) {
-  constexpr int most = 240;
-  const int warps = state.options.block / 32, producers = state.options.producers;
-  const int given = producers * (first_registers(state) - producer_registers);
-  return std::min(first_registers(state) + given / warps / 8 * 8, most);
-}
 
 codegen::Pointer barrier_of(KernelState& state, codegen::Pointer first, const Scalar& stage) {
   return state.f().offset(first, state.value(stage * mbarrier_bytes, u32));
@@ -71,15 +54,15 @@ class Cursor {
 void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const Scalar& stage) {
   codegen::FunctionBuilder& f = state.f();
   const codegen::Pointer barrier = barrier_of(state, pipeline.empty, stage);
-  const int blocks = pipeline.shared_by_cluster ? state.options.cluster : 1;
-  pipeline.empty_arrivals = blocks * state.threads() / (pipeline.threads_read ? 1 : 32);
+  const int blocks = pipeline.shared_by_cluster ? state.config.options.cluster : 1;
+  pipeline.empty_arrivals = blocks * thread_count(state) / (pipeline.threads_read ? 1 : 32);
   if (blocks == 1) {
     if (pipeline.threads_read) f.mbarrier_arrive(barrier);
     else k.when(k.lane() == 0, [&] { f.mbarrier_arrive(barrier); });
   } else if (pipeline.threads_read) {
     for (int block = 0; block < blocks; ++block) f.mbarrier_arrive(barrier, f.constant(u32, block));
   } else {
-    k.when(k.lane() < blocks, [&] { f.mbarrier_arrive(barrier, state.lane()); });
+    k.when(k.lane() < blocks, [&] { f.mbarrier_arrive(barrier, lane_index(state)); });
   }
 }
 
@@ -89,8 +72,8 @@ class Consumption {
   Consumption(Builder& k, KernelState& state, int stages)
       : k_(k), state_(state), number_(state.roles.pipelines.size()), cursor_(k, state, stages) {
     RolePipeline pipeline{.stages = stages};
-    pipeline.full =
-        state.memories.share(state.f(), state.unused_name("pipeline"), 2 * stages * mbarrier_bytes);
+    pipeline.full = state.memories.share(state.f(), state.names.unused("pipeline"),
+                                         2 * stages * mbarrier_bytes);
     pipeline.empty = state.f().offset(pipeline.full, stages * mbarrier_bytes);
     state.roles.pipelines.push_back(pipeline);
     state.fill.read_by_threads = false;
@@ -109,7 +92,7 @@ class Consumption {
     RolePipeline& pipeline = state_.roles.pipelines[number_];
     const Scalar stage = cursor_.stage();
     pipeline.threads_read = state_.fill.read_by_threads;
-    if (state_.options.cluster > 1 && state_.has_copy_engine())
+    if (state_.config.options.cluster > 1 && state_.config.has_tma())
       pipeline.released = state_.value(stage, u32), pipeline.release = state_.f().mark();
     else release_stage(k_, state_, pipeline, stage);
     cursor_.advance();
@@ -165,13 +148,13 @@ int fill_stage(KernelState& state, const std::function<void()>& fill, codegen::P
     f.copy_async_arrive(full);
   }
   const bool by_threads = state.fill.plain || state.fill.by_threads;
-  return (by_threads ? state.threads() : 0) + (state.fill.tma_bytes ? 1 : 0);
+  return (by_threads ? thread_count(state) : 0) + (state.fill.tma_bytes ? 1 : 0);
 }
 
 // The thread that issues TMA copies: one of the first warp.
 codegen::Value engine_starter(KernelState& state) {
-  if (!state.has_copy_engine()) return {};
-  return state.f().bit_and(state.f().elect(), state.value(state.thread() < 32));
+  if (!state.config.has_tma()) return {};
+  return state.f().bit_and(state.f().elect(), state.value(thread_index(state) < 32));
 }
 
 void produce(Builder& k, KernelState& state, const Stages& stages) {
@@ -182,9 +165,9 @@ void produce(Builder& k, KernelState& state, const Stages& stages) {
   Cursor cursor(k, state, stages.stages);
   // How many of the producers have anything to do turns out below.
   std::optional<ScalarVariable> busy;
-  f.at_mark(state.roles.begin, [&] { busy = k.variable(k.constant(u32, state.threads())); });
+  f.at_mark(state.roles.begin, [&] { busy = k.variable(k.constant(u32, thread_count(state))); });
   state.fill.starts_tma = engine_starter(state);
-  k.when(state.thread() < *busy, [&] {
+  k.when(thread_index(state) < *busy, [&] {
     k.loop(0, stages.count, 1, [&](Scalar t) {
       f.mbarrier_wait(cursor.of(pipeline.empty), cursor.other_parity());
       const Scalar stage = cursor.stage();
@@ -214,9 +197,10 @@ void produce(Builder& k, KernelState& state, const Stages& stages) {
 }
 
 void move_registers(KernelState& state, Role role) {
-  if (!state.moves_registers()) return;
-  const int count = consumer_registers(state);
-  if (count <= first_registers(state)) return;  // as many as there are already
+  if (!state.config.moves_registers()) return;
+  const int count = state.config.consumer_registers();
+  if (count <= state.config.first_registers()) return;  // as many as there are already
+  constexpr int producer_registers = Configuration::producer_registers;
   state.f().set_max_registers(role == Role::producer ? producer_registers : count,
                               role == Role::consumer);
   if (role == Role::consumer)
@@ -226,9 +210,10 @@ void move_registers(KernelState& state, Role role) {
 
 // The first of the producers asks for the tensor maps while others make the barriers ready.
 void prefetch_maps(KernelState& state) {
-  if (state.tensor_maps.uses.empty()) return;
-  state.f().if_then(state.value(state.thread() == state.options.block), [&] {
-    for (const TensorMapUse& each : state.tensor_maps.uses) state.f().prefetch_tensor_map(each.map);
+  if (state.launch.maps().empty()) return;
+  state.f().if_then(state.value(thread_index(state) == state.config.options.block), [&] {
+    for (const codegen::Pointer& each : state.launch.map_pointers())
+      state.f().prefetch_tensor_map(each);
   });
 }
 
@@ -242,7 +227,7 @@ bool shared_by_cluster(const KernelState& state) {
 void init_barriers(KernelState& state) {
   codegen::FunctionBuilder& f = state.f();
   const bool for_cluster = shared_by_cluster(state);
-  f.if_then(state.value(state.thread() == 0), [&] {
+  f.if_then(state.value(thread_index(state) == 0), [&] {
     for (const RolePipeline& each : state.roles.pipelines)
       for (int s = 0; s < each.stages; ++s) {
         f.mbarrier_init(f.offset(each.full, s * mbarrier_bytes), each.full_arrivals);
@@ -254,12 +239,6 @@ void init_barriers(KernelState& state) {
 }
 
 }  // namespace
-
-int KernelState::registers() const {
-  constexpr int most = 255;
-  if (options.max_registers) return options.max_registers;
-  return std::min(moves_registers() ? consumer_registers(*this) : first_registers(*this), most);
-}
 
 void use_stage(KernelState& state, const Stages& stages, const Scalar& t, const Scalar& stage,
                const std::function<void()>& leave) {
@@ -302,15 +281,15 @@ void Builder::roles(const std::function<void()>& body, Here at) {
         "kernel-option"_rule,
         "roles() must be called once, outside loops and conditions; put those into its body");
   state.roles.divided = true;
-  if (state.options.producers == 0) return body();
+  if (state.config.options.producers == 0) return body();
   state.log.choose("roles",
                    fmt::format("warp-specialized: {} consumer threads, {} producer threads",
-                               state.options.block, 32 * state.options.producers),
+                               state.config.options.block, 32 * state.config.options.producers),
                    "two mbarriers per pipeline stage, full and empty");
   codegen::FunctionBuilder& f = state.f();
   const int before = f.mark();
   f.barrier();
-  const Scalar computes = state.thread() < state.options.block;
+  const Scalar computes = thread_index(state) < state.config.options.block;
   const auto run = [&](Role role) {
     state.roles.current = role, state.roles.next = 0;
     detail::move_registers(state, role);

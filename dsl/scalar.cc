@@ -232,10 +232,10 @@ codegen::Value KernelState::value(const Scalar& scalar, Type type) {
 namespace {
 
 // Notes what a launch knows of `result`, op of x and a constant.
-void derive_number(LaunchNumbers& numbers, const Scalar& result, Operator op, const Scalar& x,
+void derive_number(LaunchInterface& launch, const Scalar& result, Operator op, const Scalar& x,
                    std::int64_t y) {
   if (y <= 0 || Parts::wraps(x) || Parts::value(result).type == Type::none) return;
-  auto number = numbers.find(Parts::value(x).id);
+  auto number = launch.find(Parts::value(x).id);
   if (!number) return;
   if (op == Operator::multiply) {
     number->value *= y;
@@ -246,7 +246,7 @@ void derive_number(LaunchNumbers& numbers, const Scalar& result, Operator op, co
   } else {
     return;
   }
-  numbers.note(Parts::value(result).id, *number);
+  launch.note(Parts::value(result).id, *number);
 }
 
 Scalar arithmetic(Operator op, const Scalar& x, const Scalar& y) {
@@ -297,7 +297,7 @@ Scalar arithmetic(Operator op, const Scalar& x, const Scalar& y) {
           state->f().multiply(Parts::value(variable), state->f().constant(type, factor)),
           product(Parts::multiple(variable), factor),
           combined_ones(op, Parts::ones(variable), 0, factor));
-      derive_number(state->launch_numbers, out, op, variable, factor);
+      derive_number(state->launch, out, op, variable, factor);
       Parts::addend(out) = fold(op, Parts::addend(variable), factor);
       Parts::wraps(out) = Parts::wraps(variable) || factor < 0;
       return out;
@@ -328,8 +328,7 @@ Scalar arithmetic(Operator op, const Scalar& x, const Scalar& y) {
       value,
       is_comparison(op) ? 1 : combined_multiple(op, x.multiple(), y.multiple(), y.constant()),
       combined_ones(op, ones(x), ones(y), y.constant()));
-  if (const auto constant = y.constant())
-    derive_number(state->launch_numbers, out, op, x, *constant);
+  if (const auto constant = y.constant()) derive_number(state->launch, out, op, x, *constant);
   return out;
 }
 

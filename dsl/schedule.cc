@@ -2,7 +2,7 @@
 // Which tiles of a result a block computes.
 #include <limits>
 
-#include "dsl/state.h"
+#include "dsl/indices.h"
 #include "tartan/dsl/math.h"
 
 namespace tartan::inline TARTAN_ABI {
@@ -34,8 +34,8 @@ Tiles tiles_of(detail::KernelState& state, const Scalar& m, const Scalar& n, con
   if (group < 1)
     state.log.report("operand-count"_rule,
                      fmt::format("rows of tiles in a group: expected at least 1, found {}", group));
-  const int cluster = state.options.cluster;
-  const Scalar in_cluster = cluster == 1 ? Scalar(0) : state.block_of_cluster();
+  const int cluster = state.config.options.cluster;
+  const Scalar in_cluster = cluster == 1 ? Scalar(0) : block_of_cluster(state);
   const Scalar rows = ceil_div(m, std::int64_t{cluster} * tile.m), cols = ceil_div(n, tile.n);
   // A group has no more rows than there are, where more tiles than 32 bits count would be in it.
   const int height = std::max(group / cluster, 1);
@@ -90,7 +90,7 @@ void Builder::stream_tiles(const Scalar& m, const Scalar& n, const Tile& tile, c
   state_->at(at);
   if (!state_->has_body(body != nullptr, "stream_tiles")) return;
   const Tiles tiles = tiles_of(*state_, m, n, tile, group);
-  if (!require(state_->options.cluster == 1, "stream-K requires cluster = 1", at)) return;
+  if (!require(state_->config.options.cluster == 1, "stream-K requires cluster = 1", at)) return;
   const Type type = StreamShare::counter(tiles.rows, tiles.cols, steps);
   const auto as = [&](const Scalar& x, Type wanted) {
     return x.constant() || bits(x.type()) == bits(wanted) ? x : convert(x, wanted, at);

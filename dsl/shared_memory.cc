@@ -2,6 +2,7 @@
 #include "dsl/shared_memory.h"
 
 #include "dsl/fragments.h"
+#include "dsl/indices.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 
@@ -69,10 +70,10 @@ bool require_barrier(KernelState& state, const Tensor& from) {
 
 void block_barrier(KernelState& state) {
   land_all(state);  // behind the barrier others write what products may still be reading
-  if (state.has_copy_engine() && state.fill.read_by_wgmma && state.memories.is_any_written())
+  if (state.config.has_tma() && state.fill.read_by_wgmma && state.memories.is_any_written())
     state.f().proxy_fence();  // wgmma sees what threads have written behind a fence alone
   if (state.roles.current == Role::all) state.f().barrier();
-  else state.f().barrier(consumers_barrier, state.threads());  // producers are muted
+  else state.f().barrier(consumers_barrier, thread_count(state));  // producers are muted
   state.memories.forget_writes();
 }
 

@@ -11,38 +11,31 @@
 #include <vector>
 
 #include "compiler/codegen/function_builder.h"
+#include "dsl/configuration.h"
 #include "dsl/handles.h"
 #include "dsl/in_flight.h"
-#include "dsl/launch_numbers.h"
+#include "dsl/launch_interface.h"
 #include "dsl/log.h"
 #include "dsl/memory.h"
+#include "dsl/names.h"
 #include "dsl/role_state.h"
-#include "dsl/tensor_maps.h"
 #include "tartan/dsl/builder.h"
 #include "tartan/isa/instruction.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 
-/// Names of kernels, parameters and shared matrices become PTX identifiers (PTX ISA 4.4).
-bool is_identifier(std::string_view name);
-inline constexpr std::string_view identifier_rule =
-    "expected letters, digits, _ and $, not starting with a digit, and not _, $ or WARP_SZ";
-
 struct KernelState : std::enable_shared_from_this<KernelState> {
   KernelState(const Kernel& kernel, const Target& target);
 
-  Target target;
-  KernelOptions options;
-  std::unique_ptr<codegen::FunctionBuilder> function;  // gone once the kernel is compiled
-  std::vector<CompiledParam> params;
-  Memories memories;
-  std::vector<std::string> names;  // of parameters and shared matrices
+  Configuration config;
   Log log;
+  std::unique_ptr<codegen::FunctionBuilder> function;  // gone once the kernel is compiled
+  Names names;
+  LaunchInterface launch;
+  Memories memories;
   RoleState roles;
   StageFill fill;
-  TensorMaps tensor_maps;
   TmaStaging staging;
-  LaunchNumbers launch_numbers;
   Flights flights;
 
   // -- Every Builder call begins here: notes the place for diagnostics, choices and .loc.
@@ -66,8 +59,6 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   bool is_index(const Scalar& scalar, std::string_view what);
   /// Whether there is a function to call; reports if not.
   bool has_body(bool given, std::string_view what);
-  bool fresh_name(const std::string& name, std::string_view what);
-  std::string unused_name(std::string name);  // this one, or with _ behind it
 
   Scalar scalar(codegen::Value value, std::int64_t multiple = 1,
                 std::uint64_t ones = ~std::uint64_t{0});
@@ -77,21 +68,6 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   /// Whether a value of `type` can be the constant, signed or not; reports if not.
   bool fits(std::int64_t constant, Type type);
 
-  bool has_copy_engine() const { return target.arch.sm >= 90 && target.ptx >= Version{8, 0}; }
-  /// Of the blocks of a cluster, which this one is.
-  Scalar block_of_cluster();
-  /// Whether producers give registers to consumers (setmaxnreg): whole warpgroups on sm_90a, one
-  /// block on a multiprocessor.
-  bool moves_registers() const {
-    return target.arch.text() == "sm_90a" && options.producers > 0 && options.producers % 4 == 0 &&
-           options.block % 128 == 0 && options.min_blocks <= 1 && options.max_registers == 0;
-  }
-  /// How many a thread has, of those who compute.
-  int registers() const;
-  int all_threads() const { return options.block + 32 * options.producers; }
-  int threads() const;  // of the role
-  Scalar thread();      // within the role
-  codegen::Value lane();
   codegen::FunctionBuilder& f() { return is_described() ? *function : nowhere(); }
 
  private:

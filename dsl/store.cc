@@ -3,6 +3,7 @@
 #include "dsl/addressing.h"
 #include "dsl/fragment_map.h"
 #include "dsl/fragments.h"
+#include "dsl/indices.h"
 #include "dsl/operations.h"
 #include "dsl/scalars.h"
 #include "dsl/shared_memory.h"
@@ -56,7 +57,7 @@ class Storer {
           "{} has the opposite major order, and .trans requires elements of 16 bits", to_.name));
     const auto row = isa::find(form);
     if (!row) return no(fmt::format(".x{} does not exist", tiling->origins.size()));
-    if (!row->since.has(state_.target))
+    if (!row->since.has(state_.config.target))
       return no(fmt::format("requires {}", isa::text(row->since)));
     const int line = 128 / bits(kind_.type);  // elements of 16 bytes
     const int aligned = major == Major::row ? aligned_bytes(state_, to_, 1, line)
@@ -75,7 +76,7 @@ class Storer {
 
   // The row that the lane's address points to, as for ldmatrix.
   std::pair<Scalar, Scalar> lane_row(const isa::Form& form) {
-    const Scalar lane = state_.scalar(state_.lane(), 1, 31);
+    const Scalar lane = state_.scalar(lane_index(state_), 1, 31);
     const auto origins = matrix_tiling(kind_)->origins;
     Scalar row = origins[0].row, col = origins[0].col;
     for (std::size_t bit = 0; (1 << bit) < form.count; ++bit) {
@@ -102,7 +103,7 @@ class Storer {
                                                            kind_.text(), to_.layout.text()));
       return;
     }
-    if (!row->since.has(state_.target)) return state_.log.refuse_target(*row);
+    if (!row->since.has(state_.config.target)) return state_.log.refuse_target(*row);
     if (to_.row_edge || to_.col_edge) {
       state_.log.report("tile-divide"_rule,
                         fmt::format("wmma.store needs whole tiles, those of {} "
@@ -125,7 +126,8 @@ class Storer {
                                                            kind_.text(), to_.name, refused));
       return;
     }
-    const Scalar lane = state_.scalar(state_.lane(), 1, 31), group = lane / 4, member = lane % 4;
+    const Scalar lane = state_.scalar(lane_index(state_), 1, 31), group = lane / 4,
+                 member = lane % 4;
     // Runs `put` with the place of element i, where the matrix has that.
     const auto at = [&](int i, const std::function<void(Pointer)>& put) {
       const AffineMap map = *affine_map(kind_, i);

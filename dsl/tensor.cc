@@ -105,8 +105,7 @@ Tensor Tensor::matrix(const Scalar& index, const Scalar* stride,
   out.matrix_at = index;
   if (stride) out.matrix_stride = *stride;
   ++out.batches;
-  for (CompiledParam& param : state->params)
-    if (param.pointer && param.name == name) param.elements = 0;  // the launch decides how many
+  state->launch.forget_extent(name);
   return out;
 }
 

@@ -4,6 +4,7 @@
 
 #include "compiler/support/counted.h"
 #include "dsl/addressing.h"
+#include "dsl/indices.h"
 #include "dsl/operations.h"
 #include "dsl/tma_matrix.h"
 
@@ -24,7 +25,7 @@ class BoxCopier {
 
   /// Why TMA cannot do it; empty where it can.
   std::string problem() {
-    if (!state_.fill.starts_tma.valid() && state_.has_copy_engine())
+    if (!state_.fill.starts_tma.valid() && state_.config.has_tma())
       return "TMA loads fill stages of a warp-specialized pipeline only";
     const std::string global = matrix_.problem();
     if (!global.empty()) return global;
@@ -93,9 +94,9 @@ class BoxCopier {
   };
   Share share() {
     Share out{line_, lines_};
-    const int blocks = state_.options.cluster;
+    const int blocks = state_.config.options.cluster;
     if (!state_.fill.multicasts || blocks == 1) return out;
-    const Arch arch = state_.target.arch;
+    const Arch arch = state_.config.target.arch;
     if (arch.suffix == 0 || arch.sm >= 120) {
       refused_.push_back(
           fmt::format(".multicast::cluster: NVIDIA's assembler advises it only for sm_90a, "
@@ -105,9 +106,9 @@ class BoxCopier {
     }
     const std::int64_t lines = lines_ / blocks, line = line_ / blocks;
     if (lines_ % (8 * blocks) == 0 && (lines <= longest || lines % longest == 0)) {
-      out.lines = lines, out.first = state_.block_of_cluster() * lines;
+      out.lines = lines, out.first = block_of_cluster(state_) * lines;
     } else if (line_ % (panel_ * blocks) == 0) {
-      out.line = line, out.along = state_.block_of_cluster() * line;
+      out.line = line, out.along = block_of_cluster(state_) * line;
     } else {
       refused_.push_back(
           fmt::format(".multicast::cluster: neither {} rows in groups of 8 nor {} adjacent boxes "

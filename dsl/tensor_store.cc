@@ -7,6 +7,7 @@
 
 #include "dsl/addressing.h"
 #include "dsl/fragments.h"
+#include "dsl/indices.h"
 #include "dsl/operations.h"
 #include "dsl/scalars.h"
 #include "dsl/tma_matrix.h"
@@ -75,7 +76,7 @@ class Fragments {
     const auto sums = static_cast<std::size_t>(tile_.fragment(0, 0).kind().fragment().registers),
                each = static_cast<std::size_t>(finish_->registers);
     return (order_.size() - stored_) * sums + (read_ + together - stored_) * each + others <=
-           static_cast<std::size_t>(state_.registers());
+           static_cast<std::size_t>(state_.config.registers());
   }
 
   KernelState& state_;
@@ -176,7 +177,7 @@ class BoxStorer {
 
   void store_by_warp(std::span<const Box> batch, int number) {
     // What it stores elsewhere, maybe a round of a loop before, lies here too.
-    if (state_.has_copy_engine() && number == 0) wait_for_engine(0);
+    if (state_.config.has_tma() && number == 0) wait_for_engine(0);
     lay_out(batch, number);
     state_.f().warp_sync();
     for (std::size_t i = 0; i < batch.size(); ++i)
@@ -191,7 +192,7 @@ class BoxStorer {
     return out;
   }
 
-  codegen::Value first_lane() { return state_.value(state_.thread() % 32 == 0); }
+  codegen::Value first_lane() { return state_.value(thread_index(state_) % 32 == 0); }
 
   // It has read all batches that lie in shared memory, but for some.
   void wait_for_engine(int but) {
@@ -208,15 +209,15 @@ class BoxStorer {
   bool make_room() {
     if (state_.staging.memory >= 0) return true;
     constexpr std::int64_t reserve = 2048;  // for barriers that are declared later
-    const std::int64_t room =
-        find_arch(state_.target.arch)->shared_bytes - state_.memories.shared_bytes() - reserve;
-    const int warps = state_.threads() / 32, all = static_cast<int>(boxes().size());
+    const std::int64_t room = find_arch(state_.config.target.arch)->shared_bytes -
+                              state_.memories.shared_bytes() - reserve;
+    const int warps = thread_count(state_) / 32, all = static_cast<int>(boxes().size());
     const int most = static_cast<int>(room / (warps * box_bytes));
     if (most < 1) return false;
     const bool by_engine = refused_by_engine_.empty();
     state_.staging.slots = by_engine && most < all && most > 1 ? 2 : 1;
     state_.staging.batch = by_engine ? std::min(all, most / state_.staging.slots) : 1;
-    const std::string name = state_.unused_name("staging");
+    const std::string name = state_.names.unused("staging");
     const int bytes = warps * state_.staging.slots * state_.staging.batch * box_bytes;
     const codegen::Pointer base = state_.memories.share(state_.f(), name, bytes, 1024);
     state_.staging.memory = state_.memories.add({base, true, bytes});
@@ -234,8 +235,9 @@ class BoxStorer {
                state_.staging.memory,
                state_.log.place()};
     const int elements = box_bytes * 8 / bits(to_.type);
-    out.base = state_.thread() / 32 * (state_.staging.slots * state_.staging.batch * elements) +
-               slot * elements;
+    out.base =
+        thread_index(state_) / 32 * (state_.staging.slots * state_.staging.batch * elements) +
+        slot * elements;
     return out;
   }
 
@@ -324,7 +326,8 @@ void store_tile(KernelState& state, const Tensor& to, const WarpTile& tile,
 
 void finish_stores(KernelState& state) {
   if (!state.staging.used) return;
-  state.f().if_then(state.value(state.thread() % 32 == 0), [&] { state.f().bulk_wait_read(0); });
+  state.f().if_then(state.value(thread_index(state) % 32 == 0),
+                    [&] { state.f().bulk_wait_read(0); });
 }
 
 }  // namespace detail

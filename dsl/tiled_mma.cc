@@ -7,6 +7,7 @@
 #include "compiler/support/counted.h"
 #include "dsl/addressing.h"
 #include "dsl/fragments.h"
+#include "dsl/indices.h"
 #include "dsl/operations.h"
 #include "dsl/scalars.h"
 #include "dsl/state.h"
@@ -56,7 +57,7 @@ RingLayout TiledMma::shared(Operand operand, int stages, Major major) const {
                     : is_a          ? "m"
                                     : "n",
                     by_rows ? cols : rows, 256 / bits(type)));
-  if (state_ && state_->has_copy_engine() && state_->options.producers && bits(type) >= 8 &&
+  if (state_ && state_->config.has_tma() && state_->config.options.producers && bits(type) >= 8 &&
       line > width && width >= 32) {
     layout = by_rows ? blocked(row_major(rows, panel), row_major(1, cols / panel))
                      : blocked(col_major(panel, cols), col_major(rows / panel, 1));
@@ -130,10 +131,11 @@ std::vector<Fragment> TiledMma::rounded(std::vector<Fragment> fragments, const S
       registers.push_back(
           state_->f().bitcast(state_->f().convert(state_->f().bitcast(value, f32), tf32), b32));
     each = make_fragment(*state_, each.kind(), std::move(registers));
-    state_->log.choose(
-        fmt::format("round {}", from.name),
-        state_->target.arch.sm >= 90 ? "cvt.rn.tf32.f32" : "to nearest even, in integer arithmetic",
-        "its elements are f32, and tensor cores would truncate their low 13 bits");
+    state_->log.choose(fmt::format("round {}", from.name),
+                       state_->config.target.arch.sm >= 90
+                           ? "cvt.rn.tf32.f32"
+                           : "to nearest even, in integer arithmetic",
+                       "its elements are f32, and tensor cores would truncate their low 13 bits");
   }
   return fragments;
 }
@@ -213,7 +215,7 @@ namespace {
 // ldmatrix cannot turn.
 int registers_beside(const KernelState& state, const Shared& a, const Shared& b) {
   int out = 32;
-  if (state.options.producers == 0) out += 16;
+  if (state.config.options.producers == 0) out += 16;
   for (const auto& [side, along] : {std::pair{&a, Major::row}, {&b, Major::col}})
     if (side->layout().major() != along) out += bits(side->element()) == 16 ? 8 : 32;
   return out;
@@ -234,12 +236,12 @@ FirstStep TiledMma::first_step(const Shared& a_stage, const Shared& b_stage, Her
   const int needed = fragments_m() * fragments_n() * words(c) +
                      2 * (fragments_m() * words(a) + fragments_n() * words(b)) +
                      registers_beside(*state_, a_stage, b_stage);
-  const bool possible = needed <= state_->registers();
-  state_->log.choose(
-      "first k-step of a stage",
-      possible ? "loaded before the last MMAs of the preceding stage"
-               : "loaded just before its MMAs",
-      fmt::format("it needs about {} registers, a thread has {}", needed, state_->registers()));
+  const bool possible = needed <= state_->config.registers();
+  state_->log.choose("first k-step of a stage",
+                     possible ? "loaded before the last MMAs of the preceding stage"
+                              : "loaded just before its MMAs",
+                     fmt::format("it needs about {} registers, a thread has {}", needed,
+                                 state_->config.registers()));
   if (!possible) return out;
   Builder k(state_);
   for (int i = 0; i < fragments_m(); ++i) out.a_.push_back(k.variable(a, at));
@@ -428,17 +430,17 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
                     elements, tile.m, tile.n));
   }
   good &= may_negate(*state_, options, kind.a, kind.b);
-  if (tile.threads() != state_->options.block) {
+  if (tile.threads() != state_->config.options.block) {
     good = false;
     state_->log.report(
         "launch-bounds"_rule,
         fmt::format(
             "block size mismatch: a tile of {} x {} warps needs {} threads, the kernel has {}",
-            tile.warps_m, tile.warps_n, tile.threads(), state_->options.block));
+            tile.warps_m, tile.warps_n, tile.threads(), state_->config.options.block));
   }
   if (!good) return out;
   out.state_ = state_;
-  const Scalar warp = state_->thread() / 32;
+  const Scalar warp = thread_index(*state_) / 32;
   out.warp_m_ = tile.warps_n == 1 ? warp : warp / tile.warps_n;
   out.warp_n_ = tile.warps_n == 1 ? Scalar(0) : warp % tile.warps_n;
   if (tile.warps_m == 1) out.warp_m_ = 0;
@@ -452,7 +454,7 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
                     bits(kind.a) == 8 && info(kind.a).floating
                         ? std::string("with 14-bit accumulation")
                         : "with the same result bits as " + kind.shape.text()));
-  else if (kind.best && state_->target.arch.text() == "sm_90a")
+  else if (kind.best && state_->config.target.arch.text() == "sm_90a")
     state_->log.choose(fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k),
                        kind.shape.text(), "each warp multiplies its part", {"wgmma: " + why_not});
   return out;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dsl/addressing.h"
+#include "dsl/indices.h"
 #include "dsl/shared_memory.h"
 #include "tartan/dsl/math.h"
 #include "tartan/dsl/tiled_mma.h"
@@ -70,7 +71,7 @@ std::vector<std::vector<Scalar>> TiledMma::scale_words(const Shared& scales,
                     scales.name, scales.layout().text()));
     return {};
   }
-  const Scalar lane = state_->thread() % 32, group = lane / 4, member = lane % 4;
+  const Scalar lane = thread_index(*state_) % 32, group = lane / 4, member = lane % 4;
   const int count = is_a ? fragments_m() : fragments_n(), together = is_a ? 2 : 4;
   std::vector<std::vector<Scalar>> out;
   for (int first = 0; first < count; first += together) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tiled products with a sparse A (PTX ISA 9.7.14.6 and 9.7.15.6).
 #include "dsl/addressing.h"
+#include "dsl/indices.h"
 #include "dsl/warpgroup_mma.h"
 #include "tartan/dsl/math.h"
 #include "tartan/dsl/tiled_mma.h"
@@ -42,7 +43,7 @@ Scalar TiledMma::metadata_word(const Shared& metadata, const Scalar& rows, const
 std::vector<codegen::Value> TiledMma::metadata_registers(const Shared& metadata, int selectors,
                                                          Here at) const {
   std::vector<codegen::Value> out;
-  const Scalar lane = state_->thread() % 32;
+  const Scalar lane = thread_index(*state_) % 32;
   for (int first = 0; first < steps(); first += selectors) {
     const bool turns = selectors == 2 && first + 1 < steps();
     const Scalar step = turns ? lane % 4 / 2 + first : Scalar(first);

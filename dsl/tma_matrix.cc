@@ -30,8 +30,8 @@ std::optional<int> engine_swizzle(const Swizzle& swizzle, std::int64_t bytes, Ty
 std::string EngineMatrix::problem() {
   const Layout& layout = matrix_.layout;
   const int element = bits(matrix_.type);
-  if (!state_.has_copy_engine())
-    return fmt::format("requires sm_90 and PTX 8.0, the target is {}", state_.target.text());
+  if (!state_.config.has_tma())
+    return fmt::format("requires sm_90 and PTX 8.0, the target is {}", state_.config.target.text());
   if (element < 8) return fmt::format("requires elements of at least 8 bits, found {}", element);
   if (layout.is_nested() || layout.major() == Major::none)
     return fmt::format("{} has no contiguous dimension", layout.text());
@@ -46,11 +46,9 @@ std::string EngineMatrix::problem() {
 
 // What the map says must be known when the kernel is launched.
 std::string EngineMatrix::numbers_problem() {
-  const auto length = map_number(state_.launch_numbers,
-                                 by_rows_ ? matrix_.whole_cols : matrix_.whole_rows),
-             count = map_number(state_.launch_numbers,
-                                by_rows_ ? matrix_.whole_rows : matrix_.whole_cols),
-             stride = map_number(state_.launch_numbers, across(matrix_.layout));
+  const auto length = map_number(state_.launch, by_rows_ ? matrix_.whole_cols : matrix_.whole_rows),
+             count = map_number(state_.launch, by_rows_ ? matrix_.whole_rows : matrix_.whole_cols),
+             stride = map_number(state_.launch, across(matrix_.layout));
   if (!length || !count || !stride)
     return fmt::format("the size of {} is computed by the kernel", matrix_.name);
   if (matrix_.matrix_at && !matrix_.matrix_stride && (count->divisor != 1 || stride->divisor != 1))
@@ -62,7 +60,7 @@ std::string EngineMatrix::numbers_problem() {
   MapNumber apart{count->value * stride->value, count->params};
   apart.params.insert(apart.params.end(), stride->params.begin(), stride->params.end());
   if (matrix_.matrix_stride) {
-    const auto given = map_number(state_.launch_numbers, *matrix_.matrix_stride);
+    const auto given = map_number(state_.launch, *matrix_.matrix_stride);
     if (!given || matrix_.matrix_stride->multiple() * bits(matrix_.type) % 128)
       return fmt::format("the batch stride of {} is not guaranteed to be a multiple of 16 bytes",
                          matrix_.name);
@@ -89,17 +87,11 @@ codegen::Pointer EngineMatrix::map(int along, int lines, int swizzle, bool round
   wanted.extents = extents_, wanted.strides = strides_, wanted.swizzle = swizzle;
   wanted.box = {along, lines};
   if (matrix_.matrix_at) wanted.box.push_back(1);
-  for (std::size_t i = 0; i < state_.tensor_maps.compiled.size(); ++i) {
-    const CompiledMap& each = state_.tensor_maps.compiled[i];
-    if (state_.tensor_maps.uses[i].memory == matrix_.memory && each.box == wanted.box &&
-        each.swizzle == swizzle && each.type == type && each.extents == extents_ &&
-        each.strides == strides_)
-      return state_.tensor_maps.uses[i].map;
-  }
+  if (const auto map = state_.launch.find_map(matrix_.memory, wanted)) return *map;
   wanted.name = matrix_.name + "_map";
-  state_.tensor_maps.compiled.push_back(std::move(wanted));
-  state_.tensor_maps.uses.push_back({matrix_.memory, state_.f().add_tensor_map()});
-  return state_.tensor_maps.uses.back().map;
+  const codegen::Pointer map = state_.f().add_tensor_map();
+  state_.launch.add_map(matrix_.memory, std::move(wanted), map);
+  return map;
 }
 
 }  // namespace tartan::inline TARTAN_ABI::detail

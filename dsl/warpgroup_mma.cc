@@ -87,7 +87,7 @@ class Descriptors {
   // descriptor has the distance of its panels.
   Value within_block(Value address) const {
     codegen::FunctionBuilder& f = state_.f();
-    if (state_.options.cluster == 1) return address;
+    if (state_.config.options.cluster == 1) return address;
     return f.bit_and(address, f.constant(u32, 0x3FFFF));
   }
 
@@ -113,8 +113,8 @@ std::optional<isa::Form> warpgroup_form(const KernelState& state, const MmaKind&
   if (!kind.best) why_not = "the kernel asks for another instruction";
   else if (options.d != Type::none && options.d != kind.c)
     why_not = fmt::format("its results have the accumulator's type, {}", name(kind.c));
-  else if (state.options.producers == 0) why_not = "no producer warps fill its operands";
-  else if (!row || !row->since.has(state.target))
+  else if (state.config.options.producers == 0) why_not = "no producer warps fill its operands";
+  else if (!row || !row->since.has(state.config.target))
     why_not = fmt::format("no form has {} columns of {}{}", tile.n,
                           kind.shape.sparse ? "sparse " : "", name(kind.a));
   else if (tile.m % 64)

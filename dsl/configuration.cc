@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dsl/configuration.h"
+
+#include <algorithm>
+
+namespace tartan::inline TARTAN_ABI::detail {
+
+Configuration::Configuration(const KernelOptions& options, const Target& target)
+    : target(target), options(options) {
+  // Before sm_80 there are no copies beside the threads that someone else could wait for.
+  if (target.arch.sm < 80) this->options.producers = 0;
+  // Registers change hands only where their number is bound.
+  if (moves_registers() && options.min_blocks == 0) this->options.min_blocks = 1;
+}
+
+codegen::LaunchBounds Configuration::bounds() const {
+  codegen::LaunchBounds out;
+  out.block[0] = all_threads();
+  out.min_blocks = options.min_blocks;
+  out.max_registers = options.max_registers;
+  if (has_tma()) out.cluster = options.cluster;
+  return out;
+}
+
+bool Configuration::moves_registers() const {
+  return target.arch.text() == "sm_90a" && options.producers > 0 && options.producers % 4 == 0 &&
+         options.block % 128 == 0 && options.min_blocks <= 1 && options.max_registers == 0;
+}
+
+int Configuration::registers() const {
+  constexpr int most = 255;
+  if (options.max_registers) return options.max_registers;
+  return std::min(moves_registers() ? consumer_registers() : first_registers(), most);
+}
+
+// Registers come in multiples of 8. A multiprocessor has four parts with 512 for each lane, among
+// which it divides its warps.
+int Configuration::first_registers() const {
+  constexpr int of_part = 512, parts = 4;
+  const int warps = std::max(options.min_blocks, 1) * ((all_threads() + 31) / 32);
+  return of_part / ((warps + parts - 1) / parts) / 8 * 8;
+}
+
+// A consumer that asked for more than producers gave up would wait for ever.
+int Configuration::consumer_registers() const {
+  constexpr int most = 240;
+  const int warps = options.block / 32;
+  const int given = options.producers * (first_registers() - producer_registers);
+  return std::min(first_registers() + given / warps / 8 * 8, most);
+}
+
+}  // namespace tartan::inline TARTAN_ABI::detail

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// dsl/launch_interface.h - what a launch passes to a kernel: parameters, and tensor maps behind
+// them, made of numbers that the launch knows. Not installed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/codegen/function_builder.h"
+#include "tartan/dsl/kernel.h"
+#include "tartan/dsl/scalar.h"
+
+namespace tartan::inline TARTAN_ABI::detail {
+
+class LaunchInterface {
+ public:
+  /// Gives its number.
+  int add_pointer(CompiledParam param) { return add(std::move(param), no_value); }
+  /// `value`: the id of its value.
+  int add_scalar(CompiledParam param, int value) { return add(std::move(param), value); }
+  const std::vector<CompiledParam>& params() const { return params_; }
+  /// The launch decides how many elements a pointer has.
+  void forget_extent(const std::string& name);
+
+  /// The number that a value's id stands for, if a launch knows it.
+  std::optional<MapNumber> find(int value) const;
+  /// A value that parameters alone decide.
+  void note(int value, MapNumber number) { derived_[value] = std::move(number); }
+
+  /// A tensor map like `wanted` (whose name does not count) of a memory, if there is one already.
+  std::optional<codegen::Pointer> find_map(int memory, const CompiledMap& wanted) const;
+  void add_map(int memory, CompiledMap map, codegen::Pointer pointer);
+  const std::vector<CompiledMap>& maps() const { return maps_; }
+  const std::vector<codegen::Pointer>& map_pointers() const { return map_pointers_; }
+
+ private:
+  static constexpr int no_value = -1;
+  int add(CompiledParam param, int value);
+
+  std::vector<CompiledParam> params_;
+  std::vector<int> values_;           // of each parameter: its value's id
+  std::map<int, MapNumber> derived_;  // by the id of a value
+  std::vector<CompiledMap> maps_;
+  std::vector<int> map_memories_;  // of each map
+  std::vector<codegen::Pointer> map_pointers_;
+};
+
+/// A number that a launch knows: a constant or a parameter.
+std::optional<MapNumber> map_number(const LaunchInterface& launch, const Scalar& scalar);
+
+}  // namespace tartan::inline TARTAN_ABI::detail
