@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dsl/state.h"
+#include "tartan/dsl/builder.h"
 #include "tartan/dsl/tiled_mma.h"
 
 namespace tartan::inline TARTAN_ABI {

@@ -7,6 +7,7 @@
 #include "dsl/fragments.h"
 #include "dsl/indices.h"
 #include "dsl/scalars.h"
+#include "tartan/dsl/builder.h"
 
 namespace tartan::inline TARTAN_ABI {
 namespace detail {

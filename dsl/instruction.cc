@@ -3,6 +3,7 @@
 #include "dsl/addressing.h"
 #include "dsl/operations.h"
 #include "dsl/scalars.h"
+#include "tartan/dsl/builder.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 namespace {

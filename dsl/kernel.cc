@@ -5,6 +5,7 @@
 
 #include "dsl/names.h"
 #include "dsl/state.h"
+#include "tartan/dsl/builder.h"
 #include "tartan/ptx/parser.h"
 #include "tartan/verify/verify.h"
 

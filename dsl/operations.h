@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dsl/state.h"
+#include "tartan/isa/instruction.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 

@@ -2,6 +2,7 @@
 // Rings of shared memory between copies and products.
 #include "dsl/roles.h"
 #include "dsl/scalars.h"
+#include "tartan/dsl/builder.h"
 #include "tartan/dsl/math.h"
 
 namespace tartan::inline TARTAN_ABI {

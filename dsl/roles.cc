@@ -8,6 +8,7 @@
 #include "dsl/fragments.h"
 #include "dsl/indices.h"
 #include "dsl/operations.h"
+#include "tartan/dsl/builder.h"
 #include "tartan/dsl/math.h"
 
 namespace tartan::inline TARTAN_ABI {

@@ -2,6 +2,8 @@
 // dsl/roles.h - what a pipeline becomes between producers and consumers. Not installed.
 #pragma once
 
+#include <functional>
+
 #include "dsl/state.h"
 
 namespace tartan::inline TARTAN_ABI::detail {

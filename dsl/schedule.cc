@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "dsl/indices.h"
+#include "tartan/dsl/builder.h"
 #include "tartan/dsl/math.h"
 
 namespace tartan::inline TARTAN_ABI {

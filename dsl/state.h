@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
-#include <vector>
+#include <source_location>
+#include <string_view>
 
 #include "compiler/codegen/function_builder.h"
 #include "dsl/configuration.h"
@@ -19,8 +19,7 @@
 #include "dsl/memory.h"
 #include "dsl/names.h"
 #include "dsl/role_state.h"
-#include "tartan/dsl/builder.h"
-#include "tartan/isa/instruction.h"
+#include "tartan/dsl/kernel.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 

@@ -11,6 +11,7 @@
 #include "dsl/operations.h"
 #include "dsl/scalars.h"
 #include "dsl/tma_matrix.h"
+#include "tartan/dsl/builder.h"
 
 namespace tartan::inline TARTAN_ABI {
 namespace detail {

@@ -13,6 +13,7 @@
 #include "dsl/state.h"
 #include "dsl/tma_matrix.h"
 #include "dsl/warpgroup_mma.h"
+#include "tartan/dsl/builder.h"
 #include "tartan/dsl/math.h"
 #include "tartan/isa/instruction.h"
 

@@ -3,6 +3,7 @@
 #include "dsl/addressing.h"
 #include "dsl/indices.h"
 #include "dsl/warpgroup_mma.h"
+#include "tartan/dsl/builder.h"
 #include "tartan/dsl/math.h"
 #include "tartan/dsl/tiled_mma.h"
 

@@ -5,6 +5,7 @@
 
 #include "dsl/fragments.h"
 #include "dsl/scalars.h"
+#include "tartan/dsl/builder.h"
 #include "tartan/dsl/math.h"
 
 namespace tartan::inline TARTAN_ABI {

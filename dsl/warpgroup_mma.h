@@ -3,6 +3,7 @@
 #pragma once
 
 #include "dsl/state.h"
+#include "tartan/dsl/tiled_mma.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 
