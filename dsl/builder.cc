@@ -19,7 +19,7 @@ namespace {
 using codegen::Value;
 using detail::KernelState;
 using detail::Tensor;
-using isa::SpecialRegister;
+using detail::tensor_of;
 
 // Element types that memory holds; several of less than a byte share one.
 bool in_memory(Type type) {
@@ -268,15 +268,15 @@ Scalar Builder::block_z(Here at) { return state_->at(at), special(*state_, Speci
 Scalar Builder::blocks_x(Here at) { return state_->at(at), special(*state_, Special::nctaid_x); }
 
 void Builder::copy(const Global& from, const Shared& to, Here at) {
-  state_->at(at), copy_tile(*state_, from, to);
+  state_->at(at), copy_tile(*state_, tensor_of(from), tensor_of(to));
 }
 void Builder::copy(const Shared& from, const Global& to, Here at) {
-  state_->at(at), copy_tile(*state_, from, to);
+  state_->at(at), copy_tile(*state_, tensor_of(from), tensor_of(to));
 }
 void Builder::multicast(const Global& from, const Shared& to, Here at) {
   state_->at(at);
   state_->fill.multicasts = true;
-  copy_tile(*state_, from, to);
+  copy_tile(*state_, tensor_of(from), tensor_of(to));
   state_->fill.multicasts = false;
 }
 void Builder::barrier(Here at) {
@@ -289,10 +289,10 @@ void Builder::barrier(Here at) {
 }
 
 Fragment Builder::load(const FragmentKind& kind, const Shared& from, Here at) {
-  return state_->at(at), load_fragment(*state_, kind, from);
+  return state_->at(at), load_fragment(*state_, kind, tensor_of(from));
 }
 Fragment Builder::load(const FragmentKind& kind, const Global& from, Here at) {
-  return state_->at(at), load_fragment(*state_, kind, from);
+  return state_->at(at), load_fragment(*state_, kind, tensor_of(from));
 }
 Fragment Builder::mma(const Fragment& a, const Fragment& b, const Fragment& c, Here at) {
   return state_->at(at), multiply_fragments(*state_, a, b, &c, Type::none);
@@ -301,10 +301,10 @@ Fragment Builder::mma(const Fragment& a, const Fragment& b, const Zero& c, Here 
   return state_->at(at), multiply_fragments(*state_, a, b, nullptr, c.type);
 }
 void Builder::store(const Global& to, const Fragment& fragment, Here at) {
-  state_->at(at), store_fragment(*state_, to, fragment);
+  state_->at(at), store_fragment(*state_, tensor_of(to), fragment);
 }
 void Builder::store(const Shared& to, const Fragment& fragment, Here at) {
-  state_->at(at), store_fragment(*state_, to, fragment);
+  state_->at(at), store_fragment(*state_, tensor_of(to), fragment);
 }
 
 Fragment Builder::convert(const Fragment& fragment, Type to, Here at) {
@@ -351,20 +351,20 @@ std::vector<Scalar> Builder::registers(const Fragment& fragment, Here at) {
 }
 
 Scalar Builder::read(const Global& from, const Scalar& row, const Scalar& col, Here at) {
-  return state_->at(at), read_element(*state_, from, row, col);
+  return state_->at(at), read_element(*state_, tensor_of(from), row, col);
 }
 Scalar Builder::read(const Shared& from, const Scalar& row, const Scalar& col, Here at) {
   state_->at(at);
   state_->fill.read_by_threads = true;
-  return read_element(*state_, from, row, col);
+  return read_element(*state_, tensor_of(from), row, col);
 }
 void Builder::write(const Global& to, const Scalar& row, const Scalar& col, const Scalar& value,
                     Here at) {
-  state_->at(at), write_element(*state_, to, row, col, value);
+  state_->at(at), write_element(*state_, tensor_of(to), row, col, value);
 }
 void Builder::write(const Shared& to, const Scalar& row, const Scalar& col, const Scalar& value,
                     Here at) {
-  state_->at(at), write_element(*state_, to, row, col, value);
+  state_->at(at), write_element(*state_, tensor_of(to), row, col, value);
 }
 
 Scalar Builder::convert(const Scalar& value, Type to, Here at) {
@@ -489,9 +489,9 @@ void Builder::when(const Scalar& condition, const std::function<void()>& body, H
 
 Scalar Builder::address(const Shared& tile, const Scalar& row, const Scalar& col, Here at) {
   state_->at(at);
-  if (!usable(*state_, tile, row, col)) return detail::bad_scalar();
+  if (!usable(*state_, tensor_of(tile), row, col)) return detail::bad_scalar();
   state_->fill.read_by_threads = true;  // by the instruction that it is for
-  return state_->scalar(state_->f().shared_address(address_of(*state_, tile, row, col)));
+  return state_->scalar(state_->f().shared_address(address_of(*state_, tensor_of(tile), row, col)));
 }
 
 std::vector<Scalar> Builder::instruction(std::string_view spelling,

@@ -72,13 +72,14 @@ namespace tartan::inline TARTAN_ABI {
 
 Shared Ring::operator[](const Scalar& stage) const {
   Shared out = first_;
-  if (!out.state || out.memory < 0) return out;
-  if (!out.state->takes_calls(out.name) || !out.state->is_index(stage, "a stage")) {
-    out.memory = -1;
+  detail::Tensor& tensor = detail::HandleParts::tensor(out);
+  if (!tensor.state || tensor.memory < 0) return out;
+  if (!tensor.state->takes_calls(tensor.name) || !tensor.state->is_index(stage, "a stage")) {
+    tensor.memory = -1;
     return out;
   }
-  check_stage(*out.state, out.name, stage, stages_);
-  out.base = out.base + stage * distance_;
+  check_stage(*tensor.state, tensor.name, stage, stages_);
+  tensor.base = tensor.base + stage * distance_;
   return out;
 }
 

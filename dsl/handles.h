@@ -11,9 +11,11 @@
 
 namespace tartan::inline TARTAN_ABI::detail {
 
-/// The one friend of Scalar, Fragment and FragmentVariable.
+/// The one friend of Scalar, View, Fragment and FragmentVariable.
 struct HandleParts {
   static auto& state(auto& handle) { return handle.state_; }
+
+  static auto& tensor(auto& view) { return view.tensor_; }
 
   // Of a Scalar.
   static auto& value(auto& scalar) { return scalar.value_; }
@@ -36,6 +38,11 @@ struct HandleParts {
   static auto& record(auto& fragment_variable) { return fragment_variable.record_; }
   static FragmentVariable fragment_variable() { return {}; }
 };
+
+template <bool in_shared_memory>
+const Tensor& tensor_of(const View<in_shared_memory>& view) {
+  return HandleParts::tensor(view);
+}
 
 /// The kernel that made a handle; none for those of refused calls.
 inline const std::shared_ptr<KernelState>& state_of(const Tensor& tensor) { return tensor.state; }

@@ -164,14 +164,30 @@ std::vector<Scalar> named_instruction(KernelState& state, std::string_view spell
 
 namespace tartan::inline TARTAN_ABI {
 
-std::vector<Scalar> Builder::instruction(std::string_view spelling, const detail::Tensor& memory,
+namespace {
+
+std::vector<Scalar> at_element(detail::KernelState& state, std::string_view spelling,
+                               const detail::Tensor& memory, const Scalar& row, const Scalar& col,
+                               const std::vector<Scalar>& operands) {
+  const auto address = checked_address(state, memory, row, col);
+  if (!address) return std::vector<Scalar>(16, detail::bad_scalar());
+  state.fill.read_by_threads |= state.memories.of(memory).in_shared;
+  return named_instruction(state, spelling, operands, &*address);
+}
+
+}  // namespace
+
+std::vector<Scalar> Builder::instruction(std::string_view spelling, const Global& memory,
                                          const Scalar& row, const Scalar& col,
                                          const std::vector<Scalar>& operands, Here at) {
   state_->at(at);
-  const auto address = checked_address(*state_, memory, row, col);
-  if (!address) return std::vector<Scalar>(16, detail::bad_scalar());
-  state_->fill.read_by_threads |= state_->memories.of(memory).in_shared;
-  return named_instruction(*state_, spelling, operands, &*address);
+  return at_element(*state_, spelling, detail::tensor_of(memory), row, col, operands);
+}
+std::vector<Scalar> Builder::instruction(std::string_view spelling, const Shared& memory,
+                                         const Scalar& row, const Scalar& col,
+                                         const std::vector<Scalar>& operands, Here at) {
+  state_->at(at);
+  return at_element(*state_, spelling, detail::tensor_of(memory), row, col, operands);
 }
 
 }  // namespace tartan::inline TARTAN_ABI

@@ -334,7 +334,7 @@ void finish_stores(KernelState& state) {
 }  // namespace detail
 
 void Builder::store(const Global& to, const WarpTile& tile, Here at) {
-  state_->at(at), detail::store_tile(*state_, to, tile);
+  state_->at(at), detail::store_tile(*state_, detail::tensor_of(to), tile);
 }
 void Builder::store(const Global& to, const WarpTile& tile, const Finish& finish, Here at) {
   state_->at(at);
@@ -342,13 +342,13 @@ void Builder::store(const Global& to, const WarpTile& tile, const Finish& finish
   const FragmentKind& from = tile.fragment(0, 0).kind();
   if (finish.kind.exists() && finish.kind.shape == from.shape &&
       finish.kind.operand == from.operand)
-    return detail::store_tile(*state_, to, tile, &finish);
+    return detail::store_tile(*state_, detail::tensor_of(to), tile, &finish);
   state_->log.report(
       "fragment-mismatch"_rule,
       fmt::format("store: a tile of {} cannot be finished as {}", from.text(), finish.kind.text()));
 }
 void Builder::store(const Shared& to, const WarpTile& tile, Here at) {
-  state_->at(at), detail::store_tile(*state_, to, tile);
+  state_->at(at), detail::store_tile(*state_, detail::tensor_of(to), tile);
 }
 
 }  // namespace tartan::inline TARTAN_ABI

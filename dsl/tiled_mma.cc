@@ -21,6 +21,7 @@ namespace tartan::inline TARTAN_ABI {
 namespace {
 
 using detail::KernelState;
+using detail::tensor_of;
 
 // Six and four bits that take a byte of a register stay packed in shared memory.
 Type stored_type(const MmaKind& kind, Type element) {
@@ -132,7 +133,7 @@ std::vector<Fragment> TiledMma::rounded(std::vector<Fragment> fragments, const S
       registers.push_back(
           state_->f().bitcast(state_->f().convert(state_->f().bitcast(value, f32), tf32), b32));
     each = make_fragment(*state_, each.kind(), std::move(registers));
-    state_->log.choose(fmt::format("round {}", from.name),
+    state_->log.choose(fmt::format("round {}", tensor_of(from).name),
                        state_->config.target.arch.sm >= 90
                            ? "cvt.rn.tf32.f32"
                            : "to nearest even, in integer arithmetic",
@@ -187,8 +188,8 @@ TiledMma::Side TiledMma::side_a(const Shared& a) const {
     const FragmentKind kind = operand_a(kind_.shape, kind_.a);
     const isa::Fragment fragment = kind.fragment();
     return rounded(load_side(*state_, kind,
-                             a.tile(fragment.rows * fragments_m(), fragment.cols, warp_m_, step,
-                                    state_->log.location()),
+                             tensor_of(a.tile(fragment.rows * fragments_m(), fragment.cols, warp_m_,
+                                              step, state_->log.location())),
                              fragments_m()),
                    a);
   };
@@ -197,17 +198,17 @@ TiledMma::Side TiledMma::side_a(const Shared& a) const {
 TiledMma::Side TiledMma::side_b(const Shared& b) const {
   return [this, &b](int step) {
     const Shape& shape = kind_.shape.shape;
-    return rounded(
-        load_side(*state_, operand_b(kind_.shape, kind_.b),
-                  b.tile(shape.k, shape.n * fragments_n(), step, warp_n_, state_->log.location()),
-                  fragments_n()),
-        b);
+    return rounded(load_side(*state_, operand_b(kind_.shape, kind_.b),
+                             tensor_of(b.tile(shape.k, shape.n * fragments_n(), step, warp_n_,
+                                              state_->log.location())),
+                             fragments_n()),
+                   b);
   };
 }
 
 bool TiledMma::fits(const Shared& a, const Shared& b) const {
-  return require_shape(*state_, a, tile_.m, tile_.k, "A of the tiled MMA") &
-         require_shape(*state_, b, tile_.k, tile_.n, "B of the tiled MMA");
+  return require_shape(*state_, tensor_of(a), tile_.m, tile_.k, "A of the tiled MMA") &
+         require_shape(*state_, tensor_of(b), tile_.k, tile_.n, "B of the tiled MMA");
 }
 
 namespace {
@@ -296,9 +297,9 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
   if (!KernelState::begins(state_, at)) return {};
   if (!fits(a, b)) return {};
   if (!by_warpgroups(c)) return multiply(c, side_a(a), side_b(b));
-  return WarpTile(
-      detail::warpgroup_multiply(*state_, *warpgroup_, options_, c.fragments(), a, b, warp_m_ / 4),
-      fragments_n(), c.place());
+  return WarpTile(detail::warpgroup_multiply(*state_, *warpgroup_, options_, c.fragments(),
+                                             tensor_of(a), tensor_of(b), warp_m_ / 4),
+                  fragments_n(), c.place());
 }
 
 // What warpgroups add to; multiply() says what is wrong with others.
@@ -317,7 +318,7 @@ Type TiledMma::stored_b() const { return stored_type(kind_, kind_.b); }
 WarpTile TiledMma::operator()(const WarpTile& c, const WarpTile& a, const Shared& b,
                               Here at) const {
   if (!KernelState::begins(state_, at)) return {};
-  if (!require_shape(*state_, b, tile_.k, tile_.n, "B of the tiled MMA")) return {};
+  if (!require_shape(*state_, tensor_of(b), tile_.k, tile_.n, "B of the tiled MMA")) return {};
   if (a.down() != fragments_m() || a.across() != steps()) {
     state_->log.report(
         "fragment-mismatch"_rule,
@@ -329,10 +330,10 @@ WarpTile TiledMma::operator()(const WarpTile& c, const WarpTile& a, const Shared
     if (!state_->owns(each, "A of the tiled MMA") || detail::is_bad(each)) return {};
   if (by_warpgroups(c)) {
     const auto& sums = c.fragments();
-    return WarpTile(a.memory_
-                        ? detail::warpgroup_multiply(*state_, *warpgroup_, options_, sums,
-                                                     *a.memory_, b, warp_m_ / 4)
-                        : detail::warpgroup_multiply(*state_, *warpgroup_, options_, sums, a, b),
+    return WarpTile(a.memory_ ? detail::warpgroup_multiply(*state_, *warpgroup_, options_, sums,
+                                                           *a.memory_, tensor_of(b), warp_m_ / 4)
+                              : detail::warpgroup_multiply(*state_, *warpgroup_, options_, sums, a,
+                                                           tensor_of(b)),
                     fragments_n(), c.place());
   }
   const auto column = [&](int step) {
@@ -346,7 +347,7 @@ WarpTile TiledMma::operator()(const WarpTile& c, const WarpTile& a, const Shared
 WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const WarpTile& b,
                               Here at) const {
   if (!KernelState::begins(state_, at)) return {};
-  if (!require_shape(*state_, a, tile_.m, tile_.k, "A of the tiled MMA")) return {};
+  if (!require_shape(*state_, tensor_of(a), tile_.m, tile_.k, "A of the tiled MMA")) return {};
   if (b.down() != steps() || b.across() != fragments_n()) {
     state_->log.report(
         "fragment-mismatch"_rule,
@@ -364,7 +365,7 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const WarpTile
 
 WarpTile TiledMma::load_a(const Shared& a, Here at) const {
   if (!KernelState::begins(state_, at)) return {};
-  if (!require_shape(*state_, a, tile_.m, tile_.k, "A of the tiled MMA")) return {};
+  if (!require_shape(*state_, tensor_of(a), tile_.m, tile_.k, "A of the tiled MMA")) return {};
   const FragmentKind kind = operand_a(kind_.shape, kind_.a);
   const isa::Fragment fragment = kind.fragment();
   std::vector<Fragment> out;
@@ -372,10 +373,10 @@ WarpTile TiledMma::load_a(const Shared& a, Here at) const {
     for (int step = 0; step < steps(); ++step)
       out.push_back(load_fragment(
           *state_, kind,
-          a.tile(fragment.rows, fragment.cols, warp_m_ * fragments_m() + i, step, at)));
+          tensor_of(a.tile(fragment.rows, fragment.cols, warp_m_ * fragments_m() + i, step, at))));
   WarpTile tile(rounded(std::move(out), a), steps(),
                 {warp_m_ * (fragments_m() * fragment.rows), 0, tile_.m, tile_.k});
-  if (warpgroup_) tile.memory_ = std::make_shared<const detail::Tensor>(a);
+  if (warpgroup_) tile.memory_ = std::make_shared<const detail::Tensor>(tensor_of(a));
   return tile;
 }
 

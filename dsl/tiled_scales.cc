@@ -12,6 +12,7 @@
 namespace tartan::inline TARTAN_ABI {
 
 using detail::KernelState;
+using detail::tensor_of;
 
 WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& a_scales,
                               const Shared& b, const Shared& b_scales, Here at) const {
@@ -26,10 +27,11 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
   }
   const int blocks = tile_.k / scale_block();
   const bool shapes =
-      require_shape(*state_, a, tile_.m, tile_.k, "A of the tiled MMA") &
-      require_shape(*state_, a_scales, tile_.m, blocks, "the A scales of the tiled MMA") &
-      require_shape(*state_, b, tile_.k, tile_.n, "B of the tiled MMA") &
-      require_shape(*state_, b_scales, blocks, tile_.n, "the B scales of the tiled MMA");
+      require_shape(*state_, tensor_of(a), tile_.m, tile_.k, "A of the tiled MMA") &
+      require_shape(*state_, tensor_of(a_scales), tile_.m, blocks,
+                    "the A scales of the tiled MMA") &
+      require_shape(*state_, tensor_of(b), tile_.k, tile_.n, "B of the tiled MMA") &
+      require_shape(*state_, tensor_of(b_scales), blocks, tile_.n, "the B scales of the tiled MMA");
   if (!shapes) return {};
   const auto of_a = scale_words(a_scales, Operand::a), of_b = scale_words(b_scales, Operand::b);
   if (of_a.empty() || of_b.empty()) return {};
@@ -53,22 +55,23 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
 std::vector<std::vector<Scalar>> TiledMma::scale_words(const Shared& scales,
                                                        Operand operand) const {
   const bool is_a = operand == Operand::a;
-  if (!state_->owns(scales, scales.name) || scales.memory < 0 || !require_barrier(*state_, scales))
+  const detail::Tensor& tensor = tensor_of(scales);
+  if (!state_->owns(tensor, tensor.name) || tensor.memory < 0 || !require_barrier(*state_, tensor))
     return {};
   if (scales.element() != options_.scale_type) {
     state_->log.report(
         "layout-mismatch"_rule,
         fmt::format("scale type mismatch: the tiled MMA has scales of {}, {} has elements of {}",
-                    name(options_.scale_type), scales.name, name(scales.element())));
+                    name(options_.scale_type), tensor.name, name(scales.element())));
     return {};
   }
   const int words = tile_.k / scale_block() / 4;
   if (scales.layout().major() != (is_a ? Major::row : Major::col) ||
-      aligned_bytes(*state_, scales, is_a ? 1 : 0, is_a ? 0 : 1) < 4) {
+      aligned_bytes(*state_, tensor, is_a ? 1 : 0, is_a ? 0 : 1) < 4) {
     state_->log.report(
         "layout-alignment"_rule,
         fmt::format("scales must be contiguous along k, in aligned groups of four; {} is {}",
-                    scales.name, scales.layout().text()));
+                    tensor.name, scales.layout().text()));
     return {};
   }
   const Scalar lane = thread_index(*state_) % 32, group = lane / 4, member = lane % 4;
@@ -86,13 +89,13 @@ std::vector<std::vector<Scalar>> TiledMma::scale_words(const Shared& scales,
     std::vector<Scalar> each;
     for (int word = 0; word < words; ++word)
       each.push_back(state_->scalar(
-          state_->f().load(address_of(*state_, scales, is_a ? line : Scalar(4 * word),
+          state_->f().load(address_of(*state_, tensor, is_a ? line : Scalar(4 * word),
                                       is_a ? Scalar(4 * word) : line),
                            b32)));
     out.push_back(std::move(each));
   }
   state_->log.choose(
-      fmt::format("scales of {}", scales.name), "ld.shared.b32",
+      fmt::format("scales of {}", tensor.name), "ld.shared.b32",
       fmt::format("{} scales along k per lane; {} adjacent fragments share them through thread-id",
                   4 * words, together));
   return out;

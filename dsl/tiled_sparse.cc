@@ -9,20 +9,23 @@
 
 namespace tartan::inline TARTAN_ABI {
 
+using detail::tensor_of;
+
 WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& metadata,
                               const Shared& b, Here at) const {
   if (!detail::KernelState::begins(state_, at)) return {};
   const Layout words = metadata_tile();
-  const bool shapes = require_shape(*state_, a, tile_.m, columns_a(), "A of the tiled MMA") &
-                      require_shape(*state_, metadata, *words.rows.constant(),
-                                    *words.cols.constant(), "the metadata of the tiled MMA") &
-                      require_shape(*state_, b, tile_.k, tile_.n, "B of the tiled MMA");
+  const bool shapes =
+      require_shape(*state_, tensor_of(a), tile_.m, columns_a(), "A of the tiled MMA") &
+      require_shape(*state_, tensor_of(metadata), *words.rows.constant(), *words.cols.constant(),
+                    "the metadata of the tiled MMA") &
+      require_shape(*state_, tensor_of(b), tile_.k, tile_.n, "B of the tiled MMA");
   if (!shapes) return {};
   if (by_warpgroups(c, true))
-    return WarpTile(
-        detail::warpgroup_multiply(*state_, *warpgroup_, options_, c.fragments(), a, b, warp_m_ / 4,
-                                   metadata_registers(metadata, isa::selectors(*warpgroup_), at)),
-        fragments_n(), c.place());
+    return WarpTile(detail::warpgroup_multiply(
+                        *state_, *warpgroup_, options_, c.fragments(), tensor_of(a), tensor_of(b),
+                        warp_m_ / 4, metadata_registers(metadata, isa::selectors(*warpgroup_), at)),
+                    fragments_n(), c.place());
   return multiply(c, side_a(a), side_b(b), [&](MmaOptions& options, int i, int step) {
     options.metadata = metadata_word(metadata, warp_m_ * fragments_m() + i, step, at);
   });

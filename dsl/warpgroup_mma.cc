@@ -155,10 +155,10 @@ struct Left {
 
 // B: its descriptors.
 struct Right {
-  Right(KernelState& state, const isa::Form& form, const Shared& b, const Panels& panels)
+  Right(KernelState& state, const isa::Form& form, const Tensor& b, const Panels& panels)
       : descriptors(state, b, panels, step_bytes_b(form), 0),
         trans(!panels.along_k),
-        steps(static_cast<int>(*b.layout().rows.constant()) / form.shape.k) {}
+        steps(static_cast<int>(*b.layout.rows.constant()) / form.shape.k) {}
   Descriptors descriptors;
   bool trans;
   int steps;
@@ -221,7 +221,7 @@ class Product {
 std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& form,
                                          const MmaOptions& options,
                                          const std::vector<Fragment>& sums, const Tensor& a,
-                                         const Shared& b, const Scalar& group,
+                                         const Tensor& b, const Scalar& group,
                                          std::vector<Value> metadata) {
   const auto panels_a = panels(state, a, Operand::a), panels_b = panels(state, b, Operand::b);
   if (!panels_a || !panels_b) return {};
@@ -240,7 +240,7 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
 std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& form,
                                          const MmaOptions& options,
                                          const std::vector<Fragment>& sums, const WarpTile& a,
-                                         const Shared& b) {
+                                         const Tensor& b) {
   const auto panels_b = panels(state, b, Operand::b);
   if (!panels_b) return {};
   if (state.f().is_muted()) return sums;

@@ -19,11 +19,11 @@ std::optional<isa::Form> warpgroup_form(const KernelState& state, const MmaKind&
 std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& form,
                                          const MmaOptions& options,
                                          const std::vector<Fragment>& sums, const Tensor& a,
-                                         const Shared& b, const Scalar& group,
+                                         const Tensor& b, const Scalar& group,
                                          std::vector<codegen::Value> metadata = {});
 std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& form,
                                          const MmaOptions& options,
                                          const std::vector<Fragment>& sums, const WarpTile& a,
-                                         const Shared& b);
+                                         const Tensor& b);
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -73,11 +73,11 @@ Scalar Finisher::vector_value(const Global& from, const Scalar& i) {
 }
 
 Scalar Finisher::tile_value(const Global& part, const Scalar& row, const Scalar& col) {
-  const auto inside = [&](const std::optional<tartan::detail::Edge>& edge, const Scalar& i) {
+  const auto inside = [&](const std::optional<Edge>& edge, const Scalar& i) {
     if (!edge) return i;
     return minimum(k_.convert(i, s32), k_.convert(edge->limit - edge->origin - 1, s32));
   };
-  return k_.convert(k_.read(part, inside(part.row_edge, row), inside(part.col_edge, col)), in_);
+  return k_.convert(k_.read(part, inside(part.row_edge(), row), inside(part.col_edge(), col)), in_);
 }
 
 // `row`, `col`: of the matrix. What lies in C and in the residual comes besides.
@@ -204,18 +204,18 @@ Fragment Finisher::converted(const FragmentKind& kind, std::span<const Scalar> e
 // Where a lane's elements do not fill a register: neighbours in a row that exist together are
 // written together.
 void Finisher::store_elements(const Global& part, std::vector<Finished>& out) {
-  const bool pair = !part.col_edge || part.col_edge->limit.multiple() % 2 == 0;
+  const bool pair = !part.col_edge() || part.col_edge()->limit.multiple() % 2 == 0;
   for (std::size_t i = 0; i < out.size(); i += pair ? 2 : 1) {
     if (pair) std::tie(out[i].value, out[i + 1].value) = converted(out[i].value, out[i + 1].value);
     else out[i].value = converted(out[i].value);
     const auto write = [&](const Finished& each) {
       k_.write(part, each.row, each.col, each.value);
     };
-    const auto inside = [&](const std::optional<tartan::detail::Edge>& edge, const Scalar& at) {
+    const auto inside = [&](const std::optional<Edge>& edge, const Scalar& at) {
       return edge ? edge->origin + at < edge->limit : Scalar(1);
     };
-    k_.when(inside(part.row_edge, out[i].row), [&] {
-      k_.when(inside(part.col_edge, out[i].col), [&] {
+    k_.when(inside(part.row_edge(), out[i].row), [&] {
+      k_.when(inside(part.col_edge(), out[i].col), [&] {
         write(out[i]);
         if (pair) write(out[i + 1]);
       });

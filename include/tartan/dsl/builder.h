@@ -241,7 +241,10 @@ class Builder {
   /// The same with the address of an element, in whatever state space it is, as the instruction's
   /// address; `operands` are the others.
   ///   k.instruction("wmma.load.c.sync.aligned.row.m16n16k16.global.f32", tile, 0, 0, {64});
-  std::vector<Scalar> instruction(std::string_view spelling, const detail::Tensor& memory,
+  std::vector<Scalar> instruction(std::string_view spelling, const Global& memory,
+                                  const Scalar& row, const Scalar& col,
+                                  const std::vector<Scalar>& operands, Here at = Here::current());
+  std::vector<Scalar> instruction(std::string_view spelling, const Shared& memory,
                                   const Scalar& row, const Scalar& col,
                                   const std::vector<Scalar>& operands, Here at = Here::current());
 

@@ -17,12 +17,12 @@
 
 namespace tartan::inline TARTAN_ABI {
 
-namespace detail {
-
-/// Where a tile hangs over the matrix: its element i exists where origin + i < limit.
+/// Where a tile exceeds its matrix: the tile's row (or column) i exists where origin + i < limit.
 struct Edge {
   Scalar origin, limit;
 };
+
+namespace detail {
 
 /// What Global and Shared have in common. An element's address is base + swizzle(offset +
 /// layout.offset(row, col)), in elements from the memory's first byte.
@@ -51,13 +51,16 @@ struct Tensor {
 }  // namespace detail
 
 template <bool in_shared_memory>
-class View : public detail::Tensor {
+class View {
  public:
   View() = default;
-  explicit View(detail::Tensor tensor) : Tensor(std::move(tensor)) {}
+  explicit View(detail::Tensor tensor) : tensor_(std::move(tensor)) {}
 
-  const Layout& layout() const { return Tensor::layout; }
-  Type element() const { return type; }
+  const Layout& layout() const { return tensor_.layout; }
+  Type element() const { return tensor_.type; }
+  /// Of a tile in global memory; none where it surely does not exceed its matrix.
+  const std::optional<Edge>& row_edge() const { return tensor_.row_edge; }
+  const std::optional<Edge>& col_edge() const { return tensor_.col_edge; }
 
   /// The tile `row`, `col` of a division into tiles of `rows` x `cols` elements. Tiles must divide
   /// shared memory. In global memory the last tiles may exceed the matrix: copies zero-fill and
@@ -65,7 +68,7 @@ class View : public detail::Tensor {
   /// check.
   View tile(const Scalar& rows, const Scalar& cols, const Scalar& row, const Scalar& col,
             const std::source_location& at = std::source_location::current()) const {
-    return View(Tensor::tile(rows, cols, row, col, at));
+    return View(tensor_.tile(rows, cols, row, col, at));
   }
   /// Matrix number `index` of a batch: the parameter points to the first of several, which begin
   /// `stride` elements apart; without a stride, one behind the other.
@@ -73,22 +76,26 @@ class View : public detail::Tensor {
   View matrix(const Scalar& index,
               const std::source_location& at = std::source_location::current()) const
       requires(!in_shared_memory) {
-    return View(Tensor::matrix(index, nullptr, at));
+    return View(tensor_.matrix(index, nullptr, at));
   }
   View matrix(const Scalar& index, const Scalar& stride,
               const std::source_location& at = std::source_location::current()) const
       requires(!in_shared_memory) {
-    return View(Tensor::matrix(index, &stride, at));
+    return View(tensor_.matrix(index, &stride, at));
   }
   /// The same memory with rows and columns exchanged.
   View transposed() const {
-    View out = *this;
-    out.Tensor::layout = layout().transposed();
+    detail::Tensor out = tensor_;
+    out.layout = layout().transposed();
     std::swap(out.row_edge, out.col_edge);
     std::swap(out.row_at, out.col_at);
     std::swap(out.whole_rows, out.whole_cols);
-    return out;
+    return View(std::move(out));
   }
+
+ private:
+  friend struct detail::HandleParts;
+  detail::Tensor tensor_;
 };
 
 using Global = View<false>;
