@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rings of shared memory between copies and products.
 #include "dsl/roles.h"
-#include "dsl/scalars.h"
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/math.h"
 
@@ -137,45 +136,6 @@ void Builder::pipeline(int stages, const Scalar& count,
   const detail::Stages ring{stages, count, fill, ahead, use, state_->log.place()};
   if (state_->roles.current != detail::Role::all) detail::role_pipeline(*state_, ring);
   else CommonPipeline(*this, *state_, ring).run();
-}
-
-Scalar Builder::constant(Type type, double value, Here at) {
-  state_->at(at);
-  if (!info(type).floating)
-    return state_->scalar(state_->f().constant(type, static_cast<std::int64_t>(value)),
-                          std::max<std::int64_t>(1, static_cast<std::int64_t>(value)),
-                          static_cast<std::uint64_t>(static_cast<std::int64_t>(value)));
-  return state_->scalar(state_->f().constant(type, value));
-}
-
-ScalarVariable Builder::variable(const Scalar& initial, Here at) {
-  state_->at(at);
-  ScalarVariable out;
-  const bool owned = !detail::state_of(initial) || state_->owns(initial, "the variable's value");
-  if (detail::is_bad(initial) || !owned || !state_->is_described()) return out;
-  out.state_ = state_;
-  out.variable_ = state_->f().variable(state_->value(initial));
-  return out;
-}
-
-ScalarVariable& ScalarVariable::operator=(const Scalar& value) {
-  if (!state_ || !state_->takes_calls("the variable") || detail::is_bad(value) ||
-      (detail::state_of(value) && !state_->owns(value, "the value")))
-    return *this;
-  if (!value.constant() && value.type() != variable_.type) {
-    state_->log.report(
-        "scalar-type"_rule,
-        fmt::format("type mismatch: the variable is {}, found a value of type {}; convert() it",
-                    name(variable_.type), name(value.type())));
-    return *this;
-  }
-  state_->f().set(variable_, state_->value(value, variable_.type));
-  return *this;
-}
-
-ScalarVariable::operator Scalar() const {
-  if (!state_ || !state_->takes_calls("the variable")) return detail::bad_scalar();
-  return state_->scalar(state_->f().get(variable_));
 }
 
 }  // namespace tartan::inline TARTAN_ABI

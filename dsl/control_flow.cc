@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Run-time loops and conditions, and the scalars that change in them.
+#include <algorithm>
+#include <numeric>
+
+#include "dsl/scalars.h"
+#include "dsl/state.h"
+#include "tartan/dsl/builder.h"
+
+namespace tartan::inline TARTAN_ABI {
+
+using codegen::Value;
+using detail::KernelState;
+
+namespace {
+
+// Whether a loop of that type comes from `begin` to `end`; reports if not.
+bool can_count(KernelState& state, const Scalar& begin, const Scalar& end, const Scalar& step,
+               Type type) {
+  bool good = step.constant().value_or(1) > 0;
+  if (!good)
+    state.log.report("immediate-range"_rule,
+                     fmt::format("loop step: expected at least 1, found {}", *step.constant()));
+  for (const Scalar* each : {&begin, &end}) {
+    if (info(type).is_signed || each->constant().value_or(0) >= 0) continue;
+    good = false;
+    state.log.report("immediate-range"_rule,
+                     fmt::format("bounds of a loop over {0}: expected 0 or more, found {1}; use "
+                                 "k.constant(s32, {1}) for a signed loop",
+                                 name(type), *each->constant()));
+  }
+  return good;
+}
+
+}  // namespace
+
+void Builder::loop(const Scalar& begin, const Scalar& end, const Scalar& step,
+                   const std::function<void(Scalar)>& body, Here at) {
+  state_->at(at);
+  bool good = state_->has_body(body != nullptr, "a loop");
+  for (const Scalar* each : {&begin, &end, &step})
+    good &= state_->is_index(*each, "the loop's bound");
+  if (!good) return;
+  const Scalar* const typed = begin.type() != Type::none ? &begin
+                              : end.type() != Type::none ? &end
+                                                         : &step;
+  const Type type = typed->type() == Type::none ? u32 : typed->type();
+  if (!can_count(*state_, begin, end, step, type)) return;
+  const std::int64_t multiple = std::gcd(begin.multiple(), step.multiple());
+  const detail::BeforeBody before = state_->flights.before_body(state_->f(), true);
+  state_->f().for_range(state_->value(begin, type), state_->value(end, type),
+                        state_->value(step, type), [&](Value i) {
+                          state_->flights.in_body(state_->f(), before, [&] {
+                            body(state_->scalar(i, std::max<std::int64_t>(multiple, 1)));
+                          });
+                        });
+}
+
+void Builder::when(const Scalar& condition, const std::function<void()>& body, Here at) {
+  state_->at(at);
+  if (!state_->has_body(body != nullptr, "a condition")) return;
+  if (detail::is_bad(condition)) return body();  // describe it all the same: its mistakes count too
+  if (const auto constant = condition.constant()) {
+    if (*constant) body();
+    return;
+  }
+  if (!state_->owns(condition, "the condition")) return;
+  if (condition.type() != Type::pred)
+    return state_->log.report(
+        "scalar-type"_rule,
+        fmt::format(
+            "expected a condition of type pred, such as a comparison, found a value of type {}",
+            name(condition.type())));
+  const detail::BeforeBody before = state_->flights.before_body(state_->f(), false);
+  state_->f().if_then(state_->value(condition),
+                      [&] { state_->flights.in_body(state_->f(), before, body); });
+}
+
+Scalar Builder::constant(Type type, double value, Here at) {
+  state_->at(at);
+  if (!info(type).floating)
+    return state_->scalar(state_->f().constant(type, static_cast<std::int64_t>(value)),
+                          std::max<std::int64_t>(1, static_cast<std::int64_t>(value)),
+                          static_cast<std::uint64_t>(static_cast<std::int64_t>(value)));
+  return state_->scalar(state_->f().constant(type, value));
+}
+
+ScalarVariable Builder::variable(const Scalar& initial, Here at) {
+  state_->at(at);
+  ScalarVariable out;
+  const bool owned = !detail::state_of(initial) || state_->owns(initial, "the variable's value");
+  if (detail::is_bad(initial) || !owned || !state_->is_described()) return out;
+  out.state_ = state_;
+  out.variable_ = state_->f().variable(state_->value(initial));
+  return out;
+}
+
+ScalarVariable& ScalarVariable::operator=(const Scalar& value) {
+  if (!state_ || !state_->takes_calls("the variable") || detail::is_bad(value) ||
+      (detail::state_of(value) && !state_->owns(value, "the value")))
+    return *this;
+  if (!value.constant() && value.type() != variable_.type) {
+    state_->log.report(
+        "scalar-type"_rule,
+        fmt::format("type mismatch: the variable is {}, found a value of type {}; convert() it",
+                    name(variable_.type), name(value.type())));
+    return *this;
+  }
+  state_->f().set(variable_, state_->value(value, variable_.type));
+  return *this;
+}
+
+ScalarVariable::operator Scalar() const {
+  if (!state_ || !state_->takes_calls("the variable")) return detail::bad_scalar();
+  return state_->scalar(state_->f().get(variable_));
+}
+
+}  // namespace tartan::inline TARTAN_ABI
