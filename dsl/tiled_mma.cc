@@ -11,6 +11,7 @@
 #include "dsl/operations.h"
 #include "dsl/scalars.h"
 #include "dsl/state.h"
+#include "dsl/tiled_parts.h"
 #include "dsl/tma_matrix.h"
 #include "dsl/warpgroup_mma.h"
 #include "tartan/dsl/builder.h"
@@ -18,10 +19,8 @@
 #include "tartan/isa/instruction.h"
 
 namespace tartan::inline TARTAN_ABI {
+namespace detail {
 namespace {
-
-using detail::KernelState;
-using detail::tensor_of;
 
 // Six and four bits that take a byte of a register stay packed in shared memory.
 Type stored_type(const MmaKind& kind, Type element) {
@@ -30,27 +29,25 @@ Type stored_type(const MmaKind& kind, Type element) {
   return isa::container_bits(form, element) == bits(element) ? element : Type::b8;
 }
 
-}  // namespace
-
-RingLayout TiledMma::shared(Operand operand, int stages, Major major) const {
+RingLayout shared_layout(const TiledParts& mma, Operand operand, int stages, Major major) {
   const bool is_a = operand == Operand::a;
-  const Type type = is_a ? stored_a() : stored_b();
-  const int rows = is_a ? tile_.m : tile_.k, cols = is_a ? columns_a() : tile_.n;
+  const Type type = stored_type(mma.kind, is_a ? mma.kind.a : mma.kind.b);
+  const int rows = is_a ? mma.tile.m : mma.tile.k, cols = is_a ? mma.columns_a() : mma.tile.n;
   const bool by_rows = major == Major::none ? is_a : major == Major::row;
   Layout layout = by_rows ? row_major(rows, cols) : col_major(rows, cols);
-  if (kind_.shape.shape.m == 0) return {layout, stages};  // refused
+  if (mma.kind.shape.shape.m == 0) return {layout, stages};  // refused
   const std::int64_t line = std::int64_t{by_rows ? cols : rows} * bits(type) / 8;
   const std::string what = fmt::format("shared {}", is_a ? "A" : "B");
   // What TMA swizzles: lines of 128, 64 or 32 bytes.
   std::int64_t width = std::min<std::int64_t>(line & -line, 128);
   const auto panel_of = [&] { return width * 8 / std::max(bits(type), 1); };
   // A warp's share of the lines is no part of two panels.
-  const int share =
-      is_a ? (by_rows ? cols : rows / tile_.warps_m) : (by_rows ? cols / tile_.warps_n : rows);
-  while (!warpgroup_ && width >= 32 && share % panel_of() && panel_of() % share) width /= 2;
+  const int share = is_a ? (by_rows ? cols : rows / mma.tile.warps_m)
+                         : (by_rows ? cols / mma.tile.warps_n : rows);
+  while (!mma.warpgroup && width >= 32 && share % panel_of() && panel_of() % share) width /= 2;
   const std::int64_t panel = panel_of();
-  if (warpgroup_ && width < 32)
-    state_->log.report(
+  if (mma.warpgroup && width < 32)
+    mma.state->log.report(
         "tile-divide"_rule,
         fmt::format("wgmma reads panels with rows of 32, 64 or 128 bytes, those of {} "
                     "have {}: {} = {} is not a multiple of {}",
@@ -59,12 +56,12 @@ RingLayout TiledMma::shared(Operand operand, int stages, Major major) const {
                     : is_a          ? "m"
                                     : "n",
                     by_rows ? cols : rows, 256 / bits(type)));
-  if (state_ && state_->config.has_tma() && state_->config.options.producers && bits(type) >= 8 &&
-      line > width && width >= 32) {
+  if (mma.state && mma.state->config.has_tma() && mma.state->config.options.producers &&
+      bits(type) >= 8 && line > width && width >= 32) {
     layout = by_rows ? blocked(row_major(rows, panel), row_major(1, cols / panel))
                      : blocked(col_major(panel, cols), col_major(rows / panel, 1));
-    layout = layout.swizzled(detail::swizzle_of_lines(width, type));
-    state_->log.choose(
+    layout = layout.swizzled(swizzle_of_lines(width, type));
+    mma.state->log.choose(
         what, layout.text(),
         fmt::format("panels with rows of {} bytes, swizzled by TMA: any eight rows put "
                     "a given 16-byte chunk in eight different bank groups",
@@ -73,9 +70,9 @@ RingLayout TiledMma::shared(Operand operand, int stages, Major major) const {
     return {layout, stages};
   }
   if (line >= 32 && std::has_single_bit(static_cast<std::uint64_t>(line))) {
-    layout = layout.swizzled(detail::swizzle_of_lines(line, type));
-    if (state_)
-      state_->log.choose(
+    layout = layout.swizzled(swizzle_of_lines(line, type));
+    if (mma.state)
+      mma.state->log.choose(
           what, layout.text(),
           fmt::format("rows of {} bytes: any eight rows put a given 16-byte chunk in eight "
                       "different bank groups; so do the 128 bytes of a copy",
@@ -84,8 +81,8 @@ RingLayout TiledMma::shared(Operand operand, int stages, Major major) const {
   } else if (line % 16 == 0 && line / 16 % 2 == 0) {
     const std::int64_t padded = (line + 16) * 8 / bits(type);
     layout = by_rows ? row_major(rows, cols, padded) : col_major(rows, cols, padded);
-    if (state_)
-      state_->log.choose(
+    if (mma.state)
+      mma.state->log.choose(
           what, layout.text(),
           "an odd number of 16-byte chunks per row puts eight adjacent rows in eight "
           "different bank groups",
@@ -94,124 +91,42 @@ RingLayout TiledMma::shared(Operand operand, int stages, Major major) const {
   return {layout, stages};
 }
 
-RingLayout TiledMma::shared_a(int stages, Major major) const {
-  return shared(Operand::a, stages, major);
-}
-RingLayout TiledMma::shared_b(int stages, Major major) const {
-  return shared(Operand::b, stages, major);
-}
-
-Accumulator TiledMma::accumulator(Here at) const {
-  std::vector<FragmentVariable> out;
-  const Shape& shape = kind_.shape.shape;
-  if (!KernelState::begins(state_, at)) return Accumulator({}, 1, {});
-  Builder k(state_);
-  for (int i = 0; i < fragments_m() * fragments_n(); ++i)
-    out.push_back(k.variable(operand_c(kind_.shape, kind_.c), at));
-  const Scalar left = warp_n_ * (fragments_n() * shape.n),
-               top = warp_m_ * (fragments_m() * shape.m);
-  return Accumulator(std::move(out), fragments_n(), {top, left, tile_.m, tile_.n});
-}
-
-Accumulator TiledMma::variable_a(Here at) const {
-  std::vector<FragmentVariable> out;
-  if (!KernelState::begins(state_, at)) return Accumulator({}, 1, {});
-  Builder k(state_);
-  for (int i = 0; i < fragments_m() * steps(); ++i)
-    out.push_back(k.variable(operand_a(kind_.shape, kind_.a), at));
-  return Accumulator(std::move(out), steps(),
-                     {warp_m_ * (fragments_m() * kind_.shape.shape.m), 0, tile_.m, tile_.k});
-}
-
 // The tensor cores drop the low 13 bits of an f32. Rounded to nearest even, as by tensor maps.
-std::vector<Fragment> TiledMma::rounded(std::vector<Fragment> fragments, const Shared& from) const {
+std::vector<Fragment> rounded(const TiledParts& mma, std::vector<Fragment> fragments,
+                              const Shared& from) {
   if (from.element() != f32) return fragments;
   for (Fragment& each : fragments) {
-    if (each.kind().type != tf32 || detail::is_bad(each)) continue;
+    if (each.kind().type != tf32 || is_bad(each)) continue;
     std::vector<codegen::Value> registers;
-    for (const codegen::Value& value : detail::registers_of(each))
-      registers.push_back(
-          state_->f().bitcast(state_->f().convert(state_->f().bitcast(value, f32), tf32), b32));
-    each = make_fragment(*state_, each.kind(), std::move(registers));
-    state_->log.choose(fmt::format("round {}", tensor_of(from).name),
-                       state_->config.target.arch.sm >= 90
-                           ? "cvt.rn.tf32.f32"
-                           : "to nearest even, in integer arithmetic",
-                       "its elements are f32, and tensor cores would truncate their low 13 bits");
+    for (const codegen::Value& value : registers_of(each))
+      registers.push_back(mma.state->f().bitcast(
+          mma.state->f().convert(mma.state->f().bitcast(value, f32), tf32), b32));
+    each = make_fragment(*mma.state, each.kind(), std::move(registers));
+    mma.state->log.choose(
+        fmt::format("round {}", tensor_of(from).name),
+        mma.state->config.target.arch.sm >= 90 ? "cvt.rn.tf32.f32"
+                                               : "to nearest even, in integer arithmetic",
+        "its elements are f32, and tensor cores would truncate their low 13 bits");
   }
   return fragments;
 }
 
-RowVariable TiledMma::row_variable(const Scalar& initial, Here at) const {
-  std::vector<ScalarVariable> out;
-  if (!KernelState::begins(state_, at)) return RowVariable({});
-  Builder k(state_);
-  const WarpTile tile = accumulator(at);
-  const std::size_t rows = row_places(tile, at).size();
-  for (std::size_t i = 0; i < rows; ++i) out.push_back(k.variable(initial, at));
-  return RowVariable(std::move(out));
+bool fits(const TiledParts& mma, const Shared& a, const Shared& b) {
+  return require_shape(*mma.state, tensor_of(a), mma.tile.m, mma.tile.k, "A of the tiled MMA") &
+         require_shape(*mma.state, tensor_of(b), mma.tile.k, mma.tile.n, "B of the tiled MMA");
 }
 
-WarpTile TiledMma::multiply(const WarpTile& c, const Side& a, const Side& b, const Beside& row,
-                            const Beside& column) const {
-  const int m = fragments_m(), n = fragments_n();
-  std::vector<Fragment> sums = c.fragments();
-  if (sums.size() != static_cast<std::size_t>(m * n)) {
-    state_->log.report(
-        "fragment-mismatch"_rule,
-        fmt::format("wrong number of accumulators per warp of the tiled MMA: expected {}, found {}",
-                    m * n, sums.size()));
-    return {};
-  }
-  for (int step = 0; step < steps(); ++step) {
-    const std::vector<Fragment> left = a(step), right = b(step);
-    if (left.size() != static_cast<std::size_t>(m) || right.size() != static_cast<std::size_t>(n))
-      return {};
-    for (int i = 0; i < m; ++i) {
-      MmaOptions options = options_;
-      if (row) row(options, i, step);
-      for (int j = 0; j < n; ++j) {
-        // There and back again: neighbours share a fragment.
-        const int x = i % 2 ? n - 1 - j : j;
-        if (column) column(options, x, step);
-        Fragment& sum = sums[static_cast<std::size_t>(i * n + x)];
-        sum = multiply_fragments(*state_, left[static_cast<std::size_t>(i)],
-                                 right[static_cast<std::size_t>(x)], &sum, Type::none, options);
-      }
-    }
-  }
-  return WarpTile(std::move(sums), n, c.place());
+bool fits(const TiledParts& mma, std::size_t count_a, std::size_t count_b) {
+  const auto m = static_cast<std::size_t>(mma.fragments_m()),
+             n = static_cast<std::size_t>(mma.fragments_n());
+  if (count_a == m && count_b == n) return true;
+  mma.state->log.report(
+      "fragment-mismatch"_rule,
+      fmt::format("first k-step of another tile: expected {} and {} fragments of A and B per warp, "
+                  "found {} and {}",
+                  m, n, count_a, count_b));
+  return false;
 }
-
-TiledMma::Side TiledMma::side_a(const Shared& a) const {
-  return [this, &a](int step) {
-    const FragmentKind kind = operand_a(kind_.shape, kind_.a);
-    const isa::Fragment fragment = kind.fragment();
-    return rounded(load_side(*state_, kind,
-                             tensor_of(a.tile(fragment.rows * fragments_m(), fragment.cols, warp_m_,
-                                              step, state_->log.location())),
-                             fragments_m()),
-                   a);
-  };
-}
-
-TiledMma::Side TiledMma::side_b(const Shared& b) const {
-  return [this, &b](int step) {
-    const Shape& shape = kind_.shape.shape;
-    return rounded(load_side(*state_, operand_b(kind_.shape, kind_.b),
-                             tensor_of(b.tile(shape.k, shape.n * fragments_n(), step, warp_n_,
-                                              state_->log.location())),
-                             fragments_n()),
-                   b);
-  };
-}
-
-bool TiledMma::fits(const Shared& a, const Shared& b) const {
-  return require_shape(*state_, tensor_of(a), tile_.m, tile_.k, "A of the tiled MMA") &
-         require_shape(*state_, tensor_of(b), tile_.k, tile_.n, "B of the tiled MMA");
-}
-
-namespace {
 
 // Registers for addresses and the like, as measured: those who copy need more, and so does what
 // ldmatrix cannot turn.
@@ -225,158 +140,271 @@ int registers_beside(const KernelState& state, const Shared& a, const Shared& b)
 
 }  // namespace
 
+WarpTile multiply_tile(const TiledParts& mma, const WarpTile& c, const Side& a, const Side& b,
+                       const Beside& row, const Beside& column) {
+  const int m = mma.fragments_m(), n = mma.fragments_n();
+  std::vector<Fragment> sums = c.fragments();
+  if (sums.size() != static_cast<std::size_t>(m * n)) {
+    mma.state->log.report(
+        "fragment-mismatch"_rule,
+        fmt::format("wrong number of accumulators per warp of the tiled MMA: expected {}, found {}",
+                    m * n, sums.size()));
+    return {};
+  }
+  for (int step = 0; step < mma.steps(); ++step) {
+    const std::vector<Fragment> left = a(step), right = b(step);
+    if (left.size() != static_cast<std::size_t>(m) || right.size() != static_cast<std::size_t>(n))
+      return {};
+    for (int i = 0; i < m; ++i) {
+      MmaOptions options = mma.options;
+      if (row) row(options, i, step);
+      for (int j = 0; j < n; ++j) {
+        // There and back again: neighbours share a fragment.
+        const int x = i % 2 ? n - 1 - j : j;
+        if (column) column(options, x, step);
+        Fragment& sum = sums[static_cast<std::size_t>(i * n + x)];
+        sum = multiply_fragments(*mma.state, left[static_cast<std::size_t>(i)],
+                                 right[static_cast<std::size_t>(x)], &sum, Type::none, options);
+      }
+    }
+  }
+  return WarpTile(std::move(sums), n, c.place());
+}
+
+Side side_a(const TiledParts& mma, const Shared& a) {
+  return [&mma, &a](int step) {
+    const FragmentKind kind = operand_a(mma.kind.shape, mma.kind.a);
+    const isa::Fragment fragment = kind.fragment();
+    return rounded(mma,
+                   load_side(*mma.state, kind,
+                             tensor_of(a.tile(fragment.rows * mma.fragments_m(), fragment.cols,
+                                              mma.warp_m, step, mma.state->log.location())),
+                             mma.fragments_m()),
+                   a);
+  };
+}
+
+Side side_b(const TiledParts& mma, const Shared& b) {
+  return [&mma, &b](int step) {
+    const Shape& shape = mma.kind.shape.shape;
+    return rounded(mma,
+                   load_side(*mma.state, operand_b(mma.kind.shape, mma.kind.b),
+                             tensor_of(b.tile(shape.k, shape.n * mma.fragments_n(), step,
+                                              mma.warp_n, mma.state->log.location())),
+                             mma.fragments_n()),
+                   b);
+  };
+}
+
+// What warpgroups add to; multiply_tile() says what is wrong with others.
+bool by_warpgroups(const TiledParts& mma, const WarpTile& c, bool sparse) {
+  const auto& sums = c.fragments();
+  return mma.warpgroup && mma.kind.shape.sparse == sparse &&
+         sums.size() == static_cast<std::size_t>(mma.fragments_n()) &&
+         std::none_of(sums.begin(), sums.end(), [&](const Fragment& each) {
+           return is_bad(each) || state_of(each) != mma.state;
+         });
+}
+
+}  // namespace detail
+
+using detail::fits;
+using detail::KernelState;
+using detail::registers_beside;
+using detail::rounded;
+using detail::shared_layout;
+using detail::Side;
+using detail::tensor_of;
+
+RingLayout TiledMma::shared_a(int stages, Major major) const {
+  return shared_layout(parts_, Operand::a, stages, major);
+}
+RingLayout TiledMma::shared_b(int stages, Major major) const {
+  return shared_layout(parts_, Operand::b, stages, major);
+}
+
+Accumulator TiledMma::accumulator(Here at) const {
+  std::vector<FragmentVariable> out;
+  const Shape& shape = parts_.kind.shape.shape;
+  if (!KernelState::begins(parts_.state, at)) return Accumulator({}, 1, {});
+  Builder k(parts_.state);
+  for (int i = 0; i < parts_.fragments_m() * parts_.fragments_n(); ++i)
+    out.push_back(k.variable(operand_c(parts_.kind.shape, parts_.kind.c), at));
+  const Scalar left = parts_.warp_n * (parts_.fragments_n() * shape.n),
+               top = parts_.warp_m * (parts_.fragments_m() * shape.m);
+  return Accumulator(std::move(out), parts_.fragments_n(),
+                     {top, left, parts_.tile.m, parts_.tile.n});
+}
+
+Accumulator TiledMma::variable_a(Here at) const {
+  std::vector<FragmentVariable> out;
+  if (!KernelState::begins(parts_.state, at)) return Accumulator({}, 1, {});
+  Builder k(parts_.state);
+  for (int i = 0; i < parts_.fragments_m() * parts_.steps(); ++i)
+    out.push_back(k.variable(operand_a(parts_.kind.shape, parts_.kind.a), at));
+  return Accumulator(std::move(out), parts_.steps(),
+                     {parts_.warp_m * (parts_.fragments_m() * parts_.kind.shape.shape.m), 0,
+                      parts_.tile.m, parts_.tile.k});
+}
+
+RowVariable TiledMma::row_variable(const Scalar& initial, Here at) const {
+  std::vector<ScalarVariable> out;
+  if (!KernelState::begins(parts_.state, at)) return RowVariable({});
+  Builder k(parts_.state);
+  const WarpTile tile = accumulator(at);
+  const std::size_t rows = row_places(tile, at).size();
+  for (std::size_t i = 0; i < rows; ++i) out.push_back(k.variable(initial, at));
+  return RowVariable(std::move(out));
+}
+
 FirstStep TiledMma::first_step(const Shared& a_stage, const Shared& b_stage, Here at) const {
   FirstStep out;
-  if (!KernelState::begins(state_, at) || warpgroup_ || kind_.shape.shape.m == 0) return out;
-  const FragmentKind a = operand_a(kind_.shape, kind_.a), b = operand_b(kind_.shape, kind_.b),
-                     c = operand_c(kind_.shape, kind_.c);
+  if (!KernelState::begins(parts_.state, at) || parts_.warpgroup || parts_.kind.shape.shape.m == 0)
+    return out;
+  const FragmentKind a = operand_a(parts_.kind.shape, parts_.kind.a),
+                     b = operand_b(parts_.kind.shape, parts_.kind.b),
+                     c = operand_c(parts_.kind.shape, parts_.kind.c);
   const auto words = [](const FragmentKind& kind) {
     const isa::Fragment fragment = kind.fragment();
     return fragment.registers * fragment.register_bits / 32;
   };
   // Those that are multiplied, and the next ones.
-  const int needed = fragments_m() * fragments_n() * words(c) +
-                     2 * (fragments_m() * words(a) + fragments_n() * words(b)) +
-                     registers_beside(*state_, a_stage, b_stage);
-  const bool possible = needed <= state_->config.registers();
-  state_->log.choose("first k-step of a stage",
-                     possible ? "loaded before the last MMAs of the preceding stage"
-                              : "loaded just before its MMAs",
-                     fmt::format("it needs about {} registers, a thread has {}", needed,
-                                 state_->config.registers()));
+  const int needed = parts_.fragments_m() * parts_.fragments_n() * words(c) +
+                     2 * (parts_.fragments_m() * words(a) + parts_.fragments_n() * words(b)) +
+                     registers_beside(*parts_.state, a_stage, b_stage);
+  const bool possible = needed <= parts_.state->config.registers();
+  parts_.state->log.choose("first k-step of a stage",
+                           possible ? "loaded before the last MMAs of the preceding stage"
+                                    : "loaded just before its MMAs",
+                           fmt::format("it needs about {} registers, a thread has {}", needed,
+                                       parts_.state->config.registers()));
   if (!possible) return out;
-  Builder k(state_);
-  for (int i = 0; i < fragments_m(); ++i) out.a_.push_back(k.variable(a, at));
-  for (int j = 0; j < fragments_n(); ++j) out.b_.push_back(k.variable(b, at));
+  Builder k(parts_.state);
+  for (int i = 0; i < parts_.fragments_m(); ++i) out.a_.push_back(k.variable(a, at));
+  for (int j = 0; j < parts_.fragments_n(); ++j) out.b_.push_back(k.variable(b, at));
   return out;
 }
 
 void TiledMma::load(FirstStep& first, const Shared& a, const Shared& b, Here at) const {
-  if (first.empty() || !KernelState::begins(state_, at) || !fits(first) || !fits(a, b)) return;
-  const std::vector<Fragment> left = side_a(a)(0), right = side_b(b)(0);
+  if (first.empty() || !KernelState::begins(parts_.state, at) ||
+      !fits(parts_, first.a_.size(), first.b_.size()) || !fits(parts_, a, b))
+    return;
+  const std::vector<Fragment> left = side_a(parts_, a)(0), right = side_b(parts_, b)(0);
   if (left.size() == first.a_.size()) std::ranges::copy(left, first.a_.begin());
   if (right.size() == first.b_.size()) std::ranges::copy(right, first.b_.begin());
-}
-
-bool TiledMma::fits(const FirstStep& first) const {
-  const auto count = [](const auto& side) { return static_cast<int>(side.size()); };
-  if (count(first.a_) == fragments_m() && count(first.b_) == fragments_n()) return true;
-  state_->log.report(
-      "fragment-mismatch"_rule,
-      fmt::format("first k-step of another tile: expected {} and {} fragments of A and "
-                  "B per warp, found {} and {}",
-                  fragments_m(), fragments_n(), count(first.a_), count(first.b_)));
-  return false;
 }
 
 WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& b,
                               const FirstStep& first, const std::function<void()>& next,
                               Here at) const {
   if (first.empty()) return (*this)(c, a, b, at);
-  if (!KernelState::begins(state_, at) || !fits(first) || !fits(a, b)) return {};
-  if (!state_->has_body(next != nullptr, "an MMA whose first k-step is loaded")) return {};
+  if (!KernelState::begins(parts_.state, at) || !fits(parts_, first.a_.size(), first.b_.size()) ||
+      !fits(parts_, a, b))
+    return {};
+  if (!parts_.state->has_body(next != nullptr, "an MMA whose first k-step is loaded")) return {};
   // What each step multiplies is loaded a step before.
   using Fragments = std::vector<Fragment>;
   Fragments left(first.a_.begin(), first.a_.end()), right(first.b_.begin(), first.b_.end());
-  const Side load_a = side_a(a), load_b = side_b(b);
+  const Side load_a = side_a(parts_, a), load_b = side_b(parts_, b);
   const auto one_ahead = [&](int step, Fragments& loaded, const Side& load) {
     Fragments now = std::move(loaded);
-    if (step + 1 < steps()) loaded = load(step + 1);
+    if (step + 1 < parts_.steps()) loaded = load(step + 1);
     return now;
   };
-  return multiply(
-      c, [&](int step) { return one_ahead(step, left, load_a); },
+  return multiply_tile(
+      parts_, c, [&](int step) { return one_ahead(step, left, load_a); },
       [&](int step) {
         Fragments now = one_ahead(step, right, load_b);
-        if (step + 1 == steps()) next();
+        if (step + 1 == parts_.steps()) next();
         return now;
       });
 }
 
 WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& b, Here at) const {
-  if (!KernelState::begins(state_, at)) return {};
-  if (!fits(a, b)) return {};
-  if (!by_warpgroups(c)) return multiply(c, side_a(a), side_b(b));
-  return WarpTile(detail::warpgroup_multiply(*state_, *warpgroup_, options_, c.fragments(),
-                                             tensor_of(a), tensor_of(b), warp_m_ / 4),
-                  fragments_n(), c.place());
+  if (!KernelState::begins(parts_.state, at)) return {};
+  if (!fits(parts_, a, b)) return {};
+  if (!by_warpgroups(parts_, c))
+    return multiply_tile(parts_, c, side_a(parts_, a), side_b(parts_, b));
+  return WarpTile(
+      detail::warpgroup_multiply(*parts_.state, *parts_.warpgroup, parts_.options, c.fragments(),
+                                 tensor_of(a), tensor_of(b), parts_.warp_m / 4),
+      parts_.fragments_n(), c.place());
 }
 
-// What warpgroups add to; multiply() says what is wrong with others.
-bool TiledMma::by_warpgroups(const WarpTile& c, bool sparse) const {
-  const auto& sums = c.fragments();
-  return warpgroup_ && kind_.shape.sparse == sparse &&
-         sums.size() == static_cast<std::size_t>(fragments_n()) &&
-         std::none_of(sums.begin(), sums.end(), [&](const Fragment& each) {
-           return detail::is_bad(each) || detail::state_of(each) != state_;
-         });
-}
-
-Type TiledMma::stored_a() const { return stored_type(kind_, kind_.a); }
-Type TiledMma::stored_b() const { return stored_type(kind_, kind_.b); }
+Type TiledMma::stored_a() const { return detail::stored_type(parts_.kind, parts_.kind.a); }
+Type TiledMma::stored_b() const { return detail::stored_type(parts_.kind, parts_.kind.b); }
 
 WarpTile TiledMma::operator()(const WarpTile& c, const WarpTile& a, const Shared& b,
                               Here at) const {
-  if (!KernelState::begins(state_, at)) return {};
-  if (!require_shape(*state_, tensor_of(b), tile_.k, tile_.n, "B of the tiled MMA")) return {};
-  if (a.down() != fragments_m() || a.across() != steps()) {
-    state_->log.report(
+  if (!KernelState::begins(parts_.state, at)) return {};
+  if (!require_shape(*parts_.state, tensor_of(b), parts_.tile.k, parts_.tile.n,
+                     "B of the tiled MMA"))
+    return {};
+  if (a.down() != parts_.fragments_m() || a.across() != parts_.steps()) {
+    parts_.state->log.report(
         "fragment-mismatch"_rule,
         fmt::format("wrong number of fragments of A per warp: expected {} x {}, found {} x {}",
-                    fragments_m(), steps(), a.down(), a.across()));
+                    parts_.fragments_m(), parts_.steps(), a.down(), a.across()));
     return {};
   }
   for (const Fragment& each : a.fragments())
-    if (!state_->owns(each, "A of the tiled MMA") || detail::is_bad(each)) return {};
-  if (by_warpgroups(c)) {
+    if (!parts_.state->owns(each, "A of the tiled MMA") || detail::is_bad(each)) return {};
+  if (by_warpgroups(parts_, c)) {
     const auto& sums = c.fragments();
-    return WarpTile(a.memory_ ? detail::warpgroup_multiply(*state_, *warpgroup_, options_, sums,
-                                                           *a.memory_, tensor_of(b), warp_m_ / 4)
-                              : detail::warpgroup_multiply(*state_, *warpgroup_, options_, sums, a,
-                                                           tensor_of(b)),
-                    fragments_n(), c.place());
+    return WarpTile(
+        a.memory_ ? detail::warpgroup_multiply(*parts_.state, *parts_.warpgroup, parts_.options,
+                                               sums, *a.memory_, tensor_of(b), parts_.warp_m / 4)
+                  : detail::warpgroup_multiply(*parts_.state, *parts_.warpgroup, parts_.options,
+                                               sums, a, tensor_of(b)),
+        parts_.fragments_n(), c.place());
   }
   const auto column = [&](int step) {
     std::vector<Fragment> out;
-    for (int i = 0; i < fragments_m(); ++i) out.push_back(a.fragment(i, step));
+    for (int i = 0; i < parts_.fragments_m(); ++i) out.push_back(a.fragment(i, step));
     return out;
   };
-  return multiply(c, column, side_b(b));
+  return multiply_tile(parts_, c, column, side_b(parts_, b));
 }
 
 WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const WarpTile& b,
                               Here at) const {
-  if (!KernelState::begins(state_, at)) return {};
-  if (!require_shape(*state_, tensor_of(a), tile_.m, tile_.k, "A of the tiled MMA")) return {};
-  if (b.down() != steps() || b.across() != fragments_n()) {
-    state_->log.report(
+  if (!KernelState::begins(parts_.state, at)) return {};
+  if (!require_shape(*parts_.state, tensor_of(a), parts_.tile.m, parts_.tile.k,
+                     "A of the tiled MMA"))
+    return {};
+  if (b.down() != parts_.steps() || b.across() != parts_.fragments_n()) {
+    parts_.state->log.report(
         "fragment-mismatch"_rule,
         fmt::format("wrong number of fragments of B per warp: expected {} x {}, found {} x {}",
-                    steps(), fragments_n(), b.down(), b.across()));
+                    parts_.steps(), parts_.fragments_n(), b.down(), b.across()));
     return {};
   }
   const auto row = [&](int step) {
     std::vector<Fragment> out;
-    for (int j = 0; j < fragments_n(); ++j) out.push_back(b.fragment(step, j));
+    for (int j = 0; j < parts_.fragments_n(); ++j) out.push_back(b.fragment(step, j));
     return out;
   };
-  return multiply(c, side_a(a), row);
+  return multiply_tile(parts_, c, side_a(parts_, a), row);
 }
 
 WarpTile TiledMma::load_a(const Shared& a, Here at) const {
-  if (!KernelState::begins(state_, at)) return {};
-  if (!require_shape(*state_, tensor_of(a), tile_.m, tile_.k, "A of the tiled MMA")) return {};
-  const FragmentKind kind = operand_a(kind_.shape, kind_.a);
+  if (!KernelState::begins(parts_.state, at)) return {};
+  if (!require_shape(*parts_.state, tensor_of(a), parts_.tile.m, parts_.tile.k,
+                     "A of the tiled MMA"))
+    return {};
+  const FragmentKind kind = operand_a(parts_.kind.shape, parts_.kind.a);
   const isa::Fragment fragment = kind.fragment();
   std::vector<Fragment> out;
-  for (int i = 0; i < fragments_m(); ++i)
-    for (int step = 0; step < steps(); ++step)
-      out.push_back(load_fragment(
-          *state_, kind,
-          tensor_of(a.tile(fragment.rows, fragment.cols, warp_m_ * fragments_m() + i, step, at))));
-  WarpTile tile(rounded(std::move(out), a), steps(),
-                {warp_m_ * (fragments_m() * fragment.rows), 0, tile_.m, tile_.k});
-  if (warpgroup_) tile.memory_ = std::make_shared<const detail::Tensor>(tensor_of(a));
+  for (int i = 0; i < parts_.fragments_m(); ++i)
+    for (int step = 0; step < parts_.steps(); ++step)
+      out.push_back(
+          load_fragment(*parts_.state, kind,
+                        tensor_of(a.tile(fragment.rows, fragment.cols,
+                                         parts_.warp_m * parts_.fragments_m() + i, step, at))));
+  WarpTile tile(
+      rounded(parts_, std::move(out), a), parts_.steps(),
+      {parts_.warp_m * (parts_.fragments_m() * fragment.rows), 0, parts_.tile.m, parts_.tile.k});
+  if (parts_.warpgroup) tile.memory_ = std::make_shared<const detail::Tensor>(tensor_of(a));
   return tile;
 }
 
@@ -384,9 +412,9 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
                             Here at) {
   state_->at(at);
   TiledMma out;
-  out.kind_ = kind;
-  out.tile_ = tile;
-  out.options_ = options;
+  out.parts_.kind = kind;
+  out.parts_.tile = tile;
+  out.parts_.options = options;
   const Shape& shape = kind.shape.shape;
   if (shape.m == 0) return out;  // best_mma() has said why
   if (shape.m < 0 || shape.n < 1 || shape.k < 1 || tile.m < 1 || tile.n < 1 || tile.k < 1) {
@@ -416,8 +444,8 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
   divides(tile.n, tile.warps_n * shape.n, "n");
   divides(tile.k, shape.k, "k");
   if (options.scale_type != Type::none) {
-    out.complete_scales();
-    divides(tile.k, 4 * out.scale_block(), "k");
+    complete_scales(out.parts_);
+    divides(tile.k, 4 * out.parts_.scale_block(), "k");
   }
   // More than a thread's registers would spill; several times as many is a slip.
   constexpr std::int64_t most_elements = 1024;
@@ -441,17 +469,18 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
             tile.warps_m, tile.warps_n, tile.threads(), state_->config.options.block));
   }
   if (!good) return out;
-  out.state_ = state_;
+  out.parts_.state = state_;
   const Scalar warp = thread_index(*state_) / 32;
-  out.warp_m_ = tile.warps_n == 1 ? warp : warp / tile.warps_n;
-  out.warp_n_ = tile.warps_n == 1 ? Scalar(0) : warp % tile.warps_n;
-  if (tile.warps_m == 1) out.warp_m_ = 0;
+  out.parts_.warp_m = tile.warps_n == 1 ? warp : warp / tile.warps_n;
+  out.parts_.warp_n = tile.warps_n == 1 ? Scalar(0) : warp % tile.warps_n;
+  if (tile.warps_m == 1) out.parts_.warp_m = 0;
   std::string why_not;
-  out.warpgroup_ = detail::warpgroup_form(*state_, kind, tile, options, why_not);
-  state_->fill.read_by_wgmma |= out.warpgroup_.has_value();
-  if (out.warpgroup_)
+  out.parts_.warpgroup = detail::warpgroup_form(*state_, kind, tile, options, why_not);
+  state_->fill.read_by_wgmma |= out.parts_.warpgroup.has_value();
+  if (out.parts_.warpgroup)
     state_->log.choose(
-        fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k), isa::spell(*out.warpgroup_),
+        fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k),
+        isa::spell(*out.parts_.warpgroup),
         fmt::format("{} warpgroups multiply from shared memory, {}", tile.warps_m / 4,
                     bits(kind.a) == 8 && info(kind.a).floating
                         ? std::string("with 14-bit accumulation")

@@ -51,12 +51,33 @@ class FirstStep {
   std::vector<FragmentVariable> a_, b_;
 };
 
+namespace detail {
+
+/// What a tiled MMA was asked for, and what follows from that alone.
+struct TiledParts {
+  std::shared_ptr<KernelState> state;  // none: the description was refused
+  MmaKind kind;
+  Tile tile;
+  MmaOptions options;
+  Scalar warp_m, warp_n;               // which of the warps this is
+  std::optional<isa::Form> warpgroup;  // the wgmma that computes the tile, where one does
+
+  /// Of a warp.
+  int fragments_m() const { return tile.m / tile.warps_m / kind.shape.shape.m; }
+  int fragments_n() const { return tile.n / tile.warps_n / kind.shape.shape.n; }
+  int steps() const { return tile.k / kind.shape.shape.k; }
+  int columns_a() const { return kind.shape.sparse ? tile.k / 2 : tile.k; }
+  int scale_block() const;
+};
+
+}  // namespace detail
+
 /// The MMA of a CTA tile: which instruction each warp issues for which part, and matching layouts
 /// of the operands in shared memory.
 class TiledMma {
  public:
-  const MmaKind& kind() const { return kind_; }
-  const Tile& tile() const { return tile_; }
+  const MmaKind& kind() const { return parts_.kind; }
+  const Tile& tile() const { return parts_.tile; }
 
   /// Layouts for a stage of A (m x k) and B (k x n) in shared memory. `major` is
   /// the contiguous dimension, best as in global memory; none: along k. The swizzle avoids bank
@@ -108,7 +129,7 @@ class TiledMma {
   Layout scales_a() const;
   Layout scales_b() const;
   /// Elements along k that share a scale: 32, or 16.
-  int scale_block() const;
+  int scale_block() const { return parts_.scale_block(); }
   /// What A and B are in shared memory: the kind's own types, but b8 where an element of six or
   /// four bits takes a byte of a register (mxf8f6f4, f8f6f4). Such a tile of b8 has a byte for each
   /// element, and each 16 of them are packed into the first 12 or 8 bytes of their 16, as ldmatrix
@@ -121,38 +142,7 @@ class TiledMma {
 
  private:
   friend class Builder;
-  RingLayout shared(Operand operand, int stages, Major major) const;
-  using Side = std::function<std::vector<Fragment>(int step)>;
-  /// Adds to an instruction's options what it takes beside fragments: of the `i`th row or column of
-  /// fragments.
-  using Beside = std::function<void(MmaOptions&, int i, int step)>;
-  WarpTile multiply(const WarpTile& c, const Side& a, const Side& b, const Beside& row = {},
-                    const Beside& column = {}) const;
-  bool fits(const Shared& a, const Shared& b) const;
-  bool fits(const FirstStep& first) const;
-  bool by_warpgroups(const WarpTile& c, bool sparse = false) const;
-  Side side_a(const Shared& a) const;
-  Side side_b(const Shared& b) const;
-  std::vector<std::vector<Scalar>> scale_words(const Shared& scales, Operand operand) const;
-  int metadata_words() const;
-  Scalar metadata_word(const Shared& metadata, const Scalar& rows, const Scalar& step,
-                       Here at) const;
-  std::vector<codegen::Value> metadata_registers(const Shared& metadata, int selectors,
-                                                 Here at) const;
-  void complete_scales();
-  int scales_in_step() const { return kind_.shape.shape.k / scale_block(); }
-  int columns_a() const { return kind_.shape.sparse ? tile_.k / 2 : tile_.k; }
-  std::vector<Fragment> rounded(std::vector<Fragment> fragments, const Shared& from) const;
-  int fragments_m() const { return tile_.m / tile_.warps_m / kind_.shape.shape.m; }
-  int fragments_n() const { return tile_.n / tile_.warps_n / kind_.shape.shape.n; }
-  int steps() const { return tile_.k / kind_.shape.shape.k; }
-
-  std::shared_ptr<detail::KernelState> state_;  // none: the description was refused
-  MmaKind kind_;
-  Tile tile_;
-  MmaOptions options_;
-  Scalar warp_m_, warp_n_;
-  std::optional<isa::Form> warpgroup_;  // the wgmma that computes the tile, where one does
+  detail::TiledParts parts_;
 };
 
 }  // namespace tartan::inline TARTAN_ABI

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// dsl/tiled_parts.h - the mainloop of a tiled MMA where each warp multiplies fragments: what dense,
+// sparse and block-scaled kinds share. Not installed.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "dsl/state.h"
+#include "tartan/dsl/tiled_mma.h"
+
+namespace tartan::inline TARTAN_ABI::detail {
+
+/// A warp's fragments of A or B for a step along k.
+using Side = std::function<std::vector<Fragment>(int step)>;
+Side side_a(const TiledParts& mma, const Shared& a);
+Side side_b(const TiledParts& mma, const Shared& b);
+
+/// Adds to an instruction's options what it takes beside fragments: of the `i`th row or column of
+/// fragments.
+using Beside = std::function<void(MmaOptions&, int i, int step)>;
+WarpTile multiply_tile(const TiledParts& mma, const WarpTile& c, const Side& a, const Side& b,
+                       const Beside& row = {}, const Beside& column = {});
+
+/// Whether warpgroups add to these accumulators.
+bool by_warpgroups(const TiledParts& mma, const WarpTile& c, bool sparse = false);
+/// mxf4nvf4 is written with its .scale_vec, which the scales' type decides.
+void complete_scales(TiledParts& mma);
+
+}  // namespace tartan::inline TARTAN_ABI::detail
