@@ -20,6 +20,7 @@ using codegen::Value;
 using detail::KernelState;
 using detail::Tensor;
 using detail::tensor_of;
+using isa::SpecialRegister;
 
 // Element types that memory holds; several of less than a byte share one.
 bool in_memory(Type type) {
@@ -170,7 +171,7 @@ Global Builder::global(std::string name, Type type, Layout layout, Here at) {
     good = false;
   }
   if (!good) return Global(refused_tensor(state_, std::move(name), type, std::move(layout)));
-  detail::Memory memory{state_->f().add_pointer_param(codegen::PointerSpace::global), false};
+  detail::Memory memory{state_->f().add_pointer_param(StateSpace::global), false};
   memory.param = state_->launch.add_pointer({name, type, true, layout.extent().value_or(0)});
   const int number = state_->memories.add(memory);
   detail::Tensor out{state_, std::move(name), type, layout, 0, number, state_->log.place()};
@@ -262,10 +263,18 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
 Scalar Builder::thread(Here at) { return state_->at(at), thread_index(*state_); }
 Scalar Builder::lane(Here at) { return state_->at(at), thread_index(*state_) % 32; }
 Scalar Builder::warp(Here at) { return state_->at(at), thread_index(*state_) / 32; }
-Scalar Builder::block_x(Here at) { return state_->at(at), special(*state_, Special::ctaid_x); }
-Scalar Builder::block_y(Here at) { return state_->at(at), special(*state_, Special::ctaid_y); }
-Scalar Builder::block_z(Here at) { return state_->at(at), special(*state_, Special::ctaid_z); }
-Scalar Builder::blocks_x(Here at) { return state_->at(at), special(*state_, Special::nctaid_x); }
+Scalar Builder::block_x(Here at) {
+  return state_->at(at), special(*state_, SpecialRegister::ctaid_x);
+}
+Scalar Builder::block_y(Here at) {
+  return state_->at(at), special(*state_, SpecialRegister::ctaid_y);
+}
+Scalar Builder::block_z(Here at) {
+  return state_->at(at), special(*state_, SpecialRegister::ctaid_z);
+}
+Scalar Builder::blocks_x(Here at) {
+  return state_->at(at), special(*state_, SpecialRegister::nctaid_x);
+}
 
 void Builder::copy(const Global& from, const Shared& to, Here at) {
   state_->at(at), copy_tile(*state_, tensor_of(from), tensor_of(to));

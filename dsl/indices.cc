@@ -15,7 +15,7 @@ int thread_count(const KernelState& state) {
 }
 
 Scalar thread_index(KernelState& state) {
-  codegen::Value number = state.f().special(codegen::Special::tid_x);
+  codegen::Value number = state.f().special(isa::SpecialRegister::tid_x);
   if (state.roles.current == Role::producer)
     number = state.f().subtract(number, state.f().constant(u32, state.config.options.block));
   const auto count = static_cast<std::uint64_t>(thread_count(state));
@@ -25,7 +25,7 @@ Scalar thread_index(KernelState& state) {
 codegen::Value lane_index(KernelState& state) { return state.value(thread_index(state) % 32); }
 
 Scalar block_of_cluster(KernelState& state) {
-  return state.scalar(state.f().special(codegen::Special::ctaid_x)) % state.config.options.cluster;
+  return state.scalar(state.f().special(isa::SpecialRegister::ctaid_x)) % state.config.options.cluster;
 }
 
 }  // namespace tartan::inline TARTAN_ABI::detail

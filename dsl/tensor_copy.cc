@@ -58,9 +58,9 @@ class BoxCopier {
     state_.log.choose(fmt::format("copy {} to {}", from_.name, to_.name),
                       fmt::format("cp.async.bulk.tensor{}, boxes of {} x {}",
                                   share.blocks ? ".multicast::cluster" : "", panel_, height),
-                      fmt::format("one thread issues {} TMA loads of {} bytes{}; out-of-bounds "
+                      fmt::format("one thread issues {} of {} bytes{}; out-of-bounds "
                                   "elements are zero-filled{}",
-                                  share.line / panel_ * (share.lines / height),
+                                  counted(share.line / panel_ * (share.lines / height), "TMA load"),
                                   panel_ * height * bits(from_.type) / 8,
                                   share.blocks ? " to all CTAs of the cluster" : "",
                                   rounds ? "; rounded to tf32 by TMA" : ""),

@@ -10,7 +10,6 @@
 #include "dsl/indices.h"
 #include "dsl/operations.h"
 #include "dsl/scalars.h"
-#include "dsl/state.h"
 #include "dsl/tiled_parts.h"
 #include "dsl/tma_matrix.h"
 #include "dsl/warpgroup_mma.h"
@@ -478,13 +477,13 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
   out.parts_.warpgroup = detail::warpgroup_form(*state_, kind, tile, options, why_not);
   state_->fill.read_by_wgmma |= out.parts_.warpgroup.has_value();
   if (out.parts_.warpgroup)
-    state_->log.choose(
-        fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k),
-        isa::spell(*out.parts_.warpgroup),
-        fmt::format("{} warpgroups multiply from shared memory, {}", tile.warps_m / 4,
-                    bits(kind.a) == 8 && info(kind.a).floating
-                        ? std::string("with 14-bit accumulation")
-                        : "with the same result bits as " + kind.shape.text()));
+    state_->log.choose(fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k),
+                       isa::spell(*out.parts_.warpgroup),
+                       fmt::format("{} multiplying from shared memory, {}",
+                                   detail::counted(tile.warps_m / 4, "warpgroup"),
+                                   bits(kind.a) == 8 && info(kind.a).floating
+                                       ? std::string("with 14-bit accumulation")
+                                       : "with the same result bits as " + kind.shape.text()));
   else if (kind.best && state_->config.target.arch.text() == "sm_90a")
     state_->log.choose(fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k),
                        kind.shape.text(), "each warp multiplies its part", {"wgmma: " + why_not});

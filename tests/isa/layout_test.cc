@@ -277,7 +277,7 @@ TEST(Layout, TextSaysWhatTheDataSays) {
     const Ran ran = run("layout " + instruction);
     EXPECT_EQ(ran.code, 0) << instruction;
     EXPECT_EQ(ran.out.find('\033'), std::string::npos) << "colours in a pipe";
-    EXPECT_EQ(read_text(ran.out).places, places_of(layout_json(instruction))) << instruction;
+    EXPECT_EQ(read_text(ran.out).places, cells_of(layout_json(instruction))) << instruction;
     for (const std::string& line : lines_of(ran.out)) {
       const Words words = split(line);
       if (!words.empty() && words[0] == "row") {
@@ -421,7 +421,7 @@ TEST(Layout, PicturesAreWellFormedAndComplete) {
     if (instruction.find("n256") != std::string::npos) continue;  // 1.7 MB of the same
     const std::string file = folder / "picture.svg";
     ASSERT_EQ(run("layout " + instruction + " --svg " + file).code, 0);
-    const std::string svg = read(file);
+    const std::string svg = read_file(file);
     expect_well_formed(svg, instruction);
     // Each box of the terminal table is in the picture, its lane above the rest.
     std::size_t boxes = 0, drawn = 0;
@@ -437,15 +437,15 @@ TEST(Layout, PicturesAreWellFormedAndComplete) {
 TEST(Layout, PicturesOfTheDocumentsAreFresh) {
   const TemporaryFolder folder;
   const std::filesystem::path pictures = std::filesystem::path(SOURCE_ROOT) / "docs" / "pictures";
-  const std::string index = read(pictures / "README.md");
+  const std::string index = read_file(pictures / "README.md");
   std::set<std::string> listed;
-  for (const std::string& line : lines_of(read(pictures / "pictures.txt"))) {
+  for (const std::string& line : lines_of(read_file(pictures / "pictures.txt"))) {
     if (line.starts_with("#")) continue;
     const Words words = split(line);
     ASSERT_EQ(words.size(), 2u) << line;
     listed.insert(words[0] + ".svg");
     ASSERT_EQ(run("layout " + words[1] + " --svg " + (folder / "new.svg")).code, 0);
-    EXPECT_EQ(read(folder / "new.svg"), read(pictures / (words[0] + ".svg")))
+    EXPECT_EQ(read_file(folder / "new.svg"), read_file(pictures / (words[0] + ".svg")))
         << words[0] << " is stale: run docs/pictures/generate";
     EXPECT_NE(index.find("![" + words[1] + "](" + words[0] + ".svg)"), std::string::npos)
         << words[0] << " is not in README.md: run docs/pictures/generate";
