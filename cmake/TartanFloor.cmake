@@ -13,8 +13,9 @@ if(TARTAN_WARNINGS_AS_ERRORS)
   target_compile_options(tartan_options INTERFACE -Werror)
 endif()
 
-# What the library and the command are made with, beside tartan_options, where sanitizers watch them. Tests are not: what they compile to
-# is the same in every build, so that the compiler's cache has it.
+# What the library and the command are made with, beside tartan_options, where sanitizers watch
+# them. Tests are not: what they compile to is the same in every build, so that the compiler's cache
+# has it.
 add_library(tartan_watched INTERFACE)
 if(TARTAN_SANITIZE)
   target_compile_options(tartan_watched INTERFACE -g1 -UNDEBUG -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -125,8 +125,8 @@ class Copier {
   bool may_be_asynchronous() {
     const bool in = state_.memories.of(from_).in_shared;
     if (in)
-      return refused_.push_back("cp.async: it copies from global to shared memory only"), false;
-    if (rounds_) return refused_.push_back("cp.async: it cannot round to tf32"), false;
+      return refused_.emplace_back("cp.async: it copies from global to shared memory only"), false;
+    if (rounds_) return refused_.emplace_back("cp.async: it cannot round to tf32"), false;
     if (state_.config.target.arch.sm >= 80) return true;
     refused_.push_back(fmt::format("cp.async: requires sm_80, the target is {}",
                                    state_.config.target.arch.text()));

@@ -25,7 +25,8 @@ Scalar thread_index(KernelState& state) {
 codegen::Value lane_index(KernelState& state) { return state.value(thread_index(state) % 32); }
 
 Scalar block_of_cluster(KernelState& state) {
-  return state.scalar(state.f().special(isa::SpecialRegister::ctaid_x)) % state.config.options.cluster;
+  return state.scalar(state.f().special(isa::SpecialRegister::ctaid_x)) %
+         state.config.options.cluster;
 }
 
 }  // namespace tartan::inline TARTAN_ABI::detail

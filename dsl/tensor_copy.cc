@@ -136,7 +136,7 @@ bool copy_by_tma(KernelState& state, const Tensor& from, const Tensor& to,
                  std::vector<std::string>& refused) {
   if (state.roles.current != Role::producer || !state.fill.asynchronous) return false;
   if (state.flights.depth() != state.roles.fill_depth) {
-    refused.push_back("cp.async.bulk.tensor: it is in a loop or condition of the fill callback");
+    refused.emplace_back("cp.async.bulk.tensor: it is in a loop or condition of the fill callback");
     return false;
   }
   BoxCopier copier(state, from, to);

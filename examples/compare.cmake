@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DPROGRAM=... -DEXPECTED=... -P compare.cmake: runs PROGRAM on the emulator; every line of EXPECTED must come, in that order and, unless EXPECTED ends in a line
-# "...", nothing else. EXPECTED may be a document: the block below the heading SECTION, but for lines with registers and those that
-# begin with "...".
+# cmake -DPROGRAM=... -DEXPECTED=... -P compare.cmake: runs PROGRAM on the emulator; every line of
+# EXPECTED must come, in that order and, unless EXPECTED ends in a line "...", nothing else.
+# EXPECTED may be a document: the block below the heading SECTION, but for lines with registers and
+# those that begin with "...".
 execute_process(COMMAND ${PROGRAM} emulator OUTPUT_VARIABLE got ERROR_VARIABLE errors RESULT_VARIABLE code)
 file(READ ${EXPECTED} expected)
 if(NOT code EQUAL 0)

@@ -18,7 +18,7 @@ std::vector<std::byte> bytes_of(T value) {
 
 // The fields that an object may have; of a struct's member its place, too.
 std::vector<std::string_view> with_place(std::vector<std::string_view> fields, bool is_member) {
-  if (is_member) fields.push_back("at");
+  if (is_member) fields.emplace_back("at");
   return fields;
 }
 

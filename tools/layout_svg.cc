@@ -250,8 +250,8 @@ class Picture {
       }
     }
     if (warpgroup) out[0] = "T: lane; lanes 32 apart share a colour";
-    if (addresses) out.push_back("address: the lane that points to the row in memory");
-    if (metadata) out.push_back("[3:0]: bits of the lane's metadata register");
+    if (addresses) out.emplace_back("address: the lane that points to the row in memory");
+    if (metadata) out.emplace_back("[3:0]: bits of the lane's metadata register");
     return out;
   }
 

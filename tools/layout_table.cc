@@ -68,30 +68,32 @@ MetadataTable metadata_table(const isa::Form& form, int selector) {
 std::vector<std::string> notes(const isa::Form& form) {
   std::vector<std::string> out;
   if (is_wmma(form))
-    out.push_back(
+    out.emplace_back(
         "the manual leaves wmma fragments unspecified: this is the map recorded on sm_90");
   if (form.opcode == isa::Opcode::movmatrix)
-    out.push_back("rows and columns are those of the matrix that a holds; d holds its transpose");
+    out.emplace_back(
+        "rows and columns are those of the matrix that a holds; d holds its transpose");
   if (isa::detail::quad_pairs(form))
-    out.push_back("four independent products, one per pair of quads");
+    out.emplace_back("four independent products, one per pair of quads");
   if (warpgroup(form)) {
-    out.push_back("128 lanes: the four warps of a warpgroup, T0 to T127");
-    out.push_back("b is read from shared memory through its descriptor: it has no fragment");
-    out.push_back(
+    out.emplace_back("128 lanes: the four warps of a warpgroup, T0 to T127");
+    out.emplace_back("b is read from shared memory through its descriptor: it has no fragment");
+    out.emplace_back(
         "a is shown in registers; it may also be read from shared memory, without a fragment");
-    out.push_back("d is the accumulator: read and written in the same registers");
+    out.emplace_back("d is the accumulator: read and written in the same registers");
   }
   if (sparse(form)) {
     const bool recorded = isa::find(form)->since.has(newest_warpgroup);
-    out.push_back(recorded ? "the metadata map was recorded on sm_90"
-                           : "the metadata map was recorded on sm_90 with the same number of codes "
-                             "per row; sm_90 lacks this form");
+    out.emplace_back(recorded
+                         ? "the metadata map was recorded on sm_90"
+                         : "the metadata map was recorded on sm_90 with the same number of codes "
+                           "per row; sm_90 lacks this form");
   }
   if (form.block_scale) {
-    out.push_back(
+    out.emplace_back(
         "scale-a of rows g (0 to 7) and g + 8: lanes 4g + 2 * thread-id-a and the next one, from "
         "byte byte-id-a on, lowest k in the lowest byte");
-    out.push_back(
+    out.emplace_back(
         "scale-b of column g: lane 4g + thread-id-b, from byte byte-id-b on, lowest k in the "
         "lowest byte");
   }

@@ -9,7 +9,6 @@ using isa::Form;
 using isa::Kind;
 using isa::Opcode;
 using isa::Rounding;
-using isa::Sparsity;
 
 // Appends ".word" unless there is nothing to say.
 class Name {

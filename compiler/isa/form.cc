@@ -84,7 +84,7 @@ class FormReader {
       if (popc_) out_.form.bit_op = static_cast<BitOp>(bit_op_);
       else out_.unknown.push_back(bit_op_names[bit_op_]);
     } else if (popc_) {
-      out_.unknown.push_back("popc");
+      out_.unknown.emplace_back("popc");
     }
     return std::move(out_);
   }

@@ -60,7 +60,6 @@ std::optional<std::uint32_t> DeclarationParser::location() {
       continue;
     }
     Operand label;
-    end = token_.end();
     const std::uint32_t start = token_.offset;
     if (!parse_operand(label)) return recover_line(), std::nullopt;
     end = start +

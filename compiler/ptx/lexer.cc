@@ -13,11 +13,11 @@ constexpr std::array<std::uint8_t, 256> make_classes() {
   for (int c = 'a'; c <= 'z'; ++c) out[static_cast<std::size_t>(c)] = kLetter;
   for (int c = 'A'; c <= 'Z'; ++c) out[static_cast<std::size_t>(c)] = kLetter;
   for (int c = '0'; c <= '9'; ++c) out[static_cast<std::size_t>(c)] = kDigit;
-  for (const char c : {'_', '$'}) out[static_cast<std::size_t>(c)] = kLetter;
-  for (const char c : {' ', '\t', '\n', '\r', '\f', '\v'})
+  for (const unsigned char c : {'_', '$'}) out[static_cast<std::size_t>(c)] = kLetter;
+  for (const unsigned char c : {' ', '\t', '\n', '\r', '\f', '\v'})
     out[static_cast<std::size_t>(c)] = kBlank;
-  for (const char c : {',', ';', ':', '{', '}', '(', ')', '[', ']', '<', '>', '@',
-                       '!', '|', '+', '-', '=', '&', '*', '/', '~', '^', '?'})
+  for (const unsigned char c : {',', ';', ':', '{', '}', '(', ')', '[', ']', '<', '>', '@',
+                                '!', '|', '+', '-', '=', '&', '*', '/', '~', '^', '?'})
     out[static_cast<std::size_t>(c)] = kPunctuation;
   return out;
 }

@@ -207,8 +207,8 @@ class InitializerChecker {
     return field != "filter_mode" || value == "nearest" || value == "linear";
   }
 
-  bool fail(const Operand& at, const Variable& variable, std::string message) {
-    error(at, variable, std::move(message));
+  bool fail(const Operand& at, const Variable& variable, const std::string& message) {
+    error(at, variable, message);
     return false;
   }
 

@@ -34,8 +34,9 @@ Multiples multiples(const Gemm& options) {
 Tile filled_in(const Gemm& options) {
   Tile out = options.tile;
   if (out.k == 0)
-    out.k = std::max<int>(
-        std::bit_floor(512U / static_cast<unsigned>(std::max(bits(options.a), 1))), 16);
+    out.k = std::max(static_cast<int>(std::bit_floor(
+                         512U / static_cast<unsigned>(std::max(bits(options.a), 1)))),
+                     16);
   return out;
 }
 

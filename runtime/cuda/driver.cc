@@ -32,7 +32,7 @@ const Rule& rule_of(Code code) {
 
 void* Library::find(const char* symbol) {
   void* address = dlsym(handle_, symbol);
-  if (!address) missing_.push_back(symbol);
+  if (!address) missing_.emplace_back(symbol);
   return address;
 }
 

@@ -18,7 +18,7 @@ std::uint64_t address_of(const ptx::Module& module, const ptx::Function& functio
 }
 
 void Decoder::go_to_entry(Op& op, const Function& callee) {
-  entries_.push_back({static_cast<std::size_t>(&op - program_.ops.data()), callee.tree->name});
+  entries_.emplace_back(static_cast<std::size_t>(&op - program_.ops.data()), callee.tree->name);
 }
 
 const std::vector<const ptx::Function*>& Decoder::address_taken() {

@@ -348,8 +348,8 @@ void testp(Warp& warp, const Op& op) {
 void decode_testp(Decoder& d) {
   const Type type = d.spelling.type();
   std::optional<std::uint8_t> test;
-  for (std::uint8_t i = 0; i < std::size(test_names); ++i)
-    if (d.spelling.has(test_names[i])) test = i;
+  for (std::size_t i = 0; i < std::size(test_names); ++i)
+    if (d.spelling.has(test_names[i])) test = static_cast<std::uint8_t>(i);
   if (!test || (type != Type::f32 && type != Type::f64)) return d.unsupported();
   if (!d.expect_operands(2, 2)) return;
   const std::uint32_t to = d.destination(0, Type::pred), a = d.source(1, type);

@@ -39,7 +39,7 @@ template <typename M, typename R, std::uint32_t RegisterMask>
 void load(Warp& warp, const Op& op) {
   const std::uint32_t* slots = warp.program->slots.data() + op.list;
   const auto convert = [](M value) {
-    const auto raw = static_cast<R>(value);
+    const auto raw = static_cast<R>(value);  // NOLINT(bugprone-signed-char-misuse): sign-extends
     return RegisterMask == 0xFFFFFFFF ? raw : raw & RegisterMask;
   };
   if (op.count == 1) {
