@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // dsl/state.h - a kernel while it is described: what Builder, Scalar and Fragment share. Not
 // installed.
+//
+// KernelState says whose calls a kernel takes, and turns numbers into registers. All else belongs
+// to its parts, and to functions that take it or the parts they need: dsl/addressing.h,
+// dsl/fragments.h, dsl/indices.h, dsl/operations.h, dsl/scalars.h, dsl/shared_memory.h.
 #pragma once
 
 #include <fmt/format.h>
@@ -37,7 +41,9 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   TmaStaging staging;
   Flights flights;
 
-  // -- Every Builder call begins here: notes the place for diagnostics, choices and .loc.
+  // -- Whose calls and handles.
+
+  /// Every Builder call begins here: notes the place for diagnostics, choices and .loc.
   void at(const std::source_location& here);
   /// Whether a handle was made by this kernel; reports if not. Handles of refused calls (no state)
   /// fail silently: they were reported.
@@ -59,6 +65,8 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   /// Whether there is a function to call; reports if not.
   bool has_body(bool given, std::string_view what);
 
+  // -- Numbers and registers.
+
   Scalar scalar(codegen::Value value, std::int64_t multiple = 1,
                 std::uint64_t ones = ~std::uint64_t{0});
   /// The value as `type` (none: its own; u32 for constants), constants and addends materialised.
@@ -67,6 +75,7 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   /// Whether a value of `type` can be the constant, signed or not; reports if not.
   bool fits(std::int64_t constant, Type type);
 
+  /// Where code is added; what calls to no effect add goes nowhere.
   codegen::FunctionBuilder& f() { return is_described() ? *function : nowhere(); }
 
  private:
