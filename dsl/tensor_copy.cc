@@ -126,7 +126,7 @@ class BoxCopier {
   EngineMatrix matrix_;
   std::vector<std::string> refused_;
   std::int64_t line_, lines_;  // of the tile: elements in one, and how many
-  std::int64_t panel_ = 0;
+  std::int64_t panel_ = 1;
   int swizzle_ = 0;
 };
 
