@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <map>
 #include <memory>
 
 #include "runtime/outcome.h"
@@ -16,6 +17,7 @@ struct RunWords {
   std::string manifest, device = "auto", hardware;
   std::uint64_t max_steps = DeviceOptions{}.max_steps;
   double timeout = 0;
+  Checks checks = Checks::all;
   bool report = false, json = false;
 };
 
@@ -33,6 +35,7 @@ Outcome outcome_of(const RunWords& words) {
              {.hardware = words.hardware,
               .max_steps = words.max_steps,
               .timeout = words.timeout,
+              .checks = words.checks,
               .progress = [&](std::uint64_t done, std::uint64_t all) { progress.set(done, all); }});
 }
 
@@ -75,6 +78,12 @@ void add_run(CLI::App& app, int& exit_code) {
                    "Stop the emulator after this many seconds; 0: no limit")
       ->check(CLI::Range(0.0, 1e9))
       ->capture_default_str();
+  command
+      ->add_option("--checks", words->checks,
+                   "all: the emulator looks for races between ordinary loads and stores, too; none")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, Checks>{{"none", Checks::none}, {"all", Checks::all}}))
+      ->default_str("all");
   command->add_flag("--report", words->report, "Also print the emulator's counters");
   command->add_flag("--json", words->json, "Print one JSON object on standard output");
   command->footer(

@@ -39,8 +39,10 @@ class Work {
         clusters_(blocks_ / context.cluster.count()) {
     const std::uint64_t of_cluster = context.cluster.count() * Block::host_bytes(context);
     const std::uint64_t room = std::max<std::uint64_t>(most_host_bytes / (of_cluster + 1), 1);
-    const int wanted = options.threads > 0 ? options.threads
-                                           : static_cast<int>(std::thread::hardware_concurrency());
+    const int wanted = context.races ? 1
+                       : options.threads > 0
+                           ? options.threads
+                           : static_cast<int>(std::thread::hardware_concurrency());
     threads_ = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::max(wanted, 1)), 1,
                                          std::min(clusters_, room));
     room_ = room / threads_;
@@ -321,12 +323,17 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
     std::memcpy(context.params.data() + program_->param_offsets[i], arguments[i].data(),
                 arguments[i].size());
 
+  std::optional<LaunchRaces> races;
+  if (program_->watched) context.races = &races.emplace(context);
   if (machine.options.progress) machine.options.progress(0, launch.grid.count());
   Work work(context, machine.options);
   work.run();
   Report report = work.report();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   machine.add(report, program_->basis);
+  if (races)
+    for (const Finding& finding : races->reports.findings())
+      machine.add(finding, describe(finding));
   if (work.finding()) machine.add(*work.finding(), describe(*work.finding()));
   if (work.out_of_memory())
     return {"out-of-memory"_rule,
@@ -342,7 +349,9 @@ Diag Kernel::describe(const Finding& finding) const {
   if (finding.lane >= 0) text += fmt::format(", thread {}", finding.lane);
   text += finding.source.empty() ? ")" : fmt::format(", {})", finding.source);
   const Rule* rule = find_rule(finding.id);
-  return {.level = Level::Error,  // it stopped the launch, whatever the rule is for a text
+  // What stopped the launch is an error, whatever the rule is for a text.
+  const bool warns = rule->id == "same-value-race"_rule.id;
+  return {.level = warns ? Level::Warning : Level::Error,
           .id = rule->id,
           .place = {module_->tree().source->name(), finding.line, 1},
           .message = std::move(text)};

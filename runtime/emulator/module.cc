@@ -280,7 +280,9 @@ Result<std::shared_ptr<detail::EngineKernel>> Module::kernel(const std::string& 
       return {"unknown-kernel"_rule, fmt::format("unknown kernel {}; the module has {}", name,
                                                  fmt::join(kernels(), ", "))};
     Diags diags;
-    auto decoded = std::make_shared<Program>(decoder(diags).decode(*function));
+    Decoder one = decoder(diags);
+    if (machine_->options.checks == Checks::all) one.set_watched();
+    auto decoded = std::make_shared<Program>(one.decode(*function));
     if (!diags.ok()) return diags;
     if (decoded->uses_heap && !machine_->open_heap())
       return {"out-of-memory"_rule, "out of host memory for the device heap"};

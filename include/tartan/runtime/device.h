@@ -90,6 +90,11 @@ struct Report {
 };
 
 /// How a device is opened; the emulator's checks and limits.
+/// What the emulator looks at while a kernel runs, beside addresses and asynchronous copies, which
+/// it always does: `all`, races between ordinary accesses too; launches then run on one host
+/// thread.
+enum class Checks : std::uint8_t { none, memory, all };
+
 struct DeviceOptions {
   /// Emulator: whose arithmetic ("sm_90"); empty: that of the module's target. A module for another
   /// target is loaded all the same: `tartan check --target` says whether it fits that hardware.
@@ -101,6 +106,8 @@ struct DeviceOptions {
   double timeout = 0;
   /// Emulator: host threads that share the blocks of a launch; 0: one per core.
   int threads = 0;
+  /// Emulator: what is looked for.
+  Checks checks = Checks::none;
   /// Emulator: told at the start of a launch and after every block how many blocks are done, from
   /// any of those threads; it may not throw.
   std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};

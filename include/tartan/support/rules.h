@@ -114,6 +114,8 @@ inline constexpr Rule rules[] = {
     {"tensor-map", Level::Error, "TMA does not support such a tensor map: the message names the field and its rule. In a kernel: the 128 bytes at the address are not a tensor map, or not one of the instruction's rank."},
     {"mbarrier", Level::Error, "An mbarrier is used without mbarrier.init, or without a fence or barrier between its initialization and its use."},
     {"asynchronous-race", Level::Error, "Race with an asynchronous copy: its destination is still in use, is read before the copy is waited for, or its source is overwritten too early. The message names both places. Correct results are luck."},
+    {"memory-race", Level::Error, "Race: two threads access the same bytes of shared or global memory, at least one writes, and nothing orders the two. The message names both accesses and what would order them. Correct results are luck."},
+    {"same-value-race", Level::Warning, "Several threads store the same value to the same bytes without order between the stores. The memory is right in the end, but who reads it must be ordered behind all of them."},
     {"unwritten-tile", Level::Error, "wgmma reads shared memory that was never written: the preceding wait returned early."},
     {"matrix-descriptor", Level::Error, "A wgmma descriptor does not match the data: a different swizzle than the copy's, a start address that runs past the end of a row, or an 8x8 matrix with rows of two tensors."},
     {"trap", Level::Error, "The kernel executed trap, or a device assertion failed."},

@@ -83,6 +83,7 @@ Program Decoder::decode(const ptx::Function& kernel) {
   program_.entry = functions_.at(kernel.name).entry;
   finish_shared();
   finish_stack();
+  if (program_.watched) program_.watches.resize(program_.ops.size());
   program_.arena.resize(round_up(program_.arena.size(), 256));
   return std::move(program_);
 }
@@ -307,7 +308,9 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
   const Decode decode = find_decode(spelling.opcode());
   if (!decode) return unsupported();
   if (program_.ordered) decode_before(*this);
+  const std::size_t first = program_.ops.size();
   decode(*this);
+  if (program_.watched) watch(*this, first);
   if (program_.ordered) decode_behind(*this);
   if (!failed_)
     if (const std::string_view left = spelling.unused(); !left.empty())
@@ -399,9 +402,11 @@ Symbol Decoder::place_shared(const ptx::Variable& variable) {
   const bool dynamic = variable.unsized && !variable.initialiser;
   if (dynamic) {
     dynamic_alignment_ = std::max(dynamic_alignment_, alignment_of(variable));
+    program_.shared_variables.push_back({std::string(variable.name), 0, 0, true});
     return {Window::shared, 0, 0, true};
   }
   const std::uint32_t at = make_room(program_.shared_bytes, variable, shared_room);
+  program_.shared_variables.push_back({std::string(variable.name), at, size_of(variable)});
   return {Window::shared, at, size_of(variable)};
 }
 

@@ -102,6 +102,8 @@ class Decoder {
  public:
   Decoder(const ptx::Module& module, const Globals& globals, Hardware hardware, Diags& diags);
 
+  /// Has the race detector look at what is decoded from now on.
+  void set_watched() { program_.watched = true; }
   /// Decodes `kernel` and everything that it calls. A function that no kernel calls can be given as
   /// well, to hear what is wrong with it.
   Program decode(const ptx::Function& kernel);

@@ -163,7 +163,15 @@ void act(Warp& warp, const Op& op) {
   const auto* counts = lanes<std::uint32_t>(warp, op.b);
   const auto action = static_cast<Action>(op.flags);
   Order* const order = warp.block->cluster().order();
+  ClusterRaces* const races = warp.block->cluster().races();
   const std::byte* told = nullptr;  // the mbarrier that knows already what the warp does
+  // Lanes that arrived at the mbarrier of the last of them, and are still to say what they did.
+  std::uint32_t arrived = 0;
+  const std::byte* arrived_at = nullptr;
+  const auto tell = [&] {
+    if (arrived) races->arrive_at(warp, arrived, arrived_at, op.c != 0);
+    arrived = 0;
+  };
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
     std::byte* at = access.at[lane];
@@ -213,8 +221,18 @@ void act(Warp& warp, const Op& op) {
     const bool arrives = action != Action::init && action != Action::expect;
     if (order && arrives && at != told) order->arrive(warp, at);
     if (arrives) told = at;
-    if (barrier.store(at) && order) order->end_phase(at);
+    if (races && arrives) {
+      if (at != arrived_at) tell();
+      arrived |= 1u << lane;
+      arrived_at = at;
+    }
+    if (!barrier.store(at)) continue;
+    if (order) order->end_phase(at);
+    if (!races) continue;
+    tell();
+    races->end_phase(at);
   }
+  if (races) tell();
 }
 
 // op.b: the state (64 bits) or, with flag 1, the parity (32 bits). A wait that fails gives the
@@ -241,6 +259,13 @@ void test_wait(Warp& warp, const Op& op) {
                            parity);
   }
   warp.poll_done();
+  if (ClusterRaces* races = warp.block->cluster().races())
+    for (std::uint32_t m = done; m;) {
+      const std::byte* at = access.at[std::countr_zero(m)];
+      const std::uint32_t same = lanes_where(m, [&](int i) { return access.at[i] == at; });
+      races->waited(warp, same, at, op.flags & 2);
+      m &= ~same;
+    }
   const std::byte* known = nullptr;
   for (std::uint32_t m = order ? done : 0; m; m &= m - 1) {
     const std::byte* at = access.at[std::countr_zero(m)];
@@ -275,6 +300,7 @@ void emit_action(Decoder& d, Action action, std::size_t where, std::uint32_t cou
   Op& op = d.emit(act);
   op.flags = static_cast<std::uint8_t>(action);
   op.b = count;
+  op.c = d.spelling.has("relaxed");
   op.d = state.value_or(0);
   op.count = state.has_value();
   d.address(op, d.operand(where), window);
@@ -305,7 +331,7 @@ void decode_wait(Decoder& d) {
   Op& op = d.emit(test_wait);
   op.d = to;
   op.b = from;
-  op.flags = parity;
+  op.flags = static_cast<std::uint8_t>(parity | (d.spelling.has("relaxed") ? 2 : 0));
   d.address(op, d.operand(1), window);
 }
 
@@ -341,21 +367,54 @@ void decode_mbarrier(Decoder& d) {
   emit_action(d, action, where, count, state);
 }
 
+// What lanes of cp.async.mbarrier.arrive know when their copies are over.
+void note_copies(Warp& warp, const Op& op) {
+  ClusterRaces* const races = warp.block->cluster().races();
+  Access access;
+  if (!races || !resolve(warp, op, 8, access)) return;
+  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(m));
+    races->copies_arrive(warp, lane, access.at[lane]);
+  }
+}
+
 // cp.async.mbarrier.arrive: the lane's copies are done, so it arrives now. Without .noinc the
 // arrival is one more than the barrier expected, which leaves it as it was.
 void decode_copy_arrival(Decoder& d) {
   d.spelling.type();
   if (!d.expect_operands(1, 1)) return;
+  if (d.program().watched) {
+    const Window window = mbarrier_window(d, true);
+    Op& op = d.emit(note_copies);
+    d.address(op, d.operand(0), window);
+  }
   if (d.spelling.has("noinc"))
     return emit_action(d, Action::arrive, 0, d.constant(1, 32), std::nullopt);
   memory_window(d);
   d.emit(no_operation);
 }
 
-// What is copied when it is issued needs no waiting for.
+// What is copied when it is issued needs no waiting for: only the race detector hears of it.
+void commit_copies(Warp& warp, const Op&) {
+  warp.block->cluster().races()->clocks().commit_copies(warp, warp.mask);
+}
+
+// op.value: groups that may be pending; op.flags: what is in no group is not.
+void wait_for_copies(Warp& warp, const Op& op) {
+  std::optional<std::uint32_t> pending;
+  if (!op.flags) pending = static_cast<std::uint32_t>(op.value);
+  warp.block->cluster().races()->clocks().wait_for_copies(warp, warp.mask, pending);
+}
+
 void decode_group(Decoder& d) {
-  const std::size_t operands = d.spelling.opcode() == Opcode::cp_async_wait_group ? 1 : 0;
-  if (d.expect_operands(operands, operands)) d.emit(no_operation);
+  const bool one = d.spelling.opcode() == Opcode::cp_async_wait_group;
+  if (!d.expect_operands(one ? 1 : 0, one ? 1 : 0)) return;
+  if (!d.program().watched) return void(d.emit(no_operation));
+  if (d.spelling.opcode() == Opcode::cp_async_commit_group) return void(d.emit(commit_copies));
+  const auto pending = one ? d.integer(d.operand(0)) : std::nullopt;
+  Op& op = d.emit(wait_for_copies);
+  op.value = static_cast<std::uint64_t>(pending.value_or(0));
+  op.flags = !one;
 }
 
 constexpr InstructionRow rows[] = {

@@ -12,8 +12,8 @@
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
-constexpr std::uint8_t aligned = 1, waits = 2,
-                       counted = 4;  // in op.count; op.flags is the reduction, which Block reads
+constexpr std::uint8_t aligned = 1, waits = 2, counted = 4,
+                       relaxed = 8;  // in op.count; op.flags is the reduction, which Block reads
 
 void barrier(Warp& warp, const Op& op) {
   if ((op.count & aligned) && !warp.gather(all_lanes)) return;
@@ -39,15 +39,16 @@ void cluster_barrier(Warp& warp, const Op& op) {
   if ((op.count & aligned) && !warp.gather(all_lanes)) return;
   Cluster& cluster = warp.block->cluster();
   if (op.count & waits) cluster.wait(warp);
-  else cluster.arrive(warp);
+  else cluster.arrive(warp, op.count & relaxed);
 }
 
 void decode_cluster_barrier(Decoder& d) {
   const bool wait = d.spelling.opcode() == Opcode::barrier_cluster_wait;
-  d.spelling.ignore("release relaxed acquire");
+  d.spelling.ignore("release acquire");
   if (!d.expect_operands(0, 0)) return;
   d.emit(cluster_barrier).count =
-      static_cast<std::uint8_t>((wait ? waits : 0) | (d.spelling.has("aligned") ? aligned : 0));
+      static_cast<std::uint8_t>((wait ? waits : 0) | (d.spelling.has("aligned") ? aligned : 0) |
+                                (d.spelling.has("relaxed") ? relaxed : 0));
 }
 
 void decode_warp_barrier(Decoder& d) {
@@ -58,7 +59,9 @@ void decode_warp_barrier(Decoder& d) {
     const auto* masks = lanes<std::uint32_t>(warp, o.e);
     const std::uint32_t first = masks[std::countr_zero(warp.mask)];
     warp.defer_all_but(lanes_where(warp.mask, [=](int i) { return masks[i] == first; }));
-    warp.gather_anywhere(first);
+    if (!warp.gather_anywhere(first)) return;
+    if (ClusterRaces* races = warp.block->cluster().races())
+      races->clocks().sync_warp(warp, warp.mask);
   });
   op.e = members;
   d.gather_anywhere(op, {});

@@ -180,6 +180,7 @@ void fill_shared(Warp& warp, const Op& op) {
     std::byte* const to = resolve_range(warp, lane, where.window, at[lane], bytes, word);
     if (!to) return;
     std::memset(to, 0, bytes);
+    if (ClusterRaces* races = warp.block->cluster().races()) races->filled(to, bytes);
     Order* const order = warp.block->cluster().order();
     const auto place = order ? order->place_of(to) : std::nullopt;
     if (place && !order->write(warp, lane, *place, bytes, false)) return;
@@ -206,11 +207,14 @@ void store_async(Warp& warp, const Op& op) {
       else std::memcpy(value, &lanes<std::uint32_t>(warp, slots[k])[lane], 4);
       move_bytes(to.at[lane] + k * size, value, size, reduction);
     }
+    ClusterRaces* const races = warp.block->cluster().races();
+    if (races) races->filled(to.at[lane], size * op.count);
     Order* const order = warp.block->cluster().order();
     if (order && !order->fill_some(warp, lane, to.at[lane], size * op.count, barrier.at[lane]))
       return;
-    if (Mbarrier::complete(barrier.at[lane], size * op.count) && order)
-      order->end_phase(barrier.at[lane]);
+    if (!Mbarrier::complete(barrier.at[lane], size * op.count)) continue;
+    if (order) order->end_phase(barrier.at[lane]);
+    if (races) races->end_phase(barrier.at[lane]);
   }
 }
 
@@ -301,7 +305,11 @@ bool complete_transactions(Warp& warp, int lane, std::uint64_t mbarrier, std::ui
     order->take_until(warp, lane, filled.from, filled.room, access.at[lane]);
   if (order && !order->fill(warp, lane, filled.at, filled.room, access.at[lane], filled.shape))
     return false;
-  if (Mbarrier::complete(access.at[lane], bytes) && order) order->end_phase(access.at[lane]);
+  ClusterRaces* const races = warp.block->cluster().races();
+  if (races && filled.at) races->filled(filled.at, filled.room);
+  if (!Mbarrier::complete(access.at[lane], bytes)) return true;
+  if (order) order->end_phase(access.at[lane]);
+  if (races) races->end_phase(access.at[lane]);
   return true;
 }
 

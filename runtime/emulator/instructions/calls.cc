@@ -13,7 +13,7 @@
 #include <cstring>
 
 #include "runtime/emulator/instructions/table.h"
-#include "runtime/emulator/machine/block.h"
+#include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/print.h"
 
@@ -139,6 +139,8 @@ void allocate(Warp& warp, const Op& op) {
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
     d[lane] = warp.block->context().heap->allocate(sizes[lane]);
+    if (LaunchRaces* races = warp.block->context().races)
+      races->global.forget(d[lane], (sizes[lane] + 15) / 16 * 16);
   }
 }
 

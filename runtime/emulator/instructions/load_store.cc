@@ -287,6 +287,7 @@ void emit_access(Decoder& d, const Form& form, const ptx::Operand& where, const 
   op.list = list;
   op.count = static_cast<std::uint8_t>(form.count);
   op.writes = stores;
+  op.flags = width == 64;
   d.address(op, where, form.window);
 }
 

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "runtime/emulator/instructions/table.h"
-#include "runtime/emulator/machine/block.h"
+#include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/memory.h"
 #include "tartan/isa/fragment.h"
@@ -208,6 +208,10 @@ void each_element(Warp& warp, const Op& op, const MatrixOperation& m, bool store
     Access access;
     if (!resolve(warp, op.window, at, bytes, access)) return;
     if (!note_access(warp, access, bytes, stores)) return;
+    if (ClusterRaces* races = warp.block->cluster().races())
+      races->access(
+          warp,
+          {.window = op.window, .lanes = warp.mask, .bytes = bytes, .at = at, .writes = stores});
     each_lane(warp.mask,
               [&](int lane) { body(lane, i, access.at[lane], static_cast<int>(bit[lane] % 8)); });
   }

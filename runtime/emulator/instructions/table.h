@@ -56,6 +56,8 @@ inline constexpr std::string_view approximation_source =
 void decode_float_arithmetic(Decoder& decoder);
 // add, sub, mul and fma on f32x2, if it is one.
 bool decode_float_pairs(Decoder& decoder);
+// Has the race detector hear of the current instruction, whose ops are those from `first` on.
+void watch(Decoder& decoder, std::size_t first);
 // call.
 void decode_call(Decoder& decoder);
 // For functions whose variables are on the stack: at their start, in front of each return, and

@@ -288,6 +288,7 @@ void Block::arrive(Warp& warp, std::uint32_t id, std::uint32_t expected, bool wa
   barrier.votes += static_cast<std::uint32_t>(std::popcount(votes & warp.mask));
   barrier.voters += static_cast<std::uint32_t>(std::popcount(warp.mask));
   if (Order* order = cluster_.order()) order->release(warp, {Meeting::Kind::barrier, id});
+  if (ClusterRaces* races = cluster_.races()) races->arrive(warp, id);
   if (wait) warp.wait_at_barrier(static_cast<std::uint8_t>(id));
   if (complete(barrier)) release(static_cast<std::uint8_t>(id));
 }
@@ -295,7 +296,12 @@ void Block::arrive(Warp& warp, std::uint32_t id, std::uint32_t expected, bool wa
 void Block::release(std::uint8_t id) {
   Barrier& barrier = barriers_[id];
   barrier.pending = false;
-  for (Warp& warp : warps_)
+  ClusterRaces* const races = cluster_.races();
+  for (Warp& warp : warps_) {
+    std::uint32_t here = 0;
+    for (const Group& group : warp.groups)
+      if (group.state == Group::State::at_barrier && group.barrier == id) here |= group.mask;
+    if (here && races) races->leave(warp, here, id);
     for (Group& group : warp.groups) {
       if (group.state != Group::State::at_barrier || group.barrier != id) continue;
       group.state = Group::State::ready;
@@ -313,6 +319,8 @@ void Block::release(std::uint8_t id) {
         p = holds ? p | lanes_here : p & ~lanes_here;
       }
     }
+  }
+  if (races) races->all_gone(rank_, id);
 }
 
 std::span<Warp> Block::warpgroup(const Warp& warp) {

@@ -21,6 +21,7 @@ Cluster::Cluster(LaunchContext& context) : context_(context) {
   for (std::uint32_t rank = 0; rank < count; ++rank)
     blocks_.push_back(std::make_unique<Block>(context, *this, rank));
   if (context.program.ordered) order_ = std::make_unique<Order>(*this);
+  if (context.races) races_ = std::make_unique<ClusterRaces>(*this, *context.races);
 }
 
 Dim3 Cluster::first_block(const LaunchContext& context, std::uint64_t index) {
@@ -40,6 +41,7 @@ void Cluster::start(std::uint64_t index) {
     blocks_[rank]->start({first.x + rank % size.x, first.y + rank / size.x % size.y,
                           first.z + rank / size.x / size.y});
   if (order_) order_->start();
+  if (races_) races_->start(static_cast<std::uint32_t>(index));
 }
 
 bool Cluster::run(int turns) {
@@ -74,7 +76,7 @@ void Cluster::stop(Finding finding) {
 
 // ---- The cluster's barrier.
 
-void Cluster::arrive(Warp& warp) {
+void Cluster::arrive(Warp& warp, bool relaxed) {
   if (const std::uint32_t twice = warp.mask & warp.at_cluster)
     return warp.fail("cluster-barrier"_rule,
                      "barrier.cluster.arrive twice without barrier.cluster.wait in between",
@@ -82,6 +84,7 @@ void Cluster::arrive(Warp& warp) {
   warp.at_cluster |= warp.mask;
   warp.in_cluster_phase |= warp.mask;
   if (order_) order_->release(warp, {Meeting::Kind::cluster});
+  if (races_) races_->arrive_at_cluster(warp, relaxed);
   release_if_complete();
 }
 
@@ -91,6 +94,8 @@ void Cluster::wait(Warp& warp) {
                      "barrier.cluster.wait without a preceding barrier.cluster.arrive",
                      std::countr_zero(never));
   warp.at_cluster &= ~warp.mask;
+  if (const std::uint32_t over = warp.mask & ~warp.in_cluster_phase; over && races_)
+    races_->leave_cluster(warp, over);
   warp.mask &= warp.in_cluster_phase;
   if (warp.mask) warp.wait_for_cluster();
   else if (order_) order_->acquire(warp, {Meeting::Kind::cluster});
@@ -100,12 +105,14 @@ void Cluster::release_if_complete() {
   for (const auto& block : blocks_)
     for (const Warp& warp : block->warps())
       if (warp.live & ~warp.in_cluster_phase) return;
+  if (races_) races_->cluster_phase_over();
   for (const auto& block : blocks_)
     for (Warp& warp : block->warps()) {
       warp.in_cluster_phase = 0;
       for (Group& group : warp.groups)
         if (group.state == Group::State::at_cluster) {
           group.state = Group::State::ready;
+          if (races_) races_->leave_cluster(warp, group.mask);
           if (order_) order_->acquire(warp, {Meeting::Kind::cluster});
         }
     }

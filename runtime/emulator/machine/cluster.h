@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "runtime/emulator/machine/block.h"
+#include "runtime/emulator/races/detector.h"
 #include "runtime/emulator/races/order.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
@@ -47,11 +48,13 @@ class Cluster {
   Block& block(std::uint32_t rank) { return *blocks_[rank]; }
   /// Null for kernels without asynchronous copies and wgmma.
   Order* order() { return order_.get(); }
+  /// Null for launches that are not watched.
+  ClusterRaces* races() { return races_.get(); }
   bool stopped() const { return finding_.has_value(); }
   void stop(Finding finding);
   /// `warp`'s executing lanes arrive at the cluster's barrier, or wait there for the phase that
   /// they arrived in.
-  void arrive(Warp& warp);
+  void arrive(Warp& warp, bool relaxed);
   void wait(Warp& warp);
   /// Lanes have exited: nobody waits for them.
   void recheck();
@@ -63,6 +66,7 @@ class Cluster {
   LaunchContext& context_;
   std::vector<std::unique_ptr<Block>> blocks_;
   std::unique_ptr<Order> order_;
+  std::unique_ptr<ClusterRaces> races_;
   std::optional<Finding> finding_;
   int idle_turns_ = 0;  // in a row, in which warps only found what they wait for not done
   int patience_ = 0;

@@ -153,6 +153,25 @@ struct SharedSlot {
   bool dynamic;  // counts from Program::dynamic_shared_base
 };
 
+/// What the race detector has to know of an op (instructions/watch.cc).
+struct Watch {
+  Handler inner = nullptr;  // what the op does
+  std::uint8_t bytes = 0;   // of a lane's access
+  std::uint8_t rows = 32;   // the first lanes, that give addresses
+  bool writes = false;
+  bool strong = false, acquires = false, releases = false, sequential = false;
+  std::uint8_t scope = 2;          // Scope
+  std::uint8_t element_bytes = 0;  // of a store whose registers are in the op's list; 0: of another
+  bool wide = false;               // those are of 64 bits
+};
+
+/// A shared variable's place.
+struct NamedRange {
+  std::string name;
+  std::uint64_t first = 0, bytes = 0;
+  bool dynamic = false;  // counts from Program::dynamic_shared_base
+};
+
 /// The least known of the arithmetic that a program's results rest on.
 struct NumericBasis {
   Trust trust = Trust::Recorded;
@@ -184,7 +203,10 @@ struct Program {
   std::uint32_t stack_begin = 0;  // where that is in local memory
   std::uint32_t stack_slot = 0;   // 32 bits: up to where it is taken; 0: there is no stack
   std::uint32_t stack_alignment = 16;
-  bool uses_heap = false;         // it calls malloc or free
+  bool uses_heap = false;  // it calls malloc or free
+  bool watched = false;    // by the race detector: watches has an element for each op
+  std::vector<Watch> watches;
+  std::vector<NamedRange> shared_variables;
   bool ordered = false;           // it has asynchronous copies or wgmma: order.h
   Dim3 required_block{0, 0, 0};   // .reqntid; zero: not stated
   std::uint64_t max_threads = 0;  // .maxntid; 0: not stated

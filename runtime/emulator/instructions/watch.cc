@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the race detector hears of instructions, in launches that it watches: handlers around those
+// of ld, st, atom, red, ldmatrix, stmatrix, cp.async and fences.
+//
+// A strong write tells what its thread knows before it is done, a strong read learns after it: all
+// in one op, so that no other warp comes in between.
+#include <algorithm>
+#include <bit>
+#include <optional>
+
+#include "runtime/emulator/instructions/table.h"
+#include "runtime/emulator/machine/cluster.h"
+#include "runtime/emulator/machine/lanes.h"
+#include "runtime/emulator/machine/memory.h"
+
+namespace tartan::inline TARTAN_ABI::emulator {
+namespace {
+
+const Watch& watch_of(const Warp& warp) { return warp.program->watches[warp.pc - 1]; }
+ClusterRaces& races_of(Warp& warp) { return *warp.block->cluster().races(); }
+
+Ordering ordering(const Watch& watch) {
+  return {static_cast<Scope>(watch.scope), watch.acquires, watch.releases, watch.sequential};
+}
+
+WatchedAccess access_of(const Watch& watch, const Op& op, std::uint32_t lanes,
+                        const std::uint64_t* at) {
+  return {.window = op.window,
+          .lanes = lanes,
+          .bytes = watch.bytes,
+          .at = at,
+          .writes = watch.writes,
+          .strong = watch.strong,
+          .scope = static_cast<Scope>(watch.scope)};
+}
+
+void watched_load(Warp& warp, const Op& op) {
+  const Watch& watch = watch_of(warp);
+  std::uint64_t at[32];
+  addresses(warp, op, at);  // the load may go to their register
+  races_of(warp).access(warp, access_of(watch, op, warp.mask, at));
+  watch.inner(warp, op);
+  if (watch.strong) races_of(warp).learn(warp, op.window, at, ordering(watch));
+}
+
+void watched_store(Warp& warp, const Op& op) {
+  const Watch& watch = watch_of(warp);
+  std::uint64_t at[32];
+  addresses(warp, op, at);
+  const StoredValue value{op, watch.element_bytes, watch.wide};
+  WatchedAccess access = access_of(watch, op, warp.mask, at);
+  if (watch.element_bytes) access.value = &value;
+  races_of(warp).access(warp, access);
+  if (watch.strong) races_of(warp).publish(warp, op.window, at, ordering(watch), true);
+  watch.inner(warp, op);
+}
+
+void watched_atomic(Warp& warp, const Op& op) {
+  const Watch& watch = watch_of(warp);
+  std::uint64_t at[32];
+  addresses(warp, op, at);
+  races_of(warp).access(warp, access_of(watch, op, warp.mask, at));
+  races_of(warp).publish(warp, op.window, at, ordering(watch), false);
+  watch.inner(warp, op);
+  races_of(warp).learn(warp, op.window, at, ordering(watch));
+}
+
+// ldmatrix and stmatrix: done when all lanes have come.
+void watched_rows(Warp& warp, const Op& op) {
+  const Watch& watch = watch_of(warp);
+  std::uint64_t at[32];
+  addresses(warp, op, at);
+  watch.inner(warp, op);
+  if (warp.leave) return;
+  const std::uint32_t rows = watch.rows >= 32 ? all_lanes : (1u << watch.rows) - 1;
+  races_of(warp).access(warp, access_of(watch, op, warp.mask & rows, at));
+}
+
+void watched_copy(Warp& warp, const Op& op) {
+  const Watch& watch = watch_of(warp);
+  std::uint64_t at[32];
+  addresses(warp, op, at);
+  WatchedAccess access = access_of(watch, op, warp.mask, at);
+  access.copies = true;
+  races_of(warp).access(warp, access);
+  const std::uint32_t* more = warp.program->slots.data() + op.list;
+  Op source = op;
+  source.a = op.b;
+  source.value = more[0] | std::uint64_t{more[1]} << 32;
+  source.wide = more[2];
+  addresses(warp, source, at);
+  const auto* sizes = lanes<std::uint32_t>(warp, op.c);
+  const std::uint32_t ignore = op.flags & 1 ? predicate(warp, op.e) : 0;
+  access.window = static_cast<Window>(more[3]);
+  access.writes = false;
+  access.lanes &= ~ignore & lanes_where(warp.mask, [=](int i) { return sizes[i] >= op.count; });
+  races_of(warp).access(warp, access);
+  watch.inner(warp, op);
+}
+
+void watched_fence(Warp& warp, const Op& op) {
+  const Watch& watch = watch_of(warp);
+  watch.inner(warp, op);
+  races_of(warp).clocks().fence(warp, warp.mask, ordering(watch));
+}
+
+// ---- Decoding.
+
+Scope scope_of(const isa::Spelling& spelling) {
+  if (spelling.has("cta"_q)) return Scope::cta;
+  if (spelling.has("cluster"_q)) return Scope::cluster;
+  return Scope::gpu;
+}
+
+// State spaces in which nobody else is, or nobody writes.
+bool private_space(const isa::Spelling& spelling) {
+  constexpr isa::QualifierSet spaces = "local param param::entry param::func const";
+  return !(spelling.words & spaces).empty();
+}
+
+// What a load, store or atomic does beside its access.
+void read_order(const isa::Spelling& spelling, Watch& watch) {
+  const bool volatile_ = spelling.has("volatile"_q) || spelling.has("mmio"_q);
+  const bool atomic = spelling.opcode == Opcode::atom || spelling.opcode == Opcode::red ||
+                      spelling.opcode == Opcode::red_async;
+  const bool both = spelling.has("acq_rel"_q);
+  watch.acquires = both || spelling.has("acquire"_q);
+  watch.releases = both || spelling.has("release"_q);
+  watch.strong =
+      volatile_ || atomic || watch.acquires || watch.releases || spelling.has("relaxed"_q);
+  watch.scope = static_cast<std::uint8_t>(volatile_ ? Scope::gpu : scope_of(spelling));
+}
+
+Handler watch_access(const isa::Spelling& spelling, Watch& watch) {
+  if (private_space(spelling)) return nullptr;
+  watch.bytes = static_cast<std::uint8_t>(std::max(1, isa::access_bits(spelling) / 8));
+  read_order(spelling, watch);
+  switch (spelling.opcode) {
+    case Opcode::ld:
+    case Opcode::ldu: return watched_load;
+    case Opcode::st:
+    case Opcode::st_async: watch.writes = true; return watched_store;
+    default: watch.writes = true; return watched_atomic;
+  }
+}
+
+std::uint8_t rows_of(const isa::Spelling& spelling) {
+  return spelling.has("x4"_q) ? 32 : spelling.has("x2"_q) ? 16 : 8;
+}
+
+Handler watch_fence(const isa::Spelling& spelling, Watch& watch) {
+  const bool tensor_map = spelling.has("tensormap::generic"_q);
+  if (spelling.opcode == Opcode::fence_proxy && !tensor_map) return nullptr;
+  if (spelling.opcode == Opcode::fence && spelling.has("mbarrier_init"_q)) return nullptr;
+  if (spelling.opcode == Opcode::membar && spelling.has("proxy"_q)) return nullptr;
+  watch.sequential = spelling.opcode == Opcode::membar || spelling.has("sc"_q);
+  const bool one_way = spelling.has("acquire"_q) || spelling.has("release"_q);
+  watch.acquires = !one_way || spelling.has("acquire"_q);
+  watch.releases = !one_way || spelling.has("release"_q);
+  watch.scope = static_cast<std::uint8_t>(scope_of(spelling));
+  return watched_fence;
+}
+
+Handler watch_instruction(const isa::Spelling& spelling, Watch& watch) {
+  switch (spelling.opcode) {
+    case Opcode::ld:
+    case Opcode::ldu:
+    case Opcode::st:
+    case Opcode::atom:
+    case Opcode::red: return watch_access(spelling, watch);
+    case Opcode::st_async:
+    case Opcode::red_async:  // those that complete at an mbarrier are order.h's
+      return spelling.has("release"_q) ? watch_access(spelling, watch) : nullptr;
+    case Opcode::ldmatrix:
+    case Opcode::stmatrix:
+      watch.bytes = 16;
+      watch.rows = rows_of(spelling);
+      watch.writes = spelling.opcode == Opcode::stmatrix;
+      return watched_rows;
+    case Opcode::cp_async: watch.writes = true; return watched_copy;
+    case Opcode::fence:
+    case Opcode::fence_proxy:
+    case Opcode::membar: return watch_fence(spelling, watch);
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+void watch(Decoder& d, std::size_t first) {
+  Program& program = d.program();
+  if (d.failed() || program.ops.size() == first) return;
+  Watch watch;
+  const isa::Spelling& spelling = d.spelling.as_read();
+  const Handler outer = watch_instruction(spelling, watch);
+  if (!outer) return;
+  Op& op = program.ops[spelling.opcode == Opcode::fence_proxy ? first : program.ops.size() - 1];
+  if (spelling.opcode == Opcode::cp_async) watch.bytes = op.count;
+  if (spelling.opcode == Opcode::st && isa::access_bits(spelling) <= 256) {
+    const Type type = spelling.type(0);
+    const auto slots = std::span(program.slots).subspan(op.list, op.count);
+    const bool plain = bits(type) <= 64 && std::ranges::count(slots, ~0u) == 0;
+    if (plain) watch.element_bytes = static_cast<std::uint8_t>(std::max(bits(type), 8) / 8);
+    watch.wide = op.flags & 1;
+  }
+  watch.inner = op.run;
+  op.run = outer;
+  program.watches.resize(program.ops.size());
+  program.watches[static_cast<std::size_t>(&op - program.ops.data())] = watch;
+}
+
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// runtime/emulator/races/shadow.h - who accessed memory last, byte for byte.
+//
+// Memory is cut into pages, pages into cells. A cell keeps its last write, and of each warp the
+// last reads since then, with the lanes that did them. The cells of a page are as large as the
+// smallest access to it so far, at most 16 bytes: whoever reads and writes vectors has few of them.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "tartan/abi.h"
+
+namespace tartan::inline TARTAN_ABI::emulator {
+
+/// What an access was, in 32 bits: the instruction, the lane, and how strong it was.
+class Deed {
+ public:
+  static constexpr std::uint32_t most_instructions = 1u << 24;
+
+  Deed() = default;
+  /// `strength` 0: weak, else 1 + its Scope.
+  Deed(std::uint32_t pc, std::uint32_t lane, std::uint32_t strength)
+      : bits_(pc << 8 | lane << 3 | strength) {}
+  std::uint32_t pc() const { return bits_ >> 8; }
+  std::uint32_t lane() const { return bits_ >> 3 & 31; }
+  std::uint32_t strength() const { return bits_ & 7; }
+  Deed of_lane(std::uint32_t lane) const { return {pc(), lane, strength()}; }
+
+ private:
+  std::uint32_t bits_ = 0;
+};
+
+/// An access that was, as cells know it.
+struct Past {
+  std::uint32_t warp = 0, time = 0;  // as in Epoch; time 0: there was none
+  Deed deed;
+};
+
+class Shadow {
+ public:
+  /// Of a cell, at most so many warps' reads are remembered: it is read by all the grid at times.
+  explicit Shadow(std::uint32_t most_readers) : most_readers_(most_readers) {}
+
+  /// Nobody has accessed anything.
+  void clear();
+  /// Nobody has accessed those bytes, as far as is known.
+  void forget(std::uint64_t address, std::uint64_t bytes);
+
+  /// An access of `now`, of 2^n bytes at a multiple of them. judge.unordered(past, cell's address,
+  /// wrote) hears each past access that is neither judge.ordered(past) nor, for one of all lanes of
+  /// a warp, judge.all_ordered(past).
+  template <typename Judge>
+  void read(std::uint64_t address, std::uint32_t bytes, const Past& now, Judge& judge);
+  template <typename Judge>
+  void write(std::uint64_t address, std::uint32_t bytes, const Past& now, Judge& judge);
+
+ private:
+  struct Cell {
+    Past written;
+    std::uint32_t reads = 0;  // index into reads_; 0: none
+  };
+  /// The last read of some lanes of a warp.
+  struct Read {
+    Past past;
+    std::uint32_t lanes = 0, next = 0;
+  };
+  struct Page {
+    std::uint32_t generation = 0;
+    int shift = 4;  // cells of 2^shift bytes
+    std::vector<Cell> cells;
+  };
+  static constexpr int page_shift = 10;
+  static constexpr std::uint64_t page_bytes = 1 << page_shift;
+  static constexpr std::size_t cached = 256;
+
+  Page* find(std::uint64_t number);
+  Page& open(std::uint64_t address, std::uint32_t bytes);
+  void refine(Page& page, int shift);
+  static std::uint64_t place(const Page& page, const Cell* cell, std::uint64_t address) {
+    return address / page_bytes * page_bytes +
+           (static_cast<std::uint64_t>(cell - page.cells.data()) << page.shift);
+  }
+  std::uint32_t new_read(const Read& read);
+  void drop_reads(Cell& cell);
+
+  std::unordered_map<std::uint64_t, Page> pages_;
+  struct Recent {
+    std::uint64_t number = ~std::uint64_t{0};
+    Page* page = nullptr;
+  };
+  std::array<Recent, cached> recent_;
+  std::uint32_t most_readers_;
+  std::vector<Read> reads_{1};
+  std::uint32_t free_reads_ = 0;
+  std::uint32_t generation_ = 1;
+};
+
+template <typename Judge>
+void Shadow::read(std::uint64_t address, std::uint32_t bytes, const Past& now, Judge& judge) {
+  Page& page = open(address, bytes);
+  Cell* cell = &page.cells[(address & (page_bytes - 1)) >> page.shift];
+  const std::uint32_t bit = 1u << now.deed.lane();
+  for (Cell* const end = cell + (bytes >> page.shift); cell != end; ++cell) {
+    if (cell->written.time && !judge.ordered(cell->written))
+      judge.unordered(cell->written, place(page, cell, address), true);
+    std::uint32_t old = 0;  // of this lane alone, to be replaced
+    std::uint32_t at = cell->reads, warps = 0;
+    for (; at; at = reads_[at].next, ++warps) {
+      Read& read = reads_[at];
+      if (read.past.warp != now.warp) continue;
+      if (read.past.time == now.time && read.past.deed.strength() == now.deed.strength()) break;
+      if (!(read.lanes & bit) || read.past.deed.strength()) continue;
+      read.lanes &= ~bit;
+      if (!read.lanes) old = at;
+    }
+    if (at) reads_[at].lanes |= bit;
+    else if (old) reads_[old].past = now, reads_[old].lanes = bit;
+    else if (warps < most_readers_)
+      cell->reads = new_read({.past = now, .lanes = bit, .next = cell->reads});
+  }
+}
+
+template <typename Judge>
+void Shadow::write(std::uint64_t address, std::uint32_t bytes, const Past& now, Judge& judge) {
+  Page& page = open(address, bytes);
+  Cell* cell = &page.cells[(address & (page_bytes - 1)) >> page.shift];
+  for (Cell* const end = cell + (bytes >> page.shift); cell != end; ++cell) {
+    if (cell->written.time && !judge.ordered(cell->written))
+      judge.unordered(cell->written, place(page, cell, address), true);
+    for (std::uint32_t at = cell->reads; at; at = reads_[at].next) {
+      if (judge.all_ordered(reads_[at].past)) continue;
+      for (std::uint32_t m = reads_[at].lanes; m; m &= m - 1) {
+        Past past = reads_[at].past;
+        past.deed = past.deed.of_lane(static_cast<std::uint32_t>(std::countr_zero(m)));
+        if (!judge.ordered(past)) judge.unordered(past, place(page, cell, address), false);
+      }
+    }
+    if (cell->reads) drop_reads(*cell);
+    cell->written = now;
+  }
+}
+
+}  // namespace tartan::inline TARTAN_ABI::emulator

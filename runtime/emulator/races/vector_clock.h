@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// runtime/emulator/races/vector_clock.h - what a thread knows of the others: for each warp, up to
+// which time it knows what each of the 32 lanes did.
+//
+// A warp's time counts what its lanes tell others, so one number serves all 32 of them as long as
+// they tell it together; lanes that go their own ways get a number each.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tartan/abi.h"
+
+namespace tartan::inline TARTAN_ABI::emulator {
+
+/// Times of a warp's lanes. 0: nothing is known.
+class LaneTimes {
+ public:
+  std::uint32_t operator[](std::uint32_t lane) const { return each_ ? (*each_)[lane] : least_; }
+  std::uint32_t least() const { return least_; }
+  bool nothing() const { return !least_ && !each_; }
+  /// At least `time` for the lanes of `mask`.
+  void raise(std::uint32_t mask, std::uint32_t time);
+  void join(const LaneTimes& other);
+
+ private:
+  using Each = std::array<std::uint32_t, 32>;
+  void assign(const Each& each);
+
+  std::uint32_t least_ = 0;
+  std::shared_ptr<const Each> each_;  // null: all are least_
+};
+
+/// One access: who did it, when.
+struct Epoch {
+  std::uint32_t warp = 0;  // number in the grid: ThreadClocks::number()
+  std::uint32_t time = 0;  // 0: never
+  std::uint32_t lane = 0;
+};
+
+/// Entries of the cluster's own warps lie side by side, those of others are looked up.
+class VectorClock {
+ public:
+  VectorClock() = default;
+  VectorClock(std::uint32_t first, std::uint32_t count) : first_(first), own_(count) {}
+
+  const LaneTimes* find(std::uint32_t warp) const;
+  bool knows(const Epoch& epoch) const {
+    const LaneTimes* times = find(epoch.warp);
+    return times && (times->least() >= epoch.time || (*times)[epoch.lane] >= epoch.time);
+  }
+  void raise(std::uint32_t warp, std::uint32_t lanes, std::uint32_t time) {
+    at(warp).raise(lanes, time);
+  }
+  void join(const VectorClock& other);
+  /// Knows nothing.
+  void clear();
+
+ private:
+  using Other = std::pair<std::uint32_t, LaneTimes>;
+  LaneTimes& at(std::uint32_t warp);
+  void merge(const std::vector<Other>& theirs);
+
+  std::uint32_t first_ = 0;
+  std::vector<LaneTimes> own_;
+  std::vector<Other> others_;  // by warp
+};
+
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+// Races between ordinary accesses to memory: each mistake beside kernels that are nearly the same
+// and right.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/emulator/kernel.h"
+
+namespace tartan::test {
+namespace {
+
+const Launch two_warps{.grid = {1}, .block = {64}}, one_warp{.grid = {1}, .block = {32}},
+    two_blocks{.grid = {2}, .block = {32}};
+
+const std::string shared =
+    ".shared .align 128 .b8 tile[4096];\n.shared .align 8 .b64 bar;\n.shared .align 4 .u32 flag;\n"
+    ".global .align 4 .u32 counter;\n.global .align 16 .u32 data[64];\n";
+
+KernelRun watched(const std::string& body, const Launch& launch,
+                  const std::string& declarations = shared) {
+  DeviceOptions options;
+  options.checks = Checks::all;
+  const KernelRun run = run_body(body, launch, 1024, options, declarations);
+  EXPECT_EQ(run.complaint, "") << body;
+  return run;
+}
+
+// The first finding's rule; empty: there is none.
+std::string found(const std::string& body, const Launch& launch) {
+  const KernelRun run = watched(body, launch);
+  return run.findings.empty() ? "" : run.findings[0].id;
+}
+
+std::string message(const std::string& body, const Launch& launch) {
+  const KernelRun run = watched(body, launch);
+  return run.findings.empty() ? "" : run.findings[0].message;
+}
+
+// r4: the thread's word of the tile; r5: that of the thread `distance` further, of `threads`.
+std::string words(int distance, int threads) {
+  return fmt::format(
+      "mov.u32 r3, tile;\nshl.b32 r4, r0, 2;\nadd.u32 r4, r4, r3;\nadd.u32 r5, r0, {};\n"
+      "and.b32 r5, r5, {};\nshl.b32 r5, r5, 2;\nadd.u32 r5, r5, r3;\n",
+      distance, threads - 1);
+}
+const std::string mine = "st.shared.u32 [r4], r0;\n", theirs = "ld.shared.u32 r6, [r5];\n",
+                  keep = "st.global.u32 [rd1], r6;\n";
+
+// Code for the first thread of warp 0, and for the first of warp 1.
+std::string first_of_two(const std::string& one, const std::string& other) {
+  return "and.b32 r3, r0, 31;\nsetp.ne.u32 q, r3, 0;\n@q bra END;\nsetp.eq.u32 q, r0, 32;\n"
+         "@q bra OTHER;\n" +
+         one + "bra END;\nOTHER:\n" + other + "END:\n";
+}
+// The same for the first threads of two CTAs.
+std::string of_two_blocks(const std::string& one, const std::string& other) {
+  return "mov.u32 r2, %ctaid.x;\nsetp.ne.u32 q, r0, 0;\n@q bra END;\nsetp.eq.u32 q, r2, 1;\n"
+         "@q bra OTHER;\n" +
+         one + "bra END;\nOTHER:\n" + other + "END:\n";
+}
+
+std::string poll(const std::string& load, const std::string& flag = "flag") {
+  return "POLL:\n" + load + ".u32 r7, [" + flag + "];\nsetp.eq.u32 p, r7, 0;\n@p bra POLL;\n";
+}
+
+TEST(MemoryRaces, BetweenWarps) {
+  EXPECT_EQ(found(words(32, 64) + mine + theirs + keep, two_warps), "memory-race");
+  EXPECT_EQ(found(words(32, 64) + mine + "bar.sync 0;\n" + theirs + keep, two_warps), "");
+  EXPECT_EQ(found(words(32, 64) + mine + "barrier.cta.sync 3, 64;\n" + theirs + keep, two_warps),
+            "");
+  // Each warp alone.
+  EXPECT_EQ(found(words(1, 32) + mine + "bar.warp.sync -1;\n" + theirs + keep, one_warp), "");
+  EXPECT_EQ(found(words(32, 64) + mine + "bar.warp.sync -1;\n" + theirs + keep, two_warps),
+            "memory-race");
+  EXPECT_EQ(found(words(32, 64) + mine + "membar.cta;\n" + theirs + keep, two_warps),
+            "memory-race");
+}
+
+TEST(MemoryRaces, WriteAfterAnotherWarpsRead) {
+  const std::string start = words(32, 64) + mine + "bar.sync 0;\n" + theirs;
+  EXPECT_EQ(found(start + mine + keep, two_warps), "memory-race");
+  EXPECT_EQ(found(start + "bar.sync 0;\n" + mine + keep, two_warps), "");
+  EXPECT_EQ(found(start + "bar.red.popc.u32 r7, 0, q;\n" + mine + keep, two_warps), "");
+}
+
+TEST(MemoryRaces, WithinAWarp) {
+  EXPECT_EQ(found(words(1, 32) + mine + theirs + keep, one_warp), "memory-race");
+  EXPECT_EQ(found(words(0, 32) + mine + theirs + keep, one_warp), "");
+  EXPECT_EQ(found(words(1, 32) + mine + "bar.sync 0;\n" + theirs + keep, one_warp), "");
+  // These wait for each other, no more.
+  EXPECT_EQ(found(words(1, 32) + mine + "shfl.sync.idx.b32 r7, r0, 0, 31, -1;\n" + theirs + keep,
+                  one_warp),
+            "memory-race");
+  EXPECT_EQ(found(words(1, 32) + mine + "vote.sync.all.pred p, q, -1;\n" + theirs + keep, one_warp),
+            "memory-race");
+  // Even and odd lanes by themselves.
+  const std::string halves =
+      "and.b32 r7, r0, 1;\nsetp.eq.u32 p, r7, 0;\nmov.u32 r8, 0x55555555;\n@!p mov.u32 r8, "
+      "0xAAAAAAAA;\n";
+  EXPECT_EQ(found(words(2, 32) + halves + mine + "bar.warp.sync r8;\n" + theirs + keep, one_warp),
+            "");
+  EXPECT_EQ(found(words(1, 32) + halves + mine + "bar.warp.sync r8;\n" + theirs + keep, one_warp),
+            "memory-race");
+}
+
+TEST(MemoryRaces, OneLaneSpeaksForItself) {
+  // Lane 0 of warp 0 tells warp 1; what the other lanes wrote is not said.
+  const std::string tell = "setp.ge.u32 p, r0, 32;\n@p bra WAIT;\n" + mine,
+                    wait =
+                        "setp.ne.u32 q, r0, 0;\n@q bra END;\nst.release.cta.shared.u32 [flag], 1;\n"
+                        "bra END;\nWAIT:\n" +
+                        poll("ld.acquire.cta.shared") + theirs + keep + "END:\n";
+  EXPECT_EQ(found(words(32, 64) + tell + wait, two_warps), "memory-race");
+  EXPECT_EQ(found(words(32, 64) + tell + "bar.warp.sync -1;\n" + wait, two_warps), "");
+}
+
+TEST(MemoryRaces, NamedBarriers) {
+  const auto pair = [](const std::string& one, const std::string& other) {
+    return words(32, 64) + "setp.ge.u32 p, r0, 32;\n@p bra OTHER;\n" + mine + one +
+           "bra END;\nOTHER:\n" + other + theirs + keep + "END:\n";
+  };
+  EXPECT_EQ(found(pair("bar.arrive 1, 64;\n", "bar.sync 1, 64;\n"), two_warps), "");
+  // The one who arrives learns nothing.
+  EXPECT_EQ(found(pair("bar.sync 1, 64;\n", "bar.arrive 1, 64;\n"), two_warps), "memory-race");
+  EXPECT_EQ(found(pair("", ""), two_warps), "memory-race");
+  EXPECT_EQ(found(pair("bar.sync 1, 32;\n", "bar.sync 2, 32;\n"), two_warps), "memory-race");
+}
+
+TEST(MemoryRaces, Mbarriers) {
+  const std::string init =
+      "setp.ne.u32 q, r0, 0;\n@q bra READY;\nmbarrier.init.shared::cta.b64 [bar], 1;\nREADY:\n"
+      "bar.sync 0;\n";
+  const auto handed_over = [&](const std::string& arrive, const std::string& before = "") {
+    return init + before + words(32, 64) + "setp.ge.u32 p, r0, 32;\n@p bra OTHER;\n" + mine +
+           "bar.warp.sync -1;\nsetp.ne.u32 q, r0, 0;\n@q bra END;\n" + arrive +
+           "bra END;\nOTHER:\n" + wait("bar", "SPIN") + theirs + keep + "END:\n";
+  };
+  EXPECT_EQ(found(handed_over("mbarrier.arrive.shared::cta.b64 _, [bar];\n"), two_warps), "");
+  EXPECT_EQ(
+      found(handed_over("mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 0;\n"), two_warps),
+      "");
+  EXPECT_EQ(
+      found(handed_over("mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [bar];\n"), two_warps),
+      "memory-race");
+  EXPECT_EQ(found(handed_over("fence.acq_rel.cta;\n"
+                              "mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [bar];\n"),
+                  two_warps),
+            "");
+}
+
+TEST(MemoryRaces, FlagsInSharedMemory) {
+  const auto handed_over = [](const std::string& set, const std::string& see) {
+    return first_of_two("st.shared.u32 [tile], 7;\n" + set,
+                        see + "ld.shared.u32 r6, [tile];\n" + keep);
+  };
+  EXPECT_EQ(
+      found(handed_over("st.release.cta.shared.u32 [flag], 1;\n", poll("ld.acquire.cta.shared")),
+            two_warps),
+      "");
+  EXPECT_EQ(
+      found(handed_over("st.relaxed.cta.shared.u32 [flag], 1;\n", poll("ld.relaxed.cta.shared")),
+            two_warps),
+      "memory-race");
+  EXPECT_EQ(found(handed_over("fence.acq_rel.cta;\nst.relaxed.cta.shared.u32 [flag], 1;\n",
+                              poll("ld.relaxed.cta.shared") + "fence.acq_rel.cta;\n"),
+                  two_warps),
+            "");
+  EXPECT_EQ(found(handed_over("fence.acq_rel.cta;\nst.relaxed.cta.shared.u32 [flag], 1;\n",
+                              poll("ld.relaxed.cta.shared")),
+                  two_warps),
+            "memory-race");
+  EXPECT_EQ(found(handed_over("membar.cta;\nst.volatile.shared.u32 [flag], 1;\n",
+                              poll("ld.volatile.shared") + "membar.cta;\n"),
+                  two_warps),
+            "");
+  EXPECT_EQ(found(handed_over("st.volatile.shared.u32 [flag], 1;\n", poll("ld.volatile.shared")),
+                  two_warps),
+            "memory-race");
+  // A flag that is a weak access is a race itself.
+  EXPECT_EQ(found(handed_over("membar.cta;\nst.shared.u32 [flag], 1;\n",
+                              poll("ld.volatile.shared") + "membar.cta;\n"),
+                  two_warps),
+            "memory-race");
+}
+
+TEST(MemoryRaces, Atomics) {
+  EXPECT_EQ(found("red.shared.add.u32 [flag], 1;\n", two_warps), "");
+  EXPECT_EQ(found("atom.shared.add.u32 r6, [flag], 1;\n" + keep, two_warps), "");
+  EXPECT_EQ(found("red.shared.add.u32 [flag], 1;\nld.shared.u32 r6, [flag];\n" + keep, two_warps),
+            "memory-race");
+  EXPECT_EQ(found("red.shared.add.u32 [flag], 1;\nbar.sync 0;\nld.shared.u32 r6, [flag];\n" + keep,
+                  two_warps),
+            "");
+  EXPECT_EQ(found("red.shared.add.u32 [flag], 1;\nld.volatile.shared.u32 r6, [flag];\n" + keep,
+                  two_warps),
+            "");
+}
+
+TEST(MemoryRaces, BytesOfAWord) {
+  const std::string at = "mov.u32 r3, tile;\nadd.u32 r4, r3, r0;\n";
+  EXPECT_EQ(found(at + "st.shared.u8 [r4], r0;\n", two_warps), "");
+  EXPECT_EQ(found(at + "st.shared.u8 [r4], r0;\nbar.sync 0;\nld.shared.u32 r6, [tile+4];\n" + keep,
+                  two_warps),
+            "");
+  EXPECT_EQ(
+      found(at + "ld.shared.v4.u32 {r5, r6, r7, r8}, [tile];\nst.shared.u8 [r4], r0;\n" + keep,
+            two_warps),
+      "memory-race");
+  EXPECT_EQ(found("mov.u32 r3, tile;\nshl.b32 r4, r0, 1;\nadd.u32 r4, r4, r3;\n"
+                  "st.shared.u16 [r4], r0;\nst.shared.u8 [r4+1], r0;\n",
+                  two_warps),
+            "");
+}
+
+TEST(MemoryRaces, StoresOfTheSameValue) {
+  EXPECT_EQ(found("st.shared.u32 [flag], 1;\n", two_warps), "same-value-race");
+  EXPECT_EQ(found("st.shared.u32 [flag], r0;\n", one_warp), "memory-race");
+  EXPECT_EQ(found("shr.u32 r3, r0, 5;\nst.shared.u32 [flag], r3;\n", two_warps), "same-value-race");
+  EXPECT_EQ(found("st.global.u32 [rd0], 5;\n", two_blocks), "same-value-race");
+  EXPECT_EQ(found("mov.u32 r2, %ctaid.x;\nsetp.ne.u32 q, r0, 0;\n@!q st.global.u32 [rd0], r2;\n",
+                  two_blocks),
+            "memory-race");
+}
+
+// ---- cp.async.
+
+const std::string addresses =
+    "mov.u32 r3, tile;\nshl.b32 r4, r0, 4;\nadd.u32 r4, r4, r3;\nxor.b32 r5, r0, 32;\n"
+    "shl.b32 r5, r5, 4;\nadd.u32 r5, r5, r3;\nmov.u64 rd2, data;\n";
+const std::string copy = "cp.async.ca.shared.global [r4], [rd2], 16;\n",
+                  commit = "cp.async.commit_group;\n",
+                  second_copy = "cp.async.ca.shared.global [r4+2048], [rd2+16], 16;\n",
+                  own = "ld.shared.u32 r6, [r4];\n" + keep,
+                  others = "ld.shared.u32 r6, [r5];\n" + keep;
+
+TEST(MemoryRaces, CopiesThatNobodyWaitsFor) {
+  EXPECT_EQ(found(addresses + copy + own, two_warps), "asynchronous-race");
+  EXPECT_EQ(found(addresses + copy + commit + own, two_warps), "asynchronous-race");
+  EXPECT_EQ(found(addresses + copy + commit + "bar.sync 0;\n" + others, two_warps),
+            "asynchronous-race");
+  EXPECT_EQ(found(addresses + copy + commit + "cp.async.wait_group 0;\n" + own, two_warps), "");
+  EXPECT_EQ(found(addresses + copy + "cp.async.wait_all;\n" + own, two_warps), "");
+  // In no group.
+  EXPECT_EQ(found(addresses + copy + "cp.async.wait_group 0;\n" + own, two_warps),
+            "asynchronous-race");
+}
+
+TEST(MemoryRaces, CopiesWithoutABarrier) {
+  const std::string start = addresses + copy + commit + "cp.async.wait_group 0;\n";
+  EXPECT_EQ(found(start + others, two_warps), "asynchronous-race");
+  EXPECT_EQ(found(start + "bar.sync 0;\n" + others, two_warps), "");
+  EXPECT_EQ(found(addresses + copy + commit + "bar.sync 0;\ncp.async.wait_group 0;\n" + others,
+                  two_warps),
+            "asynchronous-race");
+  const std::string neighbours = addresses + "xor.b32 r5, r4, 16;\n" + copy + commit;
+  EXPECT_NE(message(neighbours + "cp.async.wait_group 0;\n" + others, one_warp)
+                .find("insert a barrier behind cp.async.wait_group"),
+            std::string::npos);
+  EXPECT_NE(message(neighbours + others, one_warp).find("expected cp.async.wait_group"),
+            std::string::npos);
+}
+
+TEST(MemoryRaces, OneGroupTooFew) {
+  const std::string start = addresses + copy + commit + second_copy + commit;
+  const std::string later = "ld.shared.u32 r6, [r4+2048];\nst.global.u32 [rd1], r6;\n";
+  EXPECT_EQ(found(start + "cp.async.wait_group 1;\n" + own, two_warps), "");
+  EXPECT_EQ(found(start + "cp.async.wait_group 1;\n" + later, two_warps), "asynchronous-race");
+  EXPECT_EQ(found(start + "cp.async.wait_group 0;\n" + later, two_warps), "");
+  // An empty group counts, as at the tail of a loop.
+  EXPECT_EQ(found(start + commit + "cp.async.wait_group 1;\n" + later, two_warps), "");
+}
+
+TEST(MemoryRaces, CopiesThatArriveAtAnMbarrier) {
+  const auto body = [](const std::string& arrive) {
+    return "setp.ne.u32 q, r0, 0;\n@q bra READY;\nmbarrier.init.shared::cta.b64 [bar], "
+           "64;\nREADY:\n"
+           "bar.sync 0;\n" +
+           addresses + copy + arrive + wait("bar", "SPIN") + others;
+  };
+  EXPECT_EQ(found(body("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [bar];\n"), two_warps), "");
+  EXPECT_EQ(found(body("cp.async.mbarrier.arrive.shared::cta.b64 [bar];\n"
+                       "mbarrier.arrive.shared::cta.b64 _, [bar];\n"),
+                  two_warps),
+            "");
+  EXPECT_EQ(found(body("mbarrier.arrive.shared::cta.b64 _, [bar];\n"), two_warps),
+            "asynchronous-race");
+}
+
+TEST(MemoryRaces, RefillUnderLdmatrix) {
+  const std::string start = addresses + copy + commit + "cp.async.wait_group 0;\nbar.sync 0;\n" +
+                            "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {r6, r7, r8, r9}, [r5];\n";
+  EXPECT_EQ(found(start + copy + commit + "cp.async.wait_group 0;\n", two_warps),
+            "asynchronous-race");
+  EXPECT_EQ(found(start + "bar.sync 0;\n" + copy + commit + "cp.async.wait_group 0;\n", two_warps),
+            "");
+  // Into the other buffer.
+  EXPECT_EQ(found(start + second_copy + commit + "cp.async.wait_group 0;\n", two_warps), "");
+}
+
+// ---- Global memory.
+
+TEST(MemoryRaces, BetweenBlocks) {
+  const std::string write = "st.global.u32 [data], 7;\n", see = "ld.global.u32 r6, [data];\n";
+  EXPECT_EQ(found(of_two_blocks(write, see + keep), two_blocks), "memory-race");
+  EXPECT_EQ(found(of_two_blocks(see + keep, write), two_blocks), "memory-race");
+  EXPECT_EQ(found(of_two_blocks(see, see), two_blocks), "");
+  EXPECT_EQ(found(of_two_blocks(write, "ld.global.u32 r6, [data+4];\n"), two_blocks), "");
+  const auto handed_over = [&](const std::string& set, const std::string& get) {
+    return of_two_blocks(write + set, get + see + keep);
+  };
+  EXPECT_EQ(found(handed_over("st.release.gpu.global.u32 [counter], 1;\n",
+                              poll("ld.acquire.gpu.global", "counter")),
+                  two_blocks),
+            "");
+  // Scopes that do not reach the other CTA.
+  EXPECT_EQ(found(handed_over("st.release.cta.global.u32 [counter], 1;\n",
+                              poll("ld.acquire.gpu.global", "counter")),
+                  two_blocks),
+            "memory-race");
+  EXPECT_EQ(found(handed_over("fence.acq_rel.cta;\nst.relaxed.gpu.global.u32 [counter], 1;\n",
+                              poll("ld.acquire.gpu.global", "counter")),
+                  two_blocks),
+            "memory-race");
+  EXPECT_EQ(found(handed_over("membar.gl;\nst.volatile.global.u32 [counter], 1;\n",
+                              poll("ld.volatile.global", "counter") + "membar.gl;\n"),
+                  two_blocks),
+            "");
+  EXPECT_EQ(found(handed_over("fence.acq_rel.gpu;\nred.relaxed.gpu.global.add.u32 [counter], 1;\n",
+                              poll("ld.acquire.gpu.global", "counter")),
+                  two_blocks),
+            "");
+  EXPECT_EQ(found(handed_over("red.relaxed.gpu.global.add.u32 [counter], 1;\n",
+                              poll("ld.acquire.gpu.global", "counter")),
+                  two_blocks),
+            "memory-race");
+}
+
+TEST(MemoryRaces, AtomicsOfTwoBlocks) {
+  EXPECT_EQ(found("red.global.add.u32 [counter], 1;\n", two_blocks), "");
+  EXPECT_EQ(found("red.cta.global.add.u32 [counter], 1;\n", two_blocks), "memory-race");
+  EXPECT_EQ(found("red.cta.global.add.u32 [counter], 1;\n", two_warps), "");
+}
+
+// The last CTA to come adds up what all have left.
+TEST(MemoryRaces, TheLastBlock) {
+  const auto last = [](const std::string& before, const std::string& atomic) {
+    return "mov.u32 r2, %ctaid.x;\nmul.wide.u32 rd2, r2, 4;\nmov.u64 rd3, data;\n"
+           "add.u64 rd2, rd2, rd3;\nsetp.ne.u32 q, r0, 5;\n@!q st.global.u32 [rd2], r2;\n" +
+           before + "setp.ne.u32 q, r0, 0;\n@q bra END;\n" + atomic +
+           "setp.ne.u32 q, r6, 1;\n@q bra END;\nld.global.u32 r6, [data];\n"
+           "ld.global.u32 r7, [data+4];\nEND:\n";
+  };
+  const std::string both = "atom.acq_rel.gpu.global.add.u32 r6, [counter], 1;\n";
+  EXPECT_EQ(found(last("bar.sync 0;\n", both), two_blocks), "");
+  EXPECT_EQ(found(last("", both), two_blocks), "memory-race");
+  EXPECT_EQ(found(last("bar.sync 0;\n", "atom.release.gpu.global.add.u32 r6, [counter], 1;\n"),
+                  two_blocks),
+            "memory-race");
+  EXPECT_EQ(found(last("bar.sync 0;\n",
+                       "membar.gl;\natom.global.add.u32 r6, [counter], 1;\n"
+                       "membar.gl;\n"),
+                  two_blocks),
+            "");
+}
+
+TEST(MemoryRaces, ClusterMemory) {
+  const Launch pair{.grid = {2}, .block = {32}, .cluster = {2}};
+  const auto body = [](const std::string& between) {
+    return "mov.u32 r2, %cluster_ctarank;\nxor.b32 r3, r2, 1;\nmov.u32 r4, tile;\nshl.b32 r5, r0, "
+           "2;\nadd.u32 r4, r4, r5;\nmapa.shared::cluster.u32 r5, r4, r3;\n"
+           "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"
+           "st.shared::cluster.u32 [r5], r0;\n" +
+           between +
+           "ld.shared.u32 r6, [r4];\n"
+           "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n";
+  };
+  EXPECT_EQ(found(body("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"), pair),
+            "");
+  EXPECT_EQ(found(body("bar.sync 0;\n"), pair), "memory-race");
+  EXPECT_EQ(
+      found(body("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;\n"), pair),
+      "memory-race");
+  EXPECT_EQ(found(body("fence.acq_rel.cluster;\nbarrier.cluster.arrive.relaxed.aligned;\n"
+                       "barrier.cluster.wait.aligned;\n"),
+                  pair),
+            "");
+}
+
+// ---- Reports.
+
+TEST(MemoryRaces, BothAccessesAreNamed) {
+  const std::string file = ".file 1 \"sum.cu\"\n" + shared;
+  const std::string body = words(32, 64) + ".loc 1 17 0\n" + mine + ".loc 1 18 0\n" + theirs + keep;
+  const KernelRun run = watched(body, two_warps, file);
+  ASSERT_EQ(run.findings.size(), 1u);
+  const Finding& finding = run.findings[0];
+  // Warp 0 runs first.
+  EXPECT_EQ(
+      finding.message,
+      fmt::format("race: tile+128 (shared memory at 0x80) is read by ld.shared.u32 on line {} "
+                  "(sum.cu:18) by thread 0 (warp 0, lane 0) and written by st.shared.u32 on "
+                  "line {} (sum.cu:17) by thread 32 (warp 1, lane 0); nothing orders the two: "
+                  "insert bar.sync in between (63 more such pairs of accesses)",
+                  line_of(body, "ld.shared", file), line_of(body, "st.shared", file)));
+  EXPECT_EQ(finding.line, line_of(body, "st.shared", file));
+  EXPECT_EQ(finding.source, "sum.cu:17");
+  EXPECT_EQ(finding.lane, 32);
+  EXPECT_EQ(finding.address, 128u);
+}
+
+TEST(MemoryRaces, GlobalMemoryIsNamedByTheParameter) {
+  const std::string text = message(
+      "mov.u32 r2, %ctaid.x;\nsetp.eq.u32 q, r0, 3;\n@q st.global.u32 [rd1], r2;\n", two_blocks);
+  EXPECT_NE(text.find("global memory at out+12 (0x"), std::string::npos) << text;
+  EXPECT_NE(text.find("by thread 3 (warp 0, lane 3, CTA 0,0,0) and written by"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("CTA 1,0,0); nothing orders CTAs of a grid"), std::string::npos) << text;
+}
+
+TEST(MemoryRaces, OneRunShowsAll) {
+  const KernelRun run =
+      watched(words(32, 64) + mine + theirs + keep + "bar.sync 0;\n" + theirs + mine + keep +
+                  "red.shared.add.u32 [flag], 1;\n"
+                  "ld.shared.u32 r7, [flag];\nst.global.u32 [rd1], r7;\n",
+              two_warps);
+  EXPECT_EQ(run.findings.size(), 3u);
+  EXPECT_EQ(run.out[5], 64u);  // and it runs to its end
+}
+
+TEST(MemoryRaces, NothingIsLookedForUnlessAsked) {
+  const KernelRun run = run_body(words(32, 64) + mine + theirs + keep, two_warps, 1024, {}, shared);
+  EXPECT_TRUE(run.findings.empty());
+}
+
+}  // namespace
+}  // namespace tartan::test

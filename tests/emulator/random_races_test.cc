@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// The race detector beside a slow one: random programs of accesses and barriers, judged by a vector
+// clock for each thread and a list of all accesses.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <random>
+#include <set>
+
+#include "tests/emulator/kernel.h"
+
+namespace tartan::test {
+namespace {
+
+constexpr int threads = 64, warp_lanes = 32;
+
+// What each thread knows of the others, and all that was accessed.
+class SlowDetector {
+ public:
+  SlowDetector() {
+    for (auto& clock : clocks_) clock.fill(0);
+    times_.fill(1);
+  }
+
+  void access(int thread, int first, int bytes, bool writes, int step) {
+    for (const Access& before : all_) {
+      if (!writes && !before.writes) continue;
+      if (before.first >= first + bytes || first >= before.first + before.bytes) continue;
+      if (before.thread == thread || clocks_[at(thread)][at(before.thread)] >= before.time)
+        continue;
+      racing_.insert(step);
+    }
+    all_.push_back({thread, times_[at(thread)], first, bytes, writes});
+  }
+  // Those of `from` tell what they know to those of `to`.
+  void meet(const std::vector<int>& from, const std::vector<int>& to) {
+    Clock known{};
+    for (const int thread : from) {
+      clocks_[at(thread)][at(thread)] = times_[at(thread)]++;
+      join(known, clocks_[at(thread)]);
+    }
+    for (const int thread : to) join(clocks_[at(thread)], known);
+  }
+  // Steps that race with an earlier one.
+  const std::set<int>& racing() const { return racing_; }
+
+ private:
+  using Clock = std::array<int, threads>;
+  struct Access {
+    int thread, time, first, bytes;
+    bool writes;
+  };
+  static std::size_t at(int thread) { return static_cast<std::size_t>(thread); }
+  static void join(Clock& to, const Clock& from) {
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = std::max(to[i], from[i]);
+  }
+
+  std::array<Clock, threads> clocks_;
+  Clock times_{};
+  std::vector<Access> all_;
+  std::set<int> racing_;
+};
+
+std::vector<int> some(int first, int count) {
+  std::vector<int> out;
+  for (int i = 0; i < count; ++i) out.push_back(first + i);
+  return out;
+}
+
+// A program, its text and what the slow detector says of it, step by step.
+class RandomRaces {
+ public:
+  explicit RandomRaces(unsigned seed) : random_(seed) {
+    text_ = "and.b32 r3, r0, 31;\nshr.u32 r4, r0, 5;\n";
+    const int steps = 2 + pick(12);
+    // Programs with few barriers race, those with many do not.
+    const int barriers = 1 + pick(5);
+    for (step_ = 0; step_ < steps; ++step_)
+      if (pick(6) < barriers) barrier();
+      else access();
+  }
+  const std::string& text() const { return text_; }
+  const std::set<int>& racing() const { return slow_.racing(); }
+
+ private:
+  int pick(int below) { return static_cast<int>(random_() % static_cast<unsigned>(below)); }
+  void add(const std::string& text) { text_ += text; }
+
+  void access() {
+    const int size = 1 << pick(3), first = pick(16 / size) * size;
+    const bool writes = pick(2) == 0;
+    const std::string move = writes
+                                 ? fmt::format("st.shared.u{} [tile+{}], r0;\n", 8 * size, first)
+                                 : fmt::format("ld.shared.u{} r6, [tile+{}];\n", 8 * size, first);
+    const int warp = pick(2);
+    if (!writes && pick(3) == 0) {  // a whole warp
+      add(fmt::format("setp.eq.u32 p, r4, {};\n@p {}", warp, move));
+      for (const int thread : some(warp * warp_lanes, warp_lanes))
+        slow_.access(thread, first, size, false, step_);
+      return;
+    }
+    const int thread = warp * warp_lanes + pick(3);
+    add(fmt::format("setp.eq.u32 p, r0, {};\n@p {}", thread, move));
+    slow_.access(thread, first, size, writes, step_);
+  }
+
+  void barrier() {
+    const std::vector<int> all = some(0, threads), low = some(0, warp_lanes),
+                           high = some(warp_lanes, warp_lanes);
+    switch (pick(4)) {
+      case 0: add("bar.sync 0;\n"); return slow_.meet(all, all);
+      case 1:
+        add("bar.warp.sync -1;\n");
+        slow_.meet(low, low);
+        return slow_.meet(high, high);
+      case 2: {
+        const int lanes = 1 + pick(3);
+        add(fmt::format("setp.lt.u32 p, r3, {};\n@p bar.warp.sync {};\n", lanes, (1 << lanes) - 1));
+        slow_.meet(some(0, lanes), some(0, lanes));
+        return slow_.meet(some(warp_lanes, lanes), some(warp_lanes, lanes));
+      }
+      default: {
+        const int waiting = pick(2);
+        add(fmt::format("setp.eq.u32 p, r4, {0};\n@p bar.sync {1}, 64;\n@!p bar.arrive {1}, 64;\n",
+                        waiting, 1 + step_));
+        return slow_.meet(all, waiting ? high : low);
+      }
+    }
+  }
+
+  std::mt19937 random_;
+  std::string text_;
+  SlowDetector slow_;
+  int step_ = 0;
+};
+
+TEST(RandomRaces, AsASlowDetectorSays) {
+  const std::string shared = ".shared .align 16 .b8 tile[64];\n";
+  DeviceOptions options;
+  options.checks = Checks::all;
+  int racing = 0, silent = 0;
+  for (unsigned seed = 0; seed < 3000 && !testing::Test::HasFailure(); ++seed) {
+    const RandomRaces program(seed);
+    const KernelRun run =
+        run_body(program.text(), {.grid = {1}, .block = {threads}}, 64, options, shared);
+    ASSERT_EQ(run.complaint, "") << program.text();
+    EXPECT_EQ(run.findings.empty(), program.racing().empty())
+        << "seed " << seed << '\n'
+        << kernel_text(program.text(), shared)
+        << (run.findings.empty() ? "" : run.findings[0].message);
+    (program.racing().empty() ? silent : racing)++;
+  }
+  EXPECT_GT(racing, 500);
+  EXPECT_GT(silent, 500);
+}
+
+}  // namespace
+}  // namespace tartan::test
