@@ -32,7 +32,9 @@ bool is_defect(const Diag& diag) {
 }
 
 // What a run may go on with.
-bool only_warns(const Finding& finding) { return finding.id == "same-value-race"_rule.id; }
+bool only_warns(const Finding& finding) {
+  return finding.id == "same-value-race"_rule.id || finding.id == "weak-cas-read"_rule.id;
+}
 
 // One run, step by step; each step says whether the next may follow.
 class Run {

@@ -350,7 +350,7 @@ Diag Kernel::describe(const Finding& finding) const {
   text += finding.source.empty() ? ")" : fmt::format(", {})", finding.source);
   const Rule* rule = find_rule(finding.id);
   // What stopped the launch is an error, whatever the rule is for a text.
-  const bool warns = rule->id == "same-value-race"_rule.id;
+  const bool warns = rule->id == "same-value-race"_rule.id || rule->id == "weak-cas-read"_rule.id;
   return {.level = warns ? Level::Warning : Level::Error,
           .id = rule->id,
           .place = {module_->tree().source->name(), finding.line, 1},

@@ -196,6 +196,20 @@ TEST(MemoryRaces, Atomics) {
             "");
 }
 
+// As CUDA's manual writes an atomic that the hardware does not have.
+TEST(MemoryRaces, CompareAndSwapStartsWithAWeakLoad) {
+  EXPECT_EQ(
+      found("ld.shared.u32 r6, [flag];\natom.shared.cas.b32 r7, [flag], r6, r0;\n", two_warps),
+      "weak-cas-read");
+  EXPECT_EQ(found("ld.relaxed.cta.shared.u32 r6, [flag];\n"
+                  "atom.shared.cas.b32 r7, [flag], r6, r0;\n",
+                  two_warps),
+            "");
+  EXPECT_EQ(
+      found("st.shared.u32 [flag], r0;\natom.shared.cas.b32 r7, [flag], r6, r0;\n", two_warps),
+      "memory-race");
+}
+
 TEST(MemoryRaces, BytesOfAWord) {
   const std::string at = "mov.u32 r3, tile;\nadd.u32 r4, r3, r0;\n";
   EXPECT_EQ(found(at + "st.shared.u8 [r4], r0;\n", two_warps), "");
@@ -297,6 +311,20 @@ TEST(MemoryRaces, RefillUnderLdmatrix) {
   EXPECT_EQ(found(start + second_copy + commit + "cp.async.wait_group 0;\n", two_warps), "");
 }
 
+// ldmatrix is in the program order of all lanes; bytes that a lane loads by itself are not.
+TEST(MemoryRaces, CollectiveReads) {
+  const std::string start =
+                        "mov.u32 r3, tile;\nshl.b32 r4, r0, 4;\nadd.u32 r4, r4, r3;\n"
+                        "xor.b32 r5, r4, 16;\n",
+                    matrix = "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {r6, r7, r8, r9}, [r4];\n",
+                    store = "st.shared.u32 [r5], r0;\n";
+  EXPECT_EQ(found(start + matrix + store, one_warp), "");
+  EXPECT_EQ(found(start + "ld.shared.u32 r6, [r4];\n" + store, one_warp), "memory-race");
+  // Written by others before: that needs a barrier.
+  EXPECT_EQ(found(start + store + matrix, one_warp), "memory-race");
+  EXPECT_EQ(found(start + store + "bar.warp.sync -1;\n" + matrix, one_warp), "");
+}
+
 // ---- Global memory.
 
 TEST(MemoryRaces, BetweenBlocks) {
@@ -333,6 +361,23 @@ TEST(MemoryRaces, BetweenBlocks) {
                               poll("ld.acquire.gpu.global", "counter")),
                   two_blocks),
             "memory-race");
+}
+
+// Cells remember a few of the many that read them.
+TEST(MemoryRaces, ReadByAllTheGrid) {
+  const Launch grid{.grid = {40}, .block = {128}};
+  const std::string read = "ld.global.u32 r6, [data+8];\n";
+  const auto written_by = [&](int block, const std::string& before) {
+    return found(fmt::format("mov.u32 r2, %ctaid.x;\n{}{}setp.eq.u32 q, r2, {};\n"
+                             "setp.eq.and.u32 q, r0, 5, q;\n@q st.global.u32 [data+8], 7;\n",
+                             read, before, block),
+                 grid);
+  };
+  for (const int block : {0, 1, 17, 39}) {
+    EXPECT_EQ(written_by(block, "bar.sync 0;\n"), "memory-race") << block;
+    EXPECT_EQ(written_by(block, ""), "memory-race") << block;
+  }
+  EXPECT_EQ(written_by(40, ""), "");
 }
 
 TEST(MemoryRaces, AtomicsOfTwoBlocks) {

@@ -44,6 +44,15 @@ constexpr const char* module_text = R"(.version 7.8
 $again:
   bra $again;
 }
+.visible .entry racy(.param .u64 in, .param .u64 out, .param .u32 offset)
+{
+  .reg .b64 %a;
+  .reg .b32 %r;
+  ld.param.u64 %a, [out];
+  mov.u32 %r, %tid.x;
+  st.global.u32 [%a], %r;
+  ret;
+}
 .visible .entry root(.param .u64 in, .param .u64 out, .param .u32 offset)
 {
   .reg .b64 %a, %b;
@@ -189,6 +198,23 @@ TEST_F(RunCommand, UnalignedVectorAccess) {
   EXPECT_EQ(ran.code, 3);
   EXPECT_NE(ran.out.find("[misaligned-access]"), std::string::npos) << ran.out;
   EXPECT_TRUE(ran.out.starts_with("small.ptx:14: error: ")) << ran.out;
+}
+
+TEST_F(RunCommand, RacesAreLookedForUnlessToldOtherwise) {
+  auto json = manifest();
+  json["block"] = {2};
+  json["kernel"] = "racy";
+  const Ran racy = run(json);
+  EXPECT_EQ(racy.code, 3);
+  EXPECT_NE(racy.out.find("[memory-race]"), std::string::npos) << racy.out;
+  EXPECT_EQ(run(json, "--checks none").code, 1);  // other bytes than expected, no more
+  // Both threads copy the same.
+  json["kernel"] = "copy";
+  const Ran same = run(json);
+  EXPECT_EQ(same.code, 0);
+  EXPECT_NE(same.out.find("warning: race of stores of the same value"), std::string::npos)
+      << same.out;
+  EXPECT_EQ(run(json, "--checks none").out, "out: 16 bytes as expected, bit for bit\n");
 }
 
 TEST_F(RunCommand, EndlessLoopEnds) {

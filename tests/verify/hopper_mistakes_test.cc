@@ -375,11 +375,11 @@ The emulator performs a copy or a product when the thread issues it. Vector cloc
 (`runtime/emulator/races/order.h`) record which accesses are ordered, so that a correct kernel has
 no finding. It does not see:
 
-- order between the lanes of one warp;
+- order between the lanes of one warp, where one of two accesses is a bulk copy's or wgmma's;
 - missing fences and waits of wgmma's accumulators: `check` reports those;
-- races between ordinary loads and stores, and an ordinary store that a copy overwrites;
-- cp.async into shared memory that another warp still reads, by ldmatrix or otherwise;
-- any race in kernels without TMA, st.async and wgmma;
+- an ordinary store that a bulk copy overwrites, and copies to the same global memory;
+- races between ordinary accesses, cp.async among them, unless asked: `tartan run` asks, launches
+  from C++ with `DeviceOptions::checks` (see [emulator.md](emulator.md));
 - a matrix descriptor that is off by whole rows within boxes of one tensor. That is legal and gives
   other numbers: `expect` in a manifest finds it.
 )";

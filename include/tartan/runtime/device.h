@@ -90,10 +90,10 @@ struct Report {
 };
 
 /// How a device is opened; the emulator's checks and limits.
-/// What the emulator looks at while a kernel runs, beside addresses and asynchronous copies, which
-/// it always does: `all`, races between ordinary accesses too; launches then run on one host
-/// thread.
-enum class Checks : std::uint8_t { none, memory, all };
+/// What the emulator looks for beside bad addresses and the races of bulk copies and wgmma: with
+/// `all`, races between ordinary accesses to memory. Launches then take one host thread and more
+/// time.
+enum class Checks : std::uint8_t { none, all };
 
 struct DeviceOptions {
   /// Emulator: whose arithmetic ("sm_90"); empty: that of the module's target. A module for another

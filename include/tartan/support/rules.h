@@ -116,6 +116,7 @@ inline constexpr Rule rules[] = {
     {"asynchronous-race", Level::Error, "Race with an asynchronous copy: its destination is still in use, is read before the copy is waited for, or its source is overwritten too early. The message names both places. Correct results are luck."},
     {"memory-race", Level::Error, "Race: two threads access the same bytes of shared or global memory, at least one writes, and nothing orders the two. The message names both accesses and what would order them. Correct results are luck."},
     {"same-value-race", Level::Warning, "Several threads store the same value to the same bytes without order between the stores. The memory is right in the end, but who reads it must be ordered behind all of them."},
+    {"weak-cas-read", Level::Warning, "A weak load reads what atom.cas of another thread changes, without order. Loops of compare-and-swap start like that and try again, but the memory model makes it a race: use ld.relaxed."},
     {"unwritten-tile", Level::Error, "wgmma reads shared memory that was never written: the preceding wait returned early."},
     {"matrix-descriptor", Level::Error, "A wgmma descriptor does not match the data: a different swizzle than the copy's, a start address that runs past the end of a row, or an 8x8 matrix with rows of two tensors."},
     {"trap", Level::Error, "The kernel executed trap, or a device assertion failed."},

@@ -209,9 +209,12 @@ void each_element(Warp& warp, const Op& op, const MatrixOperation& m, bool store
     if (!resolve(warp, op.window, at, bytes, access)) return;
     if (!note_access(warp, access, bytes, stores)) return;
     if (ClusterRaces* races = warp.block->cluster().races())
-      races->access(
-          warp,
-          {.window = op.window, .lanes = warp.mask, .bytes = bytes, .at = at, .writes = stores});
+      races->access(warp, {.window = op.window,
+                           .lanes = warp.mask,
+                           .bytes = bytes,
+                           .at = at,
+                           .writes = stores,
+                           .collective = !stores});
     each_lane(warp.mask,
               [&](int lane) { body(lane, i, access.at[lane], static_cast<int>(bit[lane] % 8)); });
   }

@@ -73,7 +73,9 @@ void watched_rows(Warp& warp, const Op& op) {
   watch.inner(warp, op);
   if (warp.leave) return;
   const std::uint32_t rows = watch.rows >= 32 ? all_lanes : (1u << watch.rows) - 1;
-  races_of(warp).access(warp, access_of(watch, op, warp.mask & rows, at));
+  WatchedAccess access = access_of(watch, op, warp.mask & rows, at);
+  access.collective = !watch.writes;
+  races_of(warp).access(warp, access);
 }
 
 void watched_copy(Warp& warp, const Op& op) {

@@ -29,7 +29,11 @@ void read_value(const Warp& warp, const StoredValue& value, std::uint32_t lane, 
 class ClusterRaces::Judge {
  public:
   Judge(ClusterRaces& races, const Warp& warp, const WatchedAccess& access)
-      : races_(races), warp_(warp), access_(access), own_(races.clocks_.number(warp)) {}
+      : races_(races),
+        warp_(warp),
+        access_(access),
+        own_(races.clocks_.number(warp)),
+        time_(races.clocks_.time(warp)) {}
 
   void begin(std::uint32_t lane, const Place& place) {
     done_ |= lanes_;
@@ -38,12 +42,12 @@ class ClusterRaces::Judge {
     place_ = place;
   }
   std::uint32_t own() const { return own_; }
+  std::uint32_t time() const { return time_; }
   const Warp& warp() const { return warp_; }
 
   bool ordered(const Past& past) {
     if (past.warp == own_ && past.deed.lane() == lane_) return true;
-    return all_ordered(past) || both_strong(past) ||
-           races_.clocks_.knows(warp_, lane_, {past.warp, past.time, past.deed.lane()});
+    return all_ordered(past) || both_strong(past) || knows(past);
   }
   bool all_ordered(const Past& past) {
     if (past.warp == known_warp_ && past.time <= known_time_) return true;
@@ -51,6 +55,11 @@ class ClusterRaces::Judge {
     known_warp_ = past.warp;
     known_time_ = past.time;
     return true;
+  }
+  // Whether nothing orders what the two warps do.
+  bool strangers(std::uint32_t one, std::uint32_t other) const {
+    const std::uint32_t distance = one < other ? other - one : one - other;
+    return distance >= 2 * races_.clocks_.warps_of_cluster() && !races_.launch_.ordered;
   }
   void unordered(const Past& past, std::uint64_t cell, bool wrote) {
     const Epoch epoch{past.warp, past.time, past.deed.lane()};
@@ -65,6 +74,16 @@ class ClusterRaces::Judge {
   }
 
  private:
+  bool knows(const Past& past) const {
+    const auto of_lane = [&](std::uint32_t lane) {
+      return races_.clocks_.knows(warp_, lane_, {past.warp, past.time, lane});
+    };
+    if (!past.deed.collective()) return of_lane(past.deed.lane());
+    for (std::uint32_t lane = 0; lane < 32; ++lane)
+      if (of_lane(lane)) return true;
+    return false;
+  }
+
   bool both_strong(const Past& past) const {
     if (!access_.strong || !past.deed.strength()) return false;
     const auto scope = static_cast<Scope>(past.deed.strength() - 1);
@@ -94,11 +113,21 @@ class ClusterRaces::Judge {
   ClusterRaces& races_;
   const Warp& warp_;
   const WatchedAccess& access_;
-  std::uint32_t own_, lane_ = 0;
+  std::uint32_t own_, time_, lane_ = 0;
   std::uint32_t lanes_ = 0, done_ = 0;  // the current one; those before
   Place place_;
   std::uint32_t known_warp_ = ~0u, known_time_ = 0;  // all lanes know of that warp's
 };
+
+LaunchRaces::LaunchRaces(const LaunchContext& context) : reports(context) {
+  const Program& program = context.program;
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    const Watch& watch = program.watches[i];
+    const Window window = program.ops[i].window;
+    ordered |= watch.sequential || (watch.strong && watch.writes && window != Window::shared &&
+                                    window != Window::cluster);
+  }
+}
 
 ClusterRaces::ClusterRaces(Cluster& cluster, LaunchRaces& launch)
     : cluster_(cluster),
@@ -136,23 +165,25 @@ std::optional<ClusterRaces::Place> ClusterRaces::place(const Warp& warp, Window 
 
 void ClusterRaces::access(Warp& warp, const WatchedAccess& access) {
   Judge judge(*this, warp, access);
-  for (std::uint32_t m = access.lanes; m; m &= m - 1)
-    access_lane(judge, access, static_cast<std::uint32_t>(std::countr_zero(m)));
+  const std::uint32_t strength = access.strong ? 1 + static_cast<std::uint32_t>(access.scope) : 0;
+  for (std::uint32_t m = access.lanes; m; m &= m - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(m));
+    access_lane(judge, access, lane,
+                {judge.own(), judge.time(), Deed(warp.pc - 1, lane, strength)});
+  }
 }
 
-void ClusterRaces::access_lane(Judge& judge, const WatchedAccess& access, std::uint32_t lane) {
-  const Warp& warp = judge.warp();
-  const auto where = place(warp, access.window, access.at[lane]);
+void ClusterRaces::access_lane(Judge& judge, const WatchedAccess& access, std::uint32_t lane,
+                               Past now) {
+  const auto where = place(judge.warp(), access.window, access.at[lane]);
   // Bad addresses are findings of their own.
-  if (!where || where->address % access.bytes) return;
+  if (!where || where->address & (access.bytes - 1)) return;
   if (where->shared && where->address + access.bytes > cluster_.block(where->rank).shared_bytes())
     return;
   judge.begin(lane, *where);
-  Past now{
-      judge.own(), clocks_.time(warp),
-      Deed(warp.pc - 1, lane, access.strong ? 1 + static_cast<std::uint32_t>(access.scope) : 0)};
+  if (access.collective) now.deed = now.deed.together();
   if (access.copies) {
-    const Epoch copy = clocks_.copy_epoch(warp, lane);
+    const Epoch copy = clocks_.copy_epoch(judge.warp(), lane);
     now.warp = copy.warp;
     now.time = copy.time;
   }

@@ -19,8 +19,9 @@
 // arrives at. What bulk copies, TMA and wgmma do is order.h's; a bulk copy that fills memory makes
 // the detector forget what was there.
 //
-// collectives (shfl.sync, mma.sync, ldmatrix) wait for each other but order no memory: only
-// bar.warp.sync does, so the manual. A row of ldmatrix is read by the lane that gives its address.
+// Collectives (shfl.sync, mma.sync, ldmatrix) wait for each other but order no memory; the manual
+// says that of bar.warp.sync alone. But a read of ldmatrix or wmma.load is in the program order of
+// each lane, since each of them does it: who is ordered behind one of them is behind the read.
 //
 // Launches that are watched run on one host thread: global memory has one shadow, and the same
 // launch gives the same findings each time.
@@ -44,8 +45,9 @@ class Cluster;
 /// What a launch shares.
 class LaunchRaces {
  public:
-  explicit LaunchRaces(LaunchContext& context) : reports(context) {}
+  explicit LaunchRaces(const LaunchContext& context);
 
+  bool ordered = false;  // strong operations on global memory may order clusters
   Shadow global{16};
   Locations locations;
   Location sequential;
@@ -66,7 +68,8 @@ struct WatchedAccess {
   std::uint32_t bytes = 0;            // of each lane: a power of 2, at most 32
   const std::uint64_t* at = nullptr;  // addresses in the window, of 32 lanes
   bool writes = false, strong = false;
-  bool copies = false;  // by cp.async
+  bool copies = false;      // by cp.async
+  bool collective = false;  // a read by all lanes together
   Scope scope = Scope::gpu;
   const StoredValue* value = nullptr;  // of a store, before it is done: for races without effect
 };
@@ -117,7 +120,7 @@ class ClusterRaces {
   };
   std::optional<Place> place(const Warp& warp, Window window, std::uint64_t address) const;
   Location* location(const Place& place, bool make);
-  void access_lane(Judge& judge, const WatchedAccess& access, std::uint32_t lane);
+  void access_lane(Judge& judge, const WatchedAccess& access, std::uint32_t lane, Past now);
 
   Cluster& cluster_;
   LaunchRaces& launch_;

@@ -14,11 +14,6 @@ namespace {
 
 bool is_copy(const RaceSide& side) { return side.warp % 2; }
 
-const Rule& rule_of(const Race& race) {
-  if (is_copy(race.first) || is_copy(race.second)) return "asynchronous-race"_rule;
-  return race.same_value ? "same-value-race"_rule : "memory-race"_rule;
-}
-
 int line(const LaunchContext& context, std::uint32_t pc) {
   const auto& origins = context.program.origins;
   return pc < origins.size() ? context.module.source->line(origins[pc].offset) : 0;
@@ -42,6 +37,23 @@ std::string_view opcode(const LaunchContext& context, std::uint32_t pc) {
   return at == all.end() || at->offset != offset ? "an access" : at->opcode;
 }
 
+// A loop of compare-and-swap begins with a weak load of the word that others swap.
+bool starts_cas_loop(const LaunchContext& context, const RaceSide& read, const RaceSide& write) {
+  const auto is = [&](const RaceSide& side, std::string_view what) {
+    return opcode(context, side.pc).starts_with(what);
+  };
+  return !read.writes && is(read, "ld.") && is(write, "atom.") &&
+         opcode(context, write.pc).find(".cas") != std::string_view::npos;
+}
+
+const Rule& rule_of(const LaunchContext& context, const Race& race) {
+  if (is_copy(race.first) || is_copy(race.second)) return "asynchronous-race"_rule;
+  if (starts_cas_loop(context, race.first, race.second) ||
+      starts_cas_loop(context, race.second, race.first))
+    return "weak-cas-read"_rule;
+  return race.same_value ? "same-value-race"_rule : "memory-race"_rule;
+}
+
 std::string with_offset(std::string_view name, std::uint64_t offset) {
   return offset ? fmt::format("{}+{}", name, offset) : std::string(name);
 }
@@ -49,7 +61,7 @@ std::string with_offset(std::string_view name, std::uint64_t offset) {
 }  // namespace
 
 void RaceReports::add(const Race& race) {
-  const Rule& rule = rule_of(race);
+  const Rule& rule = rule_of(context_, race);
   const auto places = std::minmax(race.first.pc, race.second.pc);
   for (Entry& each : entries_)
     if (each.rule == &rule && std::minmax(each.race.first.pc, each.race.second.pc) == places) {

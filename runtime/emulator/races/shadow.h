@@ -28,8 +28,19 @@ class Deed {
       : bits_(pc << 8 | lane << 3 | strength) {}
   std::uint32_t pc() const { return bits_ >> 8; }
   std::uint32_t lane() const { return bits_ >> 3 & 31; }
-  std::uint32_t strength() const { return bits_ & 7; }
-  Deed of_lane(std::uint32_t lane) const { return {pc(), lane, strength()}; }
+  std::uint32_t strength() const { return bits_ & 3; }
+  /// All lanes of the warp did it together.
+  bool collective() const { return bits_ & 4; }
+  Deed together() const {
+    Deed made = *this;
+    made.bits_ |= 4;
+    return made;
+  }
+  Deed of_lane(std::uint32_t lane) const {
+    Deed made = *this;
+    made.bits_ = (bits_ & ~(31u << 3)) | lane << 3;
+    return made;
+  }
 
  private:
   std::uint32_t bits_ = 0;
@@ -43,7 +54,7 @@ struct Past {
 
 class Shadow {
  public:
-  /// Of a cell, at most so many warps' reads are remembered: it is read by all the grid at times.
+  /// Of a cell, at most so many warps' reads are remembered: all the grid may read it.
   explicit Shadow(std::uint32_t most_readers) : most_readers_(most_readers) {}
 
   /// Nobody has accessed anything.
@@ -53,7 +64,8 @@ class Shadow {
 
   /// An access of `now`, of 2^n bytes at a multiple of them. judge.unordered(past, cell's address,
   /// wrote) hears each past access that is neither judge.ordered(past) nor, for one of all lanes of
-  /// a warp, judge.all_ordered(past).
+  /// a warp, judge.all_ordered(past). Of reads by two clusters that judge.strangers(warp, warp) are
+  /// never ordered, those of one warp each do: who writes is a stranger to one of them.
   template <typename Judge>
   void read(std::uint64_t address, std::uint32_t bytes, const Past& now, Judge& judge);
   template <typename Judge>
@@ -110,8 +122,10 @@ void Shadow::read(std::uint64_t address, std::uint32_t bytes, const Past& now, J
       judge.unordered(cell->written, place(page, cell, address), true);
     std::uint32_t old = 0;  // of this lane alone, to be replaced
     std::uint32_t at = cell->reads, warps = 0;
+    bool strangers = false;  // among those who read it
     for (; at; at = reads_[at].next, ++warps) {
       Read& read = reads_[at];
+      strangers |= judge.strangers(read.past.warp, reads_[cell->reads].past.warp);
       if (read.past.warp != now.warp) continue;
       if (read.past.time == now.time && read.past.deed.strength() == now.deed.strength()) break;
       if (!(read.lanes & bit) || read.past.deed.strength()) continue;
@@ -120,7 +134,7 @@ void Shadow::read(std::uint64_t address, std::uint32_t bytes, const Past& now, J
     }
     if (at) reads_[at].lanes |= bit;
     else if (old) reads_[old].past = now, reads_[old].lanes = bit;
-    else if (warps < most_readers_)
+    else if (warps < most_readers_ && !strangers)
       cell->reads = new_read({.past = now, .lanes = bit, .next = cell->reads});
   }
 }
