@@ -49,7 +49,7 @@ std::string kernel_path(const Json& piece, const std::string& side) {
 Outcome run_side(const Json& piece, const std::string& side) {
   const auto manifest = read_manifest(museum + text_of(piece, "name") + "/" + side + ".json");
   if (!manifest) return refused(manifest.diags());
-  return run(*manifest, "emulator", {.max_steps = 200'000, .threads = 1});
+  return run(*manifest, "emulator", {.max_steps = 200'000, .threads = 1, .checks = Checks::all});
 }
 
 /// As `found` has it.
