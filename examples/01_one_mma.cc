@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
   for (int row = 0; row < 16; ++row)
     for (int col = 0; col < 8; ++col) {
       int sum = 0;
-      for (int k = 0; k < 16; ++k) sum += a[row * 16 + k] * b[col * 16 + k];  // B lies by columns
+      for (int k = 0; k < 16; ++k) sum += a[row * 16 + k] * b[col * 16 + k];  // B is column-major
       mismatches += d[row * 8 + col] != static_cast<float>(sum);
     }
   std::printf("mismatches: %d of %d\n", mismatches, 16 * 8);

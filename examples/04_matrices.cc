@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lesson 4: whole matrices through ldmatrix, plain and .trans: 8x8 (x1), 8x16 (x2), 16x16 (x4).
 //
-// Each lane writes the values of its registers behind each other: the result shows how the rows of
-// a matrix are dealt out.
+// Each lane writes the values of its registers one after the other: the result shows how the rows
+// of a matrix are distributed.
 #include "lesson.h"
 
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lesson 5: NT, TN, NN, TT. mma wants A by rows and B by columns; where a matrix is stored the
-// other way, ldmatrix transposes on the way (.trans). One description serves all four: Tartan picks
-// from the layouts.
+// Lesson 5: NT, TN, NN, TT. mma takes A row-major and B column-major. If a matrix has the opposite
+// major order, ldmatrix transposes it (.trans). One description serves all four: Tartan chooses by
+// the layouts.
 #include "lesson.h"
 
 using namespace tartan;

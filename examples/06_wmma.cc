@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lesson 6: wmma, the older route. Its fragments are opaque: wmma.load fills them (by rows or by
-// columns, straight from global memory), wmma.mma multiplies, wmma.store knows where the elements
-// go.
+// Lesson 6: wmma, the older instructions. The manual does not say which lane holds which element:
+// wmma.load fills fragments (row-major or column-major, from global memory too), wmma.mma
+// multiplies, wmma.store stores them.
 #include "lesson.h"
 
 using namespace tartan;

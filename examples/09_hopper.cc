@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lesson 9: the same product for Hopper. Warps of their own, the producers, fill a ring of shared
-// memory while the others multiply, tile of C after tile of C; two blocks that compute tiles one
-// below the other read B once. One description serves every target: sm_90a gets the copy engine
-// and wgmma, sm_80 cp.async and mma.sync, and sm_75 what it has.
+// Lesson 9: the same product for Hopper. Producer warps fill a ring of shared memory while the
+// consumer warps multiply, tile of C after tile of C; two CTAs with vertically adjacent tiles read
+// B once. One description serves every target: sm_90a gets TMA and wgmma, sm_80 cp.async and
+// mma.sync, and sm_75 plain copies.
 //
 // The rules (tartan/dsl/tiled_mma.h has all of wgmma's, and explain() says which one is not met):
 //   - wgmma: best_mma()'s kind, producers, m = 16 * warps_m, warps_n = 1, warps_m = 4, 8, ..
 //   - k.roles(): memory and parameters are declared outside, each pipeline has rings of its own,
 //     indexed by `stage`
-//   - a cluster: all its blocks fill as many stages, with the same tile of what they multicast; the
-//     grid is a whole number of clusters
-//   - edges: copies and stores of tiles look at them, a read() of one element is clamped by hand;
-//     rows and columns of tiles and elements are u32
+//   - a cluster: all its CTAs fill equally many stages, with the same tile of what they multicast;
+//     the grid is a whole number of clusters
+//   - edges: copies and stores of tiles respect them, the index of a read() is clamped by hand;
+//   rows
+//     and columns of tiles and elements are u32
 #include "lesson.h"
 
 using namespace tartan;
@@ -22,7 +23,7 @@ constexpr int m = 200, n = 136, depth = 136;
 constexpr Tile tile{.m = 64, .n = 64, .k = 64, .warps_m = 4, .warps_n = 1};
 constexpr int cluster = 2, blocks = 4;  // fewer than there are tiles: each computes several
 
-// C = A * B + bias, of each column.
+// C = A * B + bias, one bias per column.
 Kernel product() {
   const KernelOptions options{.block = tile.threads(), .producers = 4, .cluster = cluster};
   return kernel("product", options, [](Builder& k) {

@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
   for (int i = 0; i < size; ++i)
     for (int j = 0; j < size; ++j) {
       int sum = 0;
-      for (int k = 0; k < size; ++k) sum += a[i * size + k] * b[j * size + k];  // B lies by columns
+      for (int k = 0; k < size; ++k) sum += a[i * size + k] * b[j * size + k];  // B is column-major
       mismatches += c[i * size + j] != static_cast<float>(sum);
     }
   title("The result against the naive product");

@@ -2,8 +2,8 @@
 // examples/lesson.h - what the lessons share: a device, and "compile this kernel, run it on these
 // arrays, give me what it wrote".
 //
-// A lesson runs on the first GPU, or on the emulator where there is none; `./02_corner emulator`
-// asks for one of them. What it prints does not depend on the device.
+// A lesson runs on the first GPU, or on the emulator if there is none; `./02_corner emulator` asks
+// for one of them. What it prints is the same on both; lesson 3 leaves stmatrix out before sm_90.
 #pragma once
 
 #include <tartan/tartan.h>
@@ -17,7 +17,7 @@
 
 namespace lesson {
 
-/// The value, or the end of the program with the reason why there is none.
+/// The value; without one, prints the diagnostics and exits. (A Status is a Result<Done>.)
 template <typename T>
 T must(tartan::Result<T> result) {
   if (result) return std::move(*result);

@@ -8,6 +8,7 @@
 #include <new>
 #include <nlohmann/json.hpp>
 
+#include "runtime/launch_findings.h"
 #include "tartan/verify/verify.h"
 
 namespace tartan::inline TARTAN_ABI {
@@ -29,11 +30,6 @@ bool is_defect(const Diag& diag) {
       "out-of-memory",
   };
   return std::ranges::find(circumstances, diag.id) == std::end(circumstances);
-}
-
-// What a run may go on with.
-bool only_warns(const Finding& finding) {
-  return finding.id == "same-value-race"_rule.id || finding.id == "weak-cas-read"_rule.id;
 }
 
 // One run, step by step; each step says whether the next may follow.
@@ -187,7 +183,7 @@ Diag to_diag(const Finding& finding, const std::string& ptx) {
   if (finding.id == "time-limit")
     diag.message += ": an infinite loop or a large grid; otherwise raise --timeout";
   if (finding.block != no_block) {  // it was found in a launch, which may have stopped there
-    if (!only_warns(finding)) diag.level = Level::Error;
+    if (!detail::only_warns(finding.id)) diag.level = Level::Error;
     diag.message +=
         fmt::format(", in block ({}, {}, {})", finding.block.x, finding.block.y, finding.block.z);
   }
@@ -248,7 +244,7 @@ Json json_of(const Expectation& expectation) {
 }  // namespace
 
 int Outcome::exit_code() const {
-  if (!std::ranges::all_of(findings, only_warns)) return 3;
+  if (!std::ranges::all_of(findings, detail::only_warns, &Finding::id)) return 3;
   if (!refused.ok()) return 2;
   return std::ranges::all_of(expectations, &Expectation::ok) ? 0 : 1;
 }

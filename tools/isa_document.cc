@@ -22,13 +22,13 @@ constexpr Family families[] = {
     {"ldmatrix", "Loads 8x8 matrices (16x16, 8x16) from shared memory; each lane passes the address of one row."},
     {"stmatrix", "Stores 8x8 matrices (16x8) to shared memory."},
     {"movmatrix", "Transposes an 8x8 matrix across the lanes of a warp."},
-    {"wmma.load", "Loads a fragment of wmma.mma. The mapping of elements to lanes is unspecified."},
+    {"wmma.load", "Loads a fragment of wmma.mma. The manual does not specify which lane holds which element; `tartan layout` shows the map that was recorded on sm_90."},
     {"wmma.store", "Stores an accumulator of wmma.mma."},
-    {"wmma.mma", "D = A * B + C on opaque fragments. f16 forms name two types, those of D and C."},
+    {"wmma.mma", "D = A * B + C on fragments that wmma.load filled. f16 forms name two types, those of D and C."},
     {"mma", "D = A * B + C on fragments with a documented layout: `tartan layout` shows it."},
-    {"mma.sp", "Same with a 2:4 sparse A: two of each four columns are kept (tf32: one of two); metadata select them."},
-    {"mma.block_scale", "Same on narrow floats, with one scale per block along k."},
-    {"mma.sp.block_scale", "Both."},
+    {"mma.sp", "mma with a 2:4 sparse A: two of each four columns are kept (tf32: one of two); metadata select them."},
+    {"mma.block_scale", "mma on elements of 4 to 8 bits (e4m3, e5m2, e3m2, e2m3, e2m1), with one scale per block along k."},
+    {"mma.sp.block_scale", "mma with a 2:4 sparse A and with one scale per block along k."},
     {"wgmma", "Asynchronous 64 x N product of a warpgroup. B, and A unless in registers, is read from shared memory through a descriptor."},
 };
 // clang-format on

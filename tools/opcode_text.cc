@@ -404,16 +404,19 @@ std::string opcode_list(const std::optional<Arch>& target) {
 
 std::string opcode_document() {
   const std::vector<Summary> all = summaries(std::nullopt);
+  const auto later = std::ranges::count_if(
+      all, [](const Summary& each) { return each.oldest.ptx > newest_version; });
   std::string out = fmt::format(
       "# Opcodes\n\n<!-- Written by `tartan isa --opcodes --markdown` from compiler/isa: change it "
-      "there. -->\n\nAll {} instructions of PTX ISA 9.0: the first version and targets that have a "
+      "there. -->\n\nAll {} instructions of PTX ISA {}: the first version and targets that have a "
       "form of it, its effect on control flow\nand the threads that must execute it together, and "
-      "its memory effects. `tartan isa NAME` shows the forms: qualifiers\n(`(.a|.b)`: one of them, "
-      "`{{.a|.b}}`: at most one), operands with kinds, types and ranges, versions and targets, and "
-      "the\neffect on each address. An empty cell: falls through, per thread, no memory access. "
-      "[isa.md](isa.md) lists the forms of\nmatrix instructions.\n\n| Instruction | PTX | Targets "
-      "| Control, threads | Memory |\n|---|---|---|---|---|\n",
-      all.size());
+      "its memory effects. ({} of them are of a later version: `tartan\ncheck` knows them only to "
+      "say which version they need.) `tartan isa NAME` shows the forms: qualifiers\n(`(.a|.b)`: "
+      "one of them, `{{.a|.b}}`: at most one), operands with kinds, types and ranges, versions and "
+      "targets, and\nthe effect on each address. An empty cell: falls through, per thread, no "
+      "memory access. [isa.md](isa.md) lists the\nforms of matrix instructions.\n\n| Instruction "
+      "| PTX | Targets | Control, threads | Memory |\n|---|---|---|---|---|\n",
+      all.size(), newest_version.text(), later);
   for (const Summary& each : all)
     out += fmt::format("| `{}` | {} | {} | {} | {} |\n", each.name, each.oldest.ptx.text(),
                        targets_text(each.oldest), each.control, each.memory);

@@ -16,17 +16,45 @@ std::string_view nearest_rule(const std::string& id) {
   return nearest_word(id, ids);
 }
 
+// A run of rules in the table, who reports them, and where.
+struct Section {
+  const Rule& first;
+  std::string_view title, reporters;
+};
+
+// clang-format off
+constexpr Section sections[] = {
+    {"syntax"_rule, "PTX text", "`tartan check`, at the line of the PTX text. What the parser finds, loading a module reports as well."},
+    {"unknown-instruction"_rule, "Instructions", "`tartan check`; `Builder::instruction()`, at the C++ line; the emulator, of kernels that it decodes."},
+    {"branch-table"_rule, "Branches and calls", "`tartan check`."},
+    {"fragment-provenance"_rule, "Legal PTX that is probably wrong", "`tartan check`. `proxy-fence` also by the emulator, where the text alone does not show it."},
+    {"kernel-name"_rule, "Kernel descriptions", "`compile()`, at the C++ line of the call."},
+    {"codegen"_rule, "Code generation", "`compile()`."},
+    {"no-driver"_rule, "Devices, modules, launches", "`Device`, `Module`, `Buffer` and `launch()` in their `Result` or `Status`; `tartan run`. `tensor-map` also by a kernel on the emulator."},
+    {"unsupported-instruction"_rule, "Decoding", "the emulator, when a kernel is taken from its module. Nothing has run."},
+    {"memory-fault"_rule, "Kernels that run", "the emulator, in `Device::findings()` with the PTX line, and in the `Status` of the next call that waits. A GPU reports only `memory-fault`, `misaligned-access` and `trap` (else `driver`), without a line."},
+    {"file"_rule, "Files and the command line", "the command; `out-of-memory` also the library."},
+};
+// clang-format on
+
 }  // namespace
 
 std::string rules_document() {
   std::string out =
       "# Diagnostics\n\n<!-- Written by `tartan check --rules` from "
       "include/tartan/support/rules.h: change it there. -->\n\nEvery diagnostic ends in the id of "
-      "its rule. Ids are stable across releases. Change a rule's level with\n`tartan check --error "
-      "RULE`, `--warn RULE` or `--ignore RULE`, or `verify::Options::levels` in C++.\n\n| Rule | "
-      "Level | Meaning |\n|---|---|---|\n";
-  for (const Rule& rule : rules)
+      "its rule. Ids are stable across releases. Change the level of a rule that\n`tartan check` "
+      "reports with `--error RULE`, `--warn RULE` or `--ignore RULE`, or with "
+      "`verify::Options::levels` in C++.\n";
+  const Section* next = std::begin(sections);
+  for (const Rule& rule : rules) {
+    if (next != std::end(sections) && &rule == &next->first) {
+      out += fmt::format("\n## {}\n\nReported by {}\n\n| Rule | Level | Meaning |\n|---|---|---|\n",
+                         next->title, next->reporters);
+      ++next;
+    }
     out += fmt::format("| `{}` | {} | {} |\n", rule.id, level_name(rule.level), rule.meaning);
+  }
   return out;
 }
 

@@ -14,6 +14,7 @@
 
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/module.h"
+#include "runtime/launch_findings.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
@@ -350,8 +351,7 @@ Diag Kernel::describe(const Finding& finding) const {
   text += finding.source.empty() ? ")" : fmt::format(", {})", finding.source);
   const Rule* rule = find_rule(finding.id);
   // What stopped the launch is an error, whatever the rule is for a text.
-  const bool warns = rule->id == "same-value-race"_rule.id || rule->id == "weak-cas-read"_rule.id;
-  return {.level = warns ? Level::Warning : Level::Error,
+  return {.level = detail::only_warns(rule->id) ? Level::Warning : Level::Error,
           .id = rule->id,
           .place = {module_->tree().source->name(), finding.line, 1},
           .message = std::move(text)};

@@ -7,6 +7,7 @@
 
 using namespace tartan;
 
+// A Status is a Result<Done>: must() takes it, too.
 template <typename T>
 T must(Result<T> result) {
   if (!result) throw std::runtime_error(result.diags().text());
@@ -14,8 +15,10 @@ T must(Result<T> result) {
 }
 
 int main() {
-  Device device = must(Device::open("auto"));           // the first GPU, else the emulator
-  const kernels::Gemm options{.m = 0, .n = 0, .k = 0};  // sizes are arguments
+  Device device = must(Device::open("auto"));  // the first GPU, else the emulator
+  const Target target = Target::of(device.arch());
+  const kernels::Gemm any_size{.m = 0, .n = 0, .k = 0};  // sizes are arguments
+  const kernels::Gemm options = kernels::tuned(any_size, target);
   const Compiled compiled = must(compile(kernels::gemm(options), device.arch()));
   const Module module = must(device.load(compiled.ptx, compiled.name));
   LoadedKernel kernel = must(module.kernel(compiled.name));
