@@ -56,7 +56,8 @@ void add_options(CLI::App& app, Words& words) {
                  "no type the project's tables");
   app.add_option("--type", words.type, "f16, bf16, tf32, f32, s8, e4m3, e5m2, or of A and B: AxB");
   app.add_option("--out", words.out, "Elements of C; default: f16, bf16, f32, s32; of fp8 bf16");
-  app.add_option("--major", words.majors, "Major orders of A and B: r is row-major, c is column-major")
+  app.add_option("--major", words.majors,
+                 "Major orders of A and B: r is row-major, c is column-major")
       ->capture_default_str();
   app.add_option("--tile", words.configs,
                  "tuned, or MxNxK:WMxWN:STAGES[:PRODUCERS] and then any of\n" + gpu::config_help());

@@ -158,6 +158,7 @@ class Run {
   void add(const Finding& finding) {
     for (Finding& known : outcome_.findings) {
       if (known.id != finding.id || known.line != finding.line) continue;
+      if (known.block != no_block && finding.block == no_block) return;
       const bool placed = known.block == no_block && finding.block != no_block;
       if (!placed && known.message != finding.message) continue;
       if (placed) known = finding;
