@@ -158,8 +158,8 @@ class Run {
   void add(const Finding& finding) {
     for (Finding& known : outcome_.findings) {
       if (known.id != finding.id || known.line != finding.line) continue;
-      if (known.block != no_block && finding.block == no_block) return;
-      const bool placed = known.block == no_block && finding.block != no_block;
+      const bool placed = known.block == no_block && finding.block != no_block &&
+                          known.message.starts_with(finding.message);
       if (!placed && known.message != finding.message) continue;
       if (placed) known = finding;
       return;
