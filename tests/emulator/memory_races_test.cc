@@ -472,6 +472,17 @@ TEST(MemoryRaces, OneRunShowsAll) {
   EXPECT_EQ(run.out[5], 64u);  // and it runs to its end
 }
 
+TEST(MemoryRaces, ShufflesReadLanesThatTakePart) {
+  const Launch half{.grid = {1}, .block = {16}};
+  const auto shuffle = [](int distance, const std::string& clamp) {
+    return fmt::format("shfl.sync.down.b32 r6, r0, {}, {}, -1;\n", distance, clamp) + keep;
+  };
+  EXPECT_EQ(found(shuffle(16, "31"), one_warp), "");
+  EXPECT_EQ(found(shuffle(8, "15"), half), "");  // who would read beyond lane 15 reads itself
+  EXPECT_EQ(found(shuffle(8, "31"), half), "divergent-collective");
+  EXPECT_NE(message(shuffle(8, "31"), half).find("lane 8 reads lane 16"), std::string::npos);
+}
+
 TEST(MemoryRaces, NothingIsLookedForUnlessAsked) {
   const KernelRun run = run_body(words(32, 64) + mine + theirs + keep, two_warps, 1024, {}, shared);
   EXPECT_TRUE(run.findings.empty());
