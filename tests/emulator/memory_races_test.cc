@@ -474,13 +474,14 @@ TEST(MemoryRaces, OneRunShowsAll) {
 
 TEST(MemoryRaces, ShufflesReadLanesThatTakePart) {
   const Launch half{.grid = {1}, .block = {16}};
-  const auto shuffle = [](int distance, const std::string& clamp) {
-    return fmt::format("shfl.sync.down.b32 r6, r0, {}, {}, -1;\n", distance, clamp) + keep;
+  const auto shuffle = [](int distance, int clamp, const std::string& mask = "-1") {
+    return fmt::format("shfl.sync.down.b32 r6, r0, {}, {}, {};\n", distance, clamp, mask) + keep;
   };
-  EXPECT_EQ(found(shuffle(16, "31"), one_warp), "");
-  EXPECT_EQ(found(shuffle(8, "15"), half), "");  // who would read beyond lane 15 reads itself
-  EXPECT_EQ(found(shuffle(8, "31"), half), "divergent-collective");
-  EXPECT_NE(message(shuffle(8, "31"), half).find("lane 8 reads lane 16"), std::string::npos);
+  EXPECT_EQ(found(shuffle(16, 31), one_warp), "");
+  EXPECT_EQ(found(shuffle(8, 15), half), "");  // who would read beyond lane 15 reads itself
+  EXPECT_EQ(found(shuffle(8, 31), half), "divergent-collective");
+  EXPECT_NE(message(shuffle(8, 31), half).find("lane 8 reads lane 16"), std::string::npos);
+  EXPECT_EQ(found(shuffle(8, 31, "0xffff"), half), "");  // undefined too, but nobody is missing
 }
 
 TEST(MemoryRaces, NothingIsLookedForUnlessAsked) {

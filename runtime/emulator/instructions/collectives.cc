@@ -45,17 +45,20 @@ constexpr std::uint32_t shuffle_source(std::uint32_t lane, std::uint32_t b, std:
   return inside ? from : lane | 32;
 }
 
-// False where a lane reads another one that does not execute the shuffle, which a launch with
-// checks reports: what it reads is undefined.
-bool sources_take_part(Warp& warp, const std::uint32_t (&from)[32]) {
+// False where a lane reads another one that its member mask names and that is not there: it has
+// exited, or never was. A launch with checks reports it, because what it reads is undefined.
+bool sources_take_part(Warp& warp, const Op& op, const std::uint32_t (&from)[32]) {
   if (warp.mask == all_lanes || !warp.block->cluster().races()) return true;
-  const std::uint32_t lost = lanes_where(
-      warp.mask, [&](int i) { return from[i] < 32 && (warp.mask >> from[i] & 1) == 0; });
+  const std::uint32_t absent =
+      lanes<std::uint32_t>(warp, op.e)[std::countr_zero(warp.mask)] & ~warp.mask;
+  const std::uint32_t lost =
+      lanes_where(warp.mask, [&](int i) { return from[i] < 32 && (absent >> from[i] & 1) != 0; });
   if (lost == 0) return true;
   const int lane = std::countr_zero(lost);
   warp.fail("divergent-collective"_rule,
-            fmt::format("shfl.sync: lane {} reads lane {}, which does not execute the instruction: "
-                        "the value is undefined; executing lanes: 0x{:08x}",
+            fmt::format("shfl.sync: lane {} reads lane {}, which the member mask names but which "
+                        "does not exist or has exited: the value is undefined; lanes there: "
+                        "0x{:08x}",
                         lane, from[lane], warp.mask),
             lane);
   return false;
@@ -69,7 +72,7 @@ void shuffle(Warp& warp, const Op& op) {
              *c = lanes<std::uint32_t>(warp, op.c);
   std::uint32_t from[32], out[32];
   for (std::uint32_t i = 0; i < 32; ++i) from[i] = shuffle_source<S>(i, b[i], c[i]);
-  if (!sources_take_part(warp, from)) return;
+  if (!sources_take_part(warp, op, from)) return;
   for (int i = 0; i < 32; ++i) out[i] = a[from[i] & 31];
   auto* d = lanes<std::uint32_t>(warp, op.d);
   each_lane(warp.mask, [&](int i) { d[i] = out[i]; });
