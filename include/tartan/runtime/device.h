@@ -89,12 +89,12 @@ struct Report {
   NumericTrust trust;                   // the weakest of all kernels launched
 };
 
-/// How a device is opened; the emulator's checks and limits.
 /// What the emulator looks for beside bad addresses and the races of bulk copies and wgmma: with
 /// `all`, races between ordinary accesses to memory. Launches then take one host thread and more
 /// time.
 enum class Checks : std::uint8_t { none, all };
 
+/// How a device is opened; the emulator's checks and limits.
 struct DeviceOptions {
   /// Emulator: whose arithmetic ("sm_90"); empty: that of the module's target. A module for another
   /// target is loaded all the same: `tartan check --target` says whether it fits that hardware.
