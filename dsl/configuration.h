@@ -23,7 +23,7 @@ struct Configuration {
   /// Whether producers give registers to consumers (setmaxnreg): whole warpgroups on sm_90a, one
   /// block on a multiprocessor.
   bool moves_registers() const;
-  /// How many a thread has, of those who compute.
+  /// Of a thread; of a consumer, where there are producers.
   int registers() const;
   int first_registers() const;     // before any are given
   int consumer_registers() const;  // when producers have given theirs up

@@ -41,7 +41,7 @@ void store_fragment(KernelState& state, const Tensor& to, const Fragment& fragme
 
 // -- Instructions by name: dsl/instruction.cc.
 
-/// `address`: where the instruction's address operand points, which then is none of `operands`.
+/// `address`: what the instruction's address operand points to; `operands` are the others then.
 std::vector<Scalar> named_instruction(KernelState& state, std::string_view spelling,
                                       std::span<const Scalar> operands,
                                       const codegen::Pointer* address = nullptr);

@@ -275,8 +275,8 @@ bool store_boxes(KernelState& state, const Tensor& to, const WarpTile& tile, Fra
   return true;
 }
 
-// Row by row of fragments; where they are finished by what is read, by columns, whose scales and
-// bias are read once then.
+// Row by row of fragments. Column by column where a Finish reads: it then reads the scales and bias
+// of a column once.
 Fragments::Order plain_order(const WarpTile& tile, bool by_columns) {
   Fragments::Order out;
   if (by_columns) {

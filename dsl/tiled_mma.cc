@@ -127,8 +127,8 @@ bool fits(const TiledParts& mma, std::size_t count_a, std::size_t count_b) {
   return false;
 }
 
-// Registers for addresses and the like, as measured: those who copy need more, and so does what
-// ldmatrix cannot turn.
+// Registers for addresses and the like, as measured: threads that copy need more, and so do
+// operands that ldmatrix cannot transpose.
 int registers_beside(const KernelState& state, const Shared& a, const Shared& b) {
   int out = 32;
   if (state.config.options.producers == 0) out += 16;
@@ -330,6 +330,27 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
       parts_.fragments_n(), c.place());
 }
 
+namespace {
+
+// Whether a warp's fragments of A or B are as many as the tile has, and this kernel's; reports if
+// not.
+bool takes_fragments(const detail::TiledParts& mma, std::string_view operand, const WarpTile& given,
+                     int down, int across) {
+  if (given.down() != down || given.across() != across) {
+    mma.state->log.report(
+        "fragment-mismatch"_rule,
+        fmt::format("wrong number of fragments of {} per warp: expected {} x {}, found {} x {}",
+                    operand, down, across, given.down(), given.across()));
+    return false;
+  }
+  const std::string what = fmt::format("{} of the tiled MMA", operand);
+  return std::ranges::all_of(given.fragments(), [&](const Fragment& each) {
+    return mma.state->owns(each, what) && !detail::is_bad(each);
+  });
+}
+
+}  // namespace
+
 Type TiledMma::stored_a() const { return detail::stored_type(parts_.kind, parts_.kind.a); }
 Type TiledMma::stored_b() const { return detail::stored_type(parts_.kind, parts_.kind.b); }
 
@@ -339,15 +360,7 @@ WarpTile TiledMma::operator()(const WarpTile& c, const WarpTile& a, const Shared
   if (!require_shape(*parts_.state, tensor_of(b), parts_.tile.k, parts_.tile.n,
                      "B of the tiled MMA"))
     return {};
-  if (a.down() != parts_.fragments_m() || a.across() != parts_.steps()) {
-    parts_.state->log.report(
-        "fragment-mismatch"_rule,
-        fmt::format("wrong number of fragments of A per warp: expected {} x {}, found {} x {}",
-                    parts_.fragments_m(), parts_.steps(), a.down(), a.across()));
-    return {};
-  }
-  for (const Fragment& each : a.fragments())
-    if (!parts_.state->owns(each, "A of the tiled MMA") || detail::is_bad(each)) return {};
+  if (!takes_fragments(parts_, "A", a, parts_.fragments_m(), parts_.steps())) return {};
   if (by_warpgroups(parts_, c)) {
     const auto& sums = c.fragments();
     return WarpTile(
@@ -371,13 +384,7 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const WarpTile
   if (!require_shape(*parts_.state, tensor_of(a), parts_.tile.m, parts_.tile.k,
                      "A of the tiled MMA"))
     return {};
-  if (b.down() != parts_.steps() || b.across() != parts_.fragments_n()) {
-    parts_.state->log.report(
-        "fragment-mismatch"_rule,
-        fmt::format("wrong number of fragments of B per warp: expected {} x {}, found {} x {}",
-                    parts_.steps(), parts_.fragments_n(), b.down(), b.across()));
-    return {};
-  }
+  if (!takes_fragments(parts_, "B", b, parts_.steps(), parts_.fragments_n())) return {};
   const auto row = [&](int step) {
     std::vector<Fragment> out;
     for (int j = 0; j < parts_.fragments_n(); ++j) out.push_back(b.fragment(step, j));

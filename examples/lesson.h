@@ -2,7 +2,7 @@
 // examples/lesson.h - what the lessons share: a device, and "compile this kernel, run it on these
 // arrays, give me what it wrote".
 //
-// A lesson runs on the first GPU, or on the emulator if there is none; `./02_corner emulator` asks
+// A lesson runs on the first GPU, or on the emulator without one; `./02_corner emulator` asks
 // for one of them. What it prints is the same on both; lesson 3 leaves stmatrix out before sm_90.
 #pragma once
 

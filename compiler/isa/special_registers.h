@@ -132,8 +132,8 @@ inline constexpr SpecialRegisterRow special_registers[] = {
 };
 // clang-format on
 
-/// The number that stands between the row's name and its suffix in `name`; -1: there is none, or
-/// too high a one.
+/// The number between the row's name and its suffix in `name`; -1 if `name` has no number, or one
+/// that is too high.
 constexpr int special_number(const SpecialRegisterRow& row, std::string_view name) {
   if (!name.starts_with(row.name) || !name.ends_with(row.suffix)) return -1;
   name.remove_prefix(row.name.size());

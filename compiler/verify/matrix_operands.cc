@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "compiler/support/counted.h"
+
 namespace tartan::inline TARTAN_ABI::verify {
 namespace {
 
@@ -162,9 +164,10 @@ void MatrixOperands::vector(const OperandSpec& spec, const ptx::Operand& operand
       spec.count == 0 ? count == 1 || count == 2 || count == 4 : count == spec.count;
   if (!counts)
     return report("register-count"_rule, operand,
-                  fmt::format("{}: expected {} register{}, found {}", label(spec),
-                              spec.count == 0 ? "1, 2 or 4" : std::to_string(spec.count),
-                              spec.count == 1 ? "" : "s", count));
+                  fmt::format("{}: expected {}, found {}", label(spec),
+                              spec.count == 0 ? "1, 2 or 4 registers"
+                                              : detail::counted(spec.count, "register"),
+                              count));
   const TypeSet mixed = mixture(spec, operand);
   for (const ptx::Operand& each : elements)
     element(spec, each, mixed.mask != 0 ? mixed : fitting(spec, row_));

@@ -25,7 +25,7 @@ KernelRun watched(const std::string& body, const Launch& launch,
   return run;
 }
 
-// The first finding's rule; empty: there is none.
+// The first finding's rule; empty without a finding.
 std::string found(const std::string& body, const Launch& launch) {
   const KernelRun run = watched(body, launch);
   return run.findings.empty() ? "" : run.findings[0].id;

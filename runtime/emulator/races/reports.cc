@@ -97,7 +97,7 @@ std::string RaceReports::side_text(const RaceSide& side, bool with_block) const 
   return text + ")";
 }
 
-// "tile+16 (shared memory, 0x10)", "parameter out + 64 (0x1000000040)"
+// "tile+16 (shared memory at 0x10)", "global memory at out+64 (0x1000000040)"
 std::string RaceReports::memory_text(const Race& race) const {
   if (race.shared) {
     const NamedRange* found = nullptr;
