@@ -91,6 +91,17 @@ Scalar read_element(KernelState& state, const Tensor& from, const Scalar& row, c
   return state.scalar(state.f().load(address_of(state, from, row, col), from.type));
 }
 
+Scalar read_element_if(KernelState& state, const Scalar& condition, const Tensor& from,
+                       const Scalar& row, const Scalar& col) {
+  const auto constant = condition.constant();
+  if (constant && *constant) return read_element(state, from, row, col);
+  const bool good = constant || state.is_condition(condition);
+  if (!usable(state, from, row, col) || !good) return detail::bad_scalar();
+  const Value holds =
+      constant ? state.f().constant(Type::pred, std::int64_t{0}) : state.value(condition);
+  return state.scalar(state.f().load_if(holds, address_of(state, from, row, col), from.type));
+}
+
 void write_element(KernelState& state, const Tensor& to, const Scalar& row, const Scalar& col,
                    const Scalar& value) {
   if (!usable(state, to, row, col) || detail::is_bad(value) ||
@@ -366,6 +377,17 @@ Scalar Builder::read(const Shared& from, const Scalar& row, const Scalar& col, H
   state_->at(at);
   state_->fill.read_by_threads = true;
   return read_element(*state_, tensor_of(from), row, col);
+}
+Scalar Builder::read_if(const Scalar& condition, const Global& from, const Scalar& row,
+                        const Scalar& col, Here at) {
+  state_->at(at);
+  return read_element_if(*state_, condition, tensor_of(from), row, col);
+}
+Scalar Builder::read_if(const Scalar& condition, const Shared& from, const Scalar& row,
+                        const Scalar& col, Here at) {
+  state_->at(at);
+  state_->fill.read_by_threads = true;
+  return read_element_if(*state_, condition, tensor_of(from), row, col);
 }
 void Builder::write(const Global& to, const Scalar& row, const Scalar& col, const Scalar& value,
                     Here at) {

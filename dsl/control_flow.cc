@@ -64,13 +64,7 @@ void Builder::when(const Scalar& condition, const std::function<void()>& body, H
     if (*constant) body();
     return;
   }
-  if (!state_->owns(condition, "the condition")) return;
-  if (condition.type() != Type::pred)
-    return state_->log.report(
-        "scalar-type"_rule,
-        fmt::format(
-            "expected a condition of type pred, such as a comparison, found a value of type {}",
-            name(condition.type())));
+  if (!state_->is_condition(condition)) return;
   const detail::BeforeBody before = state_->flights.before_body(state_->f(), false);
   state_->f().if_then(state_->value(condition),
                       [&] { state_->flights.in_body(state_->f(), before, body); });

@@ -60,6 +60,17 @@ bool KernelState::is_index(const Scalar& scalar, std::string_view what) {
   return false;
 }
 
+bool KernelState::is_condition(const Scalar& scalar) {
+  if (is_bad(scalar) || !owns(scalar, "the condition")) return false;
+  if (scalar.type() == Type::pred) return true;
+  log.report(
+      "scalar-type"_rule,
+      fmt::format(
+          "expected a condition of type pred, such as a comparison, found a value of type {}",
+          name(scalar.type())));
+  return false;
+}
+
 bool KernelState::has_body(bool given, std::string_view what) {
   if (!given)
     log.report("kernel-option"_rule, fmt::format("{}: expected a function, found none", what));

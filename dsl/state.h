@@ -63,6 +63,7 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   /// Whether a scalar of this kernel may count elements or rounds; reports if not.
   bool is_index(const Scalar& scalar, std::string_view what);
   /// Whether there is a function to call; reports if not.
+  bool is_condition(const Scalar& scalar);
   bool has_body(bool given, std::string_view what);
 
   // -- Numbers and registers.

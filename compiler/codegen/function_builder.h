@@ -117,6 +117,8 @@ class FunctionBuilder {
   Pointer offset(Pointer base, Value bytes);
   Pointer offset(Pointer base, std::int64_t bytes);
   Value load(Pointer from, Type type);
+  /// By a guarded ld: 0, and no access, where `condition` does not hold.
+  Value load_if(Value condition, Pointer from, Type type);
   std::vector<Value> load_vector(Pointer from, Type type, int count);  // ld.vN: count 2 or 4
   void store(Pointer to, Value value);
   void store_vector(Pointer to, std::span<const Value> values);  // st.vN

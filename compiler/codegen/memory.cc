@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pointers, loads and stores, shared memory.
+#include <fmt/format.h>
 #include <llvm/IR/ReplaceConstant.h>
 
 #include <cassert>
 #include <vector>
 
+#include "compiler/codegen/assembly.h"
 #include "compiler/codegen/impl.h"
 
 namespace tartan::inline TARTAN_ABI::codegen {
@@ -41,6 +43,31 @@ Value FunctionBuilder::load(Pointer from, Type type) {
       impl_->build.CreateAlignedLoad(impl_->type(type), impl_->get(from),
                                      llvm::Align(static_cast<std::uint64_t>(bits(type) / 8))),
       type);
+}
+
+// A branch around each load would keep the loads of a thread from being issued together.
+Value FunctionBuilder::load_if(Value condition, Pointer from, Type type) {
+  assert(condition.type == Type::pred && bits(type) <= 64);
+  const int width = bits(type);
+  const Type held = width == 64 ? Type::b64 : width == 32 ? Type::b32 : Type::b16;
+  const bool shared = from.space == StateSpace::shared;
+  const std::string_view space = shared                             ? ".shared"
+                                 : from.space == StateSpace::global ? ".global"
+                                                                    : "";
+  Assembly assembly("");
+  assembly.hold(impl_->type(held), constraint(held));
+  assembly.write("@");
+  assembly.input(impl_->get(condition), constraint(Type::pred));
+  assembly.write(fmt::format(" ld{}.b{} ", space, width));
+  assembly.name(0);
+  assembly.write(", [");
+  assembly.input(shared ? impl_->shared_window(from) : impl_->get(from), shared ? "r" : "l");
+  assembly.write("];");
+  assembly.tie(llvm::ConstantInt::get(impl_->type(held), 0), 0);
+  llvm::Value* const loaded = assembly.call(impl_->build);
+  return impl_->value(impl_->bits_as(impl_->resize(loaded, impl_->build.getIntNTy(width), false),
+                                     impl_->type(type)),
+                      type);
 }
 
 std::vector<Value> FunctionBuilder::load_vector(Pointer from, Type type, int count) {

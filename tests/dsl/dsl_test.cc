@@ -275,6 +275,52 @@ TEST(Dsl, LayoutsMoveEveryElement) {
   }
 }
 
+// read_if(): the element, or 0 and no access, of every width, in global and shared memory. The
+// buffer ends where the matrix does, so a read beyond it would be a memory-fault.
+TEST(Dsl, MaskedReadsGiveZeroAndTouchNothing) {
+  Device device = *Device::open("emulator");
+  for (const Type type : {u8, Type::e4m3, f16, s32, f32, s64, f64}) {
+    SCOPED_TRACE(name(type));
+    const std::size_t bytes = static_cast<std::size_t>(bits(type)) / 8;
+    const auto compiled =
+        compile(kernel("masked", {.block = 32},
+                       [&](Builder& k) {
+                         const Scalar n = k.param("n", u32), i = k.thread();
+                         auto in = k.global("in", type, row_major(1, n));
+                         auto out = k.global("out", type, row_major(4, 32));
+                         auto s = k.shared("s", type, row_major(1, 16));
+                         k.when(i < 16, [&] { k.write(s, 0, i, k.read_if(i < n, in, 0, i)); });
+                         k.barrier();
+                         k.write(out, 0, i, k.read_if(i < n, in, 0, i));
+                         k.write(out, 1, i, k.read_if((i % 2 == 0) & (i < 16), s, 0, i));
+                         k.write(out, 2, i, k.read_if(1, in, 0, i % 16));
+                         k.write(out, 3, i, k.read_if(0, in, 0, i));
+                       }),
+                sm_80);
+    ASSERT_TRUE(compiled) << compiled.diags().text();
+    constexpr std::size_t n = 21;
+    std::vector<std::uint8_t> values(n * bytes);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::uint8_t>(i + 1);
+    Buffer in = *device.allocate(values.size()), out = *device.allocate(4 * 32 * bytes);
+    ASSERT_TRUE(in.write(values));
+    LoadedKernel loaded = *device.load(compiled->ptx)->kernel("masked");
+    ASSERT_TRUE(loaded.launch({.block = {32}},
+                              Arguments().add(static_cast<std::uint32_t>(n)).add(in).add(out)));
+    const auto status = device.synchronize();
+    ASSERT_TRUE(status) << status.diags().text();
+    const auto got = *out.read_all<std::uint8_t>();
+    for (std::size_t i = 0; i < 32; ++i)
+      for (std::size_t byte = 0; byte < bytes; ++byte) {
+        const auto value = [&](std::size_t of) { return values[of * bytes + byte]; };
+        const auto at = [&](std::size_t row) { return got[(row * 32 + i) * bytes + byte]; };
+        ASSERT_EQ(at(0), i < n ? value(i) : 0) << i;
+        ASSERT_EQ(at(1), i % 2 == 0 && i < 16 ? value(i) : 0) << i;
+        ASSERT_EQ(at(2), value(i % 16)) << i;
+        ASSERT_EQ(at(3), 0) << i;
+      }
+  }
+}
+
 // ldmatrix out of swizzled shared memory gives the same fragments as out of plain.
 TEST(Dsl, SwizzledTilesMultiply) {
   Device device = *Device::open("emulator");

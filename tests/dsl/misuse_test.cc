@@ -154,6 +154,8 @@ std::vector<Misuse> misuses() {
                    k.write(g, 0, k.thread() < 3, x);
                    g.tile(16, 16, x, 0);
                    k.loop(0, x, 1, [](Scalar) {});
+                   k.read_if(x, g, 0, 0);
+                   k.read_if(k.thread() < 3, g, 0, 64);
                  })});
   out.push_back({"shared matrices that cannot be", __LINE__, "sm_80", described(32, [](Builder& k) {
                    k.shared("a", f32, row_major(1LL << 31, 1LL << 31));

@@ -205,6 +205,13 @@ class Builder {
   ///   k.when(col < n, [&] { k.write(C, row, col, k.read(bias, 0, col)); });
   Scalar read(const Global& from, const Scalar& row, const Scalar& col, Here at = Here::current());
   Scalar read(const Shared& from, const Scalar& row, const Scalar& col, Here at = Here::current());
+  /// The element where `condition` holds; elsewhere 0, and memory is not read. One guarded ld, not a
+  /// branch: loads of several elements are issued together.
+  ///   const Scalar old = k.read_if((row < m) & (col < n), C, row, col);
+  Scalar read_if(const Scalar& condition, const Global& from, const Scalar& row, const Scalar& col,
+                 Here at = Here::current());
+  Scalar read_if(const Scalar& condition, const Shared& from, const Scalar& row, const Scalar& col,
+                 Here at = Here::current());
   void write(const Global& to, const Scalar& row, const Scalar& col, const Scalar& value,
              Here at = Here::current());
   void write(const Shared& to, const Scalar& row, const Scalar& col, const Scalar& value,
