@@ -72,12 +72,26 @@ Scalar Finisher::vector_value(const Global& from, const Scalar& i) {
   return k_.read(from, 0, minimum(i, from.layout().cols - 1));
 }
 
-Scalar Finisher::tile_value(const Global& part, const Scalar& row, const Scalar& col) {
+Scalar Finisher::residual_value(const Global& part, const Scalar& row, const Scalar& col) {
   const auto inside = [&](const std::optional<Edge>& edge, const Scalar& i) {
     if (!edge) return i;
     return minimum(k_.convert(i, s32), k_.convert(edge->limit - edge->origin - 1, s32));
   };
   return k_.convert(k_.read(part, inside(part.row_edge(), row), inside(part.col_edge(), col)), in_);
+}
+
+// Beyond the edge: 0, without a read. An element of the edge in its place, as residual_value()
+// takes one, would be one that another thread stores.
+Scalar Finisher::old_value(const Global& part, const Scalar& row, const Scalar& col) {
+  std::optional<Scalar> inside;
+  const auto limit = [&](const std::optional<Edge>& edge, const Scalar& i) {
+    if (!edge) return;
+    const Scalar within = k_.convert(i, s32) < k_.convert(edge->limit - edge->origin, s32);
+    inside = inside ? *inside & within : within;
+  };
+  limit(part.row_edge(), row);
+  limit(part.col_edge(), col);
+  return k_.convert(inside ? k_.read_if(*inside, part, row, col) : k_.read(part, row, col), in_);
 }
 
 // `row`, `col`: of the matrix. What lies in C and in the residual comes besides.
@@ -153,8 +167,8 @@ void Finisher::store(const WarpTile& sums, const Tile& tile, const Scalar& row, 
       Others with = vector_values(top + r, left + c, scale == row_scales.end());
       if (scale != row_scales.end()) with.row_scale = scale->second;
       else row_scales[{i, e}] = with.row_scale;
-      if (options_.beta) with.old = tile_value(part, r, c);
-      if (options_.residual) with.residual = tile_value(added, r, c);
+      if (options_.beta) with.old = old_value(part, r, c);
+      if (options_.residual) with.residual = residual_value(added, r, c);
       others[{i, j}].push_back(with);
     }
   };

@@ -36,7 +36,8 @@ class Finisher {
   Scalar converted(const Scalar& x);
   std::pair<Scalar, Scalar> converted(const Scalar& x, const Scalar& y);
   Scalar vector_value(const Global& from, const Scalar& i);
-  Scalar tile_value(const Global& part, const Scalar& row, const Scalar& col);
+  Scalar residual_value(const Global& part, const Scalar& row, const Scalar& col);
+  Scalar old_value(const Global& part, const Scalar& row, const Scalar& col);
 
   Builder& k_;
   Epilogue options_;

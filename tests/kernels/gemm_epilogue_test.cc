@@ -406,7 +406,7 @@ TEST(GemmEpilogue, FitsInRegisters) {
                       {"sm_80", to(any, bf16), everything},
                       {"sm_86", a_by_columns, {.row_scales = true}},
                       {"sm_80", to(shared, bf16), everything, 64},
-                      {"sm_90", of(any, Type::e4m3, f32), everything},
+                      {"sm_90", of(any, Type::e4m3, f32), everything, 12},
                       {"sm_120a", to(of(any, Type::e4m3, f32), Type::e4m3), everything}};
   const std::string at = testing::TempDir() + std::to_string(getpid()) + "_tartan_epilogue";
   for (const Row& row : rows) {
