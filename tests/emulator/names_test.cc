@@ -176,6 +176,25 @@ TEST(EmulatorNames, StateSpacesOfGenericAddresses) {
   EXPECT_EQ(spaces("mov.u64 rd2, 0;"), (Words{1, 0, 0, 0, 0}));
 }
 
+// What an H100 says of a texture's address. Rows and arrays have a variable at each address.
+TEST(EmulatorNames, OpaqueTypesOfAddresses) {
+  const auto types = [](const std::string& address) {
+    std::string body = address + "\nmov.u32 r2, 0;\n";
+    for (const char* type : {"texref", "surfref"})
+      body += std::string("istypep.") + type +
+              " p, rd2;\nselp.u32 r1, 1, 0, p;\nshl.b32 r2, r2, 1;\nor.b32 r2, r2, r1;\n";
+    return words_of(body + "st.global.u32 [rd0], r2;\n", 1,
+                    ".global .texref t;\n.global .surfref s;\n.global .texref row<3>;\n"
+                    ".global .u32 g;\n");
+  };
+  EXPECT_EQ(types("mov.u64 rd2, t;"), Words{2});
+  EXPECT_EQ(types("mov.u64 rd2, s;"), Words{1});
+  EXPECT_EQ(types("mov.u64 rd2, row2;"), Words{2});
+  EXPECT_EQ(types("mov.u64 rd2, g;"), Words{0});
+  EXPECT_EQ(types("mov.u64 rd2, rd0;"), Words{0});
+  EXPECT_EQ(types("mov.u64 rd2, 0;"), Words{0});
+}
+
 // In a function .param::entry means the kernel's parameters still.
 TEST(EmulatorNames, KernelParametersInFunctions) {
   EXPECT_EQ(words_of(R"(

@@ -312,7 +312,6 @@ TEST(EmulatorRare, RefusalsSayWhatIsNotThere) {
       {"sust.b.1d.b32.trap [rd0, {r2}], r1;", "surfaces"},
       {"sured.b.add.1d.u32.trap [rd0, {r2}], r1;", "surfaces"},
       {"suq.width.b32 r1, [rd0];", "surfaces"},
-      {"istypep.texref p, rd0;", "textures"},
       {"multimem.red.global.add.u32 [rd0], r1;", "multimem"},
       {"tcgen05.dealloc.cta_group::1.sync.aligned.b32 r1, 32;", "tcgen05"},
   };

@@ -471,4 +471,18 @@ std::optional<Symbol> Decoder::symbol(std::string_view name) {
   return std::nullopt;
 }
 
+std::vector<Symbol> Decoder::opaque_variables(std::string_view type) const {
+  std::vector<Symbol> out;
+  for (const ptx::Item& item : module_.items) {
+    if (item.kind != ptx::ItemKind::Variable) continue;
+    const ptx::Variable& variable = module_.variables[item.index];
+    if (!variable.attributes.ends_with(type)) continue;
+    auto found = globals_.named.find(std::string(variable.name) + (variable.numbered ? "0" : ""));
+    if (!found) continue;  // of another module
+    found->bytes = size_with_row(variable);
+    out.push_back(*found);
+  }
+  return out;
+}
+
 }  // namespace tartan::inline TARTAN_ABI::emulator

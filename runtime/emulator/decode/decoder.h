@@ -171,6 +171,8 @@ class Decoder {
   std::optional<std::int64_t> integer(const ptx::Operand& operand) const;
   /// The variable of that name, as seen from here.
   std::optional<Symbol> symbol(std::string_view name);
+  /// The module's variables of an opaque type: ".texref", ".samplerref" or ".surfref".
+  std::vector<Symbol> opaque_variables(std::string_view type) const;
   /// Makes the op jump to the label: its `value` is set when the function is complete.
   void jump(Op& op, std::string_view label);
   /// The same for entry `index` of a branch table in Program::slots.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moves (PTX ISA 9.7.9): mov with packing and unpacking, addresses of variables, cvta, isspacep,
-// clocks.
+// istypep, clocks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -268,6 +268,41 @@ void decode_isspacep(Decoder& d) {
   op.window = window_of(space);
 }
 
+// op.list: first and last address of each variable of the type, op.value of them.
+void is_opaque(Warp& warp, const Op& op) {
+  const auto* a = lanes<std::uint64_t>(warp, op.a);
+  const std::uint32_t* slots = warp.program->slots.data() + op.list;
+  std::uint32_t found = 0;
+  for (std::uint64_t i = 0; i < op.value; ++i, slots += 2) {
+    const auto *first = lanes<std::uint64_t>(warp, slots[0]),
+               *last = lanes<std::uint64_t>(warp, slots[1]);
+    found |= lanes_where(warp.mask, [&](int l) { return a[l] >= first[l] && a[l] <= last[l]; });
+  }
+  set_predicate(warp, op.d, found);
+}
+
+void decode_istypep(Decoder& d) {
+  const std::string_view type = d.spelling.has("texref")       ? ".texref"
+                                : d.spelling.has("surfref")    ? ".surfref"
+                                : d.spelling.has("samplerref") ? ".samplerref"
+                                                               : "";
+  if (type.empty()) return d.unsupported();
+  if (!d.expect_operands(2, 2)) return;
+  const std::uint32_t to = d.destination(0, Type::pred), from = d.source(1, Type::u64);
+  const std::vector<Symbol> variables = d.opaque_variables(type);
+  std::vector<std::uint32_t> slots;
+  for (const Symbol& variable : variables) {
+    slots.push_back(d.constant(variable.address, 64));
+    slots.push_back(d.constant(variable.address + variable.bytes - 1, 64));
+  }
+  const std::uint32_t list = d.append(slots);
+  Op& op = d.emit(is_opaque);
+  op.d = to;
+  op.a = from;
+  op.list = list;
+  op.value = variables.size();
+}
+
 // op.a: addresses, in the window or (op.value its base) generic; op.b: ranks.
 template <typename Address>
 void map_address(Warp& warp, const Op& op) {
@@ -322,11 +357,9 @@ void decode_getctarank(Decoder& d) {
 }
 
 constexpr InstructionRow rows[] = {
-    {Opcode::mov, decode_mov},
-    {Opcode::cvta, decode_cvta},
-    {Opcode::isspacep, decode_isspacep},
-    {Opcode::mapa, decode_mapa},
-    {Opcode::getctarank, decode_getctarank},
+    {Opcode::mov, decode_mov},           {Opcode::cvta, decode_cvta},
+    {Opcode::isspacep, decode_isspacep}, {Opcode::istypep, decode_istypep},
+    {Opcode::mapa, decode_mapa},         {Opcode::getctarank, decode_getctarank},
 };
 
 }  // namespace

@@ -16,7 +16,6 @@ void refuse_textures(Decoder& d) { refuse(d, "textures and samplers"); }
 void refuse_surfaces(Decoder& d) { refuse(d, "surfaces"); }
 void refuse_multimem(Decoder& d) { refuse(d, "multimem addresses (memory of several GPUs)"); }
 void refuse_tensor_memory(Decoder& d) { refuse(d, "tensor memory and tcgen05 MMAs"); }
-void refuse_opaque(Decoder& d) { refuse(d, "textures, samplers and surfaces"); }
 
 constexpr InstructionRow rows[] = {
     {Opcode::tex, refuse_textures},
@@ -26,7 +25,6 @@ constexpr InstructionRow rows[] = {
     {Opcode::sust, refuse_surfaces},
     {Opcode::sured, refuse_surfaces},
     {Opcode::suq, refuse_surfaces},
-    {Opcode::istypep, refuse_opaque},
     {Opcode::multimem_ld_reduce, refuse_multimem},
     {Opcode::multimem_st, refuse_multimem},
     {Opcode::multimem_red, refuse_multimem},
