@@ -15,6 +15,30 @@ using kernels::BlockScaled;
 using kernels::Epilogue;
 using kernels::Gemm;
 
+// A word of --epilogue.
+struct EpiloguePart {
+  std::string_view name;
+  void (*set)(Epilogue&);
+};
+
+constexpr EpiloguePart epilogue_parts[] = {
+    {"alpha", [](Epilogue& e) { e.alpha = true; }},
+    {"beta", [](Epilogue& e) { e.beta = true; }},
+    {"row-scales", [](Epilogue& e) { e.row_scales = true; }},
+    {"column-scales", [](Epilogue& e) { e.column_scales = true; }},
+    {"bias", [](Epilogue& e) { e.bias = true; }},
+    {"relu", [](Epilogue& e) { e.activation = Activation::relu; }},
+    {"gelu", [](Epilogue& e) { e.activation = Activation::gelu; }},
+    {"silu", [](Epilogue& e) { e.activation = Activation::silu; }},
+    {"residual", [](Epilogue& e) { e.residual = true; }},
+};
+
+std::string epilogue_words() {
+  std::vector<std::string_view> names;
+  for (const EpiloguePart& part : epilogue_parts) names.push_back(part.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 class Reader {
  public:
   explicit Reader(const ProductWords& words) : words_(words) {}
@@ -187,35 +211,20 @@ class Reader {
     int activations = 0;
     for (std::size_t i = 0; i < words_.epilogue.size(); ++i) {
       const std::string& word = words_.epilogue[i];
-      add(epilogue, word);
-      activations += word == "relu" || word == "gelu" || word == "silu";
       if (std::find(words_.epilogue.begin(), words_.epilogue.begin() + static_cast<int>(i), word) !=
           words_.epilogue.begin() + static_cast<int>(i))
         return wrong("--epilogue", all, fmt::format("{} once", word));
+      const Activation before = epilogue.activation;
+      add(epilogue, word);
+      activations += epilogue.activation != before;
     }
-    if (activations > 1) wrong("--epilogue", all, "at most one of relu, gelu and silu");
+    if (activations > 1) wrong("--epilogue", all, "at most one activation");
   }
 
   void add(Epilogue& epilogue, const std::string& word) {
-    struct Part {
-      std::string_view name;
-      void (*set)(Epilogue&);
-    };
-    static constexpr Part parts[] = {
-        {"alpha", [](Epilogue& e) { e.alpha = true; }},
-        {"beta", [](Epilogue& e) { e.beta = true; }},
-        {"row-scales", [](Epilogue& e) { e.row_scales = true; }},
-        {"column-scales", [](Epilogue& e) { e.column_scales = true; }},
-        {"bias", [](Epilogue& e) { e.bias = true; }},
-        {"relu", [](Epilogue& e) { e.activation = Activation::relu; }},
-        {"gelu", [](Epilogue& e) { e.activation = Activation::gelu; }},
-        {"silu", [](Epilogue& e) { e.activation = Activation::silu; }},
-        {"residual", [](Epilogue& e) { e.residual = true; }},
-    };
-    for (const Part& part : parts)
+    for (const EpiloguePart& part : epilogue_parts)
       if (part.name == word) return part.set(epilogue);
-    wrong("--epilogue", word,
-          "alpha, beta, row-scales, column-scales, bias, relu, gelu, silu or residual");
+    wrong("--epilogue", word, "one of " + epilogue_words());
   }
 
   const ProductWords& words_;
@@ -244,7 +253,7 @@ Result<BlockScaled> read_block_scaled(const ProductWords& words) {
 Result<Type> read_type(const ProductWords& words) { return Reader(words).read_type(); }
 
 void add_product_options(CLI::App& command, ProductWords& words) {
-  const auto option = [&](const char* name, auto& value, const char* help) {
+  const auto option = [&](const char* name, auto& value, const std::string& help) {
     return command.add_option(name, value, help)->group("Options of gemm");
   };
   option("--m", words.m, "Rows of A and C; 0: a kernel parameter")->capture_default_str();
@@ -272,8 +281,7 @@ void add_product_options(CLI::App& command, ProductWords& words) {
          "bits on sm_89 and sm_90a) into full f32; 0: never")
       ->capture_default_str();
   option("--epilogue", words.epilogue,
-         "Epilogue operations, separated by commas: alpha, beta, row-scales, column-scales, bias, "
-         "relu, gelu, silu, residual")
+         "Epilogue operations, separated by commas: " + epilogue_words())
       ->delimiter(',');
   option("--splits", words.splits, "Split-K: number of splits of k; gemm_sum reduces them")
       ->capture_default_str();
