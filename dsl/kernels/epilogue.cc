@@ -35,7 +35,7 @@ Finisher::Finisher(Builder& k, const Epilogue& options, Type sum, Type c, const 
             "f64 accumulators require C of f64, and C of f64 requires f64 accumulators");
   k.require(in_ == f32 || options.activation == Activation::none ||
                 options.activation == Activation::relu,
-            "gelu and silu are unsupported for f64: their approximations are f32");
+            "gelu, silu and sigmoid are unsupported for f64: their approximations are f32");
   out_ = k.global("C", c, row_major(m, n));
   if (options.alpha) alpha_ = k.param("alpha", in_);
   if (options.beta) beta_ = k.param("beta", in_);
@@ -52,6 +52,9 @@ void Finisher::select_matrix(const Scalar& i, const Scalar& stride) {
 
 Scalar Finisher::activated(const Scalar& x) {
   const auto number = [&](double value) { return k_.constant(in_, value); };
+  const auto sigmoid = [&] {
+    return reciprocal(exp2(x * number(-1.4426950408889634)) + number(1));
+  };
   switch (options_.activation) {
     case Activation::none: return x;
     case Activation::relu: return relu(x);
@@ -61,7 +64,8 @@ Scalar Finisher::activated(const Scalar& x) {
       const Scalar half = x * number(0.5);
       return fma(half, tanh(inner), half);
     }
-    case Activation::silu: return x * reciprocal(exp2(x * number(-1.4426950408889634)) + number(1));
+    case Activation::silu: return x * sigmoid();
+    case Activation::sigmoid: return sigmoid();
   }
   return x;
 }

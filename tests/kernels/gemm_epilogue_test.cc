@@ -22,6 +22,7 @@ double activated(Activation activation, double x) {
     case Activation::gelu:
       return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
     case Activation::silu: return x / (1 + std::exp(-x));
+    case Activation::sigmoid: return 1 / (1 + std::exp(-x));
   }
   return x;
 }
@@ -136,8 +137,8 @@ int wrong(const Gemm& options, int m, int n, int k, double tolerance = 0) {
 TEST(GemmEpilogue, NanIsKept) {
   for (const auto& [accumulator, c] :
        {std::pair{f32, f32}, {f32, f16}, {f32, bf16}, {f32, Type::e4m3}, {f32, s8}, {f64, f64}})
-    for (const Activation activation :
-         {Activation::none, Activation::relu, Activation::gelu, Activation::silu}) {
+    for (const Activation activation : {Activation::none, Activation::relu, Activation::gelu,
+                                        Activation::silu, Activation::sigmoid}) {
       if (c == f64 && activation > Activation::relu) continue;
       SCOPED_TRACE(fmt::format("{}, activation {}", name(c), static_cast<int>(activation)));
       Gemm options{.accumulator = accumulator, .c = c, .epilogue = {.activation = activation}};
@@ -202,6 +203,8 @@ TEST(GemmEpilogue, Activations) {
   EXPECT_EQ(
       wrong({.epilogue = {.row_scales = true, .activation = Activation::silu}}, 7, 200, 63, 1e-5),
       0);
+  EXPECT_EQ(
+      wrong({.epilogue = {.bias = true, .activation = Activation::sigmoid}}, 33, 64, 40, 1e-5), 0);
 }
 
 TEST(GemmEpilogue, SmallResults) {

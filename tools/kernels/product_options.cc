@@ -30,6 +30,7 @@ constexpr EpiloguePart epilogue_parts[] = {
     {"relu", [](Epilogue& e) { e.activation = Activation::relu; }},
     {"gelu", [](Epilogue& e) { e.activation = Activation::gelu; }},
     {"silu", [](Epilogue& e) { e.activation = Activation::silu; }},
+    {"sigmoid", [](Epilogue& e) { e.activation = Activation::sigmoid; }},
     {"residual", [](Epilogue& e) { e.residual = true; }},
 };
 

@@ -19,8 +19,9 @@ namespace tartan::inline TARTAN_ABI::kernels {
 
 inline constexpr int most_splits = 256, most_stream_blocks = 65536;
 
-/// The activation that an epilogue applies.
-enum class Activation : std::uint8_t { none, relu, gelu, silu };  // gelu: the form with tanh
+/// The activation that an epilogue applies. gelu: the form with tanh; sigmoid: 1 / (1 + e^-x),
+/// silu: x * sigmoid(x).
+enum class Activation : std::uint8_t { none, relu, gelu, silu, sigmoid };
 
 /// The epilogue: what is applied to an accumulator before it is stored to C, in f32 (f64 GEMM: in
 /// f64):
