@@ -50,12 +50,12 @@ void Finisher::select_matrix(const Scalar& i, const Scalar& stride) {
   if (options_.residual) residual_ = residual_.matrix(i, stride);
 }
 
-Scalar Finisher::activated(const Scalar& x) {
-  const auto number = [&](double value) { return k_.constant(in_, value); };
+Scalar activated(Builder& k, Activation activation, const Scalar& x) {
+  const auto number = [&](double value) { return k.constant(x.type(), value); };
   const auto sigmoid = [&] {
     return reciprocal(exp2(x * number(-1.4426950408889634)) + number(1));
   };
-  switch (options_.activation) {
+  switch (activation) {
     case Activation::none: return x;
     case Activation::relu: return relu(x);
     case Activation::gelu: {
@@ -114,7 +114,7 @@ Scalar Finisher::finished(const Scalar& sum, const Others& with) {
   if (options_.column_scales) x = x * with.column_scale;
   if (options_.beta) x = fma(beta_, with.old, x);
   if (options_.bias) x = x + with.bias;
-  x = activated(x);
+  x = activated(k_, options_.activation, x);
   if (options_.residual) x = x + with.residual;
   return x;
 }

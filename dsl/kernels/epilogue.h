@@ -6,6 +6,9 @@
 
 namespace tartan::inline TARTAN_ABI::kernels::detail {
 
+/// In the type of x: f32, or with none and relu f64.
+Scalar activated(Builder& k, Activation activation, const Scalar& x);
+
 class Finisher {
  public:
   /// Declares C and the epilogue's parameters. `sum`: the accumulators' type.
@@ -26,7 +29,6 @@ class Finisher {
   };
   Others vector_values(const Scalar& row, const Scalar& col, bool scale_row = true);
   Scalar finished(const Scalar& sum, const Others& with);
-  Scalar activated(const Scalar& x);
   struct Finished {
     Scalar row, col, value;
   };

@@ -58,6 +58,7 @@ TEST(Command, WrongWords) {
                             "emit gemm --promote -1",
                             "emit gemm --epilogue tan",
                             "emit gemm --epilogue relu,gelu",
+                            "emit gate --activation tan",
                             "emit gemm --epilogue bias,bias",
                             "emit gemm --bit-op and",
                             "emit gemm --splits 300",
@@ -148,10 +149,10 @@ TEST(Command, EmitRefusesWhatAKernelIgnores) {
       "--accumulator f32 --c f32 --a-major row --b-major col --tile 64x64 --warps 2x2 --stages 2 "
       "--promote 0 --epilogue bias --splits 1 --stream-blocks 0 --producers 0 --cluster 1 "
       "--group 8 --bit-op xor --batched --persistent --scale ue8m0 --kind mxf8f6f4 --head-dim 64 "
-      "--causal";
+      "--causal --activation relu";
   const std::string list = tartan("emit --list").out;
   for (const std::string kernel : {"gemm", "gemm_sum", "sparse_gemm", "block_scaled", "wmma_gemm",
-                                   "attention", "transpose", "one_mma"}) {
+                                   "attention", "transpose", "gate", "one_mma"}) {
     SCOPED_TRACE(kernel);
     const std::size_t line = list.find("\n", list.find("\n" + kernel + " ") + 1);
     std::string options = list.substr(line + 1, list.find("\n", line + 1) - line);
@@ -159,7 +160,7 @@ TEST(Command, EmitRefusesWhatAKernelIgnores) {
     const std::size_t taken = count(options, "--");
     const Ran out = tartan("emit " + kernel + all);
     EXPECT_EQ(out.code, 2) << out.out;
-    EXPECT_EQ(count(out.out, ": unsupported by kernel " + kernel + "; "), 29 - taken) << out.out;
+    EXPECT_EQ(count(out.out, ": unsupported by kernel " + kernel + "; "), 30 - taken) << out.out;
     EXPECT_EQ(taken == 0, kernel == "one_mma");
   }
   const auto message = [](const std::string& words) { return tartan(words).out; };

@@ -44,7 +44,7 @@ int oldest(std::string_view name) {
   if (name.starts_with("ldmatrix") || name == "movmatrix" || name == "transpose") return 75;
   if (name == "gemm" || name == "gemm_sum" || name == "attention") return 75;
   if (name == "block_scaled") return 120;
-  return name.starts_with("wmma") ? 70 : 80;
+  return name.starts_with("wmma") || name == "gate" ? 70 : 80;
 }
 
 bool takes(const Arch& arch, std::string_view name) {
@@ -122,7 +122,7 @@ std::vector<std::vector<std::byte>> outcome(Device& device, const Compiled& comp
 // Those whose buffers may hold any numbers: metadata may not, and sizes are no buffers.
 bool takes_any_numbers(std::string_view name) {
   return name != "attention" && name != "sparse_gemm" && name != "wmma_gemm" &&
-         name != "transpose" && name != "mma_probe" && name != "block_scaled";
+         name != "transpose" && name != "gate" && name != "mma_probe" && name != "block_scaled";
 }
 
 // The text made for the GPU, on the GPU and on the emulator: the same bits.

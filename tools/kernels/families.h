@@ -16,6 +16,7 @@ void add_block_scaled(KernelRegistry& registry, const std::shared_ptr<ProductWor
 void add_attention(KernelRegistry& registry, const SharedProductWords& words);
 void add_wmma_gemm(KernelRegistry& registry, const SharedProductWords& words);
 void add_transpose(KernelRegistry& registry, const SharedProductWords& words);
+void add_gate(KernelRegistry& registry, const SharedProductWords& words);
 /// One instruction each: mma, wmma, ldmatrix, stmatrix, movmatrix.
 void add_lessons(KernelRegistry& registry);
 

@@ -24,6 +24,7 @@ KernelRegistry::KernelRegistry(CLI::App& command) : command_(command) {
   add_attention(*this, words);
   add_wmma_gemm(*this, words);
   add_transpose(*this, words);
+  add_gate(*this, words);
   add_lessons(*this);
 }
 
