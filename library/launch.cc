@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "compiler/support/counted.h"
+#include "runtime/check_arguments.h"
 #include "tartan/runtime/tensor_map.h"
 
 namespace tartan::inline TARTAN_ABI {
@@ -56,22 +56,11 @@ TensorMap tensor_map(const Compiled& compiled, const Arguments& arguments, const
 }
 
 Status check(const Compiled& compiled, const Arguments& arguments) {
-  const std::vector<CompiledParam>& params = compiled.params;
+  std::vector<KernelParam> params;
+  for (const CompiledParam& each : compiled.params) params.push_back({each.name, bytes_of(each)});
   Diags diags;
-  if (arguments.size() != params.size()) {
-    diags.report(
-        "launch-arguments"_rule, {},
-        fmt::format("wrong number of arguments: kernel {} expects {}, found {}{}", compiled.name,
-                    detail::counted(params.size(), "argument"), arguments.size(),
-                    compiled.maps.empty() ? "" : "; arguments_of() adds tensor maps"));
-    return diags;
-  }
-  for (std::size_t i = 0; i < params.size(); ++i)
-    if (arguments[i].size() != bytes_of(params[i]))
-      diags.report("launch-arguments"_rule, {},
-                   fmt::format("argument {} ({}) of kernel {}: expected {}, found {}", i,
-                               params[i].name, compiled.name,
-                               detail::counted(bytes_of(params[i]), "byte"), arguments[i].size()));
+  detail::check_arguments(compiled.name, params, arguments,
+                          compiled.maps.empty() ? "" : "; arguments_of() adds tensor maps", diags);
   if (!diags.ok()) return diags;
   return Done{};
 }

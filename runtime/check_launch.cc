@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/support/counted.h"
+#include "runtime/check_arguments.h"
 #include "runtime/engine.h"
 #include "tartan/runtime/tensor_map.h"
 
@@ -16,26 +17,6 @@ bool lacks_maps(const std::vector<KernelParam>& params, std::size_t given) {
   return given < params.size() &&
          std::all_of(params.begin() + static_cast<std::ptrdiff_t>(given), params.end(),
                      [](const KernelParam& each) { return each.bytes == sizeof(TensorMapBytes); });
-}
-
-void check_arguments(const EngineKernel& kernel, const Arguments& arguments, Diags& diags) {
-  const std::vector<KernelParam>& params = kernel.params();
-  if (arguments.size() != params.size()) {
-    diags.report(
-        "launch-arguments"_rule, {},
-        fmt::format("wrong number of arguments: kernel {} expects {}, found {}{}", kernel.name(),
-                    counted(params.size(), "argument"), arguments.size(),
-                    lacks_maps(params, arguments.size())
-                        ? "; it needs tensor maps, which arguments_of() of tartan/launch.h adds"
-                        : ""));
-    return;
-  }
-  for (std::size_t i = 0; i < params.size(); ++i)
-    if (arguments[i].size() != params[i].bytes)
-      diags.report(
-          "launch-arguments"_rule, {},
-          fmt::format("argument {} ({}) of kernel {}: expected {}, found {}", i, params[i].name,
-                      kernel.name(), counted(params[i].bytes, "byte"), arguments[i].size()));
 }
 
 void check_extent(std::string_view what, std::uint32_t extent, std::uint32_t largest,
@@ -61,6 +42,22 @@ void check_shape(const Launch& launch, Diags& diags) {
 }
 
 }  // namespace
+
+void check_arguments(std::string_view kernel, std::span<const KernelParam> params,
+                     const Arguments& arguments, std::string_view hint, Diags& diags) {
+  if (arguments.size() != params.size()) {
+    diags.report("launch-arguments"_rule, {},
+                 fmt::format("wrong number of arguments: kernel {} expects {}, found {}{}", kernel,
+                             counted(params.size(), "argument"), arguments.size(), hint));
+    return;
+  }
+  for (std::size_t i = 0; i < params.size(); ++i)
+    if (arguments[i].size() != params[i].bytes)
+      diags.report(
+          "launch-arguments"_rule, {},
+          fmt::format("argument {} ({}) of kernel {}: expected {}, found {}", i, params[i].name,
+                      kernel, counted(params[i].bytes, "byte"), arguments[i].size()));
+}
 
 Diags unknown_variable(std::string_view module, std::string_view name,
                        const std::vector<std::string_view>& known) {
@@ -90,7 +87,11 @@ Status check_cluster(Dim3 grid, Dim3 cluster) {
 Status check_launch(const EngineKernel& kernel, const Launch& launch, const Arguments& arguments) {
   Diags diags;
   check_shape(launch, diags);
-  check_arguments(kernel, arguments, diags);
+  check_arguments(kernel.name(), kernel.params(), arguments,
+                  lacks_maps(kernel.params(), arguments.size())
+                      ? "; it needs tensor maps, which arguments_of() of tartan/launch.h adds"
+                      : "",
+                  diags);
   if (launch.cluster != Dim3{0, 0, 0})
     if (auto status = check_cluster(launch.grid, launch.cluster); !status)
       diags.append(status.diags());

@@ -16,7 +16,7 @@
 //   - producers fill the operands: KernelOptions::producers > 0, pipelines in Builder::roles(),
 //   - a warpgroup has 64 rows and all columns: warps_n = 1, m = 16 * warps_m, and warps_m a
 //     multiple of 4,
-//   - n is a multiple of 8 up to 256 (of s8, u8 and b1 above 32: of 16), and k one of the
+//   - n is a multiple of 8 up to 256 (of s8 and u8 above 32: of 16), and k one of the
 //     instruction's: 32 bytes of A, 64 for sparse kinds.
 //
 // Otherwise each warp multiplies fragments of its part, and explain() says why it is not wgmma.
