@@ -34,9 +34,8 @@ codegen::Value byte_offset(codegen::FunctionBuilder& f, codegen::Value elements,
 
 namespace {
 
-// swizzle(offset) in bytes. The XOR is linear: what a constant adds without a carry is XORed to the
-// swizzled rest, so that neighbouring accesses share that; whole periods are left for
-// [base+constant].
+// swizzle(offset) in bytes. The XOR is linear: constants that add without a carry are XORed to the
+// swizzled rest, so that neighbouring accesses share it; whole periods go to [base+constant].
 codegen::Pointer swizzled(KernelState& state, codegen::Pointer from, const Scalar& offset,
                           const Tensor& tensor) {
   codegen::FunctionBuilder& f = state.f();
@@ -70,7 +69,7 @@ codegen::Pointer address_of(KernelState& state, const Tensor& tensor, const Scal
   const Memory& memory = state.memories.of(tensor);
   const Type type = memory.in_shared ? u32 : u64;
   codegen::Pointer out = memory.base;
-  // Addends become the [base+constant] of the address, unless they wrap around.
+  // Addends become the constant of [base+constant], unless they wrap around.
   const auto moved = [&](const Scalar& elements) {
     const codegen::Value count =
         wraps(elements) ? state.value(elements, type) : f.convert(state.dynamic(elements), type);

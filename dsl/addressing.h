@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/addressing.h - where elements of a tensor are, which of them exist, and how wide an access
-// may be. Not installed.
+// dsl/addressing.h - addresses of elements, bounds checks, and the width of accesses. Not
+// installed.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,23 @@
 
 namespace tartan::inline TARTAN_ABI::detail {
 
-/// Where element (row, col) of a tensor is.
+/// The address of element (row, col) of a tensor.
 codegen::Pointer address_of(KernelState& state, const Tensor& tensor, const Scalar& row,
                             const Scalar& col);
-/// The same, or nothing (reported) where the tensor or an index is no good.
+/// The same; nothing (reported) if the tensor or an index is invalid.
 std::optional<codegen::Pointer> checked_address(KernelState& state, const Tensor& tensor,
                                                 const Scalar& row, const Scalar& col);
-/// Whether element (row, col) of a tile that exceeds the matrix lies inside; nothing where it
-/// surely does.
+/// Whether element (row, col) of a tile that exceeds its matrix is inside; nothing if the tile is
+/// known not to exceed it.
 std::optional<codegen::Value> is_inside(KernelState& state, const Tensor& tensor, const Scalar& row,
                                         const Scalar& col);
-/// How wide an access to neighbours may be: the largest power of two that surely divides the byte
-/// address of each (r, c) with r, c multiples of the given steps, and the run of bytes there.
+/// The width of an access to contiguous elements: the largest power of two that is guaranteed to
+/// divide the byte address of each (r, c) with r, c multiples of the given steps, and the
+/// contiguous bytes there.
 int aligned_bytes(const KernelState& state, const Tensor& tensor, std::int64_t row_step,
                   std::int64_t col_step);
 
-/// Elements as bytes; several elements of less than a byte share one.
+/// Elements as bytes; several elements smaller than a byte share one.
 codegen::Value byte_offset(codegen::FunctionBuilder& f, codegen::Value elements, Type element);
 Scalar widened(KernelState& state, const Scalar& x);  // as u64
 

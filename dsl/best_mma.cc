@@ -9,7 +9,7 @@
 namespace tartan::inline TARTAN_ABI {
 namespace {
 
-// An instruction as wide as the table has: fewest instructions for the same work.
+// The work of one instruction: the widest shape needs the fewest instructions.
 std::int64_t work(const Shape& shape) {
   return static_cast<std::int64_t>(shape.m) * shape.n * shape.k;
 }
@@ -33,7 +33,7 @@ MmaKind Builder::best_mma(Type a, Type b, Type c, const MmaOptions& options, Her
       wanted.scale_vec =
           options.scale_vec ? static_cast<std::uint8_t>(options.scale_vec) : form.scale_vec;
     } else if (form.kind == isa::Kind::f8f6f4 && std::min(bits(a), bits(b)) < 8) {
-      wanted.kind = form.kind;  // elements of six and four bits have no other
+      wanted.kind = form.kind;  // six- and four-bit elements have no other
     }
     if (options.sparsity != isa::Sparsity::dense && form.sparsity != isa::Sparsity::dense)
       wanted.sparsity = form.sparsity;

@@ -22,7 +22,7 @@ using detail::Tensor;
 using detail::tensor_of;
 using isa::SpecialRegister;
 
-// Element types that memory holds; several of less than a byte share one.
+// Element types that memory holds; elements smaller than a byte share one.
 bool in_memory(Type type) {
   const int size = bits(type);
   return type != Type::pred && size <= 64 && (size >= 8 || size == 6 || size == 4 || size == 1);
@@ -114,7 +114,7 @@ void write_element(KernelState& state, const Tensor& to, const Scalar& row, cons
                     to.name, name(to.type), name(value.type())));
     return;
   }
-  // Equal widths store as they are: an f16 as b16, a u32 as b32.
+  // Types of equal width are stored unchanged: an f16 as b16, a u32 as b32.
   const Value stored =
       value.type() == Type::none ? state.value(value, to.type) : state.value(value);
   state.f().store(address_of(state, to, row, col), stored);
@@ -173,7 +173,7 @@ Global Builder::global(std::string name, Type type, Layout layout, Here at) {
           fmt::format("{}: expected 0 or more rows and columns, found {}", name, layout.text()));
       good = false;
     }
-  // What virtual addresses of GPUs reach.
+  // The virtual address range of GPUs.
   constexpr std::int64_t most_bytes = std::int64_t{1} << 49;
   if (layout.extent().value_or(0) > most_bytes / bits(type) * 8) {
     state_->log.report("layout-mismatch"_rule,
@@ -210,8 +210,8 @@ Scalar Builder::param(std::string name, Type type, int multiple_of, Here at) {
 
 namespace {
 
-// Elements from a matrix's first byte to where the next may begin: a swizzle permutes within
-// periods of 2^(bits + base + shift) elements, and whole ones are needed.
+// Elements from a matrix's first byte to the next matrix: a swizzle permutes within periods of
+// 2^(bits + base + shift) elements, so the distance is a multiple of the period.
 std::int64_t distance(const Layout& layout, std::int64_t extent, Type type) {
   const Swizzle& s = layout.swizzle;
   const std::int64_t period = s.bits ? std::int64_t{1} << (s.bits + s.base + s.shift) : 1;
@@ -250,10 +250,10 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
     return Ring(Shared(refused_tensor(state_, std::move(name), type, layout)), 1, 0);
   };
   if (!good) return refused();
-  constexpr std::int64_t most = NestedLayout::limit;  // so many bytes, and none of it overflows
+  constexpr std::int64_t most = NestedLayout::limit;  // bytes; offsets within it do not overflow
   const std::int64_t extent = std::min(*layout.extent(), most + 1);
   const std::int64_t apart = distance(layout, extent, type);
-  // The last one ends with its last element, unless a swizzle moves that.
+  // The last matrix ends with its last element, unless a swizzle moves elements.
   const std::int64_t elements = (ring.stages - 1) * apart + (layout.swizzle.bits ? apart : extent);
   if (elements > most) {
     state_->log.report("shared-size"_rule,
@@ -263,7 +263,7 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
     return refused();
   }
   const std::int64_t bytes = (elements * bits(type) + 7) / 8;
-  // TMA and wgmma swizzle by the bits of the address itself.
+  // TMA and wgmma swizzle by bits of the absolute address.
   const int align = layout.swizzle.bits && state_->config.target.arch.sm >= 90 ? 1024 : 128;
   const codegen::Pointer base = state_->memories.share(state_->f(), name, bytes, align);
   const int number = state_->memories.add({base, true, bytes, ring.stages});
@@ -340,8 +340,8 @@ Fragment Builder::convert(const Fragment& fragment, Type to, Here at) {
                                    kind.text(), name(to)));
     return {};
   }
-  // Both types hold element i of a lane at the same place of the matrix; two of them share a
-  // register.
+  // Both types have element i of a lane at the same place of the matrix; two of the narrower ones
+  // share a register.
   const auto from = detail::registers_of(fragment);
   std::vector<Value> registers;
   for (std::size_t i = 0; i + 1 < from.size(); i += 2)
@@ -417,7 +417,7 @@ Scalar Builder::convert(const Scalar& value, Type to, Here at) {
                                    name(value.type()), name(to)));
     return detail::bad_scalar();
   }
-  // What is cut off is a multiple of a power of two.
+  // The dropped part is a multiple of a power of two.
   const bool cuts = bits(to) < std::min(bits(value.type()), 32);
   const std::int64_t multiple = value.multiple();
   return state_->scalar(state_->value(value, to),

@@ -7,9 +7,9 @@ namespace tartan::inline TARTAN_ABI::detail {
 
 Configuration::Configuration(const KernelOptions& options, const Target& target)
     : target(target), options(options) {
-  // Before sm_80 there are no copies beside the threads that someone else could wait for.
+  // Before sm_80 there is no asynchronous copy that other threads could wait for.
   if (target.arch.sm < 80) this->options.producers = 0;
-  // Registers change hands only where their number is bound.
+  // setmaxnreg requires a bound on registers.
   if (moves_registers() && options.min_blocks == 0) this->options.min_blocks = 1;
 }
 
@@ -33,15 +33,15 @@ int Configuration::registers() const {
   return std::min(moves_registers() ? consumer_registers() : first_registers(), most);
 }
 
-// Registers come in multiples of 8. A multiprocessor has four parts with 512 for each lane, among
-// which it divides its warps.
+// Registers are allocated in multiples of 8. A multiprocessor has four partitions of 512 registers
+// per lane, over which it distributes its warps.
 int Configuration::first_registers() const {
   constexpr int of_part = 512, parts = 4;
   const int warps = std::max(options.min_blocks, 1) * ((all_threads() + 31) / 32);
   return of_part / ((warps + parts - 1) / parts) / 8 * 8;
 }
 
-// A consumer that asked for more than producers gave up would wait for ever.
+// Consumers that request more than producers release would wait forever.
 int Configuration::consumer_registers() const {
   constexpr int most = 240;
   const int warps = options.block / 32;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/configuration.h - the target and the options that a kernel is described for, and what follows
-// from both: threads, registers. Not installed.
+// dsl/configuration.h - the target and options of a kernel, and the threads and registers that
+// follow from them. Not installed.
 #pragma once
 
 #include "compiler/codegen/function_builder.h"
@@ -10,7 +10,7 @@
 namespace tartan::inline TARTAN_ABI::detail {
 
 struct Configuration {
-  /// Options as the target has them.
+  /// Adjusts the options to the target.
   Configuration(const KernelOptions& options, const Target& target);
 
   Target target;
@@ -23,10 +23,10 @@ struct Configuration {
   /// Whether producers give registers to consumers (setmaxnreg): whole warpgroups on sm_90a, one
   /// block on a multiprocessor.
   bool moves_registers() const;
-  /// Of a thread; of a consumer, where there are producers.
+  /// Per thread; with producers, per consumer thread.
   int registers() const;
-  int first_registers() const;     // before any are given
-  int consumer_registers() const;  // when producers have given theirs up
+  int first_registers() const;     // before setmaxnreg
+  int consumer_registers() const;  // after producers have released theirs
   static constexpr int producer_registers = 24;
 };
 

@@ -14,7 +14,7 @@ using detail::KernelState;
 
 namespace {
 
-// Whether a loop of that type comes from `begin` to `end`; reports if not.
+// Whether a loop variable of that type reaches `end` from `begin`; reports if not.
 bool can_count(KernelState& state, const Scalar& begin, const Scalar& end, const Scalar& step,
                Type type) {
   bool good = step.constant().value_or(1) > 0;

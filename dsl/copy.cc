@@ -14,11 +14,11 @@ namespace {
 using codegen::Pointer;
 using codegen::Value;
 
-constexpr int max_unrolled = 16;  // rounds written out; more become a loop
+constexpr int max_unrolled = 16;  // accesses that are unrolled; more become a loop
 
 class Copier {
  public:
-  /// By `threads` threads, of which this one is number `thread`.
+  /// Copies with `threads` threads, of which this one is number `thread`.
   Copier(KernelState& state, const Tensor& from, const Tensor& to, std::int64_t rows,
          std::int64_t cols, Scalar thread, int threads, std::vector<std::string> refused)
       : state_(state),
@@ -64,7 +64,7 @@ class Copier {
     return lines_are_rows() ? tensor.row_edge : tensor.col_edge;
   }
 
-  // An access of `width` elements that begins inside also ends inside.
+  // An access of `width` elements that begins inside the matrix also ends inside.
   bool edges_on_boundary(std::int64_t width) const {
     for (const Tensor* tensor : {&from_, &to_})
       if (const auto& edge = edge_along(*tensor); edge && edge->limit.multiple() % width)
@@ -72,7 +72,8 @@ class Copier {
     return true;
   }
 
-  // Bytes move: elements of less are neighbours in both, and lines and edges lie between bytes.
+  // Only bytes can be copied: elements smaller than a byte must be contiguous in both tensors, and
+  // lines and edges must fall on byte boundaries.
   bool has_whole_bytes(bool together) const {
     const int element = bits(from_.type), each = 8 / std::gcd(8, element);
     if (element >= 8 || (together && element != 6 && line() % each == 0 && aligned(from_, each) &&
@@ -96,7 +97,7 @@ class Copier {
                             : aligned_bytes(state_, tensor, width, 1);
   }
 
-  // The widest access that both sides allow: neighbours in both, on a boundary of its size.
+  // The widest access that both sides allow: contiguous in both, and aligned to its size.
   bool choose_width() {
     const Major from = from_.layout.major(), to = to_.layout.major();
     const std::int64_t element = bits(from_.type);
@@ -168,7 +169,7 @@ class Copier {
     state_.f().copy_async(to, from, static_cast<int>(bytes()), cache, valid_bytes(line, along));
   }
 
-  // How much of an access lies inside the matrix; no value where all of it surely does.
+  // How much of an access is inside the matrix; no value if all of it is known to be.
   Value valid_bytes(const Scalar& line, const Scalar& along) {
     const auto constant = [&](std::int64_t value) { return state_.f().constant(u32, value); };
     Value valid;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fragments from and to scalars: whole registers, and single elements wherever the lane map puts
-// them.
+// Fragments from and to scalars: whole registers, and single elements at the places of the lane
+// map.
 #include <algorithm>
 
 #include "dsl/fragment_map.h"
@@ -16,7 +16,7 @@ namespace {
 using codegen::FunctionBuilder;
 using codegen::Value;
 
-// What an element is as a scalar: itself where scalars of its type exist, else its bits.
+// The scalar type of an element: its own if scalars of that type exist, else its bits.
 Type element_type(Type type) {
   const TypeSet themselves{f16, bf16, f32, f64, s32};
   if (themselves.has(type)) return type;
@@ -24,7 +24,7 @@ Type element_type(Type type) {
   return info(type).is_signed ? s32 : u32;
 }
 
-// Where an element lies in its 32-bit register. A byte keeps four bits in its middle.
+// The place of an element in its 32-bit register. A four-bit element is in the middle of its byte.
 struct BitField {
   int lowest, width;
 };
@@ -45,7 +45,7 @@ Value extract(FunctionBuilder& f, Value word, const isa::Fragment& fragment, int
   const Type type = element_type(fragment.type);
   const auto constant = [&](std::int64_t value) { return f.constant(type, value); };
   const Value up = f.shift_left(f.bitcast(word, type), constant(32 - lowest - width));
-  return f.shift_right(up, constant(32 - width));  // brings the sign down for s4 and s8
+  return f.shift_right(up, constant(32 - width));  // moves the sign down for s4 and s8
 }
 
 Value insert(FunctionBuilder& f, std::span<const Value> elements, const isa::Fragment& fragment) {
@@ -61,7 +61,7 @@ Value insert(FunctionBuilder& f, std::span<const Value> elements, const isa::Fra
   return f.bitcast(word, b32);
 }
 
-// `scalars` as values of `type`; reports what is of another width.
+// `scalars` as values of `type`; reports those of another width.
 std::optional<std::vector<Value>> values_of(KernelState& state, std::span<const Scalar> scalars,
                                             Type type, std::string_view what) {
   std::vector<Value> out;
@@ -83,7 +83,7 @@ std::optional<std::vector<Value>> values_of(KernelState& state, std::span<const 
   return out;
 }
 
-// Reports unless the tables have the fragment and `found` is `wanted`.
+// Reports unless the fragment exists and `found` equals `wanted`.
 bool fits(KernelState& state, const FragmentKind& kind, std::size_t found, int wanted,
           std::string_view what) {
   if (!kind.exists()) {
@@ -103,8 +103,8 @@ Major stored(const FragmentKind& kind) {
   return kind.operand == Operand::a ? Major::row : Major::col;
 }
 
-// One coordinate of a lane map as a value: neighbouring bits of the lane number that step evenly go
-// together.
+// One coordinate of a lane map as a value. Neighbouring bits of the lane number with proportional
+// steps are combined.
 Scalar along(const Scalar& lane, const LaneMap& map, int isa::Coord::*axis) {
   Scalar out = map.origin.*axis;
   for (std::size_t bit = 0; bit < map.steps.size();) {
@@ -127,7 +127,7 @@ namespace {
 
 constexpr int most_elements = 128;  // of any fragment in a lane: A of m16n8k256
 
-// Refused scalars: they were reported, and so are not counted.
+// Whether a scalar was refused; that was reported, so the number of scalars is not checked.
 bool has_bad(std::span<const Scalar> scalars) {
   return std::any_of(scalars.begin(), scalars.end(),
                      [](const Scalar& each) { return detail::is_bad(each); });

@@ -22,7 +22,7 @@ bool has(const isa::Mma& row, const FragmentKind& kind) {
     case Operand::a: return row.a.has(kind.type);
     case Operand::b: return row.b.has(kind.type);
     case Operand::c: {
-      // Accumulators that were converted to elements of a result, too.
+      // Also accumulators that were converted to elements of a result.
       constexpr TypeSet results{f32, f16, bf16, s8, u8, Type::e4m3, Type::e5m2};
       const bool rounded = (row.c == f32 || row.c == s32) && results.has(kind.type) &&
                            row.shape.m * row.shape.n * bits(kind.type) >= 32 * 32;
@@ -59,7 +59,7 @@ isa::Form FragmentKind::form() const {
   out.sparsity = shape.sparse ? isa::Sparsity::sp_ordered_metadata : isa::Sparsity::dense;
   out.kind = shape.kind;
   out.d = out.a = out.b = out.c = type;
-  // The accumulators of m8n8k4 on f16 lie otherwise than those on f64.
+  // The accumulators of m8n8k4 on f16 have another layout than those on f64.
   if (!shape.wmma && !is_input(operand))
     if (const isa::Mma* row = mma_row(*this)) out.a = row->a.first(), out.b = row->b.first();
   return out;

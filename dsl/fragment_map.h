@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/fragment_map.h - a fragment's lane map in forms that loads and stores can use. Not installed.
+// dsl/fragment_map.h - a fragment's lane map in forms for loads and stores. Not installed.
 #pragma once
 
 #include <array>
@@ -10,18 +10,18 @@
 
 namespace tartan::inline TARTAN_ABI::detail {
 
-/// A fragment of 32-bit registers as matrices of 8 lines of 16 bytes, one per register, each laid
-/// out as ldmatrix delivers it: lane 4g+t holds bytes 4t..4t+3 of line g.
+/// A fragment of 32-bit registers as matrices of 8 lines of 16 bytes, one per register, each with
+/// ldmatrix's layout: lane 4g+t holds bytes 4t..4t+3 of line g.
 struct MatrixTiling {
   std::vector<isa::Coord> origins;  // of each register's matrix
   bool pairs_along_columns;  // the elements of a register are neighbours along columns (A, C);
                              // otherwise along rows (B)
 };
 
-/// Nothing if the map is another one (quad pairs, repeated fragments, f64).
+/// Nothing for maps of another form (quad pairs, repeated fragments, f64).
 std::optional<MatrixTiling> matrix_tiling(const FragmentKind& kind);
 
-/// Elements of six or four bits that take a byte each in the fragment's registers. In shared memory
+/// Six- and four-bit elements that take a byte each in the fragment's registers. In shared memory
 /// they are a tile of b8 (see TiledMma::stored_a).
 bool takes_bytes(const FragmentKind& kind);
 
@@ -30,10 +30,10 @@ struct AffineMap {
   isa::Coord origin, group, member;
 };
 
-/// Nothing if the lane map is not of that form.
+/// Nothing if the lane map does not have that form.
 std::optional<AffineMap> affine_map(const FragmentKind& kind, int i);
 
-/// Where element i of a lane sits, whatever the map: origin, and a step for each set bit of the
+/// The place of element i of a lane, for any map: an origin, and a step for each set bit of the
 /// lane number.
 struct LaneMap {
   isa::Coord origin;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose handles a call may take: those of the kernel that this thread describes.
+// Ownership of handles: a call accepts handles of the kernel that this thread describes.
 #include <utility>
 
 #include "dsl/scalars.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/handles.h - what the handles of a description (numbers, fragments, tensors) keep to
-// themselves, and whose they are. Not installed.
+// dsl/handles.h - private members and owners of a description's handles (numbers, fragments,
+// tensors). Not installed.
 #pragma once
 
 #include <memory>
@@ -29,10 +29,11 @@ struct HandleParts {
   static auto& registers(auto& fragment) { return fragment.registers_; }
   static auto& major(auto& fragment) { return fragment.major_; }
   static auto& made(auto& fragment) { return fragment.made_; }
-  /// Of the product that may still be computing its registers, from the `first`th of that one's on.
+  /// The product that may still be computing its registers, which start at that product's
+  /// `first`th.
   static auto& flight(auto& fragment) { return fragment.flight_; }
   static auto& first(auto& fragment) { return fragment.first_; }
-  /// That it was read from.
+  /// The variable that it was read from.
   static auto& variable(auto& fragment) { return fragment.variable_; }
 
   static auto& record(auto& fragment_variable) { return fragment_variable.record_; }
@@ -44,7 +45,7 @@ const Tensor& tensor_of(const View<in_shared_memory>& view) {
   return HandleParts::tensor(view);
 }
 
-/// The kernel that made a handle; none for those of refused calls.
+/// The kernel that made a handle; none for handles of refused calls.
 inline const std::shared_ptr<KernelState>& state_of(const Tensor& tensor) { return tensor.state; }
 const std::shared_ptr<KernelState>& state_of(const auto& handle) {
   return HandleParts::state(handle);

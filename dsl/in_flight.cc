@@ -17,7 +17,7 @@ std::vector<Value> get_all(FunctionBuilder& f, const std::vector<Variable>& vari
   return out;
 }
 
-// Waits, and lets the values come out of the wait: nothing that looks at them moves above it.
+// Waits, and passes the values through the wait, so that their uses do not move above it.
 std::vector<Value> wait(FunctionBuilder& f, int pending, const std::vector<Variable>& variables,
                         const std::vector<Value>& kept) {
   const std::vector<Value> landed = f.warpgroup_wait(pending, get_all(f, variables), kept);
@@ -58,7 +58,7 @@ void Flights::land(FunctionBuilder& f, Flight& flight) {
   const Departure& departure = flight.departure;
   const bool in_sight = is_open(departure.scope);
   const std::vector<Value> kept = in_sight ? kept_of(departure) : std::vector<Value>();
-  // A copy that is still in flight would have to be moved from registers that are being written.
+  // A copy that is still in flight would move registers while they are written.
   if (flight.copied >= 0) {
     f.at_mark(flight.copied, [&] { (void)wait(f, 0, flight.registers, kept); });
     flight.landings.push_back(flight.copied_scope);
@@ -67,7 +67,7 @@ void Flights::land(FunctionBuilder& f, Flight& flight) {
   const bool known = departure.group && flight.copied < 0 && in_sight;
   const int pending = known ? newer(departure.group, commits_.size()) : 0;
   const std::vector<Value> landed = wait(f, pending, flight.registers, kept);
-  // The variable, too: two values of it, before and after, would not fit the same registers.
+  // The variable too: its values before and after would need separate registers.
   auto next = landed.begin();
   for (const auto& [variable, version] : flight.sources) {
     const bool same = variable->version == version;
@@ -82,8 +82,8 @@ void Flights::land(FunctionBuilder& f, Flight& flight) {
       {pending ? departure.group : static_cast<int>(commits_.size()), scopes_.back()});
 }
 
-// Variables that were in flight in front of a body and are looked at in it: waited for there. The
-// assembler sees no wait that is in one branch only.
+// Variables that were in flight before a body and are read in it are waited for before the body:
+// the assembler does not recognize a wait in only one branch.
 bool Flights::land_before_body(FunctionBuilder& f, Flight& flight) {
   if (flight.sources.empty()) return false;
   const auto was_flying = [&](const BeforeBody& body) {
@@ -139,7 +139,7 @@ std::shared_ptr<Flight> Flights::depart(FunctionBuilder& f, const std::vector<Va
   return flight;
 }
 
-// The same for all who read the same variables before anyone waits.
+// The same record for all readers of the same variables before a wait.
 std::shared_ptr<Flight> Flights::of(FunctionBuilder& f,
                                     const std::vector<std::shared_ptr<VariableRecord>>& variables) {
   const auto before = variables[0]->flight.lock();
@@ -179,8 +179,8 @@ BeforeBody Flights::before_body(FunctionBuilder& f, bool loops) const {
   return out;
 }
 
-// What was in flight in front of a body still is where the body did not run; what the body leaves
-// in flight is when it runs again.
+// What was in flight before a body still is if the body did not run; what the body leaves in flight
+// is in flight when it runs again.
 void Flights::in_body(FunctionBuilder& f, BeforeBody before, const std::function<void()>& body) {
   const int begin = ++clock_;
   scopes_.push_back(++scope_count_);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/in_flight.h - wgmma runs beside the threads: accumulators that nobody has waited for. Not
+// dsl/in_flight.h - wgmma is asynchronous: tracks accumulators that have not been waited for. Not
 // installed.
 //
-// A product's result is waited for where it is first looked at. Until then it may be added to by
-// further products and be assigned to variables. What is known of that at a place of the
-// description holds in the scope (the body of a loop or condition) where it was found out, and in
-// those inside; beyond, the next look waits for everything.
+// A product's result is waited for at its first use. Until then further products may add to it, and
+// it may be assigned to variables. What is known of it holds in the scope (the body of a loop or
+// condition) where it was found out, and in nested scopes; after that scope, the next use waits for
+// everything.
 #pragma once
 
 #include <functional>
@@ -19,11 +19,11 @@ namespace tartan::inline TARTAN_ABI::detail {
 
 struct VariableRecord;
 
-/// The commit behind which registers are in flight.
+/// The commit after which registers are in flight.
 struct Departure {
   int group = 0;  // its number, from 1 on; 0: not known
   int scope = 0;  // where it was
-  /// A's registers, which must stay as they are until the end.
+  /// A's registers, which must not change until the product is done.
   std::shared_ptr<const std::vector<codegen::Value>> kept = {};
 };
 
@@ -32,9 +32,8 @@ struct Flight {
   std::vector<codegen::Variable> registers;
   Departure departure = {};
   std::vector<int> landings = {};     // scopes in which it was waited for
-  int copied = -1, copied_scope = 0;  // the mark in front of the place where it was copied, if any
-  // Of variables: they themselves, as they were assigned for the `version`th time, and where they
-  // were read.
+  int copied = -1, copied_scope = 0;  // the mark before the copy, if any
+  // Variables: as they were assigned for the `version`th time, and where they were read.
   struct Source {
     std::shared_ptr<VariableRecord> variable;
     int version;
@@ -43,19 +42,19 @@ struct Flight {
   int read_scope = 0;
 };
 
-/// What is known of a fragment's variable.
+/// The state of a fragment's variable.
 struct VariableRecord {
   std::vector<codegen::Variable> registers;
   int scope = 0;      // where it was declared
-  int version = 0;    // how many assignments there were
+  int version = 0;    // number of assignments
   int observed = -1;  // when its value was last looked at
   std::optional<Departure> flying = {};
-  std::weak_ptr<Flight> flight = {};  // of those who read it so
+  std::weak_ptr<Flight> flight = {};  // shared by those that read it so
 };
 
-/// What was in flight in front of the body of a loop or condition.
+/// What was in flight before the body of a loop or condition.
 struct BeforeBody {
-  int mark = -1;  // none: nothing was
+  int mark = -1;  // -1: nothing was
   int scope = 0, commits = 0;
   bool loops = false;
   struct Variable {
@@ -69,14 +68,15 @@ struct BeforeBody {
 /// The products in flight, in the order of commits and waits in a description.
 class Flights {
  public:
-  /// A product that was committed just now, and computes these registers.
+  /// Registers of a product that was just committed.
   std::shared_ptr<Flight> depart(codegen::FunctionBuilder& f,
                                  const std::vector<codegen::Value>& registers,
                                  std::vector<codegen::Value> kept);
-  /// What reads these variables, of which one at least is in flight.
+  /// Readers of these variables, of which at least one is in flight.
   std::shared_ptr<Flight> of(codegen::FunctionBuilder& f,
                              const std::vector<std::shared_ptr<VariableRecord>>& variables);
-  /// Registers that are copied as they are: of a product, landing waits in front of that.
+  /// Copies registers of a product without a wait; the wait comes before the copy if it proves
+  /// necessary.
   std::vector<codegen::Value> copy(codegen::FunctionBuilder& f, Flight& flight, std::size_t first,
                                    std::size_t count);
 
@@ -87,15 +87,15 @@ class Flights {
 
   std::shared_ptr<VariableRecord> declare(std::vector<codegen::Variable> registers);
   void observe(VariableRecord& variable) const { variable.observed = clock_; }
-  /// Whether nothing was assigned to a variable since it was declared.
+  /// Whether a variable has not been assigned since its declaration.
   bool is_untouched(const VariableRecord& variable) const {
     return variable.version == 0 && variable.scope == scopes_.back();
   }
 
-  /// Around the body of a loop or condition: in front of it, and in it.
+  /// Called around the body of a loop or condition: before it, and in it.
   BeforeBody before_body(codegen::FunctionBuilder& f, bool loops) const;
   void in_body(codegen::FunctionBuilder& f, BeforeBody before, const std::function<void()>& body);
-  /// Of loops and conditions that are being described.
+  /// The number of loops and conditions under description.
   std::size_t depth() const { return bodies_.size(); }
 
  private:
@@ -105,16 +105,16 @@ class Flights {
 
   bool land_before_body(codegen::FunctionBuilder& f, Flight& flight);
   bool is_open(int scope) const;
-  /// How many groups were surely committed behind this one, of the first `commits`.
+  /// A lower bound on the groups committed after this one, of the first `commits`.
   int newer(int group, std::size_t commits) const;
 
-  std::vector<int> scopes_{0};  // those that are open, the innermost last
+  std::vector<int> scopes_{0};  // open scopes, the innermost last
   int scope_count_ = 0;
   int clock_ = 0;
   std::vector<int> commits_;       // the scope of each
   std::vector<Landing> landings_;  // up to which group all are done, and where that is known
   std::vector<std::shared_ptr<VariableRecord>> variables_;
-  std::vector<BeforeBody> bodies_;  // that are open, the innermost last
+  std::vector<BeforeBody> bodies_;  // open bodies, the innermost last
 };
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -16,15 +16,15 @@ bool is_memory(const isa::Form& form) {
          form.opcode == isa::Opcode::wmma_load || form.opcode == isa::Opcode::wmma_store;
 }
 
-// How many scalars an operand is.
+// The number of scalars of an operand.
 int scalars(const isa::OperandSpec& spec) {
   return spec.kind == isa::OperandKind::Vector ? spec.count
          : spec.kind == isa::OperandKind::Pair ? 2
                                                : 1;
 }
 
-// How many scalars the operands of an instruction are, d left out, and the address if it is given
-// otherwise.
+// The number of scalars of an instruction's operands, without d, and without the address if it is
+// given separately.
 std::size_t scalar_count(const isa::Instruction& row, bool with_address) {
   int out = 0;
   for (const isa::OperandSpec& spec : row.operands)
@@ -33,7 +33,7 @@ std::size_t scalar_count(const isa::Instruction& row, bool with_address) {
   return static_cast<std::size_t>(out);
 }
 
-// The constants that an operand takes; empty where it takes any.
+// The constants that an operand accepts; empty if it accepts any.
 std::string constants(const isa::OperandSpec& spec, int part) {
   if (spec.kind == isa::OperandKind::Immediate)
     return fmt::format("a constant from {} to {}", spec.low, spec.high);
@@ -52,7 +52,7 @@ bool takes(const isa::OperandSpec& spec, int part, std::int64_t constant) {
   }
 }
 
-// Whether an instruction that names `space` can go to a pointer's memory.
+// Whether an instruction with state space `space` accepts a pointer to `memory`.
 bool reaches(StateSpace space, StateSpace memory) {
   return space == StateSpace::none ||
          (space == StateSpace::global) == (memory == StateSpace::global);

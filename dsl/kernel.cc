@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t max_static_shared =
     49152;  // bytes: what .shared variables may take; more needs dynamic shared memory
 
-// What can be said before the description runs.
+// Checks that do not need the description.
 Diags check_options(const Kernel& kernel, const Target& target) {
   Diags diags;
   if (!detail::is_identifier(kernel.name()))
@@ -56,8 +56,7 @@ Diags check_options(const Kernel& kernel, const Target& target) {
   return diags;
 }
 
-// The text that LLVM printed, parsed back and verified. What is wrong there is Tartan's fault, and
-// says so.
+// Parses and verifies the text that LLVM printed. Errors are reported as bugs in Tartan.
 Diags verify_back(const std::string& name, const std::string& ptx) {
   Diags diags;
   for (const Diag& diag : verify::check(std::make_shared<const Source>(name + ".ptx", ptx)))
@@ -87,7 +86,7 @@ std::string text(const MapNumber& number, const std::vector<CompiledParam>& para
   return out + (out.empty() || product.empty() ? "" : " * ") + product;
 }
 
-// What a launch without Tartan has to know.
+// What a launch without Tartan needs to know.
 std::string launch_comment(const detail::KernelState& state, std::int64_t dynamic_shared) {
   std::string params;
   for (const CompiledParam& each : state.launch.params())
@@ -100,7 +99,7 @@ std::string launch_comment(const detail::KernelState& state, std::int64_t dynami
   return out + fmt::format("\n// parameters: {}\n", params);
 }
 
-// And puts into its tensor maps.
+// The contents of its tensor maps.
 std::string comments(const std::vector<CompiledMap>& maps,
                      const std::vector<CompiledParam>& params) {
   std::string out;
@@ -122,7 +121,7 @@ std::string comments(const std::vector<CompiledMap>& maps,
   return out;
 }
 
-// More shared memory than a block can have; where rings take it, how many stages would fit.
+// Reports more shared memory than a block can have; for rings also how many stages would fit.
 void check_shared(const Kernel& kernel, detail::KernelState& state) {
   const std::int64_t most = find_arch(state.config.target.arch)->shared_bytes;
   if (state.memories.shared_bytes() <= most) return;
@@ -200,14 +199,15 @@ std::string explain_json(const std::vector<Choice>& choices) {
 
 namespace {
 
-// `later`: where it is refused, the next PTX version that may do; as it was where none may.
+// `later`: if the kernel is refused, the next PTX version that may accept it; unchanged if none
+// may.
 Result<Compiled> compile(const Kernel& kernel, const Target& target, Version& later) {
   if (Diags diags = check_options(kernel, target); !diags.ok()) return diags;
   auto state = std::make_shared<detail::KernelState>(kernel, target);
   describe(kernel, state);
   check_shared(kernel, *state);
   later = std::max(later, state->log.next_version());
-  // Handles that outlive this call find no function any more.
+  // Handles that outlive this call must not find the function.
   const auto function = std::move(state->function);
   if (!state->log.diags().ok()) return state->log.diags();
   std::int64_t shared_bytes = state->memories.shared_bytes();

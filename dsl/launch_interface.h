@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/launch_interface.h - what a launch passes to a kernel: parameters, and tensor maps behind
-// them, made of numbers that the launch knows. Not installed.
+// dsl/launch_interface.h - what a launch passes to a kernel: parameters, then tensor maps computed
+// from numbers that the launch knows. Not installed.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace tartan::inline TARTAN_ABI::detail {
 
 class LaunchInterface {
  public:
-  /// Gives its number.
+  /// Returns its number.
   int add_pointer(CompiledParam param) { return add(std::move(param), no_value); }
   /// `value`: the id of its value.
   int add_scalar(CompiledParam param, int value) { return add(std::move(param), value); }
@@ -25,12 +25,12 @@ class LaunchInterface {
   /// The launch decides how many elements a pointer has.
   void forget_extent(const std::string& name);
 
-  /// The number that a value's id stands for, if a launch knows it.
+  /// The number with a value's id, if a launch knows it.
   std::optional<MapNumber> find(int value) const;
-  /// A value that parameters alone decide.
+  /// Records a value that is computed from parameters alone.
   void note(int value, MapNumber number) { derived_[value] = std::move(number); }
 
-  /// A tensor map like `wanted` (whose name does not count) of a memory, if there is one already.
+  /// An existing tensor map of a memory that equals `wanted` (apart from its name), if any.
   std::optional<codegen::Pointer> find_map(int memory, const CompiledMap& wanted) const;
   void add_map(int memory, CompiledMap map, codegen::Pointer pointer);
   const std::vector<CompiledMap>& maps() const { return maps_; }

@@ -19,7 +19,7 @@ std::int64_t product(const std::vector<Mode>& modes) {
   return out;
 }
 
-// The offset of an index that runs through `modes` and then on by `stride`.
+// The offset of an index that traverses `modes` and then continues with `stride`.
 Scalar along(const std::vector<Mode>& modes, const Scalar& stride, const Scalar& index) {
   if (modes.empty()) return index * stride;
   Scalar out = 0, left = index;
@@ -30,7 +30,7 @@ Scalar along(const std::vector<Mode>& modes, const Scalar& stride, const Scalar&
   return out + left * stride;
 }
 
-// What divides the offsets of all multiples of `step`.
+// A divisor of the offsets of all multiples of `step`.
 std::int64_t multiple(const std::vector<Mode>& modes, const Scalar& stride, std::int64_t step) {
   std::int64_t out = 0;
   for (const Mode& mode : modes) {
@@ -51,7 +51,8 @@ void add(std::vector<Mode>& modes, const Mode& next) {
   else modes.push_back(next);
 }
 
-// The last of the inner modes is the outermost where there is no other, or where that goes on.
+// The last of the inner modes becomes the outermost if there is no other, or if the outermost
+// continues it.
 void join(std::vector<Mode>& modes, Scalar& stride, const Scalar& extent) {
   if (modes.empty()) return;
   const Mode last = modes.back();
@@ -69,7 +70,8 @@ void set_axis(const NestedLayout& axis, Scalar& extent, Scalar& stride, std::vec
   join(modes, stride, extent);
 }
 
-// The first `size` indices of an axis; whether they are whole modes and a part that divides one.
+// Cuts an axis to its first `size` indices; false unless they are whole modes and a part that
+// divides one.
 bool cut(std::vector<Mode>& modes, Scalar& stride, std::int64_t size) {
   std::vector<Mode> out;
   for (const Mode& mode : modes) {
@@ -89,7 +91,7 @@ bool cut(std::vector<Mode>& modes, Scalar& stride, std::int64_t size) {
   return true;  // all of the inner modes and some of the outermost
 }
 
-// An axis of a matrix of blocks: the block's modes, then those of `of`, a block apart.
+// An axis of a matrix of blocks: the block's modes, then those of `of`, scaled by the block.
 void set_blocked(const Scalar& extent, const Scalar& stride, const std::vector<Mode>& inner,
                  const Scalar& of_stride, const std::vector<Mode>& of_modes, std::int64_t apart,
                  const Scalar& total, Scalar& out_stride, std::vector<Mode>& out) {
@@ -119,12 +121,12 @@ std::string text(const std::vector<Mode>& modes, std::int64_t Mode::*which, cons
   return out + text(last) + ")";
 }
 
-// How often the inner modes fit; unknown for values, without an instruction to find out.
+// How often the inner modes fit; unknown for run-time values, to emit no instruction for it.
 Scalar outermost(const std::vector<Mode>& modes, const Scalar& extent) {
   return modes.empty() || !extent.constant() ? extent : Scalar(*extent.constant() / product(modes));
 }
 
-// Whether no two elements lie at the same place; of layouts that a block may have room for.
+// Whether no two elements have the same place; for layouts that fit in shared memory.
 bool is_distinct(const NestedLayout& layout) {
   std::vector<Mode> modes = layout.flat();
   std::sort(modes.begin(), modes.end(),

@@ -15,7 +15,7 @@ namespace {
 using codegen::Pointer;
 using codegen::Value;
 
-// Which way the tile's rows of 16 bytes run, and whether ldmatrix must transpose for the fragment.
+// The direction of the tile's 16-byte rows, and whether ldmatrix must transpose for the fragment.
 struct LdmatrixPlan {
   MatrixTiling tiling;
   isa::Form form;
@@ -33,7 +33,7 @@ class Loader {
     return plain(refused);
   }
 
-  // Two neighbouring fragments by one ldmatrix, where that is possible.
+  // Two neighbouring fragments by one ldmatrix, if possible.
   std::vector<Fragment> load_pair() {
     std::string refused;
     const auto plan = kind_.shape.wmma ? std::nullopt : ldmatrix_plan(2, refused);
@@ -123,7 +123,8 @@ class Loader {
     return out;
   }
 
-  // ldmatrix leaves four bits at the low end of their byte; the products want them in its middle.
+  // ldmatrix leaves four-bit elements at the low end of their bytes; MMAs expect them in the
+  // middle.
   void to_middle(std::vector<Value>& registers) {
     for (Value& each : registers)
       each = state_.f().bitcast(
@@ -198,7 +199,7 @@ class Loader {
     return make_fragment(state_, kind_, std::move(registers));
   }
 
-  // What lies at element i of this lane; zero beyond the edge of the matrix.
+  // Element i of this lane; zero out of bounds.
   Value read(int i, Type type) {
     const Scalar lane = state_.scalar(lane_index(state_), 1, 31), group = lane / 4,
                  member = lane % 4;
@@ -213,7 +214,7 @@ class Loader {
     return state_.f().get(out);
   }
 
-  // A register from elements that lie apart.
+  // A register from elements that are not contiguous.
   Value gathered(int r, const isa::Fragment& fragment) {
     if (fragment.per_register == 2) {
       const Value low = read(2 * r, u16), high = read(2 * r + 1, u16);
@@ -227,8 +228,8 @@ class Loader {
     return state_.f().bitcast(word, b32);
   }
 
-  // The elements of each register are neighbours in memory, on a boundary of the register's size,
-  // and the matrix does not end among them.
+  // Whether the elements of each register are contiguous and aligned to the register's size, and
+  // the matrix does not end among them.
   bool register_contiguous() const {
     const isa::Fragment fragment = kind_.fragment();
     const int per = fragment.per_register;

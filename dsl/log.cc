@@ -24,7 +24,7 @@ void Log::refuse_target(const isa::Instruction& row) {
 
 void Log::choose(std::string what, std::string taken, std::string reason,
                  std::vector<std::string> refused) {
-  // An unrolled loop decides the same thing many times.
+  // An unrolled loop makes the same choice many times.
   for (const Choice& choice : choices_)
     if (choice.place == place_ && choice.what == what && choice.taken == taken) return;
   choices_.push_back(
@@ -37,7 +37,7 @@ void Log::would_take(const Since& since) {
 
 Version Log::next_version() const {
   const Version out = std::max(wanted_, target_.ptx);
-  // A description that asks for the version may ask for any.
+  // A description that reads the target's version may depend on it: try the next version only.
   return out == target_.ptx && target_read_ && out < newest_version ? out.next() : out;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/log.h - what is noted while a kernel is described: the place of the call in progress,
-// mistakes, choices. Not installed.
+// dsl/log.h - records made while a kernel is described: the place of the current call, errors,
+// choices. Not installed.
 #pragma once
 
 #include <source_location>
@@ -20,14 +20,14 @@ class Log {
 
   /// A call of Builder or of a handle begins.
   void at(const std::source_location& here) { place_ = here, location_ = here; }
-  /// What follows belongs to a call that began before: its callback is described.
+  /// Continues the call at `place`, whose callback is now described.
   void resume(Place place) { place_ = std::move(place); }
   const Place& place() const { return place_; }
   const std::source_location& location() const { return location_; }
 
-  /// Once for each place: loops and fragments say the same many times.
+  /// Reports once per place: loops and fragments repeat the same error.
   void report(const Rule& rule, std::string message);
-  /// Says from where on there is an instruction that the target lacks, and what is near.
+  /// Reports since when the instruction exists, and the nearest one that the target has.
   void refuse_target(const isa::Instruction& row);
   Diags& diags() { return diags_; }
 
@@ -35,11 +35,11 @@ class Log {
               std::vector<std::string> refused = {});
   const std::vector<Choice>& choices() const { return choices_; }
 
-  /// Something refused would be there with a later PTX version.
+  /// Records that a later PTX version has what was refused.
   void would_take(const Since& since);
-  /// The description asked for the target.
+  /// Records that the description asked for the target.
   void note_target_read() { target_read_ = true; }
-  /// The PTX version that may accept what was refused: the target's own where none may.
+  /// The PTX version that may accept what was refused; the target's own if none may.
   Version next_version() const;
 
  private:
@@ -48,7 +48,7 @@ class Log {
   std::source_location location_;
   Diags diags_;
   std::vector<Choice> choices_;
-  Version wanted_;  // the first with all that was refused for its version, if any
+  Version wanted_;  // the first that has all that was refused for its version, if any
   bool target_read_ = false;
 };
 

@@ -10,7 +10,7 @@ namespace {
 using codegen::Value;
 using detail::KernelState;
 
-// The kernel that the operands belong to; nothing, after a complaint, where there is none.
+// The kernel that the operands belong to; nothing, and a diagnostic, if there is none.
 std::shared_ptr<KernelState> common_state(std::initializer_list<const Scalar*> operands) {
   std::shared_ptr<KernelState> out;
   for (const Scalar* each : operands) {

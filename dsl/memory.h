@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/memory.h - the memories of a kernel's matrices, and who wrote them. Not installed.
+// dsl/memory.h - the memories of a kernel's matrices, and their writers. Not installed.
 #pragma once
 
 #include <algorithm>
@@ -15,32 +15,32 @@
 
 namespace tartan::inline TARTAN_ABI::detail {
 
-/// A matrix's memory: where it begins, and whether it is shared.
+/// The memory of a matrix: its address, and whether it is shared.
 struct Memory {
   codegen::Pointer base;
   bool in_shared = false;
   std::int64_t bytes = 0;
   int stages = 1;                     // of a ring
   std::optional<Place> written = {};  // by other threads too, with no barrier since
-  // Between roles: by consumers; by which of their pipelines.
+  // With warp specialization: written by consumers; filled by one of their pipelines.
   std::optional<Place> written_by_consumers = {}, filled = {};
   std::size_t filled_by = 0;
   int param = -1;                // of global memory: which of the kernel's
   bool rounded_to_tf32 = false;  // what is copied here from memory of f32
 };
 
-/// Shared memory in which warps lay out what TMA stores: so many boxes for each warp.
+/// Shared memory in which warps stage boxes for TMA stores, so many boxes per warp.
 struct TmaStaging {
   int memory = -1;    // its number
   int batch = 0;      // boxes that are stored together
-  int slots = 0;      // batches that have room
-  bool used = false;  // something was stored so
+  int slots = 0;      // batches that fit
+  bool used = false;  // something was stored through it
 };
 
-/// Those of a kernel. A Tensor names its own by its number.
+/// The memories of a kernel. A Tensor refers to its memory by number.
 class Memories {
  public:
-  /// Gives its number.
+  /// Returns its number.
   int add(Memory memory) {
     all_.push_back(std::move(memory));
     return static_cast<int>(all_.size()) - 1;
@@ -51,8 +51,8 @@ class Memories {
   }
   const std::vector<Memory>& all() const { return all_; }
 
-  /// Shared memory, which is counted. Boundaries of 128 bytes: what every access needs; swizzles of
-  /// up to 1024 bytes repeat from their memory's first byte, so that needs no more.
+  /// Allocates shared memory and counts it. It is aligned to 128 bytes, which suffices for every
+  /// access; swizzles of up to 1024 bytes repeat from the memory's first byte and need no more.
   codegen::Pointer share(codegen::FunctionBuilder& f, const std::string& name, std::int64_t bytes,
                          int align = 128) {
     shared_bytes_ = (shared_bytes_ + align - 1) / align * align + bytes;
@@ -60,7 +60,7 @@ class Memories {
   }
   std::int64_t shared_bytes() const { return shared_bytes_; }
 
-  /// By threads, with no barrier since.
+  /// Whether threads wrote any since the last barrier.
   bool is_any_written() const {
     return std::any_of(all_.begin(), all_.end(),
                        [](const Memory& each) { return each.written.has_value(); });

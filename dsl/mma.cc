@@ -106,7 +106,7 @@ class Multiplier {
     return out;
   }
 
-  // The hardware's own order of metadata where the target has it.
+  // The hardware's ordered metadata if the target has it.
   isa::Sparsity sparsity(isa::Form form) const {
     if (options_.sparsity != isa::Sparsity::dense) return options_.sparsity;
     form.sparsity = isa::Sparsity::sp;
@@ -118,7 +118,7 @@ class Multiplier {
                : isa::Sparsity::sp_ordered_metadata;
   }
 
-  // What the options have for an operand that is no fragment; null where they leave it out.
+  // The options' value for an operand that is not a fragment; null if they omit it.
   const BlockScale* scale(isa::Role role) const {
     const bool of_a = role == isa::Role::scale_a || role == isa::Role::select_a;
     const auto& out = of_a ? options_.a_scale : options_.b_scale;
@@ -140,7 +140,8 @@ class Multiplier {
     }
   }
 
-  // The operands behind the fragments. Also reports options that the form has no operand for.
+  // Appends the operands after the fragments. Also reports options that the form has no operand
+  // for.
   bool append_scalars(const isa::Instruction& row, std::vector<Value>& operands) {
     bool good = true;
     for (const isa::OperandSpec& spec : row.operands) {

@@ -15,11 +15,11 @@ bool is_identifier(std::string_view name);
 inline constexpr std::string_view identifier_rule =
     "expected letters, digits, _ and $, not starting with a digit, and not _, $ or WARP_SZ";
 
-/// Those that a kernel's parameters and shared matrices have.
+/// The names in use by a kernel's parameters and shared matrices.
 class Names {
  public:
-  bool take(const std::string& name);    // false: it is taken
-  std::string unused(std::string name);  // this one, or with _ behind it
+  bool take(const std::string& name);    // false: already in use
+  std::string unused(std::string name);  // this one, or with _ appended
 
  private:
   std::vector<std::string> taken_;

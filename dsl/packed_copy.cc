@@ -18,12 +18,12 @@ constexpr int group = 16;  // elements
 class PackedCopier {
  public:
   PackedCopier(KernelState& state, const Tensor& from, const Tensor& to)
-      : state_(state), from_(from), to_(to), by_rows_(from.layout.major() == Major::row) {}
+      : state_(state), from_(from), to_(to), is_row_major_(from.layout.major() == Major::row) {}
 
   void copy() {
     if (!good()) return;
     const std::int64_t rows = *from_.layout.rows.constant(), cols = *from_.layout.cols.constant();
-    const std::int64_t per_line = (by_rows_ ? cols : rows) / group;
+    const std::int64_t per_line = (is_row_major_ ? cols : rows) / group;
     const std::int64_t groups = rows * cols / group, threads = thread_count(state_);
     const Scalar thread = thread_index(state_);
     const auto move = [&](const Scalar& index) {
@@ -48,15 +48,15 @@ class PackedCopier {
     return state_.fill.asynchronous && state_.config.target.arch.sm >= 80;
   }
 
-  // Whether groups are whole in both tiles; notes how much of one may move at a time.
+  // Whether both tiles consist of whole groups; records how much of one can be copied at a time.
   bool good() {
     const auto aligned = [&](const Tensor& tensor) {
-      return by_rows_ ? aligned_bytes(state_, tensor, 1, group)
-                      : aligned_bytes(state_, tensor, group, 1);
+      return is_row_major_ ? aligned_bytes(state_, tensor, 1, group)
+                           : aligned_bytes(state_, tensor, group, 1);
     };
-    const auto& edge = by_rows_ ? from_.col_edge : from_.row_edge;
+    const auto& edge = is_row_major_ ? from_.col_edge : from_.row_edge;
     const Major major = from_.layout.major();
-    const Scalar& line = by_rows_ ? from_.layout.cols : from_.layout.rows;
+    const Scalar& line = is_row_major_ ? from_.layout.cols : from_.layout.rows;
     const bool widths = bits(from_.type) == 4 || bits(from_.type) == 6;
     const bool whole = major != Major::none && to_.layout.major() == major && widths &&
                        line.multiple() % group == 0 &&
@@ -74,7 +74,7 @@ class PackedCopier {
   }
 
   void move(const Scalar& line, const Scalar& along) {
-    const Scalar &row = by_rows_ ? line : along, &col = by_rows_ ? along : line;
+    const Scalar &row = is_row_major_ ? line : along, &col = is_row_major_ ? along : line;
     const Pointer from = address_of(state_, from_, row, col),
                   to = address_of(state_, to_, row, col);
     const auto exists = is_inside(state_, from_, row, col);
@@ -108,7 +108,7 @@ class PackedCopier {
   KernelState& state_;
   const Tensor& from_;
   const Tensor& to_;
-  bool by_rows_;
+  bool is_row_major_;
   int width_ = 4;  // bytes
 };
 

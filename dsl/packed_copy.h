@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/packed_copy.h - elements of six and four bits to where ldmatrix expands them to bytes. Not
-// installed.
+// dsl/packed_copy.h - copies of six- and four-bit elements for ldmatrix, which expands them to
+// bytes. Not installed.
 #pragma once
 
 #include "dsl/state.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 
-/// Copies a tile of elements of six or four bits to a tile of b8 of the same shape. Both lie in
-/// lines of whole groups of sixteen elements, each of which takes 16 bytes there (ldmatrix
+/// Copies a tile of six- or four-bit elements to a tile of b8 of the same shape. Rows of both
+/// consist of whole groups of sixteen elements; in b8 each group takes 16 bytes (ldmatrix
 /// .b6x16_p32, .b4x16_p64):
 ///
 ///   from   | 12 or 8 bytes | 12 or 8 bytes | ..

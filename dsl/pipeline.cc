@@ -9,7 +9,7 @@ namespace {
 
 using detail::KernelState;
 
-// What `fill` copies goes by cp.async; targets before sm_80 have none, and copy at once.
+// Copies in `fill` use cp.async; targets before sm_80 have none and copy synchronously.
 class Filler {
  public:
   explicit Filler(KernelState& state) : state_(state), real_(state.config.target.arch.sm >= 80) {}
@@ -31,12 +31,12 @@ class Filler {
   bool real_;
 };
 
-// t % stages, kept without a division.
+// t % stages, computed without a division.
 Scalar next_stage(const Scalar& stage, int stages) {
   return select(stage == stages - 1, 0, stage + 1);
 }
 
-// All threads fill and use, by turns.
+// All threads fill and consume, in turn.
 class CommonPipeline {
  public:
   CommonPipeline(Builder& k, KernelState& state, const detail::Stages& ring)
@@ -73,7 +73,7 @@ class CommonPipeline {
     for (int s = 0; s < stages - 1; ++s) fill_if_there(s, s);
     ScalarVariable reading = k_.variable(k_.constant(u32, 0)),
                    writing = k_.variable(k_.constant(u32, stages - 1));
-    // Behind it everyone has finished with the stage that is filled next.
+    // After it, everyone has finished with the stage that is filled next.
     const auto come_to_stage = [&] {
       wait(stages - 2);
       if (ring_.ahead) ring_.ahead(reading);
@@ -96,8 +96,7 @@ class CommonPipeline {
     filler_.commit();
   }
 
-  // This thread's copies are done, but for those of `pending` stages; behind the barrier
-  // everyone's.
+  // This thread's copies are done, except those of `pending` stages; after the barrier, everyone's.
   void wait(int pending) {
     filler_.wait(pending);
     k_.barrier(state_.log.location());

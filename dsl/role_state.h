@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/role_state.h - where a description is between producer and consumer warps. See
+// dsl/role_state.h - the state of a description with producer and consumer warps. See
 // Builder::roles(). Not installed.
 #pragma once
 
@@ -12,46 +12,46 @@
 
 namespace tartan::inline TARTAN_ABI::detail {
 
-/// Which of the block's warps run the code that is being described.
+/// Which of the block's warps run the code under description.
 enum class Role : std::uint8_t { all, consumer, producer };
 
-constexpr int consumers_barrier = 1;  // the number of the barrier that producers take no part in
+constexpr int consumers_barrier = 1;  // the number of the consumers' own barrier
 
 /// A pipeline between producers and consumers: a pair of mbarriers for each stage. Consumers wait
-/// for `full`, producers for `empty`; phases alternate each time round the ring.
+/// for `full`, producers for `empty`; phases alternate with each pass over the ring.
 struct RolePipeline {
   int stages = 0;
   codegen::Pointer full, empty;
   int full_arrivals = 0, empty_arrivals = 0;
-  bool threads_read = false;       // what is filled, beside products
+  bool threads_read = false;       // ordinary loads read the stages, beside MMAs
   bool shared_by_cluster = false;  // blocks fill each other's stages
-  int release = -1;                // where blocks may do so: the mark where consumers release
+  int release = -1;                // with multicast: the mark where consumers release
   codegen::Value released;         // this stage
 };
 
 struct RoleState {
   Role current = Role::all;
   bool divided = false;             // into roles
-  bool in_stage = false;            // what fills or uses a stage is described
-  std::size_t fill_depth = 0;       // of loops and conditions, where the filling begins
+  bool in_stage = false;            // inside a fill or use callback
+  std::size_t fill_depth = 0;       // nesting of loops and conditions where the filling begins
   std::map<int, int> stage_counts;  // of the pipelines whose stages these values are
   int begin = -1;                   // the mark where the role's code begins
   std::vector<RolePipeline> pipelines;
-  std::size_t next = 0;  // the pipeline that this role meets next
+  std::size_t next = 0;  // the next pipeline that this role reaches
 };
 
-/// How the stage that is being filled is filled: by the threads' copies, asynchronous or not, or by
-/// TMA, which counts its bytes down at the mbarrier and is started by one thread.
+/// How the current stage is filled: by the threads' copies, asynchronous or not, or by TMA, which
+/// one thread starts and which counts its bytes at the mbarrier.
 struct StageFill {
-  bool asynchronous = false;  // copies to shared memory go by cp.async where they can
+  bool asynchronous = false;  // copies to shared memory use cp.async if possible
   bool by_threads = false, plain = false;
   int tma_bytes = 0;
-  bool multicasts = false;       // the copy that is being described
+  bool multicasts = false;       // whether the current copy does
   bool by_cluster = false;       // whether such a copy fills the stage
-  bool read_by_wgmma = false;    // what is filled
-  bool read_by_threads = false;  // and by threads themselves
+  bool read_by_wgmma = false;    // the filled stage
+  bool read_by_threads = false;  // the filled stage, by ordinary loads
   codegen::Pointer barrier;
-  codegen::Value starts_tma;  // a predicate; none outside of producers
+  codegen::Value starts_tma;  // a predicate; none outside producers
 };
 
 }  // namespace tartan::inline TARTAN_ABI::detail

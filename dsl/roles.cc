@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Producers and consumers: one description, run once for each.
+// Producers and consumers: one description, which runs once for each.
 #include "dsl/roles.h"
 
 #include <algorithm>
@@ -21,11 +21,11 @@ codegen::Pointer barrier_of(KernelState& state, codegen::Pointer first, const Sc
   return state.f().offset(first, state.value(stage * mbarrier_bytes, u32));
 }
 
-// Where a role stands in a ring: the stage, and the parity of the phase that it waits for.
+// The position of a role in a ring: the stage, and the parity of the phase that it waits for.
 class Cursor {
  public:
   Cursor(Builder& k, KernelState& state, int stages) : state_(state), stages_(stages) {
-    // The role may come by several times: the ring goes on where it was.
+    // The role may run the pipeline several times: the ring continues where it was.
     state.f().at_mark(state.roles.begin, [&] {
       stage_ = k.variable(k.constant(u32, 0));
       parity_ = k.variable(k.constant(u32, 0));
@@ -49,9 +49,9 @@ class Cursor {
   std::optional<ScalarVariable> stage_, parity_;
 };
 
-// The consumers are done with a stage. Every thread arrives for itself, because that releases what
-// it has read; where only products read, a warp for all its lanes. Where blocks fill each other's
-// stages, at the barriers of all of them, which turns out with the producers.
+// Consumers release a stage. Every thread arrives, which releases what it has read; if only MMAs
+// read, one lane arrives for its warp. With multicast, they arrive at the barriers of all blocks of
+// the cluster; the producers decide whether that is so.
 void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const Scalar& stage) {
   codegen::FunctionBuilder& f = state.f();
   const codegen::Pointer barrier = barrier_of(state, pipeline.empty, stage);
@@ -67,7 +67,7 @@ void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const
   }
 }
 
-// One of the pipelines of the consumers.
+// A consumer's side of one pipeline.
 class Consumption {
  public:
   Consumption(Builder& k, KernelState& state, int stages)
@@ -87,8 +87,8 @@ class Consumption {
   }
 
   void release() {
-    // Products that nobody has looked at may still be reading. To leave them in flight and release
-    // the stage a round later was slower on an H100, by 1 to 4 percent.
+    // MMAs whose results are not used yet may still be reading. Leaving them in flight and
+    // releasing the stage one iteration later was 1 to 4 percent slower on an H100.
     if (!state_.flights.all_landed()) land_all(state_);
     RolePipeline& pipeline = state_.roles.pipelines[number_];
     const Scalar stage = cursor_.stage();
@@ -122,8 +122,7 @@ void consume(Builder& k, KernelState& state, const Stages& stages) {
   });
 }
 
-// The copies of one stage, and what tells the consumers that they are done. Gives the number of
-// arrivals that takes.
+// Copies one stage and signals the consumers. Returns the number of arrivals that this takes.
 int fill_stage(KernelState& state, const std::function<void()>& fill, codegen::Pointer full) {
   codegen::FunctionBuilder& f = state.f();
   const int before = f.mark();
@@ -139,7 +138,7 @@ int fill_stage(KernelState& state, const std::function<void()>& fill, codegen::P
     f.at_mark(before, [&] {
       f.if_then(state.fill.starts_tma, [&] { f.mbarrier_expect(full, state.fill.tma_bytes); });
     });
-  // wgmma sees what threads have written behind a fence alone, which they cannot run ahead of.
+  // wgmma sees writes of threads only after a fence, which the threads must not run ahead of.
   if (state.fill.plain || (state.fill.by_threads && state.fill.read_by_wgmma)) {
     f.copy_async_commit();
     f.copy_async_wait(0);
@@ -152,8 +151,8 @@ int fill_stage(KernelState& state, const std::function<void()>& fill, codegen::P
   return (by_threads ? thread_count(state) : 0) + (state.fill.tma_bytes ? 1 : 0);
 }
 
-// The thread that issues TMA copies: one of the first warp.
-codegen::Value engine_starter(KernelState& state) {
+// The thread that issues TMA copies: one lane of the first producer warp.
+codegen::Value tma_issuer(KernelState& state) {
   if (!state.config.has_tma()) return {};
   return state.f().bit_and(state.f().elect(), state.value(thread_index(state) < 32));
 }
@@ -164,10 +163,10 @@ void produce(Builder& k, KernelState& state, const Stages& stages) {
   codegen::FunctionBuilder& f = state.f();
   const bool muted = f.mute(false);
   Cursor cursor(k, state, stages.stages);
-  // How many of the producers have anything to do turns out below.
+  // How many producers have work is known only below.
   std::optional<ScalarVariable> busy;
   f.at_mark(state.roles.begin, [&] { busy = k.variable(k.constant(u32, thread_count(state))); });
-  state.fill.starts_tma = engine_starter(state);
+  state.fill.starts_tma = tma_issuer(state);
   k.when(thread_index(state) < *busy, [&] {
     k.loop(0, stages.count, 1, [&](Scalar t) {
       f.mbarrier_wait(cursor.of(pipeline.empty), cursor.other_parity());
@@ -200,7 +199,7 @@ void produce(Builder& k, KernelState& state, const Stages& stages) {
 void move_registers(KernelState& state, Role role) {
   if (!state.config.moves_registers()) return;
   const int count = state.config.consumer_registers();
-  if (count <= state.config.first_registers()) return;  // as many as there are already
+  if (count <= state.config.first_registers()) return;  // no more than there are already
   constexpr int producer_registers = Configuration::producer_registers;
   state.f().set_max_registers(role == Role::producer ? producer_registers : count,
                               role == Role::consumer);
@@ -209,7 +208,7 @@ void move_registers(KernelState& state, Role role) {
                      fmt::format("producer warps keep {}", producer_registers));
 }
 
-// The first of the producers asks for the tensor maps while others make the barriers ready.
+// The first producer prefetches the tensor maps while others initialize the mbarriers.
 void prefetch_maps(KernelState& state) {
   if (state.launch.maps().empty()) return;
   state.f().if_then(state.value(thread_index(state) == state.config.options.block), [&] {
@@ -223,8 +222,8 @@ bool shared_by_cluster(const KernelState& state) {
                      [](const RolePipeline& each) { return each.shared_by_cluster; });
 }
 
-// One thread makes the barriers ready; the block's barrier behind shows them to all, or the
-// cluster's, where other blocks arrive.
+// One thread initializes the mbarriers; the following barrier makes them visible to the block or,
+// with multicast, to the cluster.
 void init_barriers(KernelState& state) {
   codegen::FunctionBuilder& f = state.f();
   const bool for_cluster = shared_by_cluster(state);
@@ -310,7 +309,7 @@ void Builder::roles(const std::function<void()>& body, Here at) {
     detail::prefetch_maps(state);
     detail::init_barriers(state);
   });
-  // No block ends while others still arrive at its barriers.
+  // No block exits while others may still arrive at its mbarriers.
   if (detail::shared_by_cluster(state)) f.cluster_barrier();
 }
 

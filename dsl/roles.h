@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/roles.h - what a pipeline becomes between producers and consumers. Not installed.
+// dsl/roles.h - a pipeline between producers and consumers. Not installed.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace tartan::inline TARTAN_ABI::detail {
 
-/// What Builder::pipeline() takes.
+/// The arguments of Builder::pipeline().
 struct Stages {
   int stages;
   const Scalar& count;
@@ -18,8 +18,8 @@ struct Stages {
   Place place = {};  // of the call
 };
 
-/// Uses stage `t`, at `stage`. `leave` runs when the description calls next(), at the latest
-/// behind.
+/// Consumes k-tile `t` in `stage`. `leave` runs when the description calls next(), or else after
+/// it.
 void use_stage(KernelState& state, const Stages& stages, const Scalar& t, const Scalar& stage,
                const std::function<void()>& leave);
 

@@ -90,13 +90,13 @@ std::int64_t magnitude(std::int64_t x) {
   return x == lowest ? std::int64_t{1} << 62 : x < 0 ? -x : x;
 }
 
-// What surely divides the product of what x and y divide.
+// A guaranteed divisor of the product of numbers that x and y divide.
 std::int64_t product(std::int64_t x, std::int64_t y) {
   std::int64_t out = 0;
   return __builtin_mul_overflow(x, y, &out) ? 1 : magnitude(out);
 }
 
-// What surely divides the result of op on values that x and y divide.
+// A guaranteed divisor of the result of op on values that x and y divide.
 std::int64_t combined_multiple(Operator op, std::int64_t x, std::int64_t y,
                                std::optional<std::int64_t> constant) {
   switch (op) {
@@ -113,7 +113,7 @@ std::int64_t combined_multiple(Operator op, std::int64_t x, std::int64_t y,
   }
 }
 
-// All bits up to the highest of `most`, but for the zeros below `multiple`'s lowest bit.
+// All bits up to the highest of `most`, except the zeros below the lowest bit of `low`.
 std::uint64_t filled(std::uint64_t most, std::uint64_t low) {
   const int width = std::bit_width(most);
   const std::uint64_t up = width >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
@@ -125,7 +125,7 @@ std::uint64_t sum_ones(std::uint64_t x, std::uint64_t y) {
   return x + y < x ? ~std::uint64_t{0} : filled(x + y, x | y);
 }
 
-// The bits that may be set in the result of op on values of the bits x and y.
+// The bits that may be set in the result of op on values with the possible bits x and y.
 std::uint64_t combined_ones(Operator op, std::uint64_t x, std::uint64_t y,
                             std::optional<std::int64_t> constant) {
   const std::uint64_t all = ~std::uint64_t{0};
@@ -185,7 +185,7 @@ Scalar KernelState::scalar(Value value, std::int64_t multiple, std::uint64_t one
   return out;
 }
 
-// A value with a type but no state: every use gives another one, without a further complaint.
+// A value with a type but no state: using it gives another one, without a further diagnostic.
 Scalar bad_scalar() {
   Scalar out;
   Parts::value(out) = {-1, u32};
@@ -231,7 +231,7 @@ codegen::Value KernelState::value(const Scalar& scalar, Type type) {
 
 namespace {
 
-// Notes what a launch knows of `result`, op of x and a constant.
+// Records how a launch computes `result`, op of x and a constant.
 void derive_number(LaunchInterface& launch, const Scalar& result, Operator op, const Scalar& x,
                    std::int64_t y) {
   if (y <= 0 || Parts::wraps(x) || Parts::value(result).type == Type::none) return;
@@ -240,7 +240,7 @@ void derive_number(LaunchInterface& launch, const Scalar& result, Operator op, c
   if (op == Operator::multiply) {
     number->value *= y;
   } else if (op == Operator::divide && number->value == 1 && number->divisor == 1) {
-    // x / y without a rest, or (x + y - 1) / y: rounded up.
+    // x / y without a remainder, or (x + y - 1) / y: rounded up.
     if (Parts::addend(x) != y - 1 && (Parts::addend(x) || Parts::multiple(x) % y)) return;
     number->divisor = y;
   } else {
@@ -280,8 +280,8 @@ Scalar arithmetic(Operator op, const Scalar& x, const Scalar& y) {
     return refused("immediate-range"_rule,
                    fmt::format("shift of a value of type {}: expected 0 to {} bits, found {}",
                                name(type), bits(type) - 1, *cy));
-  // Constants move outward: (v + 3) + 4 = v + 7, (v + 3) * 2 = 2v + 6. Not for floats, where it
-  // would round differently.
+  // Constants move outward: (v + 3) + 4 = v + 7, (v + 3) * 2 = 2v + 6. Not for floats, whose
+  // rounding would change.
   if (!info(type).floating && type != Type::pred) {
     if ((op == Operator::add && (cx || cy)) || (op == Operator::subtract && cy)) {
       Scalar out = cy ? x : y;
@@ -314,7 +314,7 @@ Scalar arithmetic(Operator op, const Scalar& x, const Scalar& y) {
       Parts::wraps(out) = op == Operator::subtract || Parts::wraps(x) || Parts::wraps(y);
       return out;
     }
-    // (v + 32) / 8 = v / 8 + 4, and (v + 32) % 8 = v % 8: where v is not below zero.
+    // (v + 32) / 8 = v / 8 + 4, and (v + 32) % 8 = v % 8, if v is not negative.
     if (is_division(op) && !info(type).is_signed && cy && *cy > 0 && Parts::addend(x) > 0 &&
         Parts::addend(x) % *cy == 0 && !Parts::wraps(x)) {
       Scalar variable = x;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tiles of a result a block computes.
+// The tiles of a result that a block computes.
 #include <limits>
 
 #include "dsl/indices.h"
@@ -11,9 +11,8 @@ namespace {
 
 constexpr std::int64_t most_counted = std::numeric_limits<std::int32_t>::max();
 
-// The tiles of an m x n result, numbered so that neighbours share operands: groups of `group` rows
-// of tiles, walked column by column. A cluster takes `cluster` of them, one below the other, as
-// one.
+// The tiles of an m x n result, numbered so that neighbours share operands: groups of `group` tile
+// rows, visited column by column. A cluster takes `cluster` vertically adjacent tiles as one.
 struct Tiles {
   Scalar rows, cols;  // of what a cluster takes
   Scalar group;
@@ -38,7 +37,7 @@ Tiles tiles_of(detail::KernelState& state, const Scalar& m, const Scalar& n, con
   const int cluster = state.config.options.cluster;
   const Scalar in_cluster = cluster == 1 ? Scalar(0) : block_of_cluster(state);
   const Scalar rows = ceil_div(m, std::int64_t{cluster} * tile.m), cols = ceil_div(n, tile.n);
-  // A group has no more rows than there are, where more tiles than 32 bits count would be in it.
+  // A group has no more rows than the result: its number of tiles must fit 32 bits.
   const int height = std::max(group / cluster, 1);
   const std::int64_t most_cols = cols.constant().value_or(most_counted / std::max(tile.n, 1) + 1);
   const bool fits = most_cols <= most_counted / height;

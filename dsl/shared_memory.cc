@@ -51,7 +51,7 @@ void note_write(KernelState& state, const Tensor& to) {
     return note_fill(state, to);
   }
   if (state.roles.current == Role::consumer) memory.written_by_consumers = state.log.place();
-  // A pipeline's copies are waited for by the pipeline.
+  // A pipeline waits for its own copies.
   if (!state.fill.asynchronous) memory.written = state.log.place();
 }
 
@@ -64,14 +64,14 @@ bool require_barrier(KernelState& state, const Tensor& from) {
       fmt::format(
           "{} was written at {} and is loaded without a barrier; insert a barrier() between them",
           from.name, text(*memory.written)));
-  memory.written.reset();  // once is enough
+  memory.written.reset();  // report once
   return false;
 }
 
 void block_barrier(KernelState& state) {
-  land_all(state);  // behind the barrier others write what products may still be reading
+  land_all(state);  // after the barrier others may write what MMAs still read
   if (state.config.has_tma() && state.fill.read_by_wgmma && state.memories.is_any_written())
-    state.f().proxy_fence();  // wgmma sees what threads have written behind a fence alone
+    state.f().proxy_fence();  // wgmma sees writes of threads only after a fence
   if (state.roles.current == Role::all) state.f().barrier();
   else state.f().barrier(consumers_barrier, thread_count(state));  // producers are muted
   state.memories.forget_writes();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/shared_memory.h - who wrote a matrix, and whether a barrier stands between them and those who
-// read. Not installed.
+// dsl/shared_memory.h - writes to shared memory, and whether a barrier separates them from reads.
+// Not installed.
 #pragma once
 
 #include <string>
@@ -9,16 +9,15 @@
 
 namespace tartan::inline TARTAN_ABI::detail {
 
-/// What the threads of a block write to shared memory is there for each other behind a barrier
-/// only.
+/// Writes of a block's threads to shared memory are visible to each other only after a barrier.
 void note_write(KernelState& state, const Tensor& to);
 void note_fill(KernelState& state, const Tensor& to);  // by a pipeline's producers
-/// Reports a read of what was written without a barrier since.
+/// Reports a read of memory that was written since the last barrier.
 bool require_barrier(KernelState& state, const Tensor& from);
 /// Of all threads of the role.
 void block_barrier(KernelState& state);
 
-/// Whether a ring has the stage; reports if not.
+/// Whether the ring has the stage; reports if not.
 void check_stage(KernelState& state, const std::string& ring, const Scalar& stage, int stages);
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -12,7 +12,7 @@ KernelState::KernelState(const Kernel& kernel, const Target& target)
 void KernelState::at(const std::source_location& here) {
   log.at(here);
   if (is_described()) return function->at(here);
-  // A kernel that is still to be compiled lacks what was meant for it.
+  // The current kernel lacks what was intended for it.
   if (function) log.report("foreign-value"_rule, "this call belongs to another kernel");
   KernelState* const other = Description::current();
   if (!other) return;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/state.h - a kernel while it is described: what Builder, Scalar and Fragment share. Not
+// dsl/state.h - a kernel under description: the state shared by Builder, Scalar and Fragment. Not
 // installed.
 //
-// KernelState says whose calls a kernel takes, and turns numbers into registers. All else belongs
-// to its parts, and to functions that take it or the parts they need: dsl/addressing.h,
+// KernelState checks whose calls a kernel accepts, and turns numbers into registers. Its parts, and
+// functions that take it or the parts they need, do everything else: dsl/addressing.h,
 // dsl/fragments.h, dsl/indices.h, dsl/operations.h, dsl/scalars.h, dsl/shared_memory.h.
 #pragma once
 
@@ -41,9 +41,9 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   TmaStaging staging;
   Flights flights;
 
-  // -- Whose calls and handles.
+  // -- Ownership of calls and handles.
 
-  /// Every Builder call begins here: notes the place for diagnostics, choices and .loc.
+  /// Every Builder call starts here: records the place for diagnostics, choices and .loc.
   void at(const std::source_location& here);
   /// Whether a handle was made by this kernel; reports if not. Handles of refused calls (no state)
   /// fail silently: they were reported.
@@ -52,46 +52,48 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
     return owns_state(state_of(handle), what);
   }
   bool owns_state(const std::shared_ptr<KernelState>& state, std::string_view what);
-  /// Whether this is the kernel that the thread describes: no finished one, and none within whose
-  /// description another one is compiled. Others take calls to no effect.
+  /// Whether this thread describes this kernel: it is not finished, and no other compilation runs
+  /// inside its description. Calls to any other kernel have no effect.
   bool is_described() const;
-  /// The same; reports what belongs to another kernel, to the one that is described.
+  /// The same; reports a call to another kernel, to the kernel under description.
   bool takes_calls(std::string_view what);
-  /// How calls of handles begin: at() of their kernel, if it takes calls. Handles of refused calls
-  /// (no state) fail silently.
+  /// Starts a call of a handle: at() of its kernel, if the kernel accepts calls. Handles of refused
+  /// calls (no state) fail silently.
   static bool begins(const std::shared_ptr<KernelState>& state, const std::source_location& here);
-  /// Whether a scalar of this kernel may count elements or rounds; reports if not.
+  /// Whether a scalar of this kernel may be an index or a trip count; reports if not.
   bool is_index(const Scalar& scalar, std::string_view what);
-  /// Whether there is a function to call; reports if not.
+  /// Whether a scalar of this kernel is a condition; reports if not.
   bool is_condition(const Scalar& scalar);
+  /// Whether a body is given; reports if not.
   bool has_body(bool given, std::string_view what);
 
   // -- Numbers and registers.
 
   Scalar scalar(codegen::Value value, std::int64_t multiple = 1,
                 std::uint64_t ones = ~std::uint64_t{0});
-  /// The value as `type` (none: its own; u32 for constants), constants and addends materialised.
+  /// The value as `type` (none: its own; u32 for constants), with constants and addends
+  /// materialised.
   codegen::Value value(const Scalar& scalar, Type type = Type::none);
   codegen::Value dynamic(const Scalar& scalar);  // without its addend; invalid for constants
-  /// Whether a value of `type` can be the constant, signed or not; reports if not.
+  /// Whether a value of `type` can hold the constant, signed or not; reports if not.
   bool fits(std::int64_t constant, Type type);
 
-  /// Where code is added; what calls to no effect add goes nowhere.
+  /// Where code is added; code of calls without effect is discarded.
   codegen::FunctionBuilder& f() { return is_described() ? *function : nowhere(); }
 
  private:
   codegen::FunctionBuilder& nowhere();
-  std::unique_ptr<codegen::FunctionBuilder> unheard;  // what calls to no effect build
+  std::unique_ptr<codegen::FunctionBuilder> unheard;  // receives the code of calls without effect
 };
 
-/// While it lives, this thread describes that kernel.
+/// While it exists, this thread describes that kernel.
 class Description {
  public:
   explicit Description(KernelState& kernel);
   ~Description();
   Description(const Description&) = delete;
   Description& operator=(const Description&) = delete;
-  static KernelState* current();  // null where nobody describes any
+  static KernelState* current();  // null if this thread describes none
 
  private:
   KernelState* before_;

@@ -128,7 +128,7 @@ class Storer {
     }
     const Scalar lane = state_.scalar(lane_index(state_), 1, 31), group = lane / 4,
                  member = lane % 4;
-    // Runs `put` with the place of element i, where the matrix has that.
+    // Calls `put` with the place of element i, if it is inside the matrix.
     const auto at = [&](int i, const std::function<void(Pointer)>& put) {
       const AffineMap map = *affine_map(kind_, i);
       const Scalar row = group * map.group.row + member * map.member.row + map.origin.row,
@@ -161,14 +161,14 @@ class Storer {
                       {refused});
   }
 
-  // One byte of a register, or two.
+  // One or two bytes of a register.
   Value bytes(Value word, int first, bool two) {
     codegen::FunctionBuilder& f = state_.f();
     const Value low = f.shift_right(f.bitcast(word, u32), f.constant(u32, 8 * first));
     return f.convert(low, two ? Type::u16 : Type::u8);
   }
 
-  // Elements 2i and 2i+1 are neighbours in memory, on a boundary of both.
+  // Elements 2i and 2i+1 are contiguous and aligned to their pair.
   bool pair_contiguous() const {
     const isa::Coord first = kind_.coord(0, 0), second = kind_.coord(0, 1);
     const bool along_columns = second.col == first.col + 1;

@@ -7,7 +7,8 @@ namespace tartan::inline TARTAN_ABI::detail {
 
 namespace {
 
-// One axis of tile(): complains, or notes the edge where tiles of `size` need not divide `whole`.
+// One axis of tile(): reports errors, or records the edge if tiles of `size` need not divide
+// `whole`.
 bool cut(KernelState& state, const Tensor& tensor, const Scalar& size, const Scalar& index,
          const Scalar& whole, std::string_view axis, bool may_hang_over,
          std::optional<Edge>& edge) {
@@ -96,10 +97,10 @@ Tensor Tensor::matrix(const Scalar& index, const Scalar* stride,
       return out;
     }
   const auto wide = [&](const Scalar& x) { return widened(*state, x); };
-  const bool by_columns = layout.major() == Major::col;
+  const bool is_col_major = layout.major() == Major::col;
   const Scalar apart = stride               ? wide(*stride)
                        : layout.is_nested() ? wide(whole_rows) * wide(whole_cols)
-                       : by_columns         ? wide(whole_cols) * wide(layout.col_stride)
+                       : is_col_major       ? wide(whole_cols) * wide(layout.col_stride)
                                             : wide(whole_rows) * wide(layout.row_stride);
   out.base = base + wide(index) * apart;
   out.matrix_at = index;

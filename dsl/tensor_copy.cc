@@ -11,7 +11,7 @@
 namespace tartan::inline TARTAN_ABI::detail {
 namespace {
 
-constexpr std::int64_t longest = 256;  // elements of a box along any dimension
+constexpr std::int64_t longest = 256;  // elements of a box along a dimension, at most
 
 class BoxCopier {
  public:
@@ -20,10 +20,10 @@ class BoxCopier {
         from_(from),
         to_(to),
         matrix_(state, from),
-        line_(*(matrix_.by_rows() ? to.layout.cols : to.layout.rows).constant()),
-        lines_(*(matrix_.by_rows() ? to.layout.rows : to.layout.cols).constant()) {}
+        line_(*(matrix_.is_row_major() ? to.layout.cols : to.layout.rows).constant()),
+        lines_(*(matrix_.is_row_major() ? to.layout.rows : to.layout.cols).constant()) {}
 
-  /// Why TMA cannot do it; empty where it can.
+  /// Why TMA cannot copy it; empty if it can.
   std::string problem() {
     if (!state_.fill.starts_tma.valid() && state_.config.has_tma())
       return "TMA loads fill stages of a warp-specialized pipeline only";
@@ -44,9 +44,9 @@ class BoxCopier {
     state_.f().if_then(state_.fill.starts_tma, [&] {
       for (std::int64_t x = 0; x < share.line; x += panel_)
         for (std::int64_t y = 0; y < share.lines; y += height) {
-          const bool by_rows = matrix_.by_rows();
+          const bool is_row_major = matrix_.is_row_major();
           const Scalar along = share.along + x, first = share.first + y;
-          const Scalar row = by_rows ? first : along, col = by_rows ? along : first;
+          const Scalar row = is_row_major ? first : along, col = is_row_major ? along : first;
           state_.f().tensor_load(address_of(state_, to_, row, col), map,
                                  matrix_.coordinates(along, first), state_.fill.barrier,
                                  share.blocks);
@@ -68,8 +68,8 @@ class BoxCopier {
   }
 
  private:
-  // A box is `panel_` elements of each line, one line behind the other in shared memory, swizzled
-  // as TMA does.
+  // A box consists of `panel_` elements of each line; lines are contiguous in shared memory, with
+  // TMA's swizzle.
   std::string shared_problem() {
     const Layout& layout = to_.layout;
     panel_ = layout.run() ? layout.run() : line_;
@@ -79,18 +79,18 @@ class BoxCopier {
       return fmt::format("rows of {} are not consecutive in memory", layout.text());
     if (bytes % 16 || panel_ > longest || (lines_ > longest && lines_ % longest))
       return fmt::format("its boxes do not fit {}", layout.text());
-    const auto swizzle = engine_swizzle(layout.swizzle, bytes, to_.type);
+    const auto swizzle = tma_swizzle(layout.swizzle, bytes, to_.type);
     if (!swizzle) return fmt::format("TMA has no swizzle like that of {}", layout.text());
     swizzle_ = *swizzle;
     return {};
   }
 
-  // What this CTA loads by TMA: all of the tile, or its share of what is multicast to all
-  // blocks of the cluster. Parts begin where the swizzle does.
+  // What this CTA loads by TMA: the whole tile, or its share of a multicast to all blocks of the
+  // cluster. Shares begin at multiples of the swizzle's period.
   struct Share {
     std::int64_t line, lines;  // elements of a line, and lines
     Scalar along = 0, first = 0;
-    unsigned blocks = 0;  // that get it, a bit each; 0: this one
+    unsigned blocks = 0;  // blocks that receive it, one bit each; 0: this one
   };
   Share share() {
     Share out{line_, lines_};
@@ -123,7 +123,7 @@ class BoxCopier {
   KernelState& state_;
   const Tensor& from_;
   const Tensor& to_;
-  EngineMatrix matrix_;
+  TmaMatrix matrix_;
   std::vector<std::string> refused_;
   std::int64_t line_, lines_;  // of the tile: elements in one, and how many
   std::int64_t panel_ = 1;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storing a warp's part of a tile: fragment by fragment, or by way of shared memory, from where
-// TMA stores it (PTX ISA 9.7.9.27, cp.async.bulk.tensor to global memory) or the warp does,
-// whole lines at a time.
+// Stores a warp's part of a tile: fragment by fragment, or through shared memory, from where TMA
+// (PTX ISA 9.7.9.27, cp.async.bulk.tensor to global memory) or the warp stores whole lines.
 #include <algorithm>
 #include <span>
 
@@ -21,9 +20,9 @@ constexpr int box_lines = 16;
 constexpr int box_bytes = box_lines * 128;
 constexpr int shortest_line = 32;  // in bytes
 
-// A tile's fragments in the order in which they are stored, as they are or finished. What finishes
-// them is read ahead, a few fragments at a time: as many as surely fit in registers beside the sums
-// that are still to be stored.
+// A tile's fragments in the order of their stores, unchanged or finished. Reads for finished() run
+// ahead by as many fragments as fit in registers beside the accumulators that are still to be
+// stored.
 class Fragments {
  public:
   using Order = std::vector<std::pair<int, int>>;  // rows and columns of fragments
@@ -33,14 +32,14 @@ class Fragments {
 
   FragmentKind kind() const { return finish_ ? finish_->kind : tile_.fragment(0, 0).kind(); }
   void store_by(Order order) { order_ = std::move(order); }
-  /// The next one.
+  /// The next fragment.
   Fragment next() {
     const auto [i, j] = order_[stored_];
     if (!finish_) return ++stored_, tile_.fragment(i, j);
     const std::source_location here = state_.log.location();
     if (finish_->read && stored_ % together == 0) {
       if (stored_ && finish_->registers)
-        state_.f().warp_sync();  // no reads of later ones move above it
+        state_.f().warp_sync();  // keeps reads of later ones below it
       read_ahead();
     }
     ++stored_;
@@ -50,7 +49,7 @@ class Fragments {
   }
 
  private:
-  // What is no fragment of the stated kind is reported, and zeros take its place.
+  // Reports fragments of another kind and replaces them by zeros.
   Fragment checked(Fragment fragment) {
     const FragmentKind& kind = finish_->kind;
     const bool bad = is_bad(fragment);  // reported where it was made
@@ -73,7 +72,7 @@ class Fragments {
     }
   }
   bool has_room() const {
-    constexpr std::size_t others = 88;  // addresses, and what is being computed
+    constexpr std::size_t others = 88;  // registers for addresses and temporaries
     const auto sums = static_cast<std::size_t>(tile_.fragment(0, 0).kind().fragment().registers),
                each = static_cast<std::size_t>(finish_->registers);
     return (order_.size() - stored_) * sums + (read_ + together - stored_) * each + others <=
@@ -95,9 +94,9 @@ class BoxStorer {
         tile_(tile),
         fragments_(fragments),
         matrix_(state, to),
-        refused_by_engine_(matrix_.problem()) {}
+        refused_by_tma_(matrix_.problem()) {}
 
-  /// Why that does not go; empty where it does.
+  /// Why this is not possible; empty if it is.
   std::string problem() {
     const FragmentKind kind = fragments_.kind();
     if (to_.layout.is_nested() || to_.layout.major() != Major::row)
@@ -112,9 +111,9 @@ class BoxStorer {
   }
 
   void store() {
-    const std::string refused = refused_by_engine_;
-    const bool by_engine = refused.empty();
-    state_.staging.used |= by_engine;
+    const std::string refused = refused_by_tma_;
+    const bool by_tma = refused.empty();
+    state_.staging.used |= by_tma;
     const std::vector<Box> all = boxes();
     Fragments::Order order;
     for (const Box& box : all)
@@ -124,26 +123,26 @@ class BoxStorer {
     for (std::size_t i = 0; i < all.size(); i += each) {
       const std::span batch = std::span(all).subspan(i, std::min(each, all.size() - i));
       const int number = static_cast<int>(i / each);
-      if (by_engine) store_by_engine(batch, number);
+      if (by_tma) store_by_tma(batch, number);
       else store_by_warp(batch, number);
     }
     std::string shape = fmt::format("boxes of {} x {}", box_lines, all.front().cols);
     if (all.back().cols != all.front().cols) shape += fmt::format(" to {}", all.back().cols);
     state_.log.choose(
         fmt::format("store to {}", to_.name),
-        (by_engine ? "cp.async.bulk.tensor, " : "rows of ") + shape,
+        (by_tma ? "cp.async.bulk.tensor, " : "rows of ") + shape,
         fmt::format("each warp stages {} of its {} boxes at a time in shared memory, {} "
                     "stores the part inside the matrix",
-                    std::min(each, all.size()), all.size(), by_engine ? "TMA" : "and"),
-        by_engine ? std::vector<std::string>{}
-                  : std::vector<std::string>{"cp.async.bulk.tensor: " + refused});
+                    std::min(each, all.size()), all.size(), by_tma ? "TMA" : "and"),
+        by_tma ? std::vector<std::string>{}
+               : std::vector<std::string>{"cp.async.bulk.tensor: " + refused});
   }
 
  private:
   struct Box {
     int down, left, cols;  // row of fragments, column, and columns
   };
-  // Lines of 128 bytes, and what is left in shorter ones.
+  // Splits a row into boxes: lines of 128 bytes, and the rest in shorter ones.
   std::vector<Box> boxes() const {
     std::vector<Box> out;
     const int end = 8 * tile_.across();
@@ -157,12 +156,12 @@ class BoxStorer {
   int line(int bytes) const { return 8 * bytes / bits(to_.type); }
   int line_bytes(const Box& box) const { return box.cols * bits(to_.type) / 8; }
 
-  // Fences and the engine's answers take a while: the fewer batches the better.
-  void store_by_engine(std::span<const Box> batch, int number) {
+  // Fences and waits for TMA are slow: use few batches.
+  void store_by_tma(std::span<const Box> batch, int number) {
     codegen::FunctionBuilder& f = state_.f();
     std::vector<codegen::Pointer> maps;
     for (const Box& box : batch) maps.push_back(matrix_.map(box.cols, box_lines, line_bytes(box)));
-    wait_for_engine(number ? state_.staging.slots - 1 : 0);
+    wait_for_tma(number ? state_.staging.slots - 1 : 0);
     lay_out(batch, number);
     f.proxy_fence();
     f.warp_sync();
@@ -177,8 +176,8 @@ class BoxStorer {
   }
 
   void store_by_warp(std::span<const Box> batch, int number) {
-    // What it stores elsewhere, maybe a round of a loop before, lies here too.
-    if (state_.config.has_tma() && number == 0) wait_for_engine(0);
+    // TMA stores of earlier tiles may still read this memory.
+    if (state_.config.has_tma() && number == 0) wait_for_tma(0);
     lay_out(batch, number);
     state_.f().warp_sync();
     for (std::size_t i = 0; i < batch.size(); ++i)
@@ -195,8 +194,8 @@ class BoxStorer {
 
   codegen::Value first_lane() { return state_.value(thread_index(state_) % 32 == 0); }
 
-  // It has read all batches that lie in shared memory, but for some.
-  void wait_for_engine(int but) {
+  // Waits until TMA has read all batches in shared memory except `but`.
+  void wait_for_tma(int but) {
     state_.f().if_then(first_lane(), [&] { state_.f().bulk_wait_read(but); });
   }
 
@@ -205,8 +204,8 @@ class BoxStorer {
     for (std::size_t i = 0; i < batch.size(); ++i) lay_out(staged(number, i, batch[i]), batch[i]);
   }
 
-  // For all boxes of a warp, or, where the engine stores them, for two batches, so that one is laid
-  // out while the other is stored; for one box at least.
+  // Allocates shared memory for all boxes of a warp or, if TMA stores them, for two batches, so
+  // that one is written while the other is stored; at least for one box.
   bool make_room() {
     if (state_.staging.memory >= 0) return true;
     constexpr std::int64_t reserve = 2048;  // for barriers that are declared later
@@ -215,9 +214,9 @@ class BoxStorer {
     const int warps = thread_count(state_) / 32, all = static_cast<int>(boxes().size());
     const int most = static_cast<int>(room / (warps * box_bytes));
     if (most < 1) return false;
-    const bool by_engine = refused_by_engine_.empty();
-    state_.staging.slots = by_engine && most < all && most > 1 ? 2 : 1;
-    state_.staging.batch = by_engine ? std::min(all, most / state_.staging.slots) : 1;
+    const bool by_tma = refused_by_tma_.empty();
+    state_.staging.slots = by_tma && most < all && most > 1 ? 2 : 1;
+    state_.staging.batch = by_tma ? std::min(all, most / state_.staging.slots) : 1;
     const std::string name = state_.names.unused("staging");
     const int bytes = warps * state_.staging.slots * state_.staging.batch * box_bytes;
     const codegen::Pointer base = state_.memories.share(state_.f(), name, bytes, 1024);
@@ -225,7 +224,7 @@ class BoxStorer {
     return true;
   }
 
-  // The place of this warp's box, number i of a batch.
+  // The place of box i of a batch, for this warp.
   Tensor staged(int batch, std::size_t i, const Box& box) const {
     const int slot = batch % state_.staging.slots * state_.staging.batch + static_cast<int>(i);
     Tensor out{state_.shared_from_this(),
@@ -246,7 +245,7 @@ class BoxStorer {
     std::vector<Fragment> row;
     for (int x = 0; x < box.cols / 8; ++x) row.push_back(fragments_.next());
     WarpTile part(std::move(row), box.cols / 8, {});
-    // Two of 16 bits make an A of m16n8k16, which one stmatrix.x4 writes.
+    // Two fragments of 16-bit elements form an A of m16n8k16, which one stmatrix.x4 writes.
     if (bits(to_.type) == 16) part = operand_a(part, m16n8k16, state_.log.location());
     const int width = part.fragment(0, 0).kind().fragment().cols;
     for (int x = 0; x < part.across(); ++x)
@@ -258,11 +257,11 @@ class BoxStorer {
   const Tensor& to_;
   const WarpTile& tile_;
   Fragments& fragments_;
-  EngineMatrix matrix_;
-  std::string refused_by_engine_;  // why TMA cannot reach it
+  TmaMatrix matrix_;
+  std::string refused_by_tma_;  // why TMA cannot reach it
 };
 
-// By way of shared memory, where that goes; else why not.
+// Stores through shared memory if possible; otherwise gives the reason.
 bool store_boxes(KernelState& state, const Tensor& to, const WarpTile& tile, Fragments& fragments,
                  std::vector<std::string>& refused) {
   if (state.roles.current != Role::consumer) return false;
@@ -275,11 +274,11 @@ bool store_boxes(KernelState& state, const Tensor& to, const WarpTile& tile, Fra
   return true;
 }
 
-// Row by row of fragments. Column by column where a Finish reads: it then reads the scales and bias
+// Row by row of fragments; column by column if a Finish reads, so that it reads the scales and bias
 // of a column once.
-Fragments::Order plain_order(const WarpTile& tile, bool by_columns) {
+Fragments::Order plain_order(const WarpTile& tile, bool column_by_column) {
   Fragments::Order out;
-  if (by_columns) {
+  if (column_by_column) {
     for (int j = 0; j < tile.across(); ++j)
       for (int i = 0; i < tile.down(); ++i) out.emplace_back(i, j);
     return out;

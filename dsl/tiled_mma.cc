@@ -21,7 +21,7 @@ namespace tartan::inline TARTAN_ABI {
 namespace detail {
 namespace {
 
-// Six and four bits that take a byte of a register stay packed in shared memory.
+// Six- and four-bit elements that take a byte of a register stay packed in shared memory.
 Type stored_type(const MmaKind& kind, Type element) {
   isa::Form form;
   form.kind = kind.shape.kind;
@@ -32,17 +32,17 @@ RingLayout shared_layout(const TiledParts& mma, Operand operand, int stages, Maj
   const bool is_a = operand == Operand::a;
   const Type type = stored_type(mma.kind, is_a ? mma.kind.a : mma.kind.b);
   const int rows = is_a ? mma.tile.m : mma.tile.k, cols = is_a ? mma.columns_a() : mma.tile.n;
-  const bool by_rows = major == Major::none ? is_a : major == Major::row;
-  Layout layout = by_rows ? row_major(rows, cols) : col_major(rows, cols);
+  const bool is_row_major = major == Major::none ? is_a : major == Major::row;
+  Layout layout = is_row_major ? row_major(rows, cols) : col_major(rows, cols);
   if (mma.kind.shape.shape.m == 0) return {layout, stages};  // refused
-  const std::int64_t line = std::int64_t{by_rows ? cols : rows} * bits(type) / 8;
+  const std::int64_t line = std::int64_t{is_row_major ? cols : rows} * bits(type) / 8;
   const std::string what = fmt::format("shared {}", is_a ? "A" : "B");
-  // What TMA swizzles: lines of 128, 64 or 32 bytes.
+  // TMA's swizzles: lines of 128, 64 or 32 bytes.
   std::int64_t width = std::min<std::int64_t>(line & -line, 128);
   const auto panel_of = [&] { return width * 8 / std::max(bits(type), 1); };
-  // A warp's share of the lines is no part of two panels.
-  const int share = is_a ? (by_rows ? cols : rows / mma.tile.warps_m)
-                         : (by_rows ? cols / mma.tile.warps_n : rows);
+  // A warp's share of the lines must not span two panels.
+  const int share = is_a ? (is_row_major ? cols : rows / mma.tile.warps_m)
+                         : (is_row_major ? cols / mma.tile.warps_n : rows);
   while (!mma.warpgroup && width >= 32 && share % panel_of() && panel_of() % share) width /= 2;
   const std::int64_t panel = panel_of();
   if (mma.warpgroup && width < 32)
@@ -51,14 +51,14 @@ RingLayout shared_layout(const TiledParts& mma, Operand operand, int stages, Maj
         fmt::format("wgmma reads panels with rows of 32, 64 or 128 bytes, those of {} "
                     "have {}: {} = {} is not a multiple of {}",
                     is_a ? "A" : "B", line,
-                    by_rows == is_a ? "k"
-                    : is_a          ? "m"
-                                    : "n",
-                    by_rows ? cols : rows, 256 / bits(type)));
+                    is_row_major == is_a ? "k"
+                    : is_a               ? "m"
+                                         : "n",
+                    is_row_major ? cols : rows, 256 / bits(type)));
   if (mma.state && mma.state->config.has_tma() && mma.state->config.options.producers &&
       bits(type) >= 8 && line > width && width >= 32) {
-    layout = by_rows ? blocked(row_major(rows, panel), row_major(1, cols / panel))
-                     : blocked(col_major(panel, cols), col_major(rows / panel, 1));
+    layout = is_row_major ? blocked(row_major(rows, panel), row_major(1, cols / panel))
+                          : blocked(col_major(panel, cols), col_major(rows / panel, 1));
     layout = layout.swizzled(swizzle_of_lines(width, type));
     mma.state->log.choose(
         what, layout.text(),
@@ -79,7 +79,7 @@ RingLayout shared_layout(const TiledParts& mma, Operand operand, int stages, Maj
           {"padding: it uses more memory and misaligns the 16-byte chunks for some sizes"});
   } else if (line % 16 == 0 && line / 16 % 2 == 0) {
     const std::int64_t padded = (line + 16) * 8 / bits(type);
-    layout = by_rows ? row_major(rows, cols, padded) : col_major(rows, cols, padded);
+    layout = is_row_major ? row_major(rows, cols, padded) : col_major(rows, cols, padded);
     if (mma.state)
       mma.state->log.choose(
           what, layout.text(),
@@ -90,7 +90,7 @@ RingLayout shared_layout(const TiledParts& mma, Operand operand, int stages, Maj
   return {layout, stages};
 }
 
-// The tensor cores drop the low 13 bits of an f32. Rounded to nearest even, as by tensor maps.
+// The tensor cores drop the low 13 bits of an f32. Rounds to nearest even, as tensor maps do.
 std::vector<Fragment> rounded(const TiledParts& mma, std::vector<Fragment> fragments,
                               const Shared& from) {
   if (from.element() != f32) return fragments;
@@ -127,7 +127,7 @@ bool fits(const TiledParts& mma, std::size_t count_a, std::size_t count_b) {
   return false;
 }
 
-// Registers for addresses and the like, as measured: threads that copy need more, and so do
+// Registers for addresses and temporaries, as measured: threads that copy need more, and so do
 // operands that ldmatrix cannot transpose.
 int registers_beside(const KernelState& state, const Shared& a, const Shared& b) {
   int out = 32;
@@ -158,7 +158,7 @@ WarpTile multiply_tile(const TiledParts& mma, const WarpTile& c, const Side& a, 
       MmaOptions options = mma.options;
       if (row) row(options, i, step);
       for (int j = 0; j < n; ++j) {
-        // There and back again: neighbours share a fragment.
+        // In serpentine order: neighbours share a fragment.
         const int x = i % 2 ? n - 1 - j : j;
         if (column) column(options, x, step);
         Fragment& sum = sums[static_cast<std::size_t>(i * n + x)];
@@ -195,7 +195,7 @@ Side side_b(const TiledParts& mma, const Shared& b) {
   };
 }
 
-// What warpgroups add to; multiply_tile() says what is wrong with others.
+// Accumulators of wgmma; multiply_tile() reports errors of others.
 bool by_warpgroups(const TiledParts& mma, const WarpTile& c, bool sparse) {
   const auto& sums = c.fragments();
   return mma.warpgroup && mma.kind.shape.sparse == sparse &&
@@ -267,7 +267,7 @@ FirstStep TiledMma::first_step(const Shared& a_stage, const Shared& b_stage, Her
     const isa::Fragment fragment = kind.fragment();
     return fragment.registers * fragment.register_bits / 32;
   };
-  // Those that are multiplied, and the next ones.
+  // Fragments of this k-step and of the next one.
   const int needed = parts_.fragments_m() * parts_.fragments_n() * words(c) +
                      2 * (parts_.fragments_m() * words(a) + parts_.fragments_n() * words(b)) +
                      registers_beside(*parts_.state, a_stage, b_stage);
@@ -301,7 +301,7 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
       !fits(parts_, a, b))
     return {};
   if (!parts_.state->has_body(next != nullptr, "an MMA whose first k-step is loaded")) return {};
-  // What each step multiplies is loaded a step before.
+  // Fragments are loaded one k-step ahead.
   using Fragments = std::vector<Fragment>;
   Fragments left(first.a_.begin(), first.a_.end()), right(first.b_.begin(), first.b_.end());
   const Side load_a = side_a(parts_, a), load_b = side_b(parts_, b);
@@ -332,8 +332,8 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
 
 namespace {
 
-// Whether a warp's fragments of A or B are as many as the tile has, and this kernel's; reports if
-// not.
+// Whether a warp's fragments of A or B match the tile in number, and belong to this kernel; reports
+// if not.
 bool takes_fragments(const detail::TiledParts& mma, std::string_view operand, const WarpTile& given,
                      int down, int across) {
   if (given.down() != down || given.across() != across) {
@@ -453,7 +453,7 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
     complete_scales(out.parts_);
     divides(tile.k, 4 * out.parts_.scale_block(), "k");
   }
-  // More than a thread's registers would spill; several times as many is a slip.
+  // More than a thread's registers would spill; several times as many are an error.
   constexpr std::int64_t most_elements = 1024;
   const std::int64_t elements =
       std::int64_t{tile.m} * tile.n / (std::int64_t{tile.warps_m} * tile.warps_n * 32);

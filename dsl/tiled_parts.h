@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/tiled_parts.h - the mainloop of a tiled MMA where each warp multiplies fragments: what dense,
-// sparse and block-scaled kinds share. Not installed.
+// dsl/tiled_parts.h - the mainloop of a tiled MMA where each warp multiplies fragments: shared by
+// dense, sparse and block-scaled kinds. Not installed.
 #pragma once
 
 #include <functional>
@@ -11,18 +11,18 @@
 
 namespace tartan::inline TARTAN_ABI::detail {
 
-/// A warp's fragments of A or B for a step along k.
+/// A warp's fragments of A or B for one k-step.
 using Side = std::function<std::vector<Fragment>(int step)>;
 Side side_a(const TiledParts& mma, const Shared& a);
 Side side_b(const TiledParts& mma, const Shared& b);
 
-/// Adds to an instruction's options what it takes beside fragments: of the `i`th row or column of
+/// Adds an instruction's operands beside fragments to its options, for the `i`th row or column of
 /// fragments.
 using Beside = std::function<void(MmaOptions&, int i, int step)>;
 WarpTile multiply_tile(const TiledParts& mma, const WarpTile& c, const Side& a, const Side& b,
                        const Beside& row = {}, const Beside& column = {});
 
-/// Whether warpgroups add to these accumulators.
+/// Whether these are accumulators of wgmma.
 bool by_warpgroups(const TiledParts& mma, const WarpTile& c, bool sparse = false);
 /// mxf4nvf4 is written with its .scale_vec, which the scales' type decides.
 void complete_scales(TiledParts& mma);

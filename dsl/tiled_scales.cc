@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiled products with block scales (PTX ISA 9.7.14.3).
+// Tiled block-scaled MMAs (PTX ISA 9.7.14.3).
 #include <algorithm>
 
 #include "dsl/addressing.h"
@@ -19,9 +19,9 @@ using detail::TiledParts;
 
 int scales_in_step(const TiledParts& mma) { return mma.kind.shape.shape.k / mma.scale_block(); }
 
-// The words that this lane gives, for each two fragments of A or four of B side by side. Of a group
-// of four lanes, two give the scales of rows g and g + 8 of one fragment of A, the other two those
-// of the next; each gives the scale of column g of another fragment of B.
+// The words that this lane supplies, for each two fragments of A or four of B side by side. Of a
+// quad's four lanes, two supply the scales of rows g and g + 8 of one fragment of A, the other two
+// those of the next fragment; each supplies the scale of column g of another fragment of B.
 std::vector<std::vector<Scalar>> scale_words(const TiledParts& mma, const Shared& scales,
                                              Operand operand) {
   const bool is_a = operand == Operand::a;
@@ -98,7 +98,7 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
   const auto of_a = scale_words(parts_, a_scales, Operand::a),
              of_b = scale_words(parts_, b_scales, Operand::b);
   if (of_a.empty() || of_b.empty()) return {};
-  // `together` neighbours share a word, each in lanes of its own.
+  // `together` neighbours share a word; each has its own lanes.
   const auto scale = [this](const std::vector<std::vector<Scalar>>& words, int together, int i,
                             int step) {
     const int first = step * scales_in_step(parts_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiled products with a sparse A (PTX ISA 9.7.14.6 and 9.7.15.6).
+// Tiled MMAs with a sparse A (PTX ISA 9.7.14.6 and 9.7.15.6).
 #include "dsl/addressing.h"
 #include "dsl/indices.h"
 #include "dsl/tiled_parts.h"
@@ -15,26 +15,28 @@ namespace {
 using detail::tensor_of;
 using detail::TiledParts;
 
-// The words of 16 rows and one instruction's k: two lanes of four hold them, or all.
+// The metadata words of 16 rows and one instruction's k: two lanes of each quad hold them, or all
+// four.
 int metadata_words(const TiledParts& mma) {
   isa::Form form{.shape = mma.kind.shape.shape, .a = mma.kind.a};
   form.kind = mma.kind.shape.kind;
   return isa::codes_per_row(form) == 16 ? 32 : 16;
 }
 
-// The word that this lane gives of 16 rows and the step's k.
+// The word that this lane supplies for 16 rows and the step's k.
 Scalar metadata_word(const TiledParts& mma, const Shared& metadata, const Scalar& rows,
                      const Scalar& step, Here at) {
   Builder k(mma.state);
   const int each = metadata_words(mma);
   const Scalar lane = k.lane(at), word = each == 32 ? lane : lane / 4 * 2 + lane % 2;
   const Scalar found = k.read(metadata, rows, word + step * each, at);
-  // Beyond the edge of A lie zeros, which are no metadata: any will do there.
+  // Beyond the edge of A memory reads as zero, which is not valid metadata: use any valid code
+  // there.
   return select(found == 0, std::int64_t{0x44444444}, found);
 }
 
-// Where two of four lanes hold a step's words, the other two hold the next one's: the selector then
-// says which of them count.
+// If two lanes of each quad hold a step's words, the other two hold the next step's: the selector
+// chooses between them.
 std::vector<codegen::Value> metadata_registers(const TiledParts& mma, const Shared& metadata,
                                                int selectors, Here at) {
   std::vector<codegen::Value> out;

@@ -20,14 +20,14 @@ Swizzle swizzle_of_lines(std::int64_t bytes, Type type) {
           std::max(chunks, 3)};
 }
 
-std::optional<int> engine_swizzle(const Swizzle& swizzle, std::int64_t bytes, Type type) {
+std::optional<int> tma_swizzle(const Swizzle& swizzle, std::int64_t bytes, Type type) {
   if (!swizzle.bits) return 0;
   const bool spans = bytes == 32 || bytes == 64 || bytes == 128;
   if (!spans || !(swizzle == swizzle_of_lines(bytes, type))) return std::nullopt;
   return static_cast<int>(bytes);
 }
 
-std::string EngineMatrix::problem() {
+std::string TmaMatrix::problem() {
   const Layout& layout = matrix_.layout;
   const int element = bits(matrix_.type);
   if (!state_.config.has_tma())
@@ -44,10 +44,12 @@ std::string EngineMatrix::problem() {
   return numbers_problem();
 }
 
-// What the map says must be known when the kernel is launched.
-std::string EngineMatrix::numbers_problem() {
-  const auto length = map_number(state_.launch, by_rows_ ? matrix_.whole_cols : matrix_.whole_rows),
-             count = map_number(state_.launch, by_rows_ ? matrix_.whole_rows : matrix_.whole_cols),
+// Everything in the map must be known at launch.
+std::string TmaMatrix::numbers_problem() {
+  const auto length =
+                 map_number(state_.launch, is_row_major_ ? matrix_.whole_cols : matrix_.whole_rows),
+             count =
+                 map_number(state_.launch, is_row_major_ ? matrix_.whole_rows : matrix_.whole_cols),
              stride = map_number(state_.launch, across(matrix_.layout));
   if (!length || !count || !stride)
     return fmt::format("the size of {} is computed by the kernel", matrix_.name);
@@ -56,7 +58,7 @@ std::string EngineMatrix::numbers_problem() {
   extents_ = {*length, *count};
   strides_ = {*stride};
   if (!matrix_.matrix_at) return {};
-  // A batch is a third dimension, as long as it may be: how many there are, the launch knows.
+  // A batch is a third dimension of unlimited extent: the launch knows how many matrices there are.
   MapNumber apart{count->value * stride->value, count->params};
   apart.params.insert(apart.params.end(), stride->params.begin(), stride->params.end());
   if (matrix_.matrix_stride) {
@@ -71,16 +73,15 @@ std::string EngineMatrix::numbers_problem() {
   return {};
 }
 
-std::vector<codegen::Value> EngineMatrix::coordinates(const Scalar& along,
-                                                      const Scalar& first) const {
-  const Scalar inner = (by_rows_ ? matrix_.col_at : matrix_.row_at) + along,
-               outer = (by_rows_ ? matrix_.row_at : matrix_.col_at) + first;
+std::vector<codegen::Value> TmaMatrix::coordinates(const Scalar& along, const Scalar& first) const {
+  const Scalar inner = (is_row_major_ ? matrix_.col_at : matrix_.row_at) + along,
+               outer = (is_row_major_ ? matrix_.row_at : matrix_.col_at) + first;
   std::vector<codegen::Value> out{state_.value(inner, u32), state_.value(outer, u32)};
   if (matrix_.matrix_at) out.push_back(state_.value(*matrix_.matrix_at, u32));
   return out;
 }
 
-codegen::Pointer EngineMatrix::map(int along, int lines, int swizzle, bool rounds) {
+codegen::Pointer TmaMatrix::map(int along, int lines, int swizzle, bool rounds) {
   const Memory& memory = state_.memories.of(matrix_);
   const Type type = rounds ? tf32 : unsigned_of(bits(matrix_.type));
   CompiledMap wanted{.of = memory.param, .type = type};

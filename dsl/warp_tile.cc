@@ -13,7 +13,7 @@ namespace {
 
 using detail::KernelState;
 
-// A builder for the kernel that the tile belongs to; none for tiles of refused calls.
+// A builder for the tile's kernel; none for tiles of refused calls.
 std::optional<Builder> builder_of(const WarpTile& tile, Here at) {
   for (const Fragment& each : tile.fragments())
     if (!KernelState::begins(detail::state_of(each), at) || detail::is_bad(each))
@@ -26,7 +26,7 @@ bool has_body(const WarpTile& tile, bool given) {
   return detail::state_of(tile.fragments().front())->has_body(given, "map");
 }
 
-// Where element i of fragment (y, x) sits in the block's tile.
+// The place of element i of fragment (y, x) in the block's tile.
 ElementPlace place(Builder& k, const WarpTile& tile, int y, int x, int i, Here at) {
   const FragmentKind& kind = tile.fragment(y, x).kind();
   const isa::Fragment shape = kind.fragment();
@@ -36,7 +36,7 @@ ElementPlace place(Builder& k, const WarpTile& tile, int y, int x, int i, Here a
   return out;
 }
 
-// The rows of an accumulator that one lane has elements of: element i is in row index_of(i).
+// The rows of an accumulator in which a lane has elements: element i is in row index_of(i).
 struct LaneRows {
   std::vector<int> first;  // an element of each
   std::vector<int> index;  // of each element
@@ -54,7 +54,7 @@ LaneRows lane_rows(const FragmentKind& kind) {
   return out;
 }
 
-// Lanes that share rows of an accumulator: those whose number differs in these bits.
+// Lanes that share rows of an accumulator: their numbers differ in these bits.
 std::vector<int> masks_along_rows(const FragmentKind& kind) {
   std::vector<int> out;
   for (int mask = 1; mask < 32; mask *= 2)
@@ -221,7 +221,7 @@ WarpTile operand_a(const WarpTile& tile, MmaShape shape, Here at) {
 
 namespace {
 
-// What operand_b() and its like take.
+// The accumulators that operand_b() and the like accept.
 bool takes_accumulators(const WarpTile& tile, const MmaShape& shape, int together,
                         std::string_view what, std::string_view number) {
   const FragmentKind& kind = tile.fragment(0, 0).kind();

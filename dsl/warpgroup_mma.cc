@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiled products by whole warpgroups: wgmma.mma_async (PTX ISA 9.7.15), operands from shared
-// memory.
+// Tiled MMAs by wgmma.mma_async (PTX ISA 9.7.15), with operands in shared memory.
 #include "dsl/warpgroup_mma.h"
 
 #include <algorithm>
@@ -15,17 +14,17 @@ namespace {
 using codegen::Value;
 
 constexpr int step_bytes =
-    32;  // of one instruction along k, of A's kept elements where it is sparse
+    32;  // bytes of one instruction along k; for a sparse A, of its kept elements
 
-// Of B, whose elements are all there.
+// Of B, which is not compressed.
 int step_bytes_b(const isa::Form& form) {
   return form.sparsity == isa::Sparsity::dense ? step_bytes : 2 * step_bytes;
 }
 
-// A tile of shared memory as wgmma sees it: panels with lines of `width` bytes, swizzled as wide,
-// one panel behind the other.
+// A tile of shared memory as wgmma sees it: contiguous panels of lines of `width` bytes, with a
+// swizzle of that width.
 struct Panels {
-  bool along_k = false;    // whether neighbours lie along k
+  bool along_k = false;    // whether lines are along k
   std::int64_t width = 0;  // bytes
   std::int64_t lines = 0;  // of each panel
   std::int64_t bytes() const { return width * lines; }
@@ -35,21 +34,21 @@ std::optional<Panels> panels(const Tensor& tile, bool along_columns) {
   const Layout& layout = tile.layout;
   const Major major = layout.major();
   if (major == Major::none || tile.offset.constant() != 0) return std::nullopt;
-  const bool by_rows = major == Major::row;
+  const bool is_row_major = major == Major::row;
   const int element = bits(tile.type);
-  const std::int64_t line = *(by_rows ? layout.cols : layout.rows).constant();
+  const std::int64_t line = *(is_row_major ? layout.cols : layout.rows).constant();
   const std::int64_t panel = layout.run() ? layout.run() : line;
-  Panels out{.along_k = by_rows == along_columns,
+  Panels out{.along_k = is_row_major == along_columns,
              .width = panel * element / 8,
-             .lines = *(by_rows ? layout.rows : layout.cols).constant()};
-  const auto stride = (by_rows ? layout.row_stride : layout.col_stride).constant();
-  const bool swizzled = engine_swizzle(layout.swizzle, out.width, tile.type).value_or(0) != 0;
+             .lines = *(is_row_major ? layout.rows : layout.cols).constant()};
+  const auto stride = (is_row_major ? layout.row_stride : layout.col_stride).constant();
+  const bool swizzled = tma_swizzle(layout.swizzle, out.width, tile.type).value_or(0) != 0;
   if (stride != panel || line % panel || !swizzled || out.lines % 8) return std::nullopt;
   if (!out.along_k && element != 16) return std::nullopt;  // bytes and words lie along k
   return out;
 }
 
-// Descriptors of an operand for the steps of a tile (section "matrix descriptor"): the address of
+// Descriptors of an operand for the k-steps of a tile (section "matrix descriptor"): the address of
 // its first element, the distances between panels and between groups of eight lines, the swizzle.
 class Descriptors {
  public:
@@ -60,7 +59,7 @@ class Descriptors {
     codegen::FunctionBuilder& f = state.f();
     const Value address = f.shared_address(address_of(state, tile, 0, 0));
     const Value begin = state.value(state.scalar(address) + first, u32);
-    // Along k, an instruction rarely goes beyond its panel.
+    // Along k, an instruction rarely crosses its panel.
     const std::int64_t apart = panels.along_k && panels.width >= step ? 16 : panels.bytes();
     low_ = f.bit_or(f.shift_right(within_block(begin), f.constant(u32, 4)),
                     f.constant(u32, (apart >> 4) << 16));
@@ -68,7 +67,7 @@ class Descriptors {
     high_ = (8 * panels.width >> 4) << 32 | mode << 62;
   }
 
-  /// For step number `step` along k of elements of `bits` bits.
+  /// For k-step `step`, of elements of `bits` bits.
   Value at(int step, int bits) const {
     codegen::FunctionBuilder& f = state_.f();
     std::int64_t bytes = 0;
@@ -83,8 +82,8 @@ class Descriptors {
   }
 
  private:
-  // In a cluster, addresses of shared memory say above their 18 bits which block's it is: there a
-  // descriptor has the distance of its panels.
+  // In a cluster, shared addresses hold the block's rank above their 18 bits: a descriptor has its
+  // panel distance there.
   Value within_block(Value address) const {
     codegen::FunctionBuilder& f = state_.f();
     if (state_.config.options.cluster == 1) return address;
@@ -131,7 +130,7 @@ std::optional<isa::Form> warpgroup_form(const KernelState& state, const MmaKind&
 
 namespace {
 
-// A tile in shared memory, or a complaint.
+// A tile in shared memory, or a diagnostic.
 std::optional<Panels> panels(KernelState& state, const Tensor& tile, Operand operand) {
   const auto out = panels(tile, operand == Operand::a);
   if (!out)
@@ -145,12 +144,12 @@ std::optional<Panels> panels(KernelState& state, const Tensor& tile, Operand ope
   return out;
 }
 
-// A of a product, for each step along k: its descriptor, or its registers.
+// A of a product, for each k-step: its descriptor, or its registers.
 struct Left {
   std::function<std::vector<Value>(int step)> operand;
-  std::optional<bool> trans = {};    // of a descriptor: whether lines lie across k
-  std::vector<Value> kept = {};      // registers that stay as they are until the product is done
-  std::vector<Value> metadata = {};  // each of isa::selectors() steps
+  std::optional<bool> trans = {};    // of a descriptor: whether lines run across k
+  std::vector<Value> kept = {};      // registers that must not change until the product is done
+  std::vector<Value> metadata = {};  // one word for isa::selectors() k-steps
 };
 
 // B: its descriptors.
@@ -164,7 +163,7 @@ struct Right {
   int steps;
 };
 
-// One product: the steps along k of a tile, in one group.
+// One product: the k-steps of a tile, in one wgmma group.
 class Product {
  public:
   Product(KernelState& state, const isa::Form& form, const MmaOptions& options,
@@ -226,7 +225,7 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
   const auto panels_a = panels(state, a, Operand::a), panels_b = panels(state, b, Operand::b);
   if (!panels_a || !panels_b) return {};
   if (state.f().is_muted()) return sums;
-  // A warpgroup's 64 rows: 64 lines of each panel, or as many panels as have 64 elements.
+  // A warpgroup's 64 rows: 64 lines of each panel, or the panels of 64 elements.
   const std::int64_t rows = panels_a->along_k
                                 ? 64 * panels_a->width
                                 : 64 * bits(form.a) / 8 / panels_a->width * panels_a->bytes();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/warpgroup_mma.h - what a TiledMma is where warpgroups multiply (sm_90a). Not installed.
+// dsl/warpgroup_mma.h - a TiledMma by wgmma (sm_90a). Not installed.
 #pragma once
 
 #include "dsl/state.h"
@@ -7,15 +7,15 @@
 
 namespace tartan::inline TARTAN_ABI::detail {
 
-/// The wgmma that computes a tile, 64 rows by each warpgroup; or why there is none.
+/// The wgmma that computes a tile, 64 rows per warpgroup; or the reason why there is none.
 std::optional<isa::Form> warpgroup_form(const KernelState& state, const MmaKind& kind,
                                         const Tile& tile, const MmaOptions& options,
                                         std::string& why_not);
 
-/// sums + A * B. `sums` are the warp's 16 rows, as accumulators of m16n8; `group`: which of the
-/// block's warpgroups this is. A is in shared memory, or in registers: fragments of 16 rows, one
-/// for each step along k. The results are in flight: see dsl/in_flight.h. `metadata` of a sparse A:
-/// registers for isa::selectors() steps along k each.
+/// sums + A * B. `sums` are the warp's 16 rows, as accumulators of m16n8; `group` is the
+/// warpgroup's index in the block. A is in shared memory, or in registers: one fragment of 16 rows
+/// per k-step. The results are in flight: see dsl/in_flight.h. `metadata` of a sparse A: each
+/// register serves isa::selectors() k-steps.
 std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& form,
                                          const MmaOptions& options,
                                          const std::vector<Fragment>& sums, const Tensor& a,

@@ -16,7 +16,7 @@ std::size_t bytes_of(const CompiledParam& param) {
   return param.pointer ? 8 : static_cast<std::size_t>(bits(param.type)) / 8;
 }
 
-// An argument as a number: 4 or 8 bytes, as its parameter says.
+// An argument as a number of 4 or 8 bytes, according to its parameter.
 std::int64_t number(const Compiled& compiled, const Arguments& arguments, int param) {
   const auto i = static_cast<std::size_t>(param);
   if (bytes_of(compiled.params[i]) == 8) {
@@ -38,7 +38,7 @@ std::uint64_t number(const Compiled& compiled, const Arguments& arguments, const
 TensorMap tensor_map(const Compiled& compiled, const Arguments& arguments, const CompiledMap& of) {
   TensorMap out{.type = of.type};
   out.address = static_cast<std::uint64_t>(number(compiled, arguments, of.of));
-  // A map has at least one element, even of a matrix without any, of which nothing is read.
+  // A map has at least one element, even for an empty matrix, of which nothing is read.
   for (const MapNumber& each : of.extents)
     out.extents.push_back(std::max<std::uint64_t>(number(compiled, arguments, each), 1));
   const auto element = static_cast<std::uint64_t>(bits(of.type) / 8);
@@ -65,7 +65,7 @@ Status check(const Compiled& compiled, const Arguments& arguments) {
   return Done{};
 }
 
-// Each once: a matrix may have several maps, which differ in their boxes.
+// Reports each error once: a matrix may have several maps, which differ in their boxes.
 void report(const Compiled& compiled, const CompiledMap& of, const Diags& found, Diags& diags) {
   const std::string& matrix = compiled.params[static_cast<std::size_t>(of.of)].name;
   for (Diag each : found) {

@@ -25,8 +25,8 @@ inline const char* constraint(Type type) {
   }
 }
 
-/// Its text, and its operands with LLVM's constraints. Results come first, they have the lowest
-/// numbers.
+/// The statement's text, and its operands with LLVM's constraints. Results come first and have the
+/// lowest numbers.
 class [[gnu::visibility("hidden")]] Assembly {
  public:
   explicit Assembly(std::string text) : text_(std::move(text)) {}
@@ -36,13 +36,13 @@ class [[gnu::visibility("hidden")]] Assembly {
     hold(type, kind);
     text_ += "$" + std::to_string(results_.size() - 1);
   }
-  /// A result that the text does not name.
+  /// Adds a result that the text does not name.
   void hold(llvm::Type * type, const char* kind) {
     assert(arguments_.empty());
     constrain("=" + std::string(kind));
     results_.push_back(type);
   }
-  /// Gives the operand's number, by which the text may name() it again.
+  /// Adds an input; returns the operand's number, by which the text may name() it again.
   std::size_t input(llvm::Value * value, const char* kind) {
     constrain(kind);
     arguments_.push_back(value);
@@ -50,12 +50,12 @@ class [[gnu::visibility("hidden")]] Assembly {
     return results_.size() + arguments_.size() - 1;
   }
   void name(std::size_t operand) { text_ += "$" + std::to_string(operand); }
-  /// An input that the text does not name.
+  /// Adds an input that the text does not name.
   void keep(llvm::Value * value, const char* kind) {
     constrain(kind);
     arguments_.push_back(value);
   }
-  /// `value` comes in where result number `result` goes out. To be called after every input().
+  /// `value` enters in the register of result number `result`. Call it after every input().
   void tie(llvm::Value * value, std::size_t result) {
     constrain(std::to_string(result));
     arguments_.push_back(value);

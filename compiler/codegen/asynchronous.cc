@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asynchronous copies: cp.async, TMA, and the mbarriers that say when
-// they are done.
+// Asynchronous copies: cp.async, TMA, and the mbarriers that signal their completion.
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
@@ -89,7 +88,7 @@ void FunctionBuilder::copy_async_arrive(Pointer mbarrier) {
 
 void FunctionBuilder::mbarrier_wait(Pointer at, Value parity) {
   if (impl_->muted) return;
-  // From sm_90 on a wait sleeps a while; before, it only looks.
+  // From sm_90 on a wait suspends the thread for a while; before, it only tests.
   const std::string how = impl_->target.arch.sm >= 90 ? "try_wait" : "test_wait";
   llvm::Value* const address = impl_->shared_window(at);
   llvm::Value* const phase = impl_->resize(impl_->get(parity), impl_->build.getInt32Ty(), false);
@@ -103,7 +102,7 @@ void FunctionBuilder::mbarrier_wait(Pointer at, Value parity) {
       [] {});
 }
 
-// Of the block's scope, as its own arrivals are: one of the cluster's scope would empty caches.
+// With .cta scope, as the block's own arrivals: cluster scope would invalidate caches.
 void FunctionBuilder::mbarrier_arrive(Pointer at, Value block) {
   if (impl_->muted) return;
   llvm::Value* const address =
@@ -124,7 +123,7 @@ void FunctionBuilder::cluster_barrier() {
   impl_->assembly("barrier.cluster.wait;", "", {});
 }
 
-// ---- TMA (sm_90 on).
+// ---- TMA (sm_90 and later).
 
 Pointer FunctionBuilder::add_tensor_map() {
   auto& params = impl_->late_params;

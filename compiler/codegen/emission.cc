@@ -23,8 +23,8 @@
 namespace tartan::inline TARTAN_ABI::codegen {
 namespace {
 
-// LLVM's complaints become ours. Some, such as an impossible asm constraint, leave the passes to
-// end as if nothing had happened.
+// Turns LLVM's diagnostics into Tartan's. After some, such as an impossible asm constraint, the
+// passes finish as if nothing had happened.
 class Collector : public llvm::DiagnosticHandler {
  public:
   explicit Collector(Diags& diags) : diags_(diags) {}
@@ -42,9 +42,9 @@ class Collector : public llvm::DiagnosticHandler {
   Diags& diags_;
 };
 
-// NVPTX's back end as TargetMachine::addPassesToEmitFile() sets it up, but without the
-// optimisations of addresses and loops that it adds before instruction selection: they take a
-// quarter of the time, and the assembler does as much again.
+// NVPTX's back end as TargetMachine::addPassesToEmitFile() sets it up, but without the address and
+// loop optimisations before instruction selection: they take a quarter of the time, and the
+// assembler does as much again.
 void add_back_end(llvm::legacy::PassManager& passes, llvm::TargetMachine& machine,
                   llvm::raw_pwrite_stream& out) {
   auto* const steps =
@@ -69,8 +69,8 @@ void add_back_end(llvm::legacy::PassManager& passes, llvm::TargetMachine& machin
   passes.add(llvm::createFreeMachineFunctionPass());
 }
 
-// One pass manager for the few optimisations that pay and the back end. LLVM's O2 pipeline takes 30
-// times as long and gives no faster code.
+// One pass manager for the few optimisations that pay off, and the back end. LLVM's O2 pipeline
+// takes 30 times as long and gives no faster code.
 void run_passes(llvm::Module& module, llvm::TargetMachine& machine, llvm::raw_pwrite_stream& out) {
   auto* const passes = new llvm::legacy::PassManager;  // leaked if LLVM gives up in it
   passes->add(new llvm::TargetLibraryInfoWrapperPass(machine.getTargetTriple()));
@@ -82,8 +82,8 @@ void run_passes(llvm::Module& module, llvm::TargetMachine& machine, llvm::raw_pw
   delete passes;
 }
 
-// What LLVM printed, ending in one line break. With line directives on, it also prints an empty
-// debug section.
+// LLVM's text, ending in one line break. With line directives on, LLVM also prints an empty debug
+// section.
 std::string finished(std::string_view text) {
   constexpr std::string_view section = "\t.section\t.debug_macinfo\t{\t}\n";
   std::string out(text);

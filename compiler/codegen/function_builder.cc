@@ -92,7 +92,7 @@ Pointer FunctionBuilder::add_pointer_param(StateSpace space) {
   return impl_->pointer(params.back().get(), space);
 }
 
-// A function's type is fixed when it is made: the body moves to a new one.
+// A function's type is fixed when it is created: the body moves to a new function.
 void FunctionBuilder::Impl::settle_params() {
   if (late_params.empty()) return;
   std::vector<llvm::Type*> types;

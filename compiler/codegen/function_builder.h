@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/codegen/function_builder.h - one kernel as LLVM IR, built call by call, and its PTX
-// text. Shows nothing of LLVM.
+// compiler/codegen/function_builder.h - builds one kernel as LLVM IR, call by call, and its PTX
+// text. Hides LLVM.
 //
-// Values are typed handles. The builder does not judge the user's input: the DSL above has checked
-// shapes, types and targets, so wrong calls here are our own bugs and assert. What LLVM itself
-// refuses comes back from emit() as diagnostics, never as an abort.
+// Values are typed handles. The builder does not check the user's input: the DSL above has checked
+// shapes, types and targets, so invalid calls here are bugs and assert. Errors of LLVM itself come
+// back from emit() as diagnostics, never as an abort.
 //
 //   FunctionBuilder f("copy", *Target::parse("sm_80"), {.block = {32, 1, 1}},
 //                     {{"in", StateSpace::global}, {"out", StateSpace::global}});
@@ -30,8 +30,8 @@
 
 namespace tartan::inline TARTAN_ABI::codegen {
 
-/// An address: generic, or in global, shared or local memory. Byte offsets; constants added last
-/// fold into [base+offset].
+/// An address: generic, or in global, shared or local memory. Offsets are in bytes; constants added
+/// last fold into [base+offset].
 struct Pointer {
   int id = -1;
   StateSpace space = StateSpace::none;
@@ -68,13 +68,13 @@ class FunctionBuilder {
 
   const Target& target() const;
 
-  /// The C++ place of what is built from here on; carried to the PTX as .loc.
+  /// The C++ place of the following code; becomes .loc in the PTX.
   void at(const std::source_location& place);
 
   // Values.
   Value param(int index);
   Pointer pointer_param(int index);
-  /// A further parameter, behind all others.
+  /// Appends a parameter.
   Value add_param(Type type);
   Pointer add_pointer_param(StateSpace space);
   /// %tid, %ntid, %ctaid, %nctaid or %laneid.
@@ -85,7 +85,7 @@ class FunctionBuilder {
     return constant(type, static_cast<std::int64_t>(value));
   }
   Value constant(Type type, double value);
-  Value undefined(Type type);  // for what is not read
+  Value undefined(Type type);  // for values that are not read
   Value add(Value x, Value y);
   Value subtract(Value x, Value y);
   Value multiply(Value x, Value y);
@@ -103,17 +103,18 @@ class FunctionBuilder {
   Value approximate(Approximation which, Value x);  // f32
   Value compare(Compare how, Value x, Value y);     // -> pred
   Value select(Value condition, Value x, Value y);
-  /// Numeric. Floats round to nearest even, float to integer truncates. Integers become bf16 by way
-  /// of f32 before sm_90. The low 13 bits of a tf32 count for nothing.
+  /// By value. To floats rounds to nearest even, float to integer truncates. Before sm_90 integers
+  /// become bf16 through f32. The low 13 bits of a tf32 are ignored.
   Value convert(Value x, Type to);
-  /// Two f32 rounded to e4m3 or e5m2, what is out of range to the largest number: a u16, low first.
-  /// convert() goes to and from these types, too (cvt: PTX 8.1 on sm_89, 7.8 from sm_90 on).
+  /// Two f32 rounded and saturated to e4m3 or e5m2: a u16, low first. convert() also converts to
+  /// and from these types (cvt: PTX 8.1 on sm_89, 7.8 on sm_90 and later).
   Value convert_pair(Value low, Value high, Type to);
-  Value bitcast(Value x, Type to);                   // same number of bits
-  Value pack(Value low, Value high, Type to);        // two 16-bit values -> one 32-bit register
-  std::pair<Value, Value> unpack(Value x, Type to);  // and back: two values of the 16-bit type `to`
+  Value bitcast(Value x, Type to);             // same number of bits
+  Value pack(Value low, Value high, Type to);  // two 16-bit values -> one 32-bit register
+  std::pair<Value, Value> unpack(Value x,
+                                 Type to);  // the inverse: two values of the 16-bit type `to`
 
-  // Memory. Accesses must be naturally aligned: a vector to all of its bytes.
+  // Memory. Accesses must be naturally aligned: a vector to its whole size.
   Pointer offset(Pointer base, Value bytes);
   Pointer offset(Pointer base, std::int64_t bytes);
   Value load(Pointer from, Type type);
@@ -124,39 +125,40 @@ class FunctionBuilder {
   void store_vector(Pointer to, std::span<const Value> values);  // st.vN
   /// Static shared memory of the block, `bytes` long.
   Pointer shared(const std::string& name, std::int64_t bytes, int align);
-  /// The block's dynamic shared memory (one per kernel, its size comes with the launch).
+  /// The block's dynamic shared memory (one per kernel; the launch sets its size).
   Pointer dynamic_shared(int align);
-  /// Turns all static shared memory into dynamic, one behind the other on their boundaries, and
-  /// gives its size. Static shared memory is 48 KB at most.
+  /// Turns all static shared memory into dynamic, contiguous but aligned, and returns its size.
+  /// Static shared memory is 48 KB at most.
   std::int64_t make_shared_dynamic();
   /// The shared-window address of `pointer` as u32.
   Value shared_address(Pointer pointer);
 
-  /// And back: the place of a shared-window address.
+  /// The inverse: the pointer of a shared-window address.
   Pointer shared_pointer(Value address);
 
-  // Copies beside the threads: cp.async (sm_80 on).
+  // Asynchronous copies by threads: cp.async (sm_80 and later).
   /// 4, 8 or 16 bytes, shared <- global; with `valid_bytes` the rest is filled with zeros.
   void copy_async(Pointer to, Pointer from, int bytes, CacheOperator cache, Value valid_bytes = {});
   void copy_async_commit();
   void copy_async_wait(int pending_groups);
 
-  // mbarriers (PTX ISA 9.7.13.15, sm_80 on): 8 bytes of shared memory each, on a boundary of 8.
+  // mbarriers (PTX ISA 9.7.13.15, sm_80 and later): 8 bytes of shared memory each, 8-byte aligned.
   void mbarrier_init(Pointer at, int arrivals);
   void mbarrier_arrive(Pointer at);
-  /// Arrives; the phase lasts until as many more bytes were copied. sm_90 on.
+  /// Arrives; the phase also waits for that many more bytes. sm_90 and later.
   void mbarrier_expect(Pointer at, int bytes);
-  /// Arrives once this thread's cp.async up to here are done.
+  /// Arrives when this thread's earlier cp.async are done.
   void copy_async_arrive(Pointer mbarrier);
-  /// Waits until the phase of that parity (0 or 1) is over; the one before the first counts as 1.
+  /// Waits until the phase of that parity (0 or 1) is complete; the phase before the first has
+  /// parity 1.
   void mbarrier_wait(Pointer at, Value parity);
-  /// Arrives at the same mbarrier of another block of the cluster. sm_90 on.
+  /// Arrives at the same mbarrier of another block of the cluster. sm_90 and later.
   void mbarrier_arrive(Pointer at, Value block);
-  /// Makes this thread's mbarrier_init() visible to the cluster, behind a cluster_barrier().
+  /// Makes this thread's mbarrier_init() visible to the cluster, after a cluster_barrier().
   void mbarrier_init_fence();
 
-  // TMA (PTX ISA 9.7.9.27, sm_90 on). One thread starts a copy of a whole box.
-  /// A further parameter of 128 bytes: a tensor map, by its address.
+  // TMA (PTX ISA 9.7.9.27, sm_90 and later). One thread starts the copy of a whole box.
+  /// Appends a parameter of 128 bytes, a tensor map, and returns its address.
   Pointer add_tensor_map();
   /// Prefetches a tensor map ahead of its first use.
   void prefetch_tensor_map(Pointer map);
@@ -166,7 +168,7 @@ class FunctionBuilder {
                    unsigned blocks = 0);
   void tensor_store(Pointer map, std::span<const Value> coordinates, Pointer from);
   void bulk_commit();
-  /// All but `pending_groups` groups of this thread's stores have read their shared memory.
+  /// Waits until at most `pending_groups` groups of this thread's stores still read shared memory.
   void bulk_wait_read(int pending_groups);
   /// Makes this thread's writes to shared memory visible to TMA and to wgmma.
   void proxy_fence();
@@ -181,21 +183,21 @@ class FunctionBuilder {
   void if_then(Value condition, const std::function<void()>& then);
   void if_else(Value condition, const std::function<void()>& then,
                const std::function<void()>& otherwise);
-  /// for (i = begin; i < end; i += step), tested before each round; i has begin's type.
+  /// for (i = begin; i < end; i += step); i has begin's type.
   void for_range(Value begin, Value end, Value step, const std::function<void(Value i)>& body);
   void while_loop(const std::function<Value()>& condition, const std::function<void()>& body);
 
-  /// A place that code can be put to later, by at_mark().
+  /// A position at which at_mark() can insert code later.
   int mark();
   void at_mark(int mark, const std::function<void()>& body);
-  /// While muted, what has effects is left out: stores, copies, barriers, products (their results
-  /// are zero then). Returns what was.
+  /// While muted, instructions with effects are omitted: stores, copies, barriers, MMAs (their
+  /// results are then zero). Returns the previous setting.
   bool mute(bool muted);
   bool is_muted() const;
 
   // The block and the warp.
   void barrier();                        // bar.sync 0
-  void barrier(int id, int threads);     // bar.sync of a part of the block: whole warps
+  void barrier(int id, int threads);     // bar.sync of some of the block's warps
   void cluster_barrier();                // all threads of the cluster (sm_90 on)
   void warp_sync();                      // bar.warp.sync of all lanes
   Value shuffle_xor(Value x, int mask);  // shfl.sync.bfly of all lanes; 32-bit types
@@ -203,26 +205,25 @@ class FunctionBuilder {
 
   /// A matrix instruction: `form` must exist for the target. Operands are those of isa::Instruction
   /// in PTX order, without d: vectors and {byte-id, thread-id} pairs flattened, immediates as
-  /// constant(), an address as `address` (pass {} where there is none). Returns d's registers
-  /// (empty for stores). LLVM's intrinsic where it has one that it can select, else inline
-  /// assembly. Not wgmma.
+  /// constant(), an address as `address` (else {}). Returns d's registers (empty for stores). Uses
+  /// LLVM's intrinsic if LLVM has one that it can select, else inline assembly. Not for wgmma.
   std::vector<Value> matrix(const isa::Form& form, Pointer address,
                             std::span<const Value> operands);
 
   // The warpgroup (sm_90a).
-  /// Products that add to the same accumulators, in one group: wgmma.fence, a wgmma of each step's
-  /// operands (those of isa::Instruction without d, flattened), wgmma.commit_group. Returns the
-  /// accumulators; nothing but another product may use them before a wait.
+  /// Products that add to the same accumulators, in one group: wgmma.fence, a wgmma with each
+  /// step's operands (those of isa::Instruction without d, flattened), wgmma.commit_group. Returns
+  /// the accumulators; only another product may use them before a wait.
   std::vector<Value> warpgroup_product(const isa::Form& form, std::span<const Value> accumulators,
                                        std::span<const std::vector<Value>> steps);
-  /// wgmma.wait_group: all but `pending_groups` groups are done. Returns `accumulators` as they are
-  /// then; the old values are dead. `kept`, registers that the products read, stay as they are
-  /// until then.
+  /// wgmma.wait_group: all but `pending_groups` groups are done. Returns the values of
+  /// `accumulators` after it; the old values are dead. `kept`, registers that the products read,
+  /// keep their values until then.
   std::vector<Value> warpgroup_wait(int pending_groups, std::span<const Value> accumulators,
                                     std::span<const Value> kept = {});
 
-  /// Runs the passes and the back end. The text is what LLVM printed: not yet parsed back, not yet
-  /// verified. Call once.
+  /// Runs the passes and the back end. Returns LLVM's text, neither parsed back nor verified. Call
+  /// once.
   Result<std::string> emit();
 
  private:

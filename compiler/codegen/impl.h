@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/codegen/impl.h - what a FunctionBuilder is made of. Private to compiler/codegen: the one
-// header with LLVM in it.
+// compiler/codegen/impl.h - the implementation of FunctionBuilder. Private to compiler/codegen: the
+// only header that includes LLVM.
 #pragma once
 
 #include <llvm/IR/DIBuilder.h>
@@ -19,7 +19,7 @@
 
 namespace tartan::inline TARTAN_ABI::codegen {
 
-/// LLVM's numbers for the state spaces.
+/// LLVM's address space numbers.
 constexpr unsigned address_space(StateSpace space) {
   switch (space) {
     case StateSpace::global: return 1;
@@ -29,13 +29,13 @@ constexpr unsigned address_space(StateSpace space) {
   }
 }
 
-/// Whether `text` can stand in PTX as a name.
+/// Whether `text` is a valid PTX identifier.
 bool is_identifier(std::string_view text);
 
 struct [[gnu::visibility("hidden")]] FunctionBuilder::Impl {
   Impl(std::string name, Target target, LaunchBounds bounds, std::vector<Param> params);
 
-  // Handles to LLVM's objects, and back.
+  // From handles to LLVM's objects, and back.
   llvm::Value* get(Value value) const;
   llvm::Value* get(Pointer pointer) const;
   Value value(llvm::Value * of, Type type);
@@ -45,17 +45,16 @@ struct [[gnu::visibility("hidden")]] FunctionBuilder::Impl {
   llvm::PointerType* pointer_type(StateSpace space);
   llvm::Value* bits_as(llvm::Value * of, llvm::Type * type);            // same bits, other type
   llvm::Value* resize(llvm::Value * of, llvm::Type * type, bool sign);  // integers
-  Value widen(Value x);                                                 // of eight bits, to f16
+  Value widen(Value x);                                                 // eight-bit types, to f16
   llvm::Value* pointer_in(Pointer pointer,
                           StateSpace space);  // the same place, addressed in `space`
   llvm::Value* byte_offset(llvm::Value * base, llvm::Value * bytes, bool sign);
 
-  /// Calls an intrinsic by id; `overloads` where it has overloaded types. What it returns is its
-  /// call.
+  /// Calls an intrinsic by id; `overloads` are its overloaded types, if any. Returns the call.
   llvm::CallInst* call(llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Value*> arguments,
                        llvm::ArrayRef<llvm::Type*> overloads = {});
-  /// The same for one that a warp executes together: no pass may move it into or out of divergent
-  /// code.
+  /// The same for an intrinsic that a warp executes together: no pass may move it into or out of
+  /// divergent code.
   llvm::CallInst* collective(llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Value*> arguments,
                              llvm::ArrayRef<llvm::Type*> overloads = {});
   void make_collective(llvm::CallInst * call);
@@ -65,11 +64,11 @@ struct [[gnu::visibility("hidden")]] FunctionBuilder::Impl {
   llvm::CallInst* assembly(const std::string& text, const std::string& constraints,
                            llvm::ArrayRef<llvm::Value*> inputs, llvm::Type* result = nullptr);
   llvm::Value* shared_window(Pointer pointer);  // the shared-window address as 32 bits
-  /// Adds coordinates of a tensor map to the inputs; gives their list in the text, "{$2, $3}".
+  /// Adds coordinates of a tensor map to the inputs; returns their list in the text, "{$2, $3}".
   std::string coordinates(std::span<const Value> values, std::vector<llvm::Value*> & inputs,
                           std::string & constraints);
 
-  /// Gives the function the parameters that were added while it was built.
+  /// Declares the parameters that were added while the function was built.
   void settle_params();
 
   using Operation = llvm::Instruction::BinaryOps;
@@ -98,7 +97,7 @@ struct [[gnu::visibility("hidden")]] FunctionBuilder::Impl {
   std::unique_ptr<llvm::Module> module;
   llvm::Function* function = nullptr;
   llvm::IRBuilder<> build;
-  std::vector<std::unique_ptr<llvm::Argument>> late_params;  // stand-ins until settle_params()
+  std::vector<std::unique_ptr<llvm::Argument>> late_params;  // placeholders until settle_params()
   std::vector<llvm::Value*> values;
   std::vector<llvm::Value*> pointers;
   std::vector<llvm::AllocaInst*> variables;

@@ -10,7 +10,7 @@ using isa::Kind;
 using isa::Opcode;
 using isa::Rounding;
 
-// Appends ".word" unless there is nothing to say.
+// Appends ".word" unless the word is empty.
 class Name {
  public:
   explicit Name(std::string_view start) : text_(start) {}
@@ -33,7 +33,7 @@ constexpr std::string_view rounding_names[] = {"", "rn", "rz", "rm", "rp"};
 constexpr std::string_view bit_op_names[] = {"", "and.popc", "xor.popc"};
 constexpr std::string_view sparsity_names[] = {"", "sp", "sp.ordered.metadata"};
 
-// LLVM names only the types that tell one form from another.
+// LLVM names only the types that distinguish forms.
 void types(Name& out, const Form& f) {
   const bool small_float = bits(f.a) <= 8 && info(f.a).floating;
   if (f.a == f16) out.word(f.d).word(f.c);
@@ -54,7 +54,7 @@ std::string mma_name(const Form& f) {
   return out.word(f.scale_type).text();
 }
 
-// The loads and stores of wmma name the product's whole shape.
+// Names of wmma loads and stores have the product's whole shape.
 std::string wmma_name(const Form& f) {
   Name out("llvm.nvvm.wmma");
   out.word(f.shape.text());
@@ -93,8 +93,8 @@ std::string intrinsic_name(const Form& form) {
   return "";
 }
 
-// LLVM 22.1 wants newer targets than the instructions need in two places; for every other form its
-// demands are the table's.
+// LLVM 22.1 requires newer targets than the instructions do in two cases; otherwise its
+// requirements equal the table's.
 bool selectable(const Form& form, const Target& target) {
   if (form.kind == Kind::f8f6f4 && target.arch.sm < 120) return false;
   if (form.opcode == Opcode::mma && form.bit_op != BitOp::none && target.arch.sm < 80) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/codegen/intrinsic.h - which LLVM intrinsic is a matrix instruction form. Private to
-// compiler/codegen; no LLVM in it.
+// compiler/codegen/intrinsic.h - the LLVM intrinsic of a matrix instruction form. Private to
+// compiler/codegen; does not include LLVM.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace tartan::inline TARTAN_ABI::codegen {
 
-/// The name that LLVM would give the form, without a pointer suffix:
-/// "llvm.nvvm.mma.m16n8k16.row.col.f32.f32". LLVM may not have it. Empty where LLVM's naming has no
-/// room for one of the form's qualifiers.
+/// The name of the form's intrinsic without a pointer suffix, in LLVM's scheme:
+/// "llvm.nvvm.mma.m16n8k16.row.col.f32.f32". LLVM may not have it. Empty if the scheme cannot
+/// express one of the form's qualifiers.
 std::string intrinsic_name(const isa::Form& form);
 
-/// Whether LLVM's back end can select that intrinsic for `target`; it would abort otherwise.
+/// Whether LLVM's back end can select that intrinsic for `target`; otherwise it would abort.
 bool selectable(const isa::Form& form, const Target& target);
 
 }  // namespace tartan::inline TARTAN_ABI::codegen

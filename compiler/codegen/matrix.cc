@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix instructions: LLVM's intrinsic where it has one that it can select, inline assembly where
-// not.
+// Matrix instructions: LLVM's intrinsic if it has one that it can select, else inline assembly.
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
@@ -21,7 +20,7 @@ using isa::OperandKind;
 using isa::OperandSpec;
 using isa::Role;
 
-// How many values an operand takes from the flattened list.
+// The number of values that an operand takes from the flattened list.
 int flattened(const OperandSpec& operand) {
   switch (operand.kind) {
     case OperandKind::Vector: return operand.count;

@@ -17,7 +17,7 @@ llvm::Value* FunctionBuilder::Impl::pointer_in(Pointer pointer, StateSpace space
   return build.CreateAddrSpaceCast(get(pointer), pointer_type(space));
 }
 
-// Offsets are as wide as the pointer: LLVM would take a narrower one for signed.
+// Offsets are as wide as the pointer: LLVM would sign-extend a narrower one.
 llvm::Value* FunctionBuilder::Impl::byte_offset(llvm::Value* base, llvm::Value* bytes, bool sign) {
   llvm::Type* const index = module->getDataLayout().getIndexType(base->getType());
   return build.CreateGEP(build.getInt8Ty(), base, resize(bytes, index, sign));
@@ -132,8 +132,8 @@ Pointer FunctionBuilder::dynamic_shared(int align) {
 
 namespace {
 
-// What instructions compute from `old` is computed from `base` + `offset` instead. What is known
-// comes last, where it becomes the offset of an instruction.
+// Rebases the instructions that use `old` on `base` + `offset`. The constant comes last, so that it
+// becomes an instruction's offset.
 void rebase(llvm::Value* old, llvm::Value* base, std::int64_t offset, llvm::IRBuilder<>& build) {
   const auto at = [&](llvm::Value* by) { return build.CreateGEP(build.getInt8Ty(), base, by); };
   for (llvm::User* const user : std::vector<llvm::User*>(old->user_begin(), old->user_end())) {

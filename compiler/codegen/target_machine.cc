@@ -30,8 +30,9 @@ void on_fatal_error(void*, const char* reason, bool) {
 }
 
 // Shared and local pointers of 32 bits. A kernel with 32 swizzled ldmatrix addresses needs 132
-// registers instead of 144 and 4 % less text; generating it takes the same time. LLVM has this only
-// as an option of the process, so whoever links LLVM beside Tartan's static libraries gets it too.
+// registers instead of 144 and 4 % less text; generating it takes the same time. This is a
+// process-wide option in LLVM: it also affects other users of LLVM in a program that links Tartan's
+// static libraries.
 void use_short_pointers() {
   auto& options = llvm::cl::getRegisteredOptions();
   const auto found = options.find("nvptx-short-ptr");
@@ -103,7 +104,7 @@ void guard_fatal_errors(const std::function<void()>& work) {
     work();
   } catch (...) {
     guarded = false;
-    llvm::RestorePrettyStackState(trace);  // it pointed into the frames that are gone
+    llvm::RestorePrettyStackState(trace);  // it pointed into frames that no longer exist
     throw;
   }
   guarded = false;

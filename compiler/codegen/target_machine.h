@@ -19,21 +19,21 @@ const llvm::Triple& target_triple();
 /// The layout of every NVPTX module here: shared and local pointers have 32 bits.
 std::string data_layout();
 
-/// This thread's TargetMachine for `target`: making one costs milliseconds, so each thread keeps
-/// those it has used.
+/// This thread's TargetMachine for `target`. Creating one costs milliseconds, so each thread caches
+/// its own.
 llvm::TargetMachine& target_machine(const Target& target);
 
-/// Forgets this thread's TargetMachine for `target` without touching it: after a fatal error its
+/// Forgets this thread's TargetMachine for `target` without destroying it: after a fatal error its
 /// state is unknown.
 void abandon_target_machine(const Target& target);
 
-/// What report_fatal_error said.
+/// The message of report_fatal_error.
 struct FatalError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Runs `work`; if LLVM gives up in it, FatalError is thrown instead of the process ended. LLVM's
-/// frames are not cleaned up then: every LLVM object that `work` touched must be leaked.
+/// Runs `work`; a fatal error in LLVM becomes a FatalError exception and does not end the process.
+/// LLVM's frames are then not cleaned up: every LLVM object that `work` used must be leaked.
 void guard_fatal_errors(const std::function<void()>& work);
 
 }  // namespace tartan::inline TARTAN_ABI::codegen

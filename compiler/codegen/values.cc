@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scalar arithmetic. Floating multiply and add stay apart (.rn), and fuse only in fma().
+// Scalar arithmetic. Floating-point multiply and add are not fused (.rn) except by fma().
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace tartan::inline TARTAN_ABI::codegen {
 namespace {
 
-// Types that LLVM knows as floating. The others of PTX (tf32, e4m3, f16x2) are bits here.
+// Types that LLVM treats as floating point. Others of PTX (tf32, e4m3, f16x2) are bits here.
 bool floating(Type type) { return type == f16 || type == bf16 || type == f32 || type == f64; }
 
 bool eight_bits(Type type) { return type == Type::e4m3 || type == Type::e5m2; }
@@ -151,7 +151,7 @@ Value FunctionBuilder::fma(Value x, Value y, Value z) {
       x.type);
 }
 
-// As assembly: LLVM has intrinsics for some of them only, and none that is sure to stay as it is.
+// Assembly: LLVM has intrinsics for some of these only, and may transform them.
 Value FunctionBuilder::approximate(Approximation which, Value x) {
   assert(x.type == f32);
   static constexpr const char* names[] = {"ex2.approx.ftz.f32", "lg2.approx.ftz.f32",
@@ -190,7 +190,7 @@ Value FunctionBuilder::select(Value condition, Value x, Value y) {
       impl_->build.CreateSelect(impl_->get(condition), impl_->get(x), impl_->get(y)), x.type);
 }
 
-// As assembly: LLVM has intrinsics for these, but selects them from PTX 8.1 on only.
+// Assembly: LLVM has intrinsics for these, but selects them only from PTX 8.1 on.
 Value FunctionBuilder::convert_pair(Value low, Value high, Type to) {
   assert(low.type == f32 && high.type == f32 && eight_bits(to));
   llvm::Type *const from = impl_->type(f32), *const type = impl_->type(u16);
@@ -201,7 +201,7 @@ Value FunctionBuilder::convert_pair(Value low, Value high, Type to) {
   return impl_->value(impl_->build.CreateCall(text, {impl_->get(high), impl_->get(low)}), u16);
 }
 
-// f16 has every number of eight bits.
+// f16 represents every eight-bit float exactly.
 Value FunctionBuilder::Impl::widen(Value x) {
   llvm::Type *const from = type(u16), *const to = type(b32);
   auto* const text =
@@ -214,9 +214,9 @@ Value FunctionBuilder::Impl::widen(Value x) {
 
 namespace {
 
-// To nearest even, as cvt.rn.tf32.f32 does: sm_80 has cvt.rna alone, which rounds ties away from
-// zero. The sum is x with half of what goes, a little less where what stays is even. An infinity
-// stays one, a NaN might not.
+// To nearest even, as cvt.rn.tf32.f32 does: sm_80 has only cvt.rna, which rounds ties away from
+// zero. The sum is x plus half a unit of the last kept bit, minus one if that bit is zero. An
+// infinity stays one, a NaN might not.
 Value rounded_to_tf32(FunctionBuilder& f, Value x) {
   const Value word = f.bitcast(x, u32);
   const Value odd =

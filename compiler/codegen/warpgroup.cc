@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The warpgroup's asynchronous products: wgmma (PTX ISA 9.7.15).
+// Asynchronous products of a warpgroup: wgmma (PTX ISA 9.7.15).
 #include <cassert>
 #include <map>
 
@@ -19,13 +19,13 @@ std::string registers(std::size_t count) {
   return out + "}";
 }
 
-// The statements of one product, all in one piece of assembly: LLVM moves the accumulators' phis
-// once, and nothing gets between.
+// The statements of one product as a single piece of assembly: LLVM moves the accumulators' phis
+// once, and cannot insert anything between the statements.
 class ProductText {
  public:
   ProductText(Assembly& assembly, std::string d) : assembly_(assembly), d_(std::move(d)) {}
 
-  /// `get` gives LLVM's value for a handle, as the operand's type.
+  /// `get` returns LLVM's value for a handle, as the operand's type.
   template <typename Get>
   void write(const isa::Instruction& instruction, std::span<const Value> operands, Get get) {
     assembly_.write(isa::spell(instruction.form) + " " + d_);
@@ -56,7 +56,7 @@ class ProductText {
 
   Assembly& assembly_;
   std::string d_;
-  std::map<llvm::Value*, std::size_t> numbers_;  // of operands, each of which comes in once
+  std::map<llvm::Value*, std::size_t> numbers_;  // of operands, each of which is an input once
 };
 
 }  // namespace
@@ -87,8 +87,7 @@ std::vector<Value> FunctionBuilder::warpgroup_product(const isa::Form& form,
   return impl_->results(call, d.type, d.count);
 }
 
-// The results arrive with the wait, so they have to come out of it: otherwise LLVM moves their use
-// above it.
+// The wait returns the results: otherwise LLVM would move their uses above it.
 std::vector<Value> FunctionBuilder::warpgroup_wait(int pending_groups,
                                                    std::span<const Value> accumulators,
                                                    std::span<const Value> kept) {

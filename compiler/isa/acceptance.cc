@@ -6,8 +6,7 @@ namespace {
 
 bool shared_only(StateSpace space) { return space != StateSpace::global; }
 
-// What `form` would be if only the columns of its family were set: anything else that is set makes
-// the form illegal.
+// `form` reduced to the columns of its family: a form with anything else set is illegal.
 Form bare(const Form& form) {
   Form out;
   out.opcode = form.opcode;

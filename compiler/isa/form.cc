@@ -39,7 +39,7 @@ std::string_view opcode_name(Opcode opcode) {
   return "";
 }
 
-// The index of `text` in `names`, which is also the enumerator's value; 0 stands for "not written"
+// The index of `text` in `names`, which is also the enumerator's value. Index 0 means "not written"
 // and never matches.
 template <std::size_t N>
 int index_of(const std::string_view (&names)[N], std::string_view text) {
@@ -65,8 +65,7 @@ std::optional<Shape> parse_shape(std::string_view text) {
   return shape;
 }
 
-// Reads one qualifier after another into a form. Each `take` says whether the qualifier was its
-// own.
+// Reads qualifiers one by one into a form. Each `take` returns whether it accepted the qualifier.
 class FormReader {
  public:
   explicit FormReader(Opcode opcode) { out_.form.opcode = opcode; }
@@ -100,7 +99,7 @@ class FormReader {
   }
 
   bool flag(std::string_view word) {
-    if (word == "sync") return out_.sync = true;  // the assembler takes it twice
+    if (word == "sync") return out_.sync = true;  // the assembler accepts it twice
     if (word == "aligned") return form().aligned = true, set(aligned_, true, word);
     if (word == "trans") return set(form().trans, true, word);
     if (word == "satfinite") return set(form().satfinite, true, word);
@@ -109,7 +108,7 @@ class FormReader {
     return false;
   }
 
-  // Which operand is moved stands first: wmma.load.a, wmma.store.d.
+  // The operand comes first: wmma.load.a, wmma.store.d.
   bool operand(std::string_view word) {
     if (words_ != 1) return false;
     const Opcode opcode = form().opcode;
@@ -200,7 +199,7 @@ class FormReader {
   int words_ = 0;
 };
 
-// Appends `.word` unless there is nothing to say.
+// Appends `.word` unless the word is empty.
 class Speller {
  public:
   explicit Speller(std::string_view opcode) : text_(opcode) {}
@@ -271,7 +270,7 @@ std::string spell_wgmma(const Form& f) {
 }  // namespace
 
 Opcode matrix_opcode(std::string_view text) {
-  // Most instructions are others: look at one letter first.
+  // Most instructions are not matrix instructions: check the first letter.
   if (text.empty() || (text[0] != 'm' && text[0] != 'w' && text[0] != 'l' && text[0] != 's'))
     return Opcode::none;
   for (const OpcodeName& row : opcode_names)

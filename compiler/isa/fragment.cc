@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The proof that every lane map is a bijection: each element of each operand's matrix is in exactly
-// one place (or in `copies` of them).
+// Proves that every lane map is a bijection: each element of each operand's matrix is in exactly
+// one place (or in `copies` places).
 #include "tartan/isa/fragment.h"
 
 #include "compiler/isa/tables.h"
@@ -64,8 +64,7 @@ consteval bool wmmas_bijective() {
 }
 static_assert(wmmas_bijective());
 
-// The map depends on a type only through its width, so the first type of each column stands for
-// all.
+// The map depends only on a type's width, so the first type of each column represents all.
 consteval bool mmas_bijective(bool sparse) {
   for (const Mma& row : mmas) {
     if (row.sparse != sparse) continue;
@@ -108,8 +107,7 @@ consteval bool wgmmas_bijective() {
 }
 static_assert(wgmmas_bijective());
 
-// Every code of every row of A has four bits of its own in the metadata words, whatever the
-// selector.
+// Every code of every row of A has its own four bits of the metadata words, for any selector.
 consteval bool metadata_disjoint(const Form& f) {
   const int lanes = f.opcode == Opcode::wgmma ? 128 : 32;
   for (int selector = 0; selector < selectors(f); ++selector) {

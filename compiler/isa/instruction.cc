@@ -36,7 +36,7 @@ OperandSpec vector(Role role, const Form& form, Operand operand) {
           .count = frag.registers};
 }
 
-// A and B registers of f32 size hold tf32: bit registers.
+// A and B in f32-sized registers are tf32: .b32 registers.
 OperandSpec input_vector(Role role, const Form& form, Operand operand) {
   OperandSpec spec = vector(role, form, operand);
   if (spec.type == f32) spec.type = b32;
@@ -131,7 +131,7 @@ Since shared_cta(Since since, const Form& f) {
   return since;
 }
 
-// ---- Writing forms out.
+// ---- Enumerating forms.
 
 constexpr Major both_majors[] = {Major::row, Major::col};
 constexpr Rounding all_roundings[] = {Rounding::none, Rounding::rn, Rounding::rz, Rounding::rm,
@@ -178,7 +178,7 @@ void write_wmma_moves(std::vector<Form>& out, Opcode opcode, Operand operand) {
                    .a_major = major,
                    .d = type};
             f.space = space, f.stride = with_stride;
-            // Several products share a C fragment: the first row that has it writes it.
+            // Several products share a C fragment: only the first row that has it adds it.
             if (accepts_load(row, f) && wmma(f) == &row) out.push_back(f);
           }
     });
@@ -243,7 +243,7 @@ void write_mmas(std::vector<Form>& out) {
     });
 }
 
-// ---- Nearness.
+// ---- Nearest forms.
 
 int distance(const Form& x, const Form& y) {
   int out = 0;
@@ -349,7 +349,7 @@ std::optional<Instruction> find_legacy(const Form& form) {
   found->form = form;
   if (form.aligned) found->since.last = {6, 4};
   else found->since.ptx = row->unaligned, found->since.last = {6, 2};
-  // .shared::cta came long after.
+  // .shared::cta came much later.
   if (!found->since.has(found->since.ptx) || form.space == StateSpace::shared_cta)
     return std::nullopt;
   return found;
@@ -422,7 +422,7 @@ std::optional<Form> nearest(const Form& form, const Target& target) {
   };
   static const std::vector<Candidate> warp = listed(forms()), warpgroup = listed(wgmma_forms());
   std::optional<Form> best;
-  int best_distance = 12;  // further away is no help
+  int best_distance = 12;  // forms further away do not help
   for (const Candidate& candidate : form.opcode == Opcode::wgmma ? warpgroup : warp) {
     if (candidate.form.opcode != form.opcode || !candidate.since.has(target)) continue;
     const int away = distance(form, candidate.form);

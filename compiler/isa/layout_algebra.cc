@@ -12,7 +12,7 @@ using Modes = std::vector<NestedLayout>;
 
 Diags none(std::string why) { return Diags::one("layout-mismatch"_rule, {}, std::move(why)); }
 
-// What every operation asks of its layouts; no diagnostics where all is well.
+// Checks the requirements of every operation; no diagnostics if they hold.
 Diags check(std::string_view operation, std::initializer_list<const NestedLayout*> layouts,
             const NestedLayout* may_be_swizzled = nullptr) {
   Diags out;
@@ -26,14 +26,14 @@ Diags check(std::string_view operation, std::initializer_list<const NestedLayout
   return out;
 }
 
-// A result whose numbers stay in bounds.
+// Returns the layout if its numbers are in bounds.
 Result<NestedLayout> bounded(std::string_view operation, NestedLayout layout) {
   if (const std::string problem = layout.problem(); !problem.empty())
     return none(fmt::format("{}: the result would be {}: {}", operation, layout.text(), problem));
   return layout;
 }
 
-// From modes without nesting: 1:0, one mode or a tuple.
+// Turns modes without nesting into a layout: 1:0, one mode or a tuple.
 NestedLayout unflattened(const std::vector<Mode>& modes) {
   Modes out;
   for (const auto& [extent, stride] : modes) out.emplace_back(extent, stride);
@@ -55,7 +55,7 @@ std::vector<Mode> coalesced(const NestedLayout& layout) {
   return out;
 }
 
-// The same where the last mode goes on without end: its stride counts, even if its extent is 1.
+// The same if the last mode has no end: its stride counts even if its extent is 1.
 std::vector<Mode> coalesced_without_end(const NestedLayout& layout) {
   std::vector<Mode> out;
   const std::vector<Mode> flat = layout.flat();
@@ -67,7 +67,7 @@ std::vector<Mode> coalesced_without_end(const NestedLayout& layout) {
   return out;
 }
 
-// Composition with the modes of a layout, one after the other.
+// Composition with the modes of a layout, one by one.
 class Picker {
  public:
   Picker(const NestedLayout& a, const NestedLayout& b)
@@ -87,7 +87,7 @@ class Picker {
   }
 
  private:
-  // What the steps reach in each mode, from the first to the last.
+  // The layout of the offsets that the steps reach, mode by mode.
   Result<NestedLayout> pick(Mode steps) {
     if (steps.extent == 1 || steps.stride == 0) return NestedLayout(steps.extent, 0);
     std::vector<Mode> out;
@@ -112,7 +112,7 @@ class Picker {
     return take(modes_.size() - 1, steps, out);
   }
 
-  // Adds a part to `out`. What b's modes reach together must not carry into a's next mode.
+  // Adds a part to `out`. The combined reach of b's modes must not carry into a's next mode.
   Result<NestedLayout> take(std::size_t i, Mode steps, std::vector<Mode>& out) {
     highest_[i] += (steps.extent - 1) * steps.stride;
     if (i + 1 < modes_.size() && highest_[i] >= modes_[i].extent)
@@ -129,7 +129,7 @@ class Picker {
 
   std::vector<Mode> modes_;  // of a
   std::string what_;
-  std::vector<std::int64_t> highest_;  // digit that was reached, in each mode
+  std::vector<std::int64_t> highest_;  // highest digit reached in each mode
 };
 
 Modes axes(const NestedLayout& layout) {
@@ -138,7 +138,7 @@ Modes axes(const NestedLayout& layout) {
   return out;
 }
 
-// `operation` on each axis that the tiler has a layout for.
+// Applies `operation` to each axis that the tiler has a layout for.
 template <typename Operation>
 Result<NestedLayout> by_axis(std::string_view name, const NestedLayout& layout, const Tiler& tiler,
                              const Operation& operation) {
@@ -178,7 +178,7 @@ NestedLayout as_tuple(const NestedLayout& layout) {
   return layout.is_tuple() ? layout : NestedLayout::tuple({layout});
 }
 
-// Pairs of one axis of each, the block's first or last.
+// Pairs of axes, one of each layout, the block's first or last.
 Result<NestedLayout> paired_product(std::string_view name, const NestedLayout& block,
                                     const NestedLayout& copies, bool block_first) {
   const auto both = logical_product(as_tuple(block), as_tuple(copies));
@@ -195,13 +195,13 @@ Result<NestedLayout> paired_product(std::string_view name, const NestedLayout& b
   return bounded(name, NestedLayout::tuple(std::move(out)));
 }
 
-// A mode, and the index of the element that its second digit stands for.
+// A mode, and the index of the element at which its second digit starts.
 struct Placed {
   Mode mode;
   std::int64_t index;
 };
 
-// The modes in the order of their strides, without those of stride 0.
+// The modes by ascending stride, without those of stride 0.
 std::vector<Placed> ascending(const NestedLayout& layout) {
   std::vector<Placed> out;
   std::int64_t index = 1;
@@ -333,7 +333,7 @@ Result<NestedLayout> right_inverse(const NestedLayout& layout) {
   return bounded("right_inverse", coalesce(unflattened(out)));
 }
 
-// Digits of the offset: each mode's own digit, in as much room as there is to the next stride.
+// Splits the offset into digits: each mode's own, with the room up to the next stride.
 Result<NestedLayout> left_inverse(const NestedLayout& layout) {
   if (Diags wrong = check("left_inverse", {&layout}); !wrong.empty()) return wrong;
   const std::vector<Placed> modes = ascending(layout);

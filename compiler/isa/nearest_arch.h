@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/isa/nearest_arch.h - for messages: which architecture a misspelled name may have meant.
+// compiler/isa/nearest_arch.h - for messages: the architecture nearest to a misspelled name.
 #pragma once
 
 #include <string_view>
@@ -8,11 +8,10 @@
 
 namespace tartan::inline TARTAN_ABI {
 
-/// The version that exists and is nearest to `version`: of the same number before the dot, if there
-/// is one.
+/// The existing version nearest to `version`, with the same major version if possible.
 Version nearest_version(Version version);
 
-/// The known architecture whose number, and then suffix, is nearest to what `text` says.
+/// The known architecture nearest to `text`: first by number, then by suffix.
 Arch nearest_arch(std::string_view text);
 
 }  // namespace tartan::inline TARTAN_ABI

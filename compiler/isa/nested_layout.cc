@@ -11,7 +11,7 @@
 namespace tartan::inline TARTAN_ABI {
 namespace {
 
-constexpr int deepest = 16;  // nesting that parse() follows
+constexpr int deepest = 16;  // nesting depth that parse() accepts
 
 std::int64_t product(std::int64_t x, std::int64_t y) {
   std::int64_t out = 0;
@@ -23,7 +23,7 @@ std::int64_t sum(std::int64_t x, std::int64_t y) {
   return __builtin_add_overflow(x, y, &out) ? INT64_MAX : out;
 }
 
-// The digits of `index`; the last mode takes what is left.
+// Splits `index` into digits; the last mode takes the remainder.
 std::int64_t walk(const NestedLayout& layout, std::int64_t& index, bool last) {
   if (layout.is_tuple()) {
     std::int64_t out = 0;
@@ -60,7 +60,7 @@ NestedLayout compact(const NestedLayout& like, std::int64_t& stride) {
   return NestedLayout::tuple(std::move(modes));
 }
 
-// A number or a tuple of them, and where it stands.
+// A number or a tuple of numbers, and its place.
 struct Numbers {
   std::int64_t value = 0;
   std::vector<Numbers> parts;
@@ -68,7 +68,7 @@ struct Numbers {
   std::size_t column = 0;
 };
 
-// Reads from `at` on; the first thing that is wrong ends it.
+// Reads from `at` on; stops at the first error.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
@@ -134,7 +134,7 @@ class Reader {
     if (problem_.empty()) problem_ = fmt::format("column {}: {}", at + 1, problem);
   }
 
-  // Where the next word begins.
+  // The place of the next word.
   std::size_t place() {
     while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
     return at_;

@@ -49,7 +49,7 @@ std::string text(const TypeSet& types) {
   return out;
 }
 
-// Digits below `limit`, as many as `least` to `most`; `falling`: the highest first.
+// `least` to `most` digits below `limit`; `falling`: in descending order.
 bool are_digits(std::string_view text, std::size_t least, std::size_t most, int limit,
                 bool falling) {
   if (text.size() < least || text.size() > most) return false;
@@ -60,7 +60,7 @@ bool are_digits(std::string_view text, std::size_t least, std::size_t most, int 
   return true;
 }
 
-// How an operand is written: "[addr]", "{4 x d}", "{-}a{.asel}".
+// The syntax of an operand: "[addr]", "{4 x d}", "{-}a{.asel}".
 std::string syntax(const OperandRow& row, const std::string& called) {
   std::string out = called;
   if (row.accepts & an_address && !(row.accepts & a_register))
@@ -98,7 +98,7 @@ std::span<const Signature> signatures(Opcode opcode) {
 }
 
 bool uses_async_proxy(Opcode opcode) {
-  // The one matrix instruction that does; signatures have none.
+  // The only matrix instruction that does; signatures have none.
   return opcode == Opcode::wgmma || table()[static_cast<std::size_t>(opcode)].async_proxy;
 }
 

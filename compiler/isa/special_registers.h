@@ -10,7 +10,7 @@
 
 namespace tartan::inline TARTAN_ABI::isa {
 
-/// Every predefined register; of a vector its elements. Of those with numbers the first: add the
+/// Every predefined register. Of vectors: the elements. Of numbered registers: the first; add the
 /// number.
 enum class SpecialRegister : std::uint8_t {
   tid_x,
@@ -77,10 +77,10 @@ struct SpecialRegisterRow {
   SpecialRegister first;  // of a vector, its x
   Type type;              // of the register, or of each of its elements
   bool vector = false;    // read as .x, .y, .z
-  bool varies = false;    // while a warp runs
+  bool varies = false;    // may change while a warp runs
   Since since = {{1, 0}, 10};
-  std::uint8_t count = 0;        // of those with numbers: %envreg0 to %envreg31
-  std::string_view suffix = {};  // behind the number: %pm0_64
+  std::uint8_t count = 0;        // numbered registers: %envreg0 to %envreg31
+  std::string_view suffix = {};  // after the number: %pm0_64
 };
 
 inline constexpr Since clusters{{7, 8}, 90}, lane_mask{{2, 0}, 20}, timers{{3, 1}, 30},

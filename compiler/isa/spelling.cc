@@ -11,7 +11,7 @@
 namespace tartan::inline TARTAN_ABI::isa {
 namespace {
 
-// What a word is, looked up once for all of the list.
+// A word's meaning, looked up once for the whole list.
 struct Word {
   std::optional<Qualifier> qualifier;
   Type type = Type::none;
@@ -53,7 +53,7 @@ bool types_match(const Signature& signature, const Spelling& spelling) {
   return true;
 }
 
-// The word that must stand right behind the opcode, and does not.
+// The word that must directly follow the opcode, but does not.
 std::string_view misplaced(const Spelling& spelling) {
   const QualifierSet leading = spelling.words & spelling.row().leading;
   if (leading.empty()) return {};
@@ -66,7 +66,7 @@ bool repetition_matches(const Signature& signature, const Spelling& spelling) {
   return spelling.repetitions == 1 && signature.twice.has(*find_qualifier(spelling.repeated));
 }
 
-// What of the words a signature does not take, as a sentence; empty if it takes them.
+// The words that a signature rejects, as a sentence; empty if it accepts all.
 std::string words_refused(const Signature& signature, const Spelling& spelling) {
   const QualifierSet extra = spelling.words.without(words(signature));
   if (!extra.empty()) return fmt::format("does not accept .{}", extra.first().word());
@@ -94,7 +94,7 @@ std::string types_text(const Spelling& spelling) {
   return out;
 }
 
-// Words of an instruction that name a state space; where an access has one, the first counts.
+// Words that name a state space; for an access the first one counts.
 struct SpaceWord {
   StateSpace space;
   Qualifier word;
@@ -157,7 +157,8 @@ std::string mismatch(const Spelling& spelling) {
   if (!spelling.signatures.empty()) return {};
   if (!spelling.repeated.empty())
     return fmt::format("qualifier .{} is repeated", spelling.repeated);
-  // Of the rows whose types fit, the one that objects to least; else what is said of types.
+  // Of the rows whose types fit, the one with the fewest objections; else the mismatch is one of
+  // types.
   const Signature* near = nullptr;
   int least = 1000;
   for (const Signature& each : signatures(spelling.opcode)) {

@@ -2,8 +2,8 @@
 // compiler/isa/tables.h - the instruction tables: every warp-level matrix instruction and wgmma,
 // one row per PTX signature, with the columns of tartan/isa/rows.h.
 //
-// Inside this folder only: everybody else asks tartan/isa/instruction.h, or takes the rows that
-// rows.h gives out, and need not be compiled again when a row changes.
+// For this folder only: other folders use tartan/isa/instruction.h, or the rows through rows.h, so
+// that a changed row does not recompile them.
 #pragma once
 
 #include "tartan/isa/rows.h"

@@ -12,7 +12,7 @@
 namespace tartan::inline TARTAN_ABI {
 namespace {
 
-// A decimal number without sign or leading characters; nothing if `text` is not wholly that.
+// A decimal number without sign or leading characters; nothing if `text` is anything else.
 std::optional<int> parse_number(std::string_view text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

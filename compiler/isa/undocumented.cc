@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NVIDIA's assembler takes beyond the manual, as rows of the same tables (measured with the
-// assembler of CUDA 13.0).
+// Forms that NVIDIA's assembler accepts beyond the manual, as rows of the same tables (measured
+// with the assembler of CUDA 13.0).
 #include <algorithm>
 
 #include "compiler/isa/acceptance.h"
@@ -19,7 +19,7 @@ constexpr MatrixMove moves[] = {
 
 constexpr TypeSet four_bits{Type::s4, Type::u4};
 
-// Products that no load or store belongs to; on four bits until sm_89.
+// Products without loads or stores; four-bit ones until sm_89.
 constexpr Wmma products[] = {
     {{16, 16, 16}, f64, f64, true, false, true, BitOp::none, {{7, 0}, 80}},
     {{16, 16, 8},  f64, f64, true, false, true, BitOp::none, {{7, 0}, 80}},
@@ -65,7 +65,7 @@ constexpr Mma mma_rows[] = {
 
 constexpr OperandSpec address{.role = Role::address, .kind = OperandKind::Address};
 
-// `elements` values of `type` over the 32 lanes; less than a register's worth still takes one.
+// `elements` values of `type` over the 32 lanes; at least one register.
 OperandSpec vector(Role role, Type type, int elements) {
   const Type registers =
       type == f64 || ((role == Role::c || role == Role::d) && type == f32) ? type : b32;
@@ -129,7 +129,7 @@ std::optional<Instruction> find_wmma(const Form& form) {
 std::optional<Instruction> find_mma(const Form& form) {
   for (const Mma& row : mma_rows)
     if (accepts(row, form)) return Instruction{form, row.since, product(form)};
-  // Integer products on four bits take the operation of the one-bit ones.
+  // Integer products on four bits accept the bit operation of one-bit products.
   Form plain_form = form;
   plain_form.bit_op = BitOp::none;
   const Mma* row = mma(plain_form);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/ptx/call_graph.h - who calls whom in a module, and whose address is taken.
+// compiler/ptx/call_graph.h - the calls in a module, and the functions whose address is taken.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace tartan::inline TARTAN_ABI::ptx {
 
-/// Functions that calls name, each once; only those with a body.
+/// The functions that calls name, each once; only those with a body.
 struct Callees {
   std::vector<const Function*> named;
-  bool indirect = false;  // a call goes through a register: to any function of address_taken()
+  bool indirect = false;  // some call is indirect: to any function of address_taken()
 };
 Callees callees_of(const Module& module, const Function& function);
 

@@ -26,7 +26,7 @@ std::optional<Constant> parse_decimal_float(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc::invalid_argument || end != text.data() + text.size()) return std::nullopt;
-  if (error == std::errc::result_out_of_range) {  // too large, which is an error, or too small
+  if (error == std::errc::result_out_of_range) {  // too large is an error, too small is not
     value = std::strtod(std::string(text).c_str(), nullptr);
     if (std::abs(value) > 1) return std::nullopt;
   }
@@ -52,7 +52,7 @@ std::optional<Constant> parse_integer(std::string_view text) {
   return Constant{type, value};
 }
 
-// Those of two letters first.
+// Two-letter operators first.
 constexpr BinaryOperator operators[] = {
     {"||", 1}, {"&&", 2}, {"==", 6}, {"!=", 6}, {"<=", 7}, {">=", 7},
     {"<<", 8}, {">>", 8}, {"|", 3},  {"^", 4},  {"&", 5},  {"<", 7},

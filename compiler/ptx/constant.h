@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // compiler/ptx/constant.h - literals and the operators of constant expressions (PTX ISA 4.5.5):
-// C's, on integers of 64 bits and on doubles.
+// C's, on 64-bit integers and on doubles.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace tartan::inline TARTAN_ABI::ptx {
 
-/// A value as the tree has it: the bits of its type, which is s64, u64, f64, or f32 for 0f3F800000.
+/// A value as in the tree: the bits of its type: s64, u64, f64, or f32 for 0f3F800000.
 struct Constant {
   Type type = Type::s64;
   std::uint64_t value = 0;
@@ -22,19 +22,19 @@ std::optional<Constant> parse_literal(std::string_view text);
 
 struct BinaryOperator {
   std::string_view text;
-  int level;  // how tightly it binds
+  int level;  // precedence
 };
 
-/// The operator that `text` starts with, if it binds at least as tightly as `level`; else null.
+/// The operator at the start of `text`, if its precedence is at least `level`; else null.
 const BinaryOperator* binary_operator(std::string_view text, int level);
 
-/// Nothing where the manual has no such operation: a division by zero, an integer beside a double,
+/// Nothing if the manual has no such operation: a division by zero, an integer with a double,
 /// arithmetic on 0f3F800000.
 std::optional<Constant> apply(const BinaryOperator& by, Constant x, Constant y);
 /// `by` is one of - + ~ !
 std::optional<Constant> apply(char by, Constant x);
 
-/// What ?: asks of its condition.
+/// Whether a value is true as the condition of ?:.
 inline bool holds(Constant x) { return info(x.type).floating ? (x.value << 1) != 0 : x.value != 0; }
 
 }  // namespace tartan::inline TARTAN_ABI::ptx

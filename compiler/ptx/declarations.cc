@@ -70,8 +70,8 @@ void DeclarationParser::registers() {
   if (!expect(';', "',' or ';'")) recover();
 }
 
-// .align 16 .attribute(.managed) .v4 .f32; behind the type of a kernel's parameter .ptr .global
-// .align 8
+// .align 16 .attribute(.managed) .v4 .f32; for a kernel's parameter also .ptr .global .align 8
+// after the type
 bool DeclarationParser::type_and_attributes(Variable& variable) {
   std::uint32_t from = 0, to = 0;
   const auto keep = [&](std::uint32_t start) {
@@ -139,7 +139,7 @@ bool DeclarationParser::attribute() {
   return expect(')');
 }
 
-// Not _, which only stands for a name, and no constant.
+// Whether a name follows. Neither _, which is only a placeholder, nor a constant is one.
 bool DeclarationParser::at_name() const {
   return token_.kind == TokenKind::Identifier && (token_.text != "_" || prototype_) &&
          token_.text != "WARP_SZ" && token_.text != "%";

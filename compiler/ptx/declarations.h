@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/ptx/declarations.h - the parser's middle floor: registers, variables, parameters and
+// compiler/ptx/declarations.h - the parser's middle layer: registers, variables, parameters and
 // directives.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace tartan::inline TARTAN_ABI::ptx {
 
-/// The state space of a declaration that starts with ".shared" and its like; none for every other
+/// The state space of a declaration that starts with ".shared" and the like; none for any other
 /// word.
 StateSpace declared_space(std::string_view word);
 
@@ -18,7 +18,7 @@ class DeclarationParser : public OperandParser {
   using OperandParser::OperandParser;
 
  protected:
-  /// .extern, .visible, .weak or .common, if it stands here.
+  /// .extern, .visible, .weak or .common, if present.
   std::string_view take_linkage();
 
   /// `.reg .type names;`: appends to Module::registers.
@@ -35,7 +35,7 @@ class DeclarationParser : public OperandParser {
   std::uint32_t section();                        // .section name { ... }
   std::uint32_t function_directive(bool kernel);  // .maxntid 1, 2, 3 before a body
   std::uint32_t module_directive();               // .pragma "..."; .alias f, g;
-  /// Those two, and `.branchtargets L1, L2;` and its like, which need a label in front.
+  /// The module's directives, and those that need a label, such as `.branchtargets L1, L2;`.
   std::uint32_t statement_directive(bool labelled);
 
  private:
@@ -55,9 +55,9 @@ class DeclarationParser : public OperandParser {
   bool names(Directive& directive, bool numbered);
   bool prototype(Directive& directive);
 
-  bool parameters_ = false;         // those of functions are read
-  bool kernel_parameters_ = false;  // those of kernels
-  bool prototype_ = false;          // of .callprototype: _ is a name
+  bool parameters_ = false;         // reading a function's parameters
+  bool kernel_parameters_ = false;  // reading a kernel's parameters
+  bool prototype_ = false;          // in .callprototype: _ is a name
 };
 
 }  // namespace tartan::inline TARTAN_ABI::ptx

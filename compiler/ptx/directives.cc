@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands between declarations and instructions: .loc, .file, .section, .pragma, .alias, the
-// tables of brx.idx and call, and the directives of functions.
+// Directives: .loc, .file, .section, .pragma, .alias, the tables of brx.idx and call, and the
+// directives of functions.
 #include <fmt/format.h>
 
 #include "compiler/ptx/declarations.h"
@@ -189,7 +189,7 @@ std::uint32_t DeclarationParser::unknown_directive(std::span<const std::string_v
   return keep_directive(first.text, first.offset, end, true);
 }
 
-// Those that a semicolon ends.
+// Directives that end with a semicolon.
 std::uint32_t DeclarationParser::ended_directive() {
   const Token first = token_;
   Directive out{.name = first.text, .semicolon = true, .offset = first.offset};
@@ -215,7 +215,7 @@ bool DeclarationParser::strings(Directive& directive) {
   return true;
 }
 
-// L_1, L_2, L<3>: the last stands for L0, L1, L2.
+// L_1, L_2, L<3>: the last declares L0, L1, L2.
 bool DeclarationParser::names(Directive& directive, bool numbered) {
   const Scratch scratch(*this);
   do {

@@ -26,7 +26,7 @@ constexpr auto classes = make_classes();
 std::uint8_t class_of(char c) { return classes[static_cast<unsigned char>(c)]; }
 bool in_word(char c) { return class_of(c) & (kLetter | kDigit); }
 
-// Whether nothing but blanks stands before `at` on its line.
+// Whether only blanks precede `at` on its line.
 bool begins_line(std::string_view text, std::uint32_t at) {
   while (at > 0 && (text[at - 1] == ' ' || text[at - 1] == '\t')) --at;
   return at == 0 || text[at - 1] == '\n';
@@ -82,8 +82,8 @@ Token Lexer::next() {
     return take(TokenKind::Identifier, end);
   }
   if (class_of(c) == kDigit) {
-    // 1.5e-3, 0x1F, 0f3F800000, 12U: letters and digits; a dot or a sign only where a decimal float
-    // has one.
+    // 1.5e-3, 0x1F, 0f3F800000, 12U: letters and digits; a dot or a sign only inside a decimal
+    // float.
     const bool radix = c == '0' && end < size && class_of(text_[end]) == kLetter;
     while (end < size) {
       const char d = text_[end];

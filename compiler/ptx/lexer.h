@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/ptx/lexer.h - PTX text as tokens (PTX ISA 4.1 to 4.5). Tokens are views into the text;
-// comments and blanks fall away.
+// compiler/ptx/lexer.h - splits PTX text into tokens (PTX ISA 4.1 to 4.5). Tokens are views into
+// the text; comments and blanks are skipped.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ enum class TokenKind : std::uint8_t {
   Number,       // integers, 0f.., 0d.., decimal floats
   String,       // "text"
   Punctuation,  // one of , ; : { } ( ) [ ] < > @ ! | + - = & * / ~ ^ ? %
-  Unknown,      // a byte that PTX has no use for, or an unclosed comment or string
+  Unknown,      // a byte that PTX does not use, or an unclosed comment or string
 };
 
 struct Token {
   TokenKind kind = TokenKind::End;
   std::uint32_t offset = 0;
   std::string_view text;
-  bool blank_before = false;  // blanks or a comment stand before it
+  bool blank_before = false;  // blanks or a comment precede it
 
   bool is(char c) const { return kind == TokenKind::Punctuation && text[0] == c; }
   std::uint32_t end() const { return offset + static_cast<std::uint32_t>(text.size()); }
@@ -34,10 +34,10 @@ class Lexer {
  public:
   explicit Lexer(std::string_view text) : text_(text) {}
 
-  /// The next token; End again and again at the end of the text.
+  /// The next token; at the end of the text always End.
   Token next();
 
-  /// Where the scan stands; set it to go back.
+  /// The offset of the scan; set it to go back.
   std::uint32_t position() const { return at_; }
   void rewind(std::uint32_t position) { at_ = position; }
 

@@ -8,7 +8,7 @@
 namespace tartan::inline TARTAN_ABI::ptx {
 namespace {
 
-constexpr int max_depth = 32;  // of nested braces in one operand; far beyond what PTX has
+constexpr int max_depth = 32;  // of nested braces in one operand; far beyond any PTX
 constexpr std::string_view warp_size = "WARP_SZ";  // 32, to constant expressions
 
 std::string describe(const Token& token) {
@@ -46,8 +46,7 @@ bool OperandParser::too_deep(std::string_view what) {
 }
 
 void OperandParser::end_of_text(std::string_view expected) {
-  if (!diags_.empty() && diags_[diags_.size() - 1].id == "unexpected-end")
-    return;  // once is enough
+  if (!diags_.empty() && diags_[diags_.size() - 1].id == "unexpected-end") return;  // report once
   diags_.report("unexpected-end"_rule, source_.place(token_.offset),
                 fmt::format("unexpected end of the text: expected {}", expected));
 }
@@ -71,7 +70,7 @@ void OperandParser::recover() {
   } while (skip_braces());
 }
 
-// A brace that belongs to an operand is not a block.
+// Skips the braces of an operand, which are not a block.
 bool OperandParser::skip_braces() {
   if (!token_.is('{')) return false;
   const int line = source_.line(token_.offset);
@@ -150,7 +149,7 @@ bool OperandParser::parse_primary(Operand& operand) {
   }
 }
 
-// Whether a name follows the punctuation here: no constant begins so.
+// Whether a name follows the punctuation here; no constant starts that way.
 bool OperandParser::names_next() {
   const std::uint32_t here = lexer_.position();
   const Token next = lexer_.next();
@@ -158,7 +157,7 @@ bool OperandParser::names_next() {
   return next.kind == TokenKind::Identifier && next.text != warp_size;
 }
 
-// !p, -r, or a constant that begins so.
+// !p, -r, or a constant that starts with such a sign.
 bool OperandParser::parse_prefixed(Operand& operand, OperandKind kind) {
   if (!names_next()) return parse_constant(operand);
   advance();
@@ -247,7 +246,7 @@ bool OperandParser::parse_name(Operand& operand) {
   return parse_offset(operand);
 }
 
-// The constant that may follow a name: +4, +-4, +2*16. The assembler knows no name-4.
+// The constant that may follow a name: +4, +-4, +2*16. The assembler rejects name-4.
 bool OperandParser::parse_offset(Operand& operand) {
   if (token_.is('-')) return syntax("'+' and a constant, such as +-16"), false;
   if (!token_.is('+')) return true;

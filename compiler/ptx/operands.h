@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/ptx/operands.h - the parser's ground floor: tokens, complaints, literals and operands.
+// compiler/ptx/operands.h - the parser's lowest layer: tokens, diagnostics, literals and operands.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ class OperandParser {
   }
 
  protected:
-  // Operands of one list while it is read; nested lists use the same stack above it.
+  // The operands of a list while it is parsed; nested lists use the same stack above it.
   class Scratch {
    public:
     explicit Scratch(OperandParser& parser)
@@ -28,7 +28,7 @@ class OperandParser {
     ~Scratch() { stack_.resize(mark_); }
     Scratch(const Scratch&) = delete;
     void push(const Operand& operand) const { stack_.push_back(operand); }
-    /// Moves the list into the module; gives its index and sets its length.
+    /// Moves the list into the module; returns its index and sets its length.
     std::uint32_t store(std::uint32_t& count) const {
       const auto first = static_cast<std::uint32_t>(module_.operands.size());
       count = static_cast<std::uint32_t>(stack_.size() - mark_);
@@ -52,15 +52,15 @@ class OperandParser {
     return token_.kind == TokenKind::Dot && token_.text == word;
   }
 
-  /// `add .u32`, `%tid .x`: the words that follow `name`, without the blanks in front of them.
+  /// `add .u32`, `%tid .x`: the words that follow `name`, without blanks before them.
   std::string_view join(std::string_view name);
-  /// Takes the punctuation `c`; otherwise complains that `expected` was wanted.
+  /// Takes the punctuation `c`; otherwise reports that `expected` is missing.
   bool expect(char c, std::string_view expected = {});
   void syntax(std::string_view expected);
   void end_of_text(std::string_view expected);
   void refuse(std::uint32_t offset, std::string message);
 
-  /// Skips to after the next ';', or to before a brace that is no operand's.
+  /// Skips past the next ';', or up to a brace that is not an operand's.
   void recover();
   /// Skips to the next line.
   void recover_line();
@@ -77,7 +77,7 @@ class OperandParser {
   Token token_;
   bool lists_ = false;         // operands of call: (1) is a list, elsewhere a constant
   bool initialisers_ = false;  // 0xFF(name) and name = value are operands
-  std::uint32_t behind_ = 0;   // where the last token that was taken ends
+  std::uint32_t behind_ = 0;   // where the last token ends
 
  private:
   struct Nesting {
@@ -98,7 +98,7 @@ class OperandParser {
   bool parse_offset(Operand& operand);
   bool names_next();
 
-  // Constant expressions (PTX ISA 4.5.5): the tree keeps their value, and the text for the printer.
+  // Constant expressions (PTX ISA 4.5.5): the tree keeps the value, and the text for the printer.
   bool parse_number(Operand& operand);
   bool parse_constant(Operand& operand);
   bool at_operator() const;

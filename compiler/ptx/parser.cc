@@ -52,7 +52,7 @@ class Parser : public DeclarationParser {
     keep(ItemKind::Directive, module_directive());
   }
 
-  // Skips a statement, and the block that belongs to it.
+  // Skips a statement, and its block if it has one.
   void recover_item() {
     recover();
     int depth = 0;
@@ -66,7 +66,7 @@ class Parser : public DeclarationParser {
 
   void keep(ItemKind kind, std::uint32_t index) { module_.items.push_back({kind, index}); }
 
-  // A module begins with .version, .target (again and again) and .address_size, in this order.
+  // A module begins with .version, .target (may be repeated) and .address_size, in this order.
   void header(Header now) {
     const bool again = now == header_ && now == Header::Target;
     const bool first = now == Header::Target && header_ == Header::Begin;  // see finish()
@@ -227,7 +227,7 @@ class Parser : public DeclarationParser {
     module_.instructions.push_back(instruction);
   }
 
-  // Each spelling of a module is read once.
+  // Each distinct spelling of a module is parsed once.
   std::uint32_t spelling(std::string_view opcode) {
     const auto [at, fresh] =
         spellings_.try_emplace(opcode, static_cast<std::uint32_t>(module_.spellings.size()));
@@ -243,7 +243,7 @@ class Parser : public DeclarationParser {
         Operand operand;
         if (!parse_operand(operand)) return false;
         scratch.push(operand);
-        // call takes its lists with or without a comma between.
+        // call accepts its lists with or without commas between them.
       } while (token_.is(',') && (advance(), true));
     }
     instruction.first = scratch.store(instruction.count);
@@ -258,7 +258,7 @@ class Parser : public DeclarationParser {
                                 module_.version == Version{} ? ".version" : ".target"));
   }
 
-  Header header_ = Header::Begin;     // what came last
+  Header header_ = Header::Begin;     // the last directive of the header
   NameMap<std::uint32_t> spellings_;  // index into Module::spellings
 };
 

@@ -116,7 +116,7 @@ class Printer {
   }
 
   void directive(const Directive& directive) {
-    // Blanks and line breaks inside are written as they stood, so that strings stay whole.
+    // Blanks and line breaks are kept, so that strings stay whole.
     out_ += directive.text;
     if (directive.semicolon) out_ += ';';
   }

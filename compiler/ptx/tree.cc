@@ -68,7 +68,7 @@ std::optional<NumberedName> numbered_name(std::string_view name) {
   NumberedName out{.row = name.substr(0, digits)};
   const auto [end, error] =
       std::from_chars(name.data() + digits, name.data() + name.size(), out.number);
-  if (error != std::errc()) return std::nullopt;  // more than any row has
+  if (error != std::errc()) return std::nullopt;  // beyond any row's count
   out.plain = name[digits] != '0' || digits + 1 == name.size();
   return out;
 }

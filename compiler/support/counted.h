@@ -12,7 +12,7 @@
 
 namespace tartan::inline TARTAN_ABI::detail {
 
-/// `noun` in the singular, its plural formed by an s.
+/// `noun`, with an s for the plural.
 std::string counted(std::integral auto count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }

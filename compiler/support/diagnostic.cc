@@ -20,7 +20,7 @@ constexpr std::string_view level_colour(Level level) {
 }
 
 struct Character {
-  std::size_t bytes = 0;  // 0: no UTF-8
+  std::size_t bytes = 0;  // 0: not UTF-8
   char32_t code = 0;
 };
 
@@ -41,13 +41,13 @@ Character decode(std::string_view text) {
   return code < least[bytes] || code > 0x10ffff || surrogate ? Character{} : Character{bytes, code};
 }
 
-// What a terminal obeys instead of showing it: C0, DEL, C1, and what turns the direction of text.
+// Characters that a terminal interprets: C0, DEL, C1, and bidirectional controls.
 bool is_control(char32_t code) {
   return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200e ||
          code == 0x200f || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
-// `text` with everything escaped but what is shown, and what is among `kept`.
+// `text` with all characters escaped except printable ones and those in `kept`.
 std::string escaped(std::string_view text, std::string_view kept) {
   std::string out;
   while (!text.empty()) {
@@ -81,10 +81,10 @@ std::string place_prefix(const Place& place) {
   return fmt::format("{}:{}:{}: ", file, place.line, place.column);
 }
 
-// Tabs stay tabs, so that the caret lands under the same column whatever the terminal's tab width.
+// Keeps tabs, so that the caret is under the same column for any tab width.
 std::string source_text(std::string_view source) { return escaped(source, "\t"); }
 
-// Blanks as wide as `source` is when it is shown.
+// Blanks as wide as the displayed `source`.
 std::string blanks(std::string_view source) {
   std::string out;
   for (const char c : source_text(source))
@@ -211,7 +211,7 @@ std::string Diags::json() const {
   object["schema_version"] = json_schema_version;
   object["diagnostics"] = std::move(array);
   object["truncated"] = left_out_;
-  // Text that is not UTF-8 (a fuzzed file) must not throw: replace what cannot be encoded.
+  // Text that is not UTF-8 (a fuzzed file) must not throw: replaces what cannot be encoded.
   return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // compiler/support/fmt.cc - {fmt}'s own code, compiled once.
 //
-// Debian has {fmt} as headers and as a shared library. The library would be one more thing that a
-// program of ours needs where it runs; the headers alone compile all of {fmt} in each of our files,
-// which takes longer than our own code does.
+// Debian has {fmt} as headers and as a shared library. The shared library would be another run-time
+// dependency of our programs; the headers alone would compile all of {fmt} in each source file,
+// which takes longer than our own code.
 #include <fmt/format-inl.h>
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/support/json_text.h - what is asked of JSON before a parser sees it.
+// compiler/support/json_text.h - checks of JSON text before it is parsed.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 namespace tartan::inline TARTAN_ABI {
 
-/// Brackets and braces around a value of JSON that Tartan reads; its own files have at most six.
+/// Limit of nested brackets and braces in JSON that Tartan reads; its own files have at most six.
 inline constexpr int most_json_nesting = 100;
 
-/// Where `json` nests deeper than that: the offset of the first bracket or brace too many. Parsers
-/// copy and destroy values by recursion, so such a text could overflow their stack.
+/// Where `json` exceeds that: the offset of the first bracket or brace too many. Parsers copy and
+/// destroy values recursively, so such a text could overflow their stack.
 std::optional<std::size_t> nested_too_deep(std::string_view json);
 
 }  // namespace tartan::inline TARTAN_ABI

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/support/names.h - maps by name, for texts in which every operand is looked up.
+// compiler/support/names.h - maps by name, fast enough to look up every operand of a text.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace tartan::inline TARTAN_ABI {
 
 /// A hash of names, which are short: eight bytes at a time, inline.
 struct NameHash {
-  // Not noexcept: the standard library's maps then keep each name's hash, and compare few names.
+  // Not noexcept: the standard library's maps then store each name's hash and compare fewer names.
   std::size_t operator()(std::string_view name) const {
     const char* at = name.data();
     std::size_t left = name.size();

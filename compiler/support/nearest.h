@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/support/nearest.h - for messages: which word a misspelled one may have meant.
+// compiler/support/nearest.h - for messages: the word nearest to a misspelled one.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,10 @@
 
 namespace tartan::inline TARTAN_ABI {
 
-/// Letters to insert, delete or replace (Levenshtein).
+/// The number of letters to insert, delete or replace (Levenshtein).
 std::size_t edit_distance(std::string_view x, std::string_view y);
 
-/// The first of the words with the fewest letters to insert, delete or replace; empty where there
-/// are none.
+/// The first of the words with the smallest edit distance; empty if there are none.
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> words);
 
 }  // namespace tartan::inline TARTAN_ABI

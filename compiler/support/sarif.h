@@ -10,8 +10,8 @@
 
 namespace tartan::inline TARTAN_ABI {
 
-/// One run of the tool `tartan`, of that version. `completed`: everything that was asked for could
-/// be read and judged.
+/// One run of the tool `tartan`, of that version. `completed`: every requested file could be read
+/// and checked.
 std::string to_sarif(const Diags& diags, std::string_view version, bool completed);
 
 }  // namespace tartan::inline TARTAN_ABI

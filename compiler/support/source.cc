@@ -85,7 +85,7 @@ Result<Source> read_all(const std::string& name, std::FILE* file) {
 
 Result<Source> read_named(const std::string& path) {
   if (path == "-") return read_all("<stdin>", stdin);
-  // Folders open like files, and devices never end.
+  // Folders open like files, and devices have no end.
   std::error_code none;
   const auto status = std::filesystem::status(path, none);
   if (std::filesystem::is_directory(status)) return unreadable(path, std::strerror(EISDIR));
@@ -128,7 +128,7 @@ Status write_to(const std::string& path, std::string_view text) {
   return Done{};
 }
 
-// All of it, or false and errno.
+// Writes everything, or returns false with errno.
 bool write_all(int file, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(file, text.data(), text.size());
@@ -139,8 +139,8 @@ bool write_all(int file, std::string_view text) {
   return true;
 }
 
-// A new file in `folder`, open for writing, and its name. O_EXCL: whatever stands there under that
-// name already, a link that somebody planted among them, is not opened.
+// Creates a file in `folder`, open for writing, and returns its name. O_EXCL: an existing file of
+// that name, such as a planted link, is not opened.
 int make_file(const fs::path& folder, ::mode_t mode, std::string& name) {
   static std::atomic<unsigned> made = 0;
   int file = -1;
@@ -152,8 +152,8 @@ int make_file(const fs::path& folder, ::mode_t mode, std::string& name) {
   return file;
 }
 
-// Writes `text` to a file of its own in the folder of `target`, with the owner and the permissions
-// of `target` if it exists. Gives its name; empty, and errno, where it could not be written.
+// Writes `text` to a temporary file in the folder of `target`, with the owner and permissions of
+// `target` if it exists. Returns its name; empty, with errno, if writing failed.
 std::string write_beside(const fs::path& target, std::string_view text) {
   struct ::stat old = {};
   const bool replaces = ::stat(target.c_str(), &old) == 0;
@@ -175,8 +175,7 @@ std::string write_beside(const fs::path& target, std::string_view text) {
   return {};
 }
 
-// Devices and FIFOs are written to where they are, and so is what a link names that leads nowhere
-// yet.
+// Devices and FIFOs are written directly, and so are links whose target does not exist yet.
 bool in_place(const std::string& path) {
   std::error_code none;
   const auto status = fs::status(path, none);

@@ -9,7 +9,7 @@
 
 namespace tartan::inline TARTAN_ABI::svg {
 
-/// As the text of an element.
+/// Escapes text for an element.
 inline std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -21,10 +21,10 @@ inline std::string escaped(std::string_view text) {
   return out;
 }
 
-/// Letters are monospaced: so much of the font size wide.
+/// Letters are monospaced: their width as a fraction of the font size.
 inline constexpr double letter = 0.61;
 
-/// Pixels that a line of text takes.
+/// The width of a line of text in pixels.
 inline double width_of(std::string_view text, int font_size) {
   return static_cast<double>(text.size()) * letter * font_size;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrices in memory at addresses or strides that the instruction cannot take: rows of ldmatrix and
-// stmatrix start at multiples of 16 bytes, those of wmma at multiples of the fragment's size (of 16
-// bytes for larger fragments). Addresses are known where they are a variable plus a constant.
+// Misaligned matrices: rows of ldmatrix and stmatrix start at multiples of 16 bytes, those of wmma
+// at multiples of the fragment's size (at most 16 bytes). An address is known if it is a variable
+// plus a constant.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ class AlignmentChecker {
     const auto declared =
         std::find_if(variables_.begin(), variables_.end(),
                      [&](const ptx::Variable* each) { return each->name == found->variable; });
-    // Where the variable itself is not aligned, nothing is known.
+    // If the variable itself is not aligned, nothing is known.
     if (declared == variables_.end() || static_cast<int>((*declared)->align) % needed != 0 ||
         (*declared)->align == 0)
       return;

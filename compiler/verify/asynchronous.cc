@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared memory that is read too early: what cp.async writes before its wait, what other lanes
-// stored before a barrier. On the way through the text that takes no branch, where both addresses
-// are the same register or variable plus constants; behind a loop nothing is known of copies, whose
-// groups nobody has counted. A guarded wait may not happen and counts for nothing.
+// Early reads of shared memory: of cp.async's data before its wait, of other lanes' stores before a
+// barrier. Checked on the fall-through path, if both addresses are the same register or variable
+// plus constants. After a loop nothing is known of copies, because their groups are not counted. A
+// guarded wait may not execute and is ignored.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 using isa::Opcode;
 using isa::operator""_q;
 
-// Bytes [low, high) behind a base that both sides name.
+// Bytes [low, high) after a base that both addresses name.
 struct Range {
   std::string_view base;
   std::int64_t low = 0, high = 0;  // at most a few bytes apart
@@ -28,10 +28,10 @@ struct Range {
 struct Write {
   std::int64_t high;
   const ptx::Instruction* by;
-  std::int64_t group;  // of copies: how many were committed before
+  std::int64_t group;  // for copies: how many groups were committed before
 };
 
-// Of one base, by first byte and whether it is a copy's; one write of each.
+// A write to one base, by first byte and whether it is a copy; one write each.
 struct At {
   std::int64_t low;
   bool asynchronous;
@@ -99,7 +99,7 @@ class AsynchronousChecker {
     if (!operands.empty()) overwritten(operands[0]);
   }
 
-  // cp.async.wait_group N leaves the last N groups under way, and what is in none.
+  // cp.async.wait_group N leaves the last N groups pending, and copies that are in no group.
   void wait(Opcode opcode, std::span<const ptx::Operand> operands) {
     if (opcode != Opcode::cp_async_wait_group || operands.empty() ||
         operands[0].kind != ptx::OperandKind::Integer)
@@ -108,7 +108,7 @@ class AsynchronousChecker {
     if (left >= 0 && left <= groups_) finish(groups_ - left - 1);
   }
 
-  // Copies up to that group are there.
+  // Copies up to that group are complete.
   void finish(std::int64_t group) {
     for (auto& [base, writes] : writes_)
       std::erase_if(writes, [&](const auto& each) {
@@ -116,7 +116,7 @@ class AsynchronousChecker {
       });
   }
 
-  // The end of a loop.
+  // A backward branch: the end of a loop.
   bool backward(const ptx::Instruction& instruction) const {
     if (context_.module.spelling(instruction).opcode != Opcode::bra || instruction.guard.empty() ||
         instruction.count != 1)
@@ -125,8 +125,8 @@ class AsynchronousChecker {
     return to && seen_.contains(*to);
   }
 
-  // Behind a branch that all take nothing is known; barriers, calls and other collectives may order
-  // the accesses.
+  // Whether the instruction may order the accesses: a branch that all take ends the path; barriers,
+  // calls and other collectives order accesses.
   bool orders(const ptx::Instruction& instruction) const {
     const isa::Spelling& spelling = context_.module.spelling(instruction);
     if (isa::is_matrix(spelling.opcode)) return false;
@@ -138,7 +138,7 @@ class AsynchronousChecker {
            spelling.has("sync"_q);
   }
 
-  // A guarded write may not happen: it is not followed.
+  // A guarded write may not execute and is ignored.
   void write(const ptx::Instruction& instruction, const ptx::Operand& address, int bytes,
              bool asynchronous) {
     const auto at = range(address, std::min(bytes, widest));
@@ -149,7 +149,7 @@ class AsynchronousChecker {
     write.group = groups_;
   }
 
-  // The first write that meets the range; of copies alone, or any.
+  // The first write that overlaps the range; of copies only, or of any.
   std::optional<Writes::value_type> met(const Range& at, bool any) const {
     std::optional<Writes::value_type> first;
     const auto writes = writes_.find(at.base);
@@ -185,7 +185,7 @@ class AsynchronousChecker {
 
   std::optional<Range> range(const ptx::Operand& address, int bytes) {
     if (address.kind != ptx::OperandKind::Address || address.count != 1) return std::nullopt;
-    constexpr std::int64_t far = std::int64_t{1} << 40;  // no shared memory is that large
+    constexpr std::int64_t far = std::int64_t{1} << 40;  // larger than any shared memory
     if (const auto variable = view_.definitions.variable(address);
         variable && std::abs(variable->offset / 2) > far)
       return std::nullopt;
@@ -198,7 +198,7 @@ class AsynchronousChecker {
     return Range{base.text, offset, offset + bytes};
   }
 
-  // A base register with a new value no longer names what was written.
+  // A base register with a new value no longer refers to what was written.
   void overwritten(const ptx::Operand& first) {
     const auto drop = [&](const ptx::Operand& operand) {
       if (operand.kind == ptx::OperandKind::Name) writes_.erase(operand.text);

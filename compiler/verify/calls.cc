@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls against what they call, and the tables that branches and indirect calls name:
+// Checks calls against their callees, and the tables of branches and indirect calls:
 // .branchtargets, .calltargets, .callprototype (PTX ISA 7.1, 9.7.12 and 11.3).
 #include <fmt/format.h>
 
@@ -101,7 +101,7 @@ class CallChecker {
     if (callee.kind == NameKind::Register) return indirect(call, callee);
   }
 
-  // The directive behind the label, if that stands in front of the instruction.
+  // The directive after the label, if it precedes the instruction.
   const ptx::Directive* table_of(const Operand& name, const ptx::Instruction& instruction) const {
     const auto label = view_.scopes.label(name.text);
     const auto found = label ? tables_.find(*label) : tables_.end();
@@ -140,7 +140,7 @@ class CallChecker {
 
   void direct(const Call& call) {
     const ptx::Function* callee = function(*call.callee);
-    if (!callee) return;  // said already
+    if (!callee) return;  // reported already
     if (callee->entry)
       return callee_error(
           call, fmt::format("{} is a kernel: expected a function (.func)", call.callee->text));
@@ -153,7 +153,7 @@ class CallChecker {
 
   void indirect(const Call& call, const NameInfo& callee) {
     const TypeInfo& type = info(callee.type);
-    if (type.floating || type.type == Type::pred) return;  // said already
+    if (type.floating || type.type == Type::pred) return;  // reported already
     if (type.bits < 32 || type.bits > 64 || callee.vector > 1)
       return callee_error(call, fmt::format("{} cannot hold the address of a function: expected a "
                                             "register of type .b64, found .{}",
@@ -179,7 +179,7 @@ class CallChecker {
                                    table ? fmt::format(", found one of {}", table->name) : ""));
   }
 
-  // An array that is initialised with the addresses of functions. False: it is none.
+  // An array initialised with function addresses. False: it is not.
   bool variable_table(const Call& call) {
     const NameInfo found = view_.scopes.find(call.prototype->text);
     if (found.kind != NameKind::Variable || !found.variable || !found.variable->initialiser)
@@ -204,7 +204,7 @@ class CallChecker {
         call.results ? module_.children(*call.results) : std::span<const Operand>();
     const auto arguments =
         call.arguments ? module_.children(*call.arguments) : std::span<const Operand>();
-    // The last parameter of a function with any number of arguments is name[]: it may be left out.
+    // The last parameter of a variadic function is name[]: it may be omitted.
     const bool open = !signature.params.empty() && signature.params.back()->unsized;
     const bool left_out = open && call.arguments && arguments.size() + 1 == signature.params.size();
     if (results.size() != signature.results.size())
@@ -236,7 +236,7 @@ class CallChecker {
     return false;
   }
 
-  // What is found instead of what `formal` takes; empty: it fits.
+  // The mismatch between an operand and `formal`; empty: it fits.
   std::string mismatch(const ptx::Variable& formal, const Operand& operand, bool result) const {
     switch (operand.kind) {
       case OperandKind::Integer:
@@ -256,7 +256,7 @@ class CallChecker {
     if (base_name(operand.text).size() != operand.text.size())
       return fmt::format("{}, an element", operand.text);
     const NameInfo found = view_.scopes.find(operand.text);
-    if (found.kind == NameKind::Unknown) return {};  // said already
+    if (found.kind == NameKind::Unknown) return {};  // reported already
     if (operand.value || (found.kind != NameKind::Register && found.kind != NameKind::Variable))
       return fmt::format("{}, neither a register nor a .param variable", operand.text);
     ptx::Variable actual;

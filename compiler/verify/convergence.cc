@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instructions that all lanes of a warp must execute together, behind a condition that differs
-// between lanes. Only what is certain is reported: the condition follows from the lane number and
-// constants, and differs in the block's first warp.
+// Warp-collective instructions that are control-dependent on a lane-varying condition. Only certain
+// cases are reported: the condition follows from the lane number and constants, and differs between
+// lanes of the block's first warp.
 #include <fmt/format.h>
 
 #include <optional>
@@ -35,14 +35,14 @@ class ConvergenceChecker {
   }
 
  private:
-  // A label, as index into Module::labels: blocks have labels of their own.
+  // A label, as index into Module::labels: blocks have their own labels.
   using Label = std::optional<std::uint32_t>;
 
   const isa::Spelling& spelling(const ptx::Instruction& instruction) const {
     return context_.module.spelling(instruction);
   }
 
-  // Where a branch leads, seen from where it stands.
+  // The target of a branch, from its position.
   Label target(const ptx::Instruction& branch) const {
     if (branch.count != 1) return std::nullopt;
     return view_.scopes.label(context_.module.operands[branch.first].text);
@@ -63,7 +63,7 @@ class ConvergenceChecker {
     }
   }
 
-  // Labels that lead straight out of the function.
+  // Labels that lead straight to the function's exit.
   void find_ends() {
     Label last;
     for (const ptx::Statement& statement : view_.function.statements) {
@@ -75,8 +75,8 @@ class ConvergenceChecker {
     }
   }
 
-  // What stands between a branch that only some lanes take and the next label, only the others
-  // execute. Behind the branch's own label it is the other way round, if nothing else leads there.
+  // Between a branch that only some lanes take and the next label, only the other lanes execute.
+  // After the branch's own label it is the reverse, if nothing else leads there.
   void label(std::uint32_t index) {
     seen_.insert(index);
     const bool own = branch_ && target_ == index;
@@ -107,14 +107,14 @@ class ConvergenceChecker {
     falls_through_ = !ends_way(context_.module, instruction);
   }
 
-  // Lanes that left the function are not missing at a barrier.
+  // Lanes that have exited the function are not missing at a barrier.
   void in_region(const ptx::Instruction& instruction) {
     const isa::Convergence needs = spelling(instruction).row().convergence;
     const bool barrier = needs == isa::Convergence::Cta || needs == isa::Convergence::Cluster;
     if (!barrier || !leaves_) report(instruction, region_->guard, *region_);
   }
 
-  // Behind a branch back, all lanes come out of the loop.
+  // After a backward branch, all lanes leave the loop.
   bool forward(const ptx::Instruction& branch) const {
     const Label to = target(branch);
     return !to || !seen_.contains(*to);
@@ -138,8 +138,9 @@ class ConvergenceChecker {
   const FunctionView& view_;
   std::unordered_map<std::uint32_t, int> references_;
   std::unordered_set<std::uint32_t> seen_, ends_;
-  bool tables_ = false;                       // brx.idx: any label may be a target
-  const ptx::Instruction* region_ = nullptr;  // the branch whose condition holds for what comes now
+  bool tables_ = false;  // brx.idx: any label may be a target
+  const ptx::Instruction* region_ =
+      nullptr;  // the branch whose condition holds for the following statements
   const ptx::Instruction* branch_ = nullptr;  // the last divergent branch, until its label
   Label target_;                              // of the last divergent branch
   bool leaves_ = false;                       // it leads straight out of the function

@@ -150,7 +150,7 @@ class DeclarationChecker {
                         variable.name, tartan::name(variable.space)));
   }
 
-  // False: there is no more to say.
+  // False: errors were reported.
   bool space(const Variable& variable, Where where) {
     std::string_view expected;
     const StateSpace space = variable.space;

@@ -11,9 +11,9 @@ using isa::Opcode;
 using isa::Spelling;
 using isa::operator""_q;
 
-constexpr int deepest = 24;  // operands followed back at most
+constexpr int deepest = 24;  // limit of operands followed back
 
-// The low bits of a value, as a type reads them.
+// The low bits of a value, interpreted as a type.
 std::int64_t wrapped(std::int64_t value, Type type) {
   const int bits = tartan::bits(type);
   if (bits == 64) return value;
@@ -150,13 +150,13 @@ std::optional<LaneValues> Definitions::lanes(std::string_view name, int depth) {
   const ptx::Instruction* by = of(name);
   if (!by) return std::nullopt;
   const auto [known, fresh] = lanes_.try_emplace(name);
-  if (!fresh) return known->second;  // none while it is being evaluated: a loop
+  if (!fresh) return known->second;  // nothing while it is being evaluated: a loop
   const auto values = elects(*by, name) ? one_lane() : evaluate(*by, depth + 1);
   lanes_[name] = values;
   return values;
 }
 
-// elect.sync r|p, mask: p holds in one lane; which is the hardware's choice.
+// elect.sync r|p, mask: p holds in one lane, chosen by the hardware.
 bool Definitions::elects(const ptx::Instruction& by, std::string_view name) const {
   if (module_.spelling(by).opcode != Opcode::elect || by.count == 0) return false;
   const ptx::Operand& first = module_.operands[by.first];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/verify/definitions.h - where a function's registers get their values, for the passes
-// that follow a value back.
+// compiler/verify/definitions.h - the definitions of a function's registers, for passes that trace
+// values back.
 //
-// Only registers that one instruction of the whole function writes are known: no branch and no loop
-// can give them anything else. A name that two blocks declare counts as written by both.
+// Only registers that exactly one instruction of the function writes are known: no branch and no
+// loop can give them another value. A name that two blocks declare counts as written by both.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ struct VariableOffset {
   std::int64_t offset = 0;
 };
 
-/// A constant added to an address, which wraps around.
+/// Adds a constant to an address, with wrap-around.
 inline std::int64_t plus(std::int64_t offset, std::uint64_t value) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(offset) + value);
 }
@@ -36,18 +36,18 @@ class Definitions {
   Definitions(const ptx::Module& module, const ptx::Function& function)
       : module_(module), function_(function) {}
 
-  /// The one instruction that writes the register; null if there are several, or none.
+  /// The only instruction that writes the register; null if there are several, or none.
   const ptx::Instruction* of(std::string_view name);
-  /// The same behind any number of mov between registers; `name` becomes the register that it
-  /// writes.
+  /// The same through any number of mov between registers; `name` becomes the register that the
+  /// instruction writes.
   const ptx::Instruction* origin(std::string_view& name);
 
-  /// What the register holds in each lane, where that follows from the lane number (%laneid,
-  /// %tid.x) and constants alone. A predicate of elect.sync holds in one lane: here the first.
+  /// The register's value in each lane, if it follows from the lane number (%laneid, %tid.x) and
+  /// constants alone. A predicate of elect.sync holds in one lane: here the first.
   std::optional<LaneValues> lanes(const ptx::Operand& operand, int depth = 0);
   std::optional<LaneValues> lanes(std::string_view name, int depth = 0);
 
-  /// The address as a variable and a distance, where it is one in every lane.
+  /// The address as a variable and a distance, if that is the same in every lane.
   std::optional<VariableOffset> variable(const ptx::Operand& address);
 
  private:

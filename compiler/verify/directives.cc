@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Directives: those of kernels and functions (.maxntid, .noreturn), .alias, .file, .pragma, and the
+// Directives: of kernels and functions (.maxntid, .noreturn), .alias, .file, .pragma, and the
 // options of .target (PTX ISA 11).
 #include <fmt/format.h>
 
@@ -20,8 +20,8 @@ using ptx::Function;
 // A directive between a function's parameters and its body.
 struct DirectiveRow {
   std::string_view name;
-  bool kernel = true;                 // of kernels, else of functions
-  std::uint32_t least = 0, most = 0;  // numbers
+  bool kernel = true;                 // for kernels, else for functions
+  std::uint32_t least = 0, most = 0;  // how many numbers
   bool positive = false;
   bool once = false;
   Since since = {{1, 0}, 10};
@@ -47,7 +47,7 @@ constexpr DirectiveRow rows[] = {
      .since = abi},
 };
 
-// Of these pairs a kernel states one.
+// A kernel states at most one of each pair.
 constexpr std::string_view exclusive[][2] = {{".maxntid", ".reqntid"},
                                              {".maxclusterrank", ".reqnctapercluster"}};
 constexpr std::string_view target_options[] = {"debug", "texmode_unified", "texmode_independent",
@@ -56,7 +56,7 @@ constexpr std::string_view no_return = ".noreturn";
 
 struct PragmaRow {
   std::string_view name;
-  bool in_function = true;  // in bodies alone
+  bool in_function = true;  // only in bodies
   bool number = false;      // a number follows
   Since since = {{2, 0}, 10};
 };
@@ -141,7 +141,7 @@ class DirectiveChecker {
     return std::ranges::find(module_.targets, option) != module_.targets.end();
   }
 
-  // ---- .maxntid and its like
+  // ---- .maxntid and the like
 
   void directives_of(const Function& function) {
     NameSet seen;
@@ -264,7 +264,7 @@ class DirectiveChecker {
     return nullptr;
   }
 
-  // The definition, wherever it stands.
+  // The definition, anywhere in the module.
   const Function* body_of(std::string_view name) const {
     const Function* found = module_.function(name);
     return found && found->body ? found : nullptr;

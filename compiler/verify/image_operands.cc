@@ -13,7 +13,7 @@ using isa::operator""_q;
 
 constexpr isa::QualifierSet arrays = "a1d a2d acube a2dms";
 
-// How many coordinates an image's dimensions need.
+// The number of coordinates for an image's dimensions.
 unsigned texel_coordinates(const isa::Spelling& spelling) {
   constexpr isa::QualifierSet two = "2d a1d";
   if (spelling.has("1d"_q)) return 1;
@@ -38,7 +38,7 @@ std::string_view handle_text(unsigned spaces) {
 
 }  // namespace
 
-// .texmode_independent: a texture is sampled as the sampler beside it says, not as its own does.
+// .texmode_independent: the separate sampler operand applies, not the texture's own sampler.
 bool OperandMatcher::independent_samplers() const {
   return std::ranges::find(module_.targets, "texmode_independent") != module_.targets.end();
 }
@@ -68,7 +68,7 @@ bool OperandMatcher::image_fits(const ptx::Operand& operand, const Wanted& wante
   return parts.size() == (sampler ? 3 : 2) && texel_fits(parts.back(), wanted);
 }
 
-// What an element of a texel's coordinates may be.
+// The legal elements of a texel's coordinates.
 struct OperandMatcher::Texel {
   isa::OperandRow index_row = isa::also(isa::an_integer | isa::a_special, isa::reg(Type::u32));
   isa::OperandRow coordinate_row;
@@ -82,7 +82,7 @@ struct OperandMatcher::Texel {
   Texel(const Texel&) = delete;
 };
 
-// {x}, {x, y}, {x, y, z, _}; an array's index is the first. A bare register does for one.
+// {x}, {x, y}, {x, y, z, _}; an array's index is the first. A scalar register suffices for one.
 bool OperandMatcher::texel_fits(const ptx::Operand& coordinates, const Wanted& wanted) const {
   const Texel texel(wanted);
   const unsigned needed = texel_coordinates(wanted.spelling), count = coordinates.count;
@@ -97,7 +97,7 @@ bool OperandMatcher::texel_fits(const ptx::Operand& coordinates, const Wanted& w
   return elements_fit(elements, texel.coordinate);
 }
 
-// Which of its parts does not fit, in words.
+// Describes the part that does not fit.
 OperandMismatch OperandMatcher::image_mismatch(const ptx::Operand& operand,
                                                const Wanted& wanted) const {
   const auto parts = module_.children(operand);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The initial values of variables: as many as there are elements, of their kind, and addresses of
-// what is declared before (PTX ISA 5.4.4 and 5.4.5).
+// Initial values of variables: their number, types, and addresses of earlier declarations (PTX ISA
+// 5.4.4 and 5.4.5).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every instruction against the table: its opcode, qualifiers, types, target and version, and the
-// number, kinds, types and ranges of its operands. Matrix instructions have a pass of their own
-// (matrix.cc); only their names are looked at here.
+// Checks every instruction against the table: opcode, qualifiers, types, target and version, and
+// the number, kinds, types and ranges of its operands. matrix.cc checks matrix instructions; only
+// their names are checked here.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ class InstructionChecker {
       check_special(operand);
   }
 
-  // A special register, on a target that has it.
+  // Checks that the target has a special register.
   void check_special(const ptx::Operand& operand) {
     if (operand.kind != ptx::OperandKind::Name || names_.of(operand).kind != NameKind::Special)
       return;
@@ -56,7 +56,7 @@ class InstructionChecker {
       unsupported(operand.text, operand.text, special->since);
   }
 
-  // The signature whose operands these are; of several, one that the target has.
+  // The signature that matches the operands; of several, one that the target has.
   const Signature* choose(const ptx::Instruction& instruction, const Spelling& spelling) const {
     const Signature* out = nullptr;
     for (const Signature* each : spelling.signatures) {
@@ -81,7 +81,7 @@ class InstructionChecker {
                     isa::mismatch(spelling));
   }
 
-  // Speaks of the signature that takes the most of the operands.
+  // Reports the mismatch with the signature that accepts the most operands.
   void wrong_operands(const ptx::Instruction& instruction, const Spelling& spelling) {
     OperandMismatch worst;
     const Signature* nearest = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix instructions against the tables: spelling, target, version, number and kind of operands,
-// register types, immediates.
+// Checks matrix instructions against the tables: spelling, target, version, number and kind of
+// operands, register types, immediates.
 #include <fmt/format.h>
 
 #include "compiler/verify/matrix_operands.h"
@@ -143,7 +143,7 @@ class MatrixChecker {
     return false;
   }
 
-  // What a form was called before .aligned.
+  // The spelling of a form before .aligned existed.
   std::string older(Form form) const {
     form.aligned = false;
     const auto found = isa::find_legacy(form);

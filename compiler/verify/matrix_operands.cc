@@ -30,7 +30,7 @@ std::string_view kind_name(ptx::OperandKind kind) {
   return "";
 }
 
-// The element type behind a role, for the choice of register types.
+// The element type of a role, which determines the register types.
 Type element_type(const isa::Instruction& row, Role role) {
   const isa::Form& form = row.form;
   const bool load = form.opcode == isa::Opcode::wmma_load || form.opcode == isa::Opcode::wmma_store;
@@ -45,7 +45,7 @@ bool moves_bits(isa::Opcode opcode) {
          opcode == isa::Opcode::movmatrix;
 }
 
-// Inputs of a product, in registers of 32 bits.
+// Types for inputs of a product in 32-bit registers.
 TypeSet fitting_input(Type element, const isa::Form& form) {
   if (element == f16) return {Type::b32, Type::f16x2};
   switch (form.opcode) {
@@ -65,8 +65,8 @@ TypeSet fitting_input(Type element, const isa::Form& form) {
   return {Type::b32, Type::u32, Type::s32};
 }
 
-// Which register types fit a slot: .b32 fits every slot of 32 bits, what else does was measured
-// with the assembler.
+// The register types that fit an operand: .b32 fits every 32-bit operand, others as measured with
+// the assembler.
 TypeSet fitting(const OperandSpec& spec, const isa::Instruction& row) {
   const isa::Form& form = row.form;
   const bool fragment =
@@ -144,7 +144,7 @@ void MatrixOperands::operand(const OperandSpec& spec, const ptx::Operand& operan
     case OperandKind::Pair: return pair(spec, operand);
     case OperandKind::Register: break;
   }
-  // Metadata and scales may stand in braces of their own.
+  // Metadata and scales may have their own braces.
   const bool braces =
       spec.role == Role::metadata || spec.role == Role::scale_a || spec.role == Role::scale_b;
   if (braces && operand.kind == ptx::OperandKind::Vector && operand.count == 1)
@@ -171,8 +171,8 @@ void MatrixOperands::vector(const OperandSpec& spec, const ptx::Operand& operand
   const TypeSet mixed = mixture(spec, operand);
   for (const ptx::Operand& each : elements)
     element(spec, each, mixed.mask != 0 ? mixed : fitting(spec, row_));
-  // The vector's type follows from its registers: something must give it. Integers are s32 by
-  // themselves, 0f3F800000 is f32.
+  // The vector's type follows from its registers; without any, from constants: integers are s32,
+  // 0f3F800000 is f32.
   const auto typeless = [](const ptx::Operand& each) {
     return each.kind != ptx::OperandKind::Name || each.text == "_";
   };
@@ -187,7 +187,7 @@ void MatrixOperands::vector(const OperandSpec& spec, const ptx::Operand& operand
            fmt::format("{}: expected at least one register, found none", label(spec)));
 }
 
-// Numbers alone, with a type of their own that fits.
+// A vector of constants only, whose own type fits.
 bool MatrixOperands::floats(const OperandSpec& spec, std::span<const ptx::Operand> elements) const {
   const auto number = [](const ptx::Operand& each) { return each.kind == ptx::OperandKind::Float; };
   const auto single = [](const ptx::Operand& each) { return each.type == f32; };
@@ -206,9 +206,9 @@ bool MatrixOperands::whole_vector(const OperandSpec& spec, const ptx::Operand& o
          fitting(spec, row_).has(found.type);
 }
 
-// Registers of several types in one vector: bits with anything of their size, signed with unsigned.
-// The vector then counts as bits, which fit every slot. The types that occur; the first one alone
-// if some do not go together; none if there is only one.
+// Registers of several types in one vector: .b types combine with any type of their size, signed
+// with unsigned. The vector then counts as .b, which fits every operand. Returns the types that
+// occur; only the first if some do not combine; none if there is only one.
 TypeSet MatrixOperands::mixture(const OperandSpec& spec, const ptx::Operand& operand) {
   TypeSet types, clash;
   Type joined = Type::none;
@@ -236,7 +236,7 @@ TypeSet MatrixOperands::mixture(const OperandSpec& spec, const ptx::Operand& ope
   return several ? types : TypeSet{};
 }
 
-// Constants among the registers of a fragment that is read.
+// A constant among the registers of a fragment that is read.
 bool MatrixOperands::constant(const OperandSpec& spec, const ptx::Operand& operand) const {
   const isa::Opcode opcode = row_.form.opcode;
   const bool number = operand.kind == ptx::OperandKind::Integer;
@@ -254,7 +254,7 @@ bool MatrixOperands::constant(const OperandSpec& spec, const ptx::Operand& opera
   return !number || (spec.type != Type::f32 && (spec.type != Type::f64 || spec.role != Role::c));
 }
 
-// _ among the registers of a result: not where the result is read too, nor for tf32 in wmma.mma.
+// _ among the registers of a result: illegal if the result is also read, and for tf32 in wmma.mma.
 bool MatrixOperands::sink(const OperandSpec& spec) const {
   if (spec.role != Role::d || spec.kind != OperandKind::Vector ||
       row_.form.opcode == isa::Opcode::wgmma)
@@ -282,14 +282,15 @@ void MatrixOperands::element(const OperandSpec& spec, const ptx::Operand& operan
     return;
   }
   const NameInfo found = scopes_.find(base);
-  if (found.kind == NameKind::Unknown) return;  // the names pass says so
+  if (found.kind == NameKind::Unknown) return;  // the names pass reports it
   if (found.kind == NameKind::Special)
     return report(
         "operand-kind"_rule, operand,
         fmt::format("{}: expected {}, found the special register {}; move it to a register first",
                     label(spec), expected(), reg.text));
   if (found.kind != NameKind::Register) return wrong_kind(spec, operand, expected());
-  const bool scalar = (found.vector == 1) == (base == reg.text);  // x of a vector is one, too
+  const bool scalar =
+      (found.vector == 1) == (base == reg.text);  // an element of a vector is a scalar, too
   if (!types.has(found.type) || !scalar)
     report(
         "register-type"_rule, operand,

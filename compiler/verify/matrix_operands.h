@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/verify/matrix_operands.h - the operands of one matrix instruction against its row.
+// compiler/verify/matrix_operands.h - checks the operands of one matrix instruction against its
+// row.
 #pragma once
 
 #include <span>
@@ -25,7 +26,7 @@ class MatrixOperands {
   void immediate(const isa::OperandSpec& spec, const ptx::Operand& operand);
   bool floats(const isa::OperandSpec& spec, std::span<const ptx::Operand> elements) const;
   bool whole_vector(const isa::OperandSpec& spec, const ptx::Operand& operand) const;
-  /// One register of a vector, or a bare one; immediates and _ where PTX takes them.
+  /// One register of a vector, or a scalar one; immediates and _ where PTX accepts them.
   void element(const isa::OperandSpec& spec, const ptx::Operand& operand);
   void element(const isa::OperandSpec& spec, const ptx::Operand& operand, TypeSet types);
   TypeSet mixture(const isa::OperandSpec& spec, const ptx::Operand& operand);

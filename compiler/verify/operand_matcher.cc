@@ -52,7 +52,7 @@ int coordinates(const Spelling& spelling) {
   return rows ? 5 : dimensions(spelling);
 }
 
-// .x1 ... .x128 of a shape of tcgen05.ld.
+// The vector length of .x1 ... .x128 for a shape of tcgen05.ld.
 int repeated_elements(const Spelling& spelling) {
   constexpr isa::Qualifier counts[] = {"x1"_q,  "x2"_q,  "x4"_q,  "x8"_q,
                                        "x16"_q, "x32"_q, "x64"_q, "x128"_q};
@@ -64,7 +64,7 @@ int repeated_elements(const Spelling& spelling) {
   return out;
 }
 
-// Of an image: one of .3d and of cubes, whose vectors have four elements, as 4.
+// The dimensions of an image; 4 for .3d and cubes, whose vectors have four elements.
 int texel_dimensions(const Spelling& spelling) {
   constexpr isa::QualifierSet one = "1d a1d", two = "2d a2d 2dms a2dms";
   if (!(spelling.words & one).empty()) return 1;
@@ -175,8 +175,8 @@ bool OperandMatcher::minus_fits(const ptx::Operand& operand, const Wanted& wante
   return fits(module_.children(operand)[0], {inner, wanted.spelling, wanted.type, wanted.elements});
 }
 
-// Where the operand has a type that the instruction writes, not one of its own, the assembler takes
-// registers of .f16x2 for integers of 32 bits, too.
+// If the operand has one of the instruction's written types, the assembler accepts registers of
+// .f16x2 for 32-bit integers, too.
 bool OperandMatcher::register_fits(Type type, const Wanted& wanted) {
   if (isa::register_fits(type, wanted.type, wanted.row.fit)) return true;
   const bool bf = wanted.type == Type::bf16 || wanted.type == Type::bf16x2;
@@ -194,7 +194,7 @@ bool OperandMatcher::name_fits(const ptx::Operand& operand, const Wanted& wanted
            (takes_scalar(wanted) || wanted.row.elements == isa::as_written);
   switch (info.kind) {
     case NameKind::Register:
-      if (operand.value) return false;  // %r1+4 is no register
+      if (operand.value) return false;  // %r1+4 is not a register
       return accepts & isa::a_register && shape_fits(operand, wanted) &&
              register_fits(info.type, wanted);
     case NameKind::Special: return special_fits(operand, wanted);
@@ -215,13 +215,13 @@ bool OperandMatcher::name_fits(const ptx::Operand& operand, const Wanted& wanted
   return false;
 }
 
-// What names an element of a vector: .x to .w, or .r to .a.
+// Whether the suffix names a vector element: .x to .w, or .r to .a.
 bool is_element(std::string_view suffix) {
   return suffix.size() == 2 &&
          std::string_view("xyzwrgba").find(suffix[1]) != std::string_view::npos;
 }
 
-// A register of .v2 or .v4 is a vector, %v.x an element of it; others have selectors alone.
+// A register of .v2 or .v4 is a vector, %v.x an element of it; other suffixes are selectors.
 bool OperandMatcher::shape_fits(const ptx::Operand& operand, const Wanted& wanted) const {
   const std::string_view behind = operand.text.substr(base_name(operand.text).size());
   const int width = names_.of(operand).vector;
@@ -232,15 +232,15 @@ bool OperandMatcher::shape_fits(const ptx::Operand& operand, const Wanted& wante
   return behind.empty() ? !wanted.row.selects : isa::selector_fits(behind, wanted.row.selector);
 }
 
-// Where it is called, and where its address is taken: the assembler does so for every number.
+// A function as callee, or as an address: the assembler accepts it for every number.
 bool OperandMatcher::function_fits(const Wanted& wanted) {
   if (wanted.type == Type::none) return true;
   return wanted.row.type.written >= 0 && bits(wanted.type) >= 32 &&
          !tartan::info(wanted.type).floating;
 }
 
-// A special register of 32 bits fits types of 16 bits, too. Those with .x and its kind are vectors
-// without.
+// A 32-bit special register also fits 16-bit types. Registers with elements .x, .y, .z are vectors
+// when written without one.
 bool OperandMatcher::special_fits(const ptx::Operand& operand, const Wanted& wanted) {
   const unsigned accepts = wanted.row.accepts;
   const TypeInfo& type = tartan::info(wanted.type);
@@ -258,11 +258,11 @@ bool OperandMatcher::special_fits(const ptx::Operand& operand, const Wanted& wan
   if (has == Type::pred || wanted.type == Type::pred) return has == wanted.type;
   if (type.bits == bits(has)) return true;
   if (wanted.row.fit == Fit::Wider) return bits(has) >= type.bits;
-  if (base == "%gridid") return true;  // it had 16 and 32 bits once, as those with .x had 16
+  if (base == "%gridid") return true;  // it once had 16 and 32 bits; those with .x had 16
   return type.bits == 16 && once_16;
 }
 
-// Constants may stand in vectors, not for them.
+// Constants may be elements of vectors, but not replace them.
 bool OperandMatcher::takes_scalar(const Wanted& wanted) {
   return !(wanted.row.accepts & isa::a_vector) ||
          (wanted.row.accepts & isa::a_register && wanted.elements == 1);
@@ -277,7 +277,7 @@ bool OperandMatcher::integer_fits(const ptx::Operand& operand, const Wanted& wan
   return wanted.row.step ? value % wanted.row.step == 0 : (value & (value - 1)) == 0;
 }
 
-// A constant of 32 or 64 bits is converted to a floating-point type, but not to one of bits.
+// A 32-bit or 64-bit constant is converted to a floating-point type, but not to a .b type.
 bool OperandMatcher::float_fits(const ptx::Operand& operand, const Wanted& wanted) const {
   if (!(wanted.row.accepts & isa::a_float) || !takes_scalar(wanted)) return false;
   if (wanted.row.ranged) {
@@ -316,7 +316,7 @@ bool OperandMatcher::vector_fits(const ptx::Operand& operand, const Wanted& want
                       {element, wanted.spelling, wanted.type, 1, wanted.elements > 1});
 }
 
-// Of a result, the elements that nobody wants can be _.
+// Unused elements of a result may be _.
 OperandRow OperandMatcher::element_row(const Wanted& vector) {
   OperandRow out = vector.row;
   out.accepts = static_cast<std::uint16_t>((out.accepts & ~isa::a_vector) | isa::a_register);
@@ -331,8 +331,8 @@ bool OperandMatcher::count_fits(const ptx::Operand& vector, const Wanted& wanted
   return count >= wanted.elements && (count == 1 || count == 2 || count == 4);
 }
 
-// Registers are all of one size, and not both of integers and of floating point: they give the
-// elements their type, and a constant must go with it.
+// Registers must all have one size, and not mix integers with floating point: they determine the
+// elements' type, which a constant must match.
 bool OperandMatcher::elements_fit(std::span<const ptx::Operand> elements,
                                   const Wanted& each) const {
   int width = 0;
@@ -380,7 +380,7 @@ unsigned OperandMatcher::wanted_spaces(const Wanted& wanted) {
                                                 : wanted.row.spaces;
 }
 
-// What writes global memory takes no half of an address; nor does an mbarrier's, generically.
+// A write to global memory needs the whole address; so does a generic mbarrier.
 bool OperandMatcher::takes_whole(const Wanted& wanted) const {
   const bool global = wanted_spaces(wanted) & isa::in_global;
   return module_.address_size == 64 && (((wanted.row.written || wanted.row.whole) && global) ||
@@ -395,7 +395,7 @@ bool OperandMatcher::base_fits(const ptx::Operand& base, const Wanted& wanted) c
   const NameInfo& info = names_.of(base);
   if (info.kind == NameKind::Register) {
     const TypeInfo& type = tartan::info(info.type);
-    // Tensor memory: mma takes .b32 alone.
+    // Tensor memory: mma accepts only .b32.
     if (spaces == isa::in_tensor)
       return type.type == b32 || (type.bits == 32 && !type.floating && wanted.type == u32);
     if (takes_whole(wanted) && type.bits != 64) return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/verify/operand_matcher.h - the operands of an instruction against a signature's.
+// compiler/verify/operand_matcher.h - matches the operands of an instruction with a signature's.
 #pragma once
 
 #include <span>
@@ -13,13 +13,13 @@
 
 namespace tartan::inline TARTAN_ABI::verify {
 
-/// What the names in the operands of one instruction mean, looked up once for all signatures.
+/// The meaning of the names in one instruction's operands, looked up once for all signatures.
 class OperandNames {
  public:
   OperandNames(Context& context, const FunctionView& view);
 
-  /// Looks up every name of the instruction and reports those that nothing declares. False: after
-  /// such a report.
+  /// Looks up every name of the instruction and reports undeclared ones. Returns false if it
+  /// reported any.
   bool resolve(const ptx::Instruction& instruction, isa::Opcode opcode);
   const NameInfo& of(const ptx::Operand& name) const {
     return infos_[static_cast<std::size_t>(&name - operands_) - first_];
@@ -42,12 +42,12 @@ class OperandNames {
   std::size_t first_ = 0;  // the module's operand that infos_ begins with
 };
 
-/// What is wrong with an instruction's operands.
+/// Why an instruction's operands do not match.
 struct OperandMismatch {
   const Rule* rule = nullptr;
   std::string_view at;  // the operand's text; empty: the instruction as a whole
-  std::string message;  // behind the opcode: "takes 3 operands, found 2"
-  int matched = -1;     // operands that fit; -1: their number does not
+  std::string message;  // follows the opcode: "takes 3 operands, found 2"
+  int matched = -1;     // number of operands that fit; -1: wrong number of operands
 };
 
 class OperandMatcher {
@@ -57,8 +57,8 @@ class OperandMatcher {
 
   bool match(const ptx::Instruction& instruction, const isa::Spelling& spelling,
              const isa::Signature& signature) const;
-  /// What the instruction asks of the target beyond it, or null: isa::missing(), and what parts of
-  /// operands ask that may be left out. For a signature that matches.
+  /// What the instruction requires beyond the target, or null: isa::missing(), and the requirements
+  /// of optional parts of operands. For a signature that matches.
   const Since* missing(const ptx::Instruction& instruction, const isa::Spelling& spelling,
                        const isa::Signature& signature, const Target& target) const;
   /// For a signature that does not match.
@@ -68,13 +68,13 @@ class OperandMatcher {
  private:
   using Operands = isa::List<const isa::OperandRow*, 12>;
   static std::size_t required(const Operands& rows);
-  // One operand of a signature, with the type and the number of elements that the spelling gives.
+  // One operand of a signature, with the type and vector length that the spelling gives.
   struct Wanted {
     const isa::OperandRow& row;
     const isa::Spelling& spelling;
     Type type;
     int elements;
-    bool in_vector = false;  // an element of a vector of several: its size counts, not its kind
+    bool in_vector = false;  // an element of a vector: its size counts, not its kind
   };
   Wanted wanted(const isa::OperandRow& row, const isa::Spelling& spelling) const;
   bool fits(const ptx::Operand& operand, const Wanted& wanted) const;
@@ -108,8 +108,8 @@ class OperandMatcher {
   bool base_fits(const ptx::Operand& base, const Wanted& wanted) const;
   struct Expectation {
     const Rule* rule;
-    std::string text;           // what an operand should be
-    const ptx::Operand* found;  // the operand, or the element that is not
+    std::string text;           // what was expected
+    const ptx::Operand* found;  // the operand or element that does not fit
   };
   Expectation expectation(const ptx::Operand& operand, const Wanted& want) const;
   Expectation address_expectation(const ptx::Operand& operand, const Wanted& want) const;

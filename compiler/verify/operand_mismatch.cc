@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with operands that no signature takes, in words.
+// Describes operands that no signature accepts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ std::string spaces_text(unsigned spaces) {
   return out + " memory";
 }
 
-// What may stand behind the name of a register.
+// The expected suffix of a register.
 std::string_view shape_text(const OperandRow& row) {
   switch (row.selector) {
     case isa::Selector::None: return row.accepts & isa::a_vector ? "a vector" : "one register";
@@ -159,7 +159,7 @@ OperandMatcher::Expectation OperandMatcher::base_expectation(const ptx::Operand&
   return {&"operand-kind"_rule, "an address " + spaces_text(wanted_spaces(want)), &base};
 }
 
-// Of a vector with the right number of elements: the first that does not fit.
+// The first element that does not fit, of a vector with the right number of elements.
 OperandMatcher::Expectation OperandMatcher::element_expectation(const ptx::Operand& vector,
                                                                 const Wanted& want) const {
   const OperandRow row = element_row(want);

@@ -21,7 +21,7 @@ OperandNames::OperandNames(Context& context, const FunctionView& view)
 
 bool OperandNames::resolve(const ptx::Instruction& instruction, isa::Opcode opcode) {
   if (!instruction.guard.empty()) guard(instruction);
-  // Children stand in front of their parents: the instruction's operands end behind the last.
+  // Children precede their parents: the instruction's operands end after the last.
   std::size_t low = instruction.first;
   const auto lowest = [&](const auto& self, const ptx::Operand& operand) -> void {
     if (operand.count) low = std::min<std::size_t>(low, operand.first);
@@ -91,7 +91,7 @@ void OperandNames::undeclared(std::string_view text, std::string_view base) {
                   fmt::format("{} is undeclared{}", base, unwritable(base)));
 }
 
-// Why the name is none of a row `a1<4>` that the function has.
+// Why the name does not belong to a row `a1<4>` of the function.
 std::string OperandNames::unwritable(std::string_view text) const {
   const auto numbered = ptx::numbered_name(text);
   if (!numbered) return {};

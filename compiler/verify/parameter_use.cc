@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parameters of functions are read, their results written; a .param variable of the body is
-// read behind a call that writes it.
+// A function must read its parameters and write its results; a .param variable of the body is read
+// after a call that writes it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -82,7 +82,7 @@ class ParameterChecker {
     return first.kind == OperandKind::Name ? &first : nullptr;
   }
 
-  // Which variable of that name is meant: blocks may declare several.
+  // The variable that the name refers to: several blocks may declare it.
   std::pair<std::string_view, const ptx::Variable*> key(std::string_view name) const {
     return {name, view_.scopes.find(name).variable};
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/verify/parameters.h - the parameters and results of functions, and what goes with them.
+// compiler/verify/parameters.h - the parameters and results of functions.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace tartan::inline TARTAN_ABI::verify {
 
-/// What a function or prototype takes and gives.
+/// The parameters and results of a function or prototype.
 struct Signature {
   Signature(const ptx::Module& module, const ptx::Function& function);
   explicit Signature(const ptx::Prototype& prototype);
@@ -17,20 +17,20 @@ struct Signature {
   std::vector<const ptx::Variable*> results, params;
 };
 
-/// Bytes: as declared, else that of an element.
+/// In bytes: as declared, else that of an element.
 std::uint32_t alignment_of(const ptx::Variable& variable);
 
-/// Whether a value declared as `actual` goes where `formal` is expected: size, alignment and kind.
+/// Whether a value declared as `actual` can be passed as `formal`: size, alignment and kind.
 bool same_layout(const ptx::Variable& formal, const ptx::Variable& actual);
 
-/// Whether a constant goes there.
+/// Whether a constant can be passed.
 bool takes_constant(const ptx::Variable& formal, bool floating);
 
-/// One predicate, or one number of 8 or 16 bits by its kind (.u16): the assembler compiles no
-/// function and no call that passes it.
+/// A single predicate, or a single 8-bit or 16-bit number with a kind (.u16): the assembler
+/// compiles no function and no call that passes one.
 bool unsupported(const ptx::Variable& variable);
 
-/// What of two declarations of one function differs, in words; empty: nothing.
+/// How two declarations of one function differ, in words; empty: not at all.
 std::string difference(const Signature& x, const Signature& y);
 
 /// Whether a kernel or function states the directive, such as .noreturn.

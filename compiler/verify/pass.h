@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/verify/pass.h - what a verifier pass sees.
+// compiler/verify/pass.h - the context of a verifier pass.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ namespace tartan::inline TARTAN_ABI::verify {
 /// One function of the module, with its names resolved.
 struct FunctionView {
   const ptx::Function& function;
-  Scopes& scopes;  // passes restart() it and walk
+  Scopes& scopes;  // passes restart() it, then walk
   Readings& readings;
   Definitions& definitions;
 };
@@ -40,14 +40,14 @@ class Context {
   Diags& diags_;
 };
 
-/// Whether what stands behind is reached by a label alone: an unguarded branch, return or exit.
+/// Whether only a label can reach the next statement: an unguarded branch, return or exit.
 inline bool ends_way(const ptx::Module& module, const ptx::Instruction& instruction) {
   if (!instruction.guard.empty()) return false;
   const isa::Control control = module.spelling(instruction).row().control;
   return control != isa::Control::FallsThrough && control != isa::Control::Calls;
 }
 
-// The passes. Those of a module run once, those of a function once for each function with a body.
+// The passes. Module passes run once, function passes once for each function with a body.
 void check_target(Context& context);
 void check_module_names(Context& context);
 void check_tensor_memory_groups(Context& context);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix instructions that the target emulates or has a better form of, as the assembler's output
-// shows.
+// Matrix instructions that the target emulates, or for which it has a better form, according to the
+// assembler's output.
 #include <fmt/format.h>
 
 #include "compiler/verify/pass.h"

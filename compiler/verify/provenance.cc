@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fragments that reach an instruction which takes another operand, shape, layout or type. wmma
-// fragments are opaque: what one instruction loaded or computed fits only where the same shape,
-// type and (for A and B) layout stand.
+// Fragments used with another operand, shape, layout or type than they were made for. wmma
+// fragments are opaque: a loaded or computed fragment fits only instructions with the same shape,
+// type and (for A and B) layout.
 #include <fmt/format.h>
 
 #include <memory_resource>
@@ -16,9 +16,9 @@ using isa::Form;
 using isa::Opcode;
 using isa::Role;
 
-// A fragment, as the instruction that made it or the operand that takes it states it.
+// A fragment, as described by the instruction that made it or by the operand that uses it.
 struct Held {
-  Operand operand = Operand::none;  // d for what a product computed and for what c and a store take
+  Operand operand = Operand::none;  // d for results of a product, and for what c and a store use
   Shape shape;
   Type type = Type::none;
   Major major = Major::none;
@@ -32,7 +32,7 @@ std::string text(const Held& held) {
                      held.major == Major::none ? "" : ".", name(held.major));
 }
 
-// What a wmma instruction leaves in its result.
+// The result fragment of a wmma instruction.
 std::optional<Held> made(const Form& form) {
   if (form.opcode == Opcode::wmma_mma) return Held{Operand::d, form.shape, form.d, Major::none};
   if (form.opcode != Opcode::wmma_load) return std::nullopt;
@@ -52,18 +52,18 @@ std::optional<Held> taken(const Form& form, Role role) {
   }
 }
 
-// The accumulators of products of the same shape and type are one fragment, whatever A and B are.
+// Accumulators of products with the same shape and type are one fragment, for any A and B.
 bool same(const Held& x, const Held& y) {
   if (x.operand != y.operand || x.type != y.type || x.major != y.major) return false;
   return x.operand == Operand::d ? x.shape.m == y.shape.m && x.shape.n == y.shape.n
                                  : x.shape == y.shape;
 }
 
-// Who wrote each register last, on the way from the function's start that takes no branch:
-// accumulators of a loop have two writers, the one before it and the one inside.
+// The last writer of each register on the fall-through path from the function's start. Accumulators
+// of a loop have two writers, one before it and one inside.
 class Written {
  public:
-  /// The instruction behind any number of mov; null where it is not known.
+  /// The writer, through any number of mov; null if unknown.
   const ptx::Instruction* last(std::string_view name) const {
     const auto at = by_.find(name);
     return at == by_.end() ? nullptr : at->second;
@@ -101,7 +101,7 @@ class ProvenanceChecker {
           read(context_.module.instructions[statement.index]);
           written_.write(context_.module, context_.module.instructions[statement.index]);
           break;
-        // A block may have registers of a name that is in use outside.
+        // A block may redeclare a register name from outside.
         case ptx::StatementKind::Registers:
         case ptx::StatementKind::BlockEnd: written_.forget(); break;
         default: break;
@@ -119,7 +119,7 @@ class ProvenanceChecker {
 
   void operand(const isa::Instruction& row, Role role, const ptx::Operand& operand) {
     if (role == Role::d || operand.kind != ptx::OperandKind::Vector) return;
-    // The first register that says something speaks for the vector.
+    // The first register with a known writer decides for the vector.
     for (const ptx::Operand& each : context_.module.children(operand)) {
       if (each.kind != ptx::OperandKind::Name) continue;
       std::string_view origin = each.text;

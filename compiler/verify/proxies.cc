@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared memory that ordinary stores wrote and that wgmma or TMA reads, which goes
-// another way to memory (the async proxy): fence.proxy.async must stand in between. On the way
-// through the text that takes no branch, where both addresses lead back to one variable and to
-// places in it that meet: the bytes of a bulk copy whose size is a constant, else the same distance
-// from the variable's start. Stores through generic addresses that do not lead back to a variable,
-// and by red and atom, are not seen. And tensor maps in memory that TMA does not read
-// them from.
+// Shared memory that ordinary stores write and that wgmma or TMA reads through the async proxy,
+// without a fence.proxy.async in between. Checked on the fall-through path, if both addresses
+// derive from one variable and the places overlap: the bytes of a bulk copy of constant size, else
+// the same distance from the variable's start. Not seen: stores through generic addresses that do
+// not derive from a variable, red and atom. Also checks that tensor maps are in memory from which
+// TMA can read them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,14 +19,14 @@ namespace {
 using isa::Opcode;
 using isa::operator""_q;
 
-constexpr int deepest = 24;  // operands followed back at most, where they are not known yet
+constexpr int deepest = 24;  // limit of operands followed back, if not known yet
 
-// What an address, or a descriptor of one, is made of.
+// The origin of an address, or of an address in a descriptor.
 struct Root {
   std::string_view variable;
-  std::int64_t offset = 0;  // the constants added to it, before anything else was done
-  bool exact = true;        // nothing but constants was added; only for sums
-  bool sum = true;          // made by adding alone: `offset` is the least it can be
+  std::int64_t offset = 0;  // the constants added to it before any other operation
+  bool exact = true;        // only constants were added; for sums only
+  bool sum = true;          // made by additions only: `offset` is its minimum
 };
 
 class ProxyChecker {
@@ -47,13 +46,13 @@ class ProxyChecker {
   }
 
  private:
-  // Where in a variable; in order: what was made by adding alone first.
+  // A place in a variable; ordered: those made by additions first.
   struct At {
     std::int64_t offset;
     bool vague;
     auto operator<=>(const At&) const = default;
   };
-  // The first store there.
+  // The first store to each place.
   using Writes = std::map<At, const ptx::Instruction*>;
 
   bool reads_asynchronously() const {
@@ -96,13 +95,13 @@ class ProxyChecker {
            (spelling.has("async"_q) && !spelling.has("global"_q));
   }
 
-  // cp.async.bulk.shared::cta.global: .shared::cta is where the copy goes.
+  // cp.async.bulk.shared::cta.global: .shared::cta is the destination.
   static bool to_shared(const isa::Spelling& spelling) {
     return spelling.has("shared::cta"_q) && spelling.has("global"_q) &&
            isa::in_order(spelling, ".shared::cta", ".global");
   }
 
-  // A guarded fence may not happen: it counts for what stands behind the same guard.
+  // A guarded fence may not execute: it counts for instructions with the same guard.
   void fence(const ptx::Instruction& instruction) {
     if (instruction.guard.empty()) return writes_.clear();
     for (auto& [variable, writes] : writes_)
@@ -112,7 +111,7 @@ class ProxyChecker {
       });
   }
 
-  // How much a bulk copy takes: [to], [from], bytes. 0: unknown, as for boxes.
+  // The size of a bulk copy: [to], [from], bytes. 0: unknown, as for boxes.
   static std::int64_t bytes(std::span<const ptx::Operand> operands) {
     const bool constant = operands.size() > 2 && operands[2].kind == ptx::OperandKind::Integer;
     return constant ? static_cast<std::int64_t>(operands[2].value & 0xFFFFFFFF) : 0;
@@ -131,8 +130,8 @@ class ProxyChecker {
     writes_.clear();  // once
   }
 
-  // A store to where `from` reads. Kernels cut dynamic shared memory into pieces by constant
-  // offsets, and static shared memory into the members of a struct.
+  // A store to the range that `from` reads. Kernels divide dynamic shared memory by constant
+  // offsets, and static shared memory into members of a struct.
   const ptx::Instruction* unfenced(const Root& from, std::int64_t bytes) const {
     const auto variable = writes_.find(from.variable);
     if (variable == writes_.end()) return nullptr;
@@ -147,7 +146,7 @@ class ProxyChecker {
     return from.exact && at->first == At{from.offset, false} ? at->second : nullptr;
   }
 
-  // Values are known before what is made of them, so that nothing is followed back twice.
+  // Values are recorded before they are used, so that each is traced back once.
   void remember(std::span<const ptx::Operand> operands) {
     if (!operands.empty() && operands[0].kind == ptx::OperandKind::Name) root(operands[0], 0);
   }
@@ -169,7 +168,7 @@ class ProxyChecker {
 
   std::optional<Root> register_root(std::string_view name, const ptx::Instruction& by, int depth) {
     const auto [known, fresh] = roots_.try_emplace(name);
-    if (!fresh) return known->second;  // none while it is being followed back: a loop
+    if (!fresh) return known->second;  // nothing while it is being followed back: a loop
     const auto found = made_by(by, depth + 1);
     roots_[name] = found;
     return found;

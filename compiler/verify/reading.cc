@@ -8,8 +8,8 @@ Reading read(std::string_view opcode) {
   Reading out{isa::parse_form(opcode), {}, {}, {}};
   const isa::Form form = out.text.form;
   out.spelled = isa::spell(form);
-  // A spelling with more or fewer types than the form writes is none: f16 wmma.mma with four types,
-  // say.
+  // A spelling with more or fewer types than the form is invalid: f16 wmma.mma with four types, for
+  // example.
   if (!out.text.unknown.empty() || !out.text.repeated.empty() || !out.text.sync ||
       isa::parse_form(out.spelled).types != out.text.types)
     return out;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/verify/reading.h - what the tables say about a matrix instruction of the text; the same
-// spelling is looked up once.
+// compiler/verify/reading.h - looks up the matrix instructions of a text in the tables, each
+// spelling once.
 #pragma once
 
 #include <memory>
@@ -18,11 +18,11 @@ struct Reading {
   std::string spelled;                    // the form in the manual's order
   std::optional<isa::Instruction> plain;  // without stride, A in a descriptor
   std::optional<isa::Instruction>
-      alternative;            // with stride, A in registers; none where the family has no choice
-  bool undocumented = false;  // the assembler has it, the manual has not
+      alternative;            // with stride, A in registers; none if the family has no choice
+  bool undocumented = false;  // the assembler accepts it, the manual does not have it
 };
 
-/// Which of the two signatures the operands mean; null if the spelling is no instruction.
+/// Which of the two signatures the operands match; null if the spelling is not an instruction.
 const isa::Instruction* choose(const ptx::Module& module, const ptx::Instruction& instruction,
                                const Reading& reading);
 
@@ -31,8 +31,8 @@ class Readings {
   explicit Readings(const ptx::Module& module);
 
   const Reading& of(const ptx::Instruction& instruction);
-  /// What `instruction` is; null unless it is a matrix instruction that exists, with as many
-  /// operands as it takes.
+  /// The table's entry of `instruction`; null unless it is a matrix instruction that exists and has
+  /// the right number of operands.
   const isa::Instruction* instruction(const ptx::Instruction& instruction);
 
  private:

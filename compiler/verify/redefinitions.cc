@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// No name is declared twice: registers, variables, parameters and labels within one block,
-// variables and functions within the module. A prototype may stand before its definition, and a
-// variable may be declared .extern any number of times.
+// Duplicate declarations: registers, variables, parameters and labels within one block, variables
+// and functions within the module. A prototype may precede its definition, and a variable may be
+// declared .extern any number of times.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ void report(Context& context, std::string_view what, std::string_view name, std:
                              context.module.source->line(first)));
 }
 
-// The names of one block. `x<5>` declares x0 to x4 without taking their names one by one.
+// The names of one block. `x<5>` declares x0 to x4 without storing their names.
 class BlockNames {
  public:
   explicit BlockNames(Context& context) : context_(&context) {}
@@ -49,7 +49,7 @@ class BlockNames {
     first->second.count = std::max(first->second.count, count);
   }
 
-  /// At the block's end: which of the names stand for one of a numbered row, too.
+  /// At the block's end: reports names that also belong to a numbered row.
   void finish() const {
     if (numbered_.empty()) return;
     for (const auto& [name, plain] : plain_)
@@ -94,7 +94,7 @@ void declare(const Context& context, const ptx::Statement& statement, BlockNames
   }
 }
 
-// The names of a module: one definition each, and declarations that go with it.
+// The names of a module: one definition each, and declarations that match it.
 class ModuleChecker {
  public:
   explicit ModuleChecker(Context& context) : context_(context), module_(context.module) {}
@@ -180,7 +180,7 @@ class ModuleChecker {
       differ(now.name, "is .extern: expected a definition that is .visible or .weak", first.offset);
   }
 
-  // Every function has a body here, or says that it has one elsewhere.
+  // Every function must have a body, or be declared .extern.
   void undefined(const ptx::Function& function) {
     const ptx::Function* known = module_.function(function.name);
     if (function.body || function.linkage == ".extern" || (known && known->body) ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel must state for setmaxnreg.
+// Directives that setmaxnreg requires of a kernel.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace tartan::inline TARTAN_ABI::verify {
 namespace {
 
-// Whether the assembler can tell how many registers the kernel starts with.
+// Whether the assembler can determine how many registers the kernel starts with.
 bool bounded(const Context& context, const ptx::Function& function) {
   const auto states = [&](std::string_view name) {
     return std::ranges::any_of(function.directives, [&](std::uint32_t index) {

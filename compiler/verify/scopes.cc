@@ -80,7 +80,7 @@ void Scopes::collect_labels() {
   }
 }
 
-// Of one name that a block has twice, the first is meant.
+// If a block declares a name twice, the first declaration counts.
 void Scopes::show_labels(std::uint32_t block) {
   const auto& labels = block_labels_[block];
   for (auto at = labels.rbegin(); at != labels.rend(); ++at)

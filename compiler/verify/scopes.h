@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/verify/scopes.h - which declaration a name means (PTX ISA 4.6: names are visible from
-// their declaration to the end of the block, labels in all of it; inner blocks hide outer ones).
+// compiler/verify/scopes.h - name resolution (PTX ISA 4.6: names are visible from their declaration
+// to the end of the block, labels in all of it; inner blocks hide outer ones).
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace tartan::inline TARTAN_ABI::verify {
 
 enum class NameKind : std::uint8_t { Unknown, Register, Variable, Function, Label, Special };
 
-/// What an opaque variable holds (PTX ISA 5.3): textures, samplers and surfaces.
+/// The kind of an opaque variable (PTX ISA 5.3): texture, sampler or surface.
 enum class Opaque : std::uint8_t { No, Texture, Sampler, Surface };
 
 struct NameInfo {
@@ -22,9 +22,9 @@ struct NameInfo {
   Type type = Type::none;               // registers: their type
   std::uint8_t vector = 1;              // registers: .v2, .v4
   StateSpace space = StateSpace::none;  // variables
-  bool constant = false;                // parameters of kernels: nothing writes them
-  bool local_param = false;    // a .param of a function's body: calls take it, it has no address
-  Opaque opaque = Opaque::No;  // variables
+  bool constant = false;                // parameters of kernels: read-only
+  bool local_param = false;             // a .param of a function's body: for calls; has no address
+  Opaque opaque = Opaque::No;           // variables
   const ptx::Variable* variable = nullptr;
   std::uint32_t offset = 0;  // of variables and functions of the module: where they are declared
 };
@@ -44,8 +44,7 @@ class ModuleNames {
   NameMap<Row> rows_;  // a<3>: a0, a1, a2
 };
 
-/// The names inside one function, as a walk over its statements meets them: call enter() for each
-/// statement in order.
+/// The names inside one function. Walk over its statements in order and call enter() for each.
 class Scopes {
  public:
   Scopes(const ptx::Module& module, const ModuleNames& names, const ptx::Function& function);
@@ -54,10 +53,10 @@ class Scopes {
   void restart();
   void enter(const ptx::Statement& statement);
 
-  /// What `name` means here. A ".x" or "+4" behind it must be cut off already (see base_name).
+  /// The meaning of `name` here, without a ".x" or "+4" suffix (see base_name).
   NameInfo find(std::string_view name) const;
-  /// The label that a branch here means, as index into Module::labels: one of this block, else of
-  /// the nearest around it. No branch leads into a block.
+  /// The label that a branch here refers to, as index into Module::labels: of this block, else of
+  /// the nearest enclosing one. No branch leads into a block.
   std::optional<std::uint32_t> label(std::string_view name) const;
 
  private:
@@ -66,7 +65,7 @@ class Scopes {
     NameInfo info;
   };
   struct Block {
-    std::size_t rows = 0, plain = 0;  // how many were declared when the block began
+    std::size_t rows = 0, plain = 0;  // how many existed when the block began
     std::uint32_t number = 0;         // blocks count from 1, in order; 0 is the function
   };
 
@@ -89,10 +88,10 @@ class Scopes {
   NameMap<std::vector<Row>> rows_;                                  // innermost last
   std::vector<std::pair<std::string_view, NameInfo>> plain_order_;  // for leaving blocks
   NameMap<std::vector<NameInfo>> plain_;                            // innermost last
-  // What rows_named() found last: neighbouring operands are mostly of one row.
+  // The last result of rows_named(): neighbouring operands are mostly of one row.
   mutable std::string_view last_name_;
   mutable const std::vector<Row>* last_rows_ = nullptr;
-  NameSet plain_rows_;        // of each plain name that ends in a number: what is in front of it
+  NameSet plain_rows_;        // prefixes of plain names that end in a number
   bool hidden_rows_ = false;  // some plain name may be one of a row
   std::vector<Block> blocks_;
   std::uint32_t begun_ = 0;  // blocks so far

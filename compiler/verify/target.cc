@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The module's header: .version and .target exist and go together.
+// The module's header: .version and .target must exist and be compatible.
 #include <fmt/format.h>
 
 #include "compiler/isa/nearest_arch.h"

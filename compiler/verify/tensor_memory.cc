@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tcgen05 works on one CTA or on a pair of CTAs: all of a kernel's instructions on one of the two
+// tcgen05 works on one CTA or on a pair of CTAs: all instructions of a kernel use the same choice
 // (PTX ISA 9.0, 9.7.16.5).
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 using isa::operator""_q;
 
-/// The first instruction with .cta_group::1, and the first with ::2; null: there is none.
+/// The first instruction with .cta_group::1, and the first with ::2; null if there is none.
 struct Groups {
   const ptx::Instruction* of[2] = {};
 
@@ -39,8 +39,8 @@ Groups groups_of(const ptx::Module& module, const ptx::Function& function) {
   return groups;
 }
 
-/// What a function and those it may call have. As the assembler does it, a function that takes the
-/// address of another may call all those whose address is taken.
+/// The groups of a function and of all that it may call. As in the assembler, a function that takes
+/// the address of another may call all functions whose address is taken.
 class Reach {
  public:
   explicit Reach(const ptx::Module& module) : module_(module) {

@@ -15,7 +15,7 @@ constexpr void (*function_passes[])(Context&, const FunctionView&) = {
     check_instructions,  check_redefinitions,       check_calls,
     check_parameter_use, check_matrix_instructions, check_register_budget,
 };
-// Legal, but is it sane? For functions with instructions of whole warps or asynchronous copies.
+// Likely errors in legal code. For functions with warp-level instructions or asynchronous copies.
 constexpr void (*sanity_passes[])(Context&, const FunctionView&) = {
     check_provenance, check_convergence, check_asynchronous, check_warpgroups,
     check_proxies,    check_alignment,   check_performance,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registers of wgmma: touched between two fences, or while a product that uses them is in flight.
-// On the way through the text that takes no branch, so that no label that it falls through to ends
-// it; and from the end of each loop once more through the loop, as its next round goes. A guarded
-// fence or wait may not happen and counts for nothing; a call may do both.
+// Registers of wgmma that are accessed between two fences, or while a product that uses them is in
+// flight. Checked on the fall-through path, which continues across labels, and once more through
+// each loop from its end, as the next iteration would run. A guarded fence or wait may not execute
+// and is ignored; a call may do both.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,23 +36,23 @@ class WarpgroupChecker {
   }
 
  private:
-  // A product that has not been waited for.
+  // A pending product.
   struct Flight {
     const ptx::Instruction* by;
     std::int64_t group;
-    bool accumulator;  // else a register of A: it may still be read
+    bool accumulator;  // else a register of A, which may still be read
   };
 
-  // What is known where the walk stands.
+  // The state at the current statement.
   struct State {
-    bool fenced = false;  // a fence stood anywhere before
+    bool fenced = false;  // some fence came before
     std::int64_t groups = 0;
-    std::vector<std::vector<std::uint32_t>> blocks;  // around this statement: their registers
+    std::vector<std::vector<std::uint32_t>> blocks;  // the enclosing blocks: their registers
     NameMap<const ptx::Instruction*> touched;        // since the last fence
     NameMap<Flight> flights;
   };
 
-  // A label, as the walk met it.
+  // The position of a label in the walk.
   struct LabelPosition {
     std::size_t statement;
     std::size_t blocks;  // around it
@@ -76,13 +76,13 @@ class WarpgroupChecker {
     return context_.module.spelling(instruction).opcode;
   }
 
-  // Whether the first operand is written: not an address, nor a barrier's number.
+  // Whether the first operand is written: neither an address nor a barrier's number.
   static bool writes_first(isa::Opcode opcode) {
     const auto rows = isa::signatures(opcode);
     return rows.empty() || rows[0].operands.size == 0 || rows[0].operands[0].written;
   }
 
-  // Where a branch back leads.
+  // The target of a backward branch.
   std::optional<LabelPosition> loop_head(const ptx::Statement& statement) const {
     if (statement.kind != ptx::StatementKind::Instruction) return std::nullopt;
     const ptx::Instruction& branch = context_.module.instructions[statement.index];
@@ -92,9 +92,10 @@ class WarpgroupChecker {
     return place == labels_.end() ? std::nullopt : std::optional(place->second);
   }
 
-  // From a loop's head to its end with what its last round left, and back to where the walk was.
+  // Walks from a loop's head to its end with the state of the last iteration, then restores the
+  // walk.
   void next_round(const LabelPosition& head, std::size_t end) {
-    if (end - head.statement > again_left_) return;  // loops around loops around loops
+    if (end - head.statement > again_left_) return;  // deeply nested loops
     again_left_ -= end - head.statement;
     State before = state_;
     while (state_.blocks.size() > head.blocks) leave_block();
@@ -110,7 +111,7 @@ class WarpgroupChecker {
     return false;
   }
 
-  // A block's registers are others than those of the same names outside.
+  // A block's registers differ from those of the same names outside.
   void leave_block() {
     if (state_.blocks.empty()) return;
     for (const std::uint32_t index : state_.blocks.back()) hide(context_.module.registers[index]);
@@ -123,7 +124,7 @@ class WarpgroupChecker {
       state_.flights.erase(name);
     };
     if (!registers.numbered) return erase(registers.name);
-    constexpr std::uint32_t most = 1024;  // of what inline assembly declares
+    constexpr std::uint32_t most = 1024;  // limit for registers declared by inline assembly
     for (std::uint32_t i = 0; i < std::min(registers.count, most); ++i)
       erase(fmt::format("{}{}", registers.name, i));
   }
@@ -210,7 +211,7 @@ class WarpgroupChecker {
     return true;
   }
 
-  // Accumulators of one product as the A of the next.
+  // Accumulators of one product used as A of the next.
   bool check_chain(const ptx::Instruction& instruction, Role role, std::string_view name) {
     const auto at = state_.flights.find(name);
     if (role != Role::a || at == state_.flights.end() || !at->second.accumulator) return false;
@@ -234,7 +235,7 @@ class WarpgroupChecker {
       });
   }
 
-  // What stands behind `instruction` came before it in a loop.
+  // An `earlier` instruction that follows in the text ran in the preceding iteration of a loop.
   static std::string_view round_of(const ptx::Instruction& earlier,
                                    const ptx::Instruction& instruction) {
     return earlier.offset < instruction.offset ? "" : " in the preceding iteration";
@@ -256,7 +257,7 @@ class WarpgroupChecker {
   const FunctionView& view_;
   State state_;
   std::unordered_map<std::uint32_t, LabelPosition> labels_;  // by index into Module::labels
-  std::size_t again_left_ = 0;  // statements that next rounds may still take
+  std::size_t again_left_ = 0;  // budget of statements for next iterations
   std::unordered_set<const ptx::Instruction*> reported_;
 };
 

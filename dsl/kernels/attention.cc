@@ -18,11 +18,11 @@ Scalar times(const Scalar& x, const Scalar& y) { return x * y; }
 Scalar plus(const Scalar& x, const Scalar& y) { return x + y; }
 constexpr int most_head_dim = 512;
 
-// Of a row that sees no key nothing was added up. A sum of NaN is no such sum.
+// A row that sees no key has the sum 0. A NaN sum is not 0.
 Scalar share(const Scalar& x, const Scalar& sum) {
   return select(sum == 0, 0, x * reciprocal(sum));
 }
-// Whether the product of a score and the scale has less than 12 bits behind the point.
+// Whether the product of a score and the scale has less than 12 fraction bits.
 Scalar is_far(const Scalar& product) { return maximum(product, product * -1) > 4096; }
 
 Scalar any(const RowValues& rows, Scalar (*is)(const Scalar&)) {
@@ -31,8 +31,8 @@ Scalar any(const RowValues& rows, Scalar (*is)(const Scalar&)) {
   return out;
 }
 
-// One value for each row of the tile, whose first row is number `first`, to those that exist. The
-// four lanes that share a row have the same.
+// Writes one value for each row of the tile that exists; the tile's first row is number `first`.
+// The four lanes that share a row hold the same value.
 void write_rows(Builder& k, const Global& to, const Scalar& count, const Scalar& first,
                 const WarpTile& tile, const RowValues& values) {
   const std::vector<Scalar> rows = row_places(tile);
@@ -53,7 +53,7 @@ bool is_possible(Builder& k, const Attention& options) {
              fmt::format("type = {}: expected f16 or bf16 for Q, K, V and O", name(options.type)));
 }
 
-// Bytes of shared memory, at most.
+// Upper bound of the bytes of shared memory.
 std::int64_t shared_bytes(const Attention& options) {
   const std::int64_t line = 2 * std::int64_t{options.head_dim},
                      padding = line & (line - 1) ? 16 : 0;
@@ -63,7 +63,7 @@ std::int64_t shared_bytes(const Attention& options) {
   return lines * (line + padding) + barriers;
 }
 
-// Fewer keys in a step, and then fewer stages, where a block has no room for them.
+// Reduces the keys per step, then the stages, until shared memory suffices.
 Attention fitting(const Attention& options, const Target& target) {
   Attention out = options;
   const ArchRow* arch = find_arch(target.arch);
@@ -79,7 +79,7 @@ Attention fitting(const Attention& options, const Target& target) {
 Attention tuned(const Attention& options, const Target& target) {
   Attention out = options;
   if (target.arch.text() != "sm_90a") return fitting(out, target);
-  const bool narrow = options.head_dim <= 64;  // what three warpgroups have registers for
+  const bool narrow = options.head_dim <= 64;  // three warpgroups have enough registers
   out.warps = narrow ? 12 : 8, out.producers = 4;
   out.queries_per_block = 16 * out.warps, out.keys_per_step = 128;
   return fitting(out, target);
@@ -106,14 +106,14 @@ Kernel attention(const Attention& options) {
         auto LSE = k.global("LSE", f32, row_major(1, queries)).matrix(head);
 
         const MmaKind mma = k.best_mma(type, type, f32);
-        if (mma.shape.shape.m == 0) return;  // best_mma() has said why
+        if (mma.shape.shape.m == 0) return;  // best_mma() has reported it
         auto mma_qk = k.tiled_mma(mma, qk), mma_pv = k.tiled_mma(mma, pv);
         auto sQ = k.shared("sQ", type, mma_qk.shared_a());
         auto sK = k.shared("sK", type, mma_qk.shared_b(options.stages, Major::col));
         auto sV = k.shared("sV", type, mma_pv.shared_b(options.stages, Major::row));
 
         auto block = ceil_div(queries, m) - 1 - k.block_x();  // causal: the longest ones first
-        // How many keys a query sees: those of the block's first and last one bound the work.
+        // Keys that a query sees: the first and last query of the block bound the work.
         const auto seen = [&](Scalar query) {
           return options.causal ? minimum(keys, query + 1 + keys - queries) : keys;
         };
@@ -126,13 +126,13 @@ Kernel attention(const Attention& options) {
           k.barrier();
           auto q = mma_qk.load_a(sQ[0]);
 
-          // Of each row: the maximum of its scores, the sum of exp(score - maximum), and with those
-          // weights the sum of V's rows.
+          // Per row: the maximum of its scores, the sum of exp(score - maximum), and the sum of V's
+          // rows with those weights.
           auto top = mma_qk.row_variable(masked);
           auto sum = mma_qk.row_variable(k.constant(f32, 0));
           auto o = mma_pv.accumulator();
           auto weights =
-              mma_pv.variable_a();  // of the step before: their product runs beside this one
+              mma_pv.variable_a();  // of the step before: their product overlaps with this one
           const auto step = [&](const Scalar& t, const Scalar& stage) {
             auto s = mma_qk.accumulator();
             s = mma_qk(s, q, sK[stage]);
@@ -143,12 +143,12 @@ Kernel attention(const Attention& options) {
               });
             });
             RowValues before = top, now = map(before, row_maximum(s), maximum);
-            // Infinite where there is none yet: the difference of two would be no number.
+            // Infinite if there is none yet: the difference of two infinities would be NaN.
             auto base = map(now, now, [&](Scalar b, Scalar) { return select(b == masked, 0, b); });
             auto shrink =
                 map(before, base, [&](Scalar a, Scalar b) { return exp2((a - b) * scale); });
-            // fma(x, scale, -base * scale), whose last product is rounded: far from zero the
-            // difference comes first.
+            // fma(x, scale, -base * scale), whose last product is rounded: far from zero, subtract
+            // first.
             auto less = mma_qk.row_variable(k.constant(f32, 0));
             less = map(base, base, [&](Scalar b, Scalar) { return b * minus; });
             k.when(any(less, is_far), [&] {

@@ -10,7 +10,7 @@
 namespace tartan::inline TARTAN_ABI::kernels {
 namespace {
 
-// mxf4nvf4 alone has scales of ue4m3; it and mxf4 take e2m1 as it is, mxf8f6f4 everything.
+// Only mxf4nvf4 has ue4m3 scales; it and mxf4 take packed e2m1, mxf8f6f4 takes all types.
 MmaKind product(Builder& k, const BlockScaled& options) {
   const MmaOptions with{.scale_type = options.scale};
   if (options.kind == isa::Kind::none) return k.best_mma(options.a, options.b, f32, with);
@@ -18,7 +18,7 @@ MmaKind product(Builder& k, const BlockScaled& options) {
   return of_kind(shape, options.kind)(options.a, options.b, f32);
 }
 
-// How many elements k counts in: those that share bytes, or a copy.
+// The granularity of k in elements: those that share bytes, or a copy.
 int together(const TiledMma& mma) {
   const MmaKind& kind = mma.kind();
   if (mma.stored_a() != kind.a || mma.stored_b() != kind.b) return 16;

@@ -70,8 +70,8 @@ Scalar activated(Builder& k, Activation activation, const Scalar& x) {
   return x;
 }
 
-// An index may lie beyond the edge: what is not stored may be anything, but is not to be read
-// outside the matrix.
+// An index may be out of bounds: then nothing is stored, so the value does not matter, but the load
+// must stay inside the matrix.
 Scalar Finisher::vector_value(const Global& from, const Scalar& i) {
   return k_.read(from, 0, minimum(i, from.layout().cols - 1));
 }
@@ -98,7 +98,7 @@ Scalar Finisher::old_value(const Global& part, const Scalar& row, const Scalar& 
   return k_.convert(inside ? k_.read_if(*inside, part, row, col) : k_.read(part, row, col), in_);
 }
 
-// `row`, `col`: of the matrix. What lies in C and in the residual comes besides.
+// `row`, `col`: in the matrix. C and the residual are read separately.
 Finisher::Others Finisher::vector_values(const Scalar& row, const Scalar& col, bool scale_row) {
   Others out;
   if (options_.row_scales && scale_row) out.row_scale = vector_value(row_scales_, row);
@@ -119,7 +119,7 @@ Scalar Finisher::finished(const Scalar& sum, const Others& with) {
   return x;
 }
 
-// To an s32. Behind 1.5 * 2^23 an f32 has no fraction: adding that rounds to nearest even.
+// To an s32. From 1.5 * 2^23 on, an f32 has no fraction: adding that rounds to nearest even.
 Scalar Finisher::rounded(const Scalar& x) {
   const Scalar low = c_ == s8 ? -128 : 0, high = c_ == s8 ? 127 : 255;
   const Scalar far = k_.constant(f32, 12582912);
@@ -128,7 +128,7 @@ Scalar Finisher::rounded(const Scalar& x) {
 
 Scalar Finisher::converted(const Scalar& x) { return k_.convert(is_byte(c_) ? rounded(x) : x, c_); }
 
-// Two of eight bits by one instruction.
+// Converts two values to 8 bits with one instruction.
 std::pair<Scalar, Scalar> Finisher::converted(const Scalar& x, const Scalar& y) {
   if (!is_small_float(c_)) return {converted(x), converted(y)};
   const Scalar pair = convert_pair(x, y, c_);
@@ -136,7 +136,7 @@ std::pair<Scalar, Scalar> Finisher::converted(const Scalar& x, const Scalar& y) 
 }
 
 void Finisher::store(const Scalar& sum, const Scalar& row, const Scalar& col) {
-  // Tiles of one element: their places are computed in 64 bits.
+  // Tiles of one element: their addresses are computed in 64 bits.
   const auto one = [&](const Global& of) { return of.tile(1, 1, row, col); };
   const auto value = [&](const Global& of) { return k_.convert(k_.read(one(of), 0, 0), in_); };
   if (c_ == s32) return k_.write(one(out_), 0, 0, sum);
@@ -161,7 +161,7 @@ void Finisher::store(const WarpTile& sums, const Tile& tile, const Scalar& row, 
     return std::pair{k_.convert(sums.row() + in.row + i * shape.rows, s32),
                      k_.convert(sums.col() + in.col + j * shape.cols, s32)};
   };
-  // Scales of rows serve all columns: read once, and kept.
+  // Row scales are the same for all columns: read once and kept.
   std::map<std::pair<int, int>, Scalar> row_scales;  // by row of fragments, and element
   std::map<std::pair<int, int>, std::vector<Others>> others;
   const auto read = [&](int i, int j) {
@@ -219,7 +219,7 @@ Fragment Finisher::converted(const FragmentKind& kind, std::span<const Scalar> e
   return k_.pack(kind, values);
 }
 
-// Where a lane's elements do not fill a register: neighbours in a row that exist together are
+// If a lane's elements do not fill a register: neighbours in a row that are both in bounds are
 // written together.
 void Finisher::store_elements(const Global& part, std::vector<Finished>& out) {
   const bool pair = !part.col_edge() || part.col_edge()->limit.multiple() % 2 == 0;

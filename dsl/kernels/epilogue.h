@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/kernels/epilogue.h - how sums become elements of C. Not installed.
+// dsl/kernels/epilogue.h - how accumulators become elements of C. Not installed.
 #pragma once
 
 #include "tartan/dsl/kernels/gemm.h"
@@ -23,7 +23,7 @@ class Finisher {
   void store(const Scalar& sum, const Scalar& row, const Scalar& col);
 
  private:
-  // What is read for an element, beside its sum.
+  // The values that are read for an element, beside its accumulator.
   struct Others {
     Scalar row_scale = 1, column_scale = 1, bias = 0, old = 0, residual = 0;
   };
@@ -43,7 +43,7 @@ class Finisher {
 
   Builder& k_;
   Epilogue options_;
-  Type sum_, c_, in_;  // in_: what is computed in
+  Type sum_, c_, in_;  // in_: the type of the epilogue's arithmetic
   Scalar alpha_, beta_;
   Global out_, row_scales_, column_scales_, bias_, residual_;
 };

@@ -18,19 +18,19 @@ using detail::size;
 using detail::stride;
 using detail::workspace;
 
-// What the sizes are surely multiples of, from the lines that they are lengths of.
+// Guaranteed divisors of the sizes, from the leading dimensions that they are.
 struct Multiples {
   int m, n, k;
 };
 
 Multiples multiples(const Gemm& options) {
-  const bool a_by_rows = options.a_major == Major::row, b_by_rows = options.b_major == Major::row;
-  return {a_by_rows ? 1 : options.multiple,
-          detail::common_multiple(options.multiple_c, b_by_rows ? options.multiple : 1),
-          a_by_rows || !b_by_rows ? options.multiple : 1};
+  const bool a_is_row = options.a_major == Major::row, b_is_row = options.b_major == Major::row;
+  return {a_is_row ? 1 : options.multiple,
+          detail::common_multiple(options.multiple_c, b_is_row ? options.multiple : 1),
+          a_is_row || !b_is_row ? options.multiple : 1};
 }
 
-// Lines of 64 bytes, or as long as the longest instruction takes.
+// Rows of 64 bytes, or more if the longest instruction needs more.
 Tile filled_in(const Gemm& options) {
   Tile out = options.tile;
   if (out.k == 0)
@@ -40,8 +40,8 @@ Tile filled_in(const Gemm& options) {
   return out;
 }
 
-// Elements of less than a byte lie along k. Those that take a byte each in shared memory are copied
-// 16 at a time.
+// Elements smaller than a byte must be contiguous along k. Those that take a byte each in shared
+// memory are copied 16 at a time.
 bool whole_bytes(Builder& k, const Gemm& options, const TiledMma& mma, const Scalar& depth) {
   const Type smaller = bits(options.a) < bits(options.b) ? options.a : options.b;
   if (bits(smaller) >= 8) return true;
@@ -74,7 +74,7 @@ Kernel gemm(const Gemm& options) {
     auto B = k.global("B", options.b, stored(options.b_major, depth, n));
     const MmaOptions with{.bit_op = options.a == Type::b1 ? options.bit_op : isa::BitOp::none};
     auto kind = k.best_mma(multiplied(options.a), multiplied(options.b), options.accumulator, with);
-    if (kind.shape.shape.m == 0) return;  // best_mma() has said why
+    if (kind.shape.shape.m == 0) return;  // best_mma() has reported it
     kind.best = detail::suits_warpgroups(options, tile);
     auto mma = k.tiled_mma(kind, tile, with);
     if (!whole_bytes(k, options, mma, depth)) return;
@@ -104,7 +104,7 @@ Kernel gemm(const Gemm& options) {
 
 namespace {
 
-// The parts of an element of a product that was split evenly: one under the other.
+// The sum of an element's partial results after split-K: the splits are stacked vertically.
 Scalar sum_of_splits(Builder& k, const Gemm& options, const Global& parts, const Scalar& rows,
                      const Scalar& row, const Scalar& col) {
   const auto apart = ceil_div(rows, options.tile.m) * options.tile.m;
@@ -114,7 +114,7 @@ Scalar sum_of_splits(Builder& k, const Gemm& options, const Global& parts, const
   return sum;
 }
 
-// Of an m x n matrix: a thread has an element, one behind the other.
+// The element of an m x n matrix for each thread; threads take contiguous elements.
 std::pair<Scalar, Scalar> element_of_thread(Builder& k, int block, const Scalar& m,
                                             const Scalar& n) {
   const std::int64_t most = std::numeric_limits<std::int32_t>::max() - block,

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t most_counted = std::numeric_limits<std::int32_t>::max();
 
-// Whether whole tiles along an axis end where indices do.
+// Whether the index type reaches the end of the last whole tile along an axis.
 bool reaches(Builder& k, const char* name, const Scalar& size, std::int64_t tile) {
   const std::int64_t known = size.constant().value_or(0);
   return k.require(
@@ -34,7 +34,7 @@ bool sizes_are_possible(Builder& k, const Tile& tile, const Scalar& m, const Sca
                         const Scalar& depth) {
   const bool inside =
       reaches(k, "m", m, tile.m) & reaches(k, "n", n, tile.n) & reaches(k, "k", depth, tile.k);
-  if (!inside || tile.m < 1 || tile.n < 1) return inside;  // tiled_mma() tells of the tile
+  if (!inside || tile.m < 1 || tile.n < 1) return inside;  // tiled_mma() reports the tile
   const std::int64_t rows = ceil_div(m.constant().value_or(0), tile.m).constant().value_or(0),
                      cols = ceil_div(n.constant().value_or(0), tile.n).constant().value_or(0);
   return k.require(
@@ -113,7 +113,7 @@ GemmTiles::GemmTiles(Builder& k, const Gemm& options, const TiledMma& mma, const
                             "k-tiles of at least 1 (0: off)",
                             options.promote));
   if (!possible_) return;
-  // Parts of tiles go to a workspace, whole ones are finished.
+  // Partial tiles go to a workspace, whole tiles through the epilogue.
   if (options.splits > 1) parts_ = k.global("C", options.accumulator, workspace(options, m, n));
   else finisher_.emplace(k, options.epilogue, options.accumulator, options.c, m, n);
   if (options.stream_blocks)
@@ -139,8 +139,8 @@ WarpTile GemmTiles::multiply(const Operands& operands, const Scalar& row, const 
   return sum;
 }
 
-// `part`: what the tensor cores have added up since the last promotion, if that is more than a
-// step.
+// `part`: the tensor cores' accumulators since the last promotion, if promotions are more than a
+// k-tile apart.
 void GemmTiles::add_step(const Operands& operands, Accumulator& sum,
                          std::optional<Accumulator>& part, const Scalar& t, const Scalar& stage,
                          const Operands::Next& next) {
@@ -160,7 +160,7 @@ void GemmTiles::add_step(const Operands& operands, Accumulator& sum,
 void GemmTiles::part_of_tile(const Operands& operands, const TileWork& work) {
   const Scalar count = steps_.constant() ? work.count : minimum(work.count, steps_);
   const WarpTile sum = multiply(operands, work.row, work.col, work.first, count);
-  // Finishing comes last: it takes registers, and may use those of sums that it has stored.
+  // The epilogue comes last: it needs registers, and may reuse those of stored accumulators.
   k_.when(work.count < units_each(steps_),
           [&] { k_.store(parts_.tile(tile_.m, tile_.n, work.slot, 0), sum); });
   k_.when(work.whole, [&] { finisher_->store(sum, tile_, work.row, work.col); });
@@ -176,7 +176,7 @@ void GemmTiles::part_by_y(const Operands& operands, const Scalar& row, const Sca
 
 void GemmTiles::compute(const Operands& operands) {
   if (!possible_) return;
-  // Rows of tiles are as many as fill clusters: those beyond the last read that one once more.
+  // Tile rows are rounded up to whole clusters; those beyond the last repeat its reads.
   const Scalar rows = k_.convert(ceil_div(m_, tile_.m), u32);
   const bool all_exist = options_.cluster == 1 || rows.multiple() % options_.cluster == 0;
   const auto whole_tile = [&](const Scalar& row, const Scalar& col) {

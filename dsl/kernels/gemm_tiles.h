@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/kernels/gemm_tiles.h - what dense and sparse products share: their sizes, and which tiles and
-// steps along k a block computes. Not installed.
+// dsl/kernels/gemm_tiles.h - shared by dense and sparse GEMM: sizes, and the tiles and k-tiles that
+// a block computes. Not installed.
 #pragma once
 
 #include <functional>
@@ -10,39 +10,38 @@
 
 namespace tartan::inline TARTAN_ABI::kernels::detail {
 
-/// A size of a product, known or a parameter of the kernel.
+/// A size of a product: a constant, or a parameter of the kernel.
 Scalar size(Builder& k, const char* name, int fixed, int multiple);
 
-/// A number that surely divides what x and y divide.
+/// A guaranteed divisor of every number that x and y both divide.
 int common_multiple(int x, int y);
 
-/// Whether indices of 32 bits reach all of a product whose sizes are known, and a grid has a block
-/// for each tile; complains if not.
+/// Whether 32-bit indices reach all of a product with constant sizes, and a grid can have a block
+/// for each tile; reports if not.
 bool sizes_are_possible(Builder& k, const Tile& tile, const Scalar& m, const Scalar& n,
                         const Scalar& depth);
 
-/// Whether a product may be divided so; complains if not.
+/// Whether the product may be split that way; reports if not.
 bool parts_are_possible(Builder& k, const Gemm& options, const Scalar& m);
 
-/// How far the matrices of a batch are apart, a parameter of the kernel; without batches, nothing.
+/// The stride of a batch's matrices, a parameter of the kernel; nothing without batches.
 Scalar stride(Builder& k, const char* name, const Gemm& options, int multiple);
 
-/// What tensor cores multiply where memory has these elements.
+/// The MMA type for elements of this type in memory.
 inline Type multiplied(Type element) { return element == f32 ? tf32 : element; }
 
-/// Units of work of a tile that blocks share: its steps, or, where k is 0, that of storing it.
+/// Units of work of a tile that blocks share: its k-tiles or, if k is 0, one for storing it.
 Scalar units_each(const Scalar& steps);
 
-/// Whether warpgroups can read operands that lie so: bytes and words along k alone, and lines of 32
-/// bytes at least.
+/// Whether wgmma supports the operands' major orders: 8-bit and 32-bit elements along k only, and
+/// rows of at least 32 bytes.
 bool suits_warpgroups(const Gemm& options, const Tile& tile);
 
-/// Where the parts of a product lie: whole tiles, one part under the other.
+/// The layout of the partial results of a product: whole tiles, splits stacked vertically.
 Layout workspace(const Gemm& options, const Scalar& m, const Scalar& n);
 
-/// A product's operands: how they come into a stage of shared memory, for a tile of C and a step
-/// along k, and how a stage is multiplied. `ahead`, where there is one, and `next` are those of
-/// Builder::pipeline().
+/// A product's operands: how a stage is filled for a tile of C and a k-tile, and how it is
+/// multiplied. `ahead`, if present, and `next` are those of Builder::pipeline().
 struct Operands {
   using Next = std::function<void()>;
   std::function<void(Scalar row, Scalar col, Scalar step, Scalar stage)> fill;
@@ -50,14 +49,14 @@ struct Operands {
   std::function<void(Scalar stage)> ahead = {};
 };
 
-/// A block's tiles of C, divided among blocks as the options say.
+/// A block's tiles of C; the options say how they are divided among blocks.
 class GemmTiles {
  public:
   /// Declares C, the epilogue's parameters and the workspace.
   GemmTiles(Builder& k, const Gemm& options, const TiledMma& mma, const Scalar& m, const Scalar& n,
             const Scalar& depth);
 
-  /// Which product of a batch this block computes, and how far those are apart in C.
+  /// The batch index of this block, and the batch stride of C.
   void select_matrix(const Scalar& i, const Scalar& stride);
 
   void compute(const Operands& operands);

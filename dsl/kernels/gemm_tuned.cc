@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tiles were fastest on an H100, by the size of the product.
+// The tiles that were fastest on an H100, by the size of the product.
 #include <algorithm>
 
 #include "tartan/dsl/kernels/gemm.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int line_bytes = 128;  // that a stage has along k
 
-// Bits of a line in memory.
+// Bits of a row in memory.
 std::int64_t line_of_a(const Gemm& options) {
   return std::int64_t{options.a_major == Major::row ? options.k : options.m} * bits(options.a);
 }
@@ -17,14 +17,14 @@ std::int64_t line_of_b(const Gemm& options) {
   return std::int64_t{options.b_major == Major::row ? options.n : options.k} * bits(options.b);
 }
 
-// Whether lines of A or B begin between those of the cache, so that a row of a box lies in two.
+// Whether rows of A or B start off cache-line boundaries, so that a box row spans two lines.
 bool straddles(const Gemm& options) {
   return line_of_a(options) % (8 * line_bytes) || line_of_b(options) % (8 * line_bytes);
 }
 
-// About how long a multiprocessor takes for its share. At each step the tensor cores multiply
-// whatever the type in 4 cycles a column of the tile; meanwhile the operands come in, 64 bytes a
-// cycle. 4500 pass between two tiles.
+// Estimated cycles of one SM for its share. Per k-tile, the tensor cores take 4 cycles per column
+// of the tile for any type, and operands arrive at 64 bytes per cycle; the larger one counts.
+// Between two tiles 4500 cycles pass.
 std::int64_t cycles(const Gemm& options) {
   const Tile& tile = options.tile;
   const unsigned blocks = options.persistent_blocks(options.m, options.n, h100_multiprocessors);
@@ -34,13 +34,13 @@ std::int64_t cycles(const Gemm& options) {
   return tiles * (steps * std::max(4 * tile.n, packets * (tile.m + tile.n)) + 4500);
 }
 
-// As many as there is room for, beside results on their way to C.
+// As many stages as fit beside the staging memory of C.
 int stages_of(const Tile& tile) {
   return std::min(192 * 1024 / ((tile.m + tile.n) * line_bytes), 8);
 }
 
-// A narrower tile where the last ones would leave most h100_multiprocessors without work. Boxes of
-// C need rows of at least 32 bytes, and a row-major B rows of 128.
+// Narrows the tile if the last wave would leave most of h100_multiprocessors idle. Boxes of C need
+// rows of at least 32 bytes, and a row-major B rows of 128.
 void fit_width(Gemm& options) {
   const int step = options.b_major == Major::row ? 8 * line_bytes / bits(options.b)
                                                  : std::max(256 / bits(options.c), 16);
@@ -55,7 +55,7 @@ void fit_width(Gemm& options) {
   if (cycles(best) < before - before / 32) options = best;
 }
 
-// By ldmatrix and mma.sync, and cp.async: the largest tile of which there are at least `tiles`.
+// For mma.sync, ldmatrix and cp.async: the largest tile of which there are at least `tiles`.
 Gemm tuned_for_threads(const Gemm& options, const Target& target) {
   Gemm out = options;
   const int line = 8 * line_bytes / bits(options.a);  // elements
@@ -69,7 +69,7 @@ Gemm tuned_for_threads(const Gemm& options, const Target& target) {
       {{.m = 128, .n = 128, .k = line, .warps_m = 2, .warps_n = 2}, 3, h100_multiprocessors},
       {{.m = 64, .n = 64, .k = line, .warps_m = 2, .warps_n = 2}, 4, h100_multiprocessors},
       {{.m = 32, .n = 64, .k = 2 * line, .warps_m = 2, .warps_n = 2}, 4, 0}};
-  // mma.sync multiplies fp8 as f16 there, and what it is converted to takes registers, too.
+  // There, mma.sync multiplies fp8 as f16, and the converted operands need registers too.
   const bool converts = bits(options.a) == 8 && info(options.a).floating && target.arch.sm >= 90 &&
                         target.arch.sm < 120;
   const ArchRow* arch = find_arch(target.arch);
@@ -85,7 +85,7 @@ Gemm tuned_for_threads(const Gemm& options, const Target& target) {
   return out;
 }
 
-// Few rows: what counts is that B streams in.
+// Few rows: the bandwidth of B is the limit.
 constexpr int few_rows = 32;
 Gemm tuned_for_rows(const Gemm& options, const Target& target) {
   Gemm out = options;
@@ -106,11 +106,11 @@ Gemm tuned(const Gemm& options, const Target& target) {
   if (target.arch.sm < 80 || width < 8 || width > 32 || options.accumulator == f64) return out;
   if (options.m < 0 || options.n < 0 || options.k < 0 || options.cluster < 1 ||
       bits(options.b) == 0 || bits(options.c) == 0)
-    return out;  // gemm() says what is wrong
-  // Hours of work for all multiprocessors; cycles() counts further than that.
+    return out;  // gemm() reports the error
+  // Hours of work for the whole GPU; cycles() does not overflow below that.
   if (double{1} * options.m * options.n * options.k > 0x1p62) return out;
   const bool hopper = target.arch.text() == "sm_90a";
-  // Whose mma.sync multiplies fp8 as f16, at half the speed.
+  // Targets whose mma.sync multiplies fp8 as f16, at half the speed.
   const bool slow_by_threads = hopper && width == 8 && info(options.a).floating;
   if (options.m && options.m <= few_rows && !slow_by_threads)
     return tuned_for_rows(options, target);
@@ -144,7 +144,7 @@ Gemm tuned(const Gemm& options, const Target& target) {
   for (const Way& way : ways)
     if (use(way)) break;
   if (out.tile.n != 256 || !whole || !known) return out;
-  // What blocks read together, which TMA must do, comes out of the cache once.
+  // TMA reads what blocks share from the cache once.
   if (out.persistent && options.cluster == 1 && straddles(options) && line_of_b(options) % 128 == 0)
     out.cluster = 2, out.stages = 4;
   fit_width(out);

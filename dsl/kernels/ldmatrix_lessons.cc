@@ -10,7 +10,7 @@ namespace {
 std::string trans_name(bool trans) { return trans ? "_trans" : ""; }
 std::string trans_word(bool trans) { return trans ? ".trans" : ""; }
 
-// The two halves of each register, written behind each other from `first` on, in row 0 of `out`.
+// The two halves of each register, written contiguously from `first` on, in row 0 of `out`.
 void write_halves(Builder& k, const Global& out, const Scalar& row, Scalar first,
                   const Scalar& word, Type type) {
   const auto [low, high] = k.halves(word, type);
@@ -28,7 +28,7 @@ Kernel ldmatrix_registers(int count, bool trans) {
         for (int i = 0; i < 2 * count; ++i)
           k.write(s, (k.lane() + 32 * i) / 8, k.lane() % 8, k.convert(k.lane() + 32 * i, u16));
         k.barrier();
-        // Lanes 8m .. 8m+7 point to the rows of matrix m; the others' addresses are not looked at.
+        // Lanes 8m .. 8m+7 point to the rows of matrix m; the other lanes' addresses are ignored.
         const auto r = k.instruction(
             fmt::format("ldmatrix.sync.aligned.m8n8.x{}{}.shared.b16", count, trans_word(trans)),
             {k.address(s, k.lane() % (8 * count), 0)});

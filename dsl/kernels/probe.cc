@@ -10,7 +10,7 @@
 namespace tartan::inline TARTAN_ABI::kernels {
 namespace {
 
-// Any product whose result can be its accumulator.
+// Any product whose result type equals its accumulator type.
 std::optional<isa::Form> product(std::string_view spelling) {
   const isa::Opcode opcode = isa::matrix_opcode(spelling);
   if (opcode != isa::Opcode::mma && opcode != isa::Opcode::wmma_mma) return std::nullopt;
@@ -19,8 +19,8 @@ std::optional<isa::Form> product(std::string_view spelling) {
   return text.form.d == text.form.c ? std::optional(text.form) : std::nullopt;
 }
 
-// What an operand that stays the same is made of: fragments of the thread's number, which the
-// compiler cannot know, metadata that keeps the first elements, scales of one.
+// A constant operand: fragments of the thread index, unknown to the compiler; metadata that keeps
+// the first elements; scales of one.
 std::vector<Scalar> fixed_operand(Builder& k, const isa::OperandSpec& spec) {
   switch (spec.kind) {
     case isa::OperandKind::Immediate: return {Scalar(spec.low)};

@@ -23,7 +23,7 @@ isa::Form instruction(Type type) {
 
 int words_each(const isa::Form& form) { return isa::codes_per_row(form) == 16 ? 32 : 16; }
 
-// Which of four neighbours are kept: the nonzero ones, and others until there are two.
+// Which two of four neighbours are kept: the nonzero ones, then others.
 std::array<int, 2> kept(const std::array<bool, 4>& nonzero) {
   std::array<int, 2> out{};
   int count = 0;
@@ -55,7 +55,7 @@ class Compressor {
   bool nonzero(int row, int col) const {
     if (row >= m_ || col >= k_) return false;
     const auto element = dense_.subspan(place(row, col), bytes_);
-    // A float's sign alone is no value.
+    // A float's sign bit alone is not a nonzero value.
     const std::byte sign{info(type_).floating ? std::uint8_t{0x7F} : std::uint8_t{0xFF}};
     for (std::size_t i = 0; i < bytes_; ++i)
       if ((element[i] & (i + 1 == bytes_ ? sign : std::byte{0xFF})) != std::byte{0}) return true;
@@ -72,7 +72,7 @@ class Compressor {
     out_.values.insert(out_.values.end(), element.begin(), element.end());
   }
 
-  // One group: its values, and its code.
+  // One group: its values and its code.
   void take(int row, int col) {
     std::array<bool, 4> there{};
     for (int i = 0; i < group_; ++i) there[static_cast<std::size_t>(i)] = nonzero(row, col + i);
@@ -128,7 +128,7 @@ Result<Compressed> compress(std::span<const std::byte> dense, int m, int k, Type
 Kernel sparse_gemm(const Gemm& options) {
   using detail::stride;
   Tile tile = options.tile;
-  // Two instructions deep: lines of A then have 64 bytes.
+  // Two instructions deep: rows of A then have 64 bytes.
   if (tile.k == 0) tile.k = 1024 / std::max(bits(options.a), 1);
   const KernelOptions launch{
       .block = tile.threads(), .producers = options.producers, .cluster = options.cluster};

@@ -14,7 +14,7 @@ namespace {
 constexpr int across = 2, down = 2;  // warps of a block
 constexpr int each = 2;              // fragments of a warp, in both directions
 
-// Lines one 16-byte chunk longer than they need be: wmma.load's rows then start in different banks.
+// Rows padded by one 16-byte chunk: wmma.load's rows then start in different banks.
 Layout padded(Major major, int rows, int cols, Type type) {
   const int line = major == Major::row ? cols : rows, chunk = std::max(128 / bits(type), 1);
   const int stride = (line + chunk - 1) / chunk * chunk + 2 * chunk;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/launch.h - launching what compile() made: block, shared memory and tensor maps are filled
-// in from it.
+// tartan/launch.h - launches the result of compile(), with its block size, shared memory and tensor
+// maps.
 //
 //   const Result<Compiled> compiled = compile(product, device->arch());
 //   const Result<Module> module = device->load(compiled->ptx, compiled->name);
@@ -14,19 +14,18 @@
 
 namespace tartan::inline TARTAN_ABI {
 
-/// Starts `kernel`, which is `compiled` loaded on a device. `grid` counts blocks, `arguments` are
-/// those of the description's parameters, in their order; arguments_of() adds the others. What does
-/// not fit is refused before anything runs, each mistake a diagnostic.
+/// Starts `kernel`, which is `compiled` loaded on a device. `grid` counts blocks; `arguments` are
+/// those of the description's parameters, in order; arguments_of() adds the others. Invalid
+/// arguments are rejected before anything runs, each with a diagnostic.
 Status launch(LoadedKernel& kernel, const Compiled& compiled, Dim3 grid, const Arguments& arguments,
               const Stream* stream = nullptr);
 
 /// The arguments of a launch by LoadedKernel::launch(): those of the description's parameters, in
 /// their order, then the TMA tensor maps (Compiled::maps), if the kernel has any.
 ///
-/// Diagnostics: a wrong number of arguments, or one that is not as long as its parameter (pointers
-/// take 8 bytes); then, of all maps, what TMA does not support: a matrix whose address or leading
-/// dimension is not a multiple of 16 bytes, or an extent of 0. An
-/// empty product is not launched at all.
+/// Diagnostics: a wrong number of arguments; one whose size differs from its parameter's (pointers
+/// have 8 bytes); and whatever TMA does not support: a matrix whose address or leading dimension is
+/// not a multiple of 16 bytes, or an extent of 0. An empty product is not launched at all.
 Result<Arguments> arguments_of(const Compiled& compiled, Arguments arguments);
 
 }  // namespace tartan::inline TARTAN_ABI

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // tartan/tartan.h - all of Tartan: describe kernels, check PTX, run it.
 //
-//   compiler/isa/      what the matrix instructions are, and which lane holds which element
+//   compiler/isa/      the instruction tables, and which lane holds which element
 //   compiler/ptx/      PTX text to a tree and back
-//   compiler/verify/   whether a module is legal, and what is wrong with it
+//   compiler/verify/   whether a module is legal, with diagnostics
 //   dsl/               kernels as C++ functions, compiled to verified PTX
 //   runtime/           running PTX on a GPU, or on the built-in emulator
 //
-// A program that needs one of these may include its header alone: the paths are the same as in the
+// A program that needs one of these may include its header alone; paths are the same as in the
 // source tree.
 #pragma once
 

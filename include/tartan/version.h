@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/version.h - which Tartan this is.
+// tartan/version.h - the version of Tartan.
 //
-// The macros of tartan/config.h say what a program was compiled against; version() says what it
-// runs with.
+// The macros of tartan/config.h give the version that a program was compiled against; version() the
+// version that it runs with.
 #pragma once
 
 #include <string_view>
@@ -15,7 +15,7 @@ namespace tartan::inline TARTAN_ABI {
 /// The library's version: "0.1.0".
 std::string_view version();
 
-/// What it generates code with: "LLVM 22.1.0"; empty where it was built without.
+/// The code generator: "LLVM 22.1.0"; empty in a build without LLVM.
 std::string_view code_generator();
 
 }  // namespace tartan::inline TARTAN_ABI

@@ -13,7 +13,7 @@ constexpr Need of_params{.words = "param", .since = {{7, 7}, 70}};
 constexpr Need of_kernel_params{.words = "param::entry", .since = {{8, 3}, 70}};
 
 // Priorities of createpolicy: the first is that of the fraction or range, the second that of the
-// rest. What may be both may stand twice.
+// rest. Those that can be both may occur twice.
 constexpr QualifierSet priorities =
     "L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged";
 constexpr QualifierSet first_alone = "L2::evict_last L2::evict_normal";

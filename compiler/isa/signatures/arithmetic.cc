@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic that integers and floating point share by name (PTX ISA 9.7.1 to 9.7.5).
+// Arithmetic whose names integers and floating point share (PTX ISA 9.7.1 to 9.7.5).
 #include "compiler/isa/signatures/families.h"
 
 namespace tartan::inline TARTAN_ABI::isa {

@@ -16,7 +16,8 @@ constexpr Need of_cluster{.words = "cluster", .since = {{7, 8}, 90}};
 constexpr OperandRow number() {
   return {.name = "a", .accepts = a_register | an_integer, .type = u32, .ranged = true, .high = 15};
 }
-// How many threads: whole warps. The assembler looks no further, but arrive needs some.
+// The number of threads: a multiple of the warp size. The assembler checks no more, except that
+// arrive requires a number above zero.
 constexpr OperandRow threads(bool arrives) {
   return {.name = "b",
           .accepts = a_register | an_integer,
@@ -27,7 +28,7 @@ constexpr OperandRow threads(bool arrives) {
           .step = 32};
 }
 
-// bar and barrier, with or without a number of threads; barrier takes .aligned, bar has it always.
+// bar and barrier, with or without a number of threads; barrier takes .aligned, bar always is.
 constexpr Signature barrier(Opcode opcode, QualifierSet word, bool counted) {
   const bool arrives = word.has("arrive"_q);
   Signature out{.opcode = opcode,

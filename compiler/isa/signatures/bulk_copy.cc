@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bulk copies by TMA, of memory as bytes (PTX ISA 9.7.9.25.4): cp.async.bulk, cp.reduce.async.bulk.
-// What it reads and writes goes through the async proxy; an mbarrier or a bulk group completes it.
+// Bulk copies of bytes by TMA (PTX ISA 9.7.9.25.4): cp.async.bulk, cp.reduce.async.bulk. They
+// access memory through the async proxy; an mbarrier or a bulk group completes them.
 #include "compiler/isa/signatures/families.h"
 #include "compiler/isa/signatures/memory.h"
 
@@ -18,10 +18,10 @@ constexpr OperandRow size() {
           .accepts = a_register | an_integer,
           .type = u32,
           .ranged = true,
-          .high = 0xFFFF0,  // 2^20 is what an mbarrier counts to
+          .high = 0xFFFF0,  // an mbarrier counts up to 2^20
           .step = 16};
 }
-// For sm_120 the assembler takes no half of the source's address.
+// For sm_120 the assembler rejects half of the source's address.
 constexpr OperandRow whole(OperandRow row) { return row.whole = true, row; }
 constexpr OperandRow mask(std::string_view name) {
   return {.name = name, .accepts = a_register | an_integer, .type = u16};
@@ -57,7 +57,7 @@ constexpr List<MemoryEffect, 4> until_group(Access access) {
            .bytes_operand = 2}};
 }
 
-// cp.reduce.async.bulk into the shared memory of a block of the cluster, and into global memory.
+// cp.reduce.async.bulk to shared memory of a block of the cluster, and to global memory.
 constexpr Signature to_cluster(QualifierSet operation, TypeSet types) {
   return {.opcode = Opcode::cp_reduce_async_bulk,
           .types = {types},
@@ -101,7 +101,7 @@ constexpr Signature rows[] = {
     to_cluster("add", {Type::u32, Type::s32, Type::u64}), to_cluster("min max", {Type::u32, Type::s32}), to_cluster("inc dec", u32), to_cluster("and or xor", b32),
     to_global(reduce, "add", added), to_global(reduce, "add", halves, "noftz"), to_global(reduce, "min max", compared), to_global(reduce, "inc dec", u32), to_global(reduce, "and or xor", {Type::b32, Type::b64}),
 
-    // To all GPUs of a multicast object; in versions of PTX behind the newest that is known here.
+    // To all GPUs of a multicast object; in versions of PTX after the newest known here.
     {.opcode = Opcode::multimem_cp_async_bulk, .one = {"global", "shared::cta", "bulk_group"}, .flags = "cp_mask", .operands = {target("dst", in_global), addr(in_shared, "src"), size(), with("cp_mask", mask("byte_mask"))}, .since = {{9, 1}, 90}, .memory = until_group(Access::Write), .refuses = not_to_global},
     to_global(multimem_reduce, "add", added), to_global(multimem_reduce, "add", halves, "noftz"), to_global(multimem_reduce, "min max", compared), to_global(multimem_reduce, "inc dec", u32), to_global(multimem_reduce, "and or xor", {Type::b32, Type::b64}),
 };

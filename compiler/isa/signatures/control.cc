@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control flow, the stack and the rest that has no family (PTX ISA 9.7.12, 9.7.17 and 9.7.19).
+// Control flow, the stack and miscellaneous instructions (PTX ISA 9.7.12, 9.7.17 and 9.7.19).
 #include "compiler/isa/signatures/families.h"
 
 namespace tartan::inline TARTAN_ABI::isa {
@@ -13,7 +13,7 @@ constexpr OperandRow callee{.name = "function",
                             .type = Type::none,
                             .fit = Fit::AnySize};
 constexpr OperandRow arguments{.name = "arguments", .accepts = a_list};
-// A label of .callprototype or .calltargets, or an array of addresses of functions.
+// A label of .callprototype or .calltargets, or an array of function addresses.
 constexpr OperandRow prototype{.name = "prototype",
                                .accepts = a_label | a_variable,
                                .type = u64,

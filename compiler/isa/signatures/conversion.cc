@@ -27,7 +27,7 @@ constexpr Since small{{8, 1}, 89}, small_90{{7, 8}, 90};
 constexpr Since blackwell{.ptx = {8, 6}, .sm = 100, .reach = Reach::Family};
 constexpr Since stochastic{.ptx = {8, 7}, .sm = 100, .reach = Reach::ArchOnly, .last_sm = 103};
 
-// .sat must be able to change something.
+// .sat must be able to change a value.
 std::string_view saturates(const Spelling& spelling) {
   const TypeInfo &to = info(spelling.type()), &from = info(spelling.type(1));
   const bool holds_all =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asynchronous copies of a few bytes by each thread (PTX ISA 9.7.9.25.3), and stores and reductions
-// that an mbarrier completes (9.7.9.12, 9.7.9.13, 9.7.13.16).
+// completed by an mbarrier (9.7.9.12, 9.7.9.13, 9.7.13.16).
 #include "compiler/isa/signatures/families.h"
 #include "compiler/isa/signatures/memory.h"
 
@@ -30,8 +30,8 @@ constexpr OperandRow read_size(int bytes) {
           .high = bytes};
 }
 
-// cp.async of `size`. What may follow says how many of the bytes are read, the rest being zeroed,
-// or that the source is ignored.
+// cp.async of `size`. The optional operand says how many bytes are read (the rest is zeroed), or
+// that the source is ignored.
 constexpr Signature copy(QualifierSet cache, const OperandRow& size,
                          const OperandRow* rest = nullptr, Since since = {{7, 0}, 80}) {
   Signature out{.opcode = Opcode::cp_async,
@@ -83,7 +83,7 @@ constexpr List<MemoryEffect, 4> reduced{{.operand = 0,
                                          .access = Access::Atomic,
                                          .proxy = Proxy::Async,
                                          .completion = Completion::Mbarrier}};
-// To shared memory, with an mbarrier; the assembler takes .shared::cta also without `completing`.
+// To shared memory, with an mbarrier; the assembler accepts .shared::cta also without `completing`.
 constexpr Signature to_shared(List<QualifierSet, 8> one, List<QualifierSet, 8> any) {
   return {.opcode = Opcode::st_async,
           .types = {stored_types},
@@ -95,7 +95,7 @@ constexpr Signature to_shared(List<QualifierSet, 8> one, List<QualifierSet, 8> a
           .refuses = over_128_bits};
 }
 
-// st.bulk to `space`; variables may be named in generic addresses alone.
+// st.bulk to `space`; only generic addresses may name variables.
 constexpr Signature zeros(QualifierSet space, Type size, Since since) {
   Signature out{.opcode = Opcode::st_bulk,
                 .any = {"weak"},

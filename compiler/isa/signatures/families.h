@@ -56,7 +56,7 @@ inline constexpr std::span<const Signature> (*signature_families[])() = {
 };
 // clang-format on
 
-// The groups of types that many rows share.
+// Type sets that many rows share.
 inline constexpr TypeSet ints_16{Type::u16, Type::s16};
 inline constexpr TypeSet ints_32{Type::u32, Type::s32};
 inline constexpr TypeSet ints_64{Type::u64, Type::s64};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of floating-point numbers (PTX ISA 9.7.3 and 9.7.4). What integers share by name is in
+// Floating-point functions (PTX ISA 9.7.3 and 9.7.4). Names shared with integers are in
 // arithmetic.cc.
 #include "compiler/isa/signatures/families.h"
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic on integers alone (PTX ISA 9.7.1). What integers and floating point share is in
-// arithmetic.cc.
+// Integer arithmetic (PTX ISA 9.7.1). Names shared with floating point are in arithmetic.cc.
 #include "compiler/isa/signatures/families.h"
 
 namespace tartan::inline TARTAN_ABI::isa {

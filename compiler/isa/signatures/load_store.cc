@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads and stores (PTX ISA 9.7.9.8 to 9.7.9.13), and what is done to caches. Where memory is
-// global or generic, rows differ from those of the other spaces: the words for caches are for it
-// alone.
+// Loads and stores (PTX ISA 9.7.9.8 to 9.7.9.13), and cache operations. Global and generic memory
+// have rows of their own: only they take cache qualifiers.
 #include "compiler/isa/signatures/families.h"
 #include "compiler/isa/signatures/memory.h"
 #include "tartan/isa/spelling.h"
@@ -15,7 +14,7 @@ std::string_view too_wide(const Spelling& spelling) {
   return {};
 }
 
-// One to global memory also 256, as .v8 of 32 bits or .v4 of 64.
+// To global memory also 256, as .v8 of 32 bits or .v4 of 64.
 std::string_view too_wide_for_global(const Spelling& spelling) {
   const int bits = access_bits(spelling);
   if (bits > 256) return "accesses at most 256 bits";
@@ -52,7 +51,7 @@ constexpr Need wide_type_sys{
     .words = "sys", .types = {Type::b128}, .since = {{8, 4}, 70}, .together = true};
 
 constexpr OperandRow source() { return addr(as_qualified, "a"); }
-// Where it may be one for all threads of the warp.
+// A source that may be uniform for all threads of the warp.
 constexpr OperandRow source_unified() {
   OperandRow out = source();
   out.unified = true;
@@ -86,7 +85,7 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::ld, .types = {memory_types_128}, .one = {"relaxed acquire", scopes, shared}, .any = {wide_vectors}, .operands = {loaded(), source()}, .since = {{6, 0}, 70},
      .needs = {needs_shared_cta, needs_cluster, wide_type, wide_type_sys}, .memory = {load}, .refuses = too_wide},
     {.opcode = Opcode::ld, .types = {memory_types_128}, .one = {"mmio", "relaxed", "sys"}, .flags = "global", .operands = {loaded(), source_unified()}, .since = {{8, 2}, 70}, .needs = {wide_type_sys}, .memory = {load}},
-    // through the cache of textures
+    // through the texture cache
     {.opcode = Opcode::ld, .types = {memory_types_128}, .one = {"global", "nc"}, .any = {QualifierSet("ca cg cs") | l1, l2, prefetched, wide_vectors}, .flags = "L2::cache_hint", .operands = {loaded(), source(), cache_policy()}, .since = {{3, 1}, 32},
      .needs = {eviction, prefetching, prefetching_256, needs_cache_hint, wide_8, wide_4, wide_type}, .memory = {{.operand = 1, .access = Access::Read, .proxy = Proxy::Texture}}, .refuses = too_wide_for_global},
     {.opcode = Opcode::ldu, .types = {memory_types_128}, .any = {wide_vectors}, .flags = "global", .operands = {loaded(), source_unified()}, .since = {{2, 0}, 20}, .needs = {wide_type}, .memory = {load}, .refuses = too_wide},

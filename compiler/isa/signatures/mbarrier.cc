@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mbarrier objects (PTX ISA 9.7.13.15), and work that a cluster takes from another (9.7.13.17).
+// mbarrier objects (PTX ISA 9.7.13.15), and cluster launch control (9.7.13.17).
 #include <limits>
 
 #include "compiler/isa/signatures/families.h"
@@ -13,7 +13,7 @@ constexpr Need released{.words = "release acquire", .since = {{8, 0}, 80}};
 constexpr Need relaxed{.words = "relaxed", .since = {{8, 6}, 90}};
 constexpr Need of_cluster{.words = "cluster shared::cluster", .since = {{8, 0}, 90}};
 
-// These words stand at once behind the opcode, and .parity before the type.
+// These words must directly follow the opcode, and .parity must precede the type.
 std::string_view misplaced(const Spelling& spelling) {
   const std::string_view rest = spelling.text.substr(name(spelling.opcode).size());
   if (spelling.has("expect_tx"_q) && !rest.starts_with(".expect_tx"))
@@ -39,7 +39,7 @@ constexpr OperandRow parity() {
           .high = 1};
 }
 
-// mbarrier.arrive or arrive_drop with these words, results, and what stands behind the barrier.
+// mbarrier.arrive or arrive_drop with these words, results, and the operands after the barrier.
 constexpr Signature arrive(Opcode opcode, QualifierSet word, QualifierSet spaces,
                            bool must_be_there, const OperandRow& result, const OperandRow* rest,
                            Since since) {
@@ -69,7 +69,7 @@ constexpr OperandRow counted{.name = "count",
 constexpr OperandRow bytes = count("tx_count");
 constexpr Since first{{7, 0}, 80}, sinks{{7, 1}, 80}, counts{{7, 8}, 90}, hopper{{8, 0}, 90};
 
-// Of test_wait and try_wait, with a state or a parity.
+// test_wait and try_wait, with a state or a parity.
 constexpr Signature wait(Opcode opcode, bool by_parity, Since since) {
   Signature out{.opcode = opcode,
                 .types = {b64},

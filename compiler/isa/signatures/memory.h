@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/isa/signatures/memory.h - operands, types and demands that the families of memory
+// compiler/isa/signatures/memory.h - operands, types and requirements that the families of memory
 // instructions share.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace tartan::inline TARTAN_ABI::isa {
 
-/// What ld and st move, but for b128.
+/// The types of ld and st, except b128.
 inline constexpr TypeSet memory_types{Type::b8,  Type::u8,  Type::s8,  Type::b16, Type::u16,
                                       Type::s16, Type::b32, Type::u32, Type::s32, Type::f32,
                                       Type::b64, Type::u64, Type::s64, Type::f64};
@@ -17,7 +17,7 @@ inline constexpr TypeSet memory_types_128{Type::b8,  Type::u8,  Type::s8,  Type:
                                           Type::s16, Type::b32, Type::u32, Type::s32, Type::f32,
                                           Type::b64, Type::u64, Type::s64, Type::f64, Type::b128};
 
-/// Where .L2::cache_hint stands: the policy of createpolicy.
+/// With .L2::cache_hint: the policy of createpolicy.
 constexpr OperandRow cache_policy() {
   return with("L2::cache_hint",
               {.name = "policy", .accepts = a_register | an_integer, .type = u64});
@@ -32,7 +32,7 @@ constexpr OperandRow mbarrier(std::string_view name = "mbar") {
   return {.name = name, .accepts = an_address, .type = Type::none, .spaces = in_shared};
 }
 
-/// An order of memory is never without its scope, nor a scope without it.
+/// A memory order requires a scope, and a scope requires an order.
 inline std::string_view order_without_scope(const Spelling& spelling) {
   constexpr QualifierSet orders = "relaxed acquire release", scopes = "cta cluster gpu sys";
   const bool order = !(spelling.words & orders).empty(), scope = !(spelling.words & scopes).empty();
@@ -40,14 +40,14 @@ inline std::string_view order_without_scope(const Spelling& spelling) {
   return scope && !order ? "requires a memory order with its scope" : "";
 }
 
-/// An mbarrier whose address is generic, of 64 bits, where no space is stated.
+/// An mbarrier whose address is generic (64 bits) if no space is stated.
 constexpr OperandRow mbarrier_object() {
   OperandRow out = mbarrier();
   out.type = u64;
   return out;
 }
 
-// What the manual says of words that many instructions take.
+// The manual's requirements for words that many instructions share.
 inline constexpr Need needs_memory_model{.words = "weak relaxed acquire release acq_rel",
                                          .since = {{6, 0}, 70}};
 inline constexpr Need needs_shared_cta{.words = "shared::cta", .since = {{7, 8}, 10}};
@@ -62,7 +62,7 @@ inline constexpr Since with_tensor_memory{
 /// The completion mechanism that names an mbarrier.
 inline constexpr QualifierSet completing = "mbarrier::complete_tx::bytes";
 
-/// Refusals of bulk copies: the direction goes with what completes them.
+/// Rejected bulk copies: the completion mechanism must match the direction.
 inline std::string_view not_from_global(const Spelling& spelling) {
   return in_order(spelling, ".shared", ".global") ? ""
                                                   : "with an mbarrier copies to shared memory only";

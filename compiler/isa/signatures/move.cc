@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mov, and what lanes of a warp exchange: shfl, vote, match, redux, activemask, elect (PTX ISA
+// mov, and exchanges between lanes of a warp: shfl, vote, match, redux, activemask, elect (PTX ISA
 // 9.7.9.3 to 9.7.9.6 and 9.7.13).
 #include "compiler/isa/signatures/families.h"
 

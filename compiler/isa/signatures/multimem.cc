@@ -27,7 +27,7 @@ std::string_view order_or_weak(const Spelling& spelling) {
   return {};
 }
 
-// Who has arithmetic on fp8: sm_100 to sm_110 with suffix a or f, sm_120 and on with a.
+// Targets with fp8 arithmetic: sm_100 to sm_110 with suffix a or f, sm_120 and later with a.
 constexpr Since hopper{{8, 1}, 90};
 constexpr Since with_bytes{.ptx = {8, 6}, .sm = 120, .reach = Reach::ArchOnly};
 

@@ -8,7 +8,8 @@ namespace {
 
 constexpr QualifierSet dimensions = "1d 2d 3d a1d a2d";
 constexpr QualifierSet plain_dimensions = "1d 2d 3d";
-constexpr QualifierSet outside = "trap clamp zero";  // what coordinates beyond the surface do
+constexpr QualifierSet outside =
+    "trap clamp zero";  // behaviour for coordinates outside the surface
 constexpr TypeSet sizes{Type::b8, b16, b32, b64};
 constexpr Since wide_extremes{{8, 1}, 50};
 
@@ -32,7 +33,7 @@ constexpr MemoryEffect access(int operand, Access what) {
   return {.operand = static_cast<std::int8_t>(operand), .access = what, .proxy = Proxy::Surface};
 }
 
-// sured of some types: by bytes (.b) or by elements (.p).
+// sured of some types, by byte (.b) or by element (.p) coordinates.
 constexpr Signature reduction(const QualifierSet& by, const QualifierSet& operations,
                               const TypeSet& types, Since since = {{3, 0}, 20}) {
   return {.opcode = Opcode::sured,

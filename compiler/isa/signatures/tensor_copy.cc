@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies by TMA, of tensors (PTX ISA 9.7.9.25.5), and tensor maps (9.7.9.26 to 9.7.9.28).
+// Tensor copies by TMA (PTX ISA 9.7.9.25.5), and tensor maps (9.7.9.26 to 9.7.9.28).
 #include "compiler/isa/signatures/families.h"
 #include "compiler/isa/signatures/memory.h"
 
@@ -24,10 +24,10 @@ constexpr OperandRow offsets() {
   return also(an_integer, vec(image_offsets, u16, "im2col_offsets"));
 }
 
-// How a tensor is cut: as tiles, as an image's columns, as four rows.
+// The mode of a tensor copy: tiles, im2col, or four rows.
 struct Mode {
   QualifierSet dimensions, word;
-  bool named = true;     // the word must stand
+  bool named = true;     // the word is required
   bool offsets = false;  // an operand has the offsets of the image
   Since since = {{8, 0}, 90};
 };

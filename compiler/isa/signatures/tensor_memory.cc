@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tensor cores of the fifth generation and their memory (PTX ISA 9.7.16). Tensor memory has no
-// variables: its addresses are 32-bit registers.
+// Fifth-generation tensor cores and their memory (PTX ISA 9.7.16). Tensor memory has no variables:
+// its addresses are in 32-bit registers.
 #include "compiler/isa/signatures/families.h"
 #include "compiler/isa/signatures/memory.h"
 
@@ -71,13 +71,13 @@ constexpr Signature copy(QualifierSet shape, QualifierSet multicast, bool format
   return out;
 }
 
-// ---- mma: d, a (a descriptor or tensor memory), b, sparse metadata, the instruction's descriptor,
-// scales of a and b, lanes that stay, whether d is added, the scale of d.
+// ---- mma: d, a (a descriptor or tensor memory), b, sparse metadata, the instruction descriptor,
+// scales of a and b, lanes that keep d, whether d is added, the scale of d.
 
 struct Product {
   Opcode opcode = Opcode::tcgen05_mma;
   bool from_tensor = false;  // a is in tensor memory
-  bool masks = false;        // operand: lanes of d that stay
+  bool masks = false;        // operand: lanes that keep d
   bool scales_d = false;     // operand: the power of two by which d is divided
 };
 
@@ -116,7 +116,7 @@ constexpr Signature mma(const Product& with, QualifierSet kinds, Since since) {
   if (with.scales_d) append(out, imm(0, 15, "scale_input_d"));
   return out;
 }
-// The same with .ashift, which keeps a in tensor memory and in no collector.
+// The same with .ashift, which requires a in tensor memory and no collector.
 constexpr Signature shifted(const Product& with, QualifierSet kinds, Since since) {
   Signature out = mma(with, kinds, since);
   out.any = {"collector::a::lastuse collector::a::discard"};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Textures (PTX ISA 9.7.10): what fetches and queries them.
+// Texture fetches and queries (PTX ISA 9.7.10).
 #include <vector>
 
 #include "compiler/isa/signatures/families.h"
@@ -10,7 +10,7 @@ namespace {
 
 using Rows = std::vector<Signature>;
 
-constexpr Since with_offsets{{4, 3}, 20};  // and with comparisons of depth
+constexpr Since with_offsets{{4, 3}, 20};  // and with depth comparison
 
 constexpr void append(Signature& to, const OperandRow& operand) {
   to.operands.items[to.operands.size++] = operand;
@@ -23,7 +23,7 @@ constexpr OperandRow texels_read() {
   out.part_since = {{7, 1}, 60};
   return out;
 }
-// [a, c] or [a, b, c]: texture, sampler, coordinates. A sampler that a register has came later.
+// [a, c] or [a, b, c]: texture, sampler, coordinates. Samplers in registers came later.
 constexpr OperandRow sample_of(OperandType coordinates) {
   OperandRow out = addr(as_texture, "a");
   out.type = coordinates;
@@ -41,7 +41,7 @@ constexpr OperandRow gradient(std::string_view name) {
   return also(a_float, vec(gradients, f32, name));
 }
 
-// The row as it is, and with the operands that may follow: offsets, a depth to compare with, both.
+// The row alone, and with its optional operands: offsets, a depth to compare with, both.
 void with_options(Rows& out, Signature row, bool offsets, bool depths) {
   out.push_back(row);
   if (row.since.ptx < with_offsets.ptx) row.since.ptx = with_offsets.ptx;
@@ -66,11 +66,11 @@ std::string_view packed_in_two(const Spelling& spelling) {
   return packed ? "requires .v2 with .f16x2" : "requires .v4; .v2 needs .f16x2";
 }
 
-// What is read at coordinates of images of some dimensions, at some level of detail.
+// The forms of fetches: image dimensions, and options.
 struct Images {
   QualifierSet dimensions;
   TypeSet coordinates;
-  bool offsets, depths;  // of coordinates, to compare with: may follow
+  bool offsets, depths;  // optional: of coordinates, to compare with
   bool levels = true;    // they have .level and .grad
   Since since = {{1, 5}, 10};
 };

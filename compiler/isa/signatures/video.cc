@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Video instructions: on parts of one word, on two halves and on four bytes (PTX ISA 9.7.18).
+// Video instructions: scalar, on two halves and on four bytes (PTX ISA 9.7.18).
 #include <vector>
 
 #include "compiler/isa/signatures/families.h"
@@ -17,10 +17,10 @@ constexpr OperandRow part(OperandRow row) { return selected(Selector::Part, row)
 constexpr OperandRow number(OperandType type = OperandType(0)) {
   return also(an_integer, reg(type));
 }
-// -a and no a.
+// -a, but not a.
 constexpr OperandRow minus(OperandRow row) { return row.accepts = a_minus, row; }
 
-// What an operation states, its operands aside: the types of d, a and b; vset's of a and b.
+// The types that an operation states: of d, a and b; for vset of a and b.
 constexpr Signature three_types(Opcode opcode) {
   return {.opcode = opcode, .types = {ints_32, ints_32, ints_32}, .since = {{2, 0}, 20}};
 }
@@ -32,7 +32,7 @@ constexpr OperandType of_b(const Signature& row) { return OperandType(row.types.
 
 using Rows = std::vector<Signature>;
 
-// On one part of each source: d alone, a part of d beside what c has there, or d and c combined.
+// On one part of each source: d alone, a part of d merged into c, or d combined with c.
 void scalar(Rows& out, Signature row) {
   const OperandRow a = part(number(of_a(row))), b = part(number(of_b(row)));
   row.operands = {dst(), a, b};
@@ -46,7 +46,7 @@ void scalar(Rows& out, Signature row) {
   out.push_back(row);
 }
 
-// d = a * b + c, where the product or c is negated; .po adds one more.
+// d = a * b + c, with the product or c negated; .po adds one more.
 void multiply_add(Rows& out) {
   Signature row = three_types(Opcode::vmad);
   row.any = {"shr7 shr15"};
@@ -63,7 +63,7 @@ void multiply_add(Rows& out) {
   out.push_back(row);
 }
 
-// On elements of a and b: those of d that no selector names are those of c, or all are added to c.
+// On elements of a and b: elements of d that no selector names come from c, or all are added to c.
 void parallel(Rows& out, Signature row, bool halves) {
   const Selector sources = halves ? Selector::Halves : Selector::Bytes,
                  results = halves ? Selector::SomeHalves : Selector::SomeBytes;

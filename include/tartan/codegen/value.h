@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/codegen/value.h - handles of what a kernel under description computes.
+// tartan/codegen/value.h - handles of values that a kernel under description computes.
 #pragma once
 
 #include "tartan/isa/type.h"
 
 namespace tartan::inline TARTAN_ABI::codegen {
 
-/// A scalar (or one 32-bit fragment register) in flight. Types: pred, u16, u32, s32, u64, s64, f16,
-/// bf16, f32, f64, b32 (fragment registers). Signedness lives in the type: divide, shift right,
-/// compare and convert follow it.
+/// A scalar, or one 32-bit fragment register. Types: pred, u16, u32, s32, u64, s64, f16, bf16, f32,
+/// f64, b32 (fragment registers). The type determines signedness: division, right shift, comparison
+/// and conversion follow it.
 struct Value {
   int id = -1;
   Type type = Type::none;

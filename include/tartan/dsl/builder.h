@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // tartan/dsl/builder.h - the calls that describe a kernel.
 //
-// Every call notes its C++ line: diagnostics and choices carry it, and so does the PTX (.loc). A
-// wrong call reports a diagnostic and goes on, so that one compile shows all mistakes. Fragments
-// belong to a warp: calls that load, multiply or store them must be reached by all its 32 lanes.
+// Every call records its C++ line for diagnostics, choices and the PTX (.loc). An invalid call
+// reports a diagnostic and continues, so that one compilation shows all errors. Fragments belong to
+// a warp: all 32 lanes must reach the calls that load, multiply or store them.
 #pragma once
 
 #include <functional>
@@ -184,10 +184,10 @@ class Builder {
   /// A fragment of these registers (.b32, .f32 or .f64), in the instruction's order.
   Fragment fragment(const FragmentKind& kind, std::span<const Scalar> registers,
                     Here at = Here::current());
-  /// The elements that this lane holds: f16, bf16, f32, f64 and s32 as they are, tf32 as f32, s4
-  /// and s8 as s32, every other type as its bits in a u32.
+  /// The elements that this lane holds. f16, bf16, f32, f64 and s32 keep their type, tf32 becomes
+  /// f32, s4 and s8 become s32; any other type gives its bits in a u32.
   std::vector<Scalar> elements(const Fragment& fragment, Here at = Here::current());
-  /// And back: as many elements as elements() gives, of the same types.
+  /// The inverse of elements(): takes the same number of elements, of the same types.
   Fragment pack(const FragmentKind& kind, std::span<const Scalar> elements,
                 Here at = Here::current());
   /// Where element `i` of this lane sits in the operand's matrix.
@@ -205,8 +205,8 @@ class Builder {
   ///   k.when(col < n, [&] { k.write(C, row, col, k.read(bias, 0, col)); });
   Scalar read(const Global& from, const Scalar& row, const Scalar& col, Here at = Here::current());
   Scalar read(const Shared& from, const Scalar& row, const Scalar& col, Here at = Here::current());
-  /// The element where `condition` holds; elsewhere 0, and memory is not read. One guarded ld, not a
-  /// branch: loads of several elements are issued together.
+  /// The element where `condition` holds; elsewhere 0, and memory is not read. One guarded ld, not
+  /// a branch: loads of several elements are issued together.
   ///   const Scalar old = k.read_if((row < m) & (col < n), C, row, col);
   Scalar read_if(const Scalar& condition, const Global& from, const Scalar& row, const Scalar& col,
                  Here at = Here::current());
@@ -245,8 +245,8 @@ class Builder {
     return instruction(spelling, std::span(operands.begin(), operands.size()), at);
   }
 
-  /// The same with the address of an element, in whatever state space it is, as the instruction's
-  /// address; `operands` are the others.
+  /// Same with an explicit address operand: the address of an element in any state space.
+  /// `operands` are the other operands.
   ///   k.instruction("wmma.load.c.sync.aligned.row.m16n16k16.global.f32", tile, 0, 0, {64});
   std::vector<Scalar> instruction(std::string_view spelling, const Global& memory,
                                   const Scalar& row, const Scalar& col,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/dsl/fragment.h - a warp's share of a matrix in registers, laid out as an MMA instruction
-// wants it (PTX ISA 9.7.14, "Matrix fragments").
+// tartan/dsl/fragment.h - a warp's share of a matrix in registers, in the layout of an MMA
+// instruction (PTX ISA 9.7.14, "Matrix fragments").
 //
-// Which lane holds which element follows from the instruction: `tartan layout
+// The instruction determines which lane holds which element: `tartan layout
 // mma.m16n8k16.row.col.f32.f16.f16.f32` shows it.
 #pragma once
 
@@ -18,8 +18,8 @@ namespace tartan::inline TARTAN_ABI {
 
 struct MmaKind;
 
-/// What of an MMA instruction its fragments depend on, beside their types: the shape, and by which
-/// route it is reached: mma.sync, or wmma with its opaque fragments.
+/// The properties of an MMA instruction that determine its fragments, apart from element types: the
+/// shape, and whether it is mma.sync or wmma with its opaque fragments.
 ///
 ///   m16n8k32                                    mma.m16n8k32
 ///   sparse(m16n8k32)                            mma.sp.m16n8k32: A has 16 columns, half of k
@@ -39,8 +39,8 @@ struct MmaShape {
 struct MmaKind {
   MmaShape shape;
   Type a = Type::none, b = Type::none, c = Type::none;
-  /// Chosen by Builder::best_mma(): a tile may be multiplied by another instruction with the same
-  /// bits where the target has one for whole tiles.
+  /// Set by Builder::best_mma(): a tiled MMA may then use another instruction with the same bits,
+  /// such as wgmma, if the target has one.
   bool best = false;
   bool operator==(const MmaKind&) const = default;
 };
@@ -63,14 +63,14 @@ constexpr MmaShape of_kind(MmaShape shape, isa::Kind kind) {
   return shape;
 }
 
-/// Which operand of which instruction a fragment is. What the tables have no row for (an
-/// accumulator of s8, an A of m16n8k8 in f16 that is sparse) is reported where it is first used.
+/// Which operand of which instruction a fragment is. A kind that does not exist (an s8 accumulator,
+/// a sparse A of m16n8k8 in f16) is reported at its first use.
 struct FragmentKind {
   MmaShape shape;
   Operand operand = Operand::none;  // a, b, or c (which is also d)
   Type type = Type::none;
-  /// A and B of m8n8k4 on f16, and of wmma: which of the .row and .col variants. none: .row for A,
-  /// .col for B, and what the tile says where wmma.load fills it.
+  /// A and B of m8n8k4 on f16, and of wmma: the .row or .col variant. none: .row for A, .col for B;
+  /// wmma.load takes it from the tile.
   Major major = Major::none;
 
   bool operator==(const FragmentKind&) const = default;
@@ -106,32 +106,31 @@ class Fragment {
   Place made_;
 };
 
-/// The accumulator that an MMA starts from when there is none yet: all zeros, of that type.
+/// A zero accumulator of the given type, for the first MMA.
 struct Zero {
   Type type;
 };
 constexpr Zero zero(Type type) { return {type}; }
 
-/// The scales of A or of B (PTX ISA 9.7.14.3): each lane gives 32 bits of them, and the hardware
-/// takes those of the lanes that `thread_id` names, from byte `byte_id` on.
+/// The scales of A or B (PTX ISA 9.7.14.3). Each lane supplies 32 bits; the hardware reads those of
+/// the lanes that `thread_id` selects, starting at byte `byte_id`.
 struct BlockScale {
   Scalar scales;
   Scalar byte_id = 0, thread_id = 0;  // constants, or values of type u16
 };
 
-/// What an MMA is told beside its fragments. Everything may be left out, except where the
-/// instruction has no form without it: the message then names the nearest form that exists.
+/// Operands and qualifiers of an MMA beside its fragments. All are optional unless the instruction
+/// has no form without them; the diagnostic then names the nearest form that exists.
 struct MmaOptions {
   Type d = Type::none;  // type of the result; none: that of c
   bool satfinite = false;
   isa::Rounding rounding = isa::Rounding::none;
   isa::BitOp bit_op = isa::BitOp::none;  // products of b1
-  // -A, -B: of floating-point elements of 8 bits and more. wgmma has it; elsewhere sign bits are
-  // flipped.
+  // -A, -B: for floating-point elements of at least 8 bits. wgmma negates in hardware; otherwise
+  // sign bits are flipped.
   bool negate_a = false, negate_b = false;
-  // Sparse shapes: two (or four) bits for each element that A keeps. Which lanes' registers count:
-  // `tartan layout` shows the metadata. `sparsity` dense: .sp::ordered_metadata where the target
-  // has it, .sp elsewhere.
+  // Sparse shapes: two (or four) bits for each kept element of A. `tartan layout` shows which lanes
+  // supply the metadata. `sparsity` dense: .sp::ordered_metadata if the target has it, else .sp.
   std::optional<Scalar> metadata = {};
   int selector = 0;
   isa::Sparsity sparsity = isa::Sparsity::dense;

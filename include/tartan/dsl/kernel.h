@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/dsl/kernel.h - a kernel as a C++ function, and what compiling it for a target gives.
+// tartan/dsl/kernel.h - a kernel as a C++ function, and the result of compiling it for a target.
 //
 //   Kernel copy_tile() {
 //     return kernel("copy_tile", {.block = 32}, [](Builder& k) { ... });
@@ -58,7 +58,7 @@ class Kernel {
 Kernel kernel(std::string name, KernelOptions options, std::function<void(Builder&)> body,
               const std::source_location& at = std::source_location::current());
 
-/// One thing that Tartan decided, and why.
+/// One decision of Tartan, with its reason.
 struct Choice {
   Place place;        // the C++ line
   std::string what;   // "load A of m16n8k16 (f16) from sa"
@@ -68,8 +68,8 @@ struct Choice {
       refused;  // "ldmatrix.trans: rows are contiguous, no transposition needed"
 };
 
-/// As text; as a JSON array of {"file", "line", "what", "taken", "reason", "refused"}. What was
-/// taken also stands in the PTX, as comments.
+/// As text; as a JSON array of {"file", "line", "what", "taken", "reason", "refused"}. The PTX has
+/// the same as comments.
 std::string explain(const std::vector<Choice>& choices);
 std::string explain_json(const std::vector<Choice>& choices);
 
@@ -82,8 +82,8 @@ struct CompiledParam {
       0;  // of a pointer: how many its layout spans; 0 where a value of the kernel decides
 };
 
-/// A number that a launch knows: `value` times the product of these parameters' arguments, which is
-/// divided by `divisor` before, and rounded up.
+/// A number that a launch computes: `value` times the product of these parameters' arguments, each
+/// divided by `divisor` and rounded up.
 struct MapNumber {
   std::int64_t value = 0;
   std::vector<int> params = {};
@@ -91,8 +91,8 @@ struct MapNumber {
   bool operator==(const MapNumber&) const = default;
 };
 
-/// A TMA tensor map of a matrix: a kernel parameter of 128 bytes after all others. See launch() and
-/// arguments_of() in tartan/launch.h, which make it.
+/// The TMA tensor map of a matrix: a kernel parameter of 128 bytes after all others. launch() and
+/// arguments_of() in tartan/launch.h create it.
 struct CompiledMap {
   std::string name;  // "A_map"
   int of = 0;        // the pointer parameter
@@ -101,8 +101,8 @@ struct CompiledMap {
   std::vector<MapNumber> strides;  // elements, of dimensions 1 and up
   std::vector<int> box;            // elements
   int swizzle = 0;                 // bytes of the swizzle's span: 0, 32, 64 or 128
-  /// Bytes that a read has brought into L2. Of lines that begin between two multiples of 128, 256
-  /// bring much that nobody reads: a product with such lines took 1.17 times as long on an H100.
+  /// Bytes that a read fetches into L2. With 256, rows that do not start at a multiple of 128 bytes
+  /// fetch data that nobody reads: such a product took 1.17 times as long on an H100.
   static constexpr int promotion = 128;
 };
 
@@ -116,15 +116,15 @@ struct Compiled {
   int dynamic_shared = 0;             // or, where that is too little, what the launch must give it
   int cluster = 1;                    // blocks: the x of a launch's grid is a multiple of it
   std::vector<CompiledParam> params;  // in the order of the description
-  std::vector<CompiledMap> maps;      // parameters behind them
+  std::vector<CompiledMap> maps;      // parameters after them
   std::vector<Choice> choices;
 };
 
-/// Builds, emits, parses back and verifies. Wrong descriptions give all their diagnostics, each at
-/// the line of the user's C++.
+/// Builds, emits, parses back and verifies. An invalid description gives all its diagnostics, each
+/// at its C++ line.
 Result<Compiled> compile(const Kernel& kernel, const Target& target);
-/// The same with the first PTX version, from that of Target::of() on, that has all that the kernel
-/// takes.
+/// Same with the first PTX version, at least that of Target::of(), that supports everything in the
+/// kernel.
 ///   compile(kernel, device.arch());
 Result<Compiled> compile(const Kernel& kernel, Arch arch);
 

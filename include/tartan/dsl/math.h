@@ -8,22 +8,22 @@
 
 namespace tartan::inline TARTAN_ABI {
 
-/// Of a NaN and a number, the number.
+/// NaN and a number: the number.
 Scalar minimum(const Scalar& x, const Scalar& y);
 Scalar maximum(const Scalar& x, const Scalar& y);
 /// x where `condition` holds, else y.
 Scalar select(const Scalar& condition, const Scalar& x, const Scalar& y);
-/// 0 where x is below, else x: NaN stays NaN (maximum() would give 0).
+/// 0 if x is negative, else x: NaN stays NaN (maximum() would give 0).
 Scalar relu(const Scalar& x);
 /// x * y + z with one rounding (floats).
 Scalar fma(const Scalar& x, const Scalar& y, const Scalar& z);
-/// Two f32 rounded to nearest even as e4m3 or e5m2, what lies beyond their range to the largest
-/// number of its sign: their bits in a u16, `low` in the low byte. Where has_eight_bits(). One at a
-/// time: Builder::convert(), which also goes back.
+/// Two f32, rounded to nearest even and saturated to e4m3 or e5m2, as bits in a u16; `low` is the
+/// low byte. Requires has_eight_bits(). Builder::convert() converts single values, in both
+/// directions.
 Scalar convert_pair(const Scalar& low, const Scalar& high, Type to);
-/// Whether a target converts to and from e4m3 and e5m2: sm_89 with PTX 8.1, sm_90 on.
+/// Whether a target converts to and from e4m3 and e5m2: sm_89 with PTX 8.1, sm_90 and later.
 bool has_eight_bits(const Target& target);
-/// How many blocks of `size` cover `count`.
+/// The number of blocks of `size` that cover `count`.
 Scalar ceil_div(const Scalar& count, const Scalar& size);
 
 Scalar exp2(const Scalar& x);

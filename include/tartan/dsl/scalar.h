@@ -2,15 +2,15 @@
 // tartan/dsl/scalar.h - one number per thread of a kernel under description: an index, a condition,
 // an element.
 //
-// A Scalar is a constant that is known while the kernel is described, or a value that the GPU will
-// compute. Arithmetic on constants happens at once; `index + 16` only moves a constant that later
-// becomes part of an address. What is known of divisibility (block index times 64 is a multiple of
-// 64) travels along, and decides how wide a copy may be.
+// A Scalar is a constant known while the kernel is described, or a value that the GPU computes.
+// Arithmetic on constants is folded; `index + 16` only adjusts a constant that later becomes part
+// of an address. Divisibility is tracked (block index times 64 is a multiple of 64) and determines
+// how wide a copy may be.
 //
-// Types do not mix on their own: of a u32 and an s32 the result, and whether a comparison is
-// signed, is that of the left operand; a constant takes the type of what it meets. Indices
-// (thread(), block_x(), block_tile(), ElementPlace) are u32: where a difference may go below zero,
-// k.convert(x, s32) first.
+// Types do not mix implicitly: with a u32 and an s32, the left operand determines the type of the
+// result and the signedness of a comparison. A constant takes the type of the other operand.
+// Indices (thread(), block_x(), block_tile(), ElementPlace) are u32: apply k.convert(x, s32) before
+// a difference that may be negative.
 //
 //   Scalar row = k.block_y() * 64 + k.lane() / 4;
 //   k.when(row < n, [&] { k.write(out, row, 0, k.read(in, row, 0)); });
@@ -42,9 +42,9 @@ class Scalar {
 
   /// The value, if it is known while the kernel is described.
   std::optional<std::int64_t> constant() const;
-  /// none for constants: they take the type of what they meet.
+  /// none for constants, which take the type of the other operand.
   Type type() const { return value_.type; }
-  /// A number that surely divides the value (0 if the value is surely 0).
+  /// A guaranteed divisor of the value (0 if the value is known to be 0).
   std::int64_t multiple() const;
 
   friend Scalar operator+(const Scalar& x, const Scalar& y);
@@ -68,7 +68,7 @@ class Scalar {
  private:
   friend struct detail::HandleParts;
 
-  // The value is value_ + addend_; without a state it is addend_ alone.
+  // The value is value_ + addend_; without a state, addend_ alone.
   std::shared_ptr<detail::KernelState> state_;
   codegen::Value value_;
   std::int64_t addend_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/dsl/schedule.h - how the work on a product is divided among blocks. See
+// tartan/dsl/schedule.h - how the work of a product is divided among blocks. See
 // Builder::each_tile() and stream_tiles().
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace tartan::inline TARTAN_ABI {
 
-/// A block's part of a tile: steps first .. first + count - 1 of the tile's.
+/// A block's part of a tile: its steps first .. first + count - 1.
 struct TileWork {
   Scalar row, col;
   Scalar first, count;
@@ -15,14 +15,14 @@ struct TileWork {
   Scalar slot;   // of the workspace, where they are not
 };
 
-/// Units of work begin .. end - 1, a worker's of an even division: the first `units % workers` have
-/// one more.
+/// Units of work begin .. end - 1: one worker's share of an even division. The first `units %
+/// workers` workers have one more.
 struct StreamShare {
   Scalar begin, end;
-  /// What counts all units, tiles of `rows` x `cols` in `steps` each: s32 where that surely does.
+  /// The type that counts all units, tiles of `rows` x `cols` in `steps` each: s32 if it suffices.
   static Type counter(const Scalar& rows, const Scalar& cols, const Scalar& steps);
   static StreamShare of(const Scalar& units, const Scalar& workers, const Scalar& worker);
-  /// Which worker has a unit.
+  /// The worker that has a unit.
   static Scalar owner(const Scalar& units, const Scalar& workers, const Scalar& unit);
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tartan/dsl/tensor.h - matrices in memory: Global (a pointer parameter of the kernel) and Shared
-// (memory of the block). A tile of one is one again.
+// (shared memory of the block). A tile of either is of the same class.
 //
 //   Global a = k.global("A", f16, row_major(m, n));
 //   Global tile = a.tile(64, 32, block_row, t);        // rows 64*block_row .., columns 32*t ..
@@ -17,14 +17,14 @@
 
 namespace tartan::inline TARTAN_ABI {
 
-/// Where a tile exceeds its matrix: the tile's row (or column) i exists where origin + i < limit.
+/// Where a tile exceeds its matrix: row (or column) i of the tile exists if origin + i < limit.
 struct Edge {
   Scalar origin, limit;
 };
 
 namespace detail {
 
-/// What Global and Shared have in common. An element's address is base + swizzle(offset +
+/// The base of Global and Shared. An element's address is base + swizzle(offset +
 /// layout.offset(row, col)), in elements from the memory's first byte.
 struct Tensor {
   std::shared_ptr<KernelState> state;
@@ -36,12 +36,12 @@ struct Tensor {
   Place declared;
   Scalar base;  // a multiple of the swizzle's period; u64 or constant in global memory
   std::optional<Edge> row_edge, col_edge;
-  // In global memory: where this tile begins in the matrix that was declared, and that one's size.
+  // In global memory: where this tile begins in the declared matrix, and that matrix's size.
   Scalar row_at = 0, col_at = 0, whole_rows, whole_cols;
-  std::optional<Scalar> matrix_at, matrix_stride;  // of a batch; no stride: one behind the other
+  std::optional<Scalar> matrix_at, matrix_stride;  // of a batch; no stride: contiguous
   int batches = 0;                                 // one within the other
   bool divided = false;                            // a tile
-  bool ragged_inside = false;  // that hangs over another one, whatever lies behind that
+  bool ragged_inside = false;  // it exceeds the tile that it was cut from, whatever follows
 
   Tensor tile(const Scalar& rows, const Scalar& cols, const Scalar& row, const Scalar& col,
               const std::source_location& at) const;
@@ -58,7 +58,7 @@ class View {
 
   const Layout& layout() const { return tensor_.layout; }
   Type element() const { return tensor_.type; }
-  /// Of a tile in global memory; none where it surely does not exceed its matrix.
+  /// Of a tile in global memory; none if it is known not to exceed its matrix.
   const std::optional<Edge>& row_edge() const { return tensor_.row_edge; }
   const std::optional<Edge>& col_edge() const { return tensor_.col_edge; }
 
@@ -70,8 +70,8 @@ class View {
             const std::source_location& at = std::source_location::current()) const {
     return View(tensor_.tile(rows, cols, row, col, at));
   }
-  /// Matrix number `index` of a batch: the parameter points to the first of several, which begin
-  /// `stride` elements apart; without a stride, one behind the other.
+  /// Matrix number `index` of a batch: the parameter points to the first matrix, and the next
+  /// begins `stride` elements after it; without a stride, they are contiguous.
   ///   Global a = k.global("A", f16, row_major(m, n)).matrix(k.block_z());
   View matrix(const Scalar& index,
               const std::source_location& at = std::source_location::current()) const
@@ -101,7 +101,7 @@ class View {
 using Global = View<false>;
 using Shared = View<true>;
 
-/// What a ring of shared matrices looks like: `stages` of one layout.
+/// The layout of a ring of shared matrices: `stages` of one layout.
 struct RingLayout {
   Layout layout;
   int stages = 1;

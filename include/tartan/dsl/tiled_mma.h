@@ -53,7 +53,7 @@ class FirstStep {
 
 namespace detail {
 
-/// What a tiled MMA was asked for, and what follows from that alone.
+/// The parameters of a tiled MMA, and what follows from them alone.
 struct TiledParts {
   std::shared_ptr<KernelState> state;  // none: the description was refused
   MmaKind kind;
@@ -88,7 +88,7 @@ class TiledMma {
   Accumulator accumulator(Here at = Here::current()) const;
   /// A variable for this warp's part of A, in registers.
   Accumulator variable_a(Here at = Here::current()) const;
-  /// A variable for each row of the accumulators that a lane has elements of.
+  /// A variable with one value for each row of the accumulators in which a lane has elements.
   RowVariable row_variable(const Scalar& initial, Here at = Here::current()) const;
 
   /// wgmma is asynchronous: it is waited for at the first use of its result, other than an MMA that
@@ -100,44 +100,44 @@ class TiledMma {
   /// used unchanged.
   WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& b,
                       Here at = Here::current()) const;
-  /// The same of a stage whose first fragments are loaded; calls `next` when the last ones are.
+  /// Same for a stage whose first fragments are loaded; calls `next` when the last ones are.
   WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& b, const FirstStep& first,
                       const std::function<void()>& next, Here at = Here::current()) const;
-  /// For stages like these; nothing where a thread has too few registers for that.
+  /// For stages like these; nothing if a thread has too few registers for it.
   FirstStep first_step(const Shared& a, const Shared& b, Here at = Here::current()) const;
   void load(FirstStep& first, const Shared& a, const Shared& b, Here at = Here::current()) const;
-  /// The same with A in registers: one row of warps only (warps_n = 1).
+  /// Same with A in registers: one row of warps only (warps_n = 1).
   WarpTile operator()(const WarpTile& c, const WarpTile& a, const Shared& b,
                       Here at = Here::current()) const;
-  /// The same with B in registers: one column of warps only (warps_m = 1).
+  /// Same with B in registers: one column of warps only (warps_m = 1).
   WarpTile operator()(const WarpTile& c, const Shared& a, const WarpTile& b,
                       Here at = Here::current()) const;
-  /// The same of a sparse kind: A's kept elements (m x k/2) and the words that say where they
-  /// belong, metadata_tile() of them (see tartan/dsl/kernels/sparse.h). Threads read the words
-  /// themselves, for warpgroups too, whose warps take the same words as mma.sp does.
+  /// Same for a sparse kind: A's kept elements (m x k/2) and their metadata, metadata_tile() words
+  /// (see tartan/dsl/kernels/sparse.h). Threads read the metadata themselves, with wgmma too, whose
+  /// warps take the same words as mma.sp.
   WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& metadata, const Shared& b,
                       Here at = Here::current()) const;
-  /// Words (u32) for a stage of A: a row for each 16 rows of A.
+  /// Metadata words (u32) for a stage of A: one row for each 16 rows of A.
   Layout metadata_tile() const;
-  /// The same of a block-scaled kind: (A o scales) * (B o scales), a scale for each scale_block()
-  /// elements along k. A warp reads 32 bits of scales at a time, those of several fragments at
-  /// once: the instruction's byte-id and thread-id say which of them count.
+  /// Same for a block-scaled kind: (A o scales) * (B o scales), one scale for each scale_block()
+  /// elements along k. A warp reads 32 bits of scales at a time, for several fragments: the
+  /// instruction's byte-id and thread-id select among them.
   WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& a_scales, const Shared& b,
                       const Shared& b_scales, Here at = Here::current()) const;
-  /// Scales for a stage, of the kind's scale type: A's row-major (m x k / scale_block()), B's
-  /// column-major.
+  /// Layouts of the scales of a stage, in the kind's scale type: A's row-major (m x k /
+  /// scale_block()), B's column-major.
   Layout scales_a() const;
   Layout scales_b() const;
   /// Elements along k that share a scale: 32, or 16.
   int scale_block() const { return parts_.scale_block(); }
-  /// What A and B are in shared memory: the kind's own types, but b8 where an element of six or
-  /// four bits takes a byte of a register (mxf8f6f4, f8f6f4). Such a tile of b8 has a byte for each
-  /// element, and each 16 of them are packed into the first 12 or 8 bytes of their 16, as ldmatrix
-  /// expands them; Builder::copy() packs them so.
+  /// The element types of A and B in shared memory: the kind's own, but b8 where an element of six
+  /// or four bits takes a byte of a register (mxf8f6f4, f8f6f4). A tile of b8 has 16 bytes for each
+  /// 16 elements; they are packed into the first 12 or 8 of those, as ldmatrix expands them.
+  /// Builder::copy() packs them.
   Type stored_a() const;
   Type stored_b() const;
-  /// This warp's part of A, to use several times; the shared memory stays as it is as long, because
-  /// warpgroups read it there.
+  /// This warp's part of A, to use several times. Shared memory must not change meanwhile, because
+  /// wgmma reads it there.
   WarpTile load_a(const Shared& a, Here at = Here::current()) const;
 
  private:

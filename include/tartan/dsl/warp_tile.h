@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/dsl/warp_tile.h - what a warp holds of a block's tile: fragments side by side, and
-// elementwise and row by row arithmetic on them.
+// tartan/dsl/warp_tile.h - a warp's part of a block's tile: fragments side by side, with
+// elementwise and row-wise arithmetic.
 //
 //   WarpTile s = mma(scores, q, sK[stage]);                   // accumulators
 //   s = map(s, [&](Scalar x, ElementPlace at) { return select(at.col > at.row, low, x); });
@@ -16,13 +16,13 @@
 
 namespace tartan::inline TARTAN_ABI {
 
-/// Where a warp's part of a tile begins in it, and the size of the whole; 0: it is no one's part.
+/// Where a warp's part of a tile begins, and the size of the whole tile; 0: part of no tile.
 struct WarpPlace {
   Scalar row = 0, col = 0;
   int rows = 0, cols = 0;
 };
 
-/// The fragments of one operand that a warp holds of a tile, row by row.
+/// A warp's fragments of one operand of a tile, row by row.
 class WarpTile {
  public:
   /// Of one kind, `across` of them in each row of fragments.
@@ -32,7 +32,7 @@ class WarpTile {
 
   int across() const { return across_; }
   int down() const { return across_ ? static_cast<int>(fragments_.size()) / across_ : 0; }
-  /// The one in row i of fragments, column j.
+  /// The fragment in row i, column j of fragments.
   const Fragment& fragment(int i, int j) const;
   const std::vector<Fragment>& fragments() const { return fragments_; }
   /// Where the warp's part begins in the block's tile.
@@ -65,7 +65,7 @@ class Accumulator {
   WarpPlace place_;
 };
 
-/// One value for each row that a lane has elements of, in the order of its elements.
+/// One value for each row in which a lane has elements, in the order of its elements.
 using RowValues = std::vector<Scalar>;
 
 /// RowValues that change in a run-time loop. See TiledMma::row_variable().
@@ -81,12 +81,13 @@ class RowVariable {
   std::vector<ScalarVariable> values_;
 };
 
-/// How a store finishes the fragments of a tile: the one in row i, column j of fragments. It takes
-/// a few at a time, so that what finished() needs fits in registers beside the accumulators.
+/// How a store converts the fragments of a tile, called for row i, column j of fragments. The store
+/// processes a few fragments at a time, so that what finished() reads fits in registers beside the
+/// accumulators.
 ///   k.store(C, sum, {.kind = kind, .finished = [&](int i, int j) { return scaled(i, j); }});
 struct Finish {
   FragmentKind kind;  // of what is stored: the tile's shape, and the type of the matrix
-  /// Reads what the fragment needs, some fragments ahead of finished(); may be left out.
+  /// Loads what the fragment needs, some fragments ahead of finished(); optional.
   std::function<void(int i, int j)> read;
   int registers = 0;  // taken by one fragment's reads
   std::function<Fragment(int i, int j)> finished;
@@ -94,7 +95,7 @@ struct Finish {
 
 using Here = std::source_location;
 
-/// f(x, place) of each element; `place` counts rows and columns of the block's tile.
+/// f(x, place) of each element; `place` is the row and column in the block's tile.
 WarpTile map(const WarpTile& tile, const std::function<Scalar(Scalar, ElementPlace)>& f,
              Here at = Here::current());
 /// f(x, value of the element's row).
@@ -103,11 +104,11 @@ WarpTile map_rows(const WarpTile& tile, const RowValues& rows,
 /// Rounds accumulators of f32 to f16 or bf16.
 WarpTile convert(const WarpTile& tile, Type to, Here at = Here::current());
 
-/// Over the columns that the warp holds, which are all of the block's tile where Tile::warps_n is
-/// 1; every lane gets its rows' results.
+/// Over the columns that the warp holds: all of the block's tile if Tile::warps_n is 1. Every lane
+/// gets its rows' results.
 RowValues row_maximum(const WarpTile& tile, Here at = Here::current());
 RowValues row_sum(const WarpTile& tile, Here at = Here::current());
-/// Which row of the block's tile each of the values belongs to.
+/// The row of the block's tile that each value belongs to.
 std::vector<Scalar> row_places(const WarpTile& tile, Here at = Here::current());
 /// f of two rows' values, pair by pair.
 RowValues map(const RowValues& x, const RowValues& y,
@@ -117,19 +118,18 @@ RowValues map(const RowValues& x, const RowValues& y,
 /// their registers are the same; for m16n8k16 two fragments become one.
 WarpTile operand_a(const WarpTile& tile, MmaShape shape = m16n8k16, Here at = Here::current());
 
-/// Accumulators of 16-bit elements as operand B, whose k are their rows: the product of something
-/// with them. Each register is turned by movmatrix (sm_75 on). For m16n8k16 one fragment becomes
-/// one, for m16n8k8 two.
+/// Accumulators of 16-bit elements as operand B, with their rows along k. movmatrix (sm_75 and
+/// later) transposes each register. For m16n8k16 one fragment becomes one, for m16n8k8 two.
 WarpTile operand_b(const WarpTile& tile, MmaShape shape = m16n8k16, Here at = Here::current());
-/// The same of the transposed accumulators, whose k are their columns: their registers are the
-/// same, nothing moves. For m16n8k16 two fragments beside each other become two.
+/// Same for the transposed accumulators, with their columns along k: the registers stay the same.
+/// For m16n8k16 two adjacent fragments become two.
 ///   p = mma_qk(...);                                   // 16 rows x 32 columns
 ///   o = mma_pt(o, sV[stage], operand_b_transposed(convert(p, f16)));     // V^T * P^T
 WarpTile operand_b_transposed(const WarpTile& tile, MmaShape shape = m16n8k16,
                               Here at = Here::current());
 
 WarpTile relu(const WarpTile& tile, Here at = Here::current());  // NaN stays NaN
-/// Element by element, of two tiles of one kind and shape.
+/// Elementwise, of two tiles of one kind and shape.
 WarpTile add(const WarpTile& x, const WarpTile& y, Here at = Here::current());
 
 }  // namespace tartan::inline TARTAN_ABI

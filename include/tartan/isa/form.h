@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/isa/form.h - one matrix instruction form: every qualifier of its spelling as a field
-// (PTX ISA 9.7.14 and 9.7.15).
+// tartan/isa/form.h - one matrix instruction form: a field for every qualifier of its spelling (PTX
+// ISA 9.7.14 and 9.7.15).
 //
-// A form is to a row of the tables what a word is to a grammar: the rows (compiler/isa/tables.h)
-// say which combinations exist, a form is one of them, written out. The PTX parser turns
-// `mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32` into a form whatever the order of the
-// qualifiers, `spell` writes a form in the manual's order, and everything that wants to know
-// something about an instruction (registers, lane maps, targets) asks the row that the form belongs
-// to.
+// The rows of the tables (compiler/isa/tables.h) say which combinations of qualifiers exist; a form
+// is one of them. The PTX parser turns `mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32` into a
+// form, with its qualifiers in any order; `spell` writes a form in the manual's order. Registers,
+// lane maps and targets come from the form's row.
 //
 //   auto read = isa::parse_form("ldmatrix.sync.aligned.x4.trans.m8n8.shared.b16");  // CuTe's order
 //   isa::spell(read.form);      // the manual's: "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"
@@ -31,7 +29,7 @@ struct Shape {
   std::string text() const;  // "m16n8k16", "m8n8"
 };
 
-/// How a matrix lies in memory: rows contiguous, or columns.
+/// The memory order of a matrix: row-major or column-major.
 enum class Major : std::uint8_t { none, row, col };
 
 /// The matrices of D = A * B + C.
@@ -50,15 +48,14 @@ namespace isa {
 
 /// Rounding of wmma with f64.
 enum class Rounding : std::uint8_t { none, rn, rz, rm, rp };
-/// How products of single bits are formed before they are counted.
+/// The bitwise operation of products of single bits, whose results are counted.
 enum class BitOp : std::uint8_t { none, and_popc, xor_popc };
 /// Whether A is sparse, and how its metadata must be ordered.
 enum class Sparsity : std::uint8_t { dense, sp, sp_ordered_metadata };
 /// The .kind qualifier of mma.
 enum class Kind : std::uint8_t { none, f8f6f4, mxf8f6f4, mxf4, mxf4nvf4 };
 
-/// One form of a matrix instruction: every qualifier has a value. A row of the table stands for
-/// many.
+/// One form of a matrix instruction: every qualifier has a value. A row of the table covers many.
 struct Form {
   Opcode opcode = Opcode::none;
   Operand operand = Operand::none;  // wmma.load.{a,b,c}, wmma.store.d
@@ -88,11 +85,11 @@ struct Form {
   constexpr bool operator==(const Form&) const = default;
 };
 
-/// The opcode that `text` (an instruction up to its first blank, qualifiers included) starts with;
-/// none for every other instruction.
+/// The matrix opcode that `text` (an instruction up to its first blank, qualifiers included) begins
+/// with; none for any other instruction.
 Opcode matrix_opcode(std::string_view text);
 
-/// What reading a spelling gave: the form, and what could not be read.
+/// The result of parsing a spelling: the form, and the qualifiers that were not understood.
 struct FormText {
   Form form;
   bool sync = false;
@@ -101,8 +98,8 @@ struct FormText {
   int types = 0;                           // how many element types were written
 };
 
-/// Reads a spelling, qualifiers in any order; `text` starts with a matrix opcode. Only types and
-/// layouts depend on their order among themselves.
+/// Parses a spelling, qualifiers in any order; `text` starts with a matrix opcode. The order
+/// matters only among types and among layouts.
 FormText parse_form(std::string_view text);
 
 /// The form in the manual's order of qualifiers.

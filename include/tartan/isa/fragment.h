@@ -10,15 +10,15 @@
 //   row g + 8                       1 | 3               1               2 3
 //   columns E*t ..      first half | second half of k   rows E*t ..      columns 2t, 2t+1
 //
-// mma maps are the manual's (PTX ISA 9.7.14.5); the manual leaves wmma fragments open, and the ones
-// here are sm_90's, as recorded. Every map is proven a bijection below, at compile time.
+// mma maps are the manual's (PTX ISA 9.7.14.5). The manual leaves wmma fragments unspecified; the
+// maps here were recorded on sm_90. Every map is proven a bijection below, at compile time.
 #pragma once
 
 #include "tartan/isa/form.h"
 
 namespace tartan::inline TARTAN_ABI::isa {
 
-/// How an operand lies in registers.
+/// The registers of an operand.
 struct Fragment {
   Type type = Type::none;  // of an element
   int rows = 0, cols = 0;  // of the matrix; A of sparse forms: the compressed one (k/2 columns)
@@ -42,8 +42,8 @@ struct Coord {
   constexpr bool operator==(const Coord&) const = default;
 };
 
-/// Bits that an element of a form's A or B takes in its register: kind::f8f6f4 and mxf8f6f4 keep
-/// six and four bits in bytes.
+/// Bits that an element of a form's A or B occupies in its register: kind::f8f6f4 and mxf8f6f4 keep
+/// elements of six and four bits in bytes.
 constexpr int container_bits(const Form& form, Type type) {
   return form.kind == Kind::f8f6f4 || form.kind == Kind::mxf8f6f4 ? 8 : bits(type);
 }
@@ -72,8 +72,8 @@ constexpr Fragment make(Type type, int rows, int cols, int container, int lanes,
 }
 
 constexpr Fragment move_fragment(const Form& f) {
-  // The formats keep one value per byte in registers; a row is 16 bytes in memory whatever the
-  // format. stmatrix.m16n8 stores its matrices transposed: 8 rows of 16 bytes.
+  // In registers each value of a packed format takes one byte; in memory a row has 16 bytes in
+  // every format. stmatrix.m16n8 stores its matrices transposed: 8 rows of 16 bytes.
   const int container = f.d == b16 ? 16 : 8;
   const bool turned = f.opcode == Opcode::stmatrix;
   return make(f.d, turned ? f.shape.n : f.shape.m, turned ? f.shape.m : f.shape.n, container, 32,
@@ -82,8 +82,8 @@ constexpr Fragment move_fragment(const Form& f) {
 
 }  // namespace detail
 
-/// The fragment of `operand` in `form`, which must exist. Loads and stores have one operand: that
-/// is given back whatever `operand` says.
+/// The fragment of `operand` in `form`, which must exist. Loads and stores have one operand and
+/// ignore `operand`.
 constexpr Fragment fragment(const Form& f, Operand operand) {
   if (f.opcode == Opcode::ldmatrix || f.opcode == Opcode::stmatrix || f.opcode == Opcode::movmatrix)
     return detail::move_fragment(f);
@@ -132,8 +132,8 @@ constexpr Coord quad_pair_coord(const Form& f, Operand operand, int lane, int i)
   }
 }
 
-// sm_90's wmma fragments: m16n16 products are two m16n8 ones side by side, m32n8 two above each
-// other, m8n32 the transposed m32n8.
+// sm_90's wmma fragments: an m16n16 product is two m16n8 products side by side, m32n8 two stacked,
+// m8n32 the transpose of m32n8.
 constexpr Coord wmma_coord(const Form& f, const Fragment& fragment, Operand operand, int lane,
                            int i) {
   const int group = lane / 4, member = lane % 4, e = i % fragment.per_register;
@@ -224,8 +224,8 @@ constexpr int codes_per_row(const Form& f) {
   return f.shape.k /
          (f.kind == Kind::f8f6f4 || f.kind == Kind::mxf8f6f4 ? 4 : columns_per_code(f.a));
 }
-/// How many selectors are legal: 0 .. selectors-1. A warp's metadata words hold 16 lanes' worth for
-/// one row of codes each.
+/// The number of legal selectors: 0 .. selectors-1. A warp's metadata words hold 16 lanes' worth
+/// for one row of codes each.
 constexpr int selectors(const Form& f) {
   return f.opcode == Opcode::wgmma ? (codes_per_row(f) == 8 ? 2 : 1) : 16 / codes_per_row(f);
 }

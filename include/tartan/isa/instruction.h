@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/isa/instruction.h - what the tables say about a form: whether it exists, from when, and
-// which operands it takes.
+// tartan/isa/instruction.h - the tables' facts about a form: whether it exists, since which target,
+// and its operands.
 //
 //   const auto found = isa::find(form);             // nothing: no such instruction
 //   found->since.has(target)                        // legal there?
@@ -15,7 +15,7 @@
 
 namespace tartan::inline TARTAN_ABI::isa {
 
-/// What an operand is for. The order in PTX text is the order in Instruction::operands.
+/// The role of an operand. The order in PTX text is the order in Instruction::operands.
 enum class Role : std::uint8_t {
   d,
   a,
@@ -61,7 +61,7 @@ constexpr std::string_view name(Role role) {
   return names[static_cast<int>(role)];
 }
 
-/// How an operand of a matrix instruction is written.
+/// The syntax of an operand of a matrix instruction.
 enum class OperandKind : std::uint8_t {
   Vector,     // {r0, ..., rn}: `count` registers of `type`
   Register,   // one register, without braces
@@ -81,7 +81,7 @@ struct OperandSpec {
   int step = 1, threads = 0;
 };
 
-/// A form that exists, and what the tables say about it.
+/// A form that exists, and the tables' facts about it.
 struct Instruction {
   Form form;
   Since since;
@@ -94,37 +94,37 @@ struct Instruction {
 /// choose between signatures.
 std::optional<Instruction> find(const Form& form);
 
-/// The same for what early versions of PTX had and later ones took back: f16 wmma without .aligned
-/// (until 6.2) and with .satfinite (until 6.4). Nothing where find() has the form.
+/// Same for forms that early versions of PTX had and later ones removed: f16 wmma without .aligned
+/// (until 6.2) and with .satfinite (until 6.4). Nothing if find() has the form.
 std::optional<Instruction> find_legacy(const Form& form);
 
-/// The same for what NVIDIA's assembler takes although the manual has no such form. What these
-/// compute nobody says: the verifier calls them errors unless told otherwise, and nothing else in
-/// Tartan knows them. A vector whose `count` is 0 takes 1, 2 or 4 registers.
+/// Same for forms that NVIDIA's assembler accepts although the manual has none. Their results are
+/// undocumented: the verifier reports them as errors unless told otherwise, and nothing else in
+/// Tartan uses them. A vector whose `count` is 0 takes 1, 2 or 4 registers.
 std::optional<Instruction> find_undocumented(const Form& form);
 
-/// The rows behind a form, for those who need a row's own columns. Null where the form is of
-/// another family or does not exist.
+/// The row of a form, for callers that need its own columns. Null if the form is of another family
+/// or does not exist.
 const MatrixMove* matrix_move(const Form& form);
 const Wmma* wmma(const Form& form);  // for loads and stores: the first product that they belong to
 const Mma* mma(const Form& form);
 const Wgmma* wgmma(const Form& form);
 
-/// Every documented warp-level form, and every form of wgmma, written out from the rows.
+/// Every documented warp-level form, and every form of wgmma, generated from the rows.
 std::vector<Form> forms();
 std::vector<Form> wgmma_forms();
 
-/// The operands as the `operands` column of `tartan isa --csv` spells them: "d=4x.f32; a=4x.b32;
-/// b=2x.b32; c=4x.f32".
+/// The operands as in the `operands` column of `tartan isa --csv`: "d=4x.f32; a=4x.b32; b=2x.b32;
+/// c=4x.f32".
 std::string operands_text(const Instruction& instruction);
 
-/// The legal form nearest to `form` on `target` (fewest qualifiers changed), or nothing if nothing
-/// is near. For diagnostics.
+/// The legal form nearest to `form` on `target` (fewest qualifiers changed), or nothing. For
+/// diagnostics.
 std::optional<Form> nearest(const Form& form, const Target& target);
 
 /// The oldest architecture that has the form.
 Arch oldest(const Since& since);
-/// That, and the first version: "sm_89 with PTX 8.4".
+/// The oldest architecture, with the first PTX version: "sm_89 with PTX 8.4".
 std::string text(const Since& since);
 
 }  // namespace tartan::inline TARTAN_ABI::isa

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/isa/opcode.h - every instruction of PTX by name (PTX ISA 9.0, chapter 9), and what it
-// does to control flow and to the threads around it.
+// tartan/isa/opcode.h - every instruction of PTX by name (PTX ISA 9.0, chapter 9), and its effect
+// on control flow and convergence.
 //
 //   isa::find_opcode("cp.async.bulk.tensor.2d.shared::cluster")   // Opcode::cp_async_bulk_tensor
 //   isa::row(Opcode::bra).control                                 // Control::Branches
 //
-// An opcode is what one section of the manual describes: its name may have dots. What may follow
-// the name, and which operands it takes, is in the signatures (tartan/isa/signature.h).
+// An opcode corresponds to one section of the manual: its name may have dots. The signatures
+// (tartan/isa/signature.h) say which qualifiers and operands it takes.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace tartan::inline TARTAN_ABI::isa {
 
-/// Enumerators are the names with underscores for dots and colons. Where that is a word of C++, an
-/// underscore follows.
+/// Enumerators are the names with underscores for dots and colons. An underscore is appended to C++
+/// keywords.
 enum class Opcode : std::uint16_t {
   none,
   // Matrix instructions: compiler/isa/tables.h has their forms.
@@ -224,14 +224,14 @@ enum class Opcode : std::uint16_t {
   count
 };
 
-/// Where control goes after the instruction.
+/// Where control continues after the instruction.
 enum class Control : std::uint8_t {
   FallsThrough,
   Branches,  // to a label: bra, brx.idx
   Returns,   // from the function: ret
   Exits,     // the thread ends: exit
   Traps,     // the grid ends: trap
-  Calls,     // a function, and comes back
+  Calls,     // a function, and returns
 };
 
 /// Which threads must execute the instruction together.
@@ -250,7 +250,7 @@ struct OpcodeRow {
   std::string_view name;  // as written, with its dots
   Control control = Control::FallsThrough;
   Convergence convergence = Convergence::None;
-  QualifierSet leading = {};  // each of them stands right behind the name; others in any order
+  QualifierSet leading = {};  // must directly follow the name; others in any order
 };
 
 const OpcodeRow& row(Opcode opcode);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/isa/qualifier.h - the words that may follow an opcode, and sets of them.
+// tartan/isa/qualifier.h - the qualifiers of opcodes, and sets of them.
 //
-// Types (.f32, .e4m3x2) are no qualifiers: tartan/isa/type.h has them. Rows of the tables write
-// sets as text, in which a word that is not in the list does not compile:
+// Types (.f32, .e4m3x2) are not qualifiers: see tartan/isa/type.h. Rows of the tables write sets as
+// text; a word that is not in the list does not compile:
 //
 //   constexpr QualifierSet roundings = "rn rz rm rp";
 #pragma once
@@ -131,7 +131,7 @@ struct QualifierSet {
     for (std::size_t i = 0; i < bits.size(); ++i) out.bits[i] &= other.bits[i];
     return out;
   }
-  /// What is in this set and not in `other`.
+  /// The qualifiers in this set that are not in `other`.
   constexpr QualifierSet without(const QualifierSet& other) const {
     QualifierSet out = *this;
     for (std::size_t i = 0; i < bits.size(); ++i) out.bits[i] &= ~other.bits[i];

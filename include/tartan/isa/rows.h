@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/isa/rows.h - what a row of the instruction tables says of a matrix instruction, one row
-// per PTX signature. The rows themselves are in compiler/isa/tables.h.
+// tartan/isa/rows.h - the columns of the matrix instruction tables: one row per PTX signature. The
+// rows are in compiler/isa/tables.h.
 //
 // Every other part of Tartan reads these rows and keeps no list of its own: the parser and printer
 // take the spelling, the verifier types, targets and versions, code generation the operands, the
 // emulator and the pictures the lane maps. A new instruction is a new row.
 //
 // A column that takes several values (types of A, x1/x2/x4, layouts) makes one row stand for
-// several forms; `forms()` in tartan/isa/instruction.h writes them out. What arithmetic gives is
-// in no column: registers per operand follow from shape and type (m * k * bits / 32 lanes), the
-// legal selectors from the metadata bits, the sparse K from the dense one.
+// several forms; `forms()` in tartan/isa/instruction.h expands them. Derived values have no column:
+// registers per operand follow from shape and type (m * k * bits / 32 lanes), the legal selectors
+// from the metadata bits, the sparse K from the dense one.
 #pragma once
 
 #include <span>
@@ -44,7 +44,7 @@ struct MatrixMove {
 struct Wmma {
   Shape shape;
   TypeSet ab;              // types of A and B (always the same for both)
-  TypeSet cd;              // types of C and D, each of them any
+  TypeSet cd;              // types of C and D, in any combination
   bool any_major = false;  // all four of row/col; otherwise A is .row and B is .col
   bool satfinite = false;
   bool roundings = false;
@@ -56,7 +56,7 @@ struct Wmma {
 
 // ---- mma (9.7.14.5): dense, sparse and block-scaled.
 
-/// What a row allows beside its types.
+/// Options that a row permits.
 enum MmaOption : std::uint8_t {
   plain = 0,
   any_major = 1,  // all four of row/col; otherwise .row.col

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/isa/signature.h - what may be written behind an opcode: one row per signature of the
-// PTX manual (PTX ISA 9.0, chapter 9), matrix forms aside (compiler/isa/tables.h).
+// tartan/isa/signature.h - what may follow an opcode: one row per signature of the PTX manual (PTX
+// ISA 9.0, chapter 9), except matrix forms (compiler/isa/tables.h).
 //
 //   {.opcode = Opcode::fma,
 //    .types = {f32},
@@ -10,8 +10,8 @@
 //    .since = {{2, 0}, 20}}
 //
 // The assembler takes qualifiers in any order, types in the order written. Where the manual and the
-// assembler of CUDA 13.0 differ, rows say what the assembler takes; docs/check.md lists where.
-// Rows live in compiler/isa/signatures/, a file for each family.
+// assembler of CUDA 13.0 differ, rows follow the assembler; docs/check.md lists the differences.
+// Rows are in compiler/isa/signatures/, one file per family.
 #pragma once
 
 #include <initializer_list>
@@ -42,7 +42,7 @@ struct List {
   constexpr const T& operator[](std::size_t i) const { return items[i]; }
 };
 
-/// What an operand may be; several may be allowed.
+/// What an operand may be; a combination of bits.
 enum Accepts : std::uint16_t {
   a_register = 1,
   an_integer = 2,    // a constant
@@ -67,11 +67,11 @@ enum class Fit : std::uint8_t {
   Exact,    // the same size, and a type that goes with it (PTX ISA 9.4)
   Wider,    // as large or larger (9.4.1: ld, st, cvt)
   AnySize,  // any integer register
-  Signed,   // an integer of the same size, not one of bits: its type says how it is extended
+  Signed,   // an integer of the same size with a sign (not .b): its type says how it is extended
 };
 
-/// Whether a register of type `reg` fits an operand of type `operand`: of the same size, and of the
-/// same type, a type of bits on either side, or both integers.
+/// Whether a register of type `reg` fits an operand of type `operand`: the same size, and the same
+/// type, a .b type on either side, or two integers.
 constexpr bool register_fits(Type reg, Type operand, Fit fit) {
   const TypeInfo &r = info(reg), &o = info(operand);
   if (reg == operand) return true;
@@ -86,8 +86,8 @@ constexpr bool register_fits(Type reg, Type operand, Fit fit) {
   return r.bits >= o.bits && (any || !r.floating || r.bits == o.bits);
 }
 
-/// What may stand behind the name of a register: the part or the elements that a video instruction
-/// takes of it (PTX ISA 9.7.18).
+/// The selector that may follow a register of a video instruction: the part or elements that are
+/// used (PTX ISA 9.7.18).
 enum class Selector : std::uint8_t {
   None,
   Part,        // one of .b0 .b1 .b2 .b3 .h0 .h1
@@ -103,7 +103,7 @@ bool selector_fits(std::string_view text, Selector selector);
 /// Which half of d|p may be _.
 enum class SinkInPair : std::uint8_t { Either, First, Second };
 
-/// The type of an operand: that of the instruction's n-th written type, or a fixed one.
+/// The type of an operand: the instruction's n-th written type, or a fixed one.
 struct OperandType {
   std::int8_t written = 0;  // which; -1: `fixed`
   Type fixed = Type::none;
@@ -115,7 +115,7 @@ struct OperandType {
       : written(static_cast<std::int8_t>(written)), scale(static_cast<std::int8_t>(scale)) {}
 };
 
-/// Numbers of elements of a vector operand that the instruction's words state.
+/// Vector lengths that follow from the instruction's words.
 enum Elements : std::int8_t {
   as_written = -1,     // .v2, .v4, .v8; none makes it a scalar
   image_offsets = -2,  // of .im2col: two less than .3d, .4d, .5d; of .im2col::w: 2
@@ -133,11 +133,11 @@ enum Spaces : std::uint16_t {
   in_local = 8,
   in_param = 16,
   in_tensor = 32,  // tensor memory: no variables, 32-bit addresses in registers
-  // No memory, but images: opaque variables, or their handles in registers of 64 bits.
+  // Images: opaque variables, or their handles in 64-bit registers.
   as_texture = 64,
   as_sampler = 128,
   as_surface = 256,
-  as_sampling = 512,  // what knows how to sample: a texture, or with .texmode_independent a sampler
+  as_sampling = 512,  // samplers: a texture, or with .texmode_independent a sampler
   as_image = as_texture | as_sampler | as_surface | as_sampling,
   in_register = 1024,  // no variables: the address is in a register
   as_qualified = 0,    // the spaces that the instruction's qualifiers name; none: all, generically
@@ -156,19 +156,19 @@ constexpr Spaces space_bit(StateSpace space) {
   }
 }
 
-/// Coordinates of an image: 1, 2 or 4, of which an array's index is the first; those that its
-/// dimensions do not need mean nothing.
+/// Coordinates of an image: 1, 2 or 4. An array's index is the first; coordinates that the
+/// dimensions do not need are ignored.
 inline constexpr std::int8_t texels = -2;
 
-/// What a signature says of one operand.
+/// A signature's columns for one operand.
 struct OperandRow {
   std::string_view name;  // in diagnostics and syntax; empty: d for results, else a, b, c in order
   std::uint16_t accepts = 0;
   OperandType type;
   Fit fit = Fit::Exact;
   bool written = false;                 // the instruction writes it, or to its address
-  bool optional = false;                // it and those behind it may be left out
-  QualifierSet with;                    // there if one of these words is; empty: always
+  bool optional = false;                // it and all that follow may be omitted
+  QualifierSet with;                    // present if one of these words is; empty: always
   std::int8_t elements = 0;             // a_vector: how many; as_written
   std::uint16_t spaces = as_qualified;  // an_address: whose variables
   std::int8_t coordinates = 0;  // an_address: [base, {c0, ..}] with that many; -1: as .1d ... .5d
@@ -177,17 +177,17 @@ struct OperandRow {
   bool sampled = false;         // an_address: [texture, sampler, {c0, ..}] too
   SinkInPair sinks = SinkInPair::Either;  // a_pair
   Selector selector = Selector::None;     // a_register
-  bool selects = false;                   // the selector must stand
+  bool selects = false;                   // the selector is required
   bool unified = false;                   // an_address: .unified may follow
   bool whole = false;  // an_address: not half of one in global memory; written ones never are
   bool at_most_next = false;  // an_integer of 32 bits: not above the next operand, if that is one
   bool ranged = false;        // an_integer: low to high; a_float: above low, to high
   std::int64_t low = 0, high = 0;
   std::int64_t step = 1;  // an_integer: a multiple of this; 0: a power of two
-  Since part_since;  // what a part that may be left out asks: p of d|p, a sampler beside a handle
+  Since part_since;       // what an optional part requires: p of d|p, a sampler beside a handle
 };
 
-// ---- The usual operands, so that rows read like the manual.
+// ---- Common operands, so that rows read like the manual.
 
 /// A destination register of the first written type, or of `type`.
 constexpr OperandRow dst(OperandType type = OperandType(0), std::string_view name = {}) {
@@ -197,7 +197,7 @@ constexpr OperandRow dst(OperandType type = OperandType(0), std::string_view nam
 constexpr OperandRow src(OperandType type = OperandType(0), std::string_view name = {}) {
   return {.name = name, .accepts = a_register | an_integer | a_float | a_function, .type = type};
 }
-/// A register, no constant.
+/// A register, not a constant.
 constexpr OperandRow reg(OperandType type = OperandType(0), std::string_view name = {}) {
   return {.name = name, .accepts = a_register, .type = type};
 }
@@ -210,7 +210,7 @@ constexpr OperandRow imm(std::int64_t low, std::int64_t high, std::string_view n
           .low = low,
           .high = high};
 }
-/// A register or a constant from 0 to 255: a position or length of bits.
+/// A register or a constant from 0 to 255: the position or length of a bit field.
 constexpr OperandRow position() {
   return {.accepts = a_register | an_integer, .type = Type::u32, .ranged = true, .high = 255};
 }
@@ -222,7 +222,7 @@ constexpr OperandRow condition(std::string_view name = {}) {
 constexpr OperandRow addr(std::uint16_t spaces = as_qualified, std::string_view name = "addr") {
   return {.name = name, .accepts = an_address, .type = Type::none, .spaces = spaces};
 }
-/// {r0, ...} of `elements` registers, or as .v2 and its kind say.
+/// {r0, ...} of `elements` registers, or as many as .v2, .v4 or .v8 says.
 constexpr OperandRow vec(int elements, OperandType type, std::string_view name = {}) {
   return {.name = name,
           .accepts =
@@ -230,7 +230,7 @@ constexpr OperandRow vec(int elements, OperandType type, std::string_view name =
           .type = type,
           .elements = static_cast<std::int8_t>(elements)};
 }
-/// There where the instruction has one of the words: with("L2::cache_hint", ...).
+/// Present only if the instruction has one of the words: with("L2::cache_hint", ...).
 constexpr OperandRow with(const QualifierSet& words, OperandRow row) {
   return row.with = words, row;
 }
@@ -242,7 +242,7 @@ constexpr OperandRow also(std::uint16_t accepts, OperandRow row) {
 }
 constexpr OperandRow wider(OperandRow row) { return row.fit = Fit::Wider, row; }
 
-// ---- What an instruction does to memory.
+// ---- The memory effects of an instruction.
 
 /// How an instruction accesses memory.
 enum class Access : std::uint8_t { None, Read, Write, Atomic };
@@ -250,7 +250,7 @@ enum class Access : std::uint8_t { None, Read, Write, Atomic };
 /// The proxy through which memory is accessed (PTX ISA 8.6).
 enum class Proxy : std::uint8_t { Generic, Async, Tensormap, Constant, Texture, Surface };
 
-/// What says that an asynchronous access is complete.
+/// The mechanism by which an asynchronous access completes.
 enum class Completion : std::uint8_t {
   Immediate,      // it is complete when the instruction is
   CpAsyncGroup,   // cp.async.wait_group, cp.async.wait_all, cp.async.mbarrier.arrive
@@ -261,7 +261,7 @@ enum class Completion : std::uint8_t {
   Tcgen05Commit,  // tcgen05.commit to an mbarrier
 };
 
-/// One access to memory: at which address operand, how, how much and complete when.
+/// One access to memory: its address operand, direction, size and completion.
 struct MemoryEffect {
   std::int8_t operand = -1;  // the address: index into the signature's operands
   Access access = Access::None;
@@ -274,29 +274,29 @@ struct MemoryEffect {
 
 struct Spelling;
 
-/// What came later than the row, or only some targets have: any of these words or types.
+/// Words or types of the row that need a later version or particular targets.
 struct Need {
   QualifierSet words;
   TypeSet types;
   Since since;
-  bool together = false;  // only where one of the words and one of the types stand
+  bool together = false;  // only if one of the words and one of the types are present
 };
 
-/// A row of the table: the words, types and operands that go together behind an opcode.
+/// A row of the table: words, types and operands that are legal together after an opcode.
 struct Signature {
   Opcode opcode = Opcode::none;
   List<TypeSet, 5> types;     // the types as written, in order
   List<QualifierSet, 8> one;  // exactly one of each set
   List<QualifierSet, 8> any;  // at most one of each set
   QualifierSet flags;         // any of these
-  QualifierSet twice;         // what may stand twice and means two things
+  QualifierSet twice;         // words that may occur twice, with two meanings
   List<OperandRow, 12> operands;
   Since since = {{1, 0}, 10};
   List<Need, 8> needs;
   List<MemoryEffect, 4> memory;
-  bool results_later = false;  // its destination registers are written when the completion says so
-  /// What columns cannot say: null, or a function that gives the reason why the spelling is
-  /// illegal, empty if it is legal.
+  bool results_later = false;  // destination registers are written at the completion, not before
+  /// A rule that columns cannot express: null, or a function that says why the spelling is illegal,
+  /// empty if it is legal.
   std::string_view (*refuses)(const Spelling&) = nullptr;
 };
 
@@ -312,7 +312,7 @@ QualifierSet words(const Signature& signature);
 /// Every word that some signature of the opcode has.
 QualifierSet known_words(Opcode opcode);
 
-/// What diagnostics and syntax() call an operand: its name, or d, a, b, c.
+/// The operand's name in diagnostics and syntax(): its own, or d, a, b, c.
 std::string operand_name(const Signature& signature, std::size_t operand);
 
 /// The row in the manual's notation: "fma{.ftz}{.sat}.f32 d, a, b, c".

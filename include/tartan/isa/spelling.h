@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/isa/spelling.h - an opcode with its qualifiers, read: what the parser attaches to each
+// tartan/isa/spelling.h - a parsed opcode with its qualifiers; the parser attaches one to each
 // instruction.
 //
 //   const isa::Spelling add = isa::read_spelling("add.sat.s32");
@@ -18,15 +18,14 @@ namespace tartan::inline TARTAN_ABI::isa {
 struct Spelling {
   std::string_view text;  // as written: "ld.global.v4.u32"
   Opcode opcode = Opcode::none;
-  std::string_view first;  // the word behind the opcode
+  std::string_view first;  // the word after the opcode
   QualifierSet words;
   List<Type, 6> types;  // in the order written; more than six are counted in `excess_types`
   std::uint8_t excess_types = 0;
   std::string_view unknown;   // the first word that is neither qualifier nor type; empty: none
-  std::string_view repeated;  // the first qualifier that stands twice
+  std::string_view repeated;  // the first qualifier that occurs twice
   std::uint8_t repetitions = 0;
-  /// The signatures whose words and types these are; which of them is meant depends on the
-  /// operands.
+  /// The signatures that match the words and types; the operands determine which of them applies.
   std::vector<const Signature*> signatures;
 
   constexpr bool has(Qualifier word) const { return words.has(word); }
@@ -36,14 +35,14 @@ struct Spelling {
 
 Spelling read_spelling(std::string_view text);
 
-/// The word that names the state space; `space` is not none.
+/// The qualifier that names the state space; `space` is not none.
 Qualifier qualifier_of(StateSpace space);
 
-/// The state spaces that the words name: none, one, or those that a copy goes to and from.
+/// The state spaces that the words name: none, one, or the source and destination of a copy.
 List<StateSpace, 9> state_spaces(const Spelling& spelling);
 
-/// Whether `first` stands before `second`: the one case where the order of words counts is that of
-/// two state spaces, to and from.
+/// Whether `first` precedes `second`. The order of words matters only for two state spaces,
+/// destination and source.
 inline bool in_order(const Spelling& spelling, std::string_view first, std::string_view second) {
   return spelling.text.find(first) < spelling.text.find(second);
 }
@@ -51,24 +50,22 @@ inline bool in_order(const Spelling& spelling, std::string_view first, std::stri
 /// Whether all lanes of a warp must execute the instruction together.
 bool needs_all_lanes(const Spelling& spelling);
 
-/// Whether the signature has these words and types. Targets are not looked at.
+/// Whether the signature has these words and types. Targets are ignored.
 bool matches(const Signature& signature, const Spelling& spelling);
 
 /// Why no signature matches: "add.f32 takes no .sat with .rn"; empty if one does.
 std::string mismatch(const Spelling& spelling);
 
-/// The operands that the signature takes with these words, in order; an operand's index in it is
-/// that of the instruction's operand.
+/// The operands of the signature with these words, in the order of the instruction's operands.
 List<const OperandRow*, 12> operands(const Signature& signature, const Spelling& spelling);
 
-/// What the spelling asks of a target beyond `target`: the greatest demand of the signature, or
-/// null.
+/// What the spelling requires beyond `target`: the signature's strictest requirement, or null.
 const Since* missing(const Signature& signature, const Spelling& spelling, const Target& target);
 
-/// The elements that .v2, .v4, .v8, .v16 say; 1 without.
+/// The vector length of .v2, .v4, .v8 or .v16; 1 without.
 int written_elements(const Spelling& spelling);
 
-/// The bits that one lane moves: a type times its elements.
+/// The bits that one lane moves: the type's bits times the vector length.
 int access_bits(const Spelling& spelling);
 
 }  // namespace tartan::inline TARTAN_ABI::isa

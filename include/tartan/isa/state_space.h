@@ -28,7 +28,7 @@ enum class StateSpace : std::uint8_t {
   param_func,
 };
 
-/// The word of PTX; empty for `none`.
+/// The qualifier in PTX; empty for `none`.
 constexpr std::string_view name(StateSpace space) {
   constexpr std::string_view names[] = {"",       "reg",          "global",          "const",
                                         "shared", "shared::cta",  "shared::cluster", "local",
@@ -36,7 +36,7 @@ constexpr std::string_view name(StateSpace space) {
   return names[static_cast<int>(space)];
 }
 
-/// The space without its sub-qualifier: that of the variables which such an address may name.
+/// The space without its sub-qualifier: that of the variables that such an address may name.
 constexpr StateSpace memory_of(StateSpace space) {
   switch (space) {
     case StateSpace::shared_cta:

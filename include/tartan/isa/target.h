@@ -19,16 +19,16 @@ struct Version {
   std::uint8_t minor = 0;
   constexpr auto operator<=>(const Version&) const = default;
   std::string text() const;
-  /// Whether there is such a version, of those that Tartan knows.
+  /// Whether PTX has had this version, as far as Tartan knows.
   constexpr bool exists() const;
-  /// The one that came behind: 7.8 is followed by 8.0, and 8.8 by 9.0.
+  /// The version that followed: 7.8 is followed by 8.0, and 8.8 by 9.0.
   constexpr Version next() const;
   static std::optional<Version> parse(std::string_view text);
 };
 
 inline constexpr Version newest_version{9, 0};
 
-/// The last version of each number before the dot; each began with .0.
+/// The last minor version of each major version; each began with .0.
 inline constexpr Version last_versions[] = {{1, 5}, {2, 3}, {3, 2}, {4, 3},        {5, 1},
                                             {6, 5}, {7, 8}, {8, 8}, newest_version};
 
@@ -45,8 +45,8 @@ constexpr Version Version::next() const {
 }
 static_assert(Version{7, 8}.next() == Version{8, 0} && Version{8, 7}.next() == Version{8, 8});
 
-/// An architecture name: sm_80, sm_90a (that architecture alone), sm_100f (its family: later minors
-/// of the same major too).
+/// An architecture name: sm_80, sm_90a (that architecture alone), sm_100f (its family: also later
+/// minor versions of the same major).
 struct Arch {
   int sm = 0;
   char suffix = 0;  // 0, 'a' or 'f'
@@ -95,8 +95,8 @@ struct Target {
   constexpr Target() = default;
   constexpr Target(Arch arch, Version ptx) : arch(arch), ptx(ptx) {}
   /// `arch` with the version that Tartan emits for it by default: the architecture's first, but at
-  /// least 7.8 (CUDA 11.8), because older drivers refuse newer text. What needs a newer one says
-  /// so: mma.sync of e4m3 takes 8.4, TMA on sm_90 (without a) 8.0.
+  /// least 7.8 (CUDA 11.8), because older drivers reject newer text. Instructions that need a newer
+  /// version report it: mma.sync of e4m3 requires 8.4, TMA on sm_90 (without a) 8.0.
   static Target of(Arch arch);
   /// "sm_90a": as of(). Nothing if there is no such architecture.
   static std::optional<Target> parse(std::string_view arch);
@@ -113,7 +113,7 @@ enum class Reach : std::uint8_t {
   ExactArch,  // `sm` with suffix a, nothing else
 };
 
-/// The first PTX version and architecture that accept a row; for what was taken back, also the last
+/// The first PTX version and architecture that accept a row; for what was removed, also the last
 /// ones.
 struct Since {
   Version ptx;
@@ -132,7 +132,7 @@ struct Since {
     }
     return false;
   }
-  /// Versions newer than what Tartan knows keep what the newest known one has.
+  /// Versions newer than those Tartan knows have what the newest known one has.
   constexpr bool has(Version version) const {
     return version >= ptx && (last == newest_version || version <= last);
   }

@@ -2,13 +2,13 @@
 // tartan/ptx/parser.h - PTX text -> tree, and back.
 //
 //   Diags diags;
-//   ptx::Module module = ptx::parse(source, diags);   // parses on behind errors: all come out
+//   ptx::Module module = ptx::parse(source, diags);   // continues after errors, reports all
 //   if (diags.ok()) std::cout << ptx::print(module);
 //
 // The parser accepts what the assembler accepts: qualifiers in any order, nested blocks, comments,
 // debug sections. It knows the syntax of statements and operands but no instruction;
-// compiler/verify says whether a module is legal. print(parse(text)) is a fixed point: printing
-// what was printed gives the same text. Comments are dropped.
+// compiler/verify says whether a module is legal. print(parse(text)) is a fixed point: parsing and
+// printing it again gives the same text. Comments are dropped.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ Module parse(std::shared_ptr<const Source> source, Diags& diags);
 
 /// How a module is printed.
 struct PrintOptions {
-  /// Without .loc, .file, .section and the target option `debug`: the machine code is the same.
+  /// Omits .loc, .file, .section and the target option `debug`; the machine code is the same.
   bool strip_debug = false;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // tartan/ptx/tree.h - PTX text as a tree (PTX ISA 4, "Syntax"). Spelling, not meaning.
 //
-// The tree is flat: a Module owns arrays (instructions, operands, registers, ...) and everything
-// refers into them by index; names and literals are views into the module's own text. So a module
-// parses at memory speed, and every piece knows where it stood.
+// The tree is flat: a Module owns arrays (instructions, operands, registers, ...), and indices
+// refer into them; names and literals are views into the module's own text. Parsing is as fast as
+// memory, and every node knows its offset in the text.
 //
 //   Module      -> items in order: Function | Variable | Directive
 //   Function    -> statements in order: Instruction | Label | Registers | Variable | Location
@@ -69,15 +69,15 @@ struct Instruction {
   std::uint32_t count = 0;
 };
 
-/// %r12: number 12 of the row `%r<N>`. All digits at a name's end are the number, as the assembler
-/// reads them: a row whose own name ends in one has no names that could be written.
+/// %r12: number 12 of `%r<N>`. All digits at the end of a name are the number, as in the assembler:
+/// a `%r2<N>` therefore declares names that cannot be written.
 struct NumberedName {
   std::string_view row;
   std::uint32_t number = 0;
-  bool plain = true;  // without zeros in front
+  bool plain = true;  // without leading zeros
 };
 
-/// None where no digit stands at the name's end, or nothing before them.
+/// None if no digit ends the name, or nothing precedes the digits.
 std::optional<NumberedName> numbered_name(std::string_view name);
 
 /// `.reg .b32 %r<5>;` declares %r0 to %r4; `.reg .b32 x;` (no count) declares x.
@@ -106,7 +106,7 @@ struct Variable {
   std::optional<std::uint32_t> numbered;  // name<4> declares name0 to name3
   std::string_view dimensions;            // "[4][8]" or "<4>" as written
   std::string_view
-      attributes;  // what else stood between: ".ptr .global .align 16", ".attribute(.managed)"
+      attributes;  // the rest of the declaration: ".ptr .global .align 16", ".attribute(.managed)"
   /// `= {1, 2, name+4, 0xFF(name)}` or `= 7`: a Vector or scalar operand; the index into
   /// Module::operands, or none. 0xFF(name) and .samplerref's field = value are a Name as a whole;
   /// the former has the name as a child.
@@ -133,13 +133,13 @@ struct Directive {
   std::optional<std::uint32_t> prototype;  // of .callprototype: Module::prototypes
 };
 
-/// What `.callprototype (results) _ (params)` says.
+/// `.callprototype (results) _ (params)`, parsed.
 struct Prototype {
   std::vector<Variable> results, params;
   bool returns = true;  // without .noreturn
 };
 
-/// What a statement of a body is.
+/// The kind of a statement of a body.
 enum class StatementKind : std::uint8_t {
   Instruction,
   Label,
@@ -177,7 +177,7 @@ struct Function {
   std::uint32_t offset = 0;           // of the name
 };
 
-/// What an item of a module is.
+/// The kind of an item of a module.
 enum class ItemKind : std::uint8_t { Function, Variable, Directive };
 
 /// An item of a module, in the order of the text.
@@ -205,15 +205,15 @@ struct Module {
   std::vector<Directive> directives;
   std::vector<Prototype> prototypes;
   std::vector<Label> labels;
-  std::vector<isa::Spelling> spellings;  // each opcode with its qualifiers once
-  /// Words that had blanks in front of a dot: they are no views into the source's text.
+  std::vector<isa::Spelling> spellings;  // each distinct opcode with its qualifiers, once
+  /// Words with blanks before a dot, which are not views into the source's text.
   struct Joined {
     std::shared_ptr<const std::string> text;
     std::uint32_t offset;  // where they began
   };
   std::vector<Joined> joined;
 
-  /// Where in the source's text a name or opcode of the tree begins.
+  /// The offset in the source's text of a name or opcode of the tree.
   std::uint32_t offset_of(std::string_view text) const;
 
   const isa::Spelling& spelling(const Instruction& instruction) const {
@@ -232,10 +232,9 @@ struct Module {
   const Function* function(std::string_view name) const;
   /// Names of the kernels (.entry with a body), in order.
   std::vector<std::string_view> kernels() const;
-  /// Names of the .global and .const variables outside of functions, in order; not those of other
-  /// modules.
+  /// Names of the .global and .const variables outside functions, in order, except .extern ones.
   std::vector<std::string_view> global_variables() const;
-  /// Whether it is one of them, or of a row of them.
+  /// Whether global_variables() has the name, or declares it as name<N>.
   bool has_global_variable(std::string_view name) const;
   /// `.file` number -> name, from the module's .file directives; empty if unknown.
   std::string_view file_name(std::uint32_t number) const;

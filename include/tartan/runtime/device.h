@@ -11,13 +11,14 @@
 //   Status finished = device->synchronize();        // what failed in the kernel
 //   Result<std::vector<float>> values = out->read_all<float>();
 //
-// Each may be diagnostics in place of a value: look before `*` and `->`. What compile() made is
-// launched by launch() of tartan/launch.h, which knows its block and its further arguments.
+// Each Result may hold diagnostics instead of a value: check it before `*` and `->`. launch() of
+// tartan/launch.h launches the result of compile(): it knows the block size and the further
+// arguments.
 //
-// Every object keeps what it needs alive; destroying one frees its resource. Objects may be used
-// from several threads, one at a time each. A program that links Tartan runs on machines without a
-// driver: libcuda is looked for only when a GPU is asked for. The environment variable
-// TARTAN_CUDA_DRIVER names another file to load in its place.
+// Every object keeps what it needs alive; destroying one frees its resource. An object may be used
+// from several threads, but not concurrently. A program that links Tartan runs on machines without
+// a driver: libcuda is loaded only when a GPU is requested. The environment variable
+// TARTAN_CUDA_DRIVER names another file to load instead.
 #pragma once
 
 #include <cstddef>
@@ -50,16 +51,16 @@ struct Launch {
   Dim3 block = {};
   std::uint32_t dynamic_shared = 0;
   Dim3 cluster{0, 0, 0};  // zero: what the kernel states (.reqnctapercluster), else one block
-  /// All blocks run at the same time, and may wait for each other as grid.sync() of CUDA's
+  /// All blocks run at the same time and may wait for each other, as grid.sync() of CUDA's
   /// cooperative groups does.
   bool cooperative = false;
 };
 
-/// The block of a finding that is about no block in particular.
+/// The block of a finding that concerns no particular block.
 inline constexpr Dim3 no_block{0xffffffff, 0xffffffff, 0xffffffff};
 
-/// Something wrong that a run found: what `tartan run --json` lists under "findings". `id` is a
-/// rule of tartan/support/rules.h.
+/// A problem that a run found: an entry of "findings" in `tartan run --json`. `id` is a rule of
+/// tartan/support/rules.h.
 struct Finding {
   std::string id;
   std::string message;
@@ -70,10 +71,10 @@ struct Finding {
   std::uint64_t address = 0;
 };
 
-/// How far emulated numbers can be relied on to be the hardware's. `level` is "recorded" (bits
-/// recorded on that hardware are reproduced), "measured" (public measurements agree for ordinary
-/// numbers), "documented" (the manual's semantics or error bound) or "assumed" (the nearest
-/// generation's rule); empty where everything is exact by definition.
+/// How well emulated results match the hardware. `level` is "recorded" (reproduces bits recorded on
+/// that hardware), "measured" (public measurements agree for ordinary numbers), "documented" (the
+/// manual's semantics or error bound) or "assumed" (the nearest generation's rule); empty if
+/// everything is exact by definition.
 struct NumericTrust {
   std::string level;
   std::string instruction;  // the least known of the kernel's: "mma.sync.aligned.m16n8k16..."
@@ -132,7 +133,7 @@ class Buffer {
   Status read(std::span<std::byte> bytes, std::size_t offset = 0) const;
   Status fill(std::uint8_t byte);
 
-  /// The same for arrays of plain values.
+  /// Same for arrays of plain values.
   template <typename T>
   Status write(const std::vector<T>& values) {
     return write(std::as_bytes(std::span(values)));
@@ -180,13 +181,13 @@ class Arguments {
   std::vector<std::vector<std::byte>> values_;
 };
 
-/// An order of work on a device. The default Stream of a launch is the device's own.
+/// A queue of work on a device. Launches without a Stream use the device's own.
 class Stream {
  public:
-  /// Waits until all work of the stream is done, and reports what failed in it.
+  /// Waits until all work of the stream is done, and reports errors in it.
   Status synchronize();
-  /// The driver's own (CUstream), for other libraries that work on this stream; the emulator's is
-  /// null.
+  /// The driver's handle (CUstream), for other libraries that use this stream; null on the
+  /// emulator.
   void* handle() const;
 
  private:
@@ -220,9 +221,9 @@ class LoadedKernel {
   const std::string& name() const;
   /// The parameters, where the engine knows them (both do for modules given as PTX text).
   const std::vector<KernelParam>& params() const;
-  /// Starts the kernel. A launch that does not fit it (arguments, grid, block, more shared memory
-  /// than a block has) is refused before anything runs. Too little dynamic_shared is a fault of the
-  /// run: nothing in PTX says how much a kernel uses.
+  /// Starts the kernel. A launch that does not fit the kernel (arguments, grid, block, more shared
+  /// memory than a block has) is rejected before anything runs. Too little dynamic_shared is a
+  /// fault at run time: PTX does not state how much a kernel uses.
   Status launch(const Launch& launch, const Arguments& arguments, const Stream* stream = nullptr);
 
  private:
@@ -233,14 +234,15 @@ class LoadedKernel {
 /// PTX that a device has loaded: its kernels and variables.
 class Module {
  public:
-  /// The kernel of that name; if there is none, the message lists those there are.
+  /// The kernel of that name; if there is none, the message lists the existing ones.
   Result<LoadedKernel> kernel(const std::string& name) const;
   std::vector<std::string> kernels() const;
   /// The .global or .const variable of that name, as a buffer: cudaMemcpyToSymbol is its write().
-  /// If there is none, the message lists those there are.
+  /// If there is none, the message lists the existing ones.
   Result<Buffer> variable(const std::string& name) const;
-  /// What the engine cannot run of the module, wherever it is: a warning for each place. Loading
-  /// leaves it at the kernels that are asked for. On a GPU the driver has looked at all of it.
+  /// Instructions of the module that the engine cannot run: a warning for each place. Loading
+  /// rejects them only in the kernels that are requested. On a GPU the driver has checked all of
+  /// it.
   Diags warnings() const;
 
  private:
@@ -252,30 +254,30 @@ class Module {
 /// A GPU or the emulator: loads modules, allocates buffers, waits for launches.
 class Device {
  public:
-  /// The first GPU, else the emulator. Where `options.hardware` names another architecture than the
-  /// GPU's, the emulator, which computes as that one does; remark() says so.
+  /// The first GPU, else the emulator. If `options.hardware` names an architecture other than the
+  /// GPU's: the emulator, which computes as that one; remark() says so.
   static Result<Device> best(const DeviceOptions& options = {});
   /// "auto" (as best()), "emulator", "cuda" (the first GPU) or "cuda:N".
   static Result<Device> open(const std::string& name, const DeviceOptions& options = {});
 
   bool emulated() const;
-  /// What is worth knowing about the choice of this device; empty where there is nothing.
+  /// A remark on the choice of this device; empty if there is none.
   const std::string& remark() const { return remark_; }
   std::string name() const;  // "NVIDIA H100 80GB HBM3 (sm_90), driver 13.0", "emulator"
-  /// The architecture to compile for: of a GPU its own with suffix a where it has one; of the
-  /// emulator the hardware option's or sm_90a.
+  /// The architecture to compile for: a GPU's own, with suffix a if it has one; on the emulator the
+  /// hardware option, or sm_90a.
   Arch arch() const;
 
-  /// Loads PTX text. `name` is how diagnostics call it.
+  /// Loads PTX text. `name` names it in diagnostics.
   Result<Module> load(const std::string& ptx, const std::string& name = "<ptx>");
   Result<Buffer> allocate(std::size_t bytes);
   Result<Stream> stream();
   Result<Event> event();
-  /// Waits for all work, and reports what failed in it.
+  /// Waits for all work, and reports errors in it.
   Status synchronize();
 
-  /// What launches found since the last call of clear_findings (emulator: traps and faults with
-  /// their places).
+  /// Findings of launches since the last clear_findings() (emulator: traps and faults with their
+  /// places).
   std::vector<Finding> findings() const;
   void clear_findings();
   Report report() const;

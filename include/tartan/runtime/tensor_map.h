@@ -25,16 +25,16 @@
 
 namespace tartan::inline TARTAN_ABI {
 
-/// The 128 bytes that a kernel gets.
+/// The 128 bytes that a kernel receives.
 struct TensorMapBytes {
   std::array<std::byte, 128> bytes{};
   bool operator==(const TensorMapBytes&) const = default;
 };
 
-/// What tensormap.replace writes, in the words of PTX: box_dim, global_dim and so on.
+/// The fields that tensormap.replace writes, named as in PTX: box_dim, global_dim and so on.
 enum class TensorMapField : std::uint8_t {
   address,
-  rank,  // less one
+  rank,  // minus one
   box,
   extent,
   stride,  // bytes, of dimension ordinal + 1
@@ -46,24 +46,24 @@ enum class TensorMapField : std::uint8_t {
   fill
 };
 
-/// What cuTensorMapEncode takes: a tensor in global memory and the box that TMA copies of it.
+/// The arguments of cuTensorMapEncode: a tensor in global memory, and the box that TMA copies.
 struct TensorMap {
-  /// Where in shared memory the 16-byte chunks of a box's rows go: the chunk's number in its row,
-  /// XOR the bits of the shared address above bit 7, as many as the span has room for.
+  /// Where the 16-byte chunks of a box's rows go in shared memory: the chunk's number in its row,
+  /// XORed with as many bits of the shared address above bit 7 as the span has room for.
   enum class Swizzle : std::uint8_t { none, bytes_32, bytes_64, bytes_128 };
-  /// How much the second-level cache fetches at once.
+  /// How much L2 fetches at once.
   enum class Promotion : std::uint8_t { none, bytes_64, bytes_128, bytes_256 };
-  /// What a load gives for elements outside of the tensor.
+  /// The value that a load gives for elements outside the tensor.
   enum class Fill : std::uint8_t { zero, nan };
 
-  /// Images whose pixels become rows of a box, for convolutions (PTX ISA "im2col mode"): dimension
-  /// 0 are channels, the last one is the image's number, those between are its width, height,
+  /// Images whose pixels become rows of a box, for convolutions (PTX ISA "im2col mode"). Dimension
+  /// 0 is the channels, the last one is the image's number, those between are its width, height and
   /// depth.
   ///
-  /// A copy visits as many pixels as `pixels` says, along the width first, and at the end of a line
-  /// goes to the next, then to the next image. What it visits are places of a filter, which lie
-  /// between corners: from `lower` to the image's last pixel + `upper`, in each dimension. The
-  /// instruction's offsets say which pixel under the filter is read there.
+  /// A copy visits `pixels` pixels, first along the width; at the end of a line it continues with
+  /// the next line, then with the next image. They are positions of a filter within corners: from
+  /// `lower` to the image's last pixel + `upper`, in each dimension. The instruction's offsets
+  /// select the pixel under the filter that is read.
   struct Im2col {
     std::vector<std::int32_t> lower = {}, upper = {};  // of width, height, depth
     std::uint32_t channels = 0;                        // of a pixel
@@ -78,8 +78,7 @@ struct TensorMap {
   std::vector<std::uint64_t> extents = {};  // elements; one a dimension, 1 to 5 dimensions
   std::vector<std::uint64_t> strides = {};  // bytes, of dimensions 1 and up: one fewer than extents
   std::vector<std::uint32_t> box = {};      // elements that one copy covers; empty with im2col
-  /// Every how many-th element of the box is copied; empty: all of them. Dimension 0 is never
-  /// strided.
+  /// The element stride in each dimension of the box; empty: 1. Dimension 0 is never strided.
   std::vector<std::uint32_t> element_strides = {};
   Swizzle swizzle = Swizzle::none;
   Promotion promotion = Promotion::none;
@@ -88,22 +87,22 @@ struct TensorMap {
   std::optional<Im2col> im2col = {};
 
   std::size_t rank() const { return extents.size(); }
-  /// Every argument that TMA does not support.
+  /// Reports every argument that TMA does not support.
   Status check() const;
-  /// What the driver's cuTensorMapEncodeTiled writes, or cuTensorMapEncodeIm2col.
+  /// The bytes that the driver's cuTensorMapEncodeTiled or cuTensorMapEncodeIm2col writes.
   Result<TensorMapBytes> encode() const;
-  /// The map in those bytes; nothing, with a reason, if they are none.
+  /// The map in those bytes; nothing, with a reason, if they are not a map.
   static Result<TensorMap> decode(std::span<const std::byte, 128> bytes);
-  /// Writes one field of a map that need not be whole yet.
+  /// Writes one field of a map that may be incomplete.
   static Status replace(std::span<std::byte, 128> bytes, TensorMapField field, std::size_t ordinal,
                         std::uint64_t value);
 
-  // Of a map that check() accepts.
+  // Require a map that check() accepts.
 
-  /// Elements along dimension `i` that a copy moves: the box, divided by the element stride. Of
-  /// tiles, not of im2col.
+  /// Elements along dimension `i` that a copy moves: the box divided by the element stride. For
+  /// tiled maps, not im2col.
   std::uint32_t copied(std::size_t i) const;
-  /// Elements of a box's row, which lie side by side in memory.
+  /// Elements of a box's row, which are contiguous in memory.
   std::uint32_t row() const { return im2col ? im2col->channels : box[0]; }
   /// Rows of a box.
   std::uint64_t rows() const;
@@ -113,7 +112,7 @@ struct TensorMap {
   bool operator==(const TensorMap&) const = default;
 };
 
-/// Bytes after which the swizzle starts anew in a row: 0, 32, 64, 128.
+/// Bytes after which the swizzle pattern repeats in a row: 0, 32, 64, 128.
 constexpr std::uint32_t span_bytes(TensorMap::Swizzle swizzle) {
   return swizzle == TensorMap::Swizzle::none ? 0 : 16u << static_cast<int>(swizzle);
 }

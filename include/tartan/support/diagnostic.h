@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/support/diagnostic.h - how Tartan says that something is wrong.
+// tartan/support/diagnostic.h - diagnostics and results.
 //
-// Three kinds of failure are kept apart. Wrong input (a kernel description, PTX text, a manifest)
-// gives diagnostics: all of them, each with a place, what was expected and what was found. A wrong
-// environment (no driver, no file) gives a Result whose diagnostic says what to install or set. Our
-// own bugs are asserts.
+// Three kinds of failure are kept apart. Invalid input (a kernel description, PTX text, a manifest)
+// gives diagnostics: all of them, each with a place, the expected and the found. A wrong
+// environment (no driver, no file) gives a Result whose diagnostic says what to install or set.
+// Bugs of Tartan are asserts.
 //
 // Every diagnostic names a Rule: a row of the table in tartan/support/rules.h, whose id is stable
 // across releases and documented in docs/diagnostics.md.
@@ -24,7 +24,7 @@
 
 namespace tartan::inline TARTAN_ABI {
 
-/// Where in a text or a C++ file something stands. Lines and columns count from 1; 0 means unknown.
+/// A place in a text or a C++ file. Lines and columns count from 1; 0 means unknown.
 struct Place {
   std::string file;
   int line = 0;
@@ -42,36 +42,35 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-/// One thing that is wrong, or worth knowing.
+/// One error, warning or note.
 struct Diag {
   Level level = Level::Error;
   std::string_view id;  // a rule's id: static storage
   Place place;
   std::string
       message;  // lower case, no full stop: "operand a of mma.m16n8k16 takes 4 registers, got 2"
-  std::string source;  // the line of the text it is about, when there is one (for the caret)
-  int width = 0;       // how many columns from place.column on it is about
+  std::string source;  // the line of the text it is about, if there is one (for the caret)
+  int width = 0;       // columns, from place.column on
   int caret = 0;       // its column in `source`, where that is a part of a long line; else 0
 };
 
-/// `text` as a terminal may show it: control characters, characters that turn the direction of what
-/// is written, and bytes that are no UTF-8 become `\xNN`.
+/// `text` as a terminal may show it: control characters, characters that change the direction of
+/// text, and bytes that are not UTF-8 become `\xNN`.
 std::string printable(std::string_view text);
 
-/// `file:line:column: error: message [id]`, the one spelling of a diagnostic as text. It is
-/// printable(); further lines of a message (a driver's log) are indented.
+/// `file:line:column: error: message [id]`: a diagnostic as one line of text. It is printable();
+/// further lines of a message (a driver's log) are indented.
 std::string to_string(const Diag& diag);
 
-/// The same over several lines: the source line and a caret under it. With `colour`, for a
-/// terminal.
+/// Same over several lines: the source line and a caret under it. With `colour`, for a terminal.
 std::string to_text(const Diag& diag, bool colour);
 
-/// Levels of rules in place of those of the table in tartan/support/rules.h.
+/// Levels of rules that override those of the table in tartan/support/rules.h.
 class RuleLevels {
  public:
-  /// None: diagnostics of the rule are left out.
+  /// None: diagnostics of the rule are omitted.
   void set(const Rule& rule, std::optional<Level> level);
-  /// False where there is no rule of that id.
+  /// False if there is no rule with that id.
   bool set(std::string_view id, std::optional<Level> level);
   std::optional<Level> of(const Rule& rule) const;
 
@@ -79,10 +78,10 @@ class RuleLevels {
   std::vector<std::pair<std::string_view, std::optional<Level>>> levels_;  // by id
 };
 
-/// What a list of diagnostics takes.
+/// Limits and levels of a list of diagnostics.
 struct Reporting {
   RuleLevels levels;
-  /// Errors that are kept, the first ones of the text; the others are counted. 0: all.
+  /// The number of errors that are kept, first in the text first; the others are counted. 0: all.
   int max_errors = 0;
 };
 
@@ -93,7 +92,7 @@ class Diags {
   explicit Diags(Reporting reporting) : reporting_(std::move(reporting)) {}
 
   void add(Diag diag);
-  /// Adds a diagnostic of `rule`, at the rule's level. The reference is good until the next call.
+  /// Adds a diagnostic of `rule`, at the rule's level. The reference is valid until the next call.
   Diag& report(const Rule& rule, Place place, std::string message);
   /// A list of one.
   static Diags one(const Rule& rule, Place place, std::string message);
@@ -106,15 +105,15 @@ class Diags {
   auto begin() const { return list_.begin(); }
   auto end() const { return list_.end(); }
   const Diag& operator[](std::size_t i) const { return list_[i]; }
-  /// Orders by file, line and column; diagnostics of one place keep their order. Leaves out what
-  /// stands behind the last error that Reporting::max_errors keeps.
+  /// Sorts by file, line and column; diagnostics of one place keep their order. Drops what follows
+  /// the last error that Reporting::max_errors keeps.
   void sort();
-  /// Errors that were left out.
+  /// The number of errors that were dropped.
   std::size_t left_out() const { return left_out_; }
 
   std::string text(bool colour = false) const;  // to_text of each, a line break after each
   /// {"schema_version","diagnostics":[{"file","line","column","level","id","message"}],"truncated"}:
-  /// `truncated` is how many errors were left out.
+  /// `truncated` is the number of errors that were dropped.
   std::string json() const;
 
  private:
@@ -127,7 +126,7 @@ class Diags {
   Diag ignored_;                           // what is reported of a rule that is left out
 };
 
-/// Of the JSON that commands write: fields are added without a new number.
+/// Of the JSON that commands write. New fields do not change it.
 inline constexpr int json_schema_version = 1;
 
 /// A value, or the diagnostics that say why there is none.
@@ -161,7 +160,7 @@ class [[nodiscard]] Result {
   std::variant<T, Diags> state_;
 };
 
-/// Result of something that has no value to give.
+/// The result of an operation without a value.
 struct Done {};
 using Status = Result<Done>;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/support/source.h - a text with a name: what a parser reads and a diagnostic points into.
+// tartan/support/source.h - a named text: the input of a parser, to which diagnostics refer.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace tartan::inline TARTAN_ABI {
 
-/// A text with a name: gives the line and column of an offset, and lines to quote.
+/// A named text: gives the line and column of an offset, and lines to quote.
 class Source {
  public:
-  /// `name` is how diagnostics call the text: a path, "<stdin>", a kernel's name.
+  /// `name` names the text in diagnostics: a path, "<stdin>", a kernel's name.
   Source(std::string name, std::string text);
 
   const std::string& name() const { return name_; }
@@ -25,8 +25,8 @@ class Source {
   int line(std::uint32_t offset) const;
   /// Line `number` (from 1) without its line break.
   std::string_view line_text(int number) const;
-  /// Gives the diagnostic, whose place is in this text, its line and `width`; of a long line the
-  /// part around the place.
+  /// Sets the diagnostic's source line and `width`; its place is in this text. Of a long line only
+  /// the part around the place.
   void quote(Diag& diag, std::size_t width) const;
 
  private:
@@ -38,9 +38,9 @@ class Source {
 /// Reads a whole file or FIFO, or standard input for "-": at most 1 GiB.
 Result<Source> read_source(const std::string& path);
 
-/// Writes `text` to `path` by way of a temporary file beside it and an atomic rename: the file
+/// Writes `text` to `path` through a temporary file beside it and an atomic rename: the file
 /// appears whole or not at all, and keeps its owner and permissions. Links are followed; devices
-/// and FIFOs are written to as they are. Any number of threads and processes may write one path.
+/// and FIFOs are written directly. Any number of threads and processes may write one path.
 Status write_file(const std::string& path, std::string_view text);
 
 }  // namespace tartan::inline TARTAN_ABI

@@ -26,13 +26,12 @@ namespace tartan::inline TARTAN_ABI::kernels {
 ///
 /// Parameters: queries, keys, heads, kv_heads (s32, any lengths; kv_heads divides heads: that many
 /// query heads share a head of keys and values; a grid has at most 65535 heads and batches), scale
-/// (f32, above zero), then Q, K, V, O and LSE. Accumulators, the softmax and its statistics are
 /// f32; the weights are rounded to `type` for the product with V. A row that sees no key, or whose
-/// scores are all minus infinity, is zero, its LSE minus infinity. NaN in a row of Q, or in a key
-/// that a row sees, makes that row of O and its LSE NaN, as does a score of plus infinity. V is
-/// multiplied by a weight of zero where a row does not see a key of the same step: NaN and infinity
-/// there reach the rows of that block (in softmax() * V of whole matrices, all rows), so that V
-/// must be finite where some rows shall not see it.
+/// scores are all minus infinity, gives zero, and LSE minus infinity. NaN in a row of Q, in a key
+/// that the row sees, or a score of plus infinity makes that row of O and its LSE NaN. V must be
+/// finite where some rows do not see it: a key that a row does not see, in a step that the block
+/// computes, is multiplied by a weight of zero, and NaN or infinity there would spread to the
+/// block's rows.
 struct Attention {
   int head_dim = 64;  // a multiple of 16 up to 512; 64 and 128 are tuned
   Type type = f16;    // of Q, K, V and O: f16 or bf16

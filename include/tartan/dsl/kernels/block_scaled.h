@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/dsl/kernels/block_scaled.h - products of elements of eight, six and four bits that share a
-// scale in blocks along k (the OCP microscaling formats, and NVFP4): mma.sync's .block_scale,
-// sm_120a.
+// tartan/dsl/kernels/block_scaled.h - block-scaled products of elements of eight, six and four bits
+// (the OCP microscaling formats, and NVFP4): mma.sync's .block_scale, sm_120a. Elements share a
+// scale in blocks along k.
 #pragma once
 
 #include "tartan/dsl/kernels/gemm.h"
@@ -12,15 +12,15 @@ namespace tartan::inline TARTAN_ABI::kernels {
 /// accumulators are f32.
 ///
 /// Parameters: m, n, k (those that are 0 here), A, scales of A, B, scales of B, C, and those of the
-/// epilogue. A line of A (a column of B) has k elements, one behind the other without padding: four
-/// of six bits take three bytes. It has one scale for each block of 32 elements (16 for ue4m3), the
-/// last block of a line may be a part of one:
+/// epilogue. A row of A, and a column of B, has k contiguous elements without padding: four of six
+/// bits take three bytes. It has one scale per block of 32 elements (16 for ue4m3); its last block
+/// may be partial:
 ///
 ///   A       m x k                             scales of A   m x ceil(k / block), row-major
 ///   B       k x n, column-major               scales of B   ceil(k / block) x n, column-major
 ///
-/// k is any number for elements of eight bits, even for e2m1 times e2m1, and a multiple of 16 where
-/// elements of six or four bits meet others, or those of six bits each other.
+/// k: any number for elements of eight bits; even for e2m1 times e2m1; otherwise, with elements of
+/// six or four bits, a multiple of 16.
 struct BlockScaled {
   int m = 256, n = 256, k = 256;
   Type a = Type::e4m3, b = Type::e4m3;  // e4m3, e5m2, e3m2, e2m3, e2m1: any with any

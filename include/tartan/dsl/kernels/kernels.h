@@ -26,11 +26,11 @@ Kernel stored_mma(Major a, Major b);
 /// global memory.
 Kernel one_wmma(Major a, Major b);
 
-/// ldmatrix .x`count` of matrices that hold 0, 1, 2, ...; out row r: what each lane got in register
-/// r, two values a lane (u16).
+/// ldmatrix .x`count` of matrices that hold 0, 1, 2, ...; row r of out: register r of each lane,
+/// two u16 values per lane.
 Kernel ldmatrix_registers(int count, bool trans);
 /// The same from a matrix in memory: 8x8 (x1), 8x16 (x2) or 16x16 (x4) f16; each lane writes its
-/// values behind each other.
+/// values contiguously.
 Kernel ldmatrix_matrix(int count, bool trans);
 /// The top left 8x8 of a 64x64 f16 matrix that holds 0, 1, 2, ...: by the instruction, or by
 /// loading a tile.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/dsl/kernels/probe.h - how fast an MMA instruction can be at all: registers only, many
-// products that do not wait for each other.
+// tartan/dsl/kernels/probe.h - the peak throughput of an MMA instruction: registers only, many
+// independent products.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,16 @@ namespace tartan::inline TARTAN_ABI::kernels {
 /// Options of the throughput probe of one MMA.
 struct Probe {
   int block = 256;       // threads
-  int accumulators = 8;  // independent products of each warp, one behind the other
+  int accumulators = 8;  // independent products of each warp, issued in turn
 };
 
-/// Runs the product `spelling` (mma, sparse or block-scaled too, or wmma.mma, with D of C's type)
-/// in a loop: parameters rounds (s32) and out (b32 or b64: the first accumulator register of each
-/// thread, all products added up, so that none of them is for nothing).
+/// Issues the product `spelling` (mma, also sparse or block-scaled, or wmma.mma, with D of C's
+/// type) in a loop. Parameters: rounds (s32) and out (b32 or b64), which gets the sum of all
+/// products: the first accumulator register of each thread. The store keeps the compiler from
+/// removing products.
 Kernel mma_probe(std::string_view spelling, const Probe& options = {});
 
-/// Multiplications and additions that one launch does; 0 where there is no such instruction.
+/// Multiplications and additions of one launch; 0 if there is no such instruction.
 double probe_operations(std::string_view spelling, const Probe& options, std::int64_t blocks,
                         std::int64_t rounds);
 

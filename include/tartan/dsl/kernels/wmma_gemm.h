@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/dsl/kernels/wmma_gemm.h - matrix products by wmma, in each of its shapes. What mma.sync
-// does too it does at least as fast: see gemm.h. This is for what has to compare or to keep to
-// wmma.
+// tartan/dsl/kernels/wmma_gemm.h - GEMM by wmma, in each of its shapes, for comparison and for code
+// that must use wmma. gemm.h is at least as fast wherever both apply.
 #pragma once
 
 #include "tartan/dsl/builder.h"
@@ -12,7 +11,7 @@ namespace tartan::inline TARTAN_ABI::kernels {
 /// row-major: through shared memory, wmma.load, wmma.mma, wmma.store.
 struct WmmaGemm {
   MmaShape shape = wmma_m16n16k16;
-  Type a = f16, b = f16;  // elements; tf32: f32 that has been rounded before
+  Type a = f16, b = f16;  // elements; tf32: f32 that is already rounded
   Type c = f32;           // accumulators and elements of C
   Major a_major = Major::row, b_major = Major::col;
   int multiple = 8,
@@ -21,7 +20,7 @@ struct WmmaGemm {
 };
 Kernel wmma_gemm(const WmmaGemm& options);
 
-/// What a block computes at a time.
+/// The tile that a block computes.
 Tile wmma_tile(const WmmaGemm& options);
 
 }  // namespace tartan::inline TARTAN_ABI::kernels
