@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast PTX text is parsed and verified: a module of every documented warp-level form, and
+// Speed of parsing and verifying PTX text: a module of every documented warp-level form, and
 // compiled kernels.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long LLVM takes from the first call of a FunctionBuilder to PTX text. Goals: under 5 ms for a
-// kernel of one matrix instruction, under 30 ms for the big one.
+// Time of LLVM from the first call of a FunctionBuilder to PTX text. Goals: under 5 ms for a kernel
+// of one matrix instruction, under 30 ms for the big one.
 #include <benchmark/benchmark.h>
 
 #include <chrono>

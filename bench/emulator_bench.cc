@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast the emulator runs ordinary code and whole kernels, and how fast it decodes PTX. Goals,
-// on one core: 1 G lane-instructions/s for every common class of instruction, 20 MB/s of text
-// decoded; a product of two 1024 x 1024 matrices in 2 s on two.
+// Speed of the emulator on ordinary code and whole kernels, and of decoding PTX. Goals, on one
+// core: 1 G lane-instructions/s for every common class of instruction, 20 MB/s of text decoded; a
+// product of two 1024 x 1024 matrices in 2 s on two cores.
 //
-// A class is measured by a loop of `copies` of its instruction on four warps; the rate counts those
-// instructions alone, so that the loop's own cost is part of theirs.
+// A class is measured by a loop of `copies` of its instruction on four warps. The rate counts only
+// those instructions, so it includes the loop's overhead.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -34,9 +34,9 @@ void checked(const Status& status) {
 
 constexpr int copies = 32, rounds = 500, threads = 128;
 
-// What the instructions of a class find: %tid in tid, addresses a lane apart (4, 16 bytes), 80
-// bytes apart (rows of a padded tile), and the same for all lanes, in shared memory (s...) and in
-// global memory (g...); q is true in the odd lanes.
+// The operands of a class's instructions: %tid in tid; addresses that are 4, 16 or 80 bytes (rows
+// of a padded tile) apart per lane, or the same for all lanes, in shared memory (s...) and in
+// global memory (g...); q is true in odd lanes.
 constexpr std::string_view kernel_text = R"(.version 8.6
 .target sm_90
 .address_size 64
@@ -210,7 +210,7 @@ BENCHMARK(gemm)
     ->MeasureProcessCPUTime()
     ->UseRealTime();
 
-// Rows of 4096 numbers, one block a row.
+// Rows of 4096 numbers, one block per row.
 void softmax(benchmark::State& state) {
   constexpr std::uint32_t columns = 4096, rows = 256;
   Device device = checked(Device::open("emulator", {.threads = static_cast<int>(state.range(0))}));

@@ -23,7 +23,7 @@ struct Words {
   int tokens = 16384, width = 2048, share = 1, rounds = 5;
 };
 
-// One problem: its matrices, and who takes part.
+// One problem: its matrices, and the contestants.
 class Contest {
  public:
   Contest(gpu::Session& session, const gpu::AttentionProblem& problem)
@@ -69,7 +69,7 @@ class Contest {
     return out;
   }
 
-  // What does not compile or start does not take part.
+  // Skips configurations that do not compile or start.
   void add(const gpu::AttentionConfig& config) {
     const auto refuse = [&](const Diags& diags) {
       std::cout.flush();
@@ -88,7 +88,7 @@ class Contest {
     entry.launch = [this, &runner] { gpu::must(runner.launch(session_.stream)); };
   }
 
-  // With the first configuration's results.
+  // Compares with the first configuration's results.
   std::string compared(const std::string& name) {
     gpu::must(session_.device.synchronize());
     auto result = gpu::must(buffers_["O"].read_all<std::uint8_t>());

@@ -20,7 +20,7 @@ struct Words {
   bool no_ceiling = false, sparse = false;
 };
 
-// The products that are asked for; where none is, those of the project's tables.
+// The requested products; by default those of the project's tables.
 std::vector<gpu::Product> products(const Words& words) {
   const bool usual = words.sizes.empty() && words.type.empty() && words.majors == "rc";
   std::vector<gpu::Product> out;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench/matrix_bench.cc - multiply-adds per second of the emulator's matrix products, by form and
-// by path.
+// path.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -41,7 +41,7 @@ class Registers {
 
  private:
   static std::uint32_t single(float value) { return std::bit_cast<std::uint32_t>(value); }
-  static std::uint32_t half(float value) {  // of ordinary size, cut
+  static std::uint32_t half(float value) {  // of ordinary size, truncated
     const std::uint32_t bits = single(value + (value < 0 ? -0x1p-10f : 0x1p-10f));
     return (bits >> 16 & 0x8000) | ((bits >> 13 & 0x3FFFF) - (112 << 10));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws what gpu_gemm, gpu_attention and attention_peer.py wrote with --json:
+// Draws the --json files of gpu_gemm, gpu_attention and attention_peer.py:
 //
 //   bench_plot FIGURES.json... -o PICTURE.svg      # the races of all files, in their order
 #include <CLI/CLI.hpp>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A floor of the house: one folder, one library. The link lines are the order of the floors.
+# A layer of the architecture: one folder, one library. The link lines are the order of the layers.
 #
 #   tartan_floor(ptx SOURCES lexer.cc parser.cc DEPENDS isa)   ->  target tartan_ptx
 
@@ -13,9 +13,9 @@ if(TARTAN_WARNINGS_AS_ERRORS)
   target_compile_options(tartan_options INTERFACE -Werror)
 endif()
 
-# What the library and the command are made with, beside tartan_options, where sanitizers watch
-# them. Tests are not: what they compile to is the same in every build, so that the compiler's cache
-# has it.
+# Options of the library and the command, beside tartan_options, in builds with sanitizers. Tests do
+# not have them: they compile to the same objects in every build, so that the compiler cache has
+# them.
 add_library(tartan_watched INTERFACE)
 if(TARTAN_SANITIZE)
   target_compile_options(tartan_watched INTERFACE -g1 -UNDEBUG -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# A fuzz target: one LLVMFuzzerTestOneInput, which clang's libFuzzer takes as it is, and
-# tests/fuzz/main.cc drives without clang.
+# A fuzz target: one LLVMFuzzerTestOneInput, for clang's libFuzzer, or for tests/fuzz/main.cc
+# without clang.
 #
 #   tartan_fuzz(parser CORPUS ${PROJECT_SOURCE_DIR}/tests/data/ptx)   ->  fuzz/parser.cc, test fuzz_parser
 #
-# With sanitizers it searches for TARTAN_FUZZ_SECONDS. Without, it replays its corpus and a fixed
-# handful of mutations of it.
+# With sanitizers it runs for TARTAN_FUZZ_SECONDS. Without, it replays its corpus and a few fixed
+# mutations of it.
 
 set(TARTAN_FUZZ_SECONDS 10 CACHE STRING "How long a fuzz test of a sanitizer's build searches, in seconds")
 

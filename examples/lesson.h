@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// examples/lesson.h - what the lessons share: a device, and "compile this kernel, run it on these
-// arrays, give me what it wrote".
+// examples/lesson.h - shared by the lessons: opens a device, and compiles and runs a kernel on
+// arrays.
 //
-// A lesson runs on the first GPU, or on the emulator without one; `./02_corner emulator` asks
-// for one of them. What it prints is the same on both; lesson 3 leaves stmatrix out before sm_90.
+// A lesson runs on the first GPU, or on the emulator without one; `./02_corner emulator` requests
+// one of them. The output is the same on both; lesson 3 omits stmatrix before sm_90.
 #pragma once
 
 #include <tartan/tartan.h>
@@ -31,7 +31,7 @@ inline tartan::Device open_device(int argc, char** argv) {
   return device;
 }
 
-/// f16 bits of a small integer, and back: what the lessons compute with.
+/// f16 bits of a small integer, and back: the numbers of the lessons.
 inline std::uint16_t half(int value) {
   if (value == 0) return 0;
   const int magnitude = value < 0 ? -value : value;

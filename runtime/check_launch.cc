@@ -12,7 +12,7 @@
 namespace tartan::inline TARTAN_ABI::detail {
 namespace {
 
-// Compiled kernels take their tensor maps behind the parameters of the description.
+// Compiled kernels take their tensor maps after the parameters of the description.
 bool lacks_maps(const std::vector<KernelParam>& params, std::size_t given) {
   return given < params.size() &&
          std::all_of(params.begin() + static_cast<std::ptrdiff_t>(given), params.end(),

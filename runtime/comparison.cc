@@ -85,8 +85,7 @@ bool equal(const Comparison& comparison, std::uint64_t expected, std::uint64_t g
     if (std::isinf(x) || std::isinf(y)) return x == y;
     return close(comparison, std::fabs(y - x), x);
   }
-  // The distance of two integers always fits 64 bits without sign, their difference with one does
-  // not.
+  // The distance of two integers always fits 64 bits unsigned; their signed difference may not.
   if (info(type).is_signed) {
     const std::int64_t x = sign_extend(type, expected), y = sign_extend(type, got);
     const std::uint64_t distance =

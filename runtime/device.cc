@@ -10,7 +10,7 @@
 namespace tartan::inline TARTAN_ABI {
 namespace {
 
-// `part` as a pointer that also keeps `whole` alive, and lets go of the part first.
+// `part` as a pointer that also keeps `whole` alive, and releases the part first.
 template <typename Part>
 std::shared_ptr<Part> keeping(std::shared_ptr<void> whole, std::shared_ptr<Part> part) {
   struct Kept {
@@ -22,7 +22,7 @@ std::shared_ptr<Part> keeping(std::shared_ptr<void> whole, std::shared_ptr<Part>
   return std::shared_ptr<Part>(std::move(kept), pointer);
 }
 
-// What `call` gives; where the host's memory does not suffice, a diagnostic.
+// The result of `call`, or a diagnostic if the host runs out of memory.
 template <typename Call>
 auto within_memory(std::string_view what, const Call& call) -> decltype(call()) {
   try {

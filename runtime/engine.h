@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/engine.h - what an engine (the CUDA driver, the emulator) implements. Users see
+// runtime/engine.h - the interface of an engine (the CUDA driver, the emulator). Users see
 // tartan/runtime/device.h.
 //
 // Users' objects keep the engine alive longer than its modules, streams and events, and a module
@@ -56,7 +56,7 @@ class Engine {
 
   virtual Result<std::shared_ptr<EngineModule>> load(const std::string& ptx,
                                                      const std::string& name) = 0;
-  /// Memory of `bytes` bytes (at least 1) at an address that is a multiple of 256.
+  /// Allocates `bytes` bytes (at least 1) at an address that is a multiple of 256.
   virtual Result<std::uint64_t> allocate(std::size_t bytes) = 0;
   virtual void free(std::uint64_t address) = 0;
   virtual Status write(std::uint64_t address, std::span<const std::byte> bytes) = 0;
@@ -71,20 +71,19 @@ class Engine {
   virtual Report report() const = 0;
 };
 
-// The largest launch there is, on every GPU since sm_30 (CUDA programming guide, "Compute
-// Capabilities").
+// The largest launch on every GPU since sm_30 (CUDA programming guide, "Compute Capabilities").
 inline constexpr Dim3 largest_grid{2147483647, 65535, 65535};
 inline constexpr Dim3 largest_block{1024, 1024, 64};
 inline constexpr std::uint64_t most_threads = 1024;  // of a block
 inline constexpr std::uint64_t most_blocks = 16;     // of a cluster; 8 wherever there are clusters
 
-/// Checks a launch against a kernel: number and size of arguments, a grid and block that exist.
-/// Shared by both engines.
+/// Checks a launch against a kernel: number and size of arguments, limits of grid and block. Shared
+/// by both engines.
 Status check_launch(const EngineKernel& kernel, const Launch& launch, const Arguments& arguments);
-/// There is no variable `name` in `module`; those it has are listed.
+/// Reports that `module` has no variable `name`, and lists those it has.
 Diags unknown_variable(std::string_view module, std::string_view name,
                        const std::vector<std::string_view>& known);
-/// Checks that a grid is made of such clusters.
+/// Checks that the cluster divides the grid.
 Status check_cluster(Dim3 grid, Dim3 cluster);
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/launch_findings.h - how severe a finding of a launch is.
+// runtime/launch_findings.h - the severity of a launch's findings.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace tartan::inline TARTAN_ABI::detail {
 
-/// A finding of a launch is an error, whatever level its rule has in a text: these are not, because
-/// the results may be right and the memory model calls them races all the same.
+/// A finding of a launch is an error, whatever level its rule has for PTX text. These only warn:
+/// the results may be right, although the memory model calls them races.
 inline bool only_warns(std::string_view id) {
   return id == "same-value-race"_rule.id || id == "weak-cas-read"_rule.id;
 }

@@ -34,8 +34,8 @@ constexpr std::uint32_t most_dynamic_shared() {
   return static_cast<std::uint32_t>(most);
 }
 
-// What nlohmann_json says after its own prefix: "[json.exception.parse_error.101] parse error at
-// line 3, column 2: ", or "[json.exception.out_of_range.406] ".
+// The message of nlohmann_json after its own prefix: "[json.exception.parse_error.101] parse error
+// at line 3, column 2: ", or "[json.exception.out_of_range.406] ".
 std::string parse_complaint(std::string_view text) {
   const std::size_t column = text.find("column ");
   const std::size_t end =
@@ -64,7 +64,7 @@ class Reader : private detail::ManifestParams {
       diags_.report("manifest"_rule, source_.place(static_cast<std::uint32_t>(offset)),
                     parse_complaint(error.what()));
       return diags_;
-    } catch (const Json::out_of_range& error) {  // of a number like 1e999; it names it in quotes
+    } catch (const Json::out_of_range& error) {  // of a number like 1e999, which it quotes
       const std::string_view what = error.what();
       const std::size_t quote = what.find('\'') + 1;
       const std::size_t at = source_.text().find(what.substr(quote, what.rfind('\'') - quote));
@@ -207,7 +207,7 @@ class Reader : private detail::ManifestParams {
     }
   }
 
-  // Leaves what [offset, bytes] says.
+  // Keeps the part [offset, bytes].
   void cut(const Json& part, const std::string& path, std::vector<std::byte>& contents) {
     const auto numbers = list<std::uint64_t>(part, path, 0, most_bytes);
     if (!numbers) return;
@@ -220,7 +220,7 @@ class Reader : private detail::ManifestParams {
     contents = {first, first + static_cast<std::ptrdiff_t>(bytes)};
   }
 
-  // Buffers that maps and addresses name are there, and are large enough.
+  // Checks that buffers named by maps and addresses exist and are large enough.
   void check_references(const Manifest& manifest, const ManifestParam& param,
                         const std::string& path) {
     if (param.tensor_map) check_inside(manifest, *param.tensor_map, path);
@@ -243,17 +243,17 @@ class Reader : private detail::ManifestParams {
 
   void check_address(const Manifest& manifest, const ManifestMember& member,
                      const std::string& path) {
-    if (member.buffer.empty() || !diags_.ok()) return;  // said already
+    if (member.buffer.empty() || !diags_.ok()) return;  // reported already
     const ManifestBuffer* buffer = named(manifest, member.buffer, path + ".address");
     if (buffer && member.offset > buffer->size)
       report(path + ".offset", fmt::format("{} is beyond the end of buffer {}, which has {} bytes",
                                            member.offset, buffer->name, buffer->size));
   }
 
-  // The tensor lies in its buffer.
+  // Checks that the tensor is inside its buffer.
   void check_inside(const Manifest& manifest, const ManifestTensorMap& map,
                     const std::string& path) {
-    if (map.buffer.empty() || !diags_.ok()) return;  // said already
+    if (map.buffer.empty() || !diags_.ok()) return;  // reported already
     const ManifestBuffer* buffer = named(manifest, map.buffer, path + ".tensor_map");
     if (!buffer) return;
     const auto element = static_cast<std::uint64_t>(bits(map.map.type) / 8);
@@ -286,7 +286,7 @@ class Reader : private detail::ManifestParams {
     if (compare) buffer.comparison = read_comparison(*compare, path + ".compare");
     if (!expect) return;
     buffer.expect = data(param, "expect", path + ".expect");
-    if (!buffer.expect || buffer.size == 0) return;  // said already
+    if (!buffer.expect || buffer.size == 0) return;  // reported already
     if (buffer.expect->size() != buffer.size)
       return report(path + ".expect",
                     fmt::format("{} has {} bytes, buffer {} has {}", shown(*expect),
@@ -339,7 +339,7 @@ class Reader : private detail::ManifestParams {
     return result;
   }
 
-  // The bytes of the file that a field names.
+  // The bytes of the file named by a field.
   std::optional<std::vector<std::byte>> data(const Json& object, const char* key,
                                              const std::string& path) {
     const auto name = text(object, key, path);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/manifest.h - a launch of compiled PTX written down as JSON, with the data it reads and
-// what it should write.
+// runtime/manifest.h - a launch of compiled PTX as JSON, with its input data and expected output.
 //
 //   {
 //     "ptx": "softmax.ptx",              paths are relative to the manifest's folder
@@ -32,23 +31,23 @@
 //     ]
 //   }
 //
-// A buffer starts as a file, or the part of it that begins at an offset and has so many bytes, or
-// as `bytes` bytes of value `fill` (0 where it is left out). With `expect` it is compared
-// afterwards with that file, which must be of the same size: as `compare` says, or as "bits" where
-// that is left out (see runtime/comparison.h). A scalar is one of u8, s8, u16, s16, u32, s32, u64,
-// s64, f32, f64; any other parameter by value is written as its bytes, {"bytes": [1, 0, 255]}.
+// A buffer starts as a file, as a part of it ([offset, bytes]), or as `bytes` bytes of value `fill`
+// (default 0). With `expect` it is compared afterwards with that file, which must have the same
+// size: as `compare` says, by default "bits" (see runtime/comparison.h). A scalar is one of u8, s8,
+// u16, s16, u32, s32, u64, s64, f32, f64; any other parameter by value is written as its bytes,
+// {"bytes": [1, 0, 255]}.
 //
-// "address" is that of a buffer, `offset` bytes from its start (0 where it is left out).
+// "address" is that of a buffer, plus `offset` bytes (default 0).
 //
 // A "struct" is a parameter of so many bytes (.param .b8 name[256]): zeros, or the bytes of `file`,
-// which must be of that size. Over them go the fields, each at the byte that `at` says: a scalar,
-// an address, or a tensor map, which starts at a multiple of 64. Fields do not overlap.
+// which must have that size. Fields overwrite them, each at byte `at`: a scalar, an address, or a
+// tensor map, which starts at a multiple of 64. Fields do not overlap.
 //
-// A tensor map describes a tensor in the buffer that it names, `offset` bytes from its start (0
-// where it is left out), as tartan/runtime/tensor_map.h says: dimension 0 is the innermost one,
-// extents and box count elements, strides are bytes, of dimensions 1 and up. May be left out:
-// `swizzle` (0, 32, 64 or 128 bytes), `promotion` (0, 64, 128 or 256 bytes), `fill` ("zero" or
-// "nan"), `element_strides`, `flush_subnormals` (true or false).
+// A tensor map describes a tensor in a named buffer, `offset` bytes from its start (default 0), as
+// in tartan/runtime/tensor_map.h: dimension 0 is the innermost one, extents and box count elements,
+// strides are bytes, of dimensions 1 and up. Optional: `swizzle` (0, 32, 64 or 128 bytes),
+// `promotion` (0, 64, 128 or 256 bytes), `fill` ("zero" or "nan"), `element_strides`,
+// `flush_subnormals` (true or false).
 #pragma once
 
 #include <cstddef>
@@ -73,14 +72,14 @@ struct ManifestBuffer {
   Comparison comparison;
 };
 
-/// A tensor map whose address is known when the buffers are.
+/// A tensor map whose address is known once the buffers are allocated.
 struct ManifestTensorMap {
   std::string buffer;
   std::uint64_t offset = 0;  // bytes
   TensorMap map;             // address 0
 };
 
-/// Bytes of a parameter that are known when the buffers are: a tensor map, or an address.
+/// Bytes of a parameter that are known once the buffers are allocated: a tensor map, or an address.
 struct ManifestMember {
   std::size_t at = 0;  // bytes from the parameter's start
   std::optional<ManifestTensorMap> tensor_map;
@@ -108,11 +107,11 @@ struct Manifest {
   std::vector<ManifestBuffer> buffers;  // beside those of `params`
 };
 
-/// Reads a manifest and every file it names. Every wrong field and every file that cannot be read
-/// is a diagnostic of its own.
+/// Reads a manifest and every file it names. Every wrong field and every unreadable file gives a
+/// diagnostic.
 Result<Manifest> read_manifest(const std::string& path);
 
-/// The same for a text; the folder of the source's name is where its files are looked for.
+/// The same for a text; file names are relative to the folder of the source's name.
 Result<Manifest> parse_manifest(const Source& source);
 
 }  // namespace tartan::inline TARTAN_ABI

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/manifest_fields.h - fields of a manifest, each wrong one a diagnostic that names it.
+// runtime/manifest_fields.h - reads fields of a manifest; each wrong one gives a diagnostic.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,8 +20,8 @@ namespace tartan::inline TARTAN_ABI::detail {
 
 using Json = nlohmann::ordered_json;
 
-// A value as a message shows it: long ones cut, and nested ones named (they may be nested without
-// end).
+// A value as a message shows it: long ones truncated, nested ones only named (their depth is not
+// limited).
 inline std::string shown(const Json& value) {
   if (value.is_array()) return fmt::format("an array of {}", value.size());
   if (value.is_object()) {
@@ -81,7 +81,7 @@ class ManifestFields {
       out = std::move(*values);
   }
 
-  // Which of the values, as JSON writes them; the first where the field is left out.
+  // One of the values, as JSON writes them; the first one if the field is omitted.
   template <typename T>
   T choice(const Json& param, const char* key, const std::string& path,
            const std::vector<std::string_view>& values) {

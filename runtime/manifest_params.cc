@@ -16,7 +16,7 @@ std::vector<std::byte> bytes_of(T value) {
   return {bytes, bytes + sizeof value};
 }
 
-// The fields that an object may have; of a struct's member its place, too.
+// The fields that an object may have; those of a struct's member include `at`.
 std::vector<std::string_view> with_place(std::vector<std::string_view> fields, bool is_member) {
   if (is_member) fields.emplace_back("at");
   return fields;
@@ -86,7 +86,7 @@ void ManifestParams::read_member(const Json& field, const std::string& path, std
              fmt::format("misaligned tensor map: expected a multiple of {} bytes, found {}",
                          tensor_map_alignment, *offset));
   }
-  if (!offset || member.scalar.empty()) return;  // said already
+  if (!offset || member.scalar.empty()) return;  // reported already
   const std::size_t bytes = member.scalar.size();
   if (bytes > size - *offset)
     return report(path + ".at",

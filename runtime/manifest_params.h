@@ -14,9 +14,10 @@ class ManifestParams : protected ManifestFields {
  protected:
   using ManifestFields::ManifestFields;
 
-  /// A scalar, an address or a tensor map; as a member of a struct it has a field `at`, too.
+  /// A scalar, an address or a tensor map; a struct's member also has a field `at`.
   ManifestParam read_value(const Json& param, const std::string& path, bool is_member = false);
-  /// Writes scalars into `into.scalar`, and adds what is known when the buffers are.
+  /// Writes scalars into `into.scalar`, and adds members that are known once the buffers are
+  /// allocated.
   void read_members(const Json& fields, const std::string& path, ManifestParam& into);
   /// true or false.
   bool flag(const Json& object, const char* key);

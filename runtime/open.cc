@@ -30,7 +30,7 @@ EngineResult named_engine(const std::string& name, const DeviceOptions& options)
           fmt::format("unknown device {}: expected auto, emulator, cuda or cuda:N", name)};
 }
 
-// A GPU computes as it does: for another architecture's arithmetic the emulator is asked.
+// A GPU computes only as itself: another architecture's arithmetic needs the emulator.
 std::string why_not(const detail::Engine& gpu, const std::string& hardware) {
   const auto wanted = Arch::parse(hardware);
   if (!wanted || wanted->sm == gpu.arch().sm) return {};
@@ -42,7 +42,7 @@ std::string why_not(const detail::Engine& gpu, const std::string& hardware) {
 
 Result<Device> Device::best(const DeviceOptions& options) {
   auto emulator = emulator::make_engine(options);
-  if (!emulator) return emulator.diags();  // the options are wrong, whatever device there is
+  if (!emulator) return emulator.diags();  // the options are wrong for every device
   auto gpu = cuda::make_engine(0);
   if (!gpu) return Device(std::move(*emulator));
   if (std::string remark = why_not(**gpu, options.hardware); !remark.empty())

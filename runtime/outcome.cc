@@ -20,8 +20,8 @@ Finding to_finding(const Diag& diag) {
   return {.id = std::string(diag.id), .message = diag.message, .line = diag.place.line};
 }
 
-// Whether a diagnostic is about the kernel. The others say that it could not be run here, or not
-// like this.
+// Whether a diagnostic is about the kernel. The others say that it could not be run here, or not in
+// this way.
 bool is_defect(const Diag& diag) {
   constexpr std::string_view circumstances[] = {
       "no-driver",        "no-device",    "driver-version", "driver",
@@ -32,7 +32,7 @@ bool is_defect(const Diag& diag) {
   return std::ranges::find(circumstances, diag.id) == std::end(circumstances);
 }
 
-// One run, step by step; each step says whether the next may follow.
+// One run, step by step; each step returns whether to continue.
 class Run {
  public:
   Run(const Manifest& manifest, Outcome& outcome) : manifest_(manifest), outcome_(outcome) {}
@@ -121,7 +121,7 @@ class Run {
     return true;
   }
 
-  // Names are unique, and the manifest's reader has looked for those that maps name.
+  // Names are unique, and the manifest's reader has checked those that maps name.
   const Buffer* find(const std::string& name) const {
     for (const auto& [of, buffer] : buffers_)
       if (of->name == name) return &buffer;
@@ -153,8 +153,8 @@ class Run {
     return false;
   }
 
-  // What stopped a launch is among the device's findings too, there with its block and thread: that
-  // one stays.
+  // The error that stopped a launch is also among the device's findings, with its block and thread:
+  // keep that one.
   void add(const Finding& finding) {
     for (Finding& known : outcome_.findings) {
       if (known.id != finding.id || known.line != finding.line) continue;
@@ -174,8 +174,8 @@ class Run {
   std::vector<std::pair<const ManifestBuffer*, Buffer>> buffers_;
 };
 
-// For the eye: the block and thread follow the message. In front stands the C++ line, where it is
-// known, else that of the PTX text.
+// For text output: the message is followed by block and thread, and preceded by the C++ line if
+// known, else the line of the PTX text.
 Diag to_diag(const Finding& finding, const std::string& ptx) {
   const Rule* rule = find_rule(finding.id);
   Diag diag{
@@ -183,7 +183,7 @@ Diag to_diag(const Finding& finding, const std::string& ptx) {
   if (finding.id == "step-limit") diag.message += ": an infinite loop, or raise --max-steps";
   if (finding.id == "time-limit")
     diag.message += ": an infinite loop or a large grid; otherwise raise --timeout";
-  if (finding.block != no_block) {  // it was found in a launch, which may have stopped there
+  if (finding.block != no_block) {  // the launch may have stopped there
     if (!detail::only_warns(finding.id)) diag.level = Level::Error;
     diag.message +=
         fmt::format(", in block ({}, {}, {})", finding.block.x, finding.block.y, finding.block.z);
@@ -208,13 +208,13 @@ std::string text_of(const Expectation& expectation) {
                      difference.first, difference.expected, difference.got);
 }
 
-// A number where JSON can write it, else its text: "nan", "inf", "0x3f".
+// A JSON number if JSON can express it, else its text: "nan", "inf", "0x3f".
 Json value_of(const std::string& text) {
   Json value = Json::parse(text, nullptr, false);
   return value.is_number() ? value : Json(text);
 }
 
-// JSON's numbers are doubles to many readers: they have no room for all 64 bits.
+// Many readers parse JSON numbers as doubles, which do not hold all 64 bits.
 std::string hex(std::uint64_t address) { return fmt::format("0x{:x}", address); }
 
 Json json_of(const Finding& finding) {

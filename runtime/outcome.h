@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/outcome.h - running a manifest, and what came of it.
+// runtime/outcome.h - runs a manifest, and holds the outcome.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace tartan::inline TARTAN_ABI {
 
-/// One buffer against its expected contents.
+/// One buffer and its expected contents.
 struct Expectation {
   std::string buffer;
   Comparison comparison;
@@ -26,27 +26,25 @@ struct Outcome {
                   // launch
   Diags warnings;  // what the device does not know in parts of the module that do not run
   std::vector<Finding> findings;          // what is wrong with the kernel: its text, traps, faults
-  std::vector<Expectation> expectations;  // in the order of the parameters; empty where the kernel
-                                          // did not come to its end
+  std::vector<Expectation> expectations;  // by parameter; empty if the kernel did not finish
   Report report;
 
   /// 0: every expectation holds; 1: one does not; 2: refused; 3: the kernel trapped, or a check
   /// found a defect.
   int exit_code() const;
-  /// One line an expectation; with `with_report`, what the emulator counted.
+  /// One line per expectation; with `with_report`, also the emulator's counters.
   std::string text(bool with_report) const;
-  /// A line on the least known arithmetic that the results rest on (NumericTrust); empty where
-  /// every bit was recorded on that hardware, or is defined.
+  /// A line on the least trusted arithmetic of the results (NumericTrust); empty if every bit was
+  /// recorded on that hardware, or is defined.
   std::string trust_note() const;
-  /// That, what was refused and what was found, a line each.
+  /// The trust note, refusals and findings, one line each.
   std::string complaints(bool colour) const;
-  /// {"findings":[...],"expectations":[...],"report":{...}}; what was refused stands among the
-  /// findings.
+  /// {"findings":[...],"expectations":[...],"report":{...}}; refusals are among the findings.
   std::string json() const;
 };
 
 /// Checks the PTX, loads it on the device called `device` (see Device::open), launches the kernel
-/// once and compares. `options.hardware`, where it is not empty, goes before the manifest's.
+/// once and compares. `options.hardware`, if not empty, overrides the manifest's.
 Outcome run(const Manifest& manifest, const std::string& device, DeviceOptions options = {});
 
 /// The outcome of a manifest that could not be read.

@@ -13,7 +13,7 @@ constexpr std::size_t most_dimensions = 5;
 constexpr std::uint64_t unit = 16;  // bytes: of addresses, strides and rows of a box
 constexpr std::uint64_t most_elements = std::uint64_t{1} << 32,
                         most_stride = std::uint64_t{1} << 40;
-constexpr std::uint64_t most_box_bytes = 232448;  // what a block's shared memory holds at most
+constexpr std::uint64_t most_box_bytes = 232448;  // the shared memory of a block, at most
 constexpr std::uint32_t most_in_box = 256, most_element_stride = 8, most_pixels = 1024;
 
 constexpr TypeSet element_types{Type::u8,  Type::u16,  Type::u32, Type::s32,  Type::u64, Type::s64,

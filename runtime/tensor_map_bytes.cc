@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor maps as 128 bytes, as the driver's cuTensorMapEncodeTiled writes them (derived from what
-// driver 580 made of 167 maps, and the same for all of them): sixteen words of 64 bits, low byte
-// first.
+// Tensor maps as 128 bytes, as the driver's cuTensorMapEncodeTiled writes them (derived from 167
+// maps by driver 580, and verified against all of them): sixteen words of 64 bits, low byte first.
 //
 //   0     address
 //   1     63..32 stride 1     18..17 promotion  16 tf32  15 fill with NaN  14..13 swizzle
 //         10..7 type          6..4 rank - 1     others 0: interleave, mode
-//   2     63..32 stride 3     31..0 stride 2        of strides in units of 16 bytes, the low 32
-//   bits 3     47..44 .. 35..32 bits 35..32 of strides 4 to 1     31..0 stride 4 4,
-//   5  63..32, 31..0       extents - 1: of dimensions 1, 0 and 3, 2 6     63..56 box[0] -
-//   1   46..32 element strides - 1, 3 bits each     31..0 extents[4] - 1 7     31..0 box[4] to
-//   box[1] - 1, 8 bits each 8     bytes of the box, its extents divided by the element strides and
-//   rounded down 9     bytes after which the swizzle's pattern repeats; 16 without one
+//   2     63..32 stride 3     31..0 stride 2       strides in units of 16 bytes: their low 32 bits
+//   3     47..44 .. 35..32 bits 35..32 of strides 4 to 1     31..0 stride 4
+//   4, 5  63..32, 31..0 extents - 1: of dimensions 1, 0 and 3, 2
+//   6     63..56 box[0] - 1   46..32 element strides - 1, 3 bits each     31..0 extents[4] - 1
+//   7     31..0 box[4] to box[1] - 1, 8 bits each
+//   8     bytes of the box, its extents divided by the element strides and rounded down
+//   9     bytes after which the swizzle's pattern repeats; 16 without one
 //
-// cuTensorMapEncodeIm2col's differ in three words (derived from 181 maps, and the same for all):
+// cuTensorMapEncodeIm2col writes three words differently (derived from 181 maps, and verified):
 //
 //   1     bit 0 set
 //   6     63..56 channels - 1
@@ -76,7 +76,7 @@ std::uint64_t type_bits(const TensorMap& map) {
   for (const TypeRow& row : type_rows)
     if (row.type == map.type && row.flush_subnormals == map.flush_subnormals)
       return row.code << 7 | std::uint64_t{row.tf32} << 16;
-  return 0;  // check() refuses it
+  return 0;  // check() rejects it
 }
 
 const TypeRow* type_row(std::uint64_t word) {
@@ -87,7 +87,7 @@ const TypeRow* type_row(std::uint64_t word) {
 
 constexpr std::uint64_t rounded = 11, rounded_flushed = 12;  // elemtype: f32 that becomes tf32
 
-// What a field of a few bits takes, and what values beyond are.
+// The code of a field of a few bits, and the legal range.
 struct FieldRow {
   TensorMapField field;
   std::string_view name;
@@ -108,7 +108,7 @@ constexpr FieldRow field_rows[] = {
     {TensorMapField::fill, "fill_mode", 0, 1, ""},
 };
 
-// The low 32 bits of extents and strides are fields of this word, the high or the low half.
+// The low 32 bits of extents and strides are the high or the low half of this word.
 std::uint64_t half(const Words& words, std::size_t word, bool high) {
   return high ? words[word] >> 32 : words[word] & low_32;
 }
@@ -215,7 +215,7 @@ Result<TensorMap> TensorMap::decode(std::span<const std::byte, 128> bytes) {
     return Result<TensorMap>("tensor-map"_rule, fmt::format("not a tiled tensor map: {}", why));
   };
   if (words[1] & im2col_mode) {
-    const std::size_t dimensions = words[1] >> 4 & 7;  // the rank less one
+    const std::size_t dimensions = words[1] >> 4 & 7;  // rank - 1
     if (dimensions < 2 || dimensions > 4) return wrong("its rank is not 3 to 5");
     const unsigned width = corner_width(dimensions + 1);
     const std::uint64_t counts = words[7];

@@ -25,7 +25,7 @@ struct CheckWords {
   LevelWords levels;
 };
 
-// The options, or diagnostics about the words.
+// The options, or diagnostics of invalid arguments.
 Result<verify::Options> options(const CheckWords& words) {
   verify::Options out;
   out.max_errors = words.max_errors;
@@ -48,7 +48,7 @@ Result<verify::Options> options(const CheckWords& words) {
   return out;
 }
 
-// Writes what is wrong with a file: text at once, anything else when all is known.
+// Writes a file's diagnostics: text immediately, other formats when all files are checked.
 class Report {
  public:
   explicit Report(const CheckWords& words) : words_(words) {}

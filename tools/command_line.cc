@@ -21,7 +21,7 @@ std::vector<CLI::App*> commands(CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
-// An option that takes a value takes none that is empty: it would mean the same as no option.
+// Rejects an empty value of an option that takes a value: it would mean the same as no option.
 void refuse_empty_values(CLI::App& app) {
   const auto check = [](const std::string& value) {
     return std::string(value.empty() ? "expected a value, found an empty one" : "");
@@ -38,13 +38,13 @@ std::vector<std::string_view> option_names(const CLI::App& app) {
   return out;
 }
 
-// The command whose name stands on the command line.
+// The command named on the command line.
 const CLI::App* chosen(const CLI::App& app) {
   const auto parsed = app.get_subcommands();
   return parsed.empty() ? nullptr : parsed.front();
 }
 
-// What is said of words that nothing takes.
+// The message for arguments that nothing accepts.
 std::string unexpected(const CLI::App& app, const CLI::App* command) {
   const std::string word = app.remaining(true).front();
   if (word.size() < 2 || word[0] != '-') return fmt::format("unexpected argument {}", word);
@@ -72,7 +72,7 @@ int refuse(const CLI::App* command, const std::string& message, bool json) {
   return exit_usage;
 }
 
-// The first word, where it should be a command and is none.
+// The first argument, if it should be a command and is not.
 std::string unknown_command(CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return {};
   std::vector<std::string_view> known;

@@ -7,7 +7,7 @@
 
 namespace tartan::tools {
 
-// Exit codes that all commands share.
+// Exit codes shared by all commands.
 inline constexpr int exit_ok = 0;
 inline constexpr int exit_failed =
     1;  // what was asked does not hold: an error in the text, an expectation that fails
@@ -20,6 +20,6 @@ void add_print(CLI::App& app, int& exit_code);
 void add_layout(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);
 void add_replay(CLI::App& app, int& exit_code);
-void add_emit(CLI::App& app, int& exit_code);  // where code generation is built in
+void add_emit(CLI::App& app, int& exit_code);  // if code generation is built in
 
 }  // namespace tartan::tools

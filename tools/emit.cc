@@ -18,7 +18,7 @@ struct EmitWords {
   std::string kernel, target = "sm_80", ptx, output, manifest;
 };
 
-// What compiling a built-in kernel complains of: its own C++ lines are nothing that the user wrote.
+// Errors of a built-in kernel: its C++ lines are not the user's, so they are left out.
 Diags about_kernel(const std::string& kernel, const Diags& diags) {
   Diags out;
   for (Diag diag : diags) {
@@ -32,7 +32,7 @@ Diags about_kernel(const std::string& kernel, const Diags& diags) {
 
 bool to_file(const EmitWords& words) { return !words.output.empty() && words.output != "-"; }
 
-// What of the words does not go together with --manifest; empty: nothing.
+// The options that conflict with --manifest; empty: none.
 std::string manifest_problem(const EmitWords& words, const Described& described) {
   if (words.manifest.empty()) return {};
   if (!described.grid)
@@ -75,7 +75,7 @@ Result<Described> describe(const KernelRegistry& kernels, const std::string& nam
   return kernel->describe(target);
 }
 
-// The PTX first: a manifest without it would name a file that is not there, or an old one.
+// Writes the PTX first: a manifest alone would name a missing file, or an old one.
 int write_files(const EmitWords& words, const Described& described, const Compiled& compiled) {
   Result<std::string> manifest = std::string();
   if (!words.manifest.empty())

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Numbers that are in the description, or nothing.
+// The numbers, if all are in the description; otherwise nothing.
 std::optional<std::vector<std::uint64_t>> known(const std::vector<MapNumber>& numbers,
                                                 std::uint64_t unit) {
   std::vector<std::uint64_t> out;
@@ -41,7 +41,7 @@ std::optional<Json> param_of(const CompiledMap& map, const Compiled& compiled) {
               {"promotion", CompiledMap::promotion}};
 }
 
-// `ptx` is the file's name as the manifest has it.
+// `ptx` is the file's name in the manifest.
 Result<std::string> manifest_of(const Compiled& compiled, Dim3 grid, const std::string& ptx) {
   Json params = Json::array();
   const auto add = [&](std::optional<Json> param) {

@@ -23,7 +23,7 @@ struct IsaWords {
   bool csv = false, json = false, markdown = false, opcodes = false;
 };
 
-// Operands hold commas where there is a {byte-id, thread-id}: quoted then.
+// Quotes operands with commas, which a {byte-id, thread-id} has.
 std::string csv_field(const std::string& text) {
   return text.find(',') == std::string::npos ? text : '"' + text + '"';
 }
@@ -64,7 +64,7 @@ std::vector<std::string_view> families() {
   return out;
 }
 
-// An instruction of which the name alone is known, or some of its words and types as well.
+// An instruction given by name, optionally with some of its words and types.
 int opcode_command(const IsaWords& asked, const std::optional<Arch>& arch) {
   const isa::Spelling spelling = isa::read_spelling(asked.name);
   if (!spelling.unknown.empty()) return usage_error(isa::mismatch(spelling), asked.json);

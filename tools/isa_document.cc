@@ -33,7 +33,7 @@ constexpr Family families[] = {
 };
 // clang-format on
 
-// The places of a spelling, each with the words that may stand there; "" where none may.
+// The places of a spelling, each with the words that may be there; "" if it may be empty.
 using Places = std::vector<std::set<std::string>>;
 
 struct Line {
@@ -69,8 +69,8 @@ std::string columns_text(const isa::Form& form, std::string& spelling, std::stri
                                    : "N: 8, 16, 24, then 32 to 256 in steps of 16";
 }
 
-// The form as a line of its own. A stride is an option of its line, and .shared::cta stands where
-// .shared does, so both leave their mark on the line of the form without them.
+// The form as a line of its own. Forms with a stride or .shared::cta have no line: they mark the
+// line of the form without.
 Line line_of(isa::Form form) {
   const std::string spelling = isa::spell(form);
   const bool cta = form.space == StateSpace::shared_cta;
@@ -95,7 +95,8 @@ bool written(const isa::Form& form) {
 
 using Merge = bool (*)(Line& line, const Line& other);
 
-// Puts `other` into `line` if one of them has a place more than the other, which then may be empty.
+// Merges `other` into `line` if one of them has one place more than the other; that place becomes
+// optional.
 bool merge_option(Line& line, const Line& other) {
   const bool longer = line.places.size() == other.places.size() + 1;
   if (!line.agrees(other) || (!longer && other.places.size() != line.places.size() + 1))
@@ -113,7 +114,7 @@ bool merge_option(Line& line, const Line& other) {
   return false;
 }
 
-// Puts `other` into `line` if they differ in the words of one place.
+// Merges `other` into `line` if they differ only in the words of one place.
 bool merge_words(Line& line, const Line& other) {
   if (!line.agrees(other) || line.places.size() != other.places.size()) return false;
   std::size_t different = line.places.size();
@@ -138,8 +139,8 @@ bool merge_all(std::vector<Line>& lines, Merge merge) {
   return any;
 }
 
-// Merges until no two lines go together any more. Options first: otherwise .trans and .shared would
-// share a place.
+// Merges until no two lines can be merged. Options first: otherwise .trans and .shared would share
+// a place.
 std::vector<Line> merged(std::vector<Line> lines) {
   bool again = true;
   while (again) {
@@ -187,7 +188,7 @@ void write_family(std::string& out, const Family& family, const std::vector<isa:
   for (const Line& line : merged(std::move(lines))) out += line_text(line);
 }
 
-// Which names each phrase of the column stands for.
+// The architectures that each phrase of the column represents.
 std::string targets_table(const std::vector<isa::Form>& warp, const std::vector<isa::Form>& group) {
   std::vector<std::pair<std::string, std::string>> rows;
   for (const auto* forms : {&warp, &group})

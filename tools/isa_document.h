@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// tools/isa_document.h - the instruction table as a page to read: docs/isa.md.
+// tools/isa_document.h - the instruction table as a page: docs/isa.md.
 //
-// Forms that differ in one qualifier and agree in everything else share a line:
+// Forms that differ in one qualifier share a line:
 //   mma.sync.aligned.m16n8k32.row.col[.satfinite].s32.{s8,u8}.{s8,u8}.s32      stands for eight.
 #pragma once
 

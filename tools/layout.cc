@@ -25,7 +25,7 @@ Operand parse_operand(std::string_view text) {
   return Operand::none;
 }
 
-// What is wrong with the options, for a form that exists.
+// Errors in the options, for a form that exists.
 Diags option_errors(const LayoutWords& words, const isa::Form& form) {
   Diags out;
   const std::vector<Operand> operands = register_operands(form);

@@ -25,7 +25,7 @@ constexpr int lane_levels[32] = {
 };
 // clang-format on
 
-constexpr int widest = 16;  // boxes in a row of a grid, and elements in a row that is not collapsed
+constexpr int widest = 16;  // boxes in a row of a grid, and elements in an uncollapsed row
 
 std::string range(int first, int last) {
   return first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
@@ -63,7 +63,7 @@ class Matrix {
     return *cells_[static_cast<std::size_t>(row * cols_ + col)];
   }
 
-  // The longest run, in elements along columns (or rows), that the whole matrix divides into.
+  // The longest run, in elements along columns (or rows), that divides the whole matrix evenly.
   int run(bool along_columns, bool one_register) const {
     const int length = along_columns ? cols_ : rows_;
     int best = 1;
@@ -94,7 +94,7 @@ Box box(const LayoutCell& first, const LayoutCell& last) {
           fmt::format("V{}:R{}", range(first.element, last.element), range(first.reg, last.reg))};
 }
 
-// How many elements a box covers in each direction.
+// The number of elements that a box covers in each direction.
 struct Step {
   int rows = 1, cols = 1;
 };
@@ -121,7 +121,7 @@ Grid panel(const Matrix& matrix, Step step, int first_col, int last_col) {
   return out;
 }
 
-// "matrix 1: R1, lanes T0-T31": what its cells have of the whole, left out where they have all.
+// "matrix 1: R1, lanes T0-T31": the registers and lanes of its cells, omitted if it has all.
 std::string matrix_title(const OperandTable& table, int number) {
   std::set<int> lanes, registers;
   for (const LayoutCell& cell : table.cells)

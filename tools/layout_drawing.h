@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// tools/layout_drawing.h - a layout as grids of labelled boxes: what the terminal table and the
-// picture have in common.
+// tools/layout_drawing.h - a layout as grids of labelled boxes: shared by the terminal table and
+// the picture.
 //
-// A box is one element, or, where a matrix has more than 16 columns (or rows), a run of neighbours:
+// A box is one element or, if a matrix has more than 16 columns (or rows), a run of neighbours:
 // first those that share a register, then, if the row is still too long, those that one lane holds
-// in consecutive registers. What remains too wide is cut into panels of 16 boxes.
+// in consecutive registers. A row that is still too wide is split into panels of 16 boxes.
 #pragma once
 
 #include "tools/layout_table.h"
@@ -17,20 +17,20 @@ struct Box {
   std::string text() const;  // "T4V0:R0"
 };
 
-/// One matrix, or 16 boxes' width of it.
+/// One matrix, or a panel of 16 boxes' width.
 struct Grid {
-  std::string title;                 // empty where a section has one grid
+  std::string title;                 // empty if a section has one grid
   std::vector<std::string> columns;  // the heading of each column of boxes: "5", "8-15"
   std::vector<std::string> rows;     // the heading of each row
   std::vector<int>
-      address_lanes;  // the lane that gives each row's address; empty where nobody does
-  std::vector<std::vector<Box>> boxes;  // by row
+      address_lanes;  // the lane that gives each row's address; empty if there are none
+  std::vector<std::vector<Box>> boxes;  // row-major
 };
 
-/// An operand (two, where c and d lie alike), or the metadata.
+/// An operand (two, if c and d have the same layout), or the metadata.
 struct Section {
   std::string name;   // "a", "c, d", "metadata"
-  std::string title;  // "16 x 16 f16, 4 registers of 2 elements a lane"
+  std::string title;  // "16 x 16 f16, 4 registers of 2 elements per lane"
   std::vector<Grid> grids;
 };
 
@@ -41,10 +41,10 @@ struct Drawing {
   std::vector<std::string> notes;
 };
 
-/// The drawing of `table`; of one operand alone unless `only` is none.
+/// The drawing of `table`, or of one operand if `only` is not none.
 Drawing draw(const LayoutTable& table, Operand only);
 
-/// One of the 6 x 6 x 6 colours that every terminal of 256 colours has: levels from 0 to 5.
+/// One of the 6 x 6 x 6 colours of 256-colour terminals: levels from 0 to 5.
 struct Colour {
   int red = 0, green = 0, blue = 0;
   static constexpr int intensity(int level) { return level ? 55 + 40 * level : 0; }  // of 255
@@ -52,10 +52,10 @@ struct Colour {
 };
 
 /// The background of a lane's boxes, light enough for black letters: a hue for each group of four
-/// lanes, a shade for each of the four. The warps of a warpgroup share the colours.
+/// lanes, a shade for each lane of the group. The warps of a warpgroup share the colours.
 Colour lane_colour(int lane);
 
-// The three ways to say it.
+// The three output formats.
 std::string layout_text(const Drawing& drawing, bool colour);
 std::string layout_svg(const Drawing& drawing);
 std::string layout_json(const LayoutTable& table, Operand only);

@@ -17,9 +17,9 @@ using svg::width_of;
 // Lengths in pixels.
 constexpr int title_size = 15, text_size = 12, lane_size = 11, content_size = 9;
 constexpr int page_margin = 16, line_height = 18, box_height = 30, gap = 28;
-constexpr int heading_height = 22;  // a line, and room to the column indices
+constexpr int heading_height = 22;  // a line, and space to the column indices
 constexpr int address_width = 54, swatch_width = 26, swatch_height = 18, swatches_in_row = 16;
-constexpr int page_width = 1000;  // what blocks flow into; a single block may be wider
+constexpr int page_width = 1000;  // width of the flow layout; a single block may be wider
 
 std::vector<std::string> wrapped(std::string_view text, double width) {
   const auto letters = static_cast<std::size_t>(width / (letter * text_size));
@@ -35,10 +35,10 @@ std::vector<std::string> wrapped(std::string_view text, double width) {
   return out;
 }
 
-// A grid with its headings, and what they need of the page.
+// A grid with its headings, and its size on the page.
 struct Block {
   const Grid* grid;
-  std::string heading;  // of a section of one grid; otherwise its first line has it
+  std::string heading;  // of a section with one grid; otherwise its first line has it
   double box_width, row_margin;
 
   Block(const Grid& grid, std::string heading) : grid(&grid), heading(std::move(heading)) {
@@ -128,8 +128,8 @@ class Picture {
     return nullptr;
   }
 
-  // A product reads as on paper: b over c, a beside c, so that a row of a and a column of b meet in
-  // their element of c.
+  // Whether the three form a cross: b above c, a left of c, so that a row of a and a column of b
+  // meet in their element of c.
   bool crosses(const Section* a, const Section* b, const Section* c) const {
     if (!a || !b || !c) return false;
     if (a->grids.size() != 1 || b->grids.size() != 1 || c->grids.size() != 1) return false;
@@ -154,7 +154,7 @@ class Picture {
     for (; next < drawing_.sections.size(); ++next) flow(drawing_.sections[next]);
   }
 
-  // The columns of the one stand over those of the other.
+  // Aligns the columns of both blocks.
   static void align(Block& upper, Block& lower) {
     upper.box_width = lower.box_width = std::max(upper.box_width, lower.box_width);
     upper.row_margin = lower.row_margin = std::max(upper.row_margin, lower.row_margin);
@@ -169,7 +169,7 @@ class Picture {
     lines_.back().blocks.push_back(std::move(block));
   }
 
-  // Several grids: as many to a line as fit, the same number in each.
+  // Several grids: as many per line as fit, the same number in each line.
   void flow_grids(const Section& section) {
     std::vector<Block> blocks;
     double width = 0;
@@ -200,7 +200,7 @@ class Picture {
         top += heading_height;
       }
       draw(block, x, top);
-      // The second block of a product's lower line stands under the first of its upper one.
+      // Whether the second block of a product's lower line goes below the first of its upper line.
       const bool under = legend_in_corner_ && &line == &lines_[1] && &block == &line.blocks.front();
       x += (under ? lines_.front().left : block.width() + gap);
     }

@@ -10,7 +10,7 @@
 namespace tartan::tools {
 namespace {
 
-// Targets that together have every form of the tables, with all their suffixes.
+// Targets that together have every form of the tables, with all architecture suffixes.
 const Target newest_warp{{120, 'a'}, newest_version};
 const Target newest_warpgroup{{90, 'a'}, newest_version};
 
@@ -26,7 +26,7 @@ std::string nearest_text(const isa::Form& form) {
   return near ? fmt::format("; the nearest form is {}", isa::spell(*near)) : "";
 }
 
-// Before movmatrix, a lane holds the elements that it would hold without .trans.
+// The elements before movmatrix: those that a lane would hold without .trans.
 isa::Form form_of(isa::Form form, Operand operand) {
   if (form.opcode == isa::Opcode::movmatrix && operand == Operand::a) form.trans = false;
   return form;

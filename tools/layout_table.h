@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// tools/layout_table.h - which lane holds which element, as data: what `tartan layout` prints,
-// draws or writes as JSON.
+// tools/layout_table.h - which lane holds which element, as data, for the text, picture and JSON of
+// `tartan layout`.
 //
-// Nothing here is a list of instructions: a table is the lane map of tartan/isa/fragment.h
-// written out, so every form of the instruction tables has one.
+// There is no list of instructions here: a table is the expanded lane map of tartan/isa/fragment.h,
+// so every form of the instruction tables has one.
 //
 //   auto form = tools::layout_form("mma.m16n8k16.row.col.f32.f16.f16.f32");
 //   for (const tools::OperandTable& operand : tools::layout_table(*form).operands) ...
@@ -19,7 +19,7 @@
 
 namespace tartan::tools {
 
-/// One element of an operand's matrix, and where it is held.
+/// One element of an operand's matrix, and the register that holds it.
 struct LayoutCell {
   isa::Coord at;  // ldmatrix, stmatrix: in memory. movmatrix: in the matrix that it reads
   int lane = 0;   // wgmma: 0..127
@@ -38,7 +38,7 @@ struct OperandTable {
   Operand operand = Operand::none;
   isa::Fragment fragment;
   bool in_memory = false;         // ldmatrix, stmatrix: rows are 16 bytes of memory
-  std::vector<LayoutCell> cells;  // by lane and element; every copy of a wmma fragment
+  std::vector<LayoutCell> cells;  // by lane and element; with every copy of a wmma fragment
   std::vector<RowAddress> row_addresses;
 };
 
@@ -60,18 +60,18 @@ struct LayoutTable {
   int lanes = 32;
   std::vector<OperandTable> operands;
   std::optional<MetadataTable> metadata;  // sparse forms
-  std::vector<std::string> notes;         // what holds of the whole instruction, one sentence each
+  std::vector<std::string> notes;         // facts about the whole instruction, one sentence each
 };
 
-/// The form that `spelling` names: qualifiers in any order, .sync.aligned or not, and operands
-/// after a blank are passed over. Where there is no such form, diagnostics name the nearest one.
-/// wgmma: the form with A in registers.
+/// The form that `spelling` names: qualifiers in any order, with or without .sync.aligned; operands
+/// after a blank are ignored. If there is no such form, diagnostics name the nearest one. wgmma:
+/// the form with A in registers.
 Result<isa::Form> layout_form(std::string_view spelling);
 
-/// The operands of `form` that lie in registers, in the order a, b, c, d.
+/// The operands of `form` that are in registers, in the order a, b, c, d.
 std::vector<Operand> register_operands(const isa::Form& form);
 
-/// `form` must exist and `selector` be below metadata's selectors.
+/// `form` must exist, and `selector` must be below the number of legal selectors.
 LayoutTable layout_table(const isa::Form& form, int selector = 0);
 
 }  // namespace tartan::tools

@@ -8,7 +8,7 @@
 namespace tartan::tools {
 namespace {
 
-// A background of its own for each lane, and black letters that no theme changes.
+// A separate background for each lane, and black letters that themes do not change.
 std::string background(int lane) {
   return fmt::format("\033[38;5;16;48;5;{}m", lane_colour(lane).index());
 }

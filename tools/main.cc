@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Validated PTX for NVIDIA's matrix instructions: generate, check, run, draw"};
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
-  app.fallthrough();  // options of all commands may stand behind the command's name
+  app.fallthrough();  // options of all commands may follow the command's name
   app.add_option_function<std::string>("--color", set_colour,
                                        "Colors: always, never, or auto (on a terminal only)")
       ->check(CLI::IsMember({"always", "never", "auto"}))

@@ -16,7 +16,7 @@ namespace {
 
 using isa::Accepts, isa::Opcode, isa::OperandRow, isa::Signature;
 
-// How JSON calls a value, and how a sentence does.
+// The names of a value in JSON and in a sentence.
 struct Words {
   std::string_view id, text;
 };
@@ -296,16 +296,16 @@ nlohmann::ordered_json signature_json(const Signature& signature) {
   return out;
 }
 
-// ---- The list of all.
+// ---- The list of all instructions.
 
 struct Summary {
   std::string_view name;
   std::size_t forms = 0;
   Since oldest;
-  std::string control, memory;  // the latter without what every access of a thread is
+  std::string control, memory;  // memory: without what every access of a thread does
 };
 
-// What the signatures do to memory, each once: "reads", "writes through the async proxy, ...".
+// The memory effects of the signatures, each once: "reads", "writes through the async proxy, ...".
 std::string memory_summary(std::span<const Signature> signatures) {
   std::vector<std::string> out;
   for (const Signature& signature : signatures)
@@ -330,14 +330,14 @@ std::string memory_summary(const isa::Form& form) {
       words(instruction->operand(isa::Role::d) ? isa::Access::Read : isa::Access::Write).text);
 }
 
-// Nothing if the target has none of it.
+// Nothing if the target has no form of it.
 std::optional<Summary> summary(Opcode opcode, const std::optional<Arch>& target,
                                const std::vector<isa::Form>& matrix_forms) {
   const isa::OpcodeRow& row = isa::row(opcode);
   Summary out{.name = row.name};
   const auto add = [&](const Since& since) {
     if (target && !since.has(*target)) return;
-    const auto age = [](const Since& each) {  // what was taken back comes last
+    const auto age = [](const Since& each) {  // removed forms come last
       return std::tuple(each.last != newest_version || each.last_sm != 0, each.ptx, each.sm);
     };
     if (out.forms++ == 0 || age(since) < age(out.oldest)) out.oldest = since;

@@ -18,9 +18,9 @@ constexpr auto patience = std::chrono::seconds(2);
 constexpr auto interval = std::chrono::milliseconds(200);
 constexpr char wipe[] = "\r\033[K";
 
-constexpr int interrupted = 130;  // what shells report for SIGINT
+constexpr int interrupted = 130;  // the shells' exit code for SIGINT
 
-// Only what a signal handler may do.
+// Does only what a signal handler may do.
 void stop(int) {
   if (isatty(STDERR_FILENO)) {
     [[maybe_unused]] const auto size = write(STDERR_FILENO, wipe, sizeof wipe - 1);
@@ -42,7 +42,7 @@ Progress::Progress(std::string unit) : unit_(std::move(unit)) {
   try {
     shown_ = std::jthread([this](std::stop_token stop) { show(stop); });
   } catch (const std::system_error&) {
-    // The host has no more threads: the work goes on without a line about it.
+    // The host has no more threads: works without a progress line.
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tools/progress.h - a line on the terminal for what takes over two seconds, and an end when asked
-// for one.
+// tools/progress.h - a progress line on the terminal for work of over two seconds, and interruption
+// by Ctrl-C.
 #pragma once
 
 #include <atomic>
@@ -10,8 +10,8 @@
 
 namespace tartan::tools {
 
-/// While it lives: how much is done, on standard error, from the third second on; nothing where
-/// that is no terminal. The line is gone when the object is.
+/// During its lifetime, shows the progress on standard error from the third second on, if that is a
+/// terminal. The destructor removes the line.
 class Progress {
  public:
   explicit Progress(std::string unit);
@@ -19,7 +19,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// From any thread.
+  /// May be called from any thread.
   void set(std::uint64_t done, std::uint64_t all) {
     all_.store(all, std::memory_order_relaxed);
     std::uint64_t before = done_.load(std::memory_order_relaxed);
@@ -35,8 +35,8 @@ class Progress {
   std::jthread shown_;  // the last member: it ends before the others
 };
 
-/// From now on Ctrl-C ends the process at once, with exit code 130 and the progress line wiped.
-/// For commands that write their output when all is known, so that none is left half-written.
+/// From now on Ctrl-C ends the process at once, with exit code 130 and the progress line removed.
+/// For commands that write their output at the end, so that no output is half-written.
 void exit_on_interrupt();
 
 }  // namespace tartan::tools

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tools/replay.cc - tartan replay: recorded hardware behaviour against the emulator.
+// tools/replay.cc - tartan replay: compares the emulator with recorded hardware behaviour.
 #include <fmt/format.h>
 
 #include <memory>

@@ -16,7 +16,7 @@ std::string_view nearest_rule(const std::string& id) {
   return nearest_word(id, ids);
 }
 
-// A run of rules in the table, who reports them, and where.
+// A range of rules in the table, who reports them, and where.
 struct Section {
   const Rule& first;
   std::string_view title, reporters;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tools/rules.h - the rules of diagnostics in words: their page, and levels that are set for them.
+// tools/rules.h - the page of the diagnostics' rules, and their levels on the command line.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@ namespace tartan::tools {
 /// docs/diagnostics.md.
 std::string rules_document();
 
-/// Ids as --error, --warn and --ignore take them.
+/// Ids as given to --error, --warn and --ignore.
 struct LevelWords {
   std::vector<std::string> error, warn, ignore;
 };
 
-/// The levels that they ask for; "all" among the errors: every rule that warns. An unknown id and
-/// one that is asked for twice are diagnostics.
+/// The requested levels; "all" among the errors: every rule that warns. An unknown or repeated id
+/// gives a diagnostic.
 Result<RuleLevels> read_levels(const LevelWords& words);
 
 }  // namespace tartan::tools

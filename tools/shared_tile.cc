@@ -15,28 +15,28 @@ namespace {
 
 constexpr int chunk_bytes = 16, groups = 8;
 
-// The first mode of an axis: how many neighbours lie how far apart.
+// The first mode of an axis: the number of neighbours and their distance.
 Mode neighbours(const NestedLayout& axis) { return coalesce(axis).flat()[0]; }
-bool by_rows(const SharedTile& tile) {
+bool is_row_major(const SharedTile& tile) {
   return tile.layout[1].mode().stride == 1 || neighbours(tile.layout[1]).stride == 1;
 }
-int lines(const SharedTile& tile) { return by_rows(tile) ? tile.rows() : tile.cols(); }
-int line_elements(const SharedTile& tile) { return by_rows(tile) ? tile.cols() : tile.rows(); }
+int lines(const SharedTile& tile) { return is_row_major(tile) ? tile.rows() : tile.cols(); }
+int line_elements(const SharedTile& tile) { return is_row_major(tile) ? tile.cols() : tile.rows(); }
 int chunk_elements(const SharedTile& tile) { return chunk_bytes * 8 / bits(tile.type); }
 int chunks(const SharedTile& tile) { return line_elements(tile) / chunk_elements(tile); }
 
 std::int64_t first_byte(const SharedTile& tile, int line, int chunk) {
   const int along = chunk * chunk_elements(tile);
-  return (by_rows(tile) ? tile.offset(line, along) : tile.offset(along, line)) * bits(tile.type) /
-         8;
+  return (is_row_major(tile) ? tile.offset(line, along) : tile.offset(along, line)) *
+         bits(tile.type) / 8;
 }
 
-// Which of the eight groups of four banks chunk `chunk` of line `line` lies in.
+// The bank group, of eight groups of four banks, of chunk `chunk` of line `line`.
 int group(const SharedTile& tile, int line, int chunk) {
   return static_cast<int>(first_byte(tile, line, chunk) / chunk_bytes % groups);
 }
 
-// How often eight chunks meet in one group: the passes that their access takes.
+// The largest number of the eight chunks in one group: the passes of their access.
 int passes(const std::vector<int>& eight) {
   std::array<int, groups> count{};
   for (const int each : eight) ++count[static_cast<std::size_t>(each)];
@@ -55,7 +55,7 @@ int read_passes(const SharedTile& tile) {
   return worst;
 }
 
-// The worst quarter of a warp that copies 16 bytes a lane, line after line.
+// The worst quarter-warp of a copy of 16 bytes per lane, line by line.
 int write_passes(const SharedTile& tile) {
   int worst = 1;
   const int all = lines(tile) * chunks(tile);
@@ -73,7 +73,7 @@ std::string cell(int group, bool colour) {
   return fmt::format(" \033[38;5;16;48;5;{}m{}\033[0m", 111 + 12 * group, group);
 }
 
-// "64x32:(32,1)" as CuTe writes it, or what is written nested already.
+// "64x32:(32,1)" in CuTe's notation; nested notation is unchanged.
 std::string cute_notation(std::string_view words) {
   std::string out(words);
   const std::size_t by = out.find('x'), strides = out.find(':');
@@ -85,12 +85,12 @@ std::string cute_notation(std::string_view words) {
   return "(" + out;
 }
 
-// Why there is no picture of the tile.
+// Why the tile has no picture.
 std::string problem(const SharedTile& tile) {
   if (tile.layout[0].size() > 1024 || tile.layout[1].size() > 1024)
     return "too large or empty to draw: expected 1 to 1024 rows and columns";
   if (bits(tile.type) < 4 || bits(tile.type) > 64) return "expected elements of 4 to 64 bits";
-  const NestedLayout& line = tile.layout[by_rows(tile) ? 1 : 0];
+  const NestedLayout& line = tile.layout[is_row_major(tile) ? 1 : 0];
   const auto [together, stride] = neighbours(line);
   if (stride != 1) return "neither rows nor columns are contiguous: one stride must be 1";
   if (together % chunk_elements(tile))
@@ -103,7 +103,7 @@ std::string problem(const SharedTile& tile) {
     for (int chunk = 0; chunk < chunks(tile); ++chunk)
       if (const std::int64_t byte = first_byte(tile, i, chunk); byte % chunk_bytes)
         return fmt::format("chunk {} of {} {} starts at byte {}, which is not a multiple of 16",
-                           chunk, by_rows(tile) ? "row" : "column", i, byte);
+                           chunk, is_row_major(tile) ? "row" : "column", i, byte);
   return {};
 }
 
@@ -140,7 +140,7 @@ Result<SharedTile> parse_tile(std::string_view words, Type type) {
 }
 
 std::string tile_text(const SharedTile& tile, bool colour) {
-  const std::string_view line_name = by_rows(tile) ? "row" : "col";
+  const std::string_view line_name = is_row_major(tile) ? "row" : "col";
   std::string out = fmt::format("{} of {}: bank group of each 16-byte chunk ({} elements)\n",
                                 tile.text(), name(tile.type), chunk_elements(tile));
   out += fmt::format("{:>5}", line_name);

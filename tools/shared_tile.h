@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tools/shared_tile.h - a matrix in shared memory and the banks that it lies in.
+// tools/shared_tile.h - the banks of a matrix in shared memory.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,8 @@
 
 namespace tartan::tools {
 
-/// As explain() writes layouts: "64x32:(32,1) swizzle<2,3,3>", extents and strides in elements; or
-/// nested rows and columns, "((8,8),(8,8)):((8,512),(1,64))".
+/// A tile in the notation of explain(), "64x32:(32,1) swizzle<2,3,3>", with extents and strides in
+/// elements; or with nested rows and columns, "((8,8),(8,8)):((8,512),(1,64))".
 struct SharedTile {
   NestedLayout layout;  // rows and columns
   Type type = Type::none;
@@ -24,12 +24,12 @@ struct SharedTile {
   std::string text() const;
 };
 
-/// Whether `words` means a tile and no instruction.
+/// Whether the arguments name a tile, not an instruction.
 bool names_tile(std::string_view words);
 Result<SharedTile> parse_tile(std::string_view words, Type type);
 
-/// The bank group (16 bytes of the 128 that a phase reaches) of every 16-byte chunk, and what it
-/// costs to read eight lines by ldmatrix and to fill the tile by 16-byte copies.
+/// The bank group (16 bytes of the 128 that a phase reaches) of every 16-byte chunk, and the cost
+/// of reading eight lines by ldmatrix and of filling the tile by 16-byte copies.
 std::string tile_text(const SharedTile& tile, bool colour);
 std::string tile_svg(const SharedTile& tile);
 std::string tile_json(const SharedTile& tile);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tools/terminal.h - how commands write: where colours go, and errors.
+// tools/terminal.h - output of commands: colours, and errors.
 #pragma once
 
 #include <cstdio>
@@ -9,18 +9,18 @@
 
 namespace tartan::tools {
 
-/// What --color says: "always", "never", or "auto".
+/// The value of --color: "always", "never", or "auto".
 void set_colour(const std::string& when);
 
-/// Whether to write colours there. "auto": on a terminal that has them, and not where NO_COLOR asks
-/// for none.
+/// Whether to write colours to the stream. "auto": on a terminal that has colours, unless NO_COLOR
+/// is set.
 bool colour(std::FILE* stream);
 
-/// Writes the diagnostics to standard error, or as one JSON object to standard output; gives
+/// Writes the diagnostics to standard error, or as one JSON object to standard output; returns
 /// `code`.
 int fail(int code, const Diags& diags, bool json = false);
 
-/// The same for one of invalid arguments; gives their exit code.
+/// The same for one diagnostic of invalid arguments; returns their exit code.
 int usage_error(const std::string& message, bool json = false);
 
 }  // namespace tartan::tools

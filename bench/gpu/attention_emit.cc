@@ -23,8 +23,8 @@ std::string hexadecimal(const std::vector<std::byte>& bytes) {
   return out;
 }
 
-// The arguments of `compiled`, those of the description first. A tensor map is its 128 bytes with
-// the address 0 in its first 8, where the buffer's goes.
+// The arguments of `compiled`, those of the description first. A tensor map is its 128 bytes, with
+// address 0 in its first 8 instead of the buffer's.
 Result<Json> arguments_json(const Compiled& compiled, const AttentionProblem& problem) {
   const std::vector<AttentionArgument> arguments = arguments_of(problem);
   Json out = Json::array();
@@ -61,7 +61,7 @@ class Emitter {
     return bool(out);
   }
 
-  // What does not compile is told and left out.
+  // Configurations that do not compile are reported and skipped.
   bool add(const AttentionConfig& config, const AttentionProblem& problem, Json& launches) {
     const auto refuse = [&](const Diags& diags) {
       std::cerr << config.text << ":\n" << diags.text();

@@ -14,7 +14,7 @@ using namespace tartan;
 
 namespace {
 
-// A named part of a configuration's word. A new option of the kernel is a new row.
+// A named part of a configuration. A new option of the kernel needs a new row.
 struct Option {
   std::string_view name;
   void (*set)(kernels::Attention& options, int value);

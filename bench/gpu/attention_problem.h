@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench/gpu/attention_problem.h - what the attention kernel is measured on, and how it is launched.
+// bench/gpu/attention_problem.h - the problems and launches of the attention benchmark.
 #pragma once
 
 #include <optional>
@@ -31,13 +31,13 @@ struct AttentionProblem {
 
 struct AttentionConfig {
   std::string text;
-  bool hopper = false;  // what is fastest on sm_90a, and then the settings
+  bool hopper = false;  // the fastest on sm_90a, with the settings applied
   std::vector<std::pair<void (*)(tartan::kernels::Attention&, int), int>> settings = {};
 };
 
 /// NAME=NUMBER[:NAME=NUMBER]..., such as "hopper:keys=64"; "default".
 std::optional<AttentionConfig> read_attention_config(const std::string& word);
-/// The names, a line each.
+/// The names, one per line.
 std::string attention_config_help();
 
 /// The kernel's options for a problem, and its launch.
@@ -45,8 +45,7 @@ tartan::kernels::Attention options_of(const AttentionConfig& config,
                                       const AttentionProblem& problem);
 tartan::Dim3 grid_of(const AttentionConfig& config, const AttentionProblem& problem);
 
-/// An argument of kernels::attention(), in its order: a buffer ("Q", "K", "V", "O", "LSE") or a
-/// number.
+/// An argument of kernels::attention(), in order: a buffer ("Q", "K", "V", "O", "LSE") or a number.
 struct AttentionArgument {
   std::string buffer = {};
   std::optional<int> integer = {};
@@ -54,8 +53,8 @@ struct AttentionArgument {
 };
 std::vector<AttentionArgument> arguments_of(const AttentionProblem& problem);
 
-/// Writes the kernels' PTX and launches.json, which describes their launches, into `folder`: what
-/// attention_peer.py runs. False, with a word on standard error, where that fails.
+/// Writes the kernels' PTX and launches.json, which describes their launches, into `folder`, for
+/// attention_peer.py. False, with a message on standard error, if that fails.
 bool emit(const std::string& folder, const tartan::Target& target,
           const std::vector<AttentionProblem>& problems,
           const std::vector<AttentionConfig>& configs);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench/gpu/cublas.h - cuBLAS and cuBLASLt as far as products are compared with theirs. Found with
-// dlopen; own declarations of the few entry points used.
+// bench/gpu/cublas.h - calls cuBLAS and cuBLASLt for comparison. Found with dlopen; declares the
+// few entry points that it uses.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,20 @@ struct Operands {
   std::uint64_t a = 0, b = 0, c = 0;
 };
 
-/// Puts C = alpha * A * B on the library's stream; false: the library has no such product.
+/// Enqueues C = alpha * A * B on the library's stream; false: the library has no such product.
 using Multiply = std::function<bool(const Operands&)>;
 
-/// Memory that both libraries may use.
+/// Workspace that both libraries may use.
 inline constexpr std::size_t workspace_bytes = 32 << 20;
 
 class Cublas {
  public:
-  /// Works on `stream`. Empty where the library cannot be found or begins with a failure.
+  /// Works on `stream`. Empty if the library cannot be found or initialized.
   explicit Cublas(tartan::Device& device, const tartan::Stream& stream);
   bool found() const { return gemm_ != nullptr; }
   std::string version() const;
-  /// m, n, k, types and majors of `product` count, and alpha if it has one. Empty where the types
-  /// are none of the library's.
+  /// Uses m, n, k, types and major orders of `product`, and alpha if it has one. Empty if the
+  /// library does not support the types.
   Multiply multiply(const tartan::kernels::Gemm& product, float alpha) const;
 
  private:
@@ -46,8 +46,8 @@ class CublasLt {
   explicit CublasLt(tartan::Device& device, const tartan::Stream& stream);
   bool found() const { return handle_ != nullptr; }
   std::string version() const;
-  /// The ways that the library's heuristics propose, best first, at most `count`. Sums of fp8 are
-  /// the tensor cores' own (FAST_ACCUM).
+  /// The algorithms that the library's heuristics propose, best first, at most `count`. fp8 is
+  /// accumulated by the tensor cores alone (FAST_ACCUM).
   std::vector<Multiply> proposals(const tartan::kernels::Gemm& product, float alpha,
                                   int count) const;
 

@@ -34,7 +34,7 @@ bool narrow(Type type) { return type == Type::e4m3 || type == Type::e5m2; }
 
 }  // namespace
 
-// A product in the library's words. Small, and kept until the process ends.
+// A product in the library's types. Small, and kept until the process ends.
 struct CublasLt::Problem {
   Problem(void* library, const kernels::Gemm& product, float alpha, std::uint64_t scale_address)
       : one(product, alpha), zero(product, 0) {
@@ -72,7 +72,7 @@ struct CublasLt::Problem {
 CublasLt::CublasLt(Device& device, const Stream& stream) : stream_(stream.handle()) {
   if (device.emulated()) return;
   library_ = load_library({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"});
-  // Behind the workspace a 1, the scale of fp8.
+  // The workspace is followed by a 1, the scale of fp8.
   auto memory = device.allocate(workspace_bytes + 256);
   if (!library_ || !memory) return;
   workspace_ = *memory;

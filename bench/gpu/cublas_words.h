@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench/gpu/cublas_words.h - a product in the numbers of cuBLAS (library_types.h, cublas_api.h).
+// bench/gpu/cublas_words.h - a product in the enumerators of cuBLAS (library_types.h,
+// cublas_api.h).
 //
 // cuBLAS is column-major: it computes C^T (n x m) = B^T * A^T, so that its first operand is B.
 #pragma once
@@ -35,7 +36,7 @@ inline int compute_type(const tartan::kernels::Gemm& product) {
   return product.a == Type::f32 || product.a == Type::tf32 ? 77 : 68;
 }
 
-/// A matrix as columns of a length; `transposed` (CUBLAS_OP_T) on its way into the product.
+/// A column-major matrix; `transposed` (CUBLAS_OP_T) for the product.
 struct Columns {
   int length, count;
   bool transposed;
@@ -53,7 +54,7 @@ inline Columns second_operand(const tartan::kernels::Gemm& product) {
   return {product.m, product.k, true};
 }
 
-/// alpha and beta in the type that the library scales by: s32, f64 or f32.
+/// alpha and beta in the library's scale type: s32, f64 or f32.
 struct Scale {
   Scale(const tartan::kernels::Gemm& product, float alpha)
       : integer(static_cast<int>(alpha)),

@@ -52,7 +52,7 @@ std::function<void()> Driver::graph(const tartan::Stream& stream,
 std::string driver_version() {
   std::ifstream file("/proc/driver/nvidia/version");
   std::string word;
-  while (file >> word)  // the first word that begins like a number with a dot
+  while (file >> word)  // the first word that looks like a version number
     if (word.find('.') != std::string::npos && word[0] >= '0' && word[0] <= '9') return word;
   return "";
 }

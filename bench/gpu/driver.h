@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench/gpu/driver.h - what benchmarks ask of the CUDA driver beside launches: graphs, and the
-// primary context for libraries in the same process. Found as the runtime finds it; without a
-// driver, or with the emulator, there is none of it.
+// bench/gpu/driver.h - further functions of the CUDA driver for benchmarks: graphs, and the primary
+// context for libraries in the same process. Found like the runtime's driver; without a driver, or
+// with the emulator, they are unavailable.
 #pragma once
 
 #include <functional>
@@ -15,9 +15,9 @@ class Driver {
  public:
   /// Makes the first GPU's primary context current for this thread.
   Driver();
-  /// Of the first GPU; 0: not known.
+  /// Of the first GPU; 0: unknown.
   int multiprocessors() const { return multiprocessors_; }
-  /// A launch of all that `work` puts on `stream`, as one graph; empty where that cannot be.
+  /// A launch of all work that `work` enqueues on `stream`, as one graph; empty if impossible.
   std::function<void()> graph(const tartan::Stream& stream,
                               const std::function<void()>& work) const;
 
@@ -26,7 +26,7 @@ class Driver {
   int multiprocessors_ = 0;
 };
 
-/// "580.159.03": the kernel module's version; empty where there is none.
+/// "580.159.03": the kernel module's version; empty if there is none.
 std::string driver_version();
 
 }  // namespace gpu

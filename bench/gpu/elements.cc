@@ -42,7 +42,7 @@ std::vector<std::uint8_t> fill(std::size_t count, unsigned seed, auto make) {
   return out;
 }
 
-// Exponents of 1/4 to 1, and of the mantissa at most ten bits.
+// Exponents of 1/4 to 1, and at most ten mantissa bits.
 std::uint64_t number_about_one(Format f, std::uint32_t random) {
   const int mantissa = std::min(f.mantissa, 10);
   const std::uint64_t sign = random >> 31, digits = random & ((1u << mantissa) - 1),
@@ -93,7 +93,7 @@ std::vector<std::uint8_t> random_elements(Type type, std::size_t count, unsigned
 
 namespace {
 
-// Values of elements; of short ones from a table.
+// Values of elements; of narrow ones from a table.
 class Values {
  public:
   explicit Values(Type type) : type_(type), bytes_(static_cast<std::size_t>(bits(type) / 8)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench/gpu/elements.h - matrices as bytes: random ones, and how far two are apart.
+// bench/gpu/elements.h - matrices as bytes: random ones, and their differences.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 
 namespace gpu {
 
-/// Normal numbers of about one, either sign, that tf32 holds; of integers any.
+/// Normal numbers near one, of either sign, exact in tf32; any integers.
 std::vector<std::uint8_t> random_elements(tartan::Type type, std::size_t count, unsigned seed);
 
-/// Zeros where a sparse matrix has them: two of four neighbours, or, of 32 bits, one of two.
+/// Inserts the zeros of a sparse matrix: two of four neighbours or, of 32 bits, one of two.
 void prune(tartan::Type type, std::vector<std::uint8_t>& elements);
 
 struct Difference {
   std::size_t differ = 0, count = 0;  // elements
-  double largest = 0;                 // difference, as a part of the largest value
+  double largest = 0;                 // relative to the largest value
   /// "equal to cuBLAS", "1024 of 65536 elements differ from cuBLAS, by up to 1.2e-3 of the largest"
   std::string text(const std::string& other) const;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench/gpu/figures.h - what a run measured: as a table, as JSON, as a picture. Needs no GPU.
+// bench/gpu/figures.h - results of a run: as a table, as JSON, as a picture. Needs no GPU.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,10 +9,10 @@
 
 namespace gpu {
 
-/// One contestant of a race. Samples are TFLOP/s (of integers TOP/s), one a round.
+/// One contestant of a race. Samples are TFLOP/s (integers: TOP/s), one per round.
 struct Figure {
   std::string name;
-  bool peer = false;  // what others' figures are divided by: a library, a ceiling
+  bool peer = false;  // the reference of ratios: a library, a ceiling
   double operations = 0;
   std::vector<double> cool, hot;
   std::string note;  // "the bits of cuBLAS"
@@ -28,29 +28,29 @@ struct Run {
   std::string program, command, date, device, driver;
   std::vector<std::pair<std::string, std::string>> libraries;  // name, version
   std::vector<Race> races;
-  /// Its races behind these, and the libraries that are new.
+  /// Appends the races of `other`, and its new libraries.
   void add(Run other);
 };
 
 double median(std::vector<double> values);
 /// Microseconds of one product at the median of `rates`.
 double microseconds(const Figure& figure, const std::vector<double>& rates);
-/// `mine` over `theirs`, medians; 0 where either has no samples.
+/// `mine` over `theirs`, medians; 0 if either has no samples.
 double ratio(const std::vector<double>& mine, const std::vector<double>& theirs);
 
-/// A line a contestant; its ratios to each peer, cool and hot.
+/// One line per contestant, with its ratios to each peer, cool and hot.
 std::string table(const Race& race);
 
-/// Objects of the members above, and medians, microseconds and ratios for those who read no
-/// samples.
+/// Objects of the members above, with medians, microseconds and ratios for readers that do not use
+/// the samples.
 nlohmann::ordered_json to_json(const Run& run);
-/// Throws nlohmann::json::exception where a member is missing.
+/// Throws nlohmann::json::exception if a member is missing.
 Run from_json(const nlohmann::json& json);
 
-/// Bars, a group a race: cool above hot.
+/// Bars, one group per race: cool above hot.
 std::string to_svg(const Run& run);
 
-/// Writes both where a path is given; says on standard error what cannot be written.
+/// Writes to each path that is given; reports failures on standard error.
 bool write(const Run& run, const std::string& json_path, const std::string& svg_path);
 
 }  // namespace gpu

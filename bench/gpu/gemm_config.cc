@@ -13,7 +13,7 @@ using namespace tartan;
 
 namespace {
 
-// A named part of a configuration's word. A new option of the kernel is a new row.
+// A named part of a configuration. A new option of the kernel needs a new row.
 struct Option {
   std::string_view name;
   void (*set)(Config& config, int value);  // 0: a name without a number
@@ -39,7 +39,7 @@ constexpr Option options[] = {
     {"dynamic", [](Config& c, int) { c.dynamic = true; }, " sizes are parameters of the kernel"},
 };
 
-// "128x256x64" into as many numbers above zero.
+// "128x256x64" into so many positive numbers.
 bool read_numbers(std::string_view word, std::initializer_list<int*> out) {
   const auto parts = split(word, 'x');
   if (parts.size() != out.size()) return false;

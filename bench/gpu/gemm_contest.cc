@@ -13,7 +13,7 @@ using namespace tartan;
 namespace {
 
 constexpr int usual_graph = 40;            // products
-constexpr double short_operations = 4e10;  // of a product that is measured in graphs
+constexpr double short_operations = 4e10;  // products with fewer are measured in graphs
 
 int graph_of(const ContestOptions& options, const Product& product) {
   if (options.graph >= 0) return options.graph;
@@ -59,7 +59,7 @@ std::string GemmContest::ceiling_instruction() const {
                      name(multiplied(product_.b)));
 }
 
-// As many launches as a graph has, which take turns with the sets of matrices.
+// The launches of a graph, which use the sets of matrices in turn.
 std::function<void()> GemmContest::in_turn(const Launch& launch) {
   return [this, launch] {
     for (int i = 0; i < graph_; ++i) launch(static_cast<std::size_t>(i) % matrices_.sets());
@@ -70,7 +70,7 @@ std::function<void()> GemmContest::in_graph(const Launch& launch) {
   return session_.driver.graph(session_.stream, in_turn(launch));
 }
 
-// Takes part by single launches, or by a graph of them.
+// Adds a contestant, by single launches or by a graph of them.
 void GemmContest::enter(std::string name, bool peer, const Launch& launch, std::string note) {
   Contestant entry;
   entry.figure.name = std::move(name), entry.figure.note = std::move(note);
@@ -87,7 +87,7 @@ void GemmContest::enter(std::string name, bool peer, const Launch& launch, std::
   contestants_.push_back(std::move(entry));
 }
 
-// What the last launch gave, beside what the first contestant gave.
+// Compares the last launch's results with the first contestant's.
 std::string GemmContest::compared(const std::string& name) {
   must(session_.device.synchronize());
   auto result = must(matrices_.c(0).read_all<std::uint8_t>());
@@ -113,7 +113,7 @@ void GemmContest::add_peers() {
   add_peer("cuBLASLt", *best);
 }
 
-// What the library does not have does not take part.
+// Skips products that the library does not have.
 void GemmContest::add_peer(const std::string& name, const Multiply& multiply) {
   must(matrices_.c(0).fill(0xFF));
   if (!multiply(matrices_.operands(0))) return;
@@ -125,7 +125,7 @@ GemmContest::Launch GemmContest::launch_of(const Multiply& multiply) {
   return [this, multiply](std::size_t set) { (void)multiply(matrices_.operands(set)); };
 }
 
-// Of some launches as they are in the race.
+// The time of some launches under race conditions.
 double GemmContest::seconds_of(const Multiply& multiply) {
   const Launch launch = launch_of(multiply);
   if (const auto graph = graph_ ? in_graph(launch) : nullptr) {
@@ -136,7 +136,7 @@ double GemmContest::seconds_of(const Multiply& multiply) {
       session_, [&] { launch(0); }, 10);
 }
 
-// What does not compile or start does not take part.
+// Skips configurations that do not compile or start.
 void GemmContest::add(const Config& config) {
   const auto refuse = [&](const Diags& diags) {
     std::cout.flush();

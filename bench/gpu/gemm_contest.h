@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench/gpu/gemm_contest.h - a product's race: configurations of the kernel, libraries, the
+// bench/gpu/gemm_contest.h - the race of one product: configurations of the kernel, libraries, the
 // ceiling.
 #pragma once
 
@@ -59,7 +59,7 @@ class GemmContest {
   Matrices matrices_;
   std::list<GemmRunner> runners_;
   std::vector<Contestant> contestants_;
-  std::vector<std::uint8_t> reference_;  // the first one's C
+  std::vector<std::uint8_t> reference_;  // the first contestant's C
   std::string reference_name_;
 };
 

@@ -12,8 +12,8 @@ using namespace tartan;
 
 namespace {
 
-constexpr std::size_t footprint = 256 << 20;  // bytes of all sets, if there may be so many
-constexpr int usual_multiprocessors = 132;    // where the driver does not say
+constexpr std::size_t footprint = 256 << 20;  // bytes of all sets, at most
+constexpr int usual_multiprocessors = 132;    // if the driver does not report it
 
 std::size_t elements(int rows, int cols) {
   return static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);
@@ -68,7 +68,7 @@ Result<GemmRunner> GemmRunner::make(Session& session, const Config& config, cons
   return out;
 }
 
-// The second launch and the workspace, where there are any.
+// The second launch and the workspace, if needed.
 Status GemmRunner::add_sum(Session& session, const Config& config, const Product& product) {
   const kernels::Gemm options = options_of(config, product);
   const unsigned blocks = sum_blocks_of(config, product);

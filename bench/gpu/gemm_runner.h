@@ -11,13 +11,13 @@
 
 namespace gpu {
 
-/// A, B and C so many times over, so that no product finds the last one's in the cache: sets of 256
-/// MB together, but at most `most_sets`.
+/// Several copies of A, B and C, so that no product finds the last one's in the cache: 256 MB of
+/// sets, but at most `most_sets`.
 class Matrices {
  public:
   Matrices(tartan::Device& device, const Product& product, int most_sets);
   std::size_t sets() const { return buffers_.size() / 3; }
-  /// Of a sparse A: what it is compressed to, the same for all sets.
+  /// The compressed sparse A, the same for all sets.
   tartan::Buffer& kept() { return kept_; }
   tartan::Buffer& metadata() { return metadata_; }
   tartan::Buffer& a(std::size_t set) { return buffers_[3 * set]; }
@@ -34,10 +34,10 @@ class Matrices {
   tartan::Buffer kept_, metadata_;
 };
 
-/// A configuration, compiled: one launch, or two where parts are added up.
+/// A compiled configuration: one launch, or two with split-K or stream-K.
 class GemmRunner {
  public:
-  /// `alpha`: what results of 8 bits are multiplied by.
+  /// `alpha`: the scale of 8-bit results.
   static tartan::Result<GemmRunner> make(Session& session, const Config& config,
                                          const Product& product, float alpha, Matrices& matrices);
   tartan::Status launch(const tartan::Stream& stream, std::size_t set);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench/gpu/library.h - entry points of libraries that are there or not.
+// bench/gpu/library.h - entry points of optional libraries.
 #pragma once
 
 #include <dlfcn.h>
@@ -15,7 +15,7 @@ inline void* load_library(std::initializer_list<const char*> names) {
   return nullptr;
 }
 
-/// What the entry point gives; -1 where there is none. Arguments must have its parameters' sizes.
+/// Calls the entry point; -1 if there is none. Arguments must have its parameters' sizes.
 template <typename... Params>
 int call(void* library, const char* name, Params... params) {
   const auto entry = reinterpret_cast<int (*)(Params...)>(library ? dlsym(library, name) : nullptr);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench/gpu/measure.h - kernels against each other on a GPU, in one process, in shuffled rounds.
+// bench/gpu/measure.h - races kernels on a GPU, in one process, in shuffled rounds.
 //
 // "cool": one launch after 40 ms of rest and one untimed launch. "hot": 20 launches back to back,
 // or 5 of graphs. Figures are medians over the rounds.
@@ -18,7 +18,7 @@
 
 namespace gpu {
 
-/// The value, or the end of the program with what is wrong.
+/// The value; on an error, prints the diagnostics and exits.
 template <typename T>
 T must(tartan::Result<T> result);
 [[noreturn]] void give_up(const tartan::Diags& diags);
@@ -31,7 +31,7 @@ T must(tartan::Result<T> result) {
   return std::move(*result);
 }
 
-/// A device, the stream that everything runs on, and the run that is written down.
+/// A device, the stream of all work, and the run's results.
 struct Session {
   Session(int argc, char** argv, const std::string& device_name);
   tartan::Device device;
@@ -40,14 +40,14 @@ struct Session {
   Run run;
 };
 
-/// Takes part in a race: `launch` does `products` times what the figure counts.
+/// A contestant of a race: `launch` does `products` times the work that the figure counts.
 struct Contestant {
   Figure figure;
   std::function<void()> launch;
   int products = 1;
 };
 
-/// Seconds of one of `count` launches behind each other.
+/// Seconds per launch, of `count` consecutive launches.
 double seconds(Session& session, const std::function<void()>& launch, int count);
 
 void measure(Session& session, std::vector<Contestant>& contestants, int rounds);
@@ -56,7 +56,7 @@ void measure(Session& session, std::vector<Contestant>& contestants, int rounds)
 void report(Session& session, std::string title, std::string how,
             const std::vector<Contestant>& contestants);
 
-/// A compiled kernel, ready to be launched again and again, with one of several sets of arguments.
+/// A compiled kernel for repeated launches, with one of several sets of arguments.
 class Runner {
  public:
   static tartan::Result<Runner> make(tartan::Device& device, const tartan::Kernel& kernel,
@@ -75,10 +75,10 @@ class Runner {
   std::vector<tartan::Arguments> arguments_;
 };
 
-/// The target of kernels that are measured on `device`: what this very GPU has.
+/// The target for kernels that are measured on `device`: all that this GPU supports.
 tartan::Target target_of(const tartan::Device& device);
 
-/// The ceiling: a kernel of nothing but this instruction, from registers.
+/// The ceiling: a kernel of only this instruction, on registers.
 class Ceiling {
  public:
   static std::optional<Ceiling> make(Session& session, std::string_view spelling);

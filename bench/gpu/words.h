@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench/gpu/words.h - the parts of a configuration's word.
+// bench/gpu/words.h - parses the parts of a configuration.
 #pragma once
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ inline bool read_number(std::string_view word, int& out) {
   return error == std::errc() && stop == end && out >= 0;
 }
 
-/// "splits=4"; a name alone has the value 0.
+/// "splits=4"; a name without a number has the value 0.
 struct Named {
   std::string_view name;
   int value = 0;
@@ -41,14 +41,14 @@ inline std::optional<Named> read_named(std::string_view word) {
   return out;
 }
 
-/// Ends the program: a word on the command line is wrong.
+/// Exits with an error: an argument is invalid.
 [[noreturn]] inline void refuse(std::string_view option, std::string_view word,
                                 std::string_view expected) {
   std::cerr << fmt::format("{} {}: expected {}\n", option, word, expected);
   std::exit(2);
 }
 
-/// Each of an option's words as `read` reads it.
+/// Each of an option's values, parsed by `read`.
 template <typename Read>
 auto read_all(std::string_view option, const std::vector<std::string>& words, Read read,
               std::string_view expected) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/cuda/context.h - one GPU's primary context: what every object of the CUDA engine holds.
+// runtime/cuda/context.h - one GPU's primary context, which every object of the CUDA engine holds.
 //
-// The primary context is the one that other users of the GPU in the process (the CUDA runtime,
-// PyTorch) share, so that addresses can be passed between them. It is made current for one call at
-// a time and then put back, whatever thread the call comes from.
+// The GPU's other users in the process (the CUDA runtime, PyTorch) share its primary context, so
+// that addresses can be passed between them. It is made current for one call at a time, on any
+// thread, and the previous one is restored.
 #pragma once
 
 #include <memory>
@@ -25,9 +25,9 @@ class Context {
 
   const Driver& driver() const { return driver_; }
 
-  /// Calls an entry point of the driver in this context, and gives its code. For destructors, which
-  /// have no one to tell of a failure (the driver may be gone already, at exit), and for those who
-  /// word it themselves.
+  /// Calls a driver function in this context, and returns its code. For destructors, which cannot
+  /// report a failure (at exit the driver may be gone already), and for callers that write their
+  /// own message.
   template <typename... Params, typename... Arguments>
   Code invoke(const Entry<Params...>& entry, Arguments... arguments) {
     if (const Code code = driver_.context_push.address(handle_); code != Code::Success) return code;
@@ -37,8 +37,8 @@ class Context {
     return code;
   }
 
-  /// The same, with a failure as diagnostics. A kernel that failed earlier surfaces here, and
-  /// becomes a finding.
+  /// The same, with a failure as diagnostics. The error of a kernel that failed earlier surfaces
+  /// here, and becomes a finding.
   template <typename... Params, typename... Arguments>
   Status call(const Entry<Params...>& entry, Arguments... arguments) {
     const Code code = invoke(entry, arguments...);
@@ -51,7 +51,7 @@ class Context {
   std::string device_name() const;
   /// Compute capability times ten: 90.
   int capability() const;
-  /// Bytes of shared memory that a block can have, opted in.
+  /// Shared memory per block with opt-in, in bytes.
   int shared_per_block() const { return attribute(DeviceAttribute::SharedPerBlockOptIn); }
 
   std::vector<Finding> findings() const {

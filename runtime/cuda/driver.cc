@@ -102,7 +102,7 @@ Result<const Driver*> Driver::load(const std::vector<std::string>& candidates) {
 }
 
 Result<const Driver*> installed_driver() {
-  // The driver is never taken down: buffers of static lifetime call it after main has returned.
+  // The driver is never unloaded: buffers of static lifetime call it after main has returned.
   static std::mutex mutex;
   static const Driver* installed = nullptr;
   const std::lock_guard lock(mutex);

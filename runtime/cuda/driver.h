@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // runtime/cuda/driver.h - the entry points of the CUDA driver that Tartan uses, found with dlopen.
 //
-// The driver's C interface is stable, so that these declarations stand in for its header. Looked
-// for, in this order:
-//   1. the path in the environment variable TARTAN_CUDA_DRIVER, and then nothing else;
+// The driver's C interface is stable, so these declarations replace its header. The library is
+// searched for in this order:
+//   1. the path in the environment variable TARTAN_CUDA_DRIVER, exclusively;
 //   2. libcuda.so.1 and libcuda.so, where the system's loader looks;
 //   3. /usr/lib/wsl/lib/libcuda.so.1, where Windows puts it for its Linux.
 //
@@ -24,7 +24,7 @@
 
 namespace tartan::inline TARTAN_ABI::cuda {
 
-/// What every entry point returns. The values that Tartan tells apart; others pass through.
+/// The result of every entry point. Values that Tartan distinguishes; others pass through.
 enum class Code : int {
   Success = 0,
   OutOfMemory = 2,
@@ -94,9 +94,9 @@ enum class JitOption : int {
 class Library {
  public:
   explicit Library(void* handle) : handle_(handle) {}
-  /// The symbol's address; null, and noted as missing, where there is none.
+  /// The symbol's address; null, and recorded as missing, if there is none.
   void* find(const char* symbol);
-  /// The same for what only newer drivers have: nothing is noted.
+  /// The same for entry points of newer drivers: nothing is recorded.
   void* find_if_there(const char* symbol) const;
   const std::vector<std::string>& missing() const { return missing_; }
 
@@ -124,11 +124,11 @@ class Driver {
  public:
   /// The first library of `candidates` that can be loaded and has every entry point; initialised.
   static Result<const Driver*> load(const std::vector<std::string>& candidates);
-  /// Where libcuda is looked for on this system.
+  /// The paths where libcuda is searched for on this system.
   static std::vector<std::string> candidates();
 
-  /// Calls an entry point. What fails is reported as rule `driver`, with the call's name and the
-  /// driver's words.
+  /// Calls an entry point. A failure is reported as rule `driver`, with the call's name and the
+  /// driver's message.
   template <typename... Params, typename... Arguments>
   Status call(const Entry<Params...>& entry, Arguments... arguments) const {
     const Code code = entry.address(arguments...);
@@ -136,8 +136,7 @@ class Driver {
     return failure(entry.symbol, code);
   }
 
-  /// "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY: out of memory", as a diagnostic of the rule that
-  /// fits the code.
+  /// "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY: out of memory", as a diagnostic of the code's rule.
   Diags failure(std::string_view call, Code code) const;
   std::string describe(std::string_view call, Code code) const;
   /// The CUDA version of the driver, as 13000 for 13.0.
@@ -198,8 +197,8 @@ class Driver {
 /// The installed driver, loaded and initialised once; later calls give the same one.
 Result<const Driver*> installed_driver();
 
-/// Whether `code` says that a kernel failed while it ran. The context is lost then: the driver
-/// answers every later call with it.
+/// Whether `code` says that a kernel failed while it ran. The context is then lost: every later
+/// call returns this code.
 bool kernel_failed(Code code);
 
 }  // namespace tartan::inline TARTAN_ABI::cuda

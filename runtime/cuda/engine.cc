@@ -9,8 +9,8 @@
 namespace tartan::inline TARTAN_ABI::cuda {
 namespace {
 
-// The architecture to compile for: the GPU's own, with suffix a where it has one. A GPU newer than
-// the table runs what is compiled for the newest architecture before it.
+// The architecture to compile for: the GPU's own, with suffix a if it has one. A GPU newer than the
+// table runs code for the newest architecture before it.
 Arch arch_of(int capability) {
   if (find_arch({capability, 'a'})) return {capability, 'a'};
   Arch newest;

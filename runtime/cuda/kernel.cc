@@ -8,7 +8,7 @@
 namespace tartan::inline TARTAN_ABI::cuda {
 namespace {
 
-// Without opting in, a block has this much shared memory, static and dynamic together.
+// Shared memory of a block without opt-in, static and dynamic together.
 constexpr std::uint32_t shared_without_opt_in = 48 * 1024;
 
 class Kernel final : public detail::EngineKernel {
@@ -103,8 +103,8 @@ class Kernel final : public detail::EngineKernel {
     return Done{};
   }
 
-  // Always to the most there is: two threads that opt the same function in cannot lower each
-  // other's limit.
+  // Always opts in to the maximum, so that two threads that opt the same function in cannot lower
+  // each other's limit.
   Status opt_in(std::uint32_t dynamic_shared) {
     if (dynamic_shared + static_cast<std::uint32_t>(static_shared_) <= shared_without_opt_in)
       return Done{};

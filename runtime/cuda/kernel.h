@@ -17,7 +17,7 @@ struct LoadedModule {
   LoadedModule& operator=(const LoadedModule&) = delete;
 };
 
-/// Kernel `name`, which the module has, with the parameters that its text declares.
+/// Kernel `name` of the module, with the parameters that its text declares.
 Result<std::shared_ptr<detail::EngineKernel>> load_kernel(std::shared_ptr<LoadedModule> module,
                                                           const std::string& name,
                                                           std::vector<KernelParam> params);

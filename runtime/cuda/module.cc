@@ -18,7 +18,7 @@ struct PtxOfDriver {
   Version ptx;
 };
 
-// PTX ISA, "Release Notes": the first driver of each version.
+// PTX ISA, "Release Notes": the first driver that supports each version.
 constexpr PtxOfDriver ptx_of_driver[] = {
     {9000, {6, 0}},  {9010, {6, 1}},  {9020, {6, 2}},  {10000, {6, 3}}, {10010, {6, 4}},
     {10020, {6, 5}}, {11000, {7, 0}}, {11010, {7, 1}}, {11020, {7, 2}}, {11030, {7, 3}},
@@ -45,7 +45,7 @@ std::vector<KernelParam> params_of(const ptx::Module& module, const ptx::Functio
   return params;
 }
 
-// What cuModuleLoadDataEx writes while it compiles.
+// The logs that cuModuleLoadDataEx writes.
 class JitLog {
  public:
   unsigned count() const { return static_cast<unsigned>(options_.size()); }
@@ -70,12 +70,12 @@ class JitLog {
   std::vector<char> error_ = std::vector<char>(capacity + 1);
   std::array<JitOption, 4> options_{JitOption::InfoLog, JitOption::InfoLogBytes,
                                     JitOption::ErrorLog, JitOption::ErrorLogBytes};
-  // Numbers travel in the pointers' place.
+  // Numbers are passed in place of pointers.
   std::array<void*, 4> values_{info_.data(), reinterpret_cast<void*>(capacity), error_.data(),
                                reinterpret_cast<void*>(capacity)};
 };
 
-// Why the driver refused a module, from its code and its log.
+// Diagnostics of a rejected module, from the driver's code and log.
 Diags refusal(const Driver& driver, Code code, const ptx::Module& module, const std::string& name,
               const std::string& log) {
   Diags diags;

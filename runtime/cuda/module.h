@@ -11,8 +11,8 @@ namespace tartan::inline TARTAN_ABI::cuda {
 /// the release notes of the PTX manual. A driver newer than the table gives the table's last.
 Version newest_ptx(int version);
 
-/// Compiles `ptx`. What the parser refuses never reaches the driver; what the driver refuses comes
-/// back with its log.
+/// Compiles `ptx`. Text with syntax errors never reaches the driver; a rejection by the driver
+/// comes with its log.
 Result<std::shared_ptr<detail::EngineModule>> load_module(std::shared_ptr<Context> context,
                                                           const std::string& ptx,
                                                           const std::string& name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tools/kernels/families.h - what adds kernels to the registry, a function for each source here.
+// tools/kernels/families.h - the functions that add kernels to the registry, one per source here.
 #pragma once
 
 #include <memory>

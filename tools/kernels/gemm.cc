@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products: gemm, the sum of its parts, and products of a sparse A.
+// Matrix products: gemm, its split-K and stream-K reduction, and products with a sparse A.
 #include "tartan/dsl/kernels/gemm.h"
 
 #include "tartan/dsl/kernels/sparse.h"
@@ -34,7 +34,7 @@ void add_gemm(KernelRegistry& registry, const SharedProductWords& words) {
                   const Gemm gemm = completed(*words, *read, target);
                   return Described{kernels::gemm(gemm), grid_of(gemm)};
                 }});
-  // It takes what gemm takes: tiles and types follow from all of it.
+  // It takes gemm's options, which determine tiles and types.
   registry.add({"gemm_sum", "reduction of the partial sums of a split-K or stream-K gemm",
                 sum_options, [=](const Target& target) -> Result<Described> {
                   const auto read = read_gemm(*words);

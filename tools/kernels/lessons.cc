@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One instruction each, as the lessons of examples/ explain them.
+// One instruction each, as explained in the lessons of examples/.
 #include "tartan/dsl/kernels/kernels.h"
 
 #include "tools/kernels/families.h"

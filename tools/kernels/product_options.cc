@@ -53,7 +53,7 @@ class Reader {
     if (!TypeSet{Type::ue8m0, Type::ue4m3}.has(out.scale))
       wrong("--scale", words_.scale, "ue8m0 or ue4m3");
     out.kind = kind();
-    const auto rest = read();  // what both have
+    const auto rest = read();  // common to both
     if (!rest) return diags_;
     out.m = rest->m, out.n = rest->n, out.k = rest->k;
     out.multiple = rest->multiple, out.multiple_c = rest->multiple_c, out.stages = rest->stages;
@@ -120,7 +120,7 @@ class Reader {
     return value;
   }
 
-  // Sizes that no tile would do for: gemm() knows the tile, and says the rest.
+  // Checks sizes that no tile could compute: gemm(), which knows the tile, checks the rest.
   void check_sizes(const Gemm& gemm) {
     const auto bytes = [](int lines, int line, Type type) {
       return static_cast<double>(lines) * line * bits(type) / 8;
@@ -174,7 +174,7 @@ class Reader {
     return words_.bit_op == "and" ? isa::BitOp::and_popc : isa::BitOp::xor_popc;
   }
 
-  // "128x64": numbers above zero with an x between them.
+  // "128x64": positive numbers separated by x.
   std::vector<int> sizes(const std::string& word) {
     std::vector<int> out;
     const char *at = word.data(), *end = word.data() + word.size();

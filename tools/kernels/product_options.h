@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tools/kernels/product_options.h - a matrix product in words: the options that gemm and its like
-// take from `tartan emit`.
+// tools/kernels/product_options.h - parses the options of `tartan emit` for gemm and other
+// products.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,7 +14,7 @@
 
 namespace tartan::tools {
 
-/// As they were written; an empty one was not.
+/// As written; empty: not given.
 struct ProductWords {
   int m = 256, n = 256, k = 256, multiple = 8, multiple_c = 8, splits = 1;
   int stream_blocks = 0, promote = 0;
@@ -28,13 +28,13 @@ struct ProductWords {
 
 void add_product_options(CLI::App& command, ProductWords& words);
 
-/// All that is wrong with the words, or the options that they mean.
+/// The options, or all errors in the text and in the options themselves.
 Result<kernels::Gemm> read_gemm(const ProductWords& words);
-/// Of gemm and gemm_sum: with what the words leave open as it was fastest, see kernels::tuned().
+/// For gemm and gemm_sum: options that are not given become the fastest, see kernels::tuned().
 kernels::Gemm completed(const ProductWords& words, const kernels::Gemm& read, const Target& target);
-/// The same of block_scaled, which has options of its own.
+/// The same for block_scaled, which has its own options.
 Result<kernels::BlockScaled> read_block_scaled(const ProductWords& words);
-/// The element type alone, of kernels that take no more than --type.
+/// Only the element type, for kernels that take no more than --type.
 Result<Type> read_type(const ProductWords& words);
 
 }  // namespace tartan::tools

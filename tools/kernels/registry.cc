@@ -41,7 +41,7 @@ Diags KernelRegistry::refused_options(const BuiltinKernel& kernel) const {
     std::vector<std::string_view> takers;
     for (const BuiltinKernel& each : kernels_)
       if (takes(each, name)) takers.push_back(each.name);
-    if (takers.empty()) continue;  // an option of the command, not of kernels
+    if (takers.empty()) continue;  // a command's option, not a kernel's
     out.report("usage"_rule, {},
                fmt::format("{}: unsupported by kernel {}; {} {} it", name, kernel.name,
                            fmt::join(takers, ", "), takers.size() == 1 ? "supports" : "support"));

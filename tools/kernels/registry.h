@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tools/kernels/registry.h - the built-in kernels as `tartan emit` has them: each with the options
-// that it takes, their help, and the grid of its launch.
+// tools/kernels/registry.h - the built-in kernels of `tartan emit`: each with its options, their
+// help, and the grid of its launch.
 //
 // A kernel is a row that its own file adds:
 //
@@ -24,21 +24,21 @@
 
 namespace tartan::tools {
 
-/// A kernel as its options describe it.
+/// A kernel with its options applied.
 struct Described {
   Kernel kernel;
-  std::optional<Dim3> grid = {};  // of a launch, where the options decide it
+  std::optional<Dim3> grid = {};  // of a launch, if the options determine it
 };
 
 struct BuiltinKernel {
   std::string name, summary;
-  std::vector<std::string> options;  // "--m": those that it takes, in the order of the help
+  std::vector<std::string> options;  // "--m": the options it takes, in the order of the help
   std::function<Result<Described>(const Target&)> describe;
 };
 
 class KernelRegistry {
  public:
-  /// All kernels. Their options are added to `command`, and read when it is parsed.
+  /// All kernels. Their options are added to `command` and read after it is parsed.
   explicit KernelRegistry(CLI::App& command);
 
   CLI::App& command() { return command_; }
@@ -46,7 +46,7 @@ class KernelRegistry {
 
   std::span<const BuiltinKernel> all() const { return kernels_; }
   const BuiltinKernel* find(std::string_view name) const;
-  /// A usage error for each option that the command was given and this kernel does not take.
+  /// A usage error for each given option that this kernel does not take.
   Diags refused_options(const BuiltinKernel& kernel) const;
 
  private:

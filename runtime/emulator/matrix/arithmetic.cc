@@ -27,7 +27,7 @@ std::int32_t integer(Type type, std::uint32_t raw) {
                               : static_cast<std::int32_t>(raw);
 }
 
-// An 8-bit or smaller float as f16: exact, so that what was subnormal may become normal.
+// An 8-bit or smaller float as f16: exact; a subnormal may become normal.
 Term as_half(Term term) {
   if (term.special != Special::none || term.significand == 0) return term;
   const auto magnitude = static_cast<std::uint64_t>(std::abs(term.significand));
@@ -71,7 +71,7 @@ std::uint32_t Arithmetic::raw(const Factor& factor, const std::uint32_t* image, 
 }
 
 Term Arithmetic::number(const Factor& factor, std::uint32_t raw, bool through_half) {
-  // tf32: the register's low 13 bits are not there.
+  // tf32: the register's low 13 bits are ignored.
   const Term term = decode(
       factor.format, factor.type == tf32 ? raw >> 13 : unpad(factor.type, factor.container, raw));
   if (!through_half) return term;
@@ -94,9 +94,9 @@ std::vector<Term> Arithmetic::terms(const Factor& factor, const std::uint32_t* i
   return out;
 }
 
-// Block scales. A word's bytes are the scales of neighbouring stretches of k; of a row's scale,
-// lane 4 * (row mod 8) + 2 * thread_a is responsible for the upper eight rows, its neighbour for
-// the lower eight; of a column's, lane 4 * col + thread_b.
+// Block scales. A word's bytes are the scales of neighbouring blocks of k. For rows, lane 4 * (row
+// mod 8) + 2 * thread_a holds the scale of the upper eight rows, the next lane that of the lower
+// eight; for columns, lane 4 * col + thread_b.
 void Arithmetic::scale(const Images& images, std::vector<Term>& a, std::vector<Term>& b) const {
   const int vector = form_.scale_vec ? form_.scale_vec : form_.kind == isa::Kind::mxf4 ? 2 : 1;
   const auto apply = [&](Term& term, std::uint32_t word, int byte) {
@@ -128,9 +128,9 @@ std::uint32_t Arithmetic::code(const Images& images, int row, int j) const {
   return images.metadata[at.lane] >> at.lowest & 15;
 }
 
-// The elements of a column of B that a row's stored elements of A meet. Codes that the manual does
-// not define select what their bits say; those of tf32 then put an element together from two
-// halves.
+// The elements of a column of B that are multiplied by a row's stored elements of A. Codes that the
+// manual does not define select what their bits say; those of tf32 then combine two halves into one
+// element.
 void Arithmetic::select(const Images& images, int row, int col, const std::uint32_t* image,
                         const Term* dense, Term* selected) const {
   const int width = a_.container == 32 ? 2 : a_.container == 4 ? 8 : 4;
@@ -169,7 +169,7 @@ std::uint32_t Arithmetic::pairs(const Term* a, const Term* b, std::uint32_t c) c
   return canonical(std::bit_cast<float>(c) + std::bit_cast<float>(sum));
 }
 
-// One element of D; `c` and the result in the types of C and D.
+// One element of D; `c` has the type of C, the result the type of D.
 std::uint32_t Arithmetic::product(const Term* a, const Term* b, std::uint32_t c) const {
   if (method_ == Method::half_pairs) return pairs(a, b, c);
   if (form_.c == f16 && sum_.accumulator == f32) c = std::bit_cast<std::uint32_t>(from_half(c));
@@ -221,7 +221,7 @@ void Arithmetic::run_scalar(const std::uint32_t* a, const std::uint32_t* b, cons
 void Arithmetic::run_integers(const Images& images, const std::uint32_t* a, const std::uint32_t* b,
                               const std::uint32_t* c, std::uint32_t* d) const {
   const auto unpack = [](const Factor& factor, const std::uint32_t* image) {
-    std::vector<Term> out;  // terms for the sake of select(): the significand is the number
+    std::vector<Term> out;  // the significand of a term is the integer: select() works on terms
     for (int outer = 0; outer < factor.outer; ++outer)
       for (int k = 0; k < factor.along; ++k)
         out.push_back({integer(factor.type, raw(factor, image, outer, k)), 0, Special::none});

@@ -12,12 +12,12 @@
 
 namespace tartan::inline TARTAN_ABI::emulator {
 
-/// The images of one execution, and what else it reads. For f64 the images have 64-bit cells.
+/// The images of one execution, and its other inputs. For f64 the images have 64-bit cells.
 struct Images {
   const void* a = nullptr;
   const void* b = nullptr;
   const void* c = nullptr;
-  void* d = nullptr;                        // not c
+  void* d = nullptr;                        // does not alias c
   const std::uint32_t* metadata = nullptr;  // by lane
   int selector = 0;
   const std::uint32_t* scale_a = nullptr;  // by lane
@@ -28,7 +28,7 @@ struct Images {
 
 class Arithmetic {
  public:
-  /// `transposed`: A and B have changed places, so that images of A are the form's B.
+  /// `transposed`: A and B are swapped: images of A are the form's B.
   Arithmetic(const isa::Form& form, const NumericRule& rule, bool transposed, Path path);
   void run(const Images& images) const;
   std::uint64_t multiply_adds() const { return std::uint64_t{1} * matrices_ * m_ * n_ * stored_; }
@@ -53,7 +53,7 @@ class Arithmetic {
               Term* selected) const;
   std::uint32_t code(const Images& images, int row, int j) const;
 
-  // `wanted`, by element of D: compute where it is not zero (null: everywhere).
+  // `wanted`, per element of D: computes those that are not zero (null: all).
   void run_terms(const Images& images, const std::uint32_t* a, const std::uint32_t* b,
                  const std::uint32_t* c, std::uint32_t* d,
                  const std::uint8_t* wanted = nullptr) const;
@@ -84,9 +84,9 @@ class Arithmetic {
 
   const TileKernel* kernel_ = nullptr;  // null: element by element
   TileFormat format_a_ = TileFormat::f16, format_b_ = TileFormat::f16;
-  std::vector<std::uint8_t> order_;  // k of B (of dense A too) to its place in the order of adding
+  std::vector<std::uint8_t> order_;  // k of B (of dense A too) to its position in the sum
   std::vector<std::uint8_t> identity_;
-  int step_ = 0;  // places of one sum
+  int step_ = 0;  // products of one sum
 };
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

@@ -23,7 +23,7 @@ std::optional<TileFormat> tile_format(Type type, bool through_half) {
   }
 }
 
-// An array on a cache line's boundary, kept from one product to the next.
+// A cache-line aligned array, kept from one product to the next.
 template <typename T>
 class Aligned {
  public:
@@ -93,8 +93,8 @@ void negate(float* values, int count) {
 
 }  // namespace
 
-// Sparse products run as dense ones: A is spread out, with zeros, which no sum notices, between its
-// elements.
+// Sparse products run as dense ones: A is expanded, with zeros, which do not affect sums, between
+// its elements.
 void Arithmetic::prepare_tiles(Path path) {
   const bool pairs = method_ == Method::half_pairs;
   if (m_ % 16 || matrices_ != 1 || form_.block_scale) return;
@@ -116,8 +116,8 @@ void Arithmetic::prepare_tiles(Path path) {
   step_ = sparse_ ? 2 * sum_.length : sum_.length;
 }
 
-// Calls visit(row, index of the stored element, k of the dense one). Two elements in one place, or
-// an element in none, cannot be spread out.
+// Calls visit(row, index of the stored element, k of the dense one). False if two elements have the
+// same place, or one has none: A cannot be expanded then.
 template <typename Visit>
 void Arithmetic::each_stored(const Images& images, const Visit& visit) const {
   const int width = a_.container == 32 ? 2 : a_.container == 4 ? 8 : 4;
@@ -217,7 +217,7 @@ void Arithmetic::run_integer_tile(const Images& images, const std::uint32_t* a,
     std::int16_t* stored = store.compressed.factor(stored_, m_, false).exponent;
     unpack(a_, a, stored);
     std::fill_n(left, k_ * m_, std::int16_t{0});
-    // Elements in one place meet the same element of B: their sum does.
+    // Elements with the same place meet the same element of B: add them.
     each_stored(images, [&](int row, int index, int k, bool) {
       left[k * m_ + row] = static_cast<std::int16_t>(left[k * m_ + row] + stored[index * m_ + row]);
     });

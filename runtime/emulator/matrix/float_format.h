@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/matrix/float_format.h - floating-point formats, taken apart and put together.
+// runtime/emulator/matrix/float_format.h - decoding and encoding of floating-point formats.
 //
 // A finite number is significand * 2^(exponent - fraction bits). Subnormals keep the smallest
-// exponent and a significand below one: tensor cores do not normalise them, and that can be seen in
-// the result.
+// exponent and a significand below one: tensor cores do not normalise them, which affects results.
 #pragma once
 
 #include <bit>
@@ -35,7 +34,7 @@ struct Format {
   }  // what tensor cores give: all ones, no sign
 };
 
-/// tf32 is taken as its 19 significant bits (bits 31..13 of the register).
+/// tf32: the upper 19 bits of the register.
 constexpr Format format(Type type) {
   switch (type) {
     case Type::f16: return {5, 10, 15, true};
@@ -54,10 +53,10 @@ constexpr Format format(Type type) {
 
 enum class Special : std::uint8_t { none, infinity, nan };
 
-/// The exponent of zero: below every sum that a number other than zero takes part in.
+/// The exponent of zero: below that of every sum with a nonzero term.
 inline constexpr std::int16_t zero_exponent = -16000;
 
-/// A number taken apart. The significand carries the sign (infinity: 1 or -1).
+/// A decoded number. The significand carries the sign (infinity: 1 or -1).
 struct Term {
   std::int32_t significand = 0;
   std::int16_t exponent = zero_exponent;
@@ -83,8 +82,8 @@ constexpr Term decode(const Format& f, std::uint32_t bits) {
 
 enum class Round : std::uint8_t { toward_zero, nearest_even };
 
-/// magnitude * 2^exponent as a number of format `f` (one with infinities) that keeps `kept`
-/// significant bits, at most one rounding. Overflow gives infinity.
+/// magnitude * 2^exponent as a number of format `f` (which has infinities) with `kept` significant
+/// bits, rounded at most once. Overflow gives infinity.
 constexpr std::uint32_t encode(const Format& f, bool negative, std::uint64_t magnitude,
                                int exponent, Round round, int kept) {
   const std::uint32_t sign = negative ? 1u << (f.bits() - 1) : 0;
@@ -109,13 +108,13 @@ constexpr std::uint32_t encode(const Format& f, bool negative, std::uint64_t mag
                    f.fraction_bits;  // exponent of the format's last bit
   const auto fraction = static_cast<std::uint32_t>(
       exponent >= last ? magnitude << (exponent - last) : magnitude >> (last - exponent));
-  // The leading bit of a normal number's fraction adds one to its exponent field.
+  // The leading bit of a normal number's fraction increments its exponent field.
   const int above = top + exponent - f.low();
   return sign | ((above < 0 ? 0 : static_cast<std::uint32_t>(above) << f.fraction_bits) + fraction);
 }
 
-/// A binary64 number as f16, nearest even: the one rounding of an exact sum or product. NaN gives
-/// tensor cores' NaN.
+/// A binary64 number as f16, nearest even: the only rounding of an exact sum or product. NaN gives
+/// the tensor cores' NaN.
 constexpr std::uint32_t to_half(double value) {
   const auto bits = std::bit_cast<std::uint64_t>(value);
   const auto field = static_cast<int>(bits >> 52 & 0x7FF);

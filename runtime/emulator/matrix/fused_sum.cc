@@ -6,7 +6,7 @@
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
-// Infinity or NaN, if the sum is one: what its operands say whatever the finite terms are.
+// Infinity or NaN, if special operands make the sum one, whatever the finite terms are.
 struct Specials {
   bool nan = false, plus = false, minus = false;
 
@@ -24,7 +24,7 @@ struct Specials {
   void infinite(bool negative) { (negative ? minus : plus) = true; }
 };
 
-// value * 2^shift, the magnitude cut to an integer.
+// value * 2^shift, with the magnitude truncated to an integer.
 std::int64_t cut(std::int64_t value, int shift) {
   const auto magnitude = static_cast<std::uint64_t>(value < 0 ? -value : value);
   const std::uint64_t cut = shift >= 0 ? magnitude << shift : shift < -63 ? 0 : magnitude >> -shift;

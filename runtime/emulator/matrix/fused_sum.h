@@ -8,8 +8,8 @@
 //   result  rounded once: f32 toward zero, f16 to nearest even; a zero result is +0, NaN has no
 //   sign and no payload
 //
-// Factors are not normalised, neither subnormals nor products of two and more; zeros have no
-// exponent; an infinity needs an infinite operand.
+// Factors are not normalised, neither subnormals nor products of two or more; zeros have no
+// exponent; an infinite result needs an infinite operand.
 #pragma once
 
 #include "runtime/emulator/matrix/float_format.h"

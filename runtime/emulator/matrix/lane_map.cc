@@ -4,8 +4,8 @@
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
-// The axes of an operand's matrix: `outer` counts rows of A, columns of B, `along` is k; C and D:
-// outer rows, along columns.
+// The axes of an operand's matrix. A: `outer` counts rows; B: columns; `along` is k. C and D: outer
+// counts rows, along columns.
 struct OperandCoord {
   int matrix, outer, along;
 };
@@ -30,7 +30,7 @@ LaneMap::LaneMap(const isa::Form& form, Operand operand, bool transposed) {
   const int matrix_cells = outer * (factor ? along / per : along);
   cells_ = matrix_cells * fragment.matrices;
 
-  // A factor's register is a cell if its elements are neighbours along k in every lane.
+  // A factor's register is a cell if its elements are contiguous along k in every lane.
   bool whole = factor || per == 1;
   for (int lane = 0; whole && lane < lanes_; ++lane)
     for (int i = 0; i < fragment.elements() / fragment.copies; ++i) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/matrix/lane_map.h - moving a fragment between registers and a matrix, as
-// isa::coord says.
+// runtime/emulator/matrix/lane_map.h - copies a fragment between registers and a matrix by
+// isa::coord.
 //
-// The matrices ("images") that the arithmetic works on are arrays of cells. A and B: a cell is a
-// register's worth of neighbours along k (E elements, the first in the low bits); cell (k / E) *
-// rows + row, so that a column of cells is contiguous. C and D: a cell is an element; cell col *
-// rows + row. Cells are 32 bits, for f64 64. Several matrices (m8n8k4's four) follow each other.
+// The matrices ("images") that the arithmetic works on are arrays of cells. A and B: a cell holds
+// the elements of a register, contiguous along k (E elements, the first in the low bits); cell (k /
+// E) * rows + row, so that a column of cells is contiguous. C and D: a cell is an element; cell col
+// * rows + row. Cells have 32 bits, for f64 64. Several matrices (m8n8k4's four) are contiguous.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ namespace tartan::inline TARTAN_ABI::emulator {
 class LaneMap {
  public:
   LaneMap() = default;
-  /// The map of `operand` of a wmma.mma, mma or wgmma form. `transposed`: the image is that of the
-  /// transposed product (A and B change places).
+  /// The map of `operand` of a wmma.mma, mma or wgmma form. `transposed`: the image of the
+  /// transposed product (A and B swapped).
   LaneMap(const isa::Form& form, Operand operand, bool transposed);
 
   int cells() const { return cells_; }
 
-  /// Registers to image and back, by way of `kernel` if there is one. The image has cells() cells.
+  /// Registers to image and back, through `kernel` if given. The image has cells() cells.
   void gather(const void* const* registers, void* image, const TileKernel* kernel) const;
   void scatter(const void* image, void* const* registers, const TileKernel* kernel) const;
 

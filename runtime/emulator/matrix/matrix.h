@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/matrix/matrix.h - what wmma.mma and mma compute, bit for bit.
+// runtime/emulator/matrix/matrix.h - wmma.mma and mma, bit for bit.
 //
 // A tensor core does not add as IEEE arithmetic does: the products of a step and the accumulator
-// are aligned to the largest exponent among them, cut, summed exactly and rounded once. How many
-// products make a step, how many bits survive the cut and in which order steps are chained differs
+// are aligned to the largest exponent among them, truncated, summed exactly and rounded once. The
+// number of products per step, the bits that remain after truncation and the order of steps differ
 // between generations; runtime/emulator/matrix/rule.h has one row for each.
 //
 //   auto product = MatrixProduct::make(form, Hardware::sm_90);   // once per instruction
@@ -21,7 +21,7 @@
 
 namespace tartan::inline TARTAN_ABI::emulator {
 
-/// Whose arithmetic: the generations that differ.
+/// Generations with different arithmetic.
 enum class Hardware : std::uint8_t { sm_70, sm_75, sm_80, sm_89, sm_90, sm_100, sm_120 };
 
 inline constexpr int hardware_count = 7;
@@ -32,12 +32,12 @@ constexpr std::string_view name(Hardware hardware) {
   return names[static_cast<int>(hardware)];
 }
 
-/// The generation that `arch` belongs to; nothing below sm_70, which has no matrix instructions.
+/// The generation of `arch`; nothing below sm_70, which has no matrix instructions.
 std::optional<Hardware> hardware_of(Arch arch);
 
-/// How far an emulated result can be relied on to be the hardware's.
+/// How well an emulated result matches the hardware.
 enum class Trust : std::uint8_t {
-  Recorded,    // bits recorded on that hardware are reproduced, special values included
+  Recorded,    // reproduces bits recorded on that hardware, special values included
   Measured,    // public measurements agree for ordinary numbers; special values follow sm_90's
   Documented,  // the manual's semantics; order and rounding of the sum are those of the nearest
                // known instruction
@@ -49,13 +49,12 @@ constexpr std::string_view name(Trust trust) {
   return names[static_cast<int>(trust)];
 }
 
-/// Ways to compute: the scalar code, or the vector code for an instruction set. All give the same
-/// bits; `best` is for everyone but tests. A path that the machine does not have is the scalar
-/// code.
+/// Implementations: the scalar code, or the vector code for an instruction set. All give the same
+/// bits; `best` is for all callers but tests. A path that the machine does not support runs the
+/// scalar code.
 enum class Path : std::uint8_t { reference, portable, avx2, avx512, best };
 
-/// For tests: what Path::best stands for from now on, in products made later. Path::best gives the
-/// fastest back.
+/// For tests: replaces Path::best for products made later. Path::best restores the fastest.
 void set_best_path(Path path);
 
 /// The registers of a warp's operands. d[r], a[r], ... point to register r of 32 lanes: 32 x 32
@@ -75,18 +74,18 @@ struct MatrixOperands {
 /// One form of wmma.mma or mma, decoded for one generation. Immutable: threads may share it.
 class MatrixProduct {
  public:
-  /// Any form that isa::find knows, on any hardware: where the hardware does not have the
-  /// instruction, the nearest rule is taken (see trust()).
+  /// Any form that isa::find knows, on any hardware: if the hardware lacks the instruction, the
+  /// nearest rule applies (see trust()).
   static Result<MatrixProduct> make(const isa::Form& form, Hardware hardware,
                                     Path path = Path::best);
 
   /// Computes D = A * B + C. All inputs are read before d is written, so d may alias c, a and b.
   void run(const MatrixOperands& operands) const;
 
-  /// Products of one execution; of sparse forms those with the elements that are there.
+  /// Products of one execution; of sparse forms only those of stored elements.
   std::uint64_t multiply_adds() const;
   Trust trust() const;
-  /// Where the rule comes from, in words.
+  /// The source of the rule, as text.
   std::string_view source() const;
 
  private:

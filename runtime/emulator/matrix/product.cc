@@ -12,8 +12,7 @@ namespace {
 constexpr int most_cells = 512;  // of one operand: m8n32k16 has 16 x 32 bf16 elements, in 256
                                  // cells; f64 m16n8k16 as many of 64 bits
 
-// The maps and the arithmetic work on products whose columns of C are contiguous; m8n32k16 is
-// computed as its transpose.
+// The maps and the arithmetic need contiguous columns of C; m8n32k16 is computed as its transpose.
 bool transposed(const isa::Form& form) {
   return form.opcode == isa::Opcode::wmma_mma && form.shape.n == 32;
 }

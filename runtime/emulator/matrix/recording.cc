@@ -33,7 +33,7 @@ int count_field(const nlohmann::json& entry, const char* name) {
   return static_cast<int>(value);
 }
 
-// A flag, written as a truth value or as 0 and 1.
+// A flag, written as a boolean or as 0 and 1.
 bool flag_field(const nlohmann::json& entry, const char* name) {
   const auto found = entry.find(name);
   if (found == entry.end()) return false;
@@ -105,7 +105,7 @@ Result<std::vector<std::uint32_t>> read_words(const std::string& path) {
   std::vector<std::uint32_t> words((bytes + 3) / 4);
   if (!file.read(reinterpret_cast<char*>(words.data()), static_cast<std::streamsize>(bytes)))
     return {"file"_rule, fmt::format("cannot read {}", path)};
-  words.resize(bytes / 4);  // what is left of a word that was cut off is no word
+  words.resize(bytes / 4);  // a truncated last word is dropped
   return words;
 }
 
@@ -114,7 +114,7 @@ Result<std::vector<std::uint32_t>> read_words(const std::string& path) {
 bool RecordedEntry::warpgroup() const { return isa::find_opcode(mnemonic) == isa::Opcode::wgmma; }
 
 std::uint64_t RecordedEntry::bytes_per_test() const {
-  const auto lanes = warpgroup() ? 1u : 32u;  // wgmma's counts are of all lanes together
+  const auto lanes = warpgroup() ? 1u : 32u;  // wgmma counts words of all lanes together
   const auto memory = static_cast<std::uint64_t>(memory_bytes);
   return 4u * lanes * static_cast<std::uint64_t>(in_words + out_words) + memory +
          (memory_out ? memory : 0);

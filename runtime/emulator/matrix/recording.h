@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/matrix/recording.h - recorded hardware behaviour against the emulator.
+// runtime/emulator/matrix/recording.h - replays recorded hardware behaviour on the emulator.
 //
 // A recording is an index (JSON: one entry per instruction form) and data (little-endian words). A
-// test of a warp-level entry is the input registers, word by word for 32 lanes; for ldmatrix and
-// the like a block of memory; the output registers; and the block as it was left.
+// test of a warp-level entry has the input registers, word by word for 32 lanes; for ldmatrix and
+// similar instructions a block of memory; the output registers; and the block afterwards.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace tartan::inline TARTAN_ABI::emulator {
 
-/// An instruction form as it was recorded.
+/// A recorded instruction form.
 struct RecordedEntry {
   std::string mnemonic;
   std::string operand;  // wmma.load and wmma.store
@@ -39,15 +39,15 @@ struct Recording {
   std::vector<RecordedEntry> entries;
   std::vector<std::uint32_t> words;
 
-  /// Reads and checks both files: every test of every entry lies inside the data.
+  /// Reads and checks both files: the data must contain every test of every entry.
   static Result<Recording> read(const std::string& index_path, const std::string& data_path);
 };
 
-/// What replaying one entry gave. Words are those that the instruction writes: 32 bits of one lane,
-/// or of memory.
+/// The result of replaying one entry. Words are those that the instruction writes: 32 bits of one
+/// lane, or of memory.
 struct ReplayedEntry {
   const RecordedEntry* entry = nullptr;
-  bool skipped = false;  // no form of the instruction tables
+  bool skipped = false;  // the tables have no such form
   std::uint64_t words = 0, mismatched = 0;
   // The first word that differs.
   int test = 0, word = 0, lane = 0;  // lane -1: a word of memory
@@ -61,7 +61,7 @@ ReplayedEntry replay(const Recording& recording, const RecordedEntry& entry, Har
 ReplayedEntry replay_wgmma(const Recording& recording, const RecordedEntry& entry,
                            const isa::Form& form, Path path);
 
-/// Holds `got` against what was recorded. `lanes`: words per register; 0: memory.
+/// Compares `got` with the recording. `lanes`: words per register; 0: memory.
 void compare(ReplayedEntry& result, int test, const std::vector<std::uint32_t>& got,
              const std::uint32_t* expected, int lanes);
 
@@ -74,7 +74,7 @@ struct Replay {
   std::string json() const;
 };
 
-/// `progress` is told after every entry how many are done.
+/// Calls `progress` after every entry with the number of entries done.
 Replay replay(const Recording& recording, Hardware hardware, Path path = Path::best,
               const std::function<void(std::uint64_t done, std::uint64_t total)>& progress = {});
 

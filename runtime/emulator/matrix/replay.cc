@@ -12,7 +12,7 @@ namespace {
 
 using Words = std::vector<std::uint32_t>;
 
-// One test of a warp-level entry, and what the emulator makes of it.
+// One test of a warp-level entry, and the emulator's results.
 struct Test {
   const std::uint32_t* in;
   const std::uint32_t* memory;
@@ -22,7 +22,7 @@ struct Test {
   std::uint32_t input(int word, int lane) const { return in[word * 32 + lane]; }
 };
 
-// Elements of a fragment in registers that lie word by word.
+// Elements of a fragment in registers that are stored word by word.
 std::uint64_t element(const std::uint32_t* words, const isa::Fragment& fragment, int lane, int i) {
   if (fragment.register_bits == 64)
     return words[2 * i * 32 + lane] | std::uint64_t{words[(2 * i + 1) * 32 + lane]} << 32;
@@ -42,7 +42,7 @@ void set_element(std::uint32_t* words, const isa::Fragment& fragment, int lane, 
   }
 }
 
-// Memory as bits, the low ones first; what lies outside reads as zero and takes no stores.
+// Memory as bits, low bits first; outside of it, loads read zero and stores are ignored.
 std::uint64_t memory_bits(const std::uint32_t* memory, std::uint64_t words, std::uint64_t first,
                           int count) {
   std::uint64_t value = 0;
@@ -62,7 +62,7 @@ void set_memory_bits(Words& memory, std::uint64_t first, int count, std::uint64_
   }
 }
 
-// ldmatrix, stmatrix: element by element, from the lane map.
+// ldmatrix, stmatrix: element by element, through the lane map.
 void replay_move(const isa::Form& form, Test& test, std::uint64_t memory_words) {
   const isa::Fragment fragment = isa::fragment(form, Operand::d);
   const bool load = form.opcode == isa::Opcode::ldmatrix;
@@ -113,8 +113,8 @@ void replay_wmma_move(const isa::Form& form, Test& test, std::uint64_t memory_wo
     }
 }
 
-// The registers of one operand as MatrixOperands wants them: f64 joined to 64 bits, everything else
-// where it is.
+// The registers of one operand as MatrixOperands takes them: f64 joined to 64 bits, all others in
+// place.
 class Registers {
  public:
   Registers(const isa::Fragment& fragment, std::uint32_t* words)
@@ -148,7 +148,7 @@ class Registers {
 };
 
 void replay_product(const isa::Form& form, const MatrixProduct& product, int selector, Test& test) {
-  auto* in = const_cast<std::uint32_t*>(test.in);  // read through pointers to void alone
+  auto* in = const_cast<std::uint32_t*>(test.in);  // only read, but passed as a pointer to void
   Registers a(isa::fragment(form, Operand::a), in);
   Registers b(isa::fragment(form, Operand::b), in += 32 * a.words());
   Registers c(isa::fragment(form, Operand::c), in += 32 * b.words());
@@ -164,7 +164,7 @@ void replay_product(const isa::Form& form, const MatrixProduct& product, int sel
   d.write_back();
 }
 
-// Registers that the form reads and writes, to be held against the entry's.
+// The number of registers that the form reads and writes, to compare with the entry's.
 struct Counts {
   int in = 0, out = 0;
 };
@@ -187,9 +187,9 @@ Counts counts(const isa::Form& form) {
   }
 }
 
-// What an H100 runs for spellings that NVIDIA's assembler takes although no manual has them: .x8 of
-// one register moves one matrix, products of 4-bit numbers ignore .and.popc and .xor.popc, and
-// accumulators of m8n8k32 and m8n8k128 move as .f32 like .s32.
+// What an H100 executes for spellings that NVIDIA's assembler accepts although no manual has them:
+// .x8 of one register moves one matrix, products of 4-bit numbers ignore .and.popc and .xor.popc,
+// and accumulators of m8n8k32 and m8n8k128 move as .f32 like .s32.
 isa::Form as_executed(isa::Form form) {
   const bool moves = form.opcode == isa::Opcode::ldmatrix || form.opcode == isa::Opcode::stmatrix;
   const bool wmma_moves =
@@ -200,7 +200,7 @@ isa::Form as_executed(isa::Form form) {
   return form;
 }
 
-// The form of an entry, if the tables have it and the entry's counts are its.
+// The form of an entry, if the tables have it with the entry's register counts.
 std::optional<isa::Form> form_of(const RecordedEntry& entry) {
   auto [form, sync, unknown, repeated, types] = isa::parse_form(entry.mnemonic);
   if (!unknown.empty() || !repeated.empty()) return std::nullopt;

@@ -77,7 +77,7 @@ ReplayedEntry replay_wgmma(const Recording& recording, const RecordedEntry& entr
       operands.a = a_registers;
       operands.metadata = metadata_words ? test.metadata + step * threads : nullptr;
       if (!product->run(operands))
-        std::fill(d.begin(), d.end(), 0);  // a fault: whatever was recorded, it was none
+        std::fill(d.begin(), d.end(), 0);  // a fault, which no recording has
       operands.a_descriptor += test.header[5];
       operands.b_descriptor += test.header[6];
       operands.scale_d = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/matrix/rule.h - how each generation computes a matrix product: one row per
+// runtime/emulator/matrix/rule.h - the arithmetic of each generation's matrix products: one row per
 // (hardware, instruction, types).
 #pragma once
 
@@ -23,7 +23,7 @@ enum class Method : std::uint8_t {
   popcount,   // exact; wraps
 };
 
-/// What a row is about. The first row that has the form and the hardware is taken.
+/// A row's scope. The first row that matches the form and the hardware applies.
 struct NumericRule {
   std::uint8_t hardware = 0;  // bits: 1 << Hardware
   std::uint8_t opcodes = 0;   // bits, below
@@ -32,8 +32,8 @@ struct NumericRule {
   Shape shape = {};     // none: any
   Method method = Method::fused_sum;
   int length = 0;     // products of one fused sum; more of them make a chain, k ascending
-  int fraction = 0;   // fraction bits that the cut leaves, counted from the largest exponent
-  int floor_f32 = 0;  // the largest exponent is at least this, by the type of the accumulator
+  int fraction = 0;   // fraction bits after truncation, counted from the largest exponent
+  int floor_f32 = 0;  // lower bound of the largest exponent, by the type of the accumulator
   int floor_f16 = 0;
   int kept = 24;  // significant bits of an f32 result
   Trust trust = Trust::Assumed;

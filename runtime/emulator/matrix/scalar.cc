@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled with -frounding-math and -ffp-contract=off: what is written here is what is computed.
+// Compiled with -frounding-math and -ffp-contract=off: operations are neither reordered nor fused.
 #include "runtime/emulator/matrix/scalar.h"
 
 #include <bit>
@@ -18,7 +18,7 @@ bool is_nan(std::uint64_t bits) {
   return (bits & ~(std::uint64_t{1} << 63)) > 0x7FF0'0000'0000'0000;
 }
 
-// Sets a rounding direction for as long as it lives.
+// Sets a rounding direction during its lifetime.
 class RoundingScope {
  public:
   explicit RoundingScope(isa::Rounding rounding) : before_(std::fegetround()) {

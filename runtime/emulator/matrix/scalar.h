@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/matrix/scalar.h - the products that are made of ordinary IEEE operations: f64,
-// and f16 m8n8k4 after sm_75.
+// runtime/emulator/matrix/scalar.h - products computed by ordinary IEEE operations: f64, and f16
+// m8n8k4 after sm_75.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace tartan::inline TARTAN_ABI::emulator {
 
-/// C + (fma chain over a[i] * b[i] from +0): f16 factors as binary32. Gives f32 bits.
+/// C + (fma chain over a[i] * b[i] from +0): f16 factors as binary32. Returns f32 bits.
 std::uint32_t float_chain(const float* a, const float* b, int count, float c);
 
-/// (C + (a0*b0 + a1*b1)) + (a2*b2 + a3*b3), each sum in binary32, rounded to f16 at the end. Gives
-/// f16 bits.
+/// (C + (a0*b0 + a1*b1)) + (a2*b2 + a3*b3), each sum in binary32, rounded to f16 at the end.
+/// Returns f16 bits.
 std::uint32_t half_tree(const float* a, const float* b, float c);
 
 /// d[row, col] = fma chain from c over k, for column-major c and d (m x n), a[k * m + row], b[k * n

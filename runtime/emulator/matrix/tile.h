@@ -4,9 +4,9 @@
 // The sums of fused_sum.h without their rare cases. Products of two short significands are exact in
 // binary32, so one term is
 //   int32(a * b * 2^(fraction - E))
-// where the conversion cuts toward zero as the hardware does. What does not fit (infinities, NaN,
-// results that are subnormal or overflow, sums beyond 31 bits) is marked for redoing by the scalar
-// code. The same source is compiled for each vector width: the bits are the same.
+// where the conversion truncates toward zero as the hardware does. What does not fit (infinities,
+// NaN, results that are subnormal or overflow, sums beyond 31 bits) is marked for the scalar code.
+// All vector widths compile from the same source and give the same bits.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace tartan::inline TARTAN_ABI::emulator {
 
-/// A factor taken apart: element (k, outer) at k * outer_count + outer.
+/// A decoded factor: element (k, outer) at k * outer_count + outer.
 struct TileFactor {
   float* value;
   std::int16_t* exponent;  // rows' factor: not normalised (see number.h); zero_exponent for zeros
@@ -37,15 +37,14 @@ struct Tile {
   bool half;  // the accumulator is f16
 };
 
-/// The formats that the vector code can take apart. e4m3_as_half: with the exponents that its
-/// numbers have in f16.
+/// The formats that the vector code decodes. e4m3_as_half: with f16's exponents.
 enum class TileFormat : std::uint8_t { f16, bf16, tf32, e5m2, e4m3, e4m3_as_half };
 
-/// Cells as `image[cell * outer + i]`, taken apart into element (k, i) at order[k] * outer + i.
+/// Cells as `image[cell * outer + i]`, decoded into element (k, i) at order[k] * outer + i.
 struct Cells {
   const std::uint32_t* image;
   int cells, outer;           // outer: a multiple of 8, at most 256
-  const std::uint8_t* order;  // k to its place in the order of adding
+  const std::uint8_t* order;  // k to its place in the order of addition
 };
 
 /// 32 words of a register as a block of four columns of eight: word 4 * g + t belongs to cell first
@@ -62,8 +61,7 @@ struct TileKernel {
                   void* const* registers);
   /// Fills what `factor` points to: `exponent` or `doubled`, whichever is not null.
   void (*unpack)(TileFormat format, const Cells& cells, TileFactor& factor);
-  /// Whether d is complete. If it is not, `redo` is filled: nonzero where d has to be computed
-  /// again.
+  /// Whether d is complete. If not, fills `redo`: nonzero where d must be computed again.
   bool (*multiply)(const Tile& tile);
   /// Integers of 4 or 8 bits.
   void (*unpack_integers)(int bits, bool is_signed, const Cells& cells, std::int16_t* to);
@@ -74,13 +72,12 @@ struct TileKernel {
 
 enum class Path : std::uint8_t;  // matrix.h
 
-/// The kernel of a path; null for the reference, and where the machine does not have the
-/// instructions.
+/// The kernel of a path; null for the reference, and if the machine lacks the instructions.
 const TileKernel* tile_kernel(Path path);
 
 extern const TileKernel tile_portable, tile_avx2, tile_avx512;
 
-/// Whether the tile's products keep inside binary32: otherwise all of it is the scalar code's.
+/// Whether the tile's products fit binary32: otherwise the scalar code computes all of it.
 constexpr bool fits(const TileFactor& a, const TileFactor& b) {
   return a.lowest + b.lowest >= -100 && a.highest + b.highest <= 126;
 }

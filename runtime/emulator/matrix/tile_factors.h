@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/matrix/tile_factors.h - factors taken apart, for tile_kernel.h.
+// runtime/emulator/matrix/tile_factors.h - decodes factors, for tile_kernel.h.
 #pragma once
 
 #include "runtime/emulator/matrix/tile.h"
@@ -14,7 +14,7 @@ struct Part {
   Ints special;
 };
 
-// `shift` moves a magnitude to where binary32 has it; `rebias` is then missing in the exponent.
+// `shift` moves a magnitude to binary32's place; `rebias` then corrects the exponent.
 template <int exponent_bits, int fraction_bits, int shift>
 inline Part part(Ints magnitude, Ints sign, float rebias) {
   constexpr int bias = (1 << (exponent_bits - 1)) - 1;
@@ -47,15 +47,15 @@ inline Part take(Ints cell, int index) {
   }
 }
 
-// How many elements are side by side: known to the compiler for the common shapes, 0 where it is
-// read at run time.
+// The number of elements side by side: a constant for the common shapes, 0 if it is read at run
+// time.
 template <int known>
 inline int count(int given) {
   return known ? known : given;
 }
 
-// Stores what came of element `index` of the cells of vector `block`. A vector may reach over
-// several cells: its eights go where they belong.
+// Stores the result for element `index` of the cells of vector `block`. A vector may span several
+// cells: each group of eight goes to its own.
 template <int known, typename Vector, typename Element>
 inline void store_parts(const Cells& cells, int block, int per_cell, int index, Vector vector,
                         Element* to) {
@@ -76,7 +76,7 @@ inline void store_parts(const Cells& cells, int block, int per_cell, int index, 
   }
 }
 
-// The upper half in place of the lower one.
+// Moves the upper half to the lower one.
 template <typename Vector>
 inline Vector turned(Vector x) {
   if constexpr (sizeof x / sizeof x[0] == 16)
@@ -99,7 +99,7 @@ inline void unpack_known(const Cells& given, TileFactor& factor) {
   const int outer = count<known>(cells.outer);
   Ints lowest = Ints{} + 16000, highest = Ints{} - 16000;
   Ints special[slots] = {};
-  std::int32_t flags[256 + lanes];  // where `outer` is not known, instead of `special`
+  std::int32_t flags[256 + lanes];  // instead of `special` if `outer` is not a constant
   for (int i = 0; !known && i < outer + lanes; ++i) flags[i] = 0;
   for (int first = 0; first < cells.cells * outer / lanes; first += slots)
     for (int slot = 0; slot < slots; ++slot) {
@@ -120,7 +120,7 @@ inline void unpack_known(const Cells& given, TileFactor& factor) {
       }
       if constexpr (!known) {
         std::int32_t* to =
-            flags + block * lanes % outer;  // what reaches over the end is folded back below
+            flags + block * lanes % outer;  // writes beyond the end are folded back below
         store(to, load<Ints>(to) | special[0]);
         special[0] = Ints{};
       }
@@ -148,8 +148,8 @@ inline void unpack_known(const Cells& given, TileFactor& factor) {
     }
 }
 
-// f16, whose elements are added in the order of k. Exponents are worked out for both halves of a
-// word at once.
+// f16, whose elements are added in the order of k. Computes the exponents of both halves of a word
+// at once.
 using Halves = std::int16_t __attribute__((vector_size(4 * lanes)));
 
 inline Floats half_values(Ints word, int index) {
@@ -162,7 +162,7 @@ inline Floats half_values(Ints word, int index) {
 #endif
 }
 
-// Bytes that are not zero where a lane of x is not, `count` of them.
+// Nonzero bytes for the nonzero lanes of x, `count` of them.
 template <int count>
 inline void store_flags(std::uint8_t* to, Ints x) {
 #ifdef __AVX512F__
@@ -174,7 +174,7 @@ inline void store_flags(std::uint8_t* to, Ints x) {
   __builtin_memcpy(to, &bytes, count);
 }
 
-// Stores a vector that may reach over several cells: their elements are `apart` elements apart.
+// Stores a vector that may span several cells, whose elements are `apart` elements apart.
 template <int known, typename Vector, typename Element>
 inline void store_cells(Element* to, int apart, Vector vector) {
   if constexpr (known >= lanes) {

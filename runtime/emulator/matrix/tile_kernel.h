@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/matrix/tile_kernel.h - the body of tile_portable.cc and its like: each says how
-// many lanes a vector has. The namespace has no name, so that instruction sets are never mixed.
+// runtime/emulator/matrix/tile_kernel.h - the body of tile_portable.cc and the like: each defines
+// the lanes of a vector. The namespace is unnamed, so that instruction sets are never mixed.
 #pragma once
 
 #include "runtime/emulator/matrix/tile_factors.h"
@@ -10,10 +10,10 @@ namespace {
 
 // ---- Sums
 
-// All ones where x, at least zero, is not zero.
+// All ones if x (at least zero) is not zero.
 inline Ints nonzero(Ints x) { return minus(Ints{}, x) >> 31; }
 
-// Sign bit: whether x + y == sum has gone beyond 32 bits.
+// Sign bit: whether x + y == sum has overflowed 32 bits.
 inline Ints overflow(Ints x, Ints y, Ints sum) { return (x ^ sum) & (y ^ sum); }
 
 struct Addend {
@@ -25,8 +25,8 @@ struct Addend {
 template <bool half>
 inline Addend addend(Ints c) {
   if constexpr (!half) {
-    // Zeros and subnormals get -127: products that binary32 holds have larger exponents, or there
-    // are none; then see `redo` in finish().
+    // Zeros and subnormals get -127: products that binary32 holds have larger exponents. Without
+    // such products, see `redo` in finish().
     const Ints magnitude = c & INT32_MAX;
     return {bits<Floats>(c), (magnitude >> 23) - 127, magnitude};
   } else {
@@ -37,8 +37,8 @@ inline Addend addend(Ints c) {
   }
 }
 
-// sum * 2^exponent, toward zero, where that is a normal number or zero. `redo`: negative where it
-// could not be computed.
+// sum * 2^exponent, toward zero, if that is a normal number or zero. `redo`: negative if it could
+// not be computed.
 inline Ints round_single(Ints sum, Ints exponent, int mask, Ints& redo) {
 #ifdef __AVX512F__
   (void)redo;
@@ -56,10 +56,10 @@ inline Ints round_single(Ints sum, Ints exponent, int mask, Ints& redo) {
 #endif
 }
 
-// The same as f16, nearest even. What 24 bits do not hold is kept as one sticky bit.
+// The same as f16, nearest even. Bits beyond the 24 kept are combined into one sticky bit.
 inline Ints round_half(Ints sum, Ints exponent, Ints& redo) {
   const Ints negative = sum >> 31, magnitude = minus(sum ^ negative, negative);
-  redo |= magnitude;  // -2^31 has none
+  redo |= magnitude;  // -2^31 has no magnitude
   const Ints coarse = (magnitude >> 8) | (((magnitude & 0xFF) != 0) & 1);
   const Ints large = magnitude > 0xFFFFFF;
   const Floats value = floats(large ? coarse : magnitude) * power(exponent + (large & 8));
@@ -107,10 +107,10 @@ inline bool any_negative(Ints x) {
 #endif
 }
 
-constexpr int together = 4;  // columns that share what is loaded of A
+constexpr int together = 4;  // columns that share the loads of A
 
-// Sums of `lanes` rows and of `together` columns, products first .. last-1; `c` becomes the result,
-// `redo` negative where it is none. `short_sum`: at most 16 products, whose sum cannot overflow.
+// Sums of `lanes` rows and of `together` columns, products first .. last-1. `c` becomes the result;
+// `redo` is negative if it is invalid. `short_sum`: at most 16 products, whose sum cannot overflow.
 template <bool half, bool short_sum, typename At>
 inline void add(const Tile& tile, const At& at, int first, int last, Ints (&c)[together],
                 Ints (&redo)[together]) {
@@ -150,15 +150,15 @@ inline void add(const Tile& tile, const At& at, int first, int last, Ints (&c)[t
       redo[j] |= 0x7BFF - start[j].magnitude;
       c[j] = round_half(sum, grid, redo[j]);
     } else {
-      // Below 2^-126 the grid is too fine to be a scale: but then every product is zero. Above, the
-      // result may be infinite, or C is.
+      // Below 2^-126 the grid is too fine to be a scale, but then every product is zero. At large
+      // exponents the result may be infinite, or C is.
       redo[j] |= ((grid + 126) & -start[j].magnitude) | (96 - grid);
       c[j] = round_single(sum, grid, -(1 << (24 - tile.kept)), redo[j]);
     }
   }
 }
 
-// Known counts, and a known length, let the compiler unroll the sums.
+// Constant counts and lengths let the compiler unroll the sums.
 template <bool half, int known_rows, int known_columns, int known_length>
 bool multiply_known(const Tile& tile) {
   const int rows = count<known_rows>(tile.rows), columns = count<known_columns>(tile.columns),
@@ -232,8 +232,8 @@ inline Columns columns_of(const std::uint32_t* from) {
       __builtin_shufflevector(x, y, 2, 6, 10, 14, 18, 22, 26, 30, 3, 7, 11, 15, 19, 23, 27, 31)};
 }
 
-// Sixteen lanes: whole vectors are stored wherever sixteen words are neighbours, so that the next
-// step can load them as such.
+// Sixteen lanes: stores whole vectors wherever sixteen words are contiguous, so that the next step
+// can load them as vectors.
 inline void gather_block(const RegisterBlock& block, const void* const* registers,
                          std::uint32_t* to) {
   const int step = block.step;

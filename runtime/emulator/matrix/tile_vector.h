@@ -63,7 +63,7 @@ inline Shorts shorts(Ints x) {
 #endif
 }
 
-// Sums that may go beyond 32 bits, which is looked for afterwards.
+// Sums that may overflow 32 bits, which is checked afterwards.
 inline Ints plus(Ints x, Ints y) { return bits<Ints>(bits<Words>(x) + bits<Words>(y)); }
 inline Ints minus(Ints x, Ints y) { return bits<Ints>(bits<Words>(x) - bits<Words>(y)); }
 

@@ -72,7 +72,7 @@ MatrixDescriptor MatrixDescriptor::of(std::uint64_t bits) {
 }
 
 std::uint64_t MatrixDescriptor::address(bool mn_major, int element_bits, int x, int k) const {
-  // `across`: the axis along which memory runs, in bytes; `line`: the other one.
+  // `across`: bytes along the contiguous axis; `line`: the other axis.
   const int across = (mn_major ? x : k) * element_bits / 8, line = mn_major ? k : x;
   const auto chunk = static_cast<std::uint64_t>(across / 16),
              byte = static_cast<std::uint64_t>(across % 16);

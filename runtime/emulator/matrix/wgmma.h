@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/matrix/wgmma.h - what wgmma.mma_async computes, and where its descriptors find
-// the operands in shared memory.
+// runtime/emulator/matrix/wgmma.h - wgmma.mma_async, and the addresses of its operands in shared
+// memory.
 //
 // A descriptor is 64 bits, offsets and start in units of 16 bytes:
 //   63 62 | 51..49 | 45..32        | 29..16         | 13..0
@@ -22,19 +22,19 @@ struct MatrixDescriptor {
   std::uint32_t start = 0;    // bytes
   std::uint32_t leading = 0;  // bytes
   std::uint32_t stride = 0;   // bytes
-  int base = 0;               // 0..7: where in the pattern the tile begins, in units of 128 bytes
+  int base = 0;               // 0..7: the tile's offset in the pattern, in units of 128 bytes
   int width = 0;              // bytes of a swizzled row: 0, 128, 64, 32
 
   static MatrixDescriptor of(std::uint64_t bits);
-  /// The byte address of element (x, k): x counts rows of A or columns of B. `mn_major`: neighbours
-  /// along x are neighbours in memory. Elements below a byte: the address of their byte.
+  /// The byte address of element (x, k): x counts rows of A or columns of B. `mn_major`: elements
+  /// along x are contiguous. Elements smaller than a byte: the address of their byte.
   std::uint64_t address(bool mn_major, int element_bits, int x, int k) const;
 };
 
 /// A warpgroup's operands. d[r], a[r]: register r of 128 threads.
 struct WgmmaOperands {
-  std::uint32_t* const* d = nullptr;        // read too, where scale_d is set
-  const std::uint32_t* const* a = nullptr;  // where A is in registers
+  std::uint32_t* const* d = nullptr;        // also read if scale_d is set
+  const std::uint32_t* const* a = nullptr;  // if A is in registers
   std::uint64_t a_descriptor = 0, b_descriptor = 0;
   std::span<const std::byte> shared;        // the shared window, from address 0
   const std::uint32_t* metadata = nullptr;  // sparse forms: a word per thread
@@ -48,12 +48,12 @@ class WgmmaProduct {
  public:
   /// Any form of wgmma that isa::find knows.
   static Result<WgmmaProduct> make(const isa::Form& form, Path path = Path::best);
-  /// Computes D = A * B + D. A descriptor that leads outside the window is a memory fault; nothing
-  /// is written then.
+  /// Computes D = A * B + D. A descriptor that leads outside the window is a memory fault, and
+  /// nothing is written.
   Status run(const WgmmaOperands& operands) const;
   std::uint64_t multiply_adds() const;
   const isa::Form& form() const;
-  /// As MatrixProduct's, for the one generation that has the instruction.
+  /// As for MatrixProduct, for the only generation that has the instruction.
   Trust trust() const;
   std::string_view source() const;
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/numbers/small_float.h - the number formats that C++20 lacks, and rounding into
-// them.
+// runtime/emulator/numbers/small_float.h - number formats that C++20 lacks, and rounding to them.
 //
-// Half and Bfloat are bits with a name; arithmetic on them goes through float or double and back,
+// Half and Bfloat are bits with a name; arithmetic on them converts to float or double and back,
 // and `narrow` rounds once. A sum of more than 53 bits is rounded to odd first (sum_to_odd):
-// rounding that to a format of at most 51 bits is rounding the exact sum.
+// rounding that to a format of at most 51 bits equals rounding the exact sum.
 #pragma once
 
 #include <bit>
@@ -28,11 +27,11 @@ struct Bfloat {
 
 enum class Rounding : std::uint8_t { rn, rz, rm, rp, rna };
 
-// What NVIDIA's arithmetic gives for every NaN result.
+// The result NaN of NVIDIA's arithmetic.
 inline constexpr std::uint32_t nan_f32 = 0x7FFFFFFF;
 inline constexpr std::uint16_t nan_16 = 0x7FFF;
 inline constexpr std::uint64_t nan_f64 =
-    0xFFF8000000000000;  // of an invalid f64 operation; NaN operands pass through, quieted
+    0xFFF8000000000000;  // of an invalid f64 operation; NaN operands are propagated, quieted
 
 /// A binary format: sign, `exponent` bits with an IEEE bias, `mantissa` bits.
 struct SmallFormat {
@@ -51,9 +50,8 @@ inline constexpr SmallFormat format_e2m3{2, 3, false, 0x1F};
 inline constexpr SmallFormat format_e3m2{3, 2, false, 0x1F};
 inline constexpr SmallFormat format_e2m1{2, 1, false, 0x7};
 
-/// Rounds a number (no NaN) into `format`: its bits, sign on top. Too large: infinity, or the
-/// largest value where `saturate` is set, the format has no infinity, or the rounding goes towards
-/// zero.
+/// Rounds a number (not NaN) to `format`: its bits, sign on top. Too large: infinity, or the
+/// largest value if `saturate` is set, the format has no infinity, or the rounding is towards zero.
 constexpr std::uint32_t narrow(const SmallFormat& format, double x, Rounding round,
                                bool saturate = false) {
   const auto bits = std::bit_cast<std::uint64_t>(x);
@@ -118,8 +116,8 @@ constexpr double widen(const SmallFormat& format, std::uint32_t bits) {
 inline float to_float(Half h) {
   const std::uint32_t sign = static_cast<std::uint32_t>(h.bits & 0x8000) << 16,
                       magnitude = h.bits & 0x7FFF;
-  // Shifted into an f32's place the value is 2^112 too small; infinities and NaNs need the rest of
-  // the exponent's bits.
+  // Shifted into an f32's place, the value is 2^112 too small; infinities and NaNs need the
+  // remaining exponent bits.
   const float value = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
   std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   bits = magnitude >= 0x7C00 ? magnitude << 13 | 0x7F800000 : bits;
@@ -129,11 +127,11 @@ inline float to_float(Bfloat b) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(b.bits) << 16);
 }
 
-/// Round to nearest even; any NaN gives the canonical one.
+/// Rounds to nearest even; any NaN gives the canonical one.
 inline Half to_half(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7FFFFFFF;
-  // All cases are computed, so that loops over lanes have no branches. Subnormal: adding 0.5 lets
+  // All cases are computed, so that loops over lanes have no branches. Subnormal: adding 0.5 makes
   // the host round at 2^-24.
   const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
   const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(shifted) - 0x3F000000,
@@ -156,8 +154,8 @@ T from_float(float x) {
   else return x;
 }
 
-/// x rounded to odd: if inexact, of the two neighbours the one with an odd last bit. Rounding that
-/// to a format of at most 22 bits is rounding x.
+/// x rounded to odd: if inexact, the neighbour with an odd last bit. Rounding that to a format of
+/// at most 22 bits equals rounding x.
 inline float float_to_odd(double x) {
   const auto nearest = static_cast<float>(x);
   const auto back = static_cast<double>(nearest);
@@ -167,12 +165,12 @@ inline float float_to_odd(double x) {
   return std::bit_cast<float>((bits - (away ? 1u : 0u)) | (inexact ? 1u : 0u));
 }
 
-/// A NaN as arithmetic on f64 hands it on.
+/// A NaN as f64 arithmetic propagates it.
 inline double quiet(double x) {
   return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) | std::uint64_t{1} << 51);
 }
 
-/// The NaN of an f64 result: that of the first operand which is one.
+/// The NaN of an f64 result: that of the first NaN operand.
 template <typename... T>
 double double_nan(T... x) {
   for (const double each : {x...})
@@ -180,14 +178,14 @@ double double_nan(T... x) {
   return std::bit_cast<double>(nan_f64);
 }
 
-/// What shared memory makes of a sum of f64.
+/// The f64 sum that shared memory stores.
 inline double shared_sum(double old, double added) {
   const double out = old + added;
   return out != out ? double_nan(old, added) : out;
 }
 
-/// What global memory makes of it: a NaN that is added, else one that is there, stays as it is,
-/// signalling or not.
+/// The f64 sum that global memory stores: a NaN that is added, else a NaN in memory, is kept
+/// unchanged, even if signalling.
 inline double global_sum(double old, double added) {
   return added != added ? added : old != old ? old : old + added;
 }
@@ -202,13 +200,13 @@ T from_double(double x, Rounding round = Rounding::rn, bool saturate = false) {
       narrow(std::is_same_v<T, Half> ? format_f16 : format_bf16, x, round, saturate))};
 }
 
-/// x + y rounded to odd: if inexact, of the two neighbours the one with an odd last bit.
+/// x + y rounded to odd: if inexact, the neighbour with an odd last bit.
 inline double sum_to_odd(double x, double y) {
   const double sum = x + y;
   const double part = sum - x;
   const double error = (x - (sum - part)) + (y - part);
   auto bits = std::bit_cast<std::uint64_t>(sum);
-  const bool inexact = (error > 0) | (error < 0);  // false for NaN, which infinities give
+  const bool inexact = (error > 0) | (error < 0);  // false for NaN, the result of infinities
   const std::uint64_t step = (error > 0) == (sum > 0) ? 1 : ~std::uint64_t{0};
   bits += inexact & !(bits & 1) ? step : 0;
   return std::bit_cast<double>(bits);
@@ -222,7 +220,7 @@ inline float fused(float a, float b, float c) {
 
 inline float canonical_nan(float x) { return x != x ? std::bit_cast<float>(nan_f32) : x; }
 
-/// Subnormals become zeros of their sign (.ftz).
+/// Flushes subnormals to zeros of their sign (.ftz).
 inline float flush(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   return std::bit_cast<float>((bits & 0x7F800000) == 0 ? bits & 0x80000000 : bits);
@@ -231,10 +229,10 @@ inline Half flush(Half x) {
   return {static_cast<std::uint16_t>((x.bits & 0x7C00) == 0 ? x.bits & 0x8000 : x.bits)};
 }
 
-// .ftz flushes what lies below the smallest normal number when it is rounded as if the exponent had
-// no end: a result that only the rounding at 2^-149 makes that number is a zero.
+// .ftz flushes results that are below the smallest normal number when rounded with an unbounded
+// exponent: a result that becomes that number only by the rounding at 2^-149 is flushed to zero.
 inline constexpr double smallest_f32 = 0x1p-126;
-// Halves below this are flushed (to nearest even): what it is, and more, rounds to 2^-14.
+// Halves below this are flushed (to nearest even): it and larger values round to 2^-14.
 inline constexpr float least_kept_f16 = 0x1p-14f - 0x1p-26f;
 
 inline bool is_smallest(float x) { return std::bit_cast<std::uint32_t>(x) << 1 == 0x01000000; }
@@ -242,7 +240,7 @@ inline float zero_of(float x) { return std::copysign(0.0f, x); }
 
 /// Whether product + addend, which rounds to plus or minus smallest_f32 times `scale`, is flushed.
 /// `product` has at most 48 bits, `addend` 24; the function is exact in any rounding mode of the
-/// host, which has nothing to do with `round`.
+/// host, which is independent of `round`.
 inline bool is_flushed(double product, double addend, Rounding round, bool negative,
                        double scale = 1) {
   if (negative) product = -product, addend = -addend;
