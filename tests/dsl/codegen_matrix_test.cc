@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// FunctionBuilder::matrix: every form of the instruction table comes out as it is spelled, and
-// where it was written.
+// FunctionBuilder::matrix: every form of the instruction table is emitted as spelled, at its place.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +11,7 @@
 namespace tartan::codegen {
 namespace {
 
-// Matrix instructions of the text, in order, with what has no qualifier left out.
+// Matrix instructions of the text, in order, without what has no qualifier.
 std::vector<isa::Form> matrix_forms(const std::string& ptx) {
   std::vector<isa::Form> out;
   std::istringstream words(ptx);
@@ -68,7 +67,7 @@ void add_form(FunctionBuilder& f, const isa::Form& form, Pointer shared) {
   f.barrier();
 }
 
-// Emits `forms`, `per_kernel` at a time, and checks that the text has each of them, in order.
+// Emits `forms`, `per_kernel` at a time, and checks that the text has all of them, in order.
 void check_forms(const std::vector<isa::Form>& forms, const Target& target,
                  std::size_t per_kernel) {
   ASSERT_FALSE(forms.empty());
@@ -100,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(Targets, EveryForm,
                                          "sm_120a", "sm_121f"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Each form at the first version that has it, where LLVM's own demands could be stricter.
+// Each form at the first version that has it, where LLVM's own requirements could be stricter.
 TEST(Matrix, EveryFormIsEmittedForItsOldestTarget) {
   for (const isa::Form& form : isa::forms()) {
     const Since since = isa::find(form)->since;
@@ -115,7 +114,7 @@ TEST(Matrix, EveryFormIsEmittedForItsOldestTarget) {
 }
 
 // A warp executes these together: LLVM must not sink one into the branch that uses its result.
-TEST(Matrix, ProductsStayOutsideOfBranches) {
+TEST(Matrix, ProductsDoNotMoveIntoBranches) {
   for (const char* const spelling : {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
                                      "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32",
                                      "ldmatrix.sync.aligned.m8n8.x4.shared.b16",
@@ -146,7 +145,7 @@ TEST(Matrix, ProductsStayOutsideOfBranches) {
 }
 
 // Two memory instructions in inline assembly with a store between them: neither may move over it.
-TEST(Matrix, AssemblyKeepsItsPlaceAmongStores) {
+TEST(Matrix, AssemblyDoesNotMoveAcrossStores) {
   const isa::Form form = isa::parse_form("ldmatrix.sync.aligned.m8n8.x1.shared::cta.b16").form;
   FunctionBuilder f = simple("sm_80");
   const Pointer tile = f.shared("tile", 1024, 16);
@@ -181,7 +180,7 @@ TEST(Matrix, WarpgroupProductsAreEmitted) {
   check_forms(forms, Target(*Arch::parse("sm_90a"), newest_version), 1);
 }
 
-// Accumulators stay in their registers through the loop, and what uses them stays behind the wait.
+// Accumulators keep their registers through the loop, and their uses stay after the wait.
 TEST(Matrix, WarpgroupAccumulatorsDoNotMove) {
   constexpr int accumulators = 128;
   FunctionBuilder f("loop", *Target::parse("sm_90a"), {.block = {128, 1, 1}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // FunctionBuilder without matrix instructions: values, memory, control flow, the kernel's frame,
-// what LLVM refuses.
+// errors from LLVM.
 #include <gtest/gtest.h>
 
 #include "tests/dsl/codegen_testing.h"
@@ -28,7 +28,7 @@ struct Expected {
   Type type;
 };
 
-// One operation a kernel, and the instruction that it must be.
+// One operation per kernel, and the instruction that it must become.
 TEST(Values, OperationsFollowTheType) {
   const Expected cases[] = {
       {"add.s32", [](FunctionBuilder& f, Value x, Value y) { return f.add(x, y); }, u32},
@@ -115,7 +115,7 @@ TEST(Values, OperationsFollowTheType) {
   }
 }
 
-// Ties to even everywhere: before sm_90 cvt.rna.tf32.f32 alone exists, which rounds them away.
+// Ties to even on all targets: before sm_90 only cvt.rna.tf32.f32 exists, which rounds ties away.
 TEST(Values, RoundsToTf32) {
   for (const auto& [target, instructions] : {std::pair{"sm_80", 0}, {"sm_89", 0}, {"sm_90", 1}}) {
     FunctionBuilder f = simple(target);
@@ -184,8 +184,9 @@ TEST(Memory, AsynchronousCopies) {
   EXPECT_LT(ptx.find("bar.sync"), ptx.find("ld.shared"));
 }
 
-// What code generation writes as inline assembly, each once: emit() looks it up in the table.
-TEST(Memory, AssemblyOfTheCopyEngineIsInTheTable) {
+// Every instruction that code generation writes as inline assembly: emit() looks it up in the
+// table.
+TEST(Memory, AssemblyOfTmaIsInTheTable) {
   FunctionBuilder f("engine", *Target::parse("sm_90a"), {.block = {128, 1, 1}, .cluster = 2},
                     in_out);
   const Pointer map = f.add_tensor_map(), tile = f.shared("tile", 4096, 128),
@@ -307,7 +308,7 @@ TEST(Frame, EveryTargetIsEmittedAsAsked) {
   }
 }
 
-TEST(Frame, LinesOfTheDescriptionAreCarried) {
+TEST(Frame, PtxHasLinesOfTheDescription) {
   FunctionBuilder f = simple("sm_80");
   const auto first = std::source_location::current();
   f.at(first);
@@ -327,9 +328,8 @@ TEST(Frame, LinesOfTheDescriptionAreCarried) {
   EXPECT_EQ(ptx.find(".section"), std::string::npos) << ptx;
 }
 
-// What LLVM refuses with report_fatal_error must neither end the process nor spoil what comes
-// after.
-TEST(Errors, LlvmGivingUpIsADiagnostic) {
+// A report_fatal_error in LLVM must neither end the process nor affect later calls.
+TEST(Errors, LlvmFatalErrorsAreDiagnostics) {
   const test::LeaksExpected here;  // LLVM's objects, on purpose, after a fatal error
   for (int round = 0; round < 3; ++round) {
     FunctionBuilder bad = simple("sm_75", "bad");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of code generation share: kernels' frames, and NVIDIA's assembler as a witness
-// where a machine has it.
+// Shared by the tests of code generation: kernel frames, and NVIDIA's assembler, if installed, as a
+// witness.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@
 
 namespace tartan::codegen {
 
-// ---- The assembler, if there is one.
+// ---- The assembler, if installed.
 
 inline std::optional<std::filesystem::path> assembler() {
   const char* const path = std::getenv("PATH");
@@ -32,8 +32,8 @@ inline std::optional<std::filesystem::path> assembler() {
   return std::nullopt;
 }
 
-// What the assembler says against `ptx`; empty when it takes it, when there is no assembler, or
-// when that is too old or too new for the target or the version.
+// The assembler's errors for `ptx`; empty if it accepts the text, if there is no assembler, or if
+// it is too old or too new for the target or the version.
 inline std::string assemble(const std::string& ptx, const Target& target) {
   const auto tool = assembler();
   if (!tool) return "";
@@ -55,8 +55,8 @@ inline std::string assemble(const std::string& ptx, const Target& target) {
   return "exit status " + std::to_string(status) + ": " + said.str();
 }
 
-// The text. Each instruction, be it LLVM's or inline assembly, is one of the table's with legal
-// operands, and legal for the target.
+// The text, in which every instruction, from LLVM or inline assembly, must be in the table with
+// legal operands, and legal for the target.
 inline std::string emit(FunctionBuilder& f) {
   Result<std::string> ptx = f.emit();
   EXPECT_TRUE(ptx) << ptx.diags().text();
@@ -66,7 +66,7 @@ inline std::string emit(FunctionBuilder& f) {
   return *ptx;
 }
 
-// The text, accepted by the assembler.
+// The text, which the assembler must accept.
 inline std::string emit_and_assemble(FunctionBuilder& f) {
   const std::string ptx = emit(f);
   EXPECT_EQ(assemble(ptx, f.target()), "") << ptx;

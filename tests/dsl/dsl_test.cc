@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The DSL: what it chooses, and what it says to misuse.
+// The DSL: its choices, and its diagnostics for misuse.
 #include <gtest/gtest.h>
 
 #include <tartan/tartan.h>
@@ -24,7 +24,7 @@ std::string complaints(const Kernel& kernel, const Target& target, int first) {
     out += std::to_string(diag.place.line - first) + ": " + diag.message + " [" +
            std::string(diag.id) + "]\n";
   }
-  // Where a message names another line of this file, count from the same.
+  // Messages that name another line of this file count from `first`, too.
   const std::string file = __FILE__ ":";
   for (std::size_t at = out.find(file); at != std::string::npos; at = out.find(file)) {
     const std::size_t end = out.find_first_not_of("0123456789", at + file.size());
@@ -40,7 +40,7 @@ std::string taken(const Compiled& compiled, std::string_view what) {
   return "nothing";
 }
 
-TEST(Dsl, SeveralMistakesInOneCompile) {
+TEST(Dsl, ReportsSeveralErrorsInOneCompile) {
   const int first = __LINE__;
   const Kernel wrong = one_warp([](Builder& k) {
     auto a = k.global("A", f16, row_major(16, 16));
@@ -68,7 +68,7 @@ TEST(Dsl, SeveralMistakesInOneCompile) {
       "is ldmatrix.sync.aligned.m8n8.x1.shared.b16 [unknown-form]\n");
 }
 
-TEST(Dsl, TilesThatDoNotFit) {
+TEST(Dsl, RejectsTilesThatDoNotFit) {
   const int first = __LINE__;
   const Kernel wrong = one_warp([](Builder& k) {
     auto a = k.shared("A", f16, row_major(24, 16));
@@ -84,7 +84,7 @@ TEST(Dsl, TilesThatDoNotFit) {
             "expected a positive constant [tile-divide]\n");
 }
 
-TEST(Dsl, KernelsThatCannotBe) {
+TEST(Dsl, RejectsInvalidKernels) {
   const auto nothing = [](Builder&) {};
   const auto text = [](const Kernel& kernel, const Target& target) {
     const auto compiled = compile(kernel, target);
@@ -122,7 +122,7 @@ TEST(Dsl, TargetsWithoutTheInstruction) {
             "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 [no-instruction]\n");
 }
 
-TEST(Dsl, ValuesOfAnotherKernel) {
+TEST(Dsl, RejectsValuesOfAnotherKernel) {
   Fragment kept;
   Scalar number;
   Shared tile;
@@ -165,10 +165,10 @@ TEST(Dsl, ScalarTypes) {
 }
 
 TEST(Dsl, ChoosesTransFromTheLayout) {
-  for (const bool by_rows : {true, false}) {
+  for (const bool is_row_major : {true, false}) {
     const auto compiled =
         compile(one_warp([&](Builder& k) {
-                  auto s = k.shared("s", f16, by_rows ? row_major(16, 16) : col_major(16, 16));
+                  auto s = k.shared("s", f16, is_row_major ? row_major(16, 16) : col_major(16, 16));
                   k.load(operand_a(m16n8k16, f16), s);
                   k.load(operand_b(m16n8k16, f16), s.tile(16, 8, 0, 1));
                 }),
@@ -176,13 +176,13 @@ TEST(Dsl, ChoosesTransFromTheLayout) {
     ASSERT_TRUE(compiled);
     const std::string plain = ".shared.b16", trans = ".trans.shared.b16";
     EXPECT_EQ(taken(*compiled, "load A of m16n8k16 (f16) from s"),
-              "ldmatrix.sync.aligned.m8n8.x4" + (by_rows ? plain : trans));
+              "ldmatrix.sync.aligned.m8n8.x4" + (is_row_major ? plain : trans));
     EXPECT_EQ(taken(*compiled, "load B of m16n8k16 (f16) from s"),
-              "ldmatrix.sync.aligned.m8n8.x2" + (by_rows ? trans : plain));
+              "ldmatrix.sync.aligned.m8n8.x2" + (is_row_major ? trans : plain));
   }
 }
 
-TEST(Dsl, SaysWhyNot) {
+TEST(Dsl, ExplainsRefusedChoices) {
   const auto compiled = compile(one_warp([](Builder& k) {
                                   auto odd = k.shared("odd", f16, row_major(16, 16, 18));
                                   auto g = k.global("G", f32, row_major(16, 8));
@@ -200,7 +200,7 @@ TEST(Dsl, SaysWhyNot) {
   EXPECT_EQ(compiled->ptx.find("ldmatrix"), std::string::npos);
 }
 
-TEST(Dsl, StoresHalvesByStmatrixWhereThereIsOne) {
+TEST(Dsl, StoresHalvesByStmatrixIfAvailable) {
   const Kernel kernel = one_warp([](Builder& k) {
     auto s = k.shared("s", f16, row_major(16, 16));
     auto out = k.shared("out", f16, row_major(16, 8));
@@ -230,7 +230,7 @@ TEST(Dsl, CppLinesReachThePtx) {
 }
 
 // Swizzled, padded, transposed and offset tiles on the emulator: every element must arrive where
-// the layout says.
+// the layout puts it.
 TEST(Dsl, LayoutsMoveEveryElement) {
   Device device = *Device::open("emulator");
   const Layout layouts[] = {row_major(64, 64),
@@ -249,7 +249,7 @@ TEST(Dsl, LayoutsMoveEveryElement) {
                          auto s = k.shared("s", u16, layout);
                          k.copy(in, s);
                          k.barrier();
-                         // Quarters exchanged through sub-tiles at places that the warp decides.
+                         // Quarters exchanged through sub-tiles whose places depend on the warp.
                          const Scalar other = 1 - k.warp();
                          k.when(k.warp() < 1, [&] { k.write(out, 32, 0, k.read(s, 0, 0)); });
                          k.loop(k.lane(), 32 * 64, 32, [&](Scalar i) {
@@ -321,7 +321,7 @@ TEST(Dsl, MaskedReadsGiveZeroAndTouchNothing) {
   }
 }
 
-// ldmatrix out of swizzled shared memory gives the same fragments as out of plain.
+// ldmatrix from swizzled shared memory gives the same fragments as from plain.
 TEST(Dsl, SwizzledTilesMultiply) {
   Device device = *Device::open("emulator");
   std::vector<float> results[2];

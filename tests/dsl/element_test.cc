@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Typed fragments, element by element: every product of the tables with its operands packed where
-// place() says, run on the emulator, against a naive loop over small integers.
+// Typed fragments, element by element: every product of the tables, with its operands packed as
+// place() says, on the emulator, against a naive loop over small integers.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 using isa::Form;
 
-// A small integer as the bits of a type below 16 bits of its own; as itself for every other.
+// A small integer as bits, for types below 16 bits; unchanged for all others.
 int encoded(Type type, int value) {
   struct Code {
     Type type;
@@ -190,7 +190,7 @@ TEST(DslElement, EveryProductFromPackedElements) {
   EXPECT_EQ(scaled, 108);
 }
 
-// ---- What wrong fragments are told.
+// ---- Diagnostics for wrong fragments.
 
 std::string complaints(std::function<void(Builder&)> body, const char* target = "sm_90") {
   const auto compiled =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every documented warp-level form through the DSL: products as typed fragments, moves by name, on
 // a target that has it, and a sample on all targets that do. compile() verifies each text; NVIDIA's
-// assembler, where it is installed, has the last word.
+// assembler, if installed, does too.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -29,8 +29,8 @@ bool product(const Form& form) {
 
 // ---- One form in a kernel.
 
-// Describes one form after another in one kernel. Inputs are parameters; every result is written
-// out, so that nothing is left away.
+// Describes one form after another in one kernel. Inputs are parameters; every result is stored, so
+// that nothing is eliminated.
 class Forms {
  public:
   explicit Forms(Builder& k)
@@ -143,7 +143,7 @@ struct Emitted {
   std::size_t forms = 0, kernels = 0, assembled = 0;
 };
 
-// Compiles `forms` for `target` in kernels of 64, and assembles these where ptxas is.
+// Compiles `forms` for `target` in kernels of 64, and assembles these if ptxas is installed.
 void emit(const Target& target, std::span<const Form> forms, Emitted& total) {
   static const bool ptxas = std::system("ptxas --version > /dev/null 2>&1") == 0;
   for (std::size_t from = 0; from < forms.size(); from += 64) {

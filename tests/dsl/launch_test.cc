@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What launch() and arguments_of() fill in from a compiled kernel, and what they refuse.
+// What launch() and arguments_of() take from a compiled kernel, and which arguments they reject.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@ namespace {
 
 constexpr int rows = 64;
 
-// Copies tile after tile of A to C, by the copy engine where the target has one. Lines of A are
-// promised to begin on multiples of 16 bytes.
+// Copies tiles of A to C, by TMA if the target has it. Rows of A are declared to begin at multiples
+// of 16 bytes.
 Kernel copy_kernel() {
   return kernel("copies", {.block = rows, .producers = 1}, [](Builder& k) {
     auto m = k.param("m", s32), n = k.param("n", s32, 4);
@@ -66,7 +66,7 @@ TEST(Launch, FillsInWhatTheKernelNeeds) {
   }
 }
 
-TEST(Launch, CountsAndMeasuresArguments) {
+TEST(Launch, ChecksNumberAndSizeOfArguments) {
   EXPECT_EQ(complaints(arguments_of(compiled("sm_90a"), Arguments().add(1).add(2))),
             "error: wrong number of arguments: kernel copies expects 4 arguments, found 2; "
             "arguments_of() adds tensor maps [launch-arguments]\n");
@@ -82,8 +82,8 @@ TEST(Launch, CountsAndMeasuresArguments) {
               "4 [launch-arguments]\n");
 }
 
-// The matrix stands in front of each complaint about its map, and all of them come.
-TEST(Launch, NamesTheMatrixThatTheCopyEngineDoesNotRead) {
+// Each error of a map is preceded by the matrix's name, and all errors are reported.
+TEST(Launch, NamesTheMatrixThatTmaCannotRead) {
   const Compiled copies = compiled("sm_90a");
   EXPECT_EQ(arguments_of(copies, all(64, 8, 256, 256))->size(), 5u);
   EXPECT_EQ(complaints(arguments_of(copies, all(64, 8, 264, 256))),
@@ -93,7 +93,7 @@ TEST(Launch, NamesTheMatrixThatTheCopyEngineDoesNotRead) {
             "28 [tensor-map]\n");
 }
 
-TEST(Launch, CollectsTheComplaintsOfAllMaps) {
+TEST(Launch, ReportsErrorsOfAllMaps) {
   const kernels::Gemm options =
       kernels::tuned({.m = 0, .n = 0, .k = 0}, testing_gemm::target_of("sm_90a"));
   const auto gemm = compile(kernels::gemm(options), testing_gemm::target_of("sm_90a"));

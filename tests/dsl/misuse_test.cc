@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mistakes that people make with tiles, and what they are told: messages as recorded in
-// data/misuse.txt, each with the line of the description counted from its first.
+// Common errors with tiles, and their diagnostics: messages as recorded in data/misuse.txt, each
+// with the line of the description counted from its first.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -224,7 +224,7 @@ std::string told(const Misuse& misuse) {
   if (compiled) return out + "  compiled\n";
   for (const Diag& diag : compiled.diags()) {
     std::string message = diag.message;
-    // Places inside messages are lines of this file as well.
+    // Lines inside messages refer to this file, too.
     const std::string file = "misuse_test.cc:";
     for (auto at = message.find(file); at != std::string::npos; at = message.find(file, at + 1)) {
       const auto begin = at + file.size();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What MmaOptions ask for, by mma.sync and by wgmma: negated operands (flipped signs, where the
-// instruction does not negate by itself) and sums that saturate.
+// MmaOptions with mma.sync and with wgmma: negated operands (by sign bits where the instruction
+// cannot negate), and saturating accumulation.
 #include "tests/kernels/gemm_run.h"
 
 namespace tartan {
@@ -69,7 +69,7 @@ TEST(DslMmaOptions, NegationOfTiles) {
       }
 }
 
-// Fragments of f64, whose registers are elements, and of f16, two of which share one.
+// Fragments of f64, whose registers are elements, and of f16, with two elements per register.
 TEST(DslMmaOptions, NegationOfFragments) {
   for (const Signs signs : all_signs)
     for (const bool wide : {false, true}) {
@@ -112,7 +112,7 @@ TEST(DslMmaOptions, NegationOfFragments) {
     }
 }
 
-TEST(DslMmaOptions, NegationOfFloatingPointElementsAlone) {
+TEST(DslMmaOptions, NegatesOnlyFloatingPointElements) {
   const auto refused = [](Type type, Type sum) {
     const Kernel kernel = tartan::kernel("refused", {.block = 128}, [=](Builder& k) {
       const auto kind = k.best_mma(type, type, sum);
@@ -126,8 +126,8 @@ TEST(DslMmaOptions, NegationOfFloatingPointElementsAlone) {
   EXPECT_EQ(refused(f16, f32), "");
 }
 
-// What integers saturate to stays with the product when warpgroups compute it.
-TEST(DslMmaOptions, SaturatingSumsStaySo) {
+// Saturation of integers is kept if wgmma computes the product.
+TEST(DslMmaOptions, SaturationIsKeptWithWgmma) {
   const Tile tile{.m = 64, .n = 64, .k = 128, .warps_m = 4, .warps_n = 1};
   const Kernel kernel =
       tartan::kernel("saturating", {.block = 128, .producers = 4}, [=](Builder& k) {

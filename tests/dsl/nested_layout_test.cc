@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrices with nested rows and columns in kernels, on the emulator: every element must lie where
-// the layout says, and products must not depend on how their operands lie.
+// Matrices with nested rows and columns in kernels, on the emulator: the layout determines every
+// element's address, and products must not depend on the operands' layouts.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -21,7 +21,7 @@ Halves numbered(std::size_t count) {
   return out;
 }
 
-// Halves between 1 and 2.
+// f16 numbers between 1 and 2.
 Halves fractions(std::size_t count, int step) {
   Halves out(count);
   for (std::size_t i = 0; i < count; ++i)
@@ -29,7 +29,7 @@ Halves fractions(std::size_t count, int step) {
   return out;
 }
 
-// What the kernel writes to its last parameter, `count` elements of T.
+// The contents of the kernel's last parameter, `count` elements of T.
 template <typename T>
 std::vector<T> run(const Compiled& compiled, const std::vector<Halves>& inputs, std::size_t count) {
   Device device = *Device::open("emulator");
@@ -106,7 +106,7 @@ const char* const layouts_64x64[] = {"((8,8),(8,8)):((8,512),(1,64))",
                                      "((16,4),(64,1)):((64,1024),(1,0)) swizzle<3,3,3>"};
 
 // The address of each element is the one that the algebra computes.
-TEST(NestedMatrix, AddressesAreTheLayouts) {
+TEST(NestedMatrix, AddressesMatchTheLayout) {
   for (const char* text : layouts_64x64) {
     SCOPED_TRACE(text);
     const auto compiled = compile(kernel("addresses", {.block = 64},
@@ -130,7 +130,7 @@ TEST(NestedMatrix, AddressesAreTheLayouts) {
   }
 }
 
-// In through a copy, out through tiles at places that the warp decides, or through a copy.
+// In through a copy; out through tiles whose places depend on the warp, or through a copy.
 TEST(NestedMatrix, CopiesAndTilesMoveEveryElement) {
   const Halves values = numbered(64 * 64);
   for (const char* text : layouts_64x64)
@@ -163,7 +163,7 @@ TEST(NestedMatrix, CopiesAndTilesMoveEveryElement) {
     }
 }
 
-TEST(NestedMatrix, CopiesAreAsWideAsNeighboursLieTogether) {
+TEST(NestedMatrix, CopyWidthFollowsContiguity) {
   const auto width = [](const char* text, bool from_columns = false) {
     const auto compiled =
         compile(kernel("copy", {.block = 64},
@@ -190,7 +190,7 @@ struct Product {
   const char *load_a, *load_b;
 };
 
-// A product out of blocks has the bits of one out of rows.
+// A product of blocked operands has the same bits as one of row-major operands.
 TEST(NestedMatrix, ProductsDoNotDependOnTheLayout) {
   const auto product = [](const Product& product) {
     return compile(
@@ -242,7 +242,7 @@ TEST(NestedMatrix, ProductsDoNotDependOnTheLayout) {
   EXPECT_GT(expected[0], 64);  // 64 products of numbers between 1 and 2
 }
 
-// Fragments go to blocks by stmatrix, by pairs or element by element.
+// Fragments are stored to blocks by stmatrix, by pairs or element by element.
 TEST(NestedMatrix, StoredFragmentsArrive) {
   const std::pair<const char*, const char*> cases[] = {
       {"((8,2),8):((8,64),1)", "stmatrix.sync.aligned.m8n8.x2.shared.b16"},
@@ -310,8 +310,8 @@ TEST(NestedMatrix, TiledProductsOfBlocks) {
   EXPECT_GT(results[0][0], 128);
 }
 
-// Packed weights, a matrix for each block of the grid: how many blocks they consist of is known at
-// the launch only.
+// Packed weights, a matrix for each block of the grid: only the launch knows how many blocks each
+// has.
 TEST(NestedMatrix, BlocksOfARunTimeMatrix) {
   constexpr std::uint32_t rows = 40, cols = 48;
   const auto compiled =
@@ -324,7 +324,7 @@ TEST(NestedMatrix, BlocksOfARunTimeMatrix) {
                        auto packed = k.global("packed", u16, layout).matrix(k.block_z());
                        auto out = k.global("out", u16, row_major(m * 8, n * 8)).matrix(k.block_z());
                        auto s = k.shared("s", u16, blocked(row_major(8, 8), row_major(2, 2)));
-                       // 16 x 16 at a time; the last row of tiles hangs over.
+                       // 16 x 16 at a time; the last row of tiles is ragged.
                        k.loop(0, (m + 1) / 2, 1, [&](Scalar y) {
                          k.loop(0, (n + 1) / 2, 1, [&](Scalar x) {
                            k.copy(packed.tile(16, 16, y, x), s);
@@ -359,7 +359,7 @@ TEST(NestedMatrix, BlocksOfARunTimeMatrix) {
   EXPECT_EQ(*out.read_all<std::uint16_t>(), expected);
 }
 
-TEST(NestedMatrix, WhatIsRefused) {
+TEST(NestedMatrix, RejectsInvalidLayouts) {
   const auto complaints = [](const std::function<void(Builder&)>& body) {
     const auto compiled = compile(kernel("refused", {.block = 32}, body), sm_80);
     std::string out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pipelines of any length: what is loaded ahead, and stages that are left early.
+// Pipelines of any length: prefetched k-tiles, and stages that are released early.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -19,8 +19,8 @@ constexpr int rows = 32, cols = 4, most = 5;
 
 enum class Use { plain, leaves_early, leaves_late, never_leaves };
 
-// Each thread adds up its row of as many tiles as the parameter says: total = total * 3 + x, so
-// that the order counts.
+// Each thread sums its row of as many tiles as the parameter says: total = total * 3 + x, so that
+// the order matters.
 Kernel sums_kernel(Use use, int stages, int producers) {
   return kernel("sums", {.block = rows, .producers = producers}, [=](Builder& k) {
     const auto count = k.param("count", s32);
@@ -77,7 +77,7 @@ Launch launch_of(const std::vector<std::int32_t>& a, int count) {
           }};
 }
 
-TEST(DslPipeline, EveryTileInItsOrder) {
+TEST(DslPipeline, EveryTileInOrder) {
   std::vector<std::int32_t> a(rows * cols * most);
   std::iota(a.begin(), a.end(), 7);
   for (const char* target : {"sm_75", "sm_80", "sm_90"})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products between producers and consumers that are written in unusual ways: right, or refused at
-// the C++ line. On sm_90a by wgmma and the copy engine, on sm_80 by mma.sync and cp.async.
+// Unusual products with producers and consumers: correct, or rejected at the C++ line. On sm_90a by
+// wgmma and TMA, on sm_80 by mma.sync and cp.async.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -17,7 +17,7 @@ constexpr int size = 64;
 int element_a(int i) { return i * 7 % 13 - 6; }
 int element_b(int i) { return i * 5 % 7 - 3; }
 
-// What a test finds: C = A * B with tiles of 64 x 64 x 64, rings of two stages.
+// The kernel around a test's body: C = A * B with tiles of 64 x 64 x 64, rings of two stages.
 struct Parts {
   Builder& k;
   TiledMma mma;
@@ -54,7 +54,7 @@ Target target_of(const char* name) {
 
 class Roles : public testing::TestWithParam<const char*> {
  protected:
-  // What is in C, which held sevens. A is four matrices long.
+  // The contents of C, which held sevens before. A is four matrices long.
   std::vector<double> run(int depth, const Body& body) {
     const auto compiled = compile(product(depth, body), target_of(GetParam()));
     EXPECT_TRUE(compiled) << compiled.diags().text();
@@ -81,7 +81,7 @@ class Roles : public testing::TestWithParam<const char*> {
     return testing_numbers::decode(f32, *c.read_all<std::byte>());
   }
 
-  // The sum over columns [first, last) of A, `from` elements behind its beginning.
+  // The sum over columns [first, last) of A, starting at element `from`.
   static std::vector<double> expected(int depth, int first, int last,
                                       std::initializer_list<int> from = {0}) {
     std::vector<double> out;
@@ -108,7 +108,7 @@ class Roles : public testing::TestWithParam<const char*> {
   }
 };
 
-TEST_P(Roles, AddUpAllStages) {
+TEST_P(Roles, SumAllStages) {
   const auto got = run(3 * size, [](Parts& p) {
     p.k.roles([&] {
       p.k.pipeline(
@@ -119,8 +119,8 @@ TEST_P(Roles, AddUpAllStages) {
   EXPECT_EQ(got, expected(3 * size, 0, 3 * size));
 }
 
-// A tile of a tile ends where that does, although A goes on.
-TEST_P(Roles, TilesOfTilesEndWithThem) {
+// A tile of a tile ends where the outer one does, although A continues.
+TEST_P(Roles, NestedTilesEndWithTheOuterTile) {
   const auto got = run(96, [](Parts& p) {
     const Global a = p.a.tile(size, 48, 0, 0), b = p.b.tile(48, size, 0, 0);
     p.k.roles([&] {
@@ -138,7 +138,7 @@ TEST_P(Roles, TilesOfTilesEndWithThem) {
 }
 
 // Two views of one parameter, with different strides.
-TEST_P(Roles, MatricesOfBatches) {
+TEST_P(Roles, BatchedMatrices) {
   const auto got = run(size, [](Parts& p) {
     const Scalar one = p.k.block_x() + 1;
     const Global near = p.a.matrix(one, size * size), far = p.a.matrix(one, 2 * size * size);
@@ -161,7 +161,7 @@ TEST_P(Roles, MatricesOfBatches) {
   EXPECT_EQ(got, expected(size, 0, size, {size * size, 2 * size * size}));
 }
 
-TEST_P(Roles, BatchesOfBatches) {
+TEST_P(Roles, NestedBatches) {
   const auto got = run(size, [](Parts& p) {
     const Scalar one = p.k.block_x() + 1;
     const Global a = p.a.matrix(one, size * size).matrix(one, 2 * size * size);
@@ -218,7 +218,7 @@ TEST_P(Roles, ProducersWriteElements) {
   EXPECT_EQ(got, want);
 }
 
-TEST_P(Roles, WhatCannotBeIsRefused) {
+TEST_P(Roles, RejectsInvalidUse) {
   const auto use = [](Parts& p) { return [&p](Scalar, Scalar s) { p.add(s); }; };
   const auto fill = [](Parts& p) { return [&p](Scalar t, Scalar s) { p.fill(t, s); }; };
   const auto once = [&](Parts& p, int stages) { p.k.pipeline(stages, 2, fill(p), use(p)); };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scalars against C++: what the kernel computes on the emulator, folded or not, and what it says of
-// numbers that cannot be.
+// Scalars against C++: the values that kernels compute on the emulator, folded or not, and the
+// diagnostics for impossible numbers.
 #include <gtest/gtest.h>
 
 #include <tartan/tartan.h>
@@ -51,7 +51,7 @@ TEST(Scalars, FoldAsCppComputes) {
     EXPECT_EQ(computed<std::int32_t>(s32, n), expressions<std::int32_t>(n));
     EXPECT_EQ(computed<std::int64_t>(s64, n), expressions<std::int64_t>(n));
   }
-  // Indices: what is subtracted is there.
+  // Indices: differences that are not negative.
   for (const unsigned n : {32U, 33U, 40U, 1000U, 1U << 24}) {
     SCOPED_TRACE(n);
     EXPECT_EQ(computed<std::uint32_t>(u32, n), expressions<std::uint32_t>(n));
@@ -68,7 +68,7 @@ TEST(Scalars, ConstantsWrapAround) {
   EXPECT_GT(Scalar(lowest).multiple(), 0);
 }
 
-TEST(Scalars, KnowWhatDividesThem) {
+TEST(Scalars, TrackGuaranteedDivisors) {
   EXPECT_TRUE(compile(kernel("multiples", {},
                              [](Builder& k) {
                                const Scalar x = k.param("x", f32), n = k.param("n", u32, 24);
@@ -82,14 +82,14 @@ TEST(Scalars, KnowWhatDividesThem) {
                       sm_80));
 }
 
-// The first complaint about what `body` does with a thread's number; empty: none.
+// The first diagnostic for `body`'s use of a thread index; empty: none.
 std::string complaint(const std::function<void(Builder&, const Scalar&)>& body) {
   const auto compiled =
       compile(kernel("wrong", {}, [&](Builder& k) { body(k, k.thread()); }), sm_80);
   return compiled ? "" : compiled.diags()[0].message;
 }
 
-TEST(Scalars, RefuseNumbersThatDoNotFit) {
+TEST(Scalars, RejectNumbersThatDoNotFit) {
   const auto refuses = [](const std::function<void(Builder&, const Scalar&)>& body) {
     return complaint(body);
   };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// compile(kernel, arch): the first PTX version that has all that a kernel takes, without trying all
-// of them.
+// compile(kernel, arch): finds the first PTX version that has everything in the kernel, without
+// trying all of them.
 #include <gtest/gtest.h>
 
 #include <tartan/tartan.h>
@@ -27,7 +27,7 @@ Compiling compiling(const char* arch, const std::function<void(Builder&)>& body)
   return out;
 }
 
-TEST(CompileVersion, AWrongKernelIsDescribedOnce) {
+TEST(CompileVersion, InvalidKernelIsDescribedOnce) {
   const Compiling found = compiling("sm_80", [](Builder& k) {
     k.global("A", f16, row_major(16, 16)).tile(5, 5, 9, 9);
     k.best_mma(Type::e4m3, Type::e4m3, f32);  // which no PTX version gives to sm_80
@@ -37,7 +37,7 @@ TEST(CompileVersion, AWrongKernelIsDescribedOnce) {
   EXPECT_GE(found.complaints, 2u);
 }
 
-TEST(CompileVersion, WhatAnInstructionTakes) {
+TEST(CompileVersion, VersionThatAnInstructionRequires) {
   const auto product = [](Type accumulator) {
     return [=](Builder& k) { k.best_mma(Type::e4m3, Type::e4m3, accumulator); };
   };
@@ -52,7 +52,7 @@ TEST(CompileVersion, WhatAnInstructionTakes) {
   EXPECT_EQ(none.descriptions, 1);
 }
 
-TEST(CompileVersion, WhatADescriptionAsksFor) {
+TEST(CompileVersion, DescriptionsThatReadTheTarget) {
   const Compiling asked = compiling("sm_80", [](Builder& k) {
     k.require(k.target().ptx >= Version{8, 3}, "PTX 8.3 is wanted");
   });
@@ -64,8 +64,8 @@ TEST(CompileVersion, WhatADescriptionAsksFor) {
   EXPECT_EQ(has.descriptions, 2);
 }
 
-// The same version and text as by trying one after the other.
-TEST(CompileVersion, TheFirstThatDoes) {
+// The same version and text as from trying one after the other.
+TEST(CompileVersion, FindsTheFirstSufficientVersion) {
   using kernels::Gemm;
   const std::pair<Kernel, const char*> kernels[] = {
       {kernels::gemm({}), "sm_80"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accumulators as operands of the next product, on the emulator, against plain loops.
+// Accumulators as operands of the next MMA, on the emulator, against plain loops.
 #include "tests/kernels/gemm_run.h"
 
 namespace tartan {
@@ -8,7 +8,7 @@ namespace {
 using testing_gemm::Bytes;
 using testing_gemm::Launch;
 
-using Matrix = std::vector<int>;  // by rows
+using Matrix = std::vector<int>;  // row-major
 
 Matrix numbers(int rows, int cols, int seed) {
   Matrix out;
@@ -16,7 +16,7 @@ Matrix numbers(int rows, int cols, int seed) {
   return out;
 }
 
-// Sums stay below 256, so that bf16 has them all.
+// Sums stay below 256, which bf16 represents exactly.
 Matrix product(const Matrix& a, const Matrix& b, int m, int n, int k) {
   Matrix out(static_cast<std::size_t>(m * n));
   for (int i = 0; i < m; ++i)
@@ -94,7 +94,7 @@ TEST(WarpTile, AccumulatorsAsOperandB) {
     }
 }
 
-TEST(WarpTile, TurningTakesMovmatrixOnly) {
+TEST(WarpTile, TransposingUsesOnlyMovmatrix) {
   const auto turned = compile(chain(f16, m16n8k16, false), *Target::parse("sm_80")),
              plain = compile(chain(f16, m16n8k16, true), *Target::parse("sm_80"));
   ASSERT_TRUE(turned && plain);
@@ -108,7 +108,7 @@ std::string complaint(const std::function<void(Builder&)>& body) {
   return compiled ? "" : compiled.diags().text();
 }
 
-TEST(WarpTile, WhatIsNoOperandB) {
+TEST(WarpTile, RejectsInvalidOperandB) {
   const auto tile = [](Builder& k, int cols) {
     return WarpTile(k.tiled_mma(m16n8k16(f16, f16, f32),
                                 {.m = 16, .n = cols, .k = 16, .warps_m = 1, .warps_n = 1})
@@ -126,7 +126,7 @@ TEST(WarpTile, WhatIsNoOperandB) {
               operand_b(convert(tile(k, 16), f16), m16n8k32);
             }).find("found B of m16n8k32"),
             std::string::npos);
-  // As many fragments as the product takes.
+  // The number of fragments must match the product.
   EXPECT_NE(complaint([&](Builder& k) {
               auto mma = k.tiled_mma(m16n8k16(f16, f16, f32),
                                      {.m = 16, .n = 32, .k = 16, .warps_m = 1, .warps_n = 1});

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mbarriers, bulk copies and what else moves bytes behind a kernel's back; conversions that pack;
-// the heap.
+// mbarriers, bulk copies and other asynchronous accesses; packing conversions; the heap.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -47,7 +46,7 @@ st.global.u32 [rd1], r1;)",
   for (const std::uint32_t word : run.out) EXPECT_EQ(word, 1u + 4u);
 }
 
-TEST(EmulatorMbarrier, TransactionsHoldAPhase) {
+TEST(EmulatorMbarrier, PendingTransactionsKeepThePhaseOpen) {
   const KernelRun run = run_body(R"(
 setp.ne.u32 q, r0, 0;
 @q exit;
@@ -193,7 +192,7 @@ st.global.v2.u32 [rd1+16], {r8, r9};)",
   EXPECT_EQ(std::vector(good.out.begin(), good.out.begin() + 6), wanted);
 }
 
-// ---- Conversions that pack.
+// ---- Packing conversions.
 
 std::uint32_t one(const std::string& body) {
   const KernelRun run = run_body(body + "\nst.global.b32 [rd1], r1;");
@@ -229,7 +228,7 @@ TEST(EmulatorConversion, PowersOfTwo) {
 
 // ---- Pairs of f32.
 
-TEST(EmulatorFloatPairs, AreTwoNumbers) {
+TEST(EmulatorFloatPairs, MatchScalars) {
   const KernelRun run = run_body(R"(
 mov.b32 f1, 1.5;
 mov.b32 f2, -2.0;
@@ -258,8 +257,8 @@ constexpr const char* heap_functions =
     ".extern .func (.param .b64 at) malloc(.param .b64 size);\n"
     ".extern .func free(.param .b64 at);\n";
 
-// Each lane writes into a piece of its own and reads it back after all have written.
-TEST(EmulatorHeap, GivesPiecesThatDoNotOverlap) {
+// Each lane writes to its own allocation and reads it back after all have written.
+TEST(EmulatorHeap, AllocationsDoNotOverlap) {
   const KernelRun run = run_body(R"({
 .param .b64 size;
 .param .b64 at;
@@ -286,7 +285,7 @@ call.uni free, (at);
   for (std::uint32_t i = 0; i < 64; ++i) EXPECT_EQ(run.out[i], 2 * i);
 }
 
-TEST(EmulatorHeap, RunsOutAndTakesBack) {
+TEST(EmulatorHeap, ExhaustionAndFree) {
   const KernelRun run = run_body(R"(
 mov.u32 r5, 0;
 mov.u32 r6, 0;
@@ -330,9 +329,9 @@ TEST(EmulatorHeap, FreeOfAForeignAddressIsAFinding) {
   EXPECT_EQ(run.findings[0].id, "memory-fault");
 }
 
-// ---- What is not known is said before anything runs.
+// ---- Unsupported instructions are reported before anything runs.
 
-TEST(EmulatorLoading, NamesWhatItDoesNotKnow) {
+TEST(EmulatorLoading, NamesUnsupportedInstructions) {
   for (const std::string instruction :
        {"cp.async.bulk.tensor.3d.shared::cta.global.im2col::w.mbarrier::complete_tx::bytes "
         "[tile], [rd0, {r1, r2, r3}], [bar], {r4, r5};",

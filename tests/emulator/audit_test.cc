@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulator against an H200, on sweeps of 1,600 instructions that were picked by hand: edges,
-// and what the emulator once had otherwise. Those of which the assembler decides what comes out are
-// not among them: a product and a sum that it may fuse, neg of neg, products with 1, min of a
-// register and itself (a NaN stays as it is); nor are rcp and rsqrt of f64, whose last bits are a
+// The emulator against an H200, on sweeps of 1,600 hand-picked instructions: edge cases, and former
+// defects of the emulator. Excluded are results that depend on the assembler: a product and a sum
+// that it may fuse, neg of neg, products with 1, min of a register and itself (a NaN stays
+// unchanged); and rcp and rsqrt of f64, whose last bits come from a table.
 // table's.
-//
 // audit.txt: "case rows widths of the sources a, b, c, e", then its instructions, "width of d |
-// text". audit_sm_90.bin: of each case the sources' values, then each instruction's results, little
+// text". audit_sm_90.bin: for each case the sources' values, then each instruction's results,
+// little endian. collect_audit.py wrote both.
 // endian. collect_audit.py wrote both.
 #include <fmt/format.h>
 #include <gtest/gtest.h>

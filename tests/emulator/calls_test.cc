@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulator's calls through addresses, and calls that come back into their own function.
+// The emulator's indirect calls and recursion.
 #include "tests/emulator/kernel.h"
 
 namespace tartan {
@@ -88,7 +88,7 @@ TEST(EmulatorCalls, AddressesAreValues) {
   for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(run.out[i], i < 9 ? i + 7 : i * 7) << i;
 }
 
-// Only the lanes of the guard call; .calltargets names what they may call.
+// Only the guarded lanes call; .calltargets lists the possible callees.
 TEST(EmulatorCalls, GuardedCallsOfListedTargets) {
   const auto run = run_body(R"(
     mov.u64 rd2, minus;
@@ -112,7 +112,7 @@ TEST(EmulatorCalls, GuardedCallsOfListedTargets) {
   for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(run.out[i], i > 20 ? i - 7 : 77) << i;
 }
 
-TEST(EmulatorCalls, TargetsThatAreNoFunctionOfTheSignatureAreFindings) {
+TEST(EmulatorCalls, InvalidCallTargetsAreFindings) {
   for (const std::string address : {"mov.u64 rd2, other;", "mov.u64 rd2, 24;"}) {
     const std::string body = "mov.u64 rd3, plus;" + address + call_through_rd2;
     const auto run = run_body(body, {.grid = {1}, .block = {32}}, 1024, {}, operations);
@@ -124,8 +124,8 @@ TEST(EmulatorCalls, TargetsThatAreNoFunctionOfTheSignatureAreFindings) {
 }
 
 // fibonacci(n) = n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2), with a register, a predicate, a
-// local variable and a 64-bit register that live across the calls; each lane goes as deep as it
-// wants.
+// local variable and a 64-bit register that are live across the calls; the recursion depth differs
+// between lanes.
 const std::string fibonacci = R"(
 .func (.param .b32 result) fibonacci(.param .b32 n)
 {
@@ -162,7 +162,7 @@ LEAF:
 }
 )";
 
-TEST(EmulatorCalls, RecursionKeepsWhatLivesAcrossIt) {
+TEST(EmulatorCalls, RecursionPreservesLiveValues) {
   const auto run = run_body(R"(
     {
       .param .b32 a;
@@ -180,7 +180,7 @@ TEST(EmulatorCalls, RecursionKeepsWhatLivesAcrossIt) {
   for (std::uint32_t i = 0; i < 64; ++i) EXPECT_EQ(run.out[i], numbers[i % 12]) << i;
 }
 
-// Two functions that call each other, with parameters in registers that change places.
+// Two functions that call each other, with parameters in registers that are swapped.
 TEST(EmulatorCalls, MutualRecursion) {
   const std::string functions = R"(
 .func (.reg .b32 out) second(.reg .b32 x, .reg .b32 y);
@@ -217,7 +217,7 @@ TEST(EmulatorCalls, MutualRecursion) {
   for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(run.out[i], first(first, i & 7, 3)) << i;
 }
 
-// A function that calls itself through a pointer that it is given.
+// A function that calls itself through a pointer parameter.
 TEST(EmulatorCalls, RecursionThroughAnAddress) {
   const std::string functions = R"(
 .func (.param .b32 result) sum(.param .b64 self, .param .b32 n)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clusters: their registers, barrier, distributed shared memory, multicasts, and launches that do
-// not fit.
+// Clusters: their registers, barrier, distributed shared memory, multicasts, and invalid launches.
 #include <gtest/gtest.h>
 
 #include "tartan/runtime/tensor_map.h"
@@ -11,7 +10,7 @@ namespace {
 
 const std::string shared = ".shared .align 128 .b8 tile[1024];\n.shared .align 8 .b64 bar;\n";
 const std::string meet = "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n";
-// rd1: the block's part of the output, 32 words.
+// rd1: the block's 32 words of the output.
 const std::string own_part =
     "mov.u32 r1, %ctaid.x;\nmul.wide.u32 rd2, r1, 128;\nadd.s64 rd1, rd1, rd2;\n"
     "mov.u32 r2, %cluster_ctarank;\n";
@@ -64,9 +63,9 @@ st.global.v4.u32 [rd1+32], {r2, r3, r4, r5};)";
 
 // ---- Distributed shared memory.
 
-// A variable's name is its place in the cluster, as mapa says it: instructions of the own block
-// take it, too, and whoever cuts addresses into descriptors must leave the block's part out.
-TEST(EmulatorCluster, NamesOfVariablesSayWhoseTheyAre) {
+// A variable's name gives its shared::cluster address, as mapa does. Instructions of its own block
+// accept it, too; code that puts addresses into descriptors must remove the block's rank.
+TEST(EmulatorCluster, VariableAddressesIncludeTheBlockRank) {
   const std::string body = own_part + R"(
 mov.u32 r3, tile;
 mapa.shared::cluster.u32 r4, r3, r2;
@@ -98,7 +97,7 @@ st.global.v4.u32 [rd1+16], {r5, r6, r4, r4};
     EXPECT_EQ(std::vector(first, first + 8),
               (std::vector<std::uint32_t>{1, value, value, 1, value, block % 2, 1, 1}));
   }
-  // A block alone counts from the window's start.
+  // A block outside a cluster counts from the window's start.
   const auto alone = run_body("mov.u32 r1, tile;\nst.global.u32 [rd0], r1;", {}, 1, {}, shared);
   expect_clean(alone);
   EXPECT_LT(alone.out[0], 1024u);
@@ -141,7 +140,7 @@ mad.lo.u32 r9, r10, 1000000, r9;
 st.global.u32 [rd1], r9;)",
                             two, 128, {}, shared);
   expect_clean(run);
-  // A block's lane added what it read from its neighbour into the neighbour's sum: its own value.
+  // Lane 0 of a block added what it read from its neighbour to the neighbour's sum: its own value.
   for (std::uint32_t block = 0; block < 4; ++block)
     for (std::uint32_t lane = 0; lane < 32; ++lane)
       EXPECT_EQ(run.out[32 * block + lane], 1000000 + 1000 * block + lane);
@@ -170,7 +169,7 @@ TEST(EmulatorCluster, BadAddressesAreFindings) {
             std::string::npos);
 }
 
-TEST(EmulatorCluster, SharedMemoryGoesWithItsBlock) {
+TEST(EmulatorCluster, SharedMemoryEndsWithItsBlock) {
   const std::string late = own_part + "mov.u32 r3, tile;\nmov.u32 r8, 0;\n" + meet +
                            "setp.eq.u32 p, r2, 1;\n@p exit;\nnanosleep.u32 20;\nnanosleep.u32 20;\n"
                            "mapa.shared::cluster.u32 r4, r3, 1;\nld.shared::cluster.u32 r5, [r4];";
@@ -181,8 +180,7 @@ TEST(EmulatorCluster, SharedMemoryGoesWithItsBlock) {
 
 // ---- The barrier.
 
-// Threads that have exited are not waited for; arrive and wait may be apart; phases follow each
-// other.
+// Exited threads are not waited for; arrive and wait may be separate; phases follow each other.
 TEST(EmulatorCluster, BarrierPhases) {
   const auto run = run_body(own_part + R"(
 setp.ge.u32 p, r0, 20;
@@ -260,7 +258,7 @@ END:
   EXPECT_EQ(run.out[0] + run.out[32], 2u * 201 - 1) << run.out[0] << " and " << run.out[32];
 }
 
-// Each block copies its tile into its neighbour's, 512 bytes further, through the copy engine.
+// Each block copies its tile to its neighbour's, 512 bytes further, by a bulk copy.
 TEST(EmulatorCluster, BulkCopyBetweenBlocks) {
   const auto run = run_body(own_part + R"(
 mov.u32 r3, tile;
@@ -411,7 +409,7 @@ ret;
 
 // ---- Launches.
 
-TEST(EmulatorCluster, LaunchesThatDoNotFit) {
+TEST(EmulatorCluster, RejectsInvalidLaunches) {
   const auto complaint = [](const std::string& directives, Launch launch,
                             const std::string& target = "sm_90") {
     std::string text = kernel_text("");

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/emulator/compiled_kernels.h - the kernels of tests/data/kernels, and what they write on a
-// device.
+// tests/emulator/compiled_kernels.h - runs the kernels of tests/data/kernels on a device.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,7 +14,7 @@
 
 namespace tartan::test {
 
-/// The folders of `data` that hold a manifest, in order.
+/// The folders of `data` that contain a manifest, in order.
 inline std::vector<std::string> compiled_kernels(const std::filesystem::path& data) {
   std::vector<std::string> out;
   for (const auto& entry : std::filesystem::directory_iterator(data))
@@ -25,21 +24,21 @@ inline std::vector<std::string> compiled_kernels(const std::filesystem::path& da
   return out;
 }
 
-/// Why the results recorded on sm_90 cannot be compared with a GPU's here; empty: they can.
+/// Why the results recorded on sm_90 cannot be compared with this machine's GPU; empty: they can.
 inline std::string no_hopper() {
   const auto device = Device::open("cuda");
   if (!device) return device.diags().text();
   return device->arch().sm == 90 ? "" : "recorded on sm_90, found " + device->name();
 }
 
-/// A buffer after the launch, under the name of the file that its expectation has.
+/// A buffer after the launch, named after the file of its expectation.
 struct WrittenBuffer {
   std::string file;
   std::vector<std::byte> bytes;
 };
 
-/// Launches a manifest, its expectations left aside (they need not exist yet), and reads every
-/// buffer that has one.
+/// Launches a manifest, ignoring its expectations (they need not exist yet), and reads every buffer
+/// that has one.
 inline Result<std::vector<WrittenBuffer>> written_buffers(
     const std::filesystem::path& manifest_path, const std::string& device_name) {
   const auto text = read_source(manifest_path.string());

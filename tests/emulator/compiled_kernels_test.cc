@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our own kernels in CUDA C++ (tests/data/kernels), compiled for sm_75 to sm_90: they check clean,
-// print to a fixed point, and give an H100's results. TARTAN_TEST_DATA names another folder of
-// tests' data.
+// Kernels written in CUDA C++ (tests/data/kernels), compiled for sm_75 to sm_90: they check clean,
+// print to a fixed point, and match an H100's results. TARTAN_TEST_DATA names another data folder.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -37,7 +36,7 @@ std::vector<fs::path> modules() {
   return out;
 }
 
-// What `device` gives against what is expected, kernel by kernel.
+// Compares the results of `device` with the expected ones, kernel by kernel.
 void expect_results(const std::string& device) {
   for (const std::string& kernel : kernels()) {
     const auto manifest = read_manifest((data_folder() / kernel / "manifest.json").string());
@@ -50,12 +49,12 @@ void expect_results(const std::string& device) {
   }
 }
 
-TEST(CompiledKernels, GiveTheRecordedResults) {
+TEST(CompiledKernels, MatchTheRecordedResults) {
   EXPECT_GE(kernels().size(), 30u);
   expect_results("emulator");
 }
 
-TEST(CompiledKernels, GiveTheRecordedResultsOnAGpu) {
+TEST(CompiledKernels, MatchTheRecordedResultsOnAGpu) {
   if (const std::string reason = test::no_hopper(); !reason.empty()) GTEST_SKIP() << reason;
   expect_results("cuda");
 }
@@ -78,7 +77,7 @@ TEST(CompiledKernels, PrintedTextAssemblesToTheSameCode) {
     test::expect_same_code(path.string(), test::read_file(path));
 }
 
-// ---- The same results computed here.
+// ---- The same results, computed here.
 
 template <typename T>
 std::vector<T> values(const std::string& bytes) {
@@ -186,7 +185,7 @@ double half(std::uint16_t bits) {
   return bits >> 15 ? -magnitude : magnitude;
 }
 
-// C of m x n against A (rows) times B (columns).
+// Checks an m x n C against A (rows) times B (columns).
 template <typename Get, typename Got>
 void expect_product(int m, int n, int k, const Get& get, const Got& got, double tolerance) {
   for (int row = 0; row < m; ++row)

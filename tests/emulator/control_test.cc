@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulator's control flow: divergence, collectives, barriers, calls, and what stops a kernel.
+// The emulator's control flow: divergence, collectives, barriers, calls, and errors that stop a
+// kernel.
 #include <algorithm>
 
 #include "tests/emulator/kernel.h"
@@ -30,7 +31,7 @@ TEST(EmulatorControl, BranchesDivergeAndMeetAgain) {
     EXPECT_EQ(run.out[i], 32 * 10000 + (i % 2 ? i * 10 : i + 1000)) << i;
 }
 
-TEST(EmulatorControl, LoopsRunAsOftenAsEachLaneWants) {
+TEST(EmulatorControl, TripCountsDifferBetweenLanes) {
   const auto run = run_body(R"(
     mov.u32 r2, 0;
     mov.u32 r3, 0;
@@ -46,7 +47,7 @@ TEST(EmulatorControl, LoopsRunAsOftenAsEachLaneWants) {
   for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(run.out[i], i * (i - 1) / 2) << i;
 }
 
-// Every lane takes the lock once: a lane spins while another one of its warp holds it.
+// Every lane takes the lock once: a lane spins while another lane of its warp holds it.
 TEST(EmulatorControl, LanesThatSpinOnEachOtherMakeProgress) {
   const auto run = run_body(R"(
   LOCK:
@@ -218,7 +219,7 @@ TEST(EmulatorControl, TrapsAreFindingsWithTheirPlace) {
   EXPECT_EQ(run.findings[0].line, line_of(body, "@p trap", ".file 1 \"gemm.cc\""));
 }
 
-TEST(EmulatorControl, FunctionsTakeAndGiveValues) {
+TEST(EmulatorControl, FunctionsHaveParametersAndResults) {
   const std::string functions = R"(
 .func (.param .b32 result) square_plus(.param .b32 x, .param .b32 y)
 {
@@ -276,7 +277,7 @@ TEST(EmulatorControl, BranchTablesReachEveryTarget) {
   for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(run.out[i], 10 * (i % 3 + 1)) << i;
 }
 
-// L<3> stands for L0, L1 and L2; each of two tables is its own.
+// L<3> declares L0, L1 and L2; the two tables are independent.
 TEST(EmulatorControl, BranchTablesOfNumberedLabels) {
   const auto run = run_body(R"(
     rem.u32 r1, r0, 4;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulator as a device: launches from several host threads, and how far its numbers can be
-// trusted.
+// The emulator as a device: launches from several host threads, and the trust in its results.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -43,7 +42,7 @@ TEST(EmulatorDevice, LaunchesFromSeveralHostThreads) {
       });
   }
   EXPECT_EQ(wrong, std::vector<int>(host_threads, 0));
-  // A warp of every launch ends with the same count: no launch is missing, none is there twice.
+  // Each launch adds the same count: none is missing, none counts twice.
   const std::uint64_t all = (*engine)->report().warp_instructions;
   EXPECT_EQ(all % (host_threads * rounds * 8 * 2), 0u) << all;
   EXPECT_GT(all, 0u);
@@ -70,7 +69,7 @@ TEST(EmulatorDevice, EveryThreadsFindingsAreKept) {
   EXPECT_TRUE((*engine)->synchronize()) << "said once";
 }
 
-// Whatever waits for work on a GPU says what failed.
+// Every call that waits for work reports its errors.
 TEST(EmulatorDevice, EveryUseOfMemoryReportsFailures) {
   auto engine = emulator::make_engine({});
   auto module = (*engine)->load(kernel_text("trap;"), "test.ptx");
@@ -111,7 +110,7 @@ NumericTrust trust_of(const std::string& body, const std::string& hardware) {
   return run.report.trust;
 }
 
-TEST(EmulatorTrust, IsThatOfTheLeastKnownInstruction) {
+TEST(EmulatorTrust, IsThatOfTheLeastTrustedInstruction) {
   const std::string half =
       "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {f0, f1, f2, f3}, {r1, r2, r3, r4}, {r5, "
       "r6}, {f0, f1, f2, f3};\n";
@@ -126,8 +125,8 @@ TEST(EmulatorTrust, IsThatOfTheLeastKnownInstruction) {
   EXPECT_FALSE(trust_of(power, "sm_90").source.empty());
 }
 
-// mma on f64 was recorded in two of the four roundings.
-TEST(EmulatorTrust, ClaimsNoMoreThanWasRecorded) {
+// Only two of the four roundings of mma on f64 were recorded.
+TEST(EmulatorTrust, IsRecordedOnlyForRecordedRoundings) {
   const auto level = [](const std::string& rounding) {
     return trust_of("mma.sync.aligned.m8n8k4.row.col" + rounding +
                         ".f64.f64.f64.f64 {g0, g1}, {g2}, {g3}, {g0, g1};",
@@ -140,7 +139,7 @@ TEST(EmulatorTrust, ClaimsNoMoreThanWasRecorded) {
   EXPECT_EQ(level(".rp"), "documented");
 }
 
-// ---- Variables, and what is wrong with code that does not run.
+// ---- Variables, and errors in code that does not run.
 
 TEST(EmulatorDevice, VariablesAreBuffers) {
   auto device = Device::open("emulator");
@@ -148,7 +147,7 @@ TEST(EmulatorDevice, VariablesAreBuffers) {
   expect_variables_are_buffers(*device);
 }
 
-TEST(EmulatorDevice, WhatItDoesNotKnowElsewhereIsAWarning) {
+TEST(EmulatorDevice, UnsupportedInstructionsInOtherKernelsWarn) {
   const std::string elsewhere = R"(
 .func unused(.param .b64 at) { .reg .b32 r<4>; .reg .b64 a; ld.param.b64 a, [at];
   multimem.red.relaxed.sys.global.add.u32 [a], r1; ret; }
@@ -177,7 +176,7 @@ TEST(EmulatorDevice, BlocksOfACooperativeLaunchMeet) {
   auto device = Device::open("emulator", {.threads = 2});
   ASSERT_TRUE(device);
   expect_blocks_meet(*device);
-  // Without the workspace there is nothing where the counter would be.
+  // Without the workspace the counter's address is invalid.
   auto module = device->load(meeting_kernel(), "meeting.ptx");
   auto out = device->allocate(4 * meeting_blocks * meeting_threads);
   ASSERT_TRUE(module->kernel("meet")->launch({.grid = {meeting_blocks}, .block = {meeting_threads}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that NVIDIA's compiler made of tests/data/hopper/hopper.cu, and a product by hand that
-// brings the copy engine, clusters and wgmma together, on the emulator.
+// Kernels compiled by nvcc from tests/data/hopper/hopper.cu, and a hand-written GEMM with TMA,
+// clusters and wgmma, on the emulator.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -65,7 +65,7 @@ TEST_F(EmulatorHopper, HistogramOverACluster) {
   }
 }
 
-// Neither extent is a multiple of the tile: the copy engine clips.
+// Neither extent is a multiple of the tile: TMA clips.
 TEST_F(EmulatorHopper, TransposeThroughTensorMaps) {
   load(text_of("hopper.ptx"));
   constexpr std::uint32_t rows = 76, columns = 100;
@@ -91,8 +91,8 @@ TEST_F(EmulatorHopper, TransposeThroughTensorMaps) {
           << row << "," << column;
 }
 
-// A ring that the copy engine fills and wgmma empties, B shared by two blocks: the kernel's text
-// with `was` replaced by `is`.
+// A ring that TMA fills and wgmma reads, with B shared by two blocks: the kernel's text with `was`
+// replaced by `is`.
 class EmulatorHopperGemm : public EmulatorHopper {
  protected:
   static constexpr std::uint32_t m = 256, n = 128, k = 320;
@@ -130,7 +130,7 @@ class EmulatorHopperGemm : public EmulatorHopper {
   std::string complaint;
 };
 
-TEST_F(EmulatorHopperGemm, IsRight) {
+TEST_F(EmulatorHopperGemm, IsCorrect) {
   compute();
   EXPECT_EQ(complaint, "");
   EXPECT_EQ(got, wanted);
@@ -139,9 +139,9 @@ TEST_F(EmulatorHopperGemm, IsRight) {
   EXPECT_TRUE(diags.empty()) << diags.text();
 }
 
-// A phase that expects more bytes than come: both blocks of a cluster stand still, and it is said
-// where.
-TEST_F(EmulatorHopperGemm, StandsStillWithTooManyBytesExpected) {
+// A phase that expects more bytes than arrive: both blocks of the cluster deadlock, and the finding
+// has the place.
+TEST_F(EmulatorHopperGemm, DeadlocksIfTooManyBytesAreExpected) {
   compute("[%full], 16384", "[%full], 16400");
   EXPECT_NE(complaint.find("[deadlock]"), std::string::npos) << complaint;
   for (const char* part : {"CTA 0,0,0: 128 threads wait at line", "CTA 0,1,0: 1 thread waits",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of pixels (im2col), of gathered and scattered rows, and their maps, against plain loops.
+// im2col copies, gathered and scattered rows, and their tensor maps, against plain loops.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -34,7 +34,7 @@ Bytes bytes_of(const std::vector<std::uint32_t>& words) {
   return out;
 }
 
-// Where an element of a row lies in shared memory that starts at a multiple of 1024.
+// The place of an element of a row in shared memory that starts at a multiple of 1024.
 std::uint64_t shared_place(const TensorMap& map, std::uint64_t row, std::uint64_t byte) {
   const std::uint64_t span = span_bytes(map.swizzle);
   if (span == 0) return row * map.row() * element_bytes(map) + byte;
@@ -46,7 +46,7 @@ std::uint64_t shared_place(const TensorMap& map, std::uint64_t row, std::uint64_
 // A row's first element, dimension 0 aside: its index along the other dimensions.
 using Line = std::vector<std::int64_t>;
 
-// What shared memory, or the tensor's memory, holds in the end.
+// The final contents of shared memory, or of the tensor's memory.
 Bytes expected(const TensorCopy& copy, const std::vector<Line>& lines) {
   const TensorMap& map = copy.map;
   const std::uint64_t size = element_bytes(map);
@@ -75,7 +75,7 @@ Bytes expected(const TensorCopy& copy, const std::vector<Line>& lines) {
   return fills ? shared : memory;
 }
 
-// All places of the filter, image after image, from the copy's own on.
+// All positions of the filter, image by image, starting at the copy's own.
 std::vector<Line> pixels(const TensorCopy& copy) {
   const TensorMap& map = copy.map;
   const std::size_t between = map.rank() - 2;
@@ -202,7 +202,7 @@ TEST(EmulatorIm2col, MapsKeepTheirCorners) {
   EXPECT_FALSE(static_cast<bool>(TensorMap::decode(spoiled.bytes)));
 }
 
-TEST(EmulatorIm2col, MapsThatAreRefused) {
+TEST(EmulatorIm2col, RejectsInvalidMaps) {
   const auto complaint = [](auto&& change) {
     TensorMap map = images(f16, {64, 9, 14, 64}, {-1, -1}, {-1, -1}, 8, 64);
     change(map);
@@ -230,7 +230,7 @@ TEST(EmulatorIm2col, MapsThatAreRefused) {
             std::string::npos);
 }
 
-// An instruction of tiles with a map of pixels, and the other way round.
+// A tiled instruction with an im2col map, and the reverse.
 TEST(EmulatorIm2col, TheInstructionMustFitTheMap) {
   TensorMap pixels_map = images(f16, {16, 6, 7}, {0}, {0}, 8, 8);
   TensorMap tiles = dense(f16, {16, 6, 7});
@@ -253,7 +253,7 @@ TEST(EmulatorIm2col, TheInstructionMustFitTheMap) {
   }
 }
 
-TEST(EmulatorIm2col, OffsetsAreCounted) {
+TEST(EmulatorIm2col, ChecksNumberOfOffsets) {
   const std::string line =
       "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::"
       "complete_tx::bytes [r1], [rd0, {r1, r2, r3, r4}], [r2], {h1};";
@@ -287,7 +287,7 @@ TEST(EmulatorIm2col, FourRowsAreGatheredAndScattered) {
       expect_copied(
           {.operation = "scatter", .map = rows_map(swizzle, width), .at = {x, 5, 0, 19, 2}});
     }
-  // Outside of the tensor, and the same row twice.
+  // Out of bounds, and the same row twice.
   expect_copied(
       {.operation = "gather", .map = rows_map(Swizzle::bytes_128, 64), .at = {-8, -1, 7, 20, 7}});
   expect_copied(
@@ -308,8 +308,8 @@ TEST(EmulatorIm2col, GatheredRowsAreSingle) {
 
 // ---- Pairs of blocks.
 
-// Both blocks of two pairs get the box. With .cta_group::2 the mbarriers of the blocks whose rank
-// is as odd as that of the issuing block's hear of it, twice each; else each block's own.
+// Both blocks of two pairs receive the box. With .cta_group::2 it completes on the mbarriers of
+// blocks whose rank has the issuing block's parity, twice each; otherwise on each block's own.
 TEST(EmulatorIm2col, PairsOfBlocksShareAnMbarrier) {
   for (const int group : {1, 2}) {
     std::string text = kernel_text(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/emulator/kernel.h - a kernel of a few lines of PTX, run on the emulator.
+// tests/emulator/kernel.h - runs a kernel of a few lines of PTX on the emulator.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ struct KernelRun {
   std::vector<Finding> findings;
   Report report;
   bool launched = false;
-  std::string complaint;  // of load, kernel or launch
+  std::string complaint;  // the error of load, kernel or launch
 };
 
 inline std::string kernel_text(const std::string& body, const std::string& declarations = {}) {
@@ -38,7 +38,7 @@ inline std::string wait(const std::string& barrier, const std::string& label, in
          std::to_string(parity) + ";\n@!p bra " + label + ";\n";
 }
 
-/// Runs kernel k of `ptx`: rd0 is the output buffer of `words` words, rd1 the lane's own word in
+/// Runs kernel k of `ptx`. rd0 is the output buffer of `words` words, rd1 the lane's own word in
 /// it, r0 %tid.x.
 inline KernelRun run_text(const std::string& ptx, Launch launch, std::size_t words,
                           const DeviceOptions& options = {}) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulator's memory: spaces, vectors, atomics, asynchronous copies, and accesses that are
-// wrong.
+// The emulator's memory: state spaces, vectors, atomics, asynchronous copies, and invalid accesses.
 #include <algorithm>
 #include <bit>
 
@@ -206,7 +205,7 @@ TEST(EmulatorMemory, DynamicSharedMemoryFollowsTheStaticOne) {
   EXPECT_NE(large.complaint.find("launch-arguments"), std::string::npos) << large.complaint;
 }
 
-// Half of the blocks use red or 128 bits, half the copy engine or 32 bits.
+// Half of the blocks use red or 128 bits, half TMA or 32 bits.
 TEST(EmulatorMemory, AtomicsOfSeveralWidthsAndCopiesAddUp) {
   const std::string choose =
       "mov.u32 r1, %ctaid.x;\nand.b32 r1, r1, 1;\nsetp.eq.u32 p, r1, 0;\nmov.u32 r2, 0;\n";
@@ -259,7 +258,7 @@ red.global.add.u32 [rd0+4], 1;
   EXPECT_EQ(wide.out, (std::vector<std::uint32_t>{0, 4000, 4000, 0}));
 }
 
-// Global memory flushes subnormal numbers, shared memory does not: also at generic addresses.
+// Global memory flushes subnormal numbers, shared memory does not; also at generic addresses.
 TEST(EmulatorMemory, SumsOfSubnormalNumbers) {
   const auto run = run_body(R"(
 mov.b32 f1, 0x80000003;

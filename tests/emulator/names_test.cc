@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What names mean on the emulator: scopes, initialisers, state spaces.
+// Name resolution on the emulator: scopes, initialisers, state spaces.
 #include "runtime/emulator/instructions/table.h"
 #include "tests/emulator/kernel.h"
 
@@ -18,7 +18,7 @@ Words words_of(const std::string& body, std::size_t count, const std::string& de
   return run.out;
 }
 
-// The innermost declaration counts, whether it is of a register or of a variable.
+// The innermost declaration counts, of a register or of a variable.
 TEST(EmulatorNames, VariablesHideRegistersOfOuterScopes) {
   EXPECT_EQ(words_of(R"(
     mov.u32 r2, 1000;
@@ -67,7 +67,7 @@ TEST(EmulatorNames, RegistersHideVariablesOfOuterScopes) {
             (Words{3, 0}));
 }
 
-// .global variables of functions belong to their block, and each has a place of its own.
+// .global variables of functions belong to their block, and each has its own address.
 TEST(EmulatorNames, GlobalVariablesInsideFunctions) {
   EXPECT_EQ(words_of(R"(
     { .global .u32 g = 1; ld.global.u32 r1, [g]; st.global.u32 [g], 5; }
@@ -84,7 +84,7 @@ TEST(EmulatorNames, GlobalVariablesInsideFunctions) {
             (Words{1, 2, 7, 9}));
 }
 
-// a<3>: a0, a1 and a2, each where its alignment wants it.
+// a<3>: a0, a1 and a2, each at its alignment.
 TEST(EmulatorNames, RowsOfVariables) {
   EXPECT_EQ(
       words_of(R"(
@@ -123,8 +123,8 @@ TEST(EmulatorNames, RowsOfVariables) {
   }
 }
 
-// The host finds them, too.
-TEST(EmulatorNames, RowsOfVariablesAreTheHosts) {
+// The host finds them by name, too.
+TEST(EmulatorNames, HostFindsRowsOfVariables) {
   auto engine = emulator::make_engine({});
   const auto module = (*engine)->load(
       ".version 8.6\n.target sm_90\n.address_size 64\n.visible .global .u64 a<3>;\n", "rows.ptx");
@@ -157,7 +157,7 @@ TEST(EmulatorNames, BytesOfAddressesInInitialisers) {
             (Words{0, 0, 0}));
 }
 
-// What an H200 says: constants are not global, parameters are.
+// As on an H200: constants are not global, parameters are.
 TEST(EmulatorNames, StateSpacesOfGenericAddresses) {
   const auto spaces = [](const std::string& address) {
     std::string body = address;
@@ -195,7 +195,7 @@ TEST(EmulatorNames, OpaqueTypesOfAddresses) {
   EXPECT_EQ(types("mov.u64 rd2, 0;"), Words{0});
 }
 
-// In a function .param::entry means the kernel's parameters still.
+// In a function .param::entry still refers to the kernel's parameters.
 TEST(EmulatorNames, KernelParametersInFunctions) {
   EXPECT_EQ(words_of(R"(
     mov.u64 rd3, out;
@@ -224,7 +224,7 @@ TEST(EmulatorNames, ConstantsAreRead) {
             (Words{12, 11}));
 }
 
-// The upper half of a 64-bit register does not count in addresses of shared memory.
+// Addresses of shared memory ignore the upper half of a 64-bit register.
 TEST(EmulatorNames, SharedAddressesHaveThirtyTwoBits) {
   EXPECT_EQ(words_of(R"(
     cvta.shared.u64 rd2, s;
@@ -277,7 +277,7 @@ TEST(EmulatorNames, KernelsHaveAddresses) {
             (Words{1, 1}));
 }
 
-// As an H200 has them, for 100 static and 64 dynamic bytes of shared memory.
+// As on an H200, with 100 static and 64 dynamic bytes of shared memory.
 TEST(EmulatorNames, SpecialRegistersOfTheHardware) {
   std::string body;
   int place = 0;
@@ -299,7 +299,7 @@ TEST(EmulatorNames, SpecialRegistersOfTheHardware) {
     EXPECT_FALSE(run_body(std::string("mov.u32 r1, ") + name + ";").launched) << name;
 }
 
-// Every instruction of the table is run, or refused by a row that says why.
+// Every instruction of the table is executed, or rejected by a row with a reason.
 TEST(EmulatorNames, EveryOpcodeHasADecoder) {
   for (std::uint16_t i = 1; i < static_cast<std::uint16_t>(isa::Opcode::count); ++i) {
     const auto opcode = static_cast<isa::Opcode>(i);
@@ -308,8 +308,8 @@ TEST(EmulatorNames, EveryOpcodeHasADecoder) {
   EXPECT_FALSE(emulator::find_decode(isa::Opcode::none));
 }
 
-// A word that the table knows and that nothing of the emulator asks for is not passed over.
-TEST(EmulatorNames, WordsThatNobodyAsksForAreReported) {
+// A qualifier that the table has and the emulator does not handle is reported.
+TEST(EmulatorNames, UnhandledQualifiersAreReported) {
   for (const std::string line : {"add.rn.u32 r2, r0, r0;", "add.u32.u32 r2, r0, r0;",
                                  "add.sat.sat.s32 r2, r0, r0;", "add.foo.u32 r2, r0, r0;"}) {
     const auto run = run_body(line, {.grid = {1}, .block = {1}}, 4);
@@ -318,8 +318,8 @@ TEST(EmulatorNames, WordsThatNobodyAsksForAreReported) {
   }
 }
 
-// Copies and reductions of whole tiles need the fences of the async proxy: kernels that have no
-// other instruction of it as well.
+// Copies and reductions of whole tiles need the fences of the async proxy, also in kernels with no
+// other instruction of it.
 TEST(EmulatorNames, RowsSayWhichInstructionsUseTheAsyncProxy) {
   using isa::Opcode;
   for (const Opcode each :

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statements of a whole warp on matrices: products of every form that sm_90 has, and what moves
-// fragments. Each warp has 2048 bytes of shared memory of its own at %warp.
+// Warp-level matrix statements: products of every form that sm_90 has, and fragment moves. Each
+// warp has its own 2048 bytes of shared memory at %warp.
 #include <algorithm>
 
 #include "tartan/isa/fragment.h"
@@ -48,7 +48,7 @@ std::vector<std::string> registers_of(Writer& w, const isa::OperandSpec& operand
   return out;
 }
 
-// Registers of a fragment with elements of `type`: from the input, now and then from anywhere.
+// Registers of a fragment with elements of `type`: from the input, occasionally from anywhere.
 std::vector<std::string> fragment_of(Writer& w, const isa::OperandSpec& operand, Type type,
                                      bool calm) {
   const auto out = registers_of(w, operand);
@@ -257,8 +257,8 @@ void matrix_move_statement(Writer& w) {
   const isa::Form& form = moves()[w.below(static_cast<std::uint32_t>(moves().size()))];
   const auto instruction = isa::find(form);
   if (form.opcode == isa::Opcode::movmatrix) {
-    // Of what all lanes have the same, NVIDIA's assembler takes the transposed matrix for the same
-    // in all lanes, too.
+    // If all lanes hold the same value, NVIDIA's assembler assumes that the transposed matrix is
+    // the same in all lanes, too.
     const std::string d = w.destination(32), a = w.fresh('r');
     w.line("or.b32 {}, {}, %zero;", a, w.source(32));
     const std::string text = fmt::format("{} {}, {};", isa::spell(form), d, a);

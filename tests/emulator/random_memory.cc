@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Statements that move data: loads, exchanges between threads through shared memory, asynchronous
 // copies, reductions, tables, warp collectives. Shared memory is read only between two barriers
-// that keep it from being written.
+// that protect it from writes.
 #include <iterator>
 
 #include "tests/emulator/random_writer.h"
@@ -108,7 +108,7 @@ void asynchronous_copy_statement(Writer& w) {
   const int size = 4 << w.below(3);
   const bool global_only = size == 16 && w.chance(50);
   std::string rest;
-  if (w.chance(40)) {  // what is beyond the source's size becomes zero
+  if (w.chance(40)) {  // bytes beyond the source's size become zero
     const std::string reg = w.fresh('r');
     w.line("and.b32 {}, {}, {};", reg, w.source(32), size - 1);
     rest = ", " + reg;
@@ -124,7 +124,7 @@ void asynchronous_copy_statement(Writer& w) {
   load_shared(w, at, size / 4, "b32", 32, text);
 }
 
-// Integers only: the order of the threads does not matter.
+// Integers only: their result does not depend on the order of threads.
 void reduction_statement(Writer& w) {
   constexpr std::string_view words[] = {"add.u32", "add.s32", "min.s32", "min.u32", "max.s32",
                                         "max.u32", "and.b32", "or.b32",  "xor.b32"};
@@ -198,7 +198,7 @@ void collective_statement(Writer& w) {
   constexpr std::string_view sums[] = {"add.u32", "add.s32", "min.u32", "min.s32", "max.u32",
                                        "max.s32", "and.b32", "or.b32",  "xor.b32"};
   std::uint32_t kind = w.below(7);
-  // NVIDIA's assembler lifts redux out of branches and loses what its result was before.
+  // NVIDIA's assembler hoists redux out of branches and loses the previous value of its result.
   if (kind == 2 && w.guarded) kind = 3;
   const std::string p = kind <= 1 || kind == 4 || kind == 5 ? w.destination(1) : "";
   const std::string d = kind == 4 ? "" : w.destination(32);

@@ -11,7 +11,7 @@ namespace {
 
 void statements(Writer& w, int count);
 
-// A few instructions that not all lanes may reach.
+// A few instructions that only some lanes may reach.
 void inner(Writer& w, int count) {
   for (int i = 0; i < count; ++i) {
     const std::uint32_t kind = w.below(10);
@@ -39,9 +39,9 @@ void divergent_branch(Writer& w) {
   w.diverged = true;
 }
 
-// Every lane goes the same way: instructions of whole warps and blocks may stand inside.
+// A branch that all lanes take alike: warp and block instructions may be inside.
 void uniform_branch(Writer& w) {
-  w.converge();  // for both ways
+  w.converge();  // for both branches
   const std::string p = w.fresh('p'), end = w.label();
   const char* comparison = w.chance(50) ? "lt" : "ge";
   w.line("setp.{}.u32 {}, %uniform, {};", comparison, p, w.below(100));
@@ -117,7 +117,7 @@ void statements(Writer& w, int count) {
   }
 }
 
-// Every type has values before the first statement.
+// Gives every type values before the first statement.
 void first_values(Writer& w) {
   struct First {
     std::string_view type;
@@ -173,7 +173,7 @@ std::uint64_t number(Format format, bool calm, std::mt19937_64& random) {
         std::max(low, 0) +
         static_cast<int>(random() % static_cast<unsigned>(high - std::max(low, 0) + 1)));
   };
-  const int rare = calm ? 20 : 4;  // special values are so much rarer
+  const int rare = calm ? 20 : 4;  // special values are rarer by this factor
   if (dice < 100 / rare) return made(static_cast<std::uint64_t>(top), 0);              // infinity
   if (dice < 160 / rare) return made(static_cast<std::uint64_t>(top), bits | 1);       // NaN
   if (dice < 240 / rare) return made(static_cast<std::uint64_t>(top) - 1, fractions);  // largest

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random kernels: legal, and the same bits from every path of the emulator and from a GPU, where
-// there is one. TARTAN_RANDOM_PROGRAMS and TARTAN_RANDOM_SEED choose how many, and the first seed.
+// Random kernels: legal, with the same bits from every path of the emulator and from a GPU, if
+// there is one. TARTAN_RANDOM_PROGRAMS and TARTAN_RANDOM_SEED set their number and the first seed.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -50,7 +50,7 @@ void each_batch(const std::function<void(const Batch&)>& body) {
     body(batch_from(seed, std::min(programs_per_module, end - seed)));
 }
 
-// What a program wrote: `out` and `sums`, in words of 8 bytes.
+// The output of a program: `out` and `sums`, in words of 8 bytes.
 struct Written {
   std::vector<std::uint64_t> out, sums;
 };
@@ -128,7 +128,7 @@ void compare(const Batch& batch, const std::vector<Written>& expected,
   }
 }
 
-// Products made while this lives are computed on a path.
+// Products that are made during its lifetime use a path.
 class OnPath {
  public:
   explicit OnPath(Path path) { emulator::set_best_path(path); }
@@ -197,7 +197,7 @@ TEST(RandomPrograms, GpuGivesTheSameBits) {
   RecordProperty("programs", static_cast<int>(compared));
 }
 
-// Names of rows that nothing used.
+// Names of rows that no program used.
 std::string missing(const std::vector<std::string>& rows, const std::set<std::size_t>& used) {
   std::string out;
   for (std::size_t i = 0; i < rows.size(); ++i)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Instructions of one lane. A row is a spelling and its operands:
 //   "add{.rn,.rz}.f32", "f32 = f32 f32"     stands for add.rn.f32 and add.rz.f32
-// An operand is a type; "!" after a result replaces its NaNs, "/" after a source makes it positive,
-// "amount" is a small number ("amount32": as an immediate, below 32; NVIDIA's assembler folds bit
-// fields that reach further otherwise than the GPU computes them), "#255" an immediate up to 255.
+// An operand is a type. "!" after a result replaces its NaNs, "/" after a source makes it positive,
+// "#255" is an immediate up to 255, "amount" a small number ("amount32": an immediate below 32,
+// because NVIDIA's assembler folds bit fields that reach further differently from the GPU).
 #include <cstdlib>
 #include <sstream>
 
@@ -149,7 +149,7 @@ constexpr Row rows[] = {
     {"setp.{eq,lt,ge}.{and,or,xor}.{s32,u32}", "pred|pred = b32 b32 pred"},
     {"setp.{ne,le,gtu,num}.{and,or,xor}{,.ftz}.f32", "pred|pred = f32 f32 pred"},
     {"setp.{gt,leu}.{and,or,xor}.f64", "pred|pred = f64 f64 pred"},
-    // 1.0 as an integer is no 1: NVIDIA's assembler makes one of set.f32 and a cvt of its bits.
+    // 1.0 as an integer must not be 1: NVIDIA's assembler fuses set.f32 and a cvt of its bits.
     {"set.{eq,ltu,gt,nan}{,.ftz}.{u32,s32}.f32", "b32 = f32 f32"},
     {"set.{eq,ltu,gt,nan}{,.ftz}.f32.f32", "f32 = f32 f32"},
     {"set.{eq,lt}.{and,or,xor}.u32.s32", "b32 = b32 b32 pred"},
@@ -217,7 +217,7 @@ constexpr Row rows[] = {
 };
 // clang-format on
 
-// "a{b,c}{,d}" written out. Braces with blanks beside them are PTX's own.
+// Expands "a{b,c}{,d}". Braces with blanks beside them are PTX's own.
 void expand(const std::string& text, std::vector<std::string>& out) {
   std::size_t open = text.find('{');
   while (open != std::string::npos && text.find(' ', open) < text.find('}', open))
@@ -268,7 +268,7 @@ int bits_of(std::string_view type) {
   return std::atoi(type.substr(type.find_first_of("136")).data());
 }
 
-// A positive number for a divisor; of signed types, one that divides the smallest number too.
+// A positive number as divisor; for signed types, divides the smallest number without overflow.
 std::string divisor(Writer& w, const std::string& type) {
   const int bits = bits_of(type);
   const std::string reg = w.fresh(Writer::letter(bits)), from = w.source(bits);
@@ -334,22 +334,22 @@ std::vector<std::string> random_scalar_instructions() {
 
 namespace {
 
-// NVIDIA's assembler writes these out as several instructions, and then runs some of them even
-// where the guard is false.
+// NVIDIA's assembler expands these to several instructions, and executes some of them even if the
+// guard is false.
 bool keeps_guards(const std::string& spelling) {
   return !spelling.starts_with("testp") && !spelling.starts_with("bf") && spelling[0] != 'v' &&
          spelling.find("tf32") == std::string::npos;
 }
 
-// It takes it that neg and abs do not overflow, and that sqrt of what set gives, 0 or 1.0, needs no
-// special case: what comes of them goes through an instruction whose result it cannot foresee.
+// The assembler assumes that neg and abs do not overflow, and that sqrt of set's result, 0 or 1.0,
+// needs no special case: their results go through an instruction that it cannot evaluate.
 bool is_foreseen(const std::string& spelling) {
   return spelling == "neg.s16" || spelling == "abs.s16" ||
          (spelling.starts_with("set.") && spelling.find("f32.") != std::string::npos);
 }
 
-// It merges a comparison with the predicate of the branch around it into one FSETP, which loses
-// .ftz on the way.
+// The assembler merges a comparison with the predicate of the surrounding branch into one FSETP,
+// which drops .ftz.
 void keep_subnormals(std::string& text) {
   const std::size_t at = text.find(".ftz");
   if (text.find("set") != std::string::npos && at != std::string::npos) text.erase(at, 4);

@@ -53,7 +53,7 @@ std::string Writer::source(int bits, std::string_view type) {
     if (value.type == type) fitting.push_back(&value);
   }
   const auto& from = !fitting.empty() && chance(75) ? fitting : wide;
-  // Later values half of the time: chains of instructions, not only pairs.
+  // Prefers later values half of the time, for longer chains of instructions.
   const auto count = static_cast<std::uint32_t>(from.size());
   const std::uint32_t recent = count > 4 && chance(50) ? 4 : count;
   return from[count - 1 - below(recent)]->reg;

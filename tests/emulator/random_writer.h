@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/emulator/random_writer.h - the text of a random kernel as it grows: registers, the values
-// that later instructions may read, and the dice.
+// tests/emulator/random_writer.h - builds the text of a random kernel: registers, the values that
+// later instructions may read, and the random numbers.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,8 +17,8 @@
 
 namespace tartan::test {
 
-/// Parts of the input buffer: zone_bytes bytes each, of numbers of one kind. The calm ones have few
-/// special values, so that sums of many products are numbers mostly.
+/// Parts of the input buffer, zone_bytes bytes each, with numbers of one kind. The calm ones have
+/// few special values, so that sums of many products are mostly numbers.
 enum class Zone : std::uint8_t {
   bits,
   f16,
@@ -41,12 +41,12 @@ class Writer {
  public:
   Writer(RandomProgram& program) : program(program), random_(program.seed * 2 + 1) {}
 
-  // ---- Dice: the same on every machine.
+  // ---- Random numbers: the same on every machine.
   std::uint32_t below(std::uint32_t count) {
     return static_cast<std::uint32_t>((random_() >> 20) % count);
   }
-  /// The row of a list for the statement number `number`: the first `turns` of a program take them
-  /// in turn, so that some thousand programs use all; the others any.
+  /// The row of a list for statement `number`. The first `turns` of a program take rows in turn, so
+  /// that some thousand programs use all; the others take any.
   std::size_t row(std::size_t number, std::size_t turns, std::size_t rows) {
     if (number < turns) return (program.seed * turns + number) % rows;
     return below(static_cast<std::uint32_t>(rows));
@@ -65,25 +65,24 @@ class Writer {
   }
   std::string label() { return fmt::format("$L{}_{}", program.seed, labels_++); }
 
-  // ---- Registers: %p 1 bit, %h 16, %r 32, %d 64, %f f32, %g f64 (for instructions that ask for
+  // ---- Registers: %p 1 bit, %h 16, %r 32, %d 64, %f f32, %g f64 (for instructions that require
   // their type).
   std::string fresh(char letter);
   static char letter(int bits) {
     return bits == 1 ? 'p' : bits == 16 ? 'h' : bits == 32 ? 'r' : 'd';
   }
-  /// A register for a result: zero from the start, where the instruction may not be reached.
+  /// A register for a result: initially zero if the instruction may be skipped.
   std::string destination(int bits);
-  /// What now holds `reg` is a value that later instructions may read and that is stored at the
-  /// end.
+  /// The value now in `reg` may be read by later instructions, and is stored at the end.
   void result(const std::string& reg, int bits, std::string_view type, std::string instruction);
-  /// The same of what was just loaded. NVIDIA's assembler takes the upper half of the 32-bit
-  /// register of a 16-bit load for zero ever after, and loses it on the way: an instruction whose
-  /// result it cannot foresee stands between.
+  /// The same for a loaded value. NVIDIA's assembler assumes from then on that the upper half of
+  /// the 32-bit register of a 16-bit load is zero, but does not preserve it: an instruction that it
+  /// cannot evaluate is inserted.
   void loaded(const std::string& reg, int bits, std::string_view type, std::string instruction) {
     if (bits == 16) line("or.b16 {}, {}, %zero16;", reg, reg);
     result(reg, bits, type, std::move(instruction));
   }
-  /// A value of so many bits; one that was computed as `type` for choice.
+  /// A value of so many bits, preferably one that was computed as `type`.
   std::string source(int bits, std::string_view type = {});
   std::vector<std::string> sources(int bits, int count) {
     std::vector<std::string> out;
@@ -91,13 +90,14 @@ class Writer {
     return out;
   }
 
-  /// Input: an address operand for this thread, `stride` bytes (8 or 16) after its neighbour's.
+  /// Input: an address operand for this thread; neighbouring threads are `stride` bytes (8 or 16)
+  /// apart.
   std::string input(Zone zone, int align, int stride = 8);
 
-  // ---- Where the text stands.
+  // ---- The current position.
   int depth = 0;         // inside branches and loops that not every lane takes
   bool guarded = false;  // inside anything that may be skipped
-  /// After branches that lanes took differently: instructions of a whole warp wait for it.
+  /// After divergent branches: instructions of a whole warp must reconverge first.
   bool diverged = false;
   void converge() {
     if (diverged) line("bar.warp.sync 0xffffffff;");
@@ -115,7 +115,7 @@ class Writer {
   RandomProgram& program;
 
  private:
-  /// An instruction that may be skipped leaves its results as they were: zero, not undefined.
+  /// A skipped instruction leaves its results unchanged: zero, not undefined.
   void zero_where_skipped(const std::string& reg, int bits);
 
   struct Value {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instructions of sm_90 and sm_100 that few programs have.
+// Rarely used instructions of sm_90 and sm_100.
 #include <cmath>
 
 #include "tests/emulator/kernel.h"
@@ -173,8 +173,9 @@ TEST(EmulatorRare, ExtremaOfThreeMagnitudes) {
   }
 }
 
-// A factor 0x7FF7, which copies fill in outside of a tensor, makes +0; all else is as without .oob.
-TEST(EmulatorRare, FusedProductsOfWhatIsOutOfBounds) {
+// A factor 0x7FF7, TMA's fill for out-of-bounds elements, gives +0; otherwise the result is as
+// without .oob.
+TEST(EmulatorRare, FusedProductsOfOutOfBoundsOperands) {
   std::vector<ScalarCase> cases;
   for (const char* relu : {"", ".relu"})
     for (const char* type : {"f16", "bf16", "f16x2", "bf16x2"}) {
@@ -205,7 +206,7 @@ TEST(EmulatorRare, FusedProductsOfWhatIsOutOfBounds) {
   }
 }
 
-TEST(EmulatorRare, BarriersMaySayThatTheyAreAligned) {
+TEST(EmulatorRare, BarriersMayBeAligned) {
   const KernelRun run = test::run_body(
       "setp.lt.u32 q, r0, 5;\nbar.cta.red.popc.aligned.u32 r1, 0, q;\nbar.sync.aligned 0;\n"
       "st.global.u32 [rd1], r1;\n");
@@ -215,8 +216,8 @@ TEST(EmulatorRare, BarriersMaySayThatTheyAreAligned) {
 
 // ---- clusterlaunchcontrol.
 
-// Each cluster counts up the places that it works for: its own, then those of clusters that it
-// cancels. The words behind them count the blocks that started.
+// Each cluster counts the positions that it works for: its own, then those of clusters that it
+// cancels. The following words count the blocks that started.
 std::string stealing(const std::string& try_cancel, const std::string& query) {
   return R"(
 .reg .b128 answer;
@@ -281,7 +282,7 @@ TEST(EmulatorRare, ClustersThatHaveNotStartedAreCancelled) {
   }
 }
 
-TEST(EmulatorRare, TheAnswerGoesToAllBlocksOfACluster) {
+TEST(EmulatorRare, CancelResponseReachesAllBlocksOfACluster) {
   const std::string text = stealing(
       "mov.u32 r5, %cluster_ctarank;\nsetp.eq.and.u32 p, r5, 0, q;\n"
       "cvta.shared.u64 rd3, response;\ncvta.shared.u64 rd4, bar;\n"
@@ -301,9 +302,9 @@ TEST(EmulatorRare, TheAnswerGoesToAllBlocksOfACluster) {
   }
 }
 
-// ---- What is refused.
+// ---- Unsupported instructions.
 
-TEST(EmulatorRare, RefusalsSayWhatIsNotThere) {
+TEST(EmulatorRare, NamesUnsupportedInstructions) {
   const std::pair<const char*, const char*> refused[] = {
       {"tex.2d.v4.f32.s32 {r1, r2, r3, r4}, [rd0, {r5, r6}];", "textures"},
       {"tld4.r.2d.v4.f32.f32 {r1, r2, r3, r4}, [rd0, {f5, f6}];", "textures"},

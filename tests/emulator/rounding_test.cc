@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What no recording of a Hopper GPU has: stochastic rounding and pairs of f32, against arithmetic
-// that is exact or that has been recorded; and numbers that the assembler or memory, not an
-// instruction, makes what they are.
+// Arithmetic without a Hopper recording: stochastic rounding and pairs of f32, against exact or
+// recorded arithmetic; and results that the assembler or memory determines, not an instruction.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -47,8 +46,8 @@ const Target targets[] = {
     {"e2m1x4", emulator::format_e2m1, 4, 4, 16, 0x7},
 };
 
-// x in units of the last place of the format there: the whole ones, and one more where the rest and
-// the random bits, as a fraction, come to a unit.
+// x in units of the last place of the format there: the whole ones, plus one if the remainder and
+// the random bits, as fractions, sum to at least one unit.
 std::uint32_t expected_of(const Target& target, float x, std::uint32_t random, bool satfinite,
                           bool relu) {
   if (std::isnan(x)) return target.nan;
@@ -79,7 +78,7 @@ void expect_stochastic(const Target& target, bool satfinite, bool relu) {
   const bool four = target.elements == 4;
   const std::string name = "cvt.rs" + std::string(relu ? ".relu" : "") +
                            (satfinite ? ".satfinite." : ".") + target.name + ".f32 d, ";
-  // Two sources that are near limits of f32, two of f16; c, too, is the random bits.
+  // Two sources near limits of f32, two of f16; c also serves as the random bits.
   const std::vector<Kind> kinds(4, Kind::f32);
   const Form form{name + (four ? "{a, b, c, e}, c;" : "a, b, c;"), target.bits == 4 ? 16 : 32,
                   kinds};
@@ -115,9 +114,9 @@ TEST(EmulatorRounding, StochasticRoundingOfFourTakesSatfinite) {
   EXPECT_NE(run.complaint.find("satfinite"), std::string::npos) << run.complaint;
 }
 
-// ---- Pairs of f32: each half is what the instruction on one number gives.
+// ---- Pairs of f32: each half equals the scalar instruction's result.
 
-TEST(EmulatorRounding, PairsOfSinglesAreTwoOfThem) {
+TEST(EmulatorRounding, PairsOfSinglesMatchScalars) {
   const std::vector<Kind> kinds(3, Kind::f32);
   for (const std::string name : {"add", "sub", "mul", "fma"})
     for (const std::string round : {".rn", ".rz", ".rm", ".rp"})
@@ -135,9 +134,9 @@ TEST(EmulatorRounding, PairsOfSinglesAreTwoOfThem) {
       }
 }
 
-// ---- Elements outside of a tensor.
+// ---- Out-of-bounds elements of a tensor.
 
-TEST(EmulatorRounding, ProductsWithWhatIsOutsideAreZero) {
+TEST(EmulatorRounding, ProductsWithOutOfBoundsOperandsAreZero) {
   const auto run = test::run_body(R"(mov.b32 r1, 0x7FF73C00;
 mov.b32 r2, 0x3C003C00;
 mov.b32 r3, 0xBC00BC00;
@@ -154,7 +153,7 @@ st.global.v4.b32 [rd0], {r4, r5, r6, r7};)",
   EXPECT_EQ(run.out[3] >> 16, 0u);
 }
 
-// All 65536 numbers in the place of each operand; result r of number x at [16 * x + r].
+// All 65536 numbers as each operand; result r of number x at [16 * x + r].
 std::vector<std::uint32_t> products_with_all_numbers(detail::Engine& engine) {
   std::string text = R"(.version 8.6
 .target sm_90
@@ -199,7 +198,7 @@ mov.b32 minus, 0xBF807FF7;
   return results;
 }
 
-TEST(EmulatorRounding, OutsideIsANanOfEitherSign) {
+TEST(EmulatorRounding, OutOfBoundsIsANanOfEitherSign) {
   auto engine = emulator::make_engine({});
   ASSERT_TRUE(engine);
   const auto got = products_with_all_numbers(**engine);
@@ -212,7 +211,7 @@ TEST(EmulatorRounding, OutsideIsANanOfEitherSign) {
   EXPECT_EQ(got[16 * 0x7FF7 + 2] & 0xFFFF, 0x7FFFu) << "as what is added it is any NaN";
 }
 
-TEST(EmulatorRounding, AGpuFindsTheSameOutside) {
+TEST(EmulatorRounding, GpuAgreesOnOutOfBoundsOperands) {
   auto gpu = cuda::make_engine(0);
   if (!gpu || (*gpu)->arch().sm != 90) GTEST_SKIP() << "no Hopper GPU here";
   auto engine = emulator::make_engine({});
@@ -225,7 +224,7 @@ TEST(EmulatorRounding, AGpuFindsTheSameOutside) {
   }
 }
 
-// ---- The assembler takes the 32 bits of 0f... as they are, also for 64 bits.
+// ---- The assembler takes the 32 bits of 0f... unchanged, also as 64 bits.
 
 TEST(EmulatorRounding, SingleLiteralsInPlacesOfDoublesAreTheirBits) {
   const auto run =
@@ -239,7 +238,7 @@ st.global.v4.b32 [rd0], {r1, r2, r3, r4};)",
   EXPECT_EQ(run.out, (std::vector<std::uint32_t>{0x3F800001, 0, 0x3F800001, 0}));
 }
 
-// ---- A destination that is a later element's operand.
+// ---- A destination that is also a later element's operand.
 
 TEST(EmulatorRounding, AtomicsOnVectorsReadBeforeTheyWrite) {
   const auto run = test::run_body(R"(mov.f32 f1, 0f3F800000;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/emulator/scalar.h - tests/data/emulator/scalar.txt as kernels: every line an instruction,
-// each run on the same edge values.
+// tests/emulator/scalar.h - tests/data/emulator/scalar.txt as kernels: one instruction per line,
+// all run on the same edge values.
 //
 //   b32 b32 b32 | add.s32 d, a, b;        types of d, a, b, c; then PTX text, which may use
 //   predicates p and q as well
@@ -23,7 +23,7 @@ inline constexpr int scalar_lanes = 64;
 
 struct ScalarCase {
   std::string text;          // the instruction
-  bool approximate = false;  // ~ in front of it: the hardware's table, not an exact result
+  bool approximate = false;  // ~ precedes it: from a hardware table, not exact
   int d = 32;                // bits of the destination
   std::vector<int> sources;  // bits of a, b, c
 };
@@ -114,7 +114,7 @@ inline std::string scalar_module(const std::vector<ScalarCase>& cases) {
   return ptx;
 }
 
-// Runs all cases: 64 results each; nothing where a step fails (the test has failed then).
+// Runs all cases: 64 results each; nothing if a step fails (the test has then failed).
 inline std::vector<std::vector<std::uint64_t>> run_scalar_cases(
     detail::Engine& engine, const std::vector<ScalarCase>& cases) {
   std::vector<std::vector<std::uint64_t>> out;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/emulator/scalar_sweep.h - every scalar instruction with every qualifier, on values where
-// rounding, flushing, carries and NaNs show.
+// tests/emulator/scalar_sweep.h - every scalar instruction with every qualifier, on values that
+// reveal rounding, flushing, carries and NaNs.
 //
 // A form is an instruction, or a few that depend on each other, with registers d (the result), a,
 // b, c and e (the sources). The forms come from loops over operations, qualifiers and types
-// (scalar_sweep_integers.cc, _floats.cc, _conversions.cc, _video.cc), the values from the
-// kinds of their sources (scalar_sweep_values.cc). What a GPU computed is in
+// (scalar_sweep_integers.cc, _floats.cc, _conversions.cc, _video.cc), the values from the kinds of
+// their sources (scalar_sweep_values.cc). A GPU's results are in
 // tests/data/emulator/sweep_sm_90.bin.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace tartan::scalar_sweep {
 
 inline constexpr int row_count = 160;
 
-/// What a source register holds, which says what values it is given.
+/// The kind of a source register, which determines its values.
 enum class Kind : std::uint8_t {
   b16,
   b32,
@@ -39,9 +39,9 @@ struct Form {
   std::string text;
   int d = 32;                 // bits of the result
   std::vector<Kind> sources;  // of a, b, c, e
-  bool approximate = false;   // the hardware's table, not an exact result
-  /// Where it is not empty: the sources' values, source s of row r at [s * rows + r], in place of
-  /// those that the kinds give.
+  bool approximate = false;   // from a hardware table, not exact
+  /// If not empty: the sources' values, source s of row r at [s * rows + r], which replace those of
+  /// the kinds.
   std::vector<std::uint64_t> values = {};
 };
 
@@ -49,7 +49,7 @@ std::vector<Form> integer_forms();
 std::vector<Form> float_forms();
 std::vector<Form> conversion_forms();
 std::vector<Form> video_forms();
-/// All of them.
+/// All forms.
 std::vector<Form> all_forms();
 
 /// The values of a form's sources: source s of row r is [s * row_count + r].
@@ -61,7 +61,7 @@ std::uint64_t key_of(const Form& form);
 /// A module with a kernel k<i> for each form.
 std::string module_text(const std::vector<Form>& forms);
 
-/// The results of a form, a row each; nothing where it could not be run: `complaint` says why.
+/// The results of a form, one per row; nothing if it could not be run: `complaint` has the reason.
 struct Run {
   std::vector<std::uint64_t> results;
   std::string complaint;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions between all types (PTX ISA 9.7.9.21, 9.7.9.22) and moves that take registers apart.
+// Conversions between all types (PTX ISA 9.7.9.21, 9.7.9.22) and moves that split registers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ void between_integers(Forms& forms) {
   for (const Type& to : integers)
     for (const Type& from : integers) {
       forms.cvt("", to, from);
-      // .sat is for what the destination may lack.
+      // .sat matters if the destination's range is smaller.
       const bool narrower = to.bits < from.bits;
       if (narrower || (to.bits == from.bits && to.name[0] != from.name[0]) ||
           (to.name[0] == 'u' && from.name[0] == 's'))
@@ -120,7 +120,7 @@ void packed(Forms& forms) {
                  {Kind::b32, Kind::b32, Kind::b32});
 }
 
-// Registers wider than what is read or written.
+// Registers wider than the value that is read or written.
 void wide_registers(Forms& forms) {
   const auto form = [&](const char* text, int d, Kind from) {
     forms.out.push_back({text, d, {from}});
@@ -148,7 +148,7 @@ void moves(Forms& forms) {
   forms.out.push_back({"mov.b64 {h, i, _, _}, a; mov.b32 d, {i, h};", 32, {Kind::b64}});
 }
 
-// From type to type and back: what one leaves is what the next takes.
+// Conversion chains: each takes the previous one's result.
 void chains(Forms& forms) {
   forms.out.push_back(
       {"cvt.rn.f16.f32 h, a; cvt.f64.f16 x, h; cvt.rz.f32.f64 s, x; "

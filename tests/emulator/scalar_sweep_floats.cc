@@ -114,7 +114,7 @@ void comparisons(std::vector<Form>& out) {
                                                                 {"bf16", Kind::bf16},
                                                                 {"bf16x2", Kind::bf16x2}};
   for (const auto& [type, kind] : types) {
-    // Of 16 bits alone there is one result.
+    // 16-bit types have only one result.
     const bool one = kind == Kind::f16 || kind == Kind::bf16;
     for (const std::string_view relation : relations) {
       out.push_back({one ? fmt::format("setp.{}.{} p, a, b; selp.u32 d, 1, 0, p;", relation, type)
@@ -183,7 +183,7 @@ void approximations(std::vector<Form>& out) {
   form("rsqrt.approx.f64 d, a;", 64, {f64});
 }
 
-// Each result is the next one's source, in one rounding after another.
+// Each result is the next one's source: one rounding after another.
 void chains(std::vector<Form>& out) {
   out.push_back(
       {"fma.rn.f32 s, a, b, c; fma.rz.ftz.f32 s, s, a, b; mul.rp.ftz.f32 s, s, c; "

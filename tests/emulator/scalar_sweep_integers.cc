@@ -46,7 +46,7 @@ void arithmetic(std::vector<Form>& out) {
             {fmt::format("{}.{}.{} d, a, b, c;", name, first, second), 32, {b32, b32, b32}});
 }
 
-// Every first instruction, then every second one that takes what it left; then a third.
+// Every first instruction, then every second one with its carry; then a third.
 void carries(std::vector<Form>& out) {
   struct Step {
     std::string_view name;
@@ -74,7 +74,7 @@ void carries(std::vector<Form>& out) {
                          bits(k),
                          {k, k, k, k}});
       }
-    // The flag alone, and the sum beside it.
+    // The carry alone, and with the sum.
     for (const Step& first : {firsts[0], firsts[1]})
       for (const char* next : {"addc", "subc"}) {
         out.push_back(
@@ -93,7 +93,7 @@ void carries(std::vector<Form>& out) {
   }
 }
 
-// Numbers of 128 bits and more, and flags that live on across predicates and conversions.
+// Numbers of 128 bits and more, and carries that live across predicates and conversions.
 void chains(std::vector<Form>& out) {
   // 128 bits: {a, b} and {c, e}.
   const auto wide = [&](const char* text) { out.push_back({text, 64, {b64, b64, b64, b64}}); };
@@ -108,7 +108,7 @@ void chains(std::vector<Form>& out) {
       "mad.lo.cc.u64 y, b, c, y; madc.hi.cc.u64 z, b, c, z; addc.u64 d, 0, 0; mad.lo.cc.u64 z, b, "
       "e, z; "
       "madc.hi.u64 d, b, e, d; xor.b64 d, d, z; xor.b64 d, d, y; add.u64 d, d, x;");
-  // A quotient's digits: compare, subtract, take the flag.
+  // A quotient's digits: compare, subtract, use the carry.
   wide(
       "sub.cc.u64 x, a, c; subc.cc.u64 y, b, e; subc.u64 z, 0, 0; setp.eq.u64 p, z, 0; "
       "selp.b64 x, x, a, p; selp.b64 y, y, b, p; add.cc.u64 x, x, x; addc.u64 y, y, y; "
@@ -123,7 +123,7 @@ void chains(std::vector<Form>& out) {
   word(
       "add.cc.u32 s, a, b; sub.cc.u32 t, b, c; addc.cc.u32 u, c, e; subc.cc.u32 s, s, t; "
       "madc.lo.cc.u32 t, a, e, u; madc.hi.cc.u32 u, a, e, s; addc.u32 d, t, u;");
-  // Guarded: the flag stays as it was where the guard is false.
+  // Guarded: a false guard leaves the carry unchanged.
   word(
       "setp.lt.s32 p, e, 0; add.cc.u32 s, a, b; @p sub.cc.u32 s, b, a; addc.cc.u32 t, c, 0; "
       "@!p addc.u32 d, s, t; @p subc.u32 d, s, t;");

@@ -44,7 +44,7 @@ class Runner {
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
-  // A module of these forms; where it is refused, each on its own.
+  // Loads these forms as one module; if it is rejected, each form separately.
   void run(const std::vector<Form>& forms, std::vector<Run>& runs) {
     const auto module = engine_.load(module_text(forms), "sweep.ptx");
     if (!module && forms.size() > 1) {

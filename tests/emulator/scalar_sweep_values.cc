@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values that forms are run on: edges of each kind, values whose product, quotient or sum lies
-// at a limit of the format, and noise.
+// The values that forms run on: edges of each kind, values whose product, quotient or sum is near a
+// limit of the format, and noise.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -106,7 +106,7 @@ std::uint64_t edge(Kind kind, std::uint64_t pick) {
   return 0;
 }
 
-// Of a float: any bits, or a number of moderate size.
+// For a float: any bits, or a number of moderate size.
 std::uint64_t noise(Kind kind, std::uint64_t hash) {
   const bool moderate = hash >> 60 & 1;
   switch (kind) {
@@ -172,7 +172,7 @@ void at_limit(Kind kind, std::uint64_t hash, std::span<std::uint64_t> out) {
   const int targets[] = {range.least,    range.least, range.least - 1,
                          range.most + 1, 0,           range.least - range.precision};
   const int target = targets[hash % 6];
-  // a: a random mantissa; exponents such that the other operand's is in range, too.
+  // a: a random mantissa; exponents that keep the other operand in range, too.
   const int exponent = target / 2 + static_cast<int>(hash >> 8 & 7) - 4;
   const double mantissa = 1 + static_cast<double>(mix(hash) >> 12) * 0x1p-52;
   const std::uint64_t a = nearest(kind, std::ldexp(mantissa, exponent));
@@ -189,15 +189,15 @@ void at_limit(Kind kind, std::uint64_t hash, std::span<std::uint64_t> out) {
   const double product = value(kind, out[0]) * value(kind, out[1]);
   switch (hash >> 24 & 3) {
     case 0: out[2] = hash >> 22 & 1 ? sign : 0; break;
-    case 1:  // what the product leaves of it, and a few units
+    case 1:  // the remainder of the product, plus or minus a few units
       out[2] = (nearest(kind, -product) + static_cast<std::uint64_t>(step(28))) & mask;
       break;
-    case 2: {  // up to the limit, and a few units
+    case 2: {  // up to the limit, plus or minus a few units
       const double left = std::ldexp(hash >> 23 & 1 ? -1.0 : 1.0, target) - product;
       out[2] = (nearest(kind, left) + static_cast<std::uint64_t>(step(28))) & mask;
       break;
     }
-    default:  // far below what the product's last bit is
+    default:  // far below the product's last bit
       out[2] = nearest(kind, product * std::ldexp(1.0, -static_cast<int>(hash >> 32 & 63)));
   }
 }
@@ -244,7 +244,7 @@ std::vector<std::uint64_t> inputs_of(const Form& form) {
     }
     for (std::size_t s = 0; s < count; ++s) {
       const std::uint64_t hash = mix(r * 4 + s);
-      // The first source runs through its edges, or two where there are more edges than rows.
+      // The first source runs through its edges, or two of them if there are more edges than rows.
       if (is_edge) at(s) = edge(form.sources[s], s == 0 ? r : hash >> 8);
       else if (hash % 4 == 0) at(s) = edge(form.sources[s], hash >> 8);
       else at(s) = noise(form.sources[s], mix(hash));

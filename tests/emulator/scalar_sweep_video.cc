@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Video instructions (PTX ISA 9.7.17): parts of registers chosen in turn, so that each operation
-// sees all of them.
+// Video instructions (PTX ISA 9.7.17): parts of registers in turn, so that each operation uses all
+// of them.
 #include <fmt/format.h>
 
 #include <string_view>
@@ -14,7 +14,7 @@ constexpr Kind b32 = Kind::b32;
 constexpr std::string_view types[] = {"u32", "s32"};
 constexpr std::string_view parts[] = {"", ".b0", ".b1", ".b2", ".b3", ".h0", ".h1"};
 
-// Steps through a list, on from where the last call was.
+// Steps through a list, continuing where the last call stopped.
 class Turns {
  public:
   template <std::size_t count>
@@ -30,7 +30,7 @@ void form(std::vector<Form>& out, std::string text) {
   out.push_back({std::move(text), 32, {b32, b32, b32}});
 }
 
-// d = a op b, then with c: combined, or c with a part replaced.
+// d = a op b, then with c: combined, or merged into c.
 void scalar(std::vector<Form>& out, Turns& turns, const std::string& opcode) {
   const auto sources = [&] {
     const std::string_view first = turns.next(parts), second = turns.next(parts);
@@ -75,7 +75,7 @@ void products(std::vector<Form>& out) {
             const std::string_view first = turns.next(parts), second = turns.next(parts);
             return fmt::format("a{}, b{}", first, second);
           };
-          // A product is signed where a source is, or something is subtracted.
+          // A product is signed if a source is, or if something is subtracted.
           const std::string_view d = a == "u32" && b == "u32" ? "u32" : "s32";
           form(out, fmt::format("vmad.{}.{}.{}{}{} d, {}, c;", d, a, b, sat, scale, sources()));
           form(out, fmt::format("vmad.{}.{}.{}.po{}{} d, {}, c;", d, a, b, sat, scale, sources()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instructions of the emulator against what an H100 computed: every bit of what is exact, the
-// manual's error for approximations.
+// The emulator's instructions against an H100: exact results bit for bit, approximations within the
+// manual's error bound.
 #include "tests/emulator/scalar.h"
 
 #include <cmath>
@@ -41,7 +41,7 @@ double value_of(std::uint64_t bits, const ScalarCase& one) {
   return bits >> 15 & 1 ? -magnitude : magnitude;
 }
 
-// What the manual allows between the hardware's table and the exact result, relative.
+// The manual's relative error bound of the hardware's table.
 double allowed_error(const ScalarCase& one) {
   if (one.d == 16) return one.text.find("bf16") != std::string::npos ? 0x1p-7 : 0x1p-9;
   if (one.text.starts_with("tanh")) return 0x1p-10;
@@ -92,7 +92,7 @@ TEST(EmulatorScalar, DoesNotDependOnTheNumberOfHostThreads) {
   EXPECT_EQ(test::run_scalar_cases(**one, cases), test::run_scalar_cases(**many, cases));
 }
 
-// On an H100: what is recorded is what it computes today. Elsewhere there is nothing to compare.
+// On an H100: the recording equals today's results. Elsewhere there is nothing to compare.
 TEST(EmulatorScalar, TheRecordingIsCurrent) {
   auto gpu = cuda::make_engine(0);
   if (!gpu || (*gpu)->arch().sm != 90) GTEST_SKIP() << "no H100 here";

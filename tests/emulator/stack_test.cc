@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulator's stack: variables of functions that call themselves, alloca, long chains of calls.
+// The emulator's stack: local variables under recursion, alloca, long chains of calls.
 #include "tests/emulator/kernel.h"
 
 namespace tartan {
@@ -7,7 +7,7 @@ namespace {
 
 using test::run_body;
 
-// Each call adds to its caller's variable through a pointer: they are not one place.
+// Each call adds to its caller's variable through a pointer: they must be distinct.
 TEST(EmulatorStack, EveryCallHasVariablesOfItsOwn) {
   const std::string functions = R"(
 .func add_up(.param .b32 n, .param .b64 callers)
@@ -60,8 +60,8 @@ ADD:
     EXPECT_EQ(run.out[i], 1000 + 10 * ((i & 7) * ((i & 7) + 1) / 2)) << i;
 }
 
-// A list through the frames: the innermost call walks it back to the first.
-TEST(EmulatorStack, FramesLinkedByPointersHaveAnEnd) {
+// A list through the frames: the innermost call traverses it back to the first.
+TEST(EmulatorStack, FramesLinkedByPointers) {
   const std::string functions = R"(
 .func (.param .b32 result) walk(.param .b32 n, .param .b64 before)
 {
@@ -122,8 +122,8 @@ NEXT:
   }
 }
 
-// What the guard's register holds behind the call is the caller's business.
-TEST(EmulatorStack, GuardedRecursionComesBackWhateverTheGuardIsThere) {
+// After the call, the guard's register holds the caller's value.
+TEST(EmulatorStack, GuardedRecursionReturnsForAnyGuard) {
   const std::string functions = R"(
 .func (.reg .b32 out) down(.reg .b32 n)
 {
@@ -210,7 +210,7 @@ TEST(EmulatorStack, AllocaOfMoreThanTheStackIsAFinding) {
   EXPECT_EQ(other.findings[0].id, "memory-fault");
 }
 
-// A chain of calls this long loads in linear time, and not on the host's own stack.
+// A long chain of calls loads in linear time, without recursion on the host's stack.
 TEST(EmulatorStack, LongChainsOfCallsLoad) {
   constexpr int length = 20000;
   std::string functions = ".func (.reg .b32 o) f0(.reg .b32 i) { add.u32 o, i, 1; ret; }\n";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floating-point sums and extremes that memory takes (atom, red, cp.reduce.async.bulk) against what
-// a Hopper GPU gave: subnormal numbers above all, which one memory flushes and another does not.
+// Floating-point sums and extremes in memory (atom, red, cp.reduce.async.bulk) against a Hopper
+// GPU: above all subnormal numbers, which some memories flush.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -26,12 +26,12 @@ const std::string recording_path = std::string(TEST_DATA) + "/emulator/sums_sm_9
 
 enum class Where : std::uint8_t { global, shared, generic_global, generic_shared, bulk };
 
-/// One instruction on a thread's 16 bytes: `count` elements of `width` bits at their beginning.
+/// One instruction on a thread's 16 bytes: `count` elements of `width` bits at their start.
 struct Sum {
-  std::string name;  // without the space, which stands where "{}" does
+  std::string name;  // without the state space, which replaces "{}"
   Where where;
   int width, count;
-  bool gives = false;  // the old value, too
+  bool gives = false;  // also returns the old value
 };
 
 std::vector<Sum> sums() {
@@ -162,8 +162,8 @@ std::uint64_t number(const Sum& sum, std::mt19937& random) {
          fractions[random() % 5];
 }
 
-// Every pair of infinities and NaNs meets in f64: the places have them by fours, what is added in
-// turn.
+// Every pair of infinities and NaNs occurs in f64: memory has them in groups of four, the addends
+// in turn.
 std::uint64_t special(bool added, std::size_t i) {
   constexpr std::uint64_t them[] = {0x7FF0000000000000, 0xFFF0000000000000, 0x7FF8000000000123,
                                     0xFFF0000000000456};
@@ -199,7 +199,7 @@ Buffer filled(Device& device, const Words& content) {
   return out;
 }
 
-// What the places hold afterwards, then the old values, of one sum after another.
+// The memory afterwards, then the old values, sum by sum.
 Words run(Device& device) {
   const auto all = sums();
   const auto module = device.load(module_of(all), "sums.ptx");
@@ -256,7 +256,7 @@ TEST(EmulatorSums, GivesWhatAGpuRecorded) {
   compare(recording(), run(device));
 }
 
-// On a Hopper GPU: what is recorded is what it computes today. TARTAN_RECORD=FILE writes it.
+// On a Hopper GPU: the recording equals today's results. TARTAN_RECORD=FILE writes it.
 TEST(EmulatorSums, TheRecordingIsCurrent) {
   auto device = Device::open("cuda");
   if (!device || device->arch().sm != 90) GTEST_SKIP() << "no Hopper GPU here";
@@ -268,7 +268,7 @@ TEST(EmulatorSums, TheRecordingIsCurrent) {
   compare(recording(), got);
 }
 
-// The witness knows every one of them.
+// The assembler knows every one of them.
 TEST(EmulatorSums, Assemble) {
   if (std::system("ptxas --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "no ptxas";
   const std::string path = testing::TempDir() + "tartan_sums_" + std::to_string(getpid()) + ".ptx";

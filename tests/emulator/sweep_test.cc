@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulator against what a Hopper GPU computed for every form of the sweep, bit for bit.
+// The emulator against a Hopper GPU's results for every form of the sweep, bit for bit.
 //
-// On a machine with such a GPU, TARTAN_RECORD=FILE writes the recording anew:
+// On such a GPU, TARTAN_RECORD=FILE writes a new recording:
 //   TARTAN_RECORD=FILE emulator_sweep_test --gtest_filter='*RecordingIsCurrent'
-// The file: for each form its key (key_of) and its results, as many bytes each as the form's d has;
+// The file has for each form its key (key_of) and its results, each with the size of the form's d,
 // little endian.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ void write_recording(const std::string& path, const std::vector<Form>& forms,
   }
 }
 
-// What is recorded of these forms, by index; a form that the recording lacks is not there.
+// The recorded results of these forms, by index; forms without a recording are missing.
 std::map<std::size_t, Results> read_recording(const std::vector<Form>& forms) {
   std::map<std::uint64_t, std::size_t> by_key;
   for (std::size_t i = 0; i < forms.size(); ++i) by_key.emplace(scalar_sweep::key_of(forms[i]), i);
@@ -93,9 +93,8 @@ double value(std::uint64_t bits, Kind kind) {
   }
 }
 
-// Approximations: what the manual allows between the hardware's table and the exact result,
-// relative; of sine, cosine and logarithm absolute, too. `source`: of what; beyond [-pi, pi] there
-// is no bound for sine and cosine.
+// The manual's error bound of approximations, relative; for sine, cosine and logarithm also
+// absolute. `source`: the argument; beyond [-pi, pi] sine and cosine have no bound.
 bool near(std::uint64_t expected, std::uint64_t got, const Form& form, std::uint64_t source) {
   const Kind kind = form.sources[0];
   if (kind == Kind::f16x2 || kind == Kind::bf16x2) {
@@ -117,7 +116,7 @@ bool near(std::uint64_t expected, std::uint64_t got, const Form& form, std::uint
   return std::fabs(x - y) <= std::max(relative * std::fabs(x), absolute);
 }
 
-// Forms that differ, and why: lines "cause | form" of sweep_differences.txt.
+// Forms with known differences: lines "cause | form" of sweep_differences.txt.
 std::map<std::string, std::string> read_differences() {
   std::map<std::string, std::string> out;
   std::ifstream file(std::string(TEST_DATA) + "/emulator/sweep_differences.txt");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/emulator/tensor_copies.h - one copy of the copy engine between a tensor and shared memory:
-// a kernel that does it, its run on a device, and its record as a line of JSON.
+// tests/emulator/tensor_copies.h - one TMA copy between a tensor and shared memory: a kernel that
+// issues it, its run on a device, and its recording as a line of JSON.
 //
-// A load fills shared memory with 0xEE bytes, copies the box to `shift` and gives back what shared
-// memory holds; stores and reductions fill shared memory with a pattern and give back the tensor's
-// memory. The memory of the tensor starts as a pattern as well.
+// A load fills shared memory with 0xEE bytes, copies the box to `shift` and returns shared memory;
+// stores and reductions fill shared memory with a pattern and return the tensor's memory. The
+// tensor's memory also starts as a pattern.
 #pragma once
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@
 namespace tartan::test {
 
 struct TensorCopy {
-  // load, store, gather (four rows), scatter, or what cp.reduce.async.bulk.tensor takes: "add"
+  // load, store, gather (four rows), scatter, or an operation of cp.reduce.async.bulk.tensor: "add"
   std::string operation = "load";
   TensorMap map;                            // its address counts from the start of the memory
   std::vector<std::int32_t> at;             // coordinates
@@ -167,7 +167,7 @@ ret;
                      of_rows(copy) ? "8.6" : "8.0", of_rows(copy) ? "sm_100a" : "sm_90");
 }
 
-/// What the device gives back; `encode` makes the 128 bytes of the map at its final address.
+/// The device's result; `encode` makes the 128 bytes of the map at its final address.
 template <typename Encode>
 Result<std::vector<std::uint32_t>> run_copy(Device& device, const TensorCopy& copy,
                                             Encode&& encode) {

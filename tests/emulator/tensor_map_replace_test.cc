@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor maps put together field by field, as tensormap.replace does, are those that encode()
-// makes.
+// Tensor maps assembled field by field, as tensormap.replace does, equal those of encode().
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -66,12 +65,12 @@ TEST(TensorMapReplace, FieldByField) {
     ASSERT_TRUE(static_cast<bool>(read)) << m << ": " << read.diags().text();
     if (map.element_strides.empty()) map.element_strides.assign(map.rank(), 1);
     TensorMap got = *read;
-    got.promotion = map.promotion;  // there is no such field
+    got.promotion = map.promotion;  // tensormap.replace has no such field
     EXPECT_EQ(got, map) << m;
   }
 }
 
-TEST(TensorMapReplace, WhatIsNone) {
+TEST(TensorMapReplace, RejectsInvalidFields) {
   Bytes bytes{};
   for (const auto& [field, ordinal, value] :
        std::vector<std::tuple<Field, std::size_t, std::uint64_t>>{{Field::stride, 4, 16},

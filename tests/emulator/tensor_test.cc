@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor maps and the copies through them, against plain loops over elements.
+// Tensor maps and TMA copies, against plain loops over elements.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@ std::uint64_t element_bytes(const TensorMap& map) {
   return static_cast<unsigned>(bits(map.type)) / 8;
 }
 
-// Rows one after another, each as long as the swizzle's span if there is one.
+// Contiguous rows, each as long as the swizzle's span if there is one.
 TensorMap dense(Type type, std::vector<std::uint64_t> extents, std::vector<std::uint32_t> box,
                 Swizzle swizzle = Swizzle::none, std::uint64_t padding = 0) {
   TensorMap map{.type = type, .extents = extents, .box = box, .swizzle = swizzle};
@@ -154,7 +154,7 @@ TEST(EmulatorTensor, EveryTypeAndRank) {
     }
 }
 
-TEST(EmulatorTensor, OutsideIsZeroAndStaysAsItIs) {
+TEST(EmulatorTensor, OutOfBoundsLoadsZeroAndStoresNothing) {
   for (const std::int32_t x : {-104, -16, -8, 0, 8, 16, 24, 1000})
     for (const std::int32_t y : {-4, -3, 0, 6, 8, 9})
       for (const char* operation : {"load", "store"})
@@ -173,7 +173,7 @@ TEST(EmulatorTensor, ElementStridesSkip) {
   }
 }
 
-TEST(EmulatorTensor, OutsideMayBeNan) {
+TEST(EmulatorTensor, OutOfBoundsMayLoadNan) {
   TensorMap map = dense(Type::f32, {8, 3}, {8, 4});
   map.fill = TensorMap::Fill::nan;
   const TensorCopy copy = copy_through("load", map, {4, 1});
@@ -225,7 +225,7 @@ TEST(EmulatorTensor, Reduces) {
   expect_reduced<s64>("min", Type::s64, [](s64 a, s64 b) { return std::min(a, b); });
   expect_reduced<float>(
       "add", Type::f32, [](float a, float b) { return a + b; }, 0x3FFFFFFF);
-  // Subnormal numbers, and normal ones whose differences are: zeros where the map says so.
+  // Subnormal numbers, and normal ones with subnormal differences: zeros if the map flushes them.
   const auto flushed = [](float x) {
     return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x;
   };
@@ -243,13 +243,13 @@ TEST(EmulatorTensor, Reduces) {
   expect_reduced<u16>("add", Type::f16, sum_of(0x4400), 0x40004000);
 }
 
-TEST(EmulatorTensor, ReductionThatThereIsNot) {
+TEST(EmulatorTensor, RejectsUnsupportedReduction) {
   const auto words = run(copy_through("min", dense(Type::f32, {12, 6}, {8, 4}), {4, 1}));
   ASSERT_FALSE(static_cast<bool>(words));
   EXPECT_EQ(words.diags()[0].id, "tensor-map");
 }
 
-// ---- What is wrong with a copy.
+// ---- Invalid copies.
 
 std::string failure(const TensorCopy& copy) {
   const auto words = run(copy);
@@ -276,7 +276,7 @@ TEST(EmulatorTensor, BadCopiesAreFindings) {
   EXPECT_NE(failure(wrong).find("copies 3 dimensions, the tensor map has 2"), std::string::npos);
 }
 
-// A kernel whose map is not a parameter, or no map at all.
+// A kernel whose map is not a parameter, or that has no map at all.
 std::string run_with_map(const std::string& find_map, const std::string& declarations = {}) {
   TensorCopy copy = copy_through("load", dense(Type::u32, {32}, {32}), {0});
   std::string text = copy_kernel(copy);
@@ -308,7 +308,7 @@ std::string copied_to(const std::string& address) {
   return text + "fence.proxy.tensormap::generic.acquire.gpu [m], 128;\n";
 }
 
-TEST(EmulatorTensor, MapsLieInParametersAndGlobalMemory) {
+TEST(EmulatorTensor, MapsInParametersAndGlobalMemory) {
   EXPECT_EQ(run_with_map("cvta.param.u64 m, rd1;\n"), "");
   EXPECT_EQ(run_with_map("cvta.param.u64 m, rd1;\nprefetch.tensormap [m];\n"), "");
   EXPECT_EQ(run_with_map(copied_to("mov.u64 rd2, place;\ncvta.global.u64 m, rd2;\n"),
@@ -324,7 +324,7 @@ TEST(EmulatorTensor, MapsLieInParametersAndGlobalMemory) {
             std::string::npos);
 }
 
-// The assembler takes the kernels, where it is installed.
+// The assembler, if installed, accepts the kernels.
 TEST(EmulatorTensor, KernelsAssemble) {
   if (std::system("ptxas --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "no ptxas";
   for (const char* operation : {"load", "store", "add"}) {
@@ -376,7 +376,7 @@ TEST(TensorMap, NamesEveryBadArgument) {
   EXPECT_EQ(map.check().diags().size(), 2u) << "all of them, not the first";
 }
 
-TEST(TensorMap, BytesGiveItBack) {
+TEST(TensorMap, BytesRoundTrip) {
   TensorMap map = dense(Type::f32, {100, 7, 12, 3, 9}, {4, 3, 7, 256, 1}, Swizzle::bytes_32, 48);
   map.address = 0x7F0012345670;
   map.element_strides = {1, 2, 8, 3, 1};
@@ -390,14 +390,14 @@ TEST(TensorMap, BytesGiveItBack) {
   EXPECT_EQ(*back, map);
 }
 
-TEST(TensorMap, OtherBytesAreNone) {
+TEST(TensorMap, RejectsInvalidBytes) {
   TensorMapBytes bytes;
   EXPECT_FALSE(static_cast<bool>(TensorMap::decode(bytes.bytes)));
   bytes.bytes.fill(std::byte{0xFF});
   EXPECT_FALSE(static_cast<bool>(TensorMap::decode(bytes.bytes)));
 }
 
-// ---- What an H100's driver made of maps, and an H100 of copies: tests/record/tensor_maps.cc.
+// ---- Recorded maps of an H100's driver, and recorded copies: tests/record/tensor_maps.cc.
 
 std::vector<nlohmann::json> recorded(const char* what) {
   std::vector<nlohmann::json> out;
@@ -411,7 +411,7 @@ std::vector<nlohmann::json> recorded(const char* what) {
   return out;
 }
 
-TEST(TensorMap, BytesAreTheDrivers) {
+TEST(TensorMap, BytesMatchTheDriver) {
   int accepted = 0, refused = 0;
   for (const auto& one : recorded("map")) {
     const TensorMap map = map_of(one.at("map"));
@@ -420,7 +420,7 @@ TEST(TensorMap, BytesAreTheDrivers) {
     ++(bytes ? accepted : refused);
     if (!bytes) continue;
     std::string wanted = one.at("bytes");
-    wanted.resize(256, '0');  // trailing zeros are left out
+    wanted.resize(256, '0');  // trailing zeros are omitted
     EXPECT_EQ(hexadecimal(bytes->bytes), wanted) << one;
     const auto back = TensorMap::decode(bytes->bytes);
     ASSERT_TRUE(static_cast<bool>(back)) << one << back.diags().text();
@@ -430,7 +430,7 @@ TEST(TensorMap, BytesAreTheDrivers) {
   EXPECT_GE(refused, 60);
 }
 
-TEST(EmulatorTensor, CopiesAreTheHardwares) {
+TEST(EmulatorTensor, CopiesMatchTheHardware) {
   int seen = 0;
   for (const auto& one : recorded("copy")) {
     const auto words = run(copy_of(one.at("copy")));

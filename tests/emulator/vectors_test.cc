@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handlers in the host's vectors against the scalar ones: the same bits, for whole warps and for
-// some of their lanes.
+// Vectorized handlers against the scalar ones: the same bits, for whole warps and for some of their
+// lanes.
 #include <fmt/format.h>
 
 #include <random>
@@ -32,7 +32,7 @@ TEST(EmulatorVectors, ComputeTheSameOfEdges) {
 
 constexpr std::uint32_t words = 1 << 16;
 
-// d = the instruction on words a, b, c of three buffers; only where odd, if `guard`.
+// d = the instruction on words a, b, c of three buffers; only in odd lanes, if `guard`.
 std::vector<std::uint32_t> run(detail::Engine& engine, const std::string& instruction, bool guard,
                                std::uint64_t in, std::uint64_t out) {
   const std::string text = R"(.version 8.6
@@ -120,7 +120,7 @@ std::vector<std::string> instructions() {
   return out;
 }
 
-// Any bits, and numbers of one size: of f32, of f16 in both halves.
+// Random bits, and numbers of one size: of f32, and of f16 in both halves.
 std::vector<std::uint32_t> inputs() {
   std::mt19937_64 random(7);
   std::vector<std::uint32_t> out(3 * words);
@@ -161,8 +161,8 @@ TEST(EmulatorVectors, ComputeTheSameOfRandomBits) {
     }
 }
 
-// A whole warp's predicates are made in vectors, those of some lanes one by one. Few bits of the
-// words: some are equal, some no numbers.
+// Predicates of a whole warp are computed in vectors, those of some lanes one by one. The words use
+// few bits: some are equal, some are NaN.
 TEST(EmulatorVectors, WholeWarpsCompareAsTheirLanesDo) {
   auto engine = emulator::make_engine({});
   ASSERT_TRUE(engine);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Video instructions against the manual's pseudocode, written down once more with lists of digits,
-// where a GPU follows it; on a machine with a GPU, all of them against the GPU. What the GPU does
-// elsewhere is in the recording of the sweep, too (emulator_sweep_test.cc).
+// Video instructions against the manual's pseudocode, rewritten with lists of digits, where GPUs
+// follow it; on a machine with a GPU, all of them against the GPU. The sweep's recording covers the
+// GPU's deviations, too (emulator_sweep_test.cc).
 #include <fmt/format.h>
 
 #include <random>
@@ -15,7 +15,7 @@ namespace {
 using test::ScalarCase;
 __extension__ typedef __int128 Wide;
 
-// One instruction, in words of the manual.
+// One instruction, in the manual's terms.
 struct Video {
   std::string name;  // without the number of elements
   int elements = 1;
@@ -55,7 +55,7 @@ Wide signed_value(Wide x, int width) {
   return x >= (Wide{1} << (width - 1)) ? x - (Wide{1} << width) : x;
 }
 
-// Byte or half number `index` of a word.
+// Byte or half `index` of a word.
 Wide digit(std::uint32_t word, int width, int index) {
   Wide x = word;
   for (int i = 0; i < index; ++i) x /= Wide{1} << width;
@@ -172,7 +172,8 @@ std::uint32_t expected(const Video& v, std::uint32_t a, std::uint32_t b, std::ui
   return v.elements == 1 ? scalar(v, a, b, c) : parallel(v, a, b, c);
 }
 
-// Every name with every combination of types, saturation and second operation; the rest at random.
+// Every name with every combination of types, saturation and second operation; other choices are
+// random.
 class Forms {
  public:
   std::vector<Video> all() {
@@ -284,8 +285,8 @@ std::vector<ScalarCase> cases_of(const std::vector<Video>& forms) {
   return out;
 }
 
-// Where an H100 computes what the manual says: runtime/emulator/instructions/video.cc has what it
-// does elsewhere.
+// Forms where an H100 follows the manual: runtime/emulator/instructions/video.cc has its
+// deviations.
 bool follows_the_manual(const Video& v) {
   const bool extremum = v.second == "min" || v.second == "max",
              is_signed = v.signed_a || v.signed_b, left = v.name == "vshl",
@@ -318,7 +319,7 @@ std::string description(const Video& form, int lane) {
   return out;
 }
 
-TEST(EmulatorVideo, IsTheManualsPseudocode) {
+TEST(EmulatorVideo, MatchesTheManual) {
   std::vector<Video> forms = Forms().all();
   std::erase_if(forms, [](const Video& form) { return !follows_the_manual(form); });
   ASSERT_GE(forms.size(), 800u);
@@ -335,7 +336,7 @@ TEST(EmulatorVideo, IsTheManualsPseudocode) {
     }
 }
 
-TEST(EmulatorVideo, GivesAGpusBits) {
+TEST(EmulatorVideo, MatchesAGpu) {
   auto gpu = cuda::make_engine(0);
   if (!gpu) GTEST_SKIP() << "no GPU here";
   auto engine = emulator::make_engine({});
@@ -378,7 +379,7 @@ void expect(detail::Engine& engine, std::span<const Example> examples) {
   }
 }
 
-// By hand: what nvcc makes of __vsadu4, __vavgu2 and __vaddss2, and the manual's own examples.
+// By hand: nvcc's code for __vsadu4, __vavgu2 and __vaddss2, and the manual's examples.
 TEST(EmulatorVideo, ByHand) {
   static const Example examples[] = {
       {"vabsdiff4.u32.u32.u32.add d, a, b, c;", 0x10203040, 0x40302010, 5, 5 + 48 + 16 + 16 + 48},
@@ -398,15 +399,15 @@ TEST(EmulatorVideo, ByHand) {
   expect(**engine, examples);
 }
 
-// What NVIDIA's assembler makes of scalar forms, against the manual.
-TEST(EmulatorVideo, LeavesTheManualWhereAGpuDoes) {
+// Scalar forms where NVIDIA's assembler deviates from the manual.
+TEST(EmulatorVideo, DeviatesFromTheManualLikeGpus) {
   static const Example examples[] = {
-      // .sat of all of d: what is beyond u32 is cut, and vshl's clamp sees 34 bits.
+      // .sat of the whole d: values beyond u32 are truncated, and vshl's clamp sees 34 bits.
       {"vadd.u32.u32.u32.sat d, a, b;", 0xFFFFFFFF, 2, 0, 1},
       {"vsub.u32.u32.u32.sat d, a, b;", 1, 2, 0, 0},
       {"vshl.u32.u32.u32.sat.clamp d, a, b.h0;", 0x7FFFFFFF, 0xFFFF, 0, 0},
       {"vshl.s32.s32.u32.sat.clamp d, a, b.h0;", 0x80000001, 0x8080, 0, 0x7FFFFFFF},
-      // .sat of a part: negative numbers become the largest; shifts are not clamped to it.
+      // .sat of a part: negative numbers become the largest; shifts are not clamped to the part.
       {"vsub.u32.u32.u32.sat d.b3, a.b1, b, c;", 0, 0x7FFF, 0x80000001, 0xFF000001},
       {"vsub.s32.s32.s32.sat d.b0, a.h1, b.b3, c;", 0xFFFFFFFF, 0x10000, 0x12345678, 0x1234567F},
       {"vshr.u32.u32.u32.sat.clamp d.b1, a, b.h0, c;", 0x80000000, 8, 0x12345678, 0x12340078},
@@ -416,7 +417,7 @@ TEST(EmulatorVideo, LeavesTheManualWhereAGpuDoes) {
       {"vadd.u32.u32.s32.sat.min d, a, b.h0, c;", 0x80808080, 0x7F7F7F7F, 0xFFFFFFFE, 0xFFFFFFFE},
       {"vmin.u32.s32.s32.max d, a.b2, b.b0, c;", 0x80000001, 0x80808080, 0xFFFFFFFE, 0xFFFFFF80},
       {"vset.s32.u32.lt.min d, a.b0, b.h1, c;", 0, 0x7FFF, 0x80000001, 0x80000001},
-      // vmad's numbers are signed.
+      // vmad's operands are signed.
       {"vmad.u32.u32.u32.sat d, a.b0, b.h1, c;", 0, 0, 0x80000001, 0},
       {"vmad.u32.u32.u32.shr15 d, a.b2, b.b0, c;", 0, 0, 0x80000001, 0xFFFF0000},
   };

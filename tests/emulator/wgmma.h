@@ -13,15 +13,15 @@
 
 namespace tartan::test {
 
-/// What a launch of the kernel takes and gives. Register words are thread-major: word v of thread t
-/// at v * 128 + t.
+/// Inputs and outputs of a launch. Register words are thread-major: word v of thread t at v * 128 +
+/// t.
 struct WgmmaCase {
   std::string mnemonic;
   int d_registers = 0;
   bool a_in_registers = false, sparse = false;
   int steps = 1;  // instructions in a row, into the same accumulators
   int selector = 0;
-  std::string immediates;  // what follows scale-d: ", 1, 1, 0, 0"
+  std::string immediates;  // after scale-d: ", 1, 1, 0, 0"
 
   std::vector<std::uint32_t> d, a, metadata;  // a, metadata: of every step
   std::vector<std::uint32_t> shared;
@@ -111,7 +111,7 @@ inline std::string wgmma_module(const std::string& kernels) {
          kernels;
 }
 
-/// d as the kernel leaves it; empty where something went wrong (the test has failed then).
+/// d after the kernel; empty if something failed (the test has then failed).
 inline std::vector<std::uint32_t> run_wgmma(Device& device, const WgmmaCase& c) {
   auto module = device.load(wgmma_module(wgmma_kernel(c)));
   if (!module) return ADD_FAILURE() << module.diags().text(), std::vector<std::uint32_t>{};

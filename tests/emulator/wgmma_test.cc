@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// wgmma in kernels: what an H100 recorded, a naive product over every layout, every form, and what
-// goes wrong between warps.
+// wgmma in kernels: an H100's recordings, a naive product in every layout, every form, and errors
+// between warps.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -104,7 +104,7 @@ constexpr ElementType element_types[] = {
     {"u8", 8, false, 0, 0, 0},
 };
 
-// 0, 1, 2, 3 or their negatives, which every type has (u8: no negatives).
+// 0, 1, 2, 3 or their negatives, which every type represents (u8: no negatives).
 std::uint32_t encode(const ElementType& type, int value) {
   if (!type.floating) return static_cast<std::uint32_t>(value) & 0xFF;
   if (value == 0) return 0;
@@ -131,7 +131,7 @@ struct Tile {
   int extent, k;
 
   int bytes() const { return (layout.mn_major ? rounded() * k : extent * row()) * type.bits / 8; }
-  // A swizzled row may be longer than what one instruction reads of it; x comes in whole rows.
+  // A swizzled row may be longer than the part that one instruction reads; x comes in whole rows.
   int row() const {
     const int row_bytes = k * type.bits / 8;
     return std::max(row_bytes, layout.width) * 8 / type.bits;
@@ -304,7 +304,7 @@ TEST(EmulatorWgmma, AgreesWithANaiveProductInEveryShape) {
 
 // ---- Every form.
 
-// All run on zeros: D stays what it was, or becomes zero.
+// All operands are zeros: D is unchanged, or becomes zero.
 TEST(EmulatorWgmma, EveryFormLoadsAndRuns) {
   Device device = emulated();
   std::set<std::string> seen;
@@ -342,7 +342,7 @@ TEST(EmulatorWgmma, EveryFormLoadsAndRuns) {
   }
 }
 
-// ---- What goes wrong.
+// ---- Errors.
 
 struct Complaint {
   std::string id, message;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as PTX for the emulator: loading a module and looking up its kernels ends with programs
-// or diagnostics, before anything runs.
+// or diagnostics. Nothing runs.
 #include "tartan/runtime/device.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -4,10 +4,10 @@
 //
 //   fuzz_parser [-max_total_time=SECONDS] [-runs=N] [-seed=N] [-timeout=SECONDS] [FILE|FOLDER]...
 //
-// The options are libFuzzer's. Every file of the corpus runs first, as it is. An input that
-// crashes, trips a sanitizer or runs longer than the timeout is written to crash-<program>, which
-// as the only argument with -runs=0 shows the failure again. There is no coverage feedback: the
-// targets read text, and splicing real texts with the tokens in them gets deep enough.
+// The options are libFuzzer's. Every file of the corpus runs first, unchanged. An input that
+// crashes, trips a sanitizer or runs longer than the timeout is written to crash-<program>; with
+// this file as the only argument and -runs=0 the failure repeats. There is no coverage feedback:
+// the targets read text, and splicing real texts at token boundaries reaches deep enough.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
-// What a sanitizer finds ends in abort(), so that on_signal() can save the input.
+// Sanitizers must end in abort(), so that on_signal() can save the input.
 extern "C" const char* __asan_default_options() { return "abort_on_error=1"; }
 extern "C" const char* __ubsan_default_options() { return "abort_on_error=1:print_stacktrace=1"; }
 
@@ -35,8 +35,8 @@ namespace {
 
 constexpr std::size_t largest_input = 64 * 1024;
 
-std::string current;     // the input that runs now
-std::string crash_file;  // where it goes when it breaks something
+std::string current;     // the current input
+std::string crash_file;  // receives the input that breaks something
 unsigned timeout_seconds = 10;
 
 void save_current() {
@@ -106,7 +106,7 @@ class Mutator {
            c == '%' || c == '.';
   }
 
-  /// The word or the single character that is at a random place of `text`.
+  /// The word or the single character at a random place of `text`.
   std::string token(const std::string& text) {
     const std::size_t begin = below(text.size());
     std::size_t end = begin;
@@ -129,8 +129,7 @@ std::string read_file(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The files at and under `path`, in the order of their names; a path that does not exist ends the
-/// program.
+/// The files at and under `path`, sorted by name; a path that does not exist ends the program.
 void add_corpus(const std::filesystem::path& path, std::vector<std::string>& corpus) {
   std::vector<std::filesystem::path> files;
   if (std::filesystem::is_directory(path)) {

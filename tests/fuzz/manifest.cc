@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever stands in a manifest: it is read, or refused with a reason.
+// Any text as a manifest: it is read, or rejected with a reason.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as PTX: the parser and the verifier must end with a module or diagnostics, and what is
-// printed must parse to the same text again.
+// Any bytes as PTX: the parser and the verifier must end with a module or diagnostics, and printed
+// text must parse to the same text again.
 #include <cstdlib>
 
 #include "tartan/ptx/parser.h"

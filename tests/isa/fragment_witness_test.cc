@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lane maps against formulas that others wrote down, copied by hand and not simplified: the PTX
-// manual's (9.7.14.5), CuTe's for what the manual has as figures only, and for wmma and sparse
-// metadata what an H100's registers showed. At least one witness for each family of forms.
+// Lane maps against independent formulas, copied by hand and not simplified: the PTX manual's
+// (9.7.14.5), CuTe's where the manual has only figures, and an H100's registers for wmma and sparse
+// metadata. At least one witness for each family of forms.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -54,7 +54,7 @@ const Witness witnesses[] = {
     {"mma.sp.m16n8k64.row.col.s32.s8.s8.s32", Operand::b, 4, 4, [](At x) { return Coord{0, 4 * x.t + x.e + 16 * x.r, x.g}; }},
     {"mma.sp::ordered_metadata.m16n8k128.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0", Operand::b, 4, 8, [](At x) { return Coord{0, 8 * x.t + x.e + 32 * x.r, x.g}; }},
     {"mma.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0", Operand::a, 4, 8, [](At x) { return Coord{0, x.g + 8 * (x.r & 1), 8 * x.t + x.e + 32 * (x.r >> 1)}; }},
-    // Moves, in memory: rows whose address is given, elements of 16 bytes.
+    // Moves, in memory: rows with a given address, of 16 bytes.
     {"ldmatrix.m8n8.x4.shared.b16", Operand::d, 4, 2, [](At x) { return Coord{x.r, x.g, 2 * x.t + x.e}; }},
     {"ldmatrix.m8n8.x2.trans.shared.b16", Operand::d, 2, 2, [](At x) { return Coord{x.r, 2 * x.t + x.e, x.g}; }},
     {"ldmatrix.m16n16.x2.trans.shared.b8", Operand::d, 4, 4, [](At x) { return Coord{x.r / 2, 4 * x.t + x.e, x.g + 8 * (x.r % 2)}; }},
@@ -146,8 +146,9 @@ struct Codes {
   MetadataBits (*where)(int row, int code, int selector);
 };
 
-// Where the four bits of a code are. Four codes a row: one lane of a quad has both rows. Eight: two
-// lanes. Sixteen: all four, the odd ones the row below. Wide floats and tf32 differ from integers.
+// The place of a code's four bits. Four codes per row: one lane of a quad has both rows. Eight: two
+// lanes. Sixteen: all four, odd ones for the lower row. 16-bit floats and tf32 differ from
+// integers.
 TEST(FragmentWitness, Metadata) {
   const Codes all[] = {
       {"mma.sp.m16n8k16.row.col.f32.f16.f16.f32", 4, 4,

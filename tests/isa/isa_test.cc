@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The instruction table against the recorded one (tests/data/isa/forms.txt), and lane maps against
+// The instruction table against a recording (tests/data/isa/forms.txt), and lane maps against
 // figures copied by hand.
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ Recorded read_recorded() {
     std::vector<std::string> fields;
     std::stringstream stream(line);
     for (std::string field; std::getline(stream, field, '|');) fields.push_back(field);
-    // Operands hold bars: "addr=[.u32|.u64]". The first two and the last two fields do not.
+    // Operands contain bars: "addr=[.u32|.u64]". The first two and the last two fields do not.
     const std::size_t n = fields.size();
     std::string operands = fields[2];
     for (std::size_t i = 3; i + 2 < n; ++i) operands += "|" + fields[i];
@@ -50,7 +50,7 @@ std::string current_targets(const Since& since) {
   return out;
 }
 
-TEST(Isa, TableIsTheRecordedOne) {
+TEST(Isa, TableMatchesTheRecording) {
   Recorded recorded = read_recorded();
   ASSERT_EQ(recorded.forms.size(), 1542u + 2148u);
   std::size_t compared = 0;
@@ -99,7 +99,7 @@ TEST(Isa, TargetNames) {
   EXPECT_FALSE((Since{{8, 0}, 90, Reach::ExactArch}.has(Arch{100, 'a'})));
 }
 
-// Those that the assembler takes.
+// Versions that the assembler accepts.
 TEST(Isa, Versions) {
   std::string all;
   for (Version each{1, 0}; each <= newest_version; each = each.next()) {
@@ -130,7 +130,7 @@ TEST(Isa, NearestFormIsLegal) {
 
 // PTX ISA 9.7.14.5.8, "Matrix fragments for mma.m16n8k16 with floating point type", formulas copied
 // by hand.
-TEST(Isa, MapOfM16n8k16IsTheManuals) {
+TEST(Isa, MapOfM16n8k16MatchesTheManual) {
   const Form form = parse_form("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32").form;
   for (int lane = 0; lane < 32; ++lane) {
     const int group_id = lane >> 2, in_group = lane % 4;
@@ -151,7 +151,7 @@ TEST(Isa, MapOfM16n8k16IsTheManuals) {
 }
 
 // The same section's .m8n8k4 with f16 and f32 accumulators.
-TEST(Isa, MapOfM8n8k4IsTheManuals) {
+TEST(Isa, MapOfM8n8k4MatchesTheManual) {
   const Form form = parse_form("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32").form;
   for (int lane = 0; lane < 32; ++lane)
     for (int i = 0; i < 8; ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts and their algebra against results that CuTe's documentation prints, and against their
+// Layouts and their algebra against results printed in CuTe's documentation, and against their
 // definitions by brute force.
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ std::string complaint(std::string_view layout) {
   return read ? "fine" : read.diags()[0].message;
 }
 
-TEST(NestedLayout, TextThereAndBack) {
+TEST(NestedLayout, TextRoundTrip) {
   for (const char* each : {"8:1", "(8,4):(1,8)", "((8,2),4):((1,64),16)", "(4):(2)",
                            "((2,(3,4)),5):((1,(2,6)),24)", "(8,64):(64,1) swizzle<3,3,3>"})
     EXPECT_EQ(L(each).text(), each);
@@ -44,7 +44,7 @@ TEST(NestedLayout, TextThereAndBack) {
   EXPECT_EQ(NestedLayout::tuple({{8, 1}, {4, 16}}), L("(8,4):(1,16)"));
 }
 
-TEST(NestedLayout, WhatIsNoLayout) {
+TEST(NestedLayout, RejectsInvalidText) {
   EXPECT_EQ(complaint("(8,4):(1"), "(8,4):(1: column 9: expected , or ), found the end");
   EXPECT_EQ(complaint("(8,x)"), "(8,x): column 4: expected an extent or (, found x");
   EXPECT_EQ(complaint("(8,4):(1,(8,2))"),
@@ -74,8 +74,8 @@ TEST(NestedLayout, WhatIsNoLayout) {
   EXPECT_EQ(T("<3:3,(2,4):(1,8)>").size(), 2u);
 }
 
-// Whatever the text says: a layout that reads back as itself, or one diagnostic.
-TEST(NestedLayout, AnyTextIsRead) {
+// Any text gives a layout that prints as itself, or one diagnostic.
+TEST(NestedLayout, ParsesOrRejectsAnyText) {
   std::mt19937 random(7);
   const auto below = [&](std::size_t n) {
     return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
@@ -208,7 +208,7 @@ TEST(LayoutAlgebra, Inverse) {
   EXPECT_EQ(text(left_inverse(L("4:2"))), "(2,4):(0,1)");
 }
 
-TEST(LayoutAlgebra, WhatDoesNotExist) {
+TEST(LayoutAlgebra, RejectsImpossibleResults) {
   EXPECT_EQ(text(composition(L("(4,3):(1,8)"), L("6:1"))),
             "composition of (4,3):(1,8) with 6:1: 4 of 4 elements in the extent 4 do not divide "
             "the required 6");
@@ -246,7 +246,7 @@ TEST(LayoutAlgebra, WhatDoesNotExist) {
 class Random {
  public:
   int below(int n) { return std::uniform_int_distribution<int>(0, n - 1)(engine_); }
-  // Extents that often go together, strides that often do.
+  // Extents and strides that are often compatible.
   NestedLayout layout(int depth = 2) {
     if (depth == 0 || below(3) == 0) {
       constexpr int extents[] = {1, 2, 2, 3, 4, 4, 6, 8};
@@ -290,7 +290,7 @@ TEST(LayoutAlgebra, CoalescedIsTheSameFunction) {
   EXPECT_GT(shorter, 500);
 }
 
-TEST(LayoutAlgebra, CompositionIsTheFunctionOfTheFunction) {
+TEST(LayoutAlgebra, CompositionComposesFunctions) {
   Random random;
   int found = 0, refused = 0;
   for (int i = 0; i < 6000; ++i) {
@@ -380,7 +380,7 @@ TEST(LayoutAlgebra, DividedAxisByAxis) {
   EXPECT_GT(found, 1000);
 }
 
-TEST(LayoutAlgebra, ProductsRepeatWithoutTouching) {
+TEST(LayoutAlgebra, ProductsRepeatDisjointly) {
   Random random;
   int found = 0;
   for (int i = 0; i < 4000; ++i) {

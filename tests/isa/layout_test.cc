@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tartan layout`, as a command: against tables and printed results that others published
-// (data/seeds), against the manual's formulas, and for every form of the tables.
+// `tartan layout`, as a command: against published tables and results (data/seeds), against the
+// manual's formulas, and for every form of the tables.
 #include <pty.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 namespace tartan::layout_test {
 namespace {
 
-// ---- What others published.
+// ---- Published results.
 
 TEST(Layout, PublishedTables) {
   const Words lines = data_lines("ldmatrix_tables.txt");
@@ -25,7 +25,7 @@ TEST(Layout, PublishedTables) {
     ASSERT_EQ(head[0], "instruction");
     instruction = head[1];
     matrix = std::stoi(head[2]);
-    // The tables of .x4 are those of .x2 and .x1 as well, as far as these go.
+    // The tables of .x4 also contain those of .x2 and .x1.
     for (const std::string count : {"x4", "x2", "x1"}) {
       const std::string form = matrix == 0 || instruction.find("x4") != std::string::npos
                                    ? std::regex_replace(instruction, std::regex("x[124]"), count)
@@ -57,7 +57,7 @@ TEST(Layout, PublishedTables) {
 
 TEST(Layout, PublishedRowAddresses) {
   // ".x2 addr0–addr7 addr8–addr15 - -": threads 0-7 give addresses 0 to 7 (matrix 0), threads 8-15
-  // the next.
+  // those of matrix 1.
   const Words lines = data_lines("row_addresses.txt");
   ASSERT_EQ(lines.size(), 4u);
   static const std::regex range("^addr(\\d+)–addr(\\d+)$");
@@ -201,8 +201,8 @@ Words mnemonics(const std::string& family) {
   return out;
 }
 
-// Each place of each matrix is held (as often as there are copies), and each element of each lane's
-// registers is one place.
+// Each place of each matrix is held (once per copy), and each element of each lane's registers is
+// one place.
 void expect_complete(const std::string& mnemonic) {
   const json layout = layout_json(mnemonic);
   ASSERT_TRUE(layout.is_object()) << mnemonic;
@@ -240,7 +240,7 @@ TEST(Layout, SomeWarpLevelForms) {
   for (std::size_t i = 0; i < all.size(); i += 97) expect_complete(all[i]);
 }
 
-// Of the shapes of wgmma, which differ in N alone, the first and one in the middle.
+// Of the shapes of wgmma, which differ only in N, the first and a middle one.
 TEST(Layout, WarpgroupForms) {
   std::set<std::string> forms;
   for (const std::string& mnemonic : mnemonics("wgmma"))
@@ -272,7 +272,7 @@ const char* const kinds[] = {
     "wgmma.mma_async.sp.m64n24k64.f16.e4m3.e5m2",
 };
 
-TEST(Layout, TextSaysWhatTheDataSays) {
+TEST(Layout, TextMatchesData) {
   for (const std::string instruction : kinds) {
     const Ran ran = run("layout " + instruction);
     EXPECT_EQ(ran.code, 0) << instruction;
@@ -294,7 +294,7 @@ TEST(Layout, RunsOfOneRegisterAreOneCell) {
                           "T1V8-11:R2", "T2V8-11:R2", "T3V8-11:R2"}));
 }
 
-TEST(Layout, SaysWhatTheManualLeavesOpen) {
+TEST(Layout, NotesWhatTheManualLeavesUnspecified) {
   EXPECT_NE(run("layout wmma.load.a.row.m16n16k16.f16").out.find("the map recorded on sm_90"),
             std::string::npos);
   const std::string wgmma = run("layout wgmma.mma_async.m64n8k16.f32.f16.f16").out;
@@ -302,7 +302,7 @@ TEST(Layout, SaysWhatTheManualLeavesOpen) {
   EXPECT_NE(wgmma.find("T127V"), std::string::npos);
 }
 
-// ---- Words.
+// ---- Arguments.
 
 TEST(Layout, AnyOrderOfQualifiers) {
   const std::string manual = run("layout ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16").out;
@@ -317,7 +317,7 @@ void expect_error(const std::string& words, const std::string& message) {
   EXPECT_NE(ran.out.find(message), std::string::npos) << words << ":\n" << ran.out;
 }
 
-TEST(Layout, WrongWordsNameTheNearestForm) {
+TEST(Layout, InvalidSpellingNamesTheNearestForm) {
   expect_error("mma.m16n8k16.f32.f16.f16.f32",
                "nearest form is mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 [unknown-form]");
   expect_error("ldmatrix.m8n8.x3.shared.b16",
@@ -338,7 +338,7 @@ TEST(Layout, WrongWordsNameTheNearestForm) {
   expect_error("ldmatrix.m8n8.x1.shared.b16 --svg /no/such/folder/a.svg", "[file]");
 }
 
-// Runs the command on a terminal of its own.
+// Runs the command on its own terminal.
 std::string on_terminal(const char* instruction, bool no_colour) {
   int terminal = -1;
   const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
@@ -376,7 +376,7 @@ TEST(Layout, ColoursOnATerminalOnly) {
 
 // ---- Pictures.
 
-// Tags nest and close, attributes are quoted, and no bare & or < is left in the text.
+// Tags are nested and closed, attributes are quoted, and text has no bare & or <.
 void expect_well_formed(const std::string& xml, const std::string& name) {
   static const std::regex tag("<(/?)([a-z]+)((?: [a-zA-Z-]+=\"[^\"<]*\")*)(/?)>"),
       text("[^<&]*(?:&(?:amp|lt|gt);[^<&]*)*");
@@ -418,12 +418,12 @@ class TemporaryFolder {
 TEST(Layout, PicturesAreWellFormedAndComplete) {
   const TemporaryFolder folder;
   for (const std::string instruction : kinds) {
-    if (instruction.find("n256") != std::string::npos) continue;  // 1.7 MB of the same
+    if (instruction.find("n256") != std::string::npos) continue;  // 1.7 MB of similar boxes
     const std::string file = folder / "picture.svg";
     ASSERT_EQ(run("layout " + instruction + " --svg " + file).code, 0);
     const std::string svg = read_file(file);
     expect_well_formed(svg, instruction);
-    // Each box of the terminal table is in the picture, its lane above the rest.
+    // Each box of the terminal table is in the picture, with its lane on top.
     std::size_t boxes = 0, drawn = 0;
     for (const std::string& line : lines_of(run("layout " + instruction).out))
       for (const std::string& word : split(line))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tartan layout` of a matrix in shared memory: the costs that are known of row strides (32, 64 and
-// 128 bytes cost 2, 4 and 8 passes, 144 bytes or a 128-byte swizzle one), and what is refused.
+// `tartan layout` of a matrix in shared memory: known costs of row strides (32, 64 and 128 bytes
+// cost 2, 4 and 8 passes, 144 bytes or a 128-byte swizzle one), and rejected layouts.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -36,7 +36,7 @@ TEST(SharedTile, KnownCosts) {
             "ldmatrix, 8 rows of 16 bytes: 4 passes instead");
 }
 
-TEST(SharedTile, TheGroupsOfBanks) {
+TEST(SharedTile, BankGroups) {
   const auto outcome = layout_test::run("layout \"8x32:(32,1) swizzle<2,3,3>\"");
   EXPECT_EQ(outcome.out.substr(0, outcome.out.find("ldmatrix")),
             "8x32:(32,1) swizzle<2,3,3> of f16: bank group of each 16-byte chunk (8 elements)\n  "
@@ -45,7 +45,7 @@ TEST(SharedTile, TheGroupsOfBanks) {
 }
 
 // Core matrices of eight rows of 16 bytes: ldmatrix reads one without conflicts, and a copy of a
-// whole row meets the same banks in each of them.
+// whole row hits the same banks in each of them.
 TEST(SharedTile, NestedRowsAndColumns) {
   const auto outcome = layout_test::run("layout \"((8,2),(8,4)):((8,256),(1,64))\"");
   EXPECT_EQ(
@@ -60,7 +60,7 @@ TEST(SharedTile, NestedRowsAndColumns) {
   EXPECT_EQ(json["copy_passes"], 4);
   EXPECT_EQ(json["groups"][9], (std::vector<int>{1, 1, 1, 1}));
   EXPECT_EQ(last_lines("((8,8),(8,8)):((1,64),(8,512))").substr(0, 20), "ldmatrix, 8 cols of ");
-  // The same tile, written both ways.
+  // The same tile in both notations.
   EXPECT_EQ(last_lines("(64,(16,2)):(32,(1,16)) swizzle<2,3,3>"),
             last_lines("64x32:(32,1) swizzle<2,3,3>"));
 }
@@ -84,7 +84,7 @@ TEST(SharedTile, Picture) {
     EXPECT_EQ(count("hsl(" + std::to_string(45 * group) + ","), 8) << group;
 }
 
-TEST(SharedTile, WhatIsRefused) {
+TEST(SharedTile, RejectsInvalidTiles) {
   for (const char* tile :
        {"((8,8),(4,16)):((4,512),(1,32))", "((8,8),(8,8)):((8,512),(1,64)", "(8,8,8):(64,8,1)",
         "64x64:(68,1)", "8x64:(64,1) swizzle<3,2,3>", "64x", "64x32", "64x32:(33,2)", "0x8:(8,1)",

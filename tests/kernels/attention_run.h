@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/kernels/attention_run.h - runs the attention kernel, and computes what it should give in
+// tests/kernels/attention_run.h - runs the attention kernel, and computes the expected result in
 // double precision, from the same rounded elements.
 #pragma once
 
@@ -106,7 +106,7 @@ inline Outputs reference(const kernels::Attention& options, const Lengths& size,
   return out;
 }
 
-/// What the kernel gives; complains where anything goes wrong.
+/// The kernel's results; fails the test on any error.
 inline Outputs run(Device& device, const Target& target, const kernels::Attention& options,
                    const Lengths& size, const Inputs& in) {
   const auto compiled = compile(kernels::attention(options), target);
@@ -143,11 +143,11 @@ inline Outputs run(Device& device, const Target& target, const kernels::Attentio
           {sums.begin(), sums.end()}};
 }
 
-/// NaN where NaN is expected, infinities as they are, and the rest as near as rounding allows.
+/// NaN where NaN is expected, infinities exactly, and the rest within the rounding error.
 ///
 /// With u half a unit in the last place of 1 (2^-11 for f16, 2^-8 for bf16): rounding the weights
-/// moves each by u of itself, so their sum with V by u * max|v|; rounding the result by the same.
-/// Twice 2u leaves room for f32 sums and ex2.approx, whose 2^-22 do not count beside it.
+/// changes each by u of itself, so their sum with V by u * max|v|; rounding the result by the same.
+/// Twice 2u leaves room for f32 sums and ex2.approx, whose 2^-22 is negligible.
 inline void expect_near(const kernels::Attention& options, const Outputs& got,
                         const Outputs& expected) {
   const auto near = [](double x, double y, double most) {

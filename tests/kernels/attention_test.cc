@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The attention kernel at awkward lengths, on the emulator and, where there is one, a GPU, against
-// the same formula in double precision, computed from the same rounded elements.
+// The attention kernel at awkward lengths, on the emulator and a GPU, if there is one, against the
+// same formula in double precision, computed from the same rounded elements.
 #include <unistd.h>
 
 #include "tests/kernels/attention_run.h"
@@ -47,7 +47,7 @@ TEST(Attention, EmulatorAgreesOnOtherTargets) {
   expect_attention(device, *Target::parse("sm_75"), A{.causal = true, .stages = 1}, {70, 70, 2, 1});
 }
 
-// By wgmma, from what the copy engine fills.
+// With wgmma and TMA.
 TEST(Attention, EmulatorAgreesByWarpgroups) {
   Device device = *Device::open("emulator");
   for (const auto& [options, size] : cases())
@@ -66,7 +66,7 @@ TEST(Attention, GpuAgreesWithDoublePrecision) {
     expect_attention(*device, hopper, tuned(options, hopper), size);
 }
 
-// NVIDIA's assembler accepts the text and needs no local memory for it.
+// NVIDIA's assembler accepts the text and spills nothing.
 TEST(Attention, AssemblesWithoutSpills) {
   if (!test::has_assembler()) GTEST_SKIP() << "no ptxas";
   for (const char* target : {"sm_75", "sm_80", "sm_90", "sm_90a", "sm_120"})
@@ -85,7 +85,7 @@ TEST(Attention, AssemblesWithoutSpills) {
       }
 }
 
-// Longer queries than a block has room for, with as many keys as for shorter ones.
+// Longer queries than shared memory has room for, with as many keys as for shorter ones.
 TEST(Attention, TunedFitsSharedMemory) {
   Device device = *Device::open("emulator");
   for (const auto& [name, head_dim] : {std::pair{"sm_75", 128},
@@ -100,12 +100,12 @@ TEST(Attention, TunedFitsSharedMemory) {
     expect_attention(device, target, kernels::tuned({.head_dim = head_dim, .causal = true}, target),
                      {70, 75});
   }
-  // What fits as it is stays so.
+  // Options that fit are unchanged.
   EXPECT_EQ(kernels::tuned({.head_dim = 128}, *Target::parse("sm_89")).keys_per_step, 64);
   EXPECT_EQ(kernels::tuned({.head_dim = 128}, hopper).keys_per_step, 128);
 }
 
-// One complaint for one mistake.
+// One diagnostic per error.
 TEST(Attention, RefusesWhatNoTargetHas) {
   const auto complaints = [](const kernels::Attention& options, const char* target) {
     const auto compiled = compile(kernels::attention(options), *Target::parse(target));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What attention makes of NaN, infinities, large scores and no keys.
+// Attention with NaN, infinities, large scores and no keys.
 #include "tests/kernels/attention_run.h"
 
 namespace tartan {
@@ -14,7 +14,7 @@ Device& emulator() {
   return device;
 }
 
-// The emulator and, where one runs text for the target, a GPU.
+// The emulator and, if it runs text for the target, a GPU.
 std::vector<Device*> devices(const Target& target) {
   static auto gpu = Device::open("cuda");
   std::vector<Device*> out = {&emulator()};
@@ -37,7 +37,7 @@ Bits bits_of(Type type) {
   return type == f16 ? Bits{0x7E00, 0x7C00, 0xFC00} : Bits{0x7FC0, 0x7F80, 0xFF80};
 }
 
-// By threads without and with cp.async, and by warpgroups; all keys, and those up to the query.
+// On targets without cp.async, with it, and with wgmma; all keys, and causal.
 void everywhere(Type type, const std::function<void(const Target&, const Attention&)>& run) {
   for (const char* name : {"sm_75", "sm_80", "sm_90a"})
     for (const bool causal : {false, true}) {
@@ -53,7 +53,7 @@ std::size_t element(const Attention& options, int row, int column) {
   return static_cast<std::size_t>(row) * Inputs::width(options) + static_cast<std::size_t>(column);
 }
 
-TEST(AttentionValues, NanReachesThoseWhoSeeIt) {
+TEST(AttentionValues, NanPropagatesToRowsThatSeeIt) {
   for (const Type type : {f16, bf16})
     everywhere(type, [&](const Target& target, const Attention& options) {
       const Bits special = bits_of(type);
@@ -71,7 +71,7 @@ TEST(AttentionValues, NanReachesThoseWhoSeeIt) {
     });
 }
 
-// A key whose scores are minus infinity weighs nothing; a row with such scores alone is zero.
+// A key whose scores are minus infinity has no weight; a row with only such scores is zero.
 TEST(AttentionValues, MinusInfinityWeighsNothing) {
   everywhere(f16, [&](const Target& target, const Attention& options) {
     Inputs in(options, lengths);
@@ -101,7 +101,7 @@ Inputs scores(const Attention& options, double q, const std::function<double(int
   return in;
 }
 
-// Up to the range of f32, where a product with the scale has no bits behind the point.
+// Up to the range of f32, where a product with the scale has no fraction bits.
 TEST(AttentionValues, LargeScores) {
   everywhere(bf16, [&](const Target& target, const Attention& options) {
     for (const double q : {-0x1p40, 0x1p40, -0x1p61, 0x1p61}) {
@@ -127,8 +127,8 @@ TEST(AttentionValues, NoKeys) {
     });
 }
 
-// As kernels/attention.h has it: NaN in V reaches the rows that see its key, and may reach others
-// of blocks that come by it, and no more.
+// As kernels/attention.h says: NaN in V reaches the rows that see its key, and may reach other rows
+// of blocks that process it, but no more.
 TEST(AttentionValues, NanInAValueStaysInItsBlocks) {
   everywhere(f16, [&](const Target& target, const Attention& options) {
     SCOPED_TRACE(target.text());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command: help texts, emit, check and isa, and what they say to wrong words.
+// The command: help texts, emit, check and isa, and their errors for invalid arguments.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ TEST(Command, HelpTexts) {
   }
 }
 
-TEST(Command, WrongWords) {
+TEST(Command, InvalidArguments) {
   for (const char* words : {"",
                             "unknown",
                             "check",
@@ -93,7 +93,7 @@ TEST(Command, WrongWords) {
   }
 }
 
-// Either both files or, where one cannot be written, no manifest without its PTX.
+// Writes both files or, if one cannot be written, no manifest without its PTX.
 TEST(Command, EmitWritesThePtxBeforeTheManifest) {
   const std::string at = testing::TempDir() + std::to_string(getpid()) + "_emit";
   const std::string manifest = at + ".json", ptx = at + ".ptx";
@@ -110,7 +110,7 @@ TEST(Command, EmitWritesThePtxBeforeTheManifest) {
   EXPECT_TRUE(std::filesystem::remove(ptx) && std::filesystem::remove(manifest));
 }
 
-// The grid of a manifest is the kernel's own.
+// The grid of a manifest is the kernel's.
 TEST(Command, EmitManifestsRun) {
   const std::string at = testing::TempDir() + std::to_string(getpid()) + "_launch";
   for (const char* kernel :
@@ -127,7 +127,7 @@ TEST(Command, EmitManifestsRun) {
   std::filesystem::remove(at + ".ptx"), std::filesystem::remove(at + ".json");
 }
 
-// Complaints about a built-in kernel are about its options, not about lines of Tartan's own source.
+// Errors of a built-in kernel refer to its options, not to lines of Tartan's source.
 TEST(Command, EmitErrorsNameTheKernel) {
   const Ran out = tartan("emit gemm --tile 60x60");
   EXPECT_EQ(out.code, 1);
@@ -142,7 +142,7 @@ std::size_t count(const std::string& text, const std::string& part) {
   return out;
 }
 
-// Each kernel with every option: those that --list does not show for it are refused, each once.
+// Each kernel with every option: options that --list does not show for it are rejected, each once.
 TEST(Command, EmitRefusesWhatAKernelIgnores) {
   const std::string all =
       " --m 64 --n 64 --k 64 --multiple 8 --multiple-c 8 --type f16 --a f16 --b f16 "
@@ -195,8 +195,7 @@ TEST(Command, EmitWritesWhatCheckAccepts) {
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
-// What is not said is chosen: tiles for the sizes and the target, and the first version with all
-// that they take.
+// Defaults: tiles for the sizes and the target, and the first version that has everything.
 TEST(Command, EmitChoosesTiles) {
   struct Case {
     const char *words, *version, *product;

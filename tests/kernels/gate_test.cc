@@ -33,7 +33,7 @@ Bytes encoded(Type type, const std::vector<double>& values) {
   return out;
 }
 
-// The largest error, relative to 1 and the result. What lies behind `count` must stay as it is.
+// The largest error, relative to 1 and the result. Elements beyond `count` must stay unchanged.
 double error(const Gate& options, std::uint32_t count, unsigned blocks) {
   std::vector<double> gate, up;
   for (std::uint32_t i = 0; i < count; ++i) {

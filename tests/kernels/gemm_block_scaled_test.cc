@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Block-scaled products against the naive product in double precision. Elements are small numbers
-// that every type has, scales powers of two or small numbers near one: sums are exact in f32.
+// that every type represents, scales powers of two or small numbers near one: sums are exact in
+// f32.
 #include "tests/kernels/gemm_run.h"
 
 namespace tartan {
@@ -27,7 +28,7 @@ const Format& format(Type type) {
   return formats[0];
 }
 
-// What an element's bits mean; none of the patterns below is a NaN or an infinity.
+// The value of an element's bits; none of the patterns below is a NaN or an infinity.
 double value(Type type, unsigned bits) {
   const Format& f = format(type);
   const unsigned exponent = bits >> f.mantissa & ((1u << f.exponent) - 1),
@@ -60,7 +61,7 @@ unsigned hash(unsigned x) {
   return x ^ x >> 16;
 }
 
-// One behind the other, from the lowest bit on.
+// Contiguous, from the lowest bit on.
 Bytes pack(Type type, const std::vector<unsigned>& values) {
   const auto width = static_cast<std::size_t>(bits(type));
   Bytes out((values.size() * width + 7) / 8);
@@ -116,7 +117,7 @@ struct Scaled {
               return out;
             }};
   }
-  // What C's type makes of a sum.
+  // A sum rounded to C's type.
   double rounded(double x) const {
     if (options.c == f32) return static_cast<float>(x);
     int exponent = 0;
@@ -147,7 +148,7 @@ int wrong(const BlockScaled& options, int m, int n, int k, bool fixed = false) {
   return count;
 }
 
-// Every size in every dimension; k in steps that the types can have.
+// Every size in every dimension; k in multiples that the types allow.
 void check(const BlockScaled& options, int unit) {
   for (int round = 0; round < 8; ++round) {
     const int m = sizes[round], n = sizes[(3 * round + 1) % 8],
@@ -172,7 +173,7 @@ TEST(BlockScaledGemm, FourBits) {
   check({.a = Type::e2m1, .b = Type::e2m1, .kind = isa::Kind::mxf4nvf4}, 2);
 }
 
-// Every type with every other, in bytes of registers.
+// Every type with every other, in byte containers.
 TEST(BlockScaledGemm, AnyWithAny) {
   constexpr Type types[] = {Type::e4m3, Type::e5m2, Type::e3m2, Type::e2m3, Type::e2m1};
   for (const Type a : types)
@@ -181,7 +182,7 @@ TEST(BlockScaledGemm, AnyWithAny) {
 }
 
 TEST(BlockScaledGemm, TilesAndEpilogues) {
-  // Three fragments of B in a warp, one of A; two words of scales.
+  // A warp has three fragments of B, one of A; two words of scales.
   EXPECT_EQ(wrong({.tile = {.m = 16, .n = 48, .k = 256, .warps_m = 1, .warps_n = 2}, .stages = 1},
                   40, 100, 333),
             0);
@@ -202,7 +203,7 @@ std::string refusal(const BlockScaled& options, const char* target) {
   return compiled ? "" : compiled.diags().text();
 }
 
-TEST(BlockScaledGemm, WhatCannotBeIsRefused) {
+TEST(BlockScaledGemm, RejectsInvalidOptions) {
   EXPECT_NE(refusal({}, "sm_90").find("requires sm_120a and PTX 8.7"), std::string::npos)
       << refusal({}, "sm_90");
   EXPECT_NE(refusal({.a = f16, .b = f16}, "sm_120a").find("has no mma.sync of f16 and f16"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clusters of blocks that read B once for all of them.
+// Clusters of blocks that multicast B.
 #include <regex>
 
 #include "tests/kernels/gemm_run.h"
@@ -30,7 +30,7 @@ bool multicasts(const Compiled& compiled) {
   return compiled.ptx.find(".multicast::cluster [") != std::string::npos;
 }
 
-// Rows of tiles that fill clusters, and some that do not: the last blocks have nothing to store.
+// Tile rows that fill clusters, and some that do not: the last blocks have nothing to store.
 TEST(GemmCluster, SharesB) {
   int products = 0;
   for (const char* name : targets)
@@ -56,8 +56,8 @@ TEST(GemmCluster, SharesB) {
   EXPECT_GE(products, 36);
 }
 
-// Operands whose lines lie across k in several panels: their descriptors say how far those are
-// apart, in front of which a block's addresses of shared memory have its place in the cluster.
+// Operands with lines across k in several panels: their descriptors hold the panel distance, in the
+// bits where a block's shared addresses hold its rank in the cluster.
 TEST(GemmCluster, PanelsAcrossK) {
   const Target target = target_of("sm_90a");
   if (!runs_here(target)) GTEST_SKIP();
@@ -95,7 +95,7 @@ TEST(GemmCluster, EveryTypeAndTileAfterTile) {
     }
 }
 
-// C = A B + C, in place: a block beyond the last row of tiles must not add once more.
+// C = A B + C, in place: a block beyond the last tile row must not add again.
 TEST(GemmCluster, AddsOnce) {
   for (const char* name : targets) {
     const Target target = target_of(name);
@@ -121,7 +121,7 @@ TEST(GemmCluster, AddsOnce) {
   }
 }
 
-// Lines of B that the copy engine cannot reach are copied by each block for itself.
+// Rows of B that TMA cannot address are copied by each block separately.
 TEST(GemmCluster, CopiesWhatCannotBeShared) {
   for (const char* name : targets) {
     const Target target = target_of(name);
@@ -147,7 +147,7 @@ TEST(GemmCluster, ExplainsWhatIsShared) {
   EXPECT_NE(text.find("to all CTAs of the cluster"), std::string::npos) << text;
 }
 
-// Elsewhere NVIDIA's assembler advises against it: each block reads for itself.
+// Elsewhere NVIDIA's assembler advises against multicast: each block loads its own copy.
 TEST(GemmCluster, MulticastsWhereThatIsFast) {
   for (const auto& [name, fast] : {std::pair{"sm_90", false},
                                    {"sm_90a", true},
@@ -168,7 +168,7 @@ TEST(GemmCluster, MulticastsWhereThatIsFast) {
   }
 }
 
-TEST(GemmCluster, RefusesWhatThereIsNot) {
+TEST(GemmCluster, RejectsInvalidClusters) {
   const auto message = [](const Gemm& options) {
     const auto compiled = compile(kernels::gemm(options), target_of("sm_90a"));
     return compiled ? std::string() : compiled.diags().text();
@@ -182,7 +182,7 @@ TEST(GemmCluster, RefusesWhatThereIsNot) {
   EXPECT_NE(message(options).find("split-K and stream-K require cluster = 1"), std::string::npos);
 }
 
-// What the emulator says of a kernel whose text was spoiled; nothing where that ran.
+// The emulator's finding for a kernel with an injected error; nothing if it ran.
 std::string complaint(const Product& product, Compiled compiled, const std::string& spoiled) {
   EXPECT_NE(spoiled, compiled.ptx);
   compiled.ptx = spoiled;
@@ -190,7 +190,7 @@ std::string complaint(const Product& product, Compiled compiled, const std::stri
   return out ? std::string() : out.diags().text();
 }
 
-// Without the arrival at `from` and the wait behind it.
+// Removes the arrival at `from` and its wait.
 std::string without_barrier(std::string text, std::size_t from) {
   for (const std::string_view part : {"barrier.cluster.arrive;", "barrier.cluster.wait;"}) {
     from = text.find(part, from);
@@ -200,7 +200,7 @@ std::string without_barrier(std::string text, std::size_t from) {
   return text;
 }
 
-// The text of a right kernel without one of the things that clusters need.
+// A correct kernel, with one of the requirements of clusters removed.
 TEST(GemmCluster, MistakesAreFound) {
   const Product product(of_warpgroups(2), 256, 128, 512, true);
   const auto compiled = compile(kernels::gemm(product.options), target_of("sm_90a"));
@@ -211,7 +211,7 @@ TEST(GemmCluster, MistakesAreFound) {
     EXPECT_NE(text.find(id), std::string::npos) << text;
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
-  // A stage counts as free when one of the two blocks has released it.
+  // A stage counts as free after one of the two blocks has released it.
   const std::regex arrivals(R"((mbarrier\.init\.shared\.b64 \[%r\d+\]), 8;)");
   expect(std::regex_replace(ptx, arrivals, "$1, 4;"), "asynchronous-race",
          "the TMA load overwrites shared memory");
@@ -219,10 +219,10 @@ TEST(GemmCluster, MistakesAreFound) {
   const std::regex remote(R"(mapa\.shared::cluster\.u32 (%r\d+), (%r\d+), %r\d+;)");
   expect(std::regex_replace(ptx, remote, "mov.b32 $1, $2;"), "asynchronous-race",
          "the TMA load overwrites shared memory");
-  // Nobody waits until the other block's barriers are made.
+  // No wait for the initialization of the other block's barriers.
   expect(without_barrier(ptx, 0), "mbarrier",
          "insert barrier.cluster.arrive and barrier.cluster.wait in between");
-  // A block ends while the other still arrives at its barriers.
+  // A block exits while the other may still arrive at its barriers.
   expect(without_barrier(ptx, ptx.rfind("barrier.cluster.arrive;")), "memory-fault",
          "the CTA of rank 1 has exited");
 }

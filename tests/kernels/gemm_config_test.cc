@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of gpu_gemm: sizes, types and configurations.
+// The arguments of gpu_gemm: sizes, types and configurations.
 #include "bench/gpu/gemm_config.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST(GemmConfig, TunedByTheProduct) {
   EXPECT_EQ(gpu::completed(*other, product, *Target::parse("sm_90a")).text, other->text);
 }
 
-TEST(GemmConfig, WrongWords) {
+TEST(GemmConfig, RejectsInvalidText) {
   for (const char* word : {"", "128", "128x256:8x1:3", "128x256x64:8x1", "128x256x64:8x1:x",
                            "128x256x64:8x1:0", "128x256x64:8x1:3:4:5", "128x256x64:8x1:3:fast",
                            "128x256x64:8x1:3:splits=", "128x256x64:8x1:3:splits=-1"})
@@ -90,9 +90,9 @@ TEST(GemmConfig, UsualOnes) {
     EXPECT_FALSE(gpu::usual_configs(product).empty()) << product.text();
 }
 
-// A product as cuBLAS computes it, by columns.
-std::vector<int> by_columns(const kernels::Gemm& product, const std::vector<int>& first,
-                            const std::vector<int>& second) {
+// A product as cuBLAS computes it, column-major.
+std::vector<int> col_major_product(const kernels::Gemm& product, const std::vector<int>& first,
+                                   const std::vector<int>& second) {
   const gpu::Columns one = gpu::first_operand(product), other = gpu::second_operand(product);
   const auto at = [](const std::vector<int>& from, const gpu::Columns& columns, int row, int col) {
     if (columns.transposed) std::swap(row, col);
@@ -126,7 +126,7 @@ TEST(CublasWords, ColumnsGiveRowsOfC) {
           expected.push_back(0);
           for (int l = 0; l < 4; ++l) expected.back() += a(i, l) * b(l, j);
         }
-      EXPECT_EQ(by_columns(product, first, second), expected);
+      EXPECT_EQ(col_major_product(product, first, second), expected);
     }
 }
 

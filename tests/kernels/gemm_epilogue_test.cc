@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to sums on their way to C, parts of a product, and batches.
+// The epilogue, split-K, and batches.
 #include <unistd.h>
 
 #include "tests/kernels/gemm_run.h"
@@ -27,8 +27,8 @@ double activated(Activation activation, double x) {
   return x;
 }
 
-// To nearest even, beyond the range to its largest number, as the manual has cvt.rn.satfinite (and
-// as cvt.rn has bf16, whose range nothing here exceeds).
+// To nearest even, saturated, as in the manual's cvt.rn.satfinite (and as cvt.rn of bf16, whose
+// range nothing here exceeds).
 double rounded(Type type, double x) {
   const int mantissa = type == bf16         ? 7
                        : type == Type::e4m3 ? 3
@@ -43,7 +43,7 @@ double rounded(Type type, double x) {
   return std::clamp(std::nearbyint(x / unit) * unit, -largest, largest);
 }
 
-// A product and the values of its epilogue: powers of two times small integers, so that all but
+// A product and its epilogue's values: powers of two times small integers, so that everything but
 // the activations is exact.
 struct Finished {
   Product product;
@@ -133,7 +133,7 @@ int wrong(const Gemm& options, int m, int n, int k, double tolerance = 0) {
   return Finished{Product(options, m, n, k)}.wrong(tolerance);
 }
 
-// NaN in one row of A: its row of C is NaN whatever the activation, where C's type has one.
+// NaN in one row of A: its row of C is NaN for every activation, if C's type has a NaN.
 TEST(GemmEpilogue, NanIsKept) {
   for (const auto& [accumulator, c] :
        {std::pair{f32, f32}, {f32, f16}, {f32, bf16}, {f32, Type::e4m3}, {f32, s8}, {f64, f64}})
@@ -169,7 +169,7 @@ TEST(GemmEpilogue, NanIsKept) {
     }
 }
 
-TEST(GemmEpilogue, EveryPart) {
+TEST(GemmEpilogue, EveryOperation) {
   const Epilogue parts[] = {{.alpha = true},
                             {.alpha = true, .beta = true},
                             {.row_scales = true},
@@ -229,7 +229,7 @@ int wrong_on(const char* target, const Gemm& options, int m, int n, int k) {
   return Finished{Product(options, m, n, k)}.wrong(0, target);
 }
 
-// Sums of the first type's products reach beyond 448; the scales make ties, and numbers below 2^-6.
+// Sums of the first type's products exceed 448; the scales make ties, and numbers below 2^-6.
 TEST(GemmEpilogue, EightBitFloats) {
   constexpr Type e4m3 = Type::e4m3, e5m2 = Type::e5m2;
   for (const char* target : {"sm_89", "sm_90", "sm_120"}) {
@@ -252,7 +252,7 @@ TEST(GemmEpilogue, EightBitFloats) {
   }
 }
 
-TEST(GemmEpilogue, EightBitFloatsWhereTheyAreNot) {
+TEST(GemmEpilogue, RejectsEightBitFloatsOnOldTargets) {
   const auto compiled = compile(kernels::gemm({.c = Type::e4m3}), testing_gemm::target_of("sm_86"));
   ASSERT_FALSE(compiled);
   EXPECT_NE(compiled.diags().text().find("cvt.rn.satfinite.e4m3x2.f32, which requires sm_89"),
@@ -260,7 +260,7 @@ TEST(GemmEpilogue, EightBitFloatsWhereTheyAreNot) {
       << compiled.diags().text();
 }
 
-TEST(GemmEpilogue, WhatCannotBeIsRefused) {
+TEST(GemmEpilogue, RejectsInvalidOptions) {
   for (const Gemm& options :
        {Gemm{.a = s8, .b = s8, .accumulator = s32, .c = s32, .epilogue = {.alpha = true}},
         Gemm{.a = f64,
@@ -275,8 +275,8 @@ TEST(GemmEpilogue, WhatCannotBeIsRefused) {
   }
 }
 
-// fp8 as it is used on Hopper: scales of rows and columns, sums promoted to full f32 or not.
-TEST(GemmEpilogue, ScalesBehindWarpgroups) {
+// Common fp8 use on Hopper: row and column scales, accumulators promoted to full f32 or not.
+TEST(GemmEpilogue, ScalesAfterWgmma) {
   if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
   const Target target = testing_gemm::target_of("sm_90a");
   for (const Type c : {bf16, Type::e4m3, f16, f32})
@@ -296,7 +296,7 @@ TEST(GemmEpilogue, ScalesBehindWarpgroups) {
       }
 }
 
-TEST(GemmEpilogue, PartsOfAProduct) {
+TEST(GemmEpilogue, SplitK) {
   for (const auto& [splits, k] : {std::pair{2, 65}, {3, 200}, {5, 64}}) {
     SCOPED_TRACE(fmt::format("{} parts of {}", splits, k));
     Gemm options{.epilogue = {.alpha = true, .bias = true}, .splits = splits};
@@ -334,7 +334,7 @@ TEST(GemmEpilogue, Batches) {
   constexpr int count = 3, m = 17, n = 24, k = 40;
   Gemm options{.batched = true};
   const Product product(options, m, n, k);
-  // The same matrices, each number i apart by a line more than they are long.
+  // The same matrices, with a batch stride of one row more than their size.
   const auto spread = [](const Bytes& one, std::size_t stride) {
     Bytes out;
     for (int i = 0; i < count; ++i) {
@@ -371,7 +371,7 @@ TEST(GemmEpilogue, Batches) {
   }
 }
 
-// What finishes sums finds room in registers beside them. `spills`: the bytes that remain.
+// The epilogue fits in registers beside the accumulators. `spills`: the bytes that remain.
 TEST(GemmEpilogue, FitsInRegisters) {
   if (!test::has_assembler()) GTEST_SKIP() << "no ptxas";
   const Epilogue residual{.residual = true},
@@ -389,8 +389,8 @@ TEST(GemmEpilogue, FitsInRegisters) {
   const auto of = [](Gemm options, Type type, Type sums) {
     return options.a = options.b = type, options.accumulator = sums, options.multiple = 16, options;
   };
-  Gemm a_by_columns = any, shared = any, few = large;
-  a_by_columns.a_major = Major::col, shared.stream_blocks = 132, few.m = 64;
+  Gemm a_col_major = any, shared = any, few = large;
+  a_col_major.a_major = Major::col, shared.stream_blocks = 132, few.m = 64;
   struct Row {
     const char* target;
     Gemm options;
@@ -407,7 +407,7 @@ TEST(GemmEpilogue, FitsInRegisters) {
                       {"sm_90a", to(of(any, s8, s32), s8), everything},
                       {"sm_90a", to(shared, bf16), everything},
                       {"sm_80", to(any, bf16), everything},
-                      {"sm_86", a_by_columns, {.row_scales = true}},
+                      {"sm_86", a_col_major, {.row_scales = true}},
                       {"sm_80", to(shared, bf16), everything, 64},
                       {"sm_90", of(any, Type::e4m3, f32), everything, 12},
                       {"sm_120a", to(of(any, Type::e4m3, f32), Type::e4m3), everything}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products at the ends of what 32 bits count: computed right, or refused with what would do.
+// Products at the limits of 32-bit counts: correct, or rejected with the nearest valid choice.
 #include <limits>
 #include <regex>
 
@@ -20,7 +20,7 @@ using testing_gemm::target_of;
 
 constexpr int largest = std::numeric_limits<int>::max();
 
-// The only complaint; "compiled", or how many there are.
+// The only diagnostic; "compiled", or their number.
 std::string complaint(const Kernel& kernel, const char* target = "sm_80") {
   const auto compiled = compile(kernel, target_of(target));
   if (compiled) return "compiled";
@@ -49,9 +49,9 @@ TEST(GemmLimits, KnownSizes) {
            {{.stream_blocks = 65537}, "expected 0 (off) to 65536"},
            {{.stream_blocks = largest}, "stream_blocks = 2147483647"},
        }) {
-    // What the parts are made by, and what adds them up, say the same.
+    // The split-K kernel and its reduction report the same.
     for (const Kernel& kernel : {kernels::gemm(options), kernels::gemm_sum(options)}) {
-      if (options.k == largest && kernel.name() == "gemm_sum") continue;  // which looks at no k
+      if (options.k == largest && kernel.name() == "gemm_sum") continue;  // it does not use k
       const std::string found = complaint(kernel);
       EXPECT_NE(found.find(part), std::string::npos) << kernel.name() << ": " << found;
     }
@@ -64,7 +64,7 @@ TEST(GemmLimits, KnownSizes) {
             std::string::npos);
 }
 
-TEST(GemmLimits, OneComplaintForOneMistake) {
+TEST(GemmLimits, OneDiagnosticPerError) {
   Gemm warps;
   warps.tile.warps_m = warps.tile.warps_n = 65536;
   EXPECT_NE(complaint(kernels::gemm(warps)).find("expected 32 to 1024 threads"), std::string::npos);
@@ -75,7 +75,7 @@ TEST(GemmLimits, OneComplaintForOneMistake) {
   const Kernel large = kernel("large", {.block = 32},
                               [](Builder& k) { k.global("A", f64, row_major(largest, largest)); });
   EXPECT_NE(complaint(large).find("exceeds the 2^49 bytes"), std::string::npos) << complaint(large);
-  // Multiples whose common one is beyond 32 bits.
+  // Multiples whose least common multiple exceeds 32 bits.
   Gemm multiples{.m = 0, .n = 0, .k = 0, .b_major = Major::row};
   multiples.multiple = largest;
   EXPECT_EQ(complaint(kernels::gemm(multiples)), "compiled");
@@ -101,7 +101,7 @@ TEST(GemmLimits, BlocksOfALaunch) {
   }
 }
 
-// Groups of more rows of tiles than 32 bits count tiles: all tiles are computed, in some order.
+// Groups of more tile rows than 32-bit tile counts allow: all tiles are computed, in some order.
 TEST(GemmLimits, LargeGroups) {
   for (const int group : {1, 1 << 29, 1 << 30, largest})
     for (const bool persistent : {false, true})
@@ -116,7 +116,7 @@ TEST(GemmLimits, LargeGroups) {
         }
 }
 
-// Sizes that are known are counted in 32 bits where that is enough, and in 64 where it is not.
+// Constant sizes are counted in 32 bits if that suffices, else in 64.
 TEST(GemmLimits, UnitsOfWork) {
   const auto counter = [](std::int64_t rows, std::int64_t cols, std::int64_t steps) {
     return StreamShare::counter(rows, cols, steps);
@@ -158,8 +158,8 @@ TEST(GemmLimits, UnitsOfWork) {
   }
 }
 
-// A block of a sum of 2^32 elements: the number of the last one in place of its own, and pointers
-// that far before the few elements that it touches.
+// A block of a sum of 2^32 elements: its index is replaced by the last block's, and its pointers
+// are moved back by as much from the few elements that it accesses.
 TEST(GemmLimits, SumsOfManyElements) {
   constexpr std::int64_t m = 1 << 20, n = 1 << 12, first = m * n - 256;
   for (const bool fixed : {false, true}) {
@@ -190,7 +190,7 @@ TEST(GemmLimits, SumsOfManyElements) {
   }
 }
 
-// Elements of six and four bits by kind::f8f6f4, which sm_120a has.
+// Six- and four-bit elements by kind::f8f6f4, which sm_120a has.
 TEST(GemmLimits, SmallFloats) {
   for (const auto& [a, b] : {std::pair{Type::e2m1, Type::e2m1},
                              {Type::e3m2, Type::e2m3},
@@ -211,8 +211,8 @@ TEST(GemmLimits, SmallFloats) {
             std::string::npos);
 }
 
-// Where B's lines are too short for warpgroups, warps multiply.
-TEST(GemmLimits, NarrowTilesByRows) {
+// If B's rows are too short for wgmma, mma.sync multiplies.
+TEST(GemmLimits, NarrowRowMajorTiles) {
   for (const int n : {8, 24, 40, 48})
     for (const Major b_major : {Major::row, Major::col}) {
       SCOPED_TRACE(fmt::format("{} columns, B by {}", n, name(b_major)));

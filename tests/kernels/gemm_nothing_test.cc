@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products whose k is 0 at run time: sums are 0 and C is finished, and neither A nor B is read.
+// Products with k = 0 at run time: sums are 0 and the epilogue runs, and neither A nor B is read.
 #include "tartan/dsl/kernels/block_scaled.h"
 #include "tartan/dsl/kernels/sparse.h"
 #include "tartan/dsl/kernels/wmma_gemm.h"
@@ -14,7 +14,7 @@ using testing_gemm::Launch;
 
 constexpr int m = 72, n = 136;
 
-// A product of options, all of whose lines are multiples of a step along k: no edge is looked for.
+// A product whose sizes are multiples of a k-tile: no bounds checks.
 struct Nothing {
   Gemm options;
   bool sparse = false;
@@ -26,7 +26,7 @@ struct Nothing {
     return testing_gemm::buffer_of(
         device, testing_numbers::encode(options.c, std::vector<int>(std::size_t{m} * n, 5)));
   }
-  // Whatever is read of A and B is a fault, or NaN.
+  // Any read of A and B is a fault, or gives NaN.
   void add_inputs(Device& device, Arguments& arguments, std::vector<Buffer>& buffers) const {
     arguments.add(m).add(n).add(0);
     for (int i = 0; i < (sparse ? 3 : 2); ++i) {
@@ -56,7 +56,7 @@ struct Nothing {
               return want_parts ? parts : c;
             }};
   }
-  // What adds up the parts, and C as it was.
+  // The reduction of the splits, with C's old contents.
   Launch sum(const Bytes& parts) const {
     return {{options.stream_blocks ? options.blocks(m, n) : (m * n + 255) / 256},
             [this, &parts](Device& device, Arguments& arguments, std::vector<Buffer>& buffers) {
@@ -82,7 +82,7 @@ struct Nothing {
     ASSERT_EQ(values.size(), std::size_t{m} * n);
     EXPECT_EQ(std::count(values.begin(), values.end(), value), m * n) << values[0];
     if (options.stream_blocks == 0) return;
-    // Whole tiles all: nothing is added to them.
+    // Whole tiles only: nothing is added to them.
     const Bytes parts = testing_gemm::run(kernel(), compiled_for, launch(true), false);
     const auto after = testing_numbers::decode(
         options.c, testing_gemm::run(kernels::gemm_sum(options), compiled_for, sum(parts), false));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of fp8 in full f32: what tensor cores have added up is added to other sums every few steps.
+// fp8 accumulation in full f32: the tensor cores' accumulators are promoted every few k-tiles.
 #include <unistd.h>
 
 #include <cmath>
@@ -16,12 +16,12 @@ using testing_gemm::Product;
 
 constexpr int m = 64, n = 16, depth = 4096, tile_k = 256;
 
-// ---- What sm_90a's wgmma computes, in plain words.
+// ---- A model of sm_90a's wgmma.
 
 double cut(double x, int lowest) { return std::ldexp(std::trunc(std::ldexp(x, -lowest)), lowest); }
 
-// c and 32 products: all cut to 13 bits below the largest exponent and added up exactly; the sum
-// is cut to 14 bits. (The exponent of a product is the sum of its factors'.)
+// c and 32 products: all truncated to 13 bits below the largest exponent and summed exactly; the
+// sum is truncated to 14 bits. (The exponent of a product is the sum of its factors'.)
 double add_products(double c, const std::vector<std::pair<int, int>>& factors) {
   int most = c != 0 ? std::ilogb(c) : -1000;
   for (const auto& [x, y] : factors) most = std::max(most, std::ilogb(x) + std::ilogb(y));
@@ -137,7 +137,7 @@ TEST(GemmPromote, AssemblesWithoutSpills) {
     }
 }
 
-TEST(GemmPromote, WhatCannotBeIsRefused) {
+TEST(GemmPromote, RejectsInvalidOptions) {
   for (const Gemm& options : {Gemm{.promote = -1}, Gemm{.accumulator = f16, .promote = 1}}) {
     const auto compiled = compile(kernels::gemm(options), testing_gemm::target_of("sm_80"));
     ASSERT_FALSE(compiled);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hopper's kernels on random numbers, whose sums are rounded: a GPU gives the emulator's bits, each
-// time anew.
+// Hopper's kernels on random numbers with rounded sums: a GPU matches the emulator's bits in every
+// run.
 #include <random>
 
 #include "tartan/dsl/kernels/sparse.h"
@@ -15,7 +15,7 @@ using testing_gemm::Launch;
 
 constexpr int m = 200, n = 136, k = 328, repeats = 60;
 
-// Numbers of either sign and about one, with all the digits that the type has; or any integers.
+// Numbers of either sign near one, with all mantissa bits of the type; or any integers.
 Bytes random_matrix(Type type, int count, unsigned seed) {
   std::mt19937 random(seed);
   const int width = bits(type);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/kernels/gemm_run.h - runs a GEMM kernel on small integers, and computes what it should give
-// with the naive loop. Where there is a GPU, the same text runs there and must give the same bits.
+// tests/kernels/gemm_run.h - runs a GEMM kernel on small integers, and computes the expected result
+// with the naive loop. If there is a GPU, it must give the same bits for the same text.
 #pragma once
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ inline Device* gpu() {
   return device ? &*device : nullptr;
 }
 
-/// Whether there is a GPU that runs text for this target.
+/// Whether a GPU is present that runs text for this target.
 inline bool runs_on_gpu(const Target& target) {
   if (!gpu()) return false;
   const int sm = gpu()->arch().sm;
@@ -41,7 +41,7 @@ inline Target target_of(std::string_view name) {
   return target;
 }
 
-/// What a test is compiled for: the GPU's target where there is one.
+/// The target that a test compiles for: the GPU's if there is one.
 inline Target target(std::string_view otherwise) {
   return target_of(gpu() ? gpu()->arch().text() : std::string(otherwise));
 }
@@ -52,7 +52,7 @@ struct Launch {
   std::function<Buffer(Device&, Arguments&, std::vector<Buffer>&)> arguments;
 };
 
-/// Loads and launches: the bytes of the output, or what went wrong.
+/// Loads and launches: the bytes of the output, or the errors.
 inline Result<Bytes> result_on(Device& device, const Compiled& compiled, const Launch& launch) {
   const auto module = device.load(compiled.ptx, compiled.name);
   if (!module) return module.diags();
@@ -69,7 +69,7 @@ inline Result<Bytes> result_on(Device& device, const Compiled& compiled, const L
   return *out.read_all<std::byte>();
 }
 
-/// The same, where nothing may go wrong.
+/// The same, without errors allowed.
 inline Bytes run_on(Device& device, const Compiled& compiled, const Launch& launch) {
   const auto out = result_on(device, compiled, launch);
   EXPECT_TRUE(out) << out.diags().text();
@@ -78,8 +78,8 @@ inline Bytes run_on(Device& device, const Compiled& compiled, const Launch& laun
   return out ? *out : Bytes{};
 }
 
-/// Compiles and runs; what the emulator gives (nothing after a complaint). `exact`: the GPU gives
-/// the same bits.
+/// Compiles and runs; returns the emulator's output (nothing after an error). `exact`: the GPU
+/// gives the same bits.
 inline Bytes run(const Kernel& kernel, const Target& target, const Launch& launch,
                  bool exact = true) {
   const auto compiled = compile(kernel, target);
@@ -100,13 +100,13 @@ inline Buffer buffer_of(Device& device, const Bytes& bytes) {
 
 inline int largest_power(int x) { return x & -x; }
 
-/// Two matrices of small integers that `a` and `b` can hold, and their product. `small`: -1, 0 and
-/// 1, so that sums of 16 bits are exact.
+/// Two matrices of small integers that `a` and `b` represent, and their product. `small`: -1, 0 and
+/// 1, so that 16-bit sums are exact.
 struct Product {
   kernels::Gemm options;
   int m = 0, n = 0, k = 0;
   bool small = false;
-  std::vector<int> a, b;  // as they lie in memory
+  std::vector<int> a, b;  // in memory order
 
   Product(const kernels::Gemm& wanted, int rows, int cols, int depth, bool fixed = false)
       : options(wanted), m(rows), n(cols), k(depth) {

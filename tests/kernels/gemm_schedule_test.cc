@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GEMM kernel's ways to divide its work: producers that copy for the others, blocks that
-// compute tile after tile, tiles that several blocks share.
+// Schedules of the GEMM kernel: warp-specialized, persistent, stream-K.
 #include "tests/kernels/gemm_run.h"
 
 namespace tartan {
@@ -22,13 +21,13 @@ int wrong_elements(const Product& product, unsigned blocks) {
   Launch launch = product.launch();
   launch.grid = {blocks};
   int out = 0;
-  for (const char* target : targets)  // copies by threads, and by the copy engine
+  for (const char* target : targets)  // copies by threads, and by TMA
     out += product.wrong(
         testing_gemm::run(kernels::gemm(product.options), testing_gemm::target(target), launch));
   return out;
 }
 
-TEST(GemmSchedule, ProducersCopyForTheOthers) {
+TEST(GemmSchedule, ProducersCopyForConsumers) {
   for (const auto& [m, n, k] : all_sizes)
     for (const int producers : {1, 2, 4})
       for (const Major b_major : {Major::col, Major::row}) {
@@ -39,7 +38,7 @@ TEST(GemmSchedule, ProducersCopyForTheOthers) {
       }
 }
 
-TEST(GemmSchedule, BlocksComputeTileAfterTile) {
+TEST(GemmSchedule, PersistentBlocksComputeSeveralTiles) {
   for (const auto& [m, n, k] : all_sizes)
     for (const unsigned blocks : {1u, 2u, 5u, 64u})
       for (const int producers : {0, 1}) {
@@ -49,9 +48,8 @@ TEST(GemmSchedule, BlocksComputeTileAfterTile) {
       }
 }
 
-// Warpgroups that multiply from shared memory. Elements are small integers, so that the sums are
-// exact whatever their order.
-TEST(GemmSchedule, WarpgroupsMultiply) {
+// wgmma from shared memory. Elements are small integers, so that sums are exact in any order.
+TEST(GemmSchedule, WgmmaMultiplies) {
   if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
   int products = 0;
   for (const auto& [m, n, k] : {Sizes{128, 64, 64}, {1, 8, 16}, {72, 136, 200}, {200, 64, 8}})
@@ -68,7 +66,7 @@ TEST(GemmSchedule, WarpgroupsMultiply) {
           const Kernel gemm = kernels::gemm(product.options);
           const Target target = testing_gemm::target_of("sm_90a");
           EXPECT_EQ(product.wrong(testing_gemm::run(gemm, target, product.launch())), 0);
-          // Bytes and words are multiplied along k alone, whatever the target has.
+          // 8-bit and 32-bit elements are multiplied along k only, on all targets.
           const bool along_k = a_major == Major::row && b_major == Major::col;
           EXPECT_EQ(compile(gemm, target)->ptx.find("\twgmma.mma_async") != std::string::npos,
                     bits(type) == 16 || along_k);
@@ -77,9 +75,9 @@ TEST(GemmSchedule, WarpgroupsMultiply) {
   EXPECT_EQ(products, 96);
 }
 
-// Five boxes for each warp where two have room: the next tile's first one may come to lie where the
-// last one still is.
-TEST(GemmSchedule, TheEngineStoresTileAfterTile) {
+// Five boxes per warp, with room for two: the next tile's first box may reuse the memory of the
+// last one.
+TEST(GemmSchedule, TmaStoresConsecutiveTiles) {
   if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
   for (const int stages : {2, 5}) {
     Gemm options{.stages = stages};
@@ -98,7 +96,7 @@ TEST(GemmSchedule, TheEngineStoresTileAfterTile) {
   }
 }
 
-// Boxes of C whose lines are not all as long, stored by TMA and by warps.
+// Boxes of C with rows of different lengths, stored by TMA and by warps.
 TEST(GemmSchedule, TilesOfAnyWidthAreStoredByBoxes) {
   if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
   for (const auto& [c, width] : {std::pair{bf16, 80}, {bf16, 208}, {f32, 56}, {Type::e4m3, 224}})
@@ -121,8 +119,8 @@ TEST(GemmSchedule, TilesOfAnyWidthAreStoredByBoxes) {
     }
 }
 
-// A warpgroup that asked for more registers than the others leave would wait for ever.
-TEST(GemmSchedule, RegistersAreHandedOnAmongAnyNumberOfWarpgroups) {
+// A warpgroup that requests more registers than the others release would wait forever.
+TEST(GemmSchedule, SetmaxnregSuitsAnyNumberOfWarpgroups) {
   if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
   for (const int warpgroups : {2, 3, 4, 6})
     for (const int producers : {4, 8}) {
@@ -155,7 +153,7 @@ TEST(GemmSchedule, TunedForHopper) {
                {512, 512, 512, 64, 32, false},
                {128, 4096, 4096, 64, 64, false},
                {40, 8192, 8192, 64, 128, false},
-               // 17 columns of 256 would be five rounds, as are 20 of 208.
+               // 17 columns of 256 would be five waves, as are 20 of 208.
                {4096, 4098, 4096, 128, 208, true},
                {4095, 4097, 4104, 128, 208, true}};
   for (const auto& [m, n, k, tile_m, tile_n, persistent] : cases) {
@@ -178,7 +176,7 @@ TEST(GemmSchedule, TunedForHopper) {
         product.wrong(testing_gemm::run(kernels::gemm(product.options), target, product.launch())),
         0);
   }
-  // Tiles of every width, with as many stages as there is room for.
+  // Tiles of every width, with as many stages as fit.
   for (const int n : {1024, 1280, 1536, 2048}) {
     const Gemm options = kernels::tuned(Gemm{.m = 1024, .n = n, .k = 1024}, target);
     const Product product(options, 136, options.tile.n + 8, 600, true);
@@ -188,8 +186,8 @@ TEST(GemmSchedule, TunedForHopper) {
   }
 }
 
-// By mma.sync: what there is room for, and work for all multiprocessors.
-TEST(GemmSchedule, TunedElsewhere) {
+// With mma.sync: the largest tile that fits and keeps all SMs busy.
+TEST(GemmSchedule, TunedForOtherTargets) {
   const struct {
     const char* target;
     Type type;
@@ -216,7 +214,7 @@ TEST(GemmSchedule, TunedElsewhere) {
   EXPECT_EQ(kernels::tuned(Gemm{}, *Target::parse("sm_75")).stages, Gemm{}.stages);
 }
 
-// Where C and then the parts go; gives what `out` names.
+// The arguments C and the partial tiles; returns the one that `out` names.
 struct Shared {
   const Product& product;
   Bytes c, parts;
@@ -267,7 +265,7 @@ TEST(GemmSchedule, BlocksShareTiles) {
       }
 }
 
-TEST(GemmSchedule, WhatCannotBeIsRefused) {
+TEST(GemmSchedule, RejectsInvalidOptions) {
   const auto refused = [](const Gemm& options) {
     const auto compiled = compile(kernels::gemm(options), testing_gemm::target_of("sm_80"));
     return compiled ? std::string("compiled") : compiled.diags().text();
@@ -277,7 +275,7 @@ TEST(GemmSchedule, WhatCannotBeIsRefused) {
   EXPECT_NE(refused({.stream_blocks = 4, .batched = true}).find("unsupported for batched products"),
             std::string::npos);
   EXPECT_NE(refused({.producers = 40}).find("at most 1024 threads in total"), std::string::npos);
-  // Before sm_80 nobody can wait for another's copies: everyone copies.
+  // Before sm_80 no thread can wait for another's copies: all threads copy.
   const auto compiled = compile(kernels::gemm({.producers = 4}), testing_gemm::target_of("sm_75"));
   ASSERT_TRUE(compiled) << compiled.diags().text();
   EXPECT_EQ(compiled->block, 128);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every type and majorness of the GEMM kernel meets every size in each dimension. One text serves
-// all sizes: it is promised nothing about them.
+// Every type and major order of the GEMM kernel with every size in each dimension. One text serves
+// all sizes: it has no guaranteed divisors.
 #include "tests/kernels/gemm_run.h"
 
 namespace tartan {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with a sparse A against the naive product of the same, dense.
+// Products with a sparse A against the naive dense product.
 #include <unistd.h>
 
 #include "tests/kernels/gemm_run.h"
@@ -13,7 +13,7 @@ using testing_gemm::Bytes;
 using testing_gemm::Launch;
 using testing_gemm::Product;
 
-// Zeros where the pattern wants them: another pair (or one of a pair) in each group.
+// Inserts the zeros of the sparsity pattern: another pair (or one of a pair) in each group.
 void prune(Product& product) {
   const int group = bits(product.options.a) == 32 ? 2 : 4;
   static constexpr int pairs[6][2] = {{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}};
@@ -31,7 +31,7 @@ struct Sparse {
   Product product;
   kernels::Compressed compressed;
 
-  /// `shift`: how far the elements are turned round, so that several products differ.
+  /// `shift`: rotates the elements, so that several products differ.
   Sparse(const Gemm& options, int m, int n, int k, int shift = 0) : product(options, m, n, k) {
     std::rotate(product.a.begin(), product.a.begin() + shift, product.a.end());
     std::rotate(product.b.begin(), product.b.begin() + shift, product.b.end());
@@ -63,7 +63,7 @@ struct Sparse {
   }
 };
 
-// The GPU's target where there is one, but for what sm_90a alone has.
+// The GPU's target if there is one, except for what only sm_90a has.
 Target made_for(const std::string& target) {
   return target == "sm_90a" ? testing_gemm::target_of(target) : testing_gemm::target(target);
 }
@@ -97,7 +97,7 @@ TEST(SparseGemm, EveryTypeAtAwkwardSizes) {
       }
 }
 
-// ---- By warpgroups.
+// ---- With wgmma.
 
 // Tiles of 128 rows; k two instructions deep.
 Gemm by_warpgroups(Gemm options, int n) {
@@ -123,7 +123,7 @@ bool multiplies_by_warpgroups(const Gemm& options) {
 
 bool other_gpu() { return testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90; }
 
-TEST(SparseGemm, WarpgroupsMultiply) {
+TEST(SparseGemm, WgmmaMultiplies) {
   if (other_gpu()) GTEST_SKIP();
   const int sizes[][3] = {{128, 64, 64}, {1, 8, 16}, {72, 136, 200}, {300, 72, 260}, {129, 63, 8}};
   int round = 0;
@@ -139,8 +139,8 @@ TEST(SparseGemm, WarpgroupsMultiply) {
 }
 
 // Tiles one, two, three and four instructions deep: panels and swizzles of all widths, and
-// instructions that share no words with another.
-TEST(SparseGemm, WarpgroupsMultiplyInStepsOfAnyDepth) {
+// instructions that do not share metadata words.
+TEST(SparseGemm, WgmmaMultipliesTilesOfAnyDepth) {
   if (other_gpu()) GTEST_SKIP();
   for (const Gemm& type : warpgroup_types)
     for (const int depth : {1, 2, 3, 4}) {
@@ -153,7 +153,7 @@ TEST(SparseGemm, WarpgroupsMultiplyInStepsOfAnyDepth) {
     }
 }
 
-TEST(SparseGemm, BlocksDivideTheWorkAsOfDenseProducts) {
+TEST(SparseGemm, SchedulesMatchDenseGemm) {
   if (other_gpu()) GTEST_SKIP();
   for (const char* target : {"sm_80", "sm_90", "sm_90a"})
     for (const unsigned blocks : {1u, 3u}) {
@@ -163,7 +163,7 @@ TEST(SparseGemm, BlocksDivideTheWorkAsOfDenseProducts) {
     }
 }
 
-TEST(SparseGemm, PartsAreAddedUp) {
+TEST(SparseGemm, SplitsAreReduced) {
   if (other_gpu()) GTEST_SKIP();
   Gemm options = by_warpgroups({}, 64);
   options.splits = 3;
@@ -194,7 +194,7 @@ TEST(SparseGemm, PartsAreAddedUp) {
   }
 }
 
-// Three products, apart further than they are large.
+// Three products with gaps between them.
 TEST(SparseGemm, Batches) {
   if (other_gpu()) GTEST_SKIP();
   constexpr int m = 130, n = 72, k = 272, count = 3;
@@ -276,7 +276,7 @@ TEST(SparseGemm, ClustersShareB) {
   }
 }
 
-// The threads read metadata themselves: each says that it is done with a stage.
+// Threads read metadata themselves: each must release the stage.
 TEST(SparseGemm, EveryThreadReleasesAStage) {
   const auto compiled =
       compile(kernels::sparse_gemm(by_warpgroups({}, 64)), testing_gemm::target_of("sm_90a"));
@@ -289,8 +289,8 @@ TEST(SparseGemm, EveryThreadReleasesAStage) {
   EXPECT_EQ(barriers, 2);
 }
 
-// What the launch needs to know of compressed lines and metadata follows from the parameters.
-TEST(SparseGemm, TheCopyEngineBringsAllOfIt) {
+// The tensor maps of compressed rows and metadata follow from the parameters.
+TEST(SparseGemm, TmaLoadsAllOperands) {
   const Gemm options = by_warpgroups({.m = 0, .n = 0, .k = 0, .multiple = 16}, 128);
   const auto compiled = compile(kernels::sparse_gemm(options), testing_gemm::target_of("sm_90a"));
   ASSERT_TRUE(compiled) << compiled.diags().text();
@@ -311,7 +311,7 @@ TEST(SparseGemm, AssemblesWithoutSpills) {
     }
 }
 
-TEST(SparseGemm, SaysWhyWarpgroupsDoNotMultiply) {
+TEST(SparseGemm, ExplainsWhyWgmmaIsNotUsed) {
   const auto why = [](const Gemm& options) {
     const auto compiled = compile(kernels::sparse_gemm(options), testing_gemm::target_of("sm_90a"));
     return compiled ? explain(compiled->choices) : compiled.diags().text();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One description on every target: what is chosen there (tests/data/explain), and that NVIDIA's
-// assembler takes it, where there is one.
+// One description on every target: the choices (tests/data/explain), and whether NVIDIA's
+// assembler, if installed, accepts the text.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -16,7 +16,7 @@ using kernels::Gemm;
 
 constexpr const char* targets[] = {"sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120a"};
 
-TEST(GemmTargets, WhatIsChosen) {
+TEST(GemmTargets, RecordedChoices) {
   for (const char* target : targets) {
     const auto compiled =
         compile(kernels::gemm({.m = 0, .n = 0, .k = 0}), testing_gemm::target_of(target));
@@ -83,7 +83,7 @@ TEST(GemmTargets, EveryTypeWhereItExists) {
   }
 }
 
-TEST(GemmTargets, TheOtherKernels) {
+TEST(GemmTargets, OtherKernels) {
   if (!test::has_assembler()) GTEST_SKIP() << "no ptxas";
   const std::pair<Kernel, const char*> kernels[] = {
       {kernels::sparse_gemm({.m = 0, .n = 0, .k = 0}), "sm_80"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GEMM kernel in every type, at awkward sizes, every majorness, against the naive product of
-// small integers, which is exact in any order.
+// The GEMM kernel in every type, at awkward sizes, in every major order, against the naive product
+// of small integers, which is exact in any order.
 #include "tests/kernels/gemm_run.h"
 
 namespace tartan {
@@ -50,7 +50,7 @@ void check_all_majors(const Types& types) {
   check(types, {{row, col}, {row, row}, {col, col}, {col, row}}, 1);
 }
 
-// Elements that share bytes lie along k.
+// Elements smaller than a byte must be contiguous along k.
 void check_along_k(const Types& types) { check(types, {{Major::row, Major::col}}, 8); }
 
 TEST(Gemm, Halves) {
@@ -99,7 +99,7 @@ std::string refusal(const Gemm& options, const char* target) {
   return compiled ? "" : compiled.diags().text();
 }
 
-TEST(Gemm, WhatCannotBeIsRefused) {
+TEST(Gemm, RejectsInvalidOptions) {
   Gemm options{.a = Type::e4m3, .b = Type::e4m3};
   EXPECT_NE(refusal(options, "sm_80")
                 .find("e4m3.e4m3.f32 requires sm_89 and PTX 8.4; the nearest supported form is"),

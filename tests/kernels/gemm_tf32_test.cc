@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// f32 becomes tf32 by one rule, to nearest even, whatever copies it, converts it and multiplies it.
+// f32 is rounded to tf32 to nearest even on every path that copies, converts and multiplies it.
 #include <bit>
 #include <random>
 
@@ -25,7 +25,7 @@ std::uint32_t nearest_even(std::uint32_t word) {
   return sign | (to_down ? down : up);
 }
 
-// Ties of both kinds, their neighbours, the ends of the range, and others.
+// Ties of both kinds, their neighbours, the limits of the range, and others.
 std::vector<std::uint32_t> words(std::size_t count) {
   std::vector<std::uint32_t> out = {0x3F801000, 0x3F803000, 0x3F800FFF, 0x3F801001, 0x3F802FFF,
                                     0x3F803001, 0x3F800000, 0x3FFFF000, 0x3FFFEFFF, 0x7F7FFFFF,
@@ -112,7 +112,7 @@ struct Diagonal {
 };
 
 struct Path {
-  const char *target, *instruction;  // a part of the text that shows the path
+  const char *target, *instruction;  // a part of the text that identifies the path
   Gemm options;
   bool sparse = false;
 };
@@ -125,7 +125,7 @@ std::vector<Path> paths() {
   engine.producers = 2;
   warpgroups.tile = {.m = 64, .n = 64, .k = 32, .warps_m = 4, .warps_n = 1};
   warpgroups.producers = 4;
-  Gemm by_threads = warpgroups;  // whose lines the copy engine cannot reach
+  Gemm by_threads = warpgroups;  // whose rows TMA cannot address
   by_threads.multiple = 2;
   return {{"sm_80", "cp.async.cg", plain},
           {"sm_80", "cp.async.ca", ragged},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by wmma in each of its shapes and types.
+// Products by wmma in all its shapes and types.
 #include "tests/kernels/gemm_run.h"
 
 namespace tartan {
@@ -22,8 +22,8 @@ int wrong(WmmaGemm options, int m, int n, int k, const char* target = "sm_80") {
 }
 
 TEST(WmmaGemm, EveryShapeTypeAndMajorness) {
-  // Every size in every dimension. Three of the cases for each shape: over the shapes, each type
-  // and majorness meets all of them.
+  // Every size in every dimension. Each shape takes three of the cases: over the shapes, each type
+  // and major order meets all of them.
   const int sizes[][3] = {{1, 7, 16},    {63, 65, 7},  {64, 64, 64},  {127, 200, 1},
                           {7, 127, 200}, {65, 16, 63}, {200, 1, 127}, {16, 63, 65}};
   int shape_number = 0;
@@ -71,7 +71,7 @@ TEST(WmmaGemm, EveryShapeTypeAndMajorness) {
       }
 }
 
-TEST(WmmaGemm, SubByteTypesLieAlongK) {
+TEST(WmmaGemm, SubByteTypesAreContiguousAlongK) {
   for (const auto& [m, n, k] : {std::tuple{7, 9, 32}, {33, 65, 200}, {64, 16, 1024}}) {
     EXPECT_EQ(wrong({.shape = wmma_m8n8k32, .a = Type::s4, .b = Type::s4, .c = s32}, m, n, k), 0);
     EXPECT_EQ(wrong({.shape = wmma_m8n8k128,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every built-in kernel: on every target that is meant to take it (NVIDIA's assembler agrees, where
-// there is one), and through every engine there is.
+// Every built-in kernel, on every target that it supports (with NVIDIA's assembler, if installed),
+// and through every engine.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -24,8 +24,7 @@ std::vector<std::string> names() {
   return out;
 }
 
-// A kernel for small sizes; products whose tile is not the target's choice, so that their matrices
-// are all that a launch takes.
+// A kernel for small sizes; GEMMs get an explicit tile, so that a launch takes only their matrices.
 tools::Described small(const std::string& name, const Target& target) {
   CLI::App command;
   const tools::KernelRegistry kernels(command);
@@ -38,7 +37,7 @@ tools::Described small(const std::string& name, const Target& target) {
 
 bool needs_stmatrix(std::string_view name) { return name.starts_with("stmatrix"); }
 
-// The oldest architecture of each kernel, as the manual has it.
+// The oldest architecture of each kernel, according to the manual.
 int oldest(std::string_view name) {
   if (needs_stmatrix(name)) return 90;
   if (name.starts_with("ldmatrix") || name == "movmatrix" || name == "transpose") return 75;
@@ -53,7 +52,7 @@ bool takes(const Arch& arch, std::string_view name) {
 
 bool have_ptxas() { return std::system("ptxas --version > /dev/null 2>&1") == 0; }
 
-TEST(Kernels, CompileForEveryTargetThatIsMeantToTakeThem) {
+TEST(Kernels, CompileForEverySupportedTarget) {
   int compiled_count = 0, assembled = 0;
   const bool assemble = have_ptxas();
   for (const std::string& name : names())
@@ -68,7 +67,7 @@ TEST(Kernels, CompileForEveryTargetThatIsMeantToTakeThem) {
       }
       ASSERT_TRUE(compiled) << compiled.diags().text();
       ++compiled_count;
-      // Assembling all of them takes long: each kernel for three targets, each target for some
+      // Assembling all of them is slow: each kernel for three targets, each target for some
       // kernels.
       if (!assemble || (compiled_count % 7 && name != "one_mma")) continue;
       const std::string path = testing::TempDir() + std::to_string(getpid()) + "_tartan_kernel.ptx";
@@ -84,7 +83,7 @@ TEST(Kernels, CompileForEveryTargetThatIsMeantToTakeThem) {
   }
 }
 
-// What the buffers of a kernel hold after a run; inputs are small numbers in whatever type.
+// The kernel's buffers after a run; inputs are small numbers in any type.
 std::vector<std::vector<std::byte>> outcome(Device& device, const Compiled& compiled, Dim3 grid) {
   std::vector<Buffer> buffers;
   Arguments arguments;
@@ -119,13 +118,13 @@ std::vector<std::vector<std::byte>> outcome(Device& device, const Compiled& comp
   return out;
 }
 
-// Those whose buffers may hold any numbers: metadata may not, and sizes are no buffers.
+// Kernels whose buffers may hold any numbers: metadata may not, and sizes are not buffers.
 bool takes_any_numbers(std::string_view name) {
   return name != "attention" && name != "sparse_gemm" && name != "wmma_gemm" &&
          name != "transpose" && name != "gate" && name != "mma_probe" && name != "block_scaled";
 }
 
-// The text made for the GPU, on the GPU and on the emulator: the same bits.
+// The GPU's text, on the GPU and on the emulator: the same bits.
 TEST(Kernels, GpuAndEmulatorAgree) {
   auto gpu = Device::open("cuda");
   if (!gpu) GTEST_SKIP() << gpu.diags().text();
@@ -145,8 +144,8 @@ TEST(Kernels, GpuAndEmulatorAgree) {
   EXPECT_GT(run, 20);
 }
 
-// Without a GPU: the texts for two targets, made by different instructions where the targets
-// differ, give the same bits on the emulator.
+// Without a GPU: the texts for two targets, with different instructions if the targets differ, give
+// the same bits on the emulator.
 TEST(Kernels, TargetsAgreeOnTheEmulator) {
   Device emulator = *Device::open("emulator", {.hardware = "sm_90"});
   for (const std::string& name : names()) {

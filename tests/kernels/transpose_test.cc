@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The transposing copy and the probe of an instruction's speed.
+// The transposing copy and the throughput probe.
 #include "tests/kernels/gemm_run.h"
 
 namespace tartan {
@@ -74,8 +74,8 @@ TEST(Probe, EveryProductStaysInTheLoop) {
       compile(kernels::mma_probe("mma.sync.aligned.m16n8k17.row.col.f32.f16.f16.f32"), target));
 }
 
-// Products of s8: known sums, so that no round is left out.
-TEST(Probe, DoesAsManyRoundsAsAsked) {
+// Products of s8: known sums, so that no iteration is missing.
+TEST(Probe, RunsTheRequestedRounds) {
   constexpr std::string_view spelling = "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32";
   const kernels::Probe options{.block = 32, .accumulators = 3};
   const auto after = [&](int rounds) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// load_time_test LIBRARY: the library loads in under 5 ms, everything it needs and its static
-// constructors included.
+// load_time_test LIBRARY: the library, with its dependencies and static constructors, loads in
+// under 5 ms.
 //
 // Each load happens in a fresh process. The fastest of twenty counts, so that a busy machine does
 // not fail the test.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Single results, as literal bits: the questions at the edges of an H100's arithmetic, and what it
-// answered.
+// Single results as literal bits: edge cases of an H100's arithmetic, as recorded.
 #include "tests/matrix/warp.h"
 
 namespace tartan::emulator {
@@ -21,7 +20,7 @@ constexpr const char* bf16_product = "mma.sync.aligned.m16n8k16.row.col.f32.bf16
 constexpr const char* f16_product = "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16";
 constexpr const char* mixed_product = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32";
 
-// One element of D, on every path: the products, in the order of k, and C.
+// One element of D, on every path: from the products, in the order of k, and C.
 void expect_sum(const char* mnemonic, const std::vector<Factors>& products, std::uint64_t c,
                 std::uint64_t expected, Hardware hardware = Hardware::sm_90) {
   for (const Path path : all_paths)
@@ -93,7 +92,7 @@ TEST(MatrixEdges, Overflow) {
   expect_sum(bf16_product, {{bf16_power(51), bf16_power(52)}}, 0x7F7FFFFF, 0x7F7FFFFF);
   expect_sum(bf16_product, {{bf16_power(52), bf16_power(52)}}, 0x7F7FFFFF, 0x7F800000);
   expect_sum(f16_product, {{f16_power(4), f16_power(0)}}, 0x7BFF, 0x7C00);
-  // A product beyond the range is no infinity by itself.
+  // A product beyond the range is not an infinity by itself.
   expect_sum(bf16_product,
              {{bf16_power(100), bf16_power(100)}, {bf16_power(100) | 0x8000, bf16_power(100)}}, 0,
              0);
@@ -115,8 +114,8 @@ TEST(MatrixEdges, Specials) {
   expect_sum(f16_product, {{one, one}}, 0xFE00, 0x7FFF);
 }
 
-// E - 25 is where terms are cut: 1 + 2^-25 keeps its last bit for the sum, 2^-26 is lost; then the
-// result is cut to 24 bits.
+// E - 25 is where terms are truncated: 1 + 2^-25 keeps its last bit for the sum, 2^-26 is lost;
+// then the result is truncated to 24 bits.
 TEST(MatrixEdges, TwentyFiveFractionBits) {
   constexpr std::uint64_t one = 0x3C00;
   const Factors tiny{f16_power(-12), f16_power(-13)}, smaller{f16_power(-13), f16_power(-13)};
@@ -127,7 +126,7 @@ TEST(MatrixEdges, TwentyFiveFractionBits) {
              0, 0x3F800000);
   // sm_80 keeps 24 bits, and adds eight products at a time.
   expect_sum(mixed_product, four, 0, 0x3F800000, Hardware::sm_80);
-  // Its second half starts from the first one's rounded result.
+  // Its second half starts from the rounded result of the first.
   std::vector<Factors> apart(16, Factors{0, 0});
   apart[0] = apart[8] = {f16_power(-12), f16_power(-12)};
   expect_sum(mixed_product, apart, f32_power(0), 0x3F800001);
@@ -145,10 +144,10 @@ TEST(MatrixEdges, Tf32Chains) {
 }
 
 TEST(MatrixEdges, WmmaConversions) {
-  // C is f16 and subnormal: as f32 its exponent is its own, -24, and leaves 25 bits below that.
+  // C is f16 and subnormal: as f32 it has exponent -24, with 25 bits below that.
   constexpr const char* widening = "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f16";
   expect_sum(widening, {{f16_power(-23), f16_power(-24)}}, 0x0001, f32_power(-24) | 1);
-  // D is f16: 1 + 2^-11 + 2^-25 is cut to f32 first, and then ties to even.
+  // D is f16: 1 + 2^-11 + 2^-25 is truncated to f32 first, and then ties to even.
   constexpr const char* narrowing = "wmma.mma.sync.aligned.row.col.m16n16k16.f16.f32";
   expect_sum(narrowing, {{f16_power(-12), f16_power(-13)}}, f32_power(0) | 0x1000, 0x3C00);
   expect_sum(narrowing, {{f16_power(-24) | 0x8000, f16_power(-2)}}, 0,
@@ -190,7 +189,7 @@ TEST(MatrixEdges, Double) {
   expect_sum(product, {{infinity, 0}}, one, 0xFFF8'0000'0000'0000);
   expect_sum(product, {{infinity, one}}, infinity | sign, 0xFFF8'0000'0000'0000);
   expect_sum(product, std::vector(4, Factors{sign, one}), sign, sign);
-  // One third's rounding directions.
+  // The rounding directions of 1/3.
   const std::uint64_t third = 0x3FD5'5555'5555'5555, epsilon = 0x3CA0'0000'0000'0000;  // 2^-53
   expect_sum(product, {{epsilon, third}}, one, one);
   expect_sum("mma.sync.aligned.m8n8k4.row.col.rp.f64.f64.f64.f64", {{epsilon, third}}, one,
@@ -239,7 +238,7 @@ TEST(MatrixHardware, NearestArchitecture) {
   EXPECT_EQ(hardware_of({121, 'a'}), Hardware::sm_120);
 }
 
-TEST(MatrixHardware, SaysHowFarItCanBeTrusted) {
+TEST(MatrixHardware, ReportsTrust) {
   const auto trust = [](const char* mnemonic, Hardware hardware) {
     return MatrixProduct::make(isa::parse_form(mnemonic).form, hardware)->trust();
   };

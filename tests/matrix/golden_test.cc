@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an H100 did (data/golden), against the emulator: every form, every kind of input, every
+// An H100's recordings (data/golden) against the emulator: every form, every kind of input, every
 // path, every bit.
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -38,7 +38,7 @@ TEST_P(Golden, EveryPathReproducesEveryBit) {
 INSTANTIATE_TEST_SUITE_P(Recordings, Golden,
                          testing::Values("sm_90", "sm_90_edges", "sm_90_wgmma"));
 
-// The recording has every product that an H100 executes.
+// The recording contains every product that an H100 executes.
 TEST(GoldenSelection, HasEveryFormOfSm90) {
   std::set<std::string> recorded;
   for (const RecordedEntry& entry : read("sm_90").entries)
@@ -47,7 +47,7 @@ TEST(GoldenSelection, HasEveryFormOfSm90) {
   for (const isa::Form& form : isa::forms()) {
     if (form.opcode != isa::Opcode::mma && form.opcode != isa::Opcode::wmma_mma) continue;
     if (!isa::find(form)->since.has(Target({90, 'a'}, {8, 7}))) continue;
-    // mma on f64 was recorded in two of the four roundings; wmma.mma, the same unit, in all.
+    // mma on f64 was recorded in two of the four roundings; wmma.mma, on the same unit, in all.
     if (form.opcode == isa::Opcode::mma &&
         (form.rounding == isa::Rounding::rm || form.rounding == isa::Rounding::rp))
       continue;

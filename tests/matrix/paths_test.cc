@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vector code against the scalar code, and the scalar code against a fused sum written another
-// way.
+// The vector code against the scalar code, and the scalar code against an independent fused sum.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -136,8 +135,8 @@ TEST(MatrixPaths, DestinationMayBeAnOperand) {
   }
 }
 
-// ---- Another way to write a fused sum of f16 products in f32: fixed point. Every term is a
-// multiple of 2^-90 below 2^36.
+// ---- An independent fused sum of f16 products in f32: fixed point. Every term is a multiple of
+// 2^-90 below 2^36.
 
 __extension__ using Fixed = __int128;
 constexpr int point = 90;

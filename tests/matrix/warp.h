@@ -44,7 +44,7 @@ class Registers {
     for (int lane = 0; lane < 32; ++lane)
       for (int i = 0; i < fragment_.elements(); ++i) set_element(lane, i, bits);
   }
-  /// Fills with `draw()`, called for each element.
+  /// Fills every element with `draw()`.
   template <typename Draw>
   void fill_with(const Draw& draw) {
     for (int lane = 0; lane < 32; ++lane)
@@ -93,7 +93,7 @@ class Registers {
       words_;  // 32-bit registers use the first half of theirs
 };
 
-/// A warp about to execute one instruction.
+/// A warp before one instruction.
 struct Warp {
   isa::Form form;
   Registers a, b, c, d;

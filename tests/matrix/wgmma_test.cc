@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix descriptors: addresses by hand, and what happens outside shared memory. Results are in
-// matrix_golden_test.cc.
+// Matrix descriptors: addresses by hand, and accesses outside shared memory. matrix_golden_test.cc
+// checks results.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -43,7 +43,7 @@ TEST(MatrixDescriptor, AddressesByHand) {
   EXPECT_EQ(at(plain, false, 3, 7), 0x1000u + 3 * 16 + 14);
   EXPECT_EQ(at(plain, false, 0, 8), 0x1000u + 128);
   EXPECT_EQ(at(plain, false, 8, 0), 0x1000u + 256);
-  // MN-major: the offsets change their roles.
+  // MN-major: the two offsets are swapped.
   EXPECT_EQ(at(plain, true, 7, 1), 0x1000u + 16 + 14);
   EXPECT_EQ(at(plain, true, 8, 0), 0x1000u + 256);
   EXPECT_EQ(at(plain, true, 0, 8), 0x1000u + 128);
@@ -59,7 +59,7 @@ TEST(MatrixDescriptor, AddressesByHand) {
   EXPECT_EQ(at(pack(0, 16, 256, 3), false, 4, 0), 128u + 16);
 }
 
-// Every mode lays elements out without two in one place.
+// Every mode gives each element its own place.
 TEST(MatrixDescriptor, NoTwoElementsShareAnAddress) {
   for (int mode = 0; mode < 4; ++mode)
     for (const bool mn_major : {false, true}) {

@@ -18,7 +18,7 @@ std::string body(const std::string& statements) {
          "\n}\n";
 }
 
-// The diagnostics of a text, one to_string a line.
+// The diagnostics of a text, one to_string per line.
 std::string complaints(const std::string& text) {
   Diags diags;
   parse(source(text), diags);
@@ -75,7 +75,7 @@ TEST(Ptx, OperandsKeepTheirMeaning) {
   EXPECT_EQ(module.source->place(module.instructions[3].offset), Place("test.ptx", 9, 1));
 }
 
-// C's operators on 64 bits, as the assembler has them.
+// C's operators on 64 bits, as in the assembler.
 TEST(Ptx, NegatedRegistersAndUnifiedAddresses) {
   const std::string text =
       "vmad.s32.s32.s32 %r1, -%r2.b1, %r3, -4;\n"
@@ -160,7 +160,7 @@ TEST(Ptx, HeaderIsRequired) {
             "test.ptx:1:10: error: expected a version such as 8.0, found 'eight' [syntax]\n");
 }
 
-// The assembler takes blanks and comments in front of a dot, not behind it.
+// The assembler accepts blanks and comments before a dot, not after it.
 TEST(Ptx, BlanksInFrontOfQualifiers) {
   Diags diags;
   const Module module = parse(

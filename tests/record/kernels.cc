@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes what every kernel of a data folder computes on a device: what compiled_kernels_test
-// expects.
+// Writes the results of every kernel of a data folder on a device: the expectations of
+// compiled_kernels_test.
 //
 //   record_kernels DATA OUTPUT [DEVICE]      DATA: tests/data/kernels; DEVICE: cuda where left out
 //
-// OUTPUT/<kernel>/<file> are the expected files of DATA/<kernel>/manifest.json; copy them over it.
+// OUTPUT/<kernel>/<file> are the expected files of DATA/<kernel>/manifest.json; copy them there.
 #include <fmt/format.h>
 
 #include <fstream>

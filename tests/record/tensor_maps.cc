@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes what the CUDA driver and a GPU of sm_90 or later make of tensor maps, one JSON object a
+// Writes how the CUDA driver and a GPU of sm_90 or later handle tensor maps, one JSON object per
 // line on standard output:
 //
 //   {"map": {...}, "code": 0, "bytes": "..."}       cuTensorMapEncodeTiled, or ...Im2col where the
@@ -7,8 +7,8 @@
 //   {"map": {...}, "swizzle": 4, "code": 0, ...}    the same with a swizzle that TensorMap has not
 //   {"copy": {...}, "words": "..."}                 what a copy through the map left behind
 //
-// record_tensor_maps [maps|images|copies]; without a word, all. Images are the maps and the copies
-// of im2col. It links the library for the copies; the maps are encoded by the driver alone.
+// record_tensor_maps [maps|images|copies]; without an argument, all. Images are the maps and the
+// copies of im2col. Copies use the library; only the driver encodes the maps.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -66,7 +66,7 @@ Driver find_encode() {
   const auto retain =
       reinterpret_cast<int (*)(void**, int)>(dlsym(library, "cuDevicePrimaryCtxRetain"));
   const auto select = reinterpret_cast<int (*)(void*)>(dlsym(library, "cuCtxSetCurrent"));
-  // The driver encodes maps in a context only.
+  // The driver encodes maps only in a context.
   void* context = nullptr;
   if (!initialise || !retain || !select || initialise(0) != 0 || retain(&context, 0) != 0 ||
       select(context) != 0)
@@ -79,7 +79,7 @@ int encode_by_driver(const Driver& driver, const TensorMap& map, TensorMapBytes&
                      std::optional<int> swizzle = {}) {
   alignas(64) std::byte room[128] = {};
   std::vector<std::uint32_t> ones(map.rank(), 1);
-  const std::uint64_t none[1] = {};  // the driver takes no null pointer
+  const std::uint64_t none[1] = {};  // the driver rejects a null pointer
   const auto& steps = map.element_strides.empty() ? ones : map.element_strides;
   const auto rank = static_cast<std::uint32_t>(map.rank());
   const int pattern = swizzle.value_or(static_cast<int>(map.swizzle)),
@@ -97,7 +97,7 @@ int encode_by_driver(const Driver& driver, const TensorMap& map, TensorMapBytes&
   return code;
 }
 
-// ---- Maps: one argument changed at a time, then many at once, then what is not taken.
+// ---- Maps: one argument changed at a time, then many at once, then invalid ones.
 
 TensorMap plain(std::size_t rank = 5) {
   TensorMap map{.type = Type::u16, .address = 0x700000000000};
@@ -166,7 +166,7 @@ std::vector<TensorMap> maps() {
     if (info(map.type).floating) map.fill = static_cast<TensorMap::Fill>(below(2));
     out.push_back(std::move(map));
   }
-  // What the driver should refuse, or not.
+  // Arguments that the driver may reject.
   add(plain(2), [](TensorMap& map) { map.address += 8; });
   add(plain(2), [](TensorMap& map) { map.address = 0; });
   add(plain(2), [](TensorMap& map) { map.extents[1] = 0; });
@@ -263,7 +263,7 @@ void record_image_maps(const Driver& driver) {
 
 // ---- Copies.
 
-// A tensor of those extents, dense up to `padding` bytes behind its rows.
+// A tensor with those extents, dense except for `padding` bytes after its rows.
 TensorMap dense(Type type, std::vector<std::uint64_t> extents, std::vector<std::uint32_t> box,
                 Swizzle swizzle = Swizzle::none) {
   TensorMap map{.type = type, .extents = extents, .box = box, .swizzle = swizzle};
@@ -296,7 +296,7 @@ std::vector<TensorCopy> copies() {
          .shared_bytes = static_cast<std::uint32_t>((shift + rows * span + 127) / 64 * 64),
          .mask = mask});
   };
-  // Every swizzle, whole and part rows, at addresses that are no multiple of its period.
+  // Every swizzle, whole and partial rows, at addresses that are not multiples of its period.
   for (int i = 0; i < 4; ++i) {
     const auto swizzle = static_cast<Swizzle>(i);
     const std::uint32_t most = i == 0 ? 64 : span_bytes(swizzle) / 2;
@@ -307,15 +307,15 @@ std::vector<TensorCopy> copies() {
     add("store", dense(Type::f16, {64, 16}, {most, 12}, swizzle), {0, 2}, ~0u, 128);
     if (most > 16) add("store", dense(Type::f16, {64, 16}, {most - 8, 9}, swizzle), {8, 1});
   }
-  // One thing at a time: a row that is no multiple of 16 bytes, a start that is none, negative
-  // ones.
+  // One thing at a time: a row that is not a multiple of 16 bytes, such a start, negative
+  // coordinates.
   add("load", dense(Type::f16, {20, 9}, {16, 4}), {0, 0});
   add("load", dense(Type::f16, {24, 9}, {16, 4}), {5, 0});
   add("load", dense(Type::f16, {24, 9}, {16, 4}), {-8, 0});
   add("load", dense(Type::f16, {24, 9}, {16, 4}), {-5, 0});
   add("load", dense(Type::f16, {24, 9}, {16, 4}), {0, -2});
   add("load", dense(Type::f16, {24, 9}, {16, 4}), {16, 7});
-  // Outside: both sides of every dimension, and nothing inside.
+  // Out of bounds: both sides of every dimension, and a box entirely outside.
   for (const std::int32_t x : {-5, 13, 40, -100})
     for (const std::int32_t y : {-2, 3, 7}) {
       add("load", dense(Type::f16, {20, 9}, {16, 4}), {x, y});
@@ -365,7 +365,7 @@ std::vector<TensorCopy> copies() {
   }
   add("add", dense(Type::f32, {12, 6}, {8, 4}), {2, 1}, 0xBFFFFFFF);
   add("and", dense(Type::u64, {12, 6}, {8, 4}), {2, 1});
-  // Last, because a GPU that does not take it takes nothing more.
+  // Last: after a rejection the GPU accepts nothing more.
   add("add", dense(Type::f64, {12, 6}, {8, 4}), {2, 1}, 0xBFFFFFFF);
   return out;
 }
@@ -401,7 +401,7 @@ std::vector<TensorCopy> image_copies() {
        {std::pair{Swizzle::bytes_32, 16u}, {Swizzle::bytes_64, 24u}, {Swizzle::bytes_128, 64u}})
     add("load", {64, 6, 7, 4}, {{-1, -1}, {-1, -1}, channels, 70}, {0, -1, -1, 0}, {2, 1}, {},
         swizzle);
-  // A start that is no place of the filter: what comes next?
+  // A start that is not a position of the filter.
   add("load", {16, 9, 7, 3}, {{0, 0}, {-2, -2}, 8, 40}, {0, 8, 0, 0}, {0, 0});
   add("load", {16, 9, 7, 3}, {{1, 1}, {0, 0}, 8, 40}, {0, 0, 0, 0}, {0, 0});
   add("store", {16, 6, 7, 4}, {{0, 0}, {0, 0}, 8, 60}, {8, 2, 3, 1}, {});
@@ -409,7 +409,7 @@ std::vector<TensorCopy> image_copies() {
   return out;
 }
 
-// Copies from number `next` on, until one fails: the GPU's context goes with it.
+// Copies from number `next` on, until one fails: the failure ends the GPU's context.
 int record_some(const std::vector<TensorCopy>& all, std::atomic<std::size_t>& next) {
   const Driver driver = find_encode();
   auto device = Device::open("cuda");
@@ -434,7 +434,7 @@ int record_some(const std::vector<TensorCopy>& all, std::atomic<std::size_t>& ne
   return 0;
 }
 
-// A process of its own for what follows each failure.
+// After each failure a new process continues.
 int record_copies(const std::vector<TensorCopy>& all) {
   void* room = mmap(nullptr, sizeof(std::atomic<std::size_t>), PROT_READ | PROT_WRITE,
                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -461,7 +461,7 @@ int record_copies(const std::vector<TensorCopy>& all) {
 
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
-  // First, because processes are split off before CUDA is used.
+  // First, because processes must fork before CUDA is used.
   using namespace tartan::test;
   if (what.empty() || what == "copies")
     if (const int code = record_copies(copies()); code != 0) return code;

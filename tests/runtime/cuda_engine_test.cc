@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA engine against a double of the driver: what is called, with what, and what becomes of
-// each failure.
+// The CUDA engine against a test double of the driver: the calls, their arguments, and the handling
+// of each failure.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -62,7 +62,7 @@ class CudaEngine : public testing::Test {
   std::optional<Device> device;
 };
 
-TEST_F(CudaEngine, SaysWhatItIs) {
+TEST_F(CudaEngine, ReportsNameAndArchitecture) {
   EXPECT_FALSE(device->emulated());
   EXPECT_EQ(device->name(), "Fake GPU (sm_90), driver 13.0");
   EXPECT_EQ(device->arch(), (Arch{90, 'a'}));
@@ -142,7 +142,7 @@ TEST_F(CudaEngine, LaunchPassesEverything) {
   EXPECT_EQ(fake.launches[1].stream, stream->handle());
 }
 
-TEST_F(CudaEngine, ClustersGoAlong) {
+TEST_F(CudaEngine, ClustersArePassed) {
   LoadedKernel kernel = load("other");
   const Launch launch{
       .grid = {4, 6, 2}, .block = {32, 2}, .dynamic_shared = 64, .cluster = {2, 3, 1}};
@@ -234,7 +234,7 @@ TEST_F(CudaEngine, LaunchThatDoesNotFitNeverReachesTheDriver) {
   EXPECT_FALSE(fake.called("cuLaunchKernel"));
 }
 
-TEST_F(CudaEngine, UnknownKernelNamesThoseThereAre) {
+TEST_F(CudaEngine, UnknownKernelListsExistingOnes) {
   auto module = device->load(ptx, "test.ptx");
   ASSERT_TRUE(module);
   EXPECT_EQ(complaint(module->kernel("scael")),
@@ -259,7 +259,7 @@ TEST_F(CudaEngine, LongLogIsCut) {
   EXPECT_LT(text.size(), 20'000u);
 }
 
-TEST_F(CudaEngine, OldDriverSaysWhichPtxItTakes) {
+TEST_F(CudaEngine, OldDriverReportsItsNewestPtx) {
   fake.driver_version = 12010;
   const char* expected =
       "error: test.ptx is PTX 8.3, and the installed driver (CUDA 12.1) supports at most PTX 8.1: "
@@ -277,7 +277,7 @@ TEST_F(CudaEngine, BadTextNeverReachesTheDriver) {
   EXPECT_FALSE(fake.called("cuModuleLoadDataEx"));
 }
 
-TEST_F(CudaEngine, FailedKernelIsSaidWithItsConsequence) {
+TEST_F(CudaEngine, FailedKernelIsReportedWithItsConsequence) {
   ASSERT_TRUE(load("other").launch({.block = {32}}, {}));
   EXPECT_TRUE(device->findings().empty());
   for (const char* entry : {"cuCtxSynchronize", "cuMemcpyDtoH", "cuLaunchKernel", "cuMemFree"})
@@ -342,7 +342,7 @@ TEST_F(CudaEngine, ObjectsKeepWhatTheyNeedAndFreeIt) {
   EXPECT_EQ(fake.contexts, 0);
 }
 
-TEST_F(CudaEngine, FreeingAfterTheDriverIsGoneIsQuiet) {
+TEST_F(CudaEngine, FreeingAfterDriverShutdownIsSilent) {
   std::optional<Buffer> buffer = *device->allocate(4);
   std::optional<Stream> stream = *device->stream();
   for (const char* entry : {"cuCtxPushCurrent", "cuDevicePrimaryCtxRelease"})
@@ -401,7 +401,7 @@ TEST(CudaDriver, NoGpu) {
       << "the toolkit's stub";
 }
 
-TEST(CudaDriver, TheVariableGoesBeforeTheUsualPlaces) {
+TEST(CudaDriver, EnvironmentVariableOverridesDefaultPaths) {
   fake_cuda();
   EXPECT_EQ(cuda::Driver::candidates(), std::vector<std::string>{FAKE_CUDA_PATH});
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA engine on a real GPU. Skipped where there is none.
+// The CUDA engine on a real GPU. Skipped without one.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -64,7 +64,7 @@ class CudaGpu : public testing::Test {
   std::optional<Device> device;
 };
 
-TEST_F(CudaGpu, SaysWhatItIs) {
+TEST_F(CudaGpu, ReportsNameAndArchitecture) {
   EXPECT_FALSE(device->emulated());
   EXPECT_NE(device->name().find("(sm_"), std::string::npos) << device->name();
   EXPECT_NE(find_arch(device->arch()), nullptr);
@@ -95,7 +95,7 @@ TEST_F(CudaGpu, RunsAKernel) {
   EXPECT_LT(*time, 10'000);
 }
 
-TEST_F(CudaGpu, AllTheSharedMemoryThereIs) {
+TEST_F(CudaGpu, AllSharedMemory) {
   const std::uint32_t most = static_cast<std::uint32_t>(find_arch(device->arch())->shared_bytes);
   LoadedKernel kernel = load("last_shared");
   auto out = device->allocate(4);
@@ -115,13 +115,13 @@ TEST_F(CudaGpu, RefusedModuleCarriesTheLog) {
   EXPECT_NE(module.diags()[0].message.find("line 6"), std::string::npos) << module.diags().text();
 }
 
-TEST_F(CudaGpu, MoreMemoryThanThereIs) {
+TEST_F(CudaGpu, OutOfMemory) {
   const auto buffer = device->allocate(std::size_t{1} << 46);
   ASSERT_FALSE(buffer);
   EXPECT_NE(buffer.diags()[0].message.find("70368744177664"), std::string::npos);
 }
 
-// A failed kernel takes its process's context along: each of these runs in a process of its own.
+// A failed kernel ends its process's context: each of these runs in its own process.
 [[noreturn]] void run_to_failure(const std::string& name, std::optional<std::uint64_t> address) {
   auto device = Device::open("cuda");
   auto kernel = device->load(ptx)->kernel(name);

@@ -17,7 +17,7 @@ thread_local std::vector<void*> current;  // contexts, the current one last
 
 int context_tag, module_tag, function_tag, stream_tag, event_tag;
 
-// Records a call, and gives the code that it was told to return.
+// Records a call, and returns the configured code.
 int enter(const char* entry, bool needs_context = true) {
   state().calls.push_back(entry);
   if (const auto failure = state().failures.find(entry); failure != state().failures.end())

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/runtime/fake_cuda.h - the dials and the records of the CUDA driver's test double
-// (fake_cuda.cc).
+// tests/runtime/fake_cuda.h - settings and records of the CUDA driver's test double (fake_cuda.cc).
 //
 // The double is a shared library with the entry points of libcuda. Device memory is host memory, a
-// launch runs `kernel`, and every call that needs a current context fails without one, as the
-// driver's do. A test reaches the state through fake_cuda().
+// launch calls `kernel`, and every call that needs a current context fails without one, as in the
+// driver. Tests access its state through fake_cuda().
 #pragma once
 
 #include <dlfcn.h>
@@ -31,7 +30,7 @@ struct FakeLaunch {
 };
 
 struct FakeCuda {
-  // Dials.
+  // Settings.
   int driver_version = 13000;
   int devices = 1;
   int capability = 90;
@@ -61,7 +60,7 @@ struct FakeCuda {
 };
 
 #ifdef FAKE_CUDA_PATH
-/// The double's state, after making Tartan take it for the driver.
+/// The double's state; makes Tartan load the double as the driver.
 inline FakeCuda& fake_cuda() {
   static FakeCuda* const state = [] {
     setenv("TARTAN_CUDA_DRIVER", FAKE_CUDA_PATH, 1);

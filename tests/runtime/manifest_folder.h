@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/runtime/manifest_folder.h - a folder with a small module and data, for manifests written by
-// a test.
+// tests/runtime/manifest_folder.h - a folder with a small module and data, for tests that write
+// manifests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ $again:
 }
 )";
 
-// A folder with a module and data, for manifests written by a test.
+// A folder with a module and data.
 class ManifestTest : public testing::Test {
  protected:
   ManifestTest()
@@ -78,7 +78,7 @@ class ManifestTest : public testing::Test {
                                       params + "]}");
   }
 
-  // The messages and ids of what is wrong with a manifest's text.
+  // The messages and ids for a manifest's text.
   std::vector<std::string> complaints(const std::string& text) {
     std::vector<std::string> out;
     const auto read = read_manifest(write("manifest.json", text));
@@ -90,7 +90,7 @@ class ManifestTest : public testing::Test {
     return out;
   }
 
-  // The same of one that is good but for its params.
+  // The same for params in an otherwise valid manifest.
   std::vector<std::string> param_complaints(const std::string& params) {
     return complaints(
         R"({"ptx": "small.ptx", "kernel": "store", "grid": [1], "block": [1], "params": [)" +

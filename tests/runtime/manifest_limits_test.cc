@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Manifests and recordings that ask for more than the host has: an error that names the file, and
-// no crash.
+// Manifests and recordings beyond the host's memory: an error that names the file, and no crash.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -16,7 +15,7 @@ namespace {
 
 class ManifestLimits : public ManifestTest {
  protected:
-  // `tartan run` on the manifest, with so many KiB of address space.
+  // `tartan run` on the manifest, with a limit of address space in KiB.
   test::Ran run_within(const std::string& limits, const std::string& words = "") {
     return test::shell(fmt::format("{} && {} run --device emulator {} {} 2>&1", limits,
                                    TARTAN_COMMAND, words, (folder / "manifest.json").string()));
@@ -37,7 +36,7 @@ TEST_F(ManifestLimits, DeepNestingIsRefused) {
             Texts{why});
   EXPECT_EQ(complaints("{\"ptx\":\n" + repeated("[", 100) + "1" + repeated("]", 100) + "}"),
             Texts{why});
-  // Brackets in texts are letters.
+  // Brackets in strings do not count.
   EXPECT_NE(complaints("{\"kernel\": \"" + repeated("[") + "\"}"), Texts{why});
   const auto read = read_manifest((folder / "manifest.json").string());
   EXPECT_FALSE(read);
@@ -69,7 +68,7 @@ TEST_F(ManifestLimits, FilesLargerThanMemory) {
   EXPECT_NE(file.out.find("sparse.bin: its 64424509440 bytes do not fit in memory"),
             std::string::npos)
       << file.out;
-  // The file fits, the device's copy of it does not.
+  // The file fits in memory, the device's copy of it does not.
   std::filesystem::resize_file(folder / "sparse.bin", std::uintmax_t{1} << 29);
   const test::Ran buffer = run_within("ulimit -v 1000000");
   EXPECT_EQ(buffer.code, 2) << buffer.out;
@@ -105,7 +104,7 @@ TEST_F(ManifestLimits, VariablesLargerThanMemory) {
   EXPECT_EQ(outcome.refused[0].id, "out-of-memory");
 }
 
-// A module whose tree alone is larger than the memory that there is.
+// A module whose tree alone exceeds the memory.
 TEST_F(ManifestLimits, ModulesLargerThanMemory) {
   if (test::sanitized()) GTEST_SKIP() << "the sanitizer takes more address space";
   write("small.ptx",
@@ -118,8 +117,7 @@ TEST_F(ManifestLimits, ModulesLargerThanMemory) {
   EXPECT_NE(ran.out.find("[out-of-memory]"), std::string::npos) << ran.out;
 }
 
-// No thread can be started where a stack takes more than the address space: the launch runs all the
-// same.
+// No thread can be started if a stack exceeds the address space: the launch runs nevertheless.
 TEST_F(ManifestLimits, HostsWithoutThreads) {
   if (test::sanitized()) GTEST_SKIP() << "the sanitizer takes more address space";
   write("manifest.json",
@@ -130,7 +128,7 @@ TEST_F(ManifestLimits, HostsWithoutThreads) {
   EXPECT_NE(ran.out.find("as expected"), std::string::npos) << ran.out;
 }
 
-// ---- What is said names the file that it is about.
+// ---- Messages name their file.
 
 TEST_F(ManifestLimits, ErrorsNameTheFile) {
   manifest(R"({"buffer": "b", "bytes": 4}, {"u32": 7})", "fault");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Manifests with tensor maps, buffers that are no parameters, parts of files; and one that `tartan
-// emit` writes, whose maps give the product.
+// Manifests with tensor maps, buffers that are not parameters, parts of files; and one from `tartan
+// emit`, whose maps give the product.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -73,7 +73,7 @@ TEST_F(ManifestTest, WrongTensorMaps) {
           "params[3].strides[0]: expected a whole number from 0 to 18446744073709551615, found -1 "
           "[manifest]",
       }));
-  // What the copy engine does not take, by its field.
+  // Unsupported values, by field.
   EXPECT_EQ(
       param_complaints(
           of("b", R"("type": "f16", "extents": [64, 4], "strides": [120], "box": [60, 257])") +
@@ -90,7 +90,7 @@ TEST_F(ManifestTest, WrongTensorMaps) {
           "params[2].box[0]: 64 elements of f16 are 128 bytes, the swizzle allows at most 64 "
           "[manifest]",
       }));
-  // Where the tensor is.
+  // Errors of the tensor's place.
   EXPECT_EQ(
       param_complaints(of("c", good) + R"(, {"buffer": "b", "bytes": 512})"),
       Texts{
@@ -140,7 +140,7 @@ std::string bytes_of(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), sizeof(T) * values.size()};
 }
 
-// emit, run: the tensor maps lead to A, B and C.
+// emit, then run: the tensor maps refer to A, B and C.
 class EmittedManifest : public ManifestTest {
  protected:
   void expect_product(const std::string& words, std::uint32_t m, std::uint32_t n, std::uint32_t k,

@@ -80,7 +80,7 @@ TEST_F(ManifestStruct, AddressesAndMapsAreWhereTheirFieldsSay) {
   EXPECT_EQ(outcome.exit_code(), 0) << outcome.complaints(false) << outcome.text(false);
 }
 
-TEST_F(ManifestStruct, EveryWrongFieldIsSaid) {
+TEST_F(ManifestStruct, ReportsEveryWrongField) {
   write("in.bin", words({1, 2, 3, 4}));
   write("want.bin", words({1, 2, 3, 4}));
   const auto said = [&](const std::string& fields, const std::string& more = "") {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Manifests: what is refused and how, how buffers compare, five kernels with an H100's results.
+// Manifests: rejections and their messages, comparison of buffers, five kernels with an H100's
+// results.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -58,7 +59,7 @@ TEST_F(ManifestTest, ReadsEverything) {
   scalar(12, std::array<std::uint8_t, 3>{1, 0, 255});
 }
 
-TEST_F(ManifestTest, EveryWrongFieldIsSaid) {
+TEST_F(ManifestTest, ReportsEveryWrongField) {
   EXPECT_EQ(complaints("{}"),
             (Texts{
                 "ptx: expected a text, found nothing [manifest]",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/support/device_features.h - what every device does alike, the emulator and a GPU:
-// cooperative launches, variables of modules.
+// tests/support/device_features.h - features that the emulator and a GPU share: cooperative
+// launches, variables of modules.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@
 
 namespace tartan::test {
 
-/// What nvcc makes of grid.sync() of CUDA 13's cooperative groups: a counter in the workspace that
-/// %envreg1 and %envreg2 point to, whose top bit changes when all blocks have come.
+/// nvcc's code for grid.sync() of CUDA 13's cooperative groups: a counter in the workspace that
+/// %envreg1 and %envreg2 point to, whose top bit changes when all blocks have arrived.
 inline std::string grid_sync(const std::string& label) {
   return R"(
   mov.u32 %r5, %envreg2;
@@ -46,8 +46,8 @@ inline std::string grid_sync(const std::string& label) {
 
 inline constexpr std::uint32_t meeting_blocks = 40, meeting_threads = 64;
 
-/// Every thread hands its number plus `table[1]` on to the block behind its own: written, met,
-/// read, met, written.
+/// Every thread passes its number plus `table[1]` to the next block: write, sync, read, sync,
+/// write.
 inline std::string meeting_kernel() {
   return R"(.version 7.0
 .target sm_80

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/support/machine_code.h - what NVIDIA's assembler makes of PTX text, where it is installed.
+// tests/support/machine_code.h - runs NVIDIA's assembler on PTX text, if it is installed.
 #pragma once
 
 #include <elf.h>
@@ -19,7 +19,7 @@ namespace tartan::test {
 
 inline bool has_assembler() { return std::system("ptxas --version > /dev/null 2>&1") == 0; }
 
-/// The -arch for a .target: the assembler of CUDA 13 has none older than sm_75, and calls sm_101
+/// The -arch for a .target: the assembler of CUDA 13 has none older than sm_75, and names sm_101
 /// sm_110.
 inline std::string arch_of(const std::string& target) {
   if (target.starts_with("sm_") && std::atoi(target.c_str() + 3) < 75) return "sm_75";
@@ -27,8 +27,8 @@ inline std::string arch_of(const std::string& target) {
   return target;
 }
 
-/// The bytes that the assembler stores to local memory because registers do not suffice; fails
-/// where it refuses the text. `at`: a path of the test's own, without extension.
+/// The bytes that the assembler spills to local memory; fails if it rejects the text. `at`: the
+/// test's own path, without extension.
 inline int spilled_bytes(const std::string& ptx, const std::string& arch, const std::string& at) {
   std::ofstream(at + ".ptx") << ptx;
   const std::string command =
@@ -42,8 +42,8 @@ inline int spilled_bytes(const std::string& ptx, const std::string& arch, const 
   return std::atoi(report.c_str() + report.rfind(' ', words - 1));
 }
 
-/// Fails where the assembler refuses the text, has registers in local memory, or lets products of
-/// warpgroups wait needlessly (its infos C75xx). `at`: a path of the test's own, without extension.
+/// Fails if the assembler rejects the text, spills registers, or serializes wgmma (its infos
+/// C75xx). `at`: the test's own path, without extension.
 inline void expect_good_registers(const std::string& ptx, const std::string& arch,
                                   const std::string& at) {
   std::ofstream(at + ".ptx") << ptx;
@@ -80,8 +80,8 @@ inline std::map<std::string, std::string> sections(const std::string& cubin) {
   return out;
 }
 
-/// Assembles FILE.ptx for a .target into FILE.cubin, and gives its sections; the test fails where
-/// it cannot.
+/// Assembles FILE.ptx for a .target into FILE.cubin, and returns its sections; the test fails if it
+/// cannot.
 inline std::map<std::string, std::string> assemble(const std::string& file,
                                                    const std::string& target) {
   const int code = std::system(fmt::format("ptxas -arch {} {}.ptx -o {}.cubin > {}.log 2>&1",

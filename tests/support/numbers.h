@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/support/numbers.h - small integers as elements of any type, and back. Shares nothing with
-// the code under test.
+// tests/support/numbers.h - small integers as elements of any type, and back. Independent of the
+// code under test.
 #pragma once
 
 #include <cmath>
@@ -62,7 +62,7 @@ inline double float_value(Type type, std::uint64_t bits) {
 
 inline bool floating(Type type) { return info(type).floating; }
 
-// Values one behind the other; those of less than a byte share bytes, the first one lowest.
+// Contiguous values; those smaller than a byte share bytes, the first one lowest.
 inline std::vector<std::byte> encode(Type type, const std::vector<int>& values) {
   const auto width = static_cast<std::size_t>(bits(type));
   std::vector<std::byte> out((values.size() * width + 7) / 8);

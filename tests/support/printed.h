@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/support/printed.h - modules that are parsed and printed again: what must stay the same.
+// tests/support/printed.h - invariants of modules that are parsed and printed again.
 #pragma once
 
 #include <unistd.h>
@@ -13,7 +13,7 @@ inline ptx::Module parsed(const std::string& name, const std::string& text, Diag
   return ptx::parse(std::make_shared<const Source>(name, text), diags);
 }
 
-/// The module's text, printed, parsed and printed again, does not change.
+/// The module's printed text is a fixed point of parsing and printing.
 inline void expect_fixed_point(const std::string& name, const ptx::Module& module) {
   Diags diags;
   const std::string printed = ptx::print(module);
@@ -21,7 +21,7 @@ inline void expect_fixed_point(const std::string& name, const ptx::Module& modul
   EXPECT_TRUE(diags.ok()) << name << "\n" << diags.text();
 }
 
-/// NVIDIA's assembler makes the same of the text and of what is printed of it.
+/// NVIDIA's assembler generates the same code from the text and from its printed form.
 inline void expect_same_code(const std::string& name, const std::string& text) {
   const std::string base = testing::TempDir() + "tartan_printed_" + std::to_string(getpid());
   Diags diags;

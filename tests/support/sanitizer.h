@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/support/sanitizer.h - whether sanitizers watch the library. Tests are compiled alike in
+// tests/support/sanitizer.h - whether the library is built with sanitizers. Tests compile alike in
 // every build, so they ask the program that they are linked into.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace tartan::test {
 
 inline bool sanitized() { return __asan_init != nullptr; }
 
-/// While it lives, what is allocated may stay so.
+/// Allocations during its lifetime may leak.
 struct LeaksExpected {
   LeaksExpected() {
     if (__lsan_disable) __lsan_disable();

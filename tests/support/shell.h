@@ -11,8 +11,8 @@
 namespace tartan::test {
 
 struct Ran {
-  int code = -1;    // the exit status; -1 where it ended otherwise
-  std::string out;  // standard output, and standard error where the command sends it there
+  int code = -1;    // the exit status; -1 if it ended otherwise
+  std::string out;  // standard output, and standard error if the command redirects it there
 };
 
 inline Ran shell(const std::string& command) {

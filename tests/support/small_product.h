@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/support/small_product.h - a product of f16 whose elements and sums are small whole numbers,
-// exact whatever the order: A by rows, B by columns, C of f32 by rows.
+// tests/support/small_product.h - an f16 product with small whole numbers as elements and sums,
+// exact in any order: A row-major, B column-major, C row-major in f32.
 #pragma once
 
 #include <cstdint>

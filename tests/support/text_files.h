@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/support/text_files.h - files that tests read, and those that hold what a test expects:
+// tests/support/text_files.h - reads test files, and compares with expected ones:
 //
 //   test::expect_file(TEST_DATA "/help/emit.txt", out.text);
 //
-// TARTAN_REBASE=1 in the environment writes the expectations anew: then read the difference.
+// TARTAN_REBASE=1 in the environment writes the expectations; then read the diff.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,17 +23,17 @@ inline std::string read_file(const std::filesystem::path& path) {
   return out.str();
 }
 
-/// Whether expectations are to be written and not only compared.
+/// Whether to write expectations in addition to comparing.
 inline bool rebases() { return std::getenv("TARTAN_REBASE") != nullptr; }
 
-/// `text` is what the file holds, byte for byte.
+/// Checks that the file contains `text`, byte for byte.
 inline void expect_file(const std::filesystem::path& path, const std::string& text) {
   if (rebases()) std::ofstream(path, std::ios::binary) << text;
   EXPECT_TRUE(std::filesystem::exists(path)) << path;
   EXPECT_EQ(read_file(path), text) << path << ": TARTAN_REBASE=1 rewrites it";
 }
 
-/// The parts of `text` between the separators, empty ones too.
+/// The parts of `text` between the separators, including empty ones.
 inline std::vector<std::string> split(const std::string& text, const std::string& by = " ") {
   std::vector<std::string> out;
   std::size_t from = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// write_file(): links, permissions, devices, many writers.
+// write_file(): links, permissions, devices, concurrent writers.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -56,7 +56,7 @@ TEST_F(WriteFile, PermissionsStay) {
   }
 }
 
-// What stands under the name of a temporary file is not opened.
+// An existing file with the name of a temporary file is not opened.
 TEST_F(WriteFile, PlantedLinksAreNotFollowed) {
   std::ofstream(folder / "victim") << "mine";
   for (const std::string& name : {fmt::format("file.tmp-{}", getpid()), std::string("file.tmp")})

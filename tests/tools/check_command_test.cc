@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tartan check` as a user meets it: wrong words, files that are none, places where nothing can be
-// written.
+// `tartan check` from a user's view: invalid arguments, unreadable files, unwritable outputs.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -31,7 +30,7 @@ void refuses(const std::string& words, const std::string& text) {
   EXPECT_LT(ran.out.size(), 500u) << ran.out;
 }
 
-TEST(CheckCommand, WrongWords) {
+TEST(CheckCommand, InvalidArguments) {
   refuses("chekc x.ptx", "error: unknown command chekc: expected one of check, print, ");
   refuses("", "error: a command is required; `tartan --help` lists them [usage]");
   refuses("check --jsno x", "error: check: unknown option --jsno; the nearest is --json [usage]");
@@ -54,7 +53,7 @@ TEST(CheckCommand, WrongWords) {
   refuses("check --warn syntax --ignore syntax x", "--ignore syntax: the rule already has a level");
 }
 
-// An empty value is not the same as none.
+// An empty value differs from none.
 TEST(CheckCommand, EmptyValues) {
   for (const char* words :
        {"check --target '' x", "check --ptx '' x", "check ''", "print x -o ''",
@@ -63,7 +62,7 @@ TEST(CheckCommand, EmptyValues) {
     refuses(words, "expected a value, found an empty one");
 }
 
-// Every command that has --json says in JSON what is wrong, too.
+// Every command with --json reports errors as JSON, too.
 TEST(CheckCommand, ErrorsAsJson) {
   for (const char* words :
        {"check --json", "check --json no_such_file", "check --json --jsno x", "isa nothing --json",
@@ -95,7 +94,7 @@ TEST(CheckCommand, Version) {
   EXPECT_TRUE(generator.empty() || generator.starts_with("LLVM 2")) << generator;
 }
 
-TEST(CheckCommand, FilesThatAreNone) {
+TEST(CheckCommand, UnreadableFiles) {
   refuses("check no_such_file", "no_such_file: error: cannot read the file: No such file");
   refuses("check /dev/zero", "not a regular file");
   refuses("check /tmp", "Is a directory");
@@ -115,7 +114,7 @@ TEST(CheckCommand, FullDisk) {
   }
 }
 
-// ---- What is printed of wrong text.
+// ---- Output for wrong text.
 
 class CheckOutput : public testing::Test {
  protected:
@@ -142,7 +141,7 @@ class CheckOutput : public testing::Test {
   fs::path folder;
 };
 
-TEST_F(CheckOutput, HundredErrorsAndHowManyMore) {
+TEST_F(CheckOutput, StopsAfterOneHundredErrors) {
   const Ran usual = check("many.ptx");
   EXPECT_EQ(usual.code, 1);
   EXPECT_EQ(errors(usual), 100u);

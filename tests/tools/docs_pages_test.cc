@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// README.md and the pages under docs/, bench/ and tests/data/: what a reader copies from them
-// works. Commands run, their output is what the page shows, C++ and CMake are excerpts of files
-// that are built, figures are those of docs/performance.md. (Links: scripts/lint.)
+// README.md and the pages under docs/, bench/ and tests/data/: everything that a reader may copy
+// from them works. Commands run with the output that the page shows, C++ and CMake are excerpts of
+// files that are built, figures are those of docs/performance.md. (Links: scripts/lint.)
 //
-// Blocks: `sh` holds commands, `console` commands ("$ ...") and what they print, where a line "..."
-// stands for any lines; white space does not count, so that a page may wrap a long message.
-// TARTAN_REBASE=1 writes the output of console blocks without "..." anew: then read the difference.
+// Blocks: `sh` has commands, `console` commands ("$ ...") and their output, where a line "..."
+// stands for any lines; white space is ignored, so that a page may wrap a long message.
+// TARTAN_REBASE=1 rewrites the output of console blocks without "..."; then read the diff.
 #include <unistd.h>
 
 #include <algorithm>
@@ -69,7 +69,7 @@ std::vector<Page> pages() {
   return out;
 }
 
-// Without spaces at both ends, and with one for each run inside.
+// Trimmed, with a single space for each run of white space.
 std::string squeezed(const std::string& text) {
   std::string out;
   for (const std::string& word : split(text)) out += (out.empty() ? "" : " ") + word;
@@ -78,7 +78,7 @@ std::string squeezed(const std::string& text) {
 
 // ---- Commands.
 
-// A folder to run the commands of a page in: what they write stays out of the tree.
+// A folder to run the commands of a page in: keeps their output out of the tree.
 class Folder {
  public:
   Folder() : path_(fs::path(testing::TempDir()) / ("docs_pages_" + std::to_string(getpid()))) {
@@ -97,7 +97,7 @@ class Folder {
   fs::path path_;
 };
 
-// The commands of a block: lines that end in a backslash go on in the next.
+// The commands of a block: a backslash at the end of a line continues it.
 Words commands_of(const Words& lines) {
   Words out;
   bool open = false;
@@ -114,7 +114,7 @@ Words commands_of(const Words& lines) {
   return out;
 }
 
-// Commands that no test runs, by how they begin, and why.
+// Commands that no test runs, by prefix, with the reason.
 const std::map<std::string, std::string>& not_run() {
   static const std::map<std::string, std::string> commands = {
       {"scripts/", "builds and tests this tree"},
@@ -125,7 +125,7 @@ const std::map<std::string, std::string>& not_run() {
   return commands;
 }
 
-// Of a command that is not run: its program exists, and knows the options.
+// For a command that is not run: its program exists and knows the options.
 void expect_known(const std::string& command, const std::string& place) {
   const Words words = split(command);
   const std::string& program = words[words[0] == "python3" ? 1 : 0];
@@ -178,9 +178,9 @@ TEST(DocsPages, CommandsRun) {
     EXPECT_TRUE(used.contains(begin)) << "no page has a command " << begin << ": drop the line";
 }
 
-// Whether `shown` is all of `printed`, but for what its lines "..." stand for.
+// Whether `shown` equals `printed`, except for its "..." lines.
 bool shows(const Words& shown, const std::string& printed) {
-  // Where a message stands in generated PTX changes with every comment in it.
+  // The place of a message in generated PTX changes with every comment in it.
   static const std::regex ptx_place(R"(\.ptx:\d+:\d+:)");
   const auto plain = [](const std::string& text) {
     return squeezed(std::regex_replace(text, ptx_place, ".ptx:"));
@@ -220,7 +220,7 @@ TEST(DocsPages, ShownOutputIsChecked) {
   EXPECT_TRUE(shows({}, ""));
 }
 
-// Lines of at most 100 columns; lines of an excerpt, which begin with a blank, stay as they are.
+// Lines of at most 100 columns; lines of an excerpt, which begin with a blank, are unchanged.
 Words wrapped(const std::string& text) {
   Words out;
   for (std::string line : lines_of(text)) {
@@ -253,7 +253,7 @@ std::vector<Shown> shown_of(const Block& block) {
   return out;
 }
 
-TEST(DocsPages, ConsoleOutputIsWhatThePageShows) {
+TEST(DocsPages, ConsoleOutputMatchesThePage) {
   if (!has_code_generation()) GTEST_SKIP() << "this build has no code generation";
   int compared = 0;
   for (Page page : pages()) {
@@ -288,7 +288,7 @@ TEST(DocsPages, ConsoleOutputIsWhatThePageShows) {
 
 // ---- C++, CMake and messages.
 
-// The text of files that are built, without indentation.
+// The text of built files, without indentation.
 std::string flat(const Words& lines) {
   std::string out = "\n";
   for (const std::string& line : lines)
@@ -310,7 +310,7 @@ const std::vector<std::string>& sources(const std::string& language) {
   return all[language];
 }
 
-TEST(DocsPages, CodeIsAnExcerptOfWhatIsBuilt) {
+TEST(DocsPages, CodeIsAnExcerptOfBuiltSources) {
   std::map<std::string, int> found;
   for (const Page& page : pages())
     for (const Block& block : page.blocks) {
@@ -345,8 +345,8 @@ TEST(DocsPages, MessagesAreRecorded) {
   EXPECT_GE(messages, 1);
 }
 
-// No block is left out for want of a word behind its ```.
-TEST(DocsPages, BlocksSayWhatTheyAre) {
+// No block is skipped because its ``` has no language.
+TEST(DocsPages, BlocksNameTheirLanguage) {
   const std::set<std::string> known = {"sh",   "console", "cpp",  "cmake",
                                        "text", "ptx",     "json", "diff"};
   for (const Page& page : pages())
@@ -382,8 +382,8 @@ TEST(DocsPages, LinesHaveAtMostAHundredColumns) {
   EXPECT_LE(page_of("README.md").lines.size(), 125u) << "README is three screens";
 }
 
-// docs/glossary.md lists the words that no page uses.
-TEST(DocsPages, WordsAreTheGlossarys) {
+// docs/glossary.md lists the words that pages must not use.
+TEST(DocsPages, WordsFollowTheGlossary) {
   Words unused;
   bool listed = false;
   for (const std::string& line : page_of("docs/glossary.md").lines) {
@@ -401,7 +401,7 @@ TEST(DocsPages, WordsAreTheGlossarys) {
     if (generated(page.name) || page.name == "CHANGES.md" || page.name == "docs/glossary.md" ||
         page.name == "docs/demo.md")
       continue;
-    std::string text;  // a phrase may go on in the next line
+    std::string text;  // a phrase may continue on the next line
     for (const std::string& line : page.lines) text += line + " ";
     text = squeezed(text);
     for (const std::string& words : unused)

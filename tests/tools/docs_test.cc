@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The generated pages under docs/: fresh, and with nothing lost of what they sum up. (The pictures:
+// The generated pages under docs/: up to date and complete. (The pictures:
 // tests/isa/layout_test.cc; the diagnostics: tests/verify/golden_test.cc.)
 #include <algorithm>
 
@@ -25,7 +25,7 @@ TEST(Docs, OpcodesAreFresh) {
   EXPECT_EQ(ran.out, page("opcodes.md")) << "stale: run docs/generate";
 }
 
-// ---- docs/isa.md written out is `tartan isa --csv`.
+// ---- docs/isa.md, expanded, is `tartan isa --csv`.
 
 Words cells(const std::string& line) {
   Words out;
@@ -67,7 +67,7 @@ std::vector<int> columns(const std::string& text) {
   return out;
 }
 
-// The rows of the CSV that a line of the page stands for.
+// The rows of the CSV that a line of the page represents.
 void write_out(const std::string& family, const Words& line,
                const std::map<std::string, std::string>& targets,
                std::multiset<std::string>& rows) {
@@ -120,7 +120,7 @@ TEST(Docs, InstructionsHaveEveryForm) {
   EXPECT_TRUE(extra.empty()) << extra.size() << ", first: " << extra.front();
 }
 
-// ---- The words of `tartan isa`.
+// ---- The arguments of `tartan isa`.
 
 TEST(Docs, IsaFiltersByFamilyAndTarget) {
   const auto rows = [](const std::string& words) {
@@ -140,7 +140,7 @@ TEST(Docs, IsaFiltersByFamilyAndTarget) {
             std::to_string(rows("--csv --target sm_75")) + " forms");
 }
 
-TEST(Docs, IsaWrongWords) {
+TEST(Docs, IsaInvalidArguments) {
   const Ran family = run("isa ldmatrx", true);
   EXPECT_EQ(family.code, 2);
   EXPECT_EQ(family.out, "error: unknown instruction ldmatrx; the nearest is ldmatrix [usage]\n");
@@ -150,7 +150,7 @@ TEST(Docs, IsaWrongWords) {
   EXPECT_EQ(run("isa mma --markdown", true).code, 2);
 }
 
-// What cp.async.bulk does to memory, of the table alone.
+// The memory effects of cp.async.bulk, from the table alone.
 TEST(Docs, IsaShowsTheEffectsOfAnInstruction) {
   const std::string text = run("isa cp.async.bulk").out;
   for (const std::string_view line :
@@ -202,7 +202,7 @@ TEST(Docs, IsaShowsFormsOfEveryInstruction) {
   }
 }
 
-TEST(Docs, IsaWordsThatNoInstructionHas) {
+TEST(Docs, IsaRejectsUnknownQualifiers) {
   const auto complaint = [](const std::string& words) { return run("isa " + words, true).out; };
   EXPECT_EQ(complaint("cp.asynk"),
             "error: unknown instruction cp.asynk; the nearest is cp.async [usage]\n");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the GPU benchmarks write down, with figures that nobody measured.
+// Output of the GPU benchmarks, with made-up figures.
 #include "bench/gpu/figures.h"
 
 #include <gtest/gtest.h>
@@ -107,7 +107,7 @@ TEST(Elements, RandomOnesAreAboutOne) {
     const auto values = gpu::random_elements(type, 1000, 7);
     const auto width = static_cast<std::size_t>(tartan::bits(type) / 8);
     ASSERT_EQ(values.size(), 1000 * width);
-    // The distance to zeros, as a part of nothing: the largest magnitude itself.
+    // The distance to zeros, relative to nothing: the largest magnitude itself.
     const auto apart = gpu::compare(type, values, std::vector<std::uint8_t>(values.size()));
     EXPECT_EQ(apart.differ, 1000u);
     EXPECT_GE(apart.largest, 1);

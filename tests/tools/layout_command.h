@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/tools/layout_command.h - runs `tartan layout` and reads back what it prints.
+// tests/tools/layout_command.h - runs `tartan layout` and parses its output.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,8 +28,8 @@ using Words = std::vector<std::string>;
 using test::Ran;
 using test::read_file;
 
-// Runs `tartan WORDS`, standard error with standard output if asked for. Words with blanks must be
-// quoted.
+// Runs `tartan WORDS`, with standard error redirected to standard output on request. Arguments with
+// blanks must be quoted.
 inline Ran run(const std::string& words, bool with_errors = false) {
   return test::shell(std::string(TARTAN_COMMAND) + " " + words + (with_errors ? " 2>&1" : ""));
 }
@@ -67,7 +67,7 @@ inline Words data_lines(const std::string& name) {
   return out;
 }
 
-// ---- Reading our own tables back.
+// ---- Parsing our own tables.
 
 struct ElementCell {
   std::string operand;
@@ -85,7 +85,7 @@ inline Span span(const std::string& text) {
   return {first, dash == std::string::npos ? first : std::stoi(text.substr(dash + 1))};
 }
 
-// What the lines of a table say: every element that its boxes cover, and the row addresses.
+// The contents of a table's lines: every element that its boxes cover, and the row addresses.
 struct TextTables {
   std::set<ElementCell> places;
   std::map<std::pair<int, int>, int> address_lanes;  // by matrix and row
@@ -137,8 +137,7 @@ inline TextTables read_text(const std::string& text) {
   return out;
 }
 
-// The same from JSON: later copies of wmma fragments left out, which the tables name in a line of
-// their own.
+// The same from JSON, without later copies of wmma fragments, which the tables list separately.
 inline std::set<ElementCell> cells_of(const json& layout) {
   std::set<ElementCell> out;
   for (const json& operand : layout["operands"]) {

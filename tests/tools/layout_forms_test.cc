@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `tartan layout` prints, draws and writes as JSON, for every form of the tables: through the
-// functions of the command, without a process for each form.
+// `tartan layout` as text, picture and JSON, for every form of the tables: through the command's
+// functions, without a process for each form.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,8 +12,7 @@
 namespace tartan::tools {
 namespace {
 
-// Each place of each matrix is held as often as there are copies, and each element of each lane is
-// one place.
+// Each place of each matrix is held once per copy, and each element of each lane is one place.
 void expect_complete(const LayoutTable& table, const OperandTable& operand) {
   const isa::Fragment& f = operand.fragment;
   ASSERT_EQ(f.rows * f.cols * f.matrices * f.copies, table.lanes * f.elements());
@@ -35,7 +34,7 @@ bool mentions(const LayoutTable& table, std::string_view text) {
       table.notes, [&](const std::string& note) { return note.find(text) != std::string::npos; });
 }
 
-// The table of a spelling, and what must be in it.
+// The table of a spelling, checked for completeness.
 LayoutTable table_of(const isa::Form& form) {
   const auto read = layout_form(isa::spell(form));
   EXPECT_TRUE(read);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tartan print`: canonical text of every recorded program, which means the same machine code.
+// `tartan print`: canonical text of every recorded program, with the same machine code.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -27,7 +27,7 @@ std::vector<fs::path> recorded() {
   return out;
 }
 
-// The canonical text; empty for what is no PTX on purpose.
+// The canonical text; empty for text that is invalid on purpose.
 std::string printed(const std::string& text, const ptx::PrintOptions& options) {
   Diags diags;
   const auto module = ptx::parse(std::make_shared<const Source>("x.ptx", text), diags);
@@ -58,7 +58,7 @@ TEST(Print, RecordedProgramsKeepTheirMachineCode) {
   };
   int same = 0;
   for (const fs::path& path : recorded()) {
-    // Wrong on purpose; spellings for the parser, which are no programs.
+    // Invalid on purpose; spellings for the parser, which are not programs.
     const std::string folder = path.parent_path().filename();
     if (path.filename().string().starts_with("bad-") || folder == "ptx" || folder == "sweep")
       continue;
@@ -148,7 +148,7 @@ TEST_F(PrintCommand, WritesFiles) {
   EXPECT_EQ(print("out.ptx -o /no/such/folder/x").code, 2);
 }
 
-TEST_F(PrintCommand, RefusesWhatIsNoPtx) {
+TEST_F(PrintCommand, RejectsInvalidPtx) {
   std::ofstream(folder / "wrong.ptx") << ".version 8.0\n.target sm_90a\nnonsense;\n";
   const test::Ran wrong = print("wrong.ptx -o out.ptx");
   EXPECT_EQ(wrong.code, 1);

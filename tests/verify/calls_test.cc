@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls, branches through tables, and the order of declarations, one mistake at a time: what is
-// said, and that what is right passes.
+// Calls, branches through tables, and the order of declarations: the diagnostics for one error at a
+// time, and correct text that passes.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace tartan {
 namespace {
 
-// The errors in a module, "id: message" a line.
+// The errors in a module, one "id: message" per line.
 std::string errors(const std::string& body) {
   const std::string text = fmt::format(".version 8.0\n.target sm_90\n.address_size 64\n{}\n", body);
   std::string out;
@@ -35,7 +35,7 @@ std::string in_kernel(const std::string& statements) {
                 statements + "\nend:\nret;\n}\n");
 }
 
-TEST(CheckCalls, AcceptsWhatFits) {
+TEST(CheckCalls, AcceptsMatchingCalls) {
   EXPECT_EQ(in_kernel("call none; call none, (); call (_), regs, (%r1); call (%r0), regs, (7);"
                       "call (q), regs, (q); call (%f0), regs, (%f1); call params, (box, %f1);"
                       "call params, (box, 1.5); call (%r0), printf, (%d0, 0);"),
@@ -56,7 +56,7 @@ TEST(CheckCalls, AcceptsWhatFits) {
             "");
 }
 
-TEST(CheckCalls, RejectsAnotherNumberOfArguments) {
+TEST(CheckCalls, RejectsWrongArgumentCount) {
   EXPECT_EQ(in_kernel("call none, (%r0);"),
             "call-signature: the call of none has the wrong number of arguments: expected 0, found "
             "1");
@@ -68,7 +68,7 @@ TEST(CheckCalls, RejectsAnotherNumberOfArguments) {
             "0");
 }
 
-TEST(CheckCalls, RejectsArgumentsOfOtherTypes) {
+TEST(CheckCalls, RejectsWrongArgumentTypes) {
   EXPECT_EQ(in_kernel("call (%r0), regs, (%d1);"),
             "call-signature: parameter %in of regs: expected .b32, found %d1, .b64");
   EXPECT_EQ(in_kernel("call (%d0), regs, (%r1);"),
@@ -125,7 +125,7 @@ TEST(CheckCalls, RejectsBranchesThroughOtherTables) {
             ".branchtargets; only brx.idx accepts .branchtargets");
 }
 
-TEST(CheckCalls, RejectsStatementsThatAreNone) {
+TEST(CheckCalls, RejectsInvalidStatements) {
   EXPECT_EQ(in_kernel(";"), "syntax: expected an instruction, a label or a declaration, found ';'");
   EXPECT_EQ(in_kernel(".bogus 1, 2, 3;"),
             "unknown-directive: unexpected directive .bogus; the nearest legal one is .reg");

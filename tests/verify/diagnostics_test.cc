@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How diagnostics are written and counted: nothing that a terminal would obey, limits, levels of
-// rules, SARIF.
+// Output of diagnostics: escaping for terminals, limits, levels of rules, SARIF.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +22,7 @@ Diags check(std::string text, const verify::Options& options = {}) {
 
 const std::string head = ".version 8.4 .target sm_90a .visible .entry k() { .reg .b32 %r<9>; ";
 
-// ---- What reaches a terminal.
+// ---- Output to a terminal.
 
 TEST(Diagnostics, PrintableEscapesWhatTerminalsObey) {
   EXPECT_EQ(printable("plain text"), "plain text");
@@ -80,7 +79,7 @@ TEST(Diagnostics, CaretStandsUnderTheEscapedPlace) {
 TEST(Diagnostics, LimitKeepsTheFirstOfTheText) {
   verify::Options options;
   std::string text = head + "\n";
-  // The undeclared registers are found by one pass, the bad syntax before them by the parser.
+  // One pass finds the undeclared registers, the parser the bad syntax before them.
   for (int i = 0; i < 500; ++i) text += "mov.u32 %x, 1;\nmov.u32 %r1 2;\n";
   text += "ret; }";
   const Diags all = check(text, options);
@@ -98,8 +97,8 @@ TEST(Diagnostics, LimitKeepsTheFirstOfTheText) {
   }
 }
 
-// 200,000 errors on one line took minutes: each measured the line, and some walked over all
-// statements. Linear time is a few seconds at the slowest; quadratic time is far beyond.
+// 200,000 errors on one line once took minutes: each measured the line, and some walked over all
+// statements. Linear time is a few seconds at the slowest; quadratic time is far more.
 TEST(Diagnostics, ManyErrorsTakeLinearTime) {
   constexpr int many = 200'000;
   struct Case {
@@ -142,10 +141,10 @@ TEST(Diagnostics, DeepNestingIsRefusedOrRead) {
   }
   EXPECT_FALSE(check(head + repeated("{ ")).ok());
   EXPECT_FALSE(check(".version 8.4 .target sm_90a .global .b32 x[4] = " + repeated("{")).ok());
-  // Blocks may nest as deep as they like, and a sum be as long.
+  // Blocks may be nested, and sums may be long, without a limit.
   EXPECT_TRUE(check(head + repeated("{ ") + repeated("} ") + "ret; }").ok());
   EXPECT_TRUE(check(head + "mov.b32 %r1, " + repeated("1+") + "1; ret; }").ok());
-  // Labels of the function are found from there in no time.
+  // Lookup of the function's labels from there is fast.
   EXPECT_TRUE(check(head + "$L: " + repeated("{ bra $L; ") + repeated("} ") + "ret; }").ok());
 }
 
@@ -165,7 +164,7 @@ TEST(Diagnostics, LevelsOfRules) {
   EXPECT_EQ(warned.count(Level::Warning), 1u);
   EXPECT_EQ(levels(std::nullopt).size(), 1u);
   EXPECT_EQ(levels(Level::Note).count(Level::Note), 1u);
-  // Of the parser's, too.
+  // Also for the parser's rules.
   verify::Options options;
   options.levels.set("syntax"_rule, std::nullopt);
   options.max_errors = 1;
@@ -177,7 +176,7 @@ TEST(Diagnostics, LevelsOfRules) {
 
 // ---- Other forms.
 
-// The properties that SARIF 2.1.0 requires, where it requires them.
+// The properties that SARIF 2.1.0 requires, in their places.
 TEST(Diagnostics, SarifHasWhatTheStandardRequires) {
   verify::Options options;
   options.max_errors = 2;

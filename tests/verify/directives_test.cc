@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Declarations and directives, one mistake at a time: what is said.
+// Diagnostics for declarations and directives, one error at a time.
 // tests/data/isa/sweep/directives.txt has many more, with the assembler's verdicts.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace tartan {
 namespace {
 
-// The errors in a module, "id: message" a line.
+// The errors in a module, one "id: message" per line.
 std::string module_errors(const std::string& text) {
   std::string out;
   for (const Diag& diag : verify::check(std::make_shared<const Source>("directives", text)))
@@ -67,7 +67,7 @@ TEST(CheckDirectives, RejectsWrongInitialValues) {
             "found 0xF0");
 }
 
-TEST(CheckDirectives, RejectsDeclarationsThatDoNotGoTogether) {
+TEST(CheckDirectives, RejectsConflictingDeclarations) {
   EXPECT_EQ(errors(".func f (.param .b32 x);\n.func f (.param .b64 x) { ret; }"),
             "redeclaration: f is declared with differences in parameter 0: .param .b32 and .param "
             ".b64; the first declaration is on line 4");
@@ -123,7 +123,7 @@ TEST(CheckDirectives, RejectsWrongHeaders) {
             "redefined-name: file number 1 is already used");
 }
 
-TEST(CheckDirectives, RejectsUseOfParametersTheWrongWay) {
+TEST(CheckDirectives, RejectsWrongUseOfParameters) {
   EXPECT_EQ(errors(".entry k () { .param .b32 q; .reg .b32 a; ld.param.b32 a, [q]; ret; }"),
             "unwritten-parameter: q is read but never written: expected a call before it that has "
             "q as a result");

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `check` says about wrong kernels, word for word: tests/data/check/bad-NAME.ptx and its
-// expected bad-NAME.txt. TARTAN_REBASE=1 in the environment writes the expectations anew; then read
-// the difference.
+// The exact output of `check` for wrong kernels: tests/data/check/bad-NAME.ptx and its expected
+// bad-NAME.txt. TARTAN_REBASE=1 in the environment writes the expectations; then read the diff.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -31,7 +30,7 @@ std::vector<fs::path> kernels(const std::string& prefix) {
   return out;
 }
 
-// The rules for PTX stand first in the table, those for kernels in C++ behind them.
+// The table lists rules for PTX first, then those for kernels in C++.
 bool is_of_ptx(const Rule& rule) { return &rule < &"kernel-name"_rule; }
 
 TEST(CheckGolden, WrongKernels) {
@@ -59,7 +58,7 @@ TEST(CheckGolden, WrongKernels) {
         << "and of no other";
 }
 
-// tests/data/check/good-NAME.ptx: legal, and nothing to remark.
+// tests/data/check/good-NAME.ptx: legal, without any diagnostic.
 TEST(CheckGolden, RightKernels) {
   const auto files = kernels("good-");
   ASSERT_GE(files.size(), 3u);
@@ -70,7 +69,7 @@ TEST(CheckGolden, RightKernels) {
   }
 }
 
-// Of a line of any length only the part around the place is shown, with the caret under it.
+// Of a long line only the part around the place is shown, with the caret under it.
 TEST(CheckGolden, LongLines) {
   std::string text = ".version 8.4 .target sm_80 .visible .entry k() { .reg .b32 %r<9>; ";
   for (int i = 0; i < 20000; ++i) text += "mov.u32 %r1, %x; ";
@@ -85,7 +84,7 @@ TEST(CheckGolden, LongLines) {
   EXPECT_EQ(verify::check(source, options).size(), 3u);
 }
 
-// What was exponential, or quadratic, in the number of instructions.
+// Former exponential or quadratic time in the number of instructions.
 TEST(CheckGolden, LongChains) {
   std::string text =
       ".version 8.4 .target sm_90a .shared .align 16 .b8 s[65536]; .shared .align 16 .b8 t[64];\n"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One mistake at a time in a right kernel for Hopper (tests/data/hopper_mistakes/gemm.ptx): each is
-// found, by the checker where the text shows it, else by the emulator. The messages are
-// tests/data/hopper_mistakes/expected.txt, and the page docs/mistakes.md is made of the same table;
-// TARTAN_REBASE=1 in the environment writes both anew: then read the difference.
+// One error at a time in a correct kernel for Hopper (tests/data/hopper_mistakes/gemm.ptx): each is
+// found, by the checker if the text shows it, else by the emulator. The messages are in
+// tests/data/hopper_mistakes/expected.txt, and docs/mistakes.md is generated from the same table;
+// TARTAN_REBASE=1 in the environment writes both; then read the diff.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ struct Edit {
   std::string was, is;
 };
 
-/// What the host passes.
+/// The host's arguments.
 struct Host {
   TensorMap a, b, c;
   Launch launch{.grid = {n / tile_n, m / tile_m}, .block = {160}, .dynamic_shared = 32768};
@@ -219,7 +219,7 @@ const std::vector<Mistake>& mistakes() {
          "	.local .align 64 .b8 copy[128];\n	.shared .align 8 .b64 full[2];\n"},
         {"	mov.b64 %rd1, c;\n	cvta.param.u64 %map_c, %rd1;\n",
          "	mov.b64 %rd1, copy;\n	cvta.local.u64 %map_c, %rd1;\n"}}},
-      // ---- Who takes part, and where.
+      // ---- Participation and placement.
       {"divergent",
        "wgmma is control-dependent on a condition that differs within a warp",
        check,
@@ -345,7 +345,7 @@ TEST(HopperMistakes, EachIsFound) {
   test::expect_file(TEST_DATA "/hopper_mistakes/expected.txt", all);
 }
 
-// What only running shows, the checker does not claim to know.
+// The checker does not report errors that only running shows.
 TEST(HopperMistakes, TheCheckerIsSilentWhereItCannotKnow) {
   for (const Mistake& mistake : mistakes()) {
     if (mistake.finder == Finder::check) continue;
@@ -384,13 +384,13 @@ no finding. It does not see:
   other numbers: `expect` in a manifest finds it.
 )";
 
-// The page: what is wrong, and the first message without its place.
+// The page: the error, and the first message without its place.
 TEST(HopperMistakes, ThePageIsFresh) {
   std::string page = page_head;
   for (const Mistake& mistake : mistakes()) {
     std::string message = found(mistake);
     message = message.substr(0, message.find('\n'));
-    const std::size_t level = message.find(": ");  // behind the place
+    const std::size_t level = message.find(": ");  // after the place
     const std::size_t from = message.find(": ", level + 2) + 2;
     const std::size_t place = message.find(" (kernel gemm, block");
     ASSERT_NE(level, std::string::npos) << mistake.name;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instructions around the copy engine: the verifier's verdict on targets and versions against what
-// the assembler said of each, and what it says today where it is installed; and kernels that are
-// right, of which it must say nothing.
+// Instructions around TMA: the verifier's verdict on targets and versions against the assembler's,
+// recorded and, if it is installed, current; and correct kernels, without any diagnostic.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -15,8 +14,8 @@
 namespace tartan {
 namespace {
 
-// The first version, and the oldest target, that the assembler of CUDA 13 takes the instruction
-// for.
+// The first version, and the oldest target, for which the assembler of CUDA 13 accepts the
+// instruction.
 struct Example {
   std::string_view instruction;
   std::string_view version;
@@ -125,8 +124,8 @@ TEST(CheckHopper, VersionsAndTargets) {
   }
 }
 
-// The table says what instructions do to memory.
-TEST(CheckHopper, TheTableHasEffects) {
+// The table has the memory effects of instructions.
+TEST(CheckHopper, TableHasMemoryEffects) {
   const isa::Spelling copy = isa::read_spelling(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint");
   ASSERT_EQ(copy.signatures.size(), 1u);
@@ -170,7 +169,7 @@ TEST(CheckHopper, AgreesWithTheAssembler) {
   EXPECT_GT(seen, 100);
 }
 
-// ---- Right kernels.
+// ---- Correct kernels.
 
 std::string complaints(const std::string& body) {
   const std::string text =
@@ -198,10 +197,11 @@ TEST(CheckHopper, RightKernelsAreClean) {
   const std::string right[] = {
       "mov.f32 f0, 0f00000000;\n" + fence + product + product + commit + wait +
           "add.f32 f4, f0, f1;",
-      // The usual pipeline: one group stays in flight round the loop.
+      // The usual pipeline: one group stays in flight across iterations.
       fence + product + commit + "LOOP:\n" + fence + product + commit +
           "wgmma.wait_group.sync.aligned 1;\n@p0 bra LOOP;\n" + wait + "add.f32 f4, f0, f1;",
-      // No round waits, and none touches what the last one left; a block's registers are its own.
+      // No iteration waits, and none touches registers of the last one; a block's registers are its
+      // own.
       fence + "LOOP:\n" + product + commit + "{\n.reg .f32 f<4>;\nadd.f32 f0, f1, f2;\n}\n" +
           "@p0 bra LOOP;\n" + wait,
       "LOOP:\nmov.f32 f1, 0f00000000;\n" + fence + product + commit + wait + "@p0 bra LOOP;",
@@ -223,7 +223,7 @@ TEST(CheckHopper, RightKernelsAreClean) {
   for (const std::string& body : right) EXPECT_EQ(complaints(body), "") << body;
 }
 
-TEST(CheckHopper, WrongKernelsAreNot) {
+TEST(CheckHopper, WrongKernelsAreReported) {
   const auto says = [](const std::string& body, std::string_view id) {
     const std::string text = complaints(body);
     EXPECT_NE(text.find(fmt::format("[{}]", id)), std::string::npos) << body << text;
@@ -231,7 +231,7 @@ TEST(CheckHopper, WrongKernelsAreNot) {
   says("st.shared.u32 [r5], r0;\nbar.sync 0;\n" + store_box + "[r4];", "proxy-fence");
   says("st.shared.u32 [r3], r0;\nfence.proxy.async.global;\nbar.sync 0;\n" + store_box + "[tile];",
        "proxy-fence");
-  // What the next round of a loop does with the products of the last one.
+  // The next iteration of a loop uses products of the last one.
   const std::string from_registers =
       "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {f0, f1, f2, f3}, {r4, r5, r6, r7}, rd2, "
       "1, 1, 1, 0;\n";
@@ -249,7 +249,7 @@ TEST(CheckHopper, WrongKernelsAreNot) {
            "bra LOOP;\nDONE:\n" + wait,
        "mov.b32 accesses r4 while wgmma.mma_async of line 25 in the preceding iteration reads it "
        "as A: insert wgmma.wait_group in between"},
-      // Two rounds later: the loop around.
+      // Two iterations later: the outer loop.
       {"AROUND:\nmov.f32 f2, 0f00000000;\n" + fence + "LOOP:\n" + product + commit +
            "@p0 bra LOOP;\n@p1 bra AROUND;\n" + wait,
        "mov.f32 accesses f2 while"}};

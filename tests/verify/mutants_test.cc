@@ -54,7 +54,7 @@ bool wordlike(char c) {
   return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
 }
 
-// Where the token at `at` ends: a word with its dot and its ::parts, or one character.
+// The end of the token at `at`: a word with its dot and its ::parts, or one character.
 std::size_t token_end(const std::string& line, std::size_t at, std::size_t limit) {
   const auto in_word = [&](std::size_t i) {
     return i < limit && (wordlike(line[i]) || line[i] == '$' || line[i] == '%');
@@ -163,7 +163,8 @@ std::vector<Mutant> mutants_of(const Lines& lines, const Recording& recording) {
   return out;
 }
 
-// What the assembler takes and `check` refuses, on purpose; docs/check.md has the reasons.
+// Mutants that the assembler accepts and `check` rejects, on purpose; docs/check.md has the
+// reasons.
 bool explained(const std::string& mutant, const std::string& error) {
   const auto says = [&](std::string_view text) { return error.find(text) != std::string::npos; };
   if (says("is repeated")) return true;                                 // a slip: bra.uni.uni
@@ -174,7 +175,7 @@ bool explained(const std::string& mutant, const std::string& error) {
   return says("[syntax]") && mutant.find(" s[+") != std::string::npos;  // elements: name[1]
 }
 
-// What `check` finds first, or nothing.
+// The first error of `check`, or nothing.
 std::string first_error(const Lines& lines) {
   std::string text;
   for (const std::string& line : lines) text += line + "\n";
@@ -215,7 +216,7 @@ void compare(const Recording& recording, std::size_t share, std::size_t show, Ta
   }
 }
 
-// Of all at least 99.5 % as the assembler; of those that it takes at most 0.1 % refused.
+// At least 99.5 % agree with the assembler; of those that it accepts, at most 0.1 % are rejected.
 TEST(CheckMutants, AgreeWithTheAssembler) {
   const char* how = std::getenv("TARTAN_SWEEP");
   const char* shown = std::getenv("TARTAN_SWEEP_SHOW");

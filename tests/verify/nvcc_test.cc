@@ -14,7 +14,7 @@ using test::read_file;
 
 class CheckNvcc : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(CheckNvcc, ChecksCleanAndComesBack) {
+TEST_P(CheckNvcc, ChecksCleanAndRoundTrips) {
   if (std::system("nvcc --version > /dev/null 2>&1") != 0 || !test::has_assembler())
     GTEST_SKIP() << "no nvcc";
   const std::string arch = GetParam();

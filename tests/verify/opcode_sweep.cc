@@ -49,7 +49,7 @@ std::optional<int> last_number(const std::string& word) {
   return std::stoi(word.substr(begin, end - begin));
 }
 
-// What "<inner>index" stands for; nothing where the type has no such register.
+// The replacement of "<inner>index"; nothing if the type has no such register.
 std::optional<std::string> placeholder(const Common& common, std::string inner,
                                        const std::string& index, const Chosen& chosen) {
   std::string count, first = "0";
@@ -123,7 +123,7 @@ std::string statement(const std::string& mnemonic, const std::vector<std::string
   return mnemonic.ends_with('}') || mnemonic.ends_with(':') ? mnemonic : mnemonic + ";";
 }
 
-// The statement with one random change.
+// The statement after one random mutation.
 std::string mutated(const Common& common, const std::string& name,
                     std::vector<std::string> operands, std::uint32_t seed) {
   std::vector<std::string> words = split(name, ".");
@@ -174,8 +174,8 @@ std::size_t letter_index(const std::string& text, std::size_t& at) {
   return 52 + high * 52 + one();
 }
 
-// module.ptx or function.ptx: "?sm_70/8.3 text" stands from there on, "?texmode_independent text"
-// for targets with that option.
+// module.ptx or function.ptx: "?sm_70/8.3 text" applies from there on, "?texmode_independent text"
+// to targets with that option.
 std::vector<std::string> prelude(const std::string& name, const Pair& pair) {
   const auto version = [](const std::string& text) {
     const auto parts = split(text, ".");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/verify/opcode_sweep.h - the opcode sweep: statements with every instruction, right and
-// wrong, and what the assembler says of each on pairs of target and PTX version.
+// wrong, with the assembler's verdict for each on pairs of target and PTX version.
 //
-// tests/data/isa/sweep/README.md tells the format; spec.py there expands the same text for the
+// tests/data/isa/sweep/README.md describes the format; spec.py there expands the same text for the
 // program that records the verdicts.
 #pragma once
 
@@ -32,7 +32,7 @@ struct Slot {
 struct Block {
   std::string name, pairs = "usual";
   unsigned keep = 1, of = 1, mutate = 0;
-  bool apart = false;  // each statement in a function of its own
+  bool apart = false;  // each statement has its own function
   bool alone = false;  // each statement is a module
   std::vector<Slot> slots;
   std::vector<std::string> operands;
@@ -53,10 +53,10 @@ std::vector<Block> read_family(const Common& common, const std::string& family);
 std::map<std::string, Recorded> read_verdicts(const std::string& family);
 std::string checksum(const std::vector<std::string>& statements);
 std::uint32_t crc32(std::string_view text);
-/// Its disagreements are counted, and are not failures yet.
+/// Its disagreements are counted, but are not failures yet.
 bool is_unfinished(const std::string& family);
 
-/// A number that looks random, of another.
+/// A pseudorandom function of a number.
 std::uint32_t mix(std::uint32_t value);
 using test::split;
 
@@ -66,11 +66,11 @@ struct Pair {
   std::string target, ptx;
 };
 
-/// The module that a statement of a block `alone` is.
+/// The module of a statement in an `alone` block.
 std::string module_alone(const Pair& pair, std::string statement);
 
-/// A module with the statements, and the line of each: those apart have all lines of their
-/// function.
+/// A module with the statements, and the line of each; a statement in its own function has all
+/// lines of the function.
 struct Text {
   std::string text;
   std::map<int, std::size_t> places;

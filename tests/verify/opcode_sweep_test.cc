@@ -2,7 +2,7 @@
 // `check` against the assembler, statement by statement: the whole language, right and wrong, on
 // pairs of target and PTX version (tests/data/isa/sweep/README.md).
 //
-// A test a family. The environment says how much of it, and what is shown:
+// One test per family. The environment sets how much of it runs, and what is shown:
 //   TARTAN_SWEEP=all           every statement on every pair, not one pair in some
 //   TARTAN_SWEEP_SHOW=20       so many examples of each kind of disagreement (else 3)
 //   TARTAN_SWEEP_BLOCK=mul     only blocks whose names begin so
@@ -46,7 +46,7 @@ struct Finding {
   std::string id, message;
 };
 
-// Statements with both groups of CTAs stand in one function: none of them is wrong by itself.
+// Statements with both groups of CTAs share a function: neither is wrong by itself.
 verify::Options options() {
   verify::Options out;
   out.levels.set("cta-group", std::nullopt);
@@ -66,7 +66,7 @@ std::vector<Finding> judge_alone(const Pair& pair, const std::vector<Case>& case
   return found;
 }
 
-// What `check` says of each statement.
+// The verdict of `check` on each statement.
 std::vector<Finding> judge(const Pair& pair, const std::vector<Case>& cases) {
   if (!cases.empty() && cases[0].block->alone) return judge_alone(pair, cases);
   std::vector<std::pair<std::string, bool>> statements;
@@ -89,8 +89,7 @@ std::vector<Finding> judge(const Pair& pair, const std::vector<Case>& cases) {
   return found;
 }
 
-// A difference between manual and assembler: which statements, and which of the two `check`
-// follows.
+// A difference between manual and assembler: its statements, and which of the two `check` follows.
 struct Explained {
   std::string kind, family, pattern, pairs;
   mutable int used = 0;
@@ -177,8 +176,7 @@ std::vector<std::string> families() {
 
 class OpcodeSweep : public ::testing::TestWithParam<std::string> {};
 
-// Every pair with the statements that are tried on it: all of them, or one pair in `share` for
-// each.
+// Every pair with the statements that run on it: all of them, or one pair in `share` for each.
 std::map<std::string, std::vector<Case>> cases_of(const std::string& family, std::size_t share) {
   static std::map<std::string, std::vector<Block>> kept;  // cases point at their blocks
   const std::vector<Block>& blocks = kept[family] = read_family(common(), family);
@@ -234,14 +232,14 @@ TEST_P(OpcodeSweep, AgreesWithTheAssembler) {
   EXPECT_EQ(score.wrongly_refused, 0u);
 }
 
-// A new instruction has a block in the sweep. (Matrix forms: sweep_test.cc.)
+// Every instruction has a block in the sweep. (Matrix forms: sweep_test.cc.)
 TEST(OpcodeSweep, EveryInstructionIsSwept) {
   std::set<isa::Opcode> seen;
   for (const std::string& family : families())
     for (const Block& block : read_family(common(), family))
       for (const std::string& statement : block.statements(common()))
         seen.insert(isa::find_opcode(mnemonic_of(statement)));
-  // PTX ISA 9.1, of which the assembler that was asked (13.0) has nothing.
+  // PTX ISA 9.1, unknown to the assembler of the recording (13.0).
   const std::set<isa::Opcode> unknown = {isa::Opcode::multimem_cp_async_bulk,
                                          isa::Opcode::multimem_cp_reduce_async_bulk};
   for (std::uint16_t i = 1; i < static_cast<std::uint16_t>(isa::Opcode::count); ++i) {

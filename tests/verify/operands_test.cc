@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operands of matrix instructions: register types against what NVIDIA's assembler takes
+// The operands of matrix instructions: register types against NVIDIA's assembler
 // (tests/data/isa/operand_types.txt), and constants, sinks, braces, addresses and ranges one by
 // one.
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ Diags check(const std::string& target, const std::string& version, const std::st
   return verify::check(std::make_shared<const Source>("line", module_text(target, version, line)));
 }
 
-// One operand of a signature, with registers of `type` where one is given.
+// One operand of a signature, with registers of `type` if given.
 std::string operand(const std::string& what, const std::string& type) {
   const std::size_t x = what.find("x.");
   if (x != std::string::npos && std::isdigit(static_cast<unsigned char>(what[0]))) {
@@ -83,7 +83,7 @@ TEST(CheckOperands, RegisterTypes) {
   EXPECT_GT(accepted, 500);
 }
 
-// {f32 x 4}, {b32 x 4} and so on, written once.
+// {f32 x 4}, {b32 x 4} and so on, as text.
 const std::string f4 = "{%f32_0,%f32_1,%f32_2,%f32_3}", r4 = "{%b32_0,%b32_1,%b32_2,%b32_3}",
                   r2 = "{%b32_4,%b32_5}";
 const std::string mma = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 ";
@@ -114,7 +114,7 @@ TEST(CheckOperands, ConstantsAndSinks) {
          false);  // the assembler takes it, the manual does not
 }
 
-// Registers of several types in one vector, wherever it stands.
+// Registers of several types in one vector, in every position.
 TEST(CheckOperands, Mixtures) {
   const auto vector = [](const std::string& text) {
     std::string out;
@@ -182,7 +182,8 @@ TEST(CheckOperands, Addresses) {
   expect("sm_80", "8.0", global + "[tile], 16;", false);
 }
 
-// .global .u32 a<3>: a0, a1 and a2, but not a; NVIDIA's assembler gives none of them a value.
+// .global .u32 a<3>: a0, a1 and a2, but not a; NVIDIA's assembler accepts no initial value for
+// them.
 TEST(CheckOperands, RowsOfVariables) {
   const auto ids = [](const std::string& variable, const std::string& name) {
     std::string out;
@@ -225,7 +226,7 @@ TEST(CheckOperands, BlockScales) {
     expect("sm_120a", "8.7", with(a, b), legal);
 }
 
-// What the assembler takes and the manual does not: refused on purpose. (Forms of that kind are
+// Accepted by the assembler but not by the manual: rejected on purpose. (Such forms are
 // "undocumented-form".)
 TEST(CheckOperands, StricterThanTheAssembler) {
   const std::string s8 = "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 ";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The verifier's verdict on every kind of matrix instruction, legal and illegal, against recorded
-// tables (tests/data/isa): every form that any manual or assembler knows, and a sample of the full
-// product of qualifiers, on 23 pairs of target and PTX version.
+// tables (tests/data/isa): every form known to any manual or assembler, and a sample of all
+// combinations of qualifiers, on 23 pairs of target and PTX version.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ std::vector<Row> read_table(const std::string& path, bool beyond) {
     }
     const auto fields = split(line, "|");
     Row row;
-    // "[.u32|.u64]" holds the separator.
+    // "[.u32|.u64]" contains the separator.
     const auto joined = split(line.substr(line.find('|', fields[0].size() + 1) + 1), "|");
     row.mnemonic = fields[1];
     const std::size_t tail = beyond ? 3 : 2;
@@ -106,8 +106,8 @@ std::string operand_text(const std::string& signature) {
   return out;
 }
 
-// .b32 fits every slot of 32 bits: generated lines use nothing else, so that f32 is the same
-// operand. Register types have tests of their own.
+// .b32 fits every 32-bit operand: generated lines use only .b32, so f32 is treated alike. Register
+// types have their own tests.
 std::string normal(std::string operands) {
   for (std::size_t at = operands.find("f32"); at != std::string::npos;
        at = operands.find("f32", at))
@@ -235,8 +235,8 @@ std::string default_operands(const std::string& mnemonic) {
   return "d=4x.f32; a=4x.b32; b=2x.b32; c=4x.f32";
 }
 
-// Every recorded form once, and `more` combinations of qualifiers with the operands that the tables
-// have for them, or others.
+// Every recorded form once, and `more` combinations of qualifiers, with the operands that the
+// tables have for them, or others.
 std::vector<Line> lines(unsigned seed, int more) {
   std::mt19937 random(seed);
   std::vector<Line> out;
@@ -354,7 +354,7 @@ TEST(CheckSweep, AgreesWithTheAssembler) {
     ASSERT_GT(bad.size(), 10u) << arch;
     std::string log;
     EXPECT_EQ(assemble(arch, version, good, log), 0) << arch << "\n" << log;
-    // One error hides others: each wrong line in a module of its own.
+    // One error hides others: each wrong line has its own module.
     for (const Line& line : bad)
       EXPECT_NE(assemble(arch, version, {line}, log), 0)
           << arch << ": " << line.mnemonic << " (" << line.operands << ")";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels compiled by Triton (tests/data/triton): they check clean, print to a fixed point, and
-// give an H100's results, bit for bit but for those that rest on ex2.approx (their manifests say
-// within what).
+// match an H100's results, bit for bit except for those that use ex2.approx (their manifests have
+// tolerances).
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -27,8 +27,8 @@ const std::vector<std::string>& kernels() {
   return names;
 }
 
-// Registers of products are touched with no wait in between (in the next round of a loop, too),
-// which the assembler repairs.
+// Registers of products are accessed without a wait in between (also in the next iteration of a
+// loop), which the assembler repairs.
 const std::set<std::string> lack_a_wait = {"matmul_dequant", "matmul_e4m3_precise"};
 
 void expect_results(const std::string& device) {
@@ -47,17 +47,17 @@ void expect_results(const std::string& device) {
   }
 }
 
-TEST(TritonKernels, GiveTheRecordedResults) {
+TEST(TritonKernels, MatchTheRecordedResults) {
   EXPECT_GE(kernels().size(), 23u);
   expect_results("emulator");
 }
 
-TEST(TritonKernels, GiveTheRecordedResultsOnAGpu) {
+TEST(TritonKernels, MatchTheRecordedResultsOnAGpu) {
   if (const std::string reason = test::no_hopper(); !reason.empty()) GTEST_SKIP() << reason;
   expect_results("cuda");
 }
 
-// Tolerances are for the kernels with ex2.approx alone.
+// Only kernels with ex2.approx have tolerances.
 TEST(TritonKernels, AllOthersAreComparedBitForBit) {
   int exact = 0, within = 0;
   for (const std::string& kernel : kernels()) {
@@ -106,7 +106,7 @@ TEST(TritonKernels, PrintedTextAssemblesToTheSameCode) {
       test::expect_same_code(kernel, text_of(kernel));
 }
 
-// ---- The same products computed here: the recordings are of what they say.
+// ---- The same products, computed here, to validate the recordings.
 
 double half(std::uint16_t bits) {
   const int exponent = bits >> 10 & 31;
@@ -132,7 +132,7 @@ TEST(TritonKernels, ProductsAreProducts) {
   struct Product {
     std::string file;
     std::size_t m, n, k, b;  // where B begins
-    bool by_columns;
+    bool b_col_major;
   };
   for (const Product& p : {Product{"matmul_f16/c_ptr.bin", 128, 256, 256, 32768, false},
                            Product{"matmul_f16_columns/c_ptr.bin", 128, 128, 256, 32768, true},
@@ -146,7 +146,7 @@ TEST(TritonKernels, ProductsAreProducts) {
         double sum = 0, size = 0;
         for (std::size_t i = 0; i < p.k; ++i) {
           const double a = in[row * p.k + i],
-                       b = in[p.b + (p.by_columns ? column * p.k + i : i * p.n + column)];
+                       b = in[p.b + (p.b_col_major ? column * p.k + i : i * p.n + column)];
           sum += a * b;
           size += std::fabs(a * b);
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The verifier's verdict on single wgmma instructions against the assembler's: legal forms and
 // their illegal neighbours in N, K, types, registers, immediates, targets and PTX versions, as
-// recorded in tests/data/isa/wgmma.txt, and as it says today where it is installed.
+// recorded in tests/data/isa/wgmma.txt and, if it is installed, current.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -90,7 +90,7 @@ bool assembles(const std::string& arch, const std::string& version,
   return good;
 }
 
-// All that is legal on a target in one module; every thirtieth illegal one in a module of its own.
+// All legal instructions of a target in one module; every thirtieth illegal one in its own module.
 TEST(CheckWgmma, AgreesWithTheAssembler) {
   if (std::system("ptxas --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "no ptxas";
   std::map<std::pair<std::string, std::string>, std::string> legal;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program sees of an installed Tartan: the umbrella header, one library.
+// A program's view of an installed Tartan: the umbrella header, one library.
 #include <tartan/tartan.h>
 
 #include <cstdio>
