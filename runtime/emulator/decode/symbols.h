@@ -13,8 +13,7 @@
 
 namespace tartan::inline TARTAN_ABI::emulator {
 
-/// What the names of variables stand for. A row, `a<3>`, has the names a0, a1 and a2; `a` itself is
-/// none of them.
+/// The variables that names refer to. A row, `a<3>`, has the names a0, a1 and a2, but not `a`.
 template <typename T>
 class VariableNames {
  public:
@@ -50,7 +49,7 @@ struct Symbol {
   Window window = Window::global;
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
-  bool dynamic = false;  // extern shared: behind everything static
+  bool dynamic = false;  // extern shared: after all static variables
   bool framed = false;   // local: the address counts from the start of the function's frame
 };
 
