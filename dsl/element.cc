@@ -121,7 +121,6 @@ Scalar along(const Scalar& lane, const LaneMap& map, int isa::Coord::*axis) {
 }  // namespace detail
 
 using codegen::Value;
-using detail::KernelState;
 
 namespace {
 

@@ -115,7 +115,7 @@ std::int64_t combined_multiple(Operator op, std::int64_t x, std::int64_t y,
 
 // All bits up to the highest of `most`, except the zeros below the lowest bit of `low`.
 std::uint64_t filled(std::uint64_t most, std::uint64_t low) {
-  const int width = std::bit_width(most);
+  const auto width = static_cast<int>(std::bit_width(most));
   const std::uint64_t up = width >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
   return up & ~(low ? (low & -low) - 1 : 0);
 }

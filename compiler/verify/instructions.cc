@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "compiler/isa/special_registers.h"
 #include "compiler/verify/operand_matcher.h"
@@ -83,11 +84,11 @@ class InstructionChecker {
 
   // Reports the mismatch with the signature that accepts the most operands.
   void wrong_operands(const ptx::Instruction& instruction, const Spelling& spelling) {
-    OperandMismatch worst;
-    const Signature* nearest = nullptr;
-    for (const Signature* each : spelling.signatures) {
+    const Signature* nearest = spelling.signatures[0];
+    OperandMismatch worst = operands_.mismatch(instruction, spelling, *nearest);
+    for (const Signature* each : std::span(spelling.signatures).subspan(1)) {
       OperandMismatch found = operands_.mismatch(instruction, spelling, *each);
-      if (!nearest || found.matched > worst.matched) worst = std::move(found), nearest = each;
+      if (found.matched > worst.matched) worst = std::move(found), nearest = each;
     }
     context_.report(*worst.rule, worst.at.empty() ? instruction.opcode : worst.at,
                     fmt::format("{}: {}; the nearest form is {}", spelling.text, worst.message,
