@@ -19,6 +19,7 @@
 
 #include "compiler/codegen/impl.h"
 #include "compiler/codegen/target_machine.h"
+#include "compiler/codegen/value_scopes.h"
 
 namespace tartan::inline TARTAN_ABI::codegen {
 namespace {
@@ -112,7 +113,8 @@ Result<std::string> FunctionBuilder::emit() {
   m.settle_params();
   if (m.debug) m.debug->finalize();
 
-  Diags diags;
+  Diags diags = values_out_of_scope(*m.function);
+  if (!diags.ok()) return diags;
   std::string broken;
   llvm::raw_string_ostream reasons(broken);
   if (llvm::verifyModule(*m.module, &reasons)) {
