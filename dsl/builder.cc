@@ -266,7 +266,7 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
   // TMA and wgmma swizzle by bits of the absolute address.
   const int align = layout.swizzle.bits && state_->config.target.arch.sm >= 90 ? 1024 : 128;
   const codegen::Pointer base = state_->memories.share(state_->f(), name, bytes, align);
-  const int number = state_->memories.add({base, true, bytes, ring.stages});
+  const int number = state_->memories.add({base, true, bytes, ring.stages, ring.operand});
   detail::Tensor first{state_, std::move(name), type, layout, 0, number, state_->log.place()};
   return Ring(Shared(std::move(first)), ring.stages, apart);
 }
@@ -376,6 +376,7 @@ Scalar Builder::read(const Global& from, const Scalar& row, const Scalar& col, H
 Scalar Builder::read(const Shared& from, const Scalar& row, const Scalar& col, Here at) {
   state_->at(at);
   state_->fill.read_by_threads = true;
+  if (tensor_of(from).memory >= 0) note_read(*state_, tensor_of(from));
   return read_element(*state_, tensor_of(from), row, col);
 }
 Scalar Builder::read_if(const Scalar& condition, const Global& from, const Scalar& row,
@@ -457,7 +458,8 @@ Scalar Builder::word(const Scalar& low, const Scalar& high, Here at) {
 Scalar Builder::address(const Shared& tile, const Scalar& row, const Scalar& col, Here at) {
   state_->at(at);
   if (!usable(*state_, tensor_of(tile), row, col)) return detail::bad_scalar();
-  state_->fill.read_by_threads = true;  // by the instruction that it is for
+  state_->fill.read_by_threads = true;                       // by the instruction that it is for
+  state_->memories.of(tensor_of(tile)).ever_written = true;  // perhaps
   return state_->scalar(state_->f().shared_address(address_of(*state_, tensor_of(tile), row, col)));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Run-time loops and conditions, and the scalars that change in them.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "dsl/scalars.h"
@@ -72,6 +73,12 @@ void Builder::when(const Scalar& condition, const std::function<void()>& body, H
 
 Scalar Builder::constant(Type type, double value, Here at) {
   state_->at(at);
+  if (!info(type).floating && std::trunc(value) != value) {
+    state_->log.report(
+        "scalar-type"_rule,
+        fmt::format("constant {} of type {}: expected an integer", value, name(type)));
+    return detail::bad_scalar();
+  }
   if (!info(type).floating)
     return state_->scalar(state_->f().constant(type, static_cast<std::int64_t>(value)),
                           std::max<std::int64_t>(1, static_cast<std::int64_t>(value)),
@@ -100,12 +107,14 @@ ScalarVariable& ScalarVariable::operator=(const Scalar& value) {
                     name(variable_.type), name(value.type())));
     return *this;
   }
+  state_->stages.note_change(variable_.id, state_->log.place());
   state_->f().set(variable_, state_->value(value, variable_.type));
   return *this;
 }
 
 ScalarVariable::operator Scalar() const {
   if (!state_ || !state_->takes_calls("the variable")) return detail::bad_scalar();
+  state_->stages.note_read(variable_.id, state_->log.place());
   return state_->scalar(state_->f().get(variable_));
 }
 

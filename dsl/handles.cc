@@ -81,7 +81,8 @@ bool KernelState::has_body(bool given, std::string_view what) {
 
 namespace tartan::inline TARTAN_ABI {
 
-Shared Ring::operator[](const Scalar& stage) const {
+Shared Ring::operator[](const RingIndex& index) const {
+  const Scalar& stage = index.number;
   Shared out = first_;
   detail::Tensor& tensor = detail::HandleParts::tensor(out);
   if (!tensor.state || tensor.memory < 0) return out;
@@ -90,6 +91,8 @@ Shared Ring::operator[](const Scalar& stage) const {
     return out;
   }
   check_stage(*tensor.state, tensor.name, stage, stages_);
+  tensor.state->stages.note_index(tensor.state->log, tensor.memory, tensor.name, stages_, stage,
+                                  index.at);
   tensor.base = tensor.base + stage * distance_;
   return out;
 }

@@ -7,10 +7,14 @@
 
 namespace tartan::inline TARTAN_ABI::detail {
 
-void Log::report(const Rule& rule, std::string message) {
+std::string text(const Place& place) {
+  return fmt::format("{}:{}", place.file.substr(place.file.rfind('/') + 1), place.line);
+}
+
+void Log::report_at(const Rule& rule, const Place& at, std::string message) {
   for (const Diag& each : diags_)
-    if (each.place == place_ && each.message == message) return;
-  diags_.report(rule, place_, std::move(message));
+    if (each.place == at && each.message == message) return;
+  diags_.report(rule, at, std::move(message));
 }
 
 void Log::refuse_target(const isa::Instruction& row) {

@@ -14,6 +14,9 @@
 
 namespace tartan::inline TARTAN_ABI::detail {
 
+/// A place that a message names: file:line.
+std::string text(const Place& place);
+
 class Log {
  public:
   Log(const Target& target, Place place) : target_(target), place_(std::move(place)) {}
@@ -26,7 +29,10 @@ class Log {
   const std::source_location& location() const { return location_; }
 
   /// Reports once per place: loops and fragments repeat the same error.
-  void report(const Rule& rule, std::string message);
+  void report(const Rule& rule, std::string message) {
+    report_at(rule, place_, std::move(message));
+  }
+  void report_at(const Rule& rule, const Place& at, std::string message);
   /// Reports since when the instruction exists, and the nearest one that the target has.
   void refuse_target(const isa::Instruction& row);
   Diags& diags() { return diags_; }

@@ -21,6 +21,10 @@ struct Memory {
   bool in_shared = false;
   std::int64_t bytes = 0;
   int stages = 1;                     // of a ring
+  Operand operand = Operand::none;    // of a product, that it was declared for
+  std::optional<Place> read = {};     // the first time
+  std::string name = {};              // once it was read
+  bool ever_written = false;          // or its address was taken
   std::optional<Place> written = {};  // by other threads too, with no barrier since
   // With warp specialization: written by consumers; filled by one of their pipelines.
   std::optional<Place> written_by_consumers = {}, filled = {};

@@ -56,6 +56,8 @@ class CommonPipeline {
  private:
   void fill(const Scalar& t, const Scalar& stage) {
     state_.log.resume(ring_.place);
+    const detail::StageChecks::Scope scope(state_.stages,
+                                           {ring_.pipeline, ring_.stages, true, t, stage});
     filler_.fill([&] { ring_.fill(t, stage); });
   }
 
@@ -132,8 +134,13 @@ void Builder::pipeline(int stages, const Scalar& count,
     return state_->log.report(
         "operand-count"_rule,
         fmt::format("pipeline stages: expected 1 to {}, found {}", most, stages));
-  const detail::Stages ring{stages, count, fill, ahead, use, state_->log.place()};
-  if (state_->roles.current != detail::Role::all) detail::role_pipeline(*state_, ring);
+  const detail::RoleState& roles = state_->roles;
+  const int number = roles.current == detail::Role::all ? state_->stages.begin_pipeline()
+                     : roles.current == detail::Role::consumer
+                         ? detail::StageChecks::role_pipeline(roles.pipelines.size())
+                         : detail::StageChecks::role_pipeline(roles.next);
+  const detail::Stages ring{stages, count, fill, ahead, use, state_->log.place(), number};
+  if (roles.current != detail::Role::all) detail::role_pipeline(*state_, ring);
   else CommonPipeline(*this, *state_, ring).run();
 }
 

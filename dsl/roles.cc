@@ -173,6 +173,8 @@ void produce(Builder& k, KernelState& state, const Stages& stages) {
       const Scalar stage = cursor.stage();
       state.roles.stage_counts[state.value(stage, u32).id] = stages.stages;
       state.log.resume(stages.place);
+      const StageChecks::Scope scope(state.stages,
+                                     {stages.pipeline, stages.stages, true, t, stage});
       pipeline.full_arrivals = fill_stage(
           state, [&] { stages.fill(t, stage); }, cursor.of(pipeline.full));
       pipeline.shared_by_cluster = state.fill.by_cluster;
@@ -246,6 +248,7 @@ void use_stage(KernelState& state, const Stages& stages, const Scalar& t, const 
   state.roles.stage_counts[state.value(stage, u32).id] = stages.stages;
   state.log.resume(stages.place);
   const bool before = std::exchange(state.roles.in_stage, true);
+  const StageChecks::Scope scope(state.stages, {stages.pipeline, stages.stages, false, t, stage});
   stages.use(t, stage, [&] {
     if (left) return state.log.report("operand-count"_rule, "next() is called twice for one stage");
     left = true;

@@ -16,6 +16,7 @@ struct Stages {
   const std::function<void(Scalar)>& ahead;
   const std::function<void(Scalar, Scalar, const std::function<void()>&)>& use;
   Place place = {};  // of the call
+  int pipeline = 0;  // for StageChecks
 };
 
 /// Consumes k-tile `t` in `stage`. `leave` runs when the description calls next(), or else after

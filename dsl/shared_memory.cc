@@ -6,14 +6,6 @@
 
 namespace tartan::inline TARTAN_ABI::detail {
 
-namespace {
-
-std::string text(const Place& place) {
-  return fmt::format("{}:{}", place.file.substr(place.file.rfind('/') + 1), place.line);
-}
-
-}  // namespace
-
 void check_stage(KernelState& state, const std::string& ring, const Scalar& stage, int stages) {
   if (const auto number = stage.constant(); number && (*number < 0 || *number >= stages))
     state.log.report("tile-bounds"_rule,
@@ -28,6 +20,7 @@ void check_stage(KernelState& state, const std::string& ring, const Scalar& stag
 
 void note_fill(KernelState& state, const Tensor& to) {
   Memory& memory = state.memories.of(to);
+  memory.ever_written = true;
   if (memory.written_by_consumers)
     state.log.report(
         "unsynchronized-tile"_rule,
@@ -46,6 +39,7 @@ void note_fill(KernelState& state, const Tensor& to) {
 void note_write(KernelState& state, const Tensor& to) {
   Memory& memory = state.memories.of(to);
   if (!memory.in_shared) return;
+  memory.ever_written = true;
   if (state.roles.current == Role::producer) {
     state.fill.plain = true;
     return note_fill(state, to);
@@ -55,7 +49,32 @@ void note_write(KernelState& state, const Tensor& to) {
   if (!state.fill.asynchronous) memory.written = state.log.place();
 }
 
+void note_read(KernelState& state, const Tensor& from) {
+  Memory& memory = state.memories.of(from);
+  if (memory.in_shared && !memory.read) memory.read = state.log.place(), memory.name = from.name;
+}
+
+Diags unwritten(const Memories& memories) {
+  Diags out;
+  for (const Memory& each : memories.all())
+    if (each.read && !each.ever_written)
+      out.add({Level::Warning, "unwritten-tile"_rule.id, *each.read,
+               fmt::format("{} is read, and nothing writes it; copy() a tile to it", each.name)});
+  return out;
+}
+
+bool in_order(KernelState& state, const Tensor& a, const Tensor& b) {
+  if (state.memories.of(a).operand != Operand::b || state.memories.of(b).operand != Operand::a)
+    return true;
+  state.log.report("wrong-role"_rule,
+                   fmt::format("operands swapped: {} was declared by shared_b() and {} by "
+                               "shared_a(); expected A, then B",
+                               a.name, b.name));
+  return false;
+}
+
 bool require_barrier(KernelState& state, const Tensor& from) {
+  note_read(state, from);
   Memory& memory = state.memories.of(from);
   state.fill.read_by_threads |= memory.in_shared;
   if (!memory.written) return true;

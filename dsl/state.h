@@ -23,6 +23,7 @@
 #include "dsl/memory.h"
 #include "dsl/names.h"
 #include "dsl/role_state.h"
+#include "dsl/stage_checks.h"
 #include "tartan/dsl/kernel.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -38,6 +39,7 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   Memories memories;
   RoleState roles;
   StageFill fill;
+  StageChecks stages;
   TmaStaging staging;
   Flights flights;
 

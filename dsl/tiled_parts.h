@@ -22,6 +22,11 @@ using Beside = std::function<void(MmaOptions&, int i, int step)>;
 WarpTile multiply_tile(const TiledParts& mma, const WarpTile& c, const Side& a, const Side& b,
                        const Beside& row = {}, const Beside& column = {});
 
+/// How elements of an operand lie in shared memory: those of six and four bits that take a byte of
+/// a register stay packed there.
+Type stored_type(const MmaKind& kind, Type element);
+/// A ring of `stages` for operand A or B, in the layout that copies and products want.
+RingLayout shared_layout(const TiledParts& mma, Operand operand, int stages, Major major);
 /// Whether these are accumulators of wgmma.
 bool by_warpgroups(const TiledParts& mma, const WarpTile& c, bool sparse = false);
 /// mxf4nvf4 is written with its .scale_vec, which the scales' type decides.

@@ -67,6 +67,14 @@ RowValues reduce_rows(const WarpTile& tile, Scalar (*combine)(const Scalar&, con
   auto k = builder_of(tile, at);
   if (!k) return RowValues(2, detail::bad_scalar());
   const FragmentKind& kind = tile.fragment(0, 0).kind();
+  if (tile.across() * kind.fragment().cols < tile.place().cols) {
+    detail::state_of(tile.fragment(0, 0))
+        ->log.report("tile-divide"_rule,
+                     fmt::format("rows are divided among warps: this one has {} of {} columns; "
+                                 "expected Tile::warps_n = 1",
+                                 tile.across() * kind.fragment().cols, tile.place().cols));
+    return RowValues(2, detail::bad_scalar());
+  }
   const LaneRows rows = lane_rows(kind);
   RowValues out;
   for (int y = 0; y < tile.down(); ++y) {

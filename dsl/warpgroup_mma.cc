@@ -6,6 +6,7 @@
 
 #include "dsl/addressing.h"
 #include "dsl/fragments.h"
+#include "dsl/shared_memory.h"
 #include "dsl/tma_matrix.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -224,6 +225,7 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
                                          std::vector<Value> metadata) {
   const auto panels_a = panels(state, a, Operand::a), panels_b = panels(state, b, Operand::b);
   if (!panels_a || !panels_b) return {};
+  note_read(state, a), note_read(state, b);
   if (state.f().is_muted()) return sums;
   // A warpgroup's 64 rows: 64 lines of each panel, or the panels of 64 elements.
   const std::int64_t rows = panels_a->along_k

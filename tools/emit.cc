@@ -99,6 +99,7 @@ int emit(const EmitWords& words, const KernelRegistry& kernels) {
   const auto compiled = words.ptx.empty() ? compile(described->kernel, target->arch)
                                           : compile(described->kernel, *target);
   if (!compiled) return fail(exit_failed, about_kernel(words.kernel, compiled.diags()));
+  fmt::print(stderr, "{}", compiled->warnings.text());
   if (words.explain) fmt::print(stderr, "{}", explain(compiled->choices));
   if (!to_file(words)) {
     fmt::print("{}", compiled->ptx);

@@ -180,6 +180,63 @@ std::vector<Misuse> misuses() {
                    k.pipeline(2, 3, nullptr, nullptr);
                    k.each_tile(64, 64, {}, nullptr);
                  })});
+  // Each index of a ring but the stage, and what runs ahead of use.
+  const auto pipelined = [](auto filled, auto used) {
+    return [=](Builder& k) {
+      auto A = k.global("A", f16, row_major(64, 256)), B = k.global("B", f16, col_major(256, 64));
+      auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), small);
+      auto sA = k.shared("sA", f16, mma.shared_a(3)), sB = k.shared("sB", f16, mma.shared_b(3));
+      auto sum = mma.accumulator();
+      k.pipeline(
+          3, 8,
+          [&](Scalar t, Scalar stage) {
+            k.copy(A.tile(64, 32, 0, t), filled(sA, t, stage));
+            k.copy(B.tile(32, 64, t, 0), sB[stage]);
+          },
+          [&](Scalar t, Scalar stage) { sum = mma(sum, used(sA, t, stage), sB[stage]); });
+    };
+  };
+  const auto right = [](const Ring& s, Scalar, Scalar stage) { return s[stage]; };
+  const auto by_t = [](const Ring& s, Scalar t, Scalar) { return s[t]; };
+  const auto zero = [](const Ring& s, Scalar, Scalar) { return s[0]; };
+  out.push_back({"a stage filled by the k-tile's number", __LINE__ - 3, "sm_80",
+                 described(128, pipelined(by_t, right))});
+  out.push_back({"one stage filled all the time", __LINE__ - 4, "sm_80",
+                 described(128, pipelined(zero, right))});
+  out.push_back({"a stage used by the k-tile's number", __LINE__ - 7, "sm_80",
+                 described(128, pipelined(right, by_t))});
+  out.push_back({"one stage used all the time", __LINE__ - 8, "sm_80",
+                 described(128, pipelined(right, zero))});
+  out.push_back(
+      {"a fill that reads what use changes", __LINE__, "sm_80", described(128, [](Builder& k) {
+         auto g = k.global("g", f32, row_major(64, 32));
+         auto s = k.shared("s", f32, RingLayout{row_major(1, 32), 2});
+         auto x = k.variable(k.constant(u32, 0));
+         k.pipeline(
+             2, 8, [&](Scalar, Scalar stage) { k.copy(g.tile(1, 32, x, 0), s[stage]); },
+             [&](Scalar t, Scalar) { x = t + 1; });
+       })});
+  out.push_back(
+      {"operands of one shape, swapped", __LINE__, "sm_80", described(128, [](Builder& k) {
+         constexpr Tile square{.m = 32, .n = 32, .k = 32, .warps_m = 2, .warps_n = 2};
+         auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), square);
+         auto sA = k.shared("sA", f16, mma.shared_a())[0];
+         auto sB = k.shared("sB", f16, mma.shared_b())[0];
+         k.copy(k.global("A", f16, row_major(32, 32)), sA);
+         k.copy(k.global("B", f16, col_major(32, 32)), sB);
+         k.barrier();
+         auto sum = mma(mma.accumulator(), sB, sA);
+         k.store(k.global("C", f32, row_major(32, 32)), sum);
+       })});
+  out.push_back(
+      {"sums of rows that warps divide", __LINE__, "sm_80", described(128, [](Builder& k) {
+         auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), small);
+         row_sum(mma.accumulator());
+         row_maximum(mma.accumulator());
+       })});
+  out.push_back({"a fraction as an integer", __LINE__, "sm_80", described(32, [](Builder& k) {
+                   k.write(k.global("g", s32, row_major(1, 1)), 0, 0, k.constant(s32, 0.5));
+                 })});
   out.push_back({"a kernel without a function", __LINE__, "sm_80", described(32, nullptr)});
   out.push_back({"what follows a refused call", __LINE__, "sm_80", described(128, [](Builder& k) {
                    auto s = k.shared("s", f16, row_major(8, 8));

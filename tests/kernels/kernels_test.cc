@@ -66,6 +66,7 @@ TEST(Kernels, CompileForEverySupportedTarget) {
         continue;
       }
       ASSERT_TRUE(compiled) << compiled.diags().text();
+      EXPECT_TRUE(compiled->warnings.empty()) << compiled->warnings.text();
       ++compiled_count;
       // Assembling all of them is slow: each kernel for three targets, each target for some
       // kernels.

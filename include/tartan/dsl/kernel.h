@@ -118,6 +118,9 @@ struct Compiled {
   std::vector<CompiledParam> params;  // in the order of the description
   std::vector<CompiledMap> maps;      // parameters after them
   std::vector<Choice> choices;
+  /// What the checker says of the text that is legal and probably wrong, such as an mma under a
+  /// condition that differs between lanes: warnings, at the line of the C++ that made it.
+  Diags warnings = {};
 };
 
 /// Builds, emits, parses back and verifies. An invalid description gives all its diagnostics, each

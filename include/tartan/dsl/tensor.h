@@ -7,12 +7,14 @@
 //   Shared half = s.tile(16, 16, 2 * warp + i, 0);
 #pragma once
 
+#include <concepts>
 #include <optional>
 #include <source_location>
 #include <string>
 #include <utility>
 
 #include "tartan/dsl/layout.h"
+#include "tartan/isa/form.h"
 #include "tartan/support/diagnostic.h"
 
 namespace tartan::inline TARTAN_ABI {
@@ -105,6 +107,16 @@ using Shared = View<true>;
 struct RingLayout {
   Layout layout;
   int stages = 1;
+  Operand operand = Operand::none;  // of TiledMma::shared_a() and shared_b()
+};
+
+/// A stage of a ring, and the line that asks for it.
+struct RingIndex {
+  template <std::convertible_to<Scalar> T>
+  RingIndex(const T& number, const std::source_location& at = std::source_location::current())
+      : number(number), at(at) {}
+  Scalar number;
+  std::source_location at;
 };
 
 /// Shared matrices of one layout, one for each stage of a pipeline.
@@ -116,7 +128,7 @@ class Ring {
   Ring(Shared first, int stages, std::int64_t distance)
       : first_(std::move(first)), stages_(stages), distance_(distance) {}
 
-  Shared operator[](const Scalar& stage) const;
+  Shared operator[](const RingIndex& stage) const;
   int stages() const { return stages_; }
   const Layout& layout() const { return first_.layout(); }
 

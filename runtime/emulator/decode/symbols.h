@@ -13,7 +13,8 @@
 
 namespace tartan::inline TARTAN_ABI::emulator {
 
-/// The variables that names refer to. A row, `a<3>`, has the names a0, a1 and a2, but not `a`.
+/// What the names of variables stand for. A row, `a<3>`, has the names a0, a1 and a2; `a` itself is
+/// none of them.
 template <typename T>
 class VariableNames {
  public:
@@ -49,7 +50,7 @@ struct Symbol {
   Window window = Window::global;
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
-  bool dynamic = false;  // extern shared: after all static variables
+  bool dynamic = false;  // extern shared: behind everything static
   bool framed = false;   // local: the address counts from the start of the function's frame
 };
 

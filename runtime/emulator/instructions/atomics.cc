@@ -229,7 +229,7 @@ struct Packed {
   }
 };
 
-// 128-bit compare-and-swap: stores `next` if `at` holds `expected`; returns the old value.
+// 128 bits. What stands at `at` where it is `expected`, and is `next` then; else what stands there.
 #if defined(__x86_64__)
 __attribute__((target("cx16"))) UInt128 exchange_if(std::byte* at, UInt128 expected, UInt128 next) {
   return __sync_val_compare_and_swap(reinterpret_cast<UInt128*>(at), expected, next);

@@ -87,7 +87,7 @@ void store(Warp& warp, const Op& op) {
 
 constexpr std::uint32_t sink = ~std::uint32_t{0};  // `_` in a vector: nothing is loaded, or stored
 
-// A vector with `_` in it: memory keeps its old elements there. R is as wide as its elements.
+// A vector with `_` in it: memory keeps what stands there. R is as wide as its elements.
 template <typename R>
 void store_some(Warp& warp, const Op& op) {
   Access access;

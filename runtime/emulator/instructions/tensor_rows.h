@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/instructions/tensor_rows.h - the rows of a tensor's box, in their order in
-// shared memory: rows of a tile, single rows that are gathered or scattered, or pixels of images.
+// runtime/emulator/instructions/tensor_rows.h - the rows of a box of a tensor, in the order in
+// which they lie in shared memory: of a tile, single ones that are gathered or scattered, or pixels
+// of images.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +29,7 @@ class Rows {
     for (std::size_t i = 1; i < map_.rank(); ++i) base_[i] = place.at[i];
   }
 
-  /// The row's coordinate in dimension `i`, from 1 on.
+  /// Where the row lies along dimension `i`, from 1 on.
   std::int64_t at(std::size_t i) const {
     if (gathers_) return place_.at[1 + index_];
     if (map_.im2col) return base_[i] + (i + 1 < map_.rank() ? place_.offsets[i - 1] : 0);
@@ -47,7 +48,7 @@ class Rows {
     return map_.element_strides.empty() ? 1 : map_.element_strides[i];
   }
 
-  // The filter's next position between the corners; after the last one, the next image's first.
+  // The filter's next place between the corners; behind the last one the next image's first.
   void next_pixel() {
     const std::size_t images = map_.rank() - 1;
     for (std::size_t i = 1; i < images; ++i) {

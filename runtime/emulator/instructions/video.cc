@@ -274,7 +274,7 @@ std::optional<std::uint8_t> mask_of(std::string_view selector, std::uint32_t cou
 
 bool is_word(Type type) { return type == Type::u32 || type == Type::s32; }
 
-// The types of the sources, which follow the destination's; vset takes that of a.
+// The types of the sources, in front of which the destination's stands; vset takes that of a.
 bool read_types(Decoder& d, bool has_destination, std::uint8_t& flags) {
   const std::size_t first = has_destination ? 1 : 0;
   if (d.spelling.types() != 2 + first) return false;

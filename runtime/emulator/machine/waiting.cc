@@ -51,7 +51,7 @@ constexpr Opcode register_only[] = {Opcode::mov,
 constexpr Opcode silent[] = {Opcode::bra,   Opcode::nanosleep,   Opcode::membar,
                              Opcode::fence, Opcode::fence_proxy, Opcode::fence_mbarrier_init};
 
-// The loop iterations from the op after a wait back to it.
+// The rounds that lead from the op behind a wait back to it.
 class Loop {
  public:
   Loop(const LaunchContext& context, std::uint32_t behind_wait, std::uint64_t length)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/machine/waiting.h - detects deadlocks of a cluster.
+// runtime/emulator/machine/waiting.h - whether the warps of a cluster can ever go on.
 //
-// A warp that polls an mbarrier keeps running, so a deadlock does not stop the warps. It is certain
-// nevertheless if every group of lanes either waits at a barrier or runs a loop that reads only the
-// mbarrier and carries no register from one iteration to the next.
+// A warp that polls an mbarrier keeps running, so a deadlock is no standstill. It is certain all
+// the same when every group of lanes either stands at a barrier or goes round a loop that reads
+// nothing but the mbarrier and carries no register from one round into the next.
 #pragma once
 
 #include "runtime/emulator/machine/cluster.h"
