@@ -285,13 +285,15 @@ TEST(MemoryRaces, OneGroupTooFew) {
 }
 
 TEST(MemoryRaces, CopiesThatArriveAtAnMbarrier) {
-  const auto body = [](const std::string& arrive) {
-    return "setp.ne.u32 q, r0, 0;\n@q bra READY;\nmbarrier.init.shared::cta.b64 [bar], "
-           "64;\nREADY:\n"
-           "bar.sync 0;\n" +
-           addresses + copy + arrive + wait("bar", "SPIN") + others;
+  const auto body = [](const std::string& arrive, int count = 64) {
+    return "setp.ne.u32 q, r0, 0;\n@q bra READY;\nmbarrier.init.shared::cta.b64 [bar], " +
+           std::to_string(count) + ";\nREADY:\nbar.sync 0;\n" + addresses + copy + arrive +
+           wait("bar", "SPIN") + others;
   };
-  EXPECT_EQ(found(body("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [bar];\n"), two_warps), "");
+  const std::string each = "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [bar];\n";
+  EXPECT_EQ(found(body(each), two_warps), "");
+  // The phase ends before the last lane of a warp, which all arrive in one instruction.
+  EXPECT_EQ(found(body(each, 63), two_warps), "asynchronous-race");
   EXPECT_EQ(found(body("cp.async.mbarrier.arrive.shared::cta.b64 [bar];\n"
                        "mbarrier.arrive.shared::cta.b64 _, [bar];\n"),
                   two_warps),

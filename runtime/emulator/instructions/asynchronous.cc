@@ -155,6 +155,9 @@ bool expect_more(Warp& warp, int lane, Mbarrier& barrier, std::uint32_t bytes) {
   return false;
 }
 
+// op.c of act(): a relaxed arrival, and one that cp.async makes when its copies are over.
+constexpr std::uint32_t is_relaxed = 1, after_copies = 2;
+
 // op.b: the count or the transactions; op.d: the state before, if op.count says so.
 void act(Warp& warp, const Op& op) {
   const bool own = op.count || op.flags <= static_cast<std::uint8_t>(Action::invalidate);
@@ -169,7 +172,10 @@ void act(Warp& warp, const Op& op) {
   std::uint32_t arrived = 0;
   const std::byte* arrived_at = nullptr;
   const auto tell = [&] {
-    if (arrived) races->arrive_at(warp, arrived, arrived_at, op.c != 0);
+    for (std::uint32_t m = op.c & after_copies ? arrived : 0; m; m &= m - 1)
+      races->copies_arrive(warp, static_cast<std::uint32_t>(std::countr_zero(m)), arrived_at);
+    if (arrived && !(op.c & after_copies))
+      races->arrive_at(warp, arrived, arrived_at, op.c & is_relaxed);
     arrived = 0;
   };
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
@@ -300,7 +306,8 @@ void emit_action(Decoder& d, Action action, std::size_t where, std::uint32_t cou
   Op& op = d.emit(act);
   op.flags = static_cast<std::uint8_t>(action);
   op.b = count;
-  op.c = d.spelling.has("relaxed");
+  const bool copies = d.spelling.opcode() == Opcode::cp_async_mbarrier_arrive;
+  op.c = (d.spelling.has("relaxed") ? is_relaxed : 0) | (copies ? after_copies : 0);
   op.d = state.value_or(0);
   op.count = state.has_value();
   d.address(op, d.operand(where), window);
@@ -367,7 +374,8 @@ void decode_mbarrier(Decoder& d) {
   emit_action(d, action, where, count, state);
 }
 
-// What lanes of cp.async.mbarrier.arrive know when their copies are over.
+// What lanes of cp.async.mbarrier.arrive know when their copies are over; with .noinc act() says so
+// lane by lane, since the phase may end before the last of them.
 void note_copies(Warp& warp, const Op& op) {
   ClusterRaces* const races = warp.block->cluster().races();
   Access access;
@@ -383,15 +391,11 @@ void note_copies(Warp& warp, const Op& op) {
 void decode_copy_arrival(Decoder& d) {
   d.spelling.type();
   if (!d.expect_operands(1, 1)) return;
-  if (d.program().watched) {
-    const Window window = mbarrier_window(d, true);
-    Op& op = d.emit(note_copies);
-    d.address(op, d.operand(0), window);
-  }
   if (d.spelling.has("noinc"))
     return emit_action(d, Action::arrive, 0, d.constant(1, 32), std::nullopt);
-  memory_window(d);
-  d.emit(no_operation);
+  const Window window = mbarrier_window(d, true);
+  Op& op = d.emit(d.program().watched ? note_copies : no_operation);
+  d.address(op, d.operand(0), window);
 }
 
 // What is copied when it is issued needs no waiting for: only the race detector hears of it.
