@@ -284,6 +284,16 @@ TEST(MemoryRaces, OneGroupTooFew) {
   EXPECT_EQ(found(start + commit + "cp.async.wait_group 1;\n" + later, two_warps), "");
 }
 
+TEST(MemoryRaces, AnMbarrierUsedWithoutOrderAfterItsInitialization) {
+  const auto body = [](const std::string& sync) {
+    return "setp.ne.u32 q, r0, 0;\n@q bra READY;\nmbarrier.init.shared::cta.b64 [bar], 64;\n"
+           "READY:\n" +
+           sync + "mbarrier.arrive.shared::cta.b64 _, [bar];\n";
+  };
+  EXPECT_EQ(found(body("bar.sync 0;\n"), two_warps), "");
+  EXPECT_EQ(found(body(""), two_warps), "mbarrier");
+}
+
 TEST(MemoryRaces, CopiesThatArriveAtAnMbarrier) {
   const auto body = [](const std::string& arrive, int count = 64) {
     return "setp.ne.u32 q, r0, 0;\n@q bra READY;\nmbarrier.init.shared::cta.b64 [bar], " +

@@ -74,7 +74,7 @@ Program Decoder::decode(const ptx::Function& kernel) {
   std::memset(program_.arena.data() + always, 0xFF, 4);
   read_directives(kernel);
   program_.ordered = std::ranges::any_of(module_.spellings, [](const isa::Spelling& each) {
-    return isa::uses_async_proxy(each.opcode);
+    return isa::uses_async_proxy(each.opcode) || isa::is_mbarrier(each.opcode);
   });
   const std::vector<CallNode> functions = order_calls(kernel);
   for (const CallNode& node : functions) announce(node);

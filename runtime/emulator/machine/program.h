@@ -207,7 +207,7 @@ struct Program {
   bool watched = false;    // by the race detector: watches has an element for each op
   std::vector<Watch> watches;
   std::vector<NamedRange> shared_variables;
-  bool ordered = false;           // it has asynchronous copies or wgmma: order.h
+  bool ordered = false;           // it has bulk copies, wgmma or mbarriers: order.h
   Dim3 required_block{0, 0, 0};   // .reqntid; zero: not stated
   std::uint64_t max_threads = 0;  // .maxntid; 0: not stated
   // Of a thread: as many as the kernel's bounds allow (0: none stated, so that setmaxnreg is

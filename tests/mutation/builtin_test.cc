@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mutants of the built-in kernels and of the lessons.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+
+#include "tartan/dsl/kernels/kernels.h"
+#include "tartan/tartan.h"
+#include "tests/mutation/soak.h"
+#include "tools/kernels/registry.h"
+
+namespace tartan::mutation {
+namespace {
+
+using kernels::Gemm;
+
+/// An argument: a scalar, or a buffer of so many bytes.
+struct Argument {
+  Bytes scalar;
+  std::size_t bytes = 0;
+  bool output = false;
+  Bytes contents = {};  // empty: numbers
+};
+
+Argument scalar(auto value) {
+  Argument out;
+  out.scalar.resize(sizeof value);
+  std::memcpy(out.scalar.data(), &value, sizeof value);
+  return out;
+}
+Argument in(std::int64_t bytes) { return {.bytes = static_cast<std::size_t>(bytes)}; }
+Argument out(std::int64_t bytes) {
+  return {.bytes = static_cast<std::size_t>(bytes), .output = true};
+}
+
+/// A run of a compiled kernel: numbers of 16 or 32 bits as inputs, outputs filled with 0xA5.
+Run run_of(const Compiled& compiled, Dim3 grid, const std::vector<Argument>& arguments) {
+  Run run{.launch = {.grid = grid,
+                     .block = {static_cast<std::uint32_t>(compiled.block)},
+                     .dynamic_shared = static_cast<std::uint32_t>(compiled.dynamic_shared)}};
+  EXPECT_EQ(arguments.size(), compiled.params.size()) << compiled.name;
+  unsigned seed = 1;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const Argument& each = arguments[i];
+    if (!each.scalar.empty()) continue;
+    const std::size_t size = std::max<std::size_t>(each.bytes, 16);
+    run.buffers.push_back(each.output ? Bytes(size, std::byte{0xA5})
+                          : each.contents.empty()
+                              ? numbers(size, bits(compiled.params[i].type), ++seed)
+                              : each.contents);
+  }
+  run.arguments = [compiled, arguments](const std::vector<Buffer>& buffers) -> Result<Arguments> {
+    Arguments out;
+    std::size_t next = 0;
+    for (const Argument& each : arguments) {
+      if (each.scalar.empty()) out.add(buffers[next++]);
+      else out.add_bytes(each.scalar);
+    }
+    return arguments_of(compiled, out);
+  };
+  return run;
+}
+
+Compiled compiled_for(const Kernel& kernel, const char* target) {
+  auto out = compile(kernel, *Arch::parse(target));
+  EXPECT_TRUE(out) << (out ? "" : out.diags().text());
+  return std::move(*out);
+}
+
+Subject subject_of(const std::string& name, const Compiled& compiled, std::vector<Run> runs) {
+  return {name, compiled.ptx, compiled.name, "", std::move(runs)};
+}
+
+std::int64_t bytes_of(Type type, std::int64_t count) { return (count * bits(type) + 7) / 8; }
+
+// ---- Products.
+
+struct Sizes {
+  int m, n, k;
+};
+
+Subject product(const std::string& name, const Gemm& wanted, const char* target,
+                const std::vector<Sizes>& sizes, unsigned persistent_blocks = 0) {
+  Gemm options = wanted;
+  options.m = options.n = options.k = 0;
+  const Compiled compiled = compiled_for(kernels::gemm(options), target);
+  std::vector<Run> runs;
+  for (const auto& [m, n, k] : sizes) {
+    std::vector<Argument> arguments{scalar(m), scalar(n), scalar(k)};
+    const bool partial = options.splits > 1 || options.stream_blocks;
+    const int batch = options.batched ? 2 : 1;
+    if (options.batched)
+      for (const std::int64_t stride : {m * k, k * n, m * n}) arguments.push_back(scalar(stride));
+    arguments.push_back(in(bytes_of(options.a, std::int64_t{m} * k * batch)));
+    arguments.push_back(in(bytes_of(options.b, std::int64_t{k} * n * batch)));
+    arguments.push_back(out(partial && !options.stream_blocks
+                                ? bytes_of(options.accumulator, options.workspace_elements(m, n))
+                                : bytes_of(options.c, std::int64_t{m} * n * batch)));
+    if (options.stream_blocks)
+      arguments.push_back(out(bytes_of(options.accumulator, options.workspace_elements(m, n))));
+    if (options.epilogue.bias) arguments.push_back(in(4 * n));
+    if (options.epilogue.residual)
+      arguments.push_back(in(bytes_of(options.c, std::int64_t{m} * n)));
+    const Dim3 grid{persistent_blocks ? persistent_blocks : options.grid_x(m, n, 4),
+                    static_cast<unsigned>(options.splits), static_cast<unsigned>(batch)};
+    runs.push_back(run_of(compiled, grid, arguments));
+  }
+  return subject_of("gemm/" + name, compiled, std::move(runs));
+}
+
+Subject sum(const std::string& name, Gemm options, Sizes size) {
+  options.m = options.n = options.k = 0;
+  const auto [m, n, k] = size;
+  const Compiled compiled = compiled_for(kernels::gemm_sum(options), "sm_80");
+  std::vector<Argument> arguments{scalar(m), scalar(n)};
+  if (options.stream_blocks) arguments.push_back(scalar(k));
+  if (!options.stream_blocks)
+    arguments.push_back(in(bytes_of(options.accumulator, options.workspace_elements(m, n))));
+  arguments.push_back(out(bytes_of(options.c, std::int64_t{m} * n)));
+  if (options.stream_blocks)
+    arguments.push_back(in(bytes_of(options.accumulator, options.workspace_elements(m, n))));
+  const unsigned blocks =
+      options.stream_blocks ? options.blocks(m, n) : static_cast<unsigned>((m * n + 255) / 256);
+  return subject_of("gemm_sum/" + name, compiled, {run_of(compiled, {blocks}, arguments)});
+}
+
+const std::vector<Sizes> awkward{{72, 80, 104}, {64, 64, 8}, {8, 136, 200}};
+
+std::vector<Subject> products() {
+  const Tile small{.m = 64, .n = 64, .k = 32, .warps_m = 2, .warps_n = 2};
+  const Tile wide{.m = 64, .n = 64, .k = 64, .warps_m = 4, .warps_n = 1};
+  const Gemm plain{.tile = small};
+  Gemm hopper{.tile = wide, .producers = 4};
+  std::vector<Subject> out;
+  const auto with = [](Gemm gemm, auto change) { return change(gemm), gemm; };
+  out.push_back(product("sm_75", plain, "sm_75", awkward));
+  out.push_back(product("sm_80", plain, "sm_80", awkward));
+  out.push_back(product(
+      "columns", with(plain, [](Gemm& g) { g.a_major = Major::col, g.b_major = Major::row; }),
+      "sm_80", awkward));
+  out.push_back(product("s8",
+                        with(plain,
+                             [](Gemm& g) {
+                               g.a = g.b = s8, g.accumulator = g.c = s32;
+                               g.multiple = 16;
+                             }),
+                        "sm_80", {{80, 72, 144}, {16, 64, 16}}));
+  out.push_back(product("persistent", with(plain, [](Gemm& g) { g.persistent = true; }), "sm_80",
+                        awkward, 2));
+  out.push_back(
+      product("batched", with(plain, [](Gemm& g) { g.batched = true; }), "sm_80", {{72, 40, 72}}));
+  out.push_back(product(
+      "epilogue",
+      with(plain,
+           [](Gemm& g) {
+             g.epilogue = {.bias = true, .activation = kernels::Activation::relu, .residual = true};
+           }),
+      "sm_80", {{72, 80, 40}}));
+  out.push_back(product("splits", with(plain, [](Gemm& g) { g.splits = 2; }), "sm_80",
+                        {{72, 80, 200}, {64, 64, 8}}));
+  // So long that an arrival too few adds up to a warp's.
+  out.push_back(product("producers", with(plain, [](Gemm& g) { g.producers = 1; }), "sm_80",
+                        {{72, 80, 104}, {64, 64, 8}, {64, 64, 3360}}));
+  out.push_back(product("sm_90a", hopper, "sm_90a", {{72, 80, 392}, {64, 64, 8}}));
+  out.push_back(product("no_producers", with(hopper, [](Gemm& g) { g.producers = 0; }), "sm_90a",
+                        {{72, 80, 392}, {64, 64, 8}}));
+  out.push_back(product("sm_90a_persistent", with(hopper, [](Gemm& g) { g.persistent = true; }),
+                        "sm_90a", {{72, 80, 392}, {200, 64, 392}}, 2));
+  out.push_back(product("cluster", with(hopper, [](Gemm& g) { g.cluster = 2; }), "sm_90a",
+                        {{136, 72, 392}, {128, 64, 8}}));
+  out.push_back(product("promote",
+                        with(hopper,
+                             [](Gemm& g) {
+                               g.a = g.b = Type::e4m3, g.promote = 2;
+                               g.multiple = 16, g.tile.k = 128;
+                             }),
+                        "sm_90a", {{64, 64, 912}}));
+  out.push_back(sum("splits", with(plain, [](Gemm& g) { g.splits = 2; }), {40, 24, 64}));
+  return out;
+}
+
+// ---- The others.
+
+Subject attention(const std::string& name, const kernels::Attention& options, const char* target) {
+  const Compiled compiled = compiled_for(kernels::attention(options), target);
+  std::vector<Run> runs;
+  for (const auto& [queries, keys, heads, kv_heads] :
+       {std::array{75, 100, 2, 1}, std::array{64, 1, 1, 1}, std::array{1, 200, 1, 1}}) {
+    const auto bytes = [&](int rows, int matrices) {
+      return std::int64_t{2} * rows * matrices * options.head_dim;
+    };
+    runs.push_back(
+        run_of(compiled, {options.blocks(queries), static_cast<unsigned>(heads)},
+               {scalar(queries), scalar(keys), scalar(heads), scalar(kv_heads), scalar(0.02f),
+                in(bytes(queries, heads)), in(bytes(keys, kv_heads)), in(bytes(keys, kv_heads)),
+                out(bytes(queries, heads)), out(4 * queries * heads)}));
+  }
+  return subject_of("attention/" + name, compiled, std::move(runs));
+}
+
+Subject sparse(const std::string& name, Gemm options, const char* target) {
+  options.m = options.n = options.k = 0;
+  const Compiled compiled = compiled_for(kernels::sparse_gemm(options), target);
+  std::vector<Run> runs;
+  for (const auto& [m, n, k] : {Sizes{72, 80, 464}, Sizes{64, 64, 16}}) {
+    Bytes dense = numbers(static_cast<std::size_t>(m) * k * 2, 16, 5);
+    for (std::size_t i = 0; i < dense.size(); i += 8)  // two of four, now these, now those
+      std::memset(dense.data() + i + (i / 8 % 3 ? 0 : 4), 0, 4);
+    const auto compressed = kernels::compress(dense, m, k, options.a);
+    EXPECT_TRUE(compressed) << (compressed ? "" : compressed.diags().text());
+    Argument metadata = in(static_cast<std::int64_t>(compressed->metadata.size() * 4));
+    metadata.contents.resize(metadata.bytes);
+    std::memcpy(metadata.contents.data(), compressed->metadata.data(), metadata.bytes);
+    Argument values = in(static_cast<std::int64_t>(compressed->values.size()));
+    values.contents = compressed->values;
+    runs.push_back(run_of(compiled, {options.blocks(m, n)},
+                          {scalar(m), scalar(n), scalar(k), values, metadata,
+                           in(std::int64_t{2} * k * n), out(std::int64_t{4} * m * n)}));
+  }
+  return subject_of("sparse_gemm/" + name, compiled, std::move(runs));
+}
+
+Subject transpose() {
+  const Compiled compiled = compiled_for(kernels::transpose(8), "sm_75");
+  std::vector<Run> runs;
+  for (const auto& [rows, cols] : {std::pair{72, 104}, std::pair{64, 64}, std::pair{8, 136}})
+    runs.push_back(
+        run_of(compiled,
+               {static_cast<unsigned>((cols + 63) / 64), static_cast<unsigned>((rows + 63) / 64)},
+               {scalar(rows), scalar(cols), in(2 * rows * cols), out(2 * rows * cols)}));
+  return subject_of("transpose", compiled, std::move(runs));
+}
+
+Subject wmma_gemm() {
+  const kernels::WmmaGemm options;
+  const Tile tile = kernels::wmma_tile(options);
+  const Compiled compiled = compiled_for(kernels::wmma_gemm(options), "sm_75");
+  std::vector<Run> runs;
+  for (const auto& [m, n, k] : awkward)
+    runs.push_back(
+        run_of(compiled, {Gemm{.tile = tile}.blocks(m, n)},
+               {scalar(m), scalar(n), scalar(k), in(2 * m * k), in(2 * n * k), out(4 * m * n)}));
+  return subject_of("wmma_gemm", compiled, std::move(runs));
+}
+
+Subject block_scaled() {
+  kernels::BlockScaled options;
+  options.m = 72, options.n = 80, options.k = 264;
+  const Compiled compiled = compiled_for(kernels::block_scaled(options), "sm_120a");
+  const int m = options.m, n = options.n, k = options.k, blocks = (k + 31) / 32;
+  const auto scales = [](int count) {
+    Argument out = in(count);
+    for (int i = 0; i < count; ++i) out.contents.push_back(static_cast<std::byte>(125 + i % 5));
+    return out;
+  };
+  const auto elements = [](int count) {
+    Argument out = in(count);
+    for (int i = 0; i < count; ++i)
+      out.contents.push_back(static_cast<std::byte>(0x30 + i * 7 % 13 + i % 2 * 128));
+    return out;
+  };
+  return subject_of("block_scaled", compiled,
+                    {run_of(compiled, {options.blocks(m, n)},
+                            {elements(m * k), scales(m * blocks), elements(k * n),
+                             scales(n * blocks), out(4 * m * n)})});
+}
+
+/// The kernels of one instruction: of `tartan emit`, and the lessons that they are of.
+std::vector<Subject> instructions() {
+  CLI::App command;
+  const tools::KernelRegistry registry(command);
+  std::vector<Subject> out;
+  for (const tools::BuiltinKernel& each : registry.all()) {
+    if (!each.options.empty() || each.name == "mma_probe") continue;
+    const Target target = Target::of(*Arch::parse("sm_90"));
+    const auto described = each.describe(target);
+    const Compiled compiled = compiled_for(described->kernel, "sm_90");
+    std::vector<Argument> arguments;
+    for (const CompiledParam& param : compiled.params)
+      arguments.push_back(in(bytes_of(param.type, param.elements)));
+    out.push_back(subject_of("lesson/" + each.name, compiled,
+                             {run_of(compiled, described->grid.value_or(Dim3{}), arguments)}));
+  }
+  return out;
+}
+
+TEST(MutationOfBuiltin, Products) { soak(products(), "products.txt"); }
+
+TEST(MutationOfBuiltin, Others) {
+  const Tile wide{.m = 64, .n = 64, .k = 64, .warps_m = 4, .warps_n = 1};
+  std::vector<Subject> all{
+      attention("sm_80", {.queries_per_block = 64}, "sm_80"),
+      attention("causal", {.causal = true, .queries_per_block = 64}, "sm_80"),
+      attention("sm_90a", {.queries_per_block = 64, .producers = 4}, "sm_90a"),
+      sparse("sm_80", {.multiple = 16}, "sm_80"),
+      sparse("sm_90a", {.multiple = 16, .tile = wide, .producers = 4}, "sm_90a"),
+      transpose(),
+      wmma_gemm(),
+      block_scaled()};
+  soak(all, "others.txt");
+}
+
+TEST(MutationOfBuiltin, Lessons) { soak(instructions(), "lessons.txt"); }
+
+}  // namespace
+}  // namespace tartan::mutation
