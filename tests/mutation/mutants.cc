@@ -137,7 +137,7 @@ class Maker {
     std::ranges::replace_if(
         words, [](char c) { return c == '\n' || c == '\t'; }, ' ');
     out_.push_back({topic, module_.source->line(of.offset), span(of).begin, std::move(change),
-                    std::move(words), std::move(edits)});
+                    std::string(of.opcode), std::move(words), std::move(edits)});
   }
 
   static Edit replace(Span span, std::string text) {

@@ -39,7 +39,7 @@ struct Mutant {
   int line = 0;             // of the instruction; an edit moves no line
   std::uint32_t begin = 0;  // of its guard or opcode
   std::string change;       // "delete", "move down", "release to relaxed"
-  std::string instruction;  // as it was
+  std::string opcode, instruction;  // as they were
   std::vector<Edit> edits;  // in the order of the text
 };
 

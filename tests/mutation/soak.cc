@@ -27,7 +27,7 @@ enum class Fate : std::uint8_t { Illegal, Unreached, Found, Mismatch, Survived }
 struct Trial {
   const Subject* subject;
   Mutant mutant;
-  std::string key;  // without the instruction
+  std::string key;  // in the list
   Fate fate = Fate::Survived;
   std::string id;  // of the finding
   double seconds = 0;
@@ -109,7 +109,7 @@ std::vector<Trial> trials_of(const Subject& subject) {
   std::vector<Trial> out;
   for (Mutant& each : sample(mutants_of(module, subject.kernel), most)) {
     std::string key =
-        fmt::format("{} {} {}: {}", subject.name, each.line, name(each.topic), each.change);
+        fmt::format("{} {}: {} | {}", subject.name, name(each.topic), each.change, each.opcode);
     if (const int again = keys[key]++) key += fmt::format(" #{}", again + 1);
     out.push_back({&subject, std::move(each), std::move(key)});
   }
@@ -133,9 +133,11 @@ void in_parallel(std::size_t count, const Work& work) {
 
 // ---- The list of survivors.
 
-using List = std::map<std::string, std::string>;  // key and instruction, and why
+using List = std::map<std::string, std::string>;  // key, and why
 
-std::string entry(const Trial& trial) { return trial.key + " | " + trial.mutant.instruction; }
+std::string shown(const Trial& trial) {
+  return fmt::format("{} (line {}: {})", trial.key, trial.mutant.line, trial.mutant.instruction);
+}
 
 List read_list(const std::string& path) {
   List out;
@@ -169,7 +171,7 @@ bool same_code(const Trial& trial) {
 }
 
 std::string reason(const List& list, const Trial& trial) {
-  const auto known = list.find(entry(trial));
+  const auto known = list.find(trial.key);
   if (known != list.end() && known->second != "?") return known->second;
   if (trial.mutant.topic >= Topic::Guard) return "equal: the same results in every launch";
   return same_code(trial) ? "code" : "?";
@@ -179,7 +181,7 @@ void write_list(const std::string& path, const List& old, const std::vector<Tria
   std::ofstream out(path);
   out << "# Mutants that nothing shows: see tests/mutation/soak.h.\n";
   for (const Trial& trial : trials)
-    if (trial.fate == Fate::Survived) out << entry(trial) << " | " << reason(old, trial) << "\n";
+    if (trial.fate == Fate::Survived) out << trial.key << " | " << reason(old, trial) << "\n";
 }
 
 struct Counts {
@@ -188,20 +190,20 @@ struct Counts {
 };
 
 void compare(const List& list, const Trial& trial, Counts& counts) {
-  const auto known = list.find(entry(trial));
+  const auto known = list.find(trial.key);
   if (trial.fate == Fate::Illegal) ++counts.illegal, ++counts.refusals[trial.id];
   if (trial.fate == Fate::Unreached) ++counts.unreached;
   if (trial.fate == Fate::Found) ++counts.found, ++counts.ids[trial.id];
   if (trial.fate == Fate::Mismatch) ++counts.mismatched;
   if (trial.fate != Fate::Survived) {
-    EXPECT_EQ(known, list.end()) << entry(trial) << ": listed, but now found (" << trial.id << ")";
+    EXPECT_EQ(known, list.end()) << shown(trial) << ": listed, but now found (" << trial.id << ")";
     return;
   }
   const std::string why = known == list.end() ? "" : known->second;
   const bool gap = why.starts_with("gap: ");
   ++(gap ? counts.gaps : counts.equal);
   EXPECT_TRUE(gap || why.starts_with("code") || why.starts_with("equal: "))
-      << entry(trial) << ": nothing shows, and the list does not say why";
+      << shown(trial) << ": nothing shows, and the list does not say why";
 }
 
 void print(const Counts& counts, const std::vector<Trial>& trials) {
@@ -220,7 +222,7 @@ void print(const Counts& counts, const std::vector<Trial>& trials) {
     fmt::print("{:6.2f} {:9} {:22} {}\n", each.seconds,
                std::array{"illegal", "unreached", "found", "mismatch",
                           "survived"}[static_cast<int>(each.fate)],
-               each.id, entry(each));
+               each.id, shown(each));
 }
 
 }  // namespace

@@ -4,14 +4,14 @@
 //
 // tests/data/mutation/NAME.txt lists them, one a line:
 //
-//   triton/softmax 97 barrier: delete | bar.sync 0; | equal: each warp reads only its own words
+//   triton/softmax barrier: delete | bar.sync #2 | equal: each warp reads only its own words
 //
-// that is the kernel, the line of its text, topic and change, the instruction, and why nothing
+// that is the kernel, topic and change, which of its instructions of that opcode, and why nothing
 // shows:
 //
 //   code:   NVIDIA's assembler makes the same machine code of it
 //   equal:  the kernel computes the same in every order; the text says why
-//   gap:    it is wrong, and the emulator does not see it (docs/emulator.md lists these gaps)
+//   gap:    it is or may be wrong, and the emulator does not see it
 //
 // A mutant that survives and is not listed fails the test, and so does a listed one that is found
 // now. TARTAN_MUTANTS=all runs all of them in place of a sample; with it TARTAN_REBASE=1 writes the
