@@ -238,6 +238,7 @@ Result<Compiled> compile(const Kernel& kernel, const Target& target, Version& la
   Verified verified = verify_back(kernel.name(), *ptx);
   if (!verified.errors.ok()) return verified.errors;
   verified.warnings.append(unwritten(state->memories));
+  verified.warnings.append(state->registers.warnings(state->config));
   const int shared = static_cast<int>(shared_bytes);
   return Compiled{kernel.name(),
                   target,

@@ -22,6 +22,7 @@
 #include "dsl/log.h"
 #include "dsl/memory.h"
 #include "dsl/names.h"
+#include "dsl/register_budget.h"
 #include "dsl/role_state.h"
 #include "dsl/stage_checks.h"
 #include "tartan/dsl/kernel.h"
@@ -40,6 +41,7 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   RoleState roles;
   StageFill fill;
   StageChecks stages;
+  RegisterBudget registers;
   TmaStaging staging;
   Flights flights;
 

@@ -161,8 +161,11 @@ Accumulator TiledMma::accumulator(Here at) const {
   const Shape& shape = parts_.kind.shape.shape;
   if (!KernelState::begins(parts_.state, at)) return Accumulator({}, 1, {});
   Builder k(parts_.state);
-  for (int i = 0; i < parts_.fragments_m() * parts_.fragments_n(); ++i)
-    out.push_back(k.variable(operand_c(parts_.kind.shape, parts_.kind.c), at));
+  const FragmentKind kind = operand_c(parts_.kind.shape, parts_.kind.c);
+  const int count = parts_.fragments_m() * parts_.fragments_n();
+  parts_.state->registers.hold(
+      count * kind.fragment().registers * std::max(bits(kind.type), 32) / 32, at);
+  for (int i = 0; i < count; ++i) out.push_back(k.variable(kind, at));
   const Scalar left = parts_.warp_n * (parts_.fragments_n() * shape.n),
                top = parts_.warp_m * (parts_.fragments_m() * shape.m);
   return Accumulator(std::move(out), parts_.fragments_n(),
