@@ -284,6 +284,20 @@ TEST(MemoryRaces, OneGroupTooFew) {
   EXPECT_EQ(found(start + commit + "cp.async.wait_group 1;\n" + later, two_warps), "");
 }
 
+TEST(MemoryRaces, OfATensorMapThatLanesPrepare) {
+  const std::string zero = "mov.u32 r3, tile;\nmad.lo.u32 r4, r0, 4, r3;\nst.shared.u32 [r4], 0;\n",
+                    one = "setp.eq.u32 p, r0, 0;\n@p ",
+                    replace = "tensormap.replace.tile.rank.shared::cta.b1024.b32 [tile], 1;\n";
+  EXPECT_EQ(found(zero + "bar.warp.sync -1;\n" + one + replace, one_warp), "");
+  EXPECT_EQ(found(zero + one + replace, one_warp), "memory-race");
+  EXPECT_EQ(found(replace, one_warp), "memory-race");
+  // The field that is read is another one: the access is to the whole map.
+  EXPECT_EQ(found("mov.u32 r3, tile;\nmad.lo.u32 r4, r0, 4, r3;\n" + one + replace +
+                      "ld.shared.u32 r6, [r4];\n" + keep,
+                  one_warp),
+            "memory-race");
+}
+
 TEST(MemoryRaces, AnMbarrierUsedWithoutOrderAfterItsInitialization) {
   const auto body = [](const std::string& sync) {
     return "setp.ne.u32 q, r0, 0;\n@q bra READY;\nmbarrier.init.shared::cta.b64 [bar], 64;\n"

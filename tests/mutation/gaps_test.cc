@@ -79,14 +79,5 @@ TEST(MutationGaps, CopiesThatWgmmaReads) {
   EXPECT_EQ(found(copy + wait + fence + meet + product + copy + wait, 128), "") << "closed";
 }
 
-TEST(MutationGaps, ATensorMapThatLanesPrepare) {
-  const std::string zero = "mov.u32 %x, tile;\nmad.lo.u32 %x, %t, 4, %x;\nst.shared.b32 [%x], 0;\n";
-  const std::string replace =
-      "mov.u32 %x, tile;\ncvt.u64.u32 %desc, %x;\n"
-      "@%p tensormap.replace.tile.rank.shared::cta.b1024.b32 [%desc], 1;\n";
-  EXPECT_EQ(found(zero + "bar.warp.sync -1;\n" + replace, 32), "");
-  EXPECT_EQ(found(zero + replace, 32), "") << "closed";
-}
-
 }  // namespace
 }  // namespace tartan::mutation

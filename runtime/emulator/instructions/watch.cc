@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the race detector hears of instructions, in launches that it watches: handlers around those
-// of ld, st, atom, red, ldmatrix, stmatrix, cp.async and fences.
+// of ld, st, atom, red, ldmatrix, stmatrix, cp.async, tensormap.replace and fences.
 //
 // A strong write tells what its thread knows before it is done, a strong read learns after it: all
 // in one op, so that no other warp comes in between.
@@ -8,6 +8,7 @@
 #include <bit>
 #include <optional>
 
+#include "runtime/emulator/instructions/bulk.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
@@ -100,6 +101,20 @@ void watched_copy(Warp& warp, const Op& op) {
   watch.inner(warp, op);
 }
 
+// A weak access to the whole of the map, whichever field it writes.
+void watched_replace(Warp& warp, const Op& op) {
+  const Watch& watch = watch_of(warp);
+  const Op where = address_at(warp, op.list);
+  std::uint64_t at[32];
+  addresses(warp, where, at);
+  constexpr int map_bytes = 128;
+  for (int done = 0; done < map_bytes; done += watch.bytes) {
+    races_of(warp).access(warp, access_of(watch, where, warp.mask, at));
+    for (std::uint64_t& each : at) each += watch.bytes;
+  }
+  watch.inner(warp, op);
+}
+
 void watched_fence(Warp& warp, const Op& op) {
   const Watch& watch = watch_of(warp);
   watch.inner(warp, op);
@@ -180,6 +195,10 @@ Handler watch_instruction(const isa::Spelling& spelling, Watch& watch) {
       watch.writes = spelling.opcode == Opcode::stmatrix;
       return watched_rows;
     case Opcode::cp_async: watch.writes = true; return watched_copy;
+    case Opcode::tensormap_replace:
+      watch.bytes = 32;
+      watch.writes = true;
+      return watched_replace;
     case Opcode::fence:
     case Opcode::fence_proxy:
     case Opcode::membar: return watch_fence(spelling, watch);
