@@ -89,8 +89,11 @@ Status check_cluster(Dim3 grid, Dim3 cluster);
 }  // namespace tartan::inline TARTAN_ABI::detail
 
 namespace tartan::inline TARTAN_ABI::emulator {
-Result<std::shared_ptr<detail::Engine>> make_engine(const DeviceOptions& options);
-}
+class Algebra;
+/// With `algebra`, which must live as long, launches are under it.
+Result<std::shared_ptr<detail::Engine>> make_engine(const DeviceOptions& options,
+                                                    Algebra* algebra = nullptr);
+}  // namespace tartan::inline TARTAN_ABI::emulator
 
 namespace tartan::inline TARTAN_ABI::cuda {
 /// GPU `ordinal` of the installed driver.

@@ -113,7 +113,8 @@ class Engine : public detail::Engine {
 
 }  // namespace
 
-Result<std::shared_ptr<detail::Engine>> make_engine(const DeviceOptions& options) {
+Result<std::shared_ptr<detail::Engine>> make_engine(const DeviceOptions& options,
+                                                    Algebra* algebra) {
   std::optional<Arch> hardware;
   if (!options.hardware.empty()) {
     hardware = Arch::parse(options.hardware);
@@ -123,6 +124,7 @@ Result<std::shared_ptr<detail::Engine>> make_engine(const DeviceOptions& options
                           options.hardware)};
   }
   auto machine = std::make_shared<Machine>(options, hardware);
+  machine->algebra = algebra;
   return std::shared_ptr<detail::Engine>(std::make_shared<Engine>(std::move(machine)));
 }
 

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <thread>
 
+#include "runtime/emulator/algebra/algebra.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/module.h"
 #include "runtime/launch_findings.h"
@@ -29,6 +30,18 @@ constexpr std::uint64_t most_host_bytes = std::uint64_t{1} << 30;  // for what r
 
 constexpr Dim3 unstated{0, 0, 0};
 
+// For as long as it lives, this thread's launch is under that algebra, if there is one.
+class UnderAlgebra {
+ public:
+  UnderAlgebra(Algebra* algebra, const GlobalMemory& memory) {
+    if (algebra) algebra->begin(memory);
+    active_algebra = algebra;
+  }
+  ~UnderAlgebra() { active_algebra = nullptr; }
+  UnderAlgebra(const UnderAlgebra&) = delete;
+  UnderAlgebra& operator=(const UnderAlgebra&) = delete;
+};
+
 // Clusters of a launch, handed out in order. After a finding only earlier ones go on, so the
 // finding of the earliest is reported whatever the number of threads.
 class Work {
@@ -40,7 +53,7 @@ class Work {
         clusters_(blocks_ / context.cluster.count()) {
     const std::uint64_t of_cluster = context.cluster.count() * Block::host_bytes(context);
     const std::uint64_t room = std::max<std::uint64_t>(most_host_bytes / (of_cluster + 1), 1);
-    const int wanted = context.races ? 1
+    const int wanted = context.races || active_algebra ? 1
                        : options.threads > 0
                            ? options.threads
                            : static_cast<int>(std::thread::hardware_concurrency());
@@ -327,6 +340,7 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
   std::optional<LaunchRaces> races;
   if (program_->watched) context.races = &races.emplace(context);
   if (machine.options.progress) machine.options.progress(0, launch.grid.count());
+  const UnderAlgebra under(machine.algebra, memory);
   Work work(context, machine.options);
   work.run();
   Report report = work.report();

@@ -282,6 +282,7 @@ Result<std::shared_ptr<detail::EngineKernel>> Module::kernel(const std::string& 
     Diags diags;
     Decoder one = decoder(diags);
     if (machine_->options.checks == Checks::all) one.set_watched();
+    if (machine_->algebra) one.set_lifted();
     auto decoded = std::make_shared<Program>(one.decode(*function));
     if (!diags.ok()) return diags;
     if (decoded->uses_heap && !machine_->open_heap())

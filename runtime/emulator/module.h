@@ -21,6 +21,8 @@
 
 namespace tartan::inline TARTAN_ABI::emulator {
 
+class Algebra;
+
 /// What modules, kernels and streams of one device share.
 ///
 /// Launches from several host threads run side by side. Whatever the host does to memory waits for
@@ -31,6 +33,7 @@ class Machine {
       : options(std::move(options)), hardware(hardware) {}
 
   const DeviceOptions options;
+  Algebra* algebra = nullptr;          // of launches under algebra
   const std::optional<Arch> hardware;  // of the options; else the module's target counts
   Heap heap;                           // of malloc in kernels
 

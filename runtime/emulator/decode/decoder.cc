@@ -84,6 +84,7 @@ Program Decoder::decode(const ptx::Function& kernel) {
   finish_shared();
   finish_stack();
   if (program_.watched) program_.watches.resize(program_.ops.size());
+  if (program_.lifted) program_.lifts.resize(program_.ops.size());
   program_.arena.resize(round_up(program_.arena.size(), 256));
   return std::move(program_);
 }
@@ -311,6 +312,7 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
   const std::size_t first = program_.ops.size();
   decode(*this);
   if (program_.watched) watch(*this, first);
+  if (program_.lifted) lift(*this, first);
   if (program_.ordered) decode_behind(*this);
   if (!failed_)
     if (const std::string_view left = spelling.unused(); !left.empty())

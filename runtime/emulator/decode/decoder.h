@@ -104,6 +104,8 @@ class Decoder {
 
   /// Has the race detector look at what is decoded from now on.
   void set_watched() { program_.watched = true; }
+  /// Gives what is decoded from now on its meaning over the reals.
+  void set_lifted() { program_.lifted = true; }
   /// Decodes `kernel` and everything that it calls. A function that no kernel calls can be given as
   /// well, to hear what is wrong with it.
   Program decode(const ptx::Function& kernel);

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstring>
 
+#include "runtime/emulator/algebra/algebra.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
@@ -37,6 +38,7 @@ void copy(Warp& warp, const Op& op) {
   const std::uint32_t complete = lanes_where(reading, [&](int i) { return sizes[i] >= op.count; });
   if (complete == whole) {  // the usual case
     if (!resolve(warp, source, op.count, from)) return;
+    if (active_algebra) each_lane(whole, [&](int i) { move_tags(to.at[i], from.at[i], op.count); });
     const auto move = [&](auto bytes) {
       each_lane(whole, [&](int i) { std::memcpy(to.at[i], from.at[i], bytes); });
     };
@@ -62,6 +64,8 @@ void copy(Warp& warp, const Op& op) {
         reading >> lane & 1 ? std::min<std::uint32_t>(sizes[lane], op.count) : 0;
     std::byte data[16] = {};
     if (bytes) std::memcpy(data, from.at[lane], bytes);
+    clear_tags(to.at[lane], op.count);
+    if (bytes) move_tags(to.at[lane], from.at[lane], bytes);
     std::memcpy(to.at[lane], data, op.count);
   }
 }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/emulator/algebra/algebra.h"
 #include "runtime/emulator/instructions/bulk.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/cluster.h"
@@ -55,7 +56,10 @@ constexpr std::uint8_t has_barrier = 1, is_multicast = 2, is_masked = 4;  // in 
 // Of every 16 bytes those whose bit is set.
 void copy_masked(std::byte* to, const std::byte* from, std::uint32_t bytes, std::uint32_t mask) {
   for (std::uint32_t i = 0; i < bytes; ++i)
-    if (mask >> i % 16 & 1) to[i] = from[i];
+    if (mask >> i % 16 & 1) {
+      to[i] = from[i];
+      move_tags(to + i, from + i, 1);
+    }
 }
 
 // One lane's copy to one destination.
@@ -180,6 +184,7 @@ void fill_shared(Warp& warp, const Op& op) {
     std::byte* const to = resolve_range(warp, lane, where.window, at[lane], bytes, word);
     if (!to) return;
     std::memset(to, 0, bytes);
+    clear_tags(to, bytes);
     if (ClusterRaces* races = warp.block->cluster().races()) races->filled(to, bytes);
     Order* const order = warp.block->cluster().order();
     const auto place = order ? order->place_of(to) : std::nullopt;
@@ -205,6 +210,9 @@ void store_async(Warp& warp, const Op& op) {
       std::byte value[8];
       if (size == 8) std::memcpy(value, &lanes<std::uint64_t>(warp, slots[k])[lane], 8);
       else std::memcpy(value, &lanes<std::uint32_t>(warp, slots[k])[lane], 4);
+      if (active_algebra)
+        active_algebra->memory.store(
+            value, warp.tags + slots[k] + size * static_cast<unsigned>(lane), size);
       move_bytes(to.at[lane] + k * size, value, size, reduction);
     }
     ClusterRaces* const races = warp.block->cluster().races();

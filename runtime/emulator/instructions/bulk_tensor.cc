@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "compiler/support/counted.h"
+#include "runtime/emulator/algebra/algebra.h"
 #include "runtime/emulator/instructions/bulk.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/instructions/tensor_rows.h"
@@ -77,11 +78,15 @@ class Box {
         [&](std::uint64_t index, const std::byte* memory, std::uint64_t first, std::uint64_t last) {
           for (std::uint64_t i = 0; i < row_bytes_; i += element_)
             if (i < first || i >= last) std::memcpy(&row[i], &outside, element_);
+          clear_tags(row.data(), row_bytes_);
           if (memory) std::memcpy(&row[first], memory, last - first);
+          if (memory) move_tags(&row[first], memory, last - first);
           if (memory && map_.type == tf32)
             for (std::uint64_t i = first; i < last; i += element_) round_to_tf32(&row[i]);
-          for (std::uint64_t i = 0; i < row_bytes_; i += chunk)
+          for (std::uint64_t i = 0; i < row_bytes_; i += chunk) {
             std::memcpy(image + place(address, index, i), &row[i], chunk);
+            move_tags(image + place(address, index, i), &row[i], chunk);
+          }
         });
   }
 
@@ -91,8 +96,10 @@ class Box {
     return each_row(
         [&](std::uint64_t index, std::byte* memory, std::uint64_t first, std::uint64_t last) {
           if (!memory) return;
-          for (std::uint64_t i = 0; i < row_bytes_; i += chunk)
+          for (std::uint64_t i = 0; i < row_bytes_; i += chunk) {
             std::memcpy(&row[i], image + place(address, index, i), chunk);
+            move_tags(&row[i], image + place(address, index, i), chunk);
+          }
           move_bytes(memory, &row[first], static_cast<std::uint32_t>(last - first), reduction);
         });
   }

@@ -12,6 +12,7 @@
 #include <bit>
 #include <cstring>
 
+#include "runtime/emulator/algebra/algebra.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
@@ -34,11 +35,17 @@ std::byte* local_place(Warp& warp, int lane, std::uint32_t base, std::uint32_t a
   return warp.local + warp.local_step * static_cast<std::uint64_t>(lane) +
          lanes<std::uint32_t>(warp, base)[lane] + at;
 }
+// The tags of a lane's part of a register.
+template <typename R>
+Tag* tags_of(Warp& warp, std::uint32_t slot, int lane) {
+  return warp.tags + slot + sizeof(R) * static_cast<std::size_t>(lane);
+}
 void copy_local(Warp& warp, const Op& op) {
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
     std::memmove(local_place(warp, lane, op.e, op.d), local_place(warp, lane, op.b, op.a),
                  op.value);
+    move_tags(local_place(warp, lane, op.e, op.d), local_place(warp, lane, op.b, op.a), op.value);
   }
 }
 template <typename R>
@@ -47,6 +54,9 @@ void register_to_local(Warp& warp, const Op& op) {
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
     std::memcpy(local_place(warp, lane, op.e, op.d), &a[lane], op.value);
+    if (active_algebra)
+      active_algebra->memory.store(local_place(warp, lane, op.e, op.d),
+                                   tags_of<R>(warp, op.a, lane), op.value);
   }
 }
 template <typename R>
@@ -57,6 +67,10 @@ void local_to_register(Warp& warp, const Op& op) {
     R value = 0;
     std::memcpy(&value, local_place(warp, lane, op.b, op.a), op.value);
     d[lane] = value;
+    if (!active_algebra) continue;
+    std::fill_n(tags_of<R>(warp, op.d, lane), sizeof(R), 0);
+    active_algebra->memory.load(local_place(warp, lane, op.b, op.a), tags_of<R>(warp, op.d, lane),
+                                op.value);
   }
 }
 template <typename R>
@@ -64,6 +78,10 @@ void register_to_register(Warp& warp, const Op& op) {
   auto* d = lanes<R>(warp, op.d);
   const auto* a = lanes<R>(warp, op.a);
   each_lane(warp.mask, [=](int i) { d[i] = a[i]; });
+  if (active_algebra)
+    each_lane(warp.mask, [&](int i) {
+      std::copy_n(tags_of<R>(warp, op.a, i), sizeof(R), tags_of<R>(warp, op.d, i));
+    });
 }
 
 // ---- Targets of indirect calls.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "runtime/emulator/instructions/shuffle.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
@@ -24,25 +25,6 @@ bool gather_members(Warp& warp, const Op& op) {
   }
   warp.defer_all_but(lanes_where(warp.mask, [=](int i) { return members[i] == first; }));
   return warp.gather_anywhere(first);
-}
-
-enum class Shuffle : std::uint8_t { up, down, bfly, idx };
-
-// The lane that `lane` reads, and whether it is inside of its segment: bit 5 is set where it is
-// not.
-template <Shuffle S>
-constexpr std::uint32_t shuffle_source(std::uint32_t lane, std::uint32_t b, std::uint32_t c) {
-  const std::uint32_t delta = b & 31, clamp = c & 31, segment = c >> 8 & 31;
-  const std::uint32_t low = lane & segment, high = low | (clamp & ~segment);
-  const std::uint32_t from = S == Shuffle::up     ? lane - delta
-                             : S == Shuffle::down ? lane + delta
-                             : S == Shuffle::bfly ? lane ^ delta
-                                                  : low | (delta & ~segment);
-  // up: clamp is 0, and `high` the segment's first lane.
-  const bool inside = S == Shuffle::up
-                          ? static_cast<std::int32_t>(from) >= static_cast<std::int32_t>(high)
-                          : from <= high;
-  return inside ? from : lane | 32;
 }
 
 // False where a lane reads another one that its member mask names and that is not there: it has

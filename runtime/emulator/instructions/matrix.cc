@@ -7,6 +7,8 @@
 #include <bit>
 #include <cstring>
 
+#include "runtime/emulator/algebra/algebra.h"
+#include "runtime/emulator/algebra/products.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
@@ -226,15 +228,26 @@ void load_fragment(Warp& warp, const Op& op) {
   const isa::Fragment fragment = isa::fragment(m.form, m.form.operand);
   const int width = bits(m.form.d);
   std::uint64_t out[8][32] = {};
+  std::vector<Tag> tags(active_algebra ? 8 * 32 * 8 : 0);
   each_element(warp, op, m, false, [&](int lane, int i, const std::byte* from, int bit) {
     std::uint64_t value = 0;
     std::memcpy(&value, from, static_cast<std::size_t>(std::max(width, 8) / 8));
+    if (active_algebra) {
+      const auto at = static_cast<std::size_t>(i % fragment.per_register * fragment.container_bits);
+      const std::size_t reg = static_cast<std::size_t>(i / fragment.per_register * 32 + lane);
+      active_algebra->memory.load(from, &tags[8 * reg + at / 8],
+                                  static_cast<std::size_t>(std::max(width, 8) / 8));
+    }
     value = value >> bit & (width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1);
     out[i / fragment.per_register][lane] |= value
                                             << i % fragment.per_register * fragment.container_bits;
   });
   if (warp.leave && warp.block->stopped()) return;
   for (std::size_t r = 0; r < m.d.size(); ++r) {
+    const auto bytes = static_cast<std::size_t>(fragment.register_bits) / 8;
+    if (active_algebra)
+      for (std::size_t i = 0; i < 32; ++i)
+        std::copy_n(&tags[8 * (32 * r + i)], bytes, warp.tags + m.d[r] + bytes * i);
     if (fragment.register_bits == 64) {
       auto* d = lanes<std::uint64_t>(warp, m.d[r]);
       each_lane(warp.mask, [&](int i) { d[i] = out[r][i]; });
@@ -257,6 +270,13 @@ void store_fragment(Warp& warp, const Op& op) {
                                    : lanes<std::uint32_t>(warp, m.c[r])[lane];
     const std::uint64_t value = word >> i % fragment.per_register * fragment.container_bits;
     std::memcpy(to, &value, bytes);
+    if (active_algebra)
+      active_algebra->memory.store(
+          to,
+          warp.tags + m.c[r] +
+              static_cast<std::size_t>(fragment.register_bits / 8 * lane +
+                                       i % fragment.per_register * fragment.container_bits / 8),
+          bytes);
   });
 }
 
@@ -304,6 +324,7 @@ void product(Warp& warp, const Op& op) {
   const MatrixOperation& m = warp.program->matrices[op.list];
   const auto select_a = read_selector(warp, m.select_a), select_b = read_selector(warp, m.select_b);
   if (!select_a || !select_b) return;
+  if (active_algebra) multiply_values(warp, m);
   void *d[8], *a[8], *b[8], *c[8];
   const auto point = [&](void** to, const std::vector<std::uint32_t>& slots) {
     for (std::size_t i = 0; i < slots.size(); ++i) to[i] = warp.arena + slots[i];

@@ -11,6 +11,7 @@
 #include <bit>
 #include <cstring>
 
+#include "runtime/emulator/algebra/algebra.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/lanes.h"
 
@@ -72,6 +73,8 @@ void save_registers(Warp& warp, const Op& op) {
       }
       each_word(warp, saved, lane, [&](const std::byte* from, std::size_t bytes) {
         std::memcpy(to, from, bytes);
+        if (active_algebra)
+          active_algebra->memory.store(to, warp.tags + (from - warp.arena), bytes);
         to += bytes;
       });
     }
@@ -91,6 +94,7 @@ void restore_registers(Warp& warp, const Op& op) {
       }
       each_word(warp, saved, lane, [&](std::byte* to, std::size_t bytes) {
         std::memcpy(to, from, bytes);
+        if (active_algebra) active_algebra->memory.load(from, warp.tags + (to - warp.arena), bytes);
         from += bytes;
       });
     }

@@ -58,6 +58,9 @@ void decode_float_arithmetic(Decoder& decoder);
 bool decode_float_pairs(Decoder& decoder);
 // Has the race detector hear of the current instruction, whose ops are those from `first` on.
 void watch(Decoder& decoder, std::size_t first);
+// Gives the current instruction, whose ops are those from `first` on, its step in launches under
+// algebra (algebra/lift.cc).
+void lift(Decoder& decoder, std::size_t first);
 // call.
 void decode_call(Decoder& decoder);
 // For functions whose variables are on the stack: at their start, in front of each return, and

@@ -12,6 +12,8 @@
 #include <span>
 #include <vector>
 
+#include "runtime/emulator/algebra/algebra.h"
+#include "runtime/emulator/algebra/products.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
@@ -141,6 +143,7 @@ void product(Warp& warp, const Op& op) {
   operands.metadata = w.metadata ? metadata.get()[0] : nullptr;
   operands.shared = {warp.block->shared(), warp.block->shared_bytes()};
   if (!check_order(warp, w, operands)) return;
+  if (active_algebra) multiply_values(warp, warps, w, operands);
   if (const Status status = w.product->run(operands); !status)
     return warp.fail("memory-fault"_rule, status.diags()[0].message);
   d.store(warps, w.d);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/machine/block.h"
+#include "runtime/emulator/algebra/algebra.h"
 
 #include <fmt/format.h>
 #include <cassert>
@@ -75,6 +76,10 @@ Block::Block(LaunchContext& context, Cluster& cluster, std::uint32_t rank)
     warp.program = &program;
     warp.index = static_cast<std::uint32_t>(i);
     warp.arena = arenas_.data() + arena_shift_ + i * program.arena.size();
+    if (active_algebra) {
+      tags_.resize(program.arena.size() * count);
+      warp.tags = tags_.data() + i * program.arena.size();
+    }
     warp.local = locals_.get() + local_shift_ + i * 32 * lane_bytes;
     warp.local_step = lane_bytes;
     warp.stack_top = program.stack_begin;
@@ -88,6 +93,8 @@ void Block::start(Dim3 place) {
   place_ = place;
   recheck_ = false;
   std::ranges::fill(shared_, std::byte{0});
+  std::ranges::fill(tags_, 0);
+  clear_tags(shared_.data(), shared_.size());
   for (Barrier& barrier : barriers_) {
     barrier.pending = false;
     std::ranges::fill(barrier.arrived, 0);
@@ -211,6 +218,7 @@ void Block::fill_specials(Warp& warp) {
 // Variables, and what was taken of the stacks.
 void Block::clear_local(Warp& warp) {
   const Program& program = context_.program;
+  clear_tags(warp.local, 32 * warp.local_step);
   if (!program.stack_slot) {
     std::memset(warp.local, 0, 32 * warp.local_step);
     return;

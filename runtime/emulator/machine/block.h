@@ -148,6 +148,7 @@ class Block {
   std::uint64_t own_place_;
   std::vector<Warp> warps_;
   std::vector<std::byte> arenas_, shared_;
+  std::vector<std::uint32_t> tags_;            // of the arenas, under algebra
   std::unique_ptr<std::byte[], Free> locals_;  // the system gives stacks as they are used
   std::size_t arena_shift_ = 0, shared_shift_ = 0, local_shift_ = 0;
   std::uint64_t shared_bytes_ = 0;

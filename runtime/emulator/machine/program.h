@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "compiler/isa/special_registers.h"
+#include "runtime/emulator/algebra/lift.h"
 #include "runtime/emulator/matrix/matrix.h"
 #include "runtime/emulator/matrix/wgmma.h"
 #include "tartan/isa/form.h"
@@ -206,6 +207,8 @@ struct Program {
   bool uses_heap = false;  // it calls malloc or free
   bool watched = false;    // by the race detector: watches has an element for each op
   std::vector<Watch> watches;
+  bool lifted = false;  // under algebra: lifts has an element for each op
+  std::vector<Lift> lifts;
   std::vector<NamedRange> shared_variables;
   bool ordered = false;           // it has bulk copies, wgmma or mbarriers: order.h
   Dim3 required_block{0, 0, 0};   // .reqntid; zero: not stated

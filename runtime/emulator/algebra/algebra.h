@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// runtime/emulator/algebra/algebra.h - a launch that carries, beside its bits, what each element is
+// over the reals.
+//
+// Moves carry tags; arithmetic reads elements and writes new ones; whatever computes with bits
+// takes inputs as their bits are, and makes computed values undecided. Bits steer branches,
+// predicates and addresses as in any launch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/emulator/algebra/tags.h"
+#include "runtime/emulator/algebra/values.h"
+
+namespace tartan::inline TARTAN_ABI::emulator {
+
+class GlobalMemory;
+struct Warp;
+
+/// How the bytes of an input were used.
+enum InputUse : std::uint8_t { by_value = 1, by_bits = 2, as_metadata = 4 };
+
+/// The value of an element's bits.
+double decode_element(Type type, std::uint64_t bits);
+
+class Algebra {
+ public:
+  Values values;
+  TagMemory memory;
+  bool sparse_words = false;  // sparse products of 32-bit elements were met
+
+  /// The bytes at that address of the device are inputs, and elements there are variables, the same
+  /// in each launch that has the key; with `exact`, they are what their bits say.
+  void add_input(std::uint64_t key, std::uint64_t address, std::size_t bytes, bool exact);
+  /// A launch starts.
+  void begin(const GlobalMemory& memory);
+  /// What a reduction of a bulk copy does: `name` of elements of `type`.
+  void reduce(std::byte* to, const std::byte* from, std::size_t bytes, std::string_view name,
+              Type type);
+  /// Elements whose variables are others, by the key that variable_key() gives.
+  std::unordered_map<std::uint64_t, std::uint64_t> replaced;
+
+  /// The element of `type` whose bits and tags these are. `warp` reads it.
+  Ref read(Warp* warp, const Tag* tags, const void* bits, Type type);
+  void write(Tag* tags, Ref value, Type type);
+  /// The bytes' bits are used: false if they are parts of values that were computed.
+  bool take_bits(const Tag* tags, std::size_t bytes, InputUse use = by_bits);
+  Ref undecided(Warp* warp, std::string text);
+  /// That, in place of `bytes` bytes.
+  void spoil(Warp* warp, Tag* tags, std::size_t bytes, std::string text);
+
+  /// Nothing can be said of the launch's results.
+  void give_up(Warp* warp, std::string text);
+  const std::vector<Reason>& given_up() const { return given_up_; }
+
+  struct Input {
+    std::uint64_t key = 0, address = 0;
+    std::size_t bytes = 0;
+    bool exact = false;
+    std::byte* host = nullptr;
+    std::uint32_t first = 0;  // number of its first byte
+  };
+  const std::vector<Input>& inputs() const { return inputs_; }
+  /// By the number of a byte.
+  std::uint8_t use(std::uint32_t byte) const { return uses_[byte]; }
+  Type type(std::uint32_t byte) const { return types_[byte]; }
+  static std::uint64_t variable_key(std::uint64_t input_key, std::uint64_t offset, Type type) {
+    return mix(input_key, offset << 8 | static_cast<std::uint64_t>(type));
+  }
+
+ private:
+  Ref read_input(std::uint32_t byte, std::uint64_t bits, Type type);
+
+  std::vector<Input> inputs_;
+  std::vector<Reason> given_up_;
+  std::vector<std::uint8_t> uses_;
+  std::vector<Type> types_;
+  std::vector<Ref> elements_;
+};
+
+/// That of the launch that runs on this thread; null in ordinary ones.
+inline thread_local Algebra* active_algebra = nullptr;
+
+/// For what copies bytes between places of memory, or fills them with constants.
+inline void move_tags(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (active_algebra) active_algebra->memory.copy(to, from, bytes);
+}
+inline void clear_tags(const std::byte* at, std::size_t bytes) {
+  if (active_algebra) active_algebra->memory.clear(at, bytes);
+}
+
+}  // namespace tartan::inline TARTAN_ABI::emulator

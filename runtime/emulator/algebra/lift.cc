@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// From an instruction's row and operands to its step.
+#include <algorithm>
+
+#include "runtime/emulator/algebra/steps.h"
+#include "runtime/emulator/instructions/table.h"
+
+namespace tartan::inline TARTAN_ABI::emulator {
+namespace {
+
+struct Packed {
+  Type element = Type::none;
+  std::uint8_t count = 1;
+};
+
+Packed packed(Type type) {
+  switch (type) {
+    case Type::f16x2: return {Type::f16, 2};
+    case Type::bf16x2: return {Type::bf16, 2};
+    case Type::f32x2: return {Type::f32, 2};
+    case Type::e4m3x2: return {Type::e4m3, 2};
+    case Type::e5m2x2: return {Type::e5m2, 2};
+    case Type::e2m3x2: return {Type::e2m3, 2};
+    case Type::e3m2x2: return {Type::e3m2, 2};
+    case Type::ue8m0x2: return {Type::ue8m0, 2};
+    case Type::e4m3x4: return {Type::e4m3, 4};
+    case Type::e5m2x4: return {Type::e5m2, 4};
+    case Type::e2m3x4: return {Type::e2m3, 4};
+    case Type::e3m2x4: return {Type::e3m2, 4};
+    case Type::e2m1x2:
+    case Type::e2m1x4: return {};
+    default: return {type, 1};
+  }
+}
+
+bool floating(Type type) { return info(packed(type).element).floating; }
+
+void run_lifted(Warp& warp, const Op& op) {
+  const Lift& lift = warp.program->lifts[warp.pc - 1];
+  // Lanes that met there from several places of the text bring registers that nobody knows.
+  if (&op != &warp.program->ops[warp.pc - 1]) {
+    active_algebra->give_up(&warp, "lanes meet at different places");
+    return lift.inner(warp, op);
+  }
+  if (lift.step(warp, op, lift)) lift.inner(warp, op);
+}
+
+// ---- Operands.
+
+std::uint8_t bytes_of(Type type) { return static_cast<std::uint8_t>(std::max(bits(type), 8) / 8); }
+
+class Operands {
+ public:
+  Operands(Decoder& d, Lift& lift) : d_(d), lift_(lift) {}
+
+  /// The registers of all operands, results apart, as the row says.
+  void registers() {
+    const isa::Spelling& spelling = *lift_.spelling;
+    if (spelling.signatures.empty()) return;
+    const auto rows = isa::operands(*spelling.signatures.front(), spelling);
+    for (std::size_t i = 0; i < d_.operand_count(); ++i)
+      add(d_.operand(i), i < rows.size && rows[i]->written ? lift_.d : lift_.s);
+  }
+  /// Operand `i` in `to`; constants as elements of `type`.
+  void typed(std::size_t i, Type type, std::vector<LiftedRegister>& to) {
+    if (i >= d_.operand_count()) return;
+    const ptx::Operand& operand = d_.operand(i);
+    if (operand.kind == ptx::OperandKind::Vector || operand.kind == ptx::OperandKind::Pair)
+      for (const ptx::Operand& each : d_.children(operand)) one(each, type, to);
+    else one(operand, type, to);
+  }
+
+ private:
+  void add(const ptx::Operand& operand, std::vector<LiftedRegister>& to) {
+    if (operand.kind == ptx::OperandKind::Vector || operand.kind == ptx::OperandKind::Pair)
+      for (const ptx::Operand& each : d_.children(operand)) add(each, to);
+    else if (const auto found = d_.register_of(operand); found && found->type != Type::pred)
+      to.push_back({found->slot, bytes_of(found->type)});
+  }
+  void one(const ptx::Operand& operand, Type type, std::vector<LiftedRegister>& to) {
+    if (operand.kind == ptx::OperandKind::Name && operand.text == "_")
+      return void(to.push_back({~0u, bytes_of(type)}));
+    if (const auto found = d_.register_of(operand)) {
+      if (found->type != Type::pred) to.push_back({found->slot, bytes_of(found->type)});
+      return;
+    }
+    to.push_back({d_.source(operand, type), bytes_of(type)});
+  }
+
+  Decoder& d_;
+  Lift& lift_;
+};
+
+// ---- What an opcode does to values.
+
+Step with_types(Lift& lift, Step step) {
+  const isa::Spelling& spelling = *lift.spelling;
+  const Packed to = packed(spelling.type(0));
+  lift.to = to.element;
+  lift.count = to.count;
+  lift.from = spelling.types.size > 1 ? packed(spelling.type(1)).element : to.element;
+  return lift.to == Type::none || lift.from == Type::none ? compute_bits : step;
+}
+
+Step convert(Lift& lift) {
+  const Type to = lift.spelling->type(0), from = lift.spelling->type(1);
+  if (floating(to)) return with_types(lift, convert_values);
+  if (floating(from)) return compute_bits;
+  const bool sat = lift.spelling->has("sat"_q);
+  return sat || (info(from).is_signed && bits(to) > bits(from)) ? compute_bits : resize_word;
+}
+
+Step arithmetic(Lift& lift) {
+  if (floating(lift.spelling->type(0))) return with_types(lift, compute_values);
+  const bool words = bits(lift.spelling->type(0)) == 32 && lift.spelling->types.size == 1 &&
+                     !lift.spelling->has("hi"_q) && !lift.spelling->has("wide"_q);
+  return words ? compute_integers : compute_bits;
+}
+
+Step step_of(Lift& lift) {
+  switch (lift.spelling->opcode) {
+    case Opcode::mov: return move_words;
+    case Opcode::selp: return select;
+    case Opcode::slct: return select_by_sign;
+    case Opcode::shfl: return shuffle_lanes;
+    case Opcode::prmt: return permute_bytes;
+    case Opcode::shl:
+    case Opcode::shr:
+    case Opcode::shf:
+    case Opcode::bfe:
+    case Opcode::bfi: return shift_bytes;
+    case Opcode::and_:
+    case Opcode::or_:
+    case Opcode::xor_:
+    case Opcode::not_:
+    case Opcode::lop3: return combine_bits;
+    case Opcode::add:
+    case Opcode::sub:
+    case Opcode::mul:
+    case Opcode::mad:
+    case Opcode::fma:
+    case Opcode::neg:
+    case Opcode::abs:
+    case Opcode::min:
+    case Opcode::max:
+    case Opcode::div: return arithmetic(lift);
+    case Opcode::rcp:
+    case Opcode::sqrt:
+    case Opcode::rsqrt:
+    case Opcode::sin:
+    case Opcode::cos:
+    case Opcode::lg2:
+    case Opcode::ex2:
+    case Opcode::tanh:
+    case Opcode::copysign: return with_types(lift, compute_values);
+    case Opcode::cvt: return convert(lift);
+    case Opcode::set:
+    case Opcode::testp: return forget;
+    case Opcode::ld:
+    case Opcode::ldu: return load_words;
+    case Opcode::st: return store_words;
+    case Opcode::atom:
+    case Opcode::red: return update_memory;
+    case Opcode::ldmatrix: return load_rows;
+    case Opcode::stmatrix: return store_rows;
+    case Opcode::movmatrix: return transpose_matrix;
+    default: return compute_bits;
+  }
+}
+
+// These look into their own operations: matrix.cc, wgmma.cc and the copies call what they need.
+bool lifts_itself(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::wmma_load:
+    case Opcode::wmma_store:
+    case Opcode::wmma_mma:
+    case Opcode::mma:
+    case Opcode::wgmma:
+    case Opcode::cp_async:
+    case Opcode::call:
+    case Opcode::setp: return true;
+    default: return false;
+  }
+}
+
+void read_operands(Decoder& d, Lift& lift) {
+  Operands operands(d, lift);
+  const isa::Spelling& spelling = *lift.spelling;
+  const bool values = lift.step == compute_values || lift.step == convert_values,
+             selects = lift.step == select || lift.step == select_by_sign;
+  if (!values && !selects && lift.step != move_words && lift.step != store_words &&
+      lift.step != combine_bits && lift.step != shift_bytes && lift.step != permute_bytes &&
+      lift.step != compute_integers && lift.step != update_memory && lift.step != shuffle_lanes &&
+      lift.step != load_words)
+    return operands.registers();
+  const Type type = spelling.type(0);
+  const bool stores = lift.step == store_words;
+  std::size_t next = 0;
+  if (spelling.opcode != Opcode::red && !stores)
+    operands.typed(next++, lift.step == move_words ? Type::b32 : type, lift.d);
+  if (stores || lift.step == update_memory) ++next;  // the address
+  if (lift.step == load_words) return;
+  for (; next < d.operand_count(); ++next) {
+    const bool shifts = lift.step == shift_bytes && next > 1 && spelling.opcode != Opcode::bfi;
+    const bool whole = spelling.opcode == Opcode::bfi && next > 2;
+    const bool last = lift.step == convert_values;
+    const bool signs = lift.step == select_by_sign && next == 3;
+    const bool mixed = lift.step == compute_values && spelling.types.size > 1 && next < 3 &&
+                       next < d.operand_count() - (spelling.opcode == Opcode::fma ? 1 : 0);
+    const Type of = shifts || whole ? Type::u32 : last || signs || mixed ? spelling.type(1) : type;
+    operands.typed(next, of == Type::none ? Type::b32 : of, lift.s);
+  }
+  if (lift.step == select)
+    if (const auto found = d.register_of(d.operand(3))) lift.predicate = found->slot;
+}
+
+}  // namespace
+
+bool tagged(const Warp& warp, const std::vector<LiftedRegister>& regs) {
+  return std::ranges::any_of(regs, [&](const LiftedRegister& reg) { return tagged(warp, reg); });
+}
+
+bool forget(Warp& warp, const Op&, const Lift& lift) {
+  for (const LiftedRegister& reg : lift.d)
+    if (tagged(warp, reg))
+      each_lane(warp.mask, [&](int lane) { LaneBytes().write(warp, reg, lane); });
+  return true;
+}
+
+bool compute_bits(Warp& warp, const Op& op, const Lift& lift) {
+  if (!tagged(warp, lift.s)) return forget(warp, op, lift);
+  Algebra& algebra = *active_algebra;
+  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    bool good = true;
+    Ref why = 0;
+    for (const LiftedRegister& reg : lift.s) {
+      const LaneBytes bytes(warp, reg, lane);
+      good &= algebra.take_bits(bytes.tags, room_of(reg));
+      for (const Tag tag : bytes.tags)
+        if (is_valued(tag) && algebra.values[ref_of(tag)].kind == Value::Kind::undecided)
+          why = ref_of(tag);
+    }
+    LaneBytes out;
+    if (!good && !why)
+      why = algebra.undecided(
+          &warp, std::string(lift.spelling->text) + " computes with the bits of a value");
+    for (const LiftedRegister& reg : lift.d) {
+      if (!good) std::ranges::fill(out.tags, tag_of(why, 1, 0));
+      out.write(warp, reg, lane);
+    }
+  }
+  return true;
+}
+
+void lift(Decoder& d, std::size_t first) {
+  Program& program = d.program();
+  const isa::Spelling& spelling = d.spelling.as_read();
+  if (d.failed() || program.ops.size() == first || lifts_itself(spelling.opcode)) return;
+  Lift lift{.spelling = &spelling};
+  lift.step = step_of(lift);
+  const std::size_t last = program.ops.size() - 1;
+  read_operands(d, lift);
+  if (d.failed() || (lift.step == compute_bits && lift.d.empty())) return;
+  Op& op = program.ops[last];
+  lift.inner = op.run;
+  op.run = run_lifted;
+  program.lifts.resize(last + 1);
+  program.lifts[last] = std::move(lift);
+}
+
+}  // namespace tartan::inline TARTAN_ABI::emulator
