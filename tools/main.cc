@@ -37,6 +37,7 @@ int run(CLI::App& app, int argc, char** argv) {
   add_isa(app, exit_code);
   add_layout(app, exit_code);
   add_run(app, exit_code);
+  add_equal(app, exit_code);
   add_replay(app, exit_code);
 #ifdef TARTAN_LLVM
   add_emit(app, exit_code);

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/equal_launch.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/engine.h"
+#include "runtime/launch_findings.h"
+
+namespace tartan::inline TARTAN_ABI::detail {
+namespace {
+
+constexpr std::uint64_t own_buffers = 0x6f776e;  // of keys
+
+// One run, step by step; each step says whether the next may follow.
+class Run {
+ public:
+  Run(const Manifest& manifest, EqualRun& out) : manifest_(manifest), out_(out) {}
+
+  void operator()(const std::vector<EqualBuffer>& buffers, const std::vector<std::string>& names,
+                  const EqualOptions& options) {
+    auto engine = emulator::make_engine({.hardware = manifest_.hardware,
+                                         .max_steps = options.max_steps,
+                                         .timeout = options.timeout,
+                                         .threads = 1},
+                                        out_.algebra.get());
+    if (!accept(engine)) return;
+    engine_ = *engine;
+    auto module = engine_->load(std::string(manifest_.ptx.text()), manifest_.ptx.name());
+    if (!accept(module)) return;
+    auto kernel = (*module)->kernel(manifest_.kernel);
+    if (!accept(kernel) || !place(buffers, names) || !add_arguments()) return;
+    const Status launched = (*kernel)->launch(manifest_.launch, arguments_, nullptr);
+    if (!accept(launched)) return;
+    const Status finished = engine_->synchronize();
+    for (const Finding& finding : engine_->findings())
+      if (!only_warns(finding.id)) out_.findings.push_back(finding);
+    if (out_.findings.empty() && !accept(finished)) return;
+    collect(buffers.size());
+  }
+
+ private:
+  struct Placed {
+    std::string name;
+    std::uint64_t address = 0;
+    std::size_t bytes = 0;
+  };
+
+  bool place(const std::vector<EqualBuffer>& buffers, const std::vector<std::string>& names) {
+    const auto own = buffers_of(manifest_);
+    for (std::size_t i = 0; i < buffers.size(); ++i)
+      if (!place(names[i], buffers[i].contents, buffers[i].bytes, buffers[i].key, buffers[i].exact))
+        return false;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      const ManifestBuffer& each = *own[i];
+      if (std::ranges::find(names, each.name) != names.end()) continue;
+      std::vector<std::byte> contents = each.contents;
+      contents.resize(each.size, std::byte{each.fill});
+      if (!place(each.name, contents, each.size, emulator::mix(own_buffers, i), false))
+        return false;
+    }
+    return true;
+  }
+
+  bool place(const std::string& name, const std::vector<std::byte>& contents, std::size_t bytes,
+             std::uint64_t key, bool exact) {
+    const auto address = engine_->allocate(std::max<std::size_t>(bytes, 1));
+    if (!accept(address)) return false;
+    if (bytes && !accept(engine_->write(*address, contents))) return false;
+    placed_.push_back({name, *address, bytes});
+    out_.algebra->add_input(key, *address, bytes, exact);
+    return true;
+  }
+
+  std::uint64_t address_of(const std::string& name) const {
+    for (const Placed& each : placed_)
+      if (each.name == name) return each.address;
+    return 0;
+  }
+
+  bool add_arguments() {
+    const auto encode = [&](const ManifestTensorMap& wanted) {
+      TensorMap map = wanted.map;
+      map.address = address_of(wanted.buffer) + wanted.offset;
+      return map.encode();
+    };
+    for (const ManifestParam& param : manifest_.params) {
+      if (param.buffer) {
+        arguments_.add(address_of(param.buffer->name));
+        continue;
+      }
+      if (param.tensor_map) {
+        const auto bytes = encode(*param.tensor_map);
+        if (!accept(bytes)) return false;
+        arguments_.add(*bytes);
+        continue;
+      }
+      std::vector<std::byte> bytes = param.scalar;
+      for (const ManifestMember& member : param.members) {
+        if (member.tensor_map) {
+          const auto map = encode(*member.tensor_map);
+          if (!accept(map)) return false;
+          std::memcpy(bytes.data() + member.at, &*map, sizeof *map);
+        } else {
+          const std::uint64_t address = address_of(member.buffer) + member.offset;
+          std::memcpy(bytes.data() + member.at, &address, sizeof address);
+        }
+      }
+      arguments_.add_bytes(bytes);
+    }
+    return true;
+  }
+
+  void collect(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      std::vector<std::byte> bits(placed_[i].bytes);
+      std::vector<emulator::Tag> tags(placed_[i].bytes);
+      if (!bits.empty() && !accept(engine_->read(placed_[i].address, bits))) return;
+      const auto& input = out_.algebra->inputs()[i];
+      if (input.host) out_.algebra->memory.load(input.host, tags.data(), tags.size());
+      out_.bits.push_back(std::move(bits));
+      out_.tags.push_back(std::move(tags));
+    }
+  }
+
+  template <typename T>
+  bool accept(const Result<T>& result) {
+    if (result) return true;
+    for (Diag diag : result.diags()) {
+      if (!diag.place.known()) diag.place.file = manifest_.name;
+      out_.refused.add(std::move(diag));
+    }
+    return false;
+  }
+
+  const Manifest& manifest_;
+  EqualRun& out_;
+  std::shared_ptr<Engine> engine_;
+  Arguments arguments_;
+  std::vector<Placed> placed_;
+};
+
+}  // namespace
+
+std::vector<const ManifestBuffer*> buffers_of(const Manifest& manifest) {
+  std::vector<const ManifestBuffer*> out;
+  for (const ManifestParam& param : manifest.params)
+    if (param.buffer) out.push_back(&*param.buffer);
+  for (const ManifestBuffer& buffer : manifest.buffers) out.push_back(&buffer);
+  return out;
+}
+
+EqualRun run_under_algebra(const Manifest& manifest, const std::vector<EqualBuffer>& buffers,
+                           const std::vector<std::string>& names, const EqualOptions& options,
+                           const Replaced& replaced) {
+  EqualRun out{.algebra = std::make_unique<emulator::Algebra>()};
+  out.algebra->replaced = replaced;
+  Run(manifest, out)(buffers, names, options);
+  return out;
+}
+
+}  // namespace tartan::inline TARTAN_ABI::detail

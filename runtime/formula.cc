@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/formula.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+
+namespace tartan::inline TARTAN_ABI::detail {
+namespace {
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : text_(text) {}
+
+  Result<Formula> operator()() {
+    Formula out;
+    out.output = name();
+    expect('=');
+    const std::size_t begin = at_;
+    const std::string first = name();
+    if (first == "relu" && take('(')) {
+      out.relu = true;
+      sum(out);
+      expect(')');
+    } else if (!first.empty() && take('(')) {
+      out.function = first;
+      arguments(out);
+    } else {
+      at_ = begin;
+      sum(out);
+    }
+    blank();
+    if (error_.empty() && at_ < text_.size()) fail("the formula's end");
+    if (error_.empty()) check_function(out);
+    if (!error_.empty()) return {"usage"_rule, error_};
+    return out;
+  }
+
+ private:
+  void blank() {
+    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
+  }
+  bool take(char c) {
+    blank();
+    if (at_ >= text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  void expect(char c) {
+    if (!take(c)) fail(fmt::format("'{}'", c));
+  }
+  void fail(std::string_view what) {
+    if (error_.empty())
+      error_ = fmt::format("formula: expected {}, found \"{}\"", what, text_.substr(at_, 16));
+  }
+  std::string name() {
+    blank();
+    const std::size_t begin = at_;
+    const auto fits = [&](char c) {
+      return std::isalpha(static_cast<unsigned char>(c)) || c == '_' ||
+             (at_ > begin && std::isdigit(static_cast<unsigned char>(c)));
+    };
+    while (at_ < text_.size() && fits(text_[at_])) ++at_;
+    return std::string(text_.substr(begin, at_ - begin));
+  }
+  std::optional<double> number() {
+    blank();
+    double out = 0;
+    const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), out);
+    if (error != std::errc()) return std::nullopt;
+    at_ = static_cast<std::size_t>(end - text_.data());
+    return static_cast<float>(out);
+  }
+
+  void sum(Formula& out) {
+    bool negative = take('-');
+    do {
+      Formula::Term& term = out.terms.emplace_back();
+      if (negative) term.factor = -1;
+      do factor(term);
+      while (error_.empty() && take('*'));
+      if (term.matrices.empty() || term.matrices.size() > 2) fail("one matrix or two");
+      negative = false;
+    } while (error_.empty() && (take('+') || (negative = take('-'))));
+  }
+  void factor(Formula::Term& term) {
+    if (const auto value = number()) return void(term.factor *= *value);
+    const std::string buffer = name();
+    if (buffer.empty()) return fail("a buffer or a number");
+    Formula::Factor& matrix = term.matrices.emplace_back();
+    matrix.buffer = buffer;
+    if (take(':')) {
+      const auto type = parse_type(name());
+      if (!type) return fail("a type");
+      matrix.type = *type;
+    }
+    matrix.transposed = take('\'');
+  }
+  void arguments(Formula& out) {
+    do {
+      const std::string word = name();
+      if (word.empty()) return fail("a buffer or a parameter");
+      if (take('=')) {
+        const auto value = number();
+        if (!value) return fail("a number");
+        out.parameters[word] = *value;
+      } else if (word == "causal") {
+        out.parameters[word] = 1;
+      } else {
+        out.arguments.push_back(word);
+      }
+    } while (take(','));
+    expect(')');
+  }
+  void check_function(const Formula& formula) {
+    struct Row {
+      std::string_view name;
+      std::size_t least, most;  // buffers
+      std::string_view needs;
+      std::string_view takes;
+    };
+    constexpr Row rows[] = {{"attention", 3, 3, "dim", " dim scale scale2 causal heads "},
+                            {"softmax", 1, 1, "columns", " columns stride "},
+                            {"layer_norm", 1, 3, "columns", " columns stride eps "}};
+    if (formula.function.empty()) return;
+    for (const Row& row : rows) {
+      if (row.name != formula.function) continue;
+      if (formula.arguments.size() < row.least || formula.arguments.size() > row.most)
+        error_ = fmt::format("formula: {} takes {} to {} buffers, found {}", row.name, row.least,
+                             row.most, formula.arguments.size());
+      if (!formula.parameters.contains(std::string(row.needs)))
+        error_ = fmt::format("formula: {} requires {}=", row.name, row.needs);
+      for (const auto& [word, value] : formula.parameters)
+        if (row.takes.find(fmt::format(" {} ", word)) == row.takes.npos)
+          error_ =
+              fmt::format("formula: {} has no parameter {}; it takes{}", row.name, word, row.takes);
+      return;
+    }
+    error_ = fmt::format("formula: unknown function {}; expected attention, softmax or layer_norm",
+                         formula.function);
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::string error_;
+};
+
+}  // namespace
+
+Result<Formula> parse_formula(const std::string& text) { return Parser(text)(); }
+
+Diags check_formula(const Formula& formula, const std::vector<EqualBuffer>& buffers) {
+  Diags out;
+  const auto need = [&](const std::string& name) {
+    for (const EqualBuffer& each : buffers)
+      if (each.name == name) return;
+    std::string known;
+    for (const EqualBuffer& each : buffers) known += (known.empty() ? "" : ", ") + each.name;
+    out.report("usage"_rule, {},
+               fmt::format("formula: the manifest has no buffer {}; it has {}", name, known));
+  };
+  need(formula.output);
+  for (const std::string& each : formula.arguments) need(each);
+  for (const Formula::Term& term : formula.terms)
+    for (const Formula::Factor& factor : term.matrices) need(factor.buffer);
+  return out;
+}
+
+}  // namespace tartan::inline TARTAN_ABI::detail
