@@ -3,13 +3,30 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cmath>
+#include <cstdio>
 #include <cstring>
+#include <limits>
 #include <memory>
+#include <numbers>
 
+#include "examples/lesson.h"
 #include "tartan/dsl/kernels/kernels.h"
 #include "tartan/tartan.h"
 #include "tests/mutation/soak.h"
 #include "tools/kernels/registry.h"
+
+// The kernels of the lessons that are whole programs.
+namespace lesson_07 {
+#include "examples/07_gemm.cc"
+}
+namespace lesson_08 {
+#include "examples/08_attention.cc"
+}
+namespace lesson_09 {
+#include "examples/09_hopper.cc"
+}
 
 namespace tartan::mutation {
 namespace {
@@ -267,6 +284,29 @@ Subject block_scaled() {
                              scales(n * blocks), out(4 * m * n)})});
 }
 
+/// A run whose buffers are as large as the description says.
+Run whole_run(const Compiled& compiled, Dim3 grid) {
+  std::vector<Argument> arguments;
+  for (const CompiledParam& param : compiled.params)
+    arguments.push_back(in(bytes_of(param.type, param.elements)));
+  return run_of(compiled, grid, arguments);
+}
+
+Subject lesson(const std::string& name, const Kernel& kernel, const char* target, Dim3 grid) {
+  const Compiled compiled = compiled_for(kernel, target);
+  return subject_of("lesson/" + name, compiled, {whole_run(compiled, grid)});
+}
+
+/// Lesson 8: a matrix for each of the heads.
+Subject attention_lesson(const std::string& name, bool causal) {
+  using namespace lesson_08;
+  const Compiled compiled = compiled_for(lesson_08::attention(causal), "sm_80");
+  const std::int64_t q = 2 * heads * queries * d, kv = 2 * kv_heads * keys * d;
+  return subject_of(
+      "lesson/" + name, compiled,
+      {run_of(compiled, {(queries + 63) / 64, heads}, {in(q), in(kv), in(kv), out(q)})});
+}
+
 /// The kernels of one instruction: of `tartan emit`, and the lessons that they are of.
 std::vector<Subject> instructions() {
   CLI::App command;
@@ -277,11 +317,8 @@ std::vector<Subject> instructions() {
     const Target target = Target::of(*Arch::parse("sm_90"));
     const auto described = each.describe(target);
     const Compiled compiled = compiled_for(described->kernel, "sm_90");
-    std::vector<Argument> arguments;
-    for (const CompiledParam& param : compiled.params)
-      arguments.push_back(in(bytes_of(param.type, param.elements)));
     out.push_back(subject_of("lesson/" + each.name, compiled,
-                             {run_of(compiled, described->grid.value_or(Dim3{}), arguments)}));
+                             {whole_run(compiled, described->grid.value_or(Dim3{}))}));
   }
   return out;
 }
@@ -302,7 +339,15 @@ TEST(MutationOfBuiltin, Others) {
   soak(all, "others.txt");
 }
 
-TEST(MutationOfBuiltin, Lessons) { soak(instructions(), "lessons.txt"); }
+TEST(MutationOfBuiltin, Lessons) {
+  std::vector<Subject> all = instructions();
+  all.push_back(lesson("07", lesson_07::product(72, 80, 104), "sm_80", {4}));
+  all.push_back(attention_lesson("08", false));
+  all.push_back(attention_lesson("08_causal", true));
+  all.push_back(lesson("09", lesson_09::product(), "sm_90a", {4}));
+  all.push_back(lesson("09_sm_80", lesson_09::product(), "sm_80", {4}));
+  soak(all, "lessons.txt");
+}
 
 }  // namespace
 }  // namespace tartan::mutation
