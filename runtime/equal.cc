@@ -21,7 +21,6 @@ namespace {
 
 using detail::EqualBuffer;
 using detail::EqualRun;
-using emulator::Algebra;
 
 std::uint64_t hash(std::string_view text) {
   std::uint64_t out = 0;
@@ -119,7 +118,7 @@ class Comparison {
                                     as.size(), bs.size())));
       return false;
     }
-    if (!named) out_.notes.push_back("buffers are matched in order: their names differ");
+    if (!named) out_.notes.emplace_back("buffers are matched in order: their names differ");
     for (std::size_t i = 0; i < as.size(); ++i) {
       const ManifestBuffer* other = named ? find(bs, as[i]->name) : bs[i];
       if (!other) continue;

@@ -79,7 +79,7 @@ class Operands {
   }
   void one(const ptx::Operand& operand, Type type, std::vector<LiftedRegister>& to) {
     if (operand.kind == ptx::OperandKind::Name && operand.text == "_")
-      return void(to.push_back({~0u, bytes_of(type)}));
+      return to.push_back({~0u, bytes_of(type)});
     if (const auto found = d_.register_of(operand)) {
       if (found->type != Type::pred) to.push_back({found->slot, bytes_of(found->type)});
       return;
