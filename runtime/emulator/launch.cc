@@ -338,7 +338,7 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
                 arguments[i].size());
 
   std::optional<LaunchRaces> races;
-  if (program_->watched) context.races = &races.emplace(context);
+  if (program_->watched) context.races = &races.emplace(context, true);
   if (machine.options.progress) machine.options.progress(0, launch.grid.count());
   const UnderAlgebra under(machine.algebra, memory);
   Work work(context, machine.options);

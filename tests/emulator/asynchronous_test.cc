@@ -75,7 +75,7 @@ st.global.u32 [rd1], r1;)",
 
 TEST(EmulatorMbarrier, TooManyArrivalsTrap) {
   const KernelRun run = run_body(
-      "mbarrier.init.shared::cta.b64 [bar], 30;\nbar.sync 0;\n"
+      "setp.eq.u32 p, r0, 0;\n@p mbarrier.init.shared::cta.b64 [bar], 30;\nbar.sync 0;\n"
       "mbarrier.arrive.shared::cta.b64 _, [bar], 20;",
       {.grid = {1}, .block = {32}}, 32, {}, shared);
   ASSERT_EQ(run.findings.size(), 1u);
@@ -175,21 +175,25 @@ red.async.relaxed.cluster.shared::cluster.add.u32 [r2], r4, [r3];
   EXPECT_NE(run.complaint.find("unsupported-instruction"), std::string::npos) << run.complaint;
 
   const KernelRun good = run_body(expecting + R"(
+st.shared::cluster.u32 [r2+16], r5;
+fence.proxy.async;
 st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [r2], {r4, r5}, [r3];
 st.async.shared::cta.v2.b32 [r2+8], {r6, r4}, [r3];
 mbarrier.test_wait.shared::cta.b64 p, [bar], rd2;
 selp.u32 r8, 100, 200, p;
-red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [r2+4], r4, [r3];
+red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [r2+16], r4, [r3];
 mbarrier.test_wait.shared::cta.b64 p, [bar], rd2;
 selp.u32 r9, 100, 200, p;
 ld.shared.v4.u32 {r4, r5, r6, r7}, [tile];
 st.global.v4.u32 [rd1], {r4, r5, r6, r7};
-st.global.v2.u32 [rd1+16], {r8, r9};)",
+st.global.v2.u32 [rd1+16], {r8, r9};
+ld.shared.u32 r4, [tile+16];
+st.global.u32 [rd1+24], r4;)",
                                   {.grid = {1}, .block = {32}}, 32, {}, shared);
   ASSERT_EQ(good.complaint, "");
   ASSERT_TRUE(good.findings.empty()) << good.findings[0].message;
-  const std::vector<std::uint32_t> wanted{5, 11, 7, 5, 200, 100};
-  EXPECT_EQ(std::vector(good.out.begin(), good.out.begin() + 6), wanted);
+  const std::vector<std::uint32_t> wanted{5, 6, 7, 5, 200, 100, 11};
+  EXPECT_EQ(std::vector(good.out.begin(), good.out.begin() + 7), wanted);
 }
 
 // ---- Packing conversions.

@@ -48,7 +48,7 @@ TEST(EmulatorRaces, EveryWayToReadABox) {
         "wmma.load.c.sync.aligned.row.m16n16k16.f32 {f0, f1, f2, f3, f4, f5, f6, f7}, [rd4], 16;",
         "st.shared.u32 [r1], r0;", "st.u32 [rd4], r0;"}) {
     const std::string message = found(first + access);
-    EXPECT_TRUE(holds(message, "is in the box at")) << access << " " << message;
+    EXPECT_TRUE(holds(message, "the copy may still be under way")) << access << " " << message;
     EXPECT_TRUE(holds(message, "[asynchronous-race]")) << access << " " << message;
     EXPECT_EQ(found(first + wait("full", "SPIN") + access), "") << access;
   }
@@ -65,10 +65,12 @@ TEST(EmulatorRaces, LoadsOfAStageThatWasChanged) {
   const std::string release = "@!q mbarrier.arrive.shared::cta.b64 _, [empty];\n",
                     change = "@!q st.shared.u32 [r1], r0;\nfence.proxy.async.shared::cta;\n",
                     load = "ld.shared.u32 r9, [r1];\n";
-  EXPECT_TRUE(holds(ring(release + load), "from which warp 1 loads on line"));
-  EXPECT_TRUE(holds(ring(change + release + load), "from which warp 1 loads on line"));
-  EXPECT_EQ(ring(change + load + release), "");
-  EXPECT_EQ(ring(change + load + release + wait("full", "W2", 1) + load), "");
+  const std::string together = "bar.warp.sync -1;\n", done = load + together + release;
+  EXPECT_TRUE(holds(ring(release + load), "is read by ld.shared.u32 on line"));
+  EXPECT_TRUE(holds(ring(change + release + together + load), "is read by ld.shared.u32 on line"));
+  EXPECT_TRUE(holds(ring(change + together + load + release), "by thread 33 (warp 1, lane 1)"));
+  EXPECT_EQ(ring(change + together + done), "");
+  EXPECT_EQ(ring(change + together + done + wait("full", "W2", 1) + load), "");
 }
 
 TEST(EmulatorRaces, EveryWriterFences) {
@@ -117,7 +119,7 @@ TEST(EmulatorRaces, AsynchronousStores) {
   EXPECT_TRUE(holds(sent("LATE:\nadd.u32 r9, r9, 1;\nsetp.lt.u32 p, r9, 20000;\n@p bra LATE;\n"
                          "ld.shared.u32 r5, [r1];\n",
                          both),
-                    "that the asynchronous store of line"));
+                    "the asynchronous operation may still be under way"));
   EXPECT_EQ(sent(wait("full", "SPIN") + "ld.shared.v2.u32 {r5, r6}, [r1];\n", both), "");
   // Words of 16 bytes with an mbarrier each: every one counts for its own.
   EXPECT_EQ(sent(wait("full", "SPIN") + "ld.shared.v2.u32 {r5, r6}, [r1];\n" +
@@ -133,7 +135,7 @@ TEST(EmulatorRaces, SourceOfACopyBetweenBlocks) {
                 "[tile], 16, [r4];\n" +
                     behind);
   };
-  EXPECT_TRUE(holds(run("st.shared.u32 [tile], r0;\n"), "may still be reading"));
+  EXPECT_TRUE(holds(run("st.shared.u32 [tile], r0;\n"), "may still be under way"));
 }
 
 TEST(EmulatorRaces, PlacesOfMbarriers) {

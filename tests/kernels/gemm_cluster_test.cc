@@ -214,14 +214,14 @@ TEST(GemmCluster, MistakesAreFound) {
   // A stage counts as free after one of the two blocks has released it.
   const std::regex arrivals(R"((mbarrier\.init\.shared\.b64 \[%r\d+\]), 8;)");
   expect(std::regex_replace(ptx, arrivals, "$1, 4;"), "asynchronous-race",
-         "the TMA load overwrites shared memory");
+         "the copy may still be under way");
   // Each block releases its own stage twice, and the other's never.
   const std::regex remote(R"(mapa\.shared::cluster\.u32 (%r\d+), (%r\d+), %r\d+;)");
   expect(std::regex_replace(ptx, remote, "mov.b32 $1, $2;"), "asynchronous-race",
-         "the TMA load overwrites shared memory");
+         "the copy may still be under way");
   // No wait for the initialization of the other block's barriers.
   expect(without_barrier(ptx, 0), "mbarrier",
-         "insert barrier.cluster.arrive and barrier.cluster.wait in between");
+         "barrier.cluster.arrive and barrier.cluster.wait in between");
   // A block exits while the other may still arrive at its barriers.
   expect(without_barrier(ptx, ptx.rfind("barrier.cluster.arrive;")), "memory-fault",
          "the CTA of rank 1 has exited");

@@ -372,14 +372,12 @@ const char* const page_foot = R"(
 ## What the emulator does not find
 
 The emulator performs a copy or a product when the thread issues it. Vector clocks
-(`runtime/emulator/races/order.h`) record which accesses are ordered, so that a correct kernel has
-no finding. It does not see:
+(`runtime/emulator/races/detector.h`) record which accesses are ordered, so that a correct kernel
+has no finding. It does not see:
 
-- order between the lanes of one warp, where one of two accesses is a bulk copy's or wgmma's;
 - missing fences and waits of wgmma's accumulators: `check` reports those;
-- an ordinary store that a bulk copy overwrites, and copies to the same global memory;
-- races between ordinary accesses, cp.async among them, unless asked: `tartan run` asks, launches
-  from C++ with `DeviceOptions::checks` (see [emulator.md](emulator.md));
+- races between ordinary accesses, and all those in global memory, unless asked: `tartan run` asks,
+  launches from C++ with `DeviceOptions::checks` (see [emulator.md](emulator.md));
 - a matrix descriptor that is off by whole rows within boxes of one tensor. That is legal and gives
   other numbers: `expect` in a manifest finds it.
 )";

@@ -83,7 +83,7 @@ Program Decoder::decode(const ptx::Function& kernel) {
   program_.entry = functions_.at(kernel.name).entry;
   finish_shared();
   finish_stack();
-  if (program_.watched) program_.watches.resize(program_.ops.size());
+  if (program_.judged()) program_.watches.resize(program_.ops.size());
   if (program_.lifted) program_.lifts.resize(program_.ops.size());
   program_.arena.resize(round_up(program_.arena.size(), 256));
   return std::move(program_);
@@ -308,12 +308,10 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
   }
   const Decode decode = find_decode(spelling.opcode());
   if (!decode) return unsupported();
-  if (program_.ordered) decode_before(*this);
   const std::size_t first = program_.ops.size();
   decode(*this);
-  if (program_.watched) watch(*this, first);
+  if (program_.judged()) watch(*this, first);
   if (program_.lifted) lift(*this, first);
-  if (program_.ordered) decode_behind(*this);
   if (!failed_)
     if (const std::string_view left = spelling.unused(); !left.empty())
       unsupported(fmt::format("unsupported state space .{}", left));

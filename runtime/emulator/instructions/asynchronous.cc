@@ -169,9 +169,7 @@ void act(Warp& warp, const Op& op) {
   if (!are_in_place(warp, op, own) || !resolve(warp, op, 8, access)) return;
   const auto* counts = lanes<std::uint32_t>(warp, op.b);
   const auto action = static_cast<Action>(op.flags);
-  Order* const order = warp.block->cluster().order();
   ClusterRaces* const races = warp.block->cluster().races();
-  const std::byte* told = nullptr;  // the mbarrier that knows already what the warp does
   // Lanes that arrived at the mbarrier of the last of them, and are still to say what they did.
   std::uint32_t arrived = 0;
   const std::byte* arrived_at = nullptr;
@@ -179,15 +177,15 @@ void act(Warp& warp, const Op& op) {
     for (std::uint32_t m = op.c & after_copies ? arrived : 0; m; m &= m - 1)
       races->copies_arrive(warp, static_cast<std::uint32_t>(std::countr_zero(m)), arrived_at);
     if (arrived && !(op.c & after_copies))
-      races->arrive_at(warp, arrived, arrived_at, op.c & is_relaxed);
+      races->arrive_at(warp, arrived, arrived_at, (op.c & is_relaxed) != 0, op.e != 0);
     arrived = 0;
   };
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
     std::byte* at = access.at[lane];
-    if (order && action == Action::init) order->initialise(warp, at);
-    if (order && action != Action::init && action != Action::invalidate &&
-        !order->use(warp, lane, at))
+    if (races && action == Action::init) races->initialise(warp, lane, at);
+    if (races && action != Action::init && action != Action::invalidate &&
+        !races->use(warp, 1u << lane, at))
       return;
     Mbarrier barrier = Mbarrier::load(at);
     if (op.count) lanes<std::uint64_t>(warp, op.d)[lane] = barrier.word();
@@ -203,7 +201,7 @@ void act(Warp& warp, const Op& op) {
       case Action::invalidate: {
         const std::uint64_t zero = 0;
         std::memcpy(at, &zero, 8);
-        if (order) order->invalidate(at);
+        if (races) races->invalidate(warp, lane, at);
         continue;
       }
       case Action::expect:
@@ -229,15 +227,12 @@ void act(Warp& warp, const Op& op) {
         break;
     }
     const bool arrives = action != Action::init && action != Action::expect;
-    if (order && arrives && at != told) order->arrive(warp, at);
-    if (arrives) told = at;
     if (races && arrives) {
       if (at != arrived_at) tell();
       arrived |= 1u << lane;
       arrived_at = at;
     }
     if (!barrier.store(at)) continue;
-    if (order) order->end_phase(at);
     if (!races) continue;
     tell();
     races->end_phase(at);
@@ -250,9 +245,9 @@ void act(Warp& warp, const Op& op) {
 void test_wait(Warp& warp, const Op& op) {
   Access access;
   if (!are_in_place(warp, op, true) || !resolve(warp, op, 8, access)) return;
-  Order* const order = warp.block->cluster().order();
+  ClusterRaces* const races = warp.block->cluster().races();
   if (const int lane = std::countr_zero(warp.mask);
-      order && !order->use(warp, lane, access.at[lane]))
+      races && !races->exists(warp, lane, access.at[lane]))
     return;
   const std::uint32_t done = lanes_where(warp.mask, [&](int i) {
     const bool phase = Mbarrier::load(access.at[i]).phase;
@@ -269,18 +264,11 @@ void test_wait(Warp& warp, const Op& op) {
                            parity);
   }
   warp.poll_done();
-  if (ClusterRaces* races = warp.block->cluster().races())
-    for (std::uint32_t m = done; m;) {
-      const std::byte* at = access.at[std::countr_zero(m)];
-      const std::uint32_t same = lanes_where(m, [&](int i) { return access.at[i] == at; });
-      races->waited(warp, same, at, op.flags & 2);
-      m &= ~same;
-    }
-  const std::byte* known = nullptr;
-  for (std::uint32_t m = order ? done : 0; m; m &= m - 1) {
+  for (std::uint32_t m = races ? done : 0; m;) {
     const std::byte* at = access.at[std::countr_zero(m)];
-    if (at != known) order->waited(warp, at);
-    known = at;
+    const std::uint32_t same = lanes_where(m, [&](int i) { return access.at[i] == at; });
+    races->waited(warp, same, at, op.flags & 2, op.flags & 4);
+    m &= ~same;
   }
   if (done != warp.mask) warp.yield();
 }
@@ -312,6 +300,7 @@ void emit_action(Decoder& d, Action action, std::size_t where, std::uint32_t cou
   op.b = count;
   const bool copies = d.spelling.opcode() == Opcode::cp_async_mbarrier_arrive;
   op.c = (d.spelling.has("relaxed") ? is_relaxed : 0) | (copies ? after_copies : 0);
+  op.e = d.spelling.has("cta");
   op.d = state.value_or(0);
   op.count = state.has_value();
   d.address(op, d.operand(where), window);
@@ -336,13 +325,15 @@ void decode_wait(Decoder& d) {
   d.spelling.ignore(mbarrier_orders);
   const bool parity = d.spelling.has("parity");
   if (!d.expect_operands(3, 4)) return;
+  const bool of_cta = d.spelling.has("cta");
   const std::uint32_t to = d.destination(0, Type::pred),
                       from = d.source(2, parity ? Type::u32 : Type::b64);
   const Window window = mbarrier_window(d, true);
   Op& op = d.emit(test_wait);
   op.d = to;
   op.b = from;
-  op.flags = static_cast<std::uint8_t>(parity | (d.spelling.has("relaxed") ? 2 : 0));
+  op.flags =
+      static_cast<std::uint8_t>(parity | (d.spelling.has("relaxed") ? 2 : 0) | (of_cta ? 4 : 0));
   d.address(op, d.operand(1), window);
 }
 
@@ -386,6 +377,7 @@ void note_copies(Warp& warp, const Op& op) {
   if (!races || !resolve(warp, op, 8, access)) return;
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(m));
+    if (!races->use(warp, 1u << lane, access.at[lane])) return;
     races->copies_arrive(warp, lane, access.at[lane]);
   }
 }
@@ -398,26 +390,26 @@ void decode_copy_arrival(Decoder& d) {
   if (d.spelling.has("noinc"))
     return emit_action(d, Action::arrive, 0, d.constant(1, 32), std::nullopt);
   const Window window = mbarrier_window(d, true);
-  Op& op = d.emit(d.program().watched ? note_copies : no_operation);
+  Op& op = d.emit(d.program().judged() ? note_copies : no_operation);
   d.address(op, d.operand(0), window);
 }
 
 // What is copied when it is issued needs no waiting for: only the race detector hears of it.
 void commit_copies(Warp& warp, const Op&) {
-  warp.block->cluster().races()->clocks().commit_copies(warp, warp.mask);
+  warp.block->cluster().races()->clocks().commit(warp, warp.mask, Actor::cp_async);
 }
 
 // op.value: groups that may be pending; op.flags: what is in no group is not.
 void wait_for_copies(Warp& warp, const Op& op) {
   std::optional<std::uint32_t> pending;
   if (!op.flags) pending = static_cast<std::uint32_t>(op.value);
-  warp.block->cluster().races()->clocks().wait_for_copies(warp, warp.mask, pending);
+  warp.block->cluster().races()->clocks().wait(warp, warp.mask, Actor::cp_async, pending);
 }
 
 void decode_group(Decoder& d) {
   const bool one = d.spelling.opcode() == Opcode::cp_async_wait_group;
   if (!d.expect_operands(one ? 1 : 0, one ? 1 : 0)) return;
-  if (!d.program().watched) return void(d.emit(no_operation));
+  if (!d.program().judged()) return void(d.emit(no_operation));
   if (d.spelling.opcode() == Opcode::cp_async_commit_group) return void(d.emit(commit_copies));
   const auto pending = one ? d.integer(d.operand(0)) : std::nullopt;
   Op& op = d.emit(wait_for_copies);

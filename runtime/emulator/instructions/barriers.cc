@@ -104,14 +104,43 @@ void decode_barrier(Decoder& d) {
 
 void fence(Warp&, const Op&) { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
-// fence.proxy.async
-void fence_proxy(Warp& warp, const Op&) { warp.block->cluster().order()->fence_proxy(warp); }
+// fence.proxy.async; op.flags: 1 for shared memory, 2 for global.
+void fence_proxy(Warp& warp, const Op& op) {
+  warp.block->cluster().races()->clocks().fence_proxy(warp, warp.mask, op.flags & 1, op.flags & 2);
+}
+
+void fence_inits(Warp& warp, const Op&) {
+  warp.block->cluster().races()->clocks().fence_inits(warp, warp.mask);
+}
+
+// fence.proxy.tensormap with .acquire of the map at an address.
+void acquire_map(Warp& warp, const Op& op) {
+  std::uint64_t at[32];
+  addresses(warp, op, at);
+  warp.block->cluster().races()->acquire_map(warp, at, op.window);
+}
 
 void decode_fence(Decoder& d) {
-  const bool async = d.spelling.has("async async::generic") && !d.spelling.has("global");
+  const bool async = d.spelling.has("async async::generic"),
+             of_map = d.spelling.has("tensormap::generic") && d.spelling.has("acquire"),
+             of_inits = d.spelling.opcode() == Opcode::fence_mbarrier_init ||
+                        d.spelling.has("mbarrier_init"),
+             global = d.spelling.has("global"),
+             shared = d.spelling.has("shared::cta shared::cluster");
   d.spelling.ignore_all();
   d.emit(fence);
-  if (async && d.program().ordered) d.emit(fence_proxy);
+  if (!d.program().judged()) return;
+  if (async) d.emit(fence_proxy).flags = static_cast<std::uint8_t>(global ? 2 : shared ? 1 : 3);
+  if (of_inits) d.emit(fence_inits);
+  if (of_map && d.operand_count() > 0) {
+    Op where{};
+    d.address(where, d.operand(0), Window::generic);
+    Op& op = d.emit(acquire_map);
+    op.a = where.a;
+    op.value = where.value;
+    op.wide = where.wide;
+    op.window = where.window;
+  }
 }
 
 constexpr InstructionRow rows[] = {

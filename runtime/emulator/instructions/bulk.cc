@@ -47,8 +47,6 @@ namespace {
 constexpr std::uint32_t unit = 16;  // addresses and sizes of bulk copies are multiples of it
 constexpr std::uint32_t most_bytes = 1u << 20;
 
-void no_operation(Warp&, const Op&) {}
-
 // ---- Bulk.
 
 constexpr std::uint8_t has_barrier = 1, is_multicast = 2, is_masked = 4;  // in op.flags
@@ -69,6 +67,17 @@ std::byte* copy_one(Warp& warp, int lane, Window to, std::uint64_t target, const
   if (at && mask) copy_masked(at, source, bytes, *mask);
   else if (at) move_bytes(at, source, bytes, reduction);
   return at;
+}
+
+// What such a copy of a bulk group writes.
+bool note_written(Warp& warp, int lane, const Stretch& where, std::optional<std::uint32_t> mask,
+                  std::optional<Scope> strong) {
+  if (!mask) return note_group_copy(warp, lane, where, true, strong);
+  for (std::uint64_t i = 0; i < where.bytes; ++i)
+    if (*mask >> i % 16 & 1 &&
+        !note_group_copy(warp, lane, {where.window, where.address + i, 1}, true, strong))
+      return false;
+  return true;
 }
 
 // op.list: destination, source and mbarrier addresses; op.a: bytes; op.b: the blocks of a
@@ -94,18 +103,24 @@ void copy_bulk(Warp& warp, const Op& op) {
     const std::byte* source =
         bytes ? resolve_range(warp, lane, from.window, sources[lane], bytes, unit) : nullptr;
     if (bytes && !source) return;
-    if (Order* order = warp.block->cluster().order();
-        order && source && !order->take(warp, lane, source, bytes, !(op.flags & has_barrier)))
-      return;
+    const Stretch taken{from.window, sources[lane], bytes};
     std::optional<std::uint32_t> mask;
     if (op.flags & is_masked) mask = lanes<std::uint32_t>(warp, op.c)[lane];
+    const auto strong = reduction ? std::optional(Scope::gpu) : std::nullopt;
+    if (bytes && !(op.flags & has_barrier) &&
+        (!note_group_copy(warp, lane, taken, false, std::nullopt) ||
+         !note_written(warp, lane, {to.window, targets[lane], bytes}, mask, strong)))
+      return;
     const auto copy = [&](Window window, std::uint64_t target, std::uint64_t barrier) {
       std::byte* at = nullptr;
       if (bytes && !(at = copy_one(warp, lane, window, target, source, bytes, reduction, mask)))
         return false;
       return !(op.flags & has_barrier) ||
              complete_transactions(warp, lane, barrier, bytes,
-                                   {.at = at, .room = bytes, .from = source});
+                                   {.at = at,
+                                    .room = bytes,
+                                    .from = std::span(&taken, bytes ? 1 : 0),
+                                    .strong = strong});
     };
     if (!(op.flags & is_multicast)) {
       if (!copy(to.window, targets[lane], barriers[lane])) return;
@@ -185,10 +200,7 @@ void fill_shared(Warp& warp, const Op& op) {
     if (!to) return;
     std::memset(to, 0, bytes);
     clear_tags(to, bytes);
-    if (ClusterRaces* races = warp.block->cluster().races()) races->filled(to, bytes);
-    Order* const order = warp.block->cluster().order();
-    const auto place = order ? order->place_of(to) : std::nullopt;
-    if (place && !order->write(warp, lane, *place, bytes, false)) return;
+    note_lane_access(warp, lane, {where.window, at[lane], bytes}, true);
   }
 }
 
@@ -215,14 +227,10 @@ void store_async(Warp& warp, const Op& op) {
             value, warp.tags + slots[k] + size * static_cast<unsigned>(lane), size);
       move_bytes(to.at[lane] + k * size, value, size, reduction);
     }
-    ClusterRaces* const races = warp.block->cluster().races();
-    if (races) races->filled(to.at[lane], size * op.count);
-    Order* const order = warp.block->cluster().order();
-    if (order && !order->fill_some(warp, lane, to.at[lane], size * op.count, barrier.at[lane]))
+    const auto strong = reduction ? std::optional(Scope::cluster) : std::nullopt;
+    if (!complete_transactions(warp, lane, barrier.at[lane], size * op.count,
+                               {.at = to.at[lane], .room = size * op.count, .strong = strong}))
       return;
-    if (!Mbarrier::complete(barrier.at[lane], size * op.count)) continue;
-    if (order) order->end_phase(barrier.at[lane]);
-    if (races) races->end_phase(barrier.at[lane]);
   }
 }
 
@@ -308,37 +316,106 @@ bool complete_transactions(Warp& warp, int lane, std::uint64_t mbarrier, std::ui
   const bool good = resolve(warp, Window::cluster, at, 8, access);
   warp.mask = whole;
   if (!good) return false;
-  Order* const order = warp.block->cluster().order();
-  if (order && filled.from)
-    order->take_until(warp, lane, filled.from, filled.room, access.at[lane]);
-  if (order && !order->fill(warp, lane, filled.at, filled.room, access.at[lane], filled.shape))
-    return false;
+  return complete_transactions(warp, lane, access.at[lane], bytes, filled);
+}
+
+bool complete_transactions(Warp& warp, int lane, std::byte* mbarrier, std::uint32_t bytes,
+                           const Filled& filled) {
   ClusterRaces* const races = warp.block->cluster().races();
-  if (races && filled.at) races->filled(filled.at, filled.room);
-  if (!Mbarrier::complete(access.at[lane], bytes)) return true;
-  if (order) order->end_phase(access.at[lane]);
-  if (races) races->end_phase(access.at[lane]);
+  if (races && !races->use(warp, 1u << lane, mbarrier)) return false;
+  if (const auto who = races ? races->completing_on(mbarrier) : std::nullopt) {
+    for (const Stretch& each : filled.from)
+      races->asynchronous(
+          warp, lane,
+          {.who = *who, .window = each.window, .address = each.address, .bytes = each.bytes});
+    if (filled.map)
+      races->asynchronous(warp, lane,
+                          {.who = *who, .address = *filled.map, .bytes = map_bytes, .map = true});
+    if (const auto address = filled.at ? races->address_of(filled.at) : std::nullopt)
+      races->asynchronous(warp, lane,
+                          {.who = *who,
+                           .window = Window::cluster,
+                           .address = *address,
+                           .bytes = filled.room,
+                           .writes = true,
+                           .strong = filled.strong});
+    if (filled.shape) races->filled(warp, filled.at, filled.room, *filled.shape, *who);
+    if (warp.block->cluster().stopped()) return false;
+  }
+  if (Mbarrier::complete(mbarrier, bytes) && races) races->end_phase(mbarrier);
   return true;
+}
+
+bool note_group_copy(Warp& warp, int lane, const Stretch& where, bool writes,
+                     std::optional<Scope> strong) {
+  Cluster& cluster = warp.block->cluster();
+  ClusterRaces* const races = cluster.races();
+  if (!races) return true;
+  const auto issuer = static_cast<std::uint32_t>(lane);
+  races->asynchronous(warp, lane,
+                      {.who = races->clocks().group_epoch(
+                           warp, issuer, writes ? Actor::bulk_write : Actor::bulk_read),
+                       .window = where.window,
+                       .address = where.address,
+                       .bytes = where.bytes,
+                       .writes = writes,
+                       .strong = strong});
+  return !cluster.stopped();
+}
+
+bool note_group_map(Warp& warp, int lane, std::uint64_t map) {
+  Cluster& cluster = warp.block->cluster();
+  if (ClusterRaces* const races = cluster.races())
+    races->asynchronous(warp, lane,
+                        {.who = races->clocks().group_epoch(warp, static_cast<std::uint32_t>(lane),
+                                                            Actor::bulk_read),
+                         .address = map,
+                         .bytes = map_bytes,
+                         .map = true});
+  return !cluster.stopped();
+}
+
+void note_lane_access(Warp& warp, int lane, const Stretch& where, bool writes) {
+  ClusterRaces* const races = warp.block->cluster().races();
+  if (!races) return;
+  std::uint64_t at[32] = {};
+  at[lane] = where.address;
+  races->access(warp, {.window = where.window,
+                       .lanes = 1u << lane,
+                       .bytes = where.bytes,
+                       .at = at,
+                       .writes = writes,
+                       .alignment = 1});
 }
 
 namespace {
 
-void commit_copies(Warp& warp, const Op&) { warp.block->cluster().order()->commit_copies(warp); }
+constexpr Actor bulk_actors[] = {Actor::bulk_read, Actor::bulk_write};
 
-// op.value: groups that may be pending.
+void commit_copies(Warp& warp, const Op&) {
+  for (const Actor actor : bulk_actors)
+    warp.block->cluster().races()->clocks().commit(warp, warp.mask, actor);
+}
+
+// op.value: groups that may be pending; op.flags: of what they read alone.
 void wait_for_copies(Warp& warp, const Op& op) {
-  warp.block->cluster().order()->wait_for_copies(warp, static_cast<std::uint32_t>(op.value));
+  for (const Actor actor : bulk_actors)
+    if (actor == Actor::bulk_read || !op.flags)
+      warp.block->cluster().races()->clocks().wait(warp, warp.mask, actor,
+                                                   static_cast<std::uint32_t>(op.value));
 }
 
 // What is done when it is issued needs no waiting for: only who may go on is taken down.
 void decode_bulk_group(Decoder& d) {
   const bool wait = d.spelling.opcode() == Opcode::cp_async_bulk_wait_group;
-  d.spelling.ignore("read");
+  const bool reads = d.spelling.has("read");
   if (!d.expect_operands(wait ? 1 : 0, wait ? 1 : 0)) return;
-  if (!d.program().ordered) return void(d.emit(no_operation));
+  if (!d.program().judged()) return void(d.emit([](Warp&, const Op&) {}));
   if (!wait) return void(d.emit(commit_copies));
   const auto pending = d.integer(d.operand(0));
-  d.emit(wait_for_copies).value = pending ? static_cast<std::uint64_t>(*pending) : 0;
+  Op& op = d.emit(wait_for_copies);
+  op.value = pending ? static_cast<std::uint64_t>(*pending) : 0;
+  op.flags = reads;
 }
 
 void decode_store_bulk(Decoder& d) {

@@ -6,11 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "runtime/emulator/decode/decoder.h"
 #include "runtime/emulator/machine/warp.h"
-#include "runtime/emulator/races/order.h"
+#include "runtime/emulator/races/detector.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 
@@ -45,15 +46,34 @@ std::optional<Spaces> read_spaces(Decoder& d);
 std::uint64_t in_block(std::uint64_t address, std::uint32_t rank);
 /// Whether a multicast may go to the blocks in `mask`; if not, the warp is stopped with a finding.
 bool check_multicast(Warp& warp, int lane, std::uint32_t mask);
-/// What a copy has written: `room` bytes of host memory, those between its elements included.
+inline constexpr std::uint64_t map_bytes = 128;  // of a tensor map
+/// Bytes at an address.
+struct Stretch {
+  Window window = Window::global;
+  std::uint64_t address = 0, bytes = 0;
+};
+/// What a copy has written: `room` bytes of host memory, those between its elements included; and
+/// what it has read.
 struct Filled {
   const std::byte* at = nullptr;
   std::uint64_t room = 0;
-  BoxShape shape;
-  const std::byte* from = nullptr;  // where as many bytes were taken, if that is known
+  std::optional<BoxShape> shape = {};  // through a tensor map
+  std::span<const Stretch> from = {};
+  std::optional<std::uint64_t> map = {};  // where the tensor map is
+  std::optional<Scope> strong = {};       // of a reduction
 };
 /// Completes `bytes` of the mbarrier at `lane`'s address of the cluster.
 bool complete_transactions(Warp& warp, int lane, std::uint64_t mbarrier, std::uint32_t bytes,
                            const Filled& filled);
+/// The same, of which the race detector hears, for an mbarrier in the host's memory.
+bool complete_transactions(Warp& warp, int lane, std::byte* mbarrier, std::uint32_t bytes,
+                           const Filled& filled);
+/// The race detector hears that a copy of a bulk group reads or writes there.
+bool note_group_copy(Warp& warp, int lane, const Stretch& where, bool writes,
+                     std::optional<Scope> strong);
+/// That such a copy reads a tensor map.
+bool note_group_map(Warp& warp, int lane, std::uint64_t map);
+/// And of an ordinary access of one lane.
+void note_lane_access(Warp& warp, int lane, const Stretch& where, bool writes);
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

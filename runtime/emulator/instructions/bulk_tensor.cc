@@ -25,7 +25,7 @@
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
-constexpr std::size_t map_bytes = 128, map_alignment = 64;
+constexpr std::size_t map_alignment = 64;
 constexpr std::uint64_t chunk = 16, shared_alignment = 128;
 // In op.flags. `gathers`: four rows, of which each has its coordinate; `of_pixels`: im2col;
 // `pairs`: .cta_group::2.
@@ -52,23 +52,27 @@ void round_to_tf32(std::byte* at) {
 }
 
 // One lane's copy: where the box is in the tensor and in memory.
-class Box {
+class TensorBox {
  public:
-  Box(Warp& warp, int lane, TensorMap map, const BoxCorner& place, bool gathers)
+  TensorBox(Warp& warp, int lane, TensorMap map, const BoxCorner& place, bool gathers)
       : warp_(warp), lane_(lane), map_(std::move(map)), place_(place), gathers_(gathers) {
     element_ = static_cast<unsigned>(bits(map_.type)) / 8;
     row_bytes_ = map_.row() * element_;
     span_ = span_bytes(map_.swizzle);
     pitch_ = std::max<std::uint64_t>(span_, row_bytes_);
     rows_ = gathers ? gathered_rows : map_.rows();
+    const ClusterRaces* const races = warp.block->cluster().races();
+    noted_ = races && races->whole();
   }
 
   const TensorMap& map() const { return map_; }
   std::uint64_t bytes() const { return rows_ * row_bytes_; }
   std::uint64_t shared_bytes() const { return rows_ * pitch_; }
   BoxShape shape() const {
-    return {.tensor = true, .span = static_cast<std::uint32_t>(span_), .source = map_.address};
+    return {.span = static_cast<std::uint32_t>(span_), .source = map_.address};
   }
+  /// What load() or store() accessed of the tensor, if the race detector wants to know.
+  std::span<const Stretch> rows() const { return touched_; }
 
   /// Fills `image`, a copy of shared memory from `address` on.
   bool load(std::byte* image, std::uint64_t address) {
@@ -122,6 +126,7 @@ class Box {
     const auto first = static_cast<std::uint64_t>(low) * element_,
                last = static_cast<std::uint64_t>(high) * element_;
     Rows rows(map_, place_, gathers_);
+    touched_.clear();
     for (std::uint64_t index = 0; index < rows_; ++index, rows.next()) {
       std::byte* memory = nullptr;
       if (first < last) {
@@ -129,6 +134,7 @@ class Box {
         if (add_outer(rows, address)) {
           memory = find(address, last - first);
           if (!memory) return false;
+          if (noted_) touched_.push_back({Window::global, address, last - first});
         }
       }
       body(index, memory, first, memory ? last : first);
@@ -174,6 +180,8 @@ class Box {
   bool gathers_;
   std::uint64_t element_ = 0, row_bytes_ = 0, span_ = 0, pitch_ = 0, rows_ = 1;
   Allocation allocation_;
+  bool noted_ = false;
+  std::vector<Stretch> touched_;
 };
 
 // The map at a lane's address.
@@ -239,7 +247,7 @@ std::uint64_t barrier_of(const Warp& warp, const Op& op, std::uint64_t mbarrier,
 // op.list: the addresses of the map, the box in shared memory and (loads) the mbarrier, then the
 // slots of the coordinates, op.count of them, and of offsets, op.c of them. op.b: the blocks of a
 // multicast; op.value: which reduction.
-bool load_box(Warp& warp, const Op& op, int lane, Box& box) {
+bool load_box(Warp& warp, const Op& op, int lane, std::uint64_t map, TensorBox& box) {
   std::uint64_t targets[32], barriers[32];
   const Op to = address_at(warp, op.list + address_words);
   addresses(warp, to, targets);
@@ -249,7 +257,11 @@ bool load_box(Warp& warp, const Op& op, int lane, Box& box) {
     std::byte* at = find_shared(warp, lane, window, target, box.shared_bytes());
     return at && box.load(at, target & shared_offset_mask) &&
            complete_transactions(warp, lane, barrier, bytes,
-                                 {.at = at, .room = box.shared_bytes(), .shape = box.shape()});
+                                 {.at = at,
+                                  .room = box.shared_bytes(),
+                                  .shape = box.shape(),
+                                  .from = box.rows(),
+                                  .map = map});
   };
   if (!(op.flags & is_multicast)) return load(to.window, targets[lane], barriers[lane]);
   const std::uint32_t blocks = lanes<std::uint32_t>(warp, op.b)[lane];
@@ -269,7 +281,7 @@ Type plain(Type type, std::string_view name) {
   return bits(type) == 64 ? Type::b64 : bits(type) == 32 ? Type::b32 : type;
 }
 
-bool store_box(Warp& warp, const Op& op, int lane, Box& box) {
+bool store_box(Warp& warp, const Op& op, int lane, std::uint64_t map, TensorBox& box) {
   const std::string_view name = reduction_names[op.value];
   const Type type = box.map().type;
   const Reduction reduction = find_reduction(name, plain(type, name), box.map().flush_subnormals);
@@ -282,10 +294,14 @@ bool store_box(Warp& warp, const Op& op, int lane, Box& box) {
   const Op from = address_at(warp, op.list + address_words);
   addresses(warp, from, sources);
   const std::byte* at = find_shared(warp, lane, from.window, sources[lane], box.shared_bytes());
-  if (Order* order = warp.block->cluster().order();
-      order && at && !order->take(warp, lane, at, box.shared_bytes(), true))
+  if (!at || !note_group_copy(warp, lane, {from.window, sources[lane], box.shared_bytes()}, false,
+                              std::nullopt))
     return false;
-  return at && box.store(at, sources[lane] & shared_offset_mask, reduction);
+  if (!box.store(at, sources[lane] & shared_offset_mask, reduction)) return false;
+  const auto strong = reduction ? std::optional(Scope::gpu) : std::nullopt;
+  for (const Stretch& row : box.rows())
+    if (!note_group_copy(warp, lane, row, true, strong)) return false;
+  return note_group_map(warp, lane, map);
 }
 
 // The first pixel lies between the corners: an H100 stops with an illegal instruction otherwise.
@@ -311,6 +327,8 @@ void copy_box(Warp& warp, const Op& op) {
   const std::uint32_t* slots =
       warp.program->slots.data() + op.list + (op.flags & is_load ? 3 : 2) * address_words;
   const std::size_t rank = op.flags & gathers ? 2 : op.count;
+  std::uint64_t maps[32];
+  addresses(warp, where, maps);
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
     auto map = read_map(warp, lane, where, rank, op.flags);
@@ -330,9 +348,9 @@ void copy_box(Warp& warp, const Op& op) {
                 lane);
       return;
     }
-    Box box(warp, lane, std::move(*map), place, op.flags & gathers);
-    const bool good =
-        op.flags & is_load ? load_box(warp, op, lane, box) : store_box(warp, op, lane, box);
+    TensorBox box(warp, lane, std::move(*map), place, op.flags & gathers);
+    const bool good = op.flags & is_load ? load_box(warp, op, lane, maps[lane], box)
+                                         : store_box(warp, op, lane, maps[lane], box);
     if (!good) return;
   }
 }

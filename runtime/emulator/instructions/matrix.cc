@@ -209,7 +209,6 @@ void each_element(Warp& warp, const Op& op, const MatrixOperation& m, bool store
     });
     Access access;
     if (!resolve(warp, op.window, at, bytes, access)) return;
-    if (!note_access(warp, access, bytes, stores)) return;
     if (ClusterRaces* races = warp.block->cluster().races())
       races->access(warp, {.window = op.window,
                            .lanes = warp.mask,

@@ -88,12 +88,6 @@ inline constexpr isa::QualifierSet cache_hints =
     "L2::evict_normal L2::evict_unchanged L2::evict_first L2::evict_last L2::cache_hint "
     "L2::64B L2::128B L2::256B";
 
-// The ops that Order needs in front of an instruction, and behind it (order.h).
-void decode_before(Decoder& decoder);
-void decode_behind(Decoder& decoder);
-/// What they do, for an op whose places are known when it runs. False: after a finding.
-bool note_access(Warp& warp, const Access& access, std::uint32_t bytes, bool writes);
-
 /// The window of the state space that a memory instruction's spelling names.
 Window memory_window(Decoder& decoder);
 

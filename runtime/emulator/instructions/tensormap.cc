@@ -9,6 +9,7 @@
 
 #include "runtime/emulator/instructions/bulk.h"
 #include "runtime/emulator/instructions/table.h"
+#include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/memory.h"
 #include "tartan/runtime/tensor_map.h"
@@ -16,7 +17,7 @@
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
-constexpr std::size_t map_bytes = 128, map_alignment = 128;
+constexpr std::size_t map_alignment = 128;
 
 struct FieldRow {
   isa::Qualifier name;
@@ -43,6 +44,12 @@ std::byte* find_map(Warp& warp, int lane, const Op& where) {
   return resolve_range(warp, lane, where.window, at[lane], map_bytes, map_alignment);
 }
 
+Stretch map_at(Warp& warp, int lane, const Op& where) {
+  std::uint64_t at[32];
+  addresses(warp, where, at);
+  return {where.window, at[lane], map_bytes};
+}
+
 // op.list: the map's address; op.b: the value's slot; op.flags: which row; op.value: the ordinal.
 void replace(Warp& warp, const Op& op) {
   const FieldRow& row = fields[op.flags];
@@ -56,6 +63,7 @@ void replace(Warp& warp, const Op& op) {
     const Status done = TensorMap::replace(std::span<std::byte, map_bytes>(map, map_bytes),
                                            row.field, static_cast<std::size_t>(op.value), value);
     if (!done) return warp.fail("tensor-map"_rule, done.diags()[0].message, lane);
+    note_lane_access(warp, lane, map_at(warp, lane, where), true);
   }
 }
 
@@ -65,8 +73,14 @@ void copy_map(Warp& warp, const Op& op) {
   const int lane = std::countr_zero(warp.mask);
   std::byte* const to = find_map(warp, lane, address_at(warp, op.list));
   if (!to) return;
-  const std::byte* const from = find_map(warp, lane, address_at(warp, op.list + address_words));
-  if (from) std::memcpy(to, from, map_bytes);
+  const Op source = address_at(warp, op.list + address_words);
+  const std::byte* const from = find_map(warp, lane, source);
+  if (!from) return;
+  std::memcpy(to, from, map_bytes);
+  note_lane_access(warp, lane, map_at(warp, lane, source), false);
+  note_lane_access(warp, lane, map_at(warp, lane, address_at(warp, op.list)), true);
+  if (ClusterRaces* const races = warp.block->cluster().races())
+    races->clocks().fence(warp, warp.mask, {.releases = true});
 }
 
 void decode_replace(Decoder& d) {

@@ -32,6 +32,7 @@ WatchedAccess access_of(const Watch& watch, const Op& op, std::uint32_t lanes,
           .at = at,
           .writes = watch.writes,
           .strong = watch.strong,
+          .noncoherent = watch.noncoherent,
           .scope = static_cast<Scope>(watch.scope)};
 }
 
@@ -84,7 +85,7 @@ void watched_copy(Warp& warp, const Op& op) {
   std::uint64_t at[32];
   addresses(warp, op, at);
   WatchedAccess access = access_of(watch, op, warp.mask, at);
-  access.copies = true;
+  access.actor = Actor::cp_async;
   races_of(warp).access(warp, access);
   const std::uint32_t* more = warp.program->slots.data() + op.list;
   Op source = op;
@@ -148,10 +149,18 @@ void read_order(const isa::Spelling& spelling, Watch& watch) {
   watch.scope = static_cast<std::uint8_t>(volatile_ ? Scope::gpu : scope_of(spelling));
 }
 
-Handler watch_access(const isa::Spelling& spelling, Watch& watch) {
+// Weak accesses of global memory, where shared memory alone is looked at.
+bool is_global(const isa::Spelling& spelling) {
+  const auto spaces = isa::state_spaces(spelling);
+  return spaces.size > 0 && memory_of(spaces[0]) == StateSpace::global;
+}
+
+Handler watch_access(const isa::Spelling& spelling, bool all, Watch& watch) {
   if (private_space(spelling)) return nullptr;
   watch.bytes = static_cast<std::uint8_t>(std::max(1, isa::access_bits(spelling) / 8));
   read_order(spelling, watch);
+  if (!all && !watch.strong && is_global(spelling)) return nullptr;
+  watch.noncoherent = spelling.has("nc"_q);
   switch (spelling.opcode) {
     case Opcode::ld:
     case Opcode::ldu: return watched_load;
@@ -178,16 +187,16 @@ Handler watch_fence(const isa::Spelling& spelling, Watch& watch) {
   return watched_fence;
 }
 
-Handler watch_instruction(const isa::Spelling& spelling, Watch& watch) {
+Handler watch_instruction(const isa::Spelling& spelling, bool all, Watch& watch) {
   switch (spelling.opcode) {
     case Opcode::ld:
     case Opcode::ldu:
     case Opcode::st:
     case Opcode::atom:
-    case Opcode::red: return watch_access(spelling, watch);
+    case Opcode::red: return watch_access(spelling, all, watch);
     case Opcode::st_async:
-    case Opcode::red_async:  // those that complete at an mbarrier are order.h's
-      return spelling.has("release"_q) ? watch_access(spelling, watch) : nullptr;
+    case Opcode::red_async:  // those that complete at an mbarrier see to it themselves
+      return spelling.has("release"_q) ? watch_access(spelling, all, watch) : nullptr;
     case Opcode::ldmatrix:
     case Opcode::stmatrix:
       watch.bytes = 16;
@@ -213,7 +222,7 @@ void watch(Decoder& d, std::size_t first) {
   if (d.failed() || program.ops.size() == first) return;
   Watch watch;
   const isa::Spelling& spelling = d.spelling.as_read();
-  const Handler outer = watch_instruction(spelling, watch);
+  const Handler outer = watch_instruction(spelling, program.watched, watch);
   if (!outer) return;
   Op& op = program.ops[spelling.opcode == Opcode::fence_proxy ? first : program.ops.size() - 1];
   if (spelling.opcode == Opcode::cp_async) watch.bytes = op.count;

@@ -90,18 +90,18 @@ bool gather_warp(Warp& warp) {
 
 // Whether those who wrote the tiles have let the warpgroup know.
 bool check_order(Warp& warp, const WarpgroupOperation& w, const WgmmaOperands& operands) {
-  Order& order = *warp.block->cluster().order();
+  ClusterRaces& races = *warp.block->cluster().races();
   const isa::Form& form = w.product->form();
   const bool sparse = form.sparsity != isa::Sparsity::dense;
   const auto read = [&](char name, std::uint64_t bits, int mn_major, Type type, int outer, int k) {
     const MatrixDescriptor descriptor = MatrixDescriptor::of(bits);
-    return order.read(warp, {.name = name,
-                             .descriptor = &descriptor,
-                             .mn_major = mn_major != 0,
-                             .long_rows = sparse && name == 'B',
-                             .element_bits = tartan::bits(type),
-                             .outer = outer,
-                             .k = k});
+    return races.read_tile(warp, {.name = name,
+                                  .descriptor = &descriptor,
+                                  .mn_major = mn_major != 0,
+                                  .long_rows = sparse && name == 'B',
+                                  .element_bits = tartan::bits(type),
+                                  .outer = outer,
+                                  .k = k});
   };
   if (w.a.empty() && !read('A', operands.a_descriptor, operands.trans_a, form.a, form.shape.m,
                            sparse ? form.shape.k / 2 : form.shape.k))
@@ -153,13 +153,14 @@ void product(Warp& warp, const Op& op) {
 void converge(Warp& warp, const Op&) { gather_warp(warp); }
 
 void commit(Warp& warp, const Op&) {
-  if (gather_warp(warp)) warp.block->cluster().order()->commit(warp);
+  if (gather_warp(warp)) warp.block->cluster().races()->clocks().commit_products(warp);
 }
 
 // op.value: groups that may be pending.
 void wait(Warp& warp, const Op& op) {
   if (gather_warp(warp))
-    warp.block->cluster().order()->wait(warp, static_cast<std::uint32_t>(op.value));
+    warp.block->cluster().races()->clocks().wait_for_products(warp,
+                                                              static_cast<std::uint32_t>(op.value));
 }
 
 // ---- Decoding.
@@ -228,8 +229,8 @@ void decode_group(Decoder& d) {
              commits = d.spelling.opcode() == Opcode::wgmma_commit_group;
   d.spelling.ignore("sync aligned");
   if (!d.expect_operands(waits ? 1 : 0, waits ? 1 : 0)) return;
-  if (!waits || !d.program().ordered)
-    return void(d.emit(commits && d.program().ordered ? commit : converge));
+  if (!d.program().judged() || !(waits || commits)) return void(d.emit(converge));
+  if (commits) return void(d.emit(commit));
   d.emit(wait).value = static_cast<std::uint64_t>(d.integer(d.operand(0)).value_or(0));
 }
 

@@ -49,7 +49,7 @@ std::uint64_t Block::host_bytes(const LaunchContext& context) {
   const std::uint64_t local =
       local_step_of(program) - (program.stack_slot ? stack_bytes - usual_stack : 0);
   const std::uint64_t of_warp = program.arena.size() + 32 * local;
-  // Order keeps about as much for each 16 bytes as they are.
+  // The race detector keeps about as much for each 16 bytes as they are.
   return warps * of_warp + (program.ordered ? 3 : 1) * shared_bytes_of(context);
 }
 
@@ -295,7 +295,6 @@ void Block::arrive(Warp& warp, std::uint32_t id, std::uint32_t expected, bool wa
   barrier.arrived[warp.index] |= warp.mask;
   barrier.votes += static_cast<std::uint32_t>(std::popcount(votes & warp.mask));
   barrier.voters += static_cast<std::uint32_t>(std::popcount(warp.mask));
-  if (Order* order = cluster_.order()) order->release(warp, {Meeting::Kind::barrier, id});
   if (ClusterRaces* races = cluster_.races()) races->arrive(warp, id);
   if (wait) warp.wait_at_barrier(static_cast<std::uint8_t>(id));
   if (complete(barrier)) release(static_cast<std::uint8_t>(id));
@@ -313,7 +312,6 @@ void Block::release(std::uint8_t id) {
     for (Group& group : warp.groups) {
       if (group.state != Group::State::at_barrier || group.barrier != id) continue;
       group.state = Group::State::ready;
-      if (Order* order = cluster_.order()) order->acquire(warp, {Meeting::Kind::barrier, id});
       const Op& op = context_.program.ops[group.pc - 1];
       if (op.flags == 0) continue;  // no reduction
       // barrier.red: 1 popc, 2 and, 3 or

@@ -20,8 +20,10 @@ Cluster::Cluster(LaunchContext& context) : context_(context) {
   const std::uint64_t count = context.cluster.count();
   for (std::uint32_t rank = 0; rank < count; ++rank)
     blocks_.push_back(std::make_unique<Block>(context, *this, rank));
-  if (context.program.ordered) order_ = std::make_unique<Order>(*this);
-  if (context.races) races_ = std::make_unique<ClusterRaces>(*this, *context.races);
+  if (!context.races && context.program.ordered)
+    own_races_ = std::make_unique<LaunchRaces>(context, false);
+  LaunchRaces* const of_launch = context.races ? context.races : own_races_.get();
+  if (of_launch) races_ = std::make_unique<ClusterRaces>(*this, *of_launch);
 }
 
 Dim3 Cluster::first_block(const LaunchContext& context, std::uint64_t index) {
@@ -40,7 +42,6 @@ void Cluster::start(std::uint64_t index) {
   for (std::uint32_t rank = 0; rank < blocks_.size(); ++rank)
     blocks_[rank]->start({first.x + rank % size.x, first.y + rank / size.x % size.y,
                           first.z + rank / size.x / size.y});
-  if (order_) order_->start();
   if (races_) races_->start(static_cast<std::uint32_t>(index));
 }
 
@@ -54,7 +55,10 @@ bool Cluster::run(int turns) {
       ran |= turn == Block::Turn::progressed || turn == Block::Turn::polled;
       progressed |= turn == Block::Turn::progressed;
     }
-    if (done) return true;
+    if (done) {
+      if (races_) races_->finish();
+      return true;
+    }
     idle_turns_ = progressed ? 0 : idle_turns_ + 1;
     if (!ran || idle_turns_ >= patience_) {
       report_deadlock();
@@ -83,7 +87,6 @@ void Cluster::arrive(Warp& warp, bool relaxed) {
                      std::countr_zero(twice));
   warp.at_cluster |= warp.mask;
   warp.in_cluster_phase |= warp.mask;
-  if (order_) order_->release(warp, {Meeting::Kind::cluster});
   if (races_) races_->arrive_at_cluster(warp, relaxed);
   release_if_complete();
 }
@@ -98,7 +101,6 @@ void Cluster::wait(Warp& warp) {
     races_->leave_cluster(warp, over);
   warp.mask &= warp.in_cluster_phase;
   if (warp.mask) warp.wait_for_cluster();
-  else if (order_) order_->acquire(warp, {Meeting::Kind::cluster});
 }
 
 void Cluster::release_if_complete() {
@@ -113,7 +115,6 @@ void Cluster::release_if_complete() {
         if (group.state == Group::State::at_cluster) {
           group.state = Group::State::ready;
           if (races_) races_->leave_cluster(warp, group.mask);
-          if (order_) order_->acquire(warp, {Meeting::Kind::cluster});
         }
     }
 }

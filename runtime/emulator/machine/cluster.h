@@ -19,7 +19,6 @@
 
 #include "runtime/emulator/machine/block.h"
 #include "runtime/emulator/races/detector.h"
-#include "runtime/emulator/races/order.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 
@@ -46,9 +45,7 @@ class Cluster {
   // For blocks, warps and handlers.
   std::uint32_t size() const { return static_cast<std::uint32_t>(blocks_.size()); }
   Block& block(std::uint32_t rank) { return *blocks_[rank]; }
-  /// Null for kernels without asynchronous copies and wgmma.
-  Order* order() { return order_.get(); }
-  /// Null for launches that are not watched.
+  /// Null for kernels without asynchronous copies and wgmma, unless the launch is watched.
   ClusterRaces* races() { return races_.get(); }
   bool stopped() const { return finding_.has_value(); }
   void stop(Finding finding);
@@ -65,7 +62,7 @@ class Cluster {
 
   LaunchContext& context_;
   std::vector<std::unique_ptr<Block>> blocks_;
-  std::unique_ptr<Order> order_;
+  std::unique_ptr<LaunchRaces> own_races_;  // where those of the launch are not shared
   std::unique_ptr<ClusterRaces> races_;
   std::optional<Finding> finding_;
   int idle_turns_ = 0;  // in a row, in which warps only found what they wait for not done

@@ -161,6 +161,7 @@ struct Watch {
   std::uint8_t rows = 32;   // the first lanes, that give addresses
   bool writes = false;
   bool strong = false, acquires = false, releases = false, sequential = false;
+  bool noncoherent = false;
   std::uint8_t scope = 2;          // Scope
   std::uint8_t element_bytes = 0;  // of a store whose registers are in the op's list; 0: of another
   bool wide = false;               // those are of 64 bits
@@ -205,12 +206,16 @@ struct Program {
   std::uint32_t stack_slot = 0;   // 32 bits: up to where it is taken; 0: there is no stack
   std::uint32_t stack_alignment = 16;
   bool uses_heap = false;  // it calls malloc or free
-  bool watched = false;    // by the race detector: watches has an element for each op
+  bool watched = false;    // by the race detector, in all memory
   std::vector<Watch> watches;
   bool lifted = false;  // under algebra: lifts has an element for each op
   std::vector<Lift> lifts;
   std::vector<NamedRange> shared_variables;
-  bool ordered = false;           // it has bulk copies, wgmma or mbarriers: order.h
+  // It has bulk copies, wgmma or mbarriers: the race detector looks at its shared memory in any
+  // case.
+  bool ordered = false;
+  /// Whether the race detector hears of it: then watches has an element for each op.
+  bool judged() const { return watched || ordered; }
   Dim3 required_block{0, 0, 0};   // .reqntid; zero: not stated
   std::uint64_t max_threads = 0;  // .maxntid; 0: not stated
   // Of a thread: as many as the kernel's bounds allow (0: none stated, so that setmaxnreg is

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/races/detector.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
-#include <functional>
 
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
@@ -11,7 +11,7 @@
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
-constexpr std::uint32_t most_bytes = 32;  // of a lane's access
+constexpr std::uint64_t most_value_bytes = 32;  // of a lane's store
 
 // What `lane` stores, at `to`.
 void read_value(const Warp& warp, const StoredValue& value, std::uint32_t lane, std::byte* to) {
@@ -28,7 +28,7 @@ void read_value(const Warp& warp, const StoredValue& value, std::uint32_t lane, 
 // that are not.
 class ClusterRaces::Judge {
  public:
-  Judge(ClusterRaces& races, const Warp& warp, const WatchedAccess& access)
+  Judge(ClusterRaces& races, Warp& warp, const WatchedAccess& access)
       : races_(races),
         warp_(warp),
         access_(access),
@@ -45,9 +45,13 @@ class ClusterRaces::Judge {
   std::uint32_t time() const { return time_; }
   const Warp& warp() const { return warp_; }
 
-  bool ordered(const Past& past) {
+  bool after_write(const Past& past) { return !access_.noncoherent && after_read(past); }
+  bool after_read(const Past& past) {
     if (past.warp == own_ && past.deed.lane() == lane_) return true;
-    return all_ordered(past) || both_strong(past) || knows(past);
+    return all_ordered(past) || both_strong(past) || of_lane_known(past);
+  }
+  bool knows(const Past& past) {
+    return (past.warp == own_ && past.deed.lane() == lane_) || of_lane_known(past);
   }
   bool all_ordered(const Past& past) {
     if (past.warp == known_warp_ && past.time <= known_time_) return true;
@@ -56,25 +60,22 @@ class ClusterRaces::Judge {
     known_time_ = past.time;
     return true;
   }
-  // Whether nothing orders what the two warps do.
   bool strangers(std::uint32_t one, std::uint32_t other) const {
-    const std::uint32_t distance = one < other ? other - one : one - other;
-    return distance >= 2 * races_.clocks_.warps_of_cluster() && !races_.launch_.ordered;
+    return races_.strangers(one, other);
   }
   void unordered(const Past& past, std::uint64_t cell, bool wrote) {
-    const Epoch epoch{past.warp, past.time, past.deed.lane()};
-    races_.launch_.reports.add(
-        {.first = {past.warp, past.deed.lane(), past.deed.pc(), wrote},
-         .second = {own_ + access_.copies, lane_, warp_.pc - 1, access_.writes},
-         .shared = place_.shared,
-         .rank = place_.rank,
-         .address = cell,
-         .same_value = wrote && access_.value && same_value(past),
-         .copy_waited = past.warp % 2 && races_.clocks_.has_waited(epoch)});
+    Race race = races_.race_with(past, wrote, place_, cell);
+    race.second = races_.side(races_.clocks_.number(warp_, access_.actor), warp_, lane_);
+    race.second.writes = access_.writes;
+    race.mbarrier = access_.mbarrier;
+    if (access_.noncoherent) race.kind = Race::Kind::noncoherent;
+    else if (wrote && race.first.actor == Actor::thread && access_.value && same_value(past))
+      race.kind = Race::Kind::same_value;
+    races_.report(warp_, race);
   }
 
  private:
-  bool knows(const Past& past) const {
+  bool of_lane_known(const Past& past) const {
     const auto of_lane = [&](std::uint32_t lane) {
       return races_.clocks_.knows(warp_, lane_, {past.warp, past.time, lane});
     };
@@ -85,14 +86,13 @@ class ClusterRaces::Judge {
   }
 
   bool both_strong(const Past& past) const {
-    if (!access_.strong || !past.deed.strength()) return false;
-    const auto scope = static_cast<Scope>(past.deed.strength() - 1);
-    return races_.clocks_.within(past.warp, warp_, std::min(scope, access_.scope));
+    return access_.strong && races_.both_strong(past, warp_, access_.scope);
   }
 
   // Whether the past write left what this one writes.
   bool same_value(const Past& past) const {
-    std::byte mine[most_bytes], other[most_bytes];
+    if (access_.bytes > most_value_bytes) return false;
+    std::byte mine[most_value_bytes], other[most_value_bytes];
     read_value(warp_, *access_.value, lane_, mine);
     const std::uint32_t lane = past.deed.lane();
     const bool now = past.warp == own_ && past.deed.pc() == warp_.pc - 1 && done_ >> lane & 1 &&
@@ -111,7 +111,7 @@ class ClusterRaces::Judge {
   }
 
   ClusterRaces& races_;
-  const Warp& warp_;
+  Warp& warp_;
   const WatchedAccess& access_;
   std::uint32_t own_, time_, lane_ = 0;
   std::uint32_t lanes_ = 0, done_ = 0;  // the current one; those before
@@ -119,7 +119,21 @@ class ClusterRaces::Judge {
   std::uint32_t known_warp_ = ~0u, known_time_ = 0;  // all lanes know of that warp's
 };
 
-LaunchRaces::LaunchRaces(const LaunchContext& context) : reports(context) {
+namespace {
+
+Numbers numbers_of(const LaunchContext& context) {
+  constexpr std::uint32_t most_mbarriers = 256;  // of a block, that are looked at
+  Numbers made{
+      .blocks = static_cast<std::uint32_t>(context.cluster.count()),
+      .warps_per_block = static_cast<std::uint32_t>((context.launch.block.count() + 31) / 32)};
+  if (context.program.ordered) made.mbarriers = most_mbarriers * made.blocks;
+  return made;
+}
+
+}  // namespace
+
+LaunchRaces::LaunchRaces(const LaunchContext& context, bool whole)
+    : whole(whole), numbers(numbers_of(context)), reports(context, numbers) {
   const Program& program = context.program;
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     const Watch& watch = program.watches[i];
@@ -132,10 +146,11 @@ LaunchRaces::LaunchRaces(const LaunchContext& context) : reports(context) {
 ClusterRaces::ClusterRaces(Cluster& cluster, LaunchRaces& launch)
     : cluster_(cluster),
       launch_(launch),
-      clocks_(cluster.size(), static_cast<std::uint32_t>(cluster.block(0).warps().size()),
-              launch.sequential),
+      clocks_(launch.numbers, launch.sequential),
       shared_(cluster.size(), Shadow(~0u)),
-      barriers_(std::size_t{16} * cluster.size()) {}
+      boxes_(cluster.size()),
+      barriers_(std::size_t{16} * cluster.size()),
+      remote_(cluster.size()) {}
 
 void ClusterRaces::start(std::uint32_t cluster) {
   std::vector<std::uint32_t> lanes_of_warps;
@@ -143,11 +158,67 @@ void ClusterRaces::start(std::uint32_t cluster) {
     for (const Warp& warp : cluster_.block(rank).warps()) lanes_of_warps.push_back(warp.live);
   clocks_.start(cluster, lanes_of_warps);
   for (Shadow& shadow : shared_) shadow.clear();
+  for (Boxes& boxes : boxes_) boxes.clear();
   for (VectorClock& each : barriers_) each = clocks_.fresh();
+  for (auto& each : remote_) each.clear();
   arriving_ = arrived_ = clocks_.fresh();
   mbarriers_.clear();
+  mbarrier_places_.clear();
   locations_.clear();
+  maps_.clear();
 }
+
+// ---- What all judges ask and say.
+
+bool ClusterRaces::strangers(std::uint32_t one, std::uint32_t other) const {
+  const std::uint32_t distance = one < other ? other - one : one - other;
+  return distance >= clocks_.numbers().span() && !launch_.ordered;
+}
+
+bool ClusterRaces::both_strong(const Past& past, const Warp& warp, Scope scope) const {
+  if (!past.deed.strength()) return false;
+  const auto other = static_cast<Scope>(past.deed.strength() - 1);
+  return clocks_.within(past.warp, warp, std::min(scope, other));
+}
+
+RaceSide ClusterRaces::side(std::uint32_t number, const Warp& warp, std::uint32_t lane) const {
+  return {.actor = clocks_.numbers().actor(number),
+          .thread = clocks_.number(warp),
+          .lane = lane,
+          .pc = warp.pc - 1};
+}
+
+Race ClusterRaces::race_with(const Past& past, bool wrote, const Place& place,
+                             std::uint64_t cell) const {
+  const Numbers& numbers = clocks_.numbers();
+  const Actor actor = numbers.actor(past.warp);
+  Race race{
+      .first = {.actor = actor, .lane = past.deed.lane(), .pc = past.deed.pc(), .writes = wrote},
+      .shared = place.shared,
+      .rank = place.rank,
+      .address = cell,
+      .waited = clocks_.has_waited({past.warp, past.time, past.deed.lane()})};
+  if (actor != Actor::mbarrier) {
+    race.first.thread = numbers.as(Actor::thread, past.warp);
+  } else if (const std::uint32_t index = numbers.mbarrier(past.warp);
+             numbers.cluster(past.warp) == numbers.cluster(clocks_.number_of_mbarrier(0)) &&
+             index < mbarrier_places_.size()) {
+    race.completes_at = mbarrier_places_[index];
+    race.phase = past.time - 1;
+  }
+  return race;
+}
+
+// Unless all memory is looked at, the first one stops the launch.
+void ClusterRaces::report(Warp& warp, const Race& race) {
+  if (launch_.whole) return launch_.reports.add(race);
+  if (launch_.reports.is_ordinary(race) || cluster_.stopped()) return;
+  launch_.reports.add(race);
+  cluster_.stop(launch_.reports.findings().back());
+  warp.leave = true;
+}
+
+// ---- Memory.
 
 std::optional<ClusterRaces::Place> ClusterRaces::place(const Warp& warp, Window window,
                                                        std::uint64_t address) const {
@@ -163,6 +234,16 @@ std::optional<ClusterRaces::Place> ClusterRaces::place(const Warp& warp, Window 
   return Place{.shared = true, .rank = rank, .address = address & shared_offset_mask};
 }
 
+std::optional<ClusterRaces::Place> ClusterRaces::place(const Warp& warp, Window window,
+                                                       std::uint64_t address,
+                                                       std::uint64_t bytes) const {
+  auto where = place(warp, window, address);
+  if (where && where->shared && where->address + bytes > cluster_.block(where->rank).shared_bytes())
+    return std::nullopt;  // a finding of its own
+  if (where && !where->shared && !launch_.whole) return std::nullopt;
+  return where;
+}
+
 void ClusterRaces::access(Warp& warp, const WatchedAccess& access) {
   Judge judge(*this, warp, access);
   const std::uint32_t strength = access.strong ? 1 + static_cast<std::uint32_t>(access.scope) : 0;
@@ -175,30 +256,48 @@ void ClusterRaces::access(Warp& warp, const WatchedAccess& access) {
 
 void ClusterRaces::access_lane(Judge& judge, const WatchedAccess& access, std::uint32_t lane,
                                Past now) {
-  const auto where = place(judge.warp(), access.window, access.at[lane]);
-  // Bad addresses are findings of their own.
-  if (!where || where->address & (access.bytes - 1)) return;
-  if (where->shared && where->address + access.bytes > cluster_.block(where->rank).shared_bytes())
-    return;
+  const auto where = place(judge.warp(), access.window, access.at[lane], access.bytes);
+  const std::uint64_t unit = access.alignment ? access.alignment : access.bytes;
+  if (!where || where->address & (unit - 1)) return;  // bad addresses are findings of their own
   judge.begin(lane, *where);
   if (access.collective) now.deed = now.deed.together();
-  if (access.copies) {
-    const Epoch copy = clocks_.copy_epoch(judge.warp(), lane);
+  if (access.actor == Actor::cp_async) {
+    const Epoch copy = clocks_.group_epoch(judge.warp(), lane, Actor::cp_async);
     now.warp = copy.warp;
     now.time = copy.time;
+  } else {
+    now.warp = clocks_.number(judge.warp(), access.actor);
   }
-  Shadow& shadow = where->shared ? shared_[where->rank] : launch_.global;
-  if (access.writes) shadow.write(where->address, access.bytes, now, judge);
-  else shadow.read(where->address, access.bytes, now, judge);
+  if (access.writes) shadow(*where).write(where->address, access.bytes, now, judge);
+  else shadow(*where).read(where->address, access.bytes, now, judge);
+  note_remote(judge.warp(), *where, {now.warp, now.time, lane});
 }
 
-void ClusterRaces::filled(const std::byte* at, std::uint64_t bytes) {
-  for (std::uint32_t rank = 0; rank < cluster_.size(); ++rank) {
-    Block& block = cluster_.block(rank);
-    const std::byte* first = block.shared();
-    if (!std::less<>()(at, first) && std::less<>()(at, first + block.shared_bytes()))
-      return shared_[rank].forget(static_cast<std::uint64_t>(at - first), bytes);
-  }
+void ClusterRaces::note_remote(const Warp& warp, const Place& place, const Epoch& who) {
+  if (!launch_.whole || !place.shared || place.rank == warp.block->rank()) return;
+  remote_[place.rank][std::uint64_t{who.warp} << 5 | who.lane] = {who, clocks_.number(warp),
+                                                                  warp.pc - 1, place.address};
+}
+
+// A block's shared memory is there until its last thread exits: some thread of it has to know that
+// the others have done with it.
+void ClusterRaces::finish() {
+  for (std::uint32_t rank = 0; rank < cluster_.size(); ++rank)
+    for (const auto& [key, remote] : remote_[rank]) {
+      const bool known = std::ranges::any_of(cluster_.block(rank).warps(), [&](const Warp& warp) {
+        return clocks_.some_know(warp, remote.who);
+      });
+      if (known) continue;
+      const RaceSide side{.actor = clocks_.numbers().actor(remote.who.warp),
+                          .thread = remote.thread,
+                          .lane = remote.who.lane,
+                          .pc = remote.pc};
+      launch_.reports.add({.kind = Race::Kind::exited,
+                           .first = side,
+                           .second = side,
+                           .rank = rank,
+                           .address = remote.address});
+    }
 }
 
 // ---- Strong operations.
@@ -268,32 +367,6 @@ void ClusterRaces::leave_cluster(const Warp& warp, std::uint32_t lanes) {
 void ClusterRaces::cluster_phase_over() {
   arrived_ = arriving_;
   arriving_.clear();
-}
-
-ClusterRaces::Phases& ClusterRaces::phases(const std::byte* mbarrier) {
-  return mbarriers_.try_emplace(mbarrier, Phases{clocks_.fresh(), clocks_.fresh()}).first->second;
-}
-
-void ClusterRaces::arrive_at(const Warp& warp, std::uint32_t lanes, const std::byte* mbarrier,
-                             bool relaxed) {
-  if (relaxed) clocks_.release_fenced(warp, lanes, Scope::cta, phases(mbarrier).pending);
-  else clocks_.release(warp, lanes, phases(mbarrier).pending);
-}
-
-void ClusterRaces::end_phase(const std::byte* mbarrier) {
-  Phases& all = phases(mbarrier);
-  all.known.join(all.pending);
-  all.pending.clear();
-}
-
-void ClusterRaces::waited(const Warp& warp, std::uint32_t lanes, const std::byte* mbarrier,
-                          bool relaxed) {
-  if (relaxed) clocks_.acquire_relaxed(warp, lanes, phases(mbarrier).known);
-  else clocks_.acquire(warp, lanes, phases(mbarrier).known);
-}
-
-void ClusterRaces::copies_arrive(const Warp& warp, std::uint32_t lane, const std::byte* mbarrier) {
-  clocks_.release_copies(warp, 1u << lane, phases(mbarrier).pending);
 }
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

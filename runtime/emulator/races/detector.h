@@ -1,39 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/races/detector.h - races between ordinary accesses to shared, distributed shared
-// and global memory.
+// runtime/emulator/races/detector.h - races between accesses to shared, distributed shared and
+// global memory, those of asynchronous copies and of wgmma among them.
 //
 // A race is two accesses to the same byte by two threads, one of them a write, that no chain of
 // happens-before orders and that are not both strong (volatile, relaxed, acquire, release, atomic)
 // with scopes that reach each other. Each lane is a thread: that a warp moves as one orders
 // nothing.
 //
+//   Numbers       who there is: lanes, what they do asynchronously, phases of mbarriers
 //   VectorClock   what a thread knows of all others: per warp a time, of single lanes where they
 //                 went apart
 //   ThreadClocks  the threads of a cluster; bar, barrier.cluster, bar.warp.sync, mbarriers, fences,
 //                 release and acquire patterns at a location move knowledge between them
 //   Shadow        per cell of 1 to 16 bytes the last write and the last reads since
+//   Boxes         how TMA laid out what it wrote to shared memory, for the descriptors of wgmma
 //   RaceReports   the first race of each pair of instructions in full, the others counted
 //
-// cp.async writes as a thread of its own: its issuer knows that it is over after a wait for its
-// group, and others after they have learnt that from the issuer, or from the mbarrier that it
-// arrives at. What bulk copies, TMA and wgmma do is order.h's; a bulk copy that fills memory makes
-// the detector forget what was there.
+// The emulator does what is asynchronous when it is issued; a GPU does it some time later. So it is
+// judged as the act of a thread of its own, which begins with what its issuer knows and ends
+//
+//   cp.async                         when the issuer has waited for its group, or at the mbarrier
+//                                    that cp.async.mbarrier.arrive names
+//   copies of a bulk group           when the issuer has waited for the group; what they read, at a
+//                                    wait with .read
+//   copies that complete_tx, st.async, red.async
+//                                    with the phase of the mbarrier that they complete
+//   wgmma, which reads its tiles     when one of the four warps has waited for its group, which is
+//                                    a group of the warpgroup
+//
+// and others know of it after they have learnt that from the issuer or the mbarrier.
+//
+// Proxies: what ordinary stores wrote, the async proxy sees if fence.proxy.async stands behind the
+// store on the way; an ordinary read before an asynchronous write needs order alone. A tensor map
+// that the grid has written is seen behind fence.proxy.tensormap with .acquire of its 128 bytes, by
+// the CTA of the thread that executes it.
+//
+// mbarriers are memory: mbarrier.init and mbarrier.inval write them, what uses them reads.
 //
 // Collectives (shfl.sync, mma.sync, ldmatrix) wait for each other but order no memory; the manual
 // says that of bar.warp.sync alone. But a read of ldmatrix or wmma.load is in the program order of
 // each lane, since each of them does it: who is ordered behind one of them is behind the read.
 //
-// Launches that are watched run on one host thread: global memory has one shadow, and the same
-// launch gives the same findings each time.
+// Launches with DeviceOptions::checks look at all memory and run on one host thread: global memory
+// has one shadow, and the same launch gives the same findings each time. Without, kernels that have
+// bulk copies, wgmma or mbarriers are looked at in shared memory alone, cluster by cluster, and the
+// first race in which one of these or cp.async takes part stops the launch.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "runtime/emulator/machine/memory.h"
+#include "runtime/emulator/races/boxes.h"
 #include "runtime/emulator/races/reports.h"
 #include "runtime/emulator/races/shadow.h"
 #include "runtime/emulator/races/thread_clocks.h"
@@ -42,12 +65,15 @@ namespace tartan::inline TARTAN_ABI::emulator {
 
 class Cluster;
 
-/// What a launch shares.
+/// What a launch shares, or a cluster has for itself.
 class LaunchRaces {
  public:
-  explicit LaunchRaces(const LaunchContext& context);
+  /// `whole`: all memory and all races.
+  LaunchRaces(const LaunchContext& context, bool whole);
 
+  const bool whole;
   bool ordered = false;  // strong operations on global memory may order clusters
+  Numbers numbers;
   Shadow global{16};
   Locations locations;
   Location sequential;
@@ -65,13 +91,37 @@ struct StoredValue {
 struct WatchedAccess {
   Window window = Window::generic;
   std::uint32_t lanes = 0;
-  std::uint32_t bytes = 0;            // of each lane: a power of 2, at most 32
+  std::uint64_t bytes = 0;            // of each lane, at a multiple of `alignment` of them
   const std::uint64_t* at = nullptr;  // addresses in the window, of 32 lanes
   bool writes = false, strong = false;
-  bool copies = false;      // by cp.async
-  bool collective = false;  // a read by all lanes together
+  Actor actor = Actor::thread;  // or cp_async, init
+  bool collective = false;      // a read by all lanes together
+  bool mbarrier = false;        // a use of an mbarrier
+  bool noncoherent = false;     // a read that requires that nobody writes during the kernel
   Scope scope = Scope::gpu;
   const StoredValue* value = nullptr;  // of a store, before it is done: for races without effect
+  std::uint64_t alignment = 0;         // 0: as many as bytes
+};
+
+/// An access of a lane's asynchronous operation, or of a warpgroup's product.
+struct AsyncAccess {
+  Epoch who;
+  Window window = Window::generic;
+  std::uint64_t address = 0, bytes = 0;
+  bool writes = false;
+  std::optional<Scope> strong;  // reductions
+  char operand = 0;             // of a product: A or B
+  std::uint32_t warps = 0;      // of a product: those of the warpgroup that read there
+  bool map = false;             // it is a tensor map
+};
+
+/// A tile of wgmma in shared memory.
+struct TileOperand {
+  char name = 'A';
+  const MatrixDescriptor* descriptor = nullptr;
+  bool mn_major = false;
+  bool long_rows = false;  // 64 bytes, as B of a sparse product has them
+  int element_bits = 16, outer = 0, k = 0;
 };
 
 /// The races of a cluster's threads.
@@ -80,10 +130,12 @@ class ClusterRaces {
   ClusterRaces(Cluster& cluster, LaunchRaces& launch);
   /// The cluster of that index begins.
   void start(std::uint32_t cluster);
+  /// All its threads have exited.
+  void finish();
 
+  /// Whether global memory is looked at.
+  bool whole() const { return launch_.whole; }
   void access(Warp& warp, const WatchedAccess& access);
-  /// An asynchronous copy or a reduction writes there, in host memory: order.h looks after it.
-  void filled(const std::byte* at, std::uint64_t bytes);
   /// Strong accesses of warp.mask at those addresses order threads.
   void publish(Warp& warp, Window window, const std::uint64_t* at, Ordering ordering,
                bool replaces);
@@ -97,20 +149,61 @@ class ClusterRaces {
   void arrive_at_cluster(const Warp& warp, bool relaxed);
   void leave_cluster(const Warp& warp, std::uint32_t lanes);
   void cluster_phase_over();
-  void arrive_at(const Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool relaxed);
+
+  // mbarriers, by their place in the host's memory. `of_cta`: its scope is said to be the CTA.
+  void initialise(Warp& warp, int lane, const std::byte* mbarrier);
+  void invalidate(Warp& warp, int lane, const std::byte* mbarrier);
+  /// Before `lanes` arrive there, expect bytes or complete some; exists(): before they wait. False:
+  /// after a finding that stops them.
+  bool use(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier);
+  bool exists(Warp& warp, int lane, const std::byte* mbarrier);
+  void arrive_at(const Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool relaxed,
+                 bool of_cta);
   void end_phase(const std::byte* mbarrier);
-  void waited(const Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool relaxed);
+  void waited(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool relaxed,
+              bool of_cta);
   void copies_arrive(const Warp& warp, std::uint32_t lane, const std::byte* mbarrier);
 
+  // What is asynchronous.
+  /// Who does what completes in the current phase of an mbarrier; none: it is not looked at.
+  std::optional<Epoch> completing_on(const std::byte* mbarrier) const;
+  void asynchronous(Warp& warp, int lane, const AsyncAccess& access);
+  /// A copy through a tensor map has filled a box at that place in the host's memory.
+  void filled(const Warp& warp, const std::byte* at, std::uint64_t bytes, const BoxShape& shape,
+              const Epoch& who);
+  /// A product of `warp`'s warpgroup reads a tile. False: after a finding that stops it.
+  bool read_tile(Warp& warp, const TileOperand& operand);
+  /// fence.proxy.tensormap with .acquire.
+  void acquire_map(Warp& warp, const std::uint64_t* at, Window window);
+
   ThreadClocks& clocks() { return clocks_; }
+  /// An address of the cluster's shared memory; nothing for other memory of the host.
+  std::optional<std::uint64_t> address_of(const std::byte* at) const;
 
  private:
-  struct Phases {
+  /// What arrivals of a block brought; `narrow`: those that said to be for it alone.
+  struct Arrivals {
+    std::uint32_t rank = 0;
+    bool narrow = false;
     VectorClock pending, known;
   };
+  struct Phases {
+    std::optional<std::uint32_t> number;  // as an actor
+    std::uint32_t phases = 0;             // that have ended
+    bool valid = true;
+    std::vector<Arrivals> arrivals;
+  };
+  /// The last access of a lane to another block's shared memory.
+  struct Remote {
+    Epoch who;
+    std::uint32_t thread = 0, pc = 0;  // who issued it
+    std::uint64_t address = 0;
+  };
   class Judge;
+  class AsyncJudge;
 
   Phases& phases(const std::byte* mbarrier);
+  VectorClock& pending(const Warp& warp, const std::byte* mbarrier, bool of_cta);
   VectorClock& barrier(std::uint32_t rank, std::uint32_t id) { return barriers_[rank * 16 + id]; }
   /// Where an address leads: shared memory of the block of that rank, or global memory.
   struct Place {
@@ -119,17 +212,40 @@ class ClusterRaces {
     std::uint64_t address = 0;
   };
   std::optional<Place> place(const Warp& warp, Window window, std::uint64_t address) const;
+  /// The same, if `bytes` bytes there are looked at.
+  std::optional<Place> place(const Warp& warp, Window window, std::uint64_t address,
+                             std::uint64_t bytes) const;
+  Shadow& shadow(const Place& place) { return place.shared ? shared_[place.rank] : launch_.global; }
   Location* location(const Place& place, bool make);
   void access_lane(Judge& judge, const WatchedAccess& access, std::uint32_t lane, Past now);
+  void access_mbarrier(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool writes);
+  void note_remote(const Warp& warp, const Place& place, const Epoch& who);
+
+  /// Whether nothing orders what the two do.
+  bool strangers(std::uint32_t one, std::uint32_t other) const;
+  bool both_strong(const Past& past, const Warp& warp, Scope scope) const;
+  RaceSide side(std::uint32_t number, const Warp& warp, std::uint32_t lane) const;
+  Race race_with(const Past& past, bool wrote, const Place& place, std::uint64_t cell) const;
+  void report(Warp& warp, const Race& race);
+
+  // Of products.
+  bool check_start(Warp& warp, const TileOperand& operand);
+  bool check_box(Warp& warp, const TileOperand& operand, std::uint64_t first, std::uint64_t last);
+  const Box* box_at(std::uint32_t rank, std::uint64_t address);
 
   Cluster& cluster_;
   LaunchRaces& launch_;
   ThreadClocks clocks_;
   std::vector<Shadow> shared_;  // of blocks
+  std::vector<Boxes> boxes_;
   std::vector<VectorClock> barriers_;
   VectorClock arriving_, arrived_;  // at the cluster's barrier: in this phase, in the last one
   std::unordered_map<const std::byte*, Phases> mbarriers_;
-  Locations locations_;  // in shared memory: rank << 32 | offset
+  std::vector<std::uint64_t> mbarrier_places_;  // by index of their numbers
+  Locations locations_;                         // in shared memory: rank << 32 | offset
+  // By block and address: what was known when its threads acquired the tensor map.
+  std::map<std::pair<std::uint32_t, std::uint64_t>, VectorClock> maps_;
+  std::vector<std::map<std::uint64_t, Remote>> remote_;  // of blocks: by who and lane
 };
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

@@ -12,7 +12,7 @@
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
-bool is_copy(const RaceSide& side) { return side.warp % 2; }
+bool is_asynchronous(Actor actor) { return actor != Actor::thread && actor != Actor::init; }
 
 int line(const LaunchContext& context, std::uint32_t pc) {
   const auto& origins = context.program.origins;
@@ -46,38 +46,52 @@ bool starts_cas_loop(const LaunchContext& context, const RaceSide& read, const R
          opcode(context, write.pc).find(".cas") != std::string_view::npos;
 }
 
-const Rule& rule_of(const LaunchContext& context, const Race& race) {
-  if (is_copy(race.first) || is_copy(race.second)) return "asynchronous-race"_rule;
-  if (starts_cas_loop(context, race.first, race.second) ||
-      starts_cas_loop(context, race.second, race.first))
-    return "weak-cas-read"_rule;
-  return race.same_value ? "same-value-race"_rule : "memory-race"_rule;
-}
-
 std::string with_offset(std::string_view name, std::uint64_t offset) {
   return offset ? fmt::format("{}+{}", name, offset) : std::string(name);
 }
 
 }  // namespace
 
+bool RaceReports::is_ordinary(const Race& race) const {
+  const Rule* const found = &rule(race);
+  return found != &"asynchronous-race"_rule && found != &"proxy-fence"_rule &&
+         found != &"mbarrier"_rule;
+}
+
+const Rule& RaceReports::rule(const Race& race) const {
+  switch (race.kind) {
+    case Race::Kind::unfenced:
+    case Race::Kind::unacquired: return "proxy-fence"_rule;
+    case Race::Kind::noncoherent: return "memory-race"_rule;
+    case Race::Kind::exited: return "memory-fault"_rule;
+    default: break;
+  }
+  if (race.second.actor == Actor::init || (race.mbarrier && race.first.actor == Actor::init))
+    return "mbarrier"_rule;
+  if (is_asynchronous(race.first.actor) || is_asynchronous(race.second.actor))
+    return "asynchronous-race"_rule;
+  if (starts_cas_loop(context_, race.first, race.second) ||
+      starts_cas_loop(context_, race.second, race.first))
+    return "weak-cas-read"_rule;
+  return race.kind == Race::Kind::same_value ? "same-value-race"_rule : "memory-race"_rule;
+}
+
 void RaceReports::add(const Race& race) {
-  const Rule& rule = rule_of(context_, race);
+  const Rule& found = rule(race);
   const auto places = std::minmax(race.first.pc, race.second.pc);
   for (Entry& each : entries_)
-    if (each.rule == &rule && std::minmax(each.race.first.pc, each.race.second.pc) == places) {
+    if (each.rule == &found && std::minmax(each.race.first.pc, each.race.second.pc) == places) {
       ++each.count;
       return;
     }
-  entries_.push_back({&rule, race});
+  if (entries_.size() < most_entries) entries_.push_back({&found, race});
+  else ++left_out_;
 }
 
-RaceReports::Thread RaceReports::thread(const RaceSide& side) const {
-  const std::uint64_t blocks = context_.cluster.count();
-  const auto warps = static_cast<std::uint32_t>((context_.launch.block.count() + 31) / 32);
-  const std::uint32_t warp = side.warp / 2;
-  Thread made{.warp = warp % warps};
-  made.rank = static_cast<std::uint32_t>(warp / warps % blocks);
-  made.cluster = static_cast<std::uint32_t>(warp / warps / blocks);
+RaceReports::Thread RaceReports::thread(std::uint32_t number) const {
+  Thread made{.rank = numbers_.rank(number),
+              .warp = numbers_.warp(number) % numbers_.warps_per_block,
+              .cluster = numbers_.cluster(number)};
   made.block = Cluster::first_block(context_, made.cluster);
   const Dim3 size = context_.cluster;
   made.block.x += made.rank % size.x;
@@ -87,14 +101,19 @@ RaceReports::Thread RaceReports::thread(const RaceSide& side) const {
 }
 
 std::string RaceReports::side_text(const RaceSide& side, bool with_block) const {
-  const Thread who = thread(side);
   const std::string from = source(context_, side.pc);
   std::string text =
-      fmt::format("{} on line {}{} by thread {} (warp {}, lane {}", opcode(context_, side.pc),
-                  line(context_, side.pc), from.empty() ? from : fmt::format(" ({})", from),
-                  who.warp * 32 + side.lane, who.warp, side.lane);
-  if (with_block) text += fmt::format(", CTA {},{},{}", who.block.x, who.block.y, who.block.z);
-  return text + ")";
+      fmt::format("{} on line {}{}", opcode(context_, side.pc), line(context_, side.pc),
+                  from.empty() ? from : fmt::format(" ({})", from));
+  if (!side.thread) return text;
+  const Thread who = thread(*side.thread);
+  const std::string block =
+      with_block ? fmt::format("CTA {},{},{}", who.block.x, who.block.y, who.block.z) : "";
+  if (side.actor == Actor::product)
+    return text + fmt::format(" by warpgroup {}{}", who.warp / warps_of_warpgroup,
+                              with_block ? fmt::format(" ({})", block) : block);
+  return text + fmt::format(" by thread {} (warp {}, lane {}{})", who.warp * 32 + side.lane,
+                            who.warp, side.lane, with_block ? ", " + block : block);
 }
 
 // "tile+16 (shared memory at 0x10)", "global memory at out+64 (0x1000000040)"
@@ -126,20 +145,68 @@ std::string RaceReports::memory_text(const Race& race) const {
   return fmt::format("global memory at 0x{:x}", race.address);
 }
 
+bool RaceReports::apart(const Race& race) const {
+  return race.first.thread && race.second.thread &&
+         thread(*race.first.thread).block != thread(*race.second.thread).block;
+}
+
+// What would order a copy, a product or an asynchronous store before the second access.
+std::string RaceReports::copy_advice(const Race& race) const {
+  const bool own = race.first.thread && race.second.thread == race.first.thread;
+  switch (race.first.actor) {
+    case Actor::cp_async:
+      if (own && race.first.lane == race.second.lane)
+        return "the copy may still be under way: no cp.async.wait_group in between covers its "
+               "group";
+      return race.waited
+                 ? "its thread has waited for the copy, but told nobody: insert a barrier behind "
+                   "cp.async.wait_group"
+                 : "the copy may still be under way: expected cp.async.wait_group for its group in "
+                   "the thread that issued it, and a barrier behind it";
+    case Actor::bulk_read:
+      return race.waited ? "its thread has waited for the copy, but that is not ordered before "
+                           "this access: insert a barrier after cp.async.bulk.wait_group"
+                         : "the copy may still be reading: its thread has not executed "
+                           "cp.async.bulk.wait_group for its group";
+    case Actor::bulk_write:
+      return race.waited ? "its thread has waited for the copy, but that is not ordered before "
+                           "this access: insert a barrier after cp.async.bulk.wait_group"
+                         : "the copy may still be writing: its thread has not executed "
+                           "cp.async.bulk.wait_group, without .read, for its group";
+    case Actor::product:
+      return race.waited ? "the product has completed, but that is not ordered before this access: "
+                           "wait for an mbarrier phase at which its warpgroup arrives after "
+                           "wgmma.wait_group"
+                         : "the product may still be reading: no wgmma.wait_group covers it";
+    default:
+      return fmt::format(
+          "the {} may still be under way: expected a wait for mbarrier 0x{:x} to end phase {} "
+          "(parity {}), in this thread or in one that is ordered before it",
+          opcode(context_, race.first.pc).starts_with("cp.") ? "copy" : "asynchronous operation",
+          race.completes_at, race.phase, race.phase % 2);
+  }
+}
+
 // What would order the two.
 std::string RaceReports::advice(const Race& race) const {
-  const Thread first = thread(race.first), second = thread(race.second);
+  if (race.kind == Race::Kind::unfenced)
+    return "the store need not be visible to the async proxy: insert fence.proxy.async between it "
+           "and the following barrier";
+  if (race.kind == Race::Kind::unacquired)
+    return "the copy may see the tensor map as it was: expected "
+           "fence.proxy.tensormap::generic.acquire of its 128 bytes in this CTA in between";
+  if (race.kind == Race::Kind::noncoherent)
+    return "ld.global.nc requires that no thread writes there during the kernel: leave out .nc";
+  if (is_asynchronous(race.first.actor)) return copy_advice(race);
+  if (is_asynchronous(race.second.actor) && race.second.actor != Actor::cp_async)
+    return race.first.writes
+               ? "the store is not ordered before it: insert fence.proxy.async and a barrier, or a "
+                 "wait for an mbarrier phase at which that thread arrives, in between"
+               : "the load is not ordered before it: insert a barrier, or a wait for an mbarrier "
+                 "phase at which that thread arrives after its loads, in between";
+  const Thread first = thread(*race.first.thread), second = thread(*race.second.thread);
   const bool own = first.block == second.block && first.warp == second.warp;
-  if (is_copy(race.first)) {
-    if (own && race.first.lane == race.second.lane)
-      return "the copy may still be under way: no cp.async.wait_group in between covers its group";
-    return race.copy_waited
-               ? "its thread has waited for the copy, but told nobody: insert a barrier behind "
-                 "cp.async.wait_group"
-               : "the copy may still be under way: expected cp.async.wait_group for its group in "
-                 "the thread that issued it, and a barrier behind it";
-  }
-  if (is_copy(race.second) && first.block == second.block)
+  if (race.second.actor == Actor::cp_async && first.block == second.block)
     return "nothing orders them: the copy may begin only behind a barrier";
   if (own) return "nothing orders lanes of a warp but bar.warp.sync: insert one in between";
   if (first.block == second.block) return "nothing orders the two: insert bar.sync in between";
@@ -150,16 +217,40 @@ std::string RaceReports::advice(const Race& race) const {
          "another launch";
 }
 
+std::string RaceReports::race_text(const Race& race) const {
+  const bool blocks = apart(race);
+  const std::string memory = memory_text(race), first = side_text(race.first, blocks),
+                    second = side_text(race.second, blocks);
+  if (race.kind == Race::Kind::exited)
+    return fmt::format(
+        "{} of CTA rank {} is accessed by {}, and that CTA may have exited: insert "
+        "barrier.cluster.arrive and barrier.cluster.wait before its end",
+        memory, race.rank, side_text(race.first, true));
+  if (&rule(race) == &"mbarrier"_rule) {
+    const char* const barrier =
+        blocks ? "barrier.cluster.arrive and barrier.cluster.wait" : "bar.sync";
+    if (race.first.actor == Actor::init)
+      return fmt::format(
+          "use before initialization: the mbarrier {}, set up by {}, is used by {} "
+          "without ordering; insert {}{} in between",
+          memory, first, second, blocks ? "fence.mbarrier_init, " : "", barrier);
+    return fmt::format(
+        "the mbarrier {} is used by {} and set up or invalidated by {} without "
+        "ordering; insert {} in between",
+        memory, first, second, barrier);
+  }
+  const char* const head = race.kind == Race::Kind::same_value
+                               ? "race of stores of the same value: "
+                           : race.kind == Race::Kind::unordered ? "race: "
+                                                                : "";
+  const std::string operand = race.operand ? fmt::format(" as {}", race.operand) : "";
+  return fmt::format("{}{} is {} by {} and {} by {}{}; {}", head, memory,
+                     race.first.writes ? "written" : "read", first,
+                     race.second.writes ? "written" : "read", second, operand, advice(race));
+}
+
 std::string RaceReports::text(const Entry& entry) const {
-  const Race& race = entry.race;
-  const bool apart = !(thread(race.first).block == thread(race.second).block);
-  std::string text =
-      fmt::format("{}: {} {} and {}; {}",
-                  race.same_value ? "race of stores of the same value" : "race", memory_text(race),
-                  race.first.writes ? "is written by " + side_text(race.first, apart)
-                                    : "is read by " + side_text(race.first, apart),
-                  (race.second.writes ? "written by " : "read by ") + side_text(race.second, apart),
-                  advice(race));
+  std::string text = race_text(entry.race);
   if (entry.count > 1) text += fmt::format(" ({} more such pairs of accesses)", entry.count - 1);
   return text;
 }
@@ -168,7 +259,7 @@ std::vector<Finding> RaceReports::findings() const {
   std::vector<Finding> out;
   for (const Entry& entry : entries_) {
     const RaceSide& side = entry.race.second;
-    const Thread who = thread(side);
+    const Thread who = thread(*side.thread);
     out.push_back({.id = std::string(entry.rule->id),
                    .message = text(entry),
                    .line = line(context_, side.pc),
@@ -177,6 +268,9 @@ std::vector<Finding> RaceReports::findings() const {
                    .lane = static_cast<int>(who.warp * 32 + side.lane),
                    .address = entry.race.address});
   }
+  if (left_out_)
+    out.back().message +=
+        fmt::format("; {} more races between other instructions are left out", left_out_);
   return out;
 }
 

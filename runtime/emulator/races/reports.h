@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "runtime/emulator/races/numbers.h"
 #include "tartan/abi.h"
 #include "tartan/runtime/device.h"
 #include "tartan/support/rules.h"
@@ -18,26 +20,42 @@ struct LaunchContext;
 
 /// One of two accesses.
 struct RaceSide {
-  std::uint32_t warp = 0;  // ThreadClocks::number()
+  Actor actor = Actor::thread;
+  std::optional<std::uint32_t> thread;  // number of its warp's threads; nothing: an mbarrier's copy
   std::uint32_t lane = 0, pc = 0;
   bool writes = false;
 };
 
 struct Race {
+  enum class Kind : std::uint8_t {
+    unordered,
+    same_value,   // unordered, but both write the same
+    unfenced,     // ordered, but the async proxy need not see the store
+    unacquired,   // the same of a tensor map
+    noncoherent,  // ld.global.nc of what the grid writes
+    exited        // second may have ended by then, and with it the memory
+  } kind = Kind::unordered;
   RaceSide first, second;  // as they happened to come
   bool shared = true;
   std::uint32_t rank = 0;     // of the block whose shared memory it is
   std::uint64_t address = 0;  // in it, or in global memory
-  bool same_value = false;    // both write it
-  bool copy_waited = false;   // first is a cp.async that its thread has waited for
+  bool waited = false;        // first is asynchronous, and was waited for
+  bool mbarrier = false;      // second uses an mbarrier there
+  char operand = 0;           // second is a product, and that its operand
+  // Where first completes, and in which phase.
+  std::uint64_t completes_at = 0;
+  std::uint32_t phase = 0;
 };
 
 class RaceReports {
  public:
-  explicit RaceReports(const LaunchContext& context) : context_(context) {}
+  RaceReports(const LaunchContext& context, Numbers numbers)
+      : context_(context), numbers_(numbers) {}
   void add(const Race& race);
-  /// In the order in which they were found.
+  /// In the order in which they were found; of very many the first ones.
   std::vector<Finding> findings() const;
+  /// Whether it is between ordinary accesses.
+  bool is_ordinary(const Race& race) const;
 
  private:
   struct Entry {
@@ -49,14 +67,22 @@ class RaceReports {
     Dim3 block;
     std::uint32_t rank = 0, warp = 0, cluster = 0;
   };
-  Thread thread(const RaceSide& side) const;
+  static constexpr std::size_t most_entries = 100;
+
+  const Rule& rule(const Race& race) const;
+  Thread thread(std::uint32_t number) const;
+  bool apart(const Race& race) const;
   std::string text(const Entry& entry) const;
+  std::string race_text(const Race& race) const;
   std::string side_text(const RaceSide& side, bool with_block) const;
   std::string memory_text(const Race& race) const;
   std::string advice(const Race& race) const;
+  std::string copy_advice(const Race& race) const;
 
   const LaunchContext& context_;
+  Numbers numbers_;
   std::vector<Entry> entries_;
+  std::uint64_t left_out_ = 0;
 };
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

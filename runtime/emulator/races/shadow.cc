@@ -21,7 +21,7 @@ Shadow::Page* Shadow::find(std::uint64_t number) {
   return recent.page;
 }
 
-Shadow::Page& Shadow::open(std::uint64_t address, std::uint32_t bytes) {
+Shadow::Page& Shadow::open(std::uint64_t address, std::uint64_t bytes) {
   const std::uint64_t number = address >> page_shift;
   Page* page = find(number);
   if (!page) {
@@ -32,7 +32,7 @@ Shadow::Page& Shadow::open(std::uint64_t address, std::uint32_t bytes) {
     page->generation = generation_;
     page->cells.assign(page_bytes >> page->shift, {});
   }
-  const std::uint64_t uneven = (address | bytes) & ((1u << page->shift) - 1);
+  const std::uint64_t uneven = (address | bytes) & ((std::uint64_t{1} << page->shift) - 1);
   if (uneven) refine(*page, std::countr_zero(uneven));
   return *page;
 }
@@ -57,20 +57,16 @@ void Shadow::refine(Page& page, int shift) {
 }
 
 void Shadow::forget(std::uint64_t address, std::uint64_t bytes) {
-  for (const std::uint64_t end = address + bytes; address < end;) {
-    const std::uint64_t here = std::min(end, (address / page_bytes + 1) * page_bytes) - address;
-    Page* const page = find(address >> page_shift);
-    if (page && page->generation == generation_) {
-      const std::uint64_t uneven = (address | here) & ((1u << page->shift) - 1);
-      if (uneven) refine(*page, std::countr_zero(uneven));
-      Cell* const first = &page->cells[(address & (page_bytes - 1)) >> page->shift];
-      for (Cell* cell = first; cell != first + (here >> page->shift); ++cell) {
-        if (cell->reads) drop_reads(*cell);
-        *cell = {};
-      }
-    }
-    address += here;
-  }
+  each_cell(address, bytes, [&](Cell& cell, std::uint64_t) {
+    if (cell.reads) drop_reads(cell);
+    cell = {};
+  });
+}
+
+Past Shadow::last_write(std::uint64_t address) {
+  const Page* const page = find(address >> page_shift);
+  if (!page || page->generation != generation_) return {};
+  return page->cells[(address & (page_bytes - 1)) >> page->shift].written;
 }
 
 std::uint32_t Shadow::new_read(const Read& read) {
@@ -90,6 +86,32 @@ void Shadow::drop_reads(Cell& cell) {
   reads_[last].next = free_reads_;
   free_reads_ = cell.reads;
   cell.reads = 0;
+}
+
+// In front of a strong write: drops what it replaces, and keeps the last write with `write`.
+void Shadow::keep(Cell& cell, bool write) {
+  std::uint32_t* from = &cell.reads;
+  int kept = 0;
+  while (const std::uint32_t at = *from) {
+    Read& read = reads_[at];
+    const bool same = write && read.wrote && read.past.warp == cell.written.warp &&
+                      read.past.deed.lane() == cell.written.deed.lane() &&
+                      read.past.deed.strength() == cell.written.deed.strength();
+    const bool goes = read.wrote ? same || ++kept >= most_kept : read.past.deed.strength() != 0;
+    if (!goes) {
+      from = &read.next;
+      continue;
+    }
+    *from = read.next;
+    read.next = free_reads_;
+    free_reads_ = at;
+  }
+  if (!write) return;
+  const std::uint32_t made = new_read({.past = cell.written,
+                                       .lanes = 1u << cell.written.deed.lane(),
+                                       .next = cell.reads,
+                                       .wrote = true});
+  cell.reads = made;
 }
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

@@ -37,16 +37,12 @@ void Location::learn(VectorClock& to, Scope scope, std::uint32_t cta, std::uint3
 
 // ---- Threads.
 
-ThreadClocks::ThreadClocks(std::uint32_t blocks, std::uint32_t warps_per_block,
-                           Location& sequential)
-    : blocks_(blocks),
-      warps_per_block_(warps_per_block),
-      warps_(std::size_t{blocks} * warps_per_block),
-      sequential_(sequential) {}
+ThreadClocks::ThreadClocks(Numbers numbers, Location& sequential)
+    : numbers_(numbers), warps_(numbers.warps()), sequential_(sequential) {}
 
 void ThreadClocks::start(std::uint32_t cluster, const std::vector<std::uint32_t>& lanes_of_warps) {
   cluster_ = cluster;
-  first_ = 2 * cluster * warps_of_cluster();
+  first_ = numbers_.first(cluster);
   for (std::size_t i = 0; i < warps_.size(); ++i) {
     warps_[i] = {.lanes = lanes_of_warps[i]};
     warps_[i].groups.push_back({.lanes = lanes_of_warps[i], .now = fresh()});
@@ -54,30 +50,51 @@ void ThreadClocks::start(std::uint32_t cluster, const std::vector<std::uint32_t>
 }
 
 std::uint32_t ThreadClocks::index(const Warp& warp) const {
-  return warp.block->rank() * warps_per_block_ + warp.index;
+  return warp.block->rank() * numbers_.warps_per_block + warp.index;
 }
 
 std::uint32_t ThreadClocks::cta(const Warp& warp) const {
-  return cluster_ * blocks_ + warp.block->rank();
+  return cluster_ * numbers_.blocks + warp.block->rank();
 }
 
 bool ThreadClocks::within(std::uint32_t number, const Warp& warp, Scope scope) const {
   if (scope == Scope::gpu) return true;
-  const std::uint32_t of_block = 2 * warps_per_block_;
-  return scope == Scope::cta ? number / of_block == cta(warp)
-                             : number / (of_block * blocks_) == cluster_;
+  if (numbers_.cluster(number) != cluster_) return false;
+  return scope == Scope::cluster ||
+         (numbers_.actor(number) != Actor::mbarrier && numbers_.rank(number) == warp.block->rank());
+}
+
+// Of what `lane` of the warp with the number `own` does in groups.
+bool ThreadClocks::has_waited(const WarpState& mine, std::uint32_t own, std::uint32_t lane,
+                              const Epoch& epoch) const {
+  for (const Actor actor : grouped) {
+    const GroupsOfLanes& all = mine.asynchronous[place_of(actor)];
+    if (!all.empty() && epoch.warp == own + numbers_.distance(actor) &&
+        all[lane].waited >= epoch.time)
+      return true;
+  }
+  return false;
 }
 
 bool ThreadClocks::knows(const Warp& warp, std::uint32_t lane, const Epoch& epoch) const {
   const std::uint32_t own = number(warp);
   const WarpState& state = warps_[index(warp)];
-  if (epoch.warp == own && epoch.lane == lane) return true;
-  if (epoch.warp == own + 1 && epoch.lane == lane && !state.copies.empty() &&
-      state.copies[lane].waited >= epoch.time)
+  if (epoch.lane == lane &&
+      (epoch.warp == own || epoch.warp == own + numbers_.distance(Actor::init) ||
+       has_waited(state, own, lane, epoch)))
     return true;
   for (const Group& group : state.groups)
     if (group.lanes >> lane & 1) return group.now.knows(epoch);
   return true;  // there is no such lane
+}
+
+bool ThreadClocks::some_know(const Warp& warp, const Epoch& epoch) const {
+  const std::uint32_t own = number(warp);
+  const WarpState& state = warps_[index(warp)];
+  return epoch.warp == own || epoch.warp == own + numbers_.distance(Actor::init) ||
+         has_waited(state, own, epoch.lane, epoch) ||
+         std::ranges::any_of(state.groups,
+                             [&](const Group& group) { return group.now.knows(epoch); });
 }
 
 bool ThreadClocks::all_know(const Warp& warp, std::uint32_t mask, std::uint32_t of,
@@ -109,18 +126,26 @@ void ThreadClocks::each_group(WarpState& state, std::uint32_t lanes, Body&& body
 void ThreadClocks::tell(WarpState& state, const Group& group, std::uint32_t lanes,
                         VectorClock& to) {
   to.join(group.now);
-  const std::uint32_t number = first_ + 2 * static_cast<std::uint32_t>(&state - warps_.data());
-  to.raise(number, lanes == state.lanes ? all : lanes, state.time);
-  if (state.copies.empty()) return;
-  const std::uint32_t first = static_cast<std::uint32_t>(std::countr_zero(lanes));
-  const std::uint32_t common = state.copies[first].waited;
-  bool even = true;
-  for (std::uint32_t m = lanes; m && even; m &= m - 1)
-    even = state.copies[static_cast<std::uint32_t>(std::countr_zero(m))].waited == common;
-  if (even) return to.raise(number + 1, lanes == state.lanes ? all : lanes, common);
-  for (std::uint32_t m = lanes; m; m &= m - 1) {
-    const auto lane = static_cast<std::uint32_t>(std::countr_zero(m));
-    to.raise(number + 1, 1u << lane, state.copies[lane].waited);
+  const std::uint32_t own = first_ + static_cast<std::uint32_t>(&state - warps_.data());
+  const std::uint32_t whole = lanes == state.lanes ? all : lanes;
+  to.raise(own, whole, state.time);
+  if (numbers_.mbarriers) to.raise(own + numbers_.distance(Actor::init), whole, state.time);
+  for (const Actor actor : grouped) {
+    const GroupsOfLanes& mine = state.asynchronous[place_of(actor)];
+    if (mine.empty()) continue;
+    const std::uint32_t number = own + numbers_.distance(actor);
+    const std::uint32_t common = mine[static_cast<std::uint32_t>(std::countr_zero(lanes))].waited;
+    bool even = true;
+    for (std::uint32_t m = lanes; m && even; m &= m - 1)
+      even = mine[static_cast<std::uint32_t>(std::countr_zero(m))].waited == common;
+    if (even) {
+      to.raise(number, whole, common);
+      continue;
+    }
+    for (std::uint32_t m = lanes; m; m &= m - 1) {
+      const auto lane = static_cast<std::uint32_t>(std::countr_zero(m));
+      to.raise(number, 1u << lane, mine[lane].waited);
+    }
   }
 }
 
@@ -133,6 +158,11 @@ void ThreadClocks::release(const Warp& warp, std::uint32_t lanes, VectorClock& t
 
 void ThreadClocks::acquire(const Warp& warp, std::uint32_t lanes, const VectorClock& from) {
   each_group(state(warp), lanes, [&](Group& group) { group.now.join(from); });
+}
+
+void ThreadClocks::learn_end(const Warp& warp, std::uint32_t lanes, std::uint32_t number,
+                             std::uint32_t time) {
+  each_group(state(warp), lanes, [&](Group& group) { group.now.raise(number, all, time); });
 }
 
 void ThreadClocks::meet(const Warp& warp, std::uint32_t lanes, const VectorClock& from) {
@@ -179,6 +209,32 @@ void ThreadClocks::fence(const Warp& warp, std::uint32_t lanes, Ordering orderin
     group.fenced = true;
   });
   if (ordering.releases) ++mine.time;
+}
+
+void ThreadClocks::fence_inits(const Warp& warp, std::uint32_t lanes) {
+  WarpState& mine = state(warp);
+  each_group(mine, lanes, [&](Group& group) {
+    const std::uint32_t whole = group.lanes == mine.lanes ? all : group.lanes;
+    for (std::size_t i = 0; i <= static_cast<std::size_t>(Scope::cluster); ++i) {
+      if (!group.fenced) group.before_fence[i] = fresh();
+      group.before_fence[i].raise(number(warp, Actor::init), whole, mine.time);
+    }
+    group.fenced = true;
+  });
+  ++mine.time;
+}
+
+void ThreadClocks::fence_proxy(const Warp& warp, std::uint32_t lanes, bool shared, bool global) {
+  WarpState& mine = state(warp);
+  each_group(mine, lanes, [&](Group& group) {
+    const std::uint32_t whole = group.lanes == mine.lanes ? all : group.lanes;
+    for (const Actor fenced : {Actor::fenced_shared, Actor::fenced_global}) {
+      if (!(fenced == Actor::fenced_shared ? shared : global)) continue;
+      group.now.copy(numbers_.warps(), numbers_.distance(fenced));
+      group.now.raise(number(warp, fenced), whole, mine.time);
+    }
+  });
+  ++mine.time;
 }
 
 void ThreadClocks::publish(const Warp& warp, std::uint32_t lanes, Location& at, Ordering ordering,
@@ -229,26 +285,26 @@ void ThreadClocks::learn(const Warp& warp, std::uint32_t lanes, const Location& 
   });
 }
 
-// ---- cp.async.
+// ---- What lanes do asynchronously.
 
-Epoch ThreadClocks::copy_epoch(const Warp& warp, std::uint32_t lane) const {
-  const WarpState& mine = warps_[index(warp)];
-  return {number(warp) + 1, mine.copies.empty() ? 1 : mine.copies[lane].time, lane};
+Epoch ThreadClocks::group_epoch(const Warp& warp, std::uint32_t lane, Actor actor) const {
+  const GroupsOfLanes& all = warps_[index(warp)].asynchronous[place_of(actor)];
+  return {number(warp, actor), all.empty() ? 1 : all[lane].time, lane};
 }
 
-void ThreadClocks::commit_copies(const Warp& warp, std::uint32_t lanes) {
+void ThreadClocks::commit(const Warp& warp, std::uint32_t lanes, Actor actor) {
   WarpState& mine = state(warp);
   for (std::uint32_t m = lanes; m; m &= m - 1) {
-    Copies& own = copies(mine, static_cast<std::uint32_t>(std::countr_zero(m)));
+    Groups& own = groups_of(mine, static_cast<std::uint32_t>(std::countr_zero(m)), actor);
     own.commits.push_back(own.time++);
   }
 }
 
-void ThreadClocks::wait_for_copies(const Warp& warp, std::uint32_t lanes,
-                                   std::optional<std::uint32_t> pending) {
+void ThreadClocks::wait(const Warp& warp, std::uint32_t lanes, Actor actor,
+                        std::optional<std::uint32_t> pending) {
   WarpState& mine = state(warp);
   for (std::uint32_t m = lanes; m; m &= m - 1) {
-    Copies& own = copies(mine, static_cast<std::uint32_t>(std::countr_zero(m)));
+    Groups& own = groups_of(mine, static_cast<std::uint32_t>(std::countr_zero(m)), actor);
     if (!pending) {
       own.waited = own.time++;
       own.commits.clear();
@@ -264,15 +320,39 @@ void ThreadClocks::release_copies(const Warp& warp, std::uint32_t lanes, VectorC
   WarpState& mine = state(warp);
   for (std::uint32_t m = lanes; m; m &= m - 1) {
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(m));
-    to.raise(number(warp) + 1, 1u << lane, copies(mine, lane).time++);
+    to.raise(number(warp, Actor::cp_async), 1u << lane,
+             groups_of(mine, lane, Actor::cp_async).time++);
   }
   release(warp, lanes, to);
 }
 
-bool ThreadClocks::has_waited(const Epoch& copy) const {
-  const std::uint32_t at = (copy.warp - first_) / 2;
-  if (at >= warps_.size() || warps_[at].copies.empty()) return false;
-  return warps_[at].copies[copy.lane].waited >= copy.time;
+bool ThreadClocks::has_waited(const Epoch& epoch) const {
+  if (numbers_.cluster(epoch.warp) != cluster_) return false;
+  const Actor actor = numbers_.actor(epoch.warp);
+  if (actor == Actor::mbarrier) return false;
+  const WarpState& mine = warps_[numbers_.warp(epoch.warp)];
+  const std::uint32_t own = numbers_.as(Actor::thread, epoch.warp);
+  if (actor != Actor::product) return has_waited(mine, own, epoch.lane, epoch);
+  const std::size_t first = numbers_.warp(epoch.warp);
+  for (std::size_t i = first; i < std::min(first + warps_of_warpgroup, warps_.size()); ++i)
+    if (warps_[i].products_waited >= epoch.time) return true;
+  return false;
+}
+
+std::uint32_t ThreadClocks::first_of_warpgroup(const Warp& warp) const {
+  return index(warp) - warp.index % static_cast<std::uint32_t>(warps_of_warpgroup);
+}
+
+Epoch ThreadClocks::product_epoch(const Warp& warp) const {
+  return {first_ + numbers_.distance(Actor::product) + first_of_warpgroup(warp),
+          warps_[index(warp)].products + 1, 0};
+}
+
+void ThreadClocks::wait_for_products(const Warp& warp, std::uint32_t pending) {
+  WarpState& mine = state(warp);
+  if (mine.products <= pending) return;
+  mine.products_waited = mine.products - pending;
+  learn_end(warp, all, product_epoch(warp).warp, mine.products_waited);
 }
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

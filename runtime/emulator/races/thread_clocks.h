@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -50,32 +51,45 @@ struct Ordering {
 class ThreadClocks {
  public:
   /// `sequential`: of all fences .sc of the launch.
-  ThreadClocks(std::uint32_t blocks, std::uint32_t warps_per_block, Location& sequential);
+  ThreadClocks(Numbers numbers, Location& sequential);
   /// The cluster of that index begins: its threads know nothing.
   void start(std::uint32_t cluster, const std::vector<std::uint32_t>& lanes_of_warps);
 
-  /// The number of a warp in the grid; cp.async writes as a thread of its own, whose warp has the
-  /// next number.
-  std::uint32_t number(const Warp& warp) const { return first_ + 2 * index(warp); }
-  std::uint32_t warps_of_cluster() const { return static_cast<std::uint32_t>(warps_.size()); }
+  const Numbers& numbers() const { return numbers_; }
+  std::uint32_t number(const Warp& warp, Actor actor = Actor::thread) const {
+    return first_ + numbers_.distance(actor) + index(warp);
+  }
+  /// Of the cluster's mbarrier with that index.
+  std::uint32_t number_of_mbarrier(std::uint32_t mbarrier) const {
+    return first_ + numbers_.distance(Actor::mbarrier) + mbarrier;
+  }
   /// Whether the thread of such a number reaches `warp` at `scope`.
   bool within(std::uint32_t number, const Warp& warp, Scope scope) const;
   std::uint32_t time(const Warp& warp) const { return warps_[index(warp)].time; }
   /// Whether `lane` of `warp` knows that the access was done.
   bool knows(const Warp& warp, std::uint32_t lane, const Epoch& epoch) const;
+  /// Whether some lane of the warp does.
+  bool some_know(const Warp& warp, const Epoch& epoch) const;
   /// The same for all lanes of `mask` and whatever the lane of the access; false: ask for each.
   bool all_know(const Warp& warp, std::uint32_t mask, std::uint32_t of, std::uint32_t time) const;
 
-  VectorClock fresh() const { return {first_, 2 * warps_of_cluster()}; }
+  VectorClock fresh() const { return {first_, numbers_.span()}; }
   /// Lanes tell what they know, and what they did: arrive at a barrier.
   void release(const Warp& warp, std::uint32_t lanes, VectorClock& to);
   void acquire(const Warp& warp, std::uint32_t lanes, const VectorClock& from);
+  /// They learn that one actor is over up to `time`.
+  void learn_end(const Warp& warp, std::uint32_t lanes, std::uint32_t number, std::uint32_t time);
   /// The same for lanes that had told all they know to `from`: they are one again.
   void meet(const Warp& warp, std::uint32_t lanes, const VectorClock& from);
   /// bar.warp.sync
   void sync_warp(const Warp& warp, std::uint32_t lanes);
 
   void fence(const Warp& warp, std::uint32_t lanes, Ordering ordering);
+  /// fence.mbarrier_init: of what its lanes did, relaxed arrivals then tell mbarrier.init alone.
+  void fence_inits(const Warp& warp, std::uint32_t lanes);
+  /// fence.proxy.async: the async proxy sees what ordinary stores that its lanes know of wrote to
+  /// shared or global memory.
+  void fence_proxy(const Warp& warp, std::uint32_t lanes, bool shared, bool global);
   /// Before a strong write of `lanes` to the place; `replaces`: it is no read-modify-write.
   void publish(const Warp& warp, std::uint32_t lanes, Location& at, Ordering ordering,
                bool replaces);
@@ -88,16 +102,22 @@ class ThreadClocks {
   /// After a strong read.
   void learn(const Warp& warp, std::uint32_t lanes, const Location& at, Ordering ordering);
 
-  // cp.async
-  /// When what `lane` copies now will be over.
-  Epoch copy_epoch(const Warp& warp, std::uint32_t lane) const;
-  void commit_copies(const Warp& warp, std::uint32_t lanes);
+  // What lanes do in groups: `actor` is cp_async, bulk_read or bulk_write.
+  /// When what `lane` starts now will be over.
+  Epoch group_epoch(const Warp& warp, std::uint32_t lane, Actor actor) const;
+  void commit(const Warp& warp, std::uint32_t lanes, Actor actor);
   /// All but the last `pending` groups are over; none: also what is in no group yet.
-  void wait_for_copies(const Warp& warp, std::uint32_t lanes, std::optional<std::uint32_t> pending);
-  /// `to` learns it once all copies up to now are over.
+  void wait(const Warp& warp, std::uint32_t lanes, Actor actor,
+            std::optional<std::uint32_t> pending);
+  /// `to` learns it once all of cp.async up to now are over.
   void release_copies(const Warp& warp, std::uint32_t lanes, VectorClock& to);
-  /// Whether the thread that issued a copy has waited for it, if it is one of this cluster.
-  bool has_waited(const Epoch& copy) const;
+  /// Whether the thread that issued it has waited for it, if it is one of this cluster.
+  bool has_waited(const Epoch& epoch) const;
+
+  // wgmma: groups of a warpgroup, each of whose warps commits them and waits for them.
+  Epoch product_epoch(const Warp& warp) const;
+  void commit_products(const Warp& warp) { ++state(warp).products; }
+  void wait_for_products(const Warp& warp, std::uint32_t pending);
 
  private:
   /// Lanes that know the same.
@@ -108,29 +128,40 @@ class ThreadClocks {
     VectorClock before_fence[scopes];   // what was known at the last fence of that scope
     VectorClock seen;                   // by relaxed reads: known after the next fence
   };
-  struct Copies {
+  /// What a lane does asynchronously, in groups.
+  struct Groups {
     std::uint32_t time = 1, waited = 0;
     std::vector<std::uint32_t> commits;  // times of those that were not waited for
   };
+  static constexpr Actor grouped[] = {Actor::cp_async, Actor::bulk_read, Actor::bulk_write};
+  using GroupsOfLanes = std::vector<Groups>;  // empty: there are none
   struct WarpState {
     std::uint32_t time = 1, lanes = 0;
     std::vector<Group> groups;
-    std::vector<Copies> copies;  // of lanes; none: it has no copies
+    GroupsOfLanes asynchronous[std::size(grouped)];
+    std::uint32_t products = 0, products_waited = 0;  // groups of wgmma
   };
 
   std::uint32_t index(const Warp& warp) const;
   std::uint32_t cta(const Warp& warp) const;
   WarpState& state(const Warp& warp) { return warps_[index(warp)]; }
-  Copies& copies(WarpState& state, std::uint32_t lane) {
-    if (state.copies.empty()) state.copies.resize(32);
-    return state.copies[lane];
+  static std::size_t place_of(Actor actor) {
+    return static_cast<std::size_t>(actor) - static_cast<std::size_t>(Actor::cp_async);
   }
+  static Groups& groups_of(WarpState& state, std::uint32_t lane, Actor actor) {
+    GroupsOfLanes& all = state.asynchronous[place_of(actor)];
+    if (all.empty()) all.resize(32);
+    return all[lane];
+  }
+  std::uint32_t first_of_warpgroup(const Warp& warp) const;
+  bool has_waited(const WarpState& mine, std::uint32_t own, std::uint32_t lane,
+                  const Epoch& epoch) const;
   /// Calls body(group) for the groups of exactly those lanes: cut where need be.
   template <typename Body>
   void each_group(WarpState& state, std::uint32_t lanes, Body&& body);
   void tell(WarpState& state, const Group& group, std::uint32_t lanes, VectorClock& to);
 
-  std::uint32_t blocks_, warps_per_block_;
+  Numbers numbers_;
   std::uint32_t cluster_ = 0, first_ = 0;
   std::vector<WarpState> warps_;
   Location& sequential_;

@@ -48,13 +48,17 @@ void LaneTimes::join(const LaneTimes& other) {
 }
 
 const LaneTimes* VectorClock::find(std::uint32_t warp) const {
-  if (warp - first_ < own_.size()) return &own_[warp - first_];
+  const std::uint32_t at = warp - first_;
+  if (at < span_) return at < own_.size() ? &own_[at] : nullptr;
   const auto found = std::ranges::lower_bound(others_, warp, {}, &Other::first);
   return found != others_.end() && found->first == warp ? &found->second : nullptr;
 }
 
 LaneTimes& VectorClock::at(std::uint32_t warp) {
-  if (warp - first_ < own_.size()) return own_[warp - first_];
+  if (const std::uint32_t at = warp - first_; at < span_) {
+    if (at >= own_.size()) own_.resize(at + 1);
+    return own_[at];
+  }
   auto found = std::ranges::lower_bound(others_, warp, {}, &Other::first);
   if (found == others_.end() || found->first != warp)
     found = others_.insert(found, {warp, LaneTimes{}});
@@ -62,8 +66,9 @@ LaneTimes& VectorClock::at(std::uint32_t warp) {
 }
 
 void VectorClock::join(const VectorClock& other) {
-  if (first_ == other.first_ && own_.size() == other.own_.size()) {
-    for (std::size_t i = 0; i < own_.size(); ++i) own_[i].join(other.own_[i]);
+  if (first_ == other.first_ && span_ == other.span_) {
+    if (own_.size() < other.own_.size()) own_.resize(other.own_.size());
+    for (std::size_t i = 0; i < other.own_.size(); ++i) own_[i].join(other.own_[i]);
   } else {
     std::vector<Other> theirs;
     for (std::size_t i = 0; i < other.own_.size(); ++i)
@@ -81,8 +86,8 @@ void VectorClock::merge(const std::vector<Other>& theirs) {
   merged.reserve(others_.size() + theirs.size());
   auto mine = others_.begin();
   for (const Other& each : theirs) {
-    if (each.first - first_ < own_.size()) {
-      own_[each.first - first_].join(each.second);
+    if (each.first - first_ < span_) {
+      at(each.first).join(each.second);
       continue;
     }
     while (mine != others_.end() && mine->first < each.first) merged.push_back(std::move(*mine++));
@@ -95,6 +100,18 @@ void VectorClock::merge(const std::vector<Other>& theirs) {
   }
   std::move(mine, others_.end(), std::back_inserter(merged));
   others_ = std::move(merged);
+}
+
+void VectorClock::copy(std::uint32_t count, std::uint32_t distance) {
+  for (std::uint32_t i = 0; i < count && i < own_.size(); ++i)
+    if (!own_[i].nothing()) {
+      const LaneTimes known = own_[i];
+      at(first_ + i + distance).join(known);
+    }
+  std::vector<Other> more;
+  for (const auto& [number, times] : others_)
+    if (number % span_ < count) more.emplace_back(number + distance, times);
+  merge(more);
 }
 
 void VectorClock::clear() {

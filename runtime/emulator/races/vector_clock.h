@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/emulator/races/numbers.h"
 #include "tartan/abi.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
@@ -34,18 +35,12 @@ class LaneTimes {
   std::shared_ptr<const Each> each_;  // null: all are least_
 };
 
-/// One access: who did it, when.
-struct Epoch {
-  std::uint32_t warp = 0;  // number in the grid: ThreadClocks::number()
-  std::uint32_t time = 0;  // 0: never
-  std::uint32_t lane = 0;
-};
-
-/// Entries of the cluster's own warps lie side by side, those of others are looked up.
+/// Entries of the cluster's own numbers lie side by side, as far as they are in use; those of
+/// others are looked up.
 class VectorClock {
  public:
   VectorClock() = default;
-  VectorClock(std::uint32_t first, std::uint32_t count) : first_(first), own_(count) {}
+  VectorClock(std::uint32_t first, std::uint32_t span) : first_(first), span_(span) {}
 
   const LaneTimes* find(std::uint32_t warp) const;
   bool knows(const Epoch& epoch) const {
@@ -56,6 +51,9 @@ class VectorClock {
     at(warp).raise(lanes, time);
   }
   void join(const VectorClock& other);
+  /// What is known of the first `count` numbers of each cluster is also known of those `distance`
+  /// further; clusters are spans of this one's length.
+  void copy(std::uint32_t count, std::uint32_t distance);
   /// Knows nothing.
   void clear();
 
@@ -64,7 +62,7 @@ class VectorClock {
   LaneTimes& at(std::uint32_t warp);
   void merge(const std::vector<Other>& theirs);
 
-  std::uint32_t first_ = 0;
+  std::uint32_t first_ = 0, span_ = 0;
   std::vector<LaneTimes> own_;
   std::vector<Other> others_;  // by warp
 };

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Accesses of copies and products, and the mbarriers at which copies complete.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+
+#include "runtime/emulator/machine/cluster.h"
+#include "runtime/emulator/races/async_judge.h"
+
+namespace tartan::inline TARTAN_ABI::emulator {
+
+void ClusterRaces::asynchronous(Warp& warp, int lane, const AsyncAccess& access) {
+  const auto where = place(warp, access.window, access.address, access.bytes);
+  if (!where || !access.bytes) return;
+  const auto issuer = static_cast<std::uint32_t>(lane);
+  const std::uint32_t strength = access.strong ? 1 + static_cast<std::uint32_t>(*access.strong) : 0;
+  const Past now{access.who.warp, access.who.time, Deed(warp.pc - 1, access.who.lane, strength)};
+  AsyncJudge judge(*this, warp, issuer, access, *where);
+  if (access.writes) shadow(*where).write(where->address, access.bytes, now, judge);
+  else shadow(*where).read(where->address, access.bytes, now, judge);
+  note_remote(warp, *where, access.who);
+}
+
+std::optional<std::uint64_t> ClusterRaces::address_of(const std::byte* at) const {
+  for (std::uint32_t rank = 0; rank < cluster_.size(); ++rank) {
+    Block& block = cluster_.block(rank);
+    const std::byte* first = block.shared();
+    if (!std::less<>()(at, first) && std::less<>()(at, first + block.shared_bytes()))
+      return (std::uint64_t{rank} + 1) << rank_shift | static_cast<std::uint64_t>(at - first);
+  }
+  return std::nullopt;
+}
+
+void ClusterRaces::acquire_map(Warp& warp, const std::uint64_t* at, Window window) {
+  VectorClock known = clocks_.fresh();
+  clocks_.release(warp, warp.mask, known);
+  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
+    const auto where = place(warp, window, at[std::countr_zero(m)]);
+    if (where && !where->shared) maps_[{warp.block->rank(), where->address}].join(known);
+  }
+}
+
+// ---- mbarriers.
+
+void ClusterRaces::access_mbarrier(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier,
+                                   bool writes) {
+  const auto address = address_of(mbarrier);
+  if (!address) return;
+  std::uint64_t at[32];
+  std::ranges::fill(at, *address);
+  access(warp, {.window = Window::cluster,
+                .lanes = lanes,
+                .bytes = 8,
+                .at = at,
+                .writes = writes,
+                .strong = !writes,
+                .actor = writes ? Actor::init : Actor::thread,
+                .mbarrier = true,
+                .scope = Scope::cluster});
+}
+
+void ClusterRaces::initialise(Warp& warp, int lane, const std::byte* mbarrier) {
+  access_mbarrier(warp, 1u << lane, mbarrier, true);
+  const auto [found, fresh] = mbarriers_.try_emplace(mbarrier);
+  Phases& made = found->second;
+  made.valid = true;
+  // The next one in the same place goes on with its count of phases, at one of parity 0.
+  made.phases = (made.phases + 1) / 2 * 2;
+  if (!fresh || mbarrier_places_.size() >= clocks_.numbers().mbarriers) return;
+  made.number = clocks_.number_of_mbarrier(static_cast<std::uint32_t>(mbarrier_places_.size()));
+  mbarrier_places_.push_back(address_of(mbarrier).value_or(0) & shared_offset_mask);
+}
+
+void ClusterRaces::invalidate(Warp& warp, int lane, const std::byte* mbarrier) {
+  access_mbarrier(warp, 1u << lane, mbarrier, true);
+  if (const auto found = mbarriers_.find(mbarrier); found != mbarriers_.end())
+    found->second.valid = false;
+}
+
+bool ClusterRaces::exists(Warp& warp, int lane, const std::byte* mbarrier) {
+  const auto found = mbarriers_.find(mbarrier);
+  if (found != mbarriers_.end() && found->second.valid) return true;
+  const std::uint64_t offset = address_of(mbarrier).value_or(0) & shared_offset_mask;
+  warp.fail("mbarrier"_rule,
+            fmt::format(
+                "no mbarrier at shared address 0x{:x}: expected mbarrier.init before its first use",
+                offset),
+            lane, offset);
+  return false;
+}
+
+bool ClusterRaces::use(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier) {
+  if (!exists(warp, std::countr_zero(lanes), mbarrier)) return false;
+  access_mbarrier(warp, lanes, mbarrier, false);
+  return !cluster_.stopped();
+}
+
+ClusterRaces::Phases& ClusterRaces::phases(const std::byte* mbarrier) {
+  return mbarriers_[mbarrier];
+}
+
+VectorClock& ClusterRaces::pending(const Warp& warp, const std::byte* mbarrier, bool of_cta) {
+  auto& all = phases(mbarrier).arrivals;
+  for (Arrivals& each : all)
+    if (each.rank == warp.block->rank() && each.narrow == of_cta) return each.pending;
+  return all.emplace_back(Arrivals{warp.block->rank(), of_cta, clocks_.fresh(), clocks_.fresh()})
+      .pending;
+}
+
+void ClusterRaces::arrive_at(const Warp& warp, std::uint32_t lanes, const std::byte* mbarrier,
+                             bool relaxed, bool of_cta) {
+  VectorClock& to = pending(warp, mbarrier, of_cta);
+  if (relaxed) clocks_.release_fenced(warp, lanes, Scope::cta, to);
+  else clocks_.release(warp, lanes, to);
+}
+
+void ClusterRaces::end_phase(const std::byte* mbarrier) {
+  Phases& all = phases(mbarrier);
+  ++all.phases;
+  for (Arrivals& each : all.arrivals) {
+    each.known.join(each.pending);
+    each.pending.clear();
+  }
+}
+
+void ClusterRaces::waited(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool relaxed,
+                          bool of_cta) {
+  const Phases& all = phases(mbarrier);
+  for (const Arrivals& each : all.arrivals) {
+    if (each.rank != warp.block->rank() && (each.narrow || of_cta)) continue;
+    if (relaxed) clocks_.acquire_relaxed(warp, lanes, each.known);
+    else clocks_.acquire(warp, lanes, each.known);
+  }
+  if (all.number) clocks_.learn_end(warp, lanes, *all.number, all.phases);
+  access_mbarrier(warp, lanes, mbarrier, false);
+}
+
+void ClusterRaces::copies_arrive(const Warp& warp, std::uint32_t lane, const std::byte* mbarrier) {
+  clocks_.release_copies(warp, 1u << lane, pending(warp, mbarrier, false));
+}
+
+std::optional<Epoch> ClusterRaces::completing_on(const std::byte* mbarrier) const {
+  const auto found = mbarriers_.find(mbarrier);
+  if (found == mbarriers_.end() || !found->second.number) return std::nullopt;
+  return Epoch{*found->second.number, found->second.phases + 1, 0};
+}
+
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tiles that products read: whether they were written, lie as their descriptors say, and are
+// ordered behind those who wrote them.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/emulator/machine/cluster.h"
+#include "runtime/emulator/matrix/wgmma.h"
+#include "runtime/emulator/races/async_judge.h"
+
+namespace tartan::inline TARTAN_ABI::emulator {
+namespace {
+
+constexpr std::uint64_t chunk = 16;  // bytes: a row of an 8x8 matrix
+
+std::string swizzle_name(std::uint32_t span) {
+  return span ? fmt::format("a {}-byte swizzle", span) : "no swizzle";
+}
+
+}  // namespace
+
+// The box that a copy left there, if nobody has written over it.
+const Box* ClusterRaces::box_at(std::uint32_t rank, std::uint64_t address) {
+  const Box* const box = boxes_[rank].at(address);
+  if (!box) return nullptr;
+  const Past now = shared_[rank].last_write(address);
+  const bool there =
+      now.warp == box->filled.warp && now.time == box->filled.time && now.deed.pc() == box->pc;
+  return there ? box : nullptr;
+}
+
+void ClusterRaces::filled(const Warp& warp, const std::byte* at, std::uint64_t bytes,
+                          const BoxShape& shape, const Epoch& who) {
+  const auto address = address_of(at);
+  if (!address) return;
+  const std::uint32_t pc = warp.pc - 1;
+  boxes_[(*address >> rank_shift) - 1].add({.first = *address & shared_offset_mask,
+                                            .shape = shape,
+                                            .pc = pc,
+                                            .filled = {who.warp, who.time, Deed(pc, 0, 0)}},
+                                           bytes);
+}
+
+// Rows with a swizzle have no continuation: what lies behind belongs to the next row.
+bool ClusterRaces::check_start(Warp& warp, const TileOperand& operand) {
+  const MatrixDescriptor& descriptor = *operand.descriptor;
+  const auto width = static_cast<std::uint32_t>(descriptor.width);
+  if (!width || operand.mn_major || operand.long_rows ||
+      !box_at(warp.block->rank(), descriptor.start))
+    return true;
+  const std::uint32_t inside = descriptor.start % width, bytes = 32;
+  if (inside + bytes <= width) return true;
+  warp.fail("matrix-descriptor"_rule,
+            fmt::format("the descriptor of {} starts at 0x{:x}, {} bytes into a row of {}: the {} "
+                        "bytes per row that wgmma reads exceed its end",
+                        operand.name, descriptor.start, inside, width, bytes),
+            0, descriptor.start);
+  return false;
+}
+
+// The first and the last row of an 8x8 matrix: in boxes with the descriptor's swizzle, and not in
+// those of two tensors.
+bool ClusterRaces::check_box(Warp& warp, const TileOperand& operand, std::uint64_t first,
+                             std::uint64_t last) {
+  const std::uint32_t rank = warp.block->rank();
+  const Box *const one = box_at(rank, first), *const other = box_at(rank, last);
+  const auto width = static_cast<std::uint32_t>(operand.descriptor->width);
+  for (const Box* box : {one, other})
+    if (box && box->shape.span != width) {
+      warp.fail("matrix-descriptor"_rule,
+                fmt::format("swizzle mismatch: the descriptor of {} has {}, the copy of line {} "
+                            "wrote the box at 0x{:x} with {}; make bits 62 and 63 of the "
+                            "descriptor agree with the tensor map",
+                            operand.name, swizzle_name(width), warp.block->line(box->pc),
+                            box->first, swizzle_name(box->shape.span)),
+                0, box == one ? first : last);
+      return false;
+    }
+  if (!one || !other || one->shape.source == other->shape.source) return true;
+  warp.fail("matrix-descriptor"_rule,
+            fmt::format("the descriptor of {} starts at 0x{:x}: the rows of one 8x8 matrix are in "
+                        "two boxes, at 0x{:x} and, of another tensor, at 0x{:x}",
+                        operand.name, operand.descriptor->start, one->first, other->first),
+            0, operand.descriptor->start);
+  return false;
+}
+
+bool ClusterRaces::read_tile(Warp& warp, const TileOperand& operand) {
+  if (!check_start(warp, operand)) return false;
+  const std::uint64_t end = warp.block->shared_bytes();
+  const std::uint32_t rank = warp.block->rank();
+  Shadow& memory = shared_[rank];
+  AsyncAccess access{.who = clocks_.product_epoch(warp), .operand = operand.name};
+  const Past now{access.who.warp, access.who.time, Deed(warp.pc - 1, 0, 0)};
+  bool any = false;
+  // Rows of K-major tiles go along k, those of MN-major ones along x. A warp reads 16 rows of A and
+  // all of B.
+  const int across = static_cast<int>(8 * chunk) / operand.element_bits;  // elements of a chunk
+  const int outer_step = operand.mn_major ? across : 1, inner_step = operand.mn_major ? 1 : across;
+  const int of_warp = operand.name == 'A' ? 16 : operand.outer;
+  const auto address = [&](int x, int k) {
+    return operand.descriptor->address(operand.mn_major, operand.element_bits, x, k);
+  };
+  for (int first = 0; first < operand.outer; first += of_warp) {
+    access.warps = operand.name == 'A' ? 1u << first / of_warp : 0xF;
+    AsyncJudge judge(*this, warp, 0, access, {.shared = true, .rank = rank});
+    for (int x = first; x < std::min(first + of_warp, operand.outer); x += outer_step)
+      for (int k = 0; k < operand.k; k += inner_step) {
+        const std::uint64_t at = address(x, k);
+        if (at + chunk > end) return true;  // a fault that the product reports
+        any = any || memory.last_write(at).time != 0;
+        const bool first_of_eight = operand.mn_major ? k % 8 == 0 : x % 8 == 0;
+        if (first_of_eight &&
+            !check_box(warp, operand, at, operand.mn_major ? address(x, k + 7) : address(x + 7, k)))
+          return false;
+        memory.read(at, chunk, now, judge);
+        if (cluster_.stopped()) return false;
+      }
+  }
+  if (any || mbarriers_.empty()) return true;
+  const std::uint64_t start = address(0, 0);
+  warp.fail("unwritten-tile"_rule,
+            fmt::format("{} at shared address 0x{:x} was never written, neither by a copy nor by a "
+                        "store: the wait before this wgmma returned early",
+                        operand.name, start),
+            0, start);
+  return false;
+}
+
+}  // namespace tartan::inline TARTAN_ABI::emulator
