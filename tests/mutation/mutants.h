@@ -36,11 +36,11 @@ struct Edit {
 
 struct Mutant {
   Topic topic{};
-  int line = 0;             // of the instruction; an edit moves no line
-  std::uint32_t begin = 0;  // of its guard or opcode
-  std::string change;       // "delete", "move down", "release to relaxed"
+  int line = 0;                     // of the instruction; an edit moves no line
+  std::uint32_t begin = 0;          // of its guard or opcode
+  std::string change;               // "delete", "move down", "release to relaxed"
   std::string opcode, instruction;  // as they were
-  std::vector<Edit> edits;  // in the order of the text
+  std::vector<Edit> edits;          // in the order of the text
 };
 
 /// All mutants of the kernel, in the order of its text.
