@@ -186,8 +186,9 @@ TEST_P(Roles, CopiesInConditionsAndLoops) {
       k.pipeline(
           2, 2,
           [&](Scalar t, Scalar s) {
-            k.loop(0, k.block_x() + 2, 1,
-                   [&](Scalar) { k.copy(p.a.tile(size, size, 0, t), p.sa[s]); });
+            k.loop(0, k.block_x() + 2, 1, [&](Scalar half) {
+              k.copy(p.a.tile(size / 2, size, half, t), p.sa[s].tile(size / 2, size, half, 0));
+            });
             k.when(t + k.block_x() < 1, [&] { k.copy(p.b.tile(size, size, t, 0), p.sb[s]); });
           },
           [&](Scalar t, Scalar s) { k.when(t < 1, [&] { p.add(s); }); });
