@@ -4,64 +4,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "tests/emulator/kernel.h"
+#include "tests/emulator/race_kernels.h"
 
 namespace tartan::test {
 namespace {
 
-const Launch two_warps{.grid = {1}, .block = {64}}, one_warp{.grid = {1}, .block = {32}},
-    two_blocks{.grid = {2}, .block = {32}};
-
-const std::string shared =
-    ".shared .align 128 .b8 tile[4096];\n.shared .align 8 .b64 bar;\n.shared .align 4 .u32 flag;\n"
-    ".global .align 4 .u32 counter;\n.global .align 16 .u32 data[64];\n";
-
-KernelRun watched(const std::string& body, const Launch& launch,
-                  const std::string& declarations = shared) {
-  DeviceOptions options;
-  options.checks = Checks::all;
-  const KernelRun run = run_body(body, launch, 1024, options, declarations);
-  EXPECT_EQ(run.complaint, "") << body;
-  return run;
-}
-
-// The first finding's rule; empty without a finding.
-std::string found(const std::string& body, const Launch& launch) {
-  const KernelRun run = watched(body, launch);
-  return run.findings.empty() ? "" : run.findings[0].id;
-}
-
-std::string message(const std::string& body, const Launch& launch) {
-  const KernelRun run = watched(body, launch);
-  return run.findings.empty() ? "" : run.findings[0].message;
-}
-
-// r4: the thread's word of the tile; r5: that of the thread `distance` further, of `threads`.
-std::string words(int distance, int threads) {
-  return fmt::format(
-      "mov.u32 r3, tile;\nshl.b32 r4, r0, 2;\nadd.u32 r4, r4, r3;\nadd.u32 r5, r0, {};\n"
-      "and.b32 r5, r5, {};\nshl.b32 r5, r5, 2;\nadd.u32 r5, r5, r3;\n",
-      distance, threads - 1);
-}
-const std::string mine = "st.shared.u32 [r4], r0;\n", theirs = "ld.shared.u32 r6, [r5];\n",
-                  keep = "st.global.u32 [rd1], r6;\n";
-
-// Code for the first thread of warp 0, and for the first of warp 1.
-std::string first_of_two(const std::string& one, const std::string& other) {
-  return "and.b32 r3, r0, 31;\nsetp.ne.u32 q, r3, 0;\n@q bra END;\nsetp.eq.u32 q, r0, 32;\n"
-         "@q bra OTHER;\n" +
-         one + "bra END;\nOTHER:\n" + other + "END:\n";
-}
-// The same for the first threads of two CTAs.
-std::string of_two_blocks(const std::string& one, const std::string& other) {
-  return "mov.u32 r2, %ctaid.x;\nsetp.ne.u32 q, r0, 0;\n@q bra END;\nsetp.eq.u32 q, r2, 1;\n"
-         "@q bra OTHER;\n" +
-         one + "bra END;\nOTHER:\n" + other + "END:\n";
-}
-
-std::string poll(const std::string& load, const std::string& flag = "flag") {
-  return "POLL:\n" + load + ".u32 r7, [" + flag + "];\nsetp.eq.u32 p, r7, 0;\n@p bra POLL;\n";
-}
+using namespace races;
 
 TEST(MemoryRaces, BetweenWarps) {
   EXPECT_EQ(found(words(32, 64) + mine + theirs + keep, two_warps), "memory-race");
@@ -455,64 +403,6 @@ TEST(MemoryRaces, ClusterMemory) {
                        "barrier.cluster.wait.aligned;\n"),
                   pair),
             "");
-}
-
-// ---- Reports.
-
-TEST(MemoryRaces, BothAccessesAreNamed) {
-  const std::string file = ".file 1 \"sum.cu\"\n" + shared;
-  const std::string body = words(32, 64) + ".loc 1 17 0\n" + mine + ".loc 1 18 0\n" + theirs + keep;
-  const KernelRun run = watched(body, two_warps, file);
-  ASSERT_EQ(run.findings.size(), 1u);
-  const Finding& finding = run.findings[0];
-  // Warp 0 runs first.
-  EXPECT_EQ(
-      finding.message,
-      fmt::format("race: tile+128 (shared memory at 0x80) is read by ld.shared.u32 on line {} "
-                  "(sum.cu:18) by thread 0 (warp 0, lane 0) and written by st.shared.u32 on "
-                  "line {} (sum.cu:17) by thread 32 (warp 1, lane 0); nothing orders the two: "
-                  "insert bar.sync in between (63 more such pairs of accesses)",
-                  line_of(body, "ld.shared", file), line_of(body, "st.shared", file)));
-  EXPECT_EQ(finding.line, line_of(body, "st.shared", file));
-  EXPECT_EQ(finding.source, "sum.cu:17");
-  EXPECT_EQ(finding.lane, 32);
-  EXPECT_EQ(finding.address, 128u);
-}
-
-TEST(MemoryRaces, GlobalMemoryIsNamedByTheParameter) {
-  const std::string text = message(
-      "mov.u32 r2, %ctaid.x;\nsetp.eq.u32 q, r0, 3;\n@q st.global.u32 [rd1], r2;\n", two_blocks);
-  EXPECT_NE(text.find("global memory at out+12 (0x"), std::string::npos) << text;
-  EXPECT_NE(text.find("by thread 3 (warp 0, lane 3, CTA 0,0,0) and written by"), std::string::npos)
-      << text;
-  EXPECT_NE(text.find("CTA 1,0,0); nothing orders CTAs of a grid"), std::string::npos) << text;
-}
-
-TEST(MemoryRaces, OneRunShowsAll) {
-  const KernelRun run =
-      watched(words(32, 64) + mine + theirs + keep + "bar.sync 0;\n" + theirs + mine + keep +
-                  "red.shared.add.u32 [flag], 1;\n"
-                  "ld.shared.u32 r7, [flag];\nst.global.u32 [rd1], r7;\n",
-              two_warps);
-  EXPECT_EQ(run.findings.size(), 3u);
-  EXPECT_EQ(run.out[5], 64u);  // and it runs to its end
-}
-
-TEST(MemoryRaces, ShufflesReadLanesThatTakePart) {
-  const Launch half{.grid = {1}, .block = {16}};
-  const auto shuffle = [](int distance, int clamp, const std::string& mask = "-1") {
-    return fmt::format("shfl.sync.down.b32 r6, r0, {}, {}, {};\n", distance, clamp, mask) + keep;
-  };
-  EXPECT_EQ(found(shuffle(16, 31), one_warp), "");
-  EXPECT_EQ(found(shuffle(8, 15), half), "");  // who would read beyond lane 15 reads itself
-  EXPECT_EQ(found(shuffle(8, 31), half), "divergent-collective");
-  EXPECT_NE(message(shuffle(8, 31), half).find("lane 8 reads lane 16"), std::string::npos);
-  EXPECT_EQ(found(shuffle(8, 31, "0xffff"), half), "");  // undefined too, but nobody is missing
-}
-
-TEST(MemoryRaces, NothingIsLookedForUnlessAsked) {
-  const KernelRun run = run_body(words(32, 64) + mine + theirs + keep, two_warps, 1024, {}, shared);
-  EXPECT_TRUE(run.findings.empty());
 }
 
 }  // namespace

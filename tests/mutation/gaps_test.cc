@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the survivors of tests/data/mutation taught: mistakes that nothing showed, each in a few
-// lines, beside the same kernel without it. Open gaps expect no finding, and say "closed" when there
-// is one: then write the lists anew (soak.h).
+// lines, beside the same kernel without it. Open gaps expect no finding, and say "closed" when
+// there is one: then write the lists anew (soak.h).
 #include <gtest/gtest.h>
 
 #include "tests/mutation/subjects.h"

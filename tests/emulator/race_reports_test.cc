@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a report of a race says, and how many there are.
+#include "tests/emulator/race_kernels.h"
+
+namespace tartan::test {
+namespace {
+
+using namespace races;
+
+TEST(RaceReports, BothAccessesAreNamed) {
+  const std::string file = ".file 1 \"sum.cu\"\n" + shared;
+  const std::string body = words(32, 64) + ".loc 1 17 0\n" + mine + ".loc 1 18 0\n" + theirs + keep;
+  const KernelRun run = watched(body, two_warps, file);
+  ASSERT_EQ(run.findings.size(), 1u);
+  const Finding& finding = run.findings[0];
+  // Warp 0 runs first.
+  EXPECT_EQ(
+      finding.message,
+      fmt::format("race: tile+128 (shared memory at 0x80) is read by ld.shared.u32 on line {} "
+                  "(sum.cu:18) by thread 0 (warp 0, lane 0) and written by st.shared.u32 on "
+                  "line {} (sum.cu:17) by thread 32 (warp 1, lane 0); nothing orders the two: "
+                  "insert bar.sync in between (63 more such pairs of accesses)",
+                  line_of(body, "ld.shared", file), line_of(body, "st.shared", file)));
+  EXPECT_EQ(finding.line, line_of(body, "st.shared", file));
+  EXPECT_EQ(finding.source, "sum.cu:17");
+  EXPECT_EQ(finding.lane, 32);
+  EXPECT_EQ(finding.address, 128u);
+}
+
+TEST(RaceReports, GlobalMemoryIsNamedByTheParameter) {
+  const std::string text = message(
+      "mov.u32 r2, %ctaid.x;\nsetp.eq.u32 q, r0, 3;\n@q st.global.u32 [rd1], r2;\n", two_blocks);
+  EXPECT_NE(text.find("global memory at out+12 (0x"), std::string::npos) << text;
+  EXPECT_NE(text.find("by thread 3 (warp 0, lane 3, CTA 0,0,0) and written by"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("CTA 1,0,0); nothing orders CTAs of a grid"), std::string::npos) << text;
+}
+
+TEST(RaceReports, OneRunShowsAll) {
+  const KernelRun run =
+      watched(words(32, 64) + mine + theirs + keep + "bar.sync 0;\n" + theirs + mine + keep +
+                  "red.shared.add.u32 [flag], 1;\n"
+                  "ld.shared.u32 r7, [flag];\nst.global.u32 [rd1], r7;\n",
+              two_warps);
+  EXPECT_EQ(run.findings.size(), 3u);
+  EXPECT_EQ(run.out[5], 64u);  // and it runs to its end
+}
+
+TEST(RaceReports, ShufflesReadLanesThatTakePart) {
+  const Launch half{.grid = {1}, .block = {16}};
+  const auto shuffle = [](int distance, int clamp, const std::string& mask = "-1") {
+    return fmt::format("shfl.sync.down.b32 r6, r0, {}, {}, {};\n", distance, clamp, mask) + keep;
+  };
+  EXPECT_EQ(found(shuffle(16, 31), one_warp), "");
+  EXPECT_EQ(found(shuffle(8, 15), half), "");  // who would read beyond lane 15 reads itself
+  EXPECT_EQ(found(shuffle(8, 31), half), "divergent-collective");
+  EXPECT_NE(message(shuffle(8, 31), half).find("lane 8 reads lane 16"), std::string::npos);
+  EXPECT_EQ(found(shuffle(8, 31, "0xffff"), half), "");  // undefined too, but nobody is missing
+}
+
+TEST(RaceReports, NothingIsLookedForUnlessAsked) {
+  const KernelRun run = run_body(words(32, 64) + mine + theirs + keep, two_warps, 1024, {}, shared);
+  EXPECT_TRUE(run.findings.empty());
+}
+
+}  // namespace
+}  // namespace tartan::test
