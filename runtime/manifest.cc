@@ -182,7 +182,8 @@ class Reader : private detail::ManifestParams {
   }
 
   ManifestBuffer read_buffer(const Json& param, const std::string& path) {
-    known_fields(param, path, {"buffer", "file", "part", "bytes", "fill", "expect", "compare"});
+    known_fields(param, path,
+                 {"buffer", "file", "part", "bytes", "fill", "uninitialized", "expect", "compare"});
     ManifestBuffer buffer;
     buffer.name = text(param, "buffer", path + ".buffer").value_or("");
     read_contents(param, path, buffer);
@@ -196,6 +197,14 @@ class Reader : private detail::ManifestParams {
     if (const Json* fill = find(param, "fill")) {
       if (file) report(path + ".fill", "requires bytes, found a file");
       buffer.fill = static_cast<std::uint8_t>(whole(*fill, path + ".fill", 0, 255).value_or(0));
+    }
+    if (find(param, "uninitialized")) {
+      if (file || find(param, "fill"))
+        report(path + ".uninitialized",
+               fmt::format("requires bytes alone, found {}", file ? "a file" : "fill"));
+      if (const Json& field = *find(param, "uninitialized"); field.is_boolean())
+        buffer.uninitialized = field.get<bool>();
+      else fail(path + ".uninitialized", "true or false", &field);
     }
     if (bytes && find(param, "part")) report(path + ".part", "requires a file, found bytes");
     if (bytes) {

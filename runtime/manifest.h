@@ -32,10 +32,11 @@
 //   }
 //
 // A buffer starts as a file, as a part of it ([offset, bytes]), or as `bytes` bytes of value `fill`
-// (default 0). With `expect` it is compared afterwards with that file, which must have the same
-// size: as `compare` says, by default "bits" (see runtime/comparison.h). A scalar is one of u8, s8,
-// u16, s16, u32, s32, u64, s64, f32, f64; any other parameter by value is written as its bytes,
-// {"bytes": [1, 0, 255]}.
+// (default 0); with `"uninitialized": true` in place of `fill` it counts as never written, and the
+// emulator's checks report results that depend on it. With `expect` it is compared afterwards with
+// that file, which must have the same size: as `compare` says, by default "bits" (see
+// runtime/comparison.h). A scalar is one of u8, s8, u16, s16, u32, s32, u64, s64, f32, f64; any
+// other parameter by value is written as its bytes, {"bytes": [1, 0, 255]}.
 //
 // "address" is that of a buffer, plus `offset` bytes (default 0).
 //
@@ -68,6 +69,7 @@ struct ManifestBuffer {
   std::size_t size = 0;             // bytes
   std::vector<std::byte> contents;  // of `size` bytes; empty: filled
   std::uint8_t fill = 0;
+  bool uninitialized = false;  // zeros that count as never written
   std::optional<std::vector<std::byte>> expect;
   Comparison comparison;
 };

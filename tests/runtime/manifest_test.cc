@@ -167,7 +167,10 @@ TEST_F(ManifestTest, WrongBuffers) {
                                 {"buffer": "b", "bytes": 4, "fill": 256}, {"buffer": "c", "bytes": 99999999999999},
                                 {"buffer": "d", "file": "zero.bin", "fill": 1}, {"buffer": "e", "file": "none.bin"},
                                 {"buffer": "f", "file": "empty.bin"}, {"buffer": "g", "file": "."},
-                                {"buffer": "h", "bytes": 4, "expct": "zero.bin"})"),
+                                {"buffer": "h", "bytes": 4, "expct": "zero.bin"},
+                                {"buffer": "i", "bytes": 4, "uninitialized": 1},
+                                {"buffer": "j", "bytes": 4, "fill": 1, "uninitialized": true},
+                                {"buffer": "k", "file": "zero.bin", "uninitialized": true})"),
       (Texts{
           "params[0].buffer: expected a text, found 1 [manifest]",
           "params[0].bytes: expected a whole number from 1 to 68719476736, found 0 [manifest]",
@@ -183,8 +186,11 @@ TEST_F(ManifestTest, WrongBuffers) {
           "params[6].file: cannot read " + at + "none.bin: no such file [file]",
           "params[7].file: cannot read " + at + "empty.bin: the file is empty [file]",
           "params[8].file: cannot read " + at + ".: not a file [file]",
-          "params[9].expct: unknown field: expected buffer, file, part, bytes, fill, expect, "
-          "compare [manifest]",
+          "params[9].expct: unknown field: expected buffer, file, part, bytes, fill, "
+          "uninitialized, expect, compare [manifest]",
+          "params[10].uninitialized: expected true or false, found 1 [manifest]",
+          "params[11].uninitialized: requires bytes alone, found fill [manifest]",
+          "params[12].uninitialized: requires bytes alone, found a file [manifest]",
       }));
 }
 
