@@ -69,7 +69,7 @@ class Engine : public detail::Engine {
   }
 
   Result<std::uint64_t> allocate(std::size_t bytes) override {
-    if (const auto address = machine_->allocate(bytes)) return *address;
+    if (const auto address = machine_->allocate_buffer(bytes)) return *address;
     return {"out-of-memory"_rule,
             fmt::format("out of host memory: cannot allocate a buffer of {} bytes", bytes)};
   }
@@ -80,8 +80,9 @@ class Engine : public detail::Engine {
                   [=](std::byte* to) { std::memcpy(to, bytes.data(), bytes.size()); });
   }
   Status read(std::uint64_t address, std::span<std::byte> bytes) override {
-    return access(address, bytes.size(),
-                  [=](const std::byte* from) { std::memcpy(bytes.data(), from, bytes.size()); });
+    return access(
+        address, bytes.size(),
+        [=](const std::byte* from) { std::memcpy(bytes.data(), from, bytes.size()); }, false);
   }
   Status fill(std::uint64_t address, std::size_t bytes, std::uint8_t byte) override {
     return access(address, bytes, [=](std::byte* to) { std::memset(to, byte, bytes); });
@@ -101,9 +102,9 @@ class Engine : public detail::Engine {
 
  private:
   template <typename Use>
-  Status access(std::uint64_t address, std::size_t bytes, Use&& use) {
+  Status access(std::uint64_t address, std::size_t bytes, Use&& use, bool writes = true) {
     if (Status status = synchronize(); !status) return status;
-    if (machine_->access(address, bytes, use)) return Done{};
+    if (machine_->access(address, bytes, use, writes)) return Done{};
     return {"memory-fault"_rule,
             fmt::format("{} bytes at 0x{:x} are not inside a buffer", bytes, address)};
   }

@@ -338,7 +338,11 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
                 arguments[i].size());
 
   std::optional<LaunchRaces> races;
-  if (program_->watched) context.races = &races.emplace(context, true);
+  std::optional<LaunchDefinedness> definedness;
+  if (program_->watched) {
+    context.races = &races.emplace(context, true);
+    context.definedness = &definedness.emplace(context);
+  }
   if (machine.options.progress) machine.options.progress(0, launch.grid.count());
   const UnderAlgebra under(machine.algebra, memory);
   Work work(context, machine.options);
@@ -348,6 +352,9 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
   machine.add(report, program_->basis);
   if (races)
     for (const Finding& finding : races->reports.findings())
+      machine.add(finding, describe(finding));
+  if (definedness)
+    for (const Finding& finding : definedness->reports.findings())
       machine.add(finding, describe(finding));
   if (work.finding()) machine.add(*work.finding(), describe(*work.finding()));
   if (work.out_of_memory())

@@ -54,6 +54,16 @@ std::optional<std::uint64_t> Machine::allocate(std::uint64_t bytes, bool constan
   return memory_.allocate(bytes, constant);
 }
 
+std::optional<std::uint64_t> Machine::allocate_buffer(std::uint64_t bytes) {
+  const std::unique_lock alone(running_);
+  const auto address = memory_.allocate(bytes);
+  if (address && options.checks == Checks::all && !memory_.set_undefined(*address)) {
+    memory_.free(*address);
+    return std::nullopt;
+  }
+  return address;
+}
+
 void Machine::free(std::uint64_t address) {
   const std::unique_lock alone(running_);
   memory_.free(address);

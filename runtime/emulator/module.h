@@ -39,17 +39,21 @@ class Machine {
 
   /// Memory of zeros; `constant`: where constants are.
   std::optional<std::uint64_t> allocate(std::uint64_t bytes, bool constant = false);
+  /// The same for a user's buffer, which launches with checks take as not written.
+  std::optional<std::uint64_t> allocate_buffer(std::uint64_t bytes);
   void free(std::uint64_t address);
   /// Numbers of launches, from 1 on.
   std::uint64_t next_grid() { return ++grids_; }
   /// Gives the heap its room, once. False if the host has none.
   bool open_heap();
-  /// Calls `use` with the host address of a range; false if it is in no buffer.
+  /// Calls `use` with the host address of a range, which with `writes` counts as written; false if
+  /// it is in no buffer.
   template <typename Use>
-  bool access(std::uint64_t address, std::uint64_t bytes, Use&& use) {
+  bool access(std::uint64_t address, std::uint64_t bytes, Use&& use, bool writes = true) {
     const std::unique_lock alone(running_);
     const Allocation* allocation = memory_.find(address, bytes);
     if (allocation) use(allocation->host + (address - allocation->address));
+    if (allocation && writes) memory_.define(address, bytes);
     return allocation;
   }
 

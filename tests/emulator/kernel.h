@@ -51,6 +51,7 @@ inline KernelRun run_text(const std::string& ptx, Launch launch, std::size_t wor
   if (!kernel) return run.complaint = kernel.diags().text(), run;
   const auto buffer = (*engine)->allocate(4 * words);
   EXPECT_TRUE(static_cast<bool>(buffer));
+  EXPECT_TRUE(static_cast<bool>((*engine)->fill(*buffer, 4 * words, 0)));
   const Status launched = (*kernel)->launch(launch, Arguments().add(*buffer), nullptr);
   if (!launched) return run.complaint = launched.diags().text(), run;
   run.launched = true;

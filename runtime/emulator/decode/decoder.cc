@@ -85,6 +85,10 @@ Program Decoder::decode(const ptx::Function& kernel) {
   finish_stack();
   if (program_.judged()) program_.watches.resize(program_.ops.size());
   if (program_.lifted) program_.lifts.resize(program_.ops.size());
+  if (program_.watched) {
+    program_.watches.resize(program_.ops.size());
+    prepare_definedness(program_, module_);
+  }
   program_.arena.resize(round_up(program_.arena.size(), 256));
   return std::move(program_);
 }
@@ -309,7 +313,9 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
   const Decode decode = find_decode(spelling.opcode());
   if (!decode) return unsupported();
   const std::size_t first = program_.ops.size();
+  first_use_ = static_cast<std::ptrdiff_t>(program_.registers.uses.size());
   decode(*this);
+  if (recorded_) finish_recording(first);
   if (program_.judged()) watch(*this, first);
   if (program_.lifted) lift(*this, first);
   if (!failed_)

@@ -103,9 +103,11 @@ class Decoder {
   Decoder(const ptx::Module& module, const Globals& globals, Hardware hardware, Diags& diags);
 
   /// Has the race detector look at what is decoded from now on.
-  void set_watched() { program_.watched = true; }
+  void set_watched() { program_.watched = recorded_ = true; }
   /// Gives what is decoded from now on its meaning over the reals.
   void set_lifted() { program_.lifted = true; }
+  /// Fills Program::registers for what is decoded from now on.
+  void set_recorded() { recorded_ = true; }
   /// Decodes `kernel` and everything that it calls. A function that no kernel calls can be given as
   /// well, to hear what is wrong with it.
   Program decode(const ptx::Function& kernel);
@@ -167,7 +169,11 @@ class Decoder {
   std::uint32_t append(std::span<const std::uint32_t> slots);
   std::uint32_t special(isa::SpecialRegister which, int width);
   /// The predicate that holds the condition code's carry.
-  std::uint32_t carry() { return carry_ ? carry_ : carry_ = scratch(1); }
+  std::uint32_t carry() {
+    if (!carry_) carry_ = scratch(1);
+    record_carry(carry_);
+    return carry_;
+  }
   Program& program() { return program_; }
   /// The integer value of a constant operand.
   std::optional<std::int64_t> integer(const ptx::Operand& operand) const;
@@ -269,6 +275,11 @@ class Decoder {
   void resolve_labels();
   void read_directives(const ptx::Function& kernel);
   void finish_shared();
+  /// The current instruction uses that slot (op_registers.h).
+  void record(const ptx::Operand& operand, std::uint32_t slot, Type type, bool constant = false);
+  void record_carry(std::uint32_t slot);
+  /// Its ops are those from `first_op` on.
+  void finish_recording(std::size_t first_op);
   std::uint32_t allocate(int width);
   std::uint32_t new_register(Type type);
   std::uint32_t register_slot(Range& range, std::uint32_t index);
@@ -284,6 +295,7 @@ class Decoder {
   /// Whole vector registers among the operands become the vectors of their elements.
   void expand_vectors();
   std::uint32_t special_source(std::string_view name, Type type, bool& found);
+  std::uint32_t find_source(const ptx::Operand& operand, Type type);
   Symbol place_shared(const ptx::Variable& variable);
   std::uint32_t symbol_slot(const Symbol& symbol, int width, std::uint64_t offset = 0);
   Scope& scope() { return scopes_[static_cast<std::size_t>(scope_)]; }
@@ -301,7 +313,8 @@ class Decoder {
   const ptx::Instruction* instruction_ = nullptr;
   Origin origin_;
   std::uint32_t guard_ = always_slot, guard_flip_ = 0;
-  bool failed_ = false;
+  bool failed_ = false, recorded_ = false;
+  std::ptrdiff_t first_use_ = 0;  // of the current instruction, in Program::registers
 
   std::vector<Scope> scopes_;
   int scope_ = -1;

@@ -213,6 +213,7 @@ std::uint32_t Decoder::destination(const ptx::Operand& operand, Type type) {
     error("register-type"_rule,
           fmt::format("{}: expected a register of type {}, {} is {}", spelling.text(), name(type),
                       operand.text, name(found->type)));
+  record(operand, found->slot, type);
   return found->slot;
 }
 
@@ -253,6 +254,13 @@ std::uint32_t Decoder::symbol_slot(const Symbol& symbol, int width, std::uint64_
 }
 
 std::uint32_t Decoder::source(const ptx::Operand& operand, Type type) {
+  const std::uint32_t slot = find_source(operand, type);
+  if (operand.kind != ptx::OperandKind::Not)  // of !p, p was recorded
+    record(operand, slot, type, !register_of(operand));
+  return slot;
+}
+
+std::uint32_t Decoder::find_source(const ptx::Operand& operand, Type type) {
   const int width = width_of(type);
   switch (operand.kind) {
     case ptx::OperandKind::Integer:
@@ -297,6 +305,7 @@ RegisterRef Decoder::flexible(const ptx::Operand& operand, Type type) {
       error("register-type"_rule,
             fmt::format("{}: expected a register of type {} or wider, {} is {}", spelling.text(),
                         name(type), operand.text, name(found->type)));
+    record(operand, found->slot, found->type);
     return *found;
   }
   return {source(operand, type), type};
@@ -325,6 +334,7 @@ void Decoder::address(Op& op, const ptx::Operand& operand, Window window) {
                    fmt::format("an address requires a register of 32 or 64 bits, {} is {}",
                                base.text, name(found->type)));
     op.a = found->slot;
+    record(base, op.a, found->type);
     return;
   }
   const auto variable = symbol(base.text);

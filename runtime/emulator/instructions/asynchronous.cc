@@ -19,6 +19,15 @@ namespace {
 
 void no_operation(Warp&, const Op&) {}
 
+// Undefined bits of the source go along; what is not copied is zero.
+void note_copy(Warp& warp, const std::byte* to, const std::byte* from, std::uint32_t copied,
+               std::uint32_t filled) {
+  ClusterDefinedness* const definedness = warp.block->cluster().definedness();
+  if (!definedness) return;
+  if (copied < filled) definedness->fill(warp, to, filled);
+  if (copied) definedness->move(warp, to, from, copied);
+}
+
 // cp.async: op.a, op.value, op.window: destination; op.b and the list (offset, width, window):
 // source; op.c: bytes to read. op.count bytes are written, those beyond the source's as zeros.
 void copy(Warp& warp, const Op& op) {
@@ -41,6 +50,10 @@ void copy(Warp& warp, const Op& op) {
     if (active_algebra) each_lane(whole, [&](int i) { move_tags(to.at[i], from.at[i], op.count); });
     const auto move = [&](auto bytes) {
       each_lane(whole, [&](int i) { std::memcpy(to.at[i], from.at[i], bytes); });
+      for (std::uint32_t m = whole; m; m &= m - 1) {
+        const int lane = std::countr_zero(m);
+        note_copy(warp, to.at[lane], from.at[lane], op.count, op.count);
+      }
     };
     if (op.count == 16) return move(std::integral_constant<std::size_t, 16>{});
     if (op.count == 8) return move(std::integral_constant<std::size_t, 8>{});
@@ -66,6 +79,7 @@ void copy(Warp& warp, const Op& op) {
     if (bytes) std::memcpy(data, from.at[lane], bytes);
     clear_tags(to.at[lane], op.count);
     if (bytes) move_tags(to.at[lane], from.at[lane], bytes);
+    note_copy(warp, to.at[lane], from.at[lane], bytes, op.count);
     std::memcpy(to.at[lane], data, op.count);
   }
 }
@@ -184,6 +198,8 @@ void act(Warp& warp, const Op& op) {
     const int lane = std::countr_zero(m);
     std::byte* at = access.at[lane];
     if (races && action == Action::init) races->initialise(warp, lane, at);
+    if (ClusterDefinedness* definedness = warp.block->cluster().definedness())
+      definedness->fill(warp, at, 8);
     if (races && action != Action::init && action != Action::invalidate &&
         !races->use(warp, 1u << lane, at))
       return;

@@ -64,6 +64,8 @@ void copy_masked(std::byte* to, const std::byte* from, std::uint32_t bytes, std:
 std::byte* copy_one(Warp& warp, int lane, Window to, std::uint64_t target, const std::byte* source,
                     std::uint32_t bytes, Reduction reduction, std::optional<std::uint32_t> mask) {
   std::byte* const at = resolve_range(warp, lane, to, target, bytes, unit);
+  if (ClusterDefinedness* definedness = warp.block->cluster().definedness(); definedness && at)
+    definedness->store(warp, static_cast<std::uint32_t>(lane), at, source, bytes);
   if (at && mask) copy_masked(at, source, bytes, *mask);
   else if (at) move_bytes(at, source, bytes, reduction);
   return at;
@@ -201,6 +203,8 @@ void fill_shared(Warp& warp, const Op& op) {
     std::memset(to, 0, bytes);
     clear_tags(to, bytes);
     note_lane_access(warp, lane, {where.window, at[lane], bytes}, true);
+    if (ClusterDefinedness* definedness = warp.block->cluster().definedness())
+      definedness->fill(warp, to, bytes);
   }
 }
 
@@ -227,6 +231,8 @@ void store_async(Warp& warp, const Op& op) {
             value, warp.tags + slots[k] + size * static_cast<unsigned>(lane), size);
       move_bytes(to.at[lane] + k * size, value, size, reduction);
     }
+    if (ClusterDefinedness* definedness = warp.block->cluster().definedness())
+      definedness->fill(warp, to.at[lane], size * op.count);
     const auto strong = reduction ? std::optional(Scope::cluster) : std::nullopt;
     if (!complete_transactions(warp, lane, barrier.at[lane], size * op.count,
                                {.at = to.at[lane], .room = size * op.count, .strong = strong}))

@@ -63,6 +63,7 @@ class TensorBox {
     rows_ = gathers ? gathered_rows : map_.rows();
     const ClusterRaces* const races = warp.block->cluster().races();
     noted_ = races && races->whole();
+    definedness_ = warp.block->cluster().definedness();
   }
 
   const TensorMap& map() const { return map_; }
@@ -85,6 +86,7 @@ class TensorBox {
           clear_tags(row.data(), row_bytes_);
           if (memory) std::memcpy(&row[first], memory, last - first);
           if (memory) move_tags(&row[first], memory, last - first);
+          note(true, image, address, index, memory, first, last);
           if (memory && map_.type == tf32)
             for (std::uint64_t i = first; i < last; i += element_) round_to_tf32(&row[i]);
           for (std::uint64_t i = 0; i < row_bytes_; i += chunk) {
@@ -104,11 +106,27 @@ class TensorBox {
             std::memcpy(&row[i], image + place(address, index, i), chunk);
             move_tags(&row[i], image + place(address, index, i), chunk);
           }
+          note(false, image, address, index, memory, first, last);
           move_bytes(memory, &row[first], static_cast<std::uint32_t>(last - first), reduction);
         });
   }
 
  private:
+  // Undefined bits of a row of the tensor go where its bytes do; what is outside of it is filled.
+  void note(bool loads, const std::byte* image, std::uint64_t address, std::uint64_t index,
+            const std::byte* memory, std::uint64_t first, std::uint64_t last) {
+    for (std::uint64_t i = 0; definedness_ && i < row_bytes_; i += chunk) {
+      const std::byte* const at = image + place(address, index, i);
+      if (loads) definedness_->fill(warp_, at, chunk);
+      const std::uint64_t low = std::max(i, first), high = std::min(i + chunk, last);
+      if (!memory || low >= high) continue;
+      const std::byte *const inside = at + (low - i), *const outside = memory + (low - first);
+      if (loads) definedness_->move(warp_, inside, outside, high - low);
+      else
+        definedness_->store(warp_, static_cast<std::uint32_t>(lane_), outside, inside, high - low);
+    }
+  }
+
   // The chunk at `inside` of row `index`, counted from the start of the box.
   std::uint64_t place(std::uint64_t address, std::uint64_t index, std::uint64_t inside) const {
     const std::uint64_t linear = address + index * pitch_ + inside;
@@ -182,6 +200,7 @@ class TensorBox {
   Allocation allocation_;
   bool noted_ = false;
   std::vector<Stretch> touched_;
+  ClusterDefinedness* definedness_ = nullptr;  // of launches that are watched
 };
 
 // The map at a lane's address.

@@ -43,9 +43,12 @@ Tag* tags_of(Warp& warp, std::uint32_t slot, int lane) {
 void copy_local(Warp& warp, const Op& op) {
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
-    std::memmove(local_place(warp, lane, op.e, op.d), local_place(warp, lane, op.b, op.a),
-                 op.value);
-    move_tags(local_place(warp, lane, op.e, op.d), local_place(warp, lane, op.b, op.a), op.value);
+    std::byte* const to = local_place(warp, lane, op.e, op.d);
+    const std::byte* const from = local_place(warp, lane, op.b, op.a);
+    if (ClusterDefinedness* definedness = warp.block->cluster().definedness())
+      definedness->move(warp, to, from, op.value);
+    std::memmove(to, from, op.value);
+    move_tags(to, from, op.value);
   }
 }
 template <typename R>
@@ -53,10 +56,12 @@ void register_to_local(Warp& warp, const Op& op) {
   const auto* a = lanes<R>(warp, op.a);
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
-    std::memcpy(local_place(warp, lane, op.e, op.d), &a[lane], op.value);
-    if (active_algebra)
-      active_algebra->memory.store(local_place(warp, lane, op.e, op.d),
-                                   tags_of<R>(warp, op.a, lane), op.value);
+    std::byte* const to = local_place(warp, lane, op.e, op.d);
+    if (ClusterDefinedness* definedness = warp.block->cluster().definedness())
+      definedness->store_element(warp, lane, to, op.a, 0, static_cast<int>(8 * op.value),
+                                 8 * sizeof(R));
+    std::memcpy(to, &a[lane], op.value);
+    if (active_algebra) active_algebra->memory.store(to, tags_of<R>(warp, op.a, lane), op.value);
   }
 }
 template <typename R>
@@ -65,12 +70,15 @@ void local_to_register(Warp& warp, const Op& op) {
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
     R value = 0;
-    std::memcpy(&value, local_place(warp, lane, op.b, op.a), op.value);
+    const std::byte* const from = local_place(warp, lane, op.b, op.a);
+    if (ClusterDefinedness* definedness = warp.block->cluster().definedness())
+      definedness->load_element(warp, lane, from, op.d, 0, static_cast<int>(8 * op.value),
+                                8 * sizeof(R));
+    std::memcpy(&value, from, op.value);
     d[lane] = value;
     if (!active_algebra) continue;
     std::fill_n(tags_of<R>(warp, op.d, lane), sizeof(R), 0);
-    active_algebra->memory.load(local_place(warp, lane, op.b, op.a), tags_of<R>(warp, op.d, lane),
-                                op.value);
+    active_algebra->memory.load(from, tags_of<R>(warp, op.d, lane), op.value);
   }
 }
 template <typename R>
@@ -82,6 +90,8 @@ void register_to_register(Warp& warp, const Op& op) {
     each_lane(warp.mask, [&](int i) {
       std::copy_n(tags_of<R>(warp, op.a, i), sizeof(R), tags_of<R>(warp, op.d, i));
     });
+  if (warp.undefined)
+    warp.block->cluster().definedness()->copy_register(warp, op.d, op.a, 8 * sizeof(R));
 }
 
 // ---- Targets of indirect calls.

@@ -21,7 +21,7 @@ bool gather_members(Warp& warp, const Op& op) {
   if (warp.mask == all_lanes) {  // all are here, whoever is asked for, if all ask for the same
     std::uint32_t others = 0;
     for (int i = 0; i < 32; ++i) others |= members[i] ^ first;
-    if (!others) return true;
+    if (!others) return warp.examine_gathered(), true;
   }
   warp.defer_all_but(lanes_where(warp.mask, [=](int i) { return members[i] == first; }));
   return warp.gather_anywhere(first);
@@ -55,6 +55,7 @@ void shuffle(Warp& warp, const Op& op) {
   std::uint32_t from[32], out[32];
   for (std::uint32_t i = 0; i < 32; ++i) from[i] = shuffle_source<S>(i, b[i], c[i]);
   if (!sources_take_part(warp, op, from)) return;
+  if (warp.undefined) warp.block->cluster().definedness()->shuffle(warp, op, from);
   for (int i = 0; i < 32; ++i) out[i] = a[from[i] & 31];
   auto* d = lanes<std::uint32_t>(warp, op.d);
   each_lane(warp.mask, [&](int i) { d[i] = out[i]; });

@@ -9,6 +9,7 @@
 
 #include "runtime/emulator/algebra/algebra.h"
 #include "runtime/emulator/algebra/products.h"
+#include "runtime/emulator/instructions/sparse_metadata.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
@@ -131,6 +132,7 @@ inline void transpose(Row (&x)[8]) {
 template <bool Transposed>
 void load_rows(Warp& warp, const Op& op) {
   if (warp.mask != all_lanes) return load_matrix(warp, op);
+  warp.examine_gathered();
   const MatrixOperation& m = warp.program->matrices[op.list];
   const std::size_t matrices = m.d.size();
   Access access;
@@ -147,6 +149,7 @@ void load_rows(Warp& warp, const Op& op) {
 template <bool Transposed>
 void store_rows(Warp& warp, const Op& op) {
   if (warp.mask != all_lanes) return store_matrix(warp, op);
+  warp.examine_gathered();
   const MatrixOperation& m = warp.program->matrices[op.list];
   const std::size_t matrices = m.c.size();
   Access access;
@@ -190,6 +193,19 @@ std::uint64_t element_bits(const isa::Form& form, RowElement at, std::uint64_t s
   return index * static_cast<std::uint64_t>(bits(form.d));
 }
 
+// Says which bits of a fragment's register an element takes, to launches that are watched.
+void note_element(Warp& warp, const MatrixOperation& m, bool stores, int lane, int i,
+                  const std::byte* at) {
+  ClusterDefinedness* const definedness = warp.block->cluster().definedness();
+  if (!definedness) return;
+  const isa::Fragment fragment = isa::fragment(m.form, m.form.operand);
+  const auto r = static_cast<std::size_t>(i / fragment.per_register);
+  const int shift = i % fragment.per_register * fragment.container_bits, width = bits(m.form.d);
+  if (stores)
+    definedness->store_element(warp, lane, at, m.c[r], shift, width, fragment.register_bits);
+  else definedness->load_element(warp, lane, at, m.d[r], shift, width, fragment.register_bits);
+}
+
 // Calls body(lane, element, host address of its byte, first bit in it) for every element of the
 // fragment.
 // With `stores`, they are written.
@@ -216,8 +232,10 @@ void each_element(Warp& warp, const Op& op, const MatrixOperation& m, bool store
                            .at = at,
                            .writes = stores,
                            .collective = !stores});
-    each_lane(warp.mask,
-              [&](int lane) { body(lane, i, access.at[lane], static_cast<int>(bit[lane] % 8)); });
+    each_lane(warp.mask, [&](int lane) {
+      note_element(warp, m, stores, lane, i, access.at[lane]);
+      body(lane, i, access.at[lane], static_cast<int>(bit[lane] % 8));
+    });
   }
 }
 
@@ -324,6 +342,10 @@ void product(Warp& warp, const Op& op) {
   const auto select_a = read_selector(warp, m.select_a), select_b = read_selector(warp, m.select_b);
   if (!select_a || !select_b) return;
   if (active_algebra) multiply_values(warp, m);
+  if (m.metadata && warp.block->cluster().definedness())
+    if (const auto found =
+            find_illegal_code(m.form, lanes<std::uint32_t>(warp, *m.metadata), m.selector))
+      return warp.fail("sparse-metadata"_rule, found->message, found->lane);
   void *d[8], *a[8], *b[8], *c[8];
   const auto point = [&](void** to, const std::vector<std::uint32_t>& slots) {
     for (std::size_t i = 0; i < slots.size(); ++i) to[i] = warp.arena + slots[i];

@@ -14,6 +14,7 @@
 
 #include "runtime/emulator/algebra/algebra.h"
 #include "runtime/emulator/algebra/products.h"
+#include "runtime/emulator/instructions/sparse_metadata.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
@@ -141,9 +142,17 @@ void product(Warp& warp, const Op& op) {
   operands.d = d.get();
   operands.a = a.get();
   operands.metadata = w.metadata ? metadata.get()[0] : nullptr;
+  if (w.metadata && warp.block->cluster().definedness())
+    if (const auto found =
+            find_illegal_code(w.product->form(), operands.metadata, operands.selector))
+      return warp.block->fail(warps[static_cast<std::size_t>(found->lane) / warp_lanes],
+                              warp.pc - 1, "sparse-metadata"_rule, found->message,
+                              found->lane % static_cast<int>(warp_lanes), 0);
   operands.shared = {warp.block->shared(), warp.block->shared_bytes()};
   if (!check_order(warp, w, operands)) return;
   if (active_algebra) multiply_values(warp, warps, w, operands);
+  if (ClusterDefinedness* definedness = warp.block->cluster().definedness())
+    definedness->multiply(warp, warps, w, operands);
   if (const Status status = w.product->run(operands); !status)
     return warp.fail("memory-fault"_rule, status.diags()[0].message);
   d.store(warps, w.d);

@@ -24,6 +24,7 @@
 namespace tartan::inline TARTAN_ABI::emulator {
 
 class LaunchRaces;
+class LaunchDefinedness;
 
 /// What all blocks of a launch share.
 struct LaunchContext {
@@ -37,9 +38,10 @@ struct LaunchContext {
   std::uint64_t max_steps = 0;
   Heap* heap = nullptr;
   const Multiprocessor& multiprocessor;
-  std::uint64_t grid = 0;        // %gridid
-  std::uint64_t workspace = 0;   // of a cooperative launch
-  LaunchRaces* races = nullptr;  // of a watched launch
+  std::uint64_t grid = 0;                    // %gridid
+  std::uint64_t workspace = 0;               // of a cooperative launch
+  LaunchRaces* races = nullptr;              // of a watched launch
+  LaunchDefinedness* definedness = nullptr;  // of a watched launch
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
   /// Takes a cluster that has not started out of the grid, and gives the place of its first block.
   std::function<std::optional<Dim3>()> cancel = {};

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/emulator/definedness/definedness.h"
 #include "runtime/emulator/machine/block.h"
 #include "runtime/emulator/races/detector.h"
 
@@ -47,6 +48,7 @@ class Cluster {
   Block& block(std::uint32_t rank) { return *blocks_[rank]; }
   /// Null for kernels without asynchronous copies and wgmma, unless the launch is watched.
   ClusterRaces* races() { return races_.get(); }
+  ClusterDefinedness* definedness() { return definedness_.get(); }
   bool stopped() const { return finding_.has_value(); }
   void stop(Finding finding);
   /// `warp`'s executing lanes arrive at the cluster's barrier, or wait there for the phase that
@@ -64,6 +66,7 @@ class Cluster {
   std::vector<std::unique_ptr<Block>> blocks_;
   std::unique_ptr<LaunchRaces> own_races_;  // where those of the launch are not shared
   std::unique_ptr<ClusterRaces> races_;
+  std::unique_ptr<ClusterDefinedness> definedness_;
   std::optional<Finding> finding_;
   int idle_turns_ = 0;  // in a row, in which warps only found what they wait for not done
   int patience_ = 0;

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <new>
 
 #include "compiler/support/counted.h"
@@ -347,8 +348,34 @@ EvenAccess resolve_evenly(Warp& warp, const Op& op, std::uint32_t bytes) {
 }
 
 GlobalMemory::~GlobalMemory() {
-  for (const Allocation& allocation : allocations_)
-    ::operator delete (allocation.host, std::align_val_t{granule});
+  for (const Allocation& allocation : allocations_) release(allocation);
+}
+
+void GlobalMemory::release(const Allocation& allocation) {
+  ::operator delete (allocation.host, std::align_val_t{granule});
+  std::free(allocation.undefined);
+}
+
+bool GlobalMemory::set_undefined(std::uint64_t address) {
+  const auto at = std::ranges::lower_bound(allocations_, address, {}, &Allocation::address);
+  if (at == allocations_.end() || at->address != address) return false;
+  if (!at->undefined) at->undefined = static_cast<std::byte*>(std::malloc(at->bytes));
+  if (at->undefined) std::memset(at->undefined, 0xFF, at->bytes);
+  return at->undefined;
+}
+
+void GlobalMemory::define(std::uint64_t address, std::uint64_t bytes) {
+  const Allocation* const found = find(address, bytes);
+  if (!found || !found->undefined) return;
+  std::memset(found->undefined + (address - found->address), 0, bytes);
+}
+
+const Allocation* GlobalMemory::find_host(const std::byte* at) const {
+  const auto holds = [&](const Allocation& each) {
+    return !std::less<>()(at, each.host) && std::less<>()(at, each.host + each.bytes);
+  };
+  const auto found = std::ranges::find_if(allocations_, holds);
+  return found == allocations_.end() ? nullptr : &*found;
 }
 
 std::optional<std::uint64_t> GlobalMemory::allocate(std::uint64_t bytes, bool constant) {
@@ -371,7 +398,7 @@ std::optional<std::uint64_t> GlobalMemory::allocate(std::uint64_t bytes, bool co
 void GlobalMemory::free(std::uint64_t address) {
   const auto at = std::ranges::lower_bound(allocations_, address, {}, &Allocation::address);
   if (at == allocations_.end() || at->address != address) return;
-  ::operator delete (at->host, std::align_val_t{granule});
+  release(*at);
   allocations_.erase(at);
 }
 

@@ -65,6 +65,7 @@ struct Allocation {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
   std::byte* host = nullptr;
+  std::byte* undefined = nullptr;  // as many bytes: the bits that nobody wrote; null: none
 
   bool holds(std::uint64_t first, std::uint64_t size) const {
     return first >= address && size <= bytes && first - address <= bytes - size;
@@ -82,6 +83,13 @@ class GlobalMemory {
   /// constants are.
   std::optional<std::uint64_t> allocate(std::uint64_t bytes, bool constant = false);
   void free(std::uint64_t address);
+  /// From now on nobody has written the allocation that starts there: accesses keep account of it.
+  /// False if the host has no memory for that.
+  bool set_undefined(std::uint64_t address);
+  /// The host has written there.
+  void define(std::uint64_t address, std::uint64_t bytes);
+  /// The allocation that has that host address, or null.
+  const Allocation* find_host(const std::byte* at) const;
   /// The allocation that holds [address, address + bytes), or null.
   const Allocation* find(std::uint64_t address, std::uint64_t bytes) const;
   /// The last allocation that starts at or below `address`: what a bad address was probably meant
@@ -89,6 +97,8 @@ class GlobalMemory {
   const Allocation* nearest(std::uint64_t address) const;
 
  private:
+  static void release(const Allocation& allocation);
+
   std::vector<Allocation> allocations_;  // by address
   std::uint64_t next_ = global_window, next_constant_ = constant_window;
 };

@@ -24,6 +24,7 @@
 
 #include "compiler/isa/special_registers.h"
 #include "runtime/emulator/algebra/lift.h"
+#include "runtime/emulator/decode/op_registers.h"
 #include "runtime/emulator/matrix/matrix.h"
 #include "runtime/emulator/matrix/wgmma.h"
 #include "tartan/isa/form.h"
@@ -71,7 +72,8 @@ struct Op {
   bool wide = true;        // memory: 64-bit addresses
   std::uint8_t count = 1;  // elements of a vector
   std::uint8_t flags = 0;
-  bool writes = false;  // memory: what resolve() is asked for
+  bool writes = false;    // memory: what resolve() is asked for
+  bool examined = false;  // watched: ClusterDefinedness hears of it even where all is defined
 };
 
 /// Where an op came from.
@@ -167,6 +169,42 @@ struct Watch {
   bool wide = false;               // those are of 64 bits
 };
 
+/// How undefined bits go through an instruction (runtime/emulator/definedness).
+enum class Flow : std::uint8_t {
+  Spreads,     // any undefined bit of a source makes its results undefined, by elements of vectors
+  Copies,      // mov: bits, packed and unpacked
+  Not,         // bits
+  And,         // bits; a defined 0 decides
+  Or,          // bits; a defined 1 decides
+  Xor,         // bits; a register with itself is defined
+  Table,       // lop3: bits, by its truth table
+  ShiftsLeft,  // bits
+  ShiftsRight,
+  Funnels,    // shf
+  Reverses,   // brev
+  Extracts,   // bfe
+  Inserts,    // bfi
+  Permutes,   // prmt: bytes
+  Selects,    // selp: the operand that is chosen
+  Converts,   // cvt: between integers bits, else Spreads
+  Loads,      // ld
+  Stores,     // st
+  Atomic,     // atom, red
+  LoadsRows,  // ldmatrix
+  StoresRows,
+  Collects,    // vote, match, redux, bar.red: all lanes' results depend on all lanes' sources
+  Transposes,  // movmatrix
+  Multiplies,  // mma, wmma.mma
+  Uses,        // all sources decide control or a side effect; results are defined
+  ByHandler,   // its handler says what it moves; sources that are no value decide side effects
+};
+
+/// A register that may be read before it is written.
+struct UnwrittenRegister {
+  std::uint32_t slot = 0;
+  std::uint32_t bits = 32;  // of a lane: 1, 32, 64 or 128
+};
+
 /// A shared variable's place.
 struct NamedRange {
   std::string name;
@@ -186,6 +224,7 @@ struct Program {
   std::optional<NumericBasis> basis;  // none: all of it is exact by definition
   std::vector<Op> ops;
   std::vector<Origin> origins;  // one an op
+  OpRegisters registers;        // where they were asked for
   std::uint32_t entry = 0;
   std::uint32_t gathering_slot =
       0;  // six registers of 64 bits, if ops with a member mask are there
@@ -210,6 +249,8 @@ struct Program {
   std::vector<Watch> watches;
   bool lifted = false;  // under algebra: lifts has an element for each op
   std::vector<Lift> lifts;
+  std::vector<Flow> flows;  // watched: of registers.instructions
+  std::vector<UnwrittenRegister> unwritten;
   std::vector<NamedRange> shared_variables;
   // It has bulk copies, wgmma or mbarriers: the race detector looks at its shared memory in any
   // case.

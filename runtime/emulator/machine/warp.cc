@@ -7,7 +7,7 @@
 #include <bit>
 #include <limits>
 
-#include "runtime/emulator/machine/block.h"
+#include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
@@ -133,6 +133,8 @@ bool Warp::run(std::uint32_t slice_ops) {
       --slice;
       ++steps;
       mask = group & (predicate(*this, op.guard) ^ op.guard_flip);
+      if (undefined | op.examined) [[unlikely]]
+        block->cluster().definedness()->before(*this, op);
       if (mask == all_lanes) lane_count += 32;
       else if (mask) lane_count += static_cast<std::uint64_t>(std::popcount(mask));
       else continue;
@@ -193,7 +195,7 @@ std::uint32_t Warp::gathered(const Group& group) const {
 
 bool Warp::gather(std::uint32_t required, bool anywhere) {
   required &= live;
-  if (!(required & ~mask)) return true;
+  if (!(required & ~mask)) return examine_gathered(), true;
   Group here{.pc = pc - 1,
              .state = Group::State::gathering,
              .anywhere = anywhere,
@@ -209,7 +211,7 @@ bool Warp::gather(std::uint32_t required, bool anywhere) {
     if (current > i) --current;
     break;  // groups that gather at one place were merged when the second came
   }
-  if (!(required & ~mask)) return true;
+  if (!(required & ~mask)) return examine_gathered(), true;
   leave = true;
   if (anywhere && !(required & ~(mask | gathered(here)))) return run_together(here), false;
   here.mask = mask;
@@ -241,7 +243,11 @@ void Warp::run_together(const Group& here) {
       });
   }
   mask = own | others;
+  if (undefined) examine_together(here);
+  const bool whole = undefined;
+  undefined = false;  // that was all about it
   together.run(*this, together);
+  undefined = whole;
   mask = own;
   for (const GatheredField& field : gathered_fields) {
     const std::uint64_t bits = op.value >> field.shift & 0xFF;
@@ -255,6 +261,21 @@ void Warp::run_together(const Group& here) {
       g.state = Group::State::ready;
       ++g.pc;
     }
+}
+
+void Warp::examine_gathered() {
+  if (undefined | program->ops[pc - 1].examined) [[unlikely]]
+    block->cluster().definedness()->gathered(*this, pc - 1);
+}
+
+// At several places of the text: where a source is undefined at one of them, all results are.
+void Warp::examine_together(const Group& here) {
+  ClusterDefinedness& definedness = *block->cluster().definedness();
+  const std::uint32_t whole = mask, others = gathered(here);
+  std::vector<ClusterDefinedness::Gathered> places{{here.pc, whole & ~others}};
+  for (const Group& g : groups)
+    if (g.mask & others) places.push_back({g.pc, g.mask});
+  definedness.gathered(*this, places);
 }
 
 void Warp::defer_all_but(std::uint32_t lanes) {

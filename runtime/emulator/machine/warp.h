@@ -80,6 +80,7 @@ struct Warp {
   std::vector<Group> groups;    // those that do not run now, and the running one at `current`
   std::size_t current = 0;
   bool only_polled = false;  // what the last run() came to
+  bool undefined = false;    // watched: some register has bits that nobody wrote
 
   void start(std::uint32_t lanes);
   bool done() const { return live == 0; }
@@ -96,6 +97,8 @@ struct Warp {
   /// The same for an op with a member mask, for which lanes may wait at other places of the text.
   /// Where some do, the op is done for all of them at once, and the result is false.
   bool gather_anywhere(std::uint32_t required) { return gather(required, true); }
+  /// For a collective that has all its lanes without gather(): it is about to run.
+  void examine_gathered();
   /// The lanes that have come to what a group gathers for.
   std::uint32_t gathered(const Group& group) const;
   /// Keeps only `lanes` of the executing ones; the others run this op again by themselves.
@@ -127,6 +130,7 @@ struct Warp {
   bool gather(std::uint32_t required, bool anywhere);
   bool alike(const Group& a, const Group& b) const;
   void run_together(const Group& here);
+  void examine_together(const Group& here);
   void report_divergence();
 
   std::uint32_t favoured_ = 0;  // lanes that come first, until so many steps are done

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// runtime/emulator/definedness/definedness.h - which bits nobody has written, in launches that are
+// watched: those of registers, shared memory, local memory and buffers.
+//
+// Shadow bits say so: a 1 is a bit that nobody wrote, or that was computed from one. They move with
+// the values. Where they come to decide something (a branch, an address, a store to global memory)
+// there is a finding, and from there on the value counts as defined.
+//
+//   Flow (program.h)     how the bits go through an instruction; a row of flow.cc for each opcode
+//   definite.cc          the registers that may be read before they are written: only those start
+//                        undefined, so most programs have none
+//   RegisterShadow       shadow bits of a warp's registers, and where they came from
+//   ClusterDefinedness   what happens before an op runs, and what asynchronous copies do
+//   UndefinedReports     the first use of each origin in full, the others counted
+//
+// While a warp has no undefined bit, an op that accesses memory costs a look at the shadow of that
+// memory, and any other op a test.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "runtime/emulator/definedness/register_shadow.h"
+#include "runtime/emulator/definedness/reports.h"
+#include "runtime/emulator/machine/memory.h"
+#include "runtime/emulator/machine/program.h"
+#include "runtime/emulator/machine/warp.h"
+#include "tartan/isa/spelling.h"
+#include "tartan/ptx/tree.h"
+
+namespace tartan::inline TARTAN_ABI::emulator {
+
+class Cluster;
+struct LaunchContext;
+
+/// The flow of an instruction's opcode.
+Flow flow_of(const isa::Spelling& spelling);
+/// Whether an instruction of that flow does something beside giving results: its guard decides
+/// that.
+bool has_side_effect(Flow flow);
+/// Whether a source of an instruction that Uses, Collects or goes ByHandler is a value that moves
+/// on, and decides nothing.
+bool is_value(const isa::Spelling& spelling, const RegisterUse& use);
+/// Fills Program::flows, Program::unwritten and Op::examined, once all ops are there.
+void prepare_definedness(Program& program, const ptx::Module& module);
+
+/// What a launch shares.
+class LaunchDefinedness {
+ public:
+  explicit LaunchDefinedness(const LaunchContext& context) : reports(context) {}
+
+  UndefinedReports reports;
+};
+
+/// The undefined bits of a cluster's threads.
+class ClusterDefinedness {
+ public:
+  /// An instruction at which lanes wait for others.
+  struct Gathered {
+    std::uint32_t pc = 0, lanes = 0;
+  };
+
+  ClusterDefinedness(Cluster& cluster, LaunchDefinedness& launch);
+  /// The cluster begins: nothing is written.
+  void start();
+
+  /// `op` is about to run for warp.mask, of the lanes warp.group.
+  void before(Warp& warp, const Op& op);
+  /// All lanes of a collective are there, warp.mask: it is about to run.
+  void gathered(Warp& warp, std::uint32_t pc);
+  /// The same for one whose lanes came to several places of the text.
+  void gathered(Warp& warp, std::span<const Gathered> places);
+
+  // What handlers say, in host addresses.
+  void fill(Warp& warp, const std::byte* to, std::uint64_t bytes);
+  /// Bits go along with bytes.
+  void move(Warp& warp, const std::byte* to, const std::byte* from, std::uint64_t bytes);
+  /// Shared memory goes to global memory, by a lane: that decides what is stored.
+  void store(Warp& warp, std::uint32_t lane, const std::byte* to, const std::byte* from,
+             std::uint64_t bytes);
+  /// A lane of shfl.sync reads lane from[lane] & 31 of op.a.
+  void shuffle(Warp& warp, const Op& op, const std::uint32_t (&from)[32]);
+  /// An element of a fragment that wmma.load or wmma.store moves between memory and a register.
+  void load_element(Warp& warp, int lane, const std::byte* from, std::uint32_t slot, int shift,
+                    int width, int register_bits);
+  void store_element(Warp& warp, int lane, const std::byte* to, std::uint32_t slot, int shift,
+                     int width, int register_bits);
+  void copy_register(Warp& warp, std::uint32_t to, std::uint32_t from, int bits);
+  /// Registers that got defined values by an op of its own.
+  void define(Warp& warp, std::uint32_t slot, int bits, std::uint32_t lanes);
+  /// wgmma of four warps is about to run.
+  void multiply(Warp& warp, std::span<Warp> warps, const WarpgroupOperation& operation,
+                const WgmmaOperands& operands);
+
+ private:
+  friend class FlowRules;
+
+  /// A piece of shadow memory; null where all is defined.
+  struct Piece {
+    std::byte* bits = nullptr;
+    UndefinedOrigin::Place place = UndefinedOrigin::Place::shared;
+    std::uint64_t address = 0;  // in it, in local memory, or of global memory
+  };
+  Piece piece(Warp& warp, const std::byte* host);
+  bool any_undefined(const Piece& piece, std::uint64_t bytes) const;
+
+  const isa::Spelling& spelling(const InstructionOps& now) const;
+  Flow flow(const InstructionOps& now) const;
+  /// Whether a register that the instruction names has undefined bits.
+  bool touches_undefined(Warp& warp, const InstructionOps& now);
+  /// A load or store of a warp without undefined registers, most of them: true where it is settled.
+  bool access_defined(Warp& warp, const Op& op, Flow flow);
+
+  RegisterShadow& shadow(Warp& warp);
+  void settle(Warp& warp) { warp.undefined = shadow(warp).any(); }
+  /// Where the undefined bits of that memory came from, as the op at warp.pc - 1 finds them.
+  std::uint32_t origin(Warp& warp, const Piece& piece, std::uint32_t lane);
+  std::uint32_t origin(Warp& warp, const RegisterUse& use, std::uint32_t lane);
+  void remember(const std::byte* bits, std::uint64_t bytes, std::uint32_t origin);
+  void report(Warp& warp, std::uint32_t lane, std::uint32_t origin, std::string_view what);
+
+  Cluster& cluster_;
+  LaunchDefinedness& launch_;
+  std::vector<std::vector<std::byte>> shared_;  // of blocks
+  std::vector<std::vector<std::byte>> locals_;  // of warps
+  std::vector<RegisterShadow> registers_;       // of warps
+  const Allocation* recent_ = nullptr;
+  std::unordered_map<const std::byte*, std::uint32_t> origins_;  // of words that were stored so
+};
+
+}  // namespace tartan::inline TARTAN_ABI::emulator

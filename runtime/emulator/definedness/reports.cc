@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/emulator/definedness/reports.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/emulator/machine/block.h"
+#include "runtime/emulator/races/places.h"
+#include "tartan/support/rules.h"
+
+namespace tartan::inline TARTAN_ABI::emulator {
+namespace {
+
+std::string place_text(const LaunchContext& context, const UndefinedOrigin& origin) {
+  using Place = UndefinedOrigin::Place;
+  switch (origin.place) {
+    case Place::register_: {
+      const std::string_view name = context.program.registers.name(origin.slot);
+      return name.empty() ? "a register" : fmt::format("register {}", name);
+    }
+    case Place::shared: return shared_text(context, origin.address);
+    case Place::local: return fmt::format("local memory at 0x{:x}", origin.address);
+    case Place::global: return global_text(context, origin.address);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::uint32_t UndefinedReports::origin(const UndefinedOrigin& origin) {
+  const auto same = [&](const UndefinedOrigin& each) {
+    return each.place == origin.place && each.slot == origin.slot && each.pc == origin.pc;
+  };
+  const auto found = std::ranges::find_if(origins_, same);
+  const auto index = static_cast<std::uint32_t>(found - origins_.begin());
+  if (found == origins_.end()) origins_.push_back(origin);
+  return index + 1;
+}
+
+void UndefinedReports::add(const UndefinedUse& use) {
+  for (Entry& each : entries_)
+    if (each.use.origin == use.origin && each.use.pc == use.pc) {
+      ++each.count;
+      return;
+    }
+  if (entries_.size() == most) ++dropped_;
+  else entries_.push_back({use});
+}
+
+std::string UndefinedReports::text(const Entry& entry) const {
+  const UndefinedOrigin& from = origins_[entry.use.origin - 1];
+  std::string text = fmt::format("{} is undefined: {} was never written", entry.use.what,
+                                 place_text(context_, from));
+  if (line(context_, from.pc) != line(context_, entry.use.pc))
+    text +=
+        fmt::format(", {} on {} reads it", opcode(context_, from.pc), line_text(context_, from.pc));
+  text += fmt::format("; used by {} in warp {}, lane {}", opcode(context_, entry.use.pc),
+                      entry.use.warp, entry.use.lane);
+  if (entry.count > 1) text += fmt::format(" ({} more such uses)", entry.count - 1);
+  return text;
+}
+
+std::vector<Finding> UndefinedReports::findings() const {
+  std::vector<Finding> out;
+  for (const Entry& entry : entries_)
+    out.push_back({.id = std::string("uninitialized-read"_rule.id),
+                   .message = text(entry),
+                   .line = line(context_, entry.use.pc),
+                   .source = source(context_, entry.use.pc),
+                   .block = entry.use.block,
+                   .lane = static_cast<int>(entry.use.warp * 32 + entry.use.lane),
+                   .address = origins_[entry.use.origin - 1].address});
+  if (dropped_)
+    out.back().message += fmt::format(" ({} more uses at other places are not listed)", dropped_);
+  return out;
+}
+
+}  // namespace tartan::inline TARTAN_ABI::emulator

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/emulator/races/places.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/emulator/machine/cluster.h"
+
+namespace tartan::inline TARTAN_ABI::emulator {
+namespace {
+
+std::string with_offset(std::string_view name, std::uint64_t offset) {
+  return offset ? fmt::format("{}+{}", name, offset) : std::string(name);
+}
+
+}  // namespace
+
+int line(const LaunchContext& context, std::uint32_t pc) {
+  const auto& origins = context.program.origins;
+  return pc < origins.size() ? context.module.source->line(origins[pc].offset) : 0;
+}
+
+std::string source(const LaunchContext& context, std::uint32_t pc) {
+  const auto& origins = context.program.origins;
+  const std::uint32_t location = pc < origins.size() ? origins[pc].location : 0;
+  if (!location) return {};
+  const ptx::Location& at = context.module.locations[location - 1];
+  const std::string_view file = context.module.file_name(at.file);
+  return file.empty() ? std::string() : fmt::format("{}:{}", file, at.line);
+}
+
+std::string line_text(const LaunchContext& context, std::uint32_t pc) {
+  const std::string from = source(context, pc);
+  return fmt::format("line {}{}", line(context, pc),
+                     from.empty() ? from : fmt::format(" ({})", from));
+}
+
+std::string_view opcode(const LaunchContext& context, std::uint32_t pc) {
+  if (pc >= context.program.origins.size()) return "an access";
+  const std::uint32_t offset = context.program.origins[pc].offset;
+  const auto& all = context.module.instructions;
+  const auto at = std::ranges::lower_bound(all, offset, {}, &ptx::Instruction::offset);
+  return at == all.end() || at->offset != offset ? "an access" : at->opcode;
+}
+
+std::string shared_text(const LaunchContext& context, std::uint64_t address) {
+  const NamedRange* found = nullptr;
+  for (const NamedRange& each : context.program.shared_variables) {
+    const std::uint64_t first =
+        each.first + (each.dynamic ? context.program.dynamic_shared_base : 0);
+    if (address < first || (!each.dynamic && address >= first + each.bytes)) continue;
+    if (!found || !each.dynamic) found = &each;
+  }
+  if (!found) return fmt::format("shared memory at 0x{:x}", address);
+  const std::uint64_t first =
+      found->first + (found->dynamic ? context.program.dynamic_shared_base : 0);
+  return fmt::format("{} (shared memory at 0x{:x})", with_offset(found->name, address - first),
+                     address);
+}
+
+std::string global_text(const LaunchContext& context, std::uint64_t address) {
+  const Allocation* const allocation = context.memory.find(address, 1);
+  for (std::size_t i = 0; allocation && i < context.program.params.size(); ++i) {
+    if (context.program.params[i].bytes != 8) continue;
+    std::uint64_t value = 0;
+    std::memcpy(&value, context.params.data() + context.program.param_offsets[i], 8);
+    if (allocation->holds(value, 1) && address >= value)
+      return fmt::format("global memory at {} (0x{:x})",
+                         with_offset(context.program.params[i].name, address - value), address);
+  }
+  return fmt::format("global memory at 0x{:x}", address);
+}
+
+}  // namespace tartan::inline TARTAN_ABI::emulator

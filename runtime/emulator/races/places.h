@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// runtime/emulator/races/places.h - how findings of a launch name instructions and memory.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "tartan/abi.h"
+
+namespace tartan::inline TARTAN_ABI::emulator {
+
+struct LaunchContext;
+
+/// The line of the PTX text; 0 where there is none.
+int line(const LaunchContext& context, std::uint32_t pc);
+/// "gemm.cc:12" from .loc, or nothing.
+std::string source(const LaunchContext& context, std::uint32_t pc);
+/// "line 40 (gemm.cc:12)".
+std::string line_text(const LaunchContext& context, std::uint32_t pc);
+/// As written: "ld.global.v4.u32".
+std::string_view opcode(const LaunchContext& context, std::uint32_t pc);
+/// "tile+16 (shared memory at 0x10)".
+std::string shared_text(const LaunchContext& context, std::uint64_t address);
+/// "global memory at out+64 (0x1000000040)": by the parameter that points into its buffer.
+std::string global_text(const LaunchContext& context, std::uint64_t address);
+
+}  // namespace tartan::inline TARTAN_ABI::emulator
