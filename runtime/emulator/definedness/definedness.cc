@@ -117,7 +117,8 @@ void ClusterDefinedness::move(Warp& warp, const std::byte* to, const std::byte* 
                               std::uint64_t bytes) {
   const Piece source = piece(warp, from), target = piece(warp, to);
   if (!target.bits) return;
-  if (!any_undefined(source, bytes)) return void(std::memset(target.bits, 0, bytes));
+  if (!source.bits || !any_undefined(source, bytes))
+    return void(std::memset(target.bits, 0, bytes));
   const std::uint32_t came_from = origin(warp, source, 0);
   std::memmove(target.bits, source.bits, bytes);
   remember(target.bits, bytes, came_from);
@@ -128,7 +129,7 @@ void ClusterDefinedness::store(Warp& warp, std::uint32_t lane, const std::byte* 
   const Piece source = piece(warp, from), target = piece(warp, to);
   if (target.bits && target.place != UndefinedOrigin::Place::global)
     return move(warp, to, from, bytes);
-  if (any_undefined(source, bytes)) {
+  if (source.bits && any_undefined(source, bytes)) {
     for (std::uint64_t i = 0; i < bytes; ++i)
       if (source.bits[i] != std::byte{0}) {
         const Piece first{source.bits + i, source.place, source.address + i};
@@ -174,9 +175,9 @@ void ClusterDefinedness::report(Warp& warp, std::uint32_t lane, std::uint32_t or
 
 bool ClusterDefinedness::touches_undefined(Warp& warp, const InstructionOps& now) {
   const RegisterShadow& bits = shadow(warp);
-  return std::ranges::any_of(
-      warp.program->registers.uses_of(now),
-      [&](const RegisterUse& use) { return !use.constant && bits.holds(use.slot); });
+  return std::ranges::any_of(warp.program->registers.uses_of(now), [&](const RegisterUse& use) {
+    return !use.constant && bits.holds(use.slot);
+  });
 }
 
 void ClusterDefinedness::before(Warp& warp, const Op& op) {

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// runtime/emulator/instructions/tensor_box.h - the box of a tensor that one lane copies: between
+// global memory, row after row, and shared memory, with its swizzle.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "runtime/emulator/algebra/algebra.h"
+#include "runtime/emulator/instructions/bulk.h"
+#include "runtime/emulator/instructions/tensor_rows.h"
+#include "runtime/emulator/machine/cluster.h"
+#include "runtime/emulator/machine/lanes.h"
+#include "runtime/emulator/machine/memory.h"
+
+namespace tartan::inline TARTAN_ABI::emulator {
+
+inline constexpr std::uint64_t chunk = 16;  // bytes that a swizzle keeps together
+
+// What an element outside of the tensor reads as: the same 16 bits again and again, as an H100
+// does.
+inline std::uint64_t fill_bits(const TensorMap& map) {
+  return map.fill == TensorMap::Fill::zero ? 0 : 0x7FF77FF77FF77FF7;
+}
+
+// Elements of tf32 are f32 in memory and are rounded on the way, to nearest, from the middle to
+// even.
+inline void round_to_tf32(std::byte* at) {
+  std::uint32_t bits;
+  std::memcpy(&bits, at, sizeof bits);
+  const bool finite = (~bits & 0x7F800000) != 0;
+  const std::uint32_t half = 0xFFF + (bits >> 13 & 1);
+  bits = (bits + (finite ? half : 0)) & ~std::uint32_t{0x1FFF};
+  std::memcpy(at, &bits, sizeof bits);
+}
+
+// One lane's copy: where the box is in the tensor and in memory.
+class TensorBox {
+ public:
+  TensorBox(Warp& warp, int lane, TensorMap map, const BoxCorner& place, bool gathers)
+      : warp_(warp), lane_(lane), map_(std::move(map)), place_(place), gathers_(gathers) {
+    element_ = static_cast<unsigned>(bits(map_.type)) / 8;
+    row_bytes_ = map_.row() * element_;
+    span_ = span_bytes(map_.swizzle);
+    pitch_ = std::max<std::uint64_t>(span_, row_bytes_);
+    rows_ = gathers ? gathered_rows : map_.rows();
+    const ClusterRaces* const races = warp.block->cluster().races();
+    noted_ = races && races->whole();
+    definedness_ = warp.block->cluster().definedness();
+  }
+
+  const TensorMap& map() const { return map_; }
+  std::uint64_t bytes() const { return rows_ * row_bytes_; }
+  std::uint64_t shared_bytes() const { return rows_ * pitch_; }
+  BoxShape shape() const {
+    return {.span = static_cast<std::uint32_t>(span_), .source = map_.address};
+  }
+  /// What load() or store() accessed of the tensor, if the race detector wants to know.
+  std::span<const Stretch> rows() const { return touched_; }
+
+  /// Fills `image`, a copy of shared memory from `address` on.
+  bool load(std::byte* image, std::uint64_t address) {
+    std::vector<std::byte> row(row_bytes_);
+    const std::uint64_t outside = fill_bits(map_);
+    return each_row(
+        [&](std::uint64_t index, const std::byte* memory, std::uint64_t first, std::uint64_t last) {
+          for (std::uint64_t i = 0; i < row_bytes_; i += element_)
+            if (i < first || i >= last) std::memcpy(&row[i], &outside, element_);
+          clear_tags(row.data(), row_bytes_);
+          if (memory) std::memcpy(&row[first], memory, last - first);
+          if (memory) move_tags(&row[first], memory, last - first);
+          note(true, image, address, index, memory, first, last);
+          if (memory && map_.type == tf32)
+            for (std::uint64_t i = first; i < last; i += element_) round_to_tf32(&row[i]);
+          for (std::uint64_t i = 0; i < row_bytes_; i += chunk) {
+            std::memcpy(image + place(address, index, i), &row[i], chunk);
+            move_tags(image + place(address, index, i), &row[i], chunk);
+          }
+        });
+  }
+
+  /// Writes those elements of the box that are inside of the tensor.
+  bool store(const std::byte* image, std::uint64_t address, Reduction reduction) {
+    std::vector<std::byte> row(row_bytes_);
+    return each_row(
+        [&](std::uint64_t index, std::byte* memory, std::uint64_t first, std::uint64_t last) {
+          if (!memory) return;
+          for (std::uint64_t i = 0; i < row_bytes_; i += chunk) {
+            std::memcpy(&row[i], image + place(address, index, i), chunk);
+            move_tags(&row[i], image + place(address, index, i), chunk);
+          }
+          note(false, image, address, index, memory, first, last);
+          move_bytes(memory, &row[first], static_cast<std::uint32_t>(last - first), reduction);
+        });
+  }
+
+ private:
+  // Undefined bits of a row of the tensor go where its bytes do; what is outside of it is filled.
+  void note(bool loads, const std::byte* image, std::uint64_t address, std::uint64_t index,
+            const std::byte* memory, std::uint64_t first, std::uint64_t last) {
+    for (std::uint64_t i = 0; definedness_ && i < row_bytes_; i += chunk) {
+      const std::byte* const at = image + place(address, index, i);
+      if (loads) definedness_->fill(warp_, at, chunk);
+      const std::uint64_t low = std::max(i, first), high = std::min(i + chunk, last);
+      if (!memory || low >= high) continue;
+      const std::byte *const inside = at + (low - i), *const outside = memory + (low - first);
+      if (loads) definedness_->move(warp_, inside, outside, high - low);
+      else
+        definedness_->store(warp_, static_cast<std::uint32_t>(lane_), outside, inside, high - low);
+    }
+  }
+
+  // The chunk at `inside` of row `index`, counted from the start of the box.
+  std::uint64_t place(std::uint64_t address, std::uint64_t index, std::uint64_t inside) const {
+    const std::uint64_t linear = address + index * pitch_ + inside;
+    const std::uint64_t mask = span_ ? span_ / chunk - 1 : 0;
+    return (linear ^ (linear >> 7 & mask) << 4) - address;
+  }
+
+  // Calls body(index, memory, first, last) for each row: its bytes [first, last) are inside of the
+  // tensor and start at `memory`, which is null where there are none.
+  template <typename Body>
+  bool each_row(Body&& body) {
+    const std::int64_t extent = static_cast<std::int64_t>(map_.extents[0]), x = place_.at[0];
+    const std::int64_t low = std::clamp<std::int64_t>(-x, 0, map_.row()),
+                       high = std::clamp<std::int64_t>(extent - x, low, map_.row());
+    const auto first = static_cast<std::uint64_t>(low) * element_,
+               last = static_cast<std::uint64_t>(high) * element_;
+    Rows rows(map_, place_, gathers_);
+    touched_.clear();
+    for (std::uint64_t index = 0; index < rows_; ++index, rows.next()) {
+      std::byte* memory = nullptr;
+      if (first < last) {
+        std::uint64_t address = map_.address + static_cast<std::uint64_t>(x + low) * element_;
+        if (add_outer(rows, address)) {
+          memory = find(address, last - first);
+          if (!memory) return false;
+          if (noted_) touched_.push_back({Window::global, address, last - first});
+        }
+      }
+      body(index, memory, first, memory ? last : first);
+    }
+    return true;
+  }
+
+  // Adds where the row lies along dimensions 1 and up; false if it is outside of the tensor.
+  bool add_outer(const Rows& rows, std::uint64_t& address) const {
+    for (std::size_t i = 1; i < map_.rank(); ++i) {
+      const std::int64_t at = rows.at(i);
+      if (at < 0 || at >= static_cast<std::int64_t>(map_.extents[i])) return false;
+      address += static_cast<std::uint64_t>(at) * map_.strides[i - 1];
+    }
+    return true;
+  }
+
+  std::byte* find(std::uint64_t address, std::uint64_t bytes) {
+    if (!allocation_.host || !allocation_.holds(address, bytes)) {
+      const Allocation* found = warp_.block->memory().find(address, bytes);
+      if (!found) {
+        const Allocation* near = warp_.block->memory().nearest(address);
+        warp_.fail(
+            "memory-fault"_rule,
+            fmt::format(
+                "the tensor map's tensor has {} bytes at 0x{:x}, which are not inside a buffer{}",
+                bytes, address,
+                near ? fmt::format("; the nearest is 0x{:x} with {} bytes", near->address,
+                                   near->bytes)
+                     : std::string()),
+            lane_, address);
+        return nullptr;
+      }
+      allocation_ = *found;
+    }
+    return allocation_.host + (address - allocation_.address);
+  }
+
+  Warp& warp_;
+  int lane_;
+  TensorMap map_;
+  BoxCorner place_;
+  bool gathers_;
+  std::uint64_t element_ = 0, row_bytes_ = 0, span_ = 0, pitch_ = 0, rows_ = 1;
+  Allocation allocation_;
+  bool noted_ = false;
+  std::vector<Stretch> touched_;
+  ClusterDefinedness* definedness_ = nullptr;  // of launches that are watched
+};
+
+}  // namespace tartan::inline TARTAN_ABI::emulator
