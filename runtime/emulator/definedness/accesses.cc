@@ -13,7 +13,6 @@
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
-using isa::Opcode;
 using isa::operator""_q;
 using Place = UndefinedOrigin::Place;
 
