@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// checks_cost MANIFEST...: what a launch costs with all checks beside one with none, as a table:
+// checks_cost MANIFEST...: what a launch costs with checks beside one with none, as a table:
 // milliseconds of processor time on one host thread, the least of five launches, from the first
 // block to the last.
 #include <fmt/format.h>
@@ -31,9 +31,25 @@ double milliseconds(const Manifest& manifest, Checks checks) {
   return least;
 }
 
+class Summary {
+ public:
+  void add(double ratio) {
+    logarithms_ += std::log(ratio);
+    worst_ = std::max(worst_, ratio);
+    ++count_;
+  }
+  std::string text() const {
+    return fmt::format("{:.1f}, {:.1f}", std::exp(logarithms_ / count_), worst_);
+  }
+
+ private:
+  double logarithms_ = 0, worst_ = 0;
+  int count_ = 0;
+};
+
 int measure(int count, char** manifests) {
-  double logarithms = 0, worst = 0;
-  fmt::print("| Kernel | no checks, ms | all checks, ms | Ratio |\n|---|---|---|---|\n");
+  Summary of_memory, of_all;
+  fmt::print("| Kernel | none, ms | memory, ms | all, ms | Ratios |\n|---|---|---|---|---|\n");
   for (int i = 0; i < count; ++i) {
     const auto manifest = read_manifest(manifests[i]);
     if (!manifest) {
@@ -41,15 +57,16 @@ int measure(int count, char** manifests) {
       return 2;
     }
     const double none = milliseconds(*manifest, Checks::none),
+                 memory = milliseconds(*manifest, Checks::memory),
                  all = milliseconds(*manifest, Checks::all);
-    if (!std::isfinite(none) || !std::isfinite(all)) return 2;
-    fmt::print("| {} ({}) | {:.1f} | {:.1f} | {:.1f} |\n", manifest->kernel, manifests[i], none,
-               all, all / none);
-    logarithms += std::log(all / none);
-    worst = std::max(worst, all / none);
+    if (!std::isfinite(none) || !std::isfinite(memory) || !std::isfinite(all)) return 2;
+    fmt::print("| {} ({}) | {:.1f} | {:.1f} | {:.1f} | {:.1f}, {:.1f} |\n", manifest->kernel,
+               manifests[i], none, memory, all, memory / none, all / none);
+    of_memory.add(memory / none);
+    of_all.add(all / none);
   }
-  fmt::print("\n{} kernels: geometric mean {:.1f}, worst {:.1f}\n", count,
-             std::exp(logarithms / count), worst);
+  fmt::print("| geometric mean, worst | | | | memory {}; all {} |\n", of_memory.text(),
+             of_all.text());
   return 0;
 }
 

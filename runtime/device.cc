@@ -57,6 +57,10 @@ Status Buffer::fill(std::uint8_t byte) {
   return size_ == 0 ? Status(Done{}) : engine_->fill(address_, size_, byte);
 }
 
+std::optional<Unwritten> Buffer::unwritten() const {
+  return engine_ ? engine_->unwritten(address_, size_) : std::nullopt;
+}
+
 Status Stream::synchronize() {
   assert(stream_ && "empty Stream: use Device::stream()");
   return stream_->synchronize();

@@ -62,6 +62,11 @@ class Engine {
   virtual Status write(std::uint64_t address, std::span<const std::byte> bytes) = 0;
   virtual Status read(std::uint64_t address, std::span<std::byte> bytes) = 0;
   virtual Status fill(std::uint64_t address, std::size_t bytes, std::uint8_t byte) = 0;
+  /// Of a buffer, if the engine keeps account of what is written.
+  virtual std::optional<Unwritten> unwritten(std::uint64_t address, std::size_t bytes) const {
+    (void)address, (void)bytes;
+    return std::nullopt;
+  }
   virtual Result<std::shared_ptr<EngineStream>> stream() = 0;
   virtual Result<std::shared_ptr<EngineEvent>> event() = 0;
   virtual Status synchronize() = 0;

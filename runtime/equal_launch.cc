@@ -2,10 +2,10 @@
 #include "runtime/equal_launch.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "runtime/engine.h"
 #include "runtime/launch_findings.h"
+#include "runtime/manifest_arguments.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 namespace {
@@ -79,35 +79,10 @@ class Run {
   }
 
   bool add_arguments() {
-    const auto encode = [&](const ManifestTensorMap& wanted) {
-      TensorMap map = wanted.map;
-      map.address = address_of(wanted.buffer) + wanted.offset;
-      return map.encode();
-    };
-    for (const ManifestParam& param : manifest_.params) {
-      if (param.buffer) {
-        arguments_.add(address_of(param.buffer->name));
-        continue;
-      }
-      if (param.tensor_map) {
-        const auto bytes = encode(*param.tensor_map);
-        if (!accept(bytes)) return false;
-        arguments_.add(*bytes);
-        continue;
-      }
-      std::vector<std::byte> bytes = param.scalar;
-      for (const ManifestMember& member : param.members) {
-        if (member.tensor_map) {
-          const auto map = encode(*member.tensor_map);
-          if (!accept(map)) return false;
-          std::memcpy(bytes.data() + member.at, &*map, sizeof *map);
-        } else {
-          const std::uint64_t address = address_of(member.buffer) + member.offset;
-          std::memcpy(bytes.data() + member.at, &address, sizeof address);
-        }
-      }
-      arguments_.add_bytes(bytes);
-    }
+    auto arguments =
+        manifest_arguments(manifest_, [&](const std::string& name) { return address_of(name); });
+    if (!accept(arguments)) return false;
+    arguments_ = std::move(*arguments);
     return true;
   }
 

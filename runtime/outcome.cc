@@ -4,11 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 #include <nlohmann/json.hpp>
 
 #include "runtime/launch_findings.h"
+#include "runtime/manifest_arguments.h"
+#include "runtime/profile_report.h"
 #include "tartan/verify/verify.h"
 
 namespace tartan::inline TARTAN_ABI {
@@ -75,10 +76,10 @@ class Run {
       if (param.buffer && !allocate(device, *param.buffer)) return false;
     for (const ManifestBuffer& buffer : manifest_.buffers)
       if (!allocate(device, buffer)) return false;
-    for (const ManifestParam& param : manifest_.params) {
-      if (param.buffer) arguments_.add(*find(param.buffer->name));
-      else if (!param.tensor_map ? !add_bytes(param) : !add_map(*param.tensor_map)) return false;
-    }
+    auto arguments = manifest_arguments(
+        manifest_, [&](const std::string& name) { return find(name)->address(); });
+    if (!accept(arguments)) return false;
+    arguments_ = std::move(*arguments);
     return true;
   }
 
@@ -91,35 +92,6 @@ class Run {
                                                       : buffer->write(wanted.contents)))
       return false;
     buffers_.emplace_back(&wanted, std::move(*buffer));
-    return true;
-  }
-
-  Result<TensorMapBytes> encode(const ManifestTensorMap& wanted) const {
-    TensorMap map = wanted.map;
-    map.address = find(wanted.buffer)->address() + wanted.offset;
-    return map.encode();
-  }
-
-  bool add_map(const ManifestTensorMap& wanted) {
-    const auto bytes = encode(wanted);
-    if (!accept(bytes)) return false;
-    arguments_.add(*bytes);
-    return true;
-  }
-
-  bool add_bytes(const ManifestParam& param) {
-    std::vector<std::byte> bytes = param.scalar;
-    for (const ManifestMember& member : param.members) {
-      if (!member.tensor_map) {
-        const std::uint64_t address = find(member.buffer)->address() + member.offset;
-        std::memcpy(bytes.data() + member.at, &address, sizeof address);
-        continue;
-      }
-      const auto map = encode(*member.tensor_map);
-      if (!accept(map)) return false;
-      std::memcpy(bytes.data() + member.at, &*map, sizeof *map);
-    }
-    arguments_.add_bytes(bytes);
     return true;
   }
 
@@ -136,11 +108,16 @@ class Run {
 
   void compare() {
     for (const auto& [of, buffer] : buffers_) {
-      if (!of->expect) continue;
-      const auto got = buffer.read_all<std::byte>();
+      if (!of->expect && !outcome_.emulated) continue;
+      auto got = buffer.read_all<std::byte>();
       if (!accept(got)) return;
+      if (!of->expect) {
+        outcome_.results.emplace_back(of->name, std::move(*got));
+        continue;
+      }
       outcome_.expectations.push_back(
           {of->name, of->comparison, tartan::compare(of->comparison, *of->expect, *got)});
+      outcome_.results.emplace_back(of->name, std::move(*got));
     }
   }
 
@@ -249,12 +226,14 @@ Json json_of(const Expectation& expectation) {
 int Outcome::exit_code() const {
   if (!std::ranges::all_of(findings, detail::only_warns, &Finding::id)) return 3;
   if (!refused.ok()) return 2;
-  return std::ranges::all_of(expectations, &Expectation::ok) ? 0 : 1;
+  if (!std::ranges::all_of(expectations, &Expectation::ok)) return 1;
+  return undecided ? 4 : 0;
 }
 
 std::string Outcome::text(bool with_report) const {
   std::string out;
   for (const Expectation& expectation : expectations) out += text_of(expectation);
+  if (!schedules.empty()) out += fmt::format("schedules: {}\n", schedules);
   if (!with_report) return out;
   out += fmt::format("device: {}\n", device);
   if (emulated)
@@ -262,6 +241,7 @@ std::string Outcome::text(bool with_report) const {
         "warp instructions: {}\nlane instructions: {}\nmultiply-adds: {}\ntime in launches: {:.6f} "
         "s\n",
         report.warp_instructions, report.lane_instructions, report.multiply_adds, report.seconds);
+  if (!report.instructions.empty()) out += profile_text(report.instructions);
   return out;
 }
 
@@ -305,7 +285,10 @@ std::string Outcome::json() const {
                      {{"level", report.trust.level},
                       {"instruction", report.trust.instruction},
                       {"source", report.trust.source}}}};
+  if (!report.instructions.empty())
+    json["report"]["instructions"] = profile_json(report.instructions);
   if (!remark.empty()) json["report"]["remark"] = remark;
+  if (!schedules.empty()) json["report"]["schedules"] = schedules;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -2,7 +2,9 @@
 // runtime/outcome.h - runs a manifest, and holds the outcome.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/manifest.h"
@@ -28,9 +30,12 @@ struct Outcome {
   std::vector<Finding> findings;          // what is wrong with the kernel: its text, traps, faults
   std::vector<Expectation> expectations;  // by parameter; empty if the kernel did not finish
   Report report;
+  std::string schedules;   // which schedules were run, and what came of it; empty: the usual order
+  bool undecided = false;  // they were not all explored
+  std::vector<std::pair<std::string, std::vector<std::byte>>> results;  // what buffers hold then
 
   /// 0: every expectation holds; 1: one does not; 2: refused; 3: the kernel trapped, or a check
-  /// found a defect.
+  /// found a defect; 4: none of that, and not all schedules were explored.
   int exit_code() const;
   /// One line per expectation; with `with_report`, also the emulator's counters.
   std::string text(bool with_report) const;

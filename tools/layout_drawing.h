@@ -19,11 +19,10 @@ struct Box {
 
 /// One matrix, or a panel of 16 boxes' width.
 struct Grid {
-  std::string title;                 // empty if a section has one grid
-  std::vector<std::string> columns;  // the heading of each column of boxes: "5", "8-15"
-  std::vector<std::string> rows;     // the heading of each row
-  std::vector<int>
-      address_lanes;  // the lane that gives each row's address; empty if there are none
+  std::string title;                    // empty if a section has one grid
+  std::vector<std::string> columns;     // the heading of each column of boxes: "5", "8-15"
+  std::vector<std::string> rows;        // the heading of each row
+  std::vector<int> address_lanes;       // the lane that gives each row's address; empty if none
   std::vector<std::vector<Box>> boxes;  // row-major
 };
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <charconv>
 #include <limits>
 #include <memory>
+#include <optional>
 
 #include "runtime/outcome.h"
+#include "runtime/schedules.h"
 #include "tools/commands.h"
 #include "tools/progress.h"
 #include "tools/terminal.h"
@@ -13,11 +16,22 @@ namespace tartan::tools {
 namespace {
 
 struct RunWords {
-  std::string manifest, device = "auto", hardware, checks = "all";
-  std::uint64_t max_steps = DeviceOptions{}.max_steps;
+  std::string manifest, device = "auto", hardware, checks = "all", schedules, schedule;
+  std::uint64_t max_steps = DeviceOptions{}.max_steps, most_schedules = 10'000;
   double timeout = 0;
   bool report = false, json = false;
 };
+
+std::optional<std::uint64_t> seed_count(const std::string& text) {
+  std::uint64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || end != text.data() + text.size() || count == 0) return std::nullopt;
+  return count;
+}
+
+Checks checks_of(std::string_view word) {
+  return word == "all" ? Checks::all : word == "memory" ? Checks::memory : Checks::none;
+}
 
 Outcome outcome_of(const RunWords& words) {
   Diags diags;
@@ -27,14 +41,29 @@ Outcome outcome_of(const RunWords& words) {
         fmt::format("--hardware {}: expected an architecture such as sm_90", words.hardware));
   const auto manifest = read_manifest(words.manifest);
   if (!manifest) diags.append(manifest.diags());
+  const bool scheduled = !words.schedules.empty() || !words.schedule.empty();
+  if (scheduled && words.device != "auto" && words.device != "emulator")
+    diags.report("usage"_rule, {},
+                 fmt::format("--schedules and --schedule require --device emulator, found {}",
+                             words.device));
+  if (!words.schedules.empty() && words.schedules != "all" && !seed_count(words.schedules))
+    diags.report(
+        "usage"_rule, {},
+        fmt::format("--schedules {}: expected all, or a number from 1 on", words.schedules));
   if (!diags.ok()) return refused(diags);
   Progress progress("blocks");
-  return run(*manifest, words.device,
-             {.hardware = words.hardware,
-              .max_steps = words.max_steps,
-              .timeout = words.timeout,
-              .checks = words.checks == "all" ? Checks::all : Checks::none,
-              .progress = [&](std::uint64_t done, std::uint64_t all) { progress.set(done, all); }});
+  const DeviceOptions options{
+      .hardware = words.hardware,
+      .max_steps = words.max_steps,
+      .timeout = words.timeout,
+      .schedule = words.schedule,
+      .checks = checks_of(words.checks),
+      .profile = words.report,
+      .progress = [&](std::uint64_t done, std::uint64_t all) { progress.set(done, all); }};
+  if (words.schedules.empty())
+    return run(*manifest, words.schedule.empty() ? words.device : "emulator", options);
+  if (words.schedules == "all") return decide_schedules(*manifest, options, words.most_schedules);
+  return run_seeds(*manifest, options, *seed_count(words.schedules));
 }
 
 int run_manifest(const RunWords& words) {
@@ -78,14 +107,34 @@ void add_run(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command
       ->add_option("--checks", words->checks,
-                   "all: also races between ordinary accesses, on the emulator; none")
-      ->check(CLI::IsMember({"none", "all"}))
+                   "What the emulator looks for: memory: all races; all: also undefined values; "
+                   "none: only races of bulk copies and wgmma in shared memory")
+      ->check(CLI::IsMember({"none", "memory", "all"}))
       ->capture_default_str();
-  command->add_flag("--report", words->report, "Also print the emulator's counters");
+  auto* const many =
+      command
+          ->add_option("--schedules", words->schedules,
+                       "all: decide for every schedule whether it is free of races and deadlocks; "
+                       "a number: also run so many, each drawn from a seed, 0 and up")
+          ->type_name("all|N");
+  command
+      ->add_option("--most-schedules", words->most_schedules,
+                   "--schedules all: explore no more than so many")
+      ->check(CLI::Range(std::uint64_t{1}, std::numeric_limits<std::uint64_t>::max()))
+      ->capture_default_str();
+  command
+      ->add_option("--schedule", words->schedule,
+                   "Run in that order of warps, CTAs and asynchronous operations: a seed")
+      ->excludes(many);
+  command
+      ->add_flag("--report", words->report,
+                 "Also print what instructions did and cost, on the emulator: bank conflicts, "
+                 "sectors, mix")
+      ->excludes(many);
   command->add_flag("--json", words->json, "Print one JSON object on standard output");
   command->footer(
       "Exit codes: 0 every expectation holds, 1 one does not, 2 usage, manifest or I/O,\n3 the "
-      "kernel trapped or the emulator found a defect");
+      "kernel trapped or the emulator found a defect,\n4 --schedules all came to no decision");
   command->callback([words, &exit_code] { exit_code = run_manifest(*words); });
 }
 

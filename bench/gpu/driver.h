@@ -26,7 +26,7 @@ class Driver {
   int multiprocessors_ = 0;
 };
 
-/// "580.159.03": the kernel module's version; empty if there is none.
+/// "580.159.03": the kernel module's version; empty if none.
 std::string driver_version();
 
 }  // namespace gpu

@@ -15,7 +15,7 @@ inline void* load_library(std::initializer_list<const char*> names) {
   return nullptr;
 }
 
-/// Calls the entry point; -1 if there is none. Arguments must have its parameters' sizes.
+/// Calls the entry point; -1 if the library lacks it. Arguments must have its parameters' sizes.
 template <typename... Params>
 int call(void* library, const char* name, Params... params) {
   const auto entry = reinterpret_cast<int (*)(Params...)>(library ? dlsym(library, name) : nullptr);

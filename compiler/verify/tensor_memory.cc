@@ -15,7 +15,7 @@ namespace {
 
 using isa::operator""_q;
 
-/// The first instruction with .cta_group::1, and the first with ::2; null if there is none.
+/// The first instruction with .cta_group::1, and the first with ::2; null if none.
 struct Groups {
   const ptx::Instruction* of[2] = {};
 

@@ -94,7 +94,7 @@ enum class JitOption : int {
 class Library {
  public:
   explicit Library(void* handle) : handle_(handle) {}
-  /// The symbol's address; null, and recorded as missing, if there is none.
+  /// The symbol's address, or null and recorded as missing.
   void* find(const char* symbol);
   /// The same for entry points of newer drivers: nothing is recorded.
   void* find_if_there(const char* symbol) const;

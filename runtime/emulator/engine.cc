@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "runtime/emulator/module.h"
+#include "runtime/emulator/schedules/schedule.h"
 #include "tartan/ptx/parser.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
@@ -88,6 +89,10 @@ class Engine : public detail::Engine {
     return access(address, bytes, [=](std::byte* to) { std::memset(to, byte, bytes); });
   }
 
+  std::optional<Unwritten> unwritten(std::uint64_t address, std::size_t bytes) const override {
+    return machine_->unwritten(address, bytes);
+  }
+
   Result<std::shared_ptr<detail::EngineStream>> stream() override {
     return std::shared_ptr<detail::EngineStream>(std::make_shared<Stream>(machine_));
   }
@@ -124,6 +129,10 @@ Result<std::shared_ptr<detail::Engine>> make_engine(const DeviceOptions& options
               fmt::format("the emulator does not support hardware {}: expected sm_70 or later",
                           options.hardware)};
   }
+  if (!options.schedule.empty() && !make_schedule(options.schedule))
+    return {"usage"_rule,
+            fmt::format("no schedule {}: expected the number of a seed, or what --schedules names",
+                        options.schedule)};
   auto machine = std::make_shared<Machine>(options, hardware);
   machine->algebra = algebra;
   return std::shared_ptr<detail::Engine>(std::make_shared<Engine>(std::move(machine)));

@@ -15,6 +15,11 @@
 #include "runtime/emulator/algebra/algebra.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/module.h"
+#include "runtime/emulator/profile/profile.h"
+#include "runtime/emulator/schedules/determinacy.h"
+#include "runtime/emulator/schedules/exploration.h"
+#include "runtime/emulator/schedules/grid.h"
+#include "runtime/emulator/schedules/schedule.h"
 #include "runtime/launch_findings.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
@@ -30,6 +35,16 @@ constexpr std::uint64_t most_host_bytes = std::uint64_t{1} << 30;  // for what r
 
 constexpr Dim3 unstated{0, 0, 0};
 
+// How many blocks of so many threads and bytes of shared memory one of them holds.
+std::uint64_t blocks_of_multiprocessor(const Multiprocessor& each, const ArchRow* row,
+                                       std::uint64_t threads, std::uint64_t shared) {
+  constexpr std::uint64_t most = 32;
+  const std::uint64_t blocks = std::min(most, each.warps / ((threads + 31) / 32));
+  if (!row || !shared) return blocks;
+  return std::min(blocks, (static_cast<std::uint64_t>(row->shared_bytes) + each.shared_reserved) /
+                              (shared + each.shared_reserved));
+}
+
 // For as long as it lives, this thread's launch is under that algebra, if there is one.
 class UnderAlgebra {
  public:
@@ -42,6 +57,17 @@ class UnderAlgebra {
   UnderAlgebra& operator=(const UnderAlgebra&) = delete;
 };
 
+// About how many clusters the multiprocessors hold at the same time, and the host has memory for.
+std::uint64_t most_residents(const LaunchContext& context, const ArchRow* row) {
+  const std::uint64_t blocks = context.cluster.count();
+  const std::uint64_t held =
+      blocks_of_multiprocessor(context.multiprocessor, row, context.launch.block.count(),
+                               Block::shared_bytes(context)) *
+      context.multiprocessor.count / blocks;
+  const std::uint64_t room = most_host_bytes / (blocks * Block::host_bytes(context) + 1);
+  return std::max<std::uint64_t>(std::min(held, room), 1);
+}
+
 // Clusters of a launch, handed out in order. After a finding only earlier ones go on, so the
 // finding of the earliest is reported whatever the number of threads.
 class Work {
@@ -53,7 +79,7 @@ class Work {
         clusters_(blocks_ / context.cluster.count()) {
     const std::uint64_t of_cluster = context.cluster.count() * Block::host_bytes(context);
     const std::uint64_t room = std::max<std::uint64_t>(most_host_bytes / (of_cluster + 1), 1);
-    const int wanted = context.races || active_algebra ? 1
+    const int wanted = context.races || active_algebra || context.profile ? 1
                        : options.threads > 0
                            ? options.threads
                            : static_cast<int>(std::thread::hardware_concurrency());
@@ -214,6 +240,32 @@ class Work {
   std::optional<Finding> finding_;
 };
 
+// What running all clusters came to.
+struct Ran {
+  Report report;
+  std::optional<Finding> finding;
+  bool out_of_memory = false;
+};
+
+Ran run_as_usual(LaunchContext& context, const DeviceOptions& options) {
+  Work work(context, options);
+  work.run();
+  return {work.report(), work.finding(), work.out_of_memory()};
+}
+
+Ran run_scheduled(LaunchContext& context, const DeviceOptions& options, const ArchRow* row) {
+  const std::uint64_t of_cluster = context.cluster.count(), blocks = context.launch.grid.count();
+  try {
+    Grid grid(context, *context.schedule, most_residents(context, row));
+    grid.run([&](std::uint64_t done) {
+      if (options.progress) options.progress(done * of_cluster, blocks);
+    });
+    return {grid.report(), grid.finding()};
+  } catch (const std::bad_alloc&) {
+    return {.out_of_memory = true};
+  }
+}
+
 }  // namespace
 
 Dim3 Kernel::cluster_of(const Launch& launch) const {
@@ -248,13 +300,8 @@ Status Kernel::check_cluster(const Launch& launch) const {
 Status Kernel::check_cooperative(const Launch& launch) const {
   const Arch arch = module_->hardware();
   const Multiprocessor& each = multiprocessor_of(arch.sm);
-  constexpr std::uint64_t most = 32;  // blocks of a multiprocessor
-  std::uint64_t blocks = std::min(most, each.warps / ((launch.block.count() + 31) / 32));
-  const ArchRow* row = find_arch(arch);
-  if (const std::uint64_t shared = shared_bytes(launch); row && shared)
-    blocks =
-        std::min(blocks, (static_cast<std::uint64_t>(row->shared_bytes) + each.shared_reserved) /
-                             (shared + each.shared_reserved));
+  const std::uint64_t blocks =
+      blocks_of_multiprocessor(each, find_arch(arch), launch.block.count(), shared_bytes(launch));
   if (launch.grid.count() <= blocks * each.count) return Done{};
   return {"launch-arguments"_rule,
           fmt::format("cooperative grid of {} blocks too large: {} with its {} multiprocessors "
@@ -339,16 +386,24 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
 
   std::optional<LaunchRaces> races;
   std::optional<LaunchDefinedness> definedness;
-  if (program_->watched) {
-    context.races = &races.emplace(context, true);
-    context.definedness = &definedness.emplace(context);
-  }
+  if (program_->watched) context.races = &races.emplace(context, true);
+  if (program_->examined) context.definedness = &definedness.emplace(context);
+  std::optional<LaunchProfile> counts;
+  if (program_->counted) context.profile = &counts.emplace(context);
   if (machine.options.progress) machine.options.progress(0, launch.grid.count());
   const UnderAlgebra under(machine.algebra, memory);
-  Work work(context, machine.options);
-  work.run();
-  Report report = work.report();
+  detail::Exploration* const exploration = machine.options.exploration.get();
+  const auto schedule = make_schedule(machine.options.schedule);
+  context.schedule = exploration ? exploration->schedule : schedule.get();
+  std::optional<Determinacy> determinacy;
+  if (exploration && exploration->proves) context.determinacy = &determinacy.emplace(context);
+  const Ran ran = context.schedule
+                      ? run_scheduled(context, machine.options, find_arch(module_->hardware()))
+                      : run_as_usual(context, machine.options);
+  if (determinacy) exploration->obstacles = determinacy->obstacles();
+  Report report = ran.report;
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (counts) report.instructions = counts->instructions();
   machine.add(report, program_->basis);
   if (races)
     for (const Finding& finding : races->reports.findings())
@@ -356,8 +411,8 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
   if (definedness)
     for (const Finding& finding : definedness->reports.findings())
       machine.add(finding, describe(finding));
-  if (work.finding()) machine.add(*work.finding(), describe(*work.finding()));
-  if (work.out_of_memory())
+  if (ran.finding) machine.add(*ran.finding, describe(*ran.finding));
+  if (ran.out_of_memory)
     return {"out-of-memory"_rule,
             fmt::format("out of host memory: a block of kernel {} needs {} bytes", name(),
                         Block::host_bytes(context))};

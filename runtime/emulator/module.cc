@@ -11,6 +11,8 @@
 
 #include "compiler/ptx/constant.h"
 #include "runtime/emulator/numbers/small_float.h"
+#include "runtime/emulator/profile/profile.h"
+#include "runtime/emulator/schedules/exploration.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
@@ -64,6 +66,17 @@ std::optional<std::uint64_t> Machine::allocate_buffer(std::uint64_t bytes) {
   return address;
 }
 
+std::optional<Unwritten> Machine::unwritten(std::uint64_t address, std::uint64_t bytes) {
+  const std::unique_lock alone(running_);
+  const Allocation* const found = memory_.find(address, bytes);
+  if (!found || !found->undefined) return std::nullopt;
+  const std::span<const std::byte> shadow{found->undefined + (address - found->address), bytes};
+  const auto nobody_wrote = [](std::byte bits) { return bits != std::byte{0}; };
+  const auto first = std::ranges::find_if(shadow, nobody_wrote);
+  return Unwritten{static_cast<std::size_t>(std::ranges::count_if(shadow, nobody_wrote)),
+                   static_cast<std::size_t>(first - shadow.begin())};
+}
+
 void Machine::free(std::uint64_t address) {
   const std::unique_lock alone(running_);
   memory_.free(address);
@@ -90,6 +103,7 @@ void Machine::add(const Report& report, const std::optional<NumericBasis>& basis
   report_.warp_instructions += report.warp_instructions;
   report_.lane_instructions += report.lane_instructions;
   report_.multiply_adds += report.multiply_adds;
+  emulator::add(report_.instructions, report.instructions);
   if (basis && rank(report_.trust) < static_cast<int>(basis->trust))
     report_.trust = {std::string(emulator::name(basis->trust)), basis->instruction,
                      std::string(basis->source)};
@@ -291,8 +305,13 @@ Result<std::shared_ptr<detail::EngineKernel>> Module::kernel(const std::string& 
                                                  fmt::join(kernels(), ", "))};
     Diags diags;
     Decoder one = decoder(diags);
-    if (machine_->options.checks == Checks::all) one.set_watched();
+    if (machine_->options.checks != Checks::none) one.set_watched();
+    if (machine_->options.checks == Checks::all) one.set_examined();
     if (machine_->algebra) one.set_lifted();
+    const DeviceOptions& options = machine_->options;
+    if (options.profile) one.set_counted();
+    if (!options.schedule.empty() || (options.exploration && options.exploration->schedule))
+      one.set_scheduled();
     auto decoded = std::make_shared<Program>(one.decode(*function));
     if (!diags.ok()) return diags;
     if (decoded->uses_heap && !machine_->open_heap())

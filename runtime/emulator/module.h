@@ -41,6 +41,8 @@ class Machine {
   std::optional<std::uint64_t> allocate(std::uint64_t bytes, bool constant = false);
   /// The same for a user's buffer, which launches with checks take as not written.
   std::optional<std::uint64_t> allocate_buffer(std::uint64_t bytes);
+  /// What nobody has written of a range of a user's buffer; nothing without checks.
+  std::optional<Unwritten> unwritten(std::uint64_t address, std::uint64_t bytes);
   void free(std::uint64_t address);
   /// Numbers of launches, from 1 on.
   std::uint64_t next_grid() { return ++grids_; }

@@ -144,6 +144,23 @@ TEST(MemoryRaces, Atomics) {
             "");
 }
 
+TEST(MemoryRaces, AtomicsBehindAPlainStore) {
+  // The store of thread 0, hidden behind its own atomic from those of others.
+  const std::string store = "setp.ne.u32 q, r0, 0;\n@!q st.shared.u32 [flag], 0;\n",
+                    count = "red.shared.add.u32 [flag], 1;\n";
+  EXPECT_EQ(found(store + "@!q " + count + count, two_warps), "memory-race");
+  EXPECT_EQ(found(store + "@!q " + count + "bar.sync 0;\n" + count, two_warps), "");
+  EXPECT_EQ(found(count + "bar.sync 0;\n" + store, two_warps), "");
+  // The relaxed load of thread 0, hidden behind the atomic of thread 32 from its store.
+  const auto twice = [&](const std::string& last) {
+    return "setp.ne.u32 q, r0, 0;\n@!q ld.relaxed.cta.shared.u32 r6, [flag];\n"
+           "setp.ne.u32 q, r0, 32;\n@!q " +
+           count + "@!q " + last;
+  };
+  EXPECT_EQ(found(twice("st.shared.u32 [flag], 0;\n"), two_warps), "memory-race");
+  EXPECT_EQ(found(twice("st.relaxed.cta.shared.u32 [flag], 0;\n"), two_warps), "");
+}
+
 // As CUDA's manual writes an atomic that the hardware does not have.
 TEST(MemoryRaces, CompareAndSwapStartsWithAWeakLoad) {
   EXPECT_EQ(

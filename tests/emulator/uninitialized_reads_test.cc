@@ -41,6 +41,16 @@ using Uses = std::vector<std::string>;
 
 const std::string keep = "st.global.u32 [rd1], r6;\n";
 
+TEST(UninitializedReads, AreLookedForWithAllChecksAlone) {
+  for (const Checks checks : {Checks::none, Checks::memory}) {
+    DeviceOptions options;
+    options.checks = checks;
+    const KernelRun run = run_body("mov.u32 r6, r5;\n" + keep, one_warp, 1024, options);
+    EXPECT_EQ(run.complaint, "");
+    EXPECT_TRUE(run.findings.empty());
+  }
+}
+
 TEST(UninitializedReads, Registers) {
   EXPECT_EQ(used_by("mov.u32 r6, r5;\n" + keep), Uses{"st.global.u32"});
   EXPECT_EQ(used_by("add.u32 r6, r5, 1;\n" + keep), Uses{"st.global.u32"});

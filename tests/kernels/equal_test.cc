@@ -177,6 +177,8 @@ void expect_killed(const std::string& target, std::size_t step, int least) {
   const auto mutants = testing_mutants::mutants_of(std::string(right.ptx.text()), right.kernel);
   int killed = 0;
   for (std::size_t i = 0; i < mutants.size(); i += step) {
+    // The one lane that loops compares itself with its own number plus 1: with 2 it is the same.
+    if (mutants[i].what.find(", -127;") != std::string::npos) continue;
     Manifest wrong = right;
     wrong.ptx = Source("mutant.ptx", mutants[i].text);
     const Equality out = equal(right, wrong, {.max_steps = 50'000, .explain = 0});

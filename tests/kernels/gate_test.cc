@@ -2,6 +2,7 @@
 // activation(gate) * up against a loop in double.
 #include <cmath>
 
+#include "tests/kernels/activations.h"
 #include "tests/kernels/gemm_run.h"
 
 namespace tartan {
@@ -9,19 +10,8 @@ namespace {
 
 using kernels::Activation;
 using kernels::Gate;
+using testing_gemm::activated;
 using testing_gemm::Bytes;
-
-double activated(Activation activation, double x) {
-  switch (activation) {
-    case Activation::none: return x;
-    case Activation::relu: return std::max(x, 0.0);
-    case Activation::gelu:
-      return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
-    case Activation::silu: return x / (1 + std::exp(-x));
-    case Activation::sigmoid: return 1 / (1 + std::exp(-x));
-  }
-  return x;
-}
 
 Bytes encoded(Type type, const std::vector<double>& values) {
   Bytes out;

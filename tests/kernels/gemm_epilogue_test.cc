@@ -2,6 +2,7 @@
 // The epilogue, split-K, and batches.
 #include <unistd.h>
 
+#include "tests/kernels/activations.h"
 #include "tests/kernels/gemm_run.h"
 #include "tests/support/machine_code.h"
 
@@ -11,21 +12,10 @@ namespace {
 using kernels::Activation;
 using kernels::Epilogue;
 using kernels::Gemm;
+using testing_gemm::activated;
 using testing_gemm::Bytes;
 using testing_gemm::Launch;
 using testing_gemm::Product;
-
-double activated(Activation activation, double x) {
-  switch (activation) {
-    case Activation::none: return x;
-    case Activation::relu: return std::max(x, 0.0);
-    case Activation::gelu:
-      return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
-    case Activation::silu: return x / (1 + std::exp(-x));
-    case Activation::sigmoid: return 1 / (1 + std::exp(-x));
-  }
-  return x;
-}
 
 // To nearest even, saturated, as in the manual's cvt.rn.satfinite (and as cvt.rn of bf16, whose
 // range nothing here exceeds).

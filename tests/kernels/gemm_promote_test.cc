@@ -152,7 +152,7 @@ TEST(GemmPromote, AddTakesTilesOfOneShape) {
     Tile wide = tile;
     wide.n = 32;
     const auto x = k.tiled_mma(kind, tile), y = k.tiled_mma(kind, wide);
-    (void)add(x.accumulator(), y.accumulator());
+    (void)(x.accumulator() + y.accumulator());
   });
   const auto compiled = compile(adds, testing_gemm::target_of("sm_80"));
   ASSERT_FALSE(compiled);

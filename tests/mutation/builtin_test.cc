@@ -180,20 +180,20 @@ std::vector<Subject> products() {
   // So long that an arrival too few adds up to a warp's.
   out.push_back(product("producers", with(plain, [](Gemm& g) { g.producers = 1; }), "sm_80",
                         {{72, 80, 104}, {64, 64, 8}, {64, 64, 3360}}));
-  out.push_back(product("sm_90a", hopper, "sm_90a", {{72, 80, 392}, {64, 64, 8}}));
+  out.push_back(product("sm_90a", hopper, "sm_90a", {{72, 80, 392}, {64, 64, 8}, {64, 64, 1160}}));
   out.push_back(product("no_producers", with(hopper, [](Gemm& g) { g.producers = 0; }), "sm_90a",
                         {{72, 80, 392}, {64, 64, 8}}));
   out.push_back(product("sm_90a_persistent", with(hopper, [](Gemm& g) { g.persistent = true; }),
                         "sm_90a", {{72, 80, 392}, {200, 64, 392}}, 2));
   out.push_back(product("cluster", with(hopper, [](Gemm& g) { g.cluster = 2; }), "sm_90a",
-                        {{136, 72, 392}, {128, 64, 8}}));
+                        {{136, 72, 392}, {128, 64, 8}, {128, 64, 1992}}));
   out.push_back(product("promote",
                         with(hopper,
                              [](Gemm& g) {
                                g.a = g.b = Type::e4m3, g.promote = 2;
                                g.multiple = 16, g.tile.k = 128;
                              }),
-                        "sm_90a", {{64, 64, 912}}));
+                        "sm_90a", {{64, 64, 912}, {64, 64, 2320}}));
   out.push_back(sum("splits", with(plain, [](Gemm& g) { g.splits = 2; }), {40, 24, 64}));
   return out;
 }
@@ -204,7 +204,8 @@ Subject attention(const std::string& name, const kernels::Attention& options, co
   const Compiled compiled = compiled_for(kernels::attention(options), target);
   std::vector<Run> runs;
   for (const auto& [queries, keys, heads, kv_heads] :
-       {std::array{75, 100, 2, 1}, std::array{64, 1, 1, 1}, std::array{1, 200, 1, 1}}) {
+       {std::array{75, 100, 2, 1}, std::array{64, 1, 1, 1}, std::array{1, 200, 1, 1},
+        std::array{64, 1100, 1, 1}}) {
     const auto bytes = [&](int rows, int matrices) {
       return std::int64_t{2} * rows * matrices * options.head_dim;
     };

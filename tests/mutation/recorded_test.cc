@@ -105,22 +105,24 @@ TEST(MutationOfRecorded, Kernels) {
 }
 
 TEST(MutationOfRecorded, Triton) {
-  soak_folder("triton", {
-                            {"matmul_describing", {{3, 64}, {4, 64}, {5, 512}}, {1, 1}},
-                            {"matmul_describing_two_groups", {{3, 64}, {4, 64}, {5, 256}}, {1, 1}},
-                            {"attention_f16", {{6, 128}}},
-                            {"attention_bf16_causal", {{6, 136}}},
-                            {"matmul_bf16_ragged", {{3, 130}, {4, 100}, {5, 72}}},
-                            {"matmul_bf16_ragged", {{5, 24}}},
-                            {"matmul_f16_odd", {{3, 64}, {4, 64}, {5, 16}}},
-                            {"matmul_f16_warps", {{3, 32}}},
-                            {"matmul_dequant", {{3, 64}}},
-                            {"matmul_dequant", {{3, 128}}},
-                            {"softmax", {{2, 512}}},
-                            {"softmax", {{2, 1}}},
-                            {"histogram", {{2, 2048}}},
-                            {"histogram", {{2, 1}}},
-                        });
+  soak_folder("triton",
+              {
+                  {"matmul_describing", {{3, 64}, {4, 64}, {5, 512}}, {1, 1}},
+                  {"matmul_describing_two_groups", {{3, 64}, {4, 64}, {5, 256}}, {1, 1}},
+                  {"attention_f16", {{6, 128}}},
+                  {"attention_bf16_causal", {{6, 136}}},
+                  {"matmul_bf16_ragged", {{3, 130}, {4, 100}, {5, 72}}},
+                  {"matmul_bf16_ragged", {{5, 24}}},
+                  {"matmul_f16_odd", {{3, 64}, {4, 64}, {5, 16}}},
+                  {"matmul_f16_warps", {{3, 32}}},
+                  {"matmul_dequant", {{3, 64}}},
+                  {"matmul_dequant", {{3, 128}}},
+                  {"matmul_e4m3_precise", {{3, 64}, {4, 64}, {5, 512}, {6, 512}, {7, 512}}, {1}},
+                  {"softmax", {{2, 512}}},
+                  {"softmax", {{2, 1}}},
+                  {"histogram", {{2, 2048}}},
+                  {"histogram", {{2, 1}}},
+              });
 }
 
 }  // namespace

@@ -36,7 +36,8 @@ struct Trial {
 /// What a run without a mistake gives.
 struct Baseline {
   std::vector<Bytes> after;
-  std::vector<std::string> ids;  // warnings
+  std::vector<std::string> ids;
+  std::vector<Warning> warnings;
   std::uint64_t max_steps = 0;
 };
 
@@ -61,7 +62,8 @@ Baseline baseline(const Subject& subject, const Run& run) {
       << subject.name << ": " << seen.message;
   const std::uint64_t warps = (run.launch.block.count() + 31) / 32 * run.launch.grid.count();
   // A warp may take four times what an average one takes: consumers do more than producers.
-  return {seen.after, seen.ids, 4 * seen.instructions / std::max<std::uint64_t>(warps, 1) + 5000};
+  return {seen.after, seen.ids, seen.warnings,
+          4 * seen.instructions / std::max<std::uint64_t>(warps, 1) + 5000};
 }
 
 using Baselines = std::vector<Baseline>;  // of each run
@@ -76,6 +78,9 @@ void judge(Trial& trial, const std::string& text, const Run& run, const Baseline
   const Observation seen = observe(*trial.subject, text, run, right.max_steps);
   for (const std::string& id : seen.ids)
     if (trial.id.empty() && std::ranges::find(right.ids, id) == right.ids.end()) trial.id = id;
+  for (const Warning& each : seen.warnings)
+    if (trial.id.empty() && std::ranges::find(right.warnings, each) == right.warnings.end())
+      trial.id = each.id;
   trial.fate = seen.refused                ? Fate::Illegal
                : !trial.id.empty()         ? Fate::Found
                : seen.after != right.after ? Fate::Mismatch

@@ -35,7 +35,10 @@ class Launching {
   void operator()(const std::string& ptx, std::uint64_t max_steps) {
     Diags checked = verify::check(std::make_shared<Source>("mutant", ptx));
     for (const Diag& diag : checked)
-      if (diag.level != Level::Note) add_id(to_, std::string(diag.id), diag.message);
+      if (diag.level != Level::Note) {
+        add_id(to_, std::string(diag.id), diag.message);
+        to_.warnings.push_back({std::string(diag.id), diag.place.line});
+      }
     to_.refused = true;
     if (!checked.ok()) return;
     auto device = Device::open("emulator", {.hardware = subject_.hardware,

@@ -28,10 +28,18 @@ struct Subject {
   std::vector<Run> runs;
 };
 
+/// What tartan check says of a line; mutants keep the lines.
+struct Warning {
+  std::string id;
+  int line = 0;
+  bool operator==(const Warning&) const = default;
+};
+
 /// What a launch gave.
 struct Observation {
   bool refused = false;            // by tartan check, or by the engine: nothing ran
   std::vector<std::string> ids;    // of what was found or refused, each once
+  std::vector<Warning> warnings;   // of tartan check
   std::string message;             // the first finding
   std::vector<Bytes> after;        // the buffers; empty where the kernel did not come to its end
   std::uint64_t instructions = 0;  // of warps

@@ -257,7 +257,7 @@ const OpcodeRow& row(Opcode opcode);
 inline std::string_view name(Opcode opcode) { return row(opcode).name; }
 
 /// The opcode that `text` (an instruction up to its first blank, qualifiers included) begins with:
-/// the longest name that fits whole words. Opcode::none if there is none.
+/// the longest name that fits whole words. Opcode::none if no name fits.
 Opcode find_opcode(std::string_view text);
 
 /// The name nearest to the first word of `text`, for diagnostics; empty if nothing is near.

@@ -61,7 +61,7 @@ struct Operand {
 struct Instruction {
   std::string_view opcode;     // with every qualifier: "ld.global.v4.u32"
   std::uint32_t spelling = 0;  // that, read: Module::spellings
-  std::string_view guard;      // the predicate register of @p or @!p; empty if there is none
+  std::string_view guard;      // the predicate register of @p or @!p; empty if none
   bool guard_negated = false;
   std::uint32_t offset = 0;  // of the opcode
   std::uint32_t end = 0;     // one past the semicolon

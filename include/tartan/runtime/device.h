@@ -27,15 +27,21 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "tartan/isa/target.h"
+#include "tartan/runtime/profile.h"
 #include "tartan/support/diagnostic.h"
 
 namespace tartan::inline TARTAN_ABI {
+
+namespace detail {
+class Exploration;  // what goes through the schedules of a launch
+}
 
 /// Blocks of a grid, or threads of a block, along x, y and z.
 struct Dim3 {
@@ -88,12 +94,18 @@ struct Report {
   std::uint64_t multiply_adds = 0;      // of matrix instructions
   double seconds = 0;                   // host time inside launches
   NumericTrust trust;                   // the weakest of all kernels launched
+  /// In the order of the text; empty without DeviceOptions::profile.
+  std::vector<InstructionProfile> instructions;
 };
 
-/// What the emulator looks for beside bad addresses and the races of bulk copies and wgmma: with
-/// `all`, races between ordinary accesses to memory. Launches then take one host thread and more
-/// time.
-enum class Checks : std::uint8_t { none, all };
+/// What the emulator looks for beside bad addresses, deadlocks and, in shared memory, the races of
+/// kernels with bulk copies, wgmma or mbarriers. Launches with checks take one host thread and more
+/// time: docs/emulator.md has a table.
+enum class Checks : std::uint8_t {
+  none,
+  memory,  ///< all races: in shared, distributed shared and global memory
+  all      ///< also results that depend on what was never written, and illegal sparse metadata
+};
 
 /// How a device is opened; the emulator's checks and limits.
 struct DeviceOptions {
@@ -107,8 +119,18 @@ struct DeviceOptions {
   double timeout = 0;
   /// Emulator: host threads that share the blocks of a launch; 0: one per core.
   int threads = 0;
+  /// Emulator: the order of warps, CTAs and asynchronous operations: the number of a seed, from
+  /// which all of it is drawn, or a schedule that `tartan run --schedules` names. Such a launch
+  /// takes one host thread and is the same each time. Empty: the usual order, in which asynchronous
+  /// operations are done when they are issued.
+  std::string schedule = {};
+  /// For `tartan run --schedules all`, which sets it for its own runs.
+  std::shared_ptr<detail::Exploration> exploration = {};
   /// Emulator: what is looked for.
   Checks checks = Checks::none;
+  /// Emulator: launches count what each instruction does (Report::instructions). They then take
+  /// one host thread.
+  bool profile = false;
   /// Emulator: told at the start of a launch and after every block how many blocks are done, from
   /// any of those threads; it may not throw.
   std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};
@@ -122,6 +144,12 @@ class EngineStream;
 class EngineEvent;
 }  // namespace detail
 
+/// Bytes of a buffer that nobody has written.
+struct Unwritten {
+  std::size_t bytes = 0;
+  std::size_t first = 0;  // the offset of the first
+};
+
 /// Device memory, freed when the last copy goes.
 class Buffer {
  public:
@@ -132,6 +160,9 @@ class Buffer {
   Status write(std::span<const std::byte> bytes, std::size_t offset = 0);
   Status read(std::span<std::byte> bytes, std::size_t offset = 0) const;
   Status fill(std::uint8_t byte);
+  /// What neither the host nor a kernel has written, on the emulator with Checks::all; elsewhere
+  /// nobody keeps account of it, and there is nothing.
+  std::optional<Unwritten> unwritten() const;
 
   /// Same for arrays of plain values.
   template <typename T>
@@ -234,11 +265,11 @@ class LoadedKernel {
 /// PTX that a device has loaded: its kernels and variables.
 class Module {
  public:
-  /// The kernel of that name; if there is none, the message lists the existing ones.
+  /// The kernel of that name; otherwise the message lists the existing ones.
   Result<LoadedKernel> kernel(const std::string& name) const;
   std::vector<std::string> kernels() const;
   /// The .global or .const variable of that name, as a buffer: cudaMemcpyToSymbol is its write().
-  /// If there is none, the message lists the existing ones.
+  /// Otherwise the message lists the existing ones.
   Result<Buffer> variable(const std::string& name) const;
   /// Instructions of the module that the engine cannot run: a warning for each place. Loading
   /// rejects them only in the kernels that are requested. On a GPU the driver has checked all of
@@ -261,7 +292,7 @@ class Device {
   static Result<Device> open(const std::string& name, const DeviceOptions& options = {});
 
   bool emulated() const;
-  /// A remark on the choice of this device; empty if there is none.
+  /// A remark on the choice of this device; empty if none.
   const std::string& remark() const { return remark_; }
   std::string name() const;  // "NVIDIA H100 80GB HBM3 (sm_90), driver 13.0", "emulator"
   /// The architecture to compile for: a GPU's own, with suffix a if it has one; on the emulator the

@@ -129,7 +129,7 @@ class Diags {
 /// Of the JSON that commands write. New fields do not change it.
 inline constexpr int json_schema_version = 1;
 
-/// A value, or the diagnostics that say why there is none.
+/// A value, or the diagnostics of the failure.
 ///
 ///   Result<Device> device = Device::open("cuda");
 ///   if (!device) { std::cerr << device.diags().text(); return 2; }

@@ -122,7 +122,6 @@ inline constexpr Rule rules[] = {
     {"same-value-race", Level::Warning, "Several threads store the same value to the same bytes without order between the stores. The final value is correct, but a read of it must be ordered after all of them."},
     {"weak-cas-read", Level::Warning, "A weak load reads what atom.cas of another thread changes, without order. Compare-and-swap loops often start like this and retry, but the memory model calls it a race: use ld.relaxed."},
     {"uninitialized-read", Level::Error, "The result depends on a register, or on shared, local or global memory, that was never written. The message names where the value was read first and where it is used."},
-    {"dependency-wait", Level::Error, "A dependent grid accesses memory that the grid before it writes, without griddepcontrol.wait in between: it may run before that grid is done."},
     {"schedule-dependent", Level::Warning, "The result depends on the order in which warps, CTAs or asynchronous copies run: two schedules end differently. The message names a schedule that --schedule repeats."},
     {"unwritten-tile", Level::Error, "wgmma reads shared memory that was never written: the preceding wait returned early."},
     {"matrix-descriptor", Level::Error, "A wgmma descriptor does not match the data: a different swizzle than the copy's, a start address that runs past the end of a row, or an 8x8 matrix with rows of two tensors."},

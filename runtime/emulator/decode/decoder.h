@@ -102,8 +102,14 @@ class Decoder {
  public:
   Decoder(const ptx::Module& module, const Globals& globals, Hardware hardware, Diags& diags);
 
+  /// Prepares what is decoded from now on for launches under a schedule.
+  void set_scheduled() { program_.scheduled = true; }
   /// Has the race detector look at what is decoded from now on.
-  void set_watched() { program_.watched = recorded_ = true; }
+  void set_watched() { program_.watched = true; }
+  /// Looks for undefined values in it.
+  void set_examined() { program_.examined = recorded_ = true; }
+  /// Has what is decoded from now on counted.
+  void set_counted() { program_.counted = true; }
   /// Gives what is decoded from now on its meaning over the reals.
   void set_lifted() { program_.lifted = true; }
   /// Fills Program::registers for what is decoded from now on.

@@ -74,8 +74,8 @@ Flow ClusterDefinedness::flow(const InstructionOps& now) const {
 ClusterDefinedness::Piece ClusterDefinedness::piece(Warp& warp, const std::byte* host) {
   using Place = UndefinedOrigin::Place;
   const std::uint32_t own = warp.block->rank();
-  for (std::uint32_t i = 0; i < cluster_.size(); ++i) {
-    const std::uint32_t rank = (own + i) % cluster_.size();
+  for (std::uint32_t i = 0, rank = own; i < cluster_.size(); ++i, ++rank) {
+    if (rank == cluster_.size()) rank = 0;
     Block& block = cluster_.block(rank);
     if (!within(host, block.shared(), block.shared_bytes())) continue;
     const auto at = static_cast<std::uint64_t>(host - block.shared());

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "runtime/emulator/machine/block.h"
-#include "runtime/emulator/races/places.h"
+#include "runtime/emulator/machine/places.h"
 #include "tartan/support/rules.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bulk copies and reductions (cp.async.bulk, cp.reduce.async.bulk; PTX ISA 9.7.9.27), st.async and
-// red.async: what moves bytes and then completes transactions of an mbarrier. All of it is done
-// when it is issued.
+// Bulk copies and reductions (cp.async.bulk, cp.reduce.async.bulk; PTX ISA 9.7.9.27): what moves
+// bytes and then completes transactions of an mbarrier, or belongs to a group. All of it is done
+// when it is issued, unless a schedule says when.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/mbarrier.h"
 #include "runtime/emulator/machine/memory.h"
+#include "runtime/emulator/schedules/determinacy.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 
@@ -61,14 +63,37 @@ void copy_masked(std::byte* to, const std::byte* from, std::uint32_t bytes, std:
 }
 
 // One lane's copy to one destination.
-std::byte* copy_one(Warp& warp, int lane, Window to, std::uint64_t target, const std::byte* source,
-                    std::uint32_t bytes, Reduction reduction, std::optional<std::uint32_t> mask) {
-  std::byte* const at = resolve_range(warp, lane, to, target, bytes, unit);
-  if (ClusterDefinedness* definedness = warp.block->cluster().definedness(); definedness && at)
-    definedness->store(warp, static_cast<std::uint32_t>(lane), at, source, bytes);
-  if (at && mask) copy_masked(at, source, bytes, *mask);
-  else if (at) move_bytes(at, source, bytes, reduction);
-  return at;
+struct Copy {
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  std::uint32_t bytes = 0;
+  Reduction reduction = nullptr;
+  std::optional<std::uint32_t> mask = {};
+
+  void define(Warp& warp, int lane) const {
+    if (ClusterDefinedness* definedness = warp.block->cluster().definedness())
+      definedness->store(warp, static_cast<std::uint32_t>(lane), to, from, bytes);
+  }
+  void move(const std::byte* source) const {
+    if (mask) copy_masked(to, source, bytes, *mask);
+    else move_bytes(to, source, bytes, reduction);
+  }
+};
+
+// Of a bulk group: under a schedule it first reads, and writes at some later time.
+void copy_in_group(Warp& warp, int lane, const Copy& copy) {
+  Late* const late = warp.block->cluster().late();
+  if (!late) {
+    copy.define(warp, lane);
+    return copy.move(copy.from);
+  }
+  const auto staged = std::make_shared<std::vector<std::byte>>();
+  late->issue(
+      warp, 1u << lane, Late::Kind::bulk, [copy, staged] { copy.move(staged->data()); },
+      [&warp, lane, copy, staged] {
+        copy.define(warp, lane);
+        staged->assign(copy.from, copy.from + copy.bytes);
+      });
 }
 
 // What such a copy of a bulk group writes.
@@ -114,15 +139,20 @@ void copy_bulk(Warp& warp, const Op& op) {
          !note_written(warp, lane, {to.window, targets[lane], bytes}, mask, strong)))
       return;
     const auto copy = [&](Window window, std::uint64_t target, std::uint64_t barrier) {
-      std::byte* at = nullptr;
-      if (bytes && !(at = copy_one(warp, lane, window, target, source, bytes, reduction, mask)))
-        return false;
-      return !(op.flags & has_barrier) ||
-             complete_transactions(warp, lane, barrier, bytes,
-                                   {.at = at,
-                                    .room = bytes,
-                                    .from = std::span(&taken, bytes ? 1 : 0),
-                                    .strong = strong});
+      Copy one{.from = source, .bytes = bytes, .reduction = reduction, .mask = mask};
+      if (bytes && !(one.to = resolve_range(warp, lane, window, target, bytes, unit))) return false;
+      if (!(op.flags & has_barrier)) {
+        if (bytes) copy_in_group(warp, lane, one);
+        return true;
+      }
+      Move move = [&warp, lane, one] {
+        one.define(warp, lane);
+        one.move(one.from);
+      };
+      return complete_transactions(
+          warp, lane, barrier, bytes,
+          {.at = one.to, .room = bytes, .from = std::span(&taken, bytes ? 1 : 0), .strong = strong},
+          bytes ? std::move(move) : Move());
     };
     if (!(op.flags & is_multicast)) {
       if (!copy(to.window, targets[lane], barriers[lane])) return;
@@ -174,98 +204,6 @@ void decode_bulk_reduction(Decoder& d) {
   decode_bulk(d, reduction);
 }
 
-// ---- st.bulk: zeros.
-
-// op.list: the address; op.a: how many bytes, in 32 bits if op.flags says so.
-void fill_shared(Warp& warp, const Op& op) {
-  const Op where = address_at(warp, op.list);
-  std::uint64_t at[32];
-  addresses(warp, where, at);
-  constexpr std::uint64_t word = 8, most = std::uint64_t{1} << 24;
-  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
-    const int lane = std::countr_zero(m);
-    const std::uint64_t bytes =
-        op.flags ? lanes<std::uint32_t>(warp, op.a)[lane] : lanes<std::uint64_t>(warp, op.a)[lane];
-    if (bytes % word != 0 || bytes > most)
-      return warp.fail(
-          "misaligned-access"_rule,
-          fmt::format("illegal size of st.bulk, {} bytes: expected a multiple of 8 up to 2^24",
-                      bytes),
-          lane);
-    if (where.window == Window::generic && window_of(at[lane]) != Window::shared)
-      return warp.fail(
-          "memory-fault"_rule,
-          fmt::format("st.bulk requires a shared memory address, found 0x{:x}", at[lane]), lane,
-          at[lane]);
-    if (bytes == 0) continue;
-    std::byte* const to = resolve_range(warp, lane, where.window, at[lane], bytes, word);
-    if (!to) return;
-    std::memset(to, 0, bytes);
-    clear_tags(to, bytes);
-    note_lane_access(warp, lane, {where.window, at[lane], bytes}, true);
-    if (ClusterDefinedness* definedness = warp.block->cluster().definedness())
-      definedness->fill(warp, to, bytes);
-  }
-}
-
-// ---- st.async, red.async: a value to shared memory, and its bytes to an mbarrier.
-
-// op.list: the address, the mbarrier's; then op.count slots of op.flags bytes each.
-void store_async(Warp& warp, const Op& op) {
-  const std::uint32_t size = op.flags;
-  const Op where = address_at(warp, op.list);
-  Access to, barrier;
-  if (!resolve(warp, where, size * op.count, to) ||
-      !resolve(warp, address_at(warp, op.list + address_words), 8, barrier))
-    return;
-  const auto reduction = reinterpret_cast<Reduction>(static_cast<std::uintptr_t>(op.value));
-  const std::uint32_t* slots = warp.program->slots.data() + op.list + 2 * address_words;
-  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
-    const int lane = std::countr_zero(m);
-    for (std::uint32_t k = 0; k < op.count; ++k) {
-      std::byte value[8];
-      if (size == 8) std::memcpy(value, &lanes<std::uint64_t>(warp, slots[k])[lane], 8);
-      else std::memcpy(value, &lanes<std::uint32_t>(warp, slots[k])[lane], 4);
-      if (active_algebra)
-        active_algebra->memory.store(
-            value, warp.tags + slots[k] + size * static_cast<unsigned>(lane), size);
-      move_bytes(to.at[lane] + k * size, value, size, reduction);
-    }
-    if (ClusterDefinedness* definedness = warp.block->cluster().definedness())
-      definedness->fill(warp, to.at[lane], size * op.count);
-    const auto strong = reduction ? std::optional(Scope::cluster) : std::nullopt;
-    if (!complete_transactions(warp, lane, barrier.at[lane], size * op.count,
-                               {.at = to.at[lane], .room = size * op.count, .strong = strong}))
-      return;
-  }
-}
-
-void decode_to_barrier(Decoder& d, Reduction reduction, Type type, int count) {
-  d.spelling.ignore("weak relaxed cluster shared::cluster");
-  // What the assembler makes of st.async.shared::cta completes at the mbarrier without saying so.
-  const bool here = !reduction && d.spelling.has("shared shared::cta");
-  if (!d.spelling.has("mbarrier::complete_tx::bytes") && !here)
-    return d.unsupported("expected .mbarrier::complete_tx::bytes at the end");
-  if (bits(type) != 32 && bits(type) != 64) return d.unsupported();
-  if (!d.expect_operands(3, 3)) return;
-  const ptx::Operand& data = d.operand(1);
-  const auto elements =
-      data.kind == ptx::OperandKind::Vector ? d.children(data) : std::span(&data, 1);
-  if (static_cast<int>(elements.size()) != count)
-    return d.error("register-count"_rule, fmt::format("{} expects {} values, found {}",
-                                                      d.spelling.text(), count, elements.size()));
-  std::vector<std::uint32_t> slots;
-  for (const ptx::Operand& element : elements) slots.push_back(d.source(element, type));
-  const std::uint32_t list = append_address(d, d.operand(0), Window::cluster);
-  append_address(d, d.operand(2), Window::cluster);
-  d.append(slots);
-  Op& op = d.emit(store_async);
-  op.list = list;
-  op.count = static_cast<std::uint8_t>(count);
-  op.flags = static_cast<std::uint8_t>(bits(type) / 8);
-  op.value = reinterpret_cast<std::uintptr_t>(reduction);
-}
-
 }  // namespace
 
 std::uint32_t append_address(Decoder& d, const ptx::Operand& operand, Window window) {
@@ -313,7 +251,7 @@ bool check_multicast(Warp& warp, int lane, std::uint32_t mask) {
 }
 
 bool complete_transactions(Warp& warp, int lane, std::uint64_t mbarrier, std::uint32_t bytes,
-                           const Filled& filled) {
+                           const Filled& filled, Move move) {
   std::uint64_t at[32] = {};
   at[lane] = mbarrier;
   Access access;
@@ -322,13 +260,16 @@ bool complete_transactions(Warp& warp, int lane, std::uint64_t mbarrier, std::ui
   const bool good = resolve(warp, Window::cluster, at, 8, access);
   warp.mask = whole;
   if (!good) return false;
-  return complete_transactions(warp, lane, access.at[lane], bytes, filled);
+  return complete_transactions(warp, lane, access.at[lane], bytes, filled, std::move(move));
 }
 
 bool complete_transactions(Warp& warp, int lane, std::byte* mbarrier, std::uint32_t bytes,
-                           const Filled& filled) {
+                           const Filled& filled, Move move) {
   ClusterRaces* const races = warp.block->cluster().races();
+  warp.copied += bytes;
   if (races && !races->use(warp, 1u << lane, mbarrier)) return false;
+  Determinacy* const determinacy = warp.block->context().determinacy;
+  if (determinacy) determinacy->changes(warp, 1u << lane, mbarrier);
   if (const auto who = races ? races->completing_on(mbarrier) : std::nullopt) {
     for (const Stretch& each : filled.from)
       races->asynchronous(
@@ -348,13 +289,22 @@ bool complete_transactions(Warp& warp, int lane, std::byte* mbarrier, std::uint3
     if (filled.shape) races->filled(warp, filled.at, filled.room, *filled.shape, *who);
     if (warp.block->cluster().stopped()) return false;
   }
-  if (Mbarrier::complete(mbarrier, bytes) && races) races->end_phase(mbarrier);
+  const auto complete = [=, &warp, move = std::move(move)] {
+    if (move) move();
+    if (!Mbarrier::complete(mbarrier, bytes) || !races) return;
+    if (determinacy) determinacy->phase_ends(warp.block->cluster(), mbarrier);
+    races->end_phase(mbarrier);
+  };
+  if (Late* late = warp.block->cluster().late())
+    late->issue(warp, 1u << lane, Late::Kind::completion, complete);
+  else complete();
   return true;
 }
 
 bool note_group_copy(Warp& warp, int lane, const Stretch& where, bool writes,
                      std::optional<Scope> strong) {
   Cluster& cluster = warp.block->cluster();
+  if (writes) warp.copied += where.bytes;
   ClusterRaces* const races = cluster.races();
   if (!races) return true;
   const auto issuer = static_cast<std::uint32_t>(lane);
@@ -401,6 +351,7 @@ constexpr Actor bulk_actors[] = {Actor::bulk_read, Actor::bulk_write};
 void commit_copies(Warp& warp, const Op&) {
   for (const Actor actor : bulk_actors)
     warp.block->cluster().races()->clocks().commit(warp, warp.mask, actor);
+  if (Late* late = warp.block->cluster().late()) late->commit(warp, warp.mask, Late::Kind::bulk);
 }
 
 // op.value: groups that may be pending; op.flags: of what they read alone.
@@ -409,6 +360,8 @@ void wait_for_copies(Warp& warp, const Op& op) {
     if (actor == Actor::bulk_read || !op.flags)
       warp.block->cluster().races()->clocks().wait(warp, warp.mask, actor,
                                                    static_cast<std::uint32_t>(op.value));
+  if (Late* late = warp.block->cluster().late())
+    late->wait(warp, warp.mask, Late::Kind::bulk, static_cast<std::uint32_t>(op.value), op.flags);
 }
 
 // What is done when it is issued needs no waiting for: only who may go on is taken down.
@@ -424,22 +377,6 @@ void decode_bulk_group(Decoder& d) {
   op.flags = reads;
 }
 
-void decode_store_bulk(Decoder& d) {
-  d.spelling.ignore("weak");
-  const Window window = d.spelling.has("shared::cta") ? Window::shared : Window::generic;
-  if (!d.expect_operands(3, 3)) return;
-  if (d.integer(d.operand(2)).value_or(1) != 0)
-    return d.unsupported("st.bulk stores zeros only: expected the value 0");
-  const auto size = d.register_of(d.operand(1));
-  const bool narrow = size && bits(size->type) == 32;
-  const std::uint32_t list = append_address(d, d.operand(0), window),
-                      bytes = d.source(1, narrow ? size->type : Type::u64);
-  Op& op = d.emit(fill_shared);
-  op.list = list;
-  op.a = bytes;
-  op.flags = narrow;
-}
-
 constexpr InstructionRow rows[] = {
     {Opcode::cp_async_bulk, [](Decoder& d) { decode_bulk(d, nullptr); }},
     {Opcode::cp_reduce_async_bulk, decode_bulk_reduction},
@@ -451,17 +388,5 @@ constexpr InstructionRow rows[] = {
 }  // namespace
 
 std::span<const InstructionRow> bulk_instructions() { return rows; }
-
-void decode_store_async(Decoder& d) {
-  decode_to_barrier(d, nullptr, d.spelling.type(), d.spelling.vector_length());
-}
-
-void decode_reduction_async(Decoder& d) {
-  const std::string_view name = reduction_name(d);
-  const Type type = d.spelling.type();
-  const Reduction reduction = find_reduction(name, type);
-  if (!reduction) return d.unsupported();
-  decode_to_barrier(d, reduction, type, 1);
-}
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -28,10 +29,9 @@ std::byte* resolve_range(Warp& warp, int lane, Window window, std::uint64_t addr
 
 /// Combines `bytes` bytes of elements at `from` into those at `to`, in order.
 using Reduction = void (*)(std::byte* to, const std::byte* from, std::uint32_t bytes);
-/// Null where there is none.
-/// `flush`: subnormal f32 are zeros, in memory and in the result.
+/// Null for an unknown name. `flush`: subnormal f32 are zeros, in memory and in the result.
 Reduction find_reduction(std::string_view name, Type type, bool flush = false);
-/// The reduction that the spelling names; empty where there is none.
+/// The reduction that the spelling names; empty if none.
 std::string_view reduction_name(Decoder& d);
 /// A copy, or a reduction; `to` is a multiple of an element's size.
 void move_bytes(std::byte* to, const std::byte* from, std::uint32_t bytes, Reduction reduction);
@@ -62,12 +62,14 @@ struct Filled {
   std::optional<std::uint64_t> map = {};  // where the tensor map is
   std::optional<Scope> strong = {};       // of a reduction
 };
-/// Completes `bytes` of the mbarrier at `lane`'s address of the cluster.
+/// What an asynchronous operation does to memory, where it is not done when it is issued.
+using Move = std::function<void()>;
+/// Completes `bytes` of the mbarrier at `lane`'s address of the cluster, after `move`.
 bool complete_transactions(Warp& warp, int lane, std::uint64_t mbarrier, std::uint32_t bytes,
-                           const Filled& filled);
+                           const Filled& filled, Move move = {});
 /// The same, of which the race detector hears, for an mbarrier in the host's memory.
 bool complete_transactions(Warp& warp, int lane, std::byte* mbarrier, std::uint32_t bytes,
-                           const Filled& filled);
+                           const Filled& filled, Move move = {});
 /// The race detector hears that a copy of a bulk group reads or writes there.
 bool note_group_copy(Warp& warp, int lane, const Stretch& where, bool writes,
                      std::optional<Scope> strong);
@@ -75,5 +77,8 @@ bool note_group_copy(Warp& warp, int lane, const Stretch& where, bool writes,
 bool note_group_map(Warp& warp, int lane, std::uint64_t map);
 /// And of an ordinary access of one lane.
 void note_lane_access(Warp& warp, int lane, const Stretch& where, bool writes);
+
+/// st.bulk.
+void decode_store_bulk(Decoder& d);
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

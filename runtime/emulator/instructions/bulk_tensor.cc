@@ -11,6 +11,9 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "compiler/support/counted.h"
@@ -104,13 +107,19 @@ bool load_box(Warp& warp, const Op& op, int lane, std::uint64_t map, TensorBox& 
   const auto bytes = static_cast<std::uint32_t>(box.bytes());
   const auto load = [&](Window window, std::uint64_t target, std::uint64_t barrier) {
     std::byte* at = find_shared(warp, lane, window, target, box.shared_bytes());
-    return at && box.load(at, target & shared_offset_mask) &&
-           complete_transactions(warp, lane, barrier, bytes,
+    if (!at) return false;
+    const std::uint64_t offset = target & shared_offset_mask;
+    const bool later = warp.block->cluster().late();
+    if (!(later ? box.touch() : box.load(at, offset))) return false;
+    Move move;
+    if (later) move = [box, at, offset]() mutable { box.load(at, offset); };
+    return complete_transactions(warp, lane, barrier, bytes,
                                  {.at = at,
                                   .room = box.shared_bytes(),
                                   .shape = box.shape(),
                                   .from = box.rows(),
-                                  .map = map});
+                                  .map = map},
+                                 std::move(move));
   };
   if (!(op.flags & is_multicast)) return load(to.window, targets[lane], barriers[lane]);
   const std::uint32_t blocks = lanes<std::uint32_t>(warp, op.b)[lane];
@@ -130,6 +139,18 @@ Type plain(Type type, std::string_view name) {
   return bits(type) == 64 ? Type::b64 : bits(type) == 32 ? Type::b32 : type;
 }
 
+// First it reads `image`, then it writes.
+void store_late(Warp& warp, int lane, Late& late, const TensorBox& box,
+                std::span<const std::byte> image, std::uint64_t offset, Reduction reduction) {
+  const auto staged = std::make_shared<std::vector<std::byte>>();
+  late.issue(
+      warp, 1u << lane, Late::Kind::bulk,
+      [box = TensorBox(box), staged, offset, reduction]() mutable {
+        box.store(staged->data(), offset, reduction);
+      },
+      [staged, image] { staged->assign(image.begin(), image.end()); });
+}
+
 bool store_box(Warp& warp, const Op& op, int lane, std::uint64_t map, TensorBox& box) {
   const std::string_view name = reduction_names[op.value];
   const Type type = box.map().type;
@@ -146,7 +167,13 @@ bool store_box(Warp& warp, const Op& op, int lane, std::uint64_t map, TensorBox&
   if (!at || !note_group_copy(warp, lane, {from.window, sources[lane], box.shared_bytes()}, false,
                               std::nullopt))
     return false;
-  if (!box.store(at, sources[lane] & shared_offset_mask, reduction)) return false;
+  const std::uint64_t offset = sources[lane] & shared_offset_mask;
+  if (Late* late = warp.block->cluster().late()) {
+    if (!box.touch()) return false;
+    store_late(warp, lane, *late, box, {at, at + box.shared_bytes()}, offset, reduction);
+  } else if (!box.store(at, offset, reduction)) {
+    return false;
+  }
   const auto strong = reduction ? std::optional(Scope::gpu) : std::nullopt;
   for (const Stretch& row : box.rows())
     if (!note_group_copy(warp, lane, row, true, strong)) return false;

@@ -4,6 +4,8 @@
 //
 // The response, 16 bytes that programs must not look into: the place of the cluster's first block,
 // x, y and z, then 1; or four zeros.
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -29,9 +31,11 @@ bool respond(Warp& warp, int lane, std::uint64_t target, std::uint64_t barrier,
   std::byte* const at =
       resolve_range(warp, lane, Window::cluster, target, response_bytes, response_bytes);
   if (!at) return false;
-  std::memcpy(at, response, response_bytes);
+  std::array<std::uint32_t, 4> words;
+  std::ranges::copy(response, words.begin());
   return complete_transactions(warp, lane, barrier, response_bytes,
-                               {.at = at, .room = response_bytes});
+                               {.at = at, .room = response_bytes},
+                               [=] { std::memcpy(at, words.data(), response_bytes); });
 }
 
 // op.list: the addresses of the response and of the mbarrier; op.flags: to all blocks.

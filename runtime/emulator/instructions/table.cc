@@ -26,14 +26,14 @@ Decode find_decode(Opcode opcode) {
   static const auto table = [] {
     std::array<Decode, static_cast<std::size_t>(Opcode::count)> out{};
     for (const auto topic :
-         {integer_instructions(),        carry_instructions(),        bit_instructions(),
-          byte_instructions(),           video_instructions(),        comparison_instructions(),
-          conversion_instructions(),     move_instructions(),         memory_instructions(),
-          atomic_instructions(),         asynchronous_instructions(), warp_instructions(),
-          barrier_instructions(),        control_instructions(),      stack_instructions(),
-          bulk_instructions(),           tensor_instructions(),       tensor_map_instructions(),
-          matrix_instructions(),         warpgroup_instructions(),    approximation_instructions(),
-          launch_control_instructions(), refused_instructions()})
+         {integer_instructions(),       carry_instructions(),          bit_instructions(),
+          byte_instructions(),          video_instructions(),          comparison_instructions(),
+          conversion_instructions(),    move_instructions(),           memory_instructions(),
+          atomic_instructions(),        copy_instructions(),           mbarrier_instructions(),
+          warp_instructions(),          barrier_instructions(),        control_instructions(),
+          stack_instructions(),         bulk_instructions(),           tensor_instructions(),
+          tensor_map_instructions(),    matrix_instructions(),         warpgroup_instructions(),
+          approximation_instructions(), launch_control_instructions(), refused_instructions()})
       for (const InstructionRow& row : topic)
         out[static_cast<std::size_t>(row.opcode)] = row.decode;
     return out;

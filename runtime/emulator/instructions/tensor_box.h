@@ -58,9 +58,13 @@ class TensorBox {
   BoxShape shape() const {
     return {.span = static_cast<std::uint32_t>(span_), .source = map_.address};
   }
-  /// What load() or store() accessed of the tensor, if the race detector wants to know.
+  /// What touch(), load() or store() accessed of the tensor, if the race detector wants to know.
   std::span<const Stretch> rows() const { return touched_; }
 
+  /// Whether all of it that is inside of the tensor exists; rows() then has what load() will read.
+  bool touch() {
+    return each_row([](std::uint64_t, const std::byte*, std::uint64_t, std::uint64_t) {});
+  }
   /// Fills `image`, a copy of shared memory from `address` on.
   bool load(std::byte* image, std::uint64_t address) {
     std::vector<std::byte> row(row_bytes_);
@@ -121,7 +125,7 @@ class TensorBox {
   }
 
   // Calls body(index, memory, first, last) for each row: its bytes [first, last) are inside of the
-  // tensor and start at `memory`, which is null where there are none.
+  // tensor and start at `memory`; null: the row has none.
   template <typename Body>
   bool each_row(Body&& body) {
     const std::int64_t extent = static_cast<std::int64_t>(map_.extents[0]), x = place_.at[0];

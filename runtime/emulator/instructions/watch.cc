@@ -13,12 +13,18 @@
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/memory.h"
+#include "runtime/emulator/schedules/determinacy.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 const Watch& watch_of(const Warp& warp) { return warp.program->watches[warp.pc - 1]; }
 ClusterRaces& races_of(Warp& warp) { return *warp.block->cluster().races(); }
+
+void note_strong(Warp& warp, const Op& op, const Watch& watch, const std::uint64_t* at) {
+  Determinacy* const determinacy = warp.block->context().determinacy;
+  if (determinacy && watch.strong) determinacy->communicates(warp, op.window, at, watch.bytes);
+}
 
 Ordering ordering(const Watch& watch) {
   return {static_cast<Scope>(watch.scope), watch.acquires, watch.releases, watch.sequential};
@@ -40,6 +46,7 @@ void watched_load(Warp& warp, const Op& op) {
   const Watch& watch = watch_of(warp);
   std::uint64_t at[32];
   addresses(warp, op, at);  // the load may go to their register
+  note_strong(warp, op, watch, at);
   races_of(warp).access(warp, access_of(watch, op, warp.mask, at));
   watch.inner(warp, op);
   if (watch.strong) races_of(warp).learn(warp, op.window, at, ordering(watch));
@@ -49,6 +56,7 @@ void watched_store(Warp& warp, const Op& op) {
   const Watch& watch = watch_of(warp);
   std::uint64_t at[32];
   addresses(warp, op, at);
+  note_strong(warp, op, watch, at);
   const StoredValue value{op, watch.element_bytes, watch.wide};
   WatchedAccess access = access_of(watch, op, warp.mask, at);
   if (watch.element_bytes) access.value = &value;
@@ -61,6 +69,7 @@ void watched_atomic(Warp& warp, const Op& op) {
   const Watch& watch = watch_of(warp);
   std::uint64_t at[32];
   addresses(warp, op, at);
+  note_strong(warp, op, watch, at);
   races_of(warp).access(warp, access_of(watch, op, warp.mask, at));
   races_of(warp).publish(warp, op.window, at, ordering(watch), false);
   watch.inner(warp, op);

@@ -110,6 +110,25 @@ bool check_order(Warp& warp, const WarpgroupOperation& w, const WgmmaOperands& o
   return read('B', operands.b_descriptor, operands.trans_b, form.b, form.shape.n, form.shape.k);
 }
 
+// Reads registers and tiles, and writes the accumulators.
+void multiply(Warp& warp, std::span<Warp> warps, const WarpgroupOperation& w,
+              WgmmaOperands operands) {
+  Registers d(w.d.size()), a(w.a.size()), metadata(w.metadata ? 1 : 0);
+  if (operands.scale_d) d.load(warps, w.d);
+  a.load(warps, w.a);
+  if (w.metadata) metadata.load(warps, {*w.metadata});
+  operands.d = d.get();
+  operands.a = a.get();
+  operands.metadata = w.metadata ? metadata.get()[0] : nullptr;
+  if (active_algebra) multiply_values(warp, warps, w, operands);
+  if (ClusterDefinedness* definedness = warp.block->cluster().definedness())
+    definedness->multiply(warp, warps, w, operands);
+  if (const Status status = w.product->run(operands); !status)
+    return warp.fail("memory-fault"_rule, status.diags()[0].message);
+  d.store(warps, w.d);
+  warp.multiply_adds += w.product->multiply_adds();
+}
+
 void product(Warp& warp, const Op& op) {
   if (!gather_warp(warp) || !warp.block->gather_warpgroup(warp)) return;
   const WarpgroupOperation& w = warp.program->warpgroup_operations[op.list];
@@ -135,41 +154,37 @@ void product(Warp& warp, const Op& op) {
                       one.name, one.value),
           one.lane, 0);
 
-  Registers d(w.d.size()), a(w.a.size()), metadata(w.metadata ? 1 : 0);
-  if (operands.scale_d) d.load(warps, w.d);
-  a.load(warps, w.a);
+  Registers metadata(w.metadata ? 1 : 0);
   if (w.metadata) metadata.load(warps, {*w.metadata});
-  operands.d = d.get();
-  operands.a = a.get();
-  operands.metadata = w.metadata ? metadata.get()[0] : nullptr;
   if (w.metadata && warp.block->cluster().definedness())
     if (const auto found =
-            find_illegal_code(w.product->form(), operands.metadata, operands.selector))
+            find_illegal_code(w.product->form(), metadata.get()[0], operands.selector))
       return warp.block->fail(warps[static_cast<std::size_t>(found->lane) / warp_lanes],
                               warp.pc - 1, "sparse-metadata"_rule, found->message,
                               found->lane % static_cast<int>(warp_lanes), 0);
   operands.shared = {warp.block->shared(), warp.block->shared_bytes()};
   if (!check_order(warp, w, operands)) return;
-  if (active_algebra) multiply_values(warp, warps, w, operands);
-  if (ClusterDefinedness* definedness = warp.block->cluster().definedness())
-    definedness->multiply(warp, warps, w, operands);
-  if (const Status status = w.product->run(operands); !status)
-    return warp.fail("memory-fault"_rule, status.diags()[0].message);
-  d.store(warps, w.d);
-  warp.multiply_adds += w.product->multiply_adds();
+  if (Late* late = warp.block->cluster().late())
+    return late->issue(warp, warp.mask, Late::Kind::product,
+                       [=, &warp, &w] { multiply(warp, warps, w, operands); });
+  multiply(warp, warps, w, operands);
 }
 
 void converge(Warp& warp, const Op&) { gather_warp(warp); }
 
 void commit(Warp& warp, const Op&) {
-  if (gather_warp(warp)) warp.block->cluster().races()->clocks().commit_products(warp);
+  if (!gather_warp(warp)) return;
+  warp.block->cluster().races()->clocks().commit_products(warp);
+  if (Late* late = warp.block->cluster().late()) late->commit(warp, warp.mask, Late::Kind::product);
 }
 
 // op.value: groups that may be pending.
 void wait(Warp& warp, const Op& op) {
-  if (gather_warp(warp))
-    warp.block->cluster().races()->clocks().wait_for_products(warp,
-                                                              static_cast<std::uint32_t>(op.value));
+  if (!gather_warp(warp)) return;
+  const auto pending = static_cast<std::uint32_t>(op.value);
+  warp.block->cluster().races()->clocks().wait_for_products(warp, pending);
+  if (Late* late = warp.block->cluster().late())
+    late->wait(warp, warp.mask, Late::Kind::product, pending);
 }
 
 // ---- Decoding.

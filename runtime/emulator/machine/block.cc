@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/machine/block.h"
-#include "runtime/emulator/algebra/algebra.h"
 
 #include <fmt/format.h>
-#include <cassert>
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <cstring>
 
+#include "runtime/emulator/algebra/algebra.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
+#include "runtime/emulator/machine/places.h"
+#include "runtime/emulator/schedules/determinacy.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
@@ -40,6 +42,8 @@ std::uint64_t local_step_of(const Program& program) {
 }
 
 }  // namespace
+
+std::uint64_t Block::shared_bytes(const LaunchContext& context) { return shared_bytes_of(context); }
 
 std::uint64_t Block::host_bytes(const LaunchContext& context) {
   const std::uint64_t warps = (context.launch.block.count() + 31) / 32;
@@ -235,22 +239,27 @@ void Block::report_limit(Warp& warp, const Rule& rule, std::string message) {
   fail(warp, warp.groups.empty() ? 0 : warp.groups[0].pc, rule, std::move(message), -1, 0);
 }
 
+bool Block::within_limits(Warp& warp) {
+  if (warp.steps >= context_.max_steps)
+    report_limit(warp, "step-limit"_rule,
+                 fmt::format("warp {} has issued {} instructions without finishing", warp.index,
+                             warp.steps));
+  else if (context_.deadline && std::chrono::steady_clock::now() >= *context_.deadline)
+    report_limit(warp, "time-limit"_rule, "the launch has not finished within the time limit");
+  return !stopped();
+}
+
+// `ops`, or as many as the limit allows.
+std::uint32_t Block::slice(const Warp& warp, std::uint32_t ops) const {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(ops, context_.max_steps - warp.steps));
+}
+
 Block::Turn Block::run_turn() {
   bool alive = false, ran = false, progressed = false;
   for (Warp& warp : warps_) {
     if (warp.done()) continue;
-    const std::uint64_t left = context_.max_steps - warp.steps;
-    if (left == 0) {
-      report_limit(warp, "step-limit"_rule,
-                   fmt::format("warp {} has issued {} instructions without finishing", warp.index,
-                               warp.steps));
-      return Turn::done;
-    }
-    if (context_.deadline && std::chrono::steady_clock::now() >= *context_.deadline) {
-      report_limit(warp, "time-limit"_rule, "the launch has not finished within the time limit");
-      return Turn::done;
-    }
-    const bool now = warp.run(static_cast<std::uint32_t>(std::min<std::uint64_t>(slice_ops, left)));
+    if (!within_limits(warp)) return Turn::done;
+    const bool now = warp.run(slice(warp, slice_ops));
     if (stopped()) return Turn::done;
     if (recheck_) recheck();
     ran |= now;
@@ -259,6 +268,12 @@ Block::Turn Block::run_turn() {
   }
   if (!alive && done()) return Turn::done;
   return progressed ? Turn::progressed : ran ? Turn::polled : Turn::parked;
+}
+
+void Block::run_group(Warp& warp, std::size_t group, std::uint32_t instructions) {
+  if (!within_limits(warp)) return;
+  warp.run_group(group, slice(warp, instructions));
+  if (recheck_ && !stopped()) recheck();
 }
 
 void Block::count(Report& report) const {
@@ -295,6 +310,7 @@ void Block::arrive(Warp& warp, std::uint32_t id, std::uint32_t expected, bool wa
   barrier.arrived[warp.index] |= warp.mask;
   barrier.votes += static_cast<std::uint32_t>(std::popcount(votes & warp.mask));
   barrier.voters += static_cast<std::uint32_t>(std::popcount(warp.mask));
+  if (context_.determinacy) context_.determinacy->arrives(warp, id, expected);
   if (ClusterRaces* races = cluster_.races()) races->arrive(warp, id);
   if (wait) warp.wait_at_barrier(static_cast<std::uint8_t>(id));
   if (complete(barrier)) release(static_cast<std::uint8_t>(id));
@@ -309,6 +325,7 @@ void Block::release(std::uint8_t id) {
     for (const Group& group : warp.groups)
       if (group.state == Group::State::at_barrier && group.barrier == id) here |= group.mask;
     if (here && races) races->leave(warp, here, id);
+    if (here && context_.determinacy) context_.determinacy->leaves(warp, here, id);
     for (Group& group : warp.groups) {
       if (group.state != Group::State::at_barrier || group.barrier != id) continue;
       group.state = Group::State::ready;
@@ -327,6 +344,7 @@ void Block::release(std::uint8_t id) {
     }
   }
   if (races) races->all_gone(rank_, id);
+  if (context_.determinacy) context_.determinacy->all_gone(*this, id);
 }
 
 std::span<Warp> Block::warpgroup(const Warp& warp) {
@@ -462,24 +480,8 @@ void Block::report_deadlock() {
     }
 }
 
-int Block::line(std::uint32_t pc) const {
-  const auto& origins = context_.program.origins;
-  return pc < origins.size() ? context_.module.source->line(origins[pc].offset) : 0;
-}
-
-std::string Block::source(std::uint32_t pc) const {
-  if (pc >= context_.program.origins.size()) return {};
-  const std::uint32_t location = context_.program.origins[pc].location;
-  if (!location) return {};
-  const ptx::Location& at = context_.module.locations[location - 1];
-  const std::string_view file = context_.module.file_name(at.file);
-  return file.empty() ? std::string() : fmt::format("{}:{}", file, at.line);
-}
-
-std::string Block::where(std::uint32_t pc) const {
-  const std::string from = source(pc);
-  return fmt::format("line {}{}", line(pc), from.empty() ? from : fmt::format(" ({})", from));
-}
+int Block::line(std::uint32_t pc) const { return emulator::line(context_, pc); }
+std::string Block::where(std::uint32_t pc) const { return line_text(context_, pc); }
 
 void Block::fail(Warp& warp, std::uint32_t pc, const Rule& rule, std::string message, int lane,
                  std::uint64_t address) {
@@ -487,7 +489,7 @@ void Block::fail(Warp& warp, std::uint32_t pc, const Rule& rule, std::string mes
   finding.id = rule.id;
   finding.message = std::move(message);
   finding.line = line(pc);
-  finding.source = source(pc);
+  finding.source = source(context_, pc);
   finding.block = place_;
   if (lane >= 0) finding.lane = static_cast<int>(warp.index) * 32 + lane;
   finding.address = address;

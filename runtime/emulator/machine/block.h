@@ -25,6 +25,9 @@ namespace tartan::inline TARTAN_ABI::emulator {
 
 class LaunchRaces;
 class LaunchDefinedness;
+class LaunchProfile;
+class Determinacy;
+class Schedule;
 
 /// What all blocks of a launch share.
 struct LaunchContext {
@@ -41,7 +44,10 @@ struct LaunchContext {
   std::uint64_t grid = 0;                    // %gridid
   std::uint64_t workspace = 0;               // of a cooperative launch
   LaunchRaces* races = nullptr;              // of a watched launch
-  LaunchDefinedness* definedness = nullptr;  // of a watched launch
+  LaunchDefinedness* definedness = nullptr;  // of one that is examined too
+  LaunchProfile* profile = nullptr;          // of a counted one
+  Schedule* schedule = nullptr;              // null: the usual order
+  Determinacy* determinacy = nullptr;        // of a launch whose schedules are looked for
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
   /// Takes a cluster that has not started out of the grid, and gives the place of its first block.
   std::function<std::optional<Dim3>()> cancel = {};
@@ -76,6 +82,8 @@ class Block {
   enum class Turn : std::uint8_t { done, parked, polled, progressed };
 
   Block(LaunchContext& context, Cluster& cluster, std::uint32_t rank);
+  /// What a block has of shared memory.
+  static std::uint64_t shared_bytes(const LaunchContext& context);
   /// About how much memory of the host a block takes.
   static std::uint64_t host_bytes(const LaunchContext& context);
 
@@ -83,6 +91,10 @@ class Block {
   void start(Dim3 place);
   /// Runs each warp for a slice.
   Turn run_turn();
+  /// Under a schedule: runs a group of `warp`, which is ready, for at most so many instructions.
+  void run_group(Warp& warp, std::size_t group, std::uint32_t instructions);
+  /// Whether the mbarrier that the group found in the phase whose end it waits for is still there.
+  bool still_waits(const Group& group) const;
   bool done() const;
   bool stopped() const;
   /// Adds what the warps did.
@@ -137,9 +149,10 @@ class Block {
   std::uint32_t first_registers() const;
   void hand_out_registers();
   void recheck();
-  std::string source(std::uint32_t pc) const;
   std::uint64_t special(isa::SpecialRegister which, std::uint32_t warp, std::uint32_t lane) const;
   std::uint32_t allotted_shared() const;
+  bool within_limits(Warp& warp);
+  std::uint32_t slice(const Warp& warp, std::uint32_t ops) const;
   void report_limit(Warp& warp, const Rule& rule, std::string message);
   void fill_specials(Warp& warp);
   void clear_local(Warp& warp);

@@ -7,6 +7,7 @@
 #include <bit>
 
 #include "runtime/emulator/machine/waiting.h"
+#include "runtime/emulator/schedules/determinacy.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
@@ -26,6 +27,7 @@ Cluster::Cluster(LaunchContext& context) : context_(context) {
   if (of_launch) races_ = std::make_unique<ClusterRaces>(*this, *of_launch);
   if (context.definedness)
     definedness_ = std::make_unique<ClusterDefinedness>(*this, *context.definedness);
+  if (context.schedule) late_ = std::make_unique<Late>();
 }
 
 Dim3 Cluster::first_block(const LaunchContext& context, std::uint64_t index) {
@@ -46,6 +48,8 @@ void Cluster::start(std::uint64_t index) {
                           first.z + rank / size.x / size.y});
   if (races_) races_->start(static_cast<std::uint32_t>(index));
   if (definedness_) definedness_->start();
+  if (late_) late_->start();
+  if (context_.determinacy) context_.determinacy->starts(*this, static_cast<std::uint32_t>(index));
 }
 
 bool Cluster::run(int turns) {
@@ -58,10 +62,7 @@ bool Cluster::run(int turns) {
       ran |= turn == Block::Turn::progressed || turn == Block::Turn::polled;
       progressed |= turn == Block::Turn::progressed;
     }
-    if (done) {
-      if (races_) races_->finish();
-      return true;
-    }
+    if (done) return finish(), true;
     idle_turns_ = progressed ? 0 : idle_turns_ + 1;
     if (!ran || idle_turns_ >= patience_) {
       report_deadlock();
@@ -71,6 +72,15 @@ bool Cluster::run(int turns) {
     }
   }
   return false;
+}
+
+bool Cluster::done() const {
+  return std::ranges::all_of(blocks_, [](const auto& block) { return block->done(); }) &&
+         (!late_ || late_->empty());
+}
+
+void Cluster::finish() {
+  if (races_) races_->finish();
 }
 
 void Cluster::count(Report& report) const {
@@ -91,6 +101,7 @@ void Cluster::arrive(Warp& warp, bool relaxed) {
   warp.at_cluster |= warp.mask;
   warp.in_cluster_phase |= warp.mask;
   if (races_) races_->arrive_at_cluster(warp, relaxed);
+  if (context_.determinacy) context_.determinacy->arrives_at_cluster(warp);
   release_if_complete();
 }
 
@@ -100,10 +111,15 @@ void Cluster::wait(Warp& warp) {
                      "barrier.cluster.wait without a preceding barrier.cluster.arrive",
                      std::countr_zero(never));
   warp.at_cluster &= ~warp.mask;
-  if (const std::uint32_t over = warp.mask & ~warp.in_cluster_phase; over && races_)
-    races_->leave_cluster(warp, over);
+  leave(warp, warp.mask & ~warp.in_cluster_phase);
   warp.mask &= warp.in_cluster_phase;
   if (warp.mask) warp.wait_for_cluster();
+}
+
+// Lanes learn that the phase is over.
+void Cluster::leave(Warp& warp, std::uint32_t lanes) {
+  if (lanes && races_) races_->leave_cluster(warp, lanes);
+  if (lanes && context_.determinacy) context_.determinacy->leaves_cluster(warp, lanes);
 }
 
 void Cluster::release_if_complete() {
@@ -111,13 +127,14 @@ void Cluster::release_if_complete() {
     for (const Warp& warp : block->warps())
       if (warp.live & ~warp.in_cluster_phase) return;
   if (races_) races_->cluster_phase_over();
+  if (context_.determinacy) context_.determinacy->cluster_phase_over(*this);
   for (const auto& block : blocks_)
     for (Warp& warp : block->warps()) {
       warp.in_cluster_phase = 0;
       for (Group& group : warp.groups)
         if (group.state == Group::State::at_cluster) {
           group.state = Group::State::ready;
-          if (races_) races_->leave_cluster(warp, group.mask);
+          leave(warp, group.mask);
         }
     }
 }

@@ -20,6 +20,7 @@
 #include "runtime/emulator/definedness/definedness.h"
 #include "runtime/emulator/machine/block.h"
 #include "runtime/emulator/races/detector.h"
+#include "runtime/emulator/schedules/late.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 
@@ -49,6 +50,7 @@ class Cluster {
   /// Null for kernels without asynchronous copies and wgmma, unless the launch is watched.
   ClusterRaces* races() { return races_.get(); }
   ClusterDefinedness* definedness() { return definedness_.get(); }
+  LaunchProfile* profile() { return context_.profile; }
   bool stopped() const { return finding_.has_value(); }
   void stop(Finding finding);
   /// `warp`'s executing lanes arrive at the cluster's barrier, or wait there for the phase that
@@ -57,16 +59,27 @@ class Cluster {
   void wait(Warp& warp);
   /// Lanes have exited: nobody waits for them.
   void recheck();
+  /// Null unless the launch is under a schedule.
+  Late* late() { return late_.get(); }
+
+  // Under a schedule, whose grid runs it turn by turn.
+  /// Whether all warps and asynchronous operations are.
+  bool done() const;
+  /// All has been done.
+  void finish();
+  /// Nobody can go on: a finding says who waits for what.
+  void report_deadlock();
 
  private:
+  void leave(Warp& warp, std::uint32_t lanes);
   void release_if_complete();
-  void report_deadlock();
 
   LaunchContext& context_;
   std::vector<std::unique_ptr<Block>> blocks_;
   std::unique_ptr<LaunchRaces> own_races_;  // where those of the launch are not shared
   std::unique_ptr<ClusterRaces> races_;
   std::unique_ptr<ClusterDefinedness> definedness_;
+  std::unique_ptr<Late> late_;
   std::optional<Finding> finding_;
   int idle_turns_ = 0;  // in a row, in which warps only found what they wait for not done
   int patience_ = 0;

@@ -72,8 +72,9 @@ struct Op {
   bool wide = true;        // memory: 64-bit addresses
   std::uint8_t count = 1;  // elements of a vector
   std::uint8_t flags = 0;
-  bool writes = false;    // memory: what resolve() is asked for
-  bool examined = false;  // watched: ClusterDefinedness hears of it even where all is defined
+  bool writes = false;  // memory: what resolve() is asked for
+  bool examined =
+      false;  // of examined programs: ClusterDefinedness hears of it even where all is defined
 };
 
 /// Where an op came from.
@@ -169,6 +170,18 @@ struct Watch {
   bool wide = false;               // those are of 64 bits
 };
 
+/// What an op does in a launch under a profile, and how its accesses are counted
+/// (runtime/emulator/profile).
+struct ProfiledOp {
+  enum class Kind : std::uint8_t { Plain, Access, Rows, Copy };
+  Handler inner = nullptr;
+  bool first = false;  // of its instruction
+  Kind kind = Kind::Plain;
+  std::uint8_t bytes = 0;                   // of a lane's access
+  std::uint32_t lanes = ~std::uint32_t{0};  // that give addresses
+  bool load = false;                        // ld
+};
+
 /// How undefined bits go through an instruction (runtime/emulator/definedness).
 enum class Flow : std::uint8_t {
   Spreads,     // any undefined bit of a source makes its results undefined, by elements of vectors
@@ -246,10 +259,14 @@ struct Program {
   std::uint32_t stack_alignment = 16;
   bool uses_heap = false;  // it calls malloc or free
   bool watched = false;    // by the race detector, in all memory
+  bool scheduled = false;  // launches are under a schedule
+  bool examined = false;   // for undefined values: each op has a flow
   std::vector<Watch> watches;
+  bool counted = false;  // under a profile: profiled has an element for each op
+  std::vector<ProfiledOp> profiled;
   bool lifted = false;  // under algebra: lifts has an element for each op
   std::vector<Lift> lifts;
-  std::vector<Flow> flows;  // watched: of registers.instructions
+  std::vector<Flow> flows;  // examined: of registers.instructions
   std::vector<UnwrittenRegister> unwritten;
   std::vector<NamedRange> shared_variables;
   // It has bulk copies, wgmma or mbarriers: the race detector looks at its shared memory in any

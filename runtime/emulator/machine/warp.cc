@@ -9,6 +9,7 @@
 
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
+#include "runtime/emulator/schedules/determinacy.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
@@ -65,10 +66,9 @@ bool Warp::choose() {
   }
   std::size_t best = groups.size(), ready = 0;
   if (steps >= favoured_until_) favoured_ = 0;
+  wake();
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    Group& g = groups[i];
-    if (g.state == Group::State::gathering && !(g.required & live & ~gathered(g)))
-      g.state = Group::State::ready;
+    const Group& g = groups[i];
     if (g.state != Group::State::ready) continue;
     ++ready;
     if (best == groups.size()) best = i;
@@ -80,6 +80,12 @@ bool Warp::choose() {
   if (ready < 2) waited_ = 0;
   else if (waited_ >= patience) favour_oldest();
   return true;
+}
+
+void Warp::wake() {
+  for (Group& g : groups)
+    if (g.state == Group::State::gathering && !(g.required & live & ~gathered(g)))
+      g.state = Group::State::ready;
 }
 
 void Warp::favour_oldest() {
@@ -112,51 +118,68 @@ bool Warp::run(std::uint32_t slice_ops) {
   slice = slice_ops;
   bool ran = false;
   only_polled = true;
-  const Op* ops = program->ops.data();
   while (slice > 0 && choose()) {
-    merge_into_current();
     ran = true;
-    pc = groups[current].pc;
-    group = groups[current].mask;
-    groups[current].last_run = steps;
-    leave = false;
-    paused_ = false;
-    began_ = steps;
-    std::uint32_t limit = std::numeric_limits<std::uint32_t>::max();
-    for (std::size_t i = 0; i < groups.size(); ++i)
-      if (i != current && groups[i].state == Group::State::ready && groups[i].pc > pc)
-        limit = std::min(limit, groups[i].pc);
-
-    std::uint64_t lane_count = 0;
-    do {
-      const Op& op = ops[pc++];
-      --slice;
-      ++steps;
-      mask = group & (predicate(*this, op.guard) ^ op.guard_flip);
-      if (undefined | op.examined) [[unlikely]]
-        block->cluster().definedness()->before(*this, op);
-      if (mask == all_lanes) lane_count += 32;
-      else if (mask) lane_count += static_cast<std::uint64_t>(std::popcount(mask));
-      else continue;
-      op.run(*this, op);
-      if (leave) break;
-    } while (pc < limit && slice > 0);
-    lane_steps += lane_count;
-
+    run_current();
     if (block->stopped()) return true;
-    waited_ += paused_ ? whole_turn : steps - began_;
-    if (paused_) favoured_ = 0;
-    only_polled &= paused_;
-    groups[current].poll.steps += steps - began_;
-    groups[current].pc = pc;
-    groups[current].mask = group;
-    if (group == 0) groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(current));
   }
-  if (slice > 0 && live != 0 && !groups.empty() && std::ranges::all_of(groups, [](const Group& g) {
-        return g.state == Group::State::gathering;
-      }))
-    report_divergence();
+  if (slice > 0) check_divergence();
   return ran;
+}
+
+void Warp::run_group(std::size_t which, std::uint32_t ops) {
+  slice = ops;
+  current = which;
+  run_current();
+  wake();
+  if (!block->stopped()) check_divergence();
+}
+
+// The group at `current`, until it ends, comes to where another one is, or the slice is over.
+void Warp::run_current() {
+  merge_into_current();
+  const Op* ops = program->ops.data();
+  pc = groups[current].pc;
+  group = groups[current].mask;
+  groups[current].last_run = steps;
+  leave = false;
+  paused_ = false;
+  began_ = steps;
+  std::uint32_t limit = std::numeric_limits<std::uint32_t>::max();
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    if (i != current && groups[i].state == Group::State::ready && groups[i].pc > pc)
+      limit = std::min(limit, groups[i].pc);
+
+  std::uint64_t lane_count = 0;
+  do {
+    const Op& op = ops[pc++];
+    --slice;
+    ++steps;
+    mask = group & (predicate(*this, op.guard) ^ op.guard_flip);
+    if (undefined | op.examined) [[unlikely]]
+      block->cluster().definedness()->before(*this, op);
+    if (mask == all_lanes) lane_count += 32;
+    else if (mask) lane_count += static_cast<std::uint64_t>(std::popcount(mask));
+    else continue;
+    op.run(*this, op);
+    if (leave) break;
+  } while (pc < limit && slice > 0);
+  lane_steps += lane_count;
+
+  if (block->stopped()) return;
+  waited_ += paused_ ? whole_turn : steps - began_;
+  if (paused_) favoured_ = 0;
+  only_polled &= paused_;
+  groups[current].poll.steps += steps - began_;
+  groups[current].pc = pc;
+  groups[current].mask = group;
+  if (group == 0) groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(current));
+}
+
+void Warp::check_divergence() {
+  const bool all_gather = std::ranges::all_of(
+      groups, [](const Group& g) { return g.state == Group::State::gathering; });
+  if (live != 0 && !groups.empty() && all_gather) report_divergence();
 }
 
 void Warp::branch(std::uint32_t target) {
@@ -177,13 +200,19 @@ void Warp::exit() {
   block->lanes_exited();
 }
 
+// What an op does, counted or not.
+static Handler handler_of(const Program& program, std::uint32_t pc) {
+  return program.counted && program.profiled[pc].inner ? program.profiled[pc].inner
+                                                       : program.ops[pc].run;
+}
+
 // Whether two groups that gather belong together.
 bool Warp::alike(const Group& a, const Group& b) const {
   if ((a.required & live) != (b.required & live)) return false;
   if (a.pc == b.pc) return true;
   const Op &one = program->ops[a.pc], &other = program->ops[b.pc];
-  return a.anywhere && b.anywhere && one.run == other.run && one.flags == other.flags &&
-         one.value == other.value;
+  return a.anywhere && b.anywhere && handler_of(*program, a.pc) == handler_of(*program, b.pc) &&
+         one.flags == other.flags && one.value == other.value;
 }
 
 std::uint32_t Warp::gathered(const Group& group) const {
@@ -266,6 +295,7 @@ void Warp::run_together(const Group& here) {
 void Warp::examine_gathered() {
   if (undefined | program->ops[pc - 1].examined) [[unlikely]]
     block->cluster().definedness()->gathered(*this, pc - 1);
+  if (Determinacy* determinacy = block->context().determinacy) determinacy->meets(*this);
 }
 
 // At several places of the text: where a source is undefined at one of them, all results are.

@@ -75,17 +75,24 @@ struct Warp {
   std::uint32_t registers = 0;         // of a lane; counts where the kernel bounds them
   const Allocation* recent[8] = {};
   std::uint64_t steps = 0, lane_steps = 0, multiply_adds = 0;
+  std::uint64_t copied = 0;  // bytes, by bulk copies
 
   std::uint32_t stack_top = 0;  // up to where any lane's stack was ever taken
   std::vector<Group> groups;    // those that do not run now, and the running one at `current`
   std::size_t current = 0;
   bool only_polled = false;  // what the last run() came to
-  bool undefined = false;    // watched: some register has bits that nobody wrote
+  bool undefined = false;    // examined: some register has bits that nobody wrote
 
   void start(std::uint32_t lanes);
   bool done() const { return live == 0; }
   /// Runs until the slice is over or no group can run. False if no group could.
   bool run(std::uint32_t slice_ops);
+
+  // Under a schedule.
+  /// Groups whose collective has all its lanes are ready.
+  void wake();
+  /// Runs that group, which is ready, for at most so many ops.
+  void run_group(std::size_t which, std::uint32_t ops);
 
   /// For control ops: the executing lanes go on at `target`, the rest of the group behind this op.
   void branch(std::uint32_t target);
@@ -125,6 +132,8 @@ struct Warp {
 
  private:
   bool choose();
+  void run_current();
+  void check_divergence();
   void favour_oldest();
   void merge_into_current();
   bool gather(std::uint32_t required, bool anywhere);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <optional>
 #include <vector>
@@ -84,8 +85,10 @@ std::uint64_t MatrixDescriptor::address(bool mn_major, int element_bits, int x, 
     return start + groups + row * 16 + chunks + byte;
   }
   const auto row_bytes = static_cast<std::uint64_t>(width), per_row = row_bytes / 16;
+  const int bits_of_row = std::countr_zero(per_row);  // faster than a division
   const std::uint64_t linear = start + group * stride + row * row_bytes +
-                               chunk / per_row * leading + chunk % per_row * 16 + byte;
+                               (chunk >> bits_of_row) * leading + (chunk & (per_row - 1)) * 16 +
+                               byte;
   const std::uint64_t pattern = ((linear >> 7) - static_cast<std::uint64_t>(base)) & (per_row - 1);
   return linear ^ pattern << 4;
 }

@@ -31,6 +31,9 @@ class ClusterRaces::AsyncJudge {
   bool all_ordered(const Past& past) const {
     return !access_.warps && races_.clocks_.all_know(warp_, 1u << lane_, past.warp, past.time);
   }
+  bool settled(const Past& past, bool wrote) const {
+    return both_strong(past) || (!wrote && all_ordered(past));
+  }
   bool strangers(std::uint32_t one, std::uint32_t other) const {
     return races_.strangers(one, other);
   }

@@ -12,15 +12,16 @@
 namespace tartan::inline TARTAN_ABI::emulator {
 
 void ClusterRaces::asynchronous(Warp& warp, int lane, const AsyncAccess& access) {
-  const auto where = place(warp, access.window, access.address, access.bytes);
-  if (!where || !access.bytes) return;
+  Place where;
+  if (!access.bytes) return;
+  if (!find_place(warp, access.window, access.address, access.bytes, where)) return;
   const auto issuer = static_cast<std::uint32_t>(lane);
   const std::uint32_t strength = access.strong ? 1 + static_cast<std::uint32_t>(*access.strong) : 0;
   const Past now{access.who.warp, access.who.time, Deed(warp.pc - 1, access.who.lane, strength)};
-  AsyncJudge judge(*this, warp, issuer, access, *where);
-  if (access.writes) shadow(*where).write(where->address, access.bytes, now, judge);
-  else shadow(*where).read(where->address, access.bytes, now, judge);
-  note_remote(warp, *where, access.who);
+  AsyncJudge judge(*this, warp, issuer, access, where);
+  if (access.writes) shadow(where).write(where.address, access.bytes, now, judge);
+  else shadow(where).read(where.address, access.bytes, now, 1u << access.who.lane, judge);
+  note_outliving(warp, where, access.who, access.writes);
 }
 
 std::optional<std::uint64_t> ClusterRaces::address_of(const std::byte* at) const {
@@ -37,8 +38,9 @@ void ClusterRaces::acquire_map(Warp& warp, const std::uint64_t* at, Window windo
   VectorClock known = clocks_.fresh();
   clocks_.release(warp, warp.mask, known);
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
-    const auto where = place(warp, window, at[std::countr_zero(m)]);
-    if (where && !where->shared) maps_[{warp.block->rank(), where->address}].join(known);
+    Place where;
+    if (find_place(warp, window, at[std::countr_zero(m)], where) && !where.shared)
+      maps_[{warp.block->rank(), where.address}].join(known);
   }
 }
 
@@ -135,6 +137,16 @@ void ClusterRaces::waited(Warp& warp, std::uint32_t lanes, const std::byte* mbar
   }
   if (all.number) clocks_.learn_end(warp, lanes, *all.number, all.phases);
   access_mbarrier(warp, lanes, mbarrier, false);
+}
+
+std::optional<std::pair<std::uint64_t, std::uint64_t>> ClusterRaces::place_of(
+    const Warp& warp, Window window, std::uint64_t address) const {
+  Place where;
+  if (!find_place(warp, window, address, where)) return std::nullopt;
+  const Numbers& numbers = clocks_.numbers();
+  const std::uint64_t first =
+      std::uint64_t{numbers.cluster(clocks_.number(warp))} * numbers.blocks + 1;
+  return std::pair(where.shared ? first + where.rank : 0, where.address);
 }
 
 void ClusterRaces::copies_arrive(const Warp& warp, std::uint32_t lane, const std::byte* mbarrier) {

@@ -33,26 +33,24 @@ class ClusterRaces::Judge {
         warp_(warp),
         access_(access),
         own_(races.clocks_.number(warp)),
-        time_(races.clocks_.time(warp)) {}
+        ordinary_(!races.launch_.whole && access.actor == Actor::thread && !access.mbarrier) {}
 
-  void begin(std::uint32_t lane, const Place& place) {
+  /// Lanes that access the same place; of writes a single one.
+  void begin(std::uint32_t lanes, const Place& place) {
     done_ |= lanes_;
-    lane_ = lane;
-    lanes_ = 1u << lane;
-    place_ = place;
+    lanes_ = lanes;
+    lane_ = static_cast<std::uint32_t>(std::countr_zero(lanes));
+    place_ = &place;
   }
-  std::uint32_t own() const { return own_; }
-  std::uint32_t time() const { return time_; }
   const Warp& warp() const { return warp_; }
 
   bool after_write(const Past& past) { return !access_.noncoherent && after_read(past); }
   bool after_read(const Past& past) {
-    if (past.warp == own_ && past.deed.lane() == lane_) return true;
-    return all_ordered(past) || both_strong(past) || of_lane_known(past);
+    if (past.warp == own_ && 1u << past.deed.lane() == lanes_) return true;
+    return settled(past) || !lanes_without(past);
   }
-  bool knows(const Past& past) {
-    return (past.warp == own_ && past.deed.lane() == lane_) || of_lane_known(past);
-  }
+  bool knows(const Past& past) { return !lanes_without(past); }
+  /// All lanes, of all that the other warp's lanes had done by then.
   bool all_ordered(const Past& past) {
     if (past.warp == known_warp_ && past.time <= known_time_) return true;
     if (!races_.clocks_.all_know(warp_, access_.lanes, past.warp, past.time)) return false;
@@ -60,24 +58,51 @@ class ClusterRaces::Judge {
     known_time_ = past.time;
     return true;
   }
+  bool settled(const Past& past, bool wrote) {
+    return !(wrote && access_.noncoherent) && settled(past);
+  }
   bool strangers(std::uint32_t one, std::uint32_t other) const {
     return races_.strangers(one, other);
   }
   void unordered(const Past& past, std::uint64_t cell, bool wrote) {
-    Race race = races_.race_with(past, wrote, place_, cell);
+    Race race = races_.race_with(past, wrote, *place_, cell);
     race.second = races_.side(races_.clocks_.number(warp_, access_.actor), warp_, lane_);
     race.second.writes = access_.writes;
     race.mbarrier = access_.mbarrier;
     if (access_.noncoherent) race.kind = Race::Kind::noncoherent;
     else if (wrote && race.first.actor == Actor::thread && access_.value && same_value(past))
       race.kind = Race::Kind::same_value;
-    races_.report(warp_, race);
+    const std::uint32_t racing = access_.noncoherent ? lanes_ : lanes_without(past);
+    for (std::uint32_t m = racing; m; m &= m - 1) {
+      race.second.lane = static_cast<std::uint32_t>(std::countr_zero(m));
+      races_.report(warp_, race);
+    }
   }
 
  private:
-  bool of_lane_known(const Past& past) const {
+  bool settled(const Past& past) {
+    return both_strong(past) || of_no_interest(past) || all_ordered(past);
+  }
+
+  // Where shared memory alone is looked at, nobody hears of races between ordinary accesses.
+  bool of_no_interest(const Past& past) const {
+    return ordinary_ && races_.clocks_.is_thread(past.warp);
+  }
+
+  // Lanes of the access that do not know of it.
+  std::uint32_t lanes_without(const Past& past) const {
+    std::uint32_t out = 0;
+    for (std::uint32_t m = lanes_; m; m &= m - 1) {
+      const auto lane = static_cast<std::uint32_t>(std::countr_zero(m));
+      const bool own = past.warp == own_ && past.deed.lane() == lane;
+      if (!own && !is_known(lane, past)) out |= 1u << lane;
+    }
+    return out;
+  }
+
+  bool is_known(std::uint32_t mine, const Past& past) const {
     const auto of_lane = [&](std::uint32_t lane) {
-      return races_.clocks_.knows(warp_, lane_, {past.warp, past.time, lane});
+      return races_.clocks_.knows(warp_, mine, {past.warp, past.time, lane});
     };
     if (!past.deed.collective()) return of_lane(past.deed.lane());
     for (std::uint32_t lane = 0; lane < 32; ++lane)
@@ -99,13 +124,13 @@ class ClusterRaces::Judge {
                      access_.at[lane] == access_.at[lane_];
     if (now) {
       read_value(warp_, *access_.value, lane, other);
-    } else if (place_.shared) {
-      std::memcpy(other, races_.cluster_.block(place_.rank).shared() + place_.address,
+    } else if (place_->shared) {
+      std::memcpy(other, races_.cluster_.block(place_->rank).shared() + place_->address,
                   access_.bytes);
     } else {
-      const Allocation* allocation = warp_.block->memory().find(place_.address, access_.bytes);
+      const Allocation* allocation = warp_.block->memory().find(place_->address, access_.bytes);
       if (!allocation) return false;
-      std::memcpy(other, allocation->host + (place_.address - allocation->address), access_.bytes);
+      std::memcpy(other, allocation->host + (place_->address - allocation->address), access_.bytes);
     }
     return std::memcmp(mine, other, access_.bytes) == 0;
   }
@@ -113,9 +138,10 @@ class ClusterRaces::Judge {
   ClusterRaces& races_;
   Warp& warp_;
   const WatchedAccess& access_;
-  std::uint32_t own_, time_, lane_ = 0;
-  std::uint32_t lanes_ = 0, done_ = 0;  // the current one; those before
-  Place place_;
+  std::uint32_t own_, lane_ = 0;
+  std::uint32_t lanes_ = 0, done_ = 0;  // the current ones, lane_ the first; those before
+  bool ordinary_;
+  const Place* place_ = nullptr;
   std::uint32_t known_warp_ = ~0u, known_time_ = 0;  // all lanes know of that warp's
 };
 
@@ -150,7 +176,7 @@ ClusterRaces::ClusterRaces(Cluster& cluster, LaunchRaces& launch)
       shared_(cluster.size(), Shadow(~0u)),
       boxes_(cluster.size()),
       barriers_(std::size_t{16} * cluster.size()),
-      remote_(cluster.size()) {}
+      outliving_(cluster.size()) {}
 
 void ClusterRaces::start(std::uint32_t cluster) {
   std::vector<std::uint32_t> lanes_of_warps;
@@ -160,7 +186,7 @@ void ClusterRaces::start(std::uint32_t cluster) {
   for (Shadow& shadow : shared_) shadow.clear();
   for (Boxes& boxes : boxes_) boxes.clear();
   for (VectorClock& each : barriers_) each = clocks_.fresh();
-  for (auto& each : remote_) each.clear();
+  for (auto& each : outliving_) each.clear();
   arriving_ = arrived_ = clocks_.fresh();
   mbarriers_.clear();
   mbarrier_places_.clear();
@@ -220,84 +246,98 @@ void ClusterRaces::report(Warp& warp, const Race& race) {
 
 // ---- Memory.
 
-std::optional<ClusterRaces::Place> ClusterRaces::place(const Warp& warp, Window window,
-                                                       std::uint64_t address) const {
+bool ClusterRaces::find_place(const Warp& warp, Window window, std::uint64_t address,
+                              Place& to) const {
   if (window == Window::generic) {
     window = window_of(address);
     address -= window_base(window);
   }
-  if (window == Window::global) return Place{.address = address};
-  if (window != Window::shared && window != Window::cluster) return std::nullopt;
+  to.shared = window == Window::shared || window == Window::cluster;
+  to.rank = 0;
+  to.address = address;
+  if (!to.shared) return window == Window::global;
   const auto place = static_cast<std::uint32_t>(address) >> rank_shift;
-  const std::uint32_t rank = place == 0 ? warp.block->rank() : place - 1;
-  if (rank >= cluster_.size()) return std::nullopt;
-  return Place{.shared = true, .rank = rank, .address = address & shared_offset_mask};
+  to.rank = place == 0 ? warp.block->rank() : place - 1;
+  to.address = address & shared_offset_mask;
+  return to.rank < cluster_.size();
 }
 
-std::optional<ClusterRaces::Place> ClusterRaces::place(const Warp& warp, Window window,
-                                                       std::uint64_t address,
-                                                       std::uint64_t bytes) const {
-  auto where = place(warp, window, address);
-  if (where && where->shared && where->address + bytes > cluster_.block(where->rank).shared_bytes())
-    return std::nullopt;  // a finding of its own
-  if (where && !where->shared && !launch_.whole) return std::nullopt;
-  return where;
+bool ClusterRaces::find_place(const Warp& warp, Window window, std::uint64_t address,
+                              std::uint64_t bytes, Place& to) const {
+  if (!find_place(warp, window, address, to)) return false;
+  // What leads out of shared memory is a finding of its own.
+  return to.shared ? to.address + bytes <= cluster_.block(to.rank).shared_bytes() : launch_.whole;
 }
 
+// Lanes that read the same place do it as one.
 void ClusterRaces::access(Warp& warp, const WatchedAccess& access) {
   Judge judge(*this, warp, access);
   const std::uint32_t strength = access.strong ? 1 + static_cast<std::uint32_t>(access.scope) : 0;
-  for (std::uint32_t m = access.lanes; m; m &= m - 1) {
-    const auto lane = static_cast<std::uint32_t>(std::countr_zero(m));
-    access_lane(judge, access, lane,
-                {judge.own(), judge.time(), Deed(warp.pc - 1, lane, strength)});
+  const Past now{clocks_.number(warp, access.actor), clocks_.time(warp),
+                 Deed(warp.pc - 1, 0, strength)};
+  const bool together = !access.writes && access.actor != Actor::cp_async;
+  for (std::uint32_t left = access.lanes; left;) {
+    const auto first = static_cast<std::uint32_t>(std::countr_zero(left));
+    std::uint32_t lanes = 0;
+    do lanes |= left & (0 - left), left &= left - 1;
+    while (left && together && access.at[std::countr_zero(left)] == access.at[first]);
+    access_lanes(judge, access, lanes, now);
   }
 }
 
-void ClusterRaces::access_lane(Judge& judge, const WatchedAccess& access, std::uint32_t lane,
-                               Past now) {
-  const auto where = place(judge.warp(), access.window, access.at[lane], access.bytes);
+void ClusterRaces::access_lanes(Judge& judge, const WatchedAccess& access, std::uint32_t lanes,
+                                Past now) {
+  const auto first = static_cast<std::uint32_t>(std::countr_zero(lanes));
+  Place where;
+  if (!find_place(judge.warp(), access.window, access.at[first], access.bytes, where)) return;
   const std::uint64_t unit = access.alignment ? access.alignment : access.bytes;
-  if (!where || where->address & (unit - 1)) return;  // bad addresses are findings of their own
-  judge.begin(lane, *where);
+  if (where.address & (unit - 1)) return;  // bad addresses are findings of their own
+  judge.begin(lanes, where);
+  now.deed = now.deed.of_lane(first);
   if (access.collective) now.deed = now.deed.together();
-  if (access.actor == Actor::cp_async) {
-    const Epoch copy = clocks_.group_epoch(judge.warp(), lane, Actor::cp_async);
-    now.warp = copy.warp;
-    now.time = copy.time;
-  } else {
-    now.warp = clocks_.number(judge.warp(), access.actor);
-  }
-  if (access.writes) shadow(*where).write(where->address, access.bytes, now, judge);
-  else shadow(*where).read(where->address, access.bytes, now, judge);
-  note_remote(judge.warp(), *where, {now.warp, now.time, lane});
+  if (access.actor == Actor::cp_async)
+    now.time = clocks_.group_time(judge.warp(), first, Actor::cp_async);
+  if (access.writes) shadow(where).write(where.address, access.bytes, now, judge);
+  else shadow(where).read(where.address, access.bytes, now, lanes, judge);
+  if (!launch_.whole || !where.shared || where.rank == judge.warp().block->rank()) return;
+  for (std::uint32_t m = lanes; m; m &= m - 1)
+    note_outliving(judge.warp(), where,
+                   {now.warp, now.time, static_cast<std::uint32_t>(std::countr_zero(m))},
+                   access.writes);
 }
 
-void ClusterRaces::note_remote(const Warp& warp, const Place& place, const Epoch& who) {
-  if (!launch_.whole || !place.shared || place.rank == warp.block->rank()) return;
-  remote_[place.rank][std::uint64_t{who.warp} << 5 | who.lane] = {who, clocks_.number(warp),
-                                                                  warp.pc - 1, place.address};
+void ClusterRaces::note_outliving(const Warp& warp, const Place& place, const Epoch& who,
+                                  bool writes) {
+  if (!launch_.whole || !place.shared) return;
+  outliving_[place.rank][std::uint64_t{who.warp} << 5 | who.lane] = {
+      who,         clocks_.number(warp),
+      warp.pc - 1, place.address,
+      writes,      place.rank == warp.block->rank()};
 }
 
 // A block's shared memory is there until its last thread exits: some thread of it has to know that
-// the others have done with it.
+// the others, and copies, have done with it.
 void ClusterRaces::finish() {
   for (std::uint32_t rank = 0; rank < cluster_.size(); ++rank)
-    for (const auto& [key, remote] : remote_[rank]) {
+    for (const auto& [key, access] : outliving_[rank]) {
       const bool known = std::ranges::any_of(cluster_.block(rank).warps(), [&](const Warp& warp) {
-        return clocks_.some_know(warp, remote.who);
+        return clocks_.some_know(warp, access.who);
       });
-      if (known) continue;
-      const RaceSide side{.actor = clocks_.numbers().actor(remote.who.warp),
-                          .thread = remote.thread,
-                          .lane = remote.who.lane,
-                          .pc = remote.pc};
-      launch_.reports.add({.kind = Race::Kind::exited,
-                           .first = side,
-                           .second = side,
-                           .rank = rank,
-                           .address = remote.address});
+      if (!known) report_exit(rank, access);
     }
+}
+
+void ClusterRaces::report_exit(std::uint32_t rank, const Outliving& access) {
+  const Place place{.shared = true, .rank = rank, .address = access.address};
+  Race race = race_with({access.who.warp, access.who.time, Deed(access.pc, access.who.lane, 0)},
+                        access.writes, place, access.address);
+  race.kind = access.own ? Race::Kind::unfinished : Race::Kind::exited;
+  race.second = {.actor = clocks_.numbers().actor(access.who.warp),
+                 .thread = access.thread,
+                 .lane = access.who.lane,
+                 .pc = access.pc};
+  if (!access.own) race.first = race.second;
+  launch_.reports.add(race);
 }
 
 // ---- Strong operations.
@@ -328,17 +368,18 @@ void each_address(std::uint32_t mask, const std::uint64_t* at, Body&& body) {
 void ClusterRaces::publish(Warp& warp, Window window, const std::uint64_t* at, Ordering ordering,
                            bool replaces) {
   each_address(warp.mask, at, [&](std::uint32_t lanes, std::uint64_t address) {
-    const auto where = place(warp, window, address);
-    if (!where) return;
-    Location* known = location(*where, clocks_.can_publish(warp, lanes, ordering));
+    Place where;
+    if (!find_place(warp, window, address, where)) return;
+    Location* known = location(where, clocks_.can_publish(warp, lanes, ordering));
     if (known) clocks_.publish(warp, lanes, *known, ordering, replaces);
   });
 }
 
 void ClusterRaces::learn(Warp& warp, Window window, const std::uint64_t* at, Ordering ordering) {
   each_address(warp.mask, at, [&](std::uint32_t lanes, std::uint64_t address) {
-    const auto where = place(warp, window, address);
-    if (const Location* known = where ? location(*where, false) : nullptr)
+    Place where;
+    const bool found = find_place(warp, window, address, where);
+    if (const Location* known = found ? location(where, false) : nullptr)
       clocks_.learn(warp, lanes, *known, ordering);
   });
 }

@@ -30,10 +30,10 @@
 //
 // and others know of it after they have learnt that from the issuer or the mbarrier.
 //
-// Proxies: what ordinary stores wrote, the async proxy sees if fence.proxy.async stands behind the
-// store on the way; an ordinary read before an asynchronous write needs order alone. A tensor map
-// that the grid has written is seen behind fence.proxy.tensormap with .acquire of its 128 bytes, by
-// the CTA of the thread that executes it.
+// Proxies: the async proxy sees ordinary stores only after a fence.proxy.async between the store
+// and the copy; an ordinary read before an asynchronous write needs order alone. A CTA sees a
+// tensor map that the grid has written after one of its threads executes fence.proxy.tensormap with
+// .acquire of the map's 128 bytes.
 //
 // mbarriers are memory: mbarrier.init and mbarrier.inval write them, what uses them reads.
 //
@@ -122,6 +122,9 @@ struct TileOperand {
   bool mn_major = false;
   bool long_rows = false;  // 64 bytes, as B of a sparse product has them
   int element_bits = 16, outer = 0, k = 0;
+
+  /// Of the row or column `x` of the outer dimension.
+  std::uint64_t address(int x, int index) const;
 };
 
 /// The races of a cluster's threads.
@@ -167,6 +170,10 @@ class ClusterRaces {
   // What is asynchronous.
   /// Who does what completes in the current phase of an mbarrier; none: it is not looked at.
   std::optional<Epoch> completing_on(const std::byte* mbarrier) const;
+  /// Where an address leads: a number for the block that has that shared memory, or 0 for global
+  /// memory, and the address there.
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> place_of(const Warp& warp, Window window,
+                                                                  std::uint64_t address) const;
   void asynchronous(Warp& warp, int lane, const AsyncAccess& access);
   /// A copy through a tensor map has filled a box at that place in the host's memory.
   void filled(const Warp& warp, const std::byte* at, std::uint64_t bytes, const BoxShape& shape,
@@ -193,11 +200,12 @@ class ClusterRaces {
     bool valid = true;
     std::vector<Arrivals> arrivals;
   };
-  /// The last access of a lane to another block's shared memory.
-  struct Remote {
+  /// The last access of a lane to another block's shared memory, or of its copies to its own.
+  struct Outliving {
     Epoch who;
     std::uint32_t thread = 0, pc = 0;  // who issued it
     std::uint64_t address = 0;
+    bool writes = false, own = false;
   };
   class Judge;
   class AsyncJudge;
@@ -211,15 +219,17 @@ class ClusterRaces {
     std::uint32_t rank = 0;
     std::uint64_t address = 0;
   };
-  std::optional<Place> place(const Warp& warp, Window window, std::uint64_t address) const;
+  bool find_place(const Warp& warp, Window window, std::uint64_t address, Place& to) const;
   /// The same, if `bytes` bytes there are looked at.
-  std::optional<Place> place(const Warp& warp, Window window, std::uint64_t address,
-                             std::uint64_t bytes) const;
+  bool find_place(const Warp& warp, Window window, std::uint64_t address, std::uint64_t bytes,
+                  Place& to) const;
   Shadow& shadow(const Place& place) { return place.shared ? shared_[place.rank] : launch_.global; }
   Location* location(const Place& place, bool make);
-  void access_lane(Judge& judge, const WatchedAccess& access, std::uint32_t lane, Past now);
+  void access_lanes(Judge& judge, const WatchedAccess& access, std::uint32_t lanes, Past now);
   void access_mbarrier(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool writes);
-  void note_remote(const Warp& warp, const Place& place, const Epoch& who);
+  /// An access that may come when the block whose shared memory it is has exited.
+  void note_outliving(const Warp& warp, const Place& place, const Epoch& who, bool writes);
+  void report_exit(std::uint32_t rank, const Outliving& access);
 
   /// Whether nothing orders what the two do.
   bool strangers(std::uint32_t one, std::uint32_t other) const;
@@ -232,6 +242,9 @@ class ClusterRaces {
   bool check_start(Warp& warp, const TileOperand& operand);
   bool check_box(Warp& warp, const TileOperand& operand, std::uint64_t first, std::uint64_t last);
   const Box* box_at(std::uint32_t rank, std::uint64_t address);
+  enum class TileRead : std::uint8_t { whole, outside, stopped };
+  TileRead gather_chunks(Warp& warp, const TileOperand& operand, int first, int last);
+  bool read_chunks(Warp& warp, const AsyncAccess& access);
 
   Cluster& cluster_;
   LaunchRaces& launch_;
@@ -245,7 +258,8 @@ class ClusterRaces {
   Locations locations_;                         // in shared memory: rank << 32 | offset
   // By block and address: what was known when its threads acquired the tensor map.
   std::map<std::pair<std::uint32_t, std::uint64_t>, VectorClock> maps_;
-  std::vector<std::map<std::uint64_t, Remote>> remote_;  // of blocks: by who and lane
+  std::vector<std::map<std::uint64_t, Outliving>> outliving_;  // of blocks: by who and lane
+  std::vector<std::uint64_t> chunks_;  // of a tile, by page: while it is read
 };
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

@@ -8,34 +8,12 @@
 #include <optional>
 
 #include "runtime/emulator/machine/cluster.h"
+#include "runtime/emulator/machine/places.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 bool is_asynchronous(Actor actor) { return actor != Actor::thread && actor != Actor::init; }
-
-int line(const LaunchContext& context, std::uint32_t pc) {
-  const auto& origins = context.program.origins;
-  return pc < origins.size() ? context.module.source->line(origins[pc].offset) : 0;
-}
-
-// "gemm.cc:12" from .loc, or nothing.
-std::string source(const LaunchContext& context, std::uint32_t pc) {
-  const auto& origins = context.program.origins;
-  const std::uint32_t location = pc < origins.size() ? origins[pc].location : 0;
-  if (!location) return {};
-  const ptx::Location& at = context.module.locations[location - 1];
-  const std::string_view file = context.module.file_name(at.file);
-  return file.empty() ? std::string() : fmt::format("{}:{}", file, at.line);
-}
-
-std::string_view opcode(const LaunchContext& context, std::uint32_t pc) {
-  if (pc >= context.program.origins.size()) return "an access";
-  const std::uint32_t offset = context.program.origins[pc].offset;
-  const auto& all = context.module.instructions;
-  const auto at = std::ranges::lower_bound(all, offset, {}, &ptx::Instruction::offset);
-  return at == all.end() || at->offset != offset ? "an access" : at->opcode;
-}
 
 // A loop of compare-and-swap begins with a weak load of the word that others swap.
 bool starts_cas_loop(const LaunchContext& context, const RaceSide& read, const RaceSide& write) {
@@ -44,10 +22,6 @@ bool starts_cas_loop(const LaunchContext& context, const RaceSide& read, const R
   };
   return !read.writes && is(read, "ld.") && is(write, "atom.") &&
          opcode(context, write.pc).find(".cas") != std::string_view::npos;
-}
-
-std::string with_offset(std::string_view name, std::uint64_t offset) {
-  return offset ? fmt::format("{}+{}", name, offset) : std::string(name);
 }
 
 }  // namespace
@@ -63,6 +37,7 @@ const Rule& RaceReports::rule(const Race& race) const {
     case Race::Kind::unfenced:
     case Race::Kind::unacquired: return "proxy-fence"_rule;
     case Race::Kind::noncoherent: return "memory-race"_rule;
+    case Race::Kind::unfinished: return "asynchronous-race"_rule;
     case Race::Kind::exited: return "memory-fault"_rule;
     default: break;
   }
@@ -79,8 +54,10 @@ const Rule& RaceReports::rule(const Race& race) const {
 void RaceReports::add(const Race& race) {
   const Rule& found = rule(race);
   const auto places = std::minmax(race.first.pc, race.second.pc);
+  const auto at_exit = [](const Race& of) { return of.kind == Race::Kind::unfinished; };
   for (Entry& each : entries_)
-    if (each.rule == &found && std::minmax(each.race.first.pc, each.race.second.pc) == places) {
+    if (each.rule == &found && at_exit(each.race) == at_exit(race) &&
+        std::minmax(each.race.first.pc, each.race.second.pc) == places) {
       ++each.count;
       return;
     }
@@ -101,10 +78,8 @@ RaceReports::Thread RaceReports::thread(std::uint32_t number) const {
 }
 
 std::string RaceReports::side_text(const RaceSide& side, bool with_block) const {
-  const std::string from = source(context_, side.pc);
   std::string text =
-      fmt::format("{} on line {}{}", opcode(context_, side.pc), line(context_, side.pc),
-                  from.empty() ? from : fmt::format(" ({})", from));
+      fmt::format("{} on {}", opcode(context_, side.pc), line_text(context_, side.pc));
   if (!side.thread) return text;
   const Thread who = thread(*side.thread);
   const std::string block =
@@ -116,33 +91,8 @@ std::string RaceReports::side_text(const RaceSide& side, bool with_block) const 
                             who.warp, side.lane, with_block ? ", " + block : block);
 }
 
-// "tile+16 (shared memory at 0x10)", "global memory at out+64 (0x1000000040)"
 std::string RaceReports::memory_text(const Race& race) const {
-  if (race.shared) {
-    const NamedRange* found = nullptr;
-    for (const NamedRange& each : context_.program.shared_variables) {
-      const std::uint64_t first =
-          each.first + (each.dynamic ? context_.program.dynamic_shared_base : 0);
-      if (race.address < first || (!each.dynamic && race.address >= first + each.bytes)) continue;
-      if (!found || !each.dynamic) found = &each;
-    }
-    if (!found) return fmt::format("shared memory at 0x{:x}", race.address);
-    const std::uint64_t first =
-        found->first + (found->dynamic ? context_.program.dynamic_shared_base : 0);
-    return fmt::format("{} (shared memory at 0x{:x})",
-                       with_offset(found->name, race.address - first), race.address);
-  }
-  const Allocation* const allocation = context_.memory.find(race.address, 1);
-  for (std::size_t i = 0; allocation && i < context_.program.params.size(); ++i) {
-    if (context_.program.params[i].bytes != 8) continue;
-    std::uint64_t value = 0;
-    std::memcpy(&value, context_.params.data() + context_.program.param_offsets[i], 8);
-    if (allocation->holds(value, 1) && race.address >= value)
-      return fmt::format("global memory at {} (0x{:x})",
-                         with_offset(context_.program.params[i].name, race.address - value),
-                         race.address);
-  }
-  return fmt::format("global memory at 0x{:x}", race.address);
+  return race.shared ? shared_text(context_, race.address) : global_text(context_, race.address);
 }
 
 bool RaceReports::apart(const Race& race) const {
@@ -226,6 +176,9 @@ std::string RaceReports::race_text(const Race& race) const {
         "{} of CTA rank {} is accessed by {}, and that CTA may have exited: insert "
         "barrier.cluster.arrive and barrier.cluster.wait before its end",
         memory, race.rank, side_text(race.first, true));
+  if (race.kind == Race::Kind::unfinished)
+    return fmt::format("{} is {} by {}, and its CTA may have exited by then; {}", memory,
+                       race.first.writes ? "written" : "read", first, copy_advice(race));
   if (&rule(race) == &"mbarrier"_rule) {
     const char* const barrier =
         blocks ? "barrier.cluster.arrive and barrier.cluster.wait" : "bar.sync";

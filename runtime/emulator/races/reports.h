@@ -33,6 +33,7 @@ struct Race {
     unfenced,     // ordered, but the async proxy need not see the store
     unacquired,   // the same of a tensor map
     noncoherent,  // ld.global.nc of what the grid writes
+    unfinished,   // first is a copy, and its block may have exited by then
     exited        // second may have ended by then, and with it the memory
   } kind = Kind::unordered;
   RaceSide first, second;  // as they happened to come

@@ -7,8 +7,8 @@ namespace tartan::inline TARTAN_ABI::emulator {
 
 void Shadow::clear() {
   ++generation_;
-  reads_.resize(1);
-  free_reads_ = 0;
+  records_.resize(1);
+  free_ = 0;
 }
 
 Shadow::Page* Shadow::find(std::uint64_t number) {
@@ -21,8 +21,7 @@ Shadow::Page* Shadow::find(std::uint64_t number) {
   return recent.page;
 }
 
-Shadow::Page& Shadow::open(std::uint64_t address, std::uint64_t bytes) {
-  const std::uint64_t number = address >> page_shift;
+Shadow::Page& Shadow::page(std::uint64_t number) {
   Page* page = find(number);
   if (!page) {
     page = &pages_[number];
@@ -30,11 +29,34 @@ Shadow::Page& Shadow::open(std::uint64_t address, std::uint64_t bytes) {
   }
   if (page->generation != generation_) {
     page->generation = generation_;
-    page->cells.assign(page_bytes >> page->shift, {});
+    page->whole = true;
+    page->written = {};
+    page->reads.clear();
   }
-  const std::uint64_t uneven = (address | bytes) & ((std::uint64_t{1} << page->shift) - 1);
-  if (uneven) refine(*page, std::countr_zero(uneven));
   return *page;
+}
+
+Shadow::Page& Shadow::open(std::uint64_t address, std::uint64_t bytes) {
+  Page& here = page(address >> page_shift);
+  if (here.whole) cut(here);
+  const std::uint64_t uneven = (address | bytes) & ((std::uint64_t{1} << here.shift) - 1);
+  if (uneven) refine(here, std::countr_zero(uneven));
+  return here;
+}
+
+// Into cells.
+void Shadow::cut(Page& page) {
+  page.whole = false;
+  page.cells.assign(page_bytes >> page.shift, {.written = page.written});
+  const std::uint64_t of_chunk = chunk_bytes >> page.shift;
+  for (const ChunkReads& each : page.reads)
+    for (std::uint64_t m = each.chunks; m; m &= m - 1) {
+      const std::uint64_t first = of_chunk * static_cast<std::uint64_t>(std::countr_zero(m));
+      for (std::uint64_t i = first; i < first + of_chunk; ++i)
+        page.cells[i].others = new_record({.past = each.past,
+                                           .lanes = 1u << each.past.deed.lane(),
+                                           .next = page.cells[i].others});
+    }
 }
 
 void Shadow::refine(Page& page, int shift) {
@@ -45,12 +67,8 @@ void Shadow::refine(Page& page, int shift) {
     for (int part = 0; part < parts; ++part) {
       Cell& made = cells.emplace_back(cell);
       if (part == 0) continue;
-      made.reads = 0;
-      for (std::uint32_t at = cell.reads; at; at = reads_[at].next) {
-        Read copy = reads_[at];
-        copy.next = made.reads;
-        made.reads = new_read(copy);
-      }
+      made.wides = copy_list(cell.wides);
+      made.others = copy_list(cell.others);
     }
   page.cells = std::move(cells);
   page.shift = shift;
@@ -58,7 +76,8 @@ void Shadow::refine(Page& page, int shift) {
 
 void Shadow::forget(std::uint64_t address, std::uint64_t bytes) {
   each_cell(address, bytes, [&](Cell& cell, std::uint64_t) {
-    if (cell.reads) drop_reads(cell);
+    if (cell.wides) drop_list(cell.wides);
+    if (cell.others) drop_list(cell.others);
     cell = {};
   });
 }
@@ -66,52 +85,60 @@ void Shadow::forget(std::uint64_t address, std::uint64_t bytes) {
 Past Shadow::last_write(std::uint64_t address) {
   const Page* const page = find(address >> page_shift);
   if (!page || page->generation != generation_) return {};
-  return page->cells[(address & (page_bytes - 1)) >> page->shift].written;
+  if (page->whole) return page->written;
+  const Cell& cell = page->cells[(address & (page_bytes - 1)) >> page->shift];
+  return cell.wides ? records_[cell.wides].past : cell.written;
 }
 
-std::uint32_t Shadow::new_read(const Read& read) {
-  if (!free_reads_) {
-    reads_.push_back(read);
-    return static_cast<std::uint32_t>(reads_.size() - 1);
+// A read of the same chunks by the same actor replaces one that was in another group; of those in
+// one group the first is kept.
+void Shadow::note_read(Page& page, std::uint64_t chunks, const Past& now) {
+  ChunkReads* mine = nullptr;
+  for (ChunkReads& each : page.reads) {
+    if (each.past.warp != now.warp || each.past.deed.lane() != now.deed.lane()) continue;
+    if (each.past.time != now.time) each.chunks &= ~chunks;
+    else if (each.past.deed.pc() == now.deed.pc()) mine = &each;
+    else chunks &= ~each.chunks;
   }
-  const std::uint32_t at = free_reads_;
-  free_reads_ = reads_[at].next;
-  reads_[at] = read;
+  if (mine) mine->chunks |= chunks;
+  else if (chunks) page.reads.push_back({now, chunks});
+  std::erase_if(page.reads, [](const ChunkReads& each) { return each.chunks == 0; });
+}
+
+std::uint32_t Shadow::new_record(const Record& record) {
+  if (!free_) {
+    records_.push_back(record);
+    return static_cast<std::uint32_t>(records_.size() - 1);
+  }
+  const std::uint32_t at = free_;
+  free_ = records_[at].next;
+  records_[at] = record;
   return at;
 }
 
-void Shadow::drop_reads(Cell& cell) {
-  std::uint32_t last = cell.reads;
-  while (reads_[last].next) last = reads_[last].next;
-  reads_[last].next = free_reads_;
-  free_reads_ = cell.reads;
-  cell.reads = 0;
+std::uint32_t Shadow::copy_list(std::uint32_t list) {
+  std::uint32_t made = 0;
+  for (std::uint32_t at = list; at; at = records_[at].next) {
+    Record copy = records_[at];
+    copy.next = made;
+    made = new_record(copy);
+  }
+  return made;
 }
 
-// In front of a strong write: drops what it replaces, and keeps the last write with `write`.
-void Shadow::keep(Cell& cell, bool write) {
-  std::uint32_t* from = &cell.reads;
-  int kept = 0;
-  while (const std::uint32_t at = *from) {
-    Read& read = reads_[at];
-    const bool same = write && read.wrote && read.past.warp == cell.written.warp &&
-                      read.past.deed.lane() == cell.written.deed.lane() &&
-                      read.past.deed.strength() == cell.written.deed.strength();
-    const bool goes = read.wrote ? same || ++kept >= most_kept : read.past.deed.strength() != 0;
-    if (!goes) {
-      from = &read.next;
-      continue;
-    }
-    *from = read.next;
-    read.next = free_reads_;
-    free_reads_ = at;
-  }
-  if (!write) return;
-  const std::uint32_t made = new_read({.past = cell.written,
-                                       .lanes = 1u << cell.written.deed.lane(),
-                                       .next = cell.reads,
-                                       .wrote = true});
-  cell.reads = made;
+void Shadow::drop_list(std::uint32_t& list) {
+  std::uint32_t last = list;
+  while (records_[last].next) last = records_[last].next;
+  records_[last].next = free_;
+  free_ = list;
+  list = 0;
+}
+
+void Shadow::drop(std::uint32_t* place) {
+  const std::uint32_t at = *place;
+  *place = records_[at].next;
+  records_[at].next = free_;
+  free_ = at;
 }
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

@@ -287,9 +287,13 @@ void ThreadClocks::learn(const Warp& warp, std::uint32_t lanes, const Location& 
 
 // ---- What lanes do asynchronously.
 
-Epoch ThreadClocks::group_epoch(const Warp& warp, std::uint32_t lane, Actor actor) const {
+std::uint32_t ThreadClocks::group_time(const Warp& warp, std::uint32_t lane, Actor actor) const {
   const GroupsOfLanes& all = warps_[index(warp)].asynchronous[place_of(actor)];
-  return {number(warp, actor), all.empty() ? 1 : all[lane].time, lane};
+  return all.empty() ? 1 : all[lane].time;
+}
+
+Epoch ThreadClocks::group_epoch(const Warp& warp, std::uint32_t lane, Actor actor) const {
+  return {number(warp, actor), group_time(warp, lane, actor), lane};
 }
 
 void ThreadClocks::commit(const Warp& warp, std::uint32_t lanes, Actor actor) {

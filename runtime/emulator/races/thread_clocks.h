@@ -59,6 +59,8 @@ class ThreadClocks {
   std::uint32_t number(const Warp& warp, Actor actor = Actor::thread) const {
     return first_ + numbers_.distance(actor) + index(warp);
   }
+  /// Whether it is the number of a lane's warp, of this cluster, and of nothing asynchronous.
+  bool is_thread(std::uint32_t number) const { return number - first_ < numbers_.warps(); }
   /// Of the cluster's mbarrier with that index.
   std::uint32_t number_of_mbarrier(std::uint32_t mbarrier) const {
     return first_ + numbers_.distance(Actor::mbarrier) + mbarrier;
@@ -104,6 +106,7 @@ class ThreadClocks {
 
   // What lanes do in groups: `actor` is cp_async, bulk_read or bulk_write.
   /// When what `lane` starts now will be over.
+  std::uint32_t group_time(const Warp& warp, std::uint32_t lane, Actor actor) const;
   Epoch group_epoch(const Warp& warp, std::uint32_t lane, Actor actor) const;
   void commit(const Warp& warp, std::uint32_t lanes, Actor actor);
   /// All but the last `pending` groups are over; none: also what is in no group yet.

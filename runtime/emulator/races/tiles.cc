@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/matrix/wgmma.h"
@@ -13,6 +14,7 @@ namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::uint64_t chunk = 16;  // bytes: a row of an 8x8 matrix
+static_assert(chunk == Shadow::chunk_bytes);
 
 std::string swizzle_name(std::uint32_t span) {
   return span ? fmt::format("a {}-byte swizzle", span) : "no swizzle";
@@ -86,46 +88,64 @@ bool ClusterRaces::check_box(Warp& warp, const TileOperand& operand, std::uint64
   return false;
 }
 
+// Rows of K-major tiles go along k, those of MN-major ones along x.
 bool ClusterRaces::read_tile(Warp& warp, const TileOperand& operand) {
   if (!check_start(warp, operand)) return false;
-  const std::uint64_t end = warp.block->shared_bytes();
-  const std::uint32_t rank = warp.block->rank();
-  Shadow& memory = shared_[rank];
   AsyncAccess access{.who = clocks_.product_epoch(warp), .operand = operand.name};
-  const Past now{access.who.warp, access.who.time, Deed(warp.pc - 1, 0, 0)};
-  bool any = false;
-  // Rows of K-major tiles go along k, those of MN-major ones along x. A warp reads 16 rows of A and
-  // all of B.
-  const int across = static_cast<int>(8 * chunk) / operand.element_bits;  // elements of a chunk
-  const int outer_step = operand.mn_major ? across : 1, inner_step = operand.mn_major ? 1 : across;
+  // A warp reads 16 rows of A and all of B.
   const int of_warp = operand.name == 'A' ? 16 : operand.outer;
-  const auto address = [&](int x, int k) {
-    return operand.descriptor->address(operand.mn_major, operand.element_bits, x, k);
-  };
+  bool any = false;
   for (int first = 0; first < operand.outer; first += of_warp) {
     access.warps = operand.name == 'A' ? 1u << first / of_warp : 0xF;
-    AsyncJudge judge(*this, warp, 0, access, {.shared = true, .rank = rank});
-    for (int x = first; x < std::min(first + of_warp, operand.outer); x += outer_step)
-      for (int k = 0; k < operand.k; k += inner_step) {
-        const std::uint64_t at = address(x, k);
-        if (at + chunk > end) return true;  // a fault that the product reports
-        any = any || memory.last_write(at).time != 0;
-        const bool first_of_eight = operand.mn_major ? k % 8 == 0 : x % 8 == 0;
-        if (first_of_eight &&
-            !check_box(warp, operand, at, operand.mn_major ? address(x, k + 7) : address(x + 7, k)))
-          return false;
-        memory.read(at, chunk, now, judge);
-        if (cluster_.stopped()) return false;
-      }
+    const int last = std::min(first + of_warp, operand.outer);
+    const TileRead read = gather_chunks(warp, operand, first, last);
+    any = read_chunks(warp, access) || any;
+    if (read == TileRead::outside) return true;  // a fault that the product reports
+    if (read == TileRead::stopped || cluster_.stopped()) return false;
   }
   if (any || mbarriers_.empty()) return true;
-  const std::uint64_t start = address(0, 0);
+  const std::uint64_t start = operand.address(0, 0);
   warp.fail("unwritten-tile"_rule,
             fmt::format("{} at shared address 0x{:x} was never written, neither by a copy nor by a "
                         "store: the wait before this wgmma returned early",
                         operand.name, start),
             0, start);
   return false;
+}
+
+std::uint64_t TileOperand::address(int x, int index) const {
+  return descriptor->address(mn_major, element_bits, x, index);
+}
+
+// Which chunks of memory hold those of the rows or columns from `first` to `last`.
+ClusterRaces::TileRead ClusterRaces::gather_chunks(Warp& warp, const TileOperand& operand,
+                                                   int first, int last) {
+  const std::uint64_t end = warp.block->shared_bytes();
+  chunks_.assign((end + Shadow::page_bytes - 1) / Shadow::page_bytes, 0);
+  const int across = static_cast<int>(8 * chunk) / operand.element_bits;  // elements of a chunk
+  const int outer_step = operand.mn_major ? across : 1, inner_step = operand.mn_major ? 1 : across;
+  for (int x = first; x < last; x += outer_step)
+    for (int k = 0; k < operand.k; k += inner_step) {
+      const std::uint64_t at = operand.address(x, k);
+      if (at + chunk > end) return TileRead::outside;
+      const bool first_of_eight = operand.mn_major ? k % 8 == 0 : x % 8 == 0;
+      const auto [last_x, last_k] = operand.mn_major ? std::pair(x, k + 7) : std::pair(x + 7, k);
+      if (first_of_eight && !check_box(warp, operand, at, operand.address(last_x, last_k)))
+        return TileRead::stopped;
+      chunks_[at / Shadow::page_bytes] |= std::uint64_t{1} << at % Shadow::page_bytes / chunk;
+    }
+  return TileRead::whole;
+}
+
+// Whether any of them was ever written.
+bool ClusterRaces::read_chunks(Warp& warp, const AsyncAccess& access) {
+  const std::uint32_t rank = warp.block->rank();
+  const Past now{access.who.warp, access.who.time, Deed(warp.pc - 1, 0, 0)};
+  AsyncJudge judge(*this, warp, 0, access, {.shared = true, .rank = rank});
+  bool any = false;
+  for (std::uint64_t page = 0; page < chunks_.size(); ++page)
+    if (chunks_[page]) any = shared_[rank].read_chunks(page, chunks_[page], now, judge) || any;
+  return any;
 }
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

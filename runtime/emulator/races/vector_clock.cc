@@ -2,48 +2,77 @@
 #include "runtime/emulator/races/vector_clock.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
-constexpr std::uint32_t all = 0xFFFFFFFF;
+constexpr std::uint32_t every_lane = 0xFFFFFFFF;
 
 }  // namespace
 
+LaneTimes::Each LaneTimes::all() const {
+  if (each_) return *each_;
+  Each each;
+  each.fill(least_);
+  each[lane_] = std::max(least_, more_);
+  return each;
+}
+
 void LaneTimes::assign(const Each& each) {
-  const auto [low, high] = std::ranges::minmax(each);
+  const auto low = std::ranges::min(each);
+  const auto further = std::ranges::max_element(each);
+  const auto level = std::ranges::count(each, low);
+  *this = {};
   least_ = low;
-  if (low == high) each_.reset();
-  else each_ = std::make_shared<const Each>(each);
+  if (level == std::ssize(each)) return;
+  if (level < std::ssize(each) - 1) {
+    each_ = std::make_shared<const Each>(each);
+    return;
+  }
+  lane_ = static_cast<std::uint32_t>(further - each.begin());
+  more_ = *further;
+}
+
+// False: the lanes would differ in more than one.
+bool LaneTimes::raise_simply(std::uint32_t mask, std::uint32_t time) {
+  if (each_) return false;
+  if (mask == every_lane) {
+    least_ = time;
+    if (more_ <= least_) more_ = 0;
+    return true;
+  }
+  if (!std::has_single_bit(mask)) return false;
+  const auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));
+  if (more_ && lane != lane_) return false;
+  lane_ = lane;
+  more_ = std::max(more_, time);
+  return true;
 }
 
 void LaneTimes::raise(std::uint32_t mask, std::uint32_t time) {
-  if (time <= least_) return;
-  if (mask == all && !each_) {
-    least_ = time;
-    return;
-  }
-  Each each;
-  for (std::uint32_t lane = 0; lane < 32; ++lane) {
-    const std::uint32_t now = (*this)[lane];
-    each[lane] = mask >> lane & 1 ? std::max(now, time) : now;
-  }
+  if (time <= least_ || raise_simply(mask, time)) return;
+  Each each = all();
+  for (std::uint32_t lane = 0; lane < each.size(); ++lane)
+    if (mask >> lane & 1) each[lane] = std::max(each[lane], time);
   assign(each);
 }
 
 void LaneTimes::join(const LaneTimes& other) {
-  if (each_ == other.each_) {
-    least_ = std::max(least_, other.least_);  // the same where they have lanes of their own
+  if (!other.each_) {
+    raise(every_lane, other.least_);
+    if (other.more_) raise(1u << other.lane_, other.more_);
     return;
   }
-  if (!other.each_) return raise(all, other.least_);
-  if (!each_ && least_ <= other.least_) {
+  if (each_ == other.each_) return;
+  if (!each_ && std::max(least_, more_) <= other.least_) {
     *this = other;
     return;
   }
-  Each each;
-  for (std::uint32_t lane = 0; lane < 32; ++lane) each[lane] = std::max((*this)[lane], other[lane]);
+  Each each = all();
+  const Each& theirs = *other.each_;
+  for (std::size_t i = 0; i < each.size(); ++i) each[i] = std::max(each[i], theirs[i]);
   assign(each);
 }
 
@@ -68,7 +97,8 @@ LaneTimes& VectorClock::at(std::uint32_t warp) {
 void VectorClock::join(const VectorClock& other) {
   if (first_ == other.first_ && span_ == other.span_) {
     if (own_.size() < other.own_.size()) own_.resize(other.own_.size());
-    for (std::size_t i = 0; i < other.own_.size(); ++i) own_[i].join(other.own_[i]);
+    for (std::size_t i = 0; i < other.own_.size(); ++i)
+      if (!other.own_[i].nothing()) own_[i].join(other.own_[i]);
   } else {
     std::vector<Other> theirs;
     for (std::size_t i = 0; i < other.own_.size(); ++i)

@@ -6,6 +6,7 @@
 // they tell it together; lanes that go their own ways get a number each.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -20,19 +21,25 @@ namespace tartan::inline TARTAN_ABI::emulator {
 /// Times of a warp's lanes. 0: nothing is known.
 class LaneTimes {
  public:
-  std::uint32_t operator[](std::uint32_t lane) const { return each_ ? (*each_)[lane] : least_; }
+  std::uint32_t operator[](std::uint32_t lane) const {
+    if (each_) return (*each_)[lane];
+    return lane == lane_ ? std::max(least_, more_) : least_;
+  }
   std::uint32_t least() const { return least_; }
-  bool nothing() const { return !least_ && !each_; }
+  bool nothing() const { return !least_ && !more_ && !each_; }
   /// At least `time` for the lanes of `mask`.
   void raise(std::uint32_t mask, std::uint32_t time);
   void join(const LaneTimes& other);
 
  private:
   using Each = std::array<std::uint32_t, 32>;
+  bool raise_simply(std::uint32_t mask, std::uint32_t time);
+  Each all() const;
   void assign(const Each& each);
 
   std::uint32_t least_ = 0;
-  std::shared_ptr<const Each> each_;  // null: all are least_
+  std::uint32_t lane_ = 0, more_ = 0;  // a lane that may be further: it alone does what one may do
+  std::shared_ptr<const Each> each_;   // of all lanes; null: all others are at least_
 };
 
 /// Entries of the cluster's own numbers lie side by side, as far as they are in use; those of

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/emulator/races/places.h"
+#include "runtime/emulator/machine/places.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/races/places.h - how findings of a launch name instructions and memory.
+// runtime/emulator/machine/places.h - how findings of a launch name instructions and memory.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace tartan::inline TARTAN_ABI::emulator {
 
 struct LaunchContext;
 
-/// The line of the PTX text; 0 where there is none.
+/// The line of the PTX text, or 0.
 int line(const LaunchContext& context, std::uint32_t pc);
 /// "gemm.cc:12" from .loc, or nothing.
 std::string source(const LaunchContext& context, std::uint32_t pc);

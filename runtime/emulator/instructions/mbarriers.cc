@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asynchronous copies and mbarriers (PTX ISA 9.7.9.25, 9.7.13.15). A copy is done when it is
-// issued: waits find it complete. Bulk copies are in bulk.cc.
+// mbarriers (PTX ISA 9.7.13.15).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,138 +7,16 @@
 #include <cstring>
 
 #include "runtime/emulator/algebra/algebra.h"
+#include "runtime/emulator/instructions/mbarriers.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/mbarrier.h"
 #include "runtime/emulator/machine/memory.h"
+#include "runtime/emulator/schedules/determinacy.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
-namespace {
 
-void no_operation(Warp&, const Op&) {}
-
-// Undefined bits of the source go along; what is not copied is zero.
-void note_copy(Warp& warp, const std::byte* to, const std::byte* from, std::uint32_t copied,
-               std::uint32_t filled) {
-  ClusterDefinedness* const definedness = warp.block->cluster().definedness();
-  if (!definedness) return;
-  if (copied < filled) definedness->fill(warp, to, filled);
-  if (copied) definedness->move(warp, to, from, copied);
-}
-
-// cp.async: op.a, op.value, op.window: destination; op.b and the list (offset, width, window):
-// source; op.c: bytes to read. op.count bytes are written, those beyond the source's as zeros.
-void copy(Warp& warp, const Op& op) {
-  Access to, from;
-  const std::uint32_t* more = warp.program->slots.data() + op.list;
-  if (!resolve(warp, op, op.count, to)) return;
-  Op source = op;
-  source.a = op.b;
-  source.value = more[0] | std::uint64_t{more[1]} << 32;
-  source.wide = more[2];
-  const auto* sizes = lanes<std::uint32_t>(warp, op.c);
-  source.window = static_cast<Window>(more[3]);
-  const std::uint32_t whole = warp.mask;
-  const std::uint32_t ignore = op.flags & 1 ? predicate(warp, op.e) : 0;
-  const std::uint32_t reading =
-      lanes_where(whole, [&](int i) { return !(ignore >> i & 1) && sizes[i] != 0; });
-  const std::uint32_t complete = lanes_where(reading, [&](int i) { return sizes[i] >= op.count; });
-  if (complete == whole) {  // the usual case
-    if (!resolve(warp, source, op.count, from)) return;
-    if (active_algebra) each_lane(whole, [&](int i) { move_tags(to.at[i], from.at[i], op.count); });
-    const auto move = [&](auto bytes) {
-      each_lane(whole, [&](int i) { std::memcpy(to.at[i], from.at[i], bytes); });
-      for (std::uint32_t m = whole; m; m &= m - 1) {
-        const int lane = std::countr_zero(m);
-        note_copy(warp, to.at[lane], from.at[lane], op.count, op.count);
-      }
-    };
-    if (op.count == 16) return move(std::integral_constant<std::size_t, 16>{});
-    if (op.count == 8) return move(std::integral_constant<std::size_t, 8>{});
-    return move(std::integral_constant<std::size_t, 4>{});
-  }
-  std::uint64_t at[32];
-  addresses(warp, source, at);
-  bool good = true;
-  if ((warp.mask = complete)) good = resolve(warp, source.window, at, op.count, from);
-  if (good && (warp.mask = reading & ~complete)) {
-    // Only the bytes that are read must exist: the last one, then the first.
-    std::uint64_t last[32] = {};
-    each_lane(warp.mask, [&](int i) { last[i] = at[i] + sizes[i] - 1; });
-    good = resolve(warp, source.window, last, 1, from) && resolve(warp, source.window, at, 1, from);
-  }
-  warp.mask = whole;
-  if (!good) return;
-  for (std::uint32_t m = whole; m; m &= m - 1) {
-    const int lane = std::countr_zero(m);
-    const std::uint32_t bytes =
-        reading >> lane & 1 ? std::min<std::uint32_t>(sizes[lane], op.count) : 0;
-    std::byte data[16] = {};
-    if (bytes) std::memcpy(data, from.at[lane], bytes);
-    clear_tags(to.at[lane], op.count);
-    if (bytes) move_tags(to.at[lane], from.at[lane], bytes);
-    note_copy(warp, to.at[lane], from.at[lane], bytes, op.count);
-    std::memcpy(to.at[lane], data, op.count);
-  }
-}
-
-void decode_copy(Decoder& d) {
-  if (!d.spelling.has("ca cg")) return d.unsupported();
-  d.spelling.ignore("shared shared::cta global");
-  d.spelling.ignore(cache_hints);
-  if (!d.expect_operands(3, 5)) return;
-  const auto size = d.integer(d.operand(2));
-  if (!size || (*size != 4 && *size != 8 && *size != 16))
-    return d.unsupported("it copies 4, 8 or 16 bytes");
-  // A fourth operand is the number of bytes to read, or a predicate that says whether to read
-  // nothing at all; or a cache policy (64 bits).
-  std::uint32_t bytes = d.constant(static_cast<std::uint64_t>(*size), 32), ignore = 0;
-  bool has_ignore = false;
-  if (d.operand_count() >= 4) {
-    const auto ref = d.register_of(d.operand(3));
-    if ((ref && ref->type == Type::pred) || d.operand(3).kind == ptx::OperandKind::Not) {
-      ignore = d.predicate_source(d.operand(3));
-      has_ignore = true;
-    } else if (!ref || bits(ref->type) == 32) {
-      bytes = d.source(3, Type::u32);
-    }
-  }
-  Op source{}, target{};
-  d.address(source, d.operand(1), Window::global);
-  d.address(target, d.operand(0), Window::shared);
-  const std::uint32_t more[] = {static_cast<std::uint32_t>(source.value),
-                                static_cast<std::uint32_t>(source.value >> 32), source.wide,
-                                static_cast<std::uint32_t>(source.window)};
-  const std::uint32_t list = d.append(more);
-  Op& op = d.emit(copy);
-  op.a = target.a;
-  op.value = target.value;
-  op.window = target.window;
-  op.wide = target.wide;
-  op.b = source.a;
-  op.c = bytes;
-  op.e = ignore;
-  op.list = list;
-  op.count = static_cast<std::uint8_t>(*size);
-  op.flags = has_ignore;
-}
-
-// ---- mbarrier.
-
-enum class Action : std::uint8_t {
-  init,
-  invalidate,
-  arrive,
-  expect,
-  complete,
-  arrive_expect,
-  arrive_drop,
-  arrive_drop_expect
-};
-
-// At generic addresses: whether the mbarriers are in shared memory, of this block with `own`, else
-// of the cluster.
 bool are_in_place(Warp& warp, const Op& op, bool own) {
   if (op.window != Window::generic) return true;
   std::uint64_t at[32];
@@ -157,6 +34,30 @@ bool are_in_place(Warp& warp, const Op& op, bool own) {
             lane, at[lane]);
   return false;
 }
+
+Window mbarrier_window(Decoder& d, bool own) {
+  const Window window = memory_window(d);
+  if (window == Window::global || window == Window::local || window == Window::param)
+    d.unsupported("an mbarrier must be in shared memory");
+  else if (own && window == Window::cluster)
+    d.unsupported(
+        "with .shared::cluster, only arrivals without a state, expect_tx and complete_tx are "
+        "supported; use .shared::cta for an mbarrier of the own CTA");
+  return window;
+}
+
+namespace {
+
+enum class Action : std::uint8_t {
+  init,
+  invalidate,
+  arrive,
+  expect,
+  complete,
+  arrive_expect,
+  arrive_drop,
+  arrive_drop_expect
+};
 
 // Whether an mbarrier can count `bytes` more.
 bool expect_more(Warp& warp, int lane, Mbarrier& barrier, std::uint32_t bytes) {
@@ -184,6 +85,7 @@ void act(Warp& warp, const Op& op) {
   const auto* counts = lanes<std::uint32_t>(warp, op.b);
   const auto action = static_cast<Action>(op.flags);
   ClusterRaces* const races = warp.block->cluster().races();
+  Determinacy* const determinacy = warp.block->context().determinacy;
   // Lanes that arrived at the mbarrier of the last of them, and are still to say what they did.
   std::uint32_t arrived = 0;
   const std::byte* arrived_at = nullptr;
@@ -198,11 +100,14 @@ void act(Warp& warp, const Op& op) {
     const int lane = std::countr_zero(m);
     std::byte* at = access.at[lane];
     if (races && action == Action::init) races->initialise(warp, lane, at);
+    if (determinacy && action == Action::init) determinacy->initialised(warp.block->cluster(), at);
     if (ClusterDefinedness* definedness = warp.block->cluster().definedness())
       definedness->fill(warp, at, 8);
     if (races && action != Action::init && action != Action::invalidate &&
         !races->use(warp, 1u << lane, at))
       return;
+    if (determinacy && action != Action::init && action != Action::invalidate)
+      determinacy->changes(warp, 1u << lane, at, action != Action::expect);
     Mbarrier barrier = Mbarrier::load(at);
     if (op.count) lanes<std::uint64_t>(warp, op.d)[lane] = barrier.word();
     const std::uint32_t count = counts[lane];
@@ -251,6 +156,7 @@ void act(Warp& warp, const Op& op) {
     if (!barrier.store(at)) continue;
     if (!races) continue;
     tell();
+    if (determinacy) determinacy->phase_ends(warp.block->cluster(), at);
     races->end_phase(at);
   }
   if (races) tell();
@@ -265,6 +171,8 @@ void test_wait(Warp& warp, const Op& op) {
   if (const int lane = std::countr_zero(warp.mask);
       races && !races->exists(warp, lane, access.at[lane]))
     return;
+  Determinacy* const determinacy = warp.block->context().determinacy;
+  if (determinacy) determinacy->tests(warp);
   const std::uint32_t done = lanes_where(warp.mask, [&](int i) {
     const bool phase = Mbarrier::load(access.at[i]).phase;
     const bool waited = op.flags & 1 ? lanes<std::uint32_t>(warp, op.b)[i] & 1
@@ -283,6 +191,7 @@ void test_wait(Warp& warp, const Op& op) {
   for (std::uint32_t m = races ? done : 0; m;) {
     const std::byte* at = access.at[std::countr_zero(m)];
     const std::uint32_t same = lanes_where(m, [&](int i) { return access.at[i] == at; });
+    if (determinacy) determinacy->passes(warp, same, at);
     races->waited(warp, same, at, op.flags & 2, op.flags & 4);
     m &= ~same;
   }
@@ -293,18 +202,6 @@ void pending_count(Warp& warp, const Op& op) {
   auto* d = lanes<std::uint32_t>(warp, op.d);
   const auto* a = lanes<std::uint64_t>(warp, op.a);
   each_lane(warp.mask, [=](int i) { d[i] = static_cast<std::uint32_t>(a[i] & Mbarrier::field); });
-}
-
-// The state space of an mbarrier; with `own`, it is of this block.
-Window mbarrier_window(Decoder& d, bool own) {
-  const Window window = memory_window(d);
-  if (window == Window::global || window == Window::local || window == Window::param)
-    d.unsupported("an mbarrier must be in shared memory");
-  else if (own && window == Window::cluster)
-    d.unsupported(
-        "with .shared::cluster, only arrivals without a state, expect_tx and complete_tx are "
-        "supported; use .shared::cta for an mbarrier of the own CTA");
-  return window;
 }
 
 void emit_action(Decoder& d, Action action, std::size_t where, std::uint32_t count,
@@ -385,60 +282,7 @@ void decode_mbarrier(Decoder& d) {
   emit_action(d, action, where, count, state);
 }
 
-// What lanes of cp.async.mbarrier.arrive know when their copies are over; with .noinc act() says so
-// lane by lane, since the phase may end before the last of them.
-void note_copies(Warp& warp, const Op& op) {
-  ClusterRaces* const races = warp.block->cluster().races();
-  Access access;
-  if (!races || !resolve(warp, op, 8, access)) return;
-  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
-    const auto lane = static_cast<std::uint32_t>(std::countr_zero(m));
-    if (!races->use(warp, 1u << lane, access.at[lane])) return;
-    races->copies_arrive(warp, lane, access.at[lane]);
-  }
-}
-
-// cp.async.mbarrier.arrive: the lane's copies are done, so it arrives now. Without .noinc the
-// arrival is one more than the barrier expected, which leaves it as it was.
-void decode_copy_arrival(Decoder& d) {
-  d.spelling.type();
-  if (!d.expect_operands(1, 1)) return;
-  if (d.spelling.has("noinc"))
-    return emit_action(d, Action::arrive, 0, d.constant(1, 32), std::nullopt);
-  const Window window = mbarrier_window(d, true);
-  Op& op = d.emit(d.program().judged() ? note_copies : no_operation);
-  d.address(op, d.operand(0), window);
-}
-
-// What is copied when it is issued needs no waiting for: only the race detector hears of it.
-void commit_copies(Warp& warp, const Op&) {
-  warp.block->cluster().races()->clocks().commit(warp, warp.mask, Actor::cp_async);
-}
-
-// op.value: groups that may be pending; op.flags: what is in no group is not.
-void wait_for_copies(Warp& warp, const Op& op) {
-  std::optional<std::uint32_t> pending;
-  if (!op.flags) pending = static_cast<std::uint32_t>(op.value);
-  warp.block->cluster().races()->clocks().wait(warp, warp.mask, Actor::cp_async, pending);
-}
-
-void decode_group(Decoder& d) {
-  const bool one = d.spelling.opcode() == Opcode::cp_async_wait_group;
-  if (!d.expect_operands(one ? 1 : 0, one ? 1 : 0)) return;
-  if (!d.program().judged()) return void(d.emit(no_operation));
-  if (d.spelling.opcode() == Opcode::cp_async_commit_group) return void(d.emit(commit_copies));
-  const auto pending = one ? d.integer(d.operand(0)) : std::nullopt;
-  Op& op = d.emit(wait_for_copies);
-  op.value = static_cast<std::uint64_t>(pending.value_or(0));
-  op.flags = !one;
-}
-
 constexpr InstructionRow rows[] = {
-    {Opcode::cp_async, decode_copy},
-    {Opcode::cp_async_commit_group, decode_group},
-    {Opcode::cp_async_wait_group, decode_group},
-    {Opcode::cp_async_wait_all, decode_group},
-    {Opcode::cp_async_mbarrier_arrive, decode_copy_arrival},
     {Opcode::mbarrier_init, decode_init},
     {Opcode::mbarrier_inval, decode_invalidate},
     {Opcode::mbarrier_expect_tx, decode_mbarrier},
@@ -452,6 +296,10 @@ constexpr InstructionRow rows[] = {
 
 }  // namespace
 
-std::span<const InstructionRow> asynchronous_instructions() { return rows; }
+void decode_arrival_after_copies(Decoder& d) {
+  emit_action(d, Action::arrive, 0, d.constant(1, 32), std::nullopt);
+}
+
+std::span<const InstructionRow> mbarrier_instructions() { return rows; }
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/emulator/schedules/determinacy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "runtime/emulator/machine/places.h"
+#include "runtime/emulator/schedules/retry.h"
+
+namespace tartan::inline TARTAN_ABI::emulator {
+namespace {
+
+using isa::Opcode;
+using isa::operator""_q;
+
+// What an instruction learns that no order of the kernel's own fixes; empty: nothing.
+std::string_view learns(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::activemask: return "activemask tells which lanes run together";
+    case Opcode::mbarrier_pending_count: return "the pending count tells who has arrived";
+    case Opcode::clusterlaunchcontrol_try_cancel: return "it takes a cluster that has not started";
+    default: return {};
+  }
+}
+
+bool names_place_or_time(std::string_view name) {
+  const isa::SpecialRegisterRow* const special = isa::find_special_register(name);
+  return special && (special->varies || special->first == isa::SpecialRegister::smid);
+}
+
+bool commutes(const isa::Spelling& spelling) {
+  constexpr isa::Qualifier reductions[] = {"add"_q, "min"_q, "max"_q, "and"_q, "or"_q, "xor"_q};
+  return (spelling.opcode == Opcode::red || spelling.opcode == Opcode::atom) &&
+         std::ranges::any_of(reductions, [&](isa::Qualifier each) { return spelling.has(each); });
+}
+
+// ".global.add.u32" of atom.global.add.u32 and red.global.add.u32.
+std::string reduction_of(const isa::Spelling& spelling) {
+  return std::string(spelling.text.substr(spelling.row().name.size()));
+}
+
+}  // namespace
+
+// How often the program's instructions name each register.
+Determinacy::Uses Determinacy::count_uses() const {
+  Uses out;
+  const auto add = [&](const ptx::Operand& operand, const auto& again) -> void {
+    if (operand.kind == ptx::OperandKind::Name) ++out[operand.text];
+    for (const ptx::Operand& child : context_.module.children(operand)) again(child, again);
+  };
+  const ptx::Instruction* last = nullptr;
+  for (std::uint32_t pc = 0; pc < context_.program.ops.size(); ++pc) {
+    const ptx::Instruction* here = instruction_at(context_, pc);
+    if (!here || here == last) continue;
+    last = here;
+    if (!here->guard.empty()) ++out[here->guard];
+    for (const ptx::Operand& operand : context_.module.operands_of(*here)) add(operand, add);
+  }
+  return out;
+}
+
+Determinacy::Determinacy(const LaunchContext& context)
+    : context_(context), numbers_(context.races->numbers) {
+  read_program();
+}
+
+// What its text says already.
+void Determinacy::read_program() {
+  const Program& program = context_.program;
+  const Uses uses = count_uses();
+  std::uint32_t gives = 0, takes = 0;
+  for (std::uint32_t pc = 0; pc < program.ops.size(); ++pc) {
+    const ptx::Instruction* here = instruction_at(context_, pc);
+    if (!here) continue;
+    const isa::Spelling& spelling = context_.module.spelling(*here);
+    if (const auto why = learns(spelling.opcode); !why.empty()) note(pc, std::string(why));
+    for (const ptx::Operand& operand : context_.module.operands_of(*here))
+      if (operand.kind == ptx::OperandKind::Name && names_place_or_time(operand.text))
+        note(pc, fmt::format("it reads {}", operand.text));
+    if (spelling.opcode == Opcode::setmaxnreg) ++(spelling.has("inc"_q) ? takes : gives);
+    if (gives > 1 || takes > 1) note(pc, "warps give and take registers several times");
+    if (program.watches[pc].strong) {
+      Strong& strong = strong_[pc];
+      strong.writes = program.watches[pc].writes;
+      const auto unread = [&] {
+        const auto result = uses.find(context_.module.operands[here->first].text);
+        return result != uses.end() && result->second == 1;
+      };
+      if (commutes(spelling) && (spelling.opcode == Opcode::red || unread()))
+        strong.reduction = &*reductions_.insert(reduction_of(spelling)).first;
+    }
+  }
+  if (program.uses_heap) note(program.entry, "malloc gives what is free");
+}
+
+void Determinacy::note(std::uint32_t pc, std::string why, bool explorable) {
+  obstacles_.try_emplace(pc, Obstacle{std::move(why), explorable});
+}
+
+std::vector<Obstacle> Determinacy::obstacles() const {
+  std::vector<Obstacle> out;
+  for (const auto& [pc, obstacle] : obstacles_) {
+    const std::string text = fmt::format("{}: {}", line_text(context_, pc), obstacle.text);
+    if (std::ranges::find(out, text, &Obstacle::text) == out.end())
+      out.push_back({text, obstacle.explorable});
+  }
+  return out;
+}
+
+void Determinacy::starts(Cluster& cluster, std::uint32_t index) {
+  auto& control = controls_[&cluster];
+  control = std::make_unique<Control>(numbers_, unused_);
+  std::vector<std::uint32_t> lanes_of_warps;
+  for (std::uint32_t rank = 0; rank < cluster.size(); ++rank)
+    for (const Warp& warp : cluster.block(rank).warps()) lanes_of_warps.push_back(warp.live);
+  control->clocks.start(index, lanes_of_warps);
+  control->arriving = control->arrived = control->clocks.fresh();
+}
+
+Determinacy::Deed Determinacy::deed(Control& control, const Warp& warp, std::uint32_t lanes) const {
+  return {control.clocks.number(warp), lanes, control.clocks.time(warp), warp.pc - 1};
+}
+
+namespace {
+
+// Calls body(lane) for the lanes of a mask until one says no; whether all said yes.
+template <typename Body>
+bool all_lanes_of(std::uint32_t mask, Body&& body) {
+  for (; mask; mask &= mask - 1)
+    if (!body(static_cast<std::uint32_t>(std::countr_zero(mask)))) return false;
+  return true;
+}
+
+}  // namespace
+
+// ---- mbarriers.
+
+void Determinacy::initialised(Cluster& cluster, const std::byte* mbarrier) {
+  Control& control = *controls_.at(&cluster);
+  Phases made{.arriving = control.clocks.fresh(), .arrived = control.clocks.fresh()};
+  made.counted = control.mbarriers_made < numbers_.mbarriers;
+  if (made.counted) made.number = control.clocks.number_of_mbarrier(control.mbarriers_made++);
+  control.mbarriers.insert_or_assign(mbarrier, std::move(made));
+}
+
+void Determinacy::changes(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier,
+                          bool arrives) {
+  Control& control = this->control(warp);
+  const auto found = control.mbarriers.find(mbarrier);
+  if (found == control.mbarriers.end()) return;  // a finding of its own
+  Phases& phases = found->second;
+  if (!phases.counted) return note(warp.pc - 1, "it uses more mbarriers than are looked at");
+  const bool known = phases.over == 0 || all_lanes_of(lanes, [&](std::uint32_t lane) {
+                       return control.clocks.knows(warp, lane, {phases.number, phases.over, 0});
+                     });
+  if (!known) note(warp.pc - 1, "it may come while the phase before is not over", true);
+  if (arrives) control.clocks.release(warp, lanes, phases.arriving);
+  else phases.expects.push_back(deed(control, warp, lanes));
+}
+
+void Determinacy::phase_ends(Cluster& cluster, const std::byte* mbarrier) {
+  Control& control = *controls_.at(&cluster);
+  const auto found = control.mbarriers.find(mbarrier);
+  if (found == control.mbarriers.end()) return;
+  Phases& phases = found->second;
+  const auto told = [&](const Deed& deed) {
+    return all_lanes_of(deed.lanes, [&](std::uint32_t lane) {
+      return phases.arriving.knows({deed.number, deed.time, lane});
+    });
+  };
+  for (const Deed& each : phases.waits)
+    if (!told(each))
+      note(each.pc,
+           "a lane may be late and find the next phase over, too: nothing orders its wait before "
+           "the arrivals of that phase",
+           true);
+  for (const Deed& each : phases.expects)
+    if (!told(each)) note(each.pc, "the phase may be over before these bytes are expected", true);
+  phases.waits.clear();
+  phases.expects.clear();
+  phases.arrived.join(phases.arriving);
+  phases.arriving.clear();
+  ++phases.over;
+}
+
+void Determinacy::tests(const Warp& warp) {
+  if (!tests_.insert(warp.pc - 1).second) return;
+  if (!retries(context_, warp.pc - 1))
+    note(warp.pc - 1, "where the test of the mbarrier fails the kernel does something else");
+}
+
+void Determinacy::passes(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier) {
+  Control& control = this->control(warp);
+  const auto found = control.mbarriers.find(mbarrier);
+  if (found == control.mbarriers.end() || !found->second.counted) return;
+  Phases& phases = found->second;
+  const bool known = phases.over < 2 || all_lanes_of(lanes, [&](std::uint32_t lane) {
+                       return control.clocks.knows(warp, lane, {phases.number, phases.over - 1, 0});
+                     });
+  if (!known) note(warp.pc - 1, "it may wait while the phase before is not over", true);
+  control.clocks.acquire(warp, lanes, phases.arrived);
+  control.clocks.learn_end(warp, lanes, phases.number, phases.over);
+  phases.waits.push_back(deed(control, warp, lanes));
+  control.uneven.insert(&warp);
+}
+
+void Determinacy::meets(Warp& warp) {
+  Control& control = this->control(warp);
+  const auto found = control.uneven.find(&warp);
+  if (found == control.uneven.end()) return;
+  control.clocks.sync_warp(warp, warp.mask);
+  if (!(warp.live & ~warp.mask)) control.uneven.erase(found);
+}
+
+// ---- Barriers of a block and of a cluster.
+
+void Determinacy::arrives(Warp& warp, std::uint32_t id, std::uint32_t expected) {
+  Control& control = this->control(warp);
+  Barrier& barrier = control.barriers[{warp.block->rank(), id}];
+  if (!barrier.now.empty() && barrier.expected != expected)
+    note(warp.pc - 1, "arrivals at one barrier expect different numbers of threads");
+  barrier.expected = expected;
+  const auto knows = [&](const Deed& past) {
+    return control.clocks.all_know(warp, warp.mask, past.number, past.time) ||
+           all_lanes_of(warp.mask, [&](std::uint32_t lane) {
+             return all_lanes_of(past.lanes, [&](std::uint32_t of) {
+               return control.clocks.knows(warp, lane, {past.number, past.time, of});
+             });
+           });
+  };
+  if (!std::ranges::all_of(barrier.last, knows))
+    note(warp.pc - 1,
+         fmt::format("threads may come to barrier {} while its last use is not over", id));
+  barrier.now.push_back(deed(control, warp, warp.mask));
+  control.clocks.release(warp, warp.mask, barrier.arriving);
+}
+
+void Determinacy::leaves(Warp& warp, std::uint32_t lanes, std::uint32_t id) {
+  Control& control = this->control(warp);
+  control.clocks.acquire(warp, lanes, control.barriers[{warp.block->rank(), id}].arriving);
+}
+
+void Determinacy::all_gone(Block& block, std::uint32_t id) {
+  Barrier& barrier = controls_.at(&block.cluster())->barriers[{block.rank(), id}];
+  barrier.last = std::exchange(barrier.now, {});
+  barrier.arriving.clear();
+}
+
+void Determinacy::arrives_at_cluster(Warp& warp) {
+  Control& control = this->control(warp);
+  control.clocks.release(warp, warp.mask, control.arriving);
+}
+
+void Determinacy::cluster_phase_over(Cluster& cluster) {
+  Control& control = *controls_.at(&cluster);
+  control.arrived = control.arriving;
+  control.arriving.clear();
+}
+
+void Determinacy::leaves_cluster(Warp& warp, std::uint32_t lanes) {
+  Control& control = this->control(warp);
+  control.clocks.acquire(warp, lanes, control.arrived);
+}
+
+// ---- Memory.
+
+void Determinacy::communicates(Warp& warp, Window window, const std::uint64_t* at,
+                               std::uint32_t bytes) {
+  const auto strong = strong_.find(warp.pc - 1);
+  if (strong == strong_.end()) return;
+  ClusterRaces& races = *warp.block->cluster().races();
+  const std::uint64_t first_warp = races.clocks().number(warp);
+  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(m));
+    const auto place = races.place_of(warp, window, at[lane]);
+    if (!place) continue;
+    const std::uint64_t thread = first_warp * 32 + lane;
+    for (std::uint64_t word = place->second / 4; word <= (place->second + bytes - 1) / 4; ++word) {
+      const auto [found, fresh] = words_.try_emplace(
+          {place->first, word}, Word{.thread = thread, .reduction = strong->second.reduction});
+      Word& known = found->second;
+      known.shared |= known.thread != thread;
+      known.written |= strong->second.writes;
+      if (known.reduction != strong->second.reduction) known.reduction = nullptr;
+      if (known.shared && known.written && !known.reduction)
+        note(warp.pc - 1, "threads communicate through memory, and nothing fixes who is first",
+             true);
+    }
+  }
+}
+
+}  // namespace tartan::inline TARTAN_ABI::emulator

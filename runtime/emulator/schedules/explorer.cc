@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/emulator/schedules/explorer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "runtime/emulator/machine/cluster.h"
+#include "runtime/emulator/machine/lanes.h"
+#include "runtime/emulator/machine/memory.h"
+#include "runtime/emulator/schedules/retry.h"
+
+namespace tartan::inline TARTAN_ABI::emulator {
+namespace {
+
+using isa::Opcode;
+
+Opcode opcode_at(const LaunchContext& context, std::uint32_t pc) {
+  const ptx::Instruction* here = instruction_at(context, pc);
+  return here ? context.module.spelling(*here).opcode : Opcode::mov;
+}
+
+// Where the host has it; null: nowhere.
+const std::byte* host_of(Warp& warp, std::uint64_t space, std::uint64_t address,
+                         std::uint64_t bytes) {
+  if (space == 0) {
+    const Allocation* allocation = warp.block->memory().find(address, bytes);
+    return allocation ? allocation->host + (address - allocation->address) : nullptr;
+  }
+  Cluster& cluster = warp.block->cluster();
+  Block& block = cluster.block(static_cast<std::uint32_t>((space - 1) % cluster.size()));
+  return address + bytes <= block.shared_bytes() ? block.shared() + address : nullptr;
+}
+
+bool is_wait(Opcode opcode) {
+  return opcode == Opcode::mbarrier_test_wait || opcode == Opcode::mbarrier_try_wait;
+}
+
+std::uint32_t executing(Warp& warp, const Group& group, std::uint32_t pc) {
+  const Op& op = warp.program->ops[pc];
+  return group.mask & (predicate(warp, op.guard) ^ op.guard_flip);
+}
+
+std::uint64_t key_of(Warp& warp) { return warp.block->cluster().races()->clocks().number(warp); }
+
+}  // namespace
+
+Explorer::Explorer(std::vector<std::uint32_t> choices)
+    : fixed_(std::move(choices)), repeats_(true) {}
+
+std::string Explorer::name() const {
+  std::string out = "x";
+  for (std::size_t i = 0; i < taken_.size();) {
+    std::size_t end = i;
+    while (end < taken_.size() && taken_[end] == taken_[i]) ++end;
+    if (out.size() > 1) out += ",";
+    out += fmt::format("{}", taken_[i]);
+    if (end - i > 1) out += fmt::format("*{}", end - i);
+    i = end;
+  }
+  return out;
+}
+
+// ---- From run to run.
+
+bool Explorer::again() {
+  if (std::exchange(began_, true)) {
+    finish();
+    branch();
+    while (!choices_.empty()) {
+      Choice& last = choices_.back();
+      last.done.insert(last.chosen);
+      if (last.event) last.sleeping.emplace(last.chosen, execution_[*last.event]);
+      const auto next = std::ranges::find_if(last.wanted, [&](std::uint64_t agent) {
+        return !last.done.contains(agent) && !last.sleeping.contains(agent);
+      });
+      if (next != last.wanted.end()) {
+        last.chosen = *next;
+        last.event.reset();
+        break;
+      }
+      choices_.pop_back();
+    }
+    if (choices_.empty()) return false;
+  }
+  depth_ = 0;
+  redundant_ = false;
+  taken_.clear();
+  execution_.clear();
+  step_ = {};
+  known_.clear();
+  issued_.clear();
+  last_.clear();
+  mbarriers_.clear();
+  spins_.clear();
+  return true;
+}
+
+// Where events of the last run may come the other way round, another agent is wanted.
+void Explorer::branch() {
+  std::vector<std::size_t> choice_of(execution_.size(), 0);
+  for (std::size_t i = 0; i < choices_.size(); ++i)
+    if (choices_[i].event) choice_of[*choices_[i].event] = i;
+  for (const Execution::Reversal& each : execution_.reversals()) {
+    Choice& choice = choices_[choice_of[each.at]];
+    const auto wanted = [&](std::uint64_t agent) { return choice.wanted.contains(agent); };
+    if (std::ranges::any_of(each.agents, wanted)) continue;
+    const auto able = std::ranges::find_if(each.agents, [&](std::uint64_t agent) {
+      return std::ranges::find(choice.enabled, agent) != choice.enabled.end();
+    });
+    if (able != each.agents.end()) choice.wanted.insert(*able);
+    else choice.wanted.insert(choice.enabled.begin(), choice.enabled.end());
+  }
+}
+
+// ---- Within a run.
+
+bool Explorer::is_visible(const Warp& warp, std::uint32_t pc) {
+  const auto [found, fresh] = visible_.try_emplace({warp.program, pc}, false);
+  if (fresh)
+    found->second =
+        warp.program->watches[pc].strong || isa::is_mbarrier(opcode_at(warp.block->context(), pc));
+  return found->second;
+}
+
+bool Explorer::is_blocked(const Agent& agent) {
+  const auto spin = spins_.find(agent.id);
+  if (spin == spins_.end() || !spin->second.blocks) return false;
+  const Spin& here = spin->second;
+  if (agent.warp->groups[agent.group].pc != here.pc) return false;
+  return std::memcmp(here.at, here.value.data(), here.value.size()) == 0;
+}
+
+Schedule::Turn Explorer::next(std::span<const Agent> agents) {
+  finish();
+  std::vector<std::size_t> enabled;
+  for (std::size_t i = 0; i < agents.size(); ++i) {
+    const Agent& agent = agents[i];
+    if (!agent.warp) {
+      const auto from = last_.find(step_.number);
+      if (from != last_.end()) issued_.try_emplace(agent.id, from->second);
+    } else if (!is_visible(*agent.warp, agent.warp->groups[agent.group].pc)) {
+      step_ = {.running = true,
+               .agent = agent,
+               .number = static_cast<std::uint32_t>(key_of(*agent.warp))};
+      return {i, 1};
+    } else if (is_blocked(agent)) {
+      continue;
+    }
+    enabled.push_back(i);
+  }
+  if (enabled.empty()) {
+    const Agent& agent = agents.front();
+    agent.warp->block->fail(*agent.warp, agent.warp->groups[agent.group].pc, "deadlock"_rule,
+                            "deadlock: all threads that are left try again and again for what "
+                            "nobody will do",
+                            std::countr_zero(agent.warp->groups[agent.group].mask), 0);
+    return {0, 1};
+  }
+  std::size_t chosen = 0;
+  if (repeats_) {
+    if (depth_ < fixed_.size()) chosen = std::min<std::size_t>(fixed_[depth_], enabled.size() - 1);
+  } else {
+    if (depth_ == choices_.size() && !redundant_) {
+      Choice made;
+      if (depth_ > 0) {
+        const Choice& before = choices_.back();
+        for (const auto& [agent, event] : before.sleeping)
+          if (!before.event || !may_depend(event, execution_[*before.event]))
+            made.sleeping.emplace(agent, event);
+      }
+      for (const std::size_t i : enabled) made.enabled.push_back(agents[i].id);
+      const auto awake = std::ranges::find_if(
+          made.enabled, [&](std::uint64_t agent) { return !made.sleeping.contains(agent); });
+      redundant_ = awake == made.enabled.end();
+      if (!redundant_) {
+        made.chosen = *awake;
+        made.wanted.insert(*awake);
+        choices_.push_back(std::move(made));
+      }
+    }
+    if (depth_ < choices_.size()) {
+      const std::uint64_t id = choices_[depth_].chosen;
+      chosen = static_cast<std::size_t>(
+          std::ranges::find_if(enabled, [&](std::size_t i) { return agents[i].id == id; }) -
+          enabled.begin());
+      if (chosen == enabled.size()) chosen = 0;
+    }
+  }
+  ++depth_;
+  taken_.push_back(static_cast<std::uint32_t>(chosen));
+  const Agent& agent = agents[enabled[chosen]];
+  step_ = {.running = true, .visible = true, .agent = agent, .event = begin(agent)};
+  if (agent.warp) {
+    const Group& group = agent.warp->groups[agent.group];
+    const ThreadClocks& clocks = agent.warp->block->cluster().races()->clocks();
+    step_.pc = group.pc;
+    step_.lanes = group.mask;
+    step_.number = clocks.number(*agent.warp);
+    step_.time = clocks.time(*agent.warp);
+  }
+  return {enabled[chosen], 1};
+}
+
+// What the agent's next step touches, as far as that can be said before.
+Event Explorer::begin(const Agent& agent) {
+  Event event{.agent = agent.id};
+  if (!agent.warp) {
+    if (const auto from = issued_.find(agent.id); from != issued_.end())
+      event.after.push_back(from->second);
+    return event;
+  }
+  Warp& warp = *agent.warp;
+  const Group& group = warp.groups[agent.group];
+  if (const auto last = last_.find(key_of(warp)); last != last_.end())
+    event.after.push_back(last->second);
+  touch_memory(warp, group, group.pc, event);
+  return event;
+}
+
+void Explorer::touch_memory(Warp& warp, const Group& group, std::uint32_t pc, Event& event) {
+  const Program& program = *warp.program;
+  const Op& op = program.ops[pc];
+  const Watch& watch = program.watches[pc];
+  const ptx::Instruction* here = instruction_at(warp.block->context(), pc);
+  const Opcode opcode = opcode_at(warp.block->context(), pc);
+  std::uint64_t at[32];
+  addresses(warp, op, at);
+  for (std::uint32_t m = executing(warp, group, pc); m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    const auto place = warp.block->cluster().races()->place_of(warp, op.window, at[lane]);
+    if (!place) continue;
+    Touch touch{.space = place->first, .first = place->second, .bytes = 8};
+    if (watch.strong) {
+      touch.bytes = watch.bytes;
+      touch.kind = !watch.writes           ? Touch::Kind::read
+                   : opcode == Opcode::red ? Touch::Kind::reduce
+                                           : Touch::Kind::write;
+      if (opcode == Opcode::red) touch.reduction = here->spelling;
+    } else {
+      const std::byte* host = host_of(warp, place->first, place->second, 8);
+      if (!host) continue;
+      if (opcode == Opcode::mbarrier_init)
+        mbarriers_.try_emplace(host, Watched{.space = place->first, .address = place->second});
+      if (!is_wait(opcode)) continue;
+      const bool parity = op.flags & 1 ? lanes<std::uint32_t>(warp, op.b)[lane] & 1
+                                       : lanes<std::uint64_t>(warp, op.b)[lane] >> 63;
+      const auto known = mbarriers_.find(host);
+      if (known == mbarriers_.end() || Mbarrier::load(host).phase == parity) continue;
+      touch.kind = Touch::Kind::wait;
+      touch.phase = known->second.phases;
+    }
+    event.touches.push_back(touch);
+  }
+}
+
+// The step is over: what it did to mbarriers shows now.
+void Explorer::finish() {
+  if (!std::exchange(step_.running, false)) return;
+  if (!step_.visible) return;
+  Event& event = step_.event;
+  compare_mbarriers(event);
+  note_spin();
+  const bool counted = !repeats_ && !redundant_ && depth_ <= choices_.size();
+  if (event.touches.empty() || !counted) return;
+  const Agent& agent = step_.agent;
+  const auto knows = [&](std::size_t i) {
+    const Known& past = known_[i];
+    if (!agent.warp || !past.lanes) return false;
+    const ThreadClocks& clocks = agent.warp->block->cluster().races()->clocks();
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(step_.lanes));
+    for (std::uint32_t m = past.lanes; m; m &= m - 1)
+      if (!clocks.knows(*agent.warp, lane,
+                        {past.number, past.time, static_cast<std::uint32_t>(std::countr_zero(m))}))
+        return false;
+    return true;
+  };
+  choices_[depth_ - 1].event = execution_.size();
+  if (agent.warp) last_[step_.number] = execution_.size();
+  known_.push_back({step_.number, agent.warp ? step_.lanes : 0, step_.time});
+  execution_.add(std::move(event), knows);
+}
+
+void Explorer::compare_mbarriers(Event& event) {
+  for (auto& [host, known] : mbarriers_) {
+    const Mbarrier now = Mbarrier::load(host), was = std::exchange(known.state, now);
+    if (now.word() == was.word()) continue;
+    const bool ends = now.phase != was.phase,
+               fresh = was.expected == 0;  // it was made, or made anew
+    const bool expects = !ends && now.pending == was.pending && now.transactions > was.transactions;
+    if (fresh) continue;
+    event.touches.push_back({.kind = expects ? Touch::Kind::expect : Touch::Kind::change,
+                             .space = known.space,
+                             .first = known.address,
+                             .bytes = 8,
+                             .phase = known.phases,
+                             .ends = ends});
+    known.phases += ends;
+  }
+}
+
+// Whether a strong access that changed nothing has come round to itself.
+void Explorer::note_spin() {
+  const Agent& agent = step_.agent;
+  if (!agent.warp || step_.event.touches.empty()) return;
+  const Touch& touch = step_.event.touches.front();
+  const bool one_place = std::ranges::all_of(step_.event.touches, [&](const Touch& each) {
+    return each.kind <= Touch::Kind::write && each.space == touch.space &&
+           each.first == touch.first;
+  });
+  const std::byte* at =
+      one_place ? host_of(*agent.warp, touch.space, touch.first, touch.bytes) : nullptr;
+  if (!at) return void(spins_.erase(agent.id));
+  const std::uint64_t steps = agent.warp->steps;
+  Spin now{.at = at, .value = {at, at + touch.bytes}, .pc = step_.pc, .steps = steps};
+  Spin& before = spins_[agent.id];
+  if (before.at == now.at && before.pc == now.pc && before.value == now.value)
+    now.blocks =
+        before.blocks || idles(agent.warp->block->context(), now.pc + 1, steps - before.steps);
+  before = std::move(now);
+}
+
+}  // namespace tartan::inline TARTAN_ABI::emulator

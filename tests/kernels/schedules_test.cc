@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// The built-in kernels are right under seeded schedules, TARTAN_SEEDS of them, and one run decides
+// all others.
+#include <cstdlib>
+#include <memory>
+
+#include "runtime/emulator/schedules/exploration.h"
+#include "tests/kernels/attention_run.h"
+#include "tests/kernels/gemm_run.h"
+
+namespace tartan {
+namespace {
+
+using kernels::Attention;
+using kernels::Gemm;
+using testing_gemm::Product;
+
+int seeds() {
+  const char* wanted = std::getenv("TARTAN_SEEDS");
+  return wanted ? std::atoi(wanted) : 12;
+}
+
+Device under(int seed) {
+  return *Device::open("emulator", {.schedule = fmt::format("{}", seed), .checks = Checks::all});
+}
+
+/// What stands in the way of one run's decision.
+std::string obstacles(const std::function<void(Device&)>& run) {
+  const auto exploration = std::make_shared<detail::Exploration>();
+  exploration->proves = true;
+  Device device = *Device::open("emulator", {.exploration = exploration, .checks = Checks::all});
+  run(device);
+  std::string out;
+  for (const detail::Obstacle& each : exploration->obstacles) out += each.text + "\n";
+  return out;
+}
+
+/// Three stages, four k-tiles, two tiles of C along each axis.
+struct Case {
+  const char* name;
+  const char* target;
+  Gemm options;
+  int k = 4 * 64;
+};
+
+std::vector<Case> cases() {
+  Gemm copies{.stages = 3};
+  Gemm hopper{.a = bf16, .b = bf16, .c = f32, .stages = 3, .producers = 1};
+  hopper.tile = {.m = 128, .n = 64, .k = 64, .warps_m = 8, .warps_n = 1};
+  Gemm pair = hopper;
+  pair.cluster = 2;
+  Gemm loops = hopper;
+  loops.persistent = true;
+  return {{"cp.async", "sm_80", copies},
+          {"TMA and wgmma", "sm_90a", hopper},
+          {"a cluster of two", "sm_90a", pair},
+          {"persistent", "sm_90a", loops}};
+}
+
+void expect_product(Device& device, const Case& each) {
+  const Product product(each.options, 256, 128, each.k);
+  const auto compiled =
+      compile(kernels::gemm(product.options), testing_gemm::target_of(each.target));
+  ASSERT_TRUE(compiled) << compiled.diags().text();
+  EXPECT_EQ(product.wrong(testing_gemm::run_on(device, *compiled, product.launch())), 0);
+}
+
+TEST(Schedules, ProductsAreRightUnderSeeds) {
+  for (const Case& each : cases())
+    for (int seed = 0; seed < seeds(); ++seed) {
+      SCOPED_TRACE(fmt::format("{}, seed {}", each.name, seed));
+      Device device = under(seed);
+      expect_product(device, each);
+    }
+}
+
+TEST(Schedules, OneRunDecidesProducts) {
+  for (const Case& each : cases())
+    EXPECT_EQ(obstacles([&](Device& device) { expect_product(device, each); }), "") << each.name;
+}
+
+const testing_attention::Lengths size{.queries = 128, .keys = 256, .heads = 1, .kv_heads = 1};
+
+void expect_attention(Device& device, const char* target) {
+  const Attention options{.head_dim = 64};
+  testing_attention::expect_attention(device, testing_gemm::target_of(target), options, size,
+                                      testing_attention::Inputs(options, size));
+}
+
+TEST(Schedules, AttentionIsRightUnderSeeds) {
+  for (const char* target : {"sm_80", "sm_90a"})
+    for (int seed = 0; seed < seeds(); ++seed) {
+      SCOPED_TRACE(fmt::format("{}, seed {}", target, seed));
+      Device device = under(seed);
+      expect_attention(device, target);
+    }
+}
+
+TEST(Schedules, OneRunDecidesAttention) {
+  for (const char* target : {"sm_80", "sm_90a"})
+    EXPECT_EQ(obstacles([&](Device& device) { expect_attention(device, target); }), "") << target;
+}
+
+}  // namespace
+}  // namespace tartan
