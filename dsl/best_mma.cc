@@ -2,6 +2,7 @@
 // Which instruction multiplies elements of given types on a target.
 #include <algorithm>
 
+#include "dsl/operations.h"
 #include "dsl/state.h"
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/tiled_mma.h"
@@ -15,6 +16,10 @@ std::int64_t work(const Shape& shape) {
 }
 
 }  // namespace
+
+std::string detail::product_text(Type a, Type b) {
+  return fmt::format("product of {} and {}", name(a), name(b));
+}
 
 MmaKind Builder::best_mma(Type a, Type b, Type c, const MmaOptions& options, Here at) {
   state_->at(at);
@@ -51,7 +56,7 @@ MmaKind Builder::best_mma(Type a, Type b, Type c, const MmaOptions& options, Her
     if (elsewhere && work(elsewhere->shape) > work(best->shape))
       refused.push_back(fmt::format("{}: requires {}", isa::spell(*elsewhere),
                                     isa::text(isa::find(*elsewhere)->since)));
-    state_->log.choose(fmt::format("product of {} and {}", name(a), name(b)), isa::spell(*best),
+    state_->log.choose(detail::product_text(a, b), isa::spell(*best),
                        fmt::format("it is the largest MMA shape for these types on {}",
                                    state_->config.target.text()),
                        std::move(refused));

@@ -28,6 +28,8 @@ bool in_memory(Type type) {
   return type != Type::pred && size <= 64 && (size >= 8 || size == 6 || size == 4 || size == 1);
 }
 
+std::string_view text(Type type) { return type == Type::none ? "none" : tartan::name(type); }
+
 bool good_name(KernelState& state, const std::string& name, std::string_view what) {
   if (!detail::is_identifier(name)) {
     state.log.report("kernel-name"_rule,
@@ -58,6 +60,12 @@ Tensor refused_tensor(const std::shared_ptr<KernelState>& state, std::string nam
 
 Scalar special(KernelState& state, SpecialRegister which) {
   return state.scalar(state.f().special(which));
+}
+
+Scalar block_index(KernelState& state, SpecialRegister which, LaunchBound::Of of) {
+  const Scalar out = special(state, which);
+  state.launch.note_range(detail::HandleParts::value(out).id, {.of = of});
+  return out;
 }
 
 // Reads and writes check only what is constant; the emulator checks the rest.
@@ -114,6 +122,16 @@ void write_element(KernelState& state, const Tensor& to, const Scalar& row, cons
                     to.name, name(to.type), name(value.type())));
     return;
   }
+  const TypeSet numbers{u32, s32, u64, s64, f32, f64};
+  if (numbers.has(value.type()) && numbers.has(to.type) &&
+      info(value.type()).floating != info(to.type).floating) {
+    state.log.report(
+        "scalar-type"_rule,
+        fmt::format("{} has elements of {}, the value is {}: its bits would be stored; "
+                    "convert() it",
+                    to.name, name(to.type), name(value.type())));
+    return;
+  }
   // Types of equal width are stored unchanged: an f16 as b16, a u32 as b32.
   const Value stored =
       value.type() == Type::none ? state.value(value, to.type) : state.value(value);
@@ -150,7 +168,7 @@ Global Builder::global(std::string name, Type type, Layout layout, Here at) {
     state_->log.report(
         "scalar-type"_rule,
         fmt::format("{}: element size of a matrix: expected 1, 4, 6 or 8 to 64 bits, found {}",
-                    name, tartan::name(type)));
+                    name, text(type)));
     good = false;
   }
   if (layout.swizzle.bits) {
@@ -175,7 +193,7 @@ Global Builder::global(std::string name, Type type, Layout layout, Here at) {
     }
   // The virtual address range of GPUs.
   constexpr std::int64_t most_bytes = std::int64_t{1} << 49;
-  if (layout.extent().value_or(0) > most_bytes / bits(type) * 8) {
+  if (good && layout.extent().value_or(0) > most_bytes / bits(type) * 8) {
     state_->log.report("layout-mismatch"_rule,
                        fmt::format("{}: {} of {} exceeds the 2^49 bytes that a GPU addresses", name,
                                    layout.text(), tartan::name(type)));
@@ -183,7 +201,8 @@ Global Builder::global(std::string name, Type type, Layout layout, Here at) {
   }
   if (!good) return Global(refused_tensor(state_, std::move(name), type, std::move(layout)));
   detail::Memory memory{state_->f().add_pointer_param(StateSpace::global), false};
-  memory.param = state_->launch.add_pointer({name, type, true, layout.extent().value_or(0)});
+  memory.param = state_->launch.add_pointer(
+      {name, type, true, layout.extent().value_or(0), detail::span_of(state_->launch, layout)});
   const int number = state_->memories.add(memory);
   detail::Tensor out{state_, std::move(name), type, layout, 0, number, state_->log.place()};
   out.whole_rows = layout.rows, out.whole_cols = layout.cols;
@@ -199,12 +218,13 @@ Scalar Builder::param(std::string name, Type type, int multiple_of, Here at) {
         "scalar-type"_rule,
         fmt::format(
             "parameter {}: expected a scalar of type u32, s32, u64, s64, f32 or f64, found {}",
-            name, tartan::name(type)));
+            name, text(type)));
     good = false;
   }
   if (!good) return detail::bad_scalar();
   const codegen::Value value = state_->f().add_param(type);
-  state_->launch.add_scalar({std::move(name), type, false, 0}, value.id);
+  state_->launch.add_scalar(
+      {.name = std::move(name), .type = type, .multiple_of = std::max(multiple_of, 1)}, value.id);
   return state_->scalar(value, std::max(multiple_of, 1));
 }
 
@@ -233,7 +253,7 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
     state_->log.report(
         "scalar-type"_rule,
         fmt::format("{}: element size of a matrix: expected 1, 4, 6 or 8 to 64 bits, found {}",
-                    name, tartan::name(type)));
+                    name, text(type)));
     good = false;
   }
   if (const std::string problem = layout.problem_in_shared(); !problem.empty()) {
@@ -250,7 +270,8 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
     return Ring(Shared(refused_tensor(state_, std::move(name), type, layout)), 1, 0);
   };
   if (!good) return refused();
-  constexpr std::int64_t most = NestedLayout::limit;  // bytes; offsets within it do not overflow
+  // Bytes: many times what any target has, and far below what its tiles would take to describe.
+  constexpr std::int64_t most = std::int64_t{1} << 22;
   const std::int64_t extent = std::min(*layout.extent(), most + 1);
   const std::int64_t apart = distance(layout, extent, type);
   // The last matrix ends with its last element, unless a swizzle moves elements.
@@ -275,13 +296,13 @@ Scalar Builder::thread(Here at) { return state_->at(at), thread_index(*state_); 
 Scalar Builder::lane(Here at) { return state_->at(at), thread_index(*state_) % 32; }
 Scalar Builder::warp(Here at) { return state_->at(at), thread_index(*state_) / 32; }
 Scalar Builder::block_x(Here at) {
-  return state_->at(at), special(*state_, SpecialRegister::ctaid_x);
+  return state_->at(at), block_index(*state_, SpecialRegister::ctaid_x, LaunchBound::Of::blocks_x);
 }
 Scalar Builder::block_y(Here at) {
-  return state_->at(at), special(*state_, SpecialRegister::ctaid_y);
+  return state_->at(at), block_index(*state_, SpecialRegister::ctaid_y, LaunchBound::Of::blocks_y);
 }
 Scalar Builder::block_z(Here at) {
-  return state_->at(at), special(*state_, SpecialRegister::ctaid_z);
+  return state_->at(at), block_index(*state_, SpecialRegister::ctaid_z, LaunchBound::Of::blocks_z);
 }
 Scalar Builder::blocks_x(Here at) {
   return state_->at(at), special(*state_, SpecialRegister::nctaid_x);

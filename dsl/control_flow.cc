@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "dsl/indices.h"
 #include "dsl/scalars.h"
 #include "dsl/state.h"
 #include "tartan/dsl/builder.h"
@@ -49,12 +50,14 @@ void Builder::loop(const Scalar& begin, const Scalar& end, const Scalar& step,
   if (!can_count(*state_, begin, end, step, type)) return;
   const std::int64_t multiple = std::gcd(begin.multiple(), step.multiple());
   const detail::BeforeBody before = state_->flights.before_body(state_->f(), true);
+  ++state_->conditions;  // it may run no time
   state_->f().for_range(state_->value(begin, type), state_->value(end, type),
                         state_->value(step, type), [&](Value i) {
                           state_->flights.in_body(state_->f(), before, [&] {
                             body(state_->scalar(i, std::max<std::int64_t>(multiple, 1)));
                           });
                         });
+  --state_->conditions;
 }
 
 void Builder::when(const Scalar& condition, const std::function<void()>& body, Here at) {
@@ -67,12 +70,75 @@ void Builder::when(const Scalar& condition, const std::function<void()>& body, H
   }
   if (!state_->is_condition(condition)) return;
   const detail::BeforeBody before = state_->flights.before_body(state_->f(), false);
+  ++state_->conditions;
+  const detail::Partial around = state_->partial;
+  const bool produces = state_->roles.current == detail::Role::producer;
+  const detail::Split split =
+      state_->threads.split(detail::HandleParts::value(condition).id,
+                            produces ? state_->config.options.block : 0, thread_count(*state_));
+  if (split > around.split && !state_->f().is_muted())
+    state_->partial = {split, state_->log.place()};
   state_->f().if_then(state_->value(condition),
                       [&] { state_->flights.in_body(state_->f(), before, body); });
+  state_->partial = around;
+  --state_->conditions;
+}
+
+void Builder::when(const Scalar& condition, const std::function<void()>& then,
+                   const std::function<void()>& otherwise, Here at) {
+  state_->at(at);
+  if (!state_->has_body(then && otherwise, "a condition")) return;
+  if (detail::is_bad(condition)) return then(), otherwise();
+  if (const auto constant = condition.constant()) return *constant ? then() : otherwise();
+  if (!state_->is_condition(condition)) return;
+  const detail::BeforeBody before = state_->flights.before_body(state_->f(), false);
+  const auto body = [&](const std::function<void()>& described) {
+    return [&] { state_->flights.in_body(state_->f(), before, described); };
+  };
+  state_->f().if_else(state_->value(condition), body(then), body(otherwise));
+}
+
+// The condition is computed before the loop and at the end of each iteration, so that it may read
+// accumulators whose products are in flight.
+void Builder::loop_while(const std::function<Scalar()>& condition,
+                         const std::function<void()>& body, Here at) {
+  state_->at(at);
+  if (!state_->has_body(condition && body, "a loop")) return;
+  const auto holds = [&]() -> std::optional<Value> {
+    const Scalar out = condition();
+    if (detail::is_bad(out)) return std::nullopt;
+    state_->at(at);
+    if (const auto constant = out.constant()) {
+      state_->log.report("scalar-type"_rule,
+                         fmt::format("loop_while: the condition is always {}: expected one that "
+                                     "the body changes, such as a comparison with a variable()",
+                                     *constant != 0));
+      return std::nullopt;
+    }
+    if (!state_->is_condition(out)) return std::nullopt;
+    return state_->value(out);
+  };
+  const auto first = holds();
+  if (!first) return body();  // its mistakes count too
+  const codegen::Variable goes_on = state_->f().variable(*first);
+  const detail::BeforeBody before = state_->flights.before_body(state_->f(), true);
+  state_->f().while_loop([&] { return state_->f().get(goes_on); },
+                         [&] {
+                           state_->flights.in_body(state_->f(), before, [&] {
+                             body();
+                             if (const auto next = holds()) state_->f().set(goes_on, *next);
+                           });
+                         });
 }
 
 Scalar Builder::constant(Type type, double value, Here at) {
   state_->at(at);
+  if (type == Type::none) {
+    state_->log.report("scalar-type"_rule, fmt::format("constant {}: expected a type, found none; "
+                                                       "a number of C++ takes any type",
+                                                       value));
+    return detail::bad_scalar();
+  }
   if (!info(type).floating && std::trunc(value) != value) {
     state_->log.report(
         "scalar-type"_rule,
@@ -100,7 +166,7 @@ ScalarVariable& ScalarVariable::operator=(const Scalar& value) {
   if (!state_ || !state_->takes_calls("the variable") || detail::is_bad(value) ||
       (detail::state_of(value) && !state_->owns(value, "the value")))
     return *this;
-  if (!value.constant() && value.type() != variable_.type) {
+  if (!detail::is_constant(value) && value.type() != variable_.type) {
     state_->log.report(
         "scalar-type"_rule,
         fmt::format("type mismatch: the variable is {}, found a value of type {}; convert() it",

@@ -6,6 +6,7 @@
 #include "dsl/indices.h"
 #include "dsl/operations.h"
 #include "dsl/packed_copy.h"
+#include "dsl/scalars.h"
 #include "dsl/shared_memory.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -20,7 +21,8 @@ class Copier {
  public:
   /// Copies with `threads` threads, of which this one is number `thread`.
   Copier(KernelState& state, const Tensor& from, const Tensor& to, std::int64_t rows,
-         std::int64_t cols, Scalar thread, int threads, std::vector<std::string> refused)
+         std::int64_t cols, Scalar thread, int threads, std::vector<std::string> refused,
+         CopySelection selection = {})
       : state_(state),
         from_(from),
         to_(to),
@@ -28,6 +30,7 @@ class Copier {
         cols_(cols),
         thread_(std::move(thread)),
         threads_(threads),
+        selection_(std::move(selection)),
         rounds_(state.memories.of(to).rounded_to_tf32),
         refused_(std::move(refused)) {}
 
@@ -67,7 +70,13 @@ class Copier {
   // An access of `width` elements that begins inside the matrix also ends inside.
   bool edges_on_boundary(std::int64_t width) const {
     for (const Tensor* tensor : {&from_, &to_})
-      if (const auto& edge = edge_along(*tensor); edge && edge->limit.multiple() % width)
+      if (const auto& edge = edge_along(*tensor); edge && edge->multiple() % width) return false;
+    return true;
+  }
+  // Windows may begin anywhere, and before their matrix.
+  bool begins_on_boundary(std::int64_t width) const {
+    for (const Tensor* tensor : {&from_, &to_})
+      if (const auto& edge = edge_along(*tensor); edge && edge->origin.multiple() % width)
         return false;
     return true;
   }
@@ -101,8 +110,8 @@ class Copier {
   bool choose_width() {
     const Major from = from_.layout.major(), to = to_.layout.major();
     const std::int64_t element = bits(from_.type);
-    major_ = from == Major::none ? to : from;
-    const bool together = from == to && from != Major::none;
+    major_ = selection_.row_of ? Major::row : from == Major::none ? to : from;
+    const bool together = from == to && from == major_ && from != Major::none;
     if (!has_whole_bytes(together)) return false;
     asynchronous_ = state_.fill.asynchronous && may_be_asynchronous();
     if (state_.fill.asynchronous && !asynchronous_) state_.fill.plain = true;
@@ -115,6 +124,13 @@ class Copier {
         width_ = bytes * 8 / element;
         break;
       }
+    if (width_ * element < 8) {
+      state_.log.report("layout-mismatch"_rule,
+                        fmt::format("copy needs whole bytes: a condition for {} elements of {} "
+                                    "selects parts of them",
+                                    selection_.together, name(from_.type)));
+      return false;
+    }
     if (asynchronous_ && bytes() < 4) {
       refused_.push_back(fmt::format("cp.async: it copies 4, 8 or 16 bytes, found {}", bytes()));
       asynchronous_ = false;
@@ -137,24 +153,58 @@ class Copier {
   bool fits(std::int64_t bytes) {
     const std::int64_t width = bytes * 8 / bits(from_.type);
     const std::int64_t sure_from = aligned(from_, width), sure_to = aligned(to_, width);
-    const bool edges = edges_on_boundary(width) || (asynchronous_ && bytes >= 4);
+    const bool edges =
+        edges_on_boundary(width) || (asynchronous_ && bytes >= 4 && begins_on_boundary(width));
+    if (selection_.together && (!lines_are_rows() || selection_.together % width)) {
+      refused_.push_back(fmt::format("{} bytes: the condition holds for {} elements of a row",
+                                     bytes, selection_.together));
+      return false;
+    }
     if (line() % width == 0 && sure_from >= bytes && sure_to >= bytes && edges) return true;
     refused_.push_back(fmt::format(
         "{} bytes: rows of {} elements, guaranteed alignment {} and {} bytes{}", bytes, line(),
         sure_from, sure_to,
         edges ? ""
-              : fmt::format(", and the matrix may end at a position that is not a multiple of {}",
-                            width)));
+              : fmt::format(", and the matrix may {} at a position that is not a multiple of {}",
+                            begins_on_boundary(width) ? "end" : "begin", width)));
     return false;
   }
 
   void move(const Scalar& line, const Scalar& along) {
-    const Scalar &row = lines_are_rows() ? line : along, &col = lines_are_rows() ? along : line;
-    const Pointer from = address_of(state_, from_, row, col),
-                  to = address_of(state_, to_, row, col);
-    if (asynchronous_) return move_asynchronous(to, from, line, along);
-    const auto read = is_inside(state_, from_, row, col),
-               written = is_inside(state_, to_, row, col);
+    Scalar row = lines_are_rows() ? line : along;
+    const Scalar& col = lines_are_rows() ? along : line;
+    std::optional<Value> guard;
+    if (selection_.where) {
+      // Accesses may be narrower than the neighbours that share a condition.
+      const Scalar first =
+          selection_.together == 1 ? col : col / selection_.together * selection_.together;
+      const auto holds = condition(selection_.where(row, first));
+      if (!holds) return;
+      guard = *holds;
+    }
+    if (!selection_.row_of) return move(from_, row, to_, row, col, guard);
+    const Scalar index = selection_.row_of(row);
+    if (!state_.is_index(index, "the row of a copy")) return;
+    const bool scatters = state_.memories.of(from_).in_shared;
+    const Tensor& indexed = scatters ? to_ : from_;
+    guard = is_row(indexed, index);
+    const Tensor moved = at_row(indexed, index);
+    if (scatters) move(from_, row, moved, 0, col, guard);
+    else move(moved, 0, to_, row, col, guard);
+  }
+
+  void move(const Tensor& from_tensor, const Scalar& from_row, const Tensor& to_tensor,
+            const Scalar& to_row, const Scalar& col, std::optional<Value> guard) {
+    const Pointer from = address_of(state_, from_tensor, from_row, col),
+                  to = address_of(state_, to_tensor, to_row, col);
+    if (asynchronous_)
+      return move_asynchronous(to, from, from_tensor, lines_are_rows() ? from_row : col,
+                               lines_are_rows() ? col : from_row, guard);
+    auto read = is_inside(state_, from_tensor, from_row, col),
+         written = is_inside(state_, to_tensor, to_row, col);
+    // What is not selected is zero in shared memory, and untouched in global memory.
+    auto& selected = state_.memories.of(from_).in_shared ? written : read;
+    if (guard) selected = selected ? state_.f().bit_and(*selected, *guard) : *guard;
     if (written) {
       state_.f().if_then(*written, [&] { store(to, load(from)); });
     } else if (read) {
@@ -164,16 +214,51 @@ class Copier {
     }
   }
 
-  void move_asynchronous(Pointer to, Pointer from, const Scalar& line, const Scalar& along) {
+  // The condition of a masked copy; nothing, and reported, if it is none.
+  std::optional<Value> condition(const Scalar& holds) {
+    if (is_bad(holds)) return std::nullopt;
+    if (const auto constant = holds.constant())
+      return state_.f().constant(Type::pred, std::int64_t{*constant != 0});
+    if (!state_.is_condition(holds)) return std::nullopt;
+    return state_.value(holds);
+  }
+
+  // Whether a matrix has a row; numbers below zero are above every limit.
+  Value is_row(const Tensor& tensor, const Scalar& index) {
+    const Scalar row = state_.scalar(state_.value(index, u32));
+    Value out = state_.value(row < tensor.layout.rows, Type::pred);
+    if (bits(index.type()) == 64)
+      out = state_.value(state_.scalar(state_.value(index, u64)) <
+                         widened(state_, tensor.layout.rows));
+    if (const auto& edge = tensor.row_edge)
+      out = state_.f().bit_and(out, state_.value(edge->origin + row < edge->limit, Type::pred));
+    return out;
+  }
+
+  // The tensor from a row on.
+  Tensor at_row(const Tensor& tensor, const Scalar& index) {
+    Tensor out = tensor;
+    out.base = tensor.base + widened(state_, index) * widened(state_, tensor.layout.row_stride);
+    out.row_edge.reset();
+    return out;
+  }
+
+  void move_asynchronous(Pointer to, Pointer from, const Tensor& tensor, const Scalar& line,
+                         const Scalar& along, const std::optional<Value>& guard) {
     const auto cache = bytes() == 16 ? codegen::CacheOperator::cg : codegen::CacheOperator::ca;
-    state_.f().copy_async(to, from, static_cast<int>(bytes()), cache, valid_bytes(line, along));
+    Value valid = valid_bytes(tensor, line, along);
+    if (guard) {
+      const Value most = valid.valid() ? valid : state_.f().constant(u32, bytes());
+      valid = state_.f().select(*guard, most, state_.f().constant(u32, 0));
+    }
+    state_.f().copy_async(to, from, static_cast<int>(bytes()), cache, valid);
   }
 
   // How much of an access is inside the matrix; no value if all of it is known to be.
-  Value valid_bytes(const Scalar& line, const Scalar& along) {
+  Value valid_bytes(const Tensor& tensor, const Scalar& line, const Scalar& along) {
     const auto constant = [&](std::int64_t value) { return state_.f().constant(u32, value); };
     Value valid;
-    if (const auto& edge = edge_along(from_)) {
+    if (const auto& edge = edge_along(tensor)) {
       const Scalar begin = edge->origin + along;
       const Value inside = state_.value(begin < edge->limit, Type::pred);
       Value most = constant(bytes());
@@ -185,7 +270,7 @@ class Copier {
       }
       valid = state_.f().select(inside, most, constant(0));
     }
-    if (const auto& edge = edge_across(from_)) {
+    if (const auto& edge = edge_across(tensor)) {
       const Value inside = state_.value(edge->origin + line < edge->limit, Type::pred);
       valid = state_.f().select(inside, valid.valid() ? valid : constant(bytes()), constant(0));
     }
@@ -236,6 +321,7 @@ class Copier {
   std::int64_t rows_, cols_;
   Scalar thread_;
   int threads_;
+  CopySelection selection_;
   bool rounds_;  // to tf32
   Major major_ = Major::none;
   std::int64_t width_ = 1;  // elements per access
@@ -245,25 +331,50 @@ class Copier {
 
 }  // namespace
 
-void copy_tile(KernelState& state, const Tensor& from, const Tensor& to) {
+namespace {
+
+// Whether rows of a matrix in global memory can be selected by index, into or from a tile in shared
+// memory; reports if not.
+bool takes_row_indices(KernelState& state, const Tensor& matrix, const Tensor& tile) {
+  const auto cols = matrix.layout.cols.constant(), wanted = tile.layout.cols.constant();
+  if (!matrix.layout.is_nested() && cols && cols == wanted) return true;
+  state.log.report("layout-mismatch"_rule,
+                   fmt::format("copy_rows: expected a matrix of {} columns that are not nested, {} "
+                               "is {}; take {}.window(0, col, rows, {})",
+                               wanted.value_or(0), matrix.name, matrix.layout.text(), matrix.name,
+                               wanted.value_or(0)));
+  return false;
+}
+
+}  // namespace
+
+void copy_tile(KernelState& state, const Tensor& from, const Tensor& to,
+               const CopySelection& selection) {
   if (state.f().is_muted()) return;
   const bool owned = state.owns(from, from.name) & state.owns(to, to.name);
   if (!owned || from.memory < 0 || to.memory < 0) return;
   std::int64_t rows = 0, cols = 0, to_rows = 0, to_cols = 0;
-  if (!constant_shape(from, rows, cols) || !constant_shape(to, to_rows, to_cols)) {
+  // The tile in shared memory says how many rows are copied by index.
+  const bool scatters = state.memories.of(from).in_shared, by_index = selection.row_of != nullptr;
+  if (by_index && !takes_row_indices(state, scatters ? to : from, scatters ? from : to)) return;
+  const Tensor &from_shape = by_index && !scatters ? to : from,
+               &to_shape = by_index && scatters ? from : to;
+  if (!constant_shape(from_shape, rows, cols) || !constant_shape(to_shape, to_rows, to_cols)) {
     state.log.report(
         "layout-mismatch"_rule,
         fmt::format("copy needs a tile of constant shape, {} is {}; take a .tile() of it",
                     from.name, from.layout.text()));
     return;
   }
+  if (!by_all_threads(state, "copy()")) return;
   const bool same_shape = rows == to_rows && cols == to_cols;
   if (!same_shape)
     state.log.report("layout-mismatch"_rule,
                      fmt::format("copy between different shapes: {} is {} and {} is {}", from.name,
                                  from.layout.text(), to.name, to.layout.text()));
   const bool packs = info(from.type).floating && bits(from.type) < 8 && to.type == Type::b8;
-  if (same_shape && packs) return copy_packed(state, from, to);
+  const bool selects = by_index || selection.where != nullptr;
+  if (same_shape && packs && !selects) return copy_packed(state, from, to);
   if (from.type != to.type)
     state.log.report("layout-mismatch"_rule,
                      fmt::format("copy does not convert types: {} is {}, {} is {}", from.name,
@@ -272,8 +383,12 @@ void copy_tile(KernelState& state, const Tensor& from, const Tensor& to) {
   if (state.roles.current == Role::producer) note_fill(state, to);
   else note_write(state, to);
   std::vector<std::string> refused;
-  if (copy_by_tma(state, from, to, refused)) return;
-  Copier(state, from, to, rows, cols, thread_index(state), thread_count(state), std::move(refused))
+  if (selects)
+    refused.push_back(by_index ? "cp.async.bulk.tensor: rows are selected by index"
+                               : "cp.async.bulk.tensor: a condition selects elements");
+  else if (copy_by_tma(state, from, to, refused)) return;
+  Copier(state, from, to, rows, cols, thread_index(state), thread_count(state), std::move(refused),
+         selection)
       .copy();
 }
 

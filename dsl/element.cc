@@ -67,7 +67,7 @@ std::optional<std::vector<Value>> values_of(KernelState& state, std::span<const 
   std::vector<Value> out;
   for (const Scalar& scalar : scalars) {
     if (is_bad(scalar) || (state_of(scalar) && !state.owns(scalar, what))) return std::nullopt;
-    if (scalar.constant()) {
+    if (is_constant(scalar)) {
       out.push_back(state.value(scalar, type));
       continue;
     }

@@ -17,7 +17,9 @@ Description::~Description() { described = before_; }
 KernelState* Description::current() { return described; }
 
 bool KernelState::owns_state(const std::shared_ptr<KernelState>& state, std::string_view what) {
-  if (!is_described() || !state) return false;
+  if (!is_described()) return false;
+  if (!state && !function->is_muted()) log.note_empty(what.empty() ? "a matrix" : what);
+  if (!state) return false;
   if (state.get() == this) return true;
   log.report("foreign-value"_rule, fmt::format("{} belongs to another kernel", what));
   return false;
@@ -53,6 +55,11 @@ bool KernelState::is_index(const Scalar& scalar, std::string_view what) {
   if (is_bad(scalar)) return false;
   if (scalar.constant()) return true;
   if (!owns(scalar, what)) return false;
+  if (real(scalar)) {
+    log.report("scalar-type"_rule,
+               fmt::format("{}: expected an integer, found {}", what, detail::text(scalar)));
+    return false;
+  }
   if (!info(scalar.type()).floating && scalar.type() != Type::pred) return true;
   log.report("scalar-type"_rule,
              fmt::format("{}: expected an integer, found a value of type {}; convert() it", what,
@@ -63,12 +70,23 @@ bool KernelState::is_index(const Scalar& scalar, std::string_view what) {
 bool KernelState::is_condition(const Scalar& scalar) {
   if (is_bad(scalar) || !owns(scalar, "the condition")) return false;
   if (scalar.type() == Type::pred) return true;
-  log.report(
-      "scalar-type"_rule,
-      fmt::format(
-          "expected a condition of type pred, such as a comparison, found a value of type {}",
-          name(scalar.type())));
+  log.report("scalar-type"_rule,
+             fmt::format("expected a condition of type pred, such as a comparison, found {}",
+                         detail::text(scalar)));
   return false;
+}
+
+std::shared_ptr<KernelState> common_state(std::initializer_list<const Scalar*> operands) {
+  std::shared_ptr<KernelState> out;
+  for (const Scalar* each : operands) {
+    if (is_bad(*each)) return nullptr;
+    if (const auto& state = state_of(*each)) out = state;
+  }
+  if (auto* const current = Description::current()) out = current->shared_from_this();
+  if (!out || !out->is_described()) return nullptr;
+  for (const Scalar* each : operands)
+    if (state_of(*each) && !out->owns(*each, "an operand")) return nullptr;
+  return out;
 }
 
 bool KernelState::has_body(bool given, std::string_view what) {

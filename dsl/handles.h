@@ -20,6 +20,7 @@ struct HandleParts {
   // Of a Scalar.
   static auto& value(auto& scalar) { return scalar.value_; }
   static auto& addend(auto& scalar) { return scalar.addend_; }
+  static auto& real(auto& scalar) { return scalar.real_; }
   static auto& multiple(auto& scalar) { return scalar.multiple_; }
   static auto& ones(auto& scalar) { return scalar.ones_; }
   static auto& wraps(auto& scalar) { return scalar.wraps_; }

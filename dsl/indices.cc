@@ -18,6 +18,8 @@ Scalar thread_index(KernelState& state) {
   codegen::Value number = state.f().special(isa::SpecialRegister::tid_x);
   if (state.roles.current == Role::producer)
     number = state.f().subtract(number, state.f().constant(u32, state.config.options.block));
+  const bool produces = state.roles.current == Role::producer;
+  state.threads.note_index(number.id, produces ? state.config.options.block : 0);
   const auto count = static_cast<std::uint64_t>(thread_count(state));
   return state.scalar(number, 1, std::bit_ceil(count) - 1);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix instructions by name.
 #include "dsl/addressing.h"
+#include "dsl/assembly.h"
 #include "dsl/operations.h"
 #include "dsl/scalars.h"
 #include "tartan/dsl/builder.h"
@@ -58,10 +59,21 @@ bool reaches(StateSpace space, StateSpace memory) {
          (space == StateSpace::global) == (memory == StateSpace::global);
 }
 
+// Its registers may not move between a product and its wait, which only the tiled MMA sees to.
+void refuse_warpgroup(KernelState& state, std::string_view spelling) {
+  state.log.report("no-instruction"_rule,
+                   fmt::format("{} by name: warpgroups multiply by k.tiled_mma() of a best_mma() "
+                               "kind, which issues wgmma with its fences and waits",
+                               spelling));
+}
+
 std::optional<isa::Instruction> find(KernelState& state, std::string_view spelling,
                                      std::size_t operands, bool with_address) {
   if (isa::matrix_opcode(spelling) == isa::Opcode::none) {
-    state.log.report("unknown-form"_rule, fmt::format("{} is not a matrix instruction", spelling));
+    if (spelling.starts_with("wgmma.")) refuse_warpgroup(state, spelling);
+    else
+      state.log.report("unknown-form"_rule,
+                       fmt::format("{} is not a matrix instruction", spelling));
     return std::nullopt;
   }
   isa::FormText text = isa::parse_form(spelling);
@@ -72,7 +84,9 @@ std::optional<isa::Instruction> find(KernelState& state, std::string_view spelli
     text.form.stride = true;
     row = isa::find(text.form);
   }
-  if (!row || row->form.opcode == isa::Opcode::wgmma) {
+  if (row && row->form.opcode == isa::Opcode::wgmma)
+    return refuse_warpgroup(state, spelling), std::nullopt;
+  if (!row) {
     const auto nearest = isa::nearest(text.form, state.config.target);
     state.log.report("unknown-form"_rule,
                      fmt::format("unknown instruction {}{}", spelling,
@@ -92,12 +106,9 @@ std::optional<Value> instruction_operand(KernelState& state, const isa::Instruct
                                          const isa::OperandSpec& spec, const Scalar& scalar,
                                          int part) {
   const auto wrong = [&](const std::string& expected) {
-    state.log.report(
-        "scalar-type"_rule,
-        fmt::format("operand {} of {}: expected {}, found {}", name(spec.role),
-                    isa::spell(row.form), expected,
-                    scalar.constant() ? fmt::format("the constant {}", *scalar.constant())
-                                      : fmt::format("a value of type {}", name(scalar.type()))));
+    state.log.report("scalar-type"_rule,
+                     fmt::format("operand {} of {}: expected {}, found {}", name(spec.role),
+                                 isa::spell(row.form), expected, text(scalar)));
     return std::nullopt;
   };
   if (is_bad(scalar) || (state_of(scalar) && !state.owns(scalar, "an operand")))
@@ -116,6 +127,8 @@ std::optional<Value> instruction_operand(KernelState& state, const isa::Instruct
 
 std::vector<Scalar> named_instruction(KernelState& state, std::string_view spelling,
                                       std::span<const Scalar> operands, const Pointer* address) {
+  if (!address && isa::matrix_opcode(spelling) == isa::Opcode::none)
+    return any_instruction(state, spelling, operands);
   const auto row = find(state, spelling, operands.size(), !address);
   if (!row)
     return std::vector<Scalar>(16, bad_scalar());  // more registers than any instruction has
@@ -151,7 +164,7 @@ std::vector<Scalar> named_instruction(KernelState& state, std::string_view spell
       else values.push_back(*value);
     }
   }
-  if (!good) return refused;
+  if (!good || !by_all_lanes(state, "instruction()")) return refused;
   if (!address && is_memory(form) && form.space == StateSpace::none)
     form.space = StateSpace::shared;  // the address is one of shared memory
   std::vector<Scalar> out;

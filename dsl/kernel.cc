@@ -23,7 +23,8 @@ Diags check_options(const Kernel& kernel, const Target& target) {
   if (!detail::is_identifier(kernel.name()))
     diags.report("kernel-name"_rule, kernel.place(),
                  fmt::format("kernel '{}': {}", kernel.name(), detail::identifier_rule));
-  const int block = kernel.options().block, producers = kernel.options().producers;
+  const KernelOptions options = kernel.options(target);
+  const int block = options.block, producers = options.producers;
   if (block < 32 || block > 1024 || block % 32)
     diags.report(
         "launch-bounds"_rule, kernel.place(),
@@ -35,14 +36,14 @@ Diags check_options(const Kernel& kernel, const Target& target) {
         fmt::format(
             "kernel {}: expected at most 1024 threads in total, found {} and {} producer warps",
             kernel.name(), block, producers));
-  const int cluster = kernel.options().cluster;
+  const int cluster = options.cluster;
   if (cluster != 1 && cluster != 2 && cluster != 4 && cluster != 8)
     diags.report(
         "launch-bounds"_rule, kernel.place(),
         fmt::format("kernel {}: cluster size: expected 1, 2, 4 or 8 thread blocks, found {}",
                     kernel.name(), cluster));
-  for (const auto& [name, number] : {std::pair{"min_blocks", kernel.options().min_blocks},
-                                     std::pair{"max_registers", kernel.options().max_registers}})
+  for (const auto& [name, number] : {std::pair{"min_blocks", options.min_blocks},
+                                     std::pair{"max_registers", options.max_registers}})
     if (number < 0)
       diags.report("launch-bounds"_rule, kernel.place(),
                    fmt::format("kernel {}: {} = {}: expected 0 (no bound) or more", kernel.name(),
@@ -166,7 +167,9 @@ void describe(const Kernel& kernel, const std::shared_ptr<detail::KernelState>& 
   Builder builder(state);
   kernel.body()(builder);
   state->stages.report(state->log);
-  if (kernel.options().producers > 0 && !state->roles.divided && state->log.diags().ok())
+  state->log.report_empty();
+  if (kernel.options(state->config.target).producers > 0 && !state->roles.divided &&
+      state->log.diags().ok())
     state->log.diags().report("kernel-option"_rule, kernel.place(),
                               fmt::format("kernel {} has producer warps but no roles(): put its "
                                           "pipelines and epilogue into k.roles([&] {{ ... }})",
@@ -177,7 +180,8 @@ void describe(const Kernel& kernel, const std::shared_ptr<detail::KernelState>& 
 
 Kernel kernel(std::string name, KernelOptions options, std::function<void(Builder&)> body,
               const std::source_location& at) {
-  return Kernel(std::move(name), options, std::move(body), at);
+  return Kernel(
+      std::move(name), [=](const Target&) { return options; }, std::move(body), at);
 }
 
 std::string explain(const std::vector<Choice>& choices) {
@@ -249,6 +253,7 @@ Result<Compiled> compile(const Kernel& kernel, const Target& target, Version& la
                   state->config.options.cluster,
                   state->launch.params(),
                   state->launch.maps(),
+                  state->launch.bounds(),
                   state->log.choices(),
                   std::move(verified.warnings)};
 }

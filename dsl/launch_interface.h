@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "compiler/codegen/function_builder.h"
 #include "tartan/dsl/kernel.h"
+#include "tartan/dsl/layout.h"
 #include "tartan/dsl/scalar.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -30,6 +32,20 @@ class LaunchInterface {
   /// Records a value that is computed from parameters alone.
   void note(int value, MapNumber number) { derived_[value] = std::move(number); }
 
+  /// The values that an index takes: 0 up to the number of blocks or k-tiles, with this addend.
+  struct Range {
+    LaunchBound::Of of = LaunchBound::Of::number;
+    MapNumber number = {};
+    std::int64_t addend = 0;
+  };
+  void note_range(int value, Range range) { ranges_[value] = std::move(range); }
+  std::optional<Range> range(int value) const;
+  /// Rows of tiles that lie below the result, in clusters that it does not fill.
+  void note_beyond(int value) { beyond_.insert(value); }
+  bool may_be_beyond(int value) const { return beyond_.contains(value); }
+  void add_bound(LaunchBound bound);
+  const std::vector<LaunchBound>& bounds() const { return bounds_; }
+
   /// An existing tensor map of a memory that equals `wanted` (apart from its name), if any.
   std::optional<codegen::Pointer> find_map(int memory, const CompiledMap& wanted) const;
   void add_map(int memory, CompiledMap map, codegen::Pointer pointer);
@@ -43,6 +59,9 @@ class LaunchInterface {
   std::vector<CompiledParam> params_;
   std::vector<int> values_;           // of each parameter: its value's id
   std::map<int, MapNumber> derived_;  // by the id of a value
+  std::map<int, Range> ranges_;       // likewise
+  std::set<int> beyond_;              // ids
+  std::vector<LaunchBound> bounds_;
   std::vector<CompiledMap> maps_;
   std::vector<int> map_memories_;  // of each map
   std::vector<codegen::Pointer> map_pointers_;
@@ -50,5 +69,10 @@ class LaunchInterface {
 
 /// A number that a launch knows: a constant or a parameter.
 std::optional<MapNumber> map_number(const LaunchInterface& launch, const Scalar& scalar);
+/// What a launch knows of a matrix whose size is not constant.
+std::optional<MatrixSpan> span_of(const LaunchInterface& launch, const Layout& layout);
+/// How many tiles of `size` cover `whole`, if a launch knows it.
+std::optional<MapNumber> tile_count(const LaunchInterface& launch, const Scalar& whole,
+                                    std::int64_t size);
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -237,7 +237,7 @@ class Loader {
     const bool along_columns = kind_.coord(0, 1).col == kind_.coord(0, 0).col + 1;
     if (from_.layout.major() != (along_columns ? Major::row : Major::col)) return false;
     const auto& edge = along_columns ? from_.col_edge : from_.row_edge;
-    if (edge && edge->limit.multiple() % per) return false;
+    if (edge && edge->multiple() % per) return false;
     return (along_columns ? aligned_bytes(state_, from_, 1, per)
                           : aligned_bytes(state_, from_, per, 1)) >= fragment.register_bits / 8;
   }
@@ -265,7 +265,7 @@ Fragment load_fragment(KernelState& state, const FragmentKind& kind, const Tenso
                      fmt::format("element type mismatch: {} has elements of {}, {} of {}",
                                  kind.text(), name(kind.type), from.name, name(from.type)));
   if (!require_shape(state, from, fragment.rows, fragment.cols, kind.text()) || !right_type ||
-      !require_barrier(state, from))
+      !require_barrier(state, from) || !by_all_lanes(state, "load()"))
     return {};
   return Loader(state, kind, from).load();
 }
@@ -283,7 +283,8 @@ std::vector<Fragment> load_side(KernelState& state, const FragmentKind& kind, co
   for (int i = 0; i < count; ++i) {
     if (i % 2 == 0 && count % 2 == 0 && fragment.registers <= 2) {
       const Tensor both = part(i, 2);
-      if (both.memory >= 0 && !require_barrier(state, both)) return {};
+      if (both.memory >= 0 && (!require_barrier(state, both) || !by_all_lanes(state, "load()")))
+        return {};
       const auto pair =
           both.memory < 0 ? std::vector<Fragment>{} : Loader(state, kind, both).load_pair();
       if (!pair.empty()) {

@@ -35,6 +35,20 @@ void Log::choose(std::string what, std::string taken, std::string reason,
       {place_, std::move(what), std::move(taken), std::move(reason), std::move(refused)});
 }
 
+void Log::note_empty(std::string_view what) {
+  if (empty_.empty()) empty_ = what, empty_at_ = place_;
+}
+
+void Log::report_empty() {
+  if (empty_.empty() || !diags_.ok()) return;
+  report_at("foreign-value"_rule, empty_at_,
+            fmt::format("{} is empty: expected what an earlier call made, found nothing", empty_));
+}
+
+void Log::withdraw(std::string_view what) {
+  std::erase_if(choices_, [&](const Choice& each) { return each.what == what; });
+}
+
 void Log::would_take(const Since& since) {
   if (since.has(target_.arch) && since.ptx > target_.ptx) wanted_ = std::max(wanted_, since.ptx);
 }

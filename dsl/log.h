@@ -5,6 +5,7 @@
 
 #include <source_location>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tartan/dsl/kernel.h"
@@ -36,9 +37,15 @@ class Log {
   /// Reports since when the instruction exists, and the nearest one that the target has.
   void refuse_target(const isa::Instruction& row);
   Diags& diags() { return diags_; }
+  /// A call takes something that no call made. Calls that were refused make such, and were
+  /// reported; report_empty() reports the first of a description that has no other mistakes.
+  void note_empty(std::string_view what);
+  void report_empty();
 
   void choose(std::string what, std::string taken, std::string reason,
               std::vector<std::string> refused = {});
+  /// Forgets choices that a later one replaces.
+  void withdraw(std::string_view what);
   const std::vector<Choice>& choices() const { return choices_; }
 
   /// Records that a later PTX version has what was refused.
@@ -53,6 +60,8 @@ class Log {
   Place place_;
   std::source_location location_;
   Diags diags_;
+  std::string empty_;  // what was, and where
+  Place empty_at_;
   std::vector<Choice> choices_;
   Version wanted_;  // the first that has all that was refused for its version, if any
   bool target_read_ = false;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tartan/dsl/math.h"
 
+#include <cmath>
+#include <numbers>
+
 #include "dsl/operations.h"
 #include "dsl/scalars.h"
 
@@ -10,79 +13,70 @@ namespace {
 using codegen::Value;
 using detail::KernelState;
 
-// The kernel that the operands belong to; nothing, and a diagnostic, if there is none.
-std::shared_ptr<KernelState> common_state(std::initializer_list<const Scalar*> operands) {
-  std::shared_ptr<KernelState> out;
-  for (const Scalar* each : operands) {
-    if (detail::is_bad(*each)) return nullptr;
-    if (const auto& state = detail::state_of(*each)) out = state;
-  }
-  if (auto* const current = detail::Description::current()) out = current->shared_from_this();
-  if (!out || !out->is_described()) return nullptr;
-  for (const Scalar* each : operands)
-    if (detail::state_of(*each) && !out->owns(*each, "an operand")) return nullptr;
-  return out;
-}
-
 Type common_type(const Scalar& x, const Scalar& y) {
   return x.type() == Type::none ? y.type() : x.type();
 }
 
 bool same_types(KernelState& state, const Scalar& x, const Scalar& y) {
-  if (x.constant() || y.constant() || x.type() == y.type()) return true;
+  if (detail::is_constant(x) || detail::is_constant(y) || x.type() == y.type()) return true;
   state.log.report("scalar-type"_rule,
                    fmt::format("operands of different types, {} and {}; convert() one of them",
                                name(x.type()), name(y.type())));
   return false;
 }
 
+// Two constants, at least one of which is not an integer (integers are folded before).
+bool are_constants(const Scalar& x, const Scalar& y) {
+  return detail::is_constant(x) && detail::is_constant(y);
+}
+
 using Binary = Value (codegen::FunctionBuilder::*)(Value, Value);
 
 Scalar binary(Binary function, const Scalar& x, const Scalar& y) {
-  const auto state = common_state({&x, &y});
+  const auto state = detail::common_state({&x, &y});
   if (!state || !same_types(*state, x, y)) return detail::bad_scalar();
   const Type type = common_type(x, y);
   return state->scalar((state->f().*function)(state->value(x, type), state->value(y, type)));
 }
 
 Scalar approximate(codegen::Approximation function, const Scalar& x) {
-  const auto state = common_state({&x});
+  const auto state = detail::common_state({&x});
   if (!state) return detail::bad_scalar();
-  if (x.type() != f32) {
+  if (x.type() != f32 && !detail::real(x)) {
     state->log.report(
         "scalar-type"_rule,
-        fmt::format("expected an f32 operand, found {}; convert() it",
-                    x.constant() ? fmt::format("the constant {}", *x.constant())
-                                 : fmt::format("a value of type {}", name(x.type()))));
+        fmt::format("expected an f32 operand, found {}; convert() it", detail::text(x)));
     return detail::bad_scalar();
   }
-  return state->scalar(state->f().approximate(function, state->value(x)));
+  return state->scalar(state->f().approximate(function, state->value(x, f32)));
 }
 
 }  // namespace
 
 Scalar minimum(const Scalar& x, const Scalar& y) {
   if (x.constant() && y.constant()) return std::min(*x.constant(), *y.constant());
+  if (are_constants(x, y)) return std::min(detail::number(x), detail::number(y));
   return binary(&codegen::FunctionBuilder::minimum, x, y);
 }
 Scalar maximum(const Scalar& x, const Scalar& y) {
   if (x.constant() && y.constant()) return std::max(*x.constant(), *y.constant());
+  if (are_constants(x, y)) return std::max(detail::number(x), detail::number(y));
   return binary(&codegen::FunctionBuilder::maximum, x, y);
 }
 
 Scalar select(const Scalar& condition, const Scalar& x, const Scalar& y) {
   if (const auto constant = condition.constant()) return *constant ? x : y;
-  const auto state = common_state({&condition, &x, &y});
+  const auto state = detail::common_state({&condition, &x, &y});
   if (!state || !same_types(*state, x, y)) return detail::bad_scalar();
   if (condition.type() != Type::pred) {
     state->log.report(
         "scalar-type"_rule,
-        fmt::format(
-            "expected a condition of type pred, such as a comparison, found a value of type {}",
-            name(condition.type())));
+        fmt::format("expected a condition of type pred, such as a comparison, found {}",
+                    detail::text(condition)));
     return detail::bad_scalar();
   }
-  const Type type = common_type(x, y) == Type::none ? u32 : common_type(x, y);
+  Type type = common_type(x, y);
+  if (type == Type::none) type = detail::real(x) || detail::real(y) ? f32 : u32;
   return state->scalar(
       state->f().select(state->value(condition), state->value(x, type), state->value(y, type)), 1,
       detail::ones(x) | detail::ones(y));
@@ -91,10 +85,10 @@ Scalar select(const Scalar& condition, const Scalar& x, const Scalar& y) {
 Scalar relu(const Scalar& x) { return select(x <= 0, 0, x); }
 
 Scalar fma(const Scalar& x, const Scalar& y, const Scalar& z) {
-  const auto state = common_state({&x, &y, &z});
+  const auto state = detail::common_state({&x, &y, &z});
   if (!state || !same_types(*state, x, y) || !same_types(*state, x, z) || !same_types(*state, y, z))
     return detail::bad_scalar();
-  const Type type = common_type(common_type(x, y) == Type::none ? z : x.constant() ? y : x, z);
+  const Type type = common_type(detail::is_constant(x) ? y : x, z);
   if (!info(type).floating) return x * y + z;
   return state->scalar(
       state->f().fma(state->value(x, type), state->value(y, type), state->value(z, type)));
@@ -118,7 +112,7 @@ Scalar detail::refuse_eight_bits(KernelState& state) {
 }
 
 Scalar convert_pair(const Scalar& low, const Scalar& high, Type to) {
-  const auto state = common_state({&low, &high});
+  const auto state = detail::common_state({&low, &high});
   if (!state) return detail::bad_scalar();
   if (to != Type::e4m3 && to != Type::e5m2) {
     state->log.report("no-instruction"_rule,
@@ -130,26 +124,83 @@ Scalar convert_pair(const Scalar& low, const Scalar& high, Type to) {
       state->f().convert_pair(state->value(low, f32), state->value(high, f32), to));
 }
 
-Scalar ceil_div(const Scalar& count, const Scalar& size) { return (count + (size - 1)) / size; }
+Scalar multiple_of(const Scalar& x, std::int64_t divisor) {
+  const auto state = detail::common_state({&x});
+  if (!state) return detail::bad_scalar();
+  const auto constant = x.constant();
+  if (divisor < 1 || (constant && *constant % divisor)) {
+    state->log.report("immediate-range"_rule,
+                      fmt::format("multiple_of: {} is not a multiple of {}",
+                                  constant ? detail::text(x) : "a number", divisor));
+    return detail::bad_scalar();
+  }
+  if (!state->is_index(x, "multiple_of")) return detail::bad_scalar();
+  if (constant) return x;
+  const std::int64_t known = x.multiple();
+  const std::int64_t both = known / std::gcd(known, divisor);
+  return state->scalar(state->value(x),
+                       both > (std::int64_t{1} << 31) / divisor ? divisor : both * divisor);
+}
+
+Scalar ceil_div(const Scalar& count, const Scalar& size) {
+  if (auto* const state = detail::Description::current();
+      state && size.constant().value_or(1) < 1) {
+    state->log.report("immediate-range"_rule, fmt::format("ceil_div(): expected a size above 0, "
+                                                          "found {}",
+                                                          *size.constant()));
+    return detail::bad_scalar();
+  }
+  return (count + (size - 1)) / size;
+}
 
 Scalar exp2(const Scalar& x) { return approximate(codegen::Approximation::ex2, x); }
 Scalar log2(const Scalar& x) { return approximate(codegen::Approximation::lg2, x); }
 Scalar reciprocal(const Scalar& x) { return approximate(codegen::Approximation::rcp, x); }
-Scalar reciprocal_root(const Scalar& x) { return approximate(codegen::Approximation::rsqrt, x); }
+Scalar rsqrt(const Scalar& x) { return approximate(codegen::Approximation::rsqrt, x); }
 Scalar tanh(const Scalar& x) { return approximate(codegen::Approximation::tanh, x); }
 
-Scalar shuffle_xor(const Scalar& x, int mask) {
-  if (x.constant()) return x;
-  const auto state = common_state({&x});
+namespace {
+
+// x times a constant: bad for operands that approximate() refuses, which are reported once.
+Scalar scaled(const Scalar& x, double factor) {
+  return x.type() == f32 || detail::real(x) ? x * factor : x;
+}
+
+// Whether a function takes operands of the type of x; reports if not.
+bool takes(KernelState& state, std::string_view function, const Scalar& x, TypeSet types,
+           std::string_view expected) {
+  if (types.has(x.type())) return true;
+  state.log.report("scalar-type"_rule, fmt::format("{}: expected {}, found {}; convert() it",
+                                                   function, expected, detail::text(x)));
+  return false;
+}
+
+constexpr TypeSet floats{f16, bf16, f32, f64};
+
+}  // namespace
+
+Scalar exp(const Scalar& x) { return exp2(scaled(x, std::numbers::log2e)); }
+Scalar log(const Scalar& x) { return scaled(log2(x), std::numbers::ln2); }
+
+Scalar abs(const Scalar& x) {
+  if (const auto constant = x.constant()) return *constant < 0 ? -x : x;
+  if (const auto constant = detail::real(x)) return std::fabs(*constant);
+  const auto state = detail::common_state({&x});
   if (!state) return detail::bad_scalar();
-  if (bits(x.type()) != 32 || mask < 0 || mask > 31) {
-    state->log.report(
-        "scalar-type"_rule,
-        fmt::format("shuffle_xor: expected a 32-bit value and a mask below 32, found {} and {}",
-                    name(x.type()), mask));
+  const TypeSet numbers{s8, s16, s32, s64, u8, u16, u32, u64, f16, bf16, f32, f64, f16x2, bf16x2};
+  if (!takes(*state, "abs", x, numbers, "an integer, f16, bf16, f32, f64, f16x2 or bf16x2"))
     return detail::bad_scalar();
-  }
-  return state->scalar(state->f().shuffle_xor(state->value(x), mask));
+  if (!info(x.type()).floating && !info(x.type()).is_signed) return x;
+  return state->scalar(state->f().absolute(state->value(x)), x.multiple());
+}
+
+Scalar floor(const Scalar& x) {
+  if (x.constant()) return x;
+  if (const auto constant = detail::real(x)) return std::floor(*constant);
+  const auto state = detail::common_state({&x});
+  if (!state || !takes(*state, "floor", x, floats, "f16, bf16, f32 or f64"))
+    return detail::bad_scalar();
+  return state->scalar(state->f().floor(state->value(x)));
 }
 
 }  // namespace tartan::inline TARTAN_ABI

@@ -21,7 +21,7 @@ class Multiplier {
   Fragment multiply() {
     const bool good_roles =
         role(a_, Operand::a) & role(b_, Operand::b) & (!c_ || role(*c_, Operand::c));
-    if (!good_roles || !same_shape()) return {};
+    if (!good_roles || !same_shape() || !by_all_lanes(state_, "mma()")) return {};
     const Type accumulator = c_ ? c_->kind().type : zero_type_;
     const isa::Form form = this->form(accumulator);
     const auto row = isa::find(form);

@@ -3,6 +3,7 @@
 // code to the kernel. Not installed.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,8 +17,18 @@ namespace tartan::inline TARTAN_ABI::detail {
 
 // -- Tiles: dsl/copy.cc, dsl/tensor_copy.cc, dsl/tensor_store.cc.
 
+/// What a copy selects; everything by default. What is not selected, or outside the matrix, is zero
+/// in shared memory and stays as it is in global memory.
+struct CopySelection {
+  /// Row i of the tile in shared memory is this row of the matrix in global memory.
+  std::function<Scalar(Scalar)> row_of = nullptr;
+  /// Whether to copy the element at (row, column) of the tile, and its `together` - 1 neighbours.
+  std::function<Scalar(Scalar, Scalar)> where = nullptr;
+  int together = 0;
+};
 /// With all threads of the role.
-void copy_tile(KernelState& state, const Tensor& from, const Tensor& to);
+void copy_tile(KernelState& state, const Tensor& from, const Tensor& to,
+               const CopySelection& selection = {});
 /// With this thread's warp alone, for tiles of the same size.
 void copy_by_warp(KernelState& state, const Tensor& from, const Tensor& to);
 /// By TMA if possible; otherwise gives the reason.
@@ -37,7 +48,11 @@ Fragment multiply_fragments(KernelState& state, const Fragment& a, const Fragmen
                             const Fragment* c, Type zero_type, const MmaOptions& options = {});
 /// Whether elements of A and B can be negated, if the options ask for it; reports if not.
 bool may_negate(KernelState& state, const MmaOptions& options, Type a, Type b);
-void store_fragment(KernelState& state, const Tensor& to, const Fragment& fragment);
+/// `as`: what explain() calls the fragment; empty: what it is.
+void store_fragment(KernelState& state, const Tensor& to, const Fragment& fragment,
+                    std::string as = {});
+/// What explain() calls the choice of best_mma().
+std::string product_text(Type a, Type b);
 
 // -- Instructions by name: dsl/instruction.cc.
 

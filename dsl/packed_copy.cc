@@ -59,8 +59,7 @@ class PackedCopier {
     const Scalar& line = is_row_major_ ? from_.layout.cols : from_.layout.rows;
     const bool widths = bits(from_.type) == 4 || bits(from_.type) == 6;
     const bool whole = major != Major::none && to_.layout.major() == major && widths &&
-                       line.multiple() % group == 0 &&
-                       (!edge || edge->limit.multiple() % group == 0);
+                       line.multiple() % group == 0 && (!edge || edge->multiple() % group == 0);
     if (whole && aligned(from_) >= 4 && aligned(to_) >= group) {
       width_ = bytes() == 8 && aligned(from_) >= 8 ? 8 : 4;
       return true;

@@ -49,15 +49,16 @@ class CommonPipeline {
         state_.config.target.arch.sm >= 80 ? "cp.async groups, one per stage" : "plain copies",
         stages > 1 ? fmt::format("{} k-tiles are in flight while one is used", stages - 1)
                    : "single stage: each tile is filled, then used");
-    if (stages == 1) k_.loop(0, ring_.count, 1, [&](Scalar t) { fill_and_use(t); });
+    if (stages == 1)
+      k_.loop(
+          0, ring_.count, 1, [&](Scalar t) { fill_and_use(t); }, ring_.at);
     else keep_filled();
   }
 
  private:
   void fill(const Scalar& t, const Scalar& stage) {
-    state_.log.resume(ring_.place);
-    const detail::StageChecks::Scope scope(state_.stages,
-                                           {ring_.pipeline, ring_.stages, true, t, stage});
+    state_.at(ring_.at);
+    const detail::InCallback in(state_, ring_, t, stage, true);
     filler_.fill([&] { ring_.fill(t, stage); });
   }
 
@@ -67,41 +68,45 @@ class CommonPipeline {
     wait(0);
     if (ring_.ahead) ring_.ahead(0);
     detail::use_stage(state_, ring_, t, 0, [] {});
-    k_.barrier(state_.log.location());
+    k_.barrier(ring_.at);
   }
 
   void keep_filled() {
     const int stages = ring_.stages;
     for (int s = 0; s < stages - 1; ++s) fill_if_there(s, s);
-    ScalarVariable reading = k_.variable(k_.constant(u32, 0)),
-                   writing = k_.variable(k_.constant(u32, stages - 1));
+    ScalarVariable reading = k_.variable(k_.constant(u32, 0, ring_.at), ring_.at),
+                   writing = k_.variable(k_.constant(u32, stages - 1, ring_.at), ring_.at);
     // After it, everyone has finished with the stage that is filled next.
     const auto come_to_stage = [&] {
       wait(stages - 2);
       if (ring_.ahead) ring_.ahead(reading);
     };
-    if (ring_.ahead) k_.when(Scalar(0) < ring_.count, come_to_stage);
-    k_.loop(0, ring_.count, 1, [&](Scalar t) {
+    if (ring_.ahead) k_.when(Scalar(0) < ring_.count, come_to_stage, ring_.at);
+    const auto step = [&](const Scalar& t) {
       if (!ring_.ahead) come_to_stage();
       fill_if_there(t + (stages - 1), writing);
       detail::use_stage(state_, ring_, t, reading, [&] {
         reading = next_stage(reading, stages);
         writing = next_stage(writing, stages);
-        if (ring_.ahead) k_.when(t + 1 < ring_.count, come_to_stage);
+        if (ring_.ahead) k_.when(t + 1 < ring_.count, come_to_stage, ring_.at);
       });
-    });
+    };
+    k_.loop(0, ring_.count, 1, step, ring_.at);
     wait(0);
   }
 
   void fill_if_there(const Scalar& t, const Scalar& stage) {
-    k_.when(t < ring_.count, [&] { fill(t, stage); });
+    k_.when(
+        t < ring_.count, [&] { fill(t, stage); }, ring_.at);
+    state_.at(ring_.at);
     filler_.commit();
   }
 
   // This thread's copies are done, except those of `pending` stages; after the barrier, everyone's.
   void wait(int pending) {
+    state_.at(ring_.at);
     filler_.wait(pending);
-    k_.barrier(state_.log.location());
+    k_.barrier(ring_.at);
   }
 
   Builder& k_;
@@ -139,7 +144,7 @@ void Builder::pipeline(int stages, const Scalar& count,
                      : roles.current == detail::Role::consumer
                          ? detail::StageChecks::role_pipeline(roles.pipelines.size())
                          : detail::StageChecks::role_pipeline(roles.next);
-  const detail::Stages ring{stages, count, fill, ahead, use, state_->log.place(), number};
+  const detail::Stages ring{stages, count, fill, ahead, use, at, number, state_->conditions};
   if (roles.current != detail::Role::all) detail::role_pipeline(*state_, ring);
   else CommonPipeline(*this, *state_, ring).run();
 }

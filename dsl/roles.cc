@@ -8,6 +8,7 @@
 #include "dsl/fragments.h"
 #include "dsl/indices.h"
 #include "dsl/operations.h"
+#include "dsl/scalars.h"
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/math.h"
 
@@ -24,11 +25,12 @@ codegen::Pointer barrier_of(KernelState& state, codegen::Pointer first, const Sc
 // The position of a role in a ring: the stage, and the parity of the phase that it waits for.
 class Cursor {
  public:
-  Cursor(Builder& k, KernelState& state, int stages) : state_(state), stages_(stages) {
+  Cursor(Builder& k, KernelState& state, const Stages& stages)
+      : state_(state), stages_(stages.stages) {
     // The role may run the pipeline several times: the ring continues where it was.
     state.f().at_mark(state.roles.begin, [&] {
-      stage_ = k.variable(k.constant(u32, 0));
-      parity_ = k.variable(k.constant(u32, 0));
+      stage_ = k.variable(k.constant(u32, 0, stages.at), stages.at);
+      parity_ = k.variable(k.constant(u32, 0, stages.at), stages.at);
     });
   }
 
@@ -52,30 +54,38 @@ class Cursor {
 // Consumers release a stage. Every thread arrives, which releases what it has read; if only MMAs
 // read, one lane arrives for its warp. With multicast, they arrive at the barriers of all blocks of
 // the cluster; the producers decide whether that is so.
-void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const Scalar& stage) {
+void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const Scalar& stage,
+                   const std::source_location& at) {
   codegen::FunctionBuilder& f = state.f();
   const codegen::Pointer barrier = barrier_of(state, pipeline.empty, stage);
   const int blocks = pipeline.shared_by_cluster ? state.config.options.cluster : 1;
   pipeline.empty_arrivals = blocks * thread_count(state) / (pipeline.threads_read ? 1 : 32);
   if (blocks == 1) {
     if (pipeline.threads_read) f.mbarrier_arrive(barrier);
-    else k.when(k.lane() == 0, [&] { f.mbarrier_arrive(barrier); });
+    else
+      k.when(
+          k.lane(at) == 0, [&] { f.mbarrier_arrive(barrier); }, at);
   } else if (pipeline.threads_read) {
     for (int block = 0; block < blocks; ++block) f.mbarrier_arrive(barrier, f.constant(u32, block));
   } else {
-    k.when(k.lane() < blocks, [&] { f.mbarrier_arrive(barrier, lane_index(state)); });
+    k.when(
+        k.lane(at) < blocks, [&] { f.mbarrier_arrive(barrier, lane_index(state)); }, at);
   }
 }
 
 // A consumer's side of one pipeline.
 class Consumption {
  public:
-  Consumption(Builder& k, KernelState& state, int stages)
-      : k_(k), state_(state), number_(state.roles.pipelines.size()), cursor_(k, state, stages) {
-    RolePipeline pipeline{.stages = stages};
-    pipeline.full = state.memories.share(state.f(), state.names.unused("pipeline"),
-                                         2 * stages * mbarrier_bytes);
-    pipeline.empty = state.f().offset(pipeline.full, stages * mbarrier_bytes);
+  Consumption(Builder& k, KernelState& state, const Stages& stages)
+      : k_(k),
+        state_(state),
+        at_(stages.at),
+        number_(state.roles.pipelines.size()),
+        cursor_(k, state, stages) {
+    RolePipeline pipeline{.stages = stages.stages};
+    const std::int64_t bytes = stages.stages * mbarrier_bytes;
+    pipeline.full = state.memories.share(state.f(), state.names.unused("pipeline"), 2 * bytes);
+    pipeline.empty = state.f().offset(pipeline.full, bytes);
     state.roles.pipelines.push_back(pipeline);
     state.fill.read_by_threads = false;
   }
@@ -83,10 +93,12 @@ class Consumption {
   Scalar stage() const { return cursor_.stage(); }
 
   void wait() {
+    state_.at(at_);
     state_.f().mbarrier_wait(cursor_.of(state_.roles.pipelines[number_].full), cursor_.parity());
   }
 
   void release() {
+    state_.at(at_);
     // MMAs whose results are not used yet may still be reading. Leaving them in flight and
     // releasing the stage one iteration later was 1 to 4 percent slower on an H100.
     if (!state_.flights.all_landed()) land_all(state_);
@@ -95,35 +107,38 @@ class Consumption {
     pipeline.threads_read = state_.fill.read_by_threads;
     if (state_.config.options.cluster > 1 && state_.config.has_tma())
       pipeline.released = state_.value(stage, u32), pipeline.release = state_.f().mark();
-    else release_stage(k_, state_, pipeline, stage);
+    else release_stage(k_, state_, pipeline, stage, at_);
     cursor_.advance();
   }
 
  private:
   Builder& k_;
   KernelState& state_;
+  std::source_location at_;
   std::size_t number_;
   Cursor cursor_;
 };
 
 void consume(Builder& k, KernelState& state, const Stages& stages) {
-  Consumption ring(k, state, stages.stages);
+  Consumption ring(k, state, stages);
   const auto wait = [&] {
     ring.wait();
     if (stages.ahead) stages.ahead(ring.stage());
   };
-  if (stages.ahead) k.when(Scalar(0) < stages.count, wait);
-  k.loop(0, stages.count, 1, [&](Scalar t) {
+  if (stages.ahead) k.when(Scalar(0) < stages.count, wait, stages.at);
+  const auto step = [&](const Scalar& t) {
     if (!stages.ahead) wait();
     use_stage(state, stages, t, ring.stage(), [&] {
       ring.release();
-      if (stages.ahead) k.when(t + 1 < stages.count, wait);
+      if (stages.ahead) k.when(t + 1 < stages.count, wait, stages.at);
     });
-  });
+  };
+  k.loop(0, stages.count, 1, step, stages.at);
 }
 
 // Copies one stage and signals the consumers. Returns the number of arrivals that this takes.
-int fill_stage(KernelState& state, const std::function<void()>& fill, codegen::Pointer full) {
+int fill_stage(KernelState& state, const Stages& stages, const Scalar& t, const Scalar& stage,
+               codegen::Pointer full) {
   codegen::FunctionBuilder& f = state.f();
   const int before = f.mark();
   state.fill.asynchronous = true;
@@ -131,7 +146,8 @@ int fill_stage(KernelState& state, const std::function<void()>& fill, codegen::P
   state.fill.tma_bytes = 0, state.fill.barrier = full;
   state.roles.fill_depth = state.flights.depth();
   const bool in_stage = std::exchange(state.roles.in_stage, true);
-  fill();
+  stages.fill(t, stage);
+  state.at(stages.at);
   state.roles.in_stage = in_stage;
   state.fill.asynchronous = false;
   if (state.fill.tma_bytes)
@@ -162,38 +178,42 @@ void produce(Builder& k, KernelState& state, const Stages& stages) {
   RolePipeline& pipeline = state.roles.pipelines[state.roles.next++];
   codegen::FunctionBuilder& f = state.f();
   const bool muted = f.mute(false);
-  Cursor cursor(k, state, stages.stages);
-  // How many producers have work is known only below.
+  Cursor cursor(k, state, stages);
+  // Which producers have work is known only below: all, or the lane that issues TMA copies. Others
+  // must not wait with it: nobody waits for them, so they could miss a phase.
+  const Scalar all = k.constant(u32, thread_count(state), stages.at);
   std::optional<ScalarVariable> busy;
-  f.at_mark(state.roles.begin, [&] { busy = k.variable(k.constant(u32, thread_count(state))); });
+  f.at_mark(state.roles.begin, [&] { busy = k.variable(all, stages.at); });
   state.fill.starts_tma = tma_issuer(state);
-  k.when(thread_index(state) < *busy, [&] {
-    k.loop(0, stages.count, 1, [&](Scalar t) {
-      f.mbarrier_wait(cursor.of(pipeline.empty), cursor.other_parity());
-      const Scalar stage = cursor.stage();
-      state.roles.stage_counts[state.value(stage, u32).id] = stages.stages;
-      state.log.resume(stages.place);
-      const StageChecks::Scope scope(state.stages,
-                                     {stages.pipeline, stages.stages, true, t, stage});
-      pipeline.full_arrivals = fill_stage(
-          state, [&] { stages.fill(t, stage); }, cursor.of(pipeline.full));
-      pipeline.shared_by_cluster = state.fill.by_cluster;
-      cursor.advance();
-    });
-  });
+  const auto step = [&](const Scalar& t) {
+    f.mbarrier_wait(cursor.of(pipeline.empty), cursor.other_parity());
+    const Scalar stage = cursor.stage();
+    state.roles.stage_counts[state.value(stage, u32).id] = stages.stages;
+    const InCallback in(state, stages, t, stage, true);
+    pipeline.full_arrivals = fill_stage(state, stages, t, stage, cursor.of(pipeline.full));
+    pipeline.shared_by_cluster = state.fill.by_cluster;
+    cursor.advance();
+  };
+  k.when(
+      thread_index(state) < *busy, [&] { k.loop(0, stages.count, 1, step, stages.at); }, stages.at);
   if (pipeline.release >= 0) {
     state.roles.current = Role::consumer;
-    f.at_mark(pipeline.release,
-              [&] { release_stage(k, state, pipeline, state.scalar(pipeline.released)); });
+    f.at_mark(pipeline.release, [&] {
+      const Scalar stage = state.scalar(pipeline.released);
+      release_stage(k, state, pipeline, stage, stages.at);
+    });
     state.roles.current = Role::producer;
   }
-  state.log.resume(stages.place);
+  state.at(stages.at);
   if (pipeline.full_arrivals == 0)
     state.log.report("kernel-option"_rule,
                      "the fill callback writes no shared memory, so consumers would wait forever; "
                      "copy() to a ring");
   if (pipeline.full_arrivals == 1)
-    f.at_mark(state.roles.begin, [&] { *busy = k.constant(u32, 32); });
+    f.at_mark(state.roles.begin, [&] {
+      const Scalar own = thread_index(state);
+      *busy = select(state.scalar(tma_issuer(state)), own + 1, 0);
+    });
   state.fill.starts_tma = {};
   f.mute(muted);
 }
@@ -242,13 +262,24 @@ void init_barriers(KernelState& state) {
 
 }  // namespace
 
+// `t` stays below the count, with the addend that it has here: fill() runs ahead.
+InCallback::InCallback(KernelState& state, const Stages& stages, const Scalar& t,
+                       const Scalar& stage, bool fills)
+    : state_(state),
+      before_(std::exchange(state.conditions, stages.conditions)),
+      scope_(state.stages, {stages.pipeline, stages.stages, fills, t, stage}) {
+  const auto count = map_number(state.launch, stages.count);
+  if (count && !t.constant())
+    state.launch.note_range(HandleParts::value(t).id, {.number = *count, .addend = addend(t)});
+}
+
 void use_stage(KernelState& state, const Stages& stages, const Scalar& t, const Scalar& stage,
                const std::function<void()>& leave) {
   bool left = false;
   state.roles.stage_counts[state.value(stage, u32).id] = stages.stages;
-  state.log.resume(stages.place);
+  state.at(stages.at);
   const bool before = std::exchange(state.roles.in_stage, true);
-  const StageChecks::Scope scope(state.stages, {stages.pipeline, stages.stages, false, t, stage});
+  const InCallback in(state, stages, t, stage, false);
   stages.use(t, stage, [&] {
     if (left) return state.log.report("operand-count"_rule, "next() is called twice for one stage");
     left = true;
@@ -301,6 +332,7 @@ void Builder::roles(const std::function<void()>& body, Here at) {
     if (role == Role::consumer || mistakes == 0) {
       const bool muted = f.mute(role == Role::producer);
       body();
+      state.at(at);
       if (role == Role::consumer) finish_stores(state);
       f.mute(muted);
     }

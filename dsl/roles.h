@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <source_location>
 
 #include "dsl/state.h"
 
@@ -15,8 +16,24 @@ struct Stages {
   const std::function<void(Scalar, Scalar)>& fill;
   const std::function<void(Scalar)>& ahead;
   const std::function<void(Scalar, Scalar, const std::function<void()>&)>& use;
-  Place place = {};  // of the call
-  int pipeline = 0;  // for StageChecks
+  std::source_location at = {};  // of the call
+  int pipeline = 0;              // for StageChecks
+  int conditions = 0;            // of the user's, around it
+};
+
+/// Inside a callback for k-tile `t`, while it lives: what the callback may rely on.
+class InCallback {
+ public:
+  InCallback(KernelState& state, const Stages& stages, const Scalar& t, const Scalar& stage,
+             bool fills);
+  ~InCallback() { state_.conditions = before_; }
+  InCallback(const InCallback&) = delete;
+  InCallback& operator=(const InCallback&) = delete;
+
+ private:
+  KernelState& state_;
+  int before_;
+  StageChecks::Scope scope_;
 };
 
 /// Consumes k-tile `t` in `stage`. `leave` runs when the description calls next(), or else after

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tartan/dsl/scalar.h"
 
-#include <bit>
-#include <limits>
-#include <numeric>
-
+#include "dsl/operators.h"
 #include "dsl/scalars.h"
 
 namespace tartan::inline TARTAN_ABI {
@@ -13,55 +10,6 @@ namespace {
 
 using Parts = HandleParts;
 using codegen::Value;
-
-enum class Operator : std::uint8_t {
-  add,
-  subtract,
-  multiply,
-  divide,
-  remainder,
-  bit_and,
-  bit_or,
-  bit_xor,
-  shift_left,
-  shift_right,
-  lt,
-  le,
-  gt,
-  ge,
-  eq,
-  ne
-};
-
-bool is_comparison(Operator op) { return op >= Operator::lt; }
-
-bool is_division(Operator op) { return op == Operator::divide || op == Operator::remainder; }
-
-bool is_shift(Operator op) { return op == Operator::shift_left || op == Operator::shift_right; }
-
-// Sums and products wrap around. No division by 0.
-std::int64_t fold(Operator op, std::int64_t x, std::int64_t y) {
-  const auto ux = static_cast<std::uint64_t>(x), uy = static_cast<std::uint64_t>(y);
-  switch (op) {
-    case Operator::add: return static_cast<std::int64_t>(ux + uy);
-    case Operator::subtract: return static_cast<std::int64_t>(ux - uy);
-    case Operator::multiply: return static_cast<std::int64_t>(ux * uy);
-    case Operator::divide: return y == -1 ? fold(Operator::subtract, 0, x) : x / y;
-    case Operator::remainder: return y == -1 ? 0 : x % y;
-    case Operator::bit_and: return x & y;
-    case Operator::bit_or: return x | y;
-    case Operator::bit_xor: return x ^ y;
-    case Operator::shift_left: return x << (y & 63);
-    case Operator::shift_right: return x >> (y & 63);
-    case Operator::lt: return x < y;
-    case Operator::le: return x <= y;
-    case Operator::gt: return x > y;
-    case Operator::ge: return x >= y;
-    case Operator::eq: return x == y;
-    case Operator::ne: return x != y;
-  }
-  return 0;
-}
 
 Value emit(codegen::FunctionBuilder& f, Operator op, Value x, Value y) {
   switch (op) {
@@ -85,79 +33,14 @@ Value emit(codegen::FunctionBuilder& f, Operator op, Value x, Value y) {
   return {};
 }
 
-std::int64_t magnitude(std::int64_t x) {
-  constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
-  return x == lowest ? std::int64_t{1} << 62 : x < 0 ? -x : x;
-}
-
-// A guaranteed divisor of the product of numbers that x and y divide.
-std::int64_t product(std::int64_t x, std::int64_t y) {
-  std::int64_t out = 0;
-  return __builtin_mul_overflow(x, y, &out) ? 1 : magnitude(out);
-}
-
-// A guaranteed divisor of the result of op on values that x and y divide.
-std::int64_t combined_multiple(Operator op, std::int64_t x, std::int64_t y,
-                               std::optional<std::int64_t> constant) {
-  switch (op) {
-    case Operator::add:
-    case Operator::subtract: return std::gcd(x, y);
-    case Operator::multiply: return product(x, y);
-    case Operator::shift_left: return constant ? product(x, std::int64_t{1} << *constant) : 1;
-    case Operator::remainder: return std::gcd(x, y);
-    case Operator::divide:
-      return constant && *constant > 0 && x % *constant == 0
-                 ? std::max<std::int64_t>(x / *constant, 1)
-                 : 1;
-    default: return 1;
-  }
-}
-
-// All bits up to the highest of `most`, except the zeros below the lowest bit of `low`.
-std::uint64_t filled(std::uint64_t most, std::uint64_t low) {
-  const auto width = static_cast<int>(std::bit_width(most));
-  const std::uint64_t up = width >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
-  return up & ~(low ? (low & -low) - 1 : 0);
-}
-
-std::uint64_t sum_ones(std::uint64_t x, std::uint64_t y) {
-  if ((x & y) == 0) return x | y;
-  return x + y < x ? ~std::uint64_t{0} : filled(x + y, x | y);
-}
-
-// The bits that may be set in the result of op on values with the possible bits x and y.
-std::uint64_t combined_ones(Operator op, std::uint64_t x, std::uint64_t y,
-                            std::optional<std::int64_t> constant) {
-  const std::uint64_t all = ~std::uint64_t{0};
-  const bool positive = constant && *constant > 0;
-  const auto by = positive ? static_cast<std::uint64_t>(*constant) : 0;
-  switch (op) {
-    case Operator::add: return sum_ones(x, y);
-    case Operator::bit_and: return x & y;
-    case Operator::bit_or:
-    case Operator::bit_xor: return x | y;
-    case Operator::multiply:
-      if (!positive || x > all / by) return all;
-      return std::has_single_bit(by) ? x * by : filled(x * by, (x & -x) * (by & -by));
-    case Operator::divide:
-      if (!positive) return all;
-      return std::has_single_bit(by) ? x / by : filled(x / by, 1);
-    case Operator::remainder:
-      if (!positive) return all;
-      return std::has_single_bit(by) ? x & (by - 1) : filled(by - 1, 1);
-    case Operator::shift_left: return constant ? x << *constant : all;
-    case Operator::shift_right: return constant ? x >> *constant : all;
-    default: return is_comparison(op) ? 1 : all;
-  }
-}
-
 bool takes(Operator op, Type type) {
   if (type == Type::pred)
     return op == Operator::bit_and || op == Operator::bit_or || op == Operator::bit_xor;
   if (type == b32) return op >= Operator::bit_and && op <= Operator::shift_left;
   if (!info(type).floating) return true;
-  if (bits(type) < 16) return false;
-  return op <= Operator::divide || is_comparison(op);
+  const TypeSet packed{f16x2, bf16x2}, single{f16, bf16, f32, f64};
+  if (packed.has(type)) return op <= Operator::multiply;
+  return single.has(type) && (op <= Operator::divide || is_comparison(op));
 }
 
 }  // namespace
@@ -169,7 +52,7 @@ codegen::Value zero_value(codegen::FunctionBuilder& f, Type type) {
 // The bits of x that may be set, its addend included.
 std::uint64_t ones(const Scalar& x) {
   const std::uint64_t all = ~std::uint64_t{0};
-  if (Parts::addend(x) < 0 || Parts::wraps(x)) return all;
+  if (Parts::addend(x) < 0 || Parts::wraps(x) || real(x)) return all;
   if (x.type() == Type::none) return static_cast<std::uint64_t>(Parts::addend(x));
   if (info(x.type()).floating || info(x.type()).is_signed) return all;
   return sum_ones(Parts::ones(x), static_cast<std::uint64_t>(Parts::addend(x)));
@@ -196,6 +79,15 @@ bool is_bad(const Scalar& scalar) {
   return Parts::value(scalar).type != Type::none && !Parts::value(scalar).valid();
 }
 
+double number(const Scalar& constant) {
+  return real(constant).value_or(static_cast<double>(Parts::addend(constant)));
+}
+
+std::string text(const Scalar& scalar) {
+  if (!is_constant(scalar)) return fmt::format("a value of type {}", name(scalar.type()));
+  return fmt::format("the constant {}", number(scalar));
+}
+
 bool KernelState::fits(std::int64_t constant, Type type) {
   const int width = bits(type);
   if (info(type).floating || width == 0 || width >= 64) return true;
@@ -215,7 +107,15 @@ codegen::Value KernelState::dynamic(const Scalar& scalar) {
 }
 
 codegen::Value KernelState::value(const Scalar& scalar, Type type) {
-  if (type == Type::none) type = scalar.type() == Type::none ? u32 : scalar.type();
+  if (type == Type::none) type = !is_constant(scalar) ? scalar.type() : real(scalar) ? f32 : u32;
+  if (const auto constant = real(scalar)) {
+    if (info(type).floating) return f().constant(type, *constant);
+    log.report("scalar-type"_rule,
+               fmt::format("the constant {} where a value of type {} is expected: convert() the "
+                           "value to a floating-point type, or write an integer",
+                           *constant, name(type)));
+    return zero_value(f(), type);
+  }
   if (is_bad(scalar) || (Parts::state(scalar) && !owns(scalar, "a value")))
     return zero_value(f(), type);
   if (scalar.type() == Type::none) {
@@ -227,6 +127,10 @@ codegen::Value KernelState::value(const Scalar& scalar, Type type) {
   if (Parts::addend(scalar))
     value = f().add(value, f().constant(value.type, Parts::addend(scalar)));
   return value.type == type ? value : f().convert(value, type);
+}
+
+bool KernelState::owns(const Scalar& scalar, std::string_view what) {
+  return real(scalar) ? is_described() : owns_state(state_of(scalar), what);
 }
 
 namespace {
@@ -249,6 +153,21 @@ void derive_number(LaunchInterface& launch, const Scalar& result, Operator op, c
   launch.note(Parts::value(result).id, *number);
 }
 
+// Records what each thread has in `value`, op of x and y.
+void note_threads(KernelState& state, Value value, Operator op, Type type,
+                  const ThreadValues::Term& x, const ThreadValues::Term& y) {
+  if (state.f().is_muted()) return;
+  const auto folded = [op](std::int64_t a, std::int64_t b) -> std::optional<std::int64_t> {
+    if (is_division(op) && b == 0) return std::nullopt;
+    return fold(op, a, b);
+  };
+  state.threads.note(value.id, type, folded, x, y);
+}
+
+ThreadValues::Term term(const Scalar& x) {
+  return {x.constant() ? -1 : Parts::value(x).id, Parts::addend(x)};
+}
+
 Scalar arithmetic(Operator op, const Scalar& x, const Scalar& y) {
   if (is_bad(x) || is_bad(y)) return bad_scalar();
   KernelState* const of_x = state_of(x).get();
@@ -262,6 +181,11 @@ Scalar arithmetic(Operator op, const Scalar& x, const Scalar& y) {
   if (is_division(op) && cy == 0 && !info(x.type()).floating)
     return refused("immediate-range"_rule, "division by the constant 0");
   if (cx && cy) return fold(op, *cx, *cy);
+  if (is_constant(x) && is_constant(y)) {
+    if (const auto folded = fold(op, number(x), number(y))) return *folded;
+    return refused("scalar-type"_rule,
+                   fmt::format("no such operation on {} and {}", text(x), text(y)));
+  }
   for (KernelState* const each : {of_x, of_y})
     if (each && (each != state || !state->is_described()))
       return refused("foreign-value"_rule,
@@ -270,11 +194,19 @@ Scalar arithmetic(Operator op, const Scalar& x, const Scalar& y) {
                          : "an operand of this expression belongs to another kernel");
   const Type type = of_x ? x.type() : y.type();
   if ((of_x && of_y && bits(x.type()) != bits(y.type())) || !takes(op, type) ||
-      (of_x && of_y && info(x.type()).floating != info(y.type()).floating))
-    return refused(
-        "scalar-type"_rule,
-        fmt::format("no such operation on operands of type {} and {}; convert() one of them",
-                    name(x.type()), name(y.type())));
+      (of_x && of_y && x.type() != y.type() &&
+       (info(x.type()).floating || info(y.type()).floating)))
+    return refused("scalar-type"_rule,
+                   is_constant(x) || is_constant(y)
+                       ? fmt::format("no such operation on {} and {}", text(x), text(y))
+                       : fmt::format("no such operation on operands of type {} and {}; convert() "
+                                     "one of them",
+                                     name(x.type()), name(y.type())));
+  if ((real(x) || real(y)) && !info(type).floating)
+    return refused("scalar-type"_rule,
+                   fmt::format("{} and {} in one expression: expected a floating-point value; "
+                               "convert() it, or write an integer",
+                               text(x), text(y)));
   if ((cx && !state->fits(*cx, type)) || (cy && !state->fits(*cy, type))) return bad_scalar();
   if (is_shift(op) && cy && (*cy < 0 || *cy >= bits(type)))
     return refused("immediate-range"_rule,
@@ -298,6 +230,8 @@ Scalar arithmetic(Operator op, const Scalar& x, const Scalar& y) {
           product(Parts::multiple(variable), factor),
           combined_ones(op, Parts::ones(variable), 0, factor));
       derive_number(state->launch, out, op, variable, factor);
+      note_threads(*state, Parts::value(out), op, type, {Parts::value(variable).id, 0},
+                   {-1, factor});
       Parts::addend(out) = fold(op, Parts::addend(variable), factor);
       Parts::wraps(out) = Parts::wraps(variable) || factor < 0;
       return out;
@@ -306,6 +240,7 @@ Scalar arithmetic(Operator op, const Scalar& x, const Scalar& y) {
       Scalar left = x, right = y;
       Parts::addend(left) = Parts::addend(right) = 0;
       const Value value = emit(state->f(), op, state->value(left, type), state->value(right, type));
+      note_threads(*state, value, op, type, term(left), term(right));
       const bool sum = op == Operator::add && !Parts::wraps(x) && !Parts::wraps(y);
       Scalar out =
           state->scalar(value, std::gcd(of_x ? Parts::multiple(x) : 0, Parts::multiple(y)),
@@ -324,6 +259,7 @@ Scalar arithmetic(Operator op, const Scalar& x, const Scalar& y) {
     }
   }
   const Value value = emit(state->f(), op, state->value(x, type), state->value(y, type));
+  if (!info(type).floating) note_threads(*state, value, op, type, term(x), term(y));
   const Scalar out = state->scalar(
       value,
       is_comparison(op) ? 1 : combined_multiple(op, x.multiple(), y.multiple(), y.constant()),
@@ -339,14 +275,60 @@ Scalar arithmetic(Operator op, const Scalar& x, const Scalar& y) {
 using detail::Operator;
 
 std::optional<std::int64_t> Scalar::constant() const {
-  if (value_.type != Type::none) return std::nullopt;
+  if (value_.type != Type::none || real_) return std::nullopt;
   return addend_;
 }
 
 std::int64_t Scalar::multiple() const {
+  if (real_) return 1;
   if (value_.type == Type::none) return detail::magnitude(addend_);
   if (info(value_.type).floating) return 1;
   return std::gcd(multiple_, detail::magnitude(addend_));
+}
+
+namespace {
+
+// A constant, or a value of type pred; reports others.
+bool is_truth(const Scalar& x) {
+  if (detail::is_bad(x)) return false;
+  if (x.constant() || x.type() == Type::pred) return true;
+  if (auto* const state = detail::Description::current())
+    state->log.report(
+        "scalar-type"_rule,
+        fmt::format("expected a condition of type pred, such as a comparison, found {}",
+                    detail::text(x)));
+  return false;
+}
+
+// A constant as 0 or 1.
+Scalar truth(const Scalar& x) {
+  const auto constant = x.constant();
+  return constant ? Scalar(*constant != 0) : x;
+}
+
+}  // namespace
+
+Scalar operator-(const Scalar& x) {
+  if (detail::is_bad(x)) return detail::bad_scalar();
+  if (const auto constant = detail::real(x)) return -*constant;
+  if (detail::is_constant(x) || !info(x.type()).floating) return Scalar(0) - x;
+  detail::KernelState* const state = detail::Description::current();
+  if (!state || !state->owns(x, "an operand")) return detail::bad_scalar();
+  return state->scalar(state->f().negate(state->value(x)));
+}
+
+Scalar operator!(const Scalar& x) {
+  if (!is_truth(x)) return detail::bad_scalar();
+  if (const auto constant = x.constant()) return *constant == 0;
+  return detail::arithmetic(Operator::bit_xor, x, 1);
+}
+Scalar operator&&(const Scalar& x, const Scalar& y) {
+  if (!is_truth(x) || !is_truth(y)) return detail::bad_scalar();
+  return detail::arithmetic(Operator::bit_and, truth(x), truth(y));
+}
+Scalar operator||(const Scalar& x, const Scalar& y) {
+  if (!is_truth(x) || !is_truth(y)) return detail::bad_scalar();
+  return detail::arithmetic(Operator::bit_or, truth(x), truth(y));
 }
 
 Scalar operator+(const Scalar& x, const Scalar& y) {

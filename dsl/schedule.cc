@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "dsl/indices.h"
+#include "dsl/scalars.h"
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/math.h"
 
@@ -18,19 +19,27 @@ struct Tiles {
   Scalar group;
   int cluster;
   Scalar in_cluster;
+  bool fills_clusters;  // the rows do
 
   Scalar count() const { return rows * cols; }
-  std::pair<Scalar, Scalar> place(Builder& k, const Scalar& number) const {
+  std::pair<Scalar, Scalar> place(Builder& k, const Scalar& number,
+                                  const std::source_location& at) const {
     const Scalar in_group = cols * group;
     const Scalar first = number / in_group * group, within = number % in_group;
     const Scalar height = minimum(rows - first, group);
-    const Scalar row = k.convert(first + within % height, u32);
-    return {row * cluster + in_cluster, k.convert(within / height, u32)};
+    const Scalar row = k.convert(first + within % height, u32, at);
+    const Scalar of_tile = row * cluster + in_cluster;
+    if (!fills_clusters && detail::state_of(of_tile))
+      detail::state_of(of_tile)->launch.note_beyond(detail::HandleParts::value(of_tile).id);
+    return {of_tile, k.convert(within / height, u32, at)};
   }
 };
 
-Tiles tiles_of(detail::KernelState& state, const Scalar& m, const Scalar& n, const Tile& tile,
-               int group) {
+Tiles tiles_of(detail::KernelState& state, const Scalar& m, const Scalar& n, Tile tile, int group) {
+  if (tile.m < 1 || tile.n < 1)
+    state.log.report("tile-divide"_rule,
+                     fmt::format("illegal tile {} x {}: expected sizes above 0", tile.m, tile.n));
+  tile.m = std::max(tile.m, 1), tile.n = std::max(tile.n, 1);
   if (group < 1)
     state.log.report("operand-count"_rule,
                      fmt::format("rows of tiles in a group: expected at least 1, found {}", group));
@@ -41,7 +50,22 @@ Tiles tiles_of(detail::KernelState& state, const Scalar& m, const Scalar& n, con
   const int height = std::max(group / cluster, 1);
   const std::int64_t most_cols = cols.constant().value_or(most_counted / std::max(tile.n, 1) + 1);
   const bool fits = most_cols <= most_counted / height;
-  return {rows, cols, fits ? Scalar(height) : minimum(rows, height), cluster, in_cluster};
+  return {rows,    cols,       fits ? Scalar(height) : minimum(rows, height),
+          cluster, in_cluster, m.multiple() % (std::int64_t{cluster} * tile.m) == 0};
+}
+
+// A block for each tile: more would compute tiles that are not there, fewer leave some unwritten.
+void expect_grid(detail::KernelState& state, const Tiles& tiles) {
+  const auto rows = map_number(state.launch, tiles.rows),
+             cols = map_number(state.launch, tiles.cols);
+  if (!rows || !cols || state.conditions > 0) return;
+  LaunchBound bound;
+  bound.of = LaunchBound::Of::blocks_x, bound.exact = true;
+  bound.tiles = {*rows, *cols};
+  if (tiles.cluster > 1) bound.tiles.push_back({tiles.cluster});
+  bound.what = "block_tile(): a block for each tile";
+  bound.place = state.log.place();
+  state.launch.add_bound(std::move(bound));
 }
 
 }  // namespace
@@ -50,7 +74,8 @@ std::pair<Scalar, Scalar> Builder::block_tile(const Scalar& m, const Scalar& n, 
                                               int group, Here at) {
   state_->at(at);
   const Tiles tiles = tiles_of(*state_, m, n, tile, group);
-  return tiles.place(*this, convert(block_x(at), s32, at) / tiles.cluster);
+  expect_grid(*state_, tiles);
+  return tiles.place(*this, convert(block_x(at), s32, at) / tiles.cluster, at);
 }
 
 void Builder::each_tile(const Scalar& m, const Scalar& n, const Tile& tile,
@@ -62,7 +87,7 @@ void Builder::each_tile(const Scalar& m, const Scalar& n, const Tile& tile,
       convert(block_x(at), s32, at) / tiles.cluster, tiles.count(),
       convert(blocks_x(at), s32, at) / tiles.cluster,
       [&](Scalar number) {
-        const auto [row, col] = tiles.place(*this, number);
+        const auto [row, col] = tiles.place(*this, number, at);
         body(row, col);
       },
       at);
@@ -105,7 +130,7 @@ void Builder::stream_tiles(const Scalar& m, const Scalar& n, const Tile& tile, c
       [&](Scalar number) {
         const Scalar begin = maximum(share.begin - number * each, 0),
                      end = minimum(share.end - number * each, each);
-        const auto [row, col] = tiles.place(*this, as(number, s32));
+        const auto [row, col] = tiles.place(*this, as(number, s32), at);
         const Scalar slot = block * 2 + select(number == first_tile, 0, 1), count = end - begin;
         body({row, col, as(begin, s32), as(count, s32), count == each, slot});
       },

@@ -38,7 +38,8 @@ void note_fill(KernelState& state, const Tensor& to) {
 
 void note_write(KernelState& state, const Tensor& to) {
   Memory& memory = state.memories.of(to);
-  if (!memory.in_shared) return;
+  // What producers pass by on their way to the next fill is written by consumers alone.
+  if (!memory.in_shared || state.f().is_muted()) return;
   memory.ever_written = true;
   if (state.roles.current == Role::producer) {
     state.fill.plain = true;
@@ -77,7 +78,7 @@ bool require_barrier(KernelState& state, const Tensor& from) {
   note_read(state, from);
   Memory& memory = state.memories.of(from);
   state.fill.read_by_threads |= memory.in_shared;
-  if (!memory.written) return true;
+  if (!memory.written || state.f().is_muted()) return true;
   state.log.report(
       "unsynchronized-tile"_rule,
       fmt::format(
@@ -88,6 +89,7 @@ bool require_barrier(KernelState& state, const Tensor& from) {
 }
 
 void block_barrier(KernelState& state) {
+  if (!by_all_lanes(state, "barrier()")) return;
   land_all(state);  // after the barrier others may write what MMAs still read
   if (state.config.has_tma() && state.fill.read_by_wgmma && state.memories.is_any_written())
     state.f().proxy_fence();  // wgmma sees writes of threads only after a fence

@@ -4,7 +4,7 @@
 namespace tartan::inline TARTAN_ABI::detail {
 
 KernelState::KernelState(const Kernel& kernel, const Target& target)
-    : config(kernel.options(), target),
+    : config(kernel.options(target), target),
       log(target, kernel.place()),
       function(std::make_unique<codegen::FunctionBuilder>(kernel.name(), target, config.bounds())) {
 }

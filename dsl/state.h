@@ -18,6 +18,7 @@
 #include "dsl/configuration.h"
 #include "dsl/handles.h"
 #include "dsl/in_flight.h"
+#include "dsl/lanes.h"
 #include "dsl/launch_interface.h"
 #include "dsl/log.h"
 #include "dsl/memory.h"
@@ -43,6 +44,10 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   StageChecks stages;
   RegisterBudget registers;
   TmaStaging staging;
+  int exchange = -1;   // the memory through which warps reduce, once there is one
+  int conditions = 0;  // of the user's, around the current call
+  ThreadValues threads;
+  Partial partial;
   Flights flights;
 
   // -- Ownership of calls and handles.
@@ -55,6 +60,7 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   bool owns(const Handle& handle, std::string_view what) {
     return owns_state(state_of(handle), what);
   }
+  bool owns(const Scalar& scalar, std::string_view what);
   bool owns_state(const std::shared_ptr<KernelState>& state, std::string_view what);
   /// Whether this thread describes this kernel: it is not finished, and no other compilation runs
   /// inside its description. Calls to any other kernel have no effect.

@@ -17,8 +17,9 @@ using codegen::Value;
 
 class Storer {
  public:
-  Storer(KernelState& state, const Tensor& to, const Fragment& fragment)
+  Storer(KernelState& state, const Tensor& to, const Fragment& fragment, std::string as)
       : state_(state),
+        as_(std::move(as)),
         to_(to),
         kind_(fragment.kind()),
         fragment_(fragment),
@@ -33,7 +34,7 @@ class Storer {
   }
 
  private:
-  std::string what() const { return fmt::format("store {} to {}", kind_.text(), to_.name); }
+  std::string what() const { return fmt::format("store {} to {}", as_, to_.name); }
   const std::vector<Value>& registers() const { return registers_; }
 
   std::optional<isa::Form> stmatrix_form(std::string& refused) const {
@@ -176,13 +177,14 @@ class Storer {
         (!along_columns && second.row != first.row + 1))
       return false;
     const auto& edge = along_columns ? to_.col_edge : to_.row_edge;
-    if (edge && edge->limit.multiple() % 2) return false;
+    if (edge && edge->multiple() % 2) return false;
     const int aligned =
         along_columns ? aligned_bytes(state_, to_, 1, 2) : aligned_bytes(state_, to_, 2, 1);
     return aligned >= 2 * bits(kind_.type) / 8;
   }
 
   KernelState& state_;
+  std::string as_;
   const Tensor& to_;
   const FragmentKind& kind_;
   const Fragment& fragment_;
@@ -192,7 +194,8 @@ class Storer {
 
 }  // namespace
 
-void store_fragment(KernelState& state, const Tensor& to, const Fragment& fragment) {
+void store_fragment(KernelState& state, const Tensor& to, const Fragment& fragment,
+                    std::string as) {
   if (state.f().is_muted()) return;
   const bool tensor_good = state.owns(to, to.name) && to.memory >= 0;
   if (!state.owns(fragment, "the fragment") || is_bad(fragment) || !tensor_good) return;
@@ -210,8 +213,10 @@ void store_fragment(KernelState& state, const Tensor& to, const Fragment& fragme
         fmt::format(
             "element type mismatch: {} has elements of {}, the fragment is {}; convert() it to {}",
             to.name, name(to.type), kind.text(), name(to.type)));
-  if (!require_shape(state, to, shape.rows, shape.cols, "the fragment") || !right_type) return;
-  Storer(state, to, fragment).store();
+  if (!require_shape(state, to, shape.rows, shape.cols, "the fragment") || !right_type ||
+      !by_all_lanes(state, "store()"))
+    return;
+  Storer(state, to, fragment, as.empty() ? kind.text() : std::move(as)).store();
   note_write(state, to);
 }
 

@@ -245,12 +245,13 @@ class BoxStorer {
     std::vector<Fragment> row;
     for (int x = 0; x < box.cols / 8; ++x) row.push_back(fragments_.next());
     WarpTile part(std::move(row), box.cols / 8, {});
+    const std::string stored = part.fragment(0, 0).kind().text();
     // Two fragments of 16-bit elements form an A of m16n8k16, which one stmatrix.x4 writes.
     if (bits(to_.type) == 16) part = operand_a(part, m16n8k16, state_.log.location());
     const int width = part.fragment(0, 0).kind().fragment().cols;
     for (int x = 0; x < part.across(); ++x)
       store_fragment(state_, place.tile(box_lines, width, 0, x, state_.log.location()),
-                     part.fragment(0, x));
+                     part.fragment(0, x), stored);
   }
 
   KernelState& state_;
@@ -290,7 +291,12 @@ Fragments::Order plain_order(const WarpTile& tile, bool column_by_column) {
 
 bool has_room(KernelState& state, const Tensor& to, const WarpPlace& place) {
   std::int64_t rows = 0, cols = 0;
-  if (!constant_shape(to, rows, cols) || (rows >= place.rows && cols >= place.cols)) return true;
+  if (!constant_shape(to, rows, cols)) return true;
+  // A part of a matrix is as large as what is stored there; a whole matrix may be larger.
+  const bool in_global = !state.memories.of(to).in_shared;
+  if (in_global ? place.rows == 0 || (rows == place.rows && cols == place.cols)
+                : rows >= place.rows && cols >= place.cols)
+    return true;
   state.log.report("layout-mismatch"_rule,
                    fmt::format("wrong tile shape: the warps' tile has {}x{} elements, {} is {}",
                                place.rows, place.cols, to.name, to.layout.text()));
@@ -300,7 +306,7 @@ bool has_room(KernelState& state, const Tensor& to, const WarpPlace& place) {
 void store_tile(KernelState& state, const Tensor& to, const WarpTile& tile,
                 const Finish* finish = nullptr) {
   if (state.f().is_muted()) return;
-  if (tile.fragments().empty()) return;
+  if (tile.fragments().empty()) return state.log.note_empty("the tile");
   for (const Fragment& each : tile.fragments())
     if (is_bad(each)) return;
   if (to.memory < 0) return;

@@ -23,7 +23,8 @@ RingLayout shared_layout(const TiledParts& mma, Operand operand, int stages, Maj
   const int rows = is_a ? mma.tile.m : mma.tile.k, cols = is_a ? mma.columns_a() : mma.tile.n;
   const bool is_row_major = major == Major::none ? is_a : major == Major::row;
   Layout layout = is_row_major ? row_major(rows, cols) : col_major(rows, cols);
-  if (mma.kind.shape.shape.m == 0) return {layout, stages, operand};  // refused
+  if (mma.kind.shape.shape.m == 0 || !mma.state || bits(type) == 0)
+    return {layout, stages, operand};  // refused
   const std::int64_t line = std::int64_t{is_row_major ? cols : rows} * bits(type) / 8;
   const std::string what = fmt::format("shared {}", is_a ? "A" : "B");
   // TMA's swizzles: lines of 128, 64 or 32 bytes.

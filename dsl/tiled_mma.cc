@@ -12,6 +12,7 @@
 #include "dsl/scalars.h"
 #include "dsl/shared_memory.h"
 #include "dsl/tiled_parts.h"
+#include "dsl/tiles.h"
 #include "dsl/tma_matrix.h"
 #include "dsl/warpgroup_mma.h"
 #include "tartan/dsl/builder.h"
@@ -183,14 +184,32 @@ Accumulator TiledMma::variable_a(Here at) const {
                       parts_.tile.m, parts_.tile.k});
 }
 
-RowVariable TiledMma::row_variable(const Scalar& initial, Here at) const {
+namespace {
+
+std::vector<ScalarVariable> variables_of(KernelState& state, std::size_t count,
+                                         const Scalar& initial, Here at) {
+  Builder k(state.shared_from_this());
   std::vector<ScalarVariable> out;
+  for (std::size_t i = 0; i < count; ++i) out.push_back(k.variable(initial, at));
+  return out;
+}
+
+}  // namespace
+
+RowVariable TiledMma::row_variable(const Scalar& initial, Here at) const {
   if (!KernelState::begins(parts_.state, at)) return RowVariable({});
-  Builder k(parts_.state);
-  const WarpTile tile = accumulator(at);
-  const std::size_t rows = row_places(tile, at).size();
-  for (std::size_t i = 0; i < rows; ++i) out.push_back(k.variable(initial, at));
-  return RowVariable(std::move(out));
+  const FragmentKind kind = operand_c(parts_.kind.shape, parts_.kind.c);
+  const std::size_t each = detail::lane_lines(kind, detail::Lines::rows).first.size();
+  return RowVariable(variables_of(
+      *parts_.state, each * static_cast<std::size_t>(parts_.fragments_m()), initial, at));
+}
+
+ColumnVariable TiledMma::col_variable(const Scalar& initial, Here at) const {
+  if (!KernelState::begins(parts_.state, at)) return ColumnVariable({});
+  const FragmentKind kind = operand_c(parts_.kind.shape, parts_.kind.c);
+  const std::size_t each = detail::lane_lines(kind, detail::Lines::cols).first.size();
+  return ColumnVariable(variables_of(
+      *parts_.state, each * static_cast<std::size_t>(parts_.fragments_n()), initial, at));
 }
 
 FirstStep TiledMma::first_step(const Shared& a_stage, const Shared& b_stage, Here at) const {
@@ -420,7 +439,8 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
   std::string why_not;
   out.parts_.warpgroup = detail::warpgroup_form(*state_, kind, tile, options, why_not);
   state_->fill.read_by_wgmma |= out.parts_.warpgroup.has_value();
-  if (out.parts_.warpgroup)
+  if (out.parts_.warpgroup) {
+    state_->log.withdraw(detail::product_text(kind.a, kind.b));
     state_->log.choose(fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k),
                        isa::spell(*out.parts_.warpgroup),
                        fmt::format("{} multiplying from shared memory, {}",
@@ -428,9 +448,10 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
                                    bits(kind.a) == 8 && info(kind.a).floating
                                        ? std::string("with 14-bit accumulation")
                                        : "with the same result bits as " + kind.shape.text()));
-  else if (kind.best && state_->config.target.arch.text() == "sm_90a")
+  } else if (kind.best && state_->config.target.arch.text() == "sm_90a") {
     state_->log.choose(fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k),
                        kind.shape.text(), "each warp multiplies its part", {"wgmma: " + why_not});
+  }
   return out;
 }
 

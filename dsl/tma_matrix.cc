@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 namespace tartan::inline TARTAN_ABI::detail {
 
@@ -39,6 +40,10 @@ std::string TmaMatrix::problem() {
     return fmt::format(
         "the leading dimension must be a multiple of 16 bytes, that of {} is a multiple of {}",
         matrix_.name, across(layout).multiple() * element / 8);
+  const Scalar& inner = is_row_major_ ? matrix_.col_at : matrix_.row_at;
+  if (std::gcd(inner.multiple(), std::int64_t{128}) * element % 128)
+    return fmt::format("boxes of {} are not guaranteed to begin at a multiple of 16 bytes",
+                       matrix_.name);
   if (matrix_.ragged_inside) return "a tile exceeds the edge of another tile inside the matrix";
   if (matrix_.batches > 1) return "the matrix belongs to a batch of batches";
   return numbers_problem();

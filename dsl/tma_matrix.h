@@ -6,7 +6,7 @@
 
 namespace tartan::inline TARTAN_ABI::detail {
 
-/// The tensor map of a matrix, or why there is none. Lines are the matrix's contiguous rows or
+/// The tensor map of a matrix, or why TMA cannot load it. Lines are the matrix's contiguous rows or
 /// columns.
 class TmaMatrix {
  public:

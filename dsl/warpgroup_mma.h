@@ -7,7 +7,7 @@
 
 namespace tartan::inline TARTAN_ABI::detail {
 
-/// The wgmma that computes a tile, 64 rows per warpgroup; or the reason why there is none.
+/// The wgmma that computes a tile, 64 rows per warpgroup; or the reason why wgmma cannot.
 std::optional<isa::Form> warpgroup_form(const KernelState& state, const MmaKind& kind,
                                         const Tile& tile, const MmaOptions& options,
                                         std::string& why_not);

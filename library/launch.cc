@@ -62,6 +62,43 @@ Status check(const Compiled& compiled, const Arguments& arguments) {
   detail::check_arguments(compiled.name, params, arguments,
                           compiled.maps.empty() ? "" : "; arguments_of() adds tensor maps", diags);
   if (!diags.ok()) return diags;
+  for (std::size_t i = 0; i < compiled.params.size(); ++i) {
+    const CompiledParam& each = compiled.params[i];
+    if (each.multiple_of <= 1) continue;
+    const std::int64_t found = number(compiled, arguments, static_cast<int>(i));
+    if (found % each.multiple_of)
+      diags.report("launch-arguments"_rule, {},
+                   fmt::format("argument {} ({}) of kernel {}: expected a multiple of {}, found {}",
+                               i, each.name, compiled.name, each.multiple_of, found));
+  }
+  if (!diags.ok()) return diags;
+  return Done{};
+}
+
+// What the description promised of the grid, and of the number of k-tiles.
+Status check_bounds(const Compiled& compiled, const Dim3& grid, const Arguments& arguments) {
+  using Of = LaunchBound::Of;
+  Diags diags;
+  for (const LaunchBound& each : compiled.bounds) {
+    const std::int64_t count =
+        each.of == Of::number ? static_cast<std::int64_t>(number(compiled, arguments, each.number))
+                              : std::int64_t{each.of == Of::blocks_x   ? grid.x
+                                             : each.of == Of::blocks_y ? grid.y
+                                                                       : grid.z};
+    std::int64_t tiles = 1;
+    for (const MapNumber& of : each.tiles)
+      tiles *= static_cast<std::int64_t>(number(compiled, arguments, of));
+    const std::int64_t most = tiles - each.offset;
+    if (each.exact ? count == most || tiles == 0 : count <= most) continue;
+    const std::string_view unit = each.of == Of::blocks_x   ? "blocks along x"
+                                  : each.of == Of::blocks_y ? "blocks along y"
+                                  : each.of == Of::blocks_z ? "blocks along z"
+                                                            : "k-tiles";
+    diags.report("launch-arguments"_rule, each.place,
+                 fmt::format("{}: expected {}{} {}, found {}", each.what,
+                             each.exact ? "" : "at most ", most, unit, count));
+  }
+  if (!diags.ok()) return diags;
   return Done{};
 }
 
@@ -93,6 +130,7 @@ Status launch(LoadedKernel& kernel, const Compiled& compiled, Dim3 grid, const A
               const Stream* stream) {
   const auto all = arguments_of(compiled, arguments);
   if (!all) return all.diags();
+  if (const Status status = check_bounds(compiled, grid, arguments); !status) return status.diags();
   return kernel.launch({.grid = grid,
                         .block = {static_cast<std::uint32_t>(compiled.block)},
                         .dynamic_shared = static_cast<std::uint32_t>(compiled.dynamic_shared)},

@@ -20,6 +20,7 @@
 #include <source_location>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/isa/special_registers.h"
@@ -100,6 +101,8 @@ class FunctionBuilder {
   Value maximum(Value x, Value y);
   Value fma(Value x, Value y, Value z);
   Value negate(Value x);
+  Value absolute(Value x);                          // of signed integers and floats
+  Value floor(Value x);                             // of floats
   Value approximate(Approximation which, Value x);  // f32
   Value compare(Compare how, Value x, Value y);     // -> pred
   Value select(Value condition, Value x, Value y);
@@ -132,6 +135,8 @@ class FunctionBuilder {
   std::int64_t make_shared_dynamic();
   /// The shared-window address of `pointer` as u32.
   Value shared_address(Pointer pointer);
+  /// The address of `pointer`, which is in global memory, as u64; its generic address is the same.
+  Value global_address(Pointer pointer);
 
   /// The inverse: the pointer of a shared-window address.
   Pointer shared_pointer(Value address);
@@ -209,6 +214,12 @@ class FunctionBuilder {
   /// LLVM's intrinsic if LLVM has one that it can select, else inline assembly. Not for wgmma.
   std::vector<Value> matrix(const isa::Form& form, Pointer address,
                             std::span<const Value> operands);
+
+  /// A statement of PTX by inline assembly: in `text`, %0, %1, ... are the results and then the
+  /// operands, as in CUDA's asm(). `pure`: it has no effect but its results, and no other lane
+  /// takes part; else nothing moves across it. Results are zeros while muted.
+  std::vector<Value> statement(std::string_view text, std::span<const Type> results,
+                               std::span<const Value> operands, bool pure);
 
   // The warpgroup (sm_90a).
   /// Products that add to the same accumulators, in one group: wgmma.fence, a wgmma with each

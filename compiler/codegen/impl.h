@@ -71,6 +71,11 @@ struct [[gnu::visibility("hidden")]] FunctionBuilder::Impl {
   /// Declares the parameters that were added while the function was built.
   void settle_params();
 
+  // Two 16-bit floats (f16x2, bf16x2) are a vector in arithmetic, and a word elsewhere.
+  llvm::Type* arithmetic_type(Type of);
+  llvm::Value* arithmetic(Value of);
+  Value from_arithmetic(llvm::Value * of, Type type);
+
   using Operation = llvm::Instruction::BinaryOps;
   Value binary(Operation integer, Operation real, Value x, Value y);
 

@@ -97,6 +97,8 @@ std::vector<Value> FunctionBuilder::Impl::matrix_by_intrinsic(const Instruction&
   }
   llvm::CallInst* const call = build.CreateCall(callee, arguments);
   make_collective(call);
+  // A load whose registers nobody reads goes away.
+  if (call->onlyReadsMemory()) call->addFnAttr(llvm::Attribute::WillReturn);
   const OperandSpec* const d = instruction.operand(Role::d);
   return d ? results(call, d->type, d->count) : std::vector<Value>{};
 }

@@ -174,6 +174,12 @@ Value FunctionBuilder::shared_address(Pointer pointer) {
                       u32);
 }
 
+Value FunctionBuilder::global_address(Pointer pointer) {
+  return impl_->value(impl_->build.CreatePtrToInt(impl_->pointer_in(pointer, StateSpace::global),
+                                                  impl_->build.getInt64Ty()),
+                      u64);
+}
+
 Pointer FunctionBuilder::shared_pointer(Value address) {
   return impl_->pointer(
       impl_->build.CreateIntToPtr(impl_->get(address), impl_->pointer_type(StateSpace::shared)),

@@ -15,11 +15,15 @@ namespace {
 // Types that LLVM treats as floating point. Others of PTX (tf32, e4m3, f16x2) are bits here.
 bool floating(Type type) { return type == f16 || type == bf16 || type == f32 || type == f64; }
 
+bool packed(Type type) { return type == Type::f16x2 || type == Type::bf16x2; }
+// Types that LLVM computes with as floating point.
+bool real_valued(Type type) { return floating(type) || packed(type); }
+
 bool eight_bits(Type type) { return type == Type::e4m3 || type == Type::e5m2; }
 
 // Whether x and y can be added: integers of one width, or floats of one type.
 [[maybe_unused]] bool same_arithmetic(Value x, Value y) {
-  return floating(x.type)
+  return real_valued(x.type)
              ? x.type == y.type
              : bits(x.type) == bits(y.type) && !info(x.type).floating && !info(y.type).floating;
 }
@@ -28,6 +32,19 @@ bool eight_bits(Type type) { return type == Type::e4m3 || type == Type::e5m2; }
 
 llvm::Value* FunctionBuilder::Impl::bits_as(llvm::Value* of, llvm::Type* type) {
   return of->getType() == type ? of : build.CreateBitCast(of, type);
+}
+
+llvm::Type* FunctionBuilder::Impl::arithmetic_type(Type of) {
+  if (!packed(of)) return type(of);
+  return llvm::FixedVectorType::get(type(of == Type::f16x2 ? f16 : bf16), 2);
+}
+
+llvm::Value* FunctionBuilder::Impl::arithmetic(Value of) {
+  return bits_as(get(of), arithmetic_type(of.type));
+}
+
+Value FunctionBuilder::Impl::from_arithmetic(llvm::Value* of, Type type) {
+  return value(bits_as(of, this->type(type)), type);
 }
 
 llvm::Value* FunctionBuilder::Impl::resize(llvm::Value* of, llvm::Type* type, bool sign) {
@@ -60,7 +77,7 @@ Value FunctionBuilder::special(isa::SpecialRegister which) {
 }
 
 Value FunctionBuilder::constant(Type type, std::int64_t value) {
-  if (floating(type) || type == tf32) return constant(type, static_cast<double>(value));
+  if (real_valued(type) || type == tf32) return constant(type, static_cast<double>(value));
   llvm::Type* const as = impl_->type(type);
   return impl_->value(
       llvm::ConstantInt::get(
@@ -74,13 +91,19 @@ Value FunctionBuilder::undefined(Type type) {
 
 Value FunctionBuilder::constant(Type type, double value) {
   if (type == tf32) return convert(constant(f32, value), tf32);
+  if (packed(type)) {
+    llvm::Type* const vector = impl_->arithmetic_type(type);
+    return impl_->from_arithmetic(llvm::ConstantFP::get(vector, value), type);
+  }
   if (!floating(type)) return constant(type, static_cast<std::int64_t>(value));
   return impl_->value(llvm::ConstantFP::get(impl_->type(type), value), type);
 }
 
 Value FunctionBuilder::Impl::binary(Operation integer, Operation real, Value x, Value y) {
   assert(same_arithmetic(x, y));
-  return value(build.CreateBinOp(floating(x.type) ? real : integer, get(x), get(y)), x.type);
+  return from_arithmetic(
+      build.CreateBinOp(real_valued(x.type) ? real : integer, arithmetic(x), arithmetic(y)),
+      x.type);
 }
 
 Value FunctionBuilder::add(Value x, Value y) {
@@ -133,21 +156,30 @@ Value FunctionBuilder::shift_right(Value x, Value y) {
 
 Value FunctionBuilder::minimum(Value x, Value y) {
   using namespace llvm::Intrinsic;
-  const llvm::Intrinsic::ID id = floating(x.type) ? minnum : info(x.type).is_signed ? smin : umin;
-  return impl_->value(impl_->call(id, {impl_->get(x), impl_->get(y)}, impl_->type(x.type)), x.type);
+  const llvm::Intrinsic::ID id = real_valued(x.type)      ? minnum
+                                 : info(x.type).is_signed ? smin
+                                                          : umin;
+  return impl_->from_arithmetic(
+      impl_->call(id, {impl_->arithmetic(x), impl_->arithmetic(y)}, impl_->arithmetic_type(x.type)),
+      x.type);
 }
 
 Value FunctionBuilder::maximum(Value x, Value y) {
   using namespace llvm::Intrinsic;
-  const llvm::Intrinsic::ID id = floating(x.type) ? maxnum : info(x.type).is_signed ? smax : umax;
-  return impl_->value(impl_->call(id, {impl_->get(x), impl_->get(y)}, impl_->type(x.type)), x.type);
+  const llvm::Intrinsic::ID id = real_valued(x.type)      ? maxnum
+                                 : info(x.type).is_signed ? smax
+                                                          : umax;
+  return impl_->from_arithmetic(
+      impl_->call(id, {impl_->arithmetic(x), impl_->arithmetic(y)}, impl_->arithmetic_type(x.type)),
+      x.type);
 }
 
 Value FunctionBuilder::fma(Value x, Value y, Value z) {
-  if (!floating(x.type)) return add(multiply(x, y), z);
-  return impl_->value(
-      impl_->call(llvm::Intrinsic::fma, {impl_->get(x), impl_->get(y), impl_->get(z)},
-                  impl_->type(x.type)),
+  if (!real_valued(x.type)) return add(multiply(x, y), z);
+  return impl_->from_arithmetic(
+      impl_->call(llvm::Intrinsic::fma,
+                  {impl_->arithmetic(x), impl_->arithmetic(y), impl_->arithmetic(z)},
+                  impl_->arithmetic_type(x.type)),
       x.type);
 }
 
@@ -165,8 +197,22 @@ Value FunctionBuilder::approximate(Approximation which, Value x) {
 }
 
 Value FunctionBuilder::negate(Value x) {
-  auto* const of = impl_->get(x);
-  return impl_->value(floating(x.type) ? impl_->build.CreateFNeg(of) : impl_->build.CreateNeg(of),
+  auto* const of = impl_->arithmetic(x);
+  return impl_->from_arithmetic(
+      real_valued(x.type) ? impl_->build.CreateFNeg(of) : impl_->build.CreateNeg(of), x.type);
+}
+
+Value FunctionBuilder::absolute(Value x) {
+  llvm::Type* const type = impl_->arithmetic_type(x.type);
+  if (real_valued(x.type))
+    return impl_->from_arithmetic(impl_->call(llvm::Intrinsic::fabs, impl_->arithmetic(x), type),
+                                  x.type);
+  return impl_->value(
+      impl_->call(llvm::Intrinsic::abs, {impl_->get(x), impl_->build.getFalse()}, type), x.type);
+}
+
+Value FunctionBuilder::floor(Value x) {
+  return impl_->value(impl_->call(llvm::Intrinsic::floor, impl_->get(x), impl_->type(x.type)),
                       x.type);
 }
 

@@ -35,7 +35,7 @@ Scalar any(const RowValues& rows, Scalar (*is)(const Scalar&)) {
 // The four lanes that share a row hold the same value.
 void write_rows(Builder& k, const Global& to, const Scalar& count, const Scalar& first,
                 const WarpTile& tile, const RowValues& values) {
-  const std::vector<Scalar> rows = row_places(tile);
+  const RowValues rows = row_places(tile);
   for (std::size_t i = 0; i < rows.size() && i < values.size(); ++i) {
     const Scalar row = first + rows[i];
     k.when((k.lane() % 4 == 0) & (row < count), [&] { k.write(to, 0, row, values[i]); });
@@ -143,7 +143,7 @@ Kernel attention(const Attention& options) {
               });
             });
             RowValues before = top, now = map(before, row_maximum(s), maximum);
-            // Infinite if there is none yet: the difference of two infinities would be NaN.
+            // Infinite before any key is seen: the difference of two infinities would be NaN.
             auto base = map(now, now, [&](Scalar b, Scalar) { return select(b == masked, 0, b); });
             auto shrink =
                 map(before, base, [&](Scalar a, Scalar b) { return exp2((a - b) * scale); });

@@ -135,7 +135,7 @@ WarpTile GemmTiles::multiply(const Operands& operands, const Scalar& row, const 
       [&](Scalar t, Scalar stage, const Operands::Next& next) {
         add_step(operands, sum, part, t, stage, next);
       });
-  if (part) sum = add(sum, *part);
+  if (part) sum = sum + *part;
   return sum;
 }
 
@@ -147,11 +147,11 @@ void GemmTiles::add_step(const Operands& operands, Accumulator& sum,
   if (options_.promote == 0) {
     sum = operands.multiply(sum, stage, next);
   } else if (!part) {
-    sum = add(sum, operands.multiply(mma_.accumulator(), stage, next));
+    sum = sum + operands.multiply(mma_.accumulator(), stage, next);
   } else {
     *part = operands.multiply(*part, stage, next);
     k_.when(t % options_.promote == options_.promote - 1, [&] {
-      sum = add(sum, *part);
+      sum = sum + *part;
       *part = mma_.accumulator();
     });
   }

@@ -20,6 +20,8 @@
 #include "tartan/isa/type.h"
 #include "tartan/ptx/parser.h"
 #include "tartan/runtime/device.h"
+#include "tartan/runtime/host_types.h"
+#include "tartan/runtime/reference.h"
 #include "tartan/runtime/tensor_map.h"
 #include "tartan/support/diagnostic.h"
 #include "tartan/support/source.h"
@@ -30,4 +32,5 @@
 #include "tartan/dsl/kernels/kernels.h"
 #include "tartan/dsl/math.h"
 #include "tartan/launch.h"
+#include "tartan/run.h"
 #endif

@@ -53,7 +53,8 @@ class Forms {
   void keep(const std::vector<Scalar>& registers) {
     for (const Scalar& each : registers) {
       const int at = written_++ % 4096;
-      k_.write(each.type() == f64 ? wides_ : words_, at / 64, at % 64, each);
+      const Scalar stored = each.type() == f32 ? k_.bitcast(each, u32) : each;
+      k_.write(each.type() == f64 ? wides_ : words_, at / 64, at % 64, stored);
     }
   }
 

@@ -89,8 +89,135 @@ TEST(Launch, NamesTheMatrixThatTmaCannotRead) {
   EXPECT_EQ(complaints(arguments_of(copies, all(64, 8, 264, 256))),
             "error: A (parameter 2): address: 0x108 is not a multiple of 16 [tensor-map]\n");
   EXPECT_EQ(complaints(arguments_of(copies, all(0, 7, 256, 256))),
-            "error: A (parameter 2): strides[0]: expected a multiple of 16 below 2^40 bytes, found "
-            "28 [tensor-map]\n");
+            "error: argument 1 (n) of kernel copies: expected a multiple of 4, found 7 "
+            "[launch-arguments]\n");
+}
+
+// C = A * B with a block for each tile; sizes are arguments, A's and B's rows multiples of 8.
+Kernel product_kernel(int producers, int cluster = 1, int m = 0) {
+  const KernelOptions options{.block = 128, .producers = producers, .cluster = cluster};
+  return kernel("product", options, [m](Builder& k) {
+    const Tile tile{.m = 64, .n = 64, .k = 64, .warps_m = 4, .warps_n = 1};
+    const Scalar rows = m ? Scalar(m) : k.param("m", s32), cols = k.param("n", s32, 4),
+                 depth = k.param("k", s32, 8);
+    auto A = k.global("A", f16, row_major(rows, depth)),
+         B = k.global("B", f16, col_major(depth, cols));
+    auto C = k.global("C", f32, row_major(rows, cols));
+    auto mma = k.tiled_mma(k.best_mma(f16, f16, f32), tile);
+    auto sA = k.shared("sA", f16, mma.shared_a(2)), sB = k.shared("sB", f16, mma.shared_b(2));
+    auto sum = mma.accumulator();
+    auto [row, col] = k.block_tile(rows, cols, tile);
+    const auto fill = [&, row = row, col = col](Scalar t, Scalar stage) {
+      k.copy(A.tile(64, 64, row, t), sA[stage]);
+      k.copy(B.tile(64, 64, t, col), sB[stage]);
+    };
+    const auto use = [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); };
+    k.roles([&, row = row, col = col] {
+      k.pipeline(2, ceil_div(depth, 64), fill, use);
+      k.store(C.tile(64, 64, row, col), sum);
+    });
+  });
+}
+
+// What a launch of the product says on the emulator; `c` is C afterwards.
+std::string launched(const Compiled& product, Dim3 grid, int m, int n, int k,
+                     std::vector<float>* c = nullptr) {
+  Device& device = testing_gemm::emulator();
+  device.clear_findings();
+  const auto bytes = [](int count) { return static_cast<std::size_t>(std::max(count, 8)); };
+  Buffer a = *device.allocate(bytes(2 * m * k)), b = *device.allocate(bytes(2 * n * k)),
+         out = *device.allocate(bytes(4 * m * n));
+  EXPECT_TRUE(a.fill(0x3C) && b.fill(0x3C) && out.fill(0xFF));
+  Arguments arguments;
+  if (product.params.size() == 6) arguments.add(m);
+  arguments.add(n).add(k).add(a).add(b).add(out);
+  auto kernel = device.load(product.ptx, product.name)->kernel(product.name);
+  if (const auto status = launch(*kernel, product, grid, arguments); !status)
+    return status.diags().text();
+  if (const auto status = device.synchronize(); !status) return status.diags().text();
+  if (c) *c = *out.read_all<float>();
+  return device.findings().empty() ? "" : device.findings()[0].message;
+}
+
+TEST(Launch, OneBehaviourOnAllTargets) {
+  for (const char* target : {"sm_75", "sm_80", "sm_90", "sm_90a", "sm_120"}) {
+    SCOPED_TRACE(target);
+    const auto product = compile(product_kernel(4), testing_gemm::target_of(target));
+    ASSERT_TRUE(product) << product.diags().text();
+    EXPECT_EQ(launched(*product, {6}, 100, 132, 72), "");
+    // Each tile has its block, and each block its tile.
+    for (const unsigned blocks : {5u, 7u}) {
+      const std::string text = launched(*product, {blocks}, 100, 132, 72);
+      EXPECT_NE(text.find(fmt::format("error: block_tile(): a block for each tile: expected 6 "
+                                      "blocks along x, found {} [launch-arguments]",
+                                      blocks)),
+                std::string::npos)
+          << text;
+      EXPECT_NE(text.find("launch_test.cc:"), std::string::npos) << text;
+    }
+    // A promise that the launch breaks.
+    EXPECT_EQ(launched(*product, {6}, 100, 132, 68),
+              "error: argument 2 (k) of kernel product: expected a multiple of 8, found 68 "
+              "[launch-arguments]\n");
+    EXPECT_EQ(launched(*product, {6}, 100, 130, 72),
+              "error: argument 1 (n) of kernel product: expected a multiple of 4, found 130 "
+              "[launch-arguments]\n");
+    // A product of nothing is 0.
+    std::vector<float> c;
+    EXPECT_EQ(launched(*product, {6}, 100, 132, 0, &c), "");
+    EXPECT_EQ(c, std::vector<float>(100 * 132));
+  }
+}
+
+// Clusters that the rows of tiles do not fill: the tiles below the result are neither read nor
+// written.
+TEST(Launch, TilesBelowTheResult) {
+  for (const char* target : {"sm_90", "sm_90a"}) {
+    SCOPED_TRACE(target);
+    const auto product = compile(product_kernel(4, 2, 192), testing_gemm::target_of(target));
+    ASSERT_TRUE(product) << product.diags().text();
+    EXPECT_EQ(launched(*product, {4}, 192, 64, 64), "");
+    EXPECT_NE(launched(*product, {3}, 192, 64, 64).find("expected 4 blocks"), std::string::npos);
+  }
+}
+
+// The index of a block, or of a k-tile, as that of a tile that divides its matrix.
+TEST(Launch, TilesBeyondTheMatrix) {
+  for (const char* target : {"sm_80", "sm_90a"}) {
+    SCOPED_TRACE(target);
+    const auto copies = compile(
+        kernel("copies", {.block = 32, .producers = 1},
+               [](Builder& k) {
+                 auto steps = k.param("steps", s32), n = k.param("n", s32, 8);
+                 auto A = k.global("A", f32, row_major(64, n)),
+                      C = k.global("C", f32, row_major(64, n));
+                 auto s = k.shared("s", f32, RingLayout{row_major(16, 8), 2});
+                 k.roles([&] {
+                   const Scalar row = k.block_y();
+                   k.pipeline(
+                       2, steps,
+                       [&](Scalar t, Scalar stage) { k.copy(A.tile(16, 8, row, t), s[stage]); },
+                       [&](Scalar t, Scalar stage) { k.copy(s[stage], C.tile(16, 8, row, t)); });
+                 });
+               }),
+        testing_gemm::target_of(target));
+    ASSERT_TRUE(copies) << copies.diags().text();
+    Device& device = testing_gemm::emulator();
+    Buffer a = *device.allocate(64 * 32 * 4), c = *device.allocate(64 * 32 * 4);
+    auto kernel = device.load(copies->ptx, copies->name)->kernel(copies->name);
+    const auto says = [&](unsigned blocks, int steps) {
+      const auto status =
+          launch(*kernel, *copies, {1, blocks}, Arguments().add(steps).add(32).add(a).add(c));
+      EXPECT_TRUE(device.synchronize());
+      return status ? "" : status.diags().text();
+    };
+    EXPECT_EQ(says(4, 4), "");
+    EXPECT_EQ(says(2, 3), "");
+    EXPECT_NE(says(5, 4).find("rows of tiles of C: expected at most 4 blocks along y, found 5"),
+              std::string::npos);
+    EXPECT_NE(says(4, 5).find("columns of tiles of C: expected at most 4 k-tiles, found 5"),
+              std::string::npos);
+  }
 }
 
 TEST(Launch, ReportsErrorsOfAllMaps) {

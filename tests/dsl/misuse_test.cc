@@ -228,14 +228,74 @@ std::vector<Misuse> misuses() {
          auto sum = mma(mma.accumulator(), sB, sA);
          k.store(k.global("C", f32, row_major(32, 32)), sum);
        })});
-  out.push_back(
-      {"sums of rows that warps divide", __LINE__, "sm_80", described(128, [](Builder& k) {
-         auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), small);
-         row_sum(mma.accumulator());
-         row_maximum(mma.accumulator());
-       })});
   out.push_back({"a fraction as an integer", __LINE__, "sm_80", described(32, [](Builder& k) {
                    k.write(k.global("g", s32, row_major(1, 1)), 0, 0, k.constant(s32, 0.5));
+                 })});
+  out.push_back(
+      {"warpgroup instructions by name", __LINE__, "sm_90a", described(128, [](Builder& k) {
+         k.instruction("wgmma.fence.sync.aligned", {});
+         k.instruction("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16", {});
+       })});
+  out.push_back({"more k-tiles than there are", __LINE__, "sm_80", described(128, [](Builder& k) {
+                   auto g = k.global("g", f32, row_major(64, 64));
+                   auto s = k.shared("s", f32, RingLayout{row_major(64, 16), 2});
+                   k.pipeline(
+                       2, 5,
+                       [&](Scalar t, Scalar stage) { k.copy(g.tile(64, 16, 0, t), s[stage]); },
+                       [&](Scalar, Scalar) {});
+                 })});
+  out.push_back({"calls of a warp or a block by some threads", __LINE__, "sm_80",
+                 described(128, [](Builder& k) {
+                   auto g = k.global("g", f16, row_major(16, 16));
+                   auto s = k.shared("s", f16, row_major(16, 16));
+                   auto x = k.variable(k.constant(f32, 1));
+                   k.when(k.lane() < 16, [&] {
+                     k.copy(g, s);
+                     k.barrier();
+                     auto a = k.load(operand_a(m16n8k16, f16), s);
+                     x = shuffle_xor(x, 1);
+                     k.instruction("movmatrix.sync.aligned.m8n8.trans.b16", {k.lane()});
+                     k.write(g, 0, k.lane(), k.constant(f16, 1));
+                   });
+                   k.when(k.thread() / 32 == 2, [&] {
+                     k.load(operand_a(m16n8k16, f16), g);
+                     k.copy(g, s);
+                   });
+                   k.when((k.thread() + 8) % 64 > 15, [&] {
+                     k.store(g.tile(16, 8, 0, 0),
+                             k.load(operand_c(m16n8k16, f16), g.tile(16, 8, 0, 1)));
+                   });
+                 })});
+  out.push_back({"what was never made", __LINE__, "sm_80", described(32, [](Builder& k) {
+                   Fragment a, b;
+                   b = k.load(operand_b(m16n8k16, f16), k.global("B", f16, col_major(16, 8)));
+                   k.mma(a, b, Zero{f32});
+                 })});
+  out.push_back({"a tile that was never made", __LINE__, "sm_80", described(128, [](Builder& k) {
+                   WarpTile none;
+                   k.store(k.global("C", f32, row_major(64, 64)), relu(none));
+                 })});
+  out.push_back({"a part that is larger than what it takes", __LINE__, "sm_80",
+                 described(128, [](Builder& k) {
+                   auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), small);
+                   auto wide =
+                       k.tiled_mma(m16n8k16(f16, f16, f32),
+                                   {.m = 64, .n = 128, .k = 32, .warps_m = 2, .warps_n = 2});
+                   auto c = k.global("C", f32, row_major(256, 256));
+                   k.store(c.tile(128, 64, 0, 0), mma.accumulator());
+                   auto sum = mma.accumulator();
+                   sum = wide.accumulator();
+                 })});
+  out.push_back(
+      {"numbers that are stored as their bits", __LINE__, "sm_80", described(32, [](Builder& k) {
+         auto g = k.global("g", f32, row_major(1, 32));
+         k.write(g, 0, 0, k.constant(s32, 2));
+         k.write(g, 0, 1, k.constant(Type::none, 2));
+         ceil_div(k.thread(), -1);
+       })});
+  out.push_back({"tiles of no size", __LINE__, "sm_80", described(128, [](Builder& k) {
+                   k.block_tile(64, 64, {.m = 0, .n = 64});
+                   k.global("g", Type::none, row_major(64, 64));
                  })});
   out.push_back({"a kernel without a function", __LINE__, "sm_80", described(32, nullptr)});
   out.push_back({"what follows a refused call", __LINE__, "sm_80", described(128, [](Builder& k) {

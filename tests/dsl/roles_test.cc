@@ -108,6 +108,49 @@ class Roles : public testing::TestWithParam<const char*> {
   }
 };
 
+// What consumers keep in shared memory, once for each pass over it, is none of the producers' work.
+TEST_P(Roles, ConsumersWriteSharedMemory) {
+  const auto got = run(2 * size, [](Parts& p) {
+    auto factors = p.k.shared("factors", f32, row_major(2, 128));
+    p.k.roles([&] {
+      p.k.write(factors, 0, p.k.thread(), p.k.constant(f32, 1));
+      p.k.barrier();
+      p.k.pipeline(
+          2, 2, [&](Scalar t, Scalar s) { p.fill(t, s); }, [&](Scalar, Scalar s) { p.add(s); });
+      p.k.write(factors, 1, p.k.thread(), p.k.read(factors, 0, p.k.thread()) * 3);
+      p.k.barrier();
+      p.k.store(p.c, map(p.sum, [&](Scalar x, ElementPlace at) {
+                  return x * p.k.read(factors, 1, at.col);
+                }));
+    });
+  });
+  std::vector<double> wanted = expected(2 * size, 0, 2 * size);
+  for (double& each : wanted) each *= 3;
+  EXPECT_EQ(got, wanted);
+}
+
+// Lines of the PTX, and so those of a deadlock, are the description's.
+TEST_P(Roles, EveryLineIsTheUsers) {
+  const auto compiled =
+      compile(product(2 * size,
+                      [](Parts& p) {
+                        p.k.roles([&] {
+                          p.k.each_tile(size, size, p.mma.tile(), [&](Scalar, Scalar) {
+                            p.k.pipeline(
+                                2, 2, [&](Scalar t, Scalar s) { p.fill(t, s); },
+                                [&](Scalar, Scalar s) { p.add(s); });
+                            p.k.store(p.c, p.sum);
+                          });
+                        });
+                      }),
+              target_of(GetParam()));
+  ASSERT_TRUE(compiled) << compiled.diags().text();
+  for (std::size_t at = 0; (at = compiled->ptx.find("\t.file\t", at)) != std::string::npos; ++at) {
+    const std::string line = compiled->ptx.substr(at, compiled->ptx.find('\n', at) - at);
+    EXPECT_NE(line.find("roles_test.cc"), std::string::npos) << line;
+  }
+}
+
 TEST_P(Roles, SumAllStages) {
   const auto got = run(3 * size, [](Parts& p) {
     p.k.roles([&] {

@@ -93,7 +93,7 @@ TEST(CompileWarnings, NameTheLine) {
                        k.copy(a, s);
                        k.barrier();
                        auto d = k.variable(operand_c(m16n8k16, f32));
-                       k.when(k.lane() < 16, [&] {
+                       k.when(k.convert(k.lane(), s32) < 16, [&] {
                          d = k.mma(k.load(operand_a(m16n8k16, f16), s),
                                    k.load(operand_b(m16n8k16, f16), s.tile(16, 8, 0, 0)), d);
                        });

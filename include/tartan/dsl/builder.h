@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tartan/dsl/atomic.h"
 #include "tartan/dsl/fragment.h"
 #include "tartan/dsl/kernel.h"
 #include "tartan/dsl/scalar.h"
@@ -72,6 +73,25 @@ class Builder {
   /// barrier must precede reads by other threads.
   void copy(const Global& from, const Shared& to, Here at = Here::current());
   void copy(const Shared& from, const Global& to, Here at = Here::current());
+  /// Gathers rows: row i of `to` is row row_of(i) of `from`, whose columns are a constant number,
+  /// as many as `to` has. Where row_of(i) is below zero or beyond the matrix or window, the row is
+  /// zeros. In a fill callback, too (cp.async).
+  ///   k.copy_rows(A.window(0, t * 32, m, 32), [&](Scalar i) { return k.read(index, 0, i); }, s);
+  void copy_rows(const Global& from, const std::function<Scalar(Scalar)>& row_of, const Shared& to,
+                 Here at = Here::current());
+  /// Scatters rows: row i of `from` becomes row row_of(i) of `to`, if there is such a row.
+  void copy_rows(const Shared& from, const Global& to, const std::function<Scalar(Scalar)>& row_of,
+                 Here at = Here::current());
+  /// Copies the elements where `where(row, column)` of the tile holds; others are zero in `to` in
+  /// shared memory, and stay as they are in global memory. The condition is computed for the first
+  /// of `together` neighbours in a row and holds for all of them: accesses are that wide at most.
+  ///   k.copy_if(A.tile(64, 64, i, j), s, [&](Scalar r, Scalar c) { return r >= c; });
+  void copy_if(const Global& from, const Shared& to,
+               const std::function<Scalar(Scalar, Scalar)>& where, int together = 1,
+               Here at = Here::current());
+  void copy_if(const Shared& from, const Global& to,
+               const std::function<Scalar(Scalar, Scalar)>& where, int together = 1,
+               Here at = Here::current());
   /// Same for a tile that all CTAs of the cluster need: each CTA loads its share by TMA multicast,
   /// so that the cluster reads the tile once. Only in the fill callback of a pipeline; the CTAs of
   /// the cluster must fill the same number of stages, each with the same tile. Elsewhere, and
@@ -217,27 +237,83 @@ class Builder {
   void write(const Shared& to, const Scalar& row, const Scalar& col, const Scalar& value,
              Here at = Here::current());
   Scalar convert(const Scalar& value, Type to, Here at = Here::current());
+  /// The same bits as another type of that size: a fragment register of b32 as f16x2.
+  Scalar bitcast(const Scalar& value, Type to, Here at = Here::current());
   /// Two 16-bit halves of a fragment register, low half first, as `to` (f16, bf16, u16).
   std::pair<Scalar, Scalar> halves(const Scalar& word, Type to, Here at = Here::current());
   /// A fragment register of two 16-bit values.
   Scalar word(const Scalar& low, const Scalar& high, Here at = Here::current());
+
+  /// `count` neighbours in a row, from (row, col) on, with accesses as wide as divisors of the
+  /// address allow, up to 16 bytes: see multiple_of(). Of matrices with contiguous rows.
+  ///   const std::vector<Scalar> x = k.read_vector(X, row, k.lane() * 8, 8);     // ld.v4.b32
+  std::vector<Scalar> read_vector(const Global& from, const Scalar& row, const Scalar& col,
+                                  int count, Here at = Here::current());
+  std::vector<Scalar> read_vector(const Shared& from, const Scalar& row, const Scalar& col,
+                                  int count, Here at = Here::current());
+  void write_vector(const Global& to, const Scalar& row, const Scalar& col,
+                    std::span<const Scalar> values, Here at = Here::current());
+  void write_vector(const Shared& to, const Scalar& row, const Scalar& col,
+                    std::span<const Scalar> values, Here at = Here::current());
+
+  /// Changes an element atomically; returns its old value. Elements of f16, bf16 (sm_90), f32 and
+  /// f64 can be added; of 32 and 64-bit integers all is possible.
+  Scalar atomic(AtomicOp op, const Global& to, const Scalar& row, const Scalar& col,
+                const Scalar& value, const AtomicOptions& options = {}, Here at = Here::current());
+  Scalar atomic(AtomicOp op, const Shared& to, const Scalar& row, const Scalar& col,
+                const Scalar& value, const AtomicOptions& options = {}, Here at = Here::current());
+  /// Replaces an element by `desired` if it is `expected`; returns its old value.
+  Scalar compare_exchange(const Global& to, const Scalar& row, const Scalar& col,
+                          const Scalar& expected, const Scalar& desired,
+                          const AtomicOptions& options = {}, Here at = Here::current());
+  Scalar compare_exchange(const Shared& to, const Scalar& row, const Scalar& col,
+                          const Scalar& expected, const Scalar& desired,
+                          const AtomicOptions& options = {}, Here at = Here::current());
+  /// Orders this thread's accesses before it and after it: acq_rel or sc.
+  void fence(MemoryScope scope = MemoryScope::gpu, MemoryOrder order = MemoryOrder::acq_rel,
+             Here at = Here::current());
+  /// True in one lane of the warp, which all lanes must reach: elect.sync from sm_90 on, lane 0
+  /// before.
+  Scalar elect(Here at = Here::current());
+  /// Programmatic dependent launch (PTX ISA 9.7.13.13): waits for the grids that this one depends
+  /// on; lets dependent grids start. Before sm_90 grids do not overlap, and both do nothing.
+  void griddepcontrol_wait(Here at = Here::current());
+  void griddepcontrol_launch_dependents(Here at = Here::current());
+  /// Named barriers, of `threads` threads in whole warps that wait or arrive; arrive() does not
+  /// wait. Numbers 1 to 15, with producers 2 to 15.
+  ///   k.when(k.warp() < 4, [&] { k.arrive(2, 256); }, [&] { k.barrier(2, 256); });
+  void barrier(int id, int threads, Here at = Here::current());
+  void arrive(int id, int threads, Here at = Here::current());
 
   // ---- Control flow. A body is described once.
 
   void loop(const Scalar& begin, const Scalar& end, const Scalar& step,
             const std::function<void(Scalar)>& body, Here at = Here::current());
   void when(const Scalar& condition, const std::function<void()>& body, Here at = Here::current());
+  /// One of two bodies. What they give goes into a variable():
+  ///   k.when(row < n, [&] { x = k.read(A, row, 0); }, [&] { x = 0; });
+  void when(const Scalar& condition, const std::function<void()>& then,
+            const std::function<void()>& otherwise, Here at = Here::current());
+  /// Runs the body while the condition holds; it is computed anew before each iteration.
+  ///   auto step = k.variable(k.constant(u32, 16));
+  ///   k.loop_while([&] { return step > 0; }, [&] { ...; step /= 2; });
+  void loop_while(const std::function<Scalar()>& condition, const std::function<void()>& body,
+                  Here at = Here::current());
 
   // ---- Instructions by name.
 
   /// The shared-memory address of an element, as ldmatrix and stmatrix take it.
   Scalar address(const Shared& tile, const Scalar& row, const Scalar& col,
                  Here at = Here::current());
-  /// Any matrix instruction, spelled as in PTX, with its operands in PTX order (d left out, vectors
-  /// one register after the other, addresses as shared-memory addresses). Gives d's registers:
-  /// .b32, .f32 or .f64 each.
+  /// The generic address of an element in global memory, u64.
+  Scalar address(const Global& tile, const Scalar& row, const Scalar& col,
+                 Here at = Here::current());
+  /// Any instruction, spelled as in PTX, with its operands in PTX order (results left out, vectors
+  /// one register after the other, addresses as numbers). Gives the results: of matrix instructions
+  /// .b32, .f32 or .f64 each, of others the types that the spelling names.
   ///   const Scalar line = k.address(s, k.lane() % 16, 0);
   ///   auto r = k.instruction("ldmatrix.sync.aligned.m8n8.x2.shared.b16", {line});
+  ///   const Scalar set = k.instruction("popc.b32", {mask})[0];
   std::vector<Scalar> instruction(std::string_view spelling, std::span<const Scalar> operands,
                                   Here at = Here::current());
   std::vector<Scalar> instruction(std::string_view spelling, std::initializer_list<Scalar> operands,
@@ -245,6 +321,17 @@ class Builder {
     return instruction(spelling, std::span(operands.begin(), operands.size()), at);
   }
 
+  /// Statements of PTX for what no word covers. %0, %1, ... are the results, of the given types,
+  /// and then the operands, as in CUDA's asm(). The text is parsed and verified for the target on
+  /// this line; all lanes that reach it run it, and nothing moves across it.
+  ///   const Scalar d = k.ptx("vmin4.s32.s32.s32 %0, %1, %2, 0;", {u32}, {x, y})[0];
+  std::vector<Scalar> ptx(std::string_view text, std::span<const Type> results,
+                          std::span<const Scalar> operands, Here at = Here::current());
+  std::vector<Scalar> ptx(std::string_view text, std::initializer_list<Type> results,
+                          std::initializer_list<Scalar> operands, Here at = Here::current()) {
+    return ptx(text, std::span(results.begin(), results.size()),
+               std::span(operands.begin(), operands.size()), at);
+  }
   /// Same with an explicit address operand: the address of an element in any state space.
   /// `operands` are the other operands.
   ///   k.instruction("wmma.load.c.sync.aligned.row.m16n16k16.global.f32", tile, 0, 0, {64});

@@ -11,8 +11,10 @@
 // `for` choose and unroll. Only the body of Builder::roles() runs once per role.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <source_location>
 #include <string>
 #include <vector>
@@ -38,25 +40,37 @@ struct KernelOptions {
 /// a target.
 class Kernel {
  public:
-  Kernel(std::string name, KernelOptions options, std::function<void(Builder&)> body, Place place)
+  Kernel(std::string name, std::function<KernelOptions(const Target&)> options,
+         std::function<void(Builder&)> body, Place place)
       : name_(std::move(name)),
-        options_(options),
+        options_(std::move(options)),
         body_(std::move(body)),
         place_(std::move(place)) {}
   const std::string& name() const { return name_; }
-  const KernelOptions& options() const { return options_; }
+  KernelOptions options(const Target& target) const {
+    return options_ ? options_(target) : KernelOptions{};
+  }
   const std::function<void(Builder&)>& body() const { return body_; }
   const Place& place() const { return place_; }
 
  private:
   std::string name_;
-  KernelOptions options_;
+  std::function<KernelOptions(const Target&)> options_;
   std::function<void(Builder&)> body_;
   Place place_;
 };
 
 Kernel kernel(std::string name, KernelOptions options, std::function<void(Builder&)> body,
               const std::source_location& at = std::source_location::current());
+/// Same with options that depend on the target, as the tile does that the body chooses:
+///   const auto tile = [](const Target& t) { return t.arch.sm == 90 ? large : small; };
+///   return kernel("product", [=](const Target& t) { return KernelOptions{tile(t).threads()}; },
+///                 [=](Builder& k) { auto mma = k.tiled_mma(kind, tile(k.target())); ... });
+template <std::invocable<const Target&> Options>
+Kernel kernel(std::string name, Options options, std::function<void(Builder&)> body,
+              const std::source_location& at = std::source_location::current()) {
+  return Kernel(std::move(name), std::move(options), std::move(body), at);
+}
 
 /// One decision of Tartan, with its reason.
 struct Choice {
@@ -73,15 +87,6 @@ struct Choice {
 std::string explain(const std::vector<Choice>& choices);
 std::string explain_json(const std::vector<Choice>& choices);
 
-/// A parameter of a compiled kernel, in the order of its declaration.
-struct CompiledParam {
-  std::string name;
-  Type type = Type::none;  // of a scalar, or of a pointer's elements
-  bool pointer = false;
-  std::int64_t elements =
-      0;  // of a pointer: how many its layout spans; 0 where a value of the kernel decides
-};
-
 /// A number that a launch computes: `value` times the product of these parameters' arguments, each
 /// divided by `divisor` and rounded up.
 struct MapNumber {
@@ -89,6 +94,25 @@ struct MapNumber {
   std::vector<int> params = {};
   std::int64_t divisor = 1;
   bool operator==(const MapNumber&) const = default;
+};
+
+/// The size of a matrix in global memory, and the elements between neighbours in a column and in a
+/// row.
+struct MatrixSpan {
+  MapNumber rows, cols, row_stride, col_stride;
+};
+
+/// A parameter of a compiled kernel, in the order of its declaration.
+struct CompiledParam {
+  std::string name;
+  Type type = Type::none;  // of a scalar, or of a pointer's elements
+  bool pointer = false;
+  std::int64_t elements =
+      0;  // of a pointer: how many its layout spans; 0 where a value of the kernel decides
+  /// Of a pointer whose layout depends on parameters, if a launch can compute it; of a batch, the
+  /// span of one matrix.
+  std::optional<MatrixSpan> span = {};
+  std::int64_t multiple_of = 1;  // of a scalar: a divisor that launch() checks
 };
 
 /// The TMA tensor map of a matrix: a kernel parameter of 128 bytes after all others. launch() and
@@ -106,6 +130,19 @@ struct CompiledMap {
   static constexpr int promotion = 128;
 };
 
+/// What the description promises of a launch, and launch() checks: each block has a tile, and each
+/// tile lies in its matrix.
+struct LaunchBound {
+  enum class Of : std::uint8_t { blocks_x, blocks_y, blocks_z, number };
+  Of of = Of::number;            // what is bounded
+  MapNumber number = {};         // of k-tiles; for blocks the launch's grid
+  std::int64_t offset = 0;       // added to it
+  std::vector<MapNumber> tiles;  // their product bounds it
+  bool exact = false;            // it must be as many, not fewer
+  std::string what;              // "tile rows of A"
+  Place place;                   // the C++ line
+};
+
 /// A kernel compiled for a target: its verified PTX and what a launch needs to know.
 struct Compiled {
   std::string name;
@@ -117,6 +154,7 @@ struct Compiled {
   int cluster = 1;                    // blocks: the x of a launch's grid is a multiple of it
   std::vector<CompiledParam> params;  // in the order of the description
   std::vector<CompiledMap> maps;      // parameters after them
+  std::vector<LaunchBound> bounds;    // of grid and arguments
   std::vector<Choice> choices;
   /// What the checker says of the text that is legal and probably wrong, such as an mma under a
   /// condition that differs between lanes: warnings, at the line of the C++ that made it.

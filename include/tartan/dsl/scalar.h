@@ -12,8 +12,12 @@
 // Indices (thread(), block_x(), block_tile(), ElementPlace) are u32: apply k.convert(x, s32) before
 // a difference that may be negative.
 //
+// A floating-point constant takes the floating-point type of the other operand: `x * 0.5` of an f16
+// is an f16. Conditions are values of type pred; `&&` and `||` evaluate both operands, like `&` and
+// `|`, because a kernel computes them without a branch.
+//
 //   Scalar row = k.block_y() * 64 + k.lane() / 4;
-//   k.when(row < n, [&] { k.write(out, row, 0, k.read(in, row, 0)); });
+//   k.when(row < n && col >= 2, [&] { k.write(out, row, 0, k.read(in, row, 0) * 0.5); });
 #pragma once
 
 #include <concepts>
@@ -22,6 +26,7 @@
 #include <optional>
 
 #include "tartan/codegen/value.h"
+#include "tartan/dsl/types.h"
 #include "tartan/isa/type.h"
 
 namespace tartan::inline TARTAN_ABI {
@@ -39,31 +44,15 @@ class Scalar {
   Scalar() : Scalar(0) {}
   template <std::integral T>
   Scalar(T value) : addend_(static_cast<std::int64_t>(value)) {}
+  template <std::floating_point T>
+  Scalar(T value) : real_(static_cast<double>(value)) {}
 
-  /// The value, if it is known while the kernel is described.
+  /// The value, if it is an integer that is known while the kernel is described.
   std::optional<std::int64_t> constant() const;
   /// none for constants, which take the type of the other operand.
   Type type() const { return value_.type; }
   /// A guaranteed divisor of the value (0 if the value is known to be 0).
   std::int64_t multiple() const;
-
-  friend Scalar operator+(const Scalar& x, const Scalar& y);
-  friend Scalar operator-(const Scalar& x, const Scalar& y);
-  friend Scalar operator*(const Scalar& x, const Scalar& y);
-  friend Scalar operator/(const Scalar& x, const Scalar& y);
-  friend Scalar operator%(const Scalar& x, const Scalar& y);
-  friend Scalar operator&(const Scalar& x, const Scalar& y);
-  friend Scalar operator|(const Scalar& x, const Scalar& y);
-  friend Scalar operator^(const Scalar& x, const Scalar& y);
-  friend Scalar operator<<(const Scalar& x, const Scalar& y);
-  friend Scalar operator>>(const Scalar& x, const Scalar& y);
-  friend Scalar operator<(const Scalar& x, const Scalar& y);
-  friend Scalar operator<=(const Scalar& x, const Scalar& y);
-  friend Scalar operator>(const Scalar& x, const Scalar& y);
-  friend Scalar operator>=(const Scalar& x, const Scalar& y);
-  friend Scalar operator==(const Scalar& x, const Scalar& y);
-  friend Scalar operator!=(const Scalar& x, const Scalar& y);
-  Scalar& operator+=(const Scalar& y) { return *this = *this + y; }
 
  private:
   friend struct detail::HandleParts;
@@ -72,13 +61,38 @@ class Scalar {
   std::shared_ptr<detail::KernelState> state_;
   codegen::Value value_;
   std::int64_t addend_ = 0;
+  std::optional<double> real_;              // a floating-point constant, and nothing else
   std::int64_t multiple_ = 1;               // divides value_
   std::uint64_t ones_ = ~std::uint64_t{0};  // the bits of value_ that may be set
   bool wraps_ = false;  // value_ alone may have gone below zero (1 - warp): it is whole only with
                         // its addend, in its own width
 };
 
-/// A scalar that changes: `sum = sum + x` in a run-time loop. See Builder::variable().
+// Of numbers of one type; integers wrap around. A shift's right operand is below the left one's
+// number of bits.
+Scalar operator-(const Scalar& x);
+Scalar operator+(const Scalar& x, const Scalar& y);
+Scalar operator-(const Scalar& x, const Scalar& y);
+Scalar operator*(const Scalar& x, const Scalar& y);
+Scalar operator/(const Scalar& x, const Scalar& y);
+Scalar operator%(const Scalar& x, const Scalar& y);
+Scalar operator&(const Scalar& x, const Scalar& y);
+Scalar operator|(const Scalar& x, const Scalar& y);
+Scalar operator^(const Scalar& x, const Scalar& y);
+Scalar operator<<(const Scalar& x, const Scalar& y);
+Scalar operator>>(const Scalar& x, const Scalar& y);
+Scalar operator<(const Scalar& x, const Scalar& y);
+Scalar operator<=(const Scalar& x, const Scalar& y);
+Scalar operator>(const Scalar& x, const Scalar& y);
+Scalar operator>=(const Scalar& x, const Scalar& y);
+Scalar operator==(const Scalar& x, const Scalar& y);
+Scalar operator!=(const Scalar& x, const Scalar& y);
+// Of conditions.
+Scalar operator!(const Scalar& x);
+Scalar operator&&(const Scalar& x, const Scalar& y);
+Scalar operator||(const Scalar& x, const Scalar& y);
+
+/// A scalar that changes: `sum += x` in a run-time loop. See Builder::variable().
 class ScalarVariable {
  public:
   ScalarVariable& operator=(const Scalar& value);
@@ -94,5 +108,50 @@ class ScalarVariable {
   std::shared_ptr<detail::KernelState> state_;
   codegen::Variable variable_;
 };
+
+/// What `x += y` and the like may change.
+template <typename T>
+concept Assignable = std::same_as<T, Scalar> || std::same_as<T, ScalarVariable>;
+
+template <Assignable X>
+X& operator+=(X& x, const Scalar& y) {
+  return x = x + y;
+}
+template <Assignable X>
+X& operator-=(X& x, const Scalar& y) {
+  return x = x - y;
+}
+template <Assignable X>
+X& operator*=(X& x, const Scalar& y) {
+  return x = x * y;
+}
+template <Assignable X>
+X& operator/=(X& x, const Scalar& y) {
+  return x = x / y;
+}
+template <Assignable X>
+X& operator%=(X& x, const Scalar& y) {
+  return x = x % y;
+}
+template <Assignable X>
+X& operator&=(X& x, const Scalar& y) {
+  return x = x & y;
+}
+template <Assignable X>
+X& operator|=(X& x, const Scalar& y) {
+  return x = x | y;
+}
+template <Assignable X>
+X& operator^=(X& x, const Scalar& y) {
+  return x = x ^ y;
+}
+template <Assignable X>
+X& operator<<=(X& x, const Scalar& y) {
+  return x = x << y;
+}
+template <Assignable X>
+X& operator>>=(X& x, const Scalar& y) {
+  return x = x >> y;
+}
 
 }  // namespace tartan::inline TARTAN_ABI

@@ -8,6 +8,8 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
+#include <numeric>
 #include <optional>
 #include <source_location>
 #include <string>
@@ -19,9 +21,12 @@
 
 namespace tartan::inline TARTAN_ABI {
 
-/// Where a tile exceeds its matrix: row (or column) i of the tile exists if origin + i < limit.
+/// Where a tile exceeds its matrix: row (or column) i of the tile exists if origin + i < limit, as
+/// unsigned numbers: an origin below zero is above every limit.
 struct Edge {
   Scalar origin, limit;
+  /// As many neighbours, from a multiple of their number on, are inside together, or outside.
+  std::int64_t multiple() const { return std::gcd(origin.multiple(), limit.multiple()); }
 };
 
 namespace detail {
@@ -47,6 +52,8 @@ struct Tensor {
 
   Tensor tile(const Scalar& rows, const Scalar& cols, const Scalar& row, const Scalar& col,
               const std::source_location& at) const;
+  Tensor window(const Scalar& row, const Scalar& col, const Scalar& rows, const Scalar& cols,
+                const std::source_location& at) const;
   Tensor matrix(const Scalar& index, const Scalar* stride, const std::source_location& at) const;
 };
 
@@ -71,6 +78,19 @@ class View {
   View tile(const Scalar& rows, const Scalar& cols, const Scalar& row, const Scalar& col,
             const std::source_location& at = std::source_location::current()) const {
     return View(tensor_.tile(rows, cols, row, col, at));
+  }
+  /// The `rows` x `cols` elements from (row, col) on, all of which may be values of the kernel; the
+  /// origin may be negative, and the window may reach beyond the matrix. Copies fill with zeros,
+  /// and stores leave out, what is outside the matrix or the window. tile() divides a window; tiles
+  /// must divide a size that is a constant. Copies are as wide as divisors of `col` and `cols`
+  /// allow: see multiple_of(). TMA copies tiles of windows whose size is constant.
+  ///   Global x = X.window(k.read(first, 0, group), 0, k.read(count, 0, group), depth);
+  ///   k.copy(x.tile(64, 32, row, t), sX[stage]);           // grouped GEMM, packed sequences
+  ///   k.copy(image.window(y - 1, x - 1, 18, 18), s);       // with a border of zeros
+  View window(const Scalar& row, const Scalar& col, const Scalar& rows, const Scalar& cols,
+              const std::source_location& at = std::source_location::current()) const
+      requires(!in_shared_memory) {
+    return View(tensor_.window(row, col, rows, cols, at));
   }
   /// Matrix number `index` of a batch: the parameter points to the first matrix, and the next
   /// begins `stride` elements after it; without a stride, they are contiguous.

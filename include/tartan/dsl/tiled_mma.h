@@ -26,6 +26,7 @@
 #include <functional>
 
 #include "tartan/dsl/tensor.h"
+#include "tartan/dsl/tile_arithmetic.h"
 #include "tartan/dsl/warp_tile.h"
 
 namespace tartan::inline TARTAN_ABI {
@@ -37,6 +38,17 @@ struct Tile {
   constexpr int threads() const {  // at most what an int holds
     return static_cast<int>(
         std::clamp<std::int64_t>(std::int64_t{warps_m} * warps_n, -(1 << 26), (1 << 26) - 1) * 32);
+  }
+  /// gridDim.x of one CTA for each tile of a rows x cols result, as Builder::block_tile() divides
+  /// it: rows of tiles are rounded up to whole clusters. 2^32 - 1 if no launch can have that many.
+  constexpr std::uint32_t blocks(std::int64_t rows, std::int64_t cols, int cluster = 1) const {
+    constexpr std::int64_t most = 0xffffffff;
+    const auto covered = [&](std::int64_t size, std::int64_t by) {
+      return size <= 0 || by <= 0 ? 0 : std::min((size - 1) / by + 1, most);
+    };
+    const std::int64_t down = covered(rows, std::int64_t{m} * cluster) * cluster,
+                       across = covered(cols, n);
+    return static_cast<std::uint32_t>(down && across > most / down ? most : down * across);
   }
 };
 
@@ -90,6 +102,7 @@ class TiledMma {
   Accumulator variable_a(Here at = Here::current()) const;
   /// A variable with one value for each row of the accumulators in which a lane has elements.
   RowVariable row_variable(const Scalar& initial, Here at = Here::current()) const;
+  ColumnVariable col_variable(const Scalar& initial, Here at = Here::current()) const;
 
   /// wgmma is asynchronous: it is waited for at the first use of its result, other than an MMA that
   /// accumulates into it or an assignment to an Accumulator. Of two MMAs whose results are used in

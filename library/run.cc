@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tartan/run.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+
+#include "compiler/support/counted.h"
+#include "runtime/launch_findings.h"
+
+namespace tartan::inline TARTAN_ABI {
+namespace {
+
+// The arguments of a run, by parameter, and the buffers that hold its matrices.
+class Run {
+ public:
+  Run(Device& device, const Compiled& compiled) : device_(device), compiled_(compiled) {}
+
+  Status operator()(Dim3 grid, std::span<const RunArgument> arguments) {
+    match(arguments);
+    if (!diags_.ok()) return diags_;
+    for (std::size_t i = 0; i < matched_.size(); ++i) check(i);
+    if (!diags_.ok()) return diags_;
+    for (std::size_t i = 0; i < matched_.size(); ++i) check_extent(i);
+    if (!diags_.ok()) return diags_;
+    if (Status status = send(); !status) return status;
+    if (Status status = execute(grid); !status) return status;
+    return receive();
+  }
+
+ private:
+  const CompiledParam& param(std::size_t i) const { return compiled_.params[i]; }
+  const RunArgument::Value& value(std::size_t i) const { return matched_[i]->value(); }
+  const HostMatrix* matrix(std::size_t i) const { return std::get_if<HostMatrix>(&value(i)); }
+
+  void report(std::size_t i, const std::string& what) {
+    diags_.report(
+        "launch-arguments"_rule, {},
+        fmt::format("{} (parameter {}) of kernel {}: {}", param(i).name, i, compiled_.name, what));
+  }
+
+  // Named arguments find their parameters, the others take those that are left, in order.
+  void match(std::span<const RunArgument> arguments) {
+    matched_.assign(compiled_.params.size(), nullptr);
+    std::vector<std::string_view> names;
+    for (const CompiledParam& each : compiled_.params) names.push_back(each.name);
+    for (const RunArgument& each : arguments) {
+      if (each.name().empty()) continue;
+      const auto at = std::ranges::find(names, each.name());
+      if (at == names.end()) {
+        diags_.report("launch-arguments"_rule, {},
+                      fmt::format("kernel {} has no parameter {}; it has {}", compiled_.name,
+                                  each.name(), fmt::join(names, ", ")));
+        continue;
+      }
+      const auto i = static_cast<std::size_t>(at - names.begin());
+      if (matched_[i]) report(i, "two arguments have its name");
+      matched_[i] = &each;
+    }
+    std::size_t next = 0, too_many = 0;
+    for (const RunArgument& each : arguments) {
+      if (!each.name().empty()) continue;
+      while (next < matched_.size() && matched_[next]) ++next;
+      if (next < matched_.size()) matched_[next] = &each;
+      else ++too_many;
+    }
+    if (too_many)
+      diags_.report("launch-arguments"_rule, {},
+                    fmt::format("wrong number of arguments: kernel {} expects {} ({}), found {}",
+                                compiled_.name, detail::counted(names.size(), "argument"),
+                                fmt::join(names, ", "), arguments.size()));
+    if (!diags_.ok()) return;
+    for (std::size_t i = 0; i < matched_.size(); ++i)
+      if (!matched_[i]) report(i, "it has no argument");
+  }
+
+  void check(std::size_t i) {
+    const bool is_number = !matrix(i) && !std::holds_alternative<Buffer>(value(i));
+    const std::string_view type = name(param(i).type);
+    if (param(i).pointer && is_number)
+      return report(i, fmt::format("expected a matrix of {}, found a number", type));
+    if (!param(i).pointer && !is_number)
+      return report(i, fmt::format("expected a number of type {}, found a matrix", type));
+    if (is_number) return check_number(i);
+    if (const HostMatrix* given = matrix(i)) check_type(i, given->type);
+    else if (std::get<Buffer>(value(i)).address() % 16 != 0)
+      report(i, fmt::format("the address 0x{:x} is not a multiple of 16",
+                            std::get<Buffer>(value(i)).address()));
+  }
+
+  void check_type(std::size_t i, Type given) {
+    constexpr TypeSet untyped{Type::b8, Type::b16, Type::b32, Type::b64};
+    const Type wanted = param(i).type;
+    if (given == wanted || given == Type::b8) return;
+    if (untyped.has(wanted) && bits(wanted) == bits(given)) return;
+    report(i, fmt::format("wrong element type: expected {}, found {}; std::byte is for elements of "
+                          "any type",
+                          name(wanted), name(given)));
+  }
+
+  // The bytes of a number, or nothing if it does not fit its parameter.
+  template <typename To>
+  std::optional<std::vector<std::byte>> bytes_as(std::size_t i) const {
+    return std::visit(
+        [](const auto& from) -> std::optional<std::vector<std::byte>> {
+          using From = std::decay_t<decltype(from)>;
+          To number{};
+          if constexpr (std::is_arithmetic_v<From>) {
+            if constexpr (std::is_integral_v<To>) {
+              if constexpr (!std::is_integral_v<From>) return std::nullopt;
+              else if (!std::in_range<To>(from)) return std::nullopt;
+            } else if constexpr (std::is_integral_v<From>) {
+              // Only integers that the parameter's type has.
+              constexpr auto most = std::int64_t{1} << std::numeric_limits<To>::digits;
+              if (std::cmp_greater(from, most) || std::cmp_less(from, -most)) return std::nullopt;
+            }
+            number = static_cast<To>(from);
+          }
+          const auto bytes = std::as_bytes(std::span(&number, 1));
+          return std::vector<std::byte>(bytes.begin(), bytes.end());
+        },
+        value(i));
+  }
+  std::optional<std::vector<std::byte>> number_bytes(std::size_t i) const {
+    switch (param(i).type) {
+      case u32: return bytes_as<std::uint32_t>(i);
+      case s32: return bytes_as<std::int32_t>(i);
+      case u64: return bytes_as<std::uint64_t>(i);
+      case s64: return bytes_as<std::int64_t>(i);
+      case f32: return bytes_as<float>(i);
+      case f64: return bytes_as<double>(i);
+      default: return std::nullopt;
+    }
+  }
+  void check_number(std::size_t i) {
+    if (number_bytes(i)) return;
+    const std::string found = std::visit(
+        [](const auto& each) {
+          if constexpr (std::is_arithmetic_v<std::decay_t<decltype(each)>>)
+            return fmt::format("{}", each);
+          else return std::string();
+        },
+        value(i));
+    report(i, fmt::format("{} does not fit {}", found, name(param(i).type)));
+  }
+
+  // What a launch computes from its integer arguments.
+  std::int64_t computed(const MapNumber& of) const {
+    std::int64_t product = 1;
+    for (const int each : of.params) {
+      const auto i = static_cast<std::size_t>(each);
+      if (const auto* given = std::get_if<std::int64_t>(&value(i))) product *= *given;
+      else if (const auto* large = std::get_if<std::uint64_t>(&value(i)))
+        product *= static_cast<std::int64_t>(*large);
+    }
+    return of.value * ((product + of.divisor - 1) / of.divisor);
+  }
+
+  void check_extent(std::size_t i) {
+    if (!param(i).pointer) return;
+    std::int64_t wanted = param(i).elements;
+    std::string shape;
+    if (const auto& span = param(i).span) {
+      const std::int64_t rows = computed(span->rows), cols = computed(span->cols);
+      if (rows <= 0 || cols <= 0) return;
+      wanted =
+          (rows - 1) * computed(span->row_stride) + (cols - 1) * computed(span->col_stride) + 1;
+      shape = fmt::format(" ({} x {})", rows, cols);
+    }
+    const HostMatrix* given = matrix(i);
+    const std::size_t bytes = given ? given->from.size() : std::get<Buffer>(value(i)).size();
+    const auto width = static_cast<std::size_t>(bits(param(i).type));
+    const std::size_t elements = bytes * 8 / width;
+    if (wanted > 0 && elements < static_cast<std::size_t>(wanted))
+      report(i, fmt::format("too small: its layout spans {} elements of {}{}, found {}", wanted,
+                            name(param(i).type), shape, elements));
+  }
+
+  Status send() {
+    buffers_.resize(matched_.size());
+    for (std::size_t i = 0; i < matched_.size(); ++i) {
+      const HostMatrix* given = matrix(i);
+      if (!given) {
+        if (const auto number = number_bytes(i); number && !param(i).pointer)
+          arguments_.add_bytes(*number);
+        else arguments_.add(std::get<Buffer>(value(i)));
+        continue;
+      }
+      auto buffer = device_.allocate(std::max<std::size_t>(given->from.size(), 1));
+      if (!buffer) return buffer.diags();
+      // An output counts as unwritten where the device keeps account of that.
+      if (given->use != Use::out || !buffer->unwritten())
+        if (Status status = buffer->write(given->from); !status) return status;
+      arguments_.add(*buffer);
+      buffers_[i] = *buffer;
+    }
+    return Done{};
+  }
+
+  Status execute(Dim3 grid) {
+    const auto module = device_.load(compiled_.ptx, compiled_.name);
+    if (!module) return module.diags();
+    auto kernel = module->kernel(compiled_.name);
+    if (!kernel) return kernel.diags();
+    const std::size_t before = device_.findings().size();
+    Status status = launch(*kernel, compiled_, grid, arguments_);
+    if (status) status = device_.synchronize();
+    const std::vector<Finding> all = device_.findings();
+    const Diags found = errors_of(std::span(all).subspan(before));
+    if (!found.ok()) return found;
+    return status;
+  }
+
+  // The findings of a launch as errors: of one kind at one line of C++ the first, and how many
+  // more.
+  static Diags errors_of(std::span<const Finding> findings) {
+    Diags out;
+    const auto alike = [](const Finding& x, const Finding& y) {
+      return x.id == y.id && !x.source.empty() && x.source == y.source;
+    };
+    for (auto at = findings.begin(); at != findings.end(); ++at) {
+      const Rule* rule = find_rule(at->id);
+      if (!rule || detail::only_warns(at->id)) continue;
+      const auto same = [&](const Finding& other) { return alike(*at, other); };
+      if (std::any_of(findings.begin(), at, same)) continue;
+      std::string message = at->source.empty() ? "" : at->source + ": ";
+      message += at->message;
+      if (at->block != no_block)
+        message += fmt::format(", block ({}, {}, {})", at->block.x, at->block.y, at->block.z);
+      if (at->lane >= 0) message += fmt::format(", thread {}", at->lane);
+      if (const auto more = std::count_if(at + 1, findings.end(), same))
+        message += fmt::format("; {} more at this line", more);
+      out.add({.level = Level::Error, .id = rule->id, .message = std::move(message)});
+    }
+    return out;
+  }
+
+  Status receive() {
+    for (std::size_t i = 0; i < matched_.size(); ++i) {
+      const HostMatrix* given = matrix(i);
+      if (!given || !given->to || given->from.empty()) continue;
+      const auto left = given->use == Use::out ? buffers_[i].unwritten() : std::nullopt;
+      if (left && left->bytes) {
+        const auto width = static_cast<std::size_t>(bits(param(i).type));
+        report(i, fmt::format("the kernel did not write {} of {} elements, the first of them "
+                              "element {}; in_out() is for a matrix of which it writes a part",
+                              left->bytes * 8 / width, given->from.size() * 8 / width,
+                              left->first * 8 / width));
+        continue;
+      }
+      if (Status status = buffers_[i].read({given->to, given->from.size()}); !status) return status;
+    }
+    if (!diags_.ok()) return diags_;
+    return Done{};
+  }
+
+  Device& device_;
+  const Compiled& compiled_;
+  std::vector<const RunArgument*> matched_;  // by parameter
+  std::vector<Buffer> buffers_;              // by parameter; of host matrices
+  Arguments arguments_;
+  Diags diags_;
+};
+
+}  // namespace
+
+Status run_arguments(Device& device, const Compiled& compiled, Dim3 grid,
+                     std::span<const RunArgument> arguments) {
+  return Run(device, compiled)(grid, arguments);
+}
+
+}  // namespace tartan::inline TARTAN_ABI
