@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// A 3 x 3 convolution as an implicit GEMM, with stride and padding.
+//
+//   X   images x height x width x channels       f16 (NHWC)
+//   F   3 x 3 x channels x filters               f16
+//   Y   images x rows x cols x filters           f16, rows = (height + 2 pad - 3) / stride + 1
+//
+// Y is a product: one row for each pixel of the result, 9 * channels along k. Its A has in row
+// (image, p, q), at tap (r, s), the channels of the pixel (p * stride + r - pad, q * stride + s -
+// pad) of X, zeros if that is outside of the image. A is never in memory: fill() gathers the rows
+// of a tile from X, each a copy of its own. Outside of the image it asks for columns behind the
+// last channel, which copies fill with zeros, as they do at the edge of any matrix.
+//
+// F is B as it is, a matrix of channels x filters for each tap, by TMA on sm_90a. A's rows come by
+// cp.async on both targets: TMA's im2col mode is not generated. One stage has both.
+//
+// channels and filters are multiples of 8, the images of any size.
+#include "gallery.h"
+
+using namespace tartan;
+
+namespace {
+
+constexpr Tile tile{.m = 64, .n = 64, .k = 32, .warps_m = 4, .warps_n = 1};
+
+struct Filtering {
+  int height, width, stride, pad;
+  int rows() const { return (height + 2 * pad - 3) / stride + 1; }
+  int cols() const { return (width + 2 * pad - 3) / stride + 1; }
+};
+
+Kernel convolution(const Filtering& shape) {
+  return kernel("convolution", {.block = tile.threads(), .producers = 4}, [=](Builder& k) {
+    const auto [height, width, stride, pad] = shape;
+    const int rows = shape.rows(), cols = shape.cols();
+    auto images = k.param("images", s32), channels = k.param("channels", s32, 8),
+         filters = k.param("filters", s32, 8);
+    auto X = k.global("X", f16, row_major(images * (height * width), channels));
+    auto F = k.global("F", f16, row_major(channels, filters));
+    auto Y = k.global("Y", f16, row_major(images * (rows * cols), filters));
+
+    constexpr int stages = 3;
+    auto mma = k.tiled_mma(k.best_mma(f16, f16, f32), tile);
+    auto sX = k.shared("sX", f16, mma.shared_a(stages, Major::row));
+    auto sF = k.shared("sF", f16, mma.shared_b(stages, Major::row));
+    auto [row, col] = k.block_tile(images * (rows * cols), filters, tile);
+    auto parts = k.convert(ceil_div(channels, tile.k), u32);  // k-tiles of a tap
+
+    k.roles([&, row = row, col = col] {
+      auto sum = mma.accumulator();
+      auto fill = [&](Scalar t, Scalar stage) {
+        auto tap = t / parts, part = t % parts;
+        k.copy(F.matrix(tap).tile(tile.k, tile.n, part, col), sF[stage]);
+        k.loop(0, tile.m, 1, [&](Scalar i) {
+          auto at = row * tile.m + i;  // the result's row, and the pixel of X that it reads
+          auto image = minimum(at / (rows * cols), k.convert(images, u32) - 1);
+          auto y = k.convert(at / cols % rows * stride + tap / 3, s32) - pad,
+               x = k.convert(at % cols * stride + tap % 3, s32) - pad;
+          auto inside = (y >= 0) & (y < height) & (x >= 0) & (x < width);
+          auto pixel = image * (height * width) + k.convert(select(inside, y * width + x, 0), u32);
+          auto channel = select(inside, part, parts);
+          k.copy(X.tile(1, tile.k, pixel, channel), sX[stage].tile(1, tile.k, i, 0));
+        });
+      };
+      auto use = [&](Scalar, Scalar stage) { sum = mma(sum, sX[stage], sF[stage]); };
+      k.pipeline(stages, parts * 9, fill, use);
+      k.store(Y.tile(tile.m, tile.n, row, col), convert(sum, f16));
+    });
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return gallery::main(argc, argv, [](gallery::Session& session) {
+    struct Problem {
+      Filtering shape;
+      int channels, filters;
+    };
+    for (const auto& [shape, channels, filters] :
+         {Problem{{8, 8, 1, 1}, 32, 64}, {{9, 7, 2, 1}, 72, 72}, {{5, 6, 1, 0}, 8, 8}}) {
+      const auto [height, width, stride, pad] = shape;
+      const int images = 2, rows = shape.rows(), cols = shape.cols();
+      const auto x = gallery::numbers<host::f16>(images * height * width * channels, 1),
+                 f = gallery::numbers<host::f16>(9 * channels * filters, 2);
+      std::vector<host::f16> y(images * rows * cols * filters);
+      session.run(convolution(shape), {tile.blocks(images * rows * cols, filters)}, images,
+                  channels, filters, in(x), in(f), out(y));
+
+      std::vector<double> expected(y.size());
+      for (int at = 0; at < images * rows * cols; ++at)
+        for (int tap = 0; tap < 9; ++tap) {
+          const int i = at / cols % rows * stride + tap / 3 - pad,
+                    j = at % cols * stride + tap % 3 - pad;
+          if (i < 0 || i >= height || j < 0 || j >= width) continue;
+          const int image = at / (rows * cols), from = (image * height + i) * width + j;
+          for (int c = 0; c < channels; ++c)
+            for (int o = 0; o < filters; ++o)
+              expected[at * filters + o] +=
+                  x[from * channels + c] * f[(tap * channels + c) * filters + o];
+        }
+      session.expect("convolution", y, expected, filters,
+                     {.relative = 0x1p-10, .absolute = 0x1p-14});
+    }
+  });
+}
