@@ -22,6 +22,7 @@ enum class MemoryOrder : std::uint8_t { relaxed, acquire, release, acq_rel, sc }
 /// The threads that it is atomic and ordered for.
 enum class MemoryScope : std::uint8_t { cta, cluster, gpu, sys };
 
+/// The order and scope of an atomic operation.
 struct AtomicOptions {
   MemoryOrder order = MemoryOrder::relaxed;  // not sc, which fence() has
   MemoryScope scope = MemoryScope::gpu;

@@ -133,6 +133,7 @@ struct CompiledMap {
 /// What the description promises of a launch, and launch() checks: each block has a tile, and each
 /// tile lies in its matrix.
 struct LaunchBound {
+  /// What a bound is of: the blocks of a launch, or a number that its arguments give.
   enum class Of : std::uint8_t { blocks_x, blocks_y, blocks_z, number };
   Of of = Of::number;            // what is bounded
   MapNumber number = {};         // of k-tiles; for blocks the launch's grid

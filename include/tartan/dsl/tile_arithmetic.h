@@ -141,6 +141,7 @@ struct LeftScalar {
 
 namespace detail {
 
+/// The operation of an operator.
 enum class Arithmetic : std::uint8_t { add, subtract, multiply, divide };
 
 WarpTile combined(Arithmetic op, const WarpTile& x, const OperandOf<WarpTile>& y);

@@ -75,6 +75,7 @@ std::vector<double> softmax(const Matrix<T>& x) {
   return out;
 }
 
+/// The scale and mask of attention().
 struct AttentionOptions {
   double scale = 1;     // of the scores; 1 / sqrt(d) as a rule
   bool causal = false;  // query i sees the keys up to i + keys - queries
