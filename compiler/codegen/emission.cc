@@ -16,6 +16,7 @@
 #include <llvm/Transforms/Utils.h>
 
 #include <cassert>
+#include <utility>
 
 #include "compiler/codegen/impl.h"
 #include "compiler/codegen/target_machine.h"
@@ -105,22 +106,34 @@ std::string one_line(std::string text) {
 
 }  // namespace
 
-Result<std::string> FunctionBuilder::emit() {
-  Impl& m = *impl_;
-  assert(m.module && "emit() was already called");
-  m.build.CreateRetVoid();
-  for (const Impl::Mark& each : m.marks) llvm::BranchInst::Create(each.next, each.open);
-  m.settle_params();
-  if (m.debug) m.debug->finalize();
-
-  Diags diags = values_out_of_scope(*m.function);
-  if (!diags.ok()) return diags;
+// Ends the function, once, and verifies it.
+Status FunctionBuilder::Impl::finish() {
+  assert(module && "emit() was already called");
+  if (std::exchange(finished, true)) return Done{};
+  build.CreateRetVoid();
+  for (const Mark& each : marks) llvm::BranchInst::Create(each.next, each.open);
+  settle_params();
+  if (debug) debug->finalize();
+  if (Diags diags = values_out_of_scope(*function); !diags.ok()) return diags;
   std::string broken;
   llvm::raw_string_ostream reasons(broken);
-  if (llvm::verifyModule(*m.module, &reasons)) {
-    diags.report("codegen"_rule, {}, "LLVM's verifier: " + one_line(broken));
-    return diags;
-  }
+  if (llvm::verifyModule(*module, &reasons))
+    return {"codegen"_rule, "LLVM's verifier: " + one_line(broken)};
+  return Done{};
+}
+
+Result<std::string> FunctionBuilder::ir() {
+  if (const Status sound = impl_->finish(); !sound) return sound.diags();
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  impl_->module->print(out, nullptr);
+  return text;
+}
+
+Result<std::string> FunctionBuilder::emit() {
+  Impl& m = *impl_;
+  if (const Status sound = m.finish(); !sound) return sound.diags();
+  Diags diags;
   m.context->setDiagnosticHandler(std::make_unique<Collector>(diags), false);
   llvm::SmallVector<char, 0> text;
   try {

@@ -233,6 +233,9 @@ class FunctionBuilder {
   std::vector<Value> warpgroup_wait(int pending_groups, std::span<const Value> accumulators,
                                     std::span<const Value> kept = {});
 
+  /// The function as text of LLVM's IR, which determines what emit() returns for a target. After it
+  /// only emit() may be called.
+  Result<std::string> ir();
   /// Runs the passes and the back end. Returns LLVM's text, neither parsed back nor verified. Call
   /// once.
   Result<std::string> emit();

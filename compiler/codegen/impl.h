@@ -70,6 +70,8 @@ struct [[gnu::visibility("hidden")]] FunctionBuilder::Impl {
 
   /// Declares the parameters that were added while the function was built.
   void settle_params();
+  /// Ends the function, and verifies it. A second call does nothing.
+  Status finish();
 
   // Two 16-bit floats (f16x2, bf16x2) are a vector in arithmetic, and a word elsewhere.
   llvm::Type* arithmetic_type(Type of);
@@ -97,6 +99,7 @@ struct [[gnu::visibility("hidden")]] FunctionBuilder::Impl {
 
   std::string name;
   Target target;
+  bool finished = false;
   std::vector<Param> params;
   std::unique_ptr<llvm::LLVMContext> context;
   std::unique_ptr<llvm::Module> module;

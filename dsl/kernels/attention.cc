@@ -7,6 +7,7 @@
 #include <limits>
 #include <numbers>
 
+#include "dsl/kernels/keys.h"
 #include "tartan/dsl/math.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
@@ -85,7 +86,7 @@ Attention tuned(const Attention& options, const Target& target) {
   return fitting(out, target);
 }
 
-Kernel attention(const Attention& options) {
+static Kernel described_attention(const Attention& options) {
   const Type type = options.type;
   const int d = options.head_dim, m = options.tile_queries(), n = options.keys_per_step;
   const Tile qk{.m = m, .n = n, .k = d, .warps_m = options.warps, .warps_n = 1};
@@ -183,6 +184,10 @@ Kernel attention(const Attention& options) {
           k.copy(sQ[0], O.tile(m, d, block, 0));
         });
       });
+}
+
+Kernel attention(const Attention& options) {
+  return described_attention(options).keyed(key_of(options));
 }
 
 }  // namespace tartan::inline TARTAN_ABI::kernels

@@ -5,6 +5,7 @@
 
 #include "dsl/kernels/epilogue.h"
 #include "dsl/kernels/gemm_tiles.h"
+#include "dsl/kernels/keys.h"
 #include "tartan/dsl/math.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
@@ -31,7 +32,7 @@ Scalar block_count(const Scalar& depth, int block) {
 
 }  // namespace
 
-Kernel block_scaled(const BlockScaled& options) {
+static Kernel described_block_scaled(const BlockScaled& options) {
   const Tile& tile = options.tile;
   return kernel("block_scaled", {.block = tile.threads()}, [=](Builder& k) {
     const MmaKind kind = product(k, options);
@@ -72,6 +73,10 @@ Kernel block_scaled(const BlockScaled& options) {
         });
     finisher.store(sum, tile, row, col);
   });
+}
+
+Kernel block_scaled(const BlockScaled& options) {
+  return described_block_scaled(options).keyed(key_of(options));
 }
 
 }  // namespace tartan::inline TARTAN_ABI::kernels

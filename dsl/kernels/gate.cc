@@ -4,10 +4,11 @@
 #include <fmt/format.h>
 
 #include "dsl/kernels/epilogue.h"
+#include "dsl/kernels/keys.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
 
-Kernel gate(const Gate& options) {
+static Kernel described_gate(const Gate& options) {
   constexpr int threads = 256;
   return kernel("gate", {.block = threads}, [=](Builder& k) {
     const Type type = options.type;
@@ -43,5 +44,7 @@ Kernel gate(const Gate& options) {
     }
   });
 }
+
+Kernel gate(const Gate& options) { return described_gate(options).keyed(key_of(options)); }
 
 }  // namespace tartan::inline TARTAN_ABI::kernels

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "dsl/kernels/gemm_tiles.h"
+#include "dsl/kernels/keys.h"
 #include "tartan/dsl/math.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
@@ -58,7 +59,7 @@ bool whole_bytes(Builder& k, const Gemm& options, const TiledMma& mma, const Sca
 
 }  // namespace
 
-Kernel gemm(const Gemm& options) {
+static Kernel described_gemm(const Gemm& options) {
   const Tile tile = filled_in(options);
   const KernelOptions blocks{
       .block = tile.threads(), .producers = options.producers, .cluster = options.cluster};
@@ -102,6 +103,8 @@ Kernel gemm(const Gemm& options) {
   });
 }
 
+Kernel gemm(const Gemm& options) { return described_gemm(options).keyed(key_of(options)); }
+
 namespace {
 
 // The sum of an element's partial results after split-K: the splits are stacked vertically.
@@ -130,7 +133,7 @@ std::pair<Scalar, Scalar> element_of_thread(Builder& k, int block, const Scalar&
 
 }  // namespace
 
-Kernel gemm_sum(const Gemm& options) {
+static Kernel described_gemm_sum(const Gemm& options) {
   const Tile tile = filled_in(options);
   constexpr int block = 256;
   return kernel("gemm_sum", {.block = block}, [=](Builder& k) {
@@ -183,5 +186,7 @@ Kernel gemm_sum(const Gemm& options) {
     });
   });
 }
+
+Kernel gemm_sum(const Gemm& options) { return described_gemm_sum(options).keyed(key_of(options)); }
 
 }  // namespace tartan::inline TARTAN_ABI::kernels

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "dsl/kernels/gemm_tiles.h"
+#include "dsl/kernels/keys.h"
 #include "tartan/dsl/math.h"
 #include "tartan/isa/fragment.h"
 
@@ -125,7 +126,7 @@ Result<Compressed> compress(std::span<const std::byte> dense, int m, int k, Type
   return Compressor(dense, m, k, type).compress();
 }
 
-Kernel sparse_gemm(const Gemm& options) {
+static Kernel described_sparse_gemm(const Gemm& options) {
   using detail::stride;
   Tile tile = options.tile;
   // Two instructions deep: rows of A then have 64 bytes.
@@ -182,6 +183,10 @@ Kernel sparse_gemm(const Gemm& options) {
                      return mma(sum, sA[stage], sM[stage], sB[stage]);
                    }});
   });
+}
+
+Kernel sparse_gemm(const Gemm& options) {
+  return described_sparse_gemm(options).keyed(key_of(options));
 }
 
 }  // namespace tartan::inline TARTAN_ABI::kernels

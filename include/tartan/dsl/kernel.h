@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "tartan/cache.h"
 #include "tartan/isa/target.h"
 #include "tartan/isa/type.h"
 #include "tartan/support/diagnostic.h"
@@ -52,12 +53,23 @@ class Kernel {
   }
   const std::function<void(Builder&)>& body() const { return body_; }
   const Place& place() const { return place_; }
+  /// The same kernel with a key: a text that tells all that options and body depend on, the target
+  /// apart. compile() with a cache then finds the kernel without describing it. Built-in kernels
+  /// have one. A key that leaves something out gives another kernel than the one described.
+  ///   scaled(rows).keyed("scaled rows=" + std::to_string(rows) + " revision=3")
+  Kernel keyed(std::string key) const {
+    Kernel out = *this;
+    out.key_ = std::move(key);
+    return out;
+  }
+  const std::string& key() const { return key_; }  // empty: none
 
  private:
   std::string name_;
   std::function<KernelOptions(const Target&)> options_;
   std::function<void(Builder&)> body_;
   Place place_;
+  std::string key_;
 };
 
 Kernel kernel(std::string name, KernelOptions options, std::function<void(Builder&)> body,
@@ -169,5 +181,9 @@ Result<Compiled> compile(const Kernel& kernel, const Target& target);
 /// kernel.
 ///   compile(kernel, device.arch());
 Result<Compiled> compile(const Kernel& kernel, Arch arch);
+/// Same through a cache. A kernel without a key is described, and found by its code before LLVM; one
+/// with a key (Kernel::keyed) is found by that.
+Result<Compiled> compile(const Kernel& kernel, Arch arch, const Cache& cache);
+Result<Compiled> compile(const Kernel& kernel, const Target& target, const Cache& cache);
 
 }  // namespace tartan::inline TARTAN_ABI

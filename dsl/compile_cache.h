@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// dsl/compile_cache.h - what compile() finds in a cache and puts there.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "tartan/cache.h"
+#include "tartan/dsl/kernel.h"
+
+namespace tartan::inline TARTAN_ABI::detail {
+
+/// The PTX of a kernel, and what the checker says of it.
+struct CompiledText {
+  std::string ptx;
+  Diags warnings;
+};
+
+/// The start of a key: this build of the library, and the target.
+CacheKey compile_key(std::string_view kind, std::string_view target);
+
+/// Nothing if the entry is not there; one that is no such thing is deleted.
+std::optional<CompiledText> held_text(const Cache& cache, const CacheKey& key);
+std::optional<Compiled> held_compiled(const Cache& cache, const CacheKey& key);
+
+void hold(const Cache& cache, const CacheKey& key, const CompiledText& text);
+void hold(const Cache& cache, const CacheKey& key, const Compiled& compiled);
+
+}  // namespace tartan::inline TARTAN_ABI::detail

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each struct is taken apart by a structured binding of all its members: a member more, and this
+// does not compile until the key has it.
+#include "dsl/kernels/keys.h"
+
+#include <fmt/format.h>
+
+namespace tartan::inline TARTAN_ABI::kernels {
+namespace {
+
+// Of numbers, flags and enumerators.
+template <typename... Members>
+std::string joined(Members... members) {
+  std::string out;
+  ((out += fmt::format("{} ", static_cast<int>(members))), ...);
+  return out;
+}
+
+std::string key_of(const Tile& tile) {
+  const auto& [m, n, k, warps_m, warps_n] = tile;
+  return joined(m, n, k, warps_m, warps_n);
+}
+
+std::string key_of(const Epilogue& epilogue) {
+  const auto& [alpha, beta, row_scales, column_scales, bias, activation, residual] = epilogue;
+  return joined(alpha, beta, row_scales, column_scales, bias, activation, residual);
+}
+
+}  // namespace
+
+std::string key_of(const Gemm& options) {
+  const auto& [m, n, k, a, b, accumulator, c, a_major, b_major, multiple, multiple_c, tile, stages,
+               promote, bit_op, epilogue, splits, stream_blocks, group, persistent, producers,
+               cluster, batched] = options;
+  return joined(m, n, k, a, b, accumulator, c, a_major, b_major, multiple, multiple_c) +
+         joined(stages, promote, bit_op, splits, stream_blocks, group, persistent) +
+         joined(producers, cluster, batched) + key_of(tile) + key_of(epilogue);
+}
+
+std::string key_of(const BlockScaled& options) {
+  const auto& [m, n, k, a, b, scale, kind, c, multiple, multiple_c, tile, stages, epilogue] =
+      options;
+  return joined(m, n, k, a, b, scale, kind, c, multiple, multiple_c, stages) + key_of(tile) +
+         key_of(epilogue);
+}
+
+std::string key_of(const Attention& options) {
+  const auto& [head_dim, type, causal, queries_per_block, keys_per_step, warps, stages, producers] =
+      options;
+  return joined(head_dim, type, causal, queries_per_block, keys_per_step, warps, stages, producers);
+}
+
+std::string key_of(const Gate& options) {
+  const auto& [activation, type] = options;
+  return joined(activation, type);
+}
+
+}  // namespace tartan::inline TARTAN_ABI::kernels

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// dsl/kernels/keys.h - the keys of built-in kernels (Kernel::keyed): all of their options.
+#pragma once
+
+#include <string>
+
+#include "tartan/dsl/kernels/attention.h"
+#include "tartan/dsl/kernels/block_scaled.h"
+#include "tartan/dsl/kernels/gate.h"
+#include "tartan/dsl/kernels/gemm.h"
+
+namespace tartan::inline TARTAN_ABI::kernels {
+
+std::string key_of(const Gemm& options);
+std::string key_of(const BlockScaled& options);
+std::string key_of(const Attention& options);
+std::string key_of(const Gate& options);
+
+}  // namespace tartan::inline TARTAN_ABI::kernels
