@@ -191,7 +191,9 @@ TEST_F(CacheFolder, AReadOnlyFolderIsReadAndSaysWhatItCannotKeep) {
   EXPECT_EQ(cache.stats().not_written, 1u);
   ASSERT_EQ(cache.problems().size(), 1u);
   EXPECT_NE(cache.problems()[0].message.find("Permission denied"), std::string::npos);
-  if (root) EXPECT_EQ(::seteuid(0), 0);
+  if (root) {
+    EXPECT_EQ(::seteuid(0), 0);
+  }
 }
 
 TEST_F(CacheFolder, AFullDiskIsAProblemAndNotAnError) {
