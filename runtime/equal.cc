@@ -73,7 +73,7 @@ class Comparison {
     auto read = detail::parse_formula(text);
     if (!read) return refuse(read.diags());
     formula_ = std::move(*read);
-    for (const ManifestBuffer* each : detail::buffers_of(a_)) add(*each, nullptr);
+    for (const ManifestBuffer* each : a_.all_buffers()) add(*each, nullptr);
     if (const auto diags = detail::check_formula(*formula_, buffers_); !diags.ok())
       return refuse(diags);
     judge();
@@ -103,7 +103,7 @@ class Comparison {
 
   // By name where each has all names of the other; else in order.
   bool match() {
-    const auto as = detail::buffers_of(a_), bs = detail::buffers_of(*b_);
+    const auto as = a_.all_buffers(), bs = b_->all_buffers();
     const auto find = [](const auto& list, const std::string& name) -> const ManifestBuffer* {
       for (const ManifestBuffer* each : list)
         if (each->name == name) return each;

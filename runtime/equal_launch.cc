@@ -28,10 +28,11 @@ class Run {
     engine_ = *engine;
     auto module = engine_->load(std::string(manifest_.ptx.text()), manifest_.ptx.name());
     if (!accept(module)) return;
-    auto kernel = (*module)->kernel(manifest_.kernel);
-    if (!accept(kernel) || !place(buffers, names) || !add_arguments()) return;
-    const Status launched = (*kernel)->launch(manifest_.launch, arguments_, nullptr);
-    if (!accept(launched)) return;
+    if (!place(buffers, names) ||
+        !launch(**module, manifest_.kernel, manifest_.launch, manifest_.params))
+      return;
+    for (const ManifestLaunch& each : manifest_.then)
+      if (!launch(**module, each.kernel, each.launch, each.params)) return;
     const Status finished = engine_->synchronize();
     for (const Finding& finding : engine_->findings())
       if (!only_warns(finding.id)) out_.findings.push_back(finding);
@@ -47,7 +48,7 @@ class Run {
   };
 
   bool place(const std::vector<EqualBuffer>& buffers, const std::vector<std::string>& names) {
-    const auto own = buffers_of(manifest_);
+    const auto own = manifest_.all_buffers();
     for (std::size_t i = 0; i < buffers.size(); ++i)
       if (!place(names[i], buffers[i].contents, buffers[i].bytes, buffers[i].key, buffers[i].exact))
         return false;
@@ -78,12 +79,13 @@ class Run {
     return 0;
   }
 
-  bool add_arguments() {
-    auto arguments =
-        manifest_arguments(manifest_, [&](const std::string& name) { return address_of(name); });
-    if (!accept(arguments)) return false;
-    arguments_ = std::move(*arguments);
-    return true;
+  bool launch(EngineModule& module, const std::string& name, const Launch& launch,
+              const std::vector<ManifestParam>& params) {
+    auto kernel = module.kernel(name);
+    if (!accept(kernel)) return false;
+    const auto arguments =
+        manifest_arguments(params, [&](const std::string& buffer) { return address_of(buffer); });
+    return accept(arguments) && accept((*kernel)->launch(launch, *arguments, nullptr));
   }
 
   void collect(std::size_t count) {
@@ -111,19 +113,10 @@ class Run {
   const Manifest& manifest_;
   EqualRun& out_;
   std::shared_ptr<Engine> engine_;
-  Arguments arguments_;
   std::vector<Placed> placed_;
 };
 
 }  // namespace
-
-std::vector<const ManifestBuffer*> buffers_of(const Manifest& manifest) {
-  std::vector<const ManifestBuffer*> out;
-  for (const ManifestParam& param : manifest.params)
-    if (param.buffer) out.push_back(&*param.buffer);
-  for (const ManifestBuffer& buffer : manifest.buffers) out.push_back(&buffer);
-  return out;
-}
 
 EqualRun run_under_algebra(const Manifest& manifest, const std::vector<EqualBuffer>& buffers,
                            const std::vector<std::string>& names, const EqualOptions& options,

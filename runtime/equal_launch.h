@@ -42,7 +42,4 @@ EqualRun run_under_algebra(const Manifest& manifest, const std::vector<EqualBuff
                            const std::vector<std::string>& names, const EqualOptions& options,
                            const Replaced& replaced = {});
 
-/// The buffers of a manifest, those of parameters first.
-std::vector<const ManifestBuffer*> buffers_of(const Manifest& manifest);
-
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -82,28 +82,66 @@ class Reader : private detail::ManifestParams {
 
  private:
   void read_fields(const Json& root, Manifest& manifest) {
-    known_fields(root, "",
-                 {"ptx", "kernel", "grid", "block", "dynamic_shared", "cluster", "cooperative",
-                  "hardware", "params", "buffers"});
+    std::vector<std::string_view> fields = {"ptx", "hardware", "buffers", "then"};
+    fields.insert(fields.end(), std::begin(of_launch), std::end(of_launch));
+    known_fields(root, "", fields);
     if (const auto file = text(root, "ptx", "ptx")) {
       auto source = read_source((folder_ / *file).string());
       if (source) manifest.ptx = std::move(*source);
       else diags_.append(source.diags());
     }
     if (const auto kernel = text(root, "kernel", "kernel")) manifest.kernel = *kernel;
-    manifest.launch.grid = extents(root, "grid", detail::largest_grid);
-    manifest.launch.block = extents(root, "block", detail::largest_block);
-    if (manifest.launch.block.count() > detail::most_threads)
-      fail("block", fmt::format("at most {} threads", detail::most_threads), &root["block"]);
-    if (const Json* field = find(root, "dynamic_shared"))
-      manifest.launch.dynamic_shared = static_cast<std::uint32_t>(
-          whole(*field, "dynamic_shared", 0, most_dynamic_shared()).value_or(0));
-    if (find(root, "cluster"))
-      manifest.launch.cluster =
-          extents(root, "cluster", {detail::most_blocks, detail::most_blocks, detail::most_blocks});
-    if (find(root, "cooperative")) manifest.launch.cooperative = flag(root, "cooperative");
+    manifest.launch = read_launch(root, "");
     read_hardware(root, manifest);
-    read_params(root, manifest);
+    manifest.params = read_params(root, "");
+    read_then(root, manifest);
+    read_buffers(root, manifest);
+    check_names(manifest);
+    check_references(manifest, manifest.params, "");
+    for (std::size_t i = 0; i < manifest.then.size(); ++i)
+      check_references(manifest, manifest.then[i].params, fmt::format("then[{}].", i));
+  }
+
+  static constexpr std::string_view of_launch[] = {"kernel",         "grid",    "block",
+                                                   "dynamic_shared", "cluster", "cooperative",
+                                                   "programmatic",   "params"};
+
+  // `within`: what the paths of its fields begin with, "then[0]." or nothing.
+  Launch read_launch(const Json& object, const std::string& within) {
+    Launch out;
+    out.grid = extents(object, "grid", within, detail::largest_grid);
+    out.block = extents(object, "block", within, detail::largest_block);
+    if (out.block.count() > detail::most_threads)
+      fail(within + "block", fmt::format("at most {} threads", detail::most_threads),
+           find(object, "block"));
+    if (const Json* field = find(object, "dynamic_shared"))
+      out.dynamic_shared = static_cast<std::uint32_t>(
+          whole(*field, within + "dynamic_shared", 0, most_dynamic_shared()).value_or(0));
+    if (find(object, "cluster"))
+      out.cluster = extents(object, "cluster", within,
+                            {detail::most_blocks, detail::most_blocks, detail::most_blocks});
+    if (find(object, "cooperative")) out.cooperative = flag(object, "cooperative", within);
+    if (find(object, "programmatic")) out.programmatic = flag(object, "programmatic", within);
+    return out;
+  }
+
+  void read_then(const Json& root, Manifest& manifest) {
+    const Json* then = find(root, "then");
+    if (!then) return;
+    if (!then->is_array()) return fail("then", "an array", then);
+    for (std::size_t i = 0; i < then->size(); ++i) {
+      const Json& one = (*then)[i];
+      const std::string path = fmt::format("then[{}]", i), within = path + ".";
+      if (!one.is_object()) {
+        fail(path, "a launch", &one);
+        continue;
+      }
+      known_fields(one, path, {std::begin(of_launch), std::end(of_launch)});
+      ManifestLaunch& launch = manifest.then.emplace_back();
+      launch.kernel = text(one, "kernel", within + "kernel").value_or("");
+      launch.launch = read_launch(one, within);
+      launch.params = read_params(one, within);
+    }
   }
 
   void read_hardware(const Json& root, Manifest& manifest) {
@@ -114,18 +152,13 @@ class Reader : private detail::ManifestParams {
     manifest.hardware = field->get<std::string>();
   }
 
-  void read_params(const Json& root, Manifest& manifest) {
-    const Json* params = find(root, "params");
-    if (!params || !params->is_array()) return fail("params", "an array", params);
-    for (std::size_t i = 0; i < params->size(); ++i) {
-      const std::string path = fmt::format("params[{}]", i);
-      ManifestParam param = read_param((*params)[i], path);
-      if (param.buffer) check_name(manifest, *param.buffer, path);
-      manifest.params.push_back(std::move(param));
-    }
-    read_buffers(root, manifest);
-    for (std::size_t i = 0; i < manifest.params.size(); ++i)
-      check_references(manifest, manifest.params[i], fmt::format("params[{}]", i));
+  std::vector<ManifestParam> read_params(const Json& object, const std::string& within) {
+    std::vector<ManifestParam> out;
+    const Json* params = find(object, "params");
+    if (!params || !params->is_array()) return fail(within + "params", "an array", params), out;
+    for (std::size_t i = 0; i < params->size(); ++i)
+      out.push_back(read_param((*params)[i], fmt::format("{}params[{}]", within, i)));
+    return out;
   }
 
   void read_buffers(const Json& root, Manifest& manifest) {
@@ -139,22 +172,31 @@ class Reader : private detail::ManifestParams {
         fail(path, "a buffer", &one);
         continue;
       }
-      ManifestBuffer buffer = read_buffer(one, path);
-      check_name(manifest, buffer, path);
-      manifest.buffers.push_back(std::move(buffer));
+      manifest.buffers.push_back(read_buffer(one, path));
     }
   }
 
-  void check_name(const Manifest& manifest, const ManifestBuffer& buffer, const std::string& path) {
-    const auto check = [&](const ManifestBuffer& other, std::string_view list, std::size_t i) {
-      if (!buffer.name.empty() && other.name == buffer.name)
+  // Each buffer's name is its own.
+  void check_names(const Manifest& manifest) {
+    std::vector<std::pair<std::string, std::string>> known;  // names, and where they are
+    const auto add = [&](const ManifestBuffer& buffer, const std::string& path) {
+      const auto other =
+          std::ranges::find(known, buffer.name, [](const auto& x) { return x.first; });
+      if (other != known.end() && !buffer.name.empty())
         report(path + ".buffer",
-               fmt::format("duplicate name: {}[{}] is also called {}", list, i, buffer.name));
+               fmt::format("duplicate name: {} is also called {}", other->second, buffer.name));
+      known.emplace_back(buffer.name, path);
     };
-    for (std::size_t i = 0; i < manifest.params.size(); ++i)
-      if (const auto& other = manifest.params[i].buffer) check(*other, "params", i);
+    const auto add_params = [&](const std::vector<ManifestParam>& params,
+                                const std::string& within) {
+      for (std::size_t i = 0; i < params.size(); ++i)
+        if (params[i].buffer) add(*params[i].buffer, fmt::format("{}params[{}]", within, i));
+    };
+    add_params(manifest.params, "");
+    for (std::size_t i = 0; i < manifest.then.size(); ++i)
+      add_params(manifest.then[i].params, fmt::format("then[{}].", i));
     for (std::size_t i = 0; i < manifest.buffers.size(); ++i)
-      check(manifest.buffers[i], "buffers", i);
+      add(manifest.buffers[i], fmt::format("buffers[{}]", i));
   }
 
   ManifestParam read_param(const Json& param, const std::string& path) {
@@ -230,6 +272,12 @@ class Reader : private detail::ManifestParams {
   }
 
   // Checks that buffers named by maps and addresses exist and are large enough.
+  void check_references(const Manifest& manifest, const std::vector<ManifestParam>& params,
+                        const std::string& within) {
+    for (std::size_t i = 0; i < params.size(); ++i)
+      check_references(manifest, params[i], fmt::format("{}params[{}]", within, i));
+  }
+
   void check_references(const Manifest& manifest, const ManifestParam& param,
                         const std::string& path) {
     if (param.tensor_map) check_inside(manifest, *param.tensor_map, path);
@@ -282,10 +330,8 @@ class Reader : private detail::ManifestParams {
   }
 
   static const ManifestBuffer* find_buffer(const Manifest& manifest, const std::string& name) {
-    for (const ManifestParam& param : manifest.params)
-      if (param.buffer && param.buffer->name == name) return &*param.buffer;
-    for (const ManifestBuffer& buffer : manifest.buffers)
-      if (buffer.name == name) return &buffer;
+    for (const ManifestBuffer* each : manifest.all_buffers())
+      if (each->name == name) return each;
     return nullptr;
   }
 
@@ -333,18 +379,19 @@ class Reader : private detail::ManifestParams {
     return 0;
   }
 
-  Dim3 extents(const Json& root, const char* key, const Dim3& largest) {
-    const Json* field = find(root, key);
+  Dim3 extents(const Json& object, const char* key, const std::string& within,
+               const Dim3& largest) {
+    const Json* field = find(object, key);
     Dim3 result;
     if (!field || !field->is_array() || field->empty() || field->size() > 3) {
-      fail(key, "an array of one to three whole numbers", field);
+      fail(within + key, "an array of one to three whole numbers", field);
       return result;
     }
     std::uint32_t* const to[] = {&result.x, &result.y, &result.z};
     const std::uint32_t most[] = {largest.x, largest.y, largest.z};
     for (std::size_t i = 0; i < field->size(); ++i)
       *to[i] = static_cast<std::uint32_t>(
-          whole((*field)[i], fmt::format("{}[{}]", key, i), 1, most[i]).value_or(1));
+          whole((*field)[i], fmt::format("{}{}[{}]", within, key, i), 1, most[i]).value_or(1));
     return result;
   }
 
@@ -385,6 +432,18 @@ class Reader : private detail::ManifestParams {
 };
 
 }  // namespace
+
+std::vector<const ManifestBuffer*> Manifest::all_buffers() const {
+  std::vector<const ManifestBuffer*> out;
+  const auto add = [&](const std::vector<ManifestParam>& of) {
+    for (const ManifestParam& param : of)
+      if (param.buffer) out.push_back(&*param.buffer);
+  };
+  add(params);
+  for (const ManifestLaunch& each : then) add(each.params);
+  for (const ManifestBuffer& buffer : buffers) out.push_back(&buffer);
+  return out;
+}
 
 Result<Manifest> read_manifest(const std::string& path) {
   const auto source = read_source(path);

@@ -10,6 +10,8 @@
 //     "cluster": [2, 1, 1],              blocks; left out: what the kernel states, else one
 //     "cooperative": true,               blocks run at the same time, for grid.sync(); left out:
 //                                        false
+//     "programmatic": true,              may start before the launch in front of it ends, and waits
+//                                        by griddepcontrol.wait; left out: false
 //     "hardware": "sm_90",               whose arithmetic; left out: that of the PTX target
 //     "params": [                        the kernel's parameters, in order
 //       {"buffer": "in", "file": "in.bin"},
@@ -28,6 +30,11 @@
 //     ],
 //     "buffers": [                       those that are no parameter of their own
 //       {"buffer": "matrix", "file": "matrix.bin", "part": [4096, 262144]}
+//     ],
+//     "then": [                          further launches, one after the other in one stream, with
+//       {"kernel": "add", "grid": [4],   fields as above; buffers have one name in all of them:
+//        "block": [32],                  {"address": "out"} is the first launch's
+//        "params": [{"address": "out"}]}
 //     ]
 //   }
 //
@@ -99,6 +106,13 @@ struct ManifestParam {
   bool is_struct = false;
 };
 
+/// A launch after the first one.
+struct ManifestLaunch {
+  std::string kernel;
+  Launch launch;
+  std::vector<ManifestParam> params;
+};
+
 struct Manifest {
   std::string name;  // of its own text: a path
   Source ptx{"", ""};
@@ -107,6 +121,10 @@ struct Manifest {
   std::string hardware;  // "sm_90"; empty where it is not stated
   std::vector<ManifestParam> params;
   std::vector<ManifestBuffer> buffers;  // beside those of `params`
+  std::vector<ManifestLaunch> then;
+
+  /// All of it: those of the launches' parameters, in their order, then `buffers`.
+  std::vector<const ManifestBuffer*> all_buffers() const;
 };
 
 /// Reads a manifest and every file it names. Every wrong field and every unreadable file gives a

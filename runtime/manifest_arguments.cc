@@ -7,14 +7,15 @@
 namespace tartan::inline TARTAN_ABI {
 
 Result<Arguments> manifest_arguments(
-    const Manifest& manifest, const std::function<std::uint64_t(const std::string&)>& address_of) {
+    const std::vector<ManifestParam>& params,
+    const std::function<std::uint64_t(const std::string&)>& address_of) {
   const auto encode = [&](const ManifestTensorMap& wanted) {
     TensorMap map = wanted.map;
     map.address = address_of(wanted.buffer) + wanted.offset;
     return map.encode();
   };
   Arguments out;
-  for (const ManifestParam& param : manifest.params) {
+  for (const ManifestParam& param : params) {
     if (param.buffer) {
       out.add(address_of(param.buffer->name));
       continue;

@@ -11,9 +11,10 @@
 
 namespace tartan::inline TARTAN_ABI {
 
-/// `address_of` knows every buffer: the manifest's reader has checked the names. Fails with the
-/// first tensor map that cannot be.
+/// Of one launch's parameters. `address_of` knows every buffer: the manifest's reader has checked
+/// the names. Fails with the first tensor map that cannot be.
 Result<Arguments> manifest_arguments(
-    const Manifest& manifest, const std::function<std::uint64_t(const std::string&)>& address_of);
+    const std::vector<ManifestParam>& params,
+    const std::function<std::uint64_t(const std::string&)>& address_of);
 
 }  // namespace tartan::inline TARTAN_ABI

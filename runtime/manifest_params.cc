@@ -24,10 +24,10 @@ std::vector<std::string_view> with_place(std::vector<std::string_view> fields, b
 
 }  // namespace
 
-bool ManifestParams::flag(const Json& object, const char* key) {
+bool ManifestParams::flag(const Json& object, const char* key, const std::string& within) {
   const Json* field = find(object, key);
   if (field && field->is_boolean()) return field->get<bool>();
-  fail(key, "true or false", field);
+  fail(within + key, "true or false", field);
   return false;
 }
 

@@ -19,8 +19,8 @@ class ManifestParams : protected ManifestFields {
   /// Writes scalars into `into.scalar`, and adds members that are known once the buffers are
   /// allocated.
   void read_members(const Json& fields, const std::string& path, ManifestParam& into);
-  /// true or false.
-  bool flag(const Json& object, const char* key);
+  /// true or false; `within` is what the field's path begins with.
+  bool flag(const Json& object, const char* key, const std::string& within);
 
  private:
   void read_member(const Json& field, const std::string& path, std::size_t number,

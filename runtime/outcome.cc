@@ -64,22 +64,30 @@ class Run {
   bool load(Device& device) {
     auto module = device.load(std::string(manifest_.ptx.text()), manifest_.ptx.name());
     if (!accept(module)) return false;
-    auto kernel = module->kernel(manifest_.kernel);
-    if (!accept(kernel)) return false;
-    kernel_ = std::move(*kernel);
+    if (!add_launch(*module, manifest_.kernel, manifest_.launch, manifest_.params)) return false;
+    for (const ManifestLaunch& each : manifest_.then)
+      if (!add_launch(*module, each.kernel, each.launch, each.params)) return false;
     outcome_.warnings = module->warnings();
     return true;
   }
 
+  bool add_launch(const Module& module, const std::string& name, const Launch& launch,
+                  const std::vector<ManifestParam>& params) {
+    auto kernel = module.kernel(name);
+    if (!accept(kernel)) return false;
+    launches_.push_back({std::move(*kernel), launch, &params, {}});
+    return true;
+  }
+
   bool fill(Device& device) {
-    for (const ManifestParam& param : manifest_.params)
-      if (param.buffer && !allocate(device, *param.buffer)) return false;
-    for (const ManifestBuffer& buffer : manifest_.buffers)
-      if (!allocate(device, buffer)) return false;
-    auto arguments = manifest_arguments(
-        manifest_, [&](const std::string& name) { return find(name)->address(); });
-    if (!accept(arguments)) return false;
-    arguments_ = std::move(*arguments);
+    for (const ManifestBuffer* each : manifest_.all_buffers())
+      if (!allocate(device, *each)) return false;
+    for (PreparedLaunch& each : launches_) {
+      auto arguments = manifest_arguments(
+          *each.params, [&](const std::string& name) { return find(name)->address(); });
+      if (!accept(arguments)) return false;
+      each.arguments = std::move(*arguments);
+    }
     return true;
   }
 
@@ -103,7 +111,9 @@ class Run {
   }
 
   bool launch(Device& device) {
-    return accept(kernel_.launch(manifest_.launch, arguments_)) && accept(device.synchronize());
+    for (PreparedLaunch& each : launches_)
+      if (!accept(each.kernel.launch(each.launch, each.arguments))) return false;
+    return accept(device.synchronize());
   }
 
   void compare() {
@@ -148,8 +158,13 @@ class Run {
 
   const Manifest& manifest_;
   Outcome& outcome_;
-  LoadedKernel kernel_;
-  Arguments arguments_;
+  struct PreparedLaunch {
+    LoadedKernel kernel;
+    Launch launch;
+    const std::vector<ManifestParam>* params = nullptr;
+    Arguments arguments;
+  };
+  std::vector<PreparedLaunch> launches_;
   std::vector<std::pair<const ManifestBuffer*, Buffer>> buffers_;
 };
 

@@ -67,7 +67,7 @@ enum class FunctionAttribute : int {
 
 /// An attribute of a launch (CUlaunchAttribute): those that Tartan uses.
 struct LaunchAttribute {
-  static constexpr int cooperative = 2, cluster_dimension = 4;
+  static constexpr int cooperative = 2, cluster_dimension = 4, programmatic = 6;
   int id = cluster_dimension;
   alignas(8) unsigned value[3] = {};  // 1; the cluster
   char rest[52] = {};

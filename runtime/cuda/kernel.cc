@@ -47,7 +47,7 @@ class Kernel final : public detail::EngineKernel {
     for (std::size_t i = 0; i < arguments.size(); ++i)
       values.push_back(const_cast<std::byte*>(arguments[i].data()));
     Context& context = *module_->context;
-    if (launch.cooperative || launch.cluster != Dim3{0, 0, 0})
+    if (launch.cooperative || launch.programmatic || launch.cluster != Dim3{0, 0, 0})
       return launch_extended(launch, *queue, values.data());
     return context.call(context.driver().launch, handle_, launch.grid.x, launch.grid.y,
                         launch.grid.z, launch.block.x, launch.block.y, launch.block.z,
@@ -63,7 +63,9 @@ class Kernel final : public detail::EngineKernel {
     if (!driver.launch_extended.address)
       return {"driver-version"_rule,
               fmt::format("the driver cannot launch {}: cuLaunchKernelEx requires CUDA 11.8",
-                          clusters ? "clusters" : "cooperative grids")};
+                          clusters             ? "clusters"
+                          : launch.cooperative ? "cooperative grids"
+                                               : "dependent grids")};
     constexpr std::uint64_t everywhere = 8;  // blocks; more must be allowed
     if (cluster.count() > everywhere)
       if (auto status = context.call(driver.set_function_attribute, handle_,
@@ -74,6 +76,8 @@ class Kernel final : public detail::EngineKernel {
     if (clusters) attributes.push_back({.value = {cluster.x, cluster.y, cluster.z}});
     if (launch.cooperative)
       attributes.push_back({.id = LaunchAttribute::cooperative, .value = {1}});
+    if (launch.programmatic)
+      attributes.push_back({.id = LaunchAttribute::programmatic, .value = {1}});
     const LaunchConfiguration configuration{
         .grid = {grid.x, grid.y, grid.z},
         .block = {block.x, block.y, block.z},

@@ -320,6 +320,11 @@ Status Kernel::check(const Launch& launch, const Arguments& arguments) const {
   if (Status status = check_cluster(launch); !status) return status;
   if (launch.cooperative)
     if (Status status = check_cooperative(launch); !status) return status;
+  if (const Arch arch = module_->hardware(); launch.programmatic && arch.sm < 90)
+    return {"launch-arguments"_rule,
+            fmt::format("kernel {}: programmatic dependent launch is unsupported on {}, requires "
+                        "sm_90",
+                        name(), arch.text())};
   const Program& program = *program_;
   const Dim3 wanted = program.required_block;
   if (wanted.x != 0 && wanted != launch.block)
@@ -342,7 +347,8 @@ Status Kernel::check(const Launch& launch, const Arguments& arguments) const {
   return Done{};
 }
 
-Status Kernel::launch(const Launch& launch, const Arguments& arguments, detail::EngineStream*) {
+Status Kernel::launch(const Launch& launch, const Arguments& arguments,
+                      detail::EngineStream* stream) {
   if (Status status = check(launch, arguments); !status) return status;
   Machine& machine = module_->machine();
   // grid.sync() of cooperative groups: the size of this, and a barrier's counter.
@@ -354,13 +360,14 @@ Status Kernel::launch(const Launch& launch, const Arguments& arguments, detail::
     workspace = *address;
   }
   Status status = Done{};
-  machine.run([&](GlobalMemory& memory) { status = run(launch, arguments, memory, workspace); });
+  machine.run(
+      [&](GlobalMemory& memory) { status = run(launch, arguments, memory, workspace, stream); });
   if (workspace) machine.free(workspace);
   return status;
 }
 
 Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemory& memory,
-                   std::uint64_t workspace) {
+                   std::uint64_t workspace, const void* queue) {
   Machine& machine = module_->machine();
   const auto begin = std::chrono::steady_clock::now();
   LaunchContext context{*program_,
@@ -384,6 +391,8 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
     std::memcpy(context.params.data() + program_->param_offsets[i], arguments[i].data(),
                 arguments[i].size());
 
+  const std::shared_ptr<Predecessor> before = machine.take_predecessor();
+  if (launch.programmatic && before && before->queue() == queue) context.predecessor = before.get();
   std::optional<LaunchRaces> races;
   std::optional<LaunchDefinedness> definedness;
   if (program_->watched) context.races = &races.emplace(context, true);
@@ -408,6 +417,9 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
   if (races)
     for (const Finding& finding : races->reports.findings())
       machine.add(finding, describe(finding));
+  if (races)
+    machine.set_predecessor(std::make_shared<Predecessor>(program_, module_, module_->tree(), queue,
+                                                          std::move(races->global)));
   if (definedness)
     for (const Finding& finding : definedness->reports.findings())
       machine.add(finding, describe(finding));

@@ -12,6 +12,7 @@
 #include "compiler/ptx/constant.h"
 #include "runtime/emulator/numbers/small_float.h"
 #include "runtime/emulator/profile/profile.h"
+#include "runtime/emulator/races/predecessor.h"
 #include "runtime/emulator/schedules/exploration.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
@@ -117,8 +118,19 @@ void Machine::add(const Finding& finding, Diag failure) {
 
 Status Machine::take_failures() {
   const std::scoped_lock lock(mutex_);
+  predecessor_.reset();
   if (failures_.ok()) return Done{};
   return std::exchange(failures_, {});
+}
+
+std::shared_ptr<Predecessor> Machine::take_predecessor() {
+  const std::scoped_lock lock(mutex_);
+  return std::exchange(predecessor_, nullptr);
+}
+
+void Machine::set_predecessor(std::shared_ptr<Predecessor> launch) {
+  const std::scoped_lock lock(mutex_);
+  predecessor_ = std::move(launch);
 }
 
 std::vector<Finding> Machine::findings() const {

@@ -22,6 +22,7 @@
 namespace tartan::inline TARTAN_ABI::emulator {
 
 class Algebra;
+class Predecessor;
 
 /// What modules, kernels and streams of one device share.
 ///
@@ -69,6 +70,10 @@ class Machine {
   void add(const Report& report, const std::optional<NumericBasis>& basis);
   void add(const Finding& finding, Diag failure);
 
+  /// The last launch, if it was one with checks and nobody has waited for it since.
+  std::shared_ptr<Predecessor> take_predecessor();
+  void set_predecessor(std::shared_ptr<Predecessor> launch);
+
   /// What failed since the last call; launches are complete when they return.
   Status take_failures();
   std::vector<Finding> findings() const;
@@ -83,6 +88,7 @@ class Machine {
   std::vector<Finding> findings_;
   Diags failures_;  // of launches that nobody has synchronised with yet
   Report report_;
+  std::shared_ptr<Predecessor> predecessor_;
 };
 
 class Module : public detail::EngineModule, public std::enable_shared_from_this<Module> {
@@ -137,7 +143,7 @@ class Kernel : public detail::EngineKernel {
   std::uint64_t shared_bytes(const Launch& launch) const;
   Dim3 cluster_of(const Launch& launch) const;
   Status run(const Launch& launch, const Arguments& arguments, GlobalMemory& memory,
-             std::uint64_t workspace);
+             std::uint64_t workspace, const void* queue);
   Diag describe(const Finding& finding) const;
 
   std::shared_ptr<Module> module_;

@@ -60,6 +60,10 @@ struct Launch {
   /// All blocks run at the same time and may wait for each other, as grid.sync() of CUDA's
   /// cooperative groups does.
   bool cooperative = false;
+  /// Programmatic dependent launch, from sm_90 on: the kernel may start while the launch before it
+  /// in its stream still runs, and waits for its end by griddepcontrol.wait. On the emulator with
+  /// checks, what it accesses before that is compared with what that launch accessed.
+  bool programmatic = false;
 };
 
 /// The block of a finding that concerns no particular block.

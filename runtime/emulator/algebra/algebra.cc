@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <utility>
 
 #include "runtime/emulator/machine/block.h"
 
@@ -59,6 +60,7 @@ void Algebra::add_input(std::uint64_t key, std::uint64_t address, std::size_t by
 }
 
 void Algebra::begin(const GlobalMemory& memory) {
+  if (std::exchange(begun_, true)) return;  // a later launch starts with what this one leaves
   for (Input& input : inputs_) {
     const Allocation* found = memory.find(input.address, input.bytes);
     input.host = found ? found->host + (input.address - found->address) : nullptr;

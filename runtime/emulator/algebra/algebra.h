@@ -36,7 +36,7 @@ class Algebra {
   /// The bytes at that address of the device are inputs, and elements there are variables, the same
   /// in each launch that has the key; with `exact`, they are what their bits say.
   void add_input(std::uint64_t key, std::uint64_t address, std::size_t bytes, bool exact);
-  /// A launch starts.
+  /// A launch starts; the first one makes the inputs variables.
   void begin(const GlobalMemory& memory);
   /// What a reduction of a bulk copy does: `name` of elements of `type`.
   void reduce(std::byte* to, const std::byte* from, std::size_t bytes, std::string_view name,
@@ -76,6 +76,7 @@ class Algebra {
   Ref read_input(std::uint32_t byte, std::uint64_t bits, Type type);
 
   std::vector<Input> inputs_;
+  bool begun_ = false;
   std::vector<Reason> given_up_;
   std::vector<std::uint8_t> uses_;
   std::vector<Type> types_;

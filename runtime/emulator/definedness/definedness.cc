@@ -211,10 +211,17 @@ void ClusterDefinedness::gathered(Warp& warp, std::span<const Gathered> places) 
 
 void ClusterDefinedness::shuffle(Warp& warp, const Op& op, const std::uint32_t (&from)[32]) {
   RegisterShadow& bits = shadow(warp);
+  const auto* const members = lanes<std::uint32_t>(warp, op.e);
   std::uint32_t out[32] = {}, origins[32] = {};
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(m));
     const std::uint32_t other = from[lane] & 31;
+    if (!(members[lane] >> other & 1)) {
+      out[lane] = ~0u;
+      origins[lane] = launch_.reports.origin(
+          {.place = UndefinedOrigin::Place::lane, .address = other, .pc = warp.pc - 1});
+      continue;
+    }
     out[lane] = static_cast<std::uint32_t>(bits.get(op.a, 32, other));
     if (out[lane]) origins[lane] = origin(warp, {.slot = op.a, .type = Type::b32}, other);
   }

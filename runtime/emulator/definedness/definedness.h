@@ -84,7 +84,8 @@ class ClusterDefinedness {
   /// Shared memory goes to global memory, by a lane: that decides what is stored.
   void store(Warp& warp, std::uint32_t lane, const std::byte* to, const std::byte* from,
              std::uint64_t bytes);
-  /// A lane of shfl.sync reads lane from[lane] & 31 of op.a.
+  /// A lane of shfl.sync reads lane from[lane] & 31 of op.a. What comes from a lane that its member
+  /// mask, op.e, does not name is undefined.
   void shuffle(Warp& warp, const Op& op, const std::uint32_t (&from)[32]);
   /// An element of a fragment that wmma.load or wmma.store moves between memory and a register.
   void load_element(Warp& warp, int lane, const std::byte* from, std::uint32_t slot, int shift,

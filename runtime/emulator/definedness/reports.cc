@@ -22,6 +22,7 @@ std::string place_text(const LaunchContext& context, const UndefinedOrigin& orig
     case Place::shared: return shared_text(context, origin.address);
     case Place::local: return fmt::format("local memory at 0x{:x}", origin.address);
     case Place::global: return global_text(context, origin.address);
+    case Place::lane: return fmt::format("lane {}", origin.address);
   }
   return {};
 }
@@ -48,11 +49,21 @@ void UndefinedReports::add(const UndefinedUse& use) {
   else entries_.push_back({use});
 }
 
+const Rule& UndefinedReports::rule(const Entry& entry) const {
+  const bool shuffled = origins_[entry.use.origin - 1].place == UndefinedOrigin::Place::lane;
+  return shuffled ? "divergent-collective"_rule : "uninitialized-read"_rule;
+}
+
 std::string UndefinedReports::text(const Entry& entry) const {
   const UndefinedOrigin& from = origins_[entry.use.origin - 1];
-  std::string text = fmt::format("{} is undefined: {} was never written", entry.use.what,
-                                 place_text(context_, from));
-  if (line(context_, from.pc) != line(context_, entry.use.pc))
+  std::string text = fmt::format("{} is undefined: ", entry.use.what);
+  if (from.place == UndefinedOrigin::Place::lane)
+    text += fmt::format("{} on {} reads {}, which its member mask does not name",
+                        opcode(context_, from.pc), line_text(context_, from.pc),
+                        place_text(context_, from));
+  else text += place_text(context_, from) + " was never written";
+  if (from.place != UndefinedOrigin::Place::lane &&
+      line(context_, from.pc) != line(context_, entry.use.pc))
     text +=
         fmt::format(", {} on {} reads it", opcode(context_, from.pc), line_text(context_, from.pc));
   text += fmt::format("; used by {} in warp {}, lane {}", opcode(context_, entry.use.pc),
@@ -64,7 +75,7 @@ std::string UndefinedReports::text(const Entry& entry) const {
 std::vector<Finding> UndefinedReports::findings() const {
   std::vector<Finding> out;
   for (const Entry& entry : entries_)
-    out.push_back({.id = std::string("uninitialized-read"_rule.id),
+    out.push_back({.id = std::string(rule(entry).id),
                    .message = text(entry),
                    .line = line(context_, entry.use.pc),
                    .source = source(context_, entry.use.pc),

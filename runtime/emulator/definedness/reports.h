@@ -11,18 +11,20 @@
 
 #include "tartan/abi.h"
 #include "tartan/runtime/device.h"
+#include "tartan/support/rules.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 
 struct LaunchContext;
 
-/// What nobody wrote, and who read it first.
+/// What nobody wrote, and who read it first. `lane`: a register of a lane that the member mask of
+/// shfl.sync does not name.
 struct UndefinedOrigin {
-  enum class Place : std::uint8_t { register_, shared, local, global };
+  enum class Place : std::uint8_t { register_, shared, local, global, lane };
 
   Place place = Place::register_;
   std::uint32_t slot = 0;     // of a register
-  std::uint64_t address = 0;  // of memory
+  std::uint64_t address = 0;  // of memory; the lane
   std::uint32_t pc = 0;       // that read it
 };
 
@@ -52,6 +54,7 @@ class UndefinedReports {
     UndefinedUse use;
     std::uint64_t count = 1;
   };
+  const Rule& rule(const Entry& entry) const;
   std::string text(const Entry& entry) const;
 
   const LaunchContext& context_;

@@ -6,7 +6,7 @@
 #include <bit>
 
 #include "runtime/emulator/instructions/table.h"
-#include "runtime/emulator/machine/block.h"
+#include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
@@ -111,6 +111,18 @@ void decode_register_budget(Decoder& d) {
   op.flags = more;
 }
 
+void wait_for_predecessor(Warp& warp, const Op&) {
+  if (ClusterRaces* const races = warp.block->cluster().races()) races->wait_for_predecessor(warp);
+}
+
+// Launches run one after the other: what is waited for is done, and the race detector alone hears
+// of it.
+void decode_griddepcontrol(Decoder& d) {
+  const bool waits = d.spelling.has("wait");
+  d.spelling.ignore_all();
+  d.emit(waits ? wait_for_predecessor : no_operation);
+}
+
 void decode_nothing(Decoder& d) {
   d.spelling.ignore_all();
   d.emit(no_operation);
@@ -127,7 +139,7 @@ constexpr InstructionRow rows[] = {
     {Opcode::call, decode_call},
     {Opcode::pmevent, decode_nothing},
     {Opcode::setmaxnreg, decode_register_budget},
-    {Opcode::griddepcontrol, decode_nothing},
+    {Opcode::griddepcontrol, decode_griddepcontrol},
 };
 
 }  // namespace

@@ -24,6 +24,7 @@
 namespace tartan::inline TARTAN_ABI::emulator {
 
 class LaunchRaces;
+class Predecessor;
 class LaunchDefinedness;
 class LaunchProfile;
 class Determinacy;
@@ -44,6 +45,7 @@ struct LaunchContext {
   std::uint64_t grid = 0;                    // %gridid
   std::uint64_t workspace = 0;               // of a cooperative launch
   LaunchRaces* races = nullptr;              // of a watched launch
+  Predecessor* predecessor = nullptr;        // of one that may start early
   LaunchDefinedness* definedness = nullptr;  // of one that is examined too
   LaunchProfile* profile = nullptr;          // of a counted one
   Schedule* schedule = nullptr;              // null: the usual order

@@ -15,34 +15,45 @@ std::string with_offset(std::string_view name, std::uint64_t offset) {
   return offset ? fmt::format("{}+{}", name, offset) : std::string(name);
 }
 
-}  // namespace
-
-int line(const LaunchContext& context, std::uint32_t pc) {
-  const auto& origins = context.program.origins;
-  return pc < origins.size() ? context.module.source->line(origins[pc].offset) : 0;
+int line(const Program& program, const ptx::Module& module, std::uint32_t pc) {
+  return pc < program.origins.size() ? module.source->line(program.origins[pc].offset) : 0;
 }
 
-std::string source(const LaunchContext& context, std::uint32_t pc) {
-  const auto& origins = context.program.origins;
-  const std::uint32_t location = pc < origins.size() ? origins[pc].location : 0;
+std::string source(const Program& program, const ptx::Module& module, std::uint32_t pc) {
+  const std::uint32_t location = pc < program.origins.size() ? program.origins[pc].location : 0;
   if (!location) return {};
-  const ptx::Location& at = context.module.locations[location - 1];
-  const std::string_view file = context.module.file_name(at.file);
+  const ptx::Location& at = module.locations[location - 1];
+  const std::string_view file = module.file_name(at.file);
   return file.empty() ? std::string() : fmt::format("{}:{}", file, at.line);
 }
 
-std::string line_text(const LaunchContext& context, std::uint32_t pc) {
-  const std::string from = source(context, pc);
-  return fmt::format("line {}{}", line(context, pc),
+}  // namespace
+
+std::string line_text(const Program& program, const ptx::Module& module, std::uint32_t pc) {
+  const std::string from = source(program, module, pc);
+  return fmt::format("line {}{}", line(program, module, pc),
                      from.empty() ? from : fmt::format(" ({})", from));
 }
 
-std::string_view opcode(const LaunchContext& context, std::uint32_t pc) {
-  if (pc >= context.program.origins.size()) return "an access";
-  const std::uint32_t offset = context.program.origins[pc].offset;
-  const auto& all = context.module.instructions;
+std::string_view opcode(const Program& program, const ptx::Module& module, std::uint32_t pc) {
+  if (pc >= program.origins.size()) return "an access";
+  const std::uint32_t offset = program.origins[pc].offset;
+  const auto& all = module.instructions;
   const auto at = std::ranges::lower_bound(all, offset, {}, &ptx::Instruction::offset);
   return at == all.end() || at->offset != offset ? "an access" : at->opcode;
+}
+
+int line(const LaunchContext& context, std::uint32_t pc) {
+  return line(context.program, context.module, pc);
+}
+std::string source(const LaunchContext& context, std::uint32_t pc) {
+  return source(context.program, context.module, pc);
+}
+std::string line_text(const LaunchContext& context, std::uint32_t pc) {
+  return line_text(context.program, context.module, pc);
+}
+std::string_view opcode(const LaunchContext& context, std::uint32_t pc) {
+  return opcode(context.program, context.module, pc);
 }
 
 std::string shared_text(const LaunchContext& context, std::uint64_t address) {

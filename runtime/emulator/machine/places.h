@@ -7,10 +7,12 @@
 #include <string_view>
 
 #include "tartan/abi.h"
+#include "tartan/ptx/tree.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 
 struct LaunchContext;
+struct Program;
 
 /// The line of the PTX text, or 0.
 int line(const LaunchContext& context, std::uint32_t pc);
@@ -20,6 +22,9 @@ std::string source(const LaunchContext& context, std::uint32_t pc);
 std::string line_text(const LaunchContext& context, std::uint32_t pc);
 /// As written: "ld.global.v4.u32".
 std::string_view opcode(const LaunchContext& context, std::uint32_t pc);
+/// The same two for a kernel of any launch.
+std::string line_text(const Program& program, const ptx::Module& module, std::uint32_t pc);
+std::string_view opcode(const Program& program, const ptx::Module& module, std::uint32_t pc);
 /// "tile+16 (shared memory at 0x10)".
 std::string shared_text(const LaunchContext& context, std::uint64_t address);
 /// "global memory at out+64 (0x1000000040)": by the parameter that points into its buffer.

@@ -21,6 +21,11 @@ void ClusterRaces::asynchronous(Warp& warp, int lane, const AsyncAccess& access)
   AsyncJudge judge(*this, warp, issuer, access, where);
   if (access.writes) shadow(where).write(where.address, access.bytes, now, judge);
   else shadow(where).read(where.address, access.bytes, now, 1u << access.who.lane, judge);
+  if (launch_.predecessor && !where.shared) {
+    RaceSide side = this->side(access.who.warp, warp, issuer);
+    side.writes = access.writes;
+    judge_predecessor(warp, 1u << issuer, where, access.bytes, side, now.deed.wide());
+  }
   note_outliving(warp, where, access.who, access.writes);
 }
 

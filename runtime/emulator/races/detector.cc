@@ -159,7 +159,10 @@ Numbers numbers_of(const LaunchContext& context) {
 }  // namespace
 
 LaunchRaces::LaunchRaces(const LaunchContext& context, bool whole)
-    : whole(whole), numbers(numbers_of(context)), reports(context, numbers) {
+    : whole(whole),
+      numbers(numbers_of(context)),
+      reports(context, numbers),
+      predecessor(context.predecessor) {
   const Program& program = context.program;
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     const Watch& watch = program.watches[i];
@@ -299,11 +302,41 @@ void ClusterRaces::access_lanes(Judge& judge, const WatchedAccess& access, std::
     now.time = clocks_.group_time(judge.warp(), first, Actor::cp_async);
   if (access.writes) shadow(where).write(where.address, access.bytes, now, judge);
   else shadow(where).read(where.address, access.bytes, now, lanes, judge);
+  if (launch_.predecessor && !where.shared) {
+    RaceSide side = this->side(now.warp, judge.warp(), first);
+    side.writes = access.writes;
+    judge_predecessor(judge.warp(), lanes, where, access.bytes, side, now.deed.wide());
+  }
   if (!launch_.whole || !where.shared || where.rank == judge.warp().block->rank()) return;
   for (std::uint32_t m = lanes; m; m &= m - 1)
     note_outliving(judge.warp(), where,
                    {now.warp, now.time, static_cast<std::uint32_t>(std::countr_zero(m))},
                    access.writes);
+}
+
+void ClusterRaces::wait_for_predecessor(const Warp& warp) {
+  clocks_.wait_for_predecessor(warp, warp.mask);
+}
+
+void ClusterRaces::judge_predecessor(const Warp& warp, std::uint32_t lanes, const Place& place,
+                                     std::uint64_t bytes, const RaceSide& side, bool wide) {
+  std::uint32_t early = 0;
+  for (std::uint32_t m = lanes; m; m &= m - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(m));
+    if (!clocks_.knows_predecessor(warp, lane)) early |= 1u << lane;
+  }
+  if (!early) return;
+  const auto found = launch_.predecessor->conflict(place.address, bytes, side.writes, wide);
+  if (!found) return;
+  Race race{.kind = Race::Kind::early,
+            .first = {.pc = found->pc, .writes = found->writes},
+            .second = side,
+            .shared = false,
+            .address = place.address};
+  for (std::uint32_t m = early; m; m &= m - 1) {
+    race.second.lane = static_cast<std::uint32_t>(std::countr_zero(m));
+    launch_.reports.add(race);
+  }
 }
 
 void ClusterRaces::note_outliving(const Warp& warp, const Place& place, const Epoch& who,

@@ -57,6 +57,7 @@
 
 #include "runtime/emulator/machine/memory.h"
 #include "runtime/emulator/races/boxes.h"
+#include "runtime/emulator/races/predecessor.h"
 #include "runtime/emulator/races/reports.h"
 #include "runtime/emulator/races/shadow.h"
 #include "runtime/emulator/races/thread_clocks.h"
@@ -78,6 +79,7 @@ class LaunchRaces {
   Locations locations;
   Location sequential;
   RaceReports reports;
+  Predecessor* const predecessor;  // null: nothing of before can still run
 };
 
 /// The registers that a store takes: op.count of them from op.list on.
@@ -180,6 +182,8 @@ class ClusterRaces {
               const Epoch& who);
   /// A product of `warp`'s warpgroup reads a tile. False: after a finding that stops it.
   bool read_tile(Warp& warp, const TileOperand& operand);
+  /// griddepcontrol.wait
+  void wait_for_predecessor(const Warp& warp);
   /// fence.proxy.tensormap with .acquire.
   void acquire_map(Warp& warp, const std::uint64_t* at, Window window);
 
@@ -227,6 +231,9 @@ class ClusterRaces {
   Location* location(const Place& place, bool make);
   void access_lanes(Judge& judge, const WatchedAccess& access, std::uint32_t lanes, Past now);
   void access_mbarrier(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool writes);
+  /// An access to global memory of one of `lanes`, which may have come before the predecessor's.
+  void judge_predecessor(const Warp& warp, std::uint32_t lanes, const Place& place,
+                         std::uint64_t bytes, const RaceSide& side, bool wide);
   /// An access that may come when the block whose shared memory it is has exited.
   void note_outliving(const Warp& warp, const Place& place, const Epoch& who, bool writes);
   void report_exit(std::uint32_t rank, const Outliving& access);

@@ -52,6 +52,8 @@ struct Numbers {
   std::uint32_t warp(std::uint32_t number) const { return number % span() % warps(); }
   std::uint32_t rank(std::uint32_t number) const { return warp(number) / warps_per_block; }
   std::uint32_t mbarrier(std::uint32_t number) const { return number % span() - kinds * warps(); }
+  /// Of the launch before, where it may still run: of no cluster, and of no kind of actor.
+  std::uint32_t predecessor() const { return ~std::uint32_t{0} / span() * span() - 1; }
   /// The number of another kind of actor of the same warp.
   std::uint32_t as(Actor actor, std::uint32_t number) const {
     return first(cluster(number)) + distance(actor) + warp(number);

@@ -34,6 +34,7 @@ bool RaceReports::is_ordinary(const Race& race) const {
 
 const Rule& RaceReports::rule(const Race& race) const {
   switch (race.kind) {
+    case Race::Kind::early: return "memory-race"_rule;
     case Race::Kind::unfenced:
     case Race::Kind::unacquired: return "proxy-fence"_rule;
     case Race::Kind::noncoherent: return "memory-race"_rule;
@@ -54,9 +55,12 @@ const Rule& RaceReports::rule(const Race& race) const {
 void RaceReports::add(const Race& race) {
   const Rule& found = rule(race);
   const auto places = std::minmax(race.first.pc, race.second.pc);
-  const auto at_exit = [](const Race& of) { return of.kind == Race::Kind::unfinished; };
+  const auto apart = [](const Race& of) {  // the first is at an exit, or of another kernel
+    const bool special = of.kind == Race::Kind::unfinished || of.kind == Race::Kind::early;
+    return special ? of.kind : Race::Kind::unordered;
+  };
   for (Entry& each : entries_)
-    if (each.rule == &found && at_exit(each.race) == at_exit(race) &&
+    if (each.rule == &found && apart(each.race) == apart(race) &&
         std::minmax(each.race.first.pc, each.race.second.pc) == places) {
       ++each.count;
       return;
@@ -167,7 +171,16 @@ std::string RaceReports::advice(const Race& race) const {
          "another launch";
 }
 
+std::string RaceReports::early_text(const Race& race) const {
+  return fmt::format(
+      "race: {} is {} by {} and {} by {}, and that launch may still run: griddepcontrol.wait must "
+      "come first, in this thread or in one that is ordered before it",
+      memory_text(race), race.second.writes ? "written" : "read", side_text(race.second, true),
+      race.first.writes ? "written" : "read", context_.predecessor->text(race.first.pc));
+}
+
 std::string RaceReports::race_text(const Race& race) const {
+  if (race.kind == Race::Kind::early) return early_text(race);
   const bool blocks = apart(race);
   const std::string memory = memory_text(race), first = side_text(race.first, blocks),
                     second = side_text(race.second, blocks);

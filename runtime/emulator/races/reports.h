@@ -34,7 +34,8 @@ struct Race {
     unacquired,   // the same of a tensor map
     noncoherent,  // ld.global.nc of what the grid writes
     unfinished,   // first is a copy, and its block may have exited by then
-    exited        // second may have ended by then, and with it the memory
+    exited,       // second may have ended by then, and with it the memory
+    early         // first is of the launch before, which may still run
   } kind = Kind::unordered;
   RaceSide first, second;  // as they happened to come
   bool shared = true;
@@ -75,6 +76,7 @@ class RaceReports {
   bool apart(const Race& race) const;
   std::string text(const Entry& entry) const;
   std::string race_text(const Race& race) const;
+  std::string early_text(const Race& race) const;
   std::string side_text(const RaceSide& side, bool with_block) const;
   std::string memory_text(const Race& race) const;
   std::string advice(const Race& race) const;

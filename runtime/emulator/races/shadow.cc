@@ -90,6 +90,20 @@ Past Shadow::last_write(std::uint64_t address) {
   return cell.wides ? records_[cell.wides].past : cell.written;
 }
 
+Past Shadow::some_read(std::uint64_t address) {
+  const Page* const page = find(address >> page_shift);
+  if (!page || page->generation != generation_) return {};
+  const std::uint64_t place = address & (page_bytes - 1);
+  if (page->whole) {
+    for (const ChunkReads& each : page->reads)
+      if (each.chunks >> (place / chunk_bytes) & 1) return each.past;
+    return {};
+  }
+  for (std::uint32_t at = page->cells[place >> page->shift].others; at; at = records_[at].next)
+    if (!records_[at].wrote) return records_[at].past;
+  return {};
+}
+
 // A read of the same chunks by the same actor replaces one that was in another group; of those in
 // one group the first is kept.
 void Shadow::note_read(Page& page, std::uint64_t chunks, const Past& now) {

@@ -92,6 +92,8 @@ class Shadow {
   bool read_chunks(std::uint64_t page, std::uint64_t chunks, const Past& now, Judge& judge);
   /// Who wrote the byte last; time 0: nobody.
   Past last_write(std::uint64_t address);
+  /// Somebody who has read the byte since; time 0: nobody.
+  Past some_read(std::uint64_t address);
 
  private:
   struct Cell {

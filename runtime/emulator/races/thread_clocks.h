@@ -83,6 +83,13 @@ class ThreadClocks {
   void learn_end(const Warp& warp, std::uint32_t lanes, std::uint32_t number, std::uint32_t time);
   /// The same for lanes that had told all they know to `from`: they are one again.
   void meet(const Warp& warp, std::uint32_t lanes, const VectorClock& from);
+  /// griddepcontrol.wait, and whether the lane knows of one that has returned.
+  void wait_for_predecessor(const Warp& warp, std::uint32_t lanes) {
+    learn_end(warp, lanes, numbers_.predecessor(), 1);
+  }
+  bool knows_predecessor(const Warp& warp, std::uint32_t lane) const {
+    return knows(warp, lane, {numbers_.predecessor(), 1, 0});
+  }
   /// bar.warp.sync
   void sync_warp(const Warp& warp, std::uint32_t lanes);
 
