@@ -65,6 +65,12 @@ codegen::Pointer swizzled(KernelState& state, codegen::Pointer from, const Scala
 
 codegen::Pointer address_of(KernelState& state, const Tensor& tensor, const Scalar& row,
                             const Scalar& col) {
+  state.memories.of(tensor).ever_read = true;
+  return written_address_of(state, tensor, row, col);
+}
+
+codegen::Pointer written_address_of(KernelState& state, const Tensor& tensor, const Scalar& row,
+                                    const Scalar& col) {
   codegen::FunctionBuilder& f = state.f();
   const Memory& memory = state.memories.of(tensor);
   const Type type = memory.in_shared ? u32 : u64;

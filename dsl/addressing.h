@@ -11,9 +11,12 @@
 
 namespace tartan::inline TARTAN_ABI::detail {
 
-/// The address of element (row, col) of a tensor.
+/// The address of element (row, col) of a tensor, which is read there (or read and written).
 codegen::Pointer address_of(KernelState& state, const Tensor& tensor, const Scalar& row,
                             const Scalar& col);
+/// The same where it is only written.
+codegen::Pointer written_address_of(KernelState& state, const Tensor& tensor, const Scalar& row,
+                                    const Scalar& col);
 /// The same; nothing (reported) if the tensor or an index is invalid.
 std::optional<codegen::Pointer> checked_address(KernelState& state, const Tensor& tensor,
                                                 const Scalar& row, const Scalar& col);

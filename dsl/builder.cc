@@ -135,7 +135,7 @@ void write_element(KernelState& state, const Tensor& to, const Scalar& row, cons
   // Types of equal width are stored unchanged: an f16 as b16, a u32 as b32.
   const Value stored =
       value.type() == Type::none ? state.value(value, to.type) : state.value(value);
-  state.f().store(address_of(state, to, row, col), stored);
+  state.f().store(written_address_of(state, to, row, col), stored);
   note_write(state, to);
 }
 

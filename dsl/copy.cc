@@ -196,7 +196,7 @@ class Copier {
   void move(const Tensor& from_tensor, const Scalar& from_row, const Tensor& to_tensor,
             const Scalar& to_row, const Scalar& col, std::optional<Value> guard) {
     const Pointer from = address_of(state_, from_tensor, from_row, col),
-                  to = address_of(state_, to_tensor, to_row, col);
+                  to = written_address_of(state_, to_tensor, to_row, col);
     if (asynchronous_)
       return move_asynchronous(to, from, from_tensor, lines_are_rows() ? from_row : col,
                                lines_are_rows() ? col : from_row, guard);

@@ -104,6 +104,14 @@ std::string text(const MapNumber& number, const std::vector<CompiledParam>& para
   return out + (out.empty() || product.empty() ? "" : " * ") + product;
 }
 
+// The parameters, and which of their memories are read.
+std::vector<CompiledParam> params_of(const detail::KernelState& state) {
+  std::vector<CompiledParam> out = state.launch.params();
+  for (const detail::Memory& each : state.memories.all())
+    if (each.param >= 0 && each.ever_read) out[static_cast<std::size_t>(each.param)].reads = true;
+  return out;
+}
+
 // What a launch without Tartan needs to know.
 std::string launch_comment(const detail::KernelState& state, std::int64_t dynamic_shared) {
   std::string params;
@@ -278,7 +286,7 @@ Result<Compiled> compile(const Kernel& kernel, const Target& target, Version& la
                   dynamic ? 0 : shared,
                   dynamic ? shared : 0,
                   state->config.options.cluster,
-                  state->launch.params(),
+                  params_of(*state),
                   state->launch.maps(),
                   state->launch.bounds(),
                   state->log.choices(),

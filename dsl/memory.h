@@ -25,6 +25,7 @@ struct Memory {
   std::optional<Place> read = {};     // the first time
   std::string name = {};              // once it was read
   bool ever_written = false;          // or its address was taken
+  bool ever_read = false;             // of global memory
   std::optional<Place> written = {};  // by other threads too, with no barrier since
   // With warp specialization: written by consumers; filled by one of their pipelines.
   std::optional<Place> written_by_consumers = {}, filled = {};

@@ -75,7 +75,7 @@ class PackedCopier {
   void move(const Scalar& line, const Scalar& along) {
     const Scalar &row = is_row_major_ ? line : along, &col = is_row_major_ ? along : line;
     const Pointer from = address_of(state_, from_, row, col),
-                  to = address_of(state_, to_, row, col);
+                  to = written_address_of(state_, to_, row, col);
     const auto exists = is_inside(state_, from_, row, col);
     for (int at = 0; at < bytes(); at += width_) {
       const Pointer source = state_.f().offset(from, at), target = state_.f().offset(to, at);

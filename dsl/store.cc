@@ -71,7 +71,8 @@ class Storer {
 
   void stmatrix(const isa::Form& form) {
     state_.log.choose(what(), isa::spell(form), "rows of 16 bytes to shared memory");
-    state_.f().matrix(form, address_of(state_, to_, lane_row(form).first, lane_row(form).second),
+    state_.f().matrix(form,
+                      written_address_of(state_, to_, lane_row(form).first, lane_row(form).second),
                       registers());
   }
 
@@ -117,7 +118,7 @@ class Storer {
         form.a_major == Major::row ? to_.layout.row_stride : to_.layout.col_stride, u32));
     state_.log.choose(what(), isa::spell(form),
                       "wmma fragments are opaque: only wmma.store knows their layout");
-    state_.f().matrix(form, address_of(state_, to_, 0, 0), operands);
+    state_.f().matrix(form, written_address_of(state_, to_, 0, 0), operands);
   }
 
   void plain(const std::string& refused) {
@@ -134,7 +135,7 @@ class Storer {
       const AffineMap map = *affine_map(kind_, i);
       const Scalar row = group * map.group.row + member * map.member.row + map.origin.row,
                    col = group * map.group.col + member * map.member.col + map.origin.col;
-      const Pointer place = address_of(state_, to_, row, col);
+      const Pointer place = written_address_of(state_, to_, row, col);
       const auto exists = is_inside(state_, to_, row, col);
       if (exists) state_.f().if_then(*exists, [&] { put(place); });
       else put(place);

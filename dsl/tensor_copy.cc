@@ -39,6 +39,7 @@ class BoxCopier {
     const Share share = this->share();
     const std::int64_t height = std::min(share.lines, longest);
     const bool rounds = state_.memories.of(to_).rounded_to_tf32;
+    state_.memories.of(from_).ever_read = true;
     const codegen::Pointer map =
         matrix_.map(static_cast<int>(panel_), static_cast<int>(height), swizzle_, rounds);
     state_.f().if_then(state_.fill.starts_tma, [&] {

@@ -56,7 +56,7 @@ class VectorAccess {
 
   std::vector<Scalar> read() {
     std::vector<Scalar> out;
-    each_access([&](Pointer from, int bytes) {
+    each_access(false, [&](Pointer from, int bytes) {
       for (const Value& value : loaded(from, bytes)) out.push_back(state_.scalar(value));
     });
     explain("read");
@@ -64,7 +64,7 @@ class VectorAccess {
   }
 
   void write(std::span<const Value> values) {
-    each_access([&](Pointer to, int bytes) {
+    each_access(true, [&](Pointer to, int bytes) {
       const auto count = static_cast<std::size_t>(bytes / element_);
       const std::vector<Value> words = packed(values.first(count), bytes);
       if (words.size() > 1) state_.f().store_vector(to, words);
@@ -82,13 +82,14 @@ class VectorAccess {
     return std::max(std::min(aligned, widest), element_);
   }
 
-  void each_access(const std::function<void(Pointer, int)>& access) {
+  void each_access(bool writes, const std::function<void(Pointer, int)>& access) {
     const int most = width();
     for (int i = 0; i < count_;) {
       int bytes = most;
       while (bytes > element_ && (i * element_ % bytes || i + bytes / element_ > count_))
         bytes /= 2;
-      access(address_of(state_, tensor_, row_, col_ + i), bytes);
+      const auto place = writes ? detail::written_address_of : detail::address_of;
+      access(place(state_, tensor_, row_, col_ + i), bytes);
       i += bytes / element_;
     }
   }

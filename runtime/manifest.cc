@@ -82,8 +82,8 @@ class Reader : private detail::ManifestParams {
 
  private:
   void read_fields(const Json& root, Manifest& manifest) {
-    std::vector<std::string_view> fields = {"ptx", "hardware", "buffers", "then"};
-    fields.insert(fields.end(), std::begin(of_launch), std::end(of_launch));
+    std::vector<std::string_view> fields(std::begin(of_launch), std::end(of_launch));
+    fields.insert(fields.end(), {"ptx", "hardware", "buffers", "then"});
     known_fields(root, "", fields);
     if (const auto file = text(root, "ptx", "ptx")) {
       auto source = read_source((folder_ / *file).string());

@@ -125,10 +125,21 @@ class Run {
         outcome_.results.emplace_back(of->name, std::move(*got));
         continue;
       }
+      report_unwritten(of->name, buffer);
       outcome_.expectations.push_back(
           {of->name, of->comparison, tartan::compare(of->comparison, *of->expect, *got)});
       outcome_.results.emplace_back(of->name, std::move(*got));
     }
+  }
+
+  // What is compared, is read.
+  void report_unwritten(const std::string& name, const Buffer& buffer) {
+    const auto left = buffer.unwritten();
+    if (!left || !left->bytes) return;
+    add({.id = std::string("uninitialized-read"_rule.id),
+         .message = fmt::format("buffer {} is compared with what is expected, but {} of its {} "
+                                "bytes were never written, from byte {} on",
+                                name, left->bytes, buffer.size(), left->first)});
   }
 
   template <typename T>

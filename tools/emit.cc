@@ -122,7 +122,7 @@ void add_emit(CLI::App& app, int& exit_code) {
   command->add_option("-o", words->output, "Output file; default: standard output");
   command->add_option("--manifest", words->manifest,
                       "Also write a `tartan run` manifest that launches the kernel, tensor maps "
-                      "included, on zeroed buffers");
+                      "included, on zeroed buffers; those that it only writes are uninitialized");
   command->add_flag("--explain", words->explain,
                     "Print to standard error which instructions and layouts were chosen, and why");
   const auto kernels = std::make_shared<KernelRegistry>(*command);

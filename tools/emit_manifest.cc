@@ -25,7 +25,9 @@ std::optional<std::vector<std::uint64_t>> known(const std::vector<MapNumber>& nu
 std::optional<Json> param_of(const CompiledParam& param) {
   if (!param.pointer) return Json{{std::string(name(param.type)), 1}};
   if (param.elements == 0) return std::nullopt;
-  return Json{{"buffer", param.name}, {"bytes", (param.elements * bits(param.type) + 7) / 8}};
+  Json out{{"buffer", param.name}, {"bytes", (param.elements * bits(param.type) + 7) / 8}};
+  if (!param.reads) out["uninitialized"] = true;
+  return out;
 }
 
 std::optional<Json> param_of(const CompiledMap& map, const Compiled& compiled) {

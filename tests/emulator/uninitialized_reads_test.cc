@@ -151,6 +151,43 @@ TEST(UninitializedReads, OtherLanes) {
 // r4: the thread's word of the tile.
 const std::string word = "mov.u32 r3, tile;\nshl.b32 r4, r0, 2;\nadd.u32 r4, r4, r3;\n";
 
+// Lanes that the member mask does not name: what is read there is undefined, and matters where it
+// is used.
+TEST(UninitializedReads, LanesOutsideOfAShuffle) {
+  const auto ids = [](const std::string& body) {
+    std::string out;
+    for (const Finding& each : watched("mov.u32 r5, r0;\n" + body).findings)
+      out += (out.empty() ? "" : ", ") + each.id;
+    return out;
+  };
+  const std::string low = "setp.ge.u32 p, r0, 16;\n@p bra END;\n", end = "END:\n";
+  const std::string wrong = "divergent-collective";
+  EXPECT_EQ(ids(low + "shfl.sync.idx.b32 r6, r5, 20, 31, 0xffff;\n" + keep + end), wrong);
+  EXPECT_EQ(ids(low + "shfl.sync.down.b32 r6, r5, 8, 31, 0xffff;\n" + keep + end), wrong);
+  EXPECT_EQ(
+      ids(low + "shfl.sync.bfly.b32 r6, r5, 16, 31, 0xffff;\nadd.u32 r6, r6, 1;\n" + keep + end),
+      wrong);
+  EXPECT_EQ(ids("setp.eq.u32 p, r0, 0;\n@!p bra END;\nshfl.sync.up.b32 r6|q, r5, 1, 0, 1;\n"
+                "shfl.sync.idx.b32 r7, r5, 1, 31, 1;\nsetp.eq.u32 q, r7, 0;\n@q bra END;\n" +
+                end),
+            wrong);
+  EXPECT_EQ(ids(low + "shfl.sync.idx.b32 r6, r5, 10, 31, 0xffff;\n" + keep + end), "");
+  EXPECT_EQ(ids(low + "shfl.sync.down.b32 r6, r5, 8, 15, 0xffff;\n" + keep + end), "");
+  EXPECT_EQ(ids(low + "shfl.sync.bfly.b32 r6, r5, 8, 31, 0xffff;\n" + keep + end), "");
+  EXPECT_EQ(ids("shfl.sync.bfly.b32 r6, r5, 16, 31, -1;\n" + keep), "");
+  // Read and dropped, as reductions over part of a warp do.
+  EXPECT_EQ(ids(low +
+                "shfl.sync.down.b32 r6, r5, 8, 31, 0xffff;\nsetp.ge.u32 q, r0, 8;\n"
+                "selp.u32 r6, r5, r6, q;\n" +
+                keep + end),
+            "");
+  // Two halves of a warp in one instruction, each with its own mask.
+  const std::string halves =
+      "mov.u32 r8, 0xffff;\nsetp.ge.u32 p, r0, 16;\n@p mov.u32 r8, 0xffff0000;\n";
+  EXPECT_EQ(ids(halves + "shfl.sync.bfly.b32 r6, r5, 8, 31, r8;\n" + keep), "");
+  EXPECT_EQ(ids(halves + "shfl.sync.bfly.b32 r6, r5, 16, 31, r8;\n" + keep), wrong);
+}
+
 TEST(UninitializedReads, SharedMemory) {
   const Uses none, stored{"st.global.u32"};
   const std::string load = "ld.shared.u32 r6, [r4];\n", write = "st.shared.u32 [r4], r0;\n";

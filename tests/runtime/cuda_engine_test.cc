@@ -175,6 +175,16 @@ TEST_F(CudaEngine, CooperativeLaunches) {
   EXPECT_FALSE(fake.launches[2].cooperative);
 }
 
+TEST_F(CudaEngine, DependentLaunchesAreSaidToBe) {
+  LoadedKernel kernel = load("other");
+  ASSERT_TRUE(kernel.launch({.grid = {4}, .block = {32}, .programmatic = true}, {}));
+  ASSERT_TRUE(kernel.launch({.grid = {4}, .block = {32}, .cluster = {2, 1, 1}}, {}));
+  ASSERT_EQ(fake.launches.size(), 2u);
+  EXPECT_TRUE(fake.launches[0].programmatic);
+  EXPECT_FALSE(fake.launches[0].cooperative);
+  EXPECT_FALSE(fake.launches[1].programmatic);
+}
+
 TEST_F(CudaEngine, VariablesAreBuffers) {
   fake.variables["table"] = std::vector<std::byte>(12);
   auto module = device->load(

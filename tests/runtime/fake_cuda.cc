@@ -215,6 +215,7 @@ int cuLaunchKernelEx(const LaunchConfiguration* launch, void*, void** params, vo
     const LaunchAttribute& attribute = launch->attributes[i];
     if (attribute.id == 4) std::copy_n(attribute.cluster, 3, made.cluster);
     else if (attribute.id == 2) made.cooperative = attribute.cooperative != 0;
+    else if (attribute.id == 6) made.programmatic = attribute.cooperative != 0;
     else return invalid_value;
   }
   state().launches.push_back(made);

@@ -26,7 +26,7 @@ struct FakeLaunch {
   void* stream;
   void** params;  // while the kernel runs
   unsigned cluster[3] = {};
-  bool cooperative = false;
+  bool cooperative = false, programmatic = false;
 };
 
 struct FakeCuda {

@@ -128,10 +128,10 @@ TEST_F(ManifestTest, WrongPartsAndBuffers) {
                            "params": [{"buffer": "a", "bytes": 4}],
                            "buffers": [{"buffer": "a", "bytes": 4}, 7, {"buffer": "b"}]})"),
             (Texts{
-                "buffers[0].buffer: duplicate name: params[0] is also called a [manifest]",
                 "buffers[1]: expected a buffer, found 7 [manifest]",
                 "buffers[2]: expected either file or bytes, found an object with buffer "
                 "[manifest]",
+                "buffers[0].buffer: duplicate name: params[0] is also called a [manifest]",
             }));
 }
 
@@ -164,10 +164,11 @@ class EmittedManifest : public ManifestTest {
       const std::string name = param["buffer"];
       if (name == "C") {
         EXPECT_EQ(param["bytes"], 4 * c.size());
-        param["fill"] = 255;
+        EXPECT_EQ(param["uninitialized"], true);
         param["expect"] = "c.bin";
       } else {
         EXPECT_EQ(param["bytes"], 2 * (name == "A" ? a : b).size()) << name;
+        EXPECT_FALSE(param.contains("uninitialized"));
         param.erase("bytes");
         param["file"] = name == "A" ? "a.bin" : "b.bin";
       }

@@ -73,8 +73,9 @@ TEST_F(ManifestTest, ReportsEveryWrongField) {
           R"({"ptx": 7, "kernel": "", "grid": [0, 65536], "block": [1, 1, 65], "dynamic_shared": -1,
                            "hardware": "sm_91", "params": {}, "gird": 1})"),
       (Texts{
-          "gird: unknown field: expected ptx, kernel, grid, block, dynamic_shared, cluster, "
-          "cooperative, hardware, params, buffers [manifest]",
+          "gird: unknown field: expected kernel, grid, block, dynamic_shared, cluster, "
+          "cooperative, "
+          "programmatic, params, ptx, hardware, buffers, then [manifest]",
           "ptx: expected a text, found 7 [manifest]",
           "kernel: expected a text, found \"\" [manifest]",
           "grid[0]: expected a whole number from 1 to 2147483647, found 0 [manifest]",
@@ -179,7 +180,6 @@ TEST_F(ManifestTest, WrongBuffers) {
           "params[2]: expected either file or bytes, found an object with buffer, bytes, "
           "file [manifest]",
           "params[3].fill: expected a whole number from 0 to 255, found 256 [manifest]",
-          "params[3].buffer: duplicate name: params[2] is also called b [manifest]",
           "params[4].bytes: expected a whole number from 1 to 68719476736, found 99999999999999 "
           "[manifest]",
           "params[5].fill: requires bytes, found a file [manifest]",
@@ -191,6 +191,7 @@ TEST_F(ManifestTest, WrongBuffers) {
           "params[10].uninitialized: expected true or false, found 1 [manifest]",
           "params[11].uninitialized: requires bytes alone, found fill [manifest]",
           "params[12].uninitialized: requires bytes alone, found a file [manifest]",
+          "params[3].buffer: duplicate name: params[2] is also called b [manifest]",
       }));
 }
 

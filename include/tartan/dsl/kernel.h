@@ -125,6 +125,7 @@ struct CompiledParam {
   /// span of one matrix.
   std::optional<MatrixSpan> span = {};
   std::int64_t multiple_of = 1;  // of a scalar: a divisor that launch() checks
+  bool reads = false;            // of a pointer: whether the kernel reads there
 };
 
 /// The TMA tensor map of a matrix: a kernel parameter of 128 bytes after all others. launch() and
