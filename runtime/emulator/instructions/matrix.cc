@@ -47,7 +47,7 @@ bool resolve_rows(Warp& warp, const Op& op, int rows, Access& access) {
 }
 
 void load_matrix(Warp& warp, const Op& op) {
-  if (!warp.gather(all_lanes)) return;
+  if (!warp.gather_whole()) return;
   const MatrixOperation& m = warp.program->matrices[op.list];
   const isa::Fragment fragment = isa::fragment(m.form, Operand::d);
   const Type stored = m.form.a == Type::none ? m.form.d : m.form.a;
@@ -69,7 +69,7 @@ void load_matrix(Warp& warp, const Op& op) {
 }
 
 void store_matrix(Warp& warp, const Op& op) {
-  if (!warp.gather(all_lanes)) return;
+  if (!warp.gather_whole()) return;
   const MatrixOperation& m = warp.program->matrices[op.list];
   const isa::Fragment fragment = isa::fragment(m.form, Operand::d);
   const std::size_t bytes = static_cast<std::size_t>(fragment.container_bits) / 8;
@@ -171,7 +171,7 @@ Handler faster_move(const MatrixOperation& m, Handler handler) {
 }
 
 void transpose_matrix(Warp& warp, const Op& op) {
-  if (!warp.gather(all_lanes)) return;
+  if (!warp.gather_whole()) return;
   const isa::Form& form = warp.program->matrices[op.list].form;
   const auto* a = lanes<std::uint32_t>(warp, op.a);
   std::uint32_t out[32] = {};
@@ -240,7 +240,7 @@ void each_element(Warp& warp, const Op& op, const MatrixOperation& m, bool store
 }
 
 void load_fragment(Warp& warp, const Op& op) {
-  if (!warp.gather(all_lanes)) return;
+  if (!warp.gather_whole()) return;
   const MatrixOperation& m = warp.program->matrices[op.list];
   const isa::Fragment fragment = isa::fragment(m.form, m.form.operand);
   const int width = bits(m.form.d);
@@ -276,7 +276,7 @@ void load_fragment(Warp& warp, const Op& op) {
 }
 
 void store_fragment(Warp& warp, const Op& op) {
-  if (!warp.gather(all_lanes)) return;
+  if (!warp.gather_whole()) return;
   const MatrixOperation& m = warp.program->matrices[op.list];
   const isa::Fragment fragment = isa::fragment(m.form, m.form.operand);
   const std::size_t bytes = static_cast<std::size_t>(bits(m.form.d)) / 8;
@@ -337,7 +337,7 @@ std::optional<Selected> read_selector(Warp& warp, const std::optional<ScaleSelec
 }
 
 void product(Warp& warp, const Op& op) {
-  if (!warp.gather(all_lanes)) return;
+  if (!warp.gather_whole()) return;
   const MatrixOperation& m = warp.program->matrices[op.list];
   const auto select_a = read_selector(warp, m.select_a), select_b = read_selector(warp, m.select_b);
   if (!select_a || !select_b) return;

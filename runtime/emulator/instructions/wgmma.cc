@@ -77,18 +77,6 @@ class Registers {
   std::vector<std::uint32_t*> pointers_;
 };
 
-// All lanes of the warp at this op; false when it has to wait, or with a finding.
-bool gather_warp(Warp& warp) {
-  if (!warp.gather(all_lanes)) return false;
-  if (warp.mask == all_lanes) return true;
-  warp.fail("divergent-collective"_rule,
-            fmt::format(
-                "lanes 0x{:08x} of the warp do not exist or have exited: wgmma requires all lanes",
-                ~warp.mask),
-            std::countr_zero(~warp.mask));
-  return false;
-}
-
 // Whether those who wrote the tiles have let the warpgroup know.
 bool check_order(Warp& warp, const WarpgroupOperation& w, const WgmmaOperands& operands) {
   ClusterRaces& races = *warp.block->cluster().races();
@@ -130,7 +118,7 @@ void multiply(Warp& warp, std::span<Warp> warps, const WarpgroupOperation& w,
 }
 
 void product(Warp& warp, const Op& op) {
-  if (!gather_warp(warp) || !warp.block->gather_warpgroup(warp)) return;
+  if (!warp.gather_whole() || !warp.block->gather_warpgroup(warp)) return;
   const WarpgroupOperation& w = warp.program->warpgroup_operations[op.list];
   const std::span<Warp> warps = warp.block->warpgroup(warp);
   WgmmaOperands operands = w.immediates;
@@ -170,17 +158,17 @@ void product(Warp& warp, const Op& op) {
   multiply(warp, warps, w, operands);
 }
 
-void converge(Warp& warp, const Op&) { gather_warp(warp); }
+void converge(Warp& warp, const Op&) { warp.gather_whole(); }
 
 void commit(Warp& warp, const Op&) {
-  if (!gather_warp(warp)) return;
+  if (!warp.gather_whole()) return;
   warp.block->cluster().races()->clocks().commit_products(warp);
   if (Late* late = warp.block->cluster().late()) late->commit(warp, warp.mask, Late::Kind::product);
 }
 
 // op.value: groups that may be pending.
 void wait(Warp& warp, const Op& op) {
-  if (!gather_warp(warp)) return;
+  if (!warp.gather_whole()) return;
   const auto pending = static_cast<std::uint32_t>(op.value);
   warp.block->cluster().races()->clocks().wait_for_products(warp, pending);
   if (Late* late = warp.block->cluster().late())

@@ -9,6 +9,7 @@
 
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
+#include "runtime/emulator/machine/places.h"
 #include "runtime/emulator/schedules/determinacy.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
@@ -246,6 +247,18 @@ bool Warp::gather(std::uint32_t required, bool anywhere) {
   here.mask = mask;
   groups.push_back(here);
   group &= ~mask;
+  return false;
+}
+
+bool Warp::gather_whole() {
+  constexpr std::uint32_t whole = 0xFFFFFFFF;
+  if (!gather(whole, false)) return false;
+  if (mask == whole) return true;
+  fail("divergent-collective"_rule,
+       fmt::format("{}: lanes 0x{:08x} of the warp do not exist or have exited; it requires all "
+                   "lanes",
+                   opcode(block->context(), pc - 1), ~mask),
+       std::countr_zero(~mask));
   return false;
 }
 

@@ -104,6 +104,9 @@ struct Warp {
   /// The same for an op with a member mask, for which lanes may wait at other places of the text.
   /// Where some do, the op is done for all of them at once, and the result is false.
   bool gather_anywhere(std::uint32_t required) { return gather(required, true); }
+  /// For one that is undefined if any thread of the warp has exited, or never was (PTX ISA, "mma",
+  /// "ldmatrix", "wmma"): false with a finding then.
+  bool gather_whole();
   /// For a collective that has all its lanes without gather(): it is about to run.
   void examine_gathered();
   /// The lanes that have come to what a group gathers for.
