@@ -4,6 +4,7 @@
 
 #include "dsl/addressing.h"
 #include "dsl/assembly.h"
+#include "dsl/cluster.h"
 #include "dsl/fragments.h"
 #include "dsl/indices.h"
 #include "dsl/scalars.h"
@@ -62,6 +63,9 @@ Scalar atomic_operation(KernelState& state, std::string_view operation, const Te
   const auto place = checked_address(state, to, row, col);
   if (!place) return detail::bad_scalar();
   const bool in_shared = state.memories.of(to).in_shared;
+  const std::string_view space = !in_shared             ? "global"
+                                 : is_remote(state, to) ? "shared::cluster"
+                                                        : "shared";
   std::vector<Scalar> operands{state.scalar(in_shared ? state.f().shared_address(*place)
                                                       : state.f().global_address(*place))};
   for (const Scalar* const each : values) {
@@ -71,13 +75,12 @@ Scalar atomic_operation(KernelState& state, std::string_view operation, const Te
   }
   const std::string text =
       fmt::format("atom.{}.{}.{}.{}.{} %0, [%1], {};", spelled(orders, options.order),
-                  spelled(scopes, options.scope), in_shared ? "shared" : "global", operation,
+                  spelled(scopes, options.scope), space, operation,
                   type_word(operation, to.type), values.size() == 2 ? "%2, %3" : "%2");
   const Scalar old = detail::assembled(state, text, {&to.type, 1}, operands, Effect::any)[0];
   if (in_shared) {
     state.fill.read_by_threads = true;
-    note_read(state, to), note_write(state, to);
-    state.memories.of(to).written.reset();  // atomic operations need no barrier between them
+    note_atomic(state, to);
   }
   return old;
 }

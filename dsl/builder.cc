@@ -409,6 +409,7 @@ Scalar Builder::read_if(const Scalar& condition, const Shared& from, const Scala
                         const Scalar& col, Here at) {
   state_->at(at);
   state_->fill.read_by_threads = true;
+  if (tensor_of(from).memory >= 0) note_read(*state_, tensor_of(from));
   return read_element_if(*state_, condition, tensor_of(from), row, col);
 }
 void Builder::write(const Global& to, const Scalar& row, const Scalar& col, const Scalar& value,
@@ -479,8 +480,10 @@ Scalar Builder::word(const Scalar& low, const Scalar& high, Here at) {
 Scalar Builder::address(const Shared& tile, const Scalar& row, const Scalar& col, Here at) {
   state_->at(at);
   if (!usable(*state_, tensor_of(tile), row, col)) return detail::bad_scalar();
-  state_->fill.read_by_threads = true;                       // by the instruction that it is for
-  state_->memories.of(tensor_of(tile)).ever_written = true;  // perhaps
+  state_->fill.read_by_threads = true;              // by the instruction that it is for
+  detail::Memory& memory = state_->memories.of(tensor_of(tile));
+  memory.ever_written = true;                       // perhaps
+  if (memory.owner >= 0) state_->memories.owner_of(tensor_of(tile)).ever_written = true;
   return state_->scalar(state_->f().shared_address(address_of(*state_, tensor_of(tile), row, col)));
 }
 

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "dsl/addressing.h"
+#include "dsl/cluster.h"
 #include "dsl/indices.h"
 #include "dsl/operations.h"
 #include "dsl/packed_copy.h"
@@ -353,6 +354,7 @@ void copy_tile(KernelState& state, const Tensor& from, const Tensor& to,
   if (state.f().is_muted()) return;
   const bool owned = state.owns(from, from.name) & state.owns(to, to.name);
   if (!owned || from.memory < 0 || to.memory < 0) return;
+  if (state.fill.asynchronous && refuse_remote(state, to, "a fill callback")) return;
   std::int64_t rows = 0, cols = 0, to_rows = 0, to_cols = 0;
   // The tile in shared memory says how many rows are copied by index.
   const bool scatters = state.memories.of(from).in_shared, by_index = selection.row_of != nullptr;

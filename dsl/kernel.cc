@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "dsl/cluster.h"
 #include "dsl/compile_cache.h"
 #include "dsl/line_table.h"
 #include "dsl/names.h"
@@ -175,6 +176,7 @@ void describe(const Kernel& kernel, const std::shared_ptr<detail::KernelState>& 
   if (!state->has_body(kernel.body() != nullptr, "a kernel")) return;
   Builder builder(state);
   kernel.body()(builder);
+  detail::check_last_access(*state);
   state->stages.report(state->log);
   state->log.report_empty();
   if (kernel.options(state->config.target).producers > 0 && !state->roles.divided &&

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loading fragments: ldmatrix, wmma.load or plain loads, chosen from the layouts.
 #include "dsl/addressing.h"
+#include "dsl/cluster.h"
 #include "dsl/fragment_map.h"
 #include "dsl/fragments.h"
 #include "dsl/indices.h"
@@ -51,6 +52,8 @@ class Loader {
     };
     if (!shared_)
       return no(fmt::format("{} is in global memory, ldmatrix reads shared memory", from_.name));
+    if (is_remote(state_, from_))
+      return no(fmt::format("{} is in another CTA, which only ld reads", from_.name));
     auto tiling = matrix_tiling(kind_);
     if (!tiling) return no("the fragment does not consist of 8x8 matrices with rows of 16 bytes");
     for (std::size_t i = 0, own = tiling->origins.size(); count == 2 && i < own; ++i) {
@@ -132,6 +135,7 @@ class Loader {
   }
 
   Fragment wmma_load() {
+    if (refuse_remote(state_, from_, "wmma.load")) return {};
     isa::Form form{.opcode = isa::Opcode::wmma_load,
                    .operand = kind_.operand,
                    .shape = kind_.shape.shape,

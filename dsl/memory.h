@@ -27,6 +27,9 @@ struct Memory {
   bool ever_written = false;          // or its address was taken
   bool ever_read = false;             // of global memory
   std::optional<Place> written = {};  // by other threads too, with no barrier since
+  // Since the last cluster barrier: written by this CTA; by another one.
+  std::optional<Place> written_here = {}, written_by_others = {};
+  int owner = -1;  // of another CTA's memory: the number of the same memory here
   // With warp specialization: written by consumers; filled by one of their pipelines.
   std::optional<Place> written_by_consumers = {}, filled = {};
   std::size_t filled_by = 0;
@@ -55,6 +58,10 @@ class Memories {
     return all_[static_cast<std::size_t>(tensor.memory)];
   }
   const std::vector<Memory>& all() const { return all_; }
+  /// This CTA's memory, for a tensor in the same memory of another CTA.
+  Memory& owner_of(const Tensor& tensor) {
+    return all_[static_cast<std::size_t>(of(tensor).owner)];
+  }
 
   /// Allocates shared memory and counts it. It is aligned to 128 bytes, which suffices for every
   /// access; swizzles of up to 1024 bytes repeat from the memory's first byte and need no more.
@@ -72,6 +79,12 @@ class Memories {
   }
   void forget_writes() {
     for (Memory& each : all_) each.written.reset();
+  }
+  void forget_writes_in_cluster() {
+    for (Memory& each : all_) {
+      each.written.reset();
+      each.written_here.reset(), each.written_by_others.reset();
+    }
   }
 
  private:

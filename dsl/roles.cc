@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "dsl/cluster.h"
 #include "dsl/fragments.h"
 #include "dsl/indices.h"
 #include "dsl/operations.h"
@@ -240,6 +241,7 @@ void prefetch_maps(KernelState& state) {
 }
 
 bool shared_by_cluster(const KernelState& state) {
+  if (state.cluster.barrier) return true;
   return std::any_of(state.roles.pipelines.begin(), state.roles.pipelines.end(),
                      [](const RolePipeline& each) { return each.shared_by_cluster; });
 }
@@ -255,6 +257,7 @@ void init_barriers(KernelState& state) {
         f.mbarrier_init(f.offset(each.full, s * mbarrier_bytes), each.full_arrivals);
         f.mbarrier_init(f.offset(each.empty, s * mbarrier_bytes), each.empty_arrivals);
       }
+    init_cluster_barrier(state);
     if (for_cluster) f.mbarrier_init_fence();
   });
   if (for_cluster) f.cluster_barrier();
@@ -345,7 +348,9 @@ void Builder::roles(const std::function<void()>& body, Here at) {
     detail::init_barriers(state);
   });
   // No block exits while others may still arrive at its mbarriers.
-  if (detail::shared_by_cluster(state)) f.cluster_barrier();
+  if (!detail::shared_by_cluster(state)) return;
+  f.cluster_barrier();
+  state.cluster.met = true, state.cluster.accessed.reset();
 }
 
 }  // namespace tartan::inline TARTAN_ABI

@@ -35,7 +35,9 @@ struct Tiles {
   }
 };
 
-Tiles tiles_of(detail::KernelState& state, const Scalar& m, const Scalar& n, Tile tile, int group) {
+// `together`: the CTAs of a cluster take the same tile.
+Tiles tiles_of(detail::KernelState& state, const Scalar& m, const Scalar& n, Tile tile, int group,
+               bool together = false) {
   if (tile.m < 1 || tile.n < 1)
     state.log.report("tile-divide"_rule,
                      fmt::format("illegal tile {} x {}: expected sizes above 0", tile.m, tile.n));
@@ -43,7 +45,7 @@ Tiles tiles_of(detail::KernelState& state, const Scalar& m, const Scalar& n, Til
   if (group < 1)
     state.log.report("operand-count"_rule,
                      fmt::format("rows of tiles in a group: expected at least 1, found {}", group));
-  const int cluster = state.config.options.cluster;
+  const int cluster = together ? 1 : state.config.options.cluster;
   const Scalar in_cluster = cluster == 1 ? Scalar(0) : block_of_cluster(state);
   const Scalar rows = ceil_div(m, std::int64_t{cluster} * tile.m), cols = ceil_div(n, tile.n);
   // A group has no more rows than the result: its number of tiles must fit 32 bits.
@@ -55,15 +57,16 @@ Tiles tiles_of(detail::KernelState& state, const Scalar& m, const Scalar& n, Til
 }
 
 // A block for each tile: more would compute tiles that are not there, fewer leave some unwritten.
-void expect_grid(detail::KernelState& state, const Tiles& tiles) {
+void expect_grid(detail::KernelState& state, const Tiles& tiles, std::string_view call) {
   const auto rows = map_number(state.launch, tiles.rows),
              cols = map_number(state.launch, tiles.cols);
   if (!rows || !cols || state.conditions > 0) return;
   LaunchBound bound;
   bound.of = LaunchBound::Of::blocks_x, bound.exact = true;
   bound.tiles = {*rows, *cols};
-  if (tiles.cluster > 1) bound.tiles.push_back({tiles.cluster});
-  bound.what = "block_tile(): a block for each tile";
+  if (const int cluster = state.config.options.cluster; cluster > 1)
+    bound.tiles.push_back({cluster});
+  bound.what = call;
   bound.place = state.log.place();
   state.launch.add_bound(std::move(bound));
 }
@@ -74,8 +77,16 @@ std::pair<Scalar, Scalar> Builder::block_tile(const Scalar& m, const Scalar& n, 
                                               int group, Here at) {
   state_->at(at);
   const Tiles tiles = tiles_of(*state_, m, n, tile, group);
-  expect_grid(*state_, tiles);
+  expect_grid(*state_, tiles, "block_tile(): a block for each tile");
   return tiles.place(*this, convert(block_x(at), s32, at) / tiles.cluster, at);
+}
+
+std::pair<Scalar, Scalar> Builder::cluster_tile(const Scalar& m, const Scalar& n, const Tile& tile,
+                                                int group, Here at) {
+  state_->at(at);
+  const Tiles tiles = tiles_of(*state_, m, n, tile, group, true);
+  expect_grid(*state_, tiles, "cluster_tile(): a cluster for each tile");
+  return tiles.place(*this, convert(block_x(at), s32, at) / state_->config.options.cluster, at);
 }
 
 void Builder::each_tile(const Scalar& m, const Scalar& n, const Tile& tile,

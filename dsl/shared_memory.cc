@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dsl/shared_memory.h"
 
+#include "dsl/cluster.h"
 #include "dsl/fragments.h"
 #include "dsl/indices.h"
 
@@ -33,14 +34,21 @@ void note_fill(KernelState& state, const Tensor& to) {
         fmt::format("{} is also filled by another pipeline, at {}, whose consumers are not "
                     "waited for; use one ring for each pipeline",
                     to.name, text(*memory.filled)));
-  memory.filled = state.log.place(), memory.filled_by = state.roles.next;
+  memory.filled = memory.written_here = state.log.place(), memory.filled_by = state.roles.next;
 }
 
 void note_write(KernelState& state, const Tensor& to) {
   Memory& memory = state.memories.of(to);
   // What producers pass by on their way to the next fill is written by consumers alone.
   if (!memory.in_shared || state.f().is_muted()) return;
-  memory.ever_written = true;
+  if (is_remote(state, to)) {
+    note_remote(state, to);
+    Memory& own = state.memories.owner_of(to);
+    own.ever_written = true, own.written_by_others = state.log.place();
+    if (state.roles.current == Role::consumer) own.written_by_consumers = state.log.place();
+    return;
+  }
+  memory.ever_written = true, memory.written_here = state.log.place();
   if (state.roles.current == Role::producer) {
     state.fill.plain = true;
     return note_fill(state, to);
@@ -52,7 +60,11 @@ void note_write(KernelState& state, const Tensor& to) {
 
 void note_read(KernelState& state, const Tensor& from) {
   Memory& memory = state.memories.of(from);
-  if (memory.in_shared && !memory.read) memory.read = state.log.place(), memory.name = from.name;
+  if (!memory.in_shared) return;
+  if (is_remote(state, from)) note_remote(state, from);
+  else require_cluster_barrier(state, from);
+  Memory& own = is_remote(state, from) ? state.memories.owner_of(from) : memory;
+  if (!own.read) own.read = state.log.place(), own.name = from.name;
 }
 
 Diags unwritten(const Memories& memories) {
@@ -86,6 +98,15 @@ bool require_barrier(KernelState& state, const Tensor& from) {
           from.name, text(*memory.written)));
   memory.written.reset();  // report once
   return false;
+}
+
+void note_atomic(KernelState& state, const Tensor& tensor) {
+  Memory& memory = state.memories.of(tensor);
+  if (is_remote(state, tensor)) return note_write(state, tensor);
+  if (!memory.read) memory.read = state.log.place(), memory.name = tensor.name;
+  const auto here = memory.written_here;
+  note_write(state, tensor);
+  memory.written.reset(), memory.written_here = here;
 }
 
 void block_barrier(KernelState& state) {

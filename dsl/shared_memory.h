@@ -13,6 +13,8 @@ namespace tartan::inline TARTAN_ABI::detail {
 void note_write(KernelState& state, const Tensor& to);
 void note_fill(KernelState& state, const Tensor& to);  // by a pipeline's producers
 void note_read(KernelState& state, const Tensor& from);
+/// A change by an atomic operation: those need no barrier between them.
+void note_atomic(KernelState& state, const Tensor& tensor);
 /// Of a whole description: warnings of shared memory that is read and never written.
 Diags unwritten(const Memories& memories);
 /// Whether shared memory was not declared for the other operand each; reports if it was.

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "compiler/codegen/function_builder.h"
+#include "dsl/cluster_state.h"
 #include "dsl/configuration.h"
 #include "dsl/handles.h"
 #include "dsl/in_flight.h"
@@ -39,6 +40,7 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   Names names;
   LaunchInterface launch;
   Memories memories;
+  ClusterState cluster;
   RoleState roles;
   StageFill fill;
   StageChecks stages;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Storing fragments: stmatrix, wmma.store, vector or plain stores; and converting accumulators.
 #include "dsl/addressing.h"
+#include "dsl/cluster.h"
 #include "dsl/fragment_map.h"
 #include "dsl/fragments.h"
 #include "dsl/indices.h"
@@ -44,6 +45,8 @@ class Storer {
     };
     if (!shared_)
       return no(fmt::format("{} is in global memory, stmatrix writes shared memory", to_.name));
+    if (is_remote(state_, to_))
+      return no(fmt::format("{} is in another CTA, which only st writes", to_.name));
     const auto tiling = matrix_tiling(kind_);
     if (!tiling) return no("the fragment does not consist of 8x8 matrices with rows of 16 bytes");
     const Major major = to_.layout.major();
@@ -92,6 +95,7 @@ class Storer {
   }
 
   void wmma_store() {
+    if (refuse_remote(state_, to_, "wmma.store")) return;
     isa::Form form{.opcode = isa::Opcode::wmma_store,
                    .operand = Operand::d,
                    .shape = kind_.shape.shape,

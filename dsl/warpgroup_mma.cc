@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "dsl/addressing.h"
+#include "dsl/cluster.h"
 #include "dsl/fragments.h"
 #include "dsl/shared_memory.h"
 #include "dsl/tma_matrix.h"
@@ -133,6 +134,7 @@ namespace {
 
 // A tile in shared memory, or a diagnostic.
 std::optional<Panels> panels(KernelState& state, const Tensor& tile, Operand operand) {
+  if (refuse_remote(state, tile, "wgmma")) return std::nullopt;
   const auto out = panels(tile, operand == Operand::a);
   if (!out)
     state.log.report(

@@ -90,27 +90,44 @@ void FunctionBuilder::mbarrier_wait(Pointer at, Value parity) {
   if (impl_->muted) return;
   // From sm_90 on a wait suspends the thread for a while; before, it only tests.
   const std::string how = impl_->target.arch.sm >= 90 ? "try_wait" : "test_wait";
-  llvm::Value* const address = impl_->shared_window(at);
-  llvm::Value* const phase = impl_->resize(impl_->get(parity), impl_->build.getInt32Ty(), false);
-  while_loop(
+  impl_->wait_for_phase(*this, how + ".parity.shared.b64", at, parity);
+}
+
+void FunctionBuilder::cluster_mbarrier_wait(Pointer at, Value parity) {
+  if (impl_->muted) return;
+  impl_->wait_for_phase(*this, "try_wait.parity.acquire.cluster.shared::cta.b64", at, parity);
+}
+
+void FunctionBuilder::Impl::wait_for_phase(FunctionBuilder& f, const std::string& how, Pointer at,
+                                           Value parity) {
+  llvm::Value* const address = shared_window(at);
+  llvm::Value* const phase = resize(get(parity), build.getInt32Ty(), false);
+  f.while_loop(
       [&] {
-        llvm::Value* const done =
-            impl_->assembly("mbarrier." + how + ".parity.shared.b64 $0, [$1], $2;", "=b,r,r",
-                            {address, phase}, impl_->build.getInt1Ty());
-        return impl_->value(impl_->build.CreateNot(done), Type::pred);
+        llvm::Value* const done = assembly("mbarrier." + how + " $0, [$1], $2;", "=b,r,r",
+                                           {address, phase}, build.getInt1Ty());
+        return value(build.CreateNot(done), Type::pred);
       },
       [] {});
+}
+
+llvm::Value* FunctionBuilder::Impl::window_of_block(Pointer pointer, Value block) {
+  return assembly("mapa.shared::cluster.u32 $0, $1, $2;", "=r,r,r",
+                  {shared_window(pointer), resize(get(block), build.getInt32Ty(), false)},
+                  build.getInt32Ty());
 }
 
 // With .cta scope, as the block's own arrivals: cluster scope would invalidate caches.
 void FunctionBuilder::mbarrier_arrive(Pointer at, Value block) {
   if (impl_->muted) return;
-  llvm::Value* const address =
-      impl_->assembly("mapa.shared::cluster.u32 $0, $1, $2;", "=r,r,r",
-                      {impl_->shared_window(at),
-                       impl_->resize(impl_->get(block), impl_->build.getInt32Ty(), false)},
-                      impl_->build.getInt32Ty());
-  impl_->assembly("mbarrier.arrive.shared::cluster.b64 _, [$0];", "r", {address});
+  impl_->assembly("mbarrier.arrive.shared::cluster.b64 _, [$0];", "r",
+                  {impl_->window_of_block(at, block)});
+}
+
+void FunctionBuilder::cluster_mbarrier_arrive(Pointer at, Value block) {
+  if (impl_->muted) return;
+  impl_->assembly("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$0];", "r",
+                  {impl_->window_of_block(at, block)});
 }
 
 void FunctionBuilder::mbarrier_init_fence() {

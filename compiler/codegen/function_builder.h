@@ -31,8 +31,8 @@
 
 namespace tartan::inline TARTAN_ABI::codegen {
 
-/// An address: generic, or in global, shared or local memory. Offsets are in bytes; constants added
-/// last fold into [base+offset].
+/// An address: generic, or in global, shared or local memory, or in the shared memory of the cluster.
+/// Offsets are in bytes; constants added last fold into [base+offset].
 struct Pointer {
   int id = -1;
   StateSpace space = StateSpace::none;
@@ -138,7 +138,9 @@ class FunctionBuilder {
   /// The address of `pointer`, which is in global memory, as u64; its generic address is the same.
   Value global_address(Pointer pointer);
 
-  /// The inverse: the pointer of a shared-window address.
+  /// The same place in the shared memory of another block of the cluster: mapa. sm_90 and later.
+  Pointer shared_of_block(Pointer pointer, Value block);
+  /// The inverse of shared_address(): the pointer of a shared-window address.
   Pointer shared_pointer(Value address);
 
   // Asynchronous copies by threads: cp.async (sm_80 and later).
@@ -159,6 +161,10 @@ class FunctionBuilder {
   void mbarrier_wait(Pointer at, Value parity);
   /// Arrives at the same mbarrier of another block of the cluster. sm_90 and later.
   void mbarrier_arrive(Pointer at, Value block);
+  /// The same two for a barrier of a cluster: what was written before the arrivals, to the shared
+  /// memory of any of its blocks, is visible after the wait.
+  void cluster_mbarrier_arrive(Pointer at, Value block);
+  void cluster_mbarrier_wait(Pointer at, Value parity);
   /// Makes this thread's mbarrier_init() visible to the cluster, after a cluster_barrier().
   void mbarrier_init_fence();
 

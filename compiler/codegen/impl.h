@@ -25,6 +25,7 @@ constexpr unsigned address_space(StateSpace space) {
     case StateSpace::global: return 1;
     case StateSpace::shared: return 3;
     case StateSpace::local: return 5;
+    case StateSpace::shared_cluster: return 7;
     default: assert(space == StateSpace::none); return 0;
   }
 }
@@ -64,6 +65,8 @@ struct [[gnu::visibility("hidden")]] FunctionBuilder::Impl {
   llvm::CallInst* assembly(const std::string& text, const std::string& constraints,
                            llvm::ArrayRef<llvm::Value*> inputs, llvm::Type* result = nullptr);
   llvm::Value* shared_window(Pointer pointer);  // the shared-window address as 32 bits
+  llvm::Value* window_of_block(Pointer pointer, Value block);  // that of another block's
+  void wait_for_phase(FunctionBuilder & f, const std::string& how, Pointer at, Value parity);
   /// Adds coordinates of a tensor map to the inputs; returns their list in the text, "{$2, $3}".
   std::string coordinates(std::span<const Value> values, std::vector<llvm::Value*> & inputs,
                           std::string & constraints);

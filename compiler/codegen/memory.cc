@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pointers, loads and stores, shared memory.
 #include <fmt/format.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/IR/ReplaceConstant.h>
 
 #include <cassert>
@@ -51,9 +52,10 @@ Value FunctionBuilder::load_if(Value condition, Pointer from, Type type) {
   const int width = bits(type);
   const Type held = width == 64 ? Type::b64 : width == 32 ? Type::b32 : Type::b16;
   const bool shared = from.space == StateSpace::shared;
-  const std::string_view space = shared                             ? ".shared"
-                                 : from.space == StateSpace::global ? ".global"
-                                                                    : "";
+  const std::string_view space = shared                                     ? ".shared"
+                                 : from.space == StateSpace::shared_cluster ? ".shared::cluster"
+                                 : from.space == StateSpace::global         ? ".global"
+                                                                            : "";
   Assembly assembly("");
   assembly.hold(impl_->type(held), constraint(held));
   assembly.write("@");
@@ -169,9 +171,18 @@ std::int64_t FunctionBuilder::make_shared_dynamic() {
 }
 
 Value FunctionBuilder::shared_address(Pointer pointer) {
-  return impl_->value(impl_->build.CreatePtrToInt(impl_->pointer_in(pointer, StateSpace::shared),
-                                                  impl_->build.getInt32Ty()),
-                      u32);
+  llvm::Value* const address = pointer.space == StateSpace::shared_cluster
+                                   ? impl_->get(pointer)
+                                   : impl_->pointer_in(pointer, StateSpace::shared);
+  return impl_->value(impl_->build.CreatePtrToInt(address, impl_->build.getInt32Ty()), u32);
+}
+
+Pointer FunctionBuilder::shared_of_block(Pointer pointer, Value block) {
+  return impl_->pointer(
+      impl_->call(llvm::Intrinsic::nvvm_mapa_shared_cluster,
+                  {impl_->pointer_in(pointer, StateSpace::shared),
+                   impl_->resize(impl_->get(block), impl_->build.getInt32Ty(), false)}),
+      StateSpace::shared_cluster);
 }
 
 Value FunctionBuilder::global_address(Pointer pointer) {

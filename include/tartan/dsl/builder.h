@@ -67,6 +67,16 @@ class Builder {
   Scalar block_z(Here at = Here::current());
   Scalar blocks_x(Here at = Here::current());  // of the launch
 
+  // ---- Clusters of KernelOptions::cluster CTAs, from sm_90 and PTX 8.0 on. Every target has
+  // ---- clusters of one, where the rank is 0 and cluster_barrier() is barrier().
+
+  int cluster_size() const;
+  /// The number of this CTA in its cluster, u32: blockIdx.x % cluster.
+  Scalar cluster_rank(Here at = Here::current());
+  /// Waits for all threads of the cluster (inside roles(): all consumers) and makes their shared
+  /// memory writes visible to the cluster. See Shared::of_cta().
+  void cluster_barrier(Here at = Here::current());
+
   // ---- Tiles: executed by all threads of the CTA.
 
   /// Copies a tile cooperatively, with the widest access that layouts and alignment allow. A
@@ -153,6 +163,17 @@ class Builder {
   /// and a smaller grid leaves tiles unwritten.
   std::pair<Scalar, Scalar> block_tile(const Scalar& m, const Scalar& n, const Tile& tile,
                                        int group = 8, Here at = Here::current());
+  /// The tile that the CTAs of a cluster compute together, in the same order: split-K, with the
+  /// k-tiles divided among them and reduce_scatter() of their sums. The grid's x is
+  ///   cluster * tile.blocks(m, n)
+  ///
+  ///   const auto [row, col] = k.cluster_tile(m, n, tile);
+  ///   const StreamShare own = StreamShare::of(steps, k.cluster_size(), k.cluster_rank());
+  ///   k.pipeline(stages, own.end - own.begin, fill_from(own.begin), use);
+  ///   k.store(C.tile(tile.m, tile.n / k.cluster_size(), row,
+  ///                  col * k.cluster_size() + k.cluster_rank()), reduce_scatter(sum));
+  std::pair<Scalar, Scalar> cluster_tile(const Scalar& m, const Scalar& n, const Tile& tile,
+                                         int group = 8, Here at = Here::current());
   /// Persistent loop over all tiles, for any gridDim.x: each CTA computes every blocks_x()th tile.
   /// Clusters order their tiles as in block_tile().
   void each_tile(const Scalar& m, const Scalar& n, const Tile& tile,

@@ -34,7 +34,7 @@ struct KernelOptions {
   int producers = 0;      // producer warps, which fill pipelines in Builder::roles()
   int min_blocks = 0;     // minimum blocks per SM (occupancy); 0: any
   int max_registers = 0;  // per thread; 0: as many as the block allows
-  int cluster = 1;        // CTAs that share copies, 1 to 8: see Builder::multicast()
+  int cluster = 1;  // CTAs that share copies and memory: Builder::multicast(), Shared::of_cta()
 };
 
 /// A kernel's name, options and description; kernel() makes one, compile() runs the description for

@@ -55,6 +55,7 @@ struct Tensor {
   Tensor window(const Scalar& row, const Scalar& col, const Scalar& rows, const Scalar& cols,
                 const std::source_location& at) const;
   Tensor matrix(const Scalar& index, const Scalar* stride, const std::source_location& at) const;
+  Tensor of_cta(const Scalar& rank, const std::source_location& at) const;
 };
 
 }  // namespace detail
@@ -104,6 +105,19 @@ class View {
               const std::source_location& at = std::source_location::current()) const
       requires(!in_shared_memory) {
     return View(tensor_.matrix(index, &stride, at));
+  }
+  /// The same matrix in the shared memory of CTA number `rank` of this cluster (distributed shared
+  /// memory: mapa, and ld, st and atom of .shared::cluster). A Builder::cluster_barrier() must
+  /// precede the first access, so that the CTA has started and what it wrote is visible, and follow
+  /// the last one, so that it does not exit before. Threads read, write and copy there; ldmatrix,
+  /// wgmma, cp.async and TMA loads do not reach it. In a cluster of one it is the matrix itself.
+  ///   k.write(part, 0, k.thread(), x);
+  ///   k.cluster_barrier();
+  ///   for (int r = 0; r < k.cluster_size(); ++r) sum += k.read(part.of_cta(r), 0, k.thread());
+  ///   k.cluster_barrier();
+  View of_cta(const Scalar& rank, const std::source_location& at = std::source_location::current())
+      const requires in_shared_memory {
+    return View(tensor_.of_cta(rank, at));
   }
   /// The same memory with rows and columns exchanged.
   View transposed() const {

@@ -79,6 +79,23 @@ RowValues row_sum(const WarpTile& tile, Here at = Here::current());
 ColumnValues col_maximum(const WarpTile& tile, Here at = Here::current());
 ColumnValues col_sum(const WarpTile& tile, Here at = Here::current());
 
+// ---- Across the CTAs of a cluster, through distributed shared memory. All threads of all CTAs
+// ---- (with roles(): all consumers) must call these; each has a Builder::cluster_barrier() before
+// ---- it reads, and one after. CTAs are added in the order of their ranks, so that all get the same
+// ---- bits, whatever the timing. In a cluster of one, values stay as they are.
+
+/// The same thread's value in every CTA, combined: rows (columns) whose elements are divided among
+/// the CTAs.
+///   const RowValues sum = cluster_sum(row_sum(x));                // of rows of 4 * tile.n elements
+RowValues cluster_sum(const RowValues& values, Here at = Here::current());
+ColumnValues cluster_sum(const ColumnValues& values, Here at = Here::current());
+RowValues cluster_maximum(const RowValues& values, Here at = Here::current());
+ColumnValues cluster_maximum(const ColumnValues& values, Here at = Here::current());
+/// The sum of the accumulators of all CTAs, divided among them: this CTA gets column block
+/// cluster_rank() of cluster_size(), a tile of tile.m x tile.n / cluster_size(). Each warp has the
+/// same number of columns of it: tile.n is a multiple of warps_n * cluster_size() fragments.
+WarpTile reduce_scatter(const WarpTile& tile, Here at = Here::current());
+
 // ---- As operands of the next MMA.
 
 /// Accumulators of 16-bit elements as operand A of a product with mma.sync's m16n8k16 or m16n8k8:
