@@ -75,8 +75,8 @@ Scalar atomic_operation(KernelState& state, std::string_view operation, const Te
   }
   const std::string text =
       fmt::format("atom.{}.{}.{}.{}.{} %0, [%1], {};", spelled(orders, options.order),
-                  spelled(scopes, options.scope), space, operation,
-                  type_word(operation, to.type), values.size() == 2 ? "%2, %3" : "%2");
+                  spelled(scopes, options.scope), space, operation, type_word(operation, to.type),
+                  values.size() == 2 ? "%2, %3" : "%2");
   const Scalar old = detail::assembled(state, text, {&to.type, 1}, operands, Effect::any)[0];
   if (in_shared) {
     state.fill.read_by_threads = true;

@@ -480,9 +480,9 @@ Scalar Builder::word(const Scalar& low, const Scalar& high, Here at) {
 Scalar Builder::address(const Shared& tile, const Scalar& row, const Scalar& col, Here at) {
   state_->at(at);
   if (!usable(*state_, tensor_of(tile), row, col)) return detail::bad_scalar();
-  state_->fill.read_by_threads = true;              // by the instruction that it is for
+  state_->fill.read_by_threads = true;  // by the instruction that it is for
   detail::Memory& memory = state_->memories.of(tensor_of(tile));
-  memory.ever_written = true;                       // perhaps
+  memory.ever_written = true;  // perhaps
   if (memory.owner >= 0) state_->memories.owner_of(tensor_of(tile)).ever_written = true;
   return state_->scalar(state_->f().shared_address(address_of(*state_, tensor_of(tile), row, col)));
 }

@@ -15,10 +15,11 @@ namespace detail {
 bool has_clusters(KernelState& state, std::string_view call) {
   if (state.config.options.cluster == 1 || state.config.has_tma()) return true;
   state.log.would_take({{8, 0}, 90});
-  state.log.report("no-instruction"_rule,
-                   fmt::format("{}: clusters require sm_90 and PTX 8.0, the target is {}; there, use "
-                               "KernelOptions::cluster = 1 (options may depend on the target)",
-                               call, state.config.target.text()));
+  state.log.report(
+      "no-instruction"_rule,
+      fmt::format("{}: clusters require sm_90 and PTX 8.0, the target is {}; there, use "
+                  "KernelOptions::cluster = 1 (options may depend on the target)",
+                  call, state.config.target.text()));
   return false;
 }
 
@@ -86,13 +87,15 @@ void note_remote(KernelState& state, const Tensor& tensor) {
   };
   Memory& own = state.memories.owner_of(tensor);
   if (own.written_here)
-    report(fmt::format("{0} is written by each CTA at {1} and accessed by another without a "
-                       "cluster_barrier(); insert one between them",
-                       tensor.name, text(*own.written_here)));
+    report(
+        fmt::format("{0} is written by each CTA at {1} and accessed by another without a "
+                    "cluster_barrier(); insert one between them",
+                    tensor.name, text(*own.written_here)));
   else if (!state.cluster.met)
-    report(fmt::format("{} is in another CTA, which may not have started yet; cluster_barrier() "
-                       "before the first access",
-                       tensor.name));
+    report(
+        fmt::format("{} is in another CTA, which may not have started yet; cluster_barrier() "
+                    "before the first access",
+                    tensor.name));
   own.written_here.reset(), state.cluster.met = true;  // report once
   state.cluster.accessed = state.log.place(), state.cluster.accessed_name = tensor.name;
 }
@@ -136,10 +139,9 @@ Tensor Tensor::of_cta(const Scalar& rank, const std::source_location& at) const 
   const int size = state->config.options.cluster;
   const auto number = rank.constant();
   if (number && (*number < 0 || *number >= size))
-    return refused("tile-bounds"_rule,
-                   fmt::format("CTA {} of the cluster: {} CTAs are there, see "
-                               "KernelOptions::cluster",
-                               *number, size));
+    return refused("tile-bounds"_rule, fmt::format("CTA {} of the cluster: {} CTAs are there, see "
+                                                   "KernelOptions::cluster",
+                                                   *number, size));
   if (size == 1 && !number)
     return refused("tile-bounds"_rule,
                    fmt::format("of_cta(): the cluster has one CTA, and the rank is a value of the "

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/cluster.h - barriers of clusters, and what must stand between accesses of different CTAs to the
-// same shared memory. Not installed.
+// dsl/cluster.h - barriers of clusters, and what must stand between accesses of different CTAs to
+// the same shared memory. Not installed.
 #pragma once
 
 #include <string_view>

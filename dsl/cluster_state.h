@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/cluster_state.h - the state of a description whose CTAs access each other's shared memory. See
-// Builder::cluster_barrier(). Not installed.
+// dsl/cluster_state.h - the state of a description whose CTAs access each other's shared memory.
+// See Builder::cluster_barrier(). Not installed.
 #pragma once
 
 #include <optional>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix instructions by name.
 #include "dsl/addressing.h"
-#include "dsl/cluster.h"
 #include "dsl/assembly.h"
+#include "dsl/cluster.h"
 #include "dsl/operations.h"
 #include "dsl/scalars.h"
 #include "tartan/dsl/builder.h"
@@ -183,8 +183,7 @@ namespace {
 std::vector<Scalar> at_element(detail::KernelState& state, std::string_view spelling,
                                const detail::Tensor& memory, const Scalar& row, const Scalar& col,
                                const std::vector<Scalar>& operands) {
-  if (refuse_remote(state, memory, spelling))
-    return std::vector<Scalar>(16, detail::bad_scalar());
+  if (refuse_remote(state, memory, spelling)) return std::vector<Scalar>(16, detail::bad_scalar());
   const auto address = checked_address(state, memory, row, col);
   if (!address) return std::vector<Scalar>(16, detail::bad_scalar());
   state.fill.read_by_threads |= state.memories.of(memory).in_shared;

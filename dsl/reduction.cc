@@ -62,7 +62,15 @@ class Reduction {
   }
   int parts() const {
     const int whole = lines_ == Lines::rows ? tile_.place().cols : tile_.place().rows;
-    return whole / length();
+    return whole / std::max(length(), 1);
+  }
+  // Which of them this warp has.
+  Scalar part() const {
+    if (lines_ == Lines::rows) return tile_.col() / length();
+    const int step = tile_.place().row_step, height = kind_.fragment().rows;
+    if (step == 0) return tile_.row() / length();
+    const int whole = step * tile_.down(), each = step / height;  // a warpgroup's rows and warps
+    return tile_.row() / whole * each + tile_.row() % whole / height;
   }
   int count() const { return lines_ == Lines::rows ? tile_.place().rows : tile_.place().cols; }
 
@@ -70,7 +78,7 @@ class Reduction {
     if (state_.f().is_muted()) return values;  // producers, who take no part
     codegen::FunctionBuilder& f = state_.f();
     const std::vector<Scalar> places = line_places(k_, tile_, lines_, at_);
-    const Scalar part = (lines_ == Lines::rows ? tile_.col() : tile_.row()) / length();
+    const Scalar part = this->part();
     const Tensor exchange = exchange_memory(values[0].type());
     block_barrier(state_);  // what was exchanged before has been read
     f.if_then(state_.value(is_first_of_line()), [&] {

@@ -9,6 +9,7 @@
 #include "dsl/indices.h"
 #include "dsl/operations.h"
 #include "dsl/scalars.h"
+#include "dsl/tiles.h"
 #include "dsl/tma_matrix.h"
 #include "tartan/dsl/builder.h"
 
@@ -153,6 +154,7 @@ class BoxStorer {
       }
     return out;
   }
+  int below(const Box& box) const { return tile_.place().down(box.down, box_lines); }
   int line(int bytes) const { return 8 * bytes / bits(to_.type); }
   int line_bytes(const Box& box) const { return box.cols * bits(to_.type) / 8; }
 
@@ -167,10 +169,10 @@ class BoxStorer {
     f.warp_sync();
     f.if_then(first_lane(), [&] {
       for (std::size_t i = 0; i < batch.size(); ++i)
-        f.tensor_store(maps[i],
-                       matrix_.coordinates(tile_.col() + batch[i].left,
-                                           tile_.row() + box_lines * batch[i].down),
-                       address_of(state_, staged(number, i, batch[i]), 0, 0));
+        f.tensor_store(
+            maps[i],
+            matrix_.coordinates(tile_.col() + batch[i].left, tile_.row() + below(batch[i])),
+            address_of(state_, staged(number, i, batch[i]), 0, 0));
       f.bulk_commit();
     });
   }
@@ -186,7 +188,7 @@ class BoxStorer {
 
   // A box may begin at any multiple of 8 columns.
   Tensor place(const Box& box) const {
-    Tensor out = to_.tile(box_lines, 8, tile_.row() / box_lines + box.down,
+    Tensor out = to_.tile(box_lines, 8, (tile_.row() + below(box)) / box_lines,
                           (tile_.col() + box.left) / 8, state_.log.location());
     out.layout.cols = box.cols;
     return out;
@@ -309,7 +311,7 @@ void store_tile(KernelState& state, const Tensor& to, const WarpTile& tile,
   if (tile.fragments().empty()) return state.log.note_empty("the tile");
   for (const Fragment& each : tile.fragments())
     if (is_bad(each)) return;
-  if (to.memory < 0) return;
+  if (to.memory < 0 || !is_whole(tile)) return;
   const bool in_shared = state.memories.of(to).in_shared;
   if ((in_shared || to.divided) && !has_room(state, to, tile.place())) return;
   std::vector<std::string> refused;
@@ -322,7 +324,8 @@ void store_tile(KernelState& state, const Tensor& to, const WarpTile& tile,
   const Fragments::Order order = plain_order(tile, finish && finish->registers);
   fragments.store_by(order);
   for (const auto& [i, j] : order) {
-    const Tensor part = to.tile(shape.rows, shape.cols, tile.row() / shape.rows + i,
+    const Tensor part = to.tile(shape.rows, shape.cols,
+                                (tile.row() + tile.place().down(i, shape.rows)) / shape.rows,
                                 tile.col() / shape.cols + j, state.log.location());
     if (part.memory >= 0) store_fragment(state, part, fragments.next());
   }

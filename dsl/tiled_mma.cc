@@ -109,12 +109,13 @@ Side side_a(const TiledParts& mma, const Shared& a) {
   return [&mma, &a](int step) {
     const FragmentKind kind = operand_a(mma.kind.shape, mma.kind.a);
     const isa::Fragment fragment = kind.fragment();
-    return rounded(mma,
-                   load_side(*mma.state, kind,
-                             tensor_of(a.tile(fragment.rows * mma.fragments_m(), fragment.cols,
-                                              mma.warp_m, step, mma.state->log.location())),
-                             mma.fragments_m()),
-                   a);
+    return rounded(
+        mma,
+        load_side(*mma.state, kind,
+                  tensor_of(a.tile(fragment.rows * mma.fragments_m(), fragment.cols, mma.warp_m,
+                                   mma.warp_k * mma.steps() + step, mma.state->log.location())),
+                  mma.fragments_m()),
+        a);
   };
 }
 
@@ -123,8 +124,9 @@ Side side_b(const TiledParts& mma, const Shared& b) {
     const Shape& shape = mma.kind.shape.shape;
     return rounded(mma,
                    load_side(*mma.state, operand_b(mma.kind.shape, mma.kind.b),
-                             tensor_of(b.tile(shape.k, shape.n * mma.fragments_n(), step,
-                                              mma.warp_n, mma.state->log.location())),
+                             tensor_of(b.tile(shape.k, shape.n * mma.fragments_n(),
+                                              mma.warp_k * mma.steps() + step, mma.warp_n,
+                                              mma.state->log.location())),
                              mma.fragments_n()),
                    b);
   };
@@ -134,7 +136,7 @@ Side side_b(const TiledParts& mma, const Shared& b) {
 bool by_warpgroups(const TiledParts& mma, const WarpTile& c, bool sparse) {
   const auto& sums = c.fragments();
   return mma.warpgroup && mma.kind.shape.sparse == sparse &&
-         sums.size() == static_cast<std::size_t>(mma.fragments_n()) &&
+         sums.size() == static_cast<std::size_t>(mma.fragments_m() * mma.fragments_n()) &&
          std::none_of(sums.begin(), sums.end(), [&](const Fragment& each) {
            return is_bad(each) || state_of(each) != mma.state;
          });
@@ -157,6 +159,26 @@ RingLayout TiledMma::shared_b(int stages, Major major) const {
   return shared_layout(parts_, Operand::b, stages, major);
 }
 
+namespace {
+
+// The place of this warp's rows. A warpgroup's wgmma of 64 rows are one below the other, and each
+// warp has 16 rows of each.
+WarpPlace place_of(const detail::TiledParts& mma, const Scalar& col, int cols) {
+  const int own = mma.fragments_m() * mma.kind.shape.shape.m;
+  WarpPlace out{mma.warp_m * own, col, mma.tile.m, cols, mma.tile.warps_k};
+  if (mma.warpgroup && mma.fragments_m() > 1)
+    out.row = mma.warp_m / 4 * (4 * own) + mma.warp_m % 4 * 16, out.row_step = 64;
+  return out;
+}
+
+WarpPlace place_of_a(const detail::TiledParts& mma) {
+  WarpPlace out = place_of(mma, mma.warp_k * (mma.steps() * mma.kind.shape.shape.k), mma.tile.k);
+  out.partial = 1;
+  return out;
+}
+
+}  // namespace
+
 Accumulator TiledMma::accumulator(Here at) const {
   std::vector<FragmentVariable> out;
   const Shape& shape = parts_.kind.shape.shape;
@@ -167,10 +189,9 @@ Accumulator TiledMma::accumulator(Here at) const {
   parts_.state->registers.hold(
       count * kind.fragment().registers * std::max(bits(kind.type), 32) / 32, at);
   for (int i = 0; i < count; ++i) out.push_back(k.variable(kind, at));
-  const Scalar left = parts_.warp_n * (parts_.fragments_n() * shape.n),
-               top = parts_.warp_m * (parts_.fragments_m() * shape.m);
-  return Accumulator(std::move(out), parts_.fragments_n(),
-                     {top, left, parts_.tile.m, parts_.tile.n});
+  return Accumulator(
+      std::move(out), parts_.fragments_n(),
+      place_of(parts_, parts_.warp_n * (parts_.fragments_n() * shape.n), parts_.tile.n));
 }
 
 Accumulator TiledMma::variable_a(Here at) const {
@@ -179,9 +200,7 @@ Accumulator TiledMma::variable_a(Here at) const {
   Builder k(parts_.state);
   for (int i = 0; i < parts_.fragments_m() * parts_.steps(); ++i)
     out.push_back(k.variable(operand_a(parts_.kind.shape, parts_.kind.a), at));
-  return Accumulator(std::move(out), parts_.steps(),
-                     {parts_.warp_m * (parts_.fragments_m() * parts_.kind.shape.shape.m), 0,
-                      parts_.tile.m, parts_.tile.k});
+  return Accumulator(std::move(out), parts_.steps(), place_of_a(parts_));
 }
 
 namespace {
@@ -356,16 +375,16 @@ WarpTile TiledMma::load_a(const Shared& a, Here at) const {
     return {};
   const FragmentKind kind = operand_a(parts_.kind.shape, parts_.kind.a);
   const isa::Fragment fragment = kind.fragment();
+  const WarpPlace place = place_of_a(parts_);
   std::vector<Fragment> out;
   for (int i = 0; i < parts_.fragments_m(); ++i)
     for (int step = 0; step < parts_.steps(); ++step)
       out.push_back(
           load_fragment(*parts_.state, kind,
                         tensor_of(a.tile(fragment.rows, fragment.cols,
-                                         parts_.warp_m * parts_.fragments_m() + i, step, at))));
-  WarpTile tile(
-      rounded(parts_, std::move(out), a), parts_.steps(),
-      {parts_.warp_m * (parts_.fragments_m() * fragment.rows), 0, parts_.tile.m, parts_.tile.k});
+                                         (place.row + place.down(i, fragment.rows)) / fragment.rows,
+                                         parts_.warp_k * parts_.steps() + step, at))));
+  WarpTile tile(rounded(parts_, std::move(out), a), parts_.steps(), place);
   if (parts_.warpgroup) tile.memory_ = std::make_shared<const detail::Tensor>(tensor_of(a));
   return tile;
 }
@@ -385,12 +404,15 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
                                    tile.m, tile.n, tile.k, kind.shape.text()));
     return out;
   }
-  if (tile.warps_m < 1 || tile.warps_n < 1 || tile.warps_m > 32 || tile.warps_n > 32) {
-    state_->log.report("launch-bounds"_rule,
-                       fmt::format("warps of a tile: expected 1 to 32 along m and n, found {} x {}",
-                                   tile.warps_m, tile.warps_n));
-    return out;
-  }
+  for (const auto& [count, what] : {std::pair{tile.warps_m, "warps_m"},
+                                    {tile.warps_n, "warps_n"},
+                                    {tile.warps_k, "warps_k"},
+                                    {tile.products, "products"}})
+    if (count < 1 || count > 32) {
+      state_->log.report("launch-bounds"_rule,
+                         fmt::format("{} of a tile: expected 1 to 32, found {}", what, count));
+      return out;
+    }
   bool good = true;
   const auto divides = [&](int size, int by, std::string_view axis) {
     if (size > 0 && by > 0 && size % by == 0) return;
@@ -404,7 +426,14 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
   };
   divides(tile.m, tile.warps_m * shape.m, "m");
   divides(tile.n, tile.warps_n * shape.n, "n");
-  divides(tile.k, shape.k, "k");
+  divides(tile.k, tile.warps_k * shape.k, "k");
+  if (tile.warps_k > 1 && (kind.shape.sparse || options.scale_type != Type::none)) {
+    good = false;
+    state_->log.report("tile-divide"_rule,
+                       fmt::format("the warps of {} divide k only where A is dense and has no "
+                                   "scales: expected warps_k = 1, found {}; use warps_n",
+                                   kind.shape.text(), tile.warps_k));
+  }
   if (options.scale_type != Type::none) {
     complete_scales(out.parts_);
     divides(tile.k, 4 * out.parts_.scale_block(), "k");
@@ -427,12 +456,18 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
     state_->log.report(
         "launch-bounds"_rule,
         fmt::format(
-            "block size mismatch: a tile of {} x {} warps needs {} threads, the kernel has {}",
-            tile.warps_m, tile.warps_n, tile.threads(), state_->config.options.block));
+            "block size mismatch: {}a tile of {} x {}{} warps needs {} threads, the kernel has {}",
+            tile.products > 1 ? fmt::format("{} times ", tile.products) : "", tile.warps_m,
+            tile.warps_n, tile.warps_k > 1 ? fmt::format(" x {}", tile.warps_k) : "",
+            tile.threads(), state_->config.options.block));
   }
   if (!good) return out;
   out.parts_.state = state_;
-  const Scalar warp = thread_index(*state_) / 32;
+  const int each = tile.warps_m * tile.warps_n, all = each * tile.warps_k;
+  Scalar warp = thread_index(*state_) / 32;
+  out.parts_.product = 0, out.parts_.warp_k = 0;
+  if (tile.products > 1) out.parts_.product = warp / all, warp = warp % all;
+  if (tile.warps_k > 1) out.parts_.warp_k = warp / each, warp = warp % each;
   out.parts_.warp_m = tile.warps_n == 1 ? warp : warp / tile.warps_n;
   out.parts_.warp_n = tile.warps_n == 1 ? Scalar(0) : warp % tile.warps_n;
   if (tile.warps_m == 1) out.parts_.warp_m = 0;

@@ -14,12 +14,22 @@ int isa::Coord::*axis(Lines lines) {
 
 }  // namespace
 
+bool is_whole(const WarpTile& tile) {
+  if (tile.place().partial == 1 || tile.fragments().empty()) return true;
+  state_of(tile.fragments().front())
+      ->log.report("wrong-role"_rule,
+                   fmt::format("partial sums: {} warps divide the k-steps of this tile "
+                               "(Tile::warps_k); take TiledMma::sum() of it first",
+                               tile.place().partial));
+  return false;
+}
+
 std::optional<Builder> builder_of(const WarpTile& tile, const std::source_location& at) {
   if (auto* const current = Description::current(); current && tile.fragments().empty())
     current->at(at), current->log.note_empty("the tile");
   for (const Fragment& each : tile.fragments())
     if (!KernelState::begins(state_of(each), at) || is_bad(each)) return std::nullopt;
-  if (tile.fragments().empty()) return std::nullopt;
+  if (tile.fragments().empty() || !is_whole(tile)) return std::nullopt;
   return Builder(state_of(tile.fragments().front()));
 }
 
@@ -28,7 +38,7 @@ ElementPlace element_place(Builder& k, const WarpTile& tile, int y, int x, int i
   const FragmentKind& kind = tile.fragment(y, x).kind();
   const isa::Fragment shape = kind.fragment();
   ElementPlace out = k.place(kind, i, at);
-  out.row = tile.row() + out.row + y * shape.rows;
+  out.row = tile.row() + out.row + tile.place().down(y, shape.rows);
   out.col = tile.col() + out.col + x * shape.cols;
   return out;
 }

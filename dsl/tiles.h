@@ -15,6 +15,8 @@ namespace tartan::inline TARTAN_ABI::detail {
 
 /// A builder for the tile's kernel; none for tiles of refused calls.
 std::optional<Builder> builder_of(const WarpTile& tile, const std::source_location& at);
+/// Whether a tile's elements are sums, not parts of them (Tile::warps_k); reports if not.
+bool is_whole(const WarpTile& tile);
 /// The place of element i of fragment (y, x) in the block's tile.
 ElementPlace element_place(Builder& k, const WarpTile& tile, int y, int x, int i,
                            const std::source_location& at);

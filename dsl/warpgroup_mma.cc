@@ -120,7 +120,9 @@ std::optional<isa::Form> warpgroup_form(const KernelState& state, const MmaKind&
                           kind.shape.sparse ? "sparse " : "", name(kind.a));
   else if (tile.m % 64)
     why_not = fmt::format("a warpgroup computes 64 rows, and m = {} is not a multiple", tile.m);
-  else if (tile.warps_n != 1 || tile.warps_m % 4 || tile.m != 16 * tile.warps_m)
+  else if (tile.warps_k != 1) why_not = "a warpgroup computes all of k; use warps_k = 1";
+  else if (tile.warps_n != 1 || tile.warps_m % 4 || tile.m % (16 * tile.warps_m) ||
+           (form.sparsity != isa::Sparsity::dense && tile.m != 16 * tile.warps_m))
     why_not = fmt::format(
         "a warpgroup computes 64 rows and all columns; use warps_m = {} and warps_n = 1",
         tile.m / 16);
@@ -170,8 +172,8 @@ struct Right {
 class Product {
  public:
   Product(KernelState& state, const isa::Form& form, const MmaOptions& options,
-          const std::vector<Fragment>& sums)
-      : state_(state), form_(form), options_(options), sums_(sums) {}
+          std::vector<Fragment> sums)
+      : state_(state), form_(form), options_(options), sums_(std::move(sums)) {}
 
   std::vector<Fragment> multiply(Left a, const Right& b) {
     codegen::FunctionBuilder& f = state_.f();
@@ -215,8 +217,28 @@ class Product {
   KernelState& state_;
   const isa::Form& form_;
   const MmaOptions& options_;
-  const std::vector<Fragment>& sums_;
+  std::vector<Fragment> sums_;
 };
+
+// A warpgroup's accumulators: those of one wgmma, of 64 rows, after the other's.
+class Blocks {
+ public:
+  Blocks(const isa::Form& form, const std::vector<Fragment>& sums)
+      : sums_(sums), each_(form.shape.n / 8) {}
+  int count() const { return static_cast<int>(sums_.size()) / each_; }
+  std::vector<Fragment> of(int block) const {
+    const auto first = sums_.begin() + block * each_;
+    return {first, first + each_};
+  }
+
+ private:
+  const std::vector<Fragment>& sums_;
+  int each_;
+};
+
+void append(std::vector<Fragment>& to, std::vector<Fragment> fragments) {
+  to.insert(to.end(), fragments.begin(), fragments.end());
+}
 
 }  // namespace
 
@@ -233,11 +255,17 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
   const std::int64_t rows = panels_a->along_k
                                 ? 64 * panels_a->width
                                 : 64 * bits(form.a) / 8 / panels_a->width * panels_a->bytes();
-  const Descriptors of_a(state, a, *panels_a, step_bytes, group * rows);
-  Left left{[&](int step) { return std::vector<Value>{of_a.at(step, bits(form.a))}; }};
-  left.trans = !panels_a->along_k, left.metadata = std::move(metadata);
-  return Product(state, form, options, sums)
-      .multiply(std::move(left), Right(state, form, b, *panels_b));
+  const Right right(state, form, b, *panels_b);
+  const Blocks blocks(form, sums);
+  std::vector<Fragment> out;
+  for (int block = 0; block < blocks.count(); ++block) {
+    const Descriptors of_a(state, a, *panels_a, step_bytes,
+                           (group * blocks.count() + block) * rows);
+    Left left{[&](int step) { return std::vector<Value>{of_a.at(step, bits(form.a))}; }};
+    left.trans = !panels_a->along_k, left.metadata = metadata;
+    append(out, Product(state, form, options, blocks.of(block)).multiply(std::move(left), right));
+  }
+  return out;
 }
 
 std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& form,
@@ -249,16 +277,23 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
   if (state.f().is_muted()) return sums;
   isa::Form of_registers = form;
   of_registers.a_in_registers = true;
-  Left left;
-  for (const Fragment& each : a.fragments())
-    for (const Value& value : registers_of(each)) left.kept.push_back(value);
-  const std::size_t per_step = left.kept.size() / a.fragments().size();
-  left.operand = [&, all = left.kept](int step) {
-    const auto first = all.begin() + static_cast<std::ptrdiff_t>(step * per_step);
-    return std::vector<Value>(first, first + static_cast<std::ptrdiff_t>(per_step));
-  };
-  return Product(state, of_registers, options, sums)
-      .multiply(std::move(left), Right(state, form, b, *panels_b));
+  const Right right(state, form, b, *panels_b);
+  const Blocks blocks(form, sums);
+  std::vector<Fragment> out;
+  for (int block = 0; block < blocks.count(); ++block) {
+    Left left;
+    for (int step = 0; step < a.across(); ++step)
+      for (const Value& value : registers_of(a.fragment(block, step))) left.kept.push_back(value);
+    const std::size_t per_step = left.kept.size() / static_cast<std::size_t>(a.across());
+    left.operand = [&, all = left.kept](int step) {
+      const auto first = all.begin() + static_cast<std::ptrdiff_t>(step * per_step);
+      return std::vector<Value>(first, first + static_cast<std::ptrdiff_t>(per_step));
+    };
+    append(
+        out,
+        Product(state, of_registers, options, blocks.of(block)).multiply(std::move(left), right));
+  }
+  return out;
 }
 
 }  // namespace tartan::inline TARTAN_ABI::detail

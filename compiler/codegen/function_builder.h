@@ -31,8 +31,8 @@
 
 namespace tartan::inline TARTAN_ABI::codegen {
 
-/// An address: generic, or in global, shared or local memory, or in the shared memory of the cluster.
-/// Offsets are in bytes; constants added last fold into [base+offset].
+/// An address: generic, or in global, shared or local memory, or in the shared memory of the
+/// cluster. Offsets are in bytes; constants added last fold into [base+offset].
 struct Pointer {
   int id = -1;
   StateSpace space = StateSpace::none;

@@ -7,8 +7,13 @@
 //   gamma, beta   1 x n           f32
 //   Y             m x n           f16, row-major
 //
-// A CTA computes 64 rows of C, tile after tile, twice: the first pass only adds up each row and its
+// A cluster computes 64 rows of C; its CTAs take the tiles in turn (sm_80 has no clusters: there,
+// one CTA takes all). Each computes its tiles twice: the first pass only adds up each row and its
 // squares, the second normalizes and stores. So C never goes to memory, for twice the arithmetic.
+// Between the passes the CTAs add their sums through distributed shared memory. Rows of no more
+// tiles than the cluster has CTAs need one pass: the accumulators are still there when the sums are
+// known.
+//
 // Both passes are one loop around one pipeline: the ring goes on from tile to tile, and producers
 // load the next tile while the epilogue of the last one runs.
 //
@@ -27,8 +32,12 @@ constexpr double epsilon = 1e-5;
 
 Scalar plus(const Scalar& x, const Scalar& y) { return x + y; }
 
+KernelOptions options(const Target& target) {
+  return {.block = tile.threads(), .producers = 4, .cluster = target.arch.sm >= 90 ? 4 : 1};
+}
+
 Kernel layer_norm() {
-  return kernel("layer_norm", {.block = tile.threads(), .producers = 4}, [](Builder& k) {
+  return kernel("layer_norm", options, [](Builder& k) {
     auto m = k.param("m", s32), n = k.param("n", s32, 8), depth = k.param("depth", s32, 8);
     auto X = k.global("X", f16, row_major(m, depth)), W = k.global("W", f16, row_major(depth, n));
     auto gamma = k.global("gamma", f32, row_major(1, n));
@@ -39,13 +48,15 @@ Kernel layer_norm() {
     auto mma = k.tiled_mma(k.best_mma(f16, f16, f32), tile);
     auto sX = k.shared("sX", f16, mma.shared_a(stages, Major::row));
     auto sW = k.shared("sW", f16, mma.shared_b(stages, Major::row));
-    auto row = k.block_x(), tiles = k.convert(ceil_div(n, tile.n), u32);
+    auto ctas = k.cluster_size();
+    auto row = k.block_x() / ctas, tiles = k.convert(ceil_div(n, tile.n * ctas), u32);  // of a CTA
+    auto passes = select(tiles == 1, 1, tiles * 2);
 
     k.roles([&] {
       auto zero = k.constant(f32, 0), one = k.constant(f32, 1);
       auto sum = mma.row_variable(zero), squares = mma.row_variable(zero);
-      k.loop(0, tiles * 2, 1, [&](Scalar pass) {
-        auto col = pass % tiles;
+      k.loop(0, passes, 1, [&](Scalar pass) {
+        auto col = pass % tiles * ctas + k.cluster_rank();
         auto c = mma.accumulator();
         auto fill = [&](Scalar t, Scalar stage) {
           k.copy(X.tile(tile.m, tile.k, row, t), sX[stage]);
@@ -59,7 +70,11 @@ Kernel layer_norm() {
           squares =
               map(squares, row_sum(map(c, [](Scalar x, ElementPlace) { return x * x; })), plus);
         });
-        k.when(pass >= tiles, [&] {
+        k.when(pass == tiles - 1, [&] {
+          sum = cluster_sum(sum);
+          squares = cluster_sum(squares);
+        });
+        k.when(pass + tiles >= passes, [&] {
           const RowValues sums = sum, of_squares = squares;
           const Scalar each = one * reciprocal(k.convert(n, f32));
           RowValues mean, scale;
@@ -85,13 +100,14 @@ Kernel layer_norm() {
 
 int main(int argc, char** argv) {
   return gallery::main(argc, argv, [](gallery::Session& session) {
+    const int ctas = options(Target::of(session.arch())).cluster;
     for (const auto& [m, n, depth] : {std::tuple{64, 256, 64}, {70, 328, 72}, {1, 8, 8}}) {
       const auto x = gallery::numbers<host::f16>(m * depth, 1),
                  w = gallery::numbers<host::f16>(depth * n, 2);
       const auto gamma = gallery::numbers<float>(n, 3), beta = gallery::numbers<float>(n, 4);
       std::vector<host::f16> y(m * n);
-      session.run(layer_norm(), {tile.blocks(m, 1)}, m, n, depth, in(x), in(w), in(gamma), in(beta),
-                  out(y));
+      session.run(layer_norm(), {tile.blocks(m, 1) * ctas}, m, n, depth, in(x), in(w), in(gamma),
+                  in(beta), out(y));
 
       auto expected =
           reference::product(reference::row_major(x, m, depth), reference::row_major(w, depth, n));

@@ -28,6 +28,11 @@ Kernel described(int block, const std::function<void(Builder&)>& body,
   return kernel("misused", {.block = block}, body, at);
 }
 
+Kernel in_cluster(int cluster, const std::function<void(Builder&)>& body,
+                  const std::source_location& at = std::source_location::current()) {
+  return kernel("misused", {.block = 128, .cluster = cluster}, body, at);
+}
+
 std::vector<Misuse> misuses() {
   static Fragment kept;
   static Scalar kept_number;
@@ -97,6 +102,91 @@ std::vector<Misuse> misuses() {
                    k.copy(a, s);
                    k.load(operand_a(m16n8k16, f16), s);
                  })});
+  out.push_back(
+      {"memory of another CTA, unsynchronized", __LINE__, "sm_90a", in_cluster(4, [](Builder& k) {
+         auto s = k.shared("s", u32, row_major(4, 32));
+         auto t = k.shared("t", f16, row_major(16, 16));
+         auto next = (k.cluster_rank() + 1) % 4;
+         k.read(s.of_cta(next), 0, 0);
+         k.write(s, 0, k.thread(), 1);
+         k.barrier();
+         k.read(s.of_cta(next), 0, 0);
+         k.cluster_barrier();
+         k.write(t.of_cta(next), 0, 0, k.constant(f16, 1));
+         k.barrier();
+         k.load(operand_a(m16n8k16, f16), t);
+         k.atomic(AtomicOp::add, s.of_cta(0), 0, 1, 1);
+       })});
+  out.push_back({"CTAs that are not there", __LINE__, "sm_90a", in_cluster(2, [](Builder& k) {
+                   auto s = k.shared("s", f16, row_major(16, 16));
+                   auto A = k.global("A", f16, row_major(16, 16));
+                   s.of_cta(2);
+                   s.of_cta(0).of_cta(1);
+                   k.copy(A, s), k.cluster_barrier();
+                   k.instruction("ldmatrix.sync.aligned.m8n8.x4.shared.b16", s.of_cta(1),
+                                 k.lane() % 16, 0, {});
+                   k.cluster_barrier();
+                   k.when(k.warp() == 0, [&] { k.cluster_barrier(); });
+                 })});
+  out.push_back(
+      {"a cluster that the target lacks", __LINE__, "sm_80", in_cluster(2, [](Builder& k) {
+         auto s = k.shared("s", u32, row_major(4, 32));
+         k.write(s, 0, k.cluster_rank(), 1);
+         k.cluster_barrier();
+         k.read(s.of_cta(1), 0, 0);
+         cluster_sum(RowValues{k.constant(f32, 1)});
+       })});
+  out.push_back(
+      {"another CTA of a cluster of one", __LINE__, "sm_80", described(32, [](Builder& k) {
+         auto s = k.shared("s", u32, row_major(4, 32));
+         k.write(s.of_cta(0), 0, k.lane(), 1);
+         k.read(s.of_cta(k.block_x() % 2), 0, 0);
+       })});
+  out.push_back({"sums that CTAs cannot divide", __LINE__, "sm_90a", in_cluster(8, [](Builder& k) {
+                   auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), small);
+                   reduce_scatter(mma.accumulator());
+                   reduce_scatter(WarpTile({k.variable(operand_c(m16n8k16, f32))}, 1, {}));
+                 })});
+  out.push_back({"a ring of another CTA in a pipeline", __LINE__, "sm_90a",
+                 kernel("misused", {.block = 32, .producers = 1, .cluster = 2}, [](Builder& k) {
+                   auto a = k.global("A", f16, row_major(64, 64));
+                   auto ring = k.shared("ring", f16, RingLayout{row_major(16, 16), 2});
+                   k.roles([&] {
+                     k.pipeline(
+                         2, 4,
+                         [&](Scalar t, Scalar stage) {
+                           k.copy(a.tile(16, 16, 0, t), ring[stage].of_cta(1));
+                           k.cluster_barrier();
+                         },
+                         [&](Scalar, Scalar stage) { k.read(ring[stage], 0, 0); });
+                   });
+                 })});
+  out.push_back({"partial sums that are used", __LINE__, "sm_80", described(128, [](Builder& k) {
+                   const Tile tile{
+                       .m = 16, .n = 32, .k = 64, .warps_m = 1, .warps_n = 1, .warps_k = 4};
+                   auto c = k.global("C", f32, row_major(16, 32));
+                   auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), tile);
+                   auto sum = mma.accumulator();
+                   k.store(c, sum);
+                   row_sum(sum);
+                   WarpTile whole = mma.sum(sum);
+                   mma.sum(whole);
+                   k.store(c, whole);
+                 })});
+  out.push_back(
+      {"k that the warps do not divide", __LINE__, "sm_80", described(128, [](Builder& k) {
+         Tile tile{.m = 16, .n = 24, .k = 48, .warps_m = 1, .warps_n = 1, .warps_k = 4};
+         k.tiled_mma(m16n8k16(f16, f16, f32), tile);
+         tile.k = 64;
+         auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), tile);
+         mma.sum(mma.accumulator());
+         tile.products = 2;
+         k.tiled_mma(m16n8k16(f16, f16, f32), tile);
+         tile.products = 0;
+         k.tiled_mma(m16n8k16(f16, f16, f32), tile);
+         tile.products = 1, tile.k = 128;
+         k.tiled_mma(sparse(m16n8k32)(f16, f16, f32), tile);
+       })});
   out.push_back(
       {"accumulators as operand A too early", __LINE__, "sm_80", described(128, [](Builder& k) {
          auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), small);

@@ -170,8 +170,9 @@ class Builder {
   ///   const auto [row, col] = k.cluster_tile(m, n, tile);
   ///   const StreamShare own = StreamShare::of(steps, k.cluster_size(), k.cluster_rank());
   ///   k.pipeline(stages, own.end - own.begin, fill_from(own.begin), use);
-  ///   k.store(C.tile(tile.m, tile.n / k.cluster_size(), row,
-  ///                  col * k.cluster_size() + k.cluster_rank()), reduce_scatter(sum));
+  ///   const Global c = C.tile(tile.m, tile.n, row, col);
+  ///   k.store(c.tile(tile.m, tile.n / k.cluster_size(), 0, k.cluster_rank()),
+  ///   reduce_scatter(sum));
   std::pair<Scalar, Scalar> cluster_tile(const Scalar& m, const Scalar& n, const Tile& tile,
                                          int group = 8, Here at = Here::current());
   /// Persistent loop over all tiles, for any gridDim.x: each CTA computes every blocks_x()th tile.

@@ -14,8 +14,8 @@
 //
 //   - the kind is best_mma()'s, and results have the accumulator type,
 //   - producers fill the operands: KernelOptions::producers > 0, pipelines in Builder::roles(),
-//   - a warpgroup has 64 rows and all columns: warps_n = 1, m = 16 * warps_m, and warps_m a
-//     multiple of 4,
+//   - a warpgroup has all columns and 64 rows, or a multiple: warps_n = warps_k = 1, warps_m a
+//     multiple of 4, and m one of 16 * warps_m,
 //   - n is a multiple of 8 up to 256 (of s8 and u8 above 32: of 16), and k one of the
 //     instruction's: 32 bytes of A, 64 for sparse kinds.
 //
@@ -32,12 +32,25 @@
 namespace tartan::inline TARTAN_ABI {
 
 /// CTA tile: m x n elements of the result, k per k-tile, computed by warps_m x warps_n warps.
+///
+/// warps_k > 1: as many such groups of warps divide the k-steps of each k-tile (a small tile with a
+/// long k). Each has a partial sum; TiledMma::sum() adds them before anything else uses them.
+///
+/// products > 1: the CTA computes as many tiles, of operands of their own, each by a group of
+/// warps. TiledMma::product() is this warp's; sizes and places are those of one tile.
+///   const Tile tile{.m = 16, .n = 32, .k = 16, .warps_m = 1, .warps_n = 1, .products = 4};
+///   for (int i = 0; i < 4; ++i) k.copy(A.tile(16, 16, 4 * k.block_x() + i, 0), sA[i]);
+///   k.barrier();
+///   sum = mma(sum, sA[mma.product()], sB[mma.product()]);         // each warp its own
 struct Tile {
   int m = 128, n = 128, k = 32;
   int warps_m = 2, warps_n = 2;
+  int warps_k = 1, products = 1;
   constexpr int threads() const {  // at most what an int holds
-    return static_cast<int>(
-        std::clamp<std::int64_t>(std::int64_t{warps_m} * warps_n, -(1 << 26), (1 << 26) - 1) * 32);
+    std::int64_t warps = 1;
+    for (const int each : {warps_m, warps_n, warps_k, products})
+      warps = std::clamp<std::int64_t>(warps * each, -(1 << 26), (1 << 26) - 1);
+    return static_cast<int>(warps * 32);
   }
   /// gridDim.x of one CTA for each tile of a rows x cols result, as Builder::block_tile() divides
   /// it: rows of tiles are rounded up to whole clusters. 2^32 - 1 if no launch can have that many.
@@ -71,13 +84,14 @@ struct TiledParts {
   MmaKind kind;
   Tile tile;
   MmaOptions options;
-  Scalar warp_m, warp_n;               // which of the warps this is
+  Scalar warp_m, warp_n, warp_k;       // which of the warps this is
+  Scalar product;                      // and of which product
   std::optional<isa::Form> warpgroup;  // the wgmma that computes the tile, where one does
 
   /// Of a warp.
   int fragments_m() const { return tile.m / tile.warps_m / kind.shape.shape.m; }
   int fragments_n() const { return tile.n / tile.warps_n / kind.shape.shape.n; }
-  int steps() const { return tile.k / kind.shape.shape.k; }
+  int steps() const { return tile.k / kind.shape.shape.k / tile.warps_k; }
   int columns_a() const { return kind.shape.sparse ? tile.k / 2 : tile.k; }
   int scale_block() const;
 };
@@ -90,6 +104,13 @@ class TiledMma {
  public:
   const MmaKind& kind() const { return parts_.kind; }
   const Tile& tile() const { return parts_.tile; }
+  /// Which of Tile::products this warp computes: 0 .. products - 1, the same in its whole group.
+  const Scalar& product() const { return parts_.product; }
+  /// The sum of the partial sums of Tile::warps_k, through shared memory: warps_k 0 first, whatever
+  /// the timing. Afterwards each warp has tile.n / (warps_n * warps_k) columns, of the CTA tile as
+  /// before. All threads of the block (with roles(): all consumers) must call it.
+  ///   k.store(C.tile(tile.m, tile.n, row, col), mma.sum(partial));
+  WarpTile sum(const WarpTile& partial, Here at = Here::current()) const;
 
   /// Layouts for a stage of A (m x k) and B (k x n) in shared memory. `major` is
   /// the contiguous dimension, best as in global memory; none: along k. The swizzle avoids bank
