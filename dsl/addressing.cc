@@ -116,6 +116,23 @@ std::optional<codegen::Value> is_inside(KernelState& state, const Tensor& tensor
   return out;
 }
 
+codegen::Value has_row(KernelState& state, const Tensor& tensor, const Scalar& index) {
+  const Scalar row = state.scalar(state.value(index, u32));
+  codegen::Value out = state.value(row < tensor.layout.rows, Type::pred);
+  if (bits(index.type()) == 64)
+    out = state.value(state.scalar(state.value(index, u64)) < widened(state, tensor.layout.rows));
+  if (const auto& edge = tensor.row_edge)
+    out = state.f().bit_and(out, state.value(edge->origin + row < edge->limit, Type::pred));
+  return out;
+}
+
+Tensor from_row(KernelState& state, const Tensor& tensor, const Scalar& index) {
+  Tensor out = tensor;
+  out.base = tensor.base + widened(state, index) * widened(state, tensor.layout.row_stride);
+  out.row_edge.reset();
+  return out;
+}
+
 int aligned_bytes(const KernelState& state, const Tensor& tensor, std::int64_t row_step,
                   std::int64_t col_step) {
   const std::int64_t element = bits(tensor.type);

@@ -24,6 +24,10 @@ std::optional<codegen::Pointer> checked_address(KernelState& state, const Tensor
 /// known not to exceed it.
 std::optional<codegen::Value> is_inside(KernelState& state, const Tensor& tensor, const Scalar& row,
                                         const Scalar& col);
+/// Whether a matrix in global memory has a row; numbers below zero are above every limit.
+codegen::Value has_row(KernelState& state, const Tensor& tensor, const Scalar& index);
+/// The matrix from a row on.
+Tensor from_row(KernelState& state, const Tensor& tensor, const Scalar& index);
 /// The width of an access to contiguous elements: the largest power of two that is guaranteed to
 /// divide the byte address of each (r, c) with r, c multiples of the given steps, and the
 /// contiguous bytes there.

@@ -188,8 +188,8 @@ class Copier {
     if (!state_.is_index(index, "the row of a copy")) return;
     const bool scatters = state_.memories.of(from_).in_shared;
     const Tensor& indexed = scatters ? to_ : from_;
-    guard = is_row(indexed, index);
-    const Tensor moved = at_row(indexed, index);
+    guard = has_row(state_, indexed, index);
+    const Tensor moved = from_row(state_, indexed, index);
     if (scatters) move(from_, row, moved, 0, col, guard);
     else move(moved, 0, to_, row, col, guard);
   }
@@ -222,26 +222,6 @@ class Copier {
       return state_.f().constant(Type::pred, std::int64_t{*constant != 0});
     if (!state_.is_condition(holds)) return std::nullopt;
     return state_.value(holds);
-  }
-
-  // Whether a matrix has a row; numbers below zero are above every limit.
-  Value is_row(const Tensor& tensor, const Scalar& index) {
-    const Scalar row = state_.scalar(state_.value(index, u32));
-    Value out = state_.value(row < tensor.layout.rows, Type::pred);
-    if (bits(index.type()) == 64)
-      out = state_.value(state_.scalar(state_.value(index, u64)) <
-                         widened(state_, tensor.layout.rows));
-    if (const auto& edge = tensor.row_edge)
-      out = state_.f().bit_and(out, state_.value(edge->origin + row < edge->limit, Type::pred));
-    return out;
-  }
-
-  // The tensor from a row on.
-  Tensor at_row(const Tensor& tensor, const Scalar& index) {
-    Tensor out = tensor;
-    out.base = tensor.base + widened(state_, index) * widened(state_, tensor.layout.row_stride);
-    out.row_edge.reset();
-    return out;
   }
 
   void move_asynchronous(Pointer to, Pointer from, const Tensor& tensor, const Scalar& line,
@@ -386,7 +366,7 @@ void copy_tile(KernelState& state, const Tensor& from, const Tensor& to,
   else note_write(state, to);
   std::vector<std::string> refused;
   if (selects)
-    refused.push_back(by_index ? "cp.async.bulk.tensor: rows are selected by index"
+    refused.emplace_back(by_index ? "cp.async.bulk.tensor: rows are selected by index"
                                : "cp.async.bulk.tensor: a condition selects elements");
   else if (copy_by_tma(state, from, to, refused)) return;
   Copier(state, from, to, rows, cols, thread_index(state), thread_count(state), std::move(refused),

@@ -188,6 +188,19 @@ std::vector<Misuse> misuses() {
          k.tiled_mma(sparse(m16n8k32)(f16, f16, f32), tile);
        })});
   out.push_back(
+      {"rows that are stored elsewhere", __LINE__, "sm_80", described(128, [](Builder& k) {
+         auto n = k.param("n", s32);
+         auto c = k.global("C", f32, row_major(n, 64)), wide = k.global("W", f32, row_major(n, n));
+         auto halves = k.global("H", f16, row_major(n, 64));
+         auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), small);
+         auto sum = mma.accumulator();
+         const auto same = [](Scalar i) { return i; };
+         k.store_rows(wide, sum, same);
+         k.store_rows(halves, sum, same);
+         k.store_rows(c, sum, [&](Scalar) { return k.constant(f32, 1); });
+         k.store_rows(c, sum, nullptr);
+       })});
+  out.push_back(
       {"accumulators as operand A too early", __LINE__, "sm_80", described(128, [](Builder& k) {
          auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), small);
          operand_a(mma.accumulator());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the warps of a CTA divide tiles: warps that share the k-steps, products side by side,
-// warpgroups of several wgmma. On the emulator with all checks,
+// warpgroups of several wgmma; and rows that are stored by index. On the emulator with all checks,
 // against loops in C++.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -233,6 +233,56 @@ TEST(TileWarps, OfAWarpgroupHaveSeveralBlocksOfRows) {
   EXPECT_NE(ptx.find("wgmma"), std::string::npos);
   const Case three{{.m = 192, .n = 16, .k = 64, .warps_m = 4, .warps_n = 1}, 4, s8, s32};
   expect_gemm<std::int8_t, std::int32_t>("sm_90a", three, 192, 16, 80);
+}
+
+// Rows by index, out of order, twice none: as pairs, single elements, beyond the columns' edge.
+TEST(TileWarps, StoreRowsByIndex) {
+  for (const char* target : {"sm_80", "sm_90a"})
+    for (const int n : {64, 52, 45})
+      for (const int producers : {0, 4}) {
+        SCOPED_TRACE(fmt::format("{} {} columns, {} producers", target, n, producers));
+        const Tile tile{.m = 64, .n = 32, .k = 32, .warps_m = 4, .warps_n = 1};
+        const auto kernel = tartan::kernel(
+            "scatter", {.block = tile.threads(), .producers = producers}, [=](Builder& k) {
+              auto A = k.global("A", f16, row_major(64, 32)),
+                   B = k.global("B", f16, col_major(32, 64));
+              auto index = k.global("index", s32, row_major(1, 64));
+              auto C = k.global("C", f32, row_major(80, n)),
+                   H = k.global("H", f16, row_major(80, n));
+              auto mma = k.tiled_mma(k.best_mma(f16, f16, f32), tile);
+              auto sA = k.shared("sA", f16, mma.shared_a(1)),
+                   sB = k.shared("sB", f16, mma.shared_b(1));
+              auto col = k.block_x();
+              k.roles([&] {
+                auto sum = mma.accumulator();
+                k.pipeline(
+                    1, 1,
+                    [&](Scalar, Scalar stage) {
+                      k.copy(A.tile(64, 32, 0, 0), sA[stage]);
+                      k.copy(B.tile(32, 32, 0, col), sB[stage]);
+                    },
+                    [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); });
+                const auto row_of = [&](const Scalar& i) { return k.read(index, 0, i); };
+                k.store_rows(C.window(0, col * 32, 80, 32), sum, row_of);
+                k.store_rows(H.window(0, col * 32, 80, 32), convert(sum, f16), row_of);
+              });
+            });
+        const auto a = numbers<host::f16>(64 * 32, 5), b = numbers<host::f16>(64 * 32, 6);
+        std::vector<std::int32_t> index;
+        for (int i = 0; i < 64; ++i)
+          index.push_back(i == 3 ? -1 : i == 9 ? 80 : (i * 37 + 5) % 64 + 16);
+        std::vector<float> c(static_cast<std::size_t>(80 * n), 7), expected = c;
+        std::vector<host::f16> h(c.size(), host::f16(7.0F));
+        run_on(target, kernel, 2, in(a), in(b), in(index), in_out(c), in_out(h));
+        for (int i = 0; i < 64; ++i)
+          for (int j = 0; j < n; ++j)
+            if (const int row = index[static_cast<std::size_t>(i)]; row >= 0 && row < 80)
+              expected[static_cast<std::size_t>(row * n + j)] =
+                  static_cast<float>(element(a, b, i, j, 32));
+        EXPECT_EQ(c, expected);
+        for (std::size_t i = 0; i < h.size(); ++i)
+          ASSERT_EQ(static_cast<float>(h[i]), static_cast<float>(host::f16(expected[i])));
+      }
 }
 
 }  // namespace

@@ -194,6 +194,12 @@ class Builder {
   void store(const Global& to, const WarpTile& tile, const Finish& finish,
              Here at = Here::current());
   void store(const Shared& to, const WarpTile& tile, Here at = Here::current());
+  /// Scatters rows: row i of the block's tile becomes row row_of(i) of `to`, if there is such a
+  /// row. `to` has as many columns as the tile, and any number of rows.
+  ///   k.store_rows(C.window(0, col * 64, tokens, 64), y, [&](Scalar i) { return k.read(to, 0, i);
+  ///   });
+  void store_rows(const Global& to, const WarpTile& tile,
+                  const std::function<Scalar(Scalar)>& row_of, Here at = Here::current());
 
   // ---- Fragments: executed by all lanes of the warp.
 
