@@ -75,7 +75,6 @@ class BoxCopier {
     const Layout& layout = to_.layout;
     panel_ = layout.run() ? layout.run() : line_;
     const std::int64_t bytes = panel_ * bits(to_.type) / 8;
-    if (to_.offset.constant() != 0) return fmt::format("{} is a part of its stage", to_.name);
     if (matrix_.across(layout).constant() != panel_ || line_ % panel_)
       return fmt::format("rows of {} are not consecutive in memory", layout.text());
     if (bytes % 16 || panel_ > longest || (lines_ > longest && lines_ % longest))
@@ -83,7 +82,19 @@ class BoxCopier {
     const auto swizzle = tma_swizzle(layout.swizzle, bytes, to_.type);
     if (!swizzle) return fmt::format("TMA has no swizzle like that of {}", layout.text());
     swizzle_ = *swizzle;
-    return {};
+    return part_problem();
+  }
+
+  // TMA swizzles by bits of the address, so that a part of a stage must begin where the swizzle
+  // does; without one, at a multiple of 128 bytes.
+  std::string part_problem() const {
+    const Swizzle& swizzle = to_.layout.swizzle;
+    const std::int64_t unit = swizzle.bits
+                                  ? std::int64_t{1} << (swizzle.bits + swizzle.base + swizzle.shift)
+                                  : 1024 / bits(to_.type);
+    if (to_.offset.constant().value_or(to_.offset.multiple()) % unit == 0) return {};
+    return fmt::format("{} is a part of its stage that does not begin at a multiple of {} bytes",
+                       to_.name, unit * bits(to_.type) / 8);
   }
 
   // What this CTA loads by TMA: the whole tile, or its share of a multicast to all blocks of the

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stages that are filled part by part: by TMA where a part begins with the swizzle. On the emulator
+// with all checks, against loops in C++.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <tartan/tartan.h>
+
+#include <random>
+
+namespace tartan {
+namespace {
+
+constexpr int m = 64, n = 64, depth = 256, rows_of_page = 16, pages = 24;
+
+// C = A * B^T, where A's 64 rows are four pages of 16 rows each, by a table: paged K, say. B's
+// k-tile comes as `b_parts` parts along k.
+Kernel paged(Tile tile, int producers, int rows, int b_parts) {
+  return kernel("paged", {.block = tile.threads(), .producers = producers}, [=](Builder& k) {
+    auto A = k.global("A", f16, row_major(pages * rows_of_page, depth));
+    auto B = k.global("B", f16, col_major(depth, n));
+    auto table = k.global("table", s32, row_major(1, m / rows));
+    auto C = k.global("C", f32, row_major(m, n));
+    auto mma = k.tiled_mma(k.best_mma(f16, f16, f32), tile);
+    auto sA = k.shared("sA", f16, mma.shared_a(2)), sB = k.shared("sB", f16, mma.shared_b(2));
+    k.roles([&] {
+      auto sum = mma.accumulator();
+      k.pipeline(
+          2, depth / tile.k,
+          [&](Scalar t, Scalar stage) {
+            for (int i = 0; i < m / rows; ++i) {
+              auto page = k.convert(k.read(table, 0, i), u32);
+              k.copy(A.window(page * rows, 0, rows, depth).tile(rows, tile.k, 0, t),
+                     sA[stage].tile(rows, tile.k, i, 0));
+            }
+            for (int i = 0; i < b_parts; ++i)
+              k.copy(B.tile(tile.k / b_parts, n, t * b_parts + i, 0),
+                     sB[stage].tile(tile.k / b_parts, n, i, 0));
+          },
+          [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); });
+      k.store(C, sum);
+    });
+  });
+}
+
+// How often the text starts a TMA load.
+int loads(const std::string& ptx) {
+  int out = 0;
+  for (auto at = ptx.find("\tcp.async.bulk.tensor.2d.shared"); at != std::string::npos;
+       at = ptx.find("\tcp.async.bulk.tensor.2d.shared", at + 1))
+    ++out;
+  return out;
+}
+
+void expect_paged(const char* target, const Tile& tile, int producers, int rows, int b_parts,
+                  int expected_loads) {
+  SCOPED_TRACE(fmt::format("{} k {} producers {} pages of {} rows, B in {}", target, tile.k,
+                           producers, rows, b_parts));
+  std::mt19937 random(11);
+  const auto numbers = [&](int count) {
+    std::vector<host::f16> out;
+    for (int i = 0; i < count; ++i) out.push_back(host::f16(static_cast<double>(random() % 9) - 4));
+    return out;
+  };
+  const auto a = numbers(pages * rows_of_page * depth), b = numbers(n * depth);
+  std::vector<std::int32_t> table;
+  for (int i = 0; i < m / rows; ++i)
+    table.push_back(static_cast<int>(random() % (pages * rows_of_page / rows)));
+  std::vector<float> c(m * n);
+  const auto compiled = compile(paged(tile, producers, rows, b_parts), Target::parse(target)->arch);
+  ASSERT_TRUE(compiled) << compiled.diags().text();
+  EXPECT_EQ(loads(compiled->ptx), expected_loads) << explain(compiled->choices);
+  Device device = *Device::open("emulator", {.hardware = target, .checks = Checks::all});
+  const auto done = run(device, *compiled, {1}, in(a), in(b), in(table), out(c));
+  ASSERT_TRUE(done) << done.diags().text();
+  for (int i = 0; i < m; ++i)
+    for (int j = 0; j < n; ++j) {
+      double sum = 0;
+      const int row = table[static_cast<std::size_t>(i / rows)] * rows + i % rows;
+      for (int t = 0; t < depth; ++t)
+        sum += static_cast<double>(a[static_cast<std::size_t>(row * depth + t)]) *
+               static_cast<double>(b[static_cast<std::size_t>(j * depth + t)]);
+      ASSERT_EQ(c[static_cast<std::size_t>(i * n + j)], sum) << i << ' ' << j;
+    }
+}
+
+TEST(StageParts, AreFilledByTma) {
+  const Tile groups{.m = m, .n = n, .k = 64, .warps_m = 4, .warps_n = 1},
+      wide{.m = m, .n = n, .k = 128, .warps_m = 4, .warps_n = 1},
+      narrow{.m = m, .n = n, .k = 32, .warps_m = 2, .warps_n = 2};
+  expect_paged("sm_90a", groups, 4, 16, 1, 4 + 1);
+  // Two panels of 64 elements along k: a part has a box of each, and B two parts of one panel.
+  expect_paged("sm_90a", wide, 4, 16, 2, 4 * 2 + 2);
+  expect_paged("sm_90a", wide, 4, 32, 1, 2 * 2 + 2);
+  // Rows of 64 bytes, for mma.sync.
+  expect_paged("sm_90a", narrow, 1, 16, 1, 4 + 1);
+  // Four rows are half of the swizzle's period: the threads copy every other part.
+  expect_paged("sm_90a", groups, 4, 4, 1, 8 + 1);
+  // Half of a panel is not contiguous.
+  expect_paged("sm_90a", groups, 4, 16, 2, 4);
+  for (const int producers : {0, 1}) {
+    expect_paged("sm_80", groups, producers, 16, 2, 0);
+    expect_paged("sm_80", narrow, producers, 16, 1, 0);
+  }
+}
+
+}  // namespace
+}  // namespace tartan
