@@ -11,7 +11,7 @@
 namespace tartan::inline TARTAN_ABI::detail {
 namespace {
 
-constexpr std::int64_t longest = 256;  // elements of a box along a dimension, at most
+constexpr std::int64_t longest = longest_in_box;
 
 class BoxCopier {
  public:
@@ -69,32 +69,13 @@ class BoxCopier {
   }
 
  private:
-  // A box consists of `panel_` elements of each line; lines are contiguous in shared memory, with
-  // TMA's swizzle.
   std::string shared_problem() {
-    const Layout& layout = to_.layout;
-    panel_ = layout.run() ? layout.run() : line_;
-    const std::int64_t bytes = panel_ * bits(to_.type) / 8;
-    if (matrix_.across(layout).constant() != panel_ || line_ % panel_)
-      return fmt::format("rows of {} are not consecutive in memory", layout.text());
-    if (bytes % 16 || panel_ > longest || (lines_ > longest && lines_ % longest))
-      return fmt::format("its boxes do not fit {}", layout.text());
-    const auto swizzle = tma_swizzle(layout.swizzle, bytes, to_.type);
-    if (!swizzle) return fmt::format("TMA has no swizzle like that of {}", layout.text());
-    swizzle_ = *swizzle;
-    return part_problem();
-  }
-
-  // TMA swizzles by bits of the address, so that a part of a stage must begin where the swizzle
-  // does; without one, at a multiple of 128 bytes.
-  std::string part_problem() const {
-    const Swizzle& swizzle = to_.layout.swizzle;
-    const std::int64_t unit = swizzle.bits
-                                  ? std::int64_t{1} << (swizzle.bits + swizzle.base + swizzle.shift)
-                                  : 1024 / bits(to_.type);
-    if (to_.offset.constant().value_or(to_.offset.multiple()) % unit == 0) return {};
-    return fmt::format("{} is a part of its stage that does not begin at a multiple of {} bytes",
-                       to_.name, unit * bits(to_.type) / 8);
+    StageBoxes boxes;
+    const std::string problem = stage_boxes(to_, matrix_.is_row_major(), boxes);
+    panel_ = boxes.panel, swizzle_ = boxes.swizzle;
+    if (problem.empty() && lines_ > longest && lines_ % longest)
+      return fmt::format("its boxes do not fit {}", to_.layout.text());
+    return problem;
   }
 
   // What this CTA loads by TMA: the whole tile, or its share of a multicast to all blocks of the

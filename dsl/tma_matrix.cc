@@ -7,13 +7,33 @@
 
 namespace tartan::inline TARTAN_ABI::detail {
 
-namespace {
-
 Type unsigned_of(int bits) {
   return bits == 8 ? Type::u8 : bits == 16 ? Type::u16 : bits == 32 ? u32 : u64;
 }
 
-}  // namespace
+// TMA swizzles by bits of the address, so that a part of a stage must begin where the swizzle does;
+// without one, at a multiple of 128 bytes.
+std::string stage_boxes(const Tensor& to, bool is_row_major, StageBoxes& out) {
+  const Layout& layout = to.layout;
+  const std::int64_t line = *(is_row_major ? layout.cols : layout.rows).constant();
+  out.panel = layout.run() ? layout.run() : line;
+  const std::int64_t bytes = out.panel * bits(to.type) / 8;
+  const Scalar& across = is_row_major ? layout.row_stride : layout.col_stride;
+  if (across.constant() != out.panel || line % out.panel)
+    return fmt::format("rows of {} are not consecutive in memory", layout.text());
+  if (bytes % 16 || out.panel > longest_in_box)
+    return fmt::format("its boxes do not fit {}", layout.text());
+  const auto swizzle = tma_swizzle(layout.swizzle, bytes, to.type);
+  if (!swizzle) return fmt::format("TMA has no swizzle like that of {}", layout.text());
+  out.swizzle = *swizzle;
+  const Swizzle& bits_of = layout.swizzle;
+  const std::int64_t unit = bits_of.bits
+                                ? std::int64_t{1} << (bits_of.bits + bits_of.base + bits_of.shift)
+                                : 1024 / bits(to.type);
+  if (to.offset.constant().value_or(to.offset.multiple()) % unit == 0) return {};
+  return fmt::format("{} is a part of its stage that does not begin at a multiple of {} bytes",
+                     to.name, unit * bits(to.type) / 8);
+}
 
 Swizzle swizzle_of_lines(std::int64_t bytes, Type type) {
   const int chunks = std::countr_zero(static_cast<std::uint64_t>(bytes / 16));  // a line's, as 2^

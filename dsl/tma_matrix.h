@@ -39,6 +39,18 @@ class TmaMatrix {
 /// not swizzled; nothing if TMA has no such swizzle.
 std::optional<int> tma_swizzle(const Swizzle& swizzle, std::int64_t bytes, Type type);
 
+constexpr std::int64_t longest_in_box = 256;  // elements along a dimension, at most
+
+/// How boxes fill a tile in shared memory: `panel` elements of each of its lines; lines are
+/// contiguous there, with TMA's swizzle.
+struct StageBoxes {
+  std::int64_t panel = 1;  // elements
+  int swizzle = 0;         // bytes
+};
+/// Why TMA cannot write the tile; empty if it can.
+std::string stage_boxes(const Tensor& to, bool is_row_major, StageBoxes& out);
+Type unsigned_of(int bits);
+
 /// For lines of `bytes` bytes (a power of two): XORs the 16-byte chunk with the line's number, so
 /// that any chunk of eight neighbouring lines falls into eight different bank groups. Lines of 32
 /// and 64 bytes share a span of 128 with their neighbours, so only every fourth or second line

@@ -44,6 +44,10 @@ class Builder {
   /// A pointer parameter: a matrix in global memory. The address that the launch passes must be a
   /// multiple of 16 bytes.
   Global global(std::string name, Type type, Layout layout, Here at = Here::current());
+  /// Same for a tensor of two to five dimensions, the last one contiguous.
+  ///   GlobalTensor x = k.tensor("X", f16, {batch, height, width, channels});
+  GlobalTensor tensor(std::string name, Type type, std::vector<Scalar> extents,
+                      Here at = Here::current());
   /// A scalar parameter: u32, s32, u64, s64, f32 or f64.
   /// `multiple_of`: divisor that the launch guarantees; enables vectorized copies.
   Scalar param(std::string name, Type type, int multiple_of = 1, Here at = Here::current());
@@ -92,6 +96,14 @@ class Builder {
   /// Scatters rows: row i of `from` becomes row row_of(i) of `to`, if there is such a row.
   void copy_rows(const Shared& from, const Global& to, const std::function<Scalar(Scalar)>& row_of,
                  Here at = Here::current());
+  /// Copies the box of `size` elements from `origin` on, whose columns are those of the last
+  /// dimension: `to` has a row for each element of the others, in their order. What is outside the
+  /// tensor, in any dimension, is zeros: an origin may be negative. In a fill callback TMA loads
+  /// the box, as it does tiles of matrices; else it is copy_rows().
+  ///   k.copy_box(x, {n, y - 1, x0 - 1, c}, {1, 4, 16, 64}, s[stage]);     // 64 rows of 64
+  ///   channels
+  void copy_box(const GlobalTensor& from, const std::vector<Scalar>& origin,
+                const std::vector<int>& size, const Shared& to, Here at = Here::current());
   /// Copies the elements where `where(row, column)` of the tile holds; others are zero in `to` in
   /// shared memory, and stay as they are in global memory. The condition is computed for the first
   /// of `together` neighbours in a row and holds for all of them: accesses are that wide at most.

@@ -14,6 +14,7 @@
 #include <source_location>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tartan/dsl/layout.h"
 #include "tartan/isa/form.h"
@@ -136,6 +137,23 @@ class View {
 
 using Global = View<false>;
 using Shared = View<true>;
+
+/// A tensor of two to five dimensions in global memory: contiguous, the last dimension innermost
+/// (NHWC). Builder::copy_box() copies boxes of it.
+class GlobalTensor {
+ public:
+  GlobalTensor() = default;
+  GlobalTensor(Global rows, std::vector<Scalar> extents)
+      : rows_(std::move(rows)), extents_(std::move(extents)) {}
+
+  const std::vector<Scalar>& extents() const { return extents_; }
+  /// The same memory as a matrix: a row for each index of all dimensions but the last.
+  const Global& rows() const { return rows_; }
+
+ private:
+  Global rows_;
+  std::vector<Scalar> extents_;
+};
 
 /// The layout of a ring of shared matrices: `stages` of one layout.
 struct RingLayout {
