@@ -17,8 +17,8 @@ std::string joined(Members... members) {
 }
 
 std::string key_of(const Tile& tile) {
-  const auto& [m, n, k, warps_m, warps_n] = tile;
-  return joined(m, n, k, warps_m, warps_n);
+  const auto& [m, n, k, warps_m, warps_n, warps_k, products] = tile;
+  return joined(m, n, k, warps_m, warps_n, warps_k, products);
 }
 
 std::string key_of(const Epilogue& epilogue) {

@@ -121,6 +121,8 @@ TEST(KernelKeys, HaveEveryOptionOfGemm) {
       [](Gemm& g) { g.tile.k = 64; },
       [](Gemm& g) { g.tile.warps_m = 4; },
       [](Gemm& g) { g.tile.warps_n = 4; },
+      [](Gemm& g) { g.tile.warps_k = 2; },
+      [](Gemm& g) { g.tile.products = 2; },
       [](Gemm& g) { g.stages = 2; },
       [](Gemm& g) { g.promote = 4; },
       [](Gemm& g) { g.bit_op = isa::BitOp::and_popc; },

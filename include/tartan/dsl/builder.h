@@ -100,8 +100,7 @@ class Builder {
   /// dimension: `to` has a row for each element of the others, in their order. What is outside the
   /// tensor, in any dimension, is zeros: an origin may be negative. In a fill callback TMA loads
   /// the box, as it does tiles of matrices; else it is copy_rows().
-  ///   k.copy_box(x, {n, y - 1, x0 - 1, c}, {1, 4, 16, 64}, s[stage]);     // 64 rows of 64
-  ///   channels
+  ///   k.copy_box(x, {n, y - 1, x0 - 1, c}, {1, 4, 16, 64}, s[stage]);  // 64 rows of 64 channels
   void copy_box(const GlobalTensor& from, const std::vector<Scalar>& origin,
                 const std::vector<int>& size, const Shared& to, Here at = Here::current());
   /// Copies the elements where `where(row, column)` of the tile holds; others are zero in `to` in
@@ -183,8 +182,8 @@ class Builder {
   ///   const StreamShare own = StreamShare::of(steps, k.cluster_size(), k.cluster_rank());
   ///   k.pipeline(stages, own.end - own.begin, fill_from(own.begin), use);
   ///   const Global c = C.tile(tile.m, tile.n, row, col);
-  ///   k.store(c.tile(tile.m, tile.n / k.cluster_size(), 0, k.cluster_rank()),
-  ///   reduce_scatter(sum));
+  ///   const int part = tile.n / k.cluster_size();
+  ///   k.store(c.tile(tile.m, part, 0, k.cluster_rank()), reduce_scatter(sum));
   std::pair<Scalar, Scalar> cluster_tile(const Scalar& m, const Scalar& n, const Tile& tile,
                                          int group = 8, Here at = Here::current());
   /// Persistent loop over all tiles, for any gridDim.x: each CTA computes every blocks_x()th tile.
@@ -208,8 +207,8 @@ class Builder {
   void store(const Shared& to, const WarpTile& tile, Here at = Here::current());
   /// Scatters rows: row i of the block's tile becomes row row_of(i) of `to`, if there is such a
   /// row. `to` has as many columns as the tile, and any number of rows.
-  ///   k.store_rows(C.window(0, col * 64, tokens, 64), y, [&](Scalar i) { return k.read(to, 0, i);
-  ///   });
+  ///   const auto row_of = [&](Scalar i) { return k.read(to, 0, i); };
+  ///   k.store_rows(C.window(0, col * 64, tokens, 64), y, row_of);
   void store_rows(const Global& to, const WarpTile& tile,
                   const std::function<Scalar(Scalar)>& row_of, Here at = Here::current());
 

@@ -81,14 +81,12 @@ ColumnValues col_sum(const WarpTile& tile, Here at = Here::current());
 
 // ---- Across the CTAs of a cluster, through distributed shared memory. All threads of all CTAs
 // ---- (with roles(): all consumers) must call these; each has a Builder::cluster_barrier() before
-// ---- it reads, and one after. CTAs are added in the order of their ranks, so that all get the
-// same
-// ---- bits, whatever the timing. In a cluster of one, values stay as they are.
+// ---- it reads, and one after. CTAs are added in the order of their ranks: all get the same bits,
+// ---- whatever the timing. In a cluster of one, values stay as they are.
 
 /// The same thread's value in every CTA, combined: rows (columns) whose elements are divided among
 /// the CTAs.
-///   const RowValues sum = cluster_sum(row_sum(x));                // of rows of 4 * tile.n
-///   elements
+///   const RowValues sum = cluster_sum(row_sum(x));   // of rows of 4 * tile.n elements
 RowValues cluster_sum(const RowValues& values, Here at = Here::current());
 ColumnValues cluster_sum(const ColumnValues& values, Here at = Here::current());
 RowValues cluster_maximum(const RowValues& values, Here at = Here::current());
