@@ -46,8 +46,13 @@ std::uint32_t rounded(Type type, double x) {
   }
 }
 
-// In (-1, 1); unsigned types in (0, 1).
+// In (-1, 1); unsigned types in (0, 1); scales of blocks from 1/16 to 16.
 void draw(std::uint64_t key, Type type, std::byte* to) {
+  if (type == Type::ue8m0 || type == Type::ue4m3) {
+    const std::uint64_t exponent = emulator::mix(key, 1) % 9;
+    *to = static_cast<std::byte>(type == Type::ue8m0 ? 123 + exponent : (3 + exponent) << 3);
+    return;
+  }
   double x = std::ldexp(static_cast<double>(emulator::mix(key, 1) >> 11), -53);
   if (type != Type::u8) x = 2 * x - 1;
   if (type == Type::f64) return void(std::memcpy(to, &x, 8));

@@ -175,6 +175,28 @@ std::uint32_t metadata_word(Warp& warp, std::uint32_t slot, int lane) {
   return static_cast<std::uint32_t>(bytes.word());
 }
 
+// Block scales (PTX ISA 9.7.14.3, "Block scaling"): a word's bytes are those of neighbouring blocks
+// of k. `lane_of` tells whose word has the scales of a row of A, or of a column of B.
+template <typename LaneOf>
+void scale(Warp& warp, const isa::Form& form, std::uint32_t slot, int first_byte, bool by_columns,
+           Matrix& matrix, const LaneOf& lane_of) {
+  Algebra& algebra = *active_algebra;
+  const int blocks = form.scale_vec ? form.scale_vec : form.kind == isa::Kind::mxf4 ? 2 : 1;
+  const int lines = by_columns ? matrix.cols : matrix.rows,
+            length = by_columns ? matrix.rows : matrix.cols, each = length / blocks;
+  for (int x = 0; x < lines; ++x) {
+    const LaneBytes word(warp, {slot, 4}, lane_of(x));
+    for (int block = 0; block < blocks; ++block) {
+      const int byte = first_byte + block;
+      const Ref factor = algebra.read(&warp, word.tags + byte, word.bits + byte, form.scale_type);
+      for (int i = block * each; i < (block + 1) * each; ++i) {
+        Ref& element = by_columns ? matrix.at(i, x) : matrix.at(x, i);
+        element = algebra.values.product(factor, element);
+      }
+    }
+  }
+}
+
 std::uint8_t register_bytes(const isa::Form& form, Operand operand) {
   return static_cast<std::uint8_t>(isa::fragment(form, operand).register_bits / 8);
 }
@@ -197,9 +219,8 @@ void follow_bits(Warp& warp, const MatrixOperation& m, std::string why) {
 
 }  // namespace
 
-void multiply_values(Warp& warp, const MatrixOperation& m) {
+void multiply_values(Warp& warp, const MatrixOperation& m, const ScalePlaces& places) {
   const isa::Form& form = m.form;
-  if (form.block_scale) return follow_bits(warp, m, "block scales are not followed");
   if (form.bit_op != isa::BitOp::none) return follow_bits(warp, m, "single bits are not followed");
   const std::span<Warp> one(&warp, 1);
   const auto fragment = [&](Operand operand, Type type, const std::vector<std::uint32_t>& slots) {
@@ -210,6 +231,12 @@ void multiply_values(Warp& warp, const MatrixOperation& m) {
   if (form.sparsity != isa::Sparsity::dense && m.metadata)
     a[0] = expand(form, a[0], m.selector,
                   [&](int lane) { return metadata_word(warp, *m.metadata, lane); });
+  if (m.scale_a)
+    scale(warp, form, *m.scale_a, places.byte_a, false, a[0],
+          [&](int row) { return 4 * (row % 8) + 2 * places.thread_a + row / 8; });
+  if (m.scale_b)
+    scale(warp, form, *m.scale_b, places.byte_b, true, b[0],
+          [&](int col) { return 4 * col + places.thread_b; });
   for (std::size_t i = 0; i < a.size(); ++i)
     multiply(active_algebra->values, a[i], b[i], c[i], false);
   const Registers registers{one, m.d, register_bytes(form, Operand::d)};

@@ -341,7 +341,8 @@ void product(Warp& warp, const Op& op) {
   const MatrixOperation& m = warp.program->matrices[op.list];
   const auto select_a = read_selector(warp, m.select_a), select_b = read_selector(warp, m.select_b);
   if (!select_a || !select_b) return;
-  if (active_algebra) multiply_values(warp, m);
+  if (active_algebra)
+    multiply_values(warp, m, {select_a->byte, select_a->thread, select_b->byte, select_b->thread});
   if (m.metadata && warp.block->cluster().definedness())
     if (const auto found =
             find_illegal_code(m.form, lanes<std::uint32_t>(warp, *m.metadata), m.selector))
