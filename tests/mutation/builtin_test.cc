@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mutants of the built-in kernels and of the lessons.
+// Mutants of the built-in kernels and of the lessons; and of the kernels themselves, that they are
+// race-free and deadlock-free in every schedule.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -12,6 +14,7 @@
 #include <numbers>
 
 #include "examples/lesson.h"
+#include "runtime/emulator/schedules/exploration.h"
 #include "tartan/dsl/kernels/kernels.h"
 #include "tartan/tartan.h"
 #include "tests/mutation/soak.h"
@@ -133,11 +136,8 @@ Subject sum(const std::string& name, Gemm options, Sizes size) {
   const Compiled compiled = compiled_for(kernels::gemm_sum(options), "sm_80");
   std::vector<Argument> arguments{scalar(m), scalar(n)};
   if (options.stream_blocks) arguments.push_back(scalar(k));
-  if (!options.stream_blocks)
-    arguments.push_back(in(bytes_of(options.accumulator, options.workspace_elements(m, n))));
+  arguments.push_back(in(bytes_of(options.accumulator, options.workspace_elements(m, n))));
   arguments.push_back(out(bytes_of(options.c, std::int64_t{m} * n)));
-  if (options.stream_blocks)
-    arguments.push_back(in(bytes_of(options.accumulator, options.workspace_elements(m, n))));
   const unsigned blocks =
       options.stream_blocks ? options.blocks(m, n) : static_cast<unsigned>((m * n + 255) / 256);
   return subject_of("gemm_sum/" + name, compiled, {run_of(compiled, {blocks}, arguments)});
@@ -263,6 +263,14 @@ Subject wmma_gemm() {
   return subject_of("wmma_gemm", compiled, std::move(runs));
 }
 
+Subject gate() {
+  const Compiled compiled = compiled_for(kernels::gate(), "sm_80");
+  const int count = 2500;
+  return subject_of(
+      "gate", compiled,
+      {run_of(compiled, {2}, {scalar(count), in(2 * count), in(2 * count), out(2 * count)})});
+}
+
 Subject block_scaled() {
   kernels::BlockScaled options;
   options.m = 72, options.n = 80, options.k = 264;
@@ -324,30 +332,90 @@ std::vector<Subject> instructions() {
   return out;
 }
 
-TEST(MutationOfBuiltin, Products) { soak(products(), "products.txt"); }
-
-TEST(MutationOfBuiltin, Others) {
+std::vector<Subject> others() {
   const Tile wide{.m = 64, .n = 64, .k = 64, .warps_m = 4, .warps_n = 1};
-  std::vector<Subject> all{
-      attention("sm_80", {.queries_per_block = 64}, "sm_80"),
-      attention("causal", {.causal = true, .queries_per_block = 64}, "sm_80"),
-      attention("sm_90a", {.queries_per_block = 64, .producers = 4}, "sm_90a"),
-      sparse("sm_80", {.multiple = 16}, "sm_80"),
-      sparse("sm_90a", {.multiple = 16, .tile = wide, .producers = 4}, "sm_90a"),
-      transpose(),
-      wmma_gemm(),
-      block_scaled()};
-  soak(all, "others.txt");
+  return {attention("sm_80", {.queries_per_block = 64}, "sm_80"),
+          attention("causal", {.causal = true, .queries_per_block = 64}, "sm_80"),
+          attention("sm_90a", {.queries_per_block = 64, .producers = 4}, "sm_90a"),
+          sparse("sm_80", {.multiple = 16}, "sm_80"),
+          sparse("sm_90a", {.multiple = 16, .tile = wide, .producers = 4}, "sm_90a"),
+          transpose(),
+          wmma_gemm(),
+          block_scaled()};
 }
 
-TEST(MutationOfBuiltin, Lessons) {
+std::vector<Subject> lessons() {
   std::vector<Subject> all = instructions();
   all.push_back(lesson("07", lesson_07::product(72, 80, 104), "sm_80", {4}));
   all.push_back(attention_lesson("08", false));
   all.push_back(attention_lesson("08_causal", true));
   all.push_back(lesson("09", lesson_09::product(), "sm_90a", {4}));
   all.push_back(lesson("09_sm_80", lesson_09::product(), "sm_80", {4}));
-  soak(all, "lessons.txt");
+  return all;
+}
+
+TEST(MutationOfBuiltin, Products) { soak(products(), "products.txt"); }
+
+TEST(MutationOfBuiltin, Others) { soak(others(), "others.txt"); }
+
+TEST(MutationOfBuiltin, Lessons) { soak(lessons(), "lessons.txt"); }
+
+// ---- All schedules.
+
+/// Stream-K, its sum, split-K with TMA, a persistent cluster: what has no mutants of its own.
+std::vector<Subject> more_products() {
+  const Tile small{.m = 64, .n = 64, .k = 32, .warps_m = 2, .warps_n = 2};
+  const Tile wide{.m = 64, .n = 64, .k = 64, .warps_m = 4, .warps_n = 1};
+  const Gemm streams{.tile = small, .stream_blocks = 3};
+  const Gemm hopper{.tile = wide, .producers = 4};
+  const auto with = [](Gemm gemm, auto change) { return change(gemm), gemm; };
+  std::vector<Subject> out;
+  out.push_back(product("stream_k", streams, "sm_80", {{72, 80, 200}, {64, 64, 8}}));
+  out.push_back(sum("stream_k", streams, {72, 80, 200}));
+  out.push_back(product("sm_90a_stream_k", with(hopper, [](Gemm& g) { g.stream_blocks = 3; }),
+                        "sm_90a", {{72, 80, 392}}));
+  out.push_back(product("sm_90a_splits", with(hopper, [](Gemm& g) { g.splits = 2; }), "sm_90a",
+                        {{72, 80, 392}}));
+  out.push_back(product("sm_90a_one_producer", with(hopper, [](Gemm& g) { g.producers = 1; }),
+                        "sm_90a", {{72, 80, 392}, {64, 64, 1160}}));
+  out.push_back(product("cluster_persistent",
+                        with(hopper, [](Gemm& g) { g.cluster = 2, g.persistent = true; }), "sm_90a",
+                        {{264, 72, 392}}, 2));
+  return out;
+}
+
+/// Nothing stands in the way of one run's decision of all schedules. TARTAN_TIMES prints how long
+/// it took.
+void expect_decided(const Subject& subject) {
+  for (std::size_t i = 0; i < subject.runs.size(); ++i) {
+    const auto exploration = std::make_shared<detail::Exploration>();
+    exploration->proves = true;
+    const auto start = std::chrono::steady_clock::now();
+    const Observation seen =
+        observe(subject, subject.ptx, subject.runs[i], 10'000'000, exploration);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    EXPECT_FALSE(seen.after.empty()) << subject.name << ": " << seen.message;
+    std::string text;
+    for (const detail::Obstacle& each : exploration->obstacles) text += "\n" + each.text;
+    EXPECT_EQ(text, "") << subject.name << ", run " << i;
+    if (std::getenv("TARTAN_TIMES"))
+      fmt::print("{:6.2f} s {}, run {}\n", took.count(), subject.name, i);
+  }
+}
+
+/// One run decides each of them: what `tartan run --schedules all` does first.
+TEST(SchedulesOfBuiltin, OneRunDecidesProducts) {
+  for (const Subject& each : products()) expect_decided(each);
+  for (const Subject& each : more_products()) expect_decided(each);
+}
+
+TEST(SchedulesOfBuiltin, OneRunDecidesOthers) {
+  for (const Subject& each : others()) expect_decided(each);
+  expect_decided(gate());
+}
+
+TEST(SchedulesOfBuiltin, OneRunDecidesLessons) {
+  for (const Subject& each : lessons()) expect_decided(each);
 }
 
 }  // namespace

@@ -29,8 +29,9 @@ bool accept(const Result<T>& result, Observation& to) {
 
 class Launching {
  public:
-  Launching(const Subject& subject, const Run& run, Observation& to)
-      : subject_(subject), run_(run), to_(to) {}
+  Launching(const Subject& subject, const Run& run, Observation& to,
+            std::shared_ptr<detail::Exploration> exploration)
+      : subject_(subject), run_(run), to_(to), exploration_(std::move(exploration)) {}
 
   void operator()(const std::string& ptx, std::uint64_t max_steps) {
     Diags checked = verify::check(std::make_shared<Source>("mutant", ptx));
@@ -45,6 +46,7 @@ class Launching {
                                             .max_steps = max_steps,
                                             .timeout = 120,
                                             .threads = 1,
+                                            .exploration = exploration_,
                                             .checks = Checks::all});
     auto module = device->load(ptx, subject_.name);
     if (!accept(module, to_)) return;
@@ -70,6 +72,7 @@ class Launching {
   const Subject& subject_;
   const Run& run_;
   Observation& to_;
+  std::shared_ptr<detail::Exploration> exploration_;
 };
 
 const Buffer& find(const Manifest& manifest, const std::vector<Buffer>& buffers,
@@ -151,9 +154,9 @@ Manifest varied(Manifest manifest, const Variant& variant) {
 }  // namespace
 
 Observation observe(const Subject& subject, const std::string& ptx, const Run& run,
-                    std::uint64_t max_steps) {
+                    std::uint64_t max_steps, std::shared_ptr<detail::Exploration> exploration) {
   Observation out;
-  Launching(subject, run, out)(ptx, max_steps);
+  Launching(subject, run, out, std::move(exploration))(ptx, max_steps);
   return out;
 }
 

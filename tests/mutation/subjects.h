@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -46,8 +47,10 @@ struct Observation {
 };
 
 /// Launches the text under all checks, on this thread alone. `max_steps`: of one warp.
+/// `exploration`: what one run says of all schedules.
 Observation observe(const Subject& subject, const std::string& ptx, const Run& run,
-                    std::uint64_t max_steps);
+                    std::uint64_t max_steps,
+                    std::shared_ptr<detail::Exploration> exploration = nullptr);
 
 /// Another launch of a recorded kernel, with some arguments changed: awkward sizes.
 struct Variant {
