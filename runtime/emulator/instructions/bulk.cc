@@ -269,7 +269,7 @@ bool complete_transactions(Warp& warp, int lane, std::byte* mbarrier, std::uint3
   warp.copied += bytes;
   if (races && !races->use(warp, 1u << lane, mbarrier)) return false;
   Determinacy* const determinacy = warp.block->context().determinacy;
-  if (determinacy) determinacy->changes(warp, 1u << lane, mbarrier);
+  if (determinacy) determinacy->changes(warp, 1u << lane, mbarrier, Determinacy::Change::completes);
   if (const auto who = races ? races->completing_on(mbarrier) : std::nullopt) {
     for (const Stretch& each : filled.from)
       races->asynchronous(

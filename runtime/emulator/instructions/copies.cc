@@ -155,7 +155,7 @@ void note_copies(Warp& warp, const Op& op) {
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(m));
     if (!races->use(warp, 1u << lane, access.at[lane])) return;
     if (Determinacy* determinacy = warp.block->context().determinacy)
-      determinacy->changes(warp, 1u << lane, access.at[lane]);
+      determinacy->changes(warp, 1u << lane, access.at[lane], Determinacy::Change::counts);
     races->copies_arrive(warp, lane, access.at[lane]);
   }
 }

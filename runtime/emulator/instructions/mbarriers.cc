@@ -77,6 +77,11 @@ bool expect_more(Warp& warp, int lane, Mbarrier& barrier, std::uint32_t bytes) {
 // op.c of act(): a relaxed arrival, and one that cp.async makes when its copies are over.
 constexpr std::uint32_t is_relaxed = 1, after_copies = 2;
 
+Determinacy::Change change_of(Action action) {
+  if (action == Action::expect) return Determinacy::Change::bytes;
+  return action == Action::complete ? Determinacy::Change::completes : Determinacy::Change::arrival;
+}
+
 // op.b: the count or the transactions; op.d: the state before, if op.count says so.
 void act(Warp& warp, const Op& op) {
   const bool own = op.count || op.flags <= static_cast<std::uint8_t>(Action::invalidate);
@@ -107,7 +112,7 @@ void act(Warp& warp, const Op& op) {
         !races->use(warp, 1u << lane, at))
       return;
     if (determinacy && action != Action::init && action != Action::invalidate)
-      determinacy->changes(warp, 1u << lane, at, action != Action::expect);
+      determinacy->changes(warp, 1u << lane, at, change_of(action));
     Mbarrier barrier = Mbarrier::load(at);
     if (op.count) lanes<std::uint64_t>(warp, op.d)[lane] = barrier.word();
     const std::uint32_t count = counts[lane];

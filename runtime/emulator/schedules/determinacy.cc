@@ -140,14 +140,16 @@ bool all_lanes_of(std::uint32_t mask, Body&& body) {
 
 void Determinacy::initialised(Cluster& cluster, const std::byte* mbarrier) {
   Control& control = *controls_.at(&cluster);
-  Phases made{.arriving = control.clocks.fresh(), .arrived = control.clocks.fresh()};
+  Phases made{.arriving = control.clocks.fresh(),
+              .arrived = control.clocks.fresh(),
+              .due = control.clocks.fresh()};
   made.counted = control.mbarriers_made < numbers_.mbarriers;
   if (made.counted) made.number = control.clocks.number_of_mbarrier(control.mbarriers_made++);
   control.mbarriers.insert_or_assign(mbarrier, std::move(made));
 }
 
 void Determinacy::changes(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier,
-                          bool arrives) {
+                          Change change) {
   Control& control = this->control(warp);
   const auto found = control.mbarriers.find(mbarrier);
   if (found == control.mbarriers.end()) return;  // a finding of its own
@@ -157,8 +159,10 @@ void Determinacy::changes(Warp& warp, std::uint32_t lanes, const std::byte* mbar
                        return control.clocks.knows(warp, lane, {phases.number, phases.over, 0});
                      });
   if (!known) note(warp.pc - 1, "it may come while the phase before is not over", true);
-  if (arrives) control.clocks.release(warp, lanes, phases.arriving);
-  else phases.expects.push_back(deed(control, warp, lanes));
+  if (change == Change::bytes || change == Change::counts)
+    phases.expects.push_back(deed(control, warp, lanes));
+  if (change == Change::arrival) control.clocks.release(warp, lanes, phases.due);
+  if (change != Change::bytes) control.clocks.release(warp, lanes, phases.arriving);
 }
 
 void Determinacy::phase_ends(Cluster& cluster, const std::byte* mbarrier) {
@@ -166,23 +170,25 @@ void Determinacy::phase_ends(Cluster& cluster, const std::byte* mbarrier) {
   const auto found = control.mbarriers.find(mbarrier);
   if (found == control.mbarriers.end()) return;
   Phases& phases = found->second;
-  const auto told = [&](const Deed& deed) {
+  const auto told = [](const VectorClock& clock, const Deed& deed) {
     return all_lanes_of(deed.lanes, [&](std::uint32_t lane) {
-      return phases.arriving.knows({deed.number, deed.time, lane});
+      return clock.knows({deed.number, deed.time, lane});
     });
   };
   for (const Deed& each : phases.waits)
-    if (!told(each))
+    if (!told(phases.arriving, each))
       note(each.pc,
            "a lane may be late and find the next phase over, too: nothing orders its wait before "
            "the arrivals of that phase",
            true);
   for (const Deed& each : phases.expects)
-    if (!told(each)) note(each.pc, "the phase may be over before these bytes are expected", true);
+    if (!told(phases.due, each))
+      note(each.pc, "the phase may be over before these bytes are expected", true);
   phases.waits.clear();
   phases.expects.clear();
   phases.arrived.join(phases.arriving);
   phases.arriving.clear();
+  phases.due.clear();
   ++phases.over;
 }
 

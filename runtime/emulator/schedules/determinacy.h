@@ -47,8 +47,14 @@ class Determinacy {
   void starts(Cluster& cluster, std::uint32_t index);
 
   // What the launch does; of an mbarrier by its place in the host's memory.
-  /// Before `lanes` arrive at it or issue what completes there; not `arrives`: they expect bytes.
-  void changes(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool arrives = true);
+  enum class Change : std::uint8_t {
+    arrival,    // the phase is not over without it
+    bytes,      // it expects them
+    completes,  // of bytes that somebody expects, or nobody
+    counts      // an arrival that raises the pending count by its own
+  };
+  /// Before `lanes` do that, or issue what does.
+  void changes(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, Change change);
   /// Before its phase ends.
   void phase_ends(Cluster& cluster, const std::byte* mbarrier);
   /// The executing lanes test it.
@@ -83,6 +89,7 @@ class Determinacy {
     std::uint32_t number = 0, over = 0;  // as an actor; phases that have ended
     bool counted = false;                // it has a number
     VectorClock arriving, arrived;       // what arrivals know: of this phase, of those before
+    VectorClock due;                     // of this phase, those without which it is not over
     std::vector<Deed> waits, expects;    // that saw the last phase end; of this one
   };
   struct Barrier {
