@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "tests/dsl/refusals.h"
 #include "tests/support/numbers.h"
 
 namespace tartan {
@@ -182,29 +183,8 @@ TEST(Math, EveryTypeHasAName) {
   EXPECT_EQ(name(f16x2), "f16x2");
 }
 
-// Whether each of the fragments is in a diagnostic of the description, at a line of this file.
-void expect_told(const std::function<void(Builder&, Scalar, Scalar)>& body,
-                 const std::vector<const char*>& fragments) {
-  const auto compiled = compile(kernel("wrong", {.block = 64},
-                                       [&](Builder& k) {
-                                         auto g = k.global("g", f32, row_major(1, 64));
-                                         body(k, k.thread(), k.read(g, 0, k.thread()));
-                                       }),
-                                *Target::parse("sm_80"));
-  ASSERT_FALSE(compiled);
-  for (const char* const each : fragments) {
-    bool found = false;
-    for (const Diag& diag : compiled.diags()) found |= diag.message.find(each) != std::string::npos;
-    EXPECT_TRUE(found) << each << " is not in\n" << compiled.diags().text();
-  }
-  for (const Diag& diag : compiled.diags()) {
-    EXPECT_NE(diag.place.file.find("math_test.cc"), std::string::npos) << diag.place.file;
-    EXPECT_NE(diag.id, "codegen") << diag.message;
-  }
-}
-
 TEST(Math, RejectsImpossibleOperands) {
-  expect_told(
+  test::expect_told(
       [](Builder& k, const Scalar& i, const Scalar& x) {
         auto v = k.variable(i);
         v = i * 0.5;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Windows, gathered and scattered rows, masked copies and wide accesses on the emulator, against
 // plain loops over the elements.
+#include "tests/dsl/refusals.h"
 #include "tests/kernels/gemm_run.h"
 
 namespace tartan {
@@ -366,24 +367,8 @@ TEST(Vectors, AreWideWhereTheAddressIsAligned) {
   EXPECT_NE(compiled->ptx.find("st.global.v4.b32"), std::string::npos);
 }
 
-// Whether each of the fragments is in a diagnostic of the description, at a line of this file.
-void expect_told(const std::function<void(Builder&)>& body,
-                 const std::vector<const char*>& fragments) {
-  const auto compiled = compile(kernel("wrong", {.block = 32}, body), *Target::parse("sm_80"));
-  ASSERT_FALSE(compiled);
-  for (const char* const each : fragments) {
-    bool found = false;
-    for (const Diag& diag : compiled.diags()) found |= diag.message.find(each) != std::string::npos;
-    EXPECT_TRUE(found) << each << " is not in\n" << compiled.diags().text();
-  }
-  for (const Diag& diag : compiled.diags()) {
-    EXPECT_NE(diag.place.file.find("window_test.cc"), std::string::npos) << diag.place.file;
-    EXPECT_NE(diag.id, "codegen") << diag.message;
-  }
-}
-
 TEST(Window, MistakesNameTheLine) {
-  expect_told(
+  test::expect_told(
       [](Builder& k) {
         auto g = k.global("g", f16, row_major(64, 64));
         auto nested_g = k.global("h", f16, blocked(row_major(8, 8), row_major(8, 8)));

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "tests/dsl/refusals.h"
 #include "tests/support/numbers.h"
 
 namespace tartan {
@@ -368,29 +369,8 @@ TEST(Words, StatementsOfPtx) {
   }
 }
 
-// Whether each of the fragments is in a diagnostic of the description, at a line of this file.
-void expect_told(const std::function<void(Builder&, Scalar, Scalar)>& body,
-                 const std::vector<const char*>& fragments) {
-  const auto compiled = compile(kernel("wrong", {.block = 64},
-                                       [&](Builder& k) {
-                                         auto g = k.global("g", f32, row_major(1, 64));
-                                         body(k, k.thread(), k.read(g, 0, k.thread()));
-                                       }),
-                                *Target::parse("sm_80"));
-  ASSERT_FALSE(compiled);
-  for (const char* const each : fragments) {
-    bool found = false;
-    for (const Diag& diag : compiled.diags()) found |= diag.message.find(each) != std::string::npos;
-    EXPECT_TRUE(found) << each << " is not in\n" << compiled.diags().text();
-  }
-  for (const Diag& diag : compiled.diags()) {
-    EXPECT_NE(diag.place.file.find("words_test.cc"), std::string::npos) << diag.place.file;
-    EXPECT_NE(diag.id, "codegen") << diag.message;
-  }
-}
-
 TEST(Words, MistakesNameTheLine) {
-  expect_told(
+  test::expect_told(
       [](Builder& k, const Scalar& i, const Scalar& x) {
         k.ptx("add.s32 %0, %1, %2;", {u32}, {i, x});
         k.ptx("add.s32 %0, %1;", {u32}, {i});
