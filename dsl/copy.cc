@@ -367,7 +367,7 @@ void copy_tile(KernelState& state, const Tensor& from, const Tensor& to,
   std::vector<std::string> refused;
   if (selects)
     refused.emplace_back(by_index ? "cp.async.bulk.tensor: rows are selected by index"
-                               : "cp.async.bulk.tensor: a condition selects elements");
+                                  : "cp.async.bulk.tensor: a condition selects elements");
   else if (copy_by_tma(state, from, to, refused)) return;
   Copier(state, from, to, rows, cols, thread_index(state), thread_count(state), std::move(refused),
          selection)

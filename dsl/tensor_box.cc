@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Boxes of tensors of several dimensions: by TMA, or row by row.
 #include <algorithm>
+#include <numeric>
 
 #include "dsl/addressing.h"
 #include "dsl/operations.h"
@@ -91,6 +92,8 @@ class TensorBox {
     if (element < 8) return fmt::format("requires elements of at least 8 bits, found {}", element);
     if (to_.layout.major() != Major::row)
       return fmt::format("rows of {} are not contiguous", to_.layout.text());
+    if (std::gcd(origin_.back().multiple(), std::int64_t{128}) * element % 128)
+      return "the last dimension's origin is not guaranteed to be a multiple of 16 bytes";
     for (std::size_t d = 0; d + 1 < size_.size(); ++d)
       if (size_[d] > longest_in_box)
         return fmt::format("a box has at most {} elements along a dimension, found {}",

@@ -99,8 +99,9 @@ class Builder {
   /// Copies the box of `size` elements from `origin` on, whose columns are those of the last
   /// dimension: `to` has a row for each element of the others, in their order. What is outside the
   /// tensor, in any dimension, is zeros: an origin may be negative. In a fill callback TMA loads
-  /// the box, as it does tiles of matrices; else it is copy_rows().
-  ///   k.copy_box(x, {n, y - 1, x0 - 1, c}, {1, 4, 16, 64}, s[stage]);  // 64 rows of 64 channels
+  /// the box, as it does tiles of matrices, if its last dimension begins at a multiple of 16 bytes
+  /// for certain, see multiple_of(); else it is copy_rows().
+  ///   k.copy_box(x, {n, y - 1, x0 - 1, c * 64}, {1, 4, 16, 64}, s[stage]);        // 64 x 64
   void copy_box(const GlobalTensor& from, const std::vector<Scalar>& origin,
                 const std::vector<int>& size, const Shared& to, Here at = Here::current());
   /// Copies the elements where `where(row, column)` of the tile holds; others are zero in `to` in
