@@ -182,8 +182,8 @@ Result<Compiled> compile(const Kernel& kernel, const Target& target);
 /// kernel.
 ///   compile(kernel, device.arch());
 Result<Compiled> compile(const Kernel& kernel, Arch arch);
-/// Same through a cache. A kernel without a key is described, and found by its code before LLVM; one
-/// with a key (Kernel::keyed) is found by that.
+/// Same through a cache. A kernel without a key is described, and found by its code before LLVM;
+/// one with a key (Kernel::keyed) is found by that.
 Result<Compiled> compile(const Kernel& kernel, Arch arch, const Cache& cache);
 Result<Compiled> compile(const Kernel& kernel, const Target& target, const Cache& cache);
 
