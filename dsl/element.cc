@@ -132,6 +132,22 @@ bool has_bad(std::span<const Scalar> scalars) {
                      [](const Scalar& each) { return detail::is_bad(each); });
 }
 
+// Reports a number whose bits would pass for an element: an s32 as f32.
+bool are_numbers_of(detail::KernelState& state, std::span<const Scalar> elements, Type type) {
+  const TypeSet numbers{u32, s32, u64, s64, f16, bf16, f32, f64};
+  for (const Scalar& each : elements) {
+    if (detail::is_constant(each) || !numbers.has(each.type()) || !numbers.has(type) ||
+        bits(each.type()) != bits(type) || info(each.type()).floating == info(type).floating)
+      continue;
+    state.log.report("scalar-type"_rule,
+                     fmt::format("wrong element type: expected {}, found {}, whose bits would be "
+                                 "stored; convert() it",
+                                 name(type), name(each.type())));
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Fragment Builder::fragment(const FragmentKind& kind, std::span<const Scalar> registers, Here at) {
@@ -167,7 +183,9 @@ Fragment Builder::pack(const FragmentKind& kind, std::span<const Scalar> element
   if (has_bad(elements)) return {};
   const isa::Fragment shape = kind.fragment();
   const int count = kind.exists() ? shape.elements() / shape.copies : 0;
-  if (!detail::fits(*state_, kind, elements.size(), count, "elements")) return {};
+  if (!detail::fits(*state_, kind, elements.size(), count, "elements") ||
+      !are_numbers_of(*state_, elements, detail::element_type(kind.type)))
+    return {};
   const auto values = detail::values_of(*state_, elements, detail::element_type(kind.type),
                                         "an element of the fragment");
   if (!values) return {};

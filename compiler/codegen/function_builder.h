@@ -239,6 +239,13 @@ class FunctionBuilder {
   std::vector<Value> warpgroup_wait(int pending_groups, std::span<const Value> accumulators,
                                     std::span<const Value> kept = {});
 
+  // What the device runtime does for a thread.
+
+  /// Prints by vprintf: the format of C, at most 32 values of 32 or 64 bits (floats are f64).
+  void print(const std::string& format, std::span<const Value> values);
+  /// Stops the grid by __assertfail, which prints the text and the place.
+  void fail_assertion(const std::string& text, const std::string& file, int line);
+
   /// The function as text of LLVM's IR, which determines what emit() returns for a target. After it
   /// only emit() may be called.
   Result<std::string> ir();

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/cache.h - a folder of what Tartan and the driver have compiled, shared by all processes of
-// a user, so that the second start of a program compiles nothing.
+// tartan/cache.h - a folder of what Tartan has compiled, shared by all processes of a user, so that
+// the second start of a program compiles nothing.
 //
 //   Result<Cache> cache = Cache::open();                  // ~/.cache/tartan
-//   Result<Device> device = Device::open("cuda", {.cache = *cache});   // machine code of load()
-//   Result<Compiled> product = compile(gemm, device->arch(), *cache);  // PTX of compile()
+//   Result<Compiled> product = compile(gemm, device.arch(), *cache);
 //
-// An entry is found by a key of all that its contents depend on: the PTX or the description, the
-// target, the driver's version and the library's own build. So nothing is ever out of date, and a
-// new driver or a new Tartan makes new entries. Entries are files that appear whole or not at all;
-// one that is damaged is deleted and made again. When all of them together exceed
-// CacheOptions::max_bytes, those that were used longest ago are deleted.
+// An entry is found by a key of all that its contents depend on: the description, the target and
+// the library's own build. So nothing is ever out of date, and a new Tartan makes new entries.
+// Entries are files that appear whole or not at all; one that is damaged is deleted and made again.
+// When all of them together exceed CacheOptions::max_bytes, those that were used longest ago are
+// deleted.
 //
 // A cache that cannot be written (a full disk, a folder that is read-only) costs time, not results:
 // what it could not do is in problems().
@@ -30,15 +29,15 @@ namespace tartan::inline TARTAN_ABI {
 /// Where a cache is, and how large it may become.
 struct CacheOptions {
   /// Empty: TARTAN_CACHE_DIR, else XDG_CACHE_HOME/tartan, else HOME/.cache/tartan. It is made if it
-  /// does not exist. Because machine code of it runs, it must belong to the user, and nobody else
-  /// may write to it.
+  /// does not exist. Because code of it runs, it must belong to the user, and nobody else may
+  /// write to it.
   std::string folder = {};
   std::uint64_t max_bytes = std::uint64_t{1} << 30;  // of all files together
   std::size_t max_memory = std::size_t{64} << 20;    // of entries that stay in this process
 };
 
 /// What an entry depends on: parts, each with its name.
-///   CacheKey("cubin").add("ptx", text).add("driver", "13000")
+///   CacheKey("table").add("rows", "128").add("type", "f16")
 class CacheKey {
  public:
   /// `kind` is also the suffix of the entry's file.

@@ -258,6 +258,26 @@ class Builder {
   ///   const Fragment b = k.pack(kind, elements);
   ElementPlace place(const FragmentKind& kind, int i, Here at = Here::current());
 
+  // ---- To look into a kernel, on a GPU and on the emulator. Each line of output is one of a
+  // ---- thread, and says which; GPUs print when the grid ends, in no particular order.
+
+  /// Prints the value of each thread for which `when` holds.
+  ///   k.print("most", most, k.thread() == 0);     // most (block 0,0,0, thread 0) = 1.5
+  void print(std::string_view name, const Scalar& x, const Scalar& when = 1,
+             Here at = Here::current());
+  /// Prints the matrix that a fragment, or a warp's part of a tile, stands for, row by row; `when`
+  /// is that of lane 0. All lanes of the warp must call it. It takes a shuffle for each element:
+  /// for small kernels.
+  ///   k.print("sum", sum);   // sum[row 0, columns 0 to 7] (block 0,0,0, warp 0) = 1 0 2 ...
+  void print(std::string_view name, const Fragment& fragment, const Scalar& when = 1,
+             Here at = Here::current());
+  void print(std::string_view name, const WarpTile& tile, const Scalar& when = 1,
+             Here at = Here::current());
+  /// Stops the grid with the text and this line if the condition does not hold in some thread: a
+  /// `trap` finding on the emulator, a failed launch on a GPU, whose driver prints both.
+  ///   k.assert_that(col < n, "col is inside of the matrix");
+  void assert_that(const Scalar& condition, std::string_view text, Here at = Here::current());
+
   // ---- Elements: executed per thread.
 
   /// One element of a matrix or tile, without bounds checks: where a tile exceeds its matrix, or an
