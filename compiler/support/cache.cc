@@ -124,7 +124,7 @@ Status prepare(const std::string& folder) {
                               folder, found.st_uid, ::geteuid()));
   if (found.st_mode & (S_IWGRP | S_IWOTH))
     return refuse(
-        fmt::format("cache folder {}: others may write to it, and machine code of it "
+        fmt::format("cache folder {}: others may write to it, and code of it "
                     "would run; run `chmod go-w {}`",
                     folder, folder));
   return Done{};
