@@ -106,6 +106,7 @@ class TensorBox {
   void copy_by_tma() {
     codegen::FunctionBuilder& f = state_.f();
     const codegen::Pointer map = this->map();
+    state_.memories.of(tensor_of(from_.rows())).ever_read = true;
     f.if_then(state_.fill.starts_tma, [&] {
       for (std::int64_t x = 0; x < size_.back(); x += boxes_.panel) {
         std::vector<codegen::Value> coordinates{state_.value(as_signed(origin_.back()) + x, s32)};

@@ -120,7 +120,7 @@ class Shadow {
     std::vector<Cell> cells;
   };
   static constexpr std::size_t cached = 256;
-  static constexpr int most_kept = 16;  // narrow writes of a cell
+  static constexpr int most_kept = 16;  // narrow strong writes of a cell
 
   Page* find(std::uint64_t number);
   /// The page, up to date.
@@ -269,26 +269,34 @@ void Shadow::judge_write(const Cell& cell, std::uint64_t place, bool wide, Judge
 }
 
 // In front of a strong write: drops strong reads that happen before it and a narrow write that it
-// replaces, and keeps the last write with `write`.
+// replaces, and keeps the last write with `write`. Of strong ones the last warps' are kept; there
+// is at most one weak write, which may race with whatever comes, and it stays.
 template <typename Judge>
 void Shadow::keep(Cell& cell, bool write, Judge& judge) {
+  const std::uint32_t bit = 1u << cell.written.deed.lane();
+  const auto alike = [&](const Record& record) {
+    return write && record.wrote && record.past.warp == cell.written.warp &&
+           record.past.deed.strength() == cell.written.deed.strength();
+  };
   int kept = 0;
   for (std::uint32_t* link = &cell.others; *link;) {
-    const Record& record = records_[*link];
-    const Past& past = record.past;
-    const bool same = write && record.wrote && past.warp == cell.written.warp &&
-                      past.deed.lane() == cell.written.deed.lane() &&
-                      past.deed.strength() == cell.written.deed.strength();
-    const bool goes = record.wrote ? same || ++kept >= most_kept
-                                   : past.deed.strength() != 0 && judge.all_ordered(past);
+    Record& record = records_[*link];
+    const bool strong = record.past.deed.strength() != 0;
+    if (alike(record)) record.lanes &= ~bit;
+    const bool goes = record.wrote ? !record.lanes || (strong && ++kept >= most_kept)
+                                   : strong && judge.all_ordered(record.past);
     if (goes) drop(link);
     else link = &records_[*link].next;
   }
-  if (write)
-    cell.others = new_record({.past = cell.written,
-                              .lanes = 1u << cell.written.deed.lane(),
-                              .next = cell.others,
-                              .wrote = true});
+  if (!write) return;
+  if (Record& head = records_[cell.others];
+      cell.others && alike(head) && head.past.time == cell.written.time) {
+    head.past.deed = cell.written.deed;
+    head.lanes |= bit;
+    return;
+  }
+  cell.others =
+      new_record({.past = cell.written, .lanes = bit, .next = cell.others, .wrote = true});
 }
 
 // Of those before it, it replaces its own and those that happen before it.
