@@ -371,7 +371,7 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
   Machine& machine = module_->machine();
   const auto begin = std::chrono::steady_clock::now();
   LaunchContext context{*program_,
-                        module_->tree(),
+                        *module_->tree(),
                         memory,
                         launch,
                         cluster_of(launch),
@@ -418,7 +418,7 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
     for (const Finding& finding : races->reports.findings())
       machine.add(finding, describe(finding));
   if (races)
-    machine.set_predecessor(std::make_shared<Predecessor>(program_, module_, module_->tree(), queue,
+    machine.set_predecessor(std::make_shared<Predecessor>(program_, module_->tree(), queue,
                                                           std::move(races->global)));
   if (definedness)
     for (const Finding& finding : definedness->reports.findings())
@@ -441,7 +441,7 @@ Diag Kernel::describe(const Finding& finding) const {
   // What stopped the launch is an error, whatever the rule is for a text.
   return {.level = detail::only_warns(rule->id) ? Level::Warning : Level::Error,
           .id = rule->id,
-          .place = {module_->tree().source->name(), finding.line, 1},
+          .place = {module_->tree()->source->name(), finding.line, 1},
           .message = std::move(text)};
 }
 

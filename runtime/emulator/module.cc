@@ -149,7 +149,7 @@ Report Machine::report() const {
 }
 
 Module::Module(std::shared_ptr<Machine> machine, ptx::Module tree, Arch target)
-    : machine_(std::move(machine)), tree_(std::move(tree)), target_(target) {}
+    : machine_(std::move(machine)), tree_(std::make_shared<ptx::Module>(std::move(tree))), target_(target) {}
 
 Module::~Module() {
   for (const std::uint64_t address : addresses_) machine_->free(address);
@@ -162,7 +162,7 @@ Result<std::optional<Symbol>> Module::place(const ptx::Variable& variable) {
   if (variable.linkage == ".extern") return std::optional<Symbol>();
   std::uint64_t bytes = size_with_row(variable);
   if (variable.unsized && variable.initialiser) {
-    const ptx::Operand& value = tree_.operands[*variable.initialiser];
+    const ptx::Operand& value = tree_->operands[*variable.initialiser];
     bytes = static_cast<std::uint64_t>(std::max(bits(variable.type), 8)) / 8 *
             std::max<std::uint64_t>(value.count, 1);
   }
@@ -178,9 +178,9 @@ Result<std::optional<Symbol>> Module::place(const ptx::Variable& variable) {
 Status Module::place_variables() {
   Diags diags;
   std::vector<const ptx::Variable*> placed;
-  for (const ptx::Item& item : tree_.items) {
+  for (const ptx::Item& item : tree_->items) {
     if (item.kind != ptx::ItemKind::Variable) continue;
-    const ptx::Variable& variable = tree_.variables[item.index];
+    const ptx::Variable& variable = tree_->variables[item.index];
     auto symbol = place(variable);
     if (!symbol) return symbol.diags();
     if (!*symbol) continue;
@@ -192,7 +192,7 @@ Status Module::place_variables() {
       if (const Status status = initialise(*variable, *globals_.named.find(variable->name), {});
           !status)
         diags.append(status.diags());
-  for (const ptx::Function& function : tree_.functions)
+  for (const ptx::Function& function : tree_->functions)
     if (const Status status = place_nested(function); !status) diags.append(status.diags());
   if (!diags.ok()) return diags;
   return Done{};
@@ -206,7 +206,7 @@ Status Module::place_nested(const ptx::Function& function) {
     if (statement.kind == ptx::StatementKind::BlockBegin) scopes.emplace_back();
     if (statement.kind == ptx::StatementKind::BlockEnd) scopes.pop_back();
     if (statement.kind != ptx::StatementKind::Variable) continue;
-    const ptx::Variable& variable = tree_.variables[statement.index];
+    const ptx::Variable& variable = tree_->variables[statement.index];
     auto symbol = place(variable);
     if (!symbol) return symbol.diags();
     if (!*symbol) continue;
@@ -224,8 +224,8 @@ std::optional<Symbol> Module::find(std::string_view name, std::span<const Symbol
   for (std::size_t i = scopes.size(); i > 0; --i)
     if (const auto found = scopes[i - 1].find(name)) return found;
   if (const auto found = globals_.named.find(name)) return found;
-  if (const ptx::Function* function = tree_.function(name))
-    return Symbol{Window::global, address_of(tree_, *function), 0};
+  if (const ptx::Function* function = tree_->function(name))
+    return Symbol{Window::global, address_of(*tree_, *function), 0};
   return std::nullopt;
 }
 
@@ -240,17 +240,17 @@ Status Module::initialise(const ptx::Variable& variable, const Symbol& symbol,
   Diags diags;
   const auto write = [&](const ptx::Operand& operand, const auto& self) -> void {
     if (operand.kind == ptx::OperandKind::Vector) {
-      for (const ptx::Operand& child : tree_.children(operand)) self(child, self);
+      for (const ptx::Operand& child : tree_->children(operand)) self(child, self);
       return;
     }
     std::uint64_t value = 0;
     if (operand.kind == ptx::OperandKind::Name) {
       const bool is_masked = operand.count != 0;
-      const ptx::Operand& address = is_masked ? tree_.children(operand)[0] : operand;
+      const ptx::Operand& address = is_masked ? tree_->children(operand)[0] : operand;
       const std::string_view name = bare_name(address.text);
       const auto found = find(name, scopes);
       if (!found) {
-        diags.report("unsupported-instruction"_rule, tree_.source->place(operand.offset),
+        diags.report("unsupported-instruction"_rule, tree_->source->place(operand.offset),
                      fmt::format("the initializer of {} names {}, which is neither a variable in "
                                  "memory nor a function",
                                  variable.name, name));
@@ -264,7 +264,7 @@ Status Module::initialise(const ptx::Variable& variable, const Symbol& symbol,
     if (at + size <= end) std::memcpy(at, &value, std::min<std::size_t>(size, 8));
     at += size;
   };
-  write(tree_.operands[*variable.initialiser], write);
+  write(tree_->operands[*variable.initialiser], write);
   if (!diags.ok()) return diags;
   machine_->access(symbol.address, symbol.bytes,
                    [&](std::byte* host) { std::ranges::copy(bytes, host); });
@@ -273,17 +273,17 @@ Status Module::initialise(const ptx::Variable& variable, const Symbol& symbol,
 
 std::vector<std::string> Module::kernels() const {
   std::vector<std::string> out;
-  for (std::string_view name : tree_.kernels()) out.emplace_back(name);
+  for (std::string_view name : tree_->kernels()) out.emplace_back(name);
   return out;
 }
 
 Decoder Module::decoder(Diags& diags) const {
-  return {tree_, globals_, hardware_of(hardware()).value_or(Hardware::sm_70), diags};
+  return {*tree_, globals_, hardware_of(hardware()).value_or(Hardware::sm_70), diags};
 }
 
 Result<detail::EngineVariable> Module::variable(const std::string& name) {
   const auto found = globals_.named.find(name);
-  if (!found) return detail::unknown_variable(tree_.source->name(), name, tree_.global_variables());
+  if (!found) return detail::unknown_variable(tree_->source->name(), name, tree_->global_variables());
   return detail::EngineVariable{found->address, found->bytes};
 }
 
@@ -292,7 +292,7 @@ Diags Module::warnings() {
   // Kernels first: they decode what they call.
   std::set<const ptx::Function*> decoded;
   for (const bool entries : {true, false})
-    for (const ptx::Function& function : tree_.functions)
+    for (const ptx::Function& function : tree_->functions)
       if (function.body && function.entry == entries && !decoded.contains(&function)) {
         Decoder one = decoder(diags);
         one.decode(function);
@@ -311,7 +311,7 @@ Result<std::shared_ptr<detail::EngineKernel>> Module::kernel(const std::string& 
   const std::scoped_lock lock(mutex_);
   std::shared_ptr<const Program>& program = programs_[name];
   if (!program) {
-    const ptx::Function* function = tree_.function(name);
+    const ptx::Function* function = tree_->function(name);
     if (!function || !function->entry || !function->body)
       return {"unknown-kernel"_rule, fmt::format("unknown kernel {}; the module has {}", name,
                                                  fmt::join(kernels(), ", "))};

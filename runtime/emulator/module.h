@@ -103,7 +103,7 @@ class Module : public detail::EngineModule, public std::enable_shared_from_this<
   Result<detail::EngineVariable> variable(const std::string& name) override;
   Diags warnings() override;
 
-  const ptx::Module& tree() const { return tree_; }
+  const std::shared_ptr<const ptx::Module>& tree() const { return tree_; }
   Machine& machine() { return *machine_; }
   /// Whose arithmetic and multiprocessors.
   Arch hardware() const { return machine_->hardware.value_or(target_); }
@@ -119,7 +119,7 @@ class Module : public detail::EngineModule, public std::enable_shared_from_this<
                     std::span<const Symbols> scopes);
 
   std::shared_ptr<Machine> machine_;
-  ptx::Module tree_;
+  std::shared_ptr<const ptx::Module> tree_;
   Arch target_;
   Globals globals_;
   std::vector<std::uint64_t> addresses_;  // of all its variables

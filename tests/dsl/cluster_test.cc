@@ -8,13 +8,15 @@
 
 #include <random>
 
+#include "tests/support/engine.h"
+
 namespace tartan {
 namespace {
 
 constexpr int clusters[] = {1, 2, 4, 8};
 
 Device device_with_checks() {
-  return *Device::open("emulator", {.hardware = "sm_90a", .checks = Checks::all});
+  return test::open_engine({.hardware = "sm_90a", .checks = Checks::all});
 }
 
 template <typename... Arguments>

@@ -4,6 +4,8 @@
 
 #include <tartan/tartan.h>
 
+#include "tests/support/engine.h"
+
 namespace tartan {
 namespace {
 
@@ -232,7 +234,7 @@ TEST(Dsl, CppLinesReachThePtx) {
 // Swizzled, padded, transposed and offset tiles on the emulator: every element must arrive where
 // the layout puts it.
 TEST(Dsl, LayoutsMoveEveryElement) {
-  Device device = *Device::open("emulator");
+  Device device = test::open_engine();
   const Layout layouts[] = {row_major(64, 64),
                             col_major(64, 64),
                             row_major(64, 64, 72),
@@ -278,7 +280,7 @@ TEST(Dsl, LayoutsMoveEveryElement) {
 // read_if(): the element, or 0 and no access, of every width, in global and shared memory. The
 // buffer ends where the matrix does, so a read beyond it would be a memory-fault.
 TEST(Dsl, MaskedReadsGiveZeroAndTouchNothing) {
-  Device device = *Device::open("emulator");
+  Device device = test::open_engine();
   for (const Type type : {u8, Type::e4m3, f16, s32, f32, s64, f64}) {
     SCOPED_TRACE(name(type));
     const std::size_t bytes = static_cast<std::size_t>(bits(type)) / 8;
@@ -323,7 +325,7 @@ TEST(Dsl, MaskedReadsGiveZeroAndTouchNothing) {
 
 // ldmatrix from swizzled shared memory gives the same fragments as from plain.
 TEST(Dsl, SwizzledTilesMultiply) {
-  Device device = *Device::open("emulator");
+  Device device = test::open_engine();
   std::vector<float> results[2];
   for (const bool swizzled : {false, true}) {
     const auto compiled = compile(

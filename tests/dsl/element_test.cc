@@ -8,6 +8,8 @@
 
 #include <set>
 
+#include "tests/support/engine.h"
+
 #include "tartan/isa/instruction.h"
 
 namespace tartan {
@@ -172,7 +174,7 @@ Target newest_target(const Since& since) {
 }
 
 TEST(DslElement, EveryProductFromPackedElements) {
-  auto device = *Device::open("emulator");
+  auto device = test::open_engine();
   int products = 0, scaled = 0;
   for (const Form& form : isa::forms()) {
     if (form.opcode != isa::Opcode::mma && form.opcode != isa::Opcode::wmma_mma) continue;

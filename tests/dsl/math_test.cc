@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "tests/dsl/refusals.h"
+#include "tests/support/engine.h"
 #include "tests/support/numbers.h"
 
 namespace tartan {
@@ -30,7 +31,7 @@ std::vector<double> computed(Type type, Type result, const std::vector<double>& 
               Target::parse(target)->arch);
   EXPECT_TRUE(compiled) << compiled.diags().text();
   if (!compiled) return {};
-  Device device = *Device::open("emulator");
+  Device device = test::open_engine();
   const auto width = static_cast<std::size_t>(bits(type)) / 8;
   std::vector<std::byte> bytes(32 * width);
   for (std::size_t i = 0; i < 32; ++i) {

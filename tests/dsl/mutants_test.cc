@@ -16,6 +16,7 @@
 #include <sstream>
 
 #include "tests/dsl/mutator.h"
+#include "tests/support/engine.h"
 #include "tests/support/numbers.h"
 
 namespace tartan::test {
@@ -79,7 +80,7 @@ Verdict judged(const MutatedProgram& program, const std::string& target, Mutator
   const auto compiled = compile(program.make(mutator), *Arch::parse(target));
   if (!compiled) return refusal(compiled.diags());
   Device device =
-      *Device::open("emulator", {.max_steps = 200'000, .threads = 1, .checks = Checks::all});
+      test::open_engine({.max_steps = 200'000, .threads = 1, .checks = Checks::all});
   return outcome(device, program, *compiled);
 }
 

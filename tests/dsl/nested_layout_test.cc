@@ -7,6 +7,8 @@
 
 #include <tartan/tartan.h>
 
+#include "tests/support/engine.h"
+
 namespace tartan {
 namespace {
 
@@ -32,7 +34,7 @@ Halves fractions(std::size_t count, int step) {
 // The contents of the kernel's last parameter, `count` elements of T.
 template <typename T>
 std::vector<T> run(const Compiled& compiled, const std::vector<Halves>& inputs, std::size_t count) {
-  Device device = *Device::open("emulator");
+  Device device = test::open_engine();
   auto module = device.load(compiled.ptx);
   EXPECT_TRUE(module) << module.diags().text();
   Arguments arguments;
@@ -338,7 +340,7 @@ TEST(NestedMatrix, BlocksOfARunTimeMatrix) {
   ASSERT_TRUE(compiled) << compiled.diags().text();
   EXPECT_EQ(taken(*compiled, "copy packed to s"), "16 bytes per access");
 
-  Device device = *Device::open("emulator");
+  Device device = test::open_engine();
   const NestedLayout layout =
       *blocked_product(*NestedLayout::parse("(8,8):(8,1)"), *NestedLayout::parse("(5,6):(6,1)"));
   ASSERT_EQ(layout.text(), "((8,5),(8,6)):((8,384),(1,64))");

@@ -5,6 +5,7 @@
 #include <tartan/tartan.h>
 
 #include "tests/dsl/refusals.h"
+#include "tests/support/engine.h"
 
 namespace tartan {
 namespace {
@@ -17,7 +18,7 @@ struct Printed {
 // Runs one block; `bytes` of a buffer "in" hold 0, 1, 2, ... as f16.
 Printed run_printing(const KernelOptions& options, const std::function<void(Builder&)>& body,
                      const std::string& hardware = "sm_90a") {
-  auto device = *Device::open("emulator", {.hardware = hardware, .checks = Checks::all});
+  auto device = test::open_engine({.hardware = hardware, .checks = Checks::all});
   const auto compiled = compile(kernel("printing", options, body), device.arch());
   EXPECT_TRUE(compiled) << compiled.diags().text();
   if (!compiled) return {};

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tartan/tartan.h"
+#include "tests/support/engine.h"
 #include "tests/support/numbers.h"
 
 namespace tartan {
@@ -59,7 +60,7 @@ class Roles : public testing::TestWithParam<const char*> {
     const auto compiled = compile(product(depth, body), target_of(GetParam()));
     EXPECT_TRUE(compiled) << compiled.diags().text();
     if (!compiled) return {};
-    Device device = *Device::open("emulator", {.max_steps = 3'000'000});
+    Device device = test::open_engine({.max_steps = 3'000'000});
     LoadedKernel kernel = *device.load(compiled->ptx)->kernel("product");
     const auto buffer = [&](Type type, int count, auto element) {
       std::vector<int> values;

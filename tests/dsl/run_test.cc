@@ -8,11 +8,13 @@
 
 #include <array>
 
+#include "tests/support/engine.h"
+
 namespace tartan {
 namespace {
 
 Device checked(const std::string& hardware) {
-  return *Device::open("emulator", {.hardware = hardware, .checks = Checks::all});
+  return test::open_engine({.hardware = hardware, .checks = Checks::all});
 }
 
 constexpr Tile tile{.m = 64, .n = 64, .k = 32, .warps_m = 2, .warps_n = 2};
@@ -137,7 +139,7 @@ Kernel all_but_one() {
 }
 
 TEST(Run, SaysWhichElementsTheKernelDidNotWrite) {
-  Device device = checked("sm_80"), unchecked = *Device::open("emulator");
+  Device device = checked("sm_80"), unchecked = test::open_engine();
   std::array<std::uint32_t, 32> values{};
   values[31] = 7;
   EXPECT_EQ(complaint(run(device, all_but_one(), {1}, out(values))),

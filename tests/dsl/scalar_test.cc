@@ -7,6 +7,8 @@
 
 #include <limits>
 
+#include "tests/support/engine.h"
+
 namespace tartan {
 namespace {
 
@@ -37,7 +39,7 @@ std::vector<T> computed(Type type, T n) {
                                 sm_80);
   EXPECT_TRUE(compiled) << compiled.diags().text();
   if (!compiled) return {};
-  Device device = *Device::open("emulator");
+  Device device = test::open_engine();
   Buffer out = *device.allocate(count * sizeof(T));
   LoadedKernel loaded = *device.load(compiled->ptx)->kernel("scalars");
   EXPECT_TRUE(loaded.launch({.block = {32}}, Arguments().add(n).add(out)));

@@ -8,6 +8,8 @@
 
 #include <random>
 
+#include "tests/support/engine.h"
+
 namespace tartan {
 namespace {
 
@@ -70,7 +72,7 @@ void expect_paged(const char* target, const Tile& tile, int producers, int rows,
   const auto compiled = compile(paged(tile, producers, rows, b_parts), Target::parse(target)->arch);
   ASSERT_TRUE(compiled) << compiled.diags().text();
   EXPECT_EQ(loads(compiled->ptx), expected_loads) << explain(compiled->choices);
-  Device device = *Device::open("emulator", {.hardware = target, .checks = Checks::all});
+  Device device = test::open_engine({.hardware = target, .checks = Checks::all});
   const auto done = run(device, *compiled, {1}, in(a), in(b), in(table), out(c));
   ASSERT_TRUE(done) << done.diags().text();
   for (int i = 0; i < m; ++i)

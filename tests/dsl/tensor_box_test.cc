@@ -8,6 +8,8 @@
 
 #include <random>
 
+#include "tests/support/engine.h"
+
 namespace tartan {
 namespace {
 
@@ -86,7 +88,7 @@ void expect_boxes(const Case& with, Type type) {
       EXPECT_EQ(compiled->ptx.find(tma) != std::string::npos,
                 with.aligned && producers && std::string_view(target) == "sm_90a")
           << explain(compiled->choices);
-      Device device = *Device::open("emulator", {.hardware = target, .checks = Checks::all});
+      Device device = test::open_engine({.hardware = target, .checks = Checks::all});
       std::vector<T> got(expected.size(), T(7.0F));
       const auto& n = with.extents;
       const auto done =

@@ -9,13 +9,15 @@
 
 #include <random>
 
+#include "tests/support/engine.h"
+
 namespace tartan {
 namespace {
 
 template <typename... Arguments>
 std::string run_on(const char* target, const Kernel& kernel, unsigned grid,
                    const Arguments&... arguments) {
-  Device device = *Device::open("emulator", {.hardware = target, .checks = Checks::all});
+  Device device = test::open_engine({.hardware = target, .checks = Checks::all});
   const auto compiled = compile(kernel, Target::parse(target)->arch);
   EXPECT_TRUE(compiled) << compiled.diags().text();
   if (!compiled) return {};

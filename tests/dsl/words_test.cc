@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "tests/dsl/refusals.h"
+#include "tests/support/engine.h"
 #include "tests/support/numbers.h"
 
 namespace tartan {
@@ -30,7 +31,7 @@ std::vector<std::byte> bytes_of(Type type, const std::vector<std::byte>& input, 
                                 Target::parse(target)->arch);
   EXPECT_TRUE(compiled) << compiled.diags().text();
   if (!compiled) return {};
-  Device device = *Device::open("emulator");
+  Device device = test::open_engine();
   Buffer in = *device.allocate(8192), out = *device.allocate(8192);
   EXPECT_TRUE(in.fill(0) && out.fill(0));
   std::vector<std::byte> whole(8192);

@@ -22,8 +22,8 @@ std::optional<Predecessor::Conflict> Predecessor::conflict(std::uint64_t address
 }
 
 std::string Predecessor::text(std::uint32_t pc) const {
-  return fmt::format("{} on {} of kernel {}", opcode(*program_, module_, pc),
-                     line_text(*program_, module_, pc), program_->name);
+  return fmt::format("{} on {} of kernel {}", opcode(*program_, *module_, pc),
+                     line_text(*program_, *module_, pc), program_->name);
 }
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

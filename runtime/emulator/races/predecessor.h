@@ -22,12 +22,11 @@ namespace tartan::inline TARTAN_ABI::emulator {
 
 class Predecessor {
  public:
-  /// `owner` keeps the program's text. `queue`: the stream, of which only the address counts.
-  Predecessor(std::shared_ptr<const Program> program, std::shared_ptr<const void> owner,
-              const ptx::Module& module, const void* queue, Shadow memory)
+  /// `queue`: the stream, of which only the address counts.
+  Predecessor(std::shared_ptr<const Program> program, std::shared_ptr<const ptx::Module> module,
+              const void* queue, Shadow memory)
       : program_(std::move(program)),
-        owner_(std::move(owner)),
-        module_(module),
+        module_(std::move(module)),
         queue_(queue),
         memory_(std::move(memory)) {}
 
@@ -46,8 +45,8 @@ class Predecessor {
 
  private:
   std::shared_ptr<const Program> program_;
-  std::shared_ptr<const void> owner_;
-  const ptx::Module& module_;
+  // Not the emulator's Module, whose machine keeps this.
+  std::shared_ptr<const ptx::Module> module_;
   const void* queue_;
   Shadow memory_;
 };
