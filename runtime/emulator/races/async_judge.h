@@ -34,6 +34,7 @@ class ClusterRaces::AsyncJudge {
   bool settled(const Past& past, bool wrote) const {
     return both_strong(past) || (!wrote && all_ordered(past));
   }
+  std::uint32_t own() const { return ~0u; }  // it is no lane
   bool strangers(std::uint32_t one, std::uint32_t other) const {
     return races_.strangers(one, other);
   }

@@ -2,6 +2,7 @@
 #include "runtime/emulator/races/detector.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -35,14 +36,16 @@ class ClusterRaces::Judge {
         own_(races.clocks_.number(warp)),
         ordinary_(!races.launch_.whole && access.actor == Actor::thread && !access.mbarrier) {}
 
-  /// Lanes that access the same place; of writes a single one.
-  void begin(std::uint32_t lanes, const Place& place) {
+  /// What follows leads to that memory.
+  void enter(const Place& place) { place_ = place; }
+  void turn(const LaneGroup& group) {
     done_ |= lanes_;
-    lanes_ = lanes;
-    lane_ = static_cast<std::uint32_t>(std::countr_zero(lanes));
-    place_ = &place;
+    lanes_ = group.lanes;
+    lane_ = static_cast<std::uint32_t>(std::countr_zero(group.lanes));
+    place_.address = group.address;
   }
-  const Warp& warp() const { return warp_; }
+  void pass(std::uint32_t lanes) { done_ |= lanes; }
+  std::uint32_t own() const { return own_; }
 
   bool after_write(const Past& past) { return !access_.noncoherent && after_read(past); }
   bool after_read(const Past& past) {
@@ -65,7 +68,7 @@ class ClusterRaces::Judge {
     return races_.strangers(one, other);
   }
   void unordered(const Past& past, std::uint64_t cell, bool wrote) {
-    Race race = races_.race_with(past, wrote, *place_, cell);
+    Race race = races_.race_with(past, wrote, place_, cell);
     race.second = races_.side(races_.clocks_.number(warp_, access_.actor), warp_, lane_);
     race.second.writes = access_.writes;
     race.mbarrier = access_.mbarrier;
@@ -124,13 +127,13 @@ class ClusterRaces::Judge {
                      access_.at[lane] == access_.at[lane_];
     if (now) {
       read_value(warp_, *access_.value, lane, other);
-    } else if (place_->shared) {
-      std::memcpy(other, races_.cluster_.block(place_->rank).shared() + place_->address,
+    } else if (place_.shared) {
+      std::memcpy(other, races_.cluster_.block(place_.rank).shared() + place_.address,
                   access_.bytes);
     } else {
-      const Allocation* allocation = warp_.block->memory().find(place_->address, access_.bytes);
+      const Allocation* allocation = warp_.block->memory().find(place_.address, access_.bytes);
       if (!allocation) return false;
-      std::memcpy(other, allocation->host + (place_->address - allocation->address), access_.bytes);
+      std::memcpy(other, allocation->host + (place_.address - allocation->address), access_.bytes);
     }
     return std::memcmp(mine, other, access_.bytes) == 0;
   }
@@ -141,7 +144,7 @@ class ClusterRaces::Judge {
   std::uint32_t own_, lane_ = 0;
   std::uint32_t lanes_ = 0, done_ = 0;  // the current ones, lane_ the first; those before
   bool ordinary_;
-  const Place* place_ = nullptr;
+  Place place_;
   std::uint32_t known_warp_ = ~0u, known_time_ = 0;  // all lanes know of that warp's
 };
 
@@ -275,43 +278,74 @@ bool ClusterRaces::find_place(const Warp& warp, Window window, std::uint64_t add
 // Lanes that read the same place do it as one.
 void ClusterRaces::access(Warp& warp, const WatchedAccess& access) {
   Judge judge(*this, warp, access);
-  const std::uint32_t strength = access.strong ? 1 + static_cast<std::uint32_t>(access.scope) : 0;
-  const Past now{clocks_.number(warp, access.actor), clocks_.time(warp),
-                 Deed(warp.pc - 1, 0, strength)};
+  const std::uint64_t unit = access.alignment ? access.alignment : access.bytes;
   const bool together = !access.writes && access.actor != Actor::cp_async;
+  std::array<LaneGroup, 32> groups;
+  std::size_t count = 0;
+  Place memory;  // of the groups
+  const auto judge_groups = [&] {
+    if (count) access_lanes(judge, warp, access, memory, {groups.data(), count});
+    count = 0;
+  };
   for (std::uint32_t left = access.lanes; left;) {
     const auto first = static_cast<std::uint32_t>(std::countr_zero(left));
     std::uint32_t lanes = 0;
     do lanes |= left & (0 - left), left &= left - 1;
     while (left && together && access.at[std::countr_zero(left)] == access.at[first]);
-    access_lanes(judge, access, lanes, now);
+    Place where;
+    if (!find_place(warp, access.window, access.at[first], access.bytes, where)) continue;
+    if (where.address & (unit - 1)) continue;  // bad addresses are findings of their own
+    if (where.shared != memory.shared || where.rank != memory.rank) judge_groups();
+    memory = where;
+    groups[count++] = {lanes, where.address};
   }
+  judge_groups();
 }
 
-void ClusterRaces::access_lanes(Judge& judge, const WatchedAccess& access, std::uint32_t lanes,
-                                Past now) {
-  const auto first = static_cast<std::uint32_t>(std::countr_zero(lanes));
-  Place where;
-  if (!find_place(judge.warp(), access.window, access.at[first], access.bytes, where)) return;
-  const std::uint64_t unit = access.alignment ? access.alignment : access.bytes;
-  if (where.address & (unit - 1)) return;  // bad addresses are findings of their own
-  judge.begin(lanes, where);
-  now.deed = now.deed.of_lane(first);
+void ClusterRaces::access_lanes(Judge& judge, Warp& warp, const WatchedAccess& access,
+                                const Place& memory, std::span<const LaneGroup> groups) {
+  const std::uint32_t strength = access.strong ? 1 + static_cast<std::uint32_t>(access.scope) : 0;
+  Past now{clocks_.number(warp, access.actor), clocks_.time(warp),
+           Deed(warp.pc - 1, 0, strength)};
   if (access.collective) now.deed = now.deed.together();
-  if (access.actor == Actor::cp_async)
-    now.time = clocks_.group_time(judge.warp(), first, Actor::cp_async);
-  if (access.writes) shadow(where).write(where.address, access.bytes, now, judge);
-  else shadow(where).read(where.address, access.bytes, now, lanes, judge);
-  if (launch_.predecessor && !where.shared) {
-    RaceSide side = this->side(now.warp, judge.warp(), first);
-    side.writes = access.writes;
-    judge_predecessor(judge.warp(), lanes, where, access.bytes, side, now.deed.wide());
+  judge.enter(memory);
+  Shadow& shadow = this->shadow(memory);
+  if (access.actor != Actor::cp_async) {
+    shadow.access(groups, access.bytes, now, access.writes, judge);
+  } else {
+    for (std::size_t i = 0, end = 0; i < groups.size(); i = end) {  // lanes of one time
+      const auto time = [&](std::size_t group) {
+        return clocks_.group_time(
+            warp, static_cast<std::uint32_t>(std::countr_zero(groups[group].lanes)),
+            Actor::cp_async);
+      };
+      now.time = time(i);
+      for (end = i + 1; end < groups.size() && time(end) == now.time;) ++end;
+      shadow.access(groups.subspan(i, end - i), access.bytes, now, access.writes, judge);
+    }
   }
-  if (!launch_.whole || !where.shared || where.rank == judge.warp().block->rank()) return;
-  for (std::uint32_t m = lanes; m; m &= m - 1)
-    note_outliving(judge.warp(), where,
-                   {now.warp, now.time, static_cast<std::uint32_t>(std::countr_zero(m))},
-                   access.writes);
+  note_groups(warp, access, memory, now, groups);
+}
+
+// For the launch before, and for blocks that exit.
+void ClusterRaces::note_groups(const Warp& warp, const WatchedAccess& access, const Place& memory,
+                               const Past& now, std::span<const LaneGroup> groups) {
+  const bool early = launch_.predecessor && !memory.shared;
+  const bool outliving = launch_.whole && memory.shared && memory.rank != warp.block->rank();
+  if (!early && !outliving) return;
+  for (const LaneGroup& group : groups) {
+    const Place where{.shared = memory.shared, .rank = memory.rank, .address = group.address};
+    if (early) {
+      RaceSide side =
+          this->side(now.warp, warp, static_cast<std::uint32_t>(std::countr_zero(group.lanes)));
+      side.writes = access.writes;
+      judge_predecessor(warp, group.lanes, where, access.bytes, side, now.deed.wide());
+    }
+    for (std::uint32_t m = outliving ? group.lanes : 0; m; m &= m - 1)
+      note_outliving(warp, where,
+                     {now.warp, now.time, static_cast<std::uint32_t>(std::countr_zero(m))},
+                     access.writes);
+  }
 }
 
 void ClusterRaces::wait_for_predecessor(const Warp& warp) {

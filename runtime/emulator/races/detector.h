@@ -12,7 +12,7 @@
 //                 went apart
 //   ThreadClocks  the threads of a cluster; bar, barrier.cluster, bar.warp.sync, mbarriers, fences,
 //                 release and acquire patterns at a location move knowledge between them
-//   Shadow        per cell of 1 to 16 bytes the last write and the last reads since
+//   Shadow        per unit of 1 to 16 bytes the last write and the last reads since
 //   Boxes         how TMA laid out what it wrote to shared memory, for the descriptors of wgmma
 //   RaceReports   the first race of each pair of instructions in full, the others counted
 //
@@ -51,6 +51,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -229,7 +230,11 @@ class ClusterRaces {
                   Place& to) const;
   Shadow& shadow(const Place& place) { return place.shared ? shared_[place.rank] : launch_.global; }
   Location* location(const Place& place, bool make);
-  void access_lanes(Judge& judge, const WatchedAccess& access, std::uint32_t lanes, Past now);
+  /// Those that access the same memory.
+  void access_lanes(Judge& judge, Warp& warp, const WatchedAccess& access, const Place& memory,
+                    std::span<const LaneGroup> groups);
+  void note_groups(const Warp& warp, const WatchedAccess& access, const Place& memory,
+                   const Past& now, std::span<const LaneGroup> groups);
   void access_mbarrier(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool writes);
   /// An access to global memory of one of `lanes`, which may have come before the predecessor's.
   void judge_predecessor(const Warp& warp, std::uint32_t lanes, const Place& place,

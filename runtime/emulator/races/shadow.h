@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // runtime/emulator/races/shadow.h - who accessed memory last, byte for byte.
 //
-// Memory is cut into pages, pages into cells. A cell keeps its last write, and of each warp the
-// last reads since then, with the lanes that did them. Behind a strong write (an atomic, a bulk
-// reduction) it also keeps the accesses before it with which others may race that do not with this
-// one: weak ones, and strong writes of narrower scope. Strong writes at the scope of the GPU never
-// race with each other, so they have a list of their own. The cells of a page are as large as the
-// smallest access to it so far, at most 16 bytes: whoever reads and writes vectors has few of them.
+// Memory is cut into pages, pages into units as large as the smallest access to the page so far, at
+// most 16 bytes, and units are grouped in blocks of 64. A block has tracks, one for each warp and
+// time (tracks.h), until somebody accesses it by a strong operation or in very many ways: then it
+// has cells, one for each unit (cells.h).
 //
-// A page that a copy has written as a whole, and that products alone have read since, has no cells:
-// one write, and of each product a bit for each 16 bytes that it reads.
+// Both tell a judge of past accesses:
+//   judge.settled(past, wrote)   the access is ordered behind it whatever its lane was
+//   judge.after_write(past), judge.after_read(past)
+//                                the same of the lane that past names
+//   judge.unordered(past, address of the unit, wrote)
+//                                hears each that is not ordered
+//   judge.own()                  the warp whose lanes access: each is ordered behind itself
+//   judge.strangers(warp, warp)  never ordered, being of two clusters. Of reads by two of them,
+//                                those of one warp each do: who writes is a stranger to one
+//   judge.knows(past), judge.all_ordered(past)
+//                                it happens before now, strong or not
+//   judge.turn(group)            what follows is about an access of those lanes
+//   judge.pass(lanes)            their accesses are ordered
 #pragma once
 
 #include <algorithm>
@@ -17,48 +26,21 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/emulator/races/cells.h"
+#include "runtime/emulator/races/tracks.h"
 #include "tartan/abi.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 
-/// What an access was, in 32 bits: the instruction, the lane, and how strong it was.
-class Deed {
- public:
-  static constexpr std::uint32_t most_instructions = 1u << 24;
-
-  Deed() = default;
-  /// `strength` 0: weak, else 1 + its Scope.
-  Deed(std::uint32_t pc, std::uint32_t lane, std::uint32_t strength)
-      : bits_(pc << 8 | lane << 3 | strength) {}
-  std::uint32_t pc() const { return bits_ >> 8; }
-  std::uint32_t lane() const { return bits_ >> 3 & 31; }
-  std::uint32_t strength() const { return bits_ & 3; }
-  /// Strong at the scope of the GPU.
-  bool wide() const { return strength() == 3; }
-  /// All lanes of the warp did it together.
-  bool collective() const { return bits_ & 4; }
-  Deed together() const {
-    Deed made = *this;
-    made.bits_ |= 4;
-    return made;
-  }
-  Deed of_lane(std::uint32_t lane) const {
-    Deed made = *this;
-    made.bits_ = (bits_ & ~(31u << 3)) | lane << 3;
-    return made;
-  }
-
- private:
-  std::uint32_t bits_ = 0;
-};
-
-/// An access that was, as cells know it.
-struct Past {
-  std::uint32_t warp = 0, time = 0;  // as in Epoch; time 0: there was none
-  Deed deed;
+/// Lanes that access the same place.
+struct LaneGroup {
+  std::uint32_t lanes = 0;
+  std::uint64_t address = 0;
 };
 
 class Shadow {
@@ -67,25 +49,24 @@ class Shadow {
   static constexpr std::uint64_t page_bytes = 1 << page_shift;
   static constexpr std::uint64_t chunk_bytes = page_bytes / 64;
 
-  /// Of a cell, at most so many warps' reads are remembered: all the grid may read it.
-  explicit Shadow(std::uint32_t most_readers) : most_readers_(most_readers) {}
+  /// Of a unit, at most so many warps' reads are remembered: all the grid may read it.
+  explicit Shadow(std::uint32_t most_readers) : tracks_(most_readers), cells_(most_readers) {}
 
   /// Nobody has accessed anything.
   void clear();
   /// Nobody has accessed those bytes: they are a new piece of memory.
   void forget(std::uint64_t address, std::uint64_t bytes);
 
-  /// An access of `now` to any number of bytes; a read may be that of several lanes of the warp.
-  /// judge.unordered(past, cell's address, wrote) hears each past access that is not ordered: of
-  /// writes judge.after_write(past) says that, of reads judge.after_read(past), unless
-  /// judge.settled(past, wrote) says it for all lanes of a warp. Of reads by two clusters that
-  /// judge.strangers(warp, warp) are never ordered, those of one warp each do: who writes is a
-  /// stranger to one of them. judge.knows(past): it happens before now, strong or not.
+  /// An access to any number of bytes, by one lane or asynchronous.
   template <typename Judge>
   void read(std::uint64_t address, std::uint64_t bytes, const Past& now, std::uint32_t lanes,
             Judge& judge);
   template <typename Judge>
   void write(std::uint64_t address, std::uint64_t bytes, const Past& now, Judge& judge);
+  /// What lanes of a warp access by one instruction. A group that writes is a lane.
+  template <typename Judge>
+  void access(std::span<const LaneGroup> groups, std::uint64_t bytes, const Past& now, bool writes,
+              Judge& judge);
   /// A weak read of those chunks of page number `page` that have a bit in `chunks`. Whether
   /// somebody has written any of them.
   template <typename Judge>
@@ -96,64 +77,51 @@ class Shadow {
   Past some_read(std::uint64_t address);
 
  private:
-  struct Cell {
-    Past written;              // the last one that is no wide one
-    std::uint32_t wides = 0;   // strong writes at the scope of the GPU since: index into records_
-    std::uint32_t others = 0;  // reads, and writes with strong ones behind them; 0: there are none
+  struct Block {
+    TrackedBlock tracks;
+    std::uint32_t cells = 0;  // place in cells_of_blocks_; 0: it has tracks
   };
-  /// The last read or strong write of some lanes of a warp.
-  struct Record {
-    Past past;
-    std::uint32_t lanes = 0, next = 0;
-    bool wrote = false;
-  };
-  struct ChunkReads {
-    Past past;
-    std::uint64_t chunks = 0;
-  };
+  using BlockCells = std::array<Cell, 64>;
   struct Page {
     std::uint32_t generation = 0;
-    int shift = 4;       // cells of 2^shift bytes
-    bool whole = false;  // it has no cells, but:
-    Past written;
-    std::vector<ChunkReads> reads;
-    std::vector<Cell> cells;
+    int shift = 4;  // units of 2^shift bytes
+    std::vector<Block> blocks;
   };
   static constexpr std::size_t cached = 256;
-  static constexpr int most_kept = 16;  // narrow strong writes of a cell
+  static constexpr std::uint32_t most_tracks = 64;  // of a block
 
+  static std::uint64_t block_bytes(const Page& page) { return std::uint64_t{64} << page.shift; }
+  static std::uint64_t ones(std::uint64_t count) {
+    return count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
+  }
   Page* find(std::uint64_t number);
   /// The page, up to date.
   Page& page(std::uint64_t number);
-  /// The same with cells that fit the access.
-  Page& open(std::uint64_t address, std::uint64_t bytes);
-  /// Calls body(cell, its address) for the cells of those bytes.
-  template <typename Body>
-  void each_cell(std::uint64_t address, std::uint64_t bytes, Body&& body);
-  void cut(Page& page);
+  /// The same with units of at most 2^shift bytes.
+  Page& open(std::uint64_t number, int shift);
   void refine(Page& page, int shift);
-  std::uint32_t new_record(const Record& record);
-  std::uint32_t copy_list(std::uint32_t list);
-  void drop_list(std::uint32_t& list);
-  /// Takes the record out of the list, and returns its place in front of the next one.
-  void drop(std::uint32_t* place);
+  Block& block(Page& page, std::uint64_t address) {
+    return page.blocks[(address & (page_bytes - 1)) / block_bytes(page)];
+  }
+  BlockCells& cells(const Block& block) { return cells_of_blocks_[block.cells]; }
+  BlockCells& cut(Block& block);
+  std::uint32_t new_cells();
+  /// Calls body(page, block, its address, units) for the blocks of those bytes.
+  template <typename Body>
+  void each_block(std::uint64_t address, std::uint64_t bytes, Body&& body);
+  /// Calls body(cell, its address).
+  template <typename Body>
+  void each_cell(BlockCells& cells, std::uint64_t units, std::uint64_t base, int shift,
+                 Body&& body);
   template <typename Judge>
-  void keep(Cell& cell, bool write, Judge& judge);
+  void read_units(const Page& page, Block& block, const LaneUnits& access, std::uint64_t base,
+                  const Past& now, Judge& judge);
   template <typename Judge>
-  void judge_list(std::uint32_t list, std::uint64_t place, bool writes_alone, Judge& judge);
+  void write_units(const Page& page, Block& block, std::uint64_t units, std::uint64_t base,
+                   const Past& now, Judge& judge);
   template <typename Judge>
-  void judge_write(const Cell& cell, std::uint64_t place, bool wide, Judge& judge);
-  template <typename Judge>
-  void note_wide(Cell& cell, const Past& now, Judge& judge);
-  template <typename Judge>
-  void write_cells(std::uint64_t address, std::uint64_t bytes, const Past& now, Judge& judge);
-  template <typename Judge>
-  void write_page(std::uint64_t number, const Past& now, Judge& judge);
-  static void note_read(Page& page, std::uint64_t chunks, const Past& now);
-  /// Calls judge.unordered for each chunk.
-  template <typename Judge>
-  static void report(const Past& past, std::uint64_t page, std::uint64_t chunks, bool wrote,
-                     Judge& judge);
+  void access_block(Page& page, std::span<const LaneGroup> groups, std::uint64_t bytes,
+                    const Past& now, bool writes, Judge& judge);
 
   std::unordered_map<std::uint64_t, Page> pages_;
   struct Recent {
@@ -161,215 +129,158 @@ class Shadow {
     Page* page = nullptr;
   };
   std::array<Recent, cached> recent_;
-  std::uint32_t most_readers_;
-  std::vector<Record> records_{1};
-  std::uint32_t free_ = 0;
+  Tracks tracks_;
+  Cells cells_;
+  std::deque<BlockCells> cells_of_blocks_{1};
+  std::uint32_t used_cells_ = 1;
   std::uint32_t generation_ = 1;
 };
 
 template <typename Body>
-void Shadow::each_cell(std::uint64_t address, std::uint64_t bytes, Body&& body) {
+void Shadow::each_block(std::uint64_t address, std::uint64_t bytes, Body&& body) {
   for (const std::uint64_t end = address + bytes; address < end;) {
-    const std::uint64_t here = std::min(end, (address / page_bytes + 1) * page_bytes) - address;
-    Page& page = open(address, here);
-    Cell* cell = &page.cells[(address & (page_bytes - 1)) >> page.shift];
-    const std::uint64_t step = std::uint64_t{1} << page.shift;
-    for (Cell* const last = cell + (here >> page.shift); cell != last; ++cell, address += step)
-      body(*cell, address);
+    const std::uint64_t left = std::min(end, (address / page_bytes + 1) * page_bytes) - address;
+    Page& page = open(address >> page_shift, std::countr_zero(address | left | chunk_bytes));
+    const std::uint64_t size = block_bytes(page), base = address & ~(size - 1);
+    const std::uint64_t here = std::min(left, base + size - address);
+    const std::uint64_t units = ones(here >> page.shift) << ((address - base) >> page.shift);
+    body(page, block(page, address), base, units);
+    address += here;
+  }
+}
+
+template <typename Body>
+void Shadow::each_cell(BlockCells& cells, std::uint64_t units, std::uint64_t base, int shift,
+                       Body&& body) {
+  for (std::uint64_t m = units; m; m &= m - 1) {
+    const auto unit = static_cast<std::uint64_t>(std::countr_zero(m));
+    body(cells[unit], base + (unit << shift));
   }
 }
 
 template <typename Judge>
-void Shadow::judge_list(std::uint32_t list, std::uint64_t place, bool writes_alone, Judge& judge) {
-  for (std::uint32_t at = list; at; at = records_[at].next) {
-    const Record& record = records_[at];
-    if ((writes_alone && !record.wrote) || judge.settled(record.past, record.wrote)) continue;
-    for (std::uint32_t m = record.lanes; m; m &= m - 1) {
-      Past past = record.past;
-      past.deed = past.deed.of_lane(static_cast<std::uint32_t>(std::countr_zero(m)));
-      const bool ordered = record.wrote ? judge.after_write(past) : judge.after_read(past);
-      if (!ordered) judge.unordered(past, place, record.wrote);
-    }
+void Shadow::read_units(const Page& page, Block& block, const LaneUnits& access, std::uint64_t base,
+                        const Past& now, Judge& judge) {
+  if (!block.cells && (now.deed.strength() || block.tracks.count >= most_tracks)) cut(block);
+  if (block.cells) {
+    each_cell(cells(block), access.units, base, page.shift, [&](Cell& cell, std::uint64_t place) {
+      cells_.read(cell, place, now, access.lanes, judge);
+    });
+    return;
   }
+  tracks_.judge(block.tracks, access, false, base, page.shift, judge);
+  tracks_.note_read(block.tracks, {&access, 1}, access.units, now, judge);
+}
+
+template <typename Judge>
+void Shadow::write_units(const Page& page, Block& block, std::uint64_t units, std::uint64_t base,
+                         const Past& now, Judge& judge) {
+  if (!block.cells && (now.deed.strength() || block.tracks.count >= most_tracks)) cut(block);
+  if (block.cells) {
+    each_cell(cells(block), units, base, page.shift,
+              [&](Cell& cell, std::uint64_t place) { cells_.write(cell, place, now, judge); });
+    return;
+  }
+  const LaneUnits access{1u << now.deed.lane(), units};
+  tracks_.judge(block.tracks, access, true, base, page.shift, judge);
+  tracks_.note_write(block.tracks, {&access, 1}, units, now);
 }
 
 template <typename Judge>
 void Shadow::read(std::uint64_t address, std::uint64_t bytes, const Past& now, std::uint32_t lanes,
                   Judge& judge) {
-  each_cell(address, bytes, [&](Cell& cell, std::uint64_t place) {
-    if (cell.written.time && !judge.after_write(cell.written))
-      judge.unordered(cell.written, place, true);
-    if (cell.wides && !now.deed.wide()) judge_list(cell.wides, place, true, judge);
-    if (!cell.others) {
-      cell.others = new_record({.past = now, .lanes = lanes});
-      return;
-    }
-    judge_list(cell.others, place, true, judge);
-    std::uint32_t same = 0, old = 0, warps = 0;  // same: to be added to; old: to be replaced
-    bool strangers = false;                      // among those who read it
-    const std::uint32_t head_warp = records_[cell.others].past.warp;
-    for (std::uint32_t* link = &cell.others; *link;) {
-      Record& record = records_[*link];
-      if (!record.wrote && record.past.warp == now.warp) {
-        const bool alike = record.past.deed.strength() == now.deed.strength();
-        if (alike && record.past.time == now.time) same = *link;
-        else if (alike || !now.deed.strength()) record.lanes &= ~lanes;
-        if (!record.lanes && (same || old)) {
-          drop(link);
-          continue;
-        }
-        if (!record.lanes) old = *link;
-      }
-      strangers |= judge.strangers(record.past.warp, head_warp);
-      ++warps;
-      link = &record.next;
-    }
-    if (same) records_[same].lanes |= lanes;
-    else if (old) records_[old].past = now, records_[old].lanes = lanes;
-    else if (warps < most_readers_ && !strangers)
-      cell.others = new_record({.past = now, .lanes = lanes, .next = cell.others});
-  });
+  each_block(address, bytes,
+             [&](const Page& page, Block& block, std::uint64_t base, std::uint64_t units) {
+               read_units(page, block, {lanes, units}, base, now, judge);
+             });
+}
+
+template <typename Judge>
+void Shadow::write(std::uint64_t address, std::uint64_t bytes, const Past& now, Judge& judge) {
+  each_block(address, bytes,
+             [&](const Page& page, Block& block, std::uint64_t base, std::uint64_t units) {
+               write_units(page, block, units, base, now, judge);
+             });
 }
 
 template <typename Judge>
 bool Shadow::read_chunks(std::uint64_t number, std::uint64_t chunks, const Past& now,
                          Judge& judge) {
   Page& here = page(number);
-  bool any = false;
-  if (!here.whole) {
-    for (std::uint64_t m = chunks; m; m &= m - 1) {
-      const std::uint64_t address =
-          number * page_bytes + chunk_bytes * static_cast<std::uint64_t>(std::countr_zero(m));
-      any = any || last_write(address).time != 0;
-      read(address, chunk_bytes, now, 1u << now.deed.lane(), judge);
-    }
+  const std::uint32_t lanes = 1u << now.deed.lane();
+  if (here.shift == 4 && !here.blocks[0].cells) {
+    const bool any = tracks_.written(here.blocks[0].tracks) & chunks;
+    read_units(here, here.blocks[0], {lanes, chunks}, number * page_bytes, now, judge);
     return any;
   }
-  if (here.written.time && !judge.after_write(here.written))
-    report(here.written, number, chunks, true, judge);
-  note_read(here, chunks, now);
-  return here.written.time != 0;
-}
-
-template <typename Judge>
-void Shadow::report(const Past& past, std::uint64_t page, std::uint64_t chunks, bool wrote,
-                    Judge& judge) {
+  bool any = false;
   for (std::uint64_t m = chunks; m; m &= m - 1) {
-    const auto chunk = static_cast<std::uint64_t>(std::countr_zero(m));
-    judge.unordered(past, page * page_bytes + chunk * chunk_bytes, wrote);
+    const std::uint64_t address =
+        number * page_bytes + chunk_bytes * static_cast<std::uint64_t>(std::countr_zero(m));
+    any = any || last_write(address).time != 0;
+    read(address, chunk_bytes, now, lanes, judge);
   }
+  return any;
 }
 
+// The groups are in one block.
 template <typename Judge>
-void Shadow::judge_write(const Cell& cell, std::uint64_t place, bool wide, Judge& judge) {
-  if (cell.written.time && !judge.after_write(cell.written))
-    judge.unordered(cell.written, place, true);
-  if (cell.wides && !wide) judge_list(cell.wides, place, false, judge);
-  if (cell.others) judge_list(cell.others, place, false, judge);
-}
-
-// In front of a strong write: drops strong reads that happen before it and a narrow write that it
-// replaces, and keeps the last write with `write`. Of strong ones the last warps' are kept; there
-// is at most one weak write, which may race with whatever comes, and it stays.
-template <typename Judge>
-void Shadow::keep(Cell& cell, bool write, Judge& judge) {
-  const std::uint32_t bit = 1u << cell.written.deed.lane();
-  const auto alike = [&](const Record& record) {
-    return write && record.wrote && record.past.warp == cell.written.warp &&
-           record.past.deed.strength() == cell.written.deed.strength();
-  };
-  int kept = 0;
-  for (std::uint32_t* link = &cell.others; *link;) {
-    Record& record = records_[*link];
-    const bool strong = record.past.deed.strength() != 0;
-    if (alike(record)) record.lanes &= ~bit;
-    const bool goes = record.wrote ? !record.lanes || (strong && ++kept >= most_kept)
-                                   : strong && judge.all_ordered(record.past);
-    if (goes) drop(link);
-    else link = &records_[*link].next;
+void Shadow::access_block(Page& page, std::span<const LaneGroup> groups, std::uint64_t bytes,
+                          const Past& now, bool writes, Judge& judge) {
+  Block& block = this->block(page, groups[0].address);
+  const std::uint64_t base = groups[0].address & ~(block_bytes(page) - 1);
+  const std::uint64_t width = ones(bytes >> page.shift);
+  std::array<LaneUnits, 32> run;
+  std::uint64_t all = 0;
+  std::uint32_t lanes = 0;
+  bool clash = false;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    run[i] = {groups[i].lanes, width << ((groups[i].address - base) >> page.shift)};
+    clash |= writes && all & run[i].units;
+    all |= run[i].units;
+    lanes |= groups[i].lanes;
   }
-  if (!write) return;
-  if (Record& head = records_[cell.others];
-      cell.others && alike(head) && head.past.time == cell.written.time) {
-    head.past.deed = cell.written.deed;
-    head.lanes |= bit;
+  const std::span<const LaneUnits> of_lanes(run.data(), groups.size());
+  if (!clash && !block.cells && !now.deed.strength() && block.tracks.count < most_tracks &&
+      tracks_.ordered(block.tracks, of_lanes, all, writes, judge)) {
+    judge.pass(lanes);
+    if (writes) tracks_.note_write(block.tracks, of_lanes, all, now);
+    else tracks_.note_read(block.tracks, of_lanes, all, now, judge);
     return;
   }
-  cell.others =
-      new_record({.past = cell.written, .lanes = bit, .next = cell.others, .wrote = true});
-}
-
-// Of those before it, it replaces its own and those that happen before it.
-template <typename Judge>
-void Shadow::note_wide(Cell& cell, const Past& now, Judge& judge) {
-  const std::uint32_t bit = 1u << now.deed.lane();
-  Record& head = records_[cell.wides];
-  if (cell.wides && head.past.warp == now.warp && head.past.time == now.time) {
-    head.past.deed = now.deed;
-    head.lanes |= bit;
-    return;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    judge.turn(groups[i]);
+    Past of_group = now;
+    of_group.deed =
+        now.deed.of_lane(static_cast<std::uint32_t>(std::countr_zero(groups[i].lanes)));
+    if (writes) write_units(page, block, of_lanes[i].units, base, of_group, judge);
+    else read_units(page, block, of_lanes[i], base, of_group, judge);
   }
-  std::uint32_t warps = 0;
-  for (std::uint32_t* link = &cell.wides; *link;) {
-    Record& record = records_[*link];
-    if (record.past.warp == now.warp) record.lanes &= ~bit;
-    if (!record.lanes || ++warps >= most_readers_ || judge.all_ordered(record.past)) drop(link);
-    else link = &record.next;
-  }
-  cell.wides = new_record({.past = now, .lanes = bit, .next = cell.wides, .wrote = true});
 }
 
 template <typename Judge>
-void Shadow::write_cells(std::uint64_t address, std::uint64_t bytes, const Past& now,
-                         Judge& judge) {
-  const bool strong = now.deed.strength() != 0, wide = now.deed.wide();
-  each_cell(address, bytes, [&](Cell& cell, std::uint64_t place) {
-    judge_write(cell, place, wide, judge);
-    if (wide) {
-      if (cell.others) keep(cell, false, judge);
-      return note_wide(cell, now, judge);
+void Shadow::access(std::span<const LaneGroup> groups, std::uint64_t bytes, const Past& now,
+                    bool writes, Judge& judge) {
+  std::uint64_t mixed = bytes | chunk_bytes;
+  for (const LaneGroup& group : groups) mixed |= group.address;
+  const int shift = std::countr_zero(mixed);
+  const bool in_blocks = std::has_single_bit(bytes) && bytes <= 64 && !(mixed & (bytes - 1));
+  for (std::size_t i = 0, end = 0; i < groups.size(); i = end) {
+    if (!in_blocks) {
+      judge.turn(groups[i]);
+      Past of_group = now;
+      of_group.deed =
+          now.deed.of_lane(static_cast<std::uint32_t>(std::countr_zero(groups[i].lanes)));
+      if (writes) write(groups[i].address, bytes, of_group, judge);
+      else read(groups[i].address, bytes, of_group, groups[i].lanes, judge);
+      end = i + 1;
+      continue;
     }
-    if (strong) {
-      keep(cell, cell.written.time && (!cell.written.deed.strength() || !judge.knows(cell.written)),
-           judge);
-    } else {
-      if (cell.wides) drop_list(cell.wides);
-      if (cell.others) drop_list(cell.others);
-    }
-    cell.written = now;
-  });
-}
-
-template <typename Judge>
-void Shadow::write_page(std::uint64_t number, const Past& now, Judge& judge) {
-  Page& here = page(number);
-  if (!here.whole) {
-    each_cell(number * page_bytes, page_bytes, [&](Cell& cell, std::uint64_t place) {
-      judge_write(cell, place, false, judge);
-      if (cell.wides) drop_list(cell.wides);
-      if (cell.others) drop_list(cell.others);
-    });
-  } else {
-    constexpr std::uint64_t all = ~std::uint64_t{0};
-    if (here.written.time && !judge.after_write(here.written))
-      report(here.written, number, all, true, judge);
-    for (const ChunkReads& each : here.reads)
-      if (!judge.settled(each.past, false) && !judge.after_read(each.past))
-        report(each.past, number, each.chunks, false, judge);
-  }
-  here.whole = true;
-  here.reads.clear();
-  here.written = now;
-}
-
-template <typename Judge>
-void Shadow::write(std::uint64_t address, std::uint64_t bytes, const Past& now, Judge& judge) {
-  while (bytes) {
-    const std::uint64_t here = std::min(bytes, page_bytes - address % page_bytes);
-    if (here == page_bytes && !now.deed.strength()) write_page(address >> page_shift, now, judge);
-    else write_cells(address, here, now, judge);
-    address += here;
-    bytes -= here;
+    Page& page = open(groups[i].address >> page_shift, shift);
+    const int block_shift = page.shift + 6;
+    const std::uint64_t number = groups[i].address >> block_shift;
+    for (end = i + 1; end < groups.size() && groups[end].address >> block_shift == number;) ++end;
+    access_block(page, groups.subspan(i, end - i), bytes, now, writes, judge);
   }
 }
 
