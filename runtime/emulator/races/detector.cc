@@ -55,11 +55,13 @@ class ClusterRaces::Judge {
   bool knows(const Past& past) { return !lanes_without(past); }
   /// All lanes, of all that the other warp's lanes had done by then.
   bool all_ordered(const Past& past) {
-    if (past.warp == known_warp_ && past.time <= known_time_) return true;
-    if (!races_.clocks_.all_know(warp_, access_.lanes, past.warp, past.time)) return false;
-    known_warp_ = past.warp;
-    known_time_ = past.time;
-    return true;
+    Known& known = known_[past.warp % known_.size()];
+    if (known.warp != past.warp) known = {.warp = past.warp};
+    if (past.time <= known.up_to) return true;
+    if (past.time >= known.not_from) return false;
+    const bool ordered = races_.clocks_.all_know(warp_, access_.lanes, past.warp, past.time);
+    (ordered ? known.up_to : known.not_from) = past.time;
+    return ordered;
   }
   bool settled(const Past& past, bool wrote) {
     return !(wrote && access_.noncoherent) && settled(past);
@@ -68,14 +70,23 @@ class ClusterRaces::Judge {
     return races_.strangers(one, other);
   }
   void unordered(const Past& past, std::uint64_t cell, bool wrote) {
+    const RaceSide first{.actor = races_.clocks_.numbers().actor(past.warp),
+                         .pc = past.deed.pc(),
+                         .writes = wrote};
+    const RaceSide second{.actor = access_.actor, .pc = warp_.pc - 1, .writes = access_.writes};
+    Race::Kind kind = Race::Kind::unordered;
+    if (access_.noncoherent) kind = Race::Kind::noncoherent;
+    else if (wrote && first.actor == Actor::thread && access_.value && same_value(past))
+      kind = Race::Kind::same_value;
+    const std::uint32_t racing = access_.noncoherent ? lanes_ : lanes_without(past);
+    if (races_.launch_.whole && races_.launch_.reports.count(kind, first, second, access_.mbarrier,
+                                                             std::popcount(racing)))
+      return;
     Race race = races_.race_with(past, wrote, place_, cell);
+    race.kind = kind;
     race.second = races_.side(races_.clocks_.number(warp_, access_.actor), warp_, lane_);
     race.second.writes = access_.writes;
     race.mbarrier = access_.mbarrier;
-    if (access_.noncoherent) race.kind = Race::Kind::noncoherent;
-    else if (wrote && race.first.actor == Actor::thread && access_.value && same_value(past))
-      race.kind = Race::Kind::same_value;
-    const std::uint32_t racing = access_.noncoherent ? lanes_ : lanes_without(past);
     for (std::uint32_t m = racing; m; m &= m - 1) {
       race.second.lane = static_cast<std::uint32_t>(std::countr_zero(m));
       races_.report(warp_, race);
@@ -145,7 +156,11 @@ class ClusterRaces::Judge {
   std::uint32_t lanes_ = 0, done_ = 0;  // the current ones, lane_ the first; those before
   bool ordinary_;
   Place place_;
-  std::uint32_t known_warp_ = ~0u, known_time_ = 0;  // all lanes know of that warp's
+  /// What all lanes know of a warp's times.
+  struct Known {
+    std::uint32_t warp = ~0u, up_to = 0, not_from = ~0u;
+  };
+  std::array<Known, 8> known_;
 };
 
 namespace {
@@ -280,11 +295,12 @@ void ClusterRaces::access(Warp& warp, const WatchedAccess& access) {
   Judge judge(*this, warp, access);
   const std::uint64_t unit = access.alignment ? access.alignment : access.bytes;
   const bool together = !access.writes && access.actor != Actor::cp_async;
-  std::array<LaneGroup, 32> groups;
+  std::array<LaneGroup, 32> groups;  // in `memory`
   std::size_t count = 0;
-  Place memory;  // of the groups
+  std::uint64_t memory = 0;  // 1 + the block's rank; 0: global
   const auto judge_groups = [&] {
-    if (count) access_lanes(judge, warp, access, memory, {groups.data(), count});
+    const Place place{.shared = memory != 0, .rank = memory ? static_cast<std::uint32_t>(memory - 1) : 0};
+    if (count) access_lanes(judge, warp, access, place, {groups.data(), count});
     count = 0;
   };
   for (std::uint32_t left = access.lanes; left;) {
@@ -295,8 +311,10 @@ void ClusterRaces::access(Warp& warp, const WatchedAccess& access) {
     Place where;
     if (!find_place(warp, access.window, access.at[first], access.bytes, where)) continue;
     if (where.address & (unit - 1)) continue;  // bad addresses are findings of their own
-    if (where.shared != memory.shared || where.rank != memory.rank) judge_groups();
-    memory = where;
+    if (const std::uint64_t here = where.shared ? 1 + std::uint64_t{where.rank} : 0; here != memory) {
+      judge_groups();
+      memory = here;
+    }
     groups[count++] = {lanes, where.address};
   }
   judge_groups();
@@ -310,19 +328,16 @@ void ClusterRaces::access_lanes(Judge& judge, Warp& warp, const WatchedAccess& a
   if (access.collective) now.deed = now.deed.together();
   judge.enter(memory);
   Shadow& shadow = this->shadow(memory);
-  if (access.actor != Actor::cp_async) {
-    shadow.access(groups, access.bytes, now, access.writes, judge);
-  } else {
-    for (std::size_t i = 0, end = 0; i < groups.size(); i = end) {  // lanes of one time
-      const auto time = [&](std::size_t group) {
-        return clocks_.group_time(
-            warp, static_cast<std::uint32_t>(std::countr_zero(groups[group].lanes)),
-            Actor::cp_async);
-      };
-      now.time = time(i);
-      for (end = i + 1; end < groups.size() && time(end) == now.time;) ++end;
-      shadow.access(groups.subspan(i, end - i), access.bytes, now, access.writes, judge);
+  const auto lane_of = [&](std::size_t group) {
+    return static_cast<std::uint32_t>(std::countr_zero(groups[group].lanes));
+  };
+  for (std::size_t i = 0, end = groups.size(); i < groups.size(); i = end, end = groups.size()) {
+    if (access.actor == Actor::cp_async) {  // lanes of one time
+      now.time = clocks_.group_time(warp, lane_of(i), Actor::cp_async);
+      for (end = i + 1; end < groups.size(); ++end)
+        if (clocks_.group_time(warp, lane_of(end), Actor::cp_async) != now.time) break;
     }
+    shadow.access(groups.subspan(i, end - i), access.bytes, now, access.writes, judge);
   }
   note_groups(warp, access, memory, now, groups);
 }
@@ -434,6 +449,7 @@ void each_address(std::uint32_t mask, const std::uint64_t* at, Body&& body) {
 
 void ClusterRaces::publish(Warp& warp, Window window, const std::uint64_t* at, Ordering ordering,
                            bool replaces) {
+  if (no_locations() && !clocks_.can_publish(warp, warp.mask, ordering)) return;
   each_address(warp.mask, at, [&](std::uint32_t lanes, std::uint64_t address) {
     Place where;
     if (!find_place(warp, window, address, where)) return;
@@ -443,6 +459,7 @@ void ClusterRaces::publish(Warp& warp, Window window, const std::uint64_t* at, O
 }
 
 void ClusterRaces::learn(Warp& warp, Window window, const std::uint64_t* at, Ordering ordering) {
+  if (no_locations()) return;
   each_address(warp.mask, at, [&](std::uint32_t lanes, std::uint64_t address) {
     Place where;
     const bool found = find_place(warp, window, address, where);

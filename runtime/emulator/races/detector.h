@@ -230,6 +230,8 @@ class ClusterRaces {
                   Place& to) const;
   Shadow& shadow(const Place& place) { return place.shared ? shared_[place.rank] : launch_.global; }
   Location* location(const Place& place, bool make);
+  /// Nobody has published anything.
+  bool no_locations() const { return locations_.empty() && launch_.locations.empty(); }
   /// Those that access the same memory.
   void access_lanes(Judge& judge, Warp& warp, const WatchedAccess& access, const Place& memory,
                     std::span<const LaneGroup> groups);

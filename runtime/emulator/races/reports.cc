@@ -52,7 +52,8 @@ const Rule& RaceReports::rule(const Race& race) const {
   return race.kind == Race::Kind::same_value ? "same-value-race"_rule : "memory-race"_rule;
 }
 
-void RaceReports::add(const Race& race) {
+// Where races like it are counted; of those that are left out, together.
+std::uint64_t* RaceReports::find_count(const Race& race) {
   const Rule& found = rule(race);
   const auto places = std::minmax(race.first.pc, race.second.pc);
   const auto apart = [](const Race& of) {  // the first is at an exit, or of another kernel
@@ -61,12 +62,39 @@ void RaceReports::add(const Race& race) {
   };
   for (Entry& each : entries_)
     if (each.rule == &found && apart(each.race) == apart(race) &&
-        std::minmax(each.race.first.pc, each.race.second.pc) == places) {
-      ++each.count;
-      return;
-    }
-  if (entries_.size() < most_entries) entries_.push_back({&found, race});
-  else ++left_out_;
+        std::minmax(each.race.first.pc, each.race.second.pc) == places)
+      return &each.count;
+  if (entries_.size() == most_entries) return &left_out_;
+  return &entries_.emplace_back(Entry{&found, race}).count;
+}
+
+namespace {
+
+// All that rule() and places depend on.
+std::uint64_t kind_and_place(Race::Kind kind, const RaceSide& first, const RaceSide& second,
+                             bool mbarrier) {
+  const auto side = [](const RaceSide& of) {
+    return std::uint64_t{of.pc} << 5 | static_cast<std::uint64_t>(of.actor) << 1 | of.writes;
+  };
+  static_assert(Deed::most_instructions <= 1u << 24 && static_cast<int>(Actor::mbarrier) < 16);
+  return (side(first) << 29 | side(second)) << 4 | static_cast<std::uint64_t>(kind) << 1 | mbarrier;
+}
+
+}  // namespace
+
+bool RaceReports::count(Race::Kind kind, const RaceSide& first, const RaceSide& second,
+                        bool mbarrier, int races) {
+  const auto found = counts_.find(kind_and_place(kind, first, second, mbarrier));
+  if (found == counts_.end()) return false;
+  *found->second += static_cast<std::uint64_t>(races);
+  return true;
+}
+
+void RaceReports::add(const Race& race) {
+  if (count(race.kind, race.first, race.second, race.mbarrier, 1)) return;
+  std::uint64_t* const of_all = find_count(race);
+  ++*of_all;
+  counts_[kind_and_place(race.kind, race.first, race.second, race.mbarrier)] = of_all;
 }
 
 RaceReports::Thread RaceReports::thread(std::uint32_t number) const {

@@ -5,11 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
+#include <unordered_map>
 #include <string>
 #include <vector>
 
 #include "runtime/emulator/races/numbers.h"
+#include "runtime/emulator/races/past.h"
 #include "tartan/abi.h"
 #include "tartan/runtime/device.h"
 #include "tartan/support/rules.h"
@@ -54,6 +57,9 @@ class RaceReports {
   RaceReports(const LaunchContext& context, Numbers numbers)
       : context_(context), numbers_(numbers) {}
   void add(const Race& race);
+  /// Counts so many more of a kind and place that is known; false: it is not, add() them.
+  bool count(Race::Kind kind, const RaceSide& first, const RaceSide& second, bool mbarrier,
+             int races);
   /// In the order in which they were found; of very many the first ones.
   std::vector<Finding> findings() const;
   /// Whether it is between ordinary accesses.
@@ -63,7 +69,7 @@ class RaceReports {
   struct Entry {
     const Rule* rule;
     Race race;
-    std::uint64_t count = 1;
+    std::uint64_t count = 0;
   };
   struct Thread {
     Dim3 block;
@@ -72,6 +78,7 @@ class RaceReports {
   static constexpr std::size_t most_entries = 100;
 
   const Rule& rule(const Race& race) const;
+  std::uint64_t* find_count(const Race& race);
   Thread thread(std::uint32_t number) const;
   bool apart(const Race& race) const;
   std::string text(const Entry& entry) const;
@@ -84,7 +91,8 @@ class RaceReports {
 
   const LaunchContext& context_;
   Numbers numbers_;
-  std::vector<Entry> entries_;
+  std::deque<Entry> entries_;
+  std::unordered_map<std::uint64_t, std::uint64_t*> counts_;  // by what makes a kind and place
   std::uint64_t left_out_ = 0;
 };
 

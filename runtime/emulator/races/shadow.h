@@ -39,8 +39,8 @@ namespace tartan::inline TARTAN_ABI::emulator {
 
 /// Lanes that access the same place.
 struct LaneGroup {
-  std::uint32_t lanes = 0;
-  std::uint64_t address = 0;
+  std::uint32_t lanes;
+  std::uint64_t address;
 };
 
 class Shadow {
@@ -101,10 +101,12 @@ class Shadow {
   Page& open(std::uint64_t number, int shift);
   void refine(Page& page, int shift);
   Block& block(Page& page, std::uint64_t address) {
-    return page.blocks[(address & (page_bytes - 1)) / block_bytes(page)];
+    return page.blocks[(address & (page_bytes - 1)) >> (page.shift + 6)];
   }
   BlockCells& cells(const Block& block) { return cells_of_blocks_[block.cells]; }
   BlockCells& cut(Block& block);
+  /// The cell of exactly those bytes, if there is one.
+  Cell* find_cell(std::uint64_t address, std::uint64_t bytes);
   std::uint32_t new_cells();
   /// Calls body(page, block, its address, units) for the blocks of those bytes.
   template <typename Body>
@@ -119,6 +121,9 @@ class Shadow {
   template <typename Judge>
   void write_units(const Page& page, Block& block, std::uint64_t units, std::uint64_t base,
                    const Past& now, Judge& judge);
+  template <typename Judge>
+  void access_group(const LaneGroup& group, std::uint64_t bytes, const Past& now, bool writes,
+                    Judge& judge);
   template <typename Judge>
   void access_block(Page& page, std::span<const LaneGroup> groups, std::uint64_t bytes,
                     const Past& now, bool writes, Judge& judge);
@@ -135,6 +140,14 @@ class Shadow {
   std::uint32_t used_cells_ = 1;
   std::uint32_t generation_ = 1;
 };
+
+inline Cell* Shadow::find_cell(std::uint64_t address, std::uint64_t bytes) {
+  Page& here = page(address >> page_shift);
+  const Block& block = this->block(here, address);
+  const std::uint64_t size = std::uint64_t{1} << here.shift;
+  if (!block.cells || bytes != size || address & (size - 1)) return nullptr;
+  return &cells(block)[(address >> here.shift) & 63];
+}
 
 template <typename Body>
 void Shadow::each_block(std::uint64_t address, std::uint64_t bytes, Body&& body) {
@@ -189,6 +202,8 @@ void Shadow::write_units(const Page& page, Block& block, std::uint64_t units, st
 template <typename Judge>
 void Shadow::read(std::uint64_t address, std::uint64_t bytes, const Past& now, std::uint32_t lanes,
                   Judge& judge) {
+  if (Cell* const cell = find_cell(address, bytes))
+    return cells_.read(*cell, address, now, lanes, judge);
   each_block(address, bytes,
              [&](const Page& page, Block& block, std::uint64_t base, std::uint64_t units) {
                read_units(page, block, {lanes, units}, base, now, judge);
@@ -197,6 +212,8 @@ void Shadow::read(std::uint64_t address, std::uint64_t bytes, const Past& now, s
 
 template <typename Judge>
 void Shadow::write(std::uint64_t address, std::uint64_t bytes, const Past& now, Judge& judge) {
+  if (Cell* const cell = find_cell(address, bytes))
+    return cells_.write(*cell, address, now, judge);
   each_block(address, bytes,
              [&](const Page& page, Block& block, std::uint64_t base, std::uint64_t units) {
                write_units(page, block, units, base, now, judge);
@@ -233,29 +250,31 @@ void Shadow::access_block(Page& page, std::span<const LaneGroup> groups, std::ui
   std::array<LaneUnits, 32> run;
   std::uint64_t all = 0;
   std::uint32_t lanes = 0;
-  bool clash = false;
-  for (std::size_t i = 0; i < groups.size(); ++i) {
+  bool alone = block.cells || block.tracks.count >= most_tracks;  // each for itself
+  for (std::size_t i = 0; i < groups.size() && !alone; ++i) {
     run[i] = {groups[i].lanes, width << ((groups[i].address - base) >> page.shift)};
-    clash |= writes && all & run[i].units;
+    alone = writes && all & run[i].units;
     all |= run[i].units;
     lanes |= groups[i].lanes;
   }
   const std::span<const LaneUnits> of_lanes(run.data(), groups.size());
-  if (!clash && !block.cells && !now.deed.strength() && block.tracks.count < most_tracks &&
-      tracks_.ordered(block.tracks, of_lanes, all, writes, judge)) {
-    judge.pass(lanes);
-    if (writes) tracks_.note_write(block.tracks, of_lanes, all, now);
-    else tracks_.note_read(block.tracks, of_lanes, all, now, judge);
+  if (alone || !tracks_.ordered(block.tracks, of_lanes, all, writes, judge)) {
+    for (const LaneGroup& group : groups) access_group(group, bytes, now, writes, judge);
     return;
   }
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    judge.turn(groups[i]);
-    Past of_group = now;
-    of_group.deed =
-        now.deed.of_lane(static_cast<std::uint32_t>(std::countr_zero(groups[i].lanes)));
-    if (writes) write_units(page, block, of_lanes[i].units, base, of_group, judge);
-    else read_units(page, block, of_lanes[i], base, of_group, judge);
-  }
+  judge.pass(lanes);
+  if (writes) tracks_.note_write(block.tracks, of_lanes, all, now);
+  else tracks_.note_read(block.tracks, of_lanes, all, now, judge);
+}
+
+template <typename Judge>
+void Shadow::access_group(const LaneGroup& group, std::uint64_t bytes, const Past& now, bool writes,
+                          Judge& judge) {
+  judge.turn(group);
+  Past of_group = now;
+  of_group.deed = now.deed.of_lane(static_cast<std::uint32_t>(std::countr_zero(group.lanes)));
+  if (writes) write(group.address, bytes, of_group, judge);
+  else read(group.address, bytes, of_group, group.lanes, judge);
 }
 
 template <typename Judge>
@@ -264,18 +283,11 @@ void Shadow::access(std::span<const LaneGroup> groups, std::uint64_t bytes, cons
   std::uint64_t mixed = bytes | chunk_bytes;
   for (const LaneGroup& group : groups) mixed |= group.address;
   const int shift = std::countr_zero(mixed);
-  const bool in_blocks = std::has_single_bit(bytes) && bytes <= 64 && !(mixed & (bytes - 1));
+  if (now.deed.strength() || !std::has_single_bit(bytes) || bytes > 64 || mixed & (bytes - 1)) {
+    for (const LaneGroup& group : groups) access_group(group, bytes, now, writes, judge);
+    return;
+  }
   for (std::size_t i = 0, end = 0; i < groups.size(); i = end) {
-    if (!in_blocks) {
-      judge.turn(groups[i]);
-      Past of_group = now;
-      of_group.deed =
-          now.deed.of_lane(static_cast<std::uint32_t>(std::countr_zero(groups[i].lanes)));
-      if (writes) write(groups[i].address, bytes, of_group, judge);
-      else read(groups[i].address, bytes, of_group, groups[i].lanes, judge);
-      end = i + 1;
-      continue;
-    }
     Page& page = open(groups[i].address >> page_shift, shift);
     const int block_shift = page.shift + 6;
     const std::uint64_t number = groups[i].address >> block_shift;

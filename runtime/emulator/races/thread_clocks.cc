@@ -287,11 +287,6 @@ void ThreadClocks::learn(const Warp& warp, std::uint32_t lanes, const Location& 
 
 // ---- What lanes do asynchronously.
 
-std::uint32_t ThreadClocks::group_time(const Warp& warp, std::uint32_t lane, Actor actor) const {
-  const GroupsOfLanes& all = warps_[index(warp)].asynchronous[place_of(actor)];
-  return all.empty() ? 1 : all[lane].time;
-}
-
 Epoch ThreadClocks::group_epoch(const Warp& warp, std::uint32_t lane, Actor actor) const {
   return {number(warp, actor), group_time(warp, lane, actor), lane};
 }

@@ -113,7 +113,10 @@ class ThreadClocks {
 
   // What lanes do in groups: `actor` is cp_async, bulk_read or bulk_write.
   /// When what `lane` starts now will be over.
-  std::uint32_t group_time(const Warp& warp, std::uint32_t lane, Actor actor) const;
+  std::uint32_t group_time(const Warp& warp, std::uint32_t lane, Actor actor) const {
+    const GroupsOfLanes& all = warps_[index(warp)].asynchronous[place_of(actor)];
+    return all.empty() ? 1 : all[lane].time;
+  }
   Epoch group_epoch(const Warp& warp, std::uint32_t lane, Actor actor) const;
   void commit(const Warp& warp, std::uint32_t lanes, Actor actor);
   /// All but the last `pending` groups are over; none: also what is in no group yet.

@@ -1,82 +1,102 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/races/tracks.h"
 
+#include <algorithm>
+
 namespace tartan::inline TARTAN_ABI::emulator {
 
 void Tracks::clear() {
-  used_ = 1;
+  tracks_.resize(1);
   free_ = 0;
 }
 
 // ---- A track.
 
-void Tracks::Track::spread() {
-  for (std::uint64_t m = units; m; m &= m - 1) {
+Past Tracks::past(std::uint32_t track, int unit) const {
+  const Track& of = at(track);
+  const Deed deed = of.alike ? of.deed : each_of(track).deeds[static_cast<std::size_t>(unit)];
+  return {of.warp, of.time,
+          deed.of_lane(static_cast<std::uint32_t>(std::countr_zero(lanes_of(track, unit))))};
+}
+
+void Tracks::spread(std::uint32_t track) {
+  while (each_.size() <= track / chunk) each_.emplace_back();
+  if (each_[track / chunk].empty()) each_[track / chunk].resize(chunk);
+  Track& of = at(track);
+  Each& each = each_of(track);
+  for (std::uint64_t m = of.units; m; m &= m - 1) {
     const auto unit = static_cast<std::size_t>(std::countr_zero(m));
-    each_lanes[unit] = lanes;
-    deeds[unit] = deed;
+    each.lanes[unit] = of.lanes;
+    each.deeds[unit] = of.deed;
   }
-  alike = false;
+  of.alike = false;
 }
 
-void Tracks::Track::add(const LaneUnits& access, const Deed& what) {
-  if (!units) {
-    alike = true;
-    lanes = access.lanes;
-    deed = what;
+void Tracks::add_units(std::uint32_t track, std::span<const LaneUnits> run, std::uint64_t units,
+                       const Deed& by) {
+  const Deed deed = by.of_lane(0);  // past() names lanes
+  Track& to = at(track);
+  if (!to.units) {
+    to.alike = true;
+    to.lanes = run[0].lanes;
+    to.deed = deed;
   }
-  if (alike && (lanes != access.lanes || deed != what)) spread();
-  if (!alike)
-    for (std::uint64_t m = access.units; m; m &= m - 1) {
-      const int unit = std::countr_zero(m);
-      const auto i = static_cast<std::size_t>(unit);
-      if (units >> unit & 1) {
-        each_lanes[i] |= access.lanes;
-      } else {
-        each_lanes[i] = access.lanes;
-        deeds[i] = what;
-      }
+  if (to.alike && (to.deed != deed || std::ranges::any_of(run, [&](const LaneUnits& access) {
+                     return access.lanes != to.lanes;
+                   })))
+    spread(track);
+  if (to.alike) {
+    for (const LaneUnits& access : run) to.units |= access.units & units;
+    return;
+  }
+  Each& each = each_of(track);
+  std::uint64_t known = to.units;
+  for (const LaneUnits& access : run) {
+    for (std::uint64_t m = access.units & units; m; m &= m - 1) {
+      const auto unit = static_cast<std::size_t>(std::countr_zero(m));
+      const bool more = known >> unit & 1;
+      each.lanes[unit] = access.lanes | (more ? each.lanes[unit] : 0);
+      if (!more) each.deeds[unit] = deed;
     }
-  units |= access.units;
+    known |= access.units & units;
+  }
+  to.units = known;
 }
 
-std::uint64_t Tracks::Track::take(const LaneUnits& access) {
+std::uint64_t Tracks::take(std::uint32_t track, const LaneUnits& access) {
+  Track& of = at(track);
   std::uint64_t left = 0;
-  const std::uint64_t here = access.units & units;
-  if (!here || (alike && !(lanes & access.lanes))) return 0;
-  if (alike && lanes & ~access.lanes) spread();
-  if (alike) {
+  const std::uint64_t here = access.units & of.units;
+  if (!here || (of.alike && !(of.lanes & access.lanes))) return 0;
+  if (of.alike && of.lanes & ~access.lanes) spread(track);
+  if (of.alike) {
     left = here;
   } else {
+    Each& each = each_of(track);
     for (std::uint64_t m = here; m; m &= m - 1) {
       const auto unit = static_cast<std::size_t>(std::countr_zero(m));
-      each_lanes[unit] &= ~access.lanes;
-      if (!each_lanes[unit]) left |= m & (0 - m);
+      each.lanes[unit] &= ~access.lanes;
+      if (!each.lanes[unit]) left |= m & (0 - m);
     }
   }
-  units &= ~left;
+  of.units &= ~left;
   return left;
 }
 
 // ---- Lists.
 
-Tracks::Track& Tracks::add(TrackedBlock& block, std::uint32_t& list, std::uint32_t warp,
-                           std::uint32_t time) {
+std::uint32_t Tracks::add(TrackedBlock& block, std::uint32_t list, std::uint32_t warp,
+                          std::uint32_t time) {
   std::uint32_t made = free_;
   if (made) {
     free_ = at(made).next;
   } else {
-    made = used_++;
-    if (made / chunk >= chunks_.size()) chunks_.emplace_back(chunk);
+    made = static_cast<std::uint32_t>(tracks_.size());
+    tracks_.emplace_back();
   }
-  Track& track = at(made);
-  track.warp = warp;
-  track.time = time;
-  track.units = 0;
-  track.next = list;
-  list = made;
+  at(made) = {.warp = warp, .time = time, .next = list};
   ++block.count;
-  return track;
+  return made;
 }
 
 void Tracks::drop(TrackedBlock& block, std::uint32_t* link) {
@@ -113,8 +133,8 @@ void Tracks::note_write(TrackedBlock& block, std::span<const LaneUnits> run, std
   forget(block, all);
   std::uint32_t mine = block.writers;
   while (mine && (at(mine).warp != now.warp || at(mine).time != now.time)) mine = at(mine).next;
-  Track& track = mine ? at(mine) : add(block, block.writers, now.warp, now.time);
-  for (const LaneUnits& each : run) track.add(each, now.deed);
+  if (!mine) mine = block.writers = add(block, block.writers, now.warp, now.time);
+  add_units(mine, run, all, now.deed);
 }
 
 std::uint64_t Tracks::written(const TrackedBlock& block) const {
@@ -125,7 +145,7 @@ std::uint64_t Tracks::written(const TrackedBlock& block) const {
 
 Past Tracks::find(std::uint32_t list, std::uint32_t unit) const {
   for (; list; list = at(list).next)
-    if (at(list).units >> unit & 1) return at(list).past(static_cast<int>(unit));
+    if (at(list).units >> unit & 1) return past(list, static_cast<int>(unit));
   return {};
 }
 
@@ -151,13 +171,14 @@ std::uint64_t Tracks::well_read(const TrackedBlock& block) const {
   return ~less | over;
 }
 
-bool Tracks::is_own(const Track& track, std::span<const LaneUnits> run, std::uint64_t units) {
+bool Tracks::is_own(std::uint32_t track, std::span<const LaneUnits> run,
+                    std::uint64_t units) const {
   for (const LaneUnits& each : run) {
     const std::uint64_t here = each.units & units;
     if (!here) continue;
     if (!std::has_single_bit(each.lanes)) return false;
     for (std::uint64_t m = here; m; m &= m - 1)
-      if (track.lanes_of(std::countr_zero(m)) != each.lanes) return false;
+      if (lanes_of(track, std::countr_zero(m)) != each.lanes) return false;
   }
   return true;
 }
@@ -180,25 +201,19 @@ std::uint64_t split_units(std::uint64_t units, std::uint32_t part, std::uint32_t
 
 std::uint32_t Tracks::split_list(TrackedBlock& made, std::uint32_t list, std::uint32_t part,
                                  std::uint32_t parts) {
+  std::vector<std::uint32_t> tracks;
+  for (; list; list = at(list).next) tracks.push_back(list);
   std::uint32_t head = 0;
-  std::uint32_t* last = &head;
-  for (; list; list = at(list).next) {
-    const std::uint64_t units = split_units(at(list).units, part, parts);
+  for (auto from = tracks.rbegin(); from != tracks.rend(); ++from) {
+    const std::uint64_t units = split_units(at(*from).units, part, parts);
     if (!units) continue;
-    Track& track = add(made, *last, at(list).warp, at(list).time);
-    const Track& from = at(list);
-    track.units = units;
-    track.alike = from.alike;
-    track.lanes = from.lanes;
-    track.deed = from.deed;
-    if (!track.alike)
-      for (std::uint64_t m = units; m; m &= m - 1) {
-        const auto unit = static_cast<std::size_t>(std::countr_zero(m));
-        const std::size_t old = (std::size_t{part} * 64 + unit) / parts;
-        track.each_lanes[unit] = from.each_lanes[old];
-        track.deeds[unit] = from.deeds[old];
-      }
-    last = &track.next;
+    head = add(made, head, at(*from).warp, at(*from).time);
+    for (std::uint64_t m = units; m; m &= m - 1) {
+      const int unit = std::countr_zero(m);
+      const int old = (static_cast<int>(part) * 64 + unit) / static_cast<int>(parts);
+      const LaneUnits of_unit{lanes_of(*from, old), m & (0 - m)};
+      add_units(head, {&of_unit, 1}, of_unit.units, past(*from, old).deed);
+    }
   }
   return head;
 }

@@ -21,8 +21,8 @@ namespace tartan::inline TARTAN_ABI::emulator {
 
 /// What lanes of a warp access together, in a block.
 struct LaneUnits {
-  std::uint32_t lanes = 0;
-  std::uint64_t units = 0;
+  std::uint32_t lanes;
+  std::uint64_t units;
 };
 
 /// 64 units of memory.
@@ -77,34 +77,41 @@ class Tracks {
  private:
   /// Accesses of a warp at one time, all reads or all writes.
   struct Track {
-    std::uint32_t warp = 0, time = 0, next = 0;
-    std::uint32_t lanes = 0;  // of all units, while they are alike
-    std::uint64_t units = 0;
-    Deed deed;         // the same
-    bool alike = true;
-    std::array<std::uint32_t, 64> each_lanes;  // otherwise
+    std::uint32_t warp, time, next;
+    std::uint32_t lanes;  // of all units, while they are alike
+    std::uint64_t units;
+    Deed deed;  // the same
+    bool alike;
+  };
+  /// Of the units of a track that are not alike.
+  struct Each {
+    std::array<std::uint32_t, 64> lanes;
     std::array<Deed, 64> deeds;
-
-    std::uint32_t lanes_of(int unit) const {
-      return alike ? lanes : each_lanes[static_cast<std::size_t>(unit)];
-    }
-    Deed deed_of(int unit) const { return alike ? deed : deeds[static_cast<std::size_t>(unit)]; }
-    Past past(int unit) const {
-      return {warp, time,
-              deed_of(unit).of_lane(static_cast<std::uint32_t>(std::countr_zero(lanes_of(unit))))};
-    }
-    Past anyone() const { return past(std::countr_zero(units)); }
-    void spread();
-    void add(const LaneUnits& access, const Deed& deed);
-    /// Lanes leave units, and a unit that all have left leaves the track: those are returned.
-    std::uint64_t take(const LaneUnits& access);
   };
   static constexpr std::size_t chunk = 64;  // tracks that are allocated together
 
-  Track& at(std::uint32_t track) { return chunks_[track / chunk][track % chunk]; }
-  const Track& at(std::uint32_t track) const { return chunks_[track / chunk][track % chunk]; }
-  /// An empty one in front of the list.
-  Track& add(TrackedBlock& block, std::uint32_t& list, std::uint32_t warp, std::uint32_t time);
+  Track& at(std::uint32_t track) { return tracks_[track]; }
+  const Track& at(std::uint32_t track) const { return tracks_[track]; }
+  Each& each_of(std::uint32_t track) { return each_[track / chunk][track % chunk]; }
+  const Each& each_of(std::uint32_t track) const { return each_[track / chunk][track % chunk]; }
+  std::uint32_t lanes_of(std::uint32_t track, int unit) const {
+    return at(track).alike ? at(track).lanes
+                           : each_of(track).lanes[static_cast<std::size_t>(unit)];
+  }
+  Past past(std::uint32_t track, int unit) const;
+  /// Of any of its units.
+  Past anyone(std::uint32_t track) const {
+    return {at(track).warp, at(track).time, at(track).deed};
+  }
+  void spread(std::uint32_t track);
+  /// Those of `run` that are in `units`.
+  void add_units(std::uint32_t track, std::span<const LaneUnits> run, std::uint64_t units,
+                 const Deed& by);
+  /// Lanes leave units, and a unit that all have left leaves the track: those are returned.
+  std::uint64_t take(std::uint32_t track, const LaneUnits& access);
+  /// An empty one in front of `list`, which begins with it then.
+  std::uint32_t add(TrackedBlock& block, std::uint32_t list, std::uint32_t warp,
+                    std::uint32_t time);
   void drop(TrackedBlock& block, std::uint32_t* link);
   void erase(TrackedBlock& block, std::uint32_t& list, std::uint64_t units);
   Past find(std::uint32_t list, std::uint32_t unit) const;
@@ -112,7 +119,7 @@ class Tracks {
                            std::uint32_t parts);
   /// Units that at least most_readers_ tracks have read.
   std::uint64_t well_read(const TrackedBlock& block) const;
-  static bool is_own(const Track& track, std::span<const LaneUnits> run, std::uint64_t units);
+  bool is_own(std::uint32_t track, std::span<const LaneUnits> run, std::uint64_t units) const;
   template <typename Judge>
   bool ordered(std::uint32_t list, bool wrote, std::span<const LaneUnits> run, std::uint64_t all,
                Judge& judge) const;
@@ -127,8 +134,9 @@ class Tracks {
                std::vector<Unordered>& to) const;
 
   std::uint32_t most_readers_;
-  std::vector<std::vector<Track>> chunks_;
-  std::uint32_t used_ = 1, free_ = 0;
+  std::vector<Track> tracks_{1};
+  std::vector<std::vector<Each>> each_;  // in chunks, made when they are needed
+  std::uint32_t free_ = 0;
 };
 
 template <typename Judge>
@@ -137,8 +145,8 @@ bool Tracks::ordered(std::uint32_t list, bool wrote, std::span<const LaneUnits> 
   for (; list; list = at(list).next) {
     const Track& track = at(list);
     const std::uint64_t units = track.units & all;
-    if (!units || judge.settled(track.anyone(), wrote)) continue;
-    if (track.warp != judge.own() || !is_own(track, run, units)) return false;
+    if (!units || judge.settled(anyone(list), wrote)) continue;
+    if (track.warp != judge.own() || !is_own(list, run, units)) return false;
   }
   return true;
 }
@@ -160,14 +168,14 @@ void Tracks::collect(std::uint32_t list, bool wrote, std::uint64_t units, Judge&
   for (; list; list = at(list).next) {
     const Track& track = at(list);
     const std::uint64_t here = track.units & units;
-    if (!here || judge.settled(track.anyone(), wrote)) continue;
+    if (!here || judge.settled(anyone(list), wrote)) continue;
     if (track.alike && std::has_single_bit(track.lanes) &&
-        ordered(track.anyone(), track.anyone().deed.lane()))
+        ordered(anyone(list), static_cast<std::uint32_t>(std::countr_zero(track.lanes))))
       continue;
     for (std::uint64_t m = here; m; m &= m - 1) {
       const int unit = std::countr_zero(m);
-      Past past = track.past(unit);
-      for (std::uint32_t l = track.lanes_of(unit); l; l &= l - 1) {
+      Past past = this->past(list, unit);
+      for (std::uint32_t l = lanes_of(list, unit); l; l &= l - 1) {
         const auto lane = static_cast<std::uint32_t>(std::countr_zero(l));
         past.deed = past.deed.of_lane(lane);
         if (!ordered(past, lane)) to.push_back({unit, past, wrote});
@@ -191,16 +199,16 @@ void Tracks::judge(const TrackedBlock& block, const LaneUnits& access, bool writ
 template <typename Judge>
 void Tracks::note_read(TrackedBlock& block, std::span<const LaneUnits> run, std::uint64_t all,
                        const Past& now, Judge& judge) {
-  Track* mine = nullptr;
+  std::uint32_t mine = 0;
   std::uint64_t known = 0;  // units of which the warp's read is known already
   for (std::uint32_t* link = &block.readers; *link;) {
     Track& track = at(*link);
     if (track.warp == now.warp) {
       if (track.time == now.time) {
-        mine = &track;
+        mine = *link;
         known |= track.units & all;
       } else if (track.units & all) {
-        for (const LaneUnits& each : run) known |= track.take(each);
+        for (const LaneUnits& each : run) known |= take(*link, each);
       }
     }
     if (track.units) link = &track.next;
@@ -213,9 +221,8 @@ void Tracks::note_read(TrackedBlock& block, std::span<const LaneUnits> run, std:
     left &= ~block.full | known;
   }
   if (!left) return;
-  if (!mine) mine = &add(block, block.readers, now.warp, now.time);
-  for (const LaneUnits& each : run)
-    if (each.units & left) mine->add({each.lanes, each.units & left}, now.deed);
+  if (!mine) mine = block.readers = add(block, block.readers, now.warp, now.time);
+  add_units(mine, run, left, now.deed);
   if (!bounded) return;
   for (std::uint32_t other = block.readers; other; other = at(other).next)
     if (const Track& track = at(other); judge.strangers(track.warp, now.warp))
@@ -231,7 +238,7 @@ void Tracks::each(const TrackedBlock& block, Body&& body) const {
     for (auto track = tracks.rbegin(); track != tracks.rend(); ++track)
       for (std::uint64_t m = at(*track).units; m; m &= m - 1) {
         const int unit = std::countr_zero(m);
-        body(unit, at(*track).past(unit), at(*track).lanes_of(unit), wrote);
+        body(unit, past(*track, unit), lanes_of(*track, unit), wrote);
       }
   }
 }
