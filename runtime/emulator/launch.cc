@@ -418,8 +418,8 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
     for (const Finding& finding : races->reports.findings())
       machine.add(finding, describe(finding));
   if (races)
-    machine.set_predecessor(std::make_shared<Predecessor>(program_, module_->tree(), queue,
-                                                          std::move(races->global)));
+    machine.set_predecessor(
+        std::make_shared<Predecessor>(program_, module_->tree(), queue, std::move(races->global)));
   if (definedness)
     for (const Finding& finding : definedness->reports.findings())
       machine.add(finding, describe(finding));

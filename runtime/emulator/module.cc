@@ -149,7 +149,9 @@ Report Machine::report() const {
 }
 
 Module::Module(std::shared_ptr<Machine> machine, ptx::Module tree, Arch target)
-    : machine_(std::move(machine)), tree_(std::make_shared<ptx::Module>(std::move(tree))), target_(target) {}
+    : machine_(std::move(machine)),
+      tree_(std::make_shared<ptx::Module>(std::move(tree))),
+      target_(target) {}
 
 Module::~Module() {
   for (const std::uint64_t address : addresses_) machine_->free(address);
@@ -283,7 +285,8 @@ Decoder Module::decoder(Diags& diags) const {
 
 Result<detail::EngineVariable> Module::variable(const std::string& name) {
   const auto found = globals_.named.find(name);
-  if (!found) return detail::unknown_variable(tree_->source->name(), name, tree_->global_variables());
+  if (!found)
+    return detail::unknown_variable(tree_->source->name(), name, tree_->global_variables());
   return detail::EngineVariable{found->address, found->bytes};
 }
 

@@ -79,8 +79,7 @@ Verdict outcome(Device& device, const MutatedProgram& program, const Compiled& c
 Verdict judged(const MutatedProgram& program, const std::string& target, Mutator mutator) {
   const auto compiled = compile(program.make(mutator), *Arch::parse(target));
   if (!compiled) return refusal(compiled.diags());
-  Device device =
-      test::open_engine({.max_steps = 200'000, .threads = 1, .checks = Checks::all});
+  Device device = test::open_engine({.max_steps = 200'000, .threads = 1, .checks = Checks::all});
   return outcome(device, program, *compiled);
 }
 

@@ -50,6 +50,7 @@ bool ClusterDefinedness::access_defined(Warp& warp, const Op& op, Flow flow) {
   }
   Access access;
   if (!resolve(warp, op, bytes, access)) return true;  // a finding
+  if (flow == Flow::Loads && defined_in_shared(warp, warp.mask, access.at, bytes)) return true;
   bool any = false;
   each_of(warp.mask, [&](std::uint32_t lane) {
     const Piece at = piece(warp, access.at[lane]);
@@ -135,6 +136,7 @@ void FlowRules::change_atomically() {
   Access access;
   if (!warp_.mask || !resolve(warp_, op_, size, access)) return;
   set_results(warp_.mask, 0);
+  if (owner_.defined_in_shared(warp_, warp_.mask, access.at, size)) return;
   const bool exchanges = spelling_.has("exch"_q);
   each_of(warp_.mask, [&](std::uint32_t lane) {
     const auto at = owner_.piece(warp_, access.at[lane]);
@@ -163,6 +165,9 @@ void FlowRules::load_rows() {
   const int rows = m.form.shape.m * fragment.matrices;
   Access access;
   if (!resolve_rows(rows, access)) return;
+  const std::uint32_t lanes = rows >= 32 ? all_lanes : (1u << rows) - 1;
+  if (owner_.defined_in_shared(warp_, lanes, access.at, row_bytes))
+    return set_results(warp_.mask, 0);
   ClusterDefinedness::Piece pieces[32];
   bool any = false;
   std::uint32_t from = 0;

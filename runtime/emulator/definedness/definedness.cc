@@ -109,6 +109,24 @@ bool ClusterDefinedness::any_undefined(const Piece& piece, std::uint64_t bytes) 
   return any != 0;
 }
 
+bool ClusterDefinedness::defined_in_shared(Warp& warp, std::uint32_t lanes, std::byte* const* at,
+                                           std::uint64_t bytes) const {
+  if (bytes != 4 && bytes != 8 && bytes != 16) return false;
+  const std::byte* const memory = warp.block->shared();
+  const std::vector<std::byte>& bits = shared_[warp.block->rank()];
+  std::uint64_t any = 0;
+  for (std::uint32_t m = lanes; m; m &= m - 1) {
+    const auto offset = static_cast<std::uint64_t>(at[std::countr_zero(m)] - memory);
+    if (offset >= bits.size() || bits.size() - offset < bytes) return false;
+    std::uint64_t words[2] = {};
+    if (bytes == 4) std::memcpy(words, bits.data() + offset, 4);
+    else if (bytes == 8) std::memcpy(words, bits.data() + offset, 8);
+    else std::memcpy(words, bits.data() + offset, 16);
+    any |= words[0] | words[1];
+  }
+  return !any;
+}
+
 void ClusterDefinedness::fill(Warp& warp, const std::byte* to, std::uint64_t bytes) {
   if (const Piece at = piece(warp, to); at.bits) std::memset(at.bits, 0, bytes);
 }

@@ -109,6 +109,9 @@ class ClusterDefinedness {
     std::uint64_t address = 0;  // in it, in local memory, or of global memory
   };
   Piece piece(Warp& warp, const std::byte* host);
+  /// Whether those lanes' bytes are all in the block's own shared memory, and defined.
+  bool defined_in_shared(Warp& warp, std::uint32_t lanes, std::byte* const* at,
+                         std::uint64_t bytes) const;
   bool any_undefined(const Piece& piece, std::uint64_t bytes) const;
 
   const isa::Spelling& spelling(const InstructionOps& now) const;

@@ -70,17 +70,16 @@ class ClusterRaces::Judge {
     return races_.strangers(one, other);
   }
   void unordered(const Past& past, std::uint64_t cell, bool wrote) {
-    const RaceSide first{.actor = races_.clocks_.numbers().actor(past.warp),
-                         .pc = past.deed.pc(),
-                         .writes = wrote};
+    const RaceSide first{
+        .actor = races_.clocks_.numbers().actor(past.warp), .pc = past.deed.pc(), .writes = wrote};
     const RaceSide second{.actor = access_.actor, .pc = warp_.pc - 1, .writes = access_.writes};
     Race::Kind kind = Race::Kind::unordered;
     if (access_.noncoherent) kind = Race::Kind::noncoherent;
     else if (wrote && first.actor == Actor::thread && access_.value && same_value(past))
       kind = Race::Kind::same_value;
     const std::uint32_t racing = access_.noncoherent ? lanes_ : lanes_without(past);
-    if (races_.launch_.whole && races_.launch_.reports.count(kind, first, second, access_.mbarrier,
-                                                             std::popcount(racing)))
+    if (races_.launch_.whole &&
+        races_.launch_.reports.count(kind, first, second, access_.mbarrier, std::popcount(racing)))
       return;
     Race race = races_.race_with(past, wrote, place_, cell);
     race.kind = kind;
@@ -299,7 +298,8 @@ void ClusterRaces::access(Warp& warp, const WatchedAccess& access) {
   std::size_t count = 0;
   std::uint64_t memory = 0;  // 1 + the block's rank; 0: global
   const auto judge_groups = [&] {
-    const Place place{.shared = memory != 0, .rank = memory ? static_cast<std::uint32_t>(memory - 1) : 0};
+    const Place place{.shared = memory != 0,
+                      .rank = memory ? static_cast<std::uint32_t>(memory - 1) : 0};
     if (count) access_lanes(judge, warp, access, place, {groups.data(), count});
     count = 0;
   };
@@ -311,7 +311,8 @@ void ClusterRaces::access(Warp& warp, const WatchedAccess& access) {
     Place where;
     if (!find_place(warp, access.window, access.at[first], access.bytes, where)) continue;
     if (where.address & (unit - 1)) continue;  // bad addresses are findings of their own
-    if (const std::uint64_t here = where.shared ? 1 + std::uint64_t{where.rank} : 0; here != memory) {
+    if (const std::uint64_t here = where.shared ? 1 + std::uint64_t{where.rank} : 0;
+        here != memory) {
       judge_groups();
       memory = here;
     }
@@ -323,8 +324,7 @@ void ClusterRaces::access(Warp& warp, const WatchedAccess& access) {
 void ClusterRaces::access_lanes(Judge& judge, Warp& warp, const WatchedAccess& access,
                                 const Place& memory, std::span<const LaneGroup> groups) {
   const std::uint32_t strength = access.strong ? 1 + static_cast<std::uint32_t>(access.scope) : 0;
-  Past now{clocks_.number(warp, access.actor), clocks_.time(warp),
-           Deed(warp.pc - 1, 0, strength)};
+  Past now{clocks_.number(warp, access.actor), clocks_.time(warp), Deed(warp.pc - 1, 0, strength)};
   if (access.collective) now.deed = now.deed.together();
   judge.enter(memory);
   Shadow& shadow = this->shadow(memory);

@@ -212,8 +212,7 @@ void Shadow::read(std::uint64_t address, std::uint64_t bytes, const Past& now, s
 
 template <typename Judge>
 void Shadow::write(std::uint64_t address, std::uint64_t bytes, const Past& now, Judge& judge) {
-  if (Cell* const cell = find_cell(address, bytes))
-    return cells_.write(*cell, address, now, judge);
+  if (Cell* const cell = find_cell(address, bytes)) return cells_.write(*cell, address, now, judge);
   each_block(address, bytes,
              [&](const Page& page, Block& block, std::uint64_t base, std::uint64_t units) {
                write_units(page, block, units, base, now, judge);

@@ -63,22 +63,23 @@ void Tracks::add_units(std::uint32_t track, std::span<const LaneUnits> run, std:
   to.units = known;
 }
 
-std::uint64_t Tracks::take(std::uint32_t track, const LaneUnits& access) {
+std::uint64_t Tracks::take(std::uint32_t track, std::span<const LaneUnits> run) {
   Track& of = at(track);
-  std::uint64_t left = 0;
-  const std::uint64_t here = access.units & of.units;
-  if (!here || (of.alike && !(of.lanes & access.lanes))) return 0;
-  if (of.alike && of.lanes & ~access.lanes) spread(track);
   if (of.alike) {
-    left = here;
-  } else {
-    Each& each = each_of(track);
-    for (std::uint64_t m = here; m; m &= m - 1) {
+    const bool some = std::ranges::any_of(run, [&](const LaneUnits& access) {
+      return access.units & of.units && access.lanes & of.lanes;
+    });
+    if (!some) return 0;
+    spread(track);
+  }
+  std::uint64_t left = 0;
+  Each& each = each_of(track);
+  for (const LaneUnits& access : run)
+    for (std::uint64_t m = access.units & of.units; m; m &= m - 1) {
       const auto unit = static_cast<std::size_t>(std::countr_zero(m));
       each.lanes[unit] &= ~access.lanes;
       if (!each.lanes[unit]) left |= m & (0 - m);
     }
-  }
   of.units &= ~left;
   return left;
 }

@@ -95,8 +95,7 @@ class Tracks {
   Each& each_of(std::uint32_t track) { return each_[track / chunk][track % chunk]; }
   const Each& each_of(std::uint32_t track) const { return each_[track / chunk][track % chunk]; }
   std::uint32_t lanes_of(std::uint32_t track, int unit) const {
-    return at(track).alike ? at(track).lanes
-                           : each_of(track).lanes[static_cast<std::size_t>(unit)];
+    return at(track).alike ? at(track).lanes : each_of(track).lanes[static_cast<std::size_t>(unit)];
   }
   Past past(std::uint32_t track, int unit) const;
   /// Of any of its units.
@@ -108,7 +107,7 @@ class Tracks {
   void add_units(std::uint32_t track, std::span<const LaneUnits> run, std::uint64_t units,
                  const Deed& by);
   /// Lanes leave units, and a unit that all have left leaves the track: those are returned.
-  std::uint64_t take(std::uint32_t track, const LaneUnits& access);
+  std::uint64_t take(std::uint32_t track, std::span<const LaneUnits> run);
   /// An empty one in front of `list`, which begins with it then.
   std::uint32_t add(TrackedBlock& block, std::uint32_t list, std::uint32_t warp,
                     std::uint32_t time);
@@ -140,8 +139,8 @@ class Tracks {
 };
 
 template <typename Judge>
-bool Tracks::ordered(std::uint32_t list, bool wrote, std::span<const LaneUnits> run, std::uint64_t all,
-                     Judge& judge) const {
+bool Tracks::ordered(std::uint32_t list, bool wrote, std::span<const LaneUnits> run,
+                     std::uint64_t all, Judge& judge) const {
   for (; list; list = at(list).next) {
     const Track& track = at(list);
     const std::uint64_t units = track.units & all;
@@ -185,8 +184,8 @@ void Tracks::collect(std::uint32_t list, bool wrote, std::uint64_t units, Judge&
 }
 
 template <typename Judge>
-void Tracks::judge(const TrackedBlock& block, const LaneUnits& access, bool writes, std::uint64_t base,
-                   int shift, Judge& judge) const {
+void Tracks::judge(const TrackedBlock& block, const LaneUnits& access, bool writes,
+                   std::uint64_t base, int shift, Judge& judge) const {
   std::vector<Unordered> found;
   collect(block.writers, true, access.units, judge, found);
   if (writes) collect(block.readers, false, access.units, judge, found);
@@ -208,7 +207,7 @@ void Tracks::note_read(TrackedBlock& block, std::span<const LaneUnits> run, std:
         mine = *link;
         known |= track.units & all;
       } else if (track.units & all) {
-        for (const LaneUnits& each : run) known |= take(*link, each);
+        known |= take(*link, run);
       }
     }
     if (track.units) link = &track.next;
