@@ -63,14 +63,10 @@ codegen::Pointer swizzled(KernelState& state, codegen::Pointer from, const Scala
 
 }  // namespace
 
-codegen::Pointer address_of(KernelState& state, const Tensor& tensor, const Scalar& row,
-                            const Scalar& col) {
-  state.memories.of(tensor).ever_read = true;
-  return written_address_of(state, tensor, row, col);
-}
+namespace {
 
-codegen::Pointer written_address_of(KernelState& state, const Tensor& tensor, const Scalar& row,
-                                    const Scalar& col) {
+codegen::Pointer place_of(KernelState& state, const Tensor& tensor, const Scalar& row,
+                          const Scalar& col) {
   codegen::FunctionBuilder& f = state.f();
   const Memory& memory = state.memories.of(tensor);
   const Type type = memory.in_shared ? u32 : u64;
@@ -94,6 +90,20 @@ codegen::Pointer written_address_of(KernelState& state, const Tensor& tensor, co
   if (offset.type() != Type::none) out = moved(offset);
   const std::int64_t constant = fixed + known(offset);
   return constant ? f.offset(out, bytes_of(constant, tensor.type)) : out;
+}
+
+}  // namespace
+
+codegen::Pointer address_of(KernelState& state, const Tensor& tensor, const Scalar& row,
+                            const Scalar& col) {
+  state.memories.of(tensor).ever_read = true;
+  return place_of(state, tensor, row, col);
+}
+
+codegen::Pointer written_address_of(KernelState& state, const Tensor& tensor, const Scalar& row,
+                                    const Scalar& col) {
+  if (Memory& memory = state.memories.of(tensor); !memory.in_shared) memory.ever_written = true;
+  return place_of(state, tensor, row, col);
 }
 
 std::optional<codegen::Pointer> checked_address(KernelState& state, const Tensor& tensor,

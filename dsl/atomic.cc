@@ -81,6 +81,8 @@ Scalar atomic_operation(KernelState& state, std::string_view operation, const Te
   if (in_shared) {
     state.fill.read_by_threads = true;
     note_atomic(state, to);
+  } else {
+    state.memories.of(to).ever_written = true;
   }
   return old;
 }

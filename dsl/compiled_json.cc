@@ -34,12 +34,12 @@ static void from_json(const json& in, MatrixSpan& x) {
 
 static void to_json(json& out, const CompiledParam& x) {
   out = json::array({x.name, x.type, x.pointer, x.elements, x.span ? json(*x.span) : json(),
-                     x.multiple_of, x.reads});
+                     x.multiple_of, x.reads, x.writes});
 }
 static void from_json(const json& in, CompiledParam& x) {
   in.at(0).get_to(x.name), in.at(1).get_to(x.type), in.at(2).get_to(x.pointer);
   in.at(3).get_to(x.elements), in.at(5).get_to(x.multiple_of);
-  in.at(6).get_to(x.reads);
+  in.at(6).get_to(x.reads), in.at(7).get_to(x.writes);
   if (!in.at(4).is_null()) x.span = in.at(4).get<MatrixSpan>();
 }
 

@@ -21,8 +21,28 @@ Fragment make_fragment(KernelState& state, const FragmentKind& kind, std::vector
   return out;
 }
 
+namespace {
+
+// What codegen::values_out_of_scope() says of values that are in no variable.
+void check_scope(KernelState& state, const Fragment& fragment) {
+  const auto& flight = Parts::flight(fragment);
+  if (!flight || flight->told || state.f().is_muted() || !state.flights.is_out_of_scope(*flight))
+    return;
+  flight->told = true;
+  const Place &made = flight->made, &used = state.log.place();
+  state.log.report(
+      "value-scope"_rule,
+      fmt::format("the value made {} in the body of a loop, condition or pipeline is used after "
+                  "it: expected a variable() or an accumulator to carry it out",
+                  made.file == used.file ? fmt::format("on line {}", made.line)
+                                         : fmt::format("at {}:{}", made.file, made.line)));
+}
+
+}  // namespace
+
 std::vector<Value> registers_of(const Fragment& fragment) {
   KernelState* const state = state_of(fragment).get();
+  check_scope(*state, fragment);
   if (const auto& variable = Parts::variable(fragment)) state->flights.observe(*variable);
   if (const auto& flight = Parts::flight(fragment)) state->flights.land(state->f(), *flight);
   return flying_registers(fragment);
@@ -32,6 +52,7 @@ std::vector<Value> flying_registers(const Fragment& fragment) {
   const auto& flight = Parts::flight(fragment);
   if (!flight) return Parts::registers(fragment);
   KernelState& state = *state_of(fragment);
+  check_scope(state, fragment);
   return state.flights.copy(state.f(), *flight, Parts::first(fragment),
                             Parts::registers(fragment).size());
 }
@@ -39,6 +60,7 @@ std::vector<Value> flying_registers(const Fragment& fragment) {
 std::vector<Fragment> take_off(KernelState& state, const std::vector<Fragment>& like,
                                const std::vector<Value>& registers, std::vector<Value> kept) {
   const auto flight = state.flights.depart(state.f(), registers, std::move(kept));
+  flight->made = state.log.place();
   std::vector<Fragment> out;
   std::size_t next = 0;
   for (const Fragment& each : like) {
@@ -100,6 +122,7 @@ std::vector<Fragment> read(std::span<const FragmentVariable> variables) {
   const bool flying = std::any_of(records.begin(), records.end(),
                                   [](const auto& each) { return each->flying.has_value(); });
   const auto flight = flying ? state->flights.of(state->f(), records) : nullptr;
+  if (flight && !flight->made.line) flight->made = state->log.place();
   std::vector<Fragment> out;
   std::size_t first = 0;
   for (const FragmentVariable& each : variables) {

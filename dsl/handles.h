@@ -24,6 +24,8 @@ struct HandleParts {
   static auto& multiple(auto& scalar) { return scalar.multiple_; }
   static auto& ones(auto& scalar) { return scalar.ones_; }
   static auto& wraps(auto& scalar) { return scalar.wraps_; }
+  static auto& made_in(auto& scalar) { return scalar.made_; }
+  static int assigned_in(const Scalar& scalar) { return scalar.assignment_.body(); }
 
   // Of a Fragment, and of its variables.
   static auto& kind(auto& fragment) { return fragment.kind_; }

@@ -134,6 +134,7 @@ std::shared_ptr<Flight> Flights::depart(FunctionBuilder& f, const std::vector<Va
   auto flight = std::make_shared<Flight>();
   for (const Value& each : registers) flight->registers.push_back(f.variable(each));
   commits_.push_back(scopes_.back());
+  flight->scope = scopes_.back();
   flight->departure = {static_cast<int>(commits_.size()), scopes_.back(),
                        std::make_shared<const std::vector<Value>>(std::move(kept))};
   return flight;
@@ -143,7 +144,7 @@ std::shared_ptr<Flight> Flights::depart(FunctionBuilder& f, const std::vector<Va
 std::shared_ptr<Flight> Flights::of(FunctionBuilder& f,
                                     const std::vector<std::shared_ptr<VariableRecord>>& variables) {
   const auto before = variables[0]->flight.lock();
-  if (before && is_open(before->read_scope) && before->sources.size() == variables.size() &&
+  if (before && is_open(before->scope) && before->sources.size() == variables.size() &&
       std::equal(variables.begin(), variables.end(), before->sources.begin(),
                  [](const auto& x, const Flight::Source& y) {
                    return x == y.variable && x->version == y.version;
@@ -151,7 +152,7 @@ std::shared_ptr<Flight> Flights::of(FunctionBuilder& f,
     return before;
   auto out = std::make_shared<Flight>();
   if (variables[0]->flying) out->departure = *variables[0]->flying;
-  out->read_scope = scopes_.back();
+  out->scope = scopes_.back();
   for (const auto& each : variables) {
     if (!each->flying || each->flying->group != out->departure.group) out->departure.group = 0;
     for (const Value& value : get_all(f, each->registers))

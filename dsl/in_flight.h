@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "compiler/codegen/function_builder.h"
+#include "tartan/support/diagnostic.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 
@@ -39,7 +40,9 @@ struct Flight {
     int version;
   };
   std::vector<Source> sources = {};
-  int read_scope = 0;
+  int scope = 0;      // where the product was described, or the variables read
+  Place made = {};    // the same, in the source
+  bool told = false;  // that it is used out of its scope
 };
 
 /// The state of a fragment's variable.
@@ -81,6 +84,8 @@ class Flights {
                                    std::size_t count);
 
   bool has_landed(const Flight& flight) const;
+  /// Whether the body in which it was made has ended: its values are of no use any more.
+  bool is_out_of_scope(const Flight& flight) const { return !is_open(flight.scope); }
   void land(codegen::FunctionBuilder& f, Flight& flight);
   bool all_landed() const;
   void land_all(codegen::FunctionBuilder& f);
@@ -95,6 +100,9 @@ class Flights {
   /// Called around the body of a loop or condition: before it, and in it.
   BeforeBody before_body(codegen::FunctionBuilder& f, bool loops) const;
   void in_body(codegen::FunctionBuilder& f, BeforeBody before, const std::function<void()>& body);
+  /// The innermost open scope, and whether one still is.
+  int scope() const { return scopes_.back(); }
+  bool is_open(int scope) const;
   /// The number of loops and conditions under description.
   std::size_t depth() const { return bodies_.size(); }
 
@@ -104,7 +112,6 @@ class Flights {
   };
 
   bool land_before_body(codegen::FunctionBuilder& f, Flight& flight);
-  bool is_open(int scope) const;
   /// A lower bound on the groups committed after this one, of the first `commits`.
   int newer(int group, std::size_t commits) const;
 

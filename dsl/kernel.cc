@@ -105,11 +105,15 @@ std::string text(const MapNumber& number, const std::vector<CompiledParam>& para
   return out + (out.empty() || product.empty() ? "" : " * ") + product;
 }
 
-// The parameters, and which of their memories are read.
+// The parameters, and which of their memories are read and written.
 std::vector<CompiledParam> params_of(const detail::KernelState& state) {
   std::vector<CompiledParam> out = state.launch.params();
   for (const detail::Memory& each : state.memories.all())
-    if (each.param >= 0 && each.ever_read) out[static_cast<std::size_t>(each.param)].reads = true;
+    if (each.param >= 0) {
+      CompiledParam& param = out[static_cast<std::size_t>(each.param)];
+      param.reads |= each.ever_read;
+      param.writes |= each.ever_written;
+    }
   return out;
 }
 

@@ -24,7 +24,7 @@ struct Memory {
   Operand operand = Operand::none;    // of a product, that it was declared for
   std::optional<Place> read = {};     // the first time
   std::string name = {};              // once it was read
-  bool ever_written = false;          // or its address was taken
+  bool ever_written = false;          // or, of shared memory, its address was taken
   bool ever_read = false;             // of global memory
   std::optional<Place> written = {};  // by other threads too, with no barrier since
   // Since the last cluster barrier: written by this CTA; by another one.

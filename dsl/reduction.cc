@@ -34,7 +34,7 @@ class Reduction {
     std::vector<Scalar> out = within_lane();
     for (Scalar& each : out)
       for (const int mask : masks_along(kind_, lines_))
-        each = combine_(each, shuffle_xor(each, mask));
+        each = combine_(each, shuffle_xor(each, mask, at_));
     return parts() > 1 ? across_warps(out) : out;
   }
 

@@ -65,7 +65,27 @@ Scalar KernelState::scalar(Value value, std::int64_t multiple, std::uint64_t one
   Parts::value(out) = value;
   Parts::multiple(out) = multiple;
   Parts::ones(out) = ones;
+  Parts::made_in(out) = flights.scope();
   return out;
+}
+
+int Assignment::open_body() {
+  const KernelState* const state = Description::current();
+  return state ? state->flights.scope() : 0;
+}
+
+// A value that the body computes is found by codegen::values_out_of_scope().
+void KernelState::check_assigned(const Scalar& scalar) {
+  const int body = Parts::assigned_in(scalar);
+  if (flights.is_open(body) || f().is_muted()) return;
+  const bool computed = !is_constant(scalar) && !flights.is_open(Parts::made_in(scalar)) &&
+                        !f().is_constant(Parts::value(scalar));
+  if (computed || !assignments_told.insert(body).second) return;
+  log.report("value-scope"_rule,
+             fmt::format("{} was assigned by C++ in the body of a loop, condition or pipeline, and "
+                         "is used after it, as if the body ran once: expected a variable() that "
+                         "the GPU changes",
+                         is_constant(scalar) ? text(scalar) : "a number"));
 }
 
 // A value with a type but no state: using it gives another one, without a further diagnostic.
@@ -101,12 +121,14 @@ bool KernelState::fits(std::int64_t constant, Type type) {
 }
 
 codegen::Value KernelState::dynamic(const Scalar& scalar) {
+  check_assigned(scalar);
   return is_bad(scalar) || (Parts::state(scalar) && !owns(scalar, "a value"))
              ? zero_value(f(), scalar.type())
              : Parts::value(scalar);
 }
 
 codegen::Value KernelState::value(const Scalar& scalar, Type type) {
+  check_assigned(scalar);
   if (type == Type::none) type = !is_constant(scalar) ? scalar.type() : real(scalar) ? f32 : u32;
   if (const auto constant = real(scalar)) {
     if (info(type).floating) return f().constant(type, *constant);
@@ -180,6 +202,8 @@ Scalar arithmetic(Operator op, const Scalar& x, const Scalar& y) {
   };
   if (is_division(op) && cy == 0 && !info(x.type()).floating)
     return refused("immediate-range"_rule, "division by the constant 0");
+  if (state && state->is_described())
+    for (const Scalar* each : {&x, &y}) state->check_assigned(*each);
   if (cx && cy) return fold(op, *cx, *cy);
   if (is_constant(x) && is_constant(y)) {
     if (const auto folded = fold(op, number(x), number(y))) return *folded;

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <source_location>
 #include <string_view>
 
@@ -51,6 +52,7 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   ThreadValues threads;
   Partial partial;
   Flights flights;
+  std::set<int> assignments_told;  // bodies of which check_assigned() has reported one
 
   // -- Ownership of calls and handles.
 
@@ -86,6 +88,8 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   /// The value as `type` (none: its own; u32 for constants), with constants and addends
   /// materialised.
   codegen::Value value(const Scalar& scalar, Type type = Type::none);
+  /// Reports a number that C++ has assigned in a body that is over: the GPU would not see that.
+  void check_assigned(const Scalar& scalar);
   codegen::Value dynamic(const Scalar& scalar);  // without its addend; invalid for constants
   /// Whether a value of `type` can hold the constant, signed or not; reports if not.
   bool fits(std::int64_t constant, Type type);

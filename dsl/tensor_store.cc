@@ -163,6 +163,7 @@ class BoxStorer {
     codegen::FunctionBuilder& f = state_.f();
     std::vector<codegen::Pointer> maps;
     for (const Box& box : batch) maps.push_back(matrix_.map(box.cols, box_lines, line_bytes(box)));
+    state_.memories.of(to_).ever_written = true;
     wait_for_tma(number ? state_.staging.slots - 1 : 0);
     lay_out(batch, number);
     f.proxy_fence();

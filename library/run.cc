@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iostream>
 #include <limits>
 
 #include "compiler/support/counted.h"
@@ -86,8 +87,13 @@ class Run {
     if (!param(i).pointer && !is_number)
       return report(i, fmt::format("expected a number of type {}, found a matrix", type));
     if (is_number) return check_number(i);
-    if (const HostMatrix* given = matrix(i)) check_type(i, given->type);
-    else if (std::get<Buffer>(value(i)).address() % 16 != 0)
+    if (const HostMatrix* given = matrix(i)) {
+      check_type(i, given->type);
+      if (given->use == Use::in && param(i).writes)
+        report(i, "the kernel writes it: expected out() or in_out(), found in()");
+      return;
+    }
+    if (std::get<Buffer>(value(i)).address() % 16 != 0)
       report(i, fmt::format("the address 0x{:x} is not a multiple of 16",
                             std::get<Buffer>(value(i)).address()));
   }
@@ -267,6 +273,10 @@ class Run {
 };
 
 }  // namespace
+
+void detail::tell_warnings(const Compiled& compiled) {
+  if (compiled.warnings.size()) std::cerr << compiled.warnings.text();
+}
 
 Status run_arguments(Device& device, const Compiled& compiled, Dim3 grid,
                      std::span<const RunArgument> arguments) {

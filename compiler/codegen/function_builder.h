@@ -87,6 +87,7 @@ class FunctionBuilder {
   }
   Value constant(Type type, double value);
   Value undefined(Type type);  // for values that are not read
+  bool is_constant(Value value) const;
   Value add(Value x, Value y);
   Value subtract(Value x, Value y);
   Value multiply(Value x, Value y);

@@ -76,6 +76,10 @@ Value FunctionBuilder::special(isa::SpecialRegister which) {
   return impl_->value(impl_->call(found->id, {}), u32);
 }
 
+bool FunctionBuilder::is_constant(Value value) const {
+  return value.valid() && llvm::isa<llvm::Constant>(impl_->get(value));
+}
+
 Value FunctionBuilder::constant(Type type, std::int64_t value) {
   if (real_valued(type) || type == tf32) return constant(type, static_cast<double>(value));
   llvm::Type* const as = impl_->type(type);

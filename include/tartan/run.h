@@ -99,7 +99,8 @@ HostMatrix out(R&& elements) {
 /// is compared with its parameter:
 ///
 ///   - a matrix has the parameter's element type (std::byte is any) and as many elements as the
-///     layout spans, as far as constants and other arguments say;
+///     layout spans, as far as constants and other arguments say; one that the kernel writes is no
+///     in();
 ///   - an integer fits its parameter's type; a floating-point number is for f32 (rounded) or f64;
 ///   - every parameter has one argument, and names are those of parameters.
 ///
@@ -113,10 +114,16 @@ Status run(Device& device, const Compiled& compiled, Dim3 grid, const Arguments&
   const std::vector<RunArgument> all{RunArgument(arguments)...};
   return run_arguments(device, compiled, grid, all);
 }
+namespace detail {
+void tell_warnings(const Compiled& compiled);
+}
+
+/// Warnings of compile() go to std::cerr.
 template <std::convertible_to<RunArgument>... Arguments>
 Status run(Device& device, const Kernel& kernel, Dim3 grid, const Arguments&... arguments) {
   const Result<Compiled> compiled = compile(kernel, device.arch());
   if (!compiled) return compiled.diags();
+  detail::tell_warnings(*compiled);
   return run(device, *compiled, grid, arguments...);
 }
 

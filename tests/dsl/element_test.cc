@@ -182,11 +182,13 @@ TEST(DslElement, EveryProductFromPackedElements) {
     const Product product = product_of(form);
     const Matrix a = small_matrix(product.a, 1), b = small_matrix(product.b, 2),
                  c = small_matrix(product.c, 3);
-    const auto compiled = compile(multiply(product), newest_target(isa::find(form)->since));
-    ASSERT_TRUE(compiled) << compiled.diags().text();
-    EXPECT_EQ(run(device, *compiled, a, b, c), naive(product, a, b, c));
+    const Target target = newest_target(isa::find(form)->since);
     ++products;
     scaled += form.block_scale;
+    if (!test::engine_runs(target)) continue;
+    const auto compiled = compile(multiply(product), target);
+    ASSERT_TRUE(compiled) << compiled.diags().text();
+    EXPECT_EQ(run(device, *compiled, a, b, c), naive(product, a, b, c));
   }
   EXPECT_EQ(products, 548);
   EXPECT_EQ(scaled, 108);

@@ -178,5 +178,25 @@ TEST(Run, TileCountsItsBlocks) {
   EXPECT_EQ(tile.blocks(std::int64_t{1} << 40, 1 << 20), 0xffffffffu);
 }
 
+// A matrix that only the host's side calls an input.
+TEST(Run, WritesToWhatIsSaidToBeRead) {
+  const auto body = [](Builder& k) {
+    auto x = k.global("x", f32, row_major(1, 32)), y = k.global("y", f32, row_major(1, 32));
+    k.write(y, 0, k.thread(), k.read(x, 0, k.thread()) * 2.0);
+  };
+  const std::vector<float> x(32, 1.0F);
+  std::vector<float> y(32);
+  Device device = checked("sm_80");
+  const Kernel twice = kernel("twice", {.block = 32}, body);
+  const Status wrong = run(device, twice, {1}, in(x), in(y));
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.diags().text().find("y (parameter 1) of kernel twice: the kernel writes it: "
+                                      "expected out() or in_out(), found in()"),
+            std::string::npos)
+      << wrong.diags().text();
+  EXPECT_TRUE(run(device, twice, {1}, in(x), out(y)));
+  EXPECT_EQ(y[31], 2.0F);
+}
+
 }  // namespace
 }  // namespace tartan

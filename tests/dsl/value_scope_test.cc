@@ -28,6 +28,12 @@ void expect_out_of_scope(const std::function<void(Builder&)>& body, int made, in
   }
 }
 
+void expect_refused(const std::function<void(Builder&)>& body) {
+  const auto compiled = compile(kernel("scopes", {.block = 32}, body), sm_80);
+  ASSERT_FALSE(compiled);
+  for (const Diag& diag : compiled.diags()) EXPECT_EQ(diag.id, "value-scope") << diag.message;
+}
+
 TEST(ValueScope, ScalarsOfConditionsAndLoops) {
   expect_out_of_scope(
       [](Builder& k) {
@@ -68,6 +74,109 @@ TEST(ValueScope, Fragments) {
         k.store(out, *kept);
       },
       __LINE__ - 3, __LINE__ - 2);
+}
+
+// What the tensor cores of a warpgroup still compute is in variables of its own.
+TEST(ValueScope, SumsOfWarpgroups) {
+  const Tile tile{.m = 64, .n = 64, .k = 64, .warps_m = 4, .warps_n = 1};
+  enum Way { of_tile, anew, read, under_condition };
+  for (const Way way : {of_tile, anew, read, under_condition}) {
+    int made = 0, used = 0;
+    const auto body = [&](Builder& k) {
+      auto A = k.global("A", f16, row_major(64, 256)), B = k.global("B", f16, col_major(256, 64));
+      auto C = k.global("C", f32, row_major(64, 64));
+      auto mma = k.tiled_mma(k.best_mma(f16, f16, f32), tile);
+      auto sA = k.shared("sA", f16, mma.shared_a(2)), sB = k.shared("sB", f16, mma.shared_b(2));
+      k.roles([&] {
+        auto none = mma.accumulator(), total = mma.accumulator();
+        WarpTile sum = none;
+        const auto fill = [&](Scalar t, Scalar s) {
+          k.copy(A.tile(64, 64, 0, t), sA[s]);
+          k.copy(B.tile(64, 64, t, 0), sB[s]);
+        };
+        k.pipeline(2, 4, fill, [&](Scalar t, Scalar s) {
+          if (way == of_tile) sum = mma(sum, sA[s], sB[s]), made = __LINE__;
+          if (way == anew) sum = mma(none, sA[s], sB[s]), made = __LINE__;
+          if (way == read) total = mma(total, sA[s], sB[s]), sum = total, made = __LINE__;
+          if (way == under_condition)
+            k.when(t == 0, [&] { sum = mma(none, sA[s], sB[s]), made = __LINE__; });
+        });
+        used = __LINE__ + 1;
+        k.store(C.tile(64, 64, 0, 0), sum);
+      });
+    };
+    const auto compiled =
+        compile(kernel("sums", {.block = tile.threads(), .producers = 1}, body), sm_90a);
+    ASSERT_FALSE(compiled) << way;
+    ASSERT_EQ(compiled.diags().size(), 1u) << compiled.diags().text();
+    const Diag& diag = *compiled.diags().begin();
+    EXPECT_EQ(diag.id, "value-scope");
+    EXPECT_EQ(diag.place.line, used) << diag.message;
+    EXPECT_NE(diag.message.find(fmt::format("made on line {} ", made)), std::string::npos)
+        << diag.message;
+  }
+}
+
+// C++ runs a body once, while it is described.
+TEST(ValueScope, NumbersThatCppAssigns) {
+  using Body = std::function<void(Builder&, Scalar&)>;
+  const std::pair<double, Body> wrong[] = {
+      {1.0, [](Builder& k, Scalar& x) { k.when(k.thread() < 4, [&] { x = 2.0; }); }},
+      {0.0, [](Builder& k, Scalar& x) { k.loop(0, 4, 1, [&](Scalar) { x += 1.0; }); }},
+      {0.0,
+       [](Builder& k, Scalar& x) {
+         x = k.constant(f32, 0);
+         k.loop(0, 4, 1, [&](Scalar) { x += 1.0; });
+       }},
+      {0.0, [](Builder& k, Scalar& x) {
+         k.loop(0, 4, 1, [&](Scalar i) { k.when(i < 2, [&] { x = 3.0; }); });
+       }}};
+  for (const auto& [first, body] : wrong) {
+    int used = 0;
+    const auto compiled = compile(kernel("numbers", {.block = 32},
+                                         [&](Builder& k) {
+                                           auto out = k.global("out", f32, row_major(1, 32));
+                                           Scalar x = first;
+                                           body(k, x);
+                                           used = __LINE__ + 1;
+                                           k.write(out, 0, k.thread(), x);
+                                         }),
+                                  sm_80);
+    ASSERT_FALSE(compiled);
+    EXPECT_EQ(compiled.diags().size(), 1u) << compiled.diags().text();
+    EXPECT_EQ(compiled.diags().begin()->id, "value-scope");
+    EXPECT_EQ(compiled.diags().begin()->place.line, used);
+  }
+  // An index whose addend alone changes, where it is computed with.
+  expect_refused([](Builder& k) {
+    auto out = k.global("out", u32, row_major(1, 256));
+    Scalar at = k.thread();
+    k.loop(0, 4, 1, [&](Scalar) { at += 32; });
+    k.write(out, 0, at, 1);
+  });
+}
+
+// Assigned anew before it is used, declared in the body, or assigned outside of all bodies.
+TEST(ValueScope, NumbersThatAreUsedWhereTheyAreAssigned) {
+  const auto compiled = compile(kernel("numbers", {.block = 32},
+                                       [](Builder& k) {
+                                         auto out = k.global("out", u32, row_major(8, 32));
+                                         Scalar x = 0, at = k.thread();
+                                         x += 1;
+                                         at = at + 0;
+                                         for (int i = 0; i < 2; ++i)
+                                           k.loop(0, 4, 1, [&](Scalar t) {
+                                             x = 3 + i;
+                                             Scalar row = t;
+                                             row += 4 * i;
+                                             k.write(out, row, at, x);
+                                             k.when(t < 2, [&] { k.write(out, row, at, x + 1); });
+                                           });
+                                         x = 5;
+                                         k.write(out, 0, at, x);
+                                       }),
+                                sm_80);
+  EXPECT_TRUE(compiled) << compiled.diags().text();
 }
 
 TEST(ValueScope, VariablesCarry) {

@@ -16,6 +16,11 @@ inline bool on_gpu() {
   return engine && std::string_view(engine) == "cuda";
 }
 
+/// Whether that engine runs code for the target.
+inline bool engine_runs(const Target& target) {
+  return !on_gpu() || Device::open("cuda")->arch().sm >= target.arch.sm;
+}
+
 /// The emulator with those options, or the first GPU, which takes none of them.
 inline Device open_engine(const DeviceOptions& options = {}) {
   return on_gpu() ? *Device::open("cuda") : *Device::open("emulator", options);

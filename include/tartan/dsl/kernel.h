@@ -124,8 +124,8 @@ struct CompiledParam {
   /// Of a pointer whose layout depends on parameters, if a launch can compute it; of a batch, the
   /// span of one matrix.
   std::optional<MatrixSpan> span = {};
-  std::int64_t multiple_of = 1;  // of a scalar: a divisor that launch() checks
-  bool reads = false;            // of a pointer: whether the kernel reads there
+  std::int64_t multiple_of = 1;        // of a scalar: a divisor that launch() checks
+  bool reads = false, writes = false;  // of a pointer: whether the kernel does so there
 };
 
 /// The TMA tensor map of a matrix: a kernel parameter of 128 bytes after all others. launch() and

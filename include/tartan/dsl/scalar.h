@@ -16,6 +16,9 @@
 // is an f16. Conditions are values of type pred; `&&` and `||` evaluate both operands, like `&` and
 // `|`, because a kernel computes them without a branch.
 //
+// What the GPU changes in a loop or under a condition is a variable(). A Scalar that C++ assigns in
+// such a body, to be used after it, is refused.
+//
 //   Scalar row = k.block_y() * 64 + k.lane() / 4;
 //   k.when(row < n && col >= 2, [&] { k.write(out, row, 0, k.read(in, row, 0) * 0.5); });
 #pragma once
@@ -37,6 +40,30 @@ struct HandleParts;
 struct KernelState;
 struct Tensor;
 struct VariableRecord;
+}  // namespace detail
+
+namespace detail {
+
+/// In which bodies of loops and conditions a Scalar of C++ was declared and assigned: what C++
+/// assigns in a body happens once, while it is described, and the GPU sees nothing of it.
+class Assignment {
+ public:
+  Assignment() : declared_(open_body()) {}
+  Assignment(const Assignment& other) : declared_(open_body()), assigned_(other.assigned_) {}
+  Assignment& operator=(const Assignment& other) {
+    const int now = open_body();
+    assigned_ = now == declared_ ? other.assigned_ : now;
+    return *this;
+  }
+  /// The body; 0: the one in which it was declared.
+  int body() const { return assigned_; }
+
+ private:
+  /// The innermost one of the kernel that this thread describes; 0: none.
+  static int open_body();
+  int declared_ = 0, assigned_ = 0;
+};
+
 }  // namespace detail
 
 class Scalar {
@@ -66,6 +93,8 @@ class Scalar {
   std::uint64_t ones_ = ~std::uint64_t{0};  // the bits of value_ that may be set
   bool wraps_ = false;  // value_ alone may have gone below zero (1 - warp): it is whole only with
                         // its addend, in its own width
+  int made_ = 0;        // the body in which the GPU computes value_
+  detail::Assignment assignment_;
 };
 
 // Of numbers of one type; integers wrap around. A shift's right operand is below the left one's

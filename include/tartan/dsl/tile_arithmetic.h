@@ -5,7 +5,7 @@
 //   WarpTile s = mma(scores, q, sK[stage]) * 0.125;           // accumulators, scaled
 //   s = map(s, [&](Scalar x, ElementPlace at) { return select(at.col > at.row, low, x); });
 //   RowValues most = row_maximum(s);                          // of whole rows of the block's tile
-//   WarpTile p = map(s - most, exp2);
+//   WarpTile p = map(s - most, tartan::exp2);                 // <cmath> has an exp2, too
 //   o = mma(o, operand_a(convert(p, f16)), sV[stage]);
 //
 // `+ - * /` take two tiles of one shape, a tile and RowValues or ColumnValues (each value with all

@@ -16,8 +16,8 @@
 //   - producers fill the operands: KernelOptions::producers > 0, pipelines in Builder::roles(),
 //   - a warpgroup has all columns and 64 rows, or a multiple: warps_n = warps_k = 1, warps_m a
 //     multiple of 4, and m one of 16 * warps_m,
-//   - n is a multiple of 8 up to 256 (of s8 and u8 above 32: of 16), and k one of the
-//     instruction's: 32 bytes of A, 64 for sparse kinds.
+//   - n is a multiple of 8 up to 256 (of s8 and u8 above 32, and with a row-major B: of 16), and k
+//     one of the instruction's: 32 bytes of A, 64 for sparse kinds.
 //
 // Otherwise each warp multiplies fragments of its part, and explain() says why it is not wgmma.
 #pragma once
@@ -143,7 +143,7 @@ class TiledMma {
   /// Same with A in registers: one row of warps only (warps_n = 1).
   WarpTile operator()(const WarpTile& c, const WarpTile& a, const Shared& b,
                       Here at = Here::current()) const;
-  /// Same with B in registers: one column of warps only (warps_m = 1).
+  /// Same with B in registers, by mma.sync: all warps along m hold the same fragments of B.
   WarpTile operator()(const WarpTile& c, const Shared& a, const WarpTile& b,
                       Here at = Here::current()) const;
   /// Same for a sparse kind: A's kept elements (m x k/2) and their metadata, metadata_tile() words

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "tartan/dsl/fragment.h"
@@ -29,7 +30,9 @@ class WarpTile {
   /// Of one kind, `across` of them in each row of fragments.
   WarpTile() = default;
   WarpTile(std::vector<Fragment> fragments, int across, WarpPlace place)
-      : fragments_(std::move(fragments)), across_(across), place_(std::move(place)) {}
+      : fragments_(std::move(fragments)),
+        across_(across),
+        place_(std::make_shared<const WarpPlace>(std::move(place))) {}
 
   int across() const { return across_; }
   int down() const { return across_ ? static_cast<int>(fragments_.size()) / across_ : 0; }
@@ -37,15 +40,15 @@ class WarpTile {
   const Fragment& fragment(int i, int j) const;
   const std::vector<Fragment>& fragments() const { return fragments_; }
   /// Where the warp's part begins in the block's tile.
-  const Scalar& row() const { return place_.row; }
-  const Scalar& col() const { return place_.col; }
-  const WarpPlace& place() const { return place_; }
+  const Scalar& row() const { return place_->row; }
+  const Scalar& col() const { return place_->col; }
+  const WarpPlace& place() const { return *place_; }
 
  private:
   friend class TiledMma;
   std::vector<Fragment> fragments_;
   int across_ = 0;
-  WarpPlace place_;
+  std::shared_ptr<const WarpPlace> place_ = std::make_shared<const WarpPlace>();
   std::shared_ptr<const detail::Tensor> memory_;  // of an A that warpgroups read where it is
 };
 
