@@ -391,6 +391,51 @@ TEST(EmulatorWgmma, MissingWarpsAreFindings) {
   EXPECT_NE(other.message.find("wait at line"), std::string::npos) << other.message;
 }
 
+// What a run of two warpgroups finds, and at which line of the body.
+std::string found_in(const std::string& body) {
+  Device device = *Device::open("emulator", {.checks = Checks::memory});
+  const auto module = device.load(wgmma_module(
+      ".visible .entry k()\n{\n.reg .pred p, q;\n.reg .b32 t, n, d<8>;\n.reg .b64 rd_a, rd_b;\n"
+      "mov.u32 t, %tid.x;\nsetp.ne.u32 p, 0, 0;\nmov.b64 rd_a, 0x4000000000010;\nmov.b64 rd_b, "
+      "rd_a;\nwgmma.fence.sync.aligned;\n" +
+      body + "\nret;\n}\n"));
+  EXPECT_TRUE(module) << module.diags().text();
+  auto kernel = module->kernel("k");
+  EXPECT_TRUE(kernel->launch({.block = {256}, .dynamic_shared = 8192}, {}));
+  (void)device.synchronize();
+  std::string out;
+  for (const Finding& each : device.findings())
+    out += fmt::format("{} {};", each.id, each.line - body_line - 1);
+  return out;
+}
+
+TEST(EmulatorWgmma, ProductsThatNobodyWaitsForAreFindings) {
+  const std::string commit = "\nwgmma.commit_group.sync.aligned;\n";
+  const auto wait = [](int pending) {
+    return fmt::format("wgmma.wait_group.sync.aligned {};\n", pending);
+  };
+  // No wait; one group too few; outside of all groups; behind the last wait; in one warpgroup.
+  EXPECT_EQ(found_in(product + commit), "wgmma-wait 1;");
+  EXPECT_EQ(found_in(product + commit + product + commit + wait(1)), "wgmma-wait 3;");
+  EXPECT_EQ(found_in(product + commit + product + "\n" + wait(0)), "wgmma-wait 3;");
+  EXPECT_EQ(found_in(commit + product + "\n" + wait(0)), "wgmma-wait 3;");
+  EXPECT_EQ(found_in(product + commit + wait(0) + product + commit), "wgmma-wait 4;");
+  EXPECT_EQ(found_in("setp.lt.u32 q, t, 128;\n" + product + commit + "@q bra A;\n" + wait(0) +
+                     "A:\n"),
+            "wgmma-wait 2;");
+  // Near misses: a wait for all; for several groups at once; in both branches; in a loop; a group
+  // without a product that is left pending.
+  EXPECT_EQ(found_in(product + commit + wait(0)), "");
+  EXPECT_EQ(found_in(product + commit + product + commit + wait(0)), "");
+  EXPECT_EQ(found_in("setp.lt.u32 q, t, 128;\n" + product + commit + "@q bra A;\n" + wait(0) +
+                     "ret;\nA:\n" + wait(0)),
+            "");
+  EXPECT_EQ(found_in("mov.u32 n, 0;\nL:\n" + product + commit + wait(1) +
+                     "add.u32 n, n, 1;\nsetp.lt.u32 q, n, 3;\n@q bra L;\n" + wait(0)),
+            "");
+  EXPECT_EQ(found_in(product + commit + commit + wait(1)), "");
+}
+
 TEST(EmulatorWgmma, OperandsThatDifferAreFindings) {
   const Complaint b = complaint_of("cvt.u64.u32 rd_b, t;\n" + product, 128);
   EXPECT_EQ(b.id, "warpgroup-operand");

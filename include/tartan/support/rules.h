@@ -67,7 +67,7 @@ inline constexpr Rule rules[] = {
     {"missing-wait", Level::Warning, "Shared memory written by cp.async is read before cp.async.wait_group or cp.async.wait_all."},
     {"missing-barrier", Level::Warning, "ldmatrix reads shared memory that other lanes wrote, without bar.sync or bar.warp.sync in between."},
     {"wgmma-fence", Level::Warning, "wgmma.mma_async uses registers that were accessed since the last wgmma.fence: its result is undefined. Insert wgmma.fence before it."},
-    {"wgmma-wait", Level::Warning, "A register of a wgmma.mma_async in flight is accessed: insert wgmma.commit_group and wgmma.wait_group before the access. The message names both places."},
+    {"wgmma-wait", Level::Warning, "A register of a wgmma.mma_async in flight is accessed: insert wgmma.commit_group and wgmma.wait_group before the access. The message names both places. The emulator also reports a product for which nobody waits before its threads exit."},
     {"proxy-fence", Level::Warning, "wgmma or TMA reads shared memory written by ordinary stores, without fence.proxy.async in between: it may see stale data."},
     {"register-bounds", Level::Warning, "setmaxnreg has no effect: the assembler ignores it unless the kernel states its initial register count by .maxnreg, or by .minnctapersm with .maxntid or .reqntid."},
     {"tensor-map-space", Level::Warning, "A tensor map is passed by an address in local or shared memory: it must be in a kernel parameter, or in global or constant memory."},

@@ -152,6 +152,8 @@ void product(Warp& warp, const Op& op) {
                               found->lane % static_cast<int>(warp_lanes), 0);
   operands.shared = {warp.block->shared(), warp.block->shared_bytes()};
   if (!check_order(warp, w, operands)) return;
+  if (ClusterRaces* const races = warp.block->cluster().races())
+    for (const Warp& each : warps) races->clocks().issue_product(each, warp.pc - 1);
   if (Late* late = warp.block->cluster().late())
     return late->issue(warp, warp.mask, Late::Kind::product,
                        [=, &warp, &w] { multiply(warp, warps, w, operands); });

@@ -407,6 +407,19 @@ void ClusterRaces::finish() {
       });
       if (!known) report_exit(rank, access);
     }
+  for (std::uint32_t rank = 0; rank < cluster_.size() && launch_.whole; ++rank)
+    report_unwaited(rank);
+}
+
+void ClusterRaces::report_unwaited(std::uint32_t rank) {
+  for (const Warp& warp : cluster_.block(rank).warps()) {
+    if (warp.index % warps_of_warpgroup) continue;
+    const auto pc = clocks_.unwaited_product(warp);
+    if (!pc) continue;
+    const RaceSide product{
+        .actor = Actor::product, .thread = clocks_.number(warp), .pc = *pc};
+    launch_.reports.add({.kind = Race::Kind::unwaited, .first = product, .second = product});
+  }
 }
 
 void ClusterRaces::report_exit(std::uint32_t rank, const Outliving& access) {

@@ -244,6 +244,8 @@ class ClusterRaces {
   /// An access that may come when the block whose shared memory it is has exited.
   void note_outliving(const Warp& warp, const Place& place, const Epoch& who, bool writes);
   void report_exit(std::uint32_t rank, const Outliving& access);
+  /// Products that a block's threads have not waited for.
+  void report_unwaited(std::uint32_t rank);
 
   /// Whether nothing orders what the two do.
   bool strangers(std::uint32_t one, std::uint32_t other) const;

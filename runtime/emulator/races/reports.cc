@@ -40,6 +40,7 @@ const Rule& RaceReports::rule(const Race& race) const {
     case Race::Kind::noncoherent: return "memory-race"_rule;
     case Race::Kind::unfinished: return "asynchronous-race"_rule;
     case Race::Kind::exited: return "memory-fault"_rule;
+    case Race::Kind::unwaited: return "wgmma-wait"_rule;
     default: break;
   }
   if (race.second.actor == Actor::init || (race.mbarrier && race.first.actor == Actor::init))
@@ -77,7 +78,7 @@ std::uint64_t kind_and_place(Race::Kind kind, const RaceSide& first, const RaceS
     return std::uint64_t{of.pc} << 5 | static_cast<std::uint64_t>(of.actor) << 1 | of.writes;
   };
   static_assert(Deed::most_instructions <= 1u << 24 && static_cast<int>(Actor::mbarrier) < 16);
-  return (side(first) << 29 | side(second)) << 4 | static_cast<std::uint64_t>(kind) << 1 | mbarrier;
+  return (side(first) << 29 | side(second)) << 5 | static_cast<std::uint64_t>(kind) << 1 | mbarrier;
 }
 
 }  // namespace
@@ -209,6 +210,11 @@ std::string RaceReports::early_text(const Race& race) const {
 
 std::string RaceReports::race_text(const Race& race) const {
   if (race.kind == Race::Kind::early) return early_text(race);
+  if (race.kind == Race::Kind::unwaited)
+    return fmt::format(
+        "{} is not waited for: no wgmma.commit_group and wgmma.wait_group cover it before its "
+        "threads exit",
+        side_text(race.first, true));
   const bool blocks = apart(race);
   const std::string memory = memory_text(race), first = side_text(race.first, blocks),
                     second = side_text(race.second, blocks);

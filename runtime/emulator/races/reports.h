@@ -38,7 +38,8 @@ struct Race {
     noncoherent,  // ld.global.nc of what the grid writes
     unfinished,   // first is a copy, and its block may have exited by then
     exited,       // second may have ended by then, and with it the memory
-    early         // first is of the launch before, which may still run
+    early,        // first is of the launch before, which may still run
+    unwaited      // first is a product, and its threads exit without a wait for it
   } kind = Kind::unordered;
   RaceSide first, second;  // as they happened to come
   bool shared = true;

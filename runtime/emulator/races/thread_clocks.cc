@@ -347,6 +347,12 @@ Epoch ThreadClocks::product_epoch(const Warp& warp) const {
           warps_[index(warp)].products + 1, 0};
 }
 
+std::optional<std::uint32_t> ThreadClocks::unwaited_product(const Warp& warp) const {
+  const WarpState& mine = warps_[index(warp)];
+  if (mine.last_product.group <= mine.products_waited) return std::nullopt;
+  return mine.last_product.pc;
+}
+
 void ThreadClocks::wait_for_products(const Warp& warp, std::uint32_t pending) {
   WarpState& mine = state(warp);
   if (mine.products <= pending) return;

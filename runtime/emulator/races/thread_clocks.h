@@ -129,8 +129,14 @@ class ThreadClocks {
 
   // wgmma: groups of a warpgroup, each of whose warps commits them and waits for them.
   Epoch product_epoch(const Warp& warp) const;
+  /// A product is issued, in the group that is committed next.
+  void issue_product(const Warp& warp, std::uint32_t pc) {
+    state(warp).last_product = {pc, state(warp).products + 1};
+  }
   void commit_products(const Warp& warp) { ++state(warp).products; }
   void wait_for_products(const Warp& warp, std::uint32_t pending);
+  /// The pc of the last product, if the warp has not waited for its group.
+  std::optional<std::uint32_t> unwaited_product(const Warp& warp) const;
 
  private:
   /// Lanes that know the same.
@@ -153,6 +159,9 @@ class ThreadClocks {
     std::vector<Group> groups;
     GroupsOfLanes asynchronous[std::size(grouped)];
     std::uint32_t products = 0, products_waited = 0;  // groups of wgmma
+    struct {
+      std::uint32_t pc = 0, group = 0;
+    } last_product;
   };
 
   std::uint32_t index(const Warp& warp) const;
