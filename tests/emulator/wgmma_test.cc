@@ -405,7 +405,7 @@ std::string found_in(const std::string& body) {
   (void)device.synchronize();
   std::string out;
   for (const Finding& each : device.findings())
-    out += fmt::format("{} {};", each.id, each.line - body_line - 1);
+    out += fmt::format("{} {};", each.id, each.line - body_line);
   return out;
 }
 
@@ -420,9 +420,9 @@ TEST(EmulatorWgmma, ProductsThatNobodyWaitsForAreFindings) {
   EXPECT_EQ(found_in(product + commit + product + "\n" + wait(0)), "wgmma-wait 3;");
   EXPECT_EQ(found_in(commit + product + "\n" + wait(0)), "wgmma-wait 3;");
   EXPECT_EQ(found_in(product + commit + wait(0) + product + commit), "wgmma-wait 4;");
-  EXPECT_EQ(found_in("setp.lt.u32 q, t, 128;\n" + product + commit + "@q bra A;\n" + wait(0) +
-                     "A:\n"),
-            "wgmma-wait 2;");
+  EXPECT_EQ(
+      found_in("setp.lt.u32 q, t, 128;\n" + product + commit + "@q bra A;\n" + wait(0) + "A:\n"),
+      "wgmma-wait 2;");
   // Near misses: a wait for all; for several groups at once; in both branches; in a loop; a group
   // without a product that is left pending.
   EXPECT_EQ(found_in(product + commit + wait(0)), "");
