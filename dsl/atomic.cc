@@ -9,6 +9,7 @@
 #include "dsl/indices.h"
 #include "dsl/scalars.h"
 #include "dsl/shared_memory.h"
+#include "dsl/warpgroups.h"
 #include "tartan/dsl/builder.h"
 #include "tartan/isa/signature.h"
 
@@ -98,7 +99,8 @@ bool is_barrier(KernelState& state, int id, int threads) {
   const bool roles = state.config.options.producers > 0;
   const int first = roles ? detail::consumers_barrier + 1 : 1;
   const int most = state.config.all_threads();
-  if (id >= first && id <= 15 && threads >= 32 && threads % 32 == 0 && threads <= most) return true;
+  if (id >= first && id <= 15 && threads >= 32 && threads % 32 == 0 && threads <= most)
+    return detail::is_free_barrier(state, id);
   state.log.report(
       "immediate-range"_rule,
       fmt::format("named barrier: expected a number from {} to 15 and 32 to {} threads "

@@ -60,6 +60,10 @@ void cluster_barrier(KernelState& state) {
   if (!has_clusters(state, "cluster_barrier()")) return;
   if (state.config.options.cluster == 1) {
     block_barrier(state);
+  } else if (state.roles.warpgroup >= 0) {
+    state.log.report("divergent-collective"_rule,
+                     "cluster_barrier(): expected all threads, found the body of a warpgroup; move "
+                     "it out of warpgroups()");
   } else if (by_all_threads(state, "cluster_barrier()")) {
     if (state.f().is_muted()) return;
     land_all(state);

@@ -72,10 +72,8 @@ void Builder::when(const Scalar& condition, const std::function<void()>& body, H
   const detail::BeforeBody before = state_->flights.before_body(state_->f(), false);
   ++state_->conditions;
   const detail::Partial around = state_->partial;
-  const bool produces = state_->roles.current == detail::Role::producer;
-  const detail::Split split =
-      state_->threads.split(detail::HandleParts::value(condition).id,
-                            produces ? state_->config.options.block : 0, thread_count(*state_));
+  const detail::Split split = state_->threads.split(detail::HandleParts::value(condition).id,
+                                                    first_thread(*state_), thread_count(*state_));
   if (split > around.split && !state_->f().is_muted())
     state_->partial = {split, state_->log.place()};
   state_->f().if_then(state_->value(condition),

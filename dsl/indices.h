@@ -7,8 +7,12 @@
 
 namespace tartan::inline TARTAN_ABI::detail {
 
-int thread_count(const KernelState& state);  // of the role
-Scalar thread_index(KernelState& state);     // within the role
+int thread_count(const KernelState& state);  // of the role, or of one warpgroup
+int first_thread(const KernelState& state);  // of those
+Scalar thread_index(KernelState& state);     // among those
+/// Of consumers, or of all, whatever body it is in.
+int consumer_count(const KernelState& state);
+Scalar consumer_index(KernelState& state);
 codegen::Value lane_index(KernelState& state);
 /// This block's rank in its cluster.
 Scalar block_of_cluster(KernelState& state);

@@ -109,15 +109,19 @@ class Reduction {
   // Parts x lines, in memory that all reductions of the kernel share.
   Tensor exchange_memory(Type type) {
     const std::int64_t bytes = std::int64_t{parts()} * count() * bits(type) / 8;
-    if (state_.exchange < 0 ||
-        state_.memories.all()[static_cast<std::size_t>(state_.exchange)].bytes < bytes) {
+    int& memory = state_.exchange.try_emplace(state_.roles.warpgroup, -1).first->second;
+    if (memory < 0 || state_.memories.all()[static_cast<std::size_t>(memory)].bytes < bytes) {
       const codegen::Pointer base =
           state_.memories.share(state_.f(), state_.names.unused("exchange"), bytes);
-      state_.exchange = state_.memories.add({base, true, bytes});
+      memory = state_.memories.add({base, true, bytes});
     }
-    Tensor out{
-        state_.shared_from_this(), "the exchanged parts", type, row_major(parts(), count()), 0,
-        state_.exchange,           state_.log.place()};
+    Tensor out{state_.shared_from_this(),
+               "the exchanged parts",
+               type,
+               row_major(parts(), count()),
+               0,
+               memory,
+               state_.log.place()};
     return out;
   }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler/codegen/function_builder.h"
+#include "tartan/support/diagnostic.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 
@@ -16,6 +17,8 @@ namespace tartan::inline TARTAN_ABI::detail {
 enum class Role : std::uint8_t { all, consumer, producer };
 
 constexpr int consumers_barrier = 1;  // the number of the consumers' own barrier
+// Warpgroups have the last numbers, so that users' named barriers keep the others.
+constexpr int last_barrier = 15;
 
 /// A pipeline between producers and consumers: a pair of mbarriers for each stage. Consumers wait
 /// for `full`, producers for `empty`; phases alternate with each pass over the ring.
@@ -29,10 +32,23 @@ struct RolePipeline {
   codegen::Value released;         // this stage
 };
 
+/// What warpgroups do in turn, where: an mbarrier for each, whose phase ends when its turn comes.
+struct Turns {
+  codegen::Pointer barriers;
+  Place place;
+};
+
+constexpr int warpgroup_threads = 128;
+
 struct RoleState {
   Role current = Role::all;
-  bool divided = false;             // into roles
-  bool in_stage = false;            // inside a fill or use callback
+  int warpgroup = -1;                         // whose body is described; -1: of all
+  int warpgroups = 0;                         // that have bodies of their own; 0: none has
+  std::vector<Turns> turns;                   // by the order in the body
+  std::size_t first_turn = 0, next_turn = 0;  // of this warpgroups(); that its body reaches
+  int last_named = 0;                         // the largest number of the user's named barriers
+  bool divided = false;                       // into roles
+  bool in_stage = false;                      // inside a fill or use callback
   std::size_t fill_depth = 0;       // nesting of loops and conditions where the filling begins
   std::map<int, int> stage_counts;  // of the pipelines whose stages these values are
   int begin = -1;                   // the mark where the role's code begins

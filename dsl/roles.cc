@@ -10,6 +10,7 @@
 #include "dsl/indices.h"
 #include "dsl/operations.h"
 #include "dsl/scalars.h"
+#include "dsl/warpgroups.h"
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/math.h"
 
@@ -257,6 +258,7 @@ void init_barriers(KernelState& state) {
         f.mbarrier_init(f.offset(each.full, s * mbarrier_bytes), each.full_arrivals);
         f.mbarrier_init(f.offset(each.empty, s * mbarrier_bytes), each.empty_arrivals);
       }
+    init_turns(state);
     init_cluster_barrier(state);
     if (for_cluster) f.mbarrier_init_fence();
   });

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <source_location>
@@ -47,8 +48,8 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   StageChecks stages;
   RegisterBudget registers;
   TmaStaging staging;
-  int exchange = -1;   // the memory through which warps reduce, once there is one
-  int conditions = 0;  // of the user's, around the current call
+  std::map<int, int> exchange;  // memories through which warps reduce, by warpgroup; -1: all
+  int conditions = 0;           // of the user's, around the current call
   ThreadValues threads;
   Partial partial;
   Flights flights;

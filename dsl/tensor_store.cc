@@ -214,7 +214,7 @@ class BoxStorer {
     constexpr std::int64_t reserve = 2048;  // for barriers that are declared later
     const std::int64_t room = find_arch(state_.config.target.arch)->shared_bytes -
                               state_.memories.shared_bytes() - reserve;
-    const int warps = thread_count(state_) / 32, all = static_cast<int>(boxes().size());
+    const int warps = consumer_count(state_) / 32, all = static_cast<int>(boxes().size());
     const int most = static_cast<int>(room / (warps * box_bytes));
     if (most < 1) return false;
     const bool by_tma = refused_by_tma_.empty();
@@ -239,7 +239,7 @@ class BoxStorer {
                state_.log.place()};
     const int elements = box_bytes * 8 / bits(to_.type);
     out.base =
-        thread_index(state_) / 32 * (state_.staging.slots * state_.staging.batch * elements) +
+        consumer_index(state_) / 32 * (state_.staging.slots * state_.staging.batch * elements) +
         slot * elements;
     return out;
   }

@@ -464,7 +464,7 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
   if (!good) return out;
   out.parts_.state = state_;
   const int each = tile.warps_m * tile.warps_n, all = each * tile.warps_k;
-  Scalar warp = thread_index(*state_) / 32;
+  Scalar warp = consumer_index(*state_) / 32;
   out.parts_.product = 0, out.parts_.warp_k = 0;
   if (tile.products > 1) out.parts_.product = warp / all, warp = warp % all;
   if (tile.warps_k > 1) out.parts_.warp_k = warp / each, warp = warp % each;

@@ -166,6 +166,26 @@ class Builder {
   ///   });
   void roles(const std::function<void()>& body, Here at = Here::current());
 
+  /// A body for each warpgroup: divides the CTA (inside roles(): the consumers) into groups of 128
+  /// threads. `body(w)` is described for w = 0, 1, ... and runs on warpgroup w alone, where
+  /// thread(), warp(), copy() and barrier() refer to those 128 threads. A pipeline in the body is
+  /// that warpgroup's and needs its own ring. Declare memory outside. A tiled MMA has as many
+  /// Tile::products as there are warpgroups, one for each body.
+  ///   const Tile tile{.m = 64, .n = 256, .k = 64, .warps_m = 4, .warps_n = 1, .products = 2};
+  ///   ...
+  ///   k.roles([&] {                                               // ping-pong
+  ///     k.warpgroups([&](int w) {
+  ///       auto sum = mma.accumulator();
+  ///       k.in_turn([&] { k.pipeline(stages, steps, fill(w), use(w, sum)); });
+  ///       k.store(C.tile(64, 256, 2 * k.block_y() + w, k.block_x()), sum);  // beside the other's
+  ///     });                                                                // products
+  ///   });
+  void warpgroups(const std::function<void(int)>& body, Here at = Here::current());
+  /// In the body of warpgroups(), inside roles(): the warpgroups run `body` one after the other, in
+  /// the order of their numbers and then from the first one again, so that each warpgroup must come
+  /// here as often as the next. What one wrote to memory is visible to the next. From sm_80 on.
+  void in_turn(const std::function<void()>& body, Here at = Here::current());
+
   /// The tile (row, column) of an m x n result that this CTA computes, from blockIdx.x: groups of
   /// `group` tile rows are visited column by column, so that concurrent CTAs share operands in L2.
   /// The CTAs of a cluster compute vertically adjacent tiles: the number of tile rows is rounded up

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bodies of single warpgroups: each described for itself, run side by side.
+#include "dsl/warpgroups.h"
+
+#include <utility>
+
+#include "compiler/support/counted.h"
+#include "dsl/indices.h"
+#include "dsl/roles.h"
+#include "dsl/scalars.h"
+#include "tartan/dsl/builder.h"
+#include "tartan/dsl/math.h"
+
+namespace tartan::inline TARTAN_ABI {
+namespace detail {
+namespace {
+
+constexpr std::int64_t mbarrier_bytes = 8;
+constexpr int warps_of_warpgroup = warpgroup_threads / 32;
+
+bool can_divide(KernelState& state) {
+  const auto refused = [&](const Rule& rule, std::string message) {
+    state.log.report(rule, std::move(message));
+    return false;
+  };
+  if (state.roles.warpgroup >= 0)
+    return refused("wrong-role"_rule,
+                   "warpgroups() in the body of a warpgroup: they are divided once");
+  const int threads = state.config.options.block;
+  if (threads % warpgroup_threads)
+    return refused("launch-bounds"_rule,
+                   fmt::format("warpgroups(): expected a multiple of {} threads, the kernel has {}",
+                               warpgroup_threads, threads));
+  if (state.roles.current == Role::all && state.config.options.producers > 0)
+    return refused("wrong-role"_rule,
+                   "warpgroups() outside of roles(), in a kernel with producer warps; call it in "
+                   "the body of roles()");
+  if (state.fill.asynchronous)
+    return refused("kernel-option"_rule,
+                   "warpgroups() in a fill callback, which fills a stage for one pipeline; call "
+                   "pipeline() in its body instead");
+  return by_all_threads(state, "warpgroups()");
+}
+
+// The body of one of them. Producers pass through all, in turn.
+void describe(KernelState& state, int warpgroup, const std::function<void()>& body) {
+  state.roles.next_turn = 0;
+  if (state.roles.current == Role::producer) return body();
+  codegen::FunctionBuilder& f = state.f();
+  const BeforeBody before = state.flights.before_body(f, false);
+  const codegen::Value here = state.value(consumer_index(state) / warpgroup_threads == warpgroup);
+  f.if_then(here, [&] { state.flights.in_body(f, before, body); });
+}
+
+// The turn of this warpgroup, on mbarriers that all of them have for this place in the body.
+class Turn {
+ public:
+  Turn(Builder& k, KernelState& state, const Turns& turns, const std::source_location& at)
+      : state_(state), turns_(turns) {
+    // The first turn of the first one comes without anybody's arrival.
+    const int parity = state.roles.warpgroup == 0;
+    state.f().at_mark(state.roles.begin,
+                      [&] { parity_ = k.variable(k.constant(u32, parity, at), at); });
+  }
+
+  void wait() { state_.f().mbarrier_wait(barrier(state_.roles.warpgroup), state_.value(*parity_)); }
+
+  void pass_on(Builder& k, const std::source_location& at) {
+    state_.at(at);
+    state_.f().warp_sync();  // the lane that arrives does so for its warp
+    const int next = (state_.roles.warpgroup + 1) % state_.roles.warpgroups;
+    k.when(
+        k.lane(at) == 0, [&] { state_.f().mbarrier_arrive(barrier(next)); }, at);
+    *parity_ = Scalar(*parity_) ^ 1;
+  }
+
+ private:
+  codegen::Pointer barrier(int warpgroup) {
+    return state_.f().offset(turns_.barriers, warpgroup * mbarrier_bytes);
+  }
+
+  KernelState& state_;
+  Turns turns_;
+  std::optional<ScalarVariable> parity_;
+};
+
+// The turns of that place in the body: those of the first warpgroup are new.
+const Turns* next_turns(KernelState& state) {
+  RoleState& roles = state.roles;
+  const std::size_t number = roles.first_turn + roles.next_turn++;
+  if (number < roles.turns.size()) return &roles.turns[number];
+  if (roles.warpgroup > 0) {
+    state.log.report("operand-count"_rule,
+                     fmt::format("in_turn(): warpgroup {} has more of them than warpgroup 0; each "
+                                 "needs as many",
+                                 roles.warpgroup));
+    return nullptr;
+  }
+  const codegen::Pointer barriers = state.memories.share(state.f(), state.names.unused("turns"),
+                                                         roles.warpgroups * mbarrier_bytes);
+  return &roles.turns.emplace_back(barriers, state.log.place());
+}
+
+void check_turns(KernelState& state) {
+  const RoleState& roles = state.roles;
+  if (roles.first_turn + roles.next_turn >= roles.turns.size()) return;
+  state.log.report_at(
+      "operand-count"_rule, roles.turns.back().place,
+      fmt::format("in_turn(): warpgroup {} has fewer of them than warpgroup 0; each "
+                  "needs as many",
+                  roles.warpgroup));
+}
+
+}  // namespace
+
+void init_turns(KernelState& state) {
+  codegen::FunctionBuilder& f = state.f();
+  for (const Turns& each : state.roles.turns)
+    for (int i = 0; i < state.roles.warpgroups; ++i)
+      f.mbarrier_init(f.offset(each.barriers, i * mbarrier_bytes), warps_of_warpgroup);
+}
+
+bool is_free_barrier(KernelState& state, int id) {
+  state.roles.last_named = std::max(state.roles.last_named, id);
+  const int most = last_barrier - state.roles.warpgroups;
+  if (state.roles.last_named <= most) return true;
+  state.log.report("kernel-option"_rule,
+                   fmt::format("named barrier {}: barriers {} to {} are those of warpgroups()",
+                               state.roles.last_named, most + 1, last_barrier));
+  return false;
+}
+
+}  // namespace detail
+
+void Builder::warpgroups(const std::function<void(int)>& body, Here at) {
+  state_->at(at);
+  detail::KernelState& state = *state_;
+  if (!state.has_body(body != nullptr, "warpgroups()") || !detail::can_divide(state)) return;
+  detail::RoleState& roles = state.roles;
+  roles.warpgroups = state.config.options.block / detail::warpgroup_threads;
+  if (!detail::is_free_barrier(state, 0)) return;
+  if (roles.current != detail::Role::producer) {
+    state.log.choose("warpgroups",
+                     fmt::format("{}, each with a body of its own",
+                                 detail::counted(roles.warpgroups, "warpgroup")),
+                     "they meet at no barrier of the CTA");
+    roles.first_turn = roles.turns.size();
+  }
+  for (int i = 0; i < roles.warpgroups; ++i) {
+    roles.warpgroup = i;
+    detail::describe(state, i, [&] { body(i); });
+    state.at(at);
+    if (roles.current != detail::Role::producer) detail::check_turns(state);
+  }
+  roles.warpgroup = -1;
+}
+
+void Builder::in_turn(const std::function<void()>& body, Here at) {
+  state_->at(at);
+  detail::KernelState& state = *state_;
+  if (!state.has_body(body != nullptr, "in_turn()")) return;
+  if (state.roles.warpgroup < 0)
+    return state.log.report("wrong-role"_rule,
+                            "in_turn() outside of warpgroups(): warpgroups take turns in the body "
+                            "that each has");
+  if (state.roles.current == detail::Role::all)
+    return state.log.report(
+        "wrong-role"_rule,
+        "in_turn() outside of roles(): its mbarriers need sm_80 and KernelOptions::producers");
+  if (state.roles.current == detail::Role::producer) return body();
+  const detail::Turns* turns = detail::next_turns(state);
+  if (!turns) return;
+  detail::Turn turn(*this, state, *turns, at);
+  turn.wait();
+  body();
+  turn.pass_on(*this, at);
+}
+
+}  // namespace tartan::inline TARTAN_ABI
