@@ -11,7 +11,12 @@ namespace {
 
 using nlohmann::json;
 
-CompiledText text_from(const json& in) { return {in.at("ptx"), diags_from(in.at("warnings"))}; }
+CompiledText text_from(const json& in) {
+  const json& registers = in.at("registers");
+  return {in.at("ptx"),
+          diags_from(in.at("warnings")),
+          {registers.at(0), registers.at(1), registers.at(2), registers.at(3)}};
+}
 
 template <typename From>
 auto held(const Cache& cache, const CacheKey& key, From from)
@@ -47,7 +52,11 @@ std::optional<Compiled> held_compiled(const Cache& cache, const CacheKey& key) {
 }
 
 void hold(const Cache& cache, const CacheKey& key, const CompiledText& text) {
-  hold(cache, key, json{{"ptx", text.ptx}, {"warnings", to_json(text.warnings)}});
+  const verify::LiveRegisters& need = text.registers;
+  hold(cache, key,
+       json{{"ptx", text.ptx},
+            {"warnings", to_json(text.warnings)},
+            {"registers", {need.most, need.line, need.product, need.product_line}}});
 }
 void hold(const Cache& cache, const CacheKey& key, const Compiled& compiled) {
   hold(cache, key, to_json(compiled));

@@ -5,15 +5,17 @@
 #include <optional>
 #include <string>
 
+#include "compiler/verify/live_registers.h"
 #include "tartan/cache.h"
 #include "tartan/dsl/kernel.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 
-/// The PTX of a kernel, and what the checker says of it.
+/// The PTX of a kernel, what the checker says of it, and the registers that it needs.
 struct CompiledText {
   std::string ptx;
   Diags warnings;
+  verify::LiveRegisters registers;
 };
 
 /// The start of a key: this build of the library, and the target.

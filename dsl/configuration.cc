@@ -4,6 +4,11 @@
 #include <algorithm>
 
 namespace tartan::inline TARTAN_ABI::detail {
+namespace {
+
+constexpr int most_registers = 255;  // of any thread
+
+}  // namespace
 
 Configuration::Configuration(const KernelOptions& options, const Target& target)
     : target(target), options(options) {
@@ -28,9 +33,12 @@ bool Configuration::moves_registers() const {
 }
 
 int Configuration::registers() const {
-  constexpr int most = 255;
+  return moves_registers() ? consumer_registers() : starting_registers();
+}
+
+int Configuration::starting_registers() const {
   if (options.max_registers) return options.max_registers;
-  return std::min(moves_registers() ? consumer_registers() : first_registers(), most);
+  return std::min(first_registers(), most_registers);
 }
 
 // Registers are allocated in multiples of 8. A multiprocessor has four partitions of 512 registers

@@ -25,6 +25,8 @@ struct Configuration {
   bool moves_registers() const;
   /// Per thread; with producers, per consumer thread.
   int registers() const;
+  /// Per thread, where the kernel starts: what the assembler may use for any of its instructions.
+  int starting_registers() const;
   int first_registers() const;     // before setmaxnreg
   int consumer_registers() const;  // after producers have released theirs
   static constexpr int producer_registers = 24;

@@ -65,12 +65,19 @@ Diags check_options(const Kernel& kernel, const Target& target) {
 // so.
 struct Verified {
   Diags errors, warnings;
+  verify::LiveRegisters registers;
 };
 
 Verified verify_back(const std::string& name, const std::string& ptx) {
   Verified out;
   std::optional<detail::LineTable> lines;
-  for (Diag diag : verify::check(std::make_shared<const Source>(name + ".ptx", ptx))) {
+  Diags found;
+  const ptx::Module module = ptx::parse(std::make_shared<const Source>(name + ".ptx", ptx), found);
+  found.append(verify::verify(module));
+  found.sort();
+  if (const ptx::Function* function = module.function(name))
+    out.registers = verify::live_registers(module, *function);
+  for (Diag diag : found) {
     if (diag.level == Level::Error)
       out.errors.report("codegen"_rule, diag.place,
                         fmt::format("generated illegal PTX: {} [{}]", diag.message, diag.id));
@@ -245,6 +252,7 @@ Result<CompiledText> generate(codegen::FunctionBuilder& function, const std::str
   Verified verified = verify_back(kernel, out.ptx);
   if (!verified.errors.ok()) return verified.errors;
   out.warnings = std::move(verified.warnings);
+  out.registers = verified.registers;
   return out;
 }
 
@@ -283,7 +291,9 @@ Result<Compiled> compile(const Kernel& kernel, const Target& target, Version& la
   auto text = generate(*function, kernel.name(), head, target, cache);
   if (!text) return text.diags();
   text->warnings.append(unwritten(state->memories));
-  text->warnings.append(state->registers.warnings(state->config));
+  Diags registers = state->registers.check(state->config, text->registers, text->ptx);
+  if (!registers.ok()) return registers;
+  text->warnings.append(std::move(registers));
   const int shared = static_cast<int>(shared_bytes);
   return Compiled{kernel.name(),
                   target,
@@ -308,11 +318,17 @@ Result<Compiled> compile_described(const Kernel& kernel, Arch arch, const Cache*
   Target target = Target::of(arch);
   Version later = target.ptx;
   auto first = compile(kernel, target, later, cache);
-  while (!first && later > target.ptx) {
+  if (first) return first;
+  auto last = first;
+  while (!last && later > target.ptx) {
     target.ptx = later;
-    if (auto newer = compile(kernel, target, later, cache)) return newer;
+    last = compile(kernel, target, later, cache);
   }
-  return first;
+  // A later version has what the first lacks; where it refuses the kernel too, it says why.
+  const bool has_all = last || std::ranges::none_of(last.diags(), [](const Diag& diag) {
+                         return diag.id == "no-instruction"_rule.id;
+                       });
+  return has_all ? last : first;
 }
 
 // `asked`: an Arch or a Target.

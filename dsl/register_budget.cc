@@ -3,25 +3,84 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "dsl/line_table.h"
+
 namespace tartan::inline TARTAN_ABI::detail {
 namespace {
 
-// Addresses, counters and the operands of one instruction, as measured on GEMMs: no kernel that
-// holds more was assembled without spills.
+// Addresses, counters and the operands of one instruction, as measured on GEMMs: no kernel whose
+// accumulators leave less was assembled without spills.
 constexpr int beside_copies = 16, beside_waits = 20;  // threads that copy; consumers of producers
+
+// As measured: with so many more values than registers, the assembler finds no order without
+// spills. It has less choice with wgmma, whose accumulators stay where they are.
+constexpr int recomputed = 8, recomputed_beside_wgmma = 4;
+
+// ptxas 13.0 refuses a wgmma (C7602) exactly where a thread does not start with so many registers
+// beside its accumulators and A.
+constexpr int beside_wgmma = 26;
 
 }  // namespace
 
-Diags RegisterBudget::warnings(const Configuration& config) const {
+void RegisterBudget::hold(int registers, const Tile& tile, const Place& at) {
+  one_ = one_ && (most_ == 0 || (tile.m == tile_.m && tile.n == tile_.n));
+  if (registers <= most_) return;
+  most_ = registers, tile_ = tile, at_ = at;
+}
+
+// The largest tile, in whole steps of the warps' shares, whose accumulators take `excess` less.
+std::string RegisterBudget::smaller(int excess) const {
+  const std::string other = "use a smaller tile or more warps";
+  if (!one_ || most_ <= excess) return other;
+  const int step_m = 16 * tile_.warps_m, step_n = std::max(16 * tile_.warps_n, 32);
+  int best_m = 0, best_n = 0;
+  const auto consider = [&](int m, int n) {
+    const std::int64_t registers = std::int64_t{most_} * m * n / (std::int64_t{tile_.m} * tile_.n);
+    if (registers > most_ - excess || m * n <= best_m * best_n) return;
+    best_m = m, best_n = n;
+  };
+  for (int n = (tile_.n - 1) / step_n * step_n; n > 0; n -= step_n) consider(tile_.m, n);
+  for (int m = (tile_.m - 1) / step_m * step_m; m > 0; m -= step_m) consider(m, tile_.n);
+  if (best_m == 0) return other;
+  return fmt::format("a tile of {} x {} fits, or use more warps", best_m, best_n);
+}
+
+std::string RegisterBudget::refused(const verify::LiveRegisters& need, int share) const {
+  std::string out = fmt::format(
+      "the assembler refuses a wgmma of {} registers: with addresses it needs {}, and a thread of "
+      "this CTA starts with {}; ",
+      need.product, need.product + beside_wgmma, share);
+  const int n = need.product == 0 || !one_
+                    ? 0
+                    : tile_.n * std::max(share - beside_wgmma, 0) / need.product / 16 * 16;
+  return out + (n > 0 ? fmt::format("a tile of {} x {} fits, or use fewer warps", tile_.m, n)
+                      : "use a smaller n or fewer warps");
+}
+
+Diags RegisterBudget::check(const Configuration& config, const verify::LiveRegisters& need,
+                            const std::string& ptx) const {
   Diags out;
-  const int share = config.registers(),
-            most = share - (config.options.producers ? beside_waits : beside_copies);
-  if (most_ > most)
-    out.report("register-pressure"_rule, at_,
-               fmt::format("the tile's accumulators take {} registers of each thread: expected at "
-                           "most {} of the {} that a thread of this CTA has, or the assembler "
-                           "spills them; use a smaller tile or more warps",
-                           most_, most, share));
+  const auto report = [&](Level level, int line, std::string message) {
+    std::optional<Place> place = line ? LineTable(ptx).place(line) : std::nullopt;
+    out.add(
+        {level, "register-pressure"_rule.id, place ? *std::move(place) : at_, std::move(message)});
+  };
+  const int starts = config.starting_registers(), share = config.registers();
+  if (need.product > 0 && need.product + beside_wgmma > starts) {
+    report(Level::Error, need.product_line, refused(need, starts));
+    return out;
+  }
+  const int beside = config.options.producers ? beside_waits : beside_copies;
+  const int spare = need.product > 0 ? recomputed_beside_wgmma : recomputed;
+  if (need.most <= share + spare && most_ + beside <= share) return out;
+  const int most = std::max(need.most, most_ + beside);
+  report(
+      Level::Warning, most_ ? 0 : need.line,
+      fmt::format("about {} registers of each thread are in use at once, {} of them the tile's "
+                  "accumulators: a thread of this CTA has {}, the assembler spills the others; {}",
+                  most, most_, share, smaller(most - share)));
   return out;
 }
 

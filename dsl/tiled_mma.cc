@@ -187,7 +187,7 @@ Accumulator TiledMma::accumulator(Here at) const {
   const FragmentKind kind = operand_c(parts_.kind.shape, parts_.kind.c);
   const int count = parts_.fragments_m() * parts_.fragments_n();
   parts_.state->registers.hold(
-      count * kind.fragment().registers * std::max(bits(kind.type), 32) / 32, at);
+      count * kind.fragment().registers * std::max(bits(kind.type), 32) / 32, parts_.tile, at);
   for (int i = 0; i < count; ++i) out.push_back(k.variable(kind, at));
   return Accumulator(
       std::move(out), parts_.fragments_n(),
