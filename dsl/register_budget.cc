@@ -30,20 +30,20 @@ void RegisterBudget::hold(int registers, const Tile& tile, const Place& at) {
   most_ = registers, tile_ = tile, at_ = at;
 }
 
-// The largest tile, in whole steps of the warps' shares, whose accumulators take `excess` less.
-std::string RegisterBudget::smaller(int excess) const {
-  const std::string other = "use a smaller tile or more warps";
-  if (!one_ || most_ <= excess) return other;
+// The largest tile, in whole steps of the warps' shares, for which `share` is enough where this one
+// takes `most`: accumulators and most fragments shrink with the tile, addresses do not.
+std::string RegisterBudget::smaller(int most, int share) const {
+  constexpr int addresses = 40;
+  const std::int64_t whole = std::int64_t{tile_.m} * tile_.n * (share - addresses);
   const int step_m = 16 * tile_.warps_m, step_n = std::max(16 * tile_.warps_n, 32);
   int best_m = 0, best_n = 0;
   const auto consider = [&](int m, int n) {
-    const std::int64_t registers = std::int64_t{most_} * m * n / (std::int64_t{tile_.m} * tile_.n);
-    if (registers > most_ - excess || m * n <= best_m * best_n) return;
+    if (std::int64_t{m} * n * (most - addresses) > whole || m * n <= best_m * best_n) return;
     best_m = m, best_n = n;
   };
   for (int n = (tile_.n - 1) / step_n * step_n; n > 0; n -= step_n) consider(tile_.m, n);
   for (int m = (tile_.m - 1) / step_m * step_m; m > 0; m -= step_m) consider(m, tile_.n);
-  if (best_m == 0) return other;
+  if (!one_ || most_ == 0 || best_m == 0) return "use a smaller tile or more warps";
   return fmt::format("a tile of {} x {} fits, or use more warps", best_m, best_n);
 }
 
@@ -67,7 +67,8 @@ Diags RegisterBudget::check(const Configuration& config, const verify::LiveRegis
     out.add(
         {level, "register-pressure"_rule.id, place ? *std::move(place) : at_, std::move(message)});
   };
-  const int starts = config.starting_registers(), share = config.registers();
+  const int starts = config.starting_registers();
+  const int share = std::max(starts, config.registers());  // setmaxnreg only ever adds
   if (need.product > 0 && need.product + beside_wgmma > starts) {
     report(Level::Error, need.product_line, refused(need, starts));
     return out;
@@ -80,7 +81,7 @@ Diags RegisterBudget::check(const Configuration& config, const verify::LiveRegis
       Level::Warning, most_ ? 0 : need.line,
       fmt::format("about {} registers of each thread are in use at once, {} of them the tile's "
                   "accumulators: a thread of this CTA has {}, the assembler spills the others; {}",
-                  most, most_, share, smaller(most - share)));
+                  most, most_, share, smaller(most, share)));
   return out;
 }
 

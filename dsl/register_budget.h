@@ -26,7 +26,7 @@ class RegisterBudget {
 
  private:
   std::string refused(const verify::LiveRegisters& need, int share) const;
-  std::string smaller(int excess) const;
+  std::string smaller(int most, int share) const;
 
   int most_ = 0;     // of one tile's accumulators
   Tile tile_;        // that tile

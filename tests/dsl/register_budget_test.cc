@@ -5,6 +5,8 @@
 
 #include <tartan/tartan.h>
 
+#include <cstdio>
+
 #include "tests/support/machine_code.h"
 
 namespace tartan {
@@ -57,6 +59,36 @@ TEST(RegisterBudget, WarnsWhereTheAssemblerSpills) {
     if (test::has_assembler() && row.fate == Fate::spills) {
       EXPECT_NE(test::spilled_bytes(compiled->ptx, row.target, at), 0);
     }
+  }
+}
+
+// The tile that the message names is compiled without a warning.
+TEST(RegisterBudget, NamesATileThatFits) {
+  const Row rows[] = {
+      {"sm_80", f16, f32, 128, 256, 4, 0, 0, Fate::spills},
+      {"sm_80", f16, f32, 256, 128, 8, 0, 4, Fate::spills},
+      {"sm_90a", f16, f32, 256, 256, 8, 4, 0, Fate::spills},
+      {"sm_90a", s8, s32, 256, 192, 16, 4, 0, Fate::refused},
+      {"sm_90a", Type::e4m3, f32, 256, 256, 8, 4, 4, Fate::spills},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(fmt::format("row {}", &row - rows));
+    const Arch arch = *Arch::parse(row.target);
+    const auto compiled = compile(kernels::gemm(gemm(row)), arch);
+    const Diags& diags = compiled ? compiled->warnings : compiled.diags();
+    ASSERT_EQ(diags.size(), 1u) << diags.text();
+    EXPECT_EQ(diags[0].level, row.fate == Fate::refused ? Level::Error : Level::Warning);
+    EXPECT_TRUE(diags[0].place.known());
+    Row smaller = row;
+    const std::size_t at = diags[0].message.find("a tile of ");
+    ASSERT_NE(at, std::string::npos) << diags.text();
+    ASSERT_EQ(std::sscanf(diags[0].message.c_str() + at, "a tile of %d x %d fits", &smaller.m,
+                          &smaller.n),
+              2);
+    EXPECT_LT(smaller.m * smaller.n, row.m * row.n);
+    const auto fitting = compile(kernels::gemm(gemm(smaller)), arch);
+    ASSERT_TRUE(fitting) << fitting.diags().text();
+    EXPECT_TRUE(fitting->warnings.empty()) << diags.text() << fitting->warnings.text();
   }
 }
 

@@ -91,7 +91,7 @@ inline constexpr Rule rules[] = {
     {"foreign-value", Level::Error, "A value, tile or fragment belongs to another kernel."},
     {"value-scope", Level::Error, "A value made in the body of a loop, condition or pipeline is used after that body: carry it out in a variable() or an accumulator."},
     {"pipeline-stage", Level::Error, "A pipeline's callback indexes a ring by something else than the stage that it is given, or fill, which runs ahead, reads a variable that use changes."},
-    {"register-pressure", Level::Warning, "The accumulators and fragments that live at once need more registers than a thread has: the assembler will spill them to local memory, or refuse the kernel. The message names a tile that fits."},
+    {"register-pressure", Level::Warning, "The accumulators and fragments that live at once need more registers than a thread has: the assembler will spill them to local memory. An error where it would refuse the kernel. The message names a tile that fits."},
     // Code generation.
     {"codegen", Level::Error, "LLVM failed to generate code. This is a bug in Tartan: its checks should have found the cause."},
     // Running.
