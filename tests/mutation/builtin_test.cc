@@ -101,13 +101,24 @@ struct Sizes {
   int m, n, k;
 };
 
+const std::vector<Sizes> awkward{{72, 80, 104}, {64, 64, 8}, {8, 136, 200}};
+
+/// Edges at each multiple of 8 of a warp's 32 x 32; and more than eight tiles below each other,
+/// which are a group of their own.
+const std::vector<Sizes> edges{{16, 96, 24}, {24, 32, 16}, {96, 88, 48}, {520, 16, 16}};
+
 Subject product(const std::string& name, const Gemm& wanted, const char* target,
                 const std::vector<Sizes>& sizes, unsigned persistent_blocks = 0) {
   Gemm options = wanted;
   options.m = options.n = options.k = 0;
   const Compiled compiled = compiled_for(kernels::gemm(options), target);
+  std::vector<Sizes> all = sizes;
+  for (Sizes each : edges) {
+    each.k *= options.multiple / 8;
+    all.push_back(each);
+  }
   std::vector<Run> runs;
-  for (const auto& [m, n, k] : sizes) {
+  for (const auto& [m, n, k] : all) {
     std::vector<Argument> arguments{scalar(m), scalar(n), scalar(k)};
     const bool partial = options.splits > 1 || options.stream_blocks;
     const int batch = options.batched ? 2 : 1;
@@ -142,8 +153,6 @@ Subject sum(const std::string& name, Gemm options, Sizes size) {
       options.stream_blocks ? options.blocks(m, n) : static_cast<unsigned>((m * n + 255) / 256);
   return subject_of("gemm_sum/" + name, compiled, {run_of(compiled, {blocks}, arguments)});
 }
-
-const std::vector<Sizes> awkward{{72, 80, 104}, {64, 64, 8}, {8, 136, 200}};
 
 std::vector<Subject> products() {
   const Tile small{.m = 64, .n = 64, .k = 32, .warps_m = 2, .warps_n = 2};
@@ -205,7 +214,8 @@ Subject attention(const std::string& name, const kernels::Attention& options, co
   std::vector<Run> runs;
   for (const auto& [queries, keys, heads, kv_heads] :
        {std::array{75, 100, 2, 1}, std::array{64, 1, 1, 1}, std::array{1, 200, 1, 1},
-        std::array{64, 1100, 1, 1}}) {
+        std::array{64, 1100, 1, 1}, std::array{16, 80, 1, 1}, std::array{32, 112, 1, 1},
+        std::array{48, 128, 1, 1}}) {
     const auto bytes = [&](int rows, int matrices) {
       return std::int64_t{2} * rows * matrices * options.head_dim;
     };
@@ -222,7 +232,8 @@ Subject sparse(const std::string& name, Gemm options, const char* target) {
   options.m = options.n = options.k = 0;
   const Compiled compiled = compiled_for(kernels::sparse_gemm(options), target);
   std::vector<Run> runs;
-  for (const auto& [m, n, k] : {Sizes{72, 80, 464}, Sizes{64, 64, 16}}) {
+  for (const auto& [m, n, k] : {Sizes{72, 80, 464}, Sizes{64, 64, 16}, Sizes{16, 96, 32},
+                                Sizes{96, 88, 48}, Sizes{520, 16, 16}}) {
     Bytes dense = numbers(static_cast<std::size_t>(m) * k * 2, 16, 5);
     for (std::size_t i = 0; i < dense.size(); i += 8)  // two of four, now these, now those
       std::memset(dense.data() + i + (i / 8 % 3 ? 0 : 4), 0, 4);
@@ -243,7 +254,8 @@ Subject sparse(const std::string& name, Gemm options, const char* target) {
 Subject transpose() {
   const Compiled compiled = compiled_for(kernels::transpose(8), "sm_75");
   std::vector<Run> runs;
-  for (const auto& [rows, cols] : {std::pair{72, 104}, std::pair{64, 64}, std::pair{8, 136}})
+  for (const auto& [rows, cols] : {std::pair{72, 104}, std::pair{64, 64}, std::pair{8, 136},
+                                   std::pair{16, 24}, std::pair{48, 96}})
     runs.push_back(
         run_of(compiled,
                {static_cast<unsigned>((cols + 63) / 64), static_cast<unsigned>((rows + 63) / 64)},
@@ -256,7 +268,9 @@ Subject wmma_gemm() {
   const Tile tile = kernels::wmma_tile(options);
   const Compiled compiled = compiled_for(kernels::wmma_gemm(options), "sm_75");
   std::vector<Run> runs;
-  for (const auto& [m, n, k] : awkward)
+  std::vector<Sizes> all = awkward;
+  all.insert(all.end(), edges.begin(), edges.end());
+  for (const auto& [m, n, k] : all)
     runs.push_back(
         run_of(compiled, {Gemm{.tile = tile}.blocks(m, n)},
                {scalar(m), scalar(n), scalar(k), in(2 * m * k), in(2 * n * k), out(4 * m * n)}));
@@ -301,9 +315,12 @@ Run whole_run(const Compiled& compiled, Dim3 grid) {
   return run_of(compiled, grid, arguments);
 }
 
-Subject lesson(const std::string& name, const Kernel& kernel, const char* target, Dim3 grid) {
+Subject lesson(const std::string& name, const Kernel& kernel, const char* target,
+               const std::vector<Dim3>& grids) {
   const Compiled compiled = compiled_for(kernel, target);
-  return subject_of("lesson/" + name, compiled, {whole_run(compiled, grid)});
+  std::vector<Run> runs;
+  for (const Dim3& grid : grids) runs.push_back(whole_run(compiled, grid));
+  return subject_of("lesson/" + name, compiled, std::move(runs));
 }
 
 /// Lesson 8: a matrix for each of the heads.
@@ -346,11 +363,11 @@ std::vector<Subject> others() {
 
 std::vector<Subject> lessons() {
   std::vector<Subject> all = instructions();
-  all.push_back(lesson("07", lesson_07::product(72, 80, 104), "sm_80", {4}));
+  all.push_back(lesson("07", lesson_07::product(72, 80, 104), "sm_80", {{4}}));
   all.push_back(attention_lesson("08", false));
   all.push_back(attention_lesson("08_causal", true));
-  all.push_back(lesson("09", lesson_09::product(), "sm_90a", {4}));
-  all.push_back(lesson("09_sm_80", lesson_09::product(), "sm_80", {4}));
+  all.push_back(lesson("09", lesson_09::product(), "sm_90a", {{4}, {2}}));
+  all.push_back(lesson("09_sm_80", lesson_09::product(), "sm_80", {{4}, {2}}));
   return all;
 }
 

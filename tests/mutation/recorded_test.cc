@@ -61,6 +61,7 @@ TEST(MutationOfRecorded, Kernels) {
                              {"staged_gemm", {{3, 32}, {4, 48}}},
                              {"staged_gemm", {{3, 32}, {4, 64}}},
                              {"staged_gemm", {{3, 32}, {4, 0}}},
+                             {"staged_gemm", {{3, 32}, {4, 128}}, {4, 2}},
                              {"stencil", {{2, 37}, {3, 31}}},
                              {"tickets", {}, {2}},
                              {"transpose", {{2, 33}, {3, 64}}, {}, {{0, 8448}, {1, 8448}}},
@@ -104,26 +105,46 @@ TEST(MutationOfRecorded, Kernels) {
                          });
 }
 
-TEST(MutationOfRecorded, Triton) {
-  soak_folder("triton",
-              {
-                  {"matmul_describing", {{3, 64}, {4, 64}, {5, 512}}, {1, 1}},
-                  {"matmul_describing_two_groups", {{3, 64}, {4, 64}, {5, 256}}, {1, 1}},
-                  {"attention_f16", {{6, 128}}},
-                  {"attention_bf16_causal", {{6, 136}}},
-                  {"matmul_bf16_ragged", {{3, 130}, {4, 100}, {5, 72}}},
-                  {"matmul_bf16_ragged", {{5, 24}}},
-                  {"matmul_f16_odd", {{3, 64}, {4, 64}, {5, 16}}},
-                  {"matmul_f16_warps", {{3, 32}}},
-                  {"matmul_dequant", {{3, 64}}},
-                  {"matmul_dequant", {{3, 128}}},
-                  {"matmul_e4m3_precise", {{3, 64}, {4, 64}, {5, 512}, {6, 512}, {7, 512}}, {1}},
-                  {"softmax", {{2, 512}}},
-                  {"softmax", {{2, 1}}},
-                  {"histogram", {{2, 2048}}},
-                  {"histogram", {{2, 1}}},
-              });
+/// Edges of Triton's tiles fall on each multiple of 16: by turns on those of rows, columns and k.
+std::vector<Variant> triton_variants() {
+  std::vector<Variant> out{
+      {"matmul_describing", {{3, 64}, {4, 64}, {5, 512}}, {1, 1}},
+      {"matmul_describing_two_groups", {{3, 64}, {4, 64}, {5, 256}}, {1, 1}},
+      {"attention_f16", {{6, 128}}},
+      {"attention_bf16_causal", {{6, 136}}},
+      {"attention_bf16_causal", {{6, 40}}},
+      {"attention_bf16_causal", {{6, 120}}},
+      {"matmul_bf16_ragged", {{3, 130}, {4, 100}, {5, 72}}},
+      {"matmul_bf16_ragged", {{5, 24}}},
+      {"matmul_bf16_ragged", {{3, 120}, {4, 80}, {5, 256}, {6, 256}, {7, 80}, {8, 80}}, {1, 1}},
+      {"matmul_e5m2", {{3, 32}, {4, 80}, {5, 192}, {6, 192}, {7, 192}}},
+      {"matmul_f16", {{3, 64}}},
+      {"matmul_f16_two_groups", {{3, 64}}},
+      {"matmul_f16_two_groups", {{3, 128}}},
+      {"matmul_f16_odd", {{3, 64}, {4, 64}, {5, 16}}},
+      {"matmul_f16_warps", {{3, 32}}},
+      {"matmul_dequant", {{3, 64}}},
+      {"matmul_dequant", {{3, 128}}},
+      {"matmul_e4m3_precise", {{3, 64}, {4, 64}, {5, 512}, {6, 512}, {7, 512}}, {1}},
+      {"softmax", {{2, 512}}},
+      {"softmax", {{2, 1}}},
+      {"histogram", {{2, 2048}}},
+      {"histogram", {{2, 1}}},
+      {"turned", {{2, 40}, {3, 100}}, {1, 2}, {{0, 8000}, {1, 8000}}},
+  };
+  for (int edge = 16; edge < 128; edge += 16) {
+    for (const char* name : {"matmul_e4m3", "matmul_e4m3_precise", "matmul_f16_columns"})
+      out.push_back({name, {{3, edge}, {4, 128 - edge}, {5, edge}}});
+    if (edge >= 64) continue;  // tiles of 64
+    out.push_back({"matmul_tf32", {{3, 64 + edge}, {4, 64 - edge}, {5, edge}}});
+    out.push_back({"matmul_e5m2", {{3, 64 - edge}, {4, 64 + edge}, {5, edge}}});
+    out.push_back({"attention_f16_unfused", {{6, 64 + edge}}});
+    out.push_back({"attention_f16", {{6, 144 + 2 * edge}}});
+  }
+  return out;
 }
+
+TEST(MutationOfRecorded, Triton) { soak_folder("triton", triton_variants()); }
 
 }  // namespace
 }  // namespace tartan::mutation
