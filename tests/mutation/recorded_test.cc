@@ -20,7 +20,12 @@ TEST(MutationOfRecorded, Programs) {
                               {"softmax", {{2, 40}}, {16}},
                               {"softmax", {{2, 500}}},
                               {"softmax", {{2, 1}}},
+                              {"softmax", {{2, 97}}},
+                              {"softmax", {{2, 111}}, {7}},
+                              {"softmax", {{2, 158}}, {5}},
                               {"softmax", {{2, 129}}},
+                              {"softmax", {{2, 500}}, {}, {}, {288}},
+                              {"softmax", {{2, 500}}, {}, {}, {96}},
                               {"wmma_f16_f32_rc_sm80", {{4, 48}, {5, 48}, {6, 48}}},
                               {"wmma_f16_f32_rc_sm80", {{4, 32}, {5, 64}, {6, 16}}},
                               {"wmma_f16_f32_rc_sm80", {{4, 64}, {5, 32}, {6, 0}}},
@@ -57,6 +62,9 @@ TEST(MutationOfRecorded, Kernels) {
                              {"softmax", {{2, 800}}, {1}},
                              {"softmax", {{2, 128}}, {5}},
                              {"softmax", {{2, 1}}},
+                             {"softmax", {{2, 97}}},
+                             {"softmax", {{2, 111}}, {7}},
+                             {"softmax", {{2, 158}}, {5}},
                              {"staged_gemm", {{3, 32}, {4, 16}}},
                              {"staged_gemm", {{3, 32}, {4, 48}}},
                              {"staged_gemm", {{3, 32}, {4, 64}}},
@@ -132,6 +140,16 @@ std::vector<Variant> triton_variants() {
       {"histogram", {{2, 1}}},
       {"turned", {{2, 40}, {3, 100}}, {1, 2}, {{0, 8000}, {1, 8000}}},
   };
+  for (const char* name : {"matmul_e4m3", "matmul_e4m3_precise", "matmul_f16_columns",
+                           "matmul_tf32", "matmul_e5m2", "matmul_f16_odd", "matmul_bf16_ragged"})
+    out.push_back({name, {{5, 0}}});
+  for (const char* name :
+       {"matmul_f16", "matmul_f16_two_groups", "matmul_f16_warps", "matmul_dequant", "with_lines"})
+    out.push_back({name, {{3, 0}}});
+  for (const char* name : {"attention_f16", "attention_f16_unfused", "attention_bf16_causal"})
+    out.push_back({name, {{6, 0}}});
+  for (const int k : {0, 64, 128}) out.push_back({"matmul_described", {{15, k}}});
+  for (const int k : {0, 64, 128}) out.push_back({"matmul_described_ragged", {{15, k}}});
   for (int edge = 16; edge < 128; edge += 16) {
     for (const char* name : {"matmul_e4m3", "matmul_e4m3_precise", "matmul_f16_columns"})
       out.push_back({name, {{3, edge}, {4, 128 - edge}, {5, edge}}});

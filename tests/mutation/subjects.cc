@@ -148,6 +148,7 @@ Manifest varied(Manifest manifest, const Variant& variant) {
     if (!buffer.contents.empty()) buffer.contents.resize(size);
   }
   if (variant.grid.x) manifest.launch.grid = variant.grid;
+  if (variant.block.x) manifest.launch.block = variant.block;
   return manifest;
 }
 

@@ -58,6 +58,7 @@ struct Variant {
   std::map<std::size_t, std::int64_t> scalars;  // by parameter
   Dim3 grid{0, 0, 0};                           // zero: the manifest's
   std::map<std::size_t, std::size_t> bytes;     // of buffers, by parameter: cut to these
+  Dim3 block{0, 0, 0};                          // zero: the manifest's
 };
 
 /// A subject for each manifest in the folders of `folder`, of tests/data.
