@@ -48,6 +48,7 @@ TEST(MutationOfRecorded, Kernels) {
                              {"halves", {{3, 192}}},
                              {"histogram", {{2, 0}}},
                              {"histogram", {{2, 300}}},
+                             {"histogram", {{2, 3000}}, {1}, {}, {288}},
                              {"layer_norm", {{3, 300}}, {2}},
                              {"layer_norm", {{3, 31}}},
                              {"layer_norm", {{3, 800}}, {1}},
@@ -129,6 +130,8 @@ std::vector<Variant> triton_variants() {
       {"matmul_f16", {{3, 64}}},
       {"matmul_f16_two_groups", {{3, 64}}},
       {"matmul_f16_two_groups", {{3, 128}}},
+      {"matmul_f16_two_groups", {{3, 320}, {4, 128}, {5, 128}}},  // of rows that overlap
+      {"matmul_f16_odd", {{5, 200}, {6, 80}, {7, 24}}},
       {"matmul_f16_odd", {{3, 64}, {4, 64}, {5, 16}}},
       {"matmul_f16_warps", {{3, 32}}},
       {"matmul_dequant", {{3, 64}}},
