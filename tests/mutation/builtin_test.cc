@@ -106,7 +106,7 @@ const std::vector<Sizes> awkward{{72, 80, 104}, {64, 64, 8}, {8, 136, 200}};
 /// Edges at each multiple of 8 of a warp's 32 x 32; and more than eight tiles below each other,
 /// which are a group of their own.
 const std::vector<Sizes> edges{{16, 96, 56}, {24, 32, 24},  {40, 104, 40},
-                               {48, 88, 48}, {96, 56, 176}, {520, 48, 16}};
+                               {48, 88, 48}, {96, 56, 176}, {568, 48, 16}};
 
 Subject product(const std::string& name, const Gemm& wanted, const char* target,
                 const std::vector<Sizes>& sizes, unsigned persistent_blocks = 0) {

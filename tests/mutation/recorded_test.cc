@@ -20,9 +20,10 @@ TEST(MutationOfRecorded, Programs) {
                               {"softmax", {{2, 40}}, {16}},
                               {"softmax", {{2, 500}}},
                               {"softmax", {{2, 1}}},
+                              {"softmax", {{2, 31}}, {}, {{0, 992}}},
                               {"softmax", {{2, 97}}},
                               {"softmax", {{2, 111}}, {7}},
-                              {"softmax", {{2, 158}}, {5}},
+                              {"softmax", {{2, 150}}, {5}},
                               {"softmax", {{2, 129}}},
                               {"softmax", {{2, 500}}, {}, {}, {288}},
                               {"softmax", {{2, 500}}, {}, {}, {96}},
@@ -63,9 +64,10 @@ TEST(MutationOfRecorded, Kernels) {
                              {"softmax", {{2, 800}}, {1}},
                              {"softmax", {{2, 128}}, {5}},
                              {"softmax", {{2, 1}}},
+                             {"softmax", {{2, 31}}, {}, {{0, 992}}},
                              {"softmax", {{2, 97}}},
                              {"softmax", {{2, 111}}, {7}},
-                             {"softmax", {{2, 158}}, {5}},
+                             {"softmax", {{2, 150}}, {5}},
                              {"staged_gemm", {{3, 32}, {4, 16}}},
                              {"staged_gemm", {{3, 32}, {4, 48}}},
                              {"staged_gemm", {{3, 32}, {4, 64}}},
@@ -152,7 +154,7 @@ std::vector<Variant> triton_variants() {
   for (const char* name : {"attention_f16", "attention_f16_unfused", "attention_bf16_causal"})
     out.push_back({name, {{6, 0}}});
   for (const int k : {0, 64, 128}) out.push_back({"matmul_described", {{15, k}}});
-  for (const int k : {0, 64, 128}) out.push_back({"matmul_described_ragged", {{15, k}}});
+  for (const int k : {0, 64, 128, 320}) out.push_back({"matmul_described_ragged", {{15, k}}});
   for (int edge = 16; edge < 128; edge += 16) {
     for (const char* name : {"matmul_e4m3", "matmul_e4m3_precise", "matmul_f16_columns"})
       out.push_back({name, {{3, edge}, {4, 128 - edge}, {5, edge}}});
