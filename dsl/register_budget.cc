@@ -44,7 +44,7 @@ std::string RegisterBudget::smaller(int most, int share) const {
   for (int n = (tile_.n - 1) / step_n * step_n; n > 0; n -= step_n) consider(tile_.m, n);
   for (int m = (tile_.m - 1) / step_m * step_m; m > 0; m -= step_m) consider(m, tile_.n);
   if (!one_ || most_ == 0 || best_m == 0) return "use a smaller tile or more warps";
-  return fmt::format("a tile of {} x {} fits, or use more warps", best_m, best_n);
+  return fmt::format("try a tile of {} x {}, or more warps", best_m, best_n);
 }
 
 std::string RegisterBudget::refused(const verify::LiveRegisters& need, int share) const {
