@@ -7,6 +7,7 @@
 
 #include "compiler/support/names.h"
 #include "tartan/isa/signature.h"
+#include "tartan/isa/spelling.h"
 
 namespace tartan::inline TARTAN_ABI::verify {
 namespace {
@@ -137,7 +138,8 @@ class Liveness {
     for (const Type type : spelling.types)
       if (info(type).floating && step.opcode != Opcode::mov) return false;
     switch (step.opcode) {
-      case Opcode::ld: return spelling.text.starts_with("ld.param");
+      case Opcode::ld:
+        return std::ranges::count(isa::state_spaces(spelling), StateSpace::param) > 0;
       case Opcode::mov: {
         const auto operands = module_.operands_of(*step.instruction);
         return operands.size() == 2 && !operands[1].text.starts_with("%tid") &&
