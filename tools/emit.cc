@@ -4,14 +4,18 @@
 #include <memory>
 
 #include "compiler/isa/nearest_arch.h"
+#include "library/kernels/registry.h"
 #include "tartan/support/source.h"
 #include "tools/commands.h"
 #include "tools/emit_manifest.h"
-#include "tools/kernels/registry.h"
 #include "tools/terminal.h"
 
 namespace tartan::tools {
 namespace {
+
+using builtins::BuiltinKernel;
+using builtins::Described;
+using builtins::KernelRegistry;
 
 struct EmitWords {
   bool list = false, explain = false;
@@ -47,7 +51,7 @@ std::string manifest_problem(const EmitWords& words, const Described& described)
 int list(const KernelRegistry& kernels) {
   for (const BuiltinKernel& each : kernels.all()) {
     fmt::print("{:<26}{}\n", each.name, each.summary);
-    if (!each.options.empty()) fmt::print("{:<28}{}\n", "", fmt::join(each.options, " "));
+    if (!each.options.empty()) fmt::print("{:<28}--{}\n", "", fmt::join(each.options, " --"));
   }
   return exit_ok;
 }
@@ -64,14 +68,24 @@ Result<Target> read_target(const EmitWords& words) {
   return Target(target->arch, *version);
 }
 
-Result<Described> describe(const KernelRegistry& kernels, const std::string& name,
-                           const Target& target) {
+// The names of the options that the command line has, without the dashes.
+std::vector<std::string> given_options(const CLI::App& command) {
+  std::vector<std::string> out;
+  for (const CLI::Option* option : command.get_options())
+    if (option->count() && option->get_name().starts_with("--"))
+      out.push_back(option->get_name().substr(2));
+  return out;
+}
+
+Result<Described> describe(const KernelRegistry& kernels, const CLI::App& command,
+                           const std::string& name, const Target& target) {
   const BuiltinKernel* kernel = kernels.find(name);
   if (!kernel)
     return {"usage"_rule, fmt::format("unknown kernel {}; `tartan emit --list` shows the built-in "
                                       "kernels",
                                       name)};
-  if (Diags refused = kernels.refused_options(*kernel); !refused.ok()) return refused;
+  const Diags refused = kernels.refused_options(*kernel, given_options(command), "--");
+  if (!refused.ok()) return refused;
   return kernel->describe(target);
 }
 
@@ -86,13 +100,13 @@ int write_files(const EmitWords& words, const Described& described, const Compil
   return written ? exit_ok : fail(exit_usage, written.diags());
 }
 
-int emit(const EmitWords& words, const KernelRegistry& kernels) {
+int emit(const EmitWords& words, const CLI::App& command, const KernelRegistry& kernels) {
   if (words.list) return list(kernels);
   if (words.kernel.empty())
     return usage_error("emit: KERNEL is required; `tartan emit --list` shows the built-in kernels");
   const auto target = read_target(words);
   if (!target) return fail(exit_usage, target.diags());
-  const auto described = describe(kernels, words.kernel, *target);
+  const auto described = describe(kernels, command, words.kernel, *target);
   if (!described) return fail(exit_usage, described.diags());
   if (const std::string problem = manifest_problem(words, *described); !problem.empty())
     return usage_error(problem);
@@ -106,6 +120,21 @@ int emit(const EmitWords& words, const KernelRegistry& kernels) {
     return exit_ok;
   }
   return write_files(words, *described, *compiled);
+}
+
+void add_option(CLI::App& command, const detail::Option& of) {
+  const std::string name = "--" + of.name;
+  CLI::Option* option = std::visit(
+      [&](auto* value) {
+        using Value = std::remove_pointer_t<decltype(value)>;
+        if constexpr (std::is_same_v<Value, bool>) return command.add_flag(name, *value, of.help);
+        else return command.add_option(name, *value, of.help);
+      },
+      of.value);
+  option->group(of.group);
+  if (std::holds_alternative<std::vector<std::string>*>(of.value)) option->delimiter(',');
+  if (!of.default_text.empty()) option->default_str(of.default_text);
+  else if (of.shows_default) option->capture_default_str();
 }
 
 }  // namespace
@@ -125,10 +154,11 @@ void add_emit(CLI::App& app, int& exit_code) {
                       "included, on zeroed buffers; those that it only writes are uninitialized");
   command->add_flag("--explain", words->explain,
                     "Print to standard error which instructions and layouts were chosen, and why");
-  const auto kernels = std::make_shared<KernelRegistry>(*command);
+  const auto kernels = std::make_shared<KernelRegistry>();
+  for (const detail::Option& each : kernels->options()) add_option(*command, each);
   command->footer(
       "Exit codes: 0 written, 1 the kernel is unsupported on the target, 2 usage or I/O");
-  command->callback([words, kernels, &exit_code] { exit_code = emit(*words, *kernels); });
+  command->callback([=, &exit_code] { exit_code = emit(*words, *command, *kernels); });
 }
 
 }  // namespace tartan::tools

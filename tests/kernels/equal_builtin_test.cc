@@ -5,8 +5,8 @@
 
 #include <tartan/dsl/kernels/kernels.h>
 
+#include "library/kernels/registry.h"
 #include "tests/kernels/equal_manifest.h"
-#include "tools/kernels/registry.h"
 
 namespace tartan {
 namespace {
@@ -32,13 +32,12 @@ std::vector<Argument> arguments_of(const Compiled& compiled) {
 
 // Kernels whose options say all of a launch: the lessons, and products of constant sizes.
 TEST(EqualBuiltIn, TheTextsForTwoTargets) {
-  CLI::App command;
-  const tools::KernelRegistry registry(command);
-  command.parse("--m 128 --n 64 --k 96");
+  const builtins::KernelRegistry registry;
+  ASSERT_TRUE(detail::read_json(registry.options(), R"({"m": 128, "n": 64, "k": 96})", "options"));
   const Target ampere = *Target::parse("sm_80"), hopper = *Target::parse("sm_90a"),
                blackwell = *Target::parse("sm_100a");
   int compared = 0;
-  for (const tools::BuiltinKernel& each : registry.all()) {
+  for (const builtins::BuiltinKernel& each : registry.all()) {
     if (each.name == "block_scaled") continue;  // below
     const bool new_one = each.name.starts_with("stmatrix");
     const auto compiled = [&](const Target& target) {

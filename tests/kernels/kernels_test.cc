@@ -10,26 +10,25 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tools/kernels/registry.h"
+#include "library/kernels/registry.h"
 
 namespace tartan {
 namespace {
 
 // The names of all built-in kernels.
 std::vector<std::string> names() {
-  CLI::App command;
-  const tools::KernelRegistry kernels(command);
+  const builtins::KernelRegistry kernels;
   std::vector<std::string> out;
-  for (const tools::BuiltinKernel& each : kernels.all()) out.push_back(each.name);
+  for (const builtins::BuiltinKernel& each : kernels.all()) out.push_back(each.name);
   return out;
 }
 
 // A kernel for small sizes; GEMMs get an explicit tile, so that a launch takes only their matrices.
-tools::Described small(const std::string& name, const Target& target) {
-  CLI::App command;
-  const tools::KernelRegistry kernels(command);
-  command.parse(name.starts_with("gemm") ? "--m 128 --n 64 --k 96 --tile 64x64x32"
-                                         : "--m 128 --n 64 --k 96");
+builtins::Described small(const std::string& name, const Target& target) {
+  const builtins::KernelRegistry kernels;
+  const std::string tile = name.starts_with("gemm") ? R"(, "tile": "64x64x32")" : "";
+  EXPECT_TRUE(detail::read_json(kernels.options(), R"({"m": 128, "n": 64, "k": 96)" + tile + "}",
+                                "options"));
   auto out = kernels.find(name)->describe(target);
   EXPECT_TRUE(out) << out.diags().text();
   return *out;
@@ -135,7 +134,7 @@ TEST(Kernels, GpuAndEmulatorAgree) {
     if (!takes(gpu->arch(), name) || !takes_any_numbers(name)) continue;
     SCOPED_TRACE(name);
     const Target target = Target::of(gpu->arch());
-    const tools::Described described = small(name, target);
+    const builtins::Described described = small(name, target);
     const auto compiled = compile(described.kernel, target);
     ASSERT_TRUE(compiled) << compiled.diags().text();
     const Dim3 grid = described.grid.value_or(Dim3{});
@@ -153,7 +152,7 @@ TEST(Kernels, TargetsAgreeOnTheEmulator) {
     if (oldest(name) > 80 || !takes_any_numbers(name)) continue;
     SCOPED_TRACE(name);
     const Target ampere = *Target::parse("sm_80"), hopper = *Target::parse("sm_90a");
-    const tools::Described described = small(name, ampere);
+    const builtins::Described described = small(name, ampere);
     const auto on_80 = compile(described.kernel, ampere),
                on_90 = compile(small(name, hopper).kernel, hopper);
     ASSERT_TRUE(on_80 && on_90);

@@ -14,11 +14,11 @@
 #include <numbers>
 
 #include "examples/lesson.h"
+#include "library/kernels/registry.h"
 #include "runtime/emulator/schedules/exploration.h"
 #include "tartan/dsl/kernels/kernels.h"
 #include "tartan/tartan.h"
 #include "tests/mutation/soak.h"
-#include "tools/kernels/registry.h"
 
 // The kernels of the lessons that are whole programs.
 namespace lesson_07 {
@@ -336,10 +336,9 @@ Subject attention_lesson(const std::string& name, bool causal) {
 
 /// The kernels of one instruction: of `tartan emit`, and the lessons that they are of.
 std::vector<Subject> instructions() {
-  CLI::App command;
-  const tools::KernelRegistry registry(command);
+  const builtins::KernelRegistry registry;
   std::vector<Subject> out;
-  for (const tools::BuiltinKernel& each : registry.all()) {
+  for (const builtins::BuiltinKernel& each : registry.all()) {
     if (!each.options.empty() || each.name == "mma_probe") continue;
     const Target target = Target::of(*Arch::parse("sm_90"));
     const auto described = each.describe(target);

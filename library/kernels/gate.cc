@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "tools/kernels/families.h"
+#include "library/kernels/families.h"
 
-namespace tartan::tools {
+namespace tartan::inline TARTAN_ABI::builtins {
 namespace {
 
 using kernels::Activation;
@@ -22,20 +22,27 @@ Result<Activation> read_activation(const std::string& word) {
 
 void add_gate(KernelRegistry& registry, const SharedProductWords& words) {
   const auto activation = std::make_shared<std::string>("silu");
-  registry.command()
-      .add_option("--activation", *activation, "Of the gate: relu, gelu, silu or sigmoid")
-      ->capture_default_str()
-      ->group("Options of gate (and --type)");
+  registry.add_option({.name = "activation",
+                       .value = activation.get(),
+                       .help = "Of the gate: relu, gelu, silu or sigmoid",
+                       .group = "Options of gate (and --type)",
+                       .shows_default = true});
   registry.add({"gate",
                 "activation(gate) * up, elementwise",
-                {"--type", "--activation"},
+                {"type", "activation"},
                 [=](const Target&) -> Result<Described> {
                   const auto type = read_type(*words);
                   const auto of = read_activation(*activation);
                   if (!type) return type.diags();
                   if (!of) return of.diags();
-                  return Described{kernels::gate({.activation = *of, .type = *type})};
+                  const int each = kernels::gate_elements(*type);
+                  return Described{.kernel = kernels::gate({.activation = *of, .type = *type}),
+                                   .grid_of = [=](const LaunchSizes& sizes) {
+                                     const std::int64_t blocks =
+                                         (sizes.of("count") + each - 1) / each;
+                                     return LaunchGrid{static_cast<std::uint32_t>(blocks)};
+                                   }};
                 }});
 }
 
-}  // namespace tartan::tools
+}  // namespace tartan::inline TARTAN_ABI::builtins

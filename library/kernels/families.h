@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// tools/kernels/families.h - the functions that add kernels to the registry, one per source here.
+// library/kernels/families.h - the functions that add kernels to the registry, one per source here.
 #pragma once
 
 #include <memory>
 
-#include "tools/kernels/product_options.h"
-#include "tools/kernels/registry.h"
+#include "library/kernels/product_options.h"
+#include "library/kernels/registry.h"
 
-namespace tartan::tools {
+namespace tartan::inline TARTAN_ABI::builtins {
 
 using SharedProductWords = std::shared_ptr<const ProductWords>;
 
@@ -20,4 +20,4 @@ void add_gate(KernelRegistry& registry, const SharedProductWords& words);
 /// One instruction each: mma, wmma, ldmatrix, stmatrix, movmatrix.
 void add_lessons(KernelRegistry& registry);
 
-}  // namespace tartan::tools
+}  // namespace tartan::inline TARTAN_ABI::builtins

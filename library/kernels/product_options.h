@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// tools/kernels/product_options.h - parses the options of `tartan emit` for gemm and other
-// products.
+// library/kernels/product_options.h - reads the options of gemm and other products.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "library/kernels/registry.h"
 #include "tartan/dsl/kernels/block_scaled.h"
 #include "tartan/dsl/kernels/gemm.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::tools {
+namespace tartan::inline TARTAN_ABI::builtins {
 
 /// As written; empty: not given.
 struct ProductWords {
@@ -26,7 +25,12 @@ struct ProductWords {
   std::vector<std::string> epilogue;
 };
 
-void add_product_options(CLI::App& command, ProductWords& words);
+void add_product_options(KernelRegistry& registry, ProductWords& words);
+
+/// A size of a launch: constant, or if 0 the argument of that parameter.
+inline int size_of(const LaunchSizes& sizes, std::string_view param, int constant) {
+  return constant ? constant : static_cast<int>(sizes.of(param));
+}
 
 /// The options, or all errors in the text and in the options themselves.
 Result<kernels::Gemm> read_gemm(const ProductWords& words);
@@ -37,4 +41,4 @@ Result<kernels::BlockScaled> read_block_scaled(const ProductWords& words);
 /// Only the element type, for kernels that take no more than --type.
 Result<Type> read_type(const ProductWords& words);
 
-}  // namespace tartan::tools
+}  // namespace tartan::inline TARTAN_ABI::builtins

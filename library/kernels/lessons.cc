@@ -2,9 +2,9 @@
 // One instruction each, as explained in the lessons of examples/.
 #include "tartan/dsl/kernels/kernels.h"
 
-#include "tools/kernels/families.h"
+#include "library/kernels/families.h"
 
-namespace tartan::tools {
+namespace tartan::inline TARTAN_ABI::builtins {
 namespace {
 
 using namespace kernels;
@@ -72,4 +72,4 @@ void add_lessons(KernelRegistry& registry) {
          }});
 }
 
-}  // namespace tartan::tools
+}  // namespace tartan::inline TARTAN_ABI::builtins

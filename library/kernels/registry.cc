@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/kernels/registry.h"
+#include "library/kernels/registry.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "tools/kernels/families.h"
+#include "library/kernels/families.h"
 
-namespace tartan::tools {
+namespace tartan::inline TARTAN_ABI::builtins {
 namespace {
 
 bool takes(const BuiltinKernel& kernel, const std::string& option) {
@@ -16,9 +17,9 @@ bool takes(const BuiltinKernel& kernel, const std::string& option) {
 
 }  // namespace
 
-KernelRegistry::KernelRegistry(CLI::App& command) : command_(command) {
+KernelRegistry::KernelRegistry() {
   const auto words = std::make_shared<ProductWords>();
-  add_product_options(command, *words);
+  add_product_options(*this, *words);
   add_gemm(*this, words);
   add_block_scaled(*this, words);
   add_attention(*this, words);
@@ -33,20 +34,21 @@ const BuiltinKernel* KernelRegistry::find(std::string_view name) const {
   return at == kernels_.end() ? nullptr : &*at;
 }
 
-Diags KernelRegistry::refused_options(const BuiltinKernel& kernel) const {
+Diags KernelRegistry::refused_options(const BuiltinKernel& kernel,
+                                      std::span<const std::string> given,
+                                      std::string_view prefix) const {
   Diags out;
-  for (const CLI::Option* option : command_.get_options()) {
-    const std::string name = option->get_name();
-    if (option->count() == 0 || takes(kernel, name)) continue;
+  for (const std::string& name : given) {
+    if (takes(kernel, name)) continue;
     std::vector<std::string_view> takers;
     for (const BuiltinKernel& each : kernels_)
       if (takes(each, name)) takers.push_back(each.name);
     if (takers.empty()) continue;  // a command's option, not a kernel's
     out.report("usage"_rule, {},
-               fmt::format("{}: unsupported by kernel {}; {} {} it", name, kernel.name,
+               fmt::format("{}{}: unsupported by kernel {}; {} {} it", prefix, name, kernel.name,
                            fmt::join(takers, ", "), takers.size() == 1 ? "supports" : "support"));
   }
   return out;
 }
 
-}  // namespace tartan::tools
+}  // namespace tartan::inline TARTAN_ABI::builtins

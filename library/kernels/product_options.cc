@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/kernels/product_options.h"
+#include "library/kernels/product_options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <limits>
 
-namespace tartan::tools {
+namespace tartan::inline TARTAN_ABI::builtins {
 namespace {
 
 using kernels::Activation;
@@ -253,59 +254,54 @@ Result<BlockScaled> read_block_scaled(const ProductWords& words) {
 
 Result<Type> read_type(const ProductWords& words) { return Reader(words).read_type(); }
 
-void add_product_options(CLI::App& command, ProductWords& words) {
-  const auto option = [&](const char* name, auto& value, const std::string& help) {
-    return command.add_option(name, value, help)->group("Options of gemm");
+void add_product_options(KernelRegistry& registry, ProductWords& words) {
+  const auto option = [&](const char* name, auto& value, const std::string& help,
+                          bool shows_default = false, const char* text = "") {
+    registry.add_option({name, &value, help, "Options of gemm", shows_default, text});
   };
-  option("--m", words.m, "Rows of A and C; 0: a kernel parameter")->capture_default_str();
-  option("--n", words.n, "Columns of B and C; 0: a kernel parameter")->capture_default_str();
-  option("--k", words.k, "Columns of A, rows of B; 0: a kernel parameter")->capture_default_str();
-  option("--multiple", words.multiple,
-         "Guaranteed divisor of A's and B's leading dimensions, in elements, for run-time sizes")
-      ->capture_default_str();
-  option("--multiple-c", words.multiple_c, "Same for C")->capture_default_str();
-  option("--type", words.type, "Element type of A and B; default: f16");
-  option("--a", words.a, "Element type of A alone");
-  option("--b", words.b, "Element type of B alone");
-  option("--accumulator", words.accumulator,
+  option("m", words.m, "Rows of A and C; 0: a kernel parameter", true);
+  option("n", words.n, "Columns of B and C; 0: a kernel parameter", true);
+  option("k", words.k, "Columns of A, rows of B; 0: a kernel parameter", true);
+  option("multiple", words.multiple,
+         "Guaranteed divisor of A's and B's leading dimensions, in elements, for run-time sizes",
+         true);
+  option("multiple-c", words.multiple_c, "Same for C", true);
+  option("type", words.type, "Element type of A and B; default: f16");
+  option("a", words.a, "Element type of A alone");
+  option("b", words.b, "Element type of B alone");
+  option("accumulator", words.accumulator,
          "Accumulator type: f32, f16, f64 or s32; default: follows A");
-  option("--c", words.c, "Element type of C; default: the accumulator's");
-  option("--a-major", words.a_major, "Major order of A: row or col")->capture_default_str();
-  option("--b-major", words.b_major, "Major order of B: row or col")->capture_default_str();
-  option("--tile", words.tile,
+  option("c", words.c, "Element type of C; default: the accumulator's");
+  option("a-major", words.a_major, "Major order of A: row or col", true);
+  option("b-major", words.b_major, "Major order of B: row or col", true);
+  option("tile", words.tile,
          "CTA tile, MxN or MxNxK; default: the fastest for these sizes on an H100, together with "
          "its warps, stages, producers, cluster, group and --persistent");
-  option("--warps", words.warps, "Warps of a --tile along m and n; default: 2x2");
-  option("--stages", words.stages, "Pipeline stages; default with --tile: 3");
-  option("--promote", words.promote,
+  option("warps", words.warps, "Warps of a --tile along m and n; default: 2x2");
+  option("stages", words.stages, "Pipeline stages; default with --tile: 3");
+  option("promote", words.promote,
          "fp8: k-tiles between promotions of the tensor cores' accumulators (about 14 "
-         "bits on sm_89 and sm_90a) into full f32; 0: never")
-      ->capture_default_str();
-  option("--epilogue", words.epilogue,
-         "Epilogue operations, separated by commas: " + epilogue_words())
-      ->delimiter(',');
-  option("--splits", words.splits, "Split-K: number of splits of k; gemm_sum reduces them")
-      ->capture_default_str();
-  option("--stream-blocks", words.stream_blocks,
+         "bits on sm_89 and sm_90a) into full f32; 0: never",
+         true);
+  option("epilogue", words.epilogue,
+         "Epilogue operations, separated by commas: " + epilogue_words());
+  option("splits", words.splits, "Split-K: number of splits of k; gemm_sum reduces them", true);
+  option("stream-blocks", words.stream_blocks,
          "Stream-K: number of CTAs that divide all k-tiles evenly; gemm_sum reduces the partial "
-         "tiles; 0: off")
-      ->capture_default_str();
-  option("--producers", words.producers,
+         "tiles; 0: off",
+         true);
+  option("producers", words.producers,
          "Producer warps of a warp-specialized kernel; default with --tile: 0");
-  option("--cluster", words.cluster,
+  option("cluster", words.cluster,
          "Cluster size, whose CTAs share B by TMA multicast, from sm_90a on: 1, 2, 4 or 8; default "
          "with --tile: 1");
-  option("--group", words.group,
+  option("group", words.group,
          "Rasterization: rows of tiles visited together, column by column, for reuse in L2; "
          "default with --tile: 8");
-  option("--bit-op", words.bit_op, "b1: bit operation of the product, xor or and")
-      ->default_str("xor");
-  command.add_flag("--batched", words.batched, "Batched GEMM: blockIdx.z selects the product")
-      ->group("Options of gemm");
-  command
-      .add_flag("--persistent", words.persistent,
-                "Persistent kernel: each CTA computes tile after tile, for any grid size")
-      ->group("Options of gemm");
+  option("bit-op", words.bit_op, "b1: bit operation of the product, xor or and", true, "xor");
+  option("batched", words.batched, "Batched GEMM: blockIdx.z selects the product");
+  option("persistent", words.persistent,
+         "Persistent kernel: each CTA computes tile after tile, for any grid size");
 }
 
-}  // namespace tartan::tools
+}  // namespace tartan::inline TARTAN_ABI::builtins

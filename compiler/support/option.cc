@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/support/option.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "compiler/support/json_text.h"
+#include "compiler/support/nearest.h"
+
+namespace tartan::inline TARTAN_ABI::detail {
+namespace {
+
+using nlohmann::json;
+
+// What an option's member is expected to be; empty: it was stored.
+struct Store {
+  const json& from;
+
+  std::string operator()(int* to) const {
+    if (!from.is_number_integer() || from != json(from.get<int>())) return "an integer of 32 bits";
+    *to = from.get<int>();
+    return {};
+  }
+  std::string operator()(std::optional<int>* to) const {
+    int value = 0;
+    std::string expected = (*this)(&value);
+    if (expected.empty()) *to = value;
+    return expected;
+  }
+  std::string operator()(double* to) const {
+    if (!from.is_number()) return "a number";
+    *to = from.get<double>();
+    return {};
+  }
+  std::string operator()(std::string* to) const {
+    if (!from.is_string()) return "a string";
+    *to = from.get<std::string>();
+    return {};
+  }
+  std::string operator()(bool* to) const {
+    if (!from.is_boolean()) return "true or false";
+    *to = from.get<bool>();
+    return {};
+  }
+  std::string operator()(std::vector<std::string>* to) const {
+    const auto is_string = [](const json& each) { return each.is_string(); };
+    if (!from.is_array() || !std::ranges::all_of(from, is_string)) return "an array of strings";
+    *to = from.get<std::vector<std::string>>();
+    return {};
+  }
+};
+
+std::string shown(const json& value) {
+  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  if (text.size() > 60) text = text.substr(0, 60) + "...";
+  return text;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> read_json(std::span<const Option> options, std::string_view text,
+                                           std::string_view what) {
+  std::vector<std::string> given;
+  if (text.empty()) return given;
+  if (nested_too_deep(text))
+    return {"usage"_rule, fmt::format("{}: nested too deep: expected at most {} brackets", what,
+                                      most_json_nesting)};
+  const json root = json::parse(text, nullptr, false);
+  if (!root.is_object())
+    return {"usage"_rule,
+            fmt::format("{}: expected a JSON object such as {{\"m\": 256}}, found {}", what,
+                        root.is_discarded() ? "text that is not JSON" : shown(root))};
+  Diags diags;
+  for (const auto& [name, value] : root.items()) {
+    const auto option = std::ranges::find(options, name, &Option::name);
+    if (option == options.end()) {
+      std::vector<std::string_view> names;
+      for (const Option& each : options) names.push_back(each.name);
+      diags.report("usage"_rule, {},
+                   fmt::format("{}: unknown option {}; the nearest is {}", what, name,
+                               nearest_word(name, names)));
+      continue;
+    }
+    const std::string expected = std::visit(Store{value}, option->value);
+    if (!expected.empty())
+      diags.report(
+          "usage"_rule, {},
+          fmt::format("{}: option {}: expected {}, found {}", what, name, expected, shown(value)));
+    given.push_back(name);
+  }
+  if (!diags.ok()) return diags;
+  return given;
+}
+
+}  // namespace tartan::inline TARTAN_ABI::detail

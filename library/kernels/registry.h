@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// library/kernels/registry.h - the built-in kernels by name, as `tartan emit` and the C interface
+// offer them: each with its options, their help, and the grid of its launch.
+//
+// A kernel is a row that its own file adds:
+//
+//   void add_transpose(KernelRegistry& registry) {
+//     auto multiple = std::make_shared<int>(8);
+//     registry.add_option({.name = "multiple", .value = multiple.get(), .help = "..."});
+//     registry.add({"transpose", "transposing copy", {"multiple"},
+//                   [=](const Target&) { return Described{kernels::transpose(*multiple)}; }});
+//   }
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler/support/option.h"
+#include "tartan/dsl/kernel.h"
+#include "tartan/runtime/device.h"
+
+namespace tartan::inline TARTAN_ABI::builtins {
+
+/// What a launch's grid depends on beside the options.
+struct LaunchSizes {
+  /// The argument of a scalar parameter: "m", "queries".
+  std::function<std::int64_t(std::string_view param)> of;
+  int multiprocessors = 0;
+};
+
+/// Blocks of a launch along x, y and z; nothing where the caller decides (how many products a batch
+/// has).
+struct LaunchGrid {
+  std::optional<std::uint32_t> x, y = 1, z = 1;
+};
+
+/// A kernel with its options applied.
+struct Described {
+  Kernel kernel;
+  std::optional<Dim3> grid = {};  // of a launch, if the options determine it
+  std::function<LaunchGrid(const LaunchSizes&)> grid_of = {};  // otherwise
+
+  LaunchGrid launch_grid(const LaunchSizes& sizes) const {
+    if (grid_of) return grid_of(sizes);
+    return grid ? LaunchGrid{grid->x, grid->y, grid->z} : LaunchGrid{};
+  }
+};
+
+struct BuiltinKernel {
+  std::string name, summary;
+  std::vector<std::string> options;  // "m": those it takes, in the order of the help
+  std::function<Result<Described>(const Target&)> describe;
+};
+
+class KernelRegistry {
+ public:
+  /// All kernels, all options at their defaults.
+  KernelRegistry();
+  KernelRegistry(const KernelRegistry&) = delete;  // the kernels read these options
+  KernelRegistry& operator=(const KernelRegistry&) = delete;
+
+  void add_option(detail::Option option) { options_.push_back(std::move(option)); }
+  void add(BuiltinKernel kernel) { kernels_.push_back(std::move(kernel)); }
+
+  std::span<const detail::Option> options() const { return options_; }
+  std::span<const BuiltinKernel> all() const { return kernels_; }
+  const BuiltinKernel* find(std::string_view name) const;
+  /// A usage error for each of the given options that this kernel does not take, which begins with
+  /// `prefix` and the option's name.
+  Diags refused_options(const BuiltinKernel& kernel, std::span<const std::string> given,
+                        std::string_view prefix) const;
+
+ private:
+  std::vector<detail::Option> options_;
+  std::vector<BuiltinKernel> kernels_;
+};
+
+}  // namespace tartan::inline TARTAN_ABI::builtins
