@@ -6,7 +6,7 @@ if(TARTAN_SANITIZE)
 endif()
 
 add_test(NAME library_symbols COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/symbols_test.sh $<TARGET_FILE:tartan> ${CMAKE_NM}
-                                      ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+                                      ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} ${PROJECT_SOURCE_DIR}/include/tartan/c.h)
 add_test(NAME library_size COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/size_test.sh $<TARGET_FILE:tartan> ${CMAKE_STRIP})
 
 add_executable(load_time_test ${CMAKE_CURRENT_LIST_DIR}/load_time_test.cc)

@@ -1,17 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# symbols_test.sh LIBRARY NM VERSION: the library shows names of this version's namespace tartan only, as symbols of that version, and
-# nothing of LLVM even in their signatures.
+# symbols_test.sh LIBRARY NM VERSION HEADER: the library shows names of this version's namespace tartan, as symbols of that version, and
+# the functions of the C interface (HEADER), as symbols of TARTAN_C_1; nothing else, and nothing of LLVM even in their signatures.
 set -eu
-library=$1 nm=$2 version=$3
+library=$1 nm=$2 version=$3 header=$4
 namespace=v$(echo "$version" | tr . _)
 
 shown=$("$nm" --dynamic --defined-only --demangle "$library" | cut -d ' ' -f 3-)
 # "typeinfo for tartan::", "guard variable for tartan::" and the like; a template function starts with its return type.
 foreign=$("$nm" --dynamic --defined-only "$library" | cut -d ' ' -f 3 |
-  grep -vE "^_Z(T[ISVT]|TL?h[^_]*_|Tv[^_]*_[^_]*_|GV)?Z?N[KRO]*6tartan${#namespace}$namespace.*@@TARTAN_$version\$|^TARTAN_$version\$" || true)
+  grep -v "@@TARTAN_C_1$" |
+  grep -vE "^_Z(T[ISVT]|TL?h[^_]*_|Tv[^_]*_[^_]*_|GV)?Z?N[KRO]*6tartan${#namespace}$namespace.*@@TARTAN_$version\$|^TARTAN_($version|C_1)\$" || true)
 llvm=$(echo "$shown" | grep -i llvm || true)
+declared=$(grep -oE '\btartan_[a-z_]+\(' "$header" | tr -d '(' | sort -u)
+c_interface=$("$nm" --dynamic --defined-only "$library" | cut -d ' ' -f 3 | sed -n 's/@@TARTAN_C_1$//p' | sort -u)
 
 test "$(echo "$shown" | wc -l)" -ge 20 || { echo "only these names are exported:"; echo "$shown"; exit 1; }
 test -z "$foreign" || { echo "exported, but not of namespace tartan::$namespace and version $version:"; echo "$foreign"; exit 1; }
 test -z "$llvm" || { echo "exported, and mentions LLVM (declare it with hidden visibility):"; echo "$llvm"; exit 1; }
+test "$declared" = "$c_interface" || { echo "of the C interface, declared:"; echo "$declared"; echo "and exported:"; echo "$c_interface"; exit 1; }

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "bindings/c/kernel.h"
+#include "runtime/check_arguments.h"
+#ifdef TARTAN_LLVM
+#include "tartan/dsl/kernels/gemm.h"
+#include "tartan/launch.h"
+#endif
+
+using namespace tartan;
+
+struct tartan_function {
+  Device device;
+  LoadedKernel kernel;
+  std::string info;
+#ifdef TARTAN_LLVM
+  std::shared_ptr<const tartan_kernel::State> compiled;  // null: PTX text
+#endif
+};
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string info_of(const std::string& name, const std::vector<KernelParam>& params) {
+  Json list = Json::array();
+  for (const KernelParam& each : params)
+    list.push_back({{"name", each.name}, {"bytes", each.bytes}});
+  return Json{{"name", name}, {"parameters", std::move(list)}}.dump(-1, ' ', false,
+                                                                    Json::error_handler_t::replace);
+}
+
+Result<LoadedKernel> loaded(Device& device, const std::string& ptx, const std::string& name) {
+  const auto module = device.load(ptx, name);
+  if (!module) return module.diags();
+  return module->kernel(name);
+}
+
+// The caller's options, which may be those of an older or a newer header.
+Result<tartan_launch_options> read(const tartan_launch_options* given) {
+  tartan_launch_options out{};
+  if (!given) return out;
+  if (given->size < sizeof out)
+    return {"usage"_rule, fmt::format("tartan_launch: options->size: expected {} "
+                                      "(sizeof(tartan_launch_options)), found {}",
+                                      sizeof out, given->size)};
+  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
+  if (std::any_of(bytes + sizeof out, bytes + given->size, [](unsigned char x) { return x != 0; }))
+    return {
+        "usage"_rule,
+        fmt::format("tartan_launch: options->size is {}, and an option beyond the {} bytes that "
+                    "this library knows is set: a newer library is needed",
+                    given->size, sizeof out)};
+  std::memcpy(&out, given, sizeof out);
+  return out;
+}
+
+Result<Arguments> read(const tartan_argument* given, size_t count) {
+  Arguments out;
+  Diags diags;
+  for (size_t i = 0; i < count; ++i) {
+    if (given[i].value)
+      out.add_bytes({static_cast<const std::byte*>(given[i].value), given[i].size});
+    else
+      diags.report("usage"_rule, {}, fmt::format("tartan_launch: arguments[{}].value is null", i));
+  }
+  if (!diags.ok()) return diags;
+  return out;
+}
+
+Status launch_text(tartan_function& function, const tartan_launch_options& options,
+                   const Arguments& arguments, const Stream* stream) {
+  if (options.block[0] == 0)
+    return {"usage"_rule, "tartan_launch: options->block[0] is 0: PTX text needs a block"};
+  const auto dim = [](const uint32_t(&of)[3]) {
+    return Dim3{std::max(of[0], 1u), std::max(of[1], 1u), std::max(of[2], 1u)};
+  };
+  return function.kernel.launch({.grid = dim(options.grid),
+                                 .block = dim(options.block),
+                                 .dynamic_shared = options.dynamic_shared,
+                                 .cooperative = options.cooperative != 0},
+                                arguments, stream);
+}
+
+#ifdef TARTAN_LLVM
+
+Diags refuse_shape(const tartan_launch_options& options) {
+  Diags out;
+  const auto refuse = [&](const char* member) {
+    out.report("usage"_rule, {},
+               fmt::format("tartan_launch: options->{}: expected 0 for a compiled kernel, which "
+                           "knows it",
+                           member));
+  };
+  if (options.block[0] || options.block[1] || options.block[2]) refuse("block");
+  if (options.dynamic_shared) refuse("dynamic_shared");
+  if (options.cooperative) refuse("cooperative");
+  return out;
+}
+
+std::vector<KernelParam> params_of(const Compiled& compiled) {
+  std::vector<KernelParam> out;
+  for (const CompiledParam& each : compiled.params)
+    out.push_back({each.name, each.pointer ? 8 : static_cast<size_t>(bits(each.type)) / 8});
+  return out;
+}
+
+// The grid of a launch: what the caller gives, else what options and arguments tell.
+class Grid {
+ public:
+  Grid(const tartan_kernel::State& kernel, const Arguments& arguments)
+      : compiled_(kernel.compiled), described_(kernel.described), arguments_(arguments) {}
+
+  Result<Dim3> operator()(const uint32_t (&given)[3]) {
+    const auto computed = described_.launch_grid(
+        {[this](std::string_view param) { return size(param); }, kernels::h100_multiprocessors});
+    const Dim3 grid{dim("x", given[0], computed.x), dim("y", given[1], computed.y),
+                    dim("z", given[2], computed.z)};
+    if (!diags_.ok()) return diags_;
+    return grid;
+  }
+
+ private:
+  std::int64_t size(std::string_view param) {
+    const auto at = std::ranges::find(compiled_.params, param, &CompiledParam::name);
+    assert(at != compiled_.params.end());
+    const auto& bytes = arguments_[static_cast<size_t>(at - compiled_.params.begin())];
+    std::int32_t value = 0;
+    std::memcpy(&value, bytes.data(), std::min(bytes.size(), sizeof value));
+    if (at->type != u32 && value < 0) {
+      diags_.report("launch-arguments"_rule, {},
+                    fmt::format("{} of kernel {}: expected a size of at least 0, found {}", param,
+                                compiled_.name, value));
+      return 0;
+    }
+    return static_cast<std::uint32_t>(value);
+  }
+
+  std::uint32_t dim(const char* name, std::uint32_t given, std::optional<std::uint32_t> computed) {
+    if (given) return given;
+    if (!computed)
+      diags_.report(
+          "launch-arguments"_rule, {},
+          fmt::format("the grid's {} is 0: expected a number of blocks, which neither the "
+                      "options nor the arguments of kernel {} tell",
+                      name, compiled_.name));
+    return computed.value_or(0);
+  }
+
+  const Compiled& compiled_;
+  const builtins::Described& described_;
+  const Arguments& arguments_;
+  Diags diags_;
+};
+
+Status launch_compiled(tartan_function& function, const tartan_launch_options& options,
+                       const Arguments& arguments, const Stream* stream) {
+  const tartan_kernel::State& kernel = *function.compiled;
+  Diags diags = refuse_shape(options);
+  detail::check_arguments(kernel.compiled.name, params_of(kernel.compiled), arguments, "", diags);
+  if (!diags.ok()) return diags;
+  const auto grid = Grid(kernel, arguments)(options.grid);
+  if (!grid) return grid.diags();
+  if (grid->count() == 0) return Done{};  // an empty product
+  return launch(function.kernel, kernel.compiled, *grid, arguments, stream);
+}
+
+#endif
+
+Status launch_function(tartan_function& function, const tartan_launch_options* options,
+                       const tartan_argument* given, size_t count) {
+  const auto read_options = read(options);
+  if (!read_options) return read_options.diags();
+  const auto arguments = read(given, count);
+  if (!arguments) return arguments.diags();
+#ifdef TARTAN_LLVM
+  if (function.compiled) return launch_compiled(function, *read_options, *arguments, nullptr);
+#endif
+  return launch_text(function, *read_options, *arguments, nullptr);
+}
+
+}  // namespace
+
+tartan_error* tartan_load(tartan_device* device, const tartan_kernel* kernel,
+                          tartan_function** out) {
+  if (out) *out = nullptr;
+  return c::guarded(
+      "tartan_load", {{"device", device}, {"kernel", kernel}, {"out", out}}, [&]() -> Status {
+#ifdef TARTAN_LLVM
+        const Compiled& compiled = kernel->state->compiled;
+        auto function = loaded(device->device, compiled.ptx, compiled.name);
+        if (!function) return function.diags();
+        *out = new tartan_function{device->device, *function,
+                                   info_of(compiled.name, params_of(compiled)), kernel->state};
+        return Done{};
+#else
+        return {"usage"_rule, "tartan_load: this build of Tartan has no compiled kernels"};
+#endif
+      });
+}
+
+tartan_error* tartan_load_ptx(tartan_device* device, const char* ptx, const char* name,
+                              tartan_function** out) {
+  if (out) *out = nullptr;
+  return c::guarded("tartan_load_ptx",
+                    {{"device", device}, {"ptx", ptx}, {"name", name}, {"out", out}},
+                    [&]() -> Status {
+                      auto function = loaded(device->device, ptx, name);
+                      if (!function) return function.diags();
+                      auto made = std::make_unique<tartan_function>(
+                          tartan_function{.device = device->device,
+                                          .kernel = *function,
+                                          .info = info_of(function->name(), function->params())});
+                      *out = made.release();
+                      return Done{};
+                    });
+}
+
+const char* tartan_function_info(const tartan_function* function) {
+  return function ? function->info.c_str() : "";
+}
+
+void tartan_function_free(tartan_function* function) { delete function; }
+
+tartan_error* tartan_launch(tartan_function* function, const tartan_launch_options* options,
+                            const tartan_argument* arguments, size_t count) {
+  const void* list = count ? static_cast<const void*>(arguments) : function;  // none may be null
+  return c::guarded("tartan_launch", {{"function", function}, {"arguments", list}},
+                    [&] { return launch_function(*function, options, arguments, count); });
+}
