@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Built-in kernels, and the checker of PTX text."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, List, Optional, Union
+
+from ._library import Diagnostic, Handle, check as _check, diagnostics_of, library, take_json
+
+if TYPE_CHECKING:
+    from ._device import Device
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of built-in kernels: "head-dim" is head_dim=... of compile()."""
+
+    name: str
+    type: str  # "integer", "string", "boolean", "strings"
+    default: Any  # None: the kernel chooses
+    help: str
+
+
+@dataclass(frozen=True)
+class KernelSummary:
+    """A row of kernels()."""
+
+    name: str
+    summary: str
+    options: List[Option]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a kernel. Of a pointer, `type` is that of its elements."""
+
+    name: str
+    type: str  # "bf16"; of PTX text "b64": only the bytes are known
+    pointer: bool = False
+    elements: int = 0  # that the kernel accesses; 0: arguments decide
+    reads: bool = True
+    writes: bool = True
+    multiple_of: int = 1
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One decision of Tartan, with its reason."""
+
+    what: str
+    taken: str
+    reason: str
+    refused: List[str]
+    file: str
+    line: int
+
+
+class Kernel:
+    """A compiled kernel; compile() makes one, Device.load() loads it."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+        info = json.loads(library.tartan_kernel_info(handle.pointer))
+        self.name: str = info["name"]
+        self.target: str = info["target"]
+        self.ptx_version: str = info["ptx_version"]
+        self.block: int = info["block"]
+        self.dynamic_shared: int = info["dynamic_shared"]
+        self.parameters: List[Parameter] = [Parameter(**each) for each in info["parameters"]]
+        self.warnings: List[Diagnostic] = diagnostics_of(
+            json.dumps({"diagnostics": info["warnings"]})
+        )
+
+    @property
+    def ptx(self) -> str:
+        """The PTX text."""
+        return library.tartan_kernel_ptx(self._handle.pointer).decode()
+
+    def explain(self) -> List[Choice]:
+        """What Tartan chose, and why."""
+        return [
+            Choice(**each) for each in json.loads(library.tartan_kernel_explain(self._handle.pointer))
+        ]
+
+    def __repr__(self) -> str:
+        names = ", ".join(each.name for each in self.parameters)
+        return f"<tartan.Kernel {self.name}({names}) for {self.target}>"
+
+
+def kernels() -> List[KernelSummary]:
+    """The built-in kernels with their options."""
+    out = ctypes.c_void_p()
+    _check(library.tartan_list_kernels(ctypes.byref(out)))
+    return [
+        KernelSummary(each["name"], each["summary"], [Option(**of) for of in each["options"]])
+        for each in take_json(out)
+    ]
+
+
+def compile(name: str, target: Union[str, "Device"], **options: Any) -> Kernel:
+    """Compiles a built-in kernel for "sm_90a" and the like, or for a device.
+
+    Options are those of `tartan emit`: --head-dim is head_dim. A size of 0 becomes a parameter.
+    """
+    arch = target if isinstance(target, str) else target.arch
+    members = {key.replace("_", "-"): value for key, value in options.items()}
+    handle = Handle(library.tartan_kernel_free)
+    _check(
+        library.tartan_compile(
+            name.encode(), arch.encode(), json.dumps(members).encode(), ctypes.byref(handle.pointer)
+        )
+    )
+    return Kernel(handle)
+
+
+def check(ptx: str, target: Optional[str] = None) -> List[Diagnostic]:
+    """The diagnostics of PTX text for a target, or for the text's own: none is of level "error" if
+    the text is legal."""
+    out = ctypes.c_void_p()
+    _check(
+        library.tartan_check(ptx.encode(), target.encode() if target else None, ctypes.byref(out), None)
+    )
+    return diagnostics_of(json.dumps(take_json(out)))

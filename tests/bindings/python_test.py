@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python package on the emulator: python_test.py needs nothing but Python, the tests of NumPy's
+arrays also NumPy. PYTHONPATH and TARTAN_LIBRARY say where the package and the library are."""
+
+import array
+import gc
+import math
+import struct
+import threading
+import unittest
+
+import tartan
+
+try:
+    import numpy as np
+except ImportError:
+    np = None
+
+SCALE = """
+.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry scale(.param .u64 at, .param .f32 by) {
+  .reg .b64 %a<3>; .reg .b32 %i; .reg .f32 %x<3>;
+  ld.param.u64 %a0, [at]; ld.param.f32 %x0, [by];
+  mov.u32 %i, %tid.x; mul.wide.u32 %a1, %i, 4; add.s64 %a2, %a0, %a1;
+  ld.global.f32 %x1, [%a2]; mul.f32 %x2, %x1, %x0; st.global.f32 [%a2], %x2;
+  ret;
+}
+"""
+
+
+def element(i, j, seed):
+    return (i * 7 + j * 3 + seed) % 11 - 5
+
+
+class Kernels(unittest.TestCase):
+    def test_version(self):
+        self.assertRegex(tartan.__version__, r"^\d+\.\d+\.\d+$")
+
+    def test_list_has_options_with_defaults(self):
+        attention = next(each for each in tartan.kernels() if each.name == "attention")
+        options = {each.name: each for each in attention.options}
+        self.assertEqual(set(options), {"type", "head-dim", "causal"})
+        self.assertEqual((options["head-dim"].type, options["head-dim"].default), ("integer", 64))
+        self.assertEqual((options["causal"].type, options["causal"].default), ("boolean", False))
+
+    def test_compiled_kernel_tells_its_parameters_and_choices(self):
+        kernel = tartan.compile("attention", "sm_80", head_dim=128, type="bf16")
+        self.assertEqual(kernel.parameters[0], tartan.Parameter("queries", "s32", False, 0, False, False))
+        names = [each.name for each in kernel.parameters]
+        self.assertEqual(names[5:], ["Q", "K", "V", "O", "LSE"])
+        self.assertIn("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", kernel.ptx)
+        self.assertTrue(any("ldmatrix" in each.taken for each in kernel.explain()))
+
+    def test_all_mistakes_are_in_one_error(self):
+        with self.assertRaises(tartan.Error) as caught:
+            tartan.compile("gemm", "sm_80", typ="f16", m="x", causal=True)
+        self.assertEqual(caught.exception.rule, "usage")
+        messages = [each.message for each in caught.exception.diagnostics]
+        self.assertEqual(len(messages), 2)
+        self.assertIn("gemm: unknown option typ; the nearest is type", messages)
+        with self.assertRaisesRegex(tartan.Error, r"no mma.sync of bf16.*\[no-instruction\]"):
+            tartan.compile("attention", "sm_75", type="bf16")
+
+    def test_check(self):
+        self.assertEqual(tartan.check(SCALE), [])
+        found = tartan.check(SCALE.replace("mul.f32", "mul.f31"), "sm_90")
+        self.assertEqual({(each.level, each.line) for each in found}, {("error", 9)})
+
+
+class Host(unittest.TestCase):
+    """Arrays of the host, by the buffer protocol."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.device = tartan.Device("emulator", hardware="sm_80")
+
+    def product(self, device, m=70, n=24, k=40):
+        kernel = tartan.compile(
+            "gemm", device, m=0, n=0, k=0, type="f32", epilogue=["bias", "relu"]
+        )
+        a = array.array("f", [element(i, j, 0) for i in range(m) for j in range(k)])
+        b = array.array("f", [element(i, j, 1) for j in range(n) for i in range(k)])
+        bias = array.array("f", [element(0, j, 2) for j in range(n)])
+        c = array.array("f", [99] * (m * n))
+        device.load(kernel)(m, n, k, a, b, c, bias)
+        for i in range(m):
+            for j in range(n):
+                total = sum(a[i * k + at] * b[j * k + at] for at in range(k)) + bias[j]
+                self.assertEqual(c[i * n + j], max(total, 0), (i, j))
+
+    def test_product_with_bias_and_relu(self):
+        self.product(self.device)
+
+    def test_threads_share_a_device(self):
+        failures = []
+
+        def run():
+            try:
+                self.product(self.device, 16, 8, 16)
+            except BaseException as failure:  # noqa: B902
+                failures.append(failure)
+
+        threads = [threading.Thread(target=run) for _ in range(4)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        self.assertEqual(failures, [])
+
+    def test_text_takes_block_and_numbers(self):
+        scale = self.device.load_ptx(SCALE, "scale")
+        values = array.array("f", range(32))
+        scale(values, 2.5, block=(32,))
+        self.assertEqual(list(values), [2.5 * i for i in range(32)])
+        with self.assertRaisesRegex(tartan.Error, "PTX text needs a block"):
+            scale(values, 2.5)
+        with self.assertRaisesRegex(tartan.Error, "unknown kernel scala; the module has scale"):
+            self.device.load_ptx(SCALE, "scala")
+
+    def test_buffers(self):
+        buffer = self.device.to_device(array.array("i", [1, 2, 3]))
+        self.assertEqual((buffer.dtype, buffer.shape, buffer.nbytes), ("s32", (3,), 12))
+        self.assertEqual(struct.unpack("=3i", buffer.read()), (1, 2, 3))
+        buffer.write(b"\0" * 12)
+        self.assertEqual(buffer.read(), b"\0" * 12)
+        buffer.fill(255)
+        self.assertEqual(buffer.read(), b"\xff" * 12)
+        with self.assertRaisesRegex(ValueError, "expected an array of 12 bytes, found 11"):
+            buffer.write(b"\0" * 11)
+        with self.assertRaisesRegex(ValueError, "unknown element type f17"):
+            self.device.empty((2, 3), "f17")
+        with self.assertRaises(TypeError):
+            self.device.to_device(7)
+        scale = self.device.load_ptx(SCALE, "scale")
+        ones = self.device.to_device(array.array("f", [1] * 32))
+        scale(ones, 3.0, block=(32,))
+        self.assertEqual(struct.unpack("=32f", ones.read()), (3.0,) * 32)
+
+    def test_faults_are_raised_and_found(self):
+        device = tartan.Device("emulator")
+        scale = device.load_ptx(SCALE, "scale")
+        with self.assertRaisesRegex(tartan.Error, r"out of bounds.*\[memory-fault\]"):
+            scale(array.array("f", [0] * 16), 1.0, block=(32,))
+        self.assertEqual([each["id"] for each in device.findings()], ["memory-fault"])
+        self.assertEqual(device.findings(), [])
+
+    def test_checks_find_races(self):
+        device = tartan.Device("emulator", checks="all")
+        racing = SCALE.replace("mov.u32 %i, %tid.x;", "mov.u32 %i, 0;")
+        values = array.array("f", [1] * 32)
+        try:
+            device.load_ptx(racing, "scale")(values, 2.0, block=(64,))
+        except tartan.Error as error:
+            self.assertEqual(error.rule, "memory-race")
+        self.assertIn("memory-race", {each["id"] for each in device.findings()})
+
+    def test_devices_are_refused(self):
+        with self.assertRaisesRegex(tartan.Error, "unknown device emulater"):
+            tartan.Device("emulater")
+        with self.assertRaisesRegex(tartan.Error, "expected none, memory or all"):
+            tartan.Device("emulator", checks="some")
+        self.assertTrue(self.device.emulated)
+        self.assertEqual(self.device.arch, "sm_80")
+
+
+class Misuse(unittest.TestCase):
+    """Each argument that does not fit is named."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.device = tartan.Device("emulator", hardware="sm_80")
+        kernel = tartan.compile("gemm", cls.device, m=16, n=8, k=16, c="f16")
+        cls.gemm = cls.device.load(kernel)
+        cls.a = array.array("H", [0] * 16 * 16)  # the bits of f16
+        cls.b = array.array("H", [0] * 16 * 8)
+        cls.c = array.array("H", [0] * 16 * 8)
+
+    def refused(self, pattern, *arguments, **options):
+        with self.assertRaisesRegex(tartan.Error, pattern) as caught:
+            self.gemm(*arguments, **options)
+        self.assertIn(caught.exception.rule, ("launch-arguments", "usage"))
+
+    def test_bits_of_other_types(self):
+        self.gemm(self.a, self.b, self.c)
+
+    def test_refused(self):
+        a, b, c = self.a, self.b, self.c
+        self.refused(r"expects 3 \(A, B, C\), found 2", a, b)
+        self.refused(r"A \(parameter 0\).*expected a tensor of f16, found NoneType", None, b, c)
+        self.refused(r"A \(parameter 0\).*found elements of f32", array.array("f", [0] * 256), b, c)
+        self.refused(r"C \(parameter 2\).*read-only array", a, b, bytes(256))
+        self.refused(r"A \(parameter 0\).*found 1.5", 1.5, b, c)
+        self.refused("options->block: expected 0", a, b, c, block=(32,))
+        other = tartan.Device("emulator").to_device(a)
+        self.refused(r"A \(parameter 0\).*buffer of another device", other, b, c)
+
+    def test_numbers_out_of_range(self):
+        kernel = tartan.compile("gemm", self.device, m=0, n=0, k=0, c="f16")
+        gemm = self.device.load(kernel)
+        for number in (2**31, -(2**31) - 1, 1.0):
+            with self.assertRaisesRegex(tartan.Error, r"m \(parameter 0\).*expected a s32"):
+                gemm(number, 8, 16, self.a, self.b, self.c)
+        with self.assertRaisesRegex(tartan.Error, "m of kernel gemm: expected a size of at least 0"):
+            gemm(-1, 8, 16, self.a, self.b, self.c)
+        gemm(0, 8, 16, self.a, self.b, self.c)  # nothing to compute
+
+
+@unittest.skipUnless(np, "no NumPy")
+class Numpy(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.device = tartan.Device("emulator", hardware="sm_80")
+        cls.random = np.random.default_rng(1)
+
+    def normal(self, *shape):
+        return self.random.standard_normal(shape).astype(np.float16)
+
+    def test_linear_layer_with_bias_and_gelu(self):
+        m, n, k = 70, 24, 40
+        x, weight = self.normal(m, k), self.normal(n, k)
+        bias = self.random.standard_normal(n).astype(np.float32)
+        y = np.zeros((m, n), np.float16)
+        kernel = tartan.compile(
+            "gemm", self.device, m=0, n=0, k=0, type="f16", c="f16", epilogue=["bias", "gelu"]
+        )
+        self.device.load(kernel)(m, n, k, x, weight, y, bias)
+        z = x.astype(np.float64) @ weight.T.astype(np.float64) + bias
+        gelu = 0.5 * z * (1 + np.tanh(math.sqrt(2 / math.pi) * (z + 0.044715 * z**3)))
+        np.testing.assert_allclose(y, gelu, rtol=2e-3, atol=2e-3)
+
+    def test_attention(self):
+        batch, heads, kv_heads, queries, keys, d = 2, 4, 2, 33, 50, 64
+        q, k = self.normal(batch, heads, queries, d), self.normal(batch, kv_heads, keys, d)
+        v, out = self.normal(batch, kv_heads, keys, d), np.zeros((batch, heads, queries, d), np.float16)
+        lse = np.zeros((batch, heads, queries), np.float32)
+        scale = 1 / math.sqrt(d)
+        attention = self.device.load(tartan.compile("attention", self.device, head_dim=d, causal=True))
+        arguments = (queries, keys, heads, kv_heads, scale, q, k, v, out, lse)
+        with self.assertRaisesRegex(tartan.Error, "the grid's z is 0"):
+            attention(*arguments)  # how many batches there are, no argument tells
+        attention(*arguments, grid=(0, 0, batch))
+        K, V = (np.repeat(each.astype(np.float64), heads // kv_heads, axis=1) for each in (k, v))
+        scores = scale * q.astype(np.float64) @ K.transpose(0, 1, 3, 2)
+        seen = np.arange(keys) <= np.arange(queries)[:, None] + keys - queries
+        weights = np.where(seen, np.exp(scores), 0)
+        np.testing.assert_allclose(lse, np.log(weights.sum(-1)), rtol=1e-3, atol=1e-3)
+        weights /= weights.sum(-1, keepdims=True)
+        np.testing.assert_allclose(out, weights @ V, rtol=1e-2, atol=3e-3)
+
+    def test_dlpack_round_trip(self):
+        for dtype in ("f16", "f32", "f64", "s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"):
+            numpy_type = {"f": "float", "s": "int", "u": "uint"}[dtype[0]] + dtype[1:]
+            there = np.arange(24).reshape(2, 3, 4).astype(numpy_type)
+            buffer = self.device.to_device(there)
+            self.assertEqual((buffer.dtype, buffer.shape), (dtype, (2, 3, 4)))
+            back = np.from_dlpack(buffer)
+            del buffer
+            gc.collect()
+            self.assertEqual(back.dtype, there.dtype)
+            np.testing.assert_array_equal(back, there)
+
+    def test_dlpack_frees_what_it_exported(self):
+        from tartan import _dlpack
+
+        buffer = self.device.empty((3,), "f32")
+        before = len(_dlpack._exported)
+        capsule = buffer.__dlpack__()  # nobody consumes it
+        taken = np.from_dlpack(buffer)
+        self.assertEqual(len(_dlpack._exported), before + 2)
+        del capsule, taken
+        gc.collect()
+        self.assertEqual(len(_dlpack._exported), before)
+
+    def test_layouts_and_types_are_refused(self):
+        with self.assertRaisesRegex(ValueError, r"strides \(1, 4\): expected a contiguous one"):
+            self.device.to_device(np.zeros((3, 4), np.float32).T)
+        with self.assertRaisesRegex(TypeError, "elements of"):
+            self.device.to_device(np.zeros(3, np.complex64))
+
+    def test_read_only_arrays_are_read(self):
+        there = np.arange(3, dtype=np.float32)
+        there.flags.writeable = False
+        np.testing.assert_array_equal(np.from_dlpack(self.device.to_device(there)), there)
+
+    def test_bits_of_bf16(self):
+        m = n = k = 16
+        one = np.full((m, k), 0x3F80, np.uint16)  # 1.0
+        c = np.zeros((m, n), np.float32)
+        self.device.load(tartan.compile("gemm", self.device, m=m, n=n, k=k, type="bf16"))(one, one, c)
+        np.testing.assert_array_equal(c, np.full((m, n), 16, np.float32))
+
+
+if __name__ == "__main__":
+    unittest.main()
