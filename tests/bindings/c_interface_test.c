@@ -213,7 +213,7 @@ static void test_ptx(void) {
   CHECK_ERROR(tartan_launch(scale, &options, NULL, 2), "usage", "the argument arguments is null");
   CHECK_ERROR(tartan_launch(NULL, &options, arguments, 2), "usage",
               "the argument function is null");
-  arguments[1].size = 8;
+  arguments[1] = argument(&address, 8); /* f32 has 4 bytes */
   CHECK_ERROR(tartan_launch(scale, &options, arguments, 2), "launch-arguments", "by");
   arguments[1] = argument(NULL, 4);
   CHECK_ERROR(tartan_launch(scale, &options, arguments, 2), "usage", "arguments[1].value is null");

@@ -121,14 +121,19 @@ const std::map<std::string, std::string>& not_run() {
       {"cmake ", "builds this tree"},
       {"build/release/bin/", "measures, for minutes or on a GPU"},
       {"python3 bench/", "takes PyTorch and a GPU"},
+      {"PYTHONPATH=", "takes an installed prefix, as bindings_installed does"},
+      {"cc ", "the same"},
+      {"rustc ", "the same"},
   };
   return commands;
 }
 
 // For a command that is not run: its program exists and knows the options.
 void expect_known(const std::string& command, const std::string& place) {
-  const Words words = split(command);
-  const std::string& program = words[words[0] == "python3" ? 1 : 0];
+  Words words = split(command);
+  if (words[0].starts_with("PYTHONPATH=")) words.erase(words.begin());
+  const std::set<std::string> takes_a_file = {"python3", "cc", "rustc"};
+  const std::string& program = words[takes_a_file.contains(words[0]) ? 1 : 0];
   if (program == "cmake") return;
   const std::string name = fs::path(program).filename();
   if (!program.starts_with("build/release/bin/")) {
@@ -299,12 +304,17 @@ std::string flat(const Words& lines) {
 const std::vector<std::string>& sources(const std::string& language) {
   static std::map<std::string, std::vector<std::string>> all;
   if (!all.empty()) return all[language];
-  for (const std::string folder : {"examples", "tests/dsl", "tests/library", "include", "compiler",
-                                   "dsl", "runtime", "library", "tools"})
+  for (const std::string folder : {"examples", "tests/bindings", "tests/dsl", "tests/library",
+                                   "include", "compiler", "dsl", "runtime", "library", "tools"})
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       const std::string name = entry.path().filename(), kind = entry.path().extension();
       if (kind == ".cc" || kind == ".h")
         all["cpp"].push_back(flat(lines_of(read_file(entry.path()))));
+      if (kind == ".c" || kind == ".rs" || kind == ".py")
+        all[kind == ".c"    ? "c"
+            : kind == ".py" ? "python"
+                            : "rust"]
+            .push_back(flat(lines_of(read_file(entry.path()))));
       if (name == "CMakeLists.txt") all["cmake"].push_back(flat(lines_of(read_file(entry.path()))));
     }
   return all[language];
@@ -314,7 +324,8 @@ TEST(DocsPages, CodeIsAnExcerptOfBuiltSources) {
   std::map<std::string, int> found;
   for (const Page& page : pages())
     for (const Block& block : page.blocks) {
-      if (block.language != "cpp" && block.language != "cmake") continue;
+      if (!std::set<std::string>{"cpp", "cmake", "c", "python", "rust"}.contains(block.language))
+        continue;
       const std::string code = flat(block.lines);
       ++found[block.language];
       EXPECT_TRUE(std::ranges::any_of(sources(block.language),
@@ -323,6 +334,8 @@ TEST(DocsPages, CodeIsAnExcerptOfBuiltSources) {
     }
   EXPECT_GE(found["cpp"], 2);
   EXPECT_GE(found["cmake"], 2);
+  EXPECT_GE(found["python"], 5);
+  EXPECT_GE(found["c"], 4);
 }
 
 // "FILE:LINE: error: MESSAGE [id]" in a text block is a message that a test has recorded.
@@ -347,8 +360,8 @@ TEST(DocsPages, MessagesAreRecorded) {
 
 // No block is skipped because its ``` has no language.
 TEST(DocsPages, BlocksNameTheirLanguage) {
-  const std::set<std::string> known = {"sh",   "console", "cpp",  "cmake",
-                                       "text", "ptx",     "json", "diff"};
+  const std::set<std::string> known = {"sh",   "console", "cpp", "cmake",  "text", "ptx",
+                                       "json", "diff",    "c",   "python", "rust"};
   for (const Page& page : pages())
     for (const Block& block : page.blocks)
       EXPECT_TRUE(known.contains(block.language))
