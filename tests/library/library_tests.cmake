@@ -1,12 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests of libtartan.so as a file: what it shows, how large it is, how fast it loads, and that an installed copy serves a program
-# that knows nothing of this tree. A sanitizer's build is no library for others, so it is left out.
-if(TARTAN_SANITIZE)
+# that knows nothing of this tree. A sanitizer's build is no library for others, so it is left out; static
+# libraries have scripts/package_test.
+if(TARTAN_SANITIZE OR TARTAN_STATIC OR NOT TARTAN_INSTALL)
   return()
 endif()
 
-add_test(NAME library_symbols COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/symbols_test.sh $<TARGET_FILE:tartan> ${CMAKE_NM}
-                                      ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} ${PROJECT_SOURCE_DIR}/include/tartan/c.h)
+foreach(target tartan tartan_part_emulator tartan_part_ptx)
+  string(REPLACE tartan_part_ symbols_ name ${target})
+  set(c_interface "")
+  if(target STREQUAL "tartan")
+    set(name symbols)
+    set(c_interface ${PROJECT_SOURCE_DIR}/include/tartan/c.h)
+  endif()
+  add_test(NAME library_${name} COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/symbols_test.sh $<TARGET_FILE:${target}> ${CMAKE_NM}
+                                        ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} ${c_interface})
+  set_tests_properties(library_${name} PROPERTIES LABELS library)
+endforeach()
 add_test(NAME library_size COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/size_test.sh $<TARGET_FILE:tartan> ${CMAKE_STRIP})
 
 add_executable(load_time_test ${CMAKE_CURRENT_LIST_DIR}/load_time_test.cc)
@@ -14,6 +24,18 @@ target_link_libraries(load_time_test PRIVATE tartan_options ${CMAKE_DL_LIBS})
 add_test(NAME library_load_time COMMAND load_time_test $<TARGET_FILE:tartan>)
 set_tests_properties(library_load_time PROPERTIES RUN_SERIAL ON)
 
-add_test(NAME library_install COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/install_test/install_test.sh ${CMAKE_COMMAND} ${PROJECT_BINARY_DIR}
-                                      ${CMAKE_GENERATOR} ${CMAKE_CXX_COMPILER})
-set_tests_properties(library_symbols library_size library_load_time library_install PROPERTIES LABELS library)
+# An installed copy, which the tests below use.
+set(installed ${CMAKE_CURRENT_BINARY_DIR}/installed)
+add_test(NAME library_installed COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/install.sh ${CMAKE_COMMAND} ${PROJECT_BINARY_DIR} ${installed})
+set_tests_properties(library_installed PROPERTIES FIXTURES_SETUP installed)
+foreach(name install components)
+  add_test(NAME library_${name} COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/${name}_test/${name}_test.sh ${CMAKE_COMMAND} ${installed}
+                                        ${CMAKE_GENERATOR} ${CMAKE_CXX_COMPILER})
+endforeach()
+add_test(NAME library_manual COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/manual_test.sh ${installed})
+set_tests_properties(library_install library_components library_manual PROPERTIES FIXTURES_REQUIRED installed)
+
+add_test(NAME library_subproject COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/subproject_test/subproject_test.sh ${CMAKE_COMMAND}
+                                         ${PROJECT_SOURCE_DIR} ${CMAKE_GENERATOR} ${CMAKE_CXX_COMPILER} ${TARTAN_LLVM})
+set_tests_properties(library_symbols library_size library_load_time library_installed library_install library_components
+                     library_manual library_subproject PROPERTIES LABELS library)
