@@ -10,9 +10,10 @@
 
 int main() {
   const auto source = std::make_shared<const tartan::Source>(
-      "wrong.ptx", ".version 7.0\n.target sm_70\n.address_size 64\n"
-                   ".visible .entry e() {\n  .reg .b32 %r<2>;\n  redux.sync.add.s32 %r1, %r1, -1;\n"
-                   "  ret;\n}\n");
+      "wrong.ptx",
+      ".version 7.0\n.target sm_70\n.address_size 64\n"
+      ".visible .entry e() {\n  .reg .b32 %r<2>;\n  redux.sync.add.s32 %r1, %r1, -1;\n"
+      "  ret;\n}\n");
   const tartan::Diags found = tartan::verify::check(source);
   std::puts(found.text().c_str());
   for (const tartan::Diag& each : found)
