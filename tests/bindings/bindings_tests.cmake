@@ -43,4 +43,11 @@ if(TARTAN_LLVM AND NOT TARTAN_SANITIZE)
     list(APPEND bindings bindings_rust)
   endif()
 endif()
+# The examples, as an installed copy has them, against it.
+if(TARTAN_LLVM AND TEST library_installed)
+  add_test(NAME bindings_installed COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/installed_test.sh ${installed} ${CMAKE_C_COMPILER}
+                                           ${TARTAN_PYTHON} ${TARTAN_RUSTC})
+  set_tests_properties(bindings_installed PROPERTIES FIXTURES_REQUIRED installed)
+  list(APPEND bindings bindings_installed)
+endif()
 set_tests_properties(${bindings} PROPERTIES LABELS bindings TIMEOUT 120 SKIP_RETURN_CODE 77)
