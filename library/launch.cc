@@ -4,9 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
+#include "library/call_checks.h"
 #include "runtime/check_arguments.h"
+#include "runtime/engine.h"
 #include "tartan/runtime/tensor_map.h"
 
 namespace tartan::inline TARTAN_ABI {
@@ -16,34 +17,21 @@ std::size_t bytes_of(const CompiledParam& param) {
   return param.pointer ? 8 : static_cast<std::size_t>(bits(param.type)) / 8;
 }
 
-// An argument as a number of 4 or 8 bytes, according to its parameter.
-std::int64_t number(const Compiled& compiled, const Arguments& arguments, int param) {
-  const auto i = static_cast<std::size_t>(param);
-  if (bytes_of(compiled.params[i]) == 8) {
-    std::int64_t out = 0;
-    std::memcpy(&out, arguments[i].data(), sizeof out);
-    return out;
-  }
-  std::int32_t out = 0;
-  std::memcpy(&out, arguments[i].data(), sizeof out);
-  return out;
-}
-
-std::uint64_t number(const Compiled& compiled, const Arguments& arguments, const MapNumber& of) {
-  std::int64_t product = 1;
-  for (const int param : of.params) product *= number(compiled, arguments, param);
-  return static_cast<std::uint64_t>(of.value * ((product + of.divisor - 1) / of.divisor));
+std::uint64_t unsigned_number(const Compiled& compiled, const Arguments& arguments,
+                              const MapNumber& of) {
+  return static_cast<std::uint64_t>(detail::computed(compiled, arguments, of));
 }
 
 TensorMap tensor_map(const Compiled& compiled, const Arguments& arguments, const CompiledMap& of) {
   TensorMap out{.type = of.type};
-  out.address = static_cast<std::uint64_t>(number(compiled, arguments, of.of));
+  out.address = static_cast<std::uint64_t>(
+      detail::number(compiled, arguments, static_cast<std::size_t>(of.of)));
   // A map has at least one element, even for an empty matrix, of which nothing is read.
   for (const MapNumber& each : of.extents)
-    out.extents.push_back(std::max<std::uint64_t>(number(compiled, arguments, each), 1));
+    out.extents.push_back(std::max<std::uint64_t>(unsigned_number(compiled, arguments, each), 1));
   const auto element = static_cast<std::uint64_t>(bits(of.type) / 8);
   for (const MapNumber& each : of.strides)
-    out.strides.push_back(number(compiled, arguments, each) * element);
+    out.strides.push_back(unsigned_number(compiled, arguments, each) * element);
   for (const int each : of.box) out.box.push_back(static_cast<std::uint32_t>(each));
   using Swizzle = TensorMap::Swizzle;
   out.swizzle = of.swizzle == 128  ? Swizzle::bytes_128
@@ -55,39 +43,41 @@ TensorMap tensor_map(const Compiled& compiled, const Arguments& arguments, const
   return out;
 }
 
-Status check(const Compiled& compiled, const Arguments& arguments) {
+// Whether arguments have the parameters' number and sizes: all else is about their values.
+Status check_sizes(const Compiled& compiled, const Arguments& arguments) {
   std::vector<KernelParam> params;
   for (const CompiledParam& each : compiled.params) params.push_back({each.name, bytes_of(each)});
   Diags diags;
   detail::check_arguments(compiled.name, params, arguments,
                           compiled.maps.empty() ? "" : "; arguments_of() adds tensor maps", diags);
   if (!diags.ok()) return diags;
+  return Done{};
+}
+
+void check_multiples(const Compiled& compiled, const Arguments& arguments, Diags& diags) {
   for (std::size_t i = 0; i < compiled.params.size(); ++i) {
     const CompiledParam& each = compiled.params[i];
     if (each.multiple_of <= 1) continue;
-    const std::int64_t found = number(compiled, arguments, static_cast<int>(i));
+    const std::int64_t found = detail::number(compiled, arguments, i);
     if (found % each.multiple_of)
       diags.report("launch-arguments"_rule, {},
                    fmt::format("argument {} ({}) of kernel {}: expected a multiple of {}, found {}",
                                i, each.name, compiled.name, each.multiple_of, found));
   }
-  if (!diags.ok()) return diags;
-  return Done{};
 }
 
 // What the description promised of the grid, and of the number of k-tiles.
-Status check_bounds(const Compiled& compiled, const Dim3& grid, const Arguments& arguments) {
+void check_bounds(const Compiled& compiled, const Dim3& grid, const Arguments& arguments,
+                  Diags& diags) {
   using Of = LaunchBound::Of;
-  Diags diags;
   for (const LaunchBound& each : compiled.bounds) {
-    const std::int64_t count =
-        each.of == Of::number ? static_cast<std::int64_t>(number(compiled, arguments, each.number))
-                              : std::int64_t{each.of == Of::blocks_x   ? grid.x
-                                             : each.of == Of::blocks_y ? grid.y
-                                                                       : grid.z};
+    const std::int64_t count = each.of == Of::number
+                                   ? detail::computed(compiled, arguments, each.number)
+                                   : std::int64_t{each.of == Of::blocks_x   ? grid.x
+                                                  : each.of == Of::blocks_y ? grid.y
+                                                                            : grid.z};
     std::int64_t tiles = 1;
-    for (const MapNumber& of : each.tiles)
-      tiles *= static_cast<std::int64_t>(number(compiled, arguments, of));
+    for (const MapNumber& of : each.tiles) tiles *= detail::computed(compiled, arguments, of);
     const std::int64_t most = tiles - each.offset;
     if (each.exact ? count == most || tiles == 0 : count <= most) continue;
     const std::string_view unit = each.of == Of::blocks_x   ? "blocks along x"
@@ -98,8 +88,6 @@ Status check_bounds(const Compiled& compiled, const Dim3& grid, const Arguments&
                  fmt::format("{}: expected {}{} {}, found {}", each.what,
                              each.exact ? "" : "at most ", most, unit, count));
   }
-  if (!diags.ok()) return diags;
-  return Done{};
 }
 
 // Reports each error once: a matrix may have several maps, which differ in their boxes.
@@ -112,12 +100,10 @@ void report(const Compiled& compiled, const CompiledMap& of, const Diags& found,
   }
 }
 
-}  // namespace
-
-Result<Arguments> arguments_of(const Compiled& compiled, Arguments arguments) {
-  if (const Status status = check(compiled, arguments); !status) return status.diags();
-  Arguments out = arguments;
+// The arguments with the tensor maps after them.
+Result<Arguments> with_maps(const Compiled& compiled, Arguments arguments) {
   Diags diags;
+  Arguments out = arguments;
   for (const CompiledMap& each : compiled.maps) {
     if (const auto bytes = tensor_map(compiled, arguments, each).encode()) out.add(*bytes);
     else report(compiled, each, bytes.diags(), diags);
@@ -126,15 +112,39 @@ Result<Arguments> arguments_of(const Compiled& compiled, Arguments arguments) {
   return out;
 }
 
-Status launch(LoadedKernel& kernel, const Compiled& compiled, Dim3 grid, const Arguments& arguments,
-              const Stream* stream) {
-  const auto all = arguments_of(compiled, arguments);
+}  // namespace
+
+Result<Arguments> arguments_of(const Compiled& compiled, Arguments arguments) {
+  if (const Status status = check_sizes(compiled, arguments); !status) return status.diags();
+  Diags diags;
+  check_multiples(compiled, arguments, diags);
+  if (!diags.ok()) return diags;
+  return with_maps(compiled, std::move(arguments));
+}
+
+Status detail::launch(LoadedKernel& kernel, const Compiled& compiled, Dim3 grid,
+                      const Arguments& arguments, MemorySizes sizes, const Stream* stream) {
+  if (const Status status = check_sizes(compiled, arguments); !status) return status;
+  Diags diags;
+  check_multiples(compiled, arguments, diags);
+  check_memory(compiled, arguments, sizes, diags);
+  check_bounds(compiled, grid, arguments, diags);
+  if (compiled.cluster > 1)
+    if (const Status status = check_cluster(grid, {static_cast<std::uint32_t>(compiled.cluster)});
+        !status)
+      diags.append(status.diags());
+  if (!diags.ok()) return diags;
+  const auto all = with_maps(compiled, arguments);
   if (!all) return all.diags();
-  if (const Status status = check_bounds(compiled, grid, arguments); !status) return status.diags();
   return kernel.launch({.grid = grid,
                         .block = {static_cast<std::uint32_t>(compiled.block)},
                         .dynamic_shared = static_cast<std::uint32_t>(compiled.dynamic_shared)},
                        *all, stream);
+}
+
+Status launch(LoadedKernel& kernel, const Compiled& compiled, Dim3 grid, const Arguments& arguments,
+              const Stream* stream) {
+  return detail::launch(kernel, compiled, grid, arguments, {}, stream);
 }
 
 }  // namespace tartan::inline TARTAN_ABI

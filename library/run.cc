@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "compiler/support/counted.h"
+#include "library/call_checks.h"
 #include "runtime/launch_findings.h"
 
 namespace tartan::inline TARTAN_ABI {
@@ -26,7 +27,7 @@ class Run {
     if (!diags_.ok()) return diags_;
     for (std::size_t i = 0; i < matched_.size(); ++i) check(i);
     if (!diags_.ok()) return diags_;
-    for (std::size_t i = 0; i < matched_.size(); ++i) check_extent(i);
+    check_memory();
     if (!diags_.ok()) return diags_;
     if (Status status = send(); !status) return status;
     if (Status status = execute(grid); !status) return status;
@@ -39,9 +40,7 @@ class Run {
   const HostMatrix* matrix(std::size_t i) const { return std::get_if<HostMatrix>(&value(i)); }
 
   void report(std::size_t i, const std::string& what) {
-    diags_.report(
-        "launch-arguments"_rule, {},
-        fmt::format("{} (parameter {}) of kernel {}: {}", param(i).name, i, compiled_.name, what));
+    detail::report_argument(compiled_, i, what, diags_);
   }
 
   // Named arguments find their parameters, the others take those that are left, in order.
@@ -91,18 +90,12 @@ class Run {
       check_type(i, given->type);
       if (given->use == Use::in && param(i).writes)
         report(i, "the kernel writes it: expected out() or in_out(), found in()");
-      return;
     }
-    if (std::get<Buffer>(value(i)).address() % 16 != 0)
-      report(i, fmt::format("the address 0x{:x} is not a multiple of 16",
-                            std::get<Buffer>(value(i)).address()));
   }
 
   void check_type(std::size_t i, Type given) {
-    constexpr TypeSet untyped{Type::b8, Type::b16, Type::b32, Type::b64};
     const Type wanted = param(i).type;
-    if (given == wanted || given == Type::b8) return;
-    if (untyped.has(wanted) && bits(wanted) == bits(given)) return;
+    if (detail::elements_fit(wanted, given)) return;
     report(i, fmt::format("wrong element type: expected {}, found {}; std::byte is for elements of "
                           "any type",
                           name(wanted), name(given)));
@@ -154,36 +147,23 @@ class Run {
     report(i, fmt::format("{} does not fit {}", found, name(param(i).type)));
   }
 
-  // What a launch computes from its integer arguments.
-  std::int64_t computed(const MapNumber& of) const {
-    std::int64_t product = 1;
-    for (const int each : of.params) {
-      const auto i = static_cast<std::size_t>(each);
-      if (const auto* given = std::get_if<std::int64_t>(&value(i))) product *= *given;
-      else if (const auto* large = std::get_if<std::uint64_t>(&value(i)))
-        product *= static_cast<std::int64_t>(*large);
+  // The matrices of the host have no addresses yet.
+  void check_memory() {
+    Arguments arguments;
+    std::vector<std::optional<std::size_t>> sizes(matched_.size());
+    for (std::size_t i = 0; i < matched_.size(); ++i) {
+      if (const HostMatrix* given = matrix(i)) {
+        arguments.add(std::uint64_t{0});
+        sizes[i] = given->from.size();
+      } else if (param(i).pointer) {
+        const Buffer& buffer = std::get<Buffer>(value(i));
+        arguments.add(buffer);
+        sizes[i] = buffer.size();
+      } else {
+        arguments.add_bytes(*number_bytes(i));
+      }
     }
-    return of.value * ((product + of.divisor - 1) / of.divisor);
-  }
-
-  void check_extent(std::size_t i) {
-    if (!param(i).pointer) return;
-    std::int64_t wanted = param(i).elements;
-    std::string shape;
-    if (const auto& span = param(i).span) {
-      const std::int64_t rows = computed(span->rows), cols = computed(span->cols);
-      if (rows <= 0 || cols <= 0) return;
-      wanted =
-          (rows - 1) * computed(span->row_stride) + (cols - 1) * computed(span->col_stride) + 1;
-      shape = fmt::format(" ({} x {})", rows, cols);
-    }
-    const HostMatrix* given = matrix(i);
-    const std::size_t bytes = given ? given->from.size() : std::get<Buffer>(value(i)).size();
-    const auto width = static_cast<std::size_t>(bits(param(i).type));
-    const std::size_t elements = bytes * 8 / width;
-    if (wanted > 0 && elements < static_cast<std::size_t>(wanted))
-      report(i, fmt::format("too small: its layout spans {} elements of {}{}, found {}", wanted,
-                            name(param(i).type), shape, elements));
+    detail::check_memory(compiled_, arguments, sizes, diags_);
   }
 
   Status send() {
