@@ -34,6 +34,7 @@ void add_commands(CLI::App& app, int& exit_code) {
   add_run(app, exit_code);
   add_equal(app, exit_code);
   add_replay(app, exit_code);
+  add_cache(app, exit_code);
 #ifdef TARTAN_LLVM
   add_emit(app, exit_code);
 #endif

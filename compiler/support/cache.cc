@@ -17,10 +17,12 @@
 #include <ctime>
 #include <filesystem>
 #include <list>
+#include <map>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "compiler/support/cache_folder.h"
 #include "tartan/support/source.h"
 
 namespace tartan::inline TARTAN_ABI {
@@ -29,13 +31,14 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view suffix = ".tartan";
+constexpr std::size_t digest_digits = 32;
 
 // ---- Files.
 
 // What an entry's file starts with; its contents follow.
 struct Header {
   std::array<char, 8> magic = {'t', 'a', 'r', 't', 'a', 'n', '0', '1'};
-  std::array<char, 32> digest = {};
+  std::array<char, digest_digits> digest = {};
   std::uint64_t bytes = 0;
   std::uint64_t hash = 0;
 };
@@ -73,6 +76,14 @@ bool abandoned(const fs::path& path, const struct ::stat& found) {
          found.st_mtim.tv_sec < std::time(nullptr) - hour;
 }
 
+// The kind in an entry's name, DIGEST.KIND.tartan; empty: the file is no entry.
+std::string kind_of(const fs::path& path) {
+  const std::string name = path.filename().string();
+  const std::size_t digits = name.find_first_not_of("0123456789abcdef");
+  if (digits != digest_digits || name[digits] != '.' || !name.ends_with(suffix)) return {};
+  return name.substr(digits + 1, std::max(name.size() - suffix.size(), digits + 1) - digits - 1);
+}
+
 // Other files in the folder are not ours to count or delete. Files that vanish meanwhile were
 // deleted by another process.
 std::vector<Entry> entries_of(const std::string& folder) {
@@ -82,7 +93,7 @@ std::vector<Entry> entries_of(const std::string& folder) {
     struct ::stat found = {};
     if (::lstat(at->path().c_str(), &found) != 0 || !S_ISREG(found.st_mode)) continue;
     if (abandoned(at->path(), found)) ::unlink(at->path().c_str());
-    if (!at->path().native().ends_with(suffix)) continue;
+    if (kind_of(at->path()).empty()) continue;
     out.push_back({at->path(), static_cast<std::uint64_t>(found.st_size),
                    found.st_mtim.tv_sec * 1'000'000'000 + found.st_mtim.tv_nsec});
   }
@@ -92,16 +103,6 @@ std::vector<Entry> entries_of(const std::string& folder) {
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
-}
-
-// Empty: there is no home. Paths of XDG_CACHE_HOME that are not absolute are to be ignored (XDG
-// Base Directory Specification 0.8).
-std::string standard_folder() {
-  if (std::string folder = variable("TARTAN_CACHE_DIR"); !folder.empty()) return folder;
-  if (const std::string caches = variable("XDG_CACHE_HOME"); caches.starts_with('/'))
-    return caches + "/tartan";
-  const std::string home = variable("HOME");
-  return home.empty() ? "" : home + "/.cache/tartan";
 }
 
 Status refuse(std::string message) { return {"file"_rule, std::move(message)}; }
@@ -303,8 +304,29 @@ class Cache::State {
   Diags problems_;
 };
 
+// Paths of XDG_CACHE_HOME that are not absolute are to be ignored (XDG
+// Base Directory Specification 0.8).
+std::string detail::standard_cache_folder() {
+  if (std::string folder = variable("TARTAN_CACHE_DIR"); !folder.empty()) return folder;
+  if (const std::string caches = variable("XDG_CACHE_HOME"); caches.starts_with('/'))
+    return caches + "/tartan";
+  const std::string home = variable("HOME");
+  return home.empty() ? "" : home + "/.cache/tartan";
+}
+
+std::vector<detail::CacheKind> detail::kinds_of(const std::string& folder) {
+  std::map<std::string, CacheKind> kinds;
+  for (const Entry& each : entries_of(folder)) {
+    CacheKind& kind = kinds[kind_of(each.path)];
+    ++kind.entries, kind.bytes += each.bytes;
+  }
+  std::vector<CacheKind> out;
+  for (auto& [name, kind] : kinds) out.push_back({name, kind.entries, kind.bytes});
+  return out;
+}
+
 Result<Cache> Cache::open(const CacheOptions& options) {
-  std::string folder = options.folder.empty() ? standard_folder() : options.folder;
+  std::string folder = options.folder.empty() ? detail::standard_cache_folder() : options.folder;
   if (folder.empty())
     return {"file"_rule, "no folder for the cache: HOME is not set; set TARTAN_CACHE_DIR"};
   if (const Status ready = prepare(folder); !ready) return ready.diags();

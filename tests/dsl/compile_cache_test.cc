@@ -7,6 +7,9 @@
 #include <tartan/dsl/kernels/kernels.h>
 #include <tartan/tartan.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -99,6 +102,29 @@ TEST_F(CompileCache, AnEntryOfAnotherFormIsMadeAgain) {
     EXPECT_EQ(everything(*compile(kernel, Arch{80, 0}, open())), everything(first));
   }
   EXPECT_EQ(described, 5);
+}
+
+// Processes that compile the same at once find whole entries, and leave one of each kind.
+TEST_F(CompileCache, ProcessesRaceForOneKey) {
+  int described = 0;
+  const std::string expected = everything(*compile(counted(7, described), Arch{80, 0}));
+  std::vector<pid_t> processes;
+  for (int i = 0; i < 6; ++i) {
+    const pid_t made = ::fork();
+    ASSERT_GE(made, 0);
+    if (made == 0) {
+      const Cache cache = open();
+      const auto found = compile(counted(7, described).keyed("seven"), Arch{80, 0}, cache);
+      ::_exit(found && everything(*found) == expected && cache.problems().empty() ? 0 : 1);
+    }
+    processes.push_back(made);
+  }
+  for (const pid_t each : processes) {
+    int status = 0;
+    ASSERT_EQ(::waitpid(each, &status, 0), each);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+  EXPECT_EQ(open().stats().entries, 2u) << "the kernel, and its text";
 }
 
 // Each option of a built-in kernel is part of its key.

@@ -13,6 +13,9 @@
 #include <fstream>
 #include <thread>
 
+#include "compiler/support/cache_folder.h"
+#include "tartan/cache_value.h"
+
 namespace tartan {
 namespace {
 
@@ -160,6 +163,59 @@ TEST_F(CacheFolder, ClearLeavesOtherFilesAlone) {
   EXPECT_EQ(cache.find(key(1)), std::nullopt);
   ASSERT_EQ(files().size(), 1u);
   EXPECT_EQ(files()[0].filename(), "notes.txt");
+}
+
+TEST_F(CacheFolder, CountsEntriesByKind) {
+  const Cache cache = open();
+  ASSERT_TRUE(cache.store(key(1), "x") && cache.store(key(2), "x"));
+  ASSERT_TRUE(cache.store(CacheKey("other"), "xyz"));
+  const auto kinds = detail::kinds_of(folder_);
+  ASSERT_EQ(kinds.size(), 2u);
+  EXPECT_EQ(kinds[0].name, "other");
+  EXPECT_EQ(kinds[0].entries, 1u);
+  EXPECT_EQ(kinds[1].name, "test");
+  EXPECT_EQ(kinds[1].entries, 2u);
+  EXPECT_EQ(kinds[1].bytes, 2u * 57);
+}
+
+// Names that are nearly those of entries.
+TEST_F(CacheFolder, FilesOfOthersAreNotEntries) {
+  const Cache cache = open();
+  const std::string digest(32, 'a');
+  for (const std::string& name : {std::string("notes.tartan"), digest + ".tartan",
+                                  digest + "a.test.tartan", digest + ".test", digest})
+    std::ofstream(folder_ + "/" + name) << "mine";
+  EXPECT_EQ(cache.stats().entries, 0u);
+  ASSERT_TRUE(cache.clear());
+  EXPECT_EQ(files().size(), 5u);
+}
+
+TEST_F(CacheFolder, KeepsPlainValues) {
+  struct Tile {
+    int m = 0, n = 0;
+    double seconds = 0;
+  };
+  const Cache cache = open();
+  EXPECT_FALSE(find_value<Tile>(cache, key(1)));
+  ASSERT_TRUE(store_value(cache, key(1), Tile{128, 256, 0.5}));
+  const auto found = find_value<Tile>(open(), key(1));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->m, 128);
+  EXPECT_EQ(found->n, 256);
+  EXPECT_EQ(found->seconds, 0.5);
+  EXPECT_FALSE(find_value<int>(open(), key(1))) << "another size";
+  EXPECT_FALSE(open().find(key(1))) << "and deleted";
+}
+
+TEST_F(CacheFolder, AFolderThatVanishesIsAProblemAndNotAnError) {
+  const Cache cache = open();
+  ASSERT_TRUE(cache.store(key(1), "x"));
+  fs::remove_all(folder_);
+  EXPECT_FALSE(cache.store(key(2), "y"));
+  EXPECT_EQ(cache.find(key(2)), "y");  // in this process
+  EXPECT_EQ(cache.find(key(3)), std::nullopt);
+  EXPECT_EQ(cache.stats().entries, 0u);
+  EXPECT_NE(cache.problems().text().find("No such file"), std::string::npos);
 }
 
 TEST_F(CacheFolder, TemporariesOfKilledProcessesAreDeleted) {
