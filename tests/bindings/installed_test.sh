@@ -13,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE=1
 
 if command -v pkg-config >/dev/null; then
   # shellcheck disable=SC2046  # one word an option
-  "$cc" "$examples/c/gemm.c" -o "$work/gemm" $(PKG_CONFIG_PATH="$library/pkgconfig" pkg-config --cflags --libs tartan) -lm
+  "$cc" "$examples/c/gemm.c" -o "$work/gemm" $(PKG_CONFIG_PATH="$library/pkgconfig" pkg-config --cflags --libs tartan-c) -Wall -Wextra -Wpedantic -Werror -lm
   LD_LIBRARY_PATH=$library "$work/gemm" 64 32 16
 else
   echo "no pkg-config: the example in C is left out"
