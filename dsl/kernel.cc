@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "compiler/ptx/line_table.h"
 #include "dsl/cluster.h"
 #include "dsl/compile_cache.h"
-#include "dsl/line_table.h"
 #include "dsl/names.h"
 #include "dsl/shared_memory.h"
 #include "dsl/state.h"

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "dsl/line_table.h"
+#include "compiler/ptx/line_table.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 namespace {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "runtime/engine.h"
 
@@ -32,6 +33,12 @@ auto within_memory(std::string_view what, const Call& call) -> decltype(call()) 
   }
 }
 
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
 Status check_range(std::size_t offset, std::size_t bytes, std::size_t size) {
   if (offset <= size && bytes <= size - offset) return Done{};
   return {"buffer-range"_rule,
@@ -40,6 +47,19 @@ Status check_range(std::size_t offset, std::size_t bytes, std::size_t size) {
 }
 
 }  // namespace
+
+namespace detail {
+
+Status Engine::copy(std::uint64_t address, Engine& source, std::uint64_t from, std::size_t bytes,
+                    EngineStream* stream) {
+  std::vector<std::byte> host(bytes);
+  if (auto status = source.read(from, host); !status) return status;
+  if (!stream) return write(address, host);
+  if (auto status = write(address, host, *stream); !status) return status;
+  return stream->synchronize();  // `host` goes
+}
+
+}  // namespace detail
 
 Status Buffer::write(std::span<const std::byte> bytes, std::size_t offset) {
   if (auto status = check_range(offset, bytes.size(), size_); !status || bytes.empty())
@@ -57,6 +77,42 @@ Status Buffer::fill(std::uint8_t byte) {
   return size_ == 0 ? Status(Done{}) : engine_->fill(address_, size_, byte);
 }
 
+Status Buffer::write(std::span<const std::byte> bytes, const Stream& stream, std::size_t offset) {
+  assert(stream.stream_ && "empty Stream: use Device::stream()");
+  if (auto status = check_range(offset, bytes.size(), size_); !status || bytes.empty())
+    return status;
+  return engine_->write(address_ + offset, bytes, *stream.stream_);
+}
+
+Status Buffer::read(std::span<std::byte> bytes, const Stream& stream, std::size_t offset) const {
+  assert(stream.stream_ && "empty Stream: use Device::stream()");
+  if (auto status = check_range(offset, bytes.size(), size_); !status || bytes.empty())
+    return status;
+  return engine_->read(address_ + offset, bytes, *stream.stream_);
+}
+
+Status Buffer::fill(std::uint8_t byte, const Stream& stream) {
+  assert(stream.stream_ && "empty Stream: use Device::stream()");
+  return size_ == 0 ? Status(Done{}) : engine_->fill(address_, size_, byte, *stream.stream_);
+}
+
+Status Buffer::copy_from(const Buffer& source, std::size_t offset, const Stream* stream) {
+  if (auto status = check_range(offset, source.size_, size_); !status || source.size_ == 0)
+    return status;
+  return within_memory("copy between devices", [&] {
+    return engine_->copy(address_ + offset, *source.engine_, source.address_, source.size_,
+                         stream ? stream->stream_.get() : nullptr);
+  });
+}
+
+Result<Buffer> Buffer::part(std::size_t offset, std::size_t bytes) const {
+  if (auto status = check_range(offset, bytes, size_); !status) return status.diags();
+  Buffer part = *this;
+  part.address_ += offset;
+  part.size_ = bytes;
+  return part;
+}
+
 std::optional<Unwritten> Buffer::unwritten() const {
   return engine_ ? engine_->unwritten(address_, size_) : std::nullopt;
 }
@@ -64,6 +120,11 @@ std::optional<Unwritten> Buffer::unwritten() const {
 Status Stream::synchronize() {
   assert(stream_ && "empty Stream: use Device::stream()");
   return stream_->synchronize();
+}
+
+Status Stream::wait(const Event& event) {
+  assert(stream_ && event.event_ && "empty Stream or Event");
+  return stream_->wait(*event.event_);
 }
 
 void* Stream::handle() const { return stream_ ? stream_->handle() : nullptr; }
@@ -80,6 +141,11 @@ Result<double> Event::milliseconds_since(const Event& start) const {
 
 const std::string& LoadedKernel::name() const { return kernel_->name(); }
 const std::vector<KernelParam>& LoadedKernel::params() const { return kernel_->params(); }
+
+Result<KernelResources> LoadedKernel::resources() const { return kernel_->resources(); }
+Result<int> LoadedKernel::blocks_per_sm(std::uint32_t threads, std::uint32_t dynamic_shared) const {
+  return kernel_->blocks_per_sm(threads, dynamic_shared);
+}
 
 Status LoadedKernel::launch(const Launch& launch, const Arguments& arguments,
                             const Stream* stream) {
@@ -117,14 +183,35 @@ Diags Module::warnings() const { return module_->warnings(); }
 bool Device::emulated() const { return engine_->emulated(); }
 std::string Device::name() const { return engine_->name(); }
 Arch Device::arch() const { return engine_->arch(); }
+Version Device::newest_ptx() const { return engine_->newest_ptx(); }
+std::string Device::assembler() const { return engine_->assembler(); }
 
 Result<Module> Device::load(const std::string& ptx, const std::string& name) {
-  auto loaded = within_memory("load a module", [&] { return engine_->load(ptx, name); });
+  return loaded([&] { return engine_->load(ptx, name); });
+}
+
+Result<Module> Device::load(std::span<const std::byte> image, const std::string& name,
+                            const std::vector<KernelInterface>& kernels) {
+  return loaded([&] { return engine_->load(image, name, kernels); });
+}
+
+template <typename Load>
+Result<Module> Device::loaded(const Load& load) {
+  const auto begin = Clock::now();
+  auto loaded = within_memory("load a module", load);
   if (!loaded) return loaded.diags();
   Module module;
   module.engine_ = engine_;
   module.module_ = keeping(engine_, std::move(*loaded));
+  module.milliseconds_ = milliseconds_since(begin);
   return module;
+}
+
+Result<Assembled> Device::assemble(const std::string& ptx, const std::string& name) {
+  const auto begin = Clock::now();
+  auto assembled = within_memory("assemble a module", [&] { return engine_->assemble(ptx, name); });
+  if (assembled) assembled->milliseconds = milliseconds_since(begin);
+  return assembled;
 }
 
 Result<Buffer> Device::allocate(std::size_t bytes) {
@@ -139,8 +226,31 @@ Result<Buffer> Device::allocate(std::size_t bytes) {
   return buffer;
 }
 
-Result<Stream> Device::stream() {
-  auto made = engine_->stream();
+Result<Buffer> Device::view(std::uint64_t address, std::size_t bytes, std::shared_ptr<void> keep) {
+  if (bytes != 0)
+    if (auto status = engine_->check_memory(address, bytes); !status) return status.diags();
+  Buffer buffer;
+  buffer.engine_ = engine_;
+  buffer.hold_ = std::move(keep);
+  buffer.address_ = address;
+  buffer.size_ = bytes;
+  return buffer;
+}
+
+Result<HostBuffer> Device::host_buffer(std::size_t bytes) {
+  const auto memory = engine_->allocate_host(std::max<std::size_t>(bytes, 1));
+  if (!memory) return memory.diags();
+  HostBuffer buffer;
+  buffer.bytes_ = {*memory, bytes};
+  buffer.hold_ = std::shared_ptr<void>(
+      nullptr, [engine = engine_, at = *memory](void*) { engine->free_host(at); });
+  return buffer;
+}
+
+Result<Stream> Device::stream() { return stream(engine_->stream()); }
+Result<Stream> Device::adopt_stream(void* handle) { return stream(engine_->adopt_stream(handle)); }
+
+Result<Stream> Device::stream(Result<std::shared_ptr<detail::EngineStream>> made) {
   if (!made) return made.diags();
   Stream stream;
   stream.stream_ = keeping(engine_, std::move(*made));

@@ -10,10 +10,13 @@
 
 namespace tartan::inline TARTAN_ABI::detail {
 
+class EngineEvent;
+
 class EngineStream {
  public:
   virtual ~EngineStream() = default;
   virtual Status synchronize() = 0;
+  virtual Status wait(EngineEvent& event) = 0;
   virtual void* handle() const { return nullptr; }
 };
 
@@ -29,6 +32,8 @@ class EngineKernel {
   virtual ~EngineKernel() = default;
   virtual const std::string& name() const = 0;
   virtual const std::vector<KernelParam>& params() const = 0;
+  virtual Result<KernelResources> resources() const = 0;
+  virtual Result<int> blocks_per_sm(std::uint32_t threads, std::uint32_t dynamic_shared) const = 0;
   virtual Status launch(const Launch& launch, const Arguments& arguments, EngineStream* stream) = 0;
 };
 
@@ -53,21 +58,42 @@ class Engine {
   virtual bool emulated() const = 0;
   virtual std::string name() const = 0;
   virtual Arch arch() const = 0;
+  virtual Version newest_ptx() const = 0;
+  virtual std::string assembler() const = 0;
 
   virtual Result<std::shared_ptr<EngineModule>> load(const std::string& ptx,
                                                      const std::string& name) = 0;
+  virtual Result<std::shared_ptr<EngineModule>> load(
+      std::span<const std::byte> image, const std::string& name,
+      const std::vector<KernelInterface>& kernels) = 0;
+  virtual Result<Assembled> assemble(const std::string& ptx, const std::string& name) = 0;
   /// Allocates `bytes` bytes (at least 1) at an address that is a multiple of 256.
   virtual Result<std::uint64_t> allocate(std::size_t bytes) = 0;
   virtual void free(std::uint64_t address) = 0;
+  /// Whether a range of addresses is memory that kernels of this device can access.
+  virtual Status check_memory(std::uint64_t address, std::size_t bytes) = 0;
+  virtual Result<std::byte*> allocate_host(std::size_t bytes) = 0;
+  virtual void free_host(std::byte* memory) = 0;
   virtual Status write(std::uint64_t address, std::span<const std::byte> bytes) = 0;
   virtual Status read(std::uint64_t address, std::span<std::byte> bytes) = 0;
   virtual Status fill(std::uint64_t address, std::size_t bytes, std::uint8_t byte) = 0;
+  // The same in a stream, without waiting.
+  virtual Status write(std::uint64_t address, std::span<const std::byte> bytes,
+                       EngineStream& stream) = 0;
+  virtual Status read(std::uint64_t address, std::span<std::byte> bytes, EngineStream& stream) = 0;
+  virtual Status fill(std::uint64_t address, std::size_t bytes, std::uint8_t byte,
+                      EngineStream& stream) = 0;
+  /// Copies from a device, this or another one; through the host unless the engine knows better.
+  /// Without a stream it waits for both devices, and is done on return.
+  virtual Status copy(std::uint64_t address, Engine& source, std::uint64_t from, std::size_t bytes,
+                      EngineStream* stream);
   /// Of a buffer, if the engine keeps account of what is written.
   virtual std::optional<Unwritten> unwritten(std::uint64_t address, std::size_t bytes) const {
     (void)address, (void)bytes;
     return std::nullopt;
   }
   virtual Result<std::shared_ptr<EngineStream>> stream() = 0;
+  virtual Result<std::shared_ptr<EngineStream>> adopt_stream(void* handle) = 0;
   virtual Result<std::shared_ptr<EngineEvent>> event() = 0;
   virtual Status synchronize() = 0;
 
@@ -103,4 +129,8 @@ Result<std::shared_ptr<detail::Engine>> make_engine(const DeviceOptions& options
 namespace tartan::inline TARTAN_ABI::cuda {
 /// GPU `ordinal` of the installed driver.
 Result<std::shared_ptr<detail::Engine>> make_engine(int ordinal);
+/// In a context of the caller's (CUcontext); null: the current one.
+Result<std::shared_ptr<detail::Engine>> adopt_context(void* context);
+/// The number of GPUs; 0 without a driver.
+int device_count();
 }  // namespace tartan::inline TARTAN_ABI::cuda

@@ -57,4 +57,12 @@ Result<Device> Device::open(const std::string& name, const DeviceOptions& option
   return Device(std::move(*engine));
 }
 
+Result<Device> Device::adopt(void* context) {
+  auto engine = cuda::adopt_context(context);
+  if (!engine) return engine.diags();
+  return Device(std::move(*engine));
+}
+
+int Device::count() { return cuda::device_count(); }
+
 }  // namespace tartan::inline TARTAN_ABI

@@ -20,6 +20,7 @@
 #include "tartan/isa/type.h"
 #include "tartan/ptx/parser.h"
 #include "tartan/runtime/device.h"
+#include "tartan/runtime/dlpack.h"
 #include "tartan/runtime/host_types.h"
 #include "tartan/runtime/reference.h"
 #include "tartan/runtime/tensor_map.h"

@@ -12,6 +12,36 @@
 namespace tartan::inline TARTAN_ABI::cuda {
 namespace {
 
+// What a user can do about a failure, where that is known.
+std::string_view advice(Code code) {
+  switch (code) {
+    case Code::OutOfMemory:
+      return "free buffers, or end other processes that use the GPU (nvidia-smi lists them)";
+    case Code::NotInitialized:
+    case Code::Deinitialized:
+      return "the driver has shut down, as it does when the process ends: use no GPU after main()";
+    case Code::DeviceUnavailable:
+      return "another process has the GPU to itself, or it is being reset: see nvidia-smi";
+    case Code::InvalidContext:
+      return "the context is not there any more: whoever made it has destroyed it";
+    case Code::UncorrectableEcc:
+      return "the GPU's memory is damaged: reset the GPU (nvidia-smi --gpu-reset)";
+    case Code::SystemNotReady:
+      return "the system is not ready for CUDA: on machines with NVSwitch, start "
+             "nvidia-fabricmanager";
+    case Code::DriverMismatch:
+      return "libcuda.so.1 and the kernel's driver are of different versions: restart the machine "
+             "after an update";
+    case Code::CaptureUnsupported:
+    case Code::CaptureImplicit:
+      return "a stream is captured: until that ends, use only calls that take a Stream";
+    case Code::Unknown: return "the kernel's log (dmesg, NVRM: Xid) may say why";
+    default: return {};
+  }
+}
+
+}  // namespace
+
 const Rule& rule_of(Code code) {
   switch (code) {
     case Code::IllegalAddress:
@@ -27,8 +57,6 @@ const Rule& rule_of(Code code) {
     default: return "driver"_rule;
   }
 }
-
-}  // namespace
 
 void* Library::find(const char* symbol) {
   void* address = dlsym(handle_, symbol);
@@ -65,7 +93,9 @@ Diags Driver::failure(std::string_view call, Code code) const {
   Diags diags;
   std::string message = describe(call, code);
   if (kernel_failed(code))
-    message += "; the error has destroyed the GPU context: this process can no longer use the GPU";
+    message += "; the error has destroyed the GPU context, and all memory in it: open a new Device";
+  if (const std::string_view what = advice(code); !what.empty())
+    message += fmt::format("; {}", what);
   diags.report(rule_of(code), {}, std::move(message));
   return diags;
 }

@@ -27,13 +27,23 @@ namespace tartan::inline TARTAN_ABI::cuda {
 /// The result of every entry point. Values that Tartan distinguishes; others pass through.
 enum class Code : int {
   Success = 0,
+  InvalidValue = 1,
   OutOfMemory = 2,
+  NotInitialized = 3,
+  Deinitialized = 4,
   StubLibrary = 34,
+  DeviceUnavailable = 46,
   NoDevice = 100,
+  InvalidContext = 201,
+  NoBinaryForGpu = 209,
+  UncorrectableEcc = 214,
   InvalidPtx = 218,
   UnsupportedPtxVersion = 222,
+  NotFound = 500,
   IllegalAddress = 700,
   LaunchTimeout = 702,
+  PeerAccessAlreadyEnabled = 704,
+  ContextIsDestroyed = 709,
   Assert = 710,
   HardwareStackError = 714,
   IllegalInstruction = 715,
@@ -41,6 +51,11 @@ enum class Code : int {
   InvalidAddressSpace = 717,
   InvalidPc = 718,
   LaunchFailed = 719,
+  SystemNotReady = 802,
+  DriverMismatch = 803,
+  CaptureUnsupported = 900,
+  CaptureImplicit = 906,
+  Unknown = 999,
 };
 
 // Handles and numbers of the interface.
@@ -51,6 +66,7 @@ using ModuleHandle = struct ModuleTag*;
 using FunctionHandle = struct FunctionTag*;
 using StreamHandle = struct StreamTag*;
 using EventHandle = struct EventTag*;
+using LinkHandle = struct LinkTag*;
 
 enum class DeviceAttribute : int {
   CapabilityMajor = 75,
@@ -61,6 +77,8 @@ enum class DeviceAttribute : int {
 enum class FunctionAttribute : int {
   MaxThreadsPerBlock = 0,
   StaticShared = 1,           // bytes
+  LocalBytes = 3,             // of a thread
+  Registers = 4,              // of a thread
   MaxDynamicShared = 8,       // bytes; may be set
   LargeClustersAllowed = 14,  // of more than 8 blocks; may be set
 };
@@ -82,12 +100,22 @@ struct LaunchConfiguration {
   unsigned attribute_count = 0;
 };
 
+enum class PointerAttribute : int {
+  MemoryType = 2,  // MemoryType below
+  DeviceOrdinal = 9,
+};
+inline constexpr unsigned device_memory = 2;  // of PointerAttribute::MemoryType; 1 is the host's
+
 enum class JitOption : int {
   InfoLog = 3,
   InfoLogBytes = 4,
   ErrorLog = 5,
   ErrorLogBytes = 6,
+  Target = 9,
 };
+// Of JitOption::Target: an architecture's number times ten, and these for its suffix.
+inline constexpr unsigned suffix_a_target = 0x10000, suffix_f_target = 0x20000;
+inline constexpr int jit_input_ptx = 1;
 
 /// A shared library that stays loaded until the process ends: objects of static lifetime may still
 /// free driver resources at exit.
@@ -160,15 +188,30 @@ class Driver {
 
   Entry<ContextHandle*, DeviceOrdinal> context_retain{library_, "cuDevicePrimaryCtxRetain"};
   Entry<DeviceOrdinal> context_release{library_, "cuDevicePrimaryCtxRelease_v2"};
+  Entry<ContextHandle*> context_current{library_, "cuCtxGetCurrent"};
+  Entry<DeviceOrdinal*> context_device{library_, "cuCtxGetDevice"};
   Entry<ContextHandle> context_push{library_, "cuCtxPushCurrent_v2"};
   Entry<ContextHandle*> context_pop{library_, "cuCtxPopCurrent_v2"};
   Entry<> context_synchronize{library_, "cuCtxSynchronize"};
 
   Entry<ModuleHandle*, const void*, unsigned, JitOption*, void**> module_load{library_, "cuModuleLoadDataEx"};
+  Entry<unsigned, JitOption*, void**, LinkHandle*> link_create{library_, "cuLinkCreate_v2"};
+  // link; kind of input; text and its bytes; name; options
+  Entry<LinkHandle, int, void*, std::size_t, const char*, unsigned, JitOption*, void**> link_add{library_, "cuLinkAddData_v2"};
+  Entry<LinkHandle, void**, std::size_t*> link_complete{library_, "cuLinkComplete"};
+  Entry<LinkHandle> link_destroy{library_, "cuLinkDestroy"};
   Entry<ModuleHandle> module_unload{library_, "cuModuleUnload"};
   Entry<FunctionHandle*, ModuleHandle, const char*> module_function{library_, "cuModuleGetFunction"};
   // address; bytes; module; name
   Entry<DeviceAddress*, std::size_t*, ModuleHandle, const char*> module_variable{library_, "cuModuleGetGlobal_v2"};
+  // What a cubin has: from CUDA 12.4 on.
+  Entry<unsigned*, ModuleHandle> module_function_count{library_, "cuModuleGetFunctionCount", IfThere{}};
+  Entry<FunctionHandle*, unsigned, ModuleHandle> module_functions{library_, "cuModuleEnumerateFunctions", IfThere{}};
+  Entry<const char**, FunctionHandle> function_name{library_, "cuFuncGetName", IfThere{}};
+  // function; index of a parameter; its offset and bytes
+  Entry<FunctionHandle, std::size_t, std::size_t*, std::size_t*> function_param{library_, "cuFuncGetParamInfo", IfThere{}};
+  // blocks; function; threads of a block; dynamic shared bytes
+  Entry<int*, FunctionHandle, int, std::size_t> occupancy{library_, "cuOccupancyMaxActiveBlocksPerMultiprocessor"};
   Entry<int*, FunctionAttribute, FunctionHandle> function_attribute{library_, "cuFuncGetAttribute"};
   Entry<FunctionHandle, FunctionAttribute, int> set_function_attribute{library_, "cuFuncSetAttribute"};
   // function; grid x, y, z; block x, y, z; dynamic shared bytes; stream; parameters; extra
@@ -181,10 +224,23 @@ class Driver {
   Entry<DeviceAddress, const void*, std::size_t> copy_to_device{library_, "cuMemcpyHtoD_v2"};
   Entry<void*, DeviceAddress, std::size_t> copy_to_host{library_, "cuMemcpyDtoH_v2"};
   Entry<DeviceAddress, unsigned char, std::size_t> memory_set{library_, "cuMemsetD8_v2"};
+  Entry<DeviceAddress, const void*, std::size_t, StreamHandle> copy_to_device_on{library_, "cuMemcpyHtoDAsync_v2"};
+  Entry<void*, DeviceAddress, std::size_t, StreamHandle> copy_to_host_on{library_, "cuMemcpyDtoHAsync_v2"};
+  Entry<DeviceAddress, DeviceAddress, std::size_t, StreamHandle> copy_on{library_, "cuMemcpyDtoDAsync_v2"};
+  // to and its context; from and its context; bytes; stream
+  Entry<DeviceAddress, ContextHandle, DeviceAddress, ContextHandle, std::size_t, StreamHandle> copy_peer_on{library_, "cuMemcpyPeerAsync"};
+  Entry<DeviceAddress, unsigned char, std::size_t, StreamHandle> memory_set_on{library_, "cuMemsetD8Async"};
+  Entry<void**, std::size_t> host_allocate{library_, "cuMemAllocHost_v2"};
+  Entry<void*> host_free{library_, "cuMemFreeHost"};
+  Entry<std::size_t*, std::size_t*> memory_info{library_, "cuMemGetInfo_v2"};  // free; all
+  Entry<void*, PointerAttribute, DeviceAddress> pointer_attribute{library_, "cuPointerGetAttribute"};
+  Entry<int*, DeviceOrdinal, DeviceOrdinal> can_access_peer{library_, "cuDeviceCanAccessPeer"};
+  Entry<ContextHandle, unsigned> enable_peer_access{library_, "cuCtxEnablePeerAccess"};
 
   Entry<StreamHandle*, unsigned> stream_create{library_, "cuStreamCreate"};
   Entry<StreamHandle> stream_destroy{library_, "cuStreamDestroy_v2"};
   Entry<StreamHandle> stream_synchronize{library_, "cuStreamSynchronize"};
+  Entry<StreamHandle, EventHandle, unsigned> stream_wait{library_, "cuStreamWaitEvent"};
 
   Entry<EventHandle*, unsigned> event_create{library_, "cuEventCreate"};
   Entry<EventHandle> event_destroy{library_, "cuEventDestroy_v2"};
@@ -200,5 +256,8 @@ Result<const Driver*> installed_driver();
 /// Whether `code` says that a kernel failed while it ran. The context is then lost: every later
 /// call returns this code.
 bool kernel_failed(Code code);
+
+/// The rule of a diagnostic about `code`.
+const Rule& rule_of(Code code);
 
 }  // namespace tartan::inline TARTAN_ABI::cuda

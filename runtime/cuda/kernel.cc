@@ -35,6 +35,35 @@ class Kernel final : public detail::EngineKernel {
   const std::string& name() const override { return name_; }
   const std::vector<KernelParam>& params() const override { return params_; }
 
+  Result<KernelResources> resources() const override {
+    Context& context = *module_->context;
+    int registers = 0, local_bytes = 0;
+    for (const auto& [attribute, value] : {std::pair{FunctionAttribute::Registers, &registers},
+                                           std::pair{FunctionAttribute::LocalBytes, &local_bytes}})
+      if (auto status =
+              context.call(context.driver().function_attribute, value, attribute, handle_);
+          !status)
+        return status.diags();
+    return KernelResources{.registers = registers,
+                           .local_bytes = static_cast<std::size_t>(local_bytes),
+                           .static_shared = static_cast<std::size_t>(static_shared_),
+                           .max_threads = max_threads_};
+  }
+
+  Result<int> blocks_per_sm(std::uint32_t threads, std::uint32_t dynamic_shared) const override {
+    const Launch launch{.block = {threads}, .dynamic_shared = dynamic_shared};
+    if (auto status = check_limits(launch); !status) return status.diags();
+    if (auto status = opt_in(dynamic_shared); !status) return status.diags();
+    Context& context = *module_->context;
+    int blocks = 0;
+    if (auto status =
+            context.call(context.driver().occupancy, &blocks, handle_, static_cast<int>(threads),
+                         static_cast<std::size_t>(dynamic_shared));
+        !status)
+      return status.diags();
+    return blocks;
+  }
+
   Status launch(const Launch& launch, const Arguments& arguments,
                 detail::EngineStream* stream) override {
     if (auto status = detail::check_launch(*this, launch, arguments); !status) return status;
@@ -109,7 +138,7 @@ class Kernel final : public detail::EngineKernel {
 
   // Always opts in to the maximum, so that two threads that opt the same function in cannot lower
   // each other's limit.
-  Status opt_in(std::uint32_t dynamic_shared) {
+  Status opt_in(std::uint32_t dynamic_shared) const {
     if (dynamic_shared + static_cast<std::uint32_t>(static_shared_) <= shared_without_opt_in)
       return Done{};
     Context& context = *module_->context;

@@ -6,21 +6,6 @@ namespace {
 
 constexpr unsigned default_flags = 0;
 
-class Stream final : public detail::EngineStream {
- public:
-  Stream(std::shared_ptr<Context> context, StreamHandle handle)
-      : context_(std::move(context)), handle_(handle) {}
-  ~Stream() override { context_->invoke(context_->driver().stream_destroy, handle_); }
-  Status synchronize() override {
-    return context_->call(context_->driver().stream_synchronize, handle_);
-  }
-  void* handle() const override { return handle_; }
-
- private:
-  std::shared_ptr<Context> context_;
-  StreamHandle handle_;
-};
-
 class Event final : public detail::EngineEvent {
  public:
   Event(std::shared_ptr<Context> context, EventHandle handle)
@@ -48,9 +33,34 @@ class Event final : public detail::EngineEvent {
     return double{milliseconds};
   }
 
+  EventHandle handle() const { return handle_; }
+
  private:
   std::shared_ptr<Context> context_;
   EventHandle handle_;
+};
+
+class Stream final : public detail::EngineStream {
+ public:
+  Stream(std::shared_ptr<Context> context, StreamHandle handle, bool owned)
+      : context_(std::move(context)), handle_(handle), owned_(owned) {}
+  ~Stream() override {
+    if (owned_) context_->invoke(context_->driver().stream_destroy, handle_);
+  }
+  Status synchronize() override {
+    return context_->call(context_->driver().stream_synchronize, handle_);
+  }
+  Status wait(detail::EngineEvent& event) override {
+    const auto* of = dynamic_cast<const Event*>(&event);
+    if (!of) return {"foreign-device"_rule, "the event does not belong to a GPU"};
+    return context_->call(context_->driver().stream_wait, handle_, of->handle(), default_flags);
+  }
+  void* handle() const override { return handle_; }
+
+ private:
+  std::shared_ptr<Context> context_;
+  StreamHandle handle_;
+  bool owned_;
 };
 
 }  // namespace
@@ -60,7 +70,12 @@ Result<std::shared_ptr<detail::EngineStream>> make_stream(std::shared_ptr<Contex
   if (auto status = context->call(context->driver().stream_create, &handle, default_flags); !status)
     return status.diags();
   return std::shared_ptr<detail::EngineStream>(
-      std::make_shared<Stream>(std::move(context), handle));
+      std::make_shared<Stream>(std::move(context), handle, true));
+}
+
+std::shared_ptr<detail::EngineStream> adopt_stream(std::shared_ptr<Context> context,
+                                                   StreamHandle handle) {
+  return std::make_shared<Stream>(std::move(context), handle, false);
 }
 
 Result<std::shared_ptr<detail::EngineEvent>> make_event(std::shared_ptr<Context> context) {

@@ -9,6 +9,9 @@
 namespace tartan::inline TARTAN_ABI::cuda {
 
 Result<std::shared_ptr<detail::EngineStream>> make_stream(std::shared_ptr<Context> context);
+/// A stream of the caller's, which is not destroyed.
+std::shared_ptr<detail::EngineStream> adopt_stream(std::shared_ptr<Context> context,
+                                                   StreamHandle handle);
 Result<std::shared_ptr<detail::EngineEvent>> make_event(std::shared_ptr<Context> context);
 
 /// The driver's handle of `stream`; null gives the default stream's. An error if another engine

@@ -20,6 +20,7 @@ class Stream : public detail::EngineStream {
  public:
   explicit Stream(std::shared_ptr<Machine> machine) : machine_(std::move(machine)) {}
   Status synchronize() override { return machine_->take_failures(); }
+  Status wait(detail::EngineEvent&) override { return Done{}; }  // what it is of has been done
 
  private:
   std::shared_ptr<Machine> machine_;
@@ -54,6 +55,8 @@ class Engine : public detail::Engine {
                               : "emulator";
   }
   Arch arch() const override { return machine_->hardware.value_or(Arch{90, 'a'}); }
+  Version newest_ptx() const override { return newest_version; }
+  std::string assembler() const override { return {}; }
 
   Result<std::shared_ptr<detail::EngineModule>> load(const std::string& ptx,
                                                      const std::string& name) override {
@@ -69,6 +72,24 @@ class Engine : public detail::Engine {
     return std::shared_ptr<detail::EngineModule>(std::move(module));
   }
 
+  Result<std::shared_ptr<detail::EngineModule>> load(std::span<const std::byte>,
+                                                     const std::string& name,
+                                                     const std::vector<KernelInterface>&) override {
+    return {
+        "module-load"_rule,
+        fmt::format("{} is machine code of a GPU, which the emulator does not run: load the PTX "
+                    "text that it was assembled from",
+                    name)};
+  }
+
+  Result<Assembled> assemble(const std::string&, const std::string& name) override {
+    return {
+        "module-load"_rule,
+        fmt::format("{} cannot be assembled: the assembler is the CUDA driver's, and this device "
+                    "is the emulator, which loads PTX text",
+                    name)};
+  }
+
   Result<std::uint64_t> allocate(std::size_t bytes) override {
     if (const auto address = machine_->allocate_buffer(bytes)) return *address;
     return {"out-of-memory"_rule,
@@ -76,17 +97,42 @@ class Engine : public detail::Engine {
   }
   void free(std::uint64_t address) override { machine_->free(address); }
 
+  Status check_memory(std::uint64_t address, std::size_t bytes) override {
+    if (machine_->access(
+            address, bytes, [](const std::byte*) {}, false))
+      return Done{};
+    return not_memory(address, bytes);
+  }
+
+  Result<std::byte*> allocate_host(std::size_t bytes) override {
+    if (auto* memory = new (std::nothrow) std::byte[bytes]()) return memory;
+    return {"out-of-memory"_rule,
+            fmt::format("out of host memory: cannot allocate {} bytes", bytes)};
+  }
+  void free_host(std::byte* memory) override { delete[] memory; }
+
   Status write(std::uint64_t address, std::span<const std::byte> bytes) override {
-    return access(address, bytes.size(),
-                  [=](std::byte* to) { std::memcpy(to, bytes.data(), bytes.size()); });
+    if (Status status = synchronize(); !status) return status;
+    return write_now(address, bytes);
   }
   Status read(std::uint64_t address, std::span<std::byte> bytes) override {
-    return access(
-        address, bytes.size(),
-        [=](const std::byte* from) { std::memcpy(bytes.data(), from, bytes.size()); }, false);
+    if (Status status = synchronize(); !status) return status;
+    return read_now(address, bytes);
   }
   Status fill(std::uint64_t address, std::size_t bytes, std::uint8_t byte) override {
-    return access(address, bytes, [=](std::byte* to) { std::memset(to, byte, bytes); });
+    if (Status status = synchronize(); !status) return status;
+    return fill_now(address, bytes, byte);
+  }
+  Status write(std::uint64_t address, std::span<const std::byte> bytes,
+               detail::EngineStream&) override {
+    return write_now(address, bytes);
+  }
+  Status read(std::uint64_t address, std::span<std::byte> bytes, detail::EngineStream&) override {
+    return read_now(address, bytes);
+  }
+  Status fill(std::uint64_t address, std::size_t bytes, std::uint8_t byte,
+              detail::EngineStream&) override {
+    return fill_now(address, bytes, byte);
   }
 
   std::optional<Unwritten> unwritten(std::uint64_t address, std::size_t bytes) const override {
@@ -95,6 +141,11 @@ class Engine : public detail::Engine {
 
   Result<std::shared_ptr<detail::EngineStream>> stream() override {
     return std::shared_ptr<detail::EngineStream>(std::make_shared<Stream>(machine_));
+  }
+  Result<std::shared_ptr<detail::EngineStream>> adopt_stream(void* handle) override {
+    if (!handle) return stream();
+    return {"foreign-device"_rule,
+            "the emulator cannot use a stream of the CUDA driver: open a GPU, or Device::stream()"};
   }
   Result<std::shared_ptr<detail::EngineEvent>> event() override {
     return std::shared_ptr<detail::EngineEvent>(std::make_shared<Event>());
@@ -106,12 +157,28 @@ class Engine : public detail::Engine {
   Report report() const override { return machine_->report(); }
 
  private:
+  Status write_now(std::uint64_t address, std::span<const std::byte> bytes) {
+    return access(address, bytes.size(),
+                  [=](std::byte* to) { std::memcpy(to, bytes.data(), bytes.size()); });
+  }
+  Status read_now(std::uint64_t address, std::span<std::byte> bytes) {
+    return access(
+        address, bytes.size(),
+        [=](const std::byte* from) { std::memcpy(bytes.data(), from, bytes.size()); }, false);
+  }
+  Status fill_now(std::uint64_t address, std::size_t bytes, std::uint8_t byte) {
+    return access(address, bytes, [=](std::byte* to) { std::memset(to, byte, bytes); });
+  }
+
   template <typename Use>
   Status access(std::uint64_t address, std::size_t bytes, Use&& use, bool writes = true) {
-    if (Status status = synchronize(); !status) return status;
     if (machine_->access(address, bytes, use, writes)) return Done{};
-    return {"memory-fault"_rule,
-            fmt::format("{} bytes at 0x{:x} are not inside a buffer", bytes, address)};
+    return not_memory(address, bytes);
+  }
+
+  static Diags not_memory(std::uint64_t address, std::size_t bytes) {
+    return Diags::one("memory-fault"_rule, {},
+                      fmt::format("{} bytes at 0x{:x} are not inside a buffer", bytes, address));
   }
 
   std::shared_ptr<Machine> machine_;

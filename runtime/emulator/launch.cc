@@ -309,6 +309,19 @@ Status Kernel::check_cooperative(const Launch& launch) const {
                       launch.grid.count(), arch.text(), each.count, blocks * each.count, name())};
 }
 
+Result<KernelResources> Kernel::resources() const {
+  const std::uint64_t threads = program_->max_threads;
+  return KernelResources{.static_shared = program_->shared_bytes,
+                         .max_threads = static_cast<int>(threads ? threads : detail::most_threads)};
+}
+
+Result<int> Kernel::blocks_per_sm(std::uint32_t, std::uint32_t) const {
+  return {"no-device"_rule,
+          fmt::format("the occupancy of kernel {} depends on the registers that a GPU's assembler "
+                      "gives it: the emulator has none",
+                      name())};
+}
+
 std::uint64_t Kernel::shared_bytes(const Launch& launch) const {
   return launch.dynamic_shared
              ? std::uint64_t{program_->dynamic_shared_base} + launch.dynamic_shared

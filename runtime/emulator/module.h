@@ -133,6 +133,8 @@ class Kernel : public detail::EngineKernel {
       : module_(std::move(module)), program_(std::move(program)) {}
   const std::string& name() const override { return program_->name; }
   const std::vector<KernelParam>& params() const override { return program_->params; }
+  Result<KernelResources> resources() const override;
+  Result<int> blocks_per_sm(std::uint32_t threads, std::uint32_t dynamic_shared) const override;
   Status launch(const Launch& launch, const Arguments& arguments,
                 detail::EngineStream* stream) override;
 

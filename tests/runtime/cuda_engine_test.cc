@@ -8,59 +8,19 @@
 #include <thread>
 
 #include "runtime/cuda/driver.h"
-#include "runtime/cuda/module.h"
+#include "runtime/cuda/jit.h"
 #include "tartan/runtime/device.h"
-#include "tests/runtime/fake_cuda.h"
+#include "tests/runtime/cuda_double.h"
 
 namespace tartan {
 namespace {
-
-constexpr const char* ptx = R"(.version 8.3
-.target sm_90
-.address_size 64
-.visible .entry scale(.param .u64 data, .param .f32 factor, .param .align 8 .b8 shape[12])
-{
-  ret;
-}
-.visible .entry other()
-{
-  ret;
-}
-)";
 
 struct Shape {
   std::uint32_t rows, columns, pitch;
 };
 
-class CudaEngine : public testing::Test {
- protected:
-  CudaEngine() {
-    fake = FakeCuda();
-    auto opened = Device::open("cuda");
-    if (opened) device = std::move(*opened);
-  }
-  ~CudaEngine() override { fake.failures.clear(); }
-  void SetUp() override { ASSERT_TRUE(device); }
-
-  LoadedKernel load(const std::string& name) {
-    auto module = device->load(ptx, "test.ptx");
-    EXPECT_TRUE(module);
-    auto kernel = module->kernel(name);
-    EXPECT_TRUE(kernel);
-    return *kernel;
-  }
-
-  // The one diagnostic of `result`, as text.
-  template <typename T>
-  static std::string complaint(const Result<T>& result) {
-    if (result) return "no complaint";
-    EXPECT_EQ(result.diags().size(), 1u) << result.diags().text();
-    return to_string(result.diags()[0]);
-  }
-
-  FakeCuda& fake = fake_cuda();
-  std::optional<Device> device;
-};
+using CudaEngine = test::CudaDouble;
+using test::double_ptx;
 
 TEST_F(CudaEngine, ReportsNameAndArchitecture) {
   EXPECT_FALSE(device->emulated());
@@ -188,7 +148,7 @@ TEST_F(CudaEngine, DependentLaunchesAreSaidToBe) {
 TEST_F(CudaEngine, VariablesAreBuffers) {
   fake.variables["table"] = std::vector<std::byte>(12);
   auto module = device->load(
-      std::string(ptx) + ".const .u32 table[3];\n.extern .global .u32 far;\n", "test.ptx");
+      std::string(double_ptx) + ".const .u32 table[3];\n.extern .global .u32 far;\n", "test.ptx");
   ASSERT_TRUE(module);
   auto table = module->variable("table");
   ASSERT_TRUE(table) << table.diags().text();
@@ -245,7 +205,7 @@ TEST_F(CudaEngine, LaunchThatDoesNotFitNeverReachesTheDriver) {
 }
 
 TEST_F(CudaEngine, UnknownKernelListsExistingOnes) {
-  auto module = device->load(ptx, "test.ptx");
+  auto module = device->load(double_ptx, "test.ptx");
   ASSERT_TRUE(module);
   EXPECT_EQ(complaint(module->kernel("scael")),
             "error: test.ptx has no kernel scael; it has scale, other [unknown-kernel]");
@@ -255,16 +215,16 @@ TEST_F(CudaEngine, RefusedModuleCarriesTheLog) {
   fake.failures["cuModuleLoadDataEx"] = 218;
   fake.error_log = "ptxas application ptx input, line 5; error : Unknown thing\n";
   fake.info_log = "info: 12 registers";
-  EXPECT_EQ(complaint(device->load(ptx, "test.ptx")),
+  EXPECT_EQ(complaints(device->load(double_ptx, "test.ptx")),
             "error: test.ptx (.target sm_90) was rejected by the driver: cuModuleLoadDataEx: "
-            "CUDA_ERROR_INVALID_PTX (218)\n  ptxas application ptx input, line 5; error : Unknown "
-            "thing\n  info: 12 registers [module-load]");
+            "CUDA_ERROR_INVALID_PTX (218)\n  info: 12 registers [module-load]\n"
+            "test.ptx:5: error: the driver's assembler: Unknown thing [module-load]");
 }
 
 TEST_F(CudaEngine, LongLogIsCut) {
   fake.failures["cuModuleLoadDataEx"] = 218;
   fake.error_log = std::string(1'000'000, 'x');
-  const std::string text = complaint(device->load(ptx, "test.ptx"));
+  const std::string text = complaint(device->load(double_ptx, "test.ptx"));
   EXPECT_NE(text.find("xxxx"), std::string::npos);
   EXPECT_LT(text.size(), 20'000u);
 }
@@ -274,10 +234,12 @@ TEST_F(CudaEngine, OldDriverReportsItsNewestPtx) {
   const char* expected =
       "error: test.ptx is PTX 8.3, and the installed driver (CUDA 12.1) supports at most PTX 8.1: "
       "emit with --ptx 8.1, or install a newer driver [driver-version]";
-  fake.failures["cuModuleLoadDataEx"] = 222;
-  EXPECT_EQ(complaint(device->load(ptx, "test.ptx")), expected);
-  fake.failures["cuModuleLoadDataEx"] = 218;  // what drivers before 11.1 say
-  EXPECT_EQ(complaint(device->load(ptx, "test.ptx")), expected);
+  EXPECT_EQ(device->newest_ptx(), (Version{8, 1}));
+  EXPECT_EQ(complaint(device->load(double_ptx, "test.ptx")), expected);
+  EXPECT_EQ(complaint(device->assemble(double_ptx, "test.ptx")), expected);
+  EXPECT_FALSE(fake.called("cuModuleLoadDataEx") || fake.called("cuLinkCreate"));
+  fake.driver_version = 12030;
+  EXPECT_TRUE(device->load(double_ptx, "test.ptx"));
 }
 
 TEST_F(CudaEngine, BadTextNeverReachesTheDriver) {
@@ -290,13 +252,16 @@ TEST_F(CudaEngine, BadTextNeverReachesTheDriver) {
 TEST_F(CudaEngine, FailedKernelIsReportedWithItsConsequence) {
   ASSERT_TRUE(load("other").launch({.block = {32}}, {}));
   EXPECT_TRUE(device->findings().empty());
-  for (const char* entry : {"cuCtxSynchronize", "cuMemcpyDtoH", "cuLaunchKernel", "cuMemFree"})
-    fake.failures[entry] = 700;
-  EXPECT_EQ(complaint(device->synchronize()),
-            "error: cuCtxSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access "
-            "was encountered; the error has destroyed the GPU context: this process can no longer "
-            "use the GPU [memory-fault]");
-  EXPECT_FALSE(device->synchronize());
+  fake.kernel_fails(700);
+  EXPECT_EQ(
+      complaint(device->synchronize()),
+      "error: cuCtxSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access "
+      "was encountered; the error has destroyed the GPU context, and all memory in it: open a "
+      "new Device [memory-fault]");
+  EXPECT_EQ(complaint(device->allocate(4)),
+            "error: cuMemAlloc_v2 failed: an earlier error has destroyed the GPU context "
+            "(cuCtxSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was "
+            "encountered): open a new Device [memory-fault]");
   ASSERT_EQ(device->findings().size(), 1u) << "later calls say the same";
   EXPECT_EQ(device->findings()[0].id, "memory-fault");
   EXPECT_EQ(device->findings()[0].block, no_block);
@@ -306,20 +271,23 @@ TEST_F(CudaEngine, FailedKernelIsReportedWithItsConsequence) {
 
 TEST_F(CudaEngine, EveryFailureNamesItsCall) {
   fake.failures["cuMemAlloc"] = 2;
-  EXPECT_EQ(complaint(device->allocate(12345)),
-            "error: the GPU cannot allocate 12345 bytes: cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY "
-            "(2) [driver]");
+  EXPECT_EQ(
+      complaint(device->allocate(12345)),
+      "error: the GPU cannot allocate 12345 bytes, 1000 of its 80000 are free: "
+      "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (2); free buffers, or end other processes that "
+      "use the GPU (nvidia-smi lists them) [driver]");
   fake.failures["cuStreamCreate"] = 1;
   EXPECT_EQ(complaint(device->stream()),
             "error: cuStreamCreate: CUDA_ERROR_INVALID_VALUE (1) [driver]");
   fake.failures["cuEventCreate"] = 12345;
   EXPECT_EQ(complaint(device->event()), "error: cuEventCreate: unknown error (12345) [driver]");
   fake.failures["cuModuleGetFunction"] = 1;
-  EXPECT_EQ(complaint(device->load(ptx)->kernel("other")),
+  EXPECT_EQ(complaint(device->load(double_ptx)->kernel("other")),
             "error: cuModuleGetFunction: CUDA_ERROR_INVALID_VALUE (1) [driver]");
   fake.failures["cuCtxPushCurrent"] = 4;
   EXPECT_EQ(complaint(device->synchronize()),
-            "error: cuCtxSynchronize: unknown error (4) [driver]");
+            "error: cuCtxSynchronize: unknown error (4); the driver has shut down, as it does when "
+            "the process ends: use no GPU after main() [driver]");
 }
 
 TEST_F(CudaEngine, EventsMeasure) {

@@ -1,29 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/runtime/fake_cuda.h"
+#include "tests/runtime/fake_cuda_state.h"
 
 #include <algorithm>
 #include <cstring>
 
-namespace {
-
-constexpr int invalid_value = 1, invalid_context = 201, not_found = 500;
+namespace fake_cuda_double {
 
 FakeCuda& state() {
   static FakeCuda state;
   return state;
 }
 
-thread_local std::vector<void*> current;  // contexts, the current one last
-
-int context_tag, module_tag, function_tag, stream_tag, event_tag;
-
-// Records a call, and returns the configured code.
-int enter(const char* entry, bool needs_context = true) {
+int enter(const char* entry, bool needs_context) {
   state().calls.push_back(entry);
   if (const auto failure = state().failures.find(entry); failure != state().failures.end())
     return failure->second;
-  return needs_context && current.empty() ? invalid_context : 0;
+  if (!needs_context) return 0;
+  return current.empty() ? invalid_context : state().dead;
 }
+
+}  // namespace fake_cuda_double
+
+using namespace fake_cuda_double;
+
+namespace {
+
+int context_tags[8], module_tag, function_tag, link_tag;
 
 void write_log(const std::string& text, void* buffer, void* capacity) {
   const auto size = reinterpret_cast<std::size_t>(capacity);
@@ -32,7 +34,18 @@ void write_log(const std::string& text, void* buffer, void* capacity) {
   static_cast<char*>(buffer)[length] = 0;
 }
 
-std::byte* at(std::uint64_t address) { return reinterpret_cast<std::byte*>(address); }
+// Writes the logs to where the options of a call that assembles say.
+void read_logs(unsigned count, const int* options, void** values) {
+  void *buffer[2] = {}, *capacity[2] = {};
+  for (unsigned i = 0; i < count; ++i) {
+    if (options[i] == 3) buffer[0] = values[i];
+    if (options[i] == 4) capacity[0] = values[i];
+    if (options[i] == 5) buffer[1] = values[i];
+    if (options[i] == 6) capacity[1] = values[i];
+  }
+  if (buffer[0]) write_log(state().info_log, buffer[0], capacity[0]);
+  if (buffer[1]) write_log(state().error_log, buffer[1], capacity[1]);
+}
 
 // CUlaunchConfig and CUlaunchAttribute of cuda.h.
 struct LaunchAttribute {
@@ -57,46 +70,60 @@ extern "C" {
 
 FakeCuda* fake_cuda_state() { return &state(); }
 
-int cuInit(unsigned) { return enter("cuInit", false); }
+int cuInit(unsigned) {
+  ALONE;
+  return enter("cuInit", false);
+}
 
 int cuDriverGetVersion(int* version) {
+  ALONE;
   *version = state().driver_version;
   return 0;
 }
 
 int cuGetErrorName(int code, const char** name) {
+  ALONE;
   *name = code == 1     ? "CUDA_ERROR_INVALID_VALUE"
           : code == 2   ? "CUDA_ERROR_OUT_OF_MEMORY"
           : code == 100 ? "CUDA_ERROR_NO_DEVICE"
+          : code == 200 ? "CUDA_ERROR_INVALID_IMAGE"
           : code == 201 ? "CUDA_ERROR_INVALID_CONTEXT"
+          : code == 209 ? "CUDA_ERROR_NO_BINARY_FOR_GPU"
           : code == 218 ? "CUDA_ERROR_INVALID_PTX"
           : code == 222 ? "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"
           : code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+          : code == 719 ? "CUDA_ERROR_LAUNCH_FAILED"
+          : code == 803 ? "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"
                         : nullptr;
   return *name ? 0 : invalid_value;
 }
 
 int cuGetErrorString(int code, const char** text) {
+  ALONE;
   *text = code == 700 ? "an illegal memory access was encountered" : nullptr;
   return *text ? 0 : invalid_value;
 }
 
 int cuDeviceGetCount(int* count) {
+  ALONE;
   *count = state().devices;
   return enter("cuDeviceGetCount", false);
 }
 
 int cuDeviceGet(int* device, int ordinal) {
+  ALONE;
   *device = ordinal;
   return enter("cuDeviceGet", false);
 }
 
 int cuDeviceGetName(char* name, int size, int) {
+  ALONE;
   std::strncpy(name, "Fake GPU", static_cast<std::size_t>(size));
   return 0;
 }
 
 int cuDeviceGetAttribute(int* value, int attribute, int) {
+  ALONE;
   switch (attribute) {
     case 75: *value = state().capability / 10; return 0;
     case 76: *value = state().capability % 10; return 0;
@@ -105,59 +132,153 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
   }
 }
 
-int cuDevicePrimaryCtxRetain(void** context, int) {
+int cuDevicePrimaryCtxRetain(void** context, int device) {
+  ALONE;
   if (const int code = enter("cuDevicePrimaryCtxRetain", false)) return code;
   ++state().contexts;
-  *context = &context_tag;
+  *context = &context_tags[device];
   return 0;
 }
 
 int cuDevicePrimaryCtxRelease_v2(int) {
+  ALONE;
   --state().contexts;
+  if (state().contexts == 0 && !state().foreign_holder) {
+    state().dead = 0;  // and all that was in it
+    state().memory.clear();
+  }
   return enter("cuDevicePrimaryCtxRelease", false);
 }
 
 int cuCtxPushCurrent_v2(void* context) {
+  ALONE;
   if (const auto failure = state().failures.find("cuCtxPushCurrent");
       failure != state().failures.end())
     return failure->second;
+  state().current_context = context;
   current.push_back(context);
   return 0;
 }
 
 int cuCtxPopCurrent_v2(void** context) {
+  ALONE;
   if (current.empty()) return invalid_context;
   *context = current.back();
   current.pop_back();
   return 0;
 }
 
-int cuCtxSynchronize() { return enter("cuCtxSynchronize"); }
+int cuCtxGetCurrent(void** context) {
+  ALONE;
+  *context = current.empty() ? nullptr : current.back();
+  return enter("cuCtxGetCurrent", false);
+}
+
+int cuCtxGetDevice(int* device) {
+  ALONE;
+  *device = 0;
+  return enter("cuCtxGetDevice");
+}
+
+int cuCtxSynchronize() {
+  ALONE;
+  return enter("cuCtxSynchronize");
+}
 
 int cuModuleLoadDataEx(void** module, const void* text, unsigned count, int* options,
                        void** values) {
-  void *buffer[2] = {}, *capacity[2] = {};
-  for (unsigned i = 0; i < count; ++i) {
-    if (options[i] == 3) buffer[0] = values[i];
-    if (options[i] == 4) capacity[0] = values[i];
-    if (options[i] == 5) buffer[1] = values[i];
-    if (options[i] == 6) capacity[1] = values[i];
-  }
-  if (buffer[0]) write_log(state().info_log, buffer[0], capacity[0]);
-  if (buffer[1]) write_log(state().error_log, buffer[1], capacity[1]);
+  ALONE;
+  read_logs(count, options, values);
   if (const int code = enter("cuModuleLoadDataEx")) return code;
-  state().loaded = static_cast<const char*>(text);
+  const bool machine_code = std::memcmp(text,
+                                        "\x7f"
+                                        "ELF",
+                                        4) == 0;
+  state().loaded = machine_code ? "scale other" : static_cast<const char*>(text);
   ++state().modules;
   *module = &module_tag;
   return 0;
 }
 
+int cuLinkCreate_v2(unsigned count, int* options, void** values, void** link) {
+  ALONE;
+  const int failed = enter("cuLinkCreate");
+  if (failed) return failed;
+  for (unsigned i = 0; i < count; ++i)
+    if (options[i] == 9)
+      state().jit_target = static_cast<unsigned>(reinterpret_cast<std::size_t>(values[i]));
+  read_logs(count, options, values);
+  ++state().links;
+  *link = &link_tag;
+  return 0;
+}
+
+int cuLinkAddData_v2(void*, int kind, void* text, std::size_t bytes, const char*, unsigned, int*,
+                     void**) {
+  ALONE;
+  if (const int code = enter("cuLinkAddData")) return code;
+  if (kind != 1 || static_cast<const char*>(text)[bytes - 1] != 0) return invalid_value;
+  state().loaded = static_cast<const char*>(text);
+  return 0;
+}
+
+int cuLinkComplete(void*, void** cubin, std::size_t* bytes) {
+  ALONE;
+  if (const int code = enter("cuLinkComplete")) return code;
+  *cubin = state().cubin.data();
+  *bytes = state().cubin.size();
+  return 0;
+}
+
+int cuLinkDestroy(void*) {
+  ALONE;
+  --state().links;
+  return enter("cuLinkDestroy");
+}
+
+int cuModuleGetFunctionCount(unsigned* count, void*) {
+  ALONE;
+  *count = static_cast<unsigned>(state().functions.size());
+  return enter("cuModuleGetFunctionCount");
+}
+
+int cuModuleEnumerateFunctions(void** functions, unsigned count, void*) {
+  ALONE;
+  for (unsigned i = 0; i < count; ++i) functions[i] = &state().functions[i];
+  return enter("cuModuleEnumerateFunctions");
+}
+
+using FakeFunction = std::pair<std::string, std::vector<std::size_t>>;
+
+int cuFuncGetName(const char** name, void* function) {
+  ALONE;
+  *name = static_cast<FakeFunction*>(function)->first.c_str();
+  return enter("cuFuncGetName");
+}
+
+int cuFuncGetParamInfo(void* function, std::size_t index, std::size_t* offset, std::size_t* bytes) {
+  ALONE;
+  const auto& sizes = static_cast<FakeFunction*>(function)->second;
+  if (index >= sizes.size()) return invalid_value;
+  *offset = 8 * index;
+  *bytes = sizes[index];
+  return enter("cuFuncGetParamInfo");
+}
+
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int, std::size_t) {
+  ALONE;
+  *blocks = state().occupancy;
+  return enter("cuOccupancyMaxActiveBlocksPerMultiprocessor");
+}
+
 int cuModuleUnload(void*) {
+  ALONE;
   --state().modules;
   return enter("cuModuleUnload");
 }
 
 int cuModuleGetFunction(void** function, void*, const char* name) {
+  ALONE;
   if (const int code = enter("cuModuleGetFunction")) return code;
   if (state().loaded.find(name) == std::string::npos) return not_found;
   *function = &function_tag;
@@ -165,6 +286,7 @@ int cuModuleGetFunction(void** function, void*, const char* name) {
 }
 
 int cuModuleGetGlobal_v2(std::uint64_t* address, std::size_t* bytes, void*, const char* name) {
+  ALONE;
   if (const int code = enter("cuModuleGetGlobal")) return code;
   const auto found = state().variables.find(name);
   if (found == state().variables.end()) return not_found;
@@ -174,15 +296,19 @@ int cuModuleGetGlobal_v2(std::uint64_t* address, std::size_t* bytes, void*, cons
 }
 
 int cuFuncGetAttribute(int* value, int attribute, void*) {
+  ALONE;
   switch (attribute) {
     case 0: *value = state().max_threads; break;
     case 1: *value = state().static_shared; break;
+    case 3: *value = state().local_bytes; break;
+    case 4: *value = state().registers; break;
     default: return invalid_value;
   }
   return enter("cuFuncGetAttribute");
 }
 
 int cuFuncSetAttribute(void*, int attribute, int value) {
+  ALONE;
   if (const int code = enter("cuFuncSetAttribute")) return code;
   if (attribute == 14) {
     state().large_clusters = value != 0;
@@ -195,6 +321,7 @@ int cuFuncSetAttribute(void*, int attribute, int value) {
 
 int cuLaunchKernel(void*, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                    unsigned bz, unsigned shared, void* stream, void** params, void**) {
+  ALONE;
   if (const int code = enter("cuLaunchKernel")) return code;
   if (static_cast<int>(shared) > state().max_dynamic_shared) return invalid_value;
   const FakeLaunch launch{{gx, gy, gz}, {bx, by, bz}, shared, stream, params};
@@ -204,6 +331,7 @@ int cuLaunchKernel(void*, unsigned gx, unsigned gy, unsigned gz, unsigned bx, un
 }
 
 int cuLaunchKernelEx(const LaunchConfiguration* launch, void*, void** params, void**) {
+  ALONE;
   if (const int code = enter("cuLaunchKernelEx")) return code;
   const auto &grid = launch->grid, &block = launch->block;
   FakeLaunch made{{grid[0], grid[1], grid[2]},
@@ -220,71 +348,6 @@ int cuLaunchKernelEx(const LaunchConfiguration* launch, void*, void** params, vo
   }
   state().launches.push_back(made);
   return 0;
-}
-
-int cuMemAlloc_v2(std::uint64_t* address, std::size_t bytes) {
-  if (const int code = enter("cuMemAlloc")) return code;
-  auto memory = std::make_unique<std::byte[]>(bytes);
-  *address = reinterpret_cast<std::uint64_t>(memory.get());
-  state().memory[*address] = std::move(memory);
-  return 0;
-}
-
-int cuMemFree_v2(std::uint64_t address) {
-  if (const int code = enter("cuMemFree")) return code;
-  return state().memory.erase(address) ? 0 : invalid_value;
-}
-
-int cuMemcpyHtoD_v2(std::uint64_t to, const void* from, std::size_t bytes) {
-  if (const int code = enter("cuMemcpyHtoD")) return code;
-  std::memcpy(at(to), from, bytes);
-  return 0;
-}
-
-int cuMemcpyDtoH_v2(void* to, std::uint64_t from, std::size_t bytes) {
-  if (const int code = enter("cuMemcpyDtoH")) return code;
-  std::memcpy(to, at(from), bytes);
-  return 0;
-}
-
-int cuMemsetD8_v2(std::uint64_t to, unsigned char byte, std::size_t bytes) {
-  if (const int code = enter("cuMemsetD8")) return code;
-  std::memset(at(to), byte, bytes);
-  return 0;
-}
-
-int cuStreamCreate(void** stream, unsigned) {
-  if (const int code = enter("cuStreamCreate")) return code;
-  ++state().streams;
-  *stream = &stream_tag;
-  return 0;
-}
-
-int cuStreamDestroy_v2(void*) {
-  --state().streams;
-  return enter("cuStreamDestroy");
-}
-
-int cuStreamSynchronize(void*) { return enter("cuStreamSynchronize"); }
-
-int cuEventCreate(void** event, unsigned) {
-  if (const int code = enter("cuEventCreate")) return code;
-  ++state().events;
-  *event = &event_tag;
-  return 0;
-}
-
-int cuEventDestroy_v2(void*) {
-  --state().events;
-  return enter("cuEventDestroy");
-}
-
-int cuEventRecord(void*, void*) { return enter("cuEventRecord"); }
-int cuEventSynchronize(void*) { return enter("cuEventSynchronize"); }
-
-int cuEventElapsedTime(float* milliseconds, void*, void*) {
-  *milliseconds = state().milliseconds;
-  return enter("cuEventElapsedTime");
 }
 
 }  // extern "C"

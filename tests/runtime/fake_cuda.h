@@ -37,6 +37,14 @@ struct FakeCuda {
   int shared_per_block = 232448;
   int static_shared = 0;
   int max_threads = 1024;
+  int registers = 40, local_bytes = 16, occupancy = 3;
+  std::size_t free_bytes = 1000, all_bytes = 80'000;
+  int peers = 1;                 // whether GPUs are connected
+  int memory_owner = 0;          // GPU of all memory
+  std::vector<std::byte> cubin;  // what the linker makes
+  std::vector<std::pair<std::string, std::vector<std::size_t>>>
+      functions;                // of a cubin: sizes of parameters
+  bool foreign_holder = false;  // other code holds the primary context, too
   float milliseconds = 1.5f;
   std::string error_log, info_log;                          // what the JIT writes
   std::map<std::string, std::vector<std::byte>> variables;  // of every module
@@ -47,11 +55,17 @@ struct FakeCuda {
   std::vector<std::string> calls;
   std::vector<FakeLaunch> launches;
   std::map<std::uint64_t, std::unique_ptr<std::byte[]>> memory;
-  int contexts = 0, modules = 0, streams = 0, events = 0;  // alive
+  int contexts = 0, modules = 0, streams = 0, events = 0, links = 0, host_buffers = 0;  // alive
+  std::vector<std::string> copies;  // those in streams: "write 4", "peer 8"
+  void* current_context = nullptr;  // the last that was made current
+  unsigned jit_target = 0;
+  int dead = 0;  // the code that every call of the context returns, since kernel_fails()
   int max_dynamic_shared = 48 * 1024;
   bool large_clusters = false;
   std::string loaded;  // the last module's text
 
+  /// What a failed kernel does: the context is destroyed, until nobody holds it.
+  void kernel_fails(int code) { dead = code; }
   bool called(const std::string& entry) const {
     for (const std::string& call : calls)
       if (call == entry) return true;

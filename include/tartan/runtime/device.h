@@ -15,10 +15,16 @@
 // tartan/launch.h launches the result of compile(): it knows the block size and the further
 // arguments.
 //
-// Every object keeps what it needs alive; destroying one frees its resource. An object may be used
-// from several threads, but not concurrently. A program that links Tartan runs on machines without
-// a driver: libcuda is loaded only when a GPU is requested. The environment variable
+// Every object keeps what it needs alive; destroying one frees its resource. Any thread may call,
+// and none has to be set up first: the GPU's context is current for the time of a call, and the
+// caller's is restored. Devices, modules and kernels may be used by several threads at a time; one
+// buffer, stream or event only by one. A program that links Tartan runs on machines without a
+// driver: libcuda is loaded only when a GPU is requested. The environment variable
 // TARTAN_CUDA_DRIVER names another file to load instead.
+//
+// Objects of others (a CUcontext, CUstream, device memory) are adopted: Device::adopt(),
+// Device::adopt_stream(), Device::view(). A kernel that fails on a GPU destroys its context: every
+// later call on that Device says so, and a new Device works.
 #pragma once
 
 #include <cstddef>
@@ -146,7 +152,10 @@ class EngineModule;
 class EngineKernel;
 class EngineStream;
 class EngineEvent;
+class DeviceAccess;  // for what joins the layers: runtime/device_access.h
 }  // namespace detail
+
+class Stream;
 
 /// Bytes of a buffer that nobody has written.
 struct Unwritten {
@@ -154,7 +163,7 @@ struct Unwritten {
   std::size_t first = 0;  // the offset of the first
 };
 
-/// Device memory, freed when the last copy goes.
+/// Device memory, freed when the last copy goes; of Device::view(), somebody else's.
 class Buffer {
  public:
   std::size_t size() const { return size_; }
@@ -164,6 +173,19 @@ class Buffer {
   Status write(std::span<const std::byte> bytes, std::size_t offset = 0);
   Status read(std::span<std::byte> bytes, std::size_t offset = 0) const;
   Status fill(std::uint8_t byte);
+  /// Same, in the order of `stream` and without waiting: the host's bytes must stay as they are
+  /// until the stream has come there (Stream::synchronize()). From a HostBuffer the copy runs
+  /// beside the host's work; from other memory the driver may wait. On the emulator it is done on
+  /// return.
+  Status write(std::span<const std::byte> bytes, const Stream& stream, std::size_t offset = 0);
+  Status read(std::span<std::byte> bytes, const Stream& stream, std::size_t offset = 0) const;
+  Status fill(std::uint8_t byte, const Stream& stream);
+  /// Copies all of `source`, which may be on another device, to `offset` here. With `stream`, of
+  /// this buffer's device, in its order and without waiting; else it waits for both devices first,
+  /// and is done on return.
+  Status copy_from(const Buffer& source, std::size_t offset = 0, const Stream* stream = nullptr);
+  /// A range of the buffer, which keeps all of it alive.
+  Result<Buffer> part(std::size_t offset, std::size_t bytes) const;
   /// What neither the host nor a kernel has written, on the emulator with Checks::all; elsewhere
   /// nobody keeps account of it, and there is nothing.
   std::optional<Unwritten> unwritten() const;
@@ -199,40 +221,76 @@ class Buffer {
 /// size.
 class Arguments {
  public:
-  Arguments& add(const Buffer& buffer) { return add(buffer.address()); }
+  /// The buffer's address. launch() of tartan/launch.h compares its size with what the kernel's
+  /// layout spans, which it cannot for an address that is added as a number.
+  Arguments& add(const Buffer& buffer) { return add_memory(buffer.address(), buffer.size()); }
   template <typename T>
   requires std::is_trivially_copyable_v<T> Arguments& add(const T& value) {
     return add_bytes(std::as_bytes(std::span(&value, 1)));
   }
   /// An argument as its bytes.
   Arguments& add_bytes(std::span<const std::byte> bytes) {
-    values_.emplace_back(bytes.begin(), bytes.end());
+    values_.push_back({{bytes.begin(), bytes.end()}, std::nullopt});
+    return *this;
+  }
+  /// The address of memory that is no Buffer, and its size.
+  Arguments& add_memory(std::uint64_t address, std::size_t bytes) {
+    add(address);
+    values_.back().buffer_size = bytes;
     return *this;
   }
   std::size_t size() const { return values_.size(); }
-  const std::vector<std::byte>& operator[](std::size_t i) const { return values_[i]; }
+  const std::vector<std::byte>& operator[](std::size_t i) const { return values_[i].bytes; }
+  /// The size of the memory at an argument that is an address, where it is known.
+  std::optional<std::size_t> buffer_size(std::size_t i) const { return values_[i].buffer_size; }
 
  private:
-  std::vector<std::vector<std::byte>> values_;
+  struct Value {
+    std::vector<std::byte> bytes;
+    std::optional<std::size_t> buffer_size;
+  };
+  std::vector<Value> values_;
 };
+
+/// Memory of the host that a GPU copies from and to without the driver's help (page-locked), freed
+/// when the last copy goes.
+class HostBuffer {
+ public:
+  std::span<std::byte> bytes() const { return bytes_; }
+  template <typename T>
+  std::span<T> as() const {
+    return {reinterpret_cast<T*>(bytes_.data()), bytes_.size() / sizeof(T)};
+  }
+
+ private:
+  friend class Device;
+  std::shared_ptr<void> hold_;
+  std::span<std::byte> bytes_;
+};
+
+class Event;
 
 /// A queue of work on a device. Launches without a Stream use the device's own.
 class Stream {
  public:
   /// Waits until all work of the stream is done, and reports errors in it.
   Status synchronize();
+  /// What is put into the stream from now on waits for the event, which may be another device's. An
+  /// event that nobody has recorded is waited for by nothing.
+  Status wait(const Event& event);
   /// The driver's handle (CUstream), for other libraries that use this stream; null on the
   /// emulator.
   void* handle() const;
 
  private:
+  friend class Buffer;
   friend class Device;
   friend class LoadedKernel;
   friend class Event;
   std::shared_ptr<detail::EngineStream> stream_;
 };
 
-/// A point in a stream, for measuring time.
+/// A point in a stream, for measuring time and for other streams to wait for.
 class Event {
  public:
   Status record(const Stream* stream = nullptr);
@@ -241,6 +299,7 @@ class Event {
 
  private:
   friend class Device;
+  friend class Stream;
   std::shared_ptr<detail::EngineEvent> event_;
 };
 
@@ -248,6 +307,23 @@ class Event {
 struct KernelParam {
   std::string name;
   std::size_t bytes = 0;
+  bool operator==(const KernelParam&) const = default;
+};
+
+/// A kernel's name and parameters.
+struct KernelInterface {
+  std::string name;
+  std::vector<KernelParam> params;
+  bool operator==(const KernelInterface&) const = default;
+};
+
+/// What the driver's assembler gave a kernel. Nothing where it is not known: the emulator assigns
+/// no registers.
+struct KernelResources {
+  std::optional<int> registers;              // of a thread
+  std::optional<std::size_t> local_bytes;    // of a thread: spilled registers, and arrays
+  std::optional<std::size_t> static_shared;  // of a block, in bytes
+  int max_threads = 0;                       // of a block: registers and .maxntid decide
 };
 
 /// A kernel of a loaded module, ready to be launched.
@@ -256,6 +332,11 @@ class LoadedKernel {
   const std::string& name() const;
   /// The parameters, where the engine knows them (both do for modules given as PTX text).
   const std::vector<KernelParam>& params() const;
+  Result<KernelResources> resources() const;
+  /// Occupancy: how many blocks of so many threads, with so many bytes of dynamic shared memory, an
+  /// SM holds at a time; 0 if not one. A GPU's driver computes it; the emulator refuses, because
+  /// registers decide.
+  Result<int> blocks_per_sm(std::uint32_t threads, std::uint32_t dynamic_shared = 0) const;
   /// Starts the kernel. A launch that does not fit the kernel (arguments, grid, block, more shared
   /// memory than a block has) is rejected before anything runs. Too little dynamic_shared is a
   /// fault at run time: PTX does not state how much a kernel uses.
@@ -263,6 +344,7 @@ class LoadedKernel {
 
  private:
   friend class Module;
+  friend class detail::DeviceAccess;
   std::shared_ptr<detail::EngineKernel> kernel_;
 };
 
@@ -276,14 +358,26 @@ class Module {
   /// Otherwise the message lists the existing ones.
   Result<Buffer> variable(const std::string& name) const;
   /// Instructions of the module that the engine cannot run: a warning for each place. Loading
-  /// rejects them only in the kernels that are requested. On a GPU the driver has checked all of
-  /// it.
+  /// rejects them only in the kernels that are requested. On a GPU: what the driver's assembler
+  /// remarks.
   Diags warnings() const;
+  /// The time that Device::load() took: on a GPU nearly all of it in the driver's assembler, unless
+  /// the driver has the machine code in its own cache.
+  double milliseconds() const { return milliseconds_; }
 
  private:
   friend class Device;
   std::shared_ptr<detail::Engine> engine_;
   std::shared_ptr<detail::EngineModule> module_;
+  double milliseconds_ = 0;
+};
+
+/// PTX that the driver's assembler has turned into machine code.
+struct Assembled {
+  std::vector<std::byte> cubin;          // for Device::load(), in this process or another one
+  std::vector<KernelInterface> kernels;  // what a cubin does not tell every driver
+  Diags warnings;                        // of the assembler, at the C++ line if there is a .loc
+  double milliseconds = 0;
 };
 
 /// A GPU or the emulator: loads modules, allocates buffers, waits for launches.
@@ -294,6 +388,13 @@ class Device {
   static Result<Device> best(const DeviceOptions& options = {});
   /// "auto" (as best()), "emulator", "cuda" (the first GPU) or "cuda:N".
   static Result<Device> open(const std::string& name, const DeviceOptions& options = {});
+  /// The GPU of an existing context (a CUcontext of the driver's interface); null: the one that is
+  /// current on this thread. The caller keeps the context alive. Device::open() uses the GPU's
+  /// primary context, which is also that of the CUDA runtime and of PyTorch: there is nothing to
+  /// adopt then.
+  static Result<Device> adopt(void* context = nullptr);
+  /// The number of GPUs, which are cuda:0 and up; 0 without a driver, and Device::open() says why.
+  static int count();
 
   bool emulated() const;
   /// A remark on the choice of this device; empty if none.
@@ -303,10 +404,32 @@ class Device {
   /// hardware option, or sm_90a.
   Arch arch() const;
 
-  /// Loads PTX text. `name` names it in diagnostics.
+  /// The newest PTX version that the driver takes; compile(kernel, arch()) takes the oldest that
+  /// has what the kernel needs. load() compares a module's with it.
+  Version newest_ptx() const;
+  /// What decides the machine code of a PTX text, for keys of caches: "sm_90, CUDA 13.0, driver
+  /// 580.65.06"; empty on the emulator, which has no assembler.
+  std::string assembler() const;
+
+  /// Loads PTX text. `name` names it in diagnostics. What the driver's assembler rejects is
+  /// reported at the C++ line, where the text has .loc directives.
   Result<Module> load(const std::string& ptx, const std::string& name = "<ptx>");
+  /// Loads machine code: a cubin or a fatbin for this GPU. `kernels` (Assembled::kernels) tells the
+  /// parameters, which drivers before CUDA 12.4 do not know. The emulator refuses it.
+  Result<Module> load(std::span<const std::byte> image, const std::string& name = "<cubin>",
+                      const std::vector<KernelInterface>& kernels = {});
+  /// Runs the driver's assembler and loads nothing.
+  Result<Assembled> assemble(const std::string& ptx, const std::string& name = "<ptx>");
+
   Result<Buffer> allocate(std::size_t bytes);
+  /// Device memory that somebody else has allocated and frees, as a buffer: an address of this GPU,
+  /// of cuMemAlloc, cudaMalloc or a tensor of PyTorch. `keep` is released with the last copy.
+  Result<Buffer> view(std::uint64_t address, std::size_t bytes, std::shared_ptr<void> keep = {});
+  Result<HostBuffer> host_buffer(std::size_t bytes);
   Result<Stream> stream();
+  /// Somebody else's stream (a CUstream of this GPU's context, null for the default stream), which
+  /// is not destroyed. It may be capturing a graph: launches and copies with a stream are captured.
+  Result<Stream> adopt_stream(void* handle);
   Result<Event> event();
   /// Waits for all work, and reports errors in it.
   Status synchronize();
@@ -318,8 +441,12 @@ class Device {
   Report report() const;
 
  private:
+  friend class detail::DeviceAccess;
   explicit Device(std::shared_ptr<detail::Engine> engine, std::string remark = {})
       : engine_(std::move(engine)), remark_(std::move(remark)) {}
+  template <typename Load>
+  Result<Module> loaded(const Load& load);
+  Result<Stream> stream(Result<std::shared_ptr<detail::EngineStream>> made);
   std::shared_ptr<detail::Engine> engine_;
   std::string remark_;
 };

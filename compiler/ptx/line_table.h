@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/line_table.h - which line of C++ made a line of PTX: its .file and .loc directives. Not
-// installed.
+// compiler/ptx/line_table.h - which line of C++ made a line of PTX: its .file and .loc directives.
+// Not installed.
 #pragma once
 
 #include <optional>

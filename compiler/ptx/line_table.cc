@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dsl/line_table.h"
+#include "compiler/ptx/line_table.h"
 
 #include <algorithm>
 #include <sstream>
