@@ -24,6 +24,14 @@ target_link_libraries(load_time_test PRIVATE tartan_options ${CMAKE_DL_LIBS})
 add_test(NAME library_load_time COMMAND load_time_test $<TARGET_FILE:tartan>)
 set_tests_properties(library_load_time PROPERTIES RUN_SERIAL ON)
 
+if(TARTAN_LLVM)
+  add_executable(two_copies_test ${CMAKE_CURRENT_LIST_DIR}/two_copies_test.cc)
+  target_include_directories(two_copies_test PRIVATE ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(two_copies_test PRIVATE tartan_options ${CMAKE_DL_LIBS})
+  add_test(NAME library_two_copies COMMAND two_copies_test $<TARGET_FILE:tartan>)
+  set_tests_properties(library_two_copies PROPERTIES LABELS library)
+endif()
+
 # An installed copy, which the tests below use.
 set(installed ${CMAKE_CURRENT_BINARY_DIR}/installed)
 add_test(NAME library_installed COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/install.sh ${CMAKE_COMMAND} ${PROJECT_BINARY_DIR} ${installed})
