@@ -31,6 +31,12 @@ Result<DeviceOptions> options_of(const char* json) {
   return out;
 }
 
+Status give(const Result<Device>& device, tartan_device*& out) {
+  if (!device) return device.diags();
+  out = new tartan_device{*device, device->name(), device->arch().text()};
+  return Done{};
+}
+
 Json json_of(const Finding& finding) {
   Json out{{"id", finding.id}, {"message", finding.message}, {"line", finding.line}};
   if (!finding.source.empty()) out["source"] = finding.source;
@@ -52,11 +58,14 @@ tartan_error* tartan_open(const char* name, const char* options, tartan_device**
   return c::guarded("tartan_open", {{"name", name}, {"out", out}}, [&]() -> Status {
     const auto read = options_of(options);
     if (!read) return read.diags();
-    auto device = Device::open(name, *read);
-    if (!device) return device.diags();
-    *out = new tartan_device{*device, device->name(), device->arch().text()};
-    return Done{};
+    return give(Device::open(name, *read), *out);
   });
+}
+
+tartan_error* tartan_adopt(void* context, tartan_device** out) {
+  if (out) *out = nullptr;
+  return c::guarded("tartan_adopt", {{"out", out}},
+                    [&] { return give(Device::adopt(context), *out); });
 }
 
 const char* tartan_device_name(const tartan_device* device) {

@@ -9,8 +9,8 @@
 #include "bindings/c/kernel.h"
 #include "runtime/check_arguments.h"
 #ifdef TARTAN_LLVM
+#include "library/call_checks.h"
 #include "tartan/dsl/kernels/gemm.h"
-#include "tartan/launch.h"
 #endif
 
 using namespace tartan;
@@ -61,14 +61,22 @@ Result<tartan_launch_options> read(const tartan_launch_options* given) {
   return out;
 }
 
-Result<Arguments> read(const tartan_argument* given, size_t count) {
-  Arguments out;
+// The arguments of a call, and the bytes of memory at each that is an address, where they are
+// known.
+struct Given {
+  Arguments arguments;
+  std::vector<std::optional<std::size_t>> extents;
+};
+
+Result<Given> read(const tartan_argument* given, size_t count) {
+  Given out;
   Diags diags;
   for (size_t i = 0; i < count; ++i) {
-    if (given[i].value)
-      out.add_bytes({static_cast<const std::byte*>(given[i].value), given[i].size});
+    const tartan_argument& each = given[i];
+    if (each.value) out.arguments.add_bytes({static_cast<const std::byte*>(each.value), each.size});
     else
       diags.report("usage"_rule, {}, fmt::format("tartan_launch: arguments[{}].value is null", i));
+    out.extents.push_back(each.extent ? std::optional<std::size_t>(each.extent) : std::nullopt);
   }
   if (!diags.ok()) return diags;
   return out;
@@ -160,29 +168,38 @@ class Grid {
 };
 
 Status launch_compiled(tartan_function& function, const tartan_launch_options& options,
-                       const Arguments& arguments, const Stream* stream) {
+                       const Given& given, const Stream* stream) {
   const tartan_kernel::State& kernel = *function.compiled;
   Diags diags = refuse_shape(options);
-  detail::check_arguments(kernel.compiled.name, params_of(kernel.compiled), arguments, "", diags);
+  detail::check_arguments(kernel.compiled.name, params_of(kernel.compiled), given.arguments, "",
+                          diags);
   if (!diags.ok()) return diags;
-  const auto grid = Grid(kernel, arguments)(options.grid);
+  const auto grid = Grid(kernel, given.arguments)(options.grid);
   if (!grid) return grid.diags();
   if (grid->count() == 0) return Done{};  // an empty product
-  return launch(function.kernel, kernel.compiled, *grid, arguments, stream);
+  return detail::launch(function.kernel, kernel.compiled, *grid, given.arguments, given.extents,
+                        stream);
 }
 
 #endif
 
 Status launch_function(tartan_function& function, const tartan_launch_options* options,
-                       const tartan_argument* given, size_t count) {
+                       const tartan_argument* arguments, size_t count) {
   const auto read_options = read(options);
   if (!read_options) return read_options.diags();
-  const auto arguments = read(given, count);
-  if (!arguments) return arguments.diags();
+  const auto given = read(arguments, count);
+  if (!given) return given.diags();
+  std::optional<Stream> stream;
+  if (read_options->stream) {
+    const auto adopted = function.device.adopt_stream(read_options->stream);
+    if (!adopted) return adopted.diags();
+    stream = *adopted;
+  }
+  const Stream* const in = stream ? &*stream : nullptr;
 #ifdef TARTAN_LLVM
-  if (function.compiled) return launch_compiled(function, *read_options, *arguments, nullptr);
+  if (function.compiled) return launch_compiled(function, *read_options, *given, in);
 #endif
-  return launch_text(function, *read_options, *arguments, nullptr);
+  return launch_text(function, *read_options, given->arguments, in);
 }
 
 }  // namespace

@@ -25,8 +25,8 @@
  * Structures. An extensible one begins with its size, which the caller sets to sizeof: programs
  * built against an older header keep working. Members that are 0 mean the default.
  *
- * Threads. Any thread may call. An error and a kernel do not change: any number of threads may use
- * them. A device, with the buffers and functions that came of it, is for one thread at a time.
+ * Threads. Any thread may call. Errors, kernels, devices and functions may be used by several at a
+ * time; a buffer by one, like whatever else is written and read.
  *
  * Stability. The functions are symbols of version TARTAN_C_1, which later versions of the library
  * keep. JSON objects may gain members.
@@ -117,6 +117,11 @@ tartan_error* tartan_check(const char* ptx, const char* target, char** json, siz
  * "memory" or "all"), "threads" (0: one for each core), "timeout" (seconds), "schedule".
  */
 tartan_error* tartan_open(const char* name, const char* options, tartan_device** out);
+/**
+ * The GPU of an existing context (a CUcontext), which the caller keeps alive; NULL: the context
+ * that is current on this thread. For contexts beside the GPU's primary one.
+ */
+tartan_error* tartan_adopt(void* context, tartan_device** out);
 /** "NVIDIA H100 80GB HBM3 (sm_90), driver 13.0", "emulator". */
 const char* tartan_device_name(const tartan_device* device);
 /** The architecture to compile for: "sm_90a". */
@@ -184,7 +189,7 @@ typedef struct tartan_launch_options {
   uint32_t block[3];       /**< threads, of PTX text; 0 for a compiled kernel, which knows it */
   uint32_t dynamic_shared; /**< bytes, of PTX text; 0 for a compiled kernel */
   uint32_t cooperative;    /**< 1: all blocks run at the same time; only for PTX text */
-  void* stream;            /**< a CUstream; NULL: the device's default stream */
+  void* stream;            /**< a CUstream of the device's context; NULL: the default stream */
 } tartan_launch_options;
 
 /**

@@ -32,8 +32,9 @@ if(TARTAN_LLVM AND NOT TARTAN_SANITIZE)
     add_test(NAME bindings_python_linear COMMAND ${TARTAN_PYTHON} ${examples}/python/linear.py)
     add_test(NAME bindings_python_torch COMMAND ${TARTAN_PYTHON} ${examples}/python/torch_linear.py)
     set(in_python bindings_python bindings_python_linear bindings_python_torch)
-    set_tests_properties(${in_python} PROPERTIES ENVIRONMENT
+    set_property(TEST ${in_python} PROPERTY ENVIRONMENT
       "PYTHONPATH=${PROJECT_SOURCE_DIR}/bindings/python;TARTAN_LIBRARY=$<TARGET_FILE:tartan>;PYTHONDONTWRITEBYTECODE=1")
+    set_property(TEST bindings_python APPEND PROPERTY ENVIRONMENT "TARTAN_CUDA_DRIVER=$<TARGET_FILE:fake_cuda>")
     list(APPEND bindings ${in_python})
   endif()
   if(TARTAN_RUSTC)

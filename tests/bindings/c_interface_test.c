@@ -137,6 +137,7 @@ static void test_devices(void) {
   CHECK(tartan_device_emulated(NULL) == 0);
   tartan_device_free(device);
   tartan_device_free(NULL);
+  CHECK_ERROR(tartan_adopt(NULL, NULL), "usage", "the argument out is null");
 }
 
 static void test_buffers(tartan_device* device) {
@@ -353,6 +354,11 @@ static void test_product(tartan_device* device) {
   sizes[0] = 0; /* nothing to compute */
   CHECK_OK(tartan_launch(gemm, &options, arguments, 7));
   sizes[0] = m;
+  arguments[5].extent -= 1;
+  CHECK_ERROR(tartan_launch(gemm, &options, arguments, 7), "launch-arguments", "C (parameter 5)");
+  options.stream = &options;
+  CHECK_ERROR(tartan_launch(gemm, &options, arguments, 7), "foreign-device", "emulator");
+  options.stream = NULL;
   sizes[2] = k - 1;
   CHECK_ERROR(tartan_launch(gemm, &options, arguments, 7), "launch-arguments",
               "expected a multiple of 8, found 39");

@@ -5,6 +5,7 @@ arrays also NumPy. PYTHONPATH and TARTAN_LIBRARY say where the package and the l
 import array
 import gc
 import math
+import os
 import struct
 import threading
 import unittest
@@ -205,6 +206,65 @@ class Misuse(unittest.TestCase):
         with self.assertRaisesRegex(tartan.Error, "m of kernel gemm: expected a size of at least 0"):
             gemm(-1, 8, 16, self.a, self.b, self.c)
         gemm(0, 8, 16, self.a, self.b, self.c)  # nothing to compute
+
+
+class Tensor:
+    """A tensor on a GPU, as PyTorch has them: memory of a buffer, with strides or another type."""
+
+    def __init__(self, buffer, shape, dtype, gpu=0):
+        self.buffer, self.shape, self.dtype, self.gpu = buffer, shape, dtype, gpu
+        self.streams = []
+
+    def __dlpack_device__(self):
+        return (2, self.gpu)
+
+    def __dlpack__(self, *, stream=None):
+        from tartan import _dlpack
+
+        self.streams.append(stream)
+        return _dlpack.capsule_of(self.buffer.address, self.shape, self.dtype, (2, self.gpu), self)
+
+
+@unittest.skipUnless("TARTAN_CUDA_DRIVER" in os.environ, "no double of the driver")
+class Gpu(unittest.TestCase):
+    """On the driver's double, whose launches do nothing."""
+
+    def setUp(self):
+        self.device = tartan.Device("cuda")
+        self.gemm = self.device.load(tartan.compile("gemm", self.device, m=16, n=8, k=16, type="bf16"))
+        self.memory = self.device.empty((1024,), "u8")
+
+    def test_tensors_are_ordered_before_the_stream(self):
+        a, b = Tensor(self.memory, (16, 16), "bf16"), Tensor(self.memory, (8, 16), "bf16")
+        c = Tensor(self.memory, (16, 8), "f32")
+        self.gemm(a, b, c, stream=0x1234560)
+        self.gemm(a, b, c)
+        self.assertEqual(a.streams, [0x1234560, 1])  # 1: the default stream, in DLPack's words
+
+    def test_what_does_not_fit_is_refused(self):
+        a, b = Tensor(self.memory, (16, 16), "bf16"), Tensor(self.memory, (8, 16), "bf16")
+        for c, pattern in (
+            (Tensor(self.memory, (16, 7), "f32"), r"C \(parameter 2\).*too small"),
+            (Tensor(self.memory, (16, 8), "s32"), r"C \(parameter 2\).*found elements of s32"),
+            (array.array("f", [0] * 128), r"C \(parameter 2\).*host's memory"),
+        ):
+            with self.assertRaisesRegex(tartan.Error, pattern):
+                self.gemm(a, b, c)
+        emulated = tartan.Device("emulator", hardware="sm_90")
+        gemm = emulated.load(tartan.compile("gemm", emulated, m=16, n=8, k=16, type="bf16"))
+        with self.assertRaisesRegex(tartan.Error, "on a GPU, and the device is the emulator"):
+            gemm(a, b, array.array("f", [0] * 128))
+
+    def test_buffers_are_shared(self):
+        self.assertEqual(self.memory.__dlpack_device__(), (2, 0))
+        tensor = Tensor(self.memory, (16, 16), "bf16")
+        del tensor
+        self.memory.write(bytes(range(256)) * 4)
+        self.assertEqual(self.memory.read(), bytes(range(256)) * 4)
+
+    def test_a_context_is_adopted(self):
+        device = tartan.Device.adopt(0x1234560)
+        self.assertEqual((device.arch, device.emulated), ("sm_90a", False))
 
 
 @unittest.skipUnless(np, "no NumPy")

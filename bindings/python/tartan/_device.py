@@ -20,9 +20,9 @@ Shape = Union[int, Sequence[int]]
 class Device:
     """A GPU ("cuda", "cuda:1"), the emulator, or "auto": the first GPU, else the emulator.
 
-    A GPU's context is the one that PyTorch uses. The options are for the emulator: `hardware`, whose
-    arithmetic ("sm_90"); `checks`, "memory" or "all"; `timeout` in seconds; `threads`; `schedule`.
-    Threads may share a device: one call at a time runs.
+    A GPU's context is the one that PyTorch uses; adopt() takes another one. The options are for the
+    emulator: `hardware`, whose arithmetic ("sm_90"); `checks`, "memory" or "all"; `timeout` in
+    seconds; `threads`; `schedule`. Threads may share a device: one call at a time runs.
     """
 
     def __init__(
@@ -58,6 +58,16 @@ class Device:
         self.name: str = library.tartan_device_name(handle.pointer).decode()
         self.arch: str = library.tartan_device_arch(handle.pointer).decode()
         self.emulated: bool = bool(library.tartan_device_emulated(handle.pointer))
+
+    @classmethod
+    def adopt(cls, context: int = 0, ordinal: int = 0) -> "Device":
+        """The GPU of an existing CUcontext, which the caller keeps alive; 0: the context that is
+        current on this thread. `ordinal` is the GPU's number, for DLPack."""
+        handle = Handle(library.tartan_device_free)
+        check(library.tartan_adopt(context or None, ctypes.byref(handle.pointer)))
+        out = cls.__new__(cls)
+        out._open(handle, ordinal)
+        return out
 
     def load(self, kernel: Kernel) -> "Function":
         """Loads a compiled kernel."""

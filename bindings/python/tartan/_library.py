@@ -113,6 +113,7 @@ def _declare(library: ctypes.CDLL) -> None:
         "kernel_free": (None, handle),
         "check": (error, text, text, out, ctypes.POINTER(size)),
         "open": (error, text, text, out),
+        "adopt": (error, handle, out),
         "device_name": (text, handle),
         "device_arch": (text, handle),
         "device_emulated": (ctypes.c_int, handle),
