@@ -22,6 +22,15 @@ struct Opened {
   std::mutex mutex;
   std::vector<std::weak_ptr<Context>> contexts;
 
+  /// `context` or another one of its handle, if it is known that a kernel has destroyed it.
+  std::shared_ptr<Context> dead(const std::shared_ptr<Context>& context) const {
+    for (const auto& each : contexts)
+      if (const auto other = each.lock();
+          other && other->lost() && other->held() && other->handle() == context->handle())
+        return other;
+    return context->alive() ? nullptr : context;
+  }
+
   void add(const std::shared_ptr<Context>& context) {
     std::erase_if(contexts, [](const auto& each) { return each.expired(); });
     contexts.push_back(context);
@@ -49,12 +58,12 @@ Result<std::shared_ptr<Context>> Context::open(int ordinal) {
   Opened& all = opened();
   const std::lock_guard lock(all.mutex);
   auto context = retain(driver, device);
-  if (context && !(*context)->alive()) {
+  if (!context) return context;
+  if (const auto dead = all.dead(*context)) {
     for (const auto& each : all.contexts)
-      if (const auto other = each.lock(); other && other->handle_ == (*context)->handle_)
-        (*context)->share_loss(*other);
-    const std::string loss = (*context)->loss_;
-    (*context)->let_go();
+      if (const auto other = each.lock(); other && other->handle_ == dead->handle_)
+        dead->share_loss(*other);
+    dead->share_loss(**context);
     context = retain(driver, device);
     if (context && !(*context)->alive())
       return {
@@ -62,7 +71,7 @@ Result<std::shared_ptr<Context>> Context::open(int ordinal) {
           fmt::format("cuda:{} cannot be used: a kernel has destroyed its primary context ({}), "
                       "which other code of this process still holds (the CUDA runtime, PyTorch): "
                       "restart the process",
-                      ordinal, loss)};
+                      ordinal, dead->loss_)};
   }
   if (context) all.add(*context);
   return context;
@@ -112,15 +121,21 @@ bool Context::alive() {
 
 void Context::lose(const char* call, Code code) {
   const std::lock_guard lock(mutex_);
-  if (lost_.exchange(true)) return;
+  if (lost_) return;
   loss_ = driver_.describe(call, code);
   loss_code_ = code;
   for (const Diag& diag : driver_.failure(call, code))
     findings_.push_back({.id = std::string(diag.id), .message = diag.message});
+  lost_ = true;  // from now on loss_ stays as it is
+}
+
+bool Context::held() {
+  const std::shared_lock holding(held_mutex_);
+  return held_;
 }
 
 void Context::share_loss(Context& other) {
-  other.lose(driver_.memory_info.symbol, loss_code_);
+  if (&other != this) other.lose(driver_.memory_info.symbol, loss_code_);
   other.let_go();
 }
 

@@ -70,6 +70,10 @@ class Context {
   Diags failure(const char* call, Code code);
   /// Whether a kernel has destroyed the context.
   bool lost() const { return lost_; }
+  /// The same, after asking the driver.
+  bool alive();
+  /// Whether the GPU's primary context is retained.
+  bool held();
   /// Lets kernels and copies of this context access the memory of `peer` directly, where the GPUs
   /// are connected. Otherwise copies go through the host.
   void reach(const Context& peer);
@@ -91,7 +95,6 @@ class Context {
       : driver_(driver), device_(device), handle_(handle), held_(held) {}
   static Result<std::shared_ptr<Context>> retain(const Driver& driver, DeviceOrdinal device);
   int attribute(DeviceAttribute attribute) const;
-  bool alive();
   void lose(const char* call, Code code);
   void let_go();
   void share_loss(Context& other);

@@ -34,6 +34,17 @@ TEST_F(CudaContext, NewDeviceWorksAfterAFailedKernel) {
   EXPECT_EQ(*other->read_all<std::uint32_t>(), (std::vector<std::uint32_t>{1, 2, 3, 4}));
 }
 
+TEST_F(CudaContext, LossThatTheDriverConceals) {
+  fake.kernel_fails(719);
+  EXPECT_FALSE(device->synchronize());
+  fake.failures["cuMemGetInfo"] = 0;  // success, whatever the context
+  auto again = Device::open("cuda");
+  ASSERT_TRUE(again) << again.diags().text();
+  EXPECT_TRUE(again->synchronize());
+  EXPECT_FALSE(device->synchronize());
+  EXPECT_EQ(fake.contexts, 1);
+}
+
 TEST_F(CudaContext, DeviceThatHasNotNoticedIsToldByTheNext) {
   auto buffer = device->allocate(16);
   fake.kernel_fails(700);
