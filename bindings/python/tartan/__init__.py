@@ -4,9 +4,10 @@
     import tartan
 
     device = tartan.Device("cuda")
-    gemm = device.load(
-        tartan.compile("gemm", device, m=0, n=0, k=0, type="bf16", c="bf16", epilogue=["bias", "gelu"])
+    kernel = tartan.compile(
+        "gemm", device, m=0, n=0, k=0, type="bf16", c="bf16", epilogue=["bias", "gelu"]
     )
+    gemm = device.load(kernel)
     gemm(m, n, k, x, weight, out, bias, stream=torch.cuda.current_stream().cuda_stream)
 
 Arguments are numbers, tensors with DLPack (PyTorch's, CuPy's) and this package's buffers; on the

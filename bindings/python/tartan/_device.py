@@ -62,7 +62,7 @@ class Device:
     @classmethod
     def adopt(cls, context: int = 0, ordinal: int = 0) -> "Device":
         """The GPU of an existing CUcontext, which the caller keeps alive; 0: the context that is
-        current on this thread. `ordinal` is the GPU's number, for DLPack."""
+        current on this thread. `ordinal` is its GPU's number, that of tensors there."""
         handle = Handle(library.tartan_device_free)
         check(library.tartan_adopt(context or None, ctypes.byref(handle.pointer)))
         out = cls.__new__(cls)
@@ -96,14 +96,14 @@ class Device:
         return Function(self, handle, parameters, False)
 
     def empty(self, shape: Shape, dtype: str) -> "Buffer":
-        """An array in the device's memory, its contents undefined: dtype "f16", "bf16", "u8", ..."""
+        """An array in the device's memory, contents undefined; dtype: "f16", "bf16", "u8", ..."""
         extents = (shape,) if isinstance(shape, int) else tuple(shape)
         return Buffer(self, extents, dtype)
 
     def to_device(self, array: Any) -> "Buffer":
         """A copy of an array of the host's."""
         view = _dlpack.view(array, 0)
-        if view is None or view.on_gpu:
+        if view is None or view.gpu is not None:
             raise TypeError(f"expected an array in the host's memory, found {type(array).__name__}")
         out = Buffer(self, view.shape, view.dtype)
         out._write(view)
@@ -147,9 +147,9 @@ class Buffer:
         self.address: int = library.tartan_buffer_address(self._handle.pointer)
 
     def write(self, array: Any) -> None:
-        """Copies an array of the host's of the same number of bytes, after all work of the device."""
+        """Copies an array of the host's of as many bytes, after all work of the device."""
         view = _dlpack.view(array, 0)
-        if view is None or view.on_gpu:
+        if view is None or view.gpu is not None:
             raise TypeError(f"expected an array in the host's memory, found {type(array).__name__}")
         if view.bytes != self.nbytes:
             raise ValueError(f"expected an array of {self.nbytes} bytes, found {view.bytes}")
@@ -240,8 +240,8 @@ class _Launch:
         index = self.function.parameters.index(parameter)
         what = f"a tensor of {parameter.type}" if parameter.pointer else f"a {parameter.type}"
         return usage_error(
-            f"{parameter.name} (parameter {index}) of kernel {self.function.name}: expected {what}, "
-            f"{found}",
+            f"{parameter.name} (parameter {index}) of kernel {self.function.name}: expected "
+            f"{what}, {found}",
             "launch-arguments",
         )
 
@@ -277,13 +277,16 @@ class _Launch:
         self.check_type(parameter, view.dtype)
         self.keep.append(view)
         device = self.function.device
-        if view.on_gpu:
+        if view.gpu is not None:
             if device.emulated:
-                raise self.wrong(parameter, "found a tensor on a GPU, and the device is the emulator")
+                raise self.wrong(parameter, "found one on a GPU, and the device is the emulator")
+            if view.gpu != device._ordinal:
+                where = f"GPU {view.gpu}, and the device is GPU {device._ordinal}"
+                raise self.wrong(parameter, f"found a tensor on {where}")
             return self.address(view.address, view.bytes)
         if not device.emulated:
             raise self.wrong(
-                parameter, "found one in the host's memory; take a tensor on the GPU, or to_device()"
+                parameter, "found one in the host's memory; take one on the GPU, or to_device()"
             )
         if parameter.writes and self.function._compiled and not view.writable:
             raise self.wrong(parameter, "found a read-only array, and the kernel writes it")
@@ -321,11 +324,11 @@ class Function:
         `grid`: blocks along x, y, z; 0 or left out: built-in kernels compute it, where something
         tells it. `block`, `dynamic_shared` and `cooperative` are for kernels of PTX text, whose
         parameters have no types: there 3 is an integer and 3.0 a floating-point number. `stream`: a
-        CUstream as a number, such as torch.cuda.current_stream().cuda_stream; 0: the default stream.
+        CUstream as a number, such as torch.cuda.current_stream().cuda_stream; 0: the default one.
 
-        On a GPU the call does not wait: the tensors must live until the kernel has ended, as they do
-        where PyTorch frees them in the order of the same stream. On the emulator the kernel has run,
-        and arrays of the host that it writes have their results.
+        On a GPU the call does not wait: the tensors must live until the kernel has ended, as they
+        do where PyTorch frees them in the order of the same stream. On the emulator the kernel has
+        run, and arrays of the host that it writes have their results.
         """
         if len(arguments) != len(self.parameters):
             names = ", ".join(each.name for each in self.parameters)

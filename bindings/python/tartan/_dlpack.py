@@ -33,7 +33,11 @@ class _Tensor(ctypes.Structure):
 
 
 class _ManagedTensor(ctypes.Structure):
-    _fields_ = [("dl_tensor", _Tensor), ("manager_ctx", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+    _fields_ = [
+        ("dl_tensor", _Tensor),
+        ("manager_ctx", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+    ]
 
 
 # (code, bits) of DLPack, and the names that PTX has for these types.
@@ -60,7 +64,8 @@ _CAPSULE = b"dltensor"  # named used_dltensor once a consumer owns the tensor
 def element_bits(dtype: str) -> int:
     """The bits of an element: those in a type's name, or of DLPack's table."""
     if dtype not in _CODES:
-        raise ValueError(f"unknown element type {dtype}; expected one of {', '.join(sorted(_CODES))}")
+        known = ", ".join(sorted(_CODES))
+        raise ValueError(f"unknown element type {dtype}; expected one of {known}")
     return _CODES[dtype][1]
 
 
@@ -72,7 +77,7 @@ class View:
     bytes: int
     dtype: str
     shape: Tuple[int, ...]
-    on_gpu: bool
+    gpu: Optional[int]  # its number; None: in the host's memory
     writable: bool
     keep: Any
 
@@ -89,12 +94,12 @@ def _contiguous(shape: Sequence[int], strides: Optional[Sequence[int]]) -> bool:
 
 
 def view_of_tensor(tensor: Any, stream: int) -> View:
-    """The memory of an object with __dlpack__; on a GPU its work so far precedes what `stream` gets."""
-    kind = int(tensor.__dlpack_device__()[0])
+    """The memory of an object with __dlpack__; on a GPU `stream` waits for its work so far."""
+    kind, ordinal = (int(number) for number in tensor.__dlpack_device__())
     on_gpu = kind in (CUDA, CUDA_MANAGED)
     if not on_gpu and kind not in (CPU, CUDA_HOST):
-        raise TypeError(f"a tensor on a device of DLPack's type {kind}: expected a CPU or a CUDA GPU")
-    # The capsule is not consumed: it frees its tensor with itself. 1 is CUDA's default stream there.
+        raise TypeError(f"a tensor on a device of DLPack's type {kind}; expected a CPU or CUDA GPU")
+    # The capsule is not consumed: it frees its tensor with itself. 1: CUDA's default stream.
     capsule = tensor.__dlpack__(stream=stream or 1) if on_gpu else tensor.__dlpack__()
     managed = _ManagedTensor.from_address(_api.PyCapsule_GetPointer(id(capsule), _CAPSULE))
     of = managed.dl_tensor
@@ -112,7 +117,8 @@ def view_of_tensor(tensor: Any, stream: int) -> View:
             "tensor.contiguous()"
         )
     size = math.prod(shape) * of.dtype.bits // 8
-    return View((of.data or 0) + of.byte_offset, size, name, shape, on_gpu, True, capsule)
+    address, gpu = (of.data or 0) + of.byte_offset, ordinal if on_gpu else None
+    return View(address, size, name, shape, gpu, True, capsule)
 
 
 # Format characters of the buffer protocol, by kind of number; their sizes are the platform's.
@@ -131,13 +137,21 @@ def view_of_buffer(array: Any) -> View:
         raise ValueError(f"an array of shape {memory.shape} that is not contiguous in C's order")
     name = f"{kind}{8 * memory.itemsize}"
     if memory.nbytes == 0:
-        return View(0, 0, name, memory.shape, False, not memory.readonly, None)
+        return View(0, 0, name, memory.shape, None, not memory.readonly, None)
     flat = memory.cast("B")
     if memory.readonly:
         copy = ctypes.create_string_buffer(flat.tobytes(), flat.nbytes)
-        return View(ctypes.addressof(copy), flat.nbytes, name, memory.shape, False, False, copy)
+        return View(ctypes.addressof(copy), flat.nbytes, name, memory.shape, None, False, copy)
     place = (ctypes.c_char * flat.nbytes).from_buffer(flat)
-    return View(ctypes.addressof(place), flat.nbytes, name, memory.shape, False, True, place)
+    return View(ctypes.addressof(place), flat.nbytes, name, memory.shape, None, True, place)
+
+
+def _has_buffer(value: Any) -> bool:
+    try:
+        memoryview(value)
+    except TypeError:
+        return False
+    return True
 
 
 def view(value: Any, stream: int) -> Optional[View]:
@@ -145,13 +159,11 @@ def view(value: Any, stream: int) -> Optional[View]:
     if hasattr(value, "__dlpack__"):
         try:
             return view_of_tensor(value, stream)
-        except BufferError:  # NumPy does not export read-only arrays so
-            return view_of_buffer(value)
-    try:
-        memoryview(value)
-    except TypeError:
-        return None
-    return view_of_buffer(value)
+        except BufferError:
+            if not _has_buffer(value):
+                raise
+            return view_of_buffer(value)  # NumPy exports read-only arrays only so
+    return view_of_buffer(value) if _has_buffer(value) else None
 
 
 # ---- Out

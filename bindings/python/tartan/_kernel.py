@@ -81,9 +81,8 @@ class Kernel:
 
     def explain(self) -> List[Choice]:
         """What Tartan chose, and why."""
-        return [
-            Choice(**each) for each in json.loads(library.tartan_kernel_explain(self._handle.pointer))
-        ]
+        choices = json.loads(library.tartan_kernel_explain(self._handle.pointer))
+        return [Choice(**each) for each in choices]
 
     def __repr__(self) -> str:
         names = ", ".join(each.name for each in self.parameters)
@@ -120,7 +119,6 @@ def check(ptx: str, target: Optional[str] = None) -> List[Diagnostic]:
     """The diagnostics of PTX text for a target, or for the text's own: none is of level "error" if
     the text is legal."""
     out = ctypes.c_void_p()
-    _check(
-        library.tartan_check(ptx.encode(), target.encode() if target else None, ctypes.byref(out), None)
-    )
+    arch = target.encode() if target else None
+    _check(library.tartan_check(ptx.encode(), arch, ctypes.byref(out), None))
     return diagnostics_of(json.dumps(take_json(out)))

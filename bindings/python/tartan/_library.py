@@ -16,7 +16,7 @@ INTERFACE = 1  # TARTAN_C_VERSION
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """An error, a warning or a note: `message`, with the id of its rule and its place if it has one."""
+    """An error, a warning or a note: `message`, the id of its rule, and its place if it has one."""
 
     level: str
     id: str
@@ -69,7 +69,7 @@ class LaunchOptions(ctypes.Structure):
 
 
 def _near_package() -> List[Path]:
-    """The libraries of the prefix that this package is installed in: PREFIX/lib*/python*/*/tartan."""
+    """The libraries of the prefix that this package is in, as PREFIX/lib*/python*/*/tartan."""
     found: List[Path] = []
     parents = Path(__file__).resolve().parents
     for prefix in parents[3:6]:
