@@ -182,7 +182,8 @@ void Builder::assert_that(const Scalar& condition, std::string_view text, Here a
   if (constant && *constant) return;
   if (!constant && !state_->is_condition(condition)) return;
   const Place place = state_->log.place();
-  const auto fail = [&] { state_->f().fail_assertion(std::string(text), place.file, place.line); };
+  const std::string file = place.file.substr(place.file.rfind('/') + 1);
+  const auto fail = [&] { state_->f().fail_assertion(std::string(text), file, place.line); };
   if (constant) return fail();
   codegen::FunctionBuilder& f = state_->f();
   f.if_then(f.select(state_->value(condition), f.constant(Type::pred, std::int64_t{0}),

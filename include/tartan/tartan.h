@@ -11,6 +11,7 @@
 // source tree.
 #pragma once
 
+#include "tartan/bundle.h"
 #include "tartan/config.h"
 #include "tartan/isa/form.h"
 #include "tartan/isa/fragment.h"
@@ -33,5 +34,6 @@
 #include "tartan/dsl/kernels/kernels.h"
 #include "tartan/dsl/math.h"
 #include "tartan/launch.h"
+#include "tartan/offline.h"
 #include "tartan/run.h"
 #endif

@@ -2,6 +2,13 @@
 # Tests of libtartan.so as a file: what it shows, how large it is, how fast it loads, and that an installed copy serves a program
 # that knows nothing of this tree. A sanitizer's build is no library for others, so it is left out; static
 # libraries have scripts/package_test.
+
+# The emulator in the place of NVIDIA's driver, for examples/offline.
+if(TARTAN_LLVM)
+  add_library(emulated_driver MODULE ${CMAKE_CURRENT_LIST_DIR}/emulated_driver.cc)
+  target_link_libraries(emulated_driver PRIVATE tartan::tartan tartan_options)
+endif()
+
 if(TARTAN_SANITIZE OR TARTAN_STATIC OR NOT TARTAN_INSTALL)
   return()
 endif()
@@ -47,3 +54,9 @@ add_test(NAME library_subproject COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/subproject
                                          ${PROJECT_SOURCE_DIR} ${CMAKE_GENERATOR} ${CMAKE_CXX_COMPILER} ${TARTAN_LLVM})
 set_tests_properties(library_symbols library_size library_load_time library_installed library_install library_components
                      library_manual library_subproject PROPERTIES LABELS library)
+
+if(TARTAN_LLVM)
+  add_test(NAME library_offline COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/offline_test.sh ${CMAKE_COMMAND} ${installed} ${CMAKE_GENERATOR}
+                                        ${CMAKE_CXX_COMPILER} ${PROJECT_BINARY_DIR}/examples/offline/kernels)
+  set_tests_properties(library_offline PROPERTIES LABELS library FIXTURES_REQUIRED installed)
+endif()

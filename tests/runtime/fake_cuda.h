@@ -46,6 +46,7 @@ struct FakeCuda {
       functions;                // of a cubin: sizes of parameters
   bool foreign_holder = false;  // other code holds the primary context, too
   float milliseconds = 1.5f;
+  int machine_code_failure = 0;                             // the code for cubins
   std::string error_log, info_log;                          // what the JIT writes
   std::map<std::string, std::vector<std::byte>> variables;  // of every module
   std::map<std::string, int> failures;            // entry point -> the code that it returns
