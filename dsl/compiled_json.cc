@@ -43,13 +43,22 @@ static void from_json(const json& in, CompiledParam& x) {
   if (!in.at(4).is_null()) x.span = in.at(4).get<MatrixSpan>();
 }
 
+static void to_json(json& out, const CompiledMap::Pixels& x) {
+  out = json::array({x.lower, x.upper, x.steps});
+}
+static void from_json(const json& in, CompiledMap::Pixels& x) {
+  in.at(0).get_to(x.lower), in.at(1).get_to(x.upper), in.at(2).get_to(x.steps);
+}
+
 static void to_json(json& out, const CompiledMap& x) {
-  out = json::array({x.name, x.of, x.type, x.extents, x.strides, x.box, x.swizzle});
+  out = json::array({x.name, x.of, x.type, x.extents, x.strides, x.box, x.swizzle,
+                     x.pixels ? json(*x.pixels) : json()});
 }
 static void from_json(const json& in, CompiledMap& x) {
   in.at(0).get_to(x.name), in.at(1).get_to(x.of), in.at(2).get_to(x.type);
   in.at(3).get_to(x.extents), in.at(4).get_to(x.strides), in.at(5).get_to(x.box);
   in.at(6).get_to(x.swizzle);
+  if (!in.at(7).is_null()) x.pixels = in.at(7).get<CompiledMap::Pixels>();
 }
 
 static void to_json(json& out, const LaunchBound& x) {

@@ -138,6 +138,12 @@ std::string launch_comment(const detail::KernelState& state, std::int64_t dynami
 }
 
 // The contents of its tensor maps.
+std::string text(const CompiledMap::Pixels& pixels) {
+  return fmt::format(", im2col: lower corner ({}), upper corner ({}), element strides ({})",
+                     fmt::join(pixels.lower, ", "), fmt::join(pixels.upper, ", "),
+                     fmt::join(pixels.steps, ", "));
+}
+
 std::string comments(const std::vector<CompiledMap>& maps,
                      const std::vector<CompiledParam>& params) {
   std::string out;
@@ -152,9 +158,10 @@ std::string comments(const std::vector<CompiledMap>& maps,
     out += fmt::format(
         "// parameter {}: tensor map of {}: elements of {} bits, extents ({}), strides of "
         "dimension "
-        "1 and up ({}) elements, box ({}), swizzle {} bytes\n",
+        "1 and up ({}) elements, {} ({}), swizzle {} bytes{}\n",
         params.size() + i, params[static_cast<std::size_t>(map.of)].name, bits(map.type),
-        list(map.extents), list(map.strides), fmt::join(map.box, ", "), map.swizzle);
+        list(map.extents), list(map.strides), map.pixels ? "channels and pixels" : "box",
+        fmt::join(map.box, ", "), map.swizzle, map.pixels ? text(*map.pixels) : "");
   }
   return out;
 }

@@ -32,7 +32,7 @@ std::optional<codegen::Pointer> LaunchInterface::find_map(int memory,
     const CompiledMap& each = maps_[i];
     if (map_memories_[i] == memory && each.box == wanted.box && each.swizzle == wanted.swizzle &&
         each.type == wanted.type && each.extents == wanted.extents &&
-        each.strides == wanted.strides)
+        each.strides == wanted.strides && each.pixels == wanted.pixels)
       return map_pointers_[i];
   }
   return std::nullopt;

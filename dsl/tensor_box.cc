@@ -80,27 +80,15 @@ class TensorBox {
 
   /// Why TMA cannot load it; empty if it can.
   std::string problem() {
-    const int element = bits(to_.type);
-    if (!state_.config.has_tma())
-      return fmt::format("requires sm_90 and PTX 8.0, the target is {}",
-                         state_.config.target.text());
-    if (state_.roles.current != Role::producer || !state_.fill.asynchronous ||
-        !state_.fill.starts_tma.valid())
-      return "TMA loads fill stages of a warp-specialized pipeline only";
-    if (state_.flights.depth() != state_.roles.fill_depth)
-      return "it is in a loop or condition of the fill callback";
-    if (element < 8) return fmt::format("requires elements of at least 8 bits, found {}", element);
-    if (to_.layout.major() != Major::row)
-      return fmt::format("rows of {} are not contiguous", to_.layout.text());
-    if (std::gcd(origin_.back().multiple(), std::int64_t{128}) * element % 128)
-      return "the last dimension's origin is not guaranteed to be a multiple of 16 bytes";
+    if (const std::string problem = tensor_problem(state_, to_, origin_.back()); !problem.empty())
+      return problem;
     for (std::size_t d = 0; d + 1 < size_.size(); ++d)
       if (size_[d] > longest_in_box)
         return fmt::format("a box has at most {} elements along a dimension, found {}",
                            longest_in_box, size_[d]);
     if (const std::string problem = stage_boxes(to_, true, boxes_); !problem.empty())
       return problem;
-    return numbers_problem();
+    return tensor_numbers(state_, from_, numbers_);
   }
 
   void copy_by_tma() {
@@ -126,48 +114,16 @@ class TensorBox {
   }
 
  private:
-  // Origins may be negative; sizes are below 2^31.
-  Scalar as_signed(const Scalar& x) {
-    if (x.constant()) return state_.scalar(state_.f().constant(s32, *x.constant()), x.multiple());
-    return k_.convert(x, s32, at_);
-  }
+  Scalar as_signed(const Scalar& x) { return detail::as_signed(k_, state_, x, at_); }
   Scalar bits_of(const Scalar& x) { return k_.bitcast(x, u32, at_); }
 
-  // Everything in the map must be known at launch.
-  std::string numbers_problem() {
-    MapNumber apart{1, {}};
-    const auto& extents = from_.extents();
-    std::int64_t multiple = 1;
-    for (std::size_t d = extents.size(); d-- > 0;) {
-      const auto number = map_number(state_.launch, extents[d]);
-      if (!number || number->divisor != 1)
-        return fmt::format("the size of {} is computed by the kernel",
-                           tensor_of(from_.rows()).name);
-      extents_.push_back(*number);
-      if (d == 0) break;
-      apart.value *= number->value;
-      apart.params.insert(apart.params.end(), number->params.begin(), number->params.end());
-      multiple *= std::gcd(extents[d].multiple(), std::int64_t{128});
-      if (multiple * bits(to_.type) % 128)
-        return "the innermost dimension must be a multiple of 16 bytes for certain";
-      strides_.push_back(apart);
-    }
-    return {};
-  }
-
   codegen::Pointer map() {
-    const Tensor& matrix = tensor_of(from_.rows());
-    CompiledMap wanted{
-        .of = state_.memories.of(matrix).param,
-        .type = state_.memories.of(to_).rounded_to_tf32 ? tf32 : unsigned_of(bits(matrix.type))};
-    wanted.extents = extents_, wanted.strides = strides_, wanted.swizzle = boxes_.swizzle;
-    wanted.box = {static_cast<int>(boxes_.panel)};
+    CompiledMap wanted{.extents = numbers_.extents,
+                       .strides = numbers_.strides,
+                       .box = {static_cast<int>(boxes_.panel)},
+                       .swizzle = boxes_.swizzle};
     for (std::size_t d = size_.size() - 1; d-- > 0;) wanted.box.push_back(size_[d]);
-    if (const auto map = state_.launch.find_map(matrix.memory, wanted)) return *map;
-    wanted.name = matrix.name + "_map";
-    const codegen::Pointer map = state_.f().add_tensor_map();
-    state_.launch.add_map(matrix.memory, std::move(wanted), map);
-    return map;
+    return tensor_map(state_, from_, to_, std::move(wanted));
   }
 
   Builder& k_;
@@ -178,7 +134,7 @@ class TensorBox {
   const Tensor& to_;
   std::source_location at_;
   StageBoxes boxes_;
-  std::vector<MapNumber> extents_, strides_;  // the innermost dimension first
+  TensorNumbers numbers_;
 };
 
 }  // namespace

@@ -51,6 +51,22 @@ struct StageBoxes {
 std::string stage_boxes(const Tensor& to, bool is_row_major, StageBoxes& out);
 Type unsigned_of(int bits);
 
+/// A tensor's extents and strides as its map has them, the innermost dimension first.
+struct TensorNumbers {
+  std::vector<MapNumber> extents, strides;
+};
+/// Why a launch cannot know them, or TMA not address them; empty if both can.
+std::string tensor_numbers(const KernelState& state, const GlobalTensor& tensor,
+                           TensorNumbers& out);
+/// Why TMA cannot load a box of the tensor here, whatever the box; empty if it can. `inner`: where
+/// the box begins in the last dimension.
+std::string tensor_problem(const KernelState& state, const Tensor& to, const Scalar& inner);
+/// The map with these numbers, which may be there already.
+codegen::Pointer tensor_map(KernelState& state, const GlobalTensor& from, const Tensor& to,
+                            CompiledMap wanted);
+/// A coordinate in s32. Origins may be negative; sizes are below 2^31.
+Scalar as_signed(Builder& k, KernelState& state, const Scalar& x, const std::source_location& at);
+
 /// For lines of `bytes` bytes (a power of two): XORs the 16-byte chunk with the line's number, so
 /// that any chunk of eight neighbouring lines falls into eight different bank groups. Lines of 32
 /// and 64 bytes share a span of 128 with their neighbours, so only every fourth or second line

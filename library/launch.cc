@@ -32,7 +32,17 @@ TensorMap tensor_map(const Compiled& compiled, const Arguments& arguments, const
   const auto element = static_cast<std::uint64_t>(bits(of.type) / 8);
   for (const MapNumber& each : of.strides)
     out.strides.push_back(unsigned_number(compiled, arguments, each) * element);
-  for (const int each : of.box) out.box.push_back(static_cast<std::uint32_t>(each));
+  if (of.pixels) {
+    const CompiledMap::Pixels& pixels = *of.pixels;
+    out.im2col = {.lower = {pixels.lower.begin(), pixels.lower.end()},
+                  .upper = {pixels.upper.begin(), pixels.upper.end()},
+                  .channels = static_cast<std::uint32_t>(of.box[0]),
+                  .pixels = static_cast<std::uint32_t>(of.box[1])};
+    out.element_strides.assign(out.extents.size(), 1);
+    std::copy(pixels.steps.begin(), pixels.steps.end(), out.element_strides.begin() + 1);
+  } else {
+    for (const int each : of.box) out.box.push_back(static_cast<std::uint32_t>(each));
+  }
   using Swizzle = TensorMap::Swizzle;
   out.swizzle = of.swizzle == 128  ? Swizzle::bytes_128
                 : of.swizzle == 64 ? Swizzle::bytes_64

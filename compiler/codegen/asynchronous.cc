@@ -187,6 +187,26 @@ void FunctionBuilder::tensor_load(Pointer to, Pointer map, std::span<const Value
   impl_->assembly(text + ";", constraints, inputs);
 }
 
+void FunctionBuilder::pixels_load(Pointer to, Pointer map, std::span<const Value> coordinates,
+                                  std::span<const Value> offsets, Pointer mbarrier) {
+  if (impl_->muted) return;
+  std::string constraints = "r,r,l";
+  std::vector<llvm::Value*> inputs{
+      impl_->shared_window(to), impl_->shared_window(mbarrier),
+      impl_->build.CreatePtrToInt(impl_->get(map), impl_->build.getInt64Ty())};
+  const std::string list = impl_->coordinates(coordinates, inputs, constraints);
+  std::string moved;
+  for (const Value& each : offsets) {
+    moved += (moved.empty() ? "{$" : ", $") + std::to_string(inputs.size());
+    constraints += ",h";
+    inputs.push_back(impl_->resize(impl_->get(each), impl_->build.getInt16Ty(), false));
+  }
+  impl_->assembly("cp.async.bulk.tensor." + std::to_string(coordinates.size()) +
+                      "d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [$0], [$2, " +
+                      list + "], [$1], " + moved + "};",
+                  constraints, inputs);
+}
+
 void FunctionBuilder::tensor_store(Pointer map, std::span<const Value> coordinates, Pointer from) {
   if (impl_->muted) return;
   std::string constraints = "r,l";

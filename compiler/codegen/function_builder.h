@@ -178,6 +178,10 @@ class FunctionBuilder {
   /// `blocks`: to the same place of those blocks of the cluster, a bit each; 0: of this one.
   void tensor_load(Pointer to, Pointer map, std::span<const Value> coordinates, Pointer mbarrier,
                    unsigned blocks = 0);
+  /// Pixels from the one at `coordinates` (channel, width, height, ..., image) on, each moved by
+  /// `offsets` (width, height, ...): im2col mode.
+  void pixels_load(Pointer to, Pointer map, std::span<const Value> coordinates,
+                   std::span<const Value> offsets, Pointer mbarrier);
   void tensor_store(Pointer map, std::span<const Value> coordinates, Pointer from);
   void bulk_commit();
   /// Waits until at most `pending_groups` groups of this thread's stores still read shared memory.

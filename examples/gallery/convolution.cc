@@ -7,12 +7,10 @@
 //
 // Y is a product: one row for each pixel of the result, 9 * channels along k. Its A has in row
 // (image, p, q), at tap (r, s), the channels of the pixel (p * stride + r - pad, q * stride + s -
-// pad) of X, zeros if that is outside of the image. A is never in memory: fill() gathers the rows
-// of a tile from X, each a copy of its own. Outside of the image it asks for columns behind the
-// last channel, which copies fill with zeros, as they do at the edge of any matrix.
+// pad) of X, zeros if that is outside of the image. A is never in memory: copy_pixels() reads the
+// rows of a tile from X, by TMA's im2col mode on sm_90a, row by row by cp.async on sm_80.
 //
-// F is B as it is, a matrix of channels x filters for each tap, by TMA on sm_90a. A's rows come by
-// cp.async on both targets: TMA's im2col mode is not generated. One stage has both.
+// F is B as it is, a matrix of channels x filters for each tap.
 //
 // channels and filters are multiples of 8, the images of any size.
 #include "gallery.h"
@@ -25,17 +23,19 @@ constexpr Tile tile{.m = 64, .n = 64, .k = 32, .warps_m = 4, .warps_n = 1};
 
 struct Filtering {
   int height, width, stride, pad;
-  int rows() const { return (height + 2 * pad - 3) / stride + 1; }
-  int cols() const { return (width + 2 * pad - 3) / stride + 1; }
+  Filter filter() const {
+    return {.size = {3, 3}, .stride = {stride, stride}, .padding = {pad, pad}};
+  }
+  int rows() const { return filter().positions(0, height); }
+  int cols() const { return filter().positions(1, width); }
 };
 
 Kernel convolution(const Filtering& shape) {
   return kernel("convolution", {.block = tile.threads(), .producers = 4}, [=](Builder& k) {
-    const auto [height, width, stride, pad] = shape;
     const int rows = shape.rows(), cols = shape.cols();
     auto images = k.param("images", s32), channels = k.param("channels", s32, 8),
          filters = k.param("filters", s32, 8);
-    auto X = k.global("X", f16, row_major(images * (height * width), channels));
+    auto X = k.tensor("X", f16, {images, shape.height, shape.width, channels});
     auto F = k.global("F", f16, row_major(channels, filters));
     auto Y = k.global("Y", f16, row_major(images * (rows * cols), filters));
 
@@ -51,16 +51,8 @@ Kernel convolution(const Filtering& shape) {
       auto fill = [&](Scalar t, Scalar stage) {
         auto tap = t / parts, part = t % parts;
         k.copy(F.matrix(tap).tile(tile.k, tile.n, part, col), sF[stage]);
-        k.loop(0, tile.m, 1, [&](Scalar i) {
-          auto at = row * tile.m + i;  // the result's row, and the pixel of X that it reads
-          auto image = minimum(at / (rows * cols), k.convert(images, u32) - 1);
-          auto y = k.convert(at / cols % rows * stride + tap / 3, s32) - pad,
-               x = k.convert(at % cols * stride + tap % 3, s32) - pad;
-          auto inside = (y >= 0) & (y < height) & (x >= 0) & (x < width);
-          auto pixel = image * (height * width) + k.convert(select(inside, y * width + x, 0), u32);
-          auto channel = select(inside, part, parts);
-          k.copy(X.tile(1, tile.k, pixel, channel), sX[stage].tile(1, tile.k, i, 0));
-        });
+        k.copy_pixels(X, shape.filter(), row * tile.m, {tap / 3, tap % 3}, part * tile.k,
+                      sX[stage]);
       };
       auto use = [&](Scalar, Scalar stage) { sum = mma(sum, sX[stage], sF[stage]); };
       k.pipeline(stages, parts * 9, fill, use);

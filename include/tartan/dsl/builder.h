@@ -33,7 +33,7 @@ class Builder {
 
   /// The target of this compilation: `if (k.target().arch.sm >= 90) ...`
   const Target& target() const;
-  /// Whether the target has an instruction, named by its PTX spelling.
+  /// Whether the target has an instruction (its PTX spelling) in the PTX version at hand.
   bool has(std::string_view spelling) const;
   /// Checks a requirement on the kernel's own options: reports `otherwise` unless `condition`
   /// holds. Returns `condition`.
@@ -104,6 +104,18 @@ class Builder {
   ///   k.copy_box(x, {n, y - 1, x0 - 1, c * 64}, {1, 4, 16, 64}, s[stage]);        // 64 x 64
   void copy_box(const GlobalTensor& from, const std::vector<Scalar>& origin,
                 const std::vector<int>& size, const Shared& to, Here at = Here::current());
+  /// Copies pixels under one tap of a filter, as an implicit GEMM multiplies them: row i of `to` is
+  /// the pixel of position `first` + i, its columns are channels from `channel` on. Positions count
+  /// through the last dimension of an image, then the others, then the images; of each it is the
+  /// pixel under tap `tap` (one number for each dimension). Pixels outside of their image are
+  /// zeros, and so is what lies beyond the last image. In a fill callback TMA loads them (PTX ISA
+  /// "im2col mode") where it would load a box; else it is copy_rows().
+  ///   auto x = k.tensor("X", f16, {images, height, width, channels});
+  ///   const Filter filter{.size = {3, 3}, .padding = {1, 1}};
+  ///   k.copy_pixels(x, filter, row * tile.m, {r, s}, c * tile.k, sX[stage]);
+  void copy_pixels(const GlobalTensor& from, const Filter& filter, const Scalar& first,
+                   const std::vector<Scalar>& tap, const Scalar& channel, const Shared& to,
+                   Here at = Here::current());
   /// Copies the elements where `where(row, column)` of the tile holds; others are zero in `to` in
   /// shared memory, and stay as they are in global memory. The condition is computed for the first
   /// of `together` neighbours in a row and holds for all of them: accesses are that wide at most.

@@ -136,8 +136,15 @@ struct CompiledMap {
   Type type = Type::none;
   std::vector<MapNumber> extents;  // elements, the innermost dimension first
   std::vector<MapNumber> strides;  // elements, of dimensions 1 and up
-  std::vector<int> box;            // elements
+  std::vector<int> box;            // elements; with im2col channels and pixels
   int swizzle = 0;                 // bytes of the swizzle's span: 0, 32, 64 or 128
+  /// Of Builder::copy_pixels(): the corners of TensorMap::Im2col and the steps between pixels, of
+  /// width, height and depth.
+  struct Pixels {
+    std::vector<int> lower, upper, steps;
+    bool operator==(const Pixels&) const = default;
+  };
+  std::optional<Pixels> pixels = {};
   /// Bytes that a read fetches into L2. With 256, rows that do not start at a multiple of 128 bytes
   /// fetch data that nobody reads: such a product took 1.17 times as long on an H100.
   static constexpr int promotion = 128;

@@ -155,6 +155,25 @@ class GlobalTensor {
   std::vector<Scalar> extents_;
 };
 
+/// A filter that moves over the pixels of images, for Builder::copy_pixels(). Its numbers are those
+/// of each dimension of an image: height and width of NHWC.
+struct Filter {
+  std::vector<int> size;           // taps
+  std::vector<int> stride = {};    // pixels between two positions, 1 to 8; empty: 1
+  std::vector<int> padding = {};   // pixels by which it exceeds each edge; empty: 0
+  std::vector<int> dilation = {};  // pixels between two taps; empty: 1
+
+  int stride_of(std::size_t d) const { return stride.empty() ? 1 : stride[d]; }
+  int padding_of(std::size_t d) const { return padding.empty() ? 0 : padding[d]; }
+  int dilation_of(std::size_t d) const { return dilation.empty() ? 1 : dilation[d]; }
+  /// Its positions along a dimension of `extent` pixels: the size of the result. A Scalar or an
+  /// integer.
+  template <typename T>
+  T positions(std::size_t d, const T& extent) const {
+    return (extent + (2 * padding_of(d) - (size[d] - 1) * dilation_of(d) - 1)) / stride_of(d) + 1;
+  }
+};
+
 /// The layout of a ring of shared matrices: `stages` of one layout.
 struct RingLayout {
   Layout layout;
