@@ -110,7 +110,7 @@ void note_atomic(KernelState& state, const Tensor& tensor) {
 }
 
 void block_barrier(KernelState& state) {
-  if (!by_all_lanes(state, "barrier()")) return;
+  if (!by_all_threads(state, "barrier()")) return;
   land_all(state);  // after the barrier others may write what MMAs still read
   if (state.config.has_tma() && state.fill.read_by_wgmma && state.memories.is_any_written())
     state.f().proxy_fence();  // wgmma sees writes of threads only after a fence

@@ -363,6 +363,7 @@ std::vector<Misuse> misuses() {
                    k.when(k.thread() / 32 == 2, [&] {
                      k.load(operand_a(m16n8k16, f16), g);
                      k.copy(g, s);
+                     k.barrier();
                    });
                    k.when((k.thread() + 8) % 64 > 15, [&] {
                      k.store(g.tile(16, 8, 0, 0),

@@ -121,7 +121,7 @@ Scalar operator!(const Scalar& x);
 Scalar operator&&(const Scalar& x, const Scalar& y);
 Scalar operator||(const Scalar& x, const Scalar& y);
 
-/// A scalar that changes: `sum += x` in a run-time loop. See Builder::variable().
+/// A scalar that changes: `v += x` in a run-time loop. A copy is the same variable, not its value.
 class ScalarVariable {
  public:
   ScalarVariable& operator=(const Scalar& value);
