@@ -83,10 +83,15 @@ function(tartan_join target)
   list(TRANSFORM patterns REPLACE "^ *([^;]*);.*" "\\1")
   list(TRANSFORM patterns REPLACE "@abi_namespace@" ${abi_namespace})
   list(TRANSFORM patterns PREPEND "--keep-global-symbol=")
+  set(weak _ZN6tartan* _ZN4llvm* _ZN3fmt* _ZN8nlohmann* _ZZN* _ZGVZN* _ZSt19piecewise_construct)
+  list(TRANSFORM weak PREPEND "--weaken-symbol=")
   add_custom_command(
     OUTPUT ${target}.o
     COMMAND ${CMAKE_CXX_COMPILER} -r -nostdlib -Wl,--force-group-allocation -o ${target}.o ${objects}
             -Wl,--start-group ${archives} -Wl,--end-group
+    # Weak first: inline variables are "unique global", which cannot become local, and which a program
+    # that includes our headers defines, too.
+    COMMAND ${CMAKE_OBJCOPY} --wildcard ${weak} ${target}.o
     COMMAND ${CMAKE_OBJCOPY} --wildcard ${patterns} ${target}.o
     DEPENDS ${objects} ${archives}
     COMMENT "Joining ${target}.o"

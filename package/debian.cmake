@@ -8,15 +8,16 @@ endif()
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME tartan)
 set(CPACK_PACKAGE_CONTACT "Tartan maintainers <tartan@packages.debian.org>" CACHE STRING "Maintainer of the .deb files: Name <address>")
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_VERBATIM_VARIABLES ON)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
+set(CPACK_DEBIAN_COMPRESSION_TYPE gzip)  # finish_deb.cmake packs them again
+set(CPACK_POST_BUILD_SCRIPTS ${CMAKE_CURRENT_SOURCE_DIR}/finish_deb.cmake)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/lib)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
@@ -67,13 +68,13 @@ deb(libtartan-ptx libtartan-ptx${soversion} libs "validated PTX for tensor cores
 .
 This is the part of Tartan with the parser, the tables and the checker alone.")
 deb(libtartan-dev libtartan-dev libdevel "validated PTX for tensor cores - development files"
-    "Headers, CMake package, pkg-config files, documents and examples of Tartan: tile
-kernels in C++, compiled to verified PTX for NVIDIA's tensor cores, checked, and
-run on a GPU or on a CPU emulator.")
+    "Headers, CMake package, pkg-config files, documents and examples of Tartan:
+tile kernels in C++, compiled to verified PTX for NVIDIA's tensor cores,
+checked, and run on a GPU or on a CPU emulator.")
 deb(tartan-tools tartan-tools devel "validated PTX for tensor cores - command"
-    "The command tartan: writes PTX of built-in kernels, checks PTX for a target, runs
-it on a GPU or on a CPU emulator, draws fragments, and decides whether two
-kernels compute the same function.")
+    "The command tartan: writes PTX of built-in kernels, checks PTX for a target,
+runs it on a GPU or on a CPU emulator, draws fragments, and decides whether
+two kernels compute the same function.")
 
 set(same "(= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_LIBTARTAN-DEV_PACKAGE_SHLIBDEPS OFF)

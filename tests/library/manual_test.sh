@@ -5,11 +5,13 @@
 set -eu
 installed=$1
 tartan=$installed/bin/tartan
-page=$installed/share/man/man1/tartan.1
+packed=$installed/share/man/man1/tartan.1.gz
 bash_file=$installed/share/bash-completion/completions/tartan
 zsh_file=$installed/share/zsh/site-functions/_tartan
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+page=$work/tartan.1
+gzip -dc "$packed" >"$page"
 
 sed 's/\\-/-/g' "$page" >"$work/plain"
 commands=$("$tartan" --help | sed -n '/^Subcommands:/,$s/^  \([a-z]*\) .*/\1/p')
