@@ -106,6 +106,13 @@ class Writer {
                         "on {} and ({}) on {}; without --header it may differ",
                         first_.name, signature(first_), first_.target.arch.text(), signature(other),
                         other.target.arch.text()));
+      for (const CompiledMap& map : other.maps)
+        if (map.pixels)
+          diags.report("kernel-option"_rule, {},
+                       fmt::format("kernel {}: the header's functions encode no tensor map in "
+                                   "im2col mode, {} on {} needs one; without --header launch() "
+                                   "does, or copy_box() copies",
+                                   first_.name, map.name, other.target.arch.text()));
     }
   }
 

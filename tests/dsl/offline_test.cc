@@ -219,6 +219,25 @@ TEST_F(Offline, ParametersThatDependOnTheTargetHaveNoFunction) {
   EXPECT_EQ(run({varying}, without), 0) << errors_;
 }
 
+TEST_F(Offline, PixelsOfImagesHaveNoFunction) {
+  const Kernel pixels = kernel("pixels", {.block = 128, .producers = 1}, [](Builder& k) {
+    auto x = k.tensor("X", f16, {2, 8, 8, 32});
+    auto s = k.shared("s", f16, RingLayout{row_major(16, 32), 2});
+    auto y = k.global("y", f16, row_major(16, 32));
+    k.roles([&] {
+      k.pipeline(
+          2, 1,
+          [&](Scalar, Scalar stage) {
+            k.copy_pixels(x, {{3, 3}}, 0, {0, 0}, 0, s[stage]);
+          },
+          [&](Scalar, Scalar stage) { k.copy(s[stage], y); });
+    });
+  });
+  EXPECT_EQ(run({pixels}, {"--target", "sm_90a", "--header", path("h")}), 1);
+  EXPECT_NE(errors_.find("encode no tensor map in im2col mode"), std::string::npos) << errors_;
+  EXPECT_EQ(run({pixels}, {"--target", "sm_90a", "--bundle", path("b")}), 0) << errors_;
+}
+
 TEST_F(Offline, RefusesInvalidArguments) {
   const auto complaint = [&](std::vector<std::string> words) {
     EXPECT_EQ(run({product()}, words), 2);
