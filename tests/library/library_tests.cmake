@@ -52,7 +52,9 @@ set_tests_properties(library_install library_components library_manual PROPERTIE
 
 add_test(NAME library_subproject COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/subproject_test/subproject_test.sh ${CMAKE_COMMAND}
                                          ${PROJECT_SOURCE_DIR} ${CMAKE_GENERATOR} ${CMAKE_CXX_COMPILER} ${TARTAN_LLVM})
-set_tests_properties(library_symbols library_size library_load_time library_installed library_install library_components
+add_test(NAME library_headers COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/headers_test.sh ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include)
+set_tests_properties(library_headers PROPERTIES SKIP_RETURN_CODE 77)
+set_tests_properties(library_headers library_symbols library_size library_load_time library_installed library_install library_components
                      library_manual library_subproject PROPERTIES LABELS library)
 
 if(TARTAN_LLVM)

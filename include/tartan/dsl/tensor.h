@@ -184,8 +184,8 @@ struct RingLayout {
 /// A stage of a ring, and the line that asks for it.
 struct RingIndex {
   template <std::convertible_to<Scalar> T>
-  RingIndex(const T& number, const std::source_location& at = std::source_location::current())
-      : number(number), at(at) {}
+  RingIndex(const T& stage, const std::source_location& from = std::source_location::current())
+      : number(stage), at(from) {}
   Scalar number;
   std::source_location at;
 };

@@ -139,10 +139,10 @@ template <typename V>
 struct OperandOf {
   template <Elementwise T>
   requires(std::same_as<ValuesOf<T>, V> || std::same_as<V, WarpTile>)
-      OperandOf(const T& x, Here at = Here::current())
-      : value(detail::values(x)), at(at) {}
+      OperandOf(const T& x, Here from = Here::current())
+      : value(detail::values(x)), at(from) {}
   template <std::convertible_to<Scalar> T>
-  OperandOf(const T& x, Here at = Here::current()) : value(Scalar(x)), at(at) {}
+  OperandOf(const T& x, Here from = Here::current()) : value(Scalar(x)), at(from) {}
 
   std::variant<Scalar, RowValues, ColumnValues, WarpTile> value;
   Here at;
@@ -151,7 +151,7 @@ struct OperandOf {
 /// A scalar as left operand, and the line of the operator.
 struct LeftScalar {
   template <std::convertible_to<Scalar> T>
-  LeftScalar(const T& x, Here at = Here::current()) : value(x), at(at) {}
+  LeftScalar(const T& x, Here from = Here::current()) : value(x), at(from) {}
   Scalar value;
   Here at;
 };

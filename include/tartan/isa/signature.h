@@ -111,8 +111,8 @@ struct OperandType {
 
   constexpr OperandType() = default;
   constexpr OperandType(Type type) : written(-1), fixed(type) {}
-  constexpr explicit OperandType(int written, int scale = 0)
-      : written(static_cast<std::int8_t>(written)), scale(static_cast<std::int8_t>(scale)) {}
+  constexpr explicit OperandType(int nth, int times = 0)
+      : written(static_cast<std::int8_t>(nth)), scale(static_cast<std::int8_t>(times)) {}
 };
 
 /// Vector lengths that follow from the instruction's words.
@@ -162,13 +162,14 @@ inline constexpr std::int8_t texels = -2;
 
 /// A signature's columns for one operand.
 struct OperandRow {
-  std::string_view name;  // in diagnostics and syntax; empty: d for results, else a, b, c in order
+  std::string_view name =
+      {};  // in diagnostics and syntax; empty: d for results, else a, b, c in order
   std::uint16_t accepts = 0;
-  OperandType type;
+  OperandType type = {};
   Fit fit = Fit::Exact;
   bool written = false;                 // the instruction writes it, or to its address
   bool optional = false;                // it and all that follow may be omitted
-  QualifierSet with;                    // present if one of these words is; empty: always
+  QualifierSet with = {};               // present if one of these words is; empty: always
   std::int8_t elements = 0;             // a_vector: how many; as_written
   std::uint16_t spaces = as_qualified;  // an_address: whose variables
   std::int8_t coordinates = 0;  // an_address: [base, {c0, ..}] with that many; -1: as .1d ... .5d
@@ -184,7 +185,7 @@ struct OperandRow {
   bool ranged = false;        // an_integer: low to high; a_float: above low, to high
   std::int64_t low = 0, high = 0;
   std::int64_t step = 1;  // an_integer: a multiple of this; 0: a power of two
-  Since part_since;       // what an optional part requires: p of d|p, a sampler beside a handle
+  Since part_since = {};  // what an optional part requires: p of d|p, a sampler beside a handle
 };
 
 // ---- Common operands, so that rows read like the manual.

@@ -93,7 +93,7 @@ struct Target {
   Version ptx;
 
   constexpr Target() = default;
-  constexpr Target(Arch arch, Version ptx) : arch(arch), ptx(ptx) {}
+  constexpr Target(Arch of_arch, Version of_ptx) : arch(of_arch), ptx(of_ptx) {}
   /// `arch` with the version that Tartan emits for it by default: the architecture's first, but at
   /// least 7.8 (CUDA 11.8), because older drivers reject newer text. Instructions that need a newer
   /// version report it: mma.sync of e4m3 requires 8.4, TMA on sm_90 (without a) 8.0.

@@ -31,8 +31,8 @@ struct Place {
   int column = 0;
 
   Place() = default;
-  Place(std::string file, int line, int column)
-      : file(std::move(file)), line(line), column(column) {}
+  Place(std::string in, int at_line, int at_column)
+      : file(std::move(in)), line(at_line), column(at_column) {}
   Place(const std::source_location& at)  // implicit: DSL calls pass their caller's location
       : file(at.file_name()),
         line(static_cast<int>(at.line())),
