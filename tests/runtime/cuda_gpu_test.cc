@@ -2,9 +2,11 @@
 // The CUDA engine on a real GPU. Skipped without one.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <iostream>
 #include <optional>
 
+#include "tartan/bundle.h"
 #include "tartan/runtime/device.h"
 #include "tests/support/device_features.h"
 #include "tests/support/index_kernel.h"
@@ -144,6 +146,30 @@ TEST_F(CudaGpu, FailedKernels) {
   EXPECT_EXIT(run_to_failure("store", 1), testing::ExitedWithCode(0),
               "misaligned-access.\n1 finding");
   EXPECT_EXIT(run_to_failure("stop", std::nullopt), testing::ExitedWithCode(0), "trap.\n1 finding");
+}
+
+// The driver reads a bundle by itself, and takes the module that Bundle::best() names.
+TEST_F(CudaGpu, DriverPicksTheModuleOfABundle) {
+  std::vector<BundleImage> images;
+  for (const std::string target : {"sm_80", "sm_90", "sm_90a", "sm_100"})
+    images.push_back({*Arch::parse(target), false,
+                      ".version 8.6\n.target " + target +
+                          "\n.address_size 64\n.visible .entry on_" + target +
+                          "()\n{\n  ret;\n}\n"});
+  for (const bool reversed : {false, true}) {
+    if (reversed) std::ranges::reverse(images);
+    const Bundle bundle(images);
+    const std::string bytes = bundle.bytes();
+    const BundleImage* const best = bundle.best(device->arch().sm);
+    ASSERT_NE(best, nullptr);
+    const std::string expected = "on_" + best->arch.text();
+    const auto picked = device->load(std::as_bytes(std::span(bytes)), "bundle", {{expected, {}}});
+    ASSERT_TRUE(picked) << picked.diags().text();
+    auto kernel = picked->kernel(expected);
+    ASSERT_TRUE(kernel) << kernel.diags().text();
+    EXPECT_TRUE(kernel->launch({}, {}));
+    EXPECT_TRUE(device->synchronize());
+  }
 }
 
 }  // namespace
