@@ -81,15 +81,15 @@ void report_argument(const Compiled& compiled, std::size_t i, std::string_view w
                            compiled.name, what));
 }
 
-void check_memory(const Compiled& compiled, const Arguments& arguments, MemorySizes sizes,
-                  Diags& diags) {
+void check_memory(const Compiled& compiled, const Arguments& arguments, Diags& diags) {
   for (std::size_t i = 0; i < compiled.params.size(); ++i) {
     if (!compiled.params[i].pointer) continue;
     const auto address = static_cast<std::uint64_t>(number(compiled, arguments, i));
     if (address % 16 != 0)
       report_argument(compiled, i,
                       fmt::format("the address 0x{:x} is not a multiple of 16", address), diags);
-    if (i < sizes.size() && sizes[i]) check_extent(compiled, arguments, i, *sizes[i], diags);
+    if (const auto bytes = arguments.buffer_size(i))
+      check_extent(compiled, arguments, i, *bytes, diags);
   }
 }
 

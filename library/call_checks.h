@@ -4,8 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <span>
 #include <string_view>
 
 #include "tartan/dsl/kernel.h"
@@ -26,16 +24,8 @@ std::int64_t computed(const Compiled& compiled, const Arguments& arguments, cons
 /// Adds a diagnostic that names parameter `i`.
 void report_argument(const Compiled& compiled, std::size_t i, std::string_view what, Diags& diags);
 
-/// Bytes of memory at each argument that is an address, where they are known; others are missing.
-using MemorySizes = std::span<const std::optional<std::size_t>>;
-
 /// Reports each pointer that is not a multiple of 16, and each whose memory, where it is known, is
 /// smaller than what the parameter's layout spans. Arguments have the parameters' number and sizes.
-void check_memory(const Compiled& compiled, const Arguments& arguments, MemorySizes sizes,
-                  Diags& diags);
-
-/// launch() with sizes of memory.
-Status launch(LoadedKernel& kernel, const Compiled& compiled, Dim3 grid, const Arguments& arguments,
-              MemorySizes sizes, const Stream* stream);
+void check_memory(const Compiled& compiled, const Arguments& arguments, Diags& diags);
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -114,12 +114,12 @@ Result<TypedKernel> TypedKernel::make(Device& device, const Compiled& compiled,
 }
 
 Status TypedKernel::launch(std::span<const SignatureParam> signature, Dim3 grid,
-                           const Arguments& arguments, MemorySizes sizes, const Stream* stream) {
+                           const Arguments& arguments, const Stream* stream) {
   Diags diags;
   for (std::size_t i = 0; i < signature.size(); ++i)
     check_sign(*compiled_, signature[i], arguments, i, diags);
   if (!diags.ok()) return diags;
-  return detail::launch(kernel_, *compiled_, grid, arguments, sizes, stream);
+  return tartan::launch(kernel_, *compiled_, grid, arguments, stream);
 }
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -132,15 +132,16 @@ Result<Arguments> arguments_of(const Compiled& compiled, Arguments arguments) {
   return with_maps(compiled, std::move(arguments));
 }
 
-Status detail::launch(LoadedKernel& kernel, const Compiled& compiled, Dim3 grid,
-                      const Arguments& arguments, MemorySizes sizes, const Stream* stream) {
+Status launch(LoadedKernel& kernel, const Compiled& compiled, Dim3 grid, const Arguments& arguments,
+              const Stream* stream) {
   if (const Status status = check_sizes(compiled, arguments); !status) return status;
   Diags diags;
   check_multiples(compiled, arguments, diags);
-  check_memory(compiled, arguments, sizes, diags);
+  detail::check_memory(compiled, arguments, diags);
   check_bounds(compiled, grid, arguments, diags);
   if (compiled.cluster > 1)
-    if (const Status status = check_cluster(grid, {static_cast<std::uint32_t>(compiled.cluster)});
+    if (const Status status =
+            detail::check_cluster(grid, {static_cast<std::uint32_t>(compiled.cluster)});
         !status)
       diags.append(status.diags());
   if (!diags.ok()) return diags;
@@ -150,11 +151,6 @@ Status detail::launch(LoadedKernel& kernel, const Compiled& compiled, Dim3 grid,
                         .block = {static_cast<std::uint32_t>(compiled.block)},
                         .dynamic_shared = static_cast<std::uint32_t>(compiled.dynamic_shared)},
                        *all, stream);
-}
-
-Status launch(LoadedKernel& kernel, const Compiled& compiled, Dim3 grid, const Arguments& arguments,
-              const Stream* stream) {
-  return detail::launch(kernel, compiled, grid, arguments, {}, stream);
 }
 
 }  // namespace tartan::inline TARTAN_ABI

@@ -150,20 +150,12 @@ class Run {
   // The matrices of the host have no addresses yet.
   void check_memory() {
     Arguments arguments;
-    std::vector<std::optional<std::size_t>> sizes(matched_.size());
     for (std::size_t i = 0; i < matched_.size(); ++i) {
-      if (const HostMatrix* given = matrix(i)) {
-        arguments.add(std::uint64_t{0});
-        sizes[i] = given->from.size();
-      } else if (param(i).pointer) {
-        const Buffer& buffer = std::get<Buffer>(value(i));
-        arguments.add(buffer);
-        sizes[i] = buffer.size();
-      } else {
-        arguments.add_bytes(*number_bytes(i));
-      }
+      if (const HostMatrix* given = matrix(i)) arguments.add_memory(0, given->from.size());
+      else if (param(i).pointer) arguments.add(std::get<Buffer>(value(i)));
+      else arguments.add_bytes(*number_bytes(i));
     }
-    detail::check_memory(compiled_, arguments, sizes, diags_);
+    detail::check_memory(compiled_, arguments, diags_);
   }
 
   Status send() {

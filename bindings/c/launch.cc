@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "bindings/c/kernel.h"
 #include "runtime/check_arguments.h"
 #ifdef TARTAN_LLVM
-#include "library/call_checks.h"
 #include "tartan/dsl/kernels/gemm.h"
+#include "tartan/launch.h"
 #endif
 
 using namespace tartan;
@@ -61,22 +62,20 @@ Result<tartan_launch_options> read(const tartan_launch_options* given) {
   return out;
 }
 
-// The arguments of a call, and the bytes of memory at each that is an address, where they are
-// known.
-struct Given {
-  Arguments arguments;
-  std::vector<std::optional<std::size_t>> extents;
-};
-
-Result<Given> read(const tartan_argument* given, size_t count) {
-  Given out;
+Result<Arguments> read(const tartan_argument* given, size_t count) {
+  Arguments out;
   Diags diags;
   for (size_t i = 0; i < count; ++i) {
     const tartan_argument& each = given[i];
-    if (each.value) out.arguments.add_bytes({static_cast<const std::byte*>(each.value), each.size});
-    else
+    std::uint64_t address = 0;
+    if (!each.value) {
       diags.report("usage"_rule, {}, fmt::format("tartan_launch: arguments[{}].value is null", i));
-    out.extents.push_back(each.extent ? std::optional<std::size_t>(each.extent) : std::nullopt);
+    } else if (each.extent && each.size == sizeof address) {
+      std::memcpy(&address, each.value, sizeof address);
+      out.add_memory(address, each.extent);
+    } else {
+      out.add_bytes({static_cast<const std::byte*>(each.value), each.size});
+    }
   }
   if (!diags.ok()) return diags;
   return out;
@@ -168,17 +167,15 @@ class Grid {
 };
 
 Status launch_compiled(tartan_function& function, const tartan_launch_options& options,
-                       const Given& given, const Stream* stream) {
+                       const Arguments& arguments, const Stream* stream) {
   const tartan_kernel::State& kernel = *function.compiled;
   Diags diags = refuse_shape(options);
-  detail::check_arguments(kernel.compiled.name, params_of(kernel.compiled), given.arguments, "",
-                          diags);
+  detail::check_arguments(kernel.compiled.name, params_of(kernel.compiled), arguments, "", diags);
   if (!diags.ok()) return diags;
-  const auto grid = Grid(kernel, given.arguments)(options.grid);
+  const auto grid = Grid(kernel, arguments)(options.grid);
   if (!grid) return grid.diags();
   if (grid->count() == 0) return Done{};  // an empty product
-  return detail::launch(function.kernel, kernel.compiled, *grid, given.arguments, given.extents,
-                        stream);
+  return launch(function.kernel, kernel.compiled, *grid, arguments, stream);
 }
 
 #endif
@@ -199,7 +196,7 @@ Status launch_function(tartan_function& function, const tartan_launch_options* o
 #ifdef TARTAN_LLVM
   if (function.compiled) return launch_compiled(function, *read_options, *given, in);
 #endif
-  return launch_text(function, *read_options, given->arguments, in);
+  return launch_text(function, *read_options, *given, in);
 }
 
 }  // namespace

@@ -16,7 +16,6 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <type_traits>
 
@@ -73,7 +72,7 @@ class TypedKernel {
                                   std::span<const SignatureParam> signature);
   /// `signature` is that of make().
   Status launch(std::span<const SignatureParam> signature, Dim3 grid, const Arguments& arguments,
-                std::span<const std::optional<std::size_t>> sizes, const Stream* stream);
+                const Stream* stream);
 
  private:
   TypedKernel(LoadedKernel kernel, const Compiled& compiled);
@@ -124,20 +123,15 @@ class Function<void(Params...)> {
   }
 
   template <typename T>
-  static std::optional<std::size_t> pack(Arguments& out, const T& argument) {
-    if constexpr (detail::signature_param<T>.pointer) {
-      out.add(argument.address());
-      return argument.bytes();
-    } else {
-      out.add(argument);
-      return std::nullopt;
-    }
+  static void pack(Arguments& out, const T& argument) {
+    if constexpr (detail::signature_param<T>.pointer)
+      out.add_memory(argument.address(), argument.bytes());
+    else out.add(argument);
   }
   Status call(Dim3 grid, const Stream* stream, const Params&... arguments) {
     Arguments packed;
-    const std::array<std::optional<std::size_t>, sizeof...(Params)> sizes{
-        pack(packed, arguments)...};
-    return kernel_.launch(signature, grid, packed, sizes, stream);
+    (pack(packed, arguments), ...);
+    return kernel_.launch(signature, grid, packed, stream);
   }
 
   detail::TypedKernel kernel_;

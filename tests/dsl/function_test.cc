@@ -153,5 +153,16 @@ TEST_F(FunctionOnEmulator, AGridIsAWholeNumberOfClusters) {
             "[launch-arguments]\n");
 }
 
+// launch() knows the sizes of Buffers, too.
+TEST_F(FunctionOnEmulator, ALaunchRefusesABufferThatIsTooSmall) {
+  const Compiled copies = compiled(copy_kernel());
+  auto kernel = device.load(copies.ptx)->kernel("copies");
+  const Buffer half = *device.allocate(64 * 8);
+  ASSERT_TRUE(a.fill(1));
+  EXPECT_EQ(complaints(launch(*kernel, copies, {1}, Arguments().add(64).add(8).add(a).add(half))),
+            "error: C (parameter 3) of kernel copies: too small: its layout spans 512 elements of "
+            "f16 (64 x 8), found 256 [launch-arguments]\n");
+}
+
 }  // namespace
 }  // namespace tartan
