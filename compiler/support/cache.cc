@@ -63,6 +63,40 @@ std::optional<std::string> contents_of(std::string_view file, const std::string&
   return std::string(contents);
 }
 
+// The bytes of a regular file; none if it cannot be read. read_source() makes room for
+// more than most entries have, which takes longer than reading them.
+std::optional<std::string> bytes_of(const std::string& name) {
+  const int file = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return std::nullopt;
+  struct ::stat found = {};
+  constexpr ::off_t most = ::off_t{1} << 30;  // bytes; no entry of ours has more
+  const bool good = ::fstat(file, &found) == 0 && S_ISREG(found.st_mode) && found.st_size <= most;
+  std::string out(good ? static_cast<std::size_t>(found.st_size) : 0, 0);
+  std::size_t size = 0;
+  while (size < out.size()) {
+    const ::ssize_t got = ::read(file, out.data() + size, out.size() - size);
+    if (got > 0) size += static_cast<std::size_t>(got);
+    else if (got == 0 || errno != EINTR) break;
+  }
+  ::close(file);
+  if (!good || size != out.size()) return std::nullopt;
+  return out;
+}
+
+// Sets the contents of an entry that is there. A damaged one is deleted, and a failure.
+Status read_entry(const std::string& name, const std::string& digest,
+                  std::optional<std::string>& contents) {
+  if (::access(name.c_str(), F_OK) != 0) return Done{};
+  if (const auto file = bytes_of(name)) contents = contents_of(*file, digest);
+  if (contents) {
+    ::utimensat(AT_FDCWD, name.c_str(), nullptr, 0);  // used now; fails where it is read-only
+    return Done{};
+  }
+  ::unlink(name.c_str());
+  return Diags::one("file"_rule, {name, 0, 0},
+                    "a damaged entry of the cache was deleted; it is made again");
+}
+
 struct Entry {
   fs::path path;
   std::uint64_t bytes = 0;
@@ -161,15 +195,16 @@ class Cache::State {
 
   std::optional<std::string> find(const CacheKey& key) {
     const std::string digest = key.digest();
+    if (auto held = find_in_memory(digest)) return held;
+    std::optional<std::string> contents;
+    const Status read = read_entry(path(key, digest), digest, contents);
     const std::lock_guard lock(mutex_);
-    if (const auto held = memory_.find(digest); held != memory_.end()) {
-      order_.splice(order_.begin(), order_, held->second);
-      ++stats_.hits;
-      return held->second->contents;
-    }
-    std::optional<std::string> contents = read(key, digest);
     ++(contents ? stats_.hits : stats_.misses);
     if (contents) keep(digest, *contents);
+    if (!read) {
+      ++stats_.damaged;
+      report(read.diags());
+    }
     return contents;
   }
 
@@ -231,21 +266,13 @@ class Cache::State {
     return fmt::format("{}/{}.{}{}", folder_, digest, key.kind(), suffix);
   }
 
-  std::optional<std::string> read(const CacheKey& key, const std::string& digest) {
-    const std::string name = path(key, digest);
-    if (::access(name.c_str(), F_OK) != 0) return std::nullopt;
-    const auto file = read_source(name);
-    std::optional<std::string> contents;
-    if (file) contents = contents_of(file->text(), digest);
-    if (!contents) {
-      ++stats_.damaged;
-      ::unlink(name.c_str());
-      report(Diags::one("file"_rule, {name, 0, 0},
-                        "a damaged entry of the cache was deleted; it is made again"));
-      return std::nullopt;
-    }
-    ::utimensat(AT_FDCWD, name.c_str(), nullptr, 0);  // used now; fails where it is read-only
-    return contents;
+  std::optional<std::string> find_in_memory(const std::string& digest) {
+    const std::lock_guard lock(mutex_);
+    const auto held = memory_.find(digest);
+    if (held == memory_.end()) return std::nullopt;
+    order_.splice(order_.begin(), order_, held->second);
+    ++stats_.hits;
+    return held->second->contents;
   }
 
   // As warnings: the caller goes on without.

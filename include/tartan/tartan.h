@@ -33,7 +33,9 @@
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/kernels/kernels.h"
 #include "tartan/dsl/math.h"
+#include "tartan/function.h"
 #include "tartan/launch.h"
+#include "tartan/load.h"
 #include "tartan/offline.h"
 #include "tartan/run.h"
 #endif

@@ -50,6 +50,7 @@ struct FakeCuda {
   std::string error_log, info_log;                          // what the JIT writes
   std::map<std::string, std::vector<std::byte>> variables;  // of every module
   std::map<std::string, int> failures;            // entry point -> the code that it returns
+  std::map<std::string, int> failures_once;       // the same, the first time
   std::function<void(const FakeLaunch&)> kernel;  // what a launch does
 
   // Records.

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tartan/load.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <list>
+#include <mutex>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+namespace tartan::inline TARTAN_ABI {
+namespace {
+
+using nlohmann::json;
+using Ready = std::shared_ptr<const ReadyKernel>;
+
+// What a "cubin" entry holds: machine code, and the parameters that it does not tell every driver.
+std::string entry_of(const Assembled& assembled) {
+  json kernels = json::array();
+  for (const KernelInterface& each : assembled.kernels) {
+    json params = json::array();
+    for (const KernelParam& param : each.params)
+      params.push_back(json::array({param.name, param.bytes}));
+    kernels.push_back(json::array({each.name, std::move(params)}));
+  }
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(assembled.cubin.data());
+  std::string out;
+  json::to_cbor({{"cubin", json::binary({bytes, bytes + assembled.cubin.size()})},
+                 {"kernels", std::move(kernels)}},
+                out);
+  return out;
+}
+
+// Nothing if the entry has another form.
+std::optional<Assembled> assembled_from(const std::string& entry) {
+  try {
+    const json in = json::from_cbor(entry);
+    const auto& cubin = in.at("cubin").get_binary();
+    Assembled out;
+    out.cubin.resize(cubin.size());
+    std::memcpy(out.cubin.data(), cubin.data(), cubin.size());
+    for (const json& each : in.at("kernels")) {
+      KernelInterface& kernel = out.kernels.emplace_back();
+      each.at(0).get_to(kernel.name);
+      for (const json& param : each.at(1)) kernel.params.push_back({param.at(0), param.at(1)});
+    }
+    return out;
+  } catch (const json::exception&) {
+    return std::nullopt;
+  }
+}
+
+// Kernels by key: those that were used last.
+class Kept {
+ public:
+  Ready find(const std::string& key) {
+    const std::lock_guard lock(mutex_);
+    const auto found = by_key_.find(key);
+    if (found == by_key_.end()) return nullptr;
+    order_.splice(order_.begin(), order_, found->second);
+    return found->second->second;
+  }
+
+  void keep(const std::string& key, Ready ready) {
+    Entries gone;  // unloaded after the lock is free
+    const std::lock_guard lock(mutex_);
+    if (const auto found = by_key_.find(key); found != by_key_.end()) {
+      gone.splice(gone.begin(), order_, found->second);
+      by_key_.erase(found);
+    }
+    order_.emplace_front(key, std::move(ready));
+    by_key_[key] = order_.begin();
+    if (order_.size() <= most) return;
+    by_key_.erase(order_.back().first);
+    gone.splice(gone.begin(), order_, std::prev(order_.end()));
+  }
+
+ private:
+  static constexpr std::size_t most = 256;
+  using Entries = std::list<std::pair<std::string, Ready>>;
+  std::mutex mutex_;
+  Entries order_;  // used last first
+  std::unordered_map<std::string, Entries::iterator> by_key_;
+};
+
+template <typename Load>
+Result<Ready> within_memory(const Load& load) {
+  try {
+    return load();
+  } catch (const std::bad_alloc&) {
+    return {"out-of-memory"_rule, "out of host memory: cannot load a kernel"};
+  }
+}
+
+}  // namespace
+
+class Loader::State {
+ public:
+  State(Device device, Cache cache) : device_(std::move(device)), cache_(std::move(cache)) {}
+
+  Arch arch() const { return device_.arch(); }
+
+  Result<Ready> load(const Kernel& kernel, Arch arch) {
+    if (kernel.key().empty()) return compiled(kernel, arch);
+    const std::string key = CacheKey("kernel")
+                                .add("arch", arch.text())
+                                .add("name", kernel.name())
+                                .add("key", kernel.key())
+                                .digest();
+    if (Ready kept = kept_.find(key)) return kept;
+    const auto ready = compiled(kernel, arch);
+    if (ready) kept_.keep(key, *ready);
+    return ready;
+  }
+
+  Result<Ready> load(const Compiled& compiled) {
+    const std::string key =
+        CacheKey("ptx").add("name", compiled.name).add("ptx", compiled.ptx).digest();
+    if (Ready kept = kept_.find(key)) return kept;
+    const auto module = load_module(compiled);
+    if (!module) return module.diags();
+    auto kernel = module->kernel(compiled.name);
+    if (!kernel) return kernel.diags();
+    Ready ready = std::make_shared<const ReadyKernel>(ReadyKernel{compiled, std::move(*kernel)});
+    kept_.keep(key, ready);
+    return ready;
+  }
+
+  Diags problems() {
+    Diags out = cache_.problems();
+    const std::lock_guard lock(mutex_);
+    out.append(problems_);
+    return out;
+  }
+
+ private:
+  Result<Ready> compiled(const Kernel& kernel, Arch arch) {
+    const auto compiled = compile(kernel, arch, cache_);
+    if (!compiled) return compiled.diags();
+    return load(*compiled);
+  }
+
+  Result<Module> load_module(const Compiled& compiled) {
+    if (device_.emulated()) return device_.load(compiled.ptx, compiled.name);
+    const CacheKey key =
+        CacheKey("cubin").add("assembler", device_.assembler()).add("ptx", compiled.ptx);
+    if (const auto entry = cache_.find(key)) {
+      const auto kept = assembled_from(*entry);
+      auto module = kept ? device_.load(kept->cubin, compiled.name, kept->kernels)
+                         : Result<Module>("module-load"_rule, "it has another form");
+      if (module) return module;
+      cache_.remove(key);
+      report(compiled, module.diags());
+    }
+    const auto made = device_.assemble(compiled.ptx, compiled.name);
+    if (!made) return made.diags();
+    auto module = device_.load(made->cubin, compiled.name, made->kernels);
+    if (module) (void)cache_.store(key, entry_of(*made));  // else among the cache's problems
+    return module;
+  }
+
+  void report(const Compiled& compiled, const Diags& why) {
+    constexpr std::size_t most = 20;
+    const std::lock_guard lock(mutex_);
+    if (problems_.size() >= most || why.empty()) return;
+    problems_.add(
+        {.level = Level::Warning,
+         .id = "module-load"_rule.id,
+         .place = {},
+         .message = fmt::format("the cache's machine code of kernel {} was deleted and is "
+                                "assembled again: {}",
+                                compiled.name, why[0].message),
+         .source = {}});
+  }
+
+  Device device_;
+  const Cache cache_;
+  Kept kept_;
+  std::mutex mutex_;  // of problems_
+  Diags problems_;
+};
+
+Loader::Loader(Device device, Cache cache)
+    : state_(std::make_shared<State>(std::move(device), std::move(cache))) {}
+
+Result<Ready> Loader::load(const Kernel& kernel) const { return load(kernel, state_->arch()); }
+
+Result<Ready> Loader::load(const Kernel& kernel, Arch arch) const {
+  return within_memory([&] { return state_->load(kernel, arch); });
+}
+
+Result<Ready> Loader::load(const Compiled& compiled) const {
+  return within_memory([&] { return state_->load(compiled); });
+}
+
+Diags Loader::problems() const { return state_->problems(); }
+
+}  // namespace tartan::inline TARTAN_ABI

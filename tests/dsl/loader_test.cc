@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loader: what is compiled and loaded once, on the emulator. tests/runtime/loader_test.cc has
+// machine code.
+#include <gtest/gtest.h>
+
+#include <tartan/tartan.h>
+
+#include <array>
+#include <filesystem>
+#include <thread>
+
+namespace tartan {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder of its own for each test, deleted behind it.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "tartan-loader-XXXXXX").string();
+    root_ = ::mkdtemp(name.data());
+  }
+  ~Folder() { fs::remove_all(root_); }
+  std::string path() const { return root_ + "/cache"; }
+  /// As a new process opens it.
+  Cache open() const { return *Cache::open({.folder = path()}); }
+
+ private:
+  std::string root_;
+};
+
+Kernel counted(int value, int& described) {
+  return kernel("counted", {.block = 32}, [value, &described](Builder& k) {
+    ++described;
+    auto C = k.global("C", s32, row_major(1, 32));
+    k.write(C, 0, k.lane(), k.constant(s32, value));
+  });
+}
+
+std::vector<int> result_of(Device& device, const ReadyKernel& ready) {
+  const Buffer out = *device.allocate(32 * 4);
+  const Status launched = ready.launch({1}, Arguments().add(out));
+  EXPECT_TRUE(launched) << launched.diags().text();
+  EXPECT_TRUE(device.synchronize());
+  return *out.read_all<int>();
+}
+
+TEST(LoaderOnEmulator, AKernelWithAKeyIsDescribedOnce) {
+  const Folder folder;
+  Device device = *Device::open("emulator");
+  int described = 0;
+  const Loader loader(device, folder.open());
+  const auto first = loader.load(counted(7, described).keyed("seven"));
+  ASSERT_TRUE(first) << first.diags().text();
+  const auto second = loader.load(counted(7, described).keyed("seven"));
+  EXPECT_EQ(*first, *second);
+  EXPECT_EQ(described, 1);
+  EXPECT_EQ(result_of(device, **second), std::vector<int>(32, 7));
+  const auto older = loader.load(counted(7, described).keyed("seven"), Arch{80, 0});
+  ASSERT_TRUE(older);
+  EXPECT_NE(*first, *older);
+  EXPECT_EQ(described, 2);
+
+  const auto plain = loader.load(counted(8, described));
+  ASSERT_TRUE(plain);
+  EXPECT_EQ(*loader.load(counted(8, described)), *plain);
+  EXPECT_EQ(described, 4);
+  EXPECT_EQ(result_of(device, **plain), std::vector<int>(32, 8));
+}
+
+Status multiply(const Loader& loader, const kernels::Gemm& options, int m, int n,
+                const Arguments& arguments) {
+  const auto product = loader.load(kernels::gemm(options));
+  if (!product) return product.diags();
+  return (*product)->launch({options.blocks(m, n)}, arguments);
+}
+
+// The example of docs/cache.md.
+TEST(LoaderOnEmulator, BuiltInKernelsAreFoundByTheirOptions) {
+  const Folder folder;
+  Device device = *Device::open("emulator", {.hardware = "sm_80"});
+  constexpr int size = 64;
+  const std::vector<host::f16> ones(size * size, host::f16(1.0));
+  Buffer a = *device.allocate(size * size * 2), c = *device.allocate(size * size * 4);
+  ASSERT_TRUE(a.write(ones));
+  const Arguments arguments = Arguments().add(size).add(size).add(size).add(a).add(a).add(c);
+  for (int process = 0; process < 2; ++process) {
+    const Cache cache = folder.open();
+    const Loader loader(device, cache);
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_TRUE(c.fill(0));
+      const Status done = multiply(loader, {.m = 0, .n = 0, .k = 0}, size, size, arguments);
+      ASSERT_TRUE(done) << done.diags().text();
+      ASSERT_TRUE(device.synchronize());
+      EXPECT_EQ(*c.read_all<float>(), std::vector<float>(size * size, size));
+    }
+    EXPECT_EQ(cache.stats().misses, process == 0 ? 2u : 0u) << "the kernel, its text";
+    EXPECT_EQ(cache.stats().hits, process == 0 ? 0u : 1u);
+  }
+}
+
+TEST(LoaderOnEmulator, MistakesAreReported) {
+  const Folder folder;
+  const Loader loader(*Device::open("emulator"), folder.open());
+  const auto wrong = kernel("wrong", {.block = 32}, [](Builder& k) {
+    auto C = k.global("C", s32, row_major(1, 32));
+    k.write(C, 0, 32, k.constant(s32, 0.5));
+  });
+  EXPECT_FALSE(loader.load(wrong.keyed("wrong")));
+  EXPECT_FALSE(loader.load(wrong.keyed("wrong")));
+}
+
+TEST(LoaderOnEmulator, ThreadsShareIt) {
+  const Folder folder;
+  Device device = *Device::open("emulator");
+  const Loader loader(device, folder.open());
+  std::array<std::shared_ptr<const ReadyKernel>, 16> ready;
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < ready.size(); ++i)
+    threads.emplace_back([&, i] {
+      const int value = static_cast<int>(i % 4);
+      int mine = 0;
+      const auto loaded = loader.load(counted(value, mine).keyed(std::to_string(value)));
+      if (loaded) ready[i] = *loaded;
+    });
+  for (std::thread& each : threads) each.join();
+  for (std::size_t i = 0; i < ready.size(); ++i) {
+    ASSERT_TRUE(ready[i]) << i;
+    EXPECT_EQ(result_of(device, *ready[i]), std::vector<int>(32, static_cast<int>(i % 4)));
+  }
+}
+
+}  // namespace
+}  // namespace tartan

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loader: machine code that is assembled and loaded once, on the driver's test double.
+#include "tartan/load.h"
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+
+#include "tests/runtime/cuda_double.h"
+
+namespace tartan {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder of its own for each test, deleted behind it.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "tartan-loader-XXXXXX").string();
+    root_ = ::mkdtemp(name.data());
+  }
+  ~Folder() { fs::remove_all(root_); }
+  std::string path() const { return root_ + "/cache"; }
+  /// As a new process opens it.
+  Cache open() const { return *Cache::open({.folder = path()}); }
+
+ private:
+  std::string root_;
+};
+
+// An ELF file of 64 bits with one section of 16 bytes, and the name that the double looks for.
+std::vector<std::byte> cubin(const char (&name)[16]) {
+  std::array<std::uint64_t, 8> header{0x464c457f};
+  constexpr std::uint64_t text_at = 64, text_bytes = sizeof name, table_at = text_at + text_bytes;
+  header[5] = table_at;
+  std::vector<std::byte> out(table_at + 64);
+  std::memcpy(out.data(), header.data(), sizeof header);
+  const std::uint16_t entry_bytes = 64, entries = 1;
+  std::memcpy(out.data() + 58, &entry_bytes, 2);
+  std::memcpy(out.data() + 60, &entries, 2);
+  std::memcpy(out.data() + text_at, name, sizeof name);
+  const std::uint32_t kind = 1;
+  std::memcpy(out.data() + table_at + 4, &kind, 4);
+  std::memcpy(out.data() + table_at + 24, &text_at, 8);
+  std::memcpy(out.data() + table_at + 32, &text_bytes, 8);
+  return out;
+}
+
+class LoaderOnDouble : public test::CudaDouble {
+ protected:
+  LoaderOnDouble() { fake.cubin = cubin("scale other    "); }
+
+  // Different texts of the same kernel.
+  static Compiled scale(int number = 0) {
+    Compiled out{.name = "scale", .target = Target::of({90, 0})};
+    out.ptx = test::double_ptx + ("// " + std::to_string(number) + "\n");
+    out.block = 32;
+    out.params = {{.name = "data", .type = f32, .pointer = true, .elements = 4},
+                  {.name = "factor", .type = f32},
+                  {.name = "shape", .type = s32}};
+    return out;
+  }
+  // A loader of a new process.
+  Loader loader() const { return {*device, folder.open()}; }
+  bool calls(const std::string& entry) {
+    const bool called = fake.called(entry);
+    fake.calls.clear();
+    return called;
+  }
+
+  Folder folder;
+};
+
+TEST_F(LoaderOnDouble, MachineCodeIsAssembledOnce) {
+  const auto first = loader().load(scale());
+  ASSERT_TRUE(first) << first.diags().text();
+  EXPECT_TRUE(calls("cuLinkComplete"));
+  EXPECT_EQ((*first)->kernel.params().size(), 3u);
+  const auto second = loader().load(scale());
+  ASSERT_TRUE(second) << second.diags().text();
+  EXPECT_FALSE(fake.called("cuLinkCreate"));
+  EXPECT_TRUE(calls("cuModuleLoadDataEx"));
+  ASSERT_EQ((*second)->kernel.params().size(), 3u);
+  EXPECT_EQ((*second)->kernel.params()[0].name, "data");
+  EXPECT_EQ(folder.open().stats().entries, 1u);
+}
+
+TEST_F(LoaderOnDouble, ASecondRequestDoesNothing) {
+  const Loader once = loader();
+  const auto first = once.load(scale());
+  ASSERT_TRUE(first);
+  fake.calls.clear();
+  const auto second = once.load(scale());
+  ASSERT_TRUE(second);
+  EXPECT_EQ(*first, *second);
+  EXPECT_TRUE(fake.calls.empty());
+  EXPECT_NE(*once.load(scale(1)), *first);
+}
+
+TEST_F(LoaderOnDouble, AnotherDriverOrGpuAssemblesAnew) {
+  ASSERT_TRUE(loader().load(scale()));
+  EXPECT_TRUE(calls("cuLinkComplete"));
+  fake.driver_version = 13010;
+  ASSERT_TRUE(loader().load(scale()));
+  EXPECT_TRUE(calls("cuLinkComplete"));
+  fake.capability = 100;
+  ASSERT_TRUE(loader().load(scale()));
+  EXPECT_TRUE(calls("cuLinkComplete"));
+  EXPECT_EQ(folder.open().stats().entries, 3u);
+  fake.driver_version = 13000, fake.capability = 90;
+  ASSERT_TRUE(loader().load(scale()));
+  EXPECT_FALSE(calls("cuLinkComplete"));
+}
+
+TEST_F(LoaderOnDouble, MachineCodeThatTheDriverRefusesIsMadeAgain) {
+  ASSERT_TRUE(loader().load(scale()));
+  fake.calls.clear();
+  fake.failures_once = {{"cuModuleLoadDataEx", 209}};  // CUDA_ERROR_NO_BINARY_FOR_GPU
+  const Loader again = loader();
+  const auto ready = again.load(scale());
+  ASSERT_TRUE(ready) << ready.diags().text();
+  EXPECT_TRUE(calls("cuLinkComplete"));
+  ASSERT_EQ(again.problems().size(), 1u);
+  EXPECT_EQ(again.problems()[0].level, Level::Warning);
+  EXPECT_TRUE(again.problems()[0].message.starts_with(
+      "the cache's machine code of kernel scale was deleted and is assembled again: "))
+      << again.problems().text();
+  ASSERT_TRUE(loader().load(scale()));
+  EXPECT_FALSE(calls("cuLinkComplete")) << "the new one is kept";
+}
+
+TEST_F(LoaderOnDouble, AnEntryOfAnotherFormIsMadeAgain) {
+  ASSERT_TRUE(loader().load(scale()));
+  const CacheKey key =
+      CacheKey("cubin").add("assembler", device->assembler()).add("ptx", scale().ptx);
+  for (const char* contents : {"", "not CBOR", "\xf6", "\xa0"}) {  // null, {}
+    ASSERT_TRUE(folder.open().find(key)) << "the test has another key than the Loader";
+    ASSERT_TRUE(folder.open().store(key, contents));
+    fake.calls.clear();
+    const Loader again = loader();
+    ASSERT_TRUE(again.load(scale()));
+    EXPECT_TRUE(calls("cuLinkComplete"));
+    EXPECT_EQ(again.problems().size(), 1u);
+  }
+}
+
+TEST_F(LoaderOnDouble, ACacheThatCannotKeepMachineCodeCostsNoResult) {
+  const Loader once = loader();
+  fs::remove_all(folder.path());
+  EXPECT_TRUE(once.load(scale()));
+  EXPECT_NE(once.problems().text().find("No such file"), std::string::npos);
+}
+
+TEST_F(LoaderOnDouble, WhatTheAssemblerRejectsIsNotKept) {
+  fake.failures = {{"cuLinkAddData", 218}};
+  fake.error_log = "ptxas fatal   : no";
+  EXPECT_FALSE(loader().load(scale()));
+  EXPECT_EQ(folder.open().stats().entries, 0u);
+}
+
+TEST_F(LoaderOnDouble, AThousandKernelsDoNotAccumulate) {
+  {
+    const Loader once = loader();
+    for (int i = 0; i < 1000; ++i) ASSERT_TRUE(once.load(scale(i)));
+    EXPECT_EQ(fake.modules, 256);
+    fake.calls.clear();
+    ASSERT_TRUE(once.load(scale(999)));
+    EXPECT_TRUE(fake.calls.empty());
+  }
+  EXPECT_EQ(fake.modules, 0);
+}
+
+}  // namespace
+}  // namespace tartan
