@@ -17,7 +17,11 @@ endif()
 # not have them: they compile to the same objects in every build, so that the compiler cache has
 # them.
 add_library(tartan_watched INTERFACE)
-if(TARTAN_SANITIZE)
+if(TARTAN_SANITIZE STREQUAL "thread")
+  # Tests too: what orders threads may be inline in them.
+  target_compile_options(tartan_options INTERFACE -g1 -fsanitize=thread -Wno-tsan)
+  target_link_options(tartan_options INTERFACE -fsanitize=thread)
+elseif(TARTAN_SANITIZE)
   target_compile_options(tartan_watched INTERFACE -g1 -UNDEBUG -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # these stop constant expressions from comparing pointers; the address sanitizer sees null too
     target_compile_options(tartan_watched INTERFACE -fno-sanitize=null,nonnull-attribute,returns-nonnull-attribute

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many threads that describe, compile, load and launch at a time. The preset `thread` runs this
-// under the thread sanitizer.
+// Many threads that describe, compile, load and launch at a time.
 #include <gtest/gtest.h>
 
 #include <atomic>
