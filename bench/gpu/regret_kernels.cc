@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/gpu/regret_kernels.h"
+
+#include <algorithm>
+#include <atomic>
+#include <iostream>
+#include <thread>
+
+namespace gpu {
+
+using namespace tartan;
+
+RegretKernels::Key RegretKernels::key(const Product& product, const Config& config) {
+  return {product.a, divisors_of(product), config.text + (config.dynamic ? ":dynamic" : "")};
+}
+
+RegretKernels::RegretKernels(const Target& target, const std::vector<Drawn>& problems, int share,
+                             int shares) {
+  for (const Drawn& each : problems)
+    for (const Config& config : regret_configs(each.product)) {
+      if (!sensible(config, each.product)) continue;
+      auto& kernel = all_[key(each.product, config)];
+      if (kernel) continue;
+      kernel = std::make_unique<RegretKernel>();
+      kernel->config = config, kernel->options = options_of(config, each.product);
+      const Divisors divisors = divisors_of(each.product);
+      kernel->options.multiple = divisors.operands, kernel->options.multiple_c = divisors.c;
+    }
+  int number = 0;
+  if (shares > 1) std::erase_if(all_, [&](const auto&) { return number++ % shares != share; });
+  compile_all(target);
+}
+
+void RegretKernels::compile_all(const Target& target) {
+  std::vector<RegretKernel*> work;
+  for (const auto& [key, kernel] : all_) work.push_back(kernel.get());
+  std::atomic<std::size_t> next = 0;
+  const auto compile_some = [&] {
+    for (std::size_t i; (i = next++) < work.size();) {
+      RegretKernel& each = *work[i];
+      auto gemm = compile(kernels::gemm(each.options), target);
+      if (!gemm) each.refused = gemm.diags();
+      else each.compiled = std::move(*gemm);
+      if (!gemm || !each.has_sum()) continue;
+      auto sum = compile(kernels::gemm_sum(each.options), target);
+      if (!sum) each.refused = sum.diags();
+      else each.sum_compiled = std::move(*sum);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i)
+    threads.emplace_back(compile_some);
+  compile_some();
+  for (std::thread& each : threads) each.join();
+  for (const auto& [key, kernel] : all_)
+    if (!kernel->refused.ok())
+      std::cerr << name(kernel->options.a) << ' ' << kernel->config.text << ":\n"
+                << kernel->refused.text();
+}
+
+std::vector<RegretKernel*> RegretKernels::of(const Product& product) const {
+  std::vector<RegretKernel*> out;
+  for (const Config& config : regret_configs(product)) {
+    const auto found = all_.find(key(product, config));
+    out.push_back(found == all_.end() || !sensible(config, product) ? nullptr
+                                                                    : found->second.get());
+  }
+  return out;
+}
+
+bool RegretKernels::load(Device& device, RegretKernel& kernel) {
+  const auto loaded = [&](const Compiled& compiled, std::optional<LoadedKernel>& out) {
+    if (out || !kernel.refused.ok()) return;
+    const auto module = device.load(compiled.ptx, compiled.name);
+    auto found = module ? module->kernel(compiled.name) : Result<LoadedKernel>(module.diags());
+    if (found) out.emplace(std::move(*found));
+    else kernel.refused = found.diags();
+  };
+  const bool before = kernel.refused.ok();
+  loaded(kernel.compiled, kernel.kernel);
+  if (kernel.has_sum()) loaded(kernel.sum_compiled, kernel.sum);
+  if (before && !kernel.refused.ok())
+    std::cerr << kernel.config.text << ":\n" << kernel.refused.text();
+  return kernel.refused.ok();
+}
+
+void RegretKernels::load_all(Device& device) {
+  for (const auto& [key, kernel] : all_) (void)load(device, *kernel);
+}
+
+}  // namespace gpu

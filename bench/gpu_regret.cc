@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures about a hundred configurations of the GEMM kernel, cuBLAS and cuBLASLt on many problems:
+// what a choice of configuration costs. regret.py reads the result; see --help.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <fstream>
+#include <iostream>
+
+#include "bench/gpu/regret_race.h"
+#include "bench/gpu/words.h"
+
+using namespace tartan;
+
+namespace {
+
+struct Words {
+  std::string device = "cuda", json = "regret.json", only_load;
+  std::vector<std::string> sizes, types;
+  unsigned seed = 1;
+  int drawn = 132;
+  std::size_t megabytes = 2048;
+  double seconds = 150;
+  gpu::RaceOptions race;
+};
+
+class Clock {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+std::vector<gpu::Drawn> problems(const Words& words) {
+  std::vector<gpu::Drawn> out;
+  for (const std::string& size : words.sizes)
+    for (const std::string& type : words.types) {
+      gpu::Drawn& each = out.emplace_back();
+      if (!gpu::read_size(size, each.product)) gpu::refuse("--size", size, "N or MxNxK");
+      if (!gpu::read_type(type, each.product)) gpu::refuse("--type", type, "an element type");
+      each.group = "given";
+    }
+  if (!out.empty()) return out;
+  out = gpu::model_problems();
+  const auto drawn = gpu::drawn_problems(words.seed, words.drawn);
+  out.insert(out.end(), drawn.begin(), drawn.end());
+  return out;
+}
+
+nlohmann::json described(const gpu::Drawn& problem) {
+  const gpu::Product& product = problem.product;
+  return {{"m", product.m},       {"n", product.n},       {"k", product.k},
+          {"a", name(product.a)}, {"c", name(product.c)}, {"group", problem.group}};
+}
+
+void add_options(CLI::App& app, Words& words) {
+  app.add_option("--seconds", words.seconds, "No further problem is begun after that time")
+      ->capture_default_str();
+  app.add_option("--seed", words.seed, "Of the drawn problems")->capture_default_str();
+  app.add_option("--drawn", words.drawn, "How many; beside those of language models")
+      ->capture_default_str();
+  app.add_option("--size", words.sizes, "N (a cube) or MxNxK instead; several");
+  app.add_option("--type", words.types, "Types of those: bf16, f16, e4m3, s8");
+  app.add_option("--rounds", words.race.rounds, "Rounds in which the best race")
+      ->capture_default_str();
+  app.add_option("--megabytes", words.megabytes, "Of each pool of matrices")->capture_default_str();
+  app.add_option("--only-load", words.only_load,
+                 "I/N: load every N-th kernel, which fills the driver's cache, and end; run N of "
+                 "these at the same time");
+  app.add_option("--device", words.device, "cuda or emulator")->capture_default_str();
+  app.add_option("--json", words.json, "The file of the results")->capture_default_str();
+}
+
+int only_load(const Words& words, const std::vector<gpu::Drawn>& all) {
+  const auto parts = gpu::split(words.only_load, '/');
+  int share = 0, shares = 0;
+  if (parts.size() != 2 || !gpu::read_number(parts[0], share) ||
+      !gpu::read_number(parts[1], shares) || share >= shares)
+    gpu::refuse("--only-load", words.only_load, "I/N, I below N");
+  Device device = gpu::must(Device::open(words.device));
+  gpu::RegretKernels kernels(gpu::target_of(device), all, share, shares);
+  fmt::print("{} kernels\n", kernels.size());
+  kernels.load_all(device);
+  return 0;
+}
+
+bool write(const std::string& path, const nlohmann::json& all) {
+  std::ofstream file(path);
+  file << all.dump() << '\n';
+  file.close();
+  if (!file) std::cerr << "cannot write " << path << '\n';
+  return bool(file);
+}
+
+int record(const Words& words, const std::vector<gpu::Drawn>& all, gpu::Session& session) {
+  const Clock clock;
+  gpu::RegretKernels kernels(gpu::target_of(session.device), all);
+  fmt::print("{} kernels in {:.1f} s\n", kernels.size(), clock.seconds());
+  const gpu::Peers peers(session);
+  gpu::Pools pools(session, words.megabytes << 20);
+  nlohmann::json out{{"program", session.run.program},     {"command", session.run.command},
+                     {"date", session.run.date},           {"device", session.run.device},
+                     {"driver", session.run.driver},       {"libraries", session.run.libraries},
+                     {"problems", nlohmann::json::array()}};
+  for (const gpu::Drawn& each : all) {
+    if (clock.seconds() > words.seconds) break;
+    const auto measured =
+        gpu::RegretRace(session, peers, pools, kernels, each.product, words.race).run();
+    nlohmann::json problem = described(each);
+    problem.update(gpu::to_json(measured));
+    out["problems"].push_back(std::move(problem));
+    fmt::print("{:.1f} s: {}, {} contestants\n", clock.seconds(), each.product.text(),
+               measured.size());
+    std::cout.flush();
+    constexpr std::size_t between = 8;  // problems, of which a run that is stopped loses the last
+    if (out["problems"].size() % between == 0 && !write(words.json, out)) return 1;
+  }
+  return write(words.json, out) ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Times of configurations of GEMM on many problems, for regret.py"};
+  Words words;
+  add_options(app, words);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (words.types.empty()) words.types = {"bf16"};
+  const auto all = problems(words);
+  if (!words.only_load.empty()) return only_load(words, all);
+  gpu::Session session(argc, argv, words.device);
+  return record(words, all, session);
+}

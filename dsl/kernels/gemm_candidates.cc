@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dsl/kernels/gemm_candidates.h"
+
+#include <algorithm>
+
+#include "dsl/configuration.h"
+#include "dsl/kernels/gemm_tiles.h"
+
+namespace tartan::inline TARTAN_ABI::detail {
+
+using kernels::Gemm;
+
+namespace {
+
+constexpr int line_bytes = 128;  // of a row of a stage's panel
+
+// Registers of consumers beside their accumulators, see register_budget.cc.
+constexpr int beside_wgmma = 26, beside_waits = 20;
+// Of threads that also hold fragments of mma.sync and addresses.
+constexpr int beside_fragments = 56;
+
+int line_elements(const Gemm& options) { return 8 * line_bytes / bits(options.a); }
+
+// Collects the configurations of one product.
+class Collector {
+ public:
+  Collector(const Gemm& options, const Target& target, const GpuRow& gpu, bool partial)
+      : options_(options), target_(target), gpu_(gpu), partial_(partial) {}
+
+  std::vector<Gemm> all() {
+    if (target_.arch.text() == "sm_90a") by_warpgroups();
+    by_warps();
+    return std::move(out_);
+  }
+
+ private:
+  void by_warpgroups() {
+    struct Height {
+      int m, warps;
+    };
+    for (const auto& [m, warps] : {Height{128, 8}, {64, 4}, {192, 12}, {256, 8}, {256, 16}})
+      for (int n = 256; n >= 32; n -= 16)
+        for (const int lines : {1, 2}) {
+          if (lines == 2 && (m > 128 || n > 128)) continue;
+          shape({.m = m, .n = n, .k = lines * line_elements(options_), .warps_m = warps}, 4);
+        }
+  }
+
+  void by_warps() {
+    struct Shape {
+      int m, n, warps_m, warps_n, lines;
+    };
+    static constexpr Shape shapes[] = {
+        {128, 256, 2, 4, 1}, {128, 192, 2, 4, 1}, {256, 128, 4, 2, 1}, {128, 128, 2, 2, 1},
+        {128, 128, 2, 4, 1}, {128, 64, 2, 2, 1},  {64, 256, 1, 4, 1},  {64, 128, 2, 2, 1},
+        {64, 128, 1, 4, 1},  {64, 64, 2, 2, 1},   {64, 64, 2, 2, 2},   {32, 128, 1, 4, 1},
+        {32, 128, 1, 4, 2},  {32, 64, 2, 2, 2},   {32, 64, 1, 4, 2},   {32, 32, 1, 4, 2},
+        {16, 128, 1, 4, 1},  {16, 128, 1, 4, 2},  {16, 64, 1, 4, 1},   {16, 64, 1, 4, 2},
+        {16, 64, 1, 4, 4},   {16, 32, 1, 4, 2},   {16, 32, 1, 4, 4}};
+    for (const Shape& each : shapes)
+      for (const int producers : {0, 4})
+        shape({.m = each.m,
+               .n = each.n,
+               .k = each.lines * line_elements(options_),
+               .warps_m = each.warps_m,
+               .warps_n = each.warps_n},
+              producers);
+  }
+
+  // Boxes of C take rows of 32 bytes, and a row-major B rows of 128; mma.sync n in steps of 8.
+  bool fits(const Tile& tile) const {
+    if (options_.b_major == Major::row && tile.n % line_elements(options_) != 0) return false;
+    if (options_.a_major == Major::col && tile.m % line_elements(options_) != 0) return false;
+    return tile.n * bits(options_.c) % 256 == 0;
+  }
+
+  // Of rows that are only padding.
+  bool wasteful(const Tile& tile) const {
+    return options_.m > 0 && tile.m > 2 * std::max(options_.m, 32);
+  }
+
+  void shape(Tile tile, int producers) {
+    if (!fits(tile) || wasteful(tile)) return;
+    Gemm each = options_;
+    each.tile = tile, each.producers = producers, each.persistent = false;
+    for (const int stages : stage_counts(each)) {
+      each.stages = stages;
+      if (runs(each, target_)) schedules(each);
+    }
+  }
+
+  // As many stages as fit beside the staging memory of C; as many as leave room for a second CTA;
+  // of threads that copy, fewer: they issue every copy themselves.
+  std::vector<int> stage_counts(const Gemm& each) const {
+    constexpr int most_staged = 32 << 10, barriers = 2048, most = 8;
+    const Tile& tile = each.tile;
+    const ArchRow* arch = find_arch(target_.arch);
+    if (!arch) return {};
+    const int stage = (tile.m + tile.n) * tile.k * bits(each.a) / 8,
+              c = each.producers ? tile.m * tile.n * bits(each.c) / 8 : 0,
+              room = arch->shared_bytes - std::min(c, most_staged) - barriers,
+              shared = gpu_.shared_bytes / 2 - c - 2 * barriers;
+    std::vector<int> out;
+    const auto add = [&](int count) {
+      if (count >= 2 && count * stage <= room &&
+          std::find(out.begin(), out.end(), count) == out.end())
+        out.push_back(count);
+    };
+    if (each.producers) add(std::min(room / stage, most));
+    else
+      for (const int count : {3, 4, tile.m <= 32 ? 8 : 2}) add(count);
+    add(std::min(shared / stage, 5));
+    return out;
+  }
+
+  void schedules(const Gemm& each) {
+    const bool whole = each.splits == 1 && each.stream_blocks == 0;
+    const bool wgmma = by_wgmma(each, target_), tma = by_tma(each, target_);
+    clusters(each, tma);
+    const std::int64_t tiles = each.tiles(each.m ? each.m : 4096, each.n ? each.n : 4096);
+    if (whole && tiles > gpu_.multiprocessors && wgmma) {
+      Gemm lasting = each;
+      lasting.persistent = true;
+      clusters(lasting, tma);
+      if (each.tile.m * each.tile.n >= 128 * 128) lasting.group = 16, clusters(lasting, tma);
+    }
+    if (!partial_ || !whole || each.batched) return;
+    const int steps = each.k ? (each.k + each.tile.k - 1) / each.tile.k : 64;
+    for (const int splits : {2, 4, 8, 16})
+      if (tiles * splits <= 4 * gpu_.multiprocessors && steps >= 2 * splits) {
+        Gemm split = each;
+        split.splits = splits;
+        out_.push_back(split);
+      }
+  }
+
+  void clusters(Gemm each, bool tma) {
+    out_.push_back(each);
+    const bool alone = each.splits == 1 && each.stream_blocks == 0 && options_.cluster == 1;
+    if (!tma || !alone || each.tile.n < 128 || each.m <= each.tile.m) return;
+    each.cluster = 2;
+    out_.push_back(each);
+  }
+
+  const Gemm& options_;
+  const Target& target_;
+  const GpuRow& gpu_;
+  const bool partial_;
+  std::vector<Gemm> out_;
+};
+
+}  // namespace
+
+bool runs(const Gemm& options, const Target& target) {
+  const ArchRow* arch = find_arch(target.arch);
+  if (!arch || shared_bytes(options) > arch->shared_bytes) return false;
+  const Configuration config(
+      {.block = options.tile.threads(), .producers = options.producers, .cluster = options.cluster},
+      target);
+  if (config.all_threads() > 1024) return false;
+  const int held = accumulators(options) * (options.promote > 0 ? 2 : 1);
+  if (!by_wgmma(options, target)) {
+    const Tile& tile = options.tile;
+    const int fragments = tile.m / tile.warps_m / 4 + tile.n / tile.warps_n / 4;
+    return tile.n % (8 * tile.warps_n) == 0 &&
+           held + fragments + beside_fragments <= config.registers();
+  }
+  const bool integers = !info(options.a).floating;
+  if (integers && options.tile.n > 32 && options.tile.n % 16 != 0) return false;
+  const int product = options.tile.n / 2;  // of an m64
+  return product + beside_wgmma <= config.starting_registers() &&
+         held + beside_waits <= std::max(config.registers(), config.starting_registers());
+}
+
+std::vector<Gemm> candidates(const Gemm& options, const Target& target, const GpuRow& gpu,
+                             bool partial) {
+  return Collector(options, target, gpu, partial).all();
+}
+
+std::vector<Candidate> ranked(const Gemm& options, const Target& target, const GpuRow& gpu,
+                              bool partial, std::size_t most, const GemmConstants& constants) {
+  std::vector<Candidate> out;
+  for (const Gemm& each : candidates(options, target, gpu, partial))
+    out.push_back({each, gemm_cost(each, target, gpu, constants).cycles});
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.cycles < b.cycles; });
+  if (out.size() > most) out.resize(most);
+  return out;
+}
+
+}  // namespace tartan::inline TARTAN_ABI::detail

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dsl/kernels/gemm_cost.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "dsl/configuration.h"
+#include "dsl/kernels/gemm_tiles.h"
+
+namespace tartan::inline TARTAN_ABI::detail {
+
+using kernels::Gemm;
+
+namespace {
+
+constexpr int line_bytes = 128;
+constexpr int shared_of_system = 1024;  // of each CTA
+
+// From NVIDIA's data sheets; multiply-adds, latency and loads of an H100 as measured.
+constexpr GpuRow rows[] = {{.name = "A100",
+                            .sm = 80,
+                            .multiprocessors = 108,
+                            .shared_bytes = 164 << 10,
+                            .cache_bytes = 40 << 20,
+                            .clock = 1.41,
+                            .mma = 1024,
+                            .wgmma = 0,
+                            .cache = 3500,
+                            .memory = 1440,
+                            .loads = 64,
+                            .latency = 700},
+                           {.name = "A40",
+                            .sm = 86,
+                            .multiprocessors = 84,
+                            .shared_bytes = 100 << 10,
+                            .cache_bytes = 6 << 20,
+                            .clock = 1.74,
+                            .mma = 512,
+                            .wgmma = 0,
+                            .cache = 2000,
+                            .memory = 400,
+                            .loads = 64,
+                            .latency = 700},
+                           {.name = "Jetson AGX Orin",
+                            .sm = 87,
+                            .multiprocessors = 16,
+                            .shared_bytes = 164 << 10,
+                            .cache_bytes = 4 << 20,
+                            .clock = 1.3,
+                            .mma = 1024,
+                            .wgmma = 0,
+                            .cache = 512,
+                            .memory = 157,
+                            .loads = 64,
+                            .latency = 800},
+                           {.name = "L40S",
+                            .sm = 89,
+                            .multiprocessors = 142,
+                            .shared_bytes = 100 << 10,
+                            .cache_bytes = 96 << 20,
+                            .clock = 2.52,
+                            .mma = 512,
+                            .wgmma = 0,
+                            .cache = 2500,
+                            .memory = 343,
+                            .loads = 64,
+                            .latency = 800},
+                           {.name = "H100",
+                            .sm = 90,
+                            .multiprocessors = 132,
+                            .shared_bytes = 228 << 10,
+                            .cache_bytes = 50 << 20,
+                            .clock = 1.755,
+                            .mma = 1370,
+                            .wgmma = 2048,
+                            .cache = 3500,
+                            .memory = 1909,
+                            .loads = 64,
+                            .latency = 800},
+                           {.name = "B200",
+                            .sm = 100,
+                            .multiprocessors = 148,
+                            .shared_bytes = 228 << 10,
+                            .cache_bytes = 126 << 20,
+                            .clock = 1.85,
+                            .mma = 1024,
+                            .wgmma = 0,
+                            .cache = 5000,
+                            .memory = 4300,
+                            .loads = 64,
+                            .latency = 900},
+                           {.name = "Jetson Thor",
+                            .sm = 110,
+                            .multiprocessors = 20,
+                            .shared_bytes = 228 << 10,
+                            .cache_bytes = 32 << 20,
+                            .clock = 1.57,
+                            .mma = 1024,
+                            .wgmma = 0,
+                            .cache = 700,
+                            .memory = 174,
+                            .loads = 64,
+                            .latency = 900},
+                           {.name = "RTX PRO 6000",
+                            .sm = 120,
+                            .multiprocessors = 188,
+                            .shared_bytes = 100 << 10,
+                            .cache_bytes = 128 << 20,
+                            .clock = 2.6,
+                            .mma = 512,
+                            .wgmma = 0,
+                            .cache = 4000,
+                            .memory = 690,
+                            .loads = 64,
+                            .latency = 900},
+                           {.name = "GB10",
+                            .sm = 121,
+                            .multiprocessors = 48,
+                            .shared_bytes = 100 << 10,
+                            .cache_bytes = 24 << 20,
+                            .clock = 2.4,
+                            .mma = 512,
+                            .wgmma = 0,
+                            .cache = 1000,
+                            .memory = 114,
+                            .loads = 64,
+                            .latency = 900}};
+
+double up(double x, double y) { return std::ceil(x / y); }
+
+// The norm of limits that act side by side; the order does not matter.
+double together(double norm, std::initializer_list<double> limits) {
+  const double most = std::max(limits);
+  if (most <= 0) return 0;
+  double sum = 0;
+  for (const double each : limits) sum += std::pow(each / most, norm);
+  return most * std::pow(sum, 1 / norm);
+}
+
+int leading(int size, int multiple) { return size ? size : multiple; }
+
+// What the model reads of a configuration, in cycles and bytes of one CTA.
+struct Work {
+  Work(const Gemm& options, const Target& target, const GpuRow& gpu, const GemmConstants& c);
+
+  double m, n, k, steps;                              // steps: k-tiles of one CTA
+  double tiles, ctas;                                 // ctas: of the launch
+  int resident;                                       // CTAs of one SM at a time
+  double tensor, shared, load, issue, wait, latency;  // of a k-tile
+  double epilogue;
+  double stage_bytes;
+  bool partial;
+};
+
+int resident_ctas(const Gemm& options, const Target& target, const GpuRow& gpu) {
+  const Tile& tile = options.tile;
+  const Configuration config({.block = tile.threads(), .producers = options.producers}, target);
+  if (config.moves_registers() && config.consumer_registers() > config.first_registers()) return 1;
+  const std::int64_t staged =
+      options.producers ? std::int64_t{tile.m} * tile.n * bits(options.c) / 8 : 0;
+  const auto bytes = shared_bytes(options) + staged + shared_of_system;
+  const int beside = options.producers ? 40 : 72;  // registers, beside accumulators
+  const int threads = config.all_threads(), each = (accumulators(options) + beside + 7) / 8 * 8;
+  return static_cast<int>(std::clamp<std::int64_t>(
+      std::min<std::int64_t>(
+          {gpu.shared_bytes / bytes, 65536 / (std::int64_t{threads} * each), 2048 / threads}),
+      1, 8));
+}
+
+// Cycles of the tensor cores for a k-tile.
+double tensor_cycles(const Gemm& options, const Target& target, const GpuRow& gpu,
+                     const GemmConstants& c) {
+  const Tile& tile = options.tile;
+  const bool wgmma = by_wgmma(options, target);
+  const int width = bits(options.a);
+  double rate = (wgmma ? gpu.wgmma * c.wgmma_share : gpu.mma * c.mma_share) * 16 / width;
+  // mma.sync multiplies fp8 as f16 there, and converts it.
+  const bool converts = !wgmma && width == 8 && info(options.a).floating && target.arch.sm >= 90 &&
+                        target.arch.sm < 120;
+  if (converts) rate /= 4;
+  return double{1} * tile.m * tile.n * tile.k / rate;
+}
+
+// Bytes that the tensor cores read from shared memory in a k-tile, and that fill it.
+double shared_traffic(const Gemm& options, const Target& target, double line) {
+  const Tile& tile = options.tile;
+  const double fill = (tile.m + tile.n) * line;
+  if (by_wgmma(options, target)) return fill + (tile.m + tile.m / 64.0 * tile.n) * line;
+  return fill + (double{1} * tile.warps_n * tile.m + double{1} * tile.warps_m * tile.n) * line;
+}
+
+// Accesses of warps that fill a stage, if threads copy: of the divisor's size, at least an element.
+double copies(const Gemm& options, double line, const GemmConstants& c) {
+  const int width = bits(options.a), k = leading(options.k, options.multiple);
+  const int elements = std::gcd(k, 128 / width), bytes = std::max(elements * width / 8, 1);
+  const double accesses = (options.tile.m + options.tile.n) * line / bytes / 32;
+  return accesses * (bytes < 4 ? c.copy_elements : c.copy);
+}
+
+Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const GemmConstants& c) {
+  const Tile& tile = options.tile;
+  m = options.m ? options.m : 4096, n = options.n ? options.n : 4096,
+  k = options.k ? options.k : 4096;
+  partial = options.splits > 1 || options.stream_blocks > 0;
+  const bool wgmma = by_wgmma(options, target), tma = by_tma(options, target);
+  const double line = double{1} * tile.k * bits(options.a) / 8;
+  tiles = static_cast<double>(options.tiles(static_cast<int>(m), static_cast<int>(n)));
+  const double all = std::max(up(k, tile.k), 1.0);
+  steps = up(all, options.splits), ctas = tiles * options.splits;
+  if (options.stream_blocks)
+    ctas = options.stream_blocks, steps = up(tiles * all, options.stream_blocks);
+  resident = resident_ctas(options, target, gpu);
+
+  tensor = tensor_cycles(options, target, gpu, c);
+  shared = shared_traffic(options, target, line) / c.shared;
+  const bool straddles = (options.k * std::int64_t{bits(options.a)} / 8) % line_bytes != 0;
+  stage_bytes = (tile.m + double{1} * tile.n / options.cluster) * line;
+  load = stage_bytes * (straddles ? c.straddle : 1) / gpu.loads;
+  issue = tma ? 0 : copies(options, line, c);
+  // One warpgroup alone waits for its products before it releases a stage; two take turns.
+  const int groups = wgmma ? tile.warps_m / 4 : 1;
+  wait = wgmma ? c.wgmma_wait / groups : options.producers ? c.producer_wait : c.mma_wait;
+  if (options.cluster > 1) wait += c.cluster_wait;
+  const bool serial = wgmma && !tma;  // producers wait for their own copies
+  latency = gpu.latency / (serial ? 1 : std::max(options.stages - 1, 1));
+  const double c_bytes = double{1} * tile.m * tile.n * (partial ? 32 : bits(options.c)) / 8;
+  const int c_line = options.n ? options.n * bits(options.c) / 8 : 16;
+  const bool lanes = !options.producers || partial || c_line % 16 != 0 || target.arch.sm < 90;
+  epilogue = c.epilogue + c_bytes / (lanes ? c.store_lanes : c.store);
+}
+
+// Cycles of a k-tile with so many CTAs on a multiprocessor.
+double step_cycles(const Work& work, double count, const GemmConstants& c) {
+  const double alone = std::max({work.tensor, work.shared, work.issue}) + work.wait;
+  return together(c.norm, {alone, count * work.tensor, count * work.shared, count * work.issue,
+                           count * work.load, work.latency});
+}
+
+// Cycles of the busiest multiprocessor.
+double multiprocessor_cycles(const Gemm& options, const Work& work, const GpuRow& gpu,
+                             const GemmConstants& c) {
+  const double begin = c.prologue + gpu.latency;
+  if (options.persistent) {
+    const double blocks = options.persistent_blocks(static_cast<int>(work.m),
+                                                    static_cast<int>(work.n), gpu.multiprocessors);
+    const double each = up(work.tiles, blocks), step = step_cycles(work, 1, c);
+    return begin + each * work.steps * step +
+           (each - 1) * (c.between + work.epilogue - c.epilogue) + work.epilogue;
+  }
+  double left = up(work.ctas, gpu.multiprocessors), out = 0;
+  while (left > 0) {
+    const double now = std::min<double>(left, work.resident);
+    const double rounds = left >= work.resident ? std::floor(left / work.resident) : 1;
+    out += rounds * (begin + work.steps * step_cycles(work, now, c) +
+                     (work.epilogue - c.epilogue) * now + c.epilogue);
+    left -= rounds * now;
+  }
+  return out;
+}
+
+// Bytes from memory: operands once, and again where the cache does not keep them.
+double memory_bytes(const Gemm& options, const Work& work, const GpuRow& gpu,
+                    const GemmConstants& c) {
+  const double element = bits(options.a) / 8.0, a = work.m * work.k * element,
+               b = work.n * work.k * element, written = work.m * work.n * bits(options.c) / 8.0;
+  const double rows = std::min(double{1} * options.group * options.tile.m, work.m),
+               bands = up(work.m, double{1} * options.group * options.tile.m);
+  const double kept = gpu.cache_bytes * c.reuse;
+  // A group of tile rows walks along all columns of B; the next one does again.
+  const double again = b + rows * work.k * element <= kept ? 1 : bands;
+  return a + b * again + written;
+}
+
+}  // namespace
+
+std::span<const GpuRow> gpus() { return rows; }
+
+const GpuRow* find_gpu(Arch arch) {
+  const GpuRow* out = nullptr;
+  for (const GpuRow& row : rows)
+    if (row.sm <= arch.sm) out = &row;
+  return out;
+}
+
+const GemmConstants& gemm_constants() {
+  static constexpr GemmConstants fitted{};
+  return fitted;
+}
+
+bool by_wgmma(const Gemm& options, const Target& target) {
+  const Tile& tile = options.tile;
+  return target.arch.text() == "sm_90a" && options.producers > 0 && tile.warps_n == 1 &&
+         tile.warps_m % 4 == 0 && tile.m % (16 * tile.warps_m) == 0 && tile.n % 8 == 0 &&
+         (bits(options.a) == 16 || bits(options.a) == 8 || bits(options.a) == 32) &&
+         kernels::detail::suits_warpgroups(options, tile);
+}
+
+bool by_tma(const Gemm& options, const Target& target) {
+  if (target.arch.sm < 90 || target.ptx < Version{8, 0} || options.producers == 0) return false;
+  const auto whole = [&](int size) {
+    return std::int64_t{leading(size, options.multiple)} * bits(options.a) % 128 == 0;
+  };
+  return whole(options.a_major == Major::row ? options.k : options.m) &&
+         whole(options.b_major == Major::row ? options.n : options.k);
+}
+
+std::int64_t shared_bytes(const Gemm& options) {
+  const Tile& tile = options.tile;
+  const std::int64_t stage = std::int64_t{tile.m + tile.n} * tile.k * bits(options.a) / 8;
+  return options.stages * stage + 1024;
+}
+
+int accumulators(const Gemm& options) {
+  const Tile& tile = options.tile;
+  return tile.m * tile.n / std::max(tile.warps_m * tile.warps_n * 32, 1);
+}
+
+int thread_registers(const Gemm& options, const Target& target) {
+  return Configuration({.block = options.tile.threads(), .producers = options.producers}, target)
+      .starting_registers();
+}
+
+GemmCost gemm_cost(const Gemm& options, const Target& target, const GpuRow& gpu,
+                   const GemmConstants& c) {
+  const Work work(options, target, gpu, c);
+  GemmCost out;
+  out.fixed = c.launch;
+  out.multiprocessor = multiprocessor_cycles(options, work, gpu, c);
+  const double loaded = work.ctas * work.steps * work.stage_bytes,
+               stored = work.m * work.n * bits(options.c) / 8.0,
+               parts = work.partial ? 4.0 * options.tile.m * options.tile.n * work.ctas : 0;
+  out.cache = (loaded + stored + parts) / (gpu.cache * c.cache_share);
+  out.memory = memory_bytes(options, work, gpu, c) / (gpu.memory * c.memory_share);
+  const double edges = c.prologue + gpu.latency + c.epilogue;
+  if (work.partial) out.fixed += c.second_launch + (parts + stored) / (gpu.cache * c.cache_share);
+  out.cycles =
+      out.fixed + together(c.norm, {out.multiprocessor, out.cache + edges, out.memory + edges});
+  return out;
+}
+
+}  // namespace tartan::inline TARTAN_ABI::detail
