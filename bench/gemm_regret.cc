@@ -84,8 +84,33 @@ const Timed* picked(const Problem& problem, const Model& model, bool partial) {
   double least = 0;
   for (const Timed& each : problem.all) {
     if (each.partial && !partial) continue;
+    if (each.options.cluster > 1 && !detail::suits_cluster(each.options, model.target, model.gpu))
+      continue;
     const double cycles = model.cycles(each);
     if (!out || cycles < least) out = &each, least = cycles;
+  }
+  return out;
+}
+
+// How unlike two configurations are; 0: they are the same.
+double apart(const kernels::Gemm& a, const kernels::Gemm& b) {
+  const auto octaves = [](int x, int y) { return std::abs(std::log2(double(x) / y)); };
+  const Tile &x = a.tile, &y = b.tile;
+  return 2 * octaves(x.m, y.m) + 2 * octaves(x.n, y.n) + octaves(x.k, y.k) +
+         octaves(x.warps_m, y.warps_m) + octaves(x.warps_n, y.warps_n) +
+         octaves(a.stages, b.stages) / 2 + 4 * std::abs((a.producers > 0) - (b.producers > 0)) +
+         4 * std::abs(a.persistent - b.persistent) + octaves(a.group, b.group) / 16 +
+         octaves(a.cluster, b.cluster) / 2;
+}
+
+// What tuned() chooses, or what was recorded that is most like it.
+const Timed* nearest(const Problem& problem, const Target& target, double* distance) {
+  const kernels::Gemm chosen = kernels::tuned(gpu::options_of({}, problem.product), target);
+  const Timed* out = nullptr;
+  for (const Timed& each : problem.all) {
+    if (each.partial) continue;
+    const double now = apart(each.options, chosen);
+    if (!out || now < *distance) out = &each, *distance = now;
   }
   return out;
 }
@@ -104,7 +129,8 @@ struct Mean {
 
 struct Row {
   int count = 0;
-  Mean regret, whole, pick, whole_pick, oracle;
+  int recorded = 0;  // of what tuned() chooses
+  Mean regret, whole, tuned, pick, whole_pick, tuned_pick, oracle;
 };
 
 constexpr double most_ratio = 1.25;  // of speeds; above that the library is not a measure
@@ -113,7 +139,9 @@ void table(const std::vector<Problem>& problems, const Model& model) {
   std::map<std::string, Row> rows;
   for (const Problem& each : problems) {
     const Timed *pick = picked(each, model, true), *whole = picked(each, model, false);
-    if (!pick || !whole) continue;
+    double distance = 0;
+    const Timed* tuned = nearest(each, model.target, &distance);
+    if (!pick || !whole || !tuned) continue;
     for (const std::string& key :
          {"group " + each.group, "type " + std::string(name(each.product.a)),
           std::string("~all")}) {
@@ -121,28 +149,34 @@ void table(const std::vector<Problem>& problems, const Model& model) {
       ++row.count;
       row.regret.add(pick->us / each.best, true);
       row.whole.add(whole->us / each.best_whole, true);
+      row.tuned.add(tuned->us / each.best_whole, true);
+      row.recorded += distance == 0;
       if (each.peer == 0) continue;
       row.pick.add(std::min(each.peer / pick->us, most_ratio), false);
       row.whole_pick.add(std::min(each.peer / whole->us, most_ratio), false);
+      row.tuned_pick.add(std::min(each.peer / tuned->us, most_ratio), false);
       row.oracle.add(std::min(each.peer / each.best, most_ratio), false);
     }
   }
+  constexpr auto line = "{:<12} {:>4} {:>4} {:>15} {:>15} {:>15} {:>15} {:>15} {:>15} {:>15}\n";
   fmt::print(
-      "geometric mean (worst); regret: time over the best's; speed: over the best library's, at "
-      "most {}\n{:<12} {:>4} {:>15} {:>15} {:>15} {:>15} {:>15}\n",
-      most_ratio, "", "", "regret", "one launch", "speed", "one launch", "of the best");
+      "geometric mean (worst); regret: time over that of the best (all; one launch); speed: over "
+      "the better library's, at most {}\n",
+      most_ratio);
+  fmt::print(line, "", "", "rec.", "regret, all", "one launch", "tuned()", "speed, all",
+             "one launch", "tuned()", "of the best");
   for (const auto& [key, row] : rows)
-    fmt::print("{:<12} {:>4} {:>15} {:>15} {:>15} {:>15} {:>15}\n", key, row.count,
-               row.regret.text(), row.whole.text(), row.pick.text(), row.whole_pick.text(),
+    fmt::print(line, key, row.count, row.recorded, row.regret.text(), row.whole.text(),
+               row.tuned.text(), row.pick.text(), row.whole_pick.text(), row.tuned_pick.text(),
                row.oracle.text());
 }
 
-void details(const std::vector<Problem>& problems, const Model& model, double from) {
+void details(const std::vector<Problem>& problems, const Model& model, bool partial, double from) {
   for (const Problem& each : problems) {
-    const Timed* pick = picked(each, model, true);
-    if (!pick || pick->us < from * each.best) continue;
-    const auto best = std::min_element(each.all.begin(), each.all.end(),
-                                       [](const Timed& a, const Timed& b) { return a.us < b.us; });
+    const Timed *pick = picked(each, model, partial), *best = nullptr;
+    for (const Timed& timed : each.all)
+      if ((partial || !timed.partial) && (!best || timed.us < best->us)) best = &timed;
+    if (!pick || !best || pick->us < from * best->us) continue;
     const auto parts = [&](const Timed& timed) {
       const auto cost = detail::gemm_cost(timed.options, model.target, model.gpu, model.constants);
       const double us = 1 / (model.gpu.clock * 1000);
@@ -152,28 +186,30 @@ void details(const std::vector<Problem>& problems, const Model& model, double fr
           timed.name, timed.us, cost.cycles * us, cost.multiprocessor * us, cost.cache * us,
           cost.memory * us, cost.fixed * us);
     };
-    fmt::print("{:.2f} {} [{}], library {:.1f} us\n   pick {}\n   best {}\n", pick->us / each.best,
+    fmt::print("{:.2f} {} [{}], library {:.1f} us\n   pick {}\n   best {}\n", pick->us / best->us,
                each.product.text(), each.group, each.peer, parts(*pick), parts(*best));
   }
 }
 
 // How bad a model is: the regret that is expected if the choice has some noise, and how far times
 // near the best are from the model's.
-double badness(const std::vector<Problem>& problems, const Model& model) {
+double badness(const std::vector<Problem>& problems, const Model& model, bool partial) {
   constexpr double sharp = 40, of_times = 0.15;
   double out = 0;
   for (const Problem& each : problems) {
-    std::vector<double> cycles;
-    for (const Timed& timed : each.all) cycles.push_back(model.cycles(timed));
+    std::vector<double> cycles, us;
+    for (const Timed& timed : each.all)
+      if (partial || !timed.partial) cycles.push_back(model.cycles(timed)), us.push_back(timed.us);
+    const double best = *std::min_element(us.begin(), us.end());
     const double least = *std::min_element(cycles.begin(), cycles.end());
     double weights = 0, regret = 0, apart = 0, pairs = 0;
     for (std::size_t i = 0; i < cycles.size(); ++i) {
       const double weight = std::exp(-sharp * std::log(cycles[i] / least));
-      const double over = std::log(each.all[i].us / each.best);
+      const double over = std::log(us[i] / best);
       weights += weight, regret += weight * std::min(over, 1.5) * (1 + over);
       if (over > 0.7) continue;
-      const double us = cycles[i] / (model.gpu.clock * 1000);
-      apart += std::pow(std::log(us / each.all[i].us), 2), ++pairs;
+      const double expected = cycles[i] / (model.gpu.clock * 1000);
+      apart += std::pow(std::log(expected / us[i]), 2), ++pairs;
     }
     out += regret / weights + of_times * std::sqrt(apart / std::max(pairs, 1.0));
   }
@@ -193,33 +229,43 @@ struct Knob {
   {                                                                \
     "gpu." #field, [](Model& m) -> double& { return m.gpu.field; } \
   }
-const Knob knobs[] = {CONSTANT(launch),       CONSTANT(second_launch),
-                      CONSTANT(prologue),     CONSTANT(epilogue),
-                      CONSTANT(store),        CONSTANT(store_lanes),
-                      CONSTANT(between),      CONSTANT(wgmma_wait),
-                      CONSTANT(mma_wait),     CONSTANT(producer_wait),
-                      CONSTANT(wgmma_share),  CONSTANT(mma_share),
-                      CONSTANT(shared),       CONSTANT(straddle),
-                      CONSTANT(copy),         CONSTANT(copy_elements),
-                      CONSTANT(cluster_wait), CONSTANT(memory_share),
-                      CONSTANT(cache_share),  CONSTANT(reuse),
-                      CONSTANT(norm),         RATE(loads),
+const Knob knobs[] = {CONSTANT(launch),       CONSTANT(second_launch), CONSTANT(prologue),
+                      CONSTANT(epilogue),     CONSTANT(convert),       CONSTANT(store),
+                      CONSTANT(store_lanes),  CONSTANT(between),       CONSTANT(wgmma_wait),
+                      CONSTANT(mma_wait),     CONSTANT(producer_wait), CONSTANT(wgmma_share),
+                      CONSTANT(mma_share),    CONSTANT(shared),        CONSTANT(straddle),
+                      CONSTANT(copy),         CONSTANT(copy_elements), CONSTANT(copy_wait),
+                      CONSTANT(element_wait), CONSTANT(loop_wait),     CONSTANT(clusters),
+                      CONSTANT(memory_share), CONSTANT(cache_share),   CONSTANT(reuse),
                       RATE(latency)};
 #undef CONSTANT
 #undef RATE
 
+// What keeps constants that hardly matter near those before.
+double strangeness(const Model& model, const Model& before) {
+  constexpr double weight = 0.0005;
+  double out = 0;
+  for (const Knob& each : knobs) {
+    Model old = before, now = model;
+    out += std::pow(std::log(each.at(now) / each.at(old)), 2);
+  }
+  return weight * out;
+}
+
 // Multiplies one or two constants at a time, and keeps what is better.
-Model fitted(const std::vector<Problem>& problems, Model model, int tries, unsigned seed) {
+Model fitted(const std::vector<Problem>& problems, Model model, bool partial, int tries,
+             unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<double> normal;
-  double least = badness(problems, model);
+  const Model before = model;
+  double least = badness(problems, model, partial);
   for (int i = 0; i < tries; ++i) {
     Model other = model;
     const double width = i < tries / 2 ? 0.3 : 0.08;
     for (int changes = 1 + static_cast<int>(random() % 3); changes > 0; --changes)
       knobs[random() % std::size(knobs)].at(other) *= std::exp(width * normal(random));
     other.constants.wgmma_share = std::min(other.constants.wgmma_share, 1.0);
-    const double now = badness(problems, other);
+    const double now = badness(problems, other, partial) + strangeness(other, before);
     if (now < least) least = now, model = other;
   }
   fmt::print("badness {:.4f}\n", least);
@@ -235,10 +281,13 @@ int main(int argc, char** argv) {
   int tries = 0;
   unsigned seed = 1;
   double from = 1.1;
+  bool partial = false, half = false;
   app.add_option("recording", path, "The JSON of gpu_regret")->required();
   app.add_option("--target", target, "Of the recording")->capture_default_str();
   app.add_option("--fit", tries, "Steps of a search for better constants");
   app.add_option("--seed", seed, "Of that search")->capture_default_str();
+  app.add_flag("--half", half, "Fits every other dozen of problems, and shows both halves apart");
+  app.add_flag("--partial", partial, "Fits and lists split-K and stream-K too");
   app.add_option("--from", from, "Lists problems of so much regret")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   const auto parsed = Target::parse(target);
@@ -246,11 +295,15 @@ int main(int argc, char** argv) {
   if (!gpu) return std::cerr << "--target " << target << ": expected sm_80 or later\n", 2;
   const auto problems = read(path);
   Model model{*gpu, detail::gemm_constants(), *parsed};
-  table(problems, model);
-  if (tries > 0) {
-    model = fitted(problems, model, tries, seed);
-    table(problems, model);
-  }
-  details(problems, model, from);
+  // Twelve problems in a row have all groups and types.
+  std::vector<Problem> first, second;
+  for (std::size_t i = 0; i < problems.size(); ++i)
+    (i / 12 % 2 ? second : first).push_back(problems[i]);
+  if (tries > 0) model = fitted(half ? first : problems, model, partial, tries, seed);
+  if (half)
+    table(first, model), fmt::print("The other half, which was not fitted:\n"),
+        table(second, model);
+  else table(problems, model);
+  details(problems, model, partial, from);
   return 0;
 }

@@ -25,10 +25,16 @@ int line_elements(const Gemm& options) { return 8 * line_bytes / bits(options.a)
 class Collector {
  public:
   Collector(const Gemm& options, const Target& target, const GpuRow& gpu, bool partial)
-      : options_(options), target_(target), gpu_(gpu), partial_(partial) {}
+      : options_(options), target_(target), gpu_(gpu), partial_(partial) {
+    Gemm produced = options;
+    produced.producers = 4;
+    by_boxes_ = by_tma(produced, target);
+    warpgroups_ = target.arch.text() == "sm_90a";
+    arch_ = find_arch(target.arch);
+  }
 
   std::vector<Gemm> all() {
-    if (target_.arch.text() == "sm_90a") by_warpgroups();
+    if (warpgroups_) by_warpgroups();
     by_warps();
     return std::move(out_);
   }
@@ -36,13 +42,23 @@ class Collector {
  private:
   void by_warpgroups() {
     struct Height {
-      int m, warps;
+      int m, warps, widest, narrowest, step;
     };
-    for (const auto& [m, warps] : {Height{128, 8}, {64, 4}, {192, 12}, {256, 8}, {256, 16}})
-      for (int n = 256; n >= 32; n -= 16)
+    static constexpr Height heights[] = {
+        {128, 8, 256, 32, 16}, {64, 4, 256, 32, 32}, {192, 12, 192, 128, 32}};
+    for (const Height& each : heights)
+      for (int n = each.widest; n >= each.narrowest; n -= each.step)
         for (const int lines : {1, 2}) {
-          if (lines == 2 && (m > 128 || n > 128)) continue;
-          shape({.m = m, .n = n, .k = lines * line_elements(options_), .warps_m = warps}, 4);
+          if (lines == 2 && (each.m > 128 || n > 128)) continue;
+          // Of copies by threads, few were measured.
+          if (!by_boxes_ && (lines == 2 || each.m > 128 || n % 64 != 0)) continue;
+          const Tile tile = {.m = each.m,
+                             .n = n,
+                             .k = lines * line_elements(options_),
+                             .warps_m = each.warps,
+                             .warps_n = 1};
+          shape(tile, 4);
+          if (!by_boxes_) shape(tile, 8);  // they issue each copy themselves
         }
   }
 
@@ -52,19 +68,24 @@ class Collector {
     };
     static constexpr Shape shapes[] = {
         {128, 256, 2, 4, 1}, {128, 192, 2, 4, 1}, {256, 128, 4, 2, 1}, {128, 128, 2, 2, 1},
-        {128, 128, 2, 4, 1}, {128, 64, 2, 2, 1},  {64, 256, 1, 4, 1},  {64, 128, 2, 2, 1},
-        {64, 128, 1, 4, 1},  {64, 64, 2, 2, 1},   {64, 64, 2, 2, 2},   {32, 128, 1, 4, 1},
-        {32, 128, 1, 4, 2},  {32, 64, 2, 2, 2},   {32, 64, 1, 4, 2},   {32, 32, 1, 4, 2},
-        {16, 128, 1, 4, 1},  {16, 128, 1, 4, 2},  {16, 64, 1, 4, 1},   {16, 64, 1, 4, 2},
-        {16, 64, 1, 4, 4},   {16, 32, 1, 4, 2},   {16, 32, 1, 4, 4}};
+        {128, 128, 2, 4, 1}, {128, 96, 2, 2, 1},  {128, 64, 2, 2, 1},  {64, 256, 1, 4, 1},
+        {64, 128, 2, 2, 1},  {64, 128, 1, 4, 1},  {64, 96, 2, 2, 1},   {64, 64, 2, 2, 1},
+        {64, 64, 1, 4, 1},   {64, 64, 2, 2, 2},   {64, 32, 2, 2, 1},   {64, 32, 2, 2, 2},
+        {32, 128, 1, 4, 1},  {32, 128, 1, 4, 2},  {32, 64, 2, 2, 2},   {32, 64, 1, 4, 1},
+        {32, 64, 1, 4, 2},   {32, 32, 1, 4, 1},   {32, 32, 1, 4, 2},   {16, 128, 1, 4, 1},
+        {16, 128, 1, 4, 2},  {16, 64, 1, 4, 1},   {16, 64, 1, 4, 2},   {16, 64, 1, 4, 4},
+        {16, 32, 1, 4, 2},   {16, 32, 1, 4, 4}};
     for (const Shape& each : shapes)
-      for (const int producers : {0, 4})
+      for (const int producers : {0, 4}) {
+        // Producers by cp.async were not measured on other targets.
+        if (producers > 0 && !(warpgroups_ && by_boxes_)) continue;
         shape({.m = each.m,
                .n = each.n,
                .k = each.lines * line_elements(options_),
                .warps_m = each.warps_m,
                .warps_n = each.warps_n},
               producers);
+      }
   }
 
   // Boxes of C take rows of 32 bytes, and a row-major B rows of 128; mma.sync n in steps of 8.
@@ -94,11 +115,10 @@ class Collector {
   std::vector<int> stage_counts(const Gemm& each) const {
     constexpr int most_staged = 32 << 10, barriers = 2048, most = 8;
     const Tile& tile = each.tile;
-    const ArchRow* arch = find_arch(target_.arch);
-    if (!arch) return {};
+    if (!arch_) return {};
     const int stage = (tile.m + tile.n) * tile.k * bits(each.a) / 8,
               c = each.producers ? tile.m * tile.n * bits(each.c) / 8 : 0,
-              room = arch->shared_bytes - std::min(c, most_staged) - barriers,
+              room = arch_->shared_bytes - std::min(c, most_staged) - barriers,
               shared = gpu_.shared_bytes / 2 - c - 2 * barriers;
     std::vector<int> out;
     const auto add = [&](int count) {
@@ -106,24 +126,21 @@ class Collector {
           std::find(out.begin(), out.end(), count) == out.end())
         out.push_back(count);
     };
-    if (each.producers) add(std::min(room / stage, most));
-    else
+    if (!each.producers) {
       for (const int count : {3, 4, tile.m <= 32 ? 8 : 2}) add(count);
+      return out;
+    }
+    add(std::min(room / stage, most));
     add(std::min(shared / stage, 5));
     return out;
   }
 
   void schedules(const Gemm& each) {
     const bool whole = each.splits == 1 && each.stream_blocks == 0;
-    const bool wgmma = by_wgmma(each, target_), tma = by_tma(each, target_);
-    clusters(each, tma);
     const std::int64_t tiles = each.tiles(each.m ? each.m : 4096, each.n ? each.n : 4096);
-    if (whole && tiles > gpu_.multiprocessors && wgmma) {
-      Gemm lasting = each;
-      lasting.persistent = true;
-      clusters(lasting, tma);
-      if (each.tile.m * each.tile.n >= 128 * 128) lasting.group = 16, clusters(lasting, tma);
-    }
+    if (whole && tiles > gpu_.multiprocessors && by_boxes_ && by_wgmma(each, target_))
+      lasting(each);
+    out_.push_back(each);
     if (!partial_ || !whole || each.batched) return;
     const int steps = each.k ? (each.k + each.tile.k - 1) / each.tile.k : 64;
     for (const int splits : {2, 4, 8, 16})
@@ -134,22 +151,36 @@ class Collector {
       }
   }
 
-  void clusters(Gemm each, bool tma) {
+  void lasting(Gemm each) {
+    each.persistent = true;
+    each.group = 16;
     out_.push_back(each);
-    const bool alone = each.splits == 1 && each.stream_blocks == 0 && options_.cluster == 1;
-    if (!tma || !alone || each.tile.n < 128 || each.m <= each.tile.m) return;
+    if (options_.cluster > 1) return;
     each.cluster = 2;
-    out_.push_back(each);
+    if (suits_cluster(each, target_, gpu_)) out_.push_back(each);
   }
 
   const Gemm& options_;
   const Target& target_;
   const GpuRow& gpu_;
   const bool partial_;
+  bool by_boxes_ = false;    // TMA copies for producers
+  bool warpgroups_ = false;  // wgmma
+  const ArchRow* arch_ = nullptr;
   std::vector<Gemm> out_;
 };
 
 }  // namespace
+
+bool suits_cluster(const Gemm& options, const Target& target, const GpuRow& gpu) {
+  const auto straddles = [&](int elements) {
+    return std::int64_t{elements} * bits(options.a) / 8 % line_bytes != 0;
+  };
+  return by_tma(options, target) && options.persistent && options.m > options.tile.m &&
+         options.tile.n >= 128 &&
+         straddles(options.b_major == Major::row ? options.n : options.k) &&
+         options.tiles(options.m, options.n) >= gpu.multiprocessors;
+}
 
 bool runs(const Gemm& options, const Target& target) {
   const ArchRow* arch = find_arch(target.arch);

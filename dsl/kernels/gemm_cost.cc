@@ -28,8 +28,7 @@ constexpr GpuRow rows[] = {{.name = "A100",
                             .wgmma = 0,
                             .cache = 3500,
                             .memory = 1440,
-                            .loads = 64,
-                            .latency = 700},
+                            .latency = 940},
                            {.name = "A40",
                             .sm = 86,
                             .multiprocessors = 84,
@@ -40,8 +39,7 @@ constexpr GpuRow rows[] = {{.name = "A100",
                             .wgmma = 0,
                             .cache = 2000,
                             .memory = 400,
-                            .loads = 64,
-                            .latency = 700},
+                            .latency = 940},
                            {.name = "Jetson AGX Orin",
                             .sm = 87,
                             .multiprocessors = 16,
@@ -52,8 +50,7 @@ constexpr GpuRow rows[] = {{.name = "A100",
                             .wgmma = 0,
                             .cache = 512,
                             .memory = 157,
-                            .loads = 64,
-                            .latency = 800},
+                            .latency = 1070},
                            {.name = "L40S",
                             .sm = 89,
                             .multiprocessors = 142,
@@ -64,8 +61,7 @@ constexpr GpuRow rows[] = {{.name = "A100",
                             .wgmma = 0,
                             .cache = 2500,
                             .memory = 343,
-                            .loads = 64,
-                            .latency = 800},
+                            .latency = 1070},
                            {.name = "H100",
                             .sm = 90,
                             .multiprocessors = 132,
@@ -76,8 +72,7 @@ constexpr GpuRow rows[] = {{.name = "A100",
                             .wgmma = 2048,
                             .cache = 3500,
                             .memory = 1909,
-                            .loads = 64,
-                            .latency = 800},
+                            .latency = 1070},
                            {.name = "B200",
                             .sm = 100,
                             .multiprocessors = 148,
@@ -88,8 +83,7 @@ constexpr GpuRow rows[] = {{.name = "A100",
                             .wgmma = 0,
                             .cache = 5000,
                             .memory = 4300,
-                            .loads = 64,
-                            .latency = 900},
+                            .latency = 1200},
                            {.name = "Jetson Thor",
                             .sm = 110,
                             .multiprocessors = 20,
@@ -100,8 +94,7 @@ constexpr GpuRow rows[] = {{.name = "A100",
                             .wgmma = 0,
                             .cache = 700,
                             .memory = 174,
-                            .loads = 64,
-                            .latency = 900},
+                            .latency = 1200},
                            {.name = "RTX PRO 6000",
                             .sm = 120,
                             .multiprocessors = 188,
@@ -112,8 +105,7 @@ constexpr GpuRow rows[] = {{.name = "A100",
                             .wgmma = 0,
                             .cache = 4000,
                             .memory = 690,
-                            .loads = 64,
-                            .latency = 900},
+                            .latency = 1200},
                            {.name = "GB10",
                             .sm = 121,
                             .multiprocessors = 48,
@@ -124,18 +116,21 @@ constexpr GpuRow rows[] = {{.name = "A100",
                             .wgmma = 0,
                             .cache = 1000,
                             .memory = 114,
-                            .loads = 64,
-                            .latency = 900}};
+                            .latency = 1200}};
 
 double up(double x, double y) { return std::ceil(x / y); }
 
-// The norm of limits that act side by side; the order does not matter.
-double together(double norm, std::initializer_list<double> limits) {
-  const double most = std::max(limits);
-  if (most <= 0) return 0;
+// Limits that act side by side, but not quite: the longest counts most. The order does not matter.
+double together(std::initializer_list<double> limits) {
   double sum = 0;
-  for (const double each : limits) sum += std::pow(each / most, norm);
-  return most * std::pow(sum, 1 / norm);
+  for (const double each : limits) sum += each * each;
+  return std::sqrt(sum);
+}
+
+double sharply(std::initializer_list<double> limits) {
+  double sum = 0;
+  for (const double each : limits) sum += each * each * each * each;
+  return std::sqrt(std::sqrt(sum));
 }
 
 int leading(int size, int multiple) { return size ? size : multiple; }
@@ -144,13 +139,17 @@ int leading(int size, int multiple) { return size ? size : multiple; }
 struct Work {
   Work(const Gemm& options, const Target& target, const GpuRow& gpu, const GemmConstants& c);
 
-  double m, n, k, steps;                              // steps: k-tiles of one CTA
-  double tiles, ctas;                                 // ctas: of the launch
-  int resident;                                       // CTAs of one SM at a time
-  double tensor, shared, load, issue, wait, latency;  // of a k-tile
+  double m, n, k, steps;                        // steps: k-tiles of one CTA
+  double tiles, ctas;                           // ctas: of the launch
+  int resident;                                 // CTAs of one SM at a time
+  double tensor, shared, issue, wait, latency;  // of a k-tile
+  double copy;  // the share of each thread that copies, if threads do
   double epilogue;
   double stage_bytes;
   bool partial;
+
+ private:
+  void copies(const Gemm& options, double line, const GemmConstants& c);
 };
 
 int resident_ctas(const Gemm& options, const Target& target, const GpuRow& gpu) {
@@ -190,12 +189,10 @@ double shared_traffic(const Gemm& options, const Target& target, double line) {
   return fill + (double{1} * tile.warps_n * tile.m + double{1} * tile.warps_m * tile.n) * line;
 }
 
-// Accesses of warps that fill a stage, if threads copy: of the divisor's size, at least an element.
-double copies(const Gemm& options, double line, const GemmConstants& c) {
+// Bytes of a copy by a thread: of the divisor's size, at least an element.
+int copied_bytes(const Gemm& options) {
   const int width = bits(options.a), k = leading(options.k, options.multiple);
-  const int elements = std::gcd(k, 128 / width), bytes = std::max(elements * width / 8, 1);
-  const double accesses = (options.tile.m + options.tile.n) * line / bytes / 32;
-  return accesses * (bytes < 4 ? c.copy_elements : c.copy);
+  return std::max(std::gcd(k, 128 / width) * width / 8, 1);
 }
 
 Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const GemmConstants& c) {
@@ -214,27 +211,49 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
 
   tensor = tensor_cycles(options, target, gpu, c);
   shared = shared_traffic(options, target, line) / c.shared;
-  const bool straddles = (options.k * std::int64_t{bits(options.a)} / 8) % line_bytes != 0;
-  stage_bytes = (tile.m + double{1} * tile.n / options.cluster) * line;
-  load = stage_bytes * (straddles ? c.straddle : 1) / gpu.loads;
-  issue = tma ? 0 : copies(options, line, c);
+  const bool straddles =
+      tma && (std::int64_t{leading(options.k, 128)} * bits(options.a) / 8) % line_bytes != 0;
+  stage_bytes =
+      (tile.m + double{1} * tile.n / options.cluster) * line * (straddles ? c.straddle : 1);
+  issue = copy = 0;
+  if (!tma) copies(options, line, c);
   // One warpgroup alone waits for its products before it releases a stage; two take turns.
   const int groups = wgmma ? tile.warps_m / 4 : 1;
   wait = wgmma ? c.wgmma_wait / groups : options.producers ? c.producer_wait : c.mma_wait;
-  if (options.cluster > 1) wait += c.cluster_wait;
   const bool serial = wgmma && !tma;  // producers wait for their own copies
   latency = gpu.latency / (serial ? 1 : std::max(options.stages - 1, 1));
   const double c_bytes = double{1} * tile.m * tile.n * (partial ? 32 : bits(options.c)) / 8;
   const int c_line = options.n ? options.n * bits(options.c) / 8 : 16;
   const bool lanes = !options.producers || partial || c_line % 16 != 0 || target.arch.sm < 90;
-  epilogue = c.epilogue + c_bytes / (lanes ? c.store_lanes : c.store);
+  epilogue =
+      c.epilogue + c.convert * accumulators(options) + c_bytes / (lanes ? c.store_lanes : c.store);
+}
+
+// Threads fill a stage: by cp.async, or, where the divisor of the rows is less than four bytes,
+// through registers, and then in a loop that waits for each of its loads if there are many.
+void Work::copies(const Gemm& options, double line, const GemmConstants& c) {
+  constexpr double most_unrolled = 16;  // see copy.cc
+  const Tile& tile = options.tile;
+  const int bytes = copied_bytes(options);
+  const bool elements = bytes < 4;
+  const double warps = options.producers ? options.producers : tile.warps_m * tile.warps_n;
+  const auto operand = [&](double rows, double inside) {
+    const double accesses = rows * line / bytes / 32, each = accesses / warps;
+    issue += accesses * inside * (elements ? c.copy_elements : c.copy);
+    copy += each * inside *
+            (!elements              ? c.copy_wait
+             : each > most_unrolled ? c.loop_wait
+                                    : c.element_wait);
+  };
+  operand(tile.m, m / (up(m, tile.m) * tile.m));
+  operand(tile.n, n / (up(n, tile.n) * tile.n));
 }
 
 // Cycles of a k-tile with so many CTAs on a multiprocessor.
-double step_cycles(const Work& work, double count, const GemmConstants& c) {
+double step_cycles(const Work& work, double count) {
   const double alone = std::max({work.tensor, work.shared, work.issue}) + work.wait;
-  return together(c.norm, {alone, count * work.tensor, count * work.shared, count * work.issue,
-                           count * work.load, work.latency});
+  return together({alone, work.copy, count * work.tensor, count * work.shared, count * work.issue,
+                   work.latency});
 }
 
 // Cycles of the busiest multiprocessor.
@@ -244,7 +263,7 @@ double multiprocessor_cycles(const Gemm& options, const Work& work, const GpuRow
   if (options.persistent) {
     const double blocks = options.persistent_blocks(static_cast<int>(work.m),
                                                     static_cast<int>(work.n), gpu.multiprocessors);
-    const double each = up(work.tiles, blocks), step = step_cycles(work, 1, c);
+    const double each = up(work.tiles, blocks), step = step_cycles(work, 1);
     return begin + each * work.steps * step +
            (each - 1) * (c.between + work.epilogue - c.epilogue) + work.epilogue;
   }
@@ -252,7 +271,7 @@ double multiprocessor_cycles(const Gemm& options, const Work& work, const GpuRow
   while (left > 0) {
     const double now = std::min<double>(left, work.resident);
     const double rounds = left >= work.resident ? std::floor(left / work.resident) : 1;
-    out += rounds * (begin + work.steps * step_cycles(work, now, c) +
+    out += rounds * (begin + work.steps * step_cycles(work, now) +
                      (work.epilogue - c.epilogue) * now + c.epilogue);
     left -= rounds * now;
   }
@@ -327,6 +346,7 @@ GemmCost gemm_cost(const Gemm& options, const Target& target, const GpuRow& gpu,
   GemmCost out;
   out.fixed = c.launch;
   out.multiprocessor = multiprocessor_cycles(options, work, gpu, c);
+  if (options.cluster > 1) out.multiprocessor *= c.clusters;
   const double loaded = work.ctas * work.steps * work.stage_bytes,
                stored = work.m * work.n * bits(options.c) / 8.0,
                parts = work.partial ? 4.0 * options.tile.m * options.tile.n * work.ctas : 0;
@@ -334,8 +354,7 @@ GemmCost gemm_cost(const Gemm& options, const Target& target, const GpuRow& gpu,
   out.memory = memory_bytes(options, work, gpu, c) / (gpu.memory * c.memory_share);
   const double edges = c.prologue + gpu.latency + c.epilogue;
   if (work.partial) out.fixed += c.second_launch + (parts + stored) / (gpu.cache * c.cache_share);
-  out.cycles =
-      out.fixed + together(c.norm, {out.multiprocessor, out.cache + edges, out.memory + edges});
+  out.cycles = out.fixed + sharply({out.multiprocessor, out.cache + edges, out.memory + edges});
   return out;
 }
 

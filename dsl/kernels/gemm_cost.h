@@ -27,7 +27,6 @@ struct GpuRow {
   double clock;          // GHz
   double mma, wgmma;     // multiply-adds of 16-bit elements of an SM; wgmma 0: none
   double cache, memory;  // bytes of the whole GPU
-  double loads;          // bytes that one SM loads at most
   double latency;        // cycles of a load from memory
 };
 /// The GPU of an architecture; of unknown ones the nearest older one. Null before sm_80.
@@ -37,27 +36,30 @@ std::span<const GpuRow> gpus();
 /// Constants of the model, in cycles where nothing else is said: what the table of GPUs does not
 /// tell. The same for all GPUs.
 struct GemmConstants {
-  double launch = 2500;         // of an empty kernel
+  double launch = 666;          // of an empty kernel
   double second_launch = 2500;  // of the reduction after split-K and stream-K
-  double prologue = 1200;       // of a CTA, beside the latency of its first loads
-  double epilogue = 1500;       // of a tile
-  double store = 24;            // bytes of C per cycle and SM
-  double store_lanes = 10;      // the same where lanes store their elements
-  double between = 3000;        // of a persistent CTA, between two tiles
-  double wgmma_wait = 60;       // of a k-tile: a warpgroup that waits for its own products
-  double mma_wait = 100;        // the same for mma.sync, without producers
-  double producer_wait = 60;    // with
-  double wgmma_share = 0.95;    // of the tensor cores' rate
-  double mma_share = 0.88;
-  double shared = 128;         // bytes of shared memory per cycle
-  double straddle = 1.5;       // times the loads, if rows start off 128-byte lines
-  double copy = 6;             // of each access of a warp that threads make to fill a stage
-  double copy_elements = 16;   // the same where each element takes an access
-  double cluster_wait = 60;    // of a k-tile, for the other CTA
-  double memory_share = 0.85;  // of the bandwidth
-  double cache_share = 0.75;
-  double reuse = 0.6;  // of the second-level cache, that keeps operands
-  double norm = 4;     // of the limits side by side: a high one takes the maximum
+  double prologue = 820;        // of a CTA, beside the latency of its first loads
+  double epilogue = 553;        // of a tile
+  double convert = 7.82;        // of each accumulator of a thread, in the epilogue
+  double store = 37.6;          // bytes of C per cycle and SM
+  double store_lanes = 32.9;    // the same where lanes store their elements
+  double between = 426;         // of a persistent CTA, between two tiles
+  double wgmma_wait = 62.3;     // of a k-tile: a warpgroup that waits for its own products
+  double mma_wait = 24.7;       // the same for mma.sync, without producers
+  double producer_wait = 17.1;  // with
+  double wgmma_share = 1;       // of the tensor cores' rate
+  double mma_share = 1.17;
+  double shared = 214;          // bytes of shared memory per cycle
+  double straddle = 2.22;       // times the loads by TMA, if rows start off 128-byte lines
+  double copy = 7.17;           // of each access of a warp that threads make to fill a stage
+  double copy_elements = 3.17;  // the same where each element takes an access
+  double copy_wait = 35.7;      // of a warp for each of its accesses; the warps take turns
+  double element_wait = 95.3;   // the same for elements
+  double loop_wait = 187;       // the same, if there are so many that they make a loop
+  double clusters = 1.02;       // times the cycles of a multiprocessor: CTAs that wait for others
+  double memory_share = 1.19;   // of the bandwidth
+  double cache_share = 2.17;
+  double reuse = 0.99;  // of the second-level cache, that keeps operands
 };
 const GemmConstants& gemm_constants();
 

@@ -205,8 +205,8 @@ TEST(Command, EmitChoosesTiles) {
   for (const Case& each :
        {Case{"--target sm_90a --m 8192 --n 8192 --k 8192", "8.0",
              "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16", 384},
-        {"--target sm_90a --type e4m3", "8.4",
-         "wgmma.mma_async.sync.aligned.m64n32k32.f32.e4m3.e4m3", 256},
+        {"--target sm_90a --type e4m3 --m 1024 --n 1024 --k 1024", "8.4",
+         "wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e4m3", 384},
         {"--target sm_90a --tile 64x64", "8.0", "mma.sync.aligned.m16n8k16", 128},
         {"--target sm_90a --m 4096 --n 4096 --k 4096 --producers 0", "8.0",
          "mma.sync.aligned.m16n8k16", 256},

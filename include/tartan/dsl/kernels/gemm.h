@@ -123,10 +123,10 @@ struct Gemm {
 };
 Kernel gemm(const Gemm& options);
 
-/// `options` with the tile, warps, stages and producers that were fastest for such sizes on an H100
-/// and an H200 (docs/performance.md), for elements of 8 to 32 bits: wgmma on sm_90a, mma.sync and
-/// cp.async from sm_80 on; unchanged on other targets. Persistent on sm_90a if there are several
-/// tiles per SM: see persistent_blocks().
+/// `options` with the tile, warps, stages and producers that should be the fastest for such sizes,
+/// as measured on an H100 (docs/performance.md), for elements of 8 to 32 bits: wgmma or mma.sync on
+/// sm_90a, mma.sync and cp.async from sm_80 on; unchanged on other targets. Persistent on sm_90a if
+/// there are several tiles per SM: see persistent_blocks().
 Gemm tuned(const Gemm& options, const Target& target);
 inline constexpr int h100_multiprocessors = 132;
 

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cost model by which tuned() chooses on sm_90a, and what it chooses.
+#include "dsl/kernels/gemm_candidates.h"
+#include "tests/kernels/gemm_run.h"
+
+namespace tartan {
+namespace {
+
+using detail::find_gpu;
+using detail::gemm_cost;
+using kernels::Gemm;
+using testing_gemm::Product;
+
+const Target hopper = *Target::parse("sm_90a");
+
+Gemm problem(int m, int n, int k, Type type) {
+  Gemm out{.m = m, .n = n, .k = k, .a = type, .b = type, .c = type};
+  if (type == Type::s8) out.accumulator = out.c = s32;
+  if (type == Type::e4m3) out.c = bf16;
+  if (type == f32) out.c = f32;
+  return out;
+}
+
+std::string text(const Gemm& options) {
+  const Tile& tile = options.tile;
+  return fmt::format("{}x{}x{}:{}x{}:{}:{}{}{}", tile.m, tile.n, tile.k, tile.warps_m, tile.warps_n,
+                     options.stages, options.producers, options.persistent ? ":persistent" : "",
+                     options.cluster > 1 ? fmt::format(":cluster={}", options.cluster) : "");
+}
+
+struct Sizes {
+  int m, n, k;
+};
+// Of all ways to copy: rows of whole lines, of 16 bytes, of 8, of elements.
+constexpr Sizes sizes[] = {{1, 512, 512},       {32, 4096, 14336},   {84, 3840, 640},
+                           {200, 10928, 11720}, {768, 768, 768},     {1000, 1000, 1000},
+                           {97, 6982, 1055},    {2048, 12288, 1536}, {2064, 6680, 1176},
+                           {15, 517, 7453},     {3432, 7424, 3736},  {1757, 688, 9077},
+                           {4096, 4096, 4096},  {6154, 8271, 1517},  {4464, 512, 800}};
+constexpr Type types[] = {bf16, Type::e4m3, Type::s8, f32};
+
+TEST(GemmChoice, MoreWorkCostsMore) {
+  for (const Type type : types)
+    for (const Gemm& each :
+         detail::candidates(problem(512, 1024, 1024, type), hopper, *find_gpu(hopper.arch))) {
+      SCOPED_TRACE(text(each));
+      const auto cycles = [&](int m, int n, int k) {
+        Gemm other = each;
+        other.m = m, other.n = n, other.k = k;
+        return gemm_cost(other, hopper, *find_gpu(hopper.arch)).cycles;
+      };
+      const double before = cycles(512, 1024, 1024);
+      EXPECT_GT(before, 0);
+      EXPECT_LT(before, 1e6);
+      EXPECT_GT(cycles(512, 1024, 4096), before);
+      EXPECT_GT(cycles(8192, 1024, 1024), before);
+      EXPECT_GT(cycles(512, 16384, 1024), before);
+    }
+}
+
+TEST(GemmChoice, CandidatesOfEveryGpu) {
+  for (const detail::GpuRow& gpu : detail::gpus()) {
+    const Target target = *Target::parse(fmt::format("sm_{}", gpu.sm));
+    EXPECT_EQ(find_gpu(target.arch)->name, gpu.name);
+    const auto all = detail::ranked(problem(512, 1024, 1024, f16), target, gpu, true, 1000);
+    EXPECT_GT(all.size(), 20u) << gpu.name;
+    for (std::size_t i = 1; i < all.size(); ++i)
+      EXPECT_LE(all[i - 1].cycles, all[i].cycles) << gpu.name;
+  }
+  EXPECT_EQ(find_gpu(Target::parse("sm_75")->arch), nullptr);
+}
+
+// No choice spills, and each is the same the next time.
+TEST(GemmChoice, CompilesWithoutSpills) {
+  const Target target = testing_gemm::target_of("sm_90a");
+  for (const Type type : types)
+    for (const auto& [m, n, k] : sizes) {
+      const Gemm options = kernels::tuned(problem(m, n, k, type), target);
+      SCOPED_TRACE(fmt::format("{} x {} x {} {}: {}", m, n, k, name(type), text(options)));
+      EXPECT_EQ(text(options), text(kernels::tuned(problem(m, n, k, type), target)));
+      EXPECT_NE(options.tile.k, 0);
+      const auto compiled = compile(kernels::gemm(options), target);
+      ASSERT_TRUE(compiled) << compiled.diags().text();
+      for (const Diag& each : compiled->warnings)
+        EXPECT_NE(each.id, "register-pressure"_rule.id) << each.message;
+    }
+}
+
+// What was slow on an H100 before: see the regrets in docs/performance.md.
+TEST(GemmChoice, KnownMistakes) {
+  const auto chosen = [](int m, int n, int k, Type type) {
+    return kernels::tuned(problem(m, n, k, type), hopper);
+  };
+  // Few rows and much of B: producers, many tiles on the way.
+  EXPECT_GT(chosen(32, 4096, 14336, bf16).producers, 0);
+  EXPECT_GE(chosen(32, 4096, 14336, bf16).stages, 5);
+  // Clusters only where rows begin off 128-byte lines.
+  EXPECT_EQ(chosen(512, 5120, 5120, bf16).cluster, 1);
+  EXPECT_EQ(chosen(777, 3333, 2000, bf16).cluster, 1);
+  EXPECT_EQ(chosen(3432, 7424, 3736, f16).cluster, 2);
+  // Threads that copy element by element: all of them, and no persistent CTAs.
+  for (const auto& [m, n, k] : {Sizes{6154, 8271, 1517}, {1757, 688, 9077}}) {
+    EXPECT_EQ(chosen(m, n, k, bf16).producers, 0) << m;
+    EXPECT_FALSE(chosen(m, n, k, bf16).persistent) << m;
+  }
+  // A short wave of wide tiles: 5120 columns are 32 of 160, 128 tiles.
+  EXPECT_EQ(chosen(512, 5120, 5120, bf16).tile.n, 160);
+}
+
+// On the emulator (on an H100, there too). Sums of small integers are exact in any order.
+TEST(GemmChoice, MultipliesAtAwkwardSizes) {
+  if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
+  const Target target = testing_gemm::target_of("sm_90a");
+  int number = 0;
+  for (const auto& [m, n, k] : sizes) {
+    const Type type = types[number++ % 4];
+    Gemm options = kernels::tuned(problem(m, n, k, type), hopper);
+    const int rows = std::min(m, 137), cols = 131 + n % 8, depth = 192 + k % 64;
+    SCOPED_TRACE(fmt::format("{} {}: {} x {} x {}", name(type), text(options), rows, cols, depth));
+    const Product product(options, rows, cols, depth, true);
+    EXPECT_EQ(
+        product.wrong(testing_gemm::run(kernels::gemm(product.options), target, product.launch())),
+        0);
+  }
+}
+
+}  // namespace
+}  // namespace tartan
