@@ -91,7 +91,7 @@ concept FunctionParam = detail::signature_param<T>
 
 template <typename Signature>
 class Function;
-
+/// A loaded kernel that is called with arguments of these types.
 template <FunctionParam... Params>
 class Function<void(Params...)> {
  public:
