@@ -22,15 +22,15 @@ Result<Arch> arch_of(const char* function, const char* target) {
                                     nearest_arch(target).text())};
 }
 
-std::string dumped(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 #ifdef TARTAN_LLVM
 
 using builtins::BuiltinKernel;
 using builtins::Described;
 using builtins::KernelRegistry;
+
+std::string dumped(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 // The type of an option, and its default.
 struct Shown {
