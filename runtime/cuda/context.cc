@@ -79,8 +79,14 @@ Result<std::shared_ptr<Context>> Context::open(int ordinal) {
 
 Result<std::shared_ptr<Context>> Context::retain(const Driver& driver, DeviceOrdinal device) {
   ContextHandle handle = nullptr;
-  if (auto status = driver.call(driver.context_retain, &handle, device); !status)
-    return status.diags();
+  const Code code = driver.context_retain.address(&handle, device);
+  // As driver 580 does, although nobody holds the context any more.
+  if (kernel_failed(code))
+    return {"driver"_rule,
+            fmt::format("{}; a kernel has failed, and the driver gives this process no new "
+                        "context: restart the process",
+                        driver.describe(driver.context_retain.symbol, code))};
+  if (code != Code::Success) return driver.failure(driver.context_retain.symbol, code);
   return std::shared_ptr<Context>(new Context(driver, device, handle, true));
 }
 

@@ -69,6 +69,15 @@ TEST_F(CudaContext, ContextThatOthersHoldCannotBeMadeAnew) {
   EXPECT_EQ(fake.contexts, 0);
 }
 
+TEST_F(CudaContext, DriverThatGivesNoNewContextIsToldApart) {
+  fake.kernel_fails(719);
+  EXPECT_FALSE(device->synchronize());
+  fake.failures["cuDevicePrimaryCtxRetain"] = 719;
+  EXPECT_EQ(complaint(Device::open("cuda")),
+            "error: cuDevicePrimaryCtxRetain: CUDA_ERROR_LAUNCH_FAILED (719); a kernel has failed, "
+            "and the driver gives this process no new context: restart the process [driver]");
+}
+
 TEST_F(CudaContext, EveryCallOfADriverThatHasGoneIsAStatus) {
   LoadedKernel kernel = load("other");
   auto buffer = device->allocate(16);
