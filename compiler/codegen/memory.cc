@@ -107,12 +107,14 @@ void FunctionBuilder::store_vector(Pointer to, std::span<const Value> values) {
 }
 
 Pointer FunctionBuilder::shared(const std::string& name, std::int64_t bytes, int align) {
-  assert(is_identifier(name) && bytes > 0 && !impl_->module->getNamedValue(name));
+  assert(is_identifier(name) && bytes > 0);
+  std::string unused = name;  // the kernel may have this name
+  while (impl_->module->getNamedValue(unused)) unused += '_';
   auto* const type =
       llvm::ArrayType::get(impl_->build.getInt8Ty(), static_cast<std::uint64_t>(bytes));
   auto* const variable = new llvm::GlobalVariable(
       *impl_->module, type, false, llvm::GlobalValue::InternalLinkage, llvm::PoisonValue::get(type),
-      name, nullptr, llvm::GlobalValue::NotThreadLocal, address_space(StateSpace::shared));
+      unused, nullptr, llvm::GlobalValue::NotThreadLocal, address_space(StateSpace::shared));
   variable->setAlignment(llvm::Align(static_cast<std::uint64_t>(align)));
   impl_->shared.push_back(variable);
   return impl_->pointer(variable, StateSpace::shared);
