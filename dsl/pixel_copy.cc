@@ -39,7 +39,7 @@ class PixelCopy {
                      fmt::format("copy_pixels: expected images of 1 to 3 dimensions, {} has {} "
                                  "dimensions in all: images, their pixels, channels",
                                  matrix.name, from_.extents().size()));
-    return is_filter() && has_taps() && state_.is_index(channel_, "a channel") && has_shape();
+    return is_filter() && has_taps() && state_.is_index(channel_, "a channel") && has_type();
   }
 
   // Row by row: the channels of a pixel are contiguous.
@@ -162,7 +162,7 @@ class PixelCopy {
     return true;
   }
 
-  bool has_shape() {
+  bool has_type() {
     const Tensor& matrix = tensor_of(from_.rows());
     if (matrix.type != to_.type)
       return refused("layout-mismatch"_rule,

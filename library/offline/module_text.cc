@@ -46,7 +46,7 @@ class Merged {
     std::map<int, int> files;  // numbers in this kernel's text and in the module's
     body_ += '\n';
     const std::string text = distinct(kernel);
-    // .file stands behind the code that refers to it.
+    // .file follows the code that refers to it.
     for_each_line(text, [&](std::string_view line, std::string_view words) {
       if (is(words, ".file")) files[number(words)] = file(line);
     });

@@ -24,7 +24,7 @@ class CacheCommand : public testing::Test {
   }
   ~CacheCommand() override { fs::remove_all(root_); }
 
-  // A cubin of 100 bytes and two kernels of 10 and 20, and a file that is none of them.
+  // A cubin of 100 bytes and two kernels of 10 and 20, and a file that is neither.
   void fill() const {
     const auto cache = Cache::open({.folder = folder_});
     ASSERT_TRUE(cache);

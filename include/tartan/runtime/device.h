@@ -174,7 +174,7 @@ class Buffer {
   Status read(std::span<std::byte> bytes, std::size_t offset = 0) const;
   Status fill(std::uint8_t byte);
   /// Same, in the order of `stream` and without waiting: the host's bytes must stay as they are
-  /// until the stream has come there (Stream::synchronize()). From a HostBuffer the copy runs
+  /// until the stream has reached it (Stream::synchronize()). From a HostBuffer the copy runs
   /// beside the host's work; from other memory the driver may wait. On the emulator it is done on
   /// return.
   Status write(std::span<const std::byte> bytes, const Stream& stream, std::size_t offset = 0);
