@@ -81,5 +81,4 @@ set(CPACK_DEBIAN_LIBTARTAN-DEV_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_LIBTARTAN-DEV_PACKAGE_DEPENDS
     "libtartan${soversion} ${same}, libtartan-emulator${soversion} ${same}, libtartan-ptx${soversion} ${same}")
 set(CPACK_DEBIAN_LIBTARTAN-DEV_PACKAGE_SUGGESTS tartan-tools)
-set(CPACK_DEBIAN_TARTAN-TOOLS_PACKAGE_DEPENDS "libtartan${soversion} ${same}")
 include(CPack)
