@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/support/build_id.h"
+#include "compiler/support/packed.h"
 #include "dsl/compiled_json.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -11,20 +12,27 @@ namespace {
 
 using nlohmann::json;
 
-CompiledText text_from(const json& in) {
-  const json& registers = in.at("registers");
-  return {in.at("ptx"),
-          diags_from(in.at("warnings")),
+// Each entry's bulk is the PTX.
+CompiledText text_from(const Unpacked& in) {
+  const json& registers = in.rest.at("registers");
+  return {std::string(in.bulk),
+          diags_from(in.rest.at("warnings")),
           {registers.at(0), registers.at(1), registers.at(2), registers.at(3)}};
+}
+
+Compiled compiled_of(const Unpacked& in) {
+  Compiled out = compiled_from(in.rest);
+  out.ptx = in.bulk;
+  return out;
 }
 
 template <typename From>
 auto held(const Cache& cache, const CacheKey& key, From from)
-    -> std::optional<decltype(from(json()))> {
+    -> std::optional<decltype(from(Unpacked()))> {
   const auto contents = cache.find(key);
   if (!contents) return std::nullopt;
   try {
-    return from(json::from_cbor(*contents));
+    return from(unpack(*contents));
   } catch (const json::exception&) {
     cache.remove(key);
     return std::nullopt;
@@ -32,10 +40,8 @@ auto held(const Cache& cache, const CacheKey& key, From from)
 }
 
 // What could not be written is among the cache's problems; the result stands without it.
-void hold(const Cache& cache, const CacheKey& key, const json& contents) {
-  std::string bytes;
-  json::to_cbor(contents, bytes);
-  (void)cache.store(key, bytes);
+void hold(const Cache& cache, const CacheKey& key, std::string_view ptx, const json& rest) {
+  (void)cache.store(key, pack(ptx, rest));
 }
 
 }  // namespace
@@ -48,18 +54,19 @@ std::optional<CompiledText> held_text(const Cache& cache, const CacheKey& key) {
   return held(cache, key, text_from);
 }
 std::optional<Compiled> held_compiled(const Cache& cache, const CacheKey& key) {
-  return held(cache, key, compiled_from);
+  return held(cache, key, compiled_of);
 }
 
 void hold(const Cache& cache, const CacheKey& key, const CompiledText& text) {
   const verify::LiveRegisters& need = text.registers;
-  hold(cache, key,
-       json{{"ptx", text.ptx},
-            {"warnings", to_json(text.warnings)},
+  hold(cache, key, text.ptx,
+       json{{"warnings", to_json(text.warnings)},
             {"registers", {need.most, need.line, need.product, need.product_line}}});
 }
 void hold(const Cache& cache, const CacheKey& key, const Compiled& compiled) {
-  hold(cache, key, to_json(compiled));
+  json rest = to_json(compiled);
+  rest["ptx"] = "";
+  hold(cache, key, compiled.ptx, rest);
 }
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -3,12 +3,14 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <list>
 #include <mutex>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <unordered_map>
+
+#include "compiler/support/packed.h"
 
 namespace tartan::inline TARTAN_ABI {
 namespace {
@@ -25,23 +27,18 @@ std::string entry_of(const Assembled& assembled) {
       params.push_back(json::array({param.name, param.bytes}));
     kernels.push_back(json::array({each.name, std::move(params)}));
   }
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(assembled.cubin.data());
-  std::string out;
-  json::to_cbor({{"cubin", json::binary({bytes, bytes + assembled.cubin.size()})},
-                 {"kernels", std::move(kernels)}},
-                out);
-  return out;
+  const auto* bytes = reinterpret_cast<const char*>(assembled.cubin.data());
+  return detail::pack({bytes, assembled.cubin.size()}, kernels);
 }
 
 // Nothing if the entry has another form.
 std::optional<Assembled> assembled_from(const std::string& entry) {
   try {
-    const json in = json::from_cbor(entry);
-    const auto& cubin = in.at("cubin").get_binary();
+    const detail::Unpacked in = detail::unpack(entry);
+    const auto bytes = std::as_bytes(std::span(in.bulk));
     Assembled out;
-    out.cubin.resize(cubin.size());
-    std::memcpy(out.cubin.data(), cubin.data(), cubin.size());
-    for (const json& each : in.at("kernels")) {
+    out.cubin.assign(bytes.begin(), bytes.end());
+    for (const json& each : in.rest) {
       KernelInterface& kernel = out.kernels.emplace_back();
       each.at(0).get_to(kernel.name);
       for (const json& param : each.at(1)) kernel.params.push_back({param.at(0), param.at(1)});
@@ -119,7 +116,7 @@ class Loader::State {
     const std::string key =
         CacheKey("ptx").add("name", compiled.name).add("ptx", compiled.ptx).digest();
     if (Ready kept = kept_.find(key)) return kept;
-    const auto module = load_module(compiled);
+    const auto module = load_module(compiled, key);
     if (!module) return module.diags();
     auto kernel = module->kernel(compiled.name);
     if (!kernel) return kernel.diags();
@@ -142,10 +139,10 @@ class Loader::State {
     return load(*compiled);
   }
 
-  Result<Module> load_module(const Compiled& compiled) {
+  // `ptx`: the digest of name and PTX.
+  Result<Module> load_module(const Compiled& compiled, const std::string& ptx) {
     if (device_.emulated()) return device_.load(compiled.ptx, compiled.name);
-    const CacheKey key =
-        CacheKey("cubin").add("assembler", device_.assembler()).add("ptx", compiled.ptx);
+    const CacheKey key = CacheKey("cubin").add("assembler", device_.assembler()).add("ptx", ptx);
     if (const auto entry = cache_.find(key)) {
       const auto kept = assembled_from(*entry);
       auto module = kept ? device_.load(kept->cubin, compiled.name, kept->kernels)

@@ -52,46 +52,43 @@ Header header_of(const std::string& digest, std::string_view contents) {
   return out;
 }
 
-// The contents of a file that holds what its header says.
-std::optional<std::string> contents_of(std::string_view file, const std::string& digest) {
-  Header found;
-  if (file.size() < sizeof found) return std::nullopt;
-  std::memcpy(&found, file.data(), sizeof found);
-  const std::string_view contents = file.substr(sizeof found);
-  const Header expected = header_of(digest, contents);
-  if (std::memcmp(&found, &expected, sizeof found) != 0) return std::nullopt;
-  return std::string(contents);
+// Whether `bytes` bytes of the file were there, and are at `out` now.
+bool read_all(int file, void* out, std::size_t bytes) {
+  std::size_t size = 0;
+  while (size < bytes) {
+    const ::ssize_t got = ::read(file, static_cast<char*>(out) + size, bytes - size);
+    if (got > 0) size += static_cast<std::size_t>(got);
+    else if (got == 0 || errno != EINTR) return false;
+  }
+  return true;
 }
 
-// The bytes of a regular file; none if it cannot be read. read_source() makes room for
-// more than most entries have, which takes longer than reading them.
-std::optional<std::string> bytes_of(const std::string& name) {
-  const int file = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return std::nullopt;
-  struct ::stat found = {};
+// What follows the header of an open entry, if it is what the header says.
+std::optional<std::string> contents_of(int file, const std::string& digest) {
+  struct ::stat status = {};
   constexpr ::off_t most = ::off_t{1} << 30;  // bytes; no entry of ours has more
-  const bool good = ::fstat(file, &found) == 0 && S_ISREG(found.st_mode) && found.st_size <= most;
-  std::string out(good ? static_cast<std::size_t>(found.st_size) : 0, 0);
-  std::size_t size = 0;
-  while (size < out.size()) {
-    const ::ssize_t got = ::read(file, out.data() + size, out.size() - size);
-    if (got > 0) size += static_cast<std::size_t>(got);
-    else if (got == 0 || errno != EINTR) break;
-  }
-  ::close(file);
-  if (!good || size != out.size()) return std::nullopt;
+  Header found;
+  if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > most ||
+      !read_all(file, &found, sizeof found))
+    return std::nullopt;
+  std::string out(static_cast<std::size_t>(status.st_size) - sizeof found, 0);
+  if (!read_all(file, out.data(), out.size())) return std::nullopt;
+  const Header expected = header_of(digest, out);
+  if (std::memcmp(&found, &expected, sizeof found) != 0) return std::nullopt;
   return out;
 }
 
 // Sets the contents of an entry that is there. A damaged one is deleted, and a failure.
 Status read_entry(const std::string& name, const std::string& digest,
                   std::optional<std::string>& contents) {
-  if (::access(name.c_str(), F_OK) != 0) return Done{};
-  if (const auto file = bytes_of(name)) contents = contents_of(*file, digest);
-  if (contents) {
-    ::utimensat(AT_FDCWD, name.c_str(), nullptr, 0);  // used now; fails where it is read-only
-    return Done{};
+  const int file = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0 && ::access(name.c_str(), F_OK) != 0) return Done{};
+  if (file >= 0) {
+    contents = contents_of(file, digest);
+    if (contents) ::futimens(file, nullptr);  // used now; fails where it is read-only
+    ::close(file);
   }
+  if (contents) return Done{};
   ::unlink(name.c_str());
   return Diags::one("file"_rule, {name, 0, 0},
                     "a damaged entry of the cache was deleted; it is made again");

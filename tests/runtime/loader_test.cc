@@ -132,9 +132,12 @@ TEST_F(LoaderOnDouble, MachineCodeThatTheDriverRefusesIsMadeAgain) {
 
 TEST_F(LoaderOnDouble, AnEntryOfAnotherFormIsMadeAgain) {
   ASSERT_TRUE(loader().load(scale()));
-  const CacheKey key =
-      CacheKey("cubin").add("assembler", device->assembler()).add("ptx", scale().ptx);
-  for (const char* contents : {"", "not CBOR", "\xf6", "\xa0"}) {  // null, {}
+  const std::string ptx =
+      CacheKey("ptx").add("name", scale().name).add("ptx", scale().ptx).digest();
+  const CacheKey key = CacheKey("cubin").add("assembler", device->assembler()).add("ptx", ptx);
+  const std::string no_cubin(8, '\0');
+  for (const std::string& contents : {std::string(), std::string("not a size"), no_cubin,
+                                      no_cubin + "\xf6", no_cubin + "\x81\x01"}) {  // null, [1]
     ASSERT_TRUE(folder.open().find(key)) << "the test has another key than the Loader";
     ASSERT_TRUE(folder.open().store(key, contents));
     fake.calls.clear();
