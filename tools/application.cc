@@ -33,6 +33,7 @@ void add_commands(CLI::App& app, int& exit_code) {
   add_layout(app, exit_code);
   add_run(app, exit_code);
   add_equal(app, exit_code);
+  add_explore(app, exit_code);
   add_replay(app, exit_code);
   add_cache(app, exit_code);
 #ifdef TARTAN_LLVM

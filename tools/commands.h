@@ -20,6 +20,7 @@ void add_print(CLI::App& app, int& exit_code);
 void add_layout(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);
 void add_equal(CLI::App& app, int& exit_code);
+void add_explore(CLI::App& app, int& exit_code);
 void add_replay(CLI::App& app, int& exit_code);
 void add_cache(CLI::App& app, int& exit_code);
 void add_emit(CLI::App& app, int& exit_code);  // if code generation is built in

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "runtime/emulator/profile/requests.h"
 #include "tartan/runtime/device.h"
 #include "tartan/support/source.h"
 
@@ -85,6 +86,24 @@ TEST(Profile, ShowsTheBanksOfTheWorstRequest) {
   for (const std::size_t first : {0, 16})
     std::fill_n(banks.begin() + static_cast<std::ptrdiff_t>(first), 4, std::uint8_t{4});
   EXPECT_EQ(shared.worst_banks, banks);
+}
+
+TEST(Profile, RecordsWhoAccessesWhatInWhichPhase) {
+  std::vector<emulator::RecordedRequest> requests;
+  {
+    emulator::RequestRecorder recorder;
+    launch(patterns(), "ldmatrix_x4_64", 32, {});
+    requests = recorder.requests();
+  }
+  const auto rows = std::ranges::find_if(
+      requests, [](const auto& each) { return each.request.bytes == 16 && !each.request.load; });
+  ASSERT_NE(rows, requests.end());
+  EXPECT_EQ(emulator::phases(rows->request),
+            (std::vector<std::uint32_t>{0xFF, 0xFF00, 0xFF0000, 0xFF000000}));
+  for (std::size_t lane = 1; lane < 32; ++lane)
+    EXPECT_EQ(rows->request.at[lane] - rows->request.at[lane - 1], 64u) << lane;
+  EXPECT_LT(rows->request.at[31], 232448u);
+  launch(patterns(), "ldmatrix_x4_64", 32, {});  // nobody listens
 }
 
 // Half of the lanes of each warp go another way and meet again at a vote, which counts once.

@@ -29,8 +29,8 @@ void expect_help(const std::string& name, const std::string& got) {
 
 TEST(Command, HelpTexts) {
   std::string program = TARTAN_COMMAND;
-  for (const std::string name :
-       {"", "check", "print", "isa", "layout", "run", "equal", "replay", "cache", "emit"}) {
+  for (const std::string name : {"", "check", "print", "isa", "layout", "run", "equal", "replay",
+                                 "cache", "explore", "emit"}) {
     Ran out = tartan(name + " --help");
     EXPECT_EQ(out.code, 0);
     for (std::size_t at = out.out.find(program); at != std::string::npos;

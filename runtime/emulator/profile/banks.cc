@@ -29,28 +29,6 @@ bool pairs_share(const SharedRequest& request, int first, int count, int distanc
   return true;
 }
 
-// The lanes of each phase. Two phases of a load are one where each lane shares its address with the
-// next one, or each with the one after that (measured: tests/data/profile).
-std::vector<std::uint32_t> phases(const SharedRequest& request) {
-  const int bytes = static_cast<int>(request.bytes);
-  const int size = bytes <= bank_bytes ? warp_lanes : std::max(phase_bytes / bytes, 1);
-  std::vector<std::uint32_t> out;
-  const auto add = [&](int first, int count) {
-    if (const std::uint32_t lanes = request.lanes & lanes_from(first, count)) out.push_back(lanes);
-  };
-  for (int first = 0; first < warp_lanes;) {
-    const bool merges =
-        request.load && size < warp_lanes &&
-        (pairs_share(request, first, 2 * size, 1) || pairs_share(request, first, 2 * size, 2));
-    const int pair = std::min(2 * size, warp_lanes);
-    if (merges) add(first, pair);
-    else
-      for (int half = first; half < first + pair; half += size) add(half, size);
-    first += pair;
-  }
-  return out;
-}
-
 // The words that those lanes access, sorted, each once.
 std::vector<std::uint64_t> words(const SharedRequest& request, std::uint32_t lanes) {
   std::vector<std::uint64_t> out;
@@ -103,6 +81,26 @@ std::set<std::uint64_t> row_lengths(const SharedRequest& request) {
 }
 
 }  // namespace
+
+std::vector<std::uint32_t> phases(const SharedRequest& request) {
+  const int bytes = static_cast<int>(request.bytes);
+  const int size = bytes <= bank_bytes ? warp_lanes : std::max(phase_bytes / bytes, 1);
+  std::vector<std::uint32_t> out;
+  const auto add = [&](int first, int count) {
+    if (const std::uint32_t lanes = request.lanes & lanes_from(first, count)) out.push_back(lanes);
+  };
+  for (int first = 0; first < warp_lanes;) {
+    const bool merges =
+        request.load && size < warp_lanes &&
+        (pairs_share(request, first, 2 * size, 1) || pairs_share(request, first, 2 * size, 2));
+    const int pair = std::min(2 * size, warp_lanes);
+    if (merges) add(first, pair);
+    else
+      for (int half = first; half < first + pair; half += size) add(half, size);
+    first += pair;
+  }
+  return out;
+}
 
 Wavefronts wavefronts(const SharedRequest& request) {
   Wavefronts out;

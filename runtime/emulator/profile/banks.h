@@ -27,6 +27,9 @@ struct Wavefronts {
   bool operator==(const Wavefronts&) const = default;
 };
 
+/// The lanes of each phase. Two phases of a load are one where each lane shares its address with
+/// the next one, or each with the one after that (measured: tests/data/profile).
+std::vector<std::uint32_t> phases(const SharedRequest& request);
 Wavefronts wavefronts(const SharedRequest& request);
 /// Words that each bank delivers in the costliest phase.
 std::array<std::uint8_t, banks> worst_phase(const SharedRequest& request);

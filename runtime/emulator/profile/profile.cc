@@ -9,6 +9,7 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/memory.h"
 #include "runtime/emulator/machine/places.h"
+#include "runtime/emulator/profile/requests.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
@@ -83,6 +84,13 @@ void sum_up(SharedAccesses& all, const SharedAccesses& more) {
   all.worst_wavefronts = more.worst_wavefronts;
   all.worst_minimum = more.worst_minimum;
   all.cures = more.cures;
+}
+
+void record(int line, SharedRequest request) {
+  RequestRecorder* const recorder = RequestRecorder::active();
+  if (!recorder) return;
+  for (std::uint64_t& address : request.at) address %= window_bytes;
+  recorder->add(line, request);
 }
 
 void sum_up(GlobalAccesses& all, const GlobalAccesses& more) {
@@ -167,7 +175,7 @@ void LaunchProfile::count_access(Counts& counts, Window window, const std::uint6
   sum.minimum += now.minimum;
   sum.bytes += std::uint64_t{bytes} * static_cast<std::uint64_t>(std::popcount(shared));
   const Wavefronts& worst = counts.worst_wavefronts;
-  if (now.all - now.minimum <= worst.all - worst.minimum) return;
+  if (sum.requests > 1 && now.all - now.minimum <= worst.all - worst.minimum) return;
   counts.worst = request;
   counts.worst_wavefronts = now;
 }
@@ -194,6 +202,7 @@ std::vector<InstructionProfile> LaunchProfile::instructions() const {
     now.multiply_adds += counts.multiply_adds;
     now.copied_bytes += counts.copied;
     SharedAccesses shared = counts.shared;
+    if (shared.requests) record(now.line, counts.worst);
     if (const Wavefronts& worst = counts.worst_wavefronts; worst.all > worst.minimum) {
       const auto by_bank = worst_phase(counts.worst);
       shared.worst_banks.assign(by_bank.begin(), by_bank.end());

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// runtime/emulator/profile/requests.h - who accesses which address of shared memory: one request of
+// each instruction, for pictures of bank conflicts.
+//
+//   RequestRecorder recorder;
+//   run(manifest, "emulator", {.profile = true});
+//   for (const RecordedRequest& each : recorder.requests()) draw(phases(each.request));
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/emulator/profile/banks.h"
+
+namespace tartan::inline TARTAN_ABI::emulator {
+
+/// Of all requests of an instruction the one with the most conflicts, the first of its equals.
+/// Addresses are those of its block's shared memory.
+struct RecordedRequest {
+  int line = 0;  // of the PTX text
+  SharedRequest request;
+};
+
+/// For as long as it lives, it gets the requests of the launches that its thread makes with a
+/// profile. One at a time.
+class RequestRecorder {
+ public:
+  RequestRecorder();
+  ~RequestRecorder();
+  RequestRecorder(const RequestRecorder&) = delete;
+  RequestRecorder& operator=(const RequestRecorder&) = delete;
+
+  /// By line; of several launches, of the one with the most conflicts.
+  const std::vector<RecordedRequest>& requests() const { return requests_; }
+
+  void add(int line, const SharedRequest& request);
+  /// This thread's, or null.
+  static RequestRecorder* active();
+
+ private:
+  std::vector<RecordedRequest> requests_;
+};
+
+}  // namespace tartan::inline TARTAN_ABI::emulator

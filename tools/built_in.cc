@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/built_in.h"
+
+#include <fmt/format.h>
+
+#include <type_traits>
+#include <variant>
+
+#include "compiler/isa/nearest_arch.h"
+
+namespace tartan::tools {
+namespace {
+
+using builtins::BuiltinKernel;
+using builtins::Described;
+
+Diags about_kernel(const std::string& kernel, const Diags& diags) {
+  Diags out;
+  for (Diag diag : diags) {
+    diag.place = {};
+    diag.source.clear();
+    diag.message = fmt::format("{}: {}", kernel, diag.message);
+    out.add(std::move(diag));
+  }
+  return out;
+}
+
+Result<Target> read_target(const BuiltInWords& words) {
+  auto target = Target::parse(words.target);
+  if (!target)
+    return {"usage"_rule, fmt::format("--target {}: unknown target; the nearest is {}",
+                                      words.target, nearest_arch(words.target).text())};
+  if (words.ptx.empty()) return *target;
+  const auto version = Version::parse(words.ptx);
+  if (!version)
+    return {"usage"_rule, fmt::format("--ptx {}: expected a version such as 8.0", words.ptx)};
+  return Target(target->arch, *version);
+}
+
+// The names of the options that the command line has, without the dashes.
+std::vector<std::string> given_options(const CLI::App& command) {
+  std::vector<std::string> out;
+  for (const CLI::Option* option : command.get_options())
+    if (option->count() && option->get_name().starts_with("--"))
+      out.push_back(option->get_name().substr(2));
+  return out;
+}
+
+void add_option(CLI::App& command, const detail::Option& of) {
+  const std::string name = "--" + of.name;
+  CLI::Option* option = std::visit(
+      [&](auto* value) {
+        using Value = std::remove_pointer_t<decltype(value)>;
+        if constexpr (std::is_same_v<Value, bool>) return command.add_flag(name, *value, of.help);
+        else return command.add_option(name, *value, of.help);
+      },
+      of.value);
+  option->group(of.group);
+  if (std::holds_alternative<std::vector<std::string>*>(of.value)) option->delimiter(',');
+  if (!of.default_text.empty()) option->default_str(of.default_text);
+  else if (of.shows_default) option->capture_default_str();
+}
+
+}  // namespace
+
+void add_built_in_options(CLI::App& command, BuiltInWords& words) {
+  for (const detail::Option& each : words.kernels.options()) add_option(command, each);
+}
+
+Result<Described> describe(const BuiltInWords& words, const CLI::App& command) {
+  const auto target = read_target(words);
+  if (!target) return target.diags();
+  const BuiltinKernel* kernel = words.kernels.find(words.kernel);
+  if (!kernel)
+    return {"usage"_rule, fmt::format("unknown kernel {}; `tartan emit --list` shows the built-in "
+                                      "kernels",
+                                      words.kernel)};
+  const Diags refused = words.kernels.refused_options(*kernel, given_options(command), "--");
+  if (!refused.ok()) return refused;
+  return kernel->describe(*target);
+}
+
+Result<Compiled> compile(const BuiltInWords& words, const Described& described) {
+  const auto target = read_target(words);
+  if (!target) return target.diags();
+  auto compiled = words.ptx.empty() ? tartan::compile(described.kernel, target->arch)
+                                    : tartan::compile(described.kernel, *target);
+  if (!compiled) return about_kernel(words.kernel, compiled.diags());
+  return compiled;
+}
+
+}  // namespace tartan::tools

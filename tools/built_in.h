@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// tools/built_in.h - a built-in kernel named on the command line, with its options: for `tartan
+// emit` and `tartan explore`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "library/kernels/registry.h"
+
+namespace tartan::tools {
+
+/// What the command line says of a built-in kernel.
+struct BuiltInWords {
+  std::string kernel, target = "sm_80", ptx;
+  builtins::KernelRegistry kernels;  // with the values of their options
+};
+
+/// Adds the options of all kernels. `words` must outlive the command.
+void add_built_in_options(CLI::App& command, BuiltInWords& words);
+
+/// The kernel with its options, or what is wrong with them.
+Result<builtins::Described> describe(const BuiltInWords& words, const CLI::App& command);
+
+/// Compiles it. Its C++ lines are not the user's, so diagnostics leave them out.
+Result<Compiled> compile(const BuiltInWords& words, const builtins::Described& described);
+
+}  // namespace tartan::tools

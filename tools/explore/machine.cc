@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Machine code as NVIDIA's tools show it: ptxas assembles, nvdisasm disassembles with the lines.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <regex>
+#include <sstream>
+
+#include "tools/explore/page.h"
+
+extern char** environ;
+
+namespace tartan::tools::explore {
+namespace {
+
+namespace fs = std::filesystem;
+
+// CUDA_HOME, else PATH, else where CUDA installs itself.
+std::optional<fs::path> find_tool(const std::string& name) {
+  std::vector<fs::path> folders;
+  const char* const home = std::getenv("CUDA_HOME");
+  if (home && *home) {
+    folders.push_back(fs::path(home) / "bin");
+  } else {
+    const char* const path = std::getenv("PATH");
+    std::istringstream list(path ? path : "");
+    for (std::string folder; std::getline(list, folder, ':');) folders.emplace_back(folder);
+    folders.emplace_back("/usr/local/cuda/bin");
+  }
+  for (const fs::path& folder : folders)
+    if (access((folder / name).c_str(), X_OK) == 0) return folder / name;
+  return std::nullopt;
+}
+
+// A folder for the tools' files, removed with all that is in it.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "tartan_explore_XXXXXX").string();
+    if (mkdtemp(name.data())) path_ = name;
+  }
+  ~Folder() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  bool made() const { return !path_.empty(); }
+  fs::path operator/(const char* name) const { return path_ / name; }
+
+ private:
+  fs::path path_;
+};
+
+// What the program prints on both outputs, if it succeeds.
+std::optional<std::string> output_of(std::vector<std::string> words, const fs::path& log) {
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  pid_t child = 0;
+  const int failed =
+      posix_spawn(&child, words[0].c_str(), &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  int status = 0;
+  if (failed || waitpid(child, &status, 0) != child) return std::nullopt;
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return std::nullopt;
+  const auto text = read_source(log.string());
+  return text ? std::optional(std::string(text->text())) : std::nullopt;
+}
+
+std::optional<int> number_before(const std::string& text, const char* what) {
+  std::smatch found;
+  if (!std::regex_search(text, found, std::regex(std::string("(\\d+) ") + what)))
+    return std::nullopt;
+  return std::stoi(found[1]);
+}
+
+// "ptxas info    : Used 40 registers, used 1 barriers, 768 bytes smem", one for each kernel.
+Json resources(const std::string& log) {
+  Json out = Json::array();
+  std::string kernel;
+  std::istringstream lines(log);
+  static const std::regex entry("entry function '([^']+)'");
+  int stores = 0, loads = 0;
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch found;
+    if (std::regex_search(line, found, entry)) kernel = found[1];
+    if (const auto bytes = number_before(line, "bytes spill stores")) stores = *bytes;
+    if (const auto bytes = number_before(line, "bytes spill loads")) loads = *bytes;
+    const auto registers = number_before(line, "registers");
+    if (!registers) continue;
+    out.push_back({{"kernel", kernel},
+                   {"registers", *registers},
+                   {"barriers", number_before(line, "barriers").value_or(0)},
+                   {"shared", number_before(line, "bytes smem").value_or(0)},
+                   {"spill_stores", stores},
+                   {"spill_loads", loads}});
+    stores = loads = 0;
+  }
+  return out;
+}
+
+int source_index(const Json& sources, const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  for (std::size_t i = 0; i < sources.size(); ++i)
+    if (sources[i]["path"] == path || sources[i]["name"] == name) return static_cast<int>(i);
+  return -1;
+}
+
+// The instructions and labels of `nvdisasm -g`, each with its C++ line.
+Json instructions(const std::string& listing, const Json& sources) {
+  static const std::regex line_mark(R"re(^\s*//## File "([^"]+)", line (\d+).*)re");
+  static const std::regex instruction(R"(^\s*/\*([0-9a-f]+)\*/\s+(.*;).*)");
+  static const std::regex label(R"(^\s*(\.L_x_\d+|[A-Za-z_$][\w$]*):\s*)");
+  Json text = Json::array(), at = Json::array();
+  Json now = 0;
+  std::istringstream lines(listing);
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch found;
+    if (std::regex_match(line, found, line_mark)) {
+      const int source = source_index(sources, found[1]);
+      now = source < 0 ? Json(0) : Json{source, std::stoi(found[2])};
+    } else if (std::regex_match(line, found, instruction)) {
+      text.push_back(fmt::format("/*{}*/ {}", found[1].str(), found[2].str()));
+      at.push_back(now);
+    } else if (std::regex_match(line, found, label)) {
+      text.push_back(found[1].str() + ":");
+      at.push_back(0);
+    }
+  }
+  return {{"lines", std::move(text)}, {"at", std::move(at)}};
+}
+
+}  // namespace
+
+Json machine_part(const Subject& subject, const Json& sources) {
+  Json out{{"missing", nullptr},
+           {"resources", Json::array()},
+           {"lines", Json::array()},
+           {"at", Json::array()}};
+  const auto assembler = find_tool("ptxas"), disassembler = find_tool("nvdisasm");
+  const auto without = [&](const char* why) {
+    out["missing"] = why;
+    return out;
+  };
+  if (!assembler)
+    return without(
+        "ptxas of NVIDIA's CUDA toolkit was not found: set CUDA_HOME, or add it to PATH");
+  std::smatch target;
+  const std::string text(subject.ptx->text());
+  static const std::regex of_target(R"(\n\s*\.target\s+(sm_\w+))");
+  if (!std::regex_search(text, target, of_target)) return without("the text has no .target");
+  const Folder folder;
+  if (!folder.made()) return without("the folder of temporary files cannot be written");
+  const fs::path ptx = folder / "kernel.ptx", cubin = folder / "kernel.cubin";
+  if (!write_file(ptx.string(), text)) return without("the folder of temporary files is full");
+  const auto log = output_of({assembler->string(), "-v", "-lineinfo", "-arch=" + target[1].str(),
+                              "-o", cubin.string(), ptx.string()},
+                             folder / "log");
+  if (!log) return without("ptxas did not assemble the text");
+  out["resources"] = resources(*log);
+  if (!disassembler)
+    return without(
+        "nvdisasm of NVIDIA's CUDA toolkit was not found: set CUDA_HOME, or add it to PATH");
+  const auto listing =
+      output_of({disassembler->string(), "-g", cubin.string()}, folder / "listing");
+  if (!listing) return without("nvdisasm did not read what ptxas made");
+  out.update(instructions(*listing, sources));
+  return out;
+}
+
+}  // namespace tartan::tools::explore

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers of the text and of its run, beside the limits of the hardware.
+#include "runtime/emulator/machine/multiprocessor.h"
+#include "runtime/profile_report.h"
+#include "tools/explore/page.h"
+
+namespace tartan::tools::explore {
+namespace {
+
+constexpr std::uint64_t most_static_shared = 49152;  // bytes a block has without asking for more
+
+Json of_dim(Dim3 of) { return {of.x, of.y, of.z}; }
+
+Json of_launch(const Manifest& manifest) {
+  const Launch& launch = manifest.launch;
+  return {{"kernel", manifest.kernel},
+          {"grid", of_dim(launch.grid)},
+          {"block", of_dim(launch.block)},
+          {"cluster", launch.cluster.x ? of_dim(launch.cluster) : Json()},
+          {"dynamic_shared", launch.dynamic_shared},
+          {"launches", 1 + manifest.then.size()}};
+}
+
+std::uint64_t bytes_of(const ptx::Variable& variable) {
+  const auto bits = static_cast<std::uint64_t>(tartan::bits(variable.type)) * variable.vector;
+  return variable.elements * bits / 8 * variable.numbered.value_or(1);
+}
+
+// Variables of shared memory; `bytes` null: the launch says how many.
+Json shared_variables(const ptx::Module& module) {
+  Json out = Json::array();
+  for (const ptx::Variable& each : module.variables) {
+    if (each.space != StateSpace::shared) continue;
+    const bool dynamic = each.unsized && !each.initialiser;
+    out.push_back({{"name", each.name},
+                   {"line", module.source->line(each.offset)},
+                   {"bytes", dynamic ? Json() : Json(bytes_of(each))},
+                   {"align", each.align}});
+  }
+  return out;
+}
+
+Json limits_of(const ptx::Module& module) {
+  const auto arch = module.targets.empty() ? std::nullopt : Arch::parse(module.targets.front());
+  const ArchRow* row = arch ? find_arch(*arch) : nullptr;
+  if (!row) return nullptr;
+  const emulator::Multiprocessor& of = emulator::multiprocessor_of(arch->sm);
+  return {{"arch", arch->text()},
+          {"shared_of_block", row->shared_bytes},
+          {"static_shared_of_block", most_static_shared},
+          {"registers_of_thread", 255},
+          {"registers_of_multiprocessor", 65536},
+          {"threads_of_block", 1024},
+          {"warps_of_multiprocessor", of.warps},
+          {"blocks_of_multiprocessor", 32},
+          {"multiprocessors", of.count}};
+}
+
+Json of_run(const Outcome& outcome) {
+  const Report& report = outcome.report;
+  Json expected = Json::array();
+  for (const Expectation& each : outcome.expectations)
+    expected.push_back({{"buffer", each.buffer}, {"ok", each.ok()}});
+  return {{"device", outcome.device},
+          {"warp_instructions", report.warp_instructions},
+          {"lane_instructions", report.lane_instructions},
+          {"multiply_adds", report.multiply_adds},
+          {"trust",
+           {{"level", report.trust.level},
+            {"instruction", report.trust.instruction},
+            {"source", report.trust.source}}},
+          {"expectations", std::move(expected)},
+          {"instructions", profile_json(report.instructions)}};
+}
+
+}  // namespace
+
+Json report_part(const Subject& subject, const ptx::Module& module, const Outcome* outcome) {
+  Json out;
+  out["target"] = module.targets.empty() ? Json() : Json(module.targets.front());
+  out["version"] = module.version.text();
+  out["launch"] = subject.manifest ? of_launch(*subject.manifest) : Json();
+  out["shared"] = shared_variables(module);
+  out["limits"] = limits_of(module);
+  out["run"] = outcome ? of_run(*outcome) : Json();
+  out["not_run"] = subject.not_run;
+  return out;
+}
+
+}  // namespace tartan::tools::explore
