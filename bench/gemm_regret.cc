@@ -235,7 +235,7 @@ const Knob knobs[] = {CONSTANT(launch),       CONSTANT(second_launch), CONSTANT(
                       CONSTANT(mma_wait),     CONSTANT(producer_wait), CONSTANT(wgmma_share),
                       CONSTANT(mma_share),    CONSTANT(shared),        CONSTANT(straddle),
                       CONSTANT(copy),         CONSTANT(copy_elements), CONSTANT(copy_wait),
-                      CONSTANT(element_wait), CONSTANT(loop_wait),     CONSTANT(clusters),
+                      CONSTANT(element_wait), CONSTANT(few_wait),      CONSTANT(clusters),
                       CONSTANT(memory_share), CONSTANT(cache_share),   CONSTANT(reuse),
                       RATE(latency)};
 #undef CONSTANT

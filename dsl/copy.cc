@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copying a tile with all threads of the block, or of a warp.
+#include <functional>
 #include <numeric>
 
 #include "dsl/addressing.h"
@@ -17,6 +18,12 @@ using codegen::Pointer;
 using codegen::Value;
 
 constexpr int max_unrolled = 16;  // accesses that are unrolled; more become a loop
+// 32-bit registers that a thread loads before it stores the first: a loop that waits for each load
+// alone takes their latencies one after the other. Producers that keep 24 registers: fewer, and
+// nothing is unrolled, since the assembler would move loads of several batches together.
+constexpr int batch_registers = 16, batch_of_producers = 8;
+
+using Store = std::function<void()>;
 
 class Copier {
  public:
@@ -37,27 +44,48 @@ class Copier {
 
   void copy() {
     if (!choose_width()) return;
-    const std::int64_t per_line = line() / width_;
-    const std::int64_t chunks = rows_ * cols_ / width_, threads = threads_;
-    const Scalar& thread = thread_;
+    const std::int64_t chunks = rows_ * cols_ / each(), threads = threads_;
     state_.fill.by_threads = true;
-    const auto chunk = [&](const Scalar& index) {
-      move(index / per_line, index % per_line * width_);
-    };
-    const std::int64_t whole = chunks / threads, rest = chunks % threads;
-    if (whole <= max_unrolled) {
-      for (std::int64_t i = 0; i < whole; ++i) chunk(thread + i * threads);
-    } else {
-      const Value step = state_.f().constant(u32, threads);
-      state_.f().for_range(state_.value(thread), state_.f().constant(u32, whole * threads), step,
-                           [&](Value i) { chunk(state_.scalar(i)); });
+    const std::int64_t whole = chunks / threads, rest = chunks % threads, together = batch(),
+                       looped = whole <= most_unrolled() ? 0 : whole / together * together;
+    if (looped) {
+      const Value step = state_.f().constant(u32, together * threads);
+      state_.f().for_range(state_.value(thread_), state_.f().constant(u32, looped * threads), step,
+                           [&](Value i) { move(state_.scalar(i), together); });
     }
+    for (std::int64_t i = looped; i < whole; i += together)
+      move(thread_ + i * threads, std::min(together, whole - i));
     if (rest)
-      state_.f().if_then(state_.value(thread < rest), [&] { chunk(thread + whole * threads); });
+      state_.f().if_then(state_.value(thread_ < rest), [&] { move(thread_ + whole * threads, 1); });
     explain(chunks);
   }
 
  private:
+  std::int64_t each() const { return width_ * parts_; }  // elements of an access
+  // Accesses of which all loads are issued before the first store.
+  std::int64_t batch() const {
+    const std::int64_t registers = parts_ * std::max<std::int64_t>(bytes() / 4, 1);
+    const int most = few_registers() ? batch_of_producers : batch_registers;
+    return asynchronous_ ? 1 : std::max<std::int64_t>(most / registers, 1);
+  }
+  std::int64_t most_unrolled() const {
+    return few_registers() && !asynchronous_ ? batch() : max_unrolled;
+  }
+  bool few_registers() const {
+    return state_.roles.current == Role::producer && state_.config.moves_registers();
+  }
+  // So many accesses of this thread, the first of which has this number.
+  void move(const Scalar& first, std::int64_t count) {
+    const std::int64_t per_line = line() / each();
+    std::vector<Store> stores;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Scalar index = first + i * threads_;
+      stores.push_back(moved(index / per_line, index % per_line * each()));
+    }
+    for (const Store& store : stores)
+      if (store) store();
+  }
+
   bool lines_are_rows() const { return major_ != Major::col; }
   std::int64_t line() const { return lines_are_rows() ? cols_ : rows_; }
   std::int64_t bytes() const { return width_ * bits(from_.type) / 8; }
@@ -137,7 +165,17 @@ class Copier {
       asynchronous_ = false;
       state_.fill.plain = true;
     }
+    if (!asynchronous_ && together) parts_ = loads_of_word();
     return true;
+  }
+
+  // Rows in global memory may begin at any element; shared memory takes whole words.
+  std::int64_t loads_of_word() {
+    const std::int64_t element = bits(from_.type), elements = 32 / element;
+    const bool fills = !state_.memories.of(from_).in_shared && state_.memories.of(to_).in_shared;
+    const bool whole = elements * element == 32 && line() % elements == 0 &&
+                       aligned(to_, elements) >= 4 && !to_.row_edge && !to_.col_edge;
+    return bytes() < 4 && fills && whole && !selection_.where ? elements / width_ : 1;
   }
 
   bool may_be_asynchronous() {
@@ -171,7 +209,8 @@ class Copier {
     return false;
   }
 
-  void move(const Scalar& line, const Scalar& along) {
+  // Loads an access, or issues it if it is asynchronous; the result stores what was loaded.
+  Store moved(const Scalar& line, const Scalar& along) {
     Scalar row = lines_are_rows() ? line : along;
     const Scalar& col = lines_are_rows() ? along : line;
     std::optional<Value> guard;
@@ -180,39 +219,62 @@ class Copier {
       const Scalar first =
           selection_.together == 1 ? col : col / selection_.together * selection_.together;
       const auto holds = condition(selection_.where(row, first));
-      if (!holds) return;
+      if (!holds) return {};
       guard = *holds;
     }
-    if (!selection_.row_of) return move(from_, row, to_, row, col, guard);
+    if (!selection_.row_of) return moved(from_, row, to_, row, col, guard);
     const Scalar index = selection_.row_of(row);
-    if (!state_.is_index(index, "the row of a copy")) return;
+    if (!state_.is_index(index, "the row of a copy")) return {};
     const bool scatters = state_.memories.of(from_).in_shared;
     const Tensor& indexed = scatters ? to_ : from_;
     guard = has_row(state_, indexed, index);
-    const Tensor moved = from_row(state_, indexed, index);
-    if (scatters) move(from_, row, moved, 0, col, guard);
-    else move(moved, 0, to_, row, col, guard);
+    const Tensor moved_rows = from_row(state_, indexed, index);
+    if (scatters) return moved(from_, row, moved_rows, 0, col, guard);
+    return moved(moved_rows, 0, to_, row, col, guard);
   }
 
-  void move(const Tensor& from_tensor, const Scalar& from_row, const Tensor& to_tensor,
-            const Scalar& to_row, const Scalar& col, std::optional<Value> guard) {
+  Store moved(const Tensor& from_tensor, const Scalar& from_row, const Tensor& to_tensor,
+              const Scalar& to_row, const Scalar& col, std::optional<Value> guard) {
     const Pointer from = address_of(state_, from_tensor, from_row, col),
                   to = written_address_of(state_, to_tensor, to_row, col);
-    if (asynchronous_)
-      return move_asynchronous(to, from, from_tensor, lines_are_rows() ? from_row : col,
-                               lines_are_rows() ? col : from_row, guard);
+    if (asynchronous_) {
+      move_asynchronous(to, from, from_tensor, lines_are_rows() ? from_row : col,
+                        lines_are_rows() ? col : from_row, guard);
+      return {};
+    }
+    if (parts_ > 1) {
+      const Value word = load_word(from, from_tensor, from_row, col, guard);
+      return [=, this] { store(to, {word}); };
+    }
     auto read = is_inside(state_, from_tensor, from_row, col),
          written = is_inside(state_, to_tensor, to_row, col);
     // What is not selected is zero in shared memory, and untouched in global memory.
     auto& selected = state_.memories.of(from_).in_shared ? written : read;
     if (guard) selected = selected ? state_.f().bit_and(*selected, *guard) : *guard;
-    if (written) {
-      state_.f().if_then(*written, [&] { store(to, load(from)); });
-    } else if (read) {
-      store(to, load_if(*read, from));
-    } else {
-      store(to, load(from));
+    if (written) return [=, this] { state_.f().if_then(*written, [&] { store(to, load(from)); }); };
+    const std::vector<Value> words = read ? load_if(*read, from) : load(from);
+    return [=, this] { store(to, words); };
+  }
+
+  // A word of shared memory from several loads, each of which may be outside of the matrix.
+  Value load_word(Pointer from, const Tensor& tensor, const Scalar& row, const Scalar& col,
+                  const std::optional<Value>& guard) {
+    codegen::FunctionBuilder& f = state_.f();
+    std::vector<Value> loaded;
+    for (std::int64_t i = 0; i < parts_; ++i) {
+      const std::int64_t along = i * width_;
+      auto read = is_inside(state_, tensor, lines_are_rows() ? row : row + along,
+                            lines_are_rows() ? col + along : col);
+      if (guard) read = read ? f.bit_and(*read, *guard) : *guard;
+      const Pointer at = f.offset(from, i * bytes());
+      loaded.push_back(read ? f.load_if(*read, at, word()) : f.load(at, word()));
     }
+    if (bytes() == 2) return f.pack(loaded[0], loaded[1], b32);
+    Value out = f.convert(loaded[0], u32);
+    for (int i = 1; i < 4; ++i)
+      out = f.bit_or(out, f.shift_left(f.convert(loaded[static_cast<std::size_t>(i)], u32),
+                                       f.constant(u32, 8 * i)));
+    return f.bitcast(out, b32);
   }
 
   // The condition of a masked copy; nothing, and reported, if it is none.
@@ -264,8 +326,9 @@ class Copier {
     return {state_.f().load(from, word())};
   }
   std::vector<Value> load_if(Value exists, Pointer from) {
+    if (bytes() <= 4) return {state_.f().load_if(exists, from, word())};
     std::vector<codegen::Variable> words;
-    for (std::int64_t i = 0; i < std::max<std::int64_t>(bytes() / 4, 1); ++i)
+    for (std::int64_t i = 0; i < bytes() / 4; ++i)
       words.push_back(state_.f().variable(state_.f().constant(word(), std::int64_t{0})));
     state_.f().if_then(exists, [&] {
       const std::vector<Value> values = load(from);
@@ -289,7 +352,8 @@ class Copier {
     const bool ragged = from_.row_edge || from_.col_edge || to_.row_edge || to_.col_edge;
     state_.log.choose(
         fmt::format("copy {} to {}", from_.name, to_.name),
-        fmt::format("{}{} bytes per access", how, bytes()),
+        parts_ > 1 ? fmt::format("{} bytes per load, 4 per store", bytes())
+                   : fmt::format("{}{} bytes per access", how, bytes()),
         fmt::format("{} accesses over {} threads; {} to {}{}", chunks, threads_,
                     from_.layout.text(), to_.layout.text(),
                     ragged ? "; out-of-bounds elements are zero-filled or skipped" : ""),
@@ -305,7 +369,8 @@ class Copier {
   CopySelection selection_;
   bool rounds_;  // to tf32
   Major major_ = Major::none;
-  std::int64_t width_ = 1;  // elements per access
+  std::int64_t width_ = 1;  // elements per load
+  std::int64_t parts_ = 1;  // loads per access
   bool asynchronous_ = false;
   std::vector<std::string> refused_;
 };

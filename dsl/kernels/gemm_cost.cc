@@ -149,7 +149,7 @@ struct Work {
   bool partial;
 
  private:
-  void copies(const Gemm& options, double line, const GemmConstants& c);
+  void copies(const Gemm& options, const Target& target, double line, const GemmConstants& c);
 };
 
 int resident_ctas(const Gemm& options, const Target& target, const GpuRow& gpu) {
@@ -216,7 +216,7 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
   stage_bytes =
       (tile.m + double{1} * tile.n / options.cluster) * line * (straddles ? c.straddle : 1);
   issue = copy = 0;
-  if (!tma) copies(options, line, c);
+  if (!tma) copies(options, target, line, c);
   // One warpgroup alone waits for its products before it releases a stage; two take turns.
   const int groups = wgmma ? tile.warps_m / 4 : 1;
   wait = wgmma ? c.wgmma_wait / groups : options.producers ? c.producer_wait : c.mma_wait;
@@ -230,20 +230,18 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
 }
 
 // Threads fill a stage: by cp.async, or, where the divisor of the rows is less than four bytes,
-// through registers, and then in a loop that waits for each of its loads if there are many.
-void Work::copies(const Gemm& options, double line, const GemmConstants& c) {
-  constexpr double most_unrolled = 16;  // see copy.cc
+// through registers, in batches that wait for their loads: see copy.cc.
+void Work::copies(const Gemm& options, const Target& target, double line, const GemmConstants& c) {
   const Tile& tile = options.tile;
   const int bytes = copied_bytes(options);
   const bool elements = bytes < 4;
+  const bool few = Configuration({.block = tile.threads(), .producers = options.producers}, target)
+                       .moves_registers();
   const double warps = options.producers ? options.producers : tile.warps_m * tile.warps_n;
   const auto operand = [&](double rows, double inside) {
     const double accesses = rows * line / bytes / 32, each = accesses / warps;
     issue += accesses * inside * (elements ? c.copy_elements : c.copy);
-    copy += each * inside *
-            (!elements              ? c.copy_wait
-             : each > most_unrolled ? c.loop_wait
-                                    : c.element_wait);
+    copy += each * inside * (!elements ? c.copy_wait : few ? c.few_wait : c.element_wait);
   };
   operand(tile.m, m / (up(m, tile.m) * tile.m));
   operand(tile.n, n / (up(n, tile.n) * tile.n));

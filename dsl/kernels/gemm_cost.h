@@ -49,15 +49,15 @@ struct GemmConstants {
   double producer_wait = 17.1;  // with
   double wgmma_share = 1;       // of the tensor cores' rate
   double mma_share = 1.17;
-  double shared = 214;          // bytes of shared memory per cycle
-  double straddle = 2.22;       // times the loads by TMA, if rows start off 128-byte lines
-  double copy = 7.17;           // of each access of a warp that threads make to fill a stage
-  double copy_elements = 3.17;  // the same where each element takes an access
-  double copy_wait = 35.7;      // of a warp for each of its accesses; the warps take turns
-  double element_wait = 95.3;   // the same for elements
-  double loop_wait = 187;       // the same, if there are so many that they make a loop
-  double clusters = 1.02;       // times the cycles of a multiprocessor: CTAs that wait for others
-  double memory_share = 1.19;   // of the bandwidth
+  double shared = 214;         // bytes of shared memory per cycle
+  double straddle = 2.22;      // times the loads by TMA, if rows start off 128-byte lines
+  double copy = 7.17;          // of each access of a warp that threads make to fill a stage
+  double copy_elements = 2.4;  // the same of each load where each element takes one
+  double copy_wait = 35.7;     // of a warp for each of its accesses; the warps take turns
+  double element_wait = 50;    // the same for elements, in batches; not fitted
+  double few_wait = 97;        // the same of producers, whose batches are shorter; not fitted
+  double clusters = 1.02;      // times the cycles of a multiprocessor: CTAs that wait for others
+  double memory_share = 1.19;  // of the bandwidth
   double cache_share = 2.17;
   double reuse = 0.99;  // of the second-level cache, that keeps operands
 };
