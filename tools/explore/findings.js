@@ -63,6 +63,6 @@ function addFindings() {
   const ran = model.report.run ? 'The text checks, and the emulator found no race, fault or undefined value in the run.'
     : 'The text checks. It was not run: ' + (model.report.not_run || 'the text has errors') + '.';
   addPart('findings', 'Findings', null,
-    ...(sorted.length ? sorted.map(findingCard) : [element('p', {class: 'empty'}, `✓ ${ran}`)]),
+    ...(sorted.length ? sorted.map(findingCard) : [element('p', {class: model.report.run ? 'empty' : 'empty plain'}, `${model.report.run ? '✓ ' : ''}${ran}`)]),
     sorted.length && model.report.not_run ? element('p', {class: 'hint'}, `Not run on the emulator: ${model.report.not_run}.`) : null);
 }

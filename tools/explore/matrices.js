@@ -170,7 +170,7 @@ class FragmentPicture {
       context.lineWidth = level === 3 ? thick + 1 : thick;
       context.strokeRect(x + thick / 2, y + thick / 2, size - gap - thick, size - gap - thick);
     }
-    if (size >= 24) {
+    if (size >= 22) {
       context.fillStyle = '#14161a';
       context.textAlign = 'center';
       context.font = `${level >= 2 ? 'bold ' : ''}10px ${styleOf('--mono')}`;
@@ -203,21 +203,23 @@ class FragmentFigure {
     this.uses = model.matrices.uses.filter((use) => use.form === index);
     this.use = this.uses[0];
     const has = form.operands.map((each) => each.operand);
-    this.product = has.includes('d') && has.includes('b') && has.includes('a');
+    this.product = ['a', 'b', 'd'].every((each) => has.includes(each));
     const alike = (x, y) => x && y && JSON.stringify(x.at) === JSON.stringify(y.at) && x.type === y.type;
     const d = form.operands.find((each) => each.operand === 'd');
-    this.pictures = form.operands.filter((each) => !(each.operand === 'c' && alike(each, d)))
+    const held = (each) => this.uses.some((use) => each.operand in use.registers);  // wgmma: a may be in memory
+    this.pictures = form.operands.filter((each) => held(each) && !(each.operand === 'c' && alike(each, d)))
       .map((each) => new FragmentPicture(this, each));
     this.chooser = element('select', {'aria-label': 'Instruction', onchange: () => {
       this.use = this.uses[this.chooser.selectedIndex];
       selectLine(this.use.line);
       this.draw();
     }}, ...this.uses.map((use) => element('option', {value: use.line}, `line ${use.line}`)));
-    this.board = element('div', {class: this.product ? 'board product' : 'board'}, ...this.pictures.map((each) => each.root));
+    this.board = element('div', {class: this.product ? 'board product' : 'board'},
+      this.product ? element('p', {class: 'formula', 'aria-hidden': 'true'}, 'd = a · b + c') : null, ...this.pictures.map((each) => each.root));
     this.root = element('article', {class: 'card form'},
       element('h3', {}, element('code', {}, form.instruction), ' ',
         element('span', {class: 'faint'}, `${plural(this.uses.length, 'time')} in the text, here at `), this.chooser),
-      this.board, ...form.notes.map((note) => element('p', {class: 'hint'}, note)));
+      this.board, ...form.notes.filter((note) => held({operand: 'a'}) || !note.startsWith('a is shown')).map((note) => element('p', {class: 'hint'}, note)));
   }
 
   draw() {
@@ -226,7 +228,7 @@ class FragmentFigure {
     const side = this.product ? Math.max(...this.pictures.filter((p) => p.operand.operand === 'a').map((p) => p.columns))
       + Math.max(...this.pictures.filter((p) => p.operand.operand !== 'a').map((p) => p.columns)) : Math.max(...columns);
     const room = width - 34 - (this.product ? 2 : 1) * (margin.left + 12);
-    const size = Math.max(5, Math.min(28, Math.floor(room / side)));
+    const size = Math.max(5, Math.min(25, Math.floor(room / side)));
     for (const each of this.pictures) each.draw(size);
   }
 }

@@ -65,7 +65,7 @@ function occupancy() {
   const {limits, launch} = model.report, resources = resourcesOf();
   if (!limits || !launch) return null;
   const threads = launch.block.reduce((x, y) => x * y), warps = Math.ceil(threads / 32), shared = sharedBytes();
-  const by = {'the most there may be': limits.blocks_of_multiprocessor, warps: Math.floor(limits.warps_of_multiprocessor / warps)};
+  const by = {blocks: limits.blocks_of_multiprocessor, warps: Math.floor(limits.warps_of_multiprocessor / warps)};
   if (shared) by['shared memory'] = Math.floor((limits.shared_of_block + 1024) / (shared + 1024));
   if (resources) by.registers = Math.floor(limits.registers_of_multiprocessor / (Math.ceil(resources.registers / 8) * 8 * warps * 32));
   const least = Math.min(...Object.values(by));

@@ -65,7 +65,7 @@ class BankPicture {
     return element('button', {type: 'button', role: 'option', 'data-line': access.line, title: opcode,
       onclick: () => { this.choose(access); selectLine(access.line); }},
       element('span', {class: 'gutter'}, String(access.line)), element('code', {}, opcode.split('.').slice(0, 1) + opcode.replace(/^[^.]*/, '').slice(0, 26)),
-      element('span', {class: conflicts ? 'conflict' : 'good'}, `${access.wavefronts}${conflicts ? ` of ${access.minimum}` : ''}`));
+      element('span', {class: conflicts ? 'conflict' : 'good'}, conflicts ? `${access.wavefronts}, best ${access.minimum}` : String(access.wavefronts)));
   }
 
   choose(access) {
