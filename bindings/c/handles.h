@@ -33,6 +33,8 @@ tartan_error* error_of(const Diags& diags) noexcept;
 
 /// An argument of a function: its name, and whether it is null.
 struct Given {
+  template <typename T>
+  Given(const char* of, T* given) : name(of), value(static_cast<const void*>(given)) {}
   const char* name;
   const void* value;
 };

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bindings/c/cache.h"
 #include "compiler/isa/nearest_arch.h"
 #include "compiler/support/nearest.h"
 #include "tartan/support/source.h"
@@ -124,7 +125,9 @@ Result<std::shared_ptr<const tartan_kernel::State>> compiled_kernel(const char* 
   if (!arch) return arch.diags();
   const auto described = describe(name, *arch, options);
   if (!described) return described.diags();
-  const auto compiled = compile(described->kernel, *arch);
+  const auto cache = c::used_cache();
+  const auto compiled =
+      cache ? compile(described->kernel, *arch, *cache) : compile(described->kernel, *arch);
   if (!compiled) return about_kernel(name, compiled.diags());
   return std::make_shared<const tartan_kernel::State>(
       *compiled, *described, dumped(info_of(*compiled)), explain_json(compiled->choices));

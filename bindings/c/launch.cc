@@ -7,11 +7,13 @@
 #include <optional>
 #include <vector>
 
+#include "bindings/c/cache.h"
 #include "bindings/c/kernel.h"
 #include "runtime/check_arguments.h"
 #ifdef TARTAN_LLVM
 #include "tartan/dsl/kernels/gemm.h"
 #include "tartan/launch.h"
+#include "tartan/load.h"
 #endif
 
 using namespace tartan;
@@ -111,6 +113,14 @@ Diags refuse_shape(const tartan_launch_options& options) {
   return out;
 }
 
+Result<LoadedKernel> loaded(Device& device, const Compiled& compiled) {
+  const auto cache = c::used_cache();
+  if (!cache) return loaded(device, compiled.ptx, compiled.name);
+  const auto ready = Loader(device, *cache).load(compiled);
+  if (!ready) return ready.diags();
+  return (*ready)->kernel;
+}
+
 std::vector<KernelParam> params_of(const Compiled& compiled) {
   std::vector<KernelParam> out;
   for (const CompiledParam& each : compiled.params)
@@ -208,7 +218,7 @@ tartan_error* tartan_load(tartan_device* device, const tartan_kernel* kernel,
       "tartan_load", {{"device", device}, {"kernel", kernel}, {"out", out}}, [&]() -> Status {
 #ifdef TARTAN_LLVM
         const Compiled& compiled = kernel->state->compiled;
-        auto function = loaded(device->device, compiled.ptx, compiled.name);
+        auto function = loaded(device->device, compiled);
         if (!function) return function.diags();
         *out = new tartan_function{device->device, *function,
                                    info_of(compiled.name, params_of(compiled)), kernel->state};

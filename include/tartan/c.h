@@ -88,6 +88,18 @@ tartan_error* tartan_list_kernels(char** json);
  */
 tartan_error* tartan_compile(const char* name, const char* target, const char* options,
                              tartan_kernel** out);
+/**
+ * From now on tartan_compile() looks for PTX in a folder and keeps it there, and tartan_load()
+ * machine code: the cache of tartan/cache.h, which processes of the user share. For the whole
+ * process. `folder` may be NULL: TARTAN_CACHE_DIR, else XDG_CACHE_HOME/tartan, else
+ * ~/.cache/tartan; "": no cache, as at the start.
+ */
+tartan_error* tartan_use_cache(const char* folder);
+/**
+ * What the cache could not read or write, as warnings in the form of tartan_error_json(): results
+ * do without it.
+ */
+tartan_error* tartan_cache_problems(char** json);
 const char* tartan_kernel_name(const tartan_kernel* kernel);
 /** Its PTX text, which the checker has accepted. */
 const char* tartan_kernel_ptx(const tartan_kernel* kernel);

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "tests/runtime/double_cubin.h"
 #include "tests/runtime/fake_cuda.h"
+#include "tests/runtime/temporary_cache.h"
 
 namespace {
 
@@ -115,6 +117,49 @@ TEST_F(COnGpu, LaunchesInTheCallersStream) {
   const std::string small = taken(tartan_launch(function, &options, arguments, 6));
   EXPECT_NE(small.find("C (parameter 5)"), std::string::npos) << small;
   EXPECT_EQ(fake.launches.size(), 1u) << "nothing was launched";
+}
+
+TEST_F(COnGpu, ACacheKeepsPtxAndMachineCode) {
+  const tartan::test::TemporaryCache folder;
+  fake.cubin = tartan::test::double_cubin("gemm           ");
+  const auto ready = [&](const char* options) {
+    tartan_function_free(function);
+    tartan_kernel_free(kernel);
+    fake.calls.clear();
+    std::string wrong = taken(tartan_compile("gemm", "sm_90a", options, &kernel));
+    return wrong.empty() ? taken(tartan_load(device, kernel, &function)) : wrong;
+  };
+  const auto entries = [&] { return folder.open().stats().entries; };
+  ASSERT_EQ(taken(tartan_use_cache(folder.path().c_str())), "");
+  const std::string first = ready("{}");
+  if (first.find("no code generation") != std::string::npos) GTEST_SKIP() << first;
+  ASSERT_EQ(first, "");
+  EXPECT_TRUE(fake.called("cuLinkComplete"));
+  EXPECT_EQ(entries(), 3u) << "by its key, by its code, and machine code";
+
+  // As another process opens it.
+  ASSERT_EQ(taken(tartan_use_cache(folder.path().c_str())), "");
+  const std::string ptx = tartan_kernel_ptx(kernel);
+  ASSERT_EQ(ready("{}"), "");
+  EXPECT_FALSE(fake.called("cuLinkComplete"));
+  EXPECT_EQ(tartan_kernel_ptx(kernel), ptx);
+
+  char* problems = nullptr;
+  ASSERT_EQ(taken(tartan_cache_problems(&problems)), "");
+  EXPECT_EQ(std::string(problems).find("message"), std::string::npos) << problems;
+  tartan_string_free(problems);
+  std::filesystem::remove_all(folder.path());
+  ASSERT_EQ(ready(R"({"type": "bf16"})"), "") << "without a folder it works, too";
+  ASSERT_EQ(taken(tartan_cache_problems(&problems)), "");
+  EXPECT_NE(std::string(problems).find(folder.path()), std::string::npos) << problems;
+  tartan_string_free(problems);
+
+  ASSERT_EQ(taken(tartan_use_cache("")), "");
+  ASSERT_EQ(ready(R"({"type": "f32"})"), "");
+  EXPECT_EQ(entries(), 0u);
+  tartan_error* error = tartan_use_cache("/dev/null");
+  EXPECT_STREQ(tartan_error_rule(error), "file");
+  tartan_error_free(error);
 }
 
 TEST_F(COnGpu, AdoptsAContext) {

@@ -110,6 +110,15 @@ static void test_check(void) {
   CHECK_ERROR(tartan_check(scale_ptx, NULL, NULL, NULL), "usage", "the argument json is null");
 }
 
+static void test_cache(void) {
+  char* json = NULL;
+  CHECK_ERROR(tartan_use_cache("/dev/null"), "file", "expected a folder");
+  CHECK_OK(tartan_use_cache(""));
+  CHECK_OK(tartan_cache_problems(&json));
+  CHECK_JSON(json, "\"diagnostics\"");
+  CHECK_ERROR(tartan_cache_problems(NULL), "usage", "json is null");
+}
+
 static void test_devices(void) {
   tartan_device* device = (tartan_device*)&failures;
   char* json = NULL;
@@ -400,6 +409,7 @@ int main(void) {
   char* json = NULL;
   test_version_and_errors();
   test_check();
+  test_cache();
   test_devices();
   CHECK_OK(tartan_open("emulator", "{\"hardware\": \"sm_80\"}", &device));
   test_buffers(device);

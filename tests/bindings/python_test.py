@@ -7,7 +7,9 @@ import gc
 import importlib.util
 import math
 import os
+import pathlib
 import struct
+import tempfile
 import threading
 import unittest
 
@@ -55,6 +57,22 @@ class Kernels(unittest.TestCase):
         self.assertEqual(names[5:], ["Q", "K", "V", "O", "LSE"])
         self.assertIn("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", kernel.ptx)
         self.assertTrue(any("ldmatrix" in each.taken for each in kernel.explain()))
+
+    def test_a_cache_is_used_where_one_is_asked_for(self):
+        with tempfile.TemporaryDirectory() as parent:
+            folder = pathlib.Path(parent, "cache")
+            tartan.use_cache(folder)
+            try:
+                first = tartan.compile("gemm", "sm_80").ptx
+                entries = sorted(each.name for each in folder.iterdir())
+                self.assertEqual({name.split(".")[1] for name in entries}, {"kernel", "text"})
+                self.assertEqual(tartan.compile("gemm", "sm_80").ptx, first)
+                self.assertEqual(sorted(each.name for each in folder.iterdir()), entries)
+                self.assertEqual(tartan.cache_problems(), [])
+            finally:
+                tartan.use_cache("")
+            tartan.compile("gemm", "sm_80", type="bf16")
+            self.assertEqual(len(list(folder.iterdir())), len(entries))
 
     def test_all_mistakes_are_in_one_error(self):
         with self.assertRaises(tartan.Error) as caught:

@@ -6,29 +6,12 @@
 #include <tartan/tartan.h>
 
 #include <array>
-#include <filesystem>
 #include <thread>
+
+#include "tests/runtime/temporary_cache.h"
 
 namespace tartan {
 namespace {
-
-namespace fs = std::filesystem;
-
-// A folder of its own for each test, deleted behind it.
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "tartan-loader-XXXXXX").string();
-    root_ = ::mkdtemp(name.data());
-  }
-  ~Folder() { fs::remove_all(root_); }
-  std::string path() const { return root_ + "/cache"; }
-  /// As a new process opens it.
-  Cache open() const { return *Cache::open({.folder = path()}); }
-
- private:
-  std::string root_;
-};
 
 Kernel counted(int value, int& described) {
   return kernel("counted", {.block = 32}, [value, &described](Builder& k) {
@@ -47,7 +30,7 @@ std::vector<int> result_of(Device& device, const ReadyKernel& ready) {
 }
 
 TEST(LoaderOnEmulator, AKernelWithAKeyIsDescribedOnce) {
-  const Folder folder;
+  const test::TemporaryCache folder;
   Device device = *Device::open("emulator");
   int described = 0;
   const Loader loader(device, folder.open());
@@ -78,7 +61,7 @@ Status multiply(const Loader& loader, const kernels::Gemm& options, int m, int n
 
 // The example of docs/cache.md.
 TEST(LoaderOnEmulator, BuiltInKernelsAreFoundByTheirOptions) {
-  const Folder folder;
+  const test::TemporaryCache folder;
   Device device = *Device::open("emulator", {.hardware = "sm_80"});
   constexpr int size = 64;
   const std::vector<host::f16> ones(size * size, host::f16(1.0));
@@ -101,7 +84,7 @@ TEST(LoaderOnEmulator, BuiltInKernelsAreFoundByTheirOptions) {
 }
 
 TEST(LoaderOnEmulator, MistakesAreReported) {
-  const Folder folder;
+  const test::TemporaryCache folder;
   const Loader loader(*Device::open("emulator"), folder.open());
   const auto wrong = kernel("wrong", {.block = 32}, [](Builder& k) {
     auto C = k.global("C", s32, row_major(1, 32));
@@ -112,7 +95,7 @@ TEST(LoaderOnEmulator, MistakesAreReported) {
 }
 
 TEST(LoaderOnEmulator, ThreadsShareIt) {
-  const Folder folder;
+  const test::TemporaryCache folder;
   Device device = *Device::open("emulator");
   const Loader loader(device, folder.open());
   std::array<std::shared_ptr<const ReadyKernel>, 16> ready;

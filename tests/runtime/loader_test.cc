@@ -7,49 +7,17 @@
 #include <filesystem>
 
 #include "tests/runtime/cuda_double.h"
+#include "tests/runtime/double_cubin.h"
+#include "tests/runtime/temporary_cache.h"
 
 namespace tartan {
 namespace {
 
 namespace fs = std::filesystem;
 
-// A folder of its own for each test, deleted behind it.
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "tartan-loader-XXXXXX").string();
-    root_ = ::mkdtemp(name.data());
-  }
-  ~Folder() { fs::remove_all(root_); }
-  std::string path() const { return root_ + "/cache"; }
-  /// As a new process opens it.
-  Cache open() const { return *Cache::open({.folder = path()}); }
-
- private:
-  std::string root_;
-};
-
-// An ELF file of 64 bits with one section of 16 bytes, and the name that the double looks for.
-std::vector<std::byte> cubin(const char (&name)[16]) {
-  std::array<std::uint64_t, 8> header{0x464c457f};
-  constexpr std::uint64_t text_at = 64, text_bytes = sizeof name, table_at = text_at + text_bytes;
-  header[5] = table_at;
-  std::vector<std::byte> out(table_at + 64);
-  std::memcpy(out.data(), header.data(), sizeof header);
-  const std::uint16_t entry_bytes = 64, entries = 1;
-  std::memcpy(out.data() + 58, &entry_bytes, 2);
-  std::memcpy(out.data() + 60, &entries, 2);
-  std::memcpy(out.data() + text_at, name, sizeof name);
-  const std::uint32_t kind = 1;
-  std::memcpy(out.data() + table_at + 4, &kind, 4);
-  std::memcpy(out.data() + table_at + 24, &text_at, 8);
-  std::memcpy(out.data() + table_at + 32, &text_bytes, 8);
-  return out;
-}
-
 class LoaderOnDouble : public test::CudaDouble {
  protected:
-  LoaderOnDouble() { fake.cubin = cubin("scale other    "); }
+  LoaderOnDouble() { fake.cubin = test::double_cubin("scale other    "); }
 
   // Different texts of the same kernel.
   static Compiled scale(int number = 0) {
@@ -69,7 +37,7 @@ class LoaderOnDouble : public test::CudaDouble {
     return called;
   }
 
-  Folder folder;
+  test::TemporaryCache folder;
 };
 
 TEST_F(LoaderOnDouble, MachineCodeIsAssembledOnce) {

@@ -15,7 +15,8 @@ emulator also NumPy arrays and whatever else has the buffer protocol. Failures a
 """
 
 from ._device import Buffer, Device, Function
-from ._kernel import Choice, Kernel, KernelSummary, Option, Parameter, check, compile, kernels
+from ._kernel import Choice, Kernel, KernelSummary, Option, Parameter, cache_problems, check
+from ._kernel import compile, kernels, use_cache
 from ._library import Diagnostic, Error, library as _library
 
 __version__: str = _library.tartan_version().decode()
@@ -31,7 +32,9 @@ __all__ = [
     "KernelSummary",
     "Option",
     "Parameter",
+    "cache_problems",
     "check",
     "compile",
     "kernels",
+    "use_cache",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, List, Optional, Union
 
@@ -113,6 +114,20 @@ def compile(name: str, target: Union[str, "Device"], **options: Any) -> Kernel:
         )
     )
     return Kernel(handle)
+
+
+def use_cache(folder: Union[str, "os.PathLike[str]", None] = None) -> None:
+    """From now on compile() and Device.load() find PTX and machine code in a folder, and keep them
+    there, for all of this user's processes. None: TARTAN_CACHE_DIR, else XDG_CACHE_HOME/tartan,
+    else ~/.cache/tartan; "": no cache, as at the start."""
+    _check(library.tartan_use_cache(None if folder is None else os.fsencode(folder)))
+
+
+def cache_problems() -> List[Diagnostic]:
+    """What the cache could not read or write, as warnings: results do without it."""
+    out = ctypes.c_void_p()
+    _check(library.tartan_cache_problems(ctypes.byref(out)))
+    return diagnostics_of(json.dumps(take_json(out)))
 
 
 def check(ptx: str, target: Optional[str] = None) -> List[Diagnostic]:

@@ -105,6 +105,8 @@ def _declare(library: ctypes.CDLL) -> None:
         "error_free": (None, handle),
         "string_free": (None, handle),
         "list_kernels": (error, out),
+        "use_cache": (error, text),
+        "cache_problems": (error, out),
         "compile": (error, text, text, text, out),
         "kernel_name": (text, handle),
         "kernel_ptx": (text, handle),
