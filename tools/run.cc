@@ -8,6 +8,8 @@
 
 #include "runtime/outcome.h"
 #include "runtime/schedules.h"
+#include "tartan/runtime/timeline.h"
+#include "tartan/support/source.h"
 #include "tools/commands.h"
 #include "tools/progress.h"
 #include "tools/terminal.h"
@@ -16,7 +18,7 @@ namespace tartan::tools {
 namespace {
 
 struct RunWords {
-  std::string manifest, device = "auto", hardware, checks = "all", schedules, schedule;
+  std::string manifest, device = "auto", hardware, checks = "all", schedules, schedule, timeline;
   std::uint64_t max_steps = DeviceOptions{}.max_steps, most_schedules = 10'000;
   double timeout = 0;
   bool report = false, json = false;
@@ -33,7 +35,7 @@ Checks checks_of(std::string_view word) {
   return word == "all" ? Checks::all : word == "memory" ? Checks::memory : Checks::none;
 }
 
-Outcome outcome_of(const RunWords& words) {
+Outcome outcome_of(const RunWords& words, const std::shared_ptr<Timeline>& timeline) {
   Diags diags;
   if (!words.hardware.empty() && !Arch::parse(words.hardware))
     diags.report(
@@ -41,11 +43,12 @@ Outcome outcome_of(const RunWords& words) {
         fmt::format("--hardware {}: expected an architecture such as sm_90", words.hardware));
   const auto manifest = read_manifest(words.manifest);
   if (!manifest) diags.append(manifest.diags());
-  const bool scheduled = !words.schedules.empty() || !words.schedule.empty();
-  if (scheduled && words.device != "auto" && words.device != "emulator")
+  const bool emulated = !words.schedules.empty() || !words.schedule.empty() || timeline;
+  if (emulated && words.device != "auto" && words.device != "emulator")
     diags.report("usage"_rule, {},
-                 fmt::format("--schedules and --schedule require --device emulator, found {}",
-                             words.device));
+                 fmt::format("{} require{} --device emulator, found {}",
+                             timeline ? "--timeline" : "--schedules and --schedule",
+                             timeline ? "s" : "", words.device));
   if (!words.schedules.empty() && words.schedules != "all" && !seed_count(words.schedules))
     diags.report(
         "usage"_rule, {},
@@ -59,23 +62,34 @@ Outcome outcome_of(const RunWords& words) {
       .schedule = words.schedule,
       .checks = checks_of(words.checks),
       .profile = words.report,
+      .timeline = timeline,
       .progress = [&](std::uint64_t done, std::uint64_t all) { progress.set(done, all); }};
-  if (words.schedules.empty())
-    return run(*manifest, words.schedule.empty() ? words.device : "emulator", options);
+  if (words.schedules.empty()) return run(*manifest, emulated ? "emulator" : words.device, options);
   if (words.schedules == "all") return decide_schedules(*manifest, options, words.most_schedules);
   return run_seeds(*manifest, options, *seed_count(words.schedules));
 }
 
+// The exit code: that of the run, unless the file cannot be written.
+int write_timeline(const RunWords& words, const Timeline& timeline, int code) {
+  if (timeline.launches().empty()) return code;  // nothing ran, and complaints say why
+  if (const Status written = write_file(words.timeline, timeline.json()); !written)
+    return fail(exit_usage, written.diags());
+  if (!words.json) fmt::print("timeline in {}: {}", words.timeline, timeline.summary());
+  return code;
+}
+
 int run_manifest(const RunWords& words) {
   exit_on_interrupt();
-  const Outcome outcome = outcome_of(words);
+  const auto timeline = words.timeline.empty() ? nullptr : std::make_shared<Timeline>();
+  const Outcome outcome = outcome_of(words, timeline);
   if (words.json) {
     fmt::print("{}\n", outcome.json());
   } else {
     fmt::print(stderr, "{}", outcome.complaints(colour(stderr)));
     fmt::print("{}", outcome.text(words.report));
   }
-  return outcome.exit_code();
+  const int code = outcome.exit_code();
+  return timeline ? write_timeline(words, *timeline, code) : code;
 }
 
 }  // namespace
@@ -130,6 +144,13 @@ void add_run(CLI::App& app, int& exit_code) {
       ->add_flag("--report", words->report,
                  "Also print what instructions did and cost, on the emulator: bank conflicts, "
                  "sectors, mix")
+      ->excludes(many);
+  command
+      ->add_option(
+          "--timeline", words->timeline,
+          "Also write the emulator's order of copies, products, barriers and waits to this "
+          "file, for ui.perfetto.dev: in steps of the emulator, not cycles")
+      ->type_name("FILE")
       ->excludes(many);
   command->add_flag("--json", words->json, "Print one JSON object on standard output");
   command->footer(

@@ -25,6 +25,7 @@
 #include "tartan/runtime/host_types.h"
 #include "tartan/runtime/reference.h"
 #include "tartan/runtime/tensor_map.h"
+#include "tartan/runtime/timeline.h"
 #include "tartan/support/diagnostic.h"
 #include "tartan/support/source.h"
 #include "tartan/verify/verify.h"

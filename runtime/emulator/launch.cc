@@ -79,7 +79,7 @@ class Work {
         clusters_(blocks_ / context.cluster.count()) {
     const std::uint64_t of_cluster = context.cluster.count() * Block::host_bytes(context);
     const std::uint64_t room = std::max<std::uint64_t>(most_host_bytes / (of_cluster + 1), 1);
-    const int wanted = context.races || active_algebra || context.profile ? 1
+    const int wanted = context.races || active_algebra || context.profile || context.timeline ? 1
                        : options.threads > 0
                            ? options.threads
                            : static_cast<int>(std::thread::hardware_concurrency());
@@ -412,9 +412,12 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
   if (program_->examined) context.definedness = &definedness.emplace(context);
   std::optional<LaunchProfile> counts;
   if (program_->counted) context.profile = &counts.emplace(context);
+  detail::Exploration* const exploration = machine.options.exploration.get();
+  std::optional<LaunchTimeline> timeline;
+  if (program_->timed && !exploration)
+    context.timeline = &timeline.emplace(context, *machine.options.timeline);
   if (machine.options.progress) machine.options.progress(0, launch.grid.count());
   const UnderAlgebra under(machine.algebra, memory);
-  detail::Exploration* const exploration = machine.options.exploration.get();
   const auto schedule = make_schedule(machine.options.schedule);
   context.schedule = exploration ? exploration->schedule : schedule.get();
   std::optional<Determinacy> determinacy;
@@ -422,6 +425,7 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
   const Ran ran = context.schedule
                       ? run_scheduled(context, machine.options, find_arch(module_->hardware()))
                       : run_as_usual(context, machine.options);
+  if (timeline) timeline->finish();
   if (determinacy) exploration->obstacles = determinacy->obstacles();
   Report report = ran.report;
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -325,6 +325,7 @@ Result<std::shared_ptr<detail::EngineKernel>> Module::kernel(const std::string& 
     if (machine_->algebra) one.set_lifted();
     const DeviceOptions& options = machine_->options;
     if (options.profile) one.set_counted();
+    if (options.timeline) one.set_timed();
     if (!options.schedule.empty() || (options.exploration && options.exploration->schedule))
       one.set_scheduled();
     auto decoded = std::make_shared<Program>(one.decode(*function));

@@ -113,6 +113,35 @@ class RunCommand : public testing::Test {
   fs::path folder;
 };
 
+TEST_F(RunCommand, WritesATimeline) {
+  const Ran ran = run(manifest(), "--timeline t.json");
+  EXPECT_EQ(ran.code, 0) << ran.out;
+  EXPECT_NE(ran.out.find("timeline in t.json: copy: 1 of 1 CTA, 1 event\n"), std::string::npos)
+      << ran.out;
+  const auto trace = nlohmann::json::parse(std::ifstream(folder / "t.json"));
+  EXPECT_EQ(trace.at("otherData").at("launches").at(0).at("kernel"), "copy");
+  // With --json, standard output is one object still.
+  EXPECT_FALSE(
+      nlohmann::json::parse(run(manifest(), "--json --timeline t.json").out, nullptr, false)
+          .is_discarded());
+  // What is stopped has its timeline, too, and its own exit code.
+  auto endless = manifest();
+  endless["kernel"] = "forever";
+  EXPECT_EQ(run(endless, "--timeline stopped.json --max-steps 1000").code, 3);
+  const auto stopped = nlohmann::json::parse(std::ifstream(folder / "stopped.json"));
+  EXPECT_NE(stopped.at("otherData").at("launches").at(0).at("stopped").dump().find("1000"),
+            std::string::npos);
+  EXPECT_EQ(run(manifest(), "--timeline no/such/folder/t.json").code, 2);
+  EXPECT_EQ(run(manifest(), "--timeline t.json --schedules 3").code, 2);
+  const Ran on_gpu =
+      shell(fmt::format("cd {} && {} run manifest.json --device cuda --timeline g.json",
+                        folder.string(), TARTAN_COMMAND));
+  EXPECT_EQ(on_gpu.code, 2);
+  EXPECT_NE(on_gpu.out.find("--timeline requires --device emulator, found cuda"), std::string::npos)
+      << on_gpu.out;
+  EXPECT_FALSE(fs::exists(folder / "g.json"));
+}
+
 TEST_F(RunCommand, WhatHolds) {
   const Ran ran = run(manifest());
   EXPECT_EQ(ran.code, 0);

@@ -48,6 +48,7 @@ namespace tartan::inline TARTAN_ABI {
 namespace detail {
 class Exploration;  // what goes through the schedules of a launch
 }
+class Timeline;  // tartan/runtime/timeline.h
 
 /// Blocks of a grid, or threads of a block, along x, y and z.
 struct Dim3 {
@@ -141,6 +142,9 @@ struct DeviceOptions {
   /// Emulator: launches count what each instruction does (Report::instructions). They then take
   /// one host thread.
   bool profile = false;
+  /// Emulator: launches add the order of their copies, products, barriers and waits. They then take
+  /// one host thread.
+  std::shared_ptr<Timeline> timeline = {};
   /// Emulator: told at the start of a launch and after every block how many blocks are done, from
   /// any of those threads; it may not throw.
   std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};

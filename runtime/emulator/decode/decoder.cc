@@ -11,6 +11,7 @@
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/memory.h"
 #include "runtime/emulator/profile/profile.h"
+#include "runtime/emulator/timeline/recorder.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
@@ -86,6 +87,7 @@ Program Decoder::decode(const ptx::Function& kernel) {
   finish_stack();
   if (program_.judged()) program_.watches.resize(program_.ops.size());
   if (program_.lifted) program_.lifts.resize(program_.ops.size());
+  if (program_.timed) program_.timings.resize(program_.ops.size());
   if (program_.counted) program_.profiled.resize(program_.ops.size());
   if (program_.examined) prepare_definedness(program_, module_);
   program_.arena.resize(round_up(program_.arena.size(), 256));
@@ -317,6 +319,7 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
   if (recorded_) finish_recording(first);
   if (program_.judged()) watch(*this, first);
   if (program_.lifted) lift(*this, first);
+  if (program_.timed) time_instruction(*this, first);
   if (program_.counted) profile(*this, first);
   if (!failed_)
     if (const std::string_view left = spelling.unused(); !left.empty())

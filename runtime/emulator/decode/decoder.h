@@ -110,6 +110,8 @@ class Decoder {
   void set_examined() { program_.examined = recorded_ = true; }
   /// Has what is decoded from now on counted.
   void set_counted() { program_.counted = true; }
+  /// Has what is decoded from now on tell a timeline.
+  void set_timed() { program_.timed = true; }
   /// Gives what is decoded from now on its meaning over the reals.
   void set_lifted() { program_.lifted = true; }
   /// Fills Program::registers for what is decoded from now on.

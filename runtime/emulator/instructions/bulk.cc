@@ -289,9 +289,14 @@ bool complete_transactions(Warp& warp, int lane, std::byte* mbarrier, std::uint3
     if (filled.shape) races->filled(warp, filled.at, filled.room, *filled.shape, *who);
     if (warp.block->cluster().stopped()) return false;
   }
+  ClusterTimeline* const timeline = warp.block->cluster().timeline();
+  const auto copy = timeline ? timeline->issued(warp, mbarrier, bytes) : ClusterTimeline::Copy();
   const auto complete = [=, &warp, move = std::move(move)] {
     if (move) move();
-    if (!Mbarrier::complete(mbarrier, bytes) || !races) return;
+    const auto done = timeline ? timeline->completes(mbarrier, bytes, copy) : TimelineEvent::none;
+    if (!Mbarrier::complete(mbarrier, bytes)) return;
+    if (timeline) timeline->phase_ended(mbarrier, done);
+    if (!races) return;
     if (determinacy) determinacy->phase_ends(warp.block->cluster(), mbarrier);
     races->end_phase(mbarrier);
   };

@@ -170,7 +170,11 @@ void arrive_after_copies(Warp& warp, const Access& access) {
       return warp.fail("trap"_rule, "too many arrivals: the mbarrier expects no more in this phase",
                        lane);
     --barrier.pending;
+    ClusterTimeline* const timeline = warp.block->cluster().timeline();
+    const auto done =
+        timeline ? timeline->completes(access.at[lane], 0, {}, 1) : TimelineEvent::none;
     if (!barrier.store(access.at[lane])) continue;
+    if (timeline) timeline->phase_ended(access.at[lane], done);
     if (Determinacy* determinacy = warp.block->context().determinacy)
       determinacy->phase_ends(warp.block->cluster(), access.at[lane]);
     if (races) races->end_phase(access.at[lane]);

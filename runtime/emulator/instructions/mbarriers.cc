@@ -82,6 +82,21 @@ Determinacy::Change change_of(Action action) {
   return action == Action::complete ? Determinacy::Change::completes : Determinacy::Change::arrival;
 }
 
+// What a timeline hears of an action on an mbarrier, before that counts it.
+void note(ClusterTimeline& timeline, Warp& warp, Action action, const std::byte* at,
+          std::uint32_t count) {
+  switch (action) {
+    case Action::init: return timeline.initialised(warp, at);
+    case Action::invalidate: return;
+    case Action::expect: return timeline.arrived(warp, at, 0, count);
+    case Action::complete: timeline.completes(at, count, {}); return;
+    case Action::arrive_expect:
+    case Action::arrive_drop_expect: return timeline.arrived(warp, at, 1, count);
+    case Action::arrive:
+    case Action::arrive_drop: return timeline.arrived(warp, at, count, 0);
+  }
+}
+
 // op.b: the count or the transactions; op.d: the state before, if op.count says so.
 void act(Warp& warp, const Op& op) {
   const bool own = op.count || op.flags <= static_cast<std::uint8_t>(Action::invalidate);
@@ -91,6 +106,7 @@ void act(Warp& warp, const Op& op) {
   const auto action = static_cast<Action>(op.flags);
   ClusterRaces* const races = warp.block->cluster().races();
   Determinacy* const determinacy = warp.block->context().determinacy;
+  ClusterTimeline* const timeline = warp.block->cluster().timeline();
   // Lanes that arrived at the mbarrier of the last of them, and are still to say what they did.
   std::uint32_t arrived = 0;
   const std::byte* arrived_at = nullptr;
@@ -158,7 +174,9 @@ void act(Warp& warp, const Op& op) {
       arrived |= 1u << lane;
       arrived_at = at;
     }
+    if (timeline) note(*timeline, warp, action, at, count);
     if (!barrier.store(at)) continue;
+    if (timeline) timeline->phase_ended(at);
     if (!races) continue;
     tell();
     if (determinacy) determinacy->phase_ends(warp.block->cluster(), at);
@@ -185,14 +203,17 @@ void test_wait(Warp& warp, const Op& op) {
     return phase != waited;
   });
   set_predicate(warp, op.d, done);
+  ClusterTimeline* const timeline = warp.block->cluster().timeline();
+  const int lane = std::countr_zero(done ? done : warp.mask);
+  const bool parity = op.flags & 1 ? lanes<std::uint32_t>(warp, op.b)[lane] & 1
+                                   : lanes<std::uint64_t>(warp, op.b)[lane] >> 63;
   if (done == 0) {
-    const int lane = std::countr_zero(warp.mask);
-    const bool parity = op.flags & 1 ? lanes<std::uint32_t>(warp, op.b)[lane] & 1
-                                     : lanes<std::uint64_t>(warp, op.b)[lane] >> 63;
+    if (timeline) timeline->found_pending(warp, access.at[lane], parity);
     return warp.poll_again(static_cast<std::uint64_t>(access.at[lane] - warp.block->shared()),
                            parity);
   }
   warp.poll_done();
+  if (timeline) timeline->passed(warp, access.at[lane], parity);
   for (std::uint32_t m = races ? done : 0; m;) {
     const std::byte* at = access.at[std::countr_zero(m)];
     const std::uint32_t same = lanes_where(m, [&](int i) { return access.at[i] == at; });

@@ -313,7 +313,10 @@ void Block::arrive(Warp& warp, std::uint32_t id, std::uint32_t expected, bool wa
   if (context_.determinacy) context_.determinacy->arrives(warp, id, expected);
   if (ClusterRaces* races = cluster_.races()) races->arrive(warp, id);
   if (wait) warp.wait_at_barrier(static_cast<std::uint8_t>(id));
-  if (complete(barrier)) release(static_cast<std::uint8_t>(id));
+  const bool is_complete = complete(barrier);
+  if (ClusterTimeline* timeline = cluster_.timeline())
+    timeline->arrived(warp, id, expected, wait && !is_complete);
+  if (is_complete) release(static_cast<std::uint8_t>(id));
 }
 
 void Block::release(std::uint8_t id) {
@@ -345,6 +348,7 @@ void Block::release(std::uint8_t id) {
   }
   if (races) races->all_gone(rank_, id);
   if (context_.determinacy) context_.determinacy->all_gone(*this, id);
+  if (ClusterTimeline* timeline = cluster_.timeline()) timeline->released(*this, id);
 }
 
 std::span<Warp> Block::warpgroup(const Warp& warp) {
@@ -370,53 +374,18 @@ bool Block::gather_warpgroup(Warp& warp) {
   }
   group.pc = warp.pc;
   group.arrived |= 1u << warp.index % warps_of_warpgroup;
+  ClusterTimeline* const timeline = cluster_.timeline();
   if (group.arrived != 0xF) {
     warp.wait_for_warpgroup();
+    if (timeline) timeline->waits_for_warpgroup(warp);
     return false;
   }
   group.arrived = 0;
+  if (timeline) timeline->warpgroup_gathered(warp);
   for (Warp& one : warps)
     for (Group& waiting : one.groups)
       if (waiting.state == Group::State::in_warpgroup) waiting.state = Group::State::ready;
   return true;
-}
-
-void Block::set_registers(Warp& warp, std::uint32_t count, bool more) {
-  if (context_.program.most_registers == 0) return;  // not bounded: the assembler ignores it
-  if (more ? count < warp.registers : count > warp.registers)
-    return warp.fail("trap"_rule,
-                     fmt::format("setmaxnreg.{} to {} registers in a warp that has {}",
-                                 more ? "inc" : "dec", count, warp.registers),
-                     0);
-  if (!more) {
-    free_registers_ += warp.registers - count;
-    warp.registers = count;
-    return hand_out_registers();
-  }
-  warp.wait_for_registers(count);
-  hand_out_registers();
-}
-
-std::uint32_t Block::first_registers() const {
-  return std::min(context_.program.most_registers, context_.program.largest_budget);
-}
-
-void Block::hand_out_registers() {
-  for (Warp& warp : warps_)
-    for (Group& group : warp.groups) {
-      if (group.state != Group::State::for_registers) continue;
-      const std::uint32_t missing = group.wanted - warp.registers;
-      if (missing > free_registers_) continue;
-      free_registers_ -= missing;
-      warp.registers = group.wanted;
-      group.state = Group::State::ready;
-    }
-}
-
-std::string Block::registers_text(const Warp& warp, std::uint32_t wanted) const {
-  return fmt::format(
-      "{} registers per thread: it has {}, and of the CTA's {} x {} registers {} are free", wanted,
-      warp.registers, warps_.size() * 32, first_registers(), free_registers_ * 32);
 }
 
 void Block::recheck() {

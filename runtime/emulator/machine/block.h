@@ -27,6 +27,7 @@ class LaunchRaces;
 class Predecessor;
 class LaunchDefinedness;
 class LaunchProfile;
+class LaunchTimeline;
 class Determinacy;
 class Schedule;
 
@@ -48,6 +49,7 @@ struct LaunchContext {
   Predecessor* predecessor = nullptr;        // of one that may start early
   LaunchDefinedness* definedness = nullptr;  // of one that is examined too
   LaunchProfile* profile = nullptr;          // of a counted one
+  LaunchTimeline* timeline = nullptr;        // of one whose events are taken down
   Schedule* schedule = nullptr;              // null: the usual order
   Determinacy* determinacy = nullptr;        // of a launch whose schedules are looked for
   std::optional<std::chrono::steady_clock::time_point> deadline = {};

@@ -49,6 +49,7 @@ void Cluster::start(std::uint64_t index) {
   if (races_) races_->start(static_cast<std::uint32_t>(index));
   if (definedness_) definedness_->start();
   if (late_) late_->start();
+  timeline_ = context_.timeline ? context_.timeline->start(*this, index) : nullptr;
   if (context_.determinacy) context_.determinacy->starts(*this, static_cast<std::uint32_t>(index));
 }
 
@@ -88,7 +89,9 @@ void Cluster::count(Report& report) const {
 }
 
 void Cluster::stop(Finding finding) {
-  if (!finding_) finding_ = std::move(finding);
+  if (finding_) return;
+  finding_ = std::move(finding);
+  if (timeline_) timeline_->stopped(*finding_);
 }
 
 // ---- The cluster's barrier.
@@ -102,6 +105,7 @@ void Cluster::arrive(Warp& warp, bool relaxed) {
   warp.in_cluster_phase |= warp.mask;
   if (races_) races_->arrive_at_cluster(warp, relaxed);
   if (context_.determinacy) context_.determinacy->arrives_at_cluster(warp);
+  if (timeline_) timeline_->arrived_at_cluster(warp);
   release_if_complete();
 }
 
@@ -113,7 +117,9 @@ void Cluster::wait(Warp& warp) {
   warp.at_cluster &= ~warp.mask;
   leave(warp, warp.mask & ~warp.in_cluster_phase);
   warp.mask &= warp.in_cluster_phase;
-  if (warp.mask) warp.wait_for_cluster();
+  if (!warp.mask) return;
+  warp.wait_for_cluster();
+  if (timeline_) timeline_->waits_for_cluster(warp);
 }
 
 // Lanes learn that the phase is over.
@@ -128,6 +134,7 @@ void Cluster::release_if_complete() {
       if (warp.live & ~warp.in_cluster_phase) return;
   if (races_) races_->cluster_phase_over();
   if (context_.determinacy) context_.determinacy->cluster_phase_over(*this);
+  if (timeline_) timeline_->cluster_released();
   for (const auto& block : blocks_)
     for (Warp& warp : block->warps()) {
       warp.in_cluster_phase = 0;

@@ -21,6 +21,7 @@
 #include "runtime/emulator/machine/block.h"
 #include "runtime/emulator/races/detector.h"
 #include "runtime/emulator/schedules/late.h"
+#include "runtime/emulator/timeline/recorder.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 
@@ -51,6 +52,8 @@ class Cluster {
   ClusterRaces* races() { return races_.get(); }
   ClusterDefinedness* definedness() { return definedness_.get(); }
   LaunchProfile* profile() { return context_.profile; }
+  /// Null unless this cluster's events are taken down.
+  ClusterTimeline* timeline() { return timeline_; }
   bool stopped() const { return finding_.has_value(); }
   void stop(Finding finding);
   /// `warp`'s executing lanes arrive at the cluster's barrier, or wait there for the phase that
@@ -80,6 +83,7 @@ class Cluster {
   std::unique_ptr<ClusterRaces> races_;
   std::unique_ptr<ClusterDefinedness> definedness_;
   std::unique_ptr<Late> late_;
+  ClusterTimeline* timeline_ = nullptr;
   std::optional<Finding> finding_;
   int idle_turns_ = 0;  // in a row, in which warps only found what they wait for not done
   int patience_ = 0;

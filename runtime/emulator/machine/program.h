@@ -28,6 +28,7 @@
 #include "runtime/emulator/matrix/matrix.h"
 #include "runtime/emulator/matrix/wgmma.h"
 #include "tartan/isa/form.h"
+#include "tartan/isa/opcode.h"
 #include "tartan/runtime/device.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
@@ -182,6 +183,28 @@ struct ProfiledOp {
   bool load = false;                        // ld
 };
 
+/// How a timeline shows an op (runtime/emulator/timeline).
+struct TimedOp {
+  enum class Kind : std::uint8_t {
+    No,
+    CopyAsync,
+    Bulk,
+    Multiplies,  // mma, wmma
+    Wgmma,
+    Commits,  // a group of `group`
+    Waits,    // for groups of it
+    Arrives,
+    WaitsAtMbarrier,
+    WaitsForCluster,
+    WaitsForRegisters,
+  };
+  Handler inner = nullptr;
+  Kind kind = Kind::No;
+  std::uint8_t group = 0;                // 0: cp.async, 1: bulk, 2: wgmma
+  std::optional<std::uint32_t> pending;  // Waits: groups that may be; none: all are waited for
+  isa::Opcode opcode = {};
+};
+
 /// How undefined bits go through an instruction (runtime/emulator/definedness).
 enum class Flow : std::uint8_t {
   Spreads,     // any undefined bit of a source makes its results undefined, by elements of vectors
@@ -264,6 +287,8 @@ struct Program {
   std::vector<Watch> watches;
   bool counted = false;  // under a profile: profiled has an element for each op
   std::vector<ProfiledOp> profiled;
+  bool timed = false;  // for a timeline: timings has an element for each op
+  std::vector<TimedOp> timings;
   bool lifted = false;  // under algebra: lifts has an element for each op
   std::vector<Lift> lifts;
   std::vector<Flow> flows;  // examined: of registers.instructions

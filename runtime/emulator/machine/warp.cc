@@ -199,6 +199,8 @@ void Warp::exit() {
   live &= ~mask;
   leave = true;
   block->lanes_exited();
+  if (!live)
+    if (ClusterTimeline* timeline = block->cluster().timeline()) timeline->exited(*this);
 }
 
 // What an op does, counted or not.

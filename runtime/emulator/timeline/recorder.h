@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// runtime/emulator/timeline/recorder.h - takes down the events of a launch for a Timeline.
+//
+// Decoded with Decoder::set_timed(), the instructions that a timeline shows tell the cluster's
+// recorder when they begin and end (time_instruction()); what happens in between tells it more:
+// barriers when they are complete, mbarriers when their phase ends, copies when they are done.
+// Without a timeline the recorder is null, which is looked at once for each such instruction.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/emulator/machine/program.h"
+#include "tartan/runtime/timeline.h"
+
+namespace tartan::inline TARTAN_ABI::emulator {
+
+class Block;
+class Cluster;
+class ClusterTimeline;
+class Decoder;
+struct LaunchContext;
+struct Warp;
+
+/// The events of one launch.
+class LaunchTimeline {
+ public:
+  LaunchTimeline(const LaunchContext& context, Timeline& to) : context_(context), to_(to) {}
+
+  /// A cluster begins; null if it is not kept.
+  ClusterTimeline* start(Cluster& cluster, std::uint64_t index);
+  /// Whether there is room for another event, for which it then makes room; else it is left out.
+  bool admit();
+  void withdraw() { --events_; }
+  /// Gives the timeline what there is.
+  void finish();
+  void stop(const Finding& finding) { stopped_ = finding.message; }
+  const LaunchContext& context() const { return context_; }
+
+ private:
+  const LaunchContext& context_;
+  Timeline& to_;
+  std::map<std::uint64_t, std::unique_ptr<ClusterTimeline>> clusters_;  // by index
+  std::size_t events_ = 0;
+  std::uint64_t left_out_ = 0;
+  std::string stopped_;
+};
+
+/// Those of one cluster. Handlers call it for what their instruction does, while that runs.
+class ClusterTimeline {
+ public:
+  ClusterTimeline(LaunchTimeline& launch, Cluster& cluster);
+
+  // Of any instruction that is recorded.
+  void begin(Warp& warp, const TimedOp& what);
+  void end(Warp& warp, const Op& op, const TimedOp& what);
+  void exited(const Warp& warp);
+  void stopped(const Finding& finding);
+
+  // Barriers of a block, and of the cluster; warpgroups; registers.
+  void arrived(Warp& warp, std::uint32_t id, std::uint32_t threads, bool waits);
+  void released(const Block& block, std::uint32_t id);
+  void arrived_at_cluster(Warp& warp);
+  void waits_for_cluster(Warp& warp);
+  void cluster_released();
+  void waits_for_warpgroup(Warp& warp);
+  void warpgroup_gathered(Warp& warp);
+  void waits_for_registers(Warp& warp, std::uint32_t wanted);
+  void has_registers(const Warp& warp);
+
+  // mbarriers, at their place in the host's memory.
+  void initialised(Warp& warp, const std::byte* at);
+  void arrived(Warp& warp, const std::byte* at, std::uint64_t arrivals, std::uint64_t bytes);
+  /// `cause`: the event that ended it; else the running instruction.
+  void phase_ended(const std::byte* at, std::optional<std::int64_t> cause = {});
+  void found_pending(Warp& warp, const std::byte* at, bool parity);
+  void passed(Warp& warp, const std::byte* at, bool parity);
+
+  /// A copy that will complete `bytes` of an mbarrier.
+  struct Copy {
+    std::int64_t issued = TimelineEvent::none, flight = TimelineEvent::none;
+  };
+  Copy issued(Warp& warp, const std::byte* at, std::uint64_t bytes);
+  /// It does so, before the mbarrier counts it; `arrivals` where it arrives instead. The event.
+  std::int64_t completes(const std::byte* at, std::uint64_t bytes, const Copy& copy,
+                         std::uint64_t arrivals = 0);
+
+  /// Ends what has not ended, and moves everything to the end of the three.
+  void move_to(std::vector<TimelineCta>& ctas, std::vector<TimelineBarrier>& barriers,
+               std::vector<TimelineEvent>& events);
+
+ private:
+  using Kind = TimelineEvent::Kind;
+  using Place = std::pair<std::uint32_t, std::uint64_t>;  // rank of the block; which barrier there
+  struct Barrier {
+    std::int32_t index = 0;
+    std::uint64_t began = 0, phases = 0, arrivals = 0, bytes = 0;
+    std::array<std::int64_t, 2> flips = {TimelineEvent::none, TimelineEvent::none};  // by parity
+  };
+  struct Wait {
+    std::size_t event;
+    const Warp* warp;
+    Place place;
+    bool parity;
+  };
+  enum class Group : std::uint8_t { copy, bulk, product };
+  struct Flight {
+    std::size_t event;
+    const Warp* warp;
+    Group kind;
+    std::uint32_t lanes, number;
+    std::int64_t commit = TimelineEvent::none;
+  };
+  struct Arriving {  // copies on their way to one phase of an mbarrier
+    std::size_t event;
+    Place place;
+    std::uint64_t phase, pending;
+    bool parity;
+  };
+  struct Amount {  // of what an instruction does
+    std::uint32_t lanes = 0;
+    std::uint64_t bytes = 0, multiply_adds = 0;
+  };
+  // How a warp stood when its last event was recorded.
+  struct Last {
+    std::int64_t event = TimelineEvent::none;
+    std::uint64_t clock = 0, steps = 0;
+    isa::Opcode opcode = {};
+  };
+  struct Work {
+    std::uint64_t loads = 0, products = 0;
+  };
+
+  std::uint64_t clock();
+  std::int64_t push(TimelineEvent event);
+  void pop();
+  TimelineEvent& at(std::int64_t event) { return events_[static_cast<std::size_t>(event)]; }
+  TimelineEvent made(const Warp& warp, Kind kind, std::uint32_t pc);
+  Place place_of(const std::byte* at) const;
+  Barrier& barrier(Place place);
+  std::string text(Place place) const;
+  void arrive(Place place, std::uint64_t arrivals, std::uint64_t bytes);
+  std::int64_t end_phase(Place place, Barrier& barrier, std::int64_t cause);
+  void open_wait(const Warp& warp, Place place, bool parity, std::string name, bool own);
+  template <typename Which>
+  void close_waits(std::int64_t cause, Which&& which);
+  bool joins_run(const Warp& warp, const TimedOp& what);
+  void take_down(Warp& warp, const TimedOp& what, const Amount& amount);
+  void in_flight(const Warp& warp, Group kind, const Amount& amount);
+  void commit(const Warp& warp, Group kind, std::uint32_t lanes);
+  void wait(const Warp& warp, Group kind, std::uint32_t lanes,
+            std::optional<std::uint32_t> pending);
+  void land(Place place, bool parity);
+  std::string role(std::size_t warp, const std::vector<Work>& work) const;
+
+  LaunchTimeline& launch_;
+  Cluster* cluster_;
+  std::uint64_t last_clock_ = 0;
+  std::vector<TimelineCta> ctas_;  // by rank
+  std::vector<TimelineBarrier> barrier_names_;
+  std::vector<TimelineEvent> events_;
+  std::map<Place, Barrier> barriers_;
+  std::vector<Wait> waits_;      // that have not ended
+  std::vector<Flight> flights_;  // likewise
+  std::vector<Arriving> arriving_;
+  std::map<std::pair<const Warp*, Group>, std::array<std::uint32_t, 32>> closed_;  // by lane
+  std::map<const Warp*, Last> last_;
+  std::map<const Warp*, std::size_t> lives_;  // of those that live
+  std::vector<std::vector<Work>> work_;       // by rank and warp
+
+  // Of the instruction that runs.
+  std::int64_t current_ = TimelineEvent::none;
+  std::uint64_t copied_ = 0;
+  std::uint32_t lanes_ = 0;
+  bool to_mbarrier_ = false;  // it copies to one
+  bool parked_ = false;       // it waits for the rest of the warpgroup
+  bool drop_ = false;         // it polls again: another event has it
+};
+
+/// Has the current instruction, whose ops are those from `first` on, recorded, if timelines show
+/// it.
+void time_instruction(Decoder& decoder, std::size_t first);
+
+}  // namespace tartan::inline TARTAN_ABI::emulator
