@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 #include "tartan/support/source.h"
@@ -12,6 +13,11 @@
 
 namespace tartan::tools {
 namespace {
+
+constexpr std::string_view all_operands = "all";
+constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t picture_width = 200;              // at most
+constexpr int whole = std::numeric_limits<int>::max();  // panels as wide as their matrix
 
 struct LayoutWords {
   std::string instruction, operand, svg, type = "f16";
@@ -59,8 +65,21 @@ int shared_tile(const LayoutWords& words) {
     return written ? exit_ok : fail(exit_usage, written.diags());
   }
   if (words.json) fmt::print("{}\n", tile_json(*tile));
-  else fmt::print("{}", tile_text(*tile, colour(stdout)));
+  else fmt::print("{}", tile_text(*tile, colour(stdout), columns(stdout).value_or(unlimited)));
   return exit_ok;
+}
+
+// Tables as wide as there is room; with colours, pictures where that is too narrow for a matrix.
+std::string on_terminal(const LayoutTable& table, Operand only, bool as_pictures) {
+  const std::size_t width = columns(stdout).value_or(unlimited);
+  const bool coloured = colour(stdout);
+  Drawing drawing = draw(table, only);
+  if (table_width(drawing) <= width && !(coloured && as_pictures))
+    return layout_text(drawing, coloured);
+  if (coloured) return layout_pictures(draw(table, only, whole), std::min(width, picture_width));
+  for (int panel = widest_panel / 2; panel > 0 && table_width(drawing) > width; panel /= 2)
+    drawing = draw(table, only, panel);
+  return layout_text(drawing, coloured);
 }
 
 int layout(const LayoutWords& words) {
@@ -75,12 +94,11 @@ int layout(const LayoutWords& words) {
     fmt::print("{}\n", layout_json(table, only));
     return exit_ok;
   }
-  const Drawing drawing = draw(table, only);
   if (words.svg.empty()) {
-    fmt::print("{}", layout_text(drawing, colour(stdout)));
+    fmt::print("{}", on_terminal(table, only, words.operand == all_operands));
     return exit_ok;
   }
-  const Status written = write_file(words.svg, layout_svg(drawing));
+  const Status written = write_file(words.svg, layout_svg(draw(table, only)));
   return written ? exit_ok : fail(exit_usage, written.diags());
 }
 
@@ -97,8 +115,11 @@ void add_layout(CLI::App& app, int& exit_code) {
           "(mma.m16n8k16.row.col.f32.f16.f16.f32); or the layout of a matrix in shared memory, to "
           "show its banks (\"64x32:(32,1) swizzle<2,3,3>\", \"((8,8),(8,8)):((8,512),(1,64))\")")
       ->required();
-  command->add_option("--operand", words->operand, "Show only this operand")
-      ->check(CLI::IsMember({"a", "b", "c", "d"}));
+  command
+      ->add_option("--operand", words->operand,
+                   "Show only this operand; all: pictures of all of them side by side, where there "
+                   "are colours")
+      ->check(CLI::IsMember({"a", "b", "c", "d", "all"}));
   command
       ->add_option("--selector", words->selector,
                    "Sparse forms: show the metadata for this selector (default 0)")
@@ -109,7 +130,10 @@ void add_layout(CLI::App& app, int& exit_code) {
   command->add_flag("--json", words->json, "Print one JSON object on standard output")
       ->excludes(svg);
   command->footer(
-      "T4V2:R1 is element 2 of lane 4, in its register 1\nExit codes: 0 shown, 2 unknown "
+      "T4V2:R1 is element 2 of lane 4, in its register 1\nTables are as wide as COLUMNS or the "
+      "terminal; elsewhere they have up to 16 boxes a row.\nWith colours, what is wider is a "
+      "picture: "
+      "half blocks in the colours of the lanes.\nExit codes: 0 shown, 2 unknown "
       "instruction, usage or I/O");
   command->callback([words, &exit_code] { exit_code = layout(*words); });
 }

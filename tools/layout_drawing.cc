@@ -25,7 +25,7 @@ constexpr int lane_levels[32] = {
 };
 // clang-format on
 
-constexpr int widest = 16;  // boxes in a row of a grid, and elements in an uncollapsed row
+constexpr int widest = 16;  // elements in an uncollapsed row
 
 std::string range(int first, int last) {
   return first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
@@ -133,17 +133,19 @@ std::string matrix_title(const OperandTable& table, int number) {
   return out;
 }
 
-std::vector<Grid> grids(const OperandTable& table) {
+std::vector<Grid> grids(const OperandTable& table, int panel_boxes) {
   std::vector<Grid> out;
   for (int number = 0; number < table.fragment.matrices; ++number) {
     const Matrix matrix(table, number);
     const Step size = step(matrix);
-    const int width = widest * size.cols;
+    const int width = std::min(panel_boxes, matrix.cols()) * size.cols;
     for (int col = 0; col < matrix.cols(); col += width) {
       const int end = std::min(col + width, matrix.cols());
       Grid grid = panel(matrix, size, col, end);
       if (table.fragment.matrices > 1) grid.title = matrix_title(table, number);
-      if (end - col < matrix.cols()) grid.title = fmt::format("columns {}", range(col, end - 1));
+      if (end - col < matrix.cols())
+        grid.title +=
+            fmt::format("{}columns {}", grid.title.empty() ? "" : ", ", range(col, end - 1));
       for (const RowAddress& address : table.row_addresses)
         if (address.matrix == number) grid.address_lanes.push_back(address.lane);
       out.push_back(std::move(grid));
@@ -213,7 +215,7 @@ Section metadata_section(const LayoutTable& layout) {
 
 std::string Box::text() const { return fmt::format("T{}{}", lane, content); }
 
-Drawing draw(const LayoutTable& table, Operand only) {
+Drawing draw(const LayoutTable& table, Operand only, int panel) {
   Drawing out;
   const Since since = isa::find(table.form)->since;
   out.title = isa::spell(table.form);
@@ -228,7 +230,7 @@ Drawing draw(const LayoutTable& table, Operand only) {
       continue;
     }
     out.sections.push_back(
-        {std::string(name(operand.operand)), operand_title(table, operand), grids(operand)});
+        {std::string(name(operand.operand)), operand_title(table, operand), grids(operand, panel)});
     drawn = &operand;
   }
   const bool a_shown = only == Operand::none || only == Operand::a;

@@ -40,8 +40,15 @@ struct Drawing {
   std::vector<std::string> notes;
 };
 
-/// The drawing of `table`, or of one operand if `only` is not none.
-Drawing draw(const LayoutTable& table, Operand only);
+/// Boxes in a row of a grid, unless something narrower is asked for.
+inline constexpr int widest_panel = 16;
+
+/// The drawing of `table`, or of one operand if `only` is not none, with at most `panel` boxes in a
+/// row of a grid.
+Drawing draw(const LayoutTable& table, Operand only, int panel = widest_panel);
+
+/// Columns that the widest row of a table takes in layout_text().
+std::size_t table_width(const Drawing& drawing);
 
 /// One of the 6 x 6 x 6 colours of 256-colour terminals: levels from 0 to 5.
 struct Colour {
@@ -54,8 +61,11 @@ struct Colour {
 /// lanes, a shade for each lane of the group. The warps of a warpgroup share the colours.
 Colour lane_colour(int lane);
 
-// The three output formats.
+// The output formats.
 std::string layout_text(const Drawing& drawing, bool colour);
+/// For terminals with colours and so many columns: a pixel for each box, of a drawing whose panels
+/// are as wide as their matrices.
+std::string layout_pictures(const Drawing& drawing, std::size_t width);
 std::string layout_svg(const Drawing& drawing);
 std::string layout_json(const LayoutTable& table, Operand only);
 

@@ -32,12 +32,17 @@ std::string without_trailing_blanks(std::string text) {
   return text + '\n';
 }
 
-std::string grid_text(const Grid& grid, bool colour) {
-  constexpr std::string_view row_heading = "row", address_heading = "address";
-  const std::size_t margin = widest(grid.rows, row_heading.size());
+constexpr std::string_view row_heading = "row", address_heading = "address";
+
+std::size_t box_width(const Grid& grid) {
   std::size_t width = widest(grid.columns, 0);
   for (const std::vector<Box>& row : grid.boxes)
     for (const Box& box : row) width = std::max(width, box.text().size());
+  return width;
+}
+
+std::string grid_text(const Grid& grid, bool colour) {
+  const std::size_t margin = widest(grid.rows, row_heading.size()), width = box_width(grid);
   const bool addresses = !grid.address_lanes.empty();
 
   std::string out = grid.title.empty() ? "" : grid.title + '\n';
@@ -58,6 +63,17 @@ std::string grid_text(const Grid& grid, bool colour) {
 }
 
 }  // namespace
+
+std::size_t table_width(const Drawing& drawing) {
+  std::size_t most = 0;
+  for (const Section& section : drawing.sections)
+    for (const Grid& grid : section.grids) {
+      const std::size_t margin = widest(grid.rows, row_heading.size()) +
+                                 (grid.address_lanes.empty() ? 0 : 1 + address_heading.size());
+      most = std::max(most, margin + grid.columns.size() * (1 + box_width(grid)));
+    }
+  return most;
+}
 
 std::string layout_text(const Drawing& drawing, bool colour) {
   std::string out = fmt::format("{}  ({})\n", bold(drawing.title, colour), drawing.since);

@@ -9,6 +9,7 @@
 
 #include "compiler/support/svg.h"
 #include "tartan/isa/layout_algebra.h"
+#include "tools/half_blocks.h"
 
 namespace tartan::tools {
 namespace {
@@ -68,9 +69,51 @@ int write_passes(const SharedTile& tile) {
   return worst;
 }
 
+constexpr std::size_t line_margin = 5, cell_width = 2, ticks = 8;
+
+int group_colour(int group) { return 111 + 12 * group; }
+
 std::string cell(int group, bool colour) {
   if (!colour) return fmt::format(" {}", group);
-  return fmt::format(" \033[38;5;16;48;5;{}m{}\033[0m", 111 + 12 * group, group);
+  return fmt::format(" \033[38;5;16;48;5;{}m{}\033[0m", group_colour(group), group);
+}
+
+// The group of each chunk, in panels of `wide` chunks.
+std::string numbers(const SharedTile& tile, bool colour, std::size_t wide) {
+  const int width = static_cast<int>(wide);
+  std::string out;
+  for (int first = 0; first < chunks(tile); first += width) {
+    const int last = std::min(first + width, chunks(tile));
+    if (width < chunks(tile)) out += fmt::format("chunks {}-{}\n", first, last - 1);
+    out += fmt::format("{:>{}}", is_row_major(tile) ? "row" : "col", line_margin);
+    for (int chunk = first; chunk < last; ++chunk) out += fmt::format(" {}", chunk % 10);
+    out += '\n';
+    for (int line = 0; line < lines(tile); ++line) {
+      out += fmt::format("{:>{}}", line, line_margin);
+      for (int chunk = first; chunk < last; ++chunk) out += cell(group(tile, line, chunk), colour);
+      out += '\n';
+    }
+  }
+  return out;
+}
+
+// A pixel for each chunk.
+Picture picture(const SharedTile& tile) {
+  Picture out{.title = "chunks"};
+  for (int chunk = 0; chunk < chunks(tile); ++chunk) out.columns.push_back(std::to_string(chunk));
+  for (int line = 0; line < lines(tile); ++line) {
+    out.rows.push_back(std::to_string(line));
+    std::vector<int>& pixels = out.pixels.emplace_back();
+    for (int chunk = 0; chunk < chunks(tile); ++chunk)
+      pixels.push_back(group_colour(group(tile, line, chunk)));
+  }
+  return out;
+}
+
+std::string group_legend() {
+  std::string out = "groups:";
+  for (int each = 0; each < groups; ++each) out += cell(each, true);
+  return out + '\n';
 }
 
 // "64x32:(32,1)" in CuTe's notation; nested notation is unchanged.
@@ -139,19 +182,17 @@ Result<SharedTile> parse_tile(std::string_view words, Type type) {
   return why.empty() ? Result<SharedTile>(out) : wrong(why);
 }
 
-std::string tile_text(const SharedTile& tile, bool colour) {
-  const std::string_view line_name = is_row_major(tile) ? "row" : "col";
+std::string tile_text(const SharedTile& tile, bool colour, std::size_t width) {
   std::string out = fmt::format("{} of {}: bank group of each 16-byte chunk ({} elements)\n",
                                 tile.text(), name(tile.type), chunk_elements(tile));
-  out += fmt::format("{:>5}", line_name);
-  for (int chunk = 0; chunk < chunks(tile); ++chunk) out += fmt::format(" {}", chunk % 10);
-  out += '\n';
-  for (int line = 0; line < lines(tile); ++line) {
-    out += fmt::format("{:>5}", line);
-    for (int chunk = 0; chunk < chunks(tile); ++chunk)
-      out += cell(group(tile, line, chunk), colour);
-    out += '\n';
-  }
+  const std::size_t all = static_cast<std::size_t>(chunks(tile));
+  const std::size_t room = std::max(width, line_margin + cell_width) - line_margin;
+  const bool fits = all * cell_width <= room;
+  std::size_t panel = fits ? all : room / cell_width;
+  if (!fits && panel > ticks) panel = panel / ticks * ticks;
+  if (fits || !colour) out += numbers(tile, colour, panel);
+  else out += pictures({picture(tile)}, width) + group_legend();
+  const std::string_view line_name = is_row_major(tile) ? "row" : "col";
   const auto cost = [](int passes) {
     return passes == 1 ? std::string("no bank conflicts")
                        : fmt::format("{} passes instead of 1", passes);

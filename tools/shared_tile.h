@@ -2,6 +2,7 @@
 // tools/shared_tile.h - the banks of a matrix in shared memory.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,8 +30,9 @@ bool names_tile(std::string_view words);
 Result<SharedTile> parse_tile(std::string_view words, Type type);
 
 /// The bank group (16 bytes of the 128 that a phase reaches) of every 16-byte chunk, and the cost
-/// of reading eight lines by ldmatrix and of filling the tile by 16-byte copies.
-std::string tile_text(const SharedTile& tile, bool colour);
+/// of reading eight lines by ldmatrix and of filling the tile by 16-byte copies. What is wider than
+/// `width` columns is cut into panels; with colours, a picture of half blocks.
+std::string tile_text(const SharedTile& tile, bool colour, std::size_t width);
 std::string tile_svg(const SharedTile& tile);
 std::string tile_json(const SharedTile& tile);
 

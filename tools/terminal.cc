@@ -2,8 +2,10 @@
 #include "tools/terminal.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cstdlib>
 #include <string_view>
 
@@ -26,6 +28,19 @@ void set_colour(const std::string& when) { wanted = when; }
 
 bool colour(std::FILE* stream) {
   return wanted == "always" || (wanted == "auto" && can_colour(stream));
+}
+
+std::optional<std::size_t> columns(std::FILE* stream) {
+  if (const char* stated = std::getenv("COLUMNS")) {
+    const std::string_view text = stated;
+    std::size_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error == std::errc() && end == text.data() + text.size() && number > 0) return number;
+  }
+  winsize size{};
+  if (isatty(fileno(stream)) && ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    return size.ws_col;
+  return std::nullopt;
 }
 
 int fail(int code, const Diags& diags, bool json) {

@@ -2,7 +2,9 @@
 // tools/terminal.h - output of commands: colours, and errors.
 #pragma once
 
+#include <cstddef>
 #include <cstdio>
+#include <optional>
 #include <string>
 
 #include "tartan/support/diagnostic.h"
@@ -15,6 +17,10 @@ void set_colour(const std::string& when);
 /// Whether to write colours to the stream. "auto": on a terminal that has colours, unless NO_COLOR
 /// is set.
 bool colour(std::FILE* stream);
+
+/// Columns of the stream's lines: the environment's COLUMNS, else the terminal's width; nothing if
+/// it is none.
+std::optional<std::size_t> columns(std::FILE* stream);
 
 /// Writes the diagnostics to standard error, or as one JSON object to standard output; returns
 /// `code`.

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// `tartan layout` at several widths, with colours and without: tests/data/layout.
+#include <gtest/gtest.h>
+
+#include "tests/tools/layout_command.h"
+
+namespace tartan::layout_test {
+namespace {
+
+const std::string golden = std::string(TEST_DATA) + "/layout/";
+constexpr const char* mma = "mma.m16n8k16.row.col.f32.f16.f16.f32";
+constexpr const char* wide = "wgmma.mma_async.m64n32k16.f32.f16.f16 --operand d";
+constexpr const char* tile = "'8x512:(512,1) swizzle<3,3,3>' --type f16";
+
+std::string shown(const std::string& environment, const std::string& words) {
+  const Ran ran = test::shell(environment + " " + TARTAN_COMMAND + " " + words + " 2>&1");
+  EXPECT_EQ(ran.code, 0) << words << "\n" << ran.out;
+  return ran.out;
+}
+
+// Columns that a line takes on the terminal: without escapes, a half block as one.
+std::size_t columns_of(const std::string& line) {
+  std::size_t columns = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '\033') {
+      i = line.find('m', i);
+      continue;
+    }
+    columns += (static_cast<unsigned char>(line[i]) & 0xC0) != 0x80;
+  }
+  return columns;
+}
+
+// A row, or the heading of the columns.
+bool is_of_a_matrix(const std::string& line) {
+  const Words words = split(line);
+  return !words.empty() &&
+         (words[0] == "row" || std::regex_match(words[0], std::regex(R"(\d+(-\d+)?)")));
+}
+
+TEST(LayoutPictures, FitTheWidth) {
+  for (const int width : {40, 80, 200})
+    for (const char* colour : {"always", "never"})
+      for (const auto& [name, words] :
+           std::map<std::string, std::string>{{"mma", mma}, {"wide", wide}, {"tile", tile}}) {
+        const std::string text = shown("COLUMNS=" + std::to_string(width),
+                                       std::string("--color ") + colour + " layout " + words);
+        SCOPED_TRACE(name + " " + std::to_string(width) + " " + colour);
+        for (const std::string& line : lines_of(text)) {
+          const auto most = static_cast<std::size_t>(width);
+          EXPECT_TRUE(columns_of(line) <= most || !is_of_a_matrix(line)) << line;
+          EXPECT_TRUE(line.find('\033') == std::string::npos || colour == std::string("always"));
+        }
+        test::expect_file(golden + name + "-" + std::to_string(width) + "-" + colour + ".txt",
+                          text);
+      }
+}
+
+TEST(LayoutPictures, AllOperandsAtOnce) {
+  const std::string text =
+      shown("COLUMNS=80", std::string("--color always layout ") + mma + " --operand all");
+  test::expect_file(golden + "all-80-always.txt", text);
+  // Side by side: the three matrices begin in one line.
+  bool found = false;
+  for (const std::string& line : lines_of(text)) found |= split(line) == Words{"a", "b", "c,", "d"};
+  EXPECT_TRUE(found) << text;
+}
+
+// Nothing says how wide a pipe is: tables have 16 boxes a row, as a program that reads them
+// expects.
+TEST(LayoutPictures, PipesHaveTables) {
+  const std::string usual = shown("env -u COLUMNS", std::string("layout ") + mma);
+  EXPECT_NE(usual.find("row 0        1        2"), std::string::npos);
+  EXPECT_EQ(usual.find('\033'), std::string::npos);
+  EXPECT_EQ(shown("env -u COLUMNS", std::string("layout ") + mma + " --operand all"), usual);
+  for (const char* wrong : {"COLUMNS=0", "COLUMNS=wide", "COLUMNS=-8", "COLUMNS="})
+    EXPECT_EQ(shown(wrong, std::string("layout ") + mma), usual) << wrong;
+  EXPECT_EQ(shown("NO_COLOR=1 COLUMNS=1000", std::string("layout ") + mma), usual);
+}
+
+// Each half block has the colours of the lanes that the lane map gives for its two rows.
+TEST(LayoutPictures, PixelsAreLanes) {
+  const json layout = layout_json(std::string(mma) + " --operand a");
+  std::map<std::pair<int, int>, int> lanes;
+  for (const json& cell : layout["operands"][0]["cells"])
+    lanes[{cell["row"], cell["col"]}] = cell["lane"];
+  const std::string text =
+      shown("COLUMNS=40", std::string("--color always layout ") + mma + " --operand a");
+  std::map<int, int> colour_of;  // from the legend
+  const std::regex legend("\033\\[38;5;16;48;5;(\\d+)mT(\\d+)");
+  for (auto at = std::sregex_iterator(text.begin(), text.end(), legend);
+       at != std::sregex_iterator(); ++at)
+    colour_of[std::stoi((*at)[2])] = std::stoi((*at)[1]);
+  ASSERT_EQ(colour_of.size(), 32u);
+  int compared = 0;
+  for (const std::string& line : lines_of(text)) {
+    if (line.find("\u2580") == std::string::npos) continue;
+    const int row = std::stoi(line);
+    int upper = -1, lower = -1, col = 0;
+    const std::regex part("\033\\[(38|48);5;(\\d+)m|\u2580");
+    for (auto at = std::sregex_iterator(line.begin(), line.end(), part);
+         at != std::sregex_iterator(); ++at) {
+      if ((*at)[1].matched) {
+        ((*at)[1] == "38" ? upper : lower) = std::stoi((*at)[2]);
+        continue;
+      }
+      EXPECT_EQ(upper, colour_of[lanes.at({row, col})]) << row << " " << col;
+      EXPECT_EQ(lower, colour_of[lanes.at({row + 1, col})]) << row + 1 << " " << col;
+      ++col, ++compared;
+    }
+  }
+  EXPECT_EQ(compared, 16 * 16 / 2);
+}
+
+}  // namespace
+}  // namespace tartan::layout_test
