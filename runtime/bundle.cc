@@ -191,14 +191,31 @@ const BundleImage* Bundle::best_cubin(int sm) const {
   return found == images_.end() ? nullptr : &*found;
 }
 
-Result<Module> load(Device& device, const Bundle& bundle, const std::string& name) {
+namespace {
+
+Diag refused_machine_code(const std::string& module, const Diags& why) {
+  Diag out;
+  out.level = Level::Warning;
+  out.id = "module-load"_rule.id;
+  out.message =
+      fmt::format("the driver compiles the PTX of {}, because it refused its machine code: {}",
+                  module, why.empty() ? "unknown error" : why[0].message);
+  return out;
+}
+
+}  // namespace
+
+Result<Module> load(Device& device, const Bundle& bundle, const std::string& name,
+                    Diags* warnings) {
   const int sm = device.arch().sm;
   if (const BundleImage* const ptx = bundle.best(sm)) {
     const std::string module = fmt::format("{} ({})", name, ptx->arch.text());
-    if (const BundleImage* const cubin = device.emulated() ? nullptr : bundle.best_cubin(sm))
-      if (auto loaded = device.load(std::as_bytes(std::span(cubin->bytes)), module,
-                                    kernels_of(ptx->bytes, module)))
-        return loaded;
+    if (const BundleImage* const cubin = device.emulated() ? nullptr : bundle.best_cubin(sm)) {
+      auto loaded = device.load(std::as_bytes(std::span(cubin->bytes)), module,
+                                kernels_of(ptx->bytes, module));
+      if (loaded) return loaded;
+      if (warnings) warnings->add(refused_machine_code(module, loaded.diags()));
+    }
     return device.load(ptx->bytes, module);
   }
   std::vector<std::string> targets;

@@ -70,9 +70,15 @@ constexpr bool runs_on(Arch target, int sm) {
 }
 
 /// Loads the best module of the bundle. On a GPU that is machine code, if there is some for exactly
-/// its architecture and the driver takes it; else the driver compiles the PTX. The emulator runs
-/// the PTX; it computes as DeviceOptions::hardware or, without it, as sm_90.
-Result<Module> load(Device& device, const Bundle& bundle, const std::string& name = "<bundle>");
+/// its architecture and the driver takes it; else the driver compiles the PTX. That it refused
+/// machine code, and why, is a warning, added to `warnings`: the kernel is right, and loading it
+/// takes longer. The emulator runs the PTX; it computes as DeviceOptions::hardware or, without it,
+/// as sm_90.
+///
+///   Diags warnings;
+///   const auto module = load(device, bundle, "kernels.fatbin", &warnings);
+Result<Module> load(Device& device, const Bundle& bundle, const std::string& name = "<bundle>",
+                    Diags* warnings = nullptr);
 
 /// Starts a kernel with the numbers and arguments that a function prepare_...() of a generated
 /// header has prepared, tensor maps included. Its mistakes, if any, are the diagnostics.

@@ -187,13 +187,21 @@ TEST(Bundle, LoadsTheBestThroughTheDriver) {
 
   // Machine code for the very GPU, unless the driver is older than the assembler.
   const auto with_cubins = Bundle::parse(recorded());
-  ASSERT_TRUE(with_cubins && load(*device, *with_cubins));
-  EXPECT_EQ(fake.loaded, "scale other");  // the double's name for machine code
+  Diags none;
+  ASSERT_TRUE(with_cubins && load(*device, *with_cubins, "x", &none));
+  EXPECT_TRUE(none.empty());
+  EXPECT_EQ(fake.loaded, "scale other gemm");  // the double's name for machine code
   fake.machine_code_failure = 209;        // CUDA_ERROR_NO_BINARY_FOR_GPU
-  const auto compiled = load(*device, *with_cubins);
+  Diags warnings;
+  const auto compiled = load(*device, *with_cubins, "x", &warnings);
   fake.machine_code_failure = 0;
   ASSERT_TRUE(compiled) << compiled.diags().text();
   EXPECT_NE(fake.loaded.find(".entry on_sm_90a"), std::string::npos);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_EQ(warnings[0].level, Level::Warning);
+  EXPECT_TRUE(warnings[0].message.starts_with(
+      "the driver compiles the PTX of x (sm_90a), because it refused its machine code: "))
+      << warnings.text();
 }
 
 std::string refusal(const std::string& bytes) {
