@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // `tartan layout` at several widths, with colours and without: tests/data/layout.
 #include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
 
 #include "tests/tools/layout_command.h"
 
@@ -76,6 +81,31 @@ TEST(LayoutPictures, PipesHaveTables) {
   for (const char* wrong : {"COLUMNS=0", "COLUMNS=wide", "COLUMNS=-8", "COLUMNS="})
     EXPECT_EQ(shown(wrong, std::string("layout ") + mma), usual) << wrong;
   EXPECT_EQ(shown("NO_COLOR=1 COLUMNS=1000", std::string("layout ") + mma), usual);
+}
+
+// A terminal says how wide it is, and has colours, unless NO_COLOR is set.
+TEST(LayoutPictures, AskTheTerminal) {
+  const auto on_terminal = [](const char* no_colour) {
+    winsize size{.ws_row = 24, .ws_col = 40};
+    int terminal = -1;
+    const pid_t child = forkpty(&terminal, nullptr, nullptr, &size);
+    if (child == 0) {
+      unsetenv("COLUMNS");
+      setenv("TERM", "xterm-256color", 1);
+      no_colour ? setenv("NO_COLOR", no_colour, 1) : unsetenv("NO_COLOR");
+      execl(TARTAN_COMMAND, "tartan", "layout", mma, nullptr);
+      _exit(127);
+    }
+    std::string out;
+    char buffer[4096];
+    for (ssize_t got = 0; (got = read(terminal, buffer, sizeof buffer)) > 0;)
+      out.append(buffer, static_cast<std::size_t>(got));
+    close(terminal);
+    waitpid(child, nullptr, 0);
+    return replaced(out, "\r\n", "\n");
+  };
+  EXPECT_EQ(on_terminal(nullptr), read_file(golden + "mma-40-always.txt"));
+  EXPECT_EQ(on_terminal("1"), read_file(golden + "mma-40-never.txt"));
 }
 
 // Each half block has the colours of the lanes that the lane map gives for its two rows.
