@@ -63,9 +63,11 @@ tartan_error* tartan_open(const char* name, const char* options, tartan_device**
 }
 
 tartan_error* tartan_adopt(void* context, tartan_device** out) {
-  if (out) *out = nullptr;
-  return c::guarded("tartan_adopt", {{"out", out}},
-                    [&] { return give(Device::adopt(context), *out); });
+  tartan_device* adopted = nullptr;
+  tartan_error* const error = c::guarded("tartan_adopt", {{"out", out}},
+                                         [&] { return give(Device::adopt(context), adopted); });
+  if (out) *out = adopted;
+  return error;
 }
 
 const char* tartan_device_name(const tartan_device* device) {
@@ -84,14 +86,18 @@ tartan_error* tartan_synchronize(tartan_device* device) {
 }
 
 tartan_error* tartan_findings(tartan_device* device, char** json) {
-  if (json) *json = nullptr;
-  return c::guarded("tartan_findings", {{"device", device}, {"json", json}}, [&]() -> Status {
+  char* text = nullptr;
+  const auto take = [&]() -> Status {
     Json list = Json::array();
     for (const Finding& each : device->device.findings()) list.push_back(json_of(each));
-    *json = c::copy_of(list.dump(-1, ' ', false, Json::error_handler_t::replace));
+    text = c::copy_of(list.dump(-1, ' ', false, Json::error_handler_t::replace));
     device->device.clear_findings();
     return Done{};
-  });
+  };
+  tartan_error* const error =
+      c::guarded("tartan_findings", {{"device", device}, {"json", json}}, take);
+  if (json) *json = text;
+  return error;
 }
 
 void tartan_device_free(tartan_device* device) { delete device; }

@@ -191,7 +191,7 @@ TEST(Bundle, LoadsTheBestThroughTheDriver) {
   ASSERT_TRUE(with_cubins && load(*device, *with_cubins, "x", &none));
   EXPECT_TRUE(none.empty());
   EXPECT_EQ(fake.loaded, "scale other gemm");  // the double's name for machine code
-  fake.machine_code_failure = 209;        // CUDA_ERROR_NO_BINARY_FOR_GPU
+  fake.machine_code_failure = 209;             // CUDA_ERROR_NO_BINARY_FOR_GPU
   Diags warnings;
   const auto compiled = load(*device, *with_cubins, "x", &warnings);
   fake.machine_code_failure = 0;
