@@ -74,6 +74,7 @@ TEST(TimelineOfBuiltins, CountsWhatTheReportCounts) {
     expect_as_reported(*traced.timeline, traced.outcome.report);
     expect_whole_json(*traced.timeline);
     EXPECT_GT(count(*traced.timeline, Kind::product), 0u);
+    for (const TimelineEvent& event : traced.timeline->events()) EXPECT_TRUE(event.ended) << words;
   }
 }
 
