@@ -188,21 +188,24 @@ class Run {
     Status status = launch(*kernel, compiled_, grid, arguments_);
     if (status) status = device_.synchronize();
     const std::vector<Finding> all = device_.findings();
-    const Diags found = errors_of(std::span(all).subspan(before));
+    const std::span<const Finding> own = std::span(all).subspan(before);
+    const Diags found = diags_of(own, Level::Error);
     if (!found.ok()) return found;
+    if (const Diags warnings = diags_of(own, Level::Warning); !warnings.empty())
+      std::cerr << warnings.text();
     return status;
   }
 
-  // The findings of a launch as errors: of one kind at one line of C++ the first, and how many
-  // more.
-  static Diags errors_of(std::span<const Finding> findings) {
+  // The findings of a launch that are of a level: of one kind at one line of C++ the first, and how
+  // many more.
+  static Diags diags_of(std::span<const Finding> findings, Level level) {
     Diags out;
     const auto alike = [](const Finding& x, const Finding& y) {
       return x.id == y.id && !x.source.empty() && x.source == y.source;
     };
     for (auto at = findings.begin(); at != findings.end(); ++at) {
       const Rule* rule = find_rule(at->id);
-      if (!rule || detail::only_warns(at->id)) continue;
+      if (!rule || detail::only_warns(at->id) != (level == Level::Warning)) continue;
       const auto same = [&](const Finding& other) { return alike(*at, other); };
       if (std::any_of(findings.begin(), at, same)) continue;
       std::string message = at->source.empty() ? "" : at->source + ": ";
@@ -212,7 +215,7 @@ class Run {
       if (at->lane >= 0) message += fmt::format(", thread {}", at->lane);
       if (const auto more = std::count_if(at + 1, findings.end(), same))
         message += fmt::format("; {} more at this line", more);
-      out.add({.level = Level::Error, .id = rule->id, .message = std::move(message)});
+      out.add({.level = level, .id = rule->id, .message = std::move(message)});
     }
     return out;
   }
@@ -247,7 +250,7 @@ class Run {
 }  // namespace
 
 void detail::tell_warnings(const Compiled& compiled) {
-  if (compiled.warnings.size()) std::cerr << compiled.warnings.text();
+  if (!compiled.warnings.empty()) std::cerr << compiled.warnings.text();
 }
 
 Status run_arguments(Device& device, const Compiled& compiled, Dim3 grid,

@@ -106,6 +106,11 @@ std::string one_line(std::string text) {
 
 }  // namespace
 
+std::string FunctionBuilder::Impl::layout_comment() const {
+  return shared_layout.empty() ? std::string()
+                               : detail::text(dynamic_shared->getName().str(), shared_layout);
+}
+
 // Ends the function, once, and verifies it.
 Status FunctionBuilder::Impl::finish() {
   assert(module && "emit() was already called");
@@ -124,7 +129,7 @@ Status FunctionBuilder::Impl::finish() {
 
 Result<std::string> FunctionBuilder::ir() {
   if (const Status sound = impl_->finish(); !sound) return sound.diags();
-  std::string text;
+  std::string text = impl_->layout_comment();
   llvm::raw_string_ostream out(text);
   impl_->module->print(out, nullptr);
   return text;
@@ -133,6 +138,7 @@ Result<std::string> FunctionBuilder::ir() {
 Result<std::string> FunctionBuilder::emit() {
   Impl& m = *impl_;
   if (const Status sound = m.finish(); !sound) return sound.diags();
+  const std::string layout = m.layout_comment();
   Diags diags;
   m.context->setDiagnosticHandler(std::make_unique<Collector>(diags), false);
   llvm::SmallVector<char, 0> text;
@@ -154,7 +160,7 @@ Result<std::string> FunctionBuilder::emit() {
   m.module.reset();
   if (!diags.ok()) return diags;
 
-  return finished({text.data(), text.size()});
+  return layout + finished({text.data(), text.size()});
 }
 
 }  // namespace tartan::inline TARTAN_ABI::codegen

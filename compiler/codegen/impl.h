@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "compiler/codegen/function_builder.h"
+#include "compiler/support/shared_layout.h"
 #include "tartan/isa/instruction.h"
 
 namespace tartan::inline TARTAN_ABI::codegen {
@@ -75,6 +76,7 @@ struct [[gnu::visibility("hidden")]] FunctionBuilder::Impl {
   void settle_params();
   /// Ends the function, and verifies it. A second call does nothing.
   Status finish();
+  std::string layout_comment() const;  // of dynamic shared memory
 
   // Two 16-bit floats (f16x2, bf16x2) are a vector in arithmetic, and a word elsewhere.
   llvm::Type* arithmetic_type(Type of);
@@ -114,6 +116,7 @@ struct [[gnu::visibility("hidden")]] FunctionBuilder::Impl {
   std::vector<llvm::AllocaInst*> variables;
   llvm::AllocaInst* last_alloca = nullptr;
   llvm::GlobalVariable* dynamic_shared = nullptr;
+  detail::SharedLayout shared_layout;         // of the variables that became a part of it
   std::vector<llvm::GlobalVariable*> shared;  // static, in the order of their declarations
   std::vector<llvm::Argument*> tensor_maps;   // of late_params
   struct Mark {

@@ -165,6 +165,7 @@ std::int64_t FunctionBuilder::make_shared_dynamic() {
     const std::int64_t begin = (bytes + align - 1) / align * align;
     bytes = begin + static_cast<std::int64_t>(each->getValueType()->getArrayNumElements());
     llvm::convertUsersOfConstantsToInstructions({each});
+    impl_->shared_layout.emplace_back(each->getName(), begin);
     rebase(each, impl_->get(dynamic_shared(static_cast<int>(align))), begin, impl_->build);
     each->eraseFromParent();
   }

@@ -200,5 +200,21 @@ TEST(Run, WritesToWhatIsSaidToBeRead) {
   EXPECT_EQ(y[31], 2.0F);
 }
 
+TEST(Run, PrintsWarningsOfTheEmulator) {
+  if (test::on_gpu()) GTEST_SKIP() << "findings are the emulator's";
+  const Kernel same = kernel("same", {.block = 64}, [](Builder& k) {
+    auto y = k.global("y", f32, row_major(1, 1));
+    k.write(y, 0, 0, 2.0);
+  });
+  std::vector<float> y(1);
+  Device device = checked("sm_80");
+  testing::internal::CaptureStderr();
+  const Status done = run(device, same, {1}, out(y));
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(done) << done.diags().text();
+  EXPECT_NE(said.find("warning: run_test.cc:"), std::string::npos) << said;
+  EXPECT_NE(said.find("[same-value-race]"), std::string::npos) << said;
+}
+
 }  // namespace
 }  // namespace tartan

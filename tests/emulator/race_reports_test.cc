@@ -27,6 +27,44 @@ TEST(RaceReports, BothAccessesAreNamed) {
   EXPECT_EQ(finding.address, 128u);
 }
 
+// Lanes of a warp meet first, and the last of them meets the next warp.
+TEST(RaceReports, TheAdviceOrdersAllPairs) {
+  const auto neighbours = [](int threads) { return words(1, threads) + mine + theirs + keep; };
+  const std::string two = message(neighbours(64), two_warps);
+  EXPECT_NE(two.find("by thread 1 (warp 0, lane 1) and read by"), std::string::npos) << two;
+  EXPECT_NE(two.find("nothing orders the two: insert bar.sync in between"), std::string::npos)
+      << two;
+  const std::string one = message(neighbours(32), one_warp);
+  EXPECT_NE(one.find("nothing orders lanes of a warp but bar.warp.sync"), std::string::npos) << one;
+}
+
+TEST(RaceReports, VariablesInDynamicSharedMemoryAreNamed) {
+  Launch launch = two_warps;
+  launch.dynamic_shared = 4096;
+  const std::string body = words(32, 64) + mine + theirs + keep;
+  const std::string memory = ".extern .shared .align 128 .b8 tile[];\n";
+  const auto text = [&](const std::string& comment) {
+    const KernelRun run = watched(body, launch, comment + memory);
+    return run.findings.empty() ? "" : run.findings[0].message;
+  };
+  const auto names = [](const std::string& message, std::string_view name) {
+    return message.find(fmt::format("race: {} (shared memory at 0x80)", name)) != std::string::npos;
+  };
+  EXPECT_TRUE(names(text(""), "tile+128")) << text("");
+  EXPECT_TRUE(names(text("// tile: sA at 0, sB at 128, sC at 1024\n"), "sB"));
+  EXPECT_TRUE(names(text("// tile: sB at 64, sA at 0\n"), "sB+64"));
+  EXPECT_TRUE(names(text("// tile: nonsense\n"), "tile+128"));
+}
+
+TEST(RaceReports, CodeOfNoLineIsOnTheLineBefore) {
+  const std::string file = ".file 1 \"sum.cu\"\n" + shared;
+  const KernelRun run = watched(
+      words(32, 64) + ".loc 1 17 0\nadd.u32 r4, r4, 0;\n.loc 1 0 0\n" + mine + theirs + keep,
+      two_warps, file);
+  ASSERT_EQ(run.findings.size(), 1u);
+  EXPECT_EQ(run.findings[0].source, "sum.cu:17");
+}
+
 TEST(RaceReports, GlobalMemoryIsNamedByTheParameter) {
   const std::string text = message(
       "mov.u32 r2, %ctaid.x;\nsetp.eq.u32 q, r0, 3;\n@q st.global.u32 [rd1], r2;\n", two_blocks);

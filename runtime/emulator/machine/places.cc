@@ -20,7 +20,9 @@ int line(const Program& program, const ptx::Module& module, std::uint32_t pc) {
 }
 
 std::string source(const Program& program, const ptx::Module& module, std::uint32_t pc) {
-  const std::uint32_t location = pc < program.origins.size() ? program.origins[pc].location : 0;
+  std::uint32_t location = pc < program.origins.size() ? program.origins[pc].location : 0;
+  // Line 0: code of no line in particular, so that of the one before.
+  while (location && !module.locations[location - 1].line) --location;
   if (!location) return {};
   const ptx::Location& at = module.locations[location - 1];
   const std::string_view file = module.file_name(at.file);
@@ -62,7 +64,8 @@ std::string shared_text(const LaunchContext& context, std::uint64_t address) {
     const std::uint64_t first =
         each.first + (each.dynamic ? context.program.dynamic_shared_base : 0);
     if (address < first || (!each.dynamic && address >= first + each.bytes)) continue;
-    if (!found || !each.dynamic) found = &each;
+    // Variables in dynamic shared memory end where the next one begins.
+    if (!found || !each.dynamic || (found->dynamic && each.first >= found->first)) found = &each;
   }
   if (!found) return fmt::format("shared memory at 0x{:x}", address);
   const std::uint64_t first =

@@ -54,7 +54,7 @@ const Rule& RaceReports::rule(const Race& race) const {
 }
 
 // Where races like it are counted; of those that are left out, together.
-std::uint64_t* RaceReports::find_count(const Race& race) {
+RaceReports::Tally* RaceReports::find_tally(const Race& race) {
   const Rule& found = rule(race);
   const auto places = std::minmax(race.first.pc, race.second.pc);
   const auto apart = [](const Race& of) {  // the first is at an exit, or of another kernel
@@ -64,9 +64,17 @@ std::uint64_t* RaceReports::find_count(const Race& race) {
   for (Entry& each : entries_)
     if (each.rule == &found && apart(each.race) == apart(race) &&
         std::minmax(each.race.first.pc, each.race.second.pc) == places)
-      return &each.count;
+      return &each.tally;
   if (entries_.size() == most_entries) return &left_out_;
-  return &entries_.emplace_back(Entry{&found, race}).count;
+  return &entries_.emplace_back(Entry{&found, race}).tally;
+}
+
+RaceReports::Span RaceReports::span(const RaceSide& first, const RaceSide& second) const {
+  if (!first.thread || !second.thread) return Span::warp;
+  const std::uint32_t x = *first.thread, y = *second.thread;
+  if (numbers_.cluster(x) != numbers_.cluster(y)) return Span::grid;
+  if (numbers_.rank(x) != numbers_.rank(y)) return Span::cluster;
+  return numbers_.warp(x) == numbers_.warp(y) ? Span::warp : Span::block;
 }
 
 namespace {
@@ -85,17 +93,20 @@ std::uint64_t kind_and_place(Race::Kind kind, const RaceSide& first, const RaceS
 
 bool RaceReports::count(Race::Kind kind, const RaceSide& first, const RaceSide& second,
                         bool mbarrier, int races) {
-  const auto found = counts_.find(kind_and_place(kind, first, second, mbarrier));
-  if (found == counts_.end()) return false;
-  *found->second += static_cast<std::uint64_t>(races);
+  const auto found = tallies_.find(kind_and_place(kind, first, second, mbarrier));
+  if (found == tallies_.end()) return false;
+  Tally& tally = *found->second;
+  tally.count += static_cast<std::uint64_t>(races);
+  tally.span = std::max(tally.span, span(first, second));
   return true;
 }
 
 void RaceReports::add(const Race& race) {
   if (count(race.kind, race.first, race.second, race.mbarrier, 1)) return;
-  std::uint64_t* const of_all = find_count(race);
-  ++*of_all;
-  counts_[kind_and_place(race.kind, race.first, race.second, race.mbarrier)] = of_all;
+  Tally* const of_all = find_tally(race);
+  ++of_all->count;
+  of_all->span = std::max(of_all->span, span(race.first, race.second));
+  tallies_[kind_and_place(race.kind, race.first, race.second, race.mbarrier)] = of_all;
 }
 
 RaceReports::Thread RaceReports::thread(std::uint32_t number) const {
@@ -170,8 +181,8 @@ std::string RaceReports::copy_advice(const Race& race) const {
   }
 }
 
-// What would order the two.
-std::string RaceReports::advice(const Race& race) const {
+// What would order the two, and others like them as far apart as `span`.
+std::string RaceReports::advice(const Race& race, Span span) const {
   if (race.kind == Race::Kind::unfenced)
     return "the store need not be visible to the async proxy: insert fence.proxy.async between it "
            "and the following barrier";
@@ -187,17 +198,20 @@ std::string RaceReports::advice(const Race& race) const {
                  "wait for an mbarrier phase at which that thread arrives, in between"
                : "the load is not ordered before it: insert a barrier, or a wait for an mbarrier "
                  "phase at which that thread arrives after its loads, in between";
-  const Thread first = thread(*race.first.thread), second = thread(*race.second.thread);
-  const bool own = first.block == second.block && first.warp == second.warp;
-  if (race.second.actor == Actor::cp_async && first.block == second.block)
+  if (race.second.actor == Actor::cp_async && span <= Span::block)
     return "nothing orders them: the copy may begin only behind a barrier";
-  if (own) return "nothing orders lanes of a warp but bar.warp.sync: insert one in between";
-  if (first.block == second.block) return "nothing orders the two: insert bar.sync in between";
-  if (first.cluster == second.cluster)
-    return "nothing orders the two: insert barrier.cluster.arrive and barrier.cluster.wait in "
-           "between";
-  return "nothing orders CTAs of a grid but release and acquire at scope .gpu: use atomics, or "
-         "another launch";
+  switch (span) {
+    case Span::warp:
+      return "nothing orders lanes of a warp but bar.warp.sync: insert one in between";
+    case Span::block: return "nothing orders the two: insert bar.sync in between";
+    case Span::cluster:
+      return "nothing orders the two: insert barrier.cluster.arrive and barrier.cluster.wait in "
+             "between";
+    case Span::grid:
+      return "nothing orders CTAs of a grid but release and acquire at scope .gpu: use atomics, or "
+             "another launch";
+  }
+  return {};
 }
 
 std::string RaceReports::early_text(const Race& race) const {
@@ -208,7 +222,7 @@ std::string RaceReports::early_text(const Race& race) const {
       race.first.writes ? "written" : "read", context_.predecessor->text(race.first.pc));
 }
 
-std::string RaceReports::race_text(const Race& race) const {
+std::string RaceReports::race_text(const Race& race, Span span) const {
   if (race.kind == Race::Kind::early) return early_text(race);
   if (race.kind == Race::Kind::unwaited)
     return fmt::format(
@@ -246,12 +260,13 @@ std::string RaceReports::race_text(const Race& race) const {
   const std::string operand = race.operand ? fmt::format(" as {}", race.operand) : "";
   return fmt::format("{}{} is {} by {} and {} by {}{}; {}", head, memory,
                      race.first.writes ? "written" : "read", first,
-                     race.second.writes ? "written" : "read", second, operand, advice(race));
+                     race.second.writes ? "written" : "read", second, operand, advice(race, span));
 }
 
 std::string RaceReports::text(const Entry& entry) const {
-  std::string text = race_text(entry.race);
-  if (entry.count > 1) text += fmt::format(" ({} more such pairs of accesses)", entry.count - 1);
+  std::string text = race_text(entry.race, entry.tally.span);
+  if (entry.tally.count > 1)
+    text += fmt::format(" ({} more such pairs of accesses)", entry.tally.count - 1);
   return text;
 }
 
@@ -268,9 +283,9 @@ std::vector<Finding> RaceReports::findings() const {
                    .lane = static_cast<int>(who.warp * 32 + side.lane),
                    .address = entry.race.address});
   }
-  if (left_out_)
+  if (left_out_.count)
     out.back().message +=
-        fmt::format("; {} more races between other instructions are left out", left_out_);
+        fmt::format("; {} more races between other instructions are left out", left_out_.count);
   return out;
 }
 

@@ -67,10 +67,16 @@ class RaceReports {
   bool is_ordinary(const Race& race) const;
 
  private:
+  /// The least that would order two threads.
+  enum class Span : std::uint8_t { warp, block, cluster, grid };
+  struct Tally {
+    std::uint64_t count = 0;
+    Span span = Span::warp;  // the widest
+  };
   struct Entry {
     const Rule* rule;
     Race race;
-    std::uint64_t count = 0;
+    Tally tally = {};
   };
   struct Thread {
     Dim3 block;
@@ -79,22 +85,23 @@ class RaceReports {
   static constexpr std::size_t most_entries = 100;
 
   const Rule& rule(const Race& race) const;
-  std::uint64_t* find_count(const Race& race);
+  Tally* find_tally(const Race& race);
+  Span span(const RaceSide& first, const RaceSide& second) const;
   Thread thread(std::uint32_t number) const;
   bool apart(const Race& race) const;
   std::string text(const Entry& entry) const;
-  std::string race_text(const Race& race) const;
+  std::string race_text(const Race& race, Span span) const;
   std::string early_text(const Race& race) const;
   std::string side_text(const RaceSide& side, bool with_block) const;
   std::string memory_text(const Race& race) const;
-  std::string advice(const Race& race) const;
+  std::string advice(const Race& race, Span span) const;
   std::string copy_advice(const Race& race) const;
 
   const LaunchContext& context_;
   Numbers numbers_;
   std::deque<Entry> entries_;
-  std::unordered_map<std::uint64_t, std::uint64_t*> counts_;  // by what makes a kind and place
-  std::uint64_t left_out_ = 0;
+  std::unordered_map<std::uint64_t, Tally*> tallies_;  // by what makes a kind and place
+  Tally left_out_;
 };
 
 }  // namespace tartan::inline TARTAN_ABI::emulator
