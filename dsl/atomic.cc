@@ -160,6 +160,11 @@ void Builder::griddepcontrol_launch_dependents(Here at) {
     detail::assembled(*state_, "griddepcontrol.launch_dependents;", {}, {}, Effect::any);
 }
 
+void Builder::warp_sync(Here at) {
+  state_->at(at);
+  if (by_all_lanes(*state_, "warp_sync()")) state_->f().warp_sync();
+}
+
 void Builder::barrier(int id, int threads, Here at) {
   state_->at(at);
   if (!is_barrier(*state_, id, threads)) return;

@@ -68,77 +68,6 @@ Scalar block_index(KernelState& state, SpecialRegister which, LaunchBound::Of of
   return out;
 }
 
-// Reads and writes check only what is constant; the emulator checks the rest.
-bool in_bounds(KernelState& state, const Tensor& tensor, const Scalar& row, const Scalar& col) {
-  const auto inside = [&](const Scalar& index, const Scalar& size, std::string_view axis) {
-    const auto i = index.constant(), n = size.constant();
-    if (!i || (*i >= 0 && (!n || *i < *n))) return true;
-    state.log.report("tile-bounds"_rule, fmt::format("{} {} is out of bounds of {}, which is {}",
-                                                     axis, *i, tensor.name, tensor.layout.text()));
-    return false;
-  };
-  return inside(row, tensor.layout.rows, "row") & inside(col, tensor.layout.cols, "column");
-}
-
-bool usable(KernelState& state, const Tensor& tensor, const Scalar& row, const Scalar& col) {
-  if (!state.owns(tensor, tensor.name) || tensor.memory < 0) return false;
-  if (!(state.is_index(row, "a row") & state.is_index(col, "a column"))) return false;
-  if (bits(tensor.type) < 8) {
-    state.log.report(
-        "scalar-type"_rule,
-        fmt::format(
-            "{}: elements of type {} are smaller than a byte; load or store them as fragments",
-            tensor.name, name(tensor.type)));
-    return false;
-  }
-  return in_bounds(state, tensor, row, col);
-}
-
-Scalar read_element(KernelState& state, const Tensor& from, const Scalar& row, const Scalar& col) {
-  if (!usable(state, from, row, col)) return detail::bad_scalar();
-  return state.scalar(state.f().load(address_of(state, from, row, col), from.type));
-}
-
-Scalar read_element_if(KernelState& state, const Scalar& condition, const Tensor& from,
-                       const Scalar& row, const Scalar& col) {
-  const auto constant = condition.constant();
-  if (constant && *constant) return read_element(state, from, row, col);
-  const bool good = constant || state.is_condition(condition);
-  if (!usable(state, from, row, col) || !good) return detail::bad_scalar();
-  const Value holds =
-      constant ? state.f().constant(Type::pred, std::int64_t{0}) : state.value(condition);
-  return state.scalar(state.f().load_if(holds, address_of(state, from, row, col), from.type));
-}
-
-void write_element(KernelState& state, const Tensor& to, const Scalar& row, const Scalar& col,
-                   const Scalar& value) {
-  if (!usable(state, to, row, col) || detail::is_bad(value) ||
-      (detail::state_of(value) && !state.owns(value, "the value")))
-    return;
-  if (value.type() != Type::none && bits(value.type()) != bits(to.type)) {
-    state.log.report(
-        "scalar-type"_rule,
-        fmt::format("element type mismatch: {} has elements of {}, the value is {}; convert() it",
-                    to.name, name(to.type), name(value.type())));
-    return;
-  }
-  const TypeSet numbers{u32, s32, u64, s64, f32, f64};
-  if (numbers.has(value.type()) && numbers.has(to.type) &&
-      info(value.type()).floating != info(to.type).floating) {
-    state.log.report(
-        "scalar-type"_rule,
-        fmt::format("{} has elements of {}, the value is {}: its bits would be stored; "
-                    "convert() it",
-                    to.name, name(to.type), name(value.type())));
-    return;
-  }
-  // Types of equal width are stored unchanged: an f16 as b16, a u32 as b32.
-  const Value stored =
-      value.type() == Type::none ? state.value(value, to.type) : state.value(value);
-  state.f().store(written_address_of(state, to, row, col), stored);
-  note_write(state, to);
-}
-
 }  // namespace
 
 const Target& Builder::target() const {
@@ -146,13 +75,9 @@ const Target& Builder::target() const {
   return state_->config.target;
 }
 
-bool Builder::has(std::string_view spelling) const {
-  if (isa::matrix_opcode(spelling) == isa::Opcode::none) return false;
-  const isa::FormText text = isa::parse_form(spelling);
-  const auto row =
-      text.unknown.empty() && text.repeated.empty() ? isa::find(text.form) : std::nullopt;
-  if (row) state_->log.would_take(row->since);
-  return row && row->since.has(state_->config.target);
+bool Builder::has(std::string_view spelling, Here at) const {
+  state_->at(at);
+  return detail::has_instruction(*state_, spelling);
 }
 
 bool Builder::require(bool condition, std::string_view otherwise, Here at) {
@@ -391,36 +316,6 @@ std::vector<Scalar> Builder::registers(const Fragment& fragment, Here at) {
   return out;
 }
 
-Scalar Builder::read(const Global& from, const Scalar& row, const Scalar& col, Here at) {
-  return state_->at(at), read_element(*state_, tensor_of(from), row, col);
-}
-Scalar Builder::read(const Shared& from, const Scalar& row, const Scalar& col, Here at) {
-  state_->at(at);
-  state_->fill.read_by_threads = true;
-  if (tensor_of(from).memory >= 0) note_read(*state_, tensor_of(from));
-  return read_element(*state_, tensor_of(from), row, col);
-}
-Scalar Builder::read_if(const Scalar& condition, const Global& from, const Scalar& row,
-                        const Scalar& col, Here at) {
-  state_->at(at);
-  return read_element_if(*state_, condition, tensor_of(from), row, col);
-}
-Scalar Builder::read_if(const Scalar& condition, const Shared& from, const Scalar& row,
-                        const Scalar& col, Here at) {
-  state_->at(at);
-  state_->fill.read_by_threads = true;
-  if (tensor_of(from).memory >= 0) note_read(*state_, tensor_of(from));
-  return read_element_if(*state_, condition, tensor_of(from), row, col);
-}
-void Builder::write(const Global& to, const Scalar& row, const Scalar& col, const Scalar& value,
-                    Here at) {
-  state_->at(at), write_element(*state_, tensor_of(to), row, col, value);
-}
-void Builder::write(const Shared& to, const Scalar& row, const Scalar& col, const Scalar& value,
-                    Here at) {
-  state_->at(at), write_element(*state_, tensor_of(to), row, col, value);
-}
-
 Scalar Builder::convert(const Scalar& value, Type to, Here at) {
   state_->at(at);
   if (detail::is_bad(value) || (detail::state_of(value) && !state_->owns(value, "the value")))
@@ -479,7 +374,7 @@ Scalar Builder::word(const Scalar& low, const Scalar& high, Here at) {
 
 Scalar Builder::address(const Shared& tile, const Scalar& row, const Scalar& col, Here at) {
   state_->at(at);
-  if (!usable(*state_, tensor_of(tile), row, col)) return detail::bad_scalar();
+  if (!is_element(*state_, tensor_of(tile), row, col)) return detail::bad_scalar();
   state_->fill.read_by_threads = true;  // by the instruction that it is for
   detail::Memory& memory = state_->memories.of(tensor_of(tile));
   memory.ever_written = true;  // perhaps

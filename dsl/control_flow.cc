@@ -36,6 +36,21 @@ bool can_count(KernelState& state, const Scalar& begin, const Scalar& end, const
 
 }  // namespace
 
+namespace {
+
+// Records what a loop's variable reaches, if a launch knows it: at least the last multiple of the
+// step that is surely below the end.
+bool note_range(KernelState& state, const Scalar& i, const Scalar& begin, const Scalar& end,
+                const Scalar& step) {
+  const auto from = begin.constant(), by = step.constant();
+  const auto count = detail::map_number(state.launch, end);
+  if (!from || *from < 0 || !by || !count) return false;
+  state.launch.note_range(detail::HandleParts::value(i).id, {.number = *count, .addend = *by - 1});
+  return true;
+}
+
+}  // namespace
+
 void Builder::loop(const Scalar& begin, const Scalar& end, const Scalar& step,
                    const std::function<void(Scalar)>& body, Here at) {
   state_->at(at);
@@ -54,7 +69,13 @@ void Builder::loop(const Scalar& begin, const Scalar& end, const Scalar& step,
   state_->f().for_range(state_->value(begin, type), state_->value(end, type),
                         state_->value(step, type), [&](Value i) {
                           state_->flights.in_body(state_->f(), before, [&] {
-                            body(state_->scalar(i, std::max<std::int64_t>(multiple, 1)));
+                            const Scalar index =
+                                state_->scalar(i, std::max<std::int64_t>(multiple, 1));
+                            // What a launch checks holds of a loop that runs no time, too.
+                            const bool known = note_range(*state_, index, begin, end, step);
+                            state_->conditions -= known;
+                            body(index);
+                            state_->conditions += known;
                           });
                         });
   --state_->conditions;
@@ -160,9 +181,11 @@ ScalarVariable Builder::variable(const Scalar& initial, Here at) {
   return out;
 }
 
-ScalarVariable& ScalarVariable::operator=(const Scalar& value) {
-  if (!state_ || !state_->takes_calls("the variable") || detail::is_bad(value) ||
-      (detail::state_of(value) && !state_->owns(value, "the value")))
+ScalarVariable& ScalarVariable::operator=(const ScalarOperand& operand) {
+  detail::note_line(operand.at);
+  const Scalar& value = operand.value;
+  if (!detail::is_made(state_, "the variable") || !state_->takes_calls("the variable") ||
+      detail::is_bad(value) || (detail::state_of(value) && !state_->owns(value, "the value")))
     return *this;
   if (!detail::is_constant(value) && value.type() != variable_.type) {
     state_->log.report(
@@ -176,10 +199,19 @@ ScalarVariable& ScalarVariable::operator=(const Scalar& value) {
   return *this;
 }
 
-ScalarVariable::operator Scalar() const {
-  if (!state_ || !state_->takes_calls("the variable")) return detail::bad_scalar();
-  state_->stages.note_read(variable_.id, state_->log.place());
-  return state_->scalar(state_->f().get(variable_));
+ScalarVariable& ScalarVariable::operator=(const ScalarVariable& value) {
+  return *this = ScalarOperand(value, Here());
+}
+
+Scalar::Scalar(const ScalarVariable& variable, Here at) {
+  detail::note_line(at);
+  const auto& state = variable.state_;
+  if (!detail::is_made(state, "the variable") || !state->takes_calls("the variable")) {
+    *this = detail::bad_scalar();
+    return;
+  }
+  state->stages.note_read(variable.variable_.id, state->log.place());
+  *this = state->scalar(state->f().get(variable.variable_));
 }
 
 }  // namespace tartan::inline TARTAN_ABI

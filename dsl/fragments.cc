@@ -94,8 +94,8 @@ FragmentVariable make_variable(KernelState& state, const FragmentKind& kind,
 
 void assign(FragmentVariable& variable, const Fragment& fragment) {
   const auto& state = state_of(variable);
-  if (!state || !state->takes_calls("the variable") || !state->owns(fragment, "the fragment") ||
-      is_bad(fragment))
+  if (!is_made(state, "the variable") || !state->takes_calls("the variable") ||
+      !state->owns(fragment, "the fragment") || is_bad(fragment))
     return;
   const FragmentKind& kind = Parts::kind(variable);
   if (!(fragment.kind() == kind)) {
@@ -116,6 +116,8 @@ void assign(FragmentVariable& variable, const Fragment& fragment) {
 
 std::vector<Fragment> read(std::span<const FragmentVariable> variables) {
   const auto& state = variables.empty() ? nullptr : state_of(variables[0]);
+  if (!variables.empty() && !is_made(state, "the variable"))
+    return std::vector<Fragment>(variables.size());
   if (!state || !state->takes_calls("the variable")) return std::vector<Fragment>(variables.size());
   std::vector<std::shared_ptr<VariableRecord>> records;
   for (const FragmentVariable& each : variables) records.push_back(Parts::record(each));

@@ -16,6 +16,35 @@ Description::Description(KernelState& kernel) : before_(std::exchange(described,
 Description::~Description() { described = before_; }
 KernelState* Description::current() { return described; }
 
+namespace {
+
+// The folder of this file, which has all of the library's own arithmetic of scalars: kernels are in
+// a folder below.
+std::string_view own_folder() {
+  const std::string_view file = std::source_location::current().file_name();
+  return file.substr(0, file.rfind('/') + 1);
+}
+
+bool is_users(std::string_view file) {
+  static const std::string_view own = own_folder();
+  const bool is_own =
+      !own.empty() && file.starts_with(own) && file.find('/', own.size()) == std::string_view::npos;
+  const bool in_header = file.ends_with(".h") && file.find("tartan/dsl/") != std::string_view::npos;
+  return !is_own && !in_header && file.find("/include/c++/") == std::string_view::npos;
+}
+
+}  // namespace
+
+void note_line(const std::source_location& here) {
+  if (described && described->function && here.line() && is_users(here.file_name()))
+    described->at(here);
+}
+
+bool is_made(const std::shared_ptr<KernelState>& state, std::string_view what) {
+  if (!state && described) described->owns_state(state, what);
+  return state != nullptr;
+}
+
 bool KernelState::owns_state(const std::shared_ptr<KernelState>& state, std::string_view what) {
   if (!is_described()) return false;
   if (!state && !function->is_muted()) log.note_empty(what.empty() ? "a matrix" : what);

@@ -68,6 +68,13 @@ void refuse_warpgroup(KernelState& state, std::string_view spelling) {
                                spelling));
 }
 
+std::string nearest_text(const KernelState& state, const isa::Form& form) {
+  const auto nearest = isa::nearest(form, state.config.target);
+  return nearest ? fmt::format("; the nearest on {} is {}", state.config.target.text(),
+                               isa::spell(*nearest))
+                 : "";
+}
+
 std::optional<isa::Instruction> find(KernelState& state, std::string_view spelling,
                                      std::size_t operands, bool with_address) {
   if (isa::matrix_opcode(spelling) == isa::Opcode::none) {
@@ -88,12 +95,8 @@ std::optional<isa::Instruction> find(KernelState& state, std::string_view spelli
   if (row && row->form.opcode == isa::Opcode::wgmma)
     return refuse_warpgroup(state, spelling), std::nullopt;
   if (!row) {
-    const auto nearest = isa::nearest(text.form, state.config.target);
-    state.log.report("unknown-form"_rule,
-                     fmt::format("unknown instruction {}{}", spelling,
-                                 nearest ? "; the nearest on " + state.config.target.text() +
-                                               " is " + isa::spell(*nearest)
-                                         : ""));
+    state.log.report("unknown-form"_rule, fmt::format("unknown instruction {}{}", spelling,
+                                                      nearest_text(state, text.form)));
     return std::nullopt;
   }
   if (row->since.has(state.config.target)) return row;
@@ -124,6 +127,36 @@ std::optional<Value> instruction_operand(KernelState& state, const isa::Instruct
   if (constant) return state.value(scalar, type);
   if (bits(scalar.type()) != bits(type)) return wrong(fmt::format("{} bits", bits(type)));
   return state.f().bitcast(state.value(scalar), type);
+}
+
+bool has_instruction(KernelState& state, std::string_view spelling) {
+  const auto answer = [&](const Since& since) {
+    state.log.asks(since);
+    return since.has(state.config.target);
+  };
+  if (isa::matrix_opcode(spelling) != isa::Opcode::none) {
+    const isa::FormText text = isa::parse_form(spelling);
+    if (text.unknown.empty() && text.repeated.empty())
+      if (const auto row = isa::find(text.form)) return answer(row->since);
+    state.log.report("unknown-form"_rule, fmt::format("has(): there is no instruction {}{}",
+                                                      spelling, nearest_text(state, text.form)));
+    return false;
+  }
+  const isa::Spelling read = isa::read_spelling(spelling);
+  if (read.signatures.empty()) {
+    state.log.report(
+        "unknown-form"_rule,
+        fmt::format("has(): there is no instruction {}: {}", spelling,
+                    read.opcode == isa::Opcode::none ? "no such opcode" : isa::mismatch(read)));
+    return false;
+  }
+  const Since* soonest = nullptr;  // of what the signatures lack
+  for (const isa::Signature* const signature : read.signatures) {
+    const Since* const lacks = isa::missing(*signature, read, state.config.target);
+    if (!lacks) return true;
+    if (!soonest || lacks->ptx < soonest->ptx) soonest = lacks;
+  }
+  return answer(*soonest);
 }
 
 std::vector<Scalar> named_instruction(KernelState& state, std::string_view spelling,

@@ -276,15 +276,19 @@ Result<CompiledText> generate(codegen::FunctionBuilder& function, const std::str
   return made;
 }
 
-// `later`: if the kernel is refused, the next PTX version that may accept it; unchanged if none
-// may.
-Result<Compiled> compile(const Kernel& kernel, const Target& target, Version& later,
+// The next PTX version to try; the target's own if none is.
+struct Later {
+  Version refused;  // that may accept a kernel that is refused
+  Version asked;    // that has all instructions that the description asks for
+};
+
+Result<Compiled> compile(const Kernel& kernel, const Target& target, Later& later,
                          const Cache* cache) {
   if (Diags diags = check_options(kernel, target); !diags.ok()) return diags;
   auto state = std::make_shared<detail::KernelState>(kernel, target);
   describe(kernel, state);
   check_shared(kernel, *state);
-  later = std::max(later, state->log.next_version());
+  later = {state->log.next_version(), state->log.asked_version()};
   // Handles that outlive this call must not find the function.
   const auto function = std::move(state->function);
   if (!state->log.diags().ok()) return state->log.diags();
@@ -317,19 +321,22 @@ Result<Compiled> compile(const Kernel& kernel, const Target& target, Version& la
 }
 
 Result<Compiled> compile_described(const Kernel& kernel, const Target& target, const Cache* cache) {
-  Version later = target.ptx;
+  Later later;
   return compile(kernel, target, later, cache);
 }
 
 Result<Compiled> compile_described(const Kernel& kernel, Arch arch, const Cache* cache) {
   Target target = Target::of(arch);
-  Version later = target.ptx;
+  Later later{target.ptx, target.ptx};
   auto first = compile(kernel, target, later, cache);
-  if (first) return first;
   auto last = first;
-  while (!last && later > target.ptx) {
-    target.ptx = later;
-    last = compile(kernel, target, later, cache);
+  for (;;) {
+    const Version next = last ? later.asked : later.refused;
+    if (next <= target.ptx) break;
+    target.ptx = next;
+    auto tried = compile(kernel, target, later, cache);
+    if (last && !tried) break;  // it does without what it asked for
+    last = std::move(tried);
   }
   // A later version has what the first lacks; where it refuses the kernel too, it says why.
   const bool has_all = last || std::ranges::none_of(last.diags(), [](const Diag& diag) {

@@ -53,8 +53,12 @@ void Log::would_take(const Since& since) {
   if (since.has(target_.arch) && since.ptx > target_.ptx) wanted_ = std::max(wanted_, since.ptx);
 }
 
+void Log::asks(const Since& since) {
+  if (since.has(target_.arch)) asked_ = std::max(asked_, since.ptx);
+}
+
 Version Log::next_version() const {
-  const Version out = std::max(wanted_, target_.ptx);
+  const Version out = std::max({wanted_, asked_, target_.ptx});
   // A description that reads the target's version may depend on it: try the next version only.
   return out == target_.ptx && target_read_ && out < newest_version ? out.next() : out;
 }

@@ -3,6 +3,7 @@
 // choices. Not installed.
 #pragma once
 
+#include <algorithm>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -50,6 +51,10 @@ class Log {
 
   /// Records that a later PTX version has what was refused.
   void would_take(const Since& since);
+  /// Records that the description asked for what a later PTX version has.
+  void asks(const Since& since);
+  /// The PTX version that has all that was asked for; the target's own if it does.
+  Version asked_version() const { return std::max(asked_, target_.ptx); }
   /// Records that the description asked for the target.
   void note_target_read() { target_read_ = true; }
   /// The PTX version that may accept what was refused; the target's own if none may.
@@ -64,6 +69,7 @@ class Log {
   Place empty_at_;
   std::vector<Choice> choices_;
   Version wanted_;  // the first that has all that was refused for its version, if any
+  Version asked_;   // the same of what the description only asked for
   bool target_read_ = false;
 };
 

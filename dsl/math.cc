@@ -51,20 +51,30 @@ Scalar approximate(codegen::Approximation function, const Scalar& x) {
   return state->scalar(state->f().approximate(function, state->value(x, f32)));
 }
 
+// The operand; diagnostics are its line's from now on.
+const Scalar& value_of(const ScalarOperand& operand) {
+  detail::note_line(operand.at);
+  return operand.value;
+}
+
 }  // namespace
 
-Scalar minimum(const Scalar& x, const Scalar& y) {
+Scalar minimum(const ScalarOperand& left, const ScalarOperand& right) {
+  const Scalar &x = value_of(left), &y = value_of(right);
   if (x.constant() && y.constant()) return std::min(*x.constant(), *y.constant());
   if (are_constants(x, y)) return std::min(detail::number(x), detail::number(y));
   return binary(&codegen::FunctionBuilder::minimum, x, y);
 }
-Scalar maximum(const Scalar& x, const Scalar& y) {
+Scalar maximum(const ScalarOperand& left, const ScalarOperand& right) {
+  const Scalar &x = value_of(left), &y = value_of(right);
   if (x.constant() && y.constant()) return std::max(*x.constant(), *y.constant());
   if (are_constants(x, y)) return std::max(detail::number(x), detail::number(y));
   return binary(&codegen::FunctionBuilder::maximum, x, y);
 }
 
-Scalar select(const Scalar& condition, const Scalar& x, const Scalar& y) {
+Scalar select(const ScalarOperand& holds, const ScalarOperand& then,
+              const ScalarOperand& otherwise) {
+  const Scalar &condition = value_of(holds), &x = value_of(then), &y = value_of(otherwise);
   if (const auto constant = condition.constant()) return *constant ? x : y;
   const auto state = detail::common_state({&condition, &x, &y});
   if (!state || !same_types(*state, x, y)) return detail::bad_scalar();
@@ -82,9 +92,10 @@ Scalar select(const Scalar& condition, const Scalar& x, const Scalar& y) {
       detail::ones(x) | detail::ones(y));
 }
 
-Scalar relu(const Scalar& x) { return select(x <= 0, 0, x); }
+Scalar relu(const ScalarOperand& x) { return select({value_of(x) <= 0, x.at}, {0, x.at}, x); }
 
-Scalar fma(const Scalar& x, const Scalar& y, const Scalar& z) {
+Scalar fma(const ScalarOperand& left, const ScalarOperand& right, const ScalarOperand& addend) {
+  const Scalar &x = value_of(left), &y = value_of(right), &z = value_of(addend);
   const auto state = detail::common_state({&x, &y, &z});
   if (!state || !same_types(*state, x, y) || !same_types(*state, x, z) || !same_types(*state, y, z))
     return detail::bad_scalar();
@@ -111,7 +122,8 @@ Scalar detail::refuse_eight_bits(KernelState& state) {
   return detail::bad_scalar();
 }
 
-Scalar convert_pair(const Scalar& low, const Scalar& high, Type to) {
+Scalar convert_pair(const ScalarOperand& first, const ScalarOperand& second, Type to) {
+  const Scalar &low = value_of(first), &high = value_of(second);
   const auto state = detail::common_state({&low, &high});
   if (!state) return detail::bad_scalar();
   if (to != Type::e4m3 && to != Type::e5m2) {
@@ -124,7 +136,8 @@ Scalar convert_pair(const Scalar& low, const Scalar& high, Type to) {
       state->f().convert_pair(state->value(low, f32), state->value(high, f32), to));
 }
 
-Scalar multiple_of(const Scalar& x, std::int64_t divisor) {
+Scalar multiple_of(const ScalarOperand& operand, std::int64_t divisor) {
+  const Scalar& x = value_of(operand);
   const auto state = detail::common_state({&x});
   if (!state) return detail::bad_scalar();
   const auto constant = x.constant();
@@ -142,7 +155,8 @@ Scalar multiple_of(const Scalar& x, std::int64_t divisor) {
                        both > (std::int64_t{1} << 31) / divisor ? divisor : both * divisor);
 }
 
-Scalar ceil_div(const Scalar& count, const Scalar& size) {
+Scalar ceil_div(const ScalarOperand& covered, const ScalarOperand& by) {
+  const Scalar &count = value_of(covered), &size = value_of(by);
   if (auto* const state = detail::Description::current();
       state && size.constant().value_or(1) < 1) {
     state->log.report("immediate-range"_rule, fmt::format("ceil_div(): expected a size above 0, "
@@ -153,11 +167,21 @@ Scalar ceil_div(const Scalar& count, const Scalar& size) {
   return (count + (size - 1)) / size;
 }
 
-Scalar exp2(const Scalar& x) { return approximate(codegen::Approximation::ex2, x); }
-Scalar log2(const Scalar& x) { return approximate(codegen::Approximation::lg2, x); }
-Scalar reciprocal(const Scalar& x) { return approximate(codegen::Approximation::rcp, x); }
-Scalar rsqrt(const Scalar& x) { return approximate(codegen::Approximation::rsqrt, x); }
-Scalar tanh(const Scalar& x) { return approximate(codegen::Approximation::tanh, x); }
+Scalar exp2(const ScalarOperand& x) {
+  return approximate(codegen::Approximation::ex2, value_of(x));
+}
+Scalar log2(const ScalarOperand& x) {
+  return approximate(codegen::Approximation::lg2, value_of(x));
+}
+Scalar reciprocal(const ScalarOperand& x) {
+  return approximate(codegen::Approximation::rcp, value_of(x));
+}
+Scalar rsqrt(const ScalarOperand& x) {
+  return approximate(codegen::Approximation::rsqrt, value_of(x));
+}
+Scalar tanh(const ScalarOperand& x) {
+  return approximate(codegen::Approximation::tanh, value_of(x));
+}
 
 namespace {
 
@@ -179,10 +203,13 @@ constexpr TypeSet floats{f16, bf16, f32, f64};
 
 }  // namespace
 
-Scalar exp(const Scalar& x) { return exp2(scaled(x, std::numbers::log2e)); }
-Scalar log(const Scalar& x) { return scaled(log2(x), std::numbers::ln2); }
+Scalar exp(const ScalarOperand& x) {
+  return exp2({scaled(value_of(x), std::numbers::log2e), x.at});
+}
+Scalar log(const ScalarOperand& x) { return scaled(log2(x), std::numbers::ln2); }
 
-Scalar abs(const Scalar& x) {
+Scalar abs(const ScalarOperand& operand) {
+  const Scalar& x = value_of(operand);
   if (const auto constant = x.constant()) return *constant < 0 ? -x : x;
   if (const auto constant = detail::real(x)) return std::fabs(*constant);
   const auto state = detail::common_state({&x});
@@ -194,7 +221,8 @@ Scalar abs(const Scalar& x) {
   return state->scalar(state->f().absolute(state->value(x)), x.multiple());
 }
 
-Scalar floor(const Scalar& x) {
+Scalar floor(const ScalarOperand& operand) {
+  const Scalar& x = value_of(operand);
   if (x.constant()) return x;
   if (const auto constant = detail::real(x)) return std::floor(*constant);
   const auto state = detail::common_state({&x});

@@ -54,6 +54,11 @@ void store_fragment(KernelState& state, const Tensor& to, const Fragment& fragme
 /// What explain() calls the choice of best_mma().
 std::string product_text(Type a, Type b);
 
+// -- Elements: dsl/element_access.cc.
+
+/// Whether a thread may read or write an element, as far as is known; reports if not.
+bool is_element(KernelState& state, const Tensor& tensor, const Scalar& row, const Scalar& col);
+
 // -- Instructions by name: dsl/instruction.cc.
 
 /// `address`: the target of the instruction's address operand; `operands` are then the others.
@@ -65,6 +70,10 @@ std::vector<Scalar> named_instruction(KernelState& state, std::string_view spell
 std::optional<codegen::Value> instruction_operand(KernelState& state, const isa::Instruction& row,
                                                   const isa::OperandSpec& spec,
                                                   const Scalar& scalar, int part = 0);
+
+/// Whether the target has an instruction, in a later PTX version if need be; reports those that no
+/// target has.
+bool has_instruction(KernelState& state, std::string_view spelling);
 
 // -- Numbers: dsl/math.cc.
 

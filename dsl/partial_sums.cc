@@ -18,9 +18,9 @@ namespace tartan::inline TARTAN_ABI {
 namespace detail {
 namespace {
 
-using Combine = Scalar (*)(const Scalar&, const Scalar&);
+using Combine = Scalar (*)(const ScalarOperand&, const ScalarOperand&);
 
-Scalar plus(const Scalar& x, const Scalar& y) { return x + y; }
+Scalar plus(const ScalarOperand& x, const ScalarOperand& y) { return x + y; }
 
 int cluster_of(const KernelState& state) { return state.config.options.cluster; }
 
@@ -169,7 +169,7 @@ class Scatter {
   // Columns of fragments: those that a warp gets, a group, and how many groups the tile has.
   int own() const { return tile_.across() / among_.parts; }
   int groups() const { return warps_n() * among_.parts; }
-  Scalar first_column() const { return tile_.col() / shape_.cols; }
+  Scalar first_column() const { return tile_.place().col / shape_.cols; }
   // The group that this warp gets: of the columns of the CTA's block of columns, or of the warp's.
   Scalar own_group() const {
     return among_.ctas ? among_.own * warps_n() + first_column() / tile_.across()
@@ -211,7 +211,7 @@ class Scatter {
   }
 
   Scalar slot(int i, const Scalar& group, int in_group) {
-    const Scalar row = (tile_.row() + tile_.place().down(i, shape_.rows)) / shape_.rows;
+    const Scalar row = (tile_.place().row + tile_.place().down(i, shape_.rows)) / shape_.rows;
     const Scalar column = (row * groups() + group) * together_ + in_group;
     return column * 32 + state_.scalar(lane_index(state_), 1, 31);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dsl/addressing.h"
+#include "dsl/assembly.h"
 #include "dsl/operations.h"
 #include "dsl/scalars.h"
 #include "dsl/shared_memory.h"
@@ -44,6 +45,7 @@ class PixelCopy {
 
   // Row by row: the channels of a pixel are contiguous.
   void copy_by_rows(const Scalar& first, const std::string& problem) {
+    stop_beyond_filter();
     const auto row_of = [&](const Scalar& i) {
       const Position at = position(first + k_.convert(i, u32, at_));
       Scalar number = as_signed(at.image);
@@ -88,6 +90,7 @@ class PixelCopy {
     state_.memories.of(tensor_of(from_.rows())).ever_read = true;
     codegen::FunctionBuilder& f = state_.f();
     f.if_then(state_.fill.starts_tma, [&] {
+      stop_beyond_filter();
       const Position at = position(first);
       std::vector<codegen::Value> pixel, offsets;  // the innermost dimension first
       for (std::size_t d = dimensions_; d-- > 0;) {
@@ -160,6 +163,17 @@ class PixelCopy {
                                    filter_.size[d] - 1, *known));
     }
     return true;
+  }
+
+  // Taps that are known at run time only: TMA would read pixels beside the filter's. No assertion,
+  // whose call would cost producers the registers that they give away.
+  void stop_beyond_filter() {
+    Scalar beyond = 0;
+    for (std::size_t d = 0; d < dimensions_; ++d)
+      if (!tap_[d].constant()) beyond = beyond || k_.convert(tap_[d], u32, at_) >= filter_.size[d];
+    if (!beyond.constant())
+      state_.f().if_then(state_.value(beyond),
+                         [&] { assembled(state_, "trap;", {}, {}, Effect::any); });
   }
 
   bool has_type() {

@@ -170,8 +170,9 @@ void Builder::print(std::string_view name, const WarpTile& tile, const Scalar& w
       const Fragment fragment = tile.fragment(i, j);
       if (!is_known(*state_, fragment)) return;
       const isa::Fragment shape = fragment.kind().fragment();
-      print_matrix(*this, *state_, name, fragment, tile.row() + tile.place().down(i, shape.rows),
-                   tile.col() + j * shape.cols, when, at);
+      print_matrix(*this, *state_, name, fragment,
+                   tile.place().row + tile.place().down(i, shape.rows),
+                   tile.place().col + j * shape.cols, when, at);
     }
 }
 

@@ -16,7 +16,7 @@ namespace tartan::inline TARTAN_ABI {
 namespace detail {
 namespace {
 
-using Combine = Scalar (*)(const Scalar&, const Scalar&);
+using Combine = Scalar (*)(const ScalarOperand&, const ScalarOperand&);
 
 class Reduction {
  public:
@@ -66,11 +66,11 @@ class Reduction {
   }
   // Which of them this warp has.
   Scalar part() const {
-    if (lines_ == Lines::rows) return tile_.col() / length();
+    if (lines_ == Lines::rows) return tile_.place().col / length();
     const int step = tile_.place().row_step, height = kind_.fragment().rows;
-    if (step == 0) return tile_.row() / length();
+    if (step == 0) return tile_.place().row / length();
     const int whole = step * tile_.down(), each = step / height;  // a warpgroup's rows and warps
-    return tile_.row() / whole * each + tile_.row() % whole / height;
+    return tile_.place().row / whole * each + tile_.place().row % whole / height;
   }
   int count() const { return lines_ == Lines::rows ? tile_.place().rows : tile_.place().cols; }
 
@@ -141,7 +141,7 @@ class Reduction {
   Here at_;
 };
 
-Scalar plus(const Scalar& x, const Scalar& y) { return x + y; }
+Scalar plus(const ScalarOperand& x, const ScalarOperand& y) { return x + y; }
 
 template <typename Values>
 Values reduced(const WarpTile& tile, Lines lines, Combine combine, Here at) {

@@ -74,6 +74,11 @@ int Assignment::open_body() {
   return state ? state->flights.scope() : 0;
 }
 
+void Assignment::note(int body) {
+  if (KernelState* const state = Description::current())
+    state->assignments[body] = state->log.place();
+}
+
 // A value that the body computes is found by codegen::values_out_of_scope().
 void KernelState::check_assigned(const Scalar& scalar) {
   const int body = Parts::assigned_in(scalar);
@@ -82,10 +87,10 @@ void KernelState::check_assigned(const Scalar& scalar) {
                         !f().is_constant(Parts::value(scalar));
   if (computed || !assignments_told.insert(body).second) return;
   log.report("value-scope"_rule,
-             fmt::format("{} was assigned by C++ in the body of a loop, condition or pipeline, and "
-                         "is used after it, as if the body ran once: expected a variable() that "
-                         "the GPU changes",
-                         is_constant(scalar) ? text(scalar) : "a number"));
+             fmt::format("{} was assigned by C++ in the body of a loop, condition or pipeline, at "
+                         "{}, and is used after it, as if the body ran once: expected a "
+                         "variable() that the GPU changes",
+                         is_constant(scalar) ? text(scalar) : "a number", text(assignments[body])));
 }
 
 // A value with a type but no state: using it gives another one, without a further diagnostic.
@@ -330,78 +335,90 @@ Scalar truth(const Scalar& x) {
   return constant ? Scalar(*constant != 0) : x;
 }
 
+Scalar binary(Operator op, const ScalarOperand& x, const ScalarOperand& y) {
+  detail::note_line(y.at);
+  return detail::arithmetic(op, x.value, y.value);
+}
+
 }  // namespace
 
-Scalar operator-(const Scalar& x) {
+Scalar operator-(const ScalarOperand& operand) {
+  detail::note_line(operand.at);
+  const Scalar& x = operand.value;
   if (detail::is_bad(x)) return detail::bad_scalar();
   if (const auto constant = detail::real(x)) return -*constant;
-  if (detail::is_constant(x) || !info(x.type()).floating) return Scalar(0) - x;
+  if (detail::is_constant(x) || !info(x.type()).floating)
+    return detail::arithmetic(Operator::subtract, 0, x);
   detail::KernelState* const state = detail::Description::current();
   if (!state || !state->owns(x, "an operand")) return detail::bad_scalar();
   return state->scalar(state->f().negate(state->value(x)));
 }
 
-Scalar operator!(const Scalar& x) {
+Scalar operator!(const ScalarOperand& operand) {
+  detail::note_line(operand.at);
+  const Scalar& x = operand.value;
   if (!is_truth(x)) return detail::bad_scalar();
   if (const auto constant = x.constant()) return *constant == 0;
   return detail::arithmetic(Operator::bit_xor, x, 1);
 }
-Scalar operator&&(const Scalar& x, const Scalar& y) {
-  if (!is_truth(x) || !is_truth(y)) return detail::bad_scalar();
-  return detail::arithmetic(Operator::bit_and, truth(x), truth(y));
+Scalar operator&&(const ScalarOperand& x, const ScalarOperand& y) {
+  detail::note_line(y.at);
+  if (!is_truth(x.value) || !is_truth(y.value)) return detail::bad_scalar();
+  return detail::arithmetic(Operator::bit_and, truth(x.value), truth(y.value));
 }
-Scalar operator||(const Scalar& x, const Scalar& y) {
-  if (!is_truth(x) || !is_truth(y)) return detail::bad_scalar();
-  return detail::arithmetic(Operator::bit_or, truth(x), truth(y));
+Scalar operator||(const ScalarOperand& x, const ScalarOperand& y) {
+  detail::note_line(y.at);
+  if (!is_truth(x.value) || !is_truth(y.value)) return detail::bad_scalar();
+  return detail::arithmetic(Operator::bit_or, truth(x.value), truth(y.value));
 }
 
-Scalar operator+(const Scalar& x, const Scalar& y) {
-  return detail::arithmetic(Operator::add, x, y);
+Scalar operator+(const ScalarOperand& x, const ScalarOperand& y) {
+  return binary(Operator::add, x, y);
 }
-Scalar operator-(const Scalar& x, const Scalar& y) {
-  return detail::arithmetic(Operator::subtract, x, y);
+Scalar operator-(const ScalarOperand& x, const ScalarOperand& y) {
+  return binary(Operator::subtract, x, y);
 }
-Scalar operator*(const Scalar& x, const Scalar& y) {
-  return detail::arithmetic(Operator::multiply, x, y);
+Scalar operator*(const ScalarOperand& x, const ScalarOperand& y) {
+  return binary(Operator::multiply, x, y);
 }
-Scalar operator/(const Scalar& x, const Scalar& y) {
-  return detail::arithmetic(Operator::divide, x, y);
+Scalar operator/(const ScalarOperand& x, const ScalarOperand& y) {
+  return binary(Operator::divide, x, y);
 }
-Scalar operator%(const Scalar& x, const Scalar& y) {
-  return detail::arithmetic(Operator::remainder, x, y);
+Scalar operator%(const ScalarOperand& x, const ScalarOperand& y) {
+  return binary(Operator::remainder, x, y);
 }
-Scalar operator&(const Scalar& x, const Scalar& y) {
-  return detail::arithmetic(Operator::bit_and, x, y);
+Scalar operator&(const ScalarOperand& x, const ScalarOperand& y) {
+  return binary(Operator::bit_and, x, y);
 }
-Scalar operator|(const Scalar& x, const Scalar& y) {
-  return detail::arithmetic(Operator::bit_or, x, y);
+Scalar operator|(const ScalarOperand& x, const ScalarOperand& y) {
+  return binary(Operator::bit_or, x, y);
 }
-Scalar operator^(const Scalar& x, const Scalar& y) {
-  return detail::arithmetic(Operator::bit_xor, x, y);
+Scalar operator^(const ScalarOperand& x, const ScalarOperand& y) {
+  return binary(Operator::bit_xor, x, y);
 }
-Scalar operator<<(const Scalar& x, const Scalar& y) {
-  return detail::arithmetic(Operator::shift_left, x, y);
+Scalar operator<<(const ScalarOperand& x, const ScalarOperand& y) {
+  return binary(Operator::shift_left, x, y);
 }
-Scalar operator>>(const Scalar& x, const Scalar& y) {
-  return detail::arithmetic(Operator::shift_right, x, y);
+Scalar operator>>(const ScalarOperand& x, const ScalarOperand& y) {
+  return binary(Operator::shift_right, x, y);
 }
-Scalar operator<(const Scalar& x, const Scalar& y) {
-  return detail::arithmetic(Operator::lt, x, y);
+Scalar operator<(const ScalarOperand& x, const ScalarOperand& y) {
+  return binary(Operator::lt, x, y);
 }
-Scalar operator<=(const Scalar& x, const Scalar& y) {
-  return detail::arithmetic(Operator::le, x, y);
+Scalar operator<=(const ScalarOperand& x, const ScalarOperand& y) {
+  return binary(Operator::le, x, y);
 }
-Scalar operator>(const Scalar& x, const Scalar& y) {
-  return detail::arithmetic(Operator::gt, x, y);
+Scalar operator>(const ScalarOperand& x, const ScalarOperand& y) {
+  return binary(Operator::gt, x, y);
 }
-Scalar operator>=(const Scalar& x, const Scalar& y) {
-  return detail::arithmetic(Operator::ge, x, y);
+Scalar operator>=(const ScalarOperand& x, const ScalarOperand& y) {
+  return binary(Operator::ge, x, y);
 }
-Scalar operator==(const Scalar& x, const Scalar& y) {
-  return detail::arithmetic(Operator::eq, x, y);
+Scalar operator==(const ScalarOperand& x, const ScalarOperand& y) {
+  return binary(Operator::eq, x, y);
 }
-Scalar operator!=(const Scalar& x, const Scalar& y) {
-  return detail::arithmetic(Operator::ne, x, y);
+Scalar operator!=(const ScalarOperand& x, const ScalarOperand& y) {
+  return binary(Operator::ne, x, y);
 }
 
 }  // namespace tartan::inline TARTAN_ABI

@@ -53,7 +53,8 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   ThreadValues threads;
   Partial partial;
   Flights flights;
-  std::set<int> assignments_told;  // bodies of which check_assigned() has reported one
+  std::map<int, Place> assignments;  // by C++, of numbers from outside: the last, by body
+  std::set<int> assignments_told;    // bodies of which check_assigned() has reported one
 
   // -- Ownership of calls and handles.
 
@@ -102,6 +103,13 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   codegen::FunctionBuilder& nowhere();
   std::unique_ptr<codegen::FunctionBuilder> unheard;  // receives the code of calls without effect
 };
+
+/// An expression on that line of the user is described; lines of this library and of the standard
+/// library's headers, which compute on behalf of a call, are not heeded.
+void note_line(const std::source_location& here);
+
+/// Whether a variable was made; else a diagnostic.
+bool is_made(const std::shared_ptr<KernelState>& state, std::string_view what);
 
 /// While it exists, this thread describes that kernel.
 class Description {

@@ -9,8 +9,9 @@ namespace tartan::inline TARTAN_ABI::detail {
 
 namespace {
 
-// Tiles that divide their matrix are not compared with its edge: that their index stays within it
-// is the kernel's promise. Leaves what a launch can check to it; reports what is broken already.
+// That an index stays within the tiles of its matrix is the kernel's promise: those that divide it
+// are not compared with its edge, others would be zeros. Leaves what a launch can check to it;
+// reports what is broken already.
 bool is_promised(KernelState& state, const Tensor& tensor, std::int64_t size, const Scalar& index,
                  const Scalar& whole, std::string_view axis) {
   const auto range = state.launch.range(HandleParts::value(index).id);
@@ -29,7 +30,7 @@ bool is_promised(KernelState& state, const Tensor& tensor, std::int64_t size, co
   if (range->number.value < 1 || last < tiles->value) return true;
   state.log.report("tile-bounds"_rule,
                    fmt::format("tile {} along the {} is out of bounds: {} has {} tiles of {}, and "
-                               "the pipeline reaches it",
+                               "the loop or pipeline reaches it",
                                last, axis, tensor.name, tiles->value, size));
   return false;
 }
@@ -60,10 +61,12 @@ bool cut(KernelState& state, const Tensor& tensor, const Scalar& size, const Sca
                                  axis, tensor.name, (*w + *s - 1) / *s, *s));
     return false;
   }
-  if (edge) edge->origin = edge->origin + index * size;
-  else if (!divides) edge = Edge{index * size, whole};
-  else if (!i) return is_promised(state, tensor, *s, index, whole, axis);
-  return true;
+  if (edge) {
+    edge->origin = edge->origin + index * size;
+    return true;
+  }
+  if (!divides) edge = Edge{index * size, whole};
+  return i || beyond || is_promised(state, tensor, *s, index, whole, axis);
 }
 
 }  // namespace

@@ -170,10 +170,10 @@ class BoxStorer {
     f.warp_sync();
     f.if_then(first_lane(), [&] {
       for (std::size_t i = 0; i < batch.size(); ++i)
-        f.tensor_store(
-            maps[i],
-            matrix_.coordinates(tile_.col() + batch[i].left, tile_.row() + below(batch[i])),
-            address_of(state_, staged(number, i, batch[i]), 0, 0));
+        f.tensor_store(maps[i],
+                       matrix_.coordinates(tile_.place().col + batch[i].left,
+                                           tile_.place().row + below(batch[i])),
+                       address_of(state_, staged(number, i, batch[i]), 0, 0));
       f.bulk_commit();
     });
   }
@@ -189,8 +189,8 @@ class BoxStorer {
 
   // A box may begin at any multiple of 8 columns.
   Tensor place(const Box& box) const {
-    Tensor out = to_.tile(box_lines, 8, (tile_.row() + below(box)) / box_lines,
-                          (tile_.col() + box.left) / 8, state_.log.location());
+    Tensor out = to_.tile(box_lines, 8, (tile_.place().row + below(box)) / box_lines,
+                          (tile_.place().col + box.left) / 8, state_.log.location());
     out.layout.cols = box.cols;
     return out;
   }
@@ -326,8 +326,8 @@ void store_tile(KernelState& state, const Tensor& to, const WarpTile& tile,
   fragments.store_by(order);
   for (const auto& [i, j] : order) {
     const Tensor part = to.tile(shape.rows, shape.cols,
-                                (tile.row() + tile.place().down(i, shape.rows)) / shape.rows,
-                                tile.col() / shape.cols + j, state.log.location());
+                                (tile.place().row + tile.place().down(i, shape.rows)) / shape.rows,
+                                tile.place().col / shape.cols + j, state.log.location());
     if (part.memory >= 0) store_fragment(state, part, fragments.next());
   }
 }

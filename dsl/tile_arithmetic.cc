@@ -250,7 +250,7 @@ Values combined_values(Arithmetic op, const Values& x, const OperandOf<Values>& 
 }
 
 template <typename Values>
-Values combined_values(Arithmetic op, const LeftScalar& x, const Values& y) {
+Values combined_values(Arithmetic op, const ScalarOperand& x, const Values& y) {
   return map(
       y, [&](const Scalar& each) { return apply(op, x.value, each); }, x.at);
 }
@@ -272,13 +272,13 @@ RowValues combined(Arithmetic op, const RowValues& x, const OperandOf<RowValues>
 ColumnValues combined(Arithmetic op, const ColumnValues& x, const OperandOf<ColumnValues>& y) {
   return combined_values(op, x, y);
 }
-WarpTile combined(Arithmetic op, const LeftScalar& x, const WarpTile& y) {
+WarpTile combined(Arithmetic op, const ScalarOperand& x, const WarpTile& y) {
   return combined_values(op, x, y);
 }
-RowValues combined(Arithmetic op, const LeftScalar& x, const RowValues& y) {
+RowValues combined(Arithmetic op, const ScalarOperand& x, const RowValues& y) {
   return combined_values(op, x, y);
 }
-ColumnValues combined(Arithmetic op, const LeftScalar& x, const ColumnValues& y) {
+ColumnValues combined(Arithmetic op, const ScalarOperand& x, const ColumnValues& y) {
   return combined_values(op, x, y);
 }
 

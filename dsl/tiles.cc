@@ -38,8 +38,8 @@ ElementPlace element_place(Builder& k, const WarpTile& tile, int y, int x, int i
   const FragmentKind& kind = tile.fragment(y, x).kind();
   const isa::Fragment shape = kind.fragment();
   ElementPlace out = k.place(kind, i, at);
-  out.row = tile.row() + out.row + tile.place().down(y, shape.rows);
-  out.col = tile.col() + out.col + x * shape.cols;
+  out.row = tile.place().row + out.row + tile.place().down(y, shape.rows);
+  out.col = tile.place().col + out.col + x * shape.cols;
   return out;
 }
 

@@ -24,10 +24,42 @@ const Fragment& WarpTile::fragment(int i, int j) const {
   return none;
 }
 
+namespace {
+
+bool has_line(const auto& fragments, int i, int count, std::string_view line) {
+  if (i >= 0 && i < count) return true;
+  if (const auto& state = fragments.empty() ? nullptr : detail::state_of(fragments[0]))
+    state->log.report("tile-bounds"_rule,
+                      fmt::format("{0} of fragments out of bounds: the tile has {1} {0}s of them "
+                                  "per warp, found number {2}",
+                                  line, count, i));
+  return false;
+}
+
+Scalar row_of(const auto& tile, const auto& fragments, int i) {
+  if (!has_line(fragments, i, tile.down(), "row")) return detail::bad_scalar();
+  const FragmentKind& kind = detail::HandleParts::kind(fragments[0]);
+  return tile.place().row + tile.place().down(i, kind.fragment().rows);
+}
+
+Scalar col_of(const auto& tile, const auto& fragments, int j) {
+  if (!has_line(fragments, j, tile.across(), "column")) return detail::bad_scalar();
+  const FragmentKind& kind = detail::HandleParts::kind(fragments[0]);
+  return tile.place().col + j * kind.fragment().cols;
+}
+
+}  // namespace
+
+Scalar WarpTile::row(int i) const { return row_of(*this, fragments_, i); }
+Scalar WarpTile::col(int j) const { return col_of(*this, fragments_, j); }
+Scalar Accumulator::row(int i) const { return row_of(*this, fragments_, i); }
+Scalar Accumulator::col(int j) const { return col_of(*this, fragments_, j); }
+
 Accumulator& Accumulator::operator=(const WarpTile& tile) {
   const auto& from = tile.fragments();
-  if (auto* const state = detail::Description::current(); state && from.empty())
-    state->log.note_empty("the tile");
+  if (auto* const state = detail::Description::current();
+      state && (from.empty() || fragments_.empty()))
+    state->log.note_empty(from.empty() ? "the tile" : "the accumulator");
   if (from.empty() || fragments_.empty()) return *this;  // refused calls
   if (tile.across() != across_ || from.size() != fragments_.size()) {
     if (const auto& state = detail::state_of(from[0]))
@@ -130,7 +162,7 @@ WarpTile operand_b_transposed(const WarpTile& tile, MmaShape shape, Here at) {
         out.push_back(k->fragment(tartan::operand_b(shape, type), registers, at));
       }
   return WarpTile(std::move(out), 2 * tile.down(),
-                  {tile.col(), tile.row(), tile.place().cols, tile.place().rows});
+                  {tile.place().col, tile.place().row, tile.place().cols, tile.place().rows});
 }
 
 }  // namespace tartan::inline TARTAN_ABI

@@ -86,6 +86,7 @@ void check_bounds(const Compiled& compiled, const Dim3& grid, const Arguments& a
                                    : std::int64_t{each.of == Of::blocks_x   ? grid.x
                                                   : each.of == Of::blocks_y ? grid.y
                                                                             : grid.z};
+    if (each.of == Of::number && count < 1) continue;
     std::int64_t tiles = 1;
     for (const MapNumber& of : each.tiles) tiles *= detail::computed(compiled, arguments, of);
     const std::int64_t most = tiles - each.offset;
@@ -93,7 +94,7 @@ void check_bounds(const Compiled& compiled, const Dim3& grid, const Arguments& a
     const std::string_view unit = each.of == Of::blocks_x   ? "blocks along x"
                                   : each.of == Of::blocks_y ? "blocks along y"
                                   : each.of == Of::blocks_z ? "blocks along z"
-                                                            : "k-tiles";
+                                                            : "as the end of its loop or pipeline";
     diags.report("launch-arguments"_rule, each.place,
                  fmt::format("{}: expected {}{} {}, found {}", each.what,
                              each.exact ? "" : "at most ", most, unit, count));

@@ -158,8 +158,8 @@ void Finisher::store(const WarpTile& sums, const Tile& tile, const Scalar& row, 
   const auto place = [&](int i, int j, int element) {
     const isa::Fragment shape = from.fragment();
     const ElementPlace in = k_.place(from, element);
-    return std::pair{k_.convert(sums.row() + in.row + sums.place().down(i, shape.rows), s32),
-                     k_.convert(sums.col() + in.col + j * shape.cols, s32)};
+    return std::pair{k_.convert(sums.place().row + in.row + sums.place().down(i, shape.rows), s32),
+                     k_.convert(sums.place().col + in.col + j * shape.cols, s32)};
   };
   // Row scales are the same for all columns: read once and kept.
   std::map<std::pair<int, int>, Scalar> row_scales;  // by row of fragments, and element

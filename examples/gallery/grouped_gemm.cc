@@ -84,10 +84,9 @@ Kernel masked() {
       };
       auto use = [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); };
       k.pipeline(stages, steps, fill, use);
-      map(sum, [&](Scalar x, ElementPlace at) {
+      for_each(sum, [&](Scalar x, ElementPlace at) {
         auto i = first + at.row, j = col * tile.n + at.col;
-        k.when((i < count) & (j < n), [&] { k.write(C, i, j, k.convert(x, bf16)); });
-        return x;
+        k.write_if((i < count) & (j < n), C, i, j, k.convert(x, bf16));
       });
     });
   });

@@ -8,10 +8,10 @@
 //   W[x][j] = (Q[j][x] - 8) * S[j][x / 64], rounded to f16
 //
 // Operand A of an MMA may come from registers, with wgmma too, but B may not. So the kernel
-// computes the transposed product: Y^T = W^T * X^T, with W^T (n x depth) as A. A lane asks place()
-// for the row and column of each element that it holds of A, takes four bits from the words of Q in
-// shared memory, and packs the element. A k-tile is one group of scales: a lane needs one for each
-// of its rows.
+// computes the transposed product: Y^T = W^T * X^T, with W^T (n x depth) as A. map() says which row
+// and column each element is that a lane holds of A, and the lane takes its four bits from the
+// words of Q in shared memory. A k-tile is one group of scales: a lane needs one for each of its
+// rows.
 //
 // X is declared row-major and used as its transpose, which costs nothing. Y^T is stored as it is:
 // neighbours in a lane are a row of Y apart, so that each store has 16 bits.
@@ -58,19 +58,8 @@ Kernel w4a16() {
         return k.convert(k.convert(k.convert(four, s32) - 8, f32) * k.convert(scale, f32), f16);
       };
       auto use = [&](Scalar t, Scalar stage) {
-        std::vector<Fragment> weights;
-        for (int i = 0; i < static_cast<int>(part.fragments().size()); ++i) {
-          const FragmentKind kind = part.fragments()[i].kind();
-          const int down = i / part.across(), across = i % part.across();
-          std::vector<Scalar> elements;
-          for (int e = 0; e < kind.fragment().elements(); ++e) {
-            const ElementPlace at = k.place(kind, e);
-            elements.push_back(weight(t, stage, part.row() + (down * 16 + at.row),
-                                      part.col() + (across * 16 + at.col)));
-          }
-          weights.push_back(k.pack(kind, elements));
-        }
-        sum = mma(sum, WarpTile(weights, part.across(), part.place()), sX[stage]);
+        const auto here = [&](Scalar, ElementPlace at) { return weight(t, stage, at.row, at.col); };
+        sum = mma(sum, map(part, here), sX[stage]);
       };
       k.pipeline(stages, ceil_div(depth, tile.k), fill, use);
       k.store(Y.tile(tile.m, tile.n, row, col), convert(sum, f16));

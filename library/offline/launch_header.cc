@@ -235,12 +235,14 @@ class Writer {
         "      detail::require(out, {}{} {} {}, (\"{}: expected {}\" + std::to_string({}) + \" "
         "{}\")"
         ".c_str(), {});\n",
-        bound.exact ? fmt::format("{} == 0 || ", tiles) : "", count,
-        bound.exact ? "==" : "<=", most, what, bound.exact ? "" : "at most ", most,
+        bound.exact              ? fmt::format("{} == 0 || ", tiles)
+        : bound.of == Of::number ? fmt::format("{} < 1 || ", count)
+                                 : "",
+        count, bound.exact ? "==" : "<=", most, what, bound.exact ? "" : "at most ", most,
         bound.of == Of::blocks_x   ? "blocks along x"
         : bound.of == Of::blocks_y ? "blocks along y"
         : bound.of == Of::blocks_z ? "blocks along z"
-                                   : "k-tiles",
+                                   : "as the end of its loop or pipeline",
         count);
   }
 

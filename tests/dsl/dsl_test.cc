@@ -4,6 +4,8 @@
 
 #include <tartan/tartan.h>
 
+#include <tuple>
+
 #include "tests/support/engine.h"
 
 namespace tartan {
@@ -51,7 +53,7 @@ TEST(Dsl, ReportsSeveralErrorsInOneCompile) {
     k.copy(a, s.tile(16, 8, 0, 0));
     auto fa = k.load(operand_a(m16n8k16, f16), s);
     auto fc = k.load(operand_a(m16n8k16, bf16), s);
-    k.mma(fa, fa, zero(f32));
+    std::ignore = k.mma(fa, fa, zero(f32));
     k.store(a.tile(16, 8, 0, 2), k.mma(fa, fc, zero(f32)));
     k.write(s, 16, 0, k.lane());
     k.instruction("ldmatrix.sync.aligned.m8n8.x3.shared.b16", {k.address(s, 0, 0)});
@@ -116,7 +118,7 @@ TEST(Dsl, TargetsWithoutTheInstruction) {
     auto s = k.shared("s", f16, row_major(16, 16));
     auto a = k.load(operand_a(m16n8k16, f16), s),
          b = k.load(operand_b(m16n8k16, f16), s.tile(16, 8, 0, 0));
-    k.mma(a, b, zero(f32));
+    std::ignore = k.mma(a, b, zero(f32));
   });
   EXPECT_EQ(complaints(sixteen, *Target::parse("sm_75"), first),
             "5: mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 requires sm_80 and PTX 7.0, the "
@@ -138,7 +140,7 @@ TEST(Dsl, RejectsValuesOfAnotherKernel) {
   const Kernel thief = one_warp([&](Builder& k) {
     auto s = k.shared("s", f16, row_major(16, 16));
     auto b = k.load(operand_b(m16n8k16, f16), s.tile(16, 8, 0, 0));
-    k.mma(kept, b, zero(f32));
+    std::ignore = k.mma(kept, b, zero(f32));
     k.write(tile, 0, 0, 1);
     k.loop(0, number, 1, [](Scalar) {});
   });
@@ -159,7 +161,7 @@ TEST(Dsl, ScalarTypes) {
     (void)y;
   });
   EXPECT_EQ(complaints(wrong, sm_80, first),
-            "2: no such operation on operands of type f32 and u32; convert() one of them "
+            "3: no such operation on operands of type f32 and u32; convert() one of them "
             "[scalar-type]\n4: expected a condition of type pred, such as a comparison, found a "
             "value of type u32 [scalar-type]\n5: element type mismatch: out has elements of f16, "
             "the value is f32; convert() it [scalar-type]\n6: parameter h: expected a scalar of "

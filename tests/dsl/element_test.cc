@@ -7,6 +7,7 @@
 #include <tartan/tartan.h>
 
 #include <set>
+#include <tuple>
 
 #include "tests/support/engine.h"
 
@@ -230,11 +231,11 @@ TEST(DslElement, WrongOptions) {
   const std::string text = complaints([&](Builder& k) {
     const MmaShape shape = sparse(m16n8k32);
     const Fragment a = fill(k, operand_a(shape, f16)), b = fill(k, operand_b(shape, f16));
-    k.mma(a, b, zero(f32));
-    k.mma(a, b, zero(f32), {.metadata = 0x44444444, .selector = 2});
-    k.mma(a, b, zero(f32), {.d = f16, .metadata = 0x44444444});
-    k.mma(fill(k, operand_a(m16n8k16, f16)), fill(k, operand_b(m16n8k16, f16)), zero(f32),
-          {.metadata = 1});
+    std::ignore = k.mma(a, b, zero(f32));
+    std::ignore = k.mma(a, b, zero(f32), {.metadata = 0x44444444, .selector = 2});
+    std::ignore = k.mma(a, b, zero(f32), {.d = f16, .metadata = 0x44444444});
+    std::ignore = k.mma(fill(k, operand_a(m16n8k16, f16)), fill(k, operand_b(m16n8k16, f16)),
+                        zero(f32), {.metadata = 1});
   });
   EXPECT_NE(text.find("metadata is missing: " + form + " takes"), std::string::npos) << text;
   EXPECT_NE(text.find("operand selector of " + form +
@@ -251,11 +252,12 @@ TEST(DslElement, WrongOptions) {
         const MmaShape shape = of_kind(m16n8k32, isa::Kind::mxf8f6f4);
         const Fragment a = fill(k, operand_a(shape, Type::e2m3)),
                        b = fill(k, operand_b(shape, Type::e2m1));
-        k.mma(a, b, zero(f32), {.scale_type = Type::ue8m0, .a_scale = BlockScale{k.lane(), 4, 0}});
-        k.mma(a, b, zero(f32),
-              {.scale_type = Type::ue8m0,
-               .a_scale = BlockScale{k.lane(), 3, 2},
-               .b_scale = BlockScale{k.lane(), 3, 3}});
+        std::ignore = k.mma(a, b, zero(f32),
+                            {.scale_type = Type::ue8m0, .a_scale = BlockScale{k.lane(), 4, 0}});
+        std::ignore = k.mma(a, b, zero(f32),
+                            {.scale_type = Type::ue8m0,
+                             .a_scale = BlockScale{k.lane(), 3, 2},
+                             .b_scale = BlockScale{k.lane(), 3, 3}});
       },
       "sm_120a");
   EXPECT_NE(scaled.find("expected a byte-id from 0 to 3 in steps of 1, found the constant 4"),

@@ -215,8 +215,55 @@ TEST(Launch, TilesBeyondTheMatrix) {
     EXPECT_EQ(says(2, 3), "");
     EXPECT_NE(says(5, 4).find("rows of tiles of C: expected at most 4 blocks along y, found 5"),
               std::string::npos);
-    EXPECT_NE(says(4, 5).find("columns of tiles of C: expected at most 4 k-tiles, found 5"),
+    EXPECT_NE(says(4, 5).find(
+                  "columns of tiles of C: expected at most 4 as the end of its loop or pipeline, "
+                  "found 5"),
               std::string::npos);
+  }
+}
+
+// Tiles that do not divide their matrix would be zeros beyond it.
+TEST(Launch, TilesThatALoopReaches) {
+  struct Loop {
+    int step, ahead;
+    bool elements;  // it counts elements, not tiles
+    int rows, n;
+    const char* says;  // nothing: it is right
+  };
+  const Loop loops[] = {
+      {1, 0, false, 100, 36, nullptr},
+      {1, 0, true, 100, 36, "columns of tiles of A: expected at most 5 as the end of its loop"},
+      {8, 0, true, 100, 36, "columns of tiles of A: expected at most 12 as the end of its loop"},
+      {1, 1, false, 100, 36, "columns of tiles of A: expected at most 4 as the end of its loop"},
+      {2, 1, false, 100, 32, nullptr},
+      {1, 0, false, 100, 0, nullptr},
+      {1, 1, false, 100, 0, nullptr},
+      {1, 0, false, 60, 36, "rows of tiles of A: expected at most 4 blocks along y, found 7"},
+  };
+  for (const Loop& with : loops) {
+    SCOPED_TRACE(fmt::format("step {} ahead {} n {}", with.step, with.ahead, with.n));
+    const auto copies =
+        compile(kernel("copies", {.block = 32},
+                       [&](Builder& k) {
+                         auto m = k.param("m", s32), n = k.param("n", s32, 4);
+                         auto A = k.global("A", f32, row_major(m, n));
+                         auto s = k.shared("s", f32, row_major(16, 8));
+                         k.loop(0, with.elements ? n : ceil_div(n, 8), with.step, [&](Scalar t) {
+                           k.barrier();
+                           k.copy(A.tile(16, 8, k.block_y(), t + with.ahead), s);
+                         });
+                       }),
+                testing_gemm::target_of("sm_80"));
+    ASSERT_TRUE(copies) << copies.diags().text();
+    Device& device = testing_gemm::emulator();
+    Buffer a = *device.allocate(100 * 40 * 4);
+    auto kernel = device.load(copies->ptx, copies->name)->kernel(copies->name);
+    const auto status =
+        launch(*kernel, *copies, {1, 7}, Arguments().add(with.rows).add(with.n).add(a));
+    EXPECT_TRUE(device.synchronize());
+    EXPECT_EQ(static_cast<bool>(status), !with.says) << (status ? "" : status.diags().text());
+    if (!with.says || status) continue;
+    EXPECT_NE(status.diags().text().find(with.says), std::string::npos) << status.diags().text();
   }
 }
 

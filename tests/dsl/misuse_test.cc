@@ -7,6 +7,7 @@
 #include <tartan/tartan.h>
 
 #include <optional>
+#include <tuple>
 
 #include "tests/support/text_files.h"
 
@@ -87,7 +88,8 @@ std::vector<Misuse> misuses() {
                                                      other.shared("t", f16, row_major(16, 16)));
                                  }),
                        k.target());
-         k.mma(kept, k.load(operand_b(m16n8k16, f16), s.tile(16, 8, 0, 0)), zero(f32));
+         std::ignore =
+             k.mma(kept, k.load(operand_b(m16n8k16, f16), s.tile(16, 8, 0, 0)), zero(f32));
        })});
   out.push_back({"a run-time value where a constant must be", __LINE__, "sm_80",
                  described(32, [](Builder& k) {
@@ -134,7 +136,7 @@ std::vector<Misuse> misuses() {
          k.write(s, 0, k.cluster_rank(), 1);
          k.cluster_barrier();
          k.read(s.of_cta(1), 0, 0);
-         cluster_sum(RowValues{k.constant(f32, 1)});
+         std::ignore = cluster_sum(RowValues{k.constant(f32, 1)});
        })});
   out.push_back(
       {"another CTA of a cluster of one", __LINE__, "sm_80", described(32, [](Builder& k) {
@@ -144,8 +146,9 @@ std::vector<Misuse> misuses() {
        })});
   out.push_back({"sums that CTAs cannot divide", __LINE__, "sm_90a", in_cluster(8, [](Builder& k) {
                    auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), small);
-                   reduce_scatter(mma.accumulator());
-                   reduce_scatter(WarpTile({k.variable(operand_c(m16n8k16, f32))}, 1, {}));
+                   std::ignore = reduce_scatter(mma.accumulator());
+                   std::ignore =
+                       reduce_scatter(WarpTile({k.variable(operand_c(m16n8k16, f32))}, 1, {}));
                  })});
   out.push_back({"a ring of another CTA in a pipeline", __LINE__, "sm_90a",
                  kernel("misused", {.block = 32, .producers = 1, .cluster = 2}, [](Builder& k) {
@@ -168,9 +171,9 @@ std::vector<Misuse> misuses() {
                    auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), tile);
                    auto sum = mma.accumulator();
                    k.store(c, sum);
-                   row_sum(sum);
+                   std::ignore = row_sum(sum);
                    WarpTile whole = mma.sum(sum);
-                   mma.sum(whole);
+                   std::ignore = mma.sum(whole);
                    k.store(c, whole);
                  })});
   out.push_back(
@@ -179,7 +182,7 @@ std::vector<Misuse> misuses() {
          k.tiled_mma(m16n8k16(f16, f16, f32), tile);
          tile.k = 64;
          auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), tile);
-         mma.sum(mma.accumulator());
+         std::ignore = mma.sum(mma.accumulator());
          tile.products = 2;
          k.tiled_mma(m16n8k16(f16, f16, f32), tile);
          tile.products = 0;
@@ -203,7 +206,7 @@ std::vector<Misuse> misuses() {
   out.push_back(
       {"accumulators as operand A too early", __LINE__, "sm_80", described(128, [](Builder& k) {
          auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), small);
-         operand_a(mma.accumulator());
+         std::ignore = operand_a(mma.accumulator());
        })});
   out.push_back({"a pipeline without stages, a tile that is not there", __LINE__, "sm_80",
                  described(128, [](Builder& k) {
@@ -214,8 +217,8 @@ std::vector<Misuse> misuses() {
                  })});
   out.push_back({"row values of another tile", __LINE__, "sm_80", described(128, [](Builder& k) {
                    auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), small);
-                   map_rows(mma.accumulator(), RowValues(3, k.constant(f32, 0)),
-                            [](Scalar x, Scalar) { return x; });
+                   std::ignore = map_rows(mma.accumulator(), RowValues(3, k.constant(f32, 0)),
+                                          [](Scalar x, Scalar) { return x; });
                  })});
   out.push_back(
       {"a number that outlives its kernel", __LINE__, "sm_80", described(32, [](Builder& k) {
@@ -373,7 +376,7 @@ std::vector<Misuse> misuses() {
   out.push_back({"what was never made", __LINE__, "sm_80", described(32, [](Builder& k) {
                    Fragment a, b;
                    b = k.load(operand_b(m16n8k16, f16), k.global("B", f16, col_major(16, 8)));
-                   k.mma(a, b, Zero{f32});
+                   std::ignore = k.mma(a, b, Zero{f32});
                  })});
   out.push_back({"a tile that was never made", __LINE__, "sm_80", described(128, [](Builder& k) {
                    WarpTile none;

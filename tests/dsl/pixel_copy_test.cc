@@ -160,6 +160,36 @@ TEST(PixelCopy, HasZerosBehindTheLastChannel) {
       {.extents = {1, 3, 4, 16}, .filter = {.size = {3, 3}, .padding = {1, 1}}}, f16);
 }
 
+// A tap that is no tap of the filter, known at run time only.
+TEST(PixelCopy, StopsAtATapBeyondTheFilter) {
+  if (test::on_gpu()) GTEST_SKIP() << "findings are the emulator's";
+  for (const char* target : {"sm_80", "sm_90a"})
+    for (const int taps : {3, 4}) {
+      const Kernel lines = kernel("lines", {.block = 32, .producers = 1}, [](Builder& k) {
+        auto count = k.param("taps", s32);
+        auto x = k.tensor("X", f16, {2, 32, 32});
+        auto to = k.global("to", f16, row_major(64, 32));
+        auto s = k.shared("s", f16, RingLayout{row_major(16, 32), 2});
+        k.roles([&] {
+          k.pipeline(
+              2, count,
+              [&](Scalar t, Scalar stage) { k.copy_pixels(x, {.size = {3}}, 0, {t}, 0, s[stage]); },
+              [&](Scalar t, Scalar stage) { k.copy(s[stage], to.tile(16, 32, t, 0)); });
+        });
+      });
+      SCOPED_TRACE(fmt::format("{} {} taps", target, taps));
+      Device device = test::open_engine({.hardware = target, .checks = Checks::all});
+      const std::vector<host::f16> x(2 * 32 * 32);
+      std::vector<host::f16> got(64 * 32);
+      const auto done = run(device, lines, {1}, taps, in(x), in_out(got));
+      EXPECT_EQ(static_cast<bool>(done), taps == 3);
+      if (!done) {
+        EXPECT_NE(done.diags().text().find("trap"), std::string::npos) << done.diags().text();
+        EXPECT_NE(done.diags().text().find("pixel_copy_test.cc:"), std::string::npos);
+      }
+    }
+}
+
 TEST(PixelCopy, MistakesAreToldAtTheirLine) {
   const auto refused = [](const Filter& filter, const std::vector<Scalar>& tap,
                           std::string_view text, const std::vector<Scalar>& extents = {2, 8, 8, 32},

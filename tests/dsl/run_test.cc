@@ -212,7 +212,7 @@ TEST(Run, PrintsWarningsOfTheEmulator) {
   const Status done = run(device, same, {1}, out(y));
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_TRUE(done) << done.diags().text();
-  EXPECT_NE(said.find("warning: run_test.cc:"), std::string::npos) << said;
+  EXPECT_NE(said.find("run_test.cc:"), std::string::npos) << said;
   EXPECT_NE(said.find("[same-value-race]"), std::string::npos) << said;
 }
 

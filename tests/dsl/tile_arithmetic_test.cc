@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arithmetic on tiles, and reductions along their rows and columns, on the emulator, against plain
 // loops: accumulators of every type, warps that divide rows and columns, and warpgroups.
+#include <tuple>
+
 #include "tests/kernels/gemm_run.h"
 
 namespace tartan {
@@ -244,7 +246,7 @@ TEST(TileArithmetic, MistakesNameTheLine) {
     auto most = mma.row_variable(k.constant(f32, 0));
     most = RowValues(3, k.constant(f32, 0));
     auto s = k.shared("s", f16, mma.shared_a())[0];
-    row_sum(mma.load_a(s));
+    std::ignore = row_sum(mma.load_a(s));
     for_each(sum, nullptr);
   };
   const auto compiled = compile(kernel("wrong", {.block = 128}, body), *Target::parse("sm_80"));

@@ -87,11 +87,11 @@ Kernel gemm_with(const Case& with) {
           const ColumnValues col_at = col_places(whole);
           for (std::size_t i = 0; i < of_rows.size(); ++i)
             k.when((row * tile.m + row_at[i] < k.convert(m, u32)) & (k.lane() % 4 == 0) &
-                       (whole.col() == 0),
+                       (whole.col(0) == 0),
                    [&] { k.write(rows, col, row * tile.m + row_at[i], of_rows[i]); });
           for (std::size_t i = 0; i < of_cols.size(); ++i)
             k.when((col * tile.n + col_at[i] < k.convert(n, u32)) & (k.lane() < 4) &
-                       (whole.row() == 0),
+                       (whole.row(0) == 0),
                    [&] { k.write(cols, row, col * tile.n + col_at[i], of_cols[i]); });
           k.store(C.tile(tile.m, tile.n, row, col), whole);
         });

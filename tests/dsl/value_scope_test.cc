@@ -146,6 +146,8 @@ TEST(ValueScope, NumbersThatCppAssigns) {
     EXPECT_EQ(compiled.diags().size(), 1u) << compiled.diags().text();
     EXPECT_EQ(compiled.diags().begin()->id, "value-scope");
     EXPECT_EQ(compiled.diags().begin()->place.line, used);
+    EXPECT_NE(compiled.diags().text().find("or pipeline, at value_scope_test.cc:"),
+              std::string::npos);
   }
   // An index whose addend alone changes, where it is computed with.
   expect_refused([](Builder& k) {

@@ -5,6 +5,8 @@
 
 #include <tartan/tartan.h>
 
+#include "tests/dsl/refusals.h"
+
 namespace tartan {
 namespace {
 
@@ -62,6 +64,43 @@ TEST(CompileVersion, DescriptionsThatReadTheTarget) {
       "sm_89", [&](Builder& k) { k.require(k.has(eight), "products of e4m3 are wanted"); });
   EXPECT_EQ(has.version, (Version{8, 4}));
   EXPECT_EQ(has.descriptions, 2);
+}
+
+// A branch on has() takes the fast path where any version that the target has offers it.
+TEST(CompileVersion, HasAnswersForTheVersionThatIsTaken) {
+  const char* const eight = "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32";
+  const char* const later = "mma.sync.aligned.m16n8k32.row.col.f16.e4m3.e4m3.f16";
+  bool fast = false;
+  const Compiling one = compiling("sm_89", [&](Builder& k) { fast = k.has(eight); });
+  EXPECT_TRUE(fast);
+  EXPECT_EQ(one.version, (Version{8, 4}));
+  const Compiling two =
+      compiling("sm_89", [&](Builder& k) { fast = k.has(eight) && k.has(later); });
+  EXPECT_TRUE(fast);
+  EXPECT_EQ(two.version, (Version{8, 7}));
+  const Compiling other = compiling("sm_80", [&](Builder& k) { fast = k.has(eight); });
+  EXPECT_FALSE(fast);
+  EXPECT_EQ(other.version, (Version{7, 8}));
+  EXPECT_EQ(other.descriptions, 1);
+  // Of any kind of instruction; what is there anyway needs no other version.
+  const Compiling there = compiling("sm_90", [&](Builder& k) {
+    fast = k.has("redux.sync.add.s32") && k.has("ldmatrix.sync.aligned.m8n8.x4.shared.b16");
+  });
+  EXPECT_TRUE(fast);
+  EXPECT_EQ(there.descriptions, 1);
+  const Compiling elect = compiling("sm_90", [&](Builder& k) { fast = k.has("elect.sync"); });
+  EXPECT_TRUE(fast);
+  EXPECT_EQ(elect.version, (Version{8, 0}));
+  compiling("sm_80", [&](Builder& k) { fast = k.has("elect.sync"); });
+  EXPECT_FALSE(fast);
+}
+
+TEST(CompileVersion, HasOfWhatNoTargetHasIsTold) {
+  test::expect_told([](Builder& k) { k.has("mma.sync.aligned.m16n8k15.row.col.f32.f16.f16.f32"); },
+                    {"has(): there is no instruction mma.sync.aligned.m16n8k15"});
+  test::expect_told([](Builder& k) { k.has("redux.sync.ad.s32"); },
+                    {"has(): there is no instruction redux.sync.ad.s32"});
+  test::expect_told([](Builder& k) { k.has("elekt.sync"); }, {"no such opcode"});
 }
 
 // The same version and text as from trying one after the other.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Accumulators as operands of the next MMA, on the emulator, against plain loops.
+#include <tuple>
+
 #include "tests/kernels/gemm_run.h"
 
 namespace tartan {
@@ -115,15 +117,15 @@ TEST(WarpTile, RejectsInvalidOperandB) {
                         .accumulator());
   };
   EXPECT_NE(complaint([&](Builder& k) {
-              operand_b(tile(k, 16));
+              std::ignore = operand_b(tile(k, 16));
             }).find("found B of m16n8k16 and 2 of C of m16n8k16 (f32); convert() them"),
             std::string::npos);
   EXPECT_NE(complaint([&](Builder& k) {
-              operand_b_transposed(convert(tile(k, 24), f16));
+              std::ignore = operand_b_transposed(convert(tile(k, 24), f16));
             }).find("an even number per row of 16-bit accumulators"),
             std::string::npos);
   EXPECT_NE(complaint([&](Builder& k) {
-              operand_b(convert(tile(k, 16), f16), m16n8k32);
+              std::ignore = operand_b(convert(tile(k, 16), f16), m16n8k32);
             }).find("found B of m16n8k32"),
             std::string::npos);
   // The number of fragments must match the product.
@@ -131,7 +133,7 @@ TEST(WarpTile, RejectsInvalidOperandB) {
               auto mma = k.tiled_mma(m16n8k16(f16, f16, f32),
                                      {.m = 16, .n = 32, .k = 16, .warps_m = 1, .warps_n = 1});
               auto a = k.shared("a", f16, mma.shared_a())[0];
-              mma(mma.accumulator(), a, operand_b(convert(tile(k, 16), f16)));
+              std::ignore = mma(mma.accumulator(), a, operand_b(convert(tile(k, 16), f16)));
             }).find("wrong number of fragments of B per warp: expected 1 x 4, found 1 x 2"),
             std::string::npos);
 }

@@ -33,8 +33,9 @@ class Builder {
 
   /// The target of this compilation: `if (k.target().arch.sm >= 90) ...`
   const Target& target() const;
-  /// Whether the target has an instruction (its PTX spelling) in the PTX version at hand.
-  bool has(std::string_view spelling) const;
+  /// Whether the target has an instruction (its PTX spelling, with all of its words). Where it
+  /// does, compile() for an Arch takes a PTX version that has it, too.
+  bool has(std::string_view spelling, Here at = Here::current()) const;
   /// Checks a requirement on the kernel's own options: reports `otherwise` unless `condition`
   /// holds. Returns `condition`.
   bool require(bool condition, std::string_view otherwise, Here at = Here::current());
@@ -245,6 +246,18 @@ class Builder {
   void store_rows(const Global& to, const WarpTile& tile,
                   const std::function<Scalar(Scalar)>& row_of, Here at = Here::current());
 
+  /// Stores a value for each row (column) of `of`, a block's tile, to a matrix with as many rows
+  /// and one column, or the reverse; leaves out those beyond its edge.
+  ///   k.store(L.tile(tile.m, 1, row, 0), row_sum(p), p);
+  void store(const Global& to, const RowValues& values, const WarpTile& of,
+             Here at = Here::current());
+  void store(const Shared& to, const RowValues& values, const WarpTile& of,
+             Here at = Here::current());
+  void store(const Global& to, const ColumnValues& values, const WarpTile& of,
+             Here at = Here::current());
+  void store(const Shared& to, const ColumnValues& values, const WarpTile& of,
+             Here at = Here::current());
+
   // ---- Fragments: executed by all lanes of the warp.
 
   /// Loads a fragment from a tile of exactly its shape: ldmatrix (.trans if the tile has the
@@ -252,13 +265,15 @@ class Builder {
   Fragment load(const FragmentKind& kind, const Shared& from, Here at = Here::current());
   Fragment load(const FragmentKind& kind, const Global& from, Here at = Here::current());
   /// D = A * B + C.
-  Fragment mma(const Fragment& a, const Fragment& b, const Fragment& c, Here at = Here::current());
-  Fragment mma(const Fragment& a, const Fragment& b, const Zero& c, Here at = Here::current());
+  [[nodiscard]] Fragment mma(const Fragment& a, const Fragment& b, const Fragment& c,
+                             Here at = Here::current());
+  [[nodiscard]] Fragment mma(const Fragment& a, const Fragment& b, const Zero& c,
+                             Here at = Here::current());
   /// Same with options: other result types, rounding, sparse and block-scaled MMAs.
-  Fragment mma(const Fragment& a, const Fragment& b, const Fragment& c, const MmaOptions& options,
-               Here at = Here::current());
-  Fragment mma(const Fragment& a, const Fragment& b, const Zero& c, const MmaOptions& options,
-               Here at = Here::current());
+  [[nodiscard]] Fragment mma(const Fragment& a, const Fragment& b, const Fragment& c,
+                             const MmaOptions& options, Here at = Here::current());
+  [[nodiscard]] Fragment mma(const Fragment& a, const Fragment& b, const Zero& c,
+                             const MmaOptions& options, Here at = Here::current());
   /// Stores a fragment to a tile of exactly its shape: stmatrix, wmma.store, vector or plain
   /// stores.
   void store(const Global& to, const Fragment& fragment, Here at = Here::current());
@@ -328,6 +343,12 @@ class Builder {
              Here at = Here::current());
   void write(const Shared& to, const Scalar& row, const Scalar& col, const Scalar& value,
              Here at = Here::current());
+  /// Writes where `condition` holds.
+  ///   k.write_if((row < m) & (col < n), C, row, col, x);
+  void write_if(const Scalar& condition, const Global& to, const Scalar& row, const Scalar& col,
+                const Scalar& value, Here at = Here::current());
+  void write_if(const Scalar& condition, const Shared& to, const Scalar& row, const Scalar& col,
+                const Scalar& value, Here at = Here::current());
   Scalar convert(const Scalar& value, Type to, Here at = Here::current());
   /// The same bits as another type of that size: a fragment register of b32 as f16x2.
   Scalar bitcast(const Scalar& value, Type to, Here at = Here::current());
@@ -364,6 +385,8 @@ class Builder {
   /// Orders this thread's accesses before it and after it: acq_rel or sc.
   void fence(MemoryScope scope = MemoryScope::gpu, MemoryOrder order = MemoryOrder::acq_rel,
              Here at = Here::current());
+  /// Waits for all lanes of the warp, and makes their writes visible to each other.
+  void warp_sync(Here at = Here::current());
   /// True in one lane of the warp, which all lanes must reach: elect.sync from sm_90 on, lane 0
   /// before.
   Scalar elect(Here at = Here::current());

@@ -145,7 +145,8 @@ struct ElementPlace {
   Scalar matrix, row, col;
 };
 
-/// A fragment that changes in a run-time loop: an accumulator.
+/// A fragment that changes in a run-time loop: an accumulator. Like a ScalarVariable, it cannot be
+/// copied: `Fragment old = acc` is its value now.
 ///
 ///   FragmentVariable acc = k.variable(operand_c(m16n8k16, f32));
 ///   k.loop(0, steps, 1, [&](Scalar t) { ...; acc = k.mma(a, b, acc); });
@@ -155,7 +156,9 @@ class FragmentVariable {
   FragmentVariable& operator=(const FragmentVariable& other) {
     return *this = static_cast<Fragment>(other);
   }
-  FragmentVariable(const FragmentVariable&) = default;
+  FragmentVariable(const FragmentVariable&) =
+      delete;  // Fragment old = v: its value; auto& same = v
+  FragmentVariable(FragmentVariable&&) = default;
   operator Fragment() const;
 
  private:

@@ -19,6 +19,9 @@
 // What the GPU changes in a loop or under a condition is a variable(). A Scalar that C++ assigns in
 // such a body, to be used after it, is refused.
 //
+// Operators and functions of scalars take ScalarOperands: a Scalar, a ScalarVariable or a number of
+// C++, with the line that it stands on. A mistake is reported there, and so the PTX's .loc.
+//
 //   Scalar row = k.block_y() * 64 + k.lane() / 4;
 //   k.when(row < n && col >= 2, [&] { k.write(out, row, 0, k.read(in, row, 0) * 0.5); });
 #pragma once
@@ -27,6 +30,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <source_location>
 
 #include "tartan/codegen/value.h"
 #include "tartan/dsl/types.h"
@@ -52,6 +56,7 @@ class Assignment {
   Assignment(const Assignment& other) : declared_(open_body()), assigned_(other.assigned_) {}
   Assignment& operator=(const Assignment& other) {
     const int now = open_body();
+    if (now != declared_) note(now);
     assigned_ = now == declared_ ? other.assigned_ : now;
     return *this;
   }
@@ -61,11 +66,17 @@ class Assignment {
  private:
   /// The innermost one of the kernel that this thread describes; 0: none.
   static int open_body();
+  static void note(int body);  // where it is
   int declared_ = 0, assigned_ = 0;
 };
 
 }  // namespace detail
 
+class ScalarVariable;
+struct ScalarOperand;
+
+using Here = std::source_location;
+/// One number of each thread: a constant of the description, or a value that the GPU computes.
 class Scalar {
  public:
   Scalar() : Scalar(0) {}
@@ -73,6 +84,8 @@ class Scalar {
   Scalar(T value) : addend_(static_cast<std::int64_t>(value)) {}
   template <std::floating_point T>
   Scalar(T value) : real_(static_cast<double>(value)) {}
+  /// Its value now.
+  Scalar(const ScalarVariable& variable, Here at = Here::current());
 
   /// The value, if it is an integer that is known while the kernel is described.
   std::optional<std::int64_t> constant() const;
@@ -97,90 +110,108 @@ class Scalar {
   detail::Assignment assignment_;
 };
 
-// Of numbers of one type; integers wrap around. A shift's right operand is below the left one's
-// number of bits.
-Scalar operator-(const Scalar& x);
-Scalar operator+(const Scalar& x, const Scalar& y);
-Scalar operator-(const Scalar& x, const Scalar& y);
-Scalar operator*(const Scalar& x, const Scalar& y);
-Scalar operator/(const Scalar& x, const Scalar& y);
-Scalar operator%(const Scalar& x, const Scalar& y);
-Scalar operator&(const Scalar& x, const Scalar& y);
-Scalar operator|(const Scalar& x, const Scalar& y);
-Scalar operator^(const Scalar& x, const Scalar& y);
-Scalar operator<<(const Scalar& x, const Scalar& y);
-Scalar operator>>(const Scalar& x, const Scalar& y);
-Scalar operator<(const Scalar& x, const Scalar& y);
-Scalar operator<=(const Scalar& x, const Scalar& y);
-Scalar operator>(const Scalar& x, const Scalar& y);
-Scalar operator>=(const Scalar& x, const Scalar& y);
-Scalar operator==(const Scalar& x, const Scalar& y);
-Scalar operator!=(const Scalar& x, const Scalar& y);
-// Of conditions.
-Scalar operator!(const Scalar& x);
-Scalar operator&&(const Scalar& x, const Scalar& y);
-Scalar operator||(const Scalar& x, const Scalar& y);
-
-/// A scalar that changes: `v += x` in a run-time loop. A copy is the same variable, not its value.
+/// A scalar that changes: `v += x` in a run-time loop. It cannot be copied, because a copy could be
+/// its value or the variable itself.
+///
+///   auto step = k.variable(k.constant(u32, 16));
+///   const Scalar old = step;  // its value now
+///   auto& same = step;        // the variable; [&] in a lambda
 class ScalarVariable {
  public:
-  ScalarVariable& operator=(const Scalar& value);
-  ScalarVariable& operator=(const ScalarVariable& other) {
-    return *this = static_cast<Scalar>(other);
-  }
-  ScalarVariable(const ScalarVariable&) = default;
-  operator Scalar() const;
+  ScalarVariable& operator=(const ScalarOperand& value);
+  ScalarVariable& operator=(const ScalarVariable& value);
+  ScalarVariable(const ScalarVariable&) = delete;  // Scalar old = v: its value; auto& same = v
+  ScalarVariable(ScalarVariable&&) = default;
 
  private:
   friend class Builder;
+  friend class Scalar;
   ScalarVariable() = default;
   std::shared_ptr<detail::KernelState> state_;
   codegen::Variable variable_;
 };
 
+/// An operand, and the line of its expression.
+struct ScalarOperand {
+  template <std::convertible_to<Scalar> T>
+  ScalarOperand(const T& x, Here from = Here::current()) : value(x), at(from) {}
+  ScalarOperand(const ScalarVariable& x, Here from = Here::current()) : value(x, from), at(from) {}
+  Scalar value;
+  Here at;
+};
+
+// Of numbers of one type; integers wrap around. A shift's right operand is below the left one's
+// number of bits.
+Scalar operator-(const ScalarOperand& x);
+Scalar operator+(const ScalarOperand& x, const ScalarOperand& y);
+Scalar operator-(const ScalarOperand& x, const ScalarOperand& y);
+Scalar operator*(const ScalarOperand& x, const ScalarOperand& y);
+Scalar operator/(const ScalarOperand& x, const ScalarOperand& y);
+Scalar operator%(const ScalarOperand& x, const ScalarOperand& y);
+Scalar operator&(const ScalarOperand& x, const ScalarOperand& y);
+Scalar operator|(const ScalarOperand& x, const ScalarOperand& y);
+Scalar operator^(const ScalarOperand& x, const ScalarOperand& y);
+Scalar operator<<(const ScalarOperand& x, const ScalarOperand& y);
+Scalar operator>>(const ScalarOperand& x, const ScalarOperand& y);
+Scalar operator<(const ScalarOperand& x, const ScalarOperand& y);
+Scalar operator<=(const ScalarOperand& x, const ScalarOperand& y);
+Scalar operator>(const ScalarOperand& x, const ScalarOperand& y);
+Scalar operator>=(const ScalarOperand& x, const ScalarOperand& y);
+Scalar operator==(const ScalarOperand& x, const ScalarOperand& y);
+Scalar operator!=(const ScalarOperand& x, const ScalarOperand& y);
+// Of conditions.
+Scalar operator!(const ScalarOperand& x);
+Scalar operator&&(const ScalarOperand& x, const ScalarOperand& y);
+Scalar operator||(const ScalarOperand& x, const ScalarOperand& y);
+
 /// What `x += y` and the like may change.
 template <typename T>
 concept Assignable = std::same_as<T, Scalar> || std::same_as<T, ScalarVariable>;
 
+namespace detail {
+inline Scalar& assign(Scalar& x, const ScalarOperand& value) { return x = value.value; }
+inline ScalarVariable& assign(ScalarVariable& x, const ScalarOperand& value) { return x = value; }
+}  // namespace detail
+
 template <Assignable X>
-X& operator+=(X& x, const Scalar& y) {
-  return x = x + y;
+X& operator+=(X& x, const ScalarOperand& y) {
+  return detail::assign(x, {ScalarOperand(x, y.at) + y, y.at});
 }
 template <Assignable X>
-X& operator-=(X& x, const Scalar& y) {
-  return x = x - y;
+X& operator-=(X& x, const ScalarOperand& y) {
+  return detail::assign(x, {ScalarOperand(x, y.at) - y, y.at});
 }
 template <Assignable X>
-X& operator*=(X& x, const Scalar& y) {
-  return x = x * y;
+X& operator*=(X& x, const ScalarOperand& y) {
+  return detail::assign(x, {ScalarOperand(x, y.at) * y, y.at});
 }
 template <Assignable X>
-X& operator/=(X& x, const Scalar& y) {
-  return x = x / y;
+X& operator/=(X& x, const ScalarOperand& y) {
+  return detail::assign(x, {ScalarOperand(x, y.at) / y, y.at});
 }
 template <Assignable X>
-X& operator%=(X& x, const Scalar& y) {
-  return x = x % y;
+X& operator%=(X& x, const ScalarOperand& y) {
+  return detail::assign(x, {ScalarOperand(x, y.at) % y, y.at});
 }
 template <Assignable X>
-X& operator&=(X& x, const Scalar& y) {
-  return x = x & y;
+X& operator&=(X& x, const ScalarOperand& y) {
+  return detail::assign(x, {ScalarOperand(x, y.at) & y, y.at});
 }
 template <Assignable X>
-X& operator|=(X& x, const Scalar& y) {
-  return x = x | y;
+X& operator|=(X& x, const ScalarOperand& y) {
+  return detail::assign(x, {ScalarOperand(x, y.at) | y, y.at});
 }
 template <Assignable X>
-X& operator^=(X& x, const Scalar& y) {
-  return x = x ^ y;
+X& operator^=(X& x, const ScalarOperand& y) {
+  return detail::assign(x, {ScalarOperand(x, y.at) ^ y, y.at});
 }
 template <Assignable X>
-X& operator<<=(X& x, const Scalar& y) {
-  return x = x << y;
+X& operator<<=(X& x, const ScalarOperand& y) {
+  return detail::assign(x, {ScalarOperand(x, y.at) << y, y.at});
 }
 template <Assignable X>
-X& operator>>=(X& x, const Scalar& y) {
-  return x = x >> y;
+X& operator>>=(X& x, const ScalarOperand& y) {
+  return detail::assign(x, {ScalarOperand(x, y.at) >> y, y.at});
 }
 
 }  // namespace tartan::inline TARTAN_ABI

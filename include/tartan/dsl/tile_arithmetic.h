@@ -148,14 +148,6 @@ struct OperandOf {
   Here at;
 };
 
-/// A scalar as left operand, and the line of the operator.
-struct LeftScalar {
-  template <std::convertible_to<Scalar> T>
-  LeftScalar(const T& x, Here from = Here::current()) : value(x), at(from) {}
-  Scalar value;
-  Here at;
-};
-
 namespace detail {
 
 /// The operation of an operator.
@@ -164,9 +156,9 @@ enum class Arithmetic : std::uint8_t { add, subtract, multiply, divide };
 WarpTile combined(Arithmetic op, const WarpTile& x, const OperandOf<WarpTile>& y);
 RowValues combined(Arithmetic op, const RowValues& x, const OperandOf<RowValues>& y);
 ColumnValues combined(Arithmetic op, const ColumnValues& x, const OperandOf<ColumnValues>& y);
-WarpTile combined(Arithmetic op, const LeftScalar& x, const WarpTile& y);
-RowValues combined(Arithmetic op, const LeftScalar& x, const RowValues& y);
-ColumnValues combined(Arithmetic op, const LeftScalar& x, const ColumnValues& y);
+WarpTile combined(Arithmetic op, const ScalarOperand& x, const WarpTile& y);
+RowValues combined(Arithmetic op, const ScalarOperand& x, const RowValues& y);
+ColumnValues combined(Arithmetic op, const ScalarOperand& x, const ColumnValues& y);
 
 }  // namespace detail
 
@@ -187,19 +179,19 @@ ValuesOf<X> operator/(const X& x, const OperandOf<ValuesOf<X>>& y) {
   return detail::combined(detail::Arithmetic::divide, detail::values(x), y);
 }
 template <Elementwise Y>
-ValuesOf<Y> operator+(const LeftScalar& x, const Y& y) {
+ValuesOf<Y> operator+(const ScalarOperand& x, const Y& y) {
   return detail::combined(detail::Arithmetic::add, x, detail::values(y));
 }
 template <Elementwise Y>
-ValuesOf<Y> operator-(const LeftScalar& x, const Y& y) {
+ValuesOf<Y> operator-(const ScalarOperand& x, const Y& y) {
   return detail::combined(detail::Arithmetic::subtract, x, detail::values(y));
 }
 template <Elementwise Y>
-ValuesOf<Y> operator*(const LeftScalar& x, const Y& y) {
+ValuesOf<Y> operator*(const ScalarOperand& x, const Y& y) {
   return detail::combined(detail::Arithmetic::multiply, x, detail::values(y));
 }
 template <Elementwise Y>
-ValuesOf<Y> operator/(const LeftScalar& x, const Y& y) {
+ValuesOf<Y> operator/(const ScalarOperand& x, const Y& y) {
   return detail::combined(detail::Arithmetic::divide, x, detail::values(y));
 }
 template <Elementwise X>

@@ -14,7 +14,8 @@
 
 namespace tartan::inline TARTAN_ABI {
 
-/// Where a warp's part of a tile begins, and the size of the whole tile; 0: part of no tile.
+/// Where a warp's part of a tile begins, and the size of the whole tile; 0: part of no tile. Rows
+/// of fragments need not be adjacent: see WarpTile::row().
 struct WarpPlace {
   Scalar row = 0, col = 0;
   int rows = 0, cols = 0;
@@ -25,7 +26,7 @@ struct WarpPlace {
 };
 
 /// A warp's fragments of one operand of a tile, row by row.
-class WarpTile {
+class [[nodiscard]] WarpTile {
  public:
   /// Of one kind, `across` of them in each row of fragments.
   WarpTile() = default;
@@ -39,9 +40,10 @@ class WarpTile {
   /// The fragment in row i, column j of fragments.
   const Fragment& fragment(int i, int j) const;
   const std::vector<Fragment>& fragments() const { return fragments_; }
-  /// Where the warp's part begins in the block's tile.
-  const Scalar& row() const { return place_->row; }
-  const Scalar& col() const { return place_->col; }
+  /// Where row i of fragments, and column j, begin in the block's tile. A place in a fragment is
+  /// Builder::place(); map() and for_each() give the sum of both.
+  Scalar row(int i) const;
+  Scalar col(int j) const;
   const WarpPlace& place() const { return *place_; }
 
  private:
@@ -52,16 +54,25 @@ class WarpTile {
   std::shared_ptr<const detail::Tensor> memory_;  // of an A that warpgroups read where it is
 };
 
-/// A WarpTile that changes in a run-time loop; starts as zeros. See TiledMma::accumulator().
+/// A WarpTile that changes in a run-time loop; starts as zeros. See TiledMma::accumulator(). Like a
+/// ScalarVariable, it cannot be copied: `WarpTile old = sum` is its value now.
 class Accumulator {
  public:
   Accumulator(std::vector<FragmentVariable> fragments, int across, WarpPlace place)
       : fragments_(std::move(fragments)), across_(across), place_(std::move(place)) {}
-  Accumulator(const Accumulator&) = default;
+  Accumulator(const Accumulator&) = delete;  // WarpTile old = sum: its value; auto& same = sum
+  Accumulator(Accumulator&&) = default;
   Accumulator& operator=(const WarpTile& tile);
   /// Its value, as of every other tile.
   Accumulator& operator=(const Accumulator& other) { return *this = static_cast<WarpTile>(other); }
   operator WarpTile() const;
+
+  int across() const { return across_; }
+  int down() const { return across_ ? static_cast<int>(fragments_.size()) / across_ : 0; }
+  /// As those of a WarpTile.
+  Scalar row(int i) const;
+  Scalar col(int j) const;
+  const WarpPlace& place() const { return place_; }
 
  private:
   std::vector<FragmentVariable> fragments_;
@@ -71,12 +82,12 @@ class Accumulator {
 
 /// One value for each row in which a lane has elements, in the order of its elements. Values of
 /// rows and of columns are different types, because a tile may have as many of both.
-class RowValues : public std::vector<Scalar> {
+class [[nodiscard]] RowValues : public std::vector<Scalar> {
  public:
   using std::vector<Scalar>::vector;
 };
 /// One value for each column in which a lane has elements.
-class ColumnValues : public std::vector<Scalar> {
+class [[nodiscard]] ColumnValues : public std::vector<Scalar> {
  public:
   using std::vector<Scalar>::vector;
 };
@@ -86,12 +97,14 @@ namespace detail {
 void assign(std::vector<ScalarVariable>& variables, const std::vector<Scalar>& values);
 }  // namespace detail
 
-/// RowValues or ColumnValues that change in a run-time loop. See TiledMma::row_variable().
+/// RowValues or ColumnValues that change in a run-time loop. See TiledMma::row_variable(). Like a
+/// ScalarVariable, it cannot be copied: `RowValues old = most` is its values now.
 template <typename Values>
 class LineVariable {
  public:
   explicit LineVariable(std::vector<ScalarVariable> values) : values_(std::move(values)) {}
-  LineVariable(const LineVariable&) = default;
+  LineVariable(const LineVariable&) = delete;  // RowValues old = v: its values; auto& same = v
+  LineVariable(LineVariable&&) = default;
   LineVariable& operator=(const Values& values) {
     detail::assign(values_, values);
     return *this;
