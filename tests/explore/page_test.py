@@ -26,6 +26,7 @@ PAGES = {
     "gemm_sm90a": ["gemm", "--target", "sm_90a", "--type", "bf16", "--m", "256", "--n", "256", "--k", "256",
                    "--tile", "128x256x64", "--warps", "8x1", "--stages", "4", "--producers", "4"],
     "race": [ROOT / "tests/museum/cp-async-without-barrier/wrong.json"],
+    "wrong_results": [ROOT / "tests/museum/row-blocks-swapped/wrong.json"],
     "no_fence": [ROOT / "tests/museum/wgmma-without-fence/wrong.ptx"],
 }
 

@@ -187,6 +187,21 @@ TEST_F(ExploreCommand, ShowsBothAccessesOfARace) {
   EXPECT_EQ(split(lines[race["others"][0].get<std::size_t>() - 1])[0], "ld.shared.v4.u32");
 }
 
+TEST_F(ExploreCommand, ShowsWhichResultsDiffer) {
+  const json page = model(museum + "row-blocks-swapped/wrong.json", 1);
+  ASSERT_EQ(page["findings"].size(), 1u);
+  const json& finding = page["findings"][0];
+  const json said = json::parse(
+      run("run " + museum + "row-blocks-swapped/wrong.json --json --device emulator").out);
+  const json& wrong = said["expectations"][0];
+  std::size_t differing = 0;
+  for (const json& range : finding["differing"])
+    differing += range[1].get<std::size_t>() - range[0].get<std::size_t>() + 1;
+  EXPECT_EQ(differing, wrong["mismatched"]);
+  EXPECT_EQ(finding["elements"], wrong["elements"]);
+  EXPECT_EQ(finding["differing"][0][0], wrong["first"]["index"]);
+}
+
 TEST_F(ExploreCommand, TextThatDoesNotCheckHasAPageOfItsErrors) {
   for (const auto& entry : fs::directory_iterator(fs::path(TEST_DATA) / "check")) {
     if (!entry.path().filename().string().starts_with("bad-") || entry.path().extension() != ".ptx")

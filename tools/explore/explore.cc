@@ -93,7 +93,8 @@ Result<Subject> of_kernel(const ExploreWords& words, const CLI::App& command, in
                              .reason = each.reason,
                              .refused = each.refused});
   if (!described->grid) {
-    out.not_run = "the launch decides its sizes: give them as options where it has such, or a manifest";
+    out.not_run =
+        "the launch decides its sizes: give them as options where it has such, or a manifest";
     return out;
   }
   auto launch = launch_of(*compiled, *described->grid);

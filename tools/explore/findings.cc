@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the checker and the emulator found, at its lines.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <charconv>
+#include <span>
 
 #include "runtime/launch_findings.h"
 #include "tools/explore/page.h"
@@ -63,9 +67,43 @@ bool said(const Diags& checked, const Finding& finding) {
   return false;
 }
 
+constexpr std::uint64_t most_drawn = 65536;  // elements of a buffer
+
+// The elements that differ, as ranges of indices [first, last].
+Json differing(const Comparison& how, std::span<const std::byte> expected,
+               std::span<const std::byte> got) {
+  Json out = Json::array();
+  const std::size_t size = how.element_bytes(), count = expected.size() / size;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto part = [&](auto all) { return all.subspan(i * size, size); };
+    if (compare(how, part(expected), part(got)).mismatched == 0) continue;
+    if (!out.empty() && out.back()[1] == i - 1) out.back()[1] = i;
+    else out.push_back({i, i});
+  }
+  return out;
+}
+
+Json of_expectation(const Subject& subject, const Outcome& outcome, const Expectation& of) {
+  const Difference& found = of.difference;
+  Json out = base("error", "expectation",
+                  fmt::format("{}: {} of {} elements differ from what is expected; first at index "
+                              "{}: expected {}, found {}",
+                              of.buffer, found.mismatched, found.elements, found.first,
+                              found.expected, found.got),
+                  0);
+  out["by"] = "run";
+  out["elements"] = found.elements;
+  if (found.elements > most_drawn) return out;
+  for (const ManifestBuffer* buffer : subject.manifest->all_buffers())
+    for (const auto& [name, got] : outcome.results)
+      if (buffer->name == of.buffer && name == of.buffer && buffer->expect)
+        out["differing"] = differing(of.comparison, *buffer->expect, got);
+  return out;
+}
+
 }  // namespace
 
-Json findings_part(const Diags& checked, const Outcome* outcome) {
+Json findings_part(const Subject& subject, const Diags& checked, const Outcome* outcome) {
   Json out = Json::array();
   for (const Diag& diag : checked) out.push_back(of_diag(diag));
   if (!outcome) return out;
@@ -76,19 +114,8 @@ Json findings_part(const Diags& checked, const Outcome* outcome) {
     one["by"] = "run";
     out.push_back(std::move(one));
   }
-  for (const Expectation& each : outcome->expectations) {
-    if (each.ok()) continue;
-    const Difference& found = each.difference;
-    Json one =
-        base("error", "expectation",
-             each.buffer + ": " + std::to_string(found.mismatched) + " of " +
-                 std::to_string(found.elements) + " elements differ from what is expected; " +
-                 "first at index " + std::to_string(found.first) + ": expected " + found.expected +
-                 ", found " + found.got,
-             0);
-    one["by"] = "run";
-    out.push_back(std::move(one));
-  }
+  for (const Expectation& each : outcome->expectations)
+    if (!each.ok()) out.push_back(of_expectation(subject, *outcome, each));
   return out;
 }
 

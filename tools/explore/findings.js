@@ -44,6 +44,38 @@ function quoted(line, finding) {
   return rows;
 }
 
+// Which elements of a buffer are not as expected, in rows of so many; and where results are stored.
+function differences(finding) {
+  const {elements, differing} = finding;
+  const canvas = element('canvas', {class: 'differences', role: 'img', 'aria-label': 'Elements that differ'});
+  const widths = [4, 8, 16, 32, 64, 128, 256].filter((each) => each <= elements && elements / each <= 512);
+  if (!widths.length) return null;
+  const tip = element('p', {class: 'step'});
+  const chooser = element('select', {'aria-label': 'Columns', onchange: () => draw()}, ...widths.map((each) => element('option', {value: each}, `${each} columns`)));
+  chooser.value = String(widths.find((each) => elements / each <= each * 2) ?? widths[widths.length - 1]);
+  const size = () => Math.max(3, Math.min(12, Math.floor(Math.min(640, innerWidth - 70) / Number(chooser.value))));
+  const wrong = new Set(differing.flatMap(([first, last]) => Array.from({length: last - first + 1}, (_, i) => first + i)));
+  const draw = () => {
+    const width = Number(chooser.value), box = size();
+    const context = sized(canvas, width * box + 1, Math.ceil(elements / width) * box + 1);
+    for (let i = 0; i < elements; ++i) {
+      context.fillStyle = styleOf(wrong.has(i) ? '--bad' : '--line');
+      context.fillRect((i % width) * box, Math.floor(i / width) * box, box - 1, box - 1);
+    }
+  };
+  canvas.addEventListener('pointermove', (event) => {
+    const width = Number(chooser.value), col = Math.floor(event.offsetX / size()), row = Math.floor(event.offsetY / size());
+    const at = row * width + col;
+    tip.textContent = col < width && at < elements ? `index ${at} (row ${row}, column ${col}): ${wrong.has(at) ? 'differs' : 'as expected'}` : '';
+  });
+  on('redraw', draw);
+  draw();
+  const stores = (model.report.run?.instructions ?? []).filter((each) => each.global && /^(st|red|atom)\b/.test(each.opcode));
+  return element('div', {}, element('div', {class: 'player'}, chooser, element('span', {class: 'key'}, element('i', {style: 'background:var(--bad)'}), 'differs'), element('span', {class: 'key'}, element('i', {style: 'background:var(--line)'}), 'as expected')),
+    element('div', {class: 'scroll tall'}, canvas), tip,
+    stores.length ? element('p', {class: 'meaning'}, 'Global memory is written at ', ...stores.flatMap((each, i) => [i ? ', ' : '', lineLink(each.line)]), '. No race, fault or undefined value explains it: look at addresses, layouts and operands.') : null);
+}
+
 function findingCard(finding) {
   const lines = [finding.line, ...finding.others].filter((line) => line > 0 && line <= ptxLines.length);
   return element('article', {class: `card finding is-${finding.level}`},
@@ -52,6 +84,7 @@ function findingCard(finding) {
       element('span', {class: 'rule', title: finding.meaning}, finding.id)),
     element('p', {}, ...linked(capital(finding.message)), '.'),
     ...lines.flatMap((line) => quoted(line, finding)),
+    finding.differing ? differences(finding) : null,
     finding.meaning ? element('p', {class: 'meaning'}, finding.meaning) : null,
     element('p', {class: 'by'}, finding.by === 'check' ? 'the checker says so of the text' : 'the emulator saw it',
       where(finding) ? ` in ${where(finding)}` : ''));

@@ -74,7 +74,7 @@ Page page_of(const Subject& subject, const DeviceOptions& options) {
   model["schema_version"] = json_schema_version;
   model["generator"] = fmt::format("tartan {}", version());
   model["title"] = subject.title;
-  model["findings"] = findings_part(checked, ran);
+  model["findings"] = findings_part(subject, checked, ran);
   model["machine"] = machine_part(subject, code.sources);
   model["ptx"] = std::move(code.ptx);
   model["sources"] = std::move(code.sources);

@@ -61,8 +61,9 @@ struct Code {
   Json ptx, sources, choices;
 };
 Code code_part(const Subject& subject, const ptx::Module& module);
-/// Findings with their lines; of those that name a second access, its line too.
-Json findings_part(const Diags& checked, const Outcome* outcome);
+/// Findings with their lines; of those that name a second access, its line too; of results that are
+/// not as expected, which elements.
+Json findings_part(const Subject& subject, const Diags& checked, const Outcome* outcome);
 /// Matrix instructions: the lane maps of each form, and which registers each instruction has there.
 Json matrices_part(const ptx::Module& module);
 /// Numbers of the text and of the run, beside the hardware's limits.
