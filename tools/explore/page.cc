@@ -5,6 +5,7 @@
 
 #include "runtime/emulator/profile/requests.h"
 #include "tartan/ptx/parser.h"
+#include "tartan/runtime/timeline.h"
 #include "tartan/verify/verify.h"
 #include "tartan/version.h"
 
@@ -58,8 +59,10 @@ constexpr std::string_view scripts[] = {"base.js",   "code.js",     "findings.js
 
 }  // namespace
 
-Page page_of(const Subject& subject, const DeviceOptions& options) {
+Page page_of(const Subject& subject, DeviceOptions options) {
   Page page;
+  const auto timeline = std::make_shared<Timeline>();
+  options.timeline = timeline;
   const Diags checked = verify::check(subject.ptx);
   Diags unread;
   const ptx::Module module = ptx::parse(subject.ptx, unread);
@@ -82,7 +85,8 @@ Page page_of(const Subject& subject, const DeviceOptions& options) {
   model["matrices"] = matrices_part(module);
   model["accesses"] = accesses(recorder);
   model["report"] = report_part(subject, module, ran);
-  model["timeline"] = nullptr;
+  model["timeline"] =
+      timeline->launches().empty() ? Json() : Json::parse(timeline->json());
   return page;
 }
 

@@ -49,7 +49,7 @@ struct Page {
   Json model;
   bool failed = false;
 };
-Page page_of(const Subject& subject, const DeviceOptions& options);
+Page page_of(const Subject& subject, DeviceOptions options);
 
 /// The model in one HTML document that loads nothing.
 std::string html(const Page& page);
