@@ -38,7 +38,8 @@ struct Problem {
   double peer = 0;                  // us; 0: no library takes it
 };
 
-std::vector<Problem> read(const std::string& path) {
+// `words`: without problems whose rows are copied element by element.
+std::vector<Problem> read(const std::string& path, bool words) {
   std::ifstream file(path);
   const auto json = nlohmann::json::parse(file);
   std::vector<Problem> out;
@@ -48,6 +49,10 @@ std::vector<Problem> read(const std::string& path) {
     problem.product.k = each.at("k"), problem.group = each.at("group");
     problem.product.a = problem.product.b = *parse_type(each.at("a").get<std::string>());
     problem.product.c = *parse_type(each.at("c").get<std::string>());
+    if (words && std::int64_t{problem.product.k} * bits(problem.product.a) % 32 != 0) {
+      out.pop_back();
+      continue;
+    }
     std::map<std::string, bool> rough;
     for (const auto& name : each.at("rough")) rough[name.get<std::string>()] = true;
     for (const auto& [name, us] : each.at("us").items()) {
@@ -281,19 +286,20 @@ int main(int argc, char** argv) {
   int tries = 0;
   unsigned seed = 1;
   double from = 1.1;
-  bool partial = false, half = false;
+  bool partial = false, half = false, words = false;
   app.add_option("recording", path, "The JSON of gpu_regret")->required();
   app.add_option("--target", target, "Of the recording")->capture_default_str();
   app.add_option("--fit", tries, "Steps of a search for better constants");
   app.add_option("--seed", seed, "Of that search")->capture_default_str();
   app.add_flag("--half", half, "Fits every other dozen of problems, and shows both halves apart");
   app.add_flag("--partial", partial, "Fits and lists split-K and stream-K too");
+  app.add_flag("--words", words, "Leaves out problems whose rows are no multiple of four bytes");
   app.add_option("--from", from, "Lists problems of so much regret")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   const auto parsed = Target::parse(target);
   const GpuRow* gpu = parsed ? detail::find_gpu(parsed->arch) : nullptr;
   if (!gpu) return std::cerr << "--target " << target << ": expected sm_80 or later\n", 2;
-  const auto problems = read(path);
+  const auto problems = read(path, words);
   Model model{*gpu, detail::gemm_constants(), *parsed};
   // Twelve problems in a row have all groups and types.
   std::vector<Problem> first, second;
