@@ -85,8 +85,7 @@ Page page_of(const Subject& subject, DeviceOptions options) {
   model["matrices"] = matrices_part(module);
   model["accesses"] = accesses(recorder);
   model["report"] = report_part(subject, module, ran);
-  model["timeline"] =
-      timeline->launches().empty() ? Json() : Json::parse(timeline->json());
+  model["timeline"] = timeline->launches().empty() ? Json() : Json::parse(timeline->json());
   return page;
 }
 
