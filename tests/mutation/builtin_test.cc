@@ -256,7 +256,7 @@ Subject transpose() {
   const Compiled compiled = compiled_for(kernels::transpose(8), "sm_75");
   std::vector<Run> runs;
   for (const auto& [rows, cols] : {std::pair{72, 104}, std::pair{64, 64}, std::pair{8, 136},
-                                   std::pair{16, 24}, std::pair{48, 96}})
+                                   std::pair{16, 24}, std::pair{32, 40}, std::pair{48, 96}})
     runs.push_back(
         run_of(compiled,
                {static_cast<unsigned>((cols + 63) / 64), static_cast<unsigned>((rows + 63) / 64)},
