@@ -38,8 +38,8 @@ constexpr Dim3 unstated{0, 0, 0};
 // How many blocks of so many threads and bytes of shared memory one of them holds.
 std::uint64_t blocks_of_multiprocessor(const Multiprocessor& each, const ArchRow* row,
                                        std::uint64_t threads, std::uint64_t shared) {
-  constexpr std::uint64_t most = 32;
-  const std::uint64_t blocks = std::min(most, each.warps / ((threads + 31) / 32));
+  const std::uint64_t blocks =
+      std::min<std::uint64_t>(each.blocks, each.warps / ((threads + 31) / 32));
   if (!row || !shared) return blocks;
   return std::min(blocks, (static_cast<std::uint64_t>(row->shared_bytes) + each.shared_reserved) /
                               (shared + each.shared_reserved));

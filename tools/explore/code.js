@@ -220,7 +220,7 @@ function addCode() {
     view.append(panes.machine.root);
   }
   view.style.setProperty('--panes', Object.keys(panes).length);
-  const hint = 'Lines of one colour belong together: click one, or scroll, and the others follow. '
+  const hint = (view.childElementCount > 1 ? 'Lines of one colour belong together: click one, or scroll, and the others follow. ' : '')
     + 'The number at a line’s end says how often warps executed it; the bar is its share of the cost.';
   addPart('code', 'Code', hint, view,
     model.machine.missing ? element('p', {class: 'hint'}, `No machine code: ${model.machine.missing}.`) : null);

@@ -22,7 +22,7 @@ function findingNote(finding) {
 
 function otherNote(finding, line) {
   return element('div', {class: `note finding other is-${finding.level}`},
-    element('span', {class: 'mark'}, '↔'), ` the other side of ${finding.id} at `, lineLink(finding.line));
+    element('span', {class: 'mark'}, '↔'), ` the other access of the ${finding.id} at `, lineLink(finding.line));
 }
 
 // A line of the PTX, quoted, with its C++ line.
@@ -73,7 +73,7 @@ function differences(finding) {
   const stores = (model.report.run?.instructions ?? []).filter((each) => each.global && /^(st|red|atom)\b/.test(each.opcode));
   return element('div', {}, element('div', {class: 'player'}, chooser, element('span', {class: 'key'}, element('i', {style: 'background:var(--bad)'}), 'differs'), element('span', {class: 'key'}, element('i', {style: 'background:var(--line)'}), 'as expected')),
     element('div', {class: 'scroll tall'}, canvas), tip,
-    stores.length ? element('p', {class: 'meaning'}, 'Global memory is written at ', ...stores.flatMap((each, i) => [i ? ', ' : '', lineLink(each.line)]), model.findings.every((each) => each.differing) ? '. No race, fault or undefined value explains it: look at addresses, layouts and operands.' : '.') : null);
+    stores.length ? element('p', {class: 'meaning'}, 'Global memory is written at ', ...stores.flatMap((each, i) => [i ? ', ' : '', lineLink(each.line)]), model.findings.every((each) => each.differing) ? '. No race, fault or undefined value explains it: look at addresses, layouts, operands and constants.' : '.') : null);
 }
 
 function findingCard(finding) {

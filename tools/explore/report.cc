@@ -52,7 +52,7 @@ Json limits_of(const ptx::Module& module) {
           {"registers_of_multiprocessor", 65536},
           {"threads_of_block", 1024},
           {"warps_of_multiprocessor", of.warps},
-          {"blocks_of_multiprocessor", 32},
+          {"blocks_of_multiprocessor", of.blocks},
           {"multiprocessors", of.count}};
 }
 

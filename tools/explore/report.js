@@ -43,11 +43,11 @@ function addSummary() {
     report.run ? 'checker and emulator' : 'checker; not run', errors ? 'bad' : warnings ? 'middling' : 'good'));
   if (report.run && report.run.multiply_adds) out.push(tile(scaled(2 * report.run.multiply_adds), 'FLOPs', 'of matrix instructions, one launch'));
   if (report.run && sum.wavefronts) out.push(tile(sum.conflicts ? number(sum.conflicts) : '0', 'bank conflicts', `of ${plural(sum.wavefronts, 'wavefront')}`, sum.conflicts ? 'middling' : 'good'));
-  if (report.run && sum.sectors) out.push(tile(`${Math.round(100 * sum.minimum / sum.sectors)} %`, 'of sectors used', `${number(sum.sectors)} of 32 bytes`, sum.minimum < sum.sectors ? 'middling' : 'good'));
+  if (report.run && sum.sectors) out.push(tile(`${Math.round(100 * sum.minimum / sum.sectors)} %`, 'sectors at least, of those accessed', `${number(sum.minimum)} of ${number(sum.sectors)} sectors of 32 bytes`, sum.minimum < sum.sectors ? 'middling' : 'good'));
   const shared = sharedBytes();
-  out.push(tile(bytes(shared), 'shared memory', limits ? `of ${bytes(limits.shared_of_block)} a block` : null, '', limits ? meter(shared, limits.shared_of_block) : null));
+  out.push(tile(bytes(shared), 'shared memory', limits ? `of ${bytes(limits.shared_of_block)} per block` : null, '', limits ? meter(shared, limits.shared_of_block) : null));
   const resources = resourcesOf();
-  if (resources) out.push(tile(String(resources.registers), 'registers', resources.spill_stores ? `a thread; spills ${bytes(resources.spill_stores)}` : 'of 255 a thread', resources.spill_stores ? 'bad' : '', meter(resources.registers, 255)));
+  if (resources) out.push(tile(String(resources.registers), 'registers', resources.spill_stores ? `per thread; spills ${bytes(resources.spill_stores)}` : 'of 255 per thread', resources.spill_stores ? 'bad' : '', meter(resources.registers, 255)));
   byId('main').append(element('div', {class: 'tiles', id: 'summary'}, ...out));
   const launch = report.launch;
   byId('subtitle').textContent = [`${report.target ?? 'no target'}, PTX ${report.version}`,
@@ -76,24 +76,24 @@ function numbersTable() {
   const {report} = model, {limits, run, launch} = report, sum = totals(), rows = [];
   if (launch) {
     const threads = launch.block.reduce((x, y) => x * y);
-    rows.push(row('threads a block', number(threads), limits ? number(limits.threads_of_block) : null, limits ? meter(threads, limits.threads_of_block) : null));
+    rows.push(row('threads per block', number(threads), limits ? number(limits.threads_of_block) : null, limits ? meter(threads, limits.threads_of_block) : null));
   }
   for (const each of report.shared)
-    rows.push(row(element('span', {}, 'shared ', element('code', {}, each.name), ' ', lineLink(each.line)), each.bytes === null ? `${bytes(launch?.dynamic_shared ?? 0)} (dynamic)` : bytes(each.bytes),
+    rows.push(row(element('span', {}, 'shared memory: ', element('code', {}, each.name), ', ', lineLink(each.line)), each.bytes === null ? `${bytes(launch?.dynamic_shared ?? 0)} (dynamic)` : bytes(each.bytes),
       limits ? bytes(limits.shared_of_block) : null, limits ? meter(each.bytes ?? launch?.dynamic_shared ?? 0, limits.shared_of_block) : null));
   for (const each of model.machine.resources)
-    rows.push(row(`registers a thread${model.machine.resources.length > 1 ? ` of ${each.kernel}` : ''}`, `${each.registers}${each.spill_stores ? `, ${bytes(each.spill_stores)} spilled` : ''}`, '255', meter(each.registers, 255)));
+    rows.push(row(`registers per thread${model.machine.resources.length > 1 ? ` of ${each.kernel}` : ''}`, `${each.registers}${each.spill_stores ? `, ${bytes(each.spill_stores)} spilled` : ''}`, '255', meter(each.registers, 255)));
   const fit = occupancy();
-  if (fit) rows.push(row('blocks a multiprocessor', `${fit.blocks} (${plural(fit.warps, 'warp')})${fit.complete ? '' : ', registers not counted'}`, `${limits.warps_of_multiprocessor} warps`, `limited by ${fit.by}`));
+  if (fit) rows.push(row('blocks per multiprocessor', `${fit.blocks} (${plural(fit.warps, 'warp')})${fit.complete ? '' : ', registers not counted'}`, `${limits.warps_of_multiprocessor} warps`, `limited by ${fit.by}`));
   if (run) {
-    rows.push(row('instructions of warps', number(run.warp_instructions)));
-    rows.push(row('lanes an instruction', run.warp_instructions ? (run.lane_instructions / run.warp_instructions).toFixed(1) : '0', '32', meter(run.lane_instructions, 32 * run.warp_instructions)));
+    rows.push(row('warp instructions', number(run.warp_instructions)));
+    rows.push(row('active lanes per warp instruction', run.warp_instructions ? (run.lane_instructions / run.warp_instructions).toFixed(1) : '0', '32', meter(run.lane_instructions, 32 * run.warp_instructions)));
     if (run.multiply_adds) rows.push(row('FLOPs of matrix instructions', number(2 * run.multiply_adds)));
     if (sum.wavefronts) rows.push(row('wavefronts of shared memory', number(sum.wavefronts), `${number(sum.wavefronts - sum.conflicts)} without conflicts`, sum.conflicts ? `${number(sum.conflicts)} bank conflicts` : 'no bank conflicts'));
-    if (sum.sectors) rows.push(row('sectors of global memory', number(sum.sectors), `${number(sum.minimum)} at least`, `${bytes(sum.globalBytes)} of lanes`));
+    if (sum.sectors) rows.push(row('sectors of global memory', number(sum.sectors), `${number(sum.minimum)} at least`, `lanes access ${bytes(sum.globalBytes)}`));
     if (sum.copied) rows.push(row('bulk copies', bytes(sum.copied)));
     if (sum.waits) rows.push(row('waits that found a phase incomplete', number(sum.waits)));
-    if (sum.globalBytes + sum.copied && run.multiply_adds) rows.push(row('FLOPs a byte of global memory', (2 * run.multiply_adds / (sum.globalBytes + sum.copied)).toFixed(1)));
+    if (sum.globalBytes + sum.copied && run.multiply_adds) rows.push(row('FLOPs per byte of global memory', (2 * run.multiply_adds / (sum.globalBytes + sum.copied)).toFixed(1)));
   }
   return element('div', {class: 'scroll'}, element('table', {class: 'numbers'}, element('thead', {}, element('tr', {}, ...['', 'value', 'limit', ''].map((each) => element('th', {scope: 'col'}, each)))), element('tbody', {}, ...rows)));
 }
@@ -102,7 +102,7 @@ function costliest() {
   const run = model.report.run;
   if (!run || !run.instructions.length) return null;
   const sorted = [...run.instructions].sort((x, y) => y.cost - x.cost).slice(0, 12), most = sorted[0].cost;
-  return element('div', {}, element('h3', {}, 'Costliest lines'), element('p', {class: 'hint'}, 'Issue slots and extra wavefronts: a rule of thumb, no time.'),
+  return element('div', {}, element('h3', {}, 'Costliest lines'), element('p', {class: 'hint'}, 'Issue slots and extra wavefronts: a rule of thumb, not time.'),
     element('div', {class: 'bars'}, ...sorted.map((each) => element('div', {class: 'bar'}, lineLink(each.line, String(each.line)), element('code', {}, each.opcode), meter(each.cost, most), element('span', {class: 'value'}, number(each.cost))))));
 }
 
@@ -123,7 +123,7 @@ function addReport() {
   const run = model.report.run;
   const trust = run?.trust.level && run.trust.level !== 'recorded' ? `The results depend on arithmetic that is only ${run.trust.level}: ${run.trust.source}.` : null;
   const limits = model.report.limits;
-  addPart('numbers', 'Numbers', run ? `One launch on the emulator: counts, no times.${limits ? ` Limits are those of ${limits.arch}.` : ''}` : `Not run: ${model.report.not_run || 'the text has errors'}.`,
+  addPart('numbers', 'Numbers', run ? `One launch on the emulator: counts, not times.${limits ? ` Limits are those of ${limits.arch}.` : ''}` : `Not run: ${model.report.not_run || 'the text has errors'}.`,
     element('div', {class: 'card'}, numbersTable()), run ? element('div', {class: 'card columns'}, costliest(), mix()) : null,
     trust ? element('p', {class: 'hint'}, trust) : null,
     model.machine.resources.length ? null : element('p', {class: 'hint'}, `Registers are not known: ${model.machine.missing}.`));

@@ -137,7 +137,7 @@ class TimelinePicture {
     this.cta.rows.forEach((row, i) => this.drawRow(context, row, this.top + i * this.height, width, narrow));
     this.drawArrows(context, places, width);
     const count = this.cta.rows.reduce((sum, row) => sum + row.slices.length, 0);
-    this.hint = `${plural(count, 'event')}, steps ${Math.round(this.from)} to ${Math.round(this.to)} of the emulator: an order, no cycles. Drag to move, ctrl and wheel to zoom; a click selects the line.`;
+    this.hint = `${plural(count, 'event')}, steps ${Math.round(this.from)} to ${Math.round(this.to)} of the emulator: an order, not cycles. Drag to move, ctrl and wheel to zoom; a click selects the line.`;
     this.tip.textContent = this.hint;
     this.canvas.dataset.events = count;
   }
@@ -223,7 +223,7 @@ class TimelinePicture {
 let timelinePicture = null;
 
 function addTimeline() {
-  if (!model.timeline || !model.timeline.traceEvents.some((each) => each.ph === 'X')) return;
+  if (!model.timeline || model.timeline.traceEvents.filter((each) => each.ph === 'X').length < 2) return;
   timelinePicture = new TimelinePicture(model.timeline);
   addPart('timeline', 'Timeline', 'What each warp did and waited for, and what barriers saw, in the order in which the emulator ran it. '
     + 'Curves lead from what released a wait to the wait.', timelinePicture.root);
