@@ -156,7 +156,7 @@ bool has_instruction(KernelState& state, std::string_view spelling) {
     if (!lacks) return true;
     if (!soonest || lacks->ptx < soonest->ptx) soonest = lacks;
   }
-  return answer(*soonest);
+  return soonest && answer(*soonest);
 }
 
 std::vector<Scalar> named_instruction(KernelState& state, std::string_view spelling,

@@ -61,7 +61,7 @@ class Accumulator {
   Accumulator(std::vector<FragmentVariable> fragments, int across, WarpPlace place)
       : fragments_(std::move(fragments)), across_(across), place_(std::move(place)) {}
   Accumulator(const Accumulator&) = delete;  // WarpTile old = sum: its value; auto& same = sum
-  Accumulator(Accumulator&&) = default;
+  Accumulator(Accumulator&&) noexcept = default;
   Accumulator& operator=(const WarpTile& tile);
   /// Its value, as of every other tile.
   Accumulator& operator=(const Accumulator& other) { return *this = static_cast<WarpTile>(other); }
