@@ -11,19 +11,9 @@
 namespace tartan::tools {
 namespace {
 
+using builtins::about_kernel;
 using builtins::BuiltinKernel;
 using builtins::Described;
-
-Diags about_kernel(const std::string& kernel, const Diags& diags) {
-  Diags out;
-  for (Diag diag : diags) {
-    diag.place = {};
-    diag.source.clear();
-    diag.message = fmt::format("{}: {}", kernel, diag.message);
-    out.add(std::move(diag));
-  }
-  return out;
-}
 
 Result<Target> read_target(const BuiltInWords& words) {
   auto target = Target::parse(words.target);

@@ -18,8 +18,8 @@ void set_colour(const std::string& when);
 /// is set.
 bool colour(std::FILE* stream);
 
-/// Columns of the stream's lines: the environment's COLUMNS, else the terminal's width; nothing if
-/// it is none.
+/// Columns of the stream's lines: the environment's COLUMNS, else the terminal's width; nothing
+/// where it is not a terminal.
 std::optional<std::size_t> columns(std::FILE* stream);
 
 /// Writes the diagnostics to standard error, or as one JSON object to standard output; returns

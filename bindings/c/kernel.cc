@@ -25,6 +25,7 @@ Result<Arch> arch_of(const char* function, const char* target) {
 
 #ifdef TARTAN_LLVM
 
+using builtins::about_kernel;
 using builtins::BuiltinKernel;
 using builtins::Described;
 using builtins::KernelRegistry;
@@ -88,18 +89,6 @@ Json info_of(const Compiled& compiled) {
           {"cluster", compiled.cluster},
           {"parameters", std::move(parameters)},
           {"warnings", Json::parse(compiled.warnings.json())["diagnostics"]}};
-}
-
-// Errors of a built-in kernel: its C++ lines are not the user's, so they are left out.
-Diags about_kernel(const std::string& kernel, const Diags& diags) {
-  Diags out;
-  for (Diag diag : diags) {
-    diag.place = {};
-    diag.source.clear();
-    diag.message = fmt::format("{}: {}", kernel, diag.message);
-    out.add(std::move(diag));
-  }
-  return out;
 }
 
 Result<Described> describe(const std::string& name, Arch arch, const char* options) {

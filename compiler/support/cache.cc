@@ -69,7 +69,7 @@ std::optional<std::string> contents_of(int file, const std::string& digest) {
   constexpr ::off_t most = ::off_t{1} << 30;  // bytes; no entry of ours has more
   Header found;
   if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > most ||
-      !read_all(file, &found, sizeof found))
+      status.st_size < static_cast<::off_t>(sizeof found) || !read_all(file, &found, sizeof found))
     return std::nullopt;
   std::string out(static_cast<std::size_t>(status.st_size) - sizeof found, 0);
   if (!read_all(file, out.data(), out.size())) return std::nullopt;

@@ -51,4 +51,15 @@ Diags KernelRegistry::refused_options(const BuiltinKernel& kernel,
   return out;
 }
 
+Diags about_kernel(const std::string& kernel, const Diags& diags) {
+  Diags out;
+  for (Diag diag : diags) {
+    diag.place = {};
+    diag.source.clear();
+    diag.message = fmt::format("{}: {}", kernel, diag.message);
+    out.add(std::move(diag));
+  }
+  return out;
+}
+
 }  // namespace tartan::inline TARTAN_ABI::builtins

@@ -78,4 +78,7 @@ class KernelRegistry {
   std::vector<BuiltinKernel> kernels_;
 };
 
+/// Errors of a built-in kernel: its C++ lines are not the user's, so they are left out.
+Diags about_kernel(const std::string& kernel, const Diags& diags);
+
 }  // namespace tartan::inline TARTAN_ABI::builtins

@@ -2,10 +2,10 @@
 // Machine code and the driver's assembler, on the CUDA driver's test double.
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstring>
 
 #include "tests/runtime/cuda_double.h"
+#include "tests/runtime/double_cubin.h"
 
 namespace tartan {
 namespace {
@@ -13,22 +13,10 @@ namespace {
 using CudaImage = test::CudaDouble;
 using test::double_ptx;
 
-// An ELF file of 64 bits with one section of 16 bytes. The double takes it for one with both
-// kernels.
+// The double takes it for one with both kernels.
 std::vector<std::byte> cubin() {
-  std::array<std::uint64_t, 8> header{0x464c457f};
-  constexpr std::uint64_t text_at = 64, text_bytes = 16, table_at = text_at + text_bytes;
-  header[5] = table_at;
-  std::vector<std::byte> out(table_at + 64);
-  std::memcpy(out.data(), header.data(), sizeof header);
-  const std::uint16_t entry_bytes = 64, entries = 1;
-  std::memcpy(out.data() + 58, &entry_bytes, 2);
-  std::memcpy(out.data() + 60, &entries, 2);
-  const std::uint32_t kind = 1;
-  std::memcpy(out.data() + table_at + 4, &kind, 4);
-  std::memcpy(out.data() + table_at + 24, &text_at, 8);
-  std::memcpy(out.data() + table_at + 32, &text_bytes, 8);
-  return out;
+  constexpr char unnamed[16] = {};
+  return test::double_cubin(unnamed);
 }
 
 TEST_F(CudaImage, AssemblesAndLoadsWhatItAssembled) {

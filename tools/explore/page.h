@@ -71,7 +71,7 @@ Json report_part(const Subject& subject, const ptx::Module& module, const Outcom
 /// Registers and machine code, where NVIDIA's ptxas and nvdisasm are found; else what is missing.
 Json machine_part(const Subject& subject, const Json& sources);
 
-/// A file that was put into this program when it was built; empty if there is none of that name.
+/// A file that was put into this program when it was built; empty if no file has that name.
 std::string_view embedded(std::string_view name);
 
 }  // namespace tartan::tools::explore
