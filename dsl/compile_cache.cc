@@ -5,6 +5,7 @@
 
 #include "compiler/support/build_id.h"
 #include "compiler/support/packed.h"
+#include "compiler/support/step_timer.h"
 #include "dsl/compiled_json.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -29,6 +30,7 @@ Compiled compiled_of(const Unpacked& in) {
 template <typename From>
 auto held(const Cache& cache, const CacheKey& key, From from)
     -> std::optional<decltype(from(Unpacked()))> {
+  const StepTimer timer(&StepTimes::cache);
   const auto contents = cache.find(key);
   if (!contents) return std::nullopt;
   try {
@@ -58,12 +60,14 @@ std::optional<Compiled> held_compiled(const Cache& cache, const CacheKey& key) {
 }
 
 void hold(const Cache& cache, const CacheKey& key, const CompiledText& text) {
+  const StepTimer timer(&StepTimes::cache);
   const verify::LiveRegisters& need = text.registers;
   hold(cache, key, text.ptx,
        json{{"warnings", to_json(text.warnings)},
             {"registers", {need.most, need.line, need.product, need.product_line}}});
 }
 void hold(const Cache& cache, const CacheKey& key, const Compiled& compiled) {
+  const StepTimer timer(&StepTimes::cache);
   json rest = to_json(compiled);
   rest["ptx"] = "";
   hold(cache, key, compiled.ptx, rest);

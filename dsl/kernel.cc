@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compiler/ptx/line_table.h"
+#include "compiler/support/step_timer.h"
 #include "dsl/cluster.h"
 #include "dsl/compile_cache.h"
 #include "dsl/names.h"
@@ -69,6 +70,7 @@ struct Verified {
 };
 
 Verified verify_back(const std::string& name, const std::string& ptx) {
+  const detail::StepTimer timer(&StepTimes::verify);
   Verified out;
   std::optional<detail::LineTable> lines;
   Diags found;
@@ -205,6 +207,14 @@ void describe(const Kernel& kernel, const std::shared_ptr<detail::KernelState>& 
                                           kernel.name()));
 }
 
+std::shared_ptr<detail::KernelState> described(const Kernel& kernel, const Target& target) {
+  const detail::StepTimer timer(&StepTimes::describe);
+  auto state = std::make_shared<detail::KernelState>(kernel, target);
+  describe(kernel, state);
+  check_shared(kernel, *state);
+  return state;
+}
+
 }  // namespace
 
 Kernel kernel(std::string name, KernelOptions options, std::function<void(Builder&)> body,
@@ -251,9 +261,14 @@ namespace {
 
 using detail::CompiledText;
 
+Result<std::string> emit(codegen::FunctionBuilder& function) {
+  const detail::StepTimer timer(&StepTimes::generate);
+  return function.emit();
+}
+
 Result<CompiledText> generate(codegen::FunctionBuilder& function, const std::string& kernel,
                               const std::string& head) {
-  auto ptx = function.emit();
+  auto ptx = emit(function);
   if (!ptx) return ptx.diags();
   CompiledText out{.ptx = head + *ptx};
   Verified verified = verify_back(kernel, out.ptx);
@@ -267,6 +282,7 @@ Result<CompiledText> generate(codegen::FunctionBuilder& function, const std::str
 Result<CompiledText> generate(codegen::FunctionBuilder& function, const std::string& kernel,
                               const std::string& head, const Target& target, const Cache* cache) {
   if (!cache) return generate(function, kernel, head);
+  const detail::StepTimer timer(&StepTimes::cache);
   const auto ir = function.ir();
   if (!ir) return ir.diags();
   const CacheKey key = detail::compile_key("text", target.text()).add("head", head).add("ir", *ir);
@@ -285,9 +301,7 @@ struct Later {
 Result<Compiled> compile(const Kernel& kernel, const Target& target, Later& later,
                          const Cache* cache) {
   if (Diags diags = check_options(kernel, target); !diags.ok()) return diags;
-  auto state = std::make_shared<detail::KernelState>(kernel, target);
-  describe(kernel, state);
-  check_shared(kernel, *state);
+  const auto state = described(kernel, target);
   later = {state->log.next_version(), state->log.asked_version()};
   // Handles that outlive this call must not find the function.
   const auto function = std::move(state->function);
@@ -353,7 +367,7 @@ Result<Compiled> compile_keyed(const Kernel& kernel, const Asked& asked, const C
                            .add("name", kernel.name())
                            .add("key", kernel.key());
   if (auto held = detail::held_compiled(cache, key)) return *std::move(held);
-  auto made = compile_described(kernel, asked, &cache);
+  auto made = compile_described(kernel, asked, nullptr);  // no second key: printing IR takes time
   if (made) detail::hold(cache, key, *made);
   return made;
 }

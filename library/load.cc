@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "compiler/support/packed.h"
+#include "compiler/support/step_timer.h"
 
 namespace tartan::inline TARTAN_ABI {
 namespace {
@@ -20,6 +21,7 @@ using Ready = std::shared_ptr<const ReadyKernel>;
 
 // What a "cubin" entry holds: machine code, and the parameters that it does not tell every driver.
 std::string entry_of(const Assembled& assembled) {
+  const detail::StepTimer timer(&StepTimes::cache);
   json kernels = json::array();
   for (const KernelInterface& each : assembled.kernels) {
     json params = json::array();
@@ -33,6 +35,7 @@ std::string entry_of(const Assembled& assembled) {
 
 // Nothing if the entry has another form.
 std::optional<Assembled> assembled_from(const std::string& entry) {
+  const detail::StepTimer timer(&StepTimes::cache);
   try {
     const detail::Unpacked in = detail::unpack(entry);
     const auto bytes = std::as_bytes(std::span(in.bulk));
@@ -106,21 +109,21 @@ class Loader::State {
                                 .add("name", kernel.name())
                                 .add("key", kernel.key())
                                 .digest();
-    if (Ready kept = kept_.find(key)) return kept;
+    if (Ready kept = find(key)) return kept;
     const auto ready = compiled(kernel, arch);
     if (ready) kept_.keep(key, *ready);
     return ready;
   }
 
-  Result<Ready> load(const Compiled& compiled) {
+  // `before`: what was taken to compile it.
+  Result<Ready> load(const Compiled& compiled, StepTimes before) {
     const std::string key =
         CacheKey("ptx").add("name", compiled.name).add("ptx", compiled.ptx).digest();
-    if (Ready kept = kept_.find(key)) return kept;
-    const auto module = load_module(compiled, key);
-    if (!module) return module.diags();
-    auto kernel = module->kernel(compiled.name);
+    if (Ready kept = find(key)) return kept;
+    auto kernel = load_kernel(compiled, key, before);
     if (!kernel) return kernel.diags();
-    Ready ready = std::make_shared<const ReadyKernel>(ReadyKernel{compiled, std::move(*kernel)});
+    Ready ready =
+        std::make_shared<const ReadyKernel>(ReadyKernel{compiled, std::move(*kernel), before});
     kept_.keep(key, ready);
     return ready;
   }
@@ -133,10 +136,27 @@ class Loader::State {
   }
 
  private:
+  Ready find(const std::string& key) {
+    const detail::StepTimer timer(&StepTimes::cache);
+    return kept_.find(key);
+  }
+
   Result<Ready> compiled(const Kernel& kernel, Arch arch) {
-    const auto compiled = compile(kernel, arch, cache_);
+    StepTimes times;
+    const auto compiled = [&] {
+      const StepClock clock(times);
+      return compile(kernel, arch, cache_);
+    }();
     if (!compiled) return compiled.diags();
-    return load(*compiled);
+    return load(*compiled, times);
+  }
+
+  Result<LoadedKernel> load_kernel(const Compiled& compiled, const std::string& ptx,
+                                   StepTimes& times) {
+    const StepClock clock(times);
+    const auto module = load_module(compiled, ptx);
+    if (!module) return module.diags();
+    return module->kernel(compiled.name);
   }
 
   // `ptx`: the digest of name and PTX.
@@ -189,7 +209,7 @@ Result<Ready> Loader::load(const Kernel& kernel, Arch arch) const {
 }
 
 Result<Ready> Loader::load(const Compiled& compiled) const {
-  return within_memory([&] { return state_->load(compiled); });
+  return within_memory([&] { return state_->load(compiled, {}); });
 }
 
 Diags Loader::problems() const { return state_->problems(); }

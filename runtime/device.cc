@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "compiler/support/step_timer.h"
 #include "runtime/engine.h"
 
 namespace tartan::inline TARTAN_ABI {
@@ -157,6 +158,7 @@ Status LoadedKernel::launch(const Launch& launch, const Arguments& arguments,
 
 Result<LoadedKernel> Module::kernel(const std::string& name) const {
   assert(module_ && "empty Module: use Device::load()");
+  const detail::StepTimer timer(&StepTimes::load);
   auto found = within_memory("prepare a kernel", [&] { return module_->kernel(name); });
   if (!found) return found.diags();
   LoadedKernel kernel;
@@ -187,11 +189,13 @@ Version Device::newest_ptx() const { return engine_->newest_ptx(); }
 std::string Device::assembler() const { return engine_->assembler(); }
 
 Result<Module> Device::load(const std::string& ptx, const std::string& name) {
+  const detail::StepTimer timer(emulated() ? &StepTimes::load : &StepTimes::assemble);
   return loaded([&] { return engine_->load(ptx, name); });
 }
 
 Result<Module> Device::load(std::span<const std::byte> image, const std::string& name,
                             const std::vector<KernelInterface>& kernels) {
+  const detail::StepTimer timer(&StepTimes::load);
   return loaded([&] { return engine_->load(image, name, kernels); });
 }
 
@@ -208,6 +212,7 @@ Result<Module> Device::loaded(const Load& load) {
 }
 
 Result<Assembled> Device::assemble(const std::string& ptx, const std::string& name) {
+  const detail::StepTimer timer(&StepTimes::assemble);
   const auto begin = Clock::now();
   auto assembled = within_memory("assemble a module", [&] { return engine_->assemble(ptx, name); });
   if (assembled) assembled->milliseconds = milliseconds_since(begin);

@@ -16,47 +16,30 @@ using namespace tartan;
 using Clock = std::chrono::steady_clock;
 
 double since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
 Result<Pass> wrong_result(const Subject& subject) {
   return {"driver"_rule, fmt::format("{}: the result is wrong", subject.title())};
 }
 
-// `ready`: compiles and loads, and fills in the times of that.
-template <typename MakeReady>
-Result<Pass> tartan_pass(const Subject& subject, Device& device, const MakeReady& ready) {
+Result<Pass> tartan_pass(const Subject& subject, Device& device, const Loader& loader) {
   const auto problem = subject.problem(device);
   if (!problem) return problem.diags();
   Pass pass;
-  const auto kernel = ready(pass);
-  if (!kernel) return kernel.diags();
   const auto start = Clock::now();
+  const auto kernel = [&] {
+    const StepClock clock(pass.steps);
+    return loader.load(subject.kernel(), subject.arch);
+  }();
+  if (!kernel) return kernel.diags();
+  const auto launch = Clock::now();
   Status done = (*kernel)->launch(subject.grid, problem->arguments);
   if (done) done = device.synchronize();
   if (!done) return done.diags();
-  pass.result = since(start);
+  pass.result = since(launch);
+  pass.all = since(start);
   return problem->is_right() ? Result<Pass>(pass) : wrong_result(subject);
-}
-
-using Ready = Result<std::shared_ptr<const ReadyKernel>>;
-
-// What Loader::load() of a kernel does, with a look at the clock in between.
-Ready in_steps(const Subject& subject, const Cache& cache, const Loader& loader, Pass& pass) {
-  const auto start = Clock::now();
-  const auto compiled = compile(subject.kernel(), subject.arch, cache);
-  if (!compiled) return compiled.diags();
-  pass.code = since(start);
-  auto ready = loader.load(*compiled);
-  pass.load = since(start) - pass.code;
-  return ready;
-}
-
-Ready at_once(const Subject& subject, const Loader& loader, Pass& pass) {
-  const auto start = Clock::now();
-  auto ready = loader.load(subject.kernel(), subject.arch);
-  pass.load = since(start);
-  return ready;
 }
 
 Result<Pass> nvrtc_pass(const Subject& subject, Device& device, const std::string& path,
@@ -69,18 +52,22 @@ Result<Pass> nvrtc_pass(const Subject& subject, Device& device, const std::strin
   if (!nvrtc) return nvrtc.diags();
   const auto code = nvrtc->compile(subject.cuda.source, target);
   if (!code) return code.diags();
-  pass.code = since(start);
+  pass.steps.generate = since(start);
   const auto bytes = std::as_bytes(std::span(*code));
-  const auto module = target.starts_with("sm_") ? device.load(bytes, subject.cuda.name)
-                                                : device.load(*code, subject.cuda.name);
-  if (!module) return module.diags();
-  auto kernel = module->kernel(subject.cuda.name);
+  auto kernel = [&]() -> Result<LoadedKernel> {
+    const StepClock clock(pass.steps);
+    const auto module = target.starts_with("sm_") ? device.load(bytes, subject.cuda.name)
+                                                  : device.load(*code, subject.cuda.name);
+    if (!module) return module.diags();
+    return module->kernel(subject.cuda.name);
+  }();
   if (!kernel) return kernel.diags();
-  pass.load = since(start) - pass.code;
+  const auto launch = Clock::now();
   Status done = kernel->launch(subject.cuda.launch, problem->arguments);
   if (done) done = device.synchronize();
   if (!done) return done.diags();
-  pass.result = since(start) - pass.code - pass.load;
+  pass.result = since(launch);
+  pass.all = since(start);
   return problem->is_right() ? Result<Pass>(pass) : wrong_result(subject);
 }
 
@@ -89,15 +76,13 @@ Result<Pass> nvrtc_pass(const Subject& subject, Device& device, const std::strin
 Result<std::vector<Pass>> tartan_passes(const Subject& subject, Device& device,
                                         const Cache& cache) {
   const Loader loader(device, cache);
-  const auto first = tartan_pass(
-      subject, device, [&](Pass& pass) { return in_steps(subject, cache, loader, pass); });
-  if (!first) return first.diags();
-  // The Loader has it by its PTX; from here on it has it by its key, too.
-  if (const Ready kept = loader.load(subject.kernel(), subject.arch); !kept) return kept.diags();
-  const auto again =
-      tartan_pass(subject, device, [&](Pass& pass) { return at_once(subject, loader, pass); });
-  if (!again) return again.diags();
-  return std::vector<Pass>{*first, *again};
+  std::vector<Pass> out;
+  for (int i = 0; i < 2; ++i) {
+    const auto pass = tartan_pass(subject, device, loader);
+    if (!pass) return pass.diags();
+    out.push_back(*pass);
+  }
+  return out;
 }
 
 Result<std::vector<Pass>> nvrtc_passes(const Subject& subject, Device& device,

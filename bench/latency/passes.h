@@ -3,7 +3,6 @@
 // CUDA C++, to its first result, twice.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,12 +10,11 @@
 
 namespace latency {
 
-/// Milliseconds of each step.
 struct Pass {
-  double code = 0;    // to PTX, or to a cubin
-  double load = 0;    // to a loaded kernel
-  double result = 0;  // from the launch to its end
-  double total() const { return code + load + result; }
+  /// To a loaded kernel. NVRTC's way to PTX or a cubin counts as `generate`.
+  tartan::StepTimes steps;
+  double result = 0;  // microseconds from the launch to its end
+  double all = 0;     // microseconds in all, also what is in no step
 };
 
 /// Two passes in this process, through one Loader. The device and the problem's buffers are there

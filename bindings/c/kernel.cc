@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bindings/c/cache.h"
+#include "bindings/c/times.h"
 #include "compiler/isa/nearest_arch.h"
 #include "compiler/support/nearest.h"
 #include "tartan/support/source.h"
@@ -71,7 +72,7 @@ Json list_of(const KernelRegistry& registry) {
   return out;
 }
 
-Json info_of(const Compiled& compiled) {
+Json info_of(const Compiled& compiled, const StepTimes& times) {
   Json parameters = Json::array();
   for (const CompiledParam& each : compiled.params)
     parameters.push_back({{"name", each.name},
@@ -88,7 +89,8 @@ Json info_of(const Compiled& compiled) {
           {"dynamic_shared", compiled.dynamic_shared},
           {"cluster", compiled.cluster},
           {"parameters", std::move(parameters)},
-          {"warnings", Json::parse(compiled.warnings.json())["diagnostics"]}};
+          {"warnings", Json::parse(compiled.warnings.json())["diagnostics"]},
+          {"microseconds", c::to_json(times)}};
 }
 
 Result<Described> describe(const std::string& name, Arch arch, const char* options) {
@@ -114,12 +116,15 @@ Result<std::shared_ptr<const tartan_kernel::State>> compiled_kernel(const char* 
   if (!arch) return arch.diags();
   const auto described = describe(name, *arch, options);
   if (!described) return described.diags();
-  const auto cache = c::used_cache();
-  const auto compiled =
-      cache ? compile(described->kernel, *arch, *cache) : compile(described->kernel, *arch);
+  StepTimes times;
+  const auto compiled = [&] {
+    const StepClock clock(times);
+    const auto cache = c::used_cache();
+    return cache ? compile(described->kernel, *arch, *cache) : compile(described->kernel, *arch);
+  }();
   if (!compiled) return about_kernel(name, compiled.diags());
   return std::make_shared<const tartan_kernel::State>(
-      *compiled, *described, dumped(info_of(*compiled)), explain_json(compiled->choices));
+      *compiled, *described, dumped(info_of(*compiled, times)), explain_json(compiled->choices));
 }
 
 }  // namespace

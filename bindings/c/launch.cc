@@ -9,6 +9,7 @@
 
 #include "bindings/c/cache.h"
 #include "bindings/c/kernel.h"
+#include "bindings/c/times.h"
 #include "runtime/check_arguments.h"
 #ifdef TARTAN_LLVM
 #include "tartan/dsl/kernels/gemm.h"
@@ -31,15 +32,19 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string info_of(const std::string& name, const std::vector<KernelParam>& params) {
+std::string info_of(const std::string& name, const std::vector<KernelParam>& params,
+                    const StepTimes& times) {
   Json list = Json::array();
   for (const KernelParam& each : params)
     list.push_back({{"name", each.name}, {"bytes", each.bytes}});
-  return Json{{"name", name}, {"parameters", std::move(list)}}.dump(-1, ' ', false,
-                                                                    Json::error_handler_t::replace);
+  const Json info{
+      {"name", name}, {"parameters", std::move(list)}, {"microseconds", c::to_json(times)}};
+  return info.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Result<LoadedKernel> loaded(Device& device, const std::string& ptx, const std::string& name) {
+Result<LoadedKernel> loaded(Device& device, const std::string& ptx, const std::string& name,
+                            StepTimes& times) {
+  const StepClock clock(times);
   const auto module = device.load(ptx, name);
   if (!module) return module.diags();
   return module->kernel(name);
@@ -113,11 +118,12 @@ Diags refuse_shape(const tartan_launch_options& options) {
   return out;
 }
 
-Result<LoadedKernel> loaded(Device& device, const Compiled& compiled) {
+Result<LoadedKernel> loaded(Device& device, const Compiled& compiled, StepTimes& times) {
   const auto cache = c::used_cache();
-  if (!cache) return loaded(device, compiled.ptx, compiled.name);
+  if (!cache) return loaded(device, compiled.ptx, compiled.name, times);
   const auto ready = Loader(device, *cache).load(compiled);
   if (!ready) return ready.diags();
+  times = (*ready)->times;
   return (*ready)->kernel;
 }
 
@@ -218,10 +224,12 @@ tartan_error* tartan_load(tartan_device* device, const tartan_kernel* kernel,
       "tartan_load", {{"device", device}, {"kernel", kernel}, {"out", out}}, [&]() -> Status {
 #ifdef TARTAN_LLVM
         const Compiled& compiled = kernel->state->compiled;
-        auto function = loaded(device->device, compiled);
+        StepTimes times;
+        auto function = loaded(device->device, compiled, times);
         if (!function) return function.diags();
-        *out = new tartan_function{device->device, *function,
-                                   info_of(compiled.name, params_of(compiled)), kernel->state};
+        *out =
+            new tartan_function{device->device, *function,
+                                info_of(compiled.name, params_of(compiled), times), kernel->state};
         return Done{};
 #else
         return {"usage"_rule, "tartan_load: this build of Tartan has no compiled kernels"};
@@ -235,12 +243,13 @@ tartan_error* tartan_load_ptx(tartan_device* device, const char* ptx, const char
   return c::guarded("tartan_load_ptx",
                     {{"device", device}, {"ptx", ptx}, {"name", name}, {"out", out}},
                     [&]() -> Status {
-                      auto function = loaded(device->device, ptx, name);
+                      StepTimes times;
+                      auto function = loaded(device->device, ptx, name, times);
                       if (!function) return function.diags();
-                      auto made = std::make_unique<tartan_function>(
-                          tartan_function{.device = device->device,
-                                          .kernel = *function,
-                                          .info = info_of(function->name(), function->params())});
+                      auto made = std::make_unique<tartan_function>(tartan_function{
+                          .device = device->device,
+                          .kernel = *function,
+                          .info = info_of(function->name(), function->params(), times)});
                       *out = made.release();
                       return Done{};
                     });

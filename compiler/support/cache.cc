@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "compiler/support/cache_folder.h"
+#include "compiler/support/step_timer.h"
 #include "tartan/support/source.h"
 
 namespace tartan::inline TARTAN_ABI {
@@ -358,8 +359,12 @@ Result<Cache> Cache::open(const CacheOptions& options) {
 }
 
 const std::string& Cache::folder() const { return state_->folder(); }
-std::optional<std::string> Cache::find(const CacheKey& key) const { return state_->find(key); }
+std::optional<std::string> Cache::find(const CacheKey& key) const {
+  const detail::StepTimer timer(&StepTimes::cache);
+  return state_->find(key);
+}
 Status Cache::store(const CacheKey& key, std::string_view contents) const {
+  const detail::StepTimer timer(&StepTimes::cache);
   return state_->store(key, contents);
 }
 void Cache::remove(const CacheKey& key) const { state_->remove(key); }

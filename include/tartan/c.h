@@ -105,8 +105,10 @@ const char* tartan_kernel_name(const tartan_kernel* kernel);
 const char* tartan_kernel_ptx(const tartan_kernel* kernel);
 /**
  * JSON: {"name","target","ptx_version","block","dynamic_shared","cluster","parameters":
- * [{"name","type","pointer","elements","reads","writes","multiple_of"}],"warnings":[...]}.
+ * [{"name","type","pointer","elements","reads","writes","multiple_of"}],"warnings":[...],
+ * "microseconds":{"describe","generate","verify","cache","assemble","load"}}.
  * `elements`: how many elements of a pointer the kernel accesses; 0 where its arguments decide.
+ * `microseconds`: what each step of tartan_compile() took (tartan/support/times.h); 0: not taken.
  */
 const char* tartan_kernel_info(const tartan_kernel* kernel);
 /** What Tartan chose and why: [{"file","line","what","taken","reason","refused"}]. */
@@ -172,8 +174,8 @@ tartan_error* tartan_load(tartan_device* device, const tartan_kernel* kernel,
 tartan_error* tartan_load_ptx(tartan_device* device, const char* ptx, const char* name,
                               tartan_function** out);
 /**
- * JSON: {"name","parameters":[{"name","bytes"}]}, of a compiled kernel without the tensor maps,
- * which a launch adds.
+ * JSON: {"name","parameters":[{"name","bytes"}],"microseconds":{...}}, of a compiled kernel without
+ * the tensor maps, which a launch adds; the steps are those of loading, as in tartan_kernel_info().
  */
 const char* tartan_function_info(const tartan_function* function);
 void tartan_function_free(tartan_function* function);

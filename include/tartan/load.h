@@ -14,6 +14,7 @@
 #include "tartan/cache.h"
 #include "tartan/dsl/kernel.h"
 #include "tartan/launch.h"
+#include "tartan/support/times.h"
 
 namespace tartan::inline TARTAN_ABI {
 
@@ -21,6 +22,7 @@ namespace tartan::inline TARTAN_ABI {
 struct ReadyKernel {
   Compiled compiled;
   LoadedKernel kernel;
+  StepTimes times = {};  // of the request that loaded it; a later one finds it and takes no step
   /// launch() of tartan/launch.h.
   Status launch(Dim3 grid, const Arguments& arguments, const Stream* stream = nullptr) const {
     LoadedKernel handle = kernel;

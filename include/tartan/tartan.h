@@ -28,6 +28,7 @@
 #include "tartan/runtime/timeline.h"
 #include "tartan/support/diagnostic.h"
 #include "tartan/support/source.h"
+#include "tartan/support/times.h"
 #include "tartan/verify/verify.h"
 #include "tartan/version.h"
 #if TARTAN_HAS_LLVM

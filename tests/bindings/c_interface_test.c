@@ -200,6 +200,8 @@ static void test_ptx(void) {
   CHECK_ERROR(tartan_load_ptx(device, NULL, NULL, &scale), "usage", "the argument ptx is null");
   CHECK_OK(tartan_load_ptx(device, scale_ptx, "scale", &scale));
   CHECK(strstr(tartan_function_info(scale), "{\"name\":\"by\",\"bytes\":4}") != NULL);
+  CHECK(strstr(tartan_function_info(scale), "\"assemble\":0.0,\"load\":") != NULL);
+  CHECK(strstr(tartan_function_info(scale), "\"load\":0.0") == NULL);
   CHECK(strcmp(tartan_function_info(NULL), "") == 0);
   CHECK_OK(tartan_allocate(device, sizeof values, &buffer));
   CHECK_OK(tartan_write(buffer, 0, values, sizeof values));
@@ -282,6 +284,9 @@ static void test_kernels(void) {
   CHECK(strstr(tartan_kernel_info(kernel),
                "{\"name\":\"C\",\"type\":\"f32\",\"pointer\":true,"
                "\"elements\":0,\"reads\":false,\"writes\":true") != NULL);
+  CHECK(strstr(tartan_kernel_info(kernel), "\"microseconds\":{\"describe\":") != NULL);
+  CHECK(strstr(tartan_kernel_info(kernel), "\"describe\":0.0") == NULL);
+  CHECK(strstr(tartan_kernel_info(kernel), "\"assemble\":0.0,\"load\":0.0") != NULL);
   CHECK(strstr(tartan_kernel_explain(kernel), "\"taken\"") != NULL);
   tartan_kernel_free(kernel);
   CHECK(strcmp(tartan_kernel_name(NULL), "") == 0 && strcmp(tartan_kernel_ptx(NULL), "") == 0);

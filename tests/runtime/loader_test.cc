@@ -66,6 +66,26 @@ TEST_F(LoaderOnDouble, ASecondRequestDoesNothing) {
   EXPECT_NE(*once.load(scale(1)), *first);
 }
 
+TEST_F(LoaderOnDouble, TheDriversStepsAreTold) {
+  const auto first = loader().load(scale());
+  ASSERT_TRUE(first);
+  EXPECT_GT((*first)->times.assemble, 0);
+  EXPECT_GT((*first)->times.load, 0);
+  EXPECT_GT((*first)->times.cache, 0);
+  EXPECT_EQ((*first)->times.describe + (*first)->times.generate + (*first)->times.verify, 0);
+  const auto second = loader().load(scale());
+  ASSERT_TRUE(second);
+  EXPECT_EQ((*second)->times.assemble, 0) << "machine code was in the folder";
+  EXPECT_GT((*second)->times.load, 0);
+  StepTimes text;
+  {
+    const StepClock clock(text);
+    ASSERT_TRUE(device->load(scale().ptx));
+  }
+  EXPECT_GT(text.assemble, 0) << "the driver assembles and loads in one call";
+  EXPECT_EQ(text.load, 0);
+}
+
 TEST_F(LoaderOnDouble, AnotherDriverOrGpuAssemblesAnew) {
   ASSERT_TRUE(loader().load(scale()));
   EXPECT_TRUE(calls("cuLinkComplete"));

@@ -8,7 +8,7 @@ import json
 import math
 import struct
 import threading
-from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from . import _dlpack
 from ._kernel import Kernel, Parameter
@@ -308,7 +308,10 @@ class Function:
         self.parameters = parameters
         self._handle = handle
         self._compiled = compiled
-        self.name: str = json.loads(library.tartan_function_info(handle.pointer))["name"]
+        info = json.loads(library.tartan_function_info(handle.pointer))
+        self.name: str = info["name"]
+        # What each step of loading took: cache, assemble (the driver's assembler), load.
+        self.microseconds: Dict[str, float] = info.get("microseconds", {})
 
     def __call__(
         self,

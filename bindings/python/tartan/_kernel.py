@@ -7,7 +7,7 @@ import ctypes
 import json
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, List, Optional, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Union
 
 from ._library import Diagnostic, Handle, check as _check, diagnostics_of, library, take_json
 
@@ -74,6 +74,8 @@ class Kernel:
         self.warnings: List[Diagnostic] = diagnostics_of(
             json.dumps({"diagnostics": info["warnings"]})
         )
+        # What each step of compile() took: describe, generate (LLVM), verify, cache.
+        self.microseconds: Dict[str, float] = info.get("microseconds", {})
 
     @property
     def ptx(self) -> str:
