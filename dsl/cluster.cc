@@ -30,22 +30,23 @@ void create_barrier(KernelState& state) {
   codegen::FunctionBuilder& f = state.f();
   ClusterState& cluster = state.cluster;
   if (cluster.barrier) return;
-  cluster.barrier = state.memories.share(f, state.names.unused("cluster_barrier"), 8);
+  cluster.barrier = state.memories.share(f, state.names.unused("cluster_barrier"), 2 * 8);
   f.at_mark(state.roles.begin,
-            [&] { cluster.parity = f.variable(f.constant(u32, std::int64_t{0})); });
+            [&] { cluster.next = f.variable(f.constant(u32, std::int64_t{0})); });
 }
 
 void consumers_cluster_barrier(KernelState& state) {
   codegen::FunctionBuilder& f = state.f();
   create_barrier(state);
-  const codegen::Pointer barrier = *state.cluster.barrier;
+  const Scalar next = state.scalar(f.get(state.cluster.next), 1, 3);
+  const codegen::Pointer barrier =
+      f.offset(*state.cluster.barrier, state.value((next & 1) * 8, u32));
   const Scalar lane = state.scalar(lane_index(state), 1, 31);
   f.warp_sync();  // the lanes that arrive do so for their warp
   f.if_then(state.value(lane < state.config.options.cluster),
             [&] { f.cluster_mbarrier_arrive(barrier, state.value(lane)); });
-  const codegen::Value parity = f.get(state.cluster.parity);
-  f.cluster_mbarrier_wait(barrier, parity);
-  f.set(state.cluster.parity, f.bit_xor(parity, f.constant(u32, std::int64_t{1})));
+  f.cluster_mbarrier_wait(barrier, state.value(next >> 1, u32));
+  f.set(state.cluster.next, state.value((next + 1) & 3, u32));
 }
 
 }  // namespace
@@ -53,7 +54,9 @@ void consumers_cluster_barrier(KernelState& state) {
 void init_cluster_barrier(KernelState& state) {
   if (!state.cluster.barrier) return;
   const int warps = state.config.options.block / 32;
-  state.f().mbarrier_init(*state.cluster.barrier, warps * state.config.options.cluster);
+  for (const int at : {0, 8})
+    state.f().mbarrier_init(state.f().offset(*state.cluster.barrier, at),
+                            warps * state.config.options.cluster);
 }
 
 void cluster_barrier(KernelState& state) {

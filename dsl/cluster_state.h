@@ -16,10 +16,13 @@ struct ClusterState {
   std::optional<Place> accessed = {};  // another CTA's memory, with no cluster_barrier() since
   std::string accessed_name = {};
   int exchange = -1;  // the memory through which CTAs reduce, once there is one
-  // The barrier of the consumers of all CTAs, once there is one: an mbarrier in each CTA, at which
-  // each warp of consumers of the cluster arrives, and the parity that is waited for next.
+  // The barrier of the consumers of all CTAs, once there is one: two mbarriers in each CTA, at
+  // which each warp of consumers of the cluster arrives, and the number of the next use, modulo 4:
+  // bit 0 selects the mbarrier, bit 1 is the parity that is waited for. Two, because a warp that
+  // another CTA lets go may arrive here while others' arrivals for the same use are still under
+  // way.
   std::optional<codegen::Pointer> barrier = {};
-  codegen::Variable parity = {};
+  codegen::Variable next = {};
 };
 
 }  // namespace tartan::inline TARTAN_ABI::detail

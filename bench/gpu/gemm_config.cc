@@ -29,10 +29,16 @@ constexpr Option options[] = {
      "=N parts of k, added up by a second launch"},
     {"stream", [](Config& c, int value) { c.gemm.stream_blocks = value; },
      "=N blocks that share all steps (stream-K), added up by a second launch"},
+    {"warps_k", [](Config& c, int value) { c.gemm.tile.warps_k = value; },
+     "=N times as many warps, which divide the k of a tile"},
     {"promote", [](Config& c, int value) { c.gemm.promote = value; },
      "=N steps after which sums are added to others in full f32"},
     {"cluster", [](Config& c, int value) { c.gemm.cluster = value; },
      "=N blocks that read B once for all of them"},
+    {"cluster_splits", [](Config& c, int value) { c.gemm.cluster_splits = value; },
+     "=N blocks of a cluster that divide k and add up their sums"},
+    {"swap", [](Config& c, int) { c.gemm.swap = true; },
+     " computes the transpose of C: the tile is one of n rows, m columns"},
     {"group", [](Config& c, int value) { c.gemm.group = value; },
      "=N rows of tiles that are walked together"},
     {"sparse", [](Config& c, int) { c.sparse = true; }, " A is compressed; with --sparse"},
@@ -137,6 +143,8 @@ Config completed(const Config& config, const Product& product, const Target& tar
   out.text = fmt::format("tuned, {}x{}x{}:{}x{}:{}:{}", tile.m, tile.n, tile.k, tile.warps_m,
                          tile.warps_n, gemm.stages, gemm.producers);
   if (gemm.persistent) out.text += fmt::format(":persistent:group={}", gemm.group);
+  if (gemm.swap) out.text += ":swap";
+  if (gemm.cluster_splits > 1) out.text += fmt::format(":cluster_splits={}", gemm.cluster_splits);
   if (gemm.cluster > 1) out.text += fmt::format(":cluster={}", gemm.cluster);
   return out;
 }

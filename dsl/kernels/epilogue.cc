@@ -18,8 +18,13 @@ bool is_small_float(Type type) { return type == Type::e4m3 || type == Type::e5m2
 }  // namespace
 
 Finisher::Finisher(Builder& k, const Epilogue& options, Type sum, Type c, const Scalar& m,
-                   const Scalar& n)
-    : k_(k), options_(options), sum_(sum), c_(c), in_(sum == f64 ? f64 : f32) {
+                   const Scalar& n, bool transposed)
+    : k_(k),
+      options_(options),
+      sum_(sum),
+      c_(c),
+      in_(sum == f64 ? f64 : f32),
+      transposed_(transposed) {
   k.require(
       TypeSet{f32, f16, bf16, f64, s32, s8, u8, Type::e4m3, Type::e5m2}.has(c),
       fmt::format("type of C: expected f32, f16, bf16, e4m3, e5m2, f64, s32, s8 or u8, found {}",
@@ -36,13 +41,14 @@ Finisher::Finisher(Builder& k, const Epilogue& options, Type sum, Type c, const 
   k.require(in_ == f32 || options.activation == Activation::none ||
                 options.activation == Activation::relu,
             "gelu, silu and sigmoid are unsupported for f64: their approximations are f32");
-  out_ = k.global("C", c, row_major(m, n));
+  const Layout layout = transposed ? col_major(n, m) : row_major(m, n);
+  out_ = k.global("C", c, layout);
   if (options.alpha) alpha_ = k.param("alpha", in_);
   if (options.beta) beta_ = k.param("beta", in_);
   if (options.row_scales) row_scales_ = k.global("row_scales", in_, row_major(1, m));
   if (options.column_scales) column_scales_ = k.global("column_scales", in_, row_major(1, n));
   if (options.bias) bias_ = k.global("bias", in_, row_major(1, n));
-  if (options.residual) residual_ = k.global("residual", c, row_major(m, n));
+  if (options.residual) residual_ = k.global("residual", c, layout);
 }
 
 void Finisher::select_matrix(const Scalar& i, const Scalar& stride) {
@@ -98,13 +104,14 @@ Scalar Finisher::old_value(const Global& part, const Scalar& row, const Scalar& 
   return k_.convert(inside ? k_.read_if(*inside, part, row, col) : k_.read(part, row, col), in_);
 }
 
-// `row`, `col`: in the matrix. C and the residual are read separately.
-Finisher::Others Finisher::vector_values(const Scalar& row, const Scalar& col, bool scale_row) {
-  Others out;
-  if (options_.row_scales && scale_row) out.row_scale = vector_value(row_scales_, row);
-  if (options_.column_scales) out.column_scale = vector_value(column_scales_, col);
-  if (options_.bias) out.bias = vector_value(bias_, col);
-  return out;
+// `row`, `col`: in C. C and the residual are read separately.
+void Finisher::read_of_row(Others& to, const Scalar& row) {
+  if (options_.row_scales) to.row_scale = vector_value(row_scales_, row);
+}
+
+void Finisher::read_of_column(Others& to, const Scalar& col) {
+  if (options_.column_scales) to.column_scale = vector_value(column_scales_, col);
+  if (options_.bias) to.bias = vector_value(bias_, col);
 }
 
 Scalar Finisher::finished(const Scalar& sum, const Others& with) {
@@ -140,20 +147,28 @@ void Finisher::store(const Scalar& sum, const Scalar& row, const Scalar& col) {
   const auto one = [&](const Global& of) { return of.tile(1, 1, row, col); };
   const auto value = [&](const Global& of) { return k_.convert(k_.read(one(of), 0, 0), in_); };
   if (c_ == s32) return k_.write(one(out_), 0, 0, sum);
-  Others with = vector_values(row, col);
+  Others with;
+  read_of_row(with, row), read_of_column(with, col);
   if (options_.beta) with.old = value(out_);
   if (options_.residual) with.residual = value(residual_);
   k_.write(one(out_), 0, 0, converted(finished(sum, with)));
 }
 
-void Finisher::store(const WarpTile& sums, const Tile& tile, const Scalar& row, const Scalar& col) {
-  const Global part = out_.tile(tile.m, tile.n, row, col);
+void Finisher::store(const WarpTile& sums, const Tile& tile, const Scalar& row, const Scalar& col,
+                     const Part& of_tile) {
+  const int width = tile.n / of_tile.count;
+  const auto part_of = [&](const Global& matrix) {
+    const Global whole = matrix.tile(tile.m, tile.n, row, col);
+    return of_tile.count == 1 ? whole : whole.tile(tile.m, width, 0, of_tile.number);
+  };
+  const Global part = part_of(out_);
   if (sums.fragments().empty()) return;
   if (options_.empty() && (c_ == sum_ || (sum_ == f32 && (c_ == f16 || c_ == bf16))))
     return k_.store(part, convert(sums, c_));
   const FragmentKind from = sums.fragment(0, 0).kind(), kind{from.shape, Operand::c, c_};
-  const Global added = options_.residual ? residual_.tile(tile.m, tile.n, row, col) : part;
-  const Scalar top = k_.convert(row, s32) * tile.m, left = k_.convert(col, s32) * tile.n;
+  const Global added = options_.residual ? part_of(residual_) : part;
+  const Scalar top = k_.convert(row, s32) * tile.m,
+               left = k_.convert(col, s32) * tile.n + k_.convert(of_tile.number, s32) * width;
   const auto elements = from.fragment().elements();
   const auto place = [&](int i, int j, int element) {
     const isa::Fragment shape = from.fragment();
@@ -161,16 +176,18 @@ void Finisher::store(const WarpTile& sums, const Tile& tile, const Scalar& row, 
     return std::pair{k_.convert(sums.place().row + in.row + sums.place().down(i, shape.rows), s32),
                      k_.convert(sums.place().col + in.col + j * shape.cols, s32)};
   };
-  // Row scales are the same for all columns: read once and kept.
-  std::map<std::pair<int, int>, Scalar> row_scales;  // by row of fragments, and element
+  // The values of the tile's rows are the same in all of its columns: read once and kept.
+  std::map<std::pair<int, int>, Others> of_rows;  // by row of fragments, and element
   std::map<std::pair<int, int>, std::vector<Others>> others;
   const auto read = [&](int i, int j) {
     for (int e = 0; e < elements; ++e) {
       const auto [r, c] = place(i, j, e);
-      const auto scale = row_scales.find({i, e});
-      Others with = vector_values(top + r, left + c, scale == row_scales.end());
-      if (scale != row_scales.end()) with.row_scale = scale->second;
-      else row_scales[{i, e}] = with.row_scale;
+      const auto [kept, is_new] = of_rows.try_emplace({i, e});
+      if (is_new && transposed_) read_of_column(kept->second, top + r);
+      if (is_new && !transposed_) read_of_row(kept->second, top + r);
+      Others with = kept->second;
+      if (transposed_) read_of_row(with, left + c);
+      else read_of_column(with, left + c);
       if (options_.beta) with.old = old_value(part, r, c);
       if (options_.residual) with.residual = residual_value(added, r, c);
       others[{i, j}].push_back(with);
@@ -196,7 +213,7 @@ void Finisher::store(const WarpTile& sums, const Tile& tile, const Scalar& row, 
     return;
   }
   const int matrices = options_.beta + options_.residual,
-            vectors = options_.column_scales + options_.bias;
+            vectors = transposed_ ? options_.row_scales : options_.column_scales + options_.bias;
   k_.store(part, sums,
            {.kind = kind,
             .read = read,

@@ -11,14 +11,25 @@ Scalar activated(Builder& k, Activation activation, const Scalar& x);
 
 class Finisher {
  public:
-  /// Declares C and the epilogue's parameters. `sum`: the accumulators' type.
-  Finisher(Builder& k, const Epilogue& options, Type sum, Type c, const Scalar& m, const Scalar& n);
+  /// Declares C, m x n, and the epilogue's parameters. `sum`: the accumulators' type.
+  /// `transposed`: tiles are those of the transpose of C.
+  Finisher(Builder& k, const Epilogue& options, Type sum, Type c, const Scalar& m, const Scalar& n,
+           bool transposed = false);
 
   /// C and the residual of product `i` of a batch, `stride` elements apart.
   void select_matrix(const Scalar& i, const Scalar& stride);
 
   /// Finishes and stores a block's tile, the one at (row, col) of C divided into such tiles.
-  void store(const WarpTile& sums, const Tile& tile, const Scalar& row, const Scalar& col);
+  void store(const WarpTile& sums, const Tile& tile, const Scalar& row, const Scalar& col) {
+    store(sums, tile, row, col, {1, 0});
+  }
+  /// The same for one of `count` blocks of a tile's columns.
+  struct Part {
+    int count;
+    Scalar number;
+  };
+  void store(const WarpTile& sums, const Tile& tile, const Scalar& row, const Scalar& col,
+             const Part& of_tile);
   /// Finishes and stores one element.
   void store(const Scalar& sum, const Scalar& row, const Scalar& col);
 
@@ -27,7 +38,8 @@ class Finisher {
   struct Others {
     Scalar row_scale = 1, column_scale = 1, bias = 0, old = 0, residual = 0;
   };
-  Others vector_values(const Scalar& row, const Scalar& col, bool scale_row = true);
+  void read_of_row(Others& to, const Scalar& row);
+  void read_of_column(Others& to, const Scalar& col);
   Scalar finished(const Scalar& sum, const Others& with);
   struct Finished {
     Scalar row, col, value;
@@ -44,6 +56,7 @@ class Finisher {
   Builder& k_;
   Epilogue options_;
   Type sum_, c_, in_;  // in_: the type of the epilogue's arithmetic
+  bool transposed_;
   Scalar alpha_, beta_;
   Global out_, row_scales_, column_scales_, bias_, residual_;
 };

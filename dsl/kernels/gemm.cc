@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <utility>
 
 #include "dsl/kernels/gemm_tiles.h"
 #include "dsl/kernels/keys.h"
@@ -23,6 +24,17 @@ using detail::workspace;
 struct Multiples {
   int m, n, k;
 };
+
+Major opposite(Major major) { return major == Major::row ? Major::col : Major::row; }
+
+// The product whose tiles the kernel computes: with swap, of the transposed operands.
+Gemm in_tiles(Gemm options) {
+  if (!options.swap) return options;
+  std::swap(options.m, options.n);
+  std::swap(options.a, options.b);
+  options.a_major = opposite(std::exchange(options.b_major, opposite(options.a_major)));
+  return options;
+}
 
 Multiples multiples(const Gemm& options) {
   const bool a_is_row = options.a_major == Major::row, b_is_row = options.b_major == Major::row;
@@ -61,39 +73,50 @@ bool whole_bytes(Builder& k, const Gemm& options, const TiledMma& mma, const Sca
 
 static Kernel described_gemm(const Gemm& options) {
   const Tile tile = filled_in(options);
-  const KernelOptions blocks{
-      .block = tile.threads(), .producers = options.producers, .cluster = options.cluster};
+  const KernelOptions blocks{.block = tile.threads(),
+                             .producers = options.producers,
+                             .cluster = detail::cluster_size(options)};
   return kernel("gemm", blocks, [=](Builder& k) {
     const Multiples sure = multiples(options);
     const auto m = size(k, "m", options.m, sure.m), n = size(k, "n", options.n, sure.n),
                depth = size(k, "k", options.k, sure.k);
-    if (!detail::sizes_are_possible(k, tile, m, n, depth)) return;
+    Tile of_c = tile;
+    if (options.swap) std::swap(of_c.m, of_c.n);
+    if (!detail::sizes_are_possible(k, of_c, m, n, depth)) return;
     const auto stride_a = stride(k, "stride_a", options, options.multiple),
                stride_b = stride(k, "stride_b", options, options.multiple),
                stride_c = stride(k, "stride_c", options, options.multiple_c);
-    auto A = k.global("A", options.a, stored(options.a_major, m, depth));
-    auto B = k.global("B", options.b, stored(options.b_major, depth, n));
+    // The kernel's parameters are A and B, its product is that of `left` and `right`.
+    const Gemm turned = in_tiles(options);
+    const auto declare = [&](const char* name, Type type, Major major, auto rows, auto cols) {
+      if (!options.swap) return k.global(name, type, stored(major, rows, cols));
+      return k.global(name, type, stored(opposite(major), cols, rows));
+    };
+    auto A = declare("A", options.a, options.a_major, m, depth);
+    auto B = declare("B", options.b, options.b_major, depth, n);
     const MmaOptions with{.bit_op = options.a == Type::b1 ? options.bit_op : isa::BitOp::none};
-    auto kind = k.best_mma(multiplied(options.a), multiplied(options.b), options.accumulator, with);
+    auto kind = k.best_mma(multiplied(turned.a), multiplied(turned.b), options.accumulator, with);
     if (kind.shape.shape.m == 0) return;  // best_mma() has reported it
-    kind.best = detail::suits_warpgroups(options, tile);
+    kind.best = detail::suits_warpgroups(turned, tile);
     auto mma = k.tiled_mma(kind, tile, with);
-    if (!whole_bytes(k, options, mma, depth)) return;
+    if (!whole_bytes(k, turned, mma, depth)) return;
     const bool spread = bits(options.a) < 8 || bits(options.b) < 8;
-    const Type in_a = spread ? mma.stored_a() : options.a,
-               in_b = spread ? mma.stored_b() : options.b;
-    auto sA = k.shared("sA", in_a, mma.shared_a(options.stages, options.a_major));
-    auto sB = k.shared("sB", in_b, mma.shared_b(options.stages, options.b_major));
+    const Type in_a = spread ? mma.stored_a() : turned.a, in_b = spread ? mma.stored_b() : turned.b;
+    auto sA = k.shared("sA", in_a, mma.shared_a(options.stages, turned.a_major));
+    auto sB = k.shared("sB", in_b, mma.shared_b(options.stages, turned.b_major));
     FirstStep first = mma.first_step(sA[0], sB[0]);
-    detail::GemmTiles tiles(k, options, mma, m, n, depth);
+    detail::GemmTiles tiles(k, options, mma, options.swap ? n : m, options.swap ? m : n, depth);
     if (options.batched) {
       A = A.matrix(k.block_z(), stride_a);
       B = B.matrix(k.block_z(), stride_b);
       tiles.select_matrix(k.block_z(), stride_c);
     }
+    const Global &left = options.swap ? B : A, &right = options.swap ? A : B;
     tiles.compute({[&](Scalar row, Scalar col, Scalar step, Scalar stage) {
-                     k.copy(A.tile(tile.m, tile.k, row, step), sA[stage]);
-                     k.multicast(B.tile(tile.k, tile.n, step, col), sB[stage]);
+                     k.copy(left.tile(tile.m, tile.k, row, step), sA[stage]);
+                     const Global part = right.tile(tile.k, tile.n, step, col);
+                     if (options.cluster > 1) k.multicast(part, sB[stage]);
+                     else k.copy(part, sB[stage]);
                    },
                    [&](const WarpTile& sum, Scalar stage, const detail::Operands::Next& next) {
                      return mma(sum, sA[stage], sB[stage], first, next);

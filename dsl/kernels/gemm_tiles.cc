@@ -47,10 +47,13 @@ bool sizes_are_possible(Builder& k, const Tile& tile, const Scalar& m, const Sca
 
 bool parts_are_possible(Builder& k, const Gemm& options, const Scalar& m) {
   const bool whole = options.splits == 1 && options.stream_blocks == 0;
+  const int apart = options.cluster_splits;
   const std::int64_t tile = std::max(options.tile.m, 1),
                      rows = ceil_div(m.constant().value_or(0), tile).constant().value_or(0) * tile;
   return k.require(options.splits >= 1 && options.splits <= most_splits,
                    fmt::format("splits = {}: expected 1 to {}", options.splits, most_splits)) &&
+         k.require(apart == 1 || apart == 2 || apart == 4 || apart == 8,
+                   fmt::format("cluster_splits = {}: expected 1, 2, 4 or 8", apart)) &&
          k.require(options.stream_blocks >= 0 && options.stream_blocks <= most_stream_blocks,
                    fmt::format("stream_blocks = {}: expected 0 (off) to {}", options.stream_blocks,
                                most_stream_blocks)) &&
@@ -66,6 +69,18 @@ bool parts_are_possible(Builder& k, const Gemm& options, const Scalar& m) {
                        "split-K and stream-K are unsupported for persistent kernels, whose CTAs "
                        "compute whole tiles") &
              k.require(whole || options.cluster == 1, "split-K and stream-K require cluster = 1") &
+             k.require(apart == 1 || whole,
+                       "cluster_splits excludes splits and stream_blocks: the CTAs of its clusters "
+                       "divide k already") &
+             k.require(apart == 1 || !options.persistent,
+                       "cluster_splits is unsupported for persistent kernels, whose CTAs compute "
+                       "whole tiles") &
+             k.require(apart == 1 || options.cluster == 1,
+                       "cluster_splits requires cluster = 1: the CTAs of its clusters share a tile "
+                       "of C, not of B") &
+             k.require(whole || !options.swap,
+                       "split-K and stream-K with a workspace are unsupported with swap; use "
+                       "cluster_splits") &
              k.require(options.splits == 1 || options.stream_blocks == 0,
                        "split-K (splits) and stream-K (stream_blocks) exclude each other");
 }
@@ -115,7 +130,9 @@ GemmTiles::GemmTiles(Builder& k, const Gemm& options, const TiledMma& mma, const
   if (!possible_) return;
   // Partial tiles go to a workspace, whole tiles through the epilogue.
   if (options.splits > 1) parts_ = k.global("C", options.accumulator, workspace(options, m, n));
-  else finisher_.emplace(k, options.epilogue, options.accumulator, options.c, m, n);
+  else
+    finisher_.emplace(k, options.epilogue, options.accumulator, options.c, options.swap ? n : m,
+                      options.swap ? m : n, options.swap);
   if (options.stream_blocks)
     parts_ = k.global("parts", options.accumulator, workspace(options, m, n));
 }
@@ -136,7 +153,7 @@ WarpTile GemmTiles::multiply(const Operands& operands, const Scalar& row, const 
         add_step(operands, sum, part, t, stage, next);
       });
   if (part) sum = sum + *part;
-  return sum;
+  return mma_.sum(sum);
 }
 
 // `part`: the tensor cores' accumulators since the last promotion, if promotions are more than a
@@ -174,6 +191,17 @@ void GemmTiles::part_by_y(const Operands& operands, const Scalar& row, const Sca
   k_.store(parts_.tile(tile_.m, tile_.n, k_.block_y() * rows + row, col), sum);
 }
 
+// The CTAs of a cluster have a tile together: each multiplies its k-tiles and gets the sum of a
+// block of the tile's columns.
+void GemmTiles::part_by_rank(const Operands& operands) {
+  const int splits = options_.cluster_splits;
+  const auto [row, col] = k_.cluster_tile(m_, n_, tile_, options_.group);
+  const Scalar rank = k_.cluster_rank();
+  const auto share = StreamShare::of(k_.convert(steps_, u32), splits, rank);
+  const WarpTile sum = multiply(operands, row, col, share.begin, share.end - share.begin);
+  finisher_->store(reduce_scatter(sum), tile_, row, col, {splits, rank});
+}
+
 void GemmTiles::compute(const Operands& operands) {
   if (!possible_) return;
   // Tile rows are rounded up to whole clusters; those beyond the last repeat its reads.
@@ -191,6 +219,7 @@ void GemmTiles::compute(const Operands& operands) {
           m_, n_, tile_, units_each(steps_),
           [&](const TileWork& work) { part_of_tile(operands, work); }, options_.group);
     if (options_.persistent) return k_.each_tile(m_, n_, tile_, whole_tile, options_.group);
+    if (options_.cluster_splits > 1) return part_by_rank(operands);
     auto [row, col] = k_.block_tile(m_, n_, tile_, options_.group);
     if (options_.splits > 1) part_by_y(operands, row, col);
     else whole_tile(row, col);

@@ -24,6 +24,11 @@ bool sizes_are_possible(Builder& k, const Tile& tile, const Scalar& m, const Sca
 /// Whether the product may be split that way; reports if not.
 bool parts_are_possible(Builder& k, const Gemm& options, const Scalar& m);
 
+/// CTAs of a cluster, for KernelOptions.
+inline int cluster_size(const Gemm& options) {
+  return options.cluster_splits > 1 ? options.cluster_splits : options.cluster;
+}
+
 /// The stride of a batch's matrices, a parameter of the kernel; nothing without batches.
 Scalar stride(Builder& k, const char* name, const Gemm& options, int multiple);
 
@@ -52,7 +57,8 @@ struct Operands {
 /// A block's tiles of C; the options say how they are divided among blocks.
 class GemmTiles {
  public:
-  /// Declares C, the epilogue's parameters and the workspace.
+  /// Declares C, the epilogue's parameters and the workspace. `m`, `n`: of what the tiles divide,
+  /// the transpose of C if A and B are swapped.
   GemmTiles(Builder& k, const Gemm& options, const TiledMma& mma, const Scalar& m, const Scalar& n,
             const Scalar& depth);
 
@@ -68,6 +74,7 @@ class GemmTiles {
                     const Scalar& first, const Scalar& count);
   void part_of_tile(const Operands& operands, const TileWork& work);
   void part_by_y(const Operands& operands, const Scalar& row, const Scalar& col);
+  void part_by_rank(const Operands& operands);
 
   bool possible_ = false;
   Builder& k_;

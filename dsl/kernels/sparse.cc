@@ -131,8 +131,9 @@ static Kernel described_sparse_gemm(const Gemm& options) {
   Tile tile = options.tile;
   // Two instructions deep: rows of A then have 64 bytes.
   if (tile.k == 0) tile.k = 1024 / std::max(bits(options.a), 1);
-  const KernelOptions launch{
-      .block = tile.threads(), .producers = options.producers, .cluster = options.cluster};
+  const KernelOptions launch{.block = tile.threads(),
+                             .producers = options.producers,
+                             .cluster = detail::cluster_size(options)};
   return kernel("sparse_gemm", launch, [=](Builder& k) {
     const int group = bits(options.a) == 32 ? 2 : 4;
     const auto m = detail::size(k, "m", options.m, 1),
@@ -144,6 +145,10 @@ static Kernel described_sparse_gemm(const Gemm& options) {
                                     detail::common_multiple(group, options.multiple));
     if (!detail::sizes_are_possible(k, tile, m, n, depth)) return;
     k.require(options.a_major == Major::row, "sparse A must be row-major");
+    if (!k.require(!options.swap,
+                   "swap is unsupported for a sparse A: instructions have it on the "
+                   "left"))
+      return;
     k.require(options.stream_blocks == 0 || options.tile.k != 0,
               "gemm_sum() also needs the tile's k for stream_blocks; set tile.k");
     k.require(
@@ -177,7 +182,9 @@ static Kernel described_sparse_gemm(const Gemm& options) {
     tiles.compute({[&](Scalar row, Scalar col, Scalar step, Scalar stage) {
                      k.copy(A.tile(tile.m, tile.k / 2, row, step), sA[stage]);
                      k.copy(M.tile(words.rows, words.cols, row, step), sM[stage]);
-                     k.multicast(B.tile(tile.k, tile.n, step, col), sB[stage]);
+                     const Global part = B.tile(tile.k, tile.n, step, col);
+                     if (options.cluster > 1) k.multicast(part, sB[stage]);
+                     else k.copy(part, sB[stage]);
                    },
                    [&](const WarpTile& sum, Scalar stage, const detail::Operands::Next&) {
                      return mma(sum, sA[stage], sM[stage], sB[stage]);

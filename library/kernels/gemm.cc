@@ -39,7 +39,7 @@ void add_gemm(KernelRegistry& registry, const SharedProductWords& words) {
       "stages", "promote",     "epilogue", "splits",   "stream-blocks", "producers", "cluster",
       "group",  "bit-op"};
   std::vector<std::string> options = sum_options;
-  options.insert(options.end(), {"batched", "persistent"});
+  options.insert(options.end(), {"cluster-splits", "swap", "batched", "persistent"});
   registry.add({"gemm", "GEMM in every supported type", options,
                 [=](const Target& target) -> Result<Described> {
                   const auto read = read_gemm(*words);
@@ -61,6 +61,7 @@ void add_gemm(KernelRegistry& registry, const SharedProductWords& words) {
                 }});
   std::erase(options, "a-major");
   std::erase(options, "bit-op");
+  std::erase(options, "swap");
   registry.add(
       {"sparse_gemm", "GEMM with a 2:4 sparse A", options, [=](const Target&) -> Result<Described> {
          const auto read = read_gemm(*words);

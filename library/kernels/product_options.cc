@@ -84,7 +84,9 @@ class Reader {
     out.promote = number("--promote", words_.promote, 0);
     out.cluster = number("--cluster", words_.cluster.value_or(out.cluster), 1);
     out.group = number("--group", words_.group.value_or(out.group), 1);
+    out.cluster_splits = number("--cluster-splits", words_.cluster_splits, 1, 8);
     out.persistent = words_.persistent;
+    out.swap = words_.swap;
     out.batched = words_.batched;
     out.a = type("--a", words_.a, type("--type", words_.type, f16));
     out.b = type("--b", words_.b, type("--type", words_.type, f16, false));
@@ -199,12 +201,19 @@ class Reader {
     }
     if (!words_.warps.empty()) {
       const std::vector<int> warps = sizes(words_.warps);
-      if (warps.size() != 2) return wrong("--warps", words_.warps, "MxN, such as 2x2"), out;
-      if (warps[0] > 32 || warps[1] > 32 / warps[0])
+      if (warps.size() != 2 && warps.size() != 3)
+        return wrong("--warps", words_.warps, "MxN or MxNxK, such as 2x2"), out;
+      const int along_k = warps.size() == 3 ? warps[2] : 1;
+      if (warps[0] > 32 || warps[1] > 32 / warps[0] || along_k > 32 / (warps[0] * warps[1]))
         return wrong("--warps", words_.warps, "at most 32 warps in total, such as 4x8"), out;
       if (words_.tile.empty()) wrong("--warps", words_.warps, "a --tile to divide among the warps");
-      out.warps_m = warps[0], out.warps_n = warps[1];
+      out.warps_m = warps[0], out.warps_n = warps[1], out.warps_k = along_k;
     }
+    if (words_.tile.empty() && words_.swap)
+      wrong("--swap", "without --tile", "a --tile of n rows, m columns");
+    if (words_.tile.empty() && words_.cluster_splits > 1)
+      wrong("--cluster-splits", fmt::format("{}", words_.cluster_splits),
+            "a --tile whose k-tiles the CTAs divide");
     return out;
   }
 
@@ -277,7 +286,9 @@ void add_product_options(KernelRegistry& registry, ProductWords& words) {
   option("tile", words.tile,
          "CTA tile, MxN or MxNxK; default: the fastest for these sizes on an H100, together with "
          "its warps, stages, producers, cluster, group and --persistent");
-  option("warps", words.warps, "Warps of a --tile along m and n; default: 2x2");
+  option(
+      "warps", words.warps,
+      "Warps of a --tile along m and n, or MxNxK of which some divide each k-tile; default: 2x2");
   option("stages", words.stages, "Pipeline stages; default with --tile: 3");
   option("promote", words.promote,
          "fp8: k-tiles between promotions of the tensor cores' accumulators (about 14 "
@@ -290,6 +301,13 @@ void add_product_options(KernelRegistry& registry, ProductWords& words) {
          "Stream-K: number of CTAs that divide all k-tiles evenly; gemm_sum reduces the partial "
          "tiles; 0: off",
          true);
+  option("cluster-splits", words.cluster_splits,
+         "Split-K within a cluster, from sm_90 on: CTAs that divide the k-tiles of a tile and add "
+         "their sums in distributed shared memory: 1, 2, 4 or 8",
+         true);
+  option("swap", words.swap,
+         "Computes the transpose of C, so that a --tile is one of n rows and m columns: for few "
+         "rows");
   option("producers", words.producers,
          "Producer warps of a warp-specialized kernel; default with --tile: 0");
   option("cluster", words.cluster,

@@ -160,11 +160,13 @@ TEST(KernelKeys, HaveEveryOptionOfGemm) {
       [](Gemm& g) { g.epilogue.activation = kernels::Activation::relu; },
       [](Gemm& g) { g.epilogue.residual = true; },
       [](Gemm& g) { g.splits = 2; },
+      [](Gemm& g) { g.cluster_splits = 2; },
       [](Gemm& g) { g.stream_blocks = 2; },
       [](Gemm& g) { g.group = 2; },
       [](Gemm& g) { g.persistent = true; },
       [](Gemm& g) { g.producers = 1; },
       [](Gemm& g) { g.cluster = 2; },
+      [](Gemm& g) { g.swap = true; },
       [](Gemm& g) { g.batched = true; },
   };
   std::set<std::string> keys = {kernels::gemm({}).key()};

@@ -51,10 +51,16 @@ std::vector<Case> cases() {
   pair.cluster = 2;
   Gemm loops = hopper;
   loops.persistent = true;
+  Gemm split = hopper;
+  split.cluster_splits = 2;
+  Gemm turned = hopper;
+  turned.swap = true;
   return {{"cp.async", "sm_80", copies},
           {"TMA and wgmma", "sm_90a", hopper},
           {"a cluster of two", "sm_90a", pair},
-          {"persistent", "sm_90a", loops}};
+          {"persistent", "sm_90a", loops},
+          {"split-K in a cluster", "sm_90a", split},
+          {"swapped", "sm_90a", turned}};
 }
 
 void expect_product(Device& device, const Case& each) {

@@ -379,7 +379,8 @@ TEST(MutationOfBuiltin, Lessons) { soak(lessons(), "lessons.txt"); }
 
 // ---- All schedules.
 
-/// Stream-K, its sum, split-K with TMA, a persistent cluster: what has no mutants of its own.
+/// Stream-K, its sum, split-K with TMA or in a cluster, A and B swapped, a persistent cluster: what
+/// has no mutants of its own.
 std::vector<Subject> more_products() {
   const Tile small{.m = 64, .n = 64, .k = 32, .warps_m = 2, .warps_n = 2};
   const Tile wide{.m = 64, .n = 64, .k = 64, .warps_m = 4, .warps_n = 1};
@@ -398,6 +399,12 @@ std::vector<Subject> more_products() {
   out.push_back(product("cluster_persistent",
                         with(hopper, [](Gemm& g) { g.cluster = 2, g.persistent = true; }), "sm_90a",
                         {{264, 72, 392}}, 2));
+  const auto splits = [](Gemm& g) { g.cluster_splits = 2; };
+  out.push_back(product("cluster_splits", with(Gemm{.tile = small}, splits), "sm_90",
+                        {{72, 80, 200}, {64, 64, 8}}));
+  out.push_back(product("sm_90a_cluster_splits", with(hopper, splits), "sm_90a", {{72, 80, 392}}));
+  out.push_back(
+      product("swap", with(hopper, [](Gemm& g) { g.swap = true; }), "sm_90a", {{72, 80, 392}}));
   return out;
 }
 

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 
 #include "tartan/dsl/builder.h"
 
@@ -72,6 +73,12 @@ struct Gemm {
   /// Split-K: blockIdx.y selects the split of k; gemm_sum() reduces the splits in order,
   /// deterministically. C is the workspace, see workspace_elements(). At most most_splits.
   int splits = 1;
+  /// Split-K within a cluster, one launch without a workspace: so many CTAs (1, 2, 4 or 8) divide
+  /// the k-tiles of a tile of C, add their accumulators through distributed shared memory in the
+  /// order of their ranks, and store a part of the tile's columns each, with the epilogue. tile.n
+  /// is a multiple of 8 * warps_n * cluster_splits. From sm_90 on, for any k; not with `splits`,
+  /// `stream_blocks`, `persistent` or `cluster`.
+  int cluster_splits = 1;
   /// Stream-K: the number of CTAs (x) of a launch, for any sizes. They divide all k-tiles evenly;
   /// partial tiles go to a workspace after C, and gemm_sum() reduces them, one CTA per tile. 0: one
   /// CTA per tile, no stream-K. At most most_stream_blocks.
@@ -87,18 +94,28 @@ struct Gemm {
   /// sm_100a and the like): 1, 2, 4 or 8. gridDim.x is a multiple of it. Not with split-K or
   /// stream-K.
   int cluster = 1;
+  /// Swaps A and B: the kernel computes the transpose of C, B^T * A^T, so that `tile`, `group` and
+  /// `cluster` are those of the transpose, of n rows and m columns. For few rows: a warpgroup of
+  /// wgmma has 64 rows of a tile, but from 8 columns on. Parameters and grid functions stay those
+  /// of C. Not with `splits` or `stream_blocks`.
+  ///   options.tile = {.m = 64, .n = 16, .k = 128, .warps_m = 4, .warps_n = 1};   // m <= 16
+  bool swap = false;
   /// Batched GEMM: blockIdx.z selects the product. The parameters stride_a, stride_b and stride_c
   /// (s64, elements, before A) are the batch strides, multiples of `multiple` and `multiple_c`.
   bool batched = false;
 
   /// Tiles of C, including those that only fill up clusters.
   std::int64_t tiles(int rows, int cols) const {
+    if (swap) std::swap(rows, cols);
     const std::int64_t high = std::int64_t{cluster} * tile.m, wide = tile.n;
     return (rows + high - 1) / high * cluster * ((cols + wide - 1) / wide);
   }
-  /// gridDim.x of one CTA per tile, for sizes m and n; 2^32 - 1 if no launch can have that many.
+  /// gridDim.x of one CTA per tile (of `cluster_splits` CTAs), for sizes m and n; 2^32 - 1 if no
+  /// launch can have that many.
   unsigned blocks(int rows, int cols) const {
-    return static_cast<unsigned>(std::min<std::int64_t>(tiles(rows, cols), 0xFFFFFFFF));
+    constexpr std::int64_t most = 0xFFFFFFFF;
+    return static_cast<unsigned>(
+        std::min(std::min(tiles(rows, cols), most) * cluster_splits, most));
   }
   /// gridDim.x of a launch of a persistent kernel: at most the number of SMs, chosen so that all
   /// CTAs have the same number of tiles, or one less.
