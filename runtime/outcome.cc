@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "runtime/launch_findings.h"
 #include "runtime/manifest_arguments.h"
 #include "runtime/profile_report.h"
+#include "tartan/ptx/parser.h"
+#include "tartan/runtime/trace.h"
 #include "tartan/verify/verify.h"
 
 namespace tartan::inline TARTAN_ABI {
@@ -45,6 +48,7 @@ class Run {
     outcome_.device = device->name();
     outcome_.remark = device->remark();
     outcome_.emulated = device->emulated();
+    if (!device->emulated()) timeline_ = options.timeline;
     const bool finished = load(*device) && fill(*device) && launch(*device);
     for (const Finding& finding : device->findings()) add(finding);
     outcome_.report = device->report();
@@ -52,6 +56,13 @@ class Run {
   }
 
  private:
+  struct PreparedLaunch {
+    LoadedKernel kernel;
+    Launch launch;
+    const std::vector<ManifestParam>* params = nullptr;
+    Arguments arguments;
+  };
+
   bool check() {
     Diags refused;
     refused.append(verify::check(
@@ -62,12 +73,26 @@ class Run {
   }
 
   bool load(Device& device) {
-    auto module = device.load(std::string(manifest_.ptx.text()), manifest_.ptx.name());
+    text_.text = manifest_.ptx.text();
+    if (timeline_ && !add_timestamps()) return false;
+    auto module = device.load(text_.text, manifest_.ptx.name());
     if (!accept(module)) return false;
+    module_ = *module;
     if (!add_launch(*module, manifest_.kernel, manifest_.launch, manifest_.params)) return false;
     for (const ManifestLaunch& each : manifest_.then)
       if (!add_launch(*module, each.kernel, each.launch, each.params)) return false;
     outcome_.warnings = module->warnings();
+    return true;
+  }
+
+  // On a GPU kernels write their timeline themselves.
+  bool add_timestamps() {
+    Diags diags;
+    const auto tree = ptx::parse(std::make_shared<Source>(manifest_.ptx.name(), text_.text), diags);
+    if (ptx::is_traced(tree)) return true;
+    auto traced = ptx::traced(text_.text, manifest_.ptx.name());
+    if (!accept(traced)) return false;
+    text_ = *std::move(traced);
     return true;
   }
 
@@ -111,9 +136,19 @@ class Run {
   }
 
   bool launch(Device& device) {
-    for (PreparedLaunch& each : launches_)
-      if (!accept(each.kernel.launch(each.launch, each.arguments))) return false;
+    for (PreparedLaunch& each : launches_) {
+      if (timeline_ ? !launch_traced(device, each)
+                    : !accept(each.kernel.launch(each.launch, each.arguments)))
+        return false;
+    }
     return accept(device.synchronize());
+  }
+
+  bool launch_traced(Device& device, PreparedLaunch& each) {
+    const auto trace =
+        Trace::start(device, *module_, text_, each.kernel.name(), each.launch, timeline_->limits());
+    return accept(trace) && accept(each.kernel.launch(each.launch, each.arguments)) &&
+           accept(device.synchronize()) && accept(trace->add_to(*timeline_));
   }
 
   void compare() {
@@ -169,12 +204,9 @@ class Run {
 
   const Manifest& manifest_;
   Outcome& outcome_;
-  struct PreparedLaunch {
-    LoadedKernel kernel;
-    Launch launch;
-    const std::vector<ManifestParam>* params = nullptr;
-    Arguments arguments;
-  };
+  std::shared_ptr<Timeline> timeline_;  // on a GPU, if one is wanted
+  ptx::Traced text_;                    // what is loaded
+  std::optional<Module> module_;
   std::vector<PreparedLaunch> launches_;
   std::vector<std::pair<const ManifestBuffer*, Buffer>> buffers_;
 };

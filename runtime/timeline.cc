@@ -92,13 +92,17 @@ class Trace {
                      {"kept_ctas", each.kept_ctas},
                      {"events_left_out", each.left_out}};
       if (!each.stopped.empty()) launch["stopped"] = each.stopped;
+      if (!each.measured_on.empty()) launch["measured_on"] = each.measured_on;
       launches.push_back(std::move(launch));
     }
-    return {{"generator", "tartan"},
-            {"time",
-             "steps of the emulator (instructions that the warps of the CTA's cluster had issued), "
-             "shown as microseconds; not cycles"},
-            {"launches", std::move(launches)}};
+    const bool measured = std::ranges::any_of(
+        timeline_.launches(), [](const TimelineLaunch& each) { return !each.measured_on.empty(); });
+    const char* const time =
+        measured ? "timestamps that the kernel wrote on a GPU, in microseconds; writing them takes "
+                   "time, too"
+                 : "steps of the emulator (instructions that the warps of the CTA's cluster had "
+                   "issued), shown as microseconds; not cycles";
+    return {{"generator", "tartan"}, {"time", time}, {"launches", std::move(launches)}};
   }
 
   std::uint32_t tid(const TimelineEvent& event) {
@@ -119,8 +123,9 @@ class Trace {
     };
     const TimelineLaunch& launch = timeline_.launches()[of.launch];
     name("process_name", 0,
-         {{"name", fmt::format("{}, CTA {} (emulator steps, not cycles)", launch.kernel,
-                               tartan::text(of.place))},
+         {{"name", fmt::format("{}, CTA {} ({})", launch.kernel, tartan::text(of.place),
+                               launch.measured_on.empty() ? "emulator steps, not cycles"
+                                                          : "ns, timestamps of the kernel")},
           {"cta", array(of.place)},
           {"launch", of.launch}});
     name("process_sort_index", 0, {{"sort_index", cta}});
@@ -166,14 +171,21 @@ class Trace {
     return out;
   }
 
+  // The format's microseconds: of nanoseconds, or a step each.
+  Json time(std::uint32_t cta, std::uint64_t value) const {
+    const TimelineLaunch& launch = timeline_.launches()[timeline_.ctas()[cta].launch];
+    if (launch.measured_on.empty()) return value;
+    return static_cast<double>(value) / 1000;
+  }
+
   Json slice(const TimelineEvent& event, std::size_t i, const char* phase, std::uint64_t at) const {
     return {{"ph", phase},          {"name", event.name}, {"cat", tartan::name(event.kind)},
-            {"pid", event.cta + 1}, {"tid", tids_[i]},    {"ts", at}};
+            {"pid", event.cta + 1}, {"tid", tids_[i]},    {"ts", time(event.cta, at)}};
   }
 
   void add_slice(const TimelineEvent& event, std::size_t i) {
     Json out = slice(event, i, "X", event.begin);
-    out["dur"] = event.end - event.begin;
+    out["dur"] = time(event.cta, event.end - event.begin);
     out["args"] = arguments(event);
     add(out);
   }

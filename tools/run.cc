@@ -43,12 +43,13 @@ Outcome outcome_of(const RunWords& words, const std::shared_ptr<Timeline>& timel
         fmt::format("--hardware {}: expected an architecture such as sm_90", words.hardware));
   const auto manifest = read_manifest(words.manifest);
   if (!manifest) diags.append(manifest.diags());
-  const bool emulated = !words.schedules.empty() || !words.schedule.empty() || timeline;
-  if (emulated && words.device != "auto" && words.device != "emulator")
+  const bool scheduled = !words.schedules.empty() || !words.schedule.empty();
+  if (scheduled && words.device != "auto" && words.device != "emulator")
     diags.report("usage"_rule, {},
-                 fmt::format("{} require{} --device emulator, found {}",
-                             timeline ? "--timeline" : "--schedules and --schedule",
-                             timeline ? "s" : "", words.device));
+                 fmt::format("--schedules and --schedule require --device emulator, found {}",
+                             words.device));
+  // Where nobody asks for a GPU, a timeline is the emulator's, and the same everywhere.
+  const bool emulated = scheduled || (timeline && words.device == "auto");
   if (!words.schedules.empty() && words.schedules != "all" && !seed_count(words.schedules))
     diags.report(
         "usage"_rule, {},
@@ -66,7 +67,7 @@ Outcome outcome_of(const RunWords& words, const std::shared_ptr<Timeline>& timel
       .progress = [&](std::uint64_t done, std::uint64_t all) { progress.set(done, all); }};
   if (words.schedules.empty()) return run(*manifest, emulated ? "emulator" : words.device, options);
   if (words.schedules == "all") return decide_schedules(*manifest, options, words.most_schedules);
-  return run_seeds(*manifest, options, *seed_count(words.schedules));
+  return run_seeds(*manifest, options, seed_count(words.schedules).value_or(1));
 }
 
 // The exit code: that of the run, unless the file cannot be written.
@@ -148,8 +149,9 @@ void add_run(CLI::App& app, int& exit_code) {
   command
       ->add_option(
           "--timeline", words->timeline,
-          "Also write the emulator's order of copies, products, barriers and waits to this "
-          "file, for ui.perfetto.dev: in steps of the emulator, not cycles")
+          "Also write copies, products, barriers and waits in their order to this file, for "
+          "ui.perfetto.dev: in steps of the emulator; with --device cuda in nanoseconds, by "
+          "timestamps that are added to the kernel")
       ->type_name("FILE")
       ->excludes(many);
   command->add_flag("--json", words->json, "Print one JSON object on standard output");

@@ -26,6 +26,7 @@
 #include "tartan/runtime/reference.h"
 #include "tartan/runtime/tensor_map.h"
 #include "tartan/runtime/timeline.h"
+#include "tartan/runtime/trace.h"
 #include "tartan/support/diagnostic.h"
 #include "tartan/support/source.h"
 #include "tartan/support/times.h"

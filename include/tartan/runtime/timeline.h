@@ -9,7 +9,7 @@
 //
 // Time is counted in steps: instructions that the warps of the CTA's cluster had issued until then.
 // The emulator runs warps in turn, so this is an order of events, and no measure of cycles. Each
-// cluster counts from 0.
+// cluster counts from 0. Of a launch on a GPU (tartan/runtime/trace.h) it is in nanoseconds.
 #pragma once
 
 #include <cstddef>
@@ -50,7 +50,7 @@ struct TimelineEvent {
   std::uint32_t cta = 0;      // index into Timeline::ctas()
   std::int32_t warp = -1;     // of the CTA; -1 for phases and completions
   std::int32_t barrier = -1;  // index into Timeline::barriers(); -1: no barrier
-  std::uint64_t begin = 0;    // in steps; an instruction takes one
+  std::uint64_t begin = 0;    // in steps, of which an instruction takes one; GPU: nanoseconds
   std::uint64_t end = 0;      // where it has not ended: the launch's
   bool ended = true;          // waits, phases, flights, lives
   std::uint32_t lanes = 0;    // a bit for each that took part; an arrival of copies: 0
@@ -92,6 +92,7 @@ struct TimelineLaunch {
   std::uint64_t kept_ctas = 0;  // as many as Timeline::ctas() has
   std::uint64_t left_out = 0;   // events of those CTAs
   std::string stopped;          // the message of the finding that stopped it; empty: it finished
+  std::string measured_on;      // the GPU, where times are nanoseconds; empty: steps
 };
 
 /// The launches of a device on the emulator, each of which adds to it when it ends, a deadlock

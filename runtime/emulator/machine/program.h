@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "compiler/isa/special_registers.h"
+#include "compiler/isa/timed.h"
 #include "runtime/emulator/algebra/lift.h"
 #include "runtime/emulator/decode/op_registers.h"
 #include "runtime/emulator/matrix/matrix.h"
@@ -185,19 +186,7 @@ struct ProfiledOp {
 
 /// How a timeline shows an op (runtime/emulator/timeline).
 struct TimedOp {
-  enum class Kind : std::uint8_t {
-    No,
-    CopyAsync,
-    Bulk,
-    Multiplies,  // mma, wmma
-    Wgmma,
-    Commits,  // a group of `group`
-    Waits,    // for groups of it
-    Arrives,
-    WaitsAtMbarrier,
-    WaitsForCluster,
-    WaitsForRegisters,
-  };
+  using Kind = isa::Timed;
   Handler inner = nullptr;
   Kind kind = Kind::No;
   std::uint8_t group = 0;                // 0: cp.async, 1: bulk, 2: wgmma

@@ -21,45 +21,6 @@ void timed(Warp& warp, const Op& op) {
   timeline->end(warp, op, what);
 }
 
-TimedOp timed_as(Opcode opcode) {
-  using Kind = TimedOp::Kind;
-  constexpr std::uint8_t copies = 0, bulk = 1, products = 2;
-  switch (opcode) {
-    case Opcode::cp_async: return {.kind = Kind::CopyAsync};
-    case Opcode::cp_async_bulk:
-    case Opcode::cp_async_bulk_tensor:
-    case Opcode::cp_reduce_async_bulk:
-    case Opcode::cp_reduce_async_bulk_tensor:
-    case Opcode::st_async:
-    case Opcode::red_async: return {.kind = Kind::Bulk};
-    case Opcode::mma:
-    case Opcode::wmma_mma: return {.kind = Kind::Multiplies};
-    case Opcode::wgmma: return {.kind = Kind::Wgmma};
-    case Opcode::cp_async_commit_group: return {.kind = Kind::Commits, .group = copies};
-    case Opcode::cp_async_bulk_commit_group: return {.kind = Kind::Commits, .group = bulk};
-    case Opcode::wgmma_commit_group: return {.kind = Kind::Commits, .group = products};
-    case Opcode::cp_async_wait_all:
-    case Opcode::cp_async_wait_group: return {.kind = Kind::Waits, .group = copies};
-    case Opcode::cp_async_bulk_wait_group: return {.kind = Kind::Waits, .group = bulk};
-    case Opcode::wgmma_wait_group: return {.kind = Kind::Waits, .group = products};
-    case Opcode::bar:
-    case Opcode::barrier:
-    case Opcode::barrier_cluster_arrive:
-    case Opcode::cp_async_mbarrier_arrive:
-    case Opcode::mbarrier_init:
-    case Opcode::mbarrier_inval:
-    case Opcode::mbarrier_expect_tx:
-    case Opcode::mbarrier_complete_tx:
-    case Opcode::mbarrier_arrive:
-    case Opcode::mbarrier_arrive_drop: return {.kind = Kind::Arrives};
-    case Opcode::mbarrier_test_wait:
-    case Opcode::mbarrier_try_wait: return {.kind = Kind::WaitsAtMbarrier};
-    case Opcode::barrier_cluster_wait: return {.kind = Kind::WaitsForCluster};
-    case Opcode::setmaxnreg: return {.kind = Kind::WaitsForRegisters};
-    default: return {};
-  }
-}
-
 TimelineEvent::Kind kind_of(TimedOp::Kind kind) {
   using Kind = TimedOp::Kind;
   switch (kind) {
@@ -157,8 +118,9 @@ void time_instruction(Decoder& d, std::size_t first) {
   Program& program = d.program();
   if (d.failed() || program.ops.size() == first) return;
   const isa::Spelling& spelling = d.spelling.as_read();
-  TimedOp what = timed_as(spelling.opcode);
-  if (what.kind == TimedOp::Kind::No) return;
+  const isa::TimedRow row = isa::timed_as(spelling.opcode);
+  if (row.kind == isa::Timed::No) return;
+  TimedOp what{.kind = row.kind, .group = static_cast<std::uint8_t>(row.group)};
   what.opcode = spelling.opcode;
   const bool all = spelling.opcode == Opcode::cp_async_wait_all;
   if (what.kind == TimedOp::Kind::Waits && !all && d.operand_count() > 0)

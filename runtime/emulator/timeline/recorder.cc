@@ -111,17 +111,6 @@ void ClusterTimeline::stopped(const Finding& finding) {
   launch_.stop(finding);
 }
 
-// A warp that only copies is a producer where those that multiply do not copy.
-std::string ClusterTimeline::role(std::size_t warp, const std::vector<Work>& work) const {
-  const auto loads = [](const Work& each) { return each.loads > 0; };
-  const auto multiplies = [](const Work& each) { return each.products > 0; };
-  const bool divided =
-      std::ranges::any_of(work, loads) && std::ranges::any_of(work, multiplies) &&
-      std::ranges::none_of(work, [&](const Work& each) { return loads(each) && multiplies(each); });
-  if (!divided) return {};
-  return loads(work[warp]) ? "producer" : multiplies(work[warp]) ? "consumer" : "";
-}
-
 void ClusterTimeline::move_to(std::vector<TimelineCta>& ctas,
                               std::vector<TimelineBarrier>& barriers,
                               std::vector<TimelineEvent>& events) {
@@ -135,8 +124,7 @@ void ClusterTimeline::move_to(std::vector<TimelineCta>& ctas,
   for (TimelineEvent& event : events_)
     if (!event.ended) event.end = last_clock_;
   for (std::uint32_t rank = 0; rank < ctas_.size(); ++rank)
-    for (std::size_t warp = 0; warp < work_[rank].size(); ++warp)
-      ctas_[rank].roles.push_back(role(warp, work_[rank]));
+    ctas_[rank].roles = detail::timeline_roles(work_[rank]);
 
   // In the order in which they began, CTA by CTA.
   std::vector<std::size_t> order(events_.size());

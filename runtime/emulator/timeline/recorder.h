@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "runtime/emulator/machine/program.h"
+#include "runtime/timeline_roles.h"
 #include "tartan/runtime/timeline.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
@@ -134,9 +135,7 @@ class ClusterTimeline {
     std::uint64_t clock = 0, steps = 0;
     isa::Opcode opcode = {};
   };
-  struct Work {
-    std::uint64_t loads = 0, products = 0;
-  };
+  using Work = detail::WarpWork;
 
   std::uint64_t clock();
   std::int64_t push(TimelineEvent event);
@@ -158,7 +157,6 @@ class ClusterTimeline {
   void wait(const Warp& warp, Group kind, std::uint32_t lanes,
             std::optional<std::uint32_t> pending);
   void land(Place place, bool parity);
-  std::string role(std::size_t warp, const std::vector<Work>& work) const;
 
   LaunchTimeline& launch_;
   Cluster* cluster_;
