@@ -28,8 +28,9 @@
  * Threads. Any thread may call. Errors, kernels, devices and functions may be used by several at a
  * time; a buffer by one, like whatever else is written and read.
  *
- * Stability. The functions are symbols of version TARTAN_C_1, which later versions of the library
- * keep. JSON objects may gain members.
+ * Stability. Later versions of the library keep these functions and structures; JSON objects may
+ * gain members. As symbols they have the library's version, TARTAN_C_0.1: a program is linked anew
+ * for another one, and of two versions in one process each is called by its own users.
  */
 #ifndef TARTAN_C_H
 #define TARTAN_C_H

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # symbols_test.sh LIBRARY NM VERSION BUILD [HEADER]: the library shows names of this version's namespace tartan, as symbols of its own
 # version (TARTAN_0.1 of libtartan, TARTAN_PTX_0.1 of libtartan-ptx), and the functions of the C interface (HEADER), as symbols of
-# TARTAN_C_1; nothing else, and nothing of LLVM even in their signatures. Of the namespace it shows what public headers declare, as
+# TARTAN_C_0.1; nothing else, and nothing of LLVM even in their signatures. Of the namespace it shows what public headers declare, as
 # clang reads them, and nothing of what is inside. For libtartan, with HEADER, clang is asked anew, and a program that calls each function
 # of each header links; the others are compared with the list.
 set -eu
@@ -15,11 +15,11 @@ trap 'rm -rf "$work"' EXIT
 
 shown=$("$nm" --dynamic --defined-only --demangle "$library" | cut -d ' ' -f 3-)
 foreign=$("$nm" --dynamic --defined-only "$library" | cut -d ' ' -f 3 |
-  grep -v "@@TARTAN_C_1$" |
-  grep -vE "^_ZN[KRO]*6tartan${#namespace}$namespace.*@@$node\$|^($node|TARTAN_C_1)\$" || true)
+  grep -v "@@TARTAN_C_$version\$" |
+  grep -vE "^_ZN[KRO]*6tartan${#namespace}$namespace.*@@$node\$|^($node|TARTAN_C_$version)\$" || true)
 llvm=$(echo "$shown" | grep -i llvm || true)
 declared=$(grep -oE '\btartan_[a-z_]+\(' "$header" | tr -d '(' | sort -u || true)
-c_interface=$("$nm" --dynamic --defined-only "$library" | cut -d ' ' -f 3 | sed -n 's/@@TARTAN_C_1$//p' | sort -u)
+c_interface=$("$nm" --dynamic --defined-only "$library" | cut -d ' ' -f 3 | sed -n "s/@@TARTAN_C_$version\$//p" | sort -u)
 
 test "$(echo "$shown" | wc -l)" -ge 20 || { echo "only these names are exported:"; echo "$shown"; exit 1; }
 test -z "$foreign" || { echo "exported, but not of namespace tartan::$namespace and version $node:"; echo "$foreign"; exit 1; }
