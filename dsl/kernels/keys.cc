@@ -51,6 +51,13 @@ std::string key_of(const Attention& options) {
   return joined(head_dim, type, causal, queries_per_block, keys_per_step, warps, stages, producers);
 }
 
+std::string key_of(const Decode& options) {
+  const auto& [head_dim, type, queries, group, page, keys_per_step, key_groups, stages, producers,
+               blocks_per_multiprocessor] = options;
+  return joined(head_dim, type, queries, group, page, keys_per_step, key_groups, stages) +
+         joined(producers, blocks_per_multiprocessor);
+}
+
 std::string key_of(const Gate& options) {
   const auto& [activation, type] = options;
   return joined(activation, type);

@@ -6,6 +6,7 @@
 
 #include "tartan/dsl/kernels/attention.h"
 #include "tartan/dsl/kernels/block_scaled.h"
+#include "tartan/dsl/kernels/decode.h"
 #include "tartan/dsl/kernels/gate.h"
 #include "tartan/dsl/kernels/gemm.h"
 
@@ -15,5 +16,6 @@ std::string key_of(const Gemm& options);
 std::string key_of(const BlockScaled& options);
 std::string key_of(const Attention& options);
 std::string key_of(const Gate& options);
+std::string key_of(const Decode& options);
 
 }  // namespace tartan::inline TARTAN_ABI::kernels

@@ -2,8 +2,50 @@
 #include "tartan/dsl/kernels/attention.h"
 
 #include "library/kernels/families.h"
+#include "tartan/dsl/kernels/decode.h"
 
 namespace tartan::inline TARTAN_ABI::builtins {
+namespace {
+
+using SharedAttention = std::shared_ptr<const kernels::Attention>;
+
+// Its head dimension is attention's option.
+void add_decode(KernelRegistry& registry, const SharedProductWords& words,
+                const SharedAttention& shared) {
+  const char* const group = "Options of decode (and --type, --head-dim)";
+  const auto options = std::make_shared<kernels::Decode>();
+  registry.add_option({.name = "queries",
+                       .value = &options->queries,
+                       .help = "New tokens of each sequence, 1 to 16",
+                       .group = group,
+                       .shows_default = true});
+  registry.add_option({.name = "heads-per-kv",
+                       .value = &options->group,
+                       .help = "Query heads that share a head of keys and values",
+                       .group = group,
+                       .shows_default = true});
+  registry.add_option({.name = "page",
+                       .value = &options->page,
+                       .help = "Keys in a page of the cache: 16, 32, 64, 128 or 256",
+                       .group = group,
+                       .shows_default = true});
+  registry.add({"decode",
+                "attention of new tokens over a paged cache of keys and values",
+                {"type", "head-dim", "queries", "heads-per-kv", "page"},
+                [=](const Target& target) -> Result<Described> {
+                  const auto type = read_type(*words);
+                  if (!type) return type.diags();
+                  kernels::Decode decode = *options;
+                  decode.type = *type, decode.head_dim = shared->head_dim;
+                  decode = tuned(decode, target);
+                  return Described{.kernel = kernels::decode(decode),
+                                   .grid_of = [=](const LaunchSizes& sizes) {
+                                     return LaunchGrid{decode.blocks(sizes.multiprocessors)};
+                                   }};
+                }});
+}
+
+}  // namespace
 
 void add_attention(KernelRegistry& registry, const SharedProductWords& words) {
   const char* const group = "Options of attention (and --type)";
@@ -35,6 +77,7 @@ void add_attention(KernelRegistry& registry, const SharedProductWords& words) {
                return LaunchGrid{attention.blocks(queries), static_cast<std::uint32_t>(heads), {}};
              }};
        }});
+  add_decode(registry, words, options);
 }
 
 }  // namespace tartan::inline TARTAN_ABI::builtins

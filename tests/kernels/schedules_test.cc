@@ -6,6 +6,7 @@
 
 #include "runtime/emulator/schedules/exploration.h"
 #include "tests/kernels/attention_run.h"
+#include "tests/kernels/decode_run.h"
 #include "tests/kernels/gemm_run.h"
 
 namespace tartan {
@@ -105,6 +106,32 @@ TEST(Schedules, AttentionIsRightUnderSeeds) {
 TEST(Schedules, OneRunDecidesAttention) {
   for (const char* target : {"sm_80", "sm_90a"})
     EXPECT_EQ(obstacles([&](Device& device) { expect_attention(device, target); }), "") << target;
+}
+
+// Through all stages twice, a page that ends within a step, an empty sequence.
+void expect_decode(Device& device, const char* target, int queries, unsigned blocks) {
+  kernels::Decode options{.head_dim = 64, .queries = queries, .page = 16, .keys_per_step = 32};
+  if (std::string_view(target) == "sm_90a") options.producers = 1;
+  testing_decode::expect_decode(device, testing_gemm::target_of(target), options,
+                                {{230, 0}, 1, blocks});
+}
+
+// Blocks come to their common results in any order.
+TEST(Schedules, DecodingIsRightUnderSeeds) {
+  for (const char* target : {"sm_80", "sm_90a"})
+    for (const int queries : {1, 3})
+      for (int seed = 0; seed < seeds() / 6; ++seed) {
+        SCOPED_TRACE(fmt::format("{}, {} queries, seed {}", target, queries, seed));
+        Device device = under(seed);
+        expect_decode(device, target, queries, 3);
+      }
+}
+
+TEST(Schedules, OneRunDecidesDecodingByOneBlock) {
+  for (const char* target : {"sm_80", "sm_90a"})
+    for (const int queries : {1, 3})
+      EXPECT_EQ(obstacles([&](Device& device) { expect_decode(device, target, queries, 1); }), "")
+          << target;
 }
 
 }  // namespace

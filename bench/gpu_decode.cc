@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes PTX of the decoding kernel and launches.json, which describes problems and launches, for
+// decode_peer.py to measure beside cuDNN and FlashAttention. See --help.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "bench/gpu/words.h"
+#include "tartan/dsl/kernels/decode.h"
+#include "tartan/launch.h"
+
+using namespace tartan;
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Words {
+  std::vector<std::string> shapes{"128x8192", "16x8192", "4x32768"}, configs{"tuned"};
+  std::vector<int> queries{1, 8}, pages{64, 16};
+  std::string type = "bf16", target = "sm_90a", folder;
+  int heads = 64, kv_heads = 8, head_dim = 128, multiprocessors = 132;
+};
+
+struct Problem {
+  int batch, length, queries, page;
+  std::string text(const Words& words) const {
+    return fmt::format(
+        "{} sequences of {} keys, {} query token{}, {} heads on {}, d {}, pages of {}", batch,
+        length, queries, queries > 1 ? "s" : "", words.heads, words.kv_heads, words.head_dim, page);
+  }
+  int most_pages() const { return (length + page - 1) / page; }
+};
+
+// A named part of a configuration. A new option of the kernel needs a new row.
+struct Option {
+  std::string_view name;
+  void (*set)(kernels::Decode& options, int value);
+  std::string_view help;
+};
+
+constexpr Option options[] = {
+    {"keys", [](kernels::Decode& a, int value) { a.keys_per_step = value; }, "keys of a step"},
+    {"groups", [](kernels::Decode& a, int value) { a.key_groups = value; },
+     "groups of warps that divide them"},
+    {"stages", [](kernels::Decode& a, int value) { a.stages = value; }, "stages of the rings"},
+    {"producers", [](kernels::Decode& a, int value) { a.producers = value; },
+     "warps that copy for the others"},
+    {"blocks", [](kernels::Decode& a, int value) { a.blocks_per_multiprocessor = value; },
+     "CTAs of a multiprocessor"},
+};
+
+std::string config_help() {
+  std::string out = "  tuned  what tuned() chooses\n";
+  for (const Option& option : options) out += fmt::format("  {}=N {}\n", option.name, option.help);
+  return out;
+}
+
+kernels::Decode options_of(const Words& words, const Problem& problem, const std::string& config,
+                           const Target& target) {
+  kernels::Decode out{.head_dim = words.head_dim,
+                      .type = *parse_type(words.type),
+                      .queries = problem.queries,
+                      .group = words.heads / words.kv_heads,
+                      .page = problem.page};
+  for (const std::string_view part : gpu::split(config, ':')) {
+    if (part == "tuned") {
+      out = tuned(out, target);
+      continue;
+    }
+    const auto named = gpu::read_named(part);
+    const Option* found = nullptr;
+    for (const Option& option : options)
+      if (named && option.name == named->name) found = &option;
+    if (!found)
+      gpu::refuse("--config", config,
+                  "tuned or NAME=NUMBER, joined by colons, of\n" + config_help());
+    found->set(out, named->value);
+  }
+  return out;
+}
+
+std::string hexadecimal(const std::vector<std::byte>& bytes) {
+  std::string out;
+  for (const std::byte each : bytes) out += fmt::format("{:02x}", std::to_integer<int>(each));
+  return out;
+}
+
+// In the kernel's order. A tensor map is its 128 bytes, with address 0 in its first 8 instead of
+// the buffer's.
+Result<Json> arguments_json(const Words& words, const Problem& problem, const Compiled& compiled) {
+  const float scale = 1 / std::sqrt(static_cast<float>(words.head_dim));
+  Json out = Json::array();
+  Arguments values;
+  for (const int each : {problem.batch, words.kv_heads, problem.most_pages()})
+    out.push_back({{"s32", each}}), values.add(each);
+  out.push_back({{"f32", scale}}), values.add(scale);
+  const std::size_t numbers = out.size();
+  const std::vector<std::string> buffers{"Q", "K", "V", "table",   "lengths",
+                                         "O", "P", "L", "counters"};
+  for (const std::string& each : buffers)
+    out.push_back({{"buffer", each}}), values.add(std::uint64_t{0});
+  const auto all = arguments_of(compiled, values);
+  if (!all) return all.diags();
+  for (std::size_t i = 0; i < compiled.maps.size(); ++i)
+    out.push_back({{"map", hexadecimal((*all)[numbers + buffers.size() + i])},
+                   {"buffer", buffers[static_cast<std::size_t>(compiled.maps[i].of) - numbers]}});
+  return out;
+}
+
+class Emitter {
+ public:
+  Emitter(const Words& words, const Target& target) : words_(words), target_(target) {}
+
+  bool write(const std::string& file, const std::string& text) const {
+    std::ofstream out(std::filesystem::path(words_.folder) / file);
+    out << text;
+    out.close();
+    if (!out) std::cerr << words_.folder << '/' << file << ": cannot be written\n";
+    return bool(out);
+  }
+
+  // Configurations that do not compile are reported and skipped.
+  bool add(const Problem& problem, const std::string& config, Json& launches) const {
+    const kernels::Decode with = options_of(words_, problem, config, target_);
+    const auto compiled = compile(kernels::decode(with), target_);
+    const auto refuse = [&](const Diags& diags) {
+      std::cerr << config << ":\n" << diags.text();
+      return true;
+    };
+    if (!compiled) return refuse(compiled.diags());
+    const auto arguments = arguments_json(words_, problem, *compiled);
+    if (!arguments) return refuse(arguments.diags());
+    std::string file = fmt::format("{}_q{}_p{}.ptx", config, problem.queries, problem.page);
+    for (char& each : file)
+      if (each == ':' || each == '=') each = '_';
+    const unsigned blocks = with.blocks(words_.multiprocessors);
+    launches.push_back({{"name", config},
+                        {"ptx", file},
+                        {"kernel", compiled->name},
+                        {"grid", {blocks, 1, 1}},
+                        {"block", compiled->block},
+                        {"dynamic_shared", compiled->dynamic_shared},
+                        {"partials", {with.partial_elements(blocks), with.weight_elements(blocks)}},
+                        {"arguments", *arguments}});
+    return write(file, compiled->ptx);
+  }
+
+ private:
+  const Words& words_;
+  Target target_;
+};
+
+bool emit(const Words& words, const Target& target) {
+  std::error_code error;
+  std::filesystem::create_directories(words.folder, error);
+  const Emitter emitter(words, target);
+  Json all{{"target", target.text()}, {"cases", Json::array()}};
+  for (const std::string& shape : words.shapes) {
+    const auto parts = gpu::split(shape, 'x');
+    Problem problem{};
+    if (parts.size() != 2 || !gpu::read_number(parts[0], problem.batch) ||
+        !gpu::read_number(parts[1], problem.length))
+      gpu::refuse("--shape", shape, "BATCHxKEYS");
+    for (const int queries : words.queries)
+      for (const int page : words.pages) {
+        problem.queries = queries, problem.page = page;
+        Json each{{"title", problem.text(words)}, {"type", words.type},
+                  {"batch", problem.batch},       {"length", problem.length},
+                  {"queries", queries},           {"page", page},
+                  {"heads", words.heads},         {"kv_heads", words.kv_heads},
+                  {"head_dim", words.head_dim},   {"launches", Json::array()}};
+        for (const std::string& config : words.configs)
+          if (!emitter.add(problem, config, each["launches"])) return false;
+        all["cases"].push_back(std::move(each));
+      }
+  }
+  return emitter.write("launches.json", all.dump(1) + "\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"PTX of paged decoding, to be measured by decode_peer.py"};
+  Words words;
+  app.add_option("--emit", words.folder, "Write PTX and launches.json into this folder")
+      ->required();
+  app.add_option("--shape", words.shapes, "BATCHxKEYS")->capture_default_str();
+  app.add_option("--queries", words.queries, "New tokens of a sequence")->capture_default_str();
+  app.add_option("--page", words.pages, "Keys of a page")->capture_default_str();
+  app.add_option("--heads", words.heads, "Query heads")->capture_default_str();
+  app.add_option("--kv-heads", words.kv_heads, "Heads of keys and values")->capture_default_str();
+  app.add_option("--head-dim", words.head_dim, "Elements of a head")->capture_default_str();
+  app.add_option("--type", words.type, "f16 or bf16")->capture_default_str();
+  app.add_option("--multiprocessors", words.multiprocessors, "Of the GPU")->capture_default_str();
+  app.add_option("--target", words.target, "What to compile for")->capture_default_str();
+  app.add_option("--config", words.configs, "Parts joined by colons:\n" + config_help());
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  const auto target = Target::parse(words.target);
+  if (!target) gpu::refuse("--target", words.target, "an architecture such as sm_90a");
+  const auto type = parse_type(words.type);
+  if (type != f16 && type != bf16) gpu::refuse("--type", words.type, "f16 or bf16");
+  return emit(words, *target) ? 0 : 1;
+}
