@@ -86,6 +86,24 @@ TEST_F(LoaderOnDouble, TheDriversStepsAreTold) {
   EXPECT_EQ(text.load, 0);
 }
 
+TEST_F(LoaderOnDouble, TwoGpusShareOneCache) {
+  fake.devices = 2;
+  const auto other = Device::open("cuda:1");
+  ASSERT_TRUE(other) << other.diags().text();
+  const Cache cache = folder.open();
+  const Loader here(*device, cache), there(*other, cache);
+  const auto first = here.load(scale());
+  ASSERT_TRUE(first);
+  EXPECT_TRUE(calls("cuLinkComplete"));
+  const auto second = there.load(scale());
+  ASSERT_TRUE(second) << second.diags().text();
+  EXPECT_NE(*first, *second) << "each GPU has a module of its own";
+  EXPECT_FALSE(fake.called("cuLinkCreate")) << "of one machine code";
+  EXPECT_TRUE(calls("cuModuleLoadDataEx"));
+  EXPECT_EQ((*second)->times.assemble, 0);
+  EXPECT_EQ(cache.stats().entries, 1u);
+}
+
 TEST_F(LoaderOnDouble, AnotherDriverOrGpuAssemblesAnew) {
   ASSERT_TRUE(loader().load(scale()));
   EXPECT_TRUE(calls("cuLinkComplete"));
