@@ -15,6 +15,15 @@ std::int64_t work(const Shape& shape) {
   return static_cast<std::int64_t>(shape.m) * shape.n * shape.k;
 }
 
+const std::vector<isa::Form>& mma_forms() {
+  static const std::vector<isa::Form> forms = [] {
+    std::vector<isa::Form> all = isa::forms();
+    std::erase_if(all, [](const isa::Form& each) { return each.opcode != isa::Opcode::mma; });
+    return all;
+  }();
+  return forms;
+}
+
 }  // namespace
 
 std::string detail::product_text(Type a, Type b) {
@@ -25,7 +34,7 @@ MmaKind Builder::best_mma(Type a, Type b, Type c, const MmaOptions& options, Her
   state_->at(at);
   std::optional<isa::Form> best, elsewhere;
   std::optional<Since> soonest;  // with a later PTX version
-  for (const isa::Form& form : isa::forms()) {
+  for (const isa::Form& form : mma_forms()) {
     isa::Form wanted{.opcode = isa::Opcode::mma, .shape = form.shape};
     wanted.a_major = Major::row, wanted.b_major = Major::col;
     wanted.a = a, wanted.b = b, wanted.c = c;

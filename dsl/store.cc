@@ -74,9 +74,8 @@ class Storer {
 
   void stmatrix(const isa::Form& form) {
     state_.log.choose(what(), isa::spell(form), "rows of 16 bytes to shared memory");
-    state_.f().matrix(form,
-                      written_address_of(state_, to_, lane_row(form).first, lane_row(form).second),
-                      registers());
+    const auto [row, col] = lane_row(form);
+    state_.f().matrix(form, written_address_of(state_, to_, row, col), registers());
   }
 
   // The row that the lane's address points to, as for ldmatrix.
