@@ -27,6 +27,7 @@ PAGES = {
                    "--tile", "128x256x64", "--warps", "8x1", "--stages", "4", "--producers", "4"],
     "race": [ROOT / "tests/museum/cp-async-without-barrier/wrong.json"],
     "wrong_results": [ROOT / "tests/museum/row-blocks-swapped/wrong.json"],
+    "deadlock": [ROOT / "tests/museum/parity-of-the-ring/wrong.json"],
     "no_fence": [ROOT / "tests/museum/wgmma-without-fence/wrong.ptx"],
 }
 
@@ -178,7 +179,9 @@ class PageInBrowser(unittest.TestCase):
     def test_findings_stand_at_their_lines(self):
         for name in ("race", "no_fence"):
             model, page = self.model(name), self.open(name)
-            self.assertEqual(page.run("document.querySelectorAll('.card.finding').length"), len(model["findings"]))
+            causes = {(each["id"], *sorted([each["line"], *each["others"]])) for each in model["findings"]}
+            self.assertEqual(page.run("document.querySelectorAll('.card.finding').length"), len(causes))
+            self.assertEqual(page.run("document.querySelectorAll('.same > p').length"), len(model["findings"]) - len(causes))
             for finding in model["findings"]:
                 notes = page.run(f"(() => {{ const out = []; let at = byId('ptx-{finding['line']}').nextElementSibling;"
                                  " while (at?.classList.contains('note')) { out.push(at.textContent); at = at.nextElementSibling; } return out; })()")
@@ -187,6 +190,26 @@ class PageInBrowser(unittest.TestCase):
         page.key("n")
         page.settle()
         self.assertEqual(page.run("document.activeElement.closest('.pane')?.className"), "pane ptx")
+
+    def test_wrong_results_show_their_values(self):
+        model, page = self.model("wrong_results"), self.open("wrong_results")
+        values = next(each["values"] for each in model["findings"] if each["id"] == "expectation")
+        self.assertGreater(len(values), 2)
+        shown = page.run("[...document.querySelectorAll('.values tbody tr')].map((each) => [...each.children].map((cell) => cell.textContent))")
+        self.assertEqual(shown, [[str(each["index"]), each["expected"], each["found"]] for each in values])
+
+    def test_a_deadlock_shows_where_it_stands(self):
+        page = self.open("deadlock")
+        page.settle()
+        self.assertEqual(page.problems, [])
+        waits, shown, last = page.run("[timelinePicture.cta.rows.flatMap((each) => each.slices).filter((each) => each.args.ended === false).length,"
+                                      " timelinePicture.to, timelinePicture.last]")
+        self.assertGreater(waits, 0)
+        self.assertLess(shown, last)
+
+    def test_says_what_of_wgmma_is_in_memory(self):
+        text = self.open("gemm_sm90a").run("byId('fragments').textContent")
+        self.assertIn("a and b are both in shared memory", text)
 
     def test_wavefronts_are_the_emulator_s(self):
         for name in PAGES:

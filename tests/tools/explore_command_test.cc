@@ -310,10 +310,16 @@ TEST_F(ExploreCommand, MachineCodeIsLinkedByItsLines) {
         machine["at"][i];
   EXPECT_EQ(lines.at("HMMA.16816.F32"), (json{0, 19}));
   EXPECT_EQ(lines.at("LDSM.16.M88.4"), (json{0, 17}));
-  EXPECT_EQ(lines.at("EXIT"), 0) << "a line of no shown file";
+  EXPECT_EQ(lines.at("BAR.SYNC.DEFER_BLOCKING"), (json{0, 16}));
+  EXPECT_EQ(lines.at("EXIT"), (json{0, 19}));
   EXPECT_TRUE(lines.contains(".L_x_0:"));
+  EXPECT_EQ(machine["lines"].size(), 51U) << "of 48 instructions and three labels";
   write_tool("ptxas", "exit 3\n");
   EXPECT_EQ(model("one_mma")["machine"]["missing"], "ptxas did not assemble the text");
+  write_tool("ptxas",
+             "echo 'ptxas /tmp/k.ptx, line 9; error   : Unknown modifier' >&2\nexit 255\n");
+  EXPECT_EQ(model("one_mma")["machine"]["missing"],
+            "ptxas did not assemble the text: line 9; error   : Unknown modifier");
 }
 
 TEST_F(ExploreCommand, SaysWhatIsWrongAndWritesNothing) {

@@ -69,14 +69,19 @@ bool said(const Diags& checked, const Finding& finding) {
 
 constexpr std::uint64_t most_drawn = 65536;  // elements of a buffer
 
-// The elements that differ, as ranges of indices [first, last].
+constexpr std::size_t most_values = 8;  // that differ, with what they are
+
+// The elements that differ, as ranges of indices [first, last]; the first ones with their values.
 Json differing(const Comparison& how, std::span<const std::byte> expected,
-               std::span<const std::byte> got) {
+               std::span<const std::byte> got, Json& values) {
   Json out = Json::array();
   const std::size_t size = how.element_bytes(), count = expected.size() / size;
   for (std::size_t i = 0; i < count; ++i) {
     const auto part = [&](auto all) { return all.subspan(i * size, size); };
-    if (compare(how, part(expected), part(got)).mismatched == 0) continue;
+    const Difference one = compare(how, part(expected), part(got));
+    if (one.mismatched == 0) continue;
+    if (values.size() < most_values)
+      values.push_back({{"index", i}, {"expected", one.expected}, {"found", one.got}});
     if (!out.empty() && out.back()[1] == i - 1) out.back()[1] = i;
     else out.push_back({i, i});
   }
@@ -93,11 +98,12 @@ Json of_expectation(const Subject& subject, const Outcome& outcome, const Expect
                   0);
   out["by"] = "run";
   out["elements"] = found.elements;
+  out["values"] = Json::array();
   if (found.elements > most_drawn) return out;
   for (const ManifestBuffer* buffer : subject.manifest->all_buffers())
     for (const auto& [name, got] : outcome.results)
       if (buffer->name == of.buffer && name == of.buffer && buffer->expect)
-        out["differing"] = differing(of.comparison, *buffer->expect, got);
+        out["differing"] = differing(of.comparison, *buffer->expect, got, out["values"]);
   return out;
 }
 

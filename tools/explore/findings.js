@@ -76,7 +76,32 @@ function differences(finding) {
     stores.length ? element('p', {class: 'meaning'}, 'Global memory is written at ', ...stores.flatMap((each, i) => [i ? ', ' : '', lineLink(each.line)]), model.findings.every((each) => each.differing) ? '. No race, fault or undefined value explains it: look at addresses, layouts, operands and constants.' : '.') : null);
 }
 
-function findingCard(finding) {
+// The first elements that differ, with what they should be.
+function values(finding) {
+  if (!finding.values?.length) return null;
+  const cells = (tag, texts) => element('tr', {}, ...texts.map((each) => element(tag, {}, String(each))));
+  return element('table', {class: 'numbers values'}, element('thead', {}, cells('th', ['index', 'expected', 'found'])),
+    element('tbody', {}, ...finding.values.map((each) => cells('td', [each.index, each.expected, each.found]))));
+}
+
+// Findings of one rule at the same lines have one cause: the first stands for them.
+function grouped(findings) {
+  const groups = new Map();
+  for (const each of findings) {
+    const lines = [each.line, ...each.others].filter((line) => line > 0).sort((x, y) => x - y);
+    const key = lines.length ? `${each.id}:${lines.join()}` : `${each.id}:${each.message}`;
+    groups.set(key, [...(groups.get(key) ?? []), each]);
+  }
+  return [...groups.values()];
+}
+
+function moreOfTheSame(rest) {
+  if (!rest.length) return null;
+  return element('details', {class: 'same'}, element('summary', {}, `${rest.length} more ${rest.length === 1 ? 'finding' : 'findings'} of the same lines: likely one cause`),
+    ...rest.map((each) => element('p', {}, ...linked(capital(each.message)), where(each) ? `, in ${where(each)}` : '', '.')));
+}
+
+function findingCard([finding, ...rest]) {
   const lines = [finding.line, ...finding.others].filter((line) => line > 0 && line <= ptxLines.length);
   return element('article', {class: `card finding is-${finding.level}`},
     element('h3', {}, element('span', {class: 'mark'}, markOfLevel[finding.level]), ` ${finding.level}`,
@@ -84,10 +109,10 @@ function findingCard(finding) {
       element('span', {class: 'rule', title: finding.meaning}, finding.id)),
     element('p', {}, ...linked(capital(finding.message)), '.'),
     ...lines.flatMap((line) => quoted(line, finding)),
-    finding.differing ? differences(finding) : null,
+    values(finding), finding.differing ? differences(finding) : null,
     finding.meaning ? element('p', {class: 'meaning'}, finding.meaning) : null,
     element('p', {class: 'by'}, finding.by === 'check' ? 'the checker says so of the text' : 'the emulator saw it',
-      where(finding) ? ` in ${where(finding)}` : ''));
+      where(finding) ? ` in ${where(finding)}` : ''), moreOfTheSame(rest));
 }
 
 function addFindings() {
@@ -96,6 +121,6 @@ function addFindings() {
   const ran = model.report.run ? 'The text checks, and the emulator found no race, fault or undefined value in the run.'
     : 'The text checks. It was not run: ' + (model.report.not_run || 'the text has errors') + '.';
   addPart('findings', 'Findings', null,
-    ...(sorted.length ? sorted.map(findingCard) : [element('p', {class: model.report.run ? 'empty' : 'empty plain'}, `${model.report.run ? '✓ ' : ''}${ran}`)]),
+    ...(sorted.length ? grouped(sorted).map(findingCard) : [element('p', {class: model.report.run ? 'empty' : 'empty plain'}, `${model.report.run ? '✓ ' : ''}${ran}`)]),
     sorted.length && model.report.not_run ? element('p', {class: 'hint'}, `Not run on the emulator: ${model.report.not_run}.`) : null);
 }

@@ -57,8 +57,13 @@ class Folder {
   fs::path path_;
 };
 
-// What the program prints on both outputs, if it succeeds.
-std::optional<std::string> output_of(std::vector<std::string> words, const fs::path& log) {
+// What a program printed on both outputs, and whether it succeeded.
+struct Printed {
+  bool ok = false;
+  std::string text;
+};
+
+Printed output_of(std::vector<std::string> words, const fs::path& log) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -72,10 +77,17 @@ std::optional<std::string> output_of(std::vector<std::string> words, const fs::p
       posix_spawn(&child, words[0].c_str(), &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   int status = 0;
-  if (failed || waitpid(child, &status, 0) != child) return std::nullopt;
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return std::nullopt;
+  if (failed || waitpid(child, &status, 0) != child) return {};
   const auto text = read_source(log.string());
-  return text ? std::optional(std::string(text->text())) : std::nullopt;
+  return {.ok = text && WIFEXITED(status) && WEXITSTATUS(status) == 0,
+          .text = text ? std::string(text->text()) : std::string()};
+}
+
+// The first complaint, without the names of our temporary files: "Unexpected instruction types".
+std::string complaint(const std::string& log) {
+  std::smatch found;
+  static const std::regex line(R"((?:line \d+; )?(?:error|fatal)\s*: *([^\n]+))");
+  return std::regex_search(log, found, line) ? fmt::format(": {}", found.str(0)) : std::string();
 }
 
 std::optional<int> number_before(const std::string& text, const char* what) {
@@ -149,7 +161,7 @@ Json machine_part(const Subject& subject, const Json& sources) {
            {"lines", Json::array()},
            {"at", Json::array()}};
   const auto assembler = find_tool("ptxas"), disassembler = find_tool("nvdisasm");
-  const auto without = [&](const char* why) {
+  const auto without = [&](const std::string& why) {
     out["missing"] = why;
     return out;
   };
@@ -164,18 +176,19 @@ Json machine_part(const Subject& subject, const Json& sources) {
   if (!folder.made()) return without("the folder of temporary files cannot be written");
   const fs::path ptx = folder / "kernel.ptx", cubin = folder / "kernel.cubin";
   if (!write_file(ptx.string(), text)) return without("the folder of temporary files is full");
-  const auto log = output_of({assembler->string(), "-v", "-lineinfo", "-arch=" + target[1].str(),
-                              "-o", cubin.string(), ptx.string()},
-                             folder / "log");
-  if (!log) return without("ptxas did not assemble the text");
-  out["resources"] = resources(*log);
+  const Printed log = output_of({assembler->string(), "-v", "-lineinfo", "-arch=" + target[1].str(),
+                                 "-o", cubin.string(), ptx.string()},
+                                folder / "log");
+  if (!log.ok) return without("ptxas did not assemble the text" + complaint(log.text));
+  out["resources"] = resources(log.text);
   if (!disassembler)
     return without(
         "nvdisasm of NVIDIA's CUDA toolkit was not found: set CUDA_HOME, or add it to PATH");
-  const auto listing =
+  const Printed listing =
       output_of({disassembler->string(), "-g", cubin.string()}, folder / "listing");
-  if (!listing) return without("nvdisasm did not read what ptxas made");
-  out.update(instructions(*listing, sources));
+  if (!listing.ok)
+    return without("nvdisasm did not read what ptxas made" + complaint(listing.text));
+  out.update(instructions(listing.text, sources));
   return out;
 }
 

@@ -219,7 +219,15 @@ class FragmentFigure {
     this.root = element('article', {class: 'card form'},
       element('h3', {}, element('code', {}, form.instruction), ' ',
         element('span', {class: 'faint'}, `${plural(this.uses.length, 'time')} in the text, here at `), this.chooser),
-      this.board, ...form.notes.filter((note) => held({operand: 'a'}) || !note.startsWith('a is shown')).map((note) => element('p', {class: 'hint'}, note)));
+      this.board, this.inMemory(), ...form.notes.filter((note) => !/^(a is shown|b is read)/.test(note)).map((note) => element('p', {class: 'hint'}, note)));
+  }
+
+  // wgmma reads b, and most often a, through descriptors.
+  inMemory() {
+    if (!this.form.instruction.startsWith('wgmma')) return null;
+    const a = this.pictures.some((each) => each.operand.operand === 'a');
+    return element('p', {class: 'hint'}, a ? 'b is in shared memory: the instruction has its descriptor. a is in registers, as drawn.'
+      : 'a and b are both in shared memory: the instruction has a descriptor of each, and no lane holds their elements.');
   }
 
   draw() {

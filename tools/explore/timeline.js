@@ -36,6 +36,13 @@ function readTrace(trace) {
 
 const sliceColours = {copy: '--copy', product: '--product', commit: '--commit', arrive: '--arrive', wait: '--wait', phase: '--phase', completion: '--completion', warp: '--life'};
 
+// Whether an error is about the slice's line.
+let faultyLines = null;
+function faulty(slice) {
+  faultyLines ??= new Set(model.findings.filter((each) => each.level === 'error').flatMap((each) => [each.line, ...each.others]));
+  return slice.args.line > 0 && faultyLines.has(slice.args.line);
+}
+
 class TimelinePicture {
   constructor(trace) {
     this.ctas = readTrace(trace);
@@ -76,7 +83,10 @@ class TimelinePicture {
     this.first = Math.min(...slices.map((each) => each.begin), Infinity);
     this.last = Math.max(...slices.map((each) => each.end), -Infinity);
     if (!slices.length) [this.first, this.last] = [0, 1];
-    [this.from, this.to] = [this.first, this.last];
+    // What lasts until the end without ending, as polls of a deadlock do, is not shown to its end.
+    const events = slices.filter((each) => each.args.ended !== false && each.category !== 'warp').map((each) => each.end);
+    const until = Math.max(...events, this.first + 1) * 1.1;
+    [this.from, this.to] = [this.first, slices.some((each) => each.args.ended === false) ? Math.min(this.last, until) : this.last];
     if (draw) this.draw();
   }
 
@@ -118,7 +128,8 @@ class TimelinePicture {
     if (args.barrier) more.push(`at ${args.barrier}`);
     if (args.count > 1) more.push(`${args.count} instructions`);
     if (args.bytes) more.push(bytes(args.bytes));
-    if (args.released === false) more.push('never released');
+    if (args.ended === false) more.push('it did not end');
+    if (faulty(slice)) more.push('a finding is about this line');
     this.tip.textContent = `${slice.name}: ${slice.category}, steps ${slice.begin} to ${slice.end}${more.length ? ` · ${more.join(' · ')}` : ''}`;
   }
 
@@ -170,7 +181,7 @@ class TimelinePicture {
       const x = this.x(slice.begin), w = Math.max(1, (slice.end - slice.begin) * this.scale - (life ? 0 : 0.5));
       context.fillStyle = styleOf(sliceColours[slice.category] ?? '--life');
       context.fillRect(x, y + inset, w, this.height - 2 * inset);
-      if (slice.args.released === false) {
+      if (slice.args.ended === false && slice.category === 'wait' || faulty(slice)) {
         context.strokeStyle = styleOf('--bad');
         context.lineWidth = 2;
         context.strokeRect(x + 1, y + inset, w - 2, this.height - 2 * inset);
@@ -226,7 +237,7 @@ function addTimeline() {
   if (!model.timeline || model.timeline.traceEvents.filter((each) => each.ph === 'X').length < 2) return;
   timelinePicture = new TimelinePicture(model.timeline);
   addPart('timeline', 'Timeline', 'What each warp did and waited for, and what barriers saw, in the order in which the emulator ran it. '
-    + 'Curves lead from what released a wait to the wait.', timelinePicture.root);
+    + 'Curves lead from what released a wait to the wait. Red frames: what a finding is about, and waits that did not end.', timelinePicture.root);
   timelinePicture.draw();
   on('redraw', () => timelinePicture.draw());
 }
