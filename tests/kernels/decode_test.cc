@@ -75,16 +75,13 @@ TEST(Decode, GpuAgreesWithDoublePrecision) {
   auto device = Device::open("cuda");
   if (!device) GTEST_SKIP() << device.diags().text();
   const Arch own = device->arch();
-  for (const int d : {64, 80, 128, 256})
-    for (const int page : {16, 64})
-      for (const int queries : {1, 5, 8, 16})
-        for (const unsigned blocks : {1U, 7U, 132U})
-          for (const std::string& name : {std::string("sm_80"), own.text()}) {
-            const Target target = *Target::parse(name);
-            const D with{.head_dim = d, .type = bf16, .queries = queries, .page = page};
-            expect_decode(*device, target, tuned(with, target),
-                          {{1000, 0, 1, 513, 64, 4099}, 2, blocks});
-          }
+  for (const int d : {64, 128})
+    for (const int queries : {1, 5, 16})
+      for (const std::string& name : {std::string("sm_80"), own.text()}) {
+        const Target target = *Target::parse(name);
+        const D with{.head_dim = d, .type = bf16, .queries = queries, .page = 16};
+        expect_decode(*device, target, tuned(with, target), {{500, 0, 1, 257, 64}, 2, 7});
+      }
 }
 
 // NVIDIA's assembler accepts the text and spills nothing.
