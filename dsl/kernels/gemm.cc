@@ -25,17 +25,6 @@ struct Multiples {
   int m, n, k;
 };
 
-Major opposite(Major major) { return major == Major::row ? Major::col : Major::row; }
-
-// The product whose tiles the kernel computes: with swap, of the transposed operands.
-Gemm in_tiles(Gemm options) {
-  if (!options.swap) return options;
-  std::swap(options.m, options.n);
-  std::swap(options.a, options.b);
-  options.a_major = opposite(std::exchange(options.b_major, opposite(options.a_major)));
-  return options;
-}
-
 Multiples multiples(const Gemm& options) {
   const bool a_is_row = options.a_major == Major::row, b_is_row = options.b_major == Major::row;
   return {a_is_row ? 1 : options.multiple,
@@ -87,10 +76,10 @@ static Kernel described_gemm(const Gemm& options) {
                stride_b = stride(k, "stride_b", options, options.multiple),
                stride_c = stride(k, "stride_c", options, options.multiple_c);
     // The kernel's parameters are A and B, its product is that of `left` and `right`.
-    const Gemm turned = in_tiles(options);
+    const Gemm turned = detail::in_tiles(options);
     const auto declare = [&](const char* name, Type type, Major major, auto rows, auto cols) {
       if (!options.swap) return k.global(name, type, stored(major, rows, cols));
-      return k.global(name, type, stored(opposite(major), cols, rows));
+      return k.global(name, type, stored(detail::opposite(major), cols, rows));
     };
     auto A = declare("A", options.a, options.a_major, m, depth);
     auto B = declare("B", options.b, options.b_major, depth, n);

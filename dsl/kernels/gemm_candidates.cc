@@ -34,18 +34,38 @@ class Collector {
   }
 
   std::vector<Gemm> all() {
+    if (warpgroups_ && by_boxes_) by_swap();
     if (warpgroups_) by_warpgroups();
     by_warps();
     return std::move(out_);
   }
 
  private:
+  // Few rows as wgmma's N: faster than mma.sync up to 16.
+  void by_swap() {
+    constexpr int few = 16;
+    if (options_.m < 1 || options_.m > few || options_.a_major != Major::row) return;
+    if (options_.splits != 1 || options_.stream_blocks != 0) return;
+    Gemm each = options_;
+    each.swap = true, each.producers = 1, each.persistent = false;
+    each.tile = {.m = 64,
+                 .n = options_.m <= 8 ? 8 : few,
+                 .k = 2 * line_elements(options_),
+                 .warps_m = 4,
+                 .warps_n = 1};
+    if (!by_wgmma(each, target_)) return;
+    for (const int stages : stage_counts(each)) {
+      each.stages = stages;
+      if (runs(each, target_)) out_.push_back(each);
+    }
+  }
+
   void by_warpgroups() {
     struct Height {
       int m, warps, widest, narrowest, step;
     };
     static constexpr Height heights[] = {
-        {128, 8, 256, 32, 16}, {64, 4, 256, 32, 32}, {192, 12, 192, 128, 32}};
+        {128, 8, 256, 32, 16}, {64, 4, 256, 32, 16}, {192, 12, 192, 128, 32}};
     for (const Height& each : heights)
       for (int n = each.widest; n >= each.narrowest; n -= each.step)
         for (const int lines : {1, 2}) {
@@ -141,6 +161,7 @@ class Collector {
     if (whole && tiles > gpu_.multiprocessors && by_boxes_ && by_wgmma(each, target_))
       lasting(each);
     out_.push_back(each);
+    if (whole) in_clusters(each, tiles);
     if (!partial_ || !whole || each.batched) return;
     const int steps = each.k ? (each.k + each.tile.k - 1) / each.tile.k : 64;
     for (const int splits : {2, 4, 8, 16})
@@ -149,6 +170,21 @@ class Collector {
         split.splits = splits;
         out_.push_back(split);
       }
+  }
+
+  // Clusters that divide k, of the tiles that were measured: where there are at most 16, and with
+  // clusters on half of the multiprocessors. More of them do not fit at the same time, and take
+  // twice as long.
+  void in_clusters(Gemm each, std::int64_t tiles) {
+    const Tile& tile = each.tile;
+    if (each.m == 0 || each.n == 0 || options_.cluster > 1 || !by_boxes_) return;
+    if (tile.m != 64 || tile.n != 64 || tile.k != 2 * line_elements(options_)) return;
+    if (!by_wgmma(each, target_)) return;
+    for (const int splits : {4, 8}) {
+      if (tiles * splits > gpu_.multiprocessors / 2 || each.k < 4 * splits * tile.k) continue;
+      each.cluster_splits = splits;
+      if (runs(each, target_)) out_.push_back(each);
+    }
   }
 
   void lasting(Gemm each) {
@@ -205,7 +241,9 @@ bool runs(const Gemm& options, const Target& target) {
 
 std::vector<Gemm> candidates(const Gemm& options, const Target& target, const GpuRow& gpu,
                              bool partial) {
-  return Collector(options, target, gpu, partial).all();
+  Gemm plain = options;
+  plain.swap = false, plain.cluster_splits = 1;
+  return Collector(plain, target, gpu, partial).all();
 }
 
 std::vector<Candidate> ranked(const Gemm& options, const Target& target, const GpuRow& gpu,

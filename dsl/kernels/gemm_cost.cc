@@ -16,6 +16,9 @@ namespace {
 
 constexpr int line_bytes = 128;
 constexpr int shared_of_system = 1024;  // of each CTA
+// Of a launch in clusters and the sum over their CTAs, as measured on an H100: cycles, and bytes of
+// accumulators per cycle.
+constexpr double cluster_sum = 3500, cluster_bytes = 16;
 
 // From NVIDIA's data sheets; multiply-adds, latency and loads of an H100 as measured.
 constexpr GpuRow rows[] = {{.name = "A100",
@@ -204,7 +207,8 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
   const double line = double{1} * tile.k * bits(options.a) / 8;
   tiles = static_cast<double>(options.tiles(static_cast<int>(m), static_cast<int>(n)));
   const double all = std::max(up(k, tile.k), 1.0);
-  steps = up(all, options.splits), ctas = tiles * options.splits;
+  const double apart = double{1} * options.splits * options.cluster_splits;
+  steps = up(all, apart), ctas = tiles * apart;
   if (options.stream_blocks)
     ctas = options.stream_blocks, steps = up(tiles * all, options.stream_blocks);
   resident = resident_ctas(options, target, gpu);
@@ -306,6 +310,7 @@ const GemmConstants& gemm_constants() {
 }
 
 bool by_wgmma(const Gemm& options, const Target& target) {
+  if (options.swap) return by_wgmma(kernels::detail::in_tiles(options), target);
   const Tile& tile = options.tile;
   return target.arch.text() == "sm_90a" && options.producers > 0 && tile.warps_n == 1 &&
          tile.warps_m % 4 == 0 && tile.m % (16 * tile.warps_m) == 0 && tile.n % 8 == 0 &&
@@ -314,6 +319,7 @@ bool by_wgmma(const Gemm& options, const Target& target) {
 }
 
 bool by_tma(const Gemm& options, const Target& target) {
+  if (options.swap) return by_tma(kernels::detail::in_tiles(options), target);
   if (target.arch.sm < 90 || target.ptx < Version{8, 0} || options.producers == 0) return false;
   const auto whole = [&](int size) {
     return std::int64_t{leading(size, options.multiple)} * bits(options.a) % 128 == 0;
@@ -325,7 +331,8 @@ bool by_tma(const Gemm& options, const Target& target) {
 std::int64_t shared_bytes(const Gemm& options) {
   const Tile& tile = options.tile;
   const std::int64_t stage = std::int64_t{tile.m + tile.n} * tile.k * bits(options.a) / 8;
-  return options.stages * stage + 1024;
+  const std::int64_t sums = options.cluster_splits > 1 ? std::int64_t{4} * tile.m * tile.n : 0;
+  return options.stages * stage + sums + 1024;
 }
 
 int accumulators(const Gemm& options) {
@@ -340,11 +347,14 @@ int thread_registers(const Gemm& options, const Target& target) {
 
 GemmCost gemm_cost(const Gemm& options, const Target& target, const GpuRow& gpu,
                    const GemmConstants& c) {
+  if (options.swap) return gemm_cost(kernels::detail::in_tiles(options), target, gpu, c);
   const Work work(options, target, gpu, c);
   GemmCost out;
   out.fixed = c.launch;
   out.multiprocessor = multiprocessor_cycles(options, work, gpu, c);
   if (options.cluster > 1) out.multiprocessor *= c.clusters;
+  if (options.cluster_splits > 1)
+    out.multiprocessor += cluster_sum + 4.0 * options.tile.m * options.tile.n / cluster_bytes;
   const double loaded = work.ctas * work.steps * work.stage_bytes,
                stored = work.m * work.n * bits(options.c) / 8.0,
                parts = work.partial ? 4.0 * options.tile.m * options.tile.n * work.ctas : 0;

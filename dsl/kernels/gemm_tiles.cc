@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "tartan/dsl/math.h"
 
@@ -83,6 +84,15 @@ bool parts_are_possible(Builder& k, const Gemm& options, const Scalar& m) {
                        "cluster_splits") &
              k.require(options.splits == 1 || options.stream_blocks == 0,
                        "split-K (splits) and stream-K (stream_blocks) exclude each other");
+}
+
+Gemm in_tiles(Gemm options) {
+  if (!options.swap) return options;
+  std::swap(options.m, options.n);
+  std::swap(options.a, options.b);
+  options.a_major = opposite(std::exchange(options.b_major, opposite(options.a_major)));
+  options.swap = false;
+  return options;
 }
 
 Scalar size(Builder& k, const char* name, int fixed, int multiple) {

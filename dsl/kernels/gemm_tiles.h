@@ -24,6 +24,11 @@ bool sizes_are_possible(Builder& k, const Tile& tile, const Scalar& m, const Sca
 /// Whether the product may be split that way; reports if not.
 bool parts_are_possible(Builder& k, const Gemm& options, const Scalar& m);
 
+inline Major opposite(Major major) { return major == Major::row ? Major::col : Major::row; }
+
+/// The product whose tiles the kernel computes: with swap, of the transposed operands.
+Gemm in_tiles(Gemm options);
+
 /// CTAs of a cluster, for KernelOptions.
 inline int cluster_size(const Gemm& options) {
   return options.cluster_splits > 1 ? options.cluster_splits : options.cluster;

@@ -254,6 +254,7 @@ Gemm completed(const ProductWords& words, const Gemm& read, const Target& target
   if (words.cluster) out.cluster = read.cluster;
   if (words.group) out.group = read.group;
   out.persistent |= read.persistent;
+  if (out.persistent) out.cluster_splits = 1;
   return out;
 }
 

@@ -25,7 +25,8 @@ std::string text(const Gemm& options) {
   const Tile& tile = options.tile;
   return fmt::format("{}x{}x{}:{}x{}:{}:{}{}{}", tile.m, tile.n, tile.k, tile.warps_m, tile.warps_n,
                      options.stages, options.producers, options.persistent ? ":persistent" : "",
-                     options.cluster > 1 ? fmt::format(":cluster={}", options.cluster) : "");
+                     options.cluster > 1 ? fmt::format(":cluster={}", options.cluster) : "") +
+         fmt::format("{}:cluster_splits={}", options.swap ? ":swap" : "", options.cluster_splits);
 }
 
 struct Sizes {
@@ -36,7 +37,8 @@ constexpr Sizes sizes[] = {{1, 512, 512},       {32, 4096, 14336},   {84, 3840, 
                            {200, 10928, 11720}, {768, 768, 768},     {1000, 1000, 1000},
                            {97, 6982, 1055},    {2048, 12288, 1536}, {2064, 6680, 1176},
                            {15, 517, 7453},     {3432, 7424, 3736},  {1757, 688, 9077},
-                           {4096, 4096, 4096},  {6154, 8271, 1517},  {4464, 512, 800}};
+                           {4096, 4096, 4096},  {6154, 8271, 1517},  {4464, 512, 800},
+                           {14, 512, 7936},     {7, 4096, 4096},     {16, 512, 8192}};
 constexpr Type types[] = {bf16, Type::e4m3, Type::s8, f32};
 
 TEST(GemmChoice, MoreWorkCostsMore) {
@@ -103,6 +105,12 @@ TEST(GemmChoice, KnownMistakes) {
     EXPECT_EQ(chosen(m, n, k, bf16).producers, 0) << m;
     EXPECT_FALSE(chosen(m, n, k, bf16).persistent) << m;
   }
+  // Few rows as wgmma's N; clusters that divide k where there are few tiles, and only there.
+  EXPECT_TRUE(chosen(1, 8192, 8192, bf16).swap);
+  EXPECT_EQ(chosen(16, 8192, 8192, bf16).tile.n, 16);
+  EXPECT_FALSE(chosen(32, 4096, 14336, bf16).swap);
+  EXPECT_EQ(chosen(14, 512, 7936, bf16).cluster_splits, 8);
+  EXPECT_EQ(chosen(128, 4096, 4096, bf16).cluster_splits, 1);
   // A short wave of wide tiles: 5120 columns are 32 of 160, 128 tiles.
   EXPECT_EQ(chosen(512, 5120, 5120, bf16).tile.n, 160);
 }
