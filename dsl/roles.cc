@@ -54,15 +54,27 @@ class Cursor {
 };
 
 // Consumers release a stage. Every thread arrives, which releases what it has read; if only MMAs
-// read, one lane arrives for its warp. With multicast, they arrive at the barriers of all blocks of
-// the cluster; the producers decide whether that is so.
+// read, one lane arrives for its warp, and also beside wgmma, whose warps are converged: there a
+// barrier of the warp orders what its threads have read, and a predicate takes the place of a
+// branch, below which LLVM would move arithmetic that belongs above the next product. With
+// multicast, they arrive at the barriers of all blocks of the cluster; the producers decide whether
+// that is so.
 void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const Scalar& stage,
                    const std::source_location& at) {
   codegen::FunctionBuilder& f = state.f();
   const codegen::Pointer barrier = barrier_of(state, pipeline.empty, stage);
   const int blocks = pipeline.shared_by_cluster ? state.config.options.cluster : 1;
-  pipeline.empty_arrivals = blocks * thread_count(state) / (pipeline.threads_read ? 1 : 32);
-  if (blocks == 1) {
+  const bool by_warp = pipeline.threads_read && state.fill.read_by_wgmma;
+  pipeline.empty_arrivals =
+      blocks * thread_count(state) / (pipeline.threads_read && !by_warp ? 1 : 32);
+  if (by_warp) {
+    f.warp_sync();
+    const codegen::Value arrives = state.value(k.lane(at) < blocks);
+    if (blocks == 1) f.mbarrier_arrive_if(arrives, barrier);
+    else
+      f.mbarrier_arrive_if(arrives, barrier,
+                           state.value(select(k.lane(at) < blocks, k.lane(at), 0)));
+  } else if (blocks == 1) {
     if (pipeline.threads_read) f.mbarrier_arrive(barrier);
     else
       k.when(

@@ -146,7 +146,6 @@ bool by_warpgroups(const TiledParts& mma, const WarpTile& c, bool sparse) {
 
 using detail::fits;
 using detail::KernelState;
-using detail::registers_beside;
 using detail::rounded;
 using detail::shared_layout;
 using detail::Side;
@@ -245,7 +244,7 @@ FirstStep TiledMma::first_step(const Shared& a_stage, const Shared& b_stage, Her
   // Fragments of this k-step and of the next one.
   const int needed = parts_.fragments_m() * parts_.fragments_n() * words(c) +
                      2 * (parts_.fragments_m() * words(a) + parts_.fragments_n() * words(b)) +
-                     registers_beside(*parts_.state, a_stage, b_stage);
+                     detail::registers_beside(*parts_.state, a_stage, b_stage);
   const bool possible = needed <= parts_.state->config.registers();
   parts_.state->log.choose("first k-step of a stage",
                            possible ? "loaded before the last MMAs of the preceding stage"
@@ -295,14 +294,22 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
 }
 
 WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& b, Here at) const {
-  if (!KernelState::begins(parts_.state, at)) return {};
-  if (!fits(parts_, a, b)) return {};
+  if (!KernelState::begins(parts_.state, at) || !fits(parts_, a, b)) return {};
   if (!by_warpgroups(parts_, c))
     return multiply_tile(parts_, c, side_a(parts_, a), side_b(parts_, b));
   return WarpTile(
       detail::warpgroup_multiply(*parts_.state, *parts_.warpgroup, parts_.options, c.fragments(),
                                  tensor_of(a), tensor_of(b), parts_.warp_m / 4),
       parts_.fragments_n(), c.place());
+}
+
+WarpTile TiledMma::fresh(const WarpTile& used, const Shared& a, const Shared& b, Here at) const {
+  if (!KernelState::begins(parts_.state, at) || !fits(parts_, a, b)) return {};
+  if (!by_warpgroups(parts_, used)) return (*this)(accumulator(at), a, b, at);
+  return WarpTile(
+      detail::warpgroup_multiply(*parts_.state, *parts_.warpgroup, parts_.options, used.fragments(),
+                                 tensor_of(a), tensor_of(b), parts_.warp_m / 4, {}, true),
+      parts_.fragments_n(), used.place());
 }
 
 namespace {

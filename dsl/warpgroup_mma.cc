@@ -172,8 +172,8 @@ struct Right {
 class Product {
  public:
   Product(KernelState& state, const isa::Form& form, const MmaOptions& options,
-          std::vector<Fragment> sums)
-      : state_(state), form_(form), options_(options), sums_(std::move(sums)) {}
+          std::vector<Fragment> sums, bool fresh = false)
+      : state_(state), form_(form), options_(options), sums_(std::move(sums)), fresh_(fresh) {}
 
   std::vector<Fragment> multiply(Left a, const Right& b) {
     codegen::FunctionBuilder& f = state_.f();
@@ -183,10 +183,10 @@ class Product {
     std::vector<Value> registers;
     for (const Fragment& each : sums_)
       for (const Value& value : flying_registers(each))
-        registers.push_back(zero ? f.undefined(value.type) : value);
+        registers.push_back(zero && !fresh_ ? f.undefined(value.type) : value);
     std::vector<std::vector<Value>> all;
     for (int step = 0; step < b.steps; ++step)
-      all.push_back(operands(a, b, step, zero && step == 0));
+      all.push_back(operands(a, b, step, (zero || fresh_) && step == 0));
     registers = f.warpgroup_product(form_, registers, all);
     a.kept.insert(a.kept.end(), a.metadata.begin(), a.metadata.end());
     return take_off(state_, sums_, registers, std::move(a.kept));
@@ -218,6 +218,7 @@ class Product {
   const isa::Form& form_;
   const MmaOptions& options_;
   std::vector<Fragment> sums_;
+  bool fresh_;
 };
 
 // A warpgroup's accumulators: those of one wgmma, of 64 rows, after the other's.
@@ -246,7 +247,7 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
                                          const MmaOptions& options,
                                          const std::vector<Fragment>& sums, const Tensor& a,
                                          const Tensor& b, const Scalar& group,
-                                         std::vector<Value> metadata) {
+                                         std::vector<Value> metadata, bool fresh) {
   const auto panels_a = panels(state, a, Operand::a), panels_b = panels(state, b, Operand::b);
   if (!panels_a || !panels_b || !by_all_lanes(state, "mma()")) return {};
   note_read(state, a), note_read(state, b);
@@ -263,7 +264,8 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
                            (group * blocks.count() + block) * rows);
     Left left{[&](int step) { return std::vector<Value>{of_a.at(step, bits(form.a))}; }};
     left.trans = !panels_a->along_k, left.metadata = metadata;
-    append(out, Product(state, form, options, blocks.of(block)).multiply(std::move(left), right));
+    append(out,
+           Product(state, form, options, blocks.of(block), fresh).multiply(std::move(left), right));
   }
   return out;
 }

@@ -15,12 +15,13 @@ std::optional<isa::Form> warpgroup_form(const KernelState& state, const MmaKind&
 /// sums + A * B. `sums` are the warp's 16 rows, as accumulators of m16n8; `group` is the
 /// warpgroup's index in the block. A is in shared memory, or in registers: one fragment of 16 rows
 /// per k-step. The results are in flight: see dsl/in_flight.h. `metadata` of a sparse A: each
-/// register serves isa::selectors() k-steps.
+/// register serves isa::selectors() k-steps. `fresh`: A * B in the registers of `sums`.
 std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& form,
                                          const MmaOptions& options,
                                          const std::vector<Fragment>& sums, const Tensor& a,
                                          const Tensor& b, const Scalar& group,
-                                         std::vector<codegen::Value> metadata = {});
+                                         std::vector<codegen::Value> metadata = {},
+                                         bool fresh = false);
 std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& form,
                                          const MmaOptions& options,
                                          const std::vector<Fragment>& sums, const WarpTile& a,

@@ -73,6 +73,12 @@ void FunctionBuilder::mbarrier_arrive(Pointer at) {
                   impl_->build.getInt64Ty());
 }
 
+void FunctionBuilder::mbarrier_arrive_if(Value condition, Pointer at) {
+  if (impl_->muted) return;
+  impl_->assembly("@$1 mbarrier.arrive.shared.b64 $0, [$2];", "=l,b,r",
+                  {impl_->get(condition), impl_->shared_window(at)}, impl_->build.getInt64Ty());
+}
+
 void FunctionBuilder::mbarrier_expect(Pointer at, int bytes) {
   if (impl_->muted) return;
   impl_->assembly("mbarrier.arrive.expect_tx.shared.b64 $0, [$1], $2;", "=l,r,n",
@@ -122,6 +128,12 @@ void FunctionBuilder::mbarrier_arrive(Pointer at, Value block) {
   if (impl_->muted) return;
   impl_->assembly("mbarrier.arrive.shared::cluster.b64 _, [$0];", "r",
                   {impl_->window_of_block(at, block)});
+}
+
+void FunctionBuilder::mbarrier_arrive_if(Value condition, Pointer at, Value block) {
+  if (impl_->muted) return;
+  impl_->assembly("@$0 mbarrier.arrive.shared::cluster.b64 _, [$1];", "b,r",
+                  {impl_->get(condition), impl_->window_of_block(at, block)});
 }
 
 void FunctionBuilder::cluster_mbarrier_arrive(Pointer at, Value block) {

@@ -153,6 +153,8 @@ class FunctionBuilder {
   // mbarriers (PTX ISA 9.7.13.15, sm_80 and later): 8 bytes of shared memory each, 8-byte aligned.
   void mbarrier_init(Pointer at, int arrivals);
   void mbarrier_arrive(Pointer at);
+  /// Where the condition holds, by a predicate: no branch divides the code around it.
+  void mbarrier_arrive_if(Value condition, Pointer at);
   /// Arrives; the phase also waits for that many more bytes. sm_90 and later.
   void mbarrier_expect(Pointer at, int bytes);
   /// Arrives when this thread's earlier cp.async are done.
@@ -162,6 +164,7 @@ class FunctionBuilder {
   void mbarrier_wait(Pointer at, Value parity);
   /// Arrives at the same mbarrier of another block of the cluster. sm_90 and later.
   void mbarrier_arrive(Pointer at, Value block);
+  void mbarrier_arrive_if(Value condition, Pointer at, Value block);
   /// The same two for a barrier of a cluster: what was written before the arrivals, to the shared
   /// memory of any of its blocks, is visible after the wait.
   void cluster_mbarrier_arrive(Pointer at, Value block);

@@ -45,6 +45,13 @@ std::string key_of(const BlockScaled& options) {
          key_of(epilogue);
 }
 
+std::string key_of(const ScaledGemm& options) {
+  const auto& [m, n, k, c, grouping, tile, parts_n, blocks_k, overlap, stages, group, cluster,
+               share_a] = options;
+  return joined(m, n, k, c, grouping, parts_n, blocks_k, overlap, stages, group, cluster, share_a) +
+         key_of(tile);
+}
+
 std::string key_of(const Attention& options) {
   const auto& [head_dim, type, causal, queries_per_block, keys_per_step, warps, stages, producers] =
       options;

@@ -9,11 +9,13 @@
 #include "tartan/dsl/kernels/decode.h"
 #include "tartan/dsl/kernels/gate.h"
 #include "tartan/dsl/kernels/gemm.h"
+#include "tartan/dsl/kernels/scaled_gemm.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
 
 std::string key_of(const Gemm& options);
 std::string key_of(const BlockScaled& options);
+std::string key_of(const ScaledGemm& options);
 std::string key_of(const Attention& options);
 std::string key_of(const Gate& options);
 std::string key_of(const Decode& options);

@@ -15,6 +15,8 @@ using kernels::Activation;
 using kernels::BlockScaled;
 using kernels::Epilogue;
 using kernels::Gemm;
+using kernels::Grouping;
+using kernels::ScaledGemm;
 
 // A word of --epilogue.
 struct EpiloguePart {
@@ -61,6 +63,29 @@ class Reader {
     out.tile = rest->tile;
     if (out.tile.k == 0) out.tile.k = BlockScaled{}.tile.k;
     out.epilogue = rest->epilogue;
+    return out;
+  }
+
+  Result<ScaledGemm> read_scaled_gemm(const ScaledWords& own, const Target& target) {
+    ScaledGemm out;
+    out.c = type("--c", words_.c, bf16);
+    out.grouping = grouping(own.grouping);
+    const auto rest = read();  // common to both
+    if (!rest) return diags_;
+    out.m = rest->m, out.n = rest->n, out.k = rest->k;
+    const Tile one = out.tile;
+    if (words_.tile.empty()) out = kernels::tuned(out, target);
+    else out.tile = rest->tile, out.tile.k = one.k;
+    if (!words_.tile.empty() && words_.warps.empty())
+      out.tile.warps_m = one.warps_m, out.tile.warps_n = one.warps_n;
+    if (words_.stages) out.stages = rest->stages;
+    if (words_.cluster) out.cluster = rest->cluster;
+    if (words_.group) out.group = rest->group;
+    out.share_a |= own.share_a;
+    if (words_.tile.empty()) return out;
+    out.parts_n = out.tile.n > 160 ? 2 : 1;
+    out.blocks_k = number("--blocks-k", own.blocks_k, 1, 4), out.overlap = out.blocks_k > 1;
+    if (!diags_.ok()) return diags_;
     return out;
   }
 
@@ -171,6 +196,14 @@ class Reader {
     return isa::Kind::none;
   }
 
+  Grouping grouping(const std::string& word) {
+    if (word != "none" && word != "contiguous" && word != "masked")
+      wrong("--grouping", word, "none, contiguous or masked");
+    return word == "contiguous" ? Grouping::contiguous
+           : word == "masked"   ? Grouping::masked
+                                : Grouping::none;
+  }
+
   isa::BitOp bit_op() {
     if (!words_.bit_op.empty() && words_.bit_op != "xor" && words_.bit_op != "and")
       wrong("--bit-op", words_.bit_op, "xor or and");
@@ -260,6 +293,11 @@ Gemm completed(const ProductWords& words, const Gemm& read, const Target& target
 
 Result<BlockScaled> read_block_scaled(const ProductWords& words) {
   return Reader(words).read_block_scaled();
+}
+
+Result<ScaledGemm> read_scaled_gemm(const ProductWords& words, const ScaledWords& own,
+                                    const Target& target) {
+  return Reader(words).read_scaled_gemm(own, target);
 }
 
 Result<Type> read_type(const ProductWords& words) { return Reader(words).read_type(); }

@@ -9,6 +9,7 @@
 #include "library/kernels/registry.h"
 #include "tartan/dsl/kernels/block_scaled.h"
 #include "tartan/dsl/kernels/gemm.h"
+#include "tartan/dsl/kernels/scaled_gemm.h"
 #include "tartan/support/diagnostic.h"
 
 namespace tartan::inline TARTAN_ABI::builtins {
@@ -26,6 +27,13 @@ struct ProductWords {
   std::vector<std::string> epilogue;
 };
 
+/// Those of scaled_gemm alone.
+struct ScaledWords {
+  std::string grouping = "none";
+  int blocks_k = 1;
+  bool share_a = false;
+};
+
 void add_product_options(KernelRegistry& registry, ProductWords& words);
 
 /// A size of a launch: constant, or if 0 the argument of that parameter.
@@ -39,6 +47,9 @@ Result<kernels::Gemm> read_gemm(const ProductWords& words);
 kernels::Gemm completed(const ProductWords& words, const kernels::Gemm& read, const Target& target);
 /// The same for block_scaled, which has its own options.
 Result<kernels::BlockScaled> read_block_scaled(const ProductWords& words);
+/// The same for scaled_gemm. Without a tile, the fastest: see kernels::tuned().
+Result<kernels::ScaledGemm> read_scaled_gemm(const ProductWords& words, const ScaledWords& own,
+                                             const Target& target);
 /// Only the element type, for kernels that take no more than --type.
 Result<Type> read_type(const ProductWords& words);
 

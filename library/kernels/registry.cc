@@ -22,6 +22,7 @@ KernelRegistry::KernelRegistry() {
   add_product_options(*this, *words);
   add_gemm(*this, words);
   add_block_scaled(*this, words);
+  add_scaled_gemm(*this, words);
   add_attention(*this, words);
   add_wmma_gemm(*this, words);
   add_transpose(*this, words);

@@ -134,6 +134,13 @@ class TiledMma {
   /// used unchanged.
   WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& b,
                       Here at = Here::current()) const;
+  /// A * B in the registers of `used`, whose value nobody needs any more. A loop that adds products
+  /// to sums of its own (promotion) needs no others then: products that begin as accumulator() have
+  /// registers each. With wgmma, what is computed from the old value runs before the product does.
+  ///   part = mma.fresh(part, sA[stage], sB[stage]);
+  ///   sum += part * scales;
+  WarpTile fresh(const WarpTile& used, const Shared& a, const Shared& b,
+                 Here at = Here::current()) const;
   /// Same for a stage whose first fragments are loaded; calls `next` when the last ones are.
   WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& b, const FirstStep& first,
                       const std::function<void()>& next, Here at = Here::current()) const;

@@ -10,6 +10,7 @@
 #include "tartan/dsl/kernels/gate.h"
 #include "tartan/dsl/kernels/gemm.h"
 #include "tartan/dsl/kernels/probe.h"
+#include "tartan/dsl/kernels/scaled_gemm.h"
 #include "tartan/dsl/kernels/sparse.h"
 #include "tartan/dsl/kernels/transpose.h"
 #include "tartan/dsl/kernels/wmma_gemm.h"

@@ -1,0 +1,314 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""scaled_gemm beside DeepGEMM, in one process on one GPU.
+
+    scaled_gemm_peer.py DIR --emit build/release/bin/tartan [--config OPTIONS ...]   # anywhere
+    scaled_gemm_peer.py DIR --peer DEEPGEMM                                          # on the GPU
+
+The first line writes PTX and manifests of the cases below into DIR: tuned, and with each --config
+(options of `tartan emit scaled_gemm`). The second needs PyTorch, nvcc and DeepGEMM's sources
+(commit 8dfa329 with CUTLASS's include/cute and include/cutlass at eefa171 in deep_gemm/include).
+Operands are DeepGEMM's own test's. Each output is compared with DeepGEMM's and with the product in
+bf16. Both run in CUDA graphs of some launches back to back, so that the host's launches do not count;
+problems of few rows on operands that are not in the L2, one after the other. Rounds are shuffled,
+figures are medians.
+"""
+import argparse
+import concurrent.futures
+import ctypes
+import json
+import os
+import pathlib
+import random
+import statistics
+import struct
+import subprocess
+import sys
+import time
+
+DENSE = [(4096, 7168, 16384), (8192, 8192, 8192), (4096, 2112, 7168), (4096, 24576, 1536), (4096, 4096, 7168)]
+SMALL = [(m, n, k) for m in (64, 128)
+         for n, k in ((2112, 7168), (24576, 1536), (7168, 16384), (4096, 7168), (7168, 2048))]
+CONTIGUOUS = [(4, 8192, 4096, 7168), (4, 8192, 7168, 2048), (8, 4096, 4096, 7168), (32, 256, 4096, 7168)]
+MASKED = [(1, 1024, 4096, 7168), (2, 512, 4096, 7168), (4, 256, 4096, 7168), (8, 64, 4096, 7168)]
+MASKED_ROWS = 4096
+# Grouped kernels have an explicit configuration: their tensor maps are those of the dense kernel of that tile.
+GROUPED_CONFIG = "--tile 128x256 --warps 8x1 --stages 4 --cluster 2"
+MASKED_CONFIG = "--tile 64x64 --warps 4x1 --stages 8"
+DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+TYPES = {"u8": (0, 1), "u16": (1, 2), "u32": (2, 4), "f32": (7, 4), "bf16": (9, 2)}  # CUtensorMapDataType, bytes
+PROMOTIONS = {0: 0, 64: 1, 128: 2, 256: 3}
+SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
+
+
+def cases():
+    """Name, grouping, groups, rows (of a group), n and k."""
+    for m, n, k in DENSE + SMALL:
+        yield f"{m}x{n}x{k}", "none", 1, m, n, k
+    for groups, m, n, k in CONTIGUOUS:
+        yield f"contiguous {groups}x{m}x{n}x{k}", "contiguous", groups, m, n, k
+    for groups, m, n, k in MASKED:
+        yield f"masked {groups}x{m}x{n}x{k}", "masked", groups, m, n, k
+
+
+def group_rows(name, groups, rows):
+    """Rows of each group, 0.7 to 1.3 times as many as expected: the same in both runs."""
+    choice = random.Random(name)
+    return [int(rows * choice.uniform(0.7, 1.3)) for _ in range(groups)]
+
+
+def stored_rows(name, grouping, groups, rows):
+    if grouping == "contiguous":
+        return sum((each + 127) // 128 * 128 for each in group_rows(name, groups, rows))
+    return MASKED_ROWS if grouping == "masked" else rows
+
+
+def emit(folder, tartan, configs, wanted):
+    """The kernels of each case; those that a configuration cannot compute are left out."""
+    folder.mkdir(parents=True, exist_ok=True)
+    launches = []
+    for name, grouping, groups, rows, n, k in cases():
+        if wanted not in name:
+            continue
+        given = configs if grouping == "none" else [
+            GROUPED_CONFIG if grouping == "contiguous" or rows > 64 else MASKED_CONFIG, *configs[1:]]
+        for number, config in enumerate(given):
+            stem = f"{name.replace(' ', '_')}_{number}"
+            words = [tartan, "emit", "scaled_gemm", "--target", "sm_90a", "--m",
+                     stored_rows(name, grouping, groups, rows), "--n", n, "--k", k, *config.split(),
+                     "-o", folder / f"{stem}.ptx"]
+            if grouping == "masked" or grouping == "contiguous":
+                words += ["--share-a"] if "--cluster" in config else []
+            words = [str(each) for each in words]
+            run = subprocess.run([*words, "--manifest", folder / f"{stem}.json"], capture_output=True, text=True)
+            if grouping != "none" and not run.returncode:
+                grouped(folder / f"{stem}.json", grouping, config)
+                run = subprocess.run([*words, "--grouping", grouping], capture_output=True, text=True)
+            if run.returncode:
+                print(f"{name}, {config}: {run.stderr.strip()}", file=sys.stderr)
+            else:
+                launches.append({"case": name, "config": config or "tuned", "file": stem})
+    (folder / "launches.json").write_text(json.dumps(launches, indent=1) + "\n")
+
+
+def grouped(path, grouping, config):
+    """Makes a dense manifest that of groups: another dimension of what each group has, and the list."""
+    manifest = json.loads(path.read_text())
+    params = manifest["params"]
+    for param in params:
+        if "tensor_map" in param and (grouping == "masked" or param["tensor_map"] == "B"):
+            param["strides"].append(param["strides"][0] * param["extents"][1])
+            param["extents"].append(1 << 31)
+            param["box"].append(1)
+    params.insert(5, {"buffer": "group_of_row" if grouping == "contiguous" else "rows_of_group"})
+    if grouping == "masked":
+        words = config.split()
+        cluster = int(words[words.index("--cluster") + 1]) if "--cluster" in words else 1
+        params.insert(0, {"s32": 1})
+        manifest["grid"][0] = 132 // cluster * cluster
+    path.write_text(json.dumps(manifest))
+
+
+class Driver:
+    """The CUDA driver, on the context that PyTorch made current."""
+
+    def __init__(self):
+        self.library = ctypes.CDLL("libcuda.so.1")
+
+    def call(self, name, *arguments):
+        code = getattr(self.library, name)(*arguments)
+        if code:
+            text = ctypes.c_char_p()
+            self.library.cuGetErrorString(code, ctypes.byref(text))
+            raise RuntimeError(f"{name}: {code} {(text.value or b'').decode()}")
+
+    def function(self, ptx, name, dynamic_shared):
+        module, function = ctypes.c_void_p(), ctypes.c_void_p()
+        self.call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(ptx))
+        self.call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
+        if dynamic_shared:
+            self.call("cuFuncSetAttribute", function, DYNAMIC_SHARED, dynamic_shared)
+        return function
+
+    def tensor_map(self, param, address):
+        kind, _ = TYPES[param["type"]]
+        rank = len(param["extents"])
+        extents = (ctypes.c_uint64 * rank)(*(min(each, 1 << 31) for each in param["extents"]))
+        strides = (ctypes.c_uint64 * rank)(*param["strides"], *[0])
+        box, steps = (ctypes.c_uint32 * rank)(*param["box"]), (ctypes.c_uint32 * rank)(*[1] * rank)
+        storage = ctypes.create_string_buffer(192)
+        place = (ctypes.addressof(storage) + 63) // 64 * 64
+        self.call("cuTensorMapEncodeTiled", ctypes.c_void_p(place), kind, rank, ctypes.c_void_p(address), extents,
+                  strides, box, steps, 0, SWIZZLES[param["swizzle"]], PROMOTIONS[param["promotion"]], 0)
+        return storage, place
+
+
+def own_launch(torch, driver, folder, launch, tensors, groups):
+    """A function that launches the kernel on PyTorch's current stream."""
+    manifest = json.loads((folder / f"{launch['file']}.json").read_text())
+    ptx = (folder / manifest["ptx"]).read_bytes() + b"\0"
+    function = driver.function(ptx, manifest["kernel"], manifest.get("dynamic_shared", 0))
+    keep, places = [], []
+    for param in manifest["params"]:
+        if "tensor_map" in param:
+            storage, place = driver.tensor_map(param, tensors[param["tensor_map"]].data_ptr())
+        else:
+            data = struct.pack("<Q", tensors[param["buffer"]].data_ptr()) if "buffer" in param else struct.pack(
+                "<i", groups)
+            storage = ctypes.create_string_buffer(data, len(data))
+            place = ctypes.addressof(storage)
+        keep.append(storage)
+        places.append(place)
+    pointers = (ctypes.c_void_p * len(places))(*places)
+    x = manifest["grid"][0]
+    numbers = [ctypes.c_uint(each) for each in (x, 1, 1, manifest["block"][0], 1, 1, manifest.get("dynamic_shared", 0))]
+
+    def run(keep=keep):
+        driver.call("cuLaunchKernel", function, *numbers, ctypes.c_void_p(torch.cuda.current_stream().cuda_stream),
+                    pointers, None)
+
+    return run
+
+
+class Problem:
+    """Operands, the peer's launch, and what C should be."""
+
+    def __init__(self, torch, deep_gemm, test, name, grouping, groups, rows, n, k):
+        self.grouping, self.groups = grouping, groups
+        index = None
+        if grouping == "none":
+            a, b, self.peer_c, self.expected = test.construct(rows, k, n)
+            self.valid = None
+            valid_rows = rows
+            self.peer = lambda: deep_gemm.gemm_fp8_fp8_bf16_nt(a, b, self.peer_c)
+        else:
+            counts = iter(group_rows(name, groups, rows))
+            test.random = argparse.Namespace(uniform=lambda low, high: next(counts) / rows + 1e-9)
+            if grouping == "contiguous":
+                _, a, b, index, self.peer_c, self.expected = test.construct_contiguous_grouped(groups, rows, k, n)
+                a = (a[0], deep_gemm.get_col_major_tma_aligned_tensor(a[1]))
+                self.valid = index >= 0
+                self.peer = lambda: deep_gemm.m_grouped_gemm_fp8_fp8_bf16_nt_contiguous(a, b, self.peer_c, index)
+            else:
+                a, b, index, self.peer_c, self.expected = test.construct_masked_grouped(groups, MASKED_ROWS, rows, k, n)
+                line = torch.arange(MASKED_ROWS, device="cuda")
+                self.valid = line[None, :] < index[:, None]
+                self.peer = lambda: deep_gemm.m_grouped_gemm_fp8_fp8_bf16_nt_masked(a, b, self.peer_c, index, rows)
+            valid_rows = int(self.valid.sum())
+        self.operations = 2 * valid_rows * n * k
+        self.bytes = valid_rows * (k + 2 * n) + groups * n * k
+        self.tensors = {"A": a[0], "SA": a[1], "B": b[0], "SB": b[1], "C": torch.empty_like(self.peer_c),
+                        "group_of_row": index, "rows_of_group": index}
+
+    def wrong(self, torch, deep_gemm):
+        """What is wrong with C; empty if nothing is."""
+        c = self.tensors["C"]
+        if self.valid is None:
+            kept, want, peer = c, self.expected, self.peer_c
+        else:
+            if not torch.isnan(c[~self.valid]).all():
+                return "rows that do not exist were written"
+            kept, want, peer = c[self.valid], self.expected[self.valid], self.peer_c[self.valid]
+        difference = deep_gemm.calc_diff(kept, want)
+        if not difference < 1e-3:
+            return f"differs from the product: {difference:.2e}"
+        apart = (kept.float() - peer.float()).abs().max().item() / want.float().abs().max().item()
+        return f"differs from DeepGEMM: {apart:.2e}" if not apart < 0.01 else ""
+
+
+def seconds_of(torch, replay):
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    replay()
+    end.record()
+    torch.cuda.synchronize()
+    return begin.elapsed_time(end) * 1e-3
+
+
+def graph_of(torch, runs):
+    """One graph of all launches."""
+    runs[0]()
+    torch.cuda.synchronize()
+    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    with torch.cuda.graph(graph, stream=stream):
+        for run in runs:
+            run()
+    return graph.replay
+
+
+def measure(torch, deep_gemm, test, driver, folder, name, launches, seconds):
+    rest = next(each[1:] for each in cases() if each[0] == name)
+    small = rest[0] == "none" and rest[2] <= 128
+    copies = 1
+    if small:
+        copies = max(2, -(-(160 << 20) // (rest[3] * rest[4])))
+    problems = [Problem(torch, deep_gemm, test, name, *rest) for _ in range(copies)]
+    first = problems[0]
+    first.peer()
+    runs = {"DeepGEMM": [each.peer for each in problems]}
+    for launch in launches:
+        own = [own_launch(torch, driver, folder, launch, each.tensors, each.groups) for each in problems]
+        first.tensors["C"].fill_(float("nan"))
+        own[0]()
+        torch.cuda.synchronize()
+        wrong = first.wrong(torch, deep_gemm)
+        if wrong:
+            print(f"{name}, {launch['config']}: WRONG: {wrong}")
+        runs[launch["config"]] = own
+    count = copies if small else 6
+    graphs = {key: graph_of(torch, each if small else each * count) for key, each in runs.items()}
+    times = {key: [] for key in runs}
+    begin = time.time()
+    while time.time() - begin < seconds and len(times["DeepGEMM"]) < 31:
+        for key in random.sample(list(runs), len(runs)):
+            times[key].append(seconds_of(torch, graphs[key]) / count)
+    median = {key: statistics.median(of) for key, of in times.items()}
+    peer = median["DeepGEMM"]
+    rate = lambda of: f"{first.operations / of / 1e12:.0f} TFLOP/s, {of * 1e6:.1f} us, {first.bytes / of / 1e9:.0f} GB/s"
+    print(f"{name}: DeepGEMM {rate(peer)}")
+    for key in sorted(runs, key=lambda key: median[key]):
+        if key != "DeepGEMM":
+            print(f"  {peer / median[key]:.3f}   {rate(median[key])}   {key}", flush=True)
+
+
+def warm(torch, deep_gemm, test, names):
+    """Compiles the peer's kernels, many at once."""
+    todo = [each for each in cases() if each[0] in names]
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        for each in todo:
+            problem = Problem(torch, deep_gemm, test, *each)
+            pool.submit(problem.peer)
+            del problem
+    torch.cuda.synchronize()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--emit", metavar="TARTAN", help="write the kernels with this tartan command")
+    parser.add_argument("--config", action="append", default=[], help="with --emit: options of the kernel, beside tuned")
+    parser.add_argument("--case", default="", help="only cases with this text in their names")
+    parser.add_argument("--peer", default="p", help="the folder with deep_gemm/ and tests/")
+    parser.add_argument("--seconds", type=float, default=2, help="time for each case")
+    options = parser.parse_args()
+    if options.emit:
+        return emit(options.folder, options.emit, ["", *options.config], options.case)
+    import cuda.bindings.nvrtc  # noqa: F401  before PyTorch, whose NVRTC is older
+    import torch
+    peer = os.path.abspath(options.peer)
+    sys.path[:0] = [peer, f"{peer}/tests"]
+    import deep_gemm
+    import test_core
+    torch.zeros(1, device="cuda")
+    launches = json.loads((options.folder / "launches.json").read_text())
+    names = list(dict.fromkeys(each["case"] for each in launches if options.case in each["case"]))
+    print(torch.cuda.get_device_name(), torch.cuda.get_device_properties(0).multi_processor_count, "multiprocessors")
+    warm(torch, deep_gemm, test_core, names)
+    for name in names:
+        measure(torch, deep_gemm, test_core, Driver(), options.folder, name,
+                [each for each in launches if each["case"] == name], options.seconds)
+        torch.cuda.empty_cache()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tartan/dsl/kernels/scaled_gemm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <numeric>
+
+#include "dsl/kernels/gemm_tiles.h"
+#include "dsl/kernels/keys.h"
+#include "tartan/dsl/math.h"
+
+namespace tartan::inline TARTAN_ABI::kernels {
+namespace {
+
+constexpr int block = 128;  // elements along k, and columns, that share a scale
+
+bool shares_a(const ScaledGemm& options) {
+  return options.cluster > 1 && (options.share_a || options.grouping != Grouping::none);
+}
+
+// What one warpgroup instruction after the other computes of a CTA's tile.
+Tile part_of(const ScaledGemm& options) {
+  Tile out = options.tile;
+  out.m = 16 * options.tile.warps_m;
+  out.n /= std::max(options.parts_n, 1);
+  out.k = block;
+  return out;
+}
+
+// Whether the options go together; reports all that do not.
+bool possible(Builder& k, const ScaledGemm& options) {
+  const Tile& tile = options.tile;
+  bool good = k.require(options.m >= 0 && options.n >= 0 && options.k >= 0,
+                        fmt::format("m = {}, n = {}, k = {}: expected sizes, or 0 for kernel "
+                                    "parameters",
+                                    options.m, options.n, options.k));
+  good &= k.require(options.n % 8 == 0,
+                    fmt::format("n = {}: expected a multiple of 8; the nearest is {}", options.n,
+                                std::max((options.n + 4) / 8 * 8, 8)));
+  good &= k.require(options.k % 16 == 0,
+                    fmt::format("k = {}: expected a multiple of 16; the nearest is {}", options.k,
+                                std::max((options.k + 8) / 16 * 16, 16)));
+  good &= k.require(options.c == bf16 || options.c == f16 || options.c == f32,
+                    fmt::format("type of C: expected bf16, f16 or f32, found {}", name(options.c)));
+  good &= k.require(tile.k == block,
+                    fmt::format("tile.k = {}: expected {}, the elements along k that share a scale",
+                                tile.k, block));
+  good &=
+      k.require(tile.warps_m >= 1 && tile.warps_m <= 16 && tile.warps_n == 1 && tile.warps_k == 1 &&
+                    tile.products == 1 && tile.m % (16 * tile.warps_m) == 0 && tile.m > 0,
+                fmt::format("{} x {} warps of {} rows: expected warps along m alone, and a "
+                            "multiple of 16 rows for each of up to 16",
+                            tile.warps_m, tile.warps_n, tile.m));
+  const int parts = options.parts_n;
+  const bool divides = parts == 1 || parts == 2;
+  good &= k.require(divides, fmt::format("parts_n = {}: expected 1 or 2", parts));
+  const int width = divides ? tile.n / parts : 0;
+  good &= k.require(
+      width >= 8 && tile.n % (8 * (divides ? parts : 1)) == 0 &&
+          width <= block + std::gcd(width, block),
+      fmt::format("tile.n = {}: expected a multiple of {} whose products have the scales of two "
+                  "blocks of {} columns at most: up to 136, 144, 160, 192 or 256 for each part",
+                  tile.n, divides ? 8 * parts : 8, block));
+  good &= k.require(options.stages >= 1 && options.stages <= 256 && options.blocks_k >= 1 &&
+                        options.blocks_k <= 4,
+                    fmt::format("stages = {}, blocks_k = {}: expected 1 to 256, and 1 to 4",
+                                options.stages, options.blocks_k));
+  if (options.grouping == Grouping::contiguous)
+    good &= k.require(block % std::max(tile.m, 1) == 0,
+                      fmt::format("tile.m = {}: expected a divisor of {}, to which the rows of a "
+                                  "group are padded",
+                                  tile.m, block));
+  if (options.grouping == Grouping::masked)
+    good &= k.require(options.k > 0 && options.m % 4 == 0,
+                      fmt::format("m = {}, k = {}: masked groups need a multiple of 4 and a "
+                                  "constant k, for SA's tensor map",
+                                  options.m, options.k));
+  return good;
+}
+
+// The tiles of C that a CTA computes.
+class Products {
+ public:
+  Products(Builder& k, const ScaledGemm& options)
+      : k_(k),
+        options_(options),
+        part_(part_of(options)),
+        parts_m_(options.tile.m / part_.m),
+        m_(detail::size(k, "m", options.m, options.grouping == Grouping::masked ? 4 : 1)),
+        n_(detail::size(k, "n", options.n, 8)),
+        depth_(detail::size(k, "k", options.k, 16)),
+        steps_(ceil_div(depth_, block)) {
+    if (options.grouping == Grouping::masked) groups_ = k.param("groups", s32);
+    const auto lines = m_.multiple() % 4 == 0 ? m_ : ceil_div(m_, 4) * 4;
+    a_ = k.global("A", Type::e4m3, row_major(m_, depth_));
+    scales_a_ = k.global("SA", f32, col_major(lines, steps_));
+    b_ = k.global("B", Type::e4m3, row_major(n_, depth_)).transposed();
+    scales_b_ = k.global("SB", f32, row_major(ceil_div(n_, block), steps_));
+    c_ = k.global("C", options.c, row_major(m_, n_));
+    if (options.grouping == Grouping::contiguous)
+      list_ = k.global("group_of_row", s32, row_major(1, m_));
+    if (options.grouping == Grouping::masked)
+      list_ = k.global("rows_of_group", s32, row_major(1, groups_));
+    mma_.emplace(k.tiled_mma(k.best_mma(Type::e4m3, Type::e4m3, f32), part_));
+    const int each = options.stages * options.blocks_k;
+    shared_a_ = k.shared("sA", Type::e4m3, mma_->shared_a(each * parts_m_, Major::row));
+    shared_b_ = k.shared("sB", Type::e4m3, mma_->shared_b(each * options.parts_n, Major::col));
+    shared_scales_ = k.shared("sSA", f32, RingLayout{col_major(part_.m, 1), each * parts_m_});
+  }
+
+  void compute() {
+    k_.roles([&] {
+      switch (options_.grouping) {
+        case Grouping::none: return dense();
+        case Grouping::contiguous: return contiguous();
+        case Grouping::masked: return masked();
+      }
+    });
+  }
+
+ private:
+  // A CTA's tile, of one group.
+  struct Place {
+    Scalar row, col;
+    Global a, scales_a, b, scales_b, c;
+    std::function<Scalar(const Scalar& row)> row_of = {};  // of C; -1: none. All rows: none
+    std::optional<Scalar> whole = {};                      // all rows of the tile exist
+  };
+
+  Place place(const Scalar& row, const Scalar& col) const {
+    return {row, col, a_, scales_a_, b_, scales_b_, c_};
+  }
+
+  // CTAs of a cluster compute tiles side by side if they share A: rows and columns change places.
+  void each_tile(const std::function<void(const Scalar& row, const Scalar& col)>& body) {
+    if (!shares_a(options_))
+      return k_.each_tile(
+          m_, n_, options_.tile, [&](Scalar row, Scalar col) { body(row, col); }, options_.group);
+    Tile turned = options_.tile;
+    std::swap(turned.m, turned.n);
+    k_.each_tile(
+        n_, m_, turned, [&](Scalar col, Scalar row) { body(row, col); }, options_.group);
+  }
+
+  void dense() {
+    each_tile([&](const Scalar& row, const Scalar& col) { tile(place(row, col)); });
+  }
+
+  void contiguous() {
+    each_tile([&](const Scalar& row, const Scalar& col) {
+      const Scalar first = k_.convert(row, s32) * options_.tile.m;
+      const Scalar group = k_.read(list_, 0, first);
+      k_.when(group >= 0, [&] {
+        Place at = place(row, col);
+        at.b = b_.matrix(group), at.scales_b = scales_b_.matrix(group);
+        const Scalar last = minimum(first + options_.tile.m, m_) - 1;
+        at.whole = k_.read(list_, 0, last) >= 0;
+        at.row_of = [=, this](const Scalar& line) {
+          const Scalar index = k_.convert(line, s32);
+          return select(k_.read_if(index < m_, list_, 0, index) >= 0, index, -1);
+        };
+        tile(at);
+      });
+    });
+  }
+
+  void masked() {
+    const int together = options_.cluster;
+    const auto number = [&](const Scalar& x) { return k_.convert(x, s32); };
+    const Scalar stride = number(k_.blocks_x()) / together,
+                 across = ceil_div(n_, std::int64_t{together} * options_.tile.n),
+                 rank = together > 1 ? number(k_.cluster_rank()) : Scalar(0);
+    auto next = k_.variable(number(k_.block_x()) / together);
+    k_.loop(0, groups_, 1, [&](const Scalar& group) {
+      const Scalar rows = minimum(maximum(k_.read(list_, 0, group), 0), m_);
+      const Scalar down = ceil_div(rows, options_.tile.m), count = down * across;
+      k_.loop(next, count, stride, [&](const Scalar& i) {
+        Place at = place(i % down, i / down * together + rank);
+        at.a = a_.matrix(group), at.scales_a = scales_a_.matrix(group);
+        at.b = b_.matrix(group), at.scales_b = scales_b_.matrix(group);
+        at.c = c_.matrix(group);
+        at.whole = (at.row + 1) * options_.tile.m <= rows;
+        at.row_of = [=, this](const Scalar& line) {
+          const Scalar index = k_.convert(line, s32);
+          return select(index < rows, index, -1);
+        };
+        tile(at);
+      });
+      const Scalar left = maximum(count - next, 0);
+      next = next + ceil_div(left, stride) * stride - count;
+    });
+  }
+
+  // ---- A tile.
+
+  struct Part {
+    WarpTile product;
+    std::vector<RowValues> scales;  // of its first block of columns, and the next
+    Scalar former;                  // columns in the first one
+    Accumulator* sum;
+  };
+
+  int parts() const { return parts_m_ * options_.parts_n; }
+  bool two_blocks() const { return block % part_.n != 0; }
+  // Which columns of scales a part begins in, and how many columns are in the first block.
+  Scalar left_of(const Place& at, int part) const {
+    return k_.convert(at.col * options_.parts_n + part % options_.parts_n, s32) * part_.n;
+  }
+
+  void fill(const Place& at, const Scalar& t, const Scalar& stage) {
+    const bool with_a = shares_a(options_);
+    const auto copy = [&](bool shared, const Global& from, const Shared& to) {
+      if (shared) k_.multicast(from, to);
+      else k_.copy(from, to);
+    };
+    for (int b = 0; b < options_.blocks_k; ++b) {
+      const Scalar step = t * options_.blocks_k + b, slot = stage * options_.blocks_k + b;
+      for (int i = 0; i < parts_m_; ++i) {
+        const Scalar line = at.row * parts_m_ + i, to = slot * parts_m_ + i;
+        copy(with_a, at.a.tile(part_.m, block, line, step), shared_a_[to]);
+        k_.copy(at.scales_a.tile(part_.m, 1, line, step), shared_scales_[to]);
+      }
+      for (int j = 0; j < options_.parts_n; ++j)
+        copy(!with_a, at.b.tile(block, part_.n, step, at.col * options_.parts_n + j),
+             shared_b_[slot * options_.parts_n + j]);
+    }
+  }
+
+  Part multiply(const Place& at, const WarpTile& registers, Accumulator& sum, const Scalar& t,
+                const Scalar& stage, int b, int part) {
+    const Scalar step = t * options_.blocks_k + b, slot = stage * options_.blocks_k + b;
+    const Scalar a = slot * parts_m_ + part / options_.parts_n, left = left_of(at, part),
+                 first = left / block;
+    const Scalar last = ceil_div(n_, block) - 1;
+    Part out;
+    out.sum = &sum, out.former = (first + 1) * block - left;
+    RowValues rows;
+    for (const Scalar& row : row_places(registers))
+      rows.push_back(k_.read(shared_scales_[a], row, 0));
+    for (int next = 0; next < (two_blocks() ? 2 : 1); ++next) {
+      const Scalar line = minimum(first + next, last);
+      const Scalar of_columns = options_.blocks_k == 1
+                                    ? k_.read(at.scales_b, line, step)
+                                    : k_.read_if(step < steps_, at.scales_b, line, step);
+      out.scales.push_back(map(rows, [&](const Scalar& x) { return x * of_columns; }));
+    }
+    out.product = mma_->fresh(registers, shared_a_[a],
+                              shared_b_[slot * options_.parts_n + part % options_.parts_n]);
+    return out;
+  }
+
+  // sum += product * scales
+  void promote(const Part& part) {
+    const WarpTile old = *part.sum;
+    std::vector<std::vector<Scalar>> added;
+    for (const Fragment& each : part.product.fragments()) added.push_back(k_.elements(each));
+    std::vector<Fragment> out;
+    for (int y = 0; y < old.down(); ++y)
+      for (int x = 0; x < old.across(); ++x) {
+        const auto& of = added[static_cast<std::size_t>(y * old.across() + x)];
+        std::vector<Scalar> elements = k_.elements(old.fragment(y, x));
+        for (std::size_t e = 0; e < elements.size(); ++e) {
+          const std::size_t line = static_cast<std::size_t>(2 * y) + e / 2;
+          const Scalar scale =
+              two_blocks() ? select(part.former > 8 * x, part.scales[0][line], part.scales[1][line])
+                           : part.scales[0][line];
+          elements[e] = fma(of[e], scale, elements[e]);
+        }
+        out.push_back(k_.pack(old.fragment(y, x).kind(), elements));
+      }
+    *part.sum = WarpTile(std::move(out), old.across(), old.place());
+  }
+
+  void tile(const Place& at) {
+    std::deque<Accumulator> sums, registers;
+    for (int p = 0; p < parts(); ++p) sums.push_back(mma_->accumulator());
+    const std::size_t flying = options_.overlap ? 2 : 1;
+    for (std::size_t i = 0; i < flying; ++i) registers.push_back(mma_->accumulator());
+    const auto use = [&](const Scalar& t, const Scalar& stage, const std::function<void()>& next) {
+      std::deque<Part> parts_in_flight;
+      const int all = parts() * options_.blocks_k;
+      for (int i = 0; i < all; ++i) {
+        if (parts_in_flight.size() == flying) {
+          promote(parts_in_flight.front());
+          parts_in_flight.pop_front();
+        }
+        Accumulator& own = registers[static_cast<std::size_t>(i) % flying];
+        parts_in_flight.push_back(multiply(at, own, sums[static_cast<std::size_t>(i % parts())], t,
+                                           stage, i / parts(), i % parts()));
+        own = parts_in_flight.back().product;
+        parts_in_flight.back().product = own;
+      }
+      while (parts_in_flight.size() > 1) {
+        promote(parts_in_flight.front());
+        parts_in_flight.pop_front();
+      }
+      next();
+      promote(parts_in_flight.front());
+    };
+    k_.pipeline(
+        options_.stages, ceil_div(steps_, options_.blocks_k),
+        [&](Scalar t, Scalar stage) { fill(at, t, stage); }, {}, use);
+    if (!at.whole) return store(at, sums, true);
+    k_.when(
+        *at.whole, [&] { store(at, sums, true); }, [&] { store(at, sums, false); });
+  }
+
+  void store(const Place& at, const std::deque<Accumulator>& sums, bool whole) {
+    for (int p = 0; p < parts(); ++p) {
+      const Scalar line = at.row * parts_m_ + p / options_.parts_n,
+                   column = at.col * options_.parts_n + p % options_.parts_n;
+      const WarpTile sum = sums[static_cast<std::size_t>(p)];
+      const WarpTile out = options_.c == f32 ? sum : convert(sum, options_.c);
+      if (whole) {
+        k_.store(at.c.tile(part_.m, part_.n, line, column), out);
+        continue;
+      }
+      const Scalar top = k_.convert(line, s32) * part_.m;
+      k_.store_rows(at.c.window(0, left_of(at, p), m_, part_.n), out,
+                    [&](const Scalar& row) { return at.row_of(top + k_.convert(row, s32)); });
+    }
+  }
+
+  Builder& k_;
+  const ScaledGemm& options_;
+  Tile part_;
+  int parts_m_;
+  Scalar m_, n_, depth_, steps_, groups_ = 1;
+  Global a_, scales_a_, b_, scales_b_, c_, list_;
+  std::optional<TiledMma> mma_;
+  Ring shared_a_, shared_b_, shared_scales_;
+};
+
+}  // namespace
+
+unsigned ScaledGemm::grid_x(int rows, int cols, int multiprocessors, int groups) const {
+  const auto up = [](std::int64_t x, std::int64_t y) { return (x + y - 1) / y; };
+  const bool wide = shares_a(*this);
+  const std::int64_t down = up(rows, std::int64_t{tile.m} * (wide ? 1 : cluster)),
+                     across = up(cols, std::int64_t{tile.n} * (wide ? cluster : 1)),
+                     all = down * across * groups, most = std::max(multiprocessors / cluster, 1),
+                     waves = std::max<std::int64_t>(up(all, most), 1);
+  return static_cast<unsigned>(std::max<std::int64_t>(up(all, waves), 1) * cluster);
+}
+
+static Kernel described_scaled_gemm(const ScaledGemm& options) {
+  const KernelOptions blocks{
+      .block = part_of(options).threads(), .producers = 4, .cluster = options.cluster};
+  return kernel("scaled_gemm", blocks, [=](Builder& k) {
+    if (possible(k, options)) Products(k, options).compute();
+  });
+}
+
+Kernel scaled_gemm(const ScaledGemm& options) {
+  return described_scaled_gemm(options).keyed(key_of(options));
+}
+
+}  // namespace tartan::inline TARTAN_ABI::kernels

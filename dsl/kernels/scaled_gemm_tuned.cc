@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which tile of scaled_gemm is the fastest for given sizes: a cost in cycles of a multiprocessor,
+// with the rates that an H100 showed.
+#include <algorithm>
+
+#include "tartan/dsl/kernels/scaled_gemm.h"
+
+namespace tartan::inline TARTAN_ABI::kernels {
+namespace {
+
+// How much longer than its wgmma alone a k-tile took: the promotion that nothing hides. Three
+// warpgroups hide each other's better than two.
+struct Shape {
+  int m, warps_m, parts_n, blocks_k;
+  double slowdown;
+};
+constexpr Shape shapes[] = {{64, 4, 1, 1, 2.0},   {128, 8, 1, 1, 1.60},  {128, 8, 1, 2, 1.40},
+                            {128, 8, 2, 1, 1.42}, {192, 12, 1, 1, 1.30}, {256, 8, 1, 1, 1.37}};
+constexpr double two_blocks = 1.30;   // a tile whose columns have scales of two blocks
+constexpr double odd_columns = 1.15;  // more time for B, where 128 is no multiple of the width
+constexpr double not_shared = 1.04;   // of a cluster that does not share the longer operand
+constexpr double l2_bytes = 36;       // a cycle, of one multiprocessor
+constexpr double memory_bytes = 14;   // a cycle, of B's that nobody else reads
+constexpr double start = 1500;        // cycles of a tile beside its k-tiles
+constexpr double stored_bytes = 48;   // a cycle
+
+std::int64_t up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
+
+double cost(const ScaledGemm& options, const Shape& shape, int m, int n, int k) {
+  const Tile& tile = options.tile;
+  const double multiply = double{1} * tile.m * tile.n / 32 * shape.slowdown *
+                          (128 % (tile.n / shape.parts_n) ? two_blocks : 1) *
+                          (options.cluster > 1 ? 1 : not_shared);
+  const int shared = std::max(options.cluster, 1);
+  const double load = 128.0 * (options.share_a ? double(tile.m) / shared + tile.n
+                                               : tile.m + double(tile.n) / shared),
+               only_b = 128.0 * tile.n / static_cast<double>(up(std::max(m, 1), tile.m)) *
+                        (128 % tile.n ? odd_columns : 1);
+  const double each = std::max({multiply, load / l2_bytes, only_b / memory_bytes});
+  const double store = double{2} * tile.m * tile.n / stored_bytes;
+  const unsigned grid = options.grid_x(m, n, h100_multiprocessors);
+  const std::int64_t tiles = up(m, tile.m) * up(n, tile.n);
+  return static_cast<double>(up(tiles, grid)) *
+         (static_cast<double>(up(k, 128)) * each + store + start);
+}
+
+int stages_of(const ScaledGemm& options) {
+  const Tile& tile = options.tile;
+  constexpr int most = 8, bytes = 227 * 1024;
+  const int stage = options.blocks_k * (128 * (tile.m + tile.n) + 4 * tile.m),
+            staging = tile.warps_m * 2048 * 2 + 3 * 1024;
+  return std::clamp((bytes - staging) / stage, 2, most);
+}
+
+}  // namespace
+
+ScaledGemm tuned(const ScaledGemm& options, const Target& target) {
+  ScaledGemm out = options;
+  if (target.arch.text() != "sm_90a") {
+    out.tile = {.m = 64, .n = 64, .k = 128, .warps_m = 4, .warps_n = 1};
+    out.parts_n = 1, out.cluster = 1, out.stages = target.arch.sm >= 90 ? 4 : 3;
+    return out;
+  }
+  const int m = options.m ? options.m : 4096, n = options.n ? options.n : 4096,
+            k = options.k ? options.k : 4096;
+  double least = 0;
+  for (const Shape& shape : shapes) {
+    if (options.grouping == Grouping::contiguous && 128 % shape.m) continue;
+    if (m <= 64 && shape.m > 64) continue;
+    for (int width = 16; width <= 128; width += 8)
+      for (const int cluster : {1, 2}) {
+        ScaledGemm each = options;
+        each.tile = {.m = shape.m,
+                     .n = width * shape.parts_n,
+                     .k = 128,
+                     .warps_m = shape.warps_m,
+                     .warps_n = 1};
+        each.parts_n = shape.parts_n, each.cluster = cluster, each.blocks_k = shape.blocks_k;
+        each.overlap = shape.blocks_k > 1;
+        each.share_a =
+            cluster > 1 && (shape.m >= each.tile.n || options.grouping != Grouping::none);
+        if (cluster > 1 && (m < 512 || width % 16)) continue;
+        each.stages = stages_of(each);
+        const double cycles = cost(each, shape, m, n, k);
+        if (least > 0 && cycles >= least) continue;
+        least = cycles, out = each;
+      }
+  }
+  return out;
+}
+
+}  // namespace tartan::inline TARTAN_ABI::kernels

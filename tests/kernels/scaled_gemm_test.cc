@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+// fp8 products with fine scales, dense and grouped, against the definition: the product of each
+// block of 128 is exact here (small elements), and what follows is one fma in f32 per block, so
+// that every bit of C is known.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include "runtime/emulator/schedules/exploration.h"
+#include "tests/kernels/gemm_run.h"
+
+namespace tartan {
+namespace {
+
+using kernels::Grouping;
+using kernels::ScaledGemm;
+using testing_gemm::Bytes;
+using testing_gemm::Launch;
+using testing_gemm::target_of;
+
+constexpr int block = 128;
+constexpr float untouched = -7;
+
+int blocks_of(int size) { return (size + block - 1) / block; }
+
+unsigned hash(unsigned x) {
+  x = (x ^ x >> 16) * 0x7feb352d;
+  x = (x ^ x >> 15) * 0x846ca68b;
+  return x ^ x >> 16;
+}
+
+template <typename T>
+Bytes bytes_of(const std::vector<T>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
+}
+
+struct Scaled {
+  ScaledGemm options;
+  int m, n, k, groups;
+  std::vector<int> list;  // of rows or groups, as the grouping has it
+  std::vector<host::e4m3> a, b;
+  std::vector<float> scales_a, scales_b;
+  int line;  // of SA
+
+  Scaled(const ScaledGemm& wanted, int rows, int cols, int depth, std::vector<int> of = {},
+         int experts = 1, bool fixed = true)
+      : options(wanted), m(rows), n(cols), k(depth), groups(experts), list(std::move(of)) {
+    options.m = fixed ? m : 0, options.n = fixed ? n : 0;
+    options.k = fixed || options.grouping == Grouping::masked ? k : 0;
+    line = (m + 3) / 4 * 4;
+    const int stacked = masked() ? groups : 1;
+    for (int i = 0; i < stacked * m * k; ++i) a.push_back(element(i));
+    for (int i = 0; i < groups * n * k; ++i) b.push_back(element(i + (1 << 20)));
+    for (int i = 0; i < stacked * line * blocks_of(k); ++i) scales_a.push_back(scale(i));
+    for (int i = 0; i < groups * blocks_of(n) * blocks_of(k); ++i)
+      scales_b.push_back(scale(i + (1 << 21)));
+  }
+
+  bool masked() const { return options.grouping == Grouping::masked; }
+  static host::e4m3 element(int i) {
+    constexpr float values[] = {0, 0.5F, 1, 2, -0.5F, -1, -2, 1};
+    return host::e4m3(values[hash(static_cast<unsigned>(i)) % 8]);
+  }
+  static float scale(int i) {
+    return 0.25F + static_cast<float>(hash(static_cast<unsigned>(i)) % 1000) / 512;
+  }
+
+  /// The group of a row of C (all of them, one below the other); -1: the row is not computed.
+  int group_of(int row) const {
+    if (options.grouping == Grouping::none) return 0;
+    if (!masked()) return list[static_cast<std::size_t>(row)];
+    return row % m < list[static_cast<std::size_t>(row / m)] ? row / m : -1;
+  }
+  int rows() const { return masked() ? groups * m : m; }
+
+  float expected(int row, int col) const {
+    const int group = group_of(row);
+    if (group < 0) return untouched;
+    const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
+    const std::int64_t stacked = masked() ? row / m : 0;
+    float sum = 0;
+    for (int t = 0; t < blocks_of(k); ++t) {
+      double product = 0;
+      for (int x = t * block; x < std::min(k, (t + 1) * block); ++x)
+        product += double(float(a[at(std::int64_t{row} * k + x)])) *
+                   double(float(b[at((std::int64_t{group} * n + col) * k + x)]));
+      const float scale =
+          scales_a[at((stacked * blocks_of(k) + t) * line + (masked() ? row % m : row))] *
+          scales_b[at((std::int64_t{group} * blocks_of(n) + col / block) * blocks_of(k) + t)];
+      sum = std::fma(static_cast<float>(product), scale, sum);
+    }
+    return sum;
+  }
+
+  Launch launch(int blocks = 0) const {
+    const unsigned grid = blocks ? static_cast<unsigned>(blocks) * options.cluster
+                                 : options.grid_x(m, n, 8, masked() ? groups : 1);
+    return {{grid}, [this](Device& device, Arguments& arguments, std::vector<Buffer>& buffers) {
+              for (const auto& [fixed, value] :
+                   {std::pair{options.m, m}, {options.n, n}, {options.k, k}})
+                if (!fixed) arguments.add(value);
+              if (masked()) arguments.add(groups);
+              const auto add = [&](const Bytes& bytes) {
+                buffers.push_back(testing_gemm::buffer_of(device, bytes));
+                arguments.add(buffers.back());
+              };
+              add(bytes_of(a)), add(bytes_of(scales_a)), add(bytes_of(b)), add(bytes_of(scales_b));
+              Buffer c = testing_gemm::buffer_of(device, initial());
+              arguments.add(c);
+              if (options.grouping != Grouping::none) add(bytes_of(list));
+              return c;
+            }};
+  }
+  std::size_t elements() const { return static_cast<std::size_t>(rows()) * n; }
+  Bytes initial() const {
+    if (options.c == f32) return bytes_of(std::vector<float>(elements(), untouched));
+    return bytes_of(std::vector<host::bf16>(elements(), host::bf16(untouched)));
+  }
+  float rounded(float x) const { return options.c == f32 ? x : float(host::bf16(x)); }
+
+  /// What differs first; empty if nothing does.
+  std::string wrong(const Bytes& bytes) const {
+    const std::size_t each = options.c == f32 ? 4 : 2;
+    if (bytes.size() < elements() * each) return "no output";
+    for (int row = 0; row < rows(); ++row)
+      for (int col = 0; col < n; ++col) {
+        const std::size_t i = static_cast<std::size_t>(row) * n + col;
+        float got = 0;
+        if (each == 4) {
+          std::memcpy(&got, &bytes[i * 4], 4);
+        } else {
+          host::bf16 half(0);
+          std::memcpy(&half, &bytes[i * 2], 2);
+          got = float(half);
+        }
+        const float want = rounded(expected(row, col));
+        if (got != want && !(std::isnan(got) && std::isnan(want)))
+          return fmt::format("({}, {}): expected {}, got {}", row, col, want, got);
+      }
+    return {};
+  }
+
+  std::string run(const char* target = "sm_90a", int blocks = 0) const {
+    return wrong(testing_gemm::run(kernels::scaled_gemm(options), target_of(target), launch(blocks),
+                                   std::string_view(target) == "sm_90a"));
+  }
+};
+
+ScaledGemm of_tile(int m, int n, int warps, int stages = 2) {
+  ScaledGemm out{.stages = stages};
+  out.tile.m = m, out.tile.n = n, out.tile.warps_m = warps;
+  return out;
+}
+
+TEST(ScaledGemm, IsTheDefinitionAtEverySize) {
+  for (const auto& [m, n, k] : {std::tuple{1, 8, 16}, {3, 136, 144}, {130, 72, 272}})
+    for (const bool fixed : {true, false})
+      for (const Type c : {f32, bf16}) {
+        if (fixed == (c == f32)) continue;
+        SCOPED_TRACE(fmt::format("{} x {} x {}, {}, {}", m, n, k, fixed, name(c)));
+        ScaledGemm options = of_tile(128, 128, 8, 3);
+        options.c = c;
+        EXPECT_EQ(Scaled(options, m, n, k, {}, 1, fixed).run(), "");
+      }
+}
+
+// Widths that divide 128, columns of two blocks of scales in one tile, several products of a
+// warpgroup in turn or at once, one and three warpgroups.
+TEST(ScaledGemm, OfEveryTile) {
+  struct Case {
+    int m, n, warps, parts_n;
+    bool overlap;
+    int blocks_k = 1;
+  };
+  for (const Case& each :
+       {Case{64, 16, 4, 1, false}, Case{128, 112, 8, 1, false}, Case{128, 160, 8, 1, false},
+        Case{128, 256, 8, 2, false}, Case{256, 96, 8, 1, true}, Case{128, 192, 8, 2, true},
+        Case{128, 128, 8, 1, true, 2}, Case{192, 120, 12, 1, false}}) {
+    SCOPED_TRACE(fmt::format("{} x {}, {} warps", each.m, each.n, each.warps));
+    ScaledGemm options = of_tile(each.m, each.n, each.warps);
+    options.parts_n = each.parts_n, options.overlap = each.overlap;
+    options.blocks_k = each.blocks_k;
+    EXPECT_EQ(Scaled(options, 66, each.n + 8, 144).run(), "");
+  }
+}
+
+TEST(ScaledGemm, ClustersShareBOrA) {
+  for (const int cluster : {2, 4})
+    for (const bool share_a : {false, true})
+      for (const int blocks : {1, 2}) {
+        SCOPED_TRACE(fmt::format("{} CTAs, A {}, {}", cluster, share_a, blocks));
+        ScaledGemm options = of_tile(64, 32, 4);
+        options.cluster = cluster, options.share_a = share_a;
+        if (blocks > 4 / cluster) continue;
+        EXPECT_EQ(Scaled(options, 136, 72, 144).run("sm_90a", blocks), "");
+      }
+}
+
+// Each group's rows are padded to 128; a group without rows; padding between and at the end.
+std::vector<int> rows_of(const std::vector<int>& counts) {
+  std::vector<int> out;
+  for (std::size_t group = 0; group < counts.size(); ++group) {
+    for (int i = 0; i < counts[group]; ++i) out.push_back(static_cast<int>(group));
+    while (out.size() % block) out.push_back(-1);
+  }
+  return out;
+}
+
+TEST(ScaledGemm, GroupedByRows) {
+  for (const std::vector<int>& counts : {std::vector{128, 1, 0, 130}, std::vector{0, 0, 5}})
+    for (const int cluster : {1, 2})
+      for (const Type c : {f32, bf16}) {
+        if ((c == f32) != (cluster == 1)) continue;
+        ScaledGemm options = of_tile(128, 64, 8);
+        options.grouping = Grouping::contiguous, options.cluster = cluster, options.c = c;
+        std::vector<int> list = rows_of(counts);
+        SCOPED_TRACE(fmt::format("{} rows, {} CTAs", list.size(), cluster));
+        const int m = static_cast<int>(list.size());
+        list.insert(list.begin(), 128, -1);  // a tile of padding alone
+        EXPECT_EQ(Scaled(options, m + 128, 72, 144, list, static_cast<int>(counts.size()))
+                      .run("sm_90a", 1),
+                  "");
+      }
+}
+
+TEST(ScaledGemm, GroupsOfMaskedRows) {
+  for (const std::vector<int>& counts :
+       {std::vector{64, 1, 0, 132}, std::vector{0, 0, 0}, std::vector{100, -5}})
+    for (const int cluster : {1, 2})
+      for (const int blocks : {1, 3}) {
+        if (blocks == cluster) continue;
+        ScaledGemm options = of_tile(64, 64, 4);
+        options.grouping = Grouping::masked, options.cluster = cluster;
+        SCOPED_TRACE(fmt::format("{} groups, {} CTAs, {}", counts.size(), cluster, blocks));
+        EXPECT_EQ(Scaled(options, 132, 136, 144, counts, static_cast<int>(counts.size()))
+                      .run("sm_90a", blocks),
+                  "");
+      }
+}
+
+// Three stages, four k-tiles, several tiles for a CTA: under seeds, and all schedules by one run.
+TEST(ScaledGemm, OneRunDecidesAllSchedules) {
+  ScaledGemm dense = of_tile(64, 32, 4, 3);
+  ScaledGemm pair = dense, overlapped = of_tile(64, 32, 4), rows = of_tile(64, 32, 4, 3);
+  pair.cluster = 2;
+  overlapped.blocks_k = 2, overlapped.overlap = true;
+  rows.grouping = Grouping::masked, rows.cluster = 2;
+  for (const ScaledGemm& options : {dense, pair, overlapped, rows}) {
+    const bool masked = options.grouping == Grouping::masked;
+    const Scaled scaled(options, 68, 72, 4 * block,
+                        masked ? std::vector{66, 0, 3} : std::vector<int>{}, masked ? 3 : 1);
+    const auto compiled = compile(kernels::scaled_gemm(scaled.options), target_of("sm_90a"));
+    ASSERT_TRUE(compiled) << compiled.diags().text();
+    const auto exploration = std::make_shared<detail::Exploration>();
+    exploration->proves = true;
+    Device device = *Device::open("emulator", {.exploration = exploration, .checks = Checks::all});
+    EXPECT_EQ(scaled.wrong(testing_gemm::run_on(device, *compiled, scaled.launch(1))), "");
+    for (const detail::Obstacle& each : exploration->obstacles) ADD_FAILURE() << each.text;
+    Device seeded = *Device::open("emulator", {.schedule = "7", .checks = Checks::all});
+    EXPECT_EQ(scaled.wrong(testing_gemm::run_on(seeded, *compiled, scaled.launch(1))), "");
+  }
+}
+
+// As IEEE arithmetic has it: a scale of infinity times a product of zero is NaN, and so on. Of
+// infinite products there are none: e4m3 has no infinity.
+TEST(ScaledGemm, PropagatesNanAndInfinity) {
+  ScaledGemm options = of_tile(128, 112, 8);
+  options.c = f32;
+  Scaled scaled(options, 130, 136, 272);
+  const float infinity = std::numeric_limits<float>::infinity(),
+              nan = std::numeric_limits<float>::quiet_NaN();
+  scaled.a[5] = host::e4m3(nan);
+  scaled.b[static_cast<std::size_t>(7 * 272 + 200)] = host::e4m3(nan);
+  scaled.scales_a[static_cast<std::size_t>(scaled.line + 3)] = infinity;
+  scaled.scales_a[static_cast<std::size_t>(129)] = nan;
+  scaled.scales_b[3] = -infinity;
+  EXPECT_TRUE(std::isnan(scaled.expected(0, 9)));
+  EXPECT_TRUE(std::isinf(scaled.expected(40, 131)));
+  EXPECT_EQ(scaled.run(), "");
+}
+
+TEST(ScaledGemm, OfOtherTensorCores) {
+  for (const char* target : {"sm_89", "sm_120a"}) {
+    SCOPED_TRACE(target);
+    EXPECT_EQ(Scaled(of_tile(64, 64, 4), 70, 136, 272).run(target), "");
+  }
+}
+
+std::string refusal(const ScaledGemm& options, const char* target = "sm_90a") {
+  const auto compiled = compile(kernels::scaled_gemm(options), target_of(target));
+  return compiled ? "" : compiled.diags().text();
+}
+
+TEST(ScaledGemm, NamesTheOptionThatDoesNotFit) {
+  const auto with = [](auto change) {
+    ScaledGemm out;
+    change(out);
+    return refusal(out);
+  };
+  const auto has = [](const std::string& text, const char* part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  EXPECT_EQ(with([](ScaledGemm&) {}), "");
+  has(with([](ScaledGemm& o) { o.n = 100; }), "n = 100: expected a multiple of 8");
+  has(with([](ScaledGemm& o) { o.k = 24; }),
+      "k = 24: expected a multiple of 16; the nearest is 32");
+  has(with([](ScaledGemm& o) { o.c = s8; }), "type of C: expected bf16, f16 or f32, found s8");
+  has(with([](ScaledGemm& o) { o.tile.n = 176; }), "tile.n = 176");
+  has(with([](ScaledGemm& o) { o.tile.k = 64; }), "tile.k = 64: expected 128");
+  has(with([](ScaledGemm& o) { o.tile.m = 100; }), "100 rows");
+  has(with([](ScaledGemm& o) { o.parts_n = 3; }), "parts_n = 3: expected 1 or 2");
+  has(with([](ScaledGemm& o) { o.grouping = Grouping::contiguous, o.tile.m = 256; }),
+      "tile.m = 256: expected a divisor of 128");
+  has(with([](ScaledGemm& o) { o.grouping = Grouping::masked, o.k = 0; }), "a constant k");
+  has(refusal({}, "sm_80"), "[no-instruction]");
+}
+
+TEST(ScaledGemm, TunedFitsEverySize) {
+  const Target target = target_of("sm_90a");
+  for (const Grouping grouping : {Grouping::none, Grouping::contiguous, Grouping::masked})
+    for (const int m : {4, 128, 4096, 0})
+      for (const auto& [n, k] : {std::pair{8, 16}, {2112, 7168}, {0, 512}}) {
+        SCOPED_TRACE(fmt::format("{} x {} x {}", m, n, k));
+        const ScaledGemm options =
+            kernels::tuned({.m = m, .n = n, .k = k, .grouping = grouping}, target);
+        const auto compiled = compile(kernels::scaled_gemm(options), target);
+        ASSERT_TRUE(compiled) << compiled.diags().text();
+        EXPECT_TRUE(compiled->warnings.empty()) << compiled->warnings.text();
+        EXPECT_NE(compiled->ptx.find("wgmma.mma_async"), std::string::npos);
+      }
+}
+
+TEST(ScaledGemm, UsesWgmmaAndTma) {
+  ScaledGemm options = of_tile(256, 128, 8, 3);
+  options.m = options.n = options.k = 0;
+  options.cluster = 2, options.share_a = true;
+  const auto compiled = compile(kernels::scaled_gemm(options), target_of("sm_90a"));
+  ASSERT_TRUE(compiled) << compiled.diags().text();
+  EXPECT_NE(compiled->ptx.find("m64n128k32.f32.e4m3.e4m3"), std::string::npos);
+  std::vector<std::string> maps;
+  for (const CompiledMap& map : compiled->maps) maps.push_back(map.name);
+  for (const char* name : {"A_map", "SA_map", "B_map", "C_map"})
+    EXPECT_EQ(std::count(maps.begin(), maps.end(), name), 1) << name;
+  EXPECT_NE(compiled->ptx.find(".multicast::cluster ["), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tartan
