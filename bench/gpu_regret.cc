@@ -16,7 +16,7 @@ using namespace tartan;
 namespace {
 
 struct Words {
-  std::string device = "cuda", json = "regret.json", only_load;
+  std::string device = "cuda", json = "regret.json", only_load, target;
   std::vector<std::string> sizes, types;
   unsigned seed = 1;
   int drawn = 132;
@@ -71,8 +71,18 @@ void add_options(CLI::App& app, Words& words) {
   app.add_option("--only-load", words.only_load,
                  "I/N: load every N-th kernel, which fills the driver's cache, and end; run N of "
                  "these at the same time");
+  app.add_option("--target", words.target,
+                 "Compiles for it, such as sm_80 for cp.async and mma.sync; default: the device's");
   app.add_option("--device", words.device, "cuda or emulator")->capture_default_str();
   app.add_option("--json", words.json, "The file of the results")->capture_default_str();
+}
+
+Target target_of(const Words& words, const Device& device) {
+  Target out = gpu::target_of(device);
+  if (words.target.empty()) return out;
+  const auto given = Target::parse(words.target);
+  if (!given || given->arch.sm < 80) gpu::refuse("--target", words.target, "sm_80 or later");
+  return {given->arch, out.ptx};
 }
 
 int only_load(const Words& words, const std::vector<gpu::Drawn>& all) {
@@ -82,7 +92,7 @@ int only_load(const Words& words, const std::vector<gpu::Drawn>& all) {
       !gpu::read_number(parts[1], shares) || share >= shares)
     gpu::refuse("--only-load", words.only_load, "I/N, I below N");
   Device device = gpu::must(Device::open(words.device));
-  gpu::RegretKernels kernels(gpu::target_of(device), all, share, shares);
+  gpu::RegretKernels kernels(target_of(words, device), all, share, shares);
   fmt::print("{} kernels\n", kernels.size());
   kernels.load_all(device);
   return 0;
@@ -98,7 +108,7 @@ bool write(const std::string& path, const nlohmann::json& all) {
 
 int record(const Words& words, const std::vector<gpu::Drawn>& all, gpu::Session& session) {
   const Clock clock;
-  gpu::RegretKernels kernels(gpu::target_of(session.device), all);
+  gpu::RegretKernels kernels(target_of(words, session.device), all);
   fmt::print("{} kernels in {:.1f} s\n", kernels.size(), clock.seconds());
   const gpu::Peers peers(session);
   gpu::Pools pools(session, words.megabytes << 20);
@@ -108,8 +118,8 @@ int record(const Words& words, const std::vector<gpu::Drawn>& all, gpu::Session&
                      {"problems", nlohmann::json::array()}};
   for (const gpu::Drawn& each : all) {
     if (clock.seconds() > words.seconds) break;
-    const auto measured =
-        gpu::RegretRace(session, peers, pools, kernels, each.product, words.race).run();
+    const auto measured = gpu::RegretRace(session, peers, pools, each.product, words.race)
+                              .run(kernels.of(each.product));
     nlohmann::json problem = described(each);
     problem.update(gpu::to_json(measured));
     out["problems"].push_back(std::move(problem));

@@ -38,6 +38,7 @@ void add_commands(CLI::App& app, int& exit_code) {
   add_cache(app, exit_code);
 #ifdef TARTAN_LLVM
   add_emit(app, exit_code);
+  add_tune(app, exit_code);
 #endif
 }
 

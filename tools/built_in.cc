@@ -36,6 +36,8 @@ std::vector<std::string> given_options(const CLI::App& command) {
   return out;
 }
 
+}  // namespace
+
 void add_option(CLI::App& command, const detail::Option& of) {
   const std::string name = "--" + of.name;
   CLI::Option* option = std::visit(
@@ -50,8 +52,6 @@ void add_option(CLI::App& command, const detail::Option& of) {
   if (!of.default_text.empty()) option->default_str(of.default_text);
   else if (of.shows_default) option->capture_default_str();
 }
-
-}  // namespace
 
 void add_built_in_options(CLI::App& command, BuiltInWords& words) {
   for (const detail::Option& each : words.kernels.options()) add_option(command, each);

@@ -16,6 +16,9 @@ struct BuiltInWords {
   builtins::KernelRegistry kernels;  // with the values of their options
 };
 
+/// Adds an option of a kernel.
+void add_option(CLI::App& command, const detail::Option& of);
+
 /// Adds the options of all kernels. `words` must outlive the command.
 void add_built_in_options(CLI::App& command, BuiltInWords& words);
 

@@ -23,6 +23,8 @@ void add_equal(CLI::App& app, int& exit_code);
 void add_explore(CLI::App& app, int& exit_code);
 void add_replay(CLI::App& app, int& exit_code);
 void add_cache(CLI::App& app, int& exit_code);
-void add_emit(CLI::App& app, int& exit_code);  // if code generation is built in
+// If code generation is built in:
+void add_emit(CLI::App& app, int& exit_code);
+void add_tune(CLI::App& app, int& exit_code);
 
 }  // namespace tartan::tools

@@ -135,17 +135,26 @@ std::string config_help() {
   return out;
 }
 
+std::string config_text(const kernels::Gemm& gemm) {
+  const Tile& tile = gemm.tile;
+  std::string out = fmt::format("{}x{}x{}:{}x{}:{}", tile.m, tile.n, tile.k, tile.warps_m,
+                                tile.warps_n, gemm.stages);
+  if (gemm.producers) out += fmt::format(":{}", gemm.producers);
+  if (gemm.persistent) out += ":persistent";
+  const auto add = [&](const char* name, int value, int usual) {
+    if (value != usual) out += fmt::format(":{}={}", name, value);
+  };
+  add("group", gemm.group, kernels::Gemm{}.group), add("cluster", gemm.cluster, 1);
+  add("splits", gemm.splits, 1), add("stream", gemm.stream_blocks, 0);
+  add("cluster_splits", gemm.cluster_splits, 1), add("warps_k", gemm.tile.warps_k, 1);
+  if (gemm.swap) out += ":swap";
+  return out;
+}
+
 Config completed(const Config& config, const Product& product, const Target& target) {
   if (!config.tuned) return config;
   Config out{.gemm = kernels::tuned(options_of(config, product), target)};
-  const kernels::Gemm& gemm = out.gemm;
-  const Tile& tile = gemm.tile;
-  out.text = fmt::format("tuned, {}x{}x{}:{}x{}:{}:{}", tile.m, tile.n, tile.k, tile.warps_m,
-                         tile.warps_n, gemm.stages, gemm.producers);
-  if (gemm.persistent) out.text += fmt::format(":persistent:group={}", gemm.group);
-  if (gemm.swap) out.text += ":swap";
-  if (gemm.cluster_splits > 1) out.text += fmt::format(":cluster_splits={}", gemm.cluster_splits);
-  if (gemm.cluster > 1) out.text += fmt::format(":cluster={}", gemm.cluster);
+  out.text = "tuned, " + config_text(out.gemm);
   return out;
 }
 

@@ -48,6 +48,9 @@ std::optional<Config> read_config(const std::string& word);
 /// The names, one per line, for --help.
 std::string config_help();
 
+/// "128x256x64:8x1:4:4:persistent:group=16", as read_config() takes it.
+std::string config_text(const tartan::kernels::Gemm& gemm);
+
 /// The tuned configuration for a product on a target; other configurations are unchanged.
 Config completed(const Config& config, const Product& product, const tartan::Target& target);
 

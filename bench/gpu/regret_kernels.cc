@@ -6,6 +6,8 @@
 #include <iostream>
 #include <thread>
 
+#include "dsl/kernels/keys.h"
+
 namespace gpu {
 
 using namespace tartan;
@@ -15,9 +17,10 @@ RegretKernels::Key RegretKernels::key(const Product& product, const Config& conf
 }
 
 RegretKernels::RegretKernels(const Target& target, const std::vector<Drawn>& problems, int share,
-                             int shares) {
+                             int shares)
+    : target_(target) {
   for (const Drawn& each : problems)
-    for (const Config& config : regret_configs(each.product)) {
+    for (const Config& config : regret_configs(each.product, target)) {
       if (!sensible(config, each.product)) continue;
       auto& kernel = all_[key(each.product, config)];
       if (kernel) continue;
@@ -26,23 +29,46 @@ RegretKernels::RegretKernels(const Target& target, const std::vector<Drawn>& pro
       const Divisors divisors = divisors_of(each.product);
       kernel->options.multiple = divisors.operands, kernel->options.multiple_c = divisors.c;
     }
-  int number = 0;
-  if (shares > 1) std::erase_if(all_, [&](const auto&) { return number++ % shares != share; });
-  compile_all(target);
+  keep_share(share, shares);
+  compile_all();
 }
 
-void RegretKernels::compile_all(const Target& target) {
+RegretKernels::RegretKernels(const Target& target, const std::vector<kernels::Gemm>& all, int share,
+                             int shares)
+    : target_(target) {
+  for (const kernels::Gemm& each : all) {
+    auto& kernel = all_[{each.a, {}, kernels::key_of(each)}];
+    if (kernel) continue;
+    kernel = std::make_unique<RegretKernel>();
+    kernel->options = kernel->config.gemm = each;
+    kernel->config.text = config_text(each);
+  }
+  keep_share(share, shares);
+  compile_all();
+}
+
+RegretKernel* RegretKernels::of(const kernels::Gemm& options) const {
+  const auto found = all_.find({options.a, {}, kernels::key_of(options)});
+  return found == all_.end() ? nullptr : found->second.get();
+}
+
+void RegretKernels::keep_share(int share, int shares) {
+  int number = 0;
+  if (shares > 1) std::erase_if(all_, [&](const auto&) { return number++ % shares != share; });
+}
+
+void RegretKernels::compile_all() {
   std::vector<RegretKernel*> work;
   for (const auto& [key, kernel] : all_) work.push_back(kernel.get());
   std::atomic<std::size_t> next = 0;
   const auto compile_some = [&] {
     for (std::size_t i; (i = next++) < work.size();) {
       RegretKernel& each = *work[i];
-      auto gemm = compile(kernels::gemm(each.options), target);
+      auto gemm = compile(kernels::gemm(each.options), target_);
       if (!gemm) each.refused = gemm.diags();
       else each.compiled = std::move(*gemm);
       if (!gemm || !each.has_sum()) continue;
-      auto sum = compile(kernels::gemm_sum(each.options), target);
+      auto sum = compile(kernels::gemm_sum(each.options), target_);
       if (!sum) each.refused = sum.diags();
       else each.sum_compiled = std::move(*sum);
     }
@@ -60,7 +86,7 @@ void RegretKernels::compile_all(const Target& target) {
 
 std::vector<RegretKernel*> RegretKernels::of(const Product& product) const {
   std::vector<RegretKernel*> out;
-  for (const Config& config : regret_configs(product)) {
+  for (const Config& config : regret_configs(product, target_)) {
     const auto found = all_.find(key(product, config));
     out.push_back(found == all_.end() || !sensible(config, product) ? nullptr
                                                                     : found->second.get());

@@ -32,18 +32,25 @@ class RegretKernels {
   /// processes fill the driver's cache.
   RegretKernels(const tartan::Target& target, const std::vector<Drawn>& problems, int share = 0,
                 int shares = 1);
+  /// One kernel for each of these configurations of constant sizes.
+  RegretKernels(const tartan::Target& target, const std::vector<tartan::kernels::Gemm>& all,
+                int share = 0, int shares = 1);
   std::size_t size() const { return all_.size(); }
   /// Those for a problem, in the order of regret_configs(); null where one is not sensible.
   std::vector<RegretKernel*> of(const Product& product) const;
   /// Loads a kernel, once. False if it does not compile or load.
-  bool load(tartan::Device& device, RegretKernel& kernel);
+  static bool load(tartan::Device& device, RegretKernel& kernel);
   void load_all(tartan::Device& device);
+  /// That of a configuration of constant sizes; null if it was not among those.
+  RegretKernel* of(const tartan::kernels::Gemm& options) const;
 
  private:
   using Key = std::tuple<tartan::Type, Divisors, std::string>;
   static Key key(const Product& product, const Config& config);
-  void compile_all(const tartan::Target& target);
+  void keep_share(int share, int shares);
+  void compile_all();
 
+  const tartan::Target target_;
   std::map<Key, std::unique_ptr<RegretKernel>> all_;
 };
 

@@ -9,6 +9,8 @@
 #include <random>
 #include <string_view>
 
+#include "dsl/kernels/gemm_candidates.h"
+
 namespace gpu {
 
 using namespace tartan;
@@ -175,17 +177,22 @@ Config config_of(std::string_view words, const Product& product) {
 
 }  // namespace
 
-std::vector<Config> regret_configs(const Product& product) {
-  const bool tma = divisors_of(product).operands * bits(product.a) == 128;
+std::vector<Config> regret_configs(const Product& product, const Target& target) {
+  const bool hopper = target.arch.text() == "sm_90a";
+  const bool tma = hopper && divisors_of(product).operands * bits(product.a) == 128;
   std::vector<Config> out;
   const auto add = [&](const auto& all) {
-    for (const std::string_view words : all) out.push_back(config_of(words, product));
+    for (const std::string_view words : all) {
+      const Config config = config_of(words, product);
+      if (hopper || (config.gemm.tile.warps_n > 1 &&
+                     tartan::detail::runs(options_of(config, product), target)))
+        out.push_back(config);
+    }
   };
   if (tma) add(by_tma);
   else add(by_threads);
-  Config chosen = completed({.tuned = true}, product, *Target::parse("sm_90a"));
+  Config chosen = completed({.tuned = true}, product, target);
   chosen.text.erase(0, std::string_view("tuned, ").size());
-  if (chosen.text.ends_with(":0")) chosen.text.resize(chosen.text.size() - 2);  // no producers
   const auto same = [&](const Config& each) { return each.text == chosen.text; };
   chosen.dynamic = true;
   if (std::none_of(out.begin(), out.end(), same)) out.push_back(chosen);

@@ -36,7 +36,7 @@ struct Divisors {
 Divisors divisors_of(const Product& product);
 
 /// The configurations for products with such divisors; sizes are parameters.
-std::vector<Config> regret_configs(const Product& product);
+std::vector<Config> regret_configs(const Product& product, const tartan::Target& target);
 /// Whether a configuration is worth a measurement: the others compute mostly padding, read B for
 /// every few of many rows, or have splits without a k-tile.
 bool sensible(const Config& config, const Product& product);

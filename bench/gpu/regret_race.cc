@@ -53,12 +53,11 @@ Buffer& Pools::parts() {
   return parts_;
 }
 
-RegretRace::RegretRace(Session& session, const Peers& peers, Pools& pools, RegretKernels& kernels,
-                       const Product& product, const RaceOptions& options)
+RegretRace::RegretRace(Session& session, const Peers& peers, Pools& pools, const Product& product,
+                       const RaceOptions& options)
     : session_(session),
       peers_(peers),
       pools_(pools),
-      kernels_(kernels),
       product_(product),
       options_(options),
       a_bytes_(bytes_of(product.m, product.k, product.a)),
@@ -75,10 +74,10 @@ Operands RegretRace::operands(std::size_t set) const {
   return {inputs, inputs + a_bytes_, pools_.results().address() + set * c_bytes_};
 }
 
-std::vector<Measured> RegretRace::run() {
+std::vector<Measured> RegretRace::run(const std::vector<RegretKernel*>& kernels) {
   add_peers();
-  for (RegretKernel* each : kernels_.of(product_))
-    if (each && kernels_.load(session_.device, *each)) add(*each);
+  for (RegretKernel* each : kernels)
+    if (each && RegretKernels::load(session_.device, *each)) add(*each);
   race();
   std::vector<Measured> out;
   for (const auto& each : entries_) out.push_back(each->measured);
@@ -98,7 +97,8 @@ void RegretRace::add_peers() {
 }
 
 void RegretRace::add(RegretKernel& kernel) {
-  const bool split = kernel.options.splits > 1, partial = kernel.has_sum();
+  const bool split = kernel.options.splits > 1, partial = kernel.has_sum(),
+             dynamic = kernel.options.m == 0;
   const Product& product = product_;
   struct Prepared {
     std::vector<Arguments> first, second;
@@ -108,14 +108,15 @@ void RegretRace::add(RegretKernel& kernel) {
   for (std::size_t set = 0; set < sets_; ++set) {
     const Operands at = operands(set);
     Arguments first, second;
-    first.add(product.m).add(product.n).add(product.k).add(at.a).add(at.b);
+    if (dynamic) first.add(product.m).add(product.n).add(product.k);
+    first.add(at.a).add(at.b);
     if (!split) first.add(at.c);
     if (bits(product.c) == 8 && !split) first.add(alpha_);
     if (partial) first.add(pools_.parts().address());
     prepared->first.push_back(must(arguments_of(kernel.compiled, first)));
     if (!partial) continue;
-    second.add(product.m).add(product.n);
-    if (!split) second.add(product.k);
+    if (dynamic) second.add(product.m).add(product.n);
+    if (dynamic && !split) second.add(product.k);
     second.add(pools_.parts().address()).add(at.c);
     if (bits(product.c) == 8) second.add(alpha_);
     prepared->second.push_back(must(arguments_of(kernel.sum_compiled, second)));

@@ -53,9 +53,10 @@ struct Measured {
 
 class RegretRace {
  public:
-  RegretRace(Session& session, const Peers& peers, Pools& pools, RegretKernels& kernels,
-             const Product& product, const RaceOptions& options);
-  std::vector<Measured> run();
+  RegretRace(Session& session, const Peers& peers, Pools& pools, const Product& product,
+             const RaceOptions& options);
+  /// Of these kernels, without those that are null or do not load.
+  std::vector<Measured> run(const std::vector<RegretKernel*>& kernels);
 
  private:
   using Launch = std::function<bool(std::size_t set)>;
@@ -82,7 +83,6 @@ class RegretRace {
   Session& session_;
   const Peers& peers_;
   Pools& pools_;
-  RegretKernels& kernels_;
   const Product product_;
   const RaceOptions options_;
   std::size_t a_bytes_, b_bytes_, c_bytes_, sets_ = 1;

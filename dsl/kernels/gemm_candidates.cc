@@ -156,7 +156,7 @@ class Collector {
   }
 
   void schedules(const Gemm& each) {
-    const bool whole = each.splits == 1 && each.stream_blocks == 0;
+    const bool whole = each.splits == 1 && each.stream_blocks == 0 && each.cluster_splits == 1;
     const std::int64_t tiles = each.tiles(each.m ? each.m : 4096, each.n ? each.n : 4096);
     if (whole && tiles > gpu_.multiprocessors && by_boxes_ && by_wgmma(each, target_))
       lasting(each);

@@ -293,6 +293,25 @@ double memory_bytes(const Gemm& options, const Work& work, const GpuRow& gpu,
   return a + b * again + written;
 }
 
+// Of the reduction after split-K and stream-K: a launch; the partial sums of C, which come from the
+// cache, or from memory where it does not hold them; C.
+double sum_cycles(const Gemm& options, const Work& work, const GpuRow& gpu, double parts,
+                  const GemmConstants& c) {
+  const double c_bytes = work.m * work.n * bits(options.c) / 8.0;
+  const double rate = parts > gpu.cache_bytes * c.reuse / 2 ? gpu.memory * c.memory_share
+                                                            : gpu.cache * c.cache_share;
+  if (options.splits > 1) {
+    const double read = 4.0 * work.m * work.n * options.splits;
+    return c.second_launch + (read + c_bytes) / (rate * c.sum_share);
+  }
+  // A CTA of 256 threads for each tile, element after element.
+  constexpr double threads = 256, resident = 8;
+  const double rounds = up(work.tiles, gpu.multiprocessors * resident),
+               parts_of_tile = 1 + work.ctas / work.tiles;
+  return c.second_launch +
+         rounds * options.tile.m * options.tile.n / threads * parts_of_tile * c.sum_wait;
+}
+
 }  // namespace
 
 std::span<const GpuRow> gpus() { return rows; }
@@ -358,10 +377,14 @@ GemmCost gemm_cost(const Gemm& options, const Target& target, const GpuRow& gpu,
   const double loaded = work.ctas * work.steps * work.stage_bytes,
                stored = work.m * work.n * bits(options.c) / 8.0,
                parts = work.partial ? 4.0 * options.tile.m * options.tile.n * work.ctas : 0;
-  out.cache = (loaded + stored + parts) / (gpu.cache * c.cache_share);
+  out.cache = (loaded + stored + parts / c.sum_share) / (gpu.cache * c.cache_share);
   out.memory = memory_bytes(options, work, gpu, c) / (gpu.memory * c.memory_share);
   const double edges = c.prologue + gpu.latency + c.epilogue;
-  if (work.partial) out.fixed += c.second_launch + (parts + stored) / (gpu.cache * c.cache_share);
+  if (work.partial) {
+    out.fixed += sum_cycles(options, work, gpu, parts, c);
+    if (parts > gpu.cache_bytes * c.reuse / 2)
+      out.memory += parts / (gpu.memory * c.memory_share * c.sum_share);
+  }
   out.cycles = out.fixed + sharply({out.multiprocessor, out.cache + edges, out.memory + edges});
   return out;
 }

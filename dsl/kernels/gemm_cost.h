@@ -38,6 +38,8 @@ std::span<const GpuRow> gpus();
 struct GemmConstants {
   double launch = 666;          // of an empty kernel
   double second_launch = 2500;  // of the reduction after split-K and stream-K
+  double sum_share = 1;         // of the bandwidth, for partial sums that are written and read
+  double sum_wait = 600;        // of a thread of stream-K's reduction, for each part of an element
   double prologue = 820;        // of a CTA, beside the latency of its first loads
   double epilogue = 553;        // of a tile
   double convert = 7.82;        // of each accumulator of a thread, in the epilogue

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dsl/kernels/gemm_candidates.h"
+#include "tartan/dsl/kernels/tuning.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
 namespace {
@@ -54,10 +55,12 @@ Gemm tuned_for_rows(const Gemm& options, const Target& target) {
 
 // The first candidate that is within the model's noise of the cheapest: the candidates begin with
 // the tiles that were measured most.
-Gemm tuned_by_cost(const Gemm& options, const Target& target) {
+Gemm tuned_by_cost(const Gemm& options, const Target& target, std::int64_t workspace) {
   constexpr double noise = 1.01;
   const detail::GpuRow& gpu = *detail::find_gpu(target.arch);
-  const auto all = detail::candidates(options, target, gpu);
+  auto all = detail::candidates(options, target, gpu, workspace > 0);
+  if (workspace_bytes(options) == 0)  // else the caller splits the product
+    std::erase_if(all, [&](const Gemm& each) { return workspace_bytes(each) > workspace; });
   std::vector<double> cycles;
   for (const Gemm& each : all) cycles.push_back(detail::gemm_cost(each, target, gpu).cycles);
   if (all.empty()) return options;
@@ -76,7 +79,9 @@ Gemm tuned_by_cost(const Gemm& options, const Target& target) {
 
 }  // namespace
 
-Gemm tuned(const Gemm& options, const Target& target) {
+Gemm tuned(const Gemm& options, const Target& target) { return tuned(options, target, 0); }
+
+Gemm tuned(const Gemm& options, const Target& target, std::int64_t workspace) {
   const int width = bits(options.a);
   if (target.arch.sm < 80 || width < 8 || width > 32 || options.accumulator == f64) return options;
   if (options.m < 0 || options.n < 0 || options.k < 0 || options.cluster < 1 ||
@@ -84,7 +89,7 @@ Gemm tuned(const Gemm& options, const Target& target) {
     return options;  // gemm() reports the error
   // Hours of work for the whole GPU; no count of tiles overflows below that.
   if (double{1} * options.m * options.n * options.k > 0x1p62) return options;
-  if (target.arch.text() == "sm_90a") return tuned_by_cost(options, target);
+  if (target.arch.text() == "sm_90a") return tuned_by_cost(options, target, workspace);
   if (options.m && options.m <= few_rows) return tuned_for_rows(options, target);
   return tuned_for_threads(options, target);
 }

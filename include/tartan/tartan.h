@@ -41,4 +41,5 @@
 #include "tartan/load.h"
 #include "tartan/offline.h"
 #include "tartan/run.h"
+#include "tartan/tune.h"
 #endif

@@ -37,14 +37,16 @@ void add_gemm(KernelRegistry& registry, const SharedProductWords& words) {
       "m",      "n",           "k",        "multiple", "multiple-c",    "type",      "a",
       "b",      "accumulator", "c",        "a-major",  "b-major",       "tile",      "warps",
       "stages", "promote",     "epilogue", "splits",   "stream-blocks", "producers", "cluster",
-      "group",  "bit-op"};
+      "group",  "bit-op",      "tuning",   "workspace"};
   std::vector<std::string> options = sum_options;
   options.insert(options.end(), {"cluster-splits", "swap", "batched", "persistent"});
   registry.add({"gemm", "GEMM in every supported type", options,
                 [=](const Target& target) -> Result<Described> {
                   const auto read = read_gemm(*words);
                   if (!read) return read.diags();
-                  const Gemm gemm = completed(*words, *read, target);
+                  const auto full = completed(*words, *read, target);
+                  if (!full) return full.diags();
+                  const Gemm gemm = *full;
                   return Described{
                       kernels::gemm(gemm), grid_of(gemm),
                       [=](const LaunchSizes& sizes) { return launch_grid(gemm, sizes); }};
@@ -54,14 +56,15 @@ void add_gemm(KernelRegistry& registry, const SharedProductWords& words) {
                 sum_options, [=](const Target& target) -> Result<Described> {
                   const auto read = read_gemm(*words);
                   if (!read) return read.diags();
-                  const Gemm gemm = completed(*words, *read, target);
+                  const auto full = completed(*words, *read, target);
+                  if (!full) return full.diags();
+                  const Gemm gemm = *full;
                   return Described{
                       .kernel = kernels::gemm_sum(gemm),
                       .grid_of = [=](const LaunchSizes& sizes) { return sum_grid(gemm, sizes); }};
                 }});
   std::erase(options, "a-major");
-  std::erase(options, "bit-op");
-  std::erase(options, "swap");
+  for (const char* option : {"bit-op", "swap", "tuning", "workspace"}) std::erase(options, option);
   registry.add(
       {"sparse_gemm", "GEMM with a 2:4 sparse A", options, [=](const Target&) -> Result<Described> {
          const auto read = read_gemm(*words);

@@ -8,6 +8,8 @@
 #include <charconv>
 #include <limits>
 
+#include "tartan/dsl/kernels/tuning.h"
+
 namespace tartan::inline TARTAN_ABI::builtins {
 namespace {
 
@@ -279,9 +281,21 @@ class Reader {
 
 Result<Gemm> read_gemm(const ProductWords& words) { return Reader(words).read(); }
 
-Gemm completed(const ProductWords& words, const Gemm& read, const Target& target) {
+Result<Gemm> completed(const ProductWords& words, const Gemm& read, const Target& target) {
+  if (!words.tuning.empty() && !words.tile.empty())
+    return {"usage"_rule, "--tuning: not together with --tile, which it would replace"};
+  if (words.workspace < 0)
+    return {"usage"_rule,
+            fmt::format("--workspace {}: expected a number of at least 0", words.workspace)};
   if (!words.tile.empty()) return read;
-  Gemm out = kernels::tuned(read, target);
+  Gemm out = kernels::tuned(read, target, words.workspace);
+  if (!words.tuning.empty()) {
+    const auto tuning = kernels::Tuning::read(words.tuning);
+    if (!tuning) return tuning.diags();
+    const auto found = tuning->find(read, target, words.workspace);
+    if (!found) return found.diags();
+    out = found->value_or(out);
+  }
   if (words.stages) out.stages = read.stages;
   if (words.producers) out.producers = read.producers;
   if (words.cluster) out.cluster = read.cluster;
@@ -335,6 +349,13 @@ void add_product_options(KernelRegistry& registry, ProductWords& words) {
          true);
   option("epilogue", words.epilogue,
          "Epilogue operations, separated by commas: " + epilogue_words());
+  option("tuning", words.tuning,
+         "File of `tartan tune`: the fastest tile as measured, where it has the product");
+  option(
+      "workspace", words.workspace,
+      "Bytes for partial sums: above 0, split-K is chosen where it is the fastest; C is then the "
+      "workspace of gemm_sum",
+      true);
   option("splits", words.splits, "Split-K: number of splits of k; gemm_sum reduces them", true);
   option("stream-blocks", words.stream_blocks,
          "Stream-K: number of CTAs that divide all k-tiles evenly; gemm_sum reduces the partial "

@@ -24,6 +24,8 @@ struct ProductWords {
   std::string type, a, b, accumulator, c, a_major = "row", b_major = "col";
   std::string scale = "ue8m0", kind;
   std::string tile, warps, bit_op;
+  std::string tuning;  // a file
+  int workspace = 0;   // bytes
   std::vector<std::string> epilogue;
 };
 
@@ -43,8 +45,10 @@ inline int size_of(const LaunchSizes& sizes, std::string_view param, int constan
 
 /// The options, or all errors in the text and in the options themselves.
 Result<kernels::Gemm> read_gemm(const ProductWords& words);
-/// For gemm and gemm_sum: options that are not given become the fastest, see kernels::tuned().
-kernels::Gemm completed(const ProductWords& words, const kernels::Gemm& read, const Target& target);
+/// For gemm and gemm_sum: options that are not given become the fastest, as a file of tune() says
+/// if it has the product, else as kernels::tuned() does.
+Result<kernels::Gemm> completed(const ProductWords& words, const kernels::Gemm& read,
+                                const Target& target);
 /// The same for block_scaled, which has its own options.
 Result<kernels::BlockScaled> read_block_scaled(const ProductWords& words);
 /// The same for scaled_gemm. Without a tile, the fastest: see kernels::tuned().

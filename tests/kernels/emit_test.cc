@@ -30,7 +30,7 @@ void expect_help(const std::string& name, const std::string& got) {
 TEST(Command, HelpTexts) {
   std::string program = TARTAN_COMMAND;
   for (const std::string name : {"", "check", "print", "isa", "layout", "run", "equal", "replay",
-                                 "cache", "explore", "emit"}) {
+                                 "cache", "explore", "emit", "tune"}) {
     Ran out = tartan(name + " --help");
     EXPECT_EQ(out.code, 0);
     for (std::size_t at = out.out.find(program); at != std::string::npos;
@@ -152,7 +152,7 @@ TEST(Command, EmitRefusesWhatAKernelIgnores) {
       "--cluster-splits 1 --swap "
       "--group 8 --bit-op xor --batched --persistent --scale ue8m0 --kind mxf8f6f4 --head-dim 64 "
       "--causal --activation relu --queries 1 --heads-per-kv 8 --page 64 --grouping none "
-      "--blocks-k 1 --share-a";
+      "--blocks-k 1 --share-a --tuning x.json --workspace 0";
   const std::string list = tartan("emit --list").out;
   for (const std::string kernel :
        {"gemm", "gemm_sum", "sparse_gemm", "block_scaled", "wmma_gemm", "scaled_gemm", "attention",
@@ -164,7 +164,7 @@ TEST(Command, EmitRefusesWhatAKernelIgnores) {
     const std::size_t taken = count(options, "--");
     const Ran out = tartan("emit " + kernel + all);
     EXPECT_EQ(out.code, 2) << out.out;
-    EXPECT_EQ(count(out.out, ": unsupported by kernel " + kernel + "; "), 38 - taken) << out.out;
+    EXPECT_EQ(count(out.out, ": unsupported by kernel " + kernel + "; "), 40 - taken) << out.out;
     EXPECT_EQ(taken == 0, kernel == "one_mma");
   }
   const auto message = [](const std::string& words) { return tartan(words).out; };

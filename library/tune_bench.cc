@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "library/tune_bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "tartan/dsl/kernels/probe.h"
+
+namespace tartan::inline TARTAN_ABI::detail {
+
+using kernels::Gemm;
+
+namespace {
+
+constexpr std::size_t apart = 4096;  // bytes between matrices
+constexpr std::size_t most_sets = 64, fewest_bytes = std::size_t{8} << 20;
+constexpr double rotated = 2;       // times the second-level cache, of all sets
+constexpr double enough_us = 1200;  // of a sample
+constexpr double short_us = 60;     // of a product: launching takes the host as long
+constexpr int probe_rounds = 2000;
+
+std::size_t bytes_of(std::int64_t rows, std::int64_t cols, Type type) {
+  const auto all = static_cast<std::size_t>(rows * cols * bits(type) / 8);
+  return (std::max<std::size_t>(all, 1) + apart - 1) / apart * apart;
+}
+
+// Bits of a floating-point type's exponent and mantissa.
+struct Float {
+  int exponent, mantissa;
+};
+Float float_of(Type type) {
+  switch (type) {
+    case Type::f16: return {5, 10};
+    case Type::bf16: return {8, 7};
+    case Type::e4m3: return {4, 3};
+    case Type::e5m2: return {5, 2};
+    default: return {8, 23};
+  }
+}
+
+// Random elements: integers of any value, others of either sign with a magnitude from 1 to 2.
+void randomize(Type type, std::span<std::uint64_t> words) {
+  const int width = bits(type);
+  std::uint64_t keep = ~std::uint64_t{0}, set = 0;
+  if (info(type).floating) {
+    const auto [exponent, mantissa] = float_of(type);
+    const bool narrow = type == Type::tf32 || type == Type::f32;  // exact in tf32
+    std::uint64_t fraction = (std::uint64_t{1} << mantissa) - 1;
+    if (narrow) fraction &= ~std::uint64_t{0x1FFF};
+    const std::uint64_t one = ((std::uint64_t{1} << (exponent - 1)) - 1) << mantissa;
+    keep = set = 0;
+    for (int at = 0; at < 64; at += width) {
+      keep |= (fraction | std::uint64_t{1} << (width - 1)) << at;
+      set |= one << at;
+    }
+  }
+  std::uint64_t state = 0x9E3779B97F4A7C15;
+  for (std::uint64_t& each : words) {
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    each = (state & keep) | set;
+  }
+}
+
+void small(Type type, std::span<std::uint64_t> words) {
+  const auto codes = small_integers(type);
+  const int width = bits(type);
+  std::uint64_t state = 0xD1B54A32D192ED03;
+  for (std::uint64_t& each : words) {
+    each = 0;
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    for (int at = 0, i = 0; at < 64; at += width, ++i)
+      each |= std::uint64_t{codes[(state >> (7 * i)) % codes.size()]} << at;
+  }
+}
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> small_integers(Type type) {
+  const int width = bits(type);
+  const auto all = static_cast<std::uint32_t>((std::uint64_t{1} << width) - 1);
+  if (!info(type).floating) {
+    if (type == Type::u8) return {0, 1, 2, 3};
+    return {0, 1, 2, 3, all, all - 1, all - 2};
+  }
+  const auto [exponent, mantissa] = float_of(type);
+  const std::uint32_t one = ((1u << (exponent - 1)) - 1) << mantissa, two = one + (1u << mantissa),
+                      three = two | 1u << (mantissa - 1), sign = 1u << (width - 1);
+  return {0, one, two, three, sign | one, sign | two, sign | three};
+}
+
+DeviceBench::DeviceBench(const Device& device, const Gemm& product, const GpuRow& gpu,
+                         const Cache& cache)
+    : device_(device),
+      product_(product),
+      gpu_(gpu),
+      loader_(device, cache),
+      a_bytes_(bytes_of(product.m, product.k, product.a)),
+      b_bytes_(bytes_of(product.k, product.n, product.b)),
+      c_bytes_(bytes_of(product.m, product.n, product.c)),
+      set_bytes_(a_bytes_ + b_bytes_ + c_bytes_) {
+  const double wanted = device.emulated() ? 0 : rotated * gpu.cache_bytes;
+  sets_ = std::clamp<std::size_t>(
+      static_cast<std::size_t>(wanted / static_cast<double>(set_bytes_)) + 1, 1, most_sets);
+}
+
+Result<std::unique_ptr<DeviceBench>> DeviceBench::make(const Device& device, const Gemm& product,
+                                                       const GpuRow& gpu, const Cache& cache) {
+  std::unique_ptr<DeviceBench> out(new DeviceBench(device, product, gpu, cache));
+  if (const Status done = out->allocate(); !done) return done.diags();
+  if (const Status done = out->fill(); !done) return done.diags();
+  return out;
+}
+
+Status DeviceBench::allocate() {
+  auto stream = device_.stream();
+  if (!stream) return stream.diags();
+  stream_ = std::move(*stream);
+  auto all = device_.allocate(sets_ * set_bytes_);
+  if (!all && sets_ > 1) all = device_.allocate((sets_ = 1) * set_bytes_);
+  if (!all) return all.diags();
+  matrices_ = std::move(*all);
+  return allocate_extras();
+}
+
+// What an epilogue reads: vectors of 1, and a residual.
+Status DeviceBench::allocate_extras() {
+  if (product_.epilogue.empty()) return Done{};
+  const auto length = static_cast<std::size_t>(std::max(product_.m, product_.n));
+  auto vectors = device_.allocate(length * sizeof(float));
+  if (!vectors) return vectors.diags();
+  vectors_ = std::move(*vectors);
+  if (const Status done = vectors_.write(std::vector<float>(length, 1)); !done) return done;
+  if (!product_.epilogue.residual) return Done{};
+  auto residual = device_.allocate(c_bytes_);
+  if (!residual) return residual.diags();
+  residual_ = std::move(*residual);
+  return residual_.fill(0);
+}
+
+// The first set has small integers, whose sums are exact; the others, which are only timed, have
+// random numbers.
+Status DeviceBench::fill() {
+  std::vector<std::uint64_t> block(fewest_bytes / 8);
+  const auto write = [&](std::size_t at, std::size_t bytes) -> Status {
+    for (std::size_t done = 0; done < bytes; done += fewest_bytes) {
+      const auto some = std::as_bytes(std::span(block)).first(std::min(bytes - done, fewest_bytes));
+      if (const Status wrote = matrices_.write(some, at + done); !wrote) return wrote;
+    }
+    return Done{};
+  };
+  const auto operand = [&](Type type, std::size_t at, std::size_t bytes) -> Status {
+    const auto words = std::span(block).first(std::min(bytes, fewest_bytes) / 8);
+    small(type, words);
+    if (const Status wrote = write(at, bytes); !wrote || sets_ == 1) return wrote;
+    randomize(type, words);
+    for (std::size_t set = 1; set < sets_; ++set)
+      if (const Status wrote = write(set * set_bytes_ + at, bytes); !wrote) return wrote;
+    return Done{};
+  };
+  if (const Status wrote = operand(product_.a, 0, a_bytes_); !wrote) return wrote;
+  return operand(product_.b, a_bytes_, b_bytes_);
+}
+
+double DeviceBench::seconds() { return seconds_since(begin_); }
+
+std::vector<Diags> DeviceBench::load(const std::vector<Gemm>& candidates, double deadline) {
+  std::vector<Diags> out(candidates.size());
+  entries_.resize(candidates.size());
+  if (const Status reserved = reserve_parts(candidates); !reserved)
+    return std::vector<Diags>(candidates.size(), reserved.diags());
+  std::atomic<std::size_t> next = 0;
+  const auto load_some = [&] {
+    for (std::size_t i; (i = next++) < candidates.size();) {
+      if (i > 0 && seconds() > deadline) {
+        out[i].add({.level = Level::Note,
+                    .id = "time-limit"_rule.id,
+                    .place = {},
+                    .message = "no time was left to compile it",
+                    .source = {}});
+        continue;
+      }
+      auto entry = loaded(candidates[i]);
+      if (entry) entries_[i] = std::move(*entry);
+      else out[i] = entry.diags();
+    }
+  };
+  std::vector<std::thread> threads;
+  const std::size_t count =
+      std::min<std::size_t>(std::thread::hardware_concurrency(), candidates.size());
+  for (std::size_t i = 1; i < count; ++i) threads.emplace_back(load_some);
+  load_some();
+  for (std::thread& each : threads) each.join();
+  return out;
+}
+
+// One workspace for all: they run one after the other.
+Status DeviceBench::reserve_parts(const std::vector<Gemm>& candidates) {
+  std::int64_t most = 0;
+  for (const Gemm& each : candidates) most = std::max(most, kernels::workspace_bytes(each));
+  if (most == 0) return Done{};
+  auto parts = device_.allocate(static_cast<std::size_t>(most));
+  if (!parts) return parts.diags();
+  parts_ = std::move(*parts);
+  return Done{};
+}
+
+Result<DeviceBench::Entry> DeviceBench::loaded(const Gemm& options) {
+  Entry out;
+  const Dim3 grid{options.grid_x(options.m, options.n, gpu_.multiprocessors),
+                  static_cast<std::uint32_t>(options.splits)};
+  auto first = step(kernels::gemm(options), grid, options, false);
+  if (!first) return first.diags();
+  out.steps.push_back(std::move(*first));
+  if (options.splits == 1 && options.stream_blocks == 0) return out;
+  const std::int64_t elements = std::int64_t{options.m} * options.n;
+  const Dim3 sums{options.stream_blocks ? options.blocks(options.m, options.n)
+                                        : static_cast<std::uint32_t>((elements + 255) / 256)};
+  auto second = step(kernels::gemm_sum(options), sums, options, true);
+  if (!second) return second.diags();
+  out.steps.push_back(std::move(*second));
+  return out;
+}
+
+// The parameters are those of kernels::gemm() and kernels::gemm_sum(), with constant sizes.
+Result<DeviceBench::Step> DeviceBench::step(const Kernel& kernel, Dim3 grid, const Gemm& options,
+                                            bool sum) {
+  auto ready = loader_.load(kernel);
+  if (!ready) return ready.diags();
+  const Compiled& compiled = (*ready)->compiled;
+  Step out{*ready,
+           {.grid = grid,
+            .block = {static_cast<std::uint32_t>(compiled.block)},
+            .dynamic_shared = static_cast<std::uint32_t>(compiled.dynamic_shared)},
+           {}};
+  for (std::size_t set = 0; set < sets_; ++set) {
+    Arguments arguments;
+    if (sum) arguments.add(parts_.address());
+    else arguments.add(a(set)).add(b(set));
+    if (sum || options.splits == 1) {
+      arguments.add(c(set));
+      add_epilogue(arguments);
+    }
+    if (!sum && (options.splits > 1 || options.stream_blocks)) arguments.add(parts_.address());
+    auto all = arguments_of(compiled, arguments);
+    if (!all) return all.diags();
+    out.arguments.push_back(std::move(*all));
+  }
+  return out;
+}
+
+// In the order of kernels::Epilogue.
+void DeviceBench::add_epilogue(Arguments& arguments) const {
+  const kernels::Epilogue& with = product_.epilogue;
+  if (with.alpha) arguments.add(bits(product_.c) == 8 ? 1.0f / 64 : 1.0f);
+  if (with.beta) arguments.add(1.0f);
+  for (const bool vector : {with.row_scales, with.column_scales, with.bias})
+    if (vector) arguments.add(vectors_.address());
+  if (with.residual) arguments.add(residual_.address());
+}
+
+Status DeviceBench::launch(Entry& entry, std::size_t set) {
+  for (Step& each : entry.steps) {
+    LoadedKernel kernel = each.kernel->kernel;
+    if (const Status done = kernel.launch(each.launch, each.arguments[set], &*stream_); !done)
+      return done;
+  }
+  return Done{};
+}
+
+// All of C up to some megabytes, else its first and its last rows. Its bits are ones before (with
+// beta, which reads them, zeros), so that what a candidate does not write differs.
+Result<std::vector<std::byte>> DeviceBench::result(std::size_t candidate) {
+  const std::size_t at = a_bytes_ + b_bytes_,
+                    whole = static_cast<std::size_t>(std::int64_t{product_.m} * product_.n *
+                                                     bits(product_.c) / 8),
+                    some = std::min(whole, fewest_bytes);
+  auto first = matrices_.part(at, some), last = matrices_.part(at + whole - some, some);
+  if (!first || !last) return (first ? last : first).diags();
+  for (Buffer* each : {&*first, &*last})
+    if (const Status done = each->fill(product_.epilogue.beta ? 0 : 0xFF); !done)
+      return done.diags();
+  if (const Status done = launch(entries_[candidate], 0); !done) return done.diags();
+  if (const Status done = stream_->synchronize(); !done) return done.diags();
+  std::vector<std::byte> out(whole > some ? 2 * some : some);
+  if (const Status done = first->read(std::span(out).first(some)); !done) return done.diags();
+  if (whole > some)
+    if (const Status done = last->read(std::span(out).last(some)); !done) return done.diags();
+  return out;
+}
+
+// Keeps the GPU busy while the host queues launches.
+Status DeviceBench::prepare_delay() {
+  constexpr auto spelling = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32";
+  auto ready = loader_.load(kernels::mma_probe(spelling, {.block = 32}));
+  if (!ready) return ready.diags();
+  auto sink = device_.allocate(32 * 8);
+  if (!sink) return sink.diags();
+  delay_ = *ready, sink_ = std::move(*sink), delay_us_ = 1;
+  auto begin = device_.event(), end = device_.event();
+  if (!begin || !end) return (begin ? end : begin).diags();
+  for (const double rounds : {1.0, double{probe_rounds}}) {  // the first also loads it
+    if (const Status done = begin->record(&*stream_); !done) return done;
+    if (const Status done = delay(rounds); !done) return done;
+    if (const Status done = end->record(&*stream_); !done) return done;
+    if (const auto ms = end->milliseconds_since(*begin); !ms) return ms.diags();
+    else if (rounds > 1) delay_us_ = std::max(*ms * 1000 / rounds, 1e-3);
+  }
+  return Done{};
+}
+
+Status DeviceBench::delay(double us) {
+  return delay_->launch({1}, Arguments().add(static_cast<int>(us / delay_us_) + 1).add(sink_),
+                        &*stream_);
+}
+
+// Microseconds of a product, over `count` of them.
+Result<double> DeviceBench::timed(Entry& entry, int count) {
+  auto begin = device_.event(), end = device_.event();
+  if (!begin || !end) return (begin ? end : begin).diags();
+  if (!device_.emulated() && count > 1 && entry.us < short_us) {
+    if (!delay_)
+      if (const Status done = prepare_delay(); !done) return done.diags();
+    const double launches = count * static_cast<double>(entry.steps.size());
+    if (const Status done = delay(1.5 * launches * launch_us_); !done) return done.diags();
+  }
+  if (const Status done = begin->record(&*stream_); !done) return done.diags();
+  const auto now = std::chrono::steady_clock::now();
+  for (int i = 0; i < count; ++i)
+    if (const Status done = launch(entry, next_ = (next_ + 1) % sets_); !done) return done.diags();
+  const double each = 1e6 * seconds_since(now) / count / static_cast<double>(entry.steps.size());
+  if (count > 1 && entry.us < short_us) launch_us_ = std::max(launch_us_, std::min(each, 20.0));
+  if (const Status done = end->record(&*stream_); !done) return done.diags();
+  const auto ms = end->milliseconds_since(*begin);
+  if (!ms) return ms.diags();
+  return *ms * 1000 / count;
+}
+
+Result<double> DeviceBench::sample(std::size_t candidate) {
+  Entry& entry = entries_[candidate];
+  if (entry.us == 0) {
+    const auto rough = timed(entry, 1);
+    if (!rough) return rough;
+    entry.us = std::max(*rough, 0.5);
+  }
+  const auto most = static_cast<double>(std::max<std::size_t>(sets_, 20));
+  const auto us = timed(entry, static_cast<int>(std::clamp(enough_us / entry.us, 1.0, most)));
+  if (us) entry.us = std::max(*us, 0.5);
+  return us;
+}
+
+}  // namespace tartan::inline TARTAN_ABI::detail

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// library/tune_bench.h - measures configurations of gemm() on a device: compiles them on all
+// cores, and launches them back to back on sets of matrices that the second-level cache does not
+// hold. Not installed.
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include "dsl/kernels/gemm_cost.h"
+#include "library/tune_search.h"
+#include "tartan/load.h"
+
+namespace tartan::inline TARTAN_ABI::detail {
+
+/// Codes of small integers of a type: 0, 1, 2, 3, -1, -2, -3 (unsigned types: 0 to 3).
+std::vector<std::uint32_t> small_integers(Type type);
+
+class DeviceBench : public TuneBench {
+ public:
+  /// Allocates and fills the matrices.
+  static Result<std::unique_ptr<DeviceBench>> make(const Device& device,
+                                                   const kernels::Gemm& product, const GpuRow& gpu,
+                                                   const Cache& cache);
+  double seconds() override;
+  std::vector<Diags> load(const std::vector<kernels::Gemm>& candidates, double deadline) override;
+  Result<std::vector<std::byte>> result(std::size_t candidate) override;
+  Result<double> sample(std::size_t candidate) override;
+
+ private:
+  using Ready = std::shared_ptr<const ReadyKernel>;
+  // A launch of one kernel, with arguments for each set.
+  struct Step {
+    Ready kernel;
+    Launch launch;
+    std::vector<Arguments> arguments;
+  };
+  struct Entry {
+    std::vector<Step> steps;  // gemm(), and gemm_sum() of partial sums
+    double us = 0;            // of a product, roughly
+  };
+
+  DeviceBench(const Device& device, const kernels::Gemm& product, const GpuRow& gpu,
+              const Cache& cache);
+  Status allocate();
+  Status allocate_extras();
+  Status fill();
+  Result<Entry> loaded(const kernels::Gemm& options);
+  Result<Step> step(const Kernel& kernel, Dim3 grid, const kernels::Gemm& options, bool sum);
+  void add_epilogue(Arguments& arguments) const;
+  Status reserve_parts(const std::vector<kernels::Gemm>& candidates);
+  Status launch(Entry& entry, std::size_t set);
+  Result<double> timed(Entry& entry, int count);
+  Status prepare_delay();
+  Status delay(double us);
+  std::uint64_t a(std::size_t set) const { return matrices_.address() + set * set_bytes_; }
+  std::uint64_t b(std::size_t set) const { return a(set) + a_bytes_; }
+  std::uint64_t c(std::size_t set) const { return b(set) + b_bytes_; }
+
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  Device device_;
+  const kernels::Gemm product_;
+  const GpuRow& gpu_;
+  Loader loader_;
+  std::optional<Stream> stream_;
+  Buffer matrices_, parts_, vectors_, residual_;
+  std::size_t a_bytes_, b_bytes_, c_bytes_, set_bytes_, sets_ = 1, next_ = 0;
+  std::vector<Entry> entries_;
+  Ready delay_;
+  Buffer sink_;
+  double delay_us_ = 0;   // of a round
+  double launch_us_ = 4;  // of the host
+};
+
+}  // namespace tartan::inline TARTAN_ABI::detail
