@@ -121,7 +121,7 @@ Subject gemm_subject() {
 }
 
 Subject tuned_gemm_subject() {
-  const auto options = kernels::tuned({.m = 0, .n = 0, .k = 0}, Target::of(hopper));
+  const auto options = kernels::tuned(kernels::Gemm{.m = 0, .n = 0, .k = 0}, Target::of(hopper));
   return {"tuned gemm",
           hopper,
           [=] { return kernels::gemm(options); },
@@ -143,7 +143,7 @@ Subject attention_subject() {
 }
 
 Subject tuned_attention_subject() {
-  const auto options = kernels::tuned({.head_dim = head_dim}, Target::of(hopper));
+  const auto options = kernels::tuned(kernels::Attention{.head_dim = head_dim}, Target::of(hopper));
   return {"tuned attention",
           hopper,
           [=] { return kernels::attention(options); },

@@ -191,7 +191,7 @@ TEST_F(CompileCache, BuiltInKernelsComeBackWhole) {
       {gemm(tuned(Gemm{.m = 0, .n = 0, .k = 0}, target)), hopper},
       {gemm_sum({.splits = 3}), ampere},
       {sparse_gemm({}), ampere},
-      {attention(tuned({.head_dim = 128}, target)), hopper},
+      {attention(tuned(Attention{.head_dim = 128}, target)), hopper},
       {gate({}), ampere},
   };
   for (const Case& each : cases) {

@@ -269,7 +269,7 @@ TEST(Launch, TilesThatALoopReaches) {
 
 TEST(Launch, ReportsErrorsOfAllMaps) {
   const kernels::Gemm options =
-      kernels::tuned({.m = 0, .n = 0, .k = 0}, testing_gemm::target_of("sm_90a"));
+      kernels::tuned(kernels::Gemm{.m = 0, .n = 0, .k = 0}, testing_gemm::target_of("sm_90a"));
   const auto gemm = compile(kernels::gemm(options), testing_gemm::target_of("sm_90a"));
   ASSERT_TRUE(gemm) << gemm.diags().text();
   const auto arguments = Arguments().add(64).add(64).add(64);

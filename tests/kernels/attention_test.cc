@@ -101,8 +101,10 @@ TEST(Attention, TunedFitsSharedMemory) {
                      {70, 75});
   }
   // Options that fit are unchanged.
-  EXPECT_EQ(kernels::tuned({.head_dim = 128}, *Target::parse("sm_89")).keys_per_step, 64);
-  EXPECT_EQ(kernels::tuned({.head_dim = 128}, hopper).keys_per_step, 128);
+  EXPECT_EQ(
+      kernels::tuned(kernels::Attention{.head_dim = 128}, *Target::parse("sm_89")).keys_per_step,
+      64);
+  EXPECT_EQ(kernels::tuned(kernels::Attention{.head_dim = 128}, hopper).keys_per_step, 128);
 }
 
 // One diagnostic per error.

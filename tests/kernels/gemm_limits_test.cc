@@ -93,7 +93,7 @@ TEST(GemmLimits, BlocksOfALaunch) {
   EXPECT_EQ(kernels::Attention{}.blocks(largest), 1u << 24);
   for (const char* target : {"sm_80", "sm_90a"}) {
     const Gemm tuned =
-        kernels::tuned({.m = largest, .n = largest, .k = largest}, target_of(target));
+        kernels::tuned(kernels::Gemm{.m = largest, .n = largest, .k = largest}, target_of(target));
     const auto compiled = compile(kernels::gemm(tuned), target_of(target));
     ASSERT_FALSE(compiled);
     for (const Diag& each : compiled.diags())
