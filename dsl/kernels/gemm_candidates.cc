@@ -64,8 +64,10 @@ class Collector {
     struct Height {
       int m, warps, widest, narrowest, step;
     };
-    static constexpr Height heights[] = {
-        {128, 8, 256, 32, 16}, {64, 4, 256, 32, 16}, {192, 12, 192, 128, 32}};
+    static constexpr Height heights[] = {{128, 8, 256, 32, 16},
+                                         {64, 4, 256, 160, 32},
+                                         {64, 4, 128, 32, 16},
+                                         {192, 12, 192, 128, 32}};
     for (const Height& each : heights)
       for (int n = each.widest; n >= each.narrowest; n -= each.step)
         for (const int lines : {1, 2}) {

@@ -276,8 +276,8 @@ TEST(SparseGemm, ClustersShareB) {
   }
 }
 
-// Threads read metadata themselves: each must release the stage.
-TEST(SparseGemm, EveryThreadReleasesAStage) {
+// Threads read metadata themselves: a barrier of the warp comes before its lane releases the stage.
+TEST(SparseGemm, AWarpReleasesAStageThatItsThreadsRead) {
   const auto compiled =
       compile(kernels::sparse_gemm(by_warpgroups({}, 64)), testing_gemm::target_of("sm_90a"));
   ASSERT_TRUE(compiled) << compiled.diags().text();
@@ -285,8 +285,11 @@ TEST(SparseGemm, EveryThreadReleasesAStage) {
   int barriers = 0;
   for (std::size_t at = ptx.find("mbarrier.init"); at != std::string::npos;
        at = ptx.find("mbarrier.init", at + 1))
-    barriers += ptx.substr(at, ptx.find(';', at) - at).ends_with("], 256");
+    barriers += ptx.substr(at, ptx.find(';', at) - at).ends_with("], 8");
   EXPECT_EQ(barriers, 2);
+  const std::size_t release = ptx.find(" mbarrier.arrive.shared.b64"),
+                    loop = ptx.find("wgmma.mma_async"), meet = ptx.find("bar.warp.sync", loop);
+  EXPECT_LT(meet, release);
 }
 
 // The tensor maps of compressed rows and metadata follow from the parameters.
