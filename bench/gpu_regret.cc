@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <fstream>
 #include <iostream>
 
@@ -23,16 +22,6 @@ struct Words {
   std::size_t megabytes = 2048;
   double seconds = 150;
   gpu::RaceOptions race;
-};
-
-class Clock {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
 std::vector<gpu::Drawn> problems(const Words& words) {
@@ -107,7 +96,7 @@ bool write(const std::string& path, const nlohmann::json& all) {
 }
 
 int record(const Words& words, const std::vector<gpu::Drawn>& all, gpu::Session& session) {
-  const Clock clock;
+  const gpu::Clock clock;
   gpu::RegretKernels kernels(target_of(words, session.device), all);
   fmt::print("{} kernels in {:.1f} s\n", kernels.size(), clock.seconds());
   const gpu::Peers peers(session);

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <iostream>
@@ -33,16 +32,6 @@ struct Chosen {
   kernels::Gemm plain, split, searched;
   double search_seconds = 0, search_us = 0;
   int measured = 0;
-};
-
-class Clock {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
 Chosen by_model(const gpu::Product& product, const Target& target, std::int64_t workspace) {
@@ -196,7 +185,7 @@ int run(int argc, char** argv, const Words& words) {
     return 0;
   }
   gpu::Session session(argc, argv, words.device);
-  const Clock clock;
+  const gpu::Clock clock;
   const Target target = gpu::target_of(session.device);
   std::vector<Chosen> chosen = chosen_for(target);
   gpu::RegretKernels kernels(target, kernels_of(chosen));

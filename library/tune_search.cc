@@ -153,8 +153,10 @@ Result<SearchResult> search(TuneBench& bench, const std::vector<Gemm>& candidate
 
 std::string text_of(const Gemm& options) {
   const Tile& tile = options.tile;
-  std::string out = fmt::format("--tile {}x{}x{} --warps {}x{} --stages {}", tile.m, tile.n, tile.k,
-                                tile.warps_m, tile.warps_n, options.stages);
+  std::string out = fmt::format("--tile {}x{}x{} --warps {}x{}", tile.m, tile.n, tile.k,
+                                tile.warps_m, tile.warps_n);
+  if (tile.warps_k > 1) out += fmt::format("x{}", tile.warps_k);
+  out += fmt::format(" --stages {}", options.stages);
   const auto add = [&](const char* word, int value, int usual) {
     if (value != usual) out += fmt::format(" --{} {}", word, value);
   };

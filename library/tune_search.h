@@ -38,7 +38,7 @@ struct SearchResult {
 Result<SearchResult> search(TuneBench& bench, const std::vector<kernels::Gemm>& candidates,
                             double seconds);
 
-/// "128x256x64, 8x1 warps, 4 stages, 4 producers, persistent": the options of `tartan emit gemm`.
+/// The options of `tartan emit gemm`: "--tile 128x256x64 --warps 8x1 --stages 4 --producers 4".
 std::string text_of(const kernels::Gemm& options);
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -7,6 +7,7 @@
 // shuffled rounds.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,6 +20,17 @@
 #include "bench/gpu/regret_kernels.h"
 
 namespace gpu {
+
+/// Seconds since it was made.
+class Clock {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
 
 /// Device memory with random elements of each type, for all problems.
 class Pools {

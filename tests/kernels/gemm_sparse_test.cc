@@ -289,6 +289,7 @@ TEST(SparseGemm, AWarpReleasesAStageThatItsThreadsRead) {
   EXPECT_EQ(barriers, 2);
   const std::size_t release = ptx.find(" mbarrier.arrive.shared.b64"),
                     loop = ptx.find("wgmma.mma_async"), meet = ptx.find("bar.warp.sync", loop);
+  ASSERT_NE(release, std::string::npos);
   EXPECT_LT(meet, release);
 }
 

@@ -265,7 +265,7 @@ TEST(ScaledGemm, OneRunDecidesAllSchedules) {
 }
 
 // As IEEE arithmetic has it: a scale of infinity times a product of zero is NaN, and so on. Of
-// infinite products there are none: e4m3 has no infinity.
+// no product is infinite: e4m3 has no infinity.
 TEST(ScaledGemm, PropagatesNanAndInfinity) {
   ScaledGemm options = of_tile(128, 112, 8);
   options.c = f32;
