@@ -1,49 +1,131 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dsl/compile_cache.h"
 
-#include <nlohmann/json.hpp>
-
 #include "compiler/support/build_id.h"
-#include "compiler/support/packed.h"
+#include "compiler/support/record.h"
 #include "compiler/support/step_timer.h"
-#include "dsl/compiled_json.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
-namespace {
+namespace tartan::inline TARTAN_ABI {
 
-using nlohmann::json;
-
-// Each entry's bulk is the PTX.
-CompiledText text_from(const Unpacked& in) {
-  const json& registers = in.rest.at("registers");
-  return {std::string(in.bulk),
-          diags_from(in.rest.at("warnings")),
-          {registers.at(0), registers.at(1), registers.at(2), registers.at(3)}};
+// Argument-dependent lookup finds those of tartan's structs here.
+static auto members_of(Place& x) {
+  auto& [file, line, column] = x;
+  return std::tie(file, line, column);
+}
+static auto members_of(Arch& x) {
+  auto& [sm, suffix] = x;
+  return std::tie(sm, suffix);
+}
+static auto members_of(Version& x) {
+  auto& [major, minor] = x;
+  return std::tie(major, minor);
+}
+static auto members_of(Target& x) {
+  auto& [arch, ptx] = x;
+  return std::tie(arch, ptx);
+}
+static auto members_of(MapNumber& x) {
+  auto& [value, params, divisor] = x;
+  return std::tie(value, params, divisor);
+}
+static auto members_of(MatrixSpan& x) {
+  auto& [rows, cols, row_stride, col_stride] = x;
+  return std::tie(rows, cols, row_stride, col_stride);
+}
+static auto members_of(CompiledParam& x) {
+  auto& [name, type, pointer, elements, span, multiple_of, reads, writes] = x;
+  return std::tie(name, type, pointer, elements, span, multiple_of, reads, writes);
+}
+static auto members_of(CompiledMap::Pixels& x) {
+  auto& [lower, upper, steps] = x;
+  return std::tie(lower, upper, steps);
+}
+static auto members_of(CompiledMap& x) {
+  auto& [name, of, type, extents, strides, box, swizzle, pixels] = x;
+  return std::tie(name, of, type, extents, strides, box, swizzle, pixels);
+}
+static auto members_of(LaunchBound& x) {
+  auto& [of, number, offset, tiles, exact, what, place] = x;
+  return std::tie(of, number, offset, tiles, exact, what, place);
+}
+static auto members_of(Choice& x) {
+  auto& [place, what, taken, reason, refused] = x;
+  return std::tie(place, what, taken, reason, refused);
+}
+static auto members_of(Diag& x) {
+  auto& [level, id, place, message, source, width, caret] = x;
+  return std::tie(level, id, place, message, source, width, caret);
+}
+// Warnings are apart: listed().
+static auto members_of(Compiled& x) {
+  auto& [name, target, ptx, block, shared_bytes, dynamic_shared, cluster, params, maps, bounds,
+         choices, warnings] = x;
+  return std::tie(name, target, ptx, block, shared_bytes, dynamic_shared, cluster, params, maps,
+                  bounds, choices);
 }
 
-Compiled compiled_of(const Unpacked& in) {
-  Compiled out = compiled_from(in.rest);
-  out.ptx = in.bulk;
+namespace verify {
+static auto members_of(LiveRegisters& x) {
+  auto& [most, line, product, product_line] = x;
+  return std::tie(most, line, product, product_line);
+}
+}  // namespace verify
+
+namespace detail {
+
+static auto members_of(CompiledText& x) {
+  auto& [ptx, warnings, registers] = x;
+  return std::tie(ptx, registers);
+}
+
+namespace {
+
+std::vector<Diag> listed(const Diags& diags) { return {diags.begin(), diags.end()}; }
+
+// Their ids point into the entry. A diagnostic of a rule that this version does not have is
+// omitted.
+Diags diags_from(const std::vector<Diag>& listed) {
+  Diags out;
+  for (Diag each : listed) {
+    const Rule* rule = find_rule(each.id);
+    if (!rule) continue;
+    each.id = rule->id;
+    out.add(std::move(each));
+  }
   return out;
 }
 
-template <typename From>
-auto held(const Cache& cache, const CacheKey& key, From from)
-    -> std::optional<decltype(from(Unpacked()))> {
+template <typename T>
+std::string entry_with_warnings(const T& made) {
+  RecordWriter out;
+  out.add(made);
+  out.add(listed(made.warnings));
+  return out.take();
+}
+
+template <typename T>
+std::optional<T> held(const Cache& cache, const CacheKey& key) {
   const StepTimer timer(&StepTimes::cache);
-  const auto contents = cache.find(key);
-  if (!contents) return std::nullopt;
-  try {
-    return from(unpack(*contents));
-  } catch (const json::exception&) {
+  const auto entry = cache.find(key);
+  if (!entry) return std::nullopt;
+  RecordReader in(*entry);
+  T out;
+  std::vector<Diag> warnings;
+  in.get(out);
+  in.get(warnings);
+  if (!in.done()) {
     cache.remove(key);
     return std::nullopt;
   }
+  out.warnings = diags_from(warnings);
+  return out;
 }
 
 // What could not be written is among the cache's problems; the result stands without it.
-void hold(const Cache& cache, const CacheKey& key, std::string_view ptx, const json& rest) {
-  (void)cache.store(key, pack(ptx, rest));
+template <typename T>
+void hold_entry(const Cache& cache, const CacheKey& key, const T& made) {
+  const StepTimer timer(&StepTimes::cache);
+  (void)cache.store(key, entry_with_warnings(made));
 }
 
 }  // namespace
@@ -53,24 +135,20 @@ CacheKey compile_key(std::string_view kind, std::string_view target) {
 }
 
 std::optional<CompiledText> held_text(const Cache& cache, const CacheKey& key) {
-  return held(cache, key, text_from);
+  return held<CompiledText>(cache, key);
 }
 std::optional<Compiled> held_compiled(const Cache& cache, const CacheKey& key) {
-  return held(cache, key, compiled_of);
+  return held<Compiled>(cache, key);
 }
 
 void hold(const Cache& cache, const CacheKey& key, const CompiledText& text) {
-  const StepTimer timer(&StepTimes::cache);
-  const verify::LiveRegisters& need = text.registers;
-  hold(cache, key, text.ptx,
-       json{{"warnings", to_json(text.warnings)},
-            {"registers", {need.most, need.line, need.product, need.product_line}}});
+  hold_entry(cache, key, text);
 }
 void hold(const Cache& cache, const CacheKey& key, const Compiled& compiled) {
-  const StepTimer timer(&StepTimes::cache);
-  json rest = to_json(compiled);
-  rest["ptx"] = "";
-  hold(cache, key, compiled.ptx, rest);
+  hold_entry(cache, key, compiled);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+std::string entry_of(const Compiled& compiled) { return entry_with_warnings(compiled); }
+
+}  // namespace detail
+}  // namespace tartan::inline TARTAN_ABI

@@ -28,4 +28,7 @@ std::optional<Compiled> held_compiled(const Cache& cache, const CacheKey& key);
 void hold(const Cache& cache, const CacheKey& key, const CompiledText& text);
 void hold(const Cache& cache, const CacheKey& key, const Compiled& compiled);
 
+/// All of it, as an entry of the cache has it: equal for equals.
+std::string entry_of(const Compiled& compiled);
+
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -6,50 +6,50 @@
 #include <list>
 #include <mutex>
 #include <new>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <unordered_map>
 
-#include "compiler/support/packed.h"
+#include "compiler/support/record.h"
 #include "compiler/support/step_timer.h"
 
 namespace tartan::inline TARTAN_ABI {
-namespace {
 
-using nlohmann::json;
-using Ready = std::shared_ptr<const ReadyKernel>;
-
-// What a "cubin" entry holds: machine code, and the parameters that it does not tell every driver.
-std::string entry_of(const Assembled& assembled) {
-  const detail::StepTimer timer(&StepTimes::cache);
-  json kernels = json::array();
-  for (const KernelInterface& each : assembled.kernels) {
-    json params = json::array();
-    for (const KernelParam& param : each.params)
-      params.push_back(json::array({param.name, param.bytes}));
-    kernels.push_back(json::array({each.name, std::move(params)}));
-  }
-  const auto* bytes = reinterpret_cast<const char*>(assembled.cubin.data());
-  return detail::pack({bytes, assembled.cubin.size()}, kernels);
+// Argument-dependent lookup finds them here.
+static auto members_of(KernelParam& x) {
+  auto& [name, bytes] = x;
+  return std::tie(name, bytes);
+}
+static auto members_of(KernelInterface& x) {
+  auto& [name, params] = x;
+  return std::tie(name, params);
 }
 
-// Nothing if the entry has another form.
-std::optional<Assembled> assembled_from(const std::string& entry) {
+namespace {
+
+using Ready = std::shared_ptr<const ReadyKernel>;
+
+// A "cubin" entry: machine code, and the parameters that it does not tell every driver.
+struct Entry {
+  std::string_view cubin;
+  std::vector<KernelInterface> kernels;
+};
+auto members_of(Entry& x) {
+  auto& [cubin, kernels] = x;
+  return std::tie(cubin, kernels);
+}
+
+std::string entry_of(const Assembled& assembled) {
   const detail::StepTimer timer(&StepTimes::cache);
-  try {
-    const detail::Unpacked in = detail::unpack(entry);
-    const auto bytes = std::as_bytes(std::span(in.bulk));
-    Assembled out;
-    out.cubin.assign(bytes.begin(), bytes.end());
-    for (const json& each : in.rest) {
-      KernelInterface& kernel = out.kernels.emplace_back();
-      each.at(0).get_to(kernel.name);
-      for (const json& param : each.at(1)) kernel.params.push_back({param.at(0), param.at(1)});
-    }
-    return out;
-  } catch (const json::exception&) {
-    return std::nullopt;
-  }
+  const auto* bytes = reinterpret_cast<const char*>(assembled.cubin.data());
+  return detail::to_bytes(Entry{{bytes, assembled.cubin.size()}, assembled.kernels});
+}
+
+// Nothing if it is no such entry. The machine code lies in it.
+std::optional<Entry> parsed(const std::string& entry) {
+  const detail::StepTimer timer(&StepTimes::cache);
+  Entry out;
+  if (!detail::from_bytes(entry, out)) return std::nullopt;
+  return out;
 }
 
 // Kernels by key: those that were used last.
@@ -116,14 +116,14 @@ class Loader::State {
   }
 
   // `before`: what was taken to compile it.
-  Result<Ready> load(const Compiled& compiled, StepTimes before) {
+  Result<Ready> load(Compiled compiled, StepTimes before) {
     const std::string key =
         CacheKey("ptx").add("name", compiled.name).add("ptx", compiled.ptx).digest();
     if (Ready kept = find(key)) return kept;
     auto kernel = load_kernel(compiled, key, before);
     if (!kernel) return kernel.diags();
-    Ready ready =
-        std::make_shared<const ReadyKernel>(ReadyKernel{compiled, std::move(*kernel), before});
+    Ready ready = std::make_shared<const ReadyKernel>(
+        ReadyKernel{std::move(compiled), std::move(*kernel), before});
     kept_.keep(key, ready);
     return ready;
   }
@@ -143,12 +143,12 @@ class Loader::State {
 
   Result<Ready> compiled(const Kernel& kernel, Arch arch) {
     StepTimes times;
-    const auto compiled = [&] {
+    auto compiled = [&] {
       const StepClock clock(times);
       return compile(kernel, arch, cache_);
     }();
     if (!compiled) return compiled.diags();
-    return load(*compiled, times);
+    return load(*std::move(compiled), times);
   }
 
   Result<LoadedKernel> load_kernel(const Compiled& compiled, const std::string& ptx,
@@ -164,9 +164,10 @@ class Loader::State {
     if (device_.emulated()) return device_.load(compiled.ptx, compiled.name);
     const CacheKey key = CacheKey("cubin").add("assembler", device_.assembler()).add("ptx", ptx);
     if (const auto entry = cache_.find(key)) {
-      const auto kept = assembled_from(*entry);
-      auto module = kept ? device_.load(kept->cubin, compiled.name, kept->kernels)
-                         : Result<Module>("module-load"_rule, "it has another form");
+      const auto kept = parsed(*entry);
+      auto module =
+          kept ? device_.load(std::as_bytes(std::span(kept->cubin)), compiled.name, kept->kernels)
+               : Result<Module>("module-load"_rule, "it has another form");
       if (module) return module;
       cache_.remove(key);
       report(compiled, module.diags());

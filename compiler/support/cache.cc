@@ -169,18 +169,23 @@ Status prepare(const std::string& folder) {
 
 CacheKey::CacheKey(std::string_view kind) : kind_(kind) { add("kind", kind); }
 
-// Lengths keep parts apart: no value can pass for two parts.
+static std::string digest_of(std::string_view text) {
+  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+// Lengths keep parts apart: no value can pass for two parts. A long one stands there by its digest,
+// not copied.
 CacheKey& CacheKey::add(std::string_view name, std::string_view value) {
+  constexpr std::size_t most = 1024;
   parts_ += fmt::format("{}:{}:", name.size(), value.size());
   parts_ += name;
-  parts_ += value;
+  if (value.size() > most) parts_ += digest_of(value);
+  else parts_ += value;
   return *this;
 }
 
-std::string CacheKey::digest() const {
-  const XXH128_hash_t hash = XXH3_128bits(parts_.data(), parts_.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
-}
+std::string CacheKey::digest() const { return digest_of(parts_); }
 
 // ---- The cache.
 

@@ -2,8 +2,6 @@
 // compile() with a cache: the same result, found without LLVM or without describing.
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include <tartan/dsl/kernels/kernels.h>
 #include <tartan/tartan.h>
 
@@ -15,7 +13,6 @@
 #include <functional>
 
 #include "dsl/compile_cache.h"
-#include "dsl/compiled_json.h"
 
 namespace tartan {
 namespace {
@@ -31,7 +28,7 @@ class CompileCache : public testing::Test {
   std::string folder_;
 };
 
-std::string everything(const Compiled& compiled) { return detail::to_json(compiled).dump(); }
+std::string everything(const Compiled& compiled) { return detail::entry_of(compiled); }
 
 // Writes `value`, and counts how often it is described.
 Kernel counted(int value, int& described) {
@@ -96,12 +93,18 @@ TEST_F(CompileCache, AnEntryOfAnotherFormIsMadeAgain) {
   const Compiled first = *compile(kernel, Arch{80, 0}, open());
   const CacheKey key =
       detail::compile_key("kernel", "sm_80").add("name", "counted").add("key", "seven");
-  for (const char* contents : {"", "not CBOR", "\xf6", "\xa0"}) {  // null, {}
-    ASSERT_TRUE(open().find(key)) << "the test has another key than compile()";
-    ASSERT_TRUE(open().store(key, contents));
+  const std::string whole = open().find(key).value_or("");
+  ASSERT_FALSE(whole.empty()) << "the test has another key than compile()";
+  std::string long_name = whole;  // of more bytes than there are
+  long_name[7] = '\x7f';
+  const std::string contents[] = {
+      "",          "no entry", whole.substr(0, whole.size() / 2), whole.substr(0, whole.size() - 1),
+      whole + "x", long_name};
+  for (const std::string& each : contents) {
+    ASSERT_TRUE(open().store(key, each));
     EXPECT_EQ(everything(*compile(kernel, Arch{80, 0}, open())), everything(first));
   }
-  EXPECT_EQ(described, 5);
+  EXPECT_EQ(described, 7);
 }
 
 // Processes that compile the same at once find whole entries, and leave one.
