@@ -212,7 +212,11 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
   // TMA and wgmma swizzle by bits of the absolute address.
   const int align = layout.swizzle.bits && state_->config.target.arch.sm >= 90 ? 1024 : 128;
   const codegen::Pointer base = state_->memories.share(state_->f(), name, bytes, align);
-  const int number = state_->memories.add({base, true, bytes, ring.stages, ring.operand});
+  detail::Memory memory{base, true, bytes, ring.stages, ring.operand};
+  memory.shown = fmt::format(
+      "{}: {} {}{}", name, tartan::name(type), layout.text(),
+      ring.stages > 1 ? fmt::format(", {} stages {} elements apart", ring.stages, apart) : "");
+  const int number = state_->memories.add(std::move(memory));
   detail::Tensor first{state_, std::move(name), type, layout, 0, number, state_->log.place()};
   return Ring(Shared(std::move(first)), ring.stages, apart);
 }

@@ -12,6 +12,7 @@
 #include "dsl/state.h"
 #include "tartan/dsl/builder.h"
 #include "tartan/ptx/parser.h"
+#include "tartan/ptx/trace.h"
 #include "tartan/verify/verify.h"
 
 namespace tartan::inline TARTAN_ABI {
@@ -136,7 +137,10 @@ std::string launch_comment(const detail::KernelState& state, std::int64_t dynami
                                 state.config.all_threads(), dynamic_shared);
   if (state.config.options.cluster > 1)
     out += fmt::format(", clusters of {} blocks along x", state.config.options.cluster);
-  return out + fmt::format("\n// parameters: {}\n", params);
+  out += fmt::format("\n// parameters: {}\n", params);
+  for (const detail::Memory& each : state.memories.all())
+    if (!each.shown.empty()) out += fmt::format("// shared matrix {}\n", each.shown);
+  return out;
 }
 
 // The contents of its tensor maps.
@@ -292,6 +296,14 @@ Result<CompiledText> generate(codegen::FunctionBuilder& function, const std::str
   return made;
 }
 
+Result<std::string> with_timestamps(const std::string& kernel, const std::string& ptx) {
+  auto traced = ptx::traced(ptx, kernel);
+  if (!traced) return traced.diags();
+  if (Verified verified = verify_back(kernel, traced->text); !verified.errors.ok())
+    return verified.errors;
+  return std::move(traced->text);
+}
+
 // The next PTX version to try; the target's own if none is.
 struct Later {
   Version refused;  // that may accept a kernel that is refused
@@ -319,6 +331,11 @@ Result<Compiled> compile(const Kernel& kernel, const Target& target, Later& late
   Diags registers = state->registers.check(state->config, text->registers, text->ptx);
   if (!registers.ok()) return registers;
   text->warnings.append(std::move(registers));
+  if (state->config.options.trace) {
+    auto traced = with_timestamps(kernel.name(), text->ptx);
+    if (!traced) return traced.diags();
+    text->ptx = *std::move(traced);
+  }
   const int shared = static_cast<int>(shared_bytes);
   return Compiled{kernel.name(),
                   target,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -96,6 +97,7 @@ class Builder {
   void operator()(Timeline& timeline) {
     measure_rate();
     for (std::uint32_t cta = 0; cta < launch_.ctas; ++cta) add_cta(cta);
+    keep_first(timeline.limits().events);
     TimelineLaunch out{.kernel = launch_.kernel,
                        .shape = launch_.shape,
                        .ctas = launch_.shape.grid.count(),
@@ -133,6 +135,23 @@ class Builder {
       longest = each.exit->time;
       cycles_of_ns_ = static_cast<double>(longest) / ns;
     }
+  }
+
+  // Lives of warps, and what began first of the rest.
+  void keep_first(std::size_t most) {
+    if (events_.size() <= most) return;
+    std::vector<std::size_t> order(events_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, {}, [&](std::size_t i) {
+      return std::pair(events_[i].kind != Kind::warp, events_[i].begin);
+    });
+    left_out_ += order.size() - most;
+    order.resize(most);
+    std::ranges::sort(order);
+    std::vector<TimelineEvent> kept;
+    kept.reserve(most);
+    for (const std::size_t i : order) kept.push_back(std::move(events_[i]));
+    events_ = std::move(kept);
   }
 
   // Of the launch, in nanoseconds. Warps of a CTA share their SM's cycle counter.

@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <tartan/tartan.h>
+
 #include <filesystem>
+#include <numeric>
 
 #include "runtime/manifest_arguments.h"
 #include "tartan/ptx/parser.h"
@@ -187,9 +190,7 @@ TEST(Trace, KeepsTheLinesOfTheText) {
   EXPECT_EQ(again.diags()[0].message, "twice.ptx has timestamps already: it declares tartan_trace");
 }
 
-// A loop of more barriers than a thread has records for.
-TEST(Trace, CountsWhatDoesNotFit) {
-  constexpr const char* ptx = R"(.version 8.0
+constexpr const char* barriers = R"(.version 8.0
 .target sm_80
 .address_size 64
 .visible .entry loop() {
@@ -204,7 +205,10 @@ again:
 	ret;
 }
 )";
-  const auto text = ptx::traced(ptx);
+
+// A loop of more barriers than a thread has records for.
+TEST(Trace, CountsWhatDoesNotFit) {
+  const auto text = ptx::traced(barriers);
   ASSERT_TRUE(text);
   auto device = Device::open("emulator");
   auto module = device->load(text->text);
@@ -226,6 +230,69 @@ again:
   const auto wrong = Trace::start(*device, *module, *text, "lop", shape);
   ASSERT_FALSE(wrong);
   EXPECT_NE(wrong.diags()[0].message.find("found no kernel of that name"), std::string::npos);
+}
+
+TEST(Trace, KeepsTheFirstEvents) {
+  const auto text = ptx::traced(barriers);
+  auto device = Device::open("emulator");
+  auto module = device->load(text->text);
+  ASSERT_TRUE(module) << module.diags().text();
+  Timeline all({.events = 1'000'000}), first({.events = 100});
+  const Launch shape{.grid = {2}, .block = {64}};
+  const auto trace = Trace::start(*device, *module, *text, "loop", shape);
+  ASSERT_TRUE(trace) << trace.diags().text();
+  ASSERT_TRUE(module->kernel("loop")->launch(shape, {}));
+  ASSERT_TRUE(trace->add_to(all));
+  ASSERT_TRUE(trace->add_to(first));
+  ASSERT_GT(all.events().size(), 10'000u);
+  ASSERT_EQ(first.events().size(), 100u);
+  EXPECT_EQ(first.launches()[0].left_out,
+            all.launches()[0].left_out + all.events().size() - first.events().size());
+  const auto lives = [](const Timeline& of) {
+    return std::ranges::count(of.events(), Kind::warp, &TimelineEvent::kind);
+  };
+  EXPECT_EQ(lives(first), 4);
+  std::uint64_t last = 0;
+  for (const TimelineEvent& each : first.events())
+    if (each.kind != Kind::warp) last = std::max(last, each.begin);
+  const auto before = std::ranges::count_if(all.events(), [&](const TimelineEvent& each) {
+    return each.kind != Kind::warp && each.begin < last;
+  });
+  EXPECT_LE(before, 96) << "nothing earlier was left out";
+}
+
+// The option's text is that of ptx::traced(), and what a launch writes is a timeline.
+TEST(Trace, IsAnOptionOfKernels) {
+  const auto compiled = [](bool trace) {
+    return compile(kernel("indices", {.block = 64, .trace = trace},
+                          [](Builder& k) {
+                            auto out = k.global("out", s32, row_major(1, 64));
+                            k.barrier();
+                            k.write(out, 0, k.thread(), k.thread());
+                          }),
+                   *Target::parse("sm_80"));
+  };
+  const auto plain = compiled(false), text = compiled(true);
+  ASSERT_TRUE(plain) << plain.diags().text();
+  ASSERT_TRUE(text) << text.diags().text();
+  EXPECT_EQ(plain->ptx.find(ptx::trace_variable), std::string::npos);
+  EXPECT_EQ(text->ptx, ptx::traced(plain->ptx)->text);
+  auto device = Device::open("emulator");
+  auto module = device->load(text->ptx);
+  ASSERT_TRUE(module) << module.diags().text();
+  auto out = device->allocate(256);
+  ASSERT_TRUE(out);
+  const Launch shape{.grid = {1}, .block = {64}};
+  Timeline timeline;
+  const auto trace = Trace::start(*device, *module, {.text = text->ptx}, "indices", shape);
+  ASSERT_TRUE(trace) << trace.diags().text();
+  ASSERT_TRUE(module->kernel("indices")->launch(shape, Arguments().add(*out)));
+  ASSERT_TRUE(trace->add_to(timeline));
+  std::vector<std::int32_t> expected(64);
+  std::iota(expected.begin(), expected.end(), 0);
+  EXPECT_EQ(*out->read_all<std::int32_t>(), expected);
+  const auto waits = std::ranges::count(timeline.events(), Kind::wait, &TimelineEvent::kind);
+  EXPECT_EQ(waits, 2) << "the barrier, of each warp";
 }
 
 TEST(Trace, IsInNanoseconds) {

@@ -35,6 +35,9 @@ struct KernelOptions {
   int min_blocks = 0;     // minimum blocks per SM (occupancy); 0: any
   int max_registers = 0;  // per thread; 0: as many as the block allows
   int cluster = 1;  // CTAs that share copies and memory: Builder::multicast(), Shared::of_cta()
+  /// The kernel writes timestamps: tartan/runtime/trace.h makes a timeline of them. Without, the
+  /// code is as if there were no such option.
+  bool trace = false;
 };
 
 /// A kernel's name, options and description; kernel() makes one, compile() runs the description for

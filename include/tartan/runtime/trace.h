@@ -11,6 +11,9 @@
 //   Status added = trace->add_to(timeline);
 //   write_file("timeline.json", timeline.json());
 //
+// A kernel that was compiled with KernelOptions::trace has timestamps: pass {.text =
+// compiled->ptx}.
+//
 // Time is in nanoseconds from the launch's first instruction: the SM's cycle counter, and between
 // SMs the GPU's timer, which advances in steps. Writing timestamps takes time, too: a timeline says
 // where time goes, and a kernel without timestamps is faster.
@@ -31,7 +34,8 @@ class Trace {
  public:
   /// `module` is loaded from `text`, and `launch` is what the launch of `kernel` will be. The
   /// memory is about 64 MiB, for the CTAs that `limits` keeps, and bounds the number of events; a
-  /// thread has at most 4096 records. TimelineLaunch::left_out counts those that did not fit.
+  /// thread has at most 4096 records. TimelineLaunch::left_out counts those that did not fit, and
+  /// events beyond those that the timeline keeps.
   static Result<Trace> start(Device& device, const Module& module, const ptx::Traced& text,
                              const std::string& kernel, const Launch& launch,
                              const TimelineLimits& limits = {});
