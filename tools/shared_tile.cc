@@ -117,6 +117,8 @@ std::string group_legend() {
 }
 
 // "64x32:(32,1)" in CuTe's notation; nested notation is unchanged.
+}  // namespace
+
 std::string cute_notation(std::string_view words) {
   std::string out(words);
   const std::size_t by = out.find('x'), strides = out.find(':');
@@ -127,6 +129,8 @@ std::string cute_notation(std::string_view words) {
   out.insert(strides, ")");
   return "(" + out;
 }
+
+namespace {
 
 // Why the tile has no picture.
 std::string problem(const SharedTile& tile) {

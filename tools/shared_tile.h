@@ -25,6 +25,8 @@ struct SharedTile {
   std::string text() const;
 };
 
+/// "64x32:(32,1)" as NestedLayout::parse() reads it: "(64,32):(32,1)".
+std::string cute_notation(std::string_view words);
 /// Whether the arguments name a tile, not an instruction.
 bool names_tile(std::string_view words);
 Result<SharedTile> parse_tile(std::string_view words, Type type);

@@ -94,6 +94,8 @@ TEST(Profile, RecordsWhoAccessesWhatInWhichPhase) {
     emulator::RequestRecorder recorder;
     launch(patterns(), "ldmatrix_x4_64", 32, {});
     requests = recorder.requests();
+    ASSERT_FALSE(recorder.variables().empty());
+    EXPECT_EQ(recorder.variables().begin()->second, 0u);
   }
   const auto rows = std::ranges::find_if(
       requests, [](const auto& each) { return each.request.bytes == 16 && !each.request.load; });

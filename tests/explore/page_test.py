@@ -147,7 +147,7 @@ class PageInBrowser(unittest.TestCase):
         page.settle()
         marked = page.run("[...document.querySelectorAll('.ptx .row.selected')].map((each) => Number(each.dataset.line))")
         self.assertEqual(marked, [i + 1 for i, at in enumerate(model["ptx"]["at"]) if at == [0, 17]])
-        page.click("#ptx-85 code")
+        page.click("#ptx-87 code")
         page.settle()
         self.assertEqual(page.run("[...document.querySelectorAll('.cpp .row.selected')].map((each) => each.dataset.line)"), ["19"])
 
@@ -225,6 +225,37 @@ class PageInBrowser(unittest.TestCase):
         for _ in range(cured):
             page.run("bankPicture.show(bankPicture.step + 1)")
         self.assertIn(f"Phase {cured} of", page.run("bankPicture.caption.textContent"))
+
+    def test_matrices_in_shared_memory(self):
+        # sa is the product's A: who points at an element lights the lane that mma has it in.
+        model, page = self.model("one_mma"), self.open("one_mma")
+        line = next(each["line"] for each in model["matrices"]["uses"] if len(each["registers"].get("d", [])) == 4 and "a" not in each["registers"])
+        page.run(f"bankPicture.choose(model.accesses.find((each) => each.line === {line})); selectLine({line})")
+        self.assertEqual(page.run("[tilePicture.tile.name, tilePicture.met.size]"), ["sa", 256])
+        product = next(form for form in model["matrices"]["forms"] if form["instruction"].startswith("mma"))
+        table = next(each for each in product["operands"] if each["operand"] == "a")
+        own = table["registers"] * table["per_register"]
+        page.run("tilePicture.canvas.id = 'matrix'")
+        for row, col in ((5, 9), (0, 0), (15, 15), (8, 3)):
+            x, y = page.run(f"[tilePicture.left + ({col} + .5) * tilePicture.size, tilePicture.top + ({row} + .5) * tilePicture.size]")
+            page.click("#matrix", x, y)
+            page.settle()
+            self.assertEqual(page.run("state.lit.lane"), table["at"].index(row * 16 + col) // own, (row, col))
+            self.assertIn(f"sa[{row}, {col}]", page.run("byId('readout').textContent"))
+            self.assertEqual(page.run("tilePicture.canvas.dataset.lit"), str(own))
+            lit = page.run("figures.find((f) => f.product).pictures.find((p) => p.operand.operand === 'a').canvas.dataset.lit")
+            self.assertEqual(lit, str(own))
+            page.key("Escape")
+        self.assertEqual(page.problems, [])
+        for name, at in (("gemm_sm80", 0), ("gemm_sm90a", 1)):
+            page = self.open(name)
+            page.run(f"tilePicture.show(model.tiles[{at}], 1)")
+            page.settle()
+            self.assertEqual(page.problems, [])
+            for tile in page.run("model.tiles.map((t) => [t.rows.length * t.cols.length * t.size, elementsOf(t).size * t.size, t.bytes, t.stages])"):
+                self.assertEqual(tile[0], tile[1], "no two elements at one place")
+                self.assertEqual(tile[0], tile[2], "stages without gaps")
+                self.assertGreater(tile[3], 1)
 
     def test_timeline_draws_a_trace(self):
         page = self.open("race")

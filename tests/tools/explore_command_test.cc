@@ -131,6 +131,33 @@ TEST_F(ExploreCommand, LinksEachLineAsItsLocSays) {
               read_file(fs::path(SOURCE_ROOT) / "dsl/kernels" / source["name"].get<std::string>()));
 }
 
+TEST_F(ExploreCommand, HasTheMatricesInSharedMemory) {
+  NEEDS_CODE_GENERATION();
+  const json small = model("one_mma")["tiles"];
+  ASSERT_EQ(small.size(), 2u);
+  EXPECT_EQ(small[0]["name"], "sa");
+  EXPECT_EQ(small[0]["rows"],
+            (json{0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240}));
+  EXPECT_EQ(small[0]["first"], 0);
+  EXPECT_EQ(small[1]["name"], "sb");
+  EXPECT_EQ(small[1]["cols"], (json{0, 16, 32, 48, 64, 80, 96, 112}));
+  EXPECT_EQ(small[1]["first"], 512) << "behind sa";
+  const json product = model("gemm --target sm_80 --tile 64x64x32 --stages 3");
+  const json& tiles = product["tiles"];
+  ASSERT_EQ(tiles.size(), 2u);
+  for (const json& tile : tiles) {
+    EXPECT_EQ(tile["stages"], 3);
+    EXPECT_EQ(tile["apart"], 64 * 32 * 2);
+    EXPECT_EQ(tile["size"], 2);
+  }
+  EXPECT_EQ(tiles[1]["first"], 3 * 64 * 32 * 2) << "dynamic shared memory, behind sA";
+  // The choice at its line names the same layout.
+  std::set<std::string> chosen;
+  for (const json& choice : product["choices"])
+    if (choice["what"].get<std::string>().starts_with("shared ")) chosen.insert(choice["taken"]);
+  EXPECT_EQ(chosen, (std::set<std::string>{tiles[0]["layout"], tiles[1]["layout"]}));
+}
+
 TEST_F(ExploreCommand, ShowsEveryChoiceAtItsLine) {
   NEEDS_CODE_GENERATION();
   const json page = model("gemm --target sm_80");

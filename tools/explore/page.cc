@@ -54,8 +54,9 @@ std::string escaped(std::string_view text) {
 }
 
 // The scripts, in the order in which they are read.
-constexpr std::string_view scripts[] = {"base.js",   "code.js",     "findings.js", "matrices.js",
-                                        "shared.js", "timeline.js", "report.js",   "page.js"};
+constexpr std::string_view scripts[] = {"base.js",     "code.js",   "findings.js",
+                                        "matrices.js", "tiles.js",  "shared.js",
+                                        "timeline.js", "report.js", "page.js"};
 
 }  // namespace
 
@@ -84,6 +85,7 @@ Page page_of(const Subject& subject, DeviceOptions options) {
   model["choices"] = std::move(code.choices);
   model["matrices"] = matrices_part(module);
   model["accesses"] = accesses(recorder);
+  model["tiles"] = tiles_part(subject.ptx->text(), recorder.variables());
   model["report"] = report_part(subject, module, ran);
   model["timeline"] = timeline->launches().empty() ? Json() : Json::parse(timeline->json());
   return page;

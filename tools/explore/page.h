@@ -6,6 +6,7 @@
 // too: `check`, `run --report`, `layout`, `emit --explain`.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -66,6 +67,9 @@ Code code_part(const Subject& subject, const ptx::Module& module);
 Json findings_part(const Subject& subject, const Diags& checked, const Outcome* outcome);
 /// Matrix instructions: the lane maps of each form, and which registers each instruction has there.
 Json matrices_part(const ptx::Module& module);
+/// Matrices in shared memory, as the text's comments say: the place of each row and column, and the
+/// swizzle. `first`: by name, where the emulator had them; without a run they begin at 0.
+Json tiles_part(std::string_view ptx, const std::map<std::string, std::uint64_t>& first);
 /// Numbers of the text and of the run, beside the hardware's limits.
 Json report_part(const Subject& subject, const ptx::Module& module, const Outcome* outcome);
 /// Registers and machine code, where NVIDIA's ptxas and nvdisasm are found; else what is missing.

@@ -72,6 +72,7 @@ class BankPicture {
     this.access = access;
     this.span = 0;
     this.arrange();
+    tilePicture?.meet(access);
     for (const item of this.list.children) item.setAttribute('aria-selected', String(Number(item.dataset.line) === access.line));
   }
 

@@ -121,7 +121,13 @@ ProfiledOp::Kind kind_of(const isa::Spelling& spelling) {
 }  // namespace
 
 LaunchProfile::LaunchProfile(const LaunchContext& context)
-    : context_(context), counts_(context.program.ops.size()) {}
+    : context_(context), counts_(context.program.ops.size()) {
+  RequestRecorder* const recorder = RequestRecorder::active();
+  if (!recorder) return;
+  for (const NamedRange& each : context.program.shared_variables)
+    recorder->place(each.name,
+                    each.first + (each.dynamic ? context.program.dynamic_shared_base : 0));
+}
 
 void LaunchProfile::run(Warp& warp, const Op& op) {
   const std::uint32_t pc = warp.pc - 1;

@@ -7,6 +7,8 @@
 //   for (const RecordedRequest& each : recorder.requests()) draw(phases(each.request));
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -33,12 +35,17 @@ class RequestRecorder {
   /// By line; of several launches, of the one with the most conflicts.
   const std::vector<RecordedRequest>& requests() const { return requests_; }
 
+  /// Where the block's variables begin, by name, those in dynamic shared memory included.
+  const std::map<std::string, std::uint64_t>& variables() const { return variables_; }
+
   void add(int line, const SharedRequest& request);
+  void place(const std::string& variable, std::uint64_t first) { variables_[variable] = first; }
   /// This thread's, or null.
   static RequestRecorder* active();
 
  private:
   std::vector<RecordedRequest> requests_;
+  std::map<std::string, std::uint64_t> variables_;
 };
 
 }  // namespace tartan::inline TARTAN_ABI::emulator
