@@ -14,6 +14,7 @@
 #include "compiler/ptx/trace_sites.h"
 #include "compiler/support/shared_layout.h"
 #include "runtime/timeline_roles.h"
+#include "runtime/trace_thread.h"
 #include "tartan/ptx/parser.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -25,41 +26,6 @@ using Kind = TimelineEvent::Kind;
 namespace word = ptx::trace_record;
 
 constexpr std::uint32_t lanes_of_warp = 32;
-
-// What a thread wrote. Times are cycles from its beginning.
-struct Thread {
-  const TraceRecord* first = nullptr;  // null: it did not begin
-  struct Entry {
-    std::uint64_t time;
-    const TraceRecord* record;
-  };
-  std::vector<Entry> entries;
-  std::optional<Entry> exit;
-};
-
-Thread read_thread(std::span<const TraceRecord> records) {
-  Thread thread;
-  const TraceRecord& first = records[0];
-  if (!first.clock && !first.word && !first.lanes) return thread;
-  thread.first = &first;
-  std::uint64_t time = 0;
-  std::uint32_t clock = first.clock;
-  for (const TraceRecord& each : records.subspan(1)) {
-    const bool exits = (each.word & word::site) == word::exited;
-    if (!exits && !each.lanes) break;
-    time += each.clock - std::exchange(clock, each.clock);  // 32 bits wrap
-    if (exits) {
-      thread.exit = {time, &each};
-      break;
-    }
-    thread.entries.push_back({time, &each});
-  }
-  return thread;
-}
-
-std::uint64_t timer(const TraceRecord& first) {
-  return (std::uint64_t{first.lanes} << 32) | first.word;
-}
 
 using NamedPlace = std::pair<std::string, std::uint64_t>;
 
@@ -91,7 +57,7 @@ class Builder {
         threads_of_cta_(static_cast<std::uint32_t>(launch.shape.block.count())) {
     const std::size_t of_thread = launch.records_of_thread;
     for (std::size_t i = 0; (i + 1) * of_thread <= records.size(); ++i)
-      threads_.push_back(read_thread(records.subspan(i * of_thread, of_thread)));
+      threads_.push_back(read_trace_thread(records.subspan(i * of_thread, of_thread)));
   }
 
   void operator()(Timeline& timeline) {
@@ -120,14 +86,14 @@ class Builder {
     std::uint32_t lane, number;
   };
 
-  Thread& thread(std::uint32_t cta, std::uint32_t index) {
+  TraceThread& thread(std::uint32_t cta, std::uint32_t index) {
     return threads_[std::size_t{cta} * threads_of_cta_ + index];
   }
 
   // Cycles of a nanosecond, by the thread that lived longest; the timer advances in steps.
   void measure_rate() {
     std::uint64_t longest = 0;
-    for (const Thread& each : threads_) {
+    for (const TraceThread& each : threads_) {
       if (each.first) start_ = std::min(start_, timer(*each.first));
       if (!each.exit || each.exit->time <= longest) continue;
       const std::uint32_t ns = each.exit->record->lanes - each.first->word;
@@ -155,7 +121,7 @@ class Builder {
   }
 
   // Of the launch, in nanoseconds. Warps of a CTA share their SM's cycle counter.
-  std::uint64_t time_of(const Thread& of, std::uint64_t cycles) const {
+  std::uint64_t time_of(const TraceThread& of, std::uint64_t cycles) const {
     const auto behind = static_cast<std::int32_t>(of.first->clock - base_->clock);
     const double since = static_cast<double>(behind) + static_cast<double>(cycles);
     const double ns = static_cast<double>(timer(*base_) - start_) + since / cycles_of_ns_;
@@ -198,12 +164,12 @@ class Builder {
     const std::uint32_t begin = warp * lanes_of_warp;
     const std::uint32_t lanes = std::min(lanes_of_warp, threads_of_cta_ - begin);
     for (std::uint32_t lane = 0; lane < lanes; ++lane) {
-      const Thread& of = thread(cta_, begin + lane);
+      const TraceThread& of = thread(cta_, begin + lane);
       if (!of.first) continue;
       life.lanes |= 1u << lane;
       life.begin = std::min(life.begin, time_of(of, 0));
       life.ended &= of.exit.has_value();
-      for (const Thread::Entry& each : of.entries) {
+      for (const TraceThread::Entry& each : of.entries) {
         entries.push_back({time_of(of, each.time), lane, each.record});
         life.end = std::max(life.end, entries.back().time);
       }
@@ -477,7 +443,7 @@ class Builder {
   const std::vector<ptx::TraceSite> sites_;
   const std::vector<NamedPlace> places_;
   const std::uint32_t threads_of_cta_;
-  std::vector<Thread> threads_;
+  std::vector<TraceThread> threads_;
   std::vector<TimelineCta> ctas_;
   std::vector<TimelineBarrier> barriers_;
   std::vector<TimelineEvent> events_;
