@@ -68,6 +68,8 @@ class TilePicture {
     const first = access.addresses.find((each) => each !== null);
     const at = first === undefined ? null : elementAt(first);
     this.show(at?.tile ?? this.tile, at?.stage ?? this.stage);
+    const rows = [...this.met.keys()].map((each) => Math.floor(each / this.tile.cols.length));
+    if (rows.length) this.canvas.parentElement.scrollTop = this.top + (Math.min(...rows) - 2) * this.size;
   }
 
   // The picture of ldmatrix or stmatrix that the access is: it says which lane holds what.
@@ -141,7 +143,7 @@ class TilePicture {
     const room = (this.canvas.parentElement.clientWidth || 600) - 20;
     this.left = 34;
     this.top = 18;
-    this.size = Math.max(3, Math.min(16, Math.floor((room - this.left) / width)));
+    this.size = Math.max(3, Math.min(16, Math.max(7, Math.floor(440 / height)), Math.floor((room - this.left) / width)));
     const context = sized(this.canvas, this.left + width * this.size + 1, this.top + height * this.size + 1);
     this.drawHeadings(context);
     const counts = [0, 0, 0, 0], dim = state.lit && state.lit.lane !== null && this.met.size;
