@@ -186,7 +186,11 @@ class PageInBrowser(unittest.TestCase):
                 notes = page.run(f"(() => {{ const out = []; let at = byId('ptx-{finding['line']}').nextElementSibling;"
                                  " while (at?.classList.contains('note')) { out.push(at.textContent); at = at.nextElementSibling; } return out; })()")
                 self.assertTrue(any(finding["message"] in note for note in notes), (finding, notes))
+        # The wait is there, a barrier is not.
         page = self.open("race")
+        text = page.run("document.querySelector('.card.finding .orders').textContent")
+        self.assertIn("cp.async.wait_group", text)
+        self.assertNotIn("bar.sync", text)
         page.key("n")
         page.settle()
         self.assertEqual(page.run("document.activeElement.closest('.pane')?.className"), "pane ptx")

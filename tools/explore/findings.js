@@ -84,11 +84,12 @@ function values(finding) {
     element('tbody', {}, ...finding.values.map((each) => cells('td', [each.index, each.expected, each.found]))));
 }
 
-// Findings of one rule at the same lines have one cause: the first stands for them.
+// Findings of one rule at the same lines, of the C++ where that is known, have one cause: the first
+// stands for them.
 function grouped(findings) {
   const groups = new Map();
   for (const each of findings) {
-    const lines = [each.line, ...each.others].filter((line) => line > 0).sort((x, y) => x - y);
+    const lines = [each.line, ...each.others].filter((line) => line > 0).map((line) => keyOf(originOf(line)) || String(line)).sort();
     const key = lines.length ? `${each.id}:${lines.join()}` : `${each.id}:${each.message}`;
     groups.set(key, [...(groups.get(key) ?? []), each]);
   }
@@ -101,6 +102,22 @@ function moreOfTheSame(rest) {
     ...rest.map((each) => element('p', {}, ...linked(capital(each.message)), where(each) ? `, in ${where(each)}` : '', '.')));
 }
 
+// Of a race: what could have ordered its accesses, and how often all of them ran. A wait that ran
+// less often than the access behind it was skipped.
+const orders = /^(cp\.async\.(bulk\.)?wait|bar\.|bar$|barrier\.|mbarrier\.(try|test)_wait|wgmma\.wait|fence\.proxy)/;
+
+function whatOrders(finding) {
+  const ran = model.report.run?.instructions;
+  if (!ran || !/race/.test(finding.id)) return null;
+  const item = (each) => [lineLink(each.line), ` ${each.opcode.split('.shared')[0]}, ${number(each.executions)} ×`];
+  const listed = (some) => some.flatMap((each, i) => [i ? '; ' : '', ...item(each)]);
+  const waits = ran.filter((each) => orders.test(each.opcode)), shown = waits.slice(0, 12);
+  const accesses = ran.filter((each) => each.line === finding.line || finding.others.includes(each.line));
+  return element('p', {class: 'meaning orders'}, 'Executions by warps: ', ...listed(accesses), '. ',
+    ...(waits.length ? ['Waits and barriers: ', ...listed(shown), waits.length > shown.length ? `; ${waits.length - shown.length} more.` : '.']
+      : ['No instruction of this kernel waits, and none is a barrier.']));
+}
+
 function findingCard([finding, ...rest]) {
   const lines = [finding.line, ...finding.others].filter((line) => line > 0 && line <= ptxLines.length);
   return element('article', {class: `card finding is-${finding.level}`},
@@ -110,7 +127,7 @@ function findingCard([finding, ...rest]) {
     element('p', {}, ...linked(capital(finding.message)), '.'),
     ...lines.flatMap((line) => quoted(line, finding)),
     values(finding), finding.differing ? differences(finding) : null,
-    finding.meaning ? element('p', {class: 'meaning'}, finding.meaning) : null,
+    finding.meaning ? element('p', {class: 'meaning'}, finding.meaning) : null, whatOrders(finding),
     element('p', {class: 'by'}, finding.by === 'check' ? 'the checker says so of the text' : 'the emulator saw it',
       where(finding) ? ` in ${where(finding)}` : ''), moreOfTheSame(rest));
 }

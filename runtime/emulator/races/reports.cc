@@ -24,6 +24,30 @@ bool starts_cas_loop(const LaunchContext& context, const RaceSide& read, const R
          opcode(context, write.pc).find(".cas") != std::string_view::npos;
 }
 
+// A load that came before a copy to the same place, which may be the copy that it should have
+// waited for. Of one warp the program's order says which; of several the emulator chose the order.
+std::string early_load_advice(const Race& race, bool same_warp) {
+  const bool grouped = race.second.actor == Actor::cp_async;
+  const std::string_view wait =
+      grouped ? "cp.async.wait_group in the thread that issued it, and a barrier behind it"
+      : race.second.actor == Actor::bulk_write
+          ? "cp.async.bulk.wait_group in the thread that issued it, and a barrier behind it"
+          : "a wait for the mbarrier phase that the copy completes";
+  const std::string_view order =
+      grouped ? "a barrier"
+              : "a barrier, or a wait for an mbarrier phase at which the loading thread arrives,";
+  if (same_warp)
+    return fmt::format(
+        "the copy may begin only behind the load: insert {} in between; if the load "
+        "should see what the copy brings, put it behind {}",
+        order, wait);
+  return fmt::format(
+      "nothing orders them: if the load should see what the copy brings, it must come "
+      "behind {}; if it should see what was there before, insert {} between the load "
+      "and the copy",
+      wait, order);
+}
+
 }  // namespace
 
 bool RaceReports::is_ordinary(const Race& race) const {
@@ -192,6 +216,9 @@ std::string RaceReports::advice(const Race& race, Span span) const {
   if (race.kind == Race::Kind::noncoherent)
     return "ld.global.nc requires that no thread writes there during the kernel: leave out .nc";
   if (is_asynchronous(race.first.actor)) return copy_advice(race);
+  if (!race.first.writes && race.second.writes && is_asynchronous(race.second.actor) &&
+      span <= Span::block)
+    return early_load_advice(race, span == Span::warp);
   if (is_asynchronous(race.second.actor) && race.second.actor != Actor::cp_async)
     return race.first.writes
                ? "the store is not ordered before it: insert fence.proxy.async and a barrier, or a "
