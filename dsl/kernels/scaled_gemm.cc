@@ -203,10 +203,16 @@ class Products {
   };
 
   int parts() const { return parts_m_ * options_.parts_n; }
-  bool two_blocks() const { return block % part_.n != 0; }
+  // Blocks of columns that a part may be in.
+  std::size_t blocks() const { return block % part_.n ? 2 : 1; }
   // Which columns of scales a part begins in, and how many columns are in the first block.
   Scalar left_of(const Place& at, int part) const {
     return k_.convert(at.col * options_.parts_n + part % options_.parts_n, s32) * part_.n;
+  }
+
+  Scalar former(const Place& at, int part) const {
+    const Scalar left = left_of(at, part);
+    return (left / block + 1) * block - left;
   }
 
   void fill(const Place& at, const Scalar& t, const Scalar& stage) {
@@ -235,12 +241,12 @@ class Products {
                  first = left / block;
     const Scalar last = ceil_div(n_, block) - 1;
     Part out;
-    out.sum = &sum, out.former = (first + 1) * block - left;
+    out.sum = &sum, out.former = former(at, part);
     RowValues rows;
     for (const Scalar& row : row_places(registers))
       rows.push_back(k_.read(shared_scales_[a], row, 0));
-    for (int next = 0; next < (two_blocks() ? 2 : 1); ++next) {
-      const Scalar line = minimum(first + next, last);
+    for (std::size_t next = 0; next < blocks(); ++next) {
+      const Scalar line = minimum(first + static_cast<int>(next), last);
       const Scalar of_columns = options_.blocks_k == 1
                                     ? k_.read(at.scales_b, line, step)
                                     : k_.read_if(step < steps_, at.scales_b, line, step);
@@ -263,9 +269,9 @@ class Products {
         std::vector<Scalar> elements = k_.elements(old.fragment(y, x));
         for (std::size_t e = 0; e < elements.size(); ++e) {
           const std::size_t line = static_cast<std::size_t>(2 * y) + e / 2;
-          const Scalar scale =
-              two_blocks() ? select(part.former > 8 * x, part.scales[0][line], part.scales[1][line])
-                           : part.scales[0][line];
+          const Scalar scale = blocks() == 2 ? select(part.former > 8 * x, part.scales[0][line],
+                                                      part.scales[1][line])
+                                             : part.scales[0][line];
           elements[e] = fma(of[e], scale, elements[e]);
         }
         out.push_back(k_.pack(old.fragment(y, x).kind(), elements));
@@ -273,35 +279,72 @@ class Products {
     *part.sum = WarpTile(std::move(out), old.across(), old.place());
   }
 
+  // The last product of a stage, to be promoted in the next one, where addresses are computed
+  // beside; zero before the first. With several products in a stage, the promotion comes after the
+  // wait for the stage: nothing moves across an instruction of the user's own. Otherwise LLVM has
+  // it before the wait, which three warpgroups hide better.
+  class Last {
+   public:
+    Last(Products& of, const Place& at, const Accumulator& product, Accumulator& sum)
+        : of_(of), product_(product), sum_(sum), former_(of.former(at, of.parts() - 1)) {
+      rows_ = row_places(product).size();
+      for (std::size_t i = 0; i < of.blocks() * rows_; ++i)
+        scales_.push_back(of.k_.variable(of.k_.constant(f32, 0)));
+    }
+
+    void keep(const Part& part) {
+      for (std::size_t i = 0; i < scales_.size(); ++i)
+        scales_[i] = part.scales[i / rows_][i % rows_];
+    }
+
+    Part part() const {
+      Part out{.product = product_, .scales = {}, .former = former_, .sum = &sum_};
+      out.scales.resize(of_.blocks());
+      for (std::size_t i = 0; i < scales_.size(); ++i)
+        out.scales[i / rows_].push_back(
+            of_.parts() > 1 ? of_.k_.ptx("mov.b32 %0, %1;", {f32}, {scales_[i]})[0] : scales_[i]);
+      return out;
+    }
+
+   private:
+    Products& of_;
+    const Accumulator& product_;
+    Accumulator& sum_;
+    Scalar former_;
+    std::size_t rows_ = 0;
+    std::deque<ScalarVariable> scales_;
+  };
+
   void tile(const Place& at) {
     std::deque<Accumulator> sums, registers;
     for (int p = 0; p < parts(); ++p) sums.push_back(mma_->accumulator());
     const std::size_t flying = options_.overlap ? 2 : 1;
     for (std::size_t i = 0; i < flying; ++i) registers.push_back(mma_->accumulator());
+    std::optional<Last> last;
+    if (flying == 1) last.emplace(*this, at, registers.back(), sums.back());
     const auto use = [&](const Scalar& t, const Scalar& stage, const std::function<void()>& next) {
-      std::deque<Part> parts_in_flight;
-      const int all = parts() * options_.blocks_k;
-      for (int i = 0; i < all; ++i) {
-        if (parts_in_flight.size() == flying) {
-          promote(parts_in_flight.front());
-          parts_in_flight.pop_front();
+      std::deque<Part> in_flight;
+      if (last) in_flight.push_back(last->part());
+      for (int i = 0; i < parts() * options_.blocks_k; ++i) {
+        if (in_flight.size() == flying) {
+          promote(in_flight.front());
+          in_flight.pop_front();
         }
         Accumulator& own = registers[static_cast<std::size_t>(i) % flying];
-        parts_in_flight.push_back(multiply(at, own, sums[static_cast<std::size_t>(i % parts())], t,
-                                           stage, i / parts(), i % parts()));
-        own = parts_in_flight.back().product;
-        parts_in_flight.back().product = own;
+        in_flight.push_back(multiply(at, own, sums[static_cast<std::size_t>(i % parts())], t, stage,
+                                     i / parts(), i % parts()));
+        own = in_flight.back().product;
+        in_flight.back().product = own;
       }
-      while (parts_in_flight.size() > 1) {
-        promote(parts_in_flight.front());
-        parts_in_flight.pop_front();
-      }
+      for (; in_flight.size() > 1; in_flight.pop_front()) promote(in_flight.front());
+      if (last) last->keep(in_flight.front());
       next();
-      promote(parts_in_flight.front());
+      if (!last) promote(in_flight.front());
     };
     k_.pipeline(
         options_.stages, ceil_div(steps_, options_.blocks_k),
         [&](Scalar t, Scalar stage) { fill(at, t, stage); }, {}, use);
+    if (last) promote(last->part());
     if (!at.whole) return store(at, sums, true);
     k_.when(
         *at.whole, [&] { store(at, sums, true); }, [&] { store(at, sums, false); });

@@ -15,16 +15,16 @@ struct Shape {
   int m, warps_m, parts_n, blocks_k;
   double slowdown;
 };
-constexpr Shape shapes[] = {{64, 4, 1, 2, 1.70},  {64, 4, 1, 1, 2.0},   {128, 8, 1, 1, 1.60},
-                            {128, 8, 1, 2, 1.40}, {128, 8, 2, 1, 1.42}, {192, 12, 1, 1, 1.30},
-                            {256, 8, 1, 1, 1.37}};
+constexpr Shape shapes[] = {{64, 4, 1, 2, 1.70},  {64, 4, 1, 1, 1.90},  {128, 8, 1, 2, 1.40},
+                            {128, 8, 1, 1, 1.55}, {128, 8, 2, 1, 1.33}, {192, 12, 1, 1, 1.27},
+                            {256, 8, 1, 1, 1.29}};
 constexpr double two_blocks = 1.30;   // a tile whose columns have scales of two blocks
-constexpr double odd_columns = 1.15;  // more time for B, where 128 is no multiple of the width
+constexpr double odd_columns = 1.18;  // more time for B, where 128 is no multiple of the width
 constexpr double not_shared = 1.04;   // of a cluster that does not share the longer operand
 constexpr double l2_bytes = 36;       // a cycle, of one multiprocessor
 constexpr double memory_bytes = 14;   // a cycle, of B's that nobody else reads
-constexpr double start = 1500;        // cycles of a tile beside its k-tiles
-constexpr double stored_bytes = 48;   // a cycle
+constexpr double start = 1300;        // cycles of a tile beside its k-tiles
+constexpr double stored_bytes = 4;    // a cycle, of each warp
 
 std::int64_t up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
@@ -39,7 +39,7 @@ double cost(const ScaledGemm& options, const Shape& shape, int m, int n, int k) 
                only_b = 128.0 * tile.n / static_cast<double>(up(std::max(m, 1), tile.m)) *
                         (128 % tile.n ? odd_columns : 1);
   const double each = std::max({multiply, load / l2_bytes, only_b / memory_bytes});
-  const double store = double{2} * tile.m * tile.n / stored_bytes;
+  const double store = double{2} * tile.m * tile.n / (stored_bytes * tile.warps_m);
   const unsigned grid = options.grid_x(m, n, h100_multiprocessors);
   const std::int64_t tiles = up(m, tile.m) * up(n, tile.n);
   return static_cast<double>(up(tiles, grid)) *
@@ -82,6 +82,7 @@ ScaledGemm tuned(const ScaledGemm& options, const Target& target) {
         each.share_a =
             cluster > 1 && (shape.m >= each.tile.n || options.grouping != Grouping::none);
         if (cluster > 1 && (m < 512 || width % 16)) continue;
+        if (shape.parts_n > 1 && width < 128) continue;
         each.stages = stages_of(each);
         const double cycles = cost(each, shape, m, n, k);
         if (least > 0 && cycles >= least) continue;

@@ -286,6 +286,60 @@ Subject gate() {
       {run_of(compiled, {2}, {scalar(count), in(2 * count), in(2 * count), out(2 * count)})});
 }
 
+/// Small e4m3 and e5m2.
+Argument elements(int count) {
+  Argument out = in(count);
+  for (int i = 0; i < count; ++i)
+    out.contents.push_back(static_cast<std::byte>(0x30 + i * 7 % 13 + i % 2 * 128));
+  return out;
+}
+
+/// Grouped: two groups, of 70 rows and the rest; masked: 70 rows and none.
+Subject scaled(const std::string& name, kernels::ScaledGemm options,
+               const std::vector<Sizes>& sizes) {
+  using kernels::Grouping;
+  const bool masked = options.grouping == Grouping::masked;
+  options.m = options.n = 0, options.k = masked ? sizes[0].k : 0;
+  const Compiled compiled = compiled_for(kernels::scaled_gemm(options), "sm_90a");
+  const int experts = options.grouping == Grouping::none ? 1 : 2, stacked = masked ? 2 : 1;
+  std::vector<Run> runs;
+  for (const auto& [m, n, k] : sizes) {
+    const int line = (m + 3) / 4 * 4, steps = (k + 127) / 128, across = (n + 127) / 128;
+    std::vector<Argument> arguments{scalar(m), scalar(n)};
+    arguments.push_back(masked ? scalar(experts) : scalar(k));
+    arguments.insert(arguments.end(), {elements(m * k * stacked), in(4 * line * steps * stacked),
+                                       elements(n * k * experts), in(4 * across * steps * experts),
+                                       out(2 * m * n * stacked)});
+    std::vector<int> list(static_cast<std::size_t>(masked ? 2 : m), masked ? 0 : 1);
+    for (int row = 0; options.grouping == Grouping::contiguous && row < 128; ++row)
+      list[static_cast<std::size_t>(row)] = row < 70 ? 0 : -1;
+    if (masked) list[0] = 70;
+    if (experts > 1) {
+      arguments.push_back(in(static_cast<std::int64_t>(4 * list.size())));
+      arguments.back().contents.resize(arguments.back().bytes);
+      std::memcpy(arguments.back().contents.data(), list.data(), arguments.back().bytes);
+    }
+    runs.push_back(
+        run_of(compiled, {static_cast<unsigned>(2 * options.cluster)}, std::move(arguments)));
+  }
+  return subject_of("scaled_gemm/" + name, compiled, std::move(runs));
+}
+
+std::vector<Subject> scaled_products() {
+  using kernels::Grouping;
+  const Tile wide{.m = 64, .n = 32, .k = 128, .warps_m = 4, .warps_n = 1};
+  const Tile two{.m = 128, .n = 48, .k = 128, .warps_m = 4, .warps_n = 1};
+  return {scaled("dense", {.tile = wide, .stages = 2}, {{72, 72, 656}, {64, 136, 16}}),
+          scaled("blocks_k", {.tile = wide, .blocks_k = 2, .overlap = true, .stages = 2},
+                 {{72, 40, 1168}, {64, 32, 16}}),
+          scaled("cluster", {.tile = two, .stages = 2, .cluster = 2, .share_a = true},
+                 {{136, 200, 656}}),
+          scaled("contiguous", {.grouping = Grouping::contiguous, .tile = wide, .stages = 2},
+                 {{200, 72, 400}}),
+          scaled("masked", {.grouping = Grouping::masked, .tile = wide, .stages = 2},
+                 {{100, 72, 400}})};
+}
+
 Subject block_scaled() {
   kernels::BlockScaled options;
   options.m = 72, options.n = 80, options.k = 264;
@@ -294,12 +348,6 @@ Subject block_scaled() {
   const auto scales = [](int count) {
     Argument out = in(count);
     for (int i = 0; i < count; ++i) out.contents.push_back(static_cast<std::byte>(125 + i % 5));
-    return out;
-  };
-  const auto elements = [](int count) {
-    Argument out = in(count);
-    for (int i = 0; i < count; ++i)
-      out.contents.push_back(static_cast<std::byte>(0x30 + i * 7 % 13 + i % 2 * 128));
     return out;
   };
   return subject_of("block_scaled", compiled,
@@ -375,6 +423,8 @@ TEST(MutationOfBuiltin, Products) { soak(products(), "products.txt"); }
 
 TEST(MutationOfBuiltin, Others) { soak(others(), "others.txt"); }
 
+TEST(MutationOfBuiltin, Scaled) { soak(scaled_products(), "scaled.txt"); }
+
 TEST(MutationOfBuiltin, Lessons) { soak(lessons(), "lessons.txt"); }
 
 // ---- All schedules.
@@ -436,6 +486,10 @@ TEST(SchedulesOfBuiltin, OneRunDecidesProducts) {
 TEST(SchedulesOfBuiltin, OneRunDecidesOthers) {
   for (const Subject& each : others()) expect_decided(each);
   expect_decided(gate());
+}
+
+TEST(SchedulesOfBuiltin, OneRunDecidesScaled) {
+  for (const Subject& each : scaled_products()) expect_decided(each);
 }
 
 TEST(SchedulesOfBuiltin, OneRunDecidesLessons) {
