@@ -42,6 +42,47 @@ def packed(png):
     return out
 
 
+class Pixels:
+    """A PNG of 8 bits a channel: pixels[x, y] is (red, green, blue)."""
+
+    def __init__(self, png):
+        self.width, self.height, depth, kind = int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big"), png[24], png[25]
+        assert depth == 8 and kind in (2, 6), (depth, kind)
+        self.channels = 3 if kind == 2 else 4
+        data, at = b"", 8
+        while at < len(png):
+            length = int.from_bytes(png[at:at + 4], "big")
+            if png[at + 4:at + 8] == b"IDAT":
+                data += png[at + 8:at + 8 + length]
+            at += 12 + length
+        self.rows = self.unfiltered(zlib.decompress(data))
+
+    def unfiltered(self, data):
+        step, size = self.channels, self.channels * self.width
+        rows, above = [], bytearray(size)
+        for first in range(0, len(data), size + 1):
+            kind, row = data[first], bytearray(data[first + 1:first + 1 + size])
+            for i in range(size) if kind else ():
+                left, up, corner = (row[i - step], above[i], above[i - step]) if i >= step else (0, above[i], 0)
+                if kind == 1:
+                    guess = left
+                elif kind == 2:
+                    guess = up
+                elif kind == 3:
+                    guess = (left + up) // 2
+                else:
+                    by = [abs(up - corner), abs(left - corner), abs(left + up - 2 * corner)]
+                    guess = (left, up, corner)[by.index(min(by))]
+                row[i] = row[i] + guess & 255
+            rows.append(row)
+            above = row
+        return rows
+
+    def __getitem__(self, place):
+        x, y = place
+        return tuple(self.rows[y][x * self.channels:x * self.channels + 3])
+
+
 class Browser:
     def __init__(self):
         self.profile = tempfile.mkdtemp(prefix="tartan_chromium_")
@@ -170,6 +211,13 @@ class Page:
         text = {"text": key} if len(key) == 1 else {}
         self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **text)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
+
+    def pixels(self, selector):
+        """What the screen shows of an element."""
+        clip = self.run(f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{block: 'center'}});"
+                        " const r = e.getBoundingClientRect(); return {x: r.x + scrollX, y: r.y + scrollY, width: r.width, height: r.height, scale: 1}; })()")
+        self.settle()
+        return Pixels(base64.b64decode(self.call("Page.captureScreenshot", format="png", clip=clip)["data"]))
 
     def screenshot(self, path, clip=None, whole=False):
         options = {"captureBeyondViewport": whole}

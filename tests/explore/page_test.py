@@ -8,6 +8,7 @@ searches, fits a phone. A part of scripts/soak.
 Without Chromium every test is skipped.
 """
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -260,6 +261,38 @@ class PageInBrowser(unittest.TestCase):
                 self.assertEqual(tile[0], tile[1], "no two elements at one place")
                 self.assertEqual(tile[0], tile[2], "stages without gaps")
                 self.assertGreater(tile[3], 1)
+
+    def test_screenshots_show_the_lane_maps(self):
+        # Each element's colour on the screen is that of the lane that the map gives it, light and dark.
+        for dark in (False, True):
+            model, page = self.model("one_mma"), self.open("one_mma", dark=dark)
+            palette = [tuple(each) for each in model["matrices"]["palette"]]
+            figure = next(i for i, form in enumerate(model["matrices"]["forms"]) if form["instruction"].startswith("mma"))
+            for table in model["matrices"]["forms"][figure]["operands"]:
+                left, top, size = page.run(
+                    f"(() => {{ const p = figures[{figure}].pictures.find((each) => each.operand.operand === '{table['operand']}');"
+                    " if (!p) return [0, 0, 0]; p.canvas.id = 'shot-' + p.operand.operand; return [margin.left, margin.top, p.size]; })()")
+                if not size:
+                    continue  # c is drawn as d
+                shown = page.pixels(f"#shot-{table['operand']}")
+                own, seen = table["registers"] * table["per_register"], 0
+                for i, place in enumerate(table["at"]):
+                    row, col = divmod(place, table["cols"])
+                    colour = shown[left + col * size + 1, top + (row + 1) * size - 4]
+                    wanted = palette[i // own % 32]
+                    self.assertLess(max(abs(a - b) for a, b in zip(colour, wanted)), 4, (table["operand"], row, col))
+                    seen += 1
+                self.assertEqual(seen, table["rows"] * table["cols"])
+
+    def test_pages_have_their_structure(self):
+        # Parts, and the pictures in each: tests/data/explore/structure.json; TARTAN_REBASE=1 writes it anew.
+        script = ("[...document.querySelectorAll('main > section')].map((part) => `${part.id}: ${part.querySelectorAll('canvas').length} pictures,"
+                  " ${part.querySelectorAll('.card.finding').length} findings`)")
+        found = {name: self.open(name).run(script) for name in PAGES}
+        path = ROOT / "tests/data/explore/structure.json"
+        if os.environ.get("TARTAN_REBASE"):
+            path.write_text(json.dumps(found, indent=1) + "\n")
+        self.assertEqual(found, json.loads(path.read_text()))
 
     def test_timeline_draws_a_trace(self):
         page = self.open("race")
