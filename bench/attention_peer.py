@@ -5,80 +5,12 @@
     gpu_attention --emit DIR                 # anywhere: PTX and launches.json
     python3 attention_peer.py DIR            # with PyTorch, on the GPU
 
-The peers are torch.nn.functional.scaled_dot_product_attention restricted to one backend each. Kernels are
-loaded from their PTX into PyTorch's context and launched on its current stream. Rounds are shuffled; "cool" is
-one launch after 40 ms of rest and one untimed launch, "hot" 20 launches back to back; figures are medians.
-Every output is compared with a plain f32 computation of the first and the last head.
+The peers are torch.nn.functional.scaled_dot_product_attention restricted to one backend each. How it
+is timed: see peer.py. Every output is compared with a plain f32 computation of the first and the last head.
 """
-import argparse
-import ctypes
-import datetime
-import json
-import pathlib
-import random
-import struct
 import sys
-import time
 
-REST = 0.040  # seconds
-HOT = 20      # launches
-DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-ERROR_LOG, ERROR_LOG_BYTES = 5, 6  # CU_JIT_ERROR_LOG_BUFFER, its size
-WRONG = 0.03  # of the largest value: not rounding any more
-
-
-class Driver:
-    """The CUDA driver's entry points, on the context that PyTorch made current."""
-
-    def __init__(self, path):
-        self.library = ctypes.CDLL(path)
-
-    def call(self, name, *arguments):
-        code = getattr(self.library, name)(*arguments)
-        if code == 0:
-            return
-        text = ctypes.c_char_p()
-        self.library.cuGetErrorString(code, ctypes.byref(text))
-        raise RuntimeError(f"{name}: {code} {(text.value or b'').decode()}")
-
-    def function(self, ptx, name, dynamic_shared):
-        module, function = ctypes.c_void_p(), ctypes.c_void_p()
-        log = ctypes.create_string_buffer(8192)
-        options = (ctypes.c_int * 2)(ERROR_LOG, ERROR_LOG_BYTES)
-        values = (ctypes.c_void_p * 2)(ctypes.addressof(log), len(log))
-        try:
-            self.call("cuModuleLoadDataEx", ctypes.byref(module), ctypes.c_char_p(ptx), 2, options, values)
-        except RuntimeError as error:
-            raise RuntimeError(f"{error}\n{log.value.decode(errors='replace')}") from None
-        self.call("cuModuleGetFunction", ctypes.byref(function), module, ctypes.c_char_p(name.encode()))
-        if dynamic_shared:
-            self.call("cuFuncSetAttribute", function, DYNAMIC_SHARED, dynamic_shared)
-        return function
-
-
-def argument_bytes(argument, addresses):
-    """An argument of launches.json as the bytes that the kernel gets."""
-    if "s32" in argument:
-        return struct.pack("<i", argument["s32"])
-    if "f32" in argument:
-        return struct.pack("<f", argument["f32"])
-    address = struct.pack("<Q", addresses[argument["buffer"]])
-    return address + bytes.fromhex(argument["map"])[8:] if "map" in argument else address
-
-
-def own_launch(driver, folder, launch, addresses, stream):
-    """A function that launches the kernel on PyTorch's current stream."""
-    ptx = (folder / launch["ptx"]).read_bytes() + b"\0"
-    function = driver.function(ptx, launch["kernel"], launch["dynamic_shared"])
-    values = [ctypes.create_string_buffer(each, len(each))
-              for each in (argument_bytes(each, addresses) for each in launch["arguments"])]
-    pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(each) for each in values))
-    numbers = [ctypes.c_uint(each) for each in (*launch["grid"], launch["block"], 1, 1, launch["dynamic_shared"])]
-
-    def run(keep=values):
-        driver.call("cuLaunchKernel", function, *numbers, ctypes.c_void_p(stream()), pointers, None)
-
-    return run
+from peer import Entry, figure_json, measure, median, note_of, own_launch, ratio, run_contests
 
 
 def peers(torch, case, q, k, v):
@@ -121,50 +53,6 @@ def reference(torch, case, q, k, v, batch, head):
     return torch.cat(out)
 
 
-def error_of(output, expected):
-    """The largest difference from `expected` (place -> matrix), as a part of the largest value."""
-    worst = 0.0
-    for (batch, head), matrix in expected.items():
-        apart = ((output[batch, head].float() - matrix).abs().max() / matrix.abs().max()).item()
-        worst = max(worst, apart if apart == apart else float("inf"))
-    return worst
-
-
-class Entry:
-    def __init__(self, name, peer, launch, operations, note):
-        self.name, self.peer, self.launch, self.operations, self.note = name, peer, launch, operations, note
-        self.cool, self.hot = [], []
-
-
-def seconds(torch, launch, count):
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    begin.record()
-    for _ in range(count):
-        launch()
-    end.record()
-    end.synchronize()
-    return begin.elapsed_time(end) / 1000 / count
-
-
-def measure(torch, entries, rounds):
-    shuffled, order = random.Random(1), list(entries)
-    for _ in range(rounds):
-        shuffled.shuffle(order)
-        for each in order:
-            time.sleep(REST)
-            each.launch()
-            each.cool.append(each.operations / seconds(torch, each.launch, 1) / 1e12)
-            each.hot.append(each.operations / seconds(torch, each.launch, HOT) / 1e12)
-
-
-def median(values):
-    return sorted(values)[len(values) // 2] if values else 0.0
-
-
-def ratio(mine, theirs):
-    return median(mine) / median(theirs) if median(theirs) else 0.0
-
-
 def table(title, entries):
     others = [each for each in entries if each.peer]
     width = max([24] + [len(each.name) + 2 for each in entries])
@@ -180,16 +68,6 @@ def table(title, entries):
     return "\n".join(lines)
 
 
-def figure_json(each, others):
-    """As bench/gpu/figures.h has it."""
-    time_of = lambda rates: each.operations / median(rates) / 1e6 if median(rates) else 0.0
-    return {"name": each.name, "peer": each.peer, "operations": each.operations, "cool": each.cool, "hot": each.hot,
-            "note": each.note, "cool_median": median(each.cool), "hot_median": median(each.hot),
-            "cool_us": time_of(each.cool), "hot_us": time_of(each.hot),
-            "ratios": {peer.name: {"cool": ratio(each.cool, peer.cool), "hot": ratio(each.hot, peer.hot)}
-                       for peer in others if peer is not each}}
-
-
 def contest(torch, driver, folder, case, rounds):
     """Measures one case; gives its race."""
     kind = {"bf16": torch.bfloat16, "f16": torch.float16}[case["type"]]
@@ -203,9 +81,6 @@ def contest(torch, driver, folder, case, rounds):
     places = {(0, 0), (case["batch"] - 1, case["heads"] - 1)}
     expected = {place: reference(torch, case, q, k, v, *place) for place in places}
 
-    def note(error):
-        return f"{'WRONG: ' if error > WRONG else ''}error {error:.1e}"
-
     entries = []
     for launch in case["launches"]:
         try:
@@ -216,9 +91,9 @@ def contest(torch, driver, folder, case, rounds):
             print(f"{launch['name']}: {error}", file=sys.stderr)
             continue
         torch.cuda.synchronize()
-        entries.append(Entry(launch["name"], False, run, case["operations"], note(error_of(o, expected))))
+        entries.append(Entry(launch["name"], False, run, case["operations"], note_of(o, expected)))
     for name, run in peers(torch, case, q, k, v):
-        entries.append(Entry(name, True, run, case["operations"], note(error_of(run(), expected))))
+        entries.append(Entry(name, True, run, case["operations"], note_of(run(), expected)))
     measure(torch, entries, rounds)
     title = "attention, " + case["title"]
     print(table(title, entries), flush=True)
@@ -226,47 +101,5 @@ def contest(torch, driver, folder, case, rounds):
     return {"title": title, "how": "a launch", "figures": [figure_json(each, others) for each in entries]}
 
 
-def driver_version():
-    try:
-        words = pathlib.Path("/proc/driver/nvidia/version").read_text().split()
-    except OSError:
-        return ""
-    return next((word for word in words if word[0].isdigit() and "." in word), "")
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path, help="what gpu_attention --emit wrote")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", default="", metavar="WORDS", help="cases whose title has these words")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write all figures; bench_plot draws them")
-    parser.add_argument("--driver", default="libcuda.so.1", help=argparse.SUPPRESS)
-    words = parser.parse_args()
-    try:
-        cases = json.loads((words.folder / "launches.json").read_text())["cases"]
-    except (OSError, ValueError, KeyError) as error:
-        sys.exit(f"{words.folder}/launches.json: {error}")
-    try:
-        import torch
-    except ImportError as error:
-        sys.exit(f"PyTorch is needed: {error}")
-    if not torch.cuda.is_available():
-        sys.exit("PyTorch finds no GPU")
-    torch.zeros(1, device="cuda")  # its context becomes this thread's
-    run = {"program": "attention_peer", "command": " ".join(sys.argv),
-           "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-           "device": torch.cuda.get_device_name(0), "driver": driver_version(), "unit": "TFLOP/s",
-           "libraries": {"PyTorch": torch.__version__, "cuDNN": str(torch.backends.cudnn.version())}, "races": []}
-    print(f"{run['device']}, driver {run['driver']}, {run['libraries']}")
-    driver = Driver(words.driver)
-    with torch.inference_mode():
-        for case in cases:
-            if words.only in case["title"]:
-                run["races"].append(contest(torch, driver, words.folder, case, words.rounds))
-                torch.cuda.empty_cache()
-                if words.json:  # what there is so far, should a later case fail
-                    words.json.write_text(json.dumps(run, indent=1) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    run_contests("attention_peer", "gpu_attention", __doc__, "TFLOP/s", contest)

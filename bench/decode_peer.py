@@ -7,30 +7,13 @@
 
 The peers are torch.nn.functional.scaled_dot_product_attention restricted to one backend each; they read the same
 keys and values without pages. Figures are bytes of keys and values over time, beside the read bandwidth: that of
-the fastest of some sums over 2 GiB, in the same process. How it is timed: see attention_peer.py. Outputs are
+the fastest of some sums over 2 GiB, in the same process. How it is timed: see peer.py. Outputs are
 compared with a plain f32 computation of the first and the last head; of the peers, whose mask is not aligned with
 the last key, the last token's.
 """
-import argparse
-import datetime
-import json
-import pathlib
 import sys
 
-from attention_peer import (HOT, WRONG, Driver, Entry, driver_version, figure_json, measure, median, own_launch, ratio,
-                            seconds)
-
-READ_BYTES = 2**31
-
-
-def read_bandwidth(torch):
-    """GB/s of reading alone."""
-    data = torch.empty(READ_BYTES, dtype=torch.uint8, device="cuda").random_(0, 127)
-    views = [data.view(kind) for kind in (torch.float32, torch.int32, torch.float64)]
-    best = max(READ_BYTES / seconds(torch, call, HOT) / 1e9
-               for call in [lambda each=each: each.sum() for each in views]
-               + [lambda each=each: each.max() for each in views[:2]] for _ in range(3))
-    return best
+from peer import Entry, bandwidth_table, figure_json, measure, note_of, own_launch, read_bandwidth, run_contests
 
 
 def make_cache(torch, case, kind):
@@ -81,31 +64,7 @@ def reference(torch, case, q, k, v, sequence, head):
     return torch.softmax(scores, -1) @ v[sequence, kv_head].float()
 
 
-def note_of(output, expected):
-    """The largest difference from `expected` (place -> matrix), as a part of the largest value."""
-    worst = 0.0
-    for (sequence, tokens, head), matrix in expected.items():
-        apart = ((output[sequence, tokens, head].float() - matrix).abs().max() / matrix.abs().max()).item()
-        worst = max(worst, apart if apart == apart else float("inf"))
-    return f"{'WRONG: ' if worst > WRONG else ''}error {worst:.1e}"
-
-
-def table_of(title, entries, bandwidth):
-    others = [each for each in entries if each.peer]
-    width = max([24] + [len(each.name) + 2 for each in entries])
-    lines = [f"\n{title}", "GB/s of keys and values".ljust(width) + "    cool     hot  us, hot  of reading"
-             + "".join("  " + f"of {each.name}".rjust(17) for each in others)]
-    for each in entries:
-        rates = [median(each.cool) * 1e3, median(each.hot) * 1e3]
-        time = each.operations / rates[1] / 1e3 if rates[1] else 0.0
-        line = each.name.ljust(width) + f"{rates[0]:8.0f}{rates[1]:8.0f}{time:9.1f}{rates[1] / bandwidth:12.3f}"
-        for peer in others:
-            line += "  " + f"{ratio(each.cool, peer.cool):.3f} {ratio(each.hot, peer.hot):.3f}".rjust(17)
-        lines.append(line + "  " + each.note)
-    return "\n".join(lines)
-
-
-def contest(torch, driver, folder, case, rounds, bandwidth):
+def contest(torch, driver, folder, case, rounds, read_bandwidth):
     kind = {"bf16": torch.bfloat16, "f16": torch.float16}[case["type"]]
     torch.manual_seed(1)
     paged_k, paged_v, table = make_cache(torch, case, kind)
@@ -142,48 +101,12 @@ def contest(torch, driver, folder, case, rounds, bandwidth):
     for name, run in peers(torch, case, q, k, v):
         entries.append(Entry(name, True, run, size, note_of(run(), last)))
     measure(torch, entries, rounds)
-    print(table_of("decode, " + case["title"], entries, bandwidth), flush=True)
+    print(bandwidth_table("decode, " + case["title"], entries, read_bandwidth), flush=True)
     others = [each for each in entries if each.peer]
     return {"title": "decode, " + case["title"], "how": "a launch",
             "figures": [figure_json(each, others) for each in entries]}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path, help="what gpu_decode --emit wrote")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", default="", metavar="WORDS", help="cases whose title has these words")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write all figures")
-    parser.add_argument("--driver", default="libcuda.so.1", help=argparse.SUPPRESS)
-    words = parser.parse_args()
-    try:
-        cases = json.loads((words.folder / "launches.json").read_text())["cases"]
-    except (OSError, ValueError, KeyError) as error:
-        sys.exit(f"{words.folder}/launches.json: {error}")
-    try:
-        import torch
-    except ImportError as error:
-        sys.exit(f"PyTorch is needed: {error}")
-    if not torch.cuda.is_available():
-        sys.exit("PyTorch finds no GPU")
-    torch.zeros(1, device="cuda")  # its context becomes this thread's
-    driver = Driver(words.driver)
-    with torch.inference_mode():
-        bandwidth = read_bandwidth(torch)
-        torch.cuda.empty_cache()
-        run = {"program": "decode_peer", "command": " ".join(sys.argv),
-               "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-               "device": torch.cuda.get_device_name(0), "driver": driver_version(), "unit": "TB/s",
-               "read_bandwidth": bandwidth / 1e3, "races": [],
-               "libraries": {"PyTorch": torch.__version__, "cuDNN": str(torch.backends.cudnn.version())}}
-        print(f"{run['device']}, driver {run['driver']}, {run['libraries']}, reading {bandwidth:.0f} GB/s", flush=True)
-        for case in cases:
-            if words.only in case["title"]:
-                run["races"].append(contest(torch, driver, words.folder, case, words.rounds, bandwidth))
-                torch.cuda.empty_cache()
-                if words.json:  # what there is so far, should a later case fail
-                    words.json.write_text(json.dumps(run, indent=1) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    run_contests("decode_peer", "gpu_decode", __doc__, "TB/s", contest,
+                 lambda torch: {"read_bandwidth": read_bandwidth(torch)})
