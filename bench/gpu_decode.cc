@@ -10,9 +10,9 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "bench/gpu/launch_json.h"
 #include "bench/gpu/words.h"
 #include "tartan/dsl/kernels/decode.h"
-#include "tartan/launch.h"
 
 using namespace tartan;
 
@@ -85,34 +85,6 @@ kernels::Decode options_of(const Words& words, const Problem& problem, const std
   return out;
 }
 
-std::string hexadecimal(const std::vector<std::byte>& bytes) {
-  std::string out;
-  for (const std::byte each : bytes) out += fmt::format("{:02x}", std::to_integer<int>(each));
-  return out;
-}
-
-// In the kernel's order. A tensor map is its 128 bytes, with address 0 in its first 8 instead of
-// the buffer's.
-Result<Json> arguments_json(const Words& words, const Problem& problem, const Compiled& compiled) {
-  const float scale = 1 / std::sqrt(static_cast<float>(words.head_dim));
-  Json out = Json::array();
-  Arguments values;
-  for (const int each : {problem.batch, words.kv_heads, problem.most_pages()})
-    out.push_back({{"s32", each}}), values.add(each);
-  out.push_back({{"f32", scale}}), values.add(scale);
-  const std::size_t numbers = out.size();
-  const std::vector<std::string> buffers{"Q", "K", "V", "table",   "lengths",
-                                         "O", "P", "L", "counters"};
-  for (const std::string& each : buffers)
-    out.push_back({{"buffer", each}}), values.add(std::uint64_t{0});
-  const auto all = arguments_of(compiled, values);
-  if (!all) return all.diags();
-  for (std::size_t i = 0; i < compiled.maps.size(); ++i)
-    out.push_back({{"map", hexadecimal((*all)[numbers + buffers.size() + i])},
-                   {"buffer", buffers[static_cast<std::size_t>(compiled.maps[i].of) - numbers]}});
-  return out;
-}
-
 class Emitter {
  public:
   Emitter(const Words& words, const Target& target) : words_(words), target_(target) {}
@@ -134,7 +106,10 @@ class Emitter {
       return true;
     };
     if (!compiled) return refuse(compiled.diags());
-    const auto arguments = arguments_json(words_, problem, *compiled);
+    const float scale = 1 / std::sqrt(static_cast<float>(words_.head_dim));
+    const auto arguments =
+        gpu::arguments_json(*compiled, {problem.batch, words_.kv_heads, problem.most_pages()},
+                            scale, {"Q", "K", "V", "table", "lengths", "O", "P", "L", "counters"});
     if (!arguments) return refuse(arguments.diags());
     std::string file = fmt::format("{}_q{}_p{}.ptx", config, problem.queries, problem.page);
     for (char& each : file)

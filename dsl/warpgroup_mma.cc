@@ -35,7 +35,9 @@ struct Panels {
 std::optional<Panels> panels(const Tensor& tile, bool along_columns) {
   const Layout& layout = tile.layout;
   const Major major = layout.major();
-  if (major == Major::none || tile.offset.constant() != 0) return std::nullopt;
+  const Swizzle by = layout.swizzle;
+  if (major == Major::none || tile.offset.multiple() % (1 << (by.bits + by.base + by.shift)))
+    return std::nullopt;
   const bool is_row_major = major == Major::row;
   const int element = bits(tile.type);
   const std::int64_t line = *(is_row_major ? layout.cols : layout.rows).constant();
@@ -46,6 +48,8 @@ std::optional<Panels> panels(const Tensor& tile, bool along_columns) {
   const auto stride = (is_row_major ? layout.row_stride : layout.col_stride).constant();
   const bool swizzled = tma_swizzle(layout.swizzle, out.width, tile.type).value_or(0) != 0;
   if (stride != panel || line % panel || !swizzled || out.lines % 8) return std::nullopt;
+  const auto apart = (is_row_major ? layout.col_stride : layout.row_stride).constant();
+  if (line > panel && apart != panel * out.lines) return std::nullopt;  // a part of the lines
   if (!out.along_k && element != 16) return std::nullopt;  // bytes and words lie along k
   return out;
 }

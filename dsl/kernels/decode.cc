@@ -7,8 +7,8 @@
 
 #include "dsl/kernels/decode_shape.h"
 #include "dsl/kernels/keys.h"
+#include "dsl/kernels/split_keys.h"
 #include "tartan/dsl/math.h"
-#include "tartan/dsl/warp.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
 namespace {
@@ -22,7 +22,7 @@ Scalar plus(const Scalar& x, const Scalar& y) { return x + y; }
 class Decoding {
  public:
   Decoding(Builder& k, const Decode& options)
-      : k_(k), with_(options), shape_(decode_shape(options, k.target())) {}
+      : k_(k), with_(options), shape_(decode_shape(options, k.target())), keys_(k) {}
 
   void describe() {
     declare();
@@ -46,12 +46,12 @@ class Decoding {
       sTop_ = k_.shared("sTop", f32, row_major(shape_.groups, m));
       sSum_ = k_.shared("sSum", f32, row_major(shape_.groups, m));
     }
-    sTicket_ = k_.shared("sTicket", u32, row_major(1, 1));
-    find_share();
+    keys_.ticket = k_.shared("sTicket", u32, row_major(1, 1));
+    keys_.find_share();
     // Producers run what steers the pipelines, but not what only consumers' values decide.
     const Scalar consumes = k_.thread() < shape_.threads();
     consumers_ = [=, this](const std::function<void()>& body) { k_.when(consumes, body); };
-    k_.roles([&] { each_unit(); });
+    k_.roles([&] { keys_.each_part([&](const Part& part) { fold(part); }); });
   }
 
  private:
@@ -65,65 +65,16 @@ class Decoding {
     K_ = k_.global("K", with_.type, row_major(with_.page, d));
     V_ = k_.global("V", with_.type, row_major(with_.page, d));
     table_ = k_.global("table", s32, row_major(batch_, most_pages_));
-    lengths_ = k_.global("lengths", s32, row_major(1, batch_));
+    keys_.lengths = k_.global("lengths", s32, row_major(1, batch_));
     O_ = k_.global("O", with_.type, row_major(rows, d));
-    P_ = k_.global("P", f32, row_major(with_.rows(), d));
-    L_ = k_.global("L", f32, row_major(with_.rows(), 2));
-    counters_ = k_.global("counters", u32, row_major(batch_, kv_heads_));
+    keys_.P = k_.global("P", f32, row_major(with_.rows(), d));
+    keys_.L = k_.global("L", f32, row_major(with_.rows(), 2));
+    keys_.counters = k_.global("counters", u32, row_major(batch_, kv_heads_));
     masked_ = k_.constant(f32, -infinity), zero_ = k_.constant(f32, 0);
-    block_ = k_.convert(k_.block_x(), s32), blocks_ = k_.convert(k_.blocks_x(), s32);
-  }
-
-  Scalar steps_of(const Scalar& length) const { return ceil_div(length, with_.keys_per_step); }
-  // Units of work: steps, and one for an empty sequence, whose rows are zeros.
-  Scalar units_of(const Scalar& length) const { return maximum(steps_of(length), 1); }
-
-  Scalar warp_sum(Scalar x) const {
-    for (int by = 1; by < 32; by *= 2) x = x + shuffle_xor(x, by);
-    return x;
-  }
-
-  // This block's share of all units, and the sequence, head and step in which it begins. Units are
-  // numbered by sequence, then head, then step. Each lane counts those of some sequences.
-  void find_share() {
-    constexpr int of_lane = 4, together = 32 * of_lane;
-    const Scalar lane = k_.convert(k_.lane(), s32), none = k_.constant(s32, 0);
-    const auto units = [&](const Scalar& first) {
-      std::vector<Scalar> out;
-      for (int i = 0; i < of_lane; ++i) {
-        const Scalar sequence = first + lane * of_lane + i, there = sequence < batch_;
-        out.push_back(select(there, units_of(k_.read_if(there, lengths_, 0, sequence)), 0));
-      }
-      return out;
-    };
-    auto total = k_.variable(none), before = k_.variable(none), sequence = k_.variable(none);
-    k_.loop(0, batch_, together, [&](Scalar first) {
-      Scalar own = none;
-      for (const Scalar& each : units(first)) own = own + each;
-      total += warp_sum(own);
-    });
-    all_ = total * kv_heads_;
-    share_ = StreamShare::of(all_, blocks_, block_);
-    auto so_far = k_.variable(none);
-    k_.loop(0, batch_, together, [&](Scalar first) {
-      const std::vector<Scalar> own = units(first);
-      Scalar all = none;
-      for (const Scalar& each : own) all = all + each;
-      Scalar sum = all;
-      for (int by = 1; by < 32; by *= 2) sum = sum + select(lane >= by, shuffle_up(sum, by), 0);
-      Scalar end = so_far + sum - all, units_before = none, sequences_before = none;
-      for (int i = 0; i < of_lane; ++i) {
-        end = end + own[i];
-        const Scalar is_before =
-            (first + lane * of_lane + i < batch_) & (end * kv_heads_ <= share_.begin);
-        units_before = units_before + select(is_before, own[i], 0);
-        sequences_before = sequences_before + select(is_before, 1, 0);
-      }
-      before += warp_sum(units_before);
-      sequence += warp_sum(sequences_before);
-      so_far += shuffle(sum, 31);
-    });
-    first_sequence_ = sequence, first_before_ = before;
+    keys_.worker = k_.convert(k_.block_x(), s32), keys_.workers = k_.convert(k_.blocks_x(), s32);
+    keys_.rows = with_.rows(), keys_.cols = d;
+    keys_.keys_per_step = with_.keys_per_step, keys_.threads = shape_.threads();
+    keys_.batch = batch_, keys_.heads = kv_heads_, keys_.scale = scale_;
   }
 
   // Rows of Q and O that row `i` of the tile is; -1: none.
@@ -135,38 +86,7 @@ class Decoding {
         -1);
   }
 
-  void each_unit() {
-    auto at = k_.variable(share_.begin), sequence = k_.variable(first_sequence_);
-    // No unit at all: nothing is read.
-    const Scalar any = share_.begin < share_.end;
-    const Scalar of_first = units_of(k_.read_if(any, lengths_, 0, first_sequence_));
-    const Scalar within = share_.begin - first_before_ * kv_heads_;
-    auto head = k_.variable(within / of_first), step = k_.variable(within % of_first);
-    k_.loop_while([&] { return Scalar(at) < share_.end; },
-                  [&] {
-                    Part part;
-                    part.sequence = sequence, part.head = head, part.first = step;
-                    part.length = k_.read(lengths_, 0, part.sequence);
-                    part.units = units_of(part.length);
-                    part.unit_begin = Scalar(at) - part.first;
-                    part.count = minimum(part.units - part.first, share_.end - Scalar(at));
-                    fold(part);
-                    at += part.count;
-                    step = 0;
-                    head += 1;
-                    k_.when(Scalar(head) == kv_heads_, [&] {
-                      head = 0;
-                      sequence += 1;
-                    });
-                  });
-  }
-
-  // A part of the keys of one sequence and head.
-  struct Part {
-    Scalar sequence, head, length;
-    Scalar first, count, units;  // steps; of the sequence
-    Scalar unit_begin;           // number of its first unit
-  };
+  using Part = SplitKeys::Part;
 
   int pages_of_step() const { return std::max(1, with_.keys_per_step / with_.page); }
 
@@ -238,9 +158,9 @@ class Decoding {
                   operand_a(convert(p, with_.type), mma_pv_.kind().shape), sV);
       top = now;
     };
-    const Scalar steps = minimum(part.count, steps_of(part.length) - part.first);
     k_.pipeline(
-        with_.stages, steps, [&](Scalar t, Scalar stage) { fill(part, pages, t, stage); }, use);
+        with_.stages, part.steps, [&](Scalar t, Scalar stage) { fill(part, pages, t, stage); },
+        use);
     consumers_([&] {
       if (shape_.groups > 1) join(part, top, sum, o);
       else write(part, top, sum, o);
@@ -277,7 +197,7 @@ class Decoding {
     k_.barrier();
     RowValues most;
     for (std::size_t i = 0; i < rows.size(); ++i) most.push_back(top_of(rows[i]));
-    const RowValues shrink = map(own, most, [&](Scalar a, Scalar b) { return weight(a, b); });
+    const RowValues shrink = map(own, most, [&](Scalar a, Scalar b) { return keys_.weight(a, b); });
     const RowValues sums = map(sum, shrink, times);
     for (std::size_t i = 0; i < rows.size(); ++i)
       k_.write_if(leads, sSum_, group, rows[i], sums[i]);
@@ -300,14 +220,14 @@ class Decoding {
       return out;
     };
     k_.when(
-        part.count == part.units,
+        part.whole(),
         [&] {
           each_vector([&](Scalar row, Scalar col) {
             write_result(part, row, col, joined(row, col), sum_of(row));
           });
         },
         [&] {
-          const Global P = P_.matrix(slot_of(part)), L = L_.matrix(slot_of(part));
+          const Global P = keys_.sums_of(part), L = keys_.weights_of(part);
           each_vector([&](Scalar row, Scalar col) {
             k_.write_vector(P, row, col, joined(row, col));
             k_.when(col == 0, [&] {
@@ -325,38 +245,35 @@ class Decoding {
     for (int g = 1; g < shape_.groups; ++g) out = maximum(out, k_.read(sTop_, g, row));
     return out;
   }
-  // What a sum relative to the maximum `top` counts relative to `most`, which is infinite before
-  // any key is seen.
-  Scalar weight(const Scalar& top, const Scalar& most) const {
-    return exp2((top - select(most == masked_, 0, most)) * scale_);
-  }
-
-  // Where this block's part goes: its first unit may be in the middle of a sequence.
-  Scalar slot_of(const Part& part) const {
-    return block_ * 2 + select(part.unit_begin > share_.begin, 1, 0);
-  }
 
   void write_result(const Part& part, const Scalar& row, const Scalar& col,
                     const std::vector<Scalar>& values, const Scalar& sum) {
     std::vector<Scalar> out;
-    for (const Scalar& each : values) out.push_back(k_.convert(share(each, sum), with_.type));
+    for (const Scalar& each : values)
+      out.push_back(k_.convert(SplitKeys::share(each, sum), with_.type));
     k_.write_vector(O_, row_of(row, part.sequence, part.head), col, out);
+  }
+
+  void combine(const Part& part) {
+    keys_.combine(part, [&](const Part& whole, const Scalar& row, const Scalar& col,
+                            const std::vector<Scalar>& values,
+                            const Scalar& sum) { write_result(whole, row, col, values, sum); });
   }
 
   // The result of warps that each have all keys of their rows.
   void write(const Part& part, const RowVariable& top, const RowVariable& sum,
              const Accumulator& o) {
     k_.when(
-        part.count == part.units,
+        part.whole(),
         [&] {
-          const WarpTile out = map_rows(o, sum, share);
+          const WarpTile out = map_rows(o, sum, SplitKeys::share);
           for_each(out, [&](Scalar x, ElementPlace at) {
             k_.write_if(at.row < with_.rows(), O_, row_of(at.row, part.sequence, part.head), at.col,
                         k_.convert(x, with_.type));
           });
         },
         [&] {
-          const Global P = P_.matrix(slot_of(part)), L = L_.matrix(slot_of(part));
+          const Global P = keys_.sums_of(part), L = keys_.weights_of(part);
           for_each(o, [&](Scalar x, ElementPlace at) {
             k_.write_if(at.row < with_.rows(), P, at.row, at.col, x);
           });
@@ -370,94 +287,16 @@ class Decoding {
         });
   }
 
-  // A row that sees no key has the sum 0. A NaN sum is not 0.
-  static Scalar share(const Scalar& x, const Scalar& sum) {
-    return select(sum == 0, 0, x * reciprocal(sum));
-  }
-
-  // The last block that has a part of the sequence's head adds the parts.
-  void combine(const Part& part) {
-    const Scalar begin = owner(part.unit_begin), end = owner(part.unit_begin + part.units - 1) + 1;
-    k_.barrier();
-    k_.when(k_.thread() == 0, [&] {
-      k_.fence();
-      k_.write(sTicket_, 0, 0,
-               k_.atomic(AtomicOp::inc, counters_, part.sequence, part.head,
-                         k_.convert(end - begin - 1, u32), {.order = MemoryOrder::acq_rel}));
-      k_.fence();
-    });
-    k_.barrier();
-    k_.when(k_.convert(k_.read(sTicket_, 0, 0), s32) == end - begin - 1,
-            [&] { add_parts(part, begin, end); });
-  }
-
-  Scalar owner(const Scalar& unit) const { return StreamShare::owner(all_, blocks_, unit); }
-
-  // Each thread has some vectors of four columns; it reads those of several parts at once.
-  void add_parts(const Part& part, const Scalar& begin, const Scalar& end) {
-    const int d = with_.head_dim, of_row = d / 4, all = with_.rows() * of_row;
-    const int threads = shape_.threads();
-    const int vectors = std::min(4, (all + threads - 1) / threads), parts = 16 / vectors;
-    // Only the first part may be in its block's second slot.
-    const Scalar first_slot =
-        2 * begin + select(part.unit_begin > StreamShare::of(all_, blocks_, begin).begin, 1, 0);
-    const auto slot_of = [&](const Scalar& i) { return select(i == begin, first_slot, 2 * i); };
-    k_.loop(k_.convert(k_.thread(), s32), all, threads * vectors, [&](Scalar first) {
-      std::vector<Scalar> rows, cols, there;
-      std::vector<ScalarVariable> top, sum, out;
-      for (int v = 0; v < vectors; ++v) {
-        const Scalar number = first + v * threads;
-        there.push_back(number < all);
-        rows.push_back(minimum(number / of_row, with_.rows() - 1));
-        cols.push_back(number % of_row * 4);
-        top.push_back(k_.variable(masked_)), sum.push_back(k_.variable(zero_));
-        for (int e = 0; e < 4; ++e) out.push_back(k_.variable(zero_));
-      }
-      k_.loop(begin, end, parts, [&](Scalar from) {
-        for (int v = 0; v < vectors; ++v) {
-          std::vector<Scalar> tops, sums;
-          std::vector<std::vector<Scalar>> values;
-          Scalar most = top[v];
-          for (int i = 0; i < parts; ++i) {
-            const Scalar exists = from + i < end, slot = slot_of(minimum(from + i, end - 1));
-            const Global P = P_.matrix(slot), L = L_.matrix(slot);
-            tops.push_back(select(exists, k_.read(L, rows[v], 0), masked_));
-            sums.push_back(select(exists, k_.read(L, rows[v], 1), zero_));
-            values.push_back(k_.read_vector(P, rows[v], cols[v], 4));
-            most = maximum(most, tops.back());
-          }
-          const Scalar shrink = weight(top[v], most);
-          Scalar all_sums = sum[v] * shrink;
-          std::vector<Scalar> total;
-          for (int e = 0; e < 4; ++e) total.push_back(out[4 * v + e] * shrink);
-          for (int i = 0; i < parts; ++i) {
-            const Scalar factor = weight(tops[i], most);
-            all_sums = fma(sums[i], factor, all_sums);
-            for (int e = 0; e < 4; ++e) total[e] = fma(values[i][e], factor, total[e]);
-          }
-          top[v] = most, sum[v] = all_sums;
-          for (int e = 0; e < 4; ++e) out[4 * v + e] = total[e];
-        }
-      });
-      for (int v = 0; v < vectors; ++v)
-        k_.when(there[v], [&] {
-          const std::vector<Scalar> row(out.begin() + 4 * v, out.begin() + 4 * v + 4);
-          write_result(part, rows[v], cols[v], row, sum[v]);
-        });
-    });
-  }
-
   Builder& k_;
   std::function<void(const std::function<void()>&)> consumers_;
   const Decode with_;
   const DecodeShape shape_;
-  Scalar batch_, kv_heads_, most_pages_, scale_, masked_, zero_, block_, blocks_;
-  Scalar all_, first_sequence_, first_before_;
-  StreamShare share_;
-  Global Q_, K_, V_, table_, lengths_, O_, P_, L_, counters_;
+  SplitKeys keys_;
+  Scalar batch_, kv_heads_, most_pages_, scale_, masked_, zero_;
+  Global Q_, K_, V_, table_, O_;
   TiledMma mma_qk_, mma_pv_;
   Ring sQ_, sK_, sV_;
-  Shared sO_, sTop_, sSum_, sTicket_;
+  Shared sO_, sTop_, sSum_;
 };
 
 }  // namespace

@@ -65,6 +65,11 @@ std::string key_of(const Decode& options) {
          joined(producers, blocks_per_multiprocessor);
 }
 
+std::string key_of(const MlaDecode& options) {
+  const auto& [type, queries, heads, page, keys_per_step, stages, producers] = options;
+  return joined(type, queries, heads, page, keys_per_step, stages, producers);
+}
+
 std::string key_of(const Gate& options) {
   const auto& [activation, type] = options;
   return joined(activation, type);

@@ -9,6 +9,7 @@
 #include "tartan/dsl/kernels/decode.h"
 #include "tartan/dsl/kernels/gate.h"
 #include "tartan/dsl/kernels/gemm.h"
+#include "tartan/dsl/kernels/mla_decode.h"
 #include "tartan/dsl/kernels/scaled_gemm.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
@@ -19,5 +20,6 @@ std::string key_of(const ScaledGemm& options);
 std::string key_of(const Attention& options);
 std::string key_of(const Gate& options);
 std::string key_of(const Decode& options);
+std::string key_of(const MlaDecode& options);
 
 }  // namespace tartan::inline TARTAN_ABI::kernels

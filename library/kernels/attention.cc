@@ -3,11 +3,39 @@
 
 #include "library/kernels/families.h"
 #include "tartan/dsl/kernels/decode.h"
+#include "tartan/dsl/kernels/mla_decode.h"
 
 namespace tartan::inline TARTAN_ABI::builtins {
 namespace {
 
 using SharedAttention = std::shared_ptr<const kernels::Attention>;
+
+using SharedDecode = std::shared_ptr<const kernels::Decode>;
+
+// Tokens and pages are decode's options.
+void add_mla_decode(KernelRegistry& registry, const SharedProductWords& words,
+                    const SharedDecode& shared) {
+  const auto options = std::make_shared<kernels::MlaDecode>();
+  registry.add_option({.name = "heads",
+                       .value = &options->heads,
+                       .help = "Query heads, 1 to 128",
+                       .group = "Options of mla_decode (and --type, --queries, --page)",
+                       .shows_default = true});
+  registry.add({"mla_decode",
+                "decoding with multi-head latent attention (MLA), keys of 512 + 64 elements",
+                {"type", "queries", "heads", "page"},
+                [=](const Target& target) -> Result<Described> {
+                  const auto type = read_type(*words);
+                  if (!type) return type.diags();
+                  kernels::MlaDecode mla = *options;
+                  mla.type = *type, mla.queries = shared->queries, mla.page = shared->page;
+                  mla = tuned(mla, target);
+                  return Described{.kernel = kernels::mla_decode(mla),
+                                   .grid_of = [=](const LaunchSizes& sizes) {
+                                     return LaunchGrid{mla.blocks(sizes.multiprocessors)};
+                                   }};
+                }});
+}
 
 // Its head dimension is attention's option.
 void add_decode(KernelRegistry& registry, const SharedProductWords& words,
@@ -43,6 +71,7 @@ void add_decode(KernelRegistry& registry, const SharedProductWords& words,
                                      return LaunchGrid{decode.blocks(sizes.multiprocessors)};
                                    }};
                 }});
+  add_mla_decode(registry, words, options);
 }
 
 }  // namespace
