@@ -150,12 +150,26 @@ TEST_F(ExploreCommand, HasTheMatricesInSharedMemory) {
     EXPECT_EQ(tile["apart"], 64 * 32 * 2);
     EXPECT_EQ(tile["size"], 2);
   }
-  EXPECT_EQ(tiles[1]["first"], 3 * 64 * 32 * 2) << "dynamic shared memory, behind sA";
+  EXPECT_EQ(tiles[1]["first"], 3 * 64 * 32 * 2) << "behind sA";
   // The choice at its line names the same layout.
   std::set<std::string> chosen;
   for (const json& choice : product["choices"])
     if (choice["what"].get<std::string>().starts_with("shared ")) chosen.insert(choice["taken"]);
   EXPECT_EQ(chosen, (std::set<std::string>{tiles[0]["layout"], tiles[1]["layout"]}));
+}
+
+// One variable of dynamic shared memory holds several matrices.
+TEST_F(ExploreCommand, HasThePartsOfDynamicSharedMemory) {
+  NEEDS_CODE_GENERATION();
+  const json page = model("gemm --target sm_90a --type bf16 --stages 4");
+  const json &parts = page["report"]["shared"][0]["parts"], &tiles = page["tiles"];
+  ASSERT_GE(parts.size(), 3u);
+  ASSERT_EQ(tiles.size(), 2u);
+  for (std::size_t i = 0; i < tiles.size(); ++i) {
+    EXPECT_EQ(parts[i]["name"], tiles[i]["name"]);
+    EXPECT_EQ(parts[i]["first"], tiles[i]["first"]) << "where the emulator had it";
+  }
+  EXPECT_EQ(parts[1]["first"], tiles[0]["stages"].get<int>() * tiles[0]["apart"].get<int>());
 }
 
 TEST_F(ExploreCommand, ShowsEveryChoiceAtItsLine) {

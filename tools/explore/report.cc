@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers of the text and of its run, beside the limits of the hardware.
+#include "compiler/support/shared_layout.h"
 #include "runtime/emulator/machine/multiprocessor.h"
 #include "runtime/profile_report.h"
 #include "tools/explore/page.h"
@@ -26,6 +27,14 @@ std::uint64_t bytes_of(const ptx::Variable& variable) {
   return variable.elements * bits / 8 * variable.numbered.value_or(1);
 }
 
+// What a comment says is where in dynamic shared memory.
+Json parts_of(const ptx::Module& module, std::string_view memory) {
+  Json out = Json::array();
+  for (const auto& [name, first] : detail::read_shared_layout(module.source->text(), memory))
+    out.push_back({{"name", name}, {"first", first}});
+  return out;
+}
+
 // Variables of shared memory; `bytes` null: the launch says how many.
 Json shared_variables(const ptx::Module& module) {
   Json out = Json::array();
@@ -35,7 +44,8 @@ Json shared_variables(const ptx::Module& module) {
     out.push_back({{"name", each.name},
                    {"line", module.source->line(each.offset)},
                    {"bytes", dynamic ? Json() : Json(bytes_of(each))},
-                   {"align", each.align}});
+                   {"align", each.align},
+                   {"parts", dynamic ? parts_of(module, each.name) : Json::array()}});
   }
   return out;
 }

@@ -78,9 +78,14 @@ function numbersTable() {
     const threads = launch.block.reduce((x, y) => x * y);
     rows.push(row('threads per block', number(threads), limits ? number(limits.threads_of_block) : null, limits ? meter(threads, limits.threads_of_block) : null));
   }
-  for (const each of report.shared)
+  for (const each of report.shared) {
     rows.push(row(element('span', {}, 'shared memory: ', element('code', {}, each.name), ', ', lineLink(each.line)), each.bytes === null ? `${bytes(launch?.dynamic_shared ?? 0)} (dynamic)` : bytes(each.bytes),
       limits ? bytes(limits.shared_of_block) : null, limits ? meter(each.bytes ?? launch?.dynamic_shared ?? 0, limits.shared_of_block) : null));
+    each.parts.forEach((part, i) => {
+      const end = each.parts[i + 1]?.first ?? launch?.dynamic_shared;
+      rows.push(row(element('span', {}, 'of it ', element('code', {}, part.name), `, from byte ${number(part.first)} on`), end ? bytes(end - part.first) : 'the rest'));
+    });
+  }
   for (const each of model.machine.resources)
     rows.push(row(`registers per thread${model.machine.resources.length > 1 ? ` of ${each.kernel}` : ''}`, `${each.registers}${each.spill_stores ? `, ${bytes(each.spill_stores)} spilled` : ''}`, '255', meter(each.registers, 255)));
   const fit = occupancy();
