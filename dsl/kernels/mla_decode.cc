@@ -48,7 +48,8 @@ bool is_possible(Builder& k, const MlaDecode& options) {
                        fmt::format("target {}: expected sm_80 or later, for cp.async and a shared "
                                    "memory that holds 64 queries",
                                    arch.text()));
-  out &= k.require(options.type == f16 || options.type == bf16,
+  out &=
+      k.require(options.type == f16 || options.type == bf16,
                 fmt::format("type = {}: expected f16 or bf16 for Q, KV and O", name(options.type)));
   out &= in("queries", options.queries, 1, 16, " new tokens of a sequence");
   out &= in("heads", options.heads, 1, 128, " query heads");

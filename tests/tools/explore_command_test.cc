@@ -158,6 +158,22 @@ TEST_F(ExploreCommand, HasTheMatricesInSharedMemory) {
   EXPECT_EQ(chosen, (std::set<std::string>{tiles[0]["layout"], tiles[1]["layout"]}));
 }
 
+// A text may say anything.
+TEST_F(ExploreCommand, TakesNoMatrixThatCannotBe) {
+  const std::string head = ".version 8.0\n.target sm_80\n.address_size 64\n";
+  const std::string ptx = head + ".visible .entry k() {\n\tret;\n}\n";
+  for (const char* wrong :
+       {"sA", "sA: ", "sA: f16", "sA: f99 4x4:(4,1)", "sA: f16 4x4", "sA: f16 4:1",
+        "sA: f16 4x4:(4,1), 0 stages 16 elements apart", "sA: f16 4x4:(4,1), 2 stages",
+        "sA: f16 4x4:(4,1), 2 stages 9223372036854775807 elements apart",
+        "sA: f16 999999x999999:(1,999999)", "sA: e2m1 4x4:(4,1)"}) {
+    write("k.ptx", fmt::format("// shared matrix {}\n{}", wrong, ptx));
+    EXPECT_EQ(model(path("k.ptx"))["tiles"], json::array()) << wrong;
+  }
+  write("k.ptx", "// shared matrix sA: f16 4x4:(4,1)\n" + ptx);
+  EXPECT_EQ(model(path("k.ptx"))["tiles"].size(), 1u);
+}
+
 // One variable of dynamic shared memory holds several matrices.
 TEST_F(ExploreCommand, HasThePartsOfDynamicSharedMemory) {
   NEEDS_CODE_GENERATION();

@@ -13,7 +13,8 @@ namespace tartan::tools::explore {
 namespace {
 
 constexpr std::string_view head = "// shared matrix ";
-constexpr std::int64_t most_elements = 1 << 16;
+constexpr std::int64_t most_elements = 1 << 18;  // of a matrix: the shared memory of any target
+constexpr int most_stages = 1 << 10;
 
 // Offsets in elements, before the swizzle, along an axis.
 Json offsets(const NestedLayout& axis) {
@@ -34,7 +35,8 @@ Json of_line(std::string_view line) {
   long long apart = 0;
   if (const std::size_t ring = notation.find(", "); ring != std::string_view::npos) {
     const std::string words(notation.substr(ring));
-    if (std::sscanf(words.c_str(), ", %d stages %lld elements apart", &stages, &apart) != 2)
+    if (std::sscanf(words.c_str(), ", %d stages %lld elements apart", &stages, &apart) != 2 ||
+        stages < 1 || stages > most_stages || apart < 1 || apart > most_elements)
       return nullptr;
     notation = notation.substr(0, ring);
   }
