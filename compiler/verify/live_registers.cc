@@ -50,6 +50,7 @@ class Liveness {
     declare();
     read();
     if (!has_matrix_) return {};
+    find_first_products();
     find_varying();
     divide();
     flow();
@@ -129,6 +130,26 @@ class Liveness {
       for (const ptx::Operand& each : operands.subspan(results)) add(each);
       step.end = added();
       steps_.push_back(step);
+    }
+  }
+
+  // A product whose scale-d is false does not read its accumulators.
+  void find_first_products() {
+    std::vector<int> written(sizes_.size());
+    Set falses(sizes_.size());
+    for (const Step& step : steps_) {
+      for (std::uint32_t at = step.writes; at < step.reads; ++at) ++written[registers_[at]];
+      const auto operands = module_.operands_of(*step.instruction);
+      if (step.opcode == Opcode::mov && operands.size() == 2 && operands[1].text == "0" &&
+          step.reads == step.writes + 1 && sizes_[registers_[step.writes]] == 0)
+        falses.add(registers_[step.writes]);
+    }
+    for (Step& step : steps_) {
+      if (step.opcode != Opcode::wgmma) continue;
+      for (std::uint32_t at = step.reads; at < step.end; ++at) {
+        const std::uint32_t each = registers_[at];
+        if (falses.has(each) && written[each] == 1) step.keeps = !step.instruction->guard.empty();
+      }
     }
   }
 

@@ -58,6 +58,13 @@ std::string key_of(const Attention& options) {
   return joined(head_dim, type, causal, queries_per_block, keys_per_step, warps, stages, producers);
 }
 
+std::string key_of(const AttentionBackward& options) {
+  const auto& [head_dim, type, causal, deterministic, queries_per_step, keys_per_block, warps,
+               stages, producers] = options;
+  return joined(head_dim, type, causal, deterministic, queries_per_step, keys_per_block, warps) +
+         joined(stages, producers);
+}
+
 std::string key_of(const Decode& options) {
   const auto& [head_dim, type, queries, group, page, keys_per_step, key_groups, stages, producers,
                blocks_per_multiprocessor] = options;

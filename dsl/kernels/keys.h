@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tartan/dsl/kernels/attention.h"
+#include "tartan/dsl/kernels/attention_backward.h"
 #include "tartan/dsl/kernels/block_scaled.h"
 #include "tartan/dsl/kernels/decode.h"
 #include "tartan/dsl/kernels/gate.h"
@@ -18,6 +19,7 @@ std::string key_of(const Gemm& options);
 std::string key_of(const BlockScaled& options);
 std::string key_of(const ScaledGemm& options);
 std::string key_of(const Attention& options);
+std::string key_of(const AttentionBackward& options);
 std::string key_of(const Gate& options);
 std::string key_of(const Decode& options);
 std::string key_of(const MlaDecode& options);

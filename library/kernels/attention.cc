@@ -2,6 +2,7 @@
 #include "tartan/dsl/kernels/attention.h"
 
 #include "library/kernels/families.h"
+#include "tartan/dsl/kernels/attention_backward.h"
 #include "tartan/dsl/kernels/decode.h"
 #include "tartan/dsl/kernels/mla_decode.h"
 
@@ -74,6 +75,52 @@ void add_decode(KernelRegistry& registry, const SharedProductWords& words,
   add_mla_decode(registry, words, options);
 }
 
+// The three kernels of the backward pass; head dimension and mask are attention's options.
+void add_attention_backward(KernelRegistry& registry, const SharedProductWords& words,
+                            const SharedAttention& shared) {
+  const auto options = std::make_shared<kernels::AttentionBackward>();
+  registry.add_option(
+      {.name = "deterministic",
+       .value = &options->deterministic,
+       .help = "The gradient of Q is summed in the order of the keys",
+       .group = "Options of attention_backward (and --type, --head-dim, --causal)"});
+  using With = kernels::AttentionBackward;
+  using Size = std::uint32_t (*)(const With&, const LaunchSizes&);
+  const auto add = [&](const char* name, const char* summary, Kernel (*kernel)(const With&),
+                       Size blocks, const char* heads) {
+    registry.add({name,
+                  summary,
+                  {"type", "head-dim", "causal", "deterministic"},
+                  [=](const Target& target) -> Result<Described> {
+                    const auto type = read_type(*words);
+                    if (!type) return type.diags();
+                    With with = *options;
+                    with.type = *type, with.head_dim = shared->head_dim;
+                    with.causal = shared->causal;
+                    with = tuned(with, target);
+                    return Described{
+                        .kernel = kernel(with), .grid_of = [=](const LaunchSizes& sizes) {
+                          return LaunchGrid{
+                              blocks(with, sizes), static_cast<std::uint32_t>(sizes.of(heads)), {}};
+                        }};
+                  }});
+  };
+  const Size rows = [](const With& with, const LaunchSizes& sizes) {
+    return with.row_blocks(static_cast<int>(sizes.of("queries")));
+  };
+  add("attention_backward_rows", "first kernel of attention's gradients: sums along rows",
+      kernels::attention_backward_rows, rows, "heads");
+  add(
+      "attention_backward", "second kernel: the gradients of K and V, the sums of that of Q",
+      kernels::attention_backward,
+      [](const With& with, const LaunchSizes& sizes) {
+        return with.blocks(static_cast<int>(sizes.of("keys")));
+      },
+      "kv_heads");
+  add("attention_backward_queries", "third kernel: the gradient of Q from its sums",
+      kernels::attention_backward_queries, rows, "heads");
+}
+
 }  // namespace
 
 void add_attention(KernelRegistry& registry, const SharedProductWords& words) {
@@ -106,6 +153,7 @@ void add_attention(KernelRegistry& registry, const SharedProductWords& words) {
                return LaunchGrid{attention.blocks(queries), static_cast<std::uint32_t>(heads), {}};
              }};
        }});
+  add_attention_backward(registry, words, options);
   add_decode(registry, words, options);
 }
 

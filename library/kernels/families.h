@@ -14,7 +14,7 @@ using SharedProductWords = std::shared_ptr<const ProductWords>;
 void add_gemm(KernelRegistry& registry, const SharedProductWords& words);
 void add_block_scaled(KernelRegistry& registry, const std::shared_ptr<ProductWords>& words);
 void add_scaled_gemm(KernelRegistry& registry, const SharedProductWords& words);
-/// And decode, mla_decode.
+/// Its gradients, decode and mla_decode.
 void add_attention(KernelRegistry& registry, const SharedProductWords& words);
 void add_wmma_gemm(KernelRegistry& registry, const SharedProductWords& words);
 void add_transpose(KernelRegistry& registry, const SharedProductWords& words);

@@ -153,11 +153,11 @@ TEST(Command, EmitRefusesWhatAKernelIgnores) {
       "--group 8 --bit-op xor --batched --persistent --scale ue8m0 --kind mxf8f6f4 --head-dim 64 "
       "--causal --activation relu --queries 1 --heads-per-kv 8 --page 64 --heads 128 --grouping "
       "none "
-      "--blocks-k 1 --share-a --tuning x.json --workspace 0";
+      "--blocks-k 1 --share-a --tuning x.json --workspace 0 --deterministic";
   const std::string list = tartan("emit --list").out;
   for (const std::string kernel :
        {"gemm", "gemm_sum", "sparse_gemm", "block_scaled", "wmma_gemm", "scaled_gemm", "attention",
-        "decode", "mla_decode", "transpose", "gate", "one_mma"}) {
+        "attention_backward", "decode", "mla_decode", "transpose", "gate", "one_mma"}) {
     SCOPED_TRACE(kernel);
     const std::size_t line = list.find("\n", list.find("\n" + kernel + " ") + 1);
     std::string options = list.substr(line + 1, list.find("\n", line + 1) - line);
@@ -165,7 +165,7 @@ TEST(Command, EmitRefusesWhatAKernelIgnores) {
     const std::size_t taken = count(options, "--");
     const Ran out = tartan("emit " + kernel + all);
     EXPECT_EQ(out.code, 2) << out.out;
-    EXPECT_EQ(count(out.out, ": unsupported by kernel " + kernel + "; "), 41 - taken) << out.out;
+    EXPECT_EQ(count(out.out, ": unsupported by kernel " + kernel + "; "), 42 - taken) << out.out;
     EXPECT_EQ(taken == 0, kernel == "one_mma");
   }
   const auto message = [](const std::string& words) { return tartan(words).out; };
@@ -173,7 +173,8 @@ TEST(Command, EmitRefusesWhatAKernelIgnores) {
             "error: --stages: unsupported by kernel attention; gemm, gemm_sum, sparse_gemm, "
             "block_scaled, scaled_gemm support it [usage]\n");
   EXPECT_EQ(message("emit gemm --causal"),
-            "error: --causal: unsupported by kernel gemm; attention supports it [usage]\n");
+            "error: --causal: unsupported by kernel gemm; attention, attention_backward_rows, "
+            "attention_backward, attention_backward_queries support it [usage]\n");
   EXPECT_EQ(message("emit gemm --epilogue bias,relu,gelu"),
             "error: --epilogue bias,relu,gelu: expected at most one activation [usage]\n");
   EXPECT_EQ(message("emit gemm --splits 300"),

@@ -40,7 +40,8 @@ bool needs_stmatrix(std::string_view name) { return name.starts_with("stmatrix")
 int oldest(std::string_view name) {
   if (needs_stmatrix(name)) return 90;
   if (name.starts_with("ldmatrix") || name == "movmatrix" || name == "transpose") return 75;
-  if (name == "gemm" || name == "gemm_sum" || name == "attention" || name == "decode") return 75;
+  if (name == "gemm" || name == "gemm_sum" || name == "decode") return 75;
+  if (name.starts_with("attention")) return 75;
   if (name == "scaled_gemm") return 100;  // earlier with a newer PTX version than the first
   if (name == "block_scaled") return 120;
   return name.starts_with("wmma") || name == "gate" ? 70 : 80;
@@ -122,7 +123,7 @@ std::vector<std::vector<std::byte>> outcome(Device& device, const Compiled& comp
 
 // Kernels whose buffers may hold any numbers: metadata may not, and sizes are not buffers.
 bool takes_any_numbers(std::string_view name) {
-  return name != "attention" && !name.ends_with("decode") && name != "sparse_gemm" &&
+  return !name.starts_with("attention") && !name.ends_with("decode") && name != "sparse_gemm" &&
          name != "wmma_gemm" && name != "transpose" && name != "gate" && name != "mma_probe" &&
          name != "block_scaled" && name != "scaled_gemm";
 }

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "runtime/emulator/schedules/exploration.h"
-#include "tests/kernels/attention_run.h"
+#include "tests/kernels/attention_backward_run.h"
 #include "tests/kernels/decode_run.h"
 #include "tests/kernels/gemm_run.h"
 
@@ -106,6 +106,30 @@ TEST(Schedules, AttentionIsRightUnderSeeds) {
 TEST(Schedules, OneRunDecidesAttention) {
   for (const char* target : {"sm_80", "sm_90a"})
     EXPECT_EQ(obstacles([&](Device& device) { expect_attention(device, target); }), "") << target;
+}
+
+// Two blocks of keys, through all stages twice.
+void expect_gradients(Device& device, const char* target, int keys) {
+  kernels::AttentionBackward options{.head_dim = 64};
+  if (std::string_view(target) == "sm_90a") options.producers = 4, options.stages = 2;
+  testing_attention::expect_gradients(device, testing_gemm::target_of(target), options,
+                                      {.queries = 150, .keys = keys});
+}
+
+TEST(Schedules, GradientsAreRightUnderSeeds) {
+  for (const char* target : {"sm_80", "sm_90a"})
+    for (int seed = 0; seed < seeds() / 4; ++seed) {
+      SCOPED_TRACE(fmt::format("{}, seed {}", target, seed));
+      Device device = under(seed);
+      expect_gradients(device, target, 100);
+    }
+}
+
+// Of one block: sums of several depend on the order of additions.
+TEST(Schedules, OneRunDecidesGradientsByOneBlock) {
+  for (const char* target : {"sm_80", "sm_90a"})
+    EXPECT_EQ(obstacles([&](Device& device) { expect_gradients(device, target, 60); }), "")
+        << target;
 }
 
 // Through all stages twice, a page that ends within a step, an empty sequence.

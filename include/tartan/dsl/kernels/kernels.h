@@ -5,6 +5,7 @@
 
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/kernels/attention.h"
+#include "tartan/dsl/kernels/attention_backward.h"
 #include "tartan/dsl/kernels/block_scaled.h"
 #include "tartan/dsl/kernels/decode.h"
 #include "tartan/dsl/kernels/gate.h"
