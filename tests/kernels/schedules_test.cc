@@ -8,6 +8,7 @@
 #include "tests/kernels/attention_backward_run.h"
 #include "tests/kernels/decode_run.h"
 #include "tests/kernels/gemm_run.h"
+#include "tests/kernels/mla_decode_run.h"
 
 namespace tartan {
 namespace {
@@ -156,6 +157,26 @@ TEST(Schedules, OneRunDecidesDecodingByOneBlock) {
     for (const int queries : {1, 3})
       EXPECT_EQ(obstacles([&](Device& device) { expect_decode(device, target, queries, 1); }), "")
           << target;
+}
+
+// Both stages, a page that ends within a step, two tiles of rows.
+void expect_mla_decode(Device& device, std::vector<int> lengths, int heads, unsigned blocks) {
+  const Target target = testing_gemm::target_of("sm_90a");
+  const kernels::MlaDecode options{.heads = heads, .page = 16};
+  testing_mla_decode::expect_mla(device, target, tuned(options, target),
+                                 {std::move(lengths), blocks});
+}
+
+TEST(Schedules, LatentDecodingIsRightUnderSeeds) {
+  for (int seed = 0; seed < seeds() / 4; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Device device = under(seed);
+    expect_mla_decode(device, {150, 0, 70}, 66, 4);
+  }
+}
+
+TEST(Schedules, OneRunDecidesLatentDecodingByOneBlock) {
+  EXPECT_EQ(obstacles([](Device& device) { expect_mla_decode(device, {150, 0}, 3, 1); }), "");
 }
 
 }  // namespace
