@@ -27,7 +27,7 @@ struct Timed {
   std::string name;
   kernels::Gemm options;
   double us = 0;
-  bool partial = false, rough = false;
+  bool partial = false;
 };
 
 struct Problem {
@@ -60,10 +60,10 @@ std::vector<Problem> read(const std::string& path, bool words) {
         if (problem.peer == 0 || us < problem.peer) problem.peer = us;
         continue;
       }
+      if (rough.contains(name)) continue;  // one launch, which something may have delayed
       const auto config = gpu::read_config(name);
       Timed timed{name, gpu::options_of(*config, problem.product), us};
       timed.partial = timed.options.splits > 1 || timed.options.stream_blocks > 0;
-      timed.rough = rough.contains(name);
       if (problem.best == 0 || timed.us < problem.best) problem.best = timed.us;
       if (!timed.partial && (problem.best_whole == 0 || timed.us < problem.best_whole))
         problem.best_whole = timed.us;
@@ -89,8 +89,7 @@ const Timed* picked(const Problem& problem, const Model& model, bool partial) {
   double least = 0;
   for (const Timed& each : problem.all) {
     if (each.partial && !partial) continue;
-    if (each.options.cluster > 1 && !detail::suits_cluster(each.options, model.target, model.gpu))
-      continue;
+    if (each.options.cluster > 1 && !detail::suits_cluster(each.options, model.target)) continue;
     const double cycles = model.cycles(each);
     if (!out || cycles < least) out = &each, least = cycles;
   }
@@ -176,23 +175,28 @@ void table(const std::vector<Problem>& problems, const Model& model) {
                row.oracle.text());
 }
 
-void details(const std::vector<Problem>& problems, const Model& model, bool partial, double from) {
+std::string parts_of(const Timed& timed, const Model& model) {
+  const auto cost = detail::gemm_cost(timed.options, model.target, model.gpu, model.constants);
+  const double us = 1 / (model.gpu.clock * 1000);
+  return fmt::format(
+      "{}: {:.1f} us, model {:.1f} (SM {:.1f}, cache {:.1f}, memory {:.1f}, "
+      "fixed {:.1f})",
+      timed.name, timed.us, cost.cycles * us, cost.multiprocessor * us, cost.cache * us,
+      cost.memory * us, cost.fixed * us);
+}
+
+void details(const std::vector<Problem>& problems, const Model& model, bool partial, bool every,
+             double from) {
   for (const Problem& each : problems) {
     const Timed *pick = picked(each, model, partial), *best = nullptr;
     for (const Timed& timed : each.all)
       if ((partial || !timed.partial) && (!best || timed.us < best->us)) best = &timed;
     if (!pick || !best || pick->us < from * best->us) continue;
-    const auto parts = [&](const Timed& timed) {
-      const auto cost = detail::gemm_cost(timed.options, model.target, model.gpu, model.constants);
-      const double us = 1 / (model.gpu.clock * 1000);
-      return fmt::format(
-          "{}: {:.1f} us, model {:.1f} (SM {:.1f}, cache {:.1f}, memory {:.1f}, "
-          "fixed {:.1f})",
-          timed.name, timed.us, cost.cycles * us, cost.multiprocessor * us, cost.cache * us,
-          cost.memory * us, cost.fixed * us);
-    };
     fmt::print("{:.2f} {} [{}], library {:.1f} us\n   pick {}\n   best {}\n", pick->us / best->us,
-               each.product.text(), each.group, each.peer, parts(*pick), parts(*best));
+               each.product.text(), each.group, each.peer, parts_of(*pick, model),
+               parts_of(*best, model));
+    if (every)
+      for (const Timed& timed : each.all) fmt::print("        {}\n", parts_of(timed, model));
   }
 }
 
@@ -205,6 +209,7 @@ double badness(const std::vector<Problem>& problems, const Model& model, bool pa
     std::vector<double> cycles, us;
     for (const Timed& timed : each.all)
       if (partial || !timed.partial) cycles.push_back(model.cycles(timed)), us.push_back(timed.us);
+    if (us.empty()) continue;
     const double best = *std::min_element(us.begin(), us.end());
     const double least = *std::min_element(cycles.begin(), cycles.end());
     double weights = 0, regret = 0, apart = 0, pairs = 0;
@@ -234,15 +239,22 @@ struct Knob {
   {                                                                \
     "gpu." #field, [](Model& m) -> double& { return m.gpu.field; } \
   }
-const Knob knobs[] = {CONSTANT(launch),        CONSTANT(second_launch), CONSTANT(prologue),
-                      CONSTANT(sum_share),     CONSTANT(sum_wait),      CONSTANT(epilogue),
-                      CONSTANT(convert),       CONSTANT(store),         CONSTANT(store_lanes),
-                      CONSTANT(between),       CONSTANT(wgmma_wait),    CONSTANT(mma_wait),
-                      CONSTANT(producer_wait), CONSTANT(wgmma_share),   CONSTANT(mma_share),
-                      CONSTANT(shared),        CONSTANT(straddle),      CONSTANT(copy),
-                      CONSTANT(copy_elements), CONSTANT(copy_wait),     CONSTANT(element_wait),
-                      CONSTANT(few_wait),      CONSTANT(clusters),      CONSTANT(memory_share),
-                      CONSTANT(cache_share),   CONSTANT(reuse),         RATE(latency)};
+const Knob knobs[] = {CONSTANT(launch),        CONSTANT(second_launch),
+                      CONSTANT(prologue),      CONSTANT(sum_share),
+                      CONSTANT(sum_wait),      CONSTANT(epilogue),
+                      CONSTANT(convert),       CONSTANT(store),
+                      CONSTANT(store_lanes),   CONSTANT(between),
+                      CONSTANT(wgmma_wait),    CONSTANT(mma_wait),
+                      CONSTANT(producer_wait), CONSTANT(wgmma_share),
+                      CONSTANT(mma_share),     CONSTANT(shared),
+                      CONSTANT(straddle),      CONSTANT(copy),
+                      CONSTANT(copy_elements), CONSTANT(copy_wait),
+                      CONSTANT(element_wait),  CONSTANT(few_wait),
+                      CONSTANT(clusters),      CONSTANT(memory_share),
+                      CONSTANT(cache_share),   CONSTANT(reuse),
+                      CONSTANT(cluster_sum),   CONSTANT(cluster_bytes),
+                      CONSTANT(crowded),       CONSTANT(sectors),
+                      CONSTANT(power),         RATE(latency)};
 #undef CONSTANT
 #undef RATE
 
@@ -290,7 +302,7 @@ int main(int argc, char** argv) {
   int tries = 0;
   unsigned seed = 1;
   double from = 1.1;
-  bool partial = false, half = false, words = false;
+  bool partial = false, half = false, words = false, every = false;
   app.add_option("recording", path, "The JSON of gpu_regret")->required();
   app.add_option("--target", target, "Of the recording")->capture_default_str();
   app.add_option("--gpu", name, "Of the recording, if the target's kernels ran on another: H100");
@@ -299,6 +311,7 @@ int main(int argc, char** argv) {
   app.add_flag("--half", half, "Fits every other dozen of problems, and shows both halves apart");
   app.add_flag("--partial", partial, "Fits and lists split-K and stream-K too");
   app.add_flag("--words", words, "Leaves out problems whose rows are no multiple of four bytes");
+  app.add_flag("--every", every, "Lists all configurations of those problems");
   app.add_option("--from", from, "Lists problems of so much regret")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   const auto parsed = Target::parse(target);
@@ -319,6 +332,6 @@ int main(int argc, char** argv) {
     table(first, model), fmt::print("The other half, which was not fitted:\n"),
         table(second, model);
   else table(problems, model);
-  details(problems, model, partial, from);
+  details(problems, model, partial, every, from);
   return 0;
 }

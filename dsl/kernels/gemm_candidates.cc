@@ -29,13 +29,15 @@ class Collector {
     Gemm produced = options;
     produced.producers = 4;
     by_boxes_ = by_tma(produced, target);
-    warpgroups_ = target.arch.text() == "sm_90a";
+    // Producers that copy element by element take twice as long as all threads, or longer.
+    warpgroups_ = target.arch.text() == "sm_90a" && (by_boxes_ || copied_bytes(options) >= 4);
     arch_ = find_arch(target.arch);
   }
 
   std::vector<Gemm> all() {
     if (warpgroups_ && by_boxes_) by_swap();
     if (warpgroups_) by_warpgroups();
+    if (warpgroups_ && by_boxes_) by_swapped_columns();
     by_warps();
     return std::move(out_);
   }
@@ -57,6 +59,38 @@ class Collector {
     for (const int stages : stage_counts(each)) {
       each.stages = stages;
       if (runs(each, target_)) out_.push_back(each);
+    }
+  }
+
+  // More rows as wgmma's N: one or two tiles have all of them, without much padding, and clusters
+  // share A.
+  void by_swapped_columns() {
+    constexpr int few = 16, most = 512, widest = 256;
+    if (options_.m <= few || options_.m > most || options_.a_major != Major::row) return;
+    if (options_.splits != 1 || options_.stream_blocks != 0 || options_.batched) return;
+    for (const int across : {1, 2, 3}) {
+      const int columns = ((options_.m + across - 1) / across + 15) / 16 * 16;
+      if (columns > widest || (across > 1 && columns < 96)) continue;
+      for (const int warps : {4, 8, 12})
+        for (const int lines : {1, 2}) {
+          if ((warps == 12 && columns > 192) || (warps < 8 && columns > 128)) continue;
+          if (lines == 2 && columns * warps > 128 * 4) continue;
+          Gemm each = options_;
+          each.swap = true, each.producers = 4, each.persistent = false;
+          each.tile = {.m = 16 * warps,
+                       .n = columns,
+                       .k = lines * line_elements(options_),
+                       .warps_m = warps,
+                       .warps_n = 1};
+          if (!by_wgmma(each, target_)) continue;
+          for (const int stages : stage_counts(each)) {
+            each.stages = stages;
+            if (!runs(each, target_)) continue;
+            out_.push_back(each);
+            shared(each);
+            in_clusters(each, each.tiles(each.m, each.n ? each.n : 4096));
+          }
+        }
     }
   }
 
@@ -92,11 +126,11 @@ class Collector {
         {128, 256, 2, 4, 1}, {128, 192, 2, 4, 1}, {256, 128, 4, 2, 1}, {128, 128, 2, 2, 1},
         {128, 128, 2, 4, 1}, {128, 96, 2, 2, 1},  {128, 64, 2, 2, 1},  {64, 256, 1, 4, 1},
         {64, 128, 2, 2, 1},  {64, 128, 1, 4, 1},  {64, 96, 2, 2, 1},   {64, 64, 2, 2, 1},
-        {64, 64, 1, 4, 1},   {64, 64, 2, 2, 2},   {64, 32, 2, 2, 1},   {64, 32, 2, 2, 2},
-        {32, 128, 1, 4, 1},  {32, 128, 1, 4, 2},  {32, 64, 2, 2, 2},   {32, 64, 1, 4, 1},
-        {32, 64, 1, 4, 2},   {32, 32, 1, 4, 1},   {32, 32, 1, 4, 2},   {16, 128, 1, 4, 1},
-        {16, 128, 1, 4, 2},  {16, 64, 1, 4, 1},   {16, 64, 1, 4, 2},   {16, 64, 1, 4, 4},
-        {16, 32, 1, 4, 2},   {16, 32, 1, 4, 4}};
+        {64, 64, 1, 4, 1},   {64, 64, 4, 1, 1},   {64, 64, 2, 2, 2},   {64, 32, 2, 2, 1},
+        {64, 32, 2, 2, 2},   {32, 128, 1, 4, 1},  {32, 128, 1, 4, 2},  {32, 64, 2, 2, 2},
+        {32, 64, 1, 4, 1},   {32, 64, 1, 4, 2},   {32, 32, 1, 4, 1},   {32, 32, 1, 4, 2},
+        {16, 128, 1, 4, 1},  {16, 128, 1, 4, 2},  {16, 64, 1, 4, 1},   {16, 64, 1, 4, 2},
+        {16, 64, 1, 4, 4},   {16, 32, 1, 4, 2},   {16, 32, 1, 4, 4}};
     for (const Shape& each : shapes)
       for (const int producers : {0, 4}) {
         // Producers by cp.async were not measured on other targets.
@@ -163,7 +197,7 @@ class Collector {
     if (whole && tiles > gpu_.multiprocessors && by_boxes_ && by_wgmma(each, target_))
       lasting(each);
     out_.push_back(each);
-    if (whole) in_clusters(each, tiles);
+    if (whole) shared(each), in_clusters(each, tiles);
     if (!partial_ || !whole || each.batched) return;
     const int steps = each.k ? (each.k + each.tile.k - 1) / each.tile.k : 64;
     for (const int splits : {2, 4, 8, 16})
@@ -174,16 +208,16 @@ class Collector {
       }
   }
 
-  // Clusters that divide k, of the tiles that were measured: where there are at most 16, and with
-  // clusters on half of the multiprocessors. More of them do not fit at the same time, and take
-  // twice as long.
+  // Clusters that divide k: where there are not more of them than run at the same time.
   void in_clusters(Gemm each, std::int64_t tiles) {
     const Tile& tile = each.tile;
-    if (each.m == 0 || each.n == 0 || options_.cluster > 1 || !by_boxes_) return;
-    if (tile.m != 64 || tile.n != 64 || tile.k != 2 * line_elements(options_)) return;
-    if (!by_wgmma(each, target_)) return;
-    for (const int splits : {4, 8}) {
-      if (tiles * splits > gpu_.multiprocessors / 2 || each.k < 4 * splits * tile.k) continue;
+    if (each.m == 0 || each.n == 0 || options_.cluster > 1 || each.batched) return;
+    if (target_.arch.sm != 90) return;  // not measured on others
+    for (const int splits : {2, 4, 8}) {
+      // Where threads copy, several CTAs of a multiprocessor hide each other's waits.
+      const int most = (by_boxes_ ? 1 : 4) * gpu_.multiprocessors;
+      if (tiles * splits > most || each.k < 4 * splits * tile.k) continue;
+      if (tile.n % (8 * tile.warps_n * splits) != 0) continue;
       each.cluster_splits = splits;
       if (runs(each, target_)) out_.push_back(each);
     }
@@ -193,9 +227,19 @@ class Collector {
     each.persistent = true;
     each.group = 16;
     out_.push_back(each);
-    if (options_.cluster > 1) return;
-    each.cluster = 2;
-    if (suits_cluster(each, target_, gpu_)) out_.push_back(each);
+    shared(each);
+  }
+
+  // CTAs that share what their columns read.
+  void shared(Gemm each) {
+    if (options_.cluster > 1 || !by_boxes_ || !by_wgmma(each, target_)) return;
+    for (const int cluster : {2, 4}) {
+      each.cluster = cluster;
+      // Clusters of four are few, and persistent ones leave multiprocessors idle.
+      if (cluster == 4 && (each.persistent || each.tiles(each.m, each.n) > gpu_.multiprocessors))
+        continue;
+      if (suits_cluster(each, target_)) out_.push_back(each);
+    }
   }
 
   const Gemm& options_;
@@ -210,14 +254,14 @@ class Collector {
 
 }  // namespace
 
-bool suits_cluster(const Gemm& options, const Target& target, const GpuRow& gpu) {
+bool suits_cluster(const Gemm& options, const Target& target) {
+  if (options.swap) return suits_cluster(kernels::detail::in_tiles(options), target);
   const auto straddles = [&](int elements) {
     return std::int64_t{elements} * bits(options.a) / 8 % line_bytes != 0;
   };
-  return by_tma(options, target) && options.persistent && options.m > options.tile.m &&
-         options.tile.n >= 128 &&
-         straddles(options.b_major == Major::row ? options.n : options.k) &&
-         options.tiles(options.m, options.n) >= gpu.multiprocessors;
+  return by_tma(options, target) && options.m > (options.cluster - 1) * options.tile.m &&
+         options.n > 0 && options.tile.n % (8 * options.cluster) == 0 &&
+         straddles(options.b_major == Major::row ? options.n : options.k);
 }
 
 bool runs(const Gemm& options, const Target& target) {

@@ -36,32 +36,38 @@ std::span<const GpuRow> gpus();
 /// Constants of the model, in cycles where nothing else is said: what the table of GPUs does not
 /// tell. The same for all GPUs.
 struct GemmConstants {
-  double launch = 666;          // of an empty kernel
-  double second_launch = 2500;  // of the reduction after split-K and stream-K
-  double sum_share = 1;         // of the bandwidth, for partial sums that are written and read
-  double sum_wait = 600;        // of a thread of stream-K's reduction, for each part of an element
-  double prologue = 820;        // of a CTA, beside the latency of its first loads
-  double epilogue = 553;        // of a tile
-  double convert = 7.82;        // of each accumulator of a thread, in the epilogue
-  double store = 37.6;          // bytes of C per cycle and SM
-  double store_lanes = 32.9;    // the same where lanes store their elements
-  double between = 426;         // of a persistent CTA, between two tiles
-  double wgmma_wait = 62.3;     // of a k-tile: a warpgroup that waits for its own products
-  double mma_wait = 24.7;       // the same for mma.sync, without producers
-  double producer_wait = 17.1;  // with
+  double launch = 782;          // of an empty kernel
+  double second_launch = 1440;  // of the reduction after split-K and stream-K
+  double sum_share = 0.546;     // of the bandwidth, for partial sums that are written and read
+  double sum_wait = 726;        // of a thread of stream-K's reduction, for each part of an element
+  double prologue = 1321;       // of a CTA, beside the latency of its first loads
+  double epilogue = 858;        // of a tile
+  double convert = 20.8;        // of each accumulator of a thread, in the epilogue
+  double store = 49.7;          // bytes of C per cycle and SM
+  double store_lanes = 14.5;    // the same where lanes store their elements
+  double between = 311;         // of a persistent CTA, between two tiles
+  double wgmma_wait = 54.1;     // of a k-tile: a warpgroup that waits for its own products
+  double mma_wait = 30.9;       // the same for mma.sync, without producers
+  double producer_wait = 11.1;  // with
   double wgmma_share = 1;       // of the tensor cores' rate
-  double mma_share = 1.17;
-  double shared = 214;         // bytes of shared memory per cycle
-  double straddle = 2.22;      // times the loads by TMA, if rows start off 128-byte lines
-  double copy = 7.17;          // of each access of a warp that threads make to fill a stage
-  double copy_elements = 2.4;  // the same of each load where each element takes one
-  double copy_wait = 35.7;     // of a warp for each of its accesses; the warps take turns
-  double element_wait = 50;    // the same for elements, in batches; not fitted
-  double few_wait = 97;        // the same of producers, whose batches are shorter; not fitted
-  double clusters = 1.02;      // times the cycles of a multiprocessor: CTAs that wait for others
-  double memory_share = 1.19;  // of the bandwidth
-  double cache_share = 2.17;
-  double reuse = 0.99;  // of the second-level cache, that keeps operands
+  double mma_share = 0.814;
+  double power = 1.14;     // times the share of each multiprocessor in all products by wgmma, at
+                           // least: the more of them multiply, the lower is the clock
+  double shared = 151;     // bytes of shared memory per cycle
+  double straddle = 4.25;  // times a row's loads by TMA, if it starts off a 128-byte line
+  double sectors = 0.508;  // the share of that which is more, if it starts at a sector
+  double copy = 3.42;      // of each access of a warp that threads make to fill a stage
+  double copy_elements = 3.58;  // the same of each load where each element takes one
+  double copy_wait = 57.2;      // of a warp for each of its accesses; the warps take turns
+  double element_wait = 51.5;   // the same for elements, in batches
+  double crowded = 1.42;        // times that, with more than 64 accumulators
+  double few_wait = 57.6;       // the same of producers, whose batches are shorter
+  double clusters = 1.07;       // times the cycles of a multiprocessor: CTAs that wait for others
+  double cluster_sum = 1459;    // of a launch in clusters that divide k, and the sum over them
+  double cluster_bytes = 3.18;  // of accumulators per cycle, in that sum
+  double memory_share = 0.848;  // of the bandwidth
+  double cache_share = 3.5;
+  double reuse = 0.54;  // of the second-level cache, that keeps operands
 };
 const GemmConstants& gemm_constants();
 
@@ -78,6 +84,8 @@ GemmCost gemm_cost(const kernels::Gemm& options, const Target& target, const Gpu
 /// How the kernel multiplies and copies.
 bool by_wgmma(const kernels::Gemm& options, const Target& target);
 bool by_tma(const kernels::Gemm& options, const Target& target);
+/// Bytes of an access of threads that copy: of the divisor's size, at least an element.
+int copied_bytes(const kernels::Gemm& options);
 /// Bytes of shared memory of a CTA, without what stages C; a bound for what that may add is 2 KB.
 std::int64_t shared_bytes(const kernels::Gemm& options);
 /// 32-bit registers of the accumulators of a thread, and those that a thread has.

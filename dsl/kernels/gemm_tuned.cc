@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configuration for a product: of the cost model where it was fitted, else by its size.
+// The configuration for a product: of the cost model.
 #include <algorithm>
 
 #include "dsl/kernels/gemm_candidates.h"
@@ -7,51 +7,6 @@
 
 namespace tartan::inline TARTAN_ABI::kernels {
 namespace {
-
-constexpr int line_bytes = 128;  // that a stage has along k
-
-// For mma.sync, ldmatrix and cp.async: the largest tile of which there are at least `tiles`.
-Gemm tuned_for_threads(const Gemm& options, const Target& target) {
-  Gemm out = options;
-  const int line = 8 * line_bytes / bits(options.a);  // elements
-  struct Way {
-    Tile tile;
-    int stages;
-    unsigned tiles;
-  };
-  const Way ways[] = {
-      {{.m = 128, .n = 256, .k = line, .warps_m = 2, .warps_n = 4}, 3, 2 * h100_multiprocessors},
-      {{.m = 128, .n = 128, .k = line, .warps_m = 2, .warps_n = 2}, 3, h100_multiprocessors},
-      {{.m = 64, .n = 64, .k = line, .warps_m = 2, .warps_n = 2}, 4, h100_multiprocessors},
-      {{.m = 32, .n = 64, .k = 2 * line, .warps_m = 2, .warps_n = 2}, 4, 0}};
-  // There, mma.sync multiplies fp8 as f16, and the converted operands need registers too.
-  const bool converts = bits(options.a) == 8 && info(options.a).floating && target.arch.sm >= 90 &&
-                        target.arch.sm < 120;
-  const ArchRow* arch = find_arch(target.arch);
-  for (Way way : ways) {
-    if (converts && way.tile.m == 128) way.tile.n = 128, way.tile.warps_n = 4;
-    out.tile = way.tile, out.stages = way.stages;
-    const int bytes = way.stages * (way.tile.m + way.tile.n) * way.tile.k * bits(options.a) / 8;
-    const bool unknown = options.m == 0 || options.n == 0;
-    if (arch && bytes <= arch->shared_bytes &&
-        (unknown || out.blocks(options.m, options.n) >= way.tiles))
-      break;
-  }
-  return out;
-}
-
-// Few rows: the bandwidth of B is the limit.
-constexpr int few_rows = 32;
-Gemm tuned_for_rows(const Gemm& options, const Target& target) {
-  Gemm out = options;
-  const int line = 8 * line_bytes / bits(options.a);
-  out.tile = {
-      .m = options.m <= 16 ? 16 : few_rows, .n = 64, .k = 2 * line, .warps_m = 1, .warps_n = 4};
-  const int stage_bytes = (out.tile.m + out.tile.n) * 2 * line_bytes;
-  const ArchRow* arch = find_arch(target.arch);
-  out.stages = std::clamp((arch ? arch->shared_bytes : 0) / stage_bytes, 2, 8);
-  return out;
-}
 
 // The first candidate that is within the model's noise of the cheapest: the candidates begin with
 // the tiles that were measured most.
@@ -89,9 +44,7 @@ Gemm tuned(const Gemm& options, const Target& target, std::int64_t workspace) {
     return options;  // gemm() reports the error
   // Hours of work for the whole GPU; no count of tiles overflows below that.
   if (double{1} * options.m * options.n * options.k > 0x1p62) return options;
-  if (target.arch.text() == "sm_90a") return tuned_by_cost(options, target, workspace);
-  if (options.m && options.m <= few_rows) return tuned_for_rows(options, target);
-  return tuned_for_threads(options, target);
+  return tuned_by_cost(options, target, workspace);
 }
 
 }  // namespace tartan::inline TARTAN_ABI::kernels

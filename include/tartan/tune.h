@@ -23,7 +23,7 @@ namespace tartan::inline TARTAN_ABI::kernels {
 /// What a search may use.
 struct TuneBudget {
   double seconds = 2;          // in all, compilation included; at least one candidate is measured
-  int candidates = 12;         // the cost model's best
+  int candidates = 48;         // the cost model's best, as far as time suffices
   std::int64_t workspace = 0;  // bytes for partial sums: 0 leaves out split-K and stream-K
   std::optional<Cache> cache = {};  // of compiled kernels; none: Cache::open()
 };
