@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every configuration that the cost model or a search can choose, on a product of awkward sizes:
+// the emulator gives the naive loop's results and, if there is one, a GPU the emulator's bits. A
+// sample of them; TARTAN_CANDIDATES says how many, or all.
+#include "dsl/kernels/gemm_candidates.h"
+
+#include <cstdlib>
+#include <map>
+
+#include "library/tune_search.h"
+#include "tests/kernels/gemm_run.h"
+
+namespace tartan {
+namespace {
+
+using kernels::Gemm;
+using testing_gemm::Bytes;
+using testing_gemm::Product;
+
+struct Sizes {
+  int m, n, k;
+};
+// Rows of whole lines, of 16 bytes, of 8 and of elements; one row to thousands; short and long k.
+constexpr Sizes wanted[] = {
+    {1, 4096, 4096},     {8, 512, 8192},     {14, 2048, 7936},   {24, 1480, 11496},
+    {40, 3656, 1044},    {64, 1024, 8192},   {112, 1912, 11312}, {144, 2768, 12576},
+    {200, 10928, 11720}, {256, 256, 8192},   {360, 1240, 8496},  {500, 4032, 11000},
+    {1000, 1000, 1000},  {1432, 1952, 4136}, {3432, 7424, 3736}, {4096, 4096, 4096},
+    {12, 1351, 13927},   {57, 822, 6778},    {348, 3328, 2773},  {2453, 1726, 4235}};
+constexpr Type types[] = {bf16, Type::e4m3, Type::s8, f32};
+
+Gemm problem(const Sizes& sizes, Type type) {
+  Gemm out{.m = sizes.m, .n = sizes.n, .k = sizes.k, .a = type, .b = type, .c = type};
+  if (type == Type::s8) out.accumulator = out.c = s32;
+  if (type == Type::e4m3) out.c = bf16;
+  return out;
+}
+
+// A configuration, and the first of the sizes for which it is a candidate.
+struct Case {
+  Gemm options;
+  Sizes of;
+};
+
+// Each configuration of a type once for each way to copy: what k is a multiple of decides.
+std::vector<Case> all_cases(const Target& target) {
+  const detail::GpuRow& gpu = *detail::find_gpu(target.arch);
+  std::vector<Case> out;
+  std::map<std::string, bool> known;
+  for (const Type type : types) {
+    if (type == Type::e4m3 && target.arch.sm < 89) continue;
+    for (const Sizes& sizes : wanted)
+      for (const Gemm& each : detail::candidates(problem(sizes, type), target, gpu, true)) {
+        const bool tma = detail::by_tma(each, target);
+        const std::string key =
+            fmt::format("{} {} {} {}", name(type), tma, tma ? 16 : std::min(sizes.k & -sizes.k, 16),
+                        detail::text_of(each));
+        if (known.emplace(key, true).second) out.push_back({each, sizes});
+      }
+  }
+  return out;
+}
+
+// The product, or its partial sums.
+Bytes launched(Device& device, const Compiled& compiled, const Product& product) {
+  const Gemm& options = product.options;
+  testing_gemm::Launch launch = product.launch();
+  launch.grid = {options.grid_x(product.m, product.n, 132), static_cast<unsigned>(options.splits)};
+  if (options.splits == 1) return testing_gemm::run_on(device, compiled, launch);
+  launch.arguments = [&](Device& on, Arguments& arguments, std::vector<Buffer>& buffers) {
+    product.add_inputs(on, arguments, buffers);
+    Buffer parts = *on.allocate(
+        static_cast<std::size_t>(options.workspace_elements(product.m, product.n) * 4));
+    EXPECT_TRUE(parts.fill(0xFF));
+    arguments.add(parts);
+    return parts;
+  };
+  return testing_gemm::run_on(device, compiled, launch);
+}
+
+Bytes summed(Device& device, const Compiled& compiled, const Product& product, const Bytes& parts) {
+  testing_gemm::Launch launch = product.launch();
+  launch.grid = {static_cast<unsigned>((product.m * product.n + 255) / 256)};
+  launch.arguments = [&](Device& on, Arguments& arguments, std::vector<Buffer>& buffers) {
+    buffers.push_back(testing_gemm::buffer_of(on, parts));
+    arguments.add(buffers.back());
+    return product.add_output(on, arguments);
+  };
+  return testing_gemm::run_on(device, compiled, launch);
+}
+
+Bytes result(Device& device, const Compiled& gemm, const std::optional<Compiled>& sum,
+             const Product& product) {
+  const Bytes first = launched(device, gemm, product);
+  return sum ? summed(device, *sum, product, first) : first;
+}
+
+// Rows and columns that end inside of tiles, a k that ends inside of a k-tile, as small as they can
+// be while clusters still have a second tile, and splits a k-tile.
+void check(const Case& each, const Target& target) {
+  const Gemm& options = each.options;
+  const int line = 1024 / bits(options.a), parts = options.splits * options.cluster_splits;
+  const int unit = std::min(each.of.k & -each.of.k, line);
+  const int rows = std::min(each.of.m, options.m > 137 ? 137 : options.m),
+            cols = 131 + each.of.n % 8,
+            depth = (std::max(parts / 2, 2) * options.tile.k / unit + 1) * unit;
+  SCOPED_TRACE(fmt::format("{} {}: {} x {} x {}", name(options.a), detail::text_of(options), rows,
+                           cols, depth));
+  const Product product(options, rows, cols, depth, true);
+  const auto gemm = compile(kernels::gemm(product.options), target);
+  ASSERT_TRUE(gemm) << gemm.diags().text();
+  for (const Diag& warning : gemm->warnings)
+    EXPECT_NE(warning.id, "register-pressure"_rule.id) << warning.message;
+  std::optional<Compiled> sum;
+  if (options.splits > 1) {
+    auto compiled = compile(kernels::gemm_sum(product.options), target);
+    ASSERT_TRUE(compiled) << compiled.diags().text();
+    sum = std::move(*compiled);
+  }
+  const Bytes here = result(testing_gemm::emulator(), *gemm, sum, product);
+  EXPECT_EQ(product.wrong(here), 0);
+  if (testing_gemm::runs_on_gpu(target)) {
+    EXPECT_EQ(here, result(*testing_gemm::gpu(), *gemm, sum, product));
+  }
+}
+
+void check_all(const char* name, std::size_t some) {
+  const Target target = testing_gemm::target_of(name);
+  const std::vector<Case> all = all_cases(target);
+  ASSERT_GT(all.size(), some);
+  const char* const wish = std::getenv("TARTAN_CANDIDATES");
+  if (wish) {
+    const bool every = std::string_view(wish) == "all";
+    some = every ? all.size()
+                 : std::clamp<std::size_t>(std::strtoul(wish, nullptr, 10), 1, all.size());
+    fmt::print("{}: {} of {} configurations\n", name, some, all.size());
+  }
+  const std::size_t step = all.size() / some;
+  for (std::size_t i = step / 2; i < all.size() && !testing::Test::HasFailure(); i += step)
+    check(all[i], target);
+}
+
+TEST(GemmCandidates, OfHopper) { check_all("sm_90a", 12); }
+TEST(GemmCandidates, OfAmpere) { check_all("sm_80", 4); }
+TEST(GemmCandidates, OfAda) { check_all("sm_89", 3); }
+
+}  // namespace
+}  // namespace tartan
