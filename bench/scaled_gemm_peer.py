@@ -33,8 +33,12 @@ CONTIGUOUS = [(4, 8192, 4096, 7168), (4, 8192, 7168, 2048), (8, 4096, 4096, 7168
 MASKED = [(1, 1024, 4096, 7168), (2, 512, 4096, 7168), (4, 256, 4096, 7168), (8, 64, 4096, 7168)]
 MASKED_ROWS = 4096
 # Grouped kernels have an explicit configuration: their tensor maps are those of the dense kernel of that tile.
+# They are those of tuned(), with as many groups.
 GROUPED_CONFIG = "--tile 128x256 --warps 8x1 --stages 4 --cluster 2"
-MASKED_CONFIG = "--tile 64x64 --warps 4x1 --stages 8"
+MASKED_CONFIGS = {1024: "--tile 128x128 --warps 8x1 --stages 3 --blocks-k 2 --cluster 2",
+                  512: "--tile 128x128 --warps 8x1 --stages 3 --blocks-k 2 --cluster 2",
+                  256: "--tile 128x128 --warps 8x1 --stages 3 --blocks-k 2",
+                  64: "--tile 64x128 --warps 4x1 --stages 4 --blocks-k 2"}
 DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 TYPES = {"u8": (0, 1), "u16": (1, 2), "u32": (2, 4), "f32": (7, 4), "bf16": (9, 2)}  # CUtensorMapDataType, bytes
 PROMOTIONS = {0: 0, 64: 1, 128: 2, 256: 3}
@@ -71,7 +75,7 @@ def emit(folder, tartan, configs, wanted):
         if wanted not in name:
             continue
         given = configs if grouping == "none" else [
-            GROUPED_CONFIG if grouping == "contiguous" or rows > 64 else MASKED_CONFIG, *configs[1:]]
+            GROUPED_CONFIG if grouping == "contiguous" else MASKED_CONFIGS[rows], *configs[1:]]
         for number, config in enumerate(given):
             stem = f"{name.replace(' ', '_')}_{number}"
             words = [tartan, "emit", "scaled_gemm", "--target", "sm_90a", "--m",

@@ -15,48 +15,66 @@ struct Shape {
   int m, warps_m, parts_n, blocks_k;
   double slowdown;
 };
-constexpr Shape shapes[] = {{64, 4, 1, 2, 1.70},  {64, 4, 1, 1, 1.90},  {128, 8, 1, 2, 1.40},
-                            {128, 8, 1, 1, 1.55}, {128, 8, 2, 1, 1.33}, {192, 12, 1, 1, 1.27},
-                            {256, 8, 1, 1, 1.29}};
+constexpr Shape shapes[] = {{64, 4, 1, 2, 1.70},  {64, 4, 1, 1, 1.90},  {128, 8, 1, 2, 1.36},
+                            {128, 8, 1, 1, 1.55}, {128, 8, 2, 1, 1.31}, {192, 12, 1, 1, 1.31},
+                            {256, 8, 1, 1, 1.27}};
+constexpr double narrow = 0.25;       // more, for each time that 128 is wider than a product
 constexpr double two_blocks = 1.30;   // a tile whose columns have scales of two blocks
 constexpr double odd_columns = 1.18;  // more time for B, where 128 is no multiple of the width
-constexpr double not_shared = 1.04;   // of a cluster that does not share the longer operand
-constexpr double l2_bytes = 36;       // a cycle, of one multiprocessor
+constexpr double alone = 1.04;        // without a cluster
+constexpr double copied_bytes = 57;   // a cycle, into one multiprocessor
 constexpr double memory_bytes = 14;   // a cycle, of B's that nobody else reads
-constexpr double start = 1300;        // cycles of a tile beside its k-tiles
-constexpr double stored_bytes = 4;    // a cycle, of each warp
+constexpr double start = 1500;        // cycles of a tile beside its k-tiles
+constexpr double stored_bytes = 2.5;  // a cycle, of each warp
 
 std::int64_t up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
-double cost(const ScaledGemm& options, const Shape& shape, int m, int n, int k) {
+struct Size {
+  int m, n, k, groups;
+};
+
+double cost(const ScaledGemm& options, const Shape& shape, const Size& size) {
   const Tile& tile = options.tile;
-  const double multiply = double{1} * tile.m * tile.n / 32 * shape.slowdown *
-                          (128 % (tile.n / shape.parts_n) ? two_blocks : 1) *
-                          (options.cluster > 1 ? 1 : not_shared);
-  const int shared = std::max(options.cluster, 1);
-  const double load = 128.0 * (options.share_a ? double(tile.m) / shared + tile.n
-                                               : tile.m + double(tile.n) / shared),
-               only_b = 128.0 * tile.n / static_cast<double>(up(std::max(m, 1), tile.m)) *
-                        (128 % tile.n ? odd_columns : 1);
-  const double each = std::max({multiply, load / l2_bytes, only_b / memory_bytes});
+  const double width = static_cast<double>(tile.n) / shape.parts_n;
+  const std::int64_t down = up(std::max(size.m, 1), tile.m), across = up(size.n, tile.n);
+  const double multiply =
+      double{1} * tile.m * tile.n / 32 * shape.slowdown * (1 + narrow * (128 / width - 1)) *
+      (128 % (tile.n / shape.parts_n) ? two_blocks : 1) * (options.cluster > 1 ? 1 : alone);
+  const double load = 128.0 * (tile.m + tile.n),
+               only_b =
+                   128.0 * tile.n / static_cast<double>(down) * (128 % tile.n ? odd_columns : 1);
+  const double each = std::max({multiply, load / copied_bytes, only_b / memory_bytes});
   const double store = double{2} * tile.m * tile.n / (stored_bytes * tile.warps_m);
-  const unsigned grid = options.grid_x(m, n, h100_multiprocessors);
-  const std::int64_t tiles = up(m, tile.m) * up(n, tile.n);
-  return static_cast<double>(up(tiles, grid)) *
-         (static_cast<double>(up(k, 128)) * each + store + start);
+  const unsigned grid =
+      options.grouping == Grouping::masked
+          ? static_cast<unsigned>(h100_multiprocessors / options.cluster * options.cluster)
+          : options.grid_x(size.m, size.n, h100_multiprocessors);
+  return static_cast<double>(up(down * across * size.groups, grid)) *
+         (static_cast<double>(up(size.k, 128)) * each + store + start);
+}
+
+// Masked groups have about as many rows as expected, some more and some less.
+double expected_cost(const ScaledGemm& options, const Shape& shape, const Size& size) {
+  if (options.grouping != Grouping::masked) return cost(options, shape, size);
+  double out = 0;
+  for (const int quarters : {3, 4, 4, 5}) {
+    const auto m = static_cast<int>(std::int64_t{size.m} * quarters / 4);
+    out += cost(options, shape, {m, size.n, size.k, size.groups});
+  }
+  return out;
 }
 
 int stages_of(const ScaledGemm& options) {
   const Tile& tile = options.tile;
   constexpr int most = 8, bytes = 227 * 1024;
   const int stage = options.blocks_k * (128 * (tile.m + tile.n) + 4 * tile.m),
-            staging = tile.warps_m * 2048 * 2 + 3 * 1024;
+            staging = tile.warps_m * 2048 + 3 * 1024;
   return std::clamp((bytes - staging) / stage, 2, most);
 }
 
 }  // namespace
 
-ScaledGemm tuned(const ScaledGemm& options, const Target& target) {
+ScaledGemm tuned(const ScaledGemm& options, const Target& target, int groups) {
   ScaledGemm out = options;
   if (target.arch.text() != "sm_90a") {
     out.tile = {.m = 64, .n = 64, .k = 128, .warps_m = 4, .warps_n = 1};
@@ -68,7 +86,7 @@ ScaledGemm tuned(const ScaledGemm& options, const Target& target) {
   double least = 0;
   for (const Shape& shape : shapes) {
     if (options.grouping == Grouping::contiguous && 128 % shape.m) continue;
-    if (m <= 64 && shape.m > 64) continue;
+    if (m <= (options.grouping == Grouping::none ? 128 : 64) && shape.m > 64) continue;
     for (int width = 16; width <= 128; width += 8)
       for (const int cluster : {1, 2}) {
         ScaledGemm each = options;
@@ -84,7 +102,7 @@ ScaledGemm tuned(const ScaledGemm& options, const Target& target) {
         if (cluster > 1 && (m < 512 || width % 16)) continue;
         if (shape.parts_n > 1 && width < 128) continue;
         each.stages = stages_of(each);
-        const double cycles = cost(each, shape, m, n, k);
+        const double cycles = expected_cost(each, shape, {m, n, k, std::max(groups, 1)});
         if (least > 0 && cycles >= least) continue;
         least = cycles, out = each;
       }

@@ -333,6 +333,17 @@ TEST(ScaledGemm, TunedFitsEverySize) {
       }
 }
 
+// Where a wave of larger tiles is enough for one group, and where it is not for many.
+TEST(ScaledGemm, TunedKnowsHowManyGroupsThereAre) {
+  const Target target = target_of("sm_90a");
+  ScaledGemm options{.m = 64, .n = 512, .k = 7168, .grouping = Grouping::masked};
+  const Tile one = kernels::tuned(options, target).tile,
+             many = kernels::tuned(options, target, 64).tile;
+  EXPECT_LT(one.n, many.n);
+  options.m = 1024, options.n = 4096;
+  EXPECT_GE(kernels::tuned(options, target).tile.m, 128);
+}
+
 TEST(ScaledGemm, UsesWgmmaAndTma) {
   ScaledGemm options = of_tile(256, 128, 8, 3);
   options.m = options.n = options.k = 0;

@@ -65,7 +65,7 @@ Kernel scaled_gemm(const ScaledGemm& options);
 
 /// `options` with the tile, stages and cluster that should be the fastest for such sizes on an H100
 /// (a size of 0: 4096). On other targets a tile that fits them. masked: call it with the rows that
-/// a group probably has, and set m to the most that it can have afterwards.
-ScaledGemm tuned(const ScaledGemm& options, const Target& target);
+/// one of `groups` groups probably has, and set m to the most that it can have afterwards.
+ScaledGemm tuned(const ScaledGemm& options, const Target& target, int groups = 1);
 
 }  // namespace tartan::inline TARTAN_ABI::kernels
