@@ -64,14 +64,13 @@ TEST(MlaDecode, GpuAgreesWithDoublePrecision) {
   auto device = Device::open("cuda");
   if (!device) GTEST_SKIP() << device.diags().text();
   const Arch own = device->arch();
-  for (const int heads : {16, 64, 100, 128})
-    for (const int queries : {1, 3})
-      for (const std::string& name : {std::string("sm_80"), own.text()}) {
-        const Target target = *Target::parse(name);
-        const M with{.queries = queries, .heads = heads};
-        const unsigned blocks = 3 * with.row_tiles();
-        expect_mla(*device, target, tuned(with, target), {{500, 0, 1, 257, 64}, blocks});
-      }
+  for (const auto& [heads, queries] : {std::pair{16, 1}, {50, 3}})
+    for (const std::string& name : {std::string("sm_80"), own.text()}) {
+      const Target target = *Target::parse(name);
+      const M with{.queries = queries, .heads = heads};
+      const unsigned blocks = 3 * with.row_tiles();
+      expect_mla(*device, target, tuned(with, target), {{300, 0, 1, 100}, blocks});
+    }
 }
 
 // NVIDIA's assembler accepts the text and spills nothing.
