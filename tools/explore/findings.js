@@ -113,8 +113,7 @@ function whatOrders(finding) {
   const listed = (some) => some.flatMap((each, i) => [i ? '; ' : '', ...item(each)]);
   const waits = ran.filter((each) => orders.test(each.opcode)), shown = waits.slice(0, 12);
   const accesses = ran.filter((each) => each.line === finding.line || finding.others.includes(each.line));
-  const twoWrites = /^race: .* is written by .* and written by /i.test(finding.message);
-  return element('p', {class: 'meaning orders'}, twoWrites ? 'Both write: it may be an address that is wrong, and no barrier that is missing. ' : '', 'Executions by warps: ', ...listed(accesses), '. ',
+  return element('p', {class: 'meaning orders'}, 'Executions by warps: ', ...listed(accesses), '. ',
     ...(waits.length ? ['Waits and barriers: ', ...listed(shown), waits.length > shown.length ? `; ${waits.length - shown.length} more.` : '.']
       : ['No instruction of this kernel waits, and none is a barrier.']));
 }

@@ -205,6 +205,22 @@ std::string RaceReports::copy_advice(const Race& race) const {
   }
 }
 
+// What orders two accesses of threads that are as far apart as `span`.
+std::string RaceReports::barrier_advice(Span span) {
+  switch (span) {
+    case Span::warp:
+      return "nothing orders lanes of a warp but bar.warp.sync: insert one in between";
+    case Span::block: return "nothing orders the two: insert bar.sync in between";
+    case Span::cluster:
+      return "nothing orders the two: insert barrier.cluster.arrive and barrier.cluster.wait in "
+             "between";
+    case Span::grid:
+      return "nothing orders CTAs of a grid but release and acquire at scope .gpu: use atomics, or "
+             "another launch";
+  }
+  return {};
+}
+
 // What would order the two, and others like them as far apart as `span`.
 std::string RaceReports::advice(const Race& race, Span span) const {
   if (race.kind == Race::Kind::unfenced)
@@ -227,18 +243,10 @@ std::string RaceReports::advice(const Race& race, Span span) const {
                  "phase at which that thread arrives after its loads, in between";
   if (race.second.actor == Actor::cp_async && span <= Span::block)
     return "nothing orders them: the copy may begin only behind a barrier";
-  switch (span) {
-    case Span::warp:
-      return "nothing orders lanes of a warp but bar.warp.sync: insert one in between";
-    case Span::block: return "nothing orders the two: insert bar.sync in between";
-    case Span::cluster:
-      return "nothing orders the two: insert barrier.cluster.arrive and barrier.cluster.wait in "
-             "between";
-    case Span::grid:
-      return "nothing orders CTAs of a grid but release and acquire at scope .gpu: use atomics, or "
-             "another launch";
-  }
-  return {};
+  const bool two_stores = opcode(context_, race.first.pc).starts_with("st.") &&
+                          opcode(context_, race.second.pc).starts_with("st.");
+  return (two_stores ? "one of the addresses may be wrong; if both are right, " : "") +
+         barrier_advice(span);
 }
 
 std::string RaceReports::early_text(const Race& race) const {
