@@ -97,8 +97,9 @@ TEST(Attention, TunedFitsSharedMemory) {
                                        {"sm_90a", 256},
                                        {"sm_120", 256}}) {
     const Target target = *Target::parse(name);
-    expect_attention(device, target, kernels::tuned({.head_dim = head_dim, .causal = true}, target),
-                     {70, 75});
+    expect_attention(
+        device, target,
+        kernels::tuned(kernels::Attention{.head_dim = head_dim, .causal = true}, target), {70, 75});
   }
   // Options that fit are unchanged.
   EXPECT_EQ(

@@ -43,7 +43,8 @@ void everywhere(Type type, const std::function<void(const Target&, const Attenti
     for (const bool causal : {false, true}) {
       if (type == bf16 && std::string_view(name) == "sm_75") continue;
       const Target target = *Target::parse(name);
-      run(target, kernels::tuned({.head_dim = 32, .type = type, .causal = causal}, target));
+      run(target, kernels::tuned(kernels::Attention{.head_dim = 32, .type = type, .causal = causal},
+                                 target));
     }
 }
 

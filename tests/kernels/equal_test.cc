@@ -104,7 +104,7 @@ TEST(EqualKernels, SparseGemm) {
 
 Manifest attention(bool causal, const std::string& target, int queries, int keys) {
   const kernels::Attention options =
-      kernels::tuned({.head_dim = 64, .causal = causal}, *Target::parse(target));
+      kernels::tuned(kernels::Attention{.head_dim = 64, .causal = causal}, *Target::parse(target));
   const std::size_t row = 2 * 64;
   return manifest_of(
       compiled_for(kernels::attention(options), target), {options.blocks(queries), 1, 1},
