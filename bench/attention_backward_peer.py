@@ -16,7 +16,8 @@ import json
 import pathlib
 import sys
 
-from attention_peer import Driver, Entry, WRONG, driver_version, error_of, figure_json, measure, own_launch, table
+from attention_peer import table
+from peer import Driver, Entry, WRONG, driver_version, error_of, figure_json, measure, own_launch
 
 
 def peers(torch, case, q, k, v, d_o):

@@ -121,12 +121,18 @@ def figure_json(each, others):
                        for peer in others if peer is not each}}
 
 
-def note_of(output, expected):
-    """The largest difference from `expected` (place -> matrix), as a part of the largest value, in words."""
+def error_of(output, expected):
+    """The largest difference from `expected` (place -> matrix), as a part of the largest value."""
     worst = 0.0
     for place, matrix in expected.items():
         apart = ((output[place].float() - matrix).abs().max() / matrix.abs().max()).item()
         worst = max(worst, apart if apart == apart else float("inf"))
+    return worst
+
+
+def note_of(output, expected):
+    """The same in words."""
+    worst = error_of(output, expected)
     return f"{'WRONG: ' if worst > WRONG else ''}error {worst:.1e}"
 
 

@@ -3,7 +3,8 @@
 // in memory (FlashAttention, Dao et al. 2022).
 //
 //   const Target target = Target::of(device.arch());
-//   const auto options = kernels::tuned({.head_dim = 128, .type = bf16, .causal = true}, target);
+//   const auto options =
+//       kernels::tuned(kernels::Attention{.head_dim = 128, .type = bf16, .causal = true}, target);
 //   const auto compiled = compile(kernels::attention(options), device.arch());
 //   ...                                                   // load it: see tartan/launch.h
 //   const unsigned queries = 4096, keys = 4096, heads = 32, kv_heads = 8, batch = 2;

@@ -3,8 +3,8 @@
 // along the keys so that all multiprocessors read (flash decoding).
 //
 //   const Target target = Target::of(device.arch());
-//   const auto options = kernels::tuned({.head_dim = 128, .type = bf16, .group = 8, .page = 64},
-//                                       target);
+//   const kernels::Decode decode{.head_dim = 128, .type = bf16, .group = 8, .page = 64};
+//   const auto options = kernels::tuned(decode, target);
 //   const auto compiled = compile(kernels::decode(options), device.arch());
 //   ...                                                   // load it: see tartan/launch.h
 //   const unsigned blocks = options.blocks(132);          // 132 multiprocessors

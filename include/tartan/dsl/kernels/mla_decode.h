@@ -3,7 +3,7 @@
 // cache in pages: all query heads share one head, of which values are the first part of the keys.
 //
 //   const Target target = Target::of(device.arch());
-//   const auto options = kernels::tuned({.heads = 128, .page = 64}, target);
+//   const auto options = kernels::tuned(kernels::MlaDecode{.heads = 128, .page = 64}, target);
 //   const auto compiled = compile(kernels::mla_decode(options), device.arch());
 //   ...                                                   // load it: see tartan/launch.h
 //   const unsigned blocks = options.blocks(132);          // 132 multiprocessors
