@@ -71,7 +71,10 @@ TEST(RaceReports, GlobalMemoryIsNamedByTheParameter) {
   EXPECT_NE(text.find("global memory at out+12 (0x"), std::string::npos) << text;
   EXPECT_NE(text.find("by thread 3 (warp 0, lane 3, CTA 0,0,0) and written by"), std::string::npos)
       << text;
-  EXPECT_NE(text.find("CTA 1,0,0); nothing orders CTAs of a grid"), std::string::npos) << text;
+  EXPECT_NE(text.find("CTA 1,0,0); one of the addresses may be wrong; if both are right, nothing "
+                      "orders CTAs of a grid"),
+            std::string::npos)
+      << text;
 }
 
 TEST(RaceReports, OneRunShowsAll) {
