@@ -94,7 +94,7 @@ class PageInBrowser(unittest.TestCase):
                 self.assertEqual(page.problems, [])
 
     def test_a_click_lights_the_lane_in_all_pictures(self):
-        for name, figure, operand, place in (("one_mma", 2, "a", 35), ("gemm_sm80", 1, "d", 77),
+        for name, figure, operand, place in (("one_mma", 2, "a", 35), ("gemm_sm80", 1, "d", 45),
                                              ("gemm_sm90a", 0, "d", 300)):
             with self.subTest(page=name):
                 forms = self.model(name)["matrices"]["forms"]
