@@ -10,14 +10,10 @@ Each figure has all kernels of a backward pass; five products are counted, half 
 timed: see attention_peer.py; of the cool figures, the peers' have PyTorch's time to start, too. Gradients are
 compared with a plain f32 computation of the first and the last head.
 """
-import argparse
-import datetime
-import json
-import pathlib
 import sys
 
 from attention_peer import table
-from peer import Driver, Entry, WRONG, driver_version, error_of, figure_json, measure, own_launch
+from peer import Entry, WRONG, error_of, figure_json, measure, own_launch, run_contests
 
 
 def peers(torch, case, q, k, v, d_o):
@@ -120,38 +116,10 @@ def contest(torch, driver, folder, case, rounds):
     return {"title": title, "how": "a launch", "figures": [figure_json(each, others) for each in entries]}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path, help="what gpu_attention_backward --emit wrote")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", default="", metavar="WORDS", help="cases whose title has these words")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write all figures; bench_plot draws them")
-    parser.add_argument("--driver", default="libcuda.so.1", help=argparse.SUPPRESS)
-    words = parser.parse_args()
-    try:
-        cases = json.loads((words.folder / "launches.json").read_text())["cases"]
-    except (OSError, ValueError, KeyError) as error:
-        sys.exit(f"{words.folder}/launches.json: {error}")
-    try:
-        import torch
-    except ImportError as error:
-        sys.exit(f"PyTorch is needed: {error}")
-    if not torch.cuda.is_available():
-        sys.exit("PyTorch finds no GPU")
-    torch.zeros(1, device="cuda")  # its context becomes this thread's
-    run = {"program": "attention_backward_peer", "command": " ".join(sys.argv),
-           "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-           "device": torch.cuda.get_device_name(0), "driver": driver_version(), "unit": "TFLOP/s",
-           "libraries": {"PyTorch": torch.__version__, "cuDNN": str(torch.backends.cudnn.version())}, "races": []}
-    print(f"{run['device']}, driver {run['driver']}, {run['libraries']}")
-    driver = Driver(words.driver)
-    for case in cases:
-        if words.only in case["title"]:
-            run["races"].append(contest(torch, driver, words.folder, case, words.rounds))
-            torch.cuda.empty_cache()
-            if words.json:  # what there is so far, should a later case fail
-                words.json.write_text(json.dumps(run, indent=1) + "\n")
+def contest_with_gradients(torch, *rest):
+    with torch.inference_mode(False):
+        return contest(torch, *rest)
 
 
 if __name__ == "__main__":
-    main()
+    run_contests("attention_backward_peer", "gpu_attention_backward", __doc__, "TFLOP/s", contest_with_gradients)

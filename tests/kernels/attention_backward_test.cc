@@ -78,7 +78,7 @@ TEST(AttentionBackward, DeterministicResultsAreTheSameBits) {
     const Lengths size{130, 200, 2, 1};
     const BackwardInputs in(with, size);
     std::vector<Gradients> all;
-    // Of those that put off copies, which a thread that waits in a loop never needs, there is none.
+    // None of them delays copies: with those, a thread that waits in a loop runs until the limit.
     for (const char* schedule : {"", "2", "6", "8"}) {
       Device device = *Device::open("emulator", {.hardware = target, .schedule = schedule});
       all.push_back(run(device, *Target::parse(target), with, size, in));
