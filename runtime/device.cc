@@ -185,6 +185,7 @@ Diags Module::warnings() const { return module_->warnings(); }
 bool Device::emulated() const { return engine_->emulated(); }
 std::string Device::name() const { return engine_->name(); }
 Arch Device::arch() const { return engine_->arch(); }
+int Device::multiprocessors() const { return engine_->multiprocessors(); }
 Version Device::newest_ptx() const { return engine_->newest_ptx(); }
 std::string Device::assembler() const { return engine_->assembler(); }
 

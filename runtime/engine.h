@@ -58,6 +58,7 @@ class Engine {
   virtual bool emulated() const = 0;
   virtual std::string name() const = 0;
   virtual Arch arch() const = 0;
+  virtual int multiprocessors() const = 0;
   virtual Version newest_ptx() const = 0;
   virtual std::string assembler() const = 0;
 

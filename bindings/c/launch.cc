@@ -12,7 +12,6 @@
 #include "bindings/c/times.h"
 #include "runtime/check_arguments.h"
 #ifdef TARTAN_LLVM
-#include "tartan/dsl/kernels/gemm.h"
 #include "tartan/launch.h"
 #include "tartan/load.h"
 #endif
@@ -137,12 +136,15 @@ std::vector<KernelParam> params_of(const Compiled& compiled) {
 // The grid of a launch: what the caller gives, else what options and arguments tell.
 class Grid {
  public:
-  Grid(const tartan_kernel::State& kernel, const Arguments& arguments)
-      : compiled_(kernel.compiled), described_(kernel.described), arguments_(arguments) {}
+  Grid(const tartan_kernel::State& kernel, int multiprocessors, const Arguments& arguments)
+      : compiled_(kernel.compiled),
+        described_(kernel.described),
+        multiprocessors_(multiprocessors),
+        arguments_(arguments) {}
 
   Result<Dim3> operator()(const uint32_t (&given)[3]) {
     const auto computed = described_.launch_grid(
-        {[this](std::string_view param) { return size(param); }, kernels::h100_multiprocessors});
+        {[this](std::string_view param) { return size(param); }, multiprocessors_});
     const Dim3 grid{dim("x", given[0], computed.x), dim("y", given[1], computed.y),
                     dim("z", given[2], computed.z)};
     if (!diags_.ok()) return diags_;
@@ -178,6 +180,7 @@ class Grid {
 
   const Compiled& compiled_;
   const builtins::Described& described_;
+  int multiprocessors_;
   const Arguments& arguments_;
   Diags diags_;
 };
@@ -188,7 +191,7 @@ Status launch_compiled(tartan_function& function, const tartan_launch_options& o
   Diags diags = refuse_shape(options);
   detail::check_arguments(kernel.compiled.name, params_of(kernel.compiled), arguments, "", diags);
   if (!diags.ok()) return diags;
-  const auto grid = Grid(kernel, arguments)(options.grid);
+  const auto grid = Grid(kernel, function.device.multiprocessors(), arguments)(options.grid);
   if (!grid) return grid.diags();
   if (grid->count() == 0) return Done{};  // an empty product
   return launch(function.kernel, kernel.compiled, *grid, arguments, stream);

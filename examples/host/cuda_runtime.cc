@@ -69,9 +69,7 @@ int main() {
   const auto tartan_c = buffer_of(*device, c, m * n);
   for (const Result<Buffer>* each : {&tartan_a, &tartan_b, &tartan_c})
     if (!*each) return fail(each->diags());
-  cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, 0));
-  const unsigned blocks = options.grid_x(m, n, properties.multiProcessorCount);
+  const unsigned blocks = options.grid_x(m, n, device->multiprocessors());
 
   const auto all_of_it = [&]() -> Status {
     fill_pattern(a.get(), m * k, 7, 31, stream);

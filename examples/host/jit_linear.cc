@@ -63,8 +63,7 @@ class Linear {
         device_.allocate(static_cast<std::size_t>(sizes.rows) * sizes.out * sizeof(host::f16));
     for (const Result<Buffer>* each : {&dx, &dw, &db, &dy})
       if (!*each) return each->diags();
-    const int multiprocessors = kernels::h100_multiprocessors;  // of a persistent kernel
-    const unsigned blocks = layer.options.grid_x(sizes.rows, sizes.out, multiprocessors);
+    const unsigned blocks = layer.options.grid_x(sizes.rows, sizes.out, device_.multiprocessors());
     const auto arguments = Arguments().add(*dx).add(*dw).add(*dy).add(*db);
     if (auto status = launch(layer.kernel, layer.compiled, {blocks}, arguments, &*stream); !status)
       return status.diags();

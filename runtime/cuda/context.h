@@ -81,6 +81,7 @@ class Context {
   std::string device_name() const;
   /// Compute capability times ten: 90.
   int capability() const;
+  int multiprocessors() const { return attribute(DeviceAttribute::Multiprocessors); }
   /// Shared memory per block with opt-in, in bytes.
   int shared_per_block() const { return attribute(DeviceAttribute::SharedPerBlockOptIn); }
 

@@ -69,6 +69,7 @@ using EventHandle = struct EventTag*;
 using LinkHandle = struct LinkTag*;
 
 enum class DeviceAttribute : int {
+  Multiprocessors = 16,
   CapabilityMajor = 75,
   CapabilityMinor = 76,
   SharedPerBlockOptIn = 97,  // bytes

@@ -45,6 +45,7 @@ class Engine final : public detail::Engine {
   }
 
   Arch arch() const override { return arch_of(context_->capability()); }
+  int multiprocessors() const override { return context_->multiprocessors(); }
   Version newest_ptx() const override { return cuda::newest_ptx(driver().version()); }
 
   std::string assembler() const override {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 
+#include "runtime/emulator/machine/multiprocessor.h"
 #include "runtime/emulator/module.h"
 #include "runtime/emulator/schedules/schedule.h"
 #include "tartan/ptx/parser.h"
@@ -55,6 +56,9 @@ class Engine : public detail::Engine {
                               : "emulator";
   }
   Arch arch() const override { return machine_->hardware.value_or(Arch{90, 'a'}); }
+  int multiprocessors() const override {
+    return static_cast<int>(multiprocessor_of(arch().sm).count);
+  }
   Version newest_ptx() const override { return newest_version; }
   std::string assembler() const override { return {}; }
 

@@ -242,6 +242,15 @@ TEST_F(CudaEngine, OldDriverReportsItsNewestPtx) {
   EXPECT_TRUE(device->load(double_ptx, "test.ptx"));
 }
 
+TEST_F(CudaEngine, MultiprocessorsAreTheDrivers) {
+  EXPECT_EQ(device->multiprocessors(), 114);
+  const auto emulated = [](const char* hardware) {
+    return Device::open("emulator", {.hardware = hardware})->multiprocessors();
+  };
+  EXPECT_EQ(emulated(""), 132);
+  EXPECT_EQ(emulated("sm_80"), 108);
+}
+
 TEST_F(CudaEngine, BadTextNeverReachesTheDriver) {
   const auto module = device->load("this is no PTX", "bad.ptx");
   ASSERT_FALSE(module);

@@ -126,6 +126,7 @@ int cuDeviceGetName(char* name, int size, int) {
 int cuDeviceGetAttribute(int* value, int attribute, int) {
   ALONE;
   switch (attribute) {
+    case 16: *value = state().multiprocessors; return 0;
     case 75: *value = state().capability / 10; return 0;
     case 76: *value = state().capability % 10; return 0;
     case 97: *value = state().shared_per_block; return 0;

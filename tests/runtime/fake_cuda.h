@@ -34,6 +34,7 @@ struct FakeCuda {
   int driver_version = 13000;
   int devices = 1;
   int capability = 90;
+  int multiprocessors = 114;
   int shared_per_block = 232448;
   int static_shared = 0;
   int max_threads = 1024;

@@ -407,6 +407,9 @@ class Device {
   /// The architecture to compile for: a GPU's own, with suffix a if it has one; on the emulator the
   /// hardware option, or sm_90a.
   Arch arch() const;
+  /// How many multiprocessors (SMs) it has: what a persistent kernel's grid is chosen by. On the
+  /// emulator those of the largest data-centre GPU of its architecture: 132 for sm_90a.
+  int multiprocessors() const;
 
   /// The newest PTX version that the driver takes; compile(kernel, arch()) takes the oldest that
   /// has what the kernel needs. load() compares a module's with it.
