@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layer.h"
+
+#include <algorithm>
+
+using namespace tartan;
+
+namespace {
+
+constexpr int alignment = 8;  // elements in 16 bytes
+
+Status divides(const char* what, int value, int by) {
+  if (value > 0 && value % by == 0) return Done{};
+  return {"usage"_rule, std::string(what) + " = " + std::to_string(value) +
+                            ": expected a positive multiple of " + std::to_string(by)};
+}
+
+std::size_t bytes(int rows, int cols) {
+  return static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols) * sizeof(host::bf16);
+}
+
+// Part number `i` of a buffer of `count` equal parts.
+Result<Buffer> part(const Buffer& buffer, int i, int count) {
+  const std::size_t size = buffer.size() / static_cast<std::size_t>(count);
+  return buffer.part(static_cast<std::size_t>(i) * size, size);
+}
+
+// What `later` starts from now on waits for what `earlier` has been given, by `event`.
+Status order(const Stream& earlier, Stream& later, Event& event) {
+  if (auto status = event.record(&earlier); !status) return status;
+  return later.wait(event);
+}
+
+Result<Rank> open_rank(const std::string& name, const Cache& cache) {
+  auto device = Device::open(name);
+  if (!device) return device.diags();
+  auto products = device->stream(), transfers = device->stream();
+  for (const auto* each : {&products, &transfers})
+    if (!*each) return each->diags();
+  std::vector<Event> events;
+  for (int i = 0; i < 4; ++i) {
+    auto event = device->event();
+    if (!event) return event.diags();
+    events.push_back(*event);
+  }
+  return Rank{
+      *device,  Loader(*device, cache), *products, *transfers, events[0], events[1], events[2],
+      events[3]};
+}
+
+}  // namespace
+
+Status LayerShape::check(int ranks) const {
+  if (auto status = divides("chunks", chunks, 1); !status) return status;
+  if (auto status = divides("rows", rows, chunks * ranks); !status) return status;
+  if (auto status = divides("out", out, alignment * ranks); !status) return status;
+  return divides("in", in, alignment * ranks);
+}
+
+Result<std::vector<Rank>> open_ranks(const std::string& kind, int count) {
+  const auto cache = Cache::open();
+  if (!cache) return cache.diags();
+  std::vector<Rank> out;
+  for (int i = 0; i < count; ++i) {
+    auto rank = open_rank(kind == "cuda" ? kind + ":" + std::to_string(i) : kind, *cache);
+    if (!rank) return rank.diags();
+    out.push_back(std::move(*rank));
+  }
+  return out;
+}
+
+Result<Layer> Layer::make(const LayerShape& shape, std::vector<Rank> ranks,
+                          std::shared_ptr<Collectives> collectives) {
+  if (auto status = shape.check(static_cast<int>(ranks.size())); !status) return status.diags();
+  Layer layer(shape, std::move(ranks), std::move(collectives));
+  if (auto status = layer.allocate(); !status) return status.diags();
+  if (auto status = layer.compile(); !status) return status.diags();
+  return layer;
+}
+
+Status Layer::allocate() {
+  const int ranks = static_cast<int>(ranks_.size()), share = shape_.rows / ranks;
+  const int columns = shape_.columns(ranks), depth = shape_.depth(ranks);
+  const bool gathers = shape_.gathers();
+  const bool scatters = shape_.collective == Collective::reduce_scatter;
+  for (Rank& rank : ranks_) {
+    Device& device = rank.device;
+    const auto x = device.allocate(bytes(gathers ? share : shape_.rows, depth));
+    const auto w = device.allocate(bytes(depth, columns));
+    const auto y = device.allocate(bytes(scatters ? share : shape_.rows, columns));
+    const auto whole = gathers    ? device.allocate(bytes(shape_.rows, depth))
+                       : scatters ? device.allocate(bytes(shape_.rows, columns))
+                                  : y;
+    for (const auto* each : {&x, &w, &y, &whole})
+      if (!*each) return each->diags();
+    matrices_.push_back({*x, *w, *whole, *y});
+  }
+  return Done{};
+}
+
+Status Layer::compile() {
+  const int ranks = static_cast<int>(ranks_.size());
+  gemm_ = {.m = shape_.chunk_rows(), .n = shape_.columns(ranks), .k = shape_.depth(ranks)};
+  gemm_.a = gemm_.b = gemm_.c = bf16;
+  gemm_ = kernels::tuned(gemm_, Target::of(ranks_[0].device.arch()));
+  for (Rank& rank : ranks_) {
+    const auto ready = rank.loader.load(kernels::gemm(gemm_), ranks_[0].device.arch());
+    if (!ready) return ready.diags();
+    kernels_.push_back(*ready);
+  }
+  return Done{};
+}
+
+Status Layer::product(std::size_t rank, int chunk) {
+  const RankMatrices& matrices = matrices_[rank];
+  const auto x = part(shape_.gathers() ? matrices.whole : matrices.x, chunk, shape_.chunks);
+  const auto y = part(shape_.gathers() ? matrices.y : matrices.whole, chunk, shape_.chunks);
+  for (const auto* each : {&x, &y})
+    if (!*each) return each->diags();
+  const int multiprocessors = ranks_[rank].device.multiprocessors() - shape_.reserved;
+  const Dim3 grid{gemm_.grid_x(gemm_.m, gemm_.n, multiprocessors)};
+  return kernels_[rank]->launch(grid, Arguments().add(*x).add(matrices.w).add(*y),
+                                &ranks_[rank].products);
+}
+
+Status Layer::collective(int chunk) {
+  std::vector<Part> parts;
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    const RankMatrices& matrices = matrices_[rank];
+    const auto from = part(shape_.gathers() ? matrices.x : matrices.whole, chunk, shape_.chunks);
+    const auto to = part(shape_.gathers() ? matrices.whole : matrices.y, chunk, shape_.chunks);
+    for (const auto* each : {&from, &to})
+      if (!*each) return each->diags();
+    parts.push_back({*from, *to, &ranks_[rank].transfers});
+  }
+  return (*collectives_)(shape_.collective, parts);
+}
+
+// The second of the two steps waits for the first, chunk by chunk; the first goes on with the next.
+Status Layer::run() {
+  for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
+    if (shape_.gathers())
+      if (auto status = collective(chunk); !status) return status;
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      Rank& rank = ranks_[i];
+      if (shape_.gathers())
+        if (auto status = order(rank.transfers, rank.products, rank.transfers_done); !status)
+          return status;
+      if (auto status = product(i, chunk); !status) return status;
+      if (!shape_.gathers())
+        if (auto status = order(rank.products, rank.transfers, rank.products_done); !status)
+          return status;
+    }
+    if (!shape_.gathers())
+      if (auto status = collective(chunk); !status) return status;
+  }
+  for (Rank& rank : ranks_) {  // the next run starts when both steps of this one are done
+    if (auto status = order(rank.transfers, rank.products, rank.transfers_done); !status)
+      return status;
+    if (auto status = order(rank.products, rank.transfers, rank.products_done); !status)
+      return status;
+  }
+  return Done{};
+}
+
+Result<double> Layer::measure(int times) {
+  if (auto status = run(); !status) return status.diags();
+  for (Rank& rank : ranks_)
+    if (auto status = rank.device.synchronize(); !status) return status.diags();
+  for (Rank& rank : ranks_)
+    if (auto status = rank.begin.record(&rank.products); !status) return status.diags();
+  for (int i = 0; i < times; ++i)
+    if (auto status = run(); !status) return status.diags();
+  double longest = 0;
+  for (Rank& rank : ranks_) {
+    if (auto status = rank.end.record(&rank.products); !status) return status.diags();
+    const auto milliseconds = rank.end.milliseconds_since(rank.begin);
+    if (!milliseconds) return milliseconds.diags();
+    longest = std::max(longest, *milliseconds);
+  }
+  return longest / times;
+}
