@@ -100,7 +100,8 @@ Status Layer::allocate() {
 
 Status Layer::compile() {
   const int ranks = static_cast<int>(ranks_.size());
-  gemm_ = {.m = shape_.chunk_rows(), .n = shape_.columns(ranks), .k = shape_.depth(ranks)};
+  gemm_ = {
+      .m = shape_.rows_of_product(ranks), .n = shape_.columns(ranks), .k = shape_.depth(ranks)};
   gemm_.a = gemm_.b = gemm_.c = bf16;
   gemm_ = kernels::tuned(gemm_, Target::of(ranks_[0].device.arch()));
   for (Rank& rank : ranks_) {
@@ -111,15 +112,11 @@ Status Layer::compile() {
   return Done{};
 }
 
-Status Layer::product(std::size_t rank, int chunk) {
-  const RankMatrices& matrices = matrices_[rank];
-  const auto x = part(shape_.gathers() ? matrices.whole : matrices.x, chunk, shape_.chunks);
-  const auto y = part(shape_.gathers() ? matrices.y : matrices.whole, chunk, shape_.chunks);
-  for (const auto* each : {&x, &y})
-    if (!*each) return each->diags();
-  const int multiprocessors = ranks_[rank].device.multiprocessors() - shape_.reserved;
-  const Dim3 grid{gemm_.grid_x(gemm_.m, gemm_.n, multiprocessors)};
-  return kernels_[rank]->launch(grid, Arguments().add(*x).add(matrices.w).add(*y),
+Status Layer::product(std::size_t rank, const Buffer& x, const Buffer& y, bool beside_collective) {
+  const int all = ranks_[rank].device.multiprocessors();
+  const int used = all - (beside_collective ? shape_.reserved : 0);
+  return kernels_[rank]->launch({gemm_.grid_x(gemm_.m, gemm_.n, used)},
+                                Arguments().add(x).add(matrices_[rank].w).add(y),
                                 &ranks_[rank].products);
 }
 
@@ -136,25 +133,58 @@ Status Layer::collective(int chunk) {
   return (*collectives_)(shape_.collective, parts);
 }
 
-// The second of the two steps waits for the first, chunk by chunk; the first goes on with the next.
-Status Layer::run() {
+Status Layer::multiply_and_reduce() {
   for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
-    if (shape_.gathers())
-      if (auto status = collective(chunk); !status) return status;
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      const auto x = part(matrices_[i].x, chunk, shape_.chunks);
+      const auto y = part(matrices_[i].whole, chunk, shape_.chunks);
+      for (const auto* each : {&x, &y})
+        if (!*each) return each->diags();
+      if (auto status = product(i, *x, *y, chunk > 0); !status) return status;
       Rank& rank = ranks_[i];
-      if (shape_.gathers())
-        if (auto status = order(rank.transfers, rank.products, rank.transfers_done); !status)
-          return status;
-      if (auto status = product(i, chunk); !status) return status;
-      if (!shape_.gathers())
-        if (auto status = order(rank.products, rank.transfers, rank.products_done); !status)
-          return status;
+      if (auto status = order(rank.products, rank.transfers, rank.products_done); !status)
+        return status;
     }
-    if (!shape_.gathers())
-      if (auto status = collective(chunk); !status) return status;
+    if (auto status = collective(chunk); !status) return status;
   }
-  for (Rank& rank : ranks_) {  // the next run starts when both steps of this one are done
+  return Done{};
+}
+
+// Of rank q, block c is what chunk c has of its rows.
+Status Layer::gather_and_multiply() {
+  const int count = static_cast<int>(ranks_.size()), chunks = shape_.chunks;
+  const auto block = [&](int rank, const Result<Buffer>& x, int q, int c, bool beside) -> Status {
+    const auto i = static_cast<std::size_t>(rank);
+    const auto y = part(matrices_[i].y, q * chunks + c, count * chunks);
+    for (const auto* each : {&x, &y})
+      if (!*each) return each->diags();
+    return product(i, *x, *y, beside);
+  };
+  for (int rank = 0; rank < count; ++rank)
+    for (int c = 0; c < chunks; ++c) {
+      const auto x = part(matrices(rank).x, c, chunks);
+      if (auto status = block(rank, x, rank, c, count > 1); !status) return status;
+    }
+  for (int c = 0; c < chunks; ++c) {
+    if (auto status = collective(c); !status) return status;
+    for (int rank = 0; rank < count; ++rank) {
+      Rank& own = ranks_[static_cast<std::size_t>(rank)];
+      if (auto status = order(own.transfers, own.products, own.transfers_done); !status)
+        return status;
+      for (int q = 0; q < count; ++q) {
+        if (q == rank) continue;
+        const auto x = part(matrices(rank).whole, c * count + q, count * chunks);
+        if (auto status = block(rank, x, q, c, c + 1 < chunks); !status) return status;
+      }
+    }
+  }
+  return Done{};
+}
+
+Status Layer::run() {
+  if (auto status = shape_.gathers() ? gather_and_multiply() : multiply_and_reduce(); !status)
+    return status;
+  for (Rank& rank : ranks_) {  // the next run starts when both streams are done with this one
     if (auto status = order(rank.transfers, rank.products, rank.transfers_done); !status)
       return status;
     if (auto status = order(rank.products, rank.transfers, rank.products_done); !status)

@@ -7,21 +7,22 @@
 #include "collectives.h"
 
 /// X: rows x in, W: in x out, Y: rows x out, all of them bf16; X and Y row-major, W column-major.
-/// The rows are computed in chunks: while one chunk's product runs, the collective of another does.
+/// Collectives take a chunk of rows at a time, beside the product of another one.
 ///
 ///   all_reduce      rank r has columns r of X and rows r of W; its product is a part of each sum.
 ///                   All ranks get Y
 ///   reduce_scatter  the same, but of each chunk of Y a rank gets only its share of the rows
-///   all_gather      rank r has its share of the rows of each chunk of X and columns r of W, and
-///                   gets columns r of Y
+///   all_gather      rank r has rows r of X and columns r of W, and gets columns r of Y. It begins
+///                   with the product of its own rows. Of each rank's rows a chunk has a part
 struct LayerShape {
   Collective collective = Collective::all_reduce;
   int rows = 0, out = 0, in = 0, chunks = 1;
-  /// Multiprocessors that products leave to the collective, if their kernel is persistent.
+  /// Multiprocessors that a product leaves to the collective that runs beside it, if its kernel is
+  /// persistent.
   int reserved = 0;
 
   bool gathers() const { return collective == Collective::all_gather; }
-  int chunk_rows() const { return rows / chunks; }
+  int rows_of_product(int ranks) const { return rows / chunks / (gathers() ? ranks : 1); }
   int columns(int ranks) const { return gathers() ? out / ranks : out; }  // of a product
   int depth(int ranks) const { return gathers() ? in : in / ranks; }      // of a product
   /// Whether rows and columns divide evenly among chunks and ranks, and operands are aligned.
@@ -60,7 +61,10 @@ class Layer {
       : shape_(shape), ranks_(std::move(ranks)), collectives_(std::move(collectives)) {}
   tartan::Status allocate();
   tartan::Status compile();
-  tartan::Status product(std::size_t rank, int chunk);
+  tartan::Status multiply_and_reduce();
+  tartan::Status gather_and_multiply();
+  tartan::Status product(std::size_t rank, const tartan::Buffer& x, const tartan::Buffer& y,
+                         bool beside_collective);
   tartan::Status collective(int chunk);
 
   LayerShape shape_;

@@ -78,10 +78,10 @@ std::vector<host::bf16> matrix(int rows, int cols, const At& at) {
   return out;
 }
 
-// Row `i` of what rank `rank` has of a matrix whose chunks of rows are divided among the ranks.
-int row_of_share(const LayerShape& shape, int ranks, int rank, int i) {
-  const int share = shape.chunk_rows() / ranks;
-  return i / share * shape.chunk_rows() + rank * share + i % share;
+// Row `i` of what rank `rank` gets of Y where the rows of each chunk are scattered.
+int scattered_row(const LayerShape& shape, int ranks, int rank, int i) {
+  const int chunk = shape.rows / shape.chunks, share = chunk / ranks;
+  return i / share * chunk + rank * share + i % share;
 }
 
 Status fill(Layer& layer, const LayerShape& shape, int ranks) {
@@ -90,9 +90,9 @@ Status fill(Layer& layer, const LayerShape& shape, int ranks) {
     const int first_k = shape.gathers() ? 0 : rank * depth;
     const int first_column = shape.gathers() ? rank * columns : 0;
     const int rows = shape.gathers() ? shape.rows / ranks : shape.rows;
-    const auto x = matrix(rows, depth, [&](int i, int k) {
-      return x_at(shape.gathers() ? row_of_share(shape, ranks, rank, i) : i, first_k + k);
-    });
+    const int first_row = shape.gathers() ? rank * rows : 0;
+    const auto x =
+        matrix(rows, depth, [&](int i, int k) { return x_at(first_row + i, first_k + k); });
     const auto w =
         matrix(columns, depth, [&](int j, int k) { return w_at(first_k + k, first_column + j); });
     RankMatrices& matrices = layer.matrices(rank);
@@ -113,7 +113,7 @@ Result<int> wrong_elements(Layer& layer, const LayerShape& shape, int ranks, int
   int wrong = 0;
   for (int i = 0; i < rows; i += row_step)
     for (int j = i / row_step % column_step; j < columns; j += column_step) {
-      const int row = scatters ? row_of_share(shape, ranks, rank, i) : i;
+      const int row = scatters ? scattered_row(shape, ranks, rank, i) : i;
       const int column = shape.gathers() ? rank * columns + j : j;
       int sum = 0;
       for (int k = 0; k < shape.in; ++k)
