@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <map>
+#include <tuple>
 
 #include "bench/gpu/attention_problem.h"
 #include "bench/gpu/elements.h"
@@ -37,6 +38,9 @@ class Contest {
     }
     buffers_["O"] = gpu::must(session.device.allocate(problem.elements() * bytes));
     buffers_["LSE"] = gpu::must(session.device.allocate(problem.rows() * 4));
+    Buffer& sinks = buffers_["sinks"] = gpu::must(
+        session.device.allocate(std::max(4 * static_cast<std::size_t>(problem.heads), 16UL)));
+    gpu::must(sinks.fill(0));
   }
 
   void run(const std::vector<gpu::AttentionConfig>& configs, int rounds) {
@@ -51,9 +55,9 @@ class Contest {
   }
 
  private:
-  Arguments arguments() const {
+  Arguments arguments(const gpu::AttentionConfig& config) const {
     Arguments out;
-    for (const gpu::AttentionArgument& each : gpu::arguments_of(problem_))
+    for (const gpu::AttentionArgument& each : gpu::arguments_of(config, problem_))
       if (!each.buffer.empty()) out.add(buffers_.at(each.buffer));
       else if (each.integer) out.add(*each.integer);
       else out.add(each.real);
@@ -65,7 +69,7 @@ class Contest {
         gpu::Runner::make(session_.device, kernels::attention(gpu::options_of(config, problem_)),
                           gpu::grid_of(config, problem_));
     if (!out) return out;
-    if (auto status = out->add(arguments()); !status) return status.diags();
+    if (auto status = out->add(arguments(config)); !status) return status.diags();
     return out;
   }
 
@@ -83,18 +87,21 @@ class Contest {
                runner.compile_ms(), runner.shared_bytes() / 1024);
     std::cout.flush();
     gpu::Contestant& entry = contestants_.emplace_back();
-    entry.figure.name = config.text, entry.figure.operations = problem_.operations();
-    entry.figure.note = compared(config.text);
+    entry.figure.name = config.text;
+    entry.figure.operations = problem_.operations(config.window);
+    entry.figure.note = compared(config);
     entry.launch = [this, &runner] { gpu::must(runner.launch(session_.stream)); };
   }
 
-  // Compares with the first configuration's results.
-  std::string compared(const std::string& name) {
+  // Compares with the results of the first configuration that computes the same.
+  std::string compared(const gpu::AttentionConfig& config) {
     gpu::must(session_.device.synchronize());
     auto result = gpu::must(buffers_["O"].read_all<std::uint8_t>());
-    if (!reference_.empty())
-      return gpu::compare(problem_.type, result, reference_).text(reference_name_);
-    reference_ = std::move(result), reference_name_ = name;
+    const kernels::Attention options = gpu::options_of(config, problem_);
+    const bool capped = options.softcap != kernels::Softcap::none;
+    auto& [name, bytes] = references_[{config.window, capped, options.sinks}];
+    if (!bytes.empty()) return gpu::compare(problem_.type, result, bytes).text(name);
+    bytes = std::move(result), name = config.text;
     return "";
   }
 
@@ -103,8 +110,9 @@ class Contest {
   std::map<std::string, Buffer> buffers_;
   std::list<gpu::Runner> runners_;
   std::vector<gpu::Contestant> contestants_;
-  std::vector<std::uint8_t> reference_;
-  std::string reference_name_;
+  // By window, cap and sinks.
+  std::map<std::tuple<int, bool, bool>, std::pair<std::string, std::vector<std::uint8_t>>>
+      references_;
 };
 
 std::vector<gpu::AttentionProblem> problems(const Words& words) {

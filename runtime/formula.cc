@@ -122,7 +122,7 @@ class Parser {
       std::string_view needs;
       std::string_view takes;
     };
-    constexpr Row rows[] = {{"attention", 3, 3, "dim", " dim scale scale2 causal heads "},
+    constexpr Row rows[] = {{"attention", 3, 3, "dim", " dim scale scale2 causal window heads "},
                             {"softmax", 1, 1, "columns", " columns stride "},
                             {"layer_norm", 1, 3, "columns", " columns stride eps "}};
     if (formula.function.empty()) return;
@@ -137,6 +137,12 @@ class Parser {
         if (row.takes.find(fmt::format(" {} ", word)) == row.takes.npos)
           error_ =
               fmt::format("formula: {} has no parameter {}; it takes{}", row.name, word, row.takes);
+      const auto window = formula.parameters.find("window");
+      if (window == formula.parameters.end()) return;
+      if (!formula.parameters.contains("causal")) error_ = "formula: window= requires causal";
+      if (window->second < 1 || window->second != std::floor(window->second))
+        error_ = fmt::format("formula: window={}: expected a whole number of keys, 1 or more",
+                             window->second);
       return;
     }
     error_ = fmt::format("formula: unknown function {}; expected attention, softmax or layer_norm",

@@ -3,7 +3,7 @@
 //
 //   C = A * B                              the sizes of the buffers say how large matrices are
 //   C = relu(0.5 * A * B' + 2 * C + bias)  ' transposes: the buffer has the columns side by side
-//   O = attention(Q, K, V, dim=64, scale=0.125, causal)
+//   O = attention(Q, K, V, dim=64, scale=0.125, causal, window=128)
 //   Y = softmax(X, columns=256)
 //   Y = layer_norm(X, gamma, beta, columns=256, eps=1e-5)
 //

@@ -249,9 +249,11 @@ class Evaluation {
         std::size_t last = keys;  // the last query sees all of them
         if (formula_.parameters.contains("causal"))
           last = row + 1 + keys > queries ? std::min(row + 1 + keys - queries, keys) : 0;
+        std::size_t first = 0;
+        if (formula_.parameters.contains("window")) first = last - std::min(last, count("window"));
         std::vector<Ref> weights;
         const Ref* query = &q[(head * queries + row) * dim];
-        for (std::size_t key = 0; key < last; ++key) {
+        for (std::size_t key = first; key < last; ++key) {
           Ref dot = values().zero();
           for (std::size_t i = 0; i < dim; ++i)
             dot = values().fused(query[i], k[(head * keys + key) * dim + i], dot);
@@ -260,8 +262,8 @@ class Evaluation {
         weigh(weights);
         for (std::size_t i = 0; i < dim; ++i) {
           Ref sum = values().zero();
-          for (std::size_t key = 0; key < last; ++key)
-            sum = values().fused(weights[key], v[(head * keys + key) * dim + i], sum);
+          for (std::size_t key = first; key < last; ++key)
+            sum = values().fused(weights[key - first], v[(head * keys + key) * dim + i], sum);
           results_[(head * queries + row) * dim + i] = sum;
         }
       }

@@ -25,8 +25,9 @@ std::string hexadecimal(const std::vector<std::byte>& bytes) {
 
 // The arguments of `compiled`, those of the description first. A tensor map is its 128 bytes, with
 // address 0 in its first 8 instead of the buffer's.
-Result<Json> arguments_json(const Compiled& compiled, const AttentionProblem& problem) {
-  const std::vector<AttentionArgument> arguments = arguments_of(problem);
+Result<Json> arguments_json(const Compiled& compiled, const AttentionConfig& config,
+                            const AttentionProblem& problem) {
+  const std::vector<AttentionArgument> arguments = arguments_of(config, problem);
   Json out = Json::array();
   Arguments values;
   for (const AttentionArgument& each : arguments) {
@@ -67,9 +68,14 @@ class Emitter {
       std::cerr << config.text << ":\n" << diags.text();
       return true;
     };
-    const auto compiled = compile(kernels::attention(gpu::options_of(config, problem)), target_);
+    const kernels::Attention options = gpu::options_of(config, problem);
+    if (options.window || options.softcap != kernels::Softcap::none || options.sinks) {
+      std::cerr << config.text << ": attention_peer.py has no peer for window, softcap and sinks\n";
+      return true;
+    }
+    const auto compiled = compile(kernels::attention(options), target_);
     if (!compiled) return refuse(compiled.diags());
-    const auto arguments = arguments_json(*compiled, problem);
+    const auto arguments = arguments_json(*compiled, config, problem);
     if (!arguments) return refuse(arguments.diags());
     std::string file = fmt::format("{}_{}_{}_{}.ptx", config.text, name(problem.type),
                                    problem.head_dim, problem.causal ? "causal" : "full");

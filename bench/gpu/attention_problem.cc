@@ -30,12 +30,24 @@ constexpr Option options[] = {
      "stages of the rings for K and V"},
     {"producers", [](kernels::Attention& a, int value) { a.producers = value; },
      "warps that copy for the others"},
+    {"window", [](kernels::Attention& a, int value) { a.window = value != 0; },
+     "keys of a sliding window"},
+    {"softcap",
+     [](kernels::Attention& a, int value) {
+       a.softcap = value == 1   ? kernels::Softcap::by_exp
+                   : value == 2 ? kernels::Softcap::by_tanh
+                                : kernels::Softcap::none;
+     },
+     "scores are capped at 20: by exp (1), by tanh.approx (2)"},
+    {"sinks", [](kernels::Attention& a, int value) { a.sinks = value != 0; }, "1: with sinks"},
 };
 
 }  // namespace
 
-double AttentionProblem::operations() const {
-  return 4.0 * batch * heads * length * length * head_dim / (causal ? 2 : 1);
+double AttentionProblem::operations(int window) const {
+  double pairs = 1.0 * length * length / (causal ? 2 : 1);
+  if (causal && window && window < length) pairs -= 0.5 * (length - window) * (length - window);
+  return 4.0 * batch * heads * pairs * head_dim;
 }
 
 std::size_t AttentionProblem::elements(int of_heads) const {
@@ -65,6 +77,7 @@ std::optional<AttentionConfig> read_attention_config(const std::string& word) {
       if (named && option.name == named->name) found = &option;
     if (!found) return {};
     out.settings.push_back({found->set, named->value});
+    if (found->name == "window") out.window = named->value;
   }
   return out;
 }
@@ -88,18 +101,20 @@ Dim3 grid_of(const AttentionConfig& config, const AttentionProblem& problem) {
           static_cast<unsigned>(problem.batch)};
 }
 
-std::vector<AttentionArgument> arguments_of(const AttentionProblem& problem) {
+std::vector<AttentionArgument> arguments_of(const AttentionConfig& config,
+                                            const AttentionProblem& problem) {
   const float scale = 1 / std::sqrt(static_cast<float>(problem.head_dim));
-  return {{.integer = problem.length},
-          {.integer = problem.length},
-          {.integer = problem.heads},
-          {.integer = problem.kv_heads},
-          {.real = scale},
-          {.buffer = "Q"},
-          {.buffer = "K"},
-          {.buffer = "V"},
-          {.buffer = "O"},
-          {.buffer = "LSE"}};
+  const kernels::Attention options = options_of(config, problem);
+  std::vector<AttentionArgument> out = {{.integer = problem.length},
+                                        {.integer = problem.length},
+                                        {.integer = problem.heads},
+                                        {.integer = problem.kv_heads},
+                                        {.real = scale}};
+  if (options.window) out.push_back({.integer = config.window});
+  if (options.softcap != kernels::Softcap::none) out.push_back({.real = 20});
+  for (const char* buffer : {"Q", "K", "V", "O", "LSE"}) out.push_back({.buffer = buffer});
+  if (options.sinks) out.push_back({.buffer = "sinks"});
+  return out;
 }
 
 }  // namespace gpu

@@ -17,8 +17,8 @@ struct AttentionProblem {
   tartan::Type type = tartan::bf16;
   bool causal = false;
 
-  /// Both products, half of them when causal.
-  double operations() const;
+  /// Both products, half of them when causal; less with a window of keys (0: without one).
+  double operations(int window = 0) const;
   std::size_t elements() const { return elements(heads); }        // of Q and O
   std::size_t kv_elements() const { return elements(kv_heads); }  // of K and V
   std::size_t rows() const { return elements() / static_cast<std::size_t>(head_dim); }
@@ -32,6 +32,7 @@ struct AttentionProblem {
 struct AttentionConfig {
   std::string text;
   bool hopper = false;  // the fastest on sm_90a, with the settings applied
+  int window = 0;       // keys; 0: no window
   std::vector<std::pair<void (*)(tartan::kernels::Attention&, int), int>> settings = {};
 };
 
@@ -45,13 +46,15 @@ tartan::kernels::Attention options_of(const AttentionConfig& config,
                                       const AttentionProblem& problem);
 tartan::Dim3 grid_of(const AttentionConfig& config, const AttentionProblem& problem);
 
-/// An argument of kernels::attention(), in order: a buffer ("Q", "K", "V", "O", "LSE") or a number.
+/// An argument of kernels::attention(), in order: a buffer ("Q", "K", "V", "O", "LSE", "sinks") or
+/// a number.
 struct AttentionArgument {
   std::string buffer = {};
   std::optional<int> integer = {};
   float real = 0;
 };
-std::vector<AttentionArgument> arguments_of(const AttentionProblem& problem);
+std::vector<AttentionArgument> arguments_of(const AttentionConfig& config,
+                                            const AttentionProblem& problem);
 
 /// Writes the kernels' PTX and launches.json, which describes their launches, into `folder`, for
 /// attention_peer.py. False, with a message on standard error, if that fails.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <numbers>
+#include <optional>
 
 #include "dsl/kernels/keys.h"
 #include "tartan/dsl/math.h"
@@ -43,6 +44,46 @@ void write_rows(Builder& k, const Global& to, const Scalar& count, const Scalar&
   }
 }
 
+// tanh(scale * score / cap), for scores that are multiplied by the cap later.
+class Capped {
+ public:
+  Capped(Builder& k, Softcap how, const Scalar& scale) : how_(how) {
+    const Scalar cap = k.param("cap", f32);
+    cap_ = select((cap > 0) & (cap < infinity), cap, std::numeric_limits<double>::quiet_NaN());
+    const double factor = how == Softcap::by_exp ? 2 * std::numbers::log2e : 1;
+    inner_ = scale * reciprocal(cap_) * k.constant(f32, factor);
+  }
+  const Scalar& cap() const { return cap_; }
+  Scalar operator()(const Scalar& score) const {
+    const Scalar x = score * inner_;
+    return how_ == Softcap::by_tanh ? tanh(x) : fma(reciprocal(exp2(x) + 1), -2, 1);
+  }
+
+ private:
+  Softcap how_;
+  Scalar cap_, inner_;
+};
+
+// The softmax of rows with a sink: a weight of exp(sink) without a value.
+struct Sunk {
+  RowValues part, sum, lse;  // of the keys' weights to their own sum; of all weights; its logarithm
+
+  // `top` and `sum` of the scores times `scale`, and a sink, in units of log2.
+  Sunk(Builder& k, const RowValues& top, const RowValues& own, const Scalar& scale,
+       const Scalar& sink) {
+    const Scalar none = k.constant(f32, -infinity), ln2 = k.constant(f32, std::numbers::ln2);
+    const auto level = map(top, [&](Scalar x) { return select(x == none, none, x * scale); });
+    const auto base = map(level, [&](Scalar x) {
+      const Scalar most = maximum(x, sink);
+      return select(most == none, 0, most);
+    });
+    part = map(level, base, [](Scalar x, Scalar b) { return exp2(x - b); });
+    const auto of_sink = map(base, [&](Scalar b) { return exp2(sink - b); });
+    sum = map(map(own, part, times), of_sink, plus);
+    lse = map(base, sum, [&](Scalar b, Scalar all) { return (b + log2(all)) * ln2; });
+  }
+};
+
 bool is_possible(Builder& k, const Attention& options) {
   const int d = options.head_dim;
   return k.require(d >= 16 && d <= most_head_dim && d % 16 == 0,
@@ -51,7 +92,10 @@ bool is_possible(Builder& k, const Attention& options) {
                        d, most_head_dim, std::clamp(d, 16, most_head_dim + 15) / 16 * 16)) &
          k.require(
              options.type == f16 || options.type == bf16,
-             fmt::format("type = {}: expected f16 or bf16 for Q, K, V and O", name(options.type)));
+             fmt::format("type = {}: expected f16 or bf16 for Q, K, V and O", name(options.type))) &
+         k.require(options.causal || !options.window,
+                   "window = true: expected causal = true, found causal = false: a window ends at "
+                   "the query's own key");
 }
 
 // Upper bound of the bytes of shared memory.
@@ -96,7 +140,15 @@ static Kernel described_attention(const Attention& options) {
         if (!is_possible(k, options)) return;
         auto queries = k.param("queries", s32), keys = k.param("keys", s32);
         auto heads = k.param("heads", s32), kv_heads = k.param("kv_heads", s32);
-        auto scale = k.param("scale", f32) * k.constant(f32, std::numbers::log2e);  // for exp2
+        auto scale = k.param("scale", f32);
+        std::optional<Scalar> window;
+        if (options.window) window = minimum(maximum(k.param("window", s32), 0), keys);
+        std::optional<Capped> capped;
+        if (options.softcap != Softcap::none) {
+          capped.emplace(k, options.softcap, scale);
+          scale = capped->cap();  // of what tanh gives
+        }
+        scale = scale * k.constant(f32, std::numbers::log2e);  // for exp2
         auto minus = scale * k.constant(f32, -1);
         auto head = k.block_z() * heads + k.block_y();
         auto kv_head = k.block_z() * kv_heads + k.block_y() / (heads / kv_heads);
@@ -105,6 +157,8 @@ static Kernel described_attention(const Attention& options) {
         auto V = k.global("V", type, row_major(keys, d)).matrix(kv_head);
         auto O = k.global("O", type, row_major(queries, d)).matrix(head);
         auto LSE = k.global("LSE", f32, row_major(1, queries)).matrix(head);
+        std::optional<Global> sinks;
+        if (options.sinks) sinks = k.global("sinks", f32, row_major(1, heads));
 
         const MmaKind mma = k.best_mma(type, type, f32);
         if (mma.shape.shape.m == 0) return;  // best_mma() has reported it
@@ -120,6 +174,11 @@ static Kernel described_attention(const Attention& options) {
         };
         auto sure = seen(block * m), most = seen(block * m + (m - 1));
         auto steps = ceil_div(most, n), nowhere = ceil_div(keys, n);
+        // The first key of a window, and the first step that the block computes.
+        const auto first_seen = [&](Scalar query) { return query + 1 + keys - queries - *window; };
+        std::optional<Scalar> skipped;
+        if (window) skipped = maximum(first_seen(block * m), 0) / n;
+        const auto step_of = [&](Scalar t) { return skipped ? t + *skipped : t; };
         auto masked = k.constant(f32, -infinity);
 
         k.roles([&] {
@@ -132,15 +191,23 @@ static Kernel described_attention(const Attention& options) {
           auto top = mma_qk.row_variable(masked);
           auto sum = mma_qk.row_variable(k.constant(f32, 0));
           auto o = mma_pv.accumulator();
+          std::optional<Scalar> sink;
+          if (sinks) sink = k.read(*sinks, 0, k.block_y()) * k.constant(f32, std::numbers::log2e);
           auto weights =
               mma_pv.variable_a();  // of the step before: their product overlaps with this one
           const auto step = [&](const Scalar& t, const Scalar& stage) {
             auto s = mma_qk.accumulator();
             s = mma_qk(s, q, sK[stage]);
             o = mma_pv(o, weights, sV[stage]);
-            k.when((t + 1) * n > sure, [&] {
+            if (capped) s = map(s, [&](Scalar x) { return (*capped)(x); });
+            auto at_an_end = (t + 1) * n > sure;
+            if (window)
+              at_an_end = at_an_end | (t * n < first_seen(minimum(block * m + m, queries) - 1));
+            k.when(at_an_end, [&] {
               s = map(s, [&](Scalar x, ElementPlace at) {
-                return select(t * n + at.col < seen(block * m + at.row), x, masked);
+                auto sees = t * n + at.col < seen(block * m + at.row);
+                if (window) sees = sees & (t * n + at.col >= first_seen(block * m + at.row));
+                return select(sees, x, masked);
               });
             });
             RowValues before = top, now = map(before, row_maximum(s), maximum);
@@ -163,21 +230,32 @@ static Kernel described_attention(const Attention& options) {
             weights = operand_a(convert(p, type), mma.shape);
             top = now;
           };
+          const auto count = skipped ? select(steps > *skipped, steps - *skipped + 1, 0)
+                                     : select(steps > 0, steps + 1, 0);
           k.pipeline(
-              options.stages, select(steps > 0, steps + 1, 0),
+              options.stages, count,
               [&](Scalar t, Scalar stage) {
-                k.copy(K.tile(d, n, 0, t), sK[stage]);
-                k.copy(V.tile(n, d, select(t == 0, nowhere, t - 1), 0), sV[stage]);
+                k.copy(K.tile(d, n, 0, step_of(t)), sK[stage]);
+                k.copy(V.tile(n, d, select(t == 0, nowhere, step_of(t) - 1), 0), sV[stage]);
               },
               [&](Scalar t, Scalar stage) {
-                k.when(t < steps, [&] { step(t, stage); });
-                k.when(t == steps, [&] { o = mma_pv(o, weights, sV[stage]); });
+                const Scalar at = step_of(t);
+                k.when(at < steps, [&] { step(at, stage); });
+                k.when(at == steps, [&] { o = mma_pv(o, weights, sV[stage]); });
               });
 
-          auto out = map_rows(o, sum, share);
-          auto ln2 = k.constant(f32, std::numbers::ln2);
-          auto lse =
-              map(top, sum, [&](Scalar b, Scalar all) { return (b * scale + log2(all)) * ln2; });
+          RowValues all = sum, lse;
+          if (sink) {
+            const Sunk sunk(k, top, sum, scale, *sink);
+            o = map_rows(o, sunk.part, times);
+            all = sunk.sum, lse = sunk.lse;
+          }
+          auto out = map_rows(o, all, share);
+          if (!sink) {
+            auto ln2 = k.constant(f32, std::numbers::ln2);
+            lse =
+                map(top, all, [&](Scalar b, Scalar all) { return (b * scale + log2(all)) * ln2; });
+          }
           write_rows(k, LSE, queries, block * m, out, lse);
           k.store(sQ[0], convert(out, type));
           k.barrier();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tartan/dsl/kernels/attention.h"
 
+#include <fmt/format.h>
+
 #include "library/kernels/families.h"
 #include "tartan/dsl/kernels/attention_backward.h"
 #include "tartan/dsl/kernels/decode.h"
@@ -12,6 +14,13 @@ namespace {
 using SharedAttention = std::shared_ptr<const kernels::Attention>;
 
 using SharedDecode = std::shared_ptr<const kernels::Decode>;
+
+Result<kernels::Softcap> read_softcap(const std::string& word) {
+  if (word == "none") return kernels::Softcap::none;
+  if (word == "exp") return kernels::Softcap::by_exp;
+  if (word == "tanh") return kernels::Softcap::by_tanh;
+  return {"usage"_rule, fmt::format("--softcap {}: expected none, exp or tanh", word)};
+}
 
 // Tokens and pages are decode's options.
 void add_mla_decode(KernelRegistry& registry, const SharedProductWords& words,
@@ -136,15 +145,34 @@ void add_attention(KernelRegistry& registry, const SharedProductWords& words) {
        .value = &options->causal,
        .help = "Causal mask, bottom-right aligned: the last query attends to all keys",
        .group = group});
+  registry.add_option({.name = "window",
+                       .value = &options->window,
+                       .help = "With --causal: a query attends to the last keys up to its own, as "
+                               "many as the parameter window says",
+                       .group = group});
+  const auto softcap = std::make_shared<std::string>("none");
+  registry.add_option({.name = "softcap",
+                       .value = softcap.get(),
+                       .help = "Scores become cap * tanh(scale * score / cap), cap a parameter: "
+                               "none, exp (tanh by exp2, error 2^-20 of the cap) or tanh "
+                               "(tanh.approx, faster, error 2^-11 of the score)",
+                       .group = group,
+                       .shows_default = true});
+  registry.add_option({.name = "sinks",
+                       .value = &options->sinks,
+                       .help = "A sink for each head, the logarithm of a weight without a value",
+                       .group = group});
   registry.add(
       {"attention",
        "softmax(scale * Q * K^T) * V",
-       {"type", "head-dim", "causal"},
+       {"type", "head-dim", "causal", "window", "softcap", "sinks"},
        [=](const Target& target) -> Result<Described> {
          const auto type = read_type(*words);
          if (!type) return type.diags();
+         const auto cap = read_softcap(*softcap);
+         if (!cap) return cap.diags();
          kernels::Attention attention = *options;
-         attention.type = *type;
+         attention.type = *type, attention.softcap = *cap;
          attention = tuned(attention, target);
          return Described{
              .kernel = kernels::attention(attention), .grid_of = [=](const LaunchSizes& sizes) {

@@ -28,9 +28,13 @@ struct BackwardInputs {
   }
   /// Computes O and LSE from Q, K and V.
   void complete(const AttentionBackward& options, const Lengths& size) {
-    const Outputs out =
-        reference({.head_dim = options.head_dim, .type = options.type, .causal = options.causal},
-                  size, forward);
+    complete(
+        kernels::Attention{
+            .head_dim = options.head_dim, .type = options.type, .causal = options.causal},
+        size);
+  }
+  void complete(const kernels::Attention& options, const Lengths& size) {
+    const Outputs out = reference(options, size, forward);
     // float_bits() has no subnormal numbers.
     for (std::size_t i = 0; i < out.o.size(); ++i)
       o.set(i, std::abs(out.o[i]) < 0x1p-14 ? 0.0 : out.o[i]);
@@ -41,7 +45,8 @@ struct BackwardInputs {
 inline Gradients reference(const AttentionBackward& options, const Lengths& size,
                            const BackwardInputs& in) {
   const int d = options.head_dim;
-  const auto& [q, k, v, scale] = in.forward;
+  const auto &q = in.forward.q, &k = in.forward.k, &v = in.forward.v;
+  const float scale = in.forward.scale;
   Gradients out{std::vector<double>(q.values.size()), std::vector<double>(k.values.size()),
                 std::vector<double>(v.values.size())};
   for (int head = 0; head < size.batch * size.heads; ++head) {
@@ -81,7 +86,8 @@ inline std::vector<double> values_of(Type type, const std::vector<std::uint16_t>
 /// The kernels' results; fails the test on any error.
 inline Gradients run(Device& device, const Target& target, const AttentionBackward& options,
                      const Lengths& size, const BackwardInputs& in) {
-  const auto& [q, k, v, scale] = in.forward;
+  const auto &q = in.forward.q, &k = in.forward.k, &v = in.forward.v;
+  const float scale = in.forward.scale;
   const unsigned all_heads = static_cast<unsigned>(size.batch * size.heads);
   const auto buffer = [&](const auto& data) {
     Buffer out = *device.allocate(std::max<std::size_t>(data.size() * sizeof(data[0]), 16));

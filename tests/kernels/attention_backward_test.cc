@@ -70,6 +70,45 @@ TEST(AttentionBackward, OtherTiles) {
       {70, 70});
 }
 
+// With LSE and O of a forward pass with sinks: what differences of that formula say.
+TEST(AttentionBackward, SlopesOfAForwardPassWithSinks) {
+  using testing_attention::Elements;
+  using testing_attention::Inputs;
+  const Lengths size{40, 50, 2, 1};
+  const kernels::Attention forward{.head_dim = 64, .causal = true, .sinks = true};
+  for (const char* target : {"sm_80", "sm_90a"}) {
+    const A with = tuned(A{.head_dim = 64, .causal = true}, *Target::parse(target));
+    BackwardInputs in(with, size);
+    in.forward.sinks = {0.5F, 3.0F};
+    in.complete(forward, size);
+    Device device = emulator(target);
+    const Gradients got = run(device, *Target::parse(target), with, size, in);
+    const auto loss = [&] {
+      const auto o = testing_attention::reference(forward, size, in.forward).o;
+      double out = 0;
+      for (std::size_t i = 0; i < o.size(); ++i) out += o[i] * in.d_o.values[i];
+      return out;
+    };
+    const auto expect_slopes = [&](Elements& of, const std::vector<double>& gradient) {
+      ASSERT_EQ(gradient.size(), of.values.size());
+      double most = 0;
+      for (const double each : gradient) most = std::max(most, std::abs(each));
+      for (std::size_t i = 11; i < of.values.size(); i += 397) {
+        const double before = of.values[i], h = 1e-4;
+        of.values[i] = before + h;
+        double slope = loss();
+        of.values[i] = before - h;
+        slope = (slope - loss()) / (2 * h);
+        of.values[i] = before;
+        EXPECT_NEAR(gradient[i], slope, 0x1p-9 * most) << target << ' ' << i;
+      }
+    };
+    expect_slopes(in.forward.q, got.q);
+    expect_slopes(in.forward.k, got.k);
+    expect_slopes(in.forward.v, got.v);
+  }
+}
+
 // Blocks add in the order of their keys, in whatever order they start.
 TEST(AttentionBackward, DeterministicResultsAreTheSameBits) {
   for (const char* target : {"sm_80", "sm_90a"}) {

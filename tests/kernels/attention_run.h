@@ -47,11 +47,17 @@ inline Elements elements(Type type, std::size_t count, unsigned seed) {
 struct Inputs {
   Elements q, k, v;
   float scale;
+  int window = 37;           // of keys
+  float cap = 1.5F;          // some scores are above
+  std::vector<float> sinks;  // of the heads: from below all scores to above them
   Inputs(const kernels::Attention& options, const Lengths& size)
       : q(elements(options.type, rows(size) * width(options), 1)),
         k(elements(options.type, kv_rows(size) * width(options), 2)),
         v(elements(options.type, kv_rows(size) * width(options), 3)),
-        scale(1 / std::sqrt(static_cast<float>(options.head_dim)) * 3) {}
+        scale(1 / std::sqrt(static_cast<float>(options.head_dim)) * 3) {
+    for (int head = 0; head < size.heads; ++head)
+      sinks.push_back(static_cast<float>(head * 5 % 7) - 1.75F);
+  }
 
   static std::size_t width(const kernels::Attention& options) {
     return static_cast<std::size_t>(options.head_dim);
@@ -68,6 +74,13 @@ struct Outputs {
   std::vector<double> o, lse;
 };
 
+/// cap * tanh(score / cap). Infinity becomes the cap.
+inline double capped(const kernels::Attention& options, const Inputs& in, double score) {
+  if (options.softcap == kernels::Softcap::none) return score;
+  const bool legal = in.cap > 0 && std::isfinite(in.cap);
+  return legal ? in.cap * std::tanh(score / in.cap) : std::nan("");
+}
+
 inline Outputs reference(const kernels::Attention& options, const Lengths& size, const Inputs& in) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const int d = options.head_dim;
@@ -81,20 +94,25 @@ inline Outputs reference(const kernels::Attention& options, const Lengths& size,
     for (int i = 0; i < size.queries; ++i) {
       const int seen =
           options.causal ? std::min(size.keys, i + 1 + size.keys - size.queries) : size.keys;
-      std::vector<double> scores;
-      double top = -infinity, sum = 0;
-      bool nan = false;
-      for (int j = 0; j < seen; ++j) {
+      const int window = std::clamp(in.window, 0, size.keys);
+      const int first = options.window ? std::max(0, i + 1 + size.keys - size.queries - window) : 0;
+      const double sink =
+          options.sinks ? static_cast<double>(in.sinks[head % size.heads]) : -infinity;
+      std::vector<double> scores(std::max(first, 0));
+      double top = sink, sum = 0;
+      bool nan = std::isnan(sink);
+      for (int j = first; j < seen; ++j) {
         double score = 0;
         for (int c = 0; c < d; ++c)
           score += row(in.q, head, size.queries, i)[c] * row(in.k, kv, size.keys, j)[c];
-        scores.push_back(score * in.scale);
+        scores.push_back(capped(options, in, score * in.scale));
         top = std::max(top, scores.back());
-        nan |= std::isnan(score);
+        nan |= std::isnan(scores.back());
       }
       std::vector<double> o(d);
       const bool empty = !nan && top == -infinity;
-      for (int j = 0; j < seen && !empty; ++j) {
+      if (sink > -infinity || nan) sum = nan ? std::nan("") : std::exp(sink - top);
+      for (int j = first; j < seen && !empty; ++j) {
         const double weight = std::exp(scores[j] - top);
         sum += weight;
         for (int c = 0; c < d; ++c) o[c] += weight * row(in.v, kv, size.keys, j)[c];
@@ -126,7 +144,12 @@ inline Outputs run(Device& device, const Target& target, const kernels::Attentio
   LoadedKernel loaded = *module->kernel(compiled->name);
   Arguments arguments;
   arguments.add(size.queries).add(size.keys).add(size.heads).add(size.kv_heads).add(in.scale);
+  if (options.window) arguments.add(in.window);
+  if (options.softcap != kernels::Softcap::none) arguments.add(in.cap);
   arguments.add(inputs[0]).add(inputs[1]).add(inputs[2]).add(o).add(lse);
+  Buffer sinks = *device.allocate(std::max<std::size_t>(in.sinks.size() * 4, 16));
+  EXPECT_TRUE(sinks.write(in.sinks));
+  if (options.sinks) arguments.add(sinks);
   device.clear_findings();
   const Dim3 grid{options.blocks(size.queries), static_cast<unsigned>(size.heads),
                   static_cast<unsigned>(size.batch)};
@@ -147,9 +170,10 @@ inline Outputs run(Device& device, const Target& target, const kernels::Attentio
 ///
 /// With u half a unit in the last place of 1 (2^-11 for f16, 2^-8 for bf16): rounding the weights
 /// changes each by u of itself, so their sum with V by u * max|v|; rounding the result by the same.
-/// Twice 2u leaves room for f32 sums and ex2.approx, whose 2^-22 is negligible.
+/// Twice 2u leaves room for f32 sums and ex2.approx, whose 2^-22 is negligible. An error of the
+/// scores of `cap_error` changes each weight by that of itself, and the sum of weights.
 inline void expect_near(const kernels::Attention& options, const Outputs& got,
-                        const Outputs& expected) {
+                        const Outputs& expected, double cap_error = 0) {
   const auto near = [](double x, double y, double most) {
     if (std::isnan(y) || std::isinf(y)) return std::isnan(y) ? std::isnan(x) : x == y;
     return std::fabs(x - y) <= most;
@@ -160,13 +184,13 @@ inline void expect_near(const kernels::Attention& options, const Outputs& got,
   const std::size_t d = Inputs::width(options);
   int wrong = 0;
   for (std::size_t i = 0; i < got.o.size(); ++i)
-    if (!near(got.o[i], expected.o[i], 4 * u) && wrong++ == 0)
+    if (!near(got.o[i], expected.o[i], 4 * u + 2 * cap_error) && wrong++ == 0)
       ADD_FAILURE() << "row " << i / d << " column " << i % d << ": expected " << expected.o[i]
                     << ", got " << got.o[i];
   EXPECT_EQ(wrong, 0) << "of " << got.o.size();
   for (std::size_t i = 0; i < got.lse.size(); ++i)
-    EXPECT_TRUE(
-        near(got.lse[i], expected.lse[i], std::max(1e-3, std::fabs(expected.lse[i]) * 0x1p-20)))
+    EXPECT_TRUE(near(got.lse[i], expected.lse[i],
+                     std::max(1e-3, std::fabs(expected.lse[i]) * 0x1p-20) + cap_error))
         << "LSE of row " << i << ": expected " << expected.lse[i] << ", got " << got.lse[i];
 }
 
@@ -177,7 +201,14 @@ inline void expect_attention(Device& device, const Target& target,
                            options.head_dim, name(options.type), options.causal ? "causal" : "full",
                            size.queries, size.keys, size.heads, size.kv_heads, size.batch,
                            target.text(), device.name()));
-  expect_near(options, run(device, target, options, size, in), reference(options, size, in));
+  SCOPED_TRACE(fmt::format("window {} {} softcap {} {} sinks {}", options.window, in.window,
+                           static_cast<int>(options.softcap), in.cap, options.sinks));
+  // What kernels/attention.h says of each.
+  const double cap_error = options.softcap == kernels::Softcap::by_tanh  ? in.cap * 0x1p-11
+                           : options.softcap == kernels::Softcap::by_exp ? in.cap * 0x1p-20
+                                                                         : 0;
+  expect_near(options, run(device, target, options, size, in), reference(options, size, in),
+              cap_error);
 }
 
 inline void expect_attention(Device& device, const Target& target,

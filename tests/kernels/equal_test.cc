@@ -102,17 +102,39 @@ TEST(EqualKernels, SparseGemm) {
   expect_same(equal(sparse(f16, "sm_80"), sparse(f16, "sm_90a")));
 }
 
-Manifest attention(bool causal, const std::string& target, int queries, int keys) {
-  const kernels::Attention options =
-      kernels::tuned(kernels::Attention{.head_dim = 64, .causal = causal}, *Target::parse(target));
+Manifest attention(const kernels::Attention& with, const std::string& target, int queries,
+                   int keys) {
+  const kernels::Attention options = kernels::tuned(with, *Target::parse(target));
   const std::size_t row = 2 * 64;
-  return manifest_of(
-      compiled_for(kernels::attention(options), target), {options.blocks(queries), 1, 1},
-      {queries, keys, 1, 1, 0.125F, Argument("Q", row * static_cast<std::size_t>(queries)),
-       Argument("K", row * static_cast<std::size_t>(keys)),
-       Argument("V", row * static_cast<std::size_t>(keys)),
-       Argument("O", row * static_cast<std::size_t>(queries)),
-       Argument("LSE", 4 * static_cast<std::size_t>(queries))});
+  std::vector<Argument> arguments = {queries, keys, 1, 1, 0.125F};
+  if (options.window) arguments.push_back(37);
+  if (options.softcap != kernels::Softcap::none) arguments.push_back(20.0F);
+  arguments.insert(arguments.end(), {Argument("Q", row * static_cast<std::size_t>(queries)),
+                                     Argument("K", row * static_cast<std::size_t>(keys)),
+                                     Argument("V", row * static_cast<std::size_t>(keys)),
+                                     Argument("O", row * static_cast<std::size_t>(queries)),
+                                     Argument("LSE", 4 * static_cast<std::size_t>(queries))});
+  if (options.sinks) arguments.push_back(Argument("sinks", 4));
+  return manifest_of(compiled_for(kernels::attention(options), target),
+                     {options.blocks(queries), 1, 1}, arguments);
+}
+Manifest attention(bool causal, const std::string& target, int queries, int keys) {
+  return attention(kernels::Attention{.head_dim = 64, .causal = causal}, target, queries, keys);
+}
+
+TEST(EqualKernels, AttentionWithOptions) {
+  kernels::Attention options{.head_dim = 64, .causal = true, .window = true};
+  const std::string formula = "O = attention(Q, K, V, dim=64, scale=0.125, causal, window=";
+  for (const char* target : {"sm_80", "sm_90a"}) {
+    expect_same(equal(attention(options, target, 100, 130), formula + "37)"));
+    EXPECT_EQ(equal(attention(options, target, 100, 130), formula + "38)", {.explain = 0}).verdict,
+              Verdict::different);
+  }
+  for (const auto softcap : {kernels::Softcap::by_exp, kernels::Softcap::by_tanh}) {
+    options.softcap = softcap, options.sinks = true;
+    expect_same(equal(attention(options, "sm_80", 100, 130), attention(options, "sm_90a", 100, 130),
+                      {.outputs = {"O"}}));
+  }
 }
 
 TEST(EqualKernels, Attention) {

@@ -54,6 +54,27 @@ TEST(Reference, AttentionSeesTheKeysUpToTheQuery) {
             "");
 }
 
+TEST(Reference, AttentionHasWindowsCapsAndSinks) {
+  const Doubles q{0, 0}, k{1, 2, 3}, v{3, 6, 12};
+  const auto Q = reference::row_major(q, 2, 1), K = reference::row_major(k, 3, 1),
+             V = reference::row_major(v, 3, 1);
+  const auto expect = [&](const reference::AttentionOptions& options, const Doubles& expected) {
+    EXPECT_EQ(reference::difference(reference::attention(Q, K, V, options), expected, 1, {1e-12}),
+              "");
+  };
+  expect({.causal = true, .window = 2}, {4.5, 9});
+  expect({.causal = true, .window = 1}, {6, 12});
+  expect({.causal = true, .window = 0}, {0, 0});
+  expect({.causal = true, .sink = std::log(2)}, {9 / 4.0, 21 / 5.0});
+  const Doubles one{1}, far{1e9, -1e9}, values{8, 4};  // ln 3 between the capped scores
+  EXPECT_EQ(
+      reference::difference(
+          reference::attention(reference::row_major(one, 1, 1), reference::row_major(far, 2, 1),
+                               reference::row_major(values, 2, 1), {.cap = std::log(3) / 2}),
+          {7}, 1, {1e-12}),
+      "");
+}
+
 TEST(Reference, DifferenceNamesTheFirstPlace) {
   const Doubles expected{1, 2, 3, 4};
   EXPECT_EQ(reference::difference(std::vector<float>{1, 2, 3.5, 5}, expected, 2),

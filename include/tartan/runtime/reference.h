@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <ranges>
 #include <span>
 #include <sstream>
@@ -75,10 +76,13 @@ std::vector<double> softmax(const Matrix<T>& x) {
   return out;
 }
 
-/// The scale and mask of attention().
+/// The scale and mask of attention(), and what else changes its weights.
 struct AttentionOptions {
-  double scale = 1;     // of the scores; 1 / sqrt(d) as a rule
-  bool causal = false;  // query i sees the keys up to i + keys - queries
+  double scale = 1;                   // of the scores; 1 / sqrt(d) as a rule
+  bool causal = false;                // query i sees the keys up to i + keys - queries
+  std::optional<std::size_t> window;  // with `causal`: only so many of these keys, the last ones
+  std::optional<double> cap;          // scores become cap * tanh(scale * score / cap)
+  std::optional<double> sink;         // exp(sink) joins the sum of each row's weights
 };
 
 /// softmax(scale * Q * K^T) * V for one head: Q of queries x d, K of keys x d, V of keys x dv. A
@@ -86,16 +90,24 @@ struct AttentionOptions {
 template <typename Q, typename K, typename V>
 std::vector<double> attention(const Matrix<Q>& q, const Matrix<K>& k, const Matrix<V>& v,
                               const AttentionOptions& options = {}) {
-  assert(k.rows == v.rows);
+  assert(k.rows == v.rows && (options.causal || !options.window));
   std::vector<double> scores = product(q, k.transposed());
+  // A sink is a key more, whose weight meets no value.
+  const std::size_t columns = k.rows + (options.sink ? 1 : 0);
+  std::vector<double> all(q.rows * columns, options.sink.value_or(0));
   for (std::size_t i = 0; i < q.rows; ++i)
     for (std::size_t j = 0; j < k.rows; ++j) {
-      const bool seen = !options.causal || j + q.rows <= i + k.rows;
-      double& score = scores[i * k.rows + j];
-      score = seen ? score * options.scale : -std::numeric_limits<double>::infinity();
+      const bool seen = (!options.causal || j + q.rows <= i + k.rows) &&
+                        (!options.window || i + k.rows - (j + q.rows) < *options.window);
+      const double score = scores[i * k.rows + j] * options.scale;
+      all[i * columns + j] = !seen         ? -std::numeric_limits<double>::infinity()
+                             : options.cap ? *options.cap * std::tanh(score / *options.cap)
+                                           : score;
     }
-  const std::vector<double> weights = softmax(row_major(scores, q.rows, k.rows));
-  return product(row_major(weights, q.rows, k.rows), v);
+  all = softmax(row_major(all, q.rows, columns));
+  for (std::size_t i = 0; i < q.rows; ++i)
+    for (std::size_t j = 0; j < k.rows; ++j) scores[i * k.rows + j] = all[i * columns + j];
+  return product(row_major(scores, q.rows, k.rows), v);
 }
 
 /// How far a result may be from the expected one: absolute + relative * |expected|.

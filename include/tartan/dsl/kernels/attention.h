@@ -19,6 +19,11 @@
 
 namespace tartan::inline TARTAN_ABI::kernels {
 
+/// Caps of scores by tanh, cap * tanh(scale * score / cap), computed as
+///   by_exp    1 - 2 / (1 + exp(2x)): wrong by at most cap * 2^-20, two more functions per score
+///   by_tanh   tanh.approx: wrong by at most 2^-11 of the result, one more function per score
+enum class Softcap : std::uint8_t { none, by_exp, by_tanh };
+
 /// The forward pass. All matrices are row-major and contiguous:
 ///
 ///   Q, O   [batch][heads][queries][head_dim]      K, V   [batch][kv_heads][keys][head_dim]
@@ -33,11 +38,26 @@ namespace tartan::inline TARTAN_ABI::kernels {
 /// finite where some rows do not see it: a key that a row does not see, in a step that the block
 /// computes, is multiplied by a weight of zero, and NaN or infinity there would spread to the
 /// block's rows.
+///
+/// Options add parameters: `window` (s32) and `cap` (f32), in this order, after scale, and `sinks`
+/// (f32, [heads]) at the end. LSE includes caps and sinks.
 struct Attention {
   int head_dim = 64;  // a multiple of 16 up to 512; 64 and 128 are tuned
   Type type = f16;    // of Q, K, V and O: f16 or bf16
   /// Query i sees the keys up to i + keys - queries: the last query sees all of them.
   bool causal = false;
+  /// Sliding window, with `causal`: of these keys a query sees the last `window`, the first of
+  /// which may lie before key 0. Steps without a key that the block sees are left out. A window of
+  /// keys or more hides nothing, of 0 or less everything.
+  bool window = false;
+  /// Scores become cap * tanh(scale * score / cap). A cap that is not positive and finite makes all
+  /// results NaN. A score of infinity becomes cap, of minus infinity -cap: it has a weight.
+  Softcap softcap = Softcap::none;
+  /// exp(sinks[head]) joins the sum of each row's weights, without a value: O is what it was times
+  /// sum / (sum + exp(sink)), a row that sees no key gives zero, and LSE is the sink. A sink of
+  /// minus infinity is none; NaN and plus infinity make the head's results NaN. With its LSE,
+  /// attention_backward() computes the gradients of Q, K and V.
+  bool sinks = false;
   int queries_per_block = 0;  // 0: 128 for head_dim up to 64, else 64: what registers hold
   int keys_per_step = 64;
   int warps = 4;
