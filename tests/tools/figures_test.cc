@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Output of the GPU benchmarks, with made-up figures.
 #include "bench/gpu/figures.h"
+#include "bench/gpu/ratios_svg.h"
 
 #include <gtest/gtest.h>
 
@@ -78,6 +79,31 @@ TEST(Figures, Picture) {
   EXPECT_EQ(count(svg, "class=\"peer\" x"), 1u + 1) << "a bar, and the legend's";
   EXPECT_EQ(count(svg, "width=\"420.0\""), 1u) << "the longest bar fills the width";
   EXPECT_NE(gpu::to_svg({}).find("</svg>"), svg.npos) << "nothing measured";
+}
+
+TEST(Ratios, APointForEachProblemThatALibraryTakes) {
+  const auto problem = [](int m, double library, double tuned, double workspace) {
+    return nlohmann::json{{"m", m},
+                          {"n", 512},
+                          {"k", 1024},
+                          {"a", "bf16"},
+                          {"c", "f32"},
+                          {"group", m % 8 ? "any" : "8"},
+                          {"library_us", library},
+                          {"choice", {{"tuned", "64x8<"}, {"workspace", "64x16"}}},
+                          {"us", {{"tuned", tuned}, {"workspace", workspace}}}};
+  };
+  nlohmann::json run{{"device", "GPU"}, {"command", "gpu_tuned"}, {"date", "today"}};
+  run["problems"] = {problem(1, 10, 8, 5), problem(8192, 10, 10, 80), problem(8, 1, 1, 1)};
+  run["problems"][2].erase("library_us");
+  const std::string svg = gpu::ratios_svg(run);
+  EXPECT_EQ(count(svg, "<circle"), 3u + 2 * 2) << "the legend, and two ways of two problems";
+  EXPECT_NE(svg.find("<circle class=\"of_any\" cx=\"40.0\""), svg.npos) << "one row: at the left";
+  EXPECT_NE(svg.find("1 x 512 x 1024, bf16 to f32: 1.25, 64x8&lt;"), svg.npos);
+  EXPECT_NE(svg.find("8192 x 512 x 1024, bf16 to f32: 0.12, 64x16"), svg.npos);
+  EXPECT_EQ(svg.find(">searched<"), svg.npos) << "nothing was searched";
+  run["problems"][0].erase("m");
+  EXPECT_THROW(gpu::ratios_svg(run), nlohmann::json::exception);
 }
 
 using tartan::Type;
