@@ -422,5 +422,30 @@ TEST(MemoryRaces, ClusterMemory) {
             "");
 }
 
+// tests/data/cuda/two_barriers.cu: a barrier of some warps completes while others wait at another.
+TEST(EmulatorRaces, BarriersOfSomeWhileOthersWait) {
+  const auto steps = [](const std::string& writers, const std::string& readers,
+                        const std::string& all) {
+    return found(words(128, 256) +
+                     "mov.u32 r7, 0;\nmov.u32 r10, 0;\nAGAIN:\nand.b32 r8, r7, 1;\n"
+                     "shl.b32 r8, r8, 10;\nadd.u32 r9, r5, r8;\nadd.u32 r8, r4, r8;\n"
+                     "setp.ge.u32 q, r0, 128;\n@q bra READER;\n" +
+                     writers + "st.shared.u32 [r8], r7;\nmov.u32 r9, r8;\nbra MEET;\nREADER:\n" +
+                     readers + "MEET:\n" + all +
+                     "ld.shared.u32 r6, [r9];\nadd.u32 r10, r10, r6;\nadd.u32 r7, r7, 1;\n"
+                     "setp.lt.u32 q, r7, 6;\n@q bra AGAIN;\nst.global.u32 [rd1], r10;\n",
+                 {.grid = {1}, .block = {256}});
+  };
+  const std::string sync = "bar.sync 1, 256;\n", meet = "bar.sync 0;\n";
+  EXPECT_EQ(steps("", "", meet), "");
+  EXPECT_EQ(steps("bar.sync 1, 128;\n", "", meet), "");
+  EXPECT_EQ(steps(sync, "bar.arrive 1, 256;\n", meet), "");
+  EXPECT_EQ(steps(sync, sync, meet), "");
+  EXPECT_EQ(steps("", "", ""), "memory-race");
+  EXPECT_EQ(steps("bar.sync 1, 128;\n", "", ""), "memory-race");
+  // The arrival comes before what its thread reads.
+  EXPECT_EQ(steps(sync, "bar.arrive 1, 256;\n", ""), "memory-race");
+}
+
 }  // namespace
 }  // namespace tartan::test
