@@ -241,7 +241,8 @@ class Backward {
         with_stats(dP, sStats_[stage], 1,
                    [&](std::size_t i, Scalar x, Scalar less) { return weights[i] * (x - less); }),
         with_.type);
-    if (slope_stages() == 1) meet();
+    // Without producers, one stage ends with a barrier.
+    if (slope_stages() == 1 && with_.producers > 0) meet();
     k_.store(is_turned(with_) ? sdS_[slot] : sdS_[slot].transposed(), dS);
     dV = keys_mma_(dV, operand, sdO_[stage].transposed());
     if (with_.deterministic) await_turn(matrix);

@@ -5,19 +5,16 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <numbers>
 
 #include "examples/lesson.h"
 #include "library/kernels/registry.h"
-#include "runtime/emulator/schedules/exploration.h"
 #include "tartan/dsl/kernels/kernels.h"
 #include "tartan/tartan.h"
+#include "tests/mutation/builtin_runs.h"
 #include "tests/mutation/soak.h"
 
 // The kernels of the lessons that are whole programs.
@@ -35,65 +32,6 @@ namespace tartan::mutation {
 namespace {
 
 using kernels::Gemm;
-
-/// An argument: a scalar, or a buffer of so many bytes.
-struct Argument {
-  Bytes scalar;
-  std::size_t bytes = 0;
-  bool output = false;
-  Bytes contents = {};  // empty: numbers
-};
-
-Argument scalar(auto value) {
-  Argument out;
-  out.scalar.resize(sizeof value);
-  std::memcpy(out.scalar.data(), &value, sizeof value);
-  return out;
-}
-Argument in(std::int64_t bytes) { return {.bytes = static_cast<std::size_t>(bytes)}; }
-Argument out(std::int64_t bytes) {
-  return {.bytes = static_cast<std::size_t>(bytes), .output = true};
-}
-
-/// A run of a compiled kernel: numbers of 16 or 32 bits as inputs, outputs filled with 0xA5.
-Run run_of(const Compiled& compiled, Dim3 grid, const std::vector<Argument>& arguments) {
-  Run run{.launch = {.grid = grid,
-                     .block = {static_cast<std::uint32_t>(compiled.block)},
-                     .dynamic_shared = static_cast<std::uint32_t>(compiled.dynamic_shared)}};
-  EXPECT_EQ(arguments.size(), compiled.params.size()) << compiled.name;
-  unsigned seed = 1;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const Argument& each = arguments[i];
-    if (!each.scalar.empty()) continue;
-    const std::size_t size = std::max<std::size_t>(each.bytes, 16);
-    run.buffers.push_back(each.output ? Bytes(size, std::byte{0xA5})
-                          : each.contents.empty()
-                              ? numbers(size, bits(compiled.params[i].type), ++seed)
-                              : each.contents);
-  }
-  run.arguments = [compiled, arguments](const std::vector<Buffer>& buffers) -> Result<Arguments> {
-    Arguments out;
-    std::size_t next = 0;
-    for (const Argument& each : arguments) {
-      if (each.scalar.empty()) out.add(buffers[next++]);
-      else out.add_bytes(each.scalar);
-    }
-    return arguments_of(compiled, out);
-  };
-  return run;
-}
-
-Compiled compiled_for(const Kernel& kernel, const char* target) {
-  auto out = compile(kernel, *Arch::parse(target));
-  EXPECT_TRUE(out) << (out ? "" : out.diags().text());
-  return std::move(*out);
-}
-
-Subject subject_of(const std::string& name, const Compiled& compiled, std::vector<Run> runs) {
-  return {name, compiled.ptx, compiled.name, "", std::move(runs)};
-}
-
-std::int64_t bytes_of(Type type, std::int64_t count) { return (count * bits(type) + 7) / 8; }
 
 // ---- Products.
 
@@ -456,25 +394,6 @@ std::vector<Subject> more_products() {
   out.push_back(
       product("swap", with(hopper, [](Gemm& g) { g.swap = true; }), "sm_90a", {{72, 80, 392}}));
   return out;
-}
-
-/// Nothing stands in the way of one run's decision of all schedules. TARTAN_TIMES prints how long
-/// it took.
-void expect_decided(const Subject& subject) {
-  for (std::size_t i = 0; i < subject.runs.size(); ++i) {
-    const auto exploration = std::make_shared<detail::Exploration>();
-    exploration->proves = true;
-    const auto start = std::chrono::steady_clock::now();
-    const Observation seen =
-        observe(subject, subject.ptx, subject.runs[i], 10'000'000, exploration);
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    EXPECT_FALSE(seen.after.empty()) << subject.name << ": " << seen.message;
-    std::string text;
-    for (const detail::Obstacle& each : exploration->obstacles) text += "\n" + each.text;
-    EXPECT_EQ(text, "") << subject.name << ", run " << i;
-    if (std::getenv("TARTAN_TIMES"))
-      fmt::print("{:6.2f} s {}, run {}\n", took.count(), subject.name, i);
-  }
 }
 
 /// One run decides each of them: what `tartan run --schedules all` does first.
