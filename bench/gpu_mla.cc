@@ -40,8 +40,11 @@ struct Option {
 
 constexpr Option options[] = {
     {"stages", [](kernels::MlaDecode& a, int value) { a.stages = value; }, "stages of the ring"},
+    {"keys", [](kernels::MlaDecode& a, int value) { a.keys_per_step = value; }, "keys of a step"},
     {"producers", [](kernels::MlaDecode& a, int value) { a.producers = value; },
      "warps that copy for the others"},
+    {"whole", [](kernels::MlaDecode& a, int value) { a.whole_steps = value; },
+     "steps more of a CTA that may have whole sequences; 0: equal shares"},
 };
 
 std::string config_help() {

@@ -74,8 +74,8 @@ std::string key_of(const Decode& options) {
 }
 
 std::string key_of(const MlaDecode& options) {
-  const auto& [type, queries, heads, page, keys_per_step, stages, producers] = options;
-  return joined(type, queries, heads, page, keys_per_step, stages, producers);
+  const auto& [type, queries, heads, page, keys_per_step, stages, producers, whole_steps] = options;
+  return joined(type, queries, heads, page, keys_per_step, stages, producers, whole_steps);
 }
 
 std::string key_of(const Gate& options) {

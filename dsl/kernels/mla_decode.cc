@@ -23,6 +23,7 @@ constexpr int tile_rows = 64, half = latent / 2, threads = 256;
 // The named barrier at which the second group says that it has read the weights of a step.
 constexpr int free = 2;
 constexpr int first_group = 3;  // that of the first group alone
+constexpr int issued = 4;       // at which the first group says that its products are on their way
 
 Scalar times(const Scalar& x, const Scalar& y) { return x * y; }
 Scalar plus(const Scalar& x, const Scalar& y) { return x + y; }
@@ -58,6 +59,7 @@ bool is_possible(Builder& k, const MlaDecode& options) {
   out &= k.require(is_power(options.keys_per_step, 16, 64),
                    fmt::format("keys_per_step = {}: expected 16, 32 or 64", options.keys_per_step));
   out &= in("stages", options.stages, 1, 256, "");
+  out &= in("whole_steps", options.whole_steps, 0, 1024, "");
   return out;
 }
 
@@ -105,7 +107,7 @@ class MlaDecoding {
     KV_ = k_.global("KV", with_.type, row_major(with_.page, MlaDecode::key));
     table_ = k_.global("table", s32, row_major(batch, most_pages_));
     split_.lengths = k_.global("lengths", s32, row_major(1, batch));
-    O_ = k_.global("O", with_.type, row_major(rows, latent));
+    O_ = k_.global("O", with_.type, row_major(with_.rows(), latent));
     split_.P = k_.global("P", f32, row_major(of_part, latent));
     split_.L = k_.global("L", f32, row_major(of_part, 2));
     split_.counters = k_.global("counters", u32, row_major(batch, tiles));
@@ -116,6 +118,7 @@ class MlaDecoding {
     split_.batch = batch, split_.heads = 1, split_.scale = scale_;
     split_.workers = k_.convert(k_.blocks_x(), s32) / tiles, split_.worker = block / tiles;
     split_.vectors = 8, split_.tiles = tiles, split_.tile = tiles == 1 ? Scalar(0) : block % tiles;
+    split_.whole_steps = with_.whole_steps;
   }
 
   // The row of a sequence's Q and O that row `i` of the tile is, and where that is; -1: none.
@@ -170,7 +173,15 @@ class MlaDecoding {
       const RowValues shrink = read_rows(sShrink_, shrinks, o);
       k_.when(any_lane((shrink[0] != 1) | (shrink[1] != 1)),
               [&] { o = map_rows(o, shrink, times); });
+      // The first group's products go first: it computes the next scores beside the second one's.
+      const auto meet = [&](const Scalar& who, const char* how) {
+        if (mma_values_.kind().shape.shape.m == 64)  // wgmma
+          k_.when(who,
+                  [&] { k_.ptx(fmt::format("bar.{} {}, {};", how, issued, threads), {}, {}); });
+      };
+      meet(!scores, "sync");
       o = mma_values_(o, sWeights_[0], sKV_[stage].transposed().tile(keys_, half, 0, group));
+      meet(scores, "arrive");
       // Beside the product.
       k_.when(scores, [&] { sum = map(map(sum, shrink, times), row_sum(p), plus); });
     };
@@ -267,21 +278,22 @@ class MlaDecoding {
       k_.write_if(k_.lane() % 4 == 0, to, line, rows[i], values[i]);
   }
 
-  // This group's half of the columns.
+  // This group's half of the columns. Results go to memory in whole lines, through the place of the
+  // queries, which nothing reads any more.
   void write(const Part& part, const Accumulator& o) {
-    const Scalar first = mma_values_.product() * half;
-    const auto columns = [&](const Global& of) {
-      return of.window(0, first, of.layout().rows, half);
-    };
+    const Scalar group = mma_values_.product();
     k_.when(
         part.whole(),
         [&] {
           const WarpTile out = map_rows(o, read_rows(sSum_, 0, o), SplitKeys::share);
-          k_.store_rows(columns(O_), convert(out, with_.type),
-                        [&](Scalar i) { return row_of(i, part); });
+          k_.store(sQ_[0].tile(tile_rows, half, 0, group), convert(out, with_.type));
+          k_.barrier();
+          k_.copy(sQ_[0], O_.matrix(part.sequence).tile(tile_rows, latent, split_.tile, 0));
         },
         [&] {
-          k_.store_rows(columns(split_.sums_of(part)), o, [](Scalar i) { return i; });
+          const Global sums = split_.sums_of(part);
+          k_.store_rows(sums.window(0, group * half, sums.layout().rows, half), o,
+                        [](Scalar i) { return i; });
           const Scalar i = k_.thread();
           k_.when(i < split_.rows, [&] {
             k_.write(split_.weights_of(part), i, 0, k_.read(sTop_, 0, i));
@@ -292,8 +304,9 @@ class MlaDecoding {
             std::vector<Scalar> out;
             for (const Scalar& each : values)
               out.push_back(k_.convert(SplitKeys::share(each, sum), with_.type));
-            const Scalar to = row_of(row, whole);
-            k_.when(to >= 0, [&] { k_.write_vector(O_, to, col, out); });
+            const Scalar to = row_of_sequence(row);
+            k_.when(to < with_.rows(),
+                    [&] { k_.write_vector(O_.matrix(whole.sequence), to, col, out); });
           });
         });
   }

@@ -17,6 +17,11 @@ Scalar warp_sum(Scalar x) {
   return x;
 }
 
+Scalar warp_maximum(Scalar x) {
+  for (int by = 1; by < 32; by *= 2) x = maximum(x, shuffle_xor(x, by));
+  return x;
+}
+
 }  // namespace
 
 Scalar SplitKeys::masked() const { return k.constant(f32, -infinity); }
@@ -27,7 +32,8 @@ Scalar SplitKeys::units_of(const Scalar& length) const {
 }
 
 // This block's share of all units, and the sequence, head and step in which it begins. Units are
-// numbered by sequence, then head, then step. Each lane counts those of some sequences.
+// numbered by sequence, then head, then step; where blocks have whole sequences, from the first one
+// of the block. Each lane counts those of some sequences.
 void SplitKeys::find_share() {
   constexpr int of_lane = 4, together = 32 * of_lane;
   const Scalar lane = k.convert(k.lane(), s32), none = k.constant(s32, 0);
@@ -39,14 +45,19 @@ void SplitKeys::find_share() {
     }
     return out;
   };
-  auto total = k.variable(none), before = k.variable(none), sequence = k.variable(none);
+  auto total = k.variable(none), before = k.variable(none), sequence = k.variable(none),
+       most = k.variable(none);
   k.loop(0, batch, together, [&](Scalar first) {
-    Scalar own = none;
-    for (const Scalar& each : units(first)) own = own + each;
+    Scalar own = none, longest = none;
+    for (const Scalar& each : units(first)) own = own + each, longest = maximum(longest, each);
     total += warp_sum(own);
+    if (whole_steps > 0) most = maximum(most, warp_maximum(longest));
   });
   all_ = total * heads;
   share_ = StreamShare::of(all_, workers, worker);
+  const Scalar sequences = ceil_div(batch, workers), first_whole = worker * sequences;
+  Scalar whole;
+  if (whole_steps > 0) whole = sequences * most <= ceil_div(all_, workers) + whole_steps;
   auto so_far = k.variable(none);
   k.loop(0, batch, together, [&](Scalar first) {
     const std::vector<Scalar> own = units(first);
@@ -57,8 +68,14 @@ void SplitKeys::find_share() {
     Scalar end = so_far + sum - all, units_before = none, sequences_before = none;
     for (int i = 0; i < of_lane; ++i) {
       end = end + own[i];
-      const Scalar is_before = (first + lane * of_lane + i < batch) & (end * heads <= share_.begin);
-      units_before = units_before + select(is_before, own[i], 0);
+      const Scalar number = first + lane * of_lane + i;
+      const Scalar is_before = (number < batch) & (end * heads <= share_.begin);
+      Scalar counts = is_before;
+      if (whole_steps > 0) {
+        const Scalar is_own = (number >= first_whole) & (number < first_whole + sequences);
+        counts = select(whole, is_own, is_before);
+      }
+      units_before = units_before + select(counts, own[i], 0);
       sequences_before = sequences_before + select(is_before, 1, 0);
     }
     before += warp_sum(units_before);
@@ -66,6 +83,10 @@ void SplitKeys::find_share() {
     so_far += shuffle(sum, 31);
   });
   first_sequence_ = sequence, first_before_ = before;
+  if (whole_steps == 0) return;
+  share_ = {select(whole, 0, share_.begin), select(whole, before, share_.end)};
+  first_sequence_ = select(whole, first_whole, sequence);
+  first_before_ = select(whole, 0, before);
 }
 
 void SplitKeys::each_part(const std::function<void(const Part&)>& body) const {

@@ -42,7 +42,10 @@ class SplitKeys {
   Shared ticket;           // one u32
   int vectors = 4;         // of four columns that a thread adds at once
   int tiles = 1;           // of rows, each of which has CTAs, parts and counters of its own
-  Scalar tile = 0;         // this CTA's
+  // CTAs get whole sequences where the busiest one then has at most so many steps more than an
+  // equal share. 0: always equal shares. With one head of keys only.
+  int whole_steps = 0;
+  Scalar tile = 0;  // this CTA's
 
   /// Finds this CTA's share.
   void find_share();

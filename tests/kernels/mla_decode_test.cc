@@ -14,8 +14,11 @@ using testing_mla_decode::expect_mla;
 using testing_mla_decode::Sizes;
 using M = kernels::MlaDecode;
 
-void expect_on_emulator(const char* target, const M& with, const Sizes& size) {
+// Blocks with whole sequences, if those come out even, and with equal shares.
+void expect_on_emulator(const char* target, M with, const Sizes& size) {
   Device device = *Device::open("emulator", {.hardware = target, .checks = Checks::all});
+  expect_mla(device, *Target::parse(target), with, size);
+  with.whole_steps = 0;
   expect_mla(device, *Target::parse(target), with, size);
 }
 
@@ -40,6 +43,21 @@ TEST(MlaDecode, BlocksAndLengths) {
   const M with = on("sm_90a", {.heads = 8});
   for (const Sizes& size : {Sizes{{300}, 1}, {{300}, 7}, {{64, 64, 64}, 2}, {{0, 0}, 3}})
     expect_on_emulator("sm_90a", with, size);
+}
+
+// Blocks with several sequences, with none, and where the last one has fewer.
+TEST(MlaDecode, WholeSequences) {
+  M with = on("sm_90a", {.heads = 66});
+  with.whole_steps = 1024;
+  for (const Sizes& size : {Sizes{{60, 64, 1, 0, 33}, 4}, {{64}, 8}}) {
+    Device device = *Device::open("emulator", {.hardware = "sm_90a", .checks = Checks::all});
+    expect_mla(device, *Target::parse("sm_90a"), with, size);
+  }
+  // More sequences than a lane of a warp counts.
+  with = on("sm_90a", {.heads = 1, .page = 16});
+  const Sizes many{std::vector<int>(150, 1), 7};
+  Device device = *Device::open("emulator", {.hardware = "sm_90a", .checks = Checks::all});
+  expect_mla(device, *Target::parse("sm_90a"), with, many);
 }
 
 // Scores that grow from step to step by more than the maximum may stay behind, and fall again.
@@ -70,6 +88,7 @@ TEST(MlaDecode, GpuAgreesWithDoublePrecision) {
       const M with{.queries = queries, .heads = heads};
       const unsigned blocks = 3 * with.row_tiles();
       expect_mla(*device, target, tuned(with, target), {{300, 0, 1, 100}, blocks});
+      expect_mla(*device, target, tuned(with, target), {{64, 60, 0, 33, 64}, blocks});
     }
 }
 
@@ -96,7 +115,8 @@ TEST(MlaDecode, RefusesWrongOptions) {
         {M{.heads = 0}, "heads = 0: expected 1 to 128"},
         {M{.page = 48}, "page = 48: expected 16, 32, 64, 128 or 256"},
         {M{.keys_per_step = 128}, "keys_per_step = 128: expected 16, 32 or 64"},
-        {M{.stages = 0}, "stages = 0: expected 1 to 256"}}) {
+        {M{.stages = 0}, "stages = 0: expected 1 to 256"},
+        {M{.whole_steps = -1}, "whole_steps = -1: expected 0 to 1024"}}) {
     const auto compiled = compile(kernels::mla_decode(options), *Target::parse("sm_80"));
     ASSERT_FALSE(compiled) << part;
     ASSERT_EQ(compiled.diags().size(), 1U) << compiled.diags().text();

@@ -36,7 +36,8 @@ namespace tartan::inline TARTAN_ABI::kernels {
 /// keys among blocks are as in decode.h: query token t sees keys up to length - queries + t. The
 /// rows of Q of a sequence, queries * heads, are tiles of 64; a tile's block reads each key once
 /// for all of its rows. Where there are several tiles, as many neighbouring blocks read the same
-/// keys at the same time: a grid is a multiple of row_tiles().
+/// keys at the same time: a grid is a multiple of row_tiles(). Blocks get whole sequences where
+/// that costs less than parts, and their sums: see `whole_steps`.
 struct MlaDecode {
   static constexpr int latent = 512, key = 576;
 
@@ -47,6 +48,9 @@ struct MlaDecode {
   int keys_per_step = 64;  // 16, 32 or 64
   int stages = 1;          // of the ring for keys
   int producers = 0;       // producer warps, see Builder::roles()
+  /// Blocks get whole sequences where the busiest one then has at most so many steps more than an
+  /// equal share of all keys (nor more than 2 and an eighth of that share). 0: equal shares.
+  int whole_steps = 8;
 
   int rows() const { return queries * heads; }
   int row_tiles() const { return (rows() + 63) / 64; }
