@@ -123,10 +123,16 @@ Attention fitting(const Attention& options, const Target& target) {
 
 Attention tuned(const Attention& options, const Target& target) {
   Attention out = options;
-  if (target.arch.text() != "sm_90a") return fitting(out, target);
-  const bool narrow = options.head_dim <= 64;  // three warpgroups have enough registers
-  out.warps = narrow ? 12 : 8, out.producers = 4;
-  out.queries_per_block = 16 * out.warps, out.keys_per_step = 128;
+  const int d = options.head_dim;
+  if (target.arch.text() != "sm_90a") {
+    // Where the assembler would spill otherwise.
+    if (64 < d && d <= 96 && target.arch.sm >= 80)
+      out.warps = 8, out.queries_per_block = 16 * out.warps;
+    if (224 < d && d < 256) out.keys_per_step = 48;
+    return fitting(out, target);
+  }
+  out.warps = d <= 96 ? 12 : 8, out.producers = 4;  // three warpgroups have enough registers
+  out.queries_per_block = 16 * out.warps, out.keys_per_step = 64 < d && d <= 96 ? 112 : 128;
   return fitting(out, target);
 }
 
@@ -184,7 +190,9 @@ static Kernel described_attention(const Attention& options) {
         k.roles([&] {
           k.copy(Q.tile(m, d, block, 0), sQ[0]);
           k.barrier();
-          auto q = mma_qk.load_a(sQ[0]);
+          // Fragments of wide heads would take the registers of O's sums.
+          std::optional<WarpTile> q;
+          if (d <= 128) q = mma_qk.load_a(sQ[0]);
 
           // Per row: the maximum of its scores, the sum of exp(score - maximum), and the sum of V's
           // rows with those weights.
@@ -197,7 +205,7 @@ static Kernel described_attention(const Attention& options) {
               mma_pv.variable_a();  // of the step before: their product overlaps with this one
           const auto step = [&](const Scalar& t, const Scalar& stage) {
             auto s = mma_qk.accumulator();
-            s = mma_qk(s, q, sK[stage]);
+            s = q ? mma_qk(s, *q, sK[stage]) : mma_qk(s, sQ[0], sK[stage]);
             o = mma_pv(o, weights, sV[stage]);
             if (capped) s = map(s, [&](Scalar x) { return (*capped)(x); });
             auto at_an_end = (t + 1) * n > sure;

@@ -47,6 +47,42 @@ TEST(Attention, EmulatorAgreesOnOtherTargets) {
   expect_attention(device, *Target::parse("sm_75"), A{.causal = true, .stages = 1}, {70, 70, 2, 1});
 }
 
+// Panels of 128, 64 and 32 bytes, three warpgroups and two, Q in registers and in shared memory.
+std::vector<std::pair<kernels::Attention, Lengths>> wide_cases() {
+  using A = kernels::Attention;
+  return {
+      {A{.head_dim = 80, .causal = true}, {70, 150}},
+      {A{.head_dim = 96, .type = bf16, .causal = true, .window = true}, {130, 300, 2, 1}},
+      {A{.head_dim = 96, .softcap = kernels::Softcap::by_exp, .sinks = true}, {7, 113}},
+      {A{.head_dim = 176}, {33, 130, 2, 2}},
+      {A{.head_dim = 192, .causal = true}, {150, 40}},  // the first 110 queries see no key
+      {A{.head_dim = 192, .type = bf16, .causal = true, .window = true, .sinks = true}, {65, 250}},
+      {A{.head_dim = 240, .causal = true}, {40, 90}},
+      {A{.head_dim = 256, .type = bf16, .causal = true}, {130, 170, 2, 1}},
+      {A{.head_dim = 256, .softcap = kernels::Softcap::by_tanh}, {16, 81}},
+  };
+}
+
+void expect_wide_heads(Device& device, const Target& target) {
+  for (const auto& [options, size] : wide_cases()) {
+    if (options.type == bf16 && target.arch.sm < 80) continue;
+    expect_attention(device, target, tuned(options, target), size);
+  }
+}
+
+TEST(Attention, EmulatorAgreesWithWideHeads) {
+  Device device = *Device::open("emulator");
+  for (const char* target : {"sm_75", "sm_80", "sm_90a"})
+    expect_wide_heads(device, *Target::parse(target));
+}
+
+TEST(Attention, GpuAgreesWithWideHeads) {
+  auto device = Device::open("cuda");
+  if (!device) GTEST_SKIP() << device.diags().text();
+  expect_wide_heads(*device, Target::of(device->arch()));
+  if (device->arch().sm == 90) expect_wide_heads(*device, hopper);
+}
+
 // With wgmma and TMA.
 TEST(Attention, EmulatorAgreesByWarpgroups) {
   Device device = *Device::open("emulator");
@@ -85,6 +121,28 @@ TEST(Attention, AssemblesWithoutSpills) {
       }
 }
 
+TEST(Attention, WideHeadsAssembleWithoutSpills) {
+  if (!test::has_assembler()) GTEST_SKIP() << "no ptxas";
+  for (const char* target : {"sm_80", "sm_90a"})
+    for (const int head_dim : {80, 96, 160, 192, 256})
+      for (const bool all : {false, true}) {
+        const kernels::Attention options{
+            .head_dim = head_dim,
+            .causal = true,
+            .window = all,
+            .softcap = all ? kernels::Softcap::by_exp : kernels::Softcap::none,
+            .sinks = all};
+        const auto compiled = compile(kernels::attention(tuned(options, *Target::parse(target))),
+                                      *Target::parse(target));
+        ASSERT_TRUE(compiled) << compiled.diags().text();
+        EXPECT_TRUE(compiled->warnings.empty()) << compiled->warnings.text();
+        SCOPED_TRACE(fmt::format("{} d {} {}", target, head_dim, all ? "options" : "plain"));
+        test::expect_good_registers(
+            compiled->ptx, target,
+            testing::TempDir() + std::to_string(getpid()) + "_tartan_attention_wide");
+      }
+}
+
 // Longer queries than shared memory has room for, with as many keys as for shorter ones.
 TEST(Attention, TunedFitsSharedMemory) {
   Device device = *Device::open("emulator");
@@ -101,6 +159,14 @@ TEST(Attention, TunedFitsSharedMemory) {
         device, target,
         kernels::tuned(kernels::Attention{.head_dim = head_dim, .causal = true}, target), {70, 75});
   }
+  // Head dimensions to 256 keep two stages.
+  for (const char* name : {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120"})
+    for (int head_dim = 16; head_dim <= 256; head_dim += 16) {
+      const auto options =
+          kernels::tuned(kernels::Attention{.head_dim = head_dim}, *Target::parse(name));
+      EXPECT_EQ(options.stages, 2) << name << ' ' << head_dim;
+      EXPECT_GE(options.keys_per_step, 32) << name << ' ' << head_dim;
+    }
   // Options that fit are unchanged.
   EXPECT_EQ(
       kernels::tuned(kernels::Attention{.head_dim = 128}, *Target::parse("sm_89")).keys_per_step,

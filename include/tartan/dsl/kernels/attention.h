@@ -42,7 +42,7 @@ enum class Softcap : std::uint8_t { none, by_exp, by_tanh };
 /// Options add parameters: `window` (s32) and `cap` (f32), in this order, after scale, and `sinks`
 /// (f32, [heads]) at the end. LSE includes caps and sinks.
 struct Attention {
-  int head_dim = 64;  // a multiple of 16 up to 512; 64 and 128 are tuned
+  int head_dim = 64;  // a multiple of 16 up to 512; up to 256 nothing spills on sm_80 and sm_90a
   Type type = f16;    // of Q, K, V and O: f16 or bf16
   /// Query i sees the keys up to i + keys - queries: the last query sees all of them.
   bool causal = false;
@@ -75,8 +75,8 @@ struct Attention {
 Kernel attention(const Attention& options);
 
 /// `options` with the tile, warps and producers that are fastest on a target: on sm_90a two or
-/// three consumer warpgroups and one producer warpgroup, unchanged elsewhere. If shared memory does
-/// not suffice: fewer keys per step, then fewer stages.
+/// three consumer warpgroups and one producer warpgroup; elsewhere what keeps registers from
+/// spilling. If shared memory does not suffice: fewer keys per step, then fewer stages.
 Attention tuned(const Attention& options, const Target& target);
 
 }  // namespace tartan::inline TARTAN_ABI::kernels
