@@ -175,7 +175,7 @@ class MlaDecoding {
               [&] { o = map_rows(o, shrink, times); });
       // The first group's products go first: it computes the next scores beside the second one's.
       const auto meet = [&](const Scalar& who, const char* how) {
-        if (mma_values_.kind().shape.shape.m == 64)  // wgmma
+        if (with_.producers > 0 && k_.target().arch.text() == "sm_90a")  // wgmma
           k_.when(who,
                   [&] { k_.ptx(fmt::format("bar.{} {}, {};", how, issued, threads), {}, {}); });
       };

@@ -92,6 +92,16 @@ TEST(MlaDecode, GpuAgreesWithDoublePrecision) {
     }
 }
 
+// By wgmma the second group of warps waits until the first one's products are on their way.
+TEST(MlaDecode, OrderOfProducts) {
+  for (const auto& [target, waits] : {std::pair{"sm_90a", true}, {"sm_80", false}}) {
+    const auto compiled = compile(kernels::mla_decode(on(target, {})), *Target::parse(target));
+    ASSERT_TRUE(compiled) << compiled.diags().text();
+    for (const char* each : {"bar.sync 4, 256;", "bar.arrive 4, 256;"})
+      EXPECT_EQ(compiled->ptx.find(each) != std::string::npos, waits) << target;
+  }
+}
+
 // NVIDIA's assembler accepts the text and spills nothing.
 TEST(MlaDecode, AssemblesWithoutSpills) {
   if (!test::has_assembler()) GTEST_SKIP() << "no ptxas";
