@@ -6,11 +6,10 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "bench/gpu/words.h"
+#include "bench/gpu/named_options.h"
 #include "tartan/dsl/kernels/attention_backward.h"
 #include "tartan/launch.h"
 
@@ -37,14 +36,8 @@ struct Problem {
   }
 };
 
-// A named part of a configuration. A new option of the kernel needs a new row.
-struct Option {
-  std::string_view name;
-  void (*set)(kernels::AttentionBackward& options, int value);
-  std::string_view help;
-};
-
-constexpr Option options[] = {
+// A new option of the kernel needs a new row.
+constexpr gpu::NamedOption<kernels::AttentionBackward> options[] = {
     {"queries", [](kernels::AttentionBackward& a, int value) { a.queries_per_step = value; },
      "queries of a step"},
     {"keys", [](kernels::AttentionBackward& a, int value) { a.keys_per_block = value; },
@@ -59,31 +52,11 @@ constexpr Option options[] = {
      "1: sums in the order of the keys"},
 };
 
-std::string config_help() {
-  std::string out = "  tuned  what tuned() chooses\n";
-  for (const Option& option : options) out += fmt::format("  {}=N {}\n", option.name, option.help);
-  return out;
-}
-
 kernels::AttentionBackward options_of(const Words& words, const Problem& problem,
                                       const std::string& config, const Target& target) {
-  kernels::AttentionBackward out{
+  const kernels::AttentionBackward out{
       .head_dim = problem.head_dim, .type = *parse_type(words.type), .causal = problem.causal};
-  for (const std::string_view part : gpu::split(config, ':')) {
-    if (part == "tuned") {
-      out = tuned(out, target);
-      continue;
-    }
-    const auto named = gpu::read_named(part);
-    const Option* found = nullptr;
-    for (const Option& option : options)
-      if (named && option.name == named->name) found = &option;
-    if (!found)
-      gpu::refuse("--config", config,
-                  "tuned or NAME=NUMBER, joined by colons, of\n" + config_help());
-    found->set(out, named->value);
-  }
-  return out;
+  return gpu::configured(out, config, options, target);
 }
 
 std::string hexadecimal(const std::vector<std::byte>& bytes) {
@@ -105,14 +78,6 @@ struct Launch {
 class Emitter {
  public:
   Emitter(const Words& words, const Target& target) : words_(words), target_(target) {}
-
-  bool write(const std::string& file, const std::string& text) const {
-    std::ofstream out(std::filesystem::path(words_.folder) / file);
-    out << text;
-    out.close();
-    if (!out) std::cerr << words_.folder << '/' << file << ": cannot be written\n";
-    return bool(out);
-  }
 
   // Configurations that do not compile are reported and skipped.
   bool add(const Problem& problem, const std::string& config, Json& launches) const {
@@ -145,13 +110,11 @@ class Emitter {
         std::cerr << config << ":\n" << launch.diags().text();
         return true;
       }
-      std::string file = fmt::format("{}_{}_{}{}.ptx", config, i, problem.head_dim,
-                                     problem.causal ? "_causal" : "");
-      for (char& each : file)
-        if (each == ':' || each == '=') each = '_';
+      const std::string file = gpu::file_of(
+          config, fmt::format("{}_{}{}", i, problem.head_dim, problem.causal ? "_causal" : ""));
       kernels.push_back(*launch);
       kernels.back()["ptx"] = file;
-      if (!write(file, texts[i])) return false;
+      if (!gpu::write_file(words_.folder, file, texts[i])) return false;
     }
     launches.push_back(
         {{"name", config},
@@ -232,7 +195,7 @@ bool emit(const Words& words, const Target& target) {
           if (!emitter.add(problem, config, each["launches"])) return false;
         all["cases"].push_back(std::move(each));
       }
-  return emitter.write("launches.json", all.dump(1) + "\n");
+  return gpu::write_file(words.folder, "launches.json", all.dump(1) + "\n");
 }
 
 }  // namespace
@@ -253,15 +216,14 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--type", words.type, "f16 or bf16")->capture_default_str();
   app.add_option("--target", words.target, "What to compile for")->capture_default_str();
-  app.add_option("--config", words.configs, "Parts joined by colons:\n" + config_help());
+  app.add_option("--config", words.configs,
+                 "Parts joined by colons:\n" + gpu::config_help(options));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  const auto target = Target::parse(words.target);
-  if (!target) gpu::refuse("--target", words.target, "an architecture such as sm_90a");
-  const auto type = parse_type(words.type);
-  if (type != f16 && type != bf16) gpu::refuse("--type", words.type, "f16 or bf16");
-  return emit(words, *target) ? 0 : 1;
+  const Target target = gpu::target_of(words.target);
+  gpu::expect_16_bits(words.type);
+  return emit(words, target) ? 0 : 1;
 }

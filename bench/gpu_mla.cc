@@ -6,12 +6,11 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "bench/gpu/launch_json.h"
-#include "bench/gpu/words.h"
+#include "bench/gpu/named_options.h"
 #include "tartan/dsl/kernels/mla_decode.h"
 
 using namespace tartan;
@@ -31,14 +30,8 @@ struct Problem {
   int batch = 0, length = 0, heads = 0, queries = 0;
 };
 
-// A named part of a configuration. A new option of the kernel needs a new row.
-struct Option {
-  std::string_view name;
-  void (*set)(kernels::MlaDecode& options, int value);
-  std::string_view help;
-};
-
-constexpr Option options[] = {
+// A new option of the kernel needs a new row.
+constexpr gpu::NamedOption<kernels::MlaDecode> options[] = {
     {"stages", [](kernels::MlaDecode& a, int value) { a.stages = value; }, "stages of the ring"},
     {"keys", [](kernels::MlaDecode& a, int value) { a.keys_per_step = value; }, "keys of a step"},
     {"producers", [](kernels::MlaDecode& a, int value) { a.producers = value; },
@@ -47,46 +40,18 @@ constexpr Option options[] = {
      "steps more of a CTA that may have whole sequences; 0: equal shares"},
 };
 
-std::string config_help() {
-  std::string out = "  tuned  what tuned() chooses\n";
-  for (const Option& option : options) out += fmt::format("  {}=N {}\n", option.name, option.help);
-  return out;
-}
-
 kernels::MlaDecode options_of(const Words& words, const Problem& problem, const std::string& config,
                               const Target& target) {
-  kernels::MlaDecode out{.type = *parse_type(words.type),
-                         .queries = problem.queries,
-                         .heads = problem.heads,
-                         .page = words.page};
-  for (const std::string_view part : gpu::split(config, ':')) {
-    if (part == "tuned") {
-      out = tuned(out, target);
-      continue;
-    }
-    const auto named = gpu::read_named(part);
-    const Option* found = nullptr;
-    for (const Option& option : options)
-      if (named && option.name == named->name) found = &option;
-    if (!found)
-      gpu::refuse("--config", config,
-                  "tuned or NAME=NUMBER, joined by colons, of\n" + config_help());
-    found->set(out, named->value);
-  }
-  return out;
+  const kernels::MlaDecode out{.type = *parse_type(words.type),
+                               .queries = problem.queries,
+                               .heads = problem.heads,
+                               .page = words.page};
+  return gpu::configured(out, config, options, target);
 }
 
 class Emitter {
  public:
   Emitter(const Words& words, const Target& target) : words_(words), target_(target) {}
-
-  bool write(const std::string& file, const std::string& text) const {
-    std::ofstream out(std::filesystem::path(words_.folder) / file);
-    out << text;
-    out.close();
-    if (!out) std::cerr << words_.folder << '/' << file << ": cannot be written\n";
-    return bool(out);
-  }
 
   // Configurations that do not compile are reported and skipped.
   bool add(const Problem& problem, const std::string& config, Json& launches) const {
@@ -103,9 +68,8 @@ class Emitter {
         *compiled, {problem.batch, (problem.length + words_.page - 1) / words_.page}, scale,
         {"Q", "KV", "table", "lengths", "O", "P", "L", "counters"});
     if (!arguments) return refuse(arguments.diags());
-    std::string file = fmt::format("{}_h{}_q{}.ptx", config, problem.heads, problem.queries);
-    for (char& each : file)
-      if (each == ':' || each == '=') each = '_';
+    const std::string file =
+        gpu::file_of(config, fmt::format("h{}_q{}", problem.heads, problem.queries));
     const unsigned blocks = with.blocks(words_.multiprocessors);
     launches.push_back({{"name", config},
                         {"ptx", file},
@@ -116,7 +80,7 @@ class Emitter {
                         {"partials", {with.partial_elements(blocks), with.weight_elements(blocks)}},
                         {"tiles", with.row_tiles()},
                         {"arguments", *arguments}});
-    return write(file, compiled->ptx);
+    return gpu::write_file(words_.folder, file, compiled->ptx);
   }
 
  private:
@@ -153,7 +117,7 @@ bool emit(const Words& words, const Target& target) {
         all["cases"].push_back(std::move(each));
       }
   }
-  return emitter.write("launches.json", all.dump(1) + "\n");
+  return gpu::write_file(words.folder, "launches.json", all.dump(1) + "\n");
 }
 
 }  // namespace
@@ -170,15 +134,14 @@ int main(int argc, char** argv) {
   app.add_option("--type", words.type, "f16 or bf16")->capture_default_str();
   app.add_option("--multiprocessors", words.multiprocessors, "Of the GPU")->capture_default_str();
   app.add_option("--target", words.target, "What to compile for")->capture_default_str();
-  app.add_option("--config", words.configs, "Parts joined by colons:\n" + config_help());
+  app.add_option("--config", words.configs,
+                 "Parts joined by colons:\n" + gpu::config_help(options));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  const auto target = Target::parse(words.target);
-  if (!target) gpu::refuse("--target", words.target, "an architecture such as sm_90a");
-  const auto type = parse_type(words.type);
-  if (type != f16 && type != bf16) gpu::refuse("--type", words.type, "f16 or bf16");
-  return emit(words, *target) ? 0 : 1;
+  const Target target = gpu::target_of(words.target);
+  gpu::expect_16_bits(words.type);
+  return emit(words, target) ? 0 : 1;
 }
