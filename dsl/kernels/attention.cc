@@ -125,10 +125,8 @@ Attention tuned(const Attention& options, const Target& target) {
   Attention out = options;
   const int d = options.head_dim;
   if (target.arch.text() != "sm_90a") {
-    // Where the assembler would spill otherwise.
-    if (64 < d && d <= 96 && target.arch.sm >= 80)
-      out.warps = 8, out.queries_per_block = 16 * out.warps;
-    if (224 < d && d < 256) out.keys_per_step = 48;
+    // With more, the assembler spills.
+    if (d == 96 || d == 240) out.keys_per_step = std::min(out.keys_per_step, 48);
     return fitting(out, target);
   }
   out.warps = d <= 96 ? 12 : 8, out.producers = 4;  // three warpgroups have enough registers
@@ -190,9 +188,9 @@ static Kernel described_attention(const Attention& options) {
         k.roles([&] {
           k.copy(Q.tile(m, d, block, 0), sQ[0]);
           k.barrier();
-          // Fragments of wide heads would take the registers of O's sums.
+          // Fragments of wider heads would take the registers of O's sums.
           std::optional<WarpTile> q;
-          if (d <= 128) q = mma_qk.load_a(sQ[0]);
+          if (d <= 192) q = mma_qk.load_a(sQ[0]);
 
           // Per row: the maximum of its scores, the sum of exp(score - maximum), and the sum of V's
           // rows with those weights.
