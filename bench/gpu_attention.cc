@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The attention kernel on a GPU beside the ceiling of mma.sync: see --help, and gpu/measure.h for
-// how it measures. --emit writes what attention_peer.py measures beside cuDNN and FlashAttention.
+// how it measures. --emit writes what attention_peer.py and, of packed sequences,
+// attention_packed_peer.py measure beside cuDNN and FlashAttention.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include "bench/gpu/attention_problem.h"
@@ -18,7 +20,7 @@ using namespace tartan;
 namespace {
 
 struct Words {
-  std::vector<int> lengths{4096, 16384}, head_dims{64, 128};
+  std::vector<int> lengths{4096, 16384}, head_dims{64, 128}, packed;
   std::vector<std::string> configs{"hopper", "default"};
   std::string type = "bf16", device = "cuda", emit, target = "sm_90a", json, svg;
   int tokens = 16384, width = 2048, share = 1, rounds = 5;
@@ -41,6 +43,10 @@ class Contest {
     Buffer& sinks = buffers_["sinks"] = gpu::must(
         session.device.allocate(std::max(4 * static_cast<std::size_t>(problem.heads), 16UL)));
     gpu::must(sinks.fill(0));
+    const std::vector<int> starts = problem.starts();
+    Buffer& buffer = buffers_["starts"] =
+        gpu::must(session.device.allocate(std::max(4 * starts.size(), std::size_t{16})));
+    gpu::must(buffer.write(starts));
   }
 
   void run(const std::vector<gpu::AttentionConfig>& configs, int rounds) {
@@ -119,8 +125,9 @@ std::vector<gpu::AttentionProblem> problems(const Words& words) {
   const auto type = parse_type(words.type);
   if (type != f16 && type != bf16) gpu::refuse("--type", words.type, "f16 or bf16");
   std::vector<gpu::AttentionProblem> out;
+  const int all = std::accumulate(words.packed.begin(), words.packed.end(), 0);
   for (const int head_dim : words.head_dims)
-    for (const int length : words.lengths)
+    for (const int length : words.packed.empty() ? words.lengths : std::vector{all})
       for (const bool causal : {false, true}) {
         if (head_dim < 1 || length < 1 || words.width % head_dim != 0)
           gpu::refuse("--head-dim", fmt::format("{}", head_dim), "a divisor of --width");
@@ -128,13 +135,14 @@ std::vector<gpu::AttentionProblem> problems(const Words& words) {
         if (words.share < 1 || heads % words.share != 0)
           gpu::refuse("--share", fmt::format("{}", words.share),
                       "a divisor of the number of heads");
-        out.push_back({.batch = std::max(1, words.tokens / length),
+        out.push_back({.batch = words.packed.empty() ? std::max(1, words.tokens / length) : 1,
                        .heads = heads,
                        .kv_heads = heads / words.share,
                        .length = length,
                        .head_dim = head_dim,
                        .type = *type,
-                       .causal = causal});
+                       .causal = causal,
+                       .packed = words.packed});
       }
   return out;
 }
@@ -147,6 +155,9 @@ std::vector<gpu::AttentionConfig> read_configs(const Words& words) {
 void add_options(CLI::App& app, Words& words) {
   app.add_option("--length", words.lengths, "Queries and keys of a sequence")
       ->capture_default_str();
+  app.add_option("--packed", words.packed,
+                 "Lengths of sequences that are packed, instead of --length and --tokens")
+      ->check(CLI::PositiveNumber);
   app.add_option("--head-dim", words.head_dims, "Elements of a head")->capture_default_str();
   app.add_option("--tokens", words.tokens, "Queries in all: batch = tokens / length")
       ->capture_default_str();

@@ -77,8 +77,9 @@ class Emitter {
     if (!compiled) return refuse(compiled.diags());
     const auto arguments = arguments_json(*compiled, config, problem);
     if (!arguments) return refuse(arguments.diags());
-    std::string file = fmt::format("{}_{}_{}_{}.ptx", config.text, name(problem.type),
-                                   problem.head_dim, problem.causal ? "causal" : "full");
+    std::string file =
+        fmt::format("{}_{}_{}_{}{}.ptx", config.text, name(problem.type), problem.head_dim,
+                    problem.causal ? "causal" : "full", options.packed ? "_packed" : "");
     for (char& each : file)
       if (each == ':' || each == '=') each = '_';
     const Dim3 grid = grid_of(config, problem);
@@ -98,15 +99,11 @@ class Emitter {
 };
 
 Json problem_json(const AttentionProblem& problem) {
-  return {{"title", problem.text()},
-          {"type", name(problem.type)},
-          {"batch", problem.batch},
-          {"heads", problem.heads},
-          {"kv_heads", problem.kv_heads},
-          {"length", problem.length},
-          {"head_dim", problem.head_dim},
-          {"causal", problem.causal},
-          {"operations", problem.operations()},
+  return {{"title", problem.text()},      {"type", name(problem.type)},
+          {"batch", problem.batch},       {"heads", problem.heads},
+          {"kv_heads", problem.kv_heads}, {"length", problem.length},
+          {"head_dim", problem.head_dim}, {"causal", problem.causal},
+          {"packed", problem.packed},     {"operations", problem.operations()},
           {"launches", Json::array()}};
 }
 

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string_view>
 
 #include "bench/gpu/words.h"
@@ -45,8 +47,11 @@ constexpr Option options[] = {
 }  // namespace
 
 double AttentionProblem::operations(int window) const {
-  double pairs = 1.0 * length * length / (causal ? 2 : 1);
-  if (causal && window && window < length) pairs -= 0.5 * (length - window) * (length - window);
+  double pairs = 0;
+  for (const int each : packed.empty() ? std::vector{length} : packed) {
+    pairs += 1.0 * each * each / (causal ? 2 : 1);
+    if (causal && window && window < each) pairs -= 0.5 * (each - window) * (each - window);
+  }
   return 4.0 * batch * heads * pairs * head_dim;
 }
 
@@ -56,11 +61,23 @@ std::size_t AttentionProblem::elements(int of_heads) const {
   return out;
 }
 
+std::vector<int> AttentionProblem::starts() const {
+  std::vector<int> out(packed.size() + 1);
+  std::partial_sum(packed.begin(), packed.end(), out.begin() + 1);
+  return out;
+}
+
 std::string AttentionProblem::text() const {
-  return fmt::format("{}, {} queries and keys, {} heads of {}{}, batch {}, {}", name(type), length,
-                     heads, head_dim,
-                     kv_heads == heads ? "" : fmt::format(" ({} of keys)", kv_heads), batch,
-                     causal ? "causal" : "full");
+  const std::string of_heads =
+      fmt::format("{} heads of {}{}", heads, head_dim,
+                  kv_heads == heads ? "" : fmt::format(" ({} of keys)", kv_heads));
+  const char* const mask = causal ? "causal" : "full";
+  if (!packed.empty())
+    return fmt::format("{}, {} packed sequences of {} to {} queries and keys, {} in all, {}, {}",
+                       name(type), packed.size(), *std::min_element(packed.begin(), packed.end()),
+                       *std::max_element(packed.begin(), packed.end()), length, of_heads, mask);
+  return fmt::format("{}, {} queries and keys, {}, batch {}, {}", name(type), length, of_heads,
+                     batch, mask);
 }
 
 std::optional<AttentionConfig> read_attention_config(const std::string& word) {
@@ -91,14 +108,19 @@ std::string attention_config_help() {
 kernels::Attention options_of(const AttentionConfig& config, const AttentionProblem& problem) {
   kernels::Attention out;
   out.head_dim = problem.head_dim, out.type = problem.type, out.causal = problem.causal;
+  out.packed = !problem.packed.empty();
   if (config.hopper) out = kernels::tuned(out, *Target::parse("sm_90a"));
   for (const auto& [set, value] : config.settings) set(out, value);
   return out;
 }
 
 Dim3 grid_of(const AttentionConfig& config, const AttentionProblem& problem) {
-  return {options_of(config, problem).blocks(problem.length), static_cast<unsigned>(problem.heads),
-          static_cast<unsigned>(problem.batch)};
+  const kernels::Attention options = options_of(config, problem);
+  const auto heads = static_cast<unsigned>(problem.heads);
+  if (!problem.packed.empty())
+    return {options.blocks(*std::max_element(problem.packed.begin(), problem.packed.end())), heads,
+            static_cast<unsigned>(problem.packed.size())};
+  return {options.blocks(problem.length), heads, static_cast<unsigned>(problem.batch)};
 }
 
 std::vector<AttentionArgument> arguments_of(const AttentionConfig& config,
@@ -112,8 +134,10 @@ std::vector<AttentionArgument> arguments_of(const AttentionConfig& config,
                                         {.real = scale}};
   if (options.window) out.push_back({.integer = config.window});
   if (options.softcap != kernels::Softcap::none) out.push_back({.real = 20});
+  if (options.packed) out.push_back({.integer = static_cast<int>(problem.packed.size())});
   for (const char* buffer : {"Q", "K", "V", "O", "LSE"}) out.push_back({.buffer = buffer});
   if (options.sinks) out.push_back({.buffer = "sinks"});
+  if (options.packed) out.insert(out.end(), 2, {.buffer = "starts"});
   return out;
 }
 

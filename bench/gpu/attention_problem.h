@@ -16,12 +16,15 @@ struct AttentionProblem {
   int batch = 4, heads = 16, kv_heads = 16, length = 4096, head_dim = 128;  // length: queries, keys
   tartan::Type type = tartan::bf16;
   bool causal = false;
+  std::vector<int> packed = {};  // lengths of packed sequences; then batch 1, `length` their sum
 
   /// Both products, half of them when causal; less with a window of keys (0: without one).
   double operations(int window = 0) const;
   std::size_t elements() const { return elements(heads); }        // of Q and O
   std::size_t kv_elements() const { return elements(kv_heads); }  // of K and V
   std::size_t rows() const { return elements() / static_cast<std::size_t>(head_dim); }
+  /// Where the packed sequences begin, and the end of the last one.
+  std::vector<int> starts() const;
   /// "bf16, 4096 queries and keys, 16 heads of 128 (4 of keys), batch 4, causal"
   std::string text() const;
 
@@ -46,8 +49,8 @@ tartan::kernels::Attention options_of(const AttentionConfig& config,
                                       const AttentionProblem& problem);
 tartan::Dim3 grid_of(const AttentionConfig& config, const AttentionProblem& problem);
 
-/// An argument of kernels::attention(), in order: a buffer ("Q", "K", "V", "O", "LSE", "sinks") or
-/// a number.
+/// An argument of kernels::attention(), in order: a buffer ("Q", "K", "V", "O", "LSE", "sinks",
+/// "starts") or a number.
 struct AttentionArgument {
   std::string buffer = {};
   std::optional<int> integer = {};

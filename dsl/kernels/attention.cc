@@ -7,6 +7,7 @@
 #include <limits>
 #include <numbers>
 #include <optional>
+#include <tuple>
 
 #include "dsl/kernels/keys.h"
 #include "tartan/dsl/math.h"
@@ -21,7 +22,7 @@ Scalar plus(const Scalar& x, const Scalar& y) { return x + y; }
 constexpr int most_head_dim = 512;
 
 // A row that sees no key has the sum 0. A NaN sum is not 0.
-Scalar share(const Scalar& x, const Scalar& sum) {
+Scalar share_of(const Scalar& x, const Scalar& sum) {
   return select(sum == 0, 0, x * reciprocal(sum));
 }
 // Whether the product of a score and the scale has less than 12 fraction bits.
@@ -33,14 +34,15 @@ Scalar any(const RowValues& rows, Scalar (*is)(const Scalar&)) {
   return out;
 }
 
-// Writes one value for each row of the tile that exists; the tile's first row is number `first`.
+// Writes one value for each row of the tile that exists, from place `begin` on; the tile's first
+// row is number `first`.
 // The four lanes that share a row hold the same value.
-void write_rows(Builder& k, const Global& to, const Scalar& count, const Scalar& first,
-                const WarpTile& tile, const RowValues& values) {
+void write_rows(Builder& k, const Global& to, const Scalar& begin, const Scalar& count,
+                const Scalar& first, const WarpTile& tile, const RowValues& values) {
   const RowValues rows = row_places(tile);
   for (std::size_t i = 0; i < rows.size() && i < values.size(); ++i) {
     const Scalar row = first + rows[i];
-    k.when((k.lane() % 4 == 0) & (row < count), [&] { k.write(to, 0, row, values[i]); });
+    k.when((k.lane() % 4 == 0) & (row < count), [&] { k.write(to, 0, begin + row, values[i]); });
   }
 }
 
@@ -108,6 +110,14 @@ std::int64_t shared_bytes(const Attention& options) {
   return lines * (line + padding) + barriers;
 }
 
+// Whether the output has shared memory of its own, so that producers may fill that of the queries.
+bool has_own_output(const Attention& options, const Target& target) {
+  constexpr int of_warp = 4096, reserve = 4096, most_warps = 8;  // three warpgroups: slower so
+  const ArchRow* arch = find_arch(target.arch);
+  return options.producers > 0 && options.warps <= most_warps && arch &&
+         shared_bytes(options) + options.warps * of_warp + reserve <= arch->shared_bytes;
+}
+
 // Reduces the keys per step, then the stages, until shared memory suffices.
 Attention fitting(const Attention& options, const Target& target) {
   Attention out = options;
@@ -134,140 +144,330 @@ Attention tuned(const Attention& options, const Target& target) {
   return fitting(out, target);
 }
 
-static Kernel described_attention(const Attention& options) {
-  const Type type = options.type;
-  const int d = options.head_dim, m = options.tile_queries(), n = options.keys_per_step;
-  const Tile qk{.m = m, .n = n, .k = d, .warps_m = options.warps, .warps_n = 1};
-  const Tile pv{.m = m, .n = d, .k = n, .warps_m = options.warps, .warps_n = 1};
-  return kernel(
-      "attention", {.block = qk.threads(), .producers = options.producers}, [=](Builder& k) {
-        if (!is_possible(k, options)) return;
-        auto queries = k.param("queries", s32), keys = k.param("keys", s32);
-        auto heads = k.param("heads", s32), kv_heads = k.param("kv_heads", s32);
-        auto scale = k.param("scale", f32);
-        std::optional<Scalar> window;
-        if (options.window) window = minimum(maximum(k.param("window", s32), 0), keys);
-        std::optional<Capped> capped;
-        if (options.softcap != Softcap::none) {
-          capped.emplace(k, options.softcap, scale);
-          scale = capped->cap();  // of what tanh gives
-        }
-        scale = scale * k.constant(f32, std::numbers::log2e);  // for exp2
-        auto minus = scale * k.constant(f32, -1);
-        auto head = k.block_z() * heads + k.block_y();
-        auto kv_head = k.block_z() * kv_heads + k.block_y() / (heads / kv_heads);
-        auto Q = k.global("Q", type, row_major(queries, d)).matrix(head);
-        auto K = k.global("K", type, row_major(keys, d)).matrix(kv_head).transposed();
-        auto V = k.global("V", type, row_major(keys, d)).matrix(kv_head);
-        auto O = k.global("O", type, row_major(queries, d)).matrix(head);
-        auto LSE = k.global("LSE", f32, row_major(1, queries)).matrix(head);
-        std::optional<Global> sinks;
-        if (options.sinks) sinks = k.global("sinks", f32, row_major(1, heads));
+namespace {
 
-        const MmaKind mma = k.best_mma(type, type, f32);
-        if (mma.shape.shape.m == 0) return;  // best_mma() has reported it
-        auto mma_qk = k.tiled_mma(mma, qk), mma_pv = k.tiled_mma(mma, pv);
-        auto sQ = k.shared("sQ", type, mma_qk.shared_a());
-        auto sK = k.shared("sK", type, mma_qk.shared_b(options.stages, Major::col));
-        auto sV = k.shared("sV", type, mma_pv.shared_b(options.stages, Major::row));
+// The body of the kernel.
+class Forward {
+ public:
+  Forward(Builder& k, const Attention& with)
+      : k_(k),
+        with_(with),
+        d_(with.head_dim),
+        m_(with.tile_queries()),
+        n_(with.keys_per_step),
+        in_turns_(with.causal && with.producers > 0 && with.warps % 4 == 0 && with.warps > 4 &&
+                  k.target().arch.text() == "sm_90a"),
+        apart_(with.causal && has_own_output(with, k.target())),
+        windows_(with.packed && with.producers > 0 && k.target().arch.sm >= 90) {}
 
-        auto block = ceil_div(queries, m) - 1 - k.block_x();  // causal: the longest ones first
-        // Keys that a query sees: the first and last query of the block bound the work.
-        const auto seen = [&](Scalar query) {
-          return options.causal ? minimum(keys, query + 1 + keys - queries) : keys;
-        };
-        auto sure = seen(block * m), most = seen(block * m + (m - 1));
-        auto steps = ceil_div(most, n), nowhere = ceil_div(keys, n);
-        // The first key of a window, and the first step that the block computes.
-        const auto first_seen = [&](Scalar query) { return query + 1 + keys - queries - *window; };
-        std::optional<Scalar> skipped;
-        if (window) skipped = maximum(first_seen(block * m), 0) / n;
-        const auto step_of = [&](Scalar t) { return skipped ? t + *skipped : t; };
-        auto masked = k.constant(f32, -infinity);
+  void describe() {
+    declare();
+    const MmaKind kind = k_.best_mma(with_.type, with_.type, f32);
+    if (kind.shape.shape.m == 0) return;  // best_mma() has reported it
+    qk_ = k_.tiled_mma(kind, tile_qk(with_));
+    pv_ = k_.tiled_mma(kind, {.m = m_, .n = d_, .k = n_, .warps_m = with_.warps, .warps_n = 1});
+    sQ_ = k_.shared("sQ", with_.type, qk_.shared_a());
+    sK_ = k_.shared("sK", with_.type, qk_.shared_b(with_.stages, Major::col));
+    sV_ = k_.shared("sV", with_.type, pv_.shared_b(with_.stages, Major::row));
+    bound();
+    k_.roles([&] {
+      if (in_turns_) k_.when(group() == groups() - 1, [&] { pass_turn(0); });
+      // A sequence may have fewer tiles than the launch has blocks for it.
+      if (with_.packed) k_.when(there_, [&] { tile(); });
+      else tile();
+      if (in_turns_) k_.when(group() == 0, [&] { await_turn(); });
+    });
+  }
 
-        k.roles([&] {
-          k.copy(Q.tile(m, d, block, 0), sQ[0]);
-          k.barrier();
-          // Fragments of wider heads would take the registers of O's sums.
-          std::optional<WarpTile> q;
-          if (d <= 192) q = mma_qk.load_a(sQ[0]);
+  static Tile tile_qk(const Attention& with) {
+    return {.m = with.tile_queries(),
+            .n = with.keys_per_step,
+            .k = with.head_dim,
+            .warps_m = with.warps,
+            .warps_n = 1};
+  }
 
-          // Per row: the maximum of its scores, the sum of exp(score - maximum), and the sum of V's
-          // rows with those weights.
-          auto top = mma_qk.row_variable(masked);
-          auto sum = mma_qk.row_variable(k.constant(f32, 0));
-          auto o = mma_pv.accumulator();
-          std::optional<Scalar> sink;
-          if (sinks) sink = k.read(*sinks, 0, k.block_y()) * k.constant(f32, std::numbers::log2e);
-          auto weights =
-              mma_pv.variable_a();  // of the step before: their product overlaps with this one
-          const auto step = [&](const Scalar& t, const Scalar& stage) {
-            auto s = mma_qk.accumulator();
-            s = q ? mma_qk(s, *q, sK[stage]) : mma_qk(s, sQ[0], sK[stage]);
-            o = mma_pv(o, weights, sV[stage]);
-            if (capped) s = map(s, [&](Scalar x) { return (*capped)(x); });
-            auto at_an_end = (t + 1) * n > sure;
-            if (window)
-              at_an_end = at_an_end | (t * n < first_seen(minimum(block * m + m, queries) - 1));
-            k.when(at_an_end, [&] {
-              s = map(s, [&](Scalar x, ElementPlace at) {
-                auto sees = t * n + at.col < seen(block * m + at.row);
-                if (window) sees = sees & (t * n + at.col >= first_seen(block * m + at.row));
-                return select(sees, x, masked);
-              });
+ private:
+  void declare() {
+    queries_ = all_queries_ = k_.param("queries", s32);
+    keys_ = all_keys_ = k_.param("keys", s32);
+    heads_ = k_.param("heads", s32), kv_heads_ = k_.param("kv_heads", s32);
+    scale_ = k_.param("scale", f32);
+    if (with_.window) window_ = k_.param("window", s32);
+    if (with_.softcap != Softcap::none) {
+      capped_.emplace(k_, with_.softcap, scale_);
+      scale_ = capped_->cap();  // of what tanh gives
+    }
+    scale_ = scale_ * k_.constant(f32, std::numbers::log2e);  // for exp2
+    minus_scale_ = scale_ * k_.constant(f32, -1);
+    masked_ = k_.constant(f32, -infinity);
+    Scalar sequences;
+    if (with_.packed) sequences = k_.param("sequences", s32);
+    const auto matrix = [&](const char* name, const Scalar& rows, const Scalar& heads) {
+      return k_.global(name, with_.type, row_major(rows, with_.packed ? heads * d_ : Scalar(d_)));
+    };
+    Q_ = matrix("Q", queries_, heads_), K_ = matrix("K", keys_, kv_heads_);
+    V_ = matrix("V", keys_, kv_heads_), O_ = matrix("O", queries_, heads_);
+    LSE_ = k_.global("LSE", f32, row_major(1, queries_));
+    if (with_.sinks) sinks_ = k_.global("sinks", f32, row_major(1, heads_));
+    if (with_.packed) read_sequence(sequences);
+    if (window_) window_ = minimum(maximum(*window_, 0), keys_);
+    blocks_ = ceil_div(queries_, m_);
+    find_tile();
+    if (with_.packed) return;
+    const Scalar head = k_.block_z() * heads_ + head_,
+                 kv_head = k_.block_z() * kv_heads_ + head_ / share();
+    for (Global* each : {&Q_, &O_, &LSE_}) *each = each->matrix(head);
+    for (Global* each : {&K_, &V_}) *each = each->matrix(kv_head);
+  }
+
+  // The part of packed matrices that this block has.
+  void read_sequence(const Scalar& sequences) {
+    const auto part = [&](const char* name, Scalar& first, Scalar& count) {
+      const Global starts = k_.global(name, s32, row_major(1, sequences + 1));
+      const Scalar number = k_.convert(k_.block_z(), s32);
+      first = k_.read(starts, 0, number);
+      count = k_.read(starts, 0, number + 1) - first;
+    };
+    part("query_starts", first_query_, queries_);
+    part("key_starts", first_key_, keys_);
+  }
+
+  Scalar index(const Scalar& x) { return k_.convert(x, s32); }
+
+  // ---- Which tile of queries this block has.
+
+  void find_tile() {
+    if (with_.causal && with_.producers > 0) {  // others: registers are scarce
+      const Scalar number = index(k_.block_y()) * index(k_.blocks_x()) + index(k_.block_x());
+      there_ = number < heads_ * blocks_;
+      std::tie(head_, block_) = longest_first(number);
+    } else {
+      head_ = k_.block_y();
+      if (with_.packed) head_ = index(head_);
+      block_ = blocks_ - 1 - k_.block_x();
+      there_ = index(k_.block_x()) < blocks_;
+    }
+  }
+
+  // Causal: the last queries have the most work. They come first, those of several heads whose keys
+  // and values L2 holds.
+  std::pair<Scalar, Scalar> longest_first(const Scalar& number) {
+    constexpr int most_keys = 1 << 20;   // more than L2 holds
+    constexpr int kilobytes = 8 * 1024;  // 16 and 32 are slower on an H100
+    const Scalar of_head = maximum(minimum(keys_, most_keys) / 256 * d_, 1);  // 4 bytes for each d
+    const Scalar most = minimum(maximum(kilobytes / of_head, 1), kv_heads_) * share();
+    const Scalar blocks = maximum(blocks_, 1);
+    const Scalar first = number / (most * blocks) * most, within = number - first * blocks,
+                 together = maximum(minimum(most, heads_ - first), 1);
+    return {first + within % together, blocks_ - 1 - within / together};
+  }
+
+  // Query heads that have a head of keys.
+  Scalar share() { return heads_ / kv_heads_; }
+
+  // ---- Matrices.
+
+  // The tile of queries, or of O; rows beyond the matrix, or the sequence, are zeros.
+  Global query_tile(const Global& all) {
+    if (!with_.packed) return all.tile(m_, d_, block_, 0);
+    return all.window(first_query_, head_ * d_, queries_, d_).tile(m_, d_, block_, 0);
+  }
+  // Same, for copies. TMA copies windows of a constant size alone: with rows of the sequences that
+  // follow.
+  Global query_window() {
+    if (!windows_) return query_tile(Q_);
+    return Q_.window(first_query_ + block_ * m_, head_ * d_, m_, d_);
+  }
+  // The keys or values of step t; nothing where `hidden`.
+  Global key_window(const Global& all, const Scalar& t, const Scalar& hidden) {
+    const Scalar number = select(hidden, ceil_div(keys_, n_), t);
+    if (!with_.packed) return all.tile(n_, d_, number, 0);
+    const Scalar col = head_ / share() * d_;
+    if (windows_) return all.window(select(hidden, all_keys_, first_key_ + t * n_), col, n_, d_);
+    return all.window(first_key_, col, keys_, d_).tile(n_, d_, number, 0);
+  }
+
+  // Zeros for rows from `first` on, which are another sequence's: NaN times a weight of zero would
+  // be NaN. The stage has arrived, and its next filling awaits all threads.
+  void clear(const Shared& tile, const Scalar& first, int rows) {
+    const int vectors = d_ / 8;
+    k_.loop(first * vectors + index(k_.thread()), rows * vectors, tile_qk(with_).threads(),
+            [&](Scalar i) {
+              k_.ptx("st.shared.v4.b32 [%0], {%1, %1, %1, %1};", {},
+                     {k_.address(tile, i / vectors, i % vectors * 8), k_.constant(u32, 0)});
             });
-            RowValues before = top, now = map(before, row_maximum(s), maximum);
-            // Infinite before any key is seen: the difference of two infinities would be NaN.
-            auto base = map(now, now, [&](Scalar b, Scalar) { return select(b == masked, 0, b); });
-            auto shrink =
-                map(before, base, [&](Scalar a, Scalar b) { return exp2((a - b) * scale); });
-            // fma(x, scale, -base * scale), whose last product is rounded: far from zero, subtract
-            // first.
-            auto less = mma_qk.row_variable(k.constant(f32, 0));
-            less = map(base, base, [&](Scalar b, Scalar) { return b * minus; });
-            k.when(any(less, is_far), [&] {
-              s = map_rows(s, base, [](Scalar x, Scalar b) { return x - b; });
-              less = RowValues(base.size(), k.constant(f32, 0));
-            });
-            auto weight = [&](Scalar x, Scalar b) { return exp2(fma(x, scale, b)); };
-            auto p = map_rows(s, less, weight);
-            sum = map(map(sum, shrink, times), row_sum(p), plus);
-            o = map_rows(o, shrink, times);
-            weights = operand_a(convert(p, type), mma.shape);
-            top = now;
-          };
-          const auto count = skipped ? select(steps > *skipped, steps - *skipped + 1, 0)
-                                     : select(steps > 0, steps + 1, 0);
-          k.pipeline(
-              options.stages, count,
-              [&](Scalar t, Scalar stage) {
-                k.copy(K.tile(d, n, 0, step_of(t)), sK[stage]);
-                k.copy(V.tile(n, d, select(t == 0, nowhere, step_of(t) - 1), 0), sV[stage]);
-              },
-              [&](Scalar t, Scalar stage) {
-                const Scalar at = step_of(t);
-                k.when(at < steps, [&] { step(at, stage); });
-                k.when(at == steps, [&] { o = mma_pv(o, weights, sV[stage]); });
-              });
+    k_.instruction("fence.proxy.async.shared::cta", {});  // of what TMA wrote and wgmma reads
+    k_.barrier();
+  }
 
-          RowValues all = sum, lse;
-          if (sink) {
-            const Sunk sunk(k, top, sum, scale, *sink);
-            o = map_rows(o, sunk.part, times);
-            all = sunk.sum, lse = sunk.lse;
-          }
-          auto out = map_rows(o, all, share);
-          if (!sink) {
-            auto ln2 = k.constant(f32, std::numbers::ln2);
-            lse =
-                map(top, all, [&](Scalar b, Scalar all) { return (b * scale + log2(all)) * ln2; });
-          }
-          write_rows(k, LSE, queries, block * m, out, lse);
-          k.store(sQ[0], convert(out, type));
-          k.barrier();
-          k.copy(sQ[0], O.tile(m, d, block, 0));
+  // ---- A tile of queries.
+
+  // Keys that a query sees: from first_seen() to before seen().
+  Scalar seen(const Scalar& query) {
+    return with_.causal ? minimum(keys_, query + 1 + keys_ - queries_) : keys_;
+  }
+  Scalar first_seen(const Scalar& query) { return query + 1 + keys_ - queries_ - *window_; }
+  Scalar step_of(const Scalar& t) { return window_ ? t + first_step_ : t; }
+
+  // Per row: the maximum of its scores, the sum of exp(score - maximum), and the sum of V's rows
+  // with those weights. The weights are those of the step before, whose product overlaps with this
+  // one's.
+  struct Rows {
+    RowVariable top, sum;
+    Accumulator o, weights;
+  };
+
+  // The steps of the tile: its first and last query bound the work.
+  void bound() {
+    sure_ = seen(block_ * m_);
+    steps_ = ceil_div(seen(block_ * m_ + (m_ - 1)), n_);
+    if (window_) first_step_ = maximum(first_seen(block_ * m_), 0) / n_;
+  }
+
+  void tile() {
+    const Scalar begin = window_ ? first_step_ : Scalar(0);
+    load_queries(begin);
+    // Fragments of wider heads would take the registers of O's sums.
+    std::optional<WarpTile> q;
+    if (d_ <= 192) q = qk_.load_a(sQ_[0]);
+    Rows rows{qk_.row_variable(masked_), qk_.row_variable(k_.constant(f32, 0)), pv_.accumulator(),
+              pv_.variable_a()};
+    k_.pipeline(
+        with_.stages, select(steps_ > begin, steps_ - begin + 1, 0),
+        [&](Scalar t, Scalar stage) {
+          const Scalar at = step_of(t);
+          k_.copy(key_window(K_, at, at == steps_).transposed(), sK_[stage]);
+          k_.copy(key_window(V_, at - 1, t == 0), sV_[stage]);
+        },
+        [&](Scalar t, Scalar stage) {
+          const Scalar at = step_of(t);
+          k_.when(at < steps_, [&] { step(rows, q, at, stage); });
+          k_.when(at == steps_, [&] { finish(rows, stage); });
         });
+    store(rows);
+  }
+
+  void load_queries(const Scalar& begin) {
+    if (apart_) {
+      k_.pipeline(
+          1, select(steps_ > begin, 1, 0),
+          [&](Scalar, Scalar stage) { k_.copy(query_window(), sQ_[stage]); },
+          [](Scalar, Scalar) {});
+    } else {
+      k_.copy(query_window(), sQ_[0]);
+      k_.barrier();
+    }
+    if (windows_)
+      k_.when((steps_ > begin) & ((block_ + 1) * m_ > queries_),
+              [&] { clear(sQ_[0], queries_ - block_ * m_, m_); });
+  }
+
+  void step(Rows& rows, const std::optional<WarpTile>& q, const Scalar& t, const Scalar& stage) {
+    auto s = qk_.accumulator();
+    if (in_turns_) await_turn();
+    s = q ? qk_(s, *q, sK_[stage]) : qk_(s, sQ_[0], sK_[stage]);
+    rows.o = pv_(rows.o, rows.weights, sV_[stage]);
+    if (in_turns_) pass_turn(select(group() == groups() - 1, 0, group() + 1));
+    if (capped_) s = map(s, [&](Scalar x) { return (*capped_)(x); });
+    mask(s, t);
+    const RowValues before = rows.top, now = map(before, row_maximum(s), maximum);
+    // Infinite before any key is seen: the difference of two infinities would be NaN.
+    const auto base = map(now, [&](Scalar b) { return select(b == masked_, 0, b); });
+    const auto shrink =
+        map(before, base, [&](Scalar a, Scalar b) { return exp2((a - b) * scale_); });
+    // fma(x, scale, -base * scale), whose last product is rounded: far from zero, subtract first.
+    auto less = qk_.row_variable(k_.constant(f32, 0));
+    less = map(base, [&](Scalar b) { return b * minus_scale_; });
+    k_.when(any(less, is_far), [&] {
+      s = map_rows(s, base, [](Scalar x, Scalar b) { return x - b; });
+      less = RowValues(base.size(), k_.constant(f32, 0));
+    });
+    const auto p = map_rows(s, less, [&](Scalar x, Scalar b) { return exp2(fma(x, scale_, b)); });
+    rows.sum = map(map(rows.sum, shrink, times), row_sum(p), plus);
+    rows.o = map_rows(rows.o, shrink, times);
+    rows.weights = operand_a(convert(p, with_.type), qk_.kind().shape);
+    rows.top = now;
+  }
+
+  // Warpgroups start their products in turn, so that one computes weights beside the products of
+  // another.
+  int groups() const { return with_.warps / 4; }
+  static constexpr int first_turn = 2;  // a named barrier for each
+  Scalar group() { return index(k_.thread()) / 128; }
+  void await_turn() { k_.ptx("bar.sync %0, 256;", {}, {k_.convert(group() + first_turn, u32)}); }
+  void pass_turn(const Scalar& to) {
+    k_.ptx("bar.arrive %0, 256;", {}, {k_.convert(index(to) + first_turn, u32)});
+  }
+
+  void mask(Accumulator& s, const Scalar& t) {
+    Scalar at_an_end = (t + 1) * n_ > sure_;
+    if (window_)
+      at_an_end = at_an_end | (t * n_ < first_seen(minimum(block_ * m_ + m_, queries_) - 1));
+    k_.when(at_an_end, [&] {
+      s = map(s, [&](Scalar x, ElementPlace at) {
+        const Scalar key = t * n_ + at.col, query = block_ * m_ + at.row;
+        Scalar sees = key < seen(query);
+        if (window_) sees = sees & (key >= first_seen(query));
+        return select(sees, x, masked_);
       });
+    });
+  }
+
+  // The product of the last step.
+  void finish(Rows& rows, const Scalar& stage) {
+    if (windows_)
+      k_.when(steps_ * n_ > keys_, [&] { clear(sV_[stage], keys_ - (steps_ - 1) * n_, n_); });
+    rows.o = pv_(rows.o, rows.weights, sV_[stage]);
+  }
+
+  void store(Rows& rows) {
+    RowValues all = rows.sum, lse;
+    if (sinks_) {
+      const Scalar sink = k_.read(*sinks_, 0, head_) * k_.constant(f32, std::numbers::log2e);
+      const Sunk sunk(k_, rows.top, rows.sum, scale_, sink);
+      rows.o = map_rows(rows.o, sunk.part, times);
+      all = sunk.sum, lse = sunk.lse;
+    }
+    const WarpTile out = map_rows(rows.o, all, share_of);
+    if (!sinks_) {
+      const Scalar ln2 = k_.constant(f32, std::numbers::ln2);
+      lse =
+          map(rows.top, all, [&](Scalar b, Scalar sum) { return (b * scale_ + log2(sum)) * ln2; });
+    }
+    write_rows(k_, with_.packed ? LSE_.matrix(head_) : LSE_, first_query_, queries_, block_ * m_,
+               out, lse);
+    if (apart_) return k_.store(query_tile(O_), convert(out, with_.type));
+    k_.store(sQ_[0], convert(out, with_.type));
+    k_.barrier();
+    k_.copy(sQ_[0], query_tile(O_));
+  }
+
+  Builder& k_;
+  const Attention with_;
+  const int d_, m_, n_;
+  // Where each row has all keys, turns and an output of its own gain nothing on an H100.
+  const bool in_turns_, apart_, windows_;
+  Scalar queries_, keys_, heads_, kv_heads_, all_queries_, all_keys_, scale_, minus_scale_, masked_;
+  Scalar there_, first_query_ = 0, first_key_ = 0, blocks_;
+  std::optional<Scalar> window_;
+  std::optional<Capped> capped_;
+  std::optional<Global> sinks_;
+  Global Q_, K_, V_, O_, LSE_;
+  TiledMma qk_, pv_;
+  Ring sQ_, sK_, sV_;
+  // Of the tile of queries.
+  Scalar head_, block_, sure_, steps_, first_step_ = 0;
+};
+
+}  // namespace
+
+static Kernel described_attention(const Attention& options) {
+  const KernelOptions blocks{.block = Forward::tile_qk(options).threads(),
+                             .producers = options.producers};
+  return kernel("attention", blocks, [=](Builder& k) {
+    if (is_possible(k, options)) Forward(k, options).describe();
+  });
 }
 
 Kernel attention(const Attention& options) {

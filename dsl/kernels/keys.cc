@@ -53,9 +53,10 @@ std::string key_of(const ScaledGemm& options) {
 }
 
 std::string key_of(const Attention& options) {
-  const auto& [head_dim, type, causal, window, softcap, sinks, queries_per_block, keys_per_step,
-               warps, stages, producers] = options;
-  return joined(head_dim, type, causal, window, softcap, sinks, queries_per_block, keys_per_step) +
+  const auto& [head_dim, type, causal, window, softcap, sinks, packed, queries_per_block,
+               keys_per_step, warps, stages, producers] = options;
+  return joined(head_dim, type, causal, window, softcap, sinks, packed, queries_per_block,
+                keys_per_step) +
          joined(warps, stages, producers);
 }
 

@@ -162,10 +162,15 @@ void add_attention(KernelRegistry& registry, const SharedProductWords& words) {
                        .value = &options->sinks,
                        .help = "A sink for each head, the logarithm of a weight without a value",
                        .group = group});
+  registry.add_option({.name = "packed",
+                       .value = &options->packed,
+                       .help = "Sequences of different lengths behind each other, [row][head]"
+                               "[element]; query_starts and key_starts say where they begin",
+                       .group = group});
   registry.add(
       {"attention",
        "softmax(scale * Q * K^T) * V",
-       {"type", "head-dim", "causal", "window", "softcap", "sinks"},
+       {"type", "head-dim", "causal", "window", "softcap", "sinks", "packed"},
        [=](const Target& target) -> Result<Described> {
          const auto type = read_type(*words);
          if (!type) return type.diags();
@@ -176,9 +181,11 @@ void add_attention(KernelRegistry& registry, const SharedProductWords& words) {
          attention = tuned(attention, target);
          return Described{
              .kernel = kernels::attention(attention), .grid_of = [=](const LaunchSizes& sizes) {
+               const auto heads = static_cast<std::uint32_t>(sizes.of("heads"));
+               if (attention.packed)  // its longest sequence, no argument tells
+                 return LaunchGrid{{}, heads, static_cast<std::uint32_t>(sizes.of("sequences"))};
                const auto queries = static_cast<int>(sizes.of("queries"));
-               const auto heads = sizes.of("heads");
-               return LaunchGrid{attention.blocks(queries), static_cast<std::uint32_t>(heads), {}};
+               return LaunchGrid{attention.blocks(queries), heads, {}};
              }};
        }});
   add_attention_backward(registry, words, options);

@@ -151,7 +151,8 @@ TEST(Command, EmitRefusesWhatAKernelIgnores) {
       "--promote 0 --epilogue bias --splits 1 --stream-blocks 0 --producers 0 --cluster 1 "
       "--cluster-splits 1 --swap "
       "--group 8 --bit-op xor --batched --persistent --scale ue8m0 --kind mxf8f6f4 --head-dim 64 "
-      "--causal --window --softcap none --sinks --activation relu --queries 1 --heads-per-kv 8 "
+      "--causal --window --softcap none --sinks --packed --activation relu --queries 1 "
+      "--heads-per-kv 8 "
       "--page 64 --heads 128 --grouping "
       "none "
       "--blocks-k 1 --share-a --tuning x.json --workspace 0 --deterministic";
@@ -166,7 +167,7 @@ TEST(Command, EmitRefusesWhatAKernelIgnores) {
     const std::size_t taken = count(options, "--");
     const Ran out = tartan("emit " + kernel + all);
     EXPECT_EQ(out.code, 2) << out.out;
-    EXPECT_EQ(count(out.out, ": unsupported by kernel " + kernel + "; "), 45 - taken) << out.out;
+    EXPECT_EQ(count(out.out, ": unsupported by kernel " + kernel + "; "), 46 - taken) << out.out;
     EXPECT_EQ(taken == 0, kernel == "one_mma");
   }
   const auto message = [](const std::string& words) { return tartan(words).out; };

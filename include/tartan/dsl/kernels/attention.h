@@ -39,8 +39,9 @@ enum class Softcap : std::uint8_t { none, by_exp, by_tanh };
 /// computes, is multiplied by a weight of zero, and NaN or infinity there would spread to the
 /// block's rows.
 ///
-/// Options add parameters: `window` (s32) and `cap` (f32), in this order, after scale, and `sinks`
-/// (f32, [heads]) at the end. LSE includes caps and sinks.
+/// Options add parameters: `window` (s32), `cap` (f32) and `sequences` (s32), in this order, after
+/// scale, and `sinks` (f32, [heads]), `query_starts` and `key_starts` at the end. LSE includes caps
+/// and sinks.
 struct Attention {
   int head_dim = 64;  // a multiple of 16 up to 512; up to 256 nothing spills on sm_80 and sm_90a
   Type type = f16;    // of Q, K, V and O: f16 or bf16
@@ -58,13 +59,24 @@ struct Attention {
   /// minus infinity is none; NaN and plus infinity make the head's results NaN. With its LSE,
   /// attention_backward() computes the gradients of Q, K and V.
   bool sinks = false;
+  /// Sequences of different lengths, packed behind each other as FlashAttention's varlen has them:
+  ///
+  ///   Q, O   [queries][heads][head_dim]    K, V   [keys][kv_heads][head_dim]    LSE
+  ///   [heads][queries]
+  ///
+  /// where `queries` and `keys` count the rows of all `sequences`. Sequence i has the queries from
+  /// query_starts[i] to before query_starts[i + 1], and the keys from key_starts[i] to before
+  /// key_starts[i + 1] (s32, [sequences + 1], not decreasing, within the rows); it may have none.
+  /// Rows of no sequence are left as they are. No sequence's result depends on what others have,
+  /// NaN included. A launch has blocks(the most queries of a sequence), heads, sequences.
+  bool packed = false;
   int queries_per_block = 0;  // 0: 128 for head_dim up to 64, else 64: what registers hold
   int keys_per_step = 64;
   int warps = 4;
   int stages = 2;     // of the rings for K and V
   int producers = 0;  // producer warps, see Builder::roles()
 
-  /// Blocks (x) of a launch; y is the head, z the batch.
+  /// Blocks (x) of a launch; y is the head, z the batch or sequence.
   unsigned blocks(int queries) const {
     return static_cast<unsigned>((std::int64_t{queries} + tile_queries() - 1) / tile_queries());
   }
