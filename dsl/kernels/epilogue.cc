@@ -218,7 +218,11 @@ void Finisher::store(const WarpTile& sums, const Tile& tile, const Scalar& row, 
            {.kind = kind,
             .read = read,
             .registers = elements * matrices + elements / 2 * vectors,
-            .finished = [&](int i, int j) { return converted(kind, finish(i, j)); }});
+            .finished = [&](int i, int j) {
+              if (options_.empty() && sum_ == s32 && is_byte(c_))
+                return saturated(kind, k_.elements(sums.fragment(i, j)));
+              return converted(kind, finish(i, j));
+            }});
 }
 
 Fragment Finisher::converted(const FragmentKind& kind, std::span<const Scalar> elements) {
@@ -231,9 +235,27 @@ Fragment Finisher::converted(const FragmentKind& kind, std::span<const Scalar> e
     }
     return k_.fragment(kind, values);
   }
-  for (const Scalar& each : elements)
-    values.push_back(is_byte(c_) ? rounded(each) : k_.convert(each, c_));
+  if (is_byte(c_)) {
+    // maximum(): of NaN, which would become 0, too.
+    const Scalar low = c_ == s8 ? -128 : 0;
+    for (const Scalar& each : elements)
+      values.push_back(k_.instruction("cvt.rni.s32.f32", {maximum(each, low)})[0]);
+    return saturated(kind, values);
+  }
+  for (const Scalar& each : elements) values.push_back(k_.convert(each, c_));
   return k_.pack(kind, values);
+}
+
+// Each instruction converts two values to 8 bits.
+Fragment Finisher::saturated(const FragmentKind& kind, std::span<const Scalar> elements) {
+  const std::string packs = fmt::format("cvt.pack.sat.{}.s32.b32", name(c_));
+  std::vector<Scalar> values;
+  for (std::size_t i = 0; i < elements.size(); i += 4) {
+    const Scalar high =
+        k_.instruction(packs, {elements[i + 3], elements[i + 2], k_.constant(u32, 0)})[0];
+    values.push_back(k_.instruction(packs, {elements[i + 1], elements[i], high})[0]);
+  }
+  return k_.fragment(kind, values);
 }
 
 // If a lane's elements do not fill a register: neighbours in a row that are both in bounds are

@@ -47,6 +47,7 @@ class Finisher {
   void store_elements(const Global& part, std::vector<Finished>& out);
   Scalar rounded(const Scalar& x);
   Fragment converted(const FragmentKind& kind, std::span<const Scalar> elements);
+  Fragment saturated(const FragmentKind& kind, std::span<const Scalar> elements);
   Scalar converted(const Scalar& x);
   std::pair<Scalar, Scalar> converted(const Scalar& x, const Scalar& y);
   Scalar vector_value(const Global& from, const Scalar& i);
