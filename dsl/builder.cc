@@ -244,8 +244,11 @@ void Builder::copy(const Shared& from, const Global& to, Here at) {
   state_->at(at), copy_tile(*state_, tensor_of(from), tensor_of(to));
 }
 void Builder::multicast(const Global& from, const Shared& to, Here at) {
+  multicast(from, to, Among::cluster, at);
+}
+void Builder::multicast(const Global& from, const Shared& to, Among among, Here at) {
   state_->at(at);
-  state_->fill.multicasts = true;
+  state_->fill.multicasts = true, state_->fill.among = among;
   copy_tile(*state_, tensor_of(from), tensor_of(to));
   state_->fill.multicasts = false;
 }

@@ -42,4 +42,8 @@ Scalar block_of_cluster(KernelState& state) {
          state.config.options.cluster;
 }
 
+int cluster_rows(const KernelState& state) {
+  return state.config.options.cluster / state.config.options.cluster_columns;
+}
+
 }  // namespace tartan::inline TARTAN_ABI::detail

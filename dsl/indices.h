@@ -16,5 +16,7 @@ Scalar consumer_index(KernelState& state);
 codegen::Value lane_index(KernelState& state);
 /// This block's rank in its cluster.
 Scalar block_of_cluster(KernelState& state);
+/// Of the tiles of a cluster.
+int cluster_rows(const KernelState& state);
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -46,6 +46,11 @@ Diags check_options(const Kernel& kernel, const Target& target) {
         "launch-bounds"_rule, kernel.place(),
         fmt::format("kernel {}: cluster size: expected 1, 2, 4 or 8 thread blocks, found {}",
                     kernel.name(), cluster));
+  else if (options.cluster_columns < 1 || cluster % options.cluster_columns)
+    diags.report("launch-bounds"_rule, kernel.place(),
+                 fmt::format("kernel {}: cluster_columns = {}: expected a divisor of the cluster's "
+                             "{} thread blocks",
+                             kernel.name(), options.cluster_columns, cluster));
   for (const auto& [name, number] : {std::pair{"min_blocks", options.min_blocks},
                                      std::pair{"max_registers", options.max_registers}})
     if (number < 0)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler/codegen/function_builder.h"
+#include "tartan/dsl/kernel.h"
 #include "tartan/support/diagnostic.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -63,6 +64,7 @@ struct StageFill {
   bool by_threads = false, plain = false;
   int tma_bytes = 0;
   bool multicasts = false;       // whether the current copy does
+  Among among = Among::cluster;  // which CTAs
   bool by_cluster = false;       // whether such a copy fills the stage
   bool read_by_wgmma = false;    // the filled stage
   bool read_by_threads = false;  // the filled stage, by ordinary loads

@@ -13,13 +13,14 @@ namespace {
 constexpr std::int64_t most_counted = std::numeric_limits<std::int32_t>::max();
 
 // The tiles of an m x n result, numbered so that neighbours share operands: groups of `group` tile
-// rows, visited column by column. A cluster takes `cluster` vertically adjacent tiles as one.
+// rows, visited column by column. A cluster takes adjacent tiles as one: `down` below each other,
+// and `across` columns of them.
 struct Tiles {
   Scalar rows, cols;  // of what a cluster takes
   Scalar group;
-  int cluster;
+  int down, across;
   Scalar in_cluster;
-  bool fills_clusters;  // the rows do
+  bool fills_clusters, fills_columns;  // the rows do; the columns do
 
   Scalar count() const { return rows * cols; }
   std::pair<Scalar, Scalar> place(Builder& k, const Scalar& number,
@@ -28,10 +29,20 @@ struct Tiles {
     const Scalar first = number / in_group * group, within = number % in_group;
     const Scalar height = minimum(rows - first, group);
     const Scalar row = k.convert(first + within % height, u32, at);
-    const Scalar of_tile = row * cluster + in_cluster;
-    if (!fills_clusters && detail::state_of(of_tile))
-      detail::state_of(of_tile)->launch.note_beyond(detail::HandleParts::value(of_tile).id);
-    return {of_tile, k.convert(within / height, u32, at)};
+    const Scalar of_tile = row * down + (across == 1 ? in_cluster : in_cluster % down);
+    note(of_tile, fills_clusters);
+    const Scalar col = k.convert(within / height, u32, at);
+    if (across == 1) return {of_tile, col};
+    const Scalar beside = col * across + in_cluster / down;
+    note(beside, fills_columns);
+    return {of_tile, beside};
+  }
+  int cluster() const { return down * across; }
+
+ private:
+  static void note(const Scalar& tile, bool exists) {
+    if (!exists && detail::state_of(tile))
+      detail::state_of(tile)->launch.note_beyond(detail::HandleParts::value(tile).id);
   }
 };
 
@@ -47,13 +58,21 @@ Tiles tiles_of(detail::KernelState& state, const Scalar& m, const Scalar& n, Til
                      fmt::format("rows of tiles in a group: expected at least 1, found {}", group));
   const int cluster = together ? 1 : state.config.options.cluster;
   const Scalar in_cluster = cluster == 1 ? Scalar(0) : block_of_cluster(state);
-  const Scalar rows = ceil_div(m, std::int64_t{cluster} * tile.m), cols = ceil_div(n, tile.n);
+  const int down = together ? 1 : detail::cluster_rows(state), across = cluster / down;
+  const Scalar rows = ceil_div(m, std::int64_t{down} * tile.m),
+               cols = ceil_div(n, std::int64_t{across} * tile.n);
   // A group has no more rows than the result: its number of tiles must fit 32 bits.
-  const int height = std::max(group / cluster, 1);
+  const int height = std::max(group / down, 1);
   const std::int64_t most_cols = cols.constant().value_or(most_counted / std::max(tile.n, 1) + 1);
   const bool fits = most_cols <= most_counted / height;
-  return {rows,    cols,       fits ? Scalar(height) : minimum(rows, height),
-          cluster, in_cluster, m.multiple() % (std::int64_t{cluster} * tile.m) == 0};
+  return {.rows = rows,
+          .cols = cols,
+          .group = fits ? Scalar(height) : minimum(rows, height),
+          .down = down,
+          .across = across,
+          .in_cluster = in_cluster,
+          .fills_clusters = m.multiple() % (std::int64_t{down} * tile.m) == 0,
+          .fills_columns = n.multiple() % (std::int64_t{across} * tile.n) == 0};
 }
 
 // A block for each tile: more would compute tiles that are not there, fewer leave some unwritten.
@@ -78,7 +97,7 @@ std::pair<Scalar, Scalar> Builder::block_tile(const Scalar& m, const Scalar& n, 
   state_->at(at);
   const Tiles tiles = tiles_of(*state_, m, n, tile, group);
   expect_grid(*state_, tiles, "block_tile(): a block for each tile");
-  return tiles.place(*this, convert(block_x(at), s32, at) / tiles.cluster, at);
+  return tiles.place(*this, convert(block_x(at), s32, at) / tiles.cluster(), at);
 }
 
 std::pair<Scalar, Scalar> Builder::cluster_tile(const Scalar& m, const Scalar& n, const Tile& tile,
@@ -95,8 +114,8 @@ void Builder::each_tile(const Scalar& m, const Scalar& n, const Tile& tile,
   if (!state_->has_body(body != nullptr, "each_tile")) return;
   const Tiles tiles = tiles_of(*state_, m, n, tile, group);
   loop(
-      convert(block_x(at), s32, at) / tiles.cluster, tiles.count(),
-      convert(blocks_x(at), s32, at) / tiles.cluster,
+      convert(block_x(at), s32, at) / tiles.cluster(), tiles.count(),
+      convert(blocks_x(at), s32, at) / tiles.cluster(),
       [&](Scalar number) {
         const auto [row, col] = tiles.place(*this, number, at);
         body(row, col);

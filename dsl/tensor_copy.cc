@@ -55,15 +55,15 @@ class BoxCopier {
     });
     const std::int64_t bytes = line_ * lines_ * bits(from_.type) / 8;
     state_.fill.tma_bytes += static_cast<int>(bytes);
-    state_.fill.by_cluster |= share.blocks != 0;
+    const bool shared = share.blocks.valid();
+    state_.fill.by_cluster |= shared;
     state_.log.choose(fmt::format("copy {} to {}", from_.name, to_.name),
                       fmt::format("cp.async.bulk.tensor{}, boxes of {} x {}",
-                                  share.blocks ? ".multicast::cluster" : "", panel_, height),
+                                  shared ? ".multicast::cluster" : "", panel_, height),
                       fmt::format("one thread issues {} of {} bytes{}; out-of-bounds "
                                   "elements are zero-filled{}",
                                   counted(share.line / panel_ * (share.lines / height), "TMA load"),
-                                  panel_ * height * bits(from_.type) / 8,
-                                  share.blocks ? " to all CTAs of the cluster" : "",
+                                  panel_ * height * bits(from_.type) / 8, shared ? ctas() : "",
                                   rounds ? "; rounded to tf32 by TMA" : ""),
                       std::move(refused_));
   }
@@ -83,12 +83,42 @@ class BoxCopier {
   struct Share {
     std::int64_t line, lines;  // elements of a line, and lines
     Scalar along = 0, first = 0;
-    unsigned blocks = 0;  // blocks that receive it, one bit each; 0: this one
+    codegen::Value blocks = {};  // blocks that receive it, one bit each; none: this one
   };
+  // Those that need the tile: how many, which of them this one is, and their bits.
+  struct Receivers {
+    int count;
+    Scalar number;
+    codegen::Value bits;
+  };
+  Receivers receivers() {
+    codegen::FunctionBuilder& f = state_.f();
+    const int blocks = state_.config.options.cluster, rows = cluster_rows(state_),
+              cols = blocks / rows;
+    const Scalar rank = block_of_cluster(state_);
+    const auto bits = [&](std::uint32_t of_first, const Scalar& first) {
+      const codegen::Value all = f.constant(u32, std::int64_t{of_first});
+      return first.constant() ? all : f.shift_left(all, state_.value(first, u32));
+    };
+    if (state_.fill.among == Among::row) {
+      std::uint32_t first = 0;
+      for (int i = 0; i < cols; ++i) first |= 1U << (i * rows);
+      return {cols, rank / rows, bits(first, rows == 1 ? Scalar(0) : rank % rows)};
+    }
+    if (state_.fill.among == Among::column && cols > 1)
+      return {rows, rank % rows, bits((1U << rows) - 1, rank / rows * rows)};
+    return {blocks, rank, bits((1U << blocks) - 1, 0)};
+  }
+  const char* ctas() const {
+    if (state_.config.options.cluster_columns > 1 && state_.fill.among == Among::row)
+      return " to all CTAs in its row of the cluster";
+    if (state_.config.options.cluster_columns > 1 && state_.fill.among == Among::column)
+      return " to all CTAs in its column of the cluster";
+    return " to all CTAs of the cluster";
+  }
   Share share() {
     Share out{line_, lines_};
-    const int blocks = state_.config.options.cluster;
-    if (!state_.fill.multicasts || blocks == 1) return out;
+    if (!state_.fill.multicasts || state_.config.options.cluster == 1) return out;
     const Arch arch = state_.config.target.arch;
     if (arch.suffix == 0 || arch.sm >= 120) {
       refused_.push_back(
@@ -97,11 +127,14 @@ class BoxCopier {
                       arch.text()));
       return out;
     }
+    const Receivers to = receivers();
+    const int blocks = to.count;
+    if (blocks == 1) return out;
     const std::int64_t lines = lines_ / blocks, line = line_ / blocks;
     if (lines_ % (8 * blocks) == 0 && (lines <= longest || lines % longest == 0)) {
-      out.lines = lines, out.first = block_of_cluster(state_) * lines;
+      out.lines = lines, out.first = to.number * lines;
     } else if (line_ % (panel_ * blocks) == 0) {
-      out.line = line, out.along = block_of_cluster(state_) * line;
+      out.line = line, out.along = to.number * line;
     } else {
       refused_.push_back(
           fmt::format(".multicast::cluster: neither {} rows in groups of 8 nor {} adjacent boxes "
@@ -109,7 +142,7 @@ class BoxCopier {
                       lines_, line_ / panel_, blocks));
       return out;
     }
-    out.blocks = (1U << blocks) - 1;
+    out.blocks = to.bits;
     return out;
   }
 

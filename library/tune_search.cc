@@ -161,6 +161,7 @@ std::string text_of(const Gemm& options) {
     if (value != usual) out += fmt::format(" --{} {}", word, value);
   };
   add("producers", options.producers, 0), add("cluster", options.cluster, 1);
+  add("cluster-columns", options.cluster_columns, 1);
   add("group", options.group, Gemm{}.group), add("splits", options.splits, 1);
   add("stream-blocks", options.stream_blocks, 0), add("cluster-splits", options.cluster_splits, 1);
   if (options.swap) out += " --swap";

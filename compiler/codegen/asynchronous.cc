@@ -180,7 +180,7 @@ std::string FunctionBuilder::Impl::coordinates(std::span<const Value> values,
 }
 
 void FunctionBuilder::tensor_load(Pointer to, Pointer map, std::span<const Value> coordinates,
-                                  Pointer mbarrier, unsigned blocks) {
+                                  Pointer mbarrier, Value blocks) {
   if (impl_->muted) return;
   std::string constraints = "r,r,l";
   std::vector<llvm::Value*> inputs{
@@ -189,12 +189,12 @@ void FunctionBuilder::tensor_load(Pointer to, Pointer map, std::span<const Value
   const std::string list = impl_->coordinates(coordinates, inputs, constraints);
   std::string text = "cp.async.bulk.tensor." + std::to_string(coordinates.size()) +
                      "d.shared::cluster.global.mbarrier::complete_tx::bytes";
-  if (blocks) text += ".multicast::cluster";
+  if (blocks.valid()) text += ".multicast::cluster";
   text += " [$0], [$2, " + list + "], [$1]";
-  if (blocks) {
+  if (blocks.valid()) {
     text += ", $" + std::to_string(inputs.size());
     constraints += ",h";
-    inputs.push_back(impl_->build.getInt16(static_cast<std::uint16_t>(blocks)));
+    inputs.push_back(impl_->resize(impl_->get(blocks), impl_->build.getInt16Ty(), false));
   }
   impl_->assembly(text + ";", constraints, inputs);
 }

@@ -178,9 +178,9 @@ class FunctionBuilder {
   /// Prefetches a tensor map ahead of its first use.
   void prefetch_tensor_map(Pointer map);
   /// The box at `coordinates` (elements, innermost first); its bytes count down `mbarrier`.
-  /// `blocks`: to the same place of those blocks of the cluster, a bit each; 0: of this one.
+  /// `blocks`: to the same place of those blocks of the cluster, a bit each; none: of this one.
   void tensor_load(Pointer to, Pointer map, std::span<const Value> coordinates, Pointer mbarrier,
-                   unsigned blocks = 0);
+                   Value blocks = {});
   /// Pixels from the one at `coordinates` (channel, width, height, ..., image) on, each moved by
   /// `offsets` (width, height, ...): im2col mode.
   void pixels_load(Pointer to, Pointer map, std::span<const Value> coordinates,

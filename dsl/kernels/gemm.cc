@@ -64,7 +64,8 @@ static Kernel described_gemm(const Gemm& options) {
   const Tile tile = filled_in(options);
   const KernelOptions blocks{.block = tile.threads(),
                              .producers = options.producers,
-                             .cluster = detail::cluster_size(options)};
+                             .cluster = detail::cluster_size(options),
+                             .cluster_columns = options.cluster_columns};
   return kernel("gemm", blocks, [=](Builder& k) {
     const Multiples sure = multiples(options);
     const auto m = size(k, "m", options.m, sure.m), n = size(k, "n", options.n, sure.n),
@@ -102,10 +103,12 @@ static Kernel described_gemm(const Gemm& options) {
     }
     const Global &left = options.swap ? B : A, &right = options.swap ? A : B;
     tiles.compute({[&](Scalar row, Scalar col, Scalar step, Scalar stage) {
-                     k.copy(left.tile(tile.m, tile.k, row, step), sA[stage]);
-                     const Global part = right.tile(tile.k, tile.n, step, col);
-                     if (options.cluster > 1) k.multicast(part, sB[stage]);
-                     else k.copy(part, sB[stage]);
+                     const Global rows = left.tile(tile.m, tile.k, row, step),
+                                  cols = right.tile(tile.k, tile.n, step, col);
+                     if (options.cluster_columns > 1) k.multicast(rows, sA[stage], Among::row);
+                     else k.copy(rows, sA[stage]);
+                     if (options.cluster > 1) k.multicast(cols, sB[stage], Among::column);
+                     else k.copy(cols, sB[stage]);
                    },
                    [&](const WarpTile& sum, Scalar stage, const detail::Operands::Next& next) {
                      return mma(sum, sA[stage], sB[stage], first, next);

@@ -240,6 +240,8 @@ class Collector {
         continue;
       if (suits_cluster(each, target_)) out_.push_back(each);
     }
+    each.cluster = each.cluster_columns = 2;
+    if (suits_cluster(each, target_)) out_.push_back(each);
   }
 
   const Gemm& options_;
@@ -260,7 +262,8 @@ bool suits_cluster(const Gemm& options, const Target& target) {
     return std::int64_t{elements} * bits(options.a) / 8 % line_bytes != 0;
   };
   return by_tma(options, target) && options.m > (options.cluster - 1) * options.tile.m &&
-         options.n > 0 && options.tile.n % (8 * options.cluster) == 0 &&
+         options.n > (options.cluster_columns - 1) * options.tile.n &&
+         options.tile.n % (8 * options.cluster) == 0 &&
          straddles(options.b_major == Major::row ? options.n : options.k);
 }
 
@@ -292,7 +295,7 @@ bool runs(const Gemm& options, const Target& target) {
 std::vector<Gemm> candidates(const Gemm& options, const Target& target, const GpuRow& gpu,
                              bool partial) {
   Gemm plain = options;
-  plain.swap = false, plain.cluster_splits = 1;
+  plain.swap = false, plain.cluster_columns = plain.cluster_splits = 1;
   return Collector(plain, target, gpu, partial).all();
 }
 

@@ -217,7 +217,8 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
   const double off =
       tma ? (1 - double(unit) / line_bytes) * (unit % sector_bytes == 0 ? c.sectors : 1) : 0;
   stage_bytes =
-      (tile.m + double{1} * tile.n / options.cluster) * line * (1 + (c.straddle - 1) * off);
+      (double{1} * tile.m / options.cluster_columns + double{1} * tile.n / options.cluster) * line *
+      (1 + (c.straddle - 1) * off);
   issue = copy = 0;
   if (!tma) copies(options, target, line, c);
   // One warpgroup alone waits for its products before it releases a stage; two take turns.
@@ -392,7 +393,7 @@ GemmCost gemm_cost(const Gemm& options, const Target& target, const GpuRow& gpu,
   GemmCost out;
   out.fixed = c.launch;
   out.multiprocessor = multiprocessor_cycles(options, work, gpu, c);
-  if (options.cluster > 1) out.multiprocessor *= c.clusters;
+  if (options.cluster * options.cluster_columns > 1) out.multiprocessor *= c.clusters;
   if (by_wgmma(options, target))
     out.multiprocessor = std::max(
         out.multiprocessor, c.power * work.ctas * work.steps * work.tensor / gpu.multiprocessors);

@@ -70,6 +70,8 @@ bool parts_are_possible(Builder& k, const Gemm& options, const Scalar& m) {
                        "split-K and stream-K are unsupported for persistent kernels, whose CTAs "
                        "compute whole tiles") &
              k.require(whole || options.cluster == 1, "split-K and stream-K require cluster = 1") &
+             k.require(options.cluster_columns == 1 || (whole && apart == 1),
+                       "split-K and stream-K require cluster_columns = 1") &
              k.require(apart == 1 || whole,
                        "cluster_splits excludes splits and stream_blocks: the CTAs of its clusters "
                        "divide k already") &
@@ -214,14 +216,20 @@ void GemmTiles::part_by_rank(const Operands& operands) {
 
 void GemmTiles::compute(const Operands& operands) {
   if (!possible_) return;
-  // Tile rows are rounded up to whole clusters; those beyond the last repeat its reads.
-  const Scalar rows = k_.convert(ceil_div(m_, tile_.m), u32);
-  const bool all_exist = options_.cluster == 1 || rows.multiple() % options_.cluster == 0;
+  // Tile rows and columns are rounded up to whole clusters; those beyond the last repeat its reads.
+  const Scalar rows = k_.convert(ceil_div(m_, tile_.m), u32),
+               cols = k_.convert(ceil_div(n_, tile_.n), u32);
+  const bool rows_exist = options_.cluster == 1 || rows.multiple() % options_.cluster == 0,
+             cols_exist =
+                 options_.cluster_columns == 1 || cols.multiple() % options_.cluster_columns == 0;
   const auto whole_tile = [&](const Scalar& row, const Scalar& col) {
-    const WarpTile sum =
-        multiply(operands, all_exist ? row : minimum(row, rows - 1), col, 0, steps_);
-    if (all_exist) finisher_->store(sum, tile_, row, col);
-    else k_.when(row < rows, [&] { finisher_->store(sum, tile_, row, col); });
+    const WarpTile sum = multiply(operands, rows_exist ? row : minimum(row, rows - 1),
+                                  cols_exist ? col : minimum(col, cols - 1), 0, steps_);
+    const auto store = [&] { finisher_->store(sum, tile_, row, col); };
+    if (rows_exist && cols_exist) store();
+    else if (cols_exist) k_.when(row < rows, store);
+    else if (rows_exist) k_.when(col < cols, store);
+    else k_.when((row < rows) & (col < cols), store);
   };
   k_.roles([&] {
     if (options_.stream_blocks)

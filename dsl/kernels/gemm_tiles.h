@@ -31,7 +31,8 @@ Gemm in_tiles(Gemm options);
 
 /// CTAs of a cluster, for KernelOptions.
 inline int cluster_size(const Gemm& options) {
-  return options.cluster_splits > 1 ? options.cluster_splits : options.cluster;
+  return options.cluster_splits > 1 ? options.cluster_splits
+                                    : options.cluster * options.cluster_columns;
 }
 
 /// The stride of a batch's matrices, a parameter of the kernel; nothing without batches.

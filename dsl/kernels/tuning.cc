@@ -175,6 +175,8 @@ constexpr Word choice_words[] = {
     COUNT(stages, 1),
     COUNT(producers, 0),
     COUNT(cluster, 1),
+    {"cluster-columns", [](const Gemm& g) -> ordered_json { return g.cluster_columns; },
+     [](Gemm& g, const ordered_json& j) { return number(j, 1, g.cluster_columns); }},
     COUNT(group, 1),
     COUNT(splits, 1),
     {"cluster-splits", [](const Gemm& g) -> ordered_json { return g.cluster_splits; },
@@ -312,6 +314,7 @@ Gemm applied(const Gemm& choice, const Gemm& product) {
   out.tile = choice.tile, out.stages = choice.stages, out.producers = choice.producers;
   out.cluster = choice.cluster, out.group = choice.group, out.persistent = choice.persistent;
   out.splits = choice.splits, out.stream_blocks = choice.stream_blocks;
+  out.cluster_columns = choice.cluster_columns;
   out.cluster_splits = choice.cluster_splits, out.swap = choice.swap;
   return out;
 }

@@ -110,6 +110,8 @@ class Reader {
     out.producers = number("--producers", words_.producers.value_or(out.producers), 0, 31);
     out.promote = number("--promote", words_.promote, 0);
     out.cluster = number("--cluster", words_.cluster.value_or(out.cluster), 1);
+    out.cluster_columns =
+        number("--cluster-columns", words_.cluster_columns.value_or(out.cluster_columns), 1, 8);
     out.group = number("--group", words_.group.value_or(out.group), 1);
     out.cluster_splits = number("--cluster-splits", words_.cluster_splits, 1, 8);
     out.persistent = words_.persistent;
@@ -299,6 +301,7 @@ Result<Gemm> completed(const ProductWords& words, const Gemm& read, const Target
   if (words.stages) out.stages = read.stages;
   if (words.producers) out.producers = read.producers;
   if (words.cluster) out.cluster = read.cluster;
+  if (words.cluster_columns) out.cluster_columns = read.cluster_columns;
   if (words.group) out.group = read.group;
   out.persistent |= read.persistent;
   if (out.persistent) out.cluster_splits = 1;
@@ -373,6 +376,8 @@ void add_product_options(KernelRegistry& registry, ProductWords& words) {
   option("cluster", words.cluster,
          "Cluster size, whose CTAs share B by TMA multicast, from sm_90a on: 1, 2, 4 or 8; default "
          "with --tile: 1");
+  option("cluster-columns", words.cluster_columns,
+         "So many columns of such CTAs form a cluster, whose rows share A; default with --tile: 1");
   option("group", words.group,
          "Rasterization: rows of tiles visited together, column by column, for reuse in L2; "
          "default with --tile: 8");

@@ -200,7 +200,7 @@ TEST(Memory, AssemblyOfTmaIsInTheTable) {
     f.mbarrier_expect(bar, 2048);
     for (std::size_t rank = 1; rank <= 5; ++rank) {
       const std::vector<Value> corner(rank, zero);
-      f.tensor_load(tile, map, corner, bar, rank == 2 ? 3 : 0);
+      f.tensor_load(tile, map, corner, bar, rank == 2 ? f.constant(u32, std::int64_t{3}) : Value{});
     }
   });
   f.copy_async(tile, f.pointer_param(0), 16, CacheOperator::cg);

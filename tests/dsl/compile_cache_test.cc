@@ -169,6 +169,7 @@ TEST(KernelKeys, HaveEveryOptionOfGemm) {
       [](Gemm& g) { g.persistent = true; },
       [](Gemm& g) { g.producers = 1; },
       [](Gemm& g) { g.cluster = 2; },
+      [](Gemm& g) { g.cluster_columns = 2; },
       [](Gemm& g) { g.swap = true; },
       [](Gemm& g) { g.batched = true; },
   };

@@ -95,6 +95,53 @@ TEST(GemmCluster, EveryTypeAndTileAfterTile) {
     }
 }
 
+// Clusters of several columns: their rows share A. The last tile rows and columns may be missing.
+TEST(GemmCluster, SharesAAndB) {
+  for (const char* name : {"sm_90", "sm_90a"})
+    for (const auto& [cluster, columns] : {std::pair{2, 2}, {1, 2}, {4, 2}, {1, 4}, {2, 4}})
+      for (const int m : {64, 200})
+        for (const int n : {64, 136, 328})
+          for (const bool fixed : {false, true})
+            for (const bool swap : {false, true}) {
+              const Target target = target_of(name);
+              if (!runs_here(target)) continue;
+              SCOPED_TRACE(fmt::format("{}, {} x {} blocks, {} x {}, {}, {}", name, cluster,
+                                       columns, m, n, fixed, swap));
+              Gemm options = of_warpgroups(cluster);
+              options.cluster_columns = columns, options.swap = swap;
+              const Product product(options, m, n, 200, fixed);
+              const Kernel gemm = kernels::gemm(product.options);
+              const Launch launch = product.launch();
+              EXPECT_EQ(launch.grid.x % static_cast<unsigned>(cluster * columns), 0u);
+              EXPECT_EQ(product.wrong(testing_gemm::run(gemm, target, launch)), 0);
+              const auto compiled = compile(gemm, target);
+              EXPECT_EQ(multicasts(*compiled), target.arch.suffix == 'a');
+              EXPECT_EQ(compiled->cluster, cluster * columns);
+            }
+}
+
+TEST(GemmCluster, SharesAAndBTileAfterTile) {
+  if (!runs_here(target_of("sm_90a"))) GTEST_SKIP();
+  for (const Type type : {f16, Type::s8, Type::e4m3})
+    for (const Major a_major : {Major::row, Major::col})
+      for (const unsigned blocks : {4u, 8u, 12u}) {
+        if (type != f16 && a_major == Major::col) continue;
+        SCOPED_TRACE(fmt::format("{}, {} blocks", name(type), blocks));
+        Gemm options = of_warpgroups(2);
+        options.cluster_columns = 2, options.a_major = a_major;
+        options.a = options.b = type, options.tile.k = 1024 / bits(type);
+        options.tile.m = 128, options.tile.warps_m = 8;
+        if (type == Type::s8) options.accumulator = options.c = s32;
+        options.persistent = true;
+        const Product product(options, 328, 200, 272);
+        Launch launch = product.launch();
+        launch.grid = {blocks};
+        EXPECT_EQ(product.wrong(testing_gemm::run(kernels::gemm(product.options),
+                                                  target_of("sm_90a"), launch)),
+                  0);
+      }
+}
+
 // C = A B + C, in place: a block beyond the last tile row must not add again.
 TEST(GemmCluster, AddsOnce) {
   for (const char* name : targets) {
@@ -145,6 +192,13 @@ TEST(GemmCluster, ExplainsWhatIsShared) {
             std::string::npos)
       << text;
   EXPECT_NE(text.find("to all CTAs of the cluster"), std::string::npos) << text;
+  Gemm square = of_warpgroups(2);
+  square.cluster_columns = 2;
+  const auto shared =
+      compile(kernels::gemm(Product(square, 128, 128, 64).options), target_of("sm_90a"));
+  ASSERT_TRUE(shared) << shared.diags().text();
+  for (const char* of : {"to all CTAs in its row of the cluster", "in its column of the cluster"})
+    EXPECT_NE(explain(shared->choices).find(of), std::string::npos) << of;
 }
 
 // Elsewhere NVIDIA's assembler advises against multicast: each block loads its own copy.
@@ -180,6 +234,16 @@ TEST(GemmCluster, RejectsInvalidClusters) {
   EXPECT_NE(message(options).find("split-K and stream-K require cluster = 1"), std::string::npos);
   options.splits = 1, options.stream_blocks = 4;
   EXPECT_NE(message(options).find("split-K and stream-K require cluster = 1"), std::string::npos);
+  options.cluster = 1, options.cluster_columns = 2;
+  EXPECT_NE(message(options).find("require cluster_columns = 1"), std::string::npos);
+  options.stream_blocks = 0, options.cluster_columns = 3;
+  EXPECT_NE(message(options).find("expected 1, 2, 4 or 8 thread blocks, found 3"),
+            std::string::npos);
+  const auto divided =
+      compile(kernel("divided", {.block = 32, .cluster = 4, .cluster_columns = 3}, [](Builder&) {}),
+              target_of("sm_90a"));
+  EXPECT_NE(divided.diags().text().find("expected a divisor of the cluster's 4 thread blocks"),
+            std::string::npos);
 }
 
 // The emulator's finding for a kernel with an injected error; nothing if it ran.
@@ -235,6 +299,9 @@ TEST(GemmCluster, BlocksOfALaunch) {
   EXPECT_EQ(options.persistent_blocks(64 * 9, 64 * 3, 30), 20u);
   options.cluster = 1;
   EXPECT_EQ(options.blocks(257, 65), 10u);
+  options.cluster = options.cluster_columns = 2;
+  EXPECT_EQ(options.blocks(257, 65), 12u);
+  EXPECT_EQ(options.persistent_blocks(8192, 8192, 132), 120u);
 }
 
 }  // namespace

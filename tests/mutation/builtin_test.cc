@@ -387,6 +387,9 @@ std::vector<Subject> more_products() {
   out.push_back(product("cluster_persistent",
                         with(hopper, [](Gemm& g) { g.cluster = 2, g.persistent = true; }), "sm_90a",
                         {{264, 72, 392}}, 2));
+  out.push_back(product("cluster_columns",
+                        with(hopper, [](Gemm& g) { g.cluster = g.cluster_columns = 2; }), "sm_90a",
+                        {{72, 80, 136}}));
   const auto splits = [](Gemm& g) { g.cluster_splits = 2; };
   out.push_back(product("cluster_splits", with(Gemm{.tile = small}, splits), "sm_90",
                         {{72, 80, 200}, {64, 64, 8}}));

@@ -134,6 +134,11 @@ class Builder {
   ///   k.copy(A.tile(tile.m, tile.k, row, step), sA[stage]);        // a row for each block,
   ///   k.multicast(B.tile(tile.k, tile.n, step, col), sB[stage]);   // one column for all
   void multicast(const Global& from, const Shared& to, Here at = Here::current());
+  /// The same for a tile that only some CTAs of the cluster need, see
+  /// KernelOptions::cluster_columns.
+  ///   k.multicast(A.tile(tile.m, tile.k, row, step), sA[stage], Among::row);
+  ///   k.multicast(B.tile(tile.k, tile.n, step, col), sB[stage], Among::column);
+  void multicast(const Global& from, const Shared& to, Among among, Here at = Here::current());
   /// CTA barrier: waits for all threads and makes their shared memory writes visible.
   void barrier(Here at = Here::current());
 
@@ -201,10 +206,10 @@ class Builder {
 
   /// The tile (row, column) of an m x n result that this CTA computes, from blockIdx.x: groups of
   /// `group` tile rows are visited column by column, so that concurrent CTAs share operands in L2.
-  /// The CTAs of a cluster compute vertically adjacent tiles: the number of tile rows is rounded up
-  /// to whole clusters, and rows beyond m are empty. With c = KernelOptions::cluster the grid's x
-  /// is
-  ///   ceil(m / (c * tile.m)) * c * ceil(n / tile.n)
+  /// The CTAs of a cluster compute adjacent tiles, r = cluster / c below each other and c =
+  /// KernelOptions::cluster_columns beside each other: the numbers of tile rows and columns are
+  /// rounded up to whole clusters, and those beyond m and n are empty. The grid's x is
+  ///   ceil(m / (r * tile.m)) * r * ceil(n / (c * tile.n)) * c
   /// and a smaller grid leaves tiles unwritten.
   std::pair<Scalar, Scalar> block_tile(const Scalar& m, const Scalar& n, const Tile& tile,
                                        int group = 8, Here at = Here::current());
