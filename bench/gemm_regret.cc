@@ -89,7 +89,9 @@ const Timed* picked(const Problem& problem, const Model& model, bool partial) {
   double least = 0;
   for (const Timed& each : problem.all) {
     if (each.partial && !partial) continue;
-    if (each.options.cluster > 1 && !detail::suits_cluster(each.options, model.target)) continue;
+    if (each.options.cluster * each.options.cluster_columns > 1 &&
+        !detail::suits_cluster(each.options, model.target))
+      continue;
     const double cycles = model.cycles(each);
     if (!out || cycles < least) out = &each, least = cycles;
   }
@@ -104,7 +106,8 @@ double apart(const kernels::Gemm& a, const kernels::Gemm& b) {
          octaves(x.warps_m, y.warps_m) + octaves(x.warps_n, y.warps_n) +
          octaves(a.stages, b.stages) / 2 + 4 * std::abs((a.producers > 0) - (b.producers > 0)) +
          4 * std::abs(a.persistent - b.persistent) + octaves(a.group, b.group) / 16 +
-         octaves(a.cluster, b.cluster) / 2 + 4 * octaves(a.cluster_splits, b.cluster_splits);
+         octaves(a.cluster, b.cluster) / 2 + octaves(a.cluster_columns, b.cluster_columns) / 2 +
+         4 * octaves(a.cluster_splits, b.cluster_splits);
 }
 
 // What tuned() chooses, or what was recorded that is most like it.

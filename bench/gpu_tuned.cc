@@ -20,6 +20,7 @@ namespace {
 
 struct Words {
   std::string device = "cuda", json = "tuned.json", table, only_load, tuning;
+  std::vector<std::string> sizes, types{"bf16"};
   unsigned seed = 1;
   int drawn = 120, searched = 36;
   std::size_t megabytes = 2048, workspace = 32;
@@ -159,8 +160,20 @@ bool search(gpu::Session& session, const gpu::Product& product, const Words& wor
   return true;
 }
 
+std::vector<gpu::Drawn> problems_of(const Words& words) {
+  std::vector<gpu::Drawn> out;
+  for (const std::string& size : words.sizes)
+    for (const std::string& type : words.types) {
+      gpu::Drawn& each = out.emplace_back();
+      if (!gpu::read_size(size, each.product)) gpu::refuse("--size", size, "N or MxNxK");
+      if (!gpu::read_type(type, each.product)) gpu::refuse("--type", type, "an element type");
+      each.group = "given";
+    }
+  return out.empty() ? gpu::drawn_problems(words.seed, words.drawn) : out;
+}
+
 int run(int argc, char** argv, const Words& words) {
-  const auto problems = gpu::drawn_problems(words.seed, words.drawn);
+  const auto problems = problems_of(words);
   const auto workspace = static_cast<std::int64_t>(words.workspace) << 20;
   const auto chosen_for = [&](const Target& target) {
     std::vector<Chosen> out;
@@ -242,6 +255,9 @@ int main(int argc, char** argv) {
   Words words;
   app.add_option("--seed", words.seed, "Of the drawn problems")->capture_default_str();
   app.add_option("--drawn", words.drawn, "How many")->capture_default_str();
+  app.add_option("--size", words.sizes, "N (a cube) or MxNxK instead; several");
+  app.add_option("--type", words.types, "Types of those: bf16, f16, e4m3, s8")
+      ->capture_default_str();
   app.add_option("--searched", words.searched, "The first of them: tune() chooses too")
       ->capture_default_str();
   app.add_option("--budget", words.budget, "Seconds of such a search")->capture_default_str();

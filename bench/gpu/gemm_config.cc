@@ -35,6 +35,8 @@ constexpr Option options[] = {
      "=N steps after which sums are added to others in full f32"},
     {"cluster", [](Config& c, int value) { c.gemm.cluster = value; },
      "=N blocks that read B once for all of them"},
+    {"cluster_columns", [](Config& c, int value) { c.gemm.cluster_columns = value; },
+     "=N columns of such blocks, whose rows read A once"},
     {"cluster_splits", [](Config& c, int value) { c.gemm.cluster_splits = value; },
      "=N blocks of a cluster that divide k and add up their sums"},
     {"swap", [](Config& c, int) { c.gemm.swap = true; },
@@ -145,6 +147,7 @@ std::string config_text(const kernels::Gemm& gemm) {
     if (value != usual) out += fmt::format(":{}={}", name, value);
   };
   add("group", gemm.group, kernels::Gemm{}.group), add("cluster", gemm.cluster, 1);
+  add("cluster_columns", gemm.cluster_columns, 1);
   add("splits", gemm.splits, 1), add("stream", gemm.stream_blocks, 0);
   add("cluster_splits", gemm.cluster_splits, 1), add("warps_k", gemm.tile.warps_k, 1);
   if (gemm.swap) out += ":swap";
