@@ -3,6 +3,7 @@
 #include "dsl/roles.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "dsl/cluster.h"
@@ -192,11 +193,13 @@ void produce(Builder& k, KernelState& state, const Stages& stages) {
   RolePipeline& pipeline = state.roles.pipelines[state.roles.next++];
   codegen::FunctionBuilder& f = state.f();
   const bool muted = f.mute(false);
-  Cursor cursor(k, state, stages);
+  const auto shared_cursor = std::make_shared<Cursor>(k, state, stages);
+  Cursor& cursor = *shared_cursor;
   // Which producers have work is known only below: all, or the lane that issues TMA copies. Others
   // must not wait with it: nobody waits for them, so they could miss a phase.
   const Scalar all = k.constant(u32, thread_count(state), stages.at);
-  std::optional<ScalarVariable> busy;
+  const auto shared_busy = std::make_shared<std::optional<ScalarVariable>>();
+  std::optional<ScalarVariable>& busy = *shared_busy;
   f.at_mark(state.roles.begin, [&] { busy = k.variable(all, stages.at); });
   state.fill.starts_tma = tma_issuer(state);
   const auto step = [&](const Scalar& t) {
@@ -219,6 +222,17 @@ void produce(Builder& k, KernelState& state, const Stages& stages) {
     state.roles.current = Role::producer;
   }
   state.at(stages.at);
+  if (pipeline.shared_by_cluster)
+    state.roles.drains.push_back([&state, &f, shared_cursor, shared_busy, at = stages.at,
+                                  empty = pipeline.empty, count = stages.stages] {
+      Builder builder(state.shared_from_this());
+      const auto wait = [&](const Scalar&) {
+        f.mbarrier_wait(shared_cursor->of(empty), shared_cursor->other_parity());
+        shared_cursor->advance();
+      };
+      builder.when(
+          thread_index(state) < **shared_busy, [&] { builder.loop(0, count, 1, wait, at); }, at);
+    });
   if (pipeline.full_arrivals == 0)
     state.log.report("kernel-option"_rule,
                      "the fill callback writes no shared memory, so consumers would wait forever; "
@@ -274,7 +288,7 @@ void init_barriers(KernelState& state) {
     init_cluster_barrier(state);
     if (for_cluster) f.mbarrier_init_fence();
   });
-  if (for_cluster) f.cluster_barrier();
+  if (for_cluster) f.cluster_barrier(false);  // the fence suffices
 }
 
 }  // namespace
@@ -341,6 +355,7 @@ void Builder::roles(const std::function<void()>& body, Here at) {
   const int before = f.mark();
   f.barrier();
   const Scalar computes = thread_index(state) < state.config.options.block;
+  int consumers_end = -1, producers_end = -1;
   const auto run = [&](Role role) {
     state.roles.current = role, state.roles.next = 0;
     detail::move_registers(state, role);
@@ -352,7 +367,10 @@ void Builder::roles(const std::function<void()>& body, Here at) {
       state.at(at);
       if (role == Role::consumer) finish_stores(state);
       f.mute(muted);
+      if (role == Role::producer)
+        for (const auto& each : state.roles.drains) each();
     }
+    (role == Role::consumer ? consumers_end : producers_end) = f.mark();
     state.roles.current = Role::all;
   };
   f.if_else(
@@ -361,9 +379,17 @@ void Builder::roles(const std::function<void()>& body, Here at) {
     detail::prefetch_maps(state);
     detail::init_barriers(state);
   });
-  // No block exits while others may still arrive at its mbarriers.
+  // No block exits while others may still fill its stages or arrive at its mbarriers. Producers
+  // have waited until all stages were released, so that consumers leave nothing that others must
+  // see: to wait until their stores are visible takes half a microsecond.
   if (!detail::shared_by_cluster(state)) return;
-  f.cluster_barrier();
+  const auto arrive = [&](bool orders) {
+    f.statement(orders ? "barrier.cluster.arrive;" : "barrier.cluster.arrive.relaxed;", {}, {},
+                false);
+  };
+  f.at_mark(producers_end, [&] { arrive(true); });
+  f.at_mark(consumers_end, [&] { arrive(state.cluster.barrier || state.cluster.accessed); });
+  f.statement("barrier.cluster.wait;", {}, {}, false);
   state.cluster.met = true, state.cluster.accessed.reset();
 }
 

@@ -146,9 +146,9 @@ void FunctionBuilder::mbarrier_init_fence() {
   if (!impl_->muted) impl_->assembly("fence.mbarrier_init.release.cluster;", "", {});
 }
 
-void FunctionBuilder::cluster_barrier() {
+void FunctionBuilder::cluster_barrier(bool orders) {
   if (impl_->muted) return;
-  impl_->assembly("barrier.cluster.arrive;", "", {});
+  impl_->assembly(orders ? "barrier.cluster.arrive;" : "barrier.cluster.arrive.relaxed;", "", {});
   impl_->assembly("barrier.cluster.wait;", "", {});
 }
 

@@ -215,9 +215,11 @@ class FunctionBuilder {
   bool is_muted() const;
 
   // The block and the warp.
-  void barrier();                        // bar.sync 0
-  void barrier(int id, int threads);     // bar.sync of some of the block's warps
-  void cluster_barrier();                // all threads of the cluster (sm_90 on)
+  void barrier();                     // bar.sync 0
+  void barrier(int id, int threads);  // bar.sync of some of the block's warps
+  /// All threads of the cluster (sm_90 on). `orders`: memory too, for which an arrival waits until
+  /// this thread's stores are visible.
+  void cluster_barrier(bool orders = true);
   void warp_sync();                      // bar.warp.sync of all lanes
   Value shuffle_xor(Value x, int mask);  // shfl.sync.bfly of all lanes; 32-bit types
   Value shuffle(Value x, Value lane);    // shfl.sync.idx
