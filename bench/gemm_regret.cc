@@ -242,22 +242,17 @@ struct Knob {
   {                                                                \
     "gpu." #field, [](Model& m) -> double& { return m.gpu.field; } \
   }
-const Knob knobs[] = {CONSTANT(launch),        CONSTANT(second_launch),
-                      CONSTANT(prologue),      CONSTANT(sum_share),
-                      CONSTANT(sum_wait),      CONSTANT(epilogue),
-                      CONSTANT(convert),       CONSTANT(store),
-                      CONSTANT(store_lanes),   CONSTANT(between),
-                      CONSTANT(wgmma_wait),    CONSTANT(mma_wait),
-                      CONSTANT(producer_wait), CONSTANT(wgmma_share),
-                      CONSTANT(mma_share),     CONSTANT(shared),
-                      CONSTANT(straddle),      CONSTANT(copy),
-                      CONSTANT(copy_elements), CONSTANT(copy_wait),
-                      CONSTANT(element_wait),  CONSTANT(few_wait),
-                      CONSTANT(clusters),      CONSTANT(memory_share),
-                      CONSTANT(cache_share),   CONSTANT(reuse),
-                      CONSTANT(cluster_sum),   CONSTANT(cluster_bytes),
-                      CONSTANT(crowded),       CONSTANT(sectors),
-                      CONSTANT(power),         RATE(latency)};
+const Knob knobs[] = {CONSTANT(launch),        CONSTANT(second_launch), CONSTANT(prologue),
+                      CONSTANT(sum_share),     CONSTANT(sum_wait),      CONSTANT(epilogue),
+                      CONSTANT(convert),       CONSTANT(store),         CONSTANT(store_lanes),
+                      CONSTANT(between),       CONSTANT(wgmma_wait),    CONSTANT(mma_wait),
+                      CONSTANT(producer_wait), CONSTANT(wgmma_share),   CONSTANT(mma_share),
+                      CONSTANT(shared),        CONSTANT(straddle),      CONSTANT(copy),
+                      CONSTANT(copy_elements), CONSTANT(copy_wait),     CONSTANT(element_wait),
+                      CONSTANT(few_wait),      CONSTANT(clusters),      CONSTANT(cluster_launch),
+                      CONSTANT(memory_share),  CONSTANT(cache_share),   CONSTANT(reuse),
+                      CONSTANT(cluster_sum),   CONSTANT(cluster_bytes), CONSTANT(crowded),
+                      CONSTANT(sectors),       CONSTANT(power),         RATE(latency)};
 #undef CONSTANT
 #undef RATE
 

@@ -393,7 +393,8 @@ GemmCost gemm_cost(const Gemm& options, const Target& target, const GpuRow& gpu,
   GemmCost out;
   out.fixed = c.launch;
   out.multiprocessor = multiprocessor_cycles(options, work, gpu, c);
-  if (options.cluster * options.cluster_columns > 1) out.multiprocessor *= c.clusters;
+  if (options.cluster * options.cluster_columns > 1)
+    out.multiprocessor *= c.clusters, out.fixed += c.cluster_launch;
   if (by_wgmma(options, target))
     out.multiprocessor = std::max(
         out.multiprocessor, c.power * work.ctas * work.steps * work.tensor / gpu.multiprocessors);

@@ -51,22 +51,23 @@ struct GemmConstants {
   double producer_wait = 11.1;  // with
   double wgmma_share = 1;       // of the tensor cores' rate
   double mma_share = 0.814;
-  double power = 1.14;     // times the share of each multiprocessor in all products by wgmma, at
-                           // least: the more of them multiply, the lower is the clock
-  double shared = 151;     // bytes of shared memory per cycle
-  double straddle = 4.25;  // times a row's loads by TMA, if it starts off a 128-byte line
-  double sectors = 0.508;  // the share of that which is more, if it starts at a sector
-  double copy = 3.42;      // of each access of a warp that threads make to fill a stage
-  double copy_elements = 3.58;  // the same of each load where each element takes one
-  double copy_wait = 57.2;      // of a warp for each of its accesses; the warps take turns
-  double element_wait = 51.5;   // the same for elements, in batches
-  double crowded = 1.42;        // times that, with more than 64 accumulators
-  double few_wait = 57.6;       // the same of producers, whose batches are shorter
-  double clusters = 1.07;       // times the cycles of a multiprocessor: CTAs that wait for others
-  double cluster_sum = 1459;    // of a launch in clusters that divide k, and the sum over them
-  double cluster_bytes = 3.18;  // of accumulators per cycle, in that sum
-  double memory_share = 0.848;  // of the bandwidth
-  double cache_share = 3.5;
+  double power = 1.14;    // times the share of each multiprocessor in all products by wgmma, at
+                          // least: the more of them multiply, the lower is the clock
+  double shared = 151;    // bytes of shared memory per cycle
+  double straddle = 4.2;  // times a row's loads by TMA, if it starts off a 128-byte line
+  double sectors = 0.7;   // the share of that which is more, if it starts at a sector
+  double copy = 3.42;     // of each access of a warp that threads make to fill a stage
+  double copy_elements = 3.58;   // the same of each load where each element takes one
+  double copy_wait = 57.2;       // of a warp for each of its accesses; the warps take turns
+  double element_wait = 51.5;    // the same for elements, in batches
+  double crowded = 1.42;         // times that, with more than 64 accumulators
+  double few_wait = 57.6;        // the same of producers, whose batches are shorter
+  double clusters = 1.025;       // times the cycles of a multiprocessor: CTAs that wait for others
+  double cluster_launch = 1300;  // of a launch in clusters that share what they read
+  double cluster_sum = 1459;     // of a launch in clusters that divide k, and the sum over them
+  double cluster_bytes = 3.18;   // of accumulators per cycle, in that sum
+  double memory_share = 0.848;   // of the bandwidth
+  double cache_share = 3.6;
   double reuse = 0.54;  // of the second-level cache, that keeps operands
 };
 const GemmConstants& gemm_constants();
