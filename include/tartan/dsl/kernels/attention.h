@@ -61,8 +61,8 @@ struct Attention {
   bool sinks = false;
   /// Sequences of different lengths, packed behind each other as FlashAttention's varlen has them:
   ///
-  ///   Q, O   [queries][heads][head_dim]    K, V   [keys][kv_heads][head_dim]    LSE
-  ///   [heads][queries]
+  ///   Q, O   [queries][heads][head_dim]      K, V   [keys][kv_heads][head_dim]
+  ///   LSE    [heads][queries]
   ///
   /// where `queries` and `keys` count the rows of all `sequences`. Sequence i has the queries from
   /// query_starts[i] to before query_starts[i + 1], and the keys from key_starts[i] to before
