@@ -381,7 +381,7 @@ void Builder::roles(const std::function<void()>& body, Here at) {
   });
   // No block exits while others may still fill its stages or arrive at its mbarriers. Producers
   // have waited until all stages were released, so that consumers leave nothing that others must
-  // see: to wait until their stores are visible takes half a microsecond.
+  // see, and need not wait until their stores are visible.
   if (!detail::shared_by_cluster(state)) return;
   const auto arrive = [&](bool orders) {
     f.statement(orders ? "barrier.cluster.arrive;" : "barrier.cluster.arrive.relaxed;", {}, {},
