@@ -355,7 +355,7 @@ void Builder::roles(const std::function<void()>& body, Here at) {
   const int before = f.mark();
   f.barrier();
   const Scalar computes = thread_index(state) < state.config.options.block;
-  int consumers_end = -1, producers_end = -1;
+  int producers_end = -1;
   const auto run = [&](Role role) {
     state.roles.current = role, state.roles.next = 0;
     detail::move_registers(state, role);
@@ -370,7 +370,7 @@ void Builder::roles(const std::function<void()>& body, Here at) {
       if (role == Role::producer)
         for (const auto& each : state.roles.drains) each();
     }
-    (role == Role::consumer ? consumers_end : producers_end) = f.mark();
+    if (role == Role::producer) producers_end = f.mark();
     state.roles.current = Role::all;
   };
   f.if_else(
@@ -380,16 +380,11 @@ void Builder::roles(const std::function<void()>& body, Here at) {
     detail::init_barriers(state);
   });
   // No block exits while others may still fill its stages or arrive at its mbarriers. Producers
-  // have waited until all stages were released, so that consumers leave nothing that others must
-  // see, and need not wait until their stores are visible.
+  // have waited until all stages were released, and say so with a fence: consumers leave nothing
+  // that others must see, and need not wait until their stores are visible.
   if (!detail::shared_by_cluster(state)) return;
-  const auto arrive = [&](bool orders) {
-    f.statement(orders ? "barrier.cluster.arrive;" : "barrier.cluster.arrive.relaxed;", {}, {},
-                false);
-  };
-  f.at_mark(producers_end, [&] { arrive(true); });
-  f.at_mark(consumers_end, [&] { arrive(state.cluster.barrier || state.cluster.accessed); });
-  f.statement("barrier.cluster.wait;", {}, {}, false);
+  f.at_mark(producers_end, [&] { f.statement("fence.acq_rel.cluster;", {}, {}, false); });
+  f.cluster_barrier(state.cluster.barrier || state.cluster.accessed);
   state.cluster.met = true, state.cluster.accessed.reset();
 }
 
