@@ -55,8 +55,10 @@ struct RoleState {
   std::map<int, int> stage_counts;  // of the pipelines whose stages these values are
   int begin = -1;                   // the mark where the role's code begins
   std::vector<RolePipeline> pipelines;
-  std::size_t next = 0;                       // the next pipeline that this role reaches
-  std::vector<std::function<void()>> drains;  // of producers: wait until all stages are released
+  std::size_t next = 0;  // the next pipeline that this role reaches
+  // Of producers: wait until all stages are released. They hold the state, so whoever runs them
+  // takes them out of it.
+  std::vector<std::function<void()>> drains;
 };
 
 /// How the current stage is filled: by the threads' copies, asynchronous or not, or by TMA, which

@@ -368,7 +368,7 @@ void Builder::roles(const std::function<void()>& body, Here at) {
       if (role == Role::consumer) finish_stores(state);
       f.mute(muted);
       if (role == Role::producer)
-        for (const auto& each : state.roles.drains) each();
+        for (const auto& each : std::exchange(state.roles.drains, {})) each();
     }
     if (role == Role::producer) producers_end = f.mark();
     state.roles.current = Role::all;
