@@ -12,7 +12,7 @@ longest one: its time has the padding, its rate counts what the sequences need. 
 import sys
 
 from attention_peer import reference, table
-from peer import Entry, figure_json, measure, note_of, own_launch, run_contests
+from peer import Entry, figure_json, measure, note_of, own_entries, run_contests
 
 
 def peers(torch, case, q, k, v, starts):
@@ -74,17 +74,8 @@ def contest(torch, driver, folder, case, rounds):
             expected[(i, head)] = reference(torch, {**case, "length": lengths[i]}, *one, 0, head)
     parts = lambda out: {(i, head): out[begins[i]:begins[i + 1], head] for i, head in expected}
 
-    entries = []
-    for launch in case["launches"]:
-        try:
-            run = own_launch(driver, folder, launch, addresses, lambda: torch.cuda.current_stream().cuda_stream)
-            o.fill_(float("nan"))
-            run()
-        except RuntimeError as error:
-            print(f"{launch['name']}: {error}", file=sys.stderr)
-            continue
-        torch.cuda.synchronize()
-        entries.append(Entry(launch["name"], False, run, case["operations"], note_of(parts(o), expected)))
+    entries = own_entries(torch, driver, folder, case, addresses, o, case["operations"],
+                          lambda: note_of(parts(o), expected))
     for name, run, rows in peers(torch, case, q, k, v, starts):
         entries.append(Entry(name, True, run, case["operations"], note_of(parts(rows(run())), expected)))
     measure(torch, entries, rounds)

@@ -10,7 +10,7 @@ is timed: see peer.py. Every output is compared with a plain f32 computation of 
 """
 import sys
 
-from peer import Entry, figure_json, measure, median, note_of, own_launch, ratio, run_contests
+from peer import Entry, figure_json, measure, median, note_of, own_entries, ratio, run_contests
 
 
 def peers(torch, case, q, k, v):
@@ -81,17 +81,7 @@ def contest(torch, driver, folder, case, rounds):
     places = {(0, 0), (case["batch"] - 1, case["heads"] - 1)}
     expected = {place: reference(torch, case, q, k, v, *place) for place in places}
 
-    entries = []
-    for launch in case["launches"]:
-        try:
-            run = own_launch(driver, folder, launch, addresses, lambda: torch.cuda.current_stream().cuda_stream)
-            o.fill_(float("nan"))
-            run()
-        except RuntimeError as error:
-            print(f"{launch['name']}: {error}", file=sys.stderr)
-            continue
-        torch.cuda.synchronize()
-        entries.append(Entry(launch["name"], False, run, case["operations"], note_of(o, expected)))
+    entries = own_entries(torch, driver, folder, case, addresses, o, case["operations"], lambda: note_of(o, expected))
     for name, run in peers(torch, case, q, k, v):
         entries.append(Entry(name, True, run, case["operations"], note_of(run(), expected)))
     measure(torch, entries, rounds)

@@ -13,7 +13,7 @@ the last key, the last token's.
 """
 import sys
 
-from peer import Entry, bandwidth_table, figure_json, measure, note_of, own_launch, read_bandwidth, run_contests
+from peer import Entry, bandwidth_table, figure_json, measure, note_of, own_entries, read_bandwidth, run_contests
 
 
 def make_cache(torch, case, kind):
@@ -83,21 +83,9 @@ def contest(torch, driver, folder, case, rounds, read_bandwidth):
     expected = {(sequence, slice(None), head): matrix for (sequence, head), matrix in whole.items()}
     last = {(sequence, slice(-1, None), head): matrix[-1:] for (sequence, head), matrix in whole.items()}
     size = 2 * k.numel() * k.element_size()
-    entries = []
-    for launch in case["launches"]:
-        try:
-            run = own_launch(driver, folder, launch, addresses, lambda: torch.cuda.current_stream().cuda_stream)
-            for _ in range(2):  # the second one on the work space that the first one left
-                o.fill_(float("nan"))
-                run()
-        except RuntimeError as error:
-            print(f"{launch['name']}: {error}", file=sys.stderr)
-            continue
-        torch.cuda.synchronize()
-        note = note_of(o, expected)
-        if counters.any():
-            note = "WRONG: counters are not zero"
-        entries.append(Entry(launch["name"], False, run, size, note))
+    note = lambda: "WRONG: counters are not zero" if counters.any() else note_of(o, expected)
+    # The second run on the work space that the first one left.
+    entries = own_entries(torch, driver, folder, case, addresses, o, size, note, runs=2)
     for name, run in peers(torch, case, q, k, v):
         entries.append(Entry(name, True, run, size, note_of(run(), last)))
     measure(torch, entries, rounds)

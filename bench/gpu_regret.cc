@@ -25,14 +25,7 @@ struct Words {
 };
 
 std::vector<gpu::Drawn> problems(const Words& words) {
-  std::vector<gpu::Drawn> out;
-  for (const std::string& size : words.sizes)
-    for (const std::string& type : words.types) {
-      gpu::Drawn& each = out.emplace_back();
-      if (!gpu::read_size(size, each.product)) gpu::refuse("--size", size, "N or MxNxK");
-      if (!gpu::read_type(type, each.product)) gpu::refuse("--type", type, "an element type");
-      each.group = "given";
-    }
+  auto out = gpu::given_problems(words.sizes, words.types);
   if (!out.empty()) return out;
   out = gpu::model_problems();
   const auto drawn = gpu::drawn_problems(words.seed, words.drawn);

@@ -161,14 +161,7 @@ bool search(gpu::Session& session, const gpu::Product& product, const Words& wor
 }
 
 std::vector<gpu::Drawn> problems_of(const Words& words) {
-  std::vector<gpu::Drawn> out;
-  for (const std::string& size : words.sizes)
-    for (const std::string& type : words.types) {
-      gpu::Drawn& each = out.emplace_back();
-      if (!gpu::read_size(size, each.product)) gpu::refuse("--size", size, "N or MxNxK");
-      if (!gpu::read_type(type, each.product)) gpu::refuse("--type", type, "an element type");
-      each.group = "given";
-    }
+  auto out = gpu::given_problems(words.sizes, words.types);
   return out.empty() ? gpu::drawn_problems(words.seed, words.drawn) : out;
 }
 

@@ -9,9 +9,8 @@ PyTorch has no such kernel. Figures are bytes of keys over time, beside the read
 sums over 2 GiB, in the same process), and operations, 2 * heads * keys * (576 + 512) of each query token. How it is
 timed: see peer.py. Outputs are compared with a plain f32 computation of the first and the last head.
 """
-import sys
 
-from peer import Entry, bandwidth_table, figure_json, measure, median, note_of, own_launch, read_bandwidth, run_contests
+from peer import bandwidth_table, figure_json, measure, median, note_of, own_entries, read_bandwidth, run_contests
 
 LATENT, KEY = 512, 576
 
@@ -47,19 +46,9 @@ def contest(torch, driver, folder, case, rounds, read_bandwidth):
                 for sequence, head in {(0, 0), (batch // 2, case["heads"] // 3), (batch - 1, case["heads"] - 1)}}
     size = batch * case["length"] * KEY * kv.element_size()
     operations = 2 * batch * case["length"] * case["queries"] * case["heads"] * (KEY + LATENT)
-    entries = []
-    for launch in case["launches"]:
-        try:
-            run = own_launch(driver, folder, launch, addresses, lambda: torch.cuda.current_stream().cuda_stream)
-            for _ in range(2):  # the second one on the work space that the first one left
-                o.fill_(float("nan"))
-                run()
-        except RuntimeError as error:
-            print(f"{launch['name']}: {error}", file=sys.stderr)
-            continue
-        torch.cuda.synchronize()
-        note = "WRONG: counters are not zero" if counters.any() else note_of(o, expected)
-        entries.append(Entry(launch["name"], False, run, size, note))
+    note = lambda: "WRONG: counters are not zero" if counters.any() else note_of(o, expected)
+    # The second run on the work space that the first one left.
+    entries = own_entries(torch, driver, folder, case, addresses, o, size, note, runs=2)
     measure(torch, entries, rounds)
     for each in entries:
         rates = " ".join(f"{median(rates) * operations / size:.0f}" for rates in (each.cool, each.hot))

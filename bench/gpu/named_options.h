@@ -4,8 +4,7 @@
 //
 //   constexpr gpu::NamedOption<kernels::Decode> options[] = {
 //       {"keys", [](kernels::Decode& a, int value) { a.keys_per_step = value; }, "of a step"}};
-//   const kernels::Decode with = gpu::configured(kernels::Decode{}, "tuned:keys=32", options,
-//   target);
+//   const auto with = gpu::configured(kernels::Decode{}, "tuned:keys=32", options, target);
 #pragma once
 
 #include <fmt/format.h>
@@ -37,7 +36,7 @@ std::string config_help(const NamedOption<Kernel> (&options)[count]) {
   return out;
 }
 
-/// `kernel` with the parts of a configuration; exits where one is none.
+/// `kernel` with the parts of a configuration; exits at one that is not an option.
 template <typename Kernel, std::size_t count>
 Kernel configured(Kernel kernel, const std::string& config,
                   const NamedOption<Kernel> (&options)[count], const tartan::Target& target) {

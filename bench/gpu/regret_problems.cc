@@ -9,6 +9,7 @@
 #include <random>
 #include <string_view>
 
+#include "bench/gpu/words.h"
 #include "dsl/kernels/gemm_candidates.h"
 
 namespace gpu {
@@ -80,6 +81,19 @@ std::vector<Drawn> model_problems() {
     (void)read_size(size, each.product);
     each.group = "model";
   }
+  return out;
+}
+
+std::vector<Drawn> given_problems(const std::vector<std::string>& sizes,
+                                  const std::vector<std::string>& types) {
+  std::vector<Drawn> out;
+  for (const std::string& size : sizes)
+    for (const std::string& type : types) {
+      Drawn& each = out.emplace_back();
+      if (!read_size(size, each.product)) refuse("--size", size, "N or MxNxK");
+      if (!read_type(type, each.product)) refuse("--type", type, "an element type");
+      each.group = "given";
+    }
   return out;
 }
 

@@ -13,7 +13,7 @@
 namespace gpu {
 
 /// A product, and why it is in the list: "128", "8", "any" (what n and k are multiples of), "model"
-/// (layers of language models, and awkward sizes from reports).
+/// (layers of language models, and awkward sizes from reports), "given" (on the command line).
 struct Drawn {
   Product product;
   std::string group;
@@ -24,6 +24,10 @@ struct Drawn {
 std::vector<Drawn> drawn_problems(unsigned seed, int count);
 /// The products of the group "model", in bf16.
 std::vector<Drawn> model_problems();
+
+/// One for each of --size and --type, the group "given"; exits at a word that is neither.
+std::vector<Drawn> given_problems(const std::vector<std::string>& sizes,
+                                  const std::vector<std::string>& types);
 
 /// What a kernel with sizes as parameters may rely on: divisors of the leading dimensions of A and
 /// B, and of C, in elements.

@@ -226,10 +226,11 @@ void GemmTiles::compute(const Operands& operands) {
     const WarpTile sum = multiply(operands, rows_exist ? row : minimum(row, rows - 1),
                                   cols_exist ? col : minimum(col, cols - 1), 0, steps_);
     const auto store = [&] { finisher_->store(sum, tile_, row, col); };
-    if (rows_exist && cols_exist) store();
-    else if (cols_exist) k_.when(row < rows, store);
-    else if (rows_exist) k_.when(col < cols, store);
-    else k_.when((row < rows) & (col < cols), store);
+    std::optional<Scalar> exists;
+    if (!rows_exist) exists = row < rows;
+    if (!cols_exist) exists = exists ? *exists & (col < cols) : col < cols;
+    if (exists) k_.when(*exists, store);
+    else store();
   };
   k_.roles([&] {
     if (options_.stream_blocks)

@@ -104,6 +104,10 @@ Status Layer::compile() {
       .m = shape_.rows_of_product(ranks), .n = shape_.columns(ranks), .k = shape_.depth(ranks)};
   gemm_.a = gemm_.b = gemm_.c = bf16;
   gemm_ = kernels::tuned(gemm_, Target::of(ranks_[0].device.arch()));
+  const int most = ranks_[0].device.multiprocessors() - 1;
+  if (shape_.reserved < 0 || shape_.reserved > most)
+    return {"usage"_rule, "reserved = " + std::to_string(shape_.reserved) + ": expected 0 to " +
+                              std::to_string(most) + " multiprocessors"};
   for (Rank& rank : ranks_) {
     const auto ready = rank.loader.load(kernels::gemm(gemm_), ranks_[0].device.arch());
     if (!ready) return ready.diags();

@@ -18,7 +18,7 @@ struct LayerShape {
   Collective collective = Collective::all_reduce;
   int rows = 0, out = 0, in = 0, chunks = 1;
   /// Multiprocessors that a product leaves to the collective that runs beside it, if its kernel is
-  /// persistent.
+  /// persistent, as those for large products are: Layer::can_reserve().
   int reserved = 0;
 
   bool gathers() const { return collective == Collective::all_gather; }
@@ -51,6 +51,7 @@ class Layer {
                                     std::shared_ptr<Collectives> collectives);
 
   RankMatrices& matrices(int rank) { return matrices_[static_cast<std::size_t>(rank)]; }
+  bool can_reserve() const { return gemm_.persistent; }
   /// Queues the layer on all devices; nothing is waited for, except by collectives of the host.
   tartan::Status run();
   /// Milliseconds of a run: of the slowest device, the mean of `times` runs after an untimed one.

@@ -133,6 +133,8 @@ Result<Outcome> try_layer(const LayerShape& shape, const std::vector<Rank>& rank
   const int count = static_cast<int>(ranks.size());
   auto layer = Layer::make(shape, ranks, collectives);
   if (!layer) return layer.diags();
+  if (shape.reserved && !layer->can_reserve())
+    std::fputs("--reserve: no effect on the next line, whose kernel is not persistent\n", stderr);
   if (auto status = fill(*layer, shape, count); !status) return status.diags();
   if (auto status = layer->run(); !status) return status.diags();
   Outcome out;

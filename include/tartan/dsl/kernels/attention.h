@@ -56,8 +56,8 @@ struct Attention {
   Softcap softcap = Softcap::none;
   /// exp(sinks[head]) joins the sum of each row's weights, without a value: O is what it was times
   /// sum / (sum + exp(sink)), a row that sees no key gives zero, and LSE is the sink. A sink of
-  /// minus infinity is none; NaN and plus infinity make the head's results NaN. With its LSE,
-  /// attention_backward() computes the gradients of Q, K and V.
+  /// minus infinity changes nothing; NaN and plus infinity make the head's results NaN. With its
+  /// LSE, attention_backward() computes the gradients of Q, K and V.
   bool sinks = false;
   /// Sequences of different lengths, packed behind each other as FlashAttention's varlen has them:
   ///

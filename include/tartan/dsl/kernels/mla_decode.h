@@ -49,7 +49,7 @@ struct MlaDecode {
   int stages = 1;          // of the ring for keys
   int producers = 0;       // producer warps, see Builder::roles()
   /// Blocks get whole sequences where the busiest one then has at most so many steps more than an
-  /// equal share of all keys (nor more than 2 and an eighth of that share). 0: equal shares.
+  /// equal share of all keys. 0: equal shares.
   int whole_steps = 8;
 
   int rows() const { return queries * heads; }
