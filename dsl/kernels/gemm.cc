@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "dsl/kernels/gemm_cost.h"
 #include "dsl/kernels/gemm_tiles.h"
 #include "dsl/kernels/keys.h"
 #include "tartan/dsl/math.h"
@@ -62,11 +63,14 @@ bool whole_bytes(Builder& k, const Gemm& options, const TiledMma& mma, const Sca
 
 static Kernel described_gemm(const Gemm& options) {
   const Tile tile = filled_in(options);
-  const KernelOptions blocks{.block = tile.threads(),
-                             .producers = options.producers,
-                             .cluster = detail::cluster_size(options),
-                             .cluster_columns = options.cluster_columns};
-  return kernel("gemm", blocks, [=](Builder& k) {
+  const auto launch = [=](const Target& target) {
+    return KernelOptions{.block = tile.threads(),
+                         .producers = options.producers,
+                         .min_blocks = tartan::detail::ctas_at_a_time(options, target),
+                         .cluster = detail::cluster_size(options),
+                         .cluster_columns = options.cluster_columns};
+  };
+  return kernel("gemm", launch, [=](Builder& k) {
     const Multiples sure = multiples(options);
     const auto m = size(k, "m", options.m, sure.m), n = size(k, "n", options.n, sure.n),
                depth = size(k, "k", options.k, sure.k);

@@ -280,6 +280,7 @@ bool runs(const Gemm& options, const Target& target) {
     // There, mma.sync multiplies fp8 as f16, and the converted operands take registers too.
     const bool converts = bits(options.a) == 8 && info(options.a).floating &&
                           target.arch.sm >= 90 && target.arch.sm < 120;
+    if (converts && options.producers && held > 32) return false;
     const int fragments =
         (tile.m / tile.warps_m / 4 + tile.n / tile.warps_n / 4) * (converts ? 3 : 1);
     return tile.n % (8 * tile.warps_n) == 0 &&

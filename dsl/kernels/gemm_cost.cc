@@ -415,4 +415,19 @@ GemmCost gemm_cost(const Gemm& options, const Target& target, const GpuRow& gpu,
   return out;
 }
 
+int ctas_at_a_time(const Gemm& options, const Target& target) {
+  const GpuRow* gpu = find_gpu(target.arch);
+  const int threads = options.tile.threads();
+  if (!gpu || options.producers || threads <= 0) return 0;
+  constexpr int registers = 65536, most_threads = 1536;
+  // Bytes take more beside accumulators: copied one by one, and as fragments of large tiles.
+  const bool more =
+      bits(options.a) == 8 && (accumulators(options) >= 32 || copied_bytes(options) < 4);
+  const int beside = more ? 148 : 88;
+  const std::int64_t by_memory = gpu->shared_bytes / (shared_bytes(options) + shared_of_system),
+                     by_registers = registers / (threads * (accumulators(options) + beside));
+  return static_cast<int>(std::clamp<std::int64_t>(std::min(by_memory, by_registers), 1,
+                                                   std::max(most_threads / threads, 1)));
+}
+
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -92,5 +92,9 @@ std::int64_t shared_bytes(const kernels::Gemm& options);
 /// 32-bit registers of the accumulators of a thread, and those that a thread has.
 int accumulators(const kernels::Gemm& options);
 int thread_registers(const kernels::Gemm& options, const Target& target);
+/// KernelOptions::min_blocks of gemm(): how many CTAs a multiprocessor holds at a time, by shared
+/// memory and accumulators. Without that bound the assembler takes fewer registers than there are:
+/// it spills some, and has fewer loads in flight. 0 with producers, which move registers.
+int ctas_at_a_time(const kernels::Gemm& options, const Target& target);
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -190,6 +190,28 @@ TEST(Tune, MeasuresOnADevice) {
   }
 }
 
+// Sums of fp8 products have 13 bits: none of a long row may need more, or its bits would depend on
+// the order of a configuration's additions.
+TEST(Tune, SumsOfLongRowsAreExact) {
+  const test::TemporaryCache cache;
+  const Gemm product{.m = 16, .n = 32, .k = 16384, .a = Type::e4m3, .b = Type::e4m3, .c = f32};
+  Device device = *Device::open("emulator");
+  const auto& gpu = *detail::find_gpu(device.arch());
+  auto bench = detail::DeviceBench::make(device, product, gpu, cache.open());
+  ASSERT_TRUE(bench) << bench.diags().text();
+  const auto best = detail::ranked(product, Target::of(device.arch()), gpu, false, 1);
+  ASSERT_EQ((*bench)->load({best.at(0).options}, 1000).at(0).text(), "");
+  const auto bytes = (*bench)->result(0);
+  ASSERT_TRUE(bytes) << bytes.diags().text();
+  double most = 0;
+  for (const double value : testing_numbers::decode(f32, *bytes)) {
+    ASSERT_EQ(value, std::floor(value));
+    most = std::max(most, std::abs(value));
+  }
+  EXPECT_GT(most, 500);
+  EXPECT_LT(most, 8192);
+}
+
 TEST(Tune, SmallIntegersOfEveryType) {
   for (const Type type : {f16, bf16, f32, Type::e4m3, Type::e5m2, Type::s8, Type::u8}) {
     std::vector<std::byte> bytes;
