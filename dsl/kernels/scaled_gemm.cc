@@ -234,25 +234,31 @@ class Products {
     }
   }
 
-  Part multiply(const Place& at, const WarpTile& registers, Accumulator& sum, const Scalar& t,
-                const Scalar& stage, int b, int part) {
+  // Scales of a product: SA's, times SB's of each block of columns that it is in.
+  std::vector<RowValues> scales_of(const Place& at, const WarpTile& registers, const Scalar& t,
+                                   const Scalar& stage, int b, int part) {
     const Scalar step = t * options_.blocks_k + b, slot = stage * options_.blocks_k + b;
-    const Scalar a = slot * parts_m_ + part / options_.parts_n, left = left_of(at, part),
-                 first = left / block;
-    const Scalar last = ceil_div(n_, block) - 1;
-    Part out;
-    out.sum = &sum, out.former = former(at, part);
+    const Scalar last = ceil_div(n_, block) - 1, first = left_of(at, part) / block;
     RowValues rows;
     for (const Scalar& row : row_places(registers))
-      rows.push_back(k_.read(shared_scales_[a], row, 0));
+      rows.push_back(k_.read(shared_scales_[slot * parts_m_ + part / options_.parts_n], row, 0));
+    std::vector<RowValues> out;
     for (std::size_t next = 0; next < blocks(); ++next) {
       const Scalar line = minimum(first + static_cast<int>(next), last);
       const Scalar of_columns = options_.blocks_k == 1
                                     ? k_.read(at.scales_b, line, step)
                                     : k_.read_if(step < steps_, at.scales_b, line, step);
-      out.scales.push_back(map(rows, [&](const Scalar& x) { return x * of_columns; }));
+      out.push_back(map(rows, [&](const Scalar& x) { return x * of_columns; }));
     }
-    out.product = mma_->fresh(registers, shared_a_[a],
+    return out;
+  }
+
+  Part multiply(const Place& at, const WarpTile& registers, Accumulator& sum, const Scalar& stage,
+                int b, int part) {
+    const Scalar slot = stage * options_.blocks_k + b;
+    Part out;
+    out.sum = &sum, out.former = former(at, part);
+    out.product = mma_->fresh(registers, shared_a_[slot * parts_m_ + part / options_.parts_n],
                               shared_b_[slot * options_.parts_n + part % options_.parts_n]);
     return out;
   }
@@ -323,16 +329,26 @@ class Products {
     std::optional<Last> last;
     if (flying == 1) last.emplace(*this, at, registers.back(), sums.back());
     const auto use = [&](const Scalar& t, const Scalar& stage, const std::function<void()>& next) {
+      const int products = parts() * options_.blocks_k;
+      const auto scales = [&](int i) {
+        return scales_of(at, registers.front(), t, stage, i / parts(), i % parts());
+      };
+      // With one product in flight all scales of the stage are read while the one before is
+      // promoted: what is between two products delays the second one.
+      std::vector<std::vector<RowValues>> early;
+      for (int i = 0; last && i < products; ++i) early.push_back(scales(i));
       std::deque<Part> in_flight;
       if (last) in_flight.push_back(last->part());
-      for (int i = 0; i < parts() * options_.blocks_k; ++i) {
+      for (int i = 0; i < products; ++i) {
         if (in_flight.size() == flying) {
           promote(in_flight.front());
           in_flight.pop_front();
         }
         Accumulator& own = registers[static_cast<std::size_t>(i) % flying];
-        in_flight.push_back(multiply(at, own, sums[static_cast<std::size_t>(i % parts())], t, stage,
+        auto with = last ? std::move(early[static_cast<std::size_t>(i)]) : scales(i);
+        in_flight.push_back(multiply(at, own, sums[static_cast<std::size_t>(i % parts())], stage,
                                      i / parts(), i % parts()));
+        in_flight.back().scales = std::move(with);
         own = in_flight.back().product;
         in_flight.back().product = own;
       }
