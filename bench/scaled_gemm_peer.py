@@ -55,9 +55,9 @@ def cases():
         yield f"masked {groups}x{m}x{n}x{k}", "masked", groups, m, n, k
 
 
-def group_rows(name, groups, rows):
+def group_rows(name, groups, rows, draw=0):
     """Rows of each group, 0.7 to 1.3 times as many as expected: the same in both runs."""
-    choice = random.Random(name)
+    choice = random.Random(f"{name} {draw}" if draw else name)
     return [int(rows * choice.uniform(0.7, 1.3)) for _ in range(groups)]
 
 
@@ -177,7 +177,7 @@ def own_launch(torch, driver, folder, launch, tensors, groups):
 class Problem:
     """Operands, the peer's launch, and what C should be."""
 
-    def __init__(self, torch, deep_gemm, test, name, grouping, groups, rows, n, k):
+    def __init__(self, torch, deep_gemm, test, name, grouping, groups, rows, n, k, draw=0):
         self.grouping, self.groups = grouping, groups
         index = None
         if grouping == "none":
@@ -186,7 +186,7 @@ class Problem:
             valid_rows = rows
             self.peer = lambda: deep_gemm.gemm_fp8_fp8_bf16_nt(a, b, self.peer_c)
         else:
-            counts = iter(group_rows(name, groups, rows))
+            counts = iter(group_rows(name, groups, rows, draw))
             test.random = argparse.Namespace(uniform=lambda low, high: next(counts) / rows + 1e-9)
             if grouping == "contiguous":
                 _, a, b, index, self.peer_c, self.expected = test.construct_contiguous_grouped(groups, rows, k, n)
@@ -240,13 +240,14 @@ def graph_of(torch, runs):
     return graph.replay
 
 
-def measure(torch, deep_gemm, test, driver, folder, name, launches, seconds):
+def measure(torch, deep_gemm, test, driver, folder, name, launches, seconds, draw=0):
+    """Ratios of each configuration."""
     rest = next(each[1:] for each in cases() if each[0] == name)
     small = rest[0] == "none" and rest[2] <= 128
     copies = 1
     if small:
         copies = max(2, -(-(160 << 20) // (rest[3] * rest[4])))
-    problems = [Problem(torch, deep_gemm, test, name, *rest) for _ in range(copies)]
+    problems = [Problem(torch, deep_gemm, test, name, *rest, draw) for _ in range(copies)]
     first = problems[0]
     first.peer()
     runs = {"DeepGEMM": [each.peer for each in problems]}
@@ -269,10 +270,20 @@ def measure(torch, deep_gemm, test, driver, folder, name, launches, seconds):
     median = {key: statistics.median(of) for key, of in times.items()}
     peer = median["DeepGEMM"]
     rate = lambda of: f"{first.operations / of / 1e12:.0f} TFLOP/s, {of * 1e6:.1f} us, {first.bytes / of / 1e9:.0f} GB/s"
-    print(f"{name}: DeepGEMM {rate(peer)}")
+    print(f"{name}{f', draw {draw}' if draw else ''}: DeepGEMM {rate(peer)}")
     for key in sorted(runs, key=lambda key: median[key]):
         if key != "DeepGEMM":
             print(f"  {peer / median[key]:.3f}   {rate(median[key])}   {key}", flush=True)
+    return {key: peer / of for key, of in median.items() if key != "DeepGEMM"}
+
+
+def measure_draws(draws, *arguments):
+    """Several draws of the rows of masked groups, and the geometric means of their ratios."""
+    ratios = [measure(*arguments, draw) for draw in range(draws)]
+    print(f"geometric mean of {draws} draws:")
+    mean = {key: statistics.geometric_mean(each[key] for each in ratios) for key in ratios[0]}
+    for key in sorted(mean, key=lambda key: -mean[key]):
+        print(f"  {mean[key]:.3f}   {key}", flush=True)
 
 
 def warm(torch, deep_gemm, test, names):
@@ -293,6 +304,7 @@ def main():
     parser.add_argument("--config", action="append", default=[], help="with --emit: options of the kernel, beside tuned")
     parser.add_argument("--case", default="", help="only cases with this text in their names")
     parser.add_argument("--peer", default="p", help="the folder with deep_gemm/ and tests/")
+    parser.add_argument("--draws", type=int, default=1, help="of the rows of masked groups; default: 1")
     parser.add_argument("--seconds", type=float, default=2, help="time for each case")
     options = parser.parse_args()
     if options.emit:
@@ -309,8 +321,12 @@ def main():
     print(torch.cuda.get_device_name(), torch.cuda.get_device_properties(0).multi_processor_count, "multiprocessors")
     warm(torch, deep_gemm, test_core, names)
     for name in names:
-        measure(torch, deep_gemm, test_core, Driver(), options.folder, name,
-                [each for each in launches if each["case"] == name], options.seconds)
+        arguments = (torch, deep_gemm, test_core, Driver(), options.folder, name,
+                     [each for each in launches if each["case"] == name], options.seconds)
+        if options.draws > 1 and name.startswith("masked"):
+            measure_draws(options.draws, *arguments)
+        else:
+            measure(*arguments)
         torch.cuda.empty_cache()
 
 
