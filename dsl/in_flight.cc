@@ -106,8 +106,11 @@ bool Flights::land_before_body(FunctionBuilder& f, Flight& flight) {
   const Departure& departure = flight.departure;
   const bool known = departure.group && is_open(departure.scope);
   const int pending = known ? newer(departure.group, static_cast<std::size_t>(body->commits)) : 0;
+  // Readers from before the body read the values after the wait, too.
   f.at_mark(body->mark, [&] {
-    (void)wait(f, pending, all, known ? kept_of(departure) : std::vector<Value>());
+    const std::vector<Value> landed =
+        wait(f, pending, all, known ? kept_of(departure) : std::vector<Value>());
+    for (std::size_t i = 0; i < landed.size(); ++i) f.set(flight.registers[i], landed[i]);
   });
   flight.landings.push_back(body->scope);
   return true;
