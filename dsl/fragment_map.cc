@@ -8,14 +8,25 @@ isa::Coord minus(const isa::Coord& x, const isa::Coord& y) {
   return {x.matrix - y.matrix, x.row - y.row, x.col - y.col};
 }
 
-bool lies_as_ldmatrix(const FragmentKind& kind, int per_register, int r, const isa::Coord& origin,
+// Coordinates of one fragment: its form is looked up once.
+class Coords {
+ public:
+  explicit Coords(const FragmentKind& kind) : form_(kind.form()), operand_(kind.operand) {}
+  isa::Coord operator()(int lane, int i) const { return isa::coord(form_, operand_, lane, i); }
+
+ private:
+  isa::Form form_;
+  Operand operand_;
+};
+
+bool lies_as_ldmatrix(const Coords& coord, int per_register, int r, const isa::Coord& origin,
                       bool along_columns) {
   for (int lane = 0; lane < 32; ++lane)
     for (int e = 0; e < per_register; ++e) {
       const int group = lane / 4, along = lane % 4 * per_register + e;
       const isa::Coord wanted{0, origin.row + (along_columns ? group : along),
                               origin.col + (along_columns ? along : group)};
-      if (!(kind.coord(lane, per_register * r + e) == wanted)) return false;
+      if (!(coord(lane, per_register * r + e) == wanted)) return false;
     }
   return true;
 }
@@ -27,11 +38,12 @@ std::optional<MatrixTiling> matrix_tiling(const FragmentKind& kind) {
   const bool whole = fragment.container_bits == bits(kind.type) || takes_bytes(kind);
   if (fragment.register_bits != 32 || !whole || fragment.matrices != 1 || fragment.copies != 1)
     return std::nullopt;
+  const Coords coord(kind);
   MatrixTiling out;
-  out.pairs_along_columns = kind.coord(1, 0).col > kind.coord(0, 0).col;
+  out.pairs_along_columns = coord(1, 0).col > coord(0, 0).col;
   for (int r = 0; r < fragment.registers; ++r) {
-    out.origins.push_back(kind.coord(0, fragment.per_register * r));
-    if (!lies_as_ldmatrix(kind, fragment.per_register, r, out.origins.back(),
+    out.origins.push_back(coord(0, fragment.per_register * r));
+    if (!lies_as_ldmatrix(coord, fragment.per_register, r, out.origins.back(),
                           out.pairs_along_columns))
       return std::nullopt;
   }
@@ -43,21 +55,23 @@ bool takes_bytes(const FragmentKind& kind) {
 }
 
 std::optional<AffineMap> affine_map(const FragmentKind& kind, int i) {
-  const isa::Coord origin = kind.coord(0, i);
-  const AffineMap map{origin, minus(kind.coord(4, i), origin), minus(kind.coord(1, i), origin)};
+  const Coords coord(kind);
+  const isa::Coord origin = coord(0, i);
+  const AffineMap map{origin, minus(coord(4, i), origin), minus(coord(1, i), origin)};
   for (int lane = 0; lane < 32; ++lane) {
     const int g = lane / 4, t = lane % 4;
     const isa::Coord wanted{0, origin.row + g * map.group.row + t * map.member.row,
                             origin.col + g * map.group.col + t * map.member.col};
-    if (!(kind.coord(lane, i) == wanted)) return std::nullopt;
+    if (!(coord(lane, i) == wanted)) return std::nullopt;
   }
   return map;
 }
 
 LaneMap lane_map(const FragmentKind& kind, int i) {
-  LaneMap out{kind.coord(0, i), {}};
+  const Coords coord(kind);
+  LaneMap out{coord(0, i), {}};
   for (int bit = 0; bit < 5; ++bit)
-    out.steps[static_cast<std::size_t>(bit)] = minus(kind.coord(1 << bit, i), out.origin);
+    out.steps[static_cast<std::size_t>(bit)] = minus(coord(1 << bit, i), out.origin);
   return out;
 }
 

@@ -219,10 +219,15 @@ void FunctionBuilder::at(const std::source_location& place) {
   Impl& m = *impl_;
   if (place.line() == 0) return;
   if (!m.debug) m.start_debug_info(place);
-  llvm::DILexicalBlockFile*& scope = m.scopes[place.file_name()];
-  if (!scope) scope = m.debug->createLexicalBlockFile(m.subprogram, m.file(place.file_name()));
+  // Places of a file mostly follow each other, and share its name.
+  if (place.file_name() != m.file_name) {
+    m.file_name = place.file_name();
+    llvm::DILexicalBlockFile*& scope = m.scopes[m.file_name];
+    if (!scope) scope = m.debug->createLexicalBlockFile(m.subprogram, m.file(m.file_name));
+    m.scope = scope;
+  }
   m.build.SetCurrentDebugLocation(
-      llvm::DILocation::get(*m.context, place.line(), place.column(), scope));
+      llvm::DILocation::get(*m.context, place.line(), place.column(), m.scope));
 }
 
 }  // namespace tartan::inline TARTAN_ABI::codegen

@@ -128,6 +128,8 @@ struct [[gnu::visibility("hidden")]] FunctionBuilder::Impl {
   std::unique_ptr<llvm::DIBuilder> debug;
   llvm::DISubprogram* subprogram = nullptr;
   std::map<std::string, llvm::DILexicalBlockFile*> scopes;  // by file
+  const char* file_name = nullptr;                          // of the current place
+  llvm::DILexicalBlockFile* scope = nullptr;                // that file's
 };
 
 }  // namespace tartan::inline TARTAN_ABI::codegen

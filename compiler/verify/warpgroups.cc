@@ -22,7 +22,8 @@ class WarpgroupChecker {
   WarpgroupChecker(Context& context, const FunctionView& view) : context_(context), view_(view) {}
 
   void run() {
-    if (!has_products()) return;
+    find_products();
+    if (of_products_.empty()) return;
     const auto& statements = view_.function.statements;
     again_left_ = 4 * statements.size();
     view_.scopes.restart();
@@ -103,12 +104,14 @@ class WarpgroupChecker {
     state_ = std::move(before);
   }
 
-  bool has_products() const {
-    for (const ptx::Statement& statement : view_.function.statements)
-      if (statement.kind == ptx::StatementKind::Instruction &&
-          opcode(context_.module.instructions[statement.index]) == isa::Opcode::wgmma)
-        return true;
-    return false;
+  void find_products() {
+    for (const ptx::Statement& statement : view_.function.statements) {
+      if (statement.kind != ptx::StatementKind::Instruction) continue;
+      const ptx::Instruction& instruction = context_.module.instructions[statement.index];
+      if (opcode(instruction) != isa::Opcode::wgmma) continue;
+      for (const ptx::Operand& operand : context_.module.operands_of(instruction))
+        each_name(operand, [&](std::string_view name) { of_products_.insert(name); });
+    }
   }
 
   // A block's registers differ from those of the same names outside.
@@ -224,6 +227,7 @@ class WarpgroupChecker {
     const bool writes = writes_first(opcode(instruction));
     for (std::size_t i = 0; i < operands.size(); ++i)
       each_name(operands[i], [&](std::string_view name) {
+        if (!of_products_.contains(name)) return;
         state_.touched[name] = &instruction;
         if (state_.flights.empty()) return;
         const auto at = state_.flights.find(name);
@@ -257,6 +261,7 @@ class WarpgroupChecker {
   const FunctionView& view_;
   State state_;
   std::unordered_map<std::uint32_t, LabelPosition> labels_;  // by index into Module::labels
+  NameSet of_products_;         // operands of products: no other register matters
   std::size_t again_left_ = 0;  // budget of statements for next iterations
   std::unordered_set<const ptx::Instruction*> reported_;
 };
