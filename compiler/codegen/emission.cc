@@ -18,6 +18,7 @@
 #include <cassert>
 #include <utility>
 
+#include "compiler/codegen/accumulators.h"
 #include "compiler/codegen/impl.h"
 #include "compiler/codegen/target_machine.h"
 #include "compiler/codegen/value_scopes.h"
@@ -53,6 +54,9 @@ void add_back_end(llvm::legacy::PassManager& passes, llvm::TargetMachine& machin
       static_cast<llvm::CodeGenTargetMachineImpl&>(machine).createPassConfig(passes);
   auto* const functions = new llvm::MachineModuleInfoWrapperPass(&machine);
   steps->setDisableVerify(true);
+  // They find nothing to do in this code.
+  steps->disablePass(&llvm::OptimizePHIsLegacyID);
+  steps->disablePass(&llvm::PeepholeOptimizerLegacyID);
   passes.add(steps);
   passes.add(functions);
   machine.setOptLevel(llvm::CodeGenOptLevel::None);
@@ -73,12 +77,14 @@ void add_back_end(llvm::legacy::PassManager& passes, llvm::TargetMachine& machin
 
 // One pass manager for the few optimisations that pay off, and the back end. LLVM's O2 pipeline
 // takes 30 times as long and gives no faster code.
-void run_passes(llvm::Module& module, llvm::TargetMachine& machine, llvm::raw_pwrite_stream& out) {
+void run_passes(llvm::Module& module, llvm::TargetMachine& machine, llvm::raw_pwrite_stream& out,
+                std::string& declaration) {
   auto* const passes = new llvm::legacy::PassManager;  // leaked if LLVM gives up in it
   passes->add(new llvm::TargetLibraryInfoWrapperPass(machine.getTargetTriple()));
   passes->add(llvm::createTargetTransformInfoWrapperPass(machine.getTargetIRAnalysis()));
   passes->add(llvm::createPromoteMemoryToRegisterPass());
   passes->add(llvm::createEarlyCSEPass());
+  passes->add(name_accumulators(declaration));
   add_back_end(*passes, machine, out);
   passes->run(module);
   delete passes;
@@ -86,9 +92,14 @@ void run_passes(llvm::Module& module, llvm::TargetMachine& machine, llvm::raw_pw
 
 // LLVM's text, ending in one line break. With line directives on, LLVM also prints an empty debug
 // section.
-std::string finished(std::string_view text) {
+std::string finished(std::string_view text, const std::string& declaration) {
   constexpr std::string_view section = "\t.section\t.debug_macinfo\t{\t}\n";
   std::string out(text);
+  if (!declaration.empty()) {
+    const std::size_t start = out.find("\n{\n");
+    assert(start != std::string::npos && "the back end printed no function");
+    out.insert(start + 3, declaration);
+  }
   if (const std::size_t at = out.rfind(section); at != std::string::npos)
     out.erase(at, section.size());
   while (!out.empty() && (out.back() == '\n' || out.back() == ' ' || out.back() == '\t'))
@@ -139,10 +150,11 @@ Result<std::string> FunctionBuilder::emit() {
   Diags diags;
   m.context->setDiagnosticHandler(std::make_unique<Collector>(diags), false);
   llvm::SmallVector<char, 0> text;
+  std::string declaration;
   try {
     guard_fatal_errors([&] {
       llvm::raw_svector_ostream out(text);
-      run_passes(*m.module, target_machine(m.target), out);
+      run_passes(*m.module, target_machine(m.target), out, declaration);
     });
   } catch (const FatalError& error) {
     diags.report("codegen"_rule, {},
@@ -157,7 +169,7 @@ Result<std::string> FunctionBuilder::emit() {
   m.module.reset();
   if (!diags.ok()) return diags;
 
-  return layout + finished({text.data(), text.size()});
+  return layout + finished({text.data(), text.size()}, declaration);
 }
 
 }  // namespace tartan::inline TARTAN_ABI::codegen
