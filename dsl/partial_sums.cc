@@ -109,7 +109,7 @@ class Scatter {
                                     call(), kind_.text()));
       return false;
     }
-    if (tile_.across() % among_.parts == 0) return true;
+    if (tile_.across() % takers() == 0 && among_.parts % takers() == 0) return true;
     const int unit = shape_.cols * warps_n() * among_.parts;
     state_.log.report(
         "tile-divide"_rule,
@@ -159,21 +159,24 @@ class Scatter {
     for (const auto& row : rows) out.insert(out.end(), row.begin(), row.end());
     WarpPlace place = tile_.place();
     place.partial = 1;
-    if (among_.ctas) place.col = place.col / among_.parts, place.cols /= among_.parts;
+    if (among_.ctas) place.col = place.col / takers(), place.cols /= takers();
     else place.col = place.col + among_.own * (own() * shape_.cols);
     return WarpTile(std::move(out), own(), place);
   }
   std::string_view call() const { return among_.ctas ? "reduce_scatter()" : "sum()"; }
   int warps_n() const { return tile_.place().cols / (tile_.across() * shape_.cols); }
   int rows_of_fragments() const { return tile_.place().rows / shape_.rows; }
+  // How many have a share of the sum: of CTAs, no more than a warp has columns of fragments.
+  int takers() const { return among_.ctas ? std::min(among_.parts, tile_.across()) : among_.parts; }
   // Columns of fragments: those that a warp gets, a group, and how many groups the tile has.
-  int own() const { return tile_.across() / among_.parts; }
-  int groups() const { return warps_n() * among_.parts; }
+  int own() const { return tile_.across() / takers(); }
+  int groups() const { return warps_n() * takers(); }
   Scalar first_column() const { return tile_.place().col / shape_.cols; }
   // The group that this warp gets: of the columns of the CTA's block of columns, or of the warp's.
   Scalar own_group() const {
-    return among_.ctas ? among_.own * warps_n() + first_column() / tile_.across()
-                       : first_column() / own() + among_.own;
+    if (!among_.ctas) return first_column() / own() + among_.own;
+    const Scalar taker = takers() < among_.parts ? minimum(among_.own, takers() - 1) : among_.own;
+    return taker * warps_n() + first_column() / tile_.across();
   }
 
   // Of the exchanged memory, a fragment's elements of a lane each: those of a part.
@@ -241,9 +244,10 @@ class Scatter {
         fmt::format("{} of {}", call(), kind_.text()),
         among_.ctas ? fmt::format("ld.shared::cluster from {} CTAs", among_.parts)
                     : fmt::format("{} parts through shared memory", among_.parts),
-        fmt::format("each adds {} of {} columns, in the order of the parts; {} barriers",
-                    own() * shape_.cols * (among_.ctas ? warps_n() : 1), tile_.place().cols,
-                    waits));
+        fmt::format(
+            "{} adds {} of {} columns, in the order of the parts; {} barriers",
+            takers() < among_.parts ? fmt::format("each of the first {}", takers()) : "each",
+            own() * shape_.cols * (among_.ctas ? warps_n() : 1), tile_.place().cols, waits));
   }
 
   Builder& k_;

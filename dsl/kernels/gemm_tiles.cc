@@ -211,7 +211,14 @@ void GemmTiles::part_by_rank(const Operands& operands) {
   const Scalar rank = k_.cluster_rank();
   const auto share = StreamShare::of(k_.convert(steps_, u32), splits, rank);
   const WarpTile sum = multiply(operands, row, col, share.begin, share.end - share.begin);
-  finisher_->store(reduce_scatter(sum), tile_, row, col, {splits, rank});
+  // Of few columns, only the first CTAs have a part.
+  const int parts = std::min(splits, std::max(sum.across(), 1));
+  const WarpTile total = reduce_scatter(sum);
+  const auto store = [&, row = row, col = col] {
+    finisher_->store(total, tile_, row, col, {parts, rank});
+  };
+  if (parts < splits) k_.when(rank < parts, store);
+  else store();
 }
 
 void GemmTiles::compute(const Operands& operands) {

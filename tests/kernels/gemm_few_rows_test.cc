@@ -79,6 +79,25 @@ TEST(GemmClusterSplits, EverySize) {
     }
 }
 
+// More CTAs than fragments of a warp across: the first of them store.
+TEST(GemmClusterSplits, FewColumns) {
+  for (const int splits : {2, 4, 8})
+    for (const Sizes& size : {Sizes{5, 70, 1049}, {65, 136, 200}, {13, 33, 40}}) {
+      Gemm options = by_warps(splits);
+      options.tile.n = 16;
+      SCOPED_TRACE(trace(options, size));
+      EXPECT_EQ(wrong("sm_90", options, size), 0);
+      options.tile.n = 32, options.epilogue = every, options.c = bf16;
+      EXPECT_EQ(wrong("sm_90", options, size), 0);
+    }
+  Gemm options = by_warpgroups(8);
+  options.tile.n = 32;
+  EXPECT_EQ(wrong("sm_90a", options, {65, 136, 200}), 0);
+  options = by_warps(8);
+  options.tile = {.m = 16, .n = 64, .k = 128, .warps_m = 1, .warps_n = 1, .warps_k = 4};
+  EXPECT_EQ(wrong("sm_90", options, {13, 200, 1480}), 0);
+}
+
 // Producers beside mma.sync, warps that divide a k-tile, two products of a batch, integers.
 TEST(GemmClusterSplits, OtherKernels) {
   Gemm options = by_warps(2);
@@ -146,8 +165,8 @@ TEST(GemmClusterSplits, RefusesWhatDoesNotGoTogether) {
   expect_refused(with([](Gemm& g) { g.stream_blocks = 8; }), "excludes splits and stream_blocks");
   expect_refused(with([](Gemm& g) { g.persistent = true; }), "unsupported for persistent kernels");
   expect_refused(with([](Gemm& g) { g.cluster = 2; }), "cluster_splits requires cluster = 1");
-  expect_refused(with([](Gemm& g) { g.cluster_splits = 8, g.tile.n = 32; }),
-                 "32 columns do not divide among 8 CTAs");
+  expect_refused(with([](Gemm& g) { g.cluster_splits = 8, g.tile.n = 48; }),
+                 "48 columns do not divide among 8 CTAs");
   expect_refused(by_warps(2), "clusters require sm_90 and PTX 8.0", "sm_80");
 }
 

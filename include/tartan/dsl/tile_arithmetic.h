@@ -93,7 +93,9 @@ RowValues cluster_maximum(const RowValues& values, Here at = Here::current());
 ColumnValues cluster_maximum(const ColumnValues& values, Here at = Here::current());
 /// The sum of the accumulators of all CTAs, divided among them: this CTA gets column block
 /// cluster_rank() of cluster_size(), a tile of tile.m x tile.n / cluster_size(). Each warp has the
-/// same number of columns of it: tile.n is a multiple of warps_n * cluster_size() fragments.
+/// same number of columns of it: tile.n is a multiple of warps_n * cluster_size() fragments. If a
+/// warp has fewer fragments across than there are CTAs, a divisor of their number, so many CTAs get
+/// one of them each: of the others, whose results are the last of these, nothing is to be stored.
 WarpTile reduce_scatter(const WarpTile& tile, Here at = Here::current());
 
 // ---- As operands of the next MMA.
