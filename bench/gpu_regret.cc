@@ -6,9 +6,11 @@
 #include <CLI/CLI.hpp>
 #include <fstream>
 #include <iostream>
+#include <map>
 
 #include "bench/gpu/regret_race.h"
 #include "bench/gpu/words.h"
+#include "dsl/kernels/gemm_candidates.h"
 
 using namespace tartan;
 
@@ -18,7 +20,7 @@ struct Words {
   std::string device = "cuda", json = "regret.json", only_load, target;
   std::vector<std::string> sizes, types;
   unsigned seed = 1;
-  int drawn = 132;
+  int drawn = 132, ranked = 0;
   std::size_t megabytes = 2048;
   double seconds = 150;
   gpu::RaceOptions race;
@@ -30,6 +32,33 @@ std::vector<gpu::Drawn> problems(const Words& words) {
   out = gpu::model_problems();
   const auto drawn = gpu::drawn_problems(words.seed, words.drawn);
   out.insert(out.end(), drawn.begin(), drawn.end());
+  return out;
+}
+
+// What runs a configuration: apart from those of other kinds, of which some are measured too even
+// if the model expects nothing of them.
+std::string kind_of(const kernels::Gemm& each, const Target& target) {
+  if (each.splits > 1) return "splits";
+  if (each.cluster_splits > 1) return each.swap ? "swap, cluster splits" : "cluster splits";
+  const bool wgmma = tartan::detail::by_wgmma(each, target);
+  return fmt::format("{} {} {}x{}", wgmma ? "wgmma" : "mma.sync", each.swap, each.cluster,
+                     each.cluster_columns);
+}
+
+// The best of the model's candidates, one of each tile and kind, at most a third of one kind.
+std::vector<kernels::Gemm> best_of_model(const gpu::Product& product, const Target& target,
+                                         int count) {
+  const auto all = tartan::detail::ranked(gpu::options_of({}, product), target,
+                                          *tartan::detail::find_gpu(target.arch), true, 4096);
+  std::map<std::string, int> kinds, tiles;
+  std::vector<kernels::Gemm> out;
+  for (const auto& [options, cycles] : all) {
+    const std::string kind = kind_of(options, target);
+    const std::string tile = fmt::format("{} {}x{}", kind, options.tile.m, options.tile.n);
+    if (static_cast<int>(out.size()) == count) break;
+    if (kinds[kind] >= (count + 2) / 3 || tiles[tile] > 0) continue;
+    ++kinds[kind], ++tiles[tile], out.push_back(options);
+  }
   return out;
 }
 
@@ -45,8 +74,12 @@ void add_options(CLI::App& app, Words& words) {
   app.add_option("--seed", words.seed, "Of the drawn problems")->capture_default_str();
   app.add_option("--drawn", words.drawn, "How many; beside those of language models")
       ->capture_default_str();
-  app.add_option("--size", words.sizes, "N (a cube) or MxNxK instead; several");
+  app.add_option("--size", words.sizes,
+                 "N (a cube) or MxNxK instead, :TYPE for its own type; several");
   app.add_option("--type", words.types, "Types of those: bf16, f16, e4m3, s8");
+  app.add_option("--ranked", words.ranked,
+                 "Instead of the usual configurations, so many of the model's best, one of each "
+                 "tile and kind, for the problem's sizes");
   app.add_option("--rounds", words.race.rounds, "Rounds in which the best race")
       ->capture_default_str();
   app.add_option("--megabytes", words.megabytes, "Of each pool of matrices")->capture_default_str();
@@ -67,6 +100,26 @@ Target target_of(const Words& words, const Device& device) {
   return {given->arch, out.ptx};
 }
 
+gpu::RegretKernels kernels_for(const Words& words, const std::vector<gpu::Drawn>& all,
+                               const Target& target, int share = 0, int shares = 1) {
+  if (words.ranked == 0) return {target, all, share, shares};
+  std::vector<kernels::Gemm> wanted;
+  for (const gpu::Drawn& each : all) {
+    const auto best = best_of_model(each.product, target, words.ranked);
+    wanted.insert(wanted.end(), best.begin(), best.end());
+  }
+  return {target, wanted, share, shares};
+}
+
+std::vector<gpu::RegretKernel*> kernels_of(const Words& words, const gpu::RegretKernels& kernels,
+                                           const gpu::Product& product, const Target& target) {
+  if (words.ranked == 0) return kernels.of(product);
+  std::vector<gpu::RegretKernel*> out;
+  for (const kernels::Gemm& each : best_of_model(product, target, words.ranked))
+    out.push_back(kernels.of(each));
+  return out;
+}
+
 int only_load(const Words& words, const std::vector<gpu::Drawn>& all) {
   const auto parts = gpu::split(words.only_load, '/');
   int share = 0, shares = 0;
@@ -74,7 +127,7 @@ int only_load(const Words& words, const std::vector<gpu::Drawn>& all) {
       !gpu::read_number(parts[1], shares) || share >= shares)
     gpu::refuse("--only-load", words.only_load, "I/N, I below N");
   Device device = gpu::must(Device::open(words.device));
-  gpu::RegretKernels kernels(target_of(words, device), all, share, shares);
+  auto kernels = kernels_for(words, all, target_of(words, device), share, shares);
   fmt::print("{} kernels\n", kernels.size());
   kernels.load_all(device);
   return 0;
@@ -90,7 +143,8 @@ bool write(const std::string& path, const nlohmann::json& all) {
 
 int record(const Words& words, const std::vector<gpu::Drawn>& all, gpu::Session& session) {
   const gpu::Clock clock;
-  gpu::RegretKernels kernels(target_of(words, session.device), all);
+  const Target target = target_of(words, session.device);
+  const auto kernels = kernels_for(words, all, target);
   fmt::print("{} kernels in {:.1f} s\n", kernels.size(), clock.seconds());
   const gpu::Peers peers(session);
   gpu::Pools pools(session, words.megabytes << 20);
@@ -101,7 +155,7 @@ int record(const Words& words, const std::vector<gpu::Drawn>& all, gpu::Session&
   for (const gpu::Drawn& each : all) {
     if (clock.seconds() > words.seconds) break;
     const auto measured = gpu::RegretRace(session, peers, pools, each.product, words.race)
-                              .run(kernels.of(each.product));
+                              .run(kernels_of(words, kernels, each.product, target));
     nlohmann::json problem = described(each);
     problem.update(gpu::to_json(measured));
     out["problems"].push_back(std::move(problem));

@@ -87,13 +87,18 @@ std::vector<Drawn> model_problems() {
 std::vector<Drawn> given_problems(const std::vector<std::string>& sizes,
                                   const std::vector<std::string>& types) {
   std::vector<Drawn> out;
-  for (const std::string& size : sizes)
-    for (const std::string& type : types) {
+  for (const std::string& word : sizes) {
+    const std::size_t colon = word.find(':');
+    const std::string size = word.substr(0, colon);
+    const auto own = colon == word.npos ? types : std::vector{word.substr(colon + 1)};
+    for (const std::string& type : own) {
       Drawn& each = out.emplace_back();
       if (!read_size(size, each.product)) refuse("--size", size, "N or MxNxK");
-      if (!read_type(type, each.product)) refuse("--type", type, "an element type");
+      if (!read_type(type, each.product))
+        refuse(colon == word.npos ? "--type" : "--size", type, "an element type");
       each.group = "given";
     }
+  }
   return out;
 }
 

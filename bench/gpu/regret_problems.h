@@ -25,7 +25,8 @@ std::vector<Drawn> drawn_problems(unsigned seed, int count);
 /// The products of the group "model", in bf16.
 std::vector<Drawn> model_problems();
 
-/// One for each of --size and --type, the group "given"; exits at a word that is neither.
+/// One for each of --size and --type, the group "given"; a size may have its own type, after a
+/// colon. Exits at a word that is neither.
 std::vector<Drawn> given_problems(const std::vector<std::string>& sizes,
                                   const std::vector<std::string>& types);
 
