@@ -90,7 +90,7 @@ const Timed* picked(const Problem& problem, const Model& model, bool partial) {
   for (const Timed& each : problem.all) {
     if (each.partial && !partial) continue;
     if (each.options.cluster * each.options.cluster_columns > 1 &&
-        !detail::suits_cluster(each.options, model.target))
+        !detail::suits_cluster(each.options, model.target, model.gpu))
       continue;
     const double cycles = model.cycles(each);
     if (!out || cycles < least) out = &each, least = cycles;
@@ -238,23 +238,20 @@ struct Knob {
   {                                                                \
 #field, [](Model & m) -> double& { return m.constants.field; } \
   }
-#define RATE(field)                                                \
-  {                                                                \
-    "gpu." #field, [](Model& m) -> double& { return m.gpu.field; } \
-  }
-const Knob knobs[] = {CONSTANT(launch),        CONSTANT(second_launch), CONSTANT(prologue),
-                      CONSTANT(sum_share),     CONSTANT(sum_wait),      CONSTANT(epilogue),
-                      CONSTANT(convert),       CONSTANT(store),         CONSTANT(store_lanes),
-                      CONSTANT(between),       CONSTANT(wgmma_wait),    CONSTANT(mma_wait),
-                      CONSTANT(producer_wait), CONSTANT(wgmma_share),   CONSTANT(mma_share),
-                      CONSTANT(shared),        CONSTANT(straddle),      CONSTANT(copy),
-                      CONSTANT(copy_elements), CONSTANT(copy_wait),     CONSTANT(element_wait),
-                      CONSTANT(few_wait),      CONSTANT(clusters),      CONSTANT(cluster_launch),
-                      CONSTANT(memory_share),  CONSTANT(cache_share),   CONSTANT(reuse),
-                      CONSTANT(cluster_sum),   CONSTANT(cluster_bytes), CONSTANT(crowded),
-                      CONSTANT(sectors),       CONSTANT(power),         RATE(latency)};
+const Knob knobs[] = {CONSTANT(launch),        CONSTANT(second_launch),  CONSTANT(prologue),
+                      CONSTANT(sum_share),     CONSTANT(sum_wait),       CONSTANT(epilogue),
+                      CONSTANT(convert),       CONSTANT(store),          CONSTANT(store_lanes),
+                      CONSTANT(between),       CONSTANT(wgmma_wait),     CONSTANT(mma_wait),
+                      CONSTANT(producer_wait), CONSTANT(wgmma_share),    CONSTANT(shared),
+                      CONSTANT(straddle),      CONSTANT(copy),           CONSTANT(copy_elements),
+                      CONSTANT(copy_wait),     CONSTANT(element_wait),   CONSTANT(few_wait),
+                      CONSTANT(clusters),      CONSTANT(cluster_launch), CONSTANT(memory_share),
+                      CONSTANT(cache_share),   CONSTANT(reuse),          CONSTANT(cluster_sum),
+                      CONSTANT(cluster_bytes), CONSTANT(crowded),        CONSTANT(sectors),
+                      CONSTANT(power),         CONSTANT(fill),           CONSTANT(apart),
+                      CONSTANT(serial_wait),   CONSTANT(serial_line),    CONSTANT(filled),
+                      CONSTANT(cluster_part),  CONSTANT(store_swapped)};
 #undef CONSTANT
-#undef RATE
 
 // What keeps constants that hardly matter near those before.
 double strangeness(const Model& model, const Model& before) {

@@ -2,6 +2,8 @@
 #include "dsl/kernels/gemm_candidates.h"
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include "dsl/configuration.h"
 #include "dsl/kernels/gemm_tiles.h"
@@ -62,35 +64,51 @@ class Collector {
     }
   }
 
-  // More rows as wgmma's N: one or two tiles have all of them, without much padding, and clusters
-  // share A.
+  // More rows as wgmma's N: up to three tiles have all of them, without much padding, and clusters
+  // share A. Or tiles of a height that fills the multiprocessors once.
   void by_swapped_columns() {
     constexpr int few = 16, most = 512, widest = 256;
-    if (options_.m <= few || options_.m > most || options_.a_major != Major::row) return;
+    if (options_.m <= few || options_.n == 0 || options_.a_major != Major::row) return;
     if (options_.splits != 1 || options_.stream_blocks != 0 || options_.batched) return;
+    // Clusters of four divide a tile's columns into boxes of eight.
+    const int least = info(options_.a).floating ? 8 : 16, units[] = {least, 16, 32};
     for (const int across : {1, 2, 3}) {
-      const int columns = ((options_.m + across - 1) / across + 15) / 16 * 16;
-      if (columns > widest || (across > 1 && columns < 96)) continue;
-      for (const int warps : {4, 8, 12})
-        for (const int lines : {1, 2}) {
-          if ((warps == 12 && columns > 192) || (warps < 8 && columns > 128)) continue;
-          if (lines == 2 && columns * warps > 128 * 4) continue;
-          Gemm each = options_;
-          each.swap = true, each.producers = 4, each.persistent = false;
-          each.tile = {.m = 16 * warps,
-                       .n = columns,
-                       .k = lines * line_elements(options_),
-                       .warps_m = warps,
-                       .warps_n = 1};
-          if (!by_wgmma(each, target_)) continue;
-          for (const int stages : stage_counts(each)) {
-            each.stages = stages;
-            if (!runs(each, target_)) continue;
-            out_.push_back(each);
-            shared(each);
-            in_clusters(each, each.tiles(each.m, each.n ? each.n : 4096));
-          }
-        }
+      const int rows = (options_.m + across - 1) / across;
+      int before = 0;
+      for (const int unit : units) {
+        const int columns = (rows + unit - 1) / unit * unit;
+        if (options_.m > most || columns > widest || (across > 1 && columns < 96)) continue;
+        if (std::exchange(before, columns) == columns) continue;
+        for (const int warps : {4, 8, 12})
+          for (const int lines : {1, 2}) swapped(warps, columns, lines);
+      }
+    }
+    if (options_.m <= most) return;
+    for (int columns = widest; columns >= 96; columns -= 16)
+      for (const int warps : {8, 12}) {
+        const std::int64_t tiles = std::int64_t{(options_.m + columns - 1) / columns} *
+                                   ((options_.n + 16 * warps - 1) / (16 * warps));
+        if (tiles <= gpu_.multiprocessors && 4 * tiles >= 3 * gpu_.multiprocessors)
+          swapped(warps, columns, 1);
+      }
+  }
+
+  void swapped(int warps, int columns, int lines) {
+    if ((warps == 12 && columns > 192) || (lines == 2 && columns * warps > 128 * 4)) return;
+    Gemm each = options_;
+    each.swap = true, each.producers = 4, each.persistent = false;
+    each.tile = {.m = 16 * warps,
+                 .n = columns,
+                 .k = lines * line_elements(options_),
+                 .warps_m = warps,
+                 .warps_n = 1};
+    if (!by_wgmma(each, target_)) return;
+    for (const int stages : stage_counts(each)) {
+      each.stages = stages;
+      if (!runs(each, target_)) continue;
+      out_.push_back(each);
+      shared(each);
+      in_clusters(each, each.tiles(each.m, each.n));
     }
   }
 
@@ -113,9 +131,19 @@ class Collector {
                              .k = lines * line_elements(options_),
                              .warps_m = each.warps,
                              .warps_n = 1};
-          shape(tile, 4);
-          if (!by_boxes_) shape(tile, 8);  // they issue each copy themselves
+          if (by_boxes_) shape(tile, 4);
+          else
+            for (const int producers : {4, 8})
+              if (copies_quickly(tile, producers)) shape(tile, producers);
         }
+  }
+
+  // Producers that issue each copy themselves: more copies of an operand than a loop unrolls take
+  // twice as long each.
+  bool copies_quickly(const Tile& tile, int producers) const {
+    constexpr int unrolled = 16;
+    return std::max(tile.m, tile.n) * line_bytes <=
+           unrolled * 32 * producers * copied_bytes(options_);
   }
 
   void by_warps() {
@@ -151,9 +179,13 @@ class Collector {
     return tile.n * bits(options_.c) % 256 == 0;
   }
 
-  // Of rows that are only padding.
+  // Of rows that are only padding. Where rows can be wgmma's N instead, a third is much.
   bool wasteful(const Tile& tile) const {
-    return options_.m > 0 && tile.m > 2 * std::max(options_.m, 32);
+    const int m = options_.m;
+    const bool swaps = warpgroups_ && by_boxes_ && options_.a_major == Major::row &&
+                       !options_.batched && options_.n > 0;
+    const int rows = (m + tile.m - 1) / tile.m * tile.m;
+    return m > 0 && (tile.m > 2 * std::max(m, 32) || (swaps && m > 64 && 2 * rows > 3 * m));
   }
 
   void shape(Tile tile, int producers) {
@@ -216,11 +248,38 @@ class Collector {
     for (const int splits : {2, 4, 8}) {
       // Where threads copy, several CTAs of a multiprocessor hide each other's waits.
       const int most = (by_boxes_ ? 1 : 4) * gpu_.multiprocessors;
-      if (tiles * splits > most || each.k < 4 * splits * tile.k) continue;
-      if (tile.n % (8 * tile.warps_n * splits) != 0) continue;
+      const int fewest = by_boxes_ ? 4 : 2;  // k-tiles of a CTA
+      if (tiles * splits > most || each.k < fewest * splits * tile.k) continue;
+      const int across = tile.n / (8 * tile.warps_n);  // fragments of a warp
+      if (across % splits != 0 && splits % across != 0) continue;
       each.cluster_splits = splits;
-      if (runs(each, target_)) out_.push_back(each);
+      beside_sums(each);
     }
+  }
+
+  // With as many of its stages as fit beside what the CTAs exchange: in parts, or all at once.
+  void beside_sums(Gemm each) {
+    const int stages = each.stages, fewest = each.producers ? 3 : 2;
+    const std::int64_t whole = std::int64_t{4} * each.tile.m * each.tile.n;
+    for (const bool at_once : {false, true})
+      for (each.stages = stages; each.stages >= fewest; --each.stages)
+        if (runs(each, target_) && (!at_once || exchanged_bytes(each) == whole)) {
+          add_once(each);
+          break;
+        }
+  }
+
+  // Of a shape, several counts of stages may become the same.
+  void add_once(const Gemm& each) {
+    const auto key = [](const Gemm& of) {
+      const Tile& tile = of.tile;
+      return std::tuple(tile.m, tile.n, tile.k, tile.warps_m, tile.warps_n, of.stages, of.producers,
+                        of.cluster_splits, of.swap);
+    };
+    constexpr std::ptrdiff_t of_shape = 24;  // candidates, at most
+    const auto first = out_.end() - std::min(std::ssize(out_), of_shape);
+    if (std::none_of(first, out_.end(), [&](const Gemm& of) { return key(of) == key(each); }))
+      out_.push_back(each);
   }
 
   void lasting(Gemm each) {
@@ -230,18 +289,14 @@ class Collector {
     shared(each);
   }
 
-  // CTAs that share what their columns read.
+  // CTAs that share what their columns and rows read.
   void shared(Gemm each) {
     if (options_.cluster > 1 || !by_boxes_ || !by_wgmma(each, target_)) return;
-    for (const int cluster : {2, 4}) {
-      each.cluster = cluster;
-      // Clusters of four are few, and persistent ones leave multiprocessors idle.
-      if (cluster == 4 && (each.persistent || each.tiles(each.m, each.n) > gpu_.multiprocessors))
-        continue;
-      if (suits_cluster(each, target_)) out_.push_back(each);
-    }
-    each.cluster = each.cluster_columns = 2;
-    if (suits_cluster(each, target_)) out_.push_back(each);
+    const auto add = [&](int cluster, int columns) {
+      each.cluster = cluster, each.cluster_columns = columns;
+      if (suits_cluster(each, target_, gpu_)) out_.push_back(each);
+    };
+    add(2, 1), add(2, 2), add(1, 2), add(4, 1), add(1, 4), add(4, 2), add(2, 4);
   }
 
   const Gemm& options_;
@@ -256,15 +311,21 @@ class Collector {
 
 }  // namespace
 
-bool suits_cluster(const Gemm& options, const Target& target) {
-  if (options.swap) return suits_cluster(kernels::detail::in_tiles(options), target);
+bool suits_cluster(const Gemm& options, const Target& target, const GpuRow& gpu) {
+  if (options.swap) return suits_cluster(kernels::detail::in_tiles(options), target, gpu);
   const auto straddles = [&](int elements) {
     return std::int64_t{elements} * bits(options.a) / 8 % line_bytes != 0;
   };
-  return by_tma(options, target) && options.m > (options.cluster - 1) * options.tile.m &&
-         options.n > (options.cluster_columns - 1) * options.tile.n &&
-         options.tile.n % (8 * options.cluster) == 0 &&
-         straddles(options.b_major == Major::row ? options.n : options.k);
+  if (!by_tma(options, target) || options.m <= (options.cluster - 1) * options.tile.m ||
+      options.n <= (options.cluster_columns - 1) * options.tile.n ||
+      options.tile.n % (8 * options.cluster) != 0)
+    return false;
+  // Clusters of more CTAs are few, and persistent ones leave multiprocessors idle.
+  const int longest = std::max(options.cluster, options.cluster_columns);
+  const bool at_once =
+      !options.persistent && options.tiles(options.m, options.n) <= gpu.multiprocessors;
+  return straddles(options.b_major == Major::row ? options.n : options.k) &&
+         (longest == 2 || at_once);
 }
 
 bool runs(const Gemm& options, const Target& target) {

@@ -25,9 +25,9 @@ std::vector<Candidate> ranked(const kernels::Gemm& options, const Target& target
                               bool partial = false, std::size_t most = 12,
                               const GemmConstants& constants = gemm_constants());
 
-/// Whether CTAs of a cluster can share the columns' operand (B; with swap, A), and that can pay:
-/// where rows straddle lines, and the cache is what limits.
-bool suits_cluster(const kernels::Gemm& options, const Target& target);
+/// Whether CTAs of a cluster can share the columns' operand (B; with swap, A) and the rows', and
+/// that can pay: where rows straddle lines, and the cache is what limits.
+bool suits_cluster(const kernels::Gemm& options, const Target& target, const GpuRow& gpu);
 
 /// Whether the kernel compiles and its threads have registers for it.
 bool runs(const kernels::Gemm& options, const Target& target);

@@ -141,12 +141,14 @@ int leading(int size, int multiple) { return size ? size : multiple; }
 
 // What the model reads of a configuration, in cycles and bytes of one CTA.
 struct Work {
-  Work(const Gemm& options, const Target& target, const GpuRow& gpu, const GemmConstants& c);
+  // `swapped`: C is the transpose of what is stored.
+  Work(const Gemm& options, const Target& target, const GpuRow& gpu, const GemmConstants& c,
+       bool swapped);
 
-  double m, n, k, steps;                        // steps: k-tiles of one CTA
-  double tiles, ctas;                           // ctas: of the launch
-  int resident;                                 // CTAs of one SM at a time
-  double tensor, shared, issue, wait, latency;  // of a k-tile
+  double m, n, k, steps;                              // steps: k-tiles of one CTA
+  double tiles, ctas;                                 // ctas: of the launch
+  int resident;                                       // CTAs of one SM at a time
+  double tensor, shared, fill, issue, wait, latency;  // of a k-tile
   double copy;       // the share of each thread that copies, if threads do
   double begin = 0;  // of a CTA, for stages without a k-tile
   double epilogue;
@@ -186,15 +188,18 @@ double tensor_cycles(const Gemm& options, const Target& target, const GpuRow& gp
   return double{1} * tile.m * tile.n * tile.k / rate;
 }
 
-// Bytes that the tensor cores read from shared memory in a k-tile, and that fill it.
-double shared_traffic(const Gemm& options, const Target& target, double line) {
+// Bytes that the tensor cores read from shared memory in a k-tile, and a share of those that fill
+// it.
+double shared_traffic(const Gemm& options, const Target& target, double line,
+                      const GemmConstants& c) {
   const Tile& tile = options.tile;
-  const double fill = (tile.m + tile.n) * line;
+  const double fill = c.filled * (tile.m + tile.n) * line;
   if (by_wgmma(options, target)) return fill + (tile.m + tile.m / 64.0 * tile.n) * line;
   return fill + (double{1} * tile.warps_n * tile.m + double{1} * tile.warps_m * tile.n) * line;
 }
 
-Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const GemmConstants& c) {
+Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const GemmConstants& c,
+           bool swapped) {
   const Tile& tile = options.tile;
   m = options.m ? options.m : 4096, n = options.n ? options.n : 4096,
   k = options.k ? options.k : 4096;
@@ -210,27 +215,33 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
   resident = resident_ctas(options, target, gpu);
 
   tensor = tensor_cycles(options, target, gpu, c);
-  shared = shared_traffic(options, target, line) / c.shared;
+  shared = shared_traffic(options, target, line, c) / c.shared;
   // Of so many rows, all but one start off a line.
   const std::int64_t row = std::int64_t{leading(options.k, 128)} * bits(options.a) / 8;
   const auto unit = std::gcd(row, std::int64_t{line_bytes});
   const double off =
       tma ? (1 - double(unit) / line_bytes) * (unit % sector_bytes == 0 ? c.sectors : 1) : 0;
-  stage_bytes =
-      (double{1} * tile.m / options.cluster_columns + double{1} * tile.n / options.cluster) * line *
-      (1 + (c.straddle - 1) * off);
+  const double read =
+      (double{1} * tile.m / options.cluster_columns + double{1} * tile.n / options.cluster) * line;
+  stage_bytes = read * (1 + (c.straddle - 1) * off);
+  fill = tma ? read / c.fill : 0;
   issue = copy = 0;
   if (!tma) copies(options, target, line, c);
   // One warpgroup alone waits for its products before it releases a stage; two take turns.
   const int groups = wgmma ? tile.warps_m / 4 : 1;
   wait = wgmma ? c.wgmma_wait / groups : options.producers ? c.producer_wait : c.mma_wait;
-  const bool serial = wgmma && !tma;  // producers wait for their own copies
-  latency = gpu.latency / (serial ? 1 : std::max(options.stages - 1, 1));
+  // Producers of wgmma wait for their own copies.
+  const bool serial = wgmma && !tma;
+  latency = serial ? 0 : gpu.latency / std::max(options.stages - 1, 1);
+  if (serial) copy += gpu.latency;
   const double c_bytes = double{1} * tile.m * tile.n * (partial ? 32 : bits(options.c)) / 8;
-  const int c_line = options.n ? options.n * bits(options.c) / 8 : 16;
+  const int stored = swapped ? options.m : options.n,
+            c_line = stored ? stored * bits(options.c) / 8 : 16;
   const bool lanes = !options.producers || partial || c_line % 16 != 0 || target.arch.sm < 90;
-  epilogue =
-      c.epilogue + c.convert * accumulators(options) + c_bytes / (lanes ? c.store_lanes : c.store);
+  epilogue = c.epilogue + c.convert * accumulators(options) +
+             c_bytes / (lanes     ? c.store_lanes
+                        : swapped ? c.store_swapped
+                                  : c.store);
 }
 
 // Threads fill a stage: by cp.async, or, where the divisor of the rows is less than four bytes,
@@ -238,7 +249,7 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
 void Work::copies(const Gemm& options, const Target& target, double line, const GemmConstants& c) {
   const Tile& tile = options.tile;
   const int bytes = copied_bytes(options);
-  const bool elements = bytes < 4;
+  const bool elements = bytes < 4, serial = by_wgmma(options, target);
   const bool few = Configuration({.block = tile.threads(), .producers = options.producers}, target)
                        .moves_registers();
   const double warps = options.producers ? options.producers : tile.warps_m * tile.warps_n;
@@ -247,7 +258,10 @@ void Work::copies(const Gemm& options, const Target& target, double line, const 
   const auto operand = [&](double rows, double inside) {
     const double accesses = rows * line / bytes / 32, each = accesses / warps;
     issue += accesses * inside * (elements ? c.copy_elements : c.copy);
-    copy += each * inside * (!elements ? c.copy_wait : (few ? c.few_wait : c.element_wait) * crowd);
+    copy += each * inside *
+            (!elements ? (serial ? c.serial_wait : c.copy_wait)
+                       : (few ? c.few_wait : c.element_wait) * crowd);
+    if (serial) copy += rows * line / line_bytes / warps * inside * c.serial_line;
   };
   operand(tile.m, m / (up(m, tile.m) * tile.m));
   operand(tile.n, n / (up(n, tile.n) * tile.n));
@@ -257,7 +271,7 @@ void Work::copies(const Gemm& options, const Target& target, double line, const 
 
 // Cycles of a k-tile with so many CTAs on a multiprocessor.
 double step_cycles(const Work& work, double count) {
-  const double longest = std::max({work.tensor, work.shared, work.issue});
+  const double longest = std::max({work.tensor, work.shared, work.fill, work.issue});
   return together({std::max(longest + work.wait, count * longest), work.copy, work.latency});
 }
 
@@ -372,8 +386,22 @@ int copied_bytes(const Gemm& options) {
 std::int64_t shared_bytes(const Gemm& options) {
   const Tile& tile = options.tile;
   const std::int64_t stage = std::int64_t{tile.m + tile.n} * tile.k * bits(options.a) / 8;
-  const std::int64_t sums = options.cluster_splits > 1 ? std::int64_t{4} * tile.m * tile.n : 0;
-  return options.stages * stage + sums + 1024;
+  return options.stages * stage + exchanged_bytes(options) + 1024;
+}
+
+// As reduce_scatter() does: so many columns of fragments at a time as fit in half of what is left.
+std::int64_t exchanged_bytes(const Gemm& options) {
+  constexpr std::int64_t shared = 227 << 10, most = 64 << 10;  // of sm_90
+  if (options.cluster_splits == 1) return 0;
+  const Tile& tile = options.tile;
+  const std::int64_t stage = std::int64_t{tile.m + tile.n} * tile.k * bits(options.a) / 8,
+                     left = shared - options.stages * stage - 1024;
+  const int across = tile.n / (8 * tile.warps_n), takers = std::min(options.cluster_splits, across),
+            together = 8 * tile.warps_n * takers, own = across / takers;
+  const std::int64_t column = std::int64_t{4} * tile.m * together;
+  for (int out = own; out > 1; --out)
+    if (own % out == 0 && out * column <= std::min(left / 2, most)) return out * column;
+  return column;
 }
 
 int accumulators(const Gemm& options) {
@@ -386,10 +414,10 @@ int thread_registers(const Gemm& options, const Target& target) {
       .starting_registers();
 }
 
-GemmCost gemm_cost(const Gemm& options, const Target& target, const GpuRow& gpu,
+GemmCost gemm_cost(const Gemm& given, const Target& target, const GpuRow& gpu,
                    const GemmConstants& c) {
-  if (options.swap) return gemm_cost(kernels::detail::in_tiles(options), target, gpu, c);
-  const Work work(options, target, gpu, c);
+  const Gemm options = kernels::detail::in_tiles(given);
+  const Work work(options, target, gpu, c, given.swap);
   GemmCost out;
   out.fixed = c.launch;
   out.multiprocessor = multiprocessor_cycles(options, work, gpu, c);
@@ -399,8 +427,11 @@ GemmCost gemm_cost(const Gemm& options, const Target& target, const GpuRow& gpu,
     out.multiprocessor = std::max(
         out.multiprocessor, c.power * work.ctas * work.steps * work.tensor / gpu.multiprocessors);
   if (options.cluster_splits > 1)
-    out.multiprocessor += c.cluster_sum + 4.0 * options.tile.m * options.tile.n / c.cluster_bytes;
-  const double loaded = work.ctas * work.steps * work.stage_bytes,
+    out.multiprocessor += c.cluster_sum + c.cluster_part * options.cluster_splits +
+                          4.0 * options.tile.m * options.tile.n / c.cluster_bytes;
+  // Neighbours that divide k read nothing that others just read.
+  const double apart = options.cluster_splits > 1 ? c.apart : 1;
+  const double loaded = work.ctas * work.steps * work.stage_bytes * apart,
                stored = work.m * work.n * bits(options.c) / 8.0,
                parts = work.partial ? 4.0 * options.tile.m * options.tile.n * work.ctas : 0;
   out.cache = (loaded + stored + parts / c.sum_share) / (gpu.cache * c.cache_share);

@@ -36,39 +36,46 @@ std::span<const GpuRow> gpus();
 /// Constants of the model, in cycles where nothing else is said: what the table of GPUs does not
 /// tell. The same for all GPUs.
 struct GemmConstants {
-  double launch = 782;          // of an empty kernel
-  double second_launch = 1440;  // of the reduction after split-K and stream-K
-  double sum_share = 0.546;     // of the bandwidth, for partial sums that are written and read
-  double sum_wait = 726;        // of a thread of stream-K's reduction, for each part of an element
-  double prologue = 1321;       // of a CTA, beside the latency of its first loads
-  double epilogue = 858;        // of a tile
-  double convert = 20.8;        // of each accumulator of a thread, in the epilogue
-  double store = 49.7;          // bytes of C per cycle and SM
-  double store_lanes = 14.5;    // the same where lanes store their elements
-  double between = 311;         // of a persistent CTA, between two tiles
-  double wgmma_wait = 54.1;     // of a k-tile: a warpgroup that waits for its own products
-  double mma_wait = 30.9;       // the same for mma.sync, without producers
-  double producer_wait = 11.1;  // with
-  double wgmma_share = 1;       // of the tensor cores' rate
+  double launch = 500.3;         // of an empty kernel
+  double second_launch = 1908;   // of the reduction after split-K and stream-K
+  double sum_share = 0.5528;     // of the bandwidth, for partial sums that are written and read
+  double sum_wait = 708.9;       // of a thread of stream-K's reduction, for each part of an element
+  double prologue = 1174;        // of a CTA, beside the latency of its first loads
+  double epilogue = 743.9;       // of a tile
+  double convert = 21.84;        // of each accumulator of a thread, in the epilogue
+  double store = 44.49;          // bytes of C per cycle and SM
+  double store_swapped = 12.25;  // the same of a transpose
+  double store_lanes = 18;       // the same where lanes store their elements
+  double between = 228.8;        // of a persistent CTA, between two tiles
+  double wgmma_wait = 45;        // of a k-tile: a warpgroup that waits for its own products
+  double mma_wait = 26.02;       // the same for mma.sync, without producers
+  double producer_wait = 11.5;   // with
+  double wgmma_share = 0.9372;   // of the tensor cores' rate
   double mma_share = 0.814;
-  double power = 1.14;    // times the share of each multiprocessor in all products by wgmma, at
-                          // least: the more of them multiply, the lower is the clock
-  double shared = 151;    // bytes of shared memory per cycle
-  double straddle = 4.2;  // times a row's loads by TMA, if it starts off a 128-byte line
-  double sectors = 0.7;   // the share of that which is more, if it starts at a sector
-  double copy = 3.42;     // of each access of a warp that threads make to fill a stage
-  double copy_elements = 3.58;   // the same of each load where each element takes one
-  double copy_wait = 57.2;       // of a warp for each of its accesses; the warps take turns
-  double element_wait = 51.5;    // the same for elements, in batches
-  double crowded = 1.42;         // times that, with more than 64 accumulators
-  double few_wait = 57.6;        // the same of producers, whose batches are shorter
-  double clusters = 1.025;       // times the cycles of a multiprocessor: CTAs that wait for others
-  double cluster_launch = 1300;  // of a launch in clusters that share what they read
-  double cluster_sum = 1459;     // of a launch in clusters that divide k, and the sum over them
-  double cluster_bytes = 3.18;   // of accumulators per cycle, in that sum
-  double memory_share = 0.848;   // of the bandwidth
-  double cache_share = 3.6;
-  double reuse = 0.54;  // of the second-level cache, that keeps operands
+  double power = 0.9883;    // times the share of each multiprocessor in all products by wgmma, at
+                            // least: the more of them multiply, the lower is the clock
+  double shared = 121;      // bytes of shared memory per cycle
+  double filled = 0.7645;   // the share of what fills it that counts with what is read
+  double fill = 68.59;      // bytes per cycle that an SM takes from the second-level cache, by TMA
+  double apart = 2.236;     // times the loads of clusters that divide k
+  double straddle = 2.381;  // times a row's loads by TMA, if it starts off a 128-byte line
+  double sectors = 0.5345;  // the share of that which is more, if it starts at a sector
+  double copy = 2.174;      // of each access of a warp that threads make to fill a stage
+  double copy_elements = 2.982;  // the same of each load where each element takes one
+  double copy_wait = 78.48;      // of a warp for each of its accesses; the warps take turns
+  double serial_wait = 12.83;    // the same of producers of wgmma, who wait for their own copies,
+  double serial_line = 13.79;    // and of each line of 128 bytes
+  double element_wait = 41.45;   // the same for elements, in batches
+  double crowded = 1.818;        // times that, with more than 64 accumulators
+  double few_wait = 57.98;       // the same of producers, whose batches are shorter
+  double clusters = 0.9201;  // times the cycles of a multiprocessor whose CTAs share what they read
+  double cluster_launch = 2156;  // of a launch in clusters that share what they read
+  double cluster_sum = 3357;     // of a launch in clusters that divide k, and the sum over them
+  double cluster_part = 78.91;   // of that, for each part of k
+  double cluster_bytes = 8.044;  // of accumulators per cycle, in that sum
+  double memory_share = 0.8753;  // of the bandwidth
+  double cache_share = 2.209;
+  double reuse = 0.373;  // of the second-level cache, that keeps operands
 };
 const GemmConstants& gemm_constants();
 
@@ -89,6 +96,8 @@ bool by_tma(const kernels::Gemm& options, const Target& target);
 int copied_bytes(const kernels::Gemm& options);
 /// Bytes of shared memory of a CTA, without what stages C; a bound for what that may add is 2 KB.
 std::int64_t shared_bytes(const kernels::Gemm& options);
+/// Of that, what CTAs of clusters that divide k exchange their sums through.
+std::int64_t exchanged_bytes(const kernels::Gemm& options);
 /// 32-bit registers of the accumulators of a thread, and those that a thread has.
 int accumulators(const kernels::Gemm& options);
 int thread_registers(const kernels::Gemm& options, const Target& target);
