@@ -11,6 +11,7 @@
 
 #include "dsl/kernels/keys.h"
 #include "tartan/dsl/math.h"
+#include "tartan/dsl/warp.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
 namespace {
@@ -155,9 +156,11 @@ class Forward {
         d_(with.head_dim),
         m_(with.tile_queries()),
         n_(with.keys_per_step),
-        in_turns_(with.causal && with.producers > 0 && with.warps % 4 == 0 && with.warps > 4 &&
-                  k.target().arch.text() == "sm_90a"),
-        apart_(with.causal && has_own_output(with, k.target())),
+        lazy_(k.target().arch.text() == "sm_90a" && with.producers > 0 && with.warps == 8 &&
+              with.head_dim <= 128 && with.softcap == Softcap::none),
+        in_turns_((with.causal || lazy_) && with.producers > 0 && with.warps % 4 == 0 &&
+                  with.warps > 4 && k.target().arch.text() == "sm_90a"),
+        apart_((with.causal || lazy_) && has_own_output(with, k.target())),
         windows_(with.packed && with.producers > 0 && k.target().arch.sm >= 90) {}
 
   void describe() {
@@ -316,6 +319,10 @@ class Forward {
   struct Rows {
     RowVariable top, sum;
     Accumulator o, weights;
+    // Where maxima stay (see weigh_lazily()): from which score on they move; minus their products
+    // with the scale; whether some product is far from zero.
+    RowVariable limit, less;
+    ScalarVariable far;
   };
 
   // The steps of the tile: its first and last query bound the work.
@@ -331,8 +338,14 @@ class Forward {
     // Fragments of wider heads would take the registers of O's sums.
     std::optional<WarpTile> q;
     if (d_ <= 192) q = qk_.load_a(sQ_[0]);
-    Rows rows{qk_.row_variable(masked_), qk_.row_variable(k_.constant(f32, 0)), pv_.accumulator(),
-              pv_.variable_a()};
+    const Scalar zero = k_.constant(f32, 0);
+    Rows rows{qk_.row_variable(masked_),
+              qk_.row_variable(zero),
+              pv_.accumulator(),
+              pv_.variable_a(),
+              qk_.row_variable(masked_),
+              qk_.row_variable(zero),
+              k_.variable(k_.constant(u32, 0))};
     k_.pipeline(
         with_.stages, select(steps_ > begin, steps_ - begin + 1, 0),
         [&](Scalar t, Scalar stage) {
@@ -371,6 +384,11 @@ class Forward {
     if (in_turns_) pass_turn(select(group() == groups() - 1, 0, group() + 1));
     if (capped_) s = map(s, [&](Scalar x) { return (*capped_)(x); });
     mask(s, t);
+    if (lazy_) weigh_lazily(rows, s);
+    else weigh(rows, s);
+  }
+
+  void weigh(Rows& rows, Accumulator& s) {
     const RowValues before = rows.top, now = map(before, row_maximum(s), maximum);
     // Infinite before any key is seen: the difference of two infinities would be NaN.
     const auto base = map(now, [&](Scalar b) { return select(b == masked_, 0, b); });
@@ -388,6 +406,73 @@ class Forward {
     rows.o = map_rows(rows.o, shrink, times);
     rows.weights = operand_a(convert(p, with_.type), qk_.kind().shape);
     rows.top = now;
+  }
+
+  // The maximum of a row stays where it is until weights might become large: sums need no
+  // correction then, and lanes need not exchange their maxima. Each lane has its own sum. Weights
+  // are computed in branches: elsewhere, the assembler moves them behind the wait for the product
+  // with V, beside which they are computed.
+  void weigh_lazily(Rows& rows, Accumulator& s) {
+    constexpr double most_exponent = 8;
+    const Scalar zero = k_.constant(f32, 0);
+    const RowValues own = in_lane(s, maximum), limit = rows.limit;
+    const auto base_of = [&](const RowValues& top) {
+      return map(top, [&](Scalar b) { return select(b == masked_, 0, b); });
+    };
+    auto shrinks = qk_.row_variable(k_.constant(f32, 1)), part = qk_.row_variable(zero);
+    auto moved = k_.variable(k_.constant(u32, 0));
+    Scalar above = own[0] > limit[0];
+    for (std::size_t i = 1; i < own.size(); ++i) above = above | (own[i] > limit[i]);
+    k_.when(any_lane(above), [&] {
+      const RowValues before = rows.top, now = map(before, across_lanes(own, maximum), maximum),
+                      base = base_of(now);
+      const auto shrink =
+          map(before, base, [&](Scalar a, Scalar b) { return exp2((a - b) * scale_); });
+      rows.sum = map(rows.sum, shrink, times);
+      shrinks = shrink, moved = k_.constant(u32, 1);
+      rows.top = now;
+      rows.limit = map(now, [&](Scalar b) { return b + reciprocal(scale_) * most_exponent; });
+      const RowValues less = map(base, [&](Scalar b) { return b * minus_scale_; });
+      rows.less = less;
+      rows.far = select(any(less, is_far), 1, 0);
+    });
+    const auto weights = [&](const RowValues& less) {
+      s = map_rows(s, less, [&](Scalar x, Scalar b) { return exp2(fma(x, scale_, b)); });
+      part = in_lane(s, plus);
+    };
+    k_.when(
+        Scalar(rows.far) != 0,
+        [&] {
+          s = map_rows(s, base_of(rows.top), [](Scalar x, Scalar b) { return x - b; });
+          weights(RowValues(own.size(), zero));
+        },
+        [&] { weights(rows.less); });
+    rows.sum = map(rows.sum, part, plus);
+    k_.when(Scalar(moved) != 0, [&] { rows.o = map_rows(rows.o, shrinks, times); });
+    rows.weights = operand_a(convert(s, with_.type), qk_.kind().shape);
+  }
+
+  // Per row: of this lane's elements alone.
+  template <typename Combine>
+  RowValues in_lane(const WarpTile& tile, Combine combine) {
+    RowValues out;
+    for (int y = 0; y < tile.down(); ++y)
+      for (int x = 0; x < tile.across(); ++x) {
+        const std::vector<Scalar> elements = k_.elements(tile.fragment(y, x));
+        for (std::size_t half = 0; half < 2; ++half) {
+          const std::size_t row = 2 * static_cast<std::size_t>(y) + half;
+          const Scalar both = combine(elements[2 * half], elements[2 * half + 1]);
+          if (out.size() <= row) out.push_back(both);
+          else out[row] = combine(out[row], both);
+        }
+      }
+    return out;
+  }
+  template <typename Combine>
+  RowValues across_lanes(RowValues of, Combine combine) {
+    for (const int by : {1, 2})
+      of = map(of, [&](const Scalar& x) { return combine(x, shuffle_xor(x, by)); });
+    return of;
   }
 
   // Warpgroups start their products in turn, so that one computes weights beside the products of
@@ -423,9 +508,10 @@ class Forward {
 
   void store(Rows& rows) {
     RowValues all = rows.sum, lse;
+    if (lazy_) all = across_lanes(all, plus);
     if (sinks_) {
       const Scalar sink = k_.read(*sinks_, 0, head_) * k_.constant(f32, std::numbers::log2e);
-      const Sunk sunk(k_, rows.top, rows.sum, scale_, sink);
+      const Sunk sunk(k_, rows.top, all, scale_, sink);
       rows.o = map_rows(rows.o, sunk.part, times);
       all = sunk.sum, lse = sunk.lse;
     }
@@ -446,8 +532,9 @@ class Forward {
   Builder& k_;
   const Attention with_;
   const int d_, m_, n_;
-  // Where each row has all keys, turns and an output of its own gain nothing on an H100.
-  const bool in_turns_, apart_, windows_;
+  // Where each row has all keys, turns and an output of its own gain nothing on an H100, but where
+  // weights are computed lazily.
+  const bool lazy_, in_turns_, apart_, windows_;
   Scalar queries_, keys_, heads_, kv_heads_, all_queries_, all_keys_, scale_, minus_scale_, masked_;
   Scalar there_, first_query_ = 0, first_key_ = 0, blocks_;
   std::optional<Scalar> window_;

@@ -92,11 +92,12 @@ TEST(AttentionValues, MinusInfinityWeighsNothing) {
 }
 
 // Scores of one product each: q times k(key).
-Inputs scores(const Attention& options, double q, const std::function<double(int)>& k) {
-  Inputs in(options, lengths);
-  for (int i = 0; i < lengths.queries; ++i)
+Inputs scores(const Attention& options, double q, const std::function<double(int)>& k,
+              const Lengths& size = lengths) {
+  Inputs in(options, size);
+  for (int i = 0; i < size.queries; ++i)
     for (int c = 0; c < options.head_dim; ++c) in.q.set(element(options, i, c), c == 0 ? q : 0.0);
-  for (int j = 0; j < lengths.keys; ++j)
+  for (int j = 0; j < size.keys; ++j)
     for (int c = 0; c < options.head_dim; ++c)
       in.k.set(element(options, j, c), c == 0 ? k(j) : 0.0);
   return in;
@@ -119,6 +120,26 @@ TEST(AttentionValues, LargeScores) {
     in.scale = 1.0F / 128;  // and a quarter of that
     expect_attention(target, options, lengths, in);
   });
+}
+
+// Scores that grow from key to key, so that a row's maximum moves in some steps, or in each.
+TEST(AttentionValues, MaximaThatGrow) {
+  const auto grow = [](const Target& target, const Attention& options, const Lengths& size) {
+    for (const double growth : {0x1p-6, 0x1p-3, 1.0, 8.0}) {
+      SCOPED_TRACE(growth);
+      Inputs in = scores(
+          options, 1, [&](int key) { return growth * (key - 40); }, size);
+      in.scale = 1;
+      expect_attention(target, options, size, in);
+    }
+  };
+  everywhere(
+      f16, [&](const Target& target, const Attention& options) { grow(target, options, lengths); });
+  const Target target = *Target::parse("sm_90a");
+  for (const Attention& each :
+       {Attention{.head_dim = 128}, Attention{.head_dim = 128, .causal = true},
+        Attention{.head_dim = 128, .causal = true, .window = true, .sinks = true}})
+    grow(target, kernels::tuned(each, target), {130, 500});
 }
 
 TEST(AttentionValues, NoKeys) {
