@@ -29,8 +29,9 @@ Scalar share_of(const Scalar& x, const Scalar& sum) {
 // Whether the product of a score and the scale has less than 12 fraction bits.
 Scalar is_far(const Scalar& product) { return maximum(product, product * -1) > 4096; }
 
+// Of no rows, as there are after an error: false.
 Scalar any(const RowValues& rows, Scalar (*is)(const Scalar&)) {
-  Scalar out = is(rows.at(0));
+  Scalar out = is(rows.empty() ? Scalar(0) : rows[0]);
   for (std::size_t i = 1; i < rows.size(); ++i) out = out | is(rows[i]);
   return out;
 }

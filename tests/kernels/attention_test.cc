@@ -192,6 +192,14 @@ TEST(Attention, RefusesWhatNoTargetHas) {
     ASSERT_EQ(found.size(), 1u) << part;
     EXPECT_NE(found[0].message.find(part), std::string::npos) << found[0].message;
   }
+  // Twelve warps cannot share 128 queries, neither those of scores nor those of the result.
+  A shared = kernels::tuned(A{.type = bf16}, hopper);
+  shared.queries_per_block = 128;
+  const auto found = complaints(shared, "sm_90a");
+  ASSERT_EQ(found.size(), 2u);
+  for (const Diag& each : found)
+    EXPECT_NE(each.message.find("m = 128 is not a multiple of 192"), std::string::npos)
+        << each.message;
 }
 
 }  // namespace
