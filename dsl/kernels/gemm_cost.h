@@ -36,46 +36,46 @@ std::span<const GpuRow> gpus();
 /// Constants of the model, in cycles where nothing else is said: what the table of GPUs does not
 /// tell. The same for all GPUs.
 struct GemmConstants {
-  double launch = 500.3;         // of an empty kernel
-  double second_launch = 1908;   // of the reduction after split-K and stream-K
-  double sum_share = 0.5528;     // of the bandwidth, for partial sums that are written and read
-  double sum_wait = 708.9;       // of a thread of stream-K's reduction, for each part of an element
-  double prologue = 1174;        // of a CTA, beside the latency of its first loads
-  double epilogue = 743.9;       // of a tile
-  double convert = 21.84;        // of each accumulator of a thread, in the epilogue
-  double store = 44.49;          // bytes of C per cycle and SM
-  double store_swapped = 12.25;  // the same of a transpose
-  double store_lanes = 18;       // the same where lanes store their elements
-  double between = 228.8;        // of a persistent CTA, between two tiles
-  double wgmma_wait = 45;        // of a k-tile: a warpgroup that waits for its own products
-  double mma_wait = 26.02;       // the same for mma.sync, without producers
-  double producer_wait = 11.5;   // with
-  double wgmma_share = 0.9372;   // of the tensor cores' rate
+  double launch = 412.3;         // of an empty kernel
+  double second_launch = 2373;   // of the reduction after split-K and stream-K
+  double sum_share = 0.3863;     // of the bandwidth, for partial sums that are written and read
+  double sum_wait = 701.3;       // of a thread of stream-K's reduction, for each part of an element
+  double prologue = 806.8;       // of a CTA, beside the latency of its first loads
+  double epilogue = 608.7;       // of a tile
+  double convert = 28.05;        // of each accumulator of a thread, in the epilogue
+  double store = 59.18;          // bytes of C per cycle and SM
+  double store_swapped = 12.67;  // the same of a transpose
+  double store_lanes = 23.62;    // the same where lanes store their elements
+  double between = 197.5;        // of a persistent CTA, between two tiles
+  double wgmma_wait = 19.59;     // of a k-tile: a warpgroup that waits for its own products
+  double mma_wait = 20.8;        // the same for mma.sync, without producers
+  double producer_wait = 20.51;  // with
+  double wgmma_share = 0.8629;   // of the tensor cores' rate
   double mma_share = 0.814;
-  double power = 0.9883;    // times the share of each multiprocessor in all products by wgmma, at
+  double power = 0.9648;    // times the share of each multiprocessor in all products by wgmma, at
                             // least: the more of them multiply, the lower is the clock
-  double shared = 121;      // bytes of shared memory per cycle
-  double filled = 0.7645;   // the share of what fills it that counts with what is read
-  double fill = 68.59;      // bytes per cycle that an SM takes from the second-level cache, by TMA
-  double apart = 2.236;     // times the loads of clusters that divide k
-  double straddle = 2.381;  // times a row's loads by TMA, if it starts off a 128-byte line
-  double sectors = 0.5345;  // the share of that which is more, if it starts at a sector
-  double copy = 2.174;      // of each access of a warp that threads make to fill a stage
-  double copy_elements = 2.982;  // the same of each load where each element takes one
-  double copy_wait = 78.48;      // of a warp for each of its accesses; the warps take turns
-  double serial_wait = 12.83;    // the same of producers of wgmma, who wait for their own copies,
-  double serial_line = 13.79;    // and of each line of 128 bytes
-  double element_wait = 41.45;   // the same for elements, in batches
-  double crowded = 1.818;        // times that, with more than 64 accumulators
-  double few_wait = 57.98;       // the same of producers, whose batches are shorter
-  double clusters = 0.9201;  // times the cycles of a multiprocessor whose CTAs share what they read
-  double cluster_launch = 2156;  // of a launch in clusters that share what they read
-  double cluster_sum = 3357;     // of a launch in clusters that divide k, and the sum over them
-  double cluster_part = 78.91;   // of that, for each part of k
-  double cluster_bytes = 8.044;  // of accumulators per cycle, in that sum
-  double memory_share = 0.8753;  // of the bandwidth
-  double cache_share = 2.209;
-  double reuse = 0.373;  // of the second-level cache, that keeps operands
+  double shared = 111.4;    // bytes of shared memory per cycle
+  double filled = 0.7042;   // the share of what fills it that counts with what is read
+  double fill = 68.91;      // bytes per cycle that an SM takes from the second-level cache, by TMA
+  double apart = 2.315;     // times the loads of clusters that divide k
+  double straddle = 1.857;  // times a row's loads by TMA, if it starts off a 128-byte line
+  double sectors = 0.4589;  // the share of that which is more, if it starts at a sector
+  double copy = 1.916;      // of each access of a warp that threads make to fill a stage
+  double copy_elements = 2.512;  // the same of each load where each element takes one
+  double copy_wait = 62.37;      // of a warp for each of its accesses; the warps take turns
+  double serial_wait = 6.068;    // the same of producers of wgmma, who wait for their own copies,
+  double serial_line = 9.913;    // and of each line of 128 bytes
+  double element_wait = 38.23;   // the same for elements, in batches
+  double crowded = 1.787;        // times that, with more than 64 accumulators
+  double few_wait = 58.5;        // the same of producers, whose batches are shorter
+  double clusters = 0.8914;  // times the cycles of a multiprocessor whose CTAs share what they read
+  double cluster_launch = 2462;  // of a launch in clusters that share what they read
+  double cluster_sum = 1184;     // of a launch in clusters that divide k, and the sum over them
+  double cluster_part = 399.4;   // of that, for each part of k
+  double cluster_bytes = 6.736;  // of accumulators per cycle, in that sum
+  double memory_share = 1.207;   // of the bandwidth; above 1, since limits that act together add up
+  double cache_share = 1.722;
+  double reuse = 0.3233;  // of the second-level cache, that keeps operands
 };
 const GemmConstants& gemm_constants();
 
