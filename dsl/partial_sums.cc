@@ -2,6 +2,7 @@
 // Sums over the CTAs of a cluster, or the warps of a CTA that divide k: each writes its part to the
 // shared memory of its CTA, and reads the parts of all in their order.
 #include <algorithm>
+#include <cstdlib>
 
 #include "compiler/support/counted.h"
 #include "dsl/cluster.h"
@@ -85,6 +86,7 @@ class Scatter {
     int parts;
     Scalar own;          // the number of this one
     bool ctas;           // CTAs, or warps of this CTA
+    int takers;          // how many get a part of the sum, the first of them
     Scalar product = 0;  // of a CTA with several
     int products = 1;
   };
@@ -109,13 +111,13 @@ class Scatter {
                                     call(), kind_.text()));
       return false;
     }
-    if (tile_.across() % takers() == 0 && among_.parts % takers() == 0) return true;
-    const int unit = shape_.cols * warps_n() * among_.parts;
+    if (tile_.across() % among_.takers == 0) return true;
+    const int unit = shape_.cols * warps_n() * among_.takers;
     state_.log.report(
         "tile-divide"_rule,
         fmt::format("{}: {} columns do not divide among {} {} of {} across, in fragments of {} "
                     "columns; the nearest number is {}",
-                    call(), place.cols, among_.parts, among_.ctas ? "CTAs" : "groups",
+                    call(), place.cols, among_.takers, among_.ctas ? "CTAs" : "groups",
                     counted(warps_n(), "warp"), shape_.cols,
                     std::max((place.cols + unit / 2) / unit, 1) * unit));
     return false;
@@ -159,23 +161,22 @@ class Scatter {
     for (const auto& row : rows) out.insert(out.end(), row.begin(), row.end());
     WarpPlace place = tile_.place();
     place.partial = 1;
-    if (among_.ctas) place.col = place.col / takers(), place.cols /= takers();
+    if (among_.ctas) place.col = place.col / among_.takers, place.cols /= among_.takers;
     else place.col = place.col + among_.own * (own() * shape_.cols);
     return WarpTile(std::move(out), own(), place);
   }
   std::string_view call() const { return among_.ctas ? "reduce_scatter()" : "sum()"; }
   int warps_n() const { return tile_.place().cols / (tile_.across() * shape_.cols); }
   int rows_of_fragments() const { return tile_.place().rows / shape_.rows; }
-  // How many have a share of the sum: of CTAs, no more than a warp has columns of fragments.
-  int takers() const { return among_.ctas ? std::min(among_.parts, tile_.across()) : among_.parts; }
   // Columns of fragments: those that a warp gets, a group, and how many groups the tile has.
-  int own() const { return tile_.across() / takers(); }
-  int groups() const { return warps_n() * takers(); }
+  int own() const { return tile_.across() / among_.takers; }
+  int groups() const { return warps_n() * among_.takers; }
   Scalar first_column() const { return tile_.place().col / shape_.cols; }
   // The group that this warp gets: of the columns of the CTA's block of columns, or of the warp's.
   Scalar own_group() const {
     if (!among_.ctas) return first_column() / own() + among_.own;
-    const Scalar taker = takers() < among_.parts ? minimum(among_.own, takers() - 1) : among_.own;
+    const Scalar taker =
+        among_.takers < among_.parts ? minimum(among_.own, among_.takers - 1) : among_.own;
     return taker * warps_n() + first_column() / tile_.across();
   }
 
@@ -246,7 +247,8 @@ class Scatter {
                     : fmt::format("{} parts through shared memory", among_.parts),
         fmt::format(
             "{} adds {} of {} columns, in the order of the parts; {} barriers",
-            takers() < among_.parts ? fmt::format("each of the first {}", takers()) : "each",
+            among_.takers < among_.parts ? fmt::format("each of the first {}", among_.takers)
+                                         : "each",
             own() * shape_.cols * (among_.ctas ? warps_n() : 1), tile_.place().cols, waits));
   }
 
@@ -260,6 +262,14 @@ class Scatter {
   int together_ = 1;
   std::vector<Shared> there_;
 };
+
+// The divisor of a cluster's size that is nearest to `wanted`, the smaller of two.
+int divisor_near(int cluster, int wanted) {
+  int out = 1;
+  for (int each = 1; each <= cluster; ++each)
+    if (cluster % each == 0 && std::abs(each - wanted) < std::abs(out - wanted)) out = each;
+  return out;
+}
 
 WarpTile scattered(Builder& k, KernelState& state, const WarpTile& tile, Scatter::Among among,
                    Here at) {
@@ -285,14 +295,26 @@ ColumnValues cluster_maximum(const ColumnValues& values, Here at) {
 
 WarpTile reduce_scatter(const WarpTile& tile, Here at) {
   auto k = detail::builder_of(tile, at);
+  return k ? reduce_scatter(tile, k->cluster_size(), at) : WarpTile{};
+}
+
+WarpTile reduce_scatter(const WarpTile& tile, int ctas, Here at) {
+  auto k = detail::builder_of(tile, at);
   if (!k) return {};
   detail::KernelState& state = *detail::state_of(tile.fragment(0, 0));
   if (!detail::has_clusters(state, "reduce_scatter()")) return {};
   const int cluster = state.config.options.cluster;
+  if (ctas < 1 || cluster % ctas != 0) {
+    state.log.report("kernel-option"_rule,
+                     fmt::format("reduce_scatter(): expected a number of CTAs that divides the "
+                                 "cluster's {}, found {}; the nearest is {}",
+                                 cluster, ctas, detail::divisor_near(cluster, ctas)));
+    return {};
+  }
   if (cluster == 1) return tile;
-  return detail::scattered(*k, state, tile,
-                           {.parts = cluster, .own = detail::block_of_cluster(state), .ctas = true},
-                           at);
+  return detail::scattered(
+      *k, state, tile,
+      {.parts = cluster, .own = detail::block_of_cluster(state), .ctas = true, .takers = ctas}, at);
 }
 
 WarpTile TiledMma::sum(const WarpTile& partial, Here at) const {
@@ -313,6 +335,7 @@ WarpTile TiledMma::sum(const WarpTile& partial, Here at) const {
                            {.parts = parts_.tile.warps_k,
                             .own = parts_.warp_k,
                             .ctas = false,
+                            .takers = parts_.tile.warps_k,
                             .product = parts_.product,
                             .products = parts_.tile.products},
                            at);

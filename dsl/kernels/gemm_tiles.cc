@@ -212,8 +212,8 @@ void GemmTiles::part_by_rank(const Operands& operands) {
   const auto share = StreamShare::of(k_.convert(steps_, u32), splits, rank);
   const WarpTile sum = multiply(operands, row, col, share.begin, share.end - share.begin);
   // Of few columns, only the first CTAs have a part.
-  const int parts = std::min(splits, std::max(sum.across(), 1));
-  const WarpTile total = reduce_scatter(sum);
+  const int across = std::max(sum.across(), 1), parts = splits % across == 0 ? across : splits;
+  const WarpTile total = reduce_scatter(sum, parts);
   const auto store = [&, row = row, col = col] {
     finisher_->store(total, tile_, row, col, {parts, rank});
   };

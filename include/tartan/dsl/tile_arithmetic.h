@@ -93,10 +93,12 @@ RowValues cluster_maximum(const RowValues& values, Here at = Here::current());
 ColumnValues cluster_maximum(const ColumnValues& values, Here at = Here::current());
 /// The sum of the accumulators of all CTAs, divided among them: this CTA gets column block
 /// cluster_rank() of cluster_size(), a tile of tile.m x tile.n / cluster_size(). Each warp has the
-/// same number of columns of it: tile.n is a multiple of warps_n * cluster_size() fragments. If a
-/// warp has fewer fragments across than there are CTAs, a divisor of their number, so many CTAs get
-/// one of them each: of the others, whose results are the last of these, nothing is to be stored.
+/// same number of columns of it: tile.n is a multiple of warps_n * cluster_size() fragments.
 WarpTile reduce_scatter(const WarpTile& tile, Here at = Here::current());
+/// The same, divided among the first `ctas` of them, a divisor of cluster_size(), since tile.n is a
+/// multiple of warps_n * ctas fragments only. The others get a copy of the last block:
+///   k.when(k.cluster_rank() < 2, [&] { k.store(c.tile(m, n / 2, 0, k.cluster_rank()), sum); });
+WarpTile reduce_scatter(const WarpTile& tile, int ctas, Here at = Here::current());
 
 // ---- As operands of the next MMA.
 
