@@ -29,6 +29,8 @@ Scalar share_of(const Scalar& x, const Scalar& sum) {
 // Whether the product of a score and the scale has less than 12 fraction bits.
 Scalar is_far(const Scalar& product) { return maximum(product, product * -1) > 4096; }
 
+Scalar is_not_one(const Scalar& x) { return x != 1; }
+
 // Of no rows, as there are after an error: false.
 Scalar any(const RowValues& rows, Scalar (*is)(const Scalar&)) {
   Scalar out = is(rows.empty() ? Scalar(0) : rows[0]);
@@ -157,8 +159,9 @@ class Forward {
         d_(with.head_dim),
         m_(with.tile_queries()),
         n_(with.keys_per_step),
-        lazy_(k.target().arch.text() == "sm_90a" && with.producers > 0 && with.warps == 8 &&
-              with.head_dim <= 128 && with.softcap == Softcap::none),
+        lazy_(k.target().arch.text() == "sm_90a" && with.producers > 0 && with.warps >= 8 &&
+              with.softcap == Softcap::none),
+        lean_(with.head_dim <= 64 || (with.head_dim > 128 && with.head_dim <= 192)),
         in_turns_((with.causal || lazy_) && with.producers > 0 && with.warps % 4 == 0 &&
                   with.warps > 4 && k.target().arch.text() == "sm_90a"),
         apart_((with.causal || lazy_) && has_own_output(with, k.target())),
@@ -416,10 +419,17 @@ class Forward {
   void weigh_lazily(Rows& rows, Accumulator& s) {
     constexpr double most_exponent = 8;
     const Scalar zero = k_.constant(f32, 0);
-    const RowValues own = in_lane(s, maximum), limit = rows.limit;
+    const auto limit_of = [&](const RowValues& top) {
+      return map(top, [&](Scalar b) { return b + reciprocal(scale_) * most_exponent; });
+    };
     const auto base_of = [&](const RowValues& top) {
       return map(top, [&](Scalar b) { return select(b == masked_, 0, b); });
     };
+    const auto less_of = [&](const RowValues& base) {
+      return map(base, [&](Scalar b) { return b * minus_scale_; });
+    };
+    const RowValues own = in_lane(s, maximum), limit = lean_ ? limit_of(rows.top) : rows.limit;
+    if (own.empty()) return;  // after an error
     auto shrinks = qk_.row_variable(k_.constant(f32, 1)), part = qk_.row_variable(zero);
     auto moved = k_.variable(k_.constant(u32, 0));
     Scalar above = own[0] > limit[0];
@@ -432,8 +442,9 @@ class Forward {
       rows.sum = map(rows.sum, shrink, times);
       shrinks = shrink, moved = k_.constant(u32, 1);
       rows.top = now;
-      rows.limit = map(now, [&](Scalar b) { return b + reciprocal(scale_) * most_exponent; });
-      const RowValues less = map(base, [&](Scalar b) { return b * minus_scale_; });
+      if (lean_) return;
+      rows.limit = limit_of(now);
+      const RowValues less = less_of(base);
       rows.less = less;
       rows.far = select(any(less, is_far), 1, 0);
     });
@@ -441,15 +452,18 @@ class Forward {
       s = map_rows(s, less, [&](Scalar x, Scalar b) { return exp2(fma(x, scale_, b)); });
       part = in_lane(s, plus);
     };
+    RowValues less;
+    if (lean_) less = less_of(base_of(rows.top));
     k_.when(
-        Scalar(rows.far) != 0,
+        lean_ ? any(less, is_far) : Scalar(rows.far) != 0,
         [&] {
           s = map_rows(s, base_of(rows.top), [](Scalar x, Scalar b) { return x - b; });
           weights(RowValues(own.size(), zero));
         },
-        [&] { weights(rows.less); });
+        [&] { weights(lean_ ? less : RowValues(rows.less)); });
     rows.sum = map(rows.sum, part, plus);
-    k_.when(Scalar(moved) != 0, [&] { rows.o = map_rows(rows.o, shrinks, times); });
+    k_.when(lean_ ? any(shrinks, is_not_one) : Scalar(moved) != 0,
+            [&] { rows.o = map_rows(rows.o, shrinks, times); });
     rows.weights = operand_a(convert(s, with_.type), qk_.kind().shape);
   }
 
@@ -510,6 +524,11 @@ class Forward {
   void store(Rows& rows) {
     RowValues all = rows.sum, lse;
     if (lazy_) all = across_lanes(all, plus);
+    // With a scale of 0 no maximum moves, in lean_: any will do.
+    if (lazy_ && lean_)
+      rows.top = map(rows.top, all, [&](const Scalar& top, const Scalar& sum) {
+        return select((top == masked_) & (sum != 0), 0, top);
+      });
     if (sinks_) {
       const Scalar sink = k_.read(*sinks_, 0, head_) * k_.constant(f32, std::numbers::log2e);
       const Sunk sunk(k_, rows.top, all, scale_, sink);
@@ -534,8 +553,10 @@ class Forward {
   const Attention with_;
   const int d_, m_, n_;
   // Where each row has all keys, turns and an output of its own gain nothing on an H100, but where
-  // weights are computed lazily.
-  const bool lazy_, in_turns_, apart_, windows_;
+  // weights are computed lazily: see weigh_lazily().
+  const bool lazy_;
+  const bool lean_;  // what maxima decide is computed in each step, not kept: registers are scarce
+  const bool in_turns_, apart_, windows_;
   Scalar queries_, keys_, heads_, kv_heads_, all_queries_, all_keys_, scale_, minus_scale_, masked_;
   Scalar there_, first_query_ = 0, first_key_ = 0, blocks_;
   std::optional<Scalar> window_;
