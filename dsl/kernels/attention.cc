@@ -524,7 +524,7 @@ class Forward {
   void store(Rows& rows) {
     RowValues all = rows.sum, lse;
     if (lazy_) all = across_lanes(all, plus);
-    // With a scale of 0 no maximum moves, in lean_: any will do.
+    // Where 8 / scale is infinite, no maximum moves, in lean_: any will do.
     if (lazy_ && lean_)
       rows.top = map(rows.top, all, [&](const Scalar& top, const Scalar& sum) {
         return select((top == masked_) & (sum != 0), 0, top);

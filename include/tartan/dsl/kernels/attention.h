@@ -32,12 +32,12 @@ enum class Softcap : std::uint8_t { none, by_exp, by_tanh };
 ///
 /// Parameters: queries, keys, heads, kv_heads (s32, any lengths; kv_heads divides heads: that many
 /// query heads share a head of keys and values; a grid has at most 65535 heads and batches), scale
-/// f32; the weights are rounded to `type` for the product with V. A row that sees no key, or whose
-/// scores are all minus infinity, gives zero, and LSE minus infinity. NaN in a row of Q, in a key
-/// that the row sees, or a score of plus infinity makes that row of O and its LSE NaN. V must be
-/// finite where some rows do not see it: a key that a row does not see, in a step that the block
-/// computes, is multiplied by a weight of zero, and NaN or infinity there would spread to the
-/// block's rows.
+/// (f32, above 0: results of another one mean nothing); the weights are rounded to `type` for the
+/// product with V. A row that sees no key, or whose scores are all minus infinity, gives zero, and
+/// LSE minus infinity. NaN in a row of Q, in a key that the row sees, or a score of plus infinity
+/// makes that row of O and its LSE NaN. V must be finite where some rows do not see it: a key that
+/// a row does not see, in a step that the block computes, is multiplied by a weight of zero, and
+/// NaN or infinity there would spread to the block's rows.
 ///
 /// Options add parameters: `window` (s32), `cap` (f32) and `sequences` (s32), in this order, after
 /// scale, and `sinks` (f32, [heads]), `query_starts` and `key_starts` at the end. LSE includes caps
