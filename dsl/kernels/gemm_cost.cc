@@ -448,8 +448,11 @@ GemmCost gemm_cost(const Gemm& given, const Target& target, const GpuRow& gpu,
 
 int ctas_at_a_time(const Gemm& options, const Target& target) {
   const GpuRow* gpu = find_gpu(target.arch);
-  const int threads = options.tile.threads();
-  if (!gpu || options.producers || threads <= 0) return 0;
+  const Tile& tile = options.tile;
+  const int threads = tile.threads();
+  if (!gpu || options.producers || threads < 32 || threads > 1024) return 0;
+  for (const int size : {tile.m, tile.n, tile.k, options.stages})
+    if (size < 1 || size > 4096) return 0;  // gemm() refuses that tile
   constexpr int registers = 65536, most_threads = 1536;
   // Bytes take more beside accumulators: copied one by one, and as fragments of large tiles.
   const bool more =
