@@ -63,10 +63,12 @@ bool whole_bytes(Builder& k, const Gemm& options, const TiledMma& mma, const Sca
 
 static Kernel described_gemm(const Gemm& options) {
   const Tile tile = filled_in(options);
+  Gemm whole = options;
+  whole.tile = tile;
   const auto launch = [=](const Target& target) {
     return KernelOptions{.block = tile.threads(),
                          .producers = options.producers,
-                         .min_blocks = tartan::detail::ctas_at_a_time(options, target),
+                         .min_blocks = tartan::detail::ctas_at_a_time(whole, target),
                          .cluster = detail::cluster_size(options),
                          .cluster_columns = options.cluster_columns};
   };
