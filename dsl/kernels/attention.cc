@@ -9,6 +9,8 @@
 #include <optional>
 #include <tuple>
 
+#include "dsl/kernels/attention_shape.h"
+#include "dsl/kernels/attention_softmax.h"
 #include "dsl/kernels/keys.h"
 #include "tartan/dsl/math.h"
 #include "tartan/dsl/warp.h"
@@ -20,7 +22,6 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 Scalar times(const Scalar& x, const Scalar& y) { return x * y; }
 Scalar plus(const Scalar& x, const Scalar& y) { return x + y; }
-constexpr int most_head_dim = 512;
 
 // A row that sees no key has the sum 0. A NaN sum is not 0.
 Scalar share_of(const Scalar& x, const Scalar& sum) {
@@ -49,106 +50,6 @@ void write_rows(Builder& k, const Global& to, const Scalar& begin, const Scalar&
     k.when((k.lane() % 4 == 0) & (row < count), [&] { k.write(to, 0, begin + row, values[i]); });
   }
 }
-
-// tanh(scale * score / cap), for scores that are multiplied by the cap later.
-class Capped {
- public:
-  Capped(Builder& k, Softcap how, const Scalar& scale) : how_(how) {
-    const Scalar cap = k.param("cap", f32);
-    cap_ = select((cap > 0) & (cap < infinity), cap, std::numeric_limits<double>::quiet_NaN());
-    const double factor = how == Softcap::by_exp ? 2 * std::numbers::log2e : 1;
-    inner_ = scale * reciprocal(cap_) * k.constant(f32, factor);
-  }
-  const Scalar& cap() const { return cap_; }
-  Scalar operator()(const Scalar& score) const {
-    const Scalar x = score * inner_;
-    return how_ == Softcap::by_tanh ? tanh(x) : fma(reciprocal(exp2(x) + 1), -2, 1);
-  }
-
- private:
-  Softcap how_;
-  Scalar cap_, inner_;
-};
-
-// The softmax of rows with a sink: a weight of exp(sink) without a value.
-struct Sunk {
-  RowValues part, sum, lse;  // of the keys' weights to their own sum; of all weights; its logarithm
-
-  // `top` and `sum` of the scores times `scale`, and a sink, in units of log2.
-  Sunk(Builder& k, const RowValues& top, const RowValues& own, const Scalar& scale,
-       const Scalar& sink) {
-    const Scalar none = k.constant(f32, -infinity), ln2 = k.constant(f32, std::numbers::ln2);
-    const auto level = map(top, [&](Scalar x) { return select(x == none, none, x * scale); });
-    const auto base = map(level, [&](Scalar x) {
-      const Scalar most = maximum(x, sink);
-      return select(most == none, 0, most);
-    });
-    part = map(level, base, [](Scalar x, Scalar b) { return exp2(x - b); });
-    const auto of_sink = map(base, [&](Scalar b) { return exp2(sink - b); });
-    sum = map(map(own, part, times), of_sink, plus);
-    lse = map(base, sum, [&](Scalar b, Scalar all) { return (b + log2(all)) * ln2; });
-  }
-};
-
-bool is_possible(Builder& k, const Attention& options) {
-  const int d = options.head_dim;
-  return k.require(d >= 16 && d <= most_head_dim && d % 16 == 0,
-                   fmt::format(
-                       "head_dim = {}: expected a multiple of 16, from 16 to {}; the nearest is {}",
-                       d, most_head_dim, std::clamp(d, 16, most_head_dim + 15) / 16 * 16)) &
-         k.require(
-             options.type == f16 || options.type == bf16,
-             fmt::format("type = {}: expected f16 or bf16 for Q, K, V and O", name(options.type))) &
-         k.require(options.causal || !options.window,
-                   "window = true: expected causal = true, found causal = false: a window ends at "
-                   "the query's own key");
-}
-
-// Upper bound of the bytes of shared memory.
-std::int64_t shared_bytes(const Attention& options) {
-  const std::int64_t line = 2 * std::int64_t{options.head_dim},
-                     padding = line & (line - 1) ? 16 : 0;
-  const std::int64_t lines =
-      options.tile_queries() + std::int64_t{2} * options.stages * options.keys_per_step;
-  constexpr std::int64_t barriers = 1024;
-  return lines * (line + padding) + barriers;
-}
-
-// Whether the output has shared memory of its own, so that producers may fill that of the queries.
-bool has_own_output(const Attention& options, const Target& target) {
-  constexpr int of_warp = 4096, reserve = 4096, most_warps = 8;  // three warpgroups: slower so
-  const ArchRow* arch = find_arch(target.arch);
-  return options.producers > 0 && options.warps <= most_warps && arch &&
-         shared_bytes(options) + options.warps * of_warp + reserve <= arch->shared_bytes;
-}
-
-// Reduces the keys per step, then the stages, until shared memory suffices.
-Attention fitting(const Attention& options, const Target& target) {
-  Attention out = options;
-  const ArchRow* arch = find_arch(target.arch);
-  if (!arch) return out;
-  const auto fits = [&] { return shared_bytes(out) <= arch->shared_bytes; };
-  while (!fits() && out.keys_per_step > 32) out.keys_per_step -= 16;
-  while (!fits() && out.stages > 1) --out.stages;
-  return out;
-}
-
-}  // namespace
-
-Attention tuned(const Attention& options, const Target& target) {
-  Attention out = options;
-  const int d = options.head_dim;
-  if (target.arch.text() != "sm_90a") {
-    // With more, the assembler spills.
-    if (d == 96 || d == 240) out.keys_per_step = std::min(out.keys_per_step, 48);
-    return fitting(out, target);
-  }
-  out.warps = d <= 96 ? 12 : 8, out.producers = 4;  // three warpgroups have enough registers
-  out.queries_per_block = 16 * out.warps, out.keys_per_step = 64 < d && d <= 96 ? 112 : 128;
-  return fitting(out, target);
-}
-
-namespace {
 
 // The body of the kernel.
 class Forward {
