@@ -16,7 +16,7 @@ namespace tartan::inline TARTAN_ABI::codegen {
 /// statements: as tied operands, 128 accumulators take most of the back end's time. Constants move
 /// in, results move out behind a wait; the checks of the text see all of that. Code whose products
 /// start from other values, or whose results are used between them, stays as it is. `declaration`
-/// becomes the text that declares the registers; empty: there are none.
+/// receives the text that declares the registers; it stays empty if none is named.
 [[gnu::visibility("hidden")]] llvm::FunctionPass* name_accumulators(std::string& declaration);
 
 }  // namespace tartan::inline TARTAN_ABI::codegen

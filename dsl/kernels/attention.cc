@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tartan/dsl/kernels/attention.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <limits>
 #include <numbers>
 #include <optional>

@@ -392,8 +392,9 @@ std::int64_t shared_bytes(const Gemm& options) {
 // As reduce_scatter() does: so many columns of fragments at a time as fit in half of what is left.
 std::int64_t exchanged_bytes(const Gemm& options) {
   constexpr std::int64_t shared = 227 << 10, most = 64 << 10;  // of sm_90
-  if (options.cluster_splits == 1) return 0;
   const Tile& tile = options.tile;
+  // gemm() refuses fewer columns than a fragment has.
+  if (options.cluster_splits <= 1 || tile.n < 8 * tile.warps_n || tile.warps_n < 1) return 0;
   const std::int64_t stage = std::int64_t{tile.m + tile.n} * tile.k * bits(options.a) / 8,
                      left = shared - options.stages * stage - 1024;
   const int across = tile.n / (8 * tile.warps_n), takers = std::min(options.cluster_splits, across),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every configuration that the cost model or a search can choose, on a product of awkward sizes:
-// the emulator gives the naive loop's results and, if there is one, a GPU the emulator's bits,
-// where nothing spills. A sample of them; with TARTAN_CANDIDATES=I/N, every N-th from number I on.
+// the emulator gives the naive loop's results and, if there is one, a GPU the emulator's bits, where
+// few registers spill. A sample of them; with TARTAN_CANDIDATES=I/N, every N-th from number I on.
 #include "dsl/kernels/gemm_candidates.h"
 
 #include <cstdio>
@@ -135,6 +135,7 @@ void check(const Case& each, const Target& target) {
   if (!testing_gemm::runs_on_gpu(target)) return;
   EXPECT_EQ(here, result(*testing_gemm::gpu(), *gemm, sum, product));
   if (target.arch.sm != testing_gemm::gpu()->arch().sm) return;
+  // The most that spilled on an H100. mma.sync of fp8 needs registers for operands unpacked to f16.
   const bool unpacked = options.a == Type::e4m3 && !detail::by_wgmma(options, target);
   EXPECT_LE(spilled_bytes(*testing_gemm::gpu(), *gemm), unpacked ? 64u : 16u);
 }
