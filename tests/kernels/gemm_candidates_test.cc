@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every configuration that the cost model or a search can choose, on a product of awkward sizes:
-// the emulator gives the naive loop's results and, if there is one, a GPU the emulator's bits, where
-// few registers spill. A sample of them; with TARTAN_CANDIDATES=I/N, every N-th from number I on.
+// the emulator gives the naive loop's results and, if there is one, a GPU the emulator's bits,
+// where few registers spill. A sample of them; with TARTAN_CANDIDATES=I/N, every N-th from number I
+// on.
 #include "dsl/kernels/gemm_candidates.h"
 
 #include <cstdio>

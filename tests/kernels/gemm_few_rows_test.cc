@@ -167,7 +167,8 @@ TEST(GemmClusterSplits, RefusesWhatDoesNotGoTogether) {
   expect_refused(with([](Gemm& g) { g.cluster = 2; }), "cluster_splits requires cluster = 1");
   expect_refused(with([](Gemm& g) { g.cluster_splits = 8, g.tile.n = 48; }),
                  "48 columns do not divide among 8 CTAs");
-  expect_refused(with([](Gemm& g) { g.tile.n = 8, g.tile.warps_n = 4; }), "n = 8 is not a multiple");
+  expect_refused(with([](Gemm& g) { g.tile.n = 8, g.tile.warps_n = 4; }),
+                 "n = 8 is not a multiple");
   expect_refused(by_warps(2), "clusters require sm_90 and PTX 8.0", "sm_80");
 }
 
