@@ -52,6 +52,7 @@ class Liveness {
     if (!has_matrix_) return {};
     find_first_products();
     find_varying();
+    find_cheap();
     divide();
     flow();
     for (const Block& block : blocks_) measure(block);
@@ -207,6 +208,53 @@ class Liveness {
     }
   }
 
+  // Whether the assembler rather computes the result again than keeps it, if it can.
+  static bool is_cheap(const Step& step) {
+    switch (step.opcode) {
+      case Opcode::mov:
+      case Opcode::add:
+      case Opcode::sub:
+      case Opcode::min:
+      case Opcode::max:
+      case Opcode::neg:
+      case Opcode::and_:
+      case Opcode::or_:
+      case Opcode::xor_:
+      case Opcode::shl:
+      case Opcode::shr:
+      case Opcode::mul:
+      case Opcode::cvt: return !step.keeps;
+      default: return false;
+    }
+  }
+
+  void find_cheap() {
+    std::vector<int> written(sizes_.size());
+    cheap_.assign(sizes_.size(), nullptr);
+    for (const Step& step : steps_)
+      for (std::uint32_t at = step.writes; at < step.reads; ++at) {
+        ++written[registers_[at]];
+        if (is_cheap(step)) cheap_[registers_[at]] = &step;
+      }
+    for (std::size_t each = 0; each < written.size(); ++each)
+      if (written[each] != 1) cheap_[each] = nullptr;
+  }
+
+  // Whether one register that lives, or is computed again itself, gives this one's value.
+  bool computed_again(std::uint32_t each, const Set& live) const {
+    const Step* step = cheap_[each];
+    if (!step) return false;
+    int varying = 0;
+    for (std::uint32_t at = step->reads; at < step->end; ++at) {
+      const std::uint32_t source = registers_[at];
+      if (!varying_.has(source)) continue;
+      if (++varying > 1) return false;
+      if (!live.has(source) && !(cheap_[source] < step && computed_again(source, live)))
+        return false;
+    }
+    return true;
+  }
+
   isa::Control control(const Step& step) const {
     return module_.spelling(*step.instruction).row().control;
   }
@@ -308,7 +356,9 @@ class Liveness {
   void measure(const Step& step, const Set& after) {
     int sum = 0;
     const auto count = [&](std::uint32_t at) { sum += varying_.has(at) ? sizes_[at] : 0; };
-    after.each(count);
+    after.each([&](std::uint32_t at) {
+      if (!computed_again(at, after)) count(at);
+    });
     for (std::uint32_t at = step.writes; at < step.reads; ++at)
       if (!after.has(registers_[at])) count(registers_[at]);
     if (sum > out_.most) out_.most = sum, out_.line = line(step);
@@ -333,6 +383,7 @@ class Liveness {
   std::vector<std::uint32_t> block_of_;              // of a step
   std::vector<std::optional<std::size_t>> load_of_;  // of a register, within a block
   Set varying_;
+  std::vector<const Step*> cheap_;  // of a register: the only instruction that writes it
   bool has_matrix_ = false;
   LiveRegisters out_;
 };

@@ -9,7 +9,7 @@
 // path. The assembler orders instructions anew, so that this is an estimate, made where it has
 // least choice: at matrix instructions, with loads as late as their blocks allow. Values that are
 // the same in all lanes are not counted: it holds them in uniform registers, or computes them
-// again.
+// again; nor those that one cheap instruction gives of another that lives, such as an address.
 #pragma once
 
 #include <cstdint>

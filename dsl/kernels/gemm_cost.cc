@@ -458,8 +458,7 @@ int ctas_at_a_time(const Gemm& options, const Target& target) {
   // Bytes take more beside accumulators: copied one by one, and as fragments of large tiles.
   const bool more =
       bits(options.a) == 8 && (accumulators(options) >= 32 || copied_bytes(options) < 4);
-  const int sums = accumulators(options) * (options.promote > 0 ? 2 : 1),
-            beside = more ? 148 : 88;
+  const int sums = accumulators(options) * (options.promote > 0 ? 2 : 1), beside = more ? 148 : 88;
   const std::int64_t by_memory = gpu->shared_bytes / (shared_bytes(options) + shared_of_system),
                      by_registers = registers / (threads * (sums + beside));
   return static_cast<int>(std::clamp<std::int64_t>(std::min(by_memory, by_registers), 1,

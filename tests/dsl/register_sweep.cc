@@ -54,6 +54,7 @@ Kernel attention(const Words& words) {
   return kernels::attention({.head_dim = number(words, "head"),
                              .type = type(words, "type"),
                              .causal = words.contains("causal"),
+                             .packed = words.contains("packed"),
                              .queries_per_block = number(words, "queries"),
                              .keys_per_step = number(words, "keys"),
                              .warps = number(words, "warps"),
