@@ -79,6 +79,11 @@ std::string key_of(const MlaDecode& options) {
   return joined(type, queries, heads, page, keys_per_step, stages, producers, whole_steps);
 }
 
+std::string key_of(const SmallProducts& options) {
+  const auto& [m, n, k, type, c, a_major, b_major, warps_m, warps_n, products, ahead] = options;
+  return joined(m, n, k, type, c, a_major, b_major, warps_m) + joined(warps_n, products, ahead);
+}
+
 std::string key_of(const Gate& options) {
   const auto& [activation, type] = options;
   return joined(activation, type);

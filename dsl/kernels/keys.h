@@ -12,6 +12,7 @@
 #include "tartan/dsl/kernels/gemm.h"
 #include "tartan/dsl/kernels/mla_decode.h"
 #include "tartan/dsl/kernels/scaled_gemm.h"
+#include "tartan/dsl/kernels/small_products.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
 
@@ -23,5 +24,6 @@ std::string key_of(const AttentionBackward& options);
 std::string key_of(const Gate& options);
 std::string key_of(const Decode& options);
 std::string key_of(const MlaDecode& options);
+std::string key_of(const SmallProducts& options);
 
 }  // namespace tartan::inline TARTAN_ABI::kernels

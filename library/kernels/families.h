@@ -19,6 +19,7 @@ void add_attention(KernelRegistry& registry, const SharedProductWords& words);
 void add_wmma_gemm(KernelRegistry& registry, const SharedProductWords& words);
 void add_transpose(KernelRegistry& registry, const SharedProductWords& words);
 void add_gate(KernelRegistry& registry, const SharedProductWords& words);
+void add_small_products(KernelRegistry& registry, const SharedProductWords& words);
 /// One instruction each: mma, wmma, ldmatrix, stmatrix, movmatrix.
 void add_lessons(KernelRegistry& registry);
 

@@ -27,6 +27,7 @@ KernelRegistry::KernelRegistry() {
   add_wmma_gemm(*this, words);
   add_transpose(*this, words);
   add_gate(*this, words);
+  add_small_products(*this, words);
   add_lessons(*this);
 }
 

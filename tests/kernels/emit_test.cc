@@ -60,6 +60,9 @@ TEST(Command, InvalidArguments) {
                             "emit gemm --epilogue tan",
                             "emit gemm --epilogue relu,gelu",
                             "emit gate --activation tan",
+                            "emit small_products --size 32x32",
+                            "emit small_products --size 32x32x32x32",
+                            "emit small_products --size 32xx32",
                             "emit gemm --epilogue bias,bias",
                             "emit gemm --bit-op and",
                             "emit gemm --splits 300",
@@ -156,11 +159,12 @@ TEST(Command, EmitRefusesWhatAKernelIgnores) {
       "--heads-per-kv 8 "
       "--page 64 --heads 128 --grouping "
       "none "
-      "--blocks-k 1 --share-a --tuning x.json --workspace 0 --deterministic";
+      "--blocks-k 1 --share-a --tuning x.json --workspace 0 --deterministic --size 32x32x32";
   const std::string list = tartan("emit --list").out;
   for (const std::string kernel :
        {"gemm", "gemm_sum", "sparse_gemm", "block_scaled", "wmma_gemm", "scaled_gemm", "attention",
-        "attention_backward", "decode", "mla_decode", "transpose", "gate", "one_mma"}) {
+        "attention_backward", "decode", "mla_decode", "transpose", "gate", "small_products",
+        "one_mma"}) {
     SCOPED_TRACE(kernel);
     const std::size_t line = list.find("\n", list.find("\n" + kernel + " ") + 1);
     std::string options = list.substr(line + 1, list.find("\n", line + 1) - line);
@@ -168,7 +172,7 @@ TEST(Command, EmitRefusesWhatAKernelIgnores) {
     const std::size_t taken = count(options, "--");
     const Ran out = tartan("emit " + kernel + all);
     EXPECT_EQ(out.code, 2) << out.out;
-    EXPECT_EQ(count(out.out, ": unsupported by kernel " + kernel + "; "), 46 - taken) << out.out;
+    EXPECT_EQ(count(out.out, ": unsupported by kernel " + kernel + "; "), 47 - taken) << out.out;
     EXPECT_EQ(taken == 0, kernel == "one_mma");
   }
   const auto message = [](const std::string& words) { return tartan(words).out; };

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <tartan/dsl/kernels/kernels.h>
+#include <tartan/dsl/kernels/small_products.h>
 
 #include "library/kernels/registry.h"
 #include "tests/kernels/equal_manifest.h"
@@ -70,6 +71,28 @@ TEST(EqualBuiltIn, Gate) {
       };
       expect_same(equal(of("sm_80"), of("sm_90a")), std::string(name(type)));
     }
+}
+
+// Different instructions, orders of the sum and divisions among warps.
+TEST(EqualBuiltIn, SmallProducts) {
+  for (const Type type : {f16, f64})
+    for (const Major a_major : {Major::row, Major::col})
+      for (const int size : {32, 64}) {
+        const auto of = [&](const std::string& target) {
+          kernels::SmallProducts with{.m = size, .n = 32, .k = 48, .type = type, .c = type};
+          with.a_major = a_major;
+          with = tuned(with, *Target::parse(target));
+          if (target == "sm_90a") with.products = 2, with.warps_n = 2, with.ahead = 1;
+          const std::size_t each = static_cast<std::size_t>(bits(type)) / 8;
+          const Compiled compiled = compiled_for(kernels::small_products(with), target);
+          return manifest_of(compiled, {with.blocks(1)},
+                             {1, Argument("A", each * size * 48), Argument("B", each * 48 * 32),
+                              Argument("C", each * size * 32)});
+        };
+        const Manifest one = of("sm_80");
+        expect_same(equal(one, of("sm_90a")), std::string(name(type)));
+        if (a_major == Major::row) expect_same(equal(one, "C = A * B'"), std::string(name(type)));
+      }
 }
 
 Manifest scaled_product(const kernels::BlockScaled& options) {

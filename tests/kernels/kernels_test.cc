@@ -125,7 +125,7 @@ std::vector<std::vector<std::byte>> outcome(Device& device, const Compiled& comp
 bool takes_any_numbers(std::string_view name) {
   return !name.starts_with("attention") && !name.ends_with("decode") && name != "sparse_gemm" &&
          name != "wmma_gemm" && name != "transpose" && name != "gate" && name != "mma_probe" &&
-         name != "block_scaled" && name != "scaled_gemm";
+         name != "block_scaled" && name != "scaled_gemm" && name != "small_products";
 }
 
 // The GPU's text, on the GPU and on the emulator: the same bits.

@@ -9,6 +9,7 @@
 #include "tests/kernels/decode_run.h"
 #include "tests/kernels/gemm_run.h"
 #include "tests/kernels/mla_decode_run.h"
+#include "tests/kernels/small_products_run.h"
 
 namespace tartan {
 namespace {
@@ -177,6 +178,20 @@ TEST(Schedules, LatentDecodingIsRightUnderSeeds) {
 
 TEST(Schedules, OneRunDecidesLatentDecodingByOneBlock) {
   EXPECT_EQ(obstacles([](Device& device) { expect_mla_decode(device, {150, 0}, 3, 1); }), "");
+}
+
+// Of one warp each, and of four.
+TEST(Schedules, OneRunDecidesSmallProducts) {
+  for (const char* target : {"sm_80", "sm_90a"})
+    for (const int size : {32, 64}) {
+      const kernels::SmallProducts options{.m = size, .n = size, .k = size};
+      EXPECT_EQ(obstacles([&](Device& device) {
+                  const Target own = testing_gemm::target_of(target);
+                  testing_small_products::expect_products(device, own, tuned(options, own), 5);
+                }),
+                "")
+          << target;
+    }
 }
 
 }  // namespace
