@@ -163,11 +163,11 @@ def read_bandwidth(torch):
     return best
 
 
-def bandwidth_table(title, entries, bandwidth):
+def bandwidth_table(title, entries, bandwidth, of="keys and values"):
     """Of entries whose operations are bytes."""
     others = [each for each in entries if each.peer]
     width = max([24] + [len(each.name) + 2 for each in entries])
-    lines = [f"\n{title}", "GB/s of keys and values".ljust(width) + "    cool     hot  us, hot  of reading"
+    lines = [f"\n{title}", f"GB/s of {of}".ljust(width) + "    cool     hot  us, hot  of reading"
              + "".join("  " + f"of {each.name}".rjust(17) for each in others)]
     for each in entries:
         rates = [median(each.cool) * 1e3, median(each.hot) * 1e3]

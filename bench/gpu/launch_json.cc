@@ -17,12 +17,13 @@ std::string hexadecimal(const std::vector<std::byte>& bytes) {
 }  // namespace
 
 tartan::Result<nlohmann::ordered_json> arguments_json(const tartan::Compiled& compiled,
-                                                      const std::vector<int>& numbers, float scale,
+                                                      const std::vector<int>& numbers,
+                                                      std::optional<float> scale,
                                                       const std::vector<std::string>& buffers) {
   auto out = nlohmann::ordered_json::array();
   tartan::Arguments values;
   for (const int each : numbers) out.push_back({{"s32", each}}), values.add(each);
-  out.push_back({{"f32", scale}}), values.add(scale);
+  if (scale) out.push_back({{"f32", *scale}}), values.add(*scale);
   const std::size_t before = out.size();
   for (const std::string& each : buffers)
     out.push_back({{"buffer", each}}), values.add(std::uint64_t{0});

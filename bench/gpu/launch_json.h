@@ -4,6 +4,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,11 @@
 
 namespace gpu {
 
-/// In the kernel's order: integers, a scale, buffers by name, tensor maps. A tensor map is its 128
-/// bytes, with address 0 in its first 8 instead of the buffer's.
+/// In the kernel's order: integers, a scale where there is one, buffers by name, tensor maps. A
+/// tensor map is its 128 bytes, with address 0 in its first 8 instead of the buffer's.
 tartan::Result<nlohmann::ordered_json> arguments_json(const tartan::Compiled& compiled,
-                                                      const std::vector<int>& numbers, float scale,
+                                                      const std::vector<int>& numbers,
+                                                      std::optional<float> scale,
                                                       const std::vector<std::string>& buffers);
 
 }  // namespace gpu
