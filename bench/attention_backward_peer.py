@@ -12,8 +12,7 @@ compared with a plain f32 computation of the first and the last head.
 """
 import sys
 
-from attention_peer import table
-from peer import Entry, WRONG, error_of, figure_json, measure, own_launch, run_contests
+from peer import Entry, WRONG, error_of, measure, own_launch, race, run_contests, table
 
 
 def peers(torch, case, q, k, v, d_o):
@@ -111,9 +110,7 @@ def contest(torch, driver, folder, case, rounds):
         entries.append(Entry(name, True, run, case["operations"], note_of(run(), expected)))
     measure(torch, entries, rounds)
     title = "attention backward, " + case["title"]
-    print(table(title, entries), flush=True)
-    others = [each for each in entries if each.peer]
-    return {"title": title, "how": "a launch", "figures": [figure_json(each, others) for each in entries]}
+    return race(title, entries, table(title, entries))
 
 
 def contest_with_gradients(torch, *rest):

@@ -11,8 +11,8 @@ longest one: its time has the padding, its rate counts what the sequences need. 
 """
 import sys
 
-from attention_peer import reference, table
-from peer import Entry, figure_json, measure, note_of, own_entries, run_contests
+from attention_peer import reference
+from peer import Entry, measure, note_of, own_entries, race, run_contests, table
 
 
 def peers(torch, case, q, k, v, starts):
@@ -80,9 +80,7 @@ def contest(torch, driver, folder, case, rounds):
         entries.append(Entry(name, True, run, case["operations"], note_of(parts(rows(run())), expected)))
     measure(torch, entries, rounds)
     title = "attention, " + case["title"]
-    print(table(title, entries), flush=True)
-    others = [each for each in entries if each.peer]
-    return {"title": title, "how": "a launch", "figures": [figure_json(each, others) for each in entries]}
+    return race(title, entries, table(title, entries))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ is timed: see peer.py. Every output is compared with a plain f32 computation of 
 """
 import sys
 
-from peer import Entry, figure_json, measure, median, note_of, own_entries, ratio, run_contests
+from peer import Entry, measure, note_of, own_entries, race, run_contests, table
 
 
 def peers(torch, case, q, k, v):
@@ -53,21 +53,6 @@ def reference(torch, case, q, k, v, batch, head):
     return torch.cat(out)
 
 
-def table(title, entries):
-    others = [each for each in entries if each.peer]
-    width = max([24] + [len(each.name) + 2 for each in entries])
-    lines = [f"\n{title}", "TFLOP/s".ljust(width) + "    cool     hot  us, hot"
-             + "".join("  " + f"of {each.name}".rjust(13) for each in others)]
-    for each in entries:
-        hot = each.operations / median(each.hot) / 1e6 if median(each.hot) else 0.0
-        line = each.name.ljust(width) + f"{median(each.cool):8.1f}{median(each.hot):8.1f}{hot:9.1f}"
-        for peer in others:
-            both = f"{ratio(each.cool, peer.cool):.3f} {ratio(each.hot, peer.hot):.3f}"
-            line += "  " + both.rjust(max(13, len(peer.name) + 3))
-        lines.append(line + "  " + each.note)
-    return "\n".join(lines)
-
-
 def contest(torch, driver, folder, case, rounds):
     """Measures one case; gives its race."""
     kind = {"bf16": torch.bfloat16, "f16": torch.float16}[case["type"]]
@@ -86,9 +71,7 @@ def contest(torch, driver, folder, case, rounds):
         entries.append(Entry(name, True, run, case["operations"], note_of(run(), expected)))
     measure(torch, entries, rounds)
     title = "attention, " + case["title"]
-    print(table(title, entries), flush=True)
-    others = [each for each in entries if each.peer]
-    return {"title": title, "how": "a launch", "figures": [figure_json(each, others) for each in entries]}
+    return race(title, entries, table(title, entries))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ the last key, the last token's.
 """
 import sys
 
-from peer import Entry, bandwidth_table, figure_json, measure, note_of, own_entries, read_bandwidth, run_contests
+from peer import Entry, bandwidth_table, measure, note_of, own_entries, race, read_bandwidth, run_contests
 
 
 def make_cache(torch, case, kind):
@@ -89,10 +89,8 @@ def contest(torch, driver, folder, case, rounds, read_bandwidth):
     for name, run in peers(torch, case, q, k, v):
         entries.append(Entry(name, True, run, size, note_of(run(), last)))
     measure(torch, entries, rounds)
-    print(bandwidth_table("decode, " + case["title"], entries, read_bandwidth), flush=True)
-    others = [each for each in entries if each.peer]
-    return {"title": "decode, " + case["title"], "how": "a launch",
-            "figures": [figure_json(each, others) for each in entries]}
+    title = "decode, " + case["title"]
+    return race(title, entries, bandwidth_table(title, entries, read_bandwidth))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ sums over 2 GiB, in the same process), and operations, 2 * heads * keys * (576 +
 timed: see peer.py. Outputs are compared with a plain f32 computation of the first and the last head.
 """
 
-from peer import bandwidth_table, figure_json, measure, median, note_of, own_entries, read_bandwidth, run_contests
+from peer import bandwidth_table, measure, median, note_of, own_entries, race, read_bandwidth, run_contests
 
 LATENT, KEY = 512, 576
 
@@ -54,8 +54,7 @@ def contest(torch, driver, folder, case, rounds, read_bandwidth):
         rates = " ".join(f"{median(rates) * operations / size:.0f}" for rates in (each.cool, each.hot))
         each.note = f"{rates} TFLOP/s  {each.note}"
     title = "latent attention, " + case["title"]
-    print(bandwidth_table(title, entries, read_bandwidth), flush=True)
-    return {"title": title, "how": "a launch", "figures": [figure_json(each, []) for each in entries]}
+    return race(title, entries, bandwidth_table(title, entries, read_bandwidth))
 
 
 if __name__ == "__main__":

@@ -163,6 +163,29 @@ def read_bandwidth(torch):
     return best
 
 
+def table(title, entries):
+    """Of entries whose operations are floating-point operations."""
+    others = [each for each in entries if each.peer]
+    width = max([24] + [len(each.name) + 2 for each in entries])
+    lines = [f"\n{title}", "TFLOP/s".ljust(width) + "    cool     hot  us, hot"
+             + "".join("  " + f"of {each.name}".rjust(13) for each in others)]
+    for each in entries:
+        hot = each.operations / median(each.hot) / 1e6 if median(each.hot) else 0.0
+        line = each.name.ljust(width) + f"{median(each.cool):8.1f}{median(each.hot):8.1f}{hot:9.1f}"
+        for peer in others:
+            both = f"{ratio(each.cool, peer.cool):.3f} {ratio(each.hot, peer.hot):.3f}"
+            line += "  " + both.rjust(max(13, len(peer.name) + 3))
+        lines.append(line + "  " + each.note)
+    return "\n".join(lines)
+
+
+def race(title, entries, text):
+    """Prints the table of a case; gives its figures for the results' JSON."""
+    print(text, flush=True)
+    others = [each for each in entries if each.peer]
+    return {"title": title, "how": "a launch", "figures": [figure_json(each, others) for each in entries]}
+
+
 def bandwidth_table(title, entries, bandwidth, of="keys and values"):
     """Of entries whose operations are bytes."""
     others = [each for each in entries if each.peer]
@@ -224,3 +247,7 @@ def run_contests(program, emitter, description, unit, contest, prepare=lambda to
                 torch.cuda.empty_cache()
                 if words.json:  # what there is so far, should a later case fail
                     words.json.write_text(json.dumps(run, indent=1) + "\n")
+    wrong = [f"{case['title']}: {figure['name']}" for case in run["races"] for figure in case["figures"]
+             if not figure["peer"] and "WRONG" in figure["note"]]
+    if wrong:
+        sys.exit("wrong results: " + "; ".join(wrong))

@@ -11,7 +11,7 @@ the first, middle and last matrices. Where C is f32 and A and B are not, the pee
 PyTorch has it.
 """
 
-from peer import Entry, bandwidth_table, figure_json, measure, note_of, own_entries, read_bandwidth, run_contests
+from peer import Entry, bandwidth_table, measure, note_of, own_entries, race, read_bandwidth, run_contests
 
 CHECKED = 1000  # products at each of three places
 
@@ -58,9 +58,7 @@ def contest(torch, driver, folder, case, rounds, read_bandwidth):
         torch.cuda.synchronize()
         entries.append(Entry("torch.bmm (cuBLAS)", True, peer, case["bytes"], note()))
     measure(torch, entries, rounds)
-    print(bandwidth_table(case["title"], entries, read_bandwidth, "A, B and C"), flush=True)
-    peers = [each for each in entries if each.peer]
-    return {"title": case["title"], "how": "a launch", "figures": [figure_json(each, peers) for each in entries]}
+    return race(case["title"], entries, bandwidth_table(case["title"], entries, read_bandwidth, "A, B and C"))
 
 
 if __name__ == "__main__":

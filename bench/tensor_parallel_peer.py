@@ -77,17 +77,21 @@ def work(rank, ranks, options, meeting):
     dist.init_process_group("nccl", init_method=f"file://{meeting}", rank=rank, world_size=ranks)
     torch.backends.cuda.matmul.allow_tf32 = False
     x, w = matrices(options, rank)
+    all_right = True
     for collective in COLLECTIVES:
         run, expected = layer_of(collective, x, w, rank, ranks)
         wrong = torch.tensor((run().float() != expected.bfloat16().float()).sum().item(), device=rank)
         slowest = torch.tensor(milliseconds(run, options.times), device=rank)
         dist.all_reduce(wrong)
         dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
+        all_right &= not wrong
         if rank == 0:
             verdict = f"{wrong.item()} elements are wrong" if wrong else "right"
             print(f"{collective:14} {options.rows} x {options.out} x {options.depth}: {verdict}, "
                   f"PyTorch {slowest.item():.3f} ms", flush=True)
     dist.destroy_process_group()
+    if not all_right:
+        raise SystemExit("tensor_parallel_peer.py: wrong elements")
 
 
 def main():
