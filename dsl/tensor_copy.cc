@@ -40,8 +40,8 @@ class BoxCopier {
     const std::int64_t height = std::min(share.lines, longest);
     const bool rounds = state_.memories.of(to_).rounded_to_tf32;
     state_.memories.of(from_).ever_read = true;
-    const codegen::Pointer map =
-        matrix_.map(static_cast<int>(panel_), static_cast<int>(height), swizzle_, rounds);
+    const codegen::Pointer map = matrix_.map(static_cast<int>(panel_), static_cast<int>(height),
+                                             swizzle_, rounds ? tf32 : Type::none);
     state_.f().if_then(state_.fill.starts_tma, [&] {
       for (std::int64_t x = 0; x < share.line; x += panel_)
         for (std::int64_t y = 0; y < share.lines; y += height) {

@@ -89,16 +89,20 @@ class Fragments {
 
 class BoxStorer {
  public:
-  BoxStorer(KernelState& state, const Tensor& to, const WarpTile& tile, Fragments& fragments)
+  /// `adds`: to what is there, by TMA alone.
+  BoxStorer(KernelState& state, const Tensor& to, const WarpTile& tile, Fragments& fragments,
+            bool adds = false)
       : state_(state),
         to_(to),
         tile_(tile),
         fragments_(fragments),
+        adds_(adds),
         matrix_(state, to),
         refused_by_tma_(matrix_.problem()) {}
 
   /// Why this is not possible; empty if it is.
   std::string problem() {
+    if (adds_ && !refused_by_tma_.empty()) return refused_by_tma_;
     const FragmentKind kind = fragments_.kind();
     if (to_.layout.is_nested() || to_.layout.major() != Major::row)
       return fmt::format("{} is not row-major", to_.name);
@@ -130,11 +134,15 @@ class BoxStorer {
     std::string shape = fmt::format("boxes of {} x {}", box_lines, all.front().cols);
     if (all.back().cols != all.front().cols) shape += fmt::format(" to {}", all.back().cols);
     state_.log.choose(
-        fmt::format("store to {}", to_.name),
-        (by_tma ? "cp.async.bulk.tensor, " : "rows of ") + shape,
+        fmt::format("{} to {}", adds_ ? "add" : "store", to_.name),
+        (adds_    ? "cp.reduce.async.bulk.tensor, "
+         : by_tma ? "cp.async.bulk.tensor, "
+                  : "rows of ") +
+            shape,
         fmt::format("each warp stages {} of its {} boxes at a time in shared memory, {} "
-                    "stores the part inside the matrix",
-                    std::min(each, all.size()), all.size(), by_tma ? "TMA" : "and"),
+                    "{} the part inside the matrix",
+                    std::min(each, all.size()), all.size(), by_tma ? "TMA" : "and",
+                    adds_ ? "adds" : "stores"),
         by_tma ? std::vector<std::string>{}
                : std::vector<std::string>{"cp.async.bulk.tensor: " + refused});
   }
@@ -162,7 +170,9 @@ class BoxStorer {
   void store_by_tma(std::span<const Box> batch, int number) {
     codegen::FunctionBuilder& f = state_.f();
     std::vector<codegen::Pointer> maps;
-    for (const Box& box : batch) maps.push_back(matrix_.map(box.cols, box_lines, line_bytes(box)));
+    for (const Box& box : batch)
+      maps.push_back(
+          matrix_.map(box.cols, box_lines, line_bytes(box), adds_ ? to_.type : Type::none));
     state_.memories.of(to_).ever_written = true;
     wait_for_tma(number ? state_.staging.slots - 1 : 0);
     lay_out(batch, number);
@@ -173,7 +183,7 @@ class BoxStorer {
         f.tensor_store(maps[i],
                        matrix_.coordinates(tile_.place().col + batch[i].left,
                                            tile_.place().row + below(batch[i])),
-                       address_of(state_, staged(number, i, batch[i]), 0, 0));
+                       address_of(state_, staged(number, i, batch[i]), 0, 0), adds_);
       f.bulk_commit();
     });
   }
@@ -261,15 +271,16 @@ class BoxStorer {
   const Tensor& to_;
   const WarpTile& tile_;
   Fragments& fragments_;
+  bool adds_;
   TmaMatrix matrix_;
   std::string refused_by_tma_;  // why TMA cannot reach it
 };
 
 // Stores through shared memory if possible; otherwise gives the reason.
 bool store_boxes(KernelState& state, const Tensor& to, const WarpTile& tile, Fragments& fragments,
-                 std::vector<std::string>& refused) {
+                 std::vector<std::string>& refused, bool adds = false) {
   if (state.roles.current != Role::consumer) return false;
-  BoxStorer storer(state, to, tile, fragments);
+  BoxStorer storer(state, to, tile, fragments, adds);
   if (const std::string problem = storer.problem(); !problem.empty()) {
     refused.push_back("boxes in shared memory: " + problem);
     return false;
@@ -306,15 +317,20 @@ bool has_room(KernelState& state, const Tensor& to, const WarpPlace& place) {
   return false;
 }
 
+// Whether there is something to store; reports what cannot be.
+bool is_storable(KernelState& state, const Tensor& to, const WarpTile& tile) {
+  if (state.f().is_muted()) return false;
+  if (tile.fragments().empty()) return state.log.note_empty("the tile"), false;
+  for (const Fragment& each : tile.fragments())
+    if (is_bad(each)) return false;
+  if (to.memory < 0 || !is_whole(tile)) return false;
+  return !(state.memories.of(to).in_shared || to.divided) || has_room(state, to, tile.place());
+}
+
 void store_tile(KernelState& state, const Tensor& to, const WarpTile& tile,
                 const Finish* finish = nullptr) {
-  if (state.f().is_muted()) return;
-  if (tile.fragments().empty()) return state.log.note_empty("the tile");
-  for (const Fragment& each : tile.fragments())
-    if (is_bad(each)) return;
-  if (to.memory < 0 || !is_whole(tile)) return;
+  if (!is_storable(state, to, tile)) return;
   const bool in_shared = state.memories.of(to).in_shared;
-  if ((in_shared || to.divided) && !has_room(state, to, tile.place())) return;
   std::vector<std::string> refused;
   Fragments fragments(state, tile, finish);
   if (!in_shared && store_boxes(state, to, tile, fragments, refused)) return;
@@ -330,6 +346,13 @@ void store_tile(KernelState& state, const Tensor& to, const WarpTile& tile,
                                 tile.place().col / shape.cols + j, state.log.location());
     if (part.memory >= 0) store_fragment(state, part, fragments.next());
   }
+}
+
+// By TMA; if not, gives the reason.
+bool add_boxes(KernelState& state, const Tensor& to, const WarpTile& tile,
+               std::vector<std::string>& refused) {
+  Fragments fragments(state, tile, nullptr);
+  return store_boxes(state, to, tile, fragments, refused, true);
 }
 
 }  // namespace
@@ -358,6 +381,39 @@ void Builder::store(const Global& to, const WarpTile& tile, const Finish& finish
 }
 void Builder::store(const Shared& to, const WarpTile& tile, Here at) {
   state_->at(at), detail::store_tile(*state_, detail::tensor_of(to), tile);
+}
+
+void Builder::add(const Global& to, const WarpTile& tile, Here at) {
+  state_->at(at);
+  const detail::Tensor& matrix = detail::tensor_of(to);
+  if (!detail::is_storable(*state_, matrix, tile)) return;
+  const FragmentKind& kind = tile.fragment(0, 0).kind();
+  if (kind.type != matrix.type)
+    return state_->log.report(
+        "layout-mismatch"_rule,
+        fmt::format("element type mismatch: {} has elements of {}, the tile is {}; convert() it",
+                    matrix.name, name(matrix.type), kind.text()));
+  std::vector<std::string> refused;
+  if (detail::add_boxes(*state_, matrix, tile, refused)) return;
+  state_->log.choose(fmt::format("add to {}", matrix.name), "element by element",
+                     "each lane adds its own elements atomically", std::move(refused));
+  const auto below = [&](const std::optional<Edge>& edge, const Scalar& i) {
+    return convert(i, s32, at) < convert(edge->limit - edge->origin, s32, at);
+  };
+  for_each(
+      tile,
+      [&](const Scalar& x, const ElementPlace& in) {
+        const auto adds = [&] { atomic(AtomicOp::add, to, in.row, in.col, x, {}, at); };
+        std::optional<Scalar> inside;
+        if (to.row_edge()) inside = below(to.row_edge(), in.row);
+        if (to.col_edge()) {
+          const Scalar here = below(to.col_edge(), in.col);
+          inside = inside ? *inside & here : here;
+        }
+        if (inside) when(*inside, adds, at);
+        else adds();
+      },
+      at);
 }
 
 }  // namespace tartan::inline TARTAN_ABI

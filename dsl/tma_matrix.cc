@@ -106,9 +106,9 @@ std::vector<codegen::Value> TmaMatrix::coordinates(const Scalar& along, const Sc
   return out;
 }
 
-codegen::Pointer TmaMatrix::map(int along, int lines, int swizzle, bool rounds) {
+codegen::Pointer TmaMatrix::map(int along, int lines, int swizzle, Type type) {
   const Memory& memory = state_.memories.of(matrix_);
-  const Type type = rounds ? tf32 : unsigned_of(bits(matrix_.type));
+  if (type == Type::none) type = unsigned_of(bits(matrix_.type));
   CompiledMap wanted{.of = memory.param, .type = type};
   wanted.extents = extents_, wanted.strides = strides_, wanted.swizzle = swizzle;
   wanted.box = {along, lines};

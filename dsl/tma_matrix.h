@@ -20,9 +20,9 @@ class TmaMatrix {
   const Scalar& across(const Layout& layout) const {  // the stride from line to line
     return is_row_major_ ? layout.row_stride : layout.col_stride;
   }
-  /// The map for boxes of `lines` lines of `along` elements, shared by all such boxes. `rounds`:
-  /// TMA rounds to tf32.
-  codegen::Pointer map(int along, int lines, int swizzle, bool rounds = false);
+  /// The map for boxes of `lines` lines of `along` elements, shared by all such boxes. `type`: of
+  /// elements that TMA computes with (it rounds to tf32); without one, it moves bits.
+  codegen::Pointer map(int along, int lines, int swizzle, Type type = Type::none);
   /// The coordinates of a box in this tile that starts at element `along` of line `first`.
   std::vector<codegen::Value> coordinates(const Scalar& along, const Scalar& first) const;
 

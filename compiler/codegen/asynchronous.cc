@@ -219,15 +219,17 @@ void FunctionBuilder::pixels_load(Pointer to, Pointer map, std::span<const Value
                   constraints, inputs);
 }
 
-void FunctionBuilder::tensor_store(Pointer map, std::span<const Value> coordinates, Pointer from) {
+void FunctionBuilder::tensor_store(Pointer map, std::span<const Value> coordinates, Pointer from,
+                                   bool adds) {
   if (impl_->muted) return;
   std::string constraints = "r,l";
   std::vector<llvm::Value*> inputs{
       impl_->shared_window(from),
       impl_->build.CreatePtrToInt(impl_->get(map), impl_->build.getInt64Ty())};
   const std::string list = impl_->coordinates(coordinates, inputs, constraints);
-  impl_->assembly("cp.async.bulk.tensor." + std::to_string(coordinates.size()) +
-                      "d.global.shared::cta.bulk_group [$1, " + list + "], [$0];",
+  impl_->assembly((adds ? "cp.reduce.async.bulk.tensor." : "cp.async.bulk.tensor.") +
+                      std::to_string(coordinates.size()) + "d.global.shared::cta" +
+                      (adds ? ".add" : "") + ".bulk_group [$1, " + list + "], [$0];",
                   constraints, inputs);
 }
 

@@ -185,7 +185,9 @@ class FunctionBuilder {
   /// `offsets` (width, height, ...): im2col mode.
   void pixels_load(Pointer to, Pointer map, std::span<const Value> coordinates,
                    std::span<const Value> offsets, Pointer mbarrier);
-  void tensor_store(Pointer map, std::span<const Value> coordinates, Pointer from);
+  /// `adds`: to what is there, by cp.reduce.async.bulk.tensor.
+  void tensor_store(Pointer map, std::span<const Value> coordinates, Pointer from,
+                    bool adds = false);
   void bulk_commit();
   /// Waits until at most `pending_groups` groups of this thread's stores still read shared memory.
   void bulk_wait_read(int pending_groups);

@@ -244,6 +244,11 @@ class Builder {
   void store(const Global& to, const WarpTile& tile, const Finish& finish,
              Here at = Here::current());
   void store(const Shared& to, const WarpTile& tile, Here at = Here::current());
+  /// Adds a warp's part of a block's tile to what `to` has, each element atomically (relaxed, for
+  /// the GPU): by TMA's reduction where store() stores by TMA, else lane by lane. In global memory
+  /// subnormal numbers may count as zeros.
+  ///   k.add(dW.tile(tile.m, tile.n, row, col), sum);              // gradients of micro-batches
+  void add(const Global& to, const WarpTile& tile, Here at = Here::current());
   /// Scatters rows: row i of the block's tile becomes row row_of(i) of `to`, if there is such a
   /// row. `to` has as many columns as the tile, and any number of rows.
   ///   const auto row_of = [&](Scalar i) { return k.read(to, 0, i); };
