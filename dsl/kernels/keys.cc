@@ -52,6 +52,11 @@ std::string key_of(const ScaledGemm& options) {
          key_of(tile);
 }
 
+std::string key_of(const KGroupedGemm& options) {
+  const auto& [m, n, k, accumulate, tile, stages, group, cluster, share_a] = options;
+  return joined(m, n, k, accumulate, stages, group, cluster, share_a) + key_of(tile);
+}
+
 std::string key_of(const Attention& options) {
   const auto& [head_dim, type, causal, window, softcap, sinks, packed, queries_per_block,
                keys_per_step, warps, stages, producers] = options;

@@ -10,6 +10,7 @@
 #include "tartan/dsl/kernels/decode.h"
 #include "tartan/dsl/kernels/gate.h"
 #include "tartan/dsl/kernels/gemm.h"
+#include "tartan/dsl/kernels/k_grouped_gemm.h"
 #include "tartan/dsl/kernels/mla_decode.h"
 #include "tartan/dsl/kernels/scaled_gemm.h"
 #include "tartan/dsl/kernels/small_products.h"
@@ -19,6 +20,7 @@ namespace tartan::inline TARTAN_ABI::kernels {
 std::string key_of(const Gemm& options);
 std::string key_of(const BlockScaled& options);
 std::string key_of(const ScaledGemm& options);
+std::string key_of(const KGroupedGemm& options);
 std::string key_of(const Attention& options);
 std::string key_of(const AttentionBackward& options);
 std::string key_of(const Gate& options);

@@ -13,7 +13,10 @@ using SharedProductWords = std::shared_ptr<const ProductWords>;
 
 void add_gemm(KernelRegistry& registry, const SharedProductWords& words);
 void add_block_scaled(KernelRegistry& registry, const std::shared_ptr<ProductWords>& words);
+/// And k_grouped_gemm, which has some of its options.
 void add_scaled_gemm(KernelRegistry& registry, const SharedProductWords& words);
+void add_k_grouped_gemm(KernelRegistry& registry, const SharedProductWords& words,
+                        const std::shared_ptr<const ScaledWords>& scaled);
 /// Its gradients, decode and mla_decode.
 void add_attention(KernelRegistry& registry, const SharedProductWords& words);
 void add_wmma_gemm(KernelRegistry& registry, const SharedProductWords& words);

@@ -18,6 +18,7 @@ using kernels::BlockScaled;
 using kernels::Epilogue;
 using kernels::Gemm;
 using kernels::Grouping;
+using kernels::KGroupedGemm;
 using kernels::ScaledGemm;
 
 // A word of --epilogue.
@@ -88,6 +89,25 @@ class Reader {
     out.parts_n = out.tile.n > 160 ? 2 : 1;
     out.blocks_k = number("--blocks-k", own.blocks_k, 1, 4), out.overlap = out.blocks_k > 1;
     if (!diags_.ok()) return diags_;
+    return out;
+  }
+
+  Result<KGroupedGemm> read_k_grouped_gemm(const ScaledWords& scaled, bool accumulate,
+                                           const Target& target) {
+    KGroupedGemm out;
+    out.accumulate = accumulate;
+    const auto rest = read();  // common to both
+    if (!rest) return diags_;
+    out.m = rest->m, out.n = rest->n, out.k = rest->k;
+    const Tile one = out.tile;
+    if (words_.tile.empty()) out = kernels::tuned(out, target);
+    else out.tile = rest->tile, out.tile.k = rest->tile.k ? rest->tile.k : one.k;
+    if (!words_.tile.empty() && words_.warps.empty())
+      out.tile.warps_m = one.warps_m, out.tile.warps_n = one.warps_n;
+    if (words_.stages) out.stages = rest->stages;
+    if (words_.cluster) out.cluster = rest->cluster;
+    if (words_.group) out.group = rest->group;
+    out.share_a |= scaled.share_a;
     return out;
   }
 
@@ -315,6 +335,11 @@ Result<BlockScaled> read_block_scaled(const ProductWords& words) {
 Result<ScaledGemm> read_scaled_gemm(const ProductWords& words, const ScaledWords& own,
                                     const Target& target) {
   return Reader(words).read_scaled_gemm(own, target);
+}
+
+Result<KGroupedGemm> read_k_grouped_gemm(const ProductWords& words, const ScaledWords& scaled,
+                                         bool accumulate, const Target& target) {
+  return Reader(words).read_k_grouped_gemm(scaled, accumulate, target);
 }
 
 Result<Type> read_type(const ProductWords& words) { return Reader(words).read_type(); }

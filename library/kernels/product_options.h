@@ -9,6 +9,7 @@
 #include "library/kernels/registry.h"
 #include "tartan/dsl/kernels/block_scaled.h"
 #include "tartan/dsl/kernels/gemm.h"
+#include "tartan/dsl/kernels/k_grouped_gemm.h"
 #include "tartan/dsl/kernels/scaled_gemm.h"
 #include "tartan/support/diagnostic.h"
 
@@ -29,7 +30,7 @@ struct ProductWords {
   std::vector<std::string> epilogue;
 };
 
-/// Those of scaled_gemm alone.
+/// Those of scaled_gemm, and k_grouped_gemm.
 struct ScaledWords {
   std::string grouping = "none";
   int blocks_k = 1;
@@ -54,6 +55,10 @@ Result<kernels::BlockScaled> read_block_scaled(const ProductWords& words);
 /// The same for scaled_gemm. Without a tile, the fastest: see kernels::tuned().
 Result<kernels::ScaledGemm> read_scaled_gemm(const ProductWords& words, const ScaledWords& own,
                                              const Target& target);
+/// The same for k_grouped_gemm.
+Result<kernels::KGroupedGemm> read_k_grouped_gemm(const ProductWords& words,
+                                                  const ScaledWords& scaled, bool accumulate,
+                                                  const Target& target);
 /// Only the element type, for kernels that take no more than --type.
 Result<Type> read_type(const ProductWords& words);
 

@@ -51,6 +51,7 @@ void add_scaled_gemm(KernelRegistry& registry, const SharedProductWords& words) 
            out.grid = Dim3{options.grid_x(options.m, options.n, kernels::h100_multiprocessors)};
          return out;
        }});
+  add_k_grouped_gemm(registry, words, own);
 }
 
 }  // namespace tartan::inline TARTAN_ABI::builtins

@@ -159,12 +159,13 @@ TEST(Command, EmitRefusesWhatAKernelIgnores) {
       "--heads-per-kv 8 "
       "--page 64 --heads 128 --grouping "
       "none "
-      "--blocks-k 1 --share-a --tuning x.json --workspace 0 --deterministic --size 32x32x32";
+      "--blocks-k 1 --share-a --tuning x.json --workspace 0 --deterministic --size 32x32x32 "
+      "--accumulate";
   const std::string list = tartan("emit --list").out;
   for (const std::string kernel :
-       {"gemm", "gemm_sum", "sparse_gemm", "block_scaled", "wmma_gemm", "scaled_gemm", "attention",
-        "attention_backward", "decode", "mla_decode", "transpose", "gate", "small_products",
-        "one_mma"}) {
+       {"gemm", "gemm_sum", "sparse_gemm", "block_scaled", "wmma_gemm", "scaled_gemm",
+        "k_grouped_gemm", "attention", "attention_backward", "decode", "mla_decode", "transpose",
+        "gate", "small_products", "one_mma"}) {
     SCOPED_TRACE(kernel);
     const std::size_t line = list.find("\n", list.find("\n" + kernel + " ") + 1);
     std::string options = list.substr(line + 1, list.find("\n", line + 1) - line);
@@ -172,13 +173,13 @@ TEST(Command, EmitRefusesWhatAKernelIgnores) {
     const std::size_t taken = count(options, "--");
     const Ran out = tartan("emit " + kernel + all);
     EXPECT_EQ(out.code, 2) << out.out;
-    EXPECT_EQ(count(out.out, ": unsupported by kernel " + kernel + "; "), 47 - taken) << out.out;
+    EXPECT_EQ(count(out.out, ": unsupported by kernel " + kernel + "; "), 48 - taken) << out.out;
     EXPECT_EQ(taken == 0, kernel == "one_mma");
   }
   const auto message = [](const std::string& words) { return tartan(words).out; };
   EXPECT_EQ(message("emit attention --stages 3"),
             "error: --stages: unsupported by kernel attention; gemm, gemm_sum, sparse_gemm, "
-            "block_scaled, scaled_gemm support it [usage]\n");
+            "block_scaled, scaled_gemm, k_grouped_gemm support it [usage]\n");
   EXPECT_EQ(message("emit gemm --causal"),
             "error: --causal: unsupported by kernel gemm; attention, attention_backward_rows, "
             "attention_backward, attention_backward_queries support it [usage]\n");

@@ -42,7 +42,8 @@ int oldest(std::string_view name) {
   if (name.starts_with("ldmatrix") || name == "movmatrix" || name == "transpose") return 75;
   if (name == "gemm" || name == "gemm_sum" || name == "decode") return 75;
   if (name.starts_with("attention")) return 75;
-  if (name == "scaled_gemm") return 100;  // earlier with a newer PTX version than the first
+  if (name == "scaled_gemm" || name == "k_grouped_gemm")
+    return 100;  // earlier with a newer PTX version than the first
   if (name == "block_scaled") return 120;
   return name.starts_with("wmma") || name == "gate" ? 70 : 80;
 }

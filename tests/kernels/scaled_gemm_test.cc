@@ -10,6 +10,7 @@
 
 #include "runtime/emulator/schedules/exploration.h"
 #include "tests/kernels/gemm_run.h"
+#include "tests/kernels/scaled_values.h"
 
 namespace tartan {
 namespace {
@@ -19,23 +20,13 @@ using kernels::ScaledGemm;
 using testing_gemm::Bytes;
 using testing_gemm::Launch;
 using testing_gemm::target_of;
+using testing_scaled::block;
+using testing_scaled::blocks_of;
+using testing_scaled::bytes_of;
+using testing_scaled::element;
+using testing_scaled::scale;
 
-constexpr int block = 128;
 constexpr float untouched = -7;
-
-int blocks_of(int size) { return (size + block - 1) / block; }
-
-unsigned hash(unsigned x) {
-  x = (x ^ x >> 16) * 0x7feb352d;
-  x = (x ^ x >> 15) * 0x846ca68b;
-  return x ^ x >> 16;
-}
-
-template <typename T>
-Bytes bytes_of(const std::vector<T>& values) {
-  const auto bytes = std::as_bytes(std::span(values));
-  return {bytes.begin(), bytes.end()};
-}
 
 struct Scaled {
   ScaledGemm options;
@@ -60,14 +51,6 @@ struct Scaled {
   }
 
   bool masked() const { return options.grouping == Grouping::masked; }
-  static host::e4m3 element(int i) {
-    constexpr float values[] = {0, 0.5F, 1, 2, -0.5F, -1, -2, 1};
-    return host::e4m3(values[hash(static_cast<unsigned>(i)) % 8]);
-  }
-  static float scale(int i) {
-    return 0.25F + static_cast<float>(hash(static_cast<unsigned>(i)) % 1000) / 512;
-  }
-
   /// The group of a row of C (all of them, one below the other); -1: the row is not computed.
   int group_of(int row) const {
     if (options.grouping == Grouping::none) return 0;

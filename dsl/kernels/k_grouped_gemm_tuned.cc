@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which tile of k_grouped_gemm should be the fastest for given sizes: a cost in cycles of a
+// multiprocessor. Its rates are those that scaled_gemm showed on an H100, but the promotion has two
+// instructions for each element, not one.
+#include <algorithm>
+
+#include "tartan/dsl/kernels/k_grouped_gemm.h"
+
+namespace tartan::inline TARTAN_ABI::kernels {
+namespace {
+
+// How much longer than its wgmma alone a k-tile takes, and the widest tile whose sums, product and
+// scales fit in registers.
+struct Shape {
+  int m, warps_m, most_n;
+  double slowdown;
+};
+constexpr Shape shapes[] = {
+    {64, 4, 128, 2.10}, {128, 8, 128, 1.75}, {192, 12, 96, 1.45}, {256, 8, 112, 1.42}};
+constexpr double narrow = 0.25;       // more, for each time that 128 is wider than a product
+constexpr double alone = 1.04;        // without a cluster
+constexpr double copied_bytes = 57;   // a cycle, into one multiprocessor
+constexpr double start = 1500;        // cycles of a tile beside its k-tiles
+constexpr double stored_bytes = 2.5;  // a cycle, of each warp
+
+std::int64_t up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
+
+struct Size {
+  int m, n, k, groups;
+};
+
+double cost(const KGroupedGemm& options, double slowdown, const Size& size) {
+  const Tile& tile = options.tile;
+  const double multiply = double{1} * tile.m * tile.n / 32 * slowdown *
+                          (1 + narrow * (128.0 / tile.n - 1)) * (options.cluster > 1 ? 1 : alone);
+  const double each = std::max(multiply, 132.0 * (tile.m + tile.n) / copied_bytes),
+               store = double{4} * tile.m * tile.n / (stored_bytes * tile.warps_m);
+  const unsigned grid = options.grid_x(size.m, size.n, size.groups, h100_multiprocessors);
+  const double steps = static_cast<double>(up(size.k, 128)) / size.groups;
+  return static_cast<double>(up(up(size.m, tile.m) * up(size.n, tile.n) * size.groups, grid)) *
+         (steps * each + store + start);
+}
+
+// As many as fit beside room for a warp's part of C, which TMA stores.
+int stages_of(const Tile& tile) {
+  constexpr int most = 8, bytes = 227 * 1024;
+  const int stage = 132 * (tile.m + (tile.n + 31) / 32 * 32),
+            staging = tile.warps_m * ((tile.n + 31) / 32) * 2048 + 3 * 1024;
+  return std::clamp((bytes - staging) / stage, 2, most);
+}
+
+}  // namespace
+
+KGroupedGemm tuned(const KGroupedGemm& options, const Target& target, int groups) {
+  KGroupedGemm out = options;
+  if (target.arch.text() != "sm_90a") {
+    out.tile = {.m = 64, .n = 64, .k = 128, .warps_m = 4, .warps_n = 1};
+    out.cluster = 1, out.share_a = false, out.stages = target.arch.sm >= 90 ? 4 : 3;
+    return out;
+  }
+  const Size size{.m = options.m ? options.m : 4096,
+                  .n = options.n ? options.n : 4096,
+                  .k = options.k ? options.k : 4096 * std::max(groups, 1),
+                  .groups = std::max(groups, 1)};
+  double least = 0;
+  for (const Shape& shape : shapes)
+    for (int width = 16; width <= shape.most_n; width += 8)
+      for (const int cluster : {1, 2}) {
+        if (cluster > 1 && (size.m < 512 || width % 16)) continue;
+        KGroupedGemm each = options;
+        each.tile = {.m = shape.m, .n = width, .k = 128, .warps_m = shape.warps_m, .warps_n = 1};
+        each.cluster = cluster, each.share_a = cluster > 1 && shape.m >= width;
+        each.stages = stages_of(each.tile);
+        const double cycles = cost(each, shape.slowdown, size);
+        if (least > 0 && cycles >= least) continue;
+        least = cycles, out = each;
+      }
+  return out;
+}
+
+}  // namespace tartan::inline TARTAN_ABI::kernels
