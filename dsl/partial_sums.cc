@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums over the CTAs of a cluster, or the warps of a CTA that divide k: each writes its part to the
 // shared memory of its CTA, and reads the parts of all in their order.
+#include "dsl/partial_sums.h"
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -193,8 +195,7 @@ class Scatter {
 
   void wait() { among_.ctas ? cluster_barrier(state_) : block_barrier(state_); }
 
-  // How many columns of each group are exchanged at a time: a divisor of own(), as many as fit in
-  // half of the shared memory that is left (the rest may stage stores), but at most 64 KB.
+  // How many columns of each group are exchanged at a time; 0, and reported, if none fits.
   int columns_together() const {
     const std::int64_t column = std::int64_t{rows_of_fragments()} * groups() * 32 *
                                 shape_.elements() * bits(kind_.type) / 8 * parts_here();
@@ -203,10 +204,8 @@ class Scatter {
     const auto& all = state_.memories.all();
     const int memory = state_.cluster.exchange;
     const std::int64_t before = memory < 0 ? 0 : all[static_cast<std::size_t>(memory)].bytes;
-    const std::int64_t most = std::max(std::min<std::int64_t>(left / 2, 65536), before);
-    for (int out = own(); out > 0; --out)
-      if (own() % out == 0 && out * column <= most) return out;
-    if (column <= left) return 1;
+    const int out = columns_exchanged(own(), column, left, before);
+    if (out > 1 || column <= std::max(left, before)) return out;
     state_.log.report("shared-size"_rule,
                       fmt::format("{} exchanges at least {} bytes through shared memory, and {} "
                                   "are left; take fewer stages or a smaller tile",

@@ -7,6 +7,7 @@
 
 #include "dsl/configuration.h"
 #include "dsl/kernels/gemm_tiles.h"
+#include "dsl/partial_sums.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 
@@ -389,9 +390,8 @@ std::int64_t shared_bytes(const Gemm& options) {
   return options.stages * stage + exchanged_bytes(options) + 1024;
 }
 
-// As reduce_scatter() does: so many columns of fragments at a time as fit in half of what is left.
 std::int64_t exchanged_bytes(const Gemm& options) {
-  constexpr std::int64_t shared = 227 << 10, most = 64 << 10;  // of sm_90
+  constexpr std::int64_t shared = 227 << 10;  // of a CTA on sm_90
   const Tile& tile = options.tile;
   // gemm() refuses fewer columns than a fragment has.
   if (options.cluster_splits <= 1 || tile.n < 8 * tile.warps_n || tile.warps_n < 1) return 0;
@@ -400,9 +400,7 @@ std::int64_t exchanged_bytes(const Gemm& options) {
   const int across = tile.n / (8 * tile.warps_n), takers = std::min(options.cluster_splits, across),
             together = 8 * tile.warps_n * takers, own = across / takers;
   const std::int64_t column = std::int64_t{4} * tile.m * together;
-  for (int out = own; out > 1; --out)
-    if (own % out == 0 && out * column <= std::min(left / 2, most)) return out * column;
-  return column;
+  return columns_exchanged(own, column, left) * column;
 }
 
 int accumulators(const Gemm& options) {
