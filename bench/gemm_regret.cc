@@ -13,6 +13,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 
 #include "bench/gpu/gemm_config.h"
 #include "dsl/kernels/gemm_candidates.h"
@@ -28,6 +29,7 @@ struct Timed {
   kernels::Gemm options;
   double us = 0;
   bool partial = false;
+  bool candidate = true;  // among candidates(), of today's code
 };
 
 struct Problem {
@@ -38,8 +40,18 @@ struct Problem {
   double peer = 0;                  // us; 0: no library takes it
 };
 
+std::set<std::string> candidates_of(const gpu::Product& product, const Target& target,
+                                    const GpuRow& gpu) {
+  std::set<std::string> out;
+  for (const kernels::Gemm& each :
+       detail::candidates(gpu::options_of({}, product), target, gpu, true))
+    out.insert(gpu::config_text(each));
+  return out;
+}
+
 // `words`: without problems whose rows are copied element by element.
-std::vector<Problem> read(const std::string& path, bool words) {
+std::vector<Problem> read(const std::string& path, bool words, const Target& target,
+                          const GpuRow& gpu) {
   std::ifstream file(path);
   const auto json = nlohmann::json::parse(file);
   std::vector<Problem> out;
@@ -55,6 +67,7 @@ std::vector<Problem> read(const std::string& path, bool words) {
     }
     std::map<std::string, bool> rough;
     for (const auto& name : each.at("rough")) rough[name.get<std::string>()] = true;
+    const auto candidates = candidates_of(problem.product, target, gpu);
     for (const auto& [name, us] : each.at("us").items()) {
       if (name.starts_with("cuBLAS")) {
         if (problem.peer == 0 || us < problem.peer) problem.peer = us;
@@ -64,6 +77,7 @@ std::vector<Problem> read(const std::string& path, bool words) {
       const auto config = gpu::read_config(name);
       Timed timed{name, gpu::options_of(*config, problem.product), us};
       timed.partial = timed.options.splits > 1 || timed.options.stream_blocks > 0;
+      timed.candidate = candidates.contains(gpu::config_text(timed.options));
       if (problem.best == 0 || timed.us < problem.best) problem.best = timed.us;
       if (!timed.partial && (problem.best_whole == 0 || timed.us < problem.best_whole))
         problem.best_whole = timed.us;
@@ -88,10 +102,7 @@ const Timed* picked(const Problem& problem, const Model& model, bool partial) {
   const Timed* out = nullptr;
   double least = 0;
   for (const Timed& each : problem.all) {
-    if (each.partial && !partial) continue;
-    if (each.options.cluster * each.options.cluster_columns > 1 &&
-        !detail::suits_cluster(each.options, model.target, model.gpu))
-      continue;
+    if ((each.partial && !partial) || !each.candidate) continue;
     const double cycles = model.cycles(each);
     if (!out || cycles < least) out = &each, least = cycles;
   }
@@ -211,9 +222,10 @@ double badness(const std::vector<Problem>& problems, const Model& model, bool pa
   for (const Problem& each : problems) {
     std::vector<double> cycles, us;
     for (const Timed& timed : each.all)
-      if (partial || !timed.partial) cycles.push_back(model.cycles(timed)), us.push_back(timed.us);
+      if ((partial || !timed.partial) && timed.candidate)
+        cycles.push_back(model.cycles(timed)), us.push_back(timed.us);
     if (us.empty()) continue;
-    const double best = *std::min_element(us.begin(), us.end());
+    const double best = partial ? each.best : each.best_whole;
     const double least = *std::min_element(cycles.begin(), cycles.end());
     double weights = 0, regret = 0, apart = 0, pairs = 0;
     for (std::size_t i = 0; i < cycles.size(); ++i) {
@@ -247,7 +259,7 @@ const Knob knobs[] = {CONSTANT(launch),        CONSTANT(second_launch),  CONSTAN
                       CONSTANT(copy_wait),     CONSTANT(element_wait),   CONSTANT(few_wait),
                       CONSTANT(clusters),      CONSTANT(cluster_launch), CONSTANT(memory_share),
                       CONSTANT(cache_share),   CONSTANT(reuse),          CONSTANT(cluster_sum),
-                      CONSTANT(cluster_bytes), CONSTANT(crowded),        CONSTANT(sectors),
+                      CONSTANT(cluster_bytes), CONSTANT(loop),           CONSTANT(sectors),
                       CONSTANT(power),         CONSTANT(fill),           CONSTANT(apart),
                       CONSTANT(serial_wait),   CONSTANT(serial_line),    CONSTANT(filled),
                       CONSTANT(cluster_part),  CONSTANT(store_swapped)};
@@ -264,9 +276,13 @@ double strangeness(const Model& model, const Model& before) {
   return weight * out;
 }
 
-// Multiplies one or two constants at a time, and keeps what is better.
+// Multiplies one or two constants at a time, of those named in `only`, and keeps what is better.
 Model fitted(const std::vector<Problem>& problems, Model model, bool partial, int tries,
-             unsigned seed) {
+             unsigned seed, const std::vector<std::string>& only) {
+  std::vector<Knob> searched;
+  for (const Knob& each : knobs)
+    if (only.empty() || std::find(only.begin(), only.end(), each.name) != only.end())
+      searched.push_back(each);
   std::mt19937 random(seed);
   std::normal_distribution<double> normal;
   const Model before = model;
@@ -279,13 +295,13 @@ Model fitted(const std::vector<Problem>& problems, Model model, bool partial, in
     Model other = model;
     const double width = i < tries / 2 ? 0.3 : 0.08;
     for (int changes = 1 + static_cast<int>(random() % 3); changes > 0; --changes)
-      knobs[random() % std::size(knobs)].at(other) *= std::exp(width * normal(random));
+      searched[random() % searched.size()].at(other) *= std::exp(width * normal(random));
     other.constants.wgmma_share = std::min(other.constants.wgmma_share, 1.0);
     const double now = both(other) + strangeness(other, before);
     if (now < least) least = now, model = other;
   }
   fmt::print("badness {:.4f}\n", least);
-  for (const Knob& each : knobs) fmt::print("  {} = {:.4g}\n", each.name, each.at(model));
+  for (const Knob& each : searched) fmt::print("  {} = {:.4g}\n", each.name, each.at(model));
   return model;
 }
 
@@ -293,16 +309,19 @@ Model fitted(const std::vector<Problem>& problems, Model model, bool partial, in
 
 int main(int argc, char** argv) {
   CLI::App app{"What the choice of the GEMM cost model costs, by a recording of gpu_regret"};
-  std::string path, target = "sm_90a", name;
+  std::string path, target = "sm_90a", name, judged;
   int tries = 0;
   unsigned seed = 1;
   double from = 1.1;
   bool partial = false, half = false, words = false, every = false;
+  std::vector<std::string> only;
   app.add_option("recording", path, "The JSON of gpu_regret")->required();
   app.add_option("--target", target, "Of the recording")->capture_default_str();
   app.add_option("--gpu", name, "Of the recording, if the target's kernels ran on another: H100");
   app.add_option("--fit", tries, "Steps of a search for better constants");
   app.add_option("--seed", seed, "Of that search")->capture_default_str();
+  app.add_option("--judge", judged, "Shows this recording instead, which was not fitted");
+  app.add_option("--only", only, "Fits only these constants");
   app.add_flag("--half", half, "Fits every other dozen of problems, and shows both halves apart");
   app.add_flag("--partial", partial, "Fits and lists split-K and stream-K too");
   app.add_flag("--words", words, "Leaves out problems whose rows are no multiple of four bytes");
@@ -316,17 +335,24 @@ int main(int argc, char** argv) {
   if (gpu && !name.empty() && gpu->name != name)
     return std::cerr << "--gpu " << name << ": expected a name of gemm_cost.cc, such as H100\n", 2;
   if (!gpu) return std::cerr << "--target " << target << ": expected sm_80 or later\n", 2;
-  const auto problems = read(path, words);
+  const auto problems = read(path, words, *parsed, *gpu),
+             shown = judged.empty() ? problems : read(judged, words, *parsed, *gpu);
   Model model{*gpu, detail::gemm_constants(), *parsed};
+  for (const std::string& each : only)
+    if (std::none_of(std::begin(knobs), std::end(knobs),
+                     [&](const Knob& knob) { return each == knob.name; }))
+      return std::cerr << "--only " << each
+                       << ": expected a constant of gemm_cost.h, such as fill\n",
+             2;
   // Twelve problems in a row have all groups and types.
   std::vector<Problem> first, second;
   for (std::size_t i = 0; i < problems.size(); ++i)
     (i / 12 % 2 ? second : first).push_back(problems[i]);
-  if (tries > 0) model = fitted(half ? first : problems, model, partial, tries, seed);
+  if (tries > 0) model = fitted(half ? first : problems, model, partial, tries, seed, only);
   if (half)
     table(first, model), fmt::print("The other half, which was not fitted:\n"),
         table(second, model);
-  else table(problems, model);
-  details(problems, model, partial, every, from);
+  else table(shown, model);
+  details(shown, model, partial, every, from);
   return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "dsl/addressing.h"
 #include "dsl/cluster.h"
+#include "dsl/copy_loops.h"
 #include "dsl/indices.h"
 #include "dsl/operations.h"
 #include "dsl/packed_copy.h"
@@ -17,7 +18,6 @@ namespace {
 using codegen::Pointer;
 using codegen::Value;
 
-constexpr int max_unrolled = 16;  // accesses that are unrolled; more become a loop
 // 32-bit registers that a thread loads before it stores the first: a loop that waits for each load
 // alone takes their latencies one after the other. Producers that keep 24 registers: fewer, and
 // nothing is unrolled, since the assembler would move loads of several batches together.
@@ -69,7 +69,7 @@ class Copier {
     return asynchronous_ ? 1 : std::max<std::int64_t>(most / registers, 1);
   }
   std::int64_t most_unrolled() const {
-    return few_registers() && !asynchronous_ ? batch() : max_unrolled;
+    return few_registers() && !asynchronous_ ? batch() : unrolled_accesses;
   }
   bool few_registers() const {
     return state_.roles.current == Role::producer && state_.config.moves_registers();

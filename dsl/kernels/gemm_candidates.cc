@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "dsl/configuration.h"
+#include "dsl/copy_loops.h"
 #include "dsl/kernels/gemm_tiles.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -141,9 +142,8 @@ class Collector {
   // Producers that issue each copy themselves: more copies of an operand than a loop unrolls take
   // twice as long each.
   bool copies_quickly(const Tile& tile, int producers) const {
-    constexpr int unrolled = 16;
     return std::max(tile.m, tile.n) * line_bytes <=
-           unrolled * 32 * producers * copied_bytes(options_);
+           unrolled_accesses * 32 * producers * copied_bytes(options_);
   }
 
   void by_warps() {

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "dsl/configuration.h"
+#include "dsl/copy_loops.h"
 #include "dsl/kernels/gemm_tiles.h"
 #include "dsl/partial_sums.h"
 
@@ -160,19 +161,32 @@ struct Work {
   void copies(const Gemm& options, const Target& target, double line, const GemmConstants& c);
 };
 
+// Registers of a thread beside its accumulators, as ptxas allots them.
+int registers_beside(const Gemm& options, const Target& target) {
+  if (by_wgmma(options, target)) return 32;
+  if (options.producers) return 56;
+  // Bytes take more: copied one by one, and as fragments of large tiles.
+  const bool more =
+      bits(options.a) == 8 && (accumulators(options) >= 32 || copied_bytes(options) < 4);
+  return more ? 148 : 88;
+}
+
+// CTAs that a multiprocessor holds at a time.
 int resident_ctas(const Gemm& options, const Target& target, const GpuRow& gpu) {
+  constexpr int registers = 65536, most_threads = 1536;
   const Tile& tile = options.tile;
   const Configuration config({.block = tile.threads(), .producers = options.producers}, target);
   if (config.moves_registers() && config.consumer_registers() > config.first_registers()) return 1;
+  const int threads = config.all_threads(),
+            sums = accumulators(options) * (options.promote > 0 ? 2 : 1),
+            each = sums + registers_beside(options, target);
   const std::int64_t staged =
       options.producers ? std::int64_t{tile.m} * tile.n * bits(options.c) / 8 : 0;
-  const auto bytes = shared_bytes(options) + staged + shared_of_system;
-  const int beside = options.producers ? 40 : 72;  // registers, beside accumulators
-  const int threads = config.all_threads(), each = (accumulators(options) + beside + 7) / 8 * 8;
-  return static_cast<int>(std::clamp<std::int64_t>(
-      std::min<std::int64_t>(
-          {gpu.shared_bytes / bytes, 65536 / (std::int64_t{threads} * each), 2048 / threads}),
-      1, 8));
+  const std::int64_t by_memory =
+                         gpu.shared_bytes / (shared_bytes(options) + staged + shared_of_system),
+                     by_registers = registers / (threads * each);
+  return static_cast<int>(std::clamp<std::int64_t>(std::min(by_memory, by_registers), 1,
+                                                   std::max(most_threads / threads, 1)));
 }
 
 // Cycles of the tensor cores for a k-tile.
@@ -246,22 +260,23 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
 }
 
 // Threads fill a stage: by cp.async, or, where the divisor of the rows is less than four bytes,
-// through registers, in batches that wait for their loads: see copy.cc.
+// through registers, in words, in batches that wait for their loads: see copy.cc.
 void Work::copies(const Gemm& options, const Target& target, double line, const GemmConstants& c) {
   const Tile& tile = options.tile;
+  constexpr int word = 4;
   const int bytes = copied_bytes(options);
-  const bool elements = bytes < 4, serial = by_wgmma(options, target);
+  const bool elements = bytes < word, serial = by_wgmma(options, target);
   const bool few = Configuration({.block = tile.threads(), .producers = options.producers}, target)
                        .moves_registers();
   const double warps = options.producers ? options.producers : tile.warps_m * tile.warps_n;
-  // Accumulators leave fewer registers for loads.
-  const double crowd = accumulators(options) > 64 ? c.crowded : 1;
   const auto operand = [&](double rows, double inside) {
     const double accesses = rows * line / bytes / 32, each = accesses / warps;
+    const bool loops = rows * line / word > unrolled_accesses * 32 * warps;
     issue += accesses * inside * (elements ? c.copy_elements : c.copy);
     copy += each * inside *
             (!elements ? (serial ? c.serial_wait : c.copy_wait)
-                       : (few ? c.few_wait : c.element_wait) * crowd);
+             : few     ? c.few_wait
+                       : c.element_wait * (loops ? c.loop : 1));
     if (serial) copy += rows * line / line_bytes / warps * inside * c.serial_line;
   };
   operand(tile.m, m / (up(m, tile.m) * tile.m));
@@ -452,15 +467,7 @@ int ctas_at_a_time(const Gemm& options, const Target& target) {
   if (!gpu || options.producers || threads < 32 || threads > 1024) return 0;
   for (const int size : {tile.m, tile.n, tile.k, options.stages})
     if (size < 1 || size > 4096) return 0;  // gemm() refuses that tile
-  constexpr int registers = 65536, most_threads = 1536;
-  // Bytes take more beside accumulators: copied one by one, and as fragments of large tiles.
-  const bool more =
-      bits(options.a) == 8 && (accumulators(options) >= 32 || copied_bytes(options) < 4);
-  const int sums = accumulators(options) * (options.promote > 0 ? 2 : 1), beside = more ? 148 : 88;
-  const std::int64_t by_memory = gpu->shared_bytes / (shared_bytes(options) + shared_of_system),
-                     by_registers = registers / (threads * (sums + beside));
-  return static_cast<int>(std::clamp<std::int64_t>(std::min(by_memory, by_registers), 1,
-                                                   std::max(most_threads / threads, 1)));
+  return resident_ctas(options, target, *gpu);
 }
 
 }  // namespace tartan::inline TARTAN_ABI::detail

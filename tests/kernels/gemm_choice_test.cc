@@ -113,6 +113,9 @@ TEST(GemmChoice, KnownMistakes) {
   EXPECT_GT(chosen(1112, 3728, 15816, bf16).cluster, 1);
   EXPECT_GT(chosen(408, 4032, 11000, bf16).cluster, 1);
   EXPECT_EQ(chosen(128, 4096, 4096, bf16).cluster_splits, 1);
+  // Elements that threads copy: tiles whose copies are no loops.
+  EXPECT_EQ(chosen(1563, 1973, 1225, bf16).tile.n, 128);
+  EXPECT_EQ(chosen(1153, 1915, 3985, Type::s8).tile.n, 128);
   // A short wave of wide tiles: 5120 columns are 32 of 160, 128 tiles.
   EXPECT_EQ(chosen(512, 5120, 5120, bf16).tile.n, 160);
 }
