@@ -105,6 +105,11 @@ Scalar size(Builder& k, const char* name, int fixed, int multiple) {
   return fixed > 0 ? Scalar(fixed) : k.param(name, s32, std::max(multiple, 1));
 }
 
+int clustered_multiprocessors(int multiprocessors, int cluster) {
+  const std::int64_t room = cluster > 2 ? std::int64_t{multiprocessors} * 10 / 11 : multiprocessors;
+  return static_cast<int>(std::max<std::int64_t>(room / cluster, 1)) * cluster;
+}
+
 Scalar stride(Builder& k, const char* name, const Gemm& options, int multiple) {
   return options.batched ? k.param(name, s64, multiple) : Scalar(0);
 }

@@ -35,6 +35,12 @@ inline int cluster_size(const Gemm& options) {
                                     : options.cluster * options.cluster_columns;
 }
 
+/// Of a GPU's multiprocessors, as many as clusters of that size find room on, in whole clusters (at
+/// least one): of more than two CTAs ten of eleven, as Gemm::persistent_blocks() says. On an H100
+/// 30 clusters of four run at a time. More in a grid would begin when others have ended, and a
+/// persistent kernel take twice as long.
+int clustered_multiprocessors(int multiprocessors, int cluster);
+
 /// The stride of a batch's matrices, a parameter of the kernel; nothing without batches.
 Scalar stride(Builder& k, const char* name, const Gemm& options, int multiple);
 

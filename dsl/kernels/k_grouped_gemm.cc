@@ -243,9 +243,8 @@ unsigned KGroupedGemm::grid_x(int rows, int cols, int groups, int multiprocessor
   const auto up = [](std::int64_t x, std::int64_t y) { return (x + y - 1) / y; };
   const std::int64_t all = up(rows, std::int64_t{tile.m} * (share_a ? 1 : cluster)) *
                            up(cols, std::int64_t{tile.n} * (share_a ? cluster : 1)) * groups,
-                     room = cluster > 2 ? multiprocessors * 10 / 11 : multiprocessors;
-  return static_cast<unsigned>(
-      std::clamp<std::int64_t>(all, 1, std::max(room / cluster, std::int64_t{1})) * cluster);
+                     most = detail::clustered_multiprocessors(multiprocessors, cluster);
+  return static_cast<unsigned>(std::clamp<std::int64_t>(all * cluster, cluster, most));
 }
 
 static Kernel described_k_grouped_gemm(const KGroupedGemm& options) {

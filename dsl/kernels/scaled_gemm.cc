@@ -399,7 +399,8 @@ unsigned ScaledGemm::grid_x(int rows, int cols, int multiprocessors, int groups)
   const bool wide = shares_a(*this);
   const std::int64_t down = up(rows, std::int64_t{tile.m} * (wide ? 1 : cluster)),
                      across = up(cols, std::int64_t{tile.n} * (wide ? cluster : 1)),
-                     all = down * across * groups, most = std::max(multiprocessors / cluster, 1),
+                     all = down * across * groups,
+                     most = detail::clustered_multiprocessors(multiprocessors, cluster) / cluster,
                      waves = std::max<std::int64_t>(up(all, most), 1);
   return static_cast<unsigned>(std::max<std::int64_t>(up(all, waves), 1) * cluster);
 }

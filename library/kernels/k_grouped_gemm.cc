@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tartan/dsl/kernels/k_grouped_gemm.h"
 
-#include <algorithm>
-
 #include "library/kernels/families.h"
 
 namespace tartan::inline TARTAN_ABI::builtins {
@@ -24,14 +22,15 @@ void add_k_grouped_gemm(KernelRegistry& registry, const SharedProductWords& word
          const auto read = read_k_grouped_gemm(*words, *scaled, *accumulate, target);
          if (!read) return read.diags();
          const KGroupedGemm options = *read;
-         const auto cluster = static_cast<unsigned>(std::max(options.cluster, 1));
-         return Described{.kernel = kernels::k_grouped_gemm(options),
-                          .grid = Dim3{kernels::h100_multiprocessors / cluster * cluster},
-                          .grid_of = [=](const LaunchSizes& sizes) {
-                            return LaunchGrid{options.grid_x(
-                                size_of(sizes, "m", options.m), size_of(sizes, "n", options.n),
-                                static_cast<int>(sizes.of("groups")), sizes.multiprocessors)};
-                          }};
+         constexpr int many = 1 << 16;  // whatever the groups
+         return Described{
+             .kernel = kernels::k_grouped_gemm(options),
+             .grid = Dim3{options.grid_x(many, many, 1, kernels::h100_multiprocessors)},
+             .grid_of = [=](const LaunchSizes& sizes) {
+               return LaunchGrid{
+                   options.grid_x(size_of(sizes, "m", options.m), size_of(sizes, "n", options.n),
+                                  static_cast<int>(sizes.of("groups")), sizes.multiprocessors)};
+             }};
        }});
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tartan/dsl/kernels/scaled_gemm.h"
 
-#include <algorithm>
-
 #include "library/kernels/families.h"
 
 namespace tartan::inline TARTAN_ABI::builtins {
@@ -45,8 +43,8 @@ void add_scaled_gemm(KernelRegistry& registry, const SharedProductWords& words) 
                    size_of(sizes, "m", options.m), size_of(sizes, "n", options.n),
                    sizes.multiprocessors, masked ? static_cast<int>(sizes.of("groups")) : 1)};
              }};
-         const auto cluster = static_cast<unsigned>(std::max(options.cluster, 1));
-         if (masked) out.grid = Dim3{kernels::h100_multiprocessors / cluster * cluster};
+         constexpr int many = 1 << 16;  // masked: whatever the groups
+         if (masked) out.grid = Dim3{options.grid_x(many, many, kernels::h100_multiprocessors)};
          else if (options.m && options.n && options.k)
            out.grid = Dim3{options.grid_x(options.m, options.n, kernels::h100_multiprocessors)};
          return out;

@@ -327,6 +327,18 @@ TEST(ScaledGemm, TunedKnowsHowManyGroupsThereAre) {
   EXPECT_GE(kernels::tuned(options, target).tile.m, 128);
 }
 
+// Clusters of more than two CTAs find room on ten of eleven multiprocessors: others would wait.
+TEST(ScaledGemm, ClustersOfAGridFindRoom) {
+  ScaledGemm options = of_tile(128, 128, 8);
+  EXPECT_EQ(options.grid_x(8192, 8448, 132), 132u);
+  options.cluster = 2;
+  EXPECT_EQ(options.grid_x(8192, 8448, 132), 132u);
+  options.cluster = 4;
+  EXPECT_EQ(options.grid_x(8192, 8448, 132), 120u);
+  EXPECT_EQ(options.grid_x(8192, 8448, 3), 4u);
+  EXPECT_EQ(options.grid_x(0, 0, 0), 4u);
+}
+
 TEST(ScaledGemm, UsesWgmmaAndTma) {
   ScaledGemm options = of_tile(256, 128, 8, 3);
   options.m = options.n = options.k = 0;
