@@ -12,7 +12,7 @@ group are compared with a plain f32 product of the scaled elements, and all of C
 """
 import sys
 
-from peer import WRONG, Entry, figure_json, measure, median, note_of, own_launch, ratio, run_contests
+from peer import WRONG, Entry, measure, note_of, own_launch, race, run_contests, table
 
 BLOCK = 128
 
@@ -72,20 +72,6 @@ def expected_of(torch, a, b, depths, group):
     return scaled(a) @ scaled(b).T
 
 
-def table(title, entries):
-    others = [each for each in entries if each.peer]
-    width = max([24] + [len(each.name) + 2 for each in entries])
-    lines = [f"\n{title}", "TFLOP/s".ljust(width) + "    cool     hot  us, hot"
-             + "".join("  " + f"of {each.name}".rjust(13) for each in others)]
-    for each in entries:
-        rates = [median(each.cool), median(each.hot)]
-        line = each.name.ljust(width) + f"{rates[0]:8.0f}{rates[1]:8.0f}{each.operations / rates[1] / 1e6:9.1f}"
-        for peer in others:
-            line += "  " + f"{ratio(each.cool, peer.cool):.3f} {ratio(each.hot, peer.hot):.3f}".rjust(13)
-        lines.append(line + "  " + each.note)
-    return "\n".join(lines)
-
-
 def contest(torch, driver, folder, case, rounds):
     """Measures one case; gives its race."""
     torch.manual_seed(1)
@@ -122,9 +108,7 @@ def contest(torch, driver, folder, case, rounds):
         entries.append(each)
     measure(torch, entries, rounds)
     title = "grouped along k, " + case["title"]
-    print(table(title, entries), flush=True)
-    others = [each for each in entries if each.peer]
-    return {"title": title, "how": "a launch", "figures": [figure_json(each, others) for each in entries]}
+    return race(title, entries, table(title, entries))
 
 
 if __name__ == "__main__":
