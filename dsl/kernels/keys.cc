@@ -89,6 +89,13 @@ std::string key_of(const SmallProducts& options) {
   return joined(m, n, k, type, c, a_major, b_major, warps_m) + joined(warps_n, products, ahead);
 }
 
+std::string key_of(const MixedGemm& options) {
+  const auto& [m, n, k, type, weight, group, zeros, scale_sums, tile_m, tile_n, tile_k, warps_n,
+               warps_k, stages, producers, min_blocks, warpgroups, split] = options;
+  return joined(m, n, k, type, weight, group, zeros, scale_sums, tile_m, tile_n, tile_k) +
+         joined(warps_n, warps_k, stages, producers, min_blocks, warpgroups, split);
+}
+
 std::string key_of(const Gate& options) {
   const auto& [activation, type] = options;
   return joined(activation, type);

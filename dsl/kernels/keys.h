@@ -11,6 +11,7 @@
 #include "tartan/dsl/kernels/gate.h"
 #include "tartan/dsl/kernels/gemm.h"
 #include "tartan/dsl/kernels/k_grouped_gemm.h"
+#include "tartan/dsl/kernels/mixed_gemm.h"
 #include "tartan/dsl/kernels/mla_decode.h"
 #include "tartan/dsl/kernels/scaled_gemm.h"
 #include "tartan/dsl/kernels/small_products.h"
@@ -26,6 +27,7 @@ std::string key_of(const AttentionBackward& options);
 std::string key_of(const Gate& options);
 std::string key_of(const Decode& options);
 std::string key_of(const MlaDecode& options);
+std::string key_of(const MixedGemm& options);
 std::string key_of(const SmallProducts& options);
 
 }  // namespace tartan::inline TARTAN_ABI::kernels

@@ -17,6 +17,7 @@ void add_block_scaled(KernelRegistry& registry, const std::shared_ptr<ProductWor
 void add_scaled_gemm(KernelRegistry& registry, const SharedProductWords& words);
 void add_k_grouped_gemm(KernelRegistry& registry, const SharedProductWords& words,
                         const std::shared_ptr<const ScaledWords>& scaled);
+void add_mixed_gemm(KernelRegistry& registry, const SharedProductWords& words);
 /// Its gradients, decode and mla_decode.
 void add_attention(KernelRegistry& registry, const SharedProductWords& words);
 void add_wmma_gemm(KernelRegistry& registry, const SharedProductWords& words);

@@ -23,6 +23,7 @@ KernelRegistry::KernelRegistry() {
   add_gemm(*this, words);
   add_block_scaled(*this, words);
   add_scaled_gemm(*this, words);
+  add_mixed_gemm(*this, words);
   add_attention(*this, words);
   add_wmma_gemm(*this, words);
   add_transpose(*this, words);

@@ -63,6 +63,7 @@ TEST(Command, InvalidArguments) {
                             "emit small_products --size 32x32",
                             "emit small_products --size 32x32x32x32",
                             "emit small_products --size 32xx32",
+                            "emit mixed_gemm --weight u2",
                             "emit gemm --epilogue bias,bias",
                             "emit gemm --bit-op and",
                             "emit gemm --splits 300",
@@ -160,12 +161,12 @@ TEST(Command, EmitRefusesWhatAKernelIgnores) {
       "--page 64 --heads 128 --grouping "
       "none "
       "--blocks-k 1 --share-a --tuning x.json --workspace 0 --deterministic --size 32x32x32 "
-      "--accumulate";
+      "--accumulate --weight u4 --scale-group 64 --zeros";
   const std::string list = tartan("emit --list").out;
   for (const std::string kernel :
        {"gemm", "gemm_sum", "sparse_gemm", "block_scaled", "wmma_gemm", "scaled_gemm",
-        "k_grouped_gemm", "attention", "attention_backward", "decode", "mla_decode", "transpose",
-        "gate", "small_products", "one_mma"}) {
+        "k_grouped_gemm", "mixed_gemm", "attention", "attention_backward", "decode", "mla_decode",
+        "transpose", "gate", "small_products", "one_mma"}) {
     SCOPED_TRACE(kernel);
     const std::size_t line = list.find("\n", list.find("\n" + kernel + " ") + 1);
     std::string options = list.substr(line + 1, list.find("\n", line + 1) - line);
@@ -173,7 +174,7 @@ TEST(Command, EmitRefusesWhatAKernelIgnores) {
     const std::size_t taken = count(options, "--");
     const Ran out = tartan("emit " + kernel + all);
     EXPECT_EQ(out.code, 2) << out.out;
-    EXPECT_EQ(count(out.out, ": unsupported by kernel " + kernel + "; "), 48 - taken) << out.out;
+    EXPECT_EQ(count(out.out, ": unsupported by kernel " + kernel + "; "), 51 - taken) << out.out;
     EXPECT_EQ(taken == 0, kernel == "one_mma");
   }
   const auto message = [](const std::string& words) { return tartan(words).out; };

@@ -8,6 +8,7 @@
 #include "tests/kernels/attention_backward_run.h"
 #include "tests/kernels/decode_run.h"
 #include "tests/kernels/gemm_run.h"
+#include "tests/kernels/mixed_gemm_run.h"
 #include "tests/kernels/mla_decode_run.h"
 #include "tests/kernels/small_products_run.h"
 
@@ -192,6 +193,28 @@ TEST(Schedules, OneRunDecidesSmallProducts) {
                 "")
           << target;
     }
+}
+
+// Through all stages twice, warps that divide k, tiles that CTAs share.
+void expect_mixed(Device& device, const char* target, unsigned blocks) {
+  kernels::MixedGemm options{.tile_m = 8, .tile_n = 32, .tile_k = 128, .warps_n = 2};
+  options.stages = 2, options.producers = std::string_view(target) == "sm_90a" ? 1 : 0;
+  testing_mixed_gemm::expect_mixed(device, testing_gemm::target_of(target), options,
+                                   {3, 40, 600, blocks});
+}
+
+TEST(Schedules, MixedProductsAreRightUnderSeeds) {
+  for (const char* target : {"sm_80", "sm_90a"})
+    for (int seed = 0; seed < seeds() / 4; ++seed) {
+      SCOPED_TRACE(fmt::format("{}, seed {}", target, seed));
+      Device device = under(seed);
+      expect_mixed(device, target, 3);
+    }
+}
+
+TEST(Schedules, OneRunDecidesMixedProductsByOneBlock) {
+  for (const char* target : {"sm_80", "sm_90a"})
+    EXPECT_EQ(obstacles([&](Device& device) { expect_mixed(device, target, 1); }), "") << target;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "tartan/dsl/kernels/gate.h"
 #include "tartan/dsl/kernels/gemm.h"
 #include "tartan/dsl/kernels/k_grouped_gemm.h"
+#include "tartan/dsl/kernels/mixed_gemm.h"
 #include "tartan/dsl/kernels/mla_decode.h"
 #include "tartan/dsl/kernels/probe.h"
 #include "tartan/dsl/kernels/scaled_gemm.h"

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tiles of mixed_gemm(). Few rows of X are bound by reading W: many warps share a k-tile, and many
+// stages are in flight. Many rows are bound by the tensor cores.
+#include <algorithm>
+
+#include "tartan/dsl/kernels/mixed_gemm.h"
+#include "tartan/dsl/kernels/tuning.h"
+
+namespace tartan::inline TARTAN_ABI::kernels {
+namespace {
+
+constexpr int few_rows = 16, most_split_rows = 128, least_stages = 3, most_stages = 8, chunk = 64;
+
+std::int64_t up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
+
+// An upper bound.
+std::int64_t shared_bytes(const MixedGemm& with) {
+  const std::int64_t m = with.tile_m, n = with.tile_n, k = with.tile_k;
+  const std::int64_t scales = std::max(with.tile_k / with.group, 1) * n * (with.zeros ? 3 : 2);
+  const std::int64_t stage = k * (2 * m + n * bits(with.weight) / 8) + up(scales, 128) * 128 + 128;
+  return with.stages * stage + 2 * m * (n + 8) + 4 * (with.warps_k - 1) * m * n + 1024;
+}
+
+// Rows of a tile that wgmma multiplies: the fewest waves, then the fewest rows beyond X.
+int rows_of_tile(int m, int n, int tile_n) {
+  int best = 0;
+  std::int64_t least = 0;
+  constexpr int start = 24;  // what a tile costs beside its k-tiles, in rows
+  for (const int rows : {256, 192, 128, 64}) {
+    const std::int64_t waves = up(up(m, rows) * up(n, tile_n), h100_multiprocessors),
+                       cost = waves * (rows + start);
+    if (!best || cost < least) best = rows, least = cost;
+  }
+  return best;
+}
+
+}  // namespace
+
+MixedGemm tuned(const MixedGemm& options, const Target& target) {
+  MixedGemm out = options;
+  const ArchRow* const arch = find_arch(target.arch);
+  if (!arch || (out.weight != Type::u4 && out.weight != Type::u8) || out.group < 1) return out;
+  const int m = out.m > 0 ? out.m : 4096, n = out.n > 0 ? out.n : 4096;
+  const bool hopper = target.arch.text() == "sm_90a";
+  out.warpgroups = false, out.producers = 0, out.min_blocks = 0;
+  if (m <= few_rows) {
+    out.scale_sums = out.split = true;
+    out.tile_m = m <= 8 ? 8 : 16, out.tile_n = m <= 8 ? 64 : 128;
+    out.tile_k = out.weight == Type::u4 ? 512 : 256;
+    out.warps_n = out.tile_n / 16, out.warps_k = 16 / out.warps_n;
+    if (target.arch.sm >= 90) out.producers = 1;
+  } else {
+    out.scale_sums = false, out.split = m <= most_split_rows;
+    out.tile_n = 128, out.tile_k = 64, out.warps_k = 1;
+    if (hopper) {
+      out.warpgroups = true, out.producers = 4, out.warps_n = 8;
+      out.tile_m = !out.split ? rows_of_tile(m, n, out.tile_n) : m <= 32 ? 32 : m <= 64 ? 64 : 128;
+      if (out.tile_m <= 64) out.tile_k = 128;
+    } else {
+      out.warps_n = 4, out.tile_m = m <= 32 ? 32 : 64;
+    }
+  }
+  const auto fill = [&] {
+    for (out.stages = most_stages; out.stages > 1 && shared_bytes(out) > arch->shared_bytes;)
+      --out.stages;
+  };
+  for (fill(); out.stages < least_stages && out.tile_k > chunk * out.warps_k; fill())
+    out.tile_k /= 2;
+  return out;
+}
+
+}  // namespace tartan::inline TARTAN_ABI::kernels

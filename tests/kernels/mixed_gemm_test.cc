@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mixed-input GEMM at awkward sizes: on the emulator with all checks, and on a GPU if there is one,
+// against a naive loop in double over the weights before they were shuffled.
+#include <unistd.h>
+
+#include "tests/kernels/mixed_gemm_run.h"
+#include "tests/support/machine_code.h"
+
+namespace tartan {
+namespace {
+
+using kernels::MixedGemm;
+using testing_mixed_gemm::expect_mixed;
+using testing_mixed_gemm::Problem;
+using testing_mixed_gemm::Sizes;
+
+void expect_on_emulator(const char* target, const MixedGemm& with, const Sizes& size) {
+  Device device = *Device::open("emulator", {.hardware = target, .checks = Checks::all});
+  expect_mixed(device, *Target::parse(target), with, size);
+}
+
+// Types, weights, groups, zero points; scales of sums and of weights.
+TEST(MixedGemm, NumbersAndScales) {
+  for (const Type type : {f16, bf16})
+    for (const Type weight : {Type::u4, Type::u8})
+      for (const int group : {64, 128})
+        for (const bool zeros : {false, true})
+          for (const bool sums : {false, true}) {
+            MixedGemm with{.type = type, .weight = weight, .group = group, .zeros = zeros};
+            with.scale_sums = sums, with.tile_k = 128, with.tile_m = 8;
+            expect_on_emulator("sm_80", with, {5, 72, 328});
+            with.producers = 1;
+            expect_on_emulator("sm_90a", with, {5, 72, 328});
+          }
+}
+
+TEST(MixedGemm, Sizes) {
+  for (const char* target : {"sm_80", "sm_90a"})
+    for (const int m : {1, 5, 17, 70}) {
+      MixedGemm with{.group = 64, .tile_m = m > 16 ? 32 : 16};
+      with.producers = std::string_view(target) == "sm_80" ? 0 : 1;
+      expect_on_emulator(target, with, {m, 200, 584});
+      expect_on_emulator(target, with, {m, 8, 64});
+    }
+  expect_on_emulator("sm_80", {}, {3, 64, 0});
+}
+
+TEST(MixedGemm, Blocks) {
+  for (const unsigned blocks : {1U, 2U, 7U, 40U}) {
+    MixedGemm with{.tile_m = 8, .tile_n = 32, .tile_k = 64, .warps_n = 2, .warps_k = 1};
+    expect_on_emulator("sm_80", with, {9, 72, 328, blocks});
+    with.producers = 1;
+    expect_on_emulator("sm_90a", with, {9, 72, 328, blocks});
+    with.split = false;
+    expect_on_emulator("sm_90a", with, {9, 72, 328, blocks});
+  }
+}
+
+// What tuned() chooses: mma.sync for few rows, wgmma on sm_90a for many; with parts of tiles for
+// several CTAs, and with whole ones.
+TEST(MixedGemm, Tuned) {
+  for (const char* name : {"sm_80", "sm_86", "sm_90", "sm_90a"})
+    for (const int m : {1, 16, 17, 70, 130}) {
+      MixedGemm with{.m = m, .n = 136, .k = 1096};
+      with.weight = m % 2 ? Type::u4 : Type::u8, with.zeros = m == 17;
+      with = tuned(with, *Target::parse(name));
+      if (m != 17) with.m = with.n = with.k = 0;
+      expect_on_emulator(name, with, {m, 136, 1096, m > 16 ? 2U : 5U});
+    }
+}
+
+// wgmma multiplies the weights in registers where it is asked for.
+TEST(MixedGemm, ChoosesWgmma) {
+  for (const auto& [target, wgmma] : {std::pair{"sm_90a", true}, {"sm_80", false}}) {
+    const Target parsed = *Target::parse(target);
+    const auto compiled = compile(
+        kernels::mixed_gemm(tuned(MixedGemm{.m = 4096, .n = 8192, .k = 8192}, parsed)), parsed);
+    ASSERT_TRUE(compiled) << compiled.diags().text();
+    EXPECT_EQ(compiled->ptx.find("wgmma.mma_async.sync.aligned.m64n256k16") != std::string::npos,
+              wgmma);
+    EXPECT_EQ(compiled->ptx.find("mma.sync.aligned.m16n8k16") == std::string::npos, wgmma);
+  }
+}
+
+// A NaN scale is a NaN column, one of X a NaN row, and no other element is.
+TEST(MixedGemm, NanStaysWhereItIs) {
+  for (const bool sums : {true, false}) {
+    MixedGemm with{.type = f16, .scale_sums = sums, .tile_m = 8};
+    const Sizes size{5, 40, 200};
+    Problem problem(with, size);
+    problem.scales[7 * static_cast<std::size_t>(problem.groups) + 1] = 0x7E00;
+    problem.x[3 * 200 + 11] = 0x7E00;
+    Device device = *Device::open("emulator", {.hardware = "sm_80", .checks = Checks::all});
+    const auto got = testing_mixed_gemm::run(device, *Target::parse("sm_80"), with, size, problem);
+    ASSERT_EQ(got.size(), 200U);
+    for (std::size_t i = 0; i < got.size(); ++i)
+      EXPECT_EQ(std::isnan(got[i]), i / 40 == 3 || i % 40 == 7) << i;
+  }
+}
+
+// The documented places of single weights, scales and zero points.
+TEST(MixedGemm, ShuffledPlaces) {
+  const MixedGemm four{.group = 64, .zeros = true}, eight{.weight = Type::u8, .group = 64};
+  constexpr int n = 40, k = 128;
+  const auto shuffled = [&](const MixedGemm& with, int column, int row, std::uint8_t value) {
+    std::vector<std::uint8_t> weights(n * k), zeros(with.zeros ? n * 2 : 0);
+    std::vector<std::uint16_t> scales(n * 2);
+    weights[static_cast<std::size_t>(column * k + row)] = value;
+    scales[static_cast<std::size_t>(column * 2 + row / 64)] = 0x1234;
+    if (with.zeros) zeros[static_cast<std::size_t>(column * 2 + row / 64)] = 9;
+    auto out =
+        kernels::shuffled_weights(weights, std::as_bytes(std::span(scales)), zeros, n, k, with);
+    EXPECT_TRUE(out) << (out ? "" : out.diags().text());
+    return *out;
+  };
+  // Column 29 = 16 + 8 + 5, row 64 + 16 + 8 + 2 * 3 + 1: lane 23, register 3, upper half, MMA 1.
+  auto out = shuffled(four, 29, 64 + 31, 11);
+  ASSERT_EQ(out.weights.size(), 3U * 2 * 64);
+  EXPECT_EQ(out.weights[(2 + 1) * 64 + 23 * 2], std::uint64_t{11} << (32 + 28));
+  EXPECT_EQ(out.scales[24 + 8 + 5], 0x12340000U);
+  EXPECT_EQ(out.zeros[24 + 8 + 5], 0x0900U);
+  // Column 2, row 32 + 4: lane 10, register 0, lower half, the first MMA of the second block.
+  out = shuffled(eight, 2, 36, 200);
+  ASSERT_EQ(out.weights.size(), 3U * 2 * 128);
+  EXPECT_EQ(out.weights[64 + 10 * 2], 200U);
+  EXPECT_EQ(out.scales[2], 0x1234U);
+  // Column 8, row 16 + 9: lane 0, register 3, upper half, the second MMA.
+  out = shuffled(eight, 8, 25, 3);
+  EXPECT_EQ(out.weights[1], std::uint64_t{3} << (32 + 24));
+}
+
+TEST(MixedGemm, ShuffleNamesWhatIsWrong) {
+  const auto message = [](MixedGemm with, std::size_t weights, std::size_t scales,
+                          std::uint8_t value) {
+    const std::vector<std::uint8_t> w(weights, value);
+    const std::vector<std::uint16_t> s(scales);
+    const auto out = kernels::shuffled_weights(w, std::as_bytes(std::span(s)), {}, 3, 72, with);
+    return out ? std::string() : out.diags()[0].message;
+  };
+  EXPECT_EQ(message({}, 216, 3, 15), "");
+  EXPECT_EQ(message({}, 215, 3, 15), "weights: expected 3 x 72 = 216, found 215");
+  EXPECT_EQ(message({}, 216, 6, 15), "scales: expected 3 x 1 of 2 bytes, found 12 bytes");
+  EXPECT_EQ(message({.zeros = true}, 216, 3, 15), "zeros: expected 3 x 1, found 0");
+  EXPECT_EQ(message({}, 216, 3, 16), "weight of column 0, number 0: expected 0 to 15, found 16");
+  EXPECT_EQ(message({.weight = Type::s8}, 216, 3, 1), "weights of s8: expected u4 or u8");
+  EXPECT_EQ(message({.group = 32}, 216, 3, 1), "group = 32: expected 64 or 128");
+}
+
+TEST(MixedGemm, GpuAgreesWithTheLoop) {
+  auto device = Device::open("cuda");
+  if (!device) GTEST_SKIP() << device.diags().text();
+  for (const std::string& name : {std::string("sm_80"), device->arch().text()})
+    for (const Type type : {f16, bf16})
+      for (const Type weight : {Type::u4, Type::u8})
+        for (const int m : {1, 16, 70, 300}) {
+          const Target target = *Target::parse(name);
+          MixedGemm with{.m = m, .n = 200, .k = 1096, .type = type, .weight = weight};
+          with.zeros = m == 70;
+          expect_mixed(*device, target, tuned(with, target), {m, 200, 1096, 5});
+        }
+}
+
+// NVIDIA's assembler accepts the text and spills nothing.
+TEST(MixedGemm, AssemblesWithoutSpills) {
+  if (!test::has_assembler()) GTEST_SKIP() << "no ptxas";
+  for (const char* target : {"sm_80", "sm_90a"})
+    for (const int m : {1, 16, 64, 128, 4096})
+      for (const Type weight : {Type::u4, Type::u8}) {
+        MixedGemm with{.m = m, .n = 8192, .k = 8192, .weight = weight, .zeros = m != 1};
+        with = tuned(with, *Target::parse(target));
+        SCOPED_TRACE(fmt::format("{}, {}", testing_mixed_gemm::text(with), target));
+        const auto compiled = compile(kernels::mixed_gemm(with), *Target::parse(target));
+        ASSERT_TRUE(compiled) << compiled.diags().text();
+        EXPECT_EQ(compiled->warnings.size(), 0U) << compiled->warnings.text();
+        test::expect_good_registers(compiled->ptx, target,
+                                    testing::TempDir() + std::to_string(getpid()) + "_mixed");
+      }
+}
+
+// Grids: a CTA for each multiprocessor, or for each tile where that nearly fills the GPU.
+TEST(MixedGemm, GridsAndWorkSpaces) {
+  const Target target = *Target::parse("sm_90a");
+  MixedGemm with = tuned(MixedGemm{.m = 1, .n = 8192, .k = 8192}, target);
+  EXPECT_EQ(with.tiles(1, 8192), 128);
+  EXPECT_EQ(with.blocks(1, 8192, 132), 128U);
+  EXPECT_EQ(with.blocks(1, 4096, 132), 132U);
+  EXPECT_EQ(with.partial_elements(132), std::int64_t{2} * 132 * with.tile_m * with.tile_n);
+  with = tuned(MixedGemm{.m = 4096, .n = 8192, .k = 8192}, target);
+  EXPECT_EQ(with.partial_elements(132), 0);
+  EXPECT_EQ(with.blocks(4096, 8192, 132), 132U);
+}
+
+// One diagnostic per error.
+TEST(MixedGemm, RefusesWrongOptions) {
+  for (const auto& [options, part] :
+       {std::pair{MixedGemm{.n = 12}, "n = 12: expected a multiple of 8"},
+        {MixedGemm{.k = 12}, "k = 12: expected a multiple of 8"},
+        {MixedGemm{.m = -1}, "m = -1: expected a multiple of 1, or 0 for a parameter"},
+        {MixedGemm{.type = f32}, "type = f32: expected f16 or bf16"},
+        {MixedGemm{.weight = Type::s8}, "weight = s8: expected u4 or u8"},
+        {MixedGemm{.group = 32}, "group = 32: expected 64 or 128"},
+        {MixedGemm{.tile_m = 12}, "tile_m = 12: expected a multiple of 8 up to 256"},
+        {MixedGemm{.tile_n = 576}, "tile_n = 576: expected a multiple of 16 up to 512"},
+        {MixedGemm{.tile_k = 192, .warps_k = 1}, "tile_k = 192: expected 64, 128, 256 or 512"},
+        {MixedGemm{.warps_n = 3}, "warps_n = 3: expected a divisor of tile_n / 16"},
+        {MixedGemm{.warps_k = 3}, "warps_k = 3: expected a divisor of tile_k / 64"},
+        {MixedGemm{.stages = 0}, "stages = 0: expected 1 to 256"},
+        {MixedGemm{.warpgroups = true}, "warpgroups: expected scaled weights and warps_k = 1"}}) {
+    const auto compiled = compile(kernels::mixed_gemm(options), *Target::parse("sm_80"));
+    ASSERT_FALSE(compiled) << part;
+    ASSERT_EQ(compiled.diags().size(), 1U) << compiled.diags().text();
+    EXPECT_NE(compiled.diags()[0].message.find(part), std::string::npos)
+        << compiled.diags()[0].message;
+  }
+}
+
+}  // namespace
+}  // namespace tartan
