@@ -41,6 +41,8 @@ constexpr gpu::NamedOption<MixedGemm> options[] = {
      "1: scales multiply sums, 0: weights"},
     {"split", [](MixedGemm& a, int value) { a.split = value != 0; },
      "1: k-tiles are divided evenly among CTAs"},
+    {"cluster", [](MixedGemm& a, int value) { a.cluster = value; },
+     "CTAs that share rows of X, by multicast"},
     {"wgmma", [](MixedGemm& a, int value) { a.warpgroups = value != 0; }, "1: wgmma"},
 };
 

@@ -91,9 +91,9 @@ std::string key_of(const SmallProducts& options) {
 
 std::string key_of(const MixedGemm& options) {
   const auto& [m, n, k, type, weight, group, zeros, scale_sums, tile_m, tile_n, tile_k, warps_n,
-               warps_k, stages, producers, min_blocks, warpgroups, split] = options;
+               warps_k, stages, producers, min_blocks, warpgroups, split, cluster] = options;
   return joined(m, n, k, type, weight, group, zeros, scale_sums, tile_m, tile_n, tile_k) +
-         joined(warps_n, warps_k, stages, producers, min_blocks, warpgroups, split);
+         joined(warps_n, warps_k, stages, producers, min_blocks, warpgroups, split, cluster);
 }
 
 std::string key_of(const Gate& options) {

@@ -55,6 +55,8 @@ bool is_possible(Builder& k, const MixedGemm& with) {
          "warps_k", with.warps_k, "a divisor of tile_k / 64");
   one_of(with.warps_n >= 1 && with.warps_n <= 32 && with.tile_n % (16 * with.warps_n) == 0,
          "warps_n", with.warps_n, "a divisor of tile_n / 16");
+  one_of(is_power(with.cluster, 1, 4) && (with.cluster == 1 || !with.split), "cluster",
+         with.cluster, "1, or 2 or 4 without split");
   one_of(with.stages >= 1 && with.stages <= 256, "stages", with.stages, "1 to 256");
   require(!with.warpgroups || (!with.scale_sums && with.warps_k == 1),
           fmt::format("warpgroups: expected scaled weights and warps_k = 1, found {} and {}",
@@ -182,8 +184,11 @@ class MixedProduct {
     const Scalar line = with_.tile_k < with_.group ? step / (with_.group / with_.tile_k) : step;
     k_.copy(S_.tile(scale_rows_, 8 * across_, line, part.col), sS_[stage]);
     if (with_.zeros) k_.copy(Z_.tile(scale_rows_, 8 * across_, line, part.col), sZ_[stage]);
-    for (int c = 0; c < chunks_; ++c)
-      k_.copy(X_.tile(chunk, with_.tile_m, step * chunks_ + c, part.row), sX_[stage * chunks_ + c]);
+    for (int c = 0; c < chunks_; ++c) {
+      const Global x = X_.tile(chunk, with_.tile_m, step * chunks_ + c, part.row);
+      if (with_.cluster > 1) k_.multicast(x, sX_[stage * chunks_ + c]);
+      else k_.copy(x, sX_[stage * chunks_ + c]);
+    }
   }
 
   void multiply(const Part& part, Accumulator& sum) {
@@ -384,8 +389,11 @@ std::int64_t MixedGemm::tiles(int rows, int columns) const {
 }
 
 unsigned MixedGemm::blocks(int rows, int columns, int multiprocessors) const {
-  const std::int64_t slots = std::int64_t{multiprocessors} * std::max(min_blocks, 1),
-                     all = std::max<std::int64_t>(tiles(rows, columns), 1);
+  const std::int64_t together = std::max(cluster, 1),
+                     ctas = std::int64_t{multiprocessors} * std::max(min_blocks, 1),
+                     slots = std::max(ctas / together, std::int64_t{1}) * together,
+                     wide = up(columns, std::max(tile_n, 1) * together) * together,
+                     all = std::max(up(rows, std::max(tile_m, 1)) * wide, together);
   // Tiles that nearly fill the GPU stay whole: no sums go through memory.
   const bool even = all <= slots && all * 16 >= slots * 15;
   return static_cast<unsigned>(split && !even ? slots : std::min(all, slots));
@@ -398,7 +406,9 @@ std::int64_t MixedGemm::partial_elements(unsigned blocks) const {
 Kernel mixed_gemm(const MixedGemm& options) {
   const KernelOptions blocks{.block = std::clamp(options.threads(), 32, 1024),
                              .producers = options.producers,
-                             .min_blocks = options.min_blocks};
+                             .min_blocks = options.min_blocks,
+                             .cluster = options.cluster,
+                             .cluster_columns = options.cluster};
   return kernel("mixed_gemm", blocks,
                 [=](Builder& k) {
                   if (is_possible(k, options)) MixedProduct(k, options).describe();

@@ -42,7 +42,7 @@ MixedGemm tuned(const MixedGemm& options, const Target& target) {
   if (!arch || (out.weight != Type::u4 && out.weight != Type::u8) || out.group < 1) return out;
   const int m = out.m > 0 ? out.m : 4096, n = out.n > 0 ? out.n : 4096;
   const bool hopper = target.arch.text() == "sm_90a";
-  out.warpgroups = false, out.producers = 0, out.min_blocks = 0;
+  out.warpgroups = false, out.producers = 0, out.min_blocks = 0, out.cluster = 1;
   if (m <= few_rows) {
     out.scale_sums = out.split = true;
     out.tile_m = m <= 8 ? 8 : 16, out.tile_n = m <= 8 ? 64 : 128;
@@ -56,6 +56,7 @@ MixedGemm tuned(const MixedGemm& options, const Target& target) {
       out.warpgroups = true, out.producers = 4, out.warps_n = 8;
       out.tile_m = !out.split ? rows_of_tile(m, n, out.tile_n) : m <= 32 ? 32 : m <= 64 ? 64 : 128;
       if (out.tile_m <= 64) out.tile_k = 128;
+      if (!out.split && n > out.tile_n) out.cluster = 2;
     } else {
       out.warps_n = 4, out.tile_m = m <= 32 ? 32 : 64;
     }

@@ -69,6 +69,17 @@ TEST(MixedGemm, Tuned) {
     }
 }
 
+// CTAs of a cluster share rows of X; the last columns of tiles are no whole cluster.
+TEST(MixedGemm, Clusters) {
+  for (const int cluster : {2, 4}) {
+    MixedGemm with = tuned(MixedGemm{.m = 300, .n = 8192}, *Target::parse("sm_90a"));
+    EXPECT_EQ(with.cluster, 2);
+    with.m = with.n = 0, with.cluster = cluster;
+    expect_on_emulator("sm_90a", with, {300, 328, 200, 4});
+    expect_on_emulator("sm_90a", with, {70, 72, 584, 8});
+  }
+}
+
 // wgmma multiplies the weights in registers where it is asked for.
 TEST(MixedGemm, ChoosesWgmma) {
   for (const auto& [target, wgmma] : {std::pair{"sm_90a", true}, {"sm_80", false}}) {
@@ -204,6 +215,7 @@ TEST(MixedGemm, RefusesWrongOptions) {
         {MixedGemm{.tile_k = 192, .warps_k = 1}, "tile_k = 192: expected 64, 128, 256 or 512"},
         {MixedGemm{.warps_n = 3}, "warps_n = 3: expected a divisor of tile_n / 16"},
         {MixedGemm{.warps_k = 3}, "warps_k = 3: expected a divisor of tile_k / 64"},
+        {MixedGemm{.cluster = 2}, "cluster = 2: expected 1, or 2 or 4 without split"},
         {MixedGemm{.stages = 0}, "stages = 0: expected 1 to 256"},
         {MixedGemm{.warpgroups = true}, "warpgroups: expected scaled weights and warps_k = 1"}}) {
     const auto compiled = compile(kernels::mixed_gemm(options), *Target::parse("sm_80"));

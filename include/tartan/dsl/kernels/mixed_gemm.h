@@ -53,11 +53,14 @@ struct MixedGemm {
   /// tile adds their sums, in the order of k; below 2^31 k-tiles in all. Otherwise CTAs have whole
   /// tiles.
   bool split = true;
+  /// CTAs of a cluster, side by side: they share rows of X, which TMA multicasts. 1, 2 or 4; more
+  /// than 1 only without `split`.
+  int cluster = 1;
 
   int threads() const { return 32 * warps_n * warps_k; }
   /// Tiles of Y.
   std::int64_t tiles(int rows, int columns) const;
-  /// gridDim.x of a launch that fills a GPU. Any other grid works, too.
+  /// gridDim.x of a launch that fills a GPU. Any other multiple of `cluster` works, too.
   unsigned blocks(int rows, int columns, int multiprocessors) const;
   /// Elements of P for a grid of `blocks`, and of counters.
   std::int64_t partial_elements(unsigned blocks) const;
