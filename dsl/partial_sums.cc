@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "compiler/support/counted.h"
+#include "dsl/arithmetic.h"
 #include "dsl/cluster.h"
 #include "dsl/fragments.h"
 #include "dsl/indices.h"
@@ -20,10 +21,6 @@
 namespace tartan::inline TARTAN_ABI {
 namespace detail {
 namespace {
-
-using Combine = Scalar (*)(const ScalarOperand&, const ScalarOperand&);
-
-Scalar plus(const ScalarOperand& x, const ScalarOperand& y) { return x + y; }
 
 int cluster_of(const KernelState& state) { return state.config.options.cluster; }
 

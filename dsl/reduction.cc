@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "dsl/addressing.h"
+#include "dsl/arithmetic.h"
 #include "dsl/fragments.h"
 #include "dsl/indices.h"
 #include "dsl/scalars.h"
@@ -15,8 +16,6 @@
 namespace tartan::inline TARTAN_ABI {
 namespace detail {
 namespace {
-
-using Combine = Scalar (*)(const ScalarOperand&, const ScalarOperand&);
 
 class Reduction {
  public:
@@ -140,8 +139,6 @@ class Reduction {
   Combine combine_;
   Here at_;
 };
-
-Scalar plus(const ScalarOperand& x, const ScalarOperand& y) { return x + y; }
 
 template <typename Values>
 Values reduced(const WarpTile& tile, Lines lines, Combine combine, Here at) {

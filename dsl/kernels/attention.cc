@@ -6,6 +6,7 @@
 #include <optional>
 #include <tuple>
 
+#include "dsl/arithmetic.h"
 #include "dsl/kernels/attention_shape.h"
 #include "dsl/kernels/attention_softmax.h"
 #include "dsl/kernels/keys.h"
@@ -17,8 +18,8 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-Scalar times(const Scalar& x, const Scalar& y) { return x * y; }
-Scalar plus(const Scalar& x, const Scalar& y) { return x + y; }
+using tartan::detail::plus;
+using tartan::detail::times;
 
 // A row that sees no key has the sum 0. A NaN sum is not 0.
 Scalar share_of(const Scalar& x, const Scalar& sum) {

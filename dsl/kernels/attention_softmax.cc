@@ -4,6 +4,7 @@
 #include <limits>
 #include <numbers>
 
+#include "dsl/arithmetic.h"
 #include "tartan/dsl/math.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
@@ -11,8 +12,8 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-Scalar times(const Scalar& x, const Scalar& y) { return x * y; }
-Scalar plus(const Scalar& x, const Scalar& y) { return x + y; }
+using tartan::detail::plus;
+using tartan::detail::times;
 
 }  // namespace
 

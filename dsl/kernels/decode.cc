@@ -5,6 +5,7 @@
 #include <limits>
 #include <numbers>
 
+#include "dsl/arithmetic.h"
 #include "dsl/kernels/decode_shape.h"
 #include "dsl/kernels/keys.h"
 #include "dsl/kernels/split_keys.h"
@@ -15,8 +16,8 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-Scalar times(const Scalar& x, const Scalar& y) { return x * y; }
-Scalar plus(const Scalar& x, const Scalar& y) { return x + y; }
+using tartan::detail::plus;
+using tartan::detail::times;
 
 // The body of the kernel, in parts.
 class Decoding {

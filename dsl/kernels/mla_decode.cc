@@ -10,6 +10,7 @@
 #include <limits>
 #include <numbers>
 
+#include "dsl/arithmetic.h"
 #include "dsl/kernels/keys.h"
 #include "dsl/kernels/split_keys.h"
 #include "tartan/dsl/math.h"
@@ -25,8 +26,8 @@ constexpr int free = 2;
 constexpr int first_group = 3;  // that of the first group alone
 constexpr int issued = 4;       // at which the first group says that its products are on their way
 
-Scalar times(const Scalar& x, const Scalar& y) { return x * y; }
-Scalar plus(const Scalar& x, const Scalar& y) { return x + y; }
+using tartan::detail::plus;
+using tartan::detail::times;
 
 bool is_power(int x, int least, int most) { return x >= least && x <= most && (x & (x - 1)) == 0; }
 
