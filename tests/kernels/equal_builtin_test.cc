@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <tartan/dsl/kernels/kernels.h>
-#include <tartan/dsl/kernels/small_products.h>
 
 #include "library/kernels/registry.h"
 #include "tests/kernels/equal_manifest.h"

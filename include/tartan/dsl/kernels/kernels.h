@@ -15,6 +15,7 @@
 #include "tartan/dsl/kernels/mla_decode.h"
 #include "tartan/dsl/kernels/probe.h"
 #include "tartan/dsl/kernels/scaled_gemm.h"
+#include "tartan/dsl/kernels/small_products.h"
 #include "tartan/dsl/kernels/sparse.h"
 #include "tartan/dsl/kernels/transpose.h"
 #include "tartan/dsl/kernels/wmma_gemm.h"
