@@ -8,43 +8,18 @@
 
 #include "dsl/kernels/gemm_tiles.h"
 #include "dsl/kernels/keys.h"
+#include "dsl/kernels/scaled_products.h"
 #include "tartan/dsl/math.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
 namespace {
 
-constexpr int block = 128;  // elements along k that share a scale
-
-// What one warpgroup instruction after the other computes of a CTA's tile.
-Tile part_of(const KGroupedGemm& options) {
-  Tile out = options.tile;
-  out.m = 16 * options.tile.warps_m;
-  out.k = block;
-  return out;
-}
+constexpr int block = detail::scale_block;
 
 // Whether the options go together; reports all that do not.
 bool possible(Builder& k, const KGroupedGemm& options) {
   const Tile& tile = options.tile;
-  bool good = k.require(options.m >= 0 && options.n >= 0 && options.k >= 0,
-                        fmt::format("m = {}, n = {}, k = {}: expected sizes, or 0 for kernel "
-                                    "parameters",
-                                    options.m, options.n, options.k));
-  good &= k.require(options.n % 4 == 0,
-                    fmt::format("n = {}: expected a multiple of 4; the nearest is {}", options.n,
-                                std::max((options.n + 2) / 4 * 4, 4)));
-  good &= k.require(options.k % 16 == 0,
-                    fmt::format("k = {}: expected a multiple of 16; the nearest is {}", options.k,
-                                std::max((options.k + 8) / 16 * 16, 16)));
-  good &= k.require(tile.k == block,
-                    fmt::format("tile.k = {}: expected {}, the elements along k that share a scale",
-                                tile.k, block));
-  good &=
-      k.require(tile.warps_m >= 1 && tile.warps_m <= 16 && tile.warps_n == 1 && tile.warps_k == 1 &&
-                    tile.products == 1 && tile.m % (16 * tile.warps_m) == 0 && tile.m > 0,
-                fmt::format("{} x {} warps of {} rows: expected warps along m alone, and a "
-                            "multiple of 16 rows for each of up to 16",
-                            tile.warps_m, tile.warps_n, tile.m));
+  bool good = detail::is_scaled_product(k, options.m, options.n, options.k, 4, tile);
   good &= k.require(tile.n >= 8 && tile.n <= 256 && tile.n % 8 == 0,
                     fmt::format("tile.n = {}: expected a multiple of 8 from 8 to 256", tile.n));
   good &= k.require(options.stages >= 1 && options.stages <= 256,
@@ -60,7 +35,7 @@ class Products {
   Products(Builder& k, const KGroupedGemm& options)
       : k_(k),
         options_(options),
-        part_(part_of(options)),
+        part_(detail::scaled_part(options.tile)),
         parts_(options.tile.m / part_.m),
         m_(detail::size(k, "m", options.m, 1)),
         n_(detail::size(k, "n", options.n, 4)),
@@ -248,8 +223,9 @@ unsigned KGroupedGemm::grid_x(int rows, int cols, int groups, int multiprocessor
 }
 
 static Kernel described_k_grouped_gemm(const KGroupedGemm& options) {
-  const KernelOptions blocks{
-      .block = part_of(options).threads(), .producers = 4, .cluster = options.cluster};
+  const KernelOptions blocks{.block = detail::scaled_part(options.tile).threads(),
+                             .producers = 4,
+                             .cluster = options.cluster};
   return kernel("k_grouped_gemm", blocks, [=](Builder& k) {
     if (possible(k, options)) Products(k, options).compute();
   });

@@ -9,50 +9,24 @@
 
 #include "dsl/kernels/gemm_tiles.h"
 #include "dsl/kernels/keys.h"
+#include "dsl/kernels/scaled_products.h"
 #include "tartan/dsl/math.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
 namespace {
 
-constexpr int block = 128;  // elements along k, and columns, that share a scale
+constexpr int block = detail::scale_block;  // along k, and of columns
 
 bool shares_a(const ScaledGemm& options) {
   return options.cluster > 1 && (options.share_a || options.grouping != Grouping::none);
 }
 
-// What one warpgroup instruction after the other computes of a CTA's tile.
-Tile part_of(const ScaledGemm& options) {
-  Tile out = options.tile;
-  out.m = 16 * options.tile.warps_m;
-  out.n /= std::max(options.parts_n, 1);
-  out.k = block;
-  return out;
-}
-
 // Whether the options go together; reports all that do not.
 bool possible(Builder& k, const ScaledGemm& options) {
   const Tile& tile = options.tile;
-  bool good = k.require(options.m >= 0 && options.n >= 0 && options.k >= 0,
-                        fmt::format("m = {}, n = {}, k = {}: expected sizes, or 0 for kernel "
-                                    "parameters",
-                                    options.m, options.n, options.k));
-  good &= k.require(options.n % 8 == 0,
-                    fmt::format("n = {}: expected a multiple of 8; the nearest is {}", options.n,
-                                std::max((options.n + 4) / 8 * 8, 8)));
-  good &= k.require(options.k % 16 == 0,
-                    fmt::format("k = {}: expected a multiple of 16; the nearest is {}", options.k,
-                                std::max((options.k + 8) / 16 * 16, 16)));
+  bool good = detail::is_scaled_product(k, options.m, options.n, options.k, 8, tile);
   good &= k.require(options.c == bf16 || options.c == f16 || options.c == f32,
                     fmt::format("type of C: expected bf16, f16 or f32, found {}", name(options.c)));
-  good &= k.require(tile.k == block,
-                    fmt::format("tile.k = {}: expected {}, the elements along k that share a scale",
-                                tile.k, block));
-  good &=
-      k.require(tile.warps_m >= 1 && tile.warps_m <= 16 && tile.warps_n == 1 && tile.warps_k == 1 &&
-                    tile.products == 1 && tile.m % (16 * tile.warps_m) == 0 && tile.m > 0,
-                fmt::format("{} x {} warps of {} rows: expected warps along m alone, and a "
-                            "multiple of 16 rows for each of up to 16",
-                            tile.warps_m, tile.warps_n, tile.m));
   const int parts = options.parts_n;
   const bool divides = parts == 1 || parts == 2;
   good &= k.require(divides, fmt::format("parts_n = {}: expected 1 or 2", parts));
@@ -86,7 +60,7 @@ class Products {
   Products(Builder& k, const ScaledGemm& options)
       : k_(k),
         options_(options),
-        part_(part_of(options)),
+        part_(detail::scaled_part(options.tile, options.parts_n)),
         parts_m_(options.tile.m / part_.m),
         m_(detail::size(k, "m", options.m, options.grouping == Grouping::masked ? 4 : 1)),
         n_(detail::size(k, "n", options.n, 8)),
@@ -406,8 +380,9 @@ unsigned ScaledGemm::grid_x(int rows, int cols, int multiprocessors, int groups)
 }
 
 static Kernel described_scaled_gemm(const ScaledGemm& options) {
-  const KernelOptions blocks{
-      .block = part_of(options).threads(), .producers = 4, .cluster = options.cluster};
+  const KernelOptions blocks{.block = detail::scaled_part(options.tile, options.parts_n).threads(),
+                             .producers = 4,
+                             .cluster = options.cluster};
   return kernel("scaled_gemm", blocks, [=](Builder& k) {
     if (possible(k, options)) Products(k, options).compute();
   });

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// dsl/kernels/scaled_products.h - what scaled_gemm() and k_grouped_gemm() expect alike. Not
+// installed.
+#pragma once
+
+#include "tartan/dsl/builder.h"
+
+namespace tartan::inline TARTAN_ABI::kernels::detail {
+
+inline constexpr int scale_block = 128;  // elements along k that share a scale
+
+/// Of a CTA's tile, what its warpgroups multiply at a time: 16 rows of each warp, n / parts_n
+/// columns.
+Tile scaled_part(const Tile& tile, int parts_n = 1);
+
+/// Whether there are products of these sizes (0: parameters) and of this tile; reports all that
+/// does not fit.
+bool is_scaled_product(Builder& k, int rows, int columns, int depth, int multiple_of_columns,
+                       const Tile& tile);
+
+}  // namespace tartan::inline TARTAN_ABI::kernels::detail
