@@ -27,7 +27,10 @@ bool to_file(const EmitWords& words) { return !words.output.empty() && words.out
 std::string manifest_problem(const EmitWords& words, const Described& described) {
   if (words.manifest.empty()) return {};
   if (!described.grid)
-    return fmt::format("--manifest: the grid of {} is unknown with these options", words.kernel);
+    return fmt::format(
+        "--manifest: the grid of {} is unknown with these options: a launch's sizes or work space "
+        "decide it",
+        words.kernel);
   if (!to_file(words)) return "--manifest needs the name of a PTX file; add -o FILE";
   if (same_path(words.output, words.manifest))
     return fmt::format("-o and --manifest: expected two different files, found {} for both",

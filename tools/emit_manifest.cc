@@ -46,17 +46,19 @@ std::optional<Json> param_of(const CompiledMap& map, const Compiled& compiled) {
 // `ptx` is the file's name in the manifest.
 Result<std::string> manifest_of(const Compiled& compiled, Dim3 grid, const std::string& ptx) {
   Json params = Json::array();
-  const auto add = [&](std::optional<Json> param) {
+  std::string unknown;
+  const auto add = [&](const std::string& name, std::optional<Json> param) {
     if (param) params.push_back(std::move(*param));
-    return param.has_value();
+    else unknown += (unknown.empty() ? "" : ", ") + name;
   };
-  bool all = true;
-  for (const CompiledParam& param : compiled.params) all &= add(param_of(param));
-  for (const CompiledMap& map : compiled.maps) all &= add(param_of(map, compiled));
-  if (!all)
-    return {"usage"_rule,
-            fmt::format("kernel {} takes its sizes at launch; a manifest needs --m, --n and --k",
-                        compiled.name)};
+  for (const CompiledParam& param : compiled.params) add(param.name, param_of(param));
+  for (const CompiledMap& map : compiled.maps) add(map.name, param_of(map, compiled));
+  if (!unknown.empty())
+    return {
+        "usage"_rule,
+        fmt::format("kernel {} takes its sizes at launch, and those of {} with them; a manifest "
+                    "needs sizes that options fix, such as --m, --n and --k",
+                    compiled.name, unknown)};
   const Json manifest{{"ptx", ptx},
                       {"kernel", compiled.name},
                       {"grid", {grid.x, grid.y, grid.z}},

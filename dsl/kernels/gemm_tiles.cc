@@ -105,7 +105,13 @@ Scalar size(Builder& k, const char* name, int fixed, int multiple) {
   return fixed > 0 ? Scalar(fixed) : k.param(name, s32, std::max(multiple, 1));
 }
 
+int nearest_multiple(int size, int by) {
+  const std::int64_t out = (std::int64_t{size} + by / 2) / by * by;
+  return static_cast<int>(std::clamp<std::int64_t>(out, by, most_counted / by * by));
+}
+
 int clustered_multiprocessors(int multiprocessors, int cluster) {
+  cluster = std::max(cluster, 1);
   const std::int64_t room = cluster > 2 ? std::int64_t{multiprocessors} * 10 / 11 : multiprocessors;
   return static_cast<int>(std::max<std::int64_t>(room / cluster, 1)) * cluster;
 }

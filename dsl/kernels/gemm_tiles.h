@@ -35,6 +35,9 @@ inline int cluster_size(const Gemm& options) {
                                     : options.cluster * options.cluster_columns;
 }
 
+/// The multiple of `by` that is nearest to a size: at least one, at most what an int holds.
+int nearest_multiple(int size, int by);
+
 /// Of a GPU's multiprocessors, as many as clusters of that size find room on, in whole clusters (at
 /// least one): of more than two CTAs ten of eleven, as Gemm::persistent_blocks() says. On an H100
 /// 30 clusters of four run at a time. More in a grid would begin when others have ended, and a

@@ -24,6 +24,8 @@ bool possible(Builder& k, const KGroupedGemm& options) {
                     fmt::format("tile.n = {}: expected a multiple of 8 from 8 to 256", tile.n));
   good &= k.require(options.stages >= 1 && options.stages <= 256,
                     fmt::format("stages = {}: expected 1 to 256", options.stages));
+  good &= k.require(!options.share_a || options.cluster > 1,
+                    "share_a: expected a cluster of two CTAs or more, which share A");
   good &= k.require(options.group >= 1,
                     fmt::format("group = {}: expected at least one row of tiles", options.group));
   return good;
@@ -85,7 +87,7 @@ class Products {
     auto next = k_.variable(number(k_.block_x()) / options_.cluster);
     auto first = k_.variable(k_.constant(s32, 0));
     k_.loop(0, groups_, 1, [&](const Scalar& group) {
-      const Scalar begin = first, depth = maximum(k_.read(depths_, 0, group), 0);
+      const Scalar begin = first, depth = minimum(maximum(k_.read(depths_, 0, group), 0), depth_);
       const Scalar steps = minimum(ceil_div(depth, block), steps_ - begin);
       Scalar count = down * across;
       if (options_.accumulate) count = select(steps > 0, count, 0);
@@ -216,10 +218,12 @@ class Products {
 
 unsigned KGroupedGemm::grid_x(int rows, int cols, int groups, int multiprocessors) const {
   const auto up = [](std::int64_t x, std::int64_t y) { return (x + y - 1) / y; };
-  const std::int64_t all = up(rows, std::int64_t{tile.m} * (share_a ? 1 : cluster)) *
-                           up(cols, std::int64_t{tile.n} * (share_a ? cluster : 1)) * groups,
+  const std::int64_t together = std::max(cluster, 1), m = std::max(tile.m, 1),
+                     n = std::max(tile.n, 1),
+                     all = up(rows, m * (share_a ? 1 : together)) *
+                           up(cols, n * (share_a ? together : 1)) * groups,
                      most = detail::clustered_multiprocessors(multiprocessors, cluster);
-  return static_cast<unsigned>(std::clamp<std::int64_t>(all * cluster, cluster, most));
+  return static_cast<unsigned>(std::clamp<std::int64_t>(all * together, together, most));
 }
 
 static Kernel described_k_grouped_gemm(const KGroupedGemm& options) {

@@ -27,11 +27,11 @@ bool is_possible(Builder& k, const MixedGemm& with) {
     out &= k.require(holds, otherwise);
   };
   const auto size = [&](const char* what, int value, int multiple) {
+    const std::string wanted =
+        multiple > 1 ? fmt::format("a multiple of {}", multiple) : "a positive number";
     require(value >= 0 && value % multiple == 0,
-            fmt::format("{} = {}: expected a multiple of {}, or 0 for a parameter; the nearest is "
-                        "{}",
-                        what, value, multiple,
-                        std::max((value + multiple / 2) / multiple * multiple, multiple)));
+            fmt::format("{} = {}: expected {}, or 0 for a parameter; the nearest is {}", what,
+                        value, wanted, detail::nearest_multiple(value, multiple)));
   };
   const auto one_of = [&](bool holds, const char* what, int value, const char* expected) {
     require(holds, fmt::format("{} = {}: expected {}", what, value, expected));
@@ -45,7 +45,8 @@ bool is_possible(Builder& k, const MixedGemm& with) {
           fmt::format("type = {}: expected f16 or bf16", name(with.type)));
   require(with.weight == Type::u4 || with.weight == Type::u8,
           fmt::format("weight = {}: expected u4 or u8", name(with.weight)));
-  one_of(with.group == 64 || with.group == 128, "group", with.group, "64 or 128");
+  one_of(with.group == 64 || with.group == 128, "group", with.group,
+         "64 or 128 weights with a scale");
   one_of(with.tile_m >= 8 && with.tile_m <= 256 && with.tile_m % 8 == 0, "tile_m", with.tile_m,
          "a multiple of 8 up to 256");
   one_of(with.tile_n >= 16 && with.tile_n <= 512 && with.tile_n % 16 == 0, "tile_n", with.tile_n,
@@ -55,8 +56,14 @@ bool is_possible(Builder& k, const MixedGemm& with) {
          "warps_k", with.warps_k, "a divisor of tile_k / 64");
   one_of(with.warps_n >= 1 && with.warps_n <= 32 && with.tile_n % (16 * with.warps_n) == 0,
          "warps_n", with.warps_n, "a divisor of tile_n / 16");
-  one_of(is_power(with.cluster, 1, 4) && (with.cluster == 1 || !with.split), "cluster",
-         with.cluster, "1, or 2 or 4 without split");
+  require(with.threads() <= 1024,
+          fmt::format("warps_n * warps_k = {} * {}: expected up to 32 warps", with.warps_n,
+                      with.warps_k));
+  if (arch.sm < 90)
+    one_of(with.cluster == 1, "cluster", with.cluster, "1: clusters begin with sm_90");
+  else
+    one_of(is_power(with.cluster, 1, 4) && (with.cluster == 1 || !with.split), "cluster",
+           with.cluster, "1, or 2 or 4 without split");
   one_of(with.stages >= 1 && with.stages <= 256, "stages", with.stages, "1 to 256");
   require(!with.warpgroups || (!with.scale_sums && with.warps_k == 1),
           fmt::format("warpgroups: expected scaled weights and warps_k = 1, found {} and {}",

@@ -76,7 +76,12 @@ Result<ShuffledWeights> shuffled_weights(std::span<const std::uint8_t> weights,
   const auto require = [&](bool holds, const std::string& otherwise) {
     if (!holds) diags.report("kernel-option"_rule, {}, otherwise);
   };
-  require(n >= 0 && k >= 0, fmt::format("n = {}, k = {}: expected sizes", n, k));
+  const auto size = [&](const char* what, int value, int wanted) {
+    require(value >= 0 && (wanted == 0 || value == wanted),
+            fmt::format("{} = {}: expected {}", what, value,
+                        wanted ? fmt::format("{}, as the options have it", wanted) : "0 or more"));
+  };
+  size("n", n, options.n), size("k", k, options.k);
   require(options.weight == Type::u4 || options.weight == Type::u8,
           fmt::format("weights of {}: expected u4 or u8", name(options.weight)));
   require(options.type == f16 || options.type == bf16,

@@ -27,6 +27,8 @@ bool possible(Builder& k, const ScaledGemm& options) {
   bool good = detail::is_scaled_product(k, options.m, options.n, options.k, 8, tile);
   good &= k.require(options.c == bf16 || options.c == f16 || options.c == f32,
                     fmt::format("type of C: expected bf16, f16 or f32, found {}", name(options.c)));
+  good &= k.require(!options.share_a || options.cluster > 1,
+                    "share_a: expected a cluster of two CTAs or more, which share A");
   const int parts = options.parts_n;
   const bool divides = parts == 1 || parts == 2;
   good &= k.require(divides, fmt::format("parts_n = {}: expected 1 or 2", parts));
@@ -371,12 +373,13 @@ class Products {
 unsigned ScaledGemm::grid_x(int rows, int cols, int multiprocessors, int groups) const {
   const auto up = [](std::int64_t x, std::int64_t y) { return (x + y - 1) / y; };
   const bool wide = shares_a(*this);
-  const std::int64_t down = up(rows, std::int64_t{tile.m} * (wide ? 1 : cluster)),
-                     across = up(cols, std::int64_t{tile.n} * (wide ? cluster : 1)),
+  const std::int64_t together = std::max(cluster, 1),
+                     down = up(rows, std::max(tile.m, 1) * (wide ? 1 : together)),
+                     across = up(cols, std::max(tile.n, 1) * (wide ? together : 1)),
                      all = down * across * groups,
-                     most = detail::clustered_multiprocessors(multiprocessors, cluster) / cluster,
+                     most = detail::clustered_multiprocessors(multiprocessors, cluster) / together,
                      waves = std::max<std::int64_t>(up(all, most), 1);
-  return static_cast<unsigned>(std::max<std::int64_t>(up(all, waves), 1) * cluster);
+  return static_cast<unsigned>(std::max<std::int64_t>(up(all, waves), 1) * together);
 }
 
 static Kernel described_scaled_gemm(const ScaledGemm& options) {

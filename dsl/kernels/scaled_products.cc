@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "dsl/kernels/gemm_tiles.h"
+
 namespace tartan::inline TARTAN_ABI::kernels::detail {
 
 Tile scaled_part(const Tile& tile, int parts_n) {
@@ -24,7 +26,7 @@ bool is_scaled_product(Builder& k, int rows, int columns, int depth, int multipl
   const auto divisible = [&](const char* what, int size, int by) {
     return k.require(size % by == 0,
                      fmt::format("{} = {}: expected a multiple of {}; the nearest is {}", what,
-                                 size, by, std::max((size + by / 2) / by * by, by)));
+                                 size, by, nearest_multiple(size, by)));
   };
   good &= divisible("n", columns, multiple_of_columns);
   good &= divisible("k", depth, 16);
@@ -37,7 +39,10 @@ bool is_scaled_product(Builder& k, int rows, int columns, int depth, int multipl
                 fmt::format("{} x {} warps of {} rows: expected warps along m alone, and a "
                             "multiple of 16 rows for each of up to 16",
                             tile.warps_m, tile.warps_n, tile.m));
-  return good;
+  constexpr int most_rows = 1024;  // a stage of more has no room in shared memory
+  good &= k.require(tile.m <= most_rows,
+                    fmt::format("tile.m = {}: expected up to {}", tile.m, most_rows));
+  return good && sizes_are_possible(k, tile, rows, columns, depth);
 }
 
 }  // namespace tartan::inline TARTAN_ABI::kernels::detail

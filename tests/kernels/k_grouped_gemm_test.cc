@@ -190,6 +190,8 @@ TEST(KGroupedGemm, StaysInsideOfK) {
   beyond.depths = {128, 1 << 30, 128};
   beyond.before.resize(3 * 66 * 68, 1);
   EXPECT_EQ(beyond.run(), "");
+  beyond.depths = {128, 2147483647, 2147483521};
+  EXPECT_EQ(beyond.run(), "");
   EXPECT_EQ(Grouped(options, 66, 68, {}, true, 128).run("sm_90a", 2), "");
 }
 
@@ -267,6 +269,11 @@ TEST(KGroupedGemm, NamesTheOptionThatDoesNotFit) {
   has(with([](KGroupedGemm& o) { o.tile.m = 100; }), "100 rows");
   has(with([](KGroupedGemm& o) { o.stages = 0; }), "stages = 0: expected 1 to 256");
   has(with([](KGroupedGemm& o) { o.group = 0; }), "group = 0");
+  has(with([](KGroupedGemm& o) { o.share_a = true; }), "share_a: expected a cluster");
+  has(with([](KGroupedGemm& o) { o.tile.m = 1 << 30; }),
+      "tile.m = 1073741824: expected up to 1024");
+  has(with([](KGroupedGemm& o) { o.n = 2147483647; }), "the nearest is 2147483644");
+  has(with([](KGroupedGemm& o) { o.m = 2147483647; }), "the largest size is 2147483520");
   has(refusal({}, "sm_80"), "[no-instruction]");
 }
 
@@ -326,6 +333,9 @@ TEST(KGroupedGemm, HasACtaForEachTileAtMost) {
   EXPECT_EQ(options.grid_x(129, 130, 3, 132), 12u);
   EXPECT_EQ(options.grid_x(4096, 7168, 8, 132), 132u);
   EXPECT_EQ(options.grid_x(0, 0, 0, 0), 1u);
+  options.cluster = 0, options.tile.m = 0;  // refused by k_grouped_gemm()
+  EXPECT_GE(options.grid_x(129, 130, 3, 132), 1u);
+  options = of_tile(128, 128, 8);
   options.cluster = 2;
   EXPECT_EQ(options.grid_x(129, 130, 1, 132), 4u);
   EXPECT_EQ(options.grid_x(4096, 7168, 8, 133), 132u);

@@ -155,6 +155,7 @@ TEST(MixedGemm, ShuffleNamesWhatIsWrong) {
   EXPECT_EQ(message({}, 216, 3, 16), "weight of column 0, number 0: expected 0 to 15, found 16");
   EXPECT_EQ(message({.weight = Type::s8}, 216, 3, 1), "weights of s8: expected u4 or u8");
   EXPECT_EQ(message({.group = 32}, 216, 3, 1), "group = 32: expected 64 or 128");
+  EXPECT_EQ(message({.n = 8}, 216, 3, 1), "n = 3: expected 8, as the options have it");
 }
 
 TEST(MixedGemm, GpuAgreesWithTheLoop) {
@@ -206,7 +207,8 @@ TEST(MixedGemm, RefusesWrongOptions) {
   for (const auto& [options, part] :
        {std::pair{MixedGemm{.n = 12}, "n = 12: expected a multiple of 8"},
         {MixedGemm{.k = 12}, "k = 12: expected a multiple of 8"},
-        {MixedGemm{.m = -1}, "m = -1: expected a multiple of 1, or 0 for a parameter"},
+        {MixedGemm{.m = -1},
+         "m = -1: expected a positive number, or 0 for a parameter; the nearest is 1"},
         {MixedGemm{.type = f32}, "type = f32: expected f16 or bf16"},
         {MixedGemm{.weight = Type::s8}, "weight = s8: expected u4 or u8"},
         {MixedGemm{.group = 32}, "group = 32: expected 64 or 128"},
@@ -215,7 +217,10 @@ TEST(MixedGemm, RefusesWrongOptions) {
         {MixedGemm{.tile_k = 192, .warps_k = 1}, "tile_k = 192: expected 64, 128, 256 or 512"},
         {MixedGemm{.warps_n = 3}, "warps_n = 3: expected a divisor of tile_n / 16"},
         {MixedGemm{.warps_k = 3}, "warps_k = 3: expected a divisor of tile_k / 64"},
-        {MixedGemm{.cluster = 2}, "cluster = 2: expected 1, or 2 or 4 without split"},
+        {MixedGemm{.k = 2147483647}, "the nearest is 2147483640"},
+        {MixedGemm{.tile_m = 8, .tile_n = 512, .tile_k = 128, .warps_n = 32, .warps_k = 2},
+         "warps_n * warps_k = 32 * 2: expected up to 32 warps"},
+        {MixedGemm{.split = false, .cluster = 2}, "cluster = 2: expected 1: clusters begin"},
         {MixedGemm{.stages = 0}, "stages = 0: expected 1 to 256"},
         {MixedGemm{.warpgroups = true}, "warpgroups: expected scaled weights and warps_k = 1"}}) {
     const auto compiled = compile(kernels::mixed_gemm(options), *Target::parse("sm_80"));
@@ -224,6 +229,10 @@ TEST(MixedGemm, RefusesWrongOptions) {
     EXPECT_NE(compiled.diags()[0].message.find(part), std::string::npos)
         << compiled.diags()[0].message;
   }
+  const auto cluster = compile(kernels::mixed_gemm({.cluster = 2}), *Target::parse("sm_90a"));
+  ASSERT_FALSE(cluster);
+  EXPECT_NE(cluster.diags().text().find("cluster = 2: expected 1, or 2 or 4 without split"),
+            std::string::npos);
 }
 
 }  // namespace

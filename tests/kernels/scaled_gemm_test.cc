@@ -295,6 +295,8 @@ TEST(ScaledGemm, NamesTheOptionThatDoesNotFit) {
   has(with([](ScaledGemm& o) { o.tile.k = 64; }), "tile.k = 64: expected 128");
   has(with([](ScaledGemm& o) { o.tile.m = 100; }), "100 rows");
   has(with([](ScaledGemm& o) { o.parts_n = 3; }), "parts_n = 3: expected 1 or 2");
+  has(with([](ScaledGemm& o) { o.share_a = true; }), "share_a: expected a cluster");
+  has(with([](ScaledGemm& o) { o.tile.m = 1 << 30; }), "tile.m = 1073741824: expected up to 1024");
   has(with([](ScaledGemm& o) { o.grouping = Grouping::contiguous, o.tile.m = 256; }),
       "tile.m = 256: expected a divisor of 128");
   has(with([](ScaledGemm& o) { o.grouping = Grouping::masked, o.k = 0; }), "a constant k");

@@ -12,7 +12,7 @@ namespace tartan::testing_scaled {
 
 constexpr int block = 128;  // elements along k that share a scale
 
-inline int blocks_of(int size) { return (size + block - 1) / block; }
+inline int blocks_of(int size) { return size / block + (size % block > 0); }
 
 inline unsigned hash(unsigned x) {
   x = (x ^ x >> 16) * 0x7feb352d;

@@ -103,6 +103,7 @@ TEST(SmallProducts, Grids) {
   EXPECT_EQ(shared.team(), 4);
   EXPECT_EQ(shared.blocks(67), 67U);
   EXPECT_EQ(on("sm_90a", of(32, 32, 32, f16, f16)).blocks(67), 17U);
+  EXPECT_EQ(S{.products = 0}.blocks(5), 2U);  // refused by small_products()
 }
 
 // Warps, products and steps of any number, not only tuned() ones.

@@ -4,8 +4,8 @@
 //
 //   C[g] = (A_g o SA_g) * (B_g o SB_g)      or      C[g] += ...
 //
-//   KGroupedGemm options{.m = 4096, .n = 7168, .k = 0, .accumulate = true};   // k is a parameter
-//   options = tuned(options, *Target::parse("sm_90a"));
+//   kernels::KGroupedGemm options{.m = 4096, .n = 7168, .k = 0, .accumulate = true};
+//   options = tuned(options, Target::of(device.arch()));          // k is a parameter
 //   const auto compiled = compile(kernels::k_grouped_gemm(options), device.arch());
 //   ...                                                // load it: see tartan/launch.h
 //   launch(kernel, *compiled, {options.grid_x(4096, 7168, groups, multiprocessors)},
@@ -19,8 +19,8 @@ namespace tartan::inline TARTAN_ABI::kernels {
 /// The groups lie one after the other along k, in matrices that all of them share; how deep each
 /// of them is, only the GPU needs to know. Group g begins where the one before it ends, rounded up
 /// to a multiple of 128, and has depth_of_group[g] elements along k: any number, 0 too, but what
-/// fills its last 128 must be zero in A or in B. Groups that reach beyond k end there, and depths
-/// below 0 count as 0.
+/// fills its last 128 must be zero in A and finite in B, or the reverse. Groups that reach beyond k
+/// end there, and depths below 0 count as 0.
 ///
 /// A k-tile is one block of scales. Its product starts from zero, is multiplied by SA's scale of
 /// its row times SB's scale of its column, and then added to the sum in f32 (one fma), k-tile after

@@ -31,7 +31,8 @@ namespace tartan::inline TARTAN_ABI::kernels {
 ///
 /// The kernel computes the transposed product: W's columns are the MMA's rows, since its operand A
 /// may come from registers, in which weights become numbers of `type`. Without `zeros` the zero
-/// point is 8, or 128 for weights of 8 bits. A NaN of X is one in its row of Y, of S in its column.
+/// point is 8, or 128 for weights of 8 bits. A NaN of X is one in its row of Y, of S in its column;
+/// an infinite scale may be either there.
 /// The result's bits depend on the options and the grid, not on timing.
 struct MixedGemm {
   int m = 0, n = 0, k = 0;  // constants; 0: parameters
@@ -46,9 +47,11 @@ struct MixedGemm {
   int tile_k = 256;              // 64, 128, 256 or 512
   int warps_n = 4, warps_k = 2;  // warps that divide the columns, and the k of each k-tile
   int stages = 4;
-  int producers = 0;        // producer warps, see Builder::roles()
-  int min_blocks = 0;       // CTAs of a multiprocessor, see KernelOptions
-  bool warpgroups = false;  // wgmma, where the tile and the target have it: see tiled_mma.h
+  int producers = 0;   // producer warps, see Builder::roles()
+  int min_blocks = 0;  // CTAs of a multiprocessor, see KernelOptions
+  /// wgmma, where the tile and the target have it: see tiled_mma.h. Only with scaled weights and
+  /// warps_k = 1.
+  bool warpgroups = false;
   /// The k-tiles of all tiles are divided evenly among the CTAs; the last one of those that share a
   /// tile adds their sums, in the order of k; below 2^31 k-tiles in all. Otherwise CTAs have whole
   /// tiles.
@@ -68,8 +71,9 @@ struct MixedGemm {
 };
 Kernel mixed_gemm(const MixedGemm& options);
 
-/// `options` with the tile, the division and the pipeline for these sizes and a target. A size that
-/// is a parameter counts as 4096.
+/// `options` with the fastest of all that is not the problem itself (sizes, types, group, zeros),
+/// `scale_sums` and `split` included, for these sizes and a target. A size that is a parameter
+/// counts as 4096.
 MixedGemm tuned(const MixedGemm& options, const Target& target);
 
 /// Weights as mixed_gemm() takes them.

@@ -37,14 +37,14 @@ struct SmallProducts {
   int warps_m = 1, warps_n = 1;
   /// Products of these warps, one after the other, 1 to 8.
   int products = 1;
-  /// Steps along k, of 32 (f64: of 8) where there are so many, that are loaded ahead of the one
-  /// that is multiplied, those of the next products included: registers against latency.
+  /// How many steps along k are loaded ahead of the one that is multiplied, those of the next
+  /// products included: registers against latency. A step is 32 of k (f64: 8), or what is left.
   int ahead = 1;
 
   int team() const { return warps_m * warps_n; }
-  /// Teams of warps in a block, of four warps in all where that comes out even.
+  /// Teams of warps in a block: as many as four warps hold, at least one.
   int teams() const { return std::max(4 / std::max(team(), 1), 1); }
-  int products_per_block() const { return teams() * products; }
+  int products_per_block() const { return teams() * std::max(products, 1); }
   /// gridDim.x of a launch.
   unsigned blocks(int batch) const {
     const int each = products_per_block();
