@@ -13,7 +13,8 @@ void add_k_grouped_gemm(KernelRegistry& registry, const SharedProductWords& word
   registry.add_option({.name = "accumulate",
                        .value = accumulate.get(),
                        .help = "Adds the products to what C has",
-                       .group = "Options of k_grouped_gemm (and those of gemm, --share-a)"});
+                       .group = "Options of k_grouped_gemm (and --m, --n, --k, --tile, --warps, "
+                                "--stages, --cluster, --group, --share-a)"});
   registry.add(
       {"k_grouped_gemm",
        "fp8 GEMM of groups along k, a scale for 128 of each row of A and column of B",

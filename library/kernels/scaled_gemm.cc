@@ -9,7 +9,9 @@ using kernels::Grouping;
 using kernels::ScaledGemm;
 
 void add_scaled_gemm(KernelRegistry& registry, const SharedProductWords& words) {
-  const char* const group = "Options of scaled_gemm (and those of gemm)";
+  const char* const group =
+      "Options of scaled_gemm (and --m, --n, --k, --c, --tile, --warps, --stages, --cluster, "
+      "--group)";
   const auto own = std::make_shared<ScaledWords>();
   registry.add_option({.name = "grouping",
                        .value = &own->grouping,
