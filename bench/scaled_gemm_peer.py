@@ -240,6 +240,9 @@ def graph_of(torch, runs):
     return graph.replay
 
 
+failed = []  # kernels of ours whose results were wrong
+
+
 def measure(torch, deep_gemm, test, driver, folder, name, launches, seconds, draw=0):
     """Ratios of each configuration."""
     rest = next(each[1:] for each in cases() if each[0] == name)
@@ -259,6 +262,7 @@ def measure(torch, deep_gemm, test, driver, folder, name, launches, seconds, dra
         wrong = first.wrong(torch, deep_gemm)
         if wrong:
             print(f"{name}, {launch['config']}: WRONG: {wrong}")
+            failed.append(f"{name}: {launch['config'] or 'tuned'}")
         runs[launch["config"]] = own
     count = copies if small else 6
     graphs = {key: graph_of(torch, each if small else each * count) for key, each in runs.items()}
@@ -328,6 +332,8 @@ def main():
         else:
             measure(*arguments)
         torch.cuda.empty_cache()
+    if failed:
+        sys.exit("wrong results: " + "; ".join(failed))
 
 
 if __name__ == "__main__":
