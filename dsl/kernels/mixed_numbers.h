@@ -18,9 +18,8 @@ struct MixedColumns {
   std::array<Scalar, 2> base;     // subtrahends of its weights, negative: see MixedNumbers
 };
 
-/// A weight's bits are or-ed into a number whose lowest mantissa bits they are (1024 + w in f16,
-/// 128
-/// + w in bf16, 2^23 + w in f32); the rest, and the zero point, is subtracted, which is exact.
+/// A weight's bits are or-ed into a number whose lowest mantissa bits they are: 1024 + w in f16,
+/// 128 + w in bf16, 2^23 + w in f32. The rest, and the zero point, is subtracted, which is exact.
 class MixedNumbers {
  public:
   MixedNumbers(Builder& k, const MixedGemm& options);

@@ -12,6 +12,7 @@
 #include <numeric>
 
 #include "tartan/dsl/kernels/decode.h"
+#include "tests/kernels/two_launches.h"
 #include "tests/support/numbers.h"
 
 namespace tartan::testing_decode {
@@ -139,23 +140,9 @@ inline std::vector<double> run(Device& device, const Target& target, const kerne
   arguments.add(static_cast<int>(size.lengths.size())).add(size.kv_heads).add(in.most_pages);
   arguments.add(scale_of(with)).add(q).add(k).add(v).add(table).add(lengths).add(o).add(p).add(l);
   arguments.add(counters);
-  std::vector<std::byte> before;
-  for (int launches = 0; launches < 2; ++launches) {
-    EXPECT_TRUE(o.fill(0xFF));
-    device.clear_findings();
-    const auto launched = launch(loaded, *compiled, {size.blocks}, arguments);
-    EXPECT_TRUE(launched) << (launched ? "" : launched.diags().text());
-    if (!launched) return {};
-    const auto status = device.synchronize();
-    EXPECT_TRUE(status) << (status ? "" : status.diags().text());
-    for (const Finding& finding : device.findings())
-      ADD_FAILURE() << finding.id << ": " << finding.message;
-    if (!status || testing::Test::HasFailure()) return {};
-    const auto now = *o.read_all<std::byte>();
-    EXPECT_TRUE(!launches || now == before) << "a second launch differs";
-    before = now;
-  }
-  return testing_numbers::decode(with.type, before);
+  const std::vector<std::byte> bytes =
+      test::two_launches(device, loaded, *compiled, size.blocks, arguments, o);
+  return testing_numbers::decode(with.type, bytes);
 }
 
 /// As in attention_run.h: rounding of weights and results, twice.

@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "tartan/dsl/kernels/mixed_gemm.h"
+#include "tests/kernels/two_launches.h"
 #include "tests/support/numbers.h"
 
 namespace tartan::testing_mixed_gemm {
@@ -117,26 +118,13 @@ inline std::vector<double> run(Device& device, const Target& target, const Mixed
   if (with.zeros) arguments.add(z);
   arguments.add(y);
   if (with.split) arguments.add(p).add(counters);
-  std::vector<std::byte> before;
-  for (int launches = 0; launches < 2; ++launches) {
-    EXPECT_TRUE(y.fill(0xFF));
-    device.clear_findings();
-    const auto launched = launch(loaded, *compiled, {size.blocks}, arguments);
-    EXPECT_TRUE(launched) << (launched ? "" : launched.diags().text());
-    if (!launched) return {};
-    const auto status = device.synchronize();
-    EXPECT_TRUE(status) << (status ? "" : status.diags().text());
-    for (const Finding& finding : device.findings())
-      ADD_FAILURE() << finding.id << ": " << finding.message;
-    if (!status || testing::Test::HasFailure()) return {};
-    const auto now = *y.read_all<std::byte>();
-    EXPECT_TRUE(!launches || now == before) << "a second launch differs";
-    before = now;
-  }
-  EXPECT_TRUE(std::all_of(before.end() - guard, before.end(),
+  std::vector<std::byte> bytes =
+      test::two_launches(device, loaded, *compiled, size.blocks, arguments, y);
+  if (bytes.empty()) return {};
+  EXPECT_TRUE(std::all_of(bytes.end() - guard, bytes.end(),
                           [](std::byte b) { return b == std::byte{0xFF}; }));
-  before.resize(elements * 2);
-  return testing_numbers::decode(with.type, before);
+  bytes.resize(elements * 2);
+  return testing_numbers::decode(with.type, bytes);
 }
 
 inline std::string text(const MixedGemm& with) {

@@ -86,9 +86,9 @@ MixedGemm tuned(const MixedGemm& options, const Target& target);
 ///   4 bits     32-bit word i is MMA i; bits 4 * (r + 4 * h) and up are register r, half h
 ///   8 bits     word i has registers r = 2 * (i % 2) and r + 1 of MMA i / 2; byte (r % 2) + 2 * h
 ///
-/// Blocks follow each other along k, in multiples of 64 rows, then by columns. Scales: for each
-/// group of k a row of 32-bit words, eight for each 16 columns: word g has column g, and column
-/// g + 8 in the upper half. Zero points are the same in bytes. What is beyond W is zeros.
+/// Blocks are in order of k, which is padded to 64 rows, then of columns. Scales: a row of 32-bit
+/// words per group along k, eight words per 16 columns: word g has column g, and column g + 8 in
+/// the upper half. Zero points are the same in bytes. What is beyond W is zeros.
 struct ShuffledWeights {
   std::vector<std::uint64_t> weights;
   std::vector<std::uint32_t> scales;
