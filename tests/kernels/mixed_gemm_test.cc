@@ -168,7 +168,9 @@ TEST(MixedGemm, GpuAgreesWithTheLoop) {
           const Target target = *Target::parse(name);
           MixedGemm with{.m = m, .n = 200, .k = 1096, .type = type, .weight = weight};
           with.zeros = m == 70;
-          expect_mixed(*device, target, tuned(with, target), {m, 200, 1096, 5});
+          with = tuned(with, target);
+          expect_mixed(*device, target, with,
+                       {m, 200, 1096, 5U * static_cast<unsigned>(with.cluster)});
         }
 }
 

@@ -214,7 +214,7 @@ TEST(SmallProducts, GpuAgrees) {
            {of(16, 16, 16, f16, f16), of(32, 32, 32, f16, f32), of(32, 48, 16, bf16, bf16),
             of(64, 64, 64, f16, f16), of(24, 40, 56, f64, f64), of(64, 64, 64, f64, f64)}) {
         with.a_major = a_major, with.b_major = b_major;
-        for (const int batch : {1, 5, 8, 67, 5000})
+        for (const int batch : {1, 5, 67, 700})
           expect_products(*device, *Target::parse(name), on(name, with), batch, 1);
       }
 }
