@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <set>
+#include <tuple>
+
 #include "dsl/kernels/gemm_candidates.h"
 #include "library/tune_bench.h"
 #include "tartan/version.h"
@@ -36,18 +39,34 @@ Diags wrong(const Device& device, const Gemm& product, const TuneBudget& budget)
   return out;
 }
 
-// The model's best that fit into the workspace. The first is what tuned() chooses.
+// What makes configurations unlike: the model is wrong about all of a kind at once.
+auto kind_of(const Gemm& each) {
+  const Tile& tile = each.tile;
+  return std::tuple(tile.m, tile.n, tile.warps_n, each.producers > 0, each.swap, each.persistent,
+                    each.cluster * each.cluster_columns > 1, each.cluster_splits, each.splits);
+}
+
+// Those of the model that fit into the workspace. The first is what tuned() chooses. Then the
+// model's best and its best of kinds that are not there yet take turns.
 std::vector<Gemm> chosen(const Gemm& product, const Target& target, const TuneBudget& budget) {
   const detail::GpuRow& gpu = *detail::find_gpu(target.arch);
   std::vector<Gemm> out{tuned(product, target, budget.workspace)};
-  const auto same = [](const Gemm& a, const Gemm& b) {
-    return detail::text_of(a) == detail::text_of(b);
+  auto all = detail::ranked(product, target, gpu, budget.workspace > 0, 100000);
+  std::erase_if(all, [&](const detail::Candidate& each) {
+    return workspace_bytes(each.options) > budget.workspace;
+  });
+  std::set kinds{kind_of(out[0])};
+  std::set texts{detail::text_of(out[0])};
+  const auto add = [&](const Gemm& each) {
+    if (!texts.insert(detail::text_of(each)).second) return false;
+    kinds.insert(kind_of(each)), out.push_back(each);
+    return true;
   };
-  for (const detail::Candidate& each :
-       detail::ranked(product, target, gpu, budget.workspace > 0, 100000)) {
-    if (std::ssize(out) >= budget.candidates) break;
-    if (workspace_bytes(each.options) <= budget.workspace && !same(each.options, out[0]))
-      out.push_back(each.options);
+  std::size_t next = 0, other = 0;  // of `all`: the best, the best of another kind
+  while (std::ssize(out) < budget.candidates && next < all.size()) {
+    while (next < all.size() && !add(all[next].options)) ++next;
+    while (other < all.size() && kinds.contains(kind_of(all[other].options))) ++other;
+    if (other < all.size() && std::ssize(out) < budget.candidates) add(all[other].options);
   }
   return out;
 }

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <thread>
 
-#include "tartan/dsl/kernels/probe.h"
+#include "runtime/device_access.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 
@@ -20,8 +20,8 @@ constexpr std::size_t apart = 4096;  // bytes between matrices
 constexpr std::size_t most_sets = 64, fewest_bytes = std::size_t{8} << 20;
 constexpr double rotated = 2;       // times the second-level cache, of all sets
 constexpr double enough_us = 1200;  // of a sample
-constexpr double short_us = 60;     // of a product: launching takes the host as long
-constexpr int probe_rounds = 2000;
+constexpr double short_us = 150;    // of a product: less is timed in graphs
+constexpr int fewest_launches = 20;
 
 std::size_t bytes_of(std::int64_t rows, std::int64_t cols, Type type) {
   const auto all = static_cast<std::size_t>(rows * cols * bits(type) / 8);
@@ -299,47 +299,38 @@ Result<std::vector<std::byte>> DeviceBench::result(std::size_t candidate) {
   return out;
 }
 
-// Keeps the GPU busy while the host queues launches.
-Status DeviceBench::prepare_delay() {
-  constexpr auto spelling = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32";
-  auto ready = loader_.load(kernels::mma_probe(spelling, {.block = 32}));
-  if (!ready) return ready.diags();
-  auto sink = device_.allocate(32 * 8);
-  if (!sink) return sink.diags();
-  delay_ = *ready, sink_ = std::move(*sink), delay_us_ = 1;
-  auto begin = device_.event(), end = device_.event();
-  if (!begin || !end) return (begin ? end : begin).diags();
-  for (const double rounds : {1.0, double{probe_rounds}}) {  // the first also loads it
-    if (const Status done = begin->record(&*stream_); !done) return done;
-    if (const Status done = delay(rounds); !done) return done;
-    if (const Status done = end->record(&*stream_); !done) return done;
-    if (const auto ms = end->milliseconds_since(*begin); !ms) return ms.diags();
-    else if (rounds > 1) delay_us_ = std::max(*ms * 1000 / rounds, 1e-3);
-  }
+Status DeviceBench::some(Entry& entry, int count) {
+  for (int i = 0; i < count; ++i)
+    if (const Status done = launch(entry, next_ = (next_ + 1) % sets_); !done) return done;
   return Done{};
 }
 
-Status DeviceBench::delay(double us) {
-  return delay_->launch({1}, Arguments().add(static_cast<int>(us / delay_us_) + 1).add(sink_),
-                        &*stream_);
+// Short products run in a graph, if the driver has graphs: else the host, which launches them, is
+// measured too. It has all sets, so that one after the other does not find its operands in the
+// cache.
+Status DeviceBench::prepare(Entry& entry) {
+  entry.products = static_cast<int>(std::clamp(enough_us / entry.us, 1.0, double{fewest_launches}));
+  if (device_.emulated() || entry.us > short_us) return Done{};
+  const int products = std::max(entry.products, static_cast<int>(sets_));
+  auto stream = DeviceAccess::engine(device_).adopt_stream(stream_->handle());
+  if (!stream) return stream.diags();
+  auto batch = (*stream)->captured([&] { return some(entry, products); });
+  if (!batch) return batch.diags();
+  entry.batch = std::move(*batch);
+  if (entry.batch) entry.products = products;
+  return Done{};
 }
 
-// Microseconds of a product, over `count` of them.
+// Microseconds of a product, over `count` of them, or over those of its graph, behind another one:
+// the GPU does not wait for the host.
 Result<double> DeviceBench::timed(Entry& entry, int count) {
   auto begin = device_.event(), end = device_.event();
   if (!begin || !end) return (begin ? end : begin).diags();
-  if (!device_.emulated() && count > 1 && entry.us < short_us) {
-    if (!delay_)
-      if (const Status done = prepare_delay(); !done) return done.diags();
-    const double launches = count * static_cast<double>(entry.steps.size());
-    if (const Status done = delay(1.5 * launches * launch_us_); !done) return done.diags();
-  }
+  const auto work = [&] { return entry.batch ? entry.batch() : some(entry, count); };
+  if (entry.batch)
+    if (const Status done = work(); !done) return done.diags();
   if (const Status done = begin->record(&*stream_); !done) return done.diags();
-  const auto now = std::chrono::steady_clock::now();
-  for (int i = 0; i < count; ++i)
-    if (const Status done = launch(entry, next_ = (next_ + 1) % sets_); !done) return done.diags();
-  const double each = 1e6 * seconds_since(now) / count / static_cast<double>(entry.steps.size());
-  if (count > 1 && entry.us < short_us) launch_us_ = std::max(launch_us_, std::min(each, 20.0));
+  if (const Status done = work(); !done) return done.diags();
   if (const Status done = end->record(&*stream_); !done) return done.diags();
   const auto ms = end->milliseconds_since(*begin);
   if (!ms) return ms.diags();
@@ -348,15 +339,13 @@ Result<double> DeviceBench::timed(Entry& entry, int count) {
 
 Result<double> DeviceBench::sample(std::size_t candidate) {
   Entry& entry = entries_[candidate];
-  if (entry.us == 0) {
+  if (entry.products == 0) {
     const auto rough = timed(entry, 1);
     if (!rough) return rough;
     entry.us = std::max(*rough, 0.5);
+    if (const Status prepared = prepare(entry); !prepared) return prepared.diags();
   }
-  const auto most = static_cast<double>(std::max<std::size_t>(sets_, 20));
-  const auto us = timed(entry, static_cast<int>(std::clamp(enough_us / entry.us, 1.0, most)));
-  if (us) entry.us = std::max(*us, 0.5);
-  return us;
+  return timed(entry, entry.products);
 }
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -38,6 +38,9 @@ class DeviceBench : public TuneBench {
   struct Entry {
     std::vector<Step> steps;  // gemm(), and gemm_sum() of partial sums
     double us = 0;            // of a product, roughly
+    // Of short products: a graph of so many.
+    std::function<Status()> batch;
+    int products = 0;
   };
 
   DeviceBench(const Device& device, const kernels::Gemm& product, const GpuRow& gpu,
@@ -50,9 +53,9 @@ class DeviceBench : public TuneBench {
   void add_epilogue(Arguments& arguments) const;
   Status reserve_parts(const std::vector<kernels::Gemm>& candidates);
   Status launch(Entry& entry, std::size_t set);
+  Status some(Entry& entry, int count);
+  Status prepare(Entry& entry);
   Result<double> timed(Entry& entry, int count);
-  Status prepare_delay();
-  Status delay(double us);
   std::uint64_t a(std::size_t set) const { return matrices_.address() + set * set_bytes_; }
   std::uint64_t b(std::size_t set) const { return a(set) + a_bytes_; }
   std::uint64_t c(std::size_t set) const { return b(set) + b_bytes_; }
@@ -66,10 +69,6 @@ class DeviceBench : public TuneBench {
   Buffer matrices_, parts_, vectors_, residual_;
   std::size_t a_bytes_, b_bytes_, c_bytes_, set_bytes_, sets_ = 1, next_ = 0;
   std::vector<Entry> entries_;
-  Ready delay_;
-  Buffer sink_;
-  double delay_us_ = 0;   // of a round
-  double launch_us_ = 4;  // of the host
 };
 
 }  // namespace tartan::inline TARTAN_ABI::detail

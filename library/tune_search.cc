@@ -11,7 +11,8 @@ namespace {
 using kernels::Gemm;
 using kernels::Trial;
 
-constexpr double loading = 0.6;      // the share of the time after which no candidate is loaded
+// Shares of the time after which no candidate is loaded, and none is measured that was not yet.
+constexpr double loading = 0.55, beginning = 0.8;
 constexpr double near_first = 1.15;  // of the best, to be measured again after one sample
 constexpr double near_later = 1.04;  // and after more of them
 constexpr double outlier = 1.1;      // times the candidate's best sample
@@ -48,7 +49,7 @@ class Search {
   Status first_round() {
     bool some = false;
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
-      if (some && over()) break;
+      if (some && bench_.seconds() >= beginning * seconds_) break;
       if (!out_.trials[i].refused.empty()) continue;
       const auto c = bench_.result(i);
       if (!c) {

@@ -6,6 +6,8 @@
 // longer than its kernels.
 #pragma once
 
+#include <functional>
+
 #include "tartan/runtime/device.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -18,6 +20,13 @@ class EngineStream {
   virtual Status synchronize() = 0;
   virtual Status wait(EngineEvent& event) = 0;
   virtual void* handle() const { return nullptr; }
+  /// What `work` puts into the stream, as a graph: each call of the result puts all of it there
+  /// again, at a lower price for the host and with shorter gaps. An empty function if the engine
+  /// has no graphs; `work` may have been called all the same.
+  virtual Result<std::function<Status()>> captured(const std::function<Status()>& work) {
+    (void)work;
+    return std::function<Status()>();
+  }
 };
 
 class EngineEvent {

@@ -23,7 +23,7 @@ namespace tartan::inline TARTAN_ABI::kernels {
 /// What a search may use.
 struct TuneBudget {
   double seconds = 2;          // in all, compilation included; at least one candidate is measured
-  int candidates = 48;         // the cost model's best, as far as time suffices
+  int candidates = 160;        // of the cost model, as far as time suffices
   std::int64_t workspace = 0;  // bytes for partial sums: 0 leaves out split-K and stream-K
   std::optional<Cache> cache = {};  // of compiled kernels; none: Cache::open()
 };
@@ -39,14 +39,17 @@ struct Trial {
 /// What a search found.
 struct TuneResult {
   TuningEntry best;
-  std::vector<Trial> trials;  // in the order of the cost model: the first is what tuned() chooses
-  double seconds = 0;         // that it took
+  // The first is what tuned() chooses. Of the others, each second is the cost model's next best,
+  // and the ones between are of tiles or schedules that came not before.
+  std::vector<Trial> trials;
+  double seconds = 0;  // that it took
 };
 
 /// Measures the cost model's best configurations of a product on a GPU: with the events of its
-/// stream, operands rotated through more than the second-level cache, launches back to back,
-/// partial sums together with their reduction. All results are compared with the first's bit for
-/// bit, on operands whose sums are exact: a difference is an error, and there is no winner.
+/// stream, operands rotated through more than the second-level cache, launches back to back
+/// (short ones in a graph), partial sums together with their reduction. All results are compared
+/// with the first's bit for bit, on operands whose sums are exact: a difference is an error, and
+/// there is no winner.
 ///
 /// Diagnostics: sizes that are not constants, batches, types that tuned() does not choose for.
 /// Environment: the device is not a GPU, or its memory does not hold the product.

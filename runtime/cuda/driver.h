@@ -65,6 +65,8 @@ using ContextHandle = struct ContextTag*;
 using ModuleHandle = struct ModuleTag*;
 using FunctionHandle = struct FunctionTag*;
 using StreamHandle = struct StreamTag*;
+using GraphHandle = struct GraphTag*;
+using RunnableHandle = struct RunnableTag*;  // CUgraphExec
 using EventHandle = struct EventTag*;
 using LinkHandle = struct LinkTag*;
 
@@ -107,6 +109,7 @@ enum class PointerAttribute : int {
 };
 inline constexpr unsigned device_memory = 2;  // of PointerAttribute::MemoryType; 1 is the host's
 
+enum class CaptureMode : int { ThreadLocal = 1 };
 enum class JitOption : int {
   InfoLog = 3,
   InfoLogBytes = 4,
@@ -242,6 +245,14 @@ class Driver {
   Entry<StreamHandle> stream_destroy{library_, "cuStreamDestroy_v2"};
   Entry<StreamHandle> stream_synchronize{library_, "cuStreamSynchronize"};
   Entry<StreamHandle, EventHandle, unsigned> stream_wait{library_, "cuStreamWaitEvent"};
+
+  // Graphs: from CUDA 11.4 on.
+  Entry<StreamHandle, CaptureMode> begin_capture{library_, "cuStreamBeginCapture_v2", IfThere{}};
+  Entry<StreamHandle, GraphHandle*> end_capture{library_, "cuStreamEndCapture", IfThere{}};
+  Entry<GraphHandle> graph_destroy{library_, "cuGraphDestroy", IfThere{}};
+  Entry<RunnableHandle*, GraphHandle, unsigned long long> graph_instantiate{library_, "cuGraphInstantiateWithFlags", IfThere{}};
+  Entry<RunnableHandle> runnable_destroy{library_, "cuGraphExecDestroy", IfThere{}};
+  Entry<RunnableHandle, StreamHandle> graph_launch{library_, "cuGraphLaunch", IfThere{}};
 
   Entry<EventHandle*, unsigned> event_create{library_, "cuEventCreate"};
   Entry<EventHandle> event_destroy{library_, "cuEventDestroy_v2"};

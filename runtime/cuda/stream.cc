@@ -56,12 +56,47 @@ class Stream final : public detail::EngineStream {
     return context_->call(context_->driver().stream_wait, handle_, of->handle(), default_flags);
   }
   void* handle() const override { return handle_; }
+  Result<std::function<Status()>> captured(const std::function<Status()>& work) override;
 
  private:
+  bool has_graphs() const;
   std::shared_ptr<Context> context_;
   StreamHandle handle_;
   bool owned_;
 };
+
+bool Stream::has_graphs() const {
+  const Driver& driver = context_->driver();
+  return handle_ && driver.begin_capture.address && driver.end_capture.address &&
+         driver.graph_destroy.address && driver.graph_instantiate.address &&
+         driver.runnable_destroy.address && driver.graph_launch.address;
+}
+
+Result<std::function<Status()>> Stream::captured(const std::function<Status()>& work) {
+  if (!has_graphs()) return std::function<Status()>();
+  const Driver& driver = context_->driver();
+  if (const Status begun = context_->call(driver.begin_capture, handle_, CaptureMode::ThreadLocal);
+      !begun)
+    return begun.diags();
+  const Status worked = work();
+  GraphHandle graph = nullptr;
+  const Status ended = context_->call(driver.end_capture, handle_, &graph);
+  if (!worked || !ended) {
+    if (graph) context_->invoke(driver.graph_destroy, graph);
+    return (worked ? ended : worked).diags();
+  }
+  RunnableHandle runnable = nullptr;
+  const Status made = context_->call(driver.graph_instantiate, &runnable, graph, 0ull);
+  context_->invoke(driver.graph_destroy, graph);
+  if (!made) return made.diags();
+  const std::shared_ptr<void> owner(runnable, [context = context_](void* each) {
+    context->invoke(context->driver().runnable_destroy, static_cast<RunnableHandle>(each));
+  });
+  return std::function<Status()>([context = context_, owner, stream = handle_] {
+    return context->call(context->driver().graph_launch, static_cast<RunnableHandle>(owner.get()),
+                         stream);
+  });
+}
 
 }  // namespace
 

@@ -91,11 +91,12 @@ TEST(TuneSearch, AnOutlierIsMeasuredAgain) {
 
 TEST(TuneSearch, EndsWithTheBudget) {
   Table table({{{10}}, {{10.1}}, {{9}}, {{8}}});
-  const auto found = searched(table, 0.25);
-  EXPECT_EQ(found->best, 2u);  // no time for the fourth
+  const auto found = searched(table, 0.35);
+  EXPECT_EQ(found->best, 2u);  // no time for the fourth: the others are to be told apart
   EXPECT_EQ(found->trials[3].samples, 0);
   EXPECT_EQ(found->trials[3].us, 0);
-  EXPECT_NEAR(table.now, 0.3, 1e-9);
+  EXPECT_EQ(found->trials[0].samples, 2);
+  EXPECT_NEAR(table.now, 0.4, 1e-9);
   EXPECT_LT(table.deadline, 0.25);
   Table late({{{10}}, {{5}}});
   late.now = 3;  // compilation took longer: one is measured all the same

@@ -3,6 +3,7 @@
 // double, and where it means something on the emulator.
 #include <gtest/gtest.h>
 
+#include "runtime/device_access.h"
 #include "tests/runtime/cuda_double.h"
 
 namespace tartan {
@@ -39,6 +40,37 @@ TEST_F(CudaStreams, LaunchesDoNotWait) {
   ASSERT_TRUE(kernel.launch({.grid = {2}, .block = {32}, .programmatic = true}, {}, &*stream));
   EXPECT_EQ(fake.calls, (Copies{"cuFuncSetAttribute", "cuLaunchKernel", "cuLaunchKernelEx"}))
       << "nothing that a capture forbids";
+}
+
+TEST_F(CudaStreams, GraphRunsWhatWasCaptured) {
+  auto stream = device->stream();
+  auto own = detail::DeviceAccess::engine(*device).adopt_stream(stream->handle());
+  ASSERT_TRUE(own);
+  LoadedKernel kernel = load("other");
+  const auto launch = [&] { return kernel.launch({.block = {32}}, {}, &*stream); };
+  fake.calls.clear();
+  {
+    const auto graph = (*own)->captured(launch);
+    ASSERT_TRUE(graph && *graph);
+    EXPECT_EQ(fake.calls, (Copies{"cuStreamBeginCapture", "cuLaunchKernel", "cuStreamEndCapture",
+                                  "cuGraphInstantiate", "cuGraphDestroy"}));
+    fake.calls.clear();
+    EXPECT_TRUE((*graph)());
+    EXPECT_TRUE((*graph)());
+    EXPECT_EQ(fake.calls, (Copies{"cuGraphLaunch", "cuGraphLaunch"}));
+  }
+  EXPECT_TRUE(fake.called("cuGraphExecDestroy"));
+  // What fails inside ends the capture all the same.
+  fake.calls.clear(), fake.failures["cuLaunchKernel"] = 1;
+  EXPECT_EQ(complaint((*own)->captured(launch)), complaint(launch()));
+  EXPECT_TRUE(fake.called("cuStreamEndCapture") && fake.called("cuGraphDestroy"));
+  fake.failures.clear(), fake.failures["cuGraphInstantiate"] = 1;
+  EXPECT_EQ(complaint((*own)->captured(launch)),
+            "error: cuGraphInstantiateWithFlags: CUDA_ERROR_INVALID_VALUE (1) [driver]");
+  // A driver or an engine without graphs: the caller launches one by one.
+  const auto emulator = Device::open("emulator");
+  const auto none = (*detail::DeviceAccess::engine(*emulator).stream())->captured(launch);
+  EXPECT_TRUE(none && !*none);
 }
 
 TEST_F(CudaStreams, StreamWaitsForAnEvent) {

@@ -9,7 +9,7 @@ using namespace fake_cuda_double;
 
 namespace {
 
-int stream_tag, event_tag;
+int graph_tag, stream_tag, event_tag;
 
 std::byte* at(std::uint64_t address) { return reinterpret_cast<std::byte*>(address); }
 
@@ -160,6 +160,40 @@ int cuStreamSynchronize(void*) {
 int cuStreamWaitEvent(void*, void*, unsigned) {
   ALONE;
   return enter("cuStreamWaitEvent");
+}
+
+int cuStreamBeginCapture_v2(void*, int) {
+  ALONE;
+  return enter("cuStreamBeginCapture");
+}
+
+int cuStreamEndCapture(void*, void** graph) {
+  ALONE;
+  const int code = enter("cuStreamEndCapture");
+  *graph = code ? nullptr : &graph_tag;
+  return code;
+}
+
+int cuGraphDestroy(void*) {
+  ALONE;
+  return enter("cuGraphDestroy");
+}
+
+int cuGraphInstantiateWithFlags(void** runnable, void*, unsigned long long) {
+  ALONE;
+  if (const int code = enter("cuGraphInstantiate")) return code;
+  *runnable = &graph_tag;
+  return 0;
+}
+
+int cuGraphExecDestroy(void*) {
+  ALONE;
+  return enter("cuGraphExecDestroy");
+}
+
+int cuGraphLaunch(void*, void*) {
+  ALONE;
+  return enter("cuGraphLaunch");
 }
 
 int cuEventCreate(void** event, unsigned) {
