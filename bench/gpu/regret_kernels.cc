@@ -94,10 +94,23 @@ std::vector<RegretKernel*> RegretKernels::of(const Product& product) const {
   return out;
 }
 
+namespace {
+
+// As a Loader does, whose machine code has fewer registers than what the driver makes of the same
+// PTX while it loads it: more CTAs may run at a time.
+Result<Module> loaded_module(Device& device, const Compiled& compiled) {
+  if (device.emulated()) return device.load(compiled.ptx, compiled.name);
+  const auto made = device.assemble(compiled.ptx, compiled.name);
+  if (!made) return made.diags();
+  return device.load(made->cubin, compiled.name, made->kernels);
+}
+
+}  // namespace
+
 bool RegretKernels::load(Device& device, RegretKernel& kernel) {
   const auto loaded = [&](const Compiled& compiled, std::optional<LoadedKernel>& out) {
     if (out || !kernel.refused.ok()) return;
-    const auto module = device.load(compiled.ptx, compiled.name);
+    const auto module = loaded_module(device, compiled);
     auto found = module ? module->kernel(compiled.name) : Result<LoadedKernel>(module.diags());
     if (found) out.emplace(std::move(*found));
     else kernel.refused = found.diags();

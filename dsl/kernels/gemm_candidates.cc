@@ -42,6 +42,7 @@ class Collector {
     if (warpgroups_) by_warpgroups();
     if (warpgroups_ && by_boxes_) by_swapped_columns();
     by_warps();
+    for (Gemm& each : out_) beside_each_other(each);
     return std::move(out_);
   }
 
@@ -280,6 +281,19 @@ class Collector {
     const auto first = out_.end() - std::min(std::ssize(out_), of_shape);
     if (std::none_of(first, out_.end(), [&](const Gemm& of) { return key(of) == key(each); }))
       out_.push_back(each);
+  }
+
+  // Where a wave has all tiles. CTAs that follow each other run on one GPC, 16 on most, which reads
+  // a line from the second-level cache once for those that ask for it at the same time: tiles of a
+  // square read the fewest lines. In tall groups, whose CTAs on a GPC have all rows, some products
+  // take 1.5 times as long. Clusters go to the GPCs in turn.
+  void beside_each_other(Gemm& each) const {
+    if (each.m == 0 || each.n == 0 || each.persistent || !by_boxes_ || !by_wgmma(each, target_))
+      return;
+    if (each.cluster * each.cluster_columns * each.cluster_splits * each.splits > 1) return;
+    if (each.tiles(each.m, each.n) > gpu_.multiprocessors) return;
+    const Tile& tile = each.tile;
+    each.group = tile.n >= 4 * tile.m ? 8 : tile.n >= tile.m ? 4 : 2;
   }
 
   void lasting(Gemm each) {

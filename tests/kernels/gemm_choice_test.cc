@@ -116,6 +116,10 @@ TEST(GemmChoice, KnownMistakes) {
   // Elements that threads copy: tiles whose copies are no loops.
   EXPECT_EQ(chosen(1563, 1973, 1225, bf16).tile.n, 128);
   EXPECT_EQ(chosen(1153, 1915, 3985, Type::s8).tile.n, 128);
+  // A wave of tiles in the order of squares; persistent CTAs in that of tall groups.
+  EXPECT_LE(chosen(1536, 896, 4736, Type::e4m3).group, 4);
+  EXPECT_LE(chosen(1280, 896, 5376, f16).group, 4);
+  EXPECT_EQ(chosen(4096, 4096, 4096, bf16).group, 16);
   // A short wave of wide tiles: 5120 columns are 32 of 160, 128 tiles.
   EXPECT_EQ(chosen(512, 5120, 5120, bf16).tile.n, 160);
 }
