@@ -16,6 +16,7 @@ figures are medians.
 import argparse
 import concurrent.futures
 import ctypes
+import functools
 import json
 import os
 import pathlib
@@ -126,7 +127,9 @@ class Driver:
             self.library.cuGetErrorString(code, ctypes.byref(text))
             raise RuntimeError(f"{name}: {code} {(text.value or b'').decode()}")
 
+    @functools.cache
     def function(self, ptx, name, dynamic_shared):
+        """Once for each kernel: copies of it would each be fetched into the instruction caches."""
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         self.call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(ptx))
         self.call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
