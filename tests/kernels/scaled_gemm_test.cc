@@ -150,6 +150,14 @@ TEST(ScaledGemm, IsTheDefinitionAtEverySize) {
       }
 }
 
+TEST(ScaledGemm, OfNoDepthIsZero) {
+  for (const bool overlap : {false, true}) {
+    ScaledGemm options = of_tile(64, 32, 4);
+    options.overlap = overlap, options.blocks_k = overlap ? 2 : 1;
+    EXPECT_EQ(Scaled(options, 66, 40, 0, {}, 1, false).run(), "");
+  }
+}
+
 // Widths that divide 128, columns of two blocks of scales in one tile, several products of a
 // warpgroup in turn or at once, one and three warpgroups.
 TEST(ScaledGemm, OfEveryTile) {
@@ -161,7 +169,8 @@ TEST(ScaledGemm, OfEveryTile) {
   for (const Case& each :
        {Case{64, 16, 4, 1, false}, Case{128, 112, 8, 1, false}, Case{128, 160, 8, 1, false},
         Case{128, 256, 8, 2, false}, Case{256, 96, 8, 1, true}, Case{128, 192, 8, 2, true},
-        Case{128, 128, 8, 1, true, 2}, Case{192, 120, 12, 1, false}}) {
+        Case{128, 128, 8, 1, true, 2}, Case{192, 120, 12, 1, false}, Case{64, 16, 4, 1, true, 4},
+        Case{128, 64, 8, 1, false, 3}, Case{128, 160, 8, 2, false, 2}}) {
     SCOPED_TRACE(fmt::format("{} x {}, {} warps", each.m, each.n, each.warps));
     ScaledGemm options = of_tile(each.m, each.n, each.warps);
     options.parts_n = each.parts_n, options.overlap = each.overlap;
@@ -250,25 +259,33 @@ TEST(ScaledGemm, OneRunDecidesAllSchedules) {
 // As IEEE arithmetic has it: a scale of infinity times a product of zero is NaN, and so on. Of
 // no product is infinite: e4m3 has no infinity.
 TEST(ScaledGemm, PropagatesNanAndInfinity) {
-  ScaledGemm options = of_tile(128, 112, 8);
-  options.c = f32;
-  Scaled scaled(options, 130, 136, 272);
-  const float infinity = std::numeric_limits<float>::infinity(),
-              nan = std::numeric_limits<float>::quiet_NaN();
-  scaled.a[5] = host::e4m3(nan);
-  scaled.b[static_cast<std::size_t>(7 * 272 + 200)] = host::e4m3(nan);
-  scaled.scales_a[static_cast<std::size_t>(scaled.line + 3)] = infinity;
-  scaled.scales_a[static_cast<std::size_t>(129)] = nan;
-  scaled.scales_b[3] = -infinity;
-  EXPECT_TRUE(std::isnan(scaled.expected(0, 9)));
-  EXPECT_TRUE(std::isinf(scaled.expected(40, 131)));
-  EXPECT_EQ(scaled.run(), "");
+  for (const auto& [blocks_k, overlap] : {std::pair{1, false}, {2, false}, {2, true}, {4, true}}) {
+    SCOPED_TRACE(fmt::format("{} k-tiles in a stage, {}", blocks_k, overlap));
+    ScaledGemm options = of_tile(128, 112, 8, 1);
+    options.c = f32, options.blocks_k = blocks_k, options.overlap = overlap;
+    Scaled scaled(options, 130, 136, 272);
+    const float infinity = std::numeric_limits<float>::infinity(),
+                nan = std::numeric_limits<float>::quiet_NaN();
+    scaled.a[5] = host::e4m3(nan);
+    scaled.b[static_cast<std::size_t>(7 * 272 + 200)] = host::e4m3(nan);
+    scaled.scales_a[static_cast<std::size_t>(scaled.line + 3)] = infinity;
+    scaled.scales_a[static_cast<std::size_t>(129)] = nan;
+    scaled.scales_b[3] = -infinity;
+    scaled.scales_b[2] = infinity;  // of the last k-tile: what a stage has beyond adds nothing
+    EXPECT_TRUE(std::isnan(scaled.expected(0, 9)));
+    EXPECT_TRUE(std::isinf(scaled.expected(40, 131)));
+    EXPECT_TRUE(std::isinf(scaled.expected(41, 10)));
+    EXPECT_EQ(scaled.run(), "");
+  }
 }
 
 TEST(ScaledGemm, OfOtherTensorCores) {
   for (const char* target : {"sm_89", "sm_120a"}) {
     SCOPED_TRACE(target);
     EXPECT_EQ(Scaled(of_tile(64, 64, 4), 70, 136, 272).run(target), "");
+    ScaledGemm parts = of_tile(128, 64, 4);  // two below the other, and two side by side
+    parts.parts_n = 2;
+    EXPECT_EQ(Scaled(parts, 70, 136, 272).run(target), "");
   }
 }
 
