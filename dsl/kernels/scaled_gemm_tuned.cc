@@ -10,14 +10,16 @@ namespace {
 
 // How much longer than its wgmma alone a k-tile took: the promotion that nothing hides. Three
 // warpgroups hide each other's better than two. Of equal costs the first shape wins: where B's
-// bytes bind, two k-tiles in a stage were faster (64 and 128 rows: by 5 to 18 %).
+// bytes bind, two k-tiles in a stage were faster (64 and 128 rows: by 5 to 18 %), and four by 1 to
+// 3 % more if a column of tiles is one tile and three such stages fit.
 struct Shape {
   int m, warps_m, parts_n, blocks_k;
   double slowdown;
 };
-constexpr Shape shapes[] = {{64, 4, 1, 2, 1.70},  {64, 4, 1, 1, 1.90},  {128, 8, 1, 2, 1.36},
-                            {128, 8, 1, 1, 1.55}, {128, 8, 2, 1, 1.31}, {192, 12, 1, 1, 1.31},
-                            {256, 8, 1, 1, 1.27}};
+constexpr Shape shapes[] = {{64, 4, 1, 4, 1.70},   {64, 4, 1, 2, 1.70},  {64, 4, 1, 1, 1.90},
+                            {128, 8, 1, 2, 1.36},  {128, 8, 1, 1, 1.55}, {128, 8, 2, 1, 1.31},
+                            {192, 12, 1, 1, 1.31}, {256, 8, 1, 1, 1.27}};
+constexpr double staged = 1.26;       // the slowdown of two parts whose C is staged at once
 constexpr double narrow = 0.25;       // more, for each time that 128 is wider than a product
 constexpr double two_blocks = 1.30;   // a tile whose columns have scales of two blocks
 constexpr double odd_columns = 1.18;  // more time for B, where 128 is no multiple of the width
@@ -33,13 +35,20 @@ struct Size {
   int m, n, k, groups;
 };
 
+// Dense tiles of two parts side by side have room for all of C's tile instead of a fourth stage:
+// they were 4 to 5 % faster so, groups of rows were not.
+bool stages_all_of_c(const ScaledGemm& options) {
+  return options.parts_n > 1 && options.grouping == Grouping::none;
+}
+
 double cost(const ScaledGemm& options, const Shape& shape, const Size& size) {
   const Tile& tile = options.tile;
   const double width = static_cast<double>(tile.n) / shape.parts_n;
   const std::int64_t down = up(std::max(size.m, 1), tile.m), across = up(size.n, tile.n);
   const double multiply =
-      double{1} * tile.m * tile.n / 32 * shape.slowdown * (1 + narrow * (128 / width - 1)) *
-      (128 % (tile.n / shape.parts_n) ? two_blocks : 1) * (options.cluster > 1 ? 1 : alone);
+      double{1} * tile.m * tile.n / 32 * (stages_all_of_c(options) ? staged : shape.slowdown) *
+      (1 + narrow * (128 / width - 1)) * (128 % (tile.n / shape.parts_n) ? two_blocks : 1) *
+      (options.cluster > 1 ? 1 : alone);
   const double load = 128.0 * (tile.m + tile.n),
                only_b =
                    128.0 * tile.n / static_cast<double>(down) * (128 % tile.n ? odd_columns : 1);
@@ -68,7 +77,8 @@ int stages_of(const ScaledGemm& options) {
   const Tile& tile = options.tile;
   constexpr int most = 8, bytes = 227 * 1024;
   const int stage = options.blocks_k * (128 * (tile.m + tile.n) + 4 * tile.m),
-            staging = tile.warps_m * 2048 + 3 * 1024;
+            staging =
+                (stages_all_of_c(options) ? 2 * tile.m * tile.n : tile.warps_m * 2048) + 3 * 1024;
   return std::clamp((bytes - staging) / stage, 2, most);
 }
 
@@ -87,6 +97,9 @@ ScaledGemm tuned(const ScaledGemm& options, const Target& target, int groups) {
   for (const Shape& shape : shapes) {
     if (options.grouping == Grouping::contiguous && 128 % shape.m) continue;
     if (m <= (options.grouping == Grouping::none ? 128 : 64) && shape.m > 64) continue;
+    // Beside 256 x 128: up to 2 % faster with 4096 rows and more, 1 % slower with 1024 and 2048.
+    if (shape.parts_n > 1 && options.grouping == Grouping::none && m <= 2048) continue;
+    if (shape.blocks_k > 2 && (m > shape.m || options.grouping != Grouping::none)) continue;
     for (int width = 16; width <= 128; width += 8)
       for (const int cluster : {1, 2}) {
         ScaledGemm each = options;
@@ -97,11 +110,13 @@ ScaledGemm tuned(const ScaledGemm& options, const Target& target, int groups) {
                      .warps_n = 1};
         each.parts_n = shape.parts_n, each.cluster = cluster, each.blocks_k = shape.blocks_k;
         each.overlap = shape.blocks_k > 1;
-        each.share_a =
-            cluster > 1 && (shape.m >= each.tile.n || options.grouping != Grouping::none);
+        each.share_a = cluster > 1 && (shape.m >= 128 || options.grouping != Grouping::none);
         if (cluster > 1 && (m < 512 || width % 16)) continue;
         if (shape.parts_n > 1 && width < 128) continue;
         each.stages = stages_of(each);
+        // Beside 256 x 128: 1 to 2 % faster with 4096 rows and more, 1 % slower with 1024 and 2048.
+        if (shape.parts_n > 1 && options.grouping == Grouping::none && m <= 2048) continue;
+        if (shape.blocks_k > 2 && each.stages < 3) continue;
         const double cycles = expected_cost(each, shape, {m, n, k, std::max(groups, 1)});
         if (least > 0 && cycles >= least) continue;
         least = cycles, out = each;
