@@ -23,7 +23,7 @@ struct Words {
   std::vector<int> lengths{4096, 16384}, head_dims{64, 128}, packed;
   std::vector<std::string> configs{"hopper", "default"};
   std::string type = "bf16", device = "cuda", emit, target = "sm_90a", json, svg;
-  int tokens = 16384, width = 2048, share = 1, rounds = 5;
+  int tokens = 16384, width = 2048, share = 1, rounds = 5, multiprocessors = 132;
 };
 
 // One problem: its matrices, and the contestants.
@@ -73,7 +73,7 @@ class Contest {
   Result<gpu::Runner> make(const gpu::AttentionConfig& config) {
     auto out =
         gpu::Runner::make(session_.device, kernels::attention(gpu::options_of(config, problem_)),
-                          gpu::grid_of(config, problem_));
+                          gpu::grid_of(config, problem_, session_.driver.multiprocessors()));
     if (!out) return out;
     if (auto status = out->add(arguments(config)); !status) return status.diags();
     return out;
@@ -173,6 +173,8 @@ void add_options(CLI::App& app, Words& words) {
   app.add_option("--emit", words.emit,
                  "Measure nothing: write PTX and launches.json into this folder");
   app.add_option("--target", words.target, "What --emit compiles for")->capture_default_str();
+  app.add_option("--multiprocessors", words.multiprocessors, "Of the GPU that --emit is for")
+      ->capture_default_str();
   app.add_option("--json", words.json, "Write all figures into this file");
   app.add_option("--svg", words.svg, "Draw them into this one");
 }
@@ -193,7 +195,7 @@ int main(int argc, char** argv) {
   if (!words.emit.empty()) {
     const auto target = Target::parse(words.target);
     if (!target) gpu::refuse("--target", words.target, "an architecture such as sm_90a");
-    return gpu::emit(words.emit, *target, all, configs) ? 0 : 1;
+    return gpu::emit(words.emit, *target, all, configs, words.multiprocessors) ? 0 : 1;
   }
   gpu::Session session(argc, argv, words.device);
   bool written = true;

@@ -52,7 +52,8 @@ Result<Json> arguments_json(const Compiled& compiled, const AttentionConfig& con
 
 class Emitter {
  public:
-  Emitter(std::string folder, const Target& target) : folder_(std::move(folder)), target_(target) {}
+  Emitter(std::string folder, const Target& target, int multiprocessors)
+      : folder_(std::move(folder)), target_(target), multiprocessors_(multiprocessors) {}
 
   bool write(const std::string& file, const std::string& text) const {
     std::ofstream out(std::filesystem::path(folder_) / file);
@@ -82,7 +83,7 @@ class Emitter {
                     problem.causal ? "causal" : "full", options.packed ? "_packed" : "");
     for (char& each : file)
       if (each == ':' || each == '=') each = '_';
-    const Dim3 grid = grid_of(config, problem);
+    const Dim3 grid = grid_of(config, problem, multiprocessors_);
     launches.push_back({{"name", config.text},
                         {"ptx", file},
                         {"kernel", compiled->name},
@@ -96,6 +97,7 @@ class Emitter {
  private:
   std::string folder_;
   Target target_;
+  int multiprocessors_;
 };
 
 Json problem_json(const AttentionProblem& problem) {
@@ -111,10 +113,10 @@ Json problem_json(const AttentionProblem& problem) {
 
 bool emit(const std::string& folder, const Target& target,
           const std::vector<AttentionProblem>& problems,
-          const std::vector<AttentionConfig>& configs) {
+          const std::vector<AttentionConfig>& configs, int multiprocessors) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  Emitter emitter(folder, target);
+  Emitter emitter(folder, target, multiprocessors);
   Json all{{"target", target.text()}, {"cases", Json::array()}};
   for (const AttentionProblem& problem : problems) {
     Json each = problem_json(problem);

@@ -32,6 +32,8 @@ constexpr Option options[] = {
      "stages of the rings for K and V"},
     {"producers", [](kernels::Attention& a, int value) { a.producers = value; },
      "warps that copy for the others"},
+    {"persistent", [](kernels::Attention& a, int value) { a.persistent = value != 0; },
+     "1: blocks compute tile after tile"},
     {"window", [](kernels::Attention& a, int value) { a.window = value != 0; },
      "keys of a sliding window"},
     {"softcap",
@@ -114,13 +116,18 @@ kernels::Attention options_of(const AttentionConfig& config, const AttentionProb
   return out;
 }
 
-Dim3 grid_of(const AttentionConfig& config, const AttentionProblem& problem) {
+Dim3 grid_of(const AttentionConfig& config, const AttentionProblem& problem, int multiprocessors) {
   const kernels::Attention options = options_of(config, problem);
   const auto heads = static_cast<unsigned>(problem.heads);
   if (!problem.packed.empty())
     return {options.blocks(*std::max_element(problem.packed.begin(), problem.packed.end())), heads,
             static_cast<unsigned>(problem.packed.size())};
-  return {options.blocks(problem.length), heads, static_cast<unsigned>(problem.batch)};
+  const auto batch = static_cast<unsigned>(problem.batch);
+  if (options.persistent)
+    return {
+        options.persistent_blocks(problem.length, problem.heads, problem.batch, multiprocessors), 1,
+        batch};
+  return {options.blocks(problem.length), heads, batch};
 }
 
 std::vector<AttentionArgument> arguments_of(const AttentionConfig& config,

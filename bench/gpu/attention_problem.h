@@ -47,7 +47,8 @@ std::string attention_config_help();
 /// The kernel's options for a problem, and its launch.
 tartan::kernels::Attention options_of(const AttentionConfig& config,
                                       const AttentionProblem& problem);
-tartan::Dim3 grid_of(const AttentionConfig& config, const AttentionProblem& problem);
+tartan::Dim3 grid_of(const AttentionConfig& config, const AttentionProblem& problem,
+                     int multiprocessors);
 
 /// An argument of kernels::attention(), in order: a buffer ("Q", "K", "V", "O", "LSE", "sinks",
 /// "starts") or a number.
@@ -63,6 +64,6 @@ std::vector<AttentionArgument> arguments_of(const AttentionConfig& config,
 /// attention_peer.py. False, with a message on standard error, if that fails.
 bool emit(const std::string& folder, const tartan::Target& target,
           const std::vector<AttentionProblem>& problems,
-          const std::vector<AttentionConfig>& configs);
+          const std::vector<AttentionConfig>& configs, int multiprocessors);
 
 }  // namespace gpu

@@ -9,6 +9,7 @@
 #include "dsl/arithmetic.h"
 #include "dsl/kernels/attention_shape.h"
 #include "dsl/kernels/attention_softmax.h"
+#include "dsl/kernels/attention_tiles.h"
 #include "dsl/kernels/keys.h"
 #include "tartan/dsl/math.h"
 #include "tartan/dsl/warp.h"
@@ -37,18 +38,6 @@ Scalar any(const RowValues& rows, Scalar (*is)(const Scalar&)) {
   return out;
 }
 
-// Writes one value for each row of the tile that exists, from place `begin` on; the tile's first
-// row is number `first`.
-// The four lanes that share a row hold the same value.
-void write_rows(Builder& k, const Global& to, const Scalar& begin, const Scalar& count,
-                const Scalar& first, const WarpTile& tile, const RowValues& values) {
-  const RowValues rows = row_places(tile);
-  for (std::size_t i = 0; i < rows.size() && i < values.size(); ++i) {
-    const Scalar row = first + rows[i];
-    k.when((k.lane() % 4 == 0) & (row < count), [&] { k.write(to, 0, begin + row, values[i]); });
-  }
-}
-
 // The body of the kernel.
 class Forward {
  public:
@@ -60,10 +49,12 @@ class Forward {
         n_(with.keys_per_step),
         lazy_(k.target().arch.text() == "sm_90a" && with.producers > 0 && with.warps >= 8 &&
               with.softcap == Softcap::none),
+        persistent_(with.persistent),
+        from_end_(with.persistent && with.causal),
         lean_(with.head_dim <= 64 || (with.head_dim > 128 && with.head_dim <= 192)),
         in_turns_((with.causal || lazy_) && with.producers > 0 && with.warps % 4 == 0 &&
                   with.warps > 4 && k.target().arch.text() == "sm_90a"),
-        apart_((with.causal || lazy_) && has_own_output(with, k.target())),
+        apart_((with.causal || lazy_ || with.persistent) && has_own_output(with, k.target())),
         windows_(with.packed && with.producers > 0 && k.target().arch.sm >= 90) {}
 
   void describe() {
@@ -72,14 +63,15 @@ class Forward {
     if (kind.shape.shape.m == 0) return;  // best_mma() has reported it
     qk_ = k_.tiled_mma(kind, tile_qk(with_));
     pv_ = k_.tiled_mma(kind, {.m = m_, .n = d_, .k = n_, .warps_m = with_.warps, .warps_n = 1});
-    sQ_ = k_.shared("sQ", with_.type, qk_.shared_a());
+    sQ_ = k_.shared("sQ", with_.type, qk_.shared_a(persistent_ ? 2 : 1));
     sK_ = k_.shared("sK", with_.type, qk_.shared_b(with_.stages, Major::col));
     sV_ = k_.shared("sV", with_.type, pv_.shared_b(with_.stages, Major::row));
-    bound();
+    if (!persistent_) bound();
     k_.roles([&] {
       if (in_turns_) k_.when(group() == groups() - 1, [&] { pass_turn(0); });
       // A sequence may have fewer tiles than the launch has blocks for it.
-      if (with_.packed) k_.when(there_, [&] { tile(); });
+      if (persistent_) each_tile();
+      else if (with_.packed) k_.when(there_, [&] { tile(); });
       else tile();
       if (in_turns_) k_.when(group() == 0, [&] { await_turn(); });
     });
@@ -119,8 +111,15 @@ class Forward {
     if (with_.packed) read_sequence(sequences);
     if (window_) window_ = minimum(maximum(*window_, 0), keys_);
     blocks_ = ceil_div(queries_, m_);
+    if (persistent_) {
+      all_blocks_ = index(k_.blocks_x()) * index(k_.ptx("mov.u32 %0, %nctaid.y;", {u32}, {})[0]);
+      return;
+    }
     find_tile();
-    if (with_.packed) return;
+    if (!with_.packed) select_matrices();
+  }
+
+  void select_matrices() {
     const Scalar head = k_.block_z() * heads_ + head_,
                  kv_head = k_.block_z() * kv_heads_ + head_ / share();
     for (Global* each : {&Q_, &O_, &LSE_}) *each = each->matrix(head);
@@ -143,9 +142,24 @@ class Forward {
 
   // ---- Which tile of queries this block has.
 
+  // The number of this block among those of its batch.
+  Scalar number() { return index(k_.block_y()) * index(k_.blocks_x()) + index(k_.block_x()); }
+
+  void each_tile() {
+    const auto all = std::tuple(Q_, K_, V_, O_, LSE_);
+    queries_at_ = k_.variable(k_.constant(s32, 1));
+    k_.loop(number(), heads_ * blocks_, all_blocks_, [&](Scalar number) {
+      std::tie(head_, block_) = longest_first(number);
+      select_matrices();
+      bound();
+      tile();
+      std::tie(Q_, K_, V_, O_, LSE_) = all;
+    });
+  }
+
   void find_tile() {
     if (with_.causal && with_.producers > 0) {  // others: registers are scarce
-      const Scalar number = index(k_.block_y()) * index(k_.blocks_x()) + index(k_.block_x());
+      const Scalar number = this->number();
       there_ = number < heads_ * blocks_;
       std::tie(head_, block_) = longest_first(number);
     } else {
@@ -156,17 +170,8 @@ class Forward {
     }
   }
 
-  // Causal: the last queries have the most work. They come first, those of several heads whose keys
-  // and values L2 holds.
   std::pair<Scalar, Scalar> longest_first(const Scalar& number) {
-    constexpr int most_keys = 1 << 20;   // more than L2 holds
-    constexpr int kilobytes = 8 * 1024;  // 16 and 32 are slower on an H100
-    const Scalar of_head = maximum(minimum(keys_, most_keys) / 256 * d_, 1);  // 4 bytes for each d
-    const Scalar most = minimum(maximum(kilobytes / of_head, 1), kv_heads_) * share();
-    const Scalar blocks = maximum(blocks_, 1);
-    const Scalar first = number / (most * blocks) * most, within = number - first * blocks,
-                 together = maximum(minimum(most, heads_ - first), 1);
-    return {first + within % together, blocks_ - 1 - within / together};
+    return TileOrder{with_, heads_, kv_heads_, keys_, blocks_}.longest_first(number);
   }
 
   // Query heads that have a head of keys.
@@ -174,14 +179,23 @@ class Forward {
 
   // ---- Matrices.
 
+  // The first query of the tile, and the one behind its last. Where tiles are counted from the end,
+  // the first one, which has the least work, may be a part; its other rows are not stored.
+  Scalar first_row() { return from_end_ ? maximum(end_row() - m_, 0) : block_ * m_; }
+  Scalar end_row() { return from_end_ ? queries_ - (blocks_ - 1 - block_) * m_ : queries_; }
+  Scalar last_row() { return from_end_ ? end_row() - 1 : block_ * m_ + (m_ - 1); }
+
   // The tile of queries, or of O; rows beyond the matrix, or the sequence, are zeros.
   Global query_tile(const Global& all) {
+    if (from_end_)
+      return all.window(first_row(), 0, end_row() - first_row(), d_).tile(m_, d_, 0, 0);
     if (!with_.packed) return all.tile(m_, d_, block_, 0);
     return all.window(first_query_, head_ * d_, queries_, d_).tile(m_, d_, block_, 0);
   }
   // Same, for copies. TMA copies windows of a constant size alone: with rows of the sequences that
   // follow.
   Global query_window() {
+    if (from_end_) return Q_.window(first_row(), 0, m_, d_);
     if (!windows_) return query_tile(Q_);
     return Q_.window(first_query_ + block_ * m_, head_ * d_, m_, d_);
   }
@@ -230,9 +244,10 @@ class Forward {
 
   // The steps of the tile: its first and last query bound the work.
   void bound() {
-    sure_ = seen(block_ * m_);
-    steps_ = ceil_div(seen(block_ * m_ + (m_ - 1)), n_);
-    if (window_) first_step_ = maximum(first_seen(block_ * m_), 0) / n_;
+    // Of the tile or, where a warpgroup's rows are contiguous and some steps are masked, its own.
+    sure_ = seen(from_end_ && by_warpgroups() ? first_row() + group() * 64 : first_row());
+    steps_ = ceil_div(seen(last_row()), n_);
+    if (window_) first_step_ = maximum(first_seen(first_row()), 0) / n_;
   }
 
   void tile() {
@@ -240,7 +255,7 @@ class Forward {
     load_queries(begin);
     // Fragments of wider heads would take the registers of O's sums.
     std::optional<WarpTile> q;
-    if (d_ <= 192) q = qk_.load_a(sQ_[0]);
+    if (d_ <= 192) q = qk_.load_a(shared_queries());
     const Scalar zero = k_.constant(f32, 0);
     Rows rows{qk_.row_variable(masked_),
               qk_.row_variable(zero),
@@ -265,7 +280,15 @@ class Forward {
   }
 
   void load_queries(const Scalar& begin) {
-    if (apart_) {
+    if (persistent_) {
+      // Those of the next tile go to the other stage. What they take the place of was last read by
+      // the tile before this one, whose keys were all released before this tile's last ones came.
+      *queries_at_ = select(steps_ > begin, Scalar(1) - *queries_at_, *queries_at_);
+      k_.pipeline(
+          2, select(steps_ > begin, 1, 0),
+          [&](Scalar, Scalar stage) { k_.copy(query_window(), sQ_[stage]); },
+          [](Scalar, Scalar) {});
+    } else if (apart_) {
       k_.pipeline(
           1, select(steps_ > begin, 1, 0),
           [&](Scalar, Scalar stage) { k_.copy(query_window(), sQ_[stage]); },
@@ -279,10 +302,12 @@ class Forward {
               [&] { clear(sQ_[0], queries_ - block_ * m_, m_); });
   }
 
+  Shared shared_queries() { return sQ_[persistent_ ? Scalar(*queries_at_) : Scalar(0)]; }
+
   void step(Rows& rows, const std::optional<WarpTile>& q, const Scalar& t, const Scalar& stage) {
     auto s = qk_.accumulator();
     if (in_turns_) await_turn();
-    s = q ? qk_(s, *q, sK_[stage]) : qk_(s, sQ_[0], sK_[stage]);
+    s = q ? qk_(s, *q, sK_[stage]) : qk_(s, shared_queries(), sK_[stage]);
     rows.o = pv_(rows.o, rows.weights, sV_[stage]);
     if (in_turns_) pass_turn(select(group() == groups() - 1, 0, group() + 1));
     if (capped_) s = map(s, [&](Scalar x) { return (*capped_)(x); });
@@ -327,7 +352,7 @@ class Forward {
     const auto less_of = [&](const RowValues& base) {
       return map(base, [&](Scalar b) { return b * minus_scale_; });
     };
-    const RowValues own = in_lane(s, maximum), limit = lean_ ? limit_of(rows.top) : rows.limit;
+    const RowValues own = in_lane(k_, s, maximum), limit = lean_ ? limit_of(rows.top) : rows.limit;
     if (own.empty()) return;  // after an error
     auto shrinks = qk_.row_variable(k_.constant(f32, 1)), part = qk_.row_variable(zero);
     auto moved = k_.variable(k_.constant(u32, 0));
@@ -349,7 +374,7 @@ class Forward {
     });
     const auto weights = [&](const RowValues& less) {
       s = map_rows(s, less, [&](Scalar x, Scalar b) { return exp2(fma(x, scale_, b)); });
-      part = in_lane(s, plus);
+      part = in_lane(k_, s, plus);
     };
     RowValues less;
     if (lean_) less = less_of(base_of(rows.top));
@@ -366,22 +391,6 @@ class Forward {
     rows.weights = operand_a(convert(s, with_.type), qk_.kind().shape);
   }
 
-  // Per row: of this lane's elements alone.
-  template <typename Combine>
-  RowValues in_lane(const WarpTile& tile, Combine combine) {
-    RowValues out;
-    for (int y = 0; y < tile.down(); ++y)
-      for (int x = 0; x < tile.across(); ++x) {
-        const std::vector<Scalar> elements = k_.elements(tile.fragment(y, x));
-        for (std::size_t half = 0; half < 2; ++half) {
-          const std::size_t row = 2 * static_cast<std::size_t>(y) + half;
-          const Scalar both = combine(elements[2 * half], elements[2 * half + 1]);
-          if (out.size() <= row) out.push_back(both);
-          else out[row] = combine(out[row], both);
-        }
-      }
-    return out;
-  }
   template <typename Combine>
   RowValues across_lanes(RowValues of, Combine combine) {
     for (const int by : {1, 2})
@@ -391,6 +400,7 @@ class Forward {
 
   // Warpgroups start their products in turn, so that one computes weights beside the products of
   // another.
+  bool by_warpgroups() const { return k_.target().arch.text() == "sm_90a" && with_.warps % 4 == 0; }
   int groups() const { return with_.warps / 4; }
   static constexpr int first_turn = 2;  // a named barrier for each
   Scalar group() { return index(k_.thread()) / 128; }
@@ -401,11 +411,10 @@ class Forward {
 
   void mask(Accumulator& s, const Scalar& t) {
     Scalar at_an_end = (t + 1) * n_ > sure_;
-    if (window_)
-      at_an_end = at_an_end | (t * n_ < first_seen(minimum(block_ * m_ + m_, queries_) - 1));
+    if (window_) at_an_end = at_an_end | (t * n_ < first_seen(minimum(last_row(), queries_ - 1)));
     k_.when(at_an_end, [&] {
       s = map(s, [&](Scalar x, ElementPlace at) {
-        const Scalar key = t * n_ + at.col, query = block_ * m_ + at.row;
+        const Scalar key = t * n_ + at.col, query = first_row() + at.row;
         Scalar sees = key < seen(query);
         if (window_) sees = sees & (key >= first_seen(query));
         return select(sees, x, masked_);
@@ -440,7 +449,7 @@ class Forward {
       lse =
           map(rows.top, all, [&](Scalar b, Scalar sum) { return (b * scale_ + log2(sum)) * ln2; });
     }
-    write_rows(k_, with_.packed ? LSE_.matrix(head_) : LSE_, first_query_, queries_, block_ * m_,
+    write_rows(k_, with_.packed ? LSE_.matrix(head_) : LSE_, first_query_, end_row(), first_row(),
                out, lse);
     if (apart_) return k_.store(query_tile(O_), convert(out, with_.type));
     k_.store(sQ_[0], convert(out, with_.type));
@@ -454,6 +463,7 @@ class Forward {
   // Where each row has all keys, turns and an output of its own gain nothing on an H100, but where
   // weights are computed lazily: see weigh_lazily().
   const bool lazy_;
+  const bool persistent_, from_end_;
   const bool lean_;  // what maxima decide is computed in each step, not kept: registers are scarce
   const bool in_turns_, apart_, windows_;
   Scalar queries_, keys_, heads_, kv_heads_, all_queries_, all_keys_, scale_, minus_scale_, masked_;
@@ -464,6 +474,8 @@ class Forward {
   Global Q_, K_, V_, O_, LSE_;
   TiledMma qk_, pv_;
   Ring sQ_, sK_, sV_;
+  Scalar all_blocks_;                         // of a batch
+  std::optional<ScalarVariable> queries_at_;  // the stage of sQ_
   // Of the tile of queries.
   Scalar head_, block_, sure_, steps_, first_step_ = 0;
 };

@@ -59,10 +59,10 @@ std::string key_of(const KGroupedGemm& options) {
 
 std::string key_of(const Attention& options) {
   const auto& [head_dim, type, causal, window, softcap, sinks, packed, queries_per_block,
-               keys_per_step, warps, stages, producers] = options;
+               keys_per_step, warps, stages, producers, persistent] = options;
   return joined(head_dim, type, causal, window, softcap, sinks, packed, queries_per_block,
                 keys_per_step) +
-         joined(warps, stages, producers);
+         joined(warps, stages, producers, persistent);
 }
 
 std::string key_of(const AttentionBackward& options) {

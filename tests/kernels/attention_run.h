@@ -18,6 +18,7 @@ namespace tartan::testing_attention {
 
 struct Lengths {
   int queries, keys, heads = 1, kv_heads = 1, batch = 1;
+  unsigned blocks = 0;  // of each batch, for persistent kernels; 0: one for each tile
 };
 
 /// Numbers of a type, and their bits.
@@ -151,8 +152,9 @@ inline Outputs run(Device& device, const Target& target, const kernels::Attentio
   EXPECT_TRUE(sinks.write(in.sinks));
   if (options.sinks) arguments.add(sinks);
   device.clear_findings();
-  const Dim3 grid{options.blocks(size.queries), static_cast<unsigned>(size.heads),
-                  static_cast<unsigned>(size.batch)};
+  const auto heads = static_cast<unsigned>(size.heads), batch = static_cast<unsigned>(size.batch);
+  const Dim3 grid =
+      size.blocks ? Dim3{size.blocks, 1, batch} : Dim3{options.blocks(size.queries), heads, batch};
   const auto launched = launch(loaded, *compiled, grid, arguments);
   EXPECT_TRUE(launched) << (launched ? "" : launched.diags().text());
   if (!launched) return {};

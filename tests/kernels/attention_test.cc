@@ -90,6 +90,54 @@ TEST(Attention, EmulatorAgreesByWarpgroups) {
     expect_attention(device, hopper, tuned(options, hopper), size);
 }
 
+// Fewer blocks than tiles, which do not divide them: none, one or several tiles of each, some of
+// which see no key.
+std::vector<std::pair<kernels::Attention, Lengths>> persistent_cases() {
+  using A = kernels::Attention;
+  return {
+      {A{.head_dim = 64, .type = bf16, .causal = true}, {700, 700, 3, 1, 2, 5}},
+      {A{.head_dim = 64}, {400, 130, 2, 2, 1, 1}},
+      {A{.head_dim = 64, .causal = true}, {1000, 300, 1, 1, 1, 2}},
+      {A{.head_dim = 64, .causal = true}, {200, 900, 2, 1, 1, 3}},
+      {A{.head_dim = 64, .causal = true}, {1, 1, 2, 1, 1, 3}},
+      {A{.head_dim = 64, .type = bf16, .causal = true, .window = true, .sinks = true},
+       {500, 500, 2, 1, 1, 2}},
+      {A{.head_dim = 16, .causal = true, .softcap = kernels::Softcap::by_exp},
+       {300, 300, 2, 1, 1, 1}},
+  };
+}
+
+void expect_persistent(Device& device, const Target& target) {
+  for (auto [options, size] : persistent_cases()) {
+    if (target == hopper) options = tuned(options, target);
+    else options.producers = 2, options.persistent = true;
+    EXPECT_TRUE(options.persistent);
+    expect_attention(device, target, options, size);
+  }
+}
+
+TEST(Attention, PersistentBlocksHaveTheirTiles) {
+  Device device = *Device::open("emulator");
+  for (const char* target : {"sm_80", "sm_90", "sm_90a"})
+    expect_persistent(device, *Target::parse(target));
+}
+
+TEST(Attention, PersistentBlocksHaveTheirTilesOnAGpu) {
+  auto device = Device::open("cuda");
+  if (!device) GTEST_SKIP() << device.diags().text();
+  expect_persistent(*device, Target::of(device->arch()));
+  if (device->arch().sm == 90) expect_persistent(*device, hopper);
+}
+
+TEST(Attention, PersistentBlocksFillTheGpu) {
+  const kernels::Attention options{.queries_per_block = 192};
+  EXPECT_EQ(options.persistent_blocks(4096, 32, 4, 132), 33U);
+  EXPECT_EQ(options.persistent_blocks(4096, 32, 5, 132), 26U);
+  EXPECT_EQ(options.persistent_blocks(200, 3, 1, 132), 6U);        // tiles
+  EXPECT_EQ(options.persistent_blocks(4096, 32, 100, 132), 704U);  // 32 would have no block
+  EXPECT_EQ(options.persistent_blocks(4096, 32, 4, 0), 704U);
+}
+
 TEST(Attention, GpuAgreesWithDoublePrecision) {
   auto device = Device::open("cuda");
   if (!device) GTEST_SKIP() << device.diags().text();

@@ -111,6 +111,28 @@ TEST(Schedules, OneRunDecidesAttention) {
     EXPECT_EQ(obstacles([&](Device& device) { expect_attention(device, target); }), "") << target;
 }
 
+// A block with three tiles.
+void expect_persistent_attention(Device& device) {
+  const Target target = testing_gemm::target_of("sm_90a");
+  const Attention options = kernels::tuned(Attention{.head_dim = 64, .causal = true}, target);
+  ASSERT_TRUE(options.persistent);
+  const testing_attention::Lengths three{.queries = 450, .keys = 300, .blocks = 1};
+  testing_attention::expect_attention(device, target, options, three,
+                                      testing_attention::Inputs(options, three));
+}
+
+TEST(Schedules, PersistentAttentionIsRightUnderSeeds) {
+  for (int seed = 0; seed < seeds() / 4; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Device device = under(seed);
+    expect_persistent_attention(device);
+  }
+}
+
+TEST(Schedules, OneRunDecidesPersistentAttention) {
+  EXPECT_EQ(obstacles([&](Device& device) { expect_persistent_attention(device); }), "");
+}
+
 // Two blocks of keys, through all stages twice.
 void expect_gradients(Device& device, const char* target, int keys) {
   kernels::AttentionBackward options{.head_dim = 64};

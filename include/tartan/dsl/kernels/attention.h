@@ -10,10 +10,13 @@
 //   const unsigned queries = 4096, keys = 4096, heads = 32, kv_heads = 8, batch = 2;
 //   const float scale = 1 / std::sqrt(128.0F);
 //   const Status launched =
-//       launch(kernel, *compiled, {options.blocks(queries), heads, batch},
+//       launch(kernel, *compiled, {options.blocks(queries), heads, batch},   // or, if options are
+//              // persistent, {options.persistent_blocks(queries, heads, batch, SMs), 1, batch}
 //              Arguments().add(queries).add(keys).add(heads).add(kv_heads).add(scale)
 //                         .add(q).add(k).add(v).add(o).add(lse));
 #pragma once
+
+#include <algorithm>
 
 #include "tartan/dsl/builder.h"
 
@@ -75,10 +78,22 @@ struct Attention {
   int warps = 4;
   int stages = 2;     // of the rings for K and V
   int producers = 0;  // producer warps, see Builder::roles()
+  /// Each block computes tile after tile of its batch: the next one's queries and keys arrive while
+  /// the last one ends. A launch may have any number of blocks along x and y; persistent_blocks()
+  /// are faster than one for each tile. Requires producers, and no packed sequences.
+  bool persistent = false;
 
   /// Blocks (x) of a launch; y is the head, z the batch or sequence.
   unsigned blocks(int queries) const {
     return static_cast<unsigned>((std::int64_t{queries} + tile_queries() - 1) / tile_queries());
+  }
+  /// Blocks (x) of a launch of a persistent kernel, with y = 1 and z the batch: as many as run at a
+  /// time, or one for each tile where these would leave more than a tenth of the GPU idle.
+  unsigned persistent_blocks(int queries, int heads, int batch, int multiprocessors) const {
+    const std::int64_t tiles = std::int64_t{blocks(queries)} * heads,
+                       each = multiprocessors / std::max(batch, 1);
+    const bool fills = each > 0 && 10 * each * batch >= std::int64_t{9} * multiprocessors;
+    return static_cast<unsigned>(fills ? std::min(each, tiles) : tiles);
   }
   int tile_queries() const {
     return queries_per_block ? queries_per_block : head_dim <= 64 ? 128 : 64;
@@ -87,8 +102,9 @@ struct Attention {
 Kernel attention(const Attention& options);
 
 /// `options` with the tile, warps and producers that are fastest on a target: on sm_90a two or
-/// three consumer warpgroups and one producer warpgroup; elsewhere what keeps registers from
-/// spilling. If shared memory does not suffice: fewer keys per step, then fewer stages.
+/// three consumer warpgroups and one producer warpgroup, persistent up to 64, causal up to 96;
+/// elsewhere what keeps registers from spilling. If shared memory does not suffice: fewer keys per
+/// step, then fewer stages.
 Attention tuned(const Attention& options, const Target& target);
 
 }  // namespace tartan::inline TARTAN_ABI::kernels
