@@ -289,9 +289,10 @@ const Knob knobs[] = {CONSTANT(launch),        CONSTANT(second_launch),  CONSTAN
                       CONSTANT(clusters),      CONSTANT(cluster_launch), CONSTANT(memory_share),
                       CONSTANT(cache_share),   CONSTANT(reuse),          CONSTANT(cluster_sum),
                       CONSTANT(cluster_bytes), CONSTANT(loop),           CONSTANT(sectors),
-                      CONSTANT(power),         CONSTANT(fill),           CONSTANT(apart),
+                      CONSTANT(power),         CONSTANT(fill),           CONSTANT(together),
                       CONSTANT(serial_wait),   CONSTANT(serial_line),    CONSTANT(filled),
-                      CONSTANT(cluster_part),  CONSTANT(store_swapped)};
+                      CONSTANT(cluster_part),  CONSTANT(store_swapped),  CONSTANT(wgmma_alone),
+                      CONSTANT(apart)};
 #undef CONSTANT
 
 // What keeps constants that hardly matter near those before.

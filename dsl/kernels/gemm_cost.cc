@@ -21,108 +21,9 @@ constexpr int shared_of_system = 1024;              // of each CTA
 // Of the multiprocessors, for clusters of more than two CTAs: some have too few neighbours that are
 // free. As measured on an H100: 30 clusters of four run at a time, 32 do not.
 constexpr double clustered = 0.91;
-
-// From NVIDIA's data sheets; multiply-adds and loads of an H100 as measured. Its latency was
-// fitted, others are in proportion.
-constexpr GpuRow rows[] = {{.name = "A100",
-                            .sm = 80,
-                            .multiprocessors = 108,
-                            .shared_bytes = 164 << 10,
-                            .cache_bytes = 40 << 20,
-                            .clock = 1.41,
-                            .mma = 1024,
-                            .wgmma = 0,
-                            .cache = 3500,
-                            .memory = 1440,
-                            .latency = 684},
-                           {.name = "A40",
-                            .sm = 86,
-                            .multiprocessors = 84,
-                            .shared_bytes = 100 << 10,
-                            .cache_bytes = 6 << 20,
-                            .clock = 1.74,
-                            .mma = 512,
-                            .wgmma = 0,
-                            .cache = 2000,
-                            .memory = 400,
-                            .latency = 684},
-                           {.name = "Jetson AGX Orin",
-                            .sm = 87,
-                            .multiprocessors = 16,
-                            .shared_bytes = 164 << 10,
-                            .cache_bytes = 4 << 20,
-                            .clock = 1.3,
-                            .mma = 1024,
-                            .wgmma = 0,
-                            .cache = 512,
-                            .memory = 157,
-                            .latency = 782},
-                           {.name = "L40S",
-                            .sm = 89,
-                            .multiprocessors = 142,
-                            .shared_bytes = 100 << 10,
-                            .cache_bytes = 96 << 20,
-                            .clock = 2.52,
-                            .mma = 512,
-                            .wgmma = 0,
-                            .cache = 2500,
-                            .memory = 343,
-                            .latency = 782},
-                           {.name = "H100",
-                            .sm = 90,
-                            .multiprocessors = 132,
-                            .shared_bytes = 228 << 10,
-                            .cache_bytes = 50 << 20,
-                            .clock = 1.755,
-                            .mma = 1370,
-                            .wgmma = 2048,
-                            .cache = 3500,
-                            .memory = 1909,
-                            .latency = 782},
-                           {.name = "B200",
-                            .sm = 100,
-                            .multiprocessors = 148,
-                            .shared_bytes = 228 << 10,
-                            .cache_bytes = 126 << 20,
-                            .clock = 1.85,
-                            .mma = 1024,
-                            .wgmma = 0,
-                            .cache = 5000,
-                            .memory = 4300,
-                            .latency = 874},
-                           {.name = "Jetson Thor",
-                            .sm = 110,
-                            .multiprocessors = 20,
-                            .shared_bytes = 228 << 10,
-                            .cache_bytes = 32 << 20,
-                            .clock = 1.57,
-                            .mma = 1024,
-                            .wgmma = 0,
-                            .cache = 700,
-                            .memory = 174,
-                            .latency = 874},
-                           {.name = "RTX PRO 6000",
-                            .sm = 120,
-                            .multiprocessors = 188,
-                            .shared_bytes = 100 << 10,
-                            .cache_bytes = 128 << 20,
-                            .clock = 2.6,
-                            .mma = 512,
-                            .wgmma = 0,
-                            .cache = 4000,
-                            .memory = 690,
-                            .latency = 874},
-                           {.name = "GB10",
-                            .sm = 121,
-                            .multiprocessors = 48,
-                            .shared_bytes = 100 << 10,
-                            .cache_bytes = 24 << 20,
-                            .clock = 2.4,
-                            .mma = 512,
-                            .wgmma = 0,
-                            .cache = 1000,
-                            .memory = 114,
-                            .latency = 874}};
+// CTAs that follow each other run on one GPC, which reads a line from the cache once for those that
+// ask for it at the same time.
+constexpr double neighbours = 16;
 
 double up(double x, double y) { return std::ceil(x / y); }
 
@@ -155,6 +56,7 @@ struct Work {
   double begin = 0;  // of a CTA, for stages without a k-tile
   double epilogue;
   double stage_bytes;
+  double own_bytes;  // of those, without what neighbours read too
   bool partial;
 
  private:
@@ -169,6 +71,29 @@ int registers_beside(const Gemm& options, const Target& target) {
   const bool more =
       bits(options.a) == 8 && (accumulators(options) >= 32 || copied_bytes(options) < 4);
   return more ? 148 : 88;
+}
+
+// Rows of A and columns of B that a CTA reads for all of its neighbours, in a group of tiles of so
+// many rows.
+double own_in_group(const Tile& tile, double height, double columns) {
+  const bool even = height <= neighbours && std::fmod(neighbours, height) == 0;
+  const double across =
+                   std::min(even ? neighbours / height : 1 + (neighbours - 1) / height, columns),
+               down = std::max(std::min(height, neighbours), neighbours / columns);
+  return (down * tile.m + across * tile.n) / neighbours;
+}
+
+// The same of all groups: the last one may have fewer rows. Clusters go to the GPCs in turn.
+double own_rows(const Gemm& options, double m, double n) {
+  const Tile& tile = options.tile;
+  if (kernels::detail::cluster_size(options) > 1)
+    return double{1} * tile.m / options.cluster_columns + double{1} * tile.n / options.cluster;
+  const double rows = std::max(up(m, tile.m), 1.0), columns = std::max(up(n, tile.n), 1.0),
+               height = std::clamp<double>(options.group, 1.0, rows),
+               last = std::fmod(rows, height);
+  return (own_in_group(tile, height, columns) * (rows - last) +
+          (last > 0 ? own_in_group(tile, last, columns) * last : 0)) /
+         rows;
 }
 
 // CTAs that a multiprocessor holds at a time.
@@ -239,12 +164,17 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
   const double read =
       (double{1} * tile.m / options.cluster_columns + double{1} * tile.n / options.cluster) * line;
   stage_bytes = read * (1 + (c.straddle - 1) * off);
+  own_bytes = std::min(own_rows(options, m, n) * line, read) * (1 + (c.straddle - 1) * off);
   fill = tma ? read / c.fill : 0;
   issue = copy = 0;
   if (!tma) copies(options, target, line, c);
   // One warpgroup alone waits for its products before it releases a stage; two take turns.
   const int groups = wgmma ? tile.warps_m / 4 : 1;
-  wait = wgmma ? c.wgmma_wait / groups : options.producers ? c.producer_wait : c.mma_wait;
+  // Of few columns, several CTAs of a multiprocessor hide that.
+  const bool alone = groups == 1 && tile.n > 16;
+  wait = wgmma               ? (alone ? c.wgmma_alone : c.wgmma_wait / groups)
+         : options.producers ? c.producer_wait
+                             : c.mma_wait;
   // Producers of wgmma wait for their own copies.
   const bool serial = wgmma && !tma;
   latency = serial ? 0 : gpu.latency / std::max(options.stages - 1, 1);
@@ -361,15 +291,6 @@ double sum_cycles(const Gemm& options, const Work& work, const GpuRow& gpu, doub
 
 }  // namespace
 
-std::span<const GpuRow> gpus() { return rows; }
-
-const GpuRow* find_gpu(Arch arch) {
-  const GpuRow* out = nullptr;
-  for (const GpuRow& row : rows)
-    if (row.sm <= arch.sm) out = &row;
-  return out;
-}
-
 const GemmConstants& gemm_constants() {
   static constexpr GemmConstants fitted{};
   return fitted;
@@ -445,7 +366,8 @@ GemmCost gemm_cost(const Gemm& given, const Target& target, const GpuRow& gpu,
                           4.0 * options.tile.m * options.tile.n / c.cluster_bytes;
   // Neighbours that divide k read nothing that others just read.
   const double apart = options.cluster_splits > 1 ? c.apart : 1;
-  const double loaded = work.ctas * work.steps * work.stage_bytes * apart,
+  const double loaded = work.ctas * work.steps * apart *
+                        (work.own_bytes + c.together * (work.stage_bytes - work.own_bytes)),
                stored = work.m * work.n * bits(options.c) / 8.0,
                parts = work.partial ? 4.0 * options.tile.m * options.tile.n * work.ctas : 0;
   out.cache = (loaded + stored + parts / c.sum_share) / (gpu.cache * c.cache_share);

@@ -47,20 +47,22 @@ struct GemmConstants {
   double store_swapped = 12.67;  // the same of a transpose
   double store_lanes = 23.62;    // the same where lanes store their elements
   double between = 197.5;        // of a persistent CTA, between two tiles
-  double wgmma_wait = 19.59;     // of a k-tile: a warpgroup that waits for its own products
+  double wgmma_wait = 15.59;     // of a k-tile: a warpgroup that waits for its own products
+  double wgmma_alone = 98.59;    // the same of a CTA's only warpgroup, whose waits nothing hides
   double mma_wait = 20.8;        // the same for mma.sync, without producers
   double producer_wait = 20.51;  // with
-  double wgmma_share = 0.8629;   // of the tensor cores' rate
+  double wgmma_share = 0.9318;   // of the tensor cores' rate
   double mma_share = 0.814;
-  double power = 0.9648;    // times the share of each multiprocessor in all products by wgmma, at
-                            // least: the more of them multiply, the lower is the clock
-  double shared = 111.4;    // bytes of shared memory per cycle
-  double filled = 0.7042;   // the share of what fills it that counts with what is read
-  double fill = 68.91;      // bytes per cycle that an SM takes from the second-level cache, by TMA
-  double apart = 2.315;     // times the loads of clusters that divide k
-  double straddle = 1.857;  // times a row's loads by TMA, if it starts off a 128-byte line
-  double sectors = 0.4589;  // the share of that which is more, if it starts at a sector
-  double copy = 1.916;      // of each access of a warp that threads make to fill a stage
+  double power = 0.9581;     // times the share of each multiprocessor in all products by wgmma, at
+                             // least: the more of them multiply, the lower is the clock
+  double shared = 111.4;     // bytes of shared memory per cycle
+  double filled = 0.4763;    // the share of what fills it that counts with what is read
+  double fill = 75.64;       // bytes per cycle that an SM takes from the second-level cache, by TMA
+  double apart = 2.406;      // times the loads of clusters that divide k
+  double together = 0.8067;  // the share that counts of what neighbours read together
+  double straddle = 2.715;   // times a row's loads by TMA, if it starts off a 128-byte line
+  double sectors = 0.4963;   // the share of that which is more, if it starts at a sector
+  double copy = 1.916;       // of each access of a warp that threads make to fill a stage
   double copy_elements = 1.4;  // the same of each load where each element takes one
   double copy_wait = 62.37;    // of a warp for each of its accesses; the warps take turns
   double serial_wait = 6.068;  // the same of producers of wgmma, who wait for their own copies,
@@ -68,13 +70,13 @@ struct GemmConstants {
   double element_wait = 33.4;  // the same for elements, in batches
   double loop = 2;             // times that, of more words of an operand than are unrolled
   double few_wait = 58.5;      // the same of producers, whose batches are shorter
-  double clusters = 0.8914;  // times the cycles of a multiprocessor whose CTAs share what they read
-  double cluster_launch = 2462;  // of a launch in clusters that share what they read
-  double cluster_sum = 1184;     // of a launch in clusters that divide k, and the sum over them
-  double cluster_part = 399.4;   // of that, for each part of k
-  double cluster_bytes = 6.736;  // of accumulators per cycle, in that sum
+  double clusters = 0.9716;  // times the cycles of a multiprocessor whose CTAs share what they read
+  double cluster_launch = 1387;  // of a launch in clusters that share what they read
+  double cluster_sum = 1647;     // of a launch in clusters that divide k, and the sum over them
+  double cluster_part = 432.2;   // of that, for each part of k
+  double cluster_bytes = 6.677;  // of accumulators per cycle, in that sum
   double memory_share = 1.207;   // of the bandwidth; above 1, since limits that act together add up
-  double cache_share = 1.722;
+  double cache_share = 2.195;
   double reuse = 0.3233;  // of the second-level cache, that keeps operands
 };
 const GemmConstants& gemm_constants();

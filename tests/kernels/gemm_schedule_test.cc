@@ -151,7 +151,7 @@ TEST(GemmSchedule, TunedForHopper) {
                {1024, 1024, 1024, 128, 64, false},
                {768, 768, 768, 64, 80, false},
                {512, 512, 512, 64, 32, false},
-               {128, 4096, 4096, 64, 80, false},
+               {128, 4096, 4096, 64, 64, false},
                {40, 8192, 8192, 64, 40, false},
                // 17 columns of 256 would be five waves, as are 20 of 208.
                {4096, 4098, 4096, 128, 208, true},

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GPUs of the cost model.
+#include "dsl/kernels/gemm_cost.h"
+
+namespace tartan::inline TARTAN_ABI::detail {
+namespace {
+
+// From NVIDIA's data sheets; multiply-adds and loads of an H100 as measured. Its latency was
+// fitted, others are in proportion.
+constexpr GpuRow rows[] = {{.name = "A100",
+                            .sm = 80,
+                            .multiprocessors = 108,
+                            .shared_bytes = 164 << 10,
+                            .cache_bytes = 40 << 20,
+                            .clock = 1.41,
+                            .mma = 1024,
+                            .wgmma = 0,
+                            .cache = 3500,
+                            .memory = 1440,
+                            .latency = 684},
+                           {.name = "A40",
+                            .sm = 86,
+                            .multiprocessors = 84,
+                            .shared_bytes = 100 << 10,
+                            .cache_bytes = 6 << 20,
+                            .clock = 1.74,
+                            .mma = 512,
+                            .wgmma = 0,
+                            .cache = 2000,
+                            .memory = 400,
+                            .latency = 684},
+                           {.name = "Jetson AGX Orin",
+                            .sm = 87,
+                            .multiprocessors = 16,
+                            .shared_bytes = 164 << 10,
+                            .cache_bytes = 4 << 20,
+                            .clock = 1.3,
+                            .mma = 1024,
+                            .wgmma = 0,
+                            .cache = 512,
+                            .memory = 157,
+                            .latency = 782},
+                           {.name = "L40S",
+                            .sm = 89,
+                            .multiprocessors = 142,
+                            .shared_bytes = 100 << 10,
+                            .cache_bytes = 96 << 20,
+                            .clock = 2.52,
+                            .mma = 512,
+                            .wgmma = 0,
+                            .cache = 2500,
+                            .memory = 343,
+                            .latency = 782},
+                           {.name = "H100",
+                            .sm = 90,
+                            .multiprocessors = 132,
+                            .shared_bytes = 228 << 10,
+                            .cache_bytes = 50 << 20,
+                            .clock = 1.755,
+                            .mma = 1370,
+                            .wgmma = 2048,
+                            .cache = 3500,
+                            .memory = 1909,
+                            .latency = 782},
+                           {.name = "B200",
+                            .sm = 100,
+                            .multiprocessors = 148,
+                            .shared_bytes = 228 << 10,
+                            .cache_bytes = 126 << 20,
+                            .clock = 1.85,
+                            .mma = 1024,
+                            .wgmma = 0,
+                            .cache = 5000,
+                            .memory = 4300,
+                            .latency = 874},
+                           {.name = "Jetson Thor",
+                            .sm = 110,
+                            .multiprocessors = 20,
+                            .shared_bytes = 228 << 10,
+                            .cache_bytes = 32 << 20,
+                            .clock = 1.57,
+                            .mma = 1024,
+                            .wgmma = 0,
+                            .cache = 700,
+                            .memory = 174,
+                            .latency = 874},
+                           {.name = "RTX PRO 6000",
+                            .sm = 120,
+                            .multiprocessors = 188,
+                            .shared_bytes = 100 << 10,
+                            .cache_bytes = 128 << 20,
+                            .clock = 2.6,
+                            .mma = 512,
+                            .wgmma = 0,
+                            .cache = 4000,
+                            .memory = 690,
+                            .latency = 874},
+                           {.name = "GB10",
+                            .sm = 121,
+                            .multiprocessors = 48,
+                            .shared_bytes = 100 << 10,
+                            .cache_bytes = 24 << 20,
+                            .clock = 2.4,
+                            .mma = 512,
+                            .wgmma = 0,
+                            .cache = 1000,
+                            .memory = 114,
+                            .latency = 874}};
+
+}  // namespace
+
+std::span<const GpuRow> gpus() { return rows; }
+
+const GpuRow* find_gpu(Arch arch) {
+  const GpuRow* out = nullptr;
+  for (const GpuRow& row : rows)
+    if (row.sm <= arch.sm) out = &row;
+  return out;
+}
+
+}  // namespace tartan::inline TARTAN_ABI::detail
