@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tiles of a result that a block computes.
+#include <algorithm>
 #include <limits>
 
 #include "dsl/indices.h"
@@ -27,11 +28,11 @@ struct Tiles {
                                   const std::source_location& at) const {
     const Scalar in_group = cols * group;
     const Scalar first = number / in_group * group, within = number % in_group;
-    const Scalar height = minimum(rows - first, group);
-    const Scalar row = k.convert(first + within % height, u32, at);
+    const auto [line, column] = place_in_group(first, within);
+    const Scalar row = k.convert(first + line, u32, at);
     const Scalar of_tile = row * down + (across == 1 ? in_cluster : in_cluster % down);
     note(of_tile, fills_clusters);
-    const Scalar col = k.convert(within / height, u32, at);
+    const Scalar col = k.convert(column, u32, at);
     if (across == 1) return {of_tile, col};
     const Scalar beside = col * across + in_cluster / down;
     note(beside, fills_columns);
@@ -40,6 +41,21 @@ struct Tiles {
   int cluster() const { return down * across; }
 
  private:
+  // Row and column of a tile of a group. Where it is known how many rows the last group has, no
+  // division is by a number that only the GPU knows: those take 200 cycles.
+  std::pair<Scalar, Scalar> place_in_group(const Scalar& first, const Scalar& within) const {
+    const auto all = rows.constant(), most = group.constant();
+    if (!all || !most || *all < 1) {
+      const Scalar height = minimum(rows - first, group);
+      return {within % height, within / height};
+    }
+    const std::int64_t height = std::min(*all, *most), rest = *all % height;
+    if (rest == 0) return {within % height, within / height};
+    const Scalar whole = first + height <= *all;
+    return {select(whole, within % height, within % rest),
+            select(whole, within / height, within / rest)};
+  }
+
   static void note(const Scalar& tile, bool exists) {
     if (!exists && detail::state_of(tile))
       detail::state_of(tile)->launch.note_beyond(detail::HandleParts::value(tile).id);
