@@ -7,6 +7,7 @@
 #include "dsl/cluster.h"
 #include "dsl/fragments.h"
 #include "dsl/indices.h"
+#include "dsl/roles.h"
 #include "dsl/scalars.h"
 #include "dsl/shared_memory.h"
 #include "dsl/warpgroups.h"
@@ -151,8 +152,9 @@ Scalar Builder::elect(Here at) {
 
 void Builder::griddepcontrol_wait(Here at) {
   state_->at(at);
-  if (target_has(*state_, isa::Opcode::griddepcontrol))
-    detail::assembled(*state_, "griddepcontrol.wait;", {}, {}, Effect::any);
+  if (!target_has(*state_, isa::Opcode::griddepcontrol)) return;
+  if (detail::divides_fill(*state_)) return;
+  detail::assembled(*state_, "griddepcontrol.wait;", {}, {}, Effect::any);
 }
 void Builder::griddepcontrol_launch_dependents(Here at) {
   state_->at(at);

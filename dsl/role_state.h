@@ -50,6 +50,7 @@ struct RoleState {
   std::size_t first_turn = 0, next_turn = 0;  // of this warpgroups(); that its body reaches
   int last_named = 0;                         // the largest number of the user's named barriers
   bool divided = false;                       // into roles
+  bool consumers_wait = false;                // by griddepcontrol_wait()
   bool in_stage = false;                      // inside a fill or use callback
   std::size_t fill_depth = 0;       // nesting of loops and conditions where the filling begins
   std::map<int, int> stage_counts;  // of the pipelines whose stages these values are
@@ -61,9 +62,15 @@ struct RoleState {
   std::vector<std::function<void()>> drains;
 };
 
+/// What of a fill callback is described: all of it, or what comes before or after its
+/// griddepcontrol_wait().
+enum class FillPart : std::uint8_t { all, early, late };
+
 /// How the current stage is filled: by the threads' copies, asynchronous or not, or by TMA, which
 /// one thread starts and which counts its bytes at the mbarrier.
 struct StageFill {
+  FillPart part = FillPart::all;
+  bool waits = false;         // its callback calls griddepcontrol_wait()
   bool asynchronous = false;  // copies to shared memory use cp.async if possible
   bool by_threads = false, plain = false;
   int tma_bytes = 0;

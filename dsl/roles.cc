@@ -151,23 +151,44 @@ void consume(Builder& k, KernelState& state, const Stages& stages) {
   k.loop(0, stages.count, 1, step, stages.at);
 }
 
-// Copies one stage and signals the consumers. Returns the number of arrivals that this takes.
-int fill_stage(KernelState& state, const Stages& stages, const Scalar& t, const Scalar& stage,
-               codegen::Pointer full) {
-  codegen::FunctionBuilder& f = state.f();
-  const int before = f.mark();
-  state.fill.asynchronous = true;
-  state.fill.plain = state.fill.by_threads = state.fill.by_cluster = false;
-  state.fill.tma_bytes = 0, state.fill.barrier = full;
+// Describes the copies of a stage, or a part of them.
+void describe_fill(KernelState& state, const Stages& stages, const Scalar& t, const Scalar& stage,
+                   codegen::Pointer full, FillPart part = FillPart::all) {
+  const InCallback in(state, stages, t, stage, true);
+  state.roles.stage_counts[state.value(stage, u32).id] = stages.stages;
+  state.fill.asynchronous = true, state.fill.barrier = full, state.fill.part = part;
   state.roles.fill_depth = state.flights.depth();
   const bool in_stage = std::exchange(state.roles.in_stage, true);
+  const bool muted = state.f().mute(part == FillPart::late || state.f().is_muted());
   stages.fill(t, stage);
+  state.f().mute(muted);
   state.at(stages.at);
   state.roles.in_stage = in_stage;
-  state.fill.asynchronous = false;
+  state.fill.asynchronous = false, state.fill.part = FillPart::all;
+}
+
+// Whether the fill callback calls griddepcontrol_wait(), where consumers have done so, too. Only
+// describing it tells: in a branch that is never taken.
+bool fill_waits(KernelState& state, const Stages& stages) {
+  if (!state.config.has_tma() || !state.roles.consumers_wait) return false;
+  codegen::FunctionBuilder& f = state.f();
+  const bool muted = f.mute(true);
+  state.fill.waits = false;
+  f.if_then(f.constant(Type::pred, std::int64_t{0}),
+            [&] { describe_fill(state, stages, 0, 0, {}); });
+  f.mute(muted);
+  return std::exchange(state.fill.waits, false);
+}
+
+// The bytes that TMA copies into the stage are expected before its first copy, at `before`; then
+// this thread's own copies arrive. Gives the number of arrivals.
+int signal_stage(KernelState& state, codegen::Pointer full_first, int before,
+                 codegen::Pointer full) {
+  codegen::FunctionBuilder& f = state.f();
   if (state.fill.tma_bytes)
     f.at_mark(before, [&] {
-      f.if_then(state.fill.starts_tma, [&] { f.mbarrier_expect(full, state.fill.tma_bytes); });
+      f.if_then(state.fill.starts_tma,
+                [&] { f.mbarrier_expect(full_first, state.fill.tma_bytes); });
     });
   // wgmma sees writes of threads only after a fence, which the threads must not run ahead of.
   if (state.fill.plain || (state.fill.by_threads && state.fill.read_by_wgmma)) {
@@ -188,6 +209,48 @@ codegen::Value tma_issuer(KernelState& state) {
   return state.f().bit_and(state.f().elect(), state.value(thread_index(state) < 32));
 }
 
+// Fills the stages in two parts: see divides_fill(). The first time, early parts of as many stages
+// as there are run ahead of the first late one; then both parts of a stage are filled in turn.
+// Gives the number of arrivals at `full`.
+int produce_in_parts(Builder& k, KernelState& state, const Stages& stages,
+                     const RolePipeline& pipeline, Cursor& early) {
+  codegen::FunctionBuilder& f = state.f();
+  Cursor late(k, state, stages);
+  std::optional<ScalarVariable> free;  // stages that nothing has filled yet, of those that may be
+  f.at_mark(state.roles.begin,
+            [&] { free = k.variable(k.constant(u32, stages.stages, stages.at), stages.at); });
+  const Scalar count = k.convert(stages.count, u32, stages.at), ahead = minimum(*free, count);
+  *free = 0;
+  int arrivals = 0, before = 0;
+  codegen::Pointer expecting;
+  const auto fill_early = [&](const Scalar& t) {
+    f.mbarrier_wait(early.of(pipeline.empty), early.other_parity());
+    const Scalar stage = early.stage();
+    expecting = early.of(pipeline.full), before = f.mark();
+    describe_fill(state, stages, t, stage, expecting, FillPart::early);
+    early.advance();
+  };
+  const auto fill_late = [&](const Scalar& t) {
+    const Scalar stage = late.stage();
+    const codegen::Pointer full = late.of(pipeline.full);
+    describe_fill(state, stages, t, stage, full, FillPart::late);
+    arrivals = signal_stage(state, expecting, before, full);
+    late.advance();
+  };
+  k.loop(
+      0, count + ahead, 1,
+      [&](const Scalar& i) {
+        k.when((i < ahead) | (i >= ahead * 2), [&] { fill_early(i - select(i < ahead, 0, ahead)); },
+               stages.at);
+        k.when(
+            i == ahead, [&] { k.griddepcontrol_wait(stages.at); }, stages.at);
+        k.when(
+            i >= ahead, [&] { fill_late(i - ahead); }, stages.at);
+      },
+      stages.at);
+  return arrivals;
+}
+
 void produce(Builder& k, KernelState& state, const Stages& stages) {
   if (state.roles.next >= state.roles.pipelines.size()) return;  // reported by the consumers
   RolePipeline& pipeline = state.roles.pipelines[state.roles.next++];
@@ -202,17 +265,23 @@ void produce(Builder& k, KernelState& state, const Stages& stages) {
   std::optional<ScalarVariable>& busy = *shared_busy;
   f.at_mark(state.roles.begin, [&] { busy = k.variable(all, stages.at); });
   state.fill.starts_tma = tma_issuer(state);
+  state.fill.plain = state.fill.by_threads = state.fill.by_cluster = false;
+  state.fill.tma_bytes = 0;
   const auto step = [&](const Scalar& t) {
     f.mbarrier_wait(cursor.of(pipeline.empty), cursor.other_parity());
     const Scalar stage = cursor.stage();
-    state.roles.stage_counts[state.value(stage, u32).id] = stages.stages;
-    const InCallback in(state, stages, t, stage, true);
-    pipeline.full_arrivals = fill_stage(state, stages, t, stage, cursor.of(pipeline.full));
-    pipeline.shared_by_cluster = state.fill.by_cluster;
+    const codegen::Pointer full = cursor.of(pipeline.full);
+    const int before = f.mark();
+    describe_fill(state, stages, t, stage, full);
+    pipeline.full_arrivals = signal_stage(state, full, before, full);
     cursor.advance();
   };
-  k.when(
-      thread_index(state) < *busy, [&] { k.loop(0, stages.count, 1, step, stages.at); }, stages.at);
+  const auto produce_all = [&] {
+    if (!fill_waits(state, stages)) return k.loop(0, stages.count, 1, step, stages.at);
+    pipeline.full_arrivals = produce_in_parts(k, state, stages, pipeline, cursor);
+  };
+  k.when(thread_index(state) < *busy, produce_all, stages.at);
+  pipeline.shared_by_cluster = state.fill.by_cluster;
   if (pipeline.release >= 0) {
     state.roles.current = Role::consumer;
     f.at_mark(pipeline.release, [&] {
@@ -223,8 +292,8 @@ void produce(Builder& k, KernelState& state, const Stages& stages) {
   }
   state.at(stages.at);
   if (pipeline.shared_by_cluster)
-    state.roles.drains.push_back([&state, &f, shared_cursor, shared_busy, at = stages.at,
-                                  empty = pipeline.empty, count = stages.stages] {
+    state.roles.drains.emplace_back([&state, &f, shared_cursor, shared_busy, at = stages.at,
+                                     empty = pipeline.empty, count = stages.stages] {
       Builder builder(state.shared_from_this());
       const auto wait = [&](const Scalar&) {
         f.mbarrier_wait(shared_cursor->of(empty), shared_cursor->other_parity());
@@ -292,6 +361,15 @@ void init_barriers(KernelState& state) {
 }
 
 }  // namespace
+
+bool divides_fill(KernelState& state) {
+  if (state.roles.current == Role::consumer) state.roles.consumers_wait = true;
+  if (state.roles.current != Role::producer || !state.roles.in_stage) return false;
+  state.fill.waits = true;
+  if (state.fill.part == FillPart::all) return false;
+  state.f().mute(state.fill.part == FillPart::early);
+  return true;
+}
 
 // `t` stays below the count, with the addend that it has here: fill() runs ahead.
 InCallback::InCallback(KernelState& state, const Stages& stages, const Scalar& t,

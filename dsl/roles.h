@@ -41,6 +41,11 @@ class InCallback {
 void use_stage(KernelState& state, const Stages& stages, const Scalar& t, const Scalar& stage,
                const std::function<void()>& leave);
 
+/// griddepcontrol_wait() in a fill callback of producers divides it, where consumers wait, too:
+/// copies before it are issued ahead, for all stages that are free at first, and only those after
+/// it wait. False anywhere else.
+bool divides_fill(KernelState& state);
+
 /// This role's part of a pipeline, inside Builder::roles().
 void role_pipeline(KernelState& state, const Stages& stages);
 

@@ -163,6 +163,35 @@ TEST_P(Roles, SumAllStages) {
   EXPECT_EQ(got, expected(3 * size, 0, 3 * size));
 }
 
+// What is filled before griddepcontrol_wait() runs ahead, what comes after it follows, whether TMA
+// or threads copy either; again when the pipeline runs a second time, with any number of k-tiles.
+TEST_P(Roles, CopiesBeforeTheWaitRunAhead) {
+  for (const int tiles : {1, 2, 5})
+    for (const bool early_by_threads : {false, true})
+      for (const bool late_by_threads : {false, true}) {
+        const auto got = run(tiles * size, [=](Parts& p) {
+          const auto copy = [&](bool by_threads, const Scalar& t, const auto& body) {
+            if (by_threads) p.k.when(t < 100, body);
+            else body();
+          };
+          const auto fill = [&](Scalar t, Scalar s) {
+            copy(early_by_threads, t, [&] { p.k.copy(p.b.tile(size, size, t, 0), p.sb[s]); });
+            p.k.griddepcontrol_wait();
+            copy(late_by_threads, t, [&] { p.k.copy(p.a.tile(size, size, 0, t), p.sa[s]); });
+          };
+          p.k.roles([&] {
+            p.k.griddepcontrol_wait();
+            p.k.loop(0, 2, 1, [&](Scalar) {
+              p.k.pipeline(2, tiles, fill, [&](Scalar, Scalar s) { p.add(s); });
+            });
+            p.k.store(p.c, p.sum);
+          });
+        });
+        EXPECT_EQ(got, expected(tiles * size, 0, tiles * size, {0, 0}))
+            << tiles << early_by_threads << late_by_threads;
+      }
+}
+
 // A tile of a tile ends where the outer one does, although A continues.
 TEST_P(Roles, NestedTilesEndWithTheOuterTile) {
   const auto got = run(96, [](Parts& p) {

@@ -401,7 +401,7 @@ class Builder {
   /// before.
   Scalar elect(Here at = Here::current());
   /// Programmatic dependent launch (PTX ISA 9.7.13.13): waits for the grids that this one depends
-  /// on; lets dependent grids start. Before sm_90 grids do not overlap, and both do nothing.
+  /// on, producers with what fill() copies after it; lets dependents start. From sm_90 on.
   void griddepcontrol_wait(Here at = Here::current());
   void griddepcontrol_launch_dependents(Here at = Here::current());
   /// Named barriers, of `threads` threads in whole warps that wait or arrive; arrive() does not
