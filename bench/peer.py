@@ -18,8 +18,20 @@ REST = 0.040  # seconds
 HOT = 20      # launches
 READ_BYTES = 2**31
 DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+PROGRAMMATIC = 6    # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 ERROR_LOG, ERROR_LOG_BYTES = 5, 6  # CU_JIT_ERROR_LOG_BUFFER, its size
 WRONG = 0.03  # of the largest value: not rounding any more
+
+
+class LaunchAttribute(ctypes.Structure):
+    """CUlaunchAttribute"""
+    _fields_ = [("id", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_int * 16)]
+
+
+class LaunchConfig(ctypes.Structure):
+    """CUlaunchConfig"""
+    _fields_ = [("sizes", ctypes.c_uint * 7), ("stream", ctypes.c_void_p),
+                ("attributes", ctypes.POINTER(LaunchAttribute)), ("count", ctypes.c_uint)]
 
 
 class Driver:
@@ -62,16 +74,23 @@ def argument_bytes(argument, addresses):
 
 
 def own_launch(driver, folder, launch, addresses, stream):
-    """A function that launches the kernel on PyTorch's current stream."""
+    """A function that launches the kernel on PyTorch's current stream; by a programmatic dependent launch where the
+    launch says so: the kernel waits for the one before it itself."""
     ptx = (folder / launch["ptx"]).read_bytes() + b"\0"
     function = driver.function(ptx, launch["kernel"], launch["dynamic_shared"])
     values = [ctypes.create_string_buffer(each, len(each))
               for each in (argument_bytes(each, addresses) for each in launch["arguments"])]
     pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(each) for each in values))
-    numbers = [ctypes.c_uint(each) for each in (*launch["grid"], launch["block"], 1, 1, launch["dynamic_shared"])]
+    numbers = (ctypes.c_uint * 7)(*launch["grid"], launch["block"], 1, 1, launch["dynamic_shared"])
+    attribute = LaunchAttribute(PROGRAMMATIC, 0, (1,))
+    config = LaunchConfig(numbers, None, ctypes.pointer(attribute), 1)
 
     def run(keep=values):
-        driver.call("cuLaunchKernel", function, *numbers, ctypes.c_void_p(stream()), pointers, None)
+        if launch.get("programmatic"):
+            config.stream = stream()
+            driver.call("cuLaunchKernelEx", ctypes.byref(config), function, pointers, None)
+        else:
+            driver.call("cuLaunchKernel", function, *map(ctypes.c_uint, numbers), ctypes.c_void_p(stream()), pointers, None)
 
     return run
 
